@@ -3,14 +3,28 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# cannot WHY: exits because the test cannot run on this machine: with a failure if CI=true, otherwise with a message and success.
+# cannot WHY: exits because the test cannot run on this machine: with a failure if CI=true, otherwise with status 77, for which
+# scripts/test.sh reports a skipped leg and the reason.
 cannot() {
   if [ "${CI:-}" = true ]; then
     echo "failed: cannot run: $*" >&2
     exit 1
   fi
   echo "skipped: $*"
-  exit 0
+  exit 77
+}
+
+# optional COMMAND...: runs the command, and goes on if it reports that it cannot run on this machine.
+optional() { ("$@") || [ $? = 77 ]; }
+
+# alone COMMAND...: runs the command while no other leg of the tests runs one so: two cannot install at once.
+alone() {
+  mkdir -p "$root/build"
+  if command -v flock >/dev/null; then
+    (flock 9 && "$@" 9>&-) 9>"$root/build/lock"
+  else
+    "$@"
+  fi
 }
 
 # want COMMAND PACKAGE: installs the package with apt-get if the command is missing and the user is root.
@@ -18,24 +32,32 @@ want() {
   command -v "$1" >/dev/null && return
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing $2"
-    apt-get install -qq -y --no-install-recommends "$2" >/dev/null 2>&1 ||
-      { apt-get -qq update && apt-get install -qq -y --no-install-recommends "$2"; } >/dev/null 2>&1 || true
+    alone apt_install "$2" >/dev/null 2>&1 || true
   fi
   command -v "$1" >/dev/null || cannot "install $2 (for the command $1) and run this again"
+}
+
+apt_install() {
+  apt-get install -qq -y --no-install-recommends "$1" ||
+    { apt-get -qq update && apt-get install -qq -y --no-install-recommends "$1"; }
 }
 
 # build_dmir: builds the binary under test, build/dmir.
 build_dmir() {
   command -v go >/dev/null || cannot "install Go and run this again"
   mkdir -p "$root/build"
-  (cd "$root" && go build -o build/dmir .)
+  (cd "$root" && alone go build -o build/dmir .)
 }
 
 # npm_install FOLDER: installs the packages of its lockfile unless they are up to date.
 npm_install() {
   [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"
-  [ "$1/node_modules/.package-lock.json" -nt "$1/package-lock.json" ] && return
-  (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || cannot "npm could not install the packages of $1"
+  alone npm_ci "$1" || cannot "npm could not install the packages of $1"
+}
+
+npm_ci() {
+  [ "$1/node_modules/.package-lock.json" -nt "$1/package-lock.json" ] ||
+    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 }
 
 # debian_tool SUITE PACKAGE BINARY: prints the path of a program from another Debian suite, patched to use the libraries of

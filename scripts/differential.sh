@@ -10,6 +10,7 @@ command -v go >/dev/null || cannot "install Go and run this again"
 want c++ g++ # for the emulator
 finds=$root/build/differential
 mkdir -p "$finds"
+export DMIR_CACHE=$finds/cache # thousands of programs, each compiled once, would displace everything from the user's cache
 go test -c -o build/differential.test ./compile/differential
 cd compile/differential
 exec "$root/build/differential.test" -test.run '^TestRandomPrograms$' -test.timeout 0 -programs "${1:-20000}" -seed "${2:-0}" -finds "$finds"

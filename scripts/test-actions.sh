@@ -8,7 +8,7 @@ want git git
 want python3 python3
 command -v go >/dev/null || cannot "install Go and run this again"
 python3 -c 'import yaml' 2>/dev/null || {
-  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y python3-yaml >/dev/null 2>&1
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && alone apt_install python3-yaml >/dev/null 2>&1
   python3 -c 'import yaml' 2>/dev/null || cannot "install PyYAML (python3-yaml) and run this again"
 }
 

@@ -13,6 +13,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/internal/need"
 	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
@@ -21,6 +22,7 @@ import (
 // programs: no kernel that a fix made is taken apart again, and what the compiler
 // generates takes no more time and moves no more bytes than predicted for the fixed text.
 func TestFixesAreBuilt(t *testing.T) {
+	need.Long(t)
 	paths, err := filepath.Glob("../../examples/*.dmir")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no examples:", err)

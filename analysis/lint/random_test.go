@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/internal/need"
 	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -19,6 +20,7 @@ var programs = flag.Int("programs", 250, "how many random programs TestRandomPro
 // saves what it states and changes no bit that it must keep; applied together,
 // they lead to a correct program without findings.
 func TestRandomPrograms(t *testing.T) {
+	need.Long(t)
 	fixes := map[string]int{}
 	for seed := range uint64(*programs) {
 		text := randprog.Messy(seed, 4+int(seed%12))

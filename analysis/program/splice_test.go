@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/cost"
+	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 
@@ -52,6 +53,7 @@ func.func private @twice(%x: tensor<?x4xf32, #dm.at<dims = [n]>>) -> tensor<?x4x
 // TestSpliceEqualsLoad edits programs at random: where a program can follow a
 // change, everything that is known about it is what loading the text finds.
 func TestSpliceEqualsLoad(t *testing.T) {
+	need.Long(t)
 	files := []*source.File{source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed)}
 	paths, _ := filepath.Glob("../../examples/*.dmir")
 	for _, path := range paths {

@@ -9,6 +9,7 @@ import (
 
 	"dmir/analysis/refactor"
 	"dmir/dialect/op"
+	"dmir/internal/need"
 	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
@@ -83,6 +84,7 @@ func selection(t *testing.T, text string, a, b uint16) {
 // TestSelectionsOfExamples tries stretches of the examples that begin and end
 // anywhere, ops or not.
 func TestSelectionsOfExamples(t *testing.T) {
+	need.Long(t)
 	files, _ := filepath.Glob("../../examples/*.dmir")
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -23,6 +23,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
+	"dmir/internal/need"
 	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
@@ -325,6 +326,7 @@ func all(t *testing.T, text string, bind map[string]int64, r *rand.Rand, n int, 
 
 // TestExamples applies whatever is offered in the examples, at small sizes.
 func TestExamples(t *testing.T) {
+	need.Long(t)
 	files, err := filepath.Glob("../../examples/*.dmir")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no examples", err)

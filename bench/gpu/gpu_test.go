@@ -59,6 +59,7 @@ func TestWorkloads(t *testing.T) {
 // are the check of the kernels' results. Without a folder for the cases the test
 // builds only a few.
 func TestWorkloadCases(t *testing.T) {
+	need.Long(t)
 	dir := t.TempDir()
 	python(t, "workloads.py", "--small", "--write", dir)
 	paths, err := filepath.Glob(filepath.Join(dir, "*.dmir"))
@@ -134,12 +135,13 @@ func keep(t *testing.T, name, path, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+	if r := made.Run(t.Context(), d, 10*time.Minute); r.Outcome != suite.Passed {
 		t.Errorf("%s: %s, %s", name, r.Outcome, r.Why)
 	}
 }
 
 // The tests of the Python scripts.
 func TestReport(t *testing.T) {
+	need.Long(t)
 	python(t, "-m", "unittest", "-q", "bench_test")
 }

@@ -297,6 +297,7 @@ func outcomes(lines []map[string]any) map[string]string {
 // TestRehearsal runs the whole of scripts/gpu.sh on the stand-in for a driver,
 // without PyTorch: the normal case and every failure.
 func TestRehearsal(t *testing.T) {
+	need.Long(t)
 	if testing.Short() {
 		t.Skip("it builds programs")
 	}

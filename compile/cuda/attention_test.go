@@ -315,11 +315,15 @@ func of(elem string, cases []attentionCase) []attentionCase {
 }
 
 func TestAttentionDepths(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	t.Run("tensor cores", func(t *testing.T) { agrees(t, depths("f16", "bf16"), 1) })
 	t.Run("vector units", func(t *testing.T) { agrees(t, depths("f32", "f64"), 1) })
 }
 
 func TestAttentionSmallTiles(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	cases := append(depths("bf16", "f32", "f16"), depths("f64")[:2]...)
 	agrees(t, append(cases, fewQueries...), 1<<20)
 }
@@ -334,11 +338,15 @@ var fewQueries = []attentionCase{
 }
 
 func TestAttentionVariants(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	t.Run("f16", func(t *testing.T) { agrees(t, of("f16", variants), 1) })
 	t.Run("f32", func(t *testing.T) { agrees(t, of("f32", variants), 1<<20) })
 }
 
 func TestAttentionDeep(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	deep := []attentionCase{
 		{name: "192 deep", elem: "f16", q: "1x1x40x192", k: "1x1x50x192", value: "128", back: true},
 		{name: "256 deep", elem: "bf16", q: "1x2x40x256", k: "1x1x50x256", attributes: ", causal = true", back: true},
@@ -350,6 +358,8 @@ func TestAttentionDeep(t *testing.T) {
 
 // The CUDA compiler compiles every kernel without spills.
 func TestAttentionCompiles(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	var cases []attentionCase
 	add := func(attributes, mask string, kinds ...string) {
 		for _, kind := range kinds {
@@ -369,24 +379,27 @@ func TestAttentionCompiles(t *testing.T) {
 			if sms > 1 && arch != "sm_90a" {
 				continue // they are like those of sm_90a
 			}
-			built := buildAttention(t, p, arch, sms)
-			r, err := nvrtc.Compile(context.Background(), built.Source, headers, arch, nvrtc.Options{})
-			if missing := (*nvrtc.NotFound)(nil); errors.As(err, &missing) {
-				need.OK(t, err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, k := range r.Kernels {
-				i := slices.IndexFunc(built.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
-				of := built.Kernels[i]
-				lines := strings.Split(built.Source, "\n")[of.First:of.Last]
-				call := lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "dm::attention_") })]
-				t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Block.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
-			}
-			for _, k := range r.Spilled() {
-				t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
-			}
+			t.Run(fmt.Sprintf("%s/%d", arch, sms), func(t *testing.T) {
+				t.Parallel()
+				built := buildAttention(t, p, arch, sms)
+				r, err := nvrtc.Compile(context.Background(), built.Source, headers, arch, nvrtc.Options{})
+				if missing := (*nvrtc.NotFound)(nil); errors.As(err, &missing) {
+					need.OK(t, err)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range r.Kernels {
+					i := slices.IndexFunc(built.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
+					of := built.Kernels[i]
+					lines := strings.Split(built.Source, "\n")[of.First:of.Last]
+					call := lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "dm::attention_") })]
+					t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Block.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
+				}
+				for _, k := range r.Spilled() {
+					t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
+				}
+			})
 		}
 	}
 }

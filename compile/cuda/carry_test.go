@@ -123,6 +123,7 @@ func everyProduct() []productCase {
 
 // The device suite has every product; here a few of them run.
 func TestEveryProduct(t *testing.T) {
+	need.Long(t)
 	all := everyProduct()
 	if _, _, ok := suite.Recording(); !ok {
 		var few []productCase
@@ -192,6 +193,7 @@ func probed(tile Config, elem, x, w, y string) productCase {
 // Every order of the operands in every tile uses each element at its place. The
 // emulator runs a few; the device suite has them all.
 func TestProbes(t *testing.T) {
+	need.Long(t)
 	_, _, all := suite.Recording()
 	n := 0
 	for i, tile := range append(append([]Config{}, wgmmaTiles...), mmaTiles...) {
@@ -218,7 +220,7 @@ func TestProbes(t *testing.T) {
 				}
 				d, _, err := device.Find("emulator")
 				need.OK(t, err)
-				if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+				if r := made.Run(t.Context(), d, 10*time.Minute); r.Outcome != suite.Passed {
 					t.Errorf("%s: %s, %s", p.name, r.Outcome, r.Why)
 				}
 			}

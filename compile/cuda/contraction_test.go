@@ -358,6 +358,8 @@ func (p productCase) of(elem string, tile Config) productCase {
 }
 
 func TestContractionOrders(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_80"))
 	for i, p := range orders {
 		c.add(t, p.of("f16", mmaTiles[i%len(mmaTiles)]), true)
@@ -372,6 +374,8 @@ func TestContractionOrders(t *testing.T) {
 
 // Hopper's path: tensor maps of every order, partial tiles.
 func TestContractionBulk(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range orders {
 		if strings.HasSuffix(p.name, "odd") {
@@ -389,6 +393,8 @@ func split(c Config, n int) Config {
 }
 
 func TestContractionLong(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range long {
 		c.add(t, p.of("f16", wgmmaTiles[i]), true)
@@ -407,6 +413,8 @@ func TestContractionLong(t *testing.T) {
 }
 
 func TestContractionConvolutions(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range convolutions {
@@ -418,6 +426,8 @@ func TestContractionConvolutions(t *testing.T) {
 }
 
 func TestContractionReductions(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range reducing {
 		c.add(t, p.of("f16", Config{}), true)
@@ -429,6 +439,8 @@ func TestContractionReductions(t *testing.T) {
 }
 
 func TestContractionGroups(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range groups {
@@ -442,6 +454,8 @@ func TestContractionGroups(t *testing.T) {
 }
 
 func TestContractionAround(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range around {
@@ -459,41 +473,47 @@ func TestContractionAround(t *testing.T) {
 // The CUDA compiler compiles every tile with every order of the operands: registers
 // and shared memory are reported, and none may spill.
 func TestContractionCompiles(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
-		c := newCollection(targetOf(t, arch))
-		for i, p := range orders {
-			odd := strings.HasSuffix(p.name, "odd")
-			if arch == "sm_100" && i > 3 {
-				break // as sm_80
-			}
-			for j, tile := range mmaTiles {
-				if arch == "sm_90a" || odd && (i+j)%4 != 0 {
-					continue // tiles with loads element by element are alike
+		t.Run(arch, func(t *testing.T) {
+			t.Parallel()
+			c := newCollection(targetOf(t, arch))
+			for i, p := range orders {
+				odd := strings.HasSuffix(p.name, "odd")
+				if arch == "sm_100" && i > 3 {
+					break // as sm_80
 				}
-				c.add(t, p.of("f16", tile), false)
-			}
-			for j, tile := range wgmmaTiles {
-				if arch == "sm_90a" && !odd && i < 8 {
-					c.add(t, p.of([]string{"f16", "bf16"}[(i+j)%2], tile), false)
+				for j, tile := range mmaTiles {
+					if arch == "sm_90a" || odd && (i+j)%4 != 0 {
+						continue // tiles with loads element by element are alike
+					}
+					c.add(t, p.of("f16", tile), false)
+				}
+				for j, tile := range wgmmaTiles {
+					if arch == "sm_90a" && !odd && i < 8 {
+						c.add(t, p.of([]string{"f16", "bf16"}[(i+j)%2], tile), false)
+					}
+				}
+				if i < 4 {
+					for _, tile := range fmaTiles {
+						c.add(t, p.of([]string{"f32", "f64", "i32", "f32"}[i], tile), false)
+					}
 				}
 			}
-			if i < 4 {
-				for _, tile := range fmaTiles {
-					c.add(t, p.of([]string{"f32", "f64", "i32", "f32"}[i], tile), false)
+			for _, p := range slices.Concat(around, groups, reducing, convolutions) {
+				c.add(t, p.of("bf16", Config{}), false)
+				if arch == "sm_80" {
+					c.add(t, p.of("f32", Config{}), false)
 				}
 			}
-		}
-		for _, p := range slices.Concat(around, groups, reducing, convolutions) {
-			c.add(t, p.of("bf16", Config{}), false)
-			if arch == "sm_80" {
-				c.add(t, p.of("f32", Config{}), false)
-			}
-		}
-		c.compile(t, arch)
+			c.compile(t, arch)
+		})
 	}
 }
 
 func TestContractionTypes(t *testing.T) {
+	t.Parallel()
 	c := newCollection(targetOf(t, "sm_90a"))
 	for _, p := range exactTypes {
 		c.add(t, p, true)
@@ -504,6 +524,8 @@ func TestContractionTypes(t *testing.T) {
 // The emulator detects mistakes in Hopper's main loop: a missing wait, a slot freed
 // too early, an operand read at wrong addresses.
 func TestBulkIsChecked(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},

@@ -32,6 +32,7 @@ func needEmulator(t *testing.T) {
 // Random programs compute on every device what they compute in the reference
 // executor. scripts/differential.sh runs more of them.
 func TestRandomPrograms(t *testing.T) {
+	need.Long(t)
 	needEmulator(t)
 	var mu sync.Mutex
 	done, found := uint64(0), 0
@@ -95,6 +96,7 @@ func report(t *testing.T, f *Find) bool {
 
 // Scans and counted loops, and their gradients, agree, fused and not.
 func TestRecurrences(t *testing.T) {
+	need.Long(t)
 	needEmulator(t)
 	data, err := os.ReadFile("testdata/recurrences.txtar")
 	if err != nil {
@@ -131,6 +133,7 @@ func agree(t *testing.T, cases []Case) {
 
 // Programs that once went wrong agree, fused and not.
 func TestReproducers(t *testing.T) {
+	need.Long(t)
 	needEmulator(t)
 	files, err := filepath.Glob("testdata/repro/*.dmir")
 	if err != nil || len(files) == 0 {

@@ -9,6 +9,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
 	"dmir/gpu/prelude"
+	"dmir/internal/need"
 )
 
 // mutant is a mistake that a generator of code could make, made in the code of
@@ -177,6 +178,7 @@ func copied(p *artifact.Program) *artifact.Program {
 // Mistakes of a generator of code are found: by other numbers or by what the
 // emulator checks. Without them the same programs agree.
 func TestMutants(t *testing.T) {
+	need.Long(t)
 	needEmulator(t)
 	ready := map[string]*prepared{}
 	prepare := func(program, arch string) *prepared {

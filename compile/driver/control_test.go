@@ -153,6 +153,7 @@ func iteration(t *testing.T) string {
 // Loops and branches compute on the device what they do in the reference, and
 // each step moves in each run what the cost model predicts.
 func TestControl(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	texts := map[string]string{"iteration": iteration(t)}
 	for name, text := range controlled {
@@ -230,6 +231,7 @@ func TestNothingReadBack(t *testing.T) {
 
 // A loop that never ends does with its context.
 func TestEndlessLoop(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	p := loaded(t, "endless.dmir", strings.Replace(iteration(t), "dm.compare lt %i, %limit", "dm.compare ne %i, %limit", 1))
 	p = loaded(t, "endless.dmir", strings.Replace(p.Src.Text(), "dense<1> : tensor<i64>", "dense<0> : tensor<i64>", 1))
@@ -237,7 +239,7 @@ func TestEndlessLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if _, err := Run(ctx, Job{Program: p, Module: m, Fn: fn, Device: "emulator"}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ends with %v", err)
@@ -246,6 +248,7 @@ func TestEndlessLoop(t *testing.T) {
 
 // Kernels of regions compile for every architecture, and the exported file too.
 func TestControlArchitectures(t *testing.T) {
+	t.Parallel()
 	needNVRTC(t)
 	p := loaded(t, "nested.dmir", controlled["nested"])
 	m, fn, err := Pick(p, "")

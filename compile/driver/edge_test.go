@@ -5,6 +5,7 @@ import "testing"
 // Operands that are the same number everywhere, of ops that have a kernel of
 // their own; and rows divided by what has no reciprocal.
 func TestEdges(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	for name, text := range map[string]string{
 		"a mask that is a number": `func.func @f(%q: tensor<2x4x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x8xf32>) -> tensor<2x4x8xf32> {

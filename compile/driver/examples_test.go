@@ -142,6 +142,7 @@ var notCompiled = map[string]string{
 // Every op of the registry computes on the emulated device what it does in the
 // reference: the examples, all called from one function.
 func TestExamplesOfOps(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	var text, calls, results, values strings.Builder
 	call := regexp.MustCompile(`(?s)func\.func @example\((.*?)\)\s*->\s*(.*?) \{\n`)
@@ -188,6 +189,7 @@ func TestExamplesOfOps(t *testing.T) {
 // Rows of every length: a warp, a block, more than registers hold, and sums of
 // columns in registers and in memory.
 func TestRows(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	var text, calls, args, results, values strings.Builder
 	for i, shape := range []string{"3x7", "600x64", "300x1024", "5x1000", "2x20000", "270x33000", "3x65536"} {

@@ -53,6 +53,7 @@ func overwriting(p *artifact.Program) (n int) {
 
 // What is computed in place is what is computed beside it, in less memory.
 func TestInPlace(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	for _, c := range []struct{ size, elem string }{{"63", "f32"}, {"64", "f32"}, {"64", "f16"}, {"24", "f64"}} {
 		t.Run(c.size+c.elem, func(t *testing.T) {
@@ -75,6 +76,7 @@ func TestInPlace(t *testing.T) {
 
 // The small programs compute the same with dm.in_place, and need no more memory.
 func TestProgramsInPlace(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	d, _, err := Choose("emulator")
 	if err != nil {

@@ -14,6 +14,7 @@ var lineDirective = regexp.MustCompile(`^#line (\d+) "(.*)"$`)
 // What a kernel's text stands for are lines of ops that it came from, beginning
 // with its first, so that editors lead from the one to the other and back.
 func TestLinesOfKernels(t *testing.T) {
+	t.Parallel()
 	for _, path := range files(t, filepath.Join(programs, "*.dmir")) {
 		for _, arch := range []string{"", "sm_90a"} {
 			p := read(t, path)

@@ -9,6 +9,7 @@ import (
 // Orders in every element type, rising and falling, with many equal elements
 // among the integers.
 func TestOrders(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	var args, body, results, values []string
 	give := func(value, typ string) {

@@ -140,6 +140,7 @@ func machineFor(arch string) *machine.Machine {
 
 // Every device that is here computes what the reference does.
 func TestDevices(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	var cases []devicetest.Case
 	for _, path := range files(t, filepath.Join(programs, "*.dmir")) {
@@ -165,19 +166,20 @@ var archs = []string{"sm_80", "sm_90a", "sm_100"}
 // architecture, and none spills registers. Those of examples that are bound by
 // memory issue no more on an H200 than it can while it moves their bytes.
 func TestArchitectures(t *testing.T) {
+	t.Parallel()
 	needNVRTC(t)
 	for _, path := range append(files(t, filepath.Join(programs, "*.dmir")), files(t, "../../examples/*.dmir")...) {
-		p := read(t, path)
 		if reason := uncompiled[filepath.Base(path)]; reason != "" {
 			t.Logf("%s: %s", path, reason)
 			continue
 		}
-		m, fn, err := Pick(p, "")
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, arch := range archs {
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".dmir")+"/"+arch, func(t *testing.T) {
+				t.Parallel()
+				m, fn, err := Pick(read(t, path), "")
+				if err != nil {
+					t.Fatal(err)
+				}
 				built, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch, Bind: sizes})
 				if err != nil {
 					t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // Random programs, fused by the compiler, agree with the
 // reference. $DMIR_ROUNDS gives more of them.
 func TestRandomPrograms(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	rounds, _ := strconv.Atoi(os.Getenv("DMIR_ROUNDS"))
 	if rounds == 0 {

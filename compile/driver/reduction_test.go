@@ -9,6 +9,7 @@ import (
 // Every reduction in every element type: along rows of a warp and of a block, of
 // columns, of everything, and over rows so long that blocks share them.
 func TestReductions(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	shapes := []struct{ shape, dims, result string }{
 		{"5x24", "[1]", "5"}, {"3x900", "[1]", "3"}, {"70x33", "[0]", "33"}, {"9001", "[0]", ""}, {"4x6x10", "[0, 2]", "6"},

@@ -81,6 +81,7 @@ func TestTraining(t *testing.T) {
 }
 
 func TestTrainingOnEmulator(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	j, args := training(t, "reference")
 	want, _ := steps(t, j, args, 4)

@@ -78,6 +78,7 @@ func.func private @loss(%x: tensor<4x16xf32>, %labels: tensor<4xi64>, %w: !w, %b
 // bits from the reference, the same plan for a device, and results with the members'
 // names.
 func TestTuples(t *testing.T) {
+	t.Parallel()
 	a, b := loaded(t, "grouped.dmir", grouped), loaded(t, "apart.dmir", apart)
 	am, af, err := Pick(a, "step")
 	if err != nil {

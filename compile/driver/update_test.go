@@ -47,6 +47,7 @@ var exact = map[string]bool{"scatter_in_place.apart": true, "kv_loop.donated": t
 // Updates compute what the reference does, in place and as copies, and move
 // what the cost model predicts.
 func TestUpdates(t *testing.T) {
+	t.Parallel()
 	needEmulator(t)
 	for _, path := range files(t, "../../testdata/counted/*.dmir") {
 		if base := filepath.Base(path); base == "columns.dmir" || base == "touched.dmir" {

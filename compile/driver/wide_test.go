@@ -133,6 +133,7 @@ var widePrograms = []wide{
 // such a value in memory; no machine without a card runs them. The device suite
 // does, where a card has the memory.
 func TestWide(t *testing.T) {
+	t.Parallel()
 	for _, c := range widePrograms {
 		t.Run(c.name, func(t *testing.T) {
 			p := loaded(t, c.name+".dmir", wideTypes.Replace(c.whole))

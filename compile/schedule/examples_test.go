@@ -14,12 +14,14 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/schedule"
 	"dmir/dialect/types"
+	"dmir/internal/need"
 	"dmir/syntax/source"
 )
 
 // Plans of the examples are valid, need at most 1 % more memory than any plan, and
 // no less than the live bytes in the cost of the text.
 func TestExamples(t *testing.T) {
+	need.Long(t)
 	paths, _ := filepath.Glob("../../examples/*.dmir")
 	small, _ := filepath.Glob("../../testdata/programs/*.dmir")
 	if len(paths) == 0 {
@@ -84,6 +86,7 @@ func TestExamples(t *testing.T) {
 // fewer streams and by recomputing, or the error names what holds more; what
 // they compute stays the same bit for bit.
 func TestBudgetsOfTrainingSteps(t *testing.T) {
+	need.Long(t)
 	paths, _ := filepath.Glob("../../testdata/programs/*_train.dmir")
 	if len(paths) == 0 {
 		t.Fatal("no programs")

@@ -14,6 +14,7 @@ import (
 	"dmir/compile/pass/passtest"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
+	"dmir/internal/need"
 	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
@@ -99,6 +100,7 @@ func live(t testing.TB, u *pass.Unit) int64 {
 // and hold no more than the order of the text did, and the workspace is
 // no smaller than the peak in the cost of the new text.
 func TestRandomPrograms(t *testing.T) {
+	need.Long(t)
 	lower, spread := 0, 0
 	for seed := range uint64(150) {
 		attrs := ""

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"testing"
+
+	"dmir/internal/need"
 )
 
 // dag is a random problem of n tasks, some of which make two stores, read many,
@@ -122,6 +124,7 @@ func TestExactAgainstAllOrders(t *testing.T) {
 // Of large graphs no order found is worse than the given one, whatever way it
 // was found, and most searches come to their end.
 func TestOrdersOfLargeGraphs(t *testing.T) {
+	need.Long(t)
 	proofs := 0
 	var given, found, listed int64
 	for seed := range uint64(12) {

@@ -13,6 +13,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -54,6 +55,7 @@ func.func @h(%x: tensor<4xf32>) -> tensor<4xf32> {
 // TestSpliceEqualsOpen edits programs at random: where a unit can follow a
 // change, it is what lowering the text afresh gives, down to the order of uses.
 func TestSpliceEqualsOpen(t *testing.T) {
+	need.Long(t)
 	files := []*source.File{source.New("names", names), source.New("names", names), source.New("names", names)}
 	paths, _ := filepath.Glob("../../examples/*.dmir")
 	for _, path := range paths {

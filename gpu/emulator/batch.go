@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/local"
 )
 
 // Job is a program of a batch with the elements of its arguments.
@@ -29,28 +28,14 @@ type Outcome struct {
 
 // RunBatch runs each job as Run does, but compiles all of them in one call of
 // the compiler and without optimising, in which a small program costs some
-// hundredths of a second instead of one. It is for tests and uses no
-// cache. An error of a job is in its outcome; err is an error that affects all.
+// hundredths of a second instead of one. It is for tests. An error of a job is in
+// its outcome; err is an error that affects all.
 func RunBatch(ctx context.Context, jobs []Job, opt Options) (outcomes []Outcome, err error) {
-	cxx, err := compiler(opt.Compiler)
+	tools, err := newToolchain(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	ver, err := version(ctx, cxx)
-	if err != nil {
-		return nil, err
-	}
-	cache := opt.Cache
-	if cache == "" {
-		if cache, err = usableCache(); err != nil {
-			return nil, err
-		}
-	}
-	common, err := runtimeObject(ctx, cxx, ver, cache)
-	if err != nil {
-		return nil, err
-	}
-	b := batch{ctx: ctx, cxx: cxx, common: common, opt: opt, jobs: jobs, outcomes: make([]Outcome, len(jobs))}
+	b := batch{ctx: ctx, tools: tools, opt: opt, jobs: jobs, outcomes: make([]Outcome, len(jobs))}
 	var list []int
 	for i, j := range jobs {
 		if b.outcomes[i].Err = checkNames(j.Program); b.outcomes[i].Err == nil {
@@ -64,27 +49,21 @@ func RunBatch(ctx context.Context, jobs []Job, opt Options) (outcomes []Outcome,
 }
 
 type batch struct {
-	ctx         context.Context
-	cxx, common string
-	opt         Options
-	jobs        []Job
-	outcomes    []Outcome
+	ctx      context.Context
+	tools    *toolchain
+	opt      Options
+	jobs     []Job
+	outcomes []Outcome
 }
 
 // run compiles and runs the jobs of the list. Those that do not compile are left
 // out; if the messages do not show which, each half is compiled separately.
 func (b *batch) run(list []int) error {
-	work, err := local.NewWork()
-	if err != nil {
-		return err
-	}
-	defer work.Remove()
-	dir := work.Dir
-	exe := filepath.Join(dir, "batch")
+	var exe string
 	for len(list) > 0 {
 		files, err := batchFiles(b.jobs, list)
 		if err == nil {
-			err = compile(b.ctx, b.cxx, files, dir, exe, "-O0", "main.cc", b.common)
+			exe, _, err = b.tools.executable(b.ctx, "-O0", files)
 		}
 		if err == nil {
 			break
@@ -115,6 +94,9 @@ func (b *batch) run(list []int) error {
 	}
 	for _, i := range list {
 		r, err := run(b.ctx, b.jobs[i].Program, b.jobs[i].Inputs, b.opt, exe, strconv.Itoa(i))
+		if errors.Is(err, fs.ErrNotExist) { // another process has emptied the cache meanwhile
+			r, err = Run(b.ctx, b.jobs[i].Program, b.jobs[i].Inputs, b.opt)
+		}
 		b.outcomes[i] = Outcome{r, err}
 	}
 	return nil

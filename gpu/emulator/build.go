@@ -115,68 +115,91 @@ func version(ctx context.Context, path string) (string, error) {
 // building has a lock for each program that is being compiled.
 var building sync.Map
 
-// build returns the program as an executable, compiled or from the cache, and the
-// time of compiling.
-func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
+// toolchain is a compiler and the folder of what it compiled.
+type toolchain struct {
+	compiler, version, dir string
+}
+
+func newToolchain(ctx context.Context, opt Options) (*toolchain, error) {
 	cxx, err := compiler(opt.Compiler)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	ver, err := version(ctx, cxx)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	dir := opt.Cache
 	if dir == "" {
 		if dir, err = usableCache(); err != nil {
-			return "", 0, err
+			return nil, err
 		}
 	}
 	if dir, err = filepath.Abs(dir); err != nil { // the compiler runs elsewhere
+		return nil, err
+	}
+	return &toolchain{cxx, ver, dir}, nil
+}
+
+// build returns the program as an executable, compiled or from the cache, and the
+// time of compiling.
+func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
+	tools, err := newToolchain(ctx, opt)
+	if err != nil {
 		return "", 0, err
 	}
 	files, err := headers(p)
 	if err != nil {
 		return "", 0, err
 	}
-	source, mainText := withoutLines(p.Source), mainText(p)
-	parts := []string{ver, strings.Join(flags, " "), level(p), prelude.Hash(), source, mainText}
+	files[programName], files["main.cc"] = withoutLines(p.Source), mainText(p)
+	return tools.executable(ctx, level(p), files)
+}
+
+// executable returns main.cc, which includes the other files, as an executable,
+// compiled or from the cache, and the time of compiling.
+func (c *toolchain) executable(ctx context.Context, level string, files map[string]string) (exe string, took time.Duration, err error) {
+	parts := []string{level}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		parts = append(parts, name, files[name])
 	}
-	key := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	exe = filepath.Join(dir, hex.EncodeToString(key[:16]))
+	exe = c.path(parts...)
 	defer lockFor(exe)()
 	if inCache(exe) {
 		return exe, 0, nil
 	}
-	if err := local.MakeDir(dir); err != nil {
+	if err := local.MakeDir(c.dir); err != nil {
 		return "", 0, err
 	}
 	start := time.Now()
-	trim(dir, cacheLimit) // before compiling, so that this program's files stay
-	common, err := runtimeObject(ctx, cxx, ver, dir)
+	trim(c.dir, cacheLimit) // before compiling, so that this program's files stay
+	common, err := c.runtimeObject(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	files[programName], files["main.cc"] = source, mainText
-	if err := compile(ctx, cxx, files, dir, exe, level(p), "main.cc", common); err != nil {
+	if err := compile(ctx, c.compiler, files, c.dir, exe, level, "main.cc", common); err != nil {
 		return "", 0, err
 	}
 	return exe, time.Since(start), nil
 }
 
+// path is the file of what the compiler makes of the parts.
+func (c *toolchain) path(parts ...string) string {
+	parts = append([]string{c.version, strings.Join(flags, " "), prelude.Hash()}, parts...)
+	key := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return filepath.Join(c.dir, hex.EncodeToString(key[:16]))
+}
+
 // runtimeObject is the half of the emulation that does not depend on the
 // program, compiled or from the cache.
-func runtimeObject(ctx context.Context, cxx, ver, dir string) (string, error) {
-	key := sha256.Sum256([]byte(strings.Join([]string{ver, strings.Join(flags, " "), prelude.Hash()}, "\x00")))
-	object := filepath.Join(dir, hex.EncodeToString(key[:16])+".o")
+func (c *toolchain) runtimeObject(ctx context.Context) (string, error) {
+	object := c.path() + ".o"
 	defer lockFor(object)()
 	if inCache(object) {
 		return object, nil
 	}
 	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
-	return object, compile(ctx, cxx, files, dir, object, "-O1", "-c", "runtime.cc")
+	return object, compile(ctx, c.compiler, files, c.dir, object, "-O1", "-c", "runtime.cc")
 }
 
 // lockFor waits until no other goroutine builds the file, and returns the unlock

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact/artifacttest"
+	"dmir/internal/need"
 )
 
 // TestCacheEntries verifies that only undamaged files of the cache run: every other
 // entry is compiled again, with the same results.
 func TestCacheEntries(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()

@@ -9,6 +9,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
+	"dmir/internal/need"
 )
 
 // small is a floating-point type of at most 16 bits.
@@ -73,6 +74,7 @@ DM_KERNEL(narrowed, 256)(dm::In<double> x, dm::Out<float> from32, dm::Out<float>
 // beside and between all of them are rounded once, as in the reference, from f32 and
 // from f64.
 func TestConversions(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	for _, s := range smalls {
 		n := 1 << (8 * s.bytes)

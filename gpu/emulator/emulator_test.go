@@ -81,6 +81,7 @@ func TestNoCompiler(t *testing.T) {
 
 // Errors in a program are reported before it runs, in a sentence.
 func TestBadPrograms(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	for _, c := range []struct {
 		name   string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/need"
 )
 
 // ringSource sums the columns of a 64×64 matrix: one warp loads 16 rows at a time
@@ -78,6 +79,7 @@ func ringProgram(change map[string]string) *artifact.Program {
 // Warps exchange tiles through barriers that count bytes: the program is right, and
 // the emulator detects every omission.
 func TestBulkCopies(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	x := make([]uint16, 64*64)
 	want := make([]float32, 64)
@@ -173,6 +175,7 @@ DM_KERNEL(products, 128)(DM_MAP(a), DM_MAP(b), dm::Out<float> y) {
 `
 
 func TestWarpgroupProducts(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	r := rand.New(rand.NewPCG(8, 8))
 	for _, s := range smalls[:2] {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/need"
 )
 
 func wantError(t *testing.T, name string, err error, want string) {
@@ -224,6 +225,7 @@ func plantedProgram() (p *artifact.Program, lines []int) {
 // Each bug is reported with its kind, kernel and line, and the same kernel without it
 // passes.
 func TestPlantedBugs(t *testing.T) {
+	need.Long(t)
 	needCompiler(t)
 	p, lines := plantedProgram()
 	if len(lines) != len(p.Kernels) {

@@ -1,6 +1,7 @@
 package nvrtc
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/gob"
 	"encoding/hex"
@@ -22,17 +23,18 @@ const cacheLimit = 512 << 20
 
 // format is part of every key: it changes with Result, so that old entries are not
 // found.
-const format = "dmir-nvrtc-1"
+const format = "dmir-nvrtc-2"
 
 // CacheDir is the folder of what was compiled.
 func CacheDir() (string, error) { return local.CacheDir("nvrtc") }
 
-// cacheKey is a hash of everything that the result depends on.
-func cacheKey(version, source string, headers []Header, arch string, opts Options) string {
+// cacheKey is a hash of everything that the result depends on. compiler also
+// distinguishes builds of one version.
+func cacheKey(compiler, source string, headers []Header, arch string, opts Options) string {
 	h := sha256.New()
 	part := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
 	part(format)
-	part(version)
+	part(compiler)
 	part(arch)
 	part(opts.Name)
 	part(strings.Join(flags(arch, opts), "\x00"))
@@ -67,8 +69,12 @@ func readCache(key string) *Result {
 		return nil
 	}
 	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil
+	}
 	var e entry
-	if err := gob.NewDecoder(f).Decode(&e); err != nil || e.Key != key || e.Sum != sha256.Sum256(e.Result.Cubin) {
+	if err := gob.NewDecoder(z).Decode(&e); err != nil || e.Key != key || e.Sum != sha256.Sum256(e.Result.Cubin) {
 		return nil
 	}
 	now := time.Now()
@@ -85,7 +91,11 @@ func writeCache(key string, r *Result) {
 		return
 	}
 	err = atomicfile.WriteFile(filepath.Join(dir, key), 0o644, func(w io.Writer) error {
-		return gob.NewEncoder(w).Encode(entry{key, *r, sha256.Sum256(r.Cubin)})
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // text and code become four times smaller
+		if err := gob.NewEncoder(z).Encode(entry{key, *r, sha256.Sum256(r.Cubin)}); err != nil {
+			return err
+		}
+		return z.Close()
 	})
 	if err == nil {
 		trim(dir, cacheLimit)

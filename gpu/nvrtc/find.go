@@ -22,6 +22,16 @@ type Compiler struct {
 	lib     *library
 }
 
+// build is the version with the size of the file, which builds of one version
+// differ in.
+func (c *Compiler) build() string {
+	info, err := os.Stat(c.Path)
+	if err != nil { // a name that the system's linker found
+		return c.Version
+	}
+	return fmt.Sprintf("%s, %d bytes", c.Version, info.Size())
+}
+
 // Archs lists the architectures that the compiler makes code for, as numbers
 // (80, 90, 100); nil if it does not report them.
 func (c *Compiler) Archs() []int {

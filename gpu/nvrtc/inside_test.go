@@ -69,6 +69,7 @@ ptxas info    : Used 12 registers, used 1 barriers, 256 bytes smem, 360 bytes cm
 
 // The usage read from the machine code is what the assembler reported.
 func TestCubinAgreesWithLog(t *testing.T) {
+	need.Long(t)
 	c, err := Find()
 	need.OK(t, err)
 	source := `extern "C" __global__ void __launch_bounds__(1024) g(float *x, int n) {

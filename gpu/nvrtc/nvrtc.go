@@ -93,7 +93,7 @@ func (c *Compiler) Compile(ctx context.Context, source string, headers []Header,
 	if opts.Name == "" {
 		opts.Name = "kernels.cu"
 	}
-	key := cacheKey(c.Version, source, headers, arch, opts)
+	key := cacheKey(c.build(), source, headers, arch, opts)
 	if !opts.NoCache {
 		if r := readCache(key); r != nil {
 			return r, nil

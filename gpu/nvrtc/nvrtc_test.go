@@ -14,6 +14,7 @@ import (
 
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/internal/need"
 )
 
 const twice = `#include "twice.cuh"
@@ -64,6 +65,7 @@ func TestArchitectures(t *testing.T) {
 
 // Compiling with several threads gives equally good code.
 func TestJobs(t *testing.T) {
+	need.Long(t)
 	c := nvrtctest.Compiler(t)
 	one, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true})
 	if err != nil {
@@ -212,6 +214,12 @@ func TestCache(t *testing.T) {
 	} {
 		if r.Cached {
 			t.Errorf("%s came from the cache", what)
+		}
+	}
+	for range 2 { // an error is not kept
+		var failed *nvrtc.CompileError
+		if _, err := c.Compile(t.Context(), "nonsense", headers, "sm_80", nvrtc.Options{}); !errors.As(err, &failed) {
+			t.Fatalf("nonsense compiles with %v", err)
 		}
 	}
 	dir, err := nvrtc.CacheDir()

@@ -14,6 +14,7 @@ import (
 	"dmir/gpu/export"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/internal/need"
 )
 
 // The kernels of a program compile from its text and from the exported file.
@@ -54,6 +55,7 @@ func exported(t *testing.T, p *artifact.Program) string {
 
 // The toolkit's compiler builds the exported file.
 func TestNvccBuildsExport(t *testing.T) {
+	need.Long(t)
 	nvcc := nvrtctest.Nvcc(t)
 	p := artifacttest.Program()
 	p.Kernels[0].Block.Cluster, p.Kernels[0].Block.Shared = 2, 100<<10
@@ -73,6 +75,7 @@ func TestNvccBuildsExport(t *testing.T) {
 // Without NVRTC the toolkit's compiler makes the same kernels, with the same
 // messages where it cannot.
 func TestNvccInPlaceOfNvrtc(t *testing.T) {
+	need.Long(t)
 	nvcc, lib := nvrtctest.Nvcc(t), nvrtctest.Compiler(t)
 	p := artifacttest.Program()
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
@@ -100,6 +103,7 @@ func TestNvccInPlaceOfNvrtc(t *testing.T) {
 
 // Machine code is printed for every architecture; other bytes are an error.
 func TestDisassemble(t *testing.T) {
+	need.Long(t)
 	nvrtctest.Disassembler(t)
 	c := nvrtctest.Compiler(t)
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {

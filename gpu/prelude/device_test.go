@@ -8,11 +8,13 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
+	"dmir/internal/need"
 )
 
 // Every intrinsic compiles for every architecture, without a toolkit's headers,
 // without a warning and without spilling, from the parts and from the flat text.
 func TestDeviceCompiler(t *testing.T) {
+	need.Long(t)
 	c := nvrtctest.Compiler(t)
 	source, err := os.ReadFile("testdata/intrinsics.cu")
 	if err != nil {

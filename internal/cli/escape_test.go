@@ -103,6 +103,7 @@ var annotation = regexp.MustCompile(`^::(error|warning|notice) file=[^,:]*,line=
 
 // TestHostileNames writes each hostile name in every kind of output.
 func TestHostileNames(t *testing.T) {
+	need.Long(t)
 	t.Setenv("DMIR_CACHE", t.TempDir())
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain.dmir")
@@ -233,6 +234,7 @@ func TestHostileNames(t *testing.T) {
 
 // TestHostileArtifacts runs a file whose names are hostile.
 func TestHostileArtifacts(t *testing.T) {
+	need.Long(t)
 	need.OK(t, emulator.Check())
 	t.Setenv("DMIR_CACHE", t.TempDir())
 	dir := t.TempDir()
@@ -291,6 +293,7 @@ func TestHostileArtifacts(t *testing.T) {
 // TestHostileOnEmulator compiles, for the host, a function with every hostile name,
 // and with values named like macros and keywords of C++.
 func TestHostileOnEmulator(t *testing.T) {
+	need.Long(t)
 	need.OK(t, emulator.Check())
 	t.Setenv("DMIR_CACHE", t.TempDir())
 	var args, sums strings.Builder

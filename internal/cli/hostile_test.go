@@ -9,6 +9,7 @@ import (
 
 	"dmir/gpu/emulator"
 	"dmir/internal/cli"
+	"dmir/internal/need"
 )
 
 // hostileCommands are run on each program of testdata/hostile; FILE stands for
@@ -26,6 +27,7 @@ var hostileCommands = []string{
 // For programs with extreme types, names and nesting every command returns its result
 // or diagnostics.
 func TestHostilePrograms(t *testing.T) {
+	need.Long(t)
 	files, err := filepath.Glob("testdata/hostile/*.dmir")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)

@@ -17,6 +17,7 @@ import (
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
+	"dmir/internal/need"
 )
 
 // TestReadme runs each command in README.md that is shown with its output, on a
@@ -180,6 +181,7 @@ func TestReadmeFixes(t *testing.T) {
 
 // The table in README.md of the plans of the examples is true.
 func TestReadmePlans(t *testing.T) {
+	need.Long(t)
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
+	"dmir/internal/local"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in the scripts")
@@ -43,7 +45,8 @@ func TestScripts(t *testing.T) {
 }
 
 // tools sets the environment of a script: the CUDA compiler and the disassembler of
-// this machine, since HOME is different, and a separate cache.
+// this machine, since HOME is different, and a cache with a separate key, in which
+// compiled programs are those of all tests.
 func tools(env *testscript.Env) error {
 	if c, err := nvrtc.Find(); err == nil {
 		env.Setenv("DMIR_NVRTC", c.Path)
@@ -51,7 +54,23 @@ func tools(env *testscript.Env) error {
 	if path, err := nvrtc.Disassembler(); err == nil {
 		env.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+env.Getenv("PATH"))
 	}
-	env.Setenv("DMIR_CACHE", filepath.Join(env.WorkDir, ".cache"))
+	cache := filepath.Join(env.WorkDir, ".cache")
+	env.Setenv("DMIR_CACHE", cache)
+	if err := os.Mkdir(cache, 0o700); err != nil || runtime.GOOS == "windows" { // which allows links to administrators only
+		return err
+	}
+	for _, name := range []string{"emulator", "nvrtc"} {
+		shared, err := local.CacheDir(name)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(shared, 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(shared, filepath.Join(cache, name)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -30,6 +30,7 @@ const (
 )
 
 func TestExamples(t *testing.T) {
+	need.Long(t)
 	paths, err := filepath.Glob("../../examples/*.dmir")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no examples:", err)

@@ -33,3 +33,11 @@ func Tool(t testing.TB, name, install string) (path string) {
 	OK(t, err)
 	return path
 }
+
+// Long skips a test that takes longer than seconds if the flag -short is set.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes longer than seconds")
+	}
+}

@@ -45,7 +45,7 @@ func TestCancelBuild(t *testing.T) {
 	}
 	until := func(what string, builds, waiting int) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			j.builds.mu.Lock()
 			n, w := len(j.builds.made), 0
 			for _, b := range j.builds.made {

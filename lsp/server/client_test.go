@@ -86,7 +86,7 @@ func connect(t *testing.T, opts Options, prepare func(*server)) *editor {
 		_ = inW.Close()
 		select {
 		case <-e.conn.Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(patient):
 			t.Error("the server did not end with its input")
 		}
 	})

@@ -132,7 +132,7 @@ func (w *wire) try(body string) error {
 
 // patient is how long the tests wait for what must come: longer than any machine
 // under load takes, so that only what never comes fails.
-const patient = 2 * time.Minute
+const patient = 10 * time.Minute
 
 func (w *wire) begin() {
 	w.request("initialize", `{"processId":null,"rootUri":null,"capabilities":`+wishes+`}`)

@@ -24,6 +24,7 @@ var unlike = map[string]string{}
 // after formatting or, where it rejects the file because it lacks a dialect,
 // rejects both in the same words.
 func TestMeaning(t *testing.T) {
+	need.Long(t)
 	if testing.Short() {
 		t.Skip("starts mlir-opt over a thousand times")
 	}

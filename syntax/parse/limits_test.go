@@ -90,8 +90,8 @@ func TestLinear(t *testing.T) {
 			}()
 			select {
 			case <-done:
-			case <-time.After(time.Minute):
-				t.Fatal("512 KiB of text take more than a minute")
+			case <-time.After(10 * time.Minute):
+				t.Fatal("512 KiB of text take more than ten minutes")
 			}
 		})
 	}

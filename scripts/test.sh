@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Runs legs of the tests, two side by side, and ends with a table: result, wall time and processor time of each. Every leg runs,
+# whichever fail; the exit status is 1 if one failed. The output of a leg appears as it is written, one leg after the other, and
+# stays in build/test/LEG.log.
+# A leg that this machine cannot run is skipped, and the table gives what to install; with CI=true it fails.
+# usage: test.sh [-j N] [LEG...]     N legs side by side (default 2); all legs without a name
+#        test.sh --list              prints the legs
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+# The legs, the longest first, and the command of each.
+legs=(go vscode fuzz race check pages nvim cross tree-sitter pre-commit emacs helix actions)
+command_of() {
+  case $1 in
+  check) echo scripts/check.sh ;;                # format, vet, staticcheck
+  go) echo scripts/test-go.sh ;;                 # unit, golden, differential, conformance and interoperability tests
+  unit) echo scripts/test-go.sh -short ;;        # of these, the ones that take no longer than seconds
+  race) echo scripts/test-race.sh ;;             # the race detector
+  fuzz) echo scripts/fuzz.sh ;;                  # a fixed number of inputs for each fuzz target
+  cross) echo scripts/cross-build.sh ;;          # builds for every platform, without cgo
+  pages) echo scripts/test-pages.sh ;;           # the panels in a browser
+  vscode) echo scripts/test-vscode.sh ;;         # the extension in the VS Code workbench
+  nvim) echo scripts/test-nvim.sh ;;             # the setup of each editor
+  helix) echo scripts/test-helix.sh ;;           #
+  emacs) echo scripts/test-emacs.sh ;;           #
+  tree-sitter) echo scripts/test-tree-sitter.sh ;; # the grammar, compared with dmir's own parser
+  pre-commit) echo scripts/test-precommit.sh ;;  # the hooks
+  actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/EDITORS.md
+  *) return 1 ;;
+  esac
+}
+
+usage() {
+  sed -n 's/^# usage: */usage: /p' "$0" >&2
+  echo "legs: unit ${legs[*]}" >&2
+  exit 2
+}
+[ "${1:-}" != --list ] || { echo "unit ${legs[*]}"; exit; }
+lanes=2
+[ "${1:-}" != -j ] || { lanes=${2:-0}; shift 2 || usage; }
+[ "$lanes" -ge 1 ] 2>/dev/null || usage
+command -v flock >/dev/null || lanes=1 # legs that install something lock each other out with it
+for leg in "$@"; do command_of "$leg" >/dev/null || usage; done
+[ $# = 0 ] || legs=("$@")
+
+logs=build/test
+mkdir -p "$logs"
+set -m # each leg is a process group, which is ended as a whole
+pids=() starts=() results=() times=() running=0 next=0 shown=0 offset=0
+
+# stop ends what still runs, first politely: legs delete their temporary files.
+stop() {
+  trap '' INT TERM HUP
+  local i
+  for i in "${!pids[@]}"; do
+    [ -n "${results[i]:-}" ] || kill -TERM -- "-${pids[i]}" 2>/dev/null
+  done
+  for i in "${!pids[@]}"; do wait "${pids[i]}" 2>/dev/null; done
+  echo "interrupted" >&2
+  exit 130
+}
+trap stop INT TERM HUP
+
+start() { # start I
+  local log=$logs/${legs[$1]}.log
+  : >"$log"
+  # shellcheck disable=SC2046 # the command is words
+  (
+    TIMEFORMAT='%U %S'
+    { time $(command_of "${legs[$1]}") >"$log" 2>&1 </dev/null; } 2>"$log.times"
+  ) &
+  pids[$1]=$! starts[$1]=$SECONDS
+}
+
+reap() { # reap I: notes the result of a leg that has ended
+  local status=0
+  wait "${pids[$1]}" || status=$?
+  times[$1]=$((SECONDS - starts[$1]))
+  case $status in
+  0) results[$1]=passed ;;
+  77) results[$1]=skipped ;;
+  *) results[$1]=failed ;;
+  esac
+}
+
+show() { # show I: copies what the leg has written since the last call
+  local log=$logs/${legs[$1]}.log size
+  [ -n "${pids[$1]:-}" ] || return
+  [ "$offset" != 0 ] || [ -n "${header:-}" ] || { header=1; printf '\n=== %s: %s\n' "${legs[$1]}" "$(command_of "${legs[$1]}")"; }
+  size=$(wc -c <"$log")
+  if [ "$size" -gt "$offset" ]; then
+    tail -c "+$((offset + 1))" "$log" | head -c "$((size - offset))"
+    offset=$size
+  fi
+}
+
+while [ $shown -lt ${#legs[@]} ]; do
+  while [ $running -lt "$lanes" ] && [ $next -lt ${#legs[@]} ]; do
+    start $next
+    next=$((next + 1)) running=$((running + 1))
+  done
+  for ((i = 0; i < next; i++)); do
+    { [ -n "${results[i]:-}" ] || kill -0 "${pids[i]}" 2>/dev/null; } && continue
+    reap $i
+    running=$((running - 1))
+    [ $i = $shown ] || printf -- '--- %s %s after %ds\n' "${legs[i]}" "${results[i]}" "${times[i]}"
+  done
+  show $shown
+  if [ -n "${results[shown]:-}" ]; then
+    show $shown
+    shown=$((shown + 1)) offset=0 header=
+  else
+    sleep 0.5
+  fi
+done
+
+printf '\n%-12s %-8s %7s %7s\n' leg result time cpu
+for i in "${!legs[@]}"; do
+  log=$logs/${legs[i]}.log
+  cpu=$(awk '{ t += $1 + $2 } END { printf "%ds", t }' "$log.times")
+  case ${results[i]} in
+  passed) why= ;;
+  skipped) why=$(sed -n 's/^skipped: //p' "$log" | tail -1) ;;
+  failed) why=$(sed -n 's/^failed: //p' "$log" | tail -1) ;;
+  esac
+  [ "${results[i]}" != failed ] || why=${why:-$log}
+  printf '%-12s %-8s %6ds %7s  %s\n' "${legs[i]}" "${results[i]}" "${times[i]}" "$cpu" "$why"
+done | sed 's/ *$//'
+[[ " ${results[*]} " != *" failed "* ]]
