@@ -34,7 +34,7 @@ mkdir -p "$stage"
 (cd "$extension" && node esbuild.mjs)
 version=$(node -p "require('$extension/package.json').version")
 # Packages a copy, so that several runs may be concurrent and no binary is left in the source folder.
-for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
+for file in .vscodeignore package.json dmir.schema.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
   cp -R "$extension/$file" "$stage/"
 done
 
