@@ -83,10 +83,10 @@ func run() error {
 	out := flag.String("out", "../build/release", "the folder to write; its old content is removed")
 	only := flag.String("platforms", "", "the platforms to build, as os/arch with commas (default all)")
 	base := flag.String("base", "", "a folder ARCH/root for each Linux architecture with the container image's base files (default no image)")
-	repository := flag.String("repository", "", "the address of the repository (default that of project.json)")
+	version := flag.String("version", "0.0.0-dev", "the semantic version of the release")
 	flag.Parse()
 
-	r := release{root: *root, out: *out}
+	r := release{root: *root, out: *out, version: *version}
 	text, err := os.ReadFile(filepath.Join(r.root, "project.json"))
 	if err != nil {
 		return err
@@ -94,10 +94,7 @@ func run() error {
 	if err := json.Unmarshal(text, &r.project); err != nil {
 		return fmt.Errorf("project.json: %w", err)
 	}
-	if *repository != "" {
-		r.Repository = *repository
-	}
-	if err := r.describe(); err != nil {
+	if r.time, err = r.committed(); err != nil {
 		return err
 	}
 	wanted, err := choose(*only)
@@ -170,23 +167,14 @@ func choose(list string) ([]platform, error) {
 	return chosen, nil
 }
 
-// describe sets the version and the time. A commit with a tag vX.Y.Z is that
-// release; any other is 0.0.0-dev.
-func (r *release) describe() error {
-	r.version = "0.0.0-dev"
-	if tag, err := r.command("git", "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
-		r.version = strings.TrimPrefix(tag, "v")
-	}
+// committed is the time of the commit.
+func (r *release) committed() (time.Time, error) {
 	seconds, err := r.command("git", "log", "-1", "--format=%ct")
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
-	if err != nil {
-		return err
-	}
-	r.time = time.Unix(n, 0).UTC()
-	return nil
+	return time.Unix(n, 0).UTC(), err
 }
 
 // command runs a program in the sources' folder and returns what it prints.

@@ -10,16 +10,15 @@ command -v apt-get >/dev/null || cannot "this test installs a Debian package"
 want git git
 want python3 python3
 want ruby ruby
+want node nodejs
+want npm npm
+want unzip unzip
 want pre-commit pre-commit
 python3 -m venv --help >/dev/null && python3 -c 'import ensurepip' 2>/dev/null || want pip3 python3-venv
 
 scratch=$(mktemp -d)
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 arch=$(go env GOARCH)
-for each in "$arch"; do
-  folder=$root/build/image-base/$each
-  [ -e "$folder/ready" ] || { "$root/scripts/getdeb.sh" "bookworm/$each" "$folder" libc6 && touch "$folder/ready"; }
-done
 
 # A release of version 1.2.3-rc.4: a copy of the sources, as they are on disk, in a repository with that tag.
 sources=$scratch/sources
@@ -32,13 +31,20 @@ sources=$scratch/sources
 export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
 git config --global user.name test
 git config --global user.email test@example.invalid
+sed -i 's|"repository": ""|"repository": "https://example.com/dmir"|' "$sources/project.json"
 git -C "$sources" init --quiet
 git -C "$sources" add .
 git -C "$sources" commit --quiet --message release
 git -C "$sources" tag v1.2.3-rc.4
-out=$scratch/release
-(cd "$root/release" && go vet ./... && go test ./... && go run . -root "$sources" -out "$out" -base "$root/build/image-base" \
-  -platforms "linux/$arch" -repository https://example.com/dmir)
+# What earlier runs have downloaded.
+npm_install "$root/vscode-extension"
+ln -s "$root/vscode-extension/node_modules" "$sources/vscode-extension/node_modules"
+mkdir -p "$root/build/image-base" "$sources/build"
+ln -s "$root/build/image-base" "$sources/build/image-base"
+(cd "$root/release" && go vet ./... && go test ./...)
+"$sources/scripts/release.sh" "linux/$arch"
+out=$sources/build/release
+(cd "$out" && sha256sum --check --quiet SHA256SUMS)
 
 failed=0
 # works WHAT PROGRAM...: the program has the version of the release and formats and lints a file.
@@ -93,6 +99,15 @@ works "Homebrew formula" "$scratch/brew/bin/dmir"
 # The image's layers, unpacked, are the root of the program's file system.
 python3 "$root/release/testdata/unpack.py" "$out/dmir-1.2.3-rc.4-oci.tar.gz" "$scratch/image"
 works "container image" chroot "$scratch/image" /usr/bin/dmir
+
+unzip -q "$out/dmir-universal-1.2.3-rc.4.vsix" -d "$scratch/vsix"
+(
+  cd "$scratch/vsix/extension"
+  [ ! -e bin ] && [ -s dmir.schema.json ] && [ -s dist/extension.js ]
+  grep -q '"version": "1.2.3-rc.4"' package.json
+  grep -q '"url": "https://example.com/dmir"' package.json
+  grep -q '(https://example.com/dmir/raw/v1.2.3-rc.4/vscode-extension/images/readme-editor.png)' [Rr][Ee][Aa][Dd][Mm][Ee].md
+) && echo "  ok   universal extension" || { echo "  FAIL universal extension" && failed=1; }
 
 (cd "$out" && python3 -c '
 import json, sys, glob
