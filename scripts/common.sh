@@ -49,6 +49,13 @@ build_dmir() {
   (cd "$root" && alone go build -o build/dmir .)
 }
 
+# release_version: prints the version of the commit's tag vX.Y.Z, or 0.0.0-dev if it has none.
+release_version() {
+  local tag
+  tag=$(git -C "$root" describe --tags --exact-match --match 'v[0-9]*' 2>/dev/null) || tag=v0.0.0-dev
+  echo "${tag#v}"
+}
+
 # npm_install FOLDER: installs the packages of its lockfile unless they are up to date.
 npm_install() {
   [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: getdeb.sh SUITE FOLDER PACKAGE...
+# usage: getdeb.sh SUITE[/ARCH] FOLDER PACKAGE...
 # Unpacks packages of another Debian suite, with their dependencies, into FOLDER/root. The host's own packages do not change:
 # apt uses a separate package database under FOLDER, and the archive that this machine is configured with.
 set -euo pipefail
@@ -7,7 +7,8 @@ if [ $# -lt 3 ]; then
   sed -n '2,4s/^# //p' "$0" >&2
   exit 2
 fi
-suite=$1 folder=$(mkdir -p "$2" && cd "$2" && pwd)
+suite=${1%/*} arch=$([[ $1 == */* ]] && echo "${1#*/}" || dpkg --print-architecture)
+folder=$(mkdir -p "$2" && cd "$2" && pwd)
 shift 2
 
 # The first archive that apt is configured with, in either of apt's two formats.
@@ -32,7 +33,7 @@ mkdir -p "$state/lists/partial" "$state/archives/partial" "$folder/root"
 : >"$state/status" # an empty database: every dependency is fetched
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $archive $suite main" >"$state/sources.list"
 apt=(
-  apt-get -qq
+  apt-get -qq -o "APT::Architecture=$arch" -o "APT::Architectures=$arch"
   -o "Dir::Etc::SourceList=$state/sources.list" -o Dir::Etc::SourceParts=/dev/null
   -o "Dir::State::Lists=$state/lists" -o "Dir::State::status=$state/status"
   -o "Dir::Cache::Archives=$state/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=

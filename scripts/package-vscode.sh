@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Packages the VS Code extension, once for each platform with the server's binary, and once ("universal") without, for
 # users with dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
-# DMIR_IMAGES_URL is the https address of the README's pictures. If it is unset, the packages have no pictures, because editors
-# and galleries show only pictures from https addresses.
+# The version is that of the commit's tag, see release.sh, or the one in package.json. If project.json has the repository's address,
+# the packages name it and have the README's pictures from there; otherwise they have no pictures, because editors and galleries
+# show only pictures from https addresses.
 # usage: package-vscode.sh [TARGET…]    (default: all targets; "host" is this machine's)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -32,18 +33,29 @@ trap 'rm -rf "$stage"' EXIT
 rm -rf "$stage"
 mkdir -p "$stage"
 (cd "$extension" && node esbuild.mjs)
-version=$(node -p "require('$extension/package.json').version")
+released=$(release_version)
+version=$released
+[ "$version" != 0.0.0-dev ] || version=$(node -p "require('$extension/package.json').version")
 # Packages a copy, so that several runs may be concurrent and no binary is left in the source folder.
-for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
+for file in .vscodeignore package.json dmir.schema.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
   cp -R "$extension/$file" "$stage/"
 done
 
-if [ -n "${DMIR_IMAGES_URL:-}" ]; then
-  links=(--baseImagesUrl "$DMIR_IMAGES_URL" --baseContentUrl "$DMIR_IMAGES_URL")
+repository=$(node -p "require('$root/project.json').repository")
+if [ -n "$repository" ]; then
+  links=(--baseImagesUrl "$repository/raw/v$version/vscode-extension" --baseContentUrl "$repository/blob/v$version/vscode-extension")
 else
-  links=(--no-rewrite-relative-links)
+  links=(--no-rewrite-relative-links --allow-missing-repository)
   sed -i.all '/^!\[.*\](images\/.*)$/d' "$stage/README.md"
 fi
+node -e '
+  const fs = require("fs");
+  const [file, version, repository] = process.argv.slice(1);
+  const manifest = JSON.parse(fs.readFileSync(file, "utf8"));
+  manifest.version = version;
+  if (repository !== "") Object.assign(manifest, { repository: { type: "git", url: repository }, homepage: repository, bugs: { url: repository + "/issues" } });
+  fs.writeFileSync(file, JSON.stringify(manifest, null, 2) + "\n");
+' "$stage/package.json" "$version" "$repository"
 made=()
 for target in "${wanted[@]}"; do
   rm -rf "$stage/bin"
@@ -56,13 +68,13 @@ for target in "${wanted[@]}"; do
       ;;
     esac
     # Tests also use the binary in build/vsix/bin/TARGET.
-    (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags='-s -w' -o "$out/bin/$target/" .)
+    (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags="-s -w -X dmir/internal/cli.version=$released" -o "$out/bin/$target/" .)
     cp -R "$out/bin/$target" "$stage/bin"
     (echo && cat "$root/internal/notices/THIRD_PARTY_NOTICES.txt") >>"$stage/THIRD_PARTY_NOTICES.txt"
     which=(--target "$target")
   fi
   file=dmir-$target-$version.vsix
-  (cd "$stage" && node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies --allow-missing-repository \
+  (cd "$stage" && node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies \
     "${links[@]}" "${which[@]}" --out "$out/$file") >"$out/$target.log" 2>&1 || { cat "$out/$target.log" >&2; exit 1; }
   made+=("$file")
 done

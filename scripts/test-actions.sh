@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tests the GitHub workflows of docs/EDITORS.md: each parses, and its commands work in a repository with wasted data
-# movement. The effects of steps that only GitHub can run are simulated.
+# Tests GitHub workflows: actionlint checks those of this repository and of docs/EDITORS.md, and the commands of the latter work in
+# a repository with wasted data movement. The effects of steps that only GitHub can run are simulated.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
+actionlint=github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 want git git
 want python3 python3
@@ -48,6 +49,7 @@ known = {"actions/checkout", "actions/setup-go", "github/codeql-action/upload-sa
 workflows = [w for w in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.S)) if "jobs" in w]
 assert len(workflows) == 2, f"{len(workflows)} workflows"
 for number, workflow in enumerate(workflows, 1):
+    (out / f"workflow{number}.yml").write_text(yaml.safe_dump({"on" if k is True else k: v for k, v in workflow.items()}))
     assert True in workflow or "on" in workflow, "no trigger"  # YAML 1.1 reads "on" as true
     (job,) = workflow["jobs"].values()
     folder = out / f"workflow{number}"
@@ -62,6 +64,8 @@ for number, workflow in enumerate(workflows, 1):
         else:
             (folder / f"{i:02}").write_text(step["run"] + "\n")
 END
+
+(cd "$root" && go run "$actionlint" -no-color -shellcheck= -pyflakes= .github/workflows/*.yml "$scratch"/workflow*.yml)
 
 # Simulates the second checkout of each workflow.
 sources() {

@@ -46,7 +46,7 @@ install() {
 
 export DMIR_CHROMIUM DMIR_SCREENSHOTS=$root/build/screenshots DMIR_BINARY=$root/build/vsix/bin/$platform/dmir
 DMIR_CHROMIUM=$(command -v "$browser")
-DMIR_VSIX=$root/build/vsix/dmir-$platform-$(node -p 'require("./package.json").version').vsix
+DMIR_VSIX=$(ls -t "$root"/build/vsix/dmir-"$platform"-*.vsix | head -1)
 export DMIR_VSIX
 mkdir -p "$DMIR_SCREENSHOTS"
 rm -f "$DMIR_SCREENSHOTS"/*.png

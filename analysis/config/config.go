@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -37,8 +36,8 @@ type Config struct {
 
 // Lint selects rules by code, name or the beginning of a code; Ignore wins.
 type Lint struct {
-	Select []string `toml:"select"`
-	Ignore []string `toml:"ignore"`
+	Select []string `toml:"select" names:"rule" doc:"The rules that apply, by code, name or the beginning of a code; absent, all"`
+	Ignore []string `toml:"ignore" names:"rule" doc:"The rules that do not apply, by code, name or the beginning of a code; it wins over select"`
 }
 
 // Machine is the machine called name, one of the user's or a built-in one; the
@@ -68,10 +67,10 @@ func (c *Config) MachineNames() []string {
 
 // text is dmir.toml as it is decoded.
 type text struct {
-	Target   string                  `toml:"target"`
-	Bind     map[string]int64        `toml:"bind"`
-	Lint     Lint                    `toml:"lint"`
-	Machines map[string]machine.Spec `toml:"machines"`
+	Target   string                  `toml:"target" names:"machine" doc:"The machine that times are predicted for; absent, h200"`
+	Bind     map[string]int64        `toml:"bind" doc:"Sizes of dimension symbols, by name"`
+	Lint     Lint                    `toml:"lint" doc:"Which lint rules apply"`
+	Machines map[string]machine.Spec `toml:"machines" doc:"Machines of your own, by name"`
 }
 
 // maxSize bounds the files that are read. Machines and sizes take a few lines
@@ -195,42 +194,4 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	}
 	slices.SortStableFunc(diags, func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start })
 	return c, few(diags)
-}
-
-// keysAt is the keys that may stand in the table at the given path, nil where
-// any may.
-func keysAt(path []string) []string {
-	t := reflect.TypeFor[text]()
-	for _, key := range path {
-		switch t.Kind() {
-		case reflect.Map:
-			t = t.Elem()
-			continue
-		case reflect.Struct:
-		default:
-			return nil
-		}
-		f, ok := fieldFor(t, key)
-		if !ok {
-			return nil
-		}
-		t = f.Type
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	var keys []string
-	for i := range t.NumField() {
-		keys = append(keys, t.Field(i).Tag.Get("toml"))
-	}
-	return keys
-}
-
-func fieldFor(t reflect.Type, key string) (reflect.StructField, bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("toml") == key {
-			return t.Field(i), true
-		}
-	}
-	return reflect.StructField{}, false
 }

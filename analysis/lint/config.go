@@ -23,3 +23,12 @@ func ConfigWith(path string, open func(name string) (text string, ok bool)) (*co
 	}
 	return c, src, diags
 }
+
+// Choices are the rules that [lint] of a dmir.toml may name.
+func Choices() []config.Choice {
+	var all []config.Choice
+	for _, r := range Rules() {
+		all = append(all, config.Choice{Name: r.Code, Doc: r.Name + ": " + r.Summary})
+	}
+	return all
+}

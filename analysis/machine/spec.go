@@ -18,31 +18,31 @@ import (
 // ("4.8 TB/s") or numbers in the base unit. Fields that are absent come from
 // Base, where one is named.
 type Spec struct {
-	Base         string              `toml:"base"`
-	Title        string              `toml:"title"`
-	Source       string              `toml:"source"`
-	CPU          *bool               `toml:"cpu"`
-	Arch         string              `toml:"arch"`
-	Bandwidth    *BytesPerSecond     `toml:"bandwidth"`
-	Memory       *Bytes              `toml:"memory"`
-	L2           *Bytes              `toml:"l2"`
-	SharedMemory *Bytes              `toml:"shared_memory"`
-	SMs          *int                `toml:"sms"`
-	Launch       *Seconds            `toml:"launch_latency"`
-	HostLink     *BytesPerSecond     `toml:"host_link"`
-	PeerLink     *BytesPerSecond     `toml:"peer_link"`
-	TensorCore   map[string]FLOPRate `toml:"tensor_core"`
-	Vector       map[string]FLOPRate `toml:"vector"`
-	Ceilings     *CeilingsSpec       `toml:"ceilings"`
+	Base         string              `toml:"base" names:"machine" doc:"The machine whose values hold where this one has none"`
+	Title        string              `toml:"title" doc:"The name as people read it"`
+	Source       string              `toml:"source" doc:"Where the figures come from, such as the address of a data sheet"`
+	CPU          *bool               `toml:"cpu" doc:"Whether the machine is a processor rather than an accelerator"`
+	Arch         string              `toml:"arch" doc:"The architecture that kernels are compiled for, such as sm_90a"`
+	Bandwidth    *BytesPerSecond     `toml:"bandwidth" doc:"Bandwidth of the memory"`
+	Memory       *Bytes              `toml:"memory" doc:"Size of the memory"`
+	L2           *Bytes              `toml:"l2" doc:"Size of the last cache"`
+	SharedMemory *Bytes              `toml:"shared_memory" doc:"Shared memory of one multiprocessor"`
+	SMs          *int                `toml:"sms" doc:"Number of multiprocessors, or cores of a CPU"`
+	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel launch takes"`
+	HostLink     *BytesPerSecond     `toml:"host_link" doc:"Bandwidth between host and device, each way"`
+	PeerLink     *BytesPerSecond     `toml:"peer_link" doc:"Bandwidth between two devices of a node, each way"`
+	TensorCore   map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Peak rates of the tensor cores by element type, dense"`
+	Vector       map[string]FLOPRate `toml:"vector" names:"element" doc:"Peak rates of the vector units by element type"`
+	Ceilings     *CeilingsSpec       `toml:"ceilings" doc:"What measured kernels reach of the peaks"`
 }
 
 // CeilingsSpec is what kernels were measured to reach, as TOML writes it.
 type CeilingsSpec struct {
-	Source     string              `toml:"source"`
-	Bandwidth  *BytesPerSecond     `toml:"bandwidth"`
-	TensorCore map[string]FLOPRate `toml:"tensor_core"`
-	Vector     map[string]FLOPRate `toml:"vector"`
-	Paths      map[string]float64  `toml:"paths"`
+	Source     string              `toml:"source" doc:"How the figures were measured"`
+	Bandwidth  *BytesPerSecond     `toml:"bandwidth" doc:"Bandwidth that kernels reach"`
+	TensorCore map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Rates of the tensor cores that kernels reach, by element type"`
+	Vector     map[string]FLOPRate `toml:"vector" names:"element" doc:"Rates of the vector units that kernels reach, by element type"`
+	Paths      map[string]float64  `toml:"paths" doc:"Fraction of the peak rate that each path of code generation reaches"`
 }
 
 // The quantities of a Spec.

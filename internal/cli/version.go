@@ -9,8 +9,8 @@ import (
 	"dmir/internal/notices"
 )
 
-// version is the release that this tree becomes.
-const version = "0.1.0"
+// version is set by the linker in a release's binary, from the tag.
+var version = "0.0.0-dev"
 
 type versionCmd struct {
 	Notices bool `help:"Print the licences of third-party software in the binary."`

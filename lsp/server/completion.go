@@ -27,45 +27,52 @@ var itemKinds = map[feature.ItemKind]protocol.CompletionItemKind{
 	feature.LabelItem:  protocol.CompletionItemKindReference,
 }
 
-var completion = onPosition(
-	func(p *protocol.CompletionParams) *protocol.TextDocumentPositionParams {
-		return &p.TextDocumentPositionParams
+func completionPlace(p *protocol.CompletionParams) *protocol.TextDocumentPositionParams {
+	return &p.TextDocumentPositionParams
+}
+
+var completion = inConfig(completionPlace,
+	func(s *server, p session.Place, off int) (any, error) {
+		return s.completions(p, feature.CompleteConfig(p.Src, off))
 	},
-	func(s *server, p session.Place, off int, _ *protocol.CompletionParams) (any, error) {
-		found := feature.Complete(p.Program(), off)
-		out := &protocol.CompletionList{IsIncomplete: found.More, Items: []protocol.CompletionItem{}}
-		for i, c := range found.Items {
-			item := protocol.CompletionItem{
-				Label: c.Label, Kind: itemKinds[c.Kind], SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)),
-			}
-			edit := &protocol.TextEdit{Range: p.Range(found.Span), NewText: c.Text}
-			if c.Snippet != "" && s.Features.Snippets {
-				edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
-			}
-			item.TextEdit = edit
-			switch { // editors compare what is typed with this
-			case c.Filter != "":
-				item.FilterText = protocol.NewOptional(c.Filter)
-			case !strings.HasPrefix(c.Text, c.Label):
-				item.FilterText = protocol.NewOptional(c.Text)
-			}
-			if c.Detail != "" {
-				item.Detail = protocol.NewOptional(c.Detail)
-			}
-			if c.Doc != "" {
-				item.Documentation = markup(c.Doc, s.Features.PlainCompletion)
-			}
-			if c.Op != "" {
-				data, err := protocol.Marshal(c.Op)
-				if err != nil {
-					return nil, err
-				}
-				item.Data = data
-			}
-			out.Items = append(out.Items, item)
+	onPosition(completionPlace, func(s *server, p session.Place, off int, _ *protocol.CompletionParams) (any, error) {
+		return s.completions(p, feature.Complete(p.Program(), off))
+	}))
+
+func (s *server) completions(p session.Place, found feature.Completions) (any, error) {
+	out := &protocol.CompletionList{IsIncomplete: found.More, Items: []protocol.CompletionItem{}}
+	for i, c := range found.Items {
+		item := protocol.CompletionItem{
+			Label: c.Label, Kind: itemKinds[c.Kind], SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)),
 		}
-		return out, nil
-	})
+		edit := &protocol.TextEdit{Range: p.Range(found.Span), NewText: c.Text}
+		if c.Snippet != "" && s.Features.Snippets {
+			edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
+		}
+		item.TextEdit = edit
+		switch { // editors compare what is typed with this
+		case c.Filter != "":
+			item.FilterText = protocol.NewOptional(c.Filter)
+		case !strings.HasPrefix(c.Text, c.Label):
+			item.FilterText = protocol.NewOptional(c.Text)
+		}
+		if c.Detail != "" {
+			item.Detail = protocol.NewOptional(c.Detail)
+		}
+		if c.Doc != "" {
+			item.Documentation = markup(c.Doc, s.Features.PlainCompletion)
+		}
+		if c.Op != "" {
+			data, err := protocol.Marshal(c.Op)
+			if err != nil {
+				return nil, err
+			}
+			item.Data = data
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, nil
+}
 
 // resolveCompletion adds the documentation of an op, which would be too much
 // to send for all of them.

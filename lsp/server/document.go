@@ -9,6 +9,7 @@ import (
 
 	"dmir/lsp/connection"
 	"dmir/lsp/session"
+	"dmir/lsp/workspace"
 )
 
 // onDocument makes a callMethod of a function over a document: the snapshot is
@@ -41,4 +42,27 @@ func onPosition[P any](of func(*P) *protocol.TextDocumentPositionParams, f func(
 	return onDocument(func(p *P) uri.URI { return of(p).TextDocument.URI }, func(_ context.Context, s *server, p session.Place, params *P) (any, error) {
 		return f(s, p, p.Offset(of(params).Position), params)
 	})
+}
+
+// inConfig is f for a place in a dmir.toml that the editor has open, and program
+// for any other document.
+func inConfig[P any](of func(*P) *protocol.TextDocumentPositionParams, f func(s *server, p session.Place, off int) (any, error), program callMethod) callMethod {
+	return func(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+		p, err := connection.Decode[P](raw)
+		if err != nil {
+			return nil, err
+		}
+		a := session.AddressOf(of(p).TextDocument.URI)
+		if !workspace.IsConfig(a) {
+			return program(s, raw)
+		}
+		src := s.Docs.Config(a)
+		return func(context.Context) (any, error) {
+			if src == nil {
+				return nil, nil
+			}
+			at := session.Bare(&workspace.Snapshot{Src: src, Encoding: s.Docs.Encoding()})
+			return f(s, at, at.Offset(of(p).Position))
+		}, nil
+	}
 }

@@ -9,18 +9,25 @@ import (
 	"dmir/lsp/session"
 )
 
-var hover = onPosition(
-	func(p *protocol.HoverParams) *protocol.TextDocumentPositionParams {
-		return &p.TextDocumentPositionParams
+func hoverPlace(p *protocol.HoverParams) *protocol.TextDocumentPositionParams {
+	return &p.TextDocumentPositionParams
+}
+
+var hover = inConfig(hoverPlace,
+	func(s *server, p session.Place, off int) (any, error) {
+		return s.hover(p, feature.HoverConfig(p.Src, off))
 	},
-	func(s *server, p session.Place, off int, _ *protocol.HoverParams) (any, error) {
-		h := feature.HoverAt(p.Program(), p.Names(), off, s.Features.Pictures && !s.Features.PlainHover)
-		if h == nil {
-			return nil, nil
-		}
-		r := p.Range(h.Span)
-		return &protocol.Hover{Contents: s.markup(h.Text), Range: &r}, nil
-	})
+	onPosition(hoverPlace, func(s *server, p session.Place, off int, _ *protocol.HoverParams) (any, error) {
+		return s.hover(p, feature.HoverAt(p.Program(), p.Names(), off, s.Features.Pictures && !s.Features.PlainHover))
+	}))
+
+func (s *server) hover(p session.Place, h *feature.Hover) (any, error) {
+	if h == nil {
+		return nil, nil
+	}
+	r := p.Range(h.Span)
+	return &protocol.Hover{Contents: s.markup(h.Text), Range: &r}, nil
+}
 
 // markup is Markdown, or the same text bare for an editor that shows none.
 func (s *server) markup(text string) *protocol.MarkupContent {

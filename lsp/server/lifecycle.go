@@ -118,9 +118,16 @@ func (s *server) register() {
 	}
 	if s.Features.WatchBuffers {
 		// An editor's buffer of a dmir.toml replaces the file.
-		for method, more := range map[string]string{
+		methods := map[string]string{
 			protocol.MethodTextDocumentDidOpen: "", protocol.MethodTextDocumentDidChange: `,"syncKind":2`, protocol.MethodTextDocumentDidClose: "",
-		} {
+		}
+		if s.Features.RegisterHover {
+			methods[protocol.MethodTextDocumentHover] = ""
+		}
+		if s.Features.RegisterCompletion {
+			methods[protocol.MethodTextDocumentCompletion] = `,"triggerCharacters":["[","\"","."]`
+		}
+		for method, more := range methods {
 			rs = append(rs, protocol.Registration{
 				ID: config.FileName + " " + method, Method: method,
 				RegisterOptions: []byte(`{"documentSelector":[{"scheme":"file","pattern":"**/` + config.FileName + `"}]` + more + `}`),

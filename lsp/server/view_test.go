@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,9 +169,9 @@ func TestConfigInEditor(t *testing.T) {
 	files := onDisk(t, map[string]string{"dmir.toml": `target = "l40s"`, "sub/f.dmir": ffn})
 	u, toml := files["sub/f.dmir"], files["dmir.toml"]
 	e := connect(t, Options{}, nil)
-	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"textDocument":{"synchronization":{"dynamicRegistration":true}}}`, "")
+	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"textDocument":{"synchronization":{"dynamicRegistration":true},"hover":{"dynamicRegistration":true},"completion":{"dynamicRegistration":true}}}`, "")
 	registered := e.asked("client/registerCapability", 1)
-	for _, want := range []string{"textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", `"pattern":"**/dmir.toml"`} {
+	for _, want := range []string{"textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "textDocument/hover", "textDocument/completion", `"pattern":"**/dmir.toml"`} {
 		if !strings.Contains(registered, want) {
 			t.Errorf("%s is not registered: %s", want, registered)
 		}
@@ -199,8 +200,15 @@ func TestConfigInEditor(t *testing.T) {
 		return strings.Contains(string(p), "dmir.toml") && strings.Contains(string(p), `no machine \"v1000\"`)
 	})
 	var hover *protocol.Hover
-	if e.must("textDocument/hover", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":0,"character":1}}`, toml), &hover); hover != nil {
-		t.Errorf("a dmir.toml is no program: %+v", hover)
+	if e.must("textDocument/hover", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":0,"character":1}}`, toml), &hover); hover == nil {
+		t.Error("no hover for target")
+	} else if text := hover.Contents.(*protocol.MarkupContent).Value; !strings.Contains(text, "times are predicted for") {
+		t.Errorf("the hover of target: %s", text)
+	}
+	var list protocol.CompletionList
+	e.must("textDocument/completion", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":0,"character":12}}`, toml), &list)
+	if !slices.ContainsFunc(list.Items, func(c protocol.CompletionItem) bool { return c.Label == "v100" }) {
+		t.Errorf("completions of target: %+v", list.Items)
 	}
 	e.notify("textDocument/didClose", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, toml))
 	machine("l40s", "closed unsaved")

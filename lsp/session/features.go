@@ -8,32 +8,35 @@ import (
 
 // Features are what an editor can do.
 type Features struct {
-	Configuration    bool // answers workspace/configuration
-	HintRefresh      bool
-	LensRefresh      bool
-	Progress         bool // lets the server create progress
-	Watch            bool // watches files where asked to
-	WatchConfig      bool // wants didChangeConfiguration registered
-	WatchBuffers     bool // reports more documents on request
-	VersionedEdits   bool
-	PlainHover       bool // shows no Markdown
-	Pictures         bool // draws images in Markdown
-	Panels           bool // draws the pages of panels
-	ShowDocument     bool // opens documents and addresses where asked to
-	VirtualDocuments bool // asks for the text of documents that are nowhere else
-	PlainCompletion  bool // shows none beside completions
-	PlainSignature   bool // shows none in signature help
-	Snippets         bool // fills in completions with holes
-	LabelOffsets     bool // takes parameters of signatures as places in the label
-	LinkDiagnostics  bool // shows related places
-	Tags             bool
-	CodeLinks        bool // opens what a diagnostic's code leads to
-	DiagnosticData   bool // keeps what comes with a diagnostic
-	Pulls            bool // pulls diagnostics, and again on request
-	ResolveActions   bool // asks for the edits of the code action that was chosen
-	DisabledActions  bool // shows code actions that cannot be applied, and why
-	FlatSymbols      bool // no hierarchy of symbols
-	TokenDelta       bool // asks what is different in the tokens
+	Configuration bool // answers workspace/configuration
+	HintRefresh   bool
+	LensRefresh   bool
+	Progress      bool // lets the server create progress
+	Watch         bool // watches files where asked to
+	WatchConfig   bool // wants didChangeConfiguration registered
+	WatchBuffers  bool // reports more documents on request
+
+	RegisterHover      bool // asks for hovers of more documents on request
+	RegisterCompletion bool // and for completions
+	VersionedEdits     bool
+	PlainHover         bool // shows no Markdown
+	Pictures           bool // draws images in Markdown
+	Panels             bool // draws the pages of panels
+	ShowDocument       bool // opens documents and addresses where asked to
+	VirtualDocuments   bool // asks for the text of documents that are nowhere else
+	PlainCompletion    bool // shows none beside completions
+	PlainSignature     bool // shows none in signature help
+	Snippets           bool // fills in completions with holes
+	LabelOffsets       bool // takes parameters of signatures as places in the label
+	LinkDiagnostics    bool // shows related places
+	Tags               bool
+	CodeLinks          bool // opens what a diagnostic's code leads to
+	DiagnosticData     bool // keeps what comes with a diagnostic
+	Pulls              bool // pulls diagnostics, and again on request
+	ResolveActions     bool // asks for the edits of the code action that was chosen
+	DisabledActions    bool // shows code actions that cannot be applied, and why
+	FlatSymbols        bool // no hierarchy of symbols
+	TokenDelta         bool // asks what is different in the tokens
 }
 
 // FeaturesOf returns the features that an editor declares.
@@ -61,7 +64,11 @@ func FeaturesOf(c protocol.ClientCapabilities) Features {
 	if t := c.TextDocument; t != nil {
 		f.WatchBuffers = t.Synchronization != nil && is(t.Synchronization.DynamicRegistration)
 		if h := t.Hover; h != nil {
+			f.RegisterHover = is(h.DynamicRegistration)
 			f.PlainHover = noMarkdown(h.ContentFormat)
+		}
+		if c := t.Completion; c != nil {
+			f.RegisterCompletion = is(c.DynamicRegistration)
 		}
 		if c := t.Completion; c != nil && c.CompletionItem != nil {
 			f.Snippets = is(c.CompletionItem.SnippetSupport)

@@ -143,6 +143,10 @@ func (w *Workspace) ChangeConfig(a Address, edits []Edit) error {
 	return nil
 }
 
+// Config returns the text of a dmir.toml that is open in the editor, nil where it
+// is not.
+func (w *Workspace) Config(a Address) *source.File { return w.configs.opened(a.Path) }
+
 // CloseConfig goes back to the file on disk.
 func (w *Workspace) CloseConfig(a Address) {
 	w.configs.set(a.Path, nil)

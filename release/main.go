@@ -1,0 +1,229 @@
+// Release builds the packages of a release under a folder: archives for six
+// platforms, Debian packages, Python wheels, a container image, a Homebrew
+// formula and an SBOM for each platform.
+//
+// The packages of equal sources are equal bytes: files have the time of the
+// commit, names are sorted, and binaries hold no paths.
+//
+// It is a module of its own so that its dependencies are not dmir's.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// A platform is a system that a release has packages for.
+type platform struct {
+	os, arch string
+	wheel    string // the wheel's platform tags, PEP 425
+}
+
+var platforms = []platform{
+	{"linux", "amd64", "manylinux_2_17_x86_64.manylinux2014_x86_64"},
+	{"linux", "arm64", "manylinux_2_17_aarch64.manylinux2014_aarch64"},
+	{"darwin", "amd64", "macosx_11_0_x86_64"},
+	{"darwin", "arm64", "macosx_11_0_arm64"},
+	{"windows", "amd64", "win_amd64"},
+	{"windows", "arm64", "win_arm64"},
+}
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+// binary is the name of the program on the platform.
+func (p platform) binary() string {
+	if p.os == "windows" {
+		return "dmir.exe"
+	}
+	return "dmir"
+}
+
+// project is the content of project.json.
+type project struct {
+	Name, Summary, License, Maintainer, Repository string
+}
+
+// A release holds what all packages have in common.
+type release struct {
+	project
+	root, out string
+	version   string // semantic, without v
+	time      time.Time
+	shared    []file // documents, completions and the manual page
+}
+
+// A file is an entry of a package.
+type file struct {
+	name string // with slashes
+	mode os.FileMode
+	data []byte
+	link string // the target of a symbolic link
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	root := flag.String("root", "..", "the folder of dmir's sources")
+	out := flag.String("out", "../build/release", "the folder to write; its old content is removed")
+	only := flag.String("platforms", "", "the platforms to build, as os/arch with commas (default all)")
+	base := flag.String("base", "", "a folder ARCH/root for each Linux architecture with the container image's base files (default no image)")
+	version := flag.String("version", "0.0.0-dev", "the semantic version of the release")
+	flag.Parse()
+
+	r := release{root: *root, out: *out, version: *version}
+	text, err := os.ReadFile(filepath.Join(r.root, "project.json"))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &r.project); err != nil {
+		return fmt.Errorf("project.json: %w", err)
+	}
+	if r.time, err = r.committed(); err != nil {
+		return err
+	}
+	wanted, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if err := r.documents(); err != nil {
+		return err
+	}
+	var images []mutate.IndexAddendum
+	archives := map[string]string{}
+	for _, p := range wanted {
+		program, err := r.build(p)
+		if err != nil {
+			return err
+		}
+		archive, err := r.archive(p, program)
+		if err != nil {
+			return err
+		}
+		archives[p.String()] = archive
+		if err := r.wheel(p, program); err != nil {
+			return err
+		}
+		if err := r.sbom(p, program); err != nil {
+			return err
+		}
+		if p.os != "linux" {
+			continue
+		}
+		if err := r.deb(p, program); err != nil {
+			return err
+		}
+		if *base == "" {
+			continue
+		}
+		made, err := r.imageFor(*base, p, program)
+		if err != nil {
+			return err
+		}
+		images = append(images, made)
+	}
+	if len(images) > 0 {
+		if err := r.image(images); err != nil {
+			return err
+		}
+	}
+	return r.formula(archives)
+}
+
+// choose returns the platforms of a list os/arch,os/arch, or all.
+func choose(list string) ([]platform, error) {
+	if list == "" {
+		return platforms, nil
+	}
+	var chosen []platform
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(platforms, func(p platform) bool { return p.String() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no platform %q; the platforms are %v", name, platforms)
+		}
+		chosen = append(chosen, platforms[i])
+	}
+	return chosen, nil
+}
+
+// committed is the time of the commit.
+func (r *release) committed() (time.Time, error) {
+	seconds, err := r.command("git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return time.Time{}, err
+	}
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	return time.Unix(n, 0).UTC(), err
+}
+
+// command runs a program in the sources' folder and returns what it prints.
+func (r *release) command(name string, args ...string) (string, error) {
+	c := exec.Command(name, args...)
+	c.Dir = r.root
+	text, err := c.Output()
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
+		err = fmt.Errorf("%s: %w\n%s", name, err, e.Stderr)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// documents reads the files that every package has, and has the program print
+// its completions and its manual page.
+func (r *release) documents() error {
+	for name, path := range map[string]string{
+		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
+		"THIRD_PARTY_NOTICES.txt": "internal/notices/THIRD_PARTY_NOTICES.txt",
+	} {
+		text, err := os.ReadFile(filepath.Join(r.root, path))
+		if err != nil {
+			return err
+		}
+		r.shared = append(r.shared, file{name: name, mode: 0o644, data: text})
+	}
+	slices.SortFunc(r.shared, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return nil
+}
+
+// build compiles the program for p.
+func (r *release) build(p platform) (file, error) {
+	out, err := filepath.Abs(filepath.Join(r.out, p.binary()))
+	if err != nil {
+		return file{}, err
+	}
+	defer os.Remove(out)
+	c := exec.Command("go", "build", "-buildvcs=true", "-trimpath", "-o", out,
+		"-ldflags", "-s -w -X dmir/internal/cli.version="+r.version, ".")
+	c.Dir = r.root
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
+	if text, err := c.CombinedOutput(); err != nil {
+		return file{}, fmt.Errorf("go build for %s: %w\n%s", p, err, text)
+	}
+	data, err := os.ReadFile(out)
+	return file{name: p.binary(), mode: 0o755, data: data}, err
+}
+
+// write stores a package.
+func (r *release) write(name string, data []byte) error {
+	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
+}

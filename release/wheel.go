@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// wheel writes a Python package that installs the program as a script, so that
+// pip and pre-commit need no Go. Source of the format: PEP 427 and PEP 491.
+func (r *release) wheel(p platform, program file) error {
+	version := pep440(r.version)
+	info := "dmir-" + version + ".dist-info/"
+	program.name = "dmir-" + version + ".data/scripts/" + program.name
+	files := []file{program}
+	add := func(name string, text []byte) {
+		files = append(files, file{name: info + name, mode: 0o644, data: text})
+	}
+
+	var meta strings.Builder
+	fmt.Fprintf(&meta, "Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\nAuthor-email: %s\nLicense-Expression: %s\n",
+		r.Name, version, r.Summary, r.Maintainer, r.License)
+	if r.Repository != "" {
+		fmt.Fprintf(&meta, "Project-URL: Repository, %s\n", r.Repository)
+	}
+	var readme []byte
+	for _, f := range r.shared {
+		switch f.name {
+		case "README.md":
+			readme = f.data
+		case "LICENSE", "THIRD_PARTY_NOTICES.txt":
+			add("licenses/"+f.name, f.data)
+			fmt.Fprintf(&meta, "License-File: %s\n", f.name)
+		}
+	}
+	fmt.Fprintf(&meta, "Requires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n%s", readme)
+	add("METADATA", []byte(meta.String()))
+
+	tags := "Wheel-Version: 1.0\nGenerator: dmir\nRoot-Is-Purelib: false\n"
+	for tag := range strings.SplitSeq(p.wheel, ".") {
+		tags += "Tag: py3-none-" + tag + "\n"
+	}
+	add("WHEEL", []byte(tags))
+
+	record := ""
+	for _, f := range files {
+		sum := sha256.Sum256(f.data)
+		record += fmt.Sprintf("%s,sha256=%s,%d\n", f.name, base64.RawURLEncoding.EncodeToString(sum[:]), len(f.data))
+	}
+	add("RECORD", []byte(record+info+"RECORD,,\n"))
+
+	var b bytes.Buffer
+	if err := packZip(&b, files, r.time); err != nil {
+		return err
+	}
+	return r.write(fmt.Sprintf("dmir-%s-py3-none-%s.whl", version, p.wheel), b.Bytes())
+}
+
+// pep440 converts a semantic version: 0.2.0-rc.1 is 0.2.0rc1, 0.0.0-dev is 0.0.0.dev0.
+func pep440(version string) string {
+	release, pre, found := strings.Cut(version, "-")
+	if !found {
+		return release
+	}
+	kind, number, found := strings.Cut(pre, ".")
+	if !found {
+		number = "0"
+	}
+	if i := slices.Index([]string{"alpha", "beta", "rc"}, kind); i >= 0 {
+		return release + []string{"a", "b", "rc"}[i] + number
+	}
+	return release + ".dev" + number
+}

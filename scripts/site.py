@@ -1,0 +1,51 @@
+"""Writes the sources of the documentation's site: the pages of docs/, the README and the changelog, with links that hold there.
+
+usage: site.py FOLDER
+"""
+
+import json
+import pathlib
+import posixpath
+import re
+import shutil
+import sys
+
+root = pathlib.Path(__file__).parent.parent
+repository = json.loads((root / "project.json").read_text())["repository"]
+pages = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md"}
+pages |= {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob("*.md"))}
+# A block of code, a link or picture, or a span of code: the first that matches at a place counts.
+token = re.compile(r"^```.*?^```$|(!?)\[((?:`[^`]*`|[^\[\]`]|\[[^\]]*\])*)\]\(([^)\s]+)\)|`[^`\n]*`", re.M | re.S)
+
+
+def convert(source):
+    def replace(match):
+        picture, text, target = match.groups()
+        if target is None:
+            return match[0]  # code
+        path, _, anchor = target.partition("#")
+        if not path or ":" in path:
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if not (root / path).exists():
+            raise SystemExit(f"{source}: no file {path}")
+        if path in pages:
+            return f"[{text}]({pages[path]}{'#' + anchor if anchor else ''})"
+        if path.endswith(".png"):
+            shutil.copy(root / path, out / "docs/images")
+            return f"{picture}[{text}](images/{posixpath.basename(path)})"
+        # What is not on the site is in the repository.
+        return f"[{text}]({repository}/blob/main/{path})" if repository else text
+
+    return token.sub(replace, (root / source).read_text())
+
+
+out = pathlib.Path(sys.argv[1])
+shutil.rmtree(out, ignore_errors=True)
+(out / "docs/images").mkdir(parents=True)
+for source, name in pages.items():
+    (out / "docs" / name).write_text(convert(source))
+config = (root / "docs/site/mkdocs.yml").read_text()
+if repository:
+    config += f"repo_url: {json.dumps(repository)}\n"
+(out / "mkdocs.yml").write_text(config)
