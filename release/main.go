@@ -201,6 +201,23 @@ func (r *release) documents() error {
 		}
 		r.shared = append(r.shared, file{name: name, mode: 0o644, data: text})
 	}
+	program := filepath.Join(os.TempDir(), fmt.Sprintf("dmir-release-%d", os.Getpid()))
+	defer os.Remove(program)
+	if _, err := r.command("go", "build", "-o", program, "."); err != nil {
+		return err
+	}
+	for name, args := range map[string][]string{
+		"dmir.1":                {"help", "--man"},
+		"completions/dmir.bash": {"completion", "bash"},
+		"completions/_dmir":     {"completion", "zsh"},
+		"completions/dmir.fish": {"completion", "fish"},
+	} {
+		text, err := r.command(program, args...)
+		if err != nil {
+			return err
+		}
+		r.shared = append(r.shared, file{name: name, mode: 0o644, data: []byte(text + "\n")})
+	}
 	slices.SortFunc(r.shared, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return nil
 }

@@ -9,7 +9,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # The legs, the longest first, and the command of each.
-legs=(go vscode fuzz race check pages nvim cross tree-sitter pre-commit emacs helix actions)
+legs=(go vscode fuzz race check pages nvim cross tree-sitter pre-commit emacs helix actions release site)
 command_of() {
   case $1 in
   check) echo scripts/check.sh ;;                # format, vet, staticcheck
@@ -26,6 +26,8 @@ command_of() {
   tree-sitter) echo scripts/test-tree-sitter.sh ;; # the grammar, compared with dmir's own parser
   pre-commit) echo scripts/test-precommit.sh ;;  # the hooks
   actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/EDITORS.md
+  release) echo scripts/test-release.sh ;;       # the packages of a release, each installed
+  site) echo scripts/build-site.sh ;;            # the site of the documentation, and its links
   *) return 1 ;;
   esac
 }
