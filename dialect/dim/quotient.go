@@ -19,6 +19,17 @@ func Quotient(d Dim, n int64) Dim {
 	return Sym(text)
 }
 
+// Halves is d / 2, rounded up.
+func Halves(d Dim) Dim {
+	if q, ok := d.Div(Const(2)); ok {
+		return q
+	}
+	if n, ok := d.Int(); ok {
+		return Const(n/2 + n%2)
+	}
+	return Quotient(d.Add(Const(1)), 2)
+}
+
 // quotient is what a symbol divides; ok is false for one that is a name.
 func quotient(sym string) (d Dim, n int64, ok bool) {
 	if !strings.HasPrefix(sym, "(") {
