@@ -34,7 +34,7 @@ func (p *parts) each() dim.Dim {
 	t := p.of.Tensor()
 	var sum dim.Dim
 	for _, b := range p.boxes {
-		n := dim.Const(t.Elem.Bytes())
+		n := dim.Const(1)
 		for d, r := range b {
 			if r.Stride == 0 {
 				n = n.Mul(t.Shape[d])
@@ -42,7 +42,7 @@ func (p *parts) each() dim.Dim {
 				n = n.Scale(max(r.Limit-r.Start+r.Stride-1, 0) / r.Stride)
 			}
 		}
-		sum = sum.Add(n)
+		sum = sum.Add(t.Elem.Size(n))
 	}
 	return sum
 }
@@ -55,7 +55,7 @@ const maxCells = 1 << 12
 // counted once; ok is false where that is not known in numbers or costs too much.
 func (p *parts) bytes() (n dim.Dim, ok bool) {
 	t := p.of.Tensor()
-	n = dim.Const(t.Elem.Bytes())
+	n = dim.Const(1)
 	var cut []int // dimensions of which some part takes a part
 	for d, size := range t.Shape {
 		all, none := true, true
@@ -84,7 +84,7 @@ func (p *parts) bytes() (n dim.Dim, ok bool) {
 	}
 	work := maxCells + 64*len(p.boxes)
 	count, ok := p.count(all, cut, &work)
-	return n.Scale(count), ok
+	return t.Elem.Size(n.Scale(count)), ok
 }
 
 // count is how many elements the given parts have together in the dimensions

@@ -96,12 +96,12 @@ func (c *Context) widestRow(k *ir.Op) (worst *ir.Op, need int64) {
 
 // rowBytes is the size of a row of t along axes, 0 where it is not known.
 func (c *Context) rowBytes(t *types.Tensor, axes []int) int64 {
-	size := dim.Const(t.Elem.Bytes())
+	n := dim.Const(1)
 	for _, a := range axes {
-		size = size.Mul(t.Shape[a])
+		n = n.Mul(t.Shape[a])
 	}
-	n, _ := size.Eval(c.Bind).Int()
-	return n
+	size, _ := t.Elem.Size(n).Eval(c.Bind).Int()
+	return size
 }
 
 // live reports whether v is on chip when o of the kernel begins; at is the place

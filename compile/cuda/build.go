@@ -234,11 +234,7 @@ func (b *builder) buffers() error {
 		buf := bufferOf(p)
 		buf.Offset += b.base
 		if p.Offset < 0 { // a tensor of the host is copied to the device with the inputs
-			n := int64(1)
-			for _, d := range buf.Shape {
-				n *= d
-			}
-			buf.Bytes = n * p.Value.Elem().Bytes()
+			buf.Bytes = buf.Size()
 			buf.Offset = b.out.Workspace
 			b.out.Workspace += aligned(buf.Bytes)
 		}

@@ -113,13 +113,22 @@ func storage(elem types.Elem) string {
 
 // register is the type in which an element is computed.
 func register(elem types.Elem) string {
-	if elem.IsFloat() && elem != types.F64 {
+	switch {
+	case elem.IsFloat() && elem != types.F64:
 		return "float"
+	case elem == types.I4:
+		return storage(types.I8)
+	case elem == types.UI4:
+		return storage(types.UI8)
 	}
 	return storage(elem)
 }
 
 func small(elem types.Elem) bool { return elem.IsFloat() && elem.Bytes() < 4 }
+
+// narrowed reports whether elements are computed in a wider type than they are
+// stored in.
+func narrowed(elem types.Elem) bool { return small(elem) || elem.Packed() }
 
 // value is the name of x, or a literal, after the statements that compute it.
 func (e *emitter) value(x *kernel.Expr) code {
@@ -146,7 +155,7 @@ func (e *emitter) value(x *kernel.Expr) code {
 			return v
 		}
 	}
-	if x.Op == "convert" && !small(x.Elem) && register(x.Elem) == register(x.Args[0].Elem) {
+	if x.Op == "convert" && !narrowed(x.Elem) && register(x.Elem) == register(x.Args[0].Elem) {
 		return e.value(x.Args[0])
 	}
 	var n ident
@@ -181,7 +190,7 @@ func number(x *kernel.Expr) string {
 	case x.Elem == types.I64:
 		return fmt.Sprintf("%s(%dll)", storage(x.Elem), x.Int)
 	case !x.Elem.IsFloat():
-		return fmt.Sprintf("%s(%d)", storage(x.Elem), x.Int)
+		return fmt.Sprintf("%s(%d)", register(x.Elem), x.Int)
 	case x.Elem == types.F64:
 		return float(x.Num, 64)
 	}
@@ -240,7 +249,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		args[i] = e.value(a)
 	}
 	switch {
-	case x.Op == "convert" && small(x.Elem): // rounded, in the type of the computation
+	case x.Op == "convert" && narrowed(x.Elem): // rounded, in the type of the computation
 		return cpp("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), args[0])
 	case x.Op == "convert":
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])

@@ -143,7 +143,11 @@ func dataDependence(f *kernel.Form, launches int) string {
 			inPlace[o] = true
 		}
 	}
+	packed := slices.ContainsFunc(slices.Concat(f.Inputs, f.Outputs), func(v *ir.Value) bool { return v.Elem().Packed() })
 	for _, o := range f.Ops {
+		if d := op.Of(o); packed && d != nil && (d.Move != nil || d.Class == op.ClassMovement) {
+			return "a byte of which a part has one half moves whole"
+		}
 		switch {
 		case op.Updates(o) && op.Of(o).Move == nil: // at indices that are data
 			return "updates of a place that is updated again, or that lies outside, move less"

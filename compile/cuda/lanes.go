@@ -330,7 +330,7 @@ func (l *lanes) stored(x *kernel.Expr, elem types.Elem) code {
 		x = x.Args[0]
 	}
 	v := l.value(x)
-	if small(elem) {
+	if narrowed(elem) {
 		return cpp("dm::narrow<%s>(%s)", storage(elem), v)
 	}
 	return v

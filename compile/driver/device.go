@@ -130,7 +130,7 @@ func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
 
 // packed is the content of the buffer of argument i.
 func packed(p *artifact.Program, i int, a *tensor.Tensor) []byte {
-	return tensor.Arrange(tensor.Pack(a), int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+	return tensor.Arrange(tensor.Pack(a), a.Elem, a.Shape, p.Buffers[p.Inputs[i]].Order)
 }
 
 // Unpack converts the contents of a compiled program's buffers to its results.
@@ -152,7 +152,7 @@ func Unpack(p *artifact.Program, outputs [][]byte) ([]Output, error) {
 		for d, n := range view.Shape {
 			shape[d] = int(n)
 		}
-		t, err := tensor.Unpack(tensor.Unarrange(b[:buf.Size()], int(elem.Bytes()), shape, view.Order), elem, shape)
+		t, err := tensor.Unpack(tensor.Unarrange(b[:buf.Size()], elem, shape, view.Order), elem, shape)
 		if err != nil {
 			return nil, err
 		}

@@ -81,6 +81,9 @@ func TestExamples(t *testing.T) {
 	for _, d := range op.All() {
 		exact, whole := map[int]*tensor.Tensor{}, map[int]*tensor.Tensor{}
 		for _, elem := range elemsOf(d) {
+			if elem.Packed() && len(d.Regions) > 0 { // examples compute in regions
+				continue
+			}
 			t.Run(d.Name+"/"+elem.String(), func(t *testing.T) {
 				runs++
 				m := read(t, inElem(d.Example, elem))

@@ -37,7 +37,7 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 		if v.Len() == 1 {
 			dims = nil
 		}
-		t, err := tensor.Unpack(v.Bytes(), v.Elem, dims)
+		t, err := tensor.Unpack(v.Stored(), v.Elem, dims)
 		if err != nil || v.Elem != value.Elem {
 			return nil, c.errorf("DM704", "%d values for %s", v.Len(), (&tensor.Tensor{Elem: value.Elem, Shape: shape}).Type())
 		}

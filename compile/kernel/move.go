@@ -138,7 +138,7 @@ func lowest(elem types.Elem) (float64, int64) {
 	case elem == types.I1 || elem.IsUnsigned():
 		return 0, 0
 	}
-	return 0, math.MinInt64 >> (64 - 8*elem.Bytes())
+	return 0, math.MinInt64 >> (64 - elem.Bits())
 }
 
 func highest(elem types.Elem) (float64, int64) {
@@ -148,9 +148,9 @@ func highest(elem types.Elem) (float64, int64) {
 	case elem == types.I1:
 		return 1, 1
 	case elem.IsUnsigned() && elem.Bytes() < 8:
-		return 0, 1<<(8*elem.Bytes()) - 1
+		return 0, 1<<elem.Bits() - 1
 	case elem.IsUnsigned():
 		return 0, -1
 	}
-	return 0, math.MaxInt64 >> (64 - 8*elem.Bytes())
+	return 0, math.MaxInt64 >> (64 - elem.Bits())
 }

@@ -148,5 +148,9 @@ func literal(o *ir.Op, t *tensor.Tensor) bool {
 
 // literalOf builds the constant of type to with t's elements.
 func literalOf(b *op.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
-	return b.Value("constant", nil, []types.Named{attr("value", types.DenseOf(to, tensor.Pack(t)))}, to)
+	value := types.DenseOf
+	if to.Elem.Packed() && t.Len() == 1 {
+		value = func(to *types.Tensor, _ []byte) *types.Dense { return types.IntOf(to, t.Int[0]) }
+	}
+	return b.Value("constant", nil, []types.Named{attr("value", value(to, tensor.Pack(t)))}, to)
 }

@@ -75,7 +75,7 @@ func (n number) allOnes() bool {
 	case n.elem.IsFloat():
 		return false
 	case n.elem.IsUnsigned() && n.elem.Bytes() < 8:
-		return n.i == 1<<(8*n.elem.Bytes())-1
+		return n.i == 1<<n.elem.Bits()-1
 	}
 	return n.i == -1
 }

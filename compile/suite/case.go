@@ -77,7 +77,7 @@ func indices(n, sample int) []int {
 // inputOf is x in the format of the program's buffer.
 func inputOf(x *tensor.Tensor, b *artifact.Buffer, seed, stream uint64) (Input, error) {
 	in := Input{Elem: x.Elem.String(), Shape: slices.Clone(x.Shape), Order: b.Order, Seed: seed, Stream: stream}
-	raw := tensor.Arrange(tensor.Pack(x), int(x.Elem.Bytes()), x.Shape, b.Order)
+	raw := tensor.Arrange(tensor.Pack(x), x.Elem, x.Shape, b.Order)
 	made, err := in.bytes()
 	if err != nil || !bytes.Equal(made, raw) {
 		in.Bytes, in.Shape = raw, nil
@@ -95,13 +95,13 @@ func (in *Input) bytes() ([]byte, error) {
 		return nil, fmt.Errorf("an input of %q", in.Elem)
 	}
 	raw := tensor.Pack(tensor.Random(elem, in.Shape, in.Seed, in.Stream))
-	return tensor.Arrange(raw, int(elem.Bytes()), in.Shape, in.Order), nil
+	return tensor.Arrange(raw, elem, in.Shape, in.Order), nil
 }
 
 // wantOf is the result x, in the device's order of elements.
 func wantOf(x *tensor.Tensor, order []int, w Within) (Want, error) {
 	size := int(x.Elem.Bytes())
-	raw := tensor.Arrange(tensor.Pack(x), size, x.Shape, order)
+	raw := tensor.Arrange(tensor.Pack(x), x.Elem, x.Shape, order)
 	out := Want{Elem: x.Elem.String(), Len: x.Len(), Within: w}
 	out.Sum, out.Squares, out.Odd = sums(x)
 	if out.Len <= 4*sampled {

@@ -120,7 +120,7 @@ func (p *Probe) landed(byRow, byColumn []byte) (string, error) {
 		if int64(len(raw)) != int64(p.Rows*p.Cols)*elem.Bytes() {
 			return "", fmt.Errorf("%d bytes for %d × %d elements", len(raw), p.Rows, p.Cols)
 		}
-		t, err := tensor.Unpack(tensor.Unarrange(raw, int(elem.Bytes()), shape, p.Order), elem, shape)
+		t, err := tensor.Unpack(tensor.Unarrange(raw, elem, shape, p.Order), elem, shape)
 		if err != nil {
 			return "", err
 		}

@@ -10,8 +10,25 @@ import (
 )
 
 // Pack is the elements of t in the layout of devices: little-endian, row-major,
-// each in the bytes of its element type, i1 as one byte.
+// each in the bytes of its element type, i1 as one byte, of i4 two in a byte.
 func Pack(t *Tensor) []byte {
+	b := packBytes(t)
+	if t.Elem.Packed() {
+		return types.PackHalves(b)
+	}
+	return b
+}
+
+// size is the bytes of n elements that Pack makes.
+func size(elem types.Elem, n int) int {
+	if elem.Packed() {
+		return n/2 + n%2
+	}
+	return n * int(elem.Bytes())
+}
+
+// packBytes is Pack with a byte for each element of a packed type.
+func packBytes(t *Tensor) []byte {
 	size := int(t.Elem.Bytes())
 	b := make([]byte, t.Len()*size)
 	parallel(t.Len(), bytesGrain, func(lo, hi int) { t.pack(b[lo*size:hi*size], lo, hi) })
@@ -21,12 +38,14 @@ func Pack(t *Tensor) []byte {
 // Unpack is the tensor that Pack converted to b.
 func Unpack(b []byte, elem types.Elem, shape []int) (*Tensor, error) {
 	n, ok := Count(shape)
-	size := int(elem.Bytes())
-	if !ok || n*size != len(b) {
+	if !ok || size(elem, n) != len(b) {
 		return nil, fmt.Errorf("%d bytes are no tensor of %v elements of %s", len(b), shape, elem)
 	}
-	t := New(elem, shape...)
-	parallel(n, bytesGrain, func(lo, hi int) { t.unpack(b[lo*size:hi*size], lo, hi) })
+	if elem.Packed() {
+		b = types.UnpackHalves(b, n)
+	}
+	t, each := New(elem, shape...), int(elem.Bytes())
+	parallel(n, bytesGrain, func(lo, hi int) { t.unpack(b[lo*each:hi*each], lo, hi) })
 	return t, nil
 }
 
@@ -157,19 +176,19 @@ var f16Values = sync.OnceValue(func() *[1 << 16]float32 {
 	return &all
 })
 
-// Arrange converts elements of size bytes, row-major in b, to another order of
-// dimensions in memory, outermost first; nil is row-major. b must have the
-// elements of shape, and order be a permutation of its dimensions.
-func Arrange(b []byte, size int, shape, order []int) []byte {
-	return permute(b, size, shape, order, false)
+// Arrange converts what Pack made of a tensor of elem and shape to another order of
+// dimensions in memory, outermost first; nil is row-major. order must be a
+// permutation of the dimensions.
+func Arrange(b []byte, elem types.Elem, shape, order []int) []byte {
+	return permute(b, elem, shape, order, false)
 }
 
 // Unarrange is the inverse of Arrange.
-func Unarrange(b []byte, size int, shape, order []int) []byte {
-	return permute(b, size, shape, order, true)
+func Unarrange(b []byte, elem types.Elem, shape, order []int) []byte {
+	return permute(b, elem, shape, order, true)
 }
 
-func permute(b []byte, size int, shape, order []int, back bool) []byte {
+func permute(b []byte, elem types.Elem, shape, order []int, back bool) []byte {
 	inOrder := true
 	for i, d := range order {
 		inOrder = inOrder && i == d
@@ -177,6 +196,11 @@ func permute(b []byte, size int, shape, order []int, back bool) []byte {
 	if inOrder || len(b) == 0 {
 		return b
 	}
+	if elem.Packed() {
+		n, _ := Count(shape)
+		return types.PackHalves(permute(types.UnpackHalves(b, n), types.UI8, shape, order, back))
+	}
+	size := int(elem.Bytes())
 	out := make([]byte, len(b))
 	strides := Strides(shape)
 	at := make([]int, len(order)) // the index, in memory order

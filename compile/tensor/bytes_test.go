@@ -14,11 +14,11 @@ import (
 func TestPack(t *testing.T) {
 	for _, elem := range []types.Elem{
 		types.F16, types.BF16, types.F32, types.F64, types.F8E4M3FN, types.F8E5M2,
-		types.I1, types.I8, types.I16, types.I32, types.I64, types.UI8, types.UI16, types.UI32, types.UI64,
+		types.I1, types.I8, types.I16, types.I32, types.I64, types.UI8, types.UI16, types.UI32, types.UI64, types.I4, types.UI4,
 	} {
 		x := Random(elem, []int{3, 5}, 1, 2)
 		b := Pack(x)
-		if int64(len(b)) != 15*elem.Bytes() {
+		if int64(len(b)) != (15*elem.Bits()+7)/8 {
 			t.Fatalf("%s: %d bytes", elem, len(b))
 		}
 		y, err := Unpack(b, elem, x.Shape)
@@ -88,6 +88,8 @@ func TestPackKnown(t *testing.T) {
 		{types.I1, 1, []byte{1}},
 		{types.I16, -2, []byte{0xfe, 0xff}},
 		{types.UI8, 255, []byte{255}},
+		{types.I4, -3, []byte{13}},
+		{types.UI4, 15, []byte{15}},
 		{types.I64, -1, bytes.Repeat([]byte{255}, 8)},
 	} {
 		if got := Pack(FromFloats(c.elem, nil, []float64{c.v})); !bytes.Equal(got, c.want) {
@@ -109,17 +111,20 @@ func TestArrange(t *testing.T) {
 		{nil, nil, []byte{0}},
 	} {
 		n, _ := Count(c.shape)
-		for _, size := range []int{1, 4} {
+		for _, elem := range []types.Elem{types.UI8, types.F32, types.UI4} {
 			var b, want []byte
 			for i := range n {
-				b = append(b, bytes.Repeat([]byte{byte(i)}, size)...)
-				want = append(want, bytes.Repeat([]byte{c.want[i]}, size)...)
+				b = append(b, bytes.Repeat([]byte{byte(i)}, int(elem.Bytes()))...)
+				want = append(want, bytes.Repeat([]byte{c.want[i]}, int(elem.Bytes()))...)
 			}
-			got := Arrange(b, size, c.shape, c.order)
+			if elem.Packed() {
+				b, want = types.PackHalves(b), types.PackHalves(want)
+			}
+			got := Arrange(b, elem, c.shape, c.order)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v in the order %v: %v, want %v", c.shape, c.order, got, want)
 			}
-			if back := Unarrange(got, size, c.shape, c.order); !slices.Equal(back, b) {
+			if back := Unarrange(got, elem, c.shape, c.order); !slices.Equal(back, b) {
 				t.Errorf("%v in the order %v: comes back as %v", c.shape, c.order, back)
 			}
 		}

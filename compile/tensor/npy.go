@@ -20,12 +20,12 @@ import (
 )
 
 // Element types that NumPy lacks are written, exactly, in its next wider one,
-// and read from it: bf16 and f8 as float32.
+// and read from it: bf16 and f8 as float32, i4 and ui4 as int8 and uint8.
 var dtypes = [...]string{
 	types.F64: "<f8", types.F32: "<f4", types.F16: "<f2", types.BF16: "<f4",
 	types.F8E4M3FN: "<f4", types.F8E5M2: "<f4",
-	types.I64: "<i8", types.I32: "<i4", types.I16: "<i2", types.I8: "|i1", types.I1: "|b1",
-	types.UI64: "<u8", types.UI32: "<u4", types.UI16: "<u2", types.UI8: "|u1", types.Index: "<i8",
+	types.I64: "<i8", types.I32: "<i4", types.I16: "<i2", types.I8: "|i1", types.I4: "|i1", types.I1: "|b1",
+	types.UI64: "<u8", types.UI32: "<u4", types.UI16: "<u2", types.UI8: "|u1", types.UI4: "|u1", types.Index: "<i8",
 }
 
 var dtypeNames = map[string]string{
@@ -160,6 +160,23 @@ func readData(r io.Reader, t *Tensor, width int, order binary.ByteOrder) error {
 			return fmt.Errorf("the .npy data end early, after %d of %d elements", lo, n)
 		}
 		decode(t, lo, hi, b, order)
+		if err := inRange(t, lo, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inRange is an error where an element, of those from lo on that b holds, is not one
+// of t's packed type.
+func inRange(t *Tensor, lo int, b []byte) error {
+	if !t.Elem.Packed() {
+		return nil
+	}
+	for i, v := range b {
+		if byte(t.Int[lo+i]) != v {
+			return fmt.Errorf("element %d does not fit into %s", lo+i, t.Elem)
+		}
 	}
 	return nil
 }

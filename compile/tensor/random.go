@@ -107,7 +107,7 @@ func (s Stream) eachNormal(lo, hi int, set func(i int, v float64)) {
 
 // Random is a tensor of pseudo-random elements: standard normal for
 // floating-point types; 0 … 9 for integers, which are valid indices of small
-// tables; 0 or 1 with equal probability for i1. The same seed, stream and shape
+// tables, wrapped in an i4; 0 or 1 with equal probability for i1. The same seed, stream and shape
 // give the same tensor everywhere.
 func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
 	t := New(elem, shape...)
@@ -125,7 +125,7 @@ func (s Stream) Fill(t *Tensor, lo, hi int) {
 		s.eachNormal(lo, hi, func(i int, v float64) { t.F64[i] = v })
 	case KindInt:
 		for i := lo; i < hi; i++ {
-			t.Int[i] = int64(float64(s.Bits(uint64(i))>>11) * 0x1p-53 * 10)
+			t.Int[i] = Wrap(t.Elem, int64(float64(s.Bits(uint64(i))>>11)*0x1p-53*10))
 		}
 	case KindBool:
 		for i := lo; i < hi; i++ {

@@ -129,12 +129,16 @@ func Wrap(elem types.Elem, v int64) int64 {
 		return int64(int32(v))
 	case types.I16:
 		return int64(int16(v))
+	case types.I4:
+		return v << 60 >> 60
 	case types.I8:
 		return int64(int8(v))
 	case types.UI32:
 		return int64(uint32(v))
 	case types.UI16:
 		return int64(uint16(v))
+	case types.UI4:
+		return v & 15
 	case types.UI8:
 		return int64(uint8(v))
 	case types.I1:
@@ -171,7 +175,7 @@ func ToInt(elem types.Elem, x float64) int64 {
 }
 
 func intRange(elem types.Elem) (lo, hi float64) {
-	bits := int(elem.Bytes() * 8)
+	bits := int(elem.Bits())
 	if elem.IsUnsigned() {
 		return 0, math.Ldexp(1, bits)
 	}

@@ -119,6 +119,9 @@ func (s *Series) Read(samples []int) (*Tensor, error) {
 			return nil, fmt.Errorf("%s: %w", s.path, err)
 		}
 		decode(t, i*s.unit, (i+n)*s.unit, buf[:size], s.order)
+		if err := inRange(t, i*s.unit, buf[:size]); err != nil {
+			return nil, err
+		}
 		i += n
 	}
 	return t, nil

@@ -127,7 +127,7 @@ func (t *Tensor) Len() int {
 }
 
 // Bytes is the size of t in its element type, as on a device.
-func (t *Tensor) Bytes() int64 { return int64(t.Len()) * t.Elem.Bytes() }
+func (t *Tensor) Bytes() int64 { return int64(size(t.Elem, t.Len())) }
 
 // Float is element i in row-major order as a float64; a ui64 as its unsigned value.
 func (t *Tensor) Float(i int) float64 {

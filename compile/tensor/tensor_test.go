@@ -21,7 +21,7 @@ import (
 
 var allElems = []types.Elem{
 	types.F64, types.F32, types.F16, types.BF16, types.F8E4M3FN, types.F8E5M2, types.I64, types.I32, types.I16, types.I8,
-	types.I1, types.UI64, types.UI32, types.UI16, types.UI8, types.Index,
+	types.I1, types.UI64, types.UI32, types.UI16, types.UI8, types.I4, types.UI4, types.Index,
 }
 
 // Rounding to f16 agrees with the library's, bit for bit, on every half, on the
@@ -124,6 +124,9 @@ func TestIntegers(t *testing.T) {
 		{types.I8, 300, 127},
 		{types.I8, -300, -128},
 		{types.I8, -1.9, -1},
+		{types.I4, 300, 7},
+		{types.I4, -9.5, -8},
+		{types.UI4, 15.9, 15},
 		{types.UI8, -3, 0},
 		{types.UI8, 256, 255},
 		{types.I64, 1e30, math.MaxInt64},

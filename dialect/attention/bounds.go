@@ -132,7 +132,7 @@ func hull(numbers ...float64) op.Interval {
 // fits reports whether numbers in b neither wrap nor overflow in elements of type e.
 func fits(b op.Interval, e types.Elem) bool {
 	lo, hi := -math.MaxFloat32, math.MaxFloat32
-	switch bits := float64(8 * e.Bytes()); {
+	switch bits := float64(e.Bits()); {
 	case e == types.I1:
 		lo, hi = 0, 1
 	case e.IsFloat() && e.Bytes() < 4 && e != types.BF16:

@@ -48,7 +48,7 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	if t.Elem.IsFloat() {
 		return types.Round(n, t.Elem), true
 	}
-	bits := min(31, 8*int(t.Elem.Bytes()))
+	bits := min(31, int(t.Elem.Bits()))
 	if t.Elem == types.I1 {
 		bits = 1
 	}

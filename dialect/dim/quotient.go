@@ -5,18 +5,33 @@ import (
 	"strings"
 )
 
-// Quotient is d / n where that is known to have no remainder, as in n·(n+1)/2.
+// Quotient is d / n, rounded down, where that is known to have no remainder, as in
+// n·(n+1)/2, or its remainder does not count.
 // Where the coefficients do not divide it is a symbol that spells the division,
 // which replacing the symbols of d resolves; one of a "?" stays unknown.
 func Quotient(d Dim, n int64) Dim {
 	if q, ok := d.Div(Const(n)); ok || d.Overflow() {
 		return build(q.c, q.poly(), d.Overflow())
 	}
+	if c, ok := d.Int(); ok && c >= 0 {
+		return Const(c / n)
+	}
 	text := "(" + d.String() + ")/" + strconv.FormatInt(n, 10)
 	if d.IsUnnamed() {
 		return Unnamed(text)
 	}
 	return Sym(text)
+}
+
+// Halves is d / 2, rounded up.
+func Halves(d Dim) Dim {
+	if q, ok := d.Div(Const(2)); ok {
+		return q
+	}
+	if n, ok := d.Int(); ok {
+		return Const(n/2 + n%2)
+	}
+	return Quotient(d.Add(Const(1)), 2)
 }
 
 // quotient is what a symbol divides; ok is false for one that is a name.

@@ -38,3 +38,27 @@ func TestSubst(t *testing.T) {
 		t.Errorf("got %s, want 35", got)
 	}
 }
+
+// Bytes of half a byte each are rounded up, also where the size is known later.
+func TestHalves(t *testing.T) {
+	n := Sym("N")
+	for _, c := range []struct {
+		d         Dim
+		text, at3 string
+	}{
+		{Const(6), "3", "3"},
+		{Const(7), "4", "4"},
+		{n.Scale(4), "2*N", "6"},
+		{n, Halves(n).String(), "2"},
+		{n.Scale(7), Halves(n.Scale(7)).String(), "11"},
+		{n.Add(Const(1)), Halves(n.Add(Const(1))).String(), "2"},
+	} {
+		h := Halves(c.d)
+		if h.String() != c.text || h.Eval(map[string]int64{"N": 3}).String() != c.at3 {
+			t.Errorf("half of %s is %s, with N = 3 %s", c.d, h, h.Eval(map[string]int64{"N": 3}))
+		}
+	}
+	if got := Halves(n).Eval(map[string]int64{"N": 4}).String(); got != "2" {
+		t.Errorf("half of 4 is %s", got)
+	}
+}

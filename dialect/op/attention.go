@@ -111,7 +111,7 @@ func attentionTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 			taken = keys
 		}
 	}
-	read[mask] = dim.Prod(m.Shape[:n-2]...).Mul(taken).Scale(m.Elem.Bytes())
+	read[mask] = m.Elem.Size(dim.Prod(m.Shape[:n-2]...).Mul(taken))
 	return read, written
 }
 

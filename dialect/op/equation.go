@@ -322,7 +322,7 @@ func trafficEinsum(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	}
 	plain, _ := e.Plain(operandShapes(o), sizes)
 	for i, letters := range plain.Inputs {
-		read[i] = sizeOf(letters, sizes).Scale(in(o, i).Elem.Bytes())
+		read[i] = in(o, i).Elem.Size(sizeOf(letters, sizes))
 	}
 	return read, written
 }

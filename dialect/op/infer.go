@@ -15,6 +15,7 @@ var (
 	floats    = []types.Elem{types.F64, types.F32, types.F16, types.BF16}
 	float8s   = []types.Elem{types.F8E4M3FN, types.F8E5M2}
 	integers  = []types.Elem{types.I64, types.I32, types.I16, types.I8, types.UI64, types.UI32, types.UI16, types.UI8}
+	int4s     = []types.Elem{types.I4, types.UI4}
 	bools     = []types.Elem{types.I1}
 	signed    = []types.Elem{types.I64, types.I32, types.I16, types.I8}
 	indexes   = []types.Elem{types.I64, types.I32, types.UI64, types.UI32}
@@ -23,7 +24,7 @@ var (
 	logical   = join(integers, bools)
 	ordered   = join(floats, integers, bools)
 	multiply  = join(floats, float8s, integers)
-	storable  = join(floats, float8s, integers, bools)
+	storable  = join(floats, float8s, integers, int4s, bools)
 )
 
 func join(lists ...[]types.Elem) []types.Elem {

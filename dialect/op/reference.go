@@ -52,7 +52,8 @@ operands and results share it. A leading attribute stands before the operands: `
   such as ` + "`2*n`" + ` may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
 - **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
 - **Element types.** Operands of an op have one element type unless its entry states otherwise; nothing is converted silently. Half precision is
-  computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted; others, such as i4, are refused.
+  computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted.
+- **i4 and ui4.** Two elements take a byte, the first one its low half; a tensor of n elements takes ⌈n / 2⌉ bytes. They are stored, moved and converted: convert to compute. Files of arrays hold them as int8 and uint8. Other types, such as i2, are refused.
 - **Dimensions** are counted from 0; negative ones count from the back.
 - **FLOP.** Addition, subtraction, multiplication, division and each transcendental count 1, a multiply-add 2; max, min, compare, select, convert, abs, neg, copy and relu 0.
   Integer arithmetic counts none.
@@ -206,6 +207,7 @@ func ElemsText(elems []types.Elem) string {
 		{"floats", floats},
 		{"f8", float8s},
 		{"integers", integers},
+		{"i4, ui4", int4s},
 		{"signed integers", signed},
 		{"i1", bools},
 	} {

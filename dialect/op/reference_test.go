@@ -36,7 +36,7 @@ func TestElemsText(t *testing.T) {
 		"add":     "floats, integers",
 		"abs":     "floats, signed integers",
 		"not":     "integers, i1",
-		"reshape": "floats, f8, integers, i1",
+		"reshape": "floats, f8, integers, i4, ui4, i1",
 		"yield":   "any",
 	}
 	for name, want := range cases {

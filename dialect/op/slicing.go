@@ -327,7 +327,7 @@ var scatterDef = &Def{
 		if x.Elem != u.Elem {
 			return nil, problem("DM111", 2, "element types %s and %s differ", x.Elem, u.Elem).help("convert one of them with dm.convert")
 		}
-		if Str(o, "kind") != "set" && (x.Elem == types.I1 || x.Elem.Bytes() == 1 && x.Elem.IsFloat()) {
+		if Str(o, "kind") != "set" && (x.Elem == types.I1 || x.Elem.Packed() || x.Elem.Bytes() == 1 && x.Elem.IsFloat()) {
 			return nil, problem("DM111", 0, "scatter %s does not work on %s", Str(o, "kind"), x.Elem)
 		}
 		return one(tensor(x, x.Elem, x.Shape...)), nil

@@ -164,7 +164,7 @@ func trips(direction string, start, step, bound *big.Int, e types.Elem) *big.Int
 	}
 	last := new(big.Int).Mul(n, step)
 	last.Add(last, start)
-	bits := int(8 * e.Bytes())
+	bits := int(e.Bits())
 	if e.IsUnsigned() && (last.Sign() < 0 || last.BitLen() > bits) || !e.IsUnsigned() && last.BitLen() >= bits || n.BitLen() > 53 {
 		return nil
 	}

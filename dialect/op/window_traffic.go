@@ -77,6 +77,6 @@ func windowTraffic(o *ir.Op, w *window, p *Problem) (read []dim.Dim, written dim
 	for i := range w.Size {
 		elements = elements.Mul(w.touched(i, x.Shape[first+i]))
 	}
-	read[0] = elements.Scale(x.Elem.Bytes())
+	read[0] = x.Elem.Size(elements)
 	return read, written
 }

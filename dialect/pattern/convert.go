@@ -40,9 +40,9 @@ func Significant(e types.Elem) int {
 	case e == types.I1:
 		return 1
 	case e.IsUnsigned():
-		return int(8 * e.Bytes())
+		return int(e.Bits())
 	}
-	return int(8*e.Bytes()) - 1
+	return int(e.Bits()) - 1
 }
 
 // lossless reports whether every value of a is one of b: converting to b and

@@ -25,10 +25,14 @@ type Dense struct {
 // maxListed is how many elements Text lists; it writes more as bytes.
 const maxListed = 1 << 10
 
-// DenseOf is the literal of type t with the elements in data, row-major, or with
-// the one element in data for all. The literal keeps data, which must not change
-// afterwards.
+// DenseOf is the literal of type t with the elements in data, row-major and as
+// devices hold them, or, where its type is not packed, with the one element in data
+// for all. The literal keeps data, which must not change afterwards.
 func DenseOf(t *Tensor, data []byte) *Dense {
+	if t.Elem.Packed() {
+		n, _ := t.Elements().Int()
+		data = UnpackHalves(data, int(n))
+	}
 	d := &Dense{Type: t, Elements: Elements{t.Elem, data}}
 	if size := int(t.Elem.Bytes()); len(data) >= size && bytes.Equal(data[size:], data[:len(data)-size]) {
 		d.Splat, d.data = true, bytes.Clone(data[:size])
@@ -102,12 +106,19 @@ func (d *Dense) appendLists(out []byte, shape []dim.Dim, i *int) []byte {
 
 func (d *Dense) String() string { return "dense<" + d.Text() + "> : " + d.Type.String() }
 
-// All are the bytes of all elements, a splat repeated. They must not be changed.
+// All are all elements as devices hold them, a splat repeated. The bytes must not be
+// changed.
 func (d *Dense) All() []byte {
+	all := d.each()
+	return all.Stored()
+}
+
+// each are all elements, a splat repeated.
+func (d *Dense) each() Elements {
 	if n, ok := d.Type.Elements().Int(); ok && d.Splat {
-		return bytes.Repeat(d.data, int(n))
+		return Elements{d.Elem, bytes.Repeat(d.data, int(n))}
 	}
-	return d.data
+	return d.Elements
 }
 
 // Spread is the integers of the literal one by one, a splat repeated for every
@@ -119,7 +130,7 @@ func (d *Dense) Spread() []int64 {
 	if n, ok := d.Type.Elements().Int(); !ok || n > 1<<16 {
 		return d.Ints()
 	}
-	all := Elements{d.Elem, d.All()}
+	all := d.each()
 	return all.Ints()
 }
 
@@ -261,6 +272,11 @@ func (d *Dense) fromHex(text string, n int64) error {
 		d.Splat = true
 	default:
 		return badDense("the literal holds %d bytes, but %s has %d elements of %d bytes", len(data), d.Type, n, size)
+	}
+	if d.Elem.Packed() {
+		for i := range data {
+			data[i] &= 15
+		}
 	}
 	d.data = data
 	return nil

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Elements are numbers of one type as devices hold them: little-endian, each in
-// the bytes of its type, an i1 as one byte 0 or 1. The bytes never change, so
-// copies share them.
+// Elements are numbers of one type: little-endian, each in the bytes of its type,
+// an i1 as one byte 0 or 1, an i4 as the low half of a byte. The bytes never
+// change, so copies share them.
 type Elements struct {
 	Elem Elem
 	data []byte
@@ -15,6 +15,33 @@ type Elements struct {
 
 // Bytes are the bytes of all elements. They must not be changed.
 func (a *Elements) Bytes() []byte { return a.data }
+
+// Stored are the elements as devices hold them. The bytes must not be changed.
+func (a *Elements) Stored() []byte {
+	if a.Elem.Packed() {
+		return PackHalves(a.data)
+	}
+	return a.data
+}
+
+// PackHalves stores the low halves of b's bytes two in a byte, the first one in its
+// low half.
+func PackHalves(b []byte) []byte {
+	out := make([]byte, len(b)/2+len(b)%2)
+	for i, v := range b {
+		out[i/2] |= v & 15 << (i % 2 * 4)
+	}
+	return out
+}
+
+// UnpackHalves are the first n halves of b's bytes, one in a byte.
+func UnpackHalves(b []byte, n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = b[i/2] >> (i % 2 * 4) & 15
+	}
+	return out
+}
 
 // Len is the number of elements.
 func (a *Elements) Len() int {
@@ -62,6 +89,9 @@ func (a *Elements) Ints() []int64 {
 
 // add appends an element with those bits.
 func (a *Elements) add(bits uint64) {
+	if a.Elem.Packed() {
+		bits &= 15
+	}
 	switch a.Elem.Bytes() {
 	case 1:
 		a.data = append(a.data, byte(bits))

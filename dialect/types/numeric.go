@@ -115,6 +115,8 @@ func intRange(e Elem) (least, greatest int64) {
 	switch e {
 	case I1:
 		return -1, 1
+	case I4:
+		return -8, 15
 	case I8:
 		return math.MinInt8, math.MaxUint8
 	case I16:
@@ -123,6 +125,8 @@ func intRange(e Elem) (least, greatest int64) {
 		return math.MinInt32, math.MaxUint32
 	case UI8:
 		return 0, math.MaxUint8
+	case UI4:
+		return 0, 15
 	case UI16:
 		return 0, math.MaxUint16
 	case UI32:
@@ -138,6 +142,10 @@ func wrapInt(n int64, e Elem) int64 {
 	switch e {
 	case I1:
 		return n & 1
+	case I4:
+		return n << 60 >> 60
+	case UI4:
+		return n & 15
 	case I8:
 		return int64(int8(n))
 	case I16:

@@ -27,41 +27,60 @@ const (
 	I32
 	I16
 	I8
+	I4
 	I1
 	UI64
 	UI32
 	UI16
 	UI8
+	UI4
 	Index
 )
 
 var elems = [...]struct {
-	name  string
-	bytes int64
+	name string
+	bits int64
 }{
 	{"?", 0},
-	{"f64", 8},
-	{"f32", 4},
-	{"f16", 2},
-	{"bf16", 2},
-	{"f8E4M3FN", 1},
-	{"f8E5M2", 1},
-	{"i64", 8},
-	{"i32", 4},
-	{"i16", 2},
-	{"i8", 1},
-	{"i1", 1},
-	{"ui64", 8},
-	{"ui32", 4},
-	{"ui16", 2},
-	{"ui8", 1},
-	{"index", 8},
+	{"f64", 64},
+	{"f32", 32},
+	{"f16", 16},
+	{"bf16", 16},
+	{"f8E4M3FN", 8},
+	{"f8E5M2", 8},
+	{"i64", 64},
+	{"i32", 32},
+	{"i16", 16},
+	{"i8", 8},
+	{"i4", 4},
+	{"i1", 8},
+	{"ui64", 64},
+	{"ui32", 32},
+	{"ui16", 16},
+	{"ui8", 8},
+	{"ui4", 4},
+	{"index", 64},
 }
 
 func (e Elem) String() string { return elems[e].name }
 
-// Bytes is the size in memory of one element; an i1 takes a byte.
-func (e Elem) Bytes() int64 { return elems[e].bytes }
+// Bits is the size of one element of a tensor in memory; an i1 takes 8.
+func (e Elem) Bits() int64 { return elems[e].bits }
+
+// Bytes is the size of one element on its own, rounded up.
+func (e Elem) Bytes() int64 { return (elems[e].bits + 7) / 8 }
+
+// Packed reports whether a byte in memory has two elements of e: the first one in
+// the low half. The last byte of an odd number of elements has one.
+func (e Elem) Packed() bool { return e == I4 || e == UI4 }
+
+// Size is the bytes of n elements in memory.
+func (e Elem) Size(n dim.Dim) dim.Dim {
+	if e.Packed() {
+		return dim.Halves(n)
+	}
+	return n.Scale(e.Bytes())
+}
 
 // IsFloat reports whether e is a floating-point type.
 func (e Elem) IsFloat() bool { return e >= F64 && e <= F8E5M2 }
@@ -69,8 +88,8 @@ func (e Elem) IsFloat() bool { return e >= F64 && e <= F8E5M2 }
 // IsInt reports whether e is an integer type, i1 and index included.
 func (e Elem) IsInt() bool { return e >= I64 }
 
-// IsUnsigned reports whether e is one of ui8 … ui64, or i1.
-func (e Elem) IsUnsigned() bool { return e >= UI64 && e <= UI8 || e == I1 }
+// IsUnsigned reports whether e is one of ui4 … ui64, or i1.
+func (e Elem) IsUnsigned() bool { return e >= UI64 && e <= UI4 || e == I1 }
 
 // ElemByName is the element type called name.
 func ElemByName(name string) (Elem, bool) {
@@ -151,8 +170,8 @@ func (t *Tensor) Rank() int { return len(t.Shape) }
 // Elements is the product of the dimensions; 1 for rank 0.
 func (t *Tensor) Elements() dim.Dim { return dim.Prod(t.Shape...) }
 
-// Bytes is Elements times the element size.
-func (t *Tensor) Bytes() dim.Dim { return t.Elements().Scale(t.Elem.Bytes()) }
+// Bytes is the size of all elements.
+func (t *Tensor) Bytes() dim.Dim { return t.Elem.Size(t.Elements()) }
 
 // With returns a tensor of the same element type and placement-free layout with another shape.
 func (t *Tensor) With(shape ...dim.Dim) *Tensor {
@@ -269,7 +288,7 @@ func (o Opaque) String() string {
 }
 
 // ForeignElem is the element type of a tensor whose elements the dialect does not
-// have, such as i4; "" of other types.
+// have, such as i2; "" of other types.
 func ForeignElem(t Type) string {
 	o, _ := t.(Opaque)
 	return o.elem

@@ -298,7 +298,7 @@ func noTensor(i int, what string, t types.Type) *op.Problem {
 }
 
 // foreignElements reports whether o has tensors of elements that the dialect does
-// not have, such as i4. An operand that is another op's result is reported there.
+// not have, such as i2. An operand that is another op's result is reported there.
 func foreignElements(o *ir.Op) (p *op.Problem, foreign bool) {
 	unsupported := func(i int, what string, t types.Type, elem string) *op.Problem {
 		elems := make([]string, 0, types.Index)

@@ -245,7 +245,7 @@ func (c *checker) buffers() {
 			bad("no shape: %v", b.Shape)
 			continue
 		}
-		if b.Bytes < n*elem {
+		if b.Bytes < b.Size() {
 			bad("%d bytes for %d elements of %s", b.Bytes, n, b.Elem)
 		}
 		if b.Offset < 0 || b.Offset%Alignment != 0 {
@@ -262,7 +262,7 @@ func (c *checker) buffers() {
 		}
 		switch b.Kind {
 		case Constant:
-			if int64(len(b.Data)) != n*elem {
+			if int64(len(b.Data)) != b.Size() {
 				bad("%d bytes of data for %d elements of %s", len(b.Data), n, b.Elem)
 			}
 		case Input, Output, Temp:

@@ -1,15 +1,20 @@
 package artifact
 
 // elemBytes are the sizes of the element types, by MLIR's names. An i1 takes a
-// byte.
+// byte, and so does an element of the packed types on its own.
 var elemBytes = map[string]int64{
 	"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "f8E5M2": 1,
-	"i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1,
-	"ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "index": 8,
+	"i64": 8, "i32": 4, "i16": 2, "i8": 1, "i4": 1, "i1": 1,
+	"ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "ui4": 1, "index": 8,
 }
 
+// packed are the types of which a byte holds two elements, the first one in its
+// low half.
+var packed = map[string]bool{"i4": true, "ui4": true}
+
 // ElemBytes is the size in bytes of an element type by its name in MLIR; ok is
-// false for a type that buffers do not hold.
+// false for a type that buffers do not hold. Of a packed type it is the unit in
+// which memory is accessed.
 func ElemBytes(elem string) (n int64, ok bool) {
 	n, ok = elemBytes[elem]
 	return n, ok
@@ -42,5 +47,8 @@ func (b *Buffer) Len() (n int64, ok bool) {
 // 0 for a buffer that Check does not accept.
 func (b *Buffer) Size() int64 {
 	n, _ := b.Len()
+	if packed[b.Elem] {
+		return n/2 + n%2
+	}
 	return n * elemBytes[b.Elem]
 }

@@ -128,8 +128,12 @@ func TestConversions(t *testing.T) {
 
 const toIntSource = `#include "dm.cuh"
 template <class T> static void put(dm::Out<dm::i64> y, dm::i64 i, int k, double x) {
-  y.store(2 * (i * 9 + k), dm::i64(dm::convert<T>(x)));
-  y.store(2 * (i * 9 + k) + 1, dm::i64(dm::convert<T>(float(x))));
+  y.store(2 * (i * 11 + k), dm::i64(dm::convert<T>(x)));
+  y.store(2 * (i * 11 + k) + 1, dm::i64(dm::convert<T>(float(x))));
+}
+template <class T> static void put4(dm::Out<dm::i64> y, dm::i64 i, int k, double x) {
+  y.store(2 * (i * 11 + k), dm::i64(dm::wide(dm::convert<T>(x))));
+  y.store(2 * (i * 11 + k) + 1, dm::i64(dm::wide(dm::convert<T>(float(x)))));
 }
 DM_KERNEL(integers, 32)(dm::In<double> x, dm::Out<dm::i64> y) {
   for (dm::i64 i = dm::thread(); i < COUNT; i += 32) {
@@ -143,6 +147,8 @@ DM_KERNEL(integers, 32)(dm::In<double> x, dm::Out<dm::i64> y) {
     put<dm::u32>(y, i, 6, v);
     put<dm::u64>(y, i, 7, v);
     put<bool>(y, i, 8, v);
+    put4<dm::i4>(y, i, 9, v);
+    put4<dm::u4>(y, i, 10, v);
   }
 }
 DM_KERNEL(from, 32)(dm::In<dm::i64> x, dm::Out<float> f, dm::Out<double> d, dm::Out<dm::f16> h, dm::Out<dm::i64> w) {
@@ -169,14 +175,14 @@ func TestIntegerConversions(t *testing.T) {
 	}
 	v := []int64{0, 1, -1, 2, 127, 128, 255, 256, -128, -129, 2049, 2051, 65519, 65520, 1 << 24, 1<<24 + 1, 1<<53 + 1, math.MaxInt64, math.MinInt64, 1 << 32, 123456789012345}
 	source := strings.NewReplacer("COUNT2", itoa(len(v)), "COUNT", itoa(len(x))).Replace(toIntSource)
-	out := toWords(runKernel(t, source, artifact.Kernel{Name: "integers", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "i64", out: 18 * len(x)})[0])
-	elems := []types.Elem{types.I8, types.I16, types.I32, types.I64, types.UI8, types.UI16, types.UI32, types.UI64, types.I1}
+	out := toWords(runKernel(t, source, artifact.Kernel{Name: "integers", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "i64", out: 22 * len(x)})[0])
+	elems := []types.Elem{types.I8, types.I16, types.I32, types.I64, types.UI8, types.UI16, types.UI32, types.UI64, types.I1, types.I4, types.UI4}
 	for i, f := range x {
 		for k, e := range elems {
-			if got, want := out[2*(9*i+k)], tensor.ToInt(e, f); got != want {
+			if got, want := out[2*(11*i+k)], tensor.ToInt(e, f); got != want {
 				t.Errorf("%v to %s is %d, want %d", f, e, got, want)
 			}
-			if got, want := out[2*(9*i+k)+1], tensor.ToInt(e, float64(float32(f))); got != want {
+			if got, want := out[2*(11*i+k)+1], tensor.ToInt(e, float64(float32(f))); got != want {
 				t.Errorf("%v to %s from f32 is %d, want %d", f, e, got, want)
 			}
 		}

@@ -112,12 +112,12 @@ var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy
 // content is the bytes of a buffer's elements; the bytes after them are padding that
 // no kernel may access.
 func content(b *artifact.Buffer) (int64, error) {
-	size, ok := artifact.ElemBytes(b.Elem)
+	elem, ok := artifact.ElemBytes(b.Elem)
 	n, fits := b.Len()
-	if !ok || !fits || n*size > b.Bytes {
+	if !ok || !fits || n > math.MaxInt64/elem || b.Size() > b.Bytes {
 		return 0, fmt.Errorf("buffer %s: %v elements of %q do not fit into its %d bytes", b.Name, b.Shape, b.Elem, b.Bytes)
 	}
-	return n * size, nil
+	return b.Size(), nil
 }
 
 func mapText(b *bytes.Buffer, m *artifact.TensorMap) error {

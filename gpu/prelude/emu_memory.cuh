@@ -24,6 +24,8 @@ template <> inline const char* elem_name<f8e5>() { return "f8E5M2"; }
 template <> inline const char* elem_name<float>() { return "f32"; }
 template <> inline const char* elem_name<double>() { return "f64"; }
 template <> inline const char* elem_name<i8>() { return "i8"; }
+template <> inline const char* elem_name<i4>() { return "i4"; }
+template <> inline const char* elem_name<u4>() { return "ui4"; }
 template <> inline const char* elem_name<i16>() { return "i16"; }
 template <> inline const char* elem_name<i32>() { return "i32"; }
 template <> inline const char* elem_name<i64>() { return "i64"; }
@@ -35,6 +37,11 @@ template <> inline const char* elem_name<bool>() { return "i1"; }
 
 // Elements i to i+N of the buffer, or a fault.
 template <class T, int N> inline i64 checked(const Param& p, At i) {
+  if constexpr (detail::is_packed<T>) { // in half bytes, of which the last one may be unused
+    if (i.i < 0 || (i.i + N + 1) / 2 > p.bytes) fault("bounds", i.line, p.index, i.i, "%d elements from %lld on of %lld", N, i.i, p.bytes * 2);
+    if (N > 1 && i.i % N) bad_alignment(p, i.i, N, i.line);
+    return i.i / 2;
+  }
   constexpr i64 size = sizeof(T);
   if (u64(i.i) * u64(size) + u64(N * size) > u64(p.bytes) || u64(i.i) > u64(p.bytes)) bad_index(p, i.i, N, size, i.line);
   if (N > 1 && i.i % N) bad_alignment(p, i.i, N, i.line);
@@ -46,15 +53,36 @@ template <class T> struct Global {
   explicit Global(Param* p) : param(p) {}
   template <class V, int N> V get(At i) const {
     i64 at = checked<T, N>(*param, i);
+    if constexpr (detail::is_packed<T>) {
+      global_read<detail::bytes_of<T, N>, 1, N == 1>(*param, at, i.line);
+      if constexpr (N == 1) {
+        return T{u8(param->data[at] >> (i.i & 1) * 4 & 15)};
+      } else {
+        Vec<u8, N / 2> bytes;
+        memcpy(&bytes, param->data + at, sizeof bytes);
+        return detail::unpacked<T, N>(bytes);
+      }
+    } else {
     global_read<sizeof(T) * N, sizeof(T)>(*param, at, i.line);
     V v;
     memcpy(&v, param->data + at, sizeof v);
     return v;
+    }
   }
   template <class V, int N> void put(At i, V v) const {
     i64 at = checked<T, N>(*param, i);
-    global_write<sizeof(T) * N, sizeof(T)>(*param, at, i.line);
-    memcpy(param->data + at, &v, sizeof v);
+    if constexpr (!detail::is_packed<T>) {
+      global_write<sizeof(T) * N, sizeof(T)>(*param, at, i.line);
+      memcpy(param->data + at, &v, sizeof v);
+    } else if constexpr (N == 1) {
+      global_half(*param, at, i.line);
+      const int shift = int(i.i & 1) * 4;
+      param->data[at] = u8((param->data[at] & ~(15 << shift)) | (v.bits & 15) << shift);
+    } else {
+      global_write<N / 2, 1>(*param, at, i.line);
+      const auto bytes = detail::packed<T, N>(v);
+      memcpy(param->data + at, &bytes, sizeof bytes);
+    }
   }
 };
 
@@ -87,6 +115,7 @@ template <class T> struct InOut : emu::Global<T> {
   template <int N> void store(At i, Vec<T, N> v) const { this->template put<Vec<T, N>, N>(i, v); }
   T add(At i, T v) const {
     i64 at = emu::checked<T, 1>(*this->param, i);
+    static_assert(!detail::is_packed<T>, "no atomic addition of this type");
     emu::global_atomic<sizeof(T)>(*this->param, at, i.line);
     T old;
     memcpy(&old, this->param->data + at, sizeof old);

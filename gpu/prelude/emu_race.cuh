@@ -273,8 +273,9 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
 }
 
-// Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts.
-template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot line) {
+// Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts. A HALF
+// of a byte does not conflict with atomic stores, which may be of the other one.
+template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param& p, i64 at, Spot line) {
   m.line = line;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
@@ -292,6 +293,7 @@ template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot li
   for (; k < end; k++) {
     u32 w = m.writers[k], r = m.readers[k];
     if (w >= first) {
+      if (HALF && w == m.atomic) continue;
       if (w != me) conflict(p, at, ELEM, w, "read", line);
       else if (!ordered(m.write_stamps[k])) thread_conflict(p, at, ELEM, m.write_stamps[k], "written", line);
     }
@@ -333,6 +335,18 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot l
     m.writers[k] = me;
     m.write_stamps[k] = m.stamp;
   }
+}
+
+// An atomic store of one half of the byte at `at`, whose other half may be anyone's.
+inline void global_half(Param& p, i64 at, Spot line) {
+  m.line = line;
+  p.owners[at] = p.owner;
+  u64 k = u64(p.offset + at) >> m.granule;
+  u32 w = m.writers[k];
+  if (w >= m.first && w != m.me && w != m.atomic) conflict(p, at, 1, w, "stored in part", line);
+  if (w < m.first) p.written += i64(1) << m.granule;
+  m.writers[k] = m.atomic;
+  p.requested++;
 }
 
 template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {

@@ -53,31 +53,74 @@ template <class T> DM_FN T atomic_add(T* p, T v) {
   }
 }
 
+// Element i of packed elements.
+template <class T> DM_FN T half_of(u8 byte, i64 i) { return T{u8(byte >> (i & 1) * 4 & 15)}; }
+
+// Stores element i of packed elements. The other element of the byte may be another
+// thread's, so the half changes atomically, in the word around it; p is aligned to
+// words and its memory ends with one.
+template <class T> DM_FN void store_half(T* p, i64 i, T v) {
+  u32* word = reinterpret_cast<u32*>(p) + (i >> 3);
+  const u32 shift = u32(i & 7) * 4;
+  atomicAnd(word, ~(15u << shift));
+  atomicOr(word, u32(v.bits & 15) << shift);
+}
+
+// One element, and N of them from a multiple of N on.
+template <class T> DM_FN T get_const(const T* p, i64 i) {
+  if constexpr (is_packed<T>) return half_of<T>(load_const<u8>(reinterpret_cast<const u8*>(p) + (i >> 1)), i);
+  else return load_const<T>(p + i);
+}
+template <class T> DM_FN T get_plain(const T* p, i64 i) {
+  if constexpr (is_packed<T>) return half_of<T>(reinterpret_cast<const u8*>(p)[i >> 1], i);
+  else return p[i];
+}
+template <class T> DM_FN void put_plain(T* p, i64 i, T v) {
+  if constexpr (is_packed<T>) store_half(p, i, v);
+  else p[i] = v;
+}
+template <int N, class T> DM_FN Vec<T, N> get_const(const T* p, i64 i) {
+  if constexpr (is_packed<T>) return unpacked<T, N>(load_const<Vec<u8, N / 2>>(reinterpret_cast<const u8*>(p) + (i >> 1)));
+  else return load_const<Vec<T, N>>(p + i);
+}
+template <int N, class T> DM_FN Vec<T, N> get_once(const T* p, i64 i) {
+  if constexpr (is_packed<T>) return get_const<N>(p, i);
+  else return load_once<Vec<T, N>>(p + i);
+}
+template <int N, class T> DM_FN Vec<T, N> get_plain(const T* p, i64 i) {
+  if constexpr (is_packed<T>) return unpacked<T, N>(load_plain<Vec<u8, N / 2>>(reinterpret_cast<const u8*>(p) + (i >> 1)));
+  else return load_plain<Vec<T, N>>(p + i);
+}
+template <int N, class T> DM_FN void put_plain(T* p, i64 i, Vec<T, N> v) {
+  if constexpr (is_packed<T>) store_plain(reinterpret_cast<u8*>(p) + (i >> 1), packed<T, N>(v));
+  else store_plain(p + i, v);
+}
+
 }  // namespace detail
 
 // A parameter that the kernel only reads, and that nothing writes during the launch.
 template <class T> struct In {
   const T* p;
-  DM_FN T operator[](i64 i) const { return detail::load_const<T>(p + i); }
-  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_const<Vec<T, N>>(p + i); }
+  DM_FN T operator[](i64 i) const { return detail::get_const<T>(p, i); }
+  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_const<N>(p, i); }
   // For elements that are read once in the launch.
-  template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::load_once<Vec<T, N>>(p + i); }
+  template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::get_once<N>(p, i); }
 };
 
 // A parameter that the kernel only writes.
 template <class T> struct Out {
   T* p;
-  DM_FN void store(i64 i, T v) const { p[i] = v; }
-  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
+  DM_FN void store(i64 i, T v) const { detail::put_plain(p, i, v); }
+  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::put_plain<N>(p, i, v); }
 };
 
 // A parameter that the kernel reads and writes.
 template <class T> struct InOut {
   T* p;
-  DM_FN T operator[](i64 i) const { return p[i]; }
-  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_plain<Vec<T, N>>(p + i); }
-  DM_FN void store(i64 i, T v) const { p[i] = v; }
-  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
+  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }
+  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }
+  DM_FN void store(i64 i, T v) const { detail::put_plain(p, i, v); }
+  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::put_plain<N>(p, i, v); }
   // Adds v atomically and returns the previous value.
   DM_FN T add(i64 i, T v) const { return detail::atomic_add(p + i, v); }
 };

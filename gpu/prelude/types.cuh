@@ -24,6 +24,11 @@ struct bf16 { u16 bits; };
 struct f8e4 { u8 bits; };  // f8E4M3FN
 struct f8e5 { u8 bits; };  // f8E5M2
 
+// An element of the types of which a byte in memory holds two, the first one in its
+// low half: the low half of bits.
+struct i4 { u8 bits; };
+struct u4 { u8 bits; };
+
 // N elements that are loaded and stored at once.
 template <class T, int N> struct alignas(sizeof(T) * N) Vec {
   static_assert(sizeof(T) * N <= 16, "a vector has at most 16 bytes");
@@ -100,6 +105,8 @@ DM_FN u16 wide(u16 x) { return x; }
 DM_FN u32 wide(u32 x) { return x; }
 DM_FN u64 wide(u64 x) { return x; }
 DM_FN i1 wide(i1 x) { return x; }
+DM_FN i8 wide(i4 x) { return i8((x.bits & 15) ^ 8) - 8; }
+DM_FN u8 wide(u4 x) { return x.bits & 15; }
 
 namespace detail {
 
@@ -154,6 +161,39 @@ template <> struct Narrow<f8e5> {
   DM_FN static f8e5 from(double x) { return from(to_odd(x)); }
 };
 
+template <> struct Narrow<i4> {
+  template <class V> DM_FN static i4 from(V x) { return i4{u8(u8(x) & 15)}; }
+};
+template <> struct Narrow<u4> {
+  template <class V> DM_FN static u4 from(V x) { return u4{u8(u8(x) & 15)}; }
+};
+
+// Whether a byte in memory holds two elements of T.
+template <class T> constexpr bool is_packed = false;
+template <> inline constexpr bool is_packed<i4> = true;
+template <> inline constexpr bool is_packed<u4> = true;
+
+// The least value of such a type.
+template <class T> constexpr int least_half = 0;
+template <> inline constexpr int least_half<i4> = -8;
+
+// The bytes in memory of N elements.
+template <class T, int N> constexpr int bytes_of = is_packed<T> ? (N + 1) / 2 : int(sizeof(T)) * N;
+
+// Halves of bytes as N elements, and back.
+template <class T, int N> DM_FN Vec<T, N> unpacked(const Vec<u8, N / 2>& p) {
+  Vec<T, N> v;
+DM_UNROLL
+  for (int i = 0; i < N; i++) v[i] = T{u8(p[i / 2] >> (i % 2 * 4) & 15)};
+  return v;
+}
+template <class T, int N> DM_FN Vec<u8, N / 2> packed(const Vec<T, N>& v) {
+  Vec<u8, N / 2> p;
+DM_UNROLL
+  for (int i = 0; i < N / 2; i++) p[i] = u8((v[2 * i].bits & 15) | v[2 * i + 1].bits << 4);
+  return p;
+}
+
 template <class T> struct Kind { static constexpr bool is_float = false, is_small = false; };
 template <> struct Kind<float> { static constexpr bool is_float = true, is_small = false; };
 template <> struct Kind<double> { static constexpr bool is_float = true, is_small = false; };
@@ -175,6 +215,12 @@ template <class To, class From> DM_FN To convert(From value) {
     if constexpr (sizeof(x) <= 2) return detail::Narrow<To>::from(float(x));
     return detail::Narrow<To>::from(double(x));
   } else if constexpr (detail::Kind<To>::is_float) {
+    return detail::Narrow<To>::from(x);
+  } else if constexpr (detail::is_packed<To> && detail::Kind<decltype(x)>::is_float) {
+    constexpr int least = detail::least_half<To>, most = least + 15;
+    if (x != x) return To{0};
+    return detail::Narrow<To>::from(x >= decltype(x)(most) ? most : x <= decltype(x)(least) ? least : int(x));
+  } else if constexpr (detail::is_packed<To>) {
     return detail::Narrow<To>::from(x);
   } else if constexpr (sizeof(To) == sizeof(bool) && To(2) == To(1)) {
     return x == x && x != decltype(x)(0);

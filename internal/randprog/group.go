@@ -5,7 +5,7 @@ import "fmt"
 // grouped packs two values, takes the larger of each member and itself, and unpacks
 // the members.
 func (w *writer) grouped() bool {
-	number := func(v value) bool { return w.anything(v) && v.elem != "i1" && v.elem[:2] != "f8" }
+	number := func(v value) bool { return w.anything(v) && v.elem != "i1" && !isF8(v.elem) && !isI4(v.elem) }
 	x, ok := w.find(number)
 	y, ok2 := w.find(number)
 	if !ok || !ok2 {

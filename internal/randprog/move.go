@@ -334,7 +334,7 @@ func (w *writer) gather() bool {
 }
 
 func (w *writer) scatter() bool {
-	x, ok := w.find(ranked(1, func(v value) bool { return numbers(v) && v.top() < 1000 && w.anything(v) }))
+	x, ok := w.find(ranked(1, func(v value) bool { return (numbers(v) || isI4(v.elem)) && v.top() < 1000 && w.anything(v) }))
 	if !ok {
 		return false
 	}
@@ -348,8 +348,11 @@ func (w *writer) scatter() bool {
 		u = w.argument(x.elem, shape)
 	}
 	kind := w.pick("set", "add", "add", "max", "min")
-	if w.grad {
+	switch {
+	case w.grad:
 		kind = "add"
+	case isI4(x.elem):
+		kind = "set"
 	}
 	y := w.fresh(x.elem, x.shape, min(x.lo, u.lo), max(x.hi, u.hi), x.exact && u.exact, x, u)
 	if kind == "add" {

@@ -321,9 +321,9 @@ func (w *writer) convert() bool {
 	}
 	to := w.pick("f32", "f16", "bf16", "f64", "f32")
 	if !w.grad && w.chance(3) {
-		to = w.pick("i64", "i32", "i16", "i8", "ui8", "ui16", "ui32", "ui64", "i1", "f8E4M3FN", "f8E4M3FN", "f8E5M2", "f8E5M2")
+		to = w.pick("i64", "i32", "i16", "i8", "ui8", "ui16", "ui32", "ui64", "i1", "f8E4M3FN", "f8E4M3FN", "f8E5M2", "f8E5M2", "i4", "i4", "ui4")
 	}
-	if to == x.elem || !x.exact && !isFloat(to) && !isF8(to) || to[0] == 'u' && x.lo < 0 || !x.exact && isF8(to) {
+	if to == x.elem || !x.exact && !isFloat(to) && !isF8(to) || to[0] == 'u' && x.lo < 0 || !x.exact && isF8(to) || isI4(to) && x.top() > limit(to) {
 		return false
 	}
 	lo, hi := x.lo, x.hi
@@ -331,7 +331,7 @@ func (w *writer) convert() bool {
 		lo, hi = 0, 1
 	}
 	v := w.one("convert", "", w.fresh(to, x.shape, lo, hi, x.exact, x), x)
-	if isF8(to) && w.chance(2) {
+	if (isF8(to) || isI4(to)) && w.chance(2) {
 		w.one("convert", "", w.fresh("f32", x.shape, lo, hi, x.exact, x), v)
 	}
 	return true

@@ -87,7 +87,10 @@ func isFloat(elem string) bool {
 
 func isF8(elem string) bool { return strings.HasPrefix(elem, "f8") }
 
-func isInt(elem string) bool { return !isFloat(elem) && !isF8(elem) && elem != "i1" }
+// isI4 reports whether elem is one of the packed types, which are moved and converted.
+func isI4(elem string) bool { return elem == "i4" || elem == "ui4" }
+
+func isInt(elem string) bool { return !isFloat(elem) && !isF8(elem) && !isI4(elem) && elem != "i1" }
 
 // limit bounds the values of a type, so that one more op does not overflow.
 func limit(elem string) float64 {
@@ -102,6 +105,8 @@ func limit(elem string) float64 {
 		return 3e4
 	case "i1":
 		return 1
+	case "i4", "ui4":
+		return 7
 	case "f8E4M3FN":
 		return 400
 	case "f8E5M2":
@@ -222,6 +227,9 @@ func (w *writer) arguments() {
 	if w.chance(5) {
 		w.argument("i1", base)
 	}
+	if w.chance(5) {
+		w.argument(w.pick("i4", "i4", "ui4"), base)
+	}
 }
 
 func (w *writer) argument(elem string, shape []int) value {
@@ -229,7 +237,12 @@ func (w *writer) argument(elem string, shape []int) value {
 	if isInt(elem) {
 		v.lo, v.hi = 0, 9
 	}
-	if elem == "i1" {
+	switch elem {
+	case "i4":
+		v.lo, v.hi = -8, 7
+	case "ui4":
+		v.lo, v.hi = 0, 9
+	case "i1":
 		v.lo, v.hi = 0, 1
 	}
 	w.args = append(w.args, v)
@@ -340,7 +353,7 @@ func number(elem string, x float64) string {
 	switch {
 	case elem == "i1":
 		return strconv.FormatBool(x != 0)
-	case isInt(elem):
+	case isInt(elem), isI4(elem):
 		return strconv.FormatInt(int64(x), 10)
 	}
 	s := strconv.FormatFloat(x, 'f', -1, 64)

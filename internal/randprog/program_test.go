@@ -31,7 +31,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("no %s was written", d.FullName())
 		}
 	}
-	for _, elem := range strings.Fields("f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 ui64 ui32 ui16 ui8 i1") {
+	for _, elem := range strings.Fields("f64 f32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 ui64 ui32 ui16 ui8 i4 ui4 i1") {
 		if !strings.Contains(all.String(), "x"+elem+">") {
 			t.Errorf("no tensor of %s was written", elem)
 		}

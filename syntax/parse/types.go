@@ -317,8 +317,8 @@ func (b *builder) dim(t *typeSyntax, d string) int64 {
 // foreignScalars are the builtin scalar types that other languages call so.
 var foreignScalars = map[string]string{
 	"double": "f64", "float64": "f64", "float": "f32", "float32": "f32", "half": "f16", "float16": "f16", "bfloat16": "bf16",
-	"int64": "i64", "long": "i64", "int32": "i32", "int": "i32", "int16": "i16", "short": "i16", "int8": "i8",
-	"uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8", "bool": "i1",
+	"int64": "i64", "long": "i64", "int32": "i32", "int": "i32", "int16": "i16", "short": "i16", "int8": "i8", "int4": "i4",
+	"uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8", "uint4": "ui4", "bool": "i1",
 	"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
 }
 

@@ -26,7 +26,7 @@ func TestCurrent(t *testing.T) {
 // TestWords checks that each op has one highlight.
 func TestWords(t *testing.T) {
 	w := collect()
-	if n := len(w.elements); n != 16 {
+	if n := len(w.elements); n != 18 {
 		t.Errorf("%d element types: %v", n, w.elements)
 	}
 	for list, want := range map[*[]string]string{

@@ -1279,14 +1279,14 @@ static bool ts_lex_keywords(TSLexer *lexer, TSStateId state) {
         '1', 19,
         '3', 20,
         '6', 21,
-        '8', 22,
-        'n', 23,
-        '0', 22,
-        '2', 22,
-        '4', 22,
-        '5', 22,
-        '7', 22,
-        '9', 22,
+        'n', 22,
+        '4', 23,
+        '8', 23,
+        '0', 23,
+        '2', 23,
+        '5', 23,
+        '7', 23,
+        '9', 23,
       );
       END_STATE();
     case 5:
@@ -1344,25 +1344,25 @@ static bool ts_lex_keywords(TSLexer *lexer, TSStateId state) {
       END_STATE();
     case 19:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '6') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '6') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 20:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '2') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '2') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 21:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '4') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '4') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 22:
-      ACCEPT_TOKEN(sym_builtin_type);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == 'd') ADVANCE(39);
       END_STATE();
     case 23:
-      if (lookahead == 'd') ADVANCE(39);
+      ACCEPT_TOKEN(sym_builtin_type);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 24:
       if (lookahead == 'm') ADVANCE(40);
@@ -1371,7 +1371,7 @@ static bool ts_lex_keywords(TSLexer *lexer, TSStateId state) {
       if (lookahead == 'n') ADVANCE(41);
       END_STATE();
     case 26:
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 27:
       if (lookahead == 'n') ADVANCE(42);
@@ -1390,13 +1390,13 @@ static bool ts_lex_keywords(TSLexer *lexer, TSStateId state) {
         '1', 46,
         '3', 47,
         '6', 48,
-        '8', 22,
-        '0', 22,
-        '2', 22,
-        '4', 22,
-        '5', 22,
-        '7', 22,
-        '9', 22,
+        '4', 23,
+        '8', 23,
+        '0', 23,
+        '2', 23,
+        '5', 23,
+        '7', 23,
+        '9', 23,
       );
       END_STATE();
     case 32:
@@ -1447,18 +1447,18 @@ static bool ts_lex_keywords(TSLexer *lexer, TSStateId state) {
       END_STATE();
     case 46:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '6') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '6') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 47:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '2') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '2') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 48:
       ACCEPT_TOKEN(sym_builtin_type);
-      if (lookahead == '4') ADVANCE(22);
-      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(22);
+      if (lookahead == '4') ADVANCE(23);
+      if (('0' <= lookahead && lookahead <= '9')) ADVANCE(23);
       END_STATE();
     case 49:
       if (lookahead == 't') ADVANCE(61);
