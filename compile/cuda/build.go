@@ -131,6 +131,9 @@ func generate(u *pass.Unit, target Target) (*artifact.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := u.Step(0, len(body.Ops)); err != nil {
+		return nil, err
+	}
 	b := &builder{
 		target: target, unit: u, level: level{body: body, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
 		costs: cost.Block(body.Block, fn, m, nil), flow: cost.NewFlow(fn, m, nil),
