@@ -8,7 +8,7 @@ func Rules() []Rule {
 		controlRules(), scanRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
 		sliceRules(), scatterRules(), einsumRules(), transposeRules(),
 		{commonRule()},
-		{mergeRule(), sumRule()},
+		{mergeRule(), sumRule(), rowsRule()},
 	} {
 		all = append(all, group...)
 	}
