@@ -78,8 +78,7 @@ describe("the manifest", () => {
     for (const file of pictures) assert.ok(fs.statSync(path.join(root, file)).size < 150_000, file);
   });
 
-  it("has the version of the packaged binary", () => {
-    assert.ok(read("..", "internal", "cli", "version.go").includes(`"${manifest.version}"`));
+  it("has the version of its changelog", () => {
     assert.match(read("CHANGELOG.md"), new RegExp(`^## ${manifest.version.replaceAll(".", "\\.")}$`, "m"));
   });
 });
