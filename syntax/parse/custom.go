@@ -40,7 +40,8 @@ func (s *customScan) scan(op *ast.Op, src string) {
 	s.tokens()
 	i := s.results()
 	if i+1 < len(s.toks) && (s.toks[i].Kind == lex.Bang || s.toks[i].Kind == lex.Hash) && s.toks[i+1].Kind == lex.Eq {
-		op.Name, op.NameSpan = src[s.toks[i].Start:s.toks[i].End], rel(s.toks[i].Start, s.toks[i].End) // an alias
+		op.Name, op.NameSpan = src[s.toks[i].Start:s.toks[i].End], rel(s.toks[i].Start, s.toks[i].End) // an alias, which its name defines and does not use
+		op.Own().Aliases = slices.DeleteFunc(op.Aliases, func(a ast.Alias) bool { return a.Span == op.NameSpan })
 	} else if i < len(s.toks) {
 		if t := s.toks[i]; t.Kind == lex.Ident || t.Kind == lex.String {
 			op.Name, op.NameSpan = strings.Trim(src[t.Start:t.End], `"`), rel(t.Start, t.End)
