@@ -5,6 +5,7 @@ import (
 
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
 )
 
 const blockThreads = 256
@@ -39,11 +40,33 @@ func elements(o kernel.Out) int64 {
 
 // elementwise has one thread for each V elements of the results.
 type elementwise struct {
-	f    *kernel.Form
-	over map[*ir.Value]*ir.Value
+	f      *kernel.Form
+	over   map[*ir.Value]*ir.Value
+	groups []*groups // of the updates of scatters
 }
 
-func (p *elementwise) temps() []*temp { return nil }
+// elementwise is the plan of a kernel whose threads compute single elements.
+func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
+	p := &elementwise{f: f, over: over}
+	if f.Class == kernel.ClassPointwise || f.Visits() == 0 {
+		return p, nil
+	}
+	grouped, err := f.Grouped()
+	if err != nil {
+		return nil, err
+	}
+	if gs := t.groups(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
+		p.f, p.groups = grouped, gs
+	}
+	return p, nil
+}
+
+func (p *elementwise) temps() (all []*temp) {
+	for _, g := range p.groups {
+		all = append(all, g.starts, g.order)
+	}
+	return all
+}
 
 // lanes is the vector width of a thread.
 func (p *elementwise) lanes() int64 {
@@ -67,19 +90,28 @@ func (p *elementwise) launches() ([]*launch, error) {
 	if blocks > 1<<31-1 {
 		return nil, fmt.Errorf("%d blocks exceed the limit of a launch", blocks)
 	}
+	var all []*launch
+	for i, g := range p.groups {
+		all = append(all, g.launch(i))
+	}
 	ns := namesOver(p.f, p.over)
-	return []*launch{{
-		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of, write: p.write,
-	}}, nil
+	held := map[*kernel.Groups]lists{}
+	for _, g := range p.groups {
+		held[g.of] = lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)}
+	}
+	return append(all, &launch{
+		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
+		write: func(t *text) error { return p.write(t, held) },
+	}), nil
 }
 
-func (p *elementwise) write(t *text) error {
+func (p *elementwise) write(t *text, held map[*kernel.Groups]lists) error {
 	f, err := widened(p.f, p.lanes())
 	if err != nil {
 		return err
 	}
 	e := t.emitter(t.body)
-	e.approximate = approximate(f.Outs)
+	e.approximate, e.lists = approximate(f.Outs), held
 	count := "dm::i32"
 	if p.threads() > 1<<31-blockThreads {
 		count = "dm::i64"

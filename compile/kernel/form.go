@@ -36,14 +36,17 @@ type Form struct {
 	Views []*View
 	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
+	// Groups are the groups of updates that reductions run over; see Grouped.
+	Groups []*Groups
 
 	// V is the vector width: the number of neighbouring elements that one thread
 	// computes at a time, numbered by Lane, which is nil where V is 1. See Widen.
 	V    int64
 	Lane *Atom
 
-	eval *evaluator
-	dim  int // of Contraction: the dimension of the result along which V neighbours lie
+	eval    *evaluator
+	grouped bool
+	dim     int // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
@@ -267,6 +270,7 @@ func (f *Form) pointwise() (*Form, error) {
 		g.Lane = s.Loop("lane", g.V)
 	}
 	g.eval = newEvaluator(s, f.Ops)
+	g.eval.grouped = f.grouped
 	type loop struct {
 		shape []int64
 		step  *Atom
