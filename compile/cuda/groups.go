@@ -9,10 +9,10 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// groups is the launch that groups the updates of a scatter by row, in their
+// grouping is the launch that groups the updates of a scatter by row, in their
 // order: a counting sort, in which each block has a strip of the rows of a batch
 // and reads all indices of the batch twice.
-type groups struct {
+type grouping struct {
 	of *kernel.Groups
 	// starts is, for each group, where its updates begin in order, and at the end
 	// of a batch, where the last ones end; order has the numbers of the updates.
@@ -34,10 +34,10 @@ const (
 // updatesOfThread is the number of indices that a thread reads at a time.
 const updatesOfThread = 8
 
-// groups are the launches that make gs, nil where their numbers exceed 32 bits.
-func (t Target) groups(gs []*kernel.Groups) (all []*groups) {
+// groupings are the launches that make gs, nil where their numbers exceed 32 bits.
+func (t Target) groupings(gs []*kernel.Groups) (all []*grouping) {
 	for _, of := range gs {
-		g := &groups{of: of, strips: max(1, min(of.Rows/leastStripRows, t.multiprocessors()/of.Batches))}
+		g := &grouping{of: of, strips: max(1, min(of.Rows/leastStripRows, t.multiprocessors()/of.Batches))}
 		g.rows = min(ceil(of.Rows, g.strips), mostStripRows)
 		g.strips = ceil(of.Rows, g.rows)
 		g.threads = 64
@@ -59,7 +59,7 @@ func (t Target) groups(gs []*kernel.Groups) (all []*groups) {
 // each element's row with all updates, by estimates in cycles: of the additional
 // launches, which also count and store every row, and of the visits, which take
 // the latency of a step each or, with many threads, the time of its instructions.
-func groupingPays(gs []*groups, visits, threads, sms int64) bool {
+func groupingPays(gs []*grouping, visits, threads, sms int64) bool {
 	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 4096, 24, 8, 128, 128
 	var grouping int64
 	for _, g := range gs {
@@ -69,7 +69,7 @@ func groupingPays(gs []*groups, visits, threads, sms int64) bool {
 }
 
 // launch makes the groups; it is number i of its plan.
-func (g *groups) launch(i int) *launch {
+func (g *grouping) launch(i int) *launch {
 	of := g.of
 	ns := namesOf(nil, nil, "batch", "k", "counts", "found", "scratch")
 	place := &kernel.Expr{Op: kernel.Count, Elem: types.I64, At: of.Place}

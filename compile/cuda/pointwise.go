@@ -42,7 +42,7 @@ func elements(o kernel.Out) int64 {
 type elementwise struct {
 	f      *kernel.Form
 	over   map[*ir.Value]*ir.Value
-	groups []*groups // of the updates of scatters
+	groups []*grouping // of the updates of scatters
 }
 
 // elementwise is the plan of a kernel whose threads compute single elements.
@@ -55,7 +55,7 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 	if err != nil {
 		return nil, err
 	}
-	if gs := t.groups(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
+	if gs := t.groupings(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
 		p.f, p.groups = grouped, gs
 	}
 	return p, nil
