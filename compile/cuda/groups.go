@@ -59,11 +59,13 @@ func (t Target) groupings(gs []*kernel.Groups) (all []*grouping) {
 // each element's row with all updates, by estimates in cycles: of the additional
 // launches, which also count and store every row, and of the visits, which take
 // the latency of a step each or, with many threads, the time of its instructions.
+// With groups an element visits the bounds of its own.
 func groupingPays(gs []*grouping, visits, threads, sms int64) bool {
 	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 4096, 24, 8, 128, 128
 	var grouping int64
 	for _, g := range gs {
 		grouping += launchCycles + g.starts.n/rowsPerCycle
+		visits -= 2
 	}
 	return len(gs) > 0 && visits*max(stepCycles, threads*stepInstructions/(sms*lanes)) > grouping
 }
