@@ -327,17 +327,17 @@ func (f *Form) loops() bool {
 }
 
 // once reports whether f, whose reductions are serial, computes each of them
-// for one element of one result only.
+// once: for one element of the results of one loop, and in no other reduction.
 func (f *Form) once() bool {
-	if len(f.Outs) != 1 {
-		return false
-	}
 	ok := true
-	Walk(f.Outs[0].X, func(x *Expr) {
-		if x.Op == Reduce {
-			Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
-		}
-	})
+	for _, o := range f.Outs {
+		ok = ok && slices.Equal(o.Loops, f.Outs[0].Loops) && (len(o.If) == 0 || len(f.Outs) == 1)
+		Walk(o.X, func(x *Expr) {
+			if x.Op == Reduce {
+				Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
+			}
+		})
+	}
 	return ok
 }
 
