@@ -66,8 +66,9 @@ func of(shape, elem string) string {
 }
 
 // text is the program; uses says what the operand and the result are: "new", in
-// memory of its own; "donated", where the operand is overwritten; "fused", where the
-// kernel also computes the indices and the updates, and a step of SGD of the result.
+// memory of its own; "donated", where the operand is overwritten; "fused", where a
+// dm.kernel also computes the indices and the updates, and a step of SGD of the result;
+// "trained", where the result is the gradient of a step with momentum.
 func (c scatterCase) text(uses string) string {
 	or := func(s, otherwise string) string {
 		if s == "" {
@@ -81,14 +82,22 @@ func (c scatterCase) text(uses string) string {
 	if uses == "donated" {
 		donated = " {dm.donated}"
 	}
+	results := x
+	if uses == "trained" {
+		results = fmt.Sprintf("(%[1]s {dm.state = \"p\"}, %[1]s {dm.state = \"m\"})", x)
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "func.func @f(%%x: %s%s, %%u: %s, %%p: %s) -> %s {\n", x, donated, u, x, x)
+	fmt.Fprintf(&b, "func.func @f(%%x: %s%s, %%u: %s, %%p: %s, %%m: %s) -> %s {\n", x, donated, u, x, x, results)
 	fmt.Fprintf(&b, "  %%ids = dm.%s : %s\n", or(c.draw, "rng uniform low = -30, high = 400"), ids)
 	scatter := fmt.Sprintf("dm.scatter %s %%x, %%i, %%v, %s : (%s, %s, %s) -> %s\n", kind, or(c.clauses, "dim = 0"), x, ids, u, x)
-	if uses == "fused" {
+	switch uses {
+	case "fused":
 		fmt.Fprintf(&b, "  %%y = dm.kernel -> %s {\n    %%one = dm.constant dense<1> : %s\n    %%i = dm.max %%ids, %%one : %s\n    %%v = dm.mul %%u, %%u : %s\n    %%s = %s    %%t = dm.sub %%p, %%s : %s\n    dm.yield %%t : %s\n  }\n",
 			x, ids, ids, u, scatter, x, x)
-	} else {
+	case "trained":
+		fmt.Fprintf(&b, "  %%i = dm.max %%ids, %%ids : %[1]s\n  %%v = dm.add %%u, %%u : %[2]s\n  %%s = %[3]s  %%n = dm.add %%m, %%s : %[4]s\n  %%y = dm.sub %%p, %%n : %[4]s\n  return %%y, %%n : %[4]s, %[4]s\n}\n", ids, u, scatter, x)
+		return b.String()
+	default:
 		b.WriteString("  %y = " + strings.NewReplacer("%i,", "%ids,", "%v,", "%u,").Replace(scatter))
 	}
 	fmt.Fprintf(&b, "  return %%y : %s\n}\n", x)
@@ -101,8 +110,8 @@ func TestScatters(t *testing.T) {
 	needEmulator(t)
 	var cases []Case
 	for _, c := range scatterCases {
-		for _, uses := range []string{"new", "donated", "fused"} {
-			if uses == "fused" && (c.kind == "set" && c.elem == "i4") {
+		for _, uses := range []string{"new", "donated", "fused", "trained"} {
+			if (uses == "fused" || uses == "trained") && c.elem == "i4" {
 				continue // no arithmetic
 			}
 			cases = append(cases, kinds(Case{Name: c.name + ", " + uses, Text: c.text(uses), Seed: 7})[:2]...)
@@ -114,6 +123,14 @@ func TestScatters(t *testing.T) {
 		grouped := slices.ContainsFunc(p.built.Steps, func(s artifact.Step) bool { return strings.HasSuffix(s.Name, "_groups") })
 		if few := strings.Contains(c.Name, "few") || strings.Contains(c.Name, "no dimension"); grouped == few {
 			t.Errorf("%s: the updates are grouped: %t", c.Name, grouped)
+		}
+		// The kernel reads the gradient in registers, and writes over the state.
+		if strings.HasSuffix(c.Name, "trained") {
+			for i := range p.built.Buffers {
+				if b := &p.built.Buffers[i]; b.Name == "s" || b.Kind == artifact.Output {
+					t.Errorf("%s: %s has memory of its own", c.Name, b.Name)
+				}
+			}
 		}
 	}
 }

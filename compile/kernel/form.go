@@ -327,11 +327,16 @@ func (f *Form) loops() bool {
 }
 
 // once reports whether f, whose reductions are serial, computes each of them
-// once: for one element of the results of one loop, and in no other reduction.
+// once: its results have one loop, updates in place aside, and no reduction is in
+// another.
 func (f *Form) once() bool {
 	ok := true
+	var loops []*Atom
 	for _, o := range f.Outs {
-		ok = ok && slices.Equal(o.Loops, f.Outs[0].Loops) && (len(o.If) == 0 || len(f.Outs) == 1)
+		if !f.Over[o.Value] {
+			ok = ok && (loops == nil || slices.Equal(o.Loops, loops))
+			loops = o.Loops
+		}
 		Walk(o.X, func(x *Expr) {
 			if x.Op == Reduce {
 				Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
