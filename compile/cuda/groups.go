@@ -114,8 +114,8 @@ func (g *grouping) launch(i int) *launch {
 	return l
 }
 
-// eachUpdate opens the loop over the updates of the group of x, a reduction; of
-// the first or the last one alone where x needs no other.
+// eachUpdate opens the block in which x, a reduction, has its value for an update of
+// its group: a loop over them, or only the first or the last where x selects it.
 func (e *emitter) eachUpdate(x *kernel.Expr) {
 	held, ok := e.lists[x.Groups]
 	if !ok {
@@ -125,10 +125,14 @@ func (e *emitter) eachUpdate(x *kernel.Expr) {
 	at, j, end, k := e.index(x.At), e.name("j"), e.name("j"), e.name("k")
 	from, to := cpp("%s[%s]", held.starts, at), cpp("%s[%s]", held.starts, e.index(x.At.Plus(1)))
 	e.lineOf(x.From, "const dm::i32 %s = %s", def(end), to)
-	if x.Kind == kernel.Last {
-		from = cpp("dm::max(%s, %s - 1)", from, end)
+	switch x.Kind {
+	case kernel.First:
+		e.open("if (const dm::i32 %s = %s; %s < %s)", def(j), from, j, end)
+	case kernel.Last:
+		e.open("if (const dm::i32 %s = %s - 1; %s >= %s)", def(j), end, j, from)
+	default:
+		e.open("for (dm::i32 %s = %s; %s < %s; %s++)", def(j), from, j, end, j)
 	}
-	e.open("for (dm::i32 %s = %s; %s < %s; %s++)", def(j), from, j, end, j)
 	e.line("const dm::i32 %s = %s[%s]", def(k), held.order, j)
 	e.bind(x.Vars[0], cpp("%s", k))
 }

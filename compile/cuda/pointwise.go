@@ -43,12 +43,17 @@ type elementwise struct {
 	f      *kernel.Form
 	over   map[*ir.Value]*ir.Value
 	groups []*grouping // of the updates of scatters
+	v      int64       // vector width of a thread
 }
 
 // elementwise is the plan of a kernel whose threads compute single elements.
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
-	p := &elementwise{f: f, over: over}
-	if f.Class == kernel.ClassPointwise || f.Visits() == 0 {
+	p := &elementwise{f: f, over: over, v: 1}
+	if f.Class == kernel.ClassPointwise {
+		p.v = vectorOf(f, elements)
+		return p, nil
+	}
+	if f.Visits() == 0 {
 		return p, nil
 	}
 	grouped, err := f.Grouped()
@@ -56,9 +61,32 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 		return nil, err
 	}
 	if gs := t.groupings(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
-		p.f, p.groups = grouped, gs
+		p.f, p.groups, p.v = grouped, gs, vectorOfRows(grouped)
 	}
 	return p, nil
+}
+
+// vectorOfRows is the vector width for results of f, which is grouped, such that the
+// elements of a vector have the same groups.
+func vectorOfRows(f *kernel.Form) int64 {
+	v := vectorOf(f, elements)
+	for ; v > 1; v /= 2 {
+		w, err := f.Widen(v, 0)
+		same := err == nil
+		if same {
+			for _, o := range w.Outs {
+				for _, x := range o.Exprs() {
+					kernel.Walk(x, func(x *kernel.Expr) {
+						same = same && (x.Op != kernel.Reduce || x.Groups != nil && !x.At.DependsOn(w.Lane))
+					})
+				}
+			}
+		}
+		if same {
+			break
+		}
+	}
+	return v
 }
 
 func (p *elementwise) temps() (all []*temp) {
@@ -68,19 +96,10 @@ func (p *elementwise) temps() (all []*temp) {
 	return all
 }
 
-// lanes is the vector width of a thread.
-func (p *elementwise) lanes() int64 {
-	if p.f.Class == kernel.ClassPointwise {
-		return vectorOf(p.f, elements)
-	}
-	return 1
-}
-
 // threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
-	v := p.lanes()
 	for _, o := range p.f.Outs {
-		most = max(most, elements(o)/v)
+		most = max(most, elements(o)/p.v)
 	}
 	return most
 }
@@ -95,9 +114,9 @@ func (p *elementwise) launches() ([]*launch, error) {
 		all = append(all, g.launch(i))
 	}
 	ns := namesOver(p.f, p.over)
-	held := map[*kernel.Groups]lists{}
+	var held []lists
 	for _, g := range p.groups {
-		held[g.of] = lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)}
+		held = append(held, lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)})
 	}
 	return append(all, &launch{
 		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
@@ -105,13 +124,16 @@ func (p *elementwise) launches() ([]*launch, error) {
 	}), nil
 }
 
-func (p *elementwise) write(t *text, held map[*kernel.Groups]lists) error {
-	f, err := widened(p.f, p.lanes())
+func (p *elementwise) write(t *text, held []lists) error {
+	f, err := widened(p.f, p.v)
 	if err != nil {
 		return err
 	}
 	e := t.emitter(t.body)
-	e.approximate, e.lists = approximate(f.Outs), held
+	e.approximate = approximate(f.Outs)
+	for i, g := range f.Groups {
+		e.lists[g] = held[i]
+	}
 	count := "dm::i32"
 	if p.threads() > 1<<31-blockThreads {
 		count = "dm::i64"

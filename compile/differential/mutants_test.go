@@ -109,7 +109,7 @@ var mutants = []mutant{
 	{name: "a strip of rows has no groups", program: "scatter_groups", at: `dm::block\(\) % 2`, with: "0"},
 	{name: "the updates of a row are those of two", program: "scatter_groups", at: `starts\[\(i / 3\) \+ 1\]`, with: "starts[dm::min(i / 3 + 2, 600)]"},
 	{name: "the last update of a row is lost", program: "scatter_groups", at: `j3 < j4`, with: "j3 < j4 - 1"},
-	{name: "the last but one update of a row stays", program: "scatter_groups", at: `j4 < j5`, with: "j4 < j5 - 1"},
+	{name: "the last but one update of a row stays", program: "scatter_groups", at: `j5 - 1`, with: "j5 - 2"},
 	{name: "updates of rows before a strip are not counted", program: "scatter_groups", header: "scatter.cuh", at: `below\+\+`, with: ";"},
 	{name: "updates of one row go to one place", program: "scatter_groups", header: "scatter.cuh", at: `to \+ before`, with: "to"},
 	{name: "updates are not in their order", program: "scatter_groups", header: "scatter.cuh", at: `to \+ before`, with: "to + popcount(same) - 1 - before"},

@@ -316,7 +316,7 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Class = f.Class
+	h.Class, h.Groups = f.Class, h.eval.groups
 	return h.finish()
 }
 
