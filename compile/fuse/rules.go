@@ -131,20 +131,19 @@ func placed(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
 }
 
 // alongside reports whether m can be in the kernel of o, an op of kind op.Selective,
-// which computes it as often as m alone would: for each element of o's result or of
-// an operand.
+// which computes it as often as m alone would: for each element of o's result or,
+// as what an operand of o is made of, of the operand.
 func alongside(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	d, e := op.Of(o), op.Of(m)
-	if d == nil || e == nil || d.Kernel != op.Selective || e.Kernel != op.Fusible || !e.Is(op.Pointwise) {
+	if d == nil || e == nil || d.Kernel != op.Selective || e.Kernel != op.Fusible || m.Results[0].Tensor() == nil {
 		return false
 	}
-	like := func(v *ir.Value) bool {
-		return slices.EqualFunc(m.Results[0].Tensor().Shape, v.Tensor().Shape, dim.Dim.Equal)
-	}
+	y := m.Results[0].Tensor()
 	if depends(o, m) {
-		return slices.ContainsFunc(o.Operands, like)
+		return (e.Is(op.Pointwise) || e.Move != nil && !e.Is(op.Update)) &&
+			slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return v.Tensor().Elements().Equal(y.Elements()) })
 	}
-	return like(o.Results[0])
+	return e.Is(op.Pointwise) && slices.EqualFunc(y.Shape, o.Results[0].Tensor().Shape, dim.Dim.Equal)
 }
 
 // unfusible reports whether o's kernel, if it has one, holds no other op, moves
