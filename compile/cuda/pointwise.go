@@ -118,10 +118,14 @@ func (p *elementwise) launches() ([]*launch, error) {
 	for _, g := range p.groups {
 		held = append(held, lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)})
 	}
-	return append(all, &launch{
+	l := &launch{
 		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
 		write: func(t *text) error { return p.write(t, held) },
-	}), nil
+	}
+	if len(held) > 0 {
+		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
+	}
+	return append(all, l), nil
 }
 
 func (p *elementwise) write(t *text, held []lists) error {
