@@ -107,8 +107,8 @@ func (g *grouping) launch(i int) *launch {
 		u.line("DM_SHARED(dm::i32, %s, %d)", def(counts), g.rows)
 		u.line("DM_SHARED(dm::u32, %s, %d)", def(found), g.threads*updatesOfThread)
 		u.line("DM_SHARED(dm::i32, %s, 32)", def(scratch))
-		u.line("dm::group_updates<%d, %d, %d>(dm::block() / %d, dm::block() %% %d, %s, %s, %s, %s, %s, %s)",
-			of.Rows, of.Updates, g.rows, g.strips, g.strips, literal(row, fields), starts, order, counts, found, scratch)
+		u.line("dm::group_updates<%d, %d, %d, %d>(dm::block() / %d, dm::block() %% %d, %s, %s, %s, %s, %s, %s)",
+			of.Rows, of.Updates, g.rows, updatesOfThread, g.strips, g.strips, literal(row, fields), starts, order, counts, found, scratch)
 		return nil
 	}
 	return l

@@ -105,7 +105,7 @@ var mutants = []mutant{
 	{name: "the boundary of a concatenation is one too low", program: "moves", at: `\* 2 < 35\) \{`, with: "* 2 < 34) {"},
 	{name: "the border of a padding is one too wide", program: "moves", at: `/ 19\) - 1 >= 0`, with: "/ 19) - 1 > 0"},
 	{name: "an update goes to two places", program: "scatter", at: `< 1\)`, with: "< 2)"},
-	{name: "the last update is in no group", program: "scatter_groups", at: `<600, 540, 300>`, with: "<600, 539, 300>"},
+	{name: "the last update is in no group", program: "scatter_groups", at: `<600, 540, 300`, with: "<600, 539, 300"},
 	{name: "a strip of rows has no groups", program: "scatter_groups", at: `dm::block\(\) % 2`, with: "0"},
 	{name: "the updates of a row are those of two", program: "scatter_groups", at: `starts\[\(i / 3\) \+ 1\]`, with: "starts[dm::min(i / 3 + 2, 600)]"},
 	{name: "the last update of a row is lost", program: "scatter_groups", at: `j3 < j4`, with: "j3 < j4 - 1"},

@@ -26,25 +26,26 @@ DM_FN i32 block_before(i32 v, i32& total, Shared<i32> scratch DM_LINE) {
 }
 }  // namespace detail
 
-// Groups the UPDATES updates of a batch by the row(batch, update) that they
-// name, if it is one of ROWS, in their order: order has the numbers of the updates of row 0, of row 1 …,
-// and starts, from number batch * (ROWS + 1) on, where those of each row begin and
-// where those of the last one end. The block has the rows from strip * STRIP on.
+// Groups the UPDATES updates of a batch by row(batch, update), the row that they
+// name if it is one of ROWS, in their order: order has the numbers of the updates
+// of row 0, of row 1 and so on, and starts, from number batch * (ROWS + 1) on, where
+// those of each row begin and where those of the last one end. The block has the
+// rows from strip * STRIP on.
 //
 // It counts the updates of each of its rows and of all rows before, which gives the
 // starts, and then reads the updates again in order. The first warp places those
 // of its rows, 32 at a time: of several in one row each lane counts those before it.
-// counts has STRIP elements, found 8 for each thread, scratch 32.
-template <i32 ROWS, i32 UPDATES, i32 STRIP, class Row, class To>
+// A thread reads EACH updates at a time. counts has STRIP elements, found EACH for
+// each thread, scratch 32.
+template <i32 ROWS, i32 UPDATES, i32 STRIP, i32 EACH, class Row, class To>
 DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To order, Shared<i32> counts, Shared<u32> found, Shared<i32> scratch DM_LINE) {
-  constexpr i32 each = 8;
-  const i32 low = strip * STRIP, rows = min(STRIP, ROWS - low), tile = threads() * each;
+  const i32 low = strip * STRIP, rows = min(STRIP, ROWS - low), tile = threads() * EACH;
   for (i32 r = thread(); r < rows; r += threads()) counts[DM_IDX(r)] = 0;
   sync(DM_HERE_ONLY);
   i32 below = 0;
   for (i32 k0 = 0; k0 < UPDATES; k0 += tile) {
     DM_UNROLL
-    for (i32 n = 0; n < each; n++) {
+    for (i32 n = 0; n < EACH; n++) {
       const i32 k = k0 + n * threads() + thread();
       const i64 r = k < UPDATES ? row(batch, k) : -1;
       if (r >= 0 && r < low) below++;
@@ -67,10 +68,10 @@ DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To ord
   if (low + rows == ROWS && thread() == 0) starts.store(DM_IDX(i64(batch) * (ROWS + 1) + ROWS), next);
 
   for (i32 k0 = 0; k0 < UPDATES; k0 += tile) {
-    i32 in[each], n = 0, total;
+    i32 in[EACH], n = 0, total;
     DM_UNROLL
-    for (i32 j = 0; j < each; j++) {
-      const i32 k = k0 + thread() * each + j;
+    for (i32 j = 0; j < EACH; j++) {
+      const i32 k = k0 + thread() * EACH + j;
       const i64 r = k < UPDATES ? row(batch, k) : -1;
       in[j] = r >= low && r < low + rows ? i32(r) - low : -1;
       n += in[j] >= 0;
@@ -78,8 +79,8 @@ DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To ord
     i32 slot = detail::block_before(n, total, scratch DM_HERE);
     if (total == 0) continue;
     DM_UNROLL
-    for (i32 j = 0; j < each; j++) {
-      if (in[j] >= 0) found[DM_IDX(slot++)] = u32(in[j]) * tile + thread() * each + j;
+    for (i32 j = 0; j < EACH; j++) {
+      if (in[j] >= 0) found[DM_IDX(slot++)] = u32(in[j]) * tile + thread() * EACH + j;
     }
     sync(DM_HERE_ONLY);
     for (i32 q = 0; q < total && warp() == 0; q += 32) {
