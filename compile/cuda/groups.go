@@ -61,7 +61,7 @@ func (t Target) groupings(gs []*kernel.Groups) (all []*grouping) {
 // the latency of a step each or, with many threads, the time of its instructions.
 // With groups an element visits the bounds of its own.
 func groupingPays(gs []*grouping, visits, threads, sms int64) bool {
-	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 4096, 24, 8, 128, 128
+	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 8192, 24, 8, 128, 128
 	var grouping int64
 	for _, g := range gs {
 		grouping += launchCycles + g.starts.n/rowsPerCycle

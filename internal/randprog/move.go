@@ -308,7 +308,7 @@ func (w *writer) batched(x value) (d, batch int, ids []int) {
 
 // many is a shape of indices that are more than a scatter compares with every row.
 func (w *writer) many() []int {
-	n := 180 + w.r.IntN(400)
+	n := 350 + w.r.IntN(300)
 	if w.chance(3) {
 		return []int{3, n / 3}
 	}
