@@ -389,13 +389,13 @@ func (b *builder) step(i int, st schedule.Step) error {
 					step.Waits = append(step.Waits, last)
 				}
 			}
-			if e := b.costs[st.Op]; e != nil {
-				step.FLOP, _ = e.FLOP.Int()
-				step.ReadBytes, _ = e.Read.Int()
-				step.WrittenBytes, _ = e.Written.Int()
-				if b.target.Machine != nil {
-					step.TimeNs = e.Time(b.target.Machine).Ns
-				}
+		}
+		if e := b.costs[st.Op]; e != nil && l.suffix == "" {
+			step.FLOP, _ = e.FLOP.Int()
+			step.ReadBytes, _ = e.Read.Int()
+			step.WrittenBytes, _ = e.Written.Int()
+			if b.target.Machine != nil {
+				step.TimeNs = e.Time(b.target.Machine).Ns
 			}
 		}
 		if each != nil {

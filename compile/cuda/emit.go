@@ -30,6 +30,7 @@ type emitter struct {
 	// on.
 	approximate map[*kernel.Expr]bool
 	runs        map[*kernel.Atom]run
+	lists       map[*kernel.Groups]lists
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -44,7 +45,7 @@ type scope struct {
 func (t *text) emitter(u *unit) *emitter {
 	return &emitter{
 		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, invalid: &t.invalid,
-		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{},
+		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{}, lists: map[*kernel.Groups]lists{},
 	}
 }
 
@@ -73,8 +74,10 @@ func (e *emitter) bind(a *kernel.Atom, value code) {
 }
 
 // open and close enclose the statements between them in braces.
-func (e *emitter) open(format string, args ...any) {
-	e.enter(block, format, args...)
+func (e *emitter) open(format string, args ...any) { e.openAs(block, format, args...) }
+
+func (e *emitter) openAs(s style, format string, args ...any) {
+	e.enter(s, format, args...)
 	e.scopes = append(e.scopes, scope{names: map[*kernel.Expr]code{}})
 }
 
@@ -415,34 +418,57 @@ func combined(kind string, elem types.Elem, a, b any) code {
 	return cpp(scalarFormat(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
 }
 
+// selects reports whether the reduction x is one of the values of its body.
+func selects(x *kernel.Expr) bool { return x.Kind == kernel.First || x.Kind == kernel.Last }
+
+// begin is what the reduction x begins with.
+func (e *emitter) begin(x *kernel.Expr) code {
+	if selects(x) || x.Kind == kernel.Region {
+		return e.value(x.Args[1])
+	}
+	return cpp("%s", identity(x.Kind, x.Elem))
+}
+
+// accumulate adds a value of its body to sum, what x has reduced so far.
+func (e *emitter) accumulate(x *kernel.Expr, sum code, body *kernel.Expr) {
+	switch {
+	case selects(x):
+		e.assign(x.From, sum, e.value(body))
+	case x.Kind == kernel.Region:
+		e.given[x.Args[3]], e.given[x.Args[4]] = sum, e.value(body)
+		e.assign(x.From, sum, e.value(x.Args[2]))
+	default:
+		e.assign(x.From, sum, combined(x.Kind, x.Elem, sum, e.value(body)))
+	}
+}
+
 // loop computes a serial reduction.
 func (e *emitter) loop(x *kernel.Expr) ident {
-	sum := e.name("f")
-	e.hoist(x.Args[0])
-	begin := cpp("%s", identity(x.Kind, x.Elem))
-	if x.Kind == kernel.Last || x.Kind == kernel.Region {
-		begin = e.value(x.Args[1])
+	sum, body := e.name("f"), x.Args[0]
+	if x.Groups == nil {
+		e.hoist(body)
 	}
+	begin := e.begin(x)
 	e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(sum), begin)
+	if x.Groups != nil {
+		e.eachUpdate(x)
+		e.accumulate(x, cpp("%s", sum), body)
+		e.close()
+		return sum
+	}
 	for _, v := range x.Vars {
 		n := e.name("k")
 		e.open("for (%s %s = 0; %s < %d; %s++)", counter(v.Max+1), def(n), n, v.Max+1, n)
 		e.bind(v, cpp("%s", n))
 	}
-	body := x.Args[0]
-	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == identity(x.Kind, x.Elem))
+	when := body.Op == kernel.Guard && (selects(x) || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == identity(x.Kind, x.Elem))
 	if when {
 		e.open("if (%s)", e.conditions(body.If))
 		body = body.Args[0]
 	}
-	switch x.Kind {
-	case kernel.Last:
-		e.assign(x.From, sum, e.value(body))
-	case kernel.Region:
-		e.given[x.Args[3]], e.given[x.Args[4]] = cpp("%s", sum), e.value(body)
-		e.assign(x.From, sum, e.value(x.Args[2]))
-	default:
-		e.assign(x.From, sum, combined(x.Kind, x.Elem, sum, e.value(body)))
+	e.accumulate(x, cpp("%s", sum), body)
+	if x.Kind == kernel.First && len(x.Vars) > 0 {
+		e.line("break")
 	}
 	if when {
 		e.close()

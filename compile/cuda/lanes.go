@@ -93,6 +93,10 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		l.guarded(x)
 		return
 	}
+	if x.Op == kernel.Reduce && x.Groups != nil && !l.done(x) {
+		l.updates(x)
+		return
+	}
 	if l.done(x) || x.Op == kernel.Reduce || !x.DependsOn(l.lane) {
 		return
 	}
@@ -146,6 +150,27 @@ func (l *lanes) guarded(x *kernel.Expr) {
 	}
 	part(x.Args[0], "if (%s)", l.conditions(conds))
 	part(x.Args[1], "else")
+	l.emitter.lane[x] = n
+}
+
+// updates computes x, a reduction over the updates of a group, for all lanes at
+// once: its loads are vectors then.
+func (l *lanes) updates(x *kernel.Expr) {
+	if l.inLanes(x) || !x.DependsOn(l.lane) {
+		return
+	}
+	n := l.name("f")
+	if selects(x) {
+		l.ready(x.Args[1])
+	}
+	l.lineOf(x.From, "%s %s[%d]", register(x.Elem), def(n), l.n)
+	l.each(func(j code) { l.assign(x.From, cpp("%s[%s]", n, j), l.begin(x)) })
+	vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
+	l.eachUpdate(x)
+	l.ready(x.Args[0])
+	l.each(func(j code) { l.accumulate(x, cpp("%s[%s]", n, j), x.Args[0]) })
+	l.close()
+	l.vecs, l.emitter.lane = vecs, held
 	l.emitter.lane[x] = n
 }
 

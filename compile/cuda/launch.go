@@ -11,7 +11,7 @@ import (
 
 // launch is one kernel and its launch configuration.
 type launch struct {
-	suffix  string // of its name, appended to that of the first launch of its plan
+	suffix  string // of its name, appended to that of the step; "" for the main one
 	class   string
 	threads int
 	shared  int // bytes of dynamic shared memory
@@ -36,6 +36,7 @@ type param struct {
 	elem  types.Elem
 	mode  artifact.Mode
 	value *ir.Value
+	over  *ir.Value // the result that is written over value; nil: none
 	temp  *temp
 	tmap  *artifact.TensorMap
 	idle  bool // read only by a later launch of the plan

@@ -42,17 +42,13 @@ func namesOf(in, out []*ir.Value, taken ...ident) *names {
 func namesOver(f *kernel.Form, over map[*ir.Value]*ir.Value) *names {
 	n := newNames()
 	for _, v := range f.Inputs {
-		mode := artifact.In
-		for _, in := range over {
-			if in == v {
-				mode = artifact.InOut
-			}
-		}
-		n.add(v, mode)
+		n.add(v, artifact.In)
 	}
 	for _, v := range f.Outputs {
 		if in := over[v]; in != nil && n.of[in] != "" { // else it is only written
 			n.of[v] = n.of[in]
+			i := slices.IndexFunc(n.params, func(p param) bool { return p.value == in })
+			n.params[i].mode, n.params[i].over = artifact.InOut, v
 		} else {
 			n.add(v, artifact.Out)
 		}

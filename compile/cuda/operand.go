@@ -185,6 +185,15 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 		}
 		parts = append(parts, part)
 	}
+	if s.two() {
+		// Rows tell the products apart, so their parts also hold what constants differ in.
+		a, b := &parts[0], &parts[1]
+		b[1].C += b[0].C - a[0].C
+		b[0].C = a[0].C
+		if !a[0].Equal(b[0]) || !a[2].Equal(b[2]) {
+			return nil
+		}
+	}
 	return parts
 }
 

@@ -37,7 +37,7 @@ func (t Target) plan(f *kernel.Form, o options) (*Plan, error) {
 	var err error
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
-		s = &elementwise{f, o.over}
+		s, err = t.elementwise(f, o.over)
 	case kernel.ClassRow:
 		s = t.rows(f)
 	case kernel.ClassColumns:

@@ -22,6 +22,7 @@ var planned = []struct{ name, args, body, results string }{
 	{"a scan", "%x: tensor<64x700xf32>", "%1 = dm.cumsum %x, dim = 1, exclusive = true : tensor<64x700xf32>", "%1 : tensor<64x700xf32>"},
 	{"the greatest", "%x: tensor<64x700xf32>", "%1 = dm.argmax %x, dim = 1 : (tensor<64x700xf32>) -> tensor<64xi64>", "%1 : tensor<64xi64>"},
 	{"a rank", "%x: tensor<64x37xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x37xf32>", "%1 : tensor<64x37xf32>"},
+	{"a scatter of many updates", "%x: tensor<500x8xf32>, %i: tensor<20x20xi32>, %u: tensor<20x20x8xf32>", "%1 = dm.scatter add %x, %i, %u, dim = 0 : (tensor<500x8xf32>, tensor<20x20xi32>, tensor<20x20x8xf32>) -> tensor<500x8xf32>", "%1 : tensor<500x8xf32>"},
 	{"an attention", "%q: tensor<1x64x64xf16>, %k: tensor<1x4096x64xf16>", "%1 = dm.attention %q, %k, %k : (tensor<1x64x64xf16>, tensor<1x4096x64xf16>, tensor<1x4096x64xf16>) -> tensor<1x64x64xf16>", "%1 : tensor<1x64x64xf16>"},
 }
 
@@ -143,5 +144,37 @@ func walkCode(list []*stmt, visit func(code)) {
 	for _, s := range list {
 		all(s.head)
 		walkCode(s.body, visit)
+	}
+}
+
+// A scatter groups its updates where that takes less time than to compare each of
+// them with the row of every element.
+func TestGrouping(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		x, ids, values string
+		clauses        string
+		want           bool
+	}{
+		{"a table's gradient", "50257x768", "4096", "4096x768", "dim = 0", true},
+		{"few updates of few rows", "64x32", "100", "100x32", "dim = 0", false},
+		{"few updates of a large table", "50257x768", "16", "16x768", "dim = 0", true},
+		{"one update", "50257x768", "1", "1x768", "dim = 0", false},
+		{"many updates of few elements", "8", "100000", "100000", "dim = 0", true},
+		{"rows in many batches", "1024x512", "1024x300", "1024x300", "dim = 1, batch_dims = 1", true},
+		{"many rows, one for each update", "100000000", "256", "256", "dim = 0", true},
+	} {
+		x, ids, values := "tensor<"+c.x+"xf32>", "tensor<"+c.ids+"xi32>", "tensor<"+c.values+"xf32>"
+		f := formed(t, productCase{
+			name: c.name, args: "%x: " + x + ", %i: " + ids + ", %u: " + values,
+			body: "%1 = dm.scatter add %x, %i, %u, " + c.clauses + " : (" + x + ", " + ids + ", " + values + ") -> " + x, out: "%1 : " + x,
+		})
+		p, err := targetOf(t, "sm_90a").plan(f, options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.scratch() > 0; got != c.want {
+			t.Errorf("%s: grouped: %t", c.name, got)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
 )
 
 const blockThreads = 256
@@ -39,25 +40,66 @@ func elements(o kernel.Out) int64 {
 
 // elementwise has one thread for each V elements of the results.
 type elementwise struct {
-	f    *kernel.Form
-	over map[*ir.Value]*ir.Value
+	f      *kernel.Form
+	over   map[*ir.Value]*ir.Value
+	groups []*grouping // of the updates of scatters
+	v      int64       // vector width of a thread
 }
 
-func (p *elementwise) temps() []*temp { return nil }
-
-// lanes is the vector width of a thread.
-func (p *elementwise) lanes() int64 {
-	if p.f.Class == kernel.ClassPointwise {
-		return vectorOf(p.f, elements)
+// elementwise is the plan of a kernel whose threads compute single elements.
+func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
+	p := &elementwise{f: f, over: over, v: 1}
+	if f.Class == kernel.ClassPointwise {
+		p.v = vectorOf(f, elements)
+		return p, nil
 	}
-	return 1
+	if f.Visits() == 0 {
+		return p, nil
+	}
+	grouped, err := f.Grouped()
+	if err != nil {
+		return nil, err
+	}
+	if gs := t.groupings(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
+		p.f, p.groups, p.v = grouped, gs, vectorOfRows(grouped)
+	}
+	return p, nil
+}
+
+// vectorOfRows is the vector width for results of f, which is grouped, such that the
+// elements of a vector have the same groups.
+func vectorOfRows(f *kernel.Form) int64 {
+	v := vectorOf(f, elements)
+	for ; v > 1; v /= 2 {
+		w, err := f.Widen(v, 0)
+		same := err == nil
+		if same {
+			for _, o := range w.Outs {
+				for _, x := range o.Exprs() {
+					kernel.Walk(x, func(x *kernel.Expr) {
+						same = same && (x.Op != kernel.Reduce || x.Groups != nil && !x.At.DependsOn(w.Lane))
+					})
+				}
+			}
+		}
+		if same {
+			break
+		}
+	}
+	return v
+}
+
+func (p *elementwise) temps() (all []*temp) {
+	for _, g := range p.groups {
+		all = append(all, g.starts, g.order)
+	}
+	return all
 }
 
 // threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
-	v := p.lanes()
 	for _, o := range p.f.Outs {
-		most = max(most, elements(o)/v)
+		most = max(most, elements(o)/p.v)
 	}
 	return most
 }
@@ -67,19 +109,35 @@ func (p *elementwise) launches() ([]*launch, error) {
 	if blocks > 1<<31-1 {
 		return nil, fmt.Errorf("%d blocks exceed the limit of a launch", blocks)
 	}
+	var all []*launch
+	for i, g := range p.groups {
+		all = append(all, g.launch(i))
+	}
 	ns := namesOver(p.f, p.over)
-	return []*launch{{
-		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of, write: p.write,
-	}}, nil
+	var held []lists
+	for _, g := range p.groups {
+		held = append(held, lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)})
+	}
+	l := &launch{
+		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
+		write: func(t *text) error { return p.write(t, held) },
+	}
+	if len(held) > 0 {
+		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
+	}
+	return append(all, l), nil
 }
 
-func (p *elementwise) write(t *text) error {
-	f, err := widened(p.f, p.lanes())
+func (p *elementwise) write(t *text, held []lists) error {
+	f, err := widened(p.f, p.v)
 	if err != nil {
 		return err
 	}
 	e := t.emitter(t.body)
 	e.approximate = approximate(f.Outs)
+	for i, g := range f.Groups {
+		e.lists[g] = held[i]
+	}
 	count := "dm::i32"
 	if p.threads() > 1<<31-blockThreads {
 		count = "dm::i64"

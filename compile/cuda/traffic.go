@@ -35,8 +35,8 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 				written = read
 			} else if slices.Contains(p.Form.Outputs, q.value) {
 				written = bytesStored(p.Form, l, q.value)
-			} else if q.mode == artifact.InOut { // a result written over an operand has its size
-				written, _ = flow.Size(q.value).Int()
+			} else if q.over != nil {
+				written = bytesStored(p.Form, l, q.over)
 			}
 			if q.mode != artifact.Out {
 				out[i].read += read

@@ -24,6 +24,8 @@ var moves = map[string]string{
 	"scatter_in_place.apart":  "y0 120 96, y1 272 128, y2 224 96, y3 144 48, y4 4 2",
 	"scatter_in_place.again":  "y0 200 160, y1 432 192, y2 224 96, y3 144 48",
 	"scatter_in_place.live":   "y0 840 640, y1 880 640, y2 344 216",
+	"scatter_groups.f":        "y_groups 1600 4004, y 29604 38400",
+	"scatter_groups.donated":  "y_groups 3200 4004, y 58404 25600",
 	"kv_loop.donated":         "after 4360 256, n_from_zero 8 8, t_from_ 256 256",
 	"kv_loop.kept":            "after 4360 256, c_from_cache 16384 16384",
 	"kv_loop.places":          "",

@@ -227,12 +227,19 @@ func dims(sizes []int64) (shape []dim.Dim) {
 
 // undo makes the body what it was.
 func (a *assembly) undo() {
+	was := map[*ir.Value]*ir.Value{}
 	for y, last := range a.made {
+		was[last] = y
 		ir.ReplaceUses(last, y)
 	}
 	a.body.Block.Ops = a.ops
 	for _, o := range a.ops {
 		o.Parent = a.body.Block
+		for i, v := range o.Operands { // of ops that were erased
+			if y := was[v]; y != nil {
+				o.Operands[i] = y
+			}
+		}
 	}
 	rebuildUses(a.body, a.inputs)
 }

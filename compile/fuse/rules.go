@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/compile/kernel"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -46,7 +47,8 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 // over the same rows is left to Legal.
 func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	if unfusible(a) || unfusible(b) {
-		return !viewed(a, b, depends) && !viewed(b, a, depends) && !placed(a, b, depends) && !placed(b, a, depends)
+		return !viewed(a, b, depends) && !viewed(b, a, depends) && !placed(a, b, depends) && !placed(b, a, depends) &&
+			!alongside(a, b, depends) && !alongside(b, a, depends)
 	}
 	ca, cb := contracts(a), contracts(b)
 	switch {
@@ -128,8 +130,24 @@ func placed(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	return kernel.Placeable(o, m) && !unfusible(m) && depends(m, o)
 }
 
+// alongside reports whether m can be in the kernel of o, an op of kind op.Selective,
+// which computes it as often as m alone would: for each element of o's result or,
+// as what an operand of o is made of, of the operand.
+func alongside(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
+	d, e := op.Of(o), op.Of(m)
+	if d == nil || e == nil || d.Kernel != op.Selective || e.Kernel != op.Fusible || m.Results[0].Tensor() == nil {
+		return false
+	}
+	y := m.Results[0].Tensor()
+	if depends(o, m) {
+		return (e.Is(op.Pointwise) || e.Move != nil && !e.Is(op.Update)) &&
+			slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return v.Tensor().Elements().Equal(y.Elements()) })
+	}
+	return e.Is(op.Pointwise) && slices.EqualFunc(y.Shape, o.Results[0].Tensor().Shape, dim.Dim.Equal)
+}
+
 // unfusible reports whether o's kernel, if it has one, holds no other op, moves
-// that it views its operands by aside.
+// that it views its operands by and ops alongside aside.
 func unfusible(o *ir.Op) bool {
 	d := op.Of(o)
 	return d == nil || d.Kernel != op.Fusible

@@ -19,6 +19,9 @@ type evaluator struct {
 	acc        func(o *ir.Op, idx []Index) *Expr
 	rows       *Rows // the space in which reductions are over rows or columns; nil: every reduction is a loop
 	reductions []reducedSpace
+	grouped    bool      // the updates of scatters are in groups
+	groups     []*Groups // that the expressions made so far read
+	visits     int64     // see Form.Visits
 	// A composite is expanded on first use; stands maps its operands in the
 	// expansion to values.
 	expanded map[*ir.Op][]*ir.Value

@@ -25,13 +25,16 @@ type Expr struct {
 	Num  float64     // of Number, where Elem is a floating-point type
 	Int  int64       // of Number otherwise; of Keep the threshold
 	Buf  *ir.Value   // of Load
-	At   Index       // of Load: the element's offset in memory; of Count: the number; of Keep and Random: the element's number
+	At   Index       // of Load: the element's offset in memory; of Count: the number; of Keep and Random: the element's number; of a Reduce with Groups: the group's number
 	Kind string      // of Reduce: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
 	Par  [2]float64  // of Random: low and high, or mean and deviation; of a Count that is Spaced: start and step
 	Vars []*Atom     // of Reduce: the loop variables
 	Over Over        // of Reduce
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
+	// Groups are, of a Reduce over the updates of one row of a scatter, those that
+	// it is one of; see Form.Grouped.
+	Groups *Groups
 
 	// From is the op that the expression was first made for: the one that
 	// computes it or, of a Load, reads it; nil where there is no single one.
@@ -72,9 +75,12 @@ const (
 	FullReduction   Over = "all"     // the rows of the kernel, of one value for each row: one value in all
 )
 
-// Last is the kind of a reduction whose value is the last that its body, a
-// guard, computes, and Args[1] if there is none.
-const Last = "last"
+// First and Last are the kinds of a reduction whose value is the first or the
+// last that its body, a guard, computes, and Args[1] if there is none.
+const (
+	First = "first"
+	Last  = "last"
+)
 
 // Region is the kind of a reduction by a region: it starts from Args[1];
 // Args[2] combines the accumulator, Args[3], with the next value of its body,
@@ -117,7 +123,7 @@ func (c Condition) never() bool {
 
 func (s *Space) expr(e Expr) *Expr {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over)
+	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Groups)
 	for _, a := range e.Args {
 		fmt.Fprintf(&b, " %d", a.id)
 	}

@@ -36,14 +36,17 @@ type Form struct {
 	Views []*View
 	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
+	// Groups are the groups of updates that reductions run over; see Grouped.
+	Groups []*Groups
 
 	// V is the vector width: the number of neighbouring elements that one thread
 	// computes at a time, numbered by Lane, which is nil where V is 1. See Widen.
 	V    int64
 	Lane *Atom
 
-	eval *evaluator
-	dim  int // of Contraction: the dimension of the result along which V neighbours lie
+	eval    *evaluator
+	grouped bool
+	dim     int // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
@@ -267,6 +270,7 @@ func (f *Form) pointwise() (*Form, error) {
 		g.Lane = s.Loop("lane", g.V)
 	}
 	g.eval = newEvaluator(s, f.Ops)
+	g.eval.grouped = f.grouped
 	type loop struct {
 		shape []int64
 		step  *Atom
@@ -312,7 +316,7 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Class = f.Class
+	h.Class, h.Groups = f.Class, h.eval.groups
 	return h.finish()
 }
 
@@ -323,17 +327,22 @@ func (f *Form) loops() bool {
 }
 
 // once reports whether f, whose reductions are serial, computes each of them
-// for one element of one result only.
+// once: its results have one loop, updates in place aside, and no reduction is in
+// another.
 func (f *Form) once() bool {
-	if len(f.Outs) != 1 {
-		return false
-	}
 	ok := true
-	Walk(f.Outs[0].X, func(x *Expr) {
-		if x.Op == Reduce {
-			Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
+	var loops []*Atom
+	for _, o := range f.Outs {
+		if !f.Over[o.Value] {
+			ok = ok && (loops == nil || slices.Equal(o.Loops, loops))
+			loops = o.Loops
 		}
-	})
+		Walk(o.X, func(x *Expr) {
+			if x.Op == Reduce {
+				Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
+			}
+		})
+	}
 	return ok
 }
 

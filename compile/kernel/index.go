@@ -144,6 +144,9 @@ func (x Index) free() []*Atom {
 	return out
 }
 
+// DependsOn reports whether a occurs in x.
+func (x Index) DependsOn(a *Atom) bool { return slices.Contains(x.free(), a) }
+
 // Space owns the atoms and expressions of one kernel; equal ones are the same
 // pointer.
 type Space struct {

@@ -102,34 +102,6 @@ func (e *evaluator) datum(x *Expr, n int64) Index {
 	return e.atom(Atom{Kind: Datum, E: c, Max: n - 1})
 }
 
-// scatter reduces, for each element of the result, the updates of that element
-// in their order, so that the sum is deterministic.
-func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
-	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
-	elem := x.Elem()
-	d, _ := op.Dim(o, "dim", len(shapeOf(x)))
-	batch := int(op.Int(o, "batch_dims"))
-	vars, picks := e.loops(shapeOf(indices)[batch:])
-	meets := e.place(indices, append(slices.Clone(idx[:batch]), picks...)).Add(idx[d].Times(-1))
-	at := slices.Concat(idx[:d], picks, idx[d+1:])
-	update := e.at(updates, at)
-	old := e.at(x, idx)
-	kind := op.Str(o, "kind")
-	f, i := Identity(kind, elem)
-	none := (&constant{f, i}).number(e.Space, elem)
-	if kind == "set" {
-		none = old
-	}
-	body := e.guard([]Condition{{X: meets, Lo: 0, Hi: 1}}, update, none)
-	switch {
-	case kind == "set":
-		return e.expr(Expr{Op: Reduce, Elem: elem, Kind: Last, Vars: vars, Args: []*Expr{body, old}})
-	case len(vars) == 0:
-		return e.scalar(kind, elem, old, body)
-	}
-	return e.scalar(kind, elem, old, e.reduction(kind, elem, vars, body))
-}
-
 // lowest and highest are the least and the greatest value of an element type.
 func lowest(elem types.Elem) (float64, int64) {
 	switch {

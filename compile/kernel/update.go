@@ -1,12 +1,8 @@
 package kernel
 
 import (
-	"math"
-	"slices"
-
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
 )
 
 // OfOver is Of for a kernel that writes the results for which over is true in
@@ -93,56 +89,4 @@ func (e *evaluator) starts(o *ir.Op, first int, size []int64) []Index {
 		}
 	}
 	return out
-}
-
-// scattered is what the update at idx of the scatter o stores in v. One update
-// of each element stores: the first, which combines the old element with all of
-// them in order, as the form that copies does; of a set the last.
-func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
-	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
-	shape, elem, kind := shapeOf(x), x.Elem(), op.Str(o, "kind")
-	d, _ := op.Dim(o, "dim", len(shape))
-	batch := int(op.Int(o, "batch_dims"))
-	sizes := shapeOf(indices)[batch:]
-	own := idx[d : d+len(sizes)]
-	where := e.place(indices, append(slices.Clone(idx[:batch]), own...))
-	vars, picks := e.loops(sizes)
-	other := e.place(indices, append(slices.Clone(idx[:batch]), picks...))
-	same := Condition{X: other.Add(where.Times(-1)), Lo: 0, Hi: 1}
-
-	at := slices.Concat(idx[:d], []Index{e.Within(where, 0, shape[d]-1)}, idx[d+len(sizes):])
-	out := Out{Value: v, At: Place(o.Results[0], at), If: []Condition{{X: where, Lo: 0, Hi: shape[d]}}, N: product(shapeOf(updates))}
-	count := product(sizes)
-	if len(vars) > 0 {
-		ahead := Condition{X: Linear(picks, sizes).Add(Linear(own, sizes).Times(-1)), Lo: -count, Hi: 0}
-		if kind == "set" {
-			ahead.Lo, ahead.Hi = 1, count+1
-		}
-		number := func(n int64) *Expr { return e.expr(Expr{Op: Number, Elem: types.I32, Int: n}) }
-		ahead0 := e.reduction("add", types.I32, vars, e.guard([]Condition{ahead, same}, number(1), number(0)))
-		out.If = append(out.If, Condition{X: e.atom(Atom{Kind: Datum, E: ahead0, Max: count}), Lo: 0, Hi: 1})
-	}
-	if kind == "set" {
-		out.X = e.at(updates, idx)
-		return out
-	}
-	old := e.at(x, at)
-	f, i := Identity(kind, elem)
-	join := e.at(updates, slices.Concat(idx[:d], picks, idx[d+len(sizes):]))
-	if len(vars) > 0 {
-		join = e.reduction(kind, elem, vars, e.guard([]Condition{same}, join, (&constant{f, i}).number(e.Space, elem)))
-	}
-	out.X = e.scalar(kind, elem, old, join)
-	return out
-}
-
-// place is the index that indices hold at idx, which may be out of bounds.
-func (e *evaluator) place(indices *ir.Value, idx []Index) Index {
-	which := e.at(indices, idx)
-	_, least := lowest(which.Elem)
-	_, most := highest(which.Elem)
-	if which.Elem == types.UI64 {
-		most = math.MaxInt64
-	}
-	return e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, math.MaxInt32)})
 }

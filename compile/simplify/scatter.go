@@ -16,6 +16,12 @@ func scatterRules() []Rule {
 			Name: "scatter-of-one", Doc: "A scatter into a constant number of one update for each element of the other dimensions is a select by whether the position is the index: so ends the gradient of a gather along classes. A select fuses with what reads it.",
 			Ops: []string{"scatter"}, apply: scatterOfOne,
 		},
+		{
+			Name: "scatter-of-none", Doc: "A scatter of no updates is its operand.",
+			Ops: []string{"scatter"}, apply: func(_ *rewriter, o *ir.Op) bool {
+				return o.In(2).Elements().Equal(dim.Const(0)) && use(o, o.Operands[0])
+			},
+		},
 	}
 }
 

@@ -59,7 +59,7 @@ type KernelKind uint8
 // The kinds of kernels.
 const (
 	Fusible   KernelKind = iota // a kernel, with others around it where that saves time
-	Unfusible                   // a kernel; with others only where the program has them in one dm.kernel, since it would do their work many times
+	Selective                   // a kernel, with ops that have one element for each of its result or of an operand; with others only where the program has them in one dm.kernel, since it would do their work many times. Its first operand is read at the index of the result
 	Library                     // a kernel written for the op, which takes no other
 	Structure                   // none: it groups or orders ops, or a pass writes it out
 )

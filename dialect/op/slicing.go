@@ -347,7 +347,7 @@ var scatterDef = &Def{
 		}
 		return read, part
 	},
-	Kernel:     Unfusible,
+	Kernel:     Selective,
 	Derivative: scatterDerivative,
 }
 

@@ -122,7 +122,7 @@ func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	}
 	reads := false
 	for _, v := range ir.UsedValues(o) {
-		if v != arg && Source(v) == arg { // a view of it has other indices
+		if v != arg && p.Storage(v) == arg { // a view of it has other indices, an update of it is another value
 			return nil
 		}
 		reads = reads || v == arg
@@ -194,14 +194,22 @@ func PointwiseOperands(o *ir.Op, result *ir.Value) []*ir.Value {
 	elsewhere := map[*ir.Value]bool{} // what other ops read, and what that is computed from
 	for _, u := range slices.Backward(inside) {
 		d := Of(u)
-		pointwise := d.Is(Pointwise) || u.Name == Constant || u.Name == Yield
-		if !pointwise && (d == nil || d.Kernel == Library || !(d.Move != nil && !d.Is(Update) || d.Family == Contraction && len(u.Operands) == 2)) || len(u.Regions) > 0 {
+		own := 0 // so many operands are read at the index of the result
+		switch {
+		case len(u.Regions) > 0:
+			return nil
+		case d.Is(Pointwise) || u.Name == Constant || u.Name == Yield:
+			own = len(u.Operands)
+		case d != nil && d.Kernel == Selective:
+			own = 1
+		case d == nil || d.Kernel == Library || !(d.Move != nil && !d.Is(Update) || d.Family == Contraction && len(u.Operands) == 2):
 			return nil
 		}
-		if !pointwise || slices.ContainsFunc(u.Results, func(v *ir.Value) bool { return elsewhere[v] }) {
-			for _, v := range u.Operands {
-				elsewhere[v] = true
-			}
+		if slices.ContainsFunc(u.Results, func(v *ir.Value) bool { return elsewhere[v] }) {
+			own = 0
+		}
+		for _, v := range u.Operands[own:] {
+			elsewhere[v] = true
 		}
 	}
 	var out []*ir.Value

@@ -17,9 +17,9 @@ DM_KERNEL(exchange, 96)(dm::In<float> x, dm::Out<float> y) {
   DM_SHARED(float, s, 32);
   int t = dm::thread();
   float v = x[t];
-  float r[10] = {dm::shuffle(v, 5), dm::shuffle_xor(v, 3), dm::shuffle_down(v, 4), float(dm::ballot(v > 0) >> 8),
-                 dm::warp_sum(v), dm::warp_max(v), dm::warp_min(v), dm::block_sum(v, s), dm::block_max(v, s), dm::block_min(v, s)};
-  for (int k = 0; k < 10; k++) y.store(t * 10 + k, r[k]);
+  float r[11] = {dm::shuffle(v, 5), dm::shuffle_xor(v, 3), dm::shuffle_down(v, 4), float(dm::ballot(v > 0) >> 8),
+                 dm::warp_sum(v), dm::warp_max(v), dm::warp_min(v), dm::block_sum(v, s), dm::block_max(v, s), dm::block_min(v, s), float(dm::match(dm::i32(v) & 7) >> 8)};
+  for (int k = 0; k < 11; k++) y.store(t * 11 + k, r[k]);
 }
 `
 
@@ -31,14 +31,17 @@ func TestWarps(t *testing.T) {
 	for i := range x {
 		x[i] = float32(r.IntN(200) - 100)
 	}
-	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
+	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 1056})[0])
 	all := reduce(x)
 	for i := range x {
 		w, l := i&^31, i&31
-		var votes uint32
+		var votes, alike uint32
 		for k := range 32 {
 			if x[w+k] > 0 {
 				votes |= 1 << k
+			}
+			if int(x[w+k])&7 == int(x[i])&7 {
+				alike |= 1 << k
 			}
 		}
 		down := i
@@ -46,17 +49,17 @@ func TestWarps(t *testing.T) {
 			down = i + 4
 		}
 		warp := reduce(x[w : w+32])
-		want := [10]float32{x[w+5], x[i^3], x[down], float32(votes >> 8), warp[0], warp[1], warp[2], all[0], all[1], all[2]}
-		if have := [10]float32(got[10*i : 10*i+10]); have != want {
+		want := [11]float32{x[w+5], x[i^3], x[down], float32(votes >> 8), warp[0], warp[1], warp[2], all[0], all[1], all[2], float32(alike >> 8)}
+		if have := [11]float32(got[11*i : 11*i+11]); have != want {
 			t.Fatalf("thread %d: %v, want %v", i, have, want)
 		}
 	}
 	// One NaN makes every sum and every extreme of its warp, and of the block, NaN.
 	x[40] = float32(math.NaN())
-	got = toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
+	got = toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 1056})[0])
 	for i := range x {
 		for k := 4; k < 10; k++ {
-			if v, want := got[10*i+k], k > 6 || i/32 == 1; (v != v) != want {
+			if v, want := got[11*i+k], k > 6 || i/32 == 1; (v != v) != want {
 				t.Fatalf("thread %d, result %d is %v; NaN is wanted: %v", i, k, v, want)
 			}
 		}

@@ -313,9 +313,9 @@ inline void stuck() {
 
 // ---- waiting
 
-enum Kind { SyncWarp = 1, Shuffle, Vote, Reduce, LoadMatrix, Multiply, WarpGroup };
+enum Kind { SyncWarp = 1, Shuffle, Vote, Match, Reduce, LoadMatrix, Multiply, WarpGroup };
 inline const char* kind_name(int k) {
-  static const char* const names[] = {"", "sync_warp", "shuffle", "ballot", "warp reduction", "ldmatrix", "mma", "warp-group operation"};
+  static const char* const names[] = {"", "sync_warp", "shuffle", "ballot", "match", "warp reduction", "ldmatrix", "mma", "warp-group operation"};
   return names[k];
 }
 

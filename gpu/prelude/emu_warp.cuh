@@ -95,5 +95,22 @@ DM_FN u32 ballot(bool p DM_LINE) {
   });
   return mine;
 }
+DM_FN u32 match(i32 v DM_LINE) {
+  u32 mine = u32(v);
+  emu::collective(emu::Match, at, &mine, [](emu::Warp& w) {
+    u32 all[32], same[32] = {};
+    for (int k = 0; k < 32; k++) {
+      if (w.full >> k & 1) all[k] = *static_cast<u32*>(w.args[k]);
+    }
+    for (int k = 0; k < 32; k++) {
+      for (int j = 0; j < 32; j++) {
+        if (w.full >> k & w.full >> j & 1 && all[k] == all[j]) same[k] |= 1u << j;
+      }
+      if (w.full >> k & 1) *static_cast<u32*>(w.args[k]) = same[k];
+    }
+  });
+  return mine;
+}
+DM_FN i32 popcount(u32 bits) { return __builtin_popcount(bits); }
 
 }  // namespace dm

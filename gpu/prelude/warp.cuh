@@ -56,6 +56,9 @@ template <class T> DM_FN T shuffle_down(T v, i32 n) {
 }
 // The lanes whose p is true, as bits.
 DM_FN u32 ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+// The lanes with the same v, as bits.
+DM_FN u32 match(i32 v) { return __match_any_sync(0xffffffffu, v); }
+DM_FN i32 popcount(u32 bits) { return __popc(bits); }
 
 // Whether this is the last of `blocks` blocks to call this, in every thread: that
 // block sees, through InOut parameters, what the others have written. counter[i] is

@@ -279,6 +279,13 @@ func (w *writer) indices(shape []int) value {
 		w.vals = append(w.vals, v)
 		return v
 	}
+	if count(shape) > 100 && w.chance(2) {
+		low, high := 0, 1+w.r.IntN(600)
+		if elem != "ui32" {
+			low = -w.r.IntN(30)
+		}
+		return w.one("rng uniform", fmt.Sprintf("seed = %d, low = %d, high = %d", w.r.IntN(100), low, high), w.fresh(elem, shape, float64(low), float64(high), true))
+	}
 	if len(shape) > 0 && w.chance(4) {
 		return w.one(fmt.Sprintf("iota dim = %d", w.r.IntN(len(shape))), "", w.fresh(elem, shape, 0, float64(slices.Max(shape)), true))
 	}
@@ -297,6 +304,15 @@ func (w *writer) batched(x value) (d, batch int, ids []int) {
 		ids = append(ids, w.size())
 	}
 	return d, batch, ids
+}
+
+// many is a shape of indices that are more than a scatter compares with every row.
+func (w *writer) many() []int {
+	n := 350 + w.r.IntN(300)
+	if w.chance(3) {
+		return []int{3, n / 3}
+	}
+	return []int{n}
 }
 
 func picked(x value, d, batch int, ids []int) []int {
@@ -339,10 +355,14 @@ func (w *writer) scatter() bool {
 		return false
 	}
 	d, batch, ids := w.batched(x)
+	largest := 500
+	if w.chance(3) {
+		ids, largest = append(ids[:batch], w.many()...), most
+	}
 	shape := picked(x, d, batch, ids)
 	u, ok := w.find(func(u value) bool { return u.elem == x.elem && slices.Equal(u.shape, shape) && u.top() < 100 })
 	if !ok {
-		if count(shape) > 500 {
+		if count(shape) > largest {
 			return false
 		}
 		u = w.argument(x.elem, shape)
@@ -375,12 +395,15 @@ func (w *writer) embedding() bool {
 	if !ok {
 		return false
 	}
-	ids := w.indices(w.shape(w.r.IntN(3)))
-	shape := append(slices.Clone(ids.shape), x.shape[1])
+	ids := w.shape(w.r.IntN(3))
+	if w.chance(3) {
+		ids = w.many()
+	}
+	shape := append(slices.Clone(ids), x.shape[1])
 	if count(shape) > most {
 		return false
 	}
-	w.one("embedding", "", w.moved(x, shape), x, ids)
+	w.one("embedding", "", w.moved(x, shape), x, w.indices(ids))
 	return true
 }
 

@@ -17,7 +17,7 @@ DM_KERNEL(points, 256)(dm::In<dm::f16> x, dm::In<dm::bf16> b, dm::Out<dm::f8e4> 
   if (dm::thread() == 0) acc.add(dm::block(), m[i] ? s : 0.0f);
   dm::i64 n = dm::convert<dm::i64>(s) + dm::convert<bool>(v) + dm::convert<dm::u8>(v) + dm::div(dm::i64(4), i) + dm::rem(7, 3) + dm::pow(2, 5);
   n += dm::i64(dm::bits(1, 2, i)) + dm::i64(dm::uniform(1, 2, i) * dm::normal(1, 2, i));
-  n += dm::ballot(v > 0) + dm::shuffle(3, 1) + dm::shuffle_xor(n, 1) + dm::shuffle_down(i, 1);
+  n += dm::ballot(v > 0) + dm::popcount(dm::match(dm::i32(n))) + dm::shuffle(3, 1) + dm::shuffle_xor(n, 1) + dm::shuffle_down(i, 1);
   out.store(i, n + dm::block_y() + dm::block_z() + dm::blocks() + dm::blocks_y() + dm::blocks_z());
 }
 
