@@ -52,16 +52,36 @@ func (b *builder) add(n Node) int {
 func (b *builder) region(r *ir.Region, f frame) {
 	b.owner[r] = f.parent
 	for _, blk := range r.Blocks {
-		for _, o := range blk.Ops {
-			e := b.entry[o]
-			if e == nil {
-				continue // a terminator or a definition
-			}
-			off := f.taken != nil && !f.taken[e]
-			n := Node{Kind: kind(o, e), Parent: f.parent, Entry: e, Region: f.region, Idle: f.idle || off}
-			id := b.add(n)
-			b.node[o], b.kernel[id], b.off[id] = id, f.kernel, off
-			b.regions(o, id, f)
+		b.ops(blk.Ops, f)
+	}
+}
+
+func (b *builder) ops(ops []*ir.Op, f frame) {
+	for _, o := range ops {
+		e := b.entry[o]
+		if e == nil {
+			continue // a terminator or a definition
+		}
+		off := f.taken != nil && !f.taken[e]
+		n := Node{Kind: kind(o, e), Parent: f.parent, Entry: e, Region: f.region, Idle: f.idle || off}
+		id := b.add(n)
+		b.node[o], b.kernel[id], b.off[id] = id, f.kernel, off
+		b.regions(o, id, f)
+	}
+}
+
+// sections adds the nodes of sections and of what is in them.
+func (b *builder) sections(all []*section, parent int) {
+	for _, s := range all {
+		in := parent
+		if s.kind != "" {
+			in = b.add(Node{Kind: s.kind, Parent: parent, Name: s.name})
+			b.kernel[in] = None
+		}
+		if s.parts != nil {
+			b.sections(s.parts, in)
+		} else {
+			b.ops(s.ops, frame{parent: in, kernel: None})
 		}
 	}
 }
@@ -179,6 +199,11 @@ func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
 	if !ok {
 		return -1
 	}
+	// Out of the sections that do not hold the use as well.
+	for home != None && b.Nodes[home].Kind.Section() && !b.holds(home, group) {
+		b.edge(Edge{From: from, To: home, Value: v}, edgeKey{v, home, true})
+		from, home = home, b.Nodes[home].Parent
+	}
 	first := -1
 	for {
 		here := from
@@ -201,6 +226,14 @@ func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
 		}
 		to, group = group, b.Nodes[group].Parent
 	}
+}
+
+// holds reports whether node, or None, is group or stands in it.
+func (b *builder) holds(group, node int) bool {
+	for node != None && node != group {
+		node = b.Nodes[node].Parent
+	}
+	return node == group
 }
 
 // producer is the node that gives v, and the group in which it does so: for the

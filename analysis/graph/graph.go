@@ -1,14 +1,15 @@
 // Package graph makes the movement graph of a function: its ops with what they
 // cost, and the values between them with the bytes that they move.
 //
-// The graph is nested as the text is. An edge joins two nodes of the same group,
+// The graph is nested as the text is, and within the function by the phases of a
+// training step and by equal layers (sections.go). An edge joins two nodes of the same group,
 // or a group and a node right inside it: a value that enters a group is one edge
 // to the group and, inside, edges from the group to the nodes that use it; one
 // that leaves is an edge from the node to the group and edges from the group to
 // its users. Every group can so be laid out for itself and drawn closed.
 //
 // What holds: every entry of the function's cost is a node; the moved bytes of
-// the nodes outside any group add up to the function's; the bytes on the edges
+// the nodes outside any other node with costs add up to the function's; the bytes on the edges
 // into an op or a kernel add up to what it reads. Building takes time in
 // proportion to the ops and the group edges that values cross.
 package graph
@@ -33,7 +34,15 @@ const (
 	Loop     Kind = "loop"   // a group; its costs are those of its nodes, trips times
 	Branch   Kind = "branch" // a group; its costs are those of the nodes that are not idle
 	Opaque   Kind = "opaque" // not known to dmir; a group where it has regions
+
+	// Groups that the text does not have; their costs are the sums of their nodes'.
+	Phase Kind = "phase" // of a training step: forward, backward or update
+	Stack Kind = "stack" // layers that are equal, one after another
+	Layer Kind = "layer" // one of a stack
 )
+
+// Section reports whether k is a group that the text does not have.
+func (k Kind) Section() bool { return k == Phase || k == Stack || k == Layer }
 
 // None is the parent of a node that is in no group.
 const None = -1
@@ -42,7 +51,8 @@ const None = -1
 type Node struct {
 	Kind   Kind
 	Parent int         // the group it is in, by number
-	Entry  *cost.Entry // nil for arguments and results
+	Entry  *cost.Entry // nil for arguments, results and sections
+	Name   string      // of a section
 	Value  *ir.Value   // the argument, or what is returned
 	Region string      // of a loop or a branch: "condition", "body", "then", "else"
 	Idle   bool        // in an arm that does not count, at any depth
@@ -54,14 +64,14 @@ type Edge struct {
 	From, To int // nodes, by number
 	Value    *ir.Value
 	Size     dim.Dim // bytes of the value
-	Moved    dim.Dim // what To reads of it from memory; for a loop over all its rounds; 0 on the way out of a group
+	Moved    dim.Dim // what To reads of it from memory; for a loop over all its rounds, for a section the sum over its nodes; 0 on the way out of a group
 	Back     bool    // into the next round of a loop
 }
 
 // Graph is the movement graph of one function. It holds on to the program.
 type Graph struct {
 	Func  *cost.Func
-	Nodes []Node // arguments, ops in the order of the text, results; a group before what is in it
+	Nodes []Node // arguments, ops in the order of the text within each section, results; a group before what is in it
 	Edges []Edge // by the number of the node that they lead to, outwards ones last in their group
 }
 
@@ -80,8 +90,13 @@ func Build(p *program.Program, f *cost.Func) *Graph {
 		b.add(Node{Kind: Argument, Parent: None, Value: v})
 	}
 	if f.Func.Op != nil {
-		for _, r := range f.Func.Op.Regions {
-			b.region(r, frame{parent: None, kernel: None})
+		if all := sectionsOf(f, b.entry); all != nil {
+			b.owner[f.Func.Op.Regions[0]] = None
+			b.sections(all, None)
+		} else {
+			for _, r := range f.Func.Op.Regions {
+				b.region(r, frame{parent: None, kernel: None})
+			}
 		}
 		for _, r := range f.Func.Op.Regions {
 			b.connect(r, None)
@@ -90,6 +105,16 @@ func Build(p *program.Program, f *cost.Func) *Graph {
 	b.pass()
 	b.rank()
 	return b.Graph
+}
+
+// Outside reports whether node i is in sections only, so that its costs count as
+// those of the function.
+func (g *Graph) Outside(i int) bool {
+	p := g.Nodes[i].Parent
+	for p != None && g.Nodes[p].Kind.Section() {
+		p = g.Nodes[p].Parent
+	}
+	return p == None
 }
 
 // Module is the module of p that holds fn, nil where none does.

@@ -27,8 +27,8 @@ func check(t *testing.T, g *graph.Graph) {
 	f := g.Func
 	var moved dim.Dim
 	reads := make([]dim.Dim, len(g.Nodes))
-	for _, n := range g.Nodes {
-		if n.Parent == graph.None && n.Entry != nil {
+	for i, n := range g.Nodes {
+		if g.Outside(i) && n.Entry != nil {
 			moved = moved.Add(n.Entry.Moved())
 		}
 	}
@@ -37,7 +37,7 @@ func check(t *testing.T, g *graph.Graph) {
 	}
 	for _, e := range g.Edges {
 		reads[e.To] = reads[e.To].Add(e.Moved)
-		if whole := e.Size; g.Nodes[e.To].Kind != graph.Loop && g.Nodes[e.To].Kind != graph.Branch && !whole.AtLeast(e.Moved) {
+		if k, whole := g.Nodes[e.To].Kind, e.Size; k != graph.Loop && k != graph.Branch && !k.Section() && !whole.AtLeast(e.Moved) {
 			t.Fatalf("@%s: %s of the %s bytes of %s move", f.Func.Name, e.Moved, whole, e.Value.Name)
 		}
 	}
@@ -176,7 +176,7 @@ func TestGolden(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				p := load(t, string(f.Data))
-				g := graph.Build(p, p.Funcs[0])
+				g := graph.Build(p, p.Funcs[len(p.Funcs)-1])
 				check(t, g)
 				got := dump(g)
 				out = append(out, f, txtar.File{Name: name + ".want", Data: []byte(got)})
@@ -211,6 +211,9 @@ func dump(g *graph.Graph) string {
 		fmt.Fprintf(&b, "%s%d %s", pad, i, n.Kind)
 		if n.Value != nil {
 			fmt.Fprintf(&b, " %s", n.Value.Name)
+		}
+		if n.Name != "" {
+			fmt.Fprintf(&b, " %q", n.Name)
 		}
 		if e := n.Entry; e != nil {
 			fmt.Fprintf(&b, " %s %s: %s FLOP, %s + %s B", e.Op.Name, e.Results(), e.FLOP, e.Read, e.Written)

@@ -36,7 +36,7 @@ func (b *builder) pass() {
 			}
 		case n.Kind == Loop:
 			moved = moved.Mul(n.Entry.Trips)
-		case n.Kind != Branch:
+		case n.Kind != Branch && !n.Kind.Section():
 			continue
 		}
 		if i, ok := into[edgeKey{outer, group, false}]; ok {

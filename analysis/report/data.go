@@ -132,7 +132,7 @@ type Node struct {
 	ID     int    `json:"id"`     // its index in Nodes
 	Parent int    `json:"parent"` // the group it is in, -1 for none
 	Kind   string `json:"kind"`
-	Op     string `json:"op"`     // "dm.einsum"; "" for arguments and results
+	Op     string `json:"op"`     // "dm.einsum"; the name of a phase, a stack or a layer; "" for arguments and results
 	Result string `json:"result"` // "%h", "%q, %k"; an argument's own name; what is returned
 	Detail string `json:"detail"` // what sets it apart: "bln,nu->blu", "@callee", "f16 → f32"; may be ""
 	Type   string `json:"type"`   // of its first result, in short: "8×512×1024 f16"
@@ -144,6 +144,7 @@ type Node struct {
 	Place
 	Cost
 	TripsLabel string  `json:"trips_label"` // "×100", "×trips"; "" for what is no loop
+	Heavy      bool    `json:"heavy"`       // it is on the path of the function that takes longest, or holds a node that is
 	Share      float64 `json:"time_share"`  // of the function's time, 0 to 1, of a node outside any group; 0 where not known
 }
 
@@ -159,6 +160,7 @@ type Edge struct {
 	MovedLabel string `json:"moved_label"`
 	Back       bool   `json:"back"` // into the next round of a loop
 	Place             // where the value is defined
+	Heavy      bool   `json:"heavy"` // between nodes of the path that takes longest
 }
 
 // Roofline is the ops of a function under the roofs of the machine, both axes

@@ -1,18 +1,22 @@
 package report
 
 import (
+	"slices"
+
 	"dmir/analysis/cost"
 	"dmir/analysis/graph"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 )
 
 // graph is the movement graph of the function.
 func (b *builder) graph() *Graph {
 	g := graph.Build(b.p, b.f)
 	out := &Graph{Nodes: make([]Node, len(g.Nodes)), Edges: make([]Edge, len(g.Edges))}
-	for i, n := range g.Nodes {
-		out.Nodes[i] = b.node(i, n)
+	for i := range g.Nodes {
+		out.Nodes[i] = b.node(g, i)
 	}
+	b.sections(g, out.Nodes)
 	for i, e := range g.Edges {
 		x := Edge{
 			From: e.From, To: e.To, Value: e.Value.Name, Type: shortType(e.Value), Back: e.Back,
@@ -27,11 +31,124 @@ func (b *builder) graph() *Graph {
 		}
 		out.Edges[i] = x
 	}
+	b.heaviest(g, out)
 	return out
 }
 
-func (b *builder) node(id int, n graph.Node) Node {
+// heaviest marks the path through the ops of the function's body that takes
+// longest, of the times that are known, and the edges along it.
+func (b *builder) heaviest(g *graph.Graph, out *Graph) {
+	type step struct {
+		ns     float64
+		before *ir.Value // by which the path comes in; nil where it begins
+	}
+	at := map[*ir.Op]int{}
+	for i, n := range g.Nodes {
+		if n.Entry != nil && g.Outside(i) {
+			at[n.Entry.Op] = i
+		}
+	}
+	steps := map[*ir.Op]step{}
+	var last *ir.Op
+	if b.f.Func.Body == nil {
+		return
+	}
+	for _, o := range b.f.Func.Body.Ops {
+		i, ok := at[o]
+		if !ok {
+			continue
+		}
+		var s step
+		ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+			for _, v := range p.Operands {
+				if before, ok := steps[v.Op]; v.Op != nil && ok && before.ns > s.ns {
+					s.ns, s.before = before.ns, v
+				}
+			}
+			return true
+		})
+		if t := g.Nodes[i].Entry.Time(b.p.Target); t.Known {
+			s.ns += t.Ns
+		}
+		steps[o] = s
+		if last == nil || s.ns > steps[last].ns {
+			last = o
+		}
+	}
+	if last == nil || steps[last].ns == 0 {
+		return
+	}
+	along := map[*ir.Value]map[int]bool{} // the values of the path, and the nodes at their ends with what holds these
+	mark := func(o *ir.Op, ends map[int]bool) {
+		for i := at[o]; i != graph.None; i = g.Nodes[i].Parent {
+			out.Nodes[i].Heavy = true
+			ends[i] = true
+		}
+	}
+	mark(last, map[int]bool{})
+	for o := last; steps[o].before != nil; o = steps[o].before.Op {
+		ends := map[int]bool{}
+		mark(o, ends)
+		mark(steps[o].before.Op, ends)
+		along[steps[o].before] = ends
+	}
+	for i, e := range g.Edges {
+		ends := along[e.Value]
+		out.Edges[i].Heavy = ends[e.From] && ends[e.To]
+	}
+}
+
+// sections gives the groups that the text does not have the costs of what is in them.
+func (b *builder) sections(g *graph.Graph, nodes []Node) {
+	type sum struct {
+		flop, read, written dim.Dim
+		time                cost.Time
+		unknown             bool
+		first, longest      int // nodes
+		most                float64
+	}
+	sums := make([]sum, len(nodes))
+	for i, n := range slices.Backward(g.Nodes) { // what is in a group stands behind it
+		s := &sums[i]
+		switch {
+		case n.Kind.Section():
+			if s.unknown {
+				nodes[i].Cost = unknownCost()
+			} else {
+				nodes[i].Cost = costOf(s.flop, s.read, s.written, s.time)
+			}
+			nodes[i].Class, nodes[i].Place = nodes[s.longest].Class, nodes[s.first].Place
+			if s.time.Known {
+				nodes[i].Share = b.share(s.time.Ns)
+			}
+		case n.Entry != nil:
+			e := n.Entry
+			*s = sum{flop: e.FLOP, read: e.Read, written: e.Written, time: e.Time(b.p.Target), unknown: !e.Known}
+		}
+		if n.Parent == graph.None || !g.Nodes[n.Parent].Kind.Section() {
+			continue
+		}
+		into := &sums[n.Parent]
+		if into.first == 0 { // the first of its nodes that is seen is the last one
+			into.time.Known = true
+		}
+		into.flop, into.read, into.written = into.flop.Add(s.flop), into.read.Add(s.read), into.written.Add(s.written)
+		into.time = cost.Time{Ns: into.time.Ns + s.time.Ns, Known: into.time.Known && s.time.Known}
+		into.unknown = into.unknown || s.unknown
+		into.first = i
+		if s.time.Ns >= into.most {
+			into.most, into.longest = s.time.Ns, i
+		}
+	}
+}
+
+func (b *builder) node(g *graph.Graph, id int) Node {
+	n := g.Nodes[id]
 	out := Node{ID: id, Parent: n.Parent, Kind: string(n.Kind), Region: n.Region, Idle: n.Idle, Rank: n.Rank}
+	if n.Kind.Section() {
+		out.Op = n.Name
+		return out
+	}
 	if n.Entry == nil {
 		out.Result, out.Type = n.Value.Name, shortType(n.Value)
 		out.Place = place(b.p.Src, n.Value.Span)
@@ -45,7 +162,7 @@ func (b *builder) node(id int, n graph.Node) Node {
 	}
 	out.Place = b.placeOf(e.Op)
 	out.Cost = b.entryCost(e)
-	if t := e.Time(b.p.Target); t.Known && n.Parent == graph.None {
+	if t := e.Time(b.p.Target); t.Known && g.Outside(id) {
 		out.Share = b.share(t.Ns)
 	}
 	if n.Kind == graph.Loop {

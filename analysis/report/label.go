@@ -64,9 +64,13 @@ func costOf(flop, read, written dim.Dim, t cost.Time) Cost {
 }
 
 // entryCost is the cost of e, all of it unknown if the op is unknown.
+func unknownCost() Cost {
+	return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}
+}
+
 func (b *builder) entryCost(e *cost.Entry) Cost {
 	if !e.Known {
-		return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}
+		return unknownCost()
 	}
 	c := costOf(e.FLOP, e.Read, e.Written, e.Time(b.p.Target))
 	c.Why = why(e, b.p.Target)

@@ -125,6 +125,7 @@ export interface GraphNode extends Place, Cost {
   rank: number;
   trips: number | null;
   trips_label: string;
+  heavy: boolean;
   time_share: number;
 }
 
@@ -138,6 +139,7 @@ export interface GraphEdge extends Place {
   moved_bytes: number | null;
   moved_label: string;
   back: boolean;
+  heavy: boolean;
 }
 
 export interface Roof {

@@ -95,6 +95,8 @@ export interface Figure {
   /** The name of what toggle would do; "" if the item is no group. */
   toggleName?(i: number): string;
   toggleAll?(open: boolean): void;
+  /** Shows or folds what is not computed: arguments and results. */
+  toggleValues?(): void;
   /** Takes over the open and closed groups of a figure of the version before. */
   adopt?(before: Figure): void;
   remember?(): unknown;

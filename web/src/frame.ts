@@ -302,6 +302,15 @@ export class Frame {
     this.remember();
   }
 
+  toggleValues() {
+    if (!this.figure.toggleValues) return;
+    this.figure.toggleValues();
+    if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
+    this.fit();
+    this.card.show(this.look.selected);
+    this.remember();
+  }
+
   showTable(shown: boolean) {
     this.table.show(shown);
     this.stage.hidden = shown;

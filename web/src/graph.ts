@@ -3,7 +3,7 @@ import type { GraphEdge, GraphNode, PanelData } from "./data";
 import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, titleOf } from "./figure";
 import { drawGraph, type GraphPicture, titleScale } from "./graph_draw";
 import { curvePoint } from "./graph_labels";
-import { GraphModel, groupInset, isValue, nodeTitle, type Scene } from "./graph_model";
+import { GraphModel, groupInset, isSection, isValue, nodeTitle, type Scene } from "./graph_model";
 import { totalRows } from "./header";
 import { figureKeys } from "./help";
 import type { Path } from "./layout";
@@ -14,6 +14,11 @@ import type { Box, View } from "./view";
 
 /** Graphs up to this number of nodes start with their groups open. */
 const openAtFirst = 250;
+/** Phases of a training step with up to this number of ops start open: more have no room for their text. */
+const fewOps = 40;
+/** From this number on arguments and results start folded. */
+const manyValues = 9;
+const valuesKey = "arguments and results";
 
 export class GraphFigure implements Figure {
   readonly name = "Movement graph";
@@ -26,7 +31,7 @@ export class GraphFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
+  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition.";
   readonly keys: string[][];
   choice = new Map<string, boolean>();
   laid: Scene | null = null;
@@ -43,7 +48,7 @@ export class GraphFigure implements Figure {
       key: at(keys, i),
       title: n.kind === "result" ? `return ${n.result}` : titleOf(n.result, n.op),
       sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
-      cls: isValue(n) ? "" : n.class,
+      cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
       place: n,
       search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.detail}`.toLowerCase(),
       rows: this.rows(n),
@@ -56,7 +61,7 @@ export class GraphFigure implements Figure {
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
     const ops = nodes.filter((n) => !isValue(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-    this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
+    this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
     this.columns = this.tableColumns();
   }
 
@@ -101,11 +106,25 @@ export class GraphFigure implements Figure {
 
   isOpen(i: number) {
     const chosen = this.choice.get(at(this.items, i).key);
-    return chosen ?? (this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16);
+    if (chosen !== undefined) return chosen;
+    const { kind } = at(this.model.nodes, i);
+    if (kind === "phase") return this.model.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.model.inKernel(n.id)).length <= fewOps;
+    return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
+  }
+
+  get folded() {
+    return this.choice.get(valuesKey) ?? this.model.nodes.filter(isValue).length >= manyValues;
+  }
+
+  /** Shows arguments and results as nodes, or as part of their ops. */
+  toggleValues() {
+    this.choice.set(valuesKey, !this.folded);
+    this.laid = null;
   }
 
   scene(): Scene {
     if (!this.laid) {
+      this.model.folded = this.folded;
       this.laid = this.model.scene((i) => this.isOpen(i), this.aspect);
       this.stamps++;
       this.bounds = { x: -24, y: -24, w: this.laid.width + 48, h: this.laid.height + 48 };
@@ -235,6 +254,10 @@ export class GraphFigure implements Figure {
   /** @param open open the closed groups around item i */
   show(i: number, open: boolean) {
     let shown = i;
+    if (this.folded && isValue(at(this.model.nodes, i))) {
+      if (!open) return -1;
+      this.toggleValues();
+    }
     for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
       if (this.isOpen(p)) continue;
       if (open) {

@@ -103,12 +103,13 @@ function addBatch(
   opacity: number,
 ) {
   const step = Math.round(line.width * 2) / 2;
-  const key = `${step} ${line.dash} ${opacity}`;
+  const { heavy } = line.edge;
+  const key = `${step} ${line.dash} ${opacity} ${heavy}`;
   let batch = batches.get(key);
   if (!batch) {
     const width = Math.max(look.paper ? 0.4 : 0.5, step * k);
     const dash = line.dash && k > titleScale ? [Math.max(2, 4 * k), Math.max(2, 4 * k)] : [];
-    batch = { style: { stroke: look.theme.edge, width, dash, opacity: opacity * (k < 0.1 ? 0.55 : 0.85) }, paths: [] };
+    batch = { style: { stroke: heavy ? look.theme.warning : look.theme.edge, width: heavy ? Math.max(width, 1.2) : width, dash, opacity: opacity * (k < 0.1 ? 0.55 : 0.85) }, paths: [] };
     batches.set(key, batch);
   }
   batch.paths.push(path);
@@ -205,8 +206,8 @@ function drawNode(pen: Pen, g: GraphPicture, i: number, box: Box, view: View, lo
   const group = g.model.isGroup(i);
   const shape = isValue(n) ? "tag" : group ? "box" : mark.shape;
   const tiny = k < titleScale && !look.paper;
-  const stroke = chosen || found ? look.theme.accent : mark.color;
-  const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(0.5, 1.3 * k);
+  const stroke = chosen || found ? look.theme.accent : n.heavy ? look.theme.warning : mark.color;
+  const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(n.heavy ? 1 : 0.5, (n.heavy ? 2.6 : 1.3) * k);
   const outline = tiny && !chosen && !found ? {} : { stroke, width };
   if (chosen) drawShape(pen, shape, x - 3, y - 3, w + 6, h + 6, { stroke: look.theme.accent, width: 1, opacity: 0.45 });
   if (group && !tiny) {

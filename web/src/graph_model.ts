@@ -45,7 +45,13 @@ export function isValue(n: GraphNode) {
   return n.kind === "argument" || n.kind === "result";
 }
 
+/** Whether a node is a group that the text does not have: a phase of a training step, equal layers, or one of them. */
+export function isSection(n: GraphNode) {
+  return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
+}
+
 export function nodeTitle(n: GraphNode) {
+  if (n.op === "func.call") return n.detail || "call";
   return isValue(n) ? n.result : shortOp(n.op);
 }
 
@@ -75,14 +81,18 @@ export class GraphModel {
   top: number[] = [];
   /** Edges directly inside each group; the last list has those outside all groups. */
   readonly inside: number[][];
+  /** Edges that stand for many, by number, by the nodes at their ends. */
+  private readonly bundles = new Map<string, number>();
   readonly outs: number[][];
   readonly ins: number[][];
+  /** Whether arguments and results are part of the ops that use and make them, rather than nodes of their own. */
+  folded = false;
   readonly mostBytes: number;
   readonly mostShare: number;
 
   constructor(data: GraphData) {
     this.nodes = data.nodes ?? [];
-    this.edges = data.edges ?? [];
+    this.edges = [...(data.edges ?? [])];
     this.members = this.nodes.map(() => []);
     for (const n of this.nodes) (this.members[n.parent] ?? this.top).push(n.id);
     this.inside = Array.from({ length: this.nodes.length + 1 }, () => []);
@@ -99,7 +109,7 @@ export class GraphModel {
       bytes = Math.max(bytes, this.bytes(e) ?? 0);
     });
     this.mostBytes = bytes;
-    this.mostShare = this.nodes.reduce((m, n) => (this.isGroup(n.id) && n.kind !== "kernel" ? m : Math.max(m, n.time_share)), 0);
+    this.mostShare = this.nodes.reduce((m, n) => (this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share)), 0);
   }
 
   isGroup(i: number) {
@@ -143,7 +153,7 @@ export class GraphModel {
 
   /** Lays out the members of a group; -1 is the function. */
   layoutOf(group: number, open: (i: number) => boolean, aspect: number): GroupLayout {
-    const members = [...(group < 0 ? this.top : at(this.members, group))];
+    const members = (group < 0 ? this.top : at(this.members, group)).filter((m) => !this.folded || !isValue(at(this.nodes, m)));
     members.sort((a, b) => at(this.nodes, a).rank - at(this.nodes, b).rank || a - b);
     const local = new Map(members.map((m, i) => [m, i]));
     const groups = new Map<number, GroupLayout>();
@@ -174,10 +184,11 @@ export class GraphModel {
       return i;
     };
     const edges: number[] = [];
-    const inside = at(this.inside, group < 0 ? this.nodes.length : group);
+    const inside = this.bundled(at(this.inside, group < 0 ? this.nodes.length : group), (i) => isSection(at(this.nodes, i)) && !groups.has(i));
     for (const e of inside) {
       const edge = at(this.edges, e);
       if (edge.back && edge.to !== group) continue;
+      if (this.folded && (this.isArgument(edge) || this.onlyReturned(edge))) continue;
       const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
       const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
       if (from === undefined || to === undefined || from === to) continue;
@@ -186,11 +197,73 @@ export class GraphModel {
       edges.push(e);
     }
     orderForward(g);
+    this.gridOf(g, members.length);
     const layout = layoutGraph(g, {
-      leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i)), this.nodes),
-      enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i)), this.nodes),
+      leave: (i) => this.port("exits", edges[i], at(g.width, at(g.from, i)), groups),
+      enter: (i) => this.port("entries", edges[i], at(g.width, at(g.to, i)), groups),
     });
     return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
+  }
+
+  /** Edges, of which the many between the same two closed sections are one. */
+  bundled(edges: number[], closed: (i: number) => boolean): number[] {
+    const many = 4;
+    const between = new Map<string, number[]>();
+    for (const i of edges) {
+      const { from, to, back } = at(this.edges, i);
+      const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
+      between.set(key, [...(between.get(key) ?? []), i]);
+    }
+    return [...between].flatMap(([key, all]) => {
+      if (all.length < many) return all;
+      let bundle = this.bundles.get(key);
+      if (bundle === undefined) {
+        const own = all.map((i) => at(this.edges, i));
+        const sum = (of: (e: GraphEdge) => number | null) => own.reduce<number | null>((s, e) => (s === null || of(e) === null ? null : s + (of(e) ?? 0)), 0);
+        const label = `${own.length} values`;
+        bundle = this.edges.length;
+        this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
+        this.bundles.set(key, bundle);
+      }
+      return [bundle];
+    });
+  }
+
+  /** Where an edge crosses the border of the group at one of its ends; undefined if free. */
+  port(side: "entries" | "exits", e: number | undefined, width: number, groups: Map<number, GroupLayout>) {
+    if (e === undefined) return undefined;
+    const edge = at(this.edges, e);
+    return groups.get(side === "exits" ? edge.from : edge.to)?.port(side, edge.value, width, this.nodes);
+  }
+
+  /** Whether an edge brings an argument of the function into a section. */
+  isArgument(edge: GraphEdge): boolean {
+    const from = at(this.nodes, edge.from);
+    if (!isSection(from) || at(this.nodes, edge.to).parent !== from.id) return false;
+    const outer = at(this.ins, from.id).map((e) => at(this.edges, e)).find((e) => e.value === edge.value && at(this.nodes, e.from).parent !== from.id);
+    return outer !== undefined && (isValue(at(this.nodes, outer.from)) || this.isArgument(outer));
+  }
+
+  /** Whether an edge takes a value out of a section that is only returned. */
+  onlyReturned(edge: GraphEdge): boolean {
+    const to = at(this.nodes, edge.to);
+    if (!isSection(to) || at(this.nodes, edge.from).parent !== to.id) return false;
+    return at(this.outs, to.id)
+      .map((e) => at(this.edges, e))
+      .filter((e) => e.value === edge.value && at(this.nodes, e.to).parent !== to.id)
+      .every((e) => isValue(at(this.nodes, e.to)) || this.onlyReturned(e));
+  }
+
+  /** Adds edges that are not drawn, so that many nodes without edges between them stand in rows. */
+  gridOf(g: LayoutInput, members: number) {
+    const many = 6;
+    const between = g.from.some((f, i) => f < members && at(g.to, i) < members);
+    if (members <= many || between) return;
+    const columns = Math.max(many, Math.ceil(Math.sqrt(2 * members)));
+    for (let i = columns; i < members; i++) {
+      g.from.push(i - columns);
+      g.to.push(i);
+    }
   }
 
   /** Adds the boxes and lines of a group to the scene, with the group's inside at (x, y). */
@@ -215,7 +288,7 @@ export class GraphModel {
         bounds: { x: 0, y: 0, w: 0, h: 0 },
         from: [x + at(layout.x, f) + at(input.width, f) / 2, y + at(layout.y, f) + at(input.height, f)],
         to: [x + at(layout.x, t) + at(input.width, t) / 2, y + at(layout.y, t)],
-        width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(bytes / this.mostBytes),
+        width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(Math.min(1, bytes / this.mostBytes)),
         dash: bytes === 0,
       };
       if (!line.path) {

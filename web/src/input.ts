@@ -152,6 +152,9 @@ export class Keys {
       case "c":
         frame.toggleAll(e.key === "e");
         return true;
+      case "a":
+        frame.toggleValues();
+        return true;
       case "t":
         frame.showTable(!frame.table.shown);
         return true;

@@ -1122,6 +1122,9 @@
         case "c":
           frame.toggleAll(e.key === "e");
           return true;
+        case "a":
+          frame.toggleValues();
+          return true;
         case "t":
           frame.showTable(!frame.table.shown);
           return true;
@@ -1770,6 +1773,14 @@
       const key = this.figure.items[this.look.selected]?.key;
       this.figure.toggleAll(open);
       if (key !== void 0) this.look.selected = this.figure.show(this.look.selected, false);
+      this.fit();
+      this.card.show(this.look.selected);
+      this.remember();
+    }
+    toggleValues() {
+      if (!this.figure.toggleValues) return;
+      this.figure.toggleValues();
+      if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
       this.fit();
       this.card.show(this.look.selected);
       this.remember();
@@ -2462,7 +2473,11 @@
   function isValue(n) {
     return n.kind === "argument" || n.kind === "result";
   }
+  function isSection(n) {
+    return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
+  }
   function nodeTitle(n) {
+    if (n.op === "func.call") return n.detail || "call";
     return isValue(n) ? n.result : shortOp(n.op);
   }
   function nodeName(n) {
@@ -2486,13 +2501,17 @@
     top = [];
     /** Edges directly inside each group; the last list has those outside all groups. */
     inside;
+    /** Edges that stand for many, by number, by the nodes at their ends. */
+    bundles = /* @__PURE__ */ new Map();
     outs;
     ins;
+    /** Whether arguments and results are part of the ops that use and make them, rather than nodes of their own. */
+    folded = false;
     mostBytes;
     mostShare;
     constructor(data2) {
       this.nodes = data2.nodes ?? [];
-      this.edges = data2.edges ?? [];
+      this.edges = [...data2.edges ?? []];
       this.members = this.nodes.map(() => []);
       for (const n of this.nodes) (this.members[n.parent] ?? this.top).push(n.id);
       this.inside = Array.from({ length: this.nodes.length + 1 }, () => []);
@@ -2509,7 +2528,7 @@
         bytes = Math.max(bytes, this.bytes(e) ?? 0);
       });
       this.mostBytes = bytes;
-      this.mostShare = this.nodes.reduce((m, n) => this.isGroup(n.id) && n.kind !== "kernel" ? m : Math.max(m, n.time_share), 0);
+      this.mostShare = this.nodes.reduce((m, n) => this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share), 0);
     }
     isGroup(i) {
       return at(this.members, i).length > 0;
@@ -2546,7 +2565,7 @@
     }
     /** Lays out the members of a group; -1 is the function. */
     layoutOf(group, open, aspect) {
-      const members = [...group < 0 ? this.top : at(this.members, group)];
+      const members = (group < 0 ? this.top : at(this.members, group)).filter((m) => !this.folded || !isValue(at(this.nodes, m)));
       members.sort((a, b) => at(this.nodes, a).rank - at(this.nodes, b).rank || a - b);
       const local = new Map(members.map((m, i) => [m, i]));
       const groups = /* @__PURE__ */ new Map();
@@ -2577,10 +2596,11 @@
         return i;
       };
       const edges = [];
-      const inside = at(this.inside, group < 0 ? this.nodes.length : group);
+      const inside = this.bundled(at(this.inside, group < 0 ? this.nodes.length : group), (i) => isSection(at(this.nodes, i)) && !groups.has(i));
       for (const e of inside) {
         const edge = at(this.edges, e);
         if (edge.back && edge.to !== group) continue;
+        if (this.folded && (this.isArgument(edge) || this.onlyReturned(edge))) continue;
         const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
         const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
         if (from === void 0 || to === void 0 || from === to) continue;
@@ -2589,11 +2609,65 @@
         edges.push(e);
       }
       orderForward(g);
+      this.gridOf(g, members.length);
       const layout = layoutGraph(g, {
-        leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i)), this.nodes),
-        enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i)), this.nodes)
+        leave: (i) => this.port("exits", edges[i], at(g.width, at(g.from, i)), groups),
+        enter: (i) => this.port("entries", edges[i], at(g.width, at(g.to, i)), groups)
       });
       return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
+    }
+    /** Edges, of which the many between the same two closed sections are one. */
+    bundled(edges, closed) {
+      const many = 4;
+      const between2 = /* @__PURE__ */ new Map();
+      for (const i of edges) {
+        const { from, to, back } = at(this.edges, i);
+        const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
+        between2.set(key, [...between2.get(key) ?? [], i]);
+      }
+      return [...between2].flatMap(([key, all]) => {
+        if (all.length < many) return all;
+        let bundle = this.bundles.get(key);
+        if (bundle === void 0) {
+          const own = all.map((i) => at(this.edges, i));
+          const sum = (of) => own.reduce((s, e) => s === null || of(e) === null ? null : s + (of(e) ?? 0), 0);
+          const label = `${own.length} values`;
+          bundle = this.edges.length;
+          this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
+          this.bundles.set(key, bundle);
+        }
+        return [bundle];
+      });
+    }
+    /** Where an edge crosses the border of the group at one of its ends; undefined if free. */
+    port(side, e, width, groups) {
+      if (e === void 0) return void 0;
+      const edge = at(this.edges, e);
+      return groups.get(side === "exits" ? edge.from : edge.to)?.port(side, edge.value, width, this.nodes);
+    }
+    /** Whether an edge brings an argument of the function into a section. */
+    isArgument(edge) {
+      const from = at(this.nodes, edge.from);
+      if (!isSection(from) || at(this.nodes, edge.to).parent !== from.id) return false;
+      const outer = at(this.ins, from.id).map((e) => at(this.edges, e)).find((e) => e.value === edge.value && at(this.nodes, e.from).parent !== from.id);
+      return outer !== void 0 && (isValue(at(this.nodes, outer.from)) || this.isArgument(outer));
+    }
+    /** Whether an edge takes a value out of a section that is only returned. */
+    onlyReturned(edge) {
+      const to = at(this.nodes, edge.to);
+      if (!isSection(to) || at(this.nodes, edge.from).parent !== to.id) return false;
+      return at(this.outs, to.id).map((e) => at(this.edges, e)).filter((e) => e.value === edge.value && at(this.nodes, e.to).parent !== to.id).every((e) => isValue(at(this.nodes, e.to)) || this.onlyReturned(e));
+    }
+    /** Adds edges that are not drawn, so that many nodes without edges between them stand in rows. */
+    gridOf(g, members) {
+      const many = 6;
+      const between2 = g.from.some((f, i) => f < members && at(g.to, i) < members);
+      if (members <= many || between2) return;
+      const columns = Math.max(many, Math.ceil(Math.sqrt(2 * members)));
+      for (let i = columns; i < members; i++) {
+        g.from.push(i - columns);
+        g.to.push(i);
+      }
     }
     /** Adds the boxes and lines of a group to the scene, with the group's inside at (x, y). */
     place(laid, x, y, scene) {
@@ -2617,7 +2691,7 @@
           bounds: { x: 0, y: 0, w: 0, h: 0 },
           from: [x + at(layout.x, f) + at(input.width, f) / 2, y + at(layout.y, f) + at(input.height, f)],
           to: [x + at(layout.x, t) + at(input.width, t) / 2, y + at(layout.y, t)],
-          width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(bytes / this.mostBytes),
+          width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(Math.min(1, bytes / this.mostBytes)),
           dash: bytes === 0
         };
         if (!line.path) {
@@ -2785,12 +2859,13 @@
   }
   function addBatch(batches, path, line, k, look, opacity) {
     const step = Math.round(line.width * 2) / 2;
-    const key = `${step} ${line.dash} ${opacity}`;
+    const { heavy } = line.edge;
+    const key = `${step} ${line.dash} ${opacity} ${heavy}`;
     let batch = batches.get(key);
     if (!batch) {
       const width = Math.max(look.paper ? 0.4 : 0.5, step * k);
       const dash = line.dash && k > titleScale ? [Math.max(2, 4 * k), Math.max(2, 4 * k)] : [];
-      batch = { style: { stroke: look.theme.edge, width, dash, opacity: opacity * (k < 0.1 ? 0.55 : 0.85) }, paths: [] };
+      batch = { style: { stroke: heavy ? look.theme.warning : look.theme.edge, width: heavy ? Math.max(width, 1.2) : width, dash, opacity: opacity * (k < 0.1 ? 0.55 : 0.85) }, paths: [] };
       batches.set(key, batch);
     }
     batch.paths.push(path);
@@ -2880,8 +2955,8 @@
     const group = g.model.isGroup(i);
     const shape = isValue(n) ? "tag" : group ? "box" : mark.shape;
     const tiny = k < titleScale && !look.paper;
-    const stroke = chosen || found ? look.theme.accent : mark.color;
-    const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(0.5, 1.3 * k);
+    const stroke = chosen || found ? look.theme.accent : n.heavy ? look.theme.warning : mark.color;
+    const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(n.heavy ? 1 : 0.5, (n.heavy ? 2.6 : 1.3) * k);
     const outline = tiny && !chosen && !found ? {} : { stroke, width };
     if (chosen) drawShape(pen, shape, x - 3, y - 3, w + 6, h + 6, { stroke: look.theme.accent, width: 1, opacity: 0.45 });
     if (group && !tiny) {
@@ -2925,6 +3000,9 @@
 
   // src/graph.ts
   var openAtFirst = 250;
+  var fewOps = 40;
+  var manyValues = 9;
+  var valuesKey = "arguments and results";
   var GraphFigure = class _GraphFigure {
     name = "Movement graph";
     model;
@@ -2936,7 +3014,7 @@
     empty;
     summary;
     note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
+    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition.";
     keys;
     choice = /* @__PURE__ */ new Map();
     laid = null;
@@ -2952,7 +3030,7 @@
         key: at(keys, i),
         title: n.kind === "result" ? `return ${n.result}` : titleOf(n.result, n.op),
         sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
-        cls: isValue(n) ? "" : n.class,
+        cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
         place: n,
         search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.detail}`.toLowerCase(),
         rows: this.rows(n),
@@ -2965,7 +3043,7 @@
       this.empty = nodes.length === 0 ? "This function has no ops." : "";
       const ops = nodes.filter((n) => !isValue(n)).length;
       this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data2.function ? `@${data2.function}` : "the program"}: ${totalRows(data2).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-      this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
+      this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
       this.columns = this.tableColumns();
     }
     rows(n) {
@@ -3005,10 +3083,22 @@
     }
     isOpen(i) {
       const chosen = this.choice.get(at(this.items, i).key);
-      return chosen ?? (this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16);
+      if (chosen !== void 0) return chosen;
+      const { kind } = at(this.model.nodes, i);
+      if (kind === "phase") return this.model.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.model.inKernel(n.id)).length <= fewOps;
+      return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
+    }
+    get folded() {
+      return this.choice.get(valuesKey) ?? this.model.nodes.filter(isValue).length >= manyValues;
+    }
+    /** Shows arguments and results as nodes, or as part of their ops. */
+    toggleValues() {
+      this.choice.set(valuesKey, !this.folded);
+      this.laid = null;
     }
     scene() {
       if (!this.laid) {
+        this.model.folded = this.folded;
         this.laid = this.model.scene((i) => this.isOpen(i), this.aspect);
         this.stamps++;
         this.bounds = { x: -24, y: -24, w: this.laid.width + 48, h: this.laid.height + 48 };
@@ -3122,6 +3212,10 @@
     /** @param open open the closed groups around item i */
     show(i, open) {
       let shown = i;
+      if (this.folded && isValue(at(this.model.nodes, i))) {
+        if (!open) return -1;
+        this.toggleValues();
+      }
       for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
         if (this.isOpen(p)) continue;
         if (open) {
