@@ -176,8 +176,10 @@ func (b *differ) op(o diff.Op) OpDiff {
 		out.Op, out.Result, out.Class = e.Op.Name, e.Results(), className(e)
 	}
 	if k := o.Kernel; k != nil && o.New == nil {
+		out.Status, out.Place = StatusFused, opPlace(b.new.Src, o.Inner.Op)
 		out.Note = "into kernel at line " + strconv.Itoa(opPlace(b.new.Src, k.Op).Line)
 	} else if k != nil {
+		out.Status, out.OldPlace = StatusUnfused, opPlace(b.old.Src, o.Inner.Op)
 		out.Note = "from kernel at line " + strconv.Itoa(opPlace(b.old.Src, k.Op).Line)
 	}
 	of := func(show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) Delta {
