@@ -100,7 +100,12 @@ func (h *hasher) ops(out []Op, old, new []*cost.Entry, depth int) []Op {
 	m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) + " " + e.Results() })
 	m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) })
 	m.by(func(e *cost.Entry) string { return e.Op.Name })
-	m.by(func(e *cost.Entry) string { return named(e, "") })
+	m.by(func(e *cost.Entry) string {
+		if e.Fused {
+			return "" // it is no other form of an op, which it may hold
+		}
+		return named(e, "")
+	})
 	for p := range m.pairs() {
 		out = append(out, Op{Old: p.old, New: p.new, Depth: depth})
 		var a, b []*cost.Entry

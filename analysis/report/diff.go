@@ -57,6 +57,16 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 	return d, nil
 }
 
+// NoDiff is the data of a comparison of p that cannot be made, for a reason.
+func NoDiff(p *program.Program, function, reason string) Data {
+	d := Data{Kind: KindDiff, Title: "What changed, on " + p.Target.Title, File: p.Src.Path, Function: strings.TrimPrefix(function, "@"), Functions: []Function{}, Target: target(p.Target)}
+	for _, f := range p.Funcs {
+		d.Functions = append(d.Functions, (&builder{p: p}).function(f))
+	}
+	d.Diff = &Diff{Functions: []FunctionDiff{}, Reason: reason}
+	return d
+}
+
 // breaches are the results of diff.Gate.
 func breaches(p *program.Program, fs []diff.Func, tolerance float64) []Breach {
 	out := []Breach{}

@@ -89,6 +89,15 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	return d, nil
 }
 
+// Choose returns the function that Build takes for a name.
+func Choose(p *program.Program, name string) (string, error) {
+	f, err := choose(p, name)
+	if err != nil {
+		return "", err
+	}
+	return f.Func.Name, nil
+}
+
 // choose is the cost of the function that is meant.
 func choose(p *program.Program, name string) (*cost.Func, error) {
 	if name = strings.TrimPrefix(name, "@"); name != "" {

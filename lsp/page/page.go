@@ -16,6 +16,9 @@ type Pages struct {
 	s     *session.Session
 	jobs  *job.Jobs
 	shown followers
+
+	versions loaded
+	logs     logs
 }
 
 // New returns the pages of a session; jobs compile what they show.

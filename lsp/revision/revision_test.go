@@ -79,7 +79,12 @@ func TestText(t *testing.T) {
 	f := filepath.Join(dir, "sub", "f.dmir")
 	git("tag", "--", "f.dmir")
 	for _, c := range []struct{ rev, want string }{
-		{"HEAD", "two\n"}, {"HEAD~1", "one\n"}, {"main", "two\n"}, {"v1", "one\n"}, {"main@{0}", "two\n"}, {"HEAD^{/first}", "one\n"},
+		{"HEAD", "two\n"},
+		{"HEAD~1", "one\n"},
+		{"main", "two\n"},
+		{"v1", "one\n"},
+		{"main@{0}", "two\n"},
+		{"HEAD^{/first}", "one\n"},
 		{"f.dmir", "two\n"},
 	} {
 		if got, err := textAt(f, c.rev); got != c.want || err != nil {

@@ -58,7 +58,7 @@ var commands = map[string]commandMethod{
 		return func(ctx context.Context) (any, error) { return s.diagnostics.Lint(ctx, token) }, nil
 	},
 	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args page.PanelArgs) (connection.Work, error) {
-		return s.OnPlace(args.URI, func(ctx context.Context, p session.Place) (any, error) { return s.pages.Panel(ctx, p, args) }), nil
+		return func(ctx context.Context) (any, error) { return s.pages.Panel(ctx, args) }, nil
 	}),
 	commandView: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
 		token := session.CloneToken(p.WorkDoneToken)
