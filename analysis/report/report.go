@@ -56,7 +56,7 @@ func (e *FunctionError) Error() string {
 // private, else the first; for a diff it is all of them. The data holds on to
 // nothing of p. Errors are ErrKind and *FunctionError.
 func Build(p *program.Program, kind, function string, o Options) (Data, error) {
-	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: target(p.Target)}
+	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: TargetOf(p.Target)}
 	if kind == KindDiff {
 		if o.Old == nil {
 			return Data{}, fmt.Errorf("%w: a diff needs a version to compare with", ErrKind)
@@ -132,7 +132,8 @@ func (b *builder) function(f *cost.Func) Function {
 	}
 }
 
-func target(m *machine.Machine) Target {
+// TargetOf is the data of a machine.
+func TargetOf(m *machine.Machine) Target {
 	t := Target{
 		Name: m.Name, Title: m.Title, Memory: m.Memory, Peaks: []Peak{},
 		Bandwidth: m.Bandwidth, BandwidthLabel: units.Bandwidth(m.Bandwidth),

@@ -19,6 +19,7 @@ type Pages struct {
 
 	versions loaded
 	logs     logs
+	gains    gains
 }
 
 // New returns the pages of a session; jobs compile what they show.
@@ -39,7 +40,10 @@ func (ps *Pages) Changed(key string) {
 func (ps *Pages) AllChanged() { ps.shown.everything(ps.Changed) }
 
 // Closed closes the pages of a document that was closed.
-func (ps *Pages) Closed(key string) { ps.shown.closed(key) }
+func (ps *Pages) Closed(key string) {
+	ps.shown.closed(key)
+	ps.gains.forget(key)
+}
 
 // End closes all pages and frees the port.
 func (ps *Pages) End() { ps.shown.end() }

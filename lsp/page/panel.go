@@ -31,8 +31,11 @@ type PanelArgs struct {
 
 // Data returns the data of a panel, and the version of the document that it is of.
 func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data report.Data, err error) {
-	if args.Kind == report.KindDiff {
+	switch args.Kind {
+	case report.KindDiff:
 		return ps.diff(ctx, args)
+	case report.KindHistory:
+		return ps.history(ctx, args.URI)
 	}
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version
@@ -143,6 +146,7 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		Column    int    `json:"column"`
 		EndColumn int    `json:"endColumn"`
 		Name      string `json:"name"`
+		ID        int    `json:"id"`      // of an entry of the history
 		Base      string `json:"base"`    // of a comparison
 		Version   string `json:"version"` // the same; of a place to show: the version that it is in
 	}
@@ -170,6 +174,9 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		return ps.s.Call(ctx, protocol.MethodWindowShowDocument, where, nil)
 	case "function":
 		return ps.reshow(ctx, one, func(shown *PanelArgs) { shown.Function = args.Name })
+	case "revert":
+		_, err := ps.revert(ctx, one.args.Load().URI, args.ID)
+		return err
 	case "compare":
 		return ps.reshow(ctx, one, func(shown *PanelArgs) { shown.Base, shown.Version = args.Base, args.Version })
 	}

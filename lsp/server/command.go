@@ -49,6 +49,9 @@ var commands = map[string]commandMethod{
 		return s.jobs.Compile(ctx, p, args, token)
 	}),
 	page.CommandReveal: onArgs(`{"uri": …, "first": LINE, "last": LINE}`, func(s *server, args page.RevealArgs) (connection.Work, error) { return s.pages.Reveal(args) }),
+	page.CommandRevert: onArgs(`{"uri": …, "id": NUMBER}`, func(s *server, args page.RevertArgs) (connection.Work, error) {
+		return func(ctx context.Context) (any, error) { return s.pages.Revert(ctx, args) }, nil
+	}),
 	commandCost: onFunction(func(_ context.Context, s *server, p session.Place, args job.Args, _ protocol.ProgressToken) (any, error) {
 		return s.costCommand(p, args.Func)
 	}),

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+
+	"dmir/analysis/report"
+	"dmir/lsp/connection"
+)
+
+// historyEditor is an editor that applies actions to its text, as editors do.
+type historyEditor struct {
+	*editor
+	now     string
+	version int32
+	reverts int
+}
+
+func (e *historyEditor) become(text string) {
+	e.version++
+	e.now = text
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":%d},"contentChanges":[{"text":%s}]}`, testURI, e.version, quote(text)))
+}
+
+// act applies the action with a title that begins so, where the text has its line.
+func (e *historyEditor) act(t *testing.T, line, title string) string {
+	t.Helper()
+	n := strings.Count(e.now[:strings.Index(e.now, line)], "\n")
+	var raw []json.RawMessage
+	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":4},"end":{"line":%d,"character":4}},"context":{"diagnostics":[]}}`, testURI, n, n), &raw)
+	var titles []string
+	for _, r := range raw {
+		var a protocol.CodeAction
+		if err := protocol.Unmarshal(r, &a); err != nil {
+			t.Fatal(err)
+		}
+		titles = append(titles, a.Title)
+		if !strings.HasPrefix(a.Title, title) {
+			continue
+		}
+		if a.Edit == nil {
+			e.must("codeAction/resolve", string(r), &a)
+		}
+		e.become(applyEdit(t, e.now, a.Edit, e.version))
+		return a.Title
+	}
+	t.Fatalf("no action %q among %q", title, titles)
+	return ""
+}
+
+func (e *historyEditor) history() []report.Applied {
+	e.t.Helper()
+	raw := new(json.RawMessage)
+	e.must("dmir/panelData", fmt.Sprintf(`{"uri":%q,"kind":"history"}`, testURI), (*jsonrpc2.RawMessage)(raw))
+	var answer struct{ Data report.Data }
+	if err := json.Unmarshal(*raw, &answer); err != nil {
+		e.t.Fatal(err)
+	}
+	return answer.Data.History.Applied
+}
+
+// revert has the server revert an entry, and applies the edit that it asks for.
+func (e *historyEditor) revert(t *testing.T, id int) error {
+	t.Helper()
+	err := e.call("workspace/executeCommand", fmt.Sprintf(`{"command":"dmir.revert","arguments":[{"uri":%q,"id":%d}]}`, testURI, id), nil)
+	if err != nil {
+		return err
+	}
+	e.reverts++
+	var p protocol.ApplyWorkspaceEditParams
+	if err := protocol.Unmarshal([]byte(e.asked("workspace/applyEdit", e.reverts)), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Label == nil || !strings.HasPrefix(*p.Label, "Revert: ") {
+		t.Errorf("label %v", p.Label)
+	}
+	e.become(applyEdit(t, e.now, &p.Edit, e.version))
+	return nil
+}
+
+func startHistory(t *testing.T, capabilities, text string) *historyEditor {
+	t.Helper()
+	e := &historyEditor{editor: connect(t, Options{}, nil), now: text, version: 1}
+	e.initialize(capabilities, `{"panels":true}`)
+	e.open(text)
+	return e
+}
+
+const applying = `{"workspace":{"applyEdit":true,"workspaceEdit":{"documentChanges":true}},"textDocument":{"codeAction":{"dataSupport":true,"resolveSupport":{"properties":["edit"]}}}}`
+
+func line(e report.Applied) string { return e.State + " " + e.Title }
+
+// What was applied is in the history, with what it saved, and can be reverted after
+// other edits; what was undone is marked.
+func TestHistory(t *testing.T) {
+	for _, capabilities := range []string{applying, strings.Replace(applying, `"resolveSupport"`, `"none"`, 1)} {
+		e := startHistory(t, capabilities, ffn)
+		if list := e.history(); len(list) != 0 {
+			t.Fatalf("at first %+v", list)
+		}
+		e.act(t, "%y = dm.kernel", "Unfuse the kernel")
+		unfused := e.now
+		e.become("// note\n" + e.now)
+		fuse := e.act(t, "%h = ", "Fuse with %0 into a kernel")
+		fused := e.now
+		silence := e.act(t, "dm.yield", "Write in generic form")
+		list := e.history()
+		if len(list) != 3 || list[0].Title != silence || list[1].Title != fuse || list[0].ID != 3 || len(list[1].At) != len("15:04:05") {
+			t.Fatalf("%+v", list)
+		}
+		if list[1].State != report.StateEdited || list[1].Note != "revert “"+silence+"” first" {
+			t.Errorf("%+v", list[1])
+		}
+		g := list[1].Saved
+		if len(g) != 1 || g[0].Function != "ffn" || g[0].Moved.OldLabel == g[0].Moved.NewLabel || !strings.HasPrefix(g[0].Moved.ChangeLabel, "−") || !strings.HasPrefix(g[0].Time.ChangeLabel, "−") {
+			t.Errorf("saved %+v", g)
+		}
+		if err := e.revert(t, 2); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "cannot revert: revert “") {
+			t.Errorf("what was edited since: %v", err)
+		}
+		if err := e.revert(t, 3); err != nil || e.now != fused {
+			t.Fatalf("%v\n%s", err, e.now)
+		}
+		e.become(strings.Replace(e.now, "return", "// end\n  return", 1))
+		if err := e.revert(t, 2); err != nil || e.now != "// note\n"+strings.Replace(unfused, "return", "// end\n  return", 1) {
+			t.Fatalf("%v\n%s", err, e.now)
+		}
+		if err := e.revert(t, 2); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "reverted already") {
+			t.Errorf("twice: %v", err)
+		}
+		if err := e.revert(t, 1); err != nil || e.now != "// note\n"+strings.Replace(ffn, "return", "// end\n  return", 1) {
+			t.Fatalf("%v\n%s", err, e.now)
+		}
+		// The editor undoes the last revert.
+		e.become("// note\n" + strings.Replace(unfused, "return", "// end\n  return", 1))
+		list = e.history()
+		if len(list) != 3 || list[2].State != report.StateApplied || list[1].State != report.StateReverted || list[0].State != report.StateReverted {
+			t.Errorf("%+v", list)
+		}
+		if err := e.revert(t, 9); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "no such entry") {
+			t.Errorf("an unknown entry: %v", err)
+		}
+		e.notify("textDocument/didClose", doc)
+		if err := e.call("dmir/panelData", fmt.Sprintf(`{"uri":%q,"kind":"history"}`, testURI), nil); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "not open") {
+			t.Errorf("closed: %v", err)
+		}
+		e.open(ffn)
+		if list := e.history(); len(list) != 0 {
+			t.Errorf("opened again: %+v", list)
+		}
+	}
+}
+
+// All fixes of a file are one entry; an edit that an editor refuses is an error.
+func TestHistoryOfFixes(t *testing.T) {
+	e := startHistory(t, strings.Replace(applying, `"applyEdit":true,`, "", 1), ffn)
+	var raw []json.RawMessage
+	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":0}},"context":{"diagnostics":[],"only":["source.fixAll"]}}`, testURI), &raw)
+	if len(raw) != 1 {
+		t.Fatalf("%s", raw)
+	}
+	var a protocol.CodeAction
+	e.must("codeAction/resolve", string(raw[0]), &a)
+	e.become(applyEdit(t, e.now, a.Edit, e.version))
+	list := e.history()
+	if len(list) != 1 || line(list[0]) != "applied Apply all safe fixes" {
+		t.Fatalf("%+v", list)
+	}
+	if err := e.revert(t, 1); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "workspace/applyEdit") {
+		t.Errorf("an editor that applies nothing: %v", err)
+	}
+}
