@@ -59,10 +59,8 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 
 // NoDiff is the data of a comparison of p that cannot be made, for a reason.
 func NoDiff(p *program.Program, function, reason string) Data {
-	d := Data{Kind: KindDiff, Title: "What changed, on " + p.Target.Title, File: p.Src.Path, Function: strings.TrimPrefix(function, "@"), Functions: []Function{}, Target: TargetOf(p.Target)}
-	for _, f := range p.Funcs {
-		d.Functions = append(d.Functions, (&builder{p: p}).function(f))
-	}
+	d := Data{Kind: KindDiff, Title: "What changed, on " + p.Target.Title, File: p.Src.Path, Function: strings.TrimPrefix(function, "@"), Target: TargetOf(p.Target)}
+	d.Functions = Functions(p)
 	d.Diff = &Diff{Functions: []FunctionDiff{}, Reason: reason}
 	return d
 }

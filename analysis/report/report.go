@@ -75,9 +75,7 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
 	d.Totals = totals(f, p.Target)
 	d.Unbound = f.Unbound()
-	for _, g := range p.Funcs {
-		d.Functions = append(d.Functions, b.function(g))
-	}
+	d.Functions = Functions(p)
 	switch kind {
 	case KindGraph:
 		d.Graph = b.graph()
@@ -123,6 +121,15 @@ type builder struct {
 	p     *program.Program
 	f     *cost.Func
 	total cost.Time
+}
+
+// Functions are those of a program that a panel could show.
+func Functions(p *program.Program) []Function {
+	out := []Function{}
+	for _, f := range p.Funcs {
+		out = append(out, (&builder{p: p}).function(f))
+	}
+	return out
 }
 
 func (b *builder) function(f *cost.Func) Function {

@@ -87,7 +87,7 @@ func (ps *Pages) history(ctx context.Context, document string) (int32, report.Da
 	}
 	file := ps.s.Folders.Relative(at.Path)
 	data := report.Data{
-		Kind: report.KindHistory, Title: "History of " + file, File: file, Functions: []report.Function{},
+		Kind: report.KindHistory, Title: "Applied fixes and refactorings", File: file, Functions: []report.Function{},
 		Target: report.TargetOf(at.opts.Target), History: &report.History{Applied: list},
 	}
 	if list == nil {

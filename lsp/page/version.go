@@ -254,8 +254,10 @@ func (ps *Pages) diff(ctx context.Context, args PanelArgs) (int32, report.Data, 
 		case reason != "":
 			data = report.NoDiff(p.Program(), at.fn, string(reason))
 		case new != nil:
+			functions := report.Functions(p.Program())
 			p.Release()
 			data, err = report.Build(new, report.KindDiff, at.fn, report.Options{Old: old, OldName: oldName})
+			data.Functions = functions
 		default:
 			data, err = report.Build(p.Program(), report.KindDiff, at.fn, report.Options{Old: old, OldName: oldName})
 		}

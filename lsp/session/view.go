@@ -80,6 +80,9 @@ func ViewAddress(name, document, fn string) string {
 	query := document
 	if fn != "" {
 		query += funcMark + fn
+		if name == VersionView {
+			fn = base + "@" + strings.TrimPrefix(fn, "git:")
+		}
 		base = strings.Map(func(r rune) rune {
 			if strings.ContainsRune("/\\?#% ", r) {
 				return '_'

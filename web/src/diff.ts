@@ -98,7 +98,7 @@ export class DiffPage {
     const parts: HTMLElement[] = diff ? [this.versions(diff)] : [];
     const changed = functions.filter((f) => f.status !== "same");
     if (diff?.reason) {
-      parts.push(el("p", { class: "none" }, `There is no comparison: ${diff.reason}.`));
+      parts.push(el("p", { class: "none" }, `Cannot compare: ${diff.reason}.`));
     } else if (diff?.same ?? changed.length === 0) {
       parts.push(el("p", { class: "none" }, functions.length === 0 ? "There is no function in either version." : "Nothing differs: both versions move, compute and hold the same."));
     }
@@ -190,7 +190,7 @@ export class DiffPage {
     if (words.length > 0 && ops.length === 0) return [];
     const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
     const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
-    const head = ["Op", "", `Change of ${name}`, "", "Old", "New", "Old line", "New line"].map((text, i) => el("th", { scope: "col", class: i === 2 || i > 3 ? "number" : undefined }, text));
+    const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 3 || i > 4 ? "number" : undefined }, text));
     const rows = ops.map((o) => this.opRow(o, f, most));
     const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
     const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
@@ -213,17 +213,16 @@ export class DiffPage {
     if (o.old_op) before.push(shortOp(o.old_op));
     const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
     if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
-    const kernel = (label: string, inside: boolean) => (inside ? el("span", { class: "note" }, o.note.replace(/^(into|from) /, "in ")) : label);
-    const line = (side: "base" | "version", place: Place) => el("td", { class: "number" }, place.line > 0 ? this.link(String(place.line), side, place) : "");
+    const kernel = (label: string, inside: boolean) => (inside ? el("span", { class: "note", title: o.note }, "in kernel") : label);
+    const line = (side: "base" | "version", place: Place) => (place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–"));
     return el("tr", { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
       name,
+      el("td", { class: "places" }, line("base", o.old_place), " → ", line("version", o)),
       el("td", { class: "status" }, statuses[o.status] ?? o.status),
       el("td", { class: "number" }, change(d)),
       el("td", { class: "barcell" }, bar(d, most)),
       el("td", { class: "number" }, kernel(d.old_label, o.status === "unfused")),
       el("td", { class: "number" }, kernel(d.new_label, o.status === "fused")),
-      line("base", o.old_place),
-      line("version", o),
     );
   }
 
@@ -262,7 +261,7 @@ export class DiffPage {
 }
 
 /** The change of a quantity, with a sign and one colour each for more and for less. */
-function change(d: Delta) {
+export function change(d: Delta) {
   const sign = d.change === null ? "" : d.change > 0 ? "more" : d.change < 0 ? "less" : "equal";
   const label = d.change === 0 ? "=" : d.change_label;
   return el("span", { class: `change ${sign}` }, d.percent_label ? `${label} (${d.percent_label})` : label);

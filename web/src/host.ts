@@ -13,7 +13,8 @@ type ToHost =
   /** version names the version of a comparison that the place is in; it is absent for the text itself. */
   | { type: "reveal"; line: number; column: number; endColumn: number; version?: string }
   | { type: "function"; name: string }
-  | { type: "compare"; base: string; version: string };
+  | { type: "compare"; base: string; version: string }
+  | { type: "revert"; id: number };
 
 /** Messages from the host to the page. */
 type FromHost = { type: "data"; data: PanelData } | { type: "select"; line: number };

@@ -517,7 +517,7 @@
         })
       );
       this.file.textContent = choice && data2.target.title ? `${data2.file} on ${data2.target.title}` : data2.file;
-      const totals = data2.kind === "diff" ? [] : totalRows(data2);
+      const totals = data2.kind === "diff" || data2.kind === "history" ? [] : totalRows(data2);
       this.totals.hidden = totals.length === 0;
       this.totals.replaceChildren(
         ...totals.map(([name2, value]) => el("div", {}, el("dt", {}, name2), el("dd", { title: value }, value)))
@@ -763,7 +763,7 @@
       const parts = diff ? [this.versions(diff)] : [];
       const changed = functions.filter((f) => f.status !== "same");
       if (diff?.reason) {
-        parts.push(el("p", { class: "none" }, `There is no comparison: ${diff.reason}.`));
+        parts.push(el("p", { class: "none" }, `Cannot compare: ${diff.reason}.`));
       } else if (diff?.same ?? changed.length === 0) {
         parts.push(el("p", { class: "none" }, functions.length === 0 ? "There is no function in either version." : "Nothing differs: both versions move, compute and hold the same."));
       }
@@ -852,7 +852,7 @@
       if (words.length > 0 && ops.length === 0) return [];
       const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
       const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
-      const head = ["Op", "", `Change of ${name}`, "", "Old", "New", "Old line", "New line"].map((text, i) => el("th", { scope: "col", class: i === 2 || i > 3 ? "number" : void 0 }, text));
+      const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 3 || i > 4 ? "number" : void 0 }, text));
       const rows = ops.map((o) => this.opRow(o, f, most));
       const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
       const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
@@ -870,25 +870,24 @@
     }
     opRow(o, f, most) {
       const d = o[this.measure];
-      const title = titleOf(o.result, o.op);
+      const title2 = titleOf(o.result, o.op);
       const before = [];
       if (o.old_result) before.push(o.old_result);
       if (o.old_op) before.push(shortOp(o.old_op));
-      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
+      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title2));
       if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
-      const kernel = (label, inside) => inside ? el("span", { class: "note" }, o.note.replace(/^(into|from) /, "in ")) : label;
-      const line = (side, place) => el("td", { class: "number" }, place.line > 0 ? this.link(String(place.line), side, place) : "");
+      const kernel = (label, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label;
+      const line = (side, place) => place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–");
       return el(
         "tr",
-        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
+        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title2}`, "data-line": o.line, class: o.status },
         name,
+        el("td", { class: "places" }, line("base", o.old_place), " → ", line("version", o)),
         el("td", { class: "status" }, statuses[o.status] ?? o.status),
         el("td", { class: "number" }, change(d)),
         el("td", { class: "barcell" }, bar(d, most)),
         el("td", { class: "number" }, kernel(d.old_label, o.status === "unfused")),
-        el("td", { class: "number" }, kernel(d.new_label, o.status === "fused")),
-        line("base", o.old_place),
-        line("version", o)
+        el("td", { class: "number" }, kernel(d.new_label, o.status === "fused"))
       );
     }
     /** A button that shows a place of one of the versions. */
@@ -2546,8 +2545,8 @@
     return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
   }
   function headWidth(n) {
-    const title = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
-    return 42 + Math.max(title, textWidth(nodeNumbers(n, false), numberFont));
+    const title2 = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
+    return 42 + Math.max(title2, textWidth(nodeNumbers(n, false), numberFont));
   }
   var GraphModel = class {
     nodes;
@@ -2599,8 +2598,8 @@
     size(i) {
       const n = at(this.nodes, i);
       const name = nodeName(n);
-      const title = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
-      const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
+      const title2 = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
+      const text = Math.max(title2, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
       const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
       const pad = isValue(n) ? 26 : 56;
       return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
@@ -2931,10 +2930,10 @@
       return;
     }
     chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
-    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     const left = x + 34 * k;
-    pen.text(nodeTitle(n), left, y + 17 * k, title);
-    const after = left + textWidth(nodeTitle(n), title) + 8 * k;
+    pen.text(nodeTitle(n), left, y + 17 * k, title2);
+    const after = left + textWidth(nodeTitle(n), title2) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
@@ -2968,21 +2967,21 @@
   function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
     const value = isValue(n);
     const all = k >= (look.paper ? paperScale : textScale);
-    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     if (!all) {
       const text = nodeTitle(n);
       const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-      const size = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
+      const size = Math.min(13 * k * 1.7, title2.size * (w * 0.84) / Math.max(1, textWidth(text, title2)), h * (timed ? 0.42 : 0.6));
       if (size < 5 && !look.paper) return;
-      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
+      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title2, size, align: "middle" });
       if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
       return;
     }
     if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
     const left = value ? x + 12 * k : x + 40 * k;
     const room = x + w - (value ? 12 : 14) * k - left;
-    pen.text(fitText(nodeTitle(n), title, room), left, y + h / 2 - 8.5 * k, title);
-    const used = textWidth(nodeTitle(n), title) + 8 * k;
+    pen.text(fitText(nodeTitle(n), title2, room), left, y + h / 2 - 8.5 * k, title2);
+    const used = textWidth(nodeTitle(n), title2) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
@@ -3268,6 +3267,73 @@
       else [px, py] = [c[1], c[2]];
     }
     return least;
+  }
+
+  // src/history.ts
+  var HistoryPage = class {
+    constructor(data2) {
+      this.data = data2;
+      readTheme();
+      watchTheme(() => {
+        readTheme();
+      });
+      this.connection = new Connection(this);
+      this.host = this.connection.host;
+      this.header = new Header(this);
+      document.body.append(this.header.element, this.body, this.connection.status, this.connection.toast);
+      this.show();
+    }
+    data;
+    host;
+    connection;
+    header;
+    body = el("main", { id: "history" });
+    load(data2) {
+      this.data = data2;
+      const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
+      this.show();
+      for (const row of this.body.querySelectorAll("[data-key]")) {
+        if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
+      }
+    }
+    show() {
+      this.header.show(this.data, "History");
+      const list = this.data.history?.applied ?? [];
+      if (list.length === 0) {
+        this.body.replaceChildren(
+          el("p", { class: "none" }, "No fix or refactoring of dmir was applied since the file was opened."),
+          el("p", { class: "note" }, "Apply one from the light bulb or with “Apply all safe fixes”: it is listed here with the bytes and the time that it saves, and can be reverted later.")
+        );
+        return;
+      }
+      this.body.replaceChildren(el("table", {}, el("caption", {}, "The last one first, with what it changed in each function"), el("tbody", {}, ...list.map((a) => this.row(a)))));
+    }
+    row(a) {
+      const place = el("button", { type: "button", title: "Show in the text", onclick: () => {
+        this.connection.reveal(a);
+      } }, a.lines);
+      const state = a.state === "reverted" ? "reverted" : a.note;
+      const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", title: "Take this one change back; later edits stay", onclick: () => {
+        this.host.post({ type: "revert", id: a.id });
+      } }, "Revert") : "";
+      const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity2("moved", g.moved_bytes), quantity2("time", g.time_ns), quantity2("peak", g.peak_bytes)));
+      return el(
+        "tr",
+        { class: a.state, "data-key": a.id },
+        el("td", { class: "note" }, a.at),
+        el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), place, el("span", { class: "status" }, state)), ...gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")]),
+        el("td", {}, revert)
+      );
+    }
+    selectLine() {
+    }
+  };
+  function title(a) {
+    return a.title.replace(/: saves [^:]*$| \(saves [^)]*\)/, "");
+  }
+  function quantity2(name, d) {
+    if (d.change === 0 || d.old_label === d.new_label) return "";
+    return el("span", {}, `${name} ${d.old_label} → ${d.new_label} `, change(d));
   }
 
   // src/memory.ts
@@ -3828,6 +3894,9 @@
       break;
     case "diff":
       new DiffPage(data);
+      break;
+    case "history":
+      new HistoryPage(data);
       break;
   }
 })();
