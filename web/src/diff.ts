@@ -115,7 +115,7 @@ export class DiffPage {
       const choice = diff[side] ?? "";
       if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
       const open = el("button", { type: "button", title: `Open the ${word} version in the editor`, onclick: () => { this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name }); } }, "Open");
-      return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason ? "" : el("b", {}, name), diff.reason ? "" : open);
+      return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
     };
     const bases = diff.bases ?? [];
     const refresh = el("span", { class: "group" }, el("button", { type: "button", title: "Read both versions again", onclick: () => { this.compare({}); } }, "Refresh"), el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : ""));
@@ -190,7 +190,7 @@ export class DiffPage {
     if (words.length > 0 && ops.length === 0) return [];
     const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
     const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
-    const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 3 || i > 4 ? "number" : undefined }, text));
+    const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 4 ? "barcell" : i === 3 || i > 4 ? "number" : undefined }, text));
     const rows = ops.map((o) => this.opRow(o, f, most));
     const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
     const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;

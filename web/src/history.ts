@@ -54,7 +54,7 @@ export class HistoryPage {
     const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity("moved", g.moved_bytes), quantity("time", g.time_ns), quantity("peak", g.peak_bytes)));
     return el("tr", { class: a.state, "data-key": a.id },
       el("td", { class: "note" }, a.at),
-      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
+      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
       el("td", {}, revert),
     );
   }

@@ -69,9 +69,14 @@ export const versionScenes: Scene[] = [
       await wb.page.locator(".action-widget .monaco-list-row.action", { hasText: "Write in generic form" }).first().click();
       await wb.until("two entries", async () => (await panel.locator("tbody tr").count()) === 2);
       await wb.screenshot("history-dark");
-      assert.match(await panel.locator("tbody tr").last().innerText(), /−\d/);
-      await panel.locator("tbody tr", { hasText: "Apply all safe fixes" }).getByRole("button", { name: "Revert" }).click();
+      // The second one edited what the first one wrote.
+      const [written, fixed] = [panel.locator("tbody tr").first(), panel.locator("tbody tr").last()];
+      assert.match(await fixed.innerText(), /−\d/);
+      assert.match(await fixed.innerText(), /revert “Write in generic form” first/);
+      await written.getByRole("button", { name: "Revert" }).click();
       await wb.until("the reverted entry", async () => (await panel.locator("tr.reverted").count()) === 1);
+      await fixed.getByRole("button", { name: "Revert" }).click();
+      await wb.until("both reverted", async () => (await panel.locator("tr.reverted").count()) === 2);
       const text = (await wb.lines()).join("\n");
       assert.match(text, /A.note/);
       await wb.command("Preferences: Toggle between Light/Dark Themes");
@@ -80,7 +85,7 @@ export const versionScenes: Scene[] = [
       await wb.screenshot("history-light");
       await wb.tab("ffn.dmir").first().click();
       await wb.page.keyboard.press("Control+Z");
-      await wb.until("the entry again", async () => (await panel.locator("tr.reverted").count()) === 0);
+      await wb.until("the entry again", async () => (await panel.locator("tr.reverted").count()) === 1);
     },
   },
 ];
