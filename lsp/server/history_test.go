@@ -3,6 +3,9 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
 	"strings"
 	"testing"
 
@@ -173,5 +176,75 @@ func TestHistoryOfFixes(t *testing.T) {
 	}
 	if err := e.revert(t, 1); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "workspace/applyEdit") {
 		t.Errorf("an editor that applies nothing: %v", err)
+	}
+}
+
+// A page in a browser reverts an entry, and chooses what a comparison compares.
+func TestVersionsInBrowser(t *testing.T) {
+	files := onDisk(t, map[string]string{"f.dmir": separate, "g.dmir": ffn})
+	e := connect(t, Options{}, nil)
+	e.initialize(strings.Replace(applying, `"textDocument"`, `"window":{"showDocument":{"support":true}},"textDocument"`, 1), "")
+	u := files["f.dmir"]
+	e.openAs(u, separate)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	defer browser.CloseIdleConnections()
+	page := func(p shownPanel) string {
+		t.Helper()
+		res, err := browser.Get(p.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		html, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatal(res.Status, err)
+		}
+		return string(html)
+	}
+	post := func(p shownPanel, name, body string) (int, string) {
+		t.Helper()
+		res, err := browser.Post(p.URL+name, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		text, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(text)
+	}
+	var diff, history shownPanel
+	e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":"diff","base":"g.dmir"}`, u), &diff)
+	if html := page(diff); !strings.Contains(html, `"base":"g.dmir"`) || !strings.Contains(html, `"status":"unfused"`) {
+		t.Errorf("%.300s", html[strings.Index(html, `id="data"`):])
+	}
+	if status, text := post(diff, "compare", `{"base":"saved","version":""}`); status != 204 {
+		t.Errorf("%d %s", status, text)
+	}
+	if html := page(diff); !strings.Contains(html, `"base":"saved","version":"text"`) {
+		t.Errorf("%.300s", html[strings.Index(html, `id="data"`):])
+	}
+	if status, text := post(diff, "reveal", `{"line":2,"version":"g.dmir"}`); status != 204 || !strings.Contains(e.asked("window/showDocument", 2), files["g.dmir"]) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := post(diff, "reveal", `{"line":2,"version":"saved"}`); status != 400 || !strings.Contains(text, "workspace/textDocumentContent") {
+		t.Errorf("an editor that shows no virtual document: %d %s", status, text)
+	}
+	var raw []json.RawMessage
+	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":0}},"context":{"diagnostics":[],"only":["source.fixAll"]}}`, u), &raw)
+	var a protocol.CodeAction
+	e.must("codeAction/resolve", string(raw[0]), &a)
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[{"text":%s}]}`, u, quote(applyEdit(t, separate, a.Edit, 1))))
+	e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":"history"}`, u), &history)
+	if html := page(history); !strings.Contains(html, `"title":"Apply all safe fixes"`) {
+		t.Errorf("%.300s", html[strings.Index(html, `id="data"`):])
+	}
+	if status, text := post(history, "revert", `{"id":1}`); status != 204 || !strings.Contains(e.asked("workspace/applyEdit", 1), "Revert: Apply all safe fixes") {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := post(history, "revert", `{"id":7}`); status != 400 || !strings.Contains(text, "no such entry") {
+		t.Errorf("%d %s", status, text)
 	}
 }

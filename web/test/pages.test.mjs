@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, settled, until, view, webview } from "./browser.mjs";
 
@@ -346,11 +348,18 @@ function editorDiff(change = {}) {
   return { ...d, diff: { ...d.diff, base: "git:HEAD", version: "text", bases, versions: [{ value: "text", label: "the text", group: "this document" }, bases[3]], ...change } };
 }
 
+const made = [];
+after(() => {
+  for (const folder of made) fs.rmSync(folder, { recursive: true });
+});
+
 /** Stores a page with other data, and returns its address. */
 function withData(name, of, d) {
   const json = JSON.stringify(d).replaceAll("<", "\\u003c");
-  fs.writeFileSync(`${pages}/${name}.html`, html(of).replace(/(id="data">)[^<]*/, (_, head) => head + json));
-  return address(name);
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "dmir-page-")), `${name}.html`);
+  fs.writeFileSync(file, html(of).replace(/(id="data">)[^<]*/, (_, head) => head + json));
+  made.push(path.dirname(file));
+  return `file://${file}`;
 }
 
 describe("diff in an editor", () => {

@@ -69,9 +69,15 @@ function M.show(client, buffer)
       for _, entry in ipairs(entries) do
         vim.list_extend(text, lines_of(entry))
       end
+      local first = vim.api.nvim_buf_line_count(list) == 1
       vim.bo[list].modifiable = true
       vim.api.nvim_buf_set_lines(list, 0, -1, false, text)
       vim.bo[list].modifiable = false
+      local window = vim.fn.bufwinid(list)
+      if first and window ~= -1 and #text > 1 then
+        vim.api.nvim_win_set_height(window, math.min(#text + 1, 15))
+        vim.api.nvim_win_set_cursor(window, { 2, 0 })
+      end
     end)
   end
   local function map(key, description, run)
