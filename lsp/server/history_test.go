@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,34 @@ func TestHistory(t *testing.T) {
 			t.Errorf("opened again: %+v", list)
 		}
 	}
+}
+
+// An editor may send the edits of an action one by one, with what was typed after them.
+func TestHistoryOfBatches(t *testing.T) {
+	e := startHistory(t, applying, separate)
+	var raw []json.RawMessage
+	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":2,"character":4},"end":{"line":2,"character":4}},"context":{"diagnostics":[],"only":["refactor"]}}`, testURI), &raw)
+	for _, r := range raw {
+		var a protocol.CodeAction
+		if err := protocol.Unmarshal(r, &a); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(a.Title, "Fuse") {
+			continue
+		}
+		e.must("codeAction/resolve", string(r), &a)
+		var changes []string
+		for _, c := range slices.Backward(a.Edit.DocumentChanges[0].(*protocol.TextDocumentEdit).Edits) {
+			c := c.(*protocol.TextEdit)
+			changes = append(changes, edit(int(c.Range.Start.Line), int(c.Range.Start.Character), int(c.Range.End.Line), int(c.Range.End.Character), c.NewText))
+		}
+		e.change(2, append(changes, edit(0, 0, 0, 0, "// typed\n"))...)
+		if list := e.history(); len(list) != 1 || list[0].Title != a.Title || list[0].State != report.StateApplied {
+			t.Errorf("%d changes: %+v", len(changes), list)
+		}
+		return
+	}
+	t.Fatal("nothing to fuse")
 }
 
 // All fixes of a file are one entry; an edit that an editor refuses is an error.

@@ -130,6 +130,7 @@ export class Panel implements vscode.Disposable {
       this.name(true);
     } catch (err) {
       void vscode.window.showErrorMessage(errorText(err));
+      this.changed(); // the page waits for an answer
     }
   }
 
