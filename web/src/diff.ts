@@ -161,9 +161,11 @@ export class DiffPage {
   /** Asks the editor for another comparison. */
   compare(change: { base?: string; version?: string }) {
     const diff = this.data.diff;
+    if (!diff) return;
+    Object.assign(diff, change); // what is asked for next is asked beside this
     this.busy = true;
     this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
-    this.host.post({ type: "compare", base: change.base ?? diff?.base ?? "", version: change.version ?? diff?.version ?? "" });
+    this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
   }
 
   bySize<T extends Record<Measure, Delta>>(list: T[]): T[] {

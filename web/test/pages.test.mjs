@@ -388,7 +388,7 @@ describe("diff in an editor", () => {
     on(where(), { script: webview({ theme: "vscode-light" }) }, async (page) => {
       await page.locator("#base").selectOption("git:1a2b3c4");
       await page.locator("#version").selectOption("after-fuse");
-      assert.deepEqual(await posted(page), [{ type: "compare", base: "git:1a2b3c4", version: "text" }, { type: "compare", base: "git:HEAD", version: "after-fuse" }]);
+      assert.deepEqual(await posted(page), [{ type: "compare", base: "git:1a2b3c4", version: "text" }, { type: "compare", base: "git:1a2b3c4", version: "after-fuse" }]);
       assert.match(await page.locator(".versions").innerText(), /comparing…/);
       await page.locator("#base").selectOption({ label: "another revision or file…" });
       await page.locator("input#base").fill("main~3");
@@ -399,7 +399,7 @@ describe("diff in an editor", () => {
       await page.keyboard.press("Enter");
       assert.deepEqual((await posted(page)).at(-1), { type: "compare", base: "main~3:x", version: "text" });
       await page.getByRole("button", { name: "Open" }).first().click();
-      assert.deepEqual((await posted(page)).at(-1), { type: "reveal", line: 1, column: 1, endColumn: 1, version: "git:HEAD" });
+      assert.deepEqual((await posted(page)).at(-1), { type: "reveal", line: 1, column: 1, endColumn: 1, version: "main~3:x" });
       await picture(page, "diff-editor");
       await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, editorDiff({ functions: [], same: false, reason: "there is no revision “x” in the repository" }));
       await until("the reason", async () => /Cannot compare: there is no revision “x”/.test(await page.locator("#diff .none").innerText()));

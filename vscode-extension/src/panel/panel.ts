@@ -119,16 +119,18 @@ export class Panel implements vscode.Disposable {
 
   /** Shows another function of the same file or other versions, which the page requested. */
   private async showOther(change: Partial<PanelArguments>): Promise<void> {
-    const args: PanelArguments = { ...this.args, ...change };
+    const was = this.args;
+    const args: PanelArguments = { ...was, ...change };
     if (args.function === "") delete args.function;
+    this.args = args; // also what an edit before the answer refreshes
     const turn = ++this.turn;
     try {
       const { data } = await this.server.request<PanelData>(request.panelData, args);
       if (turn !== this.turn) return;
-      this.args = args;
       await this.panel.webview.postMessage({ type: "data", data });
       this.name(true);
     } catch (err) {
+      if (this.args === args) this.args = was;
       void vscode.window.showErrorMessage(errorText(err));
       this.changed(); // the page waits for an answer
     }

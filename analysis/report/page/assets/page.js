@@ -826,9 +826,11 @@
     /** Asks the editor for another comparison. */
     compare(change2) {
       const diff = this.data.diff;
+      if (!diff) return;
+      Object.assign(diff, change2);
       this.busy = true;
       this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
-      this.host.post({ type: "compare", base: change2.base ?? diff?.base ?? "", version: change2.version ?? diff?.version ?? "" });
+      this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
     }
     bySize(list) {
       const size = (d) => Math.abs(d[this.measure].change ?? 0);
