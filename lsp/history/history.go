@@ -73,11 +73,13 @@ func sorted(edits []diag.Edit) []diag.Edit {
 // after is the result. It returns the entry of an action that after shows to be
 // applied, nil where there is none.
 func (l *Log) Change(before *source.File, start, end int, after *source.File) *Entry {
-	again := false // the change undid or redid an action
+	var again []*Entry // that the change undid or redid
 	if len(l.entries) > 0 {
 		changes := refine(before, start, end, after)
 		for _, e := range l.entries {
-			again = e.follow(before, changes, after) || again
+			if e.follow(before, changes, after) {
+				again = append(again, e)
+			}
 		}
 	}
 	if l.base == nil {
@@ -91,7 +93,7 @@ func (l *Log) Change(before *source.File, start, end int, after *source.File) *E
 		base := l.base
 		l.forget()
 		parts := o.parts(base)
-		if again || len(parts) == 0 {
+		if explained(parts, again) {
 			return nil
 		}
 		l.last++
@@ -104,6 +106,19 @@ func (l *Log) Change(before *source.File, start, end int, after *source.File) *E
 		l.forget()
 	}
 	return nil
+}
+
+// explained reports whether all parts of an action are those of entries that were
+// undone or redone.
+func explained(parts []part, by []*Entry) bool {
+	for _, p := range parts {
+		if !slices.ContainsFunc(by, func(e *Entry) bool {
+			return slices.ContainsFunc(e.parts, func(q part) bool { return q.span.Start <= p.span.Start && p.span.End <= q.span.End })
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *Log) forget() { l.base, l.offers = nil, nil }

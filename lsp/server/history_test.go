@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/cookiejar"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/analysis/report"
+	"dmir/internal/randprog"
 	"dmir/lsp/connection"
 )
 
@@ -29,6 +31,25 @@ func (e *historyEditor) become(text string) {
 	e.version++
 	e.now = text
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":%d},"contentChanges":[{"text":%s}]}`, testURI, e.version, quote(text)))
+}
+
+// apply applies an edit and sends its parts one by one, as editors do.
+func (e *historyEditor) apply(t *testing.T, we *protocol.WorkspaceEdit) {
+	t.Helper()
+	e.now = applyEdit(t, e.now, we, e.version)
+	e.version++
+	e.change(int(e.version), contentChanges(we)...)
+}
+
+// contentChanges are the edits of a document as didChange has them, from the last to
+// the first.
+func contentChanges(we *protocol.WorkspaceEdit) []string {
+	var out []string
+	for _, c := range slices.Backward(we.DocumentChanges[0].(*protocol.TextDocumentEdit).Edits) {
+		c := c.(*protocol.TextEdit)
+		out = append(out, edit(int(c.Range.Start.Line), int(c.Range.Start.Character), int(c.Range.End.Line), int(c.Range.End.Character), c.NewText))
+	}
+	return out
 }
 
 // act applies the action with a title that begins so, where the text has its line.
@@ -83,7 +104,7 @@ func (e *historyEditor) revert(t *testing.T, id int) error {
 	if p.Label == nil || !strings.HasPrefix(*p.Label, "Revert: ") {
 		t.Errorf("label %v", p.Label)
 	}
-	e.become(applyEdit(t, e.now, &p.Edit, e.version))
+	e.apply(t, &p.Edit)
 	return nil
 }
 
@@ -160,6 +181,77 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// Actions at random places, reverted from the last to the first, leave the text of
+// before, whatever was written around them.
+func TestHistoryOfRandomPrograms(t *testing.T) {
+	const seeds = 30
+	refused := 0
+	for seed := range uint64(seeds) {
+		text := randprog.Structure(seed, 12, seed%2 == 1)
+		e := startHistory(t, applying, text)
+		r := rand.New(rand.NewPCG(seed, 1))
+		for range 20 {
+			n := r.IntN(strings.Count(e.now, "\n"))
+			var raw []json.RawMessage
+			e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":6},"end":{"line":%d,"character":6}},"context":{"diagnostics":[]}}`, testURI, n, n), &raw)
+			if len(raw) == 0 {
+				continue
+			}
+			var a protocol.CodeAction
+			if err := protocol.Unmarshal(raw[r.IntN(len(raw))], &a); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(a.Title, "Write ") {
+				continue // the generic form and the own one take each other back
+			}
+			if a.Edit == nil {
+				resolved, err := protocol.Marshal(&a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.call("codeAction/resolve", string(resolved), &a) != nil || a.Edit == nil {
+					continue
+				}
+			}
+			e.apply(t, a.Edit)
+			if r.IntN(2) == 0 {
+				e.become(fmt.Sprintf("// note %d\n%s// end\n", r.IntN(100), e.now))
+			}
+		}
+		reverted := 0
+		for { // the last one first; an action may have taken back one before it
+			list := e.history()
+			i := slices.IndexFunc(list, func(a report.Applied) bool { return a.State != report.StateReverted })
+			if i < 0 {
+				break
+			}
+			// It may be uncertain what an action wrote of what stands there; and of two
+			// actions each may take the other one back.
+			if e.revert(t, list[i].ID) != nil || reverted > 50 {
+				reverted = -1
+				break
+			}
+			reverted++
+		}
+		if reverted < 0 {
+			refused++
+			continue
+		}
+		var kept []string
+		for l := range strings.Lines(e.now) {
+			if !strings.HasPrefix(l, "// note ") && l != "// end\n" {
+				kept = append(kept, l)
+			}
+		}
+		if got := strings.Join(kept, ""); got != text {
+			t.Fatalf("seed %d: %d reverts leave\n%s\nof\n%s", seed, reverted, got, text)
+		}
+	}
+	if refused > seeds/8 {
+		t.Errorf("%d of %d programs cannot be reverted", refused, seeds)
+	}
+}
+
 // An editor may send the edits of an action one by one, with what was typed after them.
 func TestHistoryOfBatches(t *testing.T) {
 	e := startHistory(t, applying, separate)
@@ -174,11 +266,7 @@ func TestHistoryOfBatches(t *testing.T) {
 			continue
 		}
 		e.must("codeAction/resolve", string(r), &a)
-		var changes []string
-		for _, c := range slices.Backward(a.Edit.DocumentChanges[0].(*protocol.TextDocumentEdit).Edits) {
-			c := c.(*protocol.TextEdit)
-			changes = append(changes, edit(int(c.Range.Start.Line), int(c.Range.Start.Character), int(c.Range.End.Line), int(c.Range.End.Character), c.NewText))
-		}
+		changes := contentChanges(a.Edit)
 		e.change(2, append(changes, edit(0, 0, 0, 0, "// typed\n"))...)
 		if list := e.history(); len(list) != 1 || list[0].Title != a.Title || list[0].State != report.StateApplied {
 			t.Errorf("%d changes: %+v", len(changes), list)
