@@ -23,7 +23,9 @@ type Func struct {
 type Op struct {
 	Old, New *cost.Entry // nil where that version has none
 	Depth    int
-	Kernel   *cost.Entry // of an op that is in one version only: the kernel of the other one in which it stands there
+	// Of an op that one version has in a kernel: that kernel, and the op in it. The
+	// pointer above for that version is nil, since the op costs nothing by itself there.
+	Kernel, Inner *cost.Entry
 }
 
 // Programs compares two versions. The functions of the new one come first, in
@@ -43,6 +45,15 @@ func Programs(old, new *program.Program) []Func {
 		f.Ops = h.ops(nil, a, b, 0)
 		h.intoKernels(f.Ops)
 		out = append(out, f)
+	}
+	return out
+}
+
+// Functions is Programs without the ops.
+func Functions(old, new *program.Program) []Func {
+	var out []Func
+	for _, p := range functions(old.Funcs, new.Funcs, newHasher()) {
+		out = append(out, Func{Old: p.old, New: p.new})
 	}
 	return out
 }
@@ -86,10 +97,15 @@ func (h *hasher) ops(out []Op, old, new []*cost.Entry, depth int) []Op {
 	m.by(func(e *cost.Entry) string { return named(e, e.Op.Name) })
 	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.op(e.Op), 36) })
 	// What does the same to other values; the same op; another op in its place.
-	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.shape(e.Op), 36) + " " + e.Results() })
-	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.shape(e.Op), 36) })
+	m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) + " " + e.Results() })
+	m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) })
 	m.by(func(e *cost.Entry) string { return e.Op.Name })
-	m.by(func(e *cost.Entry) string { return named(e, "") })
+	m.by(func(e *cost.Entry) string {
+		if e.Fused {
+			return "" // it is no other form of an op, which it may hold
+		}
+		return named(e, "")
+	})
 	for p := range m.pairs() {
 		out = append(out, Op{Old: p.old, New: p.new, Depth: depth})
 		var a, b []*cost.Entry
@@ -119,34 +135,51 @@ func named(e *cost.Entry, op string) string {
 // intoKernels finds, for ops that one version lacks, whether it has them in a
 // kernel that is new there or has changed.
 func (h *hasher) intoKernels(ops []Op) {
-	inOld, inNew := map[string][]*cost.Entry{}, map[string][]*cost.Entry{}
-	list := func(in map[string][]*cost.Entry, k *cost.Entry) {
-		if k != nil && k.Fused {
-			for _, e := range k.Inner {
-				key := h.fusedKey(e.Op)
-				in[key] = append(in[key], k)
-			}
-		}
-	}
-	for _, o := range ops {
-		if o.Changed() {
-			list(inOld, o.Old)
-			list(inNew, o.New)
-		}
-	}
+	var fromOld, fromNew fusing
 	for i, o := range ops {
-		if (o.Old == nil) == (o.New == nil) {
-			continue
+		if o.Changed() {
+			fromOld.kernel(o.New)
+			fromNew.kernel(o.Old)
 		}
-		in, e := inNew, o.Old
-		if e == nil {
-			in, e = inOld, o.New
+		switch {
+		case o.New == nil && !o.Old.Fused:
+			fromOld.alone(i, o.Old)
+		case o.Old == nil && !o.New.Fused:
+			fromNew.alone(i, o.New)
 		}
-		key := h.fusedKey(e.Op)
-		if ks := in[key]; len(ks) > 0 && !e.Fused {
-			ops[i].Kernel, in[key] = ks[0], ks[1:]
+	}
+	for _, f := range []*fusing{&fromOld, &fromNew} {
+		m := newMatcher(f.entries, f.inner)
+		m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) + " " + e.Results() })
+		m.by(func(e *cost.Entry) string { return named(e, e.Op.Name) })
+		m.by(func(e *cost.Entry) string { return h.shapeKey(e.Op) })
+		for i, j := range m.toNew {
+			if j >= 0 {
+				ops[f.at[i]].Kernel, ops[f.at[i]].Inner = f.kernels[j], f.inner[j]
+			}
 		}
 	}
 }
 
-func (h *hasher) fusedKey(o *ir.Op) string { return strconv.FormatUint(h.shape(o), 36) }
+// fusing is the ops that only one version has outside kernels, and the ops in
+// kernels of the other.
+type fusing struct {
+	at             []int // in the comparison
+	entries        []*cost.Entry
+	inner, kernels []*cost.Entry // an op and its kernel
+}
+
+func (f *fusing) alone(at int, e *cost.Entry) {
+	f.at, f.entries = append(f.at, at), append(f.entries, e)
+}
+
+func (f *fusing) kernel(k *cost.Entry) {
+	if k == nil || !k.Fused {
+		return
+	}
+	for _, e := range k.Inner {
+		f.inner, f.kernels = append(f.inner, e), append(f.kernels, k)
+	}
+}
+
+func (h *hasher) shapeKey(o *ir.Op) string { return strconv.FormatUint(h.shape(o), 36) }

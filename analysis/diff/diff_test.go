@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func load(text string) *program.Program {
 // the comparison exactly once.
 func check(t *testing.T, old, new *program.Program, fs []diff.Func) {
 	t.Helper()
-	seen := map[*cost.Entry]int{}
+	seen, inner := map[*cost.Entry]int{}, map[*cost.Entry]bool{}
 	funcs := map[*cost.Func]int{}
 	for _, f := range fs {
 		funcs[f.Old]++
@@ -30,6 +31,12 @@ func check(t *testing.T, old, new *program.Program, fs []diff.Func) {
 		for _, o := range f.Ops {
 			if o.Old == nil && o.New == nil {
 				t.Fatal("an op of neither version")
+			}
+			if k := o.Kernel; (k == nil) != (o.Inner == nil) || k != nil && (o.Old != nil && o.New != nil || !slices.Contains(k.Inner, o.Inner) || inner[o.Inner]) {
+				t.Fatalf("%v is said to be %v in the kernel %v", o, o.Inner, k)
+			}
+			if o.Inner != nil {
+				inner[o.Inner] = true
 			}
 			seen[o.Old]++
 			seen[o.New]++
@@ -147,7 +154,16 @@ func TestMatch(t *testing.T) {
 		{"one goes", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\n%c = dm.relu %b : T\nreturn %c : T", "%a = dm.exp %x : T\n%c = dm.relu %a : T\nreturn %c : T", "%a exp→%a, %b tanh→, %c relu→%c"},
 		{
 			"into a kernel", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\nreturn %b : T", "%k = dm.kernel -> T {\n%a = dm.exp %x : T\n%b = dm.tanh %a : T\ndm.yield %b : T\n}\nreturn %k : T",
-			"→%k kernel, %a exp→ in %k, %b tanh→ in %k",
+			"→%k kernel, %a exp→ in %k as %a, %b tanh→ in %k as %b",
+		},
+		{
+			"out of a kernel", "%k = dm.kernel -> T {\n%a = dm.exp %x : T\n%b = dm.tanh %a : T\ndm.yield %b : T\n}\nreturn %k : T", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\nreturn %b : T",
+			"→%a exp in %k as %a, →%b tanh in %k as %b, %k kernel→",
+		},
+		{
+			"the second of two that are equal, by name", "%a = dm.exp %x : T\n%b = dm.exp %x : T\n%c = dm.add %a, %b : (T, T) -> T\nreturn %c : T",
+			"%k = dm.kernel -> T {\n%b = dm.exp %x : T\ndm.yield %b : T\n}\n%l = dm.kernel -> T {\n%a = dm.exp %x : T\ndm.yield %a : T\n}\n%c = dm.add %l, %k : (T, T) -> T\nreturn %c : T",
+			"→%k kernel, →%l kernel, %a exp→ in %l as %a, %b exp→ in %k as %b, %c add→%c",
 		},
 	}
 	for _, c := range cases {
@@ -174,7 +190,7 @@ func TestMatch(t *testing.T) {
 					}
 				}
 				if o.Kernel != nil {
-					s += " in " + o.Kernel.Results()
+					s += " in " + o.Kernel.Results() + " as " + o.Inner.Results()
 				}
 				got = append(got, s)
 			}

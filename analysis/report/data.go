@@ -8,13 +8,14 @@ const (
 	KindRoofline = "roofline"
 	KindMemory   = "memory"
 	KindDiff     = "diff"
+	KindHistory  = "history"
 )
 
 // Kinds are the kinds that need one program only.
 var Kinds = []string{KindGraph, KindRoofline, KindMemory}
 
-// Data is what one panel shows of one function. Of Graph, Roofline, Memory and
-// Diff only the one that Kind names is set.
+// Data is what one panel shows of one function. Of Graph, Roofline, Memory, Diff
+// and History only the one that Kind names is set.
 type Data struct {
 	Kind      string     `json:"kind"`
 	Title     string     `json:"title"`     // "@ffn on H200 SXM"
@@ -28,6 +29,7 @@ type Data struct {
 	Roofline  *Roofline  `json:"roofline,omitempty"`
 	Memory    *Memory    `json:"memory,omitempty"`
 	Diff      *Diff      `json:"diff,omitempty"`
+	History   *History   `json:"history,omitempty"`
 }
 
 // Place is where something stands in the text: a range within one line, its
@@ -275,6 +277,20 @@ type Diff struct {
 	Same      bool           `json:"same"`      // no function differs
 	Functions []FunctionDiff `json:"functions"` // the new version's in its order, then those that are gone
 	Breaches  []Breach       `json:"breaches"`  // null where nothing is gated
+
+	// In an editor, where the versions can be chosen; empty elsewhere.
+	Base     string   `json:"base,omitempty"`     // the choice of the old version
+	Version  string   `json:"version,omitempty"`  // the choice of the new version
+	Bases    []Choice `json:"bases,omitempty"`    // for the old version
+	Versions []Choice `json:"versions,omitempty"` // for the new version
+	Reason   string   `json:"reason,omitempty"`   // why there is no comparison; "" where there is one
+}
+
+// Choice is a version of a document that a diff can compare.
+type Choice struct {
+	Value string `json:"value"` // "saved", "git:HEAD", "after-fuse", "text", a path
+	Label string `json:"label"`
+	Group string `json:"group"`
 }
 
 // Breach is what keeps a new version from passing as a gate.
@@ -292,6 +308,8 @@ const (
 	StatusChanged = "changed"
 	StatusAdded   = "added"
 	StatusRemoved = "removed"
+	StatusFused   = "fused"   // an op that is in a kernel of the new version
+	StatusUnfused = "unfused" // an op that was in a kernel of the old version
 )
 
 // FunctionDiff is one function. An added one has no old numbers, a removed one
@@ -324,7 +342,7 @@ type OpDiff struct {
 	OldResult string `json:"old_result"` // where it was called otherwise
 	Class     string `json:"class"`
 	Depth     int    `json:"depth"` // 1 in a loop or branch, and so on
-	Note      string `json:"note"`  // "into kernel at line 8" of a removed op, "from kernel at line 8" of an added one; mostly ""
+	Note      string `json:"note"`  // "into kernel at line 8" of a fused op, "from kernel at line 8" of an unfused one; mostly ""
 	Place            // in the new version
 	OldPlace  Place  `json:"old_place"`
 	FLOP      Delta  `json:"flop"`
@@ -332,6 +350,14 @@ type OpDiff struct {
 	Written   Delta  `json:"written_bytes"`
 	Moved     Delta  `json:"moved_bytes"`
 	Time      Delta  `json:"time_ns"`
+}
+
+// At is the line of the version that o has costs in, the new one where both do.
+func (o OpDiff) At() int {
+	if o.Status == StatusRemoved || o.Status == StatusFused {
+		return o.OldPlace.Line
+	}
+	return o.Line
 }
 
 // Delta is a quantity in both versions. What is null is a formula, not known,

@@ -57,6 +57,14 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 	return d, nil
 }
 
+// NoDiff is the data of a comparison of p that cannot be made, for a reason.
+func NoDiff(p *program.Program, function, reason string) Data {
+	d := Data{Kind: KindDiff, Title: "What changed, on " + p.Target.Title, File: p.Src.Path, Function: strings.TrimPrefix(function, "@"), Target: TargetOf(p.Target)}
+	d.Functions = Functions(p)
+	d.Diff = &Diff{Functions: []FunctionDiff{}, Reason: reason}
+	return d
+}
+
 // breaches are the results of diff.Gate.
 func breaches(p *program.Program, fs []diff.Func, tolerance float64) []Breach {
 	out := []Breach{}
@@ -176,8 +184,10 @@ func (b *differ) op(o diff.Op) OpDiff {
 		out.Op, out.Result, out.Class = e.Op.Name, e.Results(), className(e)
 	}
 	if k := o.Kernel; k != nil && o.New == nil {
+		out.Status, out.Place = StatusFused, opPlace(b.new.Src, o.Inner.Op)
 		out.Note = "into kernel at line " + strconv.Itoa(opPlace(b.new.Src, k.Op).Line)
 	} else if k != nil {
+		out.Status, out.OldPlace = StatusUnfused, opPlace(b.old.Src, o.Inner.Op)
 		out.Note = "from kernel at line " + strconv.Itoa(opPlace(b.old.Src, k.Op).Line)
 	}
 	of := func(show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) Delta {

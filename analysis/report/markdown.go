@@ -43,15 +43,11 @@ func (d *Diff) Markdown(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "\n<details><summary>%s of @%s</summary>\n\n| | line | op | result | moved | time | |\n|---|---:|---|---|---|---|---|\n", count(len(f.Ops), "op"), html(f.Name))
 		for _, o := range f.Ops {
-			line := o.Line
-			if o.Status == StatusRemoved {
-				line = o.OldPlace.Line
-			}
 			note := o.Note
 			if o.OldOp != "" {
 				note = "before " + o.OldOp
 			}
-			fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s |\n", marks[o.Status].text, line, code(o.Op), code(o.Result), prose(o.Moved.String()), prose(o.Time.String()), prose(note))
+			fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s |\n", marks[o.Status].text, o.At(), code(o.Op), code(o.Result), prose(o.Moved.String()), prose(o.Time.String()), prose(note))
 		}
 		fmt.Fprintln(out, "\n</details>")
 	}

@@ -56,7 +56,7 @@ func (e *FunctionError) Error() string {
 // private, else the first; for a diff it is all of them. The data holds on to
 // nothing of p. Errors are ErrKind and *FunctionError.
 func Build(p *program.Program, kind, function string, o Options) (Data, error) {
-	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: target(p.Target)}
+	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: TargetOf(p.Target)}
 	if kind == KindDiff {
 		if o.Old == nil {
 			return Data{}, fmt.Errorf("%w: a diff needs a version to compare with", ErrKind)
@@ -75,9 +75,7 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
 	d.Totals = totals(f, p.Target)
 	d.Unbound = f.Unbound()
-	for _, g := range p.Funcs {
-		d.Functions = append(d.Functions, b.function(g))
-	}
+	d.Functions = Functions(p)
 	switch kind {
 	case KindGraph:
 		d.Graph = b.graph()
@@ -87,6 +85,15 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 		d.Memory = b.memory()
 	}
 	return d, nil
+}
+
+// Choose returns the function that Build takes for a name.
+func Choose(p *program.Program, name string) (string, error) {
+	f, err := choose(p, name)
+	if err != nil {
+		return "", err
+	}
+	return f.Func.Name, nil
 }
 
 // choose is the cost of the function that is meant.
@@ -116,6 +123,15 @@ type builder struct {
 	total cost.Time
 }
 
+// Functions are those of a program that a panel could show.
+func Functions(p *program.Program) []Function {
+	out := []Function{}
+	for _, f := range p.Funcs {
+		out = append(out, (&builder{p: p}).function(f))
+	}
+	return out
+}
+
 func (b *builder) function(f *cost.Func) Function {
 	return Function{
 		Name: f.Func.Name, Place: place(b.p.Src, FunctionSpan(f.Func)),
@@ -123,7 +139,8 @@ func (b *builder) function(f *cost.Func) Function {
 	}
 }
 
-func target(m *machine.Machine) Target {
+// TargetOf is the data of a machine.
+func TargetOf(m *machine.Machine) Target {
 	t := Target{
 		Name: m.Name, Title: m.Title, Memory: m.Memory, Peaks: []Peak{},
 		Bandwidth: m.Bandwidth, BandwidthLabel: units.Bandwidth(m.Bandwidth),

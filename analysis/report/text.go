@@ -85,7 +85,7 @@ func change(d Delta) cell {
 	return c
 }
 
-var marks = map[string]cell{StatusAdded: {"+", green}, StatusRemoved: {"-", red}, StatusChanged: {"~", ""}}
+var marks = map[string]cell{StatusAdded: {"+", green}, StatusRemoved: {"-", red}, StatusChanged: {"~", ""}, StatusFused: {"-", red}, StatusUnfused: {"+", green}}
 
 func (p painter) function(f FunctionDiff) {
 	head := p.paint(bold, "@"+f.Name)
@@ -125,9 +125,9 @@ func (p painter) function(f FunctionDiff) {
 func (p painter) ops(ops []OpDiff) {
 	rows := [][]cell{{{}, {"line", faint}, {"op", faint}, {"result", faint}, {"moved", faint}, {"change", faint}, {"FLOP", faint}, {"time", faint}, {"change", faint}, {}}}
 	for _, o := range ops {
-		line, moved, time := o.Line, o.Moved.NewLabel, o.Time.NewLabel
-		if o.Status == StatusRemoved {
-			line, moved, time = o.OldPlace.Line, o.Moved.OldLabel, o.Time.OldLabel
+		moved, time := o.Moved.NewLabel, o.Time.NewLabel
+		if moved == "" {
+			moved, time = o.Moved.OldLabel, o.Time.OldLabel
 		}
 		name := strings.Repeat("  ", o.Depth) + o.Op
 		note := o.Note
@@ -139,7 +139,7 @@ func (p painter) ops(ops []OpDiff) {
 		flop := change(o.FLOP)
 		rows = append(rows, []cell{
 			marks[o.Status],
-			{strconv.Itoa(line), faint},
+			{strconv.Itoa(o.At()), faint},
 			{name, ""},
 			{o.Result, ""},
 			{moved, ""},

@@ -1,14 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
+	"context"
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"dmir/analysis/program"
+	git "dmir/lsp/revision"
 	"dmir/syntax/source"
 )
 
@@ -40,7 +40,7 @@ func sensibleVersions(old, path string) error {
 		return &failure{"DM612", "-", "both versions are stdin", "name one of them"}
 	case !isGit:
 		return nil
-	case rev == "" || strings.HasPrefix(rev, "-"):
+	case !git.Valid(rev):
 		return &failure{"DM612", old, "does not name a revision", "write git:HEAD, git:HEAD~3, git:main"}
 	case file == "-":
 		return &failure{"DM612", old, "stdin has no older version", "name the file too: git:" + rev + ":PATH"}
@@ -63,21 +63,23 @@ func (a *app) readVersion(old, path string) (*source.File, error) {
 	if !ok {
 		return a.read(old)
 	}
-	var out, messages bytes.Buffer
-	git := exec.CommandContext(a.ctx, "git", "-C", filepath.Dir(file), "cat-file", "blob", rev+":./"+filepath.ToSlash(filepath.Base(file)))
-	git.Stdout, git.Stderr = &out, &messages
-	if err := git.Run(); err != nil {
-		if a.ctx.Err() != nil {
-			return nil, a.ctx.Err()
-		}
-		text, _, _ := strings.Cut(strings.TrimSpace(messages.String()), "\n")
-		if errors.Is(err, exec.ErrNotFound) {
-			text = "git is not installed"
-		}
-		return nil, &failure{"DM601", old, cmp.Or(strings.TrimPrefix(text, "fatal: "), err.Error()), "name a revision that has " + filepath.Base(file)}
-	}
-	if out.Len() > maxBytes {
+	text, err := older(a.ctx, rev, file)
+	var no *git.Error
+	switch {
+	case errors.As(err, &no):
+		return nil, &failure{"DM601", old, no.Message, "name a revision that has " + filepath.Base(file)}
+	case err != nil:
+		return nil, err
+	case len(text) > maxBytes:
 		return nil, tooLarge(old)
 	}
-	return source.New(filepath.Base(file)+" at "+rev, out.String()), nil
+	return source.New(filepath.Base(file)+" at "+rev, text), nil
+}
+
+func older(ctx context.Context, rev, file string) (string, error) {
+	commit, err := git.Commit(ctx, file, rev)
+	if err != nil {
+		return "", err
+	}
+	return git.Text(ctx, file, commit)
 }

@@ -219,10 +219,13 @@ func (ps *Pages) KernelLinks(v session.View) []protocol.DocumentLink {
 const CommandReveal = "dmir.reveal"
 
 // RevealArgs are the arguments of dmir.reveal: a document and lines of it, from 0.
+// With a version the lines are those of that version, as a comparison names it.
 type RevealArgs struct {
-	URI   string `json:"uri"`
-	First int    `json:"first"`
-	Last  int    `json:"last"`
+	URI      string `json:"uri"`
+	First    int    `json:"first"`
+	Last     int    `json:"last"`
+	Version  string `json:"version,omitempty"`
+	Function string `json:"function,omitempty"` // of versions of one function
 }
 
 // Reveal has the editor show lines of a document.
@@ -236,6 +239,12 @@ func (ps *Pages) Reveal(args RevealArgs) (connection.Work, error) {
 			return nil, jsonrpc2.NewError(connection.RequestFailed, "the editor does not support window/showDocument")
 		}
 		lines := &protocol.Range{Start: protocol.Position{Line: uint32(args.First)}, End: protocol.Position{Line: uint32(args.Last + 1)}}
+		if args.Version != "" {
+			if err := ps.showVersion(ctx, args.URI, versionOf(args.Version, ""), args.Function, lines); err != nil {
+				return nil, err
+			}
+			return session.Answer(args)
+		}
 		if err := ps.s.ShowDocument(ctx, args.URI, lines); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,10 @@ type Pages struct {
 	s     *session.Session
 	jobs  *job.Jobs
 	shown followers
+
+	versions loaded
+	logs     logs
+	gains    gains
 }
 
 // New returns the pages of a session; jobs compile what they show.
@@ -36,7 +40,10 @@ func (ps *Pages) Changed(key string) {
 func (ps *Pages) AllChanged() { ps.shown.everything(ps.Changed) }
 
 // Closed closes the pages of a document that was closed.
-func (ps *Pages) Closed(key string) { ps.shown.closed(key) }
+func (ps *Pages) Closed(key string) {
+	ps.shown.closed(key)
+	ps.gains.forget(key)
+}
 
 // End closes all pages and frees the port.
 func (ps *Pages) End() { ps.shown.end() }

@@ -25,52 +25,35 @@ type PanelArgs struct {
 	URI      string `json:"uri"`
 	Kind     string `json:"kind"`
 	Function string `json:"function"`
+	Base     string `json:"base,omitempty"`    // of a diff: the old version; the saved file where it is ""
+	Version  string `json:"version,omitempty"` // of a diff: the new version; the text where it is ""
 }
 
-// Data returns the data of a panel; a diff compares with the file on disk.
-func (ps *Pages) Data(p session.Place, kind, function string) (report.Data, error) {
-	var o report.Options
-	if kind == report.KindDiff {
-		var err error
-		if o, err = ps.withSaved(p); err != nil {
-			return report.Data{}, err
+// Data returns the data of a panel, and the version of the document that it is of.
+func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data report.Data, err error) {
+	switch args.Kind {
+	case report.KindDiff:
+		return ps.diff(ctx, args)
+	case report.KindHistory:
+		return ps.history(ctx, args.URI)
+	}
+	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
+		version = p.Version
+		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{}); err == nil {
+			data.File = ps.s.Folders.Relative(p.Path)
 		}
-	}
-	data, err := report.Build(p.Program(), kind, function, o)
-	if err != nil {
-		return report.Data{}, jsonrpc2.NewError(connection.RequestFailed, err.Error())
-	}
-	data.File = ps.s.Folders.Relative(p.Path)
-	if data.Diff != nil {
-		data.Diff.New = data.File
-	}
-	return data, nil
-}
-
-// withSaved are the options of a comparison with the file on disk.
-func (ps *Pages) withSaved(p session.Place) (report.Options, error) {
-	if p.Path == p.Key {
-		return report.Options{}, jsonrpc2.NewError(connection.RequestFailed, "the document was never saved, so there is no version to compare it with")
-	}
-	snap, err := ps.s.Docs.Read(p.Address)
-	if err != nil {
-		return report.Options{}, jsonrpc2.NewError(connection.RequestFailed, err.Error())
-	}
-	saved, err := session.Hold(snap) // no other code has it: it need not be released
-	if err != nil {
-		return report.Options{}, err
-	}
-	return report.Options{Old: saved.Program(), OldName: "saved"}, nil
+		return nil, err
+	})(ctx)
+	return version, data, failed(err)
 }
 
 // Panel draws a panel: the page itself for an editor that shows it, else
 // in a browser.
-func (ps *Pages) Panel(ctx context.Context, p session.Place, args PanelArgs) (any, error) {
-	data, err := ps.Data(p, args.Kind, args.Function)
+func (ps *Pages) Panel(ctx context.Context, args PanelArgs) (any, error) {
+	_, data, err := ps.Data(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	p.Release()
 	shown := struct {
 		URI      string `json:"uri"`
 		Kind     string `json:"kind"`
@@ -78,7 +61,7 @@ func (ps *Pages) Panel(ctx context.Context, p session.Place, args PanelArgs) (an
 		Title    string `json:"title"`
 		HTML     string `json:"html,omitempty"`
 		URL      string `json:"url,omitempty"`
-	}{URI: p.URI, Kind: args.Kind, Function: data.Function, Title: data.Title}
+	}{URI: args.URI, Kind: args.Kind, Function: data.Function, Title: data.Title}
 	if ps.s.Features.Panels {
 		html, err := report.HTML(data)
 		if err != nil {
@@ -87,10 +70,12 @@ func (ps *Pages) Panel(ctx context.Context, p session.Place, args PanelArgs) (an
 		shown.HTML = string(html)
 		return session.Answer(shown)
 	}
-	if ps.s.Docs.Snapshot(p.Key) == nil {
+	key := session.AddressOf(uri.URI(args.URI)).Key
+	if ps.s.Docs.Snapshot(key) == nil {
 		return nil, jsonrpc2.NewError(connection.RequestFailed, "a panel in the browser needs an open document")
 	}
-	if shown.URL, err = ps.openPage(p, args.Kind, data); err != nil {
+	args.Function = data.Function
+	if shown.URL, err = ps.openPage(key, args); err != nil {
 		return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 	}
 	ps.browse(ctx, shown.URL, data.Title)
@@ -99,20 +84,15 @@ func (ps *Pages) Panel(ctx context.Context, p session.Place, args PanelArgs) (an
 
 // panelPage is a panel in a browser.
 type panelPage struct {
-	key, kind string
-	function  atomic.Value // string: the one that is shown
-	handle    *loopback.Handle
-}
-
-func (p *panelPage) shows() string {
-	name, _ := p.function.Load().(string)
-	return name
+	key    string
+	args   atomic.Pointer[PanelArgs] // what it shows
+	handle *loopback.Handle
 }
 
 // openPage serves a panel and returns its address.
-func (ps *Pages) openPage(p session.Place, kind string, data report.Data) (string, error) {
-	one := &panelPage{key: p.Key, kind: kind}
-	one.function.Store(data.Function)
+func (ps *Pages) openPage(key string, args PanelArgs) (string, error) {
+	one := &panelPage{key: key}
+	one.args.Store(&args)
 	h, err := ps.shown.browser.Add(loopback.Page{
 		HTML: func(ctx context.Context, nonce string) ([]byte, error) {
 			data, err := ps.pageData(ctx, one)
@@ -133,9 +113,11 @@ func (ps *Pages) openPage(p session.Place, kind string, data report.Data) (strin
 }
 
 // pageData is what a page shows now.
-func (ps *Pages) pageData(ctx context.Context, one *panelPage) (data report.Data, err error) {
-	err = fmt.Errorf("the document is closed")
-	ps.s.Current(ctx, one.key, func(p session.Place) { data, err = ps.Data(p, one.kind, one.shows()) })
+func (ps *Pages) pageData(ctx context.Context, one *panelPage) (report.Data, error) {
+	if ps.s.Docs.Snapshot(one.key) == nil {
+		return report.Data{}, fmt.Errorf("the document is closed")
+	}
+	_, data, err := ps.Data(ctx, *one.args.Load())
 	return data, err
 }
 
@@ -164,12 +146,20 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		Column    int    `json:"column"`
 		EndColumn int    `json:"endColumn"`
 		Name      string `json:"name"`
+		ID        int    `json:"id"`      // of an entry of the history
+		Base      string `json:"base"`    // of a comparison
+		Version   string `json:"version"` // the same; of a place to show: the version that it is in
 	}
 	if err := json.Unmarshal(body, &args); err != nil {
 		return fmt.Errorf("invalid content of the message %q", name)
 	}
 	switch name {
 	case "reveal":
+		if args.Version != "" && args.Version != versionText {
+			at := protocol.Position{Line: uint32(min(max(args.Line, 1), 1<<31-1) - 1)}
+			shown := one.args.Load()
+			return ps.showVersion(ctx, shown.URI, versionOf(args.Version, versionText), shown.Function, &protocol.Range{Start: at, End: at})
+		}
 		var where *protocol.ShowDocumentParams
 		ps.s.Current(ctx, one.key, func(p session.Place) {
 			yes := true
@@ -183,16 +173,28 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		}
 		return ps.s.Call(ctx, protocol.MethodWindowShowDocument, where, nil)
 	case "function":
-		was := one.shows()
-		one.function.Store(args.Name)
-		if _, err := ps.pageData(ctx, one); err != nil {
-			one.function.Store(was)
-			return err
-		}
-		ps.refreshPage(ctx, one)
-		return nil
+		return ps.reshow(ctx, one, func(shown *PanelArgs) { shown.Function = args.Name })
+	case "revert":
+		_, err := ps.revert(ctx, one.args.Load().URI, args.ID)
+		return err
+	case "compare":
+		return ps.reshow(ctx, one, func(shown *PanelArgs) { shown.Base, shown.Version = args.Base, args.Version })
 	}
 	return fmt.Errorf("there is no message %q", name)
+}
+
+// reshow has a page show something else, unless there is nothing to show then.
+func (ps *Pages) reshow(ctx context.Context, one *panelPage, change func(*PanelArgs)) error {
+	was := one.args.Load()
+	now := *was
+	change(&now)
+	one.args.Store(&now)
+	if _, err := ps.pageData(ctx, one); err != nil {
+		one.args.Store(was)
+		return err
+	}
+	ps.refreshPage(ctx, one)
+	return nil
 }
 
 // browse has the editor open an address in a browser, or shows the address.

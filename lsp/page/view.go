@@ -61,6 +61,9 @@ func (ps *Pages) Content(at string) (func(context.Context) (string, error), erro
 			return nil, jsonrpc2.Errorf(connection.RequestFailed, "there is no rule %q", code)
 		}
 		return func(context.Context) (string, error) { return c.Markdown(), nil }, nil
+	case ok && of.Name == session.VersionView && of.Document != "":
+		ps.shown.watchView(at, session.AddressOf(uri.URI(of.Document)).Key)
+		return func(ctx context.Context) (string, error) { return ps.versionContent(ctx, of.Document, of.Func) }, nil
 	case !ok || !known || of.Document == "":
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q is not a document of dmir", at)
 	}

@@ -114,6 +114,8 @@ func (e *editor) take(req *jsonrpc2.Request) (answer any, hold <-chan struct{}) 
 		switch method {
 		case protocol.MethodWorkspaceConfiguration:
 			return e.configuration(json.RawMessage(req.Params())), e.hold
+		case protocol.MethodWorkspaceApplyEdit:
+			return jsonrpc2.RawMessage(`{"applied":true}`), nil
 		case protocol.MethodWindowShowDocument:
 			return jsonrpc2.RawMessage(`{"success":true}`), nil
 		}

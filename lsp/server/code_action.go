@@ -96,6 +96,7 @@ func (s *server) action(ctx context.Context, p session.Place, span source.Span, 
 		out.Disabled.Reason = a.Disabled
 		return out
 	case a.Source == feature.Known:
+		s.Docs.Offer(p.Snapshot, a.Title, a.Edits)
 		out.Edit = s.Features.WorkspaceEdit(p, a.Edits)
 		return out
 	case s.Features.ResolveActions:
@@ -110,6 +111,7 @@ func (s *server) action(ctx context.Context, p session.Place, span source.Span, 
 	if err != nil || len(edits) == 0 {
 		return nil
 	}
+	s.Docs.Offer(p.Snapshot, a.Title, edits)
 	out.Edit = s.Features.WorkspaceEdit(p, edits)
 	return out
 }
@@ -160,6 +162,7 @@ func resolveAction(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) 
 		if err != nil {
 			return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 		}
+		s.Docs.Offer(p.Snapshot, item.Title, edits)
 		item.Edit = s.Features.WorkspaceEdit(p, edits)
 		return item, nil
 	}, nil

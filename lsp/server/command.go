@@ -49,6 +49,9 @@ var commands = map[string]commandMethod{
 		return s.jobs.Compile(ctx, p, args, token)
 	}),
 	page.CommandReveal: onArgs(`{"uri": …, "first": LINE, "last": LINE}`, func(s *server, args page.RevealArgs) (connection.Work, error) { return s.pages.Reveal(args) }),
+	page.CommandRevert: onArgs(`{"uri": …, "id": NUMBER}`, func(s *server, args page.RevertArgs) (connection.Work, error) {
+		return func(ctx context.Context) (any, error) { return s.pages.Revert(ctx, args) }, nil
+	}),
 	commandCost: onFunction(func(_ context.Context, s *server, p session.Place, args job.Args, _ protocol.ProgressToken) (any, error) {
 		return s.costCommand(p, args.Func)
 	}),
@@ -58,7 +61,7 @@ var commands = map[string]commandMethod{
 		return func(ctx context.Context) (any, error) { return s.diagnostics.Lint(ctx, token) }, nil
 	},
 	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args page.PanelArgs) (connection.Work, error) {
-		return s.OnPlace(args.URI, func(ctx context.Context, p session.Place) (any, error) { return s.pages.Panel(ctx, p, args) }), nil
+		return func(ctx context.Context) (any, error) { return s.pages.Panel(ctx, args) }, nil
 	}),
 	commandView: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
 		token := session.CloneToken(p.WorkDoneToken)

@@ -285,10 +285,6 @@ func TestPanels(t *testing.T) {
 			t.Errorf("%s: %v", params, err)
 		}
 	}
-	e.openAs("untitled:u", ffn)
-	if err := e.call("dmir/panelData", `{"uri":"untitled:u","kind":"diff"}`, nil); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "never saved") {
-		t.Errorf("a diff of what was never saved: %v", err)
-	}
 }
 
 // A panel names its file as people do in the workspace: from the innermost folder

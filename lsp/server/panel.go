@@ -24,16 +24,16 @@ func panelData(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 	if err := json.Unmarshal(raw, &args); err != nil || args.URI == "" {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes {"uri": …, "kind": …, "function": …}`, methodPanelData)
 	}
-	return s.OnPlace(args.URI, func(ctx context.Context, p session.Place) (any, error) {
-		data, err := s.pages.Data(p, args.Kind, args.Function)
+	return func(ctx context.Context) (any, error) {
+		version, data, err := s.pages.Data(ctx, args)
 		if err != nil {
 			return nil, err
 		}
 		return session.Answer(struct {
 			Version int32       `json:"version"`
 			Data    report.Data `json:"data"`
-		}{p.Version, data})
-	}), nil
+		}{version, data})
+	}, nil
 }
 
 // selectParams are of the notification dmir/select: where the cursor is.

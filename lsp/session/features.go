@@ -19,6 +19,7 @@ type Features struct {
 	RegisterHover      bool // asks for hovers of more documents on request
 	RegisterCompletion bool // and for completions
 	VersionedEdits     bool
+	ApplyEdit          bool // applies edits where asked to
 	PlainHover         bool // shows no Markdown
 	Pictures           bool // draws images in Markdown
 	Panels             bool // draws the pages of panels
@@ -44,6 +45,7 @@ func FeaturesOf(c protocol.ClientCapabilities) Features {
 	is := func(b *bool) bool { return b != nil && *b }
 	f := Features{FlatSymbols: true}
 	if w := c.Workspace; w != nil {
+		f.ApplyEdit = is(w.ApplyEdit)
 		f.Configuration = is(w.Configuration)
 		f.HintRefresh = w.InlayHint != nil && is(w.InlayHint.RefreshSupport)
 		f.LensRefresh = w.CodeLens != nil && is(w.CodeLens.RefreshSupport)

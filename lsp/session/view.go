@@ -8,30 +8,33 @@ import (
 
 // ViewScheme is the scheme of virtual documents: dmir:/VIEW/NAME.EXT?DOCUMENT, the
 // address of the document percent-encoded and followed by " @FUNCTION" if the view
-// is of one function; and dmir:/rule/CODE.md.
+// is of one function, " @VERSION" if it is another version of the document; and
+// dmir:/rule/CODE.md.
 const ViewScheme = "dmir"
 
 // RuleView is the view of the documentation of a code, CUDAView that of the kernels
-// of a function as CUDA C++.
+// of a function as CUDA C++, VersionView that of another version of the document.
 const (
-	RuleView = "rule"
-	CUDAView = "cuda"
+	RuleView    = "rule"
+	CUDAView    = "cuda"
+	VersionView = "version"
 )
 
 // form is what the address of a view depends on.
 type form struct {
 	ext         string
-	perFunction bool
+	perFunction bool // or per version
 }
 
 var forms = map[string]form{
-	RuleView:   {ext: ".md"},
-	"generic":  {ext: ".mlir"},
-	"expanded": {ext: ".dmir"},
-	"fixed":    {ext: ".dmir"},
-	"cost":     {ext: ".txt"},
-	CUDAView:   {ext: ".cu", perFunction: true},
-	"ptx":      {ext: ".ptx", perFunction: true},
+	RuleView:    {ext: ".md"},
+	"generic":   {ext: ".mlir"},
+	"expanded":  {ext: ".dmir"},
+	"fixed":     {ext: ".dmir"},
+	VersionView: {ext: ".dmir", perFunction: true},
+	"cost":      {ext: ".txt"},
+	CUDAView:    {ext: ".cu", perFunction: true},
+	"ptx":       {ext: ".ptx", perFunction: true},
 }
 
 // formOf returns the form of a view; those after a pass have one form.
@@ -60,10 +63,11 @@ type View struct {
 	Name     string
 	File     string // the last part of the address's path
 	Document string // "" for rules
-	Func     string // without "@"; "" where the view is of the whole program, or of its only function
+	Func     string // without "@", or the version; "" where the view is of the whole program, or of its only function
 }
 
-// ViewAddress is the address of a view of a document, or of one of its functions.
+// ViewAddress is the address of a view of a document, of one of its functions, or of
+// one of its versions.
 func ViewAddress(name, document, fn string) string {
 	base := path.Base(document)
 	if u, err := url.Parse(document); err == nil {
@@ -76,6 +80,9 @@ func ViewAddress(name, document, fn string) string {
 	query := document
 	if fn != "" {
 		query += funcMark + fn
+		if name == VersionView {
+			fn = base + "@" + strings.TrimPrefix(fn, "git:")
+		}
 		base = strings.Map(func(r rune) rune {
 			if strings.ContainsRune("/\\?#% ", r) {
 				return '_'

@@ -16,6 +16,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/lsp/feature"
+	"dmir/lsp/history"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -67,6 +68,7 @@ func New(ctx context.Context, o Options) *Workspace {
 type document struct {
 	snap *Snapshot
 	deep []diag.Diagnostic // the last findings of lint, moved along with the text
+	log  history.Log       // the code actions that were applied
 
 	kick   chan struct{} // an edit waits for diagnosis
 	stop   context.CancelFunc
@@ -122,10 +124,38 @@ func (w *Workspace) Change(key string, version int32, edits []Edit) error {
 		return fmt.Errorf("%s is not open", key)
 	}
 	src, steps := apply(d.snap.Src, edits, w.Encoding())
+	before := d.snap.Src
+	for _, s := range steps {
+		d.log.Change(before, s.Start, s.End, s.src)
+		before = s.src
+	}
 	d.snap = d.snap.edited(version, src, steps)
 	d.deep = shift(d.deep, steps)
 	d.touch()
 	return nil
+}
+
+// Offer remembers the edits of a code action that the editor was given for a text, so
+// that the history of the document has it once it is applied.
+func (w *Workspace) Offer(s *Snapshot, title string, edits []diag.Edit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.docs[s.Key]; d != nil && d.snap.Src == s.Src {
+		d.log.Offer(s.Src, title, edits)
+	}
+}
+
+// History calls look with the current version of an open document and the code actions
+// that were applied to it. look must not call the workspace. It returns false if the
+// document is not open.
+func (w *Workspace) History(key string, look func(*Snapshot, *history.Log)) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.docs[key]
+	if d != nil {
+		look(d.snap, &d.log)
+	}
+	return d != nil
 }
 
 // Close forgets a document, calling closed where it was open; nothing is

@@ -72,6 +72,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("showRoofline", () => panelCommand(theServer, panels, "roofline")),
     register("showMemoryPlan", () => panelCommand(theServer, panels, "memory")),
     register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
+    register("compareWithHead", () => panelCommand(theServer, panels, "diff", "git:HEAD")),
+    register("showHistory", () => panelCommand(theServer, panels, "history")),
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
     register("lintAll", () => lintWorkspace(theServer)),
@@ -128,12 +130,12 @@ async function costCommand(view: CostView, args: unknown): Promise<void> {
 }
 
 /** Opens a panel of the function at the cursor; elsewhere in the file the server chooses the function. */
-async function panelCommand(server: Server, panels: Panels, kind: PanelKind): Promise<void> {
+async function panelCommand(server: Server, panels: Panels, kind: PanelKind, base?: string): Promise<void> {
   const editor = dmirEditor();
   if (editor === undefined || !(await server.start())) return;
   const { uri } = editor.document;
-  const here = kind === "diff" ? undefined : functionAt(await functionsOf(server, uri), editor.selection.active);
-  await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }) });
+  const here = kind === "diff" || kind === "history" ? undefined : functionAt(await functionsOf(server, uri), editor.selection.active);
+  await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }), ...(base === undefined ? {} : { base }) });
 }
 
 async function viewCommand(server: Server, name: unknown): Promise<void> {

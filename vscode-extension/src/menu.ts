@@ -70,6 +70,8 @@ function entries(): Entry[] {
     { label: "$(graph-scatter) Roofline", command: "dmir.showRoofline" },
     { label: "$(layers) Memory plan", command: "dmir.showMemoryPlan" },
     { label: "$(diff) Comparison with the saved file", command: "dmir.compareWithSaved" },
+    { label: "$(git-compare) Comparison with HEAD", command: "dmir.compareWithHead" },
+    { label: "$(history) History of fixes and refactorings", command: "dmir.showHistory" },
     { label: "$(table) Cost table", command: "dmir.showCost" },
     { label: "$(versions) Program at another level", command: "dmir.showView" },
     separator("compile the function at the cursor"),

@@ -63,7 +63,7 @@ export interface Target {
   current?: boolean;
 }
 
-export const panelKinds = ["graph", "roofline", "memory", "diff"] as const;
+export const panelKinds = ["graph", "roofline", "memory", "diff", "history"] as const;
 export type PanelKind = (typeof panelKinds)[number];
 
 /** Identifies a panel: file, kind and, optionally, function. */
@@ -71,6 +71,9 @@ export interface PanelArguments {
   uri: string;
   kind: PanelKind;
   function?: string;
+  /** The versions that a comparison shows, as its page names them; by default the saved file and the text. */
+  base?: string;
+  version?: string;
 }
 
 /** A panel as one self-contained page, for clients with `"panels": true` in their options. */
@@ -93,6 +96,21 @@ export interface ViewArguments {
   func?: string;
   /** A line, counted from 0, whose kernel is selected. */
   line?: number;
+}
+
+/** Lines of a document, counted from 0, or of a version of it. */
+export interface RevealArguments {
+  uri: string;
+  first: number;
+  last: number;
+  version?: string;
+  function?: string;
+}
+
+/** An entry of the history of a document. */
+export interface RevertArguments {
+  uri: string;
+  id: number;
 }
 
 export type HeatScale = "time" | "bytes" | "waste";
@@ -126,6 +144,8 @@ export const command = {
   view: "dmir.view",
   toggle: "dmir.toggle",
   lintWorkspace: "dmir.lintWorkspace",
+  reveal: "dmir.reveal",
+  revert: "dmir.revert",
 } as const;
 
 /** Requests of the server beyond LSP. */

@@ -33,13 +33,17 @@ export class Connection {
     );
   }
 
-  /** Shows a place in the editor; a page without one shows and copies its name. */
-  reveal(place: Place) {
+  /**
+   * Shows a place in the editor; a page without one shows and copies its name.
+   * @param version the version of a comparison that the place is in, and the name of its file
+   */
+  reveal(place: Place, version?: { choice: string; file: string }) {
     if (this.host.kind !== "file") {
-      this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
+      const other = version === undefined || version.choice === "text" ? {} : { version: version.choice };
+      this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column, ...other });
       return;
     }
-    const text = `${this.page.data.file}:${place.line}:${place.column}`;
+    const text = `${version?.file ?? this.page.data.file}:${place.line}:${place.column}`;
     copyText(text, (copied) => {
       this.notify(copied ? `${text} (copied)` : text);
     });

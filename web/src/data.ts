@@ -13,6 +13,7 @@ export interface PanelData {
   roofline?: RooflineData;
   memory?: MemoryData;
   diff?: DiffData;
+  history?: HistoryData;
 }
 
 export interface FunctionEntry extends Place {
@@ -79,6 +80,15 @@ export interface DiffData {
   same: boolean;
   functions: FunctionDiff[] | null;
   breaches: Breach[] | null;
+  base?: string;
+  version?: string;
+  bases?: Choice[];
+  versions?: Choice[];
+  reason?: string;
+}
+
+export interface HistoryData {
+  applied: Applied[] | null;
 }
 
 export interface Place {
@@ -221,6 +231,22 @@ export interface Breach extends Place {
   message: string;
 }
 
+export interface Choice {
+  value: string;
+  label: string;
+  group: string;
+}
+
+export interface Applied extends Place {
+  id: number;
+  title: string;
+  at: string;
+  state: string;
+  lines: string;
+  note: string;
+  saved: Gain[] | null;
+}
+
 export interface Delta {
   old: number | null;
   new: number | null;
@@ -246,4 +272,11 @@ export interface OpDiff extends Place {
   written_bytes: Delta;
   moved_bytes: Delta;
   time_ns: Delta;
+}
+
+export interface Gain {
+  function: string;
+  moved_bytes: Delta;
+  time_ns: Delta;
+  peak_bytes: Delta;
 }

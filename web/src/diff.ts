@@ -1,6 +1,6 @@
 // The difference of two versions: what each function moves, computes and holds, then its ops that changed most.
 import { Connection } from "./connection";
-import type { Delta, FunctionDiff, OpDiff, PanelData, Place } from "./data";
+import type { Choice, Delta, DiffData, FunctionDiff, OpDiff, PanelData, Place } from "./data";
 import { shortOp, titleOf } from "./figure";
 import { Header, markPicture } from "./header";
 import { Help } from "./help";
@@ -19,11 +19,22 @@ const measures: [Measure, string][] = [
   ["written_bytes", "bytes written"],
 ];
 
+/** The choice of a version that is typed. */
+const other = "?";
+
+/** The words for statuses that are not their own. */
+const statuses: Record<string, string> = { fused: "into kernel", unfused: "out of kernel" };
+
 export class DiffPage {
   measure: Measure = "moved_bytes";
   query = "";
   /** Functions whose ops are collapsed. */
   readonly folded = new Set<string>();
+  /** Another comparison was asked for. */
+  busy = false;
+  /** The user names an old version that is in no list. */
+  asking = false;
+  readonly named = this.nameField();
   figure: { about: string; keys: string[][] };
   readonly host: Host;
   readonly connection: Connection;
@@ -34,7 +45,7 @@ export class DiffPage {
   readonly input: HTMLInputElement;
 
   constructor(public data: PanelData) {
-    this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+    this.figure = { about: "Ops are matched by name, and by what they compute. An op that moved into a kernel or out of one is one row with a place in each version; in the kernel it moves nothing by itself. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the version of the column"], ["Esc", "end the search"]] };
     this.connection = new Connection(this);
     this.host = this.connection.host;
     this.header = new Header(this);
@@ -71,6 +82,7 @@ export class DiffPage {
 
   load(data: PanelData) {
     this.data = data;
+    this.busy = false;
     const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
     this.show();
     for (const row of this.body.querySelectorAll("[data-key]")) {
@@ -83,15 +95,77 @@ export class DiffPage {
     const diff = this.data.diff;
     const functions = diff?.functions ?? [];
     const scroll = this.body.scrollTop;
-    const parts: HTMLElement[] = [el("p", { class: "versions" }, el("span", {}, "old "), el("b", {}, diff?.old ?? ""), el("span", {}, "new "), el("b", {}, diff?.new ?? ""))];
+    const parts: HTMLElement[] = diff ? [this.versions(diff)] : [];
     const changed = functions.filter((f) => f.status !== "same");
-    if (diff?.same ?? changed.length === 0) {
+    if (diff?.reason) {
+      parts.push(el("p", { class: "none" }, `Cannot compare: ${diff.reason}.`));
+    } else if (diff?.same ?? changed.length === 0) {
       parts.push(el("p", { class: "none" }, functions.length === 0 ? "There is no function in either version." : "Nothing differs: both versions move, compute and hold the same."));
     }
     if (functions.length > 0) parts.push(this.functionTable(functions));
     for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
     this.body.replaceChildren(...parts);
     this.body.scrollTop = scroll;
+    if (this.asking) this.named.focus();
+  }
+
+  /** The names of both versions; in an editor they can be chosen and opened. */
+  versions(diff: DiffData): HTMLElement {
+    const part = (word: string, side: "base" | "version", name: string, choices: Choice[]) => {
+      const choice = diff[side] ?? "";
+      if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
+      const open = el("button", { type: "button", title: `Open the ${word} version in the editor`, onclick: () => { this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name }); } }, "Open");
+      return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
+    };
+    const bases = diff.bases ?? [];
+    const refresh = el("span", { class: "group" }, el("button", { type: "button", title: "Read both versions again", onclick: () => { this.compare({}); } }, "Refresh"), el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : ""));
+    return el("div", { class: "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
+  }
+
+  chooser(side: "base" | "version", choices: Choice[], diff: DiffData): HTMLElement {
+    const groups = new Map<string, HTMLElement>();
+    for (const c of choices) {
+      let group = groups.get(c.group);
+      if (!group) groups.set(c.group, (group = el("optgroup", { label: c.group })));
+      group.append(el("option", { value: c.value, selected: c.value === diff[side] }, c.label));
+    }
+    if (side === "base" && this.asking) return this.named;
+    const select = el("select", { id: side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
+    if (side === "base") select.append(el("option", { value: other }, "another revision or file…"));
+    select.addEventListener("change", () => {
+      if (select.value !== other) {
+        this.compare({ [side]: select.value });
+        return;
+      }
+      this.asking = true;
+      select.replaceWith(this.named);
+      this.named.focus();
+    });
+    return select;
+  }
+
+  /** The field for a version that is in no list. */
+  nameField(): HTMLInputElement {
+    const input = el("input", { type: "text", id: "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
+    input.addEventListener("keydown", (e) => {
+      e.stopPropagation();
+      const base = input.value.trim();
+      if (e.key === "Enter" && base !== "") this.compare({ base });
+      if (e.key !== "Escape" && (e.key !== "Enter" || base === "")) return;
+      this.asking = false;
+      this.show();
+    });
+    return input;
+  }
+
+  /** Asks the editor for another comparison. */
+  compare(change: { base?: string; version?: string }) {
+    const diff = this.data.diff;
+    if (!diff) return;
+    Object.assign(diff, change); // what is asked for next is asked beside this
+    this.busy = true;
+    this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
+    this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
   }
 
   bySize<T extends Record<Measure, Delta>>(list: T[]): T[] {
@@ -103,7 +177,7 @@ export class DiffPage {
     const head = ["Function", "", "Moved", "Waste", "Time", "FLOP", "Peak memory"].map((name, i) => el("th", { scope: "col", class: i > 1 ? "number" : undefined }, name));
     const rows = this.bySize(functions).map((f) => {
       const cells = [f.moved_bytes, f.waste_bytes, f.time_ns, f.flop, f.peak_bytes].map((d) => el("td", { class: "number delta" }, ...pair(d)));
-      return el("tr", { "data-key": `function ${f.name}`, class: f.status }, el("th", { scope: "row" }, this.link(`@${f.name}`, f, f.old_place)), el("td", { class: "status" }, f.status === "same" ? "same" : f.status), ...cells);
+      return el("tr", { "data-key": `function ${f.name}`, class: f.status }, el("th", { scope: "row" }, this.link(`@${f.name}`, f.line > 0 ? "version" : "base", f.line > 0 ? f : f.old_place)), el("td", { class: "status" }, f.status === "same" ? "same" : f.status), ...cells);
     });
     return el("table", { class: "functions" }, el("caption", {}, "All functions: new numbers, and the change"), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
   }
@@ -111,14 +185,14 @@ export class DiffPage {
   functionOps(f: FunctionDiff): HTMLElement[] {
     const words = this.query.split(/\s+/).filter((w) => w !== "");
     const match = (o: OpDiff) => {
-      const text = `${o.result} ${o.old_result} ${o.op} ${o.old_op} ${o.class} ${o.status}`.toLowerCase();
+      const text = `${o.result} ${o.old_result} ${o.op} ${o.old_op} ${o.class} ${o.status} ${o.note}`.toLowerCase();
       return words.every((w) => text.includes(w));
     };
     const ops = this.bySize((f.ops ?? []).filter(match));
     if (words.length > 0 && ops.length === 0) return [];
     const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
     const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
-    const head = ["Op", "", `Change of ${name}`, "", "Old", "New", "Line"].map((text, i) => el("th", { scope: "col", class: i === 2 || (i > 3 && i < 7) ? "number" : undefined }, text));
+    const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 4 ? "barcell" : i === 3 || i > 4 ? "number" : undefined }, text));
     const rows = ops.map((o) => this.opRow(o, f, most));
     const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
     const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
@@ -139,30 +213,26 @@ export class DiffPage {
     const before = [];
     if (o.old_result) before.push(o.old_result);
     if (o.old_op) before.push(shortOp(o.old_op));
-    const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), this.link("  ".repeat(o.depth) + title, o, o.old_place));
+    const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
     if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
-    const place = o.status === "removed" ? (o.old_place.line > 0 ? `old ${o.old_place.line}` : "") : String(o.line || "");
+    const kernel = (label: string, inside: boolean) => (inside ? el("span", { class: "note", title: o.note }, "in kernel") : label);
+    const line = (side: "base" | "version", place: Place) => (place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–"));
     return el("tr", { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
       name,
-      el("td", { class: "status" }, o.status),
+      el("td", { class: "places" }, line("base", o.old_place), " → ", line("version", o)),
+      el("td", { class: "status" }, statuses[o.status] ?? o.status),
       el("td", { class: "number" }, change(d)),
       el("td", { class: "barcell" }, bar(d, most)),
-      el("td", { class: "number" }, d.old_label),
-      el("td", { class: "number" }, d.new_label),
-      el("td", { class: "number" }, place),
+      el("td", { class: "number" }, kernel(d.old_label, o.status === "unfused")),
+      el("td", { class: "number" }, kernel(d.new_label, o.status === "fused")),
     );
   }
 
-  /** A button that shows a place of the new version. */
-  link(text: string, place: Place, old: Place) {
-    const gone = place.line <= 0;
-    return el("button", { type: "button", title: gone ? "Only in the old version" : `Show line ${place.line}`, onclick: () => { this.reveal(place, old); } }, text);
-  }
-
-  reveal(place: Place, old: Place) {
-    if (place.line <= 0) {
-      this.connection.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
-    } else this.connection.reveal(place);
+  /** A button that shows a place of one of the versions. */
+  link(text: string, side: "base" | "version", place: Place) {
+    const diff = this.data.diff;
+    const name = (side === "base" ? diff?.old : diff?.new) ?? "";
+    return el("button", { type: "button", title: `Show line ${place.line} of ${name}`, onclick: () => { this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name }); } }, text);
   }
 
   selectLine(line: number) {
@@ -178,7 +248,7 @@ export class DiffPage {
       if (e.key !== "Escape") return;
       this.input.value = this.query = "";
       this.show();
-    } else if (e.target instanceof HTMLSelectElement) return;
+    } else if (e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
     else if (e.key === "/") this.input.focus();
     else if (e.key === "?") this.help.open();
     else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
@@ -193,7 +263,7 @@ export class DiffPage {
 }
 
 /** The change of a quantity, with a sign and one colour each for more and for less. */
-function change(d: Delta) {
+export function change(d: Delta) {
   const sign = d.change === null ? "" : d.change > 0 ? "more" : d.change < 0 ? "less" : "equal";
   const label = d.change === 0 ? "=" : d.change_label;
   return el("span", { class: `change ${sign}` }, d.percent_label ? `${label} (${d.percent_label})` : label);

@@ -48,7 +48,7 @@ export class Header {
       }),
     );
     this.file.textContent = choice && data.target.title ? `${data.file} on ${data.target.title}` : data.file;
-    const totals = data.kind === "diff" ? [] : totalRows(data);
+    const totals = data.kind === "diff" || data.kind === "history" ? [] : totalRows(data);
     this.totals.hidden = totals.length === 0;
     this.totals.replaceChildren(
       ...totals.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { title: value }, value))),

@@ -9,7 +9,12 @@ declare function acquireVsCodeApi(): {
 };
 
 /** Messages from the page to its host. */
-type ToHost = { type: "reveal"; line: number; column: number; endColumn: number } | { type: "function"; name: string };
+type ToHost =
+  /** version names the version of a comparison that the place is in; it is absent for the text itself. */
+  | { type: "reveal"; line: number; column: number; endColumn: number; version?: string }
+  | { type: "function"; name: string }
+  | { type: "compare"; base: string; version: string }
+  | { type: "revert"; id: number };
 
 /** Messages from the host to the page. */
 type FromHost = { type: "data"; data: PanelData } | { type: "select"; line: number };
@@ -69,8 +74,8 @@ function loopbackHost(receive: (message: FromHost) => void, connection: (trouble
     post: (message) => {
       const { type, ...rest } = message;
       fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) })
-        .then((answer) => {
-          connection(answer.ok ? "" : "The editor rejected the request.");
+        .then(async (answer) => {
+          connection(answer.ok ? "" : `The editor rejected the request: ${(await answer.text()).trim()}.`);
         })
         .catch(() => {
           connection(gone);

@@ -3,6 +3,7 @@ import "./page.css";
 import { DiffPage } from "./diff";
 import { Frame } from "./frame";
 import { GraphFigure } from "./graph";
+import { HistoryPage } from "./history";
 import { pageData } from "./host";
 import { MemoryFigure } from "./memory";
 import { RooflineFigure } from "./roofline";
@@ -20,5 +21,8 @@ switch (data.kind) {
     break;
   case "diff":
     new DiffPage(data);
+    break;
+  case "history":
+    new HistoryPage(data);
     break;
 }

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, settled, until, view, webview } from "./browser.mjs";
 
@@ -360,6 +362,102 @@ describe("diff", () => {
     on(address("same.diff"), {}, async (page) => {
       assert.match(await page.locator("#diff .none").innerText(), /Nothing differs/);
     }));
+});
+
+/** The diff of BERT's two versions as an editor sends it: with versions to choose. */
+function editorDiff(change = {}) {
+  const d = data("bert.diff");
+  const choices = [["saved", "the saved file", "this document"], ["git:HEAD", "HEAD", "a revision"], ["git:1a2b3c4", "1a2b3c4 2026-01-02 A <b>subject</b>", "a revision"], ["after-fuse", "after fuse", "the function, compiled"]];
+  const bases = choices.map(([value, label, group]) => ({ value, label, group }));
+  return { ...d, diff: { ...d.diff, base: "git:HEAD", version: "text", bases, versions: [{ value: "text", label: "the text", group: "this document" }, bases[3]], ...change } };
+}
+
+const made = [];
+after(() => {
+  for (const folder of made) fs.rmSync(folder, { recursive: true });
+});
+
+/** Stores a page with other data, and returns its address. */
+function withData(name, of, d) {
+  const json = JSON.stringify(d).replaceAll("<", "\\u003c");
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "dmir-page-")), `${name}.html`);
+  fs.writeFileSync(file, html(of).replace(/(id="data">)[^<]*/, (_, head) => head + json));
+  made.push(path.dirname(file));
+  return `file://${file}`;
+}
+
+describe("diff in an editor", () => {
+  const where = () => withData("editor_diff", "bert.diff", editorDiff());
+  const posted = (page) => page.evaluate(() => window.posted);
+
+  test("an op that moved into a kernel is one row, and each of its places leads to its version", () =>
+    on(where(), { script: webview() }, async (page) => {
+      const ops = data("bert.diff").diff.functions[0].ops;
+      const fused = ops.filter((o) => o.status === "fused");
+      assert.ok(fused.length > 5 && !ops.some((o) => o.status === "removed"));
+      assert.equal(await page.locator("tr.fused").count(), fused.length);
+      const row = page.locator("tr.fused").first();
+      assert.match(await row.innerText(), /into kernel/);
+      await row.getByRole("button").nth(0).click();
+      await row.getByRole("button").nth(1).click();
+      const [before, after] = await posted(page);
+      const pair = fused.find((o) => o.old_place.line === before.line && o.line === after.line);
+      assert.ok(pair);
+      assert.equal(before.version, "git:HEAD");
+      assert.equal(after.version, undefined);
+      await picture(page, "diff-editor-dark");
+    }));
+
+  test("both versions can be chosen, named and opened", () =>
+    on(where(), { script: webview({ theme: "vscode-light" }) }, async (page) => {
+      await page.locator("#base").selectOption("git:1a2b3c4");
+      await page.locator("#version").selectOption("after-fuse");
+      assert.deepEqual(await posted(page), [{ type: "compare", base: "git:1a2b3c4", version: "text" }, { type: "compare", base: "git:1a2b3c4", version: "after-fuse" }]);
+      assert.match(await page.locator(".versions").innerText(), /comparing…/);
+      await page.locator("#base").selectOption({ label: "another revision or file…" });
+      await page.locator("input#base").fill("main~3");
+      // An edit of the text meanwhile takes nothing of what is typed.
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, editorDiff({ old: "HEAD (12345678)" }));
+      await until("the new data", async () => (await page.locator(".versions").innerText()).includes("12345678"));
+      await page.keyboard.type(":x");
+      await page.keyboard.press("Enter");
+      assert.deepEqual((await posted(page)).at(-1), { type: "compare", base: "main~3:x", version: "text" });
+      await page.getByRole("button", { name: "Open" }).first().click();
+      assert.deepEqual((await posted(page)).at(-1), { type: "reveal", line: 1, column: 1, endColumn: 1, version: "main~3:x" });
+      await picture(page, "diff-editor");
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, editorDiff({ functions: [], same: false, reason: "there is no revision “x” in the repository" }));
+      await until("the reason", async () => /Cannot compare: there is no revision “x”/.test(await page.locator("#diff .none").innerText()));
+      assert.equal(await page.locator("#base").count(), 1);
+    }));
+});
+
+describe("history", () => {
+  const delta = (old, now, change) => ({ old: 1, new: 0, change: change === "0" ? 0 : -1, old_label: old, new_label: now, change_label: change, percent_label: change === "0" ? "" : "−36.4 %" });
+  const saved = [{ function: "ffn", moved_bytes: delta("185 MB", "117 MB", "−67.1 MB"), time_ns: delta("74.8 µs", "59.2 µs", "−15.6 µs"), peak_bytes: delta("83.9 MB", "83.9 MB", "0") }];
+  const entry = (id, more) => ({ id, title: "Fuse with %0 into a kernel: saves 67.1 MB, 15.6 µs", at: "14:02:45", state: "applied", line: 3, column: 3, end_column: 3, lines: "lines 3–7", note: "", saved, ...more });
+  const applied = [entry(4, {}), entry(3, { title: "Write in generic form", saved: [] }), entry(2, { state: "edited", note: "revert “Write in generic form” first" }), entry(1, { state: "reverted" })];
+  const of = (list) => ({ ...data("same.diff"), kind: "history", title: "Applied fixes and refactorings", functions: [], diff: undefined, history: { applied: list } });
+
+  for (const theme of ["vscode-light", "vscode-dark"]) {
+    test(`what was applied, what it saved, and what can be reverted, ${theme}`, () =>
+      on(withData("history", "same.diff", of(applied)), { script: webview({ theme }) }, async (page) => {
+        const rows = page.locator("#history tbody tr");
+        assert.equal(await rows.count(), 4);
+        assert.match(await rows.nth(0).innerText(), /14:02:45[^]*Fuse with %0 into a kernel[^:]*lines 3–7[^]*@ffn[^]*moved 185 MB → 117 MB −67.1 MB \(−36.4 %\)/);
+        assert.doesNotMatch(await rows.nth(0).innerText(), /peak|saves/);
+        assert.match(await rows.nth(1).innerText(), /no function costs anything else/);
+        assert.match(await rows.nth(2).innerText(), /revert “Write in generic form” first/);
+        assert.match(await rows.nth(3).innerText(), /reverted/);
+        assert.equal(await rows.nth(3).getByRole("button").count(), 0);
+        assert.equal(await page.getByRole("button", { name: "Revert" }).count(), 2);
+        await page.getByRole("button", { name: "Revert" }).first().click();
+        await page.getByRole("button", { name: "lines 3–7" }).last().click();
+        assert.deepEqual(await page.evaluate(() => window.posted), [{ type: "revert", id: 4 }, { type: "reveal", line: 3, column: 3, endColumn: 3 }]);
+        await picture(page, `history-${theme}`);
+        await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, of([]));
+        await until("an empty history", async () => /No fix or refactoring/.test(await page.locator("#history").innerText()));
+      }));
+  }
 });
 
 describe("small and large", () => {

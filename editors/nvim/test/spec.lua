@@ -586,7 +586,7 @@ it('opens panels in the browser, from which places are revealed', function()
     return { wait = function() return { code = 0 } end }
   end
   local cookies = vim.fn.tempname()
-  for _, command in ipairs({ 'DmirRoofline', 'DmirMemory', 'DmirDiff', 'DmirGraph' }) do
+  for _, command in ipairs({ 'DmirRoofline', 'DmirMemory', 'DmirDiff', 'DmirDiff ffn saved', 'DmirDiff git:nowhere', 'DmirGraph' }) do
     cursor_on(buffer, 'dm.einsum')
     opened = nil
     vim.cmd(command)
@@ -596,6 +596,7 @@ it('opens panels in the browser, from which places are revealed', function()
     assert(url:match('^http://127%.0%.0%.1:%d+/'), url)
     local page, at, status = browse(cookies, url)
     assert(status == '200' and page:match('id="data"'), command .. ': ' .. status .. ' ' .. page:sub(1, 200))
+    assert(command ~= 'DmirDiff git:nowhere' or page:match('"reason":"'), 'no reason why there is no comparison')
     if command == 'DmirGraph' then
       local row = find(buffer, 'dm.relu')
       local body = vim.json.encode({ type = 'reveal', line = row + 1, column = 3, endColumn = 5 })
@@ -608,6 +609,48 @@ it('opens panels in the browser, from which places are revealed', function()
     end
   end
   vim.ui.open = open_url
+end)
+
+it('lists what was applied, reverts an entry and follows the undo', function()
+  local buffer = open('ffn.dmir')
+  local source = vim.api.nvim_get_current_win()
+  local before = table.concat(lines(buffer), '\n')
+  eventually('findings', function()
+    return #findings(buffer) > 0
+  end)
+  vim.lsp.buf.code_action({
+    apply = true,
+    context = { diagnostics = {}, only = { 'source.fixAll.dmir' } },
+    range = { start = { 1, 0 }, ['end'] = { 1, 0 } },
+  })
+  eventually('the fixed text', function()
+    return table.concat(lines(buffer), '\n') ~= before
+  end)
+  vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { '// A note.' })
+  vim.cmd.DmirHistory()
+  local list = vim.api.nvim_get_current_buf()
+  local function shown(pattern)
+    eventually(pattern, function()
+      return vim.api.nvim_buf_is_valid(list) and table.concat(lines(list), '\n'):match(pattern)
+    end)
+  end
+  assert(list ~= buffer)
+  shown('Apply all safe fixes')
+  shown('@ffn moved .* → .* %(−')
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  vim.api.nvim_feedkeys('r', 'x', false)
+  eventually('the text of before', function()
+    return table.concat(lines(buffer), '\n') == '// A note.\n' .. before
+  end)
+  shown('reverted')
+  vim.api.nvim_set_current_win(source)
+  vim.cmd.undo()
+  vim.api.nvim_exec_autocmds('TextChanged', { buffer = buffer })
+  eventually('the entry as it was', function()
+    return not table.concat(lines(list), '\n'):match('reverted')
+  end)
+  vim.cmd.only()
+  undo_edits()
 end)
 
 it('shows the address if no browser opens', function()

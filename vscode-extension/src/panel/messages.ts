@@ -1,19 +1,35 @@
 import { field } from "./page";
 
-/** A place in the text to show; numbers from 1, the end exclusive. */
+/** A place in the text, or in another version of it, to show; numbers from 1, the end exclusive. */
 export interface Reveal {
   line: number;
   column: number;
   endColumn: number;
+  version?: string;
 }
 
-/** The place in a page's message `{type: "reveal", line, column, endColumn}`; undefined for any other message. */
+/** The place in a page's message `{type: "reveal", line, column, endColumn, version}`; undefined for any other message. */
 export function revealOf(message: unknown): Reveal | undefined {
   if (field(message, "type") !== "reveal") return undefined;
   const line = whole(field(message, "line"));
   if (line === undefined) return undefined;
   const column = whole(field(message, "column")) ?? 1;
-  return { line, column, endColumn: Math.max(column, whole(field(message, "endColumn")) ?? column) };
+  const version = field(message, "version");
+  const place = { line, column, endColumn: Math.max(column, whole(field(message, "endColumn")) ?? column) };
+  return typeof version === "string" && version !== "" ? { ...place, version } : place;
+}
+
+/** The versions in a page's message `{type: "compare", base, version}`; undefined for any other message. */
+export function comparisonOf(message: unknown): { base: string; version: string } | undefined {
+  if (field(message, "type") !== "compare") return undefined;
+  const base = field(message, "base");
+  const version = field(message, "version");
+  return typeof base === "string" && typeof version === "string" ? { base, version } : undefined;
+}
+
+/** The number of the entry in a page's message `{type: "revert", id}`; undefined for any other message. */
+export function revertOf(message: unknown): number | undefined {
+  return field(message, "type") === "revert" ? whole(field(message, "id")) : undefined;
 }
 
 /** The function in a page's message `{type: "function", name}`, "" for all functions; undefined for any other message. */

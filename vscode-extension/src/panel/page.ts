@@ -35,7 +35,13 @@ export function panelOf(state: unknown, isKind: (kind: unknown) => kind is Panel
   const kind = field(panel, "kind");
   const func = field(panel, "function");
   if (typeof uri !== "string" || !isKind(kind)) return undefined;
-  return typeof func === "string" && func !== "" ? { uri, kind, function: func } : { uri, kind };
+  const args: PanelArguments = { uri, kind };
+  if (typeof func === "string" && func !== "") args.function = func;
+  for (const side of ["base", "version"] as const) {
+    const chosen = field(panel, side);
+    if (typeof chosen === "string" && chosen !== "") args[side] = chosen;
+  }
+  return args;
 }
 
 /** A page with the reason why there is no panel. */
@@ -44,7 +50,7 @@ export function errorPage(reason: string): string {
   return `<!DOCTYPE html><html lang="en"><head><title>dmir</title></head><body><p>${text}</p></body></html>`;
 }
 
-const kindNames: Record<PanelKind, string> = { graph: "Graph", roofline: "Roofline", memory: "Memory plan", diff: "Changes" };
+const kindNames: Record<PanelKind, string> = { graph: "Graph", roofline: "Roofline", memory: "Memory plan", diff: "Changes", history: "History" };
 
 /** The title of a panel's tab. */
 export function titleOf({ uri, kind, function: func }: PanelArguments): string {
@@ -69,7 +75,7 @@ interface Host {
 declare const globalThis: { acquireVsCodeApi: () => Host };
 
 /** Runs in the page before its own scripts. It is inserted as text, so it may refer to nothing outside itself. */
-function prepare(panel: { function?: unknown }): void {
+function prepare(panel: { function?: unknown; base?: unknown; version?: unknown }): void {
   const host = globalThis.acquireVsCodeApi();
   const keep = (page: unknown): void => {
     host.setState({ panel, page });
@@ -79,9 +85,14 @@ function prepare(panel: { function?: unknown }): void {
   const api = {
     getState: kept,
     setState: keep,
-    postMessage: (message: { type?: unknown; name?: unknown }) => {
+    postMessage: (message: { type?: unknown; name?: unknown; base?: unknown; version?: unknown }) => {
       if (message.type === "function") {
         panel.function = message.name;
+        keep(kept());
+      }
+      if (message.type === "compare") {
+        panel.base = message.base;
+        panel.version = message.version;
         keep(kept());
       }
       host.postMessage(message);

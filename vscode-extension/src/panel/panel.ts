@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { Debounced } from "../debounced";
 import { command, type PanelArguments, type PanelData, type PanelResult, request } from "../protocol";
 import { errorText, type Server } from "../server";
-import { functionOf, type Reveal, revealOf } from "./messages";
+import { comparisonOf, functionOf, type Reveal, revealOf, revertOf } from "./messages";
 import { embed, errorPage, titleOf } from "./page";
 
 export const viewType = "dmir.panel";
@@ -33,7 +33,11 @@ export class Panel implements vscode.Disposable {
       const place = revealOf(message);
       if (place !== undefined) void this.reveal(place);
       const func = functionOf(message);
-      if (func !== undefined) void this.showFunction(func);
+      if (func !== undefined) void this.showOther({ function: func });
+      const versions = comparisonOf(message);
+      if (versions !== undefined) void this.showOther(versions);
+      const entry = revertOf(message);
+      if (entry !== undefined) void this.revert(entry);
     });
     panel.onDidChangeViewState(() => {
       if (panel.visible && this.missed) this.refreshing.schedule();
@@ -113,19 +117,22 @@ export class Panel implements vscode.Disposable {
     }
   }
 
-  /** Shows another function of the same file, which the page requested. */
-  private async showFunction(func: string): Promise<void> {
-    const { uri, kind } = this.args;
-    const args: PanelArguments = func === "" ? { uri, kind } : { uri, kind, function: func };
+  /** Shows another function of the same file or other versions, which the page requested. */
+  private async showOther(change: Partial<PanelArguments>): Promise<void> {
+    const was = this.args;
+    const args: PanelArguments = { ...was, ...change };
+    if (args.function === "") delete args.function;
+    this.args = args; // also what an edit before the answer refreshes
     const turn = ++this.turn;
     try {
       const { data } = await this.server.request<PanelData>(request.panelData, args);
       if (turn !== this.turn) return;
-      this.args = args;
       await this.panel.webview.postMessage({ type: "data", data });
       this.name(true);
     } catch (err) {
+      if (this.args === args) this.args = was;
       void vscode.window.showErrorMessage(errorText(err));
+      this.changed(); // the page waits for an answer
     }
   }
 
@@ -135,9 +142,24 @@ export class Panel implements vscode.Disposable {
     this.panel.title = current ? title : `${title} (old)`;
   }
 
+  /** Takes an applied code action back, by an edit that the server requests. */
+  private async revert(id: number): Promise<void> {
+    try {
+      await this.server.execute(command.revert, { uri: this.args.uri, id });
+    } catch (err) {
+      void vscode.window.showErrorMessage(errorText(err));
+    }
+  }
+
   private async reveal(place: Reveal): Promise<void> {
     const uri = vscode.Uri.parse(this.args.uri);
     try {
+      if (place.version !== undefined) {
+        const { uri: of, function: func } = this.args;
+        const first = place.line - 1;
+        await this.server.execute(command.reveal, { uri: of, first, last: first, version: place.version, ...(func === undefined ? {} : { function: func }) });
+        return;
+      }
       const visible = vscode.window.visibleTextEditors.find((e) => e.document.uri.toString() === uri.toString());
       const editor =
         visible ??

@@ -12,6 +12,8 @@ export function panelSuite(): void {
       ["dmir.showRoofline", "Roofline @ffn_fused"],
       ["dmir.showMemoryPlan", "Memory plan @ffn_fused"],
       ["dmir.compareWithSaved", "Changes ffn.dmir"],
+      ["dmir.compareWithHead", "Changes ffn.dmir"],
+      ["dmir.showHistory", "History ffn.dmir"],
     ] as const) {
       it(`is opened by ${command} for the function at the cursor`, async () => {
         const editor = await open("ffn.dmir");

@@ -1,6 +1,6 @@
 import * as assert from "node:assert/strict";
 import * as vm from "node:vm";
-import { functionOf, revealOf } from "../../src/panel/messages";
+import { comparisonOf, functionOf, revealOf, revertOf } from "../../src/panel/messages";
 import { embed, panelOf, errorPage, titleOf } from "../../src/panel/page";
 import { isPanelKind, type PanelArguments } from "../../src/protocol";
 
@@ -97,6 +97,7 @@ describe("the panel of a stored state", () => {
     ["no function", { panel: { uri: "file:///a", kind: "diff" } }, { uri: "file:///a", kind: "diff" }],
     ["any function", { panel: { uri: "file:///a", kind: "diff", function: "" } }, { uri: "file:///a", kind: "diff" }],
     ["all", { panel: { ...panel } }, panel],
+    ["versions", { panel: { uri: "file:///a", kind: "diff", base: "git:HEAD", version: "" } }, { uri: "file:///a", kind: "diff", base: "git:HEAD" }],
   ] as const) {
     it(`where it names ${name}`, () => {
       assert.deepEqual(panelOf(state, isPanelKind), want);
@@ -139,4 +140,22 @@ describe("a page's message to show another function", () => {
       assert.equal(functionOf(message), want);
     });
   }
+});
+
+describe("a page's message about versions or the history", () => {
+  it("names both versions, of which either may be the default", () => {
+    assert.deepEqual(comparisonOf({ type: "compare", base: "git:HEAD", version: "" }), { base: "git:HEAD", version: "" });
+    for (const message of [null, { type: "compare" }, { type: "compare", base: 1, version: "text" }, { type: "reveal", base: "a", version: "b" }]) {
+      assert.equal(comparisonOf(message), undefined);
+    }
+  });
+  it("names the entry to revert", () => {
+    assert.equal(revertOf({ type: "revert", id: 3 }), 3);
+    for (const message of [null, { type: "revert" }, { type: "revert", id: -1 }, { type: "revert", id: "3" }, { type: "function", id: 3 }]) {
+      assert.equal(revertOf(message), undefined);
+    }
+  });
+  it("names the version that a place is in", () => {
+    assert.deepEqual(revealOf({ type: "reveal", line: 3, version: "git:HEAD" }), { line: 3, column: 1, endColumn: 1, version: "git:HEAD" });
+  });
 });

@@ -5,6 +5,7 @@ import { panelScenes } from "./scenes/panels";
 import { serverScenes } from "./scenes/server";
 import { story } from "./scenes/story";
 import { untrusted } from "./scenes/untrusted";
+import { versionScenes } from "./scenes/versions";
 
 /** Plays the main story alone. */
 export async function storyLeg(browser: Browser): Promise<void> {
@@ -13,7 +14,7 @@ export async function storyLeg(browser: Browser): Promise<void> {
 
 /** Plays every scene, the story first; throws an error with the names of those that failed. */
 export async function scenesLeg(browser: Browser): Promise<void> {
-  const trusted = [story, ...editingScenes, ...panelScenes, ...serverScenes, choosingMachine];
+  const trusted = [story, ...editingScenes, ...panelScenes, ...versionScenes, ...serverScenes, choosingMachine];
   complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);
 }
 

@@ -46,8 +46,8 @@
       kind: "loopback",
       post: (message) => {
         const { type, ...rest } = message;
-        fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) }).then((answer) => {
-          connection(answer.ok ? "" : "The editor rejected the request.");
+        fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) }).then(async (answer) => {
+          connection(answer.ok ? "" : `The editor rejected the request: ${(await answer.text()).trim()}.`);
         }).catch(() => {
           connection(gone);
         });
@@ -159,13 +159,17 @@
     /** A message for a few seconds. */
     toast = el("p", { id: "toast", role: "status" });
     hiding = 0;
-    /** Shows a place in the editor; a page without one shows and copies its name. */
-    reveal(place) {
+    /**
+     * Shows a place in the editor; a page without one shows and copies its name.
+     * @param version the version of a comparison that the place is in, and the name of its file
+     */
+    reveal(place, version) {
       if (this.host.kind !== "file") {
-        this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
+        const other2 = version === void 0 || version.choice === "text" ? {} : { version: version.choice };
+        this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column, ...other2 });
         return;
       }
-      const text = `${this.page.data.file}:${place.line}:${place.column}`;
+      const text = `${version?.file ?? this.page.data.file}:${place.line}:${place.column}`;
       copyText(text, (copied) => {
         this.notify(copied ? `${text} (copied)` : text);
       });
@@ -513,7 +517,7 @@
         })
       );
       this.file.textContent = choice && data2.target.title ? `${data2.file} on ${data2.target.title}` : data2.file;
-      const totals = data2.kind === "diff" ? [] : totalRows(data2);
+      const totals = data2.kind === "diff" || data2.kind === "history" ? [] : totalRows(data2);
       this.totals.hidden = totals.length === 0;
       this.totals.replaceChildren(
         ...totals.map(([name2, value]) => el("div", {}, el("dt", {}, name2), el("dd", { title: value }, value)))
@@ -684,10 +688,12 @@
     ["read_bytes", "bytes read"],
     ["written_bytes", "bytes written"]
   ];
+  var other = "?";
+  var statuses = { fused: "into kernel", unfused: "out of kernel" };
   var DiffPage = class {
     constructor(data2) {
       this.data = data2;
-      this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+      this.figure = { about: "Ops are matched by name, and by what they compute. An op that moved into a kernel or out of one is one row with a place in each version; in the kernel it moves nothing by itself. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the version of the column"], ["Esc", "end the search"]] };
       this.connection = new Connection(this);
       this.host = this.connection.host;
       this.header = new Header(this);
@@ -711,6 +717,11 @@
     query = "";
     /** Functions whose ops are collapsed. */
     folded = /* @__PURE__ */ new Set();
+    /** Another comparison was asked for. */
+    busy = false;
+    /** The user names an old version that is in no list. */
+    asking = false;
+    named = this.nameField();
     figure;
     host;
     connection;
@@ -737,6 +748,7 @@
     }
     load(data2) {
       this.data = data2;
+      this.busy = false;
       const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
       this.show();
       for (const row of this.body.querySelectorAll("[data-key]")) {
@@ -748,15 +760,77 @@
       const diff = this.data.diff;
       const functions = diff?.functions ?? [];
       const scroll = this.body.scrollTop;
-      const parts = [el("p", { class: "versions" }, el("span", {}, "old "), el("b", {}, diff?.old ?? ""), el("span", {}, "new "), el("b", {}, diff?.new ?? ""))];
+      const parts = diff ? [this.versions(diff)] : [];
       const changed = functions.filter((f) => f.status !== "same");
-      if (diff?.same ?? changed.length === 0) {
+      if (diff?.reason) {
+        parts.push(el("p", { class: "none" }, `Cannot compare: ${diff.reason}.`));
+      } else if (diff?.same ?? changed.length === 0) {
         parts.push(el("p", { class: "none" }, functions.length === 0 ? "There is no function in either version." : "Nothing differs: both versions move, compute and hold the same."));
       }
       if (functions.length > 0) parts.push(this.functionTable(functions));
       for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
       this.body.replaceChildren(...parts);
       this.body.scrollTop = scroll;
+      if (this.asking) this.named.focus();
+    }
+    /** The names of both versions; in an editor they can be chosen and opened. */
+    versions(diff) {
+      const part = (word, side, name, choices) => {
+        const choice = diff[side] ?? "";
+        if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
+        const open = el("button", { type: "button", title: `Open the ${word} version in the editor`, onclick: () => {
+          this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name });
+        } }, "Open");
+        return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
+      };
+      const bases = diff.bases ?? [];
+      const refresh = el("span", { class: "group" }, el("button", { type: "button", title: "Read both versions again", onclick: () => {
+        this.compare({});
+      } }, "Refresh"), el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : ""));
+      return el("div", { class: "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
+    }
+    chooser(side, choices, diff) {
+      const groups = /* @__PURE__ */ new Map();
+      for (const c of choices) {
+        let group = groups.get(c.group);
+        if (!group) groups.set(c.group, group = el("optgroup", { label: c.group }));
+        group.append(el("option", { value: c.value, selected: c.value === diff[side] }, c.label));
+      }
+      if (side === "base" && this.asking) return this.named;
+      const select = el("select", { id: side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
+      if (side === "base") select.append(el("option", { value: other }, "another revision or file…"));
+      select.addEventListener("change", () => {
+        if (select.value !== other) {
+          this.compare({ [side]: select.value });
+          return;
+        }
+        this.asking = true;
+        select.replaceWith(this.named);
+        this.named.focus();
+      });
+      return select;
+    }
+    /** The field for a version that is in no list. */
+    nameField() {
+      const input = el("input", { type: "text", id: "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
+      input.addEventListener("keydown", (e) => {
+        e.stopPropagation();
+        const base = input.value.trim();
+        if (e.key === "Enter" && base !== "") this.compare({ base });
+        if (e.key !== "Escape" && (e.key !== "Enter" || base === "")) return;
+        this.asking = false;
+        this.show();
+      });
+      return input;
+    }
+    /** Asks the editor for another comparison. */
+    compare(change2) {
+      const diff = this.data.diff;
+      if (!diff) return;
+      Object.assign(diff, change2);
+      this.busy = true;
+      this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
+      this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
     }
     bySize(list) {
       const size = (d) => Math.abs(d[this.measure].change ?? 0);
@@ -766,21 +840,21 @@
       const head = ["Function", "", "Moved", "Waste", "Time", "FLOP", "Peak memory"].map((name, i) => el("th", { scope: "col", class: i > 1 ? "number" : void 0 }, name));
       const rows = this.bySize(functions).map((f) => {
         const cells = [f.moved_bytes, f.waste_bytes, f.time_ns, f.flop, f.peak_bytes].map((d) => el("td", { class: "number delta" }, ...pair(d)));
-        return el("tr", { "data-key": `function ${f.name}`, class: f.status }, el("th", { scope: "row" }, this.link(`@${f.name}`, f, f.old_place)), el("td", { class: "status" }, f.status === "same" ? "same" : f.status), ...cells);
+        return el("tr", { "data-key": `function ${f.name}`, class: f.status }, el("th", { scope: "row" }, this.link(`@${f.name}`, f.line > 0 ? "version" : "base", f.line > 0 ? f : f.old_place)), el("td", { class: "status" }, f.status === "same" ? "same" : f.status), ...cells);
       });
       return el("table", { class: "functions" }, el("caption", {}, "All functions: new numbers, and the change"), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
     }
     functionOps(f) {
       const words = this.query.split(/\s+/).filter((w) => w !== "");
       const match = (o) => {
-        const text = `${o.result} ${o.old_result} ${o.op} ${o.old_op} ${o.class} ${o.status}`.toLowerCase();
+        const text = `${o.result} ${o.old_result} ${o.op} ${o.old_op} ${o.class} ${o.status} ${o.note}`.toLowerCase();
         return words.every((w) => text.includes(w));
       };
       const ops = this.bySize((f.ops ?? []).filter(match));
       if (words.length > 0 && ops.length === 0) return [];
       const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
       const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
-      const head = ["Op", "", `Change of ${name}`, "", "Old", "New", "Line"].map((text, i) => el("th", { scope: "col", class: i === 2 || i > 3 && i < 7 ? "number" : void 0 }, text));
+      const head = ["Op", "Line, old → new", "", `Change of ${name}`, "", "Old", "New"].map((text, i) => el("th", { scope: "col", class: i === 4 ? "barcell" : i === 3 || i > 4 ? "number" : void 0 }, text));
       const rows = ops.map((o) => this.opRow(o, f, most));
       const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
       const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
@@ -798,36 +872,33 @@
     }
     opRow(o, f, most) {
       const d = o[this.measure];
-      const title = titleOf(o.result, o.op);
+      const title2 = titleOf(o.result, o.op);
       const before = [];
       if (o.old_result) before.push(o.old_result);
       if (o.old_op) before.push(shortOp(o.old_op));
-      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), this.link("  ".repeat(o.depth) + title, o, o.old_place));
+      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title2));
       if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
-      const place = o.status === "removed" ? o.old_place.line > 0 ? `old ${o.old_place.line}` : "" : String(o.line || "");
+      const kernel = (label, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label;
+      const line = (side, place) => place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–");
       return el(
         "tr",
-        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
+        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title2}`, "data-line": o.line, class: o.status },
         name,
-        el("td", { class: "status" }, o.status),
+        el("td", { class: "places" }, line("base", o.old_place), " → ", line("version", o)),
+        el("td", { class: "status" }, statuses[o.status] ?? o.status),
         el("td", { class: "number" }, change(d)),
         el("td", { class: "barcell" }, bar(d, most)),
-        el("td", { class: "number" }, d.old_label),
-        el("td", { class: "number" }, d.new_label),
-        el("td", { class: "number" }, place)
+        el("td", { class: "number" }, kernel(d.old_label, o.status === "unfused")),
+        el("td", { class: "number" }, kernel(d.new_label, o.status === "fused"))
       );
     }
-    /** A button that shows a place of the new version. */
-    link(text, place, old) {
-      const gone = place.line <= 0;
-      return el("button", { type: "button", title: gone ? "Only in the old version" : `Show line ${place.line}`, onclick: () => {
-        this.reveal(place, old);
+    /** A button that shows a place of one of the versions. */
+    link(text, side, place) {
+      const diff = this.data.diff;
+      const name = (side === "base" ? diff?.old : diff?.new) ?? "";
+      return el("button", { type: "button", title: `Show line ${place.line} of ${name}`, onclick: () => {
+        this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name });
       } }, text);
-    }
-    reveal(place, old) {
-      if (place.line <= 0) {
-        this.connection.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
-      } else this.connection.reveal(place);
     }
     selectLine(line) {
       for (const row2 of this.body.querySelectorAll("tr[aria-selected]")) row2.removeAttribute("aria-selected");
@@ -841,7 +912,7 @@
         if (e.key !== "Escape") return;
         this.input.value = this.query = "";
         this.show();
-      } else if (e.target instanceof HTMLSelectElement) return;
+      } else if (e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
       else if (e.key === "/") this.input.focus();
       else if (e.key === "?") this.help.open();
       else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
@@ -2491,8 +2562,8 @@
     return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
   }
   function headWidth(n) {
-    const title = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
-    return 42 + Math.max(title, textWidth(nodeNumbers(n, false), numberFont));
+    const title2 = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
+    return 42 + Math.max(title2, textWidth(nodeNumbers(n, false), numberFont));
   }
   var GraphModel = class {
     nodes;
@@ -2548,8 +2619,8 @@
     size(i) {
       const n = at(this.nodes, i);
       const name = nodeName(n);
-      const title = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
-      const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
+      const title2 = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
+      const text = Math.max(title2, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
       const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
       const pad = isValue(n) ? 26 : 56;
       return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
@@ -2936,10 +3007,10 @@
       return;
     }
     chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
-    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     const left = x + 34 * k;
-    pen.text(nodeTitle(n), left, y + 17 * k, title);
-    const after = left + textWidth(nodeTitle(n), title) + 8 * k;
+    pen.text(nodeTitle(n), left, y + 17 * k, title2);
+    const after = left + textWidth(nodeTitle(n), title2) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
@@ -2973,21 +3044,21 @@
   function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
     const value = isValue(n);
     const all = k >= (look.paper ? paperScale : textScale);
-    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     if (!all) {
       const text = nodeTitle(n);
       const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-      const size = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
+      const size = Math.min(13 * k * 1.7, title2.size * (w * 0.84) / Math.max(1, textWidth(text, title2)), h * (timed ? 0.42 : 0.6));
       if (size < 5 && !look.paper) return;
-      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
+      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title2, size, align: "middle" });
       if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
       return;
     }
     if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
     const left = value ? x + 12 * k : x + 40 * k;
     const room = x + w - (value ? 12 : 14) * k - left;
-    pen.text(fitText(nodeTitle(n), title, room), left, y + h / 2 - 8.5 * k, title);
-    const used = textWidth(nodeTitle(n), title) + 8 * k;
+    pen.text(fitText(nodeTitle(n), title2, room), left, y + h / 2 - 8.5 * k, title2);
+    const used = textWidth(nodeTitle(n), title2) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
@@ -3292,6 +3363,73 @@
       else [px, py] = [c[1], c[2]];
     }
     return least;
+  }
+
+  // src/history.ts
+  var HistoryPage = class {
+    constructor(data2) {
+      this.data = data2;
+      readTheme();
+      watchTheme(() => {
+        readTheme();
+      });
+      this.connection = new Connection(this);
+      this.host = this.connection.host;
+      this.header = new Header(this);
+      document.body.append(this.header.element, this.body, this.connection.status, this.connection.toast);
+      this.show();
+    }
+    data;
+    host;
+    connection;
+    header;
+    body = el("main", { id: "history" });
+    load(data2) {
+      this.data = data2;
+      const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
+      this.show();
+      for (const row of this.body.querySelectorAll("[data-key]")) {
+        if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
+      }
+    }
+    show() {
+      this.header.show(this.data, "History");
+      const list = this.data.history?.applied ?? [];
+      if (list.length === 0) {
+        this.body.replaceChildren(
+          el("p", { class: "none" }, "No fix or refactoring of dmir was applied since the file was opened."),
+          el("p", { class: "note" }, "Apply one from the light bulb or with “Apply all safe fixes”: it is listed here with the bytes and the time that it saves, and can be reverted later.")
+        );
+        return;
+      }
+      this.body.replaceChildren(el("table", {}, el("caption", {}, "The last one first, with what it changed in each function"), el("tbody", {}, ...list.map((a) => this.row(a)))));
+    }
+    row(a) {
+      const place = el("button", { type: "button", title: "Show in the text", onclick: () => {
+        this.connection.reveal(a);
+      } }, a.lines);
+      const state = a.state === "reverted" ? "reverted" : a.note;
+      const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", title: "Take this one change back; later edits stay", onclick: () => {
+        this.host.post({ type: "revert", id: a.id });
+      } }, "Revert") : "";
+      const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity2("moved", g.moved_bytes), quantity2("time", g.time_ns), quantity2("peak", g.peak_bytes)));
+      return el(
+        "tr",
+        { class: a.state, "data-key": a.id },
+        el("td", { class: "note" }, a.at),
+        el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")]),
+        el("td", {}, revert)
+      );
+    }
+    selectLine() {
+    }
+  };
+  function title(a) {
+    return a.title.replace(/: saves [^:]*$| \(saves [^)]*\)/, "");
+  }
+  function quantity2(name, d) {
+    if (d.change === 0 || d.old_label === d.new_label) return "";
+    return el("span", {}, `${name} ${d.old_label} → ${d.new_label} `, change(d));
   }
 
   // src/memory.ts
@@ -3852,6 +3990,9 @@
       break;
     case "diff":
       new DiffPage(data);
+      break;
+    case "history":
+      new HistoryPage(data);
       break;
   }
 })();

@@ -1,6 +1,7 @@
 -- Commands of the language server, and a window for the table of costs.
 local client_of = require('dmir.client')
 local heat = require('dmir.heat')
+local history = require('dmir.history')
 local execute, notify, request = client_of.execute, client_of.notify, client_of.request
 local M = {}
 
@@ -102,9 +103,10 @@ local function select_target(client, name)
 end
 
 ---Opens a panel of the function at the cursor, or of the named one, in the browser; the page follows the text and the cursor.
-local function show_panel(client, buffer, kind, name)
+---@param base? string the old version of a comparison
+local function show_panel(client, buffer, kind, name, base)
   with_function(client, buffer, name, function(argument)
-    execute(client, 'dmir.panel', { uri = argument.uri, kind = kind, ['function'] = argument.func }, function()
+    execute(client, 'dmir.panel', { uri = argument.uri, kind = kind, ['function'] = argument.func, base = base }, function()
       if vim.b[buffer].dmir_panel then
         return
       end
@@ -163,11 +165,21 @@ function M.attach(client, buffer)
   command('DmirTarget', 'Choose the machine that times are computed for', function(name)
     select_target(client, name)
   end)
-  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Diff = 'diff' }) do
+  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory' }) do
     command('Dmir' .. name, 'Open the ' .. kind .. ' panel of the named function, or of the one at the cursor', function(func)
       show_panel(client, buffer, kind, func)
     end)
   end
+  vim.api.nvim_buf_create_user_command(buffer, 'DmirDiff', function(call)
+    local func, base = call.fargs[1], call.fargs[2]
+    if func and not base and history.is_version(func) then
+      func, base = nil, func
+    end
+    show_panel(client, buffer, 'diff', func, base)
+  end, { nargs = '*', desc = 'Compare the function with the saved file, or with a version: git:HEAD, a file, after-fuse', complete = history.complete })
+  vim.api.nvim_buf_create_user_command(buffer, 'DmirHistory', function()
+    history.show(client, buffer)
+  end, { desc = 'List the fixes and refactorings that were applied, and revert one' })
   for name, deed in pairs({ Compile = 'dmir.compile', Profile = 'dmir.profile' }) do
     command('Dmir' .. name, name .. ' the named function, or the one at the cursor', function(func)
       with_function(client, buffer, func, function(argument)
