@@ -238,6 +238,7 @@ func (c *Context) Report(f Finding) {
 	}
 	if f.Saving != nil {
 		d.Notes = append(d.Notes, f.Saving.sentence(c))
+		_, d.SavesNs = f.Saving.promise()
 	}
 	if c.rule.Compiler != "" && !f.Kept {
 		d.Severity = diag.Hint
