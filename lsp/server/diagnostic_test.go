@@ -443,6 +443,59 @@ func TestLintWorkspace(t *testing.T) {
 	shown("b.dmir", `"diagnostics":[]`)
 }
 
+// Of many findings an editor is shown the most important ones and, once it asks for the
+// hints of some lines, those near them; in one message each, pushed or pulled.
+func TestFindingsInView(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("func.func @f(%x: tensor<64xf32>) -> tensor<64xf32> {\n")
+	for i := range 3000 {
+		fmt.Fprintf(&text, "  %%v%d = dm.exp %%x : tensor<64xf32>\n", i)
+	}
+	text.WriteString("  return %x : tensor<64xf32>\n}\n")
+	const note = "diagnostics: shown are the 500 most important ones"
+	hints := func(e *editor, u uri.URI, line int) {
+		var hints []protocol.InlayHint
+		e.must("textDocument/inlayHint", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":0},"end":{"line":%d,"character":0}}}`, u, line, line+40), &hints)
+	}
+	u := uri.File(filepath.Join(t.TempDir(), "f.dmir"))
+	t.Run("push", func(t *testing.T) {
+		e := connect(t, Options{}, nil)
+		e.initialize("{}", "")
+		e.openAt(u.FsPath(), text.String())
+		shows := func(line int) {
+			t.Helper()
+			e.wait("textDocument/publishDiagnostics", func(raw json.RawMessage) bool {
+				s := string(raw)
+				return strings.Contains(s, note) && strings.Contains(s, fmt.Sprintf(`"start":{"line":%d,`, line)) && strings.Count(s, `"severity":`) <= 1001
+			})
+		}
+		shows(1)
+		for _, line := range []int{2900, 1500} {
+			hints(e, u, line)
+			shows(line)
+			shows(line + 40)
+		}
+	})
+	t.Run("pull", func(t *testing.T) {
+		e := connect(t, Options{}, nil)
+		e.initialize(pulling, "")
+		e.openAt(u.FsPath(), text.String())
+		for _, line := range []int{2900, 1500} {
+			hints(e, u, line)
+			for deadline := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+				if slices.ContainsFunc(e.pull(string(u), "").Raw, func(raw json.RawMessage) bool {
+					return strings.Contains(string(raw), fmt.Sprintf(`"start":{"line":%d,`, line+5))
+				}) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("line %d is not shown", line)
+				}
+			}
+		}
+	})
+}
+
 // What the command shows of closed files, an editor that pulls is told too, until the
 // command takes it back; open files keep theirs.
 func TestLintWorkspaceClears(t *testing.T) {
