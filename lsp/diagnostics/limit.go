@@ -16,7 +16,7 @@ const codeTooMany = "DM722"
 var Codes = diag.Register([]diag.Code{
 	{
 		Code: codeTooMany, Name: "too-many-diagnostics",
-		Doc: "An editor is shown the 500 most important diagnostics of a document, errors before warnings before hints and then " +
+		Doc: "An editor is shown the 240 most important diagnostics of a document, errors before warnings before hints and then " +
 			"those that save most time, and those near the lines in view, which follow as you scroll.",
 		Help: "the command line shows all: dmir lint",
 	},
@@ -24,8 +24,8 @@ var Codes = diag.Register([]diag.Code{
 
 const (
 	// most is how many diagnostics of a document an editor is shown for their
-	// importance, and how many more for their place.
-	most = 500
+	// importance, and how many more for their place. VS Code draws 500 of a document.
+	most = 240
 	// widest is the number of lines from which a request does not tell what is in
 	// view: some editors ask about whole documents.
 	widest = 1000

@@ -31,7 +31,7 @@ func TestPick(t *testing.T) {
 		shown = map[int]bool{}
 		picked := pick(src, ds, view)
 		if note := picked[0]; note.Code != codeTooMany || note.Severity != diag.Info || note.Span != (source.Span{}) ||
-			note.Message != "20000 diagnostics: shown are the 500 most important ones and those near the lines in view" {
+			note.Message != "20000 diagnostics: shown are the 240 most important ones and those near the lines in view" {
 			t.Errorf("the note is %+v", note)
 		}
 		if !slices.IsSortedFunc(picked[1:], func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start }) {

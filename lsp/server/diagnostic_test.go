@@ -452,7 +452,7 @@ func TestFindingsInView(t *testing.T) {
 		fmt.Fprintf(&text, "  %%v%d = dm.exp %%x : tensor<64xf32>\n", i)
 	}
 	text.WriteString("  return %x : tensor<64xf32>\n}\n")
-	const note = "diagnostics: shown are the 500 most important ones"
+	const note = "diagnostics: shown are the 240 most important ones"
 	hints := func(e *editor, u uri.URI, line int) {
 		var hints []protocol.InlayHint
 		e.must("textDocument/inlayHint", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":0},"end":{"line":%d,"character":0}}}`, u, line, line+40), &hints)
@@ -466,7 +466,7 @@ func TestFindingsInView(t *testing.T) {
 			t.Helper()
 			e.wait("textDocument/publishDiagnostics", func(raw json.RawMessage) bool {
 				s := string(raw)
-				return strings.Contains(s, note) && strings.Contains(s, fmt.Sprintf(`"start":{"line":%d,`, line)) && strings.Count(s, `"severity":`) <= 1001
+				return strings.Contains(s, note) && strings.Contains(s, fmt.Sprintf(`"start":{"line":%d,`, line)) && strings.Count(s, `"severity":`) <= 481
 			})
 		}
 		shows(1)

@@ -32,7 +32,7 @@ export const findingScenes: Scene[] = [
       }
       await wb.screenshot("findings-long");
       await wb.command("Problems: Focus on Problems View");
-      await wb.page.locator(".markers-panel .monaco-list-row", { hasText: "diagnostics: shown are the 500 most important ones" }).waitFor();
+      await wb.page.locator(".markers-panel .monaco-list-row", { hasText: "diagnostics: shown are the 240 most important ones" }).waitFor();
       await wb.screenshot("findings-problems");
     },
   },
