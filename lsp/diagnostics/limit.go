@@ -18,7 +18,7 @@ var Codes = diag.Register([]diag.Code{
 		Code: codeTooMany, Name: "too-many-diagnostics",
 		Doc: "An editor is shown the 240 most important diagnostics of a document, errors before warnings before hints and then " +
 			"those that save most time, and those near the lines in view, which follow as you scroll.",
-		Help: "the command line shows all: dmir lint",
+		Help: "the command line shows all: dmir lint --hints",
 	},
 })
 
