@@ -37,7 +37,7 @@ python3 - "$workspace/ffn.dmir" >ffn.dmir <<'END'
 import sys
 print(open(sys.argv[1]).read().split("\n// The same")[0], end="")
 END
-cp "$workspace/messy.dmir" .
+cp "$workspace/messy.dmir" "$workspace/kernel.dmir" .
 git add .
 git commit --quiet --message 'through memory'
 
@@ -123,14 +123,14 @@ for result in run["results"]:
     (place,) = result["locations"]
     place = place["physicalLocation"]
     # Code scanning needs paths relative to the root of the repository.
-    assert place["artifactLocation"]["uri"] == "ffn.dmir" and place["region"]["startLine"] > 0, place
+    assert place["artifactLocation"]["uri"] == "kernel.dmir" and place["region"]["startLine"] > 0, place
 END
 
 run 2 'fmt --check'
 check "fmt --check stops the job and names the file" grep -q messy.dmir "$log"
 check "  with status 1" [ "$status" = 1 ]
 run 2 '--output-format github .'
-check "lint marks the line of a finding" grep -Eq '^::warning file=ffn\.dmir,line=[0-9]+,.*DM201' "$log"
+check "lint marks the line of a finding" grep -Eq '^::warning file=kernel\.dmir,line=[0-9]+,.*DM201' "$log"
 run 2 'dmir diff'
 check "diff stops the job where more is moved than before" grep -Eq '^::(error|warning) .*ffn' "$log"
 check "  and not for nothing" [ "$status" != 0 ]

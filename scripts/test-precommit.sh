@@ -87,13 +87,16 @@ for kind in '' -system; do
   check "dmir-lint$kind passes a file without waste" [ "$(hook dmir-lint$kind)" = 0 ]
 
   project ffn.dmir
-  check "dmir-lint$kind stops a commit that wastes movement" [ "$(hook dmir-lint$kind)" = 1 ]
-  check "  and reports where and why" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+  check "dmir-lint$kind passes hints" [ "$(hook dmir-lint$kind)" = 0 ]
 
-  project ffn.dmir messy.dmir
+  project kernel.dmir
+  check "dmir-lint$kind stops a commit that wastes movement" [ "$(hook dmir-lint$kind)" = 1 ]
+  check "  and reports where and why" grep -Eq 'kernel\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+
+  project kernel.dmir messy.dmir
   check "try-repo: dmir-fmt$kind formats" [ "$(try dmir-fmt$kind)" = 1 ]
   check "  and has done so" grep -Eq '^  %y = dm\.exp %x : tensor<64x64xf32> +// kept$' messy.dmir
   check "try-repo: dmir-lint$kind finds the waste" [ "$(try dmir-lint$kind)" = 1 ]
-  check "  and reports where" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+  check "  and reports where" grep -Eq 'kernel\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
 done
 exit $failed

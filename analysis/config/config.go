@@ -34,10 +34,13 @@ type Config struct {
 	Machines map[string]*machine.Machine // the user's own, by lower-case name
 }
 
-// Lint selects rules by code, name or the beginning of a code; Ignore wins.
+// Lint selects rules by code, name or the beginning of a code; Ignore wins. Hints
+// shows findings about what the compiler does by itself everywhere, or nowhere; nil
+// leaves the choice to each tool.
 type Lint struct {
 	Select []string `toml:"select" names:"rule" doc:"The rules that apply, by code, name or the beginning of a code; absent, all"`
 	Ignore []string `toml:"ignore" names:"rule" doc:"The rules that do not apply, by code, name or the beginning of a code; it wins over select"`
+	Hints  *bool    `toml:"hints" doc:"Whether hints are shown, findings that the compiler removes by itself; absent, in editors and not by dmir lint"`
 }
 
 // Machine is the machine called name, one of the user's or a built-in one; the

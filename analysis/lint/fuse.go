@@ -222,6 +222,9 @@ func (f fusion) entry(c *Context) *cost.Entry {
 	return cost.Group(c.Fn, c.Module, c.Bind, []*ir.Op{f.a, f.b}, f.results())
 }
 
+// writtenKernel reports whether one of the two is a kernel already.
+func (f fusion) writtenKernel() bool { return f.a.Name == op.Kernel || f.b.Name == op.Kernel }
+
 // built reports whether the compiler makes one kernel of f.
 func (f fusion) built(c *Context) bool {
 	return c.program.OneKernel(c.Fn, []*ir.Op{f.a, f.b}, f.results()) == nil

@@ -36,8 +36,43 @@ type Rule struct {
 	Summary  string // one line, no final stop
 	Severity diag.Severity
 	Fix      Safety
-	Doc      string // Markdown: What it does, Why it matters, Example, Fix
+	Doc      string // Markdown: What it does, Why it matters, Example, Fix; register adds Level
 	Check    func(*Context)
+
+	// Compiler is what the compiler does about a finding by itself, such as "fuses
+	// such ops": the finding is a hint, unless Finding.Kept. Tests compare the plans
+	// of a program with and without the fix. Empty if the waste remains in the plan.
+	Compiler string
+	Kept     string // which findings the compiler leaves to a person; "" if none
+}
+
+// level documents which severity r's findings have, and why.
+func (r *Rule) level() string {
+	name := func(s diag.Severity) string { return strings.ToUpper(s.String()[:1]) + s.String()[1:] }
+	text := "\n## Level\n" + name(r.Severity)
+	if r.Compiler != "" {
+		text = "\n## Level\n" + name(diag.Hint) + ": " + r.byItself()
+		if r.Kept != "" {
+			text += ". " + name(r.Severity) + " for " + r.Kept
+		}
+	}
+	return text + ".\n"
+}
+
+// byItself says why a finding of r is a hint.
+func (r *Rule) byItself() string {
+	return "the compiler " + r.Compiler + " by itself; a change of the text saves nothing in the compiled program"
+}
+
+// Level is the severity of a rule's findings as tables list it.
+func (r *Rule) Level() string {
+	switch {
+	case r.Compiler == "":
+		return r.Severity.String()
+	case r.Kept == "":
+		return diag.Hint.String()
+	}
+	return diag.Hint.String() + ", " + r.Severity.String()
 }
 
 // all holds the rules in the order of their files.
@@ -46,6 +81,7 @@ var all []*Rule
 // register adds a rule to all and documents its code.
 func register(r *Rule) *Rule {
 	all = append(all, r)
+	r.Doc += r.level()
 	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Ignorable: true}})
 	return r
 }
@@ -71,6 +107,9 @@ func Lookup(s string) *Rule {
 // ("DM2"); "ALL" is every rule. Ignore wins over Select.
 type Options struct {
 	Select, Ignore []string
+
+	// NoHints leaves out findings about waste that the compiler removes by itself.
+	NoHints bool
 
 	// Only is the one code whose fixes FixAll applies, be it a rule's or another
 	// diagnostic's; "" is all.
@@ -152,6 +191,9 @@ func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnosti
 			found = append(found, d)
 		}
 	}
+	if opts.NoHints {
+		found = slices.DeleteFunc(found, func(d diag.Diagnostic) bool { return d.Severity == diag.Hint })
+	}
 	found = suppress(p.Src, found)
 	slices.SortStableFunc(found, func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
@@ -184,6 +226,7 @@ type Finding struct {
 	Tags    []diag.Tag
 	Fix     *diag.Fix // Title and Edits; the rest is filled in
 	Notes   []string
+	Kept    bool // the compiler leaves the waste in: see [Rule.Compiler]
 }
 
 // Report records f under the current rule.
@@ -195,6 +238,11 @@ func (c *Context) Report(f Finding) {
 	}
 	if f.Saving != nil {
 		d.Notes = append(d.Notes, f.Saving.sentence(c))
+		_, d.SavesNs = f.Saving.promise()
+	}
+	if c.rule.Compiler != "" && !f.Kept {
+		d.Severity = diag.Hint
+		d.Notes = append(d.Notes, c.rule.byItself())
 	}
 	if f.Fix != nil {
 		fix := *f.Fix

@@ -11,7 +11,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM205", Name: "broadcast-written-out", Severity: diag.Warning, Fix: Safe,
-	Summary: "a broadcast is written to memory for ops that broadcast implicitly",
+	Summary:  "a broadcast is written to memory for ops that broadcast implicitly",
+	Compiler: "leaves such broadcasts out",
 	Doc: `## What it does
 Finds a ` + "`dm.broadcast`" + ` along leading dimensions whose result only element-wise ops use, which would broadcast the
 small operand themselves.

@@ -9,7 +9,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM206", Name: "computed-twice", Severity: diag.Warning, Fix: Safe,
-	Summary: "the same op on the same operands has been computed before",
+	Summary:  "the same op on the same operands has been computed before",
+	Compiler: "computes equal ops once",
 	Doc: `## What it does
 Finds an op without side effects whose name, operands, attributes and types are those of an earlier op
 that is visible from it. Random ops count as equal when their seeds are.

@@ -12,7 +12,9 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM202", Name: "fusible-into-consumer", Severity: diag.Warning, Fix: Safe,
-	Summary: "a memory-bound op writes a value that only one contraction reads",
+	Summary:  "a memory-bound op writes a value that only one contraction reads",
+	Compiler: "fuses such ops",
+	Kept:     "a kernel that the text has, which the compiler keeps as it is",
 	Doc: `## What it does
 Finds element-wise work whose result only one contraction uses: it can run in the contraction's kernel on the tiles that
 the contraction loads anyway (its prologue). Where the op could join its own producer instead, DM201 reports that.
@@ -56,6 +58,7 @@ Safe: the ops stay as they are and keep their rounding; only what moves changes.
 				Message: "only the contraction below reads the result of this op, which could run in its kernel",
 				Label:   fmt.Sprintf("%s moved here", units.DimBytes(e.Moved())),
 				Saving:  s,
+				Kept:    f.writtenKernel(),
 				Related: []diag.Related{{Span: place(b), Message: "read here"}},
 				Fix:     &diag.Fix{Title: "Move into the kernel of " + spelling(b.Results[0]), Edits: f.edits(c)},
 			})

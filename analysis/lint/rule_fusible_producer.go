@@ -12,7 +12,9 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM201", Name: "fusible-into-producer", Severity: diag.Warning, Fix: Safe,
-	Summary: "a memory-bound op reads back what the op above just wrote",
+	Summary:  "a memory-bound op reads back what the op above just wrote",
+	Compiler: "fuses such ops",
+	Kept:     "a kernel that the text has, which the compiler keeps as it is",
 	Doc: `## What it does
 Finds an op or kernel bound by memory that takes a value from an op or kernel of the same block and could run in its
 kernel: element-wise work over the elements that a contraction writes (its epilogue), and element-wise work and
@@ -97,6 +99,7 @@ func (c *Context) reportFusion(f fusion, s *Saving) {
 		Message: fmt.Sprintf("this %s re-reads what the %s above just wrote", what, producer),
 		Label:   label,
 		Saving:  s,
+		Kept:    f.writtenKernel(),
 		Related: []diag.Related{{Span: f.a.Head, Message: "written here"}},
 		Fix:     &diag.Fix{Title: "Move into the kernel of " + spelling(f.a.Results[0]), Edits: f.edits(c)},
 	})

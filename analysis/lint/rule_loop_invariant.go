@@ -11,14 +11,16 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM212", Name: "loop-invariant", Severity: diag.Warning,
-	Summary: "every iteration of a loop computes the same again",
+	Summary:  "every iteration of a loop computes the same again",
+	Compiler: "moves contractions out of `dm.scan`",
+	Kept:     "other ops, and for loops that are a `dm.while`",
 	Doc: `## What it does
 Finds contractions, normalizations and reductions in the body of a ` + "`dm.scan` or a `dm.while`" + ` whose operands all come from
 outside the loop.
 
 ## Why it matters
 Each iteration reads the operands, computes and writes the result as the one before did. Before the loop this is done
-once. (The compiler moves contractions out of a ` + "`dm.scan`" + `.)
+once.
 
 ## Example
 ` + "```mlir" + `
@@ -49,6 +51,7 @@ None: move the op above the loop.
 				Message: "every iteration of the loop computes " + spelling(o.Results[0]) + " again",
 				Label:   "the operands do not change in the loop",
 				Help:    "compute it once, before the loop",
+				Kept:    loop.Name != op.Scan || d.Class != op.ClassContraction,
 				Related: []diag.Related{{Span: place(loop), Message: "the loop"}},
 			}
 			trips, around := c.trips(o), c.trips(loop)

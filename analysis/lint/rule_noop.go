@@ -9,7 +9,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM208", Name: "moves-nothing-new", Severity: diag.Warning, Fix: Safe,
-	Summary: "this op moves data and returns its operand unchanged",
+	Summary:  "this op moves data and returns its operand unchanged",
+	Compiler: "leaves such ops out",
 	Doc: `## What it does
 Finds movement ops that copy their operand as it is: a transpose with the identity permutation, a slice of everything,
 a broadcast or copy to the same type and placement, a concatenation of one operand, a pad by nothing, a convert to the

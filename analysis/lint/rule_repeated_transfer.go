@@ -10,7 +10,9 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM209", Name: "repeated-transfer", Severity: diag.Warning, Fix: Safe,
-	Summary: "the same value is copied between host and device again",
+	Summary:  "the same value is copied between host and device again",
+	Compiler: "makes equal copies once",
+	Kept:     "a copy in a loop",
 	Doc: `## What it does
 Finds a ` + "`dm.copy`" + ` of a value to a memory space into which it has been copied before, and a copy inside a loop of a
 value that the loop does not change.
@@ -52,6 +54,7 @@ Safe for a repeated copy: the first one is used. A copy in a loop is reported wi
 						Message: "every iteration of the loop copies " + spelling(o.Operands[0]) + " again",
 						Label:   "the value does not change in the loop",
 						Help:    "copy it once, before the loop",
+						Kept:    true,
 						Related: []diag.Related{{Span: place(loop), Message: "the loop"}},
 					})
 				}

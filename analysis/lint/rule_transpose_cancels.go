@@ -8,7 +8,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM203", Name: "transpose-cancels", Severity: diag.Warning, Fix: Safe,
-	Summary: "two consecutive transposes cancel out",
+	Summary:  "two consecutive transposes cancel out",
+	Compiler: "cancels transposes",
 	Doc: `## What it does
 Finds a ` + "`dm.transpose`" + ` of a ` + "`dm.transpose`" + ` (or a ` + "`dm.reverse`" + ` of the same ` + "`dm.reverse`" + `)
 whose composition is the identity.

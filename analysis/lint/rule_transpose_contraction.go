@@ -17,7 +17,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM204", Name: "transpose-into-contraction", Severity: diag.Warning, Fix: Safe,
-	Summary: "a transpose beside a contraction can be expressed in the contraction",
+	Summary:  "a transpose beside a contraction can be expressed in the contraction",
+	Compiler: "folds such transposes into contractions",
 	Doc: `## What it does
 Finds a ` + "`dm.transpose`" + ` whose result only one ` + "`dm.einsum`" + ` uses, one of the last two dimensions whose result only one
 ` + "`dm.matmul`" + ` uses, and a transpose that is the only use of an einsum's result.

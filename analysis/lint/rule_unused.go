@@ -11,7 +11,8 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM207", Name: "unused-value", Severity: diag.Warning, Fix: Safe,
-	Summary: "no result of this op is used",
+	Summary:  "no result of this op is used",
+	Compiler: "leaves out what is not used",
 	Doc: `## What it does
 Finds an op without side effects, or a kernel, none of whose results is used.
 

@@ -170,7 +170,7 @@ func TestReadmeFixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fixed, errs bytes.Buffer
-	cli.Main([]string{"lint", "--fix", "-"}, strings.NewReader(string(program)), &fixed, &errs)
+	cli.Main([]string{"lint", "--fix", "--hints", "-"}, strings.NewReader(string(program)), &fixed, &errs)
 	was, _, took := figures(t, string(program))
 	is, _, takes := figures(t, fixed.String())
 	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)

@@ -13,8 +13,9 @@ import (
 	"dmir/syntax/diag"
 )
 
-// report writes the findings in one of the output formats of lint.
-func report(w io.Writer, format string, found []finding, files int) error {
+// report writes the findings in one of the output formats of lint; hidden is the
+// number of hints that are left out.
+func report(w io.Writer, format string, found []finding, files, hidden int) error {
 	switch format {
 	case "json":
 		return reportJSON(w, found)
@@ -38,15 +39,20 @@ func report(w io.Writer, format string, found []finding, files int) error {
 		diag.Text(w, f.src, f.Diagnostic, style)
 	}
 	if format == "text" {
-		summary(w, found, files)
+		summary(w, found, files, hidden)
 	}
 	return nil
 }
 
-func summary(w io.Writer, found []finding, files int) {
-	notes, fixable := 0, 0
+func summary(w io.Writer, found []finding, files, hidden int) {
+	findings, hints, notes, fixable := 0, 0, 0, 0
 	for _, f := range found {
-		if !f.counts() {
+		switch {
+		case f.counts():
+			findings++
+		case f.Severity == diag.Hint:
+			hints++
+		default:
 			notes++
 		}
 		if len(f.Fixes) > 0 && f.Fixes[0].Safe {
@@ -56,17 +62,19 @@ func summary(w io.Writer, found []finding, files int) {
 	if len(found) > 0 {
 		fmt.Fprintln(w)
 	}
-	findings := len(found) - notes
-	switch {
-	case findings > 0:
-		fmt.Fprintf(w, "%s in %s", count(findings, "finding"), count(files, "file"))
-	case files > 0:
-		fmt.Fprintf(w, "no findings in %s", count(files, "file"))
-	default:
+	if findings+files == 0 {
 		return
 	}
+	fmt.Fprint(w, diag.Count(findings, "finding"))
+	if hints > 0 {
+		fmt.Fprintf(w, " and %s", count(hints, "hint"))
+	}
+	fmt.Fprintf(w, " in %s", count(files, "file"))
 	if fixable > 0 {
 		fmt.Fprintf(w, ", %d fixable with --fix", fixable)
+	}
+	if hidden > 0 {
+		fmt.Fprintf(w, "; %s about what the compiler does by itself: --hints", count(hidden, "hint"))
 	}
 	if notes > 0 {
 		fmt.Fprintf(w, "; ops of other dialects in %s were not checked", count(notes, "file"))

@@ -14,13 +14,13 @@ import (
 func rulesPage() string {
 	var b strings.Builder
 	b.WriteString("# Rules and diagnostics\n\nEvery diagnostic of dmir, by code; `dmir explain CODE` prints the same. " +
-		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | fix | meaning |\n|---|---|---|---|\n")
+		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | level | fix | meaning |\n|---|---|---|---|---|\n")
 	for _, a := range diag.Codes() {
-		fix := ""
+		level, fix := "", ""
 		if r := lint.Lookup(a.Code); r != nil {
-			fix = string(r.Fix)
+			level, fix = r.Level(), string(r.Fix)
 		}
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", a.Code, anchor(a.Code), a.Name, fix, strings.ReplaceAll(upperFirst(a.Summary), "|", `\|`))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", a.Code, anchor(a.Code), a.Name, level, fix, strings.ReplaceAll(upperFirst(a.Summary), "|", `\|`))
 	}
 	for _, a := range diag.Codes() {
 		fmt.Fprintf(&b, "\n<a id=%q></a>\n\n%s", anchor(a.Code), deeper(a.Markdown()))

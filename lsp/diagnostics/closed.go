@@ -164,7 +164,7 @@ func (rep *Reporter) inspect(ctx context.Context, a workspace.Address, under str
 	snap = textOf(snap)
 	v = verdict{under: under}
 	v.findings, v.errors = tally(found)
-	if v.id, err = resultID(rep.s.Features.Diagnostics(snap, found)); err != nil {
+	if v.id, err = resultID(rep.convert(snap, found)); err != nil {
 		return nil, nil, v, err
 	}
 	rep.closed.keep(a.Path, v)
@@ -188,5 +188,5 @@ func (rep *Reporter) closedReport(ctx context.Context, a workspace.Address, had 
 	if err != nil {
 		return nil, err
 	}
-	return documentReport(rep.s.Features.Diagnostics(snap, found), v.id, had), nil
+	return documentReport(rep.convert(snap, found), v.id, had), nil
 }

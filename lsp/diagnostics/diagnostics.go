@@ -4,6 +4,7 @@
 package diagnostics
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.lsp.dev/protocol"
@@ -22,6 +23,7 @@ type Reporter struct {
 	published published
 	pullAgain refresher
 	closed    closedFiles
+	asked     atomic.Bool // the user asked for the findings of files that are not open
 }
 
 // New returns the reporter of a session. pause is how long a pull of the workspace

@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.lsp.dev/jsonrpc2"
@@ -53,7 +54,56 @@ func (rep *Reporter) Lint(ctx context.Context, token protocol.ProgressToken) (an
 			count(findings, errors, v.Path)
 		})
 	}
+	if rep.pushAll(ctx, files, count); ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	rep.asked.Store(true)
+	rep.published.filesChanged()
+	rep.refreshDiagnostics()
+	res.Message = fmt.Sprintf("%s in %s, %s", diag.Count(res.Findings, "finding"), diag.Count(res.Files, "file"), diag.Count(res.Errors, "error"))
+	return session.Answer(res)
+}
+
+// ClearLint takes back what Lint shows of files that are not open, where the settings
+// do not ask for it.
+func (rep *Reporter) ClearLint(ctx context.Context) (any, error) {
+	rep.asked.Store(false)
+	rep.showClosed(ctx)
+	return session.Answer(LintResult{Message: "findings of files that are not open are no longer shown"})
+}
+
+// SettingsChanged shows or takes back the findings of files that are not open, as the
+// settings are now.
+func (rep *Reporter) SettingsChanged() { go rep.showClosed(rep.s.Context()) }
+
+// showClosed shows what was found in those files that are not open and wanted, and
+// nothing of the others.
+func (rep *Reporter) showClosed(ctx context.Context) {
+	if !rep.s.Features.Pulls {
+		rep.pushAll(ctx, rep.wanted(ctx), func(int, int, string) {})
+	}
+	rep.published.filesChanged()
+	rep.refreshDiagnostics()
+}
+
+// wanted returns the programs that are not open and whose diagnostics are shown: all
+// if the user asked for them, else those in folders with the setting.
+func (rep *Reporter) wanted(ctx context.Context) []scan.File {
+	if !rep.asked.Load() && !rep.s.Docs.LintsClosed() {
+		return nil
+	}
+	return slices.DeleteFunc(rep.s.Programs(ctx), func(f scan.File) bool { return !rep.wants(f.Path) })
+}
+
+func (rep *Reporter) wants(path string) bool {
+	return rep.asked.Load() || rep.s.Docs.SettingsOf(workspace.Address{Key: path, URI: path, Path: path}).LintWorkspace
+}
+
+// pushAll analyses files that are not open and sends what is found in them, and no
+// diagnostics of others, to an editor that does not pull. It calls count for each file.
+func (rep *Reporter) pushAll(ctx context.Context, files []scan.File, count func(findings, errors int, path string)) {
 	had := rep.closed.allPushed()
+	var mu sync.Mutex
 	pushed := map[string]bool{}
 	under := &conditions{rep: rep}
 	scan.Each(ctx, files, func(f scan.File) {
@@ -70,17 +120,13 @@ func (rep *Reporter) Lint(ctx context.Context, token protocol.ProgressToken) (an
 		}
 	})
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return
 	}
-	for _, spelt := range had { // of files that are sound now, or gone
+	for _, spelt := range had { // of files that are sound now, gone, or not wanted
 		if !pushed[spelt] && rep.closed.took(spelt, false) && rep.s.Docs.Snapshot(session.AddressOf(uri.URI(spelt)).Key) == nil {
 			rep.clear(spelt)
 		}
 	}
-	rep.published.filesChanged()
-	rep.refreshDiagnostics()
-	res.Message = fmt.Sprintf("%s in %s, %s", diag.Count(res.Findings, "finding"), diag.Count(res.Files, "file"), diag.Count(res.Errors, "error"))
-	return session.Answer(res)
 }
 
 // tally counts warnings and errors.
@@ -115,7 +161,7 @@ func (rep *Reporter) FilesChanged(changed []workspace.Address) {
 	rep.refreshDiagnostics()
 	go func() {
 		for _, a := range changed {
-			if rep.s.Docs.Snapshot(a.Key) != nil || !rep.closed.took(a.URI, false) {
+			if before := rep.closed.took(a.URI, false); rep.s.Docs.Snapshot(a.Key) != nil || !before && (rep.s.Features.Pulls || !rep.wants(a.Path)) {
 				continue
 			}
 			f := scan.File{Path: a.Path, Stamp: scan.StampOf(a.Path)}

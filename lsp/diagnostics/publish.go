@@ -30,8 +30,29 @@ func textOf(s *workspace.Snapshot) *workspace.Snapshot {
 // push sends the diagnostics of a text; one that is not open has no version.
 func (rep *Reporter) push(snap *workspace.Snapshot, version protocol.Optional[int32], ds []diag.Diagnostic) {
 	rep.send(snap.URI, func() any {
-		return &protocol.PublishDiagnosticsParams{URI: uri.URI(snap.URI), Version: version, Diagnostics: rep.s.Features.Diagnostics(snap, ds)}
+		return &protocol.PublishDiagnosticsParams{URI: uri.URI(snap.URI), Version: version, Diagnostics: rep.convert(snap, ds)}
 	})
+}
+
+// pushAgain sends what is known of an open document by the time that it is sent.
+func (rep *Reporter) pushAgain(key string) {
+	f, ok := rep.published.newest(key)
+	if !ok {
+		return
+	}
+	rep.send(f.snap.URI, func() any {
+		if newer, ok := rep.published.newest(key); ok {
+			f = newer
+		}
+		return &protocol.PublishDiagnosticsParams{
+			URI: uri.URI(f.snap.URI), Version: protocol.NewOptional(f.snap.Version), Diagnostics: rep.convert(f.snap, f.diags),
+		}
+	})
+}
+
+// convert returns the diagnostics of a text that are shown, as the protocol has them.
+func (rep *Reporter) convert(snap *workspace.Snapshot, ds []diag.Diagnostic) []protocol.Diagnostic {
+	return rep.s.Features.Diagnostics(snap, pick(snap.Src, ds, rep.published.near(snap.Key)))
 }
 
 // clear removes what was pushed for a document.

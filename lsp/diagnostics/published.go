@@ -19,6 +19,7 @@ import (
 type published struct {
 	mu      sync.Mutex
 	docs    map[string]*finding // by the document's key
+	views   map[string]lines    // around what is in view of a document, by its key
 	waiting chan struct{}       // closed at the next change; nil if no call waits
 	files   int                 // counts what happened to files on disk
 	configs int                 // counts the edits of dmir.toml files that are open
@@ -78,6 +79,37 @@ func (p *published) answer(told *finding) (stale bool) {
 	return f.snap.Src == told.snap.Src && !sameDiagnostics(f.diags, told.diags)
 }
 
+// look records the lines of a document that are in view. It reports whether they
+// decide about what is shown.
+func (p *published) look(key string, view lines) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was, ok := p.views[key]; ok && was.holds(view) {
+		return false
+	}
+	if p.views == nil {
+		p.views = map[string]lines{}
+	}
+	p.views[key] = view.around()
+	f := p.docs[key]
+	return f != nil && len(f.diags) > 2*most
+}
+
+// near returns the lines around what is in view of a document.
+func (p *published) near(key string) lines {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.views[key]
+}
+
+// newest returns what is known of the newest text of an open document.
+func (p *published) newest(key string) (f *finding, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f = p.docs[key]
+	return f, f != nil && f.snap != nil
+}
+
 // fail records that the analysis of a document panicked.
 func (p *published) fail(key string) {
 	p.mu.Lock()
@@ -94,6 +126,7 @@ func (p *published) forget(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.docs, key)
+	delete(p.views, key)
 	p.files++ // what is on disk counts again
 	p.wake()
 }

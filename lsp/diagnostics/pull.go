@@ -46,7 +46,7 @@ func (rep *Reporter) Document(raw jsonrpc2.RawMessage) (connection.Work, error) 
 		if err != nil {
 			return nil, err
 		}
-		items := rep.s.Features.Diagnostics(found.snap, found.diags)
+		items := rep.convert(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return nil, err

@@ -26,8 +26,8 @@ const lookAgain = 30 * time.Second
 // perPart is how many reports one partial result holds at most.
 const perPart = 32
 
-// Workspace answers workspace/diagnostic with the diagnostics of all programs below
-// the workspace's folders, and of those that are open elsewhere. An editor that takes
+// Workspace answers workspace/diagnostic with the diagnostics of open documents and,
+// where the user asked for them, of all programs below the workspace's folders. An editor that takes
 // partial results gets them as they are found.
 func (rep *Reporter) Workspace(raw jsonrpc2.RawMessage) (connection.Work, error) {
 	p, err := connection.Decode[protocol.WorkspaceDiagnosticParams](raw)
@@ -107,7 +107,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 			}
 			continue // its text has changed and is analysed again, or its analysis failed
 		}
-		items := w.rep.s.Features.Diagnostics(found.snap, found.diags)
+		items := w.rep.convert(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		w.add(uri.URI(snap.URI), snap.Key, &version, items, id)
 	}
 	if !w.swept || w.seen != onDisk {
-		w.files, w.seen, w.swept = w.rep.s.Programs(ctx), onDisk, true
+		w.files, w.seen, w.swept = w.rep.wanted(ctx), onDisk, true
 		w.rep.closed.keepOnly(w.files)
 	}
 	under := &conditions{rep: w.rep}
@@ -173,7 +173,7 @@ func (w *workspacePull) closed(ctx context.Context, f scan.File, under *conditio
 	if err != nil || w.rep.s.Docs.Snapshot(a.Key) != nil {
 		return // it cannot be read, or has been opened
 	}
-	w.add(u, a.Key, nil, w.rep.s.Features.Diagnostics(snap, found), v.id)
+	w.add(u, a.Key, nil, w.rep.convert(snap, found), v.id)
 }
 
 // has returns the result ID that the editor has of a document.

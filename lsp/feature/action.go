@@ -62,9 +62,10 @@ func Actions(p *program.Program, found []diag.Diagnostic, span source.Span, want
 	return out
 }
 
+// anySafe reports whether [FixAll] has anything to do: it leaves hints alone.
 func anySafe(found []diag.Diagnostic) bool {
 	for _, d := range found {
-		if len(d.Fixes) > 0 && d.Fixes[0].Safe {
+		if d.Severity > diag.Hint && len(d.Fixes) > 0 && d.Fixes[0].Safe {
 			return true
 		}
 	}

@@ -30,7 +30,8 @@ const (
 	commandPanel   = "dmir.panel"
 	commandView    = "dmir.view"
 	commandToggle  = "dmir.toggle"
-	// commandLintWorkspace lints all programs of the workspace, open or not.
+	// commandLintWorkspace lints all programs of the workspace, open or not, and shows
+	// what it finds; with {"clear": true} it takes back what it shows of closed files.
 	commandLintWorkspace = "dmir.lintWorkspace"
 )
 
@@ -58,7 +59,20 @@ var commands = map[string]commandMethod{
 	commandTargets: targetsCommand,
 	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
 		token := session.CloneToken(p.WorkDoneToken)
-		return func(ctx context.Context) (any, error) { return s.diagnostics.Lint(ctx, token) }, nil
+		var args struct {
+			Clear bool `json:"clear"`
+		}
+		if len(p.Arguments) > 0 {
+			if err := json.Unmarshal(p.Arguments[0], &args); err != nil {
+				return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, `the argument is not {"clear": BOOL}`)
+			}
+		}
+		return func(ctx context.Context) (any, error) {
+			if args.Clear {
+				return s.diagnostics.ClearLint(ctx)
+			}
+			return s.diagnostics.Lint(ctx, token)
+		}, nil
 	},
 	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args page.PanelArgs) (connection.Work, error) {
 		return func(ctx context.Context) (any, error) { return s.pages.Panel(ctx, args) }, nil

@@ -210,6 +210,11 @@ func openWorkspace(t *testing.T, capabilities, dir string) *editor {
 	return e
 }
 
+// lintClosed turns on the setting for the diagnostics of files that are not open.
+func (e *editor) lintClosed() {
+	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"lint":{"workspace":true}}}}`)
+}
+
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -282,11 +287,14 @@ func TestWorkspaceDiagnostic(t *testing.T) {
 		"quiet/dmir.toml": "[lint]\nignore = [\"DM207\"]\n", ".git/x.dmir": broken, "readme.md": "no program",
 	})
 	had := map[string]string{}
+	expect(t, "nothing is open", e.pullAll(dir, had), map[string]string{})
+	e.lintClosed()
 	expect(t, "the first pull", e.pullAll(dir, had), map[string]string{"a.dmir": "full DM207", "b.dmir": "full DM160", "c.dmir": "full", "quiet/a.dmir": "full"})
 	expect(t, "the next", e.pullAll(dir, had), map[string]string{"a.dmir": "unchanged", "b.dmir": "unchanged", "c.dmir": "unchanged", "quiet/a.dmir": "unchanged"})
 
 	// Another server finds the same, and knows it by its name.
 	other := openWorkspace(t, pulling, dir)
+	other.lintClosed()
 	expect(t, "of another server", other.pullAll(dir, had), map[string]string{"a.dmir": "unchanged", "b.dmir": "unchanged", "c.dmir": "unchanged", "quiet/a.dmir": "unchanged"})
 
 	e.openAt(filepath.Join(dir, "c.dmir"), broken)                 // not saved
@@ -316,6 +324,7 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 		files[fmt.Sprintf("f%d.dmir", i)] = dead
 	}
 	e, dir := workspaceOf(t, pulling, files)
+	e.lintClosed()
 	had := map[string]string{}
 	part := func(raw json.RawMessage) bool { return strings.Contains(string(raw), `"all"`) }
 	var raw jsonrpc2.RawMessage
@@ -410,7 +419,7 @@ func TestLintWorkspace(t *testing.T) {
 		}
 	}
 	lint()
-	if got.Files != 3 || got.Findings != 3 || got.Errors != 2 || got.Message != "3 findings in 3 files, 2 errors" {
+	if got.Files != 3 || got.Findings != 2 || got.Errors != 2 || got.Message != "2 findings in 3 files, 2 errors" {
 		t.Errorf("found %+v", got)
 	}
 	e.wait("$/progress", func(raw json.RawMessage) bool { return strings.Contains(string(raw), `"percentage":100`) })
@@ -432,6 +441,105 @@ func TestLintWorkspace(t *testing.T) {
 		t.Errorf("after the repair %+v", got)
 	}
 	shown("b.dmir", `"diagnostics":[]`)
+}
+
+// Of many findings an editor is shown the most important ones and, once it asks for the
+// hints of some lines, those near them; in one message each, pushed or pulled.
+func TestFindingsInView(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("func.func @f(%x: tensor<64xf32>) -> tensor<64xf32> {\n")
+	for i := range 3000 {
+		fmt.Fprintf(&text, "  %%v%d = dm.exp %%x : tensor<64xf32>\n", i)
+	}
+	text.WriteString("  return %x : tensor<64xf32>\n}\n")
+	const note = "diagnostics: shown are the 240 most important ones"
+	hints := func(e *editor, u uri.URI, line int) {
+		var hints []protocol.InlayHint
+		e.must("textDocument/inlayHint", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":0},"end":{"line":%d,"character":0}}}`, u, line, line+40), &hints)
+	}
+	u := uri.File(filepath.Join(t.TempDir(), "f.dmir"))
+	t.Run("push", func(t *testing.T) {
+		e := connect(t, Options{}, nil)
+		e.initialize("{}", "")
+		e.openAt(u.FsPath(), text.String())
+		shows := func(line int) {
+			t.Helper()
+			e.wait("textDocument/publishDiagnostics", func(raw json.RawMessage) bool {
+				s := string(raw)
+				return strings.Contains(s, note) && strings.Contains(s, fmt.Sprintf(`"start":{"line":%d,`, line)) && strings.Count(s, `"severity":`) <= 481
+			})
+		}
+		shows(1)
+		for _, line := range []int{2900, 1500} {
+			hints(e, u, line)
+			shows(line)
+			shows(line + 40)
+		}
+	})
+	t.Run("pull", func(t *testing.T) {
+		e := connect(t, Options{}, nil)
+		e.initialize(pulling, "")
+		e.openAt(u.FsPath(), text.String())
+		for _, line := range []int{2900, 1500} {
+			hints(e, u, line)
+			for deadline := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+				if slices.ContainsFunc(e.pull(string(u), "").Raw, func(raw json.RawMessage) bool {
+					return strings.Contains(string(raw), fmt.Sprintf(`"start":{"line":%d,`, line+5))
+				}) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("line %d is not shown", line)
+				}
+			}
+		}
+	})
+}
+
+// What the command shows of closed files, an editor that pulls is told too, until the
+// command takes it back; open files keep theirs.
+func TestLintWorkspaceClears(t *testing.T) {
+	for name, capabilities := range map[string]string{"pull": pulling, "push": `{}`} {
+		t.Run(name, func(t *testing.T) {
+			e, dir := workspaceOf(t, capabilities, map[string]string{"a.dmir": dead, "b.dmir": sound})
+			e.openAt(filepath.Join(dir, "b.dmir"), broken)
+			command := func(arguments string) {
+				e.must("workspace/executeCommand", `{"command":"dmir.lintWorkspace","arguments":[`+arguments+`]}`, nil)
+			}
+			had := map[string]string{}
+			shown := func(what string, a, b string) {
+				t.Helper()
+				if name == "pull" {
+					got := e.pullAll(dir, had)
+					delete(got, "b.dmir")
+					want := map[string]string{}
+					if a != "" {
+						want["a.dmir"] = a
+					}
+					expect(t, what, got, want)
+					return
+				}
+				if b != "" {
+					e.wait("textDocument/publishDiagnostics", func(raw json.RawMessage) bool {
+						return strings.Contains(string(raw), `/a.dmir"`) && strings.Contains(string(raw), b)
+					})
+				}
+			}
+			shown("at first", "", "")
+			command("")
+			shown("when it is asked for", "full DM207", "DM207")
+			command(`{"clear":true}`)
+			shown("taken back", "full", `"diagnostics":[]`)
+			if name == "pull" {
+				expect(t, "once", e.pullAll(dir, map[string]string{}), map[string]string{"b.dmir": "full DM160 v7"})
+				return
+			}
+			e.lintClosed()
+			shown("by the setting", "", "DM207")
+			e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"lint":{"workspace":false}}}}`)
+			shown("taken back", "", `"diagnostics":[]`)
+		})
+	}
 }
 
 // Symbols of the workspace: open files as they are in the editor, others as

@@ -97,6 +97,9 @@ func initialized(s *server, _ *protocol.InitializedParams) error {
 	go func() {
 		s.register()
 		s.pullSettings()
+		if s.Docs.LintsClosed() {
+			s.diagnostics.SettingsChanged()
+		}
 	}()
 	return nil
 }

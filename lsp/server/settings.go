@@ -180,6 +180,7 @@ func (s *server) applySettings(raw []byte, folders map[string][]byte) {
 	s.settings.mu.Unlock()
 	s.complain(complaints)
 	if changed {
+		s.diagnostics.SettingsChanged()
 		s.refresh()
 	}
 }

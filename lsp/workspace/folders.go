@@ -67,6 +67,18 @@ func (w *Workspace) Settings() Settings {
 	return w.choices.general
 }
 
+// LintsClosed reports whether files that are not open are to be linted anywhere.
+func (w *Workspace) LintsClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.choices.folders {
+		if s.LintWorkspace {
+			return true
+		}
+	}
+	return w.choices.general.LintWorkspace
+}
+
 // SettingsOf are the choices for a document, open or not.
 func (w *Workspace) SettingsOf(a Address) Settings {
 	w.mu.Lock()

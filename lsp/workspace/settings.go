@@ -13,13 +13,19 @@ type Settings struct {
 	Bind   map[string]int64 // sizes of symbolic dimensions; they win over dmir.toml
 	Hints  bool
 	Lint   bool
+
+	LintHints     bool // show findings about what the compiler does by itself
+	LintWorkspace bool // report files that are not open
+
 	Heat   string // HeatOff, "time", "bytes" or "waste": what lines are coloured by
 	Device string // "auto" or "reference"
 	Seed   int64
 }
 
 // Defaults are the settings of an editor that sends none.
-func Defaults() Settings { return Settings{Hints: true, Lint: true, Heat: HeatOff, Device: "auto"} }
+func Defaults() Settings {
+	return Settings{Hints: true, Lint: true, LintHints: true, Heat: HeatOff, Device: "auto"}
+}
 
 // HeatOff leaves lines uncoloured.
 const HeatOff = "off"
@@ -63,7 +69,7 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 		keys map[string]any
 	}{
 		{"hints", map[string]any{"enabled": &s.Hints}},
-		{"lint", map[string]any{"enabled": &s.Lint}},
+		{"lint", map[string]any{"enabled": &s.Lint, "hints": &s.LintHints, "workspace": &s.LintWorkspace}},
 		{"run", map[string]any{"device": &s.Device, "seed": &s.Seed}},
 	} {
 		raw, ok := top[group.name]
@@ -81,5 +87,5 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 
 // Equal reports whether s and t are the same choices.
 func (s Settings) Equal(t Settings) bool {
-	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Heat == t.Heat && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
+	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.LintHints == t.LintHints && s.LintWorkspace == t.LintWorkspace && s.Heat == t.Heat && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
 }

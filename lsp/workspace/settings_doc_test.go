@@ -42,13 +42,15 @@ func TestSettingsAreDocumented(t *testing.T) {
 		byDefault any
 		other     string
 	}{
-		"dmir.target":        {d.Target, `"l40s"`},
-		"dmir.bind":          {"{}", `{"n": 1}`},
-		"dmir.hints.enabled": {d.Hints, "false"},
-		"dmir.lint.enabled":  {d.Lint, "false"},
-		"dmir.heat":          {d.Heat, `"time"`},
-		"dmir.run.device":    {d.Device, `"reference"`},
-		"dmir.run.seed":      {d.Seed, "7"},
+		"dmir.target":         {d.Target, `"l40s"`},
+		"dmir.bind":           {"{}", `{"n": 1}`},
+		"dmir.hints.enabled":  {d.Hints, "false"},
+		"dmir.lint.enabled":   {d.Lint, "false"},
+		"dmir.lint.hints":     {d.LintHints, "false"},
+		"dmir.lint.workspace": {d.LintWorkspace, "true"},
+		"dmir.heat":           {d.Heat, `"time"`},
+		"dmir.run.device":     {d.Device, `"reference"`},
+		"dmir.run.seed":       {d.Seed, "7"},
 	} {
 		if got, want := server[name][0], or(fmt.Sprint(c.byDefault), "empty"); got != want {
 			t.Errorf("%s is listed with the default %q, it is %s", name, got, want)

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"dmir/analysis/config"
@@ -84,7 +83,7 @@ func (v *View) Config() *config.Config { return v.l.conf }
 
 // Cheap are the diagnostics of syntax, names, types and cost, and of the last run.
 func (v *View) Cheap() []diag.Diagnostic {
-	return slices.Concat(v.l.choices, v.problems, shown(v.l.prog.Diags, "errors"))
+	return slices.Concat(v.l.choices, v.problems, v.l.prog.Diags)
 }
 
 // Superseded reports whether the document has a newer version, which waits for
@@ -117,19 +116,7 @@ func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 		case <-ctx.Done():
 		}
 	}()
-	return v.findings.get(ctx, func() []diag.Diagnostic { return shown(lint.Run(ctx, v.Program(), v.rules()), "findings") })
-}
-
-// maxShown is how many diagnostics of a kind an editor is shown of one
-// document: more would only cost memory.
-const maxShown = 1000
-
-func shown(ds []diag.Diagnostic, what string) []diag.Diagnostic {
-	if len(ds) <= maxShown {
-		return ds
-	}
-	last := diag.New(codeTooMany, diag.Hint, ds[maxShown].Span, fmt.Sprintf("%d more %s from here on are not shown", len(ds)-maxShown, what))
-	return append(slices.Clone(ds[:maxShown]), last)
+	return v.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, v.Program(), v.reported()) })
 }
 
 // KnownFindings are the Findings where they are there already, none where it
@@ -178,9 +165,19 @@ func (v *View) rules() lint.Options {
 	return lint.Options{Select: c.Lint.Select, Ignore: c.Lint.Ignore}
 }
 
-// FixAll is the text after all safe fixes; ok is false where there are none.
+// reported are the rules, without hints where those are not to be shown.
+func (v *View) reported() lint.Options {
+	opts, c := v.rules(), v.Config()
+	opts.NoHints = !v.Settings.LintHints || c.Lint.Hints != nil && !*c.Lint.Hints
+	return opts
+}
+
+// FixAll is the text after all safe fixes of errors and warnings; ok is false where
+// there are none. What the compiler does by itself is not written into the text.
 func (v *View) FixAll(ctx context.Context) (text string, ok bool) {
-	return v.fix(ctx, v.rules(), false)
+	opts := v.rules()
+	opts.NoHints = true
+	return v.fix(ctx, opts, false)
 }
 
 // FixAllOf is the text after all fixes of one code, the unsafe ones too; ok is

@@ -24,16 +24,16 @@ func TestDecodeSettings(t *testing.T) {
 	}{
 		"nothing": {`{}`, d, nil},
 		"all": {
-			`{"target":"a100-80","bind":{"n":512,"b":8.0},"hints":{"enabled":false},"lint":{"enabled":false},"heat":"waste","run":{"device":"reference","seed":7}}`,
-			Settings{Target: "a100-80", Bind: map[string]int64{"n": 512, "b": 8}, Heat: "waste", Device: "reference", Seed: 7},
+			`{"target":"a100-80","bind":{"n":512,"b":8.0},"hints":{"enabled":false},"lint":{"enabled":false,"workspace":true},"heat":"waste","run":{"device":"reference","seed":7}}`,
+			Settings{Target: "a100-80", LintHints: true, LintWorkspace: true, Bind: map[string]int64{"n": 512, "b": 8}, Heat: "waste", Device: "reference", Seed: 7},
 			nil,
 		},
-		"flat":  {`{"hints.enabled":false,"run.seed":3}`, Settings{Lint: true, Heat: HeatOff, Device: "auto", Seed: 3}, nil},
+		"flat":  {`{"hints.enabled":false,"run.seed":3}`, Settings{Lint: true, LintHints: true, Heat: HeatOff, Device: "auto", Seed: 3}, nil},
 		"null":  {`{"target":null,"bind":null,"run":null}`, d, nil},
 		"other": {`{"path":"/bin/dmir","trusted":true}`, d, nil},
 		"mistyped": {
 			`{"target":7,"bind":{"n":"x","m":-1,"k":1.5,"b":4},"hints":{"enabled":"yes"},"lint":[]}`,
-			Settings{Bind: map[string]int64{"b": 4}, Hints: true, Lint: true, Heat: HeatOff, Device: "auto"},
+			Settings{Bind: map[string]int64{"b": 4}, Hints: true, Lint: true, LintHints: true, Heat: HeatOff, Device: "auto"},
 			[]string{"dmir.target", "dmir.bind.n", "dmir.bind.m", "dmir.bind.k", "dmir.hints.enabled", "dmir.lint"},
 		},
 		"no object": {`[1]`, d, []string{"dmir is not an object"}},
@@ -126,7 +126,7 @@ func TestPublishing(t *testing.T) {
 	}
 	w.Open(Address{Key: "f", Path: "f.dmir"}, 1, text)
 	until(func() bool { return len(last) == 1 && strings.HasPrefix(last[0].Code, "DM2") })
-	w.SetSettings(Settings{Lint: true, Hints: true, Target: "v100"}, nil)
+	w.SetSettings(Settings{Lint: true, LintHints: true, Hints: true, Target: "v100"}, nil)
 	for v := int32(2); v <= 200; v++ {
 		if err := w.Change("f", v, []Edit{{Text: "// typing\n"}}); err != nil {
 			t.Fatal(err)

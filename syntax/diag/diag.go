@@ -72,6 +72,7 @@ type Diagnostic struct {
 	Related  []Related
 	Tags     []Tag
 	Fixes    []Fix
+	SavesNs  float64 // the predicted time that the remedy saves, with a fix or without; 0 where it is not known
 }
 
 // Replace proposes word in place of what d is about.

@@ -65,6 +65,9 @@ func Text(w io.Writer, src *source.File, d Diagnostic, s Style) {
 		if !f.Safe {
 			kind, flag = "unsafe", "dmir lint --fix --unsafe-fixes"
 		}
+		if d.Severity == Hint {
+			flag += " --hints"
+		}
 		note(fmt.Sprintf("fix available (%s): %s: %s", kind, f.Title, flag))
 	}
 	note("dmir explain " + d.Code)

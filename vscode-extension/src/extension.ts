@@ -19,7 +19,7 @@ import {
   type ViewArguments,
 } from "./protocol";
 import { plain } from "./plain";
-import { type Deed, lintWorkspace, work } from "./run";
+import { clearLint, type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
@@ -38,7 +38,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.view) return showView(theServer, first as ViewArguments);
       if (name === command.cost) return costView.show(first as CostArguments);
       if (name === command.panel) return panels.show(first as PanelArguments);
-      if (name === command.lintWorkspace) return lintWorkspace(theServer);
+      if (name === command.lintWorkspace && first === undefined) return lintWorkspace(theServer);
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
@@ -77,6 +77,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
     register("lintAll", () => lintWorkspace(theServer)),
+    register("clearLint", () => clearLint(theServer)),
     register("toggleHints", () => toggle("hints")),
     register("toggleLint", () => toggle("lint")),
     register("cycleHeat", () => cycleHeat()),

@@ -47,13 +47,20 @@ async function trusted<R>(noun: string, name: string, act: () => PromiseLike<R>)
   }
 }
 
+/** Takes back what is reported of files that are not open. */
+export async function clearLint(server: Server): Promise<void> {
+  await executeWithProgress(server, "Clearing the findings", command.lintWorkspace, { clear: true });
+}
+
 /** Lints all files of the workspace and shows the number of findings. */
 export async function lintWorkspace(server: Server): Promise<void> {
   try {
     const { message, findings } = await executeWithProgress<LintResult>(server, "Linting the workspace", command.lintWorkspace);
     const problems = "Show Problems";
-    const choice = await vscode.window.showInformationMessage(plain(message), ...(findings > 0 ? [problems] : []));
+    const clear = "Clear";
+    const choice = await vscode.window.showInformationMessage(plain(message), ...(findings > 0 ? [problems, clear] : []));
     if (choice === problems) await vscode.commands.executeCommand("workbench.actions.view.problems");
+    if (choice === clear) await clearLint(server);
   } catch (err) {
     if (!isCancelled(err)) throw err;
   }

@@ -7,7 +7,7 @@ export interface ServerSettings {
   target: string;
   bind: Record<string, number>;
   hints: { enabled: boolean };
-  lint: { enabled: boolean };
+  lint: { enabled: boolean; hints: boolean; workspace: boolean };
   run: { device: string; seed: number };
 }
 
@@ -19,7 +19,11 @@ export function serverSettings(): ServerSettings {
     target: config.get("target", ""),
     bind: config.get<Record<string, number>>("bind", {}),
     hints: { enabled: config.get("hints.enabled", true) },
-    lint: { enabled: config.get("lint.enabled", true) },
+    lint: {
+      enabled: config.get("lint.enabled", true),
+      hints: config.get("lint.hints", true),
+      workspace: config.get("lint.workspace", false),
+    },
     run: { device: config.get("run.device", "auto"), seed: config.get("run.seed", 0) },
   };
 }

@@ -145,7 +145,7 @@ export function languageSuite(): void {
 
   describe("all safe fixes at once", () => {
     it("remove their findings and leave a valid file", async () => {
-      const editor = await open("ffn.dmir");
+      const editor = await open("kernel.dmir");
       const { document } = editor;
       const before = await eventually("a finding", () => findings(document), (all) => all.length > 0);
       const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(

@@ -79,6 +79,8 @@ export function panelSuite(): void {
       void vscode.commands.executeCommand("dmir.lintAll");
       const broken = vscode.Uri.joinPath(document.uri, "../broken.dmir");
       await eventually("errors in broken.dmir", () => vscode.languages.getDiagnostics(broken), (all) => all.length > 0);
+      void vscode.commands.executeCommand("dmir.clearLint");
+      await eventually("none any more", () => vscode.languages.getDiagnostics(broken), (all) => all.length === 0);
     });
   });
 

@@ -17,8 +17,9 @@ export const story: Scene = {
     await wb.screenshot("story-1-opened");
 
     const before = await wb.steady(() => wb.squiggles().count());
-    await wb.command("Go to Next Problem (Error, Warning, Info)");
-    await wb.page.locator(".marker-widget").waitFor();
+    await wb.goTo(4, 10); // a hint is no problem that VS Code lists
+    await wb.command("Show or Focus Hover");
+    await wb.page.locator(".monaco-hover", { hasText: "the compiler fuses such ops by itself" }).waitFor();
     await wb.screenshot("story-2-problem");
     await wb.page.keyboard.press("Escape");
     await wb.page.keyboard.press("Control+.");
