@@ -1,9 +1,13 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"dmir/analysis/lint"
+	"dmir/analysis/program"
 	"dmir/syntax/diag"
 )
 
@@ -60,19 +64,40 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.mu.Lock()
-	snap := d.snap
+	snap, last := d.snap, d.deep
 	d.cancel = cancel
 	w.mu.Unlock()
 	ok := true
 	defer w.guard(snap, &ok)
 	var cheap, found []diag.Diagnostic
 	var l *loaded
-	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), v.Findings(ctx), v.l })
+	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), keep(v.Program(), v.Findings(ctx), last), v.l })
 	if !looked || ctx.Err() != nil {
 		return
 	}
 	w.publishCurrent(d, snap, join(cheap, found), found)
 	l.tidy(snap.Src.Len())
+}
+
+// keep adds to the findings in p the last ones that stand where p has errors, which
+// lint does not check: a half-typed op takes no finding of another line away.
+func keep(p *program.Program, found, last []diag.Diagnostic) []diag.Diagnostic {
+	if !p.HasErrors() || len(found) > maxShown {
+		return found
+	}
+	checked := lint.Checked(p)
+	var kept []diag.Diagnostic
+	for _, d := range last {
+		same := func(f diag.Diagnostic) bool { return f.Code == d.Code && f.Span == d.Span }
+		if d.Code != codeTooMany && !checked(d.Span) && !slices.ContainsFunc(found, same) {
+			kept = append(kept, d)
+		}
+	}
+	all := slices.Concat(found, kept)
+	slices.SortStableFunc(all, func(a, b diag.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
+	})
+	return shown(all, "findings")
 }
 
 // publishCurrent publishes unless the document has moved on or was closed.
