@@ -201,6 +201,21 @@ func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnosti
 	return found
 }
 
+// Checked reports whether Run checks a place: it lies in a function without errors.
+func Checked(p *program.Program) func(source.Span) bool {
+	broken := errorSpans(p)
+	var checked []source.Span // in textual order
+	for _, f := range p.Funcs {
+		if !broken(f.Func.Op) {
+			checked = append(checked, f.Func.Op.Span)
+		}
+	}
+	return func(s source.Span) bool {
+		i, _ := slices.BinarySearchFunc(checked, s.Start+1, func(c source.Span, at int) int { return cmp.Compare(c.Start, at) })
+		return i > 0 && s.End <= checked[i-1].End
+	}
+}
+
 func errorSpans(p *program.Program) func(*ir.Op) bool {
 	var starts []int
 	for _, d := range p.Diags {

@@ -1,10 +1,15 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"dmir/analysis/lint"
+	"dmir/analysis/program"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // diagnose follows one document until ctx ends: cheap diagnostics of the
@@ -60,19 +65,47 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.mu.Lock()
-	snap := d.snap
+	snap, last := d.snap, d.deep
 	d.cancel = cancel
 	w.mu.Unlock()
 	ok := true
 	defer w.guard(snap, &ok)
 	var cheap, found []diag.Diagnostic
 	var l *loaded
-	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), v.Findings(ctx), v.l })
+	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), keep(v.Program(), v.Findings(ctx), last), v.l })
 	if !looked || ctx.Err() != nil {
 		return
 	}
 	w.publishCurrent(d, snap, join(cheap, found), found)
 	l.tidy(snap.Src.Len())
+}
+
+// keep adds to the findings in p the last ones that stand where p has errors, which
+// lint does not check: a half-typed op takes no finding of another line away.
+func keep(p *program.Program, found, last []diag.Diagnostic) []diag.Diagnostic {
+	if !p.HasErrors() || len(last) == 0 {
+		return found
+	}
+	checked := lint.Checked(p)
+	type place struct {
+		code string
+		span source.Span
+	}
+	have := map[place]bool{}
+	for _, d := range found {
+		have[place{d.Code, d.Span}] = true
+	}
+	var kept []diag.Diagnostic
+	for _, d := range last {
+		if !checked(d.Span) && !have[place{d.Code, d.Span}] {
+			kept = append(kept, d)
+		}
+	}
+	all := slices.Concat(found, kept)
+	slices.SortStableFunc(all, func(a, b diag.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
+	})
+	return all
 }
 
 // publishCurrent publishes unless the document has moved on or was closed.

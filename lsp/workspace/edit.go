@@ -34,12 +34,18 @@ func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, [
 }
 
 // shift moves findings of the text before the steps to where they stand after
-// them. One whose place was touched is dropped: it may no longer be true. Fixes
-// and related places belong to the old text and are dropped.
-func shift(ds []diag.Diagnostic, steps []step) []diag.Diagnostic {
+// them. One whose place was touched or whose line has another text now is dropped:
+// it may no longer be true. Fixes and related places belong to the old text and are
+// dropped.
+func shift(ds []diag.Diagnostic, old *source.File, steps []step) []diag.Diagnostic {
+	if len(steps) == 0 {
+		return ds
+	}
+	src := steps[len(steps)-1].src
 	var kept []diag.Diagnostic
 next:
 	for _, d := range ds {
+		was := d.Span.Start
 		for _, c := range steps {
 			switch {
 			case d.Span.End < c.Start:
@@ -49,6 +55,9 @@ next:
 			default:
 				continue next
 			}
+		}
+		if old.Line(old.Pos(was).Line) != src.Line(src.Pos(d.Span.Start).Line) {
+			continue
 		}
 		d.Fixes, d.Related = nil, nil
 		kept = append(kept, d)

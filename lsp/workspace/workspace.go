@@ -123,14 +123,15 @@ func (w *Workspace) Change(key string, version int32, edits []Edit) error {
 	if d == nil {
 		return fmt.Errorf("%s is not open", key)
 	}
-	src, steps := apply(d.snap.Src, edits, w.Encoding())
-	before := d.snap.Src
+	old := d.snap.Src
+	src, steps := apply(old, edits, w.Encoding())
+	before := old
 	for _, s := range steps {
 		d.log.Change(before, s.Start, s.End, s.src)
 		before = s.src
 	}
 	d.snap = d.snap.edited(version, src, steps)
-	d.deep = shift(d.deep, steps)
+	d.deep = shift(d.deep, old, steps)
 	d.touch()
 	return nil
 }
@@ -229,6 +230,7 @@ func (w *Workspace) renew(d *document) {
 	old := d.snap
 	d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.choices.of(old.Address), &w.configs)
 	d.snap.Measured, d.snap.problems = old.Measured, old.problems
+	d.deep = nil // of other choices: a rule may be off, or a saving another
 	d.touch()
 }
 

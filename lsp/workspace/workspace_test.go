@@ -57,16 +57,16 @@ func TestDecodeSettings(t *testing.T) {
 
 // Findings move with the text they are about, and go when it is touched.
 func TestShift(t *testing.T) {
-	const text = "0123456789"
+	const text = "012\n45 x\n789"
 	find := func(start, end int) []diag.Diagnostic {
 		return []diag.Diagnostic{{Code: "X", Span: source.Span{Start: start, End: end}, Fixes: []diag.Fix{{}}}}
 	}
-	at := func(col int) source.Pos { return source.Pos{Col: col} }
+	at := source.New("f", text).Pos
 	for name, c := range map[string]struct {
 		edits      []Edit
 		start, end int // -1: gone
 	}{
-		"behind":            {[]Edit{{Start: at(8), End: at(9), Text: "abc"}}, 4, 6},
+		"behind":            {[]Edit{{Start: at(9), End: at(10), Text: "abc"}}, 4, 6},
 		"before":            {[]Edit{{Start: at(0), End: at(1), Text: "abc"}}, 6, 8},
 		"removed before":    {[]Edit{{Start: at(0), End: at(3)}}, 1, 3},
 		"inserted in front": {[]Edit{{Start: at(4), End: at(4), Text: "x"}}, -1, -1},
@@ -74,11 +74,15 @@ func TestShift(t *testing.T) {
 		"typed at its end":  {[]Edit{{Start: at(6), End: at(6), Text: "x"}}, -1, -1},
 		"over it":           {[]Edit{{Start: at(2), End: at(9)}}, -1, -1},
 		"two":               {[]Edit{{Start: at(0), End: at(0), Text: "ab"}, {Start: at(9), End: at(9), Text: "c"}}, 6, 8},
+		"on its line":       {[]Edit{{Start: at(7), End: at(8), Text: "y"}}, -1, -1},
+		"a line after it":   {[]Edit{{Start: at(8), End: at(8), Text: "\nab"}}, 4, 6},
+		"a line before it":  {[]Edit{{Start: at(3), End: at(3), Text: "\nab"}}, 7, 9},
 		"whole":             {[]Edit{{Whole: true, Text: text}}, -1, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, changes := apply(source.New("f", text), c.edits, source.UTF8)
-			got := shift(find(4, 6), changes)
+			old := source.New("f", text)
+			_, changes := apply(old, c.edits, source.UTF8)
+			got := shift(find(4, 6), old, changes)
 			if c.start < 0 {
 				if len(got) != 0 {
 					t.Errorf("still at %v", got[0].Span)
