@@ -132,6 +132,9 @@ func timeRows(t cost.Time, m *machine.Machine) []row {
 	if t.Bound != "" {
 		rows = append(rows, row{"bound", t.Bound})
 	}
+	if t.Bound == cost.Latency {
+		rows = append(rows, row{"latency", m.LaunchText()})
+	}
 	return rows
 }
 

@@ -510,7 +510,7 @@ func TestPictures(t *testing.T) {
 		if got := strings.Contains(text, "](data:image/svg+xml;base64,"); got != c.picture || strings.Contains(text, "memory ────────┼●─────── compute") == got {
 			t.Errorf("%s %s:\n%s", c.capabilities, c.options, text)
 		}
-		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns launch"} {
+		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns in a graph"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the hover does not contain %q:\n%s", want, text)
 			}
