@@ -80,12 +80,10 @@ func equations(eqs []equation) string {
 		width = max(width, utf8.RuneCountInString(q.name))
 	}
 	var b strings.Builder
-	b.WriteString("```text\n")
 	for _, q := range eqs {
 		fmt.Fprintf(&b, "%-*s = %s\n", width, q.name, q.text)
 	}
-	b.WriteString("```\n")
-	return b.String()
+	return fenced(b.String())
 }
 
 func moduleOf(p *program.Program, fn *ir.Func) *ir.Module {

@@ -15,6 +15,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/connection"
+	"dmir/lsp/feature"
 )
 
 const ffn = `func.func @ffn(%x: tensor<8x512x1024xf16>, %w: tensor<1024x4096xf16>, %b: tensor<4096xf16>) -> tensor<8x512x4096xf16> {
@@ -36,7 +37,7 @@ func (e *editor) hints(first, last int) []string {
 	var labels []string
 	for _, h := range hs {
 		l := string(h.Label.(protocol.String))
-		if utf8.RuneCountInString(l) >= 30 {
+		if utf8.RuneCountInString(l) > feature.LabelWidth {
 			e.t.Errorf("the label %q is too long", l)
 		}
 		labels = append(labels, fmt.Sprintf("%d: %s", h.Position.Line, l))
@@ -60,7 +61,7 @@ func TestSession(t *testing.T) {
 	if ds[0].Code != protocol.String("DM201") || ds[0].Range.Start.Line != 2 {
 		t.Errorf("diagnostic %+v", ds[0])
 	}
-	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 34.4 GFLOP · 50.3 MB ·\n1: 43.6 µs compute\n2: 16.8 MFLOP · 67.1 MB ·\n2: 15.6 µs memory"; got != want {
+	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 43.6µs 50MB\n2: 15.6µs 67MB"; got != want {
 		t.Errorf("hints of lines 1 to 2:\n%s\nwant\n%s", got, want)
 	}
 
