@@ -302,6 +302,9 @@ func (m *marker) all(kinds []string) {
 	if slices.Contains(kinds, "lens") {
 		for _, l := range feature.Lenses(m.p, feature.LensOptions{Devices: feature.Devices{Run: "reference", Profile: "the emulator"}, Saved: true}) {
 			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel+l.View))
+			for _, l := range l.More {
+				m.at(l.Span.Start, "lens … %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel+l.View))
+			}
 		}
 	}
 	if slices.Contains(kinds, "heat") {

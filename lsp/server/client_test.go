@@ -36,6 +36,7 @@ type editor struct {
 	config string
 	scoped map[string]string
 	hold   chan struct{}
+	choice string // answers window/showMessageRequest
 }
 
 type note struct {
@@ -116,6 +117,8 @@ func (e *editor) take(req *jsonrpc2.Request) (answer any, hold <-chan struct{}) 
 			return e.configuration(json.RawMessage(req.Params())), e.hold
 		case protocol.MethodWindowShowDocument:
 			return jsonrpc2.RawMessage(`{"success":true}`), nil
+		case protocol.MethodWindowShowMessageRequest:
+			return jsonrpc2.RawMessage(e.choice), nil
 		}
 		return nil, nil
 	}
