@@ -14,12 +14,23 @@ scratch=$(mktemp -d)
 trap 'screen_close; rm -rf "$scratch" 2>/dev/null || true' EXIT
 export DMIR_NVIM=$scratch/nvim DMIR_WORKSPACE=$scratch/workspace PATH=$root/build:$PATH
 workspace "$DMIR_WORKSPACE"
+cp "$root/examples/bert_encoder.dmir" "$DMIR_WORKSPACE"
 
 # The setup from the documentation, with the compiled tree-sitter parser.
 cp -r "$root/editors/nvim" "$DMIR_NVIM"
 grammar=$root/editors/tree-sitter-dmir/src
 mkdir -p "$DMIR_NVIM/parser"
 cc -shared -fPIC -O2 -I "$grammar" -o "$DMIR_NVIM/parser/dmir.so" "$grammar/parser.c" "$grammar/scanner.c"
+
+# screen_is GOLDEN: the screen is the file, but for the row of messages. With DMIR_UPDATE it becomes the file.
+screen_is() {
+  sed '$d' "$picture" | sed 's/ *$//' >"$scratch/screen"
+  if [ -n "${DMIR_UPDATE:-}" ] && grep -q 'µs' "$scratch/screen" && sleep 3; then
+    tmux -L "$screen_name" capture-pane -p | sed '$d' | sed 's/ *$//' >"$1"
+    return 0
+  fi
+  cmp -s "$1" "$scratch/screen"
+}
 
 failed=0
 for suite in sid trixie; do
@@ -33,5 +44,18 @@ echo "on a screen:"
 nvim=$(debian_tool sid neovim nvim)
 fresh "$scratch"
 screen_open neovim "$nvim -n -u $DMIR_NVIM/test/init.lua $DMIR_WORKSPACE/ffn.dmir"
-screen_shows "the cost stands after its line" 'dm\.relu .*[0-9] (kB|MB|ns|µs)'
+screen_shows "the cost stands before its line" '^ +[0-9.]+(n|µ|m)s +[0-9.]+[kMG]?B .*dm\.relu '
+screen_shows "lenses are above the function" '^ *[0-9.]+ (n|µ|m)s on h200 .*Run on .*Cost.*Graph.*More'
+screen_close
+
+# The same screens each time: costs are whole, aligned and on the screen, whatever the width.
+for width in 80 100; do
+  for position in left right; do
+    fresh "$scratch"
+    screen_open "neovim-$width-$position" "$nvim -n -u $DMIR_NVIM/test/init.lua --cmd 'let g:position = \"$position\"' +30 $DMIR_WORKSPACE/bert_encoder.dmir" $width
+    golden=$root/editors/nvim/test/screen-$width-$position.txt
+    screen_until "$width characters, costs at the $position" screen_is "$golden"
+    screen_close
+  done
+done
 exit $failed

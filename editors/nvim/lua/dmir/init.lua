@@ -1,5 +1,6 @@
 -- Commands of the language server, and a window for the table of costs.
 local client_of = require('dmir.client')
+local column = require('dmir.column')
 local heat = require('dmir.heat')
 local execute, notify, request = client_of.execute, client_of.notify, client_of.request
 local M = {}
@@ -132,6 +133,39 @@ local function show_compiled(client, buffer, view, name)
   end)
 end
 
+---Shows the lenses above the functions of a buffer.
+local function show_lenses(buffer)
+  if vim.lsp.codelens.enable then
+    return vim.lsp.codelens.enable(true, { bufnr = buffer })
+  end
+  local function refresh()
+    vim.lsp.codelens.refresh({ bufnr = buffer })
+  end
+  local group = vim.api.nvim_create_augroup('dmir.lenses.' .. buffer, {})
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'TextChanged', 'InsertLeave' }, { group = group, buffer = buffer, callback = refresh })
+  refresh()
+end
+
+---Offers what the last lens of a row holds, and does what is chosen.
+---@param client vim.lsp.Client
+---@param argument { func: string, items: table[] }
+function M.more(client, argument, context)
+  local options = {
+    prompt = '@' .. argument.func,
+    format_item = function(item)
+      return item.title
+    end,
+  }
+  vim.ui.select(argument.items, options, function(item)
+    local own = item and (client.commands[item.command] or vim.lsp.commands[item.command])
+    if own then
+      own(item, context)
+    elseif item then
+      execute(client, item.command, item.arguments[1])
+    end
+  end)
+end
+
 ---Defines the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
@@ -196,12 +230,19 @@ function M.attach(client, buffer)
       heat.on(client, buffer, by)
     end
   end, { 'time', 'bytes', 'waste', 'off' })
-  local by = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir', 'heat')
+  local settings = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir') or {}
+  local by = settings.heat
   if by and by ~= '' and by ~= 'off' then
     heat.on(client, buffer, by)
   end
-  if vim.lsp.inlay_hint and client.server_capabilities.inlayHintProvider then
+  local position = vim.tbl_get(settings, 'hints', 'position') or 'left'
+  if position == 'left' or position == 'right' then
+    column.on(client, buffer, position)
+  elseif client.server_capabilities.inlayHintProvider then
     vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
+  end
+  if vim.tbl_get(settings, 'lenses', 'enabled') ~= false then
+    show_lenses(buffer)
   end
 end
 

@@ -1,0 +1,109 @@
+import * as assert from "node:assert/strict";
+import { cost, type Scene } from "../scene";
+import type { Workbench } from "../workbench";
+
+const light = { "workbench.colorTheme": "Default Light Modern" };
+const dark = { "workbench.colorTheme": "Default Dark Modern" };
+
+/** The column of costs at the left of the code. */
+export const columnScenes: Scene[] = [
+  {
+    name: "column: costs are on the screen beside a panel, where the editor has 80 and 100 characters",
+    settings: () => dark,
+    file: "examples/bert_encoder.dmir",
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      await wb.goTo(30, 1);
+      await wb.until("costs", async () => (await costs(wb)).length > 2);
+      await wb.command("dmir: Show Movement Graph");
+      await wb.tab("Graph @bert_encoder").waitFor();
+      for (const characters of [80, 100]) {
+        await widen(wb, characters);
+        await wb.until("aligned costs", async () => aligned(await wb.lines()));
+        await wb.screenshot(`column-${characters}`);
+      }
+    },
+  },
+  {
+    name: "column: it follows edits, is no part of the text, and is off where inlay hints are",
+    settings: () => light,
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.resize(1100, 700);
+      await wb.page.keyboard.press("Control+B");
+      await wb.until("costs", async () => (await costs(wb)).length > 4);
+      const before = await steadyCosts(wb);
+      await wb.goTo(4, 1);
+      await wb.page.keyboard.press("Enter");
+      await wb.page.keyboard.type("  ");
+      await wb.until("a column before the new line", async () => aligned(await wb.lines()));
+      assert.deepEqual(await steadyCosts(wb), before);
+      await wb.page.keyboard.press("Control+Z");
+      await wb.page.keyboard.press("Control+Z");
+      await wb.page.locator(".view-line", { hasText: "dm.einsum" }).first().hover({ position: { x: 30, y: 8 } });
+      await wb.page.locator(".monaco-hover:visible", { hasText: "intensity" }).first().waitFor();
+      await wb.screenshot("column-hover");
+      await wb.page.keyboard.press("Escape");
+      await wb.more("Roofline");
+      await wb.tab("Roofline @ffn").waitFor();
+    },
+  },
+  {
+    name: "column: inlay hints after the lines in its place",
+    settings: () => ({ ...light, "dmir.hints.position": "end" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.until("hints", async () => /f32>.*\d(ns|µs|ms) \d/.test(await wb.line("dm.einsum")));
+      assert.doesNotMatch(await wb.line("dm.einsum"), /^ *\d/);
+      await wb.screenshot("hints-end");
+    },
+  },
+  {
+    name: "column: off where the user has switched inlay hints off",
+    settings: () => ({ ...light, "editor.inlayHints.enabled": "off" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.squiggles().first().waitFor();
+      assert.ok(!(await wb.steady(() => wb.lines())).some((line) => cost.test(line)));
+    },
+  },
+];
+
+async function costs(wb: Workbench): Promise<string[]> {
+  return (await wb.lines()).map((line) => line.slice(0, columnWidth)).filter((column) => cost.test(column));
+}
+
+/** The costs once they are steady, sorted: lines are in the page in no order. */
+async function steadyCosts(wb: Workbench): Promise<string[]> {
+  const all = await wb.steady(async () => (await costs(wb)).sort().join("\n"));
+  return all.split("\n");
+}
+
+const columnWidth = 14;
+
+/** Reports whether each line begins with a column, and some with figures. */
+function aligned(lines: string[]): boolean {
+  const code = lines.filter((line) => line.trim() !== "");
+  return code.every((line) => /^[ \d.,nµmskMGTB•=≠]{14}/.test(line)) && code.some((line) => cost.test(line));
+}
+
+/** Sizes the window so that the editor's code, without line numbers and the column, has so many characters. */
+async function widen(wb: Workbench, characters: number): Promise<void> {
+  for (let width = 2 * characters * 8 + 200, attempt = 0; attempt < 3; attempt++) {
+    await wb.resize(Math.round(width), 800);
+    const has = await wb.page.evaluate<{ characters: number; character: number }>(editorWidth);
+    width += 2 * (characters - has.characters) * has.character;
+  }
+}
+
+/** In the page: the width of the code in characters of its font, and of one in pixels. */
+const editorWidth = `(() => {
+  const probe = document.createElement("span");
+  probe.style.font = getComputedStyle(document.querySelector(".editor-instance .view-lines")).font;
+  probe.textContent = "0".repeat(100);
+  document.body.append(probe);
+  const character = probe.getBoundingClientRect().width / 100;
+  probe.remove();
+  return { characters: document.querySelector(".editor-instance .lines-content").parentElement.clientWidth / character, character };
+})()`;
