@@ -2,7 +2,7 @@ import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import { Column } from "./column";
 import { CostView } from "./costView";
-import { applySafeFixes, dmirEditor, openExample } from "./editors";
+import { applySafeFixes, dmirEditor, foldTypes, openExample } from "./editors";
 import { chooseFunction, functionAt, functionsOf } from "./functions";
 import { Heat } from "./heat";
 import { kernelLinks } from "./kernels";
@@ -80,6 +80,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
+    register("foldTypes", () => foldCommand(theServer)),
     register("lintAll", () => lintWorkspace(theServer)),
     register("toggleHints", () => toggle("hints")),
     register("toggleLint", () => toggle("lint")),
@@ -167,6 +168,11 @@ async function viewCommand(server: Server, name: unknown): Promise<void> {
 async function fixCommand(): Promise<void> {
   const editor = dmirEditor();
   if (editor !== undefined) await applySafeFixes(editor.document);
+}
+
+async function foldCommand(server: Server): Promise<void> {
+  const editor = dmirEditor();
+  if (editor !== undefined) await foldTypes(server, editor);
 }
 
 function isArguments<T extends CostArguments>(args: unknown, key: keyof T & string): args is T {

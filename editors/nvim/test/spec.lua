@@ -273,6 +273,25 @@ it('opens the table of costs from the lens', function()
   vim.cmd.close()
 end)
 
+it('folds long signatures', function()
+  if not vim.lsp.foldexpr then
+    return -- before Neovim 0.11
+  end
+  local buffer = open('bert_encoder.dmir')
+  local row = find(buffer, 'func.func @bert_encoder')
+  eventually('folds', function()
+    return vim.fn.foldlevel(row + 1) > 0
+  end)
+  assert(vim.fn.foldclosed(row + 2) == -1, 'folded without being told to')
+  vim.cmd('DmirFold')
+  eventually('a closed fold', function()
+    return vim.fn.foldclosed(row + 2) == row + 1
+  end)
+  assert(vim.fn.foldtextresult(row + 1):match('func%.func @bert_encoder%( …$'), vim.fn.foldtextresult(row + 1))
+  assert(vim.fn.foldclosed(find(buffer, '%qkv = dm.einsum') + 1) == -1, 'the body is open')
+  vim.cmd('normal! zR')
+end)
+
 it('offers the rest of a row of lenses', function()
   local buffer = open('ffn.dmir')
   local client = get_client(buffer)

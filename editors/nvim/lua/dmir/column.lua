@@ -162,6 +162,19 @@ function M.refresh()
   end
 end
 
+---The text of a closed fold: that of the server behind the column of its first line, which a fold hides.
+function M.foldtext()
+  local state, row = shown[vim.api.nvim_get_current_buf()], vim.v.foldstart - 1
+  local text = { vim.lsp.foldtext(), 'Folded' }
+  if not (state and state.position == 'left' and state.some) then
+    return { text }
+  end
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, namespace, { row, 0 }, { row, -1 }, { details = true })) do
+    return { mark[4].virt_text[1], text }
+  end
+  return { { blank }, text }
+end
+
 ---The text of the column by zero-based row, for tests.
 function M.labels(buffer)
   local labels = {}

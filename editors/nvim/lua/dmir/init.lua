@@ -146,6 +146,40 @@ local function show_lenses(buffer)
   refresh()
 end
 
+---Folds by the server's ranges, all open at first, in windows that fold by hand. Needs Neovim 0.11.
+local function use_folds(buffer)
+  for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
+    local options = vim.wo[window][0]
+    if options.foldmethod == 'manual' then
+      options.foldlevel = 99
+      options.foldmethod = 'expr'
+      options.foldexpr = 'v:lua.vim.lsp.foldexpr()'
+      options.foldtext = "v:lua.require'dmir.column'.foldtext()"
+    end
+  end
+end
+
+---Closes the folds of signatures and types in the current window. Their kind is none that Neovim closes by itself.
+local function fold_types(client, buffer)
+  local window = vim.api.nvim_get_current_win()
+  local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
+  request(client, 'textDocument/foldingRange', params, function(err, ranges)
+    if err then
+      return vim.notify(err.message, vim.log.levels.ERROR)
+    end
+    if not vim.api.nvim_win_is_valid(window) or vim.api.nvim_win_get_buf(window) ~= buffer then
+      return
+    end
+    vim.api.nvim_win_call(window, function()
+      for _, range in vim.iter(ranges or {}):rev():enumerate() do
+        if range.kind == 'types' and vim.fn.foldlevel(range.startLine + 1) > 0 then
+          vim.cmd(range.startLine + 1 .. 'foldclose')
+        end
+      end
+    end)
+  end, buffer)
+end
+
 ---Offers what the last lens of a row holds, and does what is chosen.
 ---@param client vim.lsp.Client
 ---@param argument { func: string, items: table[] }
@@ -234,6 +268,12 @@ function M.attach(client, buffer)
   local by = settings.heat
   if by and by ~= '' and by ~= 'off' then
     heat.on(client, buffer, by)
+  end
+  if vim.lsp.foldexpr then
+    use_folds(buffer)
+    command('DmirFold', 'Fold the signatures and types that take several lines', function()
+      fold_types(client, buffer)
+    end)
   end
   local position = vim.tbl_get(settings, 'hints', 'position') or 'left'
   if position == 'left' or position == 'right' then

@@ -1,5 +1,5 @@
 import * as assert from "node:assert/strict";
-import { cost, type Scene } from "../scene";
+import { cost, measured, type Scene } from "../scene";
 import type { Workbench } from "../workbench";
 
 const light = { "workbench.colorTheme": "Default Light Modern" };
@@ -49,6 +49,34 @@ export const columnScenes: Scene[] = [
     },
   },
   {
+    name: "column: the signature of a training step folds, the costs stay",
+    settings: () => light,
+    file: "examples/bert_encoder_train.dmir",
+    play: async (wb) => {
+      await wb.resize(1000, 800);
+      await wb.page.keyboard.press("Control+B");
+      await wb.goTo(33, 1);
+      await wb.until("costs", async () => (await costs(wb)).length > 0);
+      await wb.untilEffect("dmir: Fold Signatures and Types", async () => !(await wb.lines()).some((line) => line.includes("%x: !tokens, %dy")));
+      await wb.goTo(61, 1);
+      await wb.until("costs of the updates", async () => (await costs(wb)).length > 8 && aligned(await wb.lines()));
+      await wb.screenshot("column-folded");
+    },
+  },
+  {
+    name: "column: measured times, in the dark",
+    settings: () => ({ ...dark, "dmir.run.device": "reference" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      await wb.until("costs", async () => (await costs(wb)).length > 4);
+      await wb.lens(/^Run/).first().click();
+      await wb.until("measured times", async () => measured.test((await wb.lines()).join("\n")));
+      await wb.clearNotifications();
+      await wb.screenshot("column-measured");
+    },
+  },
+  {
     name: "column: inlay hints after the lines in its place",
     settings: () => ({ ...light, "dmir.hints.position": "end" }),
     file: "ffn.dmir",
@@ -88,13 +116,16 @@ function aligned(lines: string[]): boolean {
   return code.every((line) => /^[ \d.,nµmskMGTB•=≠]{14}/.test(line)) && code.some((line) => cost.test(line));
 }
 
-/** Sizes the window so that the editor's code, without line numbers and the column, has so many characters. */
+/** Sizes the window so that the code, without line numbers, has so many characters with the column. */
 async function widen(wb: Workbench, characters: number): Promise<void> {
-  for (let width = 2 * characters * 8 + 200, attempt = 0; attempt < 3; attempt++) {
+  let width = 2 * characters * 8 + 200;
+  await wb.until(`an editor of ${characters} characters`, async () => {
     await wb.resize(Math.round(width), 800);
+    await wb.page.waitForTimeout(300); // the editor follows the window
     const has = await wb.page.evaluate<{ characters: number; character: number }>(editorWidth);
     width += 2 * (characters - has.characters) * has.character;
-  }
+    return Math.abs(characters - has.characters) < 1;
+  });
 }
 
 /** In the page: the width of the code in characters of its font, and of one in pixels. */
