@@ -130,11 +130,14 @@ async function widen(wb: Workbench, characters: number): Promise<void> {
 
 /** In the page: the width of the code in characters of its font, and of one in pixels. */
 const editorWidth = `(() => {
+  const editor = document.querySelector(".editor-instance");
+  const { fontFamily, fontSize } = getComputedStyle(editor.querySelector(".view-lines"));
   const probe = document.createElement("span");
-  probe.style.font = getComputedStyle(document.querySelector(".editor-instance .view-lines")).font;
+  Object.assign(probe.style, { fontFamily, fontSize, position: "absolute" });
   probe.textContent = "0".repeat(100);
   document.body.append(probe);
   const character = probe.getBoundingClientRect().width / 100;
   probe.remove();
-  return { characters: document.querySelector(".editor-instance .lines-content").parentElement.clientWidth / character, character };
+  const code = editor.querySelector(".overflow-guard").clientWidth - editor.querySelector(".margin").clientWidth;
+  return { characters: code / character, character };
 })()`;
