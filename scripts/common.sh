@@ -100,14 +100,15 @@ workspace() {
   touch "$1/dmir.toml"
 }
 
-# The screen_ functions run an editor on a screen of 200 by 50 characters, in its own tmux server, and store the screen in $picture.
+# The screen_ functions run an editor on a screen of 200 by 50 characters, or as wide as given, in its own tmux server, and store
+# the screen in $picture.
 screen_number=0
-screen_open() { # screen_open PICTURE COMMAND
+screen_open() { # screen_open PICTURE COMMAND [WIDTH]
   screen_number=$((screen_number + 1)) # a tmux server that is exiting accepts no new session
   screen_name=dmir-$$-$screen_number
   mkdir -p "$root/build/screenshots"
   picture=$root/build/screenshots/$1.txt
-  tmux -L "$screen_name" -f /dev/null new-session -d -x 200 -y 50 "$2"
+  tmux -L "$screen_name" -f /dev/null new-session -d -x "${3:-200}" -y 50 "$2"
   tmux -L "$screen_name" set-option -g escape-time 0
 }
 screen_keys() { tmux -L "$screen_name" send-keys "$@"; }

@@ -39,7 +39,7 @@ for part in 'Tree-sitter parser' 'Highlight queries' 'Textobject queries' 'Inden
   fi
 done
 
-cost='[0-9] (kB|MB|kFLOP|MFLOP|ns|µs)'
+cost='[0-9](n|µ|m)s [0-9.]+(kB|MB)'
 screen_open helix "$helix $scratch/workspace/ffn.dmir 2>$scratch/err"
 screen_shows "the cost stands after its line" "dm\.relu %0 : tensor<8x64x256xf32> .*$cost"
 screen_shows "waste is shown at the end of its line" 'dm\.add .*re-reads'

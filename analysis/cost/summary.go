@@ -25,6 +25,9 @@ func (p *printer) summary() {
 		peak = f.PeakFormula() + " B"
 	}
 	p.field("peak", peak)
+	if text := f.Launches(p.m); text != "" {
+		p.field("launches", text)
+	}
 	if n, ok := f.FLOP.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
 			escape.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))

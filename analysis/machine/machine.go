@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/analysis/units"
 	"dmir/dialect/types"
 )
 
@@ -58,6 +59,16 @@ func (m *Machine) Reach() float64 {
 		return c
 	}
 	return m.Bandwidth
+}
+
+// LaunchText is m.Launch in words. GPUs run a step as one captured graph, in which a
+// kernel adds far less than a launch by itself does.
+func (m *Machine) LaunchText() string {
+	text := units.Time(m.Launch * 1e9)
+	if m.CPU {
+		return text + " launch"
+	}
+	return text + " in a graph"
 }
 
 // Rate is the rate in FLOP/s that kernels reach on elements of type e, Peak

@@ -28,7 +28,7 @@ type Spec struct {
 	L2           *Bytes              `toml:"l2" doc:"Size of the last cache"`
 	SharedMemory *Bytes              `toml:"shared_memory" doc:"Shared memory of one multiprocessor"`
 	SMs          *int                `toml:"sms" doc:"Number of multiprocessors, or cores of a CPU"`
-	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel launch takes"`
+	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel adds to a run: in a captured CUDA graph, or as a launch of its own on a CPU"`
 	HostLink     *BytesPerSecond     `toml:"host_link" doc:"Bandwidth between host and device, each way"`
 	PeerLink     *BytesPerSecond     `toml:"peer_link" doc:"Bandwidth between two devices of a node, each way"`
 	TensorCore   map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Peak rates of the tensor cores by element type, dense"`

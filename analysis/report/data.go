@@ -86,7 +86,7 @@ type Cost struct {
 
 	// Why is the terms that the time comes from, one to a line, the largest
 	// first, each with the machine's figure: "34.4 GFLOP / 788 TFLOP/s = 43.6 µs",
-	// "50.3 MB / 4.80 TB/s = 10.5 µs", "launch 2.00 µs"; none where no time is
+	// "50.3 MB / 4.80 TB/s = 10.5 µs", "latency 1.00 ns in a graph"; none where no time is
 	// taken or known.
 	Why []string `json:"why,omitempty"`
 }

@@ -98,7 +98,7 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 		terms = append(terms, term{t.Link, units.Bytes(t.Linked) + " / " + units.Bandwidth(t.LinkRate) + " to the host = " + units.Time(t.Link)})
 	}
 	if t.Launch > 0 {
-		terms = append(terms, term{t.Launch, "launch " + units.Time(t.Launch)})
+		terms = append(terms, term{t.Launch, "latency " + m.LaunchText()})
 	}
 	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(b.ns, a.ns) })
 	lines := make([]string, len(terms))

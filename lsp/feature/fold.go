@@ -10,13 +10,23 @@ import (
 type Fold struct {
 	First, Last int
 	Comment     bool
+	Types       bool // of a signature or of an op: mostly types
 }
 
-// Folds are the regions and the runs of comment lines of a file. The line of a
-// region's closing brace stays visible.
+// Folds are the regions and the runs of comment lines of a file, and the signatures
+// and ops that take several lines. The line of a region's closing brace stays
+// visible, and that of its opening brace if it ends a signature: folds that end
+// where others begin are no folds to most editors.
 func Folds(f *ast.File) []Fold {
 	var out []Fold
 	ast.Walk(f.Items, func(o *ast.Op) bool {
+		head := Fold{First: f.Src.Pos(o.Off).Line, Last: f.Src.Pos(o.Off + int(o.Len)).Line, Types: true}
+		if len(o.Regions) > 0 {
+			head.Last = f.Src.Pos(o.Off+int(o.Regions[0].Open)).Line - 1
+		}
+		if head.Last > head.First {
+			out = append(out, head)
+		}
 		for _, r := range o.Regions {
 			end := int32(r.Close)
 			if end < 0 {

@@ -1,7 +1,8 @@
 package feature
 
 import (
-	"unicode/utf8"
+	"cmp"
+	"slices"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
@@ -10,11 +11,13 @@ import (
 	"dmir/syntax/source"
 )
 
-// Hint is a note behind a line.
+// Hint is the cost of a line in a few characters.
 type Hint struct {
 	Offset  int    // in the text, the end of the line
-	Label   string // under 30 characters
-	Tooltip string // Markdown
+	Label   Label  // at most LabelWidth characters
+	Tooltip string // Markdown: the rest
+
+	rows []row
 }
 
 // Times are measured durations of a run.
@@ -28,15 +31,19 @@ type Times struct {
 }
 
 // Hints are the cost of each line that begins in span, and the totals of each
-// function, first what is computed and moved, then how long it takes. Measured
-// times, where there are any, stand beside the predicted ones.
+// function: the time, which is the measured one where there is one, and what is
+// moved. All else that is known of the line is in the tooltip.
 func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
-	h := &hinter{p: p, ran: ran, span: lines(p, span)}
+	h := &hinter{p: p, ran: ran, span: lines(p, span), at: map[int]int{}}
 	for _, f := range funcsIn(p, h.span) {
 		h.function(f)
 		h.entries(f, f.Entries, false)
 	}
 	h.kernels()
+	slices.SortStableFunc(h.hints, func(a, b Hint) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := range h.hints {
+		h.hints[i].Tooltip = table(h.hints[i].rows)
+	}
 	return h.hints
 }
 
@@ -45,21 +52,22 @@ type hinter struct {
 	ran   *Times
 	span  source.Span // whole lines
 	hints []Hint
+	at    map[int]int // index of a line's hint
 }
 
 func (h *hinter) function(f *cost.Func) {
-	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
-		return // nothing of it is known
+	if nothingKnown(f) {
+		return
 	}
 	start := f.Func.Op.Span.Start
 	if !h.shown(start) {
 		return
 	}
-	measured := ""
-	if h.ran != nil && h.ran.Func == f.Func.Name && h.ran.Ns > 0 {
-		measured = "ran " + units.Time(float64(h.ran.Ns))
+	var ns int64
+	if h.ran != nil && h.ran.Func == f.Func.Name {
+		ns = h.ran.Ns
 	}
-	h.add(start, f.FLOP, f.Moved(), f.Time(h.p.Target), measured, funcRows(f, h.p.Target))
+	h.add(start, f.Moved(), f.Time(h.p.Target), ns, funcRows(f, h.p.Target))
 }
 
 func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
@@ -72,44 +80,41 @@ func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
 func (h *hinter) entry(f *cost.Func, e *cost.Entry, fused bool) {
 	moved := e.Moved()
 	switch {
-	case !h.shown(e.Op.Span.Start) || !e.Known:
-		return
+	case fused || !h.shown(e.Op.Span.Start) || !e.Known:
+		return // an op inside a kernel moves nothing and takes no time of its own
 	case len(e.Op.Results) == 0 && len(e.Inner) == 0 && e.FLOP.IsZero() && moved.IsZero():
 		return // terminators
-	case fused && e.FLOP.IsZero():
-		return
 	}
-	t := cost.Time{}
-	if fused {
-		moved = dim.Dim{}
-	} else {
-		t = e.Time(h.p.Target)
-	}
-	measured := ""
+	var ns int64
 	if h.ran != nil {
-		if ns, ok := h.ran.Ops[h.p.Src.Pos(e.Op.Span.Start).Line+1]; ok {
-			measured = "ran " + units.Time(float64(ns))
-		}
+		ns = h.ran.Ops[h.p.Src.Pos(e.Op.Span.Start).Line+1]
 	}
-	h.add(e.Op.Span.Start, e.FLOP, moved, t, measured, entryRows(e, f, h.p.Target))
+	h.add(e.Op.Span.Start, moved, e.Time(h.p.Target), ns, entryRows(e, f, h.p.Target))
 }
 
 func (h *hinter) shown(off int) bool { return h.span.Start <= off && off <= h.span.End }
 
-// add puts one or two hints behind the line of an offset.
-func (h *hinter) add(at int, flop, moved dim.Dim, t cost.Time, measured string, all []row) {
-	line := h.p.Src.Pos(at).Line
-	off := h.p.Src.LineStart(line) + len(h.p.Src.Line(line))
-	if measured != "" {
-		all = append(all, row{"measured", measured[len("ran "):]})
+// add puts the cost of an op or a function on the line of an offset; a line of
+// several ops has that of the first.
+func (h *hinter) add(off int, moved dim.Dim, t cost.Time, measured int64, rows []row) {
+	hint := h.line(h.p.Src.Pos(off).Line)
+	if len(hint.rows) > 0 {
+		return
 	}
-	tip := table(all)
-	first, second := work(flop, moved), joinFitting(duration(t), measured)
-	if second != "" && utf8.RuneCountInString(first) <= maxLabel-len(" .") {
-		first += " ·" // editors put hardly any space between the hints of one line
+	hint.Label, hint.rows = labelOf(t, moved), rows
+	if measured > 0 {
+		hint.Label.measured(float64(measured))
+		hint.rows = append([]row{{"measured", units.Time(float64(measured))}}, rows...)
 	}
-	h.hints = append(h.hints, Hint{off, first, tip})
-	if second != "" {
-		h.hints = append(h.hints, Hint{off, second, tip})
+}
+
+// line is the hint of a 0-based line. It is valid until the next call.
+func (h *hinter) line(n int) *Hint {
+	i, ok := h.at[n]
+	if !ok {
+		i = len(h.hints)
+		h.at[n] = i
+		h.hints = append(h.hints, Hint{Offset: h.p.Src.LineStart(n) + len(h.p.Src.Line(n))})
 	}
+	return &h.hints[i]
 }

@@ -224,7 +224,7 @@ func dimensionAt(p *program.Program, off int) *Hover {
 			b = fmt.Sprintf("`%s` names a dimension, bound to %d.", name, size)
 		}
 		if slices.Contains(f.Unbound(), name) {
-			b += "\n\n" + table([]row{{"FLOP of @" + escape(f.Func.Name), units.DimFLOP(f.FLOP)}, {"moved", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum())}})
+			b += "\n\n" + table([]row{{"FLOP of @" + f.Func.Name, units.DimFLOP(f.FLOP)}, {"moved", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum())}})
 		}
 	}
 	return &Hover{source.Span{Start: start, End: end}, b}

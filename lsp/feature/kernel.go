@@ -32,49 +32,57 @@ func (k KernelTime) OfRoofline() int {
 	return int(math.Round(100 * k.RoofNs / k.Ns))
 }
 
-// kernels puts what was measured of each kernel behind the first of its lines.
+// kernels puts what was measured of each kernel on the first of its lines, in place
+// of what is predicted. Of several on one line the slowest has the label.
 func (h *hinter) kernels() {
 	if h.ran == nil {
 		return
 	}
+	slowest := map[int]float64{}
 	for _, k := range h.ran.Kernels {
-		if len(k.Lines) == 0 || k.Lines[0] < 1 || k.Lines[0] > h.p.Src.Lines() {
+		if k.Ns <= 0 && !k.Counted || len(k.Lines) == 0 || k.Lines[0] < 1 || k.Lines[0] > h.p.Src.Lines() {
 			continue
 		}
-		start := h.p.Src.LineStart(k.Lines[0] - 1)
-		off := start + len(h.p.Src.Line(k.Lines[0]-1))
-		if !h.shown(off) {
+		n := k.Lines[0] - 1
+		if !h.shown(h.p.Src.LineStart(n)) {
 			continue
 		}
-		tip := table(k.rows(h.ran.Device))
-		for _, label := range k.labels() {
-			h.hints = append(h.hints, Hint{off, label, tip})
+		hint := h.line(n)
+		if most, before := slowest[n]; !before || k.Ns > most {
+			hint.Label, slowest[n] = k.label(), k.Ns
+			hint.rows = append(k.rows(h.ran.Device), hint.rows...)
+		} else {
+			hint.rows = append(hint.rows, k.rows(h.ran.Device)...)
 		}
 	}
 }
 
-// labels are "12.3 µs · predicted 11.0 µs ·" and "84 % of roofline", or what the
-// device has counted where it measures nothing.
-func (k KernelTime) labels() []string {
-	switch {
-	case k.Ns > 0:
-		first := joinFitting(units.Time(k.Ns), "predicted "+units.Time(k.PredictedNs))
-		if share := k.OfRoofline(); share > 0 {
-			return []string{first, fmt.Sprintf("· %d %% of roofline", share)}
-		}
-		return []string{first}
-	case k.Counted && k.CountedBytes == k.Moved:
-		return []string{"counted " + units.Bytes(k.CountedBytes), "· as predicted"}
-	case k.Counted:
-		return []string{"counted " + units.Bytes(k.CountedBytes), "· predicted " + units.Bytes(k.Moved)}
+// label is the measured time and what the kernel moves, as the device has counted
+// where it has; the predicted time where the device measures none.
+func (k KernelTime) label() Label {
+	ns, moved := k.PredictedNs, k.Moved
+	if k.Counted {
+		moved = k.CountedBytes
 	}
-	return nil
+	if k.Ns > 0 {
+		ns = k.Ns
+	}
+	l := Label{Time: shortTime(ns), Bytes: shortBytes(moved)}
+	switch {
+	case k.Counted && k.CountedBytes != k.Moved:
+		l.Mark = MarkDiffers
+	case k.Ns > 0:
+		l.Mark = MarkMeasured
+	default:
+		l.Mark = MarkCounted
+	}
+	return l
 }
 
 func (k KernelTime) rows(device string) []row {
-	rows := []row{{"kernel", escape(k.Name)}, {"from", LineList(k.Lines)}}
+	rows := []row{{"kernel", k.Name}, {"from", LineList(k.Lines)}}
 	if k.Ns > 0 {
-		rows = append(rows, row{"measured on " + escape(device), units.Time(k.Ns)})
+		rows = append(rows, row{"measured on " + device, units.Time(k.Ns)})
 	}
 	rows = append(rows, row{"predicted", units.Time(k.PredictedNs)}, row{"roofline bound", units.Time(k.RoofNs)})
 	if share := k.OfRoofline(); share > 0 {
@@ -82,10 +90,10 @@ func (k KernelTime) rows(device string) []row {
 	}
 	rows = append(rows, row{"moved, predicted", units.Bytes(k.Moved)})
 	if k.Counted {
-		rows = append(rows, row{"moved, counted by " + escape(device), units.Bytes(k.CountedBytes)})
+		rows = append(rows, row{"moved, counted by " + device, units.Bytes(k.CountedBytes)})
 	}
 	if k.Differs != "" {
-		rows = append(rows, row{"why they differ", escape(k.Differs)})
+		rows = append(rows, row{"why they differ", k.Differs})
 	}
 	return rows
 }

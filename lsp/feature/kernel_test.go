@@ -3,7 +3,6 @@ package feature_test
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"dmir/analysis/program"
 	"dmir/lsp/feature"
@@ -24,27 +23,23 @@ func TestKernelHints(t *testing.T) {
 		want   string
 		tip    string
 	}{
-		"measured":         {feature.KernelTime{Lines: []int{2, 3}, Ns: 12_300, PredictedNs: 11_000, RoofNs: 10_332}, "12.3 µs · predicted 11.0 µs | · 84 % of roofline", "lines 2–3"},
-		"of another":       {feature.KernelTime{Lines: []int{2}, Ns: 12_300, PredictedNs: 11_000, RoofNs: 10_332, Foreign: true}, "12.3 µs · predicted 11.0 µs", "12.3 µs"},
-		"long":             {feature.KernelTime{Lines: []int{2}, Ns: 123_456, PredictedNs: 123_456, RoofNs: 123_456}, "123 µs · predicted 123 µs | · 100 % of roofline", "line 2"},
-		"counted":          {feature.KernelTime{Lines: []int{2}, Moved: 8192, Counted: true, CountedBytes: 8192}, "counted 8.19 kB | · as predicted", "8.19 kB"},
-		"counted, differs": {feature.KernelTime{Lines: []int{2}, Moved: 4096, Counted: true, CountedBytes: 8192, Differs: "read twice"}, "counted 8.19 kB | · predicted 4.10 kB", "read twice"},
-		"a fill":           {feature.KernelTime{Ns: 12_300}, "", ""},
-		"nothing seen":     {feature.KernelTime{Lines: []int{2}}, "", ""},
-		"no such line":     {feature.KernelTime{Lines: []int{99}, Ns: 1}, "", ""},
+		"measured":         {feature.KernelTime{Lines: []int{2, 3}, Ns: 12_300, PredictedNs: 11_000, RoofNs: 10_332}, "12.3µs•0B", "84 %"},
+		"of another":       {feature.KernelTime{Lines: []int{2}, Ns: 12_300, PredictedNs: 11_000, RoofNs: 10_332, Foreign: true}, "12.3µs•0B", "12.3 µs"},
+		"long":             {feature.KernelTime{Lines: []int{2}, Ns: 123_456, PredictedNs: 123_456, RoofNs: 123_456}, "123µs•0B", "100 %"},
+		"counted":          {feature.KernelTime{Lines: []int{2}, PredictedNs: 5000, Moved: 8192, Counted: true, CountedBytes: 8192}, "5.00µs=8.2kB", "8.19 kB"},
+		"counted, differs": {feature.KernelTime{Lines: []int{2}, PredictedNs: 5000, Moved: 4096, Counted: true, CountedBytes: 8192, Differs: "read twice"}, "5.00µs≠8.2kB", "read twice"},
+		"a fill":           {feature.KernelTime{Ns: 12_300}, "2.91ns 8.2kB", "elementwise"},
+		"nothing seen":     {feature.KernelTime{Lines: []int{2}}, "2.91ns 8.2kB", "elementwise"},
+		"no such line":     {feature.KernelTime{Lines: []int{99}, Ns: 1}, "2.91ns 8.2kB", "elementwise"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			without := feature.Hints(p, nil, source.Span{End: p.Src.Len()})
-			with := feature.Hints(p, &feature.Times{Func: "f", Device: "NVIDIA H200", Kernels: []feature.KernelTime{c.kernel}}, source.Span{End: p.Src.Len()})
-			var labels []string
-			for _, h := range with[len(without):] {
-				labels = append(labels, h.Label)
-				if utf8.RuneCountInString(h.Label) >= 30 || p.Src.Pos(h.Offset).Line != 1 || !strings.Contains(h.Tooltip, c.tip) {
-					t.Errorf("hint %+v", h)
-				}
+			hints := feature.Hints(p, &feature.Times{Func: "f", Device: "NVIDIA H200", Kernels: []feature.KernelTime{c.kernel}}, source.Span{End: p.Src.Len()})
+			if len(hints) != 3 {
+				t.Fatalf("%d hints", len(hints))
 			}
-			if got := strings.Join(labels, " | "); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
+			h := hints[1]
+			if h.Label.String() != c.want || p.Src.Pos(h.Offset).Line != 1 || !strings.Contains(h.Tooltip, c.tip) {
+				t.Errorf("hint %+v, want %s", h, c.want)
 			}
 		})
 	}

@@ -2,11 +2,13 @@ package feature
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/units"
+	"dmir/dialect/dim"
 	"dmir/syntax/source"
 )
 
@@ -14,10 +16,11 @@ import (
 type Lens struct {
 	Span    source.Span // the function's name
 	Title   string      // "" for totals that are requested later, with Totals
-	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", or "" for a note
+	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", "dmir.more", or "" for a note
 	Func    string      // the function it is about, without "@"
 	Panel   string      // the kind of panel, of "dmir.panel"
 	View    string      // "cuda" or "ptx", of "dmir.view"
+	More    []Lens      // of "dmir.more"
 }
 
 // LensOptions are what lenses can offer.
@@ -30,52 +33,70 @@ type LensOptions struct {
 // that are used most, and its totals when they come into view.
 const ManyFuncs = 200
 
-// Lenses are what can be done with each function that has a body, and its totals.
+// mostLenses is the number of lenses of a function, its totals and More aside.
+const mostLenses = 4
+
+// Lenses are the totals of each function that has a body and what can be done with
+// it, the rest under one lens with More.
 func Lenses(p *program.Program, o LensOptions) []Lens {
 	many := len(p.Funcs) >= ManyFuncs
+	var out []Lens
+	for _, f := range p.Funcs {
+		if f.Func.Body == nil {
+			continue
+		}
+		sum := Lens{Span: f.Func.Op.Head, Func: f.Func.Name}
+		if !many {
+			sum.Title = totals(p, f)
+		}
+		out = append(out, sum)
+		does := lensesOf(f, o, many)
+		if n := min(len(does), mostLenses); n < len(does) {
+			more := Lens{Span: sum.Span, Title: "More…", Command: "dmir.more", Func: sum.Func, More: does[n:]}
+			does = append(does[:n:n], more)
+		}
+		out = append(out, does...)
+	}
+	return out
+}
+
+// lensesOf are what can be done with f, what is used most first; that alone where
+// there are many functions.
+func lensesOf(f *cost.Func, o LensOptions, many bool) []Lens {
+	var out []Lens
+	add := func(l Lens) {
+		l.Span, l.Func = f.Func.Op.Head, f.Func.Name
+		out = append(out, l)
+	}
 	on := func(what, device string) string {
 		if device == "" {
 			return what
 		}
 		return what + " on " + device
 	}
-	var out []Lens
-	for _, f := range p.Funcs {
-		if f.Func.Body == nil {
-			continue
-		}
-		span, name := f.Func.Op.Head, f.Func.Name
-		panel := func(title, kind string) {
-			out = append(out, Lens{Span: span, Title: title, Command: "dmir.panel", Func: name, Panel: kind})
-		}
-		do := func(title, command, view string) {
-			out = append(out, Lens{Span: span, Title: title, Command: command, Func: name, View: view})
-		}
-		if f.Unknown == 0 {
-			do(on("Run", o.Run), "dmir.run", "")
-			if !many {
-				do(on("Profile", o.Profile), "dmir.profile", "")
-				do("Compile", "dmir.compile", "")
-				do("Show CUDA", "dmir.view", "cuda")
-				do("Show PTX", "dmir.view", "ptx")
-			}
-		}
-		out = append(out, Lens{Span: span, Title: "Cost", Command: "dmir.cost", Func: name})
-		if !nothingKnown(f) {
-			panel("Graph", report.KindGraph)
-			if !many {
-				panel("Roofline", report.KindRoofline)
-				panel("Memory plan", report.KindMemory)
-			}
-		}
-		if o.Saved && !many {
-			panel("Compare with saved", report.KindDiff)
-		}
-		sum := Lens{Span: span, Func: name}
-		if !many {
-			sum.Title = totals(p, f)
-		}
-		out = append(out, sum)
+	runs, known := f.Unknown == 0, !nothingKnown(f)
+	if runs {
+		add(Lens{Title: on("Run", o.Run), Command: "dmir.run"})
+	}
+	add(Lens{Title: "Cost", Command: "dmir.cost"})
+	if known {
+		add(Lens{Title: "Graph", Command: "dmir.panel", Panel: report.KindGraph})
+	}
+	if many {
+		return out
+	}
+	if o.Saved {
+		add(Lens{Title: "Compare with saved", Command: "dmir.panel", Panel: report.KindDiff})
+	}
+	if runs {
+		add(Lens{Title: on("Profile", o.Profile), Command: "dmir.profile"})
+		add(Lens{Title: "Compile", Command: "dmir.compile"})
+		add(Lens{Title: "Show CUDA", Command: "dmir.view", View: "cuda"})
+		add(Lens{Title: "Show PTX", Command: "dmir.view", View: "ptx"})
+	}
+	if known {
+		add(Lens{Title: "Roofline", Command: "dmir.panel", Panel: report.KindRoofline})
+		add(Lens{Title: "Memory plan", Command: "dmir.panel", Panel: report.KindMemory})
 	}
 	return out
 }
@@ -94,25 +115,31 @@ func nothingKnown(f *cost.Func) bool {
 	return f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero()
 }
 
-// totals is a function's cost in one line.
+// totals is a function's cost in one line, the time first.
 func totals(p *program.Program, f *cost.Func) string {
 	unknown := plural(f.Unknown, "op") + " not counted"
 	if nothingKnown(f) {
 		return unknown
 	}
-	parts := []string{
-		units.DimFLOP(f.FLOP),
-		units.DimBytes(f.Moved()) + " moved",
-		"minimum " + units.DimBytes(f.Minimum()),
-	}
-	if waste := f.Waste(); f.Unknown == 0 && !waste.IsZero() {
-		parts = append(parts, "waste "+units.DimBytes(waste))
-	}
+	var parts []string
 	if t := f.Time(p.Target); t.Known {
 		parts = append(parts, units.Time(t.Ns)+" on "+p.Target.Name)
+	}
+	parts = append(parts, inTotals(f.Moved())+" moved")
+	if waste := f.Waste(); f.Unknown == 0 && !waste.IsZero() {
+		parts = append(parts, "waste "+inTotals(waste))
 	}
 	if f.Unknown > 0 {
 		parts = append(parts, unknown)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// inTotals is a size, or what it depends on where the formula is long.
+func inTotals(d dim.Dim) string {
+	const widest = 24
+	if s := units.DimBytes(d); utf8.RuneCountInString(s) <= widest {
+		return s
+	}
+	return shortFormula(d)
 }

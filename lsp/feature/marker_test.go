@@ -287,7 +287,7 @@ func (m *marker) all(kinds []string) {
 			if len(labels[h.Offset]) == 0 {
 				order = append(order, h.Offset)
 			}
-			labels[h.Offset] = append(labels[h.Offset], h.Label)
+			labels[h.Offset] = append(labels[h.Offset], h.Label.String())
 		}
 		for _, off := range order {
 			m.at(off, "hint %s", strings.Join(labels[off], " | "))
@@ -302,6 +302,9 @@ func (m *marker) all(kinds []string) {
 	if slices.Contains(kinds, "lens") {
 		for _, l := range feature.Lenses(m.p, feature.LensOptions{Devices: feature.Devices{Run: "reference", Profile: "the emulator"}, Saved: true}) {
 			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel+l.View))
+			for _, l := range l.More {
+				m.at(l.Span.Start, "lens … %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel+l.View))
+			}
 		}
 	}
 	if slices.Contains(kinds, "heat") {

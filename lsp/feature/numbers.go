@@ -11,67 +11,26 @@ import (
 	"dmir/dialect/dim"
 )
 
-// maxLabel bounds the labels of hints, in characters; what does not fit is in
-// the tooltip.
-const maxLabel = 29
-
-// joinFitting writes the parts that fit into a label, the most telling first.
-func joinFitting(parts ...string) string {
-	label := ""
-	for _, p := range parts {
-		next := label
-		if next != "" && p != "" {
-			next += " · "
-		}
-		next += p
-		if utf8.RuneCountInString(next) <= maxLabel {
-			label = next
-		}
-	}
-	return label
-}
-
-// work is the part of a label with what is computed and moved.
-func work(flop, moved dim.Dim) string {
-	var parts []string
-	if !flop.IsZero() {
-		parts = append(parts, units.DimFLOP(flop))
-	}
-	if !moved.IsZero() || flop.IsZero() {
-		parts = append(parts, units.DimBytes(moved))
-	}
-	if label := joinFitting(parts...); strings.Contains(label, parts[len(parts)-1]) {
-		return label
-	}
-	// A formula too long for the line: name what it depends on.
-	free := dim.Sum(flop, moved).Symbols()
-	if label := joinFitting("depends on " + strings.Join(free, ", ")); label != "" {
-		return label
-	}
-	return fmt.Sprintf("depends on %d sizes", len(free))
-}
-
-// duration is the part of a label with the time and its bound.
-func duration(t cost.Time) string {
-	switch {
-	case !t.Known || t.Ns == 0:
-		return ""
-	case t.Bound == "":
-		return units.Time(t.Ns)
-	}
-	return units.Time(t.Ns) + " " + t.Bound
-}
-
 // row is one line of the table of numbers.
 type row struct{ name, value string }
 
+// table writes rows as aligned text: most editors show Markdown tables as they are
+// written, with their bars.
 func table(rows []row) string {
-	var b strings.Builder
-	b.WriteString("| | |\n|:--|--:|\n")
+	width := 0
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s |\n", r.name, escape(r.value))
+		width = max(width, utf8.RuneCountInString(r.name))
 	}
-	return b.String()
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-*s  %s\n", width, r.name, r.value)
+	}
+	return fenced(b.String())
+}
+
+// fenced is text, whole lines, as a block of code that nothing in it ends.
+func fenced(text string) string {
+	return "```text\n" + strings.ReplaceAll(text, "```", "'''") + "```\n"
 }
 
 // escape keeps formulas (b*n) from being read as emphasis.
@@ -97,24 +56,24 @@ func group(n int64) string {
 	return s
 }
 
+// entryRows are the numbers of an op, the time first.
 func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
-	rows := counts(e.FLOP, e.Read, e.Written)
 	t := e.Time(m)
-	rows = append(rows, timeRows(t, m)...)
-	rows = append(rows, row{"class", string(e.Class)})
+	rows := timeRows(t, m)
 	if total := f.Time(m); t.Known && total.Known && total.Ns > 0 {
-		rows = append(rows, row{"share of @" + escape(f.Func.Name), units.Percent(t.Ns, total.Ns)})
+		rows = append(rows, row{"share of @" + f.Func.Name, units.Percent(t.Ns, total.Ns)})
 	}
-	return rows
+	rows = append(rows, counts(e.FLOP, e.Read, e.Written)...)
+	return append(rows, row{"class", string(e.Class)})
 }
 
 func counts(flop, read, written dim.Dim) []row {
 	moved := read.Add(written)
 	rows := []row{
-		{"FLOP", exact(flop, units.DimFLOP, "FLOP")},
+		{"moved", exact(moved, units.DimBytes, "B")},
 		{"read", exact(read, units.DimBytes, "B")},
 		{"written", exact(written, units.DimBytes, "B")},
-		{"moved", exact(moved, units.DimBytes, "B")},
+		{"FLOP", exact(flop, units.DimFLOP, "FLOP")},
 	}
 	if n, ok := flop.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 {
@@ -128,15 +87,18 @@ func timeRows(t cost.Time, m *machine.Machine) []row {
 	if !t.Known || m == nil {
 		return nil
 	}
-	rows := []row{{"time on " + escape(m.Name), units.Time(t.Ns)}}
+	rows := []row{{"time on " + m.Name, units.Time(t.Ns)}}
 	if t.Bound != "" {
 		rows = append(rows, row{"bound", t.Bound})
+	}
+	if t.Bound == cost.Latency {
+		rows = append(rows, row{"latency", m.LaunchText()})
 	}
 	return rows
 }
 
 func funcRows(f *cost.Func, m *machine.Machine) []row {
-	rows := counts(f.FLOP, f.Read, f.Written)
+	rows := append(timeRows(f.Time(m), m), counts(f.FLOP, f.Read, f.Written)...)
 	rows = append(rows,
 		row{"minimum", exact(f.Minimum(), units.DimBytes, "B")},
 	)
@@ -153,7 +115,6 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 	default:
 		rows = append(rows, row{"peak", f.PeakFormula() + " B"})
 	}
-	rows = append(rows, timeRows(f.Time(m), m)...)
 	if free := f.Unbound(); len(free) > 0 {
 		rows = append(rows, row{"depends on", strings.Join(free, ", ")})
 	}

@@ -74,7 +74,7 @@ func position(t cost.TimeTerms, bound string) string {
 		reaches = append(reaches, units.Percent(t.Link, t.Ns())+" of the "+units.Bandwidth(t.LinkRate)+" to the host")
 	}
 	if bound == cost.Latency {
-		words += ", the launch takes longest"
+		words += ", its latency takes longest"
 	}
 	return fmt.Sprintf("**%s-bound**: %s; reaches %s", bound, words, strings.Join(reaches, " and "))
 }

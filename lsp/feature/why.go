@@ -65,6 +65,9 @@ func whyFunc(p *program.Program, f *cost.Func) string {
 	if t := f.Time(p.Target); t.Known && t.Ns > 0 {
 		eqs = append(eqs, equation{"time", "the sum over " + plural(len(f.Entries), "line")})
 	}
+	if text := f.Launches(p.Target); text != "" {
+		eqs = append(eqs, equation{"launches", text})
+	}
 	return equations(eqs)
 }
 
@@ -77,12 +80,10 @@ func equations(eqs []equation) string {
 		width = max(width, utf8.RuneCountInString(q.name))
 	}
 	var b strings.Builder
-	b.WriteString("```text\n")
 	for _, q := range eqs {
 		fmt.Fprintf(&b, "%-*s = %s\n", width, q.name, q.text)
 	}
-	b.WriteString("```\n")
-	return b.String()
+	return fenced(b.String())
 }
 
 func moduleOf(p *program.Program, fn *ir.Func) *ir.Module {
@@ -180,7 +181,7 @@ func factor(d dim.Dim) string {
 }
 
 // timeTerms is the definition of time with its numbers:
-// "max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns".
+// "max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns in a graph".
 func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	var side [2][]string // what the tensor cores and the vector units do
 	for _, w := range t.Work {
@@ -210,7 +211,10 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	if t.Measured {
 		where += ", rates as measured"
 	}
-	return fmt.Sprintf("%s + %s launch  on %s", text, units.Time(t.Launch), where)
+	if t.Launch > 0 {
+		text += " + " + m.LaunchText()
+	}
+	return text + "  on " + where
 }
 
 // whole describes the sum of an op without terms of its own sums up.

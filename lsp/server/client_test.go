@@ -36,6 +36,7 @@ type editor struct {
 	config string
 	scoped map[string]string
 	hold   chan struct{}
+	choice string // answers window/showMessageRequest
 }
 
 type note struct {
@@ -118,6 +119,8 @@ func (e *editor) take(req *jsonrpc2.Request) (answer any, hold <-chan struct{}) 
 			return jsonrpc2.RawMessage(`{"applied":true}`), nil
 		case protocol.MethodWindowShowDocument:
 			return jsonrpc2.RawMessage(`{"success":true}`), nil
+		case protocol.MethodWindowShowMessageRequest:
+			return jsonrpc2.RawMessage(e.choice), nil
 		}
 		return nil, nil
 	}

@@ -46,9 +46,8 @@ var programLenses = onDocument(
 	func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, s *server, p session.Place, _ *protocol.CodeLensParams) (any, error) {
 		out := []protocol.CodeLens{}
-		opts := feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Saved: s.saved.differs(p)}
 		var line, nth uint32
-		for _, l := range feature.Lenses(p.Program(), opts) {
+		for _, l := range feature.Lenses(p.Program(), s.lensOptions(p)) {
 			lens := protocol.CodeLens{Range: p.Range(l.Span)}
 			// Neovim puts the lenses of a line in the order of their columns, in any order where these are equal.
 			if nth++; len(out) == 0 || lens.Range.Start.Line != line {
@@ -56,14 +55,10 @@ var programLenses = onDocument(
 			}
 			lens.Range.Start.Character = min(lens.Range.Start.Character+nth, lens.Range.End.Character)
 			var err error
-			switch c := (protocol.Command{Title: l.Title, Command: l.Command}); {
-			case l.Title == "":
+			if l.Title == "" {
 				lens.Data, err = json.Marshal(lensData{p.URI, l.Func})
-			case l.Command != "":
-				c.Arguments, err = lensArgument(p.URI, l)
-				fallthrough
-			default:
-				lens.Command = c
+			} else {
+				lens.Command, err = lensCommand(p.URI, l)
 			}
 			if err != nil {
 				return nil, err
@@ -73,15 +68,34 @@ var programLenses = onDocument(
 		return out, nil
 	})
 
-func lensArgument(uri string, l feature.Lens) ([]protocol.LSPAny, error) {
+func (s *server) lensOptions(p session.Place) feature.LensOptions {
+	return feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Saved: s.saved.differs(p)}
+}
+
+// lensCommand is what a lens does, with its argument.
+func lensCommand(uri string, l feature.Lens) (protocol.Command, error) {
+	c := protocol.Command{Title: l.Title, Command: l.Command}
+	if l.Command == "" {
+		return c, nil
+	}
+	var items []protocol.Command
+	for _, m := range l.More {
+		item, err := lensCommand(uri, m)
+		if err != nil {
+			return c, err
+		}
+		items = append(items, item)
+	}
 	arg, err := json.Marshal(struct {
-		URI      string `json:"uri"`
-		Func     string `json:"func,omitempty"`
-		Kind     string `json:"kind,omitempty"`
-		Function string `json:"function,omitempty"`
-		View     string `json:"view,omitempty"`
-	}{URI: uri, View: l.View, Func: onlyIf(l.Panel == "", l.Func), Kind: l.Panel, Function: onlyIf(l.Panel != "", l.Func)})
-	return []protocol.LSPAny{arg}, err
+		URI      string             `json:"uri"`
+		Func     string             `json:"func,omitempty"`
+		Kind     string             `json:"kind,omitempty"`
+		Function string             `json:"function,omitempty"`
+		View     string             `json:"view,omitempty"`
+		Items    []protocol.Command `json:"items,omitempty"` // for editors that show the choice themselves
+	}{URI: uri, View: l.View, Func: onlyIf(l.Panel == "", l.Func), Kind: l.Panel, Function: onlyIf(l.Panel != "", l.Func), Items: items})
+	c.Arguments = []protocol.LSPAny{arg}
+	return c, err
 }
 
 func onlyIf(ok bool, s string) string {

@@ -30,6 +30,7 @@ const (
 	commandPanel   = "dmir.panel"
 	commandView    = "dmir.view"
 	commandToggle  = "dmir.toggle"
+	commandMore    = "dmir.more"
 	// commandLintWorkspace lints all programs of the workspace, open or not, and shows
 	// what it finds; with {"clear": true} it takes back what it shows of closed files.
 	commandLintWorkspace = "dmir.lintWorkspace"

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
@@ -60,14 +61,21 @@ var highlight = onPosition(
 		return out, nil
 	})
 
+// foldTypes is the kind of folds of signatures and of ops of several lines.
+const foldTypes protocol.FoldingRangeKind = "types"
+
 var foldingRange = onDocument(
 	func(p *protocol.FoldingRangeParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, _ *server, p session.Place, _ *protocol.FoldingRangeParams) (any, error) {
 		out := []protocol.FoldingRange{}
 		for _, f := range feature.Folds(p.Program().Tree) {
 			r := protocol.FoldingRange{StartLine: uint32(f.First), EndLine: uint32(f.Last)}
-			if f.Comment {
+			switch {
+			case f.Comment:
 				r.Kind = protocol.FoldingRangeKindComment
+			case f.Types:
+				text := strings.TrimRight(p.Src.Line(f.First), " \t\r") + " …"
+				r.Kind, r.CollapsedText = foldTypes, &text
 			}
 			out = append(out, r)
 		}

@@ -18,8 +18,9 @@ import (
 // methodHeat asks how hot lines are, for editors that colour them.
 const methodHeat = "dmir/heat"
 
-// heatParams are of methodHeat. By is the setting dmir.heat where it is "".
-type heatParams struct {
+// rangeParams are of methodHeat and methodHints. By is the setting dmir.heat where it
+// is "".
+type rangeParams struct {
 	TextDocument protocol.TextDocumentIdentifier `json:"textDocument"`
 	By           string                          `json:"by"`
 	Range        *protocol.Range                 `json:"range"` // the whole file where it is absent
@@ -32,31 +33,34 @@ type heatSpan struct {
 	Text  string         `json:"text"`
 }
 
-// heat reads its parameters by hand: they are none of the protocol's.
-func heat(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
-	var params heatParams
-	if err := json.Unmarshal(raw, &params); err != nil {
-		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed parameters: %v", err)
+// onRange makes a callMethod of a function on a part of a document, for parameters
+// that are none of the protocol's.
+func onRange(f func(*server, session.Place, source.Span, rangeParams) (any, error)) callMethod {
+	return func(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+		var params rangeParams
+		if err := json.Unmarshal(raw, &params); err != nil {
+			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed parameters: %v", err)
+		}
+		return onDocument(
+			func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
+			func(_ context.Context, s *server, p session.Place, _ *protocol.CodeLensParams) (any, error) {
+				span := source.Span{End: p.Src.Len()}
+				if params.Range != nil {
+					span = p.Span(*params.Range)
+				}
+				if params.By == "" {
+					params.By = p.Settings.Heat
+				}
+				return f(s, p, span, params)
+			},
+		)(s, raw)
 	}
-	return onDocument(
-		func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
-		func(_ context.Context, s *server, p session.Place, _ *protocol.CodeLensParams) (any, error) {
-			return s.heats(p, params)
-		},
-	)(s, raw)
 }
 
-func (s *server) heats(p session.Place, params heatParams) (any, error) {
-	if params.By == "" {
-		params.By = p.Settings.Heat
-	}
+var heat = onRange(func(_ *server, p session.Place, span source.Span, params rangeParams) (any, error) {
 	out := []heatSpan{}
 	if params.By == workspace.HeatOff {
 		return session.Answer(out)
-	}
-	span := source.Span{End: p.Src.Len()}
-	if params.Range != nil {
-		span = p.Span(*params.Range)
 	}
 	heats, err := feature.Heats(p.Program(), params.By, span)
 	if err != nil {
@@ -66,4 +70,4 @@ func (s *server) heats(p session.Place, params heatParams) (any, error) {
 		out = append(out, heatSpan{p.Range(h.Span), h.Level, h.Text})
 	}
 	return session.Answer(out)
-}
+})

@@ -36,7 +36,7 @@ func (s *server) markup(text string) *protocol.MarkupContent {
 
 func markup(text string, plain bool) *protocol.MarkupContent {
 	if plain {
-		text = strings.NewReplacer("```mlir\n", "", "```text\n", "", "```\n", "", "`", "", "**", "", "| | |\n|:--|--:|\n", "", `\`, "").Replace(text)
+		text = strings.NewReplacer("```mlir\n", "", "```text\n", "", "```\n", "", "`", "", "**", "", `\`, "").Replace(text)
 		return &protocol.MarkupContent{Kind: protocol.MarkupKindPlainText, Value: text}
 	}
 	return &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: text}

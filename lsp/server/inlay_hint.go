@@ -22,7 +22,7 @@ var inlayHint = onDocument(
 		for _, h := range feature.Hints(p.Program(), p.Measured, p.Span(params.Range)) {
 			out = append(out, protocol.InlayHint{
 				Position:    p.At(h.Offset),
-				Label:       protocol.String(h.Label),
+				Label:       protocol.String(h.Label.String()),
 				Tooltip:     s.markup(h.Tooltip),
 				PaddingLeft: &yes,
 			})

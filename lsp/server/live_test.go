@@ -62,17 +62,35 @@ func TestLenses(t *testing.T) {
 	u := files["f.dmir"]
 	e.openAs(u, ffn)
 	does := feature.DevicesFor("auto")
-	plain := "Run on " + does.Run + "|Profile on " + does.Profile + "|Compile|Show CUDA|Show PTX|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 59.2 µs on h200"
+	first := "Run on " + does.Run + "|Cost|Graph|"
+	profile, rest := "Profile on "+does.Profile, "Compile|Show CUDA|Show PTX|Roofline|Memory plan"
+	rows := map[bool]string{
+		false: first + profile + "|More…: " + rest,
+		true:  first + "Compare with saved|More…: " + profile + "|" + rest,
+	}
+	// One row has at most five entries and one that leads to the rest.
+	row := func(at string) string {
+		titles, all := e.lenses(at)
+		if len(all) != 6 {
+			t.Errorf("%d lenses", len(all))
+			return ""
+		}
+		var more struct{ Items []protocol.Command }
+		if err := json.Unmarshal(all[5].Command.Arguments[0], &more); err != nil {
+			t.Error(err)
+		}
+		var items []string
+		for _, c := range more.Items {
+			items = append(items, c.Title)
+		}
+		if len(strings.Split(titles[0], " · ")) != 3 {
+			t.Errorf("totals %s", titles[0])
+		}
+		return strings.Join(titles[1:], "|") + ": " + strings.Join(items, "|")
+	}
 	saved := func(want bool, when string) {
 		t.Helper()
-		titles, all := e.lenses(u)
-		got := strings.Join(titles, "|")
-		if want {
-			if len(all) != 11 || !strings.Contains(got, "Memory plan|Compare with saved|34.4") ||
-				string(all[9].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"kind":"diff","function":"ffn"}`, u) {
-				t.Errorf("%s: %s", when, got)
-			}
-		} else if got != plain {
+		if got := row(u); got != rows[want] {
 			t.Errorf("%s: %s", when, got)
 		}
 	}
@@ -98,8 +116,27 @@ func TestLenses(t *testing.T) {
 	e.waitCall("workspace/codeLens/refresh")
 	saved(false, "saved")
 	e.openAs("untitled:Untitled-1", ffn)
-	if titles, _ := e.lenses("untitled:Untitled-1"); strings.Join(titles, "|") != plain {
-		t.Errorf("never saved: %q", titles)
+	if got := row("untitled:Untitled-1"); got != rows[false] {
+		t.Errorf("never saved: %s", got)
+	}
+}
+
+// Editors that do not show the choice behind More are asked to.
+func TestMore(t *testing.T) {
+	for _, answer := range []string{`{"title":"Roofline"}`, `null`, `{"title":"none of them"}`} {
+		e := connect(t, Options{}, nil)
+		e.choice = answer
+		e.initialize(`{"window":{"showDocument":{"support":true}}}`, "")
+		e.open(ffn)
+		for _, fn := range []string{"ffn", "gone"} {
+			e.must("workspace/executeCommand", fmt.Sprintf(`{"command":"dmir.more","arguments":[{"uri":%q,"func":%q}]}`, testURI, fn), nil)
+		}
+		if asked := e.asked("window/showMessageRequest", 1); !strings.Contains(asked, `"@ffn"`) || !strings.Contains(asked, `{"title":"Roofline"}`) || strings.Contains(asked, `{"title":"Cost"}`) {
+			t.Errorf("asked %s", asked)
+		}
+		if strings.Contains(answer, "Roofline") {
+			e.waitCall("window/showDocument")
+		}
 	}
 }
 
@@ -113,16 +150,16 @@ func TestManyLenses(t *testing.T) {
 	e.initialize("", "")
 	e.openAs(testURI, text.String())
 	titles, all := e.lenses(testURI)
-	if len(all) != 4*250 || strings.Join(titles[8:12], "|") != "Run on reference|Cost|Graph|" {
+	if len(all) != 4*250 || strings.Join(titles[8:12], "|") != "|Run on reference|Cost|Graph" {
 		t.Fatalf("%d lenses %q", len(all), titles[:12])
 	}
-	raw, err := protocol.Marshal(&all[11])
+	raw, err := protocol.Marshal(&all[8])
 	if err != nil {
 		t.Fatal(err)
 	}
 	var full protocol.CodeLens
 	e.must("codeLens/resolve", string(raw), &full)
-	if full.Command.Title != "3 FLOP · 24 B moved · minimum 24 B · 1.01 ns on h200" || full.Range != all[11].Range {
+	if full.Command.Title != "1.01 ns on h200 · 24 B moved" || full.Range != all[8].Range {
 		t.Errorf("resolved %+v", full)
 	}
 	for _, other := range []string{`{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}}}`, `{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"data":{"uri":"file:///gone","func":"f"}}`} {
@@ -506,7 +543,7 @@ func TestPictures(t *testing.T) {
 		if got := strings.Contains(text, "](data:image/svg+xml;base64,"); got != c.picture || strings.Contains(text, "memory ────────┼●─────── compute") == got {
 			t.Errorf("%s %s:\n%s", c.capabilities, c.options, text)
 		}
-		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns launch"} {
+		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns in a graph"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the hover does not contain %q:\n%s", want, text)
 			}

@@ -59,6 +59,7 @@ var calls = map[string]callMethod{
 	protocol.MethodWorkspaceTextDocumentContent:        textDocumentContent,
 	methodPanelData:                        panelData,
 	methodHeat:                             heat,
+	methodHints:                            hints,
 	protocol.MethodWorkspaceExecuteCommand: executeCommand,
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/lsp/feature"
 	"dmir/lsp/job"
 )
 
@@ -47,7 +48,7 @@ func TestRun(t *testing.T) {
 	measured := func() int {
 		n := 0
 		for _, l := range e.hints(0, 99) {
-			if strings.Contains(l, "ran ") {
+			if strings.Contains(l, feature.MarkMeasured) {
 				n++
 			}
 		}

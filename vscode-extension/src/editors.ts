@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import type { Server } from "./server";
 
 /** Reports whether a document is a program of the user's, saved or not, which the server follows. */
 export function isProgram(document: vscode.TextDocument): boolean {
@@ -30,4 +31,15 @@ export async function applySafeFixes(document: vscode.TextDocument): Promise<voi
   const edit = actions.find((action) => action.edit !== undefined)?.edit;
   if (edit === undefined) void vscode.window.showInformationMessage("There are no safe fixes for this file.");
   else if (!(await vscode.workspace.applyEdit(edit))) void vscode.window.showWarningMessage("The file has changed meanwhile. Apply the fixes again.");
+}
+
+/** Folds the signatures and ops that take several lines, which are mostly types. */
+export async function foldTypes(server: Server, editor: vscode.TextEditor): Promise<void> {
+  const textDocument = { uri: editor.document.uri.toString() };
+  // The client drops the kinds that VS Code does not have.
+  const ranges = await server.request<{ startLine: number; kind?: string }[] | null>("textDocument/foldingRange", { textDocument });
+  const selectionLines = (ranges ?? []).filter(({ kind }) => kind === "types").map(({ startLine }) => startLine);
+  if (selectionLines.length === 0) return;
+  await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+  await vscode.commands.executeCommand("editor.fold", { selectionLines, levels: 1 });
 }

@@ -1,7 +1,8 @@
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
+import { Column } from "./column";
 import { CostView } from "./costView";
-import { applySafeFixes, dmirEditor, openExample } from "./editors";
+import { applySafeFixes, dmirEditor, foldTypes, openExample } from "./editors";
 import { chooseFunction, functionAt, functionsOf } from "./functions";
 import { Heat } from "./heat";
 import { kernelLinks } from "./kernels";
@@ -11,6 +12,7 @@ import {
   command,
   type CompileResult,
   type CostArguments,
+  type MoreArguments,
   type PanelArguments,
   type PanelKind,
   type RunArguments,
@@ -21,6 +23,7 @@ import {
 import { plain } from "./plain";
 import { clearLint, type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
+import { hintsOnTheLeft } from "./settings";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
 import { Totals } from "./totals";
@@ -39,9 +42,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.cost) return costView.show(first as CostArguments);
       if (name === command.panel) return panels.show(first as PanelArguments);
       if (name === command.lintWorkspace && first === undefined) return lintWorkspace(theServer);
+      if (name === command.more) return chooseMore(first as MoreArguments);
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
+    provideInlayHints: (document, range, token, next) => (hintsOnTheLeft(document) ? [] : next(document, range, token)),
     window: { showDocument: (params, token, next) => showDocument(theServer)(params, token, next) },
   };
   const theServer = new Server(context.extensionPath, middleware, log);
@@ -58,6 +63,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     costView,
     panels,
     new Heat(theServer),
+    new Column(theServer),
     new Totals(theServer),
     new TargetStatus(theServer),
     new StateStatus(theServer),
@@ -76,6 +82,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("showHistory", () => panelCommand(theServer, panels, "history")),
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
+    register("foldTypes", () => foldCommand(theServer)),
     register("lintAll", () => lintWorkspace(theServer)),
     register("clearLint", () => clearLint(theServer)),
     register("toggleHints", () => toggle("hints")),
@@ -139,6 +146,15 @@ async function panelCommand(server: Server, panels: Panels, kind: PanelKind, bas
   await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }), ...(base === undefined ? {} : { base }) });
 }
 
+/** Shows what the last lens of a row holds, and does what is picked. */
+async function chooseMore({ func, items }: MoreArguments): Promise<void> {
+  const picked = await vscode.window.showQuickPick(
+    items.map((item) => ({ label: item.title, item })),
+    { placeHolder: `@${func}` },
+  );
+  if (picked !== undefined) await vscode.commands.executeCommand(picked.item.command, ...(picked.item.arguments ?? []));
+}
+
 async function viewCommand(server: Server, name: unknown): Promise<void> {
   const editor = dmirEditor();
   const view = editor === undefined || typeof name === "string" ? name : await chooseView();
@@ -155,6 +171,11 @@ async function viewCommand(server: Server, name: unknown): Promise<void> {
 async function fixCommand(): Promise<void> {
   const editor = dmirEditor();
   if (editor !== undefined) await applySafeFixes(editor.document);
+}
+
+async function foldCommand(server: Server): Promise<void> {
+  const editor = dmirEditor();
+  if (editor !== undefined) await foldTypes(server, editor);
 }
 
 function isArguments<T extends CostArguments>(args: unknown, key: keyof T & string): args is T {

@@ -129,6 +129,25 @@ export interface HeatSpan {
   text: string;
 }
 
+/** The cost of a line in a fixed number of characters. */
+export interface ColumnHint {
+  line: number;
+  label: string;
+  /** Its heat, 0 to 9; absent if it has none. */
+  level?: number;
+  /** Measured or counted by a device, rather than predicted. */
+  measured: boolean;
+  /** Markdown. */
+  tooltip: string;
+}
+
+/** What the last lens of a row holds. */
+export interface MoreArguments {
+  uri: string;
+  func: string;
+  items: { title: string; command: string; arguments?: unknown[] }[];
+}
+
 export interface ToggleArguments {
   setting: "hints" | "lint";
 }
@@ -143,13 +162,14 @@ export const command = {
   panel: "dmir.panel",
   view: "dmir.view",
   toggle: "dmir.toggle",
+  more: "dmir.more",
   lintWorkspace: "dmir.lintWorkspace",
   reveal: "dmir.reveal",
   revert: "dmir.revert",
 } as const;
 
 /** Requests of the server beyond LSP. */
-export const request = { panelData: "dmir/panelData", heat: "dmir/heat" } as const;
+export const request = { panelData: "dmir/panelData", heat: "dmir/heat", hints: "dmir/hints" } as const;
 
 export function isPanelKind(kind: unknown): kind is PanelKind {
   return (panelKinds as readonly unknown[]).includes(kind);

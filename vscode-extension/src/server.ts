@@ -199,11 +199,16 @@ export class Server implements vscode.Disposable {
   /** Forwards the server's refresh requests to onDidRefresh as well as to the client's own provider of hints. */
   private forwardRefreshes(client: QuietClient): void {
     client.onRequest(InlayHintRefreshRequest.type, () => {
-      const hints = client.getFeature(InlayHintRequest.method);
-      const document = vscode.workspace.textDocuments.find((d) => hints.getProvider(d) !== undefined);
-      if (document !== undefined) hints.getProvider(document)?.onDidChangeInlayHints.fire();
+      this.refreshHints();
       this.refresh.fire();
     });
+  }
+
+  /** Makes VS Code request inlay hints again. */
+  refreshHints(): void {
+    const hints = this.client?.getFeature(InlayHintRequest.method);
+    const document = vscode.workspace.textDocuments.find((d) => hints?.getProvider(d) !== undefined);
+    if (document !== undefined) hints?.getProvider(document)?.onDidChangeInlayHints.fire();
   }
 
   private options(): LanguageClientOptions {

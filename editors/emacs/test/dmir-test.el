@@ -62,7 +62,7 @@
     (dmir-test-eventually "a hint behind the line"
       (seq-find (lambda (o)
                   (and (overlay-get o 'eglot--inlay-hint)
-                       (string-match-p (rx digit " " (or "kB" "MB" "ns" "µs"))
+                       (string-match-p (rx digit (or "kB" "MB" "ns" "µs"))
                                        (concat (overlay-get o 'before-string) (overlay-get o 'after-string)))))
                 (overlays-in (line-beginning-position) (1+ (line-end-position)))))))
 

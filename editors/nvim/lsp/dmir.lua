@@ -16,7 +16,8 @@ return {
     dmir = {
       target = '', -- if empty, the one in dmir.toml, else h200
       bind = vim.empty_dict(),
-      hints = { enabled = true },
+      hints = { enabled = true, position = 'left' }, -- left or right: a column; end: inlay hints after the lines
+      lenses = { enabled = true },
       lint = { enabled = true },
       heat = 'off', -- off, time, bytes or waste
       run = { device = 'auto', seed = 0 },
@@ -30,6 +31,10 @@ return {
     -- Cost lens: the server returns a table, which the editor shows.
     ['dmir.cost'] = function(command, context)
       require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
+    end,
+    -- The last lens of a row: the rest of what can be done.
+    ['dmir.more'] = function(command, context)
+      require('dmir').more(vim.lsp.get_client_by_id(context.client_id), command.arguments[1], context)
     end,
   },
   on_attach = function(client, buffer)

@@ -1,6 +1,9 @@
 -- An init.lua as docs/EDITORS.md describes it.
 vim.opt.runtimepath:append(vim.env.DMIR_NVIM)
 if vim.lsp.enable then
+  if vim.g.position then
+    vim.lsp.config('dmir', { settings = { dmir = { hints = { position = vim.g.position } } } })
+  end
   vim.lsp.enable('dmir')
 else
   vim.api.nvim_create_autocmd('FileType', {

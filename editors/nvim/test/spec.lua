@@ -81,28 +81,13 @@ local function errors(buffer)
   return vim.diagnostic.get(buffer, { severity = vim.diagnostic.severity.ERROR })
 end
 
----The text of all hints of a buffer.
-local function hint_text(buffer)
-  local parts = {}
-  for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
-    parts[#parts + 1] = vim.inspect(hint.inlay_hint)
-  end
-  return table.concat(parts, '\n')
+---The costs of the lines of a buffer, by zero-based row.
+local function hint_labels(buffer)
+  return require('dmir.column').labels(buffer)
 end
 
-local function hint_labels(buffer)
-  local labels = {}
-  for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
-    local label = hint.inlay_hint.label
-    if type(label) == 'table' then
-      label = table.concat(vim.tbl_map(function(part)
-        return part.value
-      end, label))
-    end
-    local row = hint.inlay_hint.position.line
-    labels[row] = (labels[row] or '') .. ' ' .. label
-  end
-  return labels
+local function hint_text(buffer)
+  return table.concat(vim.tbl_values(hint_labels(buffer)), '\n')
 end
 
 local function undo_edits()
@@ -144,10 +129,10 @@ it('shows the cost of each op as a hint', function()
   local buffer = open('ffn.dmir')
   for _, op in ipairs({ 'dm.einsum', 'dm.add', 'dm.relu', 'dm.kernel' }) do
     local row = find(buffer, op)
-    local label = eventually('a hint after ' .. op, function()
+    local label = eventually('the cost of ' .. op, function()
       return hint_labels(buffer)[row]
     end)
-    assert(label:match('%d [kMG]?B') or label:match('FLOP') or label:match('µs'), label)
+    assert(label:match('^%d[%d.]*[nµm]+s +%d[%d.]*[kMG]?B$'), label)
   end
 end)
 
@@ -238,7 +223,7 @@ it('runs the function at the cursor and shows the measured time', function()
   eventually('hints', function()
     return hint_text(buffer) ~= ''
   end)
-  assert(not hint_text(buffer):match('ran %d'))
+  assert(not hint_text(buffer):match('•'))
   cursor_on(buffer, 'dm.relu')
   messages_of(function(shown)
     vim.cmd.DmirRun()
@@ -247,7 +232,7 @@ it('runs the function at the cursor and shows the measured time', function()
     end)
   end)
   eventually('measured times', function()
-    return hint_text(buffer):match('ran %d')
+    return hint_text(buffer):match('•')
   end)
 end)
 
@@ -268,12 +253,6 @@ end)
 
 it('opens the table of costs from the lens', function()
   local buffer = open('ffn.dmir')
-  local show = vim.lsp.codelens.enable or vim.lsp.codelens.refresh
-  if vim.lsp.codelens.enable then
-    show(true, { bufnr = buffer })
-  else
-    show({ bufnr = buffer })
-  end
   eventually('lenses', function()
     return #vim.lsp.codelens.get(vim.lsp.codelens.enable and { bufnr = buffer } or buffer) > 0
   end)
@@ -291,6 +270,50 @@ it('opens the table of costs from the lens', function()
     return vim.bo.buftype == 'nofile' and table.concat(lines(0), '\n'):match('%d [kM]B')
   end)
   vim.ui.select = select
+  vim.cmd.close()
+end)
+
+it('folds long signatures', function()
+  if not vim.lsp.foldexpr then
+    return -- before Neovim 0.11
+  end
+  local buffer = open('bert_encoder.dmir')
+  local row = find(buffer, 'func.func @bert_encoder')
+  eventually('folds', function()
+    return vim.fn.foldlevel(row + 1) > 0
+  end)
+  assert(vim.fn.foldclosed(row + 2) == -1, 'folded without being told to')
+  vim.cmd('DmirFold')
+  eventually('a closed fold', function()
+    return vim.fn.foldclosed(row + 2) == row + 1
+  end)
+  assert(vim.fn.foldtextresult(row + 1):match('func%.func @bert_encoder%( …$'), vim.fn.foldtextresult(row + 1))
+  assert(vim.fn.foldclosed(find(buffer, '%qkv = dm.einsum') + 1) == -1, 'the body is open')
+  vim.cmd('normal! zR')
+end)
+
+it('offers the rest of a row of lenses', function()
+  local buffer = open('ffn.dmir')
+  local client = get_client(buffer)
+  local all = request(buffer, 'textDocument/codeLens')
+  local last = vim.iter(all):find(function(lens)
+    return lens.command.command == 'dmir.more'
+  end)
+  local select, offered = vim.ui.select, nil
+  vim.ui.select = function(options, opts, choose)
+    offered = vim.tbl_map(opts.format_item, options)
+    for _, option in ipairs(options) do
+      if option.title == 'Show CUDA' then
+        choose(option)
+      end
+    end
+  end
+  client.commands['dmir.more'](last.command, { client_id = client.id, bufnr = buffer })
+  vim.ui.select = select
+  assert(vim.tbl_contains(offered, 'Roofline') and not vim.tbl_contains(offered, 'Cost'), vim.inspect(offered))
+  eventually('the kernels', function()
+    return vim.api.nvim_buf_get_name(0):match('^dmir:/+cuda/')
+  end)
   vim.cmd.close()
 end)
 

@@ -22,8 +22,19 @@ export function languageSuite(): void {
         const hint = shown.find((h) => h.position.line === line);
         assert.ok(hint, `no hint after ${text}`);
         assert.match(label(hint), amount);
-        assert.ok(label(hint).trim().length <= 40, `too long: ${label(hint)}`);
+        assert.ok(label(hint).trim().length <= 12, `too long: ${label(hint)}`);
       }
+    });
+
+    it("leaves the hints to the column at the left unless it is switched off", async () => {
+      const { document } = await open("ffn.dmir");
+      await set("hints.position", "left");
+      try {
+        await eventually("no hints", () => hints(document), (all) => all.length === 0);
+      } finally {
+        await set("hints.position", "end");
+      }
+      await eventually("hints", () => hints(document), (all) => all.length > 0);
     });
 
     it("shows no hints when they are switched off", async () => {

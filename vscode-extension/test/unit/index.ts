@@ -1,4 +1,5 @@
 import "./binary.test";
+import "./columnLines.test";
 import "./costUri.test";
 import "./grammar.test";
 import "./debounced.test";

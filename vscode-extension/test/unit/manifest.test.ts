@@ -48,9 +48,10 @@ describe("the manifest", () => {
   });
 
   it("has a colour of heat for each level, in each kind of theme", () => {
-    assert.deepEqual(colors.map(({ id }) => id), Array.from({ length: 10 }, (_, level) => `dmir.heat${level}`));
-    for (const { defaults } of colors) {
-      assert.equal(Object.keys(defaults).length, 4);
+    const tints = colors.filter(({ id }) => id.startsWith("dmir.heat"));
+    assert.deepEqual(tints.map(({ id }) => id), Array.from({ length: 10 }, (_, level) => `dmir.heat${level}`));
+    for (const { defaults } of colors) assert.equal(Object.keys(defaults).length, 4);
+    for (const { defaults } of tints) {
       for (const color of Object.values(defaults)) assert.match(color, /^#[0-9a-f]{8}$/, "tints let the text through");
     }
   });

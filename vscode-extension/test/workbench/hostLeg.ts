@@ -7,7 +7,7 @@ import { need, VSCode, workspace } from "./vscode";
 /** Runs the extension-host suite in the real workbench; throws if it fails or does not report. */
 export async function extensionHostLeg(browser: Browser): Promise<void> {
   const extension = path.resolve(__dirname, "../..");
-  const folder = workspace({ "dmir.path": need("DMIR_BINARY") });
+  const folder = workspace({ "dmir.path": need("DMIR_BINARY"), "dmir.hints.position": "end" });
   const report = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "dmir-report-")), "report.txt");
   const code = await VSCode.start({ trustEverything: true, env: { DMIR_TEST_REPORT: report } });
   const context = await browser.newContext();

@@ -1,5 +1,6 @@
 import type { Browser } from "playwright-core";
 import { playAll } from "./scene";
+import { columnScenes } from "./scenes/column";
 import { choosingMachine, editingScenes } from "./scenes/editing";
 import { findingScenes } from "./scenes/findings";
 import { panelScenes } from "./scenes/panels";
@@ -15,7 +16,7 @@ export async function storyLeg(browser: Browser): Promise<void> {
 
 /** Plays every scene, the story first; throws an error with the names of those that failed. */
 export async function scenesLeg(browser: Browser): Promise<void> {
-  const trusted = [story, ...editingScenes, ...panelScenes, ...versionScenes, ...findingScenes, ...serverScenes, choosingMachine];
+  const trusted = [story, ...columnScenes, ...editingScenes, ...panelScenes, ...versionScenes, ...findingScenes, ...serverScenes, choosingMachine];
   complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);
 }
 

@@ -4,6 +4,10 @@ import type { Browser } from "playwright-core";
 import { need, VSCode, workspace } from "./vscode";
 import { Workbench } from "./workbench";
 
+/** A time and bytes, as the column and inlay hints have them, and a measured time. */
+export const cost = /\d(ns|µs|ms|s) *\d/;
+export const measured = /\d(ns|µs|ms|s)•/;
+
 export const amount = /\d\s?(B|kB|MB|GB)\b/;
 
 /** One story in the workbench, played on a fresh window. */

@@ -23,6 +23,13 @@ export function launchBrowser(): Promise<Browser> {
   });
 }
 
+/** In the page: the lines of the editors; the column is drawn in front of the first character, by a style. */
+const columnAndText = `[...document.querySelectorAll(".editor-instance .view-line")].map((line) => {
+  const drawn = [...line.querySelectorAll("span")].map((span) => getComputedStyle(span, "::before").content);
+  const column = drawn.find((content) => content !== "none" && content !== "normal") ?? "";
+  return column.replace(/^"|"$/g, "") + line.innerText;
+})`;
+
 /** The workbench as seen by the user: the screen, the mouse and the keyboard. */
 export class Workbench {
   private constructor(readonly page: Page) {}
@@ -58,9 +65,9 @@ export class Workbench {
     return this.page.locator(".editor-instance .squiggly-warning, .editor-instance .squiggly-info, .editor-instance .squiggly-hint");
   }
 
-  /** The text of the lines on the screen, hints included, with plain spaces. */
+  /** The text of the lines on the screen, with the column at the left and inlay hints, with plain spaces. */
   async lines(): Promise<string[]> {
-    const lines = await this.page.locator(".editor-instance .view-line").allInnerTexts();
+    const lines = await this.page.evaluate<string[]>(columnAndText);
     return lines.map((line) => line.replaceAll("\u00a0", " "));
   }
 
@@ -70,6 +77,12 @@ export class Workbench {
 
   lens(title: RegExp): Locator {
     return this.page.locator(".codelens-decoration a[role=button]", { hasText: title });
+  }
+
+  /** Picks an entry of the last lens of the first row. */
+  async more(title: string): Promise<void> {
+    await this.lens(/^More/).first().click();
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().click();
   }
 
   /** The texts above functions, clickable or not. */

@@ -14,6 +14,10 @@ return {
     view.refresh(params.uri)
     return vim.NIL
   end,
+  ['workspace/inlayHint/refresh'] = function(err, params, context, config)
+    require('dmir.column').refresh()
+    return vim.lsp.handlers['workspace/inlayHint/refresh'](err, params, context, config)
+  end,
   -- Findings arrive after a pause, with a refresh. Neovim 0.12 then requests the diagnostics of the workspace, from which it
   -- excludes open buffers.
   ['workspace/diagnostic/refresh'] = function(_, _, context)

@@ -7,7 +7,7 @@ local pause = 200 -- milliseconds after an edit
 local shown = {} -- by buffer: { by, timer, texts = { [row] = text } }
 
 ---Blends the hottest colour with the background in proportion to a line's heat.
-local function define_colours()
+function M.define_colours()
   local dark = vim.o.background == 'dark'
   local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or (dark and 0x101010 or 0xffffff)
   local hot = dark and 0xd03010 or 0xff5030
@@ -77,7 +77,7 @@ end
 ---@param by 'time'|'bytes'|'waste'
 function M.on(client, buffer, by)
   M.off(buffer)
-  define_colours()
+  M.define_colours()
   local state = { by = by, timer = assert(vim.uv.new_timer()), texts = {} }
   state.group = vim.api.nvim_create_augroup('dmir.heat.' .. buffer, {})
   shown[buffer] = state
@@ -90,7 +90,7 @@ function M.on(client, buffer, by)
     vim.api.nvim_create_autocmd(events, vim.tbl_extend('force', { group = state.group, callback = run }, where or { buffer = buffer }))
   end
   on({ 'TextChanged', 'TextChangedI', 'DiagnosticChanged' }, later)
-  on('ColorScheme', define_colours, { pattern = '*' })
+  on('ColorScheme', M.define_colours, { pattern = '*' })
   on({ 'BufUnload', 'LspDetach' }, function()
     M.off(buffer)
   end)
@@ -101,6 +101,11 @@ function M.on(client, buffer, by)
     end
   end)
   refresh(client, buffer)
+end
+
+---Reports whether a buffer is coloured.
+function M.shown(buffer)
+  return shown[buffer] ~= nil
 end
 
 ---The text of a line's heat, nil if it has none.

@@ -1,5 +1,6 @@
 -- Commands of the language server, and a window for the table of costs.
 local client_of = require('dmir.client')
+local column = require('dmir.column')
 local heat = require('dmir.heat')
 local history = require('dmir.history')
 local execute, notify, request = client_of.execute, client_of.notify, client_of.request
@@ -134,6 +135,73 @@ local function show_compiled(client, buffer, view, name)
   end)
 end
 
+---Shows the lenses above the functions of a buffer.
+local function show_lenses(buffer)
+  if vim.lsp.codelens.enable then
+    return vim.lsp.codelens.enable(true, { bufnr = buffer })
+  end
+  local function refresh()
+    vim.lsp.codelens.refresh({ bufnr = buffer })
+  end
+  local group = vim.api.nvim_create_augroup('dmir.lenses.' .. buffer, {})
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'TextChanged', 'InsertLeave' }, { group = group, buffer = buffer, callback = refresh })
+  refresh()
+end
+
+---Folds by the server's ranges, all open at first, in windows that fold by hand. Needs Neovim 0.11.
+local function use_folds(buffer)
+  for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
+    local options = vim.wo[window][0]
+    if options.foldmethod == 'manual' then
+      options.foldlevel = 99
+      options.foldmethod = 'expr'
+      options.foldexpr = 'v:lua.vim.lsp.foldexpr()'
+      options.foldtext = "v:lua.require'dmir.column'.foldtext()"
+    end
+  end
+end
+
+---Closes the folds of signatures and types in the current window. Their kind is none that Neovim closes by itself.
+local function fold_types(client, buffer)
+  local window = vim.api.nvim_get_current_win()
+  local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
+  request(client, 'textDocument/foldingRange', params, function(err, ranges)
+    if err then
+      return vim.notify(err.message, vim.log.levels.ERROR)
+    end
+    if not vim.api.nvim_win_is_valid(window) or vim.api.nvim_win_get_buf(window) ~= buffer then
+      return
+    end
+    vim.api.nvim_win_call(window, function()
+      for _, range in vim.iter(ranges or {}):rev():enumerate() do
+        if range.kind == 'types' and vim.fn.foldlevel(range.startLine + 1) > 0 then
+          vim.cmd(range.startLine + 1 .. 'foldclose')
+        end
+      end
+    end)
+  end, buffer)
+end
+
+---Offers what the last lens of a row holds, and does what is chosen.
+---@param client vim.lsp.Client
+---@param argument { func: string, items: table[] }
+function M.more(client, argument, context)
+  local options = {
+    prompt = '@' .. argument.func,
+    format_item = function(item)
+      return item.title
+    end,
+  }
+  vim.ui.select(argument.items, options, function(item)
+    local own = item and (client.commands[item.command] or vim.lsp.commands[item.command])
+    if own then
+      own(item, context)
+    elseif item then
+      execute(client, item.command, item.arguments[1])
+    end
+  end)
+end
+
 ---Defines the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
@@ -208,12 +276,25 @@ function M.attach(client, buffer)
       heat.on(client, buffer, by)
     end
   end, { 'time', 'bytes', 'waste', 'off' })
-  local by = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir', 'heat')
+  local settings = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir') or {}
+  local by = settings.heat
   if by and by ~= '' and by ~= 'off' then
     heat.on(client, buffer, by)
   end
-  if vim.lsp.inlay_hint and client.server_capabilities.inlayHintProvider then
+  if vim.lsp.foldexpr then
+    use_folds(buffer)
+    command('DmirFold', 'Fold the signatures and types that take several lines', function()
+      fold_types(client, buffer)
+    end)
+  end
+  local position = vim.tbl_get(settings, 'hints', 'position') or 'left'
+  if position == 'left' or position == 'right' then
+    column.on(client, buffer, position)
+  elseif client.server_capabilities.inlayHintProvider then
     vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
+  end
+  if vim.tbl_get(settings, 'lenses', 'enabled') ~= false then
+    show_lenses(buffer)
   end
 end
 

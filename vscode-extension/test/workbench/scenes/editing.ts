@@ -1,4 +1,4 @@
-import { after, amount, lensTexts, type Scene } from "../scene";
+import { cost, lensTexts, measured, type Scene } from "../scene";
 
 /** Language features in the workbench. */
 export const editingScenes: Scene[] = [
@@ -37,12 +37,12 @@ export const editingScenes: Scene[] = [
       await wb.lens(/^Run/).first().waitFor();
       await wb.goTo(50, 1);
       await wb.squiggles().first().waitFor();
-      await wb.until("hints", async () => (await wb.lines()).filter((line) => amount.test(after(line, "->"))).length > 10);
+      await wb.until("hints", async () => (await wb.lines()).filter((line) => cost.test(line)).length > 10);
       await wb.screenshot("example");
       await wb.goTo(30, 1);
       await wb.lens(/^Run/).first().click();
       await wb.notifications(/bert_encoder ran in/).first().waitFor({ timeout: 300_000 });
-      await wb.until("measured times", async () => /\bran \d/.test((await wb.lines()).join("\n")));
+      await wb.until("measured times", async () => measured.test((await wb.lines()).join("\n")));
       await wb.screenshot("example-run");
     },
   },

@@ -1,14 +1,11 @@
 import * as assert from "node:assert/strict";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import type { Scene } from "../scene";
+import { cost, type Scene } from "../scene";
 import type { Workbench } from "../workbench";
 
 const dark = { "workbench.colorTheme": "Default Dark Modern" };
 const light = { "workbench.colorTheme": "Default Light Modern" };
-
-/** The end of a hint's text. */
-const timed = /\d (ns|µs|ms) (compute|memory|latency)/;
 
 /** Panels, heat, virtual documents, and the commands that open them. */
 export const panelScenes: Scene[] = [
@@ -19,12 +16,12 @@ export const panelScenes: Scene[] = [
     play: async (wb) => {
       await wb.resize(1600, 900);
       await wb.page.keyboard.press("Control+B");
-      await wb.lens(/^Roofline/).first().click();
+      await wb.more("Roofline");
       await wb.tab("Roofline @bert_encoder").waitFor();
       await drawn(wb);
       await wb.screenshot("roofline-dark");
       await wb.tab("bert_encoder.dmir").click();
-      await wb.lens(/^Memory plan/).first().click();
+      await wb.more("Memory plan");
       await wb.tab("Memory plan @bert_encoder").waitFor();
       await drawn(wb);
       await wb.screenshot("memory-dark");
@@ -97,9 +94,9 @@ export const panelScenes: Scene[] = [
       await wb.page.locator(".quick-input-list .monaco-list-row", { hasText: "Movement graph" }).waitFor();
       await wb.screenshot("menu");
       await wb.pick("Cost hints");
-      await wb.until("no hints", async () => !timed.test((await wb.lines()).join("\n")));
+      await wb.until("no hints", async () => !cost.test((await wb.lines()).join("\n")));
       await wb.command("dmir: Toggle Cost Hints");
-      await wb.until("hints again", async () => timed.test((await wb.lines()).join("\n")));
+      await wb.until("hints again", async () => cost.test((await wb.lines()).join("\n")));
       await wb.command("dmir: Toggle Lint");
       await wb.until("no squiggles", async () => (await wb.squiggles().count()) === 0);
       await wb.command("dmir: Toggle Lint");
@@ -126,7 +123,7 @@ export const panelScenes: Scene[] = [
     file: "ffn.dmir",
     play: async (wb) => {
       await wb.page.keyboard.press("Control+B");
-      await wb.lens(/^Show CUDA/).first().click();
+      await wb.more("Show CUDA");
       await wb.tab("ffn.cu").first().waitFor();
       await wb.lens(/^lines? .* of the program/).first().waitFor();
       await wb.screenshot("cuda");
@@ -148,7 +145,7 @@ export const panelScenes: Scene[] = [
       await wb.screenshot("walkthrough");
       await welcome.getByRole("button", { name: "Open Example" }).click();
       await wb.tab(/Untitled|A feed-forward/).first().waitFor();
-      await wb.until("hints in the example", async () => timed.test((await wb.lines()).join("\n")));
+      await wb.until("hints in the example", async () => cost.test((await wb.lines()).join("\n")));
       await wb.screenshot("walkthrough-example");
     },
   },

@@ -1,5 +1,5 @@
 import * as assert from "node:assert/strict";
-import { after, amount, lensTexts, type Scene } from "../scene";
+import { amount, cost, lensTexts, measured, type Scene } from "../scene";
 
 /** The main story: from opening a file to the movement graph. */
 export const story: Scene = {
@@ -10,7 +10,7 @@ export const story: Scene = {
     await wb.page.keyboard.press("Control+B");
     await wb.squiggles().first().waitFor();
     await wb.lens(/^Run/).first().waitFor();
-    await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
+    await wb.until("the cost of the einsum", async () => cost.test(await wb.line("dm.einsum")));
     await wb.until("totals in the lenses", async () => amount.test(await lensTexts(wb)));
     await wb.until("the machine in the status bar", async () => /h200/.test(await wb.statusItem().innerText()));
     assert.equal(code.bundledServers().length, 1, "the server is the package's own");
@@ -32,7 +32,7 @@ export const story: Scene = {
 
     await wb.lens(/^Run/).first().click();
     await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
-    await wb.until("a measured time", async () => /\bran \d/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
+    await wb.until("a measured time", async () => measured.test((await wb.lines()).join("\n")));
     await wb.screenshot("story-5-run");
     await wb.clearNotifications();
 

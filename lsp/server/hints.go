@@ -1,0 +1,50 @@
+package server
+
+import (
+	"go.lsp.dev/jsonrpc2"
+
+	"dmir/lsp/feature"
+	"dmir/lsp/session"
+	"dmir/lsp/workspace"
+	"dmir/syntax/source"
+)
+
+// methodHints asks for the hints of a part of a document as a column: for editors
+// that show them beside the text. Inlay hints are the same in other words.
+const methodHints = "dmir/hints"
+
+// columnHint is the hint of one line.
+type columnHint struct {
+	Line     int    `json:"line"`            // 0-based
+	Label    string `json:"label"`           // feature.LabelWidth characters
+	Level    *int   `json:"level,omitempty"` // of heat, 0 to 9, by time where dmir.heat is off; absent where it has none
+	Measured bool   `json:"measured"`        // or counted, rather than predicted
+	Tooltip  string `json:"tooltip"`         // Markdown
+}
+
+var hints = onRange(func(_ *server, p session.Place, span source.Span, params rangeParams) (any, error) {
+	out := []columnHint{}
+	if !p.Settings.Hints {
+		return session.Answer(out)
+	}
+	if params.By == workspace.HeatOff {
+		params.By = feature.HeatTime
+	}
+	heats, err := feature.Heats(p.Program(), params.By, span)
+	if err != nil {
+		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, err.Error())
+	}
+	levels := map[int]int{}
+	for _, h := range heats {
+		levels[p.Src.Pos(h.Span.Start).Line] = h.Level
+	}
+	for _, h := range feature.Hints(p.Program(), p.Measured, span) {
+		line := p.Src.Pos(h.Offset).Line
+		c := columnHint{Line: line, Label: h.Label.Column(), Measured: h.Label.Mark != "", Tooltip: h.Tooltip}
+		if level, ok := levels[line]; ok {
+			c.Level = &level
+		}
+		out = append(out, c)
+	}
+	return session.Answer(out)
+})
