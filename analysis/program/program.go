@@ -176,6 +176,17 @@ func (p *Program) HasErrors() bool {
 	return slices.ContainsFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 
+// FirstError is the first error that begins in span, nil where there is none.
+func (p *Program) FirstError(span source.Span) *diag.Diagnostic {
+	i, _ := slices.BinarySearchFunc(p.Diags, span.Start, func(d diag.Diagnostic, at int) int { return cmp.Compare(d.Span.Start, at) })
+	for ; i < len(p.Diags) && p.Diags[i].Span.Start <= span.End; i++ {
+		if p.Diags[i].Severity == diag.Error {
+			return &p.Diags[i]
+		}
+	}
+	return nil
+}
+
 // Cost is the cost of fn, nil where it has no body.
 func (p *Program) Cost(fn *ir.Func) *cost.Func {
 	for _, f := range p.Funcs {

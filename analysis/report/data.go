@@ -25,6 +25,7 @@ type Data struct {
 	Target    Target     `json:"target"`
 	Totals    Totals     `json:"totals"`            // of the function; of a diff those of the new version
 	Unbound   []string   `json:"unbound,omitempty"` // symbols that the numbers depend on
+	Stale     string     `json:"stale,omitempty"`   // "before the error in line 3", of data that are kept because of it
 	Graph     *Graph     `json:"graph,omitempty"`
 	Roofline  *Roofline  `json:"roofline,omitempty"`
 	Memory    *Memory    `json:"memory,omitempty"`

@@ -71,7 +71,7 @@ func BenchmarkRequests(b *testing.B) {
 			{"linked editing", func() bool { return len(feature.EditedTogether(p.Names(), value)) > 0 }},
 			{"function at", func() bool { return feature.FunctionAt(p, call) != nil }},
 			{"tokens in view", func() bool { return len(slices.Collect(feature.Tokens(p, view))) > 60 }},
-			{"hints in view", func() bool { return len(feature.Hints(p, nil, view)) > 60 }},
+			{"hints in view", func() bool { return len(feature.Hints(p, nil, nil, view)) > 60 }},
 			{"format in view", func() bool { return len(feature.FormatRange(p.Tree, view)) == 0 }},
 			{"rename", func() bool { e, err := feature.Rename(p.Names(), value, "renamed"); return err == nil && len(e) > 0 }},
 			{"links of the file", func() bool { return len(feature.Links(p.Src)) == 0 }},

@@ -32,14 +32,16 @@ type Times struct {
 
 // Hints are the cost of each line that begins in span, and the totals of each
 // function: the time, which is the measured one where there is one, and what is
-// moved. All else that is known of the line is in the tooltip.
-func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
-	h := &hinter{p: p, ran: ran, span: lines(p, span), at: map[int]int{}}
+// moved. All else that is known of the line is in the tooltip. Where an error
+// leaves no figure, or a total without a part, kept has the last one; it may be nil.
+func Hints(p *program.Program, ran *Times, kept *Kept, span source.Span) []Hint {
+	h := &hinter{p: p, ran: ran, kept: kept, span: lines(p, span), at: map[int]int{}}
 	for _, f := range funcsIn(p, h.span) {
 		h.function(f)
 		h.entries(f, f.Entries, false)
 	}
 	h.kernels()
+	kept.hints(h)
 	slices.SortStableFunc(h.hints, func(a, b Hint) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := range h.hints {
 		h.hints[i].Tooltip = table(h.hints[i].rows)
@@ -50,17 +52,22 @@ func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
 type hinter struct {
 	p     *program.Program
 	ran   *Times
+	kept  *Kept
 	span  source.Span // whole lines
 	hints []Hint
 	at    map[int]int // index of a line's hint
 }
 
 func (h *hinter) function(f *cost.Func) {
-	if nothingKnown(f) {
-		return
-	}
 	start := f.Func.Op.Span.Start
 	if !h.shown(start) {
+		return
+	}
+	if s, why := h.kept.of(h.p, f); why != "" {
+		h.line(h.p.Src.Pos(start).Line).stale(s.label, []row{{"totals", s.title}, {"of the text", why}})
+		return
+	}
+	if nothingKnown(f) {
 		return
 	}
 	var ns int64

@@ -33,7 +33,7 @@ func TestKernelHints(t *testing.T) {
 		"no such line":     {feature.KernelTime{Lines: []int{99}, Ns: 1}, "2.91ns 8.2kB", "elementwise"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hints := feature.Hints(p, &feature.Times{Func: "f", Device: "NVIDIA H200", Kernels: []feature.KernelTime{c.kernel}}, source.Span{End: p.Src.Len()})
+			hints := feature.Hints(p, &feature.Times{Func: "f", Device: "NVIDIA H200", Kernels: []feature.KernelTime{c.kernel}}, nil, source.Span{End: p.Src.Len()})
 			if len(hints) != 3 {
 				t.Fatalf("%d hints", len(hints))
 			}

@@ -18,11 +18,12 @@ type Label struct {
 	Mark  string // between the two, a mark below, or ""
 }
 
-// The marks of labels: what a device has seen.
+// The marks of labels: what a device has seen, and what is not of this text.
 const (
 	MarkMeasured = "•" // Time is measured
 	MarkCounted  = "=" // Bytes are counted, as predicted
 	MarkDiffers  = "≠" // Bytes are counted, others than predicted
+	MarkStale    = "≈" // both are of the text without the error that it has now
 )
 
 // The widths of a label and its parts, in characters.

@@ -26,6 +26,7 @@ type Lens struct {
 // LensOptions are what lenses can offer.
 type LensOptions struct {
 	Devices
+	Kept  *Kept
 	Saved bool // the text differs from the file on disk
 }
 
@@ -47,7 +48,7 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 		}
 		sum := Lens{Span: f.Func.Op.Head, Func: f.Func.Name}
 		if !many {
-			sum.Title = totals(p, f)
+			sum.Title = o.Kept.title(p, f)
 		}
 		out = append(out, sum)
 		does := lensesOf(f, o, many)
@@ -103,12 +104,12 @@ func lensesOf(f *cost.Func, o LensOptions, many bool) []Lens {
 
 // Totals are the cost of the function called name in one line, "" where it is
 // gone.
-func Totals(p *program.Program, name string) string {
+func Totals(p *program.Program, kept *Kept, name string) string {
 	f := p.Func(name)
 	if f == nil {
 		return ""
 	}
-	return totals(p, f)
+	return kept.title(p, f)
 }
 
 func nothingKnown(f *cost.Func) bool {

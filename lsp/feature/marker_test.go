@@ -283,7 +283,7 @@ func (m *marker) all(kinds []string) {
 	if slices.Contains(kinds, "hint") {
 		labels := map[int][]string{}
 		var order []int
-		for _, h := range feature.Hints(m.p, m.ran, whole) {
+		for _, h := range feature.Hints(m.p, m.ran, nil, whole) {
 			if len(labels[h.Offset]) == 0 {
 				order = append(order, h.Offset)
 			}

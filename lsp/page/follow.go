@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dmir/analysis/report"
 	"dmir/lsp/loopback"
 	"dmir/lsp/session"
 )
@@ -20,6 +21,39 @@ type followers struct {
 	kernels map[session.View]kernelTexts // what views of CUDA text show
 	pages   map[*panelPage]struct{}      // in a browser
 	timers  map[string]*time.Timer       // by key: an edit waits to be followed
+	good    []goodPanel                  // the last ones that were shown of text without an error, oldest first
+}
+
+// shownPanel is a panel of a document.
+type shownPanel struct{ key, kind, function string }
+
+type goodPanel struct {
+	shownPanel
+	data report.Data
+}
+
+// maxGood is how many panels have data to fall back on.
+const maxGood = 8
+
+func (l *followers) lastGood(panel shownPanel) (report.Data, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.good {
+		if g.shownPanel == panel {
+			return g.data, true
+		}
+	}
+	return report.Data{}, false
+}
+
+func (l *followers) keepGood(panel shownPanel, data report.Data) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.good = slices.DeleteFunc(l.good, func(g goodPanel) bool { return g.shownPanel == panel })
+	l.good = append(l.good, goodPanel{panel, data})
+	if len(l.good) > maxGood {
+		l.good = slices.Delete(l.good, 0, 1)
+	}
 }
 
 // later runs f when key was not requested for a while.
@@ -124,6 +158,7 @@ func (l *followers) closed(key string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.good = slices.DeleteFunc(l.good, func(g goodPanel) bool { return g.key == key })
 	if t := l.timers[key]; t != nil {
 		t.Stop()
 		delete(l.timers, key)

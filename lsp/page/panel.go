@@ -14,9 +14,11 @@ import (
 	"dmir/analysis/report"
 	"dmir/analysis/report/page"
 	"dmir/lsp/connection"
+	"dmir/lsp/feature"
 	"dmir/lsp/loopback"
 	"dmir/lsp/session"
 	"dmir/lsp/workspace"
+	"dmir/syntax/source"
 )
 
 // PanelArgs name a panel. Function is the one that the panel chooses where it
@@ -30,6 +32,8 @@ type PanelArgs struct {
 }
 
 // Data returns the data of a panel, and the version of the document that it is of.
+// While the function has an error, they are those that it had before, as hints and
+// lenses are.
 func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data report.Data, err error) {
 	switch args.Kind {
 	case report.KindDiff:
@@ -39,8 +43,21 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 	}
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version
+		panel := shownPanel{p.Key, args.Kind, args.Function}
 		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{}); err == nil {
 			data.File = ps.s.Folders.Relative(p.Path)
+		}
+		span := source.Span{End: p.Src.Len()}
+		if f := p.Program().Func(data.Function); err == nil && f != nil {
+			span = f.Func.Op.Span
+		}
+		if d := p.Program().FirstError(span); d != nil {
+			if good, ok := ps.shown.lastGood(panel); ok {
+				data, err = good, nil
+				data.Stale = feature.Before(p.Program(), d)
+			}
+		} else if err == nil {
+			ps.shown.keepGood(panel, data)
 		}
 		return nil, err
 	})(ctx)

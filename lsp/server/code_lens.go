@@ -69,7 +69,7 @@ var programLenses = onDocument(
 	})
 
 func (s *server) lensOptions(p session.Place) feature.LensOptions {
-	return feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Saved: s.saved.differs(p)}
+	return feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Kept: p.Kept(), Saved: s.saved.differs(p)}
 }
 
 // lensCommand is what a lens does, with its argument.
@@ -120,7 +120,7 @@ func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (connection.Work, error
 	return func(context.Context) (any, error) {
 		if snap != nil && data.Func != "" {
 			snap.With(func(v *workspace.View) {
-				lens.Command = protocol.Command{Title: feature.Totals(v.Program(), data.Func)}
+				lens.Command = protocol.Command{Title: feature.Totals(v.Program(), v.Kept(), data.Func)}
 			})
 		}
 		return lens, nil

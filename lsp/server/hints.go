@@ -19,6 +19,7 @@ type columnHint struct {
 	Label    string `json:"label"`           // feature.LabelWidth characters
 	Level    *int   `json:"level,omitempty"` // of heat, 0 to 9, by time where dmir.heat is off; absent where it has none
 	Measured bool   `json:"measured"`        // or counted, rather than predicted
+	Stale    bool   `json:"stale"`           // of the text without the error that it has now
 	Tooltip  string `json:"tooltip"`         // Markdown
 }
 
@@ -38,9 +39,10 @@ var hints = onRange(func(_ *server, p session.Place, span source.Span, params ra
 	for _, h := range heats {
 		levels[p.Src.Pos(h.Span.Start).Line] = h.Level
 	}
-	for _, h := range feature.Hints(p.Program(), p.Measured, span) {
+	for _, h := range feature.Hints(p.Program(), p.Measured, p.Kept(), span) {
 		line := p.Src.Pos(h.Offset).Line
-		c := columnHint{Line: line, Label: h.Label.Column(), Measured: h.Label.Mark != "", Tooltip: h.Tooltip}
+		stale := h.Label.Mark == feature.MarkStale
+		c := columnHint{Line: line, Label: h.Label.Column(), Measured: h.Label.Mark != "" && !stale, Stale: stale, Tooltip: h.Tooltip}
 		if level, ok := levels[line]; ok {
 			c.Level = &level
 		}

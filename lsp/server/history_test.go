@@ -350,15 +350,18 @@ func TestVersionsInBrowser(t *testing.T) {
 		t.Errorf("an editor that shows no virtual document: %d %s", status, text)
 	}
 	var raw []json.RawMessage
-	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":0}},"context":{"diagnostics":[],"only":["source.fixAll"]}}`, u), &raw)
+	e.must("textDocument/codeAction", fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":1,"character":3},"end":{"line":1,"character":3}},"context":{"diagnostics":[],"only":["refactor.rewrite"]}}`, u), &raw)
 	var a protocol.CodeAction
+	if len(raw) == 0 {
+		t.Fatal("no refactoring")
+	}
 	e.must("codeAction/resolve", string(raw[0]), &a)
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[{"text":%s}]}`, u, quote(applyEdit(t, separate, a.Edit, 1))))
 	e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":"history"}`, u), &history)
-	if html := page(history); !strings.Contains(html, `"title":"Apply all safe fixes"`) {
+	if html := page(history); !strings.Contains(html, `"title":`+quote(a.Title)) {
 		t.Errorf("%.300s", html[strings.Index(html, `id="data"`):])
 	}
-	if status, text := post(history, "revert", `{"id":1}`); status != 204 || !strings.Contains(e.asked("workspace/applyEdit", 1), "Revert: Apply all safe fixes") {
+	if status, text := post(history, "revert", `{"id":1}`); status != 204 || !strings.Contains(e.asked("workspace/applyEdit", 1), "Revert: "+strings.Trim(quote(a.Title), `"`)) {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text := post(history, "revert", `{"id":7}`); status != 400 || !strings.Contains(text, "no such entry") {

@@ -19,7 +19,7 @@ var inlayHint = onDocument(
 			return out, nil
 		}
 		yes := true
-		for _, h := range feature.Hints(p.Program(), p.Measured, p.Span(params.Range)) {
+		for _, h := range feature.Hints(p.Program(), p.Measured, p.Kept(), p.Span(params.Range)) {
 			out = append(out, protocol.InlayHint{
 				Position:    p.At(h.Offset),
 				Label:       protocol.String(h.Label.String()),

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
@@ -306,10 +307,26 @@ func TestPanels(t *testing.T) {
 	if _, got := data("diff"); got["diff"].(map[string]any)["same"] != true {
 		t.Errorf("the file and its document differ: %.300v", got["diff"])
 	}
-	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[%s]}`, u, edit(4, 4, 4, 11, "%1 = dm.exp")))
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[%s]}`, u, edit(4, 4, 4, 16, "%1 = dm.exp")))
 	version, got := data("diff")
 	if version != 2 || got["diff"].(map[string]any)["same"] != false {
 		t.Errorf("version %d: %.300v", version, got["diff"])
+	}
+	// While the function has an error, a panel shows what lens and hints do: what it
+	// had before.
+	_, good := data("graph")
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":3},"contentChanges":[%s]}`, u, edit(4, 4, 4, 15, "%1 = dm.e")))
+	_, got = data("graph")
+	if titles, _ := e.lenses(u); got["stale"] != "before the error in line 5" || !strings.HasPrefix(titles[0], "≈ ") || !strings.HasSuffix(titles[0], "before the error in line 5") {
+		t.Errorf("stale %v, %q", got["stale"], titles[0])
+	}
+	delete(got, "stale")
+	if diff := cmp.Diff(good, got); diff != "" {
+		t.Error(diff)
+	}
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":4},"contentChanges":[%s]}`, u, edit(4, 4, 4, 13, "%1 = dm.exp")))
+	if _, got = data("graph"); got["stale"] != nil {
+		t.Errorf("mended: %v", got["stale"])
 	}
 	for params, code := range map[string]jsonrpc2.Code{
 		fmt.Sprintf(`{"uri":%q,"kind":"pie"}`, u):                     connection.RequestFailed,

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -25,6 +26,7 @@ type analysis struct {
 	number int          // of the version that l is about
 	src    *source.File // its text
 	l      *loaded      // nil before the first read
+	kept   feature.Kept // of versions before l
 
 	waiting sync.Mutex // guards what follows
 	last    int        // number of the newest version
@@ -147,17 +149,26 @@ func (a *analysis) take(number int) []step {
 // be loaded.
 func (a *analysis) follow(steps []step) (ok bool) {
 	if a.l == nil || len(steps) > maxSteps || !a.sameConfig() {
+		a.kept = feature.Kept{}
 		return false
 	}
 	l := a.l
 	a.l = nil // so that a panic leaves no half of a change
+	ok = true
 	for _, s := range steps {
-		if !l.prog.Splice(s.src, s.Change) {
-			return false
+		if ok {
+			a.kept.Record(l.prog, s.Start, s.End)
+			ok = l.prog.Splice(s.src, s.Change)
+		}
+		a.kept.Move(s.Start, s.End, s.Length)
+		if s.Start == 0 && s.Length == s.src.Len() {
+			a.kept = feature.Kept{} // another text
 		}
 	}
-	a.l = l
-	return true
+	if ok {
+		a.l = l
+	}
+	return ok
 }
 
 func (a *analysis) sameConfig() bool {

@@ -221,7 +221,7 @@ func state(s *workspace.Snapshot, text string) string {
 		add("finding", d)
 	}
 	whole := source.Span{End: len(text)}
-	for _, h := range feature.Hints(p, nil, whole) {
+	for _, h := range feature.Hints(p, nil, nil, whole) {
 		add("hint", h)
 	}
 	for _, l := range feature.Lenses(p, feature.LensOptions{}) {
@@ -260,7 +260,7 @@ func state(s *workspace.Snapshot, text string) string {
 		off := rnd.IntN(len(text) + 1)
 		at := func(what string) string { return fmt.Sprint(what, " at ", off) }
 		span := source.Span{Start: off, End: min(len(text), off+rnd.IntN(400))}
-		add(at("hints"), feature.Hints(p, nil, span))
+		add(at("hints"), feature.Hints(p, nil, nil, span))
 		add(at("tokens"), feature.Tokens(p, span))
 		add(at("hover"), feature.HoverAt(p, names, off, false))
 		add(at("completion"), feature.Complete(p, off))

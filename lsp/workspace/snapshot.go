@@ -75,6 +75,9 @@ func (s *Snapshot) With(look func(*View)) bool {
 // Program is the analysed text: its tree, ops, cost and cheap diagnostics.
 func (v *View) Program() *program.Program { return v.l.prog }
 
+// Kept is what was shown of functions before they had an error.
+func (v *View) Kept() *feature.Kept { return &v.analysis.kept }
+
 // Names are the definitions and uses of names in the text.
 func (v *View) Names() *scope.Index { return v.Program().Names() }
 

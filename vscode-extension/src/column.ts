@@ -121,6 +121,8 @@ function decorated(line: number, hint: ColumnHint | undefined, tinted: boolean):
     fontWeight: "normal",
   };
   if (hint !== undefined) before.color = new vscode.ThemeColor(hint.measured ? "dmir.hintMeasured" : "dmir.hint");
+  // Of the text before an error: still shown, but dimmed. The options have no opacity of their own.
+  if (hint?.stale === true) before.textDecoration = "none; opacity: 0.55";
   if (tinted && hint?.level !== undefined) before.backgroundColor = new vscode.ThemeColor(`dmir.heat${hint.level}`);
   return {
     range: new vscode.Range(line, 0, line, 0),

@@ -137,6 +137,8 @@ export interface ColumnHint {
   level?: number;
   /** Measured or counted by a device, rather than predicted. */
   measured: boolean;
+  /** Of the text without the error that it has now. */
+  stale: boolean;
   /** Markdown. */
   tooltip: string;
 }

@@ -9,6 +9,7 @@ export interface PanelData {
   target: Target;
   totals: Totals;
   unbound?: string[];
+  stale?: string;
   graph?: GraphData;
   roofline?: RooflineData;
   memory?: MemoryData;

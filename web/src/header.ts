@@ -58,6 +58,9 @@ export class Header {
     if (unbound.length > 0) notes.push(`Depends on ${unbound.join(", ")}: give sizes with --bind ${unbound.map((s) => `${s}=…`).join(",")}`);
     const unknown = data.totals.unknown_ops;
     if (unknown > 0) notes.push(`${unknown === 1 ? "1 op is" : `${unknown} ops are`} not known to dmir and not counted`);
+    const stale = data.stale ?? "";
+    if (stale !== "") notes.unshift(`Of the text ${stale}`);
+    this.element.classList.toggle("stale", stale !== "");
     this.warning.textContent = notes.join(". ");
     this.warning.hidden = notes.length === 0;
   }

@@ -250,6 +250,10 @@ describe("hosts", () => {
       assert.ok(posted[1].line > 0 && posted[1].column > 0 && posted[1].endColumn > posted[1].column);
       await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("ffn.graph"));
       await until("the other program", async () => (await page.locator("h1").innerText()).includes("@ffn"));
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: { ...d, stale: "before the error in line 5" } }); }, data("ffn.graph"));
+      await until("figures of earlier text", async () => (await page.locator("header.stale .warning").innerText()) === "Of the text before the error in line 5");
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("ffn.graph"));
+      await until("figures of this text", async () => (await page.locator("header.stale").count()) === 0);
       await page.evaluate(() => { window.postMessage({ type: "select", line: 6 }); });
       await until("a chosen line", async () => (await page.locator("#card .reveal").count()) === 1);
       assert.match(await page.evaluate(() => window.kept.selected), /%/);

@@ -3,7 +3,7 @@ import { blankColumn, type Change, columnText, columnWidth, linesToDraw, margin,
 import type { ColumnHint } from "../../src/protocol";
 
 const hints = (...lines: number[]): Map<number, ColumnHint> =>
-  new Map(lines.map((line) => [line, { line, label: `of ${line}`, measured: false, tooltip: "" }]));
+  new Map(lines.map((line) => [line, { line, label: `of ${line}`, measured: false, stale: false, tooltip: "" }]));
 
 const after = (from: [number, number], to: [number, number], text: string): [number, string][] => {
   const change: Change = { range: { start: { line: from[0], character: from[1] }, end: { line: to[0], character: to[1] } }, text };

@@ -527,6 +527,9 @@
       if (unbound.length > 0) notes.push(`Depends on ${unbound.join(", ")}: give sizes with --bind ${unbound.map((s) => `${s}=…`).join(",")}`);
       const unknown = data2.totals.unknown_ops;
       if (unknown > 0) notes.push(`${unknown === 1 ? "1 op is" : `${unknown} ops are`} not known to dmir and not counted`);
+      const stale = data2.stale ?? "";
+      if (stale !== "") notes.unshift(`Of the text ${stale}`);
+      this.element.classList.toggle("stale", stale !== "");
       this.warning.textContent = notes.join(". ");
       this.warning.hidden = notes.length === 0;
     }

@@ -12,6 +12,7 @@ local shown = {} -- by buffer: { client, position, timer, group, some }
 local function define_colours()
   heat.define_colours()
   vim.api.nvim_set_hl(0, 'DmirHint', { default = true, link = 'LspInlayHint' })
+  vim.api.nvim_set_hl(0, 'DmirHintStale', { default = true, link = 'NonText' }) -- of the text before an error
   vim.api.nvim_set_hl(0, 'DmirHintMeasured', { default = true, link = 'DiagnosticInfo' })
 end
 
@@ -74,7 +75,7 @@ local function draw(buffer, hints)
     local line = vim.api.nvim_buf_get_lines(buffer, hint.line, hint.line + 1, false)[1]
     -- At the right edge a figure must not cover the code.
     if line and (position == 'left' or vim.fn.strdisplaywidth(line) + #blank <= room) then
-      local groups = { hint.measured and 'DmirHintMeasured' or 'DmirHint' }
+      local groups = { hint.stale and 'DmirHintStale' or hint.measured and 'DmirHintMeasured' or 'DmirHint' }
       if tinted and hint.level then
         table.insert(groups, 1, 'DmirHeat' .. hint.level)
       end
