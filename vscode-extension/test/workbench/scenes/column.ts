@@ -93,7 +93,7 @@ export const columnScenes: Scene[] = [
     play: async (wb) => {
       await wb.lens(/^Run/).first().waitFor();
       await wb.squiggles().first().waitFor();
-      assert.ok(!(await wb.steady(() => wb.lines())).some((line) => cost.test(line)));
+      assert.doesNotMatch(await wb.steady(async () => (await wb.lines()).join("\n")), cost);
     },
   },
 ];
