@@ -76,11 +76,16 @@ export function panelSuite(): void {
   describe("lint of the workspace", () => {
     it("reports findings in files that are not open", async () => {
       const { document } = await open("ffn.dmir");
-      void vscode.commands.executeCommand("dmir.lintAll");
-      const broken = vscode.Uri.joinPath(document.uri, "../broken.dmir");
-      await eventually("errors in broken.dmir", () => vscode.languages.getDiagnostics(broken), (all) => all.length > 0);
-      void vscode.commands.executeCommand("dmir.clearLint");
-      await eventually("none any more", () => vscode.languages.getDiagnostics(broken), (all) => all.length === 0);
+      const closed = vscode.Uri.joinPath(document.uri, "../closed.dmir");
+      await vscode.workspace.fs.writeFile(closed, Buffer.from("func.func @f() {\n  dm.nonsense\n  return\n}\n"));
+      try {
+        void vscode.commands.executeCommand("dmir.lintAll");
+        await eventually("errors in closed.dmir", () => vscode.languages.getDiagnostics(closed), (all) => all.length > 0);
+        void vscode.commands.executeCommand("dmir.clearLint");
+        await eventually("none any more", () => vscode.languages.getDiagnostics(closed), (all) => all.length === 0);
+      } finally {
+        await vscode.workspace.fs.delete(closed);
+      }
     });
   });
 
