@@ -134,7 +134,7 @@ check "lint marks the line of a finding" grep -Eq '^::warning file=kernel\.dmir,
 run 2 'dmir diff'
 check "diff stops the job where more is moved than before" grep -Eq '^::(error|warning) .*ffn' "$log"
 check "  and not for nothing" [ "$status" != 0 ]
-(cd "$project" && git checkout --quiet origin/main -- ffn.dmir && dmir fmt messy.dmir && git commit --quiet --all --message 'one kernel again')
+(cd "$project" && git checkout --quiet origin/main -- ffn.dmir && dmir fmt messy.dmir && dmir lint --fix kernel.dmir && git commit --quiet --all --message 'one kernel again')
 for step in 'fmt --check' '--output-format github .' 'dmir diff'; do
   run 2 "$step"
   check "a change without waste passes: $step" [ "$status" = 0 ]

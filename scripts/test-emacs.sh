@@ -36,6 +36,6 @@ cp "$DMIR_EMACS/dmir-mode.el" "$scratch/"
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; failed=1; }
 
 screen_open emacs "${run[*]} -nw -l $DMIR_EMACS/test/init.el $DMIR_WORKSPACE/ffn.dmir"
-screen_shows "the cost stands after its line" 'dm\.relu %0 : tensor<8x64x256xf32>.*[0-9] (kB|MB|ns|µs)'
+screen_shows "the cost stands after its line" 'dm\.relu %0 : tensor<8x64x256xf32>.*[0-9](kB|MB|ns|µs)'
 screen_shows "the mode line counts the findings" 'Flymake\[[0-9]+ [0-9]+ [1-9]'
 exit $failed

@@ -36,7 +36,7 @@ export const panelScenes: Scene[] = [
   {
     name: "comparing: what an edit moves more or less than the saved file",
     settings: () => light,
-    file: "ffn.dmir",
+    file: "kernel.dmir",
     play: async (wb) => {
       await wb.page.keyboard.press("Control+B");
       await wb.squiggles().first().waitFor();
