@@ -26,7 +26,7 @@ cc -shared -fPIC -O2 -I "$grammar" -o "$DMIR_NVIM/parser/dmir.so" "$grammar/pars
 # With DMIR_UPDATE it becomes the file once costs and findings are shown.
 screen_is() {
   head -n -2 "$picture" | sed 's/| Run on .*//; s/ *$//' >"$scratch/screen"
-  if [ -n "${DMIR_UPDATE:-}" ] && grep -q '^W.*µs\|^W.*dm\.' "$scratch/screen"; then cp "$scratch/screen" "$1"; fi
+  if [ -n "${DMIR_UPDATE:-}" ] && grep -q '^[WH].*µs\|^[WH].*dm\.' "$scratch/screen"; then cp "$scratch/screen" "$1"; fi
   cmp -s "$1" "$scratch/screen"
 }
 
