@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // A fusion makes one kernel of two ops of a block, each a single op or a
@@ -239,18 +240,12 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	src := c.Module.Src
 	indent := src.Indent(origin.Tree(f.at).Off)
 
-	taken := map[string]bool{} // names that must not be defined inside
-	for _, r := range results {
-		taken[spelling(r)] = true
-	}
+	taken := map[string]bool{} // what the kernel reads; its own results are not seen inside it
 	for _, v := range slices.Concat(ir.UsedValues(f.a), ir.UsedValues(f.b)) {
 		taken[spelling(v)] = true
 	}
 	for _, r := range f.a.Results {
 		delete(taken, spelling(r))
-	}
-	for _, r := range results {
-		taken[spelling(r)] = true
 	}
 	uses := map[string]string{} // of a's results in b
 	inner := map[*ir.Value]string{}
@@ -262,7 +257,7 @@ func (f fusion) edits(c *Context) []diag.Edit {
 				defs[name] = to
 			}
 		}
-		text := bodyText(c, o, uses, defs, indent+"  ")
+		text := bodyText(c, o, o == f.at, uses, defs, indent+"  ")
 		body = append(body, text)
 		for i, v := range yields(o) {
 			name := spelling(v)
@@ -293,7 +288,11 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	if f.at == f.a {
 		gone = f.b
 	}
-	return append(c.take(gone, nil), diag.Edit{Span: origin.Tree(f.at).Span(), Text: kernel})
+	at := origin.Tree(f.at).Span()
+	if f.at.Name != op.Kernel {
+		at = source.WithComments(src.Text(), at)
+	}
+	return append(c.take(source.WithComments(src.Text(), origin.Tree(gone).Span()), nil), diag.Edit{Span: at, Text: kernel})
 }
 
 func treesOf(o *ir.Op) []*ast.Op {
@@ -304,24 +303,36 @@ func treesOf(o *ir.Op) []*ast.Op {
 	return ts
 }
 
-// bodyText is the text of o's parts, comments between them included, with
-// values respelled, indented by indent.
-func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string) string {
-	src := c.Module.Src
+// bodyText is the text of o's parts with all comments of o, values respelled,
+// indented by indent. Those above and behind a kernel that stays are left out:
+// they remain where they are.
+func bodyText(c *Context, o *ir.Op, stays bool, uses, defs map[string]string, indent string) string {
+	src, t := c.Module.Src, origin.Tree(o)
 	var edits []diag.Edit
 	for _, t := range treesOf(o) {
 		edits = append(edits, renames(t, uses, defs)...)
 	}
-	start, end := origin.Tree(o).Off, origin.Tree(o).Span().End
+	whole := source.WithComments(src.Text(), t.Span())
+	start, end := whole.Start, whole.End
+	var before, after []string
 	if o.Name == op.Kernel {
-		start = origin.Tree(o).Off + int(origin.Tree(o).Regions[0].Open) + 1
+		if stays {
+			whole = t.Span()
+		}
+		start = t.Off + int(t.Regions[0].Open) + 1
 		end = origin.Tree(o.Body(0).Terminator()).Off
+		before = commentsIn(src, source.Span{Start: whole.Start, End: start})
+		after = commentsIn(src, source.Span{Start: end, End: whole.End})
 	}
-	was := src.Indent(origin.Tree(o).Off)
+	was := src.Indent(t.Off)
 	if ps := parts(o); len(ps) > 0 {
 		was = src.Indent(origin.Tree(ps[0]).Off)
 	}
 	text := strings.TrimRight(splice(src.Text()[start:end], start, edits), " \t\r\n")
 	text = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, " \t\r"), "\n"), " \t\r\n")
-	return indent + reindent(text, was, indent)
+	lines := before
+	if text != "" {
+		lines = append(lines, reindent(text, was, indent))
+	}
+	return indent + strings.Join(append(lines, after...), "\n"+indent)
 }

@@ -134,17 +134,14 @@ func reindent(text, was, indent string) string {
 
 // remove lists the edits that delete o from the text. Where o has its lines
 // for itself they go; a comment behind it stays, on a line of its own, and so do
-// those between the words of an op without regions.
+// those between its words and in its regions.
 func (c *Context) remove(o *ir.Op) []diag.Edit {
-	if len(o.Regions) > 0 {
-		return c.take(o, nil)
-	}
-	return c.take(o, commentsIn(c.Module.Src, origin.Tree(o).Span()))
+	return c.take(origin.Tree(o).Span(), commentsIn(c.Module.Src, origin.Tree(o).Span()))
 }
 
-// take is remove for an op in whose place comments stay.
-func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
-	src, span := c.Module.Src, origin.Tree(o).Span()
+// take is remove for a stretch of the text in whose place comments stay.
+func (c *Context) take(span source.Span, comments []string) []diag.Edit {
+	src := c.Module.Src
 	start := src.LineStart(src.Pos(span.Start).Line)
 	if strings.TrimSpace(src.Text()[start:span.Start]) != "" {
 		return []diag.Edit{{Span: span}}

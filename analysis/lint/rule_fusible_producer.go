@@ -33,8 +33,8 @@ becomes
 ` + "```mlir" + `
 %y = dm.kernel -> tensor<8x512x4096xf16> {
   %h = dm.einsum "bln,nu->blu" %x, %w : …
-  %y_0 = dm.relu %h : tensor<8x512x4096xf16>
-  dm.yield %y_0 : tensor<8x512x4096xf16>
+  %y = dm.relu %h : tensor<8x512x4096xf16>
+  dm.yield %y : tensor<8x512x4096xf16>
 }
 ` + "```" + `
 

@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // offerExtract offers a function of the selected ops.
@@ -118,7 +119,7 @@ func applyExtract(s *selection, _ string) (*Change, error) {
 	})
 	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.bindings(), body, returns)
 	off := origin.Tree(s.fn.Op).Span().End
-	off = behind(s.src.Text(), off)
+	off = source.Behind(s.src.Text(), off)
 	eol, at := s.eol(), origin.Tree(s.fn.Op).Off
 	text := s.write(fn, s.fn.Op.Parent, at)
 	if strings.TrimSpace(restOfLine(s.src.Text(), off)) != "" {

@@ -216,7 +216,7 @@ func applyFuse(s *selection, with string) (*Change, error) {
 	}
 	inner, outside := renaming{}, renaming{}
 	heads := g.heads(outside)
-	g.nameInside(inner, heads)
+	g.nameInside(inner)
 	list, arrow := g.typeList()
 	yielded := make([]string, len(g.exports))
 	for i, v := range g.exports {
@@ -228,18 +228,15 @@ func applyFuse(s *selection, with string) (*Change, error) {
 }
 
 // nameInside names what the kernel will hold: each value keeps its name, unless
-// that is seen from outside or given twice.
-func (g *group) nameInside(inner renaming, heads string) {
+// that is seen from outside or given twice. The kernel's own results are not
+// seen inside it, so that a value and the result that it becomes share a name.
+func (g *group) nameInside(inner renaming) {
 	n := newNames()
 	n.addVisible(g.block)
 	for _, o := range g.ops {
 		for _, v := range o.Results {
 			delete(n.taken, base(v))
 		}
-	}
-	for _, h := range strings.Split(heads, ", ") {
-		name, _, _ := strings.Cut(h, ":")
-		n.taken[name] = true
 	}
 	for _, o := range g.ops {
 		if o.Name != op.Kernel {

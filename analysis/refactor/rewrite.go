@@ -20,9 +20,9 @@ func (g *group) pieces(ops []*ir.Op) []piece {
 		for k < len(ops) && g.block.Ops[first+k-i] == ops[k] {
 			k++
 		}
-		out = append(out, piece{ops[i:k], source.Span{
-			Start: above(text, origin.Tree(ops[i]).Off), End: behind(text, origin.Tree(ops[k-1]).Span().End),
-		}})
+		out = append(out, piece{ops[i:k], source.WithComments(text, source.Span{
+			Start: origin.Tree(ops[i]).Off, End: origin.Tree(ops[k-1]).Span().End,
+		})})
 		i = k
 	}
 	return out
@@ -63,7 +63,9 @@ func (g *group) rewrite(inner, outside renaming, flat bool, made func(body strin
 	anchor := &pieces[len(pieces)-1]
 	if g.atFirst || len(pieces) == 1 {
 		anchor = &pieces[0]
-		anchor.span.Start = origin.Tree(anchor.ops[0]).Off // the comment above stays above
+	}
+	if first := anchor.ops[0]; flat && first.Name == op.Kernel {
+		anchor.span.Start = origin.Tree(first).Off // what is said of a kernel is said of the one that replaces it
 	}
 	moved := g.pieces(g.behind)
 	var raw []string

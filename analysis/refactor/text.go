@@ -29,38 +29,6 @@ func indentAt(text string, off int) string {
 	return text[start:end]
 }
 
-// behind is where o ends with the comment that stands behind it on its line.
-func behind(text string, end int) int {
-	at := end
-	for at < len(text) && (text[at] == ' ' || text[at] == '\t') {
-		at++
-	}
-	if !strings.HasPrefix(text[at:], "//") {
-		return end
-	}
-	for at < len(text) && text[at] != '\n' {
-		at++
-	}
-	return len(strings.TrimRight(text[:at], " \t\r"))
-}
-
-// above is where the comment begins that stands on lines of its own right above
-// off, off itself where there is none.
-func above(text string, off int) int {
-	if !beginsLine(text, off) {
-		return off
-	}
-	at, line := off, lineOf(text, off)
-	for line > 0 {
-		start := lineOf(text, line-1)
-		if !strings.HasPrefix(strings.TrimLeft(text[start:line], " \t"), "//") || strings.HasPrefix(text[start:line], "// -----") {
-			break
-		}
-		at, line = start+len(indentAt(text, start)), start
-	}
-	return at
-}
-
 // removal is the edit that takes a stretch of whole ops out of the text, with
 // its lines where it has them for itself.
 func removal(text string, span source.Span) diag.Edit {

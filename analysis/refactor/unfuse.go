@@ -113,7 +113,7 @@ func (s *selection) swap(o *ir.Op, raw string, results renaming) *Change {
 		return &Change{Edits: edits}
 	}
 	raw = strings.Trim(raw, "\n")
-	if end := behind(text, span.End); end > span.End { // the comment behind o comes last
+	if end := source.Behind(text, span.End); end > span.End { // the comment behind o comes last
 		glue := " "
 		if lastIsComment(raw) {
 			glue = "\n"
