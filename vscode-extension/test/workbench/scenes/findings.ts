@@ -22,11 +22,11 @@ export const findingScenes: Scene[] = [
     settings: () => light,
     file: "long.dmir",
     prepare: (folder) => {
-      fs.writeFileSync(path.join(folder, "long.dmir"), Array.from({ length: 10000 }, (_, i) => wasteful(i)).join("\n"));
+      fs.writeFileSync(path.join(folder, "long.dmir"), Array.from({ length: 1000 }, (_, i) => wasteful(i)).join("\n"));
     },
     play: async (wb) => {
       await wb.page.keyboard.press("Control+B");
-      for (const line of [60000, 10, 35000]) {
+      for (const line of [6000, 10, 3500]) {
         await wb.goTo(line, 1);
         await wb.squiggles().first().waitFor();
       }

@@ -10,9 +10,9 @@ export const versionScenes: Scene[] = [
   {
     name: "versions: a comparison with HEAD, a revision that is not there, and a pass",
     settings: () => light,
-    file: "ffn.dmir",
+    file: "kernel.dmir",
     prepare: (folder) => {
-      for (const args of [["init", "-q"], ["add", "ffn.dmir"], ["commit", "-q", "-m", "The layer as it was written first"]]) {
+      for (const args of [["init", "-q"], ["add", "kernel.dmir"], ["commit", "-q", "-m", "The layer as it was written first"]]) {
         execFileSync("git", ["-C", folder, "-c", "user.name=A", "-c", "user.email=a@example.com", ...args]);
       }
     },
@@ -44,24 +44,24 @@ export const versionScenes: Scene[] = [
       await wb.screenshot("compared-nowhere");
       await panel.locator("#base").selectOption("text");
       await panel.locator("#version").selectOption("after-fuse");
-      await wb.until("the function after fusing", async () => /@ffn(_fused)? after fuse/.test(await panel.locator("body").innerText()));
+      await wb.until("the function after fusing", async () => /@split after fuse/.test(await panel.locator("body").innerText()));
       await wb.screenshot("compared-pass");
     },
   },
   {
     name: "versions: the history of what was applied, and the revert of one",
     settings: () => dark,
-    file: "ffn.dmir",
+    file: "kernel.dmir",
     play: async (wb) => {
       await wb.resize(1500, 900);
       await wb.page.keyboard.press("Control+B");
       await wb.squiggles().first().waitFor();
       await wb.untilEffect("dmir: Apply All Safe Fixes", async () => (await wb.page.locator(".tab.dirty").count()) > 0);
       await wb.command("dmir: Show History");
-      await wb.tab("History ffn.dmir").waitFor();
+      await wb.tab("History kernel.dmir").waitFor();
       const panel = wb.panel();
       await panel.locator("tbody tr", { hasText: "Apply all safe fixes" }).waitFor();
-      await wb.tab("ffn.dmir").first().click();
+      await wb.tab("kernel.dmir").first().click();
       await wb.goTo(1, 1);
       await wb.page.keyboard.type("// A note.\n");
       await wb.goTo(5, 8);
