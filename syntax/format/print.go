@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -237,6 +238,8 @@ func (p *printer) region(u *unit, r *ast.Region, depth int) {
 	open, closing := u.op.Off+int(r.Open), u.op.Span().End
 	if r.Close >= 0 {
 		closing = u.op.Off + int(r.Close)
+	} else if i := slices.Index(u.op.Regions, r) + 1; i < len(u.op.Regions) {
+		closing = u.op.Off + int(u.op.Regions[i].Open) // not closed: it ends before the next one
 	}
 	t := p.take(open + 1)
 	switch {
