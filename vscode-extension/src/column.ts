@@ -36,12 +36,13 @@ export class Column implements vscode.Disposable {
         if (hintsOnTheLeft(textEditor.document)) ask();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (document.languageId !== "dmir" || contentChanges.length === 0) return;
+        ask(); // also before the first answer, which is of an older text
         const key = document.uri.toString();
         const before = this.hints.get(key);
-        if (before === undefined || contentChanges.length === 0) return;
+        if (before === undefined) return;
         this.hints.set(key, contentChanges.reduce(moved, before));
         this.drawAll(document);
-        ask();
       }),
       vscode.workspace.onDidCloseTextDocument((document) => {
         this.hints.delete(document.uri.toString());
@@ -84,7 +85,8 @@ export class Column implements vscode.Disposable {
         this.server.log.debug(`hints: ${errorText(err)}`);
         continue;
       }
-      if (turn !== this.turn || version !== document.version) return; // what came between asks again
+      if (turn !== this.turn) return; // what came between asks again
+      if (version !== document.version || document.isClosed) continue;
       this.hints.set(document.uri.toString(), hints);
       this.drawAll(document);
     }

@@ -59,7 +59,7 @@ export class GraphFigure implements Figure {
     this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
     this.minimap = nodes.length > 8;
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
-    const ops = nodes.filter((n) => !isValue(n)).length;
+    const ops = nodes.filter((n) => !isValue(n) && !isSection(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
     this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
     this.columns = this.tableColumns();

@@ -212,7 +212,9 @@ export class GraphModel {
     for (const i of edges) {
       const { from, to, back } = at(this.edges, i);
       const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
-      between.set(key, [...(between.get(key) ?? []), i]);
+      const list = between.get(key);
+      if (list) list.push(i);
+      else between.set(key, [i]);
     }
     return [...between].flatMap(([key, all]) => {
       if (all.length < many) return all;

@@ -772,9 +772,10 @@
       }
       if (functions.length > 0) parts.push(this.functionTable(functions));
       for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
+      const naming = document.activeElement === this.named;
       this.body.replaceChildren(...parts);
       this.body.scrollTop = scroll;
-      if (this.asking) this.named.focus();
+      if (naming) this.named.focus();
     }
     /** The names of both versions; in an editor they can be chosen and opened. */
     versions(diff) {
@@ -2697,7 +2698,9 @@
       for (const i of edges) {
         const { from, to, back } = at(this.edges, i);
         const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
-        between2.set(key, [...between2.get(key) ?? [], i]);
+        const list = between2.get(key);
+        if (list) list.push(i);
+        else between2.set(key, [i]);
       }
       return [...between2].flatMap(([key, all]) => {
         if (all.length < many) return all;
@@ -3115,7 +3118,7 @@
       this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
       this.minimap = nodes.length > 8;
       this.empty = nodes.length === 0 ? "This function has no ops." : "";
-      const ops = nodes.filter((n) => !isValue(n)).length;
+      const ops = nodes.filter((n) => !isValue(n) && !isSection(n)).length;
       this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data2.function ? `@${data2.function}` : "the program"}: ${totalRows(data2).map(([n, v]) => `${n} ${v}`).join(", ")}`;
       this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
       this.columns = this.tableColumns();

@@ -174,7 +174,8 @@ local function fold_types(client, buffer)
     end
     vim.api.nvim_win_call(window, function()
       for _, range in vim.iter(ranges or {}):rev():enumerate() do
-        if range.kind == 'types' and vim.fn.foldlevel(range.startLine + 1) > 0 then
+        local first = range.startLine + 1
+        if range.kind == 'types' and vim.fn.foldlevel(first) > 0 and vim.fn.foldclosed(first) == -1 then
           vim.cmd(range.startLine + 1 .. 'foldclose')
         end
       end
