@@ -22,7 +22,8 @@ cd "$root"
 mkdir -p docs/images/gallery
 [ $# -gt 0 ] || set -- $(basename -s .dmir examples/*.dmir)
 for name in "$@"; do
-  (cd examples && "$root/build/dmir" report -o "$scratch/$name.html" "$name.dmir") >/dev/null
+  # shellcheck disable=SC2046 # the flags are words
+  (cd examples && "$root/build/dmir" report $(sed -n "s/^$name //p" ../docs/images/gallery.flags) -o "$scratch/$name.html" "$name.dmir") >/dev/null
   node web/test/picture.mjs "$scratch/$name.html" "$scratch/$name"
   for theme in light dark; do
     pngquant --force --strip --speed 1 --output "docs/images/gallery/$name-$theme.png" 64 "$scratch/$name-$theme.png"

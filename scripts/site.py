@@ -18,9 +18,12 @@ pages |= {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob
 token = re.compile(r"^```.*?^```$|(!?)\[((?:`[^`]*`|[^\[\]`]|\[[^\]]*\])*)\]\(([^)\s]+)\)|`[^`\n]*`", re.M | re.S)
 
 
+picture = re.compile(r'<picture><source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"><img alt="([^"]*)" src="([^"]+)"></picture>')
+
+
 def convert(source):
     def replace(match):
-        picture, text, target = match.groups()
+        mark, text, target = match.groups()
         if target is None:
             return match[0]  # code
         path, _, anchor = target.partition("#")
@@ -33,11 +36,13 @@ def convert(source):
             return f"[{text}]({pages[path]}{'#' + anchor if anchor else ''})"
         if path.endswith(".png"):
             shutil.copy(root / path, out / "docs/images")
-            return f"{picture}[{text}](images/{posixpath.basename(path)})"
+            return f"{mark}[{text}](images/{posixpath.basename(path)}{'#' + anchor if anchor else ''})"
         # What is not on the site is in the repository.
         return f"[{text}]({repository}/blob/main/{path})" if repository else text
 
-    return token.sub(replace, (root / source).read_text())
+    # GitHub chooses the picture by the element, the site's theme by the anchor.
+    text = picture.sub(r"![\2](\3#only-light)![\2](\1#only-dark)", (root / source).read_text())
+    return token.sub(replace, text)
 
 
 out = pathlib.Path(sys.argv[1])
