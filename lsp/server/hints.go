@@ -23,7 +23,10 @@ type columnHint struct {
 	Tooltip  string `json:"tooltip"`         // Markdown
 }
 
-var hints = onRange(func(_ *server, p session.Place, span source.Span, params rangeParams) (any, error) {
+var hints = onRange(func(s *server, p session.Place, span source.Span, params rangeParams) (any, error) {
+	if r := params.Range; r != nil {
+		s.diagnostics.Look(p.Snapshot, int(r.Start.Line), int(r.End.Line))
+	}
 	out := []columnHint{}
 	if !p.Settings.Hints {
 		return session.Answer(out)

@@ -83,7 +83,7 @@ export const versionScenes: Scene[] = [
       await wb.page.locator(".monaco-workbench.vs").waitFor();
       await wb.page.waitForTimeout(500);
       await wb.screenshot("history-light");
-      await wb.tab("ffn.dmir").first().click();
+      await wb.tab("kernel.dmir").first().click();
       await wb.page.keyboard.press("Control+Z");
       await wb.until("the entry again", async () => (await panel.locator("tr.reverted").count()) === 1);
     },
