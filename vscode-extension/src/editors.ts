@@ -29,7 +29,7 @@ export async function applySafeFixes(document: vscode.TextDocument): Promise<voi
   const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
   const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, whole, fixAll, 1);
   const edit = actions.find((action) => action.edit !== undefined)?.edit;
-  if (edit === undefined) void vscode.window.showInformationMessage("There are no safe fixes for this file.");
+  if (edit === undefined) void vscode.window.showInformationMessage("This file has no safe fixes beyond what the compiler does by itself.");
   else if (!(await vscode.workspace.applyEdit(edit))) void vscode.window.showWarningMessage("The file has changed meanwhile. Apply the fixes again.");
 }
 

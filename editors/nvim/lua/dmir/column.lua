@@ -150,8 +150,10 @@ function M.on(client, buffer, position)
   on({ 'TextChanged', 'TextChangedI', 'DiagnosticChanged', 'BufWinEnter' }, later)
   on({ 'WinScrolled', 'VimResized', 'WinResized' }, later, { pattern = '*' })
   on('ColorScheme', define_colours, { pattern = '*' })
-  on({ 'BufUnload', 'LspDetach' }, function()
-    M.off(buffer)
+  on({ 'BufUnload', 'LspDetach' }, function(event)
+    if event.event == 'BufUnload' or event.data.client_id == client.id then
+      M.off(buffer)
+    end
   end)
   ask(buffer)
 end

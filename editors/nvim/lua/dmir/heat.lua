@@ -91,8 +91,10 @@ function M.on(client, buffer, by)
   end
   on({ 'TextChanged', 'TextChangedI', 'DiagnosticChanged' }, later)
   on('ColorScheme', M.define_colours, { pattern = '*' })
-  on({ 'BufUnload', 'LspDetach' }, function()
-    M.off(buffer)
+  on({ 'BufUnload', 'LspDetach' }, function(event)
+    if event.event == 'BufUnload' or event.data.client_id == client.id then
+      M.off(buffer)
+    end
   end)
   on('CursorHold', function()
     local text = state.texts[vim.api.nvim_win_get_cursor(0)[1] - 1]
