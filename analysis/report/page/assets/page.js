@@ -772,10 +772,9 @@
       }
       if (functions.length > 0) parts.push(this.functionTable(functions));
       for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
-      const naming = document.activeElement === this.named;
       this.body.replaceChildren(...parts);
       this.body.scrollTop = scroll;
-      if (naming) this.named.focus();
+      if (this.asking) this.named.focus();
     }
     /** The names of both versions; in an editor they can be chosen and opened. */
     versions(diff) {
