@@ -1,0 +1,62 @@
+// Package conformance runs the test suites of other projects' formats on the
+// reference executor and reports which cases passed.
+package conformance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The statuses of a case.
+const (
+	Passed      = "passed"
+	Failed      = "failed"
+	Unsupported = "unsupported"
+)
+
+// A Case is one program of a suite with its outcome.
+type Case struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"` // why it did not pass
+}
+
+// A Report is the outcome of a suite.
+type Report struct {
+	Passed      int    `json:"passed"`
+	Failed      int    `json:"failed"`
+	Unsupported int    `json:"unsupported"`
+	Cases       []Case `json:"cases"`
+}
+
+// ErrUnsupported is wrapped by the error of an importer for a program that is
+// valid in its format and has no equivalent in the dialect.
+var ErrUnsupported = errors.New("unsupported")
+
+// Add records the outcome of a case: nil is a pass.
+func (r *Report) Add(name string, err error) {
+	c := Case{Name: name, Status: Passed}
+	switch {
+	case err == nil:
+		r.Passed++
+	case errors.Is(err, ErrUnsupported):
+		r.Unsupported++
+		c.Status, c.Reason = Unsupported, err.Error()
+	default:
+		r.Failed++
+		c.Status, c.Reason = Failed, err.Error()
+	}
+	r.Cases = append(r.Cases, c)
+}
+
+// Sort orders the cases by name.
+func (r *Report) Sort() {
+	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Summary is the counts in one line.
+func (r *Report) Summary() string {
+	return fmt.Sprintf("%d passed, %d failed, %d unsupported", r.Passed, r.Failed, r.Unsupported)
+}
