@@ -37,6 +37,31 @@ func spelling(v *ir.Value) string {
 	return v.Name
 }
 
+// maxName is the length from which a title shortens a name.
+const maxName = 16
+
+// short is spelling(v) for a title, which menus show on one line: of a long
+// name its beginning and its end.
+func short(v *ir.Value) string {
+	name := []rune(spelling(v))
+	if len(name) <= maxName {
+		return string(name)
+	}
+	return string(name[:maxName/2]) + "…" + string(name[len(name)-maxName/2+1:])
+}
+
+// replaceTitle is the title of a fix that uses v instead of gone.
+func replaceTitle(gone, v *ir.Value) string { return "Replace " + short(gone) + " by " + short(v) }
+
+// moveTitle is the title of a fix that moves o into the kernel of k.
+func moveTitle(o, k *ir.Op) string {
+	what := o.Name
+	if len(o.Results) > 0 {
+		what = short(o.Results[0])
+	}
+	return "Move " + what + " into the kernel of " + short(k.Results[0])
+}
+
 // splice is text with the replacements applied; they are relative to base and
 // must not overlap.
 func splice(text string, base int, edits []diag.Edit) string {

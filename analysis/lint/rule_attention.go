@@ -71,7 +71,7 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 				Related: []diag.Related{{Span: place(a.First), Message: "the scores"}},
 			}
 			if edits, ok := c.attentionEdits(a); ok {
-				f.Fix = &diag.Fix{Title: "Replace with dm.attention", Edits: edits}
+				f.Fix = &diag.Fix{Title: "Compute " + short(o.Results[0]) + " by dm.attention", Edits: edits}
 			} else {
 				f.Help = "replace these ops with dm.attention"
 			}

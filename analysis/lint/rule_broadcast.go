@@ -56,7 +56,7 @@ Safe: the same values.
 				Message: "this broadcast is written to memory, but the ops that use it broadcast implicitly",
 				Label:   "written to memory here",
 				Saving:  c.saving(removed, added),
-				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " directly", Edits: edits},
+				Fix:     &diag.Fix{Title: replaceTitle(b.Results[0], origin), Edits: edits},
 			})
 		})
 	},

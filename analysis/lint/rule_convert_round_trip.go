@@ -50,7 +50,7 @@ Unsafe: results change, towards the exact ones.
 			// What a branch saves depends on the other branch: no promise, no fix.
 			saving, edits, ok := c.replacement(o, []*ir.Value{origin}, gone...)
 			if ok && c.entry(o) != nil && (len(gone) == 1 || c.entry(narrow) != nil) {
-				f.Saving, f.Fix = saving, &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits}
+				f.Saving, f.Fix = saving, &diag.Fix{Title: replaceTitle(o.Results[0], origin), Edits: edits}
 			} else {
 				f.Help = "use " + spelling(origin) + " instead"
 			}

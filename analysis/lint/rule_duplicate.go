@@ -57,6 +57,6 @@ func (c *Context) duplicate(first, o *ir.Op) {
 		Label:   "equal to " + name,
 		Saving:  saving,
 		Related: []diag.Related{{Span: place(first), Message: "computed here first"}},
-		Fix:     &diag.Fix{Title: "Use " + name + " instead", Edits: edits},
+		Fix:     &diag.Fix{Title: replaceTitle(o.Results[0], first.Results[0]), Edits: edits},
 	})
 }

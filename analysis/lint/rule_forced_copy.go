@@ -127,7 +127,7 @@ func donation(fn *ir.Func, v *ir.Value) *diag.Fix {
 		return nil
 	}
 	a := t.Func.Args[v.Index]
-	fix := &diag.Fix{Title: "Let the function overwrite " + v.Name}
+	fix := &diag.Fix{Title: "Let the function overwrite " + short(v)}
 	if !a.Attrs.Empty() {
 		at := t.Abs(a.Attrs).Start + 1
 		fix.Edits = []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: op.DonatedAttr + ", "}}

@@ -60,7 +60,7 @@ Safe: the ops stay as they are and keep their rounding; only what moves changes.
 				Saving:  s,
 				Kept:    f.writtenKernel(),
 				Related: []diag.Related{{Span: place(b), Message: "read here"}},
-				Fix:     &diag.Fix{Title: "Move into the kernel of " + spelling(b.Results[0]), Edits: f.edits(c)},
+				Fix:     &diag.Fix{Title: moveTitle(a, b), Edits: f.edits(c)},
 			})
 		})
 	},

@@ -101,6 +101,6 @@ func (c *Context) reportFusion(f fusion, s *Saving) {
 		Saving:  s,
 		Kept:    f.writtenKernel(),
 		Related: []diag.Related{{Span: f.a.Head, Message: "written here"}},
-		Fix:     &diag.Fix{Title: "Move into the kernel of " + spelling(f.a.Results[0]), Edits: f.edits(c)},
+		Fix:     &diag.Fix{Title: moveTitle(f.b, f.a), Edits: f.edits(c)},
 	})
 }

@@ -55,7 +55,7 @@ Unsafe: results change, towards the exact ones. No byte is saved or added.
 				Help:    "remove accumulate: f32 accumulation moves the same bytes",
 			}
 			if span, ok := clauseSpan(o, "accumulate"); ok {
-				f.Fix = &diag.Fix{Title: "Accumulate in f32", Edits: []diag.Edit{{Span: span}}}
+				f.Fix = &diag.Fix{Title: "Accumulate " + short(o.Results[0]) + " in f32", Edits: []diag.Edit{{Span: span}}}
 			}
 			c.Report(f)
 		})

@@ -42,7 +42,7 @@ Safe: the operand is used in its place.
 				Message: "this op returns " + spelling(origin) + " unchanged",
 				Label:   "equal to " + spelling(origin),
 				Saving:  saving,
-				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits},
+				Fix:     &diag.Fix{Title: replaceTitle(o.Results[0], origin), Edits: edits},
 			})
 		})
 	},

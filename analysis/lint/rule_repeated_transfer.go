@@ -75,7 +75,7 @@ func (c *Context) reportTransfer(first, o *ir.Op) {
 		Label:   "already available as " + name,
 		Saving:  saving,
 		Related: []diag.Related{{Span: place(first), Message: "copied here first"}},
-		Fix:     &diag.Fix{Title: "Use " + name + " instead", Edits: edits},
+		Fix:     &diag.Fix{Title: replaceTitle(o.Results[0], first.Results[0]), Edits: edits},
 	})
 }
 

@@ -48,7 +48,7 @@ Safe: values keep their bits. The first op goes too when nothing else uses it.
 				Label:   "equal to " + spelling(origin),
 				Saving:  saving,
 				Related: []diag.Related{{Span: place(first), Message: "undone by the later op"}},
-				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits},
+				Fix:     &diag.Fix{Title: replaceTitle(o.Results[0], origin), Edits: edits},
 			})
 		})
 	},

@@ -51,15 +51,15 @@ Safe: the same sums in the same order.
 			u := t.Results[0].Uses
 			if len(u) == 1 && writable(u[0].Op) {
 				contraction = u[0].Op
-				title = "Read " + spelling(t.Operands[0]) + " in the equation of " + spelling(contraction.Results[0])
+				title = "Read " + short(t.Operands[0]) + " in the equation of " + short(contraction.Results[0])
 				edits = c.foldOperand(t, contraction, u[0].Index)
 			} else if len(u) == 1 && u[0].Op.Name == "dm.matmul" {
 				contraction = u[0].Op
-				title = "Read " + spelling(t.Operands[0]) + " transposed in " + spelling(contraction.Results[0])
+				title = "Read " + short(t.Operands[0]) + " transposed in " + short(contraction.Results[0])
 				edits = c.foldMatmul(t, contraction, u[0].Index)
 			} else if e, equation := pattern.TransposedResult(t); writable(e) && len(e.Results[0].Uses) == 1 && e.Parent == t.Parent {
 				contraction = e
-				title = "Write " + spelling(t.Results[0]) + " in the equation"
+				title = "Write " + short(t.Results[0]) + " in the equation"
 				edits = c.foldResult(t, e, equation)
 			}
 			if edits == nil {

@@ -33,9 +33,9 @@ Safe: the op is removed, and with it the ops whose results only it used.
 				return
 			}
 			gone := c.unusedWith(o)
-			title := "Remove it"
+			title := "Remove " + short(o.Results[0])
 			if n := len(gone) - 1; n == 1 {
-				title += " and " + spelling(gone[1].Results[0]) + ", which only it uses"
+				title += " and " + short(gone[1].Results[0]) + ", which only it uses"
 			} else if n > 1 {
 				title += fmt.Sprintf(" and the %d ops that only it uses", n)
 			}

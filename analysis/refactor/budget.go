@@ -35,7 +35,7 @@ func offerBudget(s *selection) []Action {
 	}
 	var parts []string
 	for _, l := range limits {
-		if len(l.text) <= maxFormula {
+		if len(l.text) <= maxFormula/2 { // there are two of them
 			parts = append(parts, l.verb+" "+l.text)
 		}
 	}

@@ -21,7 +21,7 @@ func offerExpand(s *selection) []Action {
 	if o == nil || !s.onHead(o) || op.Of(o) == nil || op.Of(o).Expand == nil || s.fn == nil || s.block == nil {
 		return nil
 	}
-	a := Action{ID: "expand", Kind: Rewrite, Title: "Expand " + o.Name}
+	a := Action{ID: "expand", Kind: Rewrite, Title: "Expand " + o.Name + " into simpler ops"}
 	x, err := s.expand(o)
 	if err != nil {
 		a.Disabled = err.Error()

@@ -1,6 +1,8 @@
 package feature
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"dmir/analysis/lint"
@@ -22,7 +24,7 @@ type Action struct {
 	// function that Source names, from ID.
 	Edits  []diag.Edit
 	Source ActionSource
-	ID     string
+	ID     string // what the edits do, of those that are not a diagnostic's own
 }
 
 // ActionSource is what makes the edits of an action.
@@ -58,6 +60,29 @@ func Actions(p *program.Program, found []diag.Diagnostic, span source.Span, want
 	}
 	if wanted(fixAllFor) && anySafe(found) {
 		out = append(out, Action{Kind: fixAllFor, Title: "Apply all safe fixes", Source: FixAll})
+	}
+	return distinct(p.Src, out)
+}
+
+// distinct drops each action that does what an earlier one of its title does.
+// Where the fixes of several diagnostics have one title, each names its line.
+func distinct(src *source.File, actions []Action) []Action {
+	titled := map[string][]int{} // the places in out of the actions with a title
+	var out []Action
+	for _, a := range actions {
+		if !slices.ContainsFunc(titled[a.Title], func(i int) bool {
+			return out[i].ID == a.ID && (a.ID != "" || slices.Equal(out[i].Edits, a.Edits))
+		}) {
+			titled[a.Title] = append(titled[a.Title], len(out))
+			out = append(out, a)
+		}
+	}
+	for _, at := range titled {
+		for _, i := range at {
+			if d := out[i].Diagnostic; d != nil && len(at) > 1 {
+				out[i].Title += fmt.Sprintf(" (line %d)", src.Pos(d.Span.Start).Line+1)
+			}
+		}
 	}
 	return out
 }
@@ -96,7 +121,7 @@ func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) [
 		if d.Code == budgetExceeded {
 			rest = append(rest, raised(p, d)...)
 		}
-		rest = append(rest, Action{Kind: quickfix, Title: "Silence " + d.Code + " here", Diagnostic: &d, Edits: silence(p.Src, d)})
+		rest = append(rest, Action{Kind: quickfix, Title: fmt.Sprintf("Silence %s on line %d", d.Code, p.Src.Pos(d.Span.Start).Line+1), Diagnostic: &d, Edits: silence(p.Src, d)})
 	}
 	return append(append(fixes, all...), rest...)
 }
@@ -120,7 +145,7 @@ func raised(p *program.Program, d diag.Diagnostic) []Action {
 			continue
 		}
 		if c, err := refactor.Apply(p, source.Span{Start: d.Span.Start, End: d.Span.Start}, a.ID); err == nil {
-			return []Action{{Kind: quickfix, Title: a.Title, Diagnostic: &d, Edits: c.Edits}}
+			return []Action{{Kind: quickfix, Title: a.Title, Diagnostic: &d, Edits: c.Edits, ID: a.ID}}
 		}
 	}
 	return nil

@@ -36,11 +36,10 @@ func FixesAt(ds []diag.Diagnostic, span source.Span) []Fix {
 func fixTitle(f diag.Fix) string {
 	title := f.Title
 	if f.SavesBytes > 0 {
-		title += " (saves " + units.Bytes(f.SavesBytes)
+		title += ": saves " + units.Bytes(f.SavesBytes)
 		if f.SavesNs > 0 {
-			title += " and " + units.Time(f.SavesNs)
+			title += ", " + units.Time(f.SavesNs)
 		}
-		title += ")"
 	}
 	if !f.Safe {
 		title += " (may change rounding)"

@@ -164,7 +164,7 @@ func TestSilence(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize(resolving, "")
 	e.open(ffn)
-	a := titled(t, e.actions(t, ffn, "dm.kernel", "", `,"only":["quickfix"]`), "Silence DM201 here")
+	a := titled(t, e.actions(t, ffn, "dm.kernel", "", `,"only":["quickfix"]`), "Silence DM201 on line 3")
 	silent := applyEdit(t, ffn, a.Edit, 1)
 	if !strings.Contains(silent, "\n  // dmir: ignore[DM201]\n  %y = dm.kernel") {
 		t.Errorf("silenced:\n%s", silent)
@@ -210,6 +210,6 @@ func TestAutomaticActions(t *testing.T) {
 			t.Errorf("%q is offered before lint has run", a.Title)
 		}
 	}
-	titled(t, e.actions(t, ffn, "dm.kernel", "", ""), "Move into the kernel of %h")
-	titled(t, e.actions(t, ffn, "dm.kernel", "", automatic), "Move into the kernel of %h")
+	titled(t, e.actions(t, ffn, "dm.kernel", "", ""), "Move %y into the kernel of %h")
+	titled(t, e.actions(t, ffn, "dm.kernel", "", automatic), "Move %y into the kernel of %h")
 }
