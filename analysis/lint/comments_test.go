@@ -20,7 +20,7 @@ var kept = regexp.MustCompile("// (keep|inside).*")
 // at its statement, in the examples and in random programs.
 func TestFixesKeepCommentsWithTheirStatements(t *testing.T) {
 	texts := map[string]string{}
-	for seed := range uint64(8) {
+	for seed := range uint64(24) {
 		texts[fmt.Sprint("random ", seed)] = kept.ReplaceAllString(randprog.Messy(seed, 4+int(seed)), "")
 	}
 	files, err := filepath.Glob("../../examples/*.dmir")

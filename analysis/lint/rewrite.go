@@ -168,14 +168,20 @@ func (c *Context) remove(o *ir.Op) []diag.Edit {
 func (c *Context) take(span source.Span, comments []string) []diag.Edit {
 	src := c.Module.Src
 	start := src.LineStart(src.Pos(span.Start).Line)
-	if strings.TrimSpace(src.Text()[start:span.Start]) != "" {
-		return []diag.Edit{{Span: span}}
-	}
 	end := span.End
 	for end < src.Len() && (src.Text()[end] == ' ' || src.Text()[end] == '\t' || src.Text()[end] == '\r') {
 		end++
 	}
 	kept, indent := "", src.Indent(span.Start)
+	if strings.TrimSpace(src.Text()[start:span.Start]) != "" { // behind another op
+		for _, comment := range comments {
+			kept += "\n" + indent + comment
+		}
+		if kept != "" && end < src.Len() && src.Text()[end] != '\n' {
+			kept += "\n" + indent
+		}
+		return []diag.Edit{{Span: span, Text: kept}}
+	}
 	for _, comment := range comments {
 		kept += indent + comment + "\n"
 	}

@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-var statement = regexp.MustCompile(`^\s*(%[\w$.-]+) = .*[^{]$`)
+var definition = regexp.MustCompile(`%[\w$.:-]+ = `)
+
+var statement = regexp.MustCompile(`^\s*(%[\w$.-]+) = "?([\w.]+).*[^{]$`)
 
 // Program is text, whose statements have a line each, with a comment above and
 // one behind every statement that gives a value, has no region and has its line
-// for itself.
+// for itself. Lines end in \n.
 func Program(text string) string {
 	var out []string
-	for i, l := range strings.Split(text, "\n") {
-		if m := statement.FindStringSubmatch(l); m != nil && !strings.Contains(l, "//") && strings.Count(l, " = dm.") < 2 {
+	for i, l := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		if m := statement.FindStringSubmatch(l); m != nil && !strings.Contains(l, "//") && len(definition.FindAllString(l, 2)) < 2 {
 			indent := l[:strings.Index(l, "%")]
 			what := fmt.Sprintf("%d of %s", i, m[1])
 			out = append(out, indent+"// above "+what)
@@ -55,7 +57,7 @@ func Check(before, after string) error {
 				}
 			}
 			_, name, _ := strings.Cut(what, " of ")
-			if was[name] == 1 && is[name] == 1 && !strings.HasPrefix(strings.TrimSpace(lines[at]), name+" = ") {
+			if was[name] != "" && was[name] == is[name] && !strings.HasPrefix(strings.TrimSpace(lines[at]), name+" = ") {
 				return fmt.Errorf("%q is at another statement: %s", comment, lines[at])
 			}
 		}
@@ -63,14 +65,18 @@ func Check(before, after string) error {
 	return nil
 }
 
-// definitions counts the statements that define a name.
-func definitions(text string) map[string]int {
-	n := map[string]int{}
+// definitions are the ops by the names of their results, "" for a name of several.
+func definitions(text string) map[string]string {
+	ops := map[string]string{}
 	for _, l := range strings.Split(text, "\n") {
 		code, _, _ := strings.Cut(l, " // ")
 		if m := statement.FindStringSubmatch(code); m != nil {
-			n[m[1]]++
+			_, again := ops[m[1]]
+			ops[m[1]] = m[2]
+			if again {
+				ops[m[1]] = ""
+			}
 		}
 	}
-	return n
+	return ops
 }
