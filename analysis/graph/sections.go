@@ -26,6 +26,7 @@ const (
 	forwardAndBackward = "forward and backward"
 	backward           = "backward"
 	update             = "update"
+	backwardAndUpdate  = "backward and update"
 )
 
 // sections divides the ops of a function's body: the phases of a training step,
@@ -58,19 +59,31 @@ func sectionsOf(f *cost.Func, entry map[*ir.Op]*cost.Entry) []*section {
 // phases are the forward pass, the backward pass and the update of a training step,
 // nil for a function without an optimizer. The update is what needs the result of an
 // optimizer, the forward pass what the first of the other results needs (the loss, or
-// the output), and the backward pass the rest that an optimizer needs.
+// the output), and the backward pass the rest that an optimizer needs. A kernel that
+// computes a gradient and updates with it belongs to the backward pass.
 func phases(fn *ir.Func, ops []*ir.Op) []*section {
-	updates := map[*ir.Op]bool{} // whether an op is an optimizer or needs the result of one
+	updated := map[*ir.Value]bool{} // results of optimizers, and what needs them
+	updates := map[*ir.Op]bool{}    // ops of which all results are such
+	both := map[*ir.Op]bool{}       // kernels that also compute a gradient
 	for _, o := range ops {
-		updates[o] = optimizes(o)
-		eachOperand(o, func(v *ir.Value) {
-			if v.Op != nil && updates[v.Op] {
-				updates[o] = true
+		switch {
+		case slices.ContainsFunc(ir.UsedValues(o), func(v *ir.Value) bool { return updated[v] }):
+			updates[o] = true
+		case optimizes(o):
+			results, other := optimized(o)
+			for i, r := range o.Results {
+				updated[r] = results[i]
 			}
-		})
+			both[o], updates[o] = other, !other
+		}
+		if updates[o] {
+			for _, r := range o.Results {
+				updated[r] = true
+			}
+		}
 	}
 	last := fn.Body.Terminator()
-	if last == nil || !slices.ContainsFunc(ops, func(o *ir.Op) bool { return updates[o] }) {
+	if last == nil || len(updated) == 0 {
 		return nil
 	}
 	// needed marks ops and what they need, from the last one to the first.
@@ -88,7 +101,7 @@ func phases(fn *ir.Func, ops []*ir.Op) []*section {
 	}
 	output := map[*ir.Op]bool{}
 	for _, v := range last.Operands {
-		if v.Op != nil && !updates[v.Op] {
+		if v.Op != nil && !updated[v] {
 			output[v.Op] = true
 			break
 		}
@@ -96,7 +109,7 @@ func phases(fn *ir.Func, ops []*ir.Op) []*section {
 	needed(output)
 	trained := map[*ir.Op]bool{}
 	for _, o := range ops {
-		if updates[o] {
+		if updates[o] || both[o] {
 			trained[o] = true
 		}
 	}
@@ -108,8 +121,11 @@ func phases(fn *ir.Func, ops []*ir.Op) []*section {
 			in[2].ops = append(in[2].ops, o)
 			continue
 		}
-		derived[o] = trained[o] && !output[o]
+		derived[o] = both[o] || trained[o] && !output[o]
 		eachOperand(o, func(v *ir.Value) { derived[o] = derived[o] || v.Op != nil && derived[v.Op] })
+		if both[o] {
+			in[1].name = backwardAndUpdate
+		}
 		switch {
 		case derived[o]:
 			in[1].ops = append(in[1].ops, o)
@@ -139,6 +155,38 @@ func optimizes(o *ir.Op) bool {
 		return !found && (p == o || o.Name == op.Kernel)
 	})
 	return found
+}
+
+// optimized tells which results of o, an optimizer or a kernel with one, need the step
+// of the optimizer, and whether o computes something else too: a contraction, or a
+// result that does not need it.
+func optimized(o *ir.Op) (results []bool, other bool) {
+	results = make([]bool, len(o.Results))
+	if o.Name != op.Kernel {
+		for i := range results {
+			results[i] = true
+		}
+		return results, false
+	}
+	needs := map[*ir.Value]bool{}
+	for _, p := range o.Body(0).Ops {
+		d := op.Of(p)
+		other = other || d != nil && d.Class == op.ClassContraction
+		if optimizes(p) || slices.ContainsFunc(ir.UsedValues(p), func(v *ir.Value) bool { return needs[v] }) {
+			for _, r := range p.Results {
+				needs[r] = true
+			}
+		}
+	}
+	if last := o.Body(0).Terminator(); last != nil {
+		for i, v := range last.Operands {
+			if i < len(results) {
+				results[i] = needs[v]
+				other = other || !needs[v] && len(o.Results[i].Uses) > 0
+			}
+		}
+	}
+	return results, other
 }
 
 // eachOperand calls use with what o and the ops inside it use.

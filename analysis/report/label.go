@@ -196,6 +196,8 @@ func detail(o *ir.Op) string {
 	switch {
 	case o.Name == op.Call || o.Name == op.Grad:
 		return cut("@"+o.Str("callee"), 40)
+	case o.Name == op.Kernel:
+		return contents(o)
 	case d == nil:
 		return ""
 	case d.Is(op.Pointwise|op.Cast) && o.In(0) != nil && o.Out(0) != nil:
@@ -218,6 +220,41 @@ func detail(o *ir.Op) string {
 		}
 	}
 	return cut(strings.Join(parts, ", "), 40)
+}
+
+// contents names up to three of the ops in a kernel, in the order of the text:
+// contractions and normalizations before others.
+func contents(kernel *ir.Op) string {
+	const most = 3
+	var names []string
+	rank := map[string]int{}
+	for _, o := range kernel.Body(0).Ops {
+		d := op.Of(o)
+		if d == nil || d.Is(op.View) || d.Family == op.Sources || o == kernel.Body(0).Terminator() {
+			continue
+		}
+		if _, seen := rank[d.Name]; seen {
+			continue
+		}
+		names = append(names, d.Name)
+		switch d.Class {
+		case op.ClassContraction:
+			rank[d.Name] = 0
+		case op.ClassNormalization:
+			rank[d.Name] = 1
+		default:
+			rank[d.Name] = 2
+		}
+	}
+	more := ""
+	if len(names) > most {
+		more = ", …"
+		shown := slices.Clone(names)
+		slices.SortStableFunc(shown, func(a, b string) int { return rank[a] - rank[b] })
+		shown = shown[:most]
+		names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(shown, n) })
+	}
+	return strings.Join(names, ", ") + more
 }
 
 // cut shortens s to at most n characters.

@@ -27,11 +27,16 @@ import (
 func main() {
 	log.SetFlags(0)
 	depths := flag.String("layers", "1,3,6,12,24,48,96", "the depths")
+	text := flag.Int("text", 0, "print the program of so many layers instead")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: depth [-layers 1,3,…] DMIR...\n\nEach DMIR is a program to measure, such as build/dmir and one of an earlier version.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *text > 0 {
+		fmt.Print(gpt2.Step(*text))
+		return
+	}
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)

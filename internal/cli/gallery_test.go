@@ -21,6 +21,13 @@ const (
 	sizes    = pictures + ".flags" // of examples with symbols; scripts/pictures.sh reads it too
 )
 
+// steps are the training steps whose graphs scripts/pictures.sh makes in two stages.
+var steps = []struct{ name, title string }{
+	{"bert_encoder_train", "A layer of BERT-large"},
+	{"llama_layer_train", "A layer of Llama"},
+	{"gpt2_48_layers", "GPT-2 with 48 layers (`go run ./bench/depth -text 48`)"},
+}
+
 // galleryFlags are the flags that give the symbols of examples their sizes.
 func galleryFlags(t *testing.T) map[string][]string {
 	t.Helper()
@@ -98,6 +105,14 @@ func TestGallery(t *testing.T) {
 		row("memory at the peak", units.Bytes(written.Peak), units.Bytes(planned.Peak))
 		row("time on h200", units.Time(written.Time), units.Time(planned.Time))
 		row("time on a100-80", units.Time(olderWritten.Time), units.Time(older.Time))
+	}
+	b.WriteString("\n## Training steps\n\nForward, backward and optimizer as one graph: as written with calls and gradients written out, and as planned. Equal layers are one\n" +
+		"node, arguments and results are part of their ops.\n")
+	for _, step := range steps {
+		fmt.Fprintf(&b, "\n%s:\n", step.title)
+		for _, stage := range []string{"written", "planned"} {
+			fmt.Fprintf(&b, "\n<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/steps/%[1]s-%[2]s-dark.png\"><img alt=\"Movement graph of %[1]s as %[2]s\" src=\"images/steps/%[1]s-%[2]s-light.png\"></picture>\n", step.name, stage)
+		}
 	}
 	if *update {
 		if err := os.WriteFile(gallery, []byte(b.String()), 0o644); err != nil {

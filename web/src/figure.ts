@@ -38,6 +38,15 @@ export interface Section {
   items: { index: number; text: string; amount: string }[];
 }
 
+/** A part of the picture that a button and a key switch on and off. */
+export interface Switch {
+  key: string;
+  name: string;
+  title: string;
+  on(): boolean;
+  flip(): void;
+}
+
 /** Everything beside the view that a drawing depends on. */
 export interface Look {
   theme: Theme;
@@ -95,8 +104,10 @@ export interface Figure {
   /** The name of what toggle would do; "" if the item is no group. */
   toggleName?(i: number): string;
   toggleAll?(open: boolean): void;
-  /** Shows or folds what is not computed: arguments and results. */
-  toggleValues?(): void;
+  /** Parts of the picture that can be switched on and off. */
+  switches?: Switch[];
+  /** Opens a group that has become large on the screen, or closes one that was so opened and has become small. */
+  zoomed?(view: View, closer: boolean, px: number, py: number): boolean;
   /** Takes over the open and closed groups of a figure of the version before. */
   adopt?(before: Figure): void;
   remember?(): unknown;

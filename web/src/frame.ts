@@ -205,7 +205,13 @@ export class Frame {
     whole.fit(this.figure.world(), this.figure.uniform);
     const most = this.figure.uniform > 0 ? 4 : whole.kx * 400;
     const to = clamp(this.view.kx * factor, Math.min(whole.kx * 0.6, this.view.kx), Math.max(most, this.view.kx));
-    this.view.zoom(px ?? a.x + a.w / 2, py ?? a.y + a.h / 2, to / this.view.kx);
+    const [x, y] = [px ?? a.x + a.w / 2, py ?? a.y + a.h / 2];
+    this.view.zoom(x, y, to / this.view.kx);
+    if (this.figure.zoomed?.(this.view, factor > 1, x, y)) {
+      if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
+      this.card.show(this.look.selected);
+      this.remember();
+    }
     this.moved();
   }
 
@@ -302,13 +308,20 @@ export class Frame {
     this.remember();
   }
 
-  toggleValues() {
-    if (!this.figure.toggleValues) return;
-    this.figure.toggleValues();
+  /** Flips the switch of a key; false if there is none. */
+  flip(key: string) {
+    const found = this.figure.switches?.find((s) => s.key === key);
+    if (!found) return false;
+    const was = this.figure.stamp?.();
+    found.flip();
     if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
-    this.fit();
+    this.figure.world();
+    if (was !== this.figure.stamp?.()) this.fit();
+    this.legend.show();
     this.card.show(this.look.selected);
     this.remember();
+    this.draw();
+    return true;
   }
 
   showTable(shown: boolean) {

@@ -1,9 +1,11 @@
 // The movement graph as a figure: selection, groups and navigation.
 import type { GraphEdge, GraphNode, PanelData } from "./data";
-import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, titleOf } from "./figure";
+import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, type Switch, titleOf } from "./figure";
 import { drawGraph, type GraphPicture, titleScale } from "./graph_draw";
 import { curvePoint } from "./graph_labels";
-import { GraphModel, groupInset, isSection, isValue, nodeTitle, type Scene } from "./graph_model";
+import { isSection, isValue } from "./graph_fold";
+import { GraphModel, groupInset, nodeTitle, type Scene } from "./graph_model";
+import { boxAt, zoomGroups } from "./graph_zoom";
 import { totalRows } from "./header";
 import { figureKeys } from "./help";
 import type { Path } from "./layout";
@@ -19,6 +21,10 @@ const fewOps = 40;
 /** From this number on arguments and results start folded. */
 const manyValues = 9;
 const valuesKey = "arguments and results";
+const heavyKey = "heaviest path";
+const zoomKey = "zoom opens groups";
+/** The number of values that the tooltip of a line that stands for many lists. */
+const listed = 8;
 
 export class GraphFigure implements Figure {
   readonly name = "Movement graph";
@@ -31,9 +37,12 @@ export class GraphFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition.";
+  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
   readonly keys: string[][];
+  readonly switches: Switch[];
   choice = new Map<string, boolean>();
+  /** The groups that a zoom has opened. */
+  zoomOpened = new Set<number>();
   laid: Scene | null = null;
   stamps = 0;
   aspect = 1.5;
@@ -50,7 +59,7 @@ export class GraphFigure implements Figure {
       sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
       cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
       place: n,
-      search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.detail}`.toLowerCase(),
+      search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
       rows: this.rows(n),
       why: n.why ?? [],
       weight: this.model.inKernel(i) || isValue(n) ? -Infinity : (n.time_ns ?? n.moved_bytes ?? 0),
@@ -61,8 +70,28 @@ export class GraphFigure implements Figure {
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
     const ops = nodes.filter((n) => !isValue(n) && !isSection(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-    this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
+    this.switches = this.makeSwitches();
+    this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...this.switches.map((s) => [s.key, s.title]), ...figureKeys];
     this.columns = this.tableColumns();
+  }
+
+  makeSwitches(): Switch[] {
+    const flag = (key: string, name: string, title: string, choice: string, on: () => boolean) => ({
+      key,
+      name,
+      title,
+      on,
+      flip: () => {
+        this.choice.set(choice, !on());
+        if (choice === valuesKey) this.laid = null;
+      },
+    });
+    const { nodes, valueCount } = this.model;
+    return [
+      ...(nodes.some((n) => n.heavy) ? [flag("h", "Heaviest path", "mark the path that takes longest", heavyKey, () => this.choice.get(heavyKey) ?? true)] : []),
+      ...(valueCount > 0 ? [flag("a", "Arguments", "show arguments and results, or fold them into their ops", valuesKey, () => !this.folded)] : []),
+      ...(nodes.some((n) => this.model.isGroup(n.id)) ? [flag("z", "Zoom opens", "open groups by zooming in, close them by zooming out", zoomKey, () => this.choice.get(zoomKey) ?? true)] : []),
+    ];
   }
 
   rows(n: GraphNode): [string, string][] {
@@ -71,6 +100,7 @@ export class GraphFigure implements Figure {
     const rows = costRows(n);
     if (n.time_share > 0) rows.unshift(["of the time", percent(n.time_share)]);
     if (n.trips_label) rows.unshift(["runs", n.trips_label]);
+    if (n.heavy) rows.push([heavyKey, "on it"]);
     if (n.idle) rows.unshift(["counted", "no: the other branch costs more"]);
     return rows;
   }
@@ -90,6 +120,7 @@ export class GraphFigure implements Figure {
       { name: "Class", text: (i) => (isValue(node(i)) ? node(i).kind : markOf(paperTheme, node(i).class).name), by: (i) => node(i).class },
       { name: "Time", text: (i) => cost(i, node(i).time_label), by: (i) => known(node(i).time_ns), numeric: true },
       { name: "Share", text: (i) => (node(i).time_share > 0 ? percent(node(i).time_share) : ""), by: (i) => node(i).time_share, numeric: true },
+      { name: "Path", text: (i) => (node(i).heavy ? "heaviest" : ""), by: (i) => (node(i).heavy ? 0 : 1) },
       { name: "Bound", text: (i) => node(i).bound, by: (i) => node(i).bound },
       { name: "FLOP", text: (i) => cost(i, node(i).flop_label), by: (i) => known(node(i).flop), numeric: true },
       { name: "Read", text: (i) => cost(i, node(i).read_label), by: (i) => known(node(i).read_bytes), numeric: true },
@@ -108,18 +139,12 @@ export class GraphFigure implements Figure {
     const chosen = this.choice.get(at(this.items, i).key);
     if (chosen !== undefined) return chosen;
     const { kind } = at(this.model.nodes, i);
-    if (kind === "phase") return this.model.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.model.inKernel(n.id)).length <= fewOps;
+    if (kind === "phase") return this.model.opCount <= fewOps;
     return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
   }
 
   get folded() {
-    return this.choice.get(valuesKey) ?? this.model.nodes.filter(isValue).length >= manyValues;
-  }
-
-  /** Shows arguments and results as nodes, or as part of their ops. */
-  toggleValues() {
-    this.choice.set(valuesKey, !this.folded);
-    this.laid = null;
+    return !(this.choice.get(valuesKey) ?? this.model.valueCount < manyValues);
   }
 
   scene(): Scene {
@@ -155,7 +180,7 @@ export class GraphFigure implements Figure {
   }
 
   picture(): GraphPicture {
-    return { model: this.model, scene: this.scene(), open: (i) => this.isOpen(i), items: this.items };
+    return { model: this.model, scene: this.scene(), open: (i) => this.isOpen(i), heavy: this.choice.get(heavyKey) ?? true, items: this.items };
   }
 
   draw(pen: Pen, view: View, look: Look) {
@@ -175,11 +200,7 @@ export class GraphFigure implements Figure {
     const x = view.wx(px);
     const y = view.wy(py);
     const { boxes } = this.scene();
-    let best = -1;
-    boxes.forEach((b, i) => {
-      // Members come after their group.
-      if (b && x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h) best = i;
-    });
+    const best = boxAt(boxes, x, y);
     if (best < 0) return this.hitLine(x, y, view);
     const box = at(boxes, best);
     if (!box || !this.model.isGroup(best)) return { index: best };
@@ -200,7 +221,10 @@ export class GraphFigure implements Figure {
       if (distance(line.path, x, y) > line.width / 2 + reach) continue;
       const e = line.edge;
       const to = at(this.items, e.to).title;
-      const rows: [string, string][] = [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label], ["to", to]];
+      const many = this.model.bundles.inside(line.index);
+      const rows: [string, string][] = many.length > 0 ? many.slice(0, listed).map((m) => [m.value, m.size_label]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
+      if (many.length > listed) rows.push(["and", `${many.length - listed} more`]);
+      rows.push(["to", to]);
       return { index: -1, other: { key: "", title: e.value, sub: e.type, cls: "", place: e, search: "", rows, why: [], weight: 0 } };
     }
     return null;
@@ -256,7 +280,8 @@ export class GraphFigure implements Figure {
     let shown = i;
     if (this.folded && isValue(at(this.model.nodes, i))) {
       if (!open) return -1;
-      this.toggleValues();
+      this.choice.set(valuesKey, true);
+      this.laid = null;
     }
     for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
       if (this.isOpen(p)) continue;
@@ -271,8 +296,22 @@ export class GraphFigure implements Figure {
   toggle(i: number) {
     if (!this.model.isGroup(i)) return false;
     this.choice.set(at(this.items, i).key, !this.isOpen(i));
+    this.zoomOpened.delete(i);
     this.laid = null;
     return true;
+  }
+
+  zoomed(view: View, closer: boolean, px: number, py: number) {
+    if (!(this.choice.get(zoomKey) ?? true)) return false;
+    const figure = {
+      world: () => this.world(),
+      boxOf: (i: number) => this.boxOf(i),
+      isGroup: (i: number) => this.model.isGroup(i),
+      isOpen: (i: number) => this.isOpen(i),
+      under: (x: number, y: number) => boxAt(this.scene().boxes, view.wx(x), view.wy(y)),
+      setOpen: (i: number) => this.toggle(i),
+    };
+    return zoomGroups(figure, this.zoomOpened, view, closer, px, py);
   }
 
   toggleName(i: number) {

@@ -1,7 +1,8 @@
 // Drawing the movement graph, with more detail at larger scales.
 import type { GraphNode } from "./data";
 import type { Item, Look } from "./figure";
-import { type GraphModel, isValue, type Line, nameFont, nodeName, nodeNumbers, nodeTitle, numberFont, type Scene, titleFont } from "./graph_model";
+import { isValue } from "./graph_fold";
+import { type GraphModel, type Line, nameFont, nodeName, nodeNumbers, nodeTitle, numberFont, type Scene, titleFont } from "./graph_model";
 import { drawShape } from "./header";
 import type { Path } from "./layout";
 import { fitText, type Pen, type Stroke, textWidth } from "./pen";
@@ -18,6 +19,8 @@ export interface GraphPicture {
   model: GraphModel;
   scene: Scene;
   open(i: number): boolean;
+  /** Mark the path that takes longest. */
+  heavy: boolean;
   items: Item[];
 }
 
@@ -70,12 +73,12 @@ function drawLines(pen: Pen, g: GraphPicture, view: View, look: Look, focus: num
     const at = line.edge.from === focus || line.edge.to === focus;
     if (line.path === null) {
       if (at) far.push(line);
-      else if (k > titleScale && (seen(view, line.from) || seen(view, line.to))) addBatch(batches, stub(line), line, k, look, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
+      else if (k > titleScale && (seen(view, line.from) || seen(view, line.to))) addBatch(batches, stub(line), line, k, look, g.heavy, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
       continue;
     }
     if (!view.touches(line.bounds)) continue;
     if (at) strong.push(line);
-    else addBatch(batches, line.path, line, k, look, Math.min(bright(line.edge.from), bright(line.edge.to)));
+    else addBatch(batches, line.path, line, k, look, g.heavy, Math.min(bright(line.edge.from), bright(line.edge.to)));
   }
   for (const { style, paths } of batches.values()) pen.paths(paths, k, dx, dy, style, rough);
   if (k >= 0.3 || look.paper) {
@@ -100,10 +103,11 @@ function addBatch(
   line: Line,
   k: number,
   look: Look,
+  marked: boolean,
   opacity: number,
 ) {
   const step = Math.round(line.width * 2) / 2;
-  const { heavy } = line.edge;
+  const heavy = marked && line.edge.heavy;
   const key = `${step} ${line.dash} ${opacity} ${heavy}`;
   let batch = batches.get(key);
   if (!batch) {
@@ -206,8 +210,9 @@ function drawNode(pen: Pen, g: GraphPicture, i: number, box: Box, view: View, lo
   const group = g.model.isGroup(i);
   const shape = isValue(n) ? "tag" : group ? "box" : mark.shape;
   const tiny = k < titleScale && !look.paper;
-  const stroke = chosen || found ? look.theme.accent : n.heavy ? look.theme.warning : mark.color;
-  const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(n.heavy ? 1 : 0.5, (n.heavy ? 2.6 : 1.3) * k);
+  const heavy = g.heavy && n.heavy;
+  const stroke = chosen || found ? look.theme.accent : heavy ? look.theme.warning : mark.color;
+  const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(heavy ? 1 : 0.5, (heavy ? 2.6 : 1.3) * k);
   const outline = tiny && !chosen && !found ? {} : { stroke, width };
   if (chosen) drawShape(pen, shape, x - 3, y - 3, w + 6, h + 6, { stroke: look.theme.accent, width: 1, opacity: 0.45 });
   if (group && !tiny) {
@@ -258,7 +263,10 @@ function drawNodeText(
   const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
   if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
   const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
-  pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room), left, y + h / 2 + 9 * k, numbers);
+  const folded = g.model.foldedAt(n.id);
+  const tail = folded ? textWidth(folded, numbers) : 0;
+  pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room - (tail && tail + 8 * k)), left, y + h / 2 + 9 * k, numbers);
+  if (folded) pen.text(folded, left + room - tail, y + h / 2 + 9 * k, { ...numbers, fill: look.theme.muted });
 }
 
 /** Draws the letter of a class on the class's colour. */

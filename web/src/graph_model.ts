@@ -1,6 +1,7 @@
 // Layout of the movement graph. An open group is laid out by itself and is one node of the group around it.
 import type { GraphData, GraphEdge, GraphNode } from "./data";
 import { shortOp } from "./figure";
+import { Bundles, isSection, isValue, ValueEdges } from "./graph_fold";
 import { placeLabels } from "./graph_labels";
 import { end, type Layout, layoutGraph, movePath, type Path } from "./layout";
 import type { LayoutInput } from "./layout_rank";
@@ -41,17 +42,9 @@ export const titleFont = { size: 13, fill: "", bold: true };
 export const nameFont = { size: 12, fill: "", mono: true };
 export const numberFont = { size: 11.5, fill: "" };
 
-export function isValue(n: GraphNode) {
-  return n.kind === "argument" || n.kind === "result";
-}
-
-/** Whether a node is a group that the text does not have: a phase of a training step, equal layers, or one of them. */
-export function isSection(n: GraphNode) {
-  return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
-}
-
 export function nodeTitle(n: GraphNode) {
   if (n.op === "func.call") return n.detail || "call";
+  if (n.kind === "kernel" && n.detail !== "") return n.detail;
   return isValue(n) ? n.result : shortOp(n.op);
 }
 
@@ -81,8 +74,11 @@ export class GraphModel {
   top: number[] = [];
   /** Edges directly inside each group; the last list has those outside all groups. */
   readonly inside: number[][];
-  /** Edges that stand for many, by number, by the nodes at their ends. */
-  private readonly bundles = new Map<string, number>();
+  readonly bundles: Bundles;
+  readonly values: ValueEdges;
+  /** The number of ops outside kernels. */
+  readonly opCount: number;
+  readonly valueCount: number;
   readonly outs: number[][];
   readonly ins: number[][];
   /** Whether arguments and results are part of the ops that use and make them, rather than nodes of their own. */
@@ -109,6 +105,10 @@ export class GraphModel {
       bytes = Math.max(bytes, this.bytes(e) ?? 0);
     });
     this.mostBytes = bytes;
+    this.values = new ValueEdges(this.nodes, [...this.edges]);
+    this.bundles = new Bundles(this.edges);
+    this.valueCount = this.nodes.filter(isValue).length;
+    this.opCount = this.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.inKernel(n.id)).length;
     this.mostShare = this.nodes.reduce((m, n) => (this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share)), 0);
   }
 
@@ -130,12 +130,22 @@ export class GraphModel {
     return false;
   }
 
+  /** How many arguments a node reads and how many results it returns that are not drawn as nodes: "+2 →1". */
+  foldedAt(i: number) {
+    if (!this.folded || isValue(at(this.nodes, i))) return "";
+    const distinct = (edges: number[], of: (e: number) => boolean) => new Set(edges.filter(of).map((e) => at(this.edges, e).value)).size;
+    const args = distinct(at(this.ins, i), (e) => this.values.isArgument(e));
+    const results = distinct(at(this.outs, i), (e) => this.values.isResult(e));
+    return [args > 0 ? `+${args}` : "", results > 0 ? `→${results}` : ""].filter((s) => s !== "").join(" ");
+  }
+
   /** Width and height of a node other than an open group: the size of its text, enlarged by its share of the time. */
   size(i: number): [number, number] {
     const n = at(this.nodes, i);
     const name = nodeName(n);
     const title = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
-    const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
+    const folded = this.foldedAt(i);
+    const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont) + (folded ? 8 + textWidth(folded, numberFont) : 0));
     const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
     const pad = isValue(n) ? 26 : 56;
     return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
@@ -184,11 +194,10 @@ export class GraphModel {
       return i;
     };
     const edges: number[] = [];
-    const inside = this.bundled(at(this.inside, group < 0 ? this.nodes.length : group), (i) => isSection(at(this.nodes, i)) && !groups.has(i));
-    for (const e of inside) {
+    const drawn = at(this.inside, group < 0 ? this.nodes.length : group).filter((e) => !this.folded || !(this.values.isArgument(e) || this.values.isResult(e)));
+    for (const e of this.bundles.of(drawn, (i) => isSection(at(this.nodes, i)) && !groups.has(i))) {
       const edge = at(this.edges, e);
       if (edge.back && edge.to !== group) continue;
-      if (this.folded && (this.isArgument(edge) || this.onlyReturned(edge))) continue;
       const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
       const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
       if (from === undefined || to === undefined || from === to) continue;
@@ -205,55 +214,11 @@ export class GraphModel {
     return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
   }
 
-  /** Edges, of which the many between the same two closed sections are one. */
-  bundled(edges: number[], closed: (i: number) => boolean): number[] {
-    const many = 4;
-    const between = new Map<string, number[]>();
-    for (const i of edges) {
-      const { from, to, back } = at(this.edges, i);
-      const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
-      const list = between.get(key);
-      if (list) list.push(i);
-      else between.set(key, [i]);
-    }
-    return [...between].flatMap(([key, all]) => {
-      if (all.length < many) return all;
-      let bundle = this.bundles.get(key);
-      if (bundle === undefined) {
-        const own = all.map((i) => at(this.edges, i));
-        const sum = (of: (e: GraphEdge) => number | null) => own.reduce<number | null>((s, e) => (s === null || of(e) === null ? null : s + (of(e) ?? 0)), 0);
-        const label = `${own.length} values`;
-        bundle = this.edges.length;
-        this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
-        this.bundles.set(key, bundle);
-      }
-      return [bundle];
-    });
-  }
-
   /** Where an edge crosses the border of the group at one of its ends; undefined if free. */
   port(side: "entries" | "exits", e: number | undefined, width: number, groups: Map<number, GroupLayout>) {
     if (e === undefined) return undefined;
     const edge = at(this.edges, e);
     return groups.get(side === "exits" ? edge.from : edge.to)?.port(side, edge.value, width, this.nodes);
-  }
-
-  /** Whether an edge brings an argument of the function into a section. */
-  isArgument(edge: GraphEdge): boolean {
-    const from = at(this.nodes, edge.from);
-    if (!isSection(from) || at(this.nodes, edge.to).parent !== from.id) return false;
-    const outer = at(this.ins, from.id).map((e) => at(this.edges, e)).find((e) => e.value === edge.value && at(this.nodes, e.from).parent !== from.id);
-    return outer !== undefined && (isValue(at(this.nodes, outer.from)) || this.isArgument(outer));
-  }
-
-  /** Whether an edge takes a value out of a section that is only returned. */
-  onlyReturned(edge: GraphEdge): boolean {
-    const to = at(this.nodes, edge.to);
-    if (!isSection(to) || at(this.nodes, edge.from).parent !== to.id) return false;
-    return at(this.outs, to.id)
-      .map((e) => at(this.edges, e))
-      .filter((e) => e.value === edge.value && at(this.nodes, e.to).parent !== to.id)
-      .every((e) => isValue(at(this.nodes, e.to)) || this.onlyReturned(e));
   }
 
   /** Adds edges that are not drawn, so that many nodes without edges between them stand in rows. */

@@ -83,13 +83,15 @@ export function totalRows(data: PanelData): [string, string][] {
 /** The classes of ops: their marks, and a switch that shows or hides each. */
 export class Legend {
   readonly chips: HTMLDivElement;
+  readonly switches: HTMLDivElement;
   readonly note: HTMLSpanElement;
   readonly element: HTMLDivElement;
 
   constructor(readonly frame: Frame) {
     this.chips = el("div", { class: "chips", role: "group", "aria-label": "Classes of ops" });
+    this.switches = el("div", { class: "chips", role: "group", "aria-label": "Parts of the picture", id: "switches" });
     this.note = el("span", { class: "note" });
-    this.element = el("div", { id: "legend" }, this.chips, this.note);
+    this.element = el("div", { id: "legend" }, this.chips, this.switches, this.note);
   }
 
   show() {
@@ -118,7 +120,15 @@ export class Legend {
         return chip;
       }),
     );
+    const flipped = this.switches.contains(document.activeElement) ? document.activeElement?.getAttribute("data-key") : null;
+    this.switches.replaceChildren(
+      ...(figure.switches ?? []).map((s) =>
+        el("button", { type: "button", class: "chip", "aria-pressed": String(s.on()), "data-key": s.key, title: `${s.title} (${s.key})`, onclick: () => { this.frame.flip(s.key); } }, s.name),
+      ),
+    );
+    this.switches.hidden = this.switches.childElementCount === 0;
     this.note.textContent = figure.note;
+    if (flipped !== null) this.switches.querySelectorAll("button").forEach((b) => { if (b.dataset["key"] === flipped) b.focus(); });
     if (focused !== null) this.chips.querySelectorAll("button").forEach((b) => { if (b.dataset["class"] === focused) b.focus(); });
   }
 }

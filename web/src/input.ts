@@ -152,9 +152,6 @@ export class Keys {
       case "c":
         frame.toggleAll(e.key === "e");
         return true;
-      case "a":
-        frame.toggleValues();
-        return true;
       case "t":
         frame.showTable(!frame.table.shown);
         return true;
@@ -166,7 +163,7 @@ export class Keys {
         else frame.select(-1);
         return true;
       default:
-        return false;
+        return frame.flip(e.key);
     }
   }
 }

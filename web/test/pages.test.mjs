@@ -79,6 +79,94 @@ describe("movement graph", () => {
       await picture(page, "graph-phases");
     }));
 
+  test("the heaviest path is marked, searched for, sorted, and switched off", () =>
+    on(address("bert_encoder_train.graph"), {}, async (page) => {
+      const heavy = data("bert_encoder_train.graph").graph.nodes.filter((n) => n.heavy).length;
+      const pixels = () => page.locator("#figure").evaluate((c) => c.toDataURL());
+      const chip = page.locator("#switches button", { hasText: "Heaviest path" });
+      assert.equal(await chip.getAttribute("aria-pressed"), "true");
+      await settled(page);
+      const marked = await pixels();
+      await chip.click();
+      await until("no mark", async () => (await chip.getAttribute("aria-pressed")) === "false");
+      await settled(page);
+      assert.notEqual(await pixels(), marked);
+      await page.keyboard.press("h");
+      await settled(page);
+      assert.equal(await chip.getAttribute("aria-pressed"), "true");
+      await page.keyboard.press("/");
+      await page.keyboard.type("heaviest path");
+      assert.equal(await page.locator("#found").innerText(), `1 / ${heavy}`);
+      assert.match(await page.locator("#card").innerText(), /heaviest path\s+on it/);
+      await page.locator("#search").press("Escape");
+      await page.locator("#tableButton").click();
+      await page.locator("thead button", { hasText: "Path" }).click();
+      const column = await page.locator("#table tbody tr").evaluateAll((rows) => rows.map((r) => [...r.children].some((c) => c.textContent === "heaviest")));
+      assert.deepEqual(column, [...column].sort((a, b) => b - a));
+      assert.equal(column.filter(Boolean).length, heavy);
+    }));
+
+  test("zooming into a group opens it at its place, zooming out closes it; switched off it does neither", () =>
+    on(address("deep.graph"), {}, async (page) => {
+      const box = await page.locator("#figure").boundingBox();
+      const wheel = async (dy, times) => {
+        for (let i = 0; i < times; i++) {
+          await page.mouse.wheel(0, dy);
+          await settled(page);
+        }
+      };
+      await page.keyboard.press("c");
+      const closed = await drawn(page);
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await page.keyboard.press("z");
+      await wheel(-200, 12);
+      assert.ok((await drawn(page)) <= closed, "a group opened");
+      assert.equal(await page.locator("#switches button", { hasText: "Zoom opens" }).getAttribute("aria-pressed"), "false");
+      await page.keyboard.press("z");
+      await page.keyboard.press("0");
+      const fitted = Number((await view(page)).split(" ")[2]);
+      let open = closed;
+      for (let i = 0; i < 40 && open <= closed; i++) {
+        await wheel(-100, 1);
+        open = await drawn(page);
+      }
+      assert.ok(open > closed, "no group opened");
+      await picture(page, "graph-zoomed");
+      let again = open;
+      for (let i = 0; i < 80 && again !== closed; i++) {
+        await wheel(100, 1);
+        again = await drawn(page);
+      }
+      assert.equal(again, closed);
+      await page.keyboard.press("0");
+      assert.equal(Number((await view(page)).split(" ")[2]), fitted);
+    }));
+
+  test("the minimap shows the part on the screen, of closed and open groups, and moves it", () =>
+    on(address("deep.graph"), {}, async (page) => {
+      const minimap = page.locator("#minimap");
+      const pixels = () => minimap.evaluate((c) => c.toDataURL());
+      const near = async () => {
+        for (let i = 0; i < 8; i++) await page.keyboard.press("+");
+        await settled(page);
+        assert.ok(await minimap.isVisible());
+        return pixels();
+      };
+      await page.keyboard.press("z");
+      await page.keyboard.press("c");
+      const closed = await near();
+      await page.keyboard.press("e");
+      const open = await near();
+      assert.notEqual(open, closed);
+      await page.keyboard.press("+");
+      await until("a smaller part", async () => (await pixels()) !== open);
+      const before = await view(page);
+      const box = await minimap.boundingBox();
+      await page.mouse.click(box.x + box.width / 2, box.y + box.height - 12);
+      await until("the end of the graph", async () => Number((await view(page)).split(" ")[1]) > Number(before.split(" ")[1]));
+      assert.equal((await view(page)).split(" ")[2], before.split(" ")[2]);
+    }));
+
   test("search finds by name, op and class, goes on and opens what a match is in", () =>
     on(address("bert_encoder.graph"), {}, async (page) => {
       await page.keyboard.press("c");

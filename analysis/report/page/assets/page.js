@@ -551,11 +551,13 @@
     constructor(frame) {
       this.frame = frame;
       this.chips = el("div", { class: "chips", role: "group", "aria-label": "Classes of ops" });
+      this.switches = el("div", { class: "chips", role: "group", "aria-label": "Parts of the picture", id: "switches" });
       this.note = el("span", { class: "note" });
-      this.element = el("div", { id: "legend" }, this.chips, this.note);
+      this.element = el("div", { id: "legend" }, this.chips, this.switches, this.note);
     }
     frame;
     chips;
+    switches;
     note;
     element;
     show() {
@@ -584,7 +586,19 @@
           return chip2;
         })
       );
+      const flipped = this.switches.contains(document.activeElement) ? document.activeElement?.getAttribute("data-key") : null;
+      this.switches.replaceChildren(
+        ...(figure.switches ?? []).map(
+          (s) => el("button", { type: "button", class: "chip", "aria-pressed": String(s.on()), "data-key": s.key, title: `${s.title} (${s.key})`, onclick: () => {
+            this.frame.flip(s.key);
+          } }, s.name)
+        )
+      );
+      this.switches.hidden = this.switches.childElementCount === 0;
       this.note.textContent = figure.note;
+      if (flipped !== null) this.switches.querySelectorAll("button").forEach((b) => {
+        if (b.dataset["key"] === flipped) b.focus();
+      });
       if (focused !== null) this.chips.querySelectorAll("button").forEach((b) => {
         if (b.dataset["class"] === focused) b.focus();
       });
@@ -1196,9 +1210,6 @@
         case "c":
           frame.toggleAll(e.key === "e");
           return true;
-        case "a":
-          frame.toggleValues();
-          return true;
         case "t":
           frame.showTable(!frame.table.shown);
           return true;
@@ -1210,7 +1221,7 @@
           else frame.select(-1);
           return true;
         default:
-          return false;
+          return frame.flip(e.key);
       }
     }
   };
@@ -1768,7 +1779,13 @@
       whole.fit(this.figure.world(), this.figure.uniform);
       const most = this.figure.uniform > 0 ? 4 : whole.kx * 400;
       const to = clamp(this.view.kx * factor, Math.min(whole.kx * 0.6, this.view.kx), Math.max(most, this.view.kx));
-      this.view.zoom(px ?? a.x + a.w / 2, py ?? a.y + a.h / 2, to / this.view.kx);
+      const [x, y] = [px ?? a.x + a.w / 2, py ?? a.y + a.h / 2];
+      this.view.zoom(x, y, to / this.view.kx);
+      if (this.figure.zoomed?.(this.view, factor > 1, x, y)) {
+        if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
+        this.card.show(this.look.selected);
+        this.remember();
+      }
       this.moved();
     }
     moved() {
@@ -1851,13 +1868,20 @@
       this.card.show(this.look.selected);
       this.remember();
     }
-    toggleValues() {
-      if (!this.figure.toggleValues) return;
-      this.figure.toggleValues();
+    /** Flips the switch of a key; false if there is none. */
+    flip(key) {
+      const found = this.figure.switches?.find((s) => s.key === key);
+      if (!found) return false;
+      const was = this.figure.stamp?.();
+      found.flip();
       if (this.look.selected >= 0) this.look.selected = this.figure.show(this.look.selected, false);
-      this.fit();
+      this.figure.world();
+      if (was !== this.figure.stamp?.()) this.fit();
+      this.legend.show();
       this.card.show(this.look.selected);
       this.remember();
+      this.draw();
+      return true;
     }
     showTable(shown) {
       this.table.show(shown);
@@ -1912,6 +1936,97 @@
     }
   };
 
+  // src/graph_fold.ts
+  function isValue(n) {
+    return n.kind === "argument" || n.kind === "result";
+  }
+  function isSection(n) {
+    return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
+  }
+  var ValueEdges = class {
+    constructor(nodes, edges) {
+      this.nodes = nodes;
+      this.edges = edges;
+      edges.forEach((e, i) => {
+        const from = at(nodes, e.from);
+        const to = at(nodes, e.to);
+        const into = `${e.to} ${e.value}`;
+        if (isSection(to) && from.parent !== to.id && !this.entering.has(into)) this.entering.set(into, i);
+        if (!isSection(from) || to.parent === from.id) return;
+        const out = `${e.from} ${e.value}`;
+        const list = this.leaving.get(out);
+        if (list) list.push(i);
+        else this.leaving.set(out, [i]);
+      });
+    }
+    nodes;
+    edges;
+    entering = /* @__PURE__ */ new Map();
+    leaving = /* @__PURE__ */ new Map();
+    known = /* @__PURE__ */ new Map();
+    returned = /* @__PURE__ */ new Map();
+    /** Whether edge i brings an argument of the function. */
+    isArgument(i) {
+      const before = this.known.get(i);
+      if (before !== void 0) return before;
+      const edge = at(this.edges, i);
+      const from = at(this.nodes, edge.from);
+      let is = from.kind === "argument";
+      if (isSection(from) && at(this.nodes, edge.to).parent === from.id) {
+        const outer = this.entering.get(`${from.id} ${edge.value}`);
+        is = outer !== void 0 && this.isArgument(outer);
+      }
+      this.known.set(i, is);
+      return is;
+    }
+    /** Whether edge i takes away what is only returned. */
+    isResult(i) {
+      const before = this.returned.get(i);
+      if (before !== void 0) return before;
+      const edge = at(this.edges, i);
+      const to = at(this.nodes, edge.to);
+      const is = to.kind === "result" || isSection(to) && at(this.nodes, edge.from).parent === to.id && (this.leaving.get(`${to.id} ${edge.value}`) ?? []).every((e) => this.isResult(e));
+      this.returned.set(i, is);
+      return is;
+    }
+  };
+  var many = 4;
+  var Bundles = class {
+    /** @param edges all edges of the graph, to which bundles are added */
+    constructor(edges) {
+      this.edges = edges;
+    }
+    edges;
+    made = /* @__PURE__ */ new Map();
+    members = /* @__PURE__ */ new Map();
+    /** Some edges, of which the many between the same two closed nodes are one. */
+    of(some, closed) {
+      const between2 = /* @__PURE__ */ new Map();
+      for (const i of some) {
+        const { from, to, back } = at(this.edges, i);
+        const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
+        const list = between2.get(key);
+        if (list) list.push(i);
+        else between2.set(key, [i]);
+      }
+      return [...between2].flatMap(([key, all]) => all.length < many ? all : [this.made.get(key) ?? this.make(key, all)]);
+    }
+    /** The edges that edge i stands for; none if it is no bundle. */
+    inside(i) {
+      return (this.members.get(i) ?? []).map((e) => at(this.edges, e));
+    }
+    make(key, all) {
+      const own = all.map((i2) => at(this.edges, i2));
+      const sum = (of) => own.reduce((s, e) => s === null || of(e) === null ? null : s + (of(e) ?? 0), 0);
+      const label = `${own.length} values`;
+      const i = this.edges.length;
+      this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
+      this.made.set(key, i);
+      this.members.set(i, all);
+      return i;
+    }
+  };
+
   // src/graph_labels.ts
   function placeLabels(model, scene) {
     const cell = 240;
@@ -1942,15 +2057,15 @@
     const mind = (line) => {
       for (const [x, y] of samples(line.path ?? [])) take({ x: x - line.width / 2 - 1, y: y - 3, w: line.width + 2, h: 6 });
     };
-    const many = scene.lines.length > 2500;
-    if (!many) scene.lines.forEach(mind);
+    const many2 = scene.lines.length > 2500;
+    if (!many2) scene.lines.forEach(mind);
     const drawn = /* @__PURE__ */ new Set();
     for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
       const text = line.edge.back ? "next round" : model.amount(line.edge);
       const key = `${line.edge.from} ${line.edge.value} ${text}`;
       if (!line.path || text === "" || text === "?" || line.dash && !line.edge.back || drawn.has(key)) continue;
       const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
-      if (many) mind(line);
+      if (many2) mind(line);
       for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
         const [x, y] = pointOn(line.path, t);
         const side = line.width / 2 + 6;
@@ -2544,14 +2659,9 @@
   var titleFont = { size: 13, fill: "", bold: true };
   var nameFont = { size: 12, fill: "", mono: true };
   var numberFont = { size: 11.5, fill: "" };
-  function isValue(n) {
-    return n.kind === "argument" || n.kind === "result";
-  }
-  function isSection(n) {
-    return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
-  }
   function nodeTitle(n) {
     if (n.op === "func.call") return n.detail || "call";
+    if (n.kind === "kernel" && n.detail !== "") return n.detail;
     return isValue(n) ? n.result : shortOp(n.op);
   }
   function nodeName(n) {
@@ -2575,8 +2685,11 @@
     top = [];
     /** Edges directly inside each group; the last list has those outside all groups. */
     inside;
-    /** Edges that stand for many, by number, by the nodes at their ends. */
-    bundles = /* @__PURE__ */ new Map();
+    bundles;
+    values;
+    /** The number of ops outside kernels. */
+    opCount;
+    valueCount;
     outs;
     ins;
     /** Whether arguments and results are part of the ops that use and make them, rather than nodes of their own. */
@@ -2602,6 +2715,10 @@
         bytes = Math.max(bytes, this.bytes(e) ?? 0);
       });
       this.mostBytes = bytes;
+      this.values = new ValueEdges(this.nodes, [...this.edges]);
+      this.bundles = new Bundles(this.edges);
+      this.valueCount = this.nodes.filter(isValue).length;
+      this.opCount = this.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.inKernel(n.id)).length;
       this.mostShare = this.nodes.reduce((m, n) => this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share), 0);
     }
     isGroup(i) {
@@ -2618,12 +2735,21 @@
       for (let p = at(this.nodes, i).parent; p >= 0; p = at(this.nodes, p).parent) if (at(this.nodes, p).kind === "kernel") return true;
       return false;
     }
+    /** How many arguments a node reads and how many results it returns that are not drawn as nodes: "+2 →1". */
+    foldedAt(i) {
+      if (!this.folded || isValue(at(this.nodes, i))) return "";
+      const distinct = (edges, of) => new Set(edges.filter(of).map((e) => at(this.edges, e).value)).size;
+      const args = distinct(at(this.ins, i), (e) => this.values.isArgument(e));
+      const results = distinct(at(this.outs, i), (e) => this.values.isResult(e));
+      return [args > 0 ? `+${args}` : "", results > 0 ? `→${results}` : ""].filter((s) => s !== "").join(" ");
+    }
     /** Width and height of a node other than an open group: the size of its text, enlarged by its share of the time. */
     size(i) {
       const n = at(this.nodes, i);
       const name = nodeName(n);
       const title2 = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
-      const text = Math.max(title2, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
+      const folded = this.foldedAt(i);
+      const text = Math.max(title2, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont) + (folded ? 8 + textWidth(folded, numberFont) : 0));
       const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
       const pad = isValue(n) ? 26 : 56;
       return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
@@ -2670,11 +2796,10 @@
         return i;
       };
       const edges = [];
-      const inside = this.bundled(at(this.inside, group < 0 ? this.nodes.length : group), (i) => isSection(at(this.nodes, i)) && !groups.has(i));
-      for (const e of inside) {
+      const drawn = at(this.inside, group < 0 ? this.nodes.length : group).filter((e) => !this.folded || !(this.values.isArgument(e) || this.values.isResult(e)));
+      for (const e of this.bundles.of(drawn, (i) => isSection(at(this.nodes, i)) && !groups.has(i))) {
         const edge = at(this.edges, e);
         if (edge.back && edge.to !== group) continue;
-        if (this.folded && (this.isArgument(edge) || this.onlyReturned(edge))) continue;
         const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
         const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
         if (from === void 0 || to === void 0 || from === to) continue;
@@ -2690,56 +2815,18 @@
       });
       return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
     }
-    /** Edges, of which the many between the same two closed sections are one. */
-    bundled(edges, closed) {
-      const many = 4;
-      const between2 = /* @__PURE__ */ new Map();
-      for (const i of edges) {
-        const { from, to, back } = at(this.edges, i);
-        const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
-        const list = between2.get(key);
-        if (list) list.push(i);
-        else between2.set(key, [i]);
-      }
-      return [...between2].flatMap(([key, all]) => {
-        if (all.length < many) return all;
-        let bundle = this.bundles.get(key);
-        if (bundle === void 0) {
-          const own = all.map((i) => at(this.edges, i));
-          const sum = (of) => own.reduce((s, e) => s === null || of(e) === null ? null : s + (of(e) ?? 0), 0);
-          const label = `${own.length} values`;
-          bundle = this.edges.length;
-          this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
-          this.bundles.set(key, bundle);
-        }
-        return [bundle];
-      });
-    }
     /** Where an edge crosses the border of the group at one of its ends; undefined if free. */
     port(side, e, width, groups) {
       if (e === void 0) return void 0;
       const edge = at(this.edges, e);
       return groups.get(side === "exits" ? edge.from : edge.to)?.port(side, edge.value, width, this.nodes);
     }
-    /** Whether an edge brings an argument of the function into a section. */
-    isArgument(edge) {
-      const from = at(this.nodes, edge.from);
-      if (!isSection(from) || at(this.nodes, edge.to).parent !== from.id) return false;
-      const outer = at(this.ins, from.id).map((e) => at(this.edges, e)).find((e) => e.value === edge.value && at(this.nodes, e.from).parent !== from.id);
-      return outer !== void 0 && (isValue(at(this.nodes, outer.from)) || this.isArgument(outer));
-    }
-    /** Whether an edge takes a value out of a section that is only returned. */
-    onlyReturned(edge) {
-      const to = at(this.nodes, edge.to);
-      if (!isSection(to) || at(this.nodes, edge.from).parent !== to.id) return false;
-      return at(this.outs, to.id).map((e) => at(this.edges, e)).filter((e) => e.value === edge.value && at(this.nodes, e.to).parent !== to.id).every((e) => isValue(at(this.nodes, e.to)) || this.onlyReturned(e));
-    }
     /** Adds edges that are not drawn, so that many nodes without edges between them stand in rows. */
     gridOf(g, members) {
-      const many = 6;
+      const many2 = 6;
       const between2 = g.from.some((f, i) => f < members && at(g.to, i) < members);
-      if (members <= many || between2) return;
-      const columns = Math.max(many, Math.ceil(Math.sqrt(2 * members)));
+      if (members <= many2 || between2) return;
+      const columns = Math.max(many2, Math.ceil(Math.sqrt(2 * members)));
       for (let i = columns; i < members; i++) {
         g.from.push(i - columns);
         g.to.push(i);
@@ -2913,12 +3000,12 @@
       const at2 = line.edge.from === focus || line.edge.to === focus;
       if (line.path === null) {
         if (at2) far.push(line);
-        else if (k > titleScale && (seen(view, line.from) || seen(view, line.to))) addBatch(batches, stub(line), line, k, look, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
+        else if (k > titleScale && (seen(view, line.from) || seen(view, line.to))) addBatch(batches, stub(line), line, k, look, g.heavy, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
         continue;
       }
       if (!view.touches(line.bounds)) continue;
       if (at2) strong.push(line);
-      else addBatch(batches, line.path, line, k, look, Math.min(bright(line.edge.from), bright(line.edge.to)));
+      else addBatch(batches, line.path, line, k, look, g.heavy, Math.min(bright(line.edge.from), bright(line.edge.to)));
     }
     for (const { style, paths } of batches.values()) pen.paths(paths, k, dx, dy, style, rough);
     if (k >= 0.3 || look.paper) {
@@ -2933,9 +3020,9 @@
   function seen(view, point) {
     return view.touches({ x: point[0] - 20, y: point[1] - 20, w: 40, h: 40 });
   }
-  function addBatch(batches, path, line, k, look, opacity) {
+  function addBatch(batches, path, line, k, look, marked, opacity) {
     const step = Math.round(line.width * 2) / 2;
-    const { heavy } = line.edge;
+    const heavy = marked && line.edge.heavy;
     const key = `${step} ${line.dash} ${opacity} ${heavy}`;
     let batch = batches.get(key);
     if (!batch) {
@@ -3031,8 +3118,9 @@
     const group = g.model.isGroup(i);
     const shape = isValue(n) ? "tag" : group ? "box" : mark.shape;
     const tiny = k < titleScale && !look.paper;
-    const stroke = chosen || found ? look.theme.accent : n.heavy ? look.theme.warning : mark.color;
-    const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(n.heavy ? 1 : 0.5, (n.heavy ? 2.6 : 1.3) * k);
+    const heavy = g.heavy && n.heavy;
+    const stroke = chosen || found ? look.theme.accent : heavy ? look.theme.warning : mark.color;
+    const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(heavy ? 1 : 0.5, (heavy ? 2.6 : 1.3) * k);
     const outline = tiny && !chosen && !found ? {} : { stroke, width };
     if (chosen) drawShape(pen, shape, x - 3, y - 3, w + 6, h + 6, { stroke: look.theme.accent, width: 1, opacity: 0.45 });
     if (group && !tiny) {
@@ -3067,11 +3155,55 @@
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
-    pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room), left, y + h / 2 + 9 * k, numbers);
+    const folded = g.model.foldedAt(n.id);
+    const tail = folded ? textWidth(folded, numbers) : 0;
+    pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room - (tail && tail + 8 * k)), left, y + h / 2 + 9 * k, numbers);
+    if (folded) pen.text(folded, left + room - tail, y + h / 2 + 9 * k, { ...numbers, fill: look.theme.muted });
   }
   function chip(pen, mark, x, y, size, k, opacity, letter) {
     pen.rect(x, y, size, size, { fill: mark.color, radius: 4 * k, opacity });
     pen.text(letter, x + size / 2, y + size / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });
+  }
+
+  // src/graph_zoom.ts
+  var opensAt = 0.4;
+  var closesAt = 0.25;
+  var readable = 0.35;
+  function zoomGroups(f, opened, view, closer, px, py) {
+    const world = f.world();
+    const whole = world.w * view.kx <= view.area.w && world.h * view.ky <= view.area.h;
+    const share = (b) => Math.max(b.w * view.kx / view.area.w, b.h * view.ky / view.area.h);
+    let i = -1;
+    if (closer) {
+      const hit = f.under(px, py, view);
+      const box = hit < 0 ? null : f.boxOf(hit);
+      if (box && f.isGroup(hit) && !f.isOpen(hit) && share(box) > opensAt) i = hit;
+    } else {
+      for (const group of opened) {
+        const box = f.boxOf(group);
+        if (box && f.isOpen(group) && (whole || share(box) < closesAt)) i = Math.max(i, group);
+      }
+    }
+    const before = i < 0 ? null : f.boxOf(i);
+    if (!before) return false;
+    f.setOpen(i, closer);
+    if (closer) opened.add(i);
+    const after = f.boxOf(i);
+    if (!after) return false;
+    const x = after.x + (view.wx(px) - before.x) / before.w * after.w;
+    const y = after.y + (view.wy(py) - before.y) / before.h * after.h;
+    view.kx = Math.max(view.kx * Math.sqrt(before.w * before.h / (after.w * after.h)), closer ? readable : 0);
+    view.ky = view.kx;
+    view.x = x - (px - view.area.x) / view.kx;
+    view.y = y - (py - view.area.y) / view.ky;
+    return true;
+  }
+  function boxAt(boxes, x, y) {
+    for (let i = boxes.length - 1; i >= 0; i--) {
+      const b = at(boxes, i);
+      if (b && x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h) return i;
+    }
+    return -1;
   }
 
   // src/graph.ts
@@ -3079,6 +3211,9 @@
   var fewOps = 40;
   var manyValues = 9;
   var valuesKey = "arguments and results";
+  var heavyKey = "heaviest path";
+  var zoomKey = "zoom opens groups";
+  var listed = 8;
   var GraphFigure = class _GraphFigure {
     name = "Movement graph";
     model;
@@ -3090,9 +3225,12 @@
     empty;
     summary;
     note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition.";
+    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
     keys;
+    switches;
     choice = /* @__PURE__ */ new Map();
+    /** The groups that a zoom has opened. */
+    zoomOpened = /* @__PURE__ */ new Set();
     laid = null;
     stamps = 0;
     aspect = 1.5;
@@ -3108,7 +3246,7 @@
         sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
         cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
         place: n,
-        search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.detail}`.toLowerCase(),
+        search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
         rows: this.rows(n),
         why: n.why ?? [],
         weight: this.model.inKernel(i) || isValue(n) ? -Infinity : n.time_ns ?? n.moved_bytes ?? 0
@@ -3119,8 +3257,27 @@
       this.empty = nodes.length === 0 ? "This function has no ops." : "";
       const ops = nodes.filter((n) => !isValue(n) && !isSection(n)).length;
       this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data2.function ? `@${data2.function}` : "the program"}: ${totalRows(data2).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-      this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ["a", "show arguments and results, or fold them into their ops"], ...figureKeys];
+      this.switches = this.makeSwitches();
+      this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...this.switches.map((s) => [s.key, s.title]), ...figureKeys];
       this.columns = this.tableColumns();
+    }
+    makeSwitches() {
+      const flag = (key, name, title2, choice, on) => ({
+        key,
+        name,
+        title: title2,
+        on,
+        flip: () => {
+          this.choice.set(choice, !on());
+          if (choice === valuesKey) this.laid = null;
+        }
+      });
+      const { nodes, valueCount } = this.model;
+      return [
+        ...nodes.some((n) => n.heavy) ? [flag("h", "Heaviest path", "mark the path that takes longest", heavyKey, () => this.choice.get(heavyKey) ?? true)] : [],
+        ...valueCount > 0 ? [flag("a", "Arguments", "show arguments and results, or fold them into their ops", valuesKey, () => !this.folded)] : [],
+        ...nodes.some((n) => this.model.isGroup(n.id)) ? [flag("z", "Zoom opens", "open groups by zooming in, close them by zooming out", zoomKey, () => this.choice.get(zoomKey) ?? true)] : []
+      ];
     }
     rows(n) {
       if (isValue(n)) return [["size", this.valueSize(n)]];
@@ -3128,6 +3285,7 @@
       const rows = costRows(n);
       if (n.time_share > 0) rows.unshift(["of the time", percent(n.time_share)]);
       if (n.trips_label) rows.unshift(["runs", n.trips_label]);
+      if (n.heavy) rows.push([heavyKey, "on it"]);
       if (n.idle) rows.unshift(["counted", "no: the other branch costs more"]);
       return rows;
     }
@@ -3145,6 +3303,7 @@
         { name: "Class", text: (i) => isValue(node(i)) ? node(i).kind : markOf(paperTheme, node(i).class).name, by: (i) => node(i).class },
         { name: "Time", text: (i) => cost(i, node(i).time_label), by: (i) => known(node(i).time_ns), numeric: true },
         { name: "Share", text: (i) => node(i).time_share > 0 ? percent(node(i).time_share) : "", by: (i) => node(i).time_share, numeric: true },
+        { name: "Path", text: (i) => node(i).heavy ? "heaviest" : "", by: (i) => node(i).heavy ? 0 : 1 },
         { name: "Bound", text: (i) => node(i).bound, by: (i) => node(i).bound },
         { name: "FLOP", text: (i) => cost(i, node(i).flop_label), by: (i) => known(node(i).flop), numeric: true },
         { name: "Read", text: (i) => cost(i, node(i).read_label), by: (i) => known(node(i).read_bytes), numeric: true },
@@ -3161,16 +3320,11 @@
       const chosen = this.choice.get(at(this.items, i).key);
       if (chosen !== void 0) return chosen;
       const { kind } = at(this.model.nodes, i);
-      if (kind === "phase") return this.model.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.model.inKernel(n.id)).length <= fewOps;
+      if (kind === "phase") return this.model.opCount <= fewOps;
       return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
     }
     get folded() {
-      return this.choice.get(valuesKey) ?? this.model.nodes.filter(isValue).length >= manyValues;
-    }
-    /** Shows arguments and results as nodes, or as part of their ops. */
-    toggleValues() {
-      this.choice.set(valuesKey, !this.folded);
-      this.laid = null;
+      return !(this.choice.get(valuesKey) ?? this.model.valueCount < manyValues);
     }
     scene() {
       if (!this.laid) {
@@ -3199,7 +3353,7 @@
       return this.scene().boxes[i] ?? null;
     }
     picture() {
-      return { model: this.model, scene: this.scene(), open: (i) => this.isOpen(i), items: this.items };
+      return { model: this.model, scene: this.scene(), open: (i) => this.isOpen(i), heavy: this.choice.get(heavyKey) ?? true, items: this.items };
     }
     draw(pen, view, look) {
       return drawGraph(pen, this.picture(), view, look);
@@ -3216,10 +3370,7 @@
       const x = view.wx(px);
       const y = view.wy(py);
       const { boxes } = this.scene();
-      let best = -1;
-      boxes.forEach((b, i) => {
-        if (b && x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h) best = i;
-      });
+      const best = boxAt(boxes, x, y);
       if (best < 0) return this.hitLine(x, y, view);
       const box = at(boxes, best);
       if (!box || !this.model.isGroup(best)) return { index: best };
@@ -3239,7 +3390,10 @@
         if (distance(line.path, x, y) > line.width / 2 + reach) continue;
         const e = line.edge;
         const to = at(this.items, e.to).title;
-        const rows = [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label], ["to", to]];
+        const many2 = this.model.bundles.inside(line.index);
+        const rows = many2.length > 0 ? many2.slice(0, listed).map((m) => [m.value, m.size_label]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
+        if (many2.length > listed) rows.push(["and", `${many2.length - listed} more`]);
+        rows.push(["to", to]);
         return { index: -1, other: { key: "", title: e.value, sub: e.type, cls: "", place: e, search: "", rows, why: [], weight: 0 } };
       }
       return null;
@@ -3290,7 +3444,8 @@
       let shown = i;
       if (this.folded && isValue(at(this.model.nodes, i))) {
         if (!open) return -1;
-        this.toggleValues();
+        this.choice.set(valuesKey, true);
+        this.laid = null;
       }
       for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
         if (this.isOpen(p)) continue;
@@ -3304,8 +3459,21 @@
     toggle(i) {
       if (!this.model.isGroup(i)) return false;
       this.choice.set(at(this.items, i).key, !this.isOpen(i));
+      this.zoomOpened.delete(i);
       this.laid = null;
       return true;
+    }
+    zoomed(view, closer, px, py) {
+      if (!(this.choice.get(zoomKey) ?? true)) return false;
+      const figure = {
+        world: () => this.world(),
+        boxOf: (i) => this.boxOf(i),
+        isGroup: (i) => this.model.isGroup(i),
+        isOpen: (i) => this.isOpen(i),
+        under: (x, y) => boxAt(this.scene().boxes, view.wx(x), view.wy(y)),
+        setOpen: (i) => this.toggle(i)
+      };
+      return zoomGroups(figure, this.zoomOpened, view, closer, px, py);
     }
     toggleName(i) {
       return this.model.isGroup(i) ? this.isOpen(i) ? "Close" : "Open" : "";
