@@ -54,7 +54,7 @@ export class HistoryPage {
     const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity("moved", g.moved_bytes), quantity("time", g.time_ns), quantity("peak", g.peak_bytes)));
     return el("tr", { class: a.state, "data-key": a.id },
       el("td", { class: "note" }, a.at),
-      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
+      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, a.title), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
       el("td", {}, revert),
     );
   }
@@ -62,11 +62,6 @@ export class HistoryPage {
   selectLine() {
     // The cursor is in no entry.
   }
-}
-
-/** What an action is called, without what it promised to save. */
-function title(a: Applied) {
-  return a.title.replace(/: saves [^:]*$| \(saves [^)]*\)/, "");
 }
 
 /** A quantity before and after, and its change; nothing where it is the same. */

@@ -41,8 +41,7 @@ end
 local function lines_of(entry)
   local state = ({ applied = ' ', reverted = '✗', edited = '~' })[entry.state]
   local note = entry.state == 'reverted' and ' (reverted)' or entry.note ~= '' and (' (' .. entry.note .. ')') or ''
-  local title = entry.title:gsub(': saves [^:]*$', ''):gsub(' %(saves [^)]*%)', '')
-  return { ('%s %s  %s, %s%s'):format(state, entry.at, title, entry.lines, note), '            ' .. saved(entry) }
+  return { ('%s %s  %s, %s%s'):format(state, entry.at, entry.title, entry.lines, note), '            ' .. saved(entry) }
 end
 
 ---Lists what was applied to a buffer, in a split: Enter goes to an entry's place, r reverts it.
