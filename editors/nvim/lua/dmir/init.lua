@@ -145,6 +145,13 @@ local function show_lenses(buffer)
   end
   local group = vim.api.nvim_create_augroup('dmir.lenses.' .. buffer, {})
   vim.api.nvim_create_autocmd({ 'BufEnter', 'TextChanged', 'InsertLeave' }, { group = group, buffer = buffer, callback = refresh })
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = buffer,
+    callback = function()
+      vim.api.nvim_del_augroup_by_id(group)
+    end,
+  })
   refresh()
 end
 
@@ -180,6 +187,7 @@ local function fold_types(client, buffer)
         end
       end
     end)
+    column.refresh() -- other lines are on the screen now
   end, buffer)
 end
 
