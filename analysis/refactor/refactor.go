@@ -71,6 +71,7 @@ func table() []action {
 		{"extract", offerExtract, applyExtract},
 		{"types", offerTypes, applyTypes},
 		{"form", offerForm, applyForm},
+		{"lines", offerLines, applyLines},
 		{"budget", offerBudget, applyBudget},
 		{"bind", offerBind, applyBind},
 	}

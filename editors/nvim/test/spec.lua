@@ -388,6 +388,31 @@ it('folds long signatures', function()
   vim.cmd('normal! zR')
 end)
 
+it('splits a line that is too long to fold, and folds its types', function()
+  local buffer = open('ffn.dmir')
+  local row = find(buffer, '%h = dm.einsum')
+  local long = lines(buffer)[row + 1]
+  vim.api.nvim_win_set_cursor(0, { row + 1, 4 })
+  vim.lsp.buf.code_action({
+    apply = true,
+    filter = function(action)
+      return action.title:match('^Split long lines') ~= nil
+    end,
+  })
+  eventually('two lines', function()
+    local now = lines(buffer)
+    return now[row + 2]:match('^      : %(tensor<') and now[row + 1] .. ' ' .. vim.trim(now[row + 2]) == long
+  end)
+  if vim.lsp.foldexpr then
+    eventually('a fold', function()
+      vim.cmd('DmirFold')
+      return vim.fn.foldclosed(row + 2) == row + 1
+    end)
+    vim.cmd('normal! zR')
+  end
+  undo_edits()
+end)
+
 it('offers the rest of a row of lenses', function()
   local buffer = open('ffn.dmir')
   local client = get_client(buffer)
