@@ -185,7 +185,8 @@ it('requests the costs of the lines that each window shows', function()
   -- A closed fold hides its lines; one that a window shows through is a part of its own.
   vim.api.nvim_set_current_win(top)
   vim.cmd('silent only')
-  vim.wo.foldmethod = 'manual'
+  local method = vim.wo.foldmethod
+  vim.wo[0][0].foldmethod = 'manual'
   vim.cmd('normal! gg')
   vim.cmd('6,2000fold')
   column_requests(function(asked)
@@ -206,6 +207,7 @@ it('requests the costs of the lines that each window shows', function()
     assert(#asked == 0, vim.inspect(asked))
   end)
   vim.cmd('normal! zE')
+  vim.wo[0][0].foldmethod = method
   undo_edits()
 end)
 
@@ -389,9 +391,10 @@ it('folds long signatures', function()
 end)
 
 it('splits a line that is too long to fold, and folds its types', function()
-  local buffer = open('ffn.dmir')
-  local row = find(buffer, '%h = dm.einsum')
-  local long = lines(buffer)[row + 1]
+  local long = '  %h = dm.einsum "bln,nu->blu" %x, %w : (tensor<8x64x128xf32>, tensor<128x256xf32>) -> tensor<8x64x256xf32>'
+  local head = 'func.func @f(%x: tensor<8x64x128xf32>, %w: tensor<128x256xf32>) -> tensor<8x64x256xf32> {'
+  vim.fn.writefile({ head, long, '  return %h : tensor<8x64x256xf32>', '}' }, workspace .. '/wide.dmir')
+  local buffer, row = open('wide.dmir'), 1
   vim.api.nvim_win_set_cursor(0, { row + 1, 4 })
   vim.lsp.buf.code_action({
     apply = true,

@@ -183,7 +183,11 @@ local function fold_types(client, buffer)
       for _, range in vim.iter(ranges or {}):rev():enumerate() do
         local first = range.startLine + 1
         if range.kind == 'types' and vim.fn.foldlevel(first) > 0 and vim.fn.foldclosed(first) == -1 then
-          vim.cmd(range.startLine + 1 .. 'foldclose')
+          vim.cmd(first .. 'foldclose')
+          -- Right after an edit Neovim may not have this fold yet: what was closed is one around it.
+          if vim.fn.foldclosed(first) ~= first then
+            vim.cmd(first .. 'foldopen')
+          end
         end
       end
     end)
