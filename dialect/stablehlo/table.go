@@ -1,0 +1,25 @@
+package stablehlo
+
+// conversions are those of the ops by name.
+var conversions map[string]conversion
+
+func init() {
+	conversions = map[string]conversion{
+		"bitcast_convert": convertBitcast, "broadcast_in_dim": convertBroadcast, "dynamic_broadcast_in_dim": convertBroadcast, "case": convertCase, "clamp": convertClamp,
+		"compare": convertCompare, "composite": convertComposite, "concatenate": convertConcatenate, "constant": convertConstant,
+		"convert": convertConvert, "convolution": convertConvolution, "custom_call": convertCustomCall, "dot": convertDot,
+		"dot_general": convertDotGeneral, "dynamic_slice": convertDynamicSlice, "dynamic_update_slice": convertDynamicUpdateSlice,
+		"gather": convertGather, "if": convertIf, "iota": convertIota, "is_finite": convertFinite,
+		"optimization_barrier": convertSame, "pad": convertPad, "reduce": convertReduce,
+		"reduce_precision": convertReducePrecision, "reduce_window": convertReduceWindow, "reshape": convertReshape,
+		"return": convertReturn, "reverse": convertReverse, "round_nearest_afz": convertRoundAway, "scatter": convertScatter,
+		"select": convertSelect, "select_and_scatter": convertSelectAndScatter, "slice": convertSlice, "sort": convertSort,
+		"tan": convertTan, "transpose": convertTranspose, "while": convertWhile,
+	}
+	for name := range unary {
+		conversions[name] = convertUnary
+	}
+	for name := range binary {
+		conversions[name] = convertBinary
+	}
+}
