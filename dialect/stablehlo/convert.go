@@ -59,6 +59,7 @@ func foreign(o *ir.Op) string {
 // m is of no use then.
 func Convert(m *ir.Module) []diag.Diagnostic {
 	c := &converter{m: m}
+	inlineCalls(m)
 	for _, f := range m.Funcs {
 		clean(f)
 		if f.Body != nil {

@@ -15,14 +15,12 @@ var unary = map[string]string{
 	"exponential_minus_one": "expm1", "floor": "floor", "log": "log", "log_plus_one": "log1p", "logistic": "logistic",
 	"negate": "neg", "not": "not", "round_nearest_even": "round", "rsqrt": "rsqrt", "sign": "sign", "sine": "sin",
 	"sqrt": "sqrt", "tanh": "tanh",
-	"popcnt": "popcnt", "count_leading_zeros": "clz",
 }
 
 // binary are the ops of two operands that have an equivalent by name.
 var binary = map[string]string{
 	"add": "add", "and": "and", "atan2": "atan2", "divide": "div", "maximum": "max", "minimum": "min", "multiply": "mul",
 	"or": "or", "power": "pow", "remainder": "rem", "subtract": "sub", "xor": "xor",
-	"shift_left": "shift_left", "shift_right_logical": "shift_right_logical", "shift_right_arithmetic": "shift_right_arithmetic",
 }
 
 // logical are the ops that do to truth values what an op of another name does.
@@ -32,15 +30,32 @@ func convertUnary(c *call) ([]*ir.Value, error) {
 	if err := c.need(1); err != nil {
 		return nil, err
 	}
-	x := c.in(0)
+	x := c.unpacked(c.in(0))
 	name := unary[c.name]
-	if e := x.Elem(); (name == "abs" || name == "sign") && e.IsUnsigned() {
-		if name == "abs" {
-			return one(x)
-		}
-		return one(c.b.Binary("min", x, c.scalar(e, 1)))
+	v := x
+	switch e := x.Elem(); {
+	case !e.IsUnsigned() || e == types.I1 || name == "not":
+		v = c.b.Unary(name, x)
+	case name == "sign":
+		v = c.b.Binary("min", x, c.scalar(e, 1))
+	case name == "neg":
+		v = c.b.Binary("sub", c.scalar(e, 0), x)
+	case name != "abs":
+		v = c.b.Unary(name, x)
 	}
-	return one(c.b.Unary(name, x))
+	return one(c.b.Convert(v, c.in(0).Elem()))
+}
+
+// unpacked is x in a type of whole bytes: arithmetic has no types of half a byte, and
+// its results wrap when they are converted back.
+func (c *call) unpacked(x *ir.Value) *ir.Value {
+	switch x.Elem() {
+	case types.I4:
+		return c.b.Convert(x, types.I8)
+	case types.UI4:
+		return c.b.Convert(x, types.UI8)
+	}
+	return x
 }
 
 func convertBinary(c *call) ([]*ir.Value, error) {
@@ -51,7 +66,8 @@ func convertBinary(c *call) ([]*ir.Value, error) {
 	if c.in(0).Elem() == types.I1 && logical[name] != "" {
 		name = logical[name]
 	}
-	return one(c.b.Binary(name, c.in(0), c.in(1)))
+	v := c.b.Binary(name, c.unpacked(c.in(0)), c.unpacked(c.in(1)))
+	return one(c.b.Convert(v, c.in(0).Elem()))
 }
 
 // scalar is the constant v of an element type, which broadcasts.
@@ -112,7 +128,7 @@ func convertCompare(c *call) ([]*ir.Value, error) {
 	if direction == "" {
 		return nil, invalid("no comparison direction")
 	}
-	x, y := c.in(0), c.in(1)
+	x, y := c.unpacked(c.in(0)), c.unpacked(c.in(1))
 	total := c.word("compare_type") == "TOTALORDER" || len(c.words) > 3 && c.words[3] == "TOTALORDER"
 	if total && x.Elem().IsFloat() {
 		return nil, unsupported("comparison in total order of floats")
@@ -176,6 +192,9 @@ func convertBitcast(c *call) ([]*ir.Value, error) {
 	}
 	if x.Elem() == t.Elem {
 		return one(x)
+	}
+	if x.Elem().IsInt() && t.Elem.IsInt() && x.Elem().Bits() == t.Elem.Bits() && x.Elem() != types.I1 && t.Elem != types.I1 {
+		return one(c.b.Convert(x, t.Elem)) // which keeps the bits
 	}
 	return nil, unsupported("bitcast_convert from %s to %s", x.Elem(), t.Elem)
 }

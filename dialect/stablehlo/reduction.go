@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 )
 
 // body is the block of the op's only region, with its arguments in the order of the
@@ -15,7 +16,18 @@ func (c *call) body() (*ir.Block, error) {
 	if len(c.o.Regions) != 1 || len(c.o.Regions[0].Blocks) != 1 {
 		return nil, invalid("%s has no region of one block", c.o.Name)
 	}
-	return c.o.Regions[0].Blocks[0], nil
+	b := c.o.Regions[0].Blocks[0]
+	if t := c.tree(); t != nil && t.Form == ast.Custom && len(b.Args)%2 == 0 && len(b.Args) > 2 {
+		// reducer(%a: T, %b: T) (%c: U, %d: U): the two of each input stand together.
+		n := len(b.Args) / 2
+		args := make([]*ir.Value, 2*n)
+		for i, a := range b.Args {
+			a.Index = i/2 + i%2*n
+			args[a.Index] = a
+		}
+		b.Args = args
+	}
+	return b, nil
 }
 
 // reducers splits the operands into inputs and initial values.

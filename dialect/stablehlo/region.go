@@ -8,6 +8,55 @@ import (
 	"dmir/dialect/types"
 )
 
+// inlineCalls puts the bodies of called functions into the regions of scalars, which
+// are computed for tensors.
+func inlineCalls(m *ir.Module) {
+	for _, f := range m.Funcs {
+		if f.Body == nil {
+			continue
+		}
+		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+			switch foreign(o) {
+			case "reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map":
+				for _, r := range o.Regions {
+					for _, b := range r.Blocks {
+						inlineInto(m, b)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+// maxInlined bounds the calls that are inlined into a region, which may call each other.
+const maxInlined = 100
+
+func inlineInto(m *ir.Module, b *ir.Block) {
+	done := 0
+	for i := 0; i < len(b.Ops) && done < maxInlined; i++ {
+		o := b.Ops[i]
+		if o.Name != op.Call {
+			continue
+		}
+		name, _ := types.ParseSymbol(o.Attr("callee").String()).Name()
+		f := m.Func(name)
+		if f == nil || f.Body == nil || len(f.Args) != len(o.Operands) || len(f.Body.Ops) == 0 {
+			continue
+		}
+		results := ir.CloneBlock(&ir.Builder{Block: b, Index: i, At: o}, f.Body, o.Operands)
+		if len(results) != len(o.Results) {
+			continue
+		}
+		for j, r := range o.Results {
+			ir.ReplaceUses(r, results[j])
+		}
+		ir.EraseAll(o)
+		done++
+		i--
+	}
+}
+
 // combiner is the named function that a region of two scalars computes: "add",
 // "mul", "max", "min", "and", "or", and "set" for its second argument; "" for others.
 func combiner(b *ir.Block) string {

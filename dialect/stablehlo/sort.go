@@ -32,12 +32,15 @@ func convertSort(c *call) ([]*ir.Value, error) {
 		return nil, unsupported("a sort by this comparator")
 	}
 	x := xs[key]
+	if x.Elem() == types.I1 {
+		x = c.b.Convert(x, types.I8)
+	}
 	attrs := named("dim", d)
 	if descending {
 		attrs = append(attrs, named("descending", true)...)
 	}
 	if len(xs) == 1 {
-		return one(c.make("sort", []*ir.Value{x}, attrs, x.Type))
+		return one(c.b.Convert(c.make("sort", []*ir.Value{x}, attrs, x.Type), xs[key].Elem()))
 	}
 	at := &types.Tensor{Elem: types.I64, Shape: dims(shape)}
 	o := c.b.Make("sort", []*ir.Value{x}, attrs, x.Type, at)
@@ -47,7 +50,7 @@ func convertSort(c *call) ([]*ir.Value, error) {
 	out := make([]*ir.Value, len(xs))
 	for i, v := range xs {
 		if i == key {
-			out[i] = o.Results[0]
+			out[i] = c.b.Convert(o.Results[0], v.Elem())
 		} else {
 			out[i] = c.along(v, o.Results[1], d)
 		}
@@ -96,8 +99,8 @@ func (c *call) comparator(b *ir.Block) (key int, descending, ok bool) {
 	if inner.name != "compare" || len(o.Operands) != 2 || inner.read() != nil {
 		return 0, false, false
 	}
-	x, y := o.Operands[0], o.Operands[1]
-	if x.Block != b || y.Block != b || x.Index/2 != y.Index/2 {
+	x, y := canonical(o.Operands[0]), canonical(o.Operands[1])
+	if x == nil || y == nil || x.Block != b || y.Block != b || x == y || x.Index/2 != y.Index/2 {
 		return 0, false, false
 	}
 	direction := inner.word("comparison_direction")
@@ -110,4 +113,24 @@ func (c *call) comparator(b *ir.Block) (key int, descending, ok bool) {
 		less = !less
 	}
 	return x.Index / 2, !less, true
+}
+
+// canonical is the argument of a region that v is, but for the sign of zero and the
+// bits of NaN, nil where it is something else.
+func canonical(v *ir.Value) *ir.Value {
+	for range 4 { // as JAX writes it: two choices, one for zero and one for NaN
+		o := v.Op
+		if o == nil {
+			return v
+		}
+		if foreign(o) != "select" || len(o.Operands) != 3 {
+			return nil
+		}
+		test, chosen := o.Operands[0].Op, o.Operands[1].Op
+		if test == nil || foreign(test) != "compare" || chosen == nil || foreign(chosen) != "constant" {
+			return nil
+		}
+		v = o.Operands[2]
+	}
+	return nil
 }

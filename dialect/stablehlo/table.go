@@ -13,7 +13,9 @@ func init() {
 		"optimization_barrier": convertSame, "pad": convertPad, "reduce": convertReduce,
 		"reduce_precision": convertReducePrecision, "reduce_window": convertReduceWindow, "reshape": convertReshape,
 		"return": convertReturn, "reverse": convertReverse, "round_nearest_afz": convertRoundAway, "scatter": convertScatter,
-		"select": convertSelect, "select_and_scatter": convertSelectAndScatter, "slice": convertSlice, "sort": convertSort,
+		"select":     convertSelect,
+		"shift_left": convertShift, "shift_right_logical": convertShift, "shift_right_arithmetic": convertShift,
+		"popcnt": convertPopcnt, "count_leading_zeros": convertLeadingZeros, "select_and_scatter": convertSelectAndScatter, "slice": convertSlice, "sort": convertSort,
 		"tan": convertTan, "transpose": convertTranspose, "while": convertWhile,
 	}
 	for name := range unary {
