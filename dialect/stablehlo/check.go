@@ -70,4 +70,9 @@ func convertCustomCall(c *call) ([]*ir.Value, error) {
 var customCalls = map[string]conversion{
 	"Sharding":                  convertSame,
 	"annotate_device_placement": convertSame,
+	"byteir.gelu":               byteir(convertGelu),
+	"byteir.layer_norm":         byteir(convertLayerNorm),
+	"byteir.log_softmax":        byteir(convertSoftmax("log_softmax")),
+	"byteir.nll_loss_forward":   byteir(convertNLL),
+	"byteir.softmax":            byteir(convertSoftmax("softmax")),
 }

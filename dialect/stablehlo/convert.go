@@ -45,8 +45,17 @@ func Has(m *ir.Module) bool {
 	return found
 }
 
+// others are the ops of further dialects that have a conversion.
+var others = map[string]string{
+	"arith.constant": "constant", "util.global.load": "global.load", "util.global.load.indirect": "global.load.indirect",
+	"util.unfoldable_constant": "constant",
+}
+
 // foreign is the name of o without its dialect, "" for an op that stays.
 func foreign(o *ir.Op) string {
+	if name := others[o.Name]; name != "" {
+		return name
+	}
 	for _, d := range dialects {
 		if name, ok := strings.CutPrefix(o.Name, d); ok {
 			return name
@@ -60,6 +69,11 @@ func foreign(o *ir.Op) string {
 func Convert(m *ir.Module) []diag.Diagnostic {
 	c := &converter{m: m}
 	inlineCalls(m)
+	var err error
+	if c.globals, err = globals(m); err != nil {
+		c.report(m.Ops[0], err)
+		return c.diags
+	}
 	for _, f := range m.Funcs {
 		clean(f)
 		if f.Body != nil {
@@ -68,6 +82,7 @@ func Convert(m *ir.Module) []diag.Diagnostic {
 	}
 	if len(c.diags) == 0 {
 		m.Outer = nil // a module's name and attributes are those of the tool that wrote it
+		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name == "util.global" })
 		for _, f := range m.Funcs {
 			if f.Body != nil {
 				tidy(f.Body)
@@ -111,8 +126,10 @@ func clean(f *ir.Func) {
 }
 
 type converter struct {
-	m     *ir.Module
-	diags []diag.Diagnostic
+	m       *ir.Module
+	diags   []diag.Diagnostic
+	globals map[string]*types.Dense
+	seeds   int // of the ops so far that draw numbers
 }
 
 // maxDiags is how many ops are reported at most.
@@ -153,7 +170,9 @@ func (c *converter) op(b *ir.Block, i int) int {
 		err = invalid("%s has %d results, not %d", o.Name, len(out), len(o.Results))
 	}
 	if err != nil {
-		c.report(o, err)
+		if err != errSilent {
+			c.report(o, err)
+		}
 		return len(b.Ops) - before + 1
 	}
 	for j, r := range o.Results {
@@ -196,6 +215,9 @@ type failure struct {
 	msg         string
 }
 
+// errSilent is for an op that only has operands from ops that were reported.
+var errSilent = errors.New("an operand could not be converted")
+
 func (f *failure) Error() string { return f.msg }
 
 func unsupported(format string, args ...any) error {
@@ -232,12 +254,15 @@ func (c *call) convert() ([]*ir.Value, error) {
 		return nil, unsupported("%s has no equivalent", c.o.Name)
 	}
 	for _, v := range c.o.Operands {
-		if v.Type == nil || v.Type == types.Unknown {
+		if (v.Type == nil || v.Type == types.Unknown) && !strings.HasPrefix(c.name, "global.") {
+			if len(c.diags) > 0 {
+				return nil, errSilent
+			}
 			return nil, invalid("the type of %s is not known", v.Name)
 		}
 	}
 	for _, t := range append(ir.Types(c.o.Operands), c.outs...) {
-		if c.name != "constant" && !known(t) {
+		if c.name != "constant" && !strings.HasPrefix(c.name, "global.") && !known(t) {
 			return nil, unsupported("%s has no equivalent", t)
 		}
 	}

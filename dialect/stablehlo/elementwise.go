@@ -96,7 +96,7 @@ func named(pairs ...any) []types.Named {
 		case []int:
 			v = op.IntList(x...)
 		case int:
-			v = types.Int{V: int64(x), Elem: types.I64}
+			v = types.Int{V: int64(x)}
 		case bool:
 			v = types.Bool(x)
 		case string:

@@ -37,7 +37,7 @@ func (c *call) read() error {
 	end := len(text)
 	if !t.Sig.Empty() {
 		end = strings.LastIndexByte(text[:t.Sig.Start], ':')
-		if err := c.signature(text[t.Sig.Start:t.Sig.End]); err != nil {
+		if err := c.signature(text[t.Sig.Start:t.Sig.End]); err != nil && !strings.HasPrefix(c.name, "global.") { // whose types are the global's
 			return err
 		}
 	} else if len(t.Regions) > 0 {
@@ -95,6 +95,11 @@ func (c *call) signature(text string) error {
 // head reads what stands between the name and the types of an op's own form:
 // operands, clauses `name = value`, and words.
 func (c *call) head(text string) error {
+	if strings.HasPrefix(text, "{") { // before a constant
+		if end := closing(text); end > 0 {
+			text = strings.TrimSpace(text[end+1:])
+		}
+	}
 	if strings.HasSuffix(text, "}") { // the dictionary stands last
 		if open := opening(text); open > 0 && !strings.HasSuffix(strings.TrimRight(text[:open], " "), "=") {
 			if err := c.dictionary(text[open:]); err != nil {
@@ -127,6 +132,22 @@ func opening(text string) int {
 		case '}', ']', ')':
 			depth++
 		case '{', '[', '(':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// closing is where the bracket closes that the first character of text opens.
+func closing(text string) int {
+	depth := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '{', '[', '(':
+			depth++
+		case '}', ']', ')':
 			if depth--; depth == 0 {
 				return i
 			}

@@ -74,8 +74,8 @@ func (n indexed) free(rank int) (out []int) {
 	return out
 }
 
-// others are the dimensions up to rank that are not in list.
-func others(rank int, list []int) (out []int) {
+// outside are the dimensions up to rank that are not in list.
+func outside(rank int, list []int) (out []int) {
 	for d := range rank {
 		if !slices.Contains(list, d) {
 			out = append(out, d)
@@ -112,7 +112,7 @@ func (c *call) scalars(idx *ir.Value, n indexed) *ir.Value {
 // replaced by those of the indices: entry i is the dimension of the general form's
 // result that is dimension i of it.
 func (n indexed) natural(rank, result int) []int {
-	batch := others(result, n.window)
+	batch := outside(result, n.window)
 	var order []int
 	w := 0
 	for d := range rank {
@@ -193,10 +193,10 @@ func (c *call) positionsOf(n indexed, shape, size []int, idx *ir.Value, out []in
 		idx = c.b.Reshape(idx, dims(ishape)...)
 	}
 	idx = c.b.Convert(idx, e)
-	batch := others(len(out), n.window) // dimensions of out that the indices' other dimensions become
-	other := others(len(ishape), []int{n.vector})
+	batch := outside(len(out), n.window) // dimensions of out that the indices' other dimensions become
+	other := outside(len(ishape), []int{n.vector})
 	free := n.free(len(shape))
-	var flat, outside *ir.Value
+	var flat, off *ir.Value
 	stride := product(shape)
 	for d, have := range shape {
 		if have > 0 {
@@ -230,11 +230,11 @@ func (c *call) positionsOf(n indexed, shape, size []int, idx *ir.Value, out []in
 			continue
 		}
 		if !clamp && slices.Contains(n.starts, d) {
-			off := c.b.Binary("or", c.compare("lt", p, c.scalar(e, 0)), c.compare("ge", p, c.scalar(e, float64(have))))
-			if outside == nil {
-				outside = off
+			beyond := c.b.Binary("or", c.compare("lt", p, c.scalar(e, 0)), c.compare("ge", p, c.scalar(e, float64(have))))
+			if off == nil {
+				off = beyond
 			} else {
-				outside = c.b.Binary("or", outside, off)
+				off = c.b.Binary("or", off, beyond)
 			}
 		}
 		if stride != 1 {
@@ -249,8 +249,8 @@ func (c *call) positionsOf(n indexed, shape, size []int, idx *ir.Value, out []in
 	if flat == nil {
 		flat = c.splat(e, 0, out)
 	}
-	if outside != nil {
-		flat = c.make("select", []*ir.Value{outside, c.scalar(e, float64(product(shape))), flat}, nil)
+	if off != nil {
+		flat = c.make("select", []*ir.Value{off, c.scalar(e, float64(product(shape))), flat}, nil)
 	}
 	return flat, nil
 }

@@ -12,10 +12,11 @@ func init() {
 		"gather": convertGather, "if": convertIf, "iota": convertIota, "is_finite": convertFinite,
 		"optimization_barrier": convertSame, "pad": convertPad, "reduce": convertReduce,
 		"reduce_precision": convertReducePrecision, "reduce_window": convertReduceWindow, "reshape": convertReshape,
-		"return": convertReturn, "reverse": convertReverse, "round_nearest_afz": convertRoundAway, "scatter": convertScatter,
+		"return": convertReturn, "reverse": convertReverse, "rng": convertRng, "batch_norm_inference": convertBatchNormInference, "round_nearest_afz": convertRoundAway, "scatter": convertScatter,
 		"select":     convertSelect,
 		"shift_left": convertShift, "shift_right_logical": convertShift, "shift_right_arithmetic": convertShift,
 		"popcnt": convertPopcnt, "count_leading_zeros": convertLeadingZeros, "select_and_scatter": convertSelectAndScatter, "slice": convertSlice, "sort": convertSort,
+		"global.load": convertLoad, "global.load.indirect": convertLoad,
 		"tan": convertTan, "transpose": convertTranspose, "while": convertWhile,
 	}
 	for name := range unary {
