@@ -1,9 +1,54 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/GALLERY.md: the movement graph of each example, and those of training steps as written and as planned,
-# as a light and as a dark page shows them.
-# usage: pictures.sh [NAME...]     names of examples, or "steps"; all without a name
+# Makes the pictures of the documentation: for docs/GALLERY.md the movement graph of each example, and those of training steps as
+# written and as planned, as a light and as a dark page shows them; for the READMEs, docs/EDITORS.md and the walkthrough of the extension
+# screenshots of VS Code.
+# usage: pictures.sh [vscode] [steps] [NAME...]     names of examples; all without a name
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
+
+# The screenshots that are pictures, and their files. The scenes of vscode-extension/test/workbench take them.
+scenes='^(the example|panels: roofline|pictures)'
+vscode() {
+  DMIR_VSCODE=newer DMIR_SCENE=$scenes "$root/scripts/test-vscode.sh" scenes
+  take example vscode-extension/images/readme-editor.png
+  take graph-dark vscode-extension/images/readme-graph.png
+  for step in open hints fix run cuda panel; do take picture-$step vscode-extension/walkthrough/$step.png; done
+}
+take() {
+  pngquant --force --quality=60-95 --strip --output "$2" "build/screenshots/$1.png"
+  echo "$2"
+}
+
+# graph NAME: the graph of an example.
+graph() {
+  # shellcheck disable=SC2046 # the flags are words
+  (cd examples && "$root/build/dmir" report $(sed -n "s/^$1 //p" ../docs/images/gallery.flags) -o "$scratch/$1.html" "$1.dmir") >/dev/null
+  picture "$scratch/$1.html" "gallery/$1"
+}
+# picture PAGE NAME
+picture() {
+  node web/test/picture.mjs "$1" "$scratch/picture"
+  for theme in light dark; do
+    pngquant --force --strip --speed 1 --output "docs/images/$2-$theme.png" 64 "$scratch/picture-$theme.png"
+  done
+  echo "$2"
+}
+
+# The graphs of training steps in two stages.
+steps() {
+  cp examples/bert_encoder_train.dmir examples/llama_layer_train.dmir "$scratch"
+  go run ./bench/depth -text 48 >"$scratch/gpt2_48_layers.dmir"
+  mkdir "$scratch/written" "$scratch/planned"
+  for program in "$scratch"/*.dmir; do
+    step=$(basename "$program" .dmir)
+    build/dmir opt --passes inline,bind,gradient "$program" >"$scratch/written/$step.dmir"
+    build/dmir opt --emit schedule "$program" >"$scratch/planned/$step.dmir"
+    for stage in written planned; do
+      (cd "$scratch/$stage" && "$root/build/dmir" report -o page.html "$step.dmir") >/dev/null
+      picture "$scratch/$stage/page.html" "steps/$step-$stage"
+    done
+  done
+}
 
 want node nodejs
 want npm npm
@@ -20,34 +65,12 @@ build_dmir
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
-# picture PAGE NAME
-picture() {
-  node web/test/picture.mjs "$1" "$scratch/picture"
-  for theme in light dark; do
-    pngquant --force --strip --speed 1 --output "docs/images/$2-$theme.png" 64 "$scratch/picture-$theme.png"
-  done
-  echo "$2"
-}
-
 mkdir -p docs/images/gallery docs/images/steps
-[ $# -gt 0 ] || set -- $(basename -s .dmir examples/*.dmir) steps
+[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps
 for name in "$@"; do
-  if [ "$name" = steps ]; then
-    cp examples/bert_encoder_train.dmir examples/llama_layer_train.dmir "$scratch"
-    go run ./bench/depth -text 48 >"$scratch/gpt2_48_layers.dmir"
-    for program in "$scratch"/*.dmir; do
-      step=$(basename "$program" .dmir)
-      mkdir -p "$scratch/written" "$scratch/planned"
-      build/dmir opt --passes inline,bind,gradient "$program" >"$scratch/written/$step.dmir"
-      build/dmir opt --emit schedule "$program" >"$scratch/planned/$step.dmir"
-      for stage in written planned; do
-        (cd "$scratch/$stage" && "$root/build/dmir" report -o page.html "$step.dmir") >/dev/null
-        picture "$scratch/$stage/page.html" "steps/$step-$stage"
-      done
-    done
-    continue
-  fi
-  # shellcheck disable=SC2046 # the flags are words
-  (cd examples && "$root/build/dmir" report $(sed -n "s/^$name //p" ../docs/images/gallery.flags) -o "$scratch/$name.html" "$name.dmir") >/dev/null
-  picture "$scratch/$name.html" "gallery/$name"
+  case $name in
+  vscode) vscode ;;
+  steps) steps ;;
+  *) graph "$name" ;;
+  esac
 done

@@ -3,12 +3,14 @@
 # scenes in the real workbench with the real server. The suite and the main story run in two versions of
 # VS Code, the other scenes in the newer one. Writes screenshots to build/screenshots.
 # usage: test-vscode.sh [unit] [host] [scenes]    (default: all)
-# DMIR_VSCODE selects one version of code-server; DMIR_SCENE selects scenes by a part of their name.
+# DMIR_VSCODE selects one version of code-server, a number, "older" or "newer"; DMIR_SCENE selects scenes by a regular expression
+# for their name.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 older=4.99.4  # of code-server; it embeds VS Code 1.99.3
 newer=4.139.1 # VS Code 1.139.1, which needs a newer Node.js than the extension
 legs=" ${*:-unit host scenes} "
+case ${DMIR_VSCODE:-} in older) DMIR_VSCODE=$older ;; newer) DMIR_VSCODE=$newer ;; esac
 
 want node nodejs
 want npm npm

@@ -104,7 +104,7 @@ func (p promise) worth() string {
 
 // on puts what p promises on an action.
 func (p promise) on(a Action) Action {
-	a.Title += p.worth()
+	a.Short, a.Title = a.Title, a.Title+p.worth()
 	if n, constant := p.bytes.Int(); p.known && constant {
 		a.SavesBytes = n
 		if p.timed {

@@ -106,7 +106,7 @@ func prove(t *testing.T, p *program.Program, span source.Span, a refactor.Action
 			fail("it is not formatted:\n%s", format.Diff("", text, now))
 		}
 	}
-	if strings.HasPrefix(a.ID, "form:") {
+	if strings.HasPrefix(a.ID, "form:") || strings.HasPrefix(a.ID, "lines:") {
 		for i, m := range p.Modules {
 			if d := print.Diff(m, q.Modules[i]); d != "" {
 				fail("it is another program: %s", d)

@@ -31,6 +31,7 @@ type Action struct {
 	ID       string // what Apply takes
 	Kind     Kind
 	Title    string // imperative, with what it saves where that is known
+	Short    string // Title without what it saves; "" where Title has nothing of that
 	Disabled string // why it cannot be applied; "" where it can
 
 	// SavesBytes and SavesNs are what the function's cost loses; negative where
@@ -70,6 +71,7 @@ func table() []action {
 		{"extract", offerExtract, applyExtract},
 		{"types", offerTypes, applyTypes},
 		{"form", offerForm, applyForm},
+		{"lines", offerLines, applyLines},
 		{"budget", offerBudget, applyBudget},
 		{"bind", offerBind, applyBind},
 	}

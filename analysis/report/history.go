@@ -21,8 +21,8 @@ const (
 // Applied is a code action that was applied.
 type Applied struct {
 	ID    int    `json:"id"`
-	Title string `json:"title"`
-	At    string `json:"at"` // the time of day: "14:02:31"
+	Title string `json:"title"` // without what it promised to save: Saved is what it saved
+	At    string `json:"at"`    // the time of day: "14:02:31"
 	State string `json:"state"`
 	Place        // of its first change in the text of now
 	Lines string `json:"lines"` // of all its changes: "lines 3–5, 9"

@@ -136,10 +136,20 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return a.status(nil)
 	}
 	if err != nil {
-		escape.Fprintf(errors, "dmir: error: %v\n  = help: dmir --help\n", err)
+		escape.Fprintf(errors, "dmir: error: %v\n  = help: %s --help\n", err, commandOf(err))
 		return exitFailed
 	}
 	return a.status(command.Run(a))
+}
+
+// commandOf is the command, with the program, whose arguments err is about.
+func commandOf(err error) string {
+	if e := (*kong.ParseError)(nil); errors.As(err, &e) && e.Context != nil {
+		if node := e.Context.Selected(); node != nil {
+			return node.FullPath()
+		}
+	}
+	return "dmir"
 }
 
 // status prints an error and returns the exit status.

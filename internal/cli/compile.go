@@ -29,7 +29,7 @@ type compileCmd struct {
 	Skip         []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
-	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
+	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass" help:"File to write; without it, or '-', texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
 
@@ -62,6 +62,9 @@ func (c compileCmd) Run(a *app) error {
 	}
 	if c.Emit, err = emitFor(c.Emit, c.Output); err != nil {
 		return err
+	}
+	if c.Output == "-" { // stdout, as without it
+		c.Output = ""
 	}
 	if c.Output != "" {
 		if err := atomicfile.Check(c.Output); err != nil { // before work that may take long
@@ -137,6 +140,8 @@ func emitFor(emit, output string) (string, error) {
 	switch {
 	case output == "" && emit == "dmx":
 		return "", &failure{"DM612", "--emit dmx", "needs an output file", "name one with -o"}
+	case output == "-" && (emit == "" || emit == "dmx"):
+		return "", &failure{"DM612", "--output -", "is stdout, which takes a text", "name a .dmx file, or add --emit cuda, ptx or sass"}
 	case output == "" || ending == "" || atomicfile.IsStream(output):
 		return emit, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 	"dmir/internal/escape"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -63,8 +64,8 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
 	}
 	total := p.Predicted()
-	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
-		units.Time(float64(took.Nanoseconds())), len(p.Kernels), len(p.Steps), units.Time(total), units.Bytes(p.Workspace))
+	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %s, %s, %s predicted, %s of memory\n", p.Name, with,
+		units.Time(float64(took.Nanoseconds())), diag.Count(len(p.Kernels), "kernel"), diag.Count(len(p.Steps), "step"), units.Time(total), units.Bytes(p.Workspace))
 	for i, b := range builds {
 		name := "@" + p.Name
 		if i > 0 {
@@ -76,6 +77,8 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 	}
 	if c.Output != "" {
 		escape.Fprintf(a.stdout, "  → %s\n", c.Output)
+	} else {
+		escape.Fprintf(a.stdout, "no file is written; name one with -o, such as -o %s.dmx, to run it\n", p.Name)
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ func tools() []device.Tool {
 		all = append(all, t.Tools()...)
 	}
 	return append(all,
-		device.Tool{Name: "clang", Adds: "optimised native code on the CPU", Get: "apt-get install clang", Probe: device.OnPath("--version", "clang", "clang-22", "clang-19", "clang-16", "clang-14")},
 		device.Tool{Name: "mlir-opt", Adds: "the interoperability tests with MLIR", Get: "apt-get install mlir-22-tools", Probe: device.OnPath("--version", "mlir-opt-22", "mlir-opt")})
 }
 

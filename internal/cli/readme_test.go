@@ -97,8 +97,9 @@ func TestReadmeCommands(t *testing.T) {
 			}
 			sh := exec.CommandContext(t.Context(), "sh", "-c", command)
 			sh.Dir = dir
-			if strings.HasPrefix(command, "go run . ") { // in the module, where it writes nothing
+			if strings.HasPrefix(command, "go run . ") || command == "go install ." { // in the module, where it writes nothing
 				sh.Dir = root
+				sh.Env = append(os.Environ(), "GOBIN="+t.TempDir())
 			}
 			if out, err := sh.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", command, err, out)

@@ -210,8 +210,11 @@ func readTensor(path string, arg argument) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// measured is the time that each op of the function's body took.
+// measured is the time that each op of the function's body took; nil where the device measures none.
 func measured(res *driver.Result) map[*ir.Op]int64 {
+	if len(res.Ops) == 0 {
+		return nil
+	}
 	ns := map[*ir.Op]int64{}
 	for _, t := range res.Ops {
 		ns[t.Op] += t.Ns

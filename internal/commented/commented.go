@@ -56,6 +56,9 @@ func Check(before, after string) error {
 					at++
 				}
 			}
+			for where == "behind" && at > 0 && strings.HasPrefix(strings.TrimSpace(lines[at]), ": ") {
+				at-- // the statement's types stand on a line of their own
+			}
 			_, name, _ := strings.Cut(what, " of ")
 			if was[name] != "" && was[name] == is[name] && !strings.HasPrefix(strings.TrimSpace(lines[at]), name+" = ") {
 				return fmt.Errorf("%q is at another statement: %s", comment, lines[at])

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"go.lsp.dev/protocol"
+
 	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -29,6 +31,8 @@ const (
 	// widest is the number of lines from which a request does not tell what is in
 	// view: some editors ask about whole documents.
 	widest = 1000
+	// maxViews is how many parts of a document are taken to be in view.
+	maxViews = 16
 )
 
 // lines are consecutive lines of a document; the zero value is none.
@@ -46,7 +50,7 @@ func (l lines) holds(m lines) bool { return l.first <= m.first && m.end <= l.end
 // pick returns the diagnostics that an editor is shown: all of few; of many, the most
 // important ones, which do not depend on what is in view, those in near, and one that
 // gives the number of all.
-func pick(src *source.File, ds []diag.Diagnostic, near lines) []diag.Diagnostic {
+func pick(src *source.File, ds []diag.Diagnostic, near []lines) []diag.Diagnostic {
 	if len(ds) <= 2*most {
 		return ds
 	}
@@ -62,16 +66,13 @@ func pick(src *source.File, ds []diag.Diagnostic, near lines) []diag.Diagnostic 
 	for _, i := range order[:most] {
 		shown[i] = true
 	}
-	start, end := src.Len()+1, 0
-	if near.end > near.first && near.first < src.Lines() {
-		start, end = src.LineStart(near.first), src.Len()+1
-		if near.end < src.Lines() {
-			end = src.LineStart(near.end)
-		}
+	inView := func(at int) bool {
+		line := src.Pos(at).Line
+		return slices.ContainsFunc(near, func(l lines) bool { return l.first <= line && line < l.end })
 	}
 	left := most
 	for _, i := range order[most:] {
-		if at := ds[i].Span.Start; left > 0 && start <= at && at < end {
+		if left > 0 && inView(ds[i].Span.Start) {
 			shown[i] = true
 			left--
 		}
@@ -86,10 +87,16 @@ func pick(src *source.File, ds []diag.Diagnostic, near lines) []diag.Diagnostic 
 	return out
 }
 
-// Look takes the lines of an open document that an editor shows, and has it shown
+// Look takes all lines of an open document that an editor shows, and has it shown
 // their diagnostics if the document has too many for all of them.
-func (rep *Reporter) Look(snap *workspace.Snapshot, first, last int) {
-	if last-first < 0 || last-first >= widest || !rep.published.look(snap.Key, lines{first, last + 1}) {
+func (rep *Reporter) Look(snap *workspace.Snapshot, ranges ...protocol.Range) {
+	var views []lines
+	for _, r := range ranges[:min(len(ranges), maxViews)] {
+		if l := (lines{int(r.Start.Line), int(r.End.Line) + 1}); l.first < l.end && l.end-l.first <= widest {
+			views = append(views, l)
+		}
+	}
+	if len(views) == 0 || !rep.published.look(snap.Key, views) {
 		return
 	}
 	if rep.s.Features.Pulls {

@@ -27,9 +27,9 @@ func TestPick(t *testing.T) {
 		}
 		ds = append(ds, d)
 	}
-	at := func(view lines) (shown map[int]bool) {
+	at := func(near ...lines) (shown map[int]bool) {
 		shown = map[int]bool{}
-		picked := pick(src, ds, view)
+		picked := pick(src, ds, near)
 		if note := picked[0]; note.Code != codeTooMany || note.Severity != diag.Info || note.Span != (source.Span{}) ||
 			note.Message != "20000 diagnostics: shown are the 240 most important ones and those near the lines in view" {
 			t.Errorf("the note is %+v", note)
@@ -42,7 +42,7 @@ func TestPick(t *testing.T) {
 		}
 		return shown
 	}
-	important := at(lines{})
+	important := at()
 	if len(important) != most || !important[19000] || !important[19500] || !important[96] || important[90] {
 		t.Errorf("%d diagnostics are the most important ones", len(important))
 	}
@@ -62,10 +62,13 @@ func TestPick(t *testing.T) {
 			t.Errorf("%d are shown", len(shown))
 		}
 	}
+	if shown := at(lines{100, 150}, lines{10000, 10060}); !shown[120] || !shown[10050] || shown[5000] {
+		t.Error("two views: lines of one of them are not shown, or lines between")
+	}
 	if n := len(at(lines{0, count})); n != 2*most {
 		t.Errorf("%d are shown where everything is in view", n)
 	}
-	if few := ds[:2*most]; len(pick(src, few, lines{})) != len(few) {
+	if few := ds[:2*most]; len(pick(src, few, nil)) != len(few) {
 		t.Error("few diagnostics are not all shown")
 	}
 }
@@ -76,19 +79,22 @@ func TestLook(t *testing.T) {
 	snap := &workspace.Snapshot{Address: workspace.Address{Key: "f"}, Src: source.New("f.dmir", "")}
 	p.put(snap, make([]diag.Diagnostic, 2*most+1))
 	var got []string
-	for _, view := range []lines{{100, 140}, {120, 160}, {140, 180}, {141, 181}, {61, 101}} {
-		got = append(got, fmt.Sprint(p.look("f", view), p.near("f")))
+	for _, views := range [][]lines{{{100, 140}}, {{120, 160}}, {{140, 180}}, {{141, 181}}, {{61, 101}}, {{61, 101}, {800, 810}}, {{805, 815}}, {{60, 100}, {802, 812}}} {
+		got = append(got, fmt.Sprint(p.look("f", views), p.near("f")))
 	}
-	want := []string{"true {60 180}", "false {60 180}", "false {60 180}", "true {101 221}", "true {21 141}"}
+	want := []string{
+		"true [{60 180}]", "false [{60 180}]", "false [{60 180}]", "true [{101 221}]", "true [{21 141}]",
+		"true [{21 141} {790 820}]", "false [{21 141} {790 820}]", "false [{21 141} {790 820}]",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	p.put(snap, make([]diag.Diagnostic, 2*most))
-	if p.look("f", lines{5000, 5040}) {
+	if p.look("f", []lines{{5000, 5040}}) {
 		t.Error("the view decides although all are shown")
 	}
 	p.forget("f")
-	if p.near("f") != (lines{}) {
+	if p.near("f") != nil {
 		t.Error("the view of a closed document is kept")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"hash/fnv"
+	"slices"
 	"sync"
 
 	"go.lsp.dev/jsonrpc2"
@@ -19,7 +20,7 @@ import (
 type published struct {
 	mu      sync.Mutex
 	docs    map[string]*finding // by the document's key
-	views   map[string]lines    // around what is in view of a document, by its key
+	views   map[string][]lines  // around what is in view of a document, by its key
 	waiting chan struct{}       // closed at the next change; nil if no call waits
 	files   int                 // counts what happened to files on disk
 	configs int                 // counts the edits of dmir.toml files that are open
@@ -79,24 +80,30 @@ func (p *published) answer(told *finding) (stale bool) {
 	return f.snap.Src == told.snap.Src && !sameDiagnostics(f.diags, told.diags)
 }
 
-// look records the lines of a document that are in view. It reports whether they
+// look records all lines of a document that are in view. It reports whether they
 // decide about what is shown.
-func (p *published) look(key string, view lines) bool {
+func (p *published) look(key string, views []lines) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if was, ok := p.views[key]; ok && was.holds(view) {
+	var near []lines
+	known := true
+	for _, view := range views {
+		near = append(near, view.around())
+		known = known && slices.ContainsFunc(p.views[key], func(l lines) bool { return l.holds(view) })
+	}
+	if known {
 		return false
 	}
 	if p.views == nil {
-		p.views = map[string]lines{}
+		p.views = map[string][]lines{}
 	}
-	p.views[key] = view.around()
+	p.views[key] = near
 	f := p.docs[key]
 	return f != nil && len(f.diags) > 2*most
 }
 
 // near returns the lines around what is in view of a document.
-func (p *published) near(key string) lines {
+func (p *published) near(key string) []lines {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.views[key]

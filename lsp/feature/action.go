@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +15,9 @@ import (
 
 // Action is a change of the text that is offered for a selection.
 type Action struct {
-	Kind       string // as editors ask for it: "quickfix", "refactor.rewrite" …
-	Title      string
+	Kind       string           // as editors ask for it: "quickfix", "refactor.rewrite" …
+	Title      string           // with what it saves where that is known
+	Short      string           // without that: for what it was applied, the history has what it saved
 	Disabled   string           // why it cannot be applied; "" where it can
 	Preferred  bool             // what to do, where only one thing is to be done
 	Diagnostic *diag.Diagnostic // that it answers, nil where none
@@ -52,7 +54,7 @@ func Actions(p *program.Program, found []diag.Diagnostic, span source.Span, want
 		for _, a := range refactor.Actions(p, span) {
 			if wanted(string(a.Kind)) {
 				out = append(out, Action{
-					Kind: string(a.Kind), Title: a.Title, Disabled: a.Disabled,
+					Kind: string(a.Kind), Title: a.Title, Short: a.Short, Disabled: a.Disabled,
 					Preferred: a.Disabled == "" && a.SavesBytes > 0, Source: Refactor, ID: a.ID,
 				})
 			}
@@ -60,6 +62,9 @@ func Actions(p *program.Program, found []diag.Diagnostic, span source.Span, want
 	}
 	if wanted(fixAllFor) && anySafe(found) {
 		out = append(out, Action{Kind: fixAllFor, Title: "Apply all safe fixes", Source: FixAll})
+	}
+	for i := range out {
+		out[i].Short = cmp.Or(out[i].Short, out[i].Title)
 	}
 	return distinct(p.Src, out)
 }
@@ -104,7 +109,7 @@ func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) [
 	seen := map[string]bool{}
 	for _, f := range FixesAt(found, span) {
 		d := f.Diagnostic
-		fixes = append(fixes, Action{Kind: quickfix, Title: f.Title, Preferred: f.Fix.Safe, Diagnostic: &d, Edits: f.Fix.Edits})
+		fixes = append(fixes, Action{Kind: quickfix, Title: f.Title, Short: f.Short, Preferred: f.Fix.Safe, Diagnostic: &d, Edits: f.Fix.Edits})
 		if n := fixable(found, d.Code); n > 1 && !seen[d.Code] {
 			seen[d.Code] = true
 			title := "Fix all " + d.Code + " in the file"

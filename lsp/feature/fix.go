@@ -8,7 +8,8 @@ import (
 
 // Fix is a change that is offered at a place.
 type Fix struct {
-	Title      string
+	Title      string // with what the fix is worth
+	Short      string // without that
 	Diagnostic diag.Diagnostic
 	Fix        diag.Fix
 }
@@ -24,7 +25,7 @@ func FixesAt(ds []diag.Diagnostic, span source.Span) []Fix {
 		for _, safe := range []bool{true, false} {
 			for _, f := range d.Fixes {
 				if f.Safe == safe {
-					out = append(out, Fix{fixTitle(f), d, f})
+					out = append(out, Fix{fixTitle(f, true), fixTitle(f, false), d, f})
 				}
 			}
 		}
@@ -32,10 +33,10 @@ func FixesAt(ds []diag.Diagnostic, span source.Span) []Fix {
 	return out
 }
 
-// fixTitle describes what a fix does and what it is worth.
-func fixTitle(f diag.Fix) string {
+// fixTitle describes what a fix does and, if worth, what that saves.
+func fixTitle(f diag.Fix, worth bool) string {
 	title := f.Title
-	if f.SavesBytes > 0 {
+	if worth && f.SavesBytes > 0 {
 		title += ": saves " + units.Bytes(f.SavesBytes)
 		if f.SavesNs > 0 {
 			title += ", " + units.Time(f.SavesNs)

@@ -33,6 +33,7 @@ type actionData struct {
 	End     int                  `json:"end"`
 	Source  feature.ActionSource `json:"source"`
 	ID      string               `json:"id"`
+	Short   string               `json:"short"` // its title in the history
 }
 
 var codeAction = onDocument(
@@ -90,13 +91,13 @@ func (s *server) action(ctx context.Context, p session.Place, span source.Span, 
 	if a.Diagnostic != nil {
 		out.Diagnostics = []protocol.Diagnostic{s.Features.Diagnostic(p, *a.Diagnostic)}
 	}
-	data := actionData{URI: p.URI, Version: p.Version, Start: span.Start, End: span.End, Source: a.Source, ID: a.ID}
+	data := actionData{URI: p.URI, Version: p.Version, Start: span.Start, End: span.End, Source: a.Source, ID: a.ID, Short: a.Short}
 	switch {
 	case a.Disabled != "":
 		out.Disabled.Reason = a.Disabled
 		return out
 	case a.Source == feature.Known:
-		s.Docs.Offer(p.Snapshot, a.Title, a.Edits)
+		s.Docs.Offer(p.Snapshot, a.Short, a.Edits)
 		out.Edit = s.Features.WorkspaceEdit(p, a.Edits)
 		return out
 	case s.Features.ResolveActions:
@@ -111,7 +112,7 @@ func (s *server) action(ctx context.Context, p session.Place, span source.Span, 
 	if err != nil || len(edits) == 0 {
 		return nil
 	}
-	s.Docs.Offer(p.Snapshot, a.Title, edits)
+	s.Docs.Offer(p.Snapshot, a.Short, edits)
 	out.Edit = s.Features.WorkspaceEdit(p, edits)
 	return out
 }
@@ -162,7 +163,7 @@ func resolveAction(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) 
 		if err != nil {
 			return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 		}
-		s.Docs.Offer(p.Snapshot, item.Title, edits)
+		s.Docs.Offer(p.Snapshot, data.Short, edits)
 		item.Edit = s.Features.WorkspaceEdit(p, edits)
 		return item, nil
 	}, nil

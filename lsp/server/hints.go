@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// methodHints asks for the hints of a part of a document as a column: for editors
+// methodHints asks for the hints of parts of a document as a column: for editors
 // that show them beside the text. Inlay hints are the same in other words.
 const methodHints = "dmir/hints"
 
@@ -23,10 +23,8 @@ type columnHint struct {
 	Tooltip  string `json:"tooltip"`         // Markdown
 }
 
-var hints = onRange(func(s *server, p session.Place, span source.Span, params rangeParams) (any, error) {
-	if r := params.Range; r != nil {
-		s.diagnostics.Look(p.Snapshot, int(r.Start.Line), int(r.End.Line))
-	}
+var hints = onRange(func(s *server, p session.Place, parts []source.Span, params rangeParams) (any, error) {
+	s.diagnostics.Look(p.Snapshot, params.Ranges...)
 	out := []columnHint{}
 	if !p.Settings.Hints {
 		return session.Answer(out)
@@ -34,14 +32,27 @@ var hints = onRange(func(s *server, p session.Place, span source.Span, params ra
 	if params.By == workspace.HeatOff {
 		params.By = feature.HeatTime
 	}
-	heats, err := feature.Heats(p.Program(), params.By, span)
+	for _, span := range parts {
+		more, err := columnOf(p, span, params.By)
+		if err != nil {
+			return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, err.Error())
+		}
+		out = append(out, more...)
+	}
+	return session.Answer(out)
+})
+
+// columnOf is the column of one part.
+func columnOf(p session.Place, span source.Span, by string) ([]columnHint, error) {
+	heats, err := feature.Heats(p.Program(), by, span)
 	if err != nil {
-		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, err.Error())
+		return nil, err
 	}
 	levels := map[int]int{}
 	for _, h := range heats {
 		levels[p.Src.Pos(h.Span.Start).Line] = h.Level
 	}
+	var out []columnHint
 	for _, h := range feature.Hints(p.Program(), p.Measured, p.Kept(), span) {
 		line := p.Src.Pos(h.Offset).Line
 		stale := h.Label.Mark == feature.MarkStale
@@ -51,5 +62,5 @@ var hints = onRange(func(s *server, p session.Place, span source.Span, params ra
 		}
 		out = append(out, c)
 	}
-	return session.Answer(out)
-})
+	return out, nil
+}

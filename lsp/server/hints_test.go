@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -36,6 +37,15 @@ func TestColumn(t *testing.T) {
 	if len(got) != 1 || got[0].Line != 2 || got[0].Level == nil {
 		t.Errorf("of line 2 %+v", got)
 	}
+	// Parts that overlap, in any order: each line once, in the order of the text.
+	e.must("dmir/hints", `{"textDocument":{"uri":"`+testURI+`"},"ranges":[`+lineRange(2, 3)+`,`+lineRange(0, 0)+`,`+lineRange(2, 2)+`]}`, &got)
+	var at []int
+	for _, h := range got {
+		at = append(at, h.Line)
+	}
+	if !slices.Equal(at, []int{0, 2}) {
+		t.Errorf("of lines 0 and 2 to 3: %v", at)
+	}
 	if err := e.call("dmir/hints", `{"textDocument":{"uri":"`+testURI+`"},"by":"colour"}`, nil); codeOf(err) != jsonrpc2.InvalidParams {
 		t.Errorf("by colour: %v", err)
 	}
@@ -43,4 +53,8 @@ func TestColumn(t *testing.T) {
 	if e.must("dmir/hints", doc, &got); len(got) != 0 {
 		t.Errorf("hints are off, and there: %+v", got)
 	}
+}
+
+func lineRange(first, last int) string {
+	return fmt.Sprintf(`{"start":{"line":%d,"character":0},"end":{"line":%d,"character":0}}`, first, last)
 }

@@ -13,7 +13,7 @@ import (
 var inlayHint = onDocument(
 	func(p *protocol.InlayHintParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, s *server, p session.Place, params *protocol.InlayHintParams) (any, error) {
-		s.diagnostics.Look(p.Snapshot, int(params.Range.Start.Line), int(params.Range.End.Line))
+		s.diagnostics.Look(p.Snapshot, params.Range)
 		out := []protocol.InlayHint{}
 		if !p.Settings.Hints {
 			return out, nil

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import { blankColumn, columnText, columnWidth, linesToDraw, moved } from "./columnLines";
 import { Debounced } from "./debounced";
-import { type ColumnHint, request } from "./protocol";
+import { type ColumnHint, type HintsArguments, request } from "./protocol";
 import { errorText, type Server } from "./server";
 import { heatScale, hintsOnTheLeft } from "./settings";
 
@@ -65,29 +65,30 @@ export class Column implements vscode.Disposable {
   /** Requests the hints of the lines on the screen; the last ones stay where that fails. */
   private async askAll(): Promise<void> {
     const turn = ++this.turn;
-    for (const editor of vscode.window.visibleTextEditors) {
-      const { document } = editor;
+    // A document has one map of hints, whatever the number of its editors.
+    for (const document of new Set(vscode.window.visibleTextEditors.map((editor) => editor.document))) {
       if (!hintsOnTheLeft(document) || !this.server.running) continue;
-      const hints = new Map<number, ColumnHint>();
       const { version } = document;
+      const visible = vscode.window.visibleTextEditors.filter((e) => e.document === document).flatMap((e) => e.visibleRanges);
+      const args: HintsArguments = {
+        textDocument: { uri: document.uri.toString() },
+        by: "time",
+        ranges: linesToDraw(document.lineCount, visible).map(({ first, last }) => ({
+          start: { line: first, character: 0 },
+          end: { line: last, character: 0 },
+        })),
+      };
+      if (args.ranges.length === 0) continue; // the editor is not drawn yet
+      let answer: ColumnHint[] | null;
       try {
-        for (const { first, last } of linesToDraw(document.lineCount, editor.visibleRanges)) {
-          const { end } = document.lineAt(last).range;
-          const range = { start: { line: first, character: 0 }, end: { line: end.line, character: end.character } };
-          const answer = await this.server.request<ColumnHint[] | null>(request.hints, {
-            textDocument: { uri: document.uri.toString() },
-            by: "time",
-            range,
-          });
-          for (const hint of answer ?? []) hints.set(hint.line, hint);
-        }
+        answer = await this.server.request<ColumnHint[] | null>(request.hints, args);
       } catch (err) {
         this.server.log.debug(`hints: ${errorText(err)}`);
         continue;
       }
       if (turn !== this.turn) return; // what came between asks again
       if (version !== document.version || document.isClosed) continue;
-      this.hints.set(document.uri.toString(), hints);
+      this.hints.set(document.uri.toString(), new Map((answer ?? []).map((hint) => [hint.line, hint])));
       this.drawAll(document);
     }
   }

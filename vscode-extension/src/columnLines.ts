@@ -12,17 +12,20 @@ interface Place {
   readonly character: number;
 }
 
-/** Lines on each side of the screen that are drawn as well, so that scrolling shows no gaps. */
+/** Lines on each side of what is on the screen that are drawn as well, so that scrolling and unfolding show no gaps. */
 export const margin = 200;
 
-/** The lines to draw: those on the screen, folded ones between them included only if one range has them, and the margin. */
+/** The lines to draw, in order and apart: the visible ranges of one editor or several, with the margin around each. */
 export function linesToDraw(lineCount: number, visible: readonly Lines[]): { first: number; last: number }[] {
-  const parts = visible.map((range) => ({ first: range.start.line, last: range.end.line }));
-  const [top] = parts;
-  const bottom = parts.at(-1);
-  if (top === undefined || bottom === undefined) return [];
-  top.first = Math.max(top.first - margin, 0);
-  bottom.last = Math.min(bottom.last + margin, lineCount - 1);
+  const parts: { first: number; last: number }[] = [];
+  for (const { start, end } of [...visible].sort((a, b) => a.start.line - b.start.line)) {
+    // An editor may not have followed an edit yet: its lines may be none of the document's.
+    const first = Math.max(Math.min(start.line, lineCount - 1) - margin, 0);
+    const last = Math.min(end.line + margin, lineCount - 1);
+    const before = parts.at(-1);
+    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
+    else parts.push({ first, last });
+  }
   return parts;
 }
 

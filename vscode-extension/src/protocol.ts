@@ -122,6 +122,13 @@ export interface HeatArguments {
   range?: HeatSpan["range"];
 }
 
+/** The lines of all ranges are answered, and taken to be in view. */
+export interface HintsArguments {
+  textDocument: { uri: string };
+  by: HeatScale;
+  ranges: HeatSpan["range"][];
+}
+
 /** A range, its share of the function on a scale of 0 to 9, and that share as text. */
 export interface HeatSpan {
   range: { start: { line: number; character: number }; end: { line: number; character: number } };

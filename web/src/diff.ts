@@ -2,6 +2,7 @@
 import { Connection } from "./connection";
 import type { Choice, Delta, DiffData, FunctionDiff, OpDiff, PanelData, Place } from "./data";
 import { shortOp, titleOf } from "./figure";
+import { keepFocus, walkRows } from "./focus";
 import { Header, markPicture } from "./header";
 import { Help } from "./help";
 import type { Host } from "./host";
@@ -32,6 +33,10 @@ export class DiffPage {
   readonly folded = new Set<string>();
   /** Another comparison was asked for. */
   busy = false;
+  /** How often another one was asked for. */
+  asked = 0;
+  /** Why there is no answer to what was asked for last. */
+  failure = "";
   /** The user names an old version that is in no list. */
   asking = false;
   readonly named = this.nameField();
@@ -83,14 +88,17 @@ export class DiffPage {
   load(data: PanelData) {
     this.data = data;
     this.busy = false;
-    const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
+    this.failure = "";
     this.show();
-    for (const row of this.body.querySelectorAll("[data-key]")) {
-      if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
-    }
   }
 
   show() {
+    keepFocus(this.body, () => {
+      this.draw();
+    });
+  }
+
+  private draw() {
     this.header.show({ ...this.data, unbound: [], totals: { ...this.data.totals, unknown_ops: 0 } }, "Diff");
     const diff = this.data.diff;
     const functions = diff?.functions ?? [];
@@ -106,7 +114,6 @@ export class DiffPage {
     for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
     this.body.replaceChildren(...parts);
     this.body.scrollTop = scroll;
-    if (this.asking) this.named.focus();
   }
 
   /** The names of both versions; in an editor they can be chosen and opened. */
@@ -114,12 +121,13 @@ export class DiffPage {
     const part = (word: string, side: "base" | "version", name: string, choices: Choice[]) => {
       const choice = diff[side] ?? "";
       if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
-      const open = el("button", { type: "button", title: `Open the ${word} version in the editor`, onclick: () => { this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name }); } }, "Open");
+      const open = el("button", { type: "button", "data-part": `open ${side}`, title: `Open the ${word} version in the editor`, onclick: () => { this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name }); } }, "Open");
       return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
     };
     const bases = diff.bases ?? [];
-    const refresh = el("span", { class: "group" }, el("button", { type: "button", title: "Read both versions again", onclick: () => { this.compare({}); } }, "Refresh"), el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : ""));
-    return el("div", { class: "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
+    const again = el("button", { type: "button", "data-part": "refresh", title: "Read both versions again", onclick: () => { this.compare({}); } }, this.failure ? "Retry" : "Refresh");
+    const refresh = el("span", { class: "group" }, again, el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : this.failure));
+    return el("div", { class: "versions", "data-key": "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
   }
 
   chooser(side: "base" | "version", choices: Choice[], diff: DiffData): HTMLElement {
@@ -130,7 +138,7 @@ export class DiffPage {
       group.append(el("option", { value: c.value, selected: c.value === diff[side] }, c.label));
     }
     if (side === "base" && this.asking) return this.named;
-    const select = el("select", { id: side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
+    const select = el("select", { id: side, "data-part": side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
     if (side === "base") select.append(el("option", { value: other }, "another revision or file…"));
     select.addEventListener("change", () => {
       if (select.value !== other) {
@@ -146,7 +154,7 @@ export class DiffPage {
 
   /** The field for a version that is in no list. */
   nameField(): HTMLInputElement {
-    const input = el("input", { type: "text", id: "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
+    const input = el("input", { type: "text", id: "base", "data-part": "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
     input.addEventListener("keydown", (e) => {
       e.stopPropagation();
       const base = input.value.trim();
@@ -164,8 +172,14 @@ export class DiffPage {
     if (!diff) return;
     Object.assign(diff, change); // what is asked for next is asked beside this
     this.busy = true;
+    const turn = ++this.asked;
     this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
-    this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
+    this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" }, (reason) => {
+      if (turn !== this.asked) return;
+      this.busy = false;
+      this.failure = `no comparison: ${reason}`;
+      this.show();
+    });
   }
 
   bySize<T extends Record<Measure, Delta>>(list: T[]): T[] {
@@ -196,8 +210,8 @@ export class DiffPage {
     const rows = ops.map((o) => this.opRow(o, f, most));
     const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
     const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
-    const details = el("details", { open: !this.folded.has(f.name) },
-      el("summary", {}, el("h2", {}, `@${f.name}`), el("span", { class: "note" }, `${count}${same}`), change(f[this.measure])),
+    const details = el("details", { open: !this.folded.has(f.name), "data-key": `ops of ${f.name}` },
+      el("summary", { "data-part": "summary" }, el("h2", {}, `@${f.name}`), el("span", { class: "note" }, `${count}${same}`), change(f[this.measure])),
       ops.length === 0 ? el("p", { class: "note" }, "Its ops move and compute the same.") : el("table", { class: "ops" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)),
     );
     details.addEventListener("toggle", () => {
@@ -232,7 +246,7 @@ export class DiffPage {
   link(text: string, side: "base" | "version", place: Place) {
     const diff = this.data.diff;
     const name = (side === "base" ? diff?.old : diff?.new) ?? "";
-    return el("button", { type: "button", title: `Show line ${place.line} of ${name}`, onclick: () => { this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name }); } }, text);
+    return el("button", { type: "button", "data-part": side, title: `Show line ${place.line} of ${name}`, onclick: () => { this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name }); } }, text);
   }
 
   selectLine(line: number) {
@@ -252,11 +266,7 @@ export class DiffPage {
     else if (e.key === "/") this.input.focus();
     else if (e.key === "?") this.help.open();
     else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
-      const rows = [...this.body.querySelectorAll("tbody tr button")].filter((b) => b.checkVisibility());
-      const now = rows.indexOf((document.activeElement as Element));
-      const next = rows[now + (e.key === "ArrowDown" ? 1 : -1)];
-      if (!(next instanceof HTMLElement)) return;
-      next.focus();
+      if (!walkRows(this.body, e.key === "ArrowDown" ? 1 : -1)) return;
     } else return;
     e.preventDefault();
   }

@@ -2,6 +2,7 @@
 import { Connection } from "./connection";
 import type { Applied, Delta, PanelData } from "./data";
 import { change } from "./diff";
+import { keepFocus } from "./focus";
 import { Header } from "./header";
 import type { Host } from "./host";
 import { readTheme, watchTheme } from "./theme";
@@ -27,11 +28,9 @@ export class HistoryPage {
 
   load(data: PanelData) {
     this.data = data;
-    const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
-    this.show();
-    for (const row of this.body.querySelectorAll("[data-key]")) {
-      if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
-    }
+    keepFocus(this.body, () => {
+      this.show();
+    });
   }
 
   show() {
@@ -48,13 +47,13 @@ export class HistoryPage {
   }
 
   row(a: Applied): HTMLElement {
-    const place = el("button", { type: "button", title: "Show in the text", onclick: () => { this.connection.reveal(a); } }, a.lines);
+    const place = el("button", { type: "button", "data-part": "place", title: "Show in the text", onclick: () => { this.connection.reveal(a); } }, a.lines);
     const state = a.state === "reverted" ? "reverted" : a.note;
-    const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", title: "Take this one change back; later edits stay", onclick: () => { this.host.post({ type: "revert", id: a.id }); } }, "Revert") : "";
+    const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", "data-part": "revert", title: "Take this one change back; later edits stay", onclick: () => { this.host.post({ type: "revert", id: a.id }); } }, "Revert") : "";
     const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity("moved", g.moved_bytes), quantity("time", g.time_ns), quantity("peak", g.peak_bytes)));
     return el("tr", { class: a.state, "data-key": a.id },
       el("td", { class: "note" }, a.at),
-      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
+      el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, a.title), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...(gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")])),
       el("td", {}, revert),
     );
   }
@@ -62,11 +61,6 @@ export class HistoryPage {
   selectLine() {
     // The cursor is in no entry.
   }
-}
-
-/** What an action is called, without what it promised to save. */
-function title(a: Applied) {
-  return a.title.replace(/: saves [^:]*$| \(saves [^)]*\)/, "");
 }
 
 /** A quantity before and after, and its change; nothing where it is the same. */

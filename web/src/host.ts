@@ -21,7 +21,8 @@ type FromHost = { type: "data"; data: PanelData } | { type: "select"; line: numb
 
 export interface Host {
   kind: "vscode" | "loopback" | "file";
-  post(message: ToHost): void;
+  /** @param failed is told why the message was rejected, instead of the connection; only a loopback server tells */
+  post(message: ToHost, failed?: (reason: string) => void): void;
   /** The state that was last stored; undefined if there is none. */
   remembered(): unknown;
   remember(state: unknown): void;
@@ -71,14 +72,17 @@ function loopbackHost(receive: (message: FromHost) => void, connection: (trouble
   });
   return {
     kind: "loopback",
-    post: (message) => {
+    post: (message, failed) => {
       const { type, ...rest } = message;
       fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) })
         .then(async (answer) => {
-          connection(answer.ok ? "" : `The editor rejected the request: ${(await answer.text()).trim()}.`);
+          const reason = answer.ok ? "" : (await answer.text()).trim();
+          connection(answer.ok || failed ? "" : `The editor rejected the request: ${reason}.`);
+          if (!answer.ok) failed?.(reason);
         })
         .catch(() => {
           connection(gone);
+          failed?.("the language server does not answer");
         });
     },
     remembered: () => undefined,

@@ -53,6 +53,7 @@ export async function open(browser, where, options = {}) {
 export async function loopback(name) {
   const nonce = "bm9uY2Ugb2YgdGhpcyBydW4";
   const posts = [];
+  const refusals = []; // of the next posts: the reasons
   let stream;
   const server = http.createServer((request, response) => {
     if (request.url === "/token/") {
@@ -70,7 +71,8 @@ export async function loopback(name) {
       request.on("data", (chunk) => (body += chunk));
       request.on("end", () => {
         posts.push({ to: request.url, type: request.headers["content-type"], body: JSON.parse(body) });
-        response.writeHead(204).end();
+        if (refusals.length > 0) response.writeHead(400).end(refusals.shift());
+        else response.writeHead(204).end();
       });
     } else response.writeHead(404).end();
   });
@@ -78,6 +80,7 @@ export async function loopback(name) {
   return {
     address: `http://127.0.0.1:${server.address().port}/token/`,
     posts,
+    refusals,
     listening: () => stream !== undefined,
     send: (message) => stream.write(`data: ${JSON.stringify(message)}\n\n`),
     close: () => {

@@ -521,12 +521,98 @@ describe("diff in an editor", () => {
       await until("the reason", async () => /Cannot compare: there is no revision “x”/.test(await page.locator("#diff .none").innerText()));
       assert.equal(await page.locator("#base").count(), 1);
     }));
+
+  /** Where the focus is: the row and the control in it. */
+  const focus = (page) =>
+    page.evaluate(() => {
+      const now = document.activeElement;
+      return [now.closest("[data-key]")?.getAttribute("data-key"), now.getAttribute("data-part") ?? now.id];
+    });
+
+  test("the keys walk along rows, in the column of a version", () =>
+    on(where(), { script: webview() }, async (page) => {
+      const rows = await page.locator("tbody tr").evaluateAll((all) => all.map((r) => r.getAttribute("data-key")));
+      const both = await page.locator("tbody tr:has([data-part=base]):has([data-part=version])").evaluateAll((all) => all.map((r) => r.getAttribute("data-key")));
+      assert.ok(both.length > 5);
+      const walked = [];
+      for (let i = 0; i < rows.length; i++) {
+        await page.keyboard.press("ArrowDown");
+        walked.push(await focus(page));
+      }
+      assert.deepEqual(walked.map(([key]) => key), rows);
+      await page.keyboard.press("ArrowDown"); // the last row is the last
+      assert.deepEqual(await focus(page), walked.at(-1));
+      await page.locator(`[data-key="${both[1]}"] [data-part=base]`).focus();
+      await page.keyboard.press("ArrowUp");
+      const above = rows[rows.indexOf(both[1]) - 1];
+      assert.deepEqual(await focus(page), [above, both.includes(above) ? "base" : (await page.locator(`[data-key="${above}"] [data-part]`).first().getAttribute("data-part"))]);
+    }));
+
+  test("new data leaves the focus where it is, and none takes it", () =>
+    on(where(), { script: webview() }, async (page) => {
+      let times = 0;
+      const load = async (change = {}) => {
+        const old = `version ${times++}`;
+        await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, editorDiff({ old, bases: [{ value: "git:HEAD", label: old, group: "a revision" }], ...change }));
+        await until("the new data", async () => (await page.locator("#base, .versions").allInnerTexts()).join(" ").includes(old));
+      };
+      for (const control of ["tr:has([data-part=base]) [data-part=version]", ".versions #version", ".versions [data-part=refresh]", "summary"]) {
+        await page.locator(control).first().focus();
+        const before = await focus(page);
+        await load();
+        assert.deepEqual(await focus(page), before, control);
+      }
+      // Nothing takes the place of a row that is gone.
+      const gone = page.locator("tr.added [data-part]").first();
+      const key = await gone.evaluate((b) => b.closest("[data-key]").getAttribute("data-key"));
+      await gone.focus();
+      await load({ functions: editorDiff().diff.functions.map((f) => ({ ...f, ops: f.ops.map((o) => (o.status === "added" ? { ...o, line: 0 } : o)) })) });
+      assert.notEqual((await focus(page))[0], key);
+      // While a version is asked for, the user may search.
+      await page.locator("#base").selectOption({ label: "another revision or file…" });
+      assert.deepEqual(await focus(page), ["versions", "base"]);
+      await page.keyboard.type("main");
+      await page.locator("#search").focus();
+      await page.keyboard.type("dropout");
+      assert.deepEqual(await focus(page), [undefined, "search"]);
+      await load();
+      assert.deepEqual(await focus(page), [undefined, "search"]);
+      assert.equal(await page.locator("input#base").inputValue(), "main");
+      assert.equal(await page.locator("#search").inputValue(), "dropout");
+    }));
+
+  test("a rejected comparison shows the reason, and is asked for again", async () => {
+    const host = await loopback("bert.diff");
+    try {
+      await on(host.address, {}, async (page) => {
+        await until("the stream", host.listening);
+        host.send({ type: "data", data: editorDiff() });
+        await page.locator("#base").waitFor();
+        host.refusals.push("cannot compile @bert: DM801");
+        await page.locator("#version").selectOption("after-fuse");
+        const note = page.locator(".versions [role=status]");
+        await until("the reason", async () => (await note.innerText()) === "no comparison: cannot compile @bert: DM801");
+        assert.ok(await page.locator("#status").isHidden(), "the reason is told twice");
+        await page.getByRole("button", { name: "Retry" }).click();
+        await until("a second post", () => host.posts.length === 2);
+        assert.deepEqual(host.posts[1], host.posts[0]);
+        assert.deepEqual(host.posts[1].body, { base: "git:HEAD", version: "after-fuse" });
+        assert.equal(await note.innerText(), "comparing…");
+        host.send({ type: "data", data: editorDiff({ version: "after-fuse" }) });
+        await until("the comparison", async () => (await note.innerText()) === "");
+        assert.equal(await page.getByRole("button", { name: "Refresh" }).count(), 1);
+        page.complaints = page.complaints.filter((c) => !/400/.test(c));
+      });
+    } finally {
+      host.close();
+    }
+  });
 });
 
 describe("history", () => {
   const delta = (old, now, change) => ({ old: 1, new: 0, change: change === "0" ? 0 : -1, old_label: old, new_label: now, change_label: change, percent_label: change === "0" ? "" : "−36.4 %" });
   const saved = [{ function: "ffn", moved_bytes: delta("185 MB", "117 MB", "−67.1 MB"), time_ns: delta("74.8 µs", "59.2 µs", "−15.6 µs"), peak_bytes: delta("83.9 MB", "83.9 MB", "0") }];
-  const entry = (id, more) => ({ id, title: "Fuse with %0 into a kernel: saves 67.1 MB, 15.6 µs", at: "14:02:45", state: "applied", line: 3, column: 3, end_column: 3, lines: "lines 3–7", note: "", saved, ...more });
+  const entry = (id, more) => ({ id, title: "Fuse with %0 into a kernel", at: "14:02:45", state: "applied", line: 3, column: 3, end_column: 3, lines: "lines 3–7", note: "", saved, ...more });
   const applied = [entry(4, {}), entry(3, { title: "Write in generic form", saved: [] }), entry(2, { state: "edited", note: "revert “Write in generic form” first" }), entry(1, { state: "reverted" })];
   const of = (list) => ({ ...data("same.diff"), kind: "history", title: "Applied fixes and refactorings", functions: [], diff: undefined, history: { applied: list } });
 
@@ -546,6 +632,11 @@ describe("history", () => {
         await page.getByRole("button", { name: "lines 3–7" }).last().click();
         assert.deepEqual(await page.evaluate(() => window.posted), [{ type: "revert", id: 4 }, { type: "reveal", line: 3, column: 3, endColumn: 3 }]);
         await picture(page, `history-${theme}`);
+        // The row keeps the focus when its buttons go.
+        await page.getByRole("button", { name: "Revert" }).first().focus();
+        await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, of([entry(4, { state: "reverted" }), ...applied.slice(1)]));
+        await until("the reverted entry", async () => /reverted/.test(await rows.nth(0).innerText()));
+        assert.equal(await page.evaluate(() => document.activeElement.getAttribute("data-key")), "4");
         await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, of([]));
         await until("an empty history", async () => /No fix or refactoring/.test(await page.locator("#history").innerText()));
       }));

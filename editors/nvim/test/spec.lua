@@ -136,6 +136,104 @@ it('shows the cost of each op as a hint', function()
   end
 end)
 
+---The ranges of the requests for the column while a test runs, each as "first-last first-last".
+local function column_requests(test)
+  local client_of = require('dmir.client')
+  local request, asked = client_of.request, {}
+  client_of.request = function(client, method, params, ...)
+    if method == 'dmir/hints' then
+      asked[#asked + 1] = table.concat(vim.tbl_map(function(range)
+        return range.start.line .. '-' .. range['end'].line
+      end, params.ranges), ' ')
+    end
+    return request(client, method, params, ...)
+  end
+  local ok, err = pcall(test, asked)
+  client_of.request = request
+  assert(ok, err)
+end
+
+---Opens a program of many lines, in a window of its own.
+local function open_long()
+  vim.cmd('silent only')
+  local text = {}
+  for n = 0, 499 do
+    vim.list_extend(text, { ('func.func @f%d(%%x: tensor<64x64xf32>) -> tensor<64x64xf32> {'):format(n), '  %y = dm.exp %x : tensor<64x64xf32>', '  return %y : tensor<64x64xf32>', '}', '' })
+  end
+  vim.fn.writefile(text, workspace .. '/long.dmir')
+  local buffer = open('long.dmir')
+  eventually('costs of the first lines', function()
+    return hint_labels(buffer)[1]
+  end)
+  return buffer
+end
+
+it('requests the costs of the lines that each window shows', function()
+  local buffer = open_long()
+  local top = vim.api.nvim_get_current_win()
+  vim.cmd('split')
+  vim.cmd('normal! G')
+  column_requests(function(asked)
+    vim.api.nvim_exec_autocmds('WinScrolled', { pattern = tostring(vim.api.nvim_get_current_win()) })
+    eventually('the costs of both ends', function()
+      local labels = hint_labels(buffer)
+      return #asked > 0 and labels[1] and labels[2496] and not labels[1251]
+    end)
+    local first, last = asked[1]:match('^0%-(%d+) (%d+)%-2499$')
+    assert(first and tonumber(first) < 400 and tonumber(last) > 2100, asked[1])
+  end)
+  -- A closed fold hides its lines; one that a window shows through is a part of its own.
+  vim.api.nvim_set_current_win(top)
+  vim.cmd('silent only')
+  local method = vim.wo.foldmethod
+  vim.wo[0][0].foldmethod = 'manual'
+  vim.cmd('normal! gg')
+  vim.cmd('6,2000fold')
+  column_requests(function(asked)
+    vim.api.nvim_exec_autocmds('CursorMoved', { buffer = buffer })
+    eventually('the costs around the fold', function()
+      local labels = hint_labels(buffer)
+      return #asked > 0 and labels[1] and labels[2001] and not labels[1251]
+    end)
+    assert(asked[1]:match('^0%-205 1800%-22%d%d$'), asked[1])
+  end)
+  -- Another program's window, and a cursor that moves on the screen, are no reason to ask.
+  vim.cmd('new')
+  column_requests(function(asked)
+    vim.api.nvim_exec_autocmds('WinScrolled', { pattern = tostring(vim.api.nvim_get_current_win()) })
+    vim.cmd.close()
+    vim.api.nvim_exec_autocmds('CursorMoved', { buffer = buffer })
+    vim.wait(600)
+    assert(#asked == 0, vim.inspect(asked))
+  end)
+  vim.cmd('normal! zE')
+  vim.wo[0][0].foldmethod = method
+  undo_edits()
+end)
+
+it('leaves nothing behind when a buffer is wiped out', function()
+  local buffer = open_long()
+  vim.cmd('DmirHeat time')
+  vim.cmd.DmirHistory()
+  local list = vim.api.nvim_get_current_buf()
+  vim.cmd.bwipeout(list)
+  local function groups()
+    local found = {}
+    for _, autocmd in ipairs(vim.api.nvim_get_autocmds({})) do
+      if autocmd.group_name and autocmd.group_name:match('^dmir%..*%.' .. buffer .. '$') then
+        found[autocmd.group_name] = true
+      end
+    end
+    return found
+  end
+  assert(groups()['dmir.column.' .. buffer], vim.inspect(groups()))
+  open('ffn.dmir')
+  vim.cmd.bwipeout({ buffer, bang = true })
+  for _, name in ipairs({ 'dmir.column.' .. buffer, 'dmir.heat.' .. buffer, 'dmir.lenses.' .. buffer, 'dmir.history.' .. list }) do
+    assert(not pcall(vim.api.nvim_get_autocmds, { group = name }), name)
+  end
+end)
+
 it('explains an op on hover', function()
   local buffer = open('ffn.dmir')
   local hover = request(buffer, 'textDocument/hover', position(buffer, 'dm.einsum'))
@@ -290,6 +388,32 @@ it('folds long signatures', function()
   assert(vim.fn.foldtextresult(row + 1):match('func%.func @bert_encoder%( …$'), vim.fn.foldtextresult(row + 1))
   assert(vim.fn.foldclosed(find(buffer, '%qkv = dm.einsum') + 1) == -1, 'the body is open')
   vim.cmd('normal! zR')
+end)
+
+it('splits a line that is too long to fold, and folds its types', function()
+  local long = '  %h = dm.einsum "bln,nu->blu" %x, %w : (tensor<8x64x128xf32>, tensor<128x256xf32>) -> tensor<8x64x256xf32>'
+  local head = 'func.func @f(%x: tensor<8x64x128xf32>, %w: tensor<128x256xf32>) -> tensor<8x64x256xf32> {'
+  vim.fn.writefile({ head, long, '  return %h : tensor<8x64x256xf32>', '}' }, workspace .. '/wide.dmir')
+  local buffer, row = open('wide.dmir'), 1
+  vim.api.nvim_win_set_cursor(0, { row + 1, 4 })
+  vim.lsp.buf.code_action({
+    apply = true,
+    filter = function(action)
+      return action.title:match('^Split long lines') ~= nil
+    end,
+  })
+  eventually('two lines', function()
+    local now = lines(buffer)
+    return now[row + 2]:match('^      : %(tensor<') and now[row + 1] .. ' ' .. vim.trim(now[row + 2]) == long
+  end)
+  if vim.lsp.foldexpr then
+    eventually('a fold', function()
+      vim.cmd('DmirFold')
+      return vim.fn.foldclosed(row + 2) == row + 1
+    end)
+    vim.cmd('normal! zR')
+  end
+  undo_edits()
 end)
 
 it('offers the rest of a row of lenses', function()
@@ -674,6 +798,23 @@ it('lists what was applied, reverts an entry and follows the undo', function()
   end)
   vim.cmd.only()
   undo_edits()
+end)
+
+it('has a history for each of two files of one name', function()
+  local first = open('kernel.dmir')
+  vim.fn.mkdir(workspace .. '/other', 'p')
+  vim.fn.writefile(lines(first), workspace .. '/other/kernel.dmir')
+  vim.cmd.DmirHistory()
+  local list = vim.api.nvim_get_current_buf()
+  vim.cmd.wincmd('p')
+  local second = open('other/kernel.dmir')
+  vim.cmd.DmirHistory()
+  local other = vim.api.nvim_get_current_buf()
+  assert(vim.api.nvim_buf_is_valid(list) and other ~= list and first ~= second)
+  vim.cmd.wincmd('p')
+  vim.cmd.DmirHistory() -- of the second again
+  assert(vim.api.nvim_get_current_buf() == other)
+  vim.cmd('only')
 end)
 
 it('shows the address if no browser opens', function()

@@ -34,8 +34,27 @@ describe("the column", () => {
     assert.deepEqual(linesToDraw(100, [range(10, 50)]), [{ first: 0, last: 99 }]);
     assert.deepEqual(linesToDraw(90_000, [range(1000, 1040)]), [{ first: 1000 - margin, last: 1040 + margin }]);
     assert.deepEqual(linesToDraw(90_000, [range(1000, 1000), range(60_000, 60_020)]), [
-      { first: 1000 - margin, last: 1000 },
-      { first: 60_000, last: 60_020 + margin },
+      { first: 1000 - margin, last: 1000 + margin },
+      { first: 60_000 - margin, last: 60_020 + margin },
+    ]);
+  });
+
+  it("is requested once for all editors of a document", () => {
+    const range = (start: number, end: number) => ({ start: { line: start }, end: { line: end } });
+    const two = [range(5000, 5040), range(1000, 1040)];
+    assert.deepEqual(linesToDraw(90_000, two), [...linesToDraw(90_000, [range(1000, 1040)]), ...linesToDraw(90_000, [range(5000, 5040)])]);
+    // Parts that are close together are one: a request for each fold would be many.
+    const folded = Array.from({ length: 40 }, (_, i) => range(1000 + 10 * i, 1003 + 10 * i));
+    assert.deepEqual(linesToDraw(90_000, folded), [{ first: 1000 - margin, last: 1393 + margin }]);
+    assert.deepEqual(linesToDraw(90_000, [range(1000, 3000), range(1500, 1540)]), [{ first: 1000 - margin, last: 3000 + margin }]);
+  });
+
+  it("is drawn on no line that the document has lost", () => {
+    const range = (start: number, end: number) => ({ start: { line: start }, end: { line: end } });
+    assert.deepEqual(linesToDraw(10, [range(900, 940)]), [{ first: 0, last: 9 }]);
+    assert.deepEqual(linesToDraw(1000, [range(500, 520), range(990, 1040)]), [
+      { first: 300, last: 720 },
+      { first: 790, last: 999 },
     ]);
   });
 });

@@ -4,6 +4,7 @@ import { columnScenes } from "./scenes/column";
 import { choosingMachine, editingScenes } from "./scenes/editing";
 import { findingScenes } from "./scenes/findings";
 import { panelScenes } from "./scenes/panels";
+import { pictureScenes } from "./scenes/pictures";
 import { serverScenes } from "./scenes/server";
 import { story } from "./scenes/story";
 import { untrusted } from "./scenes/untrusted";
@@ -16,7 +17,7 @@ export async function storyLeg(browser: Browser): Promise<void> {
 
 /** Plays every scene, the story first; throws an error with the names of those that failed. */
 export async function scenesLeg(browser: Browser): Promise<void> {
-  const trusted = [story, ...columnScenes, ...editingScenes, ...panelScenes, ...versionScenes, ...findingScenes, ...serverScenes, choosingMachine];
+  const trusted = [story, ...columnScenes, ...editingScenes, ...panelScenes, ...pictureScenes, ...versionScenes, ...findingScenes, ...serverScenes, choosingMachine];
   complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);
 }
 

@@ -22,8 +22,8 @@ export interface Scene {
 
 /** Plays the scenes with the packaged extension; returns the names of those that failed. */
 export async function playAll(browser: Browser, scenes: Scene[], trustEverything: boolean): Promise<string[]> {
-  const only = process.env["DMIR_SCENE"] ?? "";
-  const chosen = scenes.filter((scene) => scene.name.includes(only));
+  const only = new RegExp(process.env["DMIR_SCENE"] ?? "");
+  const chosen = scenes.filter((scene) => only.test(scene.name));
   const failed: string[] = [];
   if (chosen.length === 0) return failed;
   const code = await VSCode.start({ vsix: need("DMIR_VSIX"), trustEverything });

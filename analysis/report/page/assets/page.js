@@ -44,12 +44,15 @@
     });
     return {
       kind: "loopback",
-      post: (message) => {
+      post: (message, failed) => {
         const { type, ...rest } = message;
         fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) }).then(async (answer) => {
-          connection(answer.ok ? "" : `The editor rejected the request: ${(await answer.text()).trim()}.`);
+          const reason = answer.ok ? "" : (await answer.text()).trim();
+          connection(answer.ok || failed ? "" : `The editor rejected the request: ${reason}.`);
+          if (!answer.ok) failed?.(reason);
         }).catch(() => {
           connection(gone);
+          failed?.("the language server does not answer");
         });
       },
       remembered: () => void 0,
@@ -209,6 +212,30 @@
       seen2.set(name, n + 1);
       return n === 0 ? name : `${name} ${n}`;
     });
+  }
+
+  // src/focus.ts
+  function keepFocus(body, draw) {
+    const had = body.contains(document.activeElement) ? document.activeElement : null;
+    const key = had?.closest("[data-key]")?.getAttribute("data-key");
+    draw();
+    const row = [...body.querySelectorAll("[data-key]")].find((r) => r.dataset["key"] === key);
+    if (!had || !row) return;
+    if (focusPart(row, had.getAttribute("data-part"))) return;
+    row.tabIndex = -1;
+    row.focus();
+  }
+  function walkRows(body, by) {
+    const rows = [...body.querySelectorAll("tbody tr")].filter((r) => r.checkVisibility());
+    const now = document.activeElement;
+    const next = rows[rows.findIndex((r) => r.contains(now)) + by];
+    return next !== void 0 && focusPart(next, now?.getAttribute("data-part") ?? null);
+  }
+  function focusPart(row, part) {
+    const controls = [...row.querySelectorAll("[data-part]")];
+    const control = controls.find((c) => c.dataset["part"] === part) ?? controls[0];
+    control?.focus();
+    return control !== void 0;
   }
 
   // src/pen.ts
@@ -736,6 +763,10 @@
     folded = /* @__PURE__ */ new Set();
     /** Another comparison was asked for. */
     busy = false;
+    /** How often another one was asked for. */
+    asked = 0;
+    /** Why there is no answer to what was asked for last. */
+    failure = "";
     /** The user names an old version that is in no list. */
     asking = false;
     named = this.nameField();
@@ -766,13 +797,15 @@
     load(data2) {
       this.data = data2;
       this.busy = false;
-      const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
+      this.failure = "";
       this.show();
-      for (const row of this.body.querySelectorAll("[data-key]")) {
-        if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
-      }
     }
     show() {
+      keepFocus(this.body, () => {
+        this.draw();
+      });
+    }
+    draw() {
       this.header.show({ ...this.data, unbound: [], totals: { ...this.data.totals, unknown_ops: 0 } }, "Diff");
       const diff = this.data.diff;
       const functions = diff?.functions ?? [];
@@ -788,23 +821,23 @@
       for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
       this.body.replaceChildren(...parts);
       this.body.scrollTop = scroll;
-      if (this.asking) this.named.focus();
     }
     /** The names of both versions; in an editor they can be chosen and opened. */
     versions(diff) {
       const part = (word, side, name, choices) => {
         const choice = diff[side] ?? "";
         if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
-        const open = el("button", { type: "button", title: `Open the ${word} version in the editor`, onclick: () => {
+        const open = el("button", { type: "button", "data-part": `open ${side}`, title: `Open the ${word} version in the editor`, onclick: () => {
           this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name });
         } }, "Open");
         return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
       };
       const bases = diff.bases ?? [];
-      const refresh = el("span", { class: "group" }, el("button", { type: "button", title: "Read both versions again", onclick: () => {
+      const again = el("button", { type: "button", "data-part": "refresh", title: "Read both versions again", onclick: () => {
         this.compare({});
-      } }, "Refresh"), el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : ""));
-      return el("div", { class: "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
+      } }, this.failure ? "Retry" : "Refresh");
+      const refresh = el("span", { class: "group" }, again, el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : this.failure));
+      return el("div", { class: "versions", "data-key": "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
     }
     chooser(side, choices, diff) {
       const groups = /* @__PURE__ */ new Map();
@@ -814,7 +847,7 @@
         group.append(el("option", { value: c.value, selected: c.value === diff[side] }, c.label));
       }
       if (side === "base" && this.asking) return this.named;
-      const select = el("select", { id: side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
+      const select = el("select", { id: side, "data-part": side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
       if (side === "base") select.append(el("option", { value: other }, "another revision or file…"));
       select.addEventListener("change", () => {
         if (select.value !== other) {
@@ -829,7 +862,7 @@
     }
     /** The field for a version that is in no list. */
     nameField() {
-      const input = el("input", { type: "text", id: "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
+      const input = el("input", { type: "text", id: "base", "data-part": "base", "aria-label": "Revision or file", placeholder: "main~3, v1.2, 1a2b3c, other.dmir", spellcheck: "false", autocomplete: "off", size: 26 });
       input.addEventListener("keydown", (e) => {
         e.stopPropagation();
         const base = input.value.trim();
@@ -846,8 +879,14 @@
       if (!diff) return;
       Object.assign(diff, change2);
       this.busy = true;
+      const turn = ++this.asked;
       this.body.querySelector(".versions .note")?.replaceChildren("comparing…");
-      this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" });
+      this.host.post({ type: "compare", base: diff.base ?? "", version: diff.version ?? "" }, (reason) => {
+        if (turn !== this.asked) return;
+        this.busy = false;
+        this.failure = `no comparison: ${reason}`;
+        this.show();
+      });
     }
     bySize(list) {
       const size = (d) => Math.abs(d[this.measure].change ?? 0);
@@ -877,8 +916,8 @@
       const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
       const details = el(
         "details",
-        { open: !this.folded.has(f.name) },
-        el("summary", {}, el("h2", {}, `@${f.name}`), el("span", { class: "note" }, `${count}${same}`), change(f[this.measure])),
+        { open: !this.folded.has(f.name), "data-key": `ops of ${f.name}` },
+        el("summary", { "data-part": "summary" }, el("h2", {}, `@${f.name}`), el("span", { class: "note" }, `${count}${same}`), change(f[this.measure])),
         ops.length === 0 ? el("p", { class: "note" }, "Its ops move and compute the same.") : el("table", { class: "ops" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows))
       );
       details.addEventListener("toggle", () => {
@@ -889,17 +928,17 @@
     }
     opRow(o, f, most) {
       const d = o[this.measure];
-      const title2 = titleOf(o.result, o.op);
+      const title = titleOf(o.result, o.op);
       const before = [];
       if (o.old_result) before.push(o.old_result);
       if (o.old_op) before.push(shortOp(o.old_op));
-      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title2));
+      const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
       if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
       const kernel = (label, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label;
       const line = (side, place) => place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–");
       return el(
         "tr",
-        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title2}`, "data-line": o.line, class: o.status },
+        { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
         name,
         el("td", { class: "places" }, line("base", o.old_place), " → ", line("version", o)),
         el("td", { class: "status" }, statuses[o.status] ?? o.status),
@@ -913,7 +952,7 @@
     link(text, side, place) {
       const diff = this.data.diff;
       const name = (side === "base" ? diff?.old : diff?.new) ?? "";
-      return el("button", { type: "button", title: `Show line ${place.line} of ${name}`, onclick: () => {
+      return el("button", { type: "button", "data-part": side, title: `Show line ${place.line} of ${name}`, onclick: () => {
         this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name });
       } }, text);
     }
@@ -933,11 +972,7 @@
       else if (e.key === "/") this.input.focus();
       else if (e.key === "?") this.help.open();
       else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
-        const rows = [...this.body.querySelectorAll("tbody tr button")].filter((b) => b.checkVisibility());
-        const now = rows.indexOf(document.activeElement);
-        const next = rows[now + (e.key === "ArrowDown" ? 1 : -1)];
-        if (!(next instanceof HTMLElement)) return;
-        next.focus();
+        if (!walkRows(this.body, e.key === "ArrowDown" ? 1 : -1)) return;
       } else return;
       e.preventDefault();
     }
@@ -2675,8 +2710,8 @@
     return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
   }
   function headWidth(n) {
-    const title2 = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
-    return 42 + Math.max(title2, textWidth(nodeNumbers(n, false), numberFont));
+    const title = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
+    return 42 + Math.max(title, textWidth(nodeNumbers(n, false), numberFont));
   }
   var GraphModel = class {
     nodes;
@@ -2747,9 +2782,9 @@
     size(i) {
       const n = at(this.nodes, i);
       const name = nodeName(n);
-      const title2 = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
+      const title = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
       const folded = this.foldedAt(i);
-      const text = Math.max(title2, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont) + (folded ? 8 + textWidth(folded, numberFont) : 0));
+      const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont) + (folded ? 8 + textWidth(folded, numberFont) : 0));
       const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
       const pad = isValue(n) ? 26 : 56;
       return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
@@ -3099,10 +3134,10 @@
       return;
     }
     chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
-    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     const left = x + 34 * k;
-    pen.text(nodeTitle(n), left, y + 17 * k, title2);
-    const after = left + textWidth(nodeTitle(n), title2) + 8 * k;
+    pen.text(nodeTitle(n), left, y + 17 * k, title);
+    const after = left + textWidth(nodeTitle(n), title) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
@@ -3137,21 +3172,21 @@
   function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
     const value = isValue(n);
     const all = k >= (look.paper ? paperScale : textScale);
-    const title2 = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+    const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     if (!all) {
       const text = nodeTitle(n);
       const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-      const size = Math.min(13 * k * 1.7, title2.size * (w * 0.84) / Math.max(1, textWidth(text, title2)), h * (timed ? 0.42 : 0.6));
+      const size = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
       if (size < 5 && !look.paper) return;
-      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title2, size, align: "middle" });
+      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
       if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
       return;
     }
     if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
     const left = value ? x + 12 * k : x + 40 * k;
     const room = x + w - (value ? 12 : 14) * k - left;
-    pen.text(fitText(nodeTitle(n), title2, room), left, y + h / 2 - 8.5 * k, title2);
-    const used = textWidth(nodeTitle(n), title2) + 8 * k;
+    pen.text(fitText(nodeTitle(n), title, room), left, y + h / 2 - 8.5 * k, title);
+    const used = textWidth(nodeTitle(n), title) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
     if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
@@ -3262,10 +3297,10 @@
       this.columns = this.tableColumns();
     }
     makeSwitches() {
-      const flag = (key, name, title2, choice, on) => ({
+      const flag = (key, name, title, choice, on) => ({
         key,
         name,
-        title: title2,
+        title,
         on,
         flip: () => {
           this.choice.set(choice, !on());
@@ -3559,11 +3594,9 @@
     body = el("main", { id: "history" });
     load(data2) {
       this.data = data2;
-      const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
-      this.show();
-      for (const row of this.body.querySelectorAll("[data-key]")) {
-        if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
-      }
+      keepFocus(this.body, () => {
+        this.show();
+      });
     }
     show() {
       this.header.show(this.data, "History");
@@ -3578,11 +3611,11 @@
       this.body.replaceChildren(el("table", {}, el("caption", {}, "The last one first, with what it changed in each function"), el("tbody", {}, ...list.map((a) => this.row(a)))));
     }
     row(a) {
-      const place = el("button", { type: "button", title: "Show in the text", onclick: () => {
+      const place = el("button", { type: "button", "data-part": "place", title: "Show in the text", onclick: () => {
         this.connection.reveal(a);
       } }, a.lines);
       const state = a.state === "reverted" ? "reverted" : a.note;
-      const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", title: "Take this one change back; later edits stay", onclick: () => {
+      const revert = a.state === "applied" && this.host.kind !== "file" ? el("button", { type: "button", "data-part": "revert", title: "Take this one change back; later edits stay", onclick: () => {
         this.host.post({ type: "revert", id: a.id });
       } }, "Revert") : "";
       const gains = (a.saved ?? []).map((g) => el("div", { class: "gain" }, el("b", {}, `@${g.function}`), quantity2("moved", g.moved_bytes), quantity2("time", g.time_ns), quantity2("peak", g.peak_bytes)));
@@ -3590,16 +3623,13 @@
         "tr",
         { class: a.state, "data-key": a.id },
         el("td", { class: "note" }, a.at),
-        el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, title(a)), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")]),
+        el("td", {}, el("div", { class: "head" }, el("b", { class: "title" }, a.title), a.state === "reverted" ? "" : place, el("span", { class: "status" }, state)), ...gains.length > 0 ? gains : [el("div", { class: "note" }, "no function costs anything else")]),
         el("td", {}, revert)
       );
     }
     selectLine() {
     }
   };
-  function title(a) {
-    return a.title.replace(/: saves [^:]*$| \(saves [^)]*\)/, "");
-  }
   function quantity2(name, d) {
     if (d.change === 0 || d.old_label === d.new_label) return "";
     return el("span", {}, `${name} ${d.old_label} → ${d.new_label} `, change(d));

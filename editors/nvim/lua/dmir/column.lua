@@ -5,9 +5,9 @@ local M = {}
 
 local namespace = vim.api.nvim_create_namespace('dmir.column')
 local pause = 150 -- milliseconds after an edit
-local margin = 200 -- lines drawn above and below the screen
+local margin = 200 -- lines drawn above and below each part that is on the screen
 local blank = (' '):rep(14)
-local shown = {} -- by buffer: { client, position, timer, group, some }
+local shown = {} -- by buffer: { client, position, timer, group, some, rows }
 
 local function define_colours()
   heat.define_colours()
@@ -16,16 +16,53 @@ local function define_colours()
   vim.api.nvim_set_hl(0, 'DmirHintMeasured', { default = true, link = 'DiagnosticInfo' })
 end
 
----The zero-based rows around those on the screen, nil if the buffer is in no window.
+---Adds the rows that the current window shows to a list of { first, last }, apart where a closed fold is between them.
+local function add_shown(parts)
+  local line, bottom = vim.fn.line('w0'), vim.fn.line('w$')
+  while line <= bottom do
+    local folded = vim.fn.foldclosedend(line)
+    if folded == -1 then
+      parts[#parts + 1] = { line - 1, line - 1 }
+      line = line + 1
+    else
+      -- The first line of a closed fold has the column.
+      local head = math.max(vim.fn.foldclosed(line), 1)
+      parts[#parts + 1] = { head - 1, head - 1 }
+      line = folded + 1
+    end
+  end
+end
+
+---The zero-based rows around those that windows show, as { first, last } in order and apart; none if no window has the buffer.
 local function rows_of(buffer)
-  local first, last
+  local parts, last_row = {}, vim.api.nvim_buf_line_count(buffer) - 1
   for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
-    local top, bottom = vim.fn.line('w0', window) - 1, vim.fn.line('w$', window) - 1
-    first, last = math.min(first or top, top), math.max(last or bottom, bottom)
+    vim.api.nvim_win_call(window, function()
+      add_shown(parts)
+    end)
   end
-  if first then
-    return math.max(first - margin, 0), math.min(last + margin, vim.api.nvim_buf_line_count(buffer) - 1)
+  table.sort(parts, function(a, b)
+    return a[1] < b[1]
+  end)
+  local merged = {}
+  for _, part in ipairs(parts) do
+    local first, last, previous = math.max(part[1] - margin, 0), math.min(part[2] + margin, last_row), merged[#merged]
+    if previous and first <= previous[2] + 1 then
+      previous[2] = math.max(previous[2], last)
+    else
+      merged[#merged + 1] = { first, last }
+    end
   end
+  return merged
+end
+
+---Reports whether an event is of windows, or of one, that show a buffer.
+local function concerns(event, buffer)
+  local windows = vim.v.event.windows or vim.tbl_keys(vim.v.event) -- of WinResized, of WinScrolled
+  return event.event == 'VimResized' or vim.iter({ windows, event.match }):flatten():any(function(window)
+    window = tonumber(window)
+    return window and vim.api.nvim_win_is_valid(window) and vim.api.nvim_win_get_buf(window) == buffer
+  end)
 end
 
 ---The characters that the narrowest window of a buffer has for text.
@@ -47,21 +84,23 @@ end
 ---Gives lines that have no column a blank one, so that the code stays aligned until the server answers.
 local function pad(buffer)
   local state = shown[buffer]
-  local first, last = rows_of(buffer)
-  if not (state.some and state.position == 'left' and first) then
+  if not (state.some and state.position == 'left') then
     return
   end
-  local has = {}
-  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, namespace, { first, 0 }, { last, -1 }, {})) do
-    if has[mark[2]] or mark[3] > 0 then -- of lines that were joined
-      vim.api.nvim_buf_del_extmark(buffer, namespace, mark[1])
-    else
-      has[mark[2]] = true
+  for _, part in ipairs(rows_of(buffer)) do
+    local first, last = part[1], part[2]
+    local has = {}
+    for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, namespace, { first, 0 }, { last, -1 }, {})) do
+      if has[mark[2]] or mark[3] > 0 then -- of lines that were joined
+        vim.api.nvim_buf_del_extmark(buffer, namespace, mark[1])
+      else
+        has[mark[2]] = true
+      end
     end
-  end
-  for row = first, last do
-    if not has[row] then
-      put(buffer, row, blank, {}, 'left')
+    for row = first, last do
+      if not has[row] then
+        put(buffer, row, blank, {}, 'left')
+      end
     end
   end
 end
@@ -95,15 +134,18 @@ local function ask(buffer)
   if not client or not vim.api.nvim_buf_is_loaded(buffer) then
     return
   end
-  local first, last = rows_of(buffer)
-  if not first then
+  state.rows = rows_of(buffer)
+  if #state.rows == 0 then
     return
   end
+  local ranges = vim.tbl_map(function(part)
+    return { start = { line = part[1], character = 0 }, ['end'] = { line = part[2], character = 0 } }
+  end, state.rows)
   local tick = vim.api.nvim_buf_get_changedtick(buffer)
   local params = {
     textDocument = vim.lsp.util.make_text_document_params(buffer),
     by = 'time',
-    range = { start = { line = first, character = 0 }, ['end'] = { line = last + 1, character = 0 } },
+    ranges = ranges,
   }
   client_of.request(client, 'dmir/hints', params, function(err, hints)
     local current = shown[buffer] == state and vim.api.nvim_buf_is_loaded(buffer)
@@ -122,7 +164,7 @@ function M.off(buffer)
   shown[buffer] = nil
   state.timer:stop()
   state.timer:close()
-  vim.api.nvim_clear_autocmds({ group = state.group })
+  vim.api.nvim_del_augroup_by_id(state.group)
   if vim.api.nvim_buf_is_loaded(buffer) then
     vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   end
@@ -148,7 +190,17 @@ function M.on(client, buffer, position)
     end
   end
   on({ 'TextChanged', 'TextChangedI', 'DiagnosticChanged', 'BufWinEnter' }, later)
-  on({ 'WinScrolled', 'VimResized', 'WinResized' }, later, { pattern = '*' })
+  on({ 'WinScrolled', 'VimResized', 'WinResized' }, function(event)
+    if concerns(event, buffer) then
+      later()
+    end
+  end, { pattern = '*' })
+  -- There is no event for folds.
+  on({ 'CursorMoved', 'CursorHold' }, function()
+    if not vim.deep_equal(rows_of(buffer), state.rows) then
+      later()
+    end
+  end)
   on('ColorScheme', define_colours, { pattern = '*' })
   on({ 'BufUnload', 'LspDetach' }, function(event)
     if event.event == 'BufUnload' or event.data.client_id == client.id then

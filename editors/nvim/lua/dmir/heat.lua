@@ -67,7 +67,7 @@ function M.off(buffer)
   shown[buffer] = nil
   state.timer:stop()
   state.timer:close()
-  vim.api.nvim_clear_autocmds({ group = state.group })
+  vim.api.nvim_del_augroup_by_id(state.group)
   if vim.api.nvim_buf_is_loaded(buffer) then
     vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   end

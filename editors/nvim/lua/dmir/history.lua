@@ -2,6 +2,8 @@
 local client_of = require('dmir.client')
 local M = {}
 
+local lists = {} -- the buffer of a history, by that of the program
+
 local named = { 'saved', 'text', 'git:HEAD', 'git:HEAD~1', 'git:main', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan' }
 
 ---Reports whether a word names a version of the file, and no function.
@@ -41,18 +43,18 @@ end
 local function lines_of(entry)
   local state = ({ applied = ' ', reverted = '✗', edited = '~' })[entry.state]
   local note = entry.state == 'reverted' and ' (reverted)' or entry.note ~= '' and (' (' .. entry.note .. ')') or ''
-  local title = entry.title:gsub(': saves [^:]*$', ''):gsub(' %(saves [^)]*%)', '')
-  return { ('%s %s  %s, %s%s'):format(state, entry.at, title, entry.lines, note), '            ' .. saved(entry) }
+  return { ('%s %s  %s, %s%s'):format(state, entry.at, entry.title, entry.lines, note), '            ' .. saved(entry) }
 end
 
 ---Lists what was applied to a buffer, in a split: Enter goes to an entry's place, r reverts it.
 function M.show(client, buffer)
   local uri = vim.uri_from_bufnr(buffer)
-  local name = 'dmir://history/' .. vim.fs.basename(vim.api.nvim_buf_get_name(buffer))
-  local list = vim.fn.bufnr('^' .. vim.fn.escape(name, '[].*^$\\') .. '$')
-  if list == -1 then
+  local list = lists[buffer]
+  if not list or not vim.api.nvim_buf_is_valid(list) then
     list = vim.api.nvim_create_buf(false, true)
-    vim.api.nvim_buf_set_name(list, name)
+    lists[buffer] = list
+    -- The number keeps programs of one name apart.
+    vim.api.nvim_buf_set_name(list, ('dmir://history/%d/%s'):format(buffer, vim.fs.basename(vim.api.nvim_buf_get_name(buffer))))
     vim.bo[list].bufhidden = 'wipe'
   end
   local entries = {}
@@ -102,12 +104,14 @@ function M.show(client, buffer)
   vim.api.nvim_create_autocmd({ 'TextChanged', 'InsertLeave' }, {
     group = group,
     buffer = buffer,
+    callback = fill,
+  })
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = list,
     callback = function()
-      if vim.api.nvim_buf_is_valid(list) then
-        fill()
-      else
-        vim.api.nvim_clear_autocmds({ group = group })
-      end
+      lists[buffer] = nil
+      vim.api.nvim_del_augroup_by_id(group)
     end,
   })
   fill()

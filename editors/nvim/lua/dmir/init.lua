@@ -145,6 +145,13 @@ local function show_lenses(buffer)
   end
   local group = vim.api.nvim_create_augroup('dmir.lenses.' .. buffer, {})
   vim.api.nvim_create_autocmd({ 'BufEnter', 'TextChanged', 'InsertLeave' }, { group = group, buffer = buffer, callback = refresh })
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = buffer,
+    callback = function()
+      vim.api.nvim_del_augroup_by_id(group)
+    end,
+  })
   refresh()
 end
 
@@ -176,10 +183,15 @@ local function fold_types(client, buffer)
       for _, range in vim.iter(ranges or {}):rev():enumerate() do
         local first = range.startLine + 1
         if range.kind == 'types' and vim.fn.foldlevel(first) > 0 and vim.fn.foldclosed(first) == -1 then
-          vim.cmd(range.startLine + 1 .. 'foldclose')
+          vim.cmd(first .. 'foldclose')
+          -- Right after an edit Neovim may not have this fold yet: what was closed is one around it.
+          if vim.fn.foldclosed(first) ~= first then
+            vim.cmd(first .. 'foldopen')
+          end
         end
       end
     end)
+    column.refresh() -- other lines are on the screen now
   end, buffer)
 end
 

@@ -1,4 +1,6 @@
 import * as assert from "node:assert/strict";
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { cost, measured, type Scene } from "../scene";
 import type { Workbench } from "../workbench";
 
@@ -61,6 +63,27 @@ export const columnScenes: Scene[] = [
       await wb.goTo(61, 1);
       await wb.until("costs of the updates", async () => (await costs(wb)).length > 8 && aligned(await wb.lines()));
       await wb.screenshot("column-folded");
+    },
+  },
+  {
+    name: "column: two editors of one document have their own lines",
+    settings: () => dark,
+    file: "long.dmir",
+    prepare: (folder) => {
+      const functions = Array.from({ length: 500 }, (_, n) => `func.func @f${n}(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n  %y = dm.exp %x : tensor<64x64xf32>\n  return %y : tensor<64x64xf32>\n}\n`);
+      fs.writeFileSync(path.join(folder, "long.dmir"), functions.join("\n"));
+    },
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      const both = (lines: string[]): boolean =>
+        ["@f0(", "@f499("].every((name) => lines.some((line) => line.includes(name) && cost.test(line.slice(0, columnWidth))));
+      await wb.until("costs", async () => (await costs(wb)).length > 4);
+      await wb.page.keyboard.press("Control+\\");
+      await wb.until("a second editor", async () => (await wb.page.locator(".editor-instance").count()) === 2);
+      await wb.goTo(2496, 1);
+      await wb.until("the costs of both ends", async () => both(await wb.lines()));
+      assert.ok(both((await wb.steady(async () => (await wb.lines()).join("\n"))).split("\n")));
+      await wb.screenshot("column-two-editors");
     },
   },
   {
