@@ -77,7 +77,7 @@ func stableHLOFile(ctx context.Context, r *Report, name, text string) {
 			return
 		}
 	}
-	modules := lower.File(tree)
+	modules := lower.File(tree) // each is a case, whatever is wrong with others
 	for n, m := range modules {
 		title := name
 		if len(modules) > 1 {

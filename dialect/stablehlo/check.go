@@ -16,6 +16,9 @@ func (c *call) check(name string) ([]*ir.Value, error) {
 	default:
 		return nil, unsupported("check.%s", name)
 	}
+	if len(c.o.Operands) == 0 {
+		return nil, invalid("%s compares nothing", c.o.Name)
+	}
 	var attrs []types.Named
 	for _, a := range c.o.Attrs {
 		if a.Name == "value" || a.Name == op.UlpAttr {
@@ -31,8 +34,8 @@ func (c *call) check(name string) ([]*ir.Value, error) {
 	}
 	if strings.HasSuffix(name, "_const") && len(attrs) == 0 {
 		text := c.attrs["value"]
-		if text == "" && len(c.words) > 1 {
-			text = c.words[1]
+		if _, value, found := strings.Cut(strings.Join(c.words, ", "), "dense<"); found && text == "" {
+			text = "dense<" + strings.TrimSuffix(value, ")") // of %x, dense<…> or (%x, dense<…> : type)
 		}
 		t := c.in(0).Tensor()
 		if text == "" || t == nil {

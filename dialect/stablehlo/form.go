@@ -81,6 +81,9 @@ func (c *call) signature(text string) error {
 	if sig.List { // of the operands: the results have the last ones
 		list = sig.In[max(0, len(sig.In)-len(c.o.Results)):]
 	}
+	if len(list) == 0 && len(c.outs) > 0 {
+		return invalid("no type of the result")
+	}
 	for i := range c.outs {
 		x := list[min(i, len(list)-1)]
 		ty, err := types.FromExpr(x, c.m.Aliases)

@@ -36,8 +36,9 @@ func (c *call) gatherNumbers() (n indexed, size []int, err error) {
 	return n, size, join(e[:]...)
 }
 
-// check reports numbers that do not fit: shape is the operand's, idx that of the indices.
-func (n indexed) check(shape, idx []int) error {
+// check reports numbers that do not fit: shape is the operand's, idx that of the
+// indices, out that of the result or the updates.
+func (n indexed) check(shape, idx, out []int) error {
 	if n.vector < 0 || n.vector > len(idx) || len(n.batching) != len(n.along) {
 		return invalid("the dimension numbers do not fit the indices")
 	}
@@ -58,8 +59,24 @@ func (n indexed) check(shape, idx []int) error {
 			return invalid("dimension %d of the indices", d)
 		}
 	}
-	if len(n.window)+len(n.collapsed)+len(n.batching) != len(shape) {
+	seen := map[int]bool{}
+	for _, d := range n.window {
+		if d < 0 || d >= len(out) || seen[d] {
+			return invalid("dimension %d of the window", d)
+		}
+		seen[d] = true
+	}
+	if len(n.free(len(shape))) != len(n.window) {
 		return invalid("the window has not the dimensions of the operand")
+	}
+	batch, other := outside(len(out), n.window), outside(len(idx), []int{n.vector})
+	if len(batch) != len(other) {
+		return invalid("the indices have %d dimensions, not %d", len(other), len(batch))
+	}
+	for i, d := range batch {
+		if out[d] != idx[other[i]] {
+			return invalid("size %d for %d indices", out[d], idx[other[i]])
+		}
 	}
 	return nil
 }
@@ -150,16 +167,21 @@ func convertGather(c *call) ([]*ir.Value, error) {
 	if t == nil || len(size) != len(shape) {
 		return nil, invalid("slice_sizes has not an entry for each dimension")
 	}
-	if err := n.check(shape, ishape); err != nil {
-		return nil, err
-	}
 	out, err := sizes(t)
+	if err == nil {
+		err = n.check(shape, ishape, out)
+	}
 	if err != nil {
 		return nil, err
 	}
 	for d := range shape {
 		if size[d] < 0 || size[d] > shape[d] {
 			return nil, invalid("slice size %d of dimension %d", size[d], d)
+		}
+	}
+	for k, d := range n.free(len(shape)) {
+		if out[n.window[k]] != size[d] {
+			return nil, invalid("size %d of the result for slices of %d", out[n.window[k]], size[d])
 		}
 	}
 	if n.simple(shape, size) {
@@ -345,7 +367,7 @@ func (c *call) scatter(n indexed, x, idx, updates *ir.Value, kind string) (*ir.V
 	shape, err1 := shapeOf(x)
 	ishape, err2 := shapeOf(idx)
 	ushape, err3 := shapeOf(updates)
-	if err := join(err1, err2, err3, n.check(shape, ishape)); err != nil {
+	if err := join(err1, err2, err3, n.check(shape, ishape, ushape)); err != nil {
 		return nil, err
 	}
 	size := make([]int, len(shape))

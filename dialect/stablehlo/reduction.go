@@ -43,7 +43,15 @@ func (c *call) reducers() (xs, inits []*ir.Value, err error) {
 			xs, inits = append(xs, c.in(i)), append(inits, c.in(i+1))
 		}
 	}
-	return xs, inits, nil
+	want, err := shapeOf(xs[0])
+	for i, x := range xs {
+		shape, err1 := shapeOf(x)
+		none, err2 := shapeOf(inits[i])
+		if err = join(err, err1, err2); err == nil && (!slices.Equal(shape, want) || len(none) > 0) {
+			err = invalid("the inputs of %s differ in shape, or an initial value is no scalar", c.o.Name)
+		}
+	}
+	return xs, inits, err
 }
 
 func convertReduce(c *call) ([]*ir.Value, error) {
@@ -163,6 +171,14 @@ func (c *call) reduceTree(b *ir.Block, xs, inits []*ir.Value, at []int) ([]*ir.V
 			if n%2 == 1 {
 				for i, x := range xs {
 					next[i] = c.concatenate(d, next[i], part(x, n-1, n, 1))
+				}
+			}
+			if c.b.Err() != nil {
+				return nil, c.b.Err()
+			}
+			for i := range next {
+				if s, err := shapeOf(next[i]); err != nil || len(s) != len(shape) || s[d] != (n+1)/2 {
+					return nil, invalid("the region does not combine element by element")
 				}
 			}
 			xs = next
@@ -344,6 +360,9 @@ func (c *call) reduceTaps(b *ir.Block, xs, inits []*ir.Value, w window) ([]*ir.V
 		}
 		if acc, err = c.inline(b, args); err != nil {
 			return nil, err
+		}
+		if c.b.Err() != nil || len(acc) != len(inits) {
+			return nil, invalid("the region does not combine element by element")
 		}
 		for i := len(pos) - 1; i >= 0; i-- {
 			if pos[i]++; pos[i] < w.size[i] {

@@ -19,6 +19,12 @@ func tidy(b *ir.Block) {
 				tidy(inner)
 			}
 		}
+		if inner := reshaped(o); inner != nil {
+			o.SetOperand(0, inner.Operands[0])
+			if x := o.Operands[0]; types.Equal(x.Type, o.Results[0].Type) {
+				ir.ReplaceUses(o.Results[0], x)
+			}
+		}
 		for n, v := range o.Operands {
 			x, shape := pattern.WithoutBroadcast(o, v)
 			if x == nil {
@@ -39,6 +45,14 @@ func tidy(b *ir.Block) {
 			ir.EraseAll(o)
 		}
 	}
+}
+
+// reshaped is the reshape whose result o, another one, reads; nil for other ops.
+func reshaped(o *ir.Op) *ir.Op {
+	if o.Name != op.Prefix+"reshape" || len(o.Operands) != 1 {
+		return nil
+	}
+	return pattern.From(o.Operands[0], o.Name)
 }
 
 // unused reports whether o computes nothing that anything uses.

@@ -19,6 +19,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -76,7 +77,11 @@ func Convert(m *ir.Module) []diag.Diagnostic {
 	}
 	for _, f := range m.Funcs {
 		clean(f)
-		if f.Body != nil {
+		switch {
+		case f.Body == nil:
+		case len(f.Op.Regions[0].Blocks) > 1:
+			c.report(f.Op, unsupported("branches between the blocks of @%s: dm.while and dm.if have regions", f.Name))
+		default:
 			c.block(f.Body)
 		}
 	}
@@ -157,7 +162,7 @@ func (c *converter) op(b *ir.Block, i int) int {
 	}
 	before := len(b.Ops)
 	x := &call{converter: c, o: o, name: name}
-	builder := op.NewBuilder(&ir.Builder{Block: b, Index: i, At: o}, nil)
+	builder := op.NewBuilder(&ir.Builder{Block: b, Index: i, At: o}, verify.Op)
 	x.b = builder
 	out, err := x.convert()
 	if err == nil {
@@ -201,12 +206,12 @@ func (c *converter) retype(o *ir.Op) {
 }
 
 func (c *converter) report(o *ir.Op, err error) {
-	d := diag.Diagnostic{Code: "DM199", Severity: diag.Error, Span: o.Head, Message: err.Error()}
+	code := "DM199"
 	var f *failure
 	if errors.As(err, &f) && f.unsupported {
-		d.Code = "DM198"
+		code = "DM198"
 	}
-	c.diags = append(c.diags, d)
+	c.diags = append(c.diags, diag.New(code, diag.Error, o.Head, err.Error()))
 }
 
 // failure is why an op is not replaced.
@@ -242,7 +247,12 @@ type call struct {
 // conversion computes what an op does by ops at c.b.
 type conversion func(c *call) ([]*ir.Value, error)
 
-func (c *call) convert() ([]*ir.Value, error) {
+func (c *call) convert() (out []*ir.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = nil, invalid("internal error: %v", r)
+		}
+	}()
 	if err := c.read(); err != nil {
 		return nil, err
 	}
@@ -252,6 +262,16 @@ func (c *call) convert() ([]*ir.Value, error) {
 	f := conversions[c.name]
 	if f == nil {
 		return nil, unsupported("%s has no equivalent", c.o.Name)
+	}
+	least, listed := operands[c.name]
+	if !listed {
+		least = 1
+	}
+	if len(c.o.Operands) < least {
+		return nil, invalid("%s takes %d operands or more, not %d", c.o.Name, least, len(c.o.Operands))
+	}
+	if len(c.o.Results) == 0 && !resultless[c.name] {
+		return nil, invalid("%s has a result", c.o.Name)
 	}
 	for _, v := range c.o.Operands {
 		if (v.Type == nil || v.Type == types.Unknown) && !strings.HasPrefix(c.name, "global.") {
