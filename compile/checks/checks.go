@@ -3,6 +3,7 @@
 package checks
 
 import (
+	"math"
 	"slices"
 
 	"dmir/compile/interp"
@@ -10,6 +11,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
@@ -159,7 +161,7 @@ func (x *checks) op(o *ir.Op, top bool) ([]*record, error) {
 
 // check erases o, a check, and gives its record.
 func (x *checks) check(o *ir.Op, top bool) (*record, error) {
-	r := &record{op: o, check: artifact.Check{Line: interp.LineOf(x.u.Module, o), Tolerance: op.Tolerance(o), Member: o.Str(op.MemberAttr)}}
+	r := &record{op: o, check: artifact.Check{Line: interp.LineOf(x.u.Module, o), Tolerance: op.Tolerance(o), ULPs: op.ULPs(o), Member: o.Str(op.MemberAttr)}}
 	b := pass.Before(o)
 	values := slices.Clone(o.Operands)
 	if len(values) == 1 {
@@ -229,6 +231,11 @@ func (r *record) differs(b *op.Builder, got, want *ir.Value) {
 	equal := compare("eq", x, y)
 	if t.Elem.IsFloat() {
 		equal = b.Binary("or", equal, b.Binary("and", compare("ne", x, x), compare("ne", y, y)))
+		if r.check.ULPs > 0 {
+			unit := math.Ldexp(float64(r.check.ULPs), 1-pattern.Significant(t.Elem))
+			near := b.Binary("mul", b.Unary("abs", y), b.Splat(x.Tensor().With(), unit))
+			equal = b.Binary("or", equal, compare("le", b.Unary("abs", b.Binary("sub", x, y)), near))
+		}
 		if r.check.Tolerance > 0 {
 			one := x.Tensor().With()
 			scale := b.Binary("max", b.Unary("abs", y), b.Splat(one, 1))

@@ -24,6 +24,7 @@ func checkExecutors() map[string]executor {
 	return map[string]executor{
 		"check.expect_eq": expect, "check.expect_eq_const": expect,
 		"check.expect_almost_eq": expect, "check.expect_almost_eq_const": expect,
+		"check.expect_close": expect,
 	}
 }
 
@@ -102,10 +103,10 @@ func within(msg string, places []Place) string {
 }
 
 // Differs is the first element in which a and b, of one type, differ by more than
-// the tolerance, -1 for none.
-func Differs(a, b *tensor.Tensor, tolerance float64) int {
+// the tolerance and by more than so many units in the last place, -1 for none.
+func Differs(a, b *tensor.Tensor, tolerance float64, ulps int64) int {
 	for i := range a.Len() {
-		if !same(a, b, i, tolerance) {
+		if !same(a, b, i, tolerance, ulps) {
 			return i
 		}
 	}
@@ -139,7 +140,7 @@ func (c *call) expect() error {
 	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
 		return c.errorf(CheckFailed, "%s", MismatchedTypes(got.Type(), want.Type(), places))
 	}
-	if i := Differs(got, want, op.Tolerance(c.op)); i >= 0 {
+	if i := Differs(got, want, op.Tolerance(c.op), op.ULPs(c.op)); i >= 0 {
 		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
 	}
 	return nil
@@ -170,7 +171,7 @@ func constantLike(v *types.Dense) (*tensor.Tensor, error) {
 
 // same compares element i; with no tolerance to the bit, but that two NaNs and
 // the two zeros are equal.
-func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
+func same(a, b *tensor.Tensor, i int, tolerance float64, ulps int64) bool {
 	if !a.Elem.IsFloat() {
 		return a.Integer(i) == b.Integer(i)
 	}
@@ -178,7 +179,21 @@ func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
 	if x == y || math.IsNaN(x) && math.IsNaN(y) {
 		return true
 	}
+	if ulps > 0 && !math.IsNaN(x) && !math.IsNaN(y) {
+		if d := ordinal(x, a.Elem) - ordinal(y, a.Elem); -ulps <= d && d <= ulps {
+			return true
+		}
+	}
 	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
+}
+
+// ordinal numbers the values of an element type in their order; both zeros are 0.
+func ordinal(v float64, e types.Elem) int64 {
+	bits := types.ToBits(math.Abs(v), e)
+	if math.Signbit(v) {
+		return -int64(bits)
+	}
+	return int64(bits)
 }
 
 // Element is element i of t as messages show it.

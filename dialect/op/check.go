@@ -14,7 +14,7 @@ import (
 // ends in _const, with its attribute value.
 func IsCheck(o *ir.Op) bool {
 	switch strings.TrimSuffix(o.Name, "_const") {
-	case "check.expect_eq", "check.expect_almost_eq":
+	case "check.expect_eq", "check.expect_almost_eq", "check.expect_close":
 		return len(o.Results) == 0
 	}
 	return false
@@ -28,6 +28,18 @@ const almost = 1e-3
 func Tolerance(o *ir.Op) float64 {
 	if strings.HasPrefix(o.Name, "check.expect_almost_eq") {
 		return almost
+	}
+	return 0
+}
+
+// UlpAttr is the number of units in the last place by which the values of a
+// check.expect_close may differ, 3 where it is absent, as in StableHLO.
+const UlpAttr = "max_ulp_difference"
+
+// ULPs is the difference that o, a check, permits in units in the last place.
+func ULPs(o *ir.Op) int64 {
+	if o.Name == "check.expect_close" {
+		return o.Int(UlpAttr, 3)
 	}
 	return 0
 }

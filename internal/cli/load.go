@@ -109,5 +109,8 @@ func (t targeting) source(a *app, path string) (*source.File, program.Options, e
 		return nil, opts, err
 	}
 	src, err := a.read(path)
+	if err == nil {
+		src, err = a.inDialect(src)
+	}
 	return src, opts, err
 }
