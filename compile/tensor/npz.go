@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmir/dialect/types"
@@ -42,11 +43,22 @@ func (a *Archive) Names() []string {
 	return names
 }
 
+// quoted lists names, quoted where they are no plain words: they are the file's.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		if out[i] = n; strconv.Quote(n) != `"`+n+`"` {
+			out[i] = strconv.Quote(n)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // Read reads the array called name; see ReadNPY.
 func (a *Archive) Read(name string, elem types.Elem, shape []int) (*Tensor, error) {
 	r, err := a.zip.Open(name + ".npy")
 	if err != nil {
-		return nil, fmt.Errorf("%s: no array %q; there are %s", a.path, name, strings.Join(a.Names(), ", "))
+		return nil, fmt.Errorf("%s: no array %q; there are %s", a.path, name, quoted(a.Names()))
 	}
 	defer r.Close()
 	size := int64(0)

@@ -121,6 +121,15 @@ export class Workbench {
     });
   }
 
+  /** Opens the menu of code actions at the cursor, again where VS Code took the key before the actions were there. */
+  async actionMenu(): Promise<void> {
+    const row = this.page.locator(".action-widget .monaco-list-row.action").first();
+    await this.again("the menu of code actions", async () => {
+      if (!(await row.isVisible())) await this.page.keyboard.press("Control+.");
+      await row.waitFor({ timeout: brief.timeout });
+    });
+  }
+
   /** What a person could read when a scene failed: the text with its hints, the texts above functions, and the messages. */
   async visible(): Promise<string> {
     const [lines, lenses, messages] = await Promise.all([

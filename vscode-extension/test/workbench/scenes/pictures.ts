@@ -29,8 +29,7 @@ export const pictureScenes: Scene[] = [
       // The example has waste that a person removes, which the walkthrough's command does.
       const before = await wb.steady(() => wb.squiggles().count());
       await wb.goTo(10, 10);
-      await wb.page.keyboard.press("Control+.");
-      await wb.page.locator(".action-widget .monaco-list-row.action").first().waitFor();
+      await wb.actionMenu();
       await wb.screenshot("picture-fix");
       await wb.page.keyboard.press("Escape");
       await wb.untilEffect("dmir: Apply All Safe Fixes", async () => (await wb.page.locator(".tab.dirty").count()) > 0);

@@ -22,8 +22,7 @@ export const story: Scene = {
     await wb.page.locator(".monaco-hover", { hasText: "the compiler fuses such ops by itself" }).waitFor();
     await wb.screenshot("story-2-problem");
     await wb.page.keyboard.press("Escape");
-    await wb.page.keyboard.press("Control+.");
-    await wb.page.locator(".action-widget .monaco-list-row.action").first().waitFor();
+    await wb.actionMenu();
     await wb.screenshot("story-3-fixes");
     await wb.page.keyboard.press("Enter");
     await wb.until("a squiggle less", async () => (await wb.squiggles().count()) < before);

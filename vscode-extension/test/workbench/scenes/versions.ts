@@ -65,7 +65,7 @@ export const versionScenes: Scene[] = [
       await wb.goTo(1, 1);
       await wb.page.keyboard.type("// A note.\n");
       await wb.goTo(5, 8);
-      await wb.page.keyboard.press("Control+.");
+      await wb.actionMenu();
       await wb.page.locator(".action-widget .monaco-list-row.action", { hasText: "Write in generic form" }).first().click();
       await wb.until("two entries", async () => (await panel.locator("tbody tr").count()) === 2);
       await wb.screenshot("history-dark");
