@@ -109,12 +109,11 @@ func stableHLOModule(ctx context.Context, r *Report, name string, m *ir.Module) 
 
 // converted makes a program of the dialect of m.
 func converted(m *ir.Module) error {
-	for _, d := range stablehlo.Convert(m) {
-		err := errors.New(located(m.Src, d))
-		if stablehlo.Unsupported(d) {
-			err = fmt.Errorf("%s: %w", located(m.Src, d), ErrUnsupported)
+	if diags := stablehlo.Convert(m); len(diags) > 0 {
+		if stablehlo.Unsupported(diags[0]) {
+			return fmt.Errorf("%s: %w", located(m.Src, diags[0]), ErrUnsupported)
 		}
-		return err
+		return errors.New(located(m.Src, diags[0]))
 	}
 	for _, d := range verify.Module(m) {
 		if d.Severity == diag.Error {

@@ -125,7 +125,3 @@ func convertComposite(c *call) ([]*ir.Value, error) {
 	o := c.b.Builder.Op(op.Call, slices.Clone(c.o.Operands), []types.Named{{Name: "callee", Value: types.ParseSymbol(callee)}}, c.outs...)
 	return o.Results, nil
 }
-
-func convertTuple(c *call) ([]*ir.Value, error) {
-	return one(c.make("pack", slices.Clone(c.o.Operands), nil))
-}
