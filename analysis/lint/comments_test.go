@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"dmir/analysis/lint"
@@ -46,6 +47,11 @@ func TestFixesKeepCommentsWithTheirStatements(t *testing.T) {
 			applied += len(fixed.Applied)
 			if err := commented.Check(text, fixed.Src.Text()); err != nil {
 				t.Errorf("%s: %v\n%s", name, err, fixed.Src.Text())
+			}
+			// The same with other line ends, which stay.
+			dos := lint.FixAll(t.Context(), load(source.New("p.dmir", strings.ReplaceAll(text, "\n", "\r\n"))), lint.Options{}, unsafe, load)
+			if got := dos.Src.Text(); got != strings.ReplaceAll(fixed.Src.Text(), "\n", "\r\n") {
+				t.Errorf("%s with CRLF: %q", name, got)
 			}
 		}
 	}

@@ -266,6 +266,11 @@ func (c *Context) Report(f Finding) {
 			fix.SavesBytes, fix.SavesNs = f.Saving.promise()
 		}
 		slices.SortFunc(fix.Edits, func(a, b diag.Edit) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
+		if eol := source.LineEnd(c.Module.Src.Text()); eol != "\n" {
+			for i, e := range fix.Edits {
+				fix.Edits[i].Text = strings.ReplaceAll(strings.ReplaceAll(e.Text, eol, "\n"), "\n", eol)
+			}
+		}
 		d.Fixes = []diag.Fix{fix}
 	}
 	c.report(d)

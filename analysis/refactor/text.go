@@ -148,9 +148,5 @@ func (s *selection) write(ops string, b *ir.Block, off int) string {
 
 // eol is how the text ends its lines.
 func (s *selection) eol() string {
-	text := s.src.Text()
-	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
-		return "\r\n"
-	}
-	return "\n"
+	return source.LineEnd(s.src.Text())
 }

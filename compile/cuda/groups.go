@@ -120,6 +120,7 @@ func (e *emitter) eachUpdate(x *kernel.Expr) {
 	held, ok := e.lists[x.Groups]
 	if !ok {
 		e.fail("a reduction over grouped updates is in a kernel without groups")
+		e.open("if (false)")
 		return
 	}
 	at, j, end, k := e.index(x.At), e.name("j"), e.name("j"), e.name("k")

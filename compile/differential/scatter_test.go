@@ -43,6 +43,7 @@ var scatterCases = []scatterCase{
 	{name: "batches", table: "3x290x2", ids: "3x400", updates: "3x400x2", clauses: "dim = 1, batch_dims = 1"},
 	{name: "batches of two dimensions", table: "2x2x290", ids: "2x2x20x20", updates: "2x2x20x20", clauses: "dim = 2, batch_dims = 2", id: "i64"},
 	{name: "batches before another dimension", table: "2x3x270", ids: "2x390", updates: "2x3x390", clauses: "dim = 2, batch_dims = 1"},
+	{name: "strips as long as they may be", table: "67x4100", ids: "67x350", updates: "67x350", clauses: "dim = 1, batch_dims = 1", draw: "rng uniform low = -30, high = 4200"},
 	{name: "f16", table: "300x6", ids: "450", updates: "450x6", elem: "f16"},
 	{name: "bf16", table: "300x6", ids: "450", updates: "450x6", elem: "bf16", id: "i64"},
 	{name: "f64", table: "300x6", ids: "450", updates: "450x6", elem: "f64"},

@@ -337,11 +337,13 @@ func (f *Form) once() bool {
 			ok = ok && (loops == nil || slices.Equal(o.Loops, loops))
 			loops = o.Loops
 		}
-		Walk(o.X, func(x *Expr) {
-			if x.Op == Reduce {
-				Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
-			}
-		})
+		for _, x := range o.Exprs() {
+			Walk(x, func(x *Expr) {
+				if x.Op == Reduce {
+					Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
+				}
+			})
+		}
 	}
 	return ok
 }

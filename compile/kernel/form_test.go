@@ -59,3 +59,25 @@ func TestClass(t *testing.T) {
 		})
 	}
 }
+
+// An update is stored only at a row that is there, however many rows there are.
+func TestIndicesAreCompared(t *testing.T) {
+	for _, id := range []string{"i64", "ui32", "ui64"} {
+		for _, rows := range []string{"100", "3000000000"} {
+			t.Run(id+" of "+rows, func(t *testing.T) {
+				y := "tensor<" + rows + "xi8>"
+				fn := load(t, "func.func @f(%x: "+y+" {dm.donated}, %i: tensor<"+id+">, %u: tensor<i8>) -> "+y+" {\n%y = dm.scatter set %x, %i, %u, dim = 0 : ("+y+", tensor<"+id+">, tensor<i8>) -> "+y+"\nreturn %y : "+y+"\n}\n")
+				v := fn.Body.Ops[0].Results[0]
+				form, err := OfOver(fn.Body.Ops[:1], []*ir.Value{v}, map[*ir.Value]bool{v: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				exists := form.Outs[0].If[0]
+				lo, hi := exists.X.Bounds()
+				if id != "ui32" && lo >= exists.Lo || hi < exists.Hi {
+					t.Errorf("an index lies between %d and %d", lo, hi)
+				}
+			})
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (e *evaluator) updatesOf(o *ir.Op, batch []Index, row Index) *updates {
 	vars, own := e.loops([]int64{product(u.sizes)})
 	u.vars, u.own = vars, own[0]
 	u.pick = e.Unlinear(u.own, u.sizes)
-	u.named = Condition{X: e.place(indices, slices.Concat(batch, u.pick)).Add(row.Times(-1)), Lo: 0, Hi: 1}
+	u.named = Condition{X: e.place(indices, slices.Concat(batch, u.pick), rows).Add(row.Times(-1)), Lo: 0, Hi: 1}
 	u.group = Linear(batch, shape[:len(batch)]).Times(rows + 1).Add(row)
 	if e.grouped && len(u.vars) > 0 {
 		u.of = e.groupsOf(indices, len(batch), rows)
@@ -86,7 +86,7 @@ func (e *evaluator) groupsOf(indices *ir.Value, batch int, rows int64) *Groups {
 		g.Batch = e.Loop("batch", g.Batches)
 	}
 	g.Update = e.Loop("update", g.Updates)
-	g.Place = e.place(indices, slices.Concat(e.Unlinear(alone(g.Batch), shape[:batch]), e.Unlinear(IndexOf(g.Update), shape[batch:])))
+	g.Place = e.place(indices, slices.Concat(e.Unlinear(alone(g.Batch), shape[:batch]), e.Unlinear(IndexOf(g.Update), shape[batch:])), rows)
 	e.groups = append(e.groups, g)
 	return g
 }
@@ -139,7 +139,7 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	d, _ := op.Dim(o, "dim", len(shape))
 	batch := int(op.Int(o, "batch_dims"))
 	end := d + len(shapeOf(indices)) - batch
-	where := e.place(indices, slices.Concat(idx[:batch], idx[d:end]))
+	where := e.place(indices, slices.Concat(idx[:batch], idx[d:end]), shape[d])
 	exists := Condition{X: where, Lo: 0, Hi: shape[d]}
 	row := e.Within(where, 0, shape[d]-1)
 	u := e.updatesOf(o, idx[:batch], row)
@@ -168,13 +168,14 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	return out
 }
 
-// place is the index that indices hold at idx, which may be out of bounds.
-func (e *evaluator) place(indices *ir.Value, idx []Index) Index {
+// place is the index that indices hold at idx, which may be none of the rows. Its
+// bounds are those that a comparison with rows needs: it may be anything beyond.
+func (e *evaluator) place(indices *ir.Value, idx []Index, rows int64) Index {
 	which := e.at(indices, idx)
 	_, least := lowest(which.Elem)
 	_, most := highest(which.Elem)
-	if which.Elem == types.UI64 {
-		most = math.MaxInt64
+	if which.Elem == types.UI64 { // as an index of 64 bits, those above are negative
+		least, most = math.MinInt64, math.MaxInt64
 	}
-	return e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, math.MaxInt32)})
+	return e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, max(rows, math.MaxInt32))})
 }

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"dmir/analysis/cost"
@@ -32,8 +33,11 @@ type keptLine struct {
 }
 
 // maxKept bounds the functions and the lines of one edit that are kept, and the lines
-// in all.
-const maxKept = 64
+// in all; of more than maxSums functions only those of the text stay.
+const (
+	maxKept = 64
+	maxSums = 4 * maxKept
+)
 
 // Record takes in what is shown of the functions that the bytes from start to end
 // touch, which are about to be replaced.
@@ -49,6 +53,13 @@ func (k *Kept) Record(p *program.Program, start, end int) {
 			k.sums[f.Func.Name] = sum{totals(p, f), labelOf(f.Time(p.Target), f.Moved())}
 		}
 	}
+	if len(k.sums) > maxSums {
+		there := map[string]bool{}
+		for _, f := range p.Funcs {
+			there[f.Func.Name] = true
+		}
+		maps.DeleteFunc(k.sums, func(name string, _ sum) bool { return !there[name] })
+	}
 	if p.Src.Pos(end).Line-p.Src.Pos(start).Line < maxKept {
 		for _, h := range Hints(p, nil, nil, span) {
 			k.keep(keptLine{p.Src.LineStart(p.Src.Pos(h.Offset).Line), h})
@@ -58,8 +69,12 @@ func (k *Kept) Record(p *program.Program, start, end int) {
 		line := p.Src.Pos(l.at).Line
 		return start <= l.at && p.Src.LineStart(line)+len(p.Src.Line(line)) < end
 	})
-	if len(k.lines) > maxKept {
-		k.lines = k.lines[len(k.lines)-maxKept:]
+	for n := len(k.lines); n > maxKept; n-- { // the one that is farthest from the edit
+		if start-k.lines[0].at > k.lines[n-1].at-end {
+			k.lines = k.lines[1:]
+		} else {
+			k.lines = k.lines[:n-1]
+		}
 	}
 }
 
@@ -118,7 +133,7 @@ func (k *Kept) hints(h *hinter) {
 			continue
 		}
 		if hint := h.line(line); len(hint.rows) == 0 {
-			hint.stale(l.hint.Label, append(l.hint.rows, row{"of the text", Before(h.p, d)}))
+			hint.stale(l.hint.Label, append(slices.Clip(l.hint.rows), row{"of the text", Before(h.p, d)}))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (k KernelTime) label() Label {
 	if k.Ns > 0 {
 		ns = k.Ns
 	}
-	l := Label{Time: shortTime(ns), Bytes: shortBytes(moved)}
+	l := Label{Time: units.ShortTime(ns), Bytes: units.ShortBytes(moved)}
 	switch {
 	case k.Counted && k.CountedBytes != k.Moved:
 		l.Mark = MarkDiffers

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -29,12 +30,14 @@ const (
 // The widths of a label and its parts, in characters.
 const (
 	LabelWidth = timeWidth + 1 + bytesWidth
-	timeWidth  = 6
-	bytesWidth = 5
+	timeWidth  = units.ShortTimeWidth
+	bytesWidth = units.ShortBytesWidth
 )
 
-// String is the label without padding.
+// String is the label without padding. Where there is no place for both, it has the
+// time alone.
 func (l Label) String() string {
+	l = l.fitting()
 	mark := l.Mark
 	if mark == "" && l.Time != "" && l.Bytes != "" {
 		mark = " "
@@ -44,60 +47,44 @@ func (l Label) String() string {
 
 // Column is the label with its parts at the same place in each line.
 func (l Label) Column() string {
+	l = l.fitting()
 	if utf8.RuneCountInString(l.Bytes) > bytesWidth {
 		return fmt.Sprintf("%*s", LabelWidth, l)
 	}
 	return fmt.Sprintf("%*s%1s%*s", timeWidth, l.Time, l.Mark, bytesWidth, l.Bytes)
 }
 
-func (l *Label) measured(ns float64) { l.Time, l.Mark = shortTime(ns), MarkMeasured }
+func (l Label) fitting() Label {
+	if l.Time != "" && utf8.RuneCountInString(l.Bytes) > bytesWidth {
+		l.Bytes = ""
+	}
+	return l
+}
+
+func (l *Label) measured(ns float64) { l.Time, l.Mark = units.ShortTime(ns), MarkMeasured }
 
 func labelOf(t cost.Time, moved dim.Dim) Label {
 	var l Label
 	if t.Known && t.Ns > 0 {
-		l.Time = shortTime(t.Ns)
+		l.Time = units.ShortTime(t.Ns)
 	}
 	if n, ok := moved.Int(); ok {
-		l.Bytes = shortBytes(n)
+		l.Bytes = units.ShortBytes(n)
 	} else {
 		l.Bytes = shortFormula(moved)
 	}
 	return l
 }
 
-// shortTime is a duration with three digits: "34.7µs".
-func shortTime(ns float64) string {
-	s := strings.ReplaceAll(units.Time(ns), " ", "")
-	if utf8.RuneCountInString(s) > timeWidth { // centuries
-		return fmt.Sprintf("%.0es", ns/1e9)
-	}
-	return s
-}
-
-// shortBytes is a size with two digits, or with three before the unit: "5.2kB",
-// "50MB", "503MB".
-func shortBytes(n int64) string {
-	if n < 1000 {
-		return fmt.Sprintf("%dB", n)
-	}
-	x := float64(n)
-	for _, prefix := range "kMGTPE" {
-		switch x /= 1000; {
-		case x < 9.95:
-			return fmt.Sprintf("%.1f%cB", x, prefix)
-		case x < 999.5:
-			return fmt.Sprintf("%.0f%cB", x, prefix)
-		}
-	}
-	return "?"
-}
-
 // shortFormula is a size that depends on unbound symbols, or what it depends on
-// where the formula is long.
+// where the formula is long. A mark has its place before it.
 func shortFormula(d dim.Dim) string {
+	if d.Overflow() {
+		return ">" + units.ShortBytes(math.MaxInt64)
+	}
 	free := d.Symbols()
 	for _, s := range []string{units.DimBytes(d), "f(" + strings.Join(free, ",") + ")"} {
-		if s = strings.ReplaceAll(s, " ", "\u00a0"); utf8.RuneCountInString(s) <= LabelWidth {
+		if s = strings.ReplaceAll(s, " ", "\u00a0"); utf8.RuneCountInString(s) < LabelWidth {
 			return s
 		}
 	}

@@ -28,6 +28,8 @@ func TestLabels(t *testing.T) {
 		{1e4, dim.Const(1 << 62), "10.0µs 4.6EB"},
 		{0, n.Scale(4096), "    4096*n\u00a0B"},
 		{0, n.Scale(12288).Add(m.Scale(4096)), "      f(m,n)"},
+		{0, n.Scale(123_456_789), "        f(n)"}, // with a mark before it the formula has no place
+		{0, dim.Const(1 << 62).Add(dim.Const(1 << 62)), "      >9.2EB"},
 		{0, dim.Sym("batch").Add(dim.Sym("sequence")), "  f(2 sizes)"},
 	} {
 		l := labelOf(cost.Time{Ns: c.ns, Known: c.ns > 0}, c.moved)
@@ -37,6 +39,33 @@ func TestLabels(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// A label with a mark is no wider: a measured time leaves out what has no place
+// beside it.
+func TestMarkedLabels(t *testing.T) {
+	n := dim.Sym("n")
+	formula := labelOf(cost.Time{}, n.Scale(4096))
+	stale, measured := formula, formula
+	stale.Mark = MarkStale
+	measured.measured(34_700)
+	longest := labelOf(cost.Time{}, n.Scale(12_345_678))
+	longest.Mark = MarkStale
+	for _, c := range []struct {
+		l              Label
+		label, columns string
+	}{
+		{stale, "≈4096*n\u00a0B", "   ≈4096*n\u00a0B"},
+		{longest, "≈f(n)", "      ≈ f(n)"},
+		{measured, "34.7µs•", "34.7µs•     "},
+	} {
+		if got := c.l.String(); got != c.label {
+			t.Errorf("%q, want %q", got, c.label)
+		}
+		if got := c.l.Column(); got != c.columns {
+			t.Errorf("%q, want %q", got, c.columns)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,9 @@ type Entry struct {
 	Title string
 	At    time.Time
 
-	Before, After *source.File // the texts that it was applied to and that it led to
+	// Before and After are the texts that it was applied to and that it led to, nil
+	// where later entries have taken their memory.
+	Before, After *source.File
 
 	parts   []part // in the order of the text; no two touch
 	settled State  // the last one that was not Edited
@@ -74,16 +77,17 @@ func (e *Entry) compare(now *source.File) State {
 		text := now.Slice(p.span)
 		applied = applied && text == p.new
 		reverted = reverted && text == p.old
+		if !applied && !reverted {
+			return Edited
+		}
 	}
 	switch {
 	case e.lost:
 		return Edited
 	case applied:
 		return Applied
-	case reverted:
-		return Reverted
 	}
-	return Edited
+	return Reverted
 }
 
 // Spans are the places in the text of now that the action changed.
@@ -195,7 +199,8 @@ func (e *Entry) carry(before *source.File, c change) {
 	}
 	p.span.End += by
 	p.touched = true
-	e.parts = append(append(e.parts[:first:first], p), e.parts[last+1:]...)
+	e.parts[first] = p
+	e.parts = slices.Delete(e.parts, first+1, last+1)
 }
 
 // shrink takes what both versions begin and end with out of the part, which the text

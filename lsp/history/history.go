@@ -14,10 +14,12 @@ import (
 
 // The bounds of a log.
 const (
-	maxEntries = 100     // of one document; the oldest are dropped
-	maxText    = 8 << 20 // bytes of text that the entries hold
-	maxOffers  = 256     // for one text
-	patience   = 64      // changes after which an offer is dropped: editors may send the edits of one action as several
+	maxEntries = 100      // of one document; the oldest are dropped
+	maxText    = 8 << 20  // bytes of text that the entries can bring back
+	maxParts   = 1 << 13  // places that the entries carry along with each change
+	maxWhole   = 64 << 20 // bytes of the whole texts before and after, of which those of the oldest entries go first
+	maxOffers  = 256      // for one text
+	patience   = 64       // changes after which an offer is dropped, besides those of its edits, which editors may send one by one
 )
 
 // Log is the history of one document. The caller serializes its methods.
@@ -28,6 +30,7 @@ type Log struct {
 	base   *source.File // the text of the offers
 	offers []offer
 	since  int // changes since base
+	awaits int // the most changes that an offer consists of
 }
 
 // offer is an action whose edits the editor has.
@@ -41,7 +44,7 @@ type offer struct {
 // for another text are forgotten.
 func (l *Log) Offer(src *source.File, title string, edits []diag.Edit) {
 	if l.base != src {
-		l.base, l.offers, l.since = src, nil, 0
+		l.base, l.offers, l.since, l.awaits = src, nil, 0, 0
 	}
 	edits = sorted(edits)
 	if len(edits) == 0 {
@@ -59,6 +62,7 @@ func (l *Log) Offer(src *source.File, title string, edits []diag.Edit) {
 		l.offers = slices.Delete(l.offers, 0, 1)
 	}
 	l.offers = append(l.offers, offer{title, edits, size})
+	l.awaits = max(l.awaits, len(edits))
 }
 
 // sorted returns those of the edits that change something, in the order of the text.
@@ -102,7 +106,7 @@ func (l *Log) Change(before *source.File, start, end int, after *source.File) *E
 		l.trim()
 		return e
 	}
-	if l.since >= patience {
+	if l.since >= patience+l.awaits {
 		l.forget()
 	}
 	return nil
@@ -125,14 +129,22 @@ func (l *Log) forget() { l.base, l.offers = nil, nil }
 
 // trim drops the oldest entries beyond the bounds.
 func (l *Log) trim() {
-	size := 0
+	size, parts, whole := 0, 0, 0
 	for i := len(l.entries) - 1; i >= 0; i-- {
-		for _, p := range l.entries[i].parts {
+		e := l.entries[i]
+		parts += len(e.parts)
+		for _, p := range e.parts {
 			size += len(p.old) + len(p.new)
 		}
-		if len(l.entries)-i > maxEntries || size > maxText {
+		if len(l.entries)-i > maxEntries || size > maxText || parts > maxParts {
 			l.entries = slices.Clone(l.entries[i+1:])
 			return
+		}
+		if e.Before != nil {
+			whole += e.Before.Len() + e.After.Len()
+		}
+		if whole > maxWhole {
+			e.Before, e.After = nil, nil
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestRecognized(t *testing.T) {
 		t.Errorf("an offer for an older text: %+v", e)
 	}
 	d, _ = offer()
-	for range patience + 1 {
+	for range patience + 2 + 1 { // the actions have two edits
 		d.change(0, 0, "x")
 	}
 	if d.log.base != nil {
@@ -263,6 +263,28 @@ func TestBounds(t *testing.T) {
 	d.act(t, "d", "c", strings.Repeat("y", len(long)))
 	if es := d.log.Entries(); len(es) != 2 || es[0].Title != "c" {
 		t.Errorf("%d entries of %d bytes", len(es), len(long))
+	}
+	// Of large texts, those of the oldest entries go, and these can still be reverted.
+	d = newDocument("0\n" + strings.Repeat("x", maxWhole/16))
+	for i := range 20 {
+		d.act(t, "a", fmt.Sprintf("%d\n", i), fmt.Sprintf("%d\n", i+1))
+	}
+	whole := 0
+	for _, e := range d.log.Entries() {
+		if e.Before != nil {
+			whole += e.Before.Len() + e.After.Len()
+		}
+	}
+	if es := d.log.Entries(); len(es) != 20 || es[19].Before == nil || whole > maxWhole {
+		t.Errorf("%d entries hold %d bytes", len(es), whole)
+	}
+	// Each change visits the places of all entries.
+	d = newDocument(strings.Repeat("0\n", maxParts/3))
+	for i := range 5 {
+		d.act(t, "a", fmt.Sprintf("%d\n", i), fmt.Sprintf("%d\n", i+1))
+	}
+	if es := d.log.Entries(); len(es) != 3 || len(es[2].parts) != maxParts/3 {
+		t.Errorf("%d entries of %d places", len(es), maxParts/3)
 	}
 	// What became too large is carried no further.
 	d = newDocument("a" + strings.Repeat("x", maxPart))

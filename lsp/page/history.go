@@ -75,7 +75,7 @@ func (ps *Pages) history(ctx context.Context, document string) (int32, report.Da
 	}
 	for i := range list {
 		known, ok := ps.gains.of(key, list[i].ID)
-		if !ok {
+		if !ok && texts[i][0] != nil {
 			if ctx.Err() != nil {
 				return 0, report.Data{}, ctx.Err()
 			}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -32,7 +33,7 @@ func errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format
 
 // Valid reports whether a text may name a revision.
 func Valid(rev string) bool {
-	return rev != "" && len(rev) <= 1000 && rev[0] != '-' && !strings.ContainsFunc(rev, func(r rune) bool {
+	return rev != "" && len(rev) <= 1000 && rev[0] != '-' && rev[0] != '^' && !strings.ContainsFunc(rev, func(r rune) bool {
 		return r == ':' || unicode.IsControl(r)
 	})
 }
@@ -63,7 +64,7 @@ func Text(ctx context.Context, file, commit string) (string, error) {
 	dir, base := split(file)
 	out, err := run(ctx, dir, "cat-file", "blob", commit+":./"+base)
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 && !bytes.Contains(exit.Stderr, []byte("repository")) {
+	if errors.As(err, &exit) && bytes.HasPrefix(exit.Stderr, []byte("fatal: path '")) {
 		return "", errorf("%s is not in the revision", base)
 	}
 	if err != nil {
@@ -108,7 +109,9 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	git := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
-	git.Env = append(os.Environ(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1", "GIT_NO_LAZY_FETCH=1")
+	git.Env = append(environment(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_LITERAL_PATHSPECS=1",
+		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none") // the latter for a git that does not know the former
+	git.WaitDelay = time.Second // a process that git has started may hold the pipes
 	var out limited
 	var messages bytes.Buffer
 	git.Stdout, git.Stderr = &out, &messages
@@ -124,6 +127,21 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 		return "", errorf("the file is larger than %d bytes in the revision", MaxBytes)
 	}
 	return out.String(), err
+}
+
+// environment is that of this process without what names a repository or changes
+// what git prints: git sets such variables for the editors and hooks that it starts.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case !strings.HasPrefix(name, "GIT_"), strings.HasPrefix(name, "GIT_CONFIG"):
+			return false
+		case name == "GIT_CEILING_DIRECTORIES", name == "GIT_DISCOVERY_ACROSS_FILESYSTEM", name == "GIT_EXEC_PATH":
+			return false
+		}
+		return true
+	})
 }
 
 // limited is a buffer that takes no more than MaxBytes.

@@ -114,6 +114,8 @@ func TestNoText(t *testing.T) {
 		{f, ":0", "does not name a revision"},
 		{f, "", "does not name a revision"},
 		{f, "--help", "does not name a revision"},
+		{f, "^main", "does not name a revision"},
+		{f, "HEAD..main", "there is no revision"},
 		{f, "-C/", "does not name a revision"},
 		{f, "--output=" + out, "does not name a revision"},
 		{f, "main --output=" + out, "there is no revision"},
@@ -123,6 +125,7 @@ func TestNoText(t *testing.T) {
 		{f, strings.Repeat("a", 2000), "does not name a revision"},
 		{f, "$(touch " + out + ")", "there is no revision"},
 		{filepath.Join(dir, "sub", "other.dmir"), "HEAD", "other.dmir is not in the revision"},
+		{filepath.Join(dir, "sub", "repository.dmir"), "HEAD", "repository.dmir is not in the revision"},
 		{filepath.Join(dir, "gone", "f.dmir"), "HEAD", "the folder of f.dmir is not on disk"},
 		{filepath.Join(t.TempDir(), "f.dmir"), "HEAD", "f.dmir is in no git repository"},
 	} {
@@ -174,5 +177,55 @@ func TestLog(t *testing.T) {
 	cancel()
 	if _, err := Log(ended, f, 9); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A repository may lack objects and name the program that brings them: it is not run.
+func TestMissingObjects(t *testing.T) {
+	dir, git := repository(t)
+	f := filepath.Join(dir, "sub", "f.dmir")
+	for _, kv := range [][2]string{
+		{"core.repositoryFormatVersion", "1"},
+		{"extensions.partialClone", "origin"},
+		{"remote.origin.promisor", "true"},
+		{"remote.origin.url", t.TempDir()},
+		{"remote.origin.uploadpack", filepath.Join(dir, "trap.sh")},
+		{"protocol.allow", "always"},
+	} {
+		git("config", kv[0], kv[1])
+	}
+	blob, err := exec.Command("git", "-C", dir, "rev-parse", "HEAD:sub/f.dmir").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := strings.TrimSpace(string(blob))
+	if err := os.Remove(filepath.Join(dir, ".git", "objects", hash[:2], hash[2:])); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := textAt(f, "HEAD"); err == nil || strings.Contains(err.Error(), "not in the revision") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// An editor that git has started has variables that name a repository.
+func TestEnvironment(t *testing.T) {
+	dir, _ := repository(t)
+	f := filepath.Join(dir, "sub", "f.dmir")
+	for name, value := range map[string]string{
+		"GIT_DIR": filepath.Join(t.TempDir(), ".git"), "GIT_WORK_TREE": t.TempDir(), "GIT_INDEX_FILE": f, "GIT_OBJECT_DIRECTORY": t.TempDir(),
+		"GIT_GLOB_PATHSPECS": "1", "GIT_TRACE": "1", "GIT_NAMESPACE": "n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			if got, err := textAt(f, "HEAD~1"); got != "one\n" || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+			if got, err := Log(t.Context(), f, 9); len(got) != 2 || err != nil {
+				t.Errorf("%v, %v", got, err)
+			}
+			if _, err := textAt(f, "nowhere"); err == nil || !strings.Contains(err.Error(), "there is no revision") {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

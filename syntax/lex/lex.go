@@ -126,7 +126,7 @@ func (c *Cursor) Next() Token {
 // comment is the kind of the token that text[i:stop] is, EOF where it is none.
 func (c *Cursor) comment(i, stop int) Kind {
 	switch {
-	case c.Mode&Splits != 0 && isSplit(c.Text[i:stop]) && (i == 0 || c.Text[i-1] == '\n' || c.Text[i-1] == '\r'):
+	case c.Mode&Splits != 0 && source.IsSplit(c.Text[i:stop]) && (i == 0 || c.Text[i-1] == '\n' || c.Text[i-1] == '\r'):
 		return Split
 	case c.Mode&Comments != 0:
 		return Comment
@@ -372,20 +372,6 @@ func LineEnd(text string, i, end int) int {
 		i++
 	}
 	return i
-}
-
-// isSplit reports whether a comment is MLIR's split marker.
-func isSplit(comment string) bool {
-	const marker = "// -----"
-	if len(comment) < len(marker) || comment[:len(marker)] != marker {
-		return false
-	}
-	for _, b := range []byte(comment[len(marker):]) {
-		if b != '-' && class[b]&Space == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Tokens returns the tokens that begin in a stretch of a text, which may begin at

@@ -26,7 +26,7 @@ func Behind(text string, end int) int {
 }
 
 // Above is where the comment begins that stands on lines of its own right above
-// off, off itself where there is none. A line "// -----" parts two modules.
+// off, off itself where there is none. A line that parts two modules is none.
 func Above(text string, off int) int {
 	line := strings.LastIndexByte(text[:off], '\n') + 1
 	if strings.Trim(text[line:off], " \t") != "" {
@@ -36,10 +36,25 @@ func Above(text string, off int) int {
 	for line > 0 {
 		start := strings.LastIndexByte(text[:line-1], '\n') + 1
 		words := strings.TrimLeft(text[start:line], " \t")
-		if !strings.HasPrefix(words, "//") || strings.HasPrefix(text[start:line], "// -----") {
+		if !strings.HasPrefix(words, "//") || IsSplit(text[start:line]) {
 			break
 		}
 		at, line = line-len(words), start
 	}
 	return at
+}
+
+// IsSplit reports whether a comment that begins its line is MLIR's split marker, which
+// parts two modules: "// -----" with nothing but dashes and white space behind it.
+func IsSplit(comment string) bool {
+	rest, ok := strings.CutPrefix(comment, "// -----")
+	return ok && strings.Trim(rest, "- \t\r\n") == ""
+}
+
+// LineEnd is what ends the lines of a text, as its first one shows.
+func LineEnd(text string) string {
+	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
 }
