@@ -51,7 +51,7 @@ screen_shows "and how much it computes for what it moves" 'intensity.*FLOP/B'
 screen_keys Escape
 screen_lacks "which Escape closes" 'intensity.*FLOP/B'
 screen_keys Space a
-screen_shows "the quick fix promises bytes" 'Move %y into the kernel of %h: saves'
+screen_shows "the quick fix promises bytes" 'Move %0 into the kernel of %h: saves'
 screen_keys Enter
 screen_shows "and has been applied" '^ *[0-9]+ +%0 = dm\.kernel'
 screen_keys ':' 'q!' Enter

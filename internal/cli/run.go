@@ -61,7 +61,7 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	src, opts, err := c.source(a, c.File)
+	src, opts, err := c.program(a, c.File)
 	if err != nil {
 		return err
 	}
