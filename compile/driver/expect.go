@@ -98,7 +98,7 @@ func extents(shape []int64) []int {
 // holds reports whether c does, and otherwise the first element that differs.
 func holds(c *artifact.Check, all []Output) (at int, ok bool) {
 	if !c.Kept {
-		at = interp.Differs(all[c.Got].Tensor, all[c.Want].Tensor, c.Tolerance)
+		at = interp.Differs(all[c.Got].Tensor, all[c.Want].Tensor, c.Tolerance, c.ULPs)
 		return at, at < 0
 	}
 	n, _ := tensor.Count(extents(c.Shape))

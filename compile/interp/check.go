@@ -24,6 +24,7 @@ func checkExecutors() map[string]executor {
 	return map[string]executor{
 		"check.expect_eq": expect, "check.expect_eq_const": expect,
 		"check.expect_almost_eq": expect, "check.expect_almost_eq_const": expect,
+		"check.expect_close": expect, "check.expect_close_const": expect,
 	}
 }
 
@@ -102,10 +103,10 @@ func within(msg string, places []Place) string {
 }
 
 // Differs is the first element in which a and b, of one type, differ by more than
-// the tolerance, -1 for none.
-func Differs(a, b *tensor.Tensor, tolerance float64) int {
+// the tolerance and by more than so many units in the last place, -1 for none.
+func Differs(a, b *tensor.Tensor, tolerance float64, ulps int64) int {
 	for i := range a.Len() {
-		if !same(a, b, i, tolerance) {
+		if !same(a, b, i, tolerance) && !near(a, b, i, ulps) {
 			return i
 		}
 	}
@@ -139,7 +140,7 @@ func (c *call) expect() error {
 	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
 		return c.errorf(CheckFailed, "%s", MismatchedTypes(got.Type(), want.Type(), places))
 	}
-	if i := Differs(got, want, op.Tolerance(c.op)); i >= 0 {
+	if i := Differs(got, want, op.Tolerance(c.op), op.ULPs(c.op)); i >= 0 {
 		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
 	}
 	return nil
@@ -179,6 +180,29 @@ func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
 		return true
 	}
 	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
+}
+
+// near reports whether floating-point elements i are at most so many units in the last
+// place apart: numbers of their type lie between them. An infinity is near itself only.
+func near(a, b *tensor.Tensor, i int, ulps int64) bool {
+	if ulps <= 0 || !a.Elem.IsFloat() {
+		return false
+	}
+	x, y := a.Float(i), b.Float(i)
+	if math.IsNaN(x) || math.IsNaN(y) || math.IsInf(x, 0) || math.IsInf(y, 0) {
+		return false
+	}
+	d := rankOf(x, a.Elem) - rankOf(y, a.Elem)
+	return -ulps <= d && d <= ulps
+}
+
+// rankOf is the number of x among the numbers of its type; that of both zeros is 0.
+func rankOf(x float64, e types.Elem) int64 {
+	n := int64(types.ToBits(math.Abs(x), e))
+	if x < 0 {
+		return -n
+	}
+	return n
 }
 
 // Element is element i of t as messages show it.

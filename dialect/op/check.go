@@ -14,7 +14,7 @@ import (
 // ends in _const, with its attribute value.
 func IsCheck(o *ir.Op) bool {
 	switch strings.TrimSuffix(o.Name, "_const") {
-	case "check.expect_eq", "check.expect_almost_eq":
+	case "check.expect_eq", "check.expect_almost_eq", "check.expect_close":
 		return len(o.Results) == 0
 	}
 	return false
@@ -24,10 +24,21 @@ func IsCheck(o *ir.Op) bool {
 // 1 and absolute below, as in StableHLO's check dialect.
 const almost = 1e-3
 
-// Tolerance is the difference that o, a check, permits.
+// Tolerance is the difference that o, a check, permits; see also ULPs.
 func Tolerance(o *ir.Op) float64 {
 	if strings.HasPrefix(o.Name, "check.expect_almost_eq") {
 		return almost
+	}
+	return 0
+}
+
+// MaxULP is the attribute of check.expect_close with the difference that it permits.
+const MaxULP = "max_ulp_difference"
+
+// ULPs is the difference in units in the last place that o, a check, permits.
+func ULPs(o *ir.Op) int64 {
+	if strings.HasPrefix(o.Name, "check.expect_close") {
+		return o.Int(MaxULP, 3)
 	}
 	return 0
 }

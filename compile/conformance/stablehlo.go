@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"dmir/analysis/program"
+	"dmir/compile/driver"
+	"dmir/compile/interp"
+	"dmir/dialect/stablehlo"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// StableHLO runs the programs in dir, files of StableHLO with checks of their results,
+// on the reference executor. A file is a case, named as the file; a file of several
+// functions to run has a case for each of them, FILE@FUNCTION.
+func StableHLO(ctx context.Context, dir string) (*Report, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.mlir"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no .mlir file", dir)
+	}
+	var report Report
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, file := range files {
+		free <- struct{}{}
+		group.Add(1)
+		go func() {
+			defer func() { <-free; group.Done() }()
+			if ctx.Err() != nil {
+				return
+			}
+			outcomes := stableHLOFile(ctx, file)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, o := range outcomes {
+				report.Add(o.name, o.err)
+			}
+		}()
+	}
+	group.Wait()
+	report.Sort()
+	return &report, context.Cause(ctx)
+}
+
+// outcome is what became of a case; nil is a pass.
+type outcome struct {
+	name string
+	err  error
+}
+
+func stableHLOFile(ctx context.Context, path string) []outcome {
+	name := filepath.Base(path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []outcome{{name, err}}
+	}
+	src := source.New(name, string(text))
+	p := program.Imported(src, stablehlo.Import(parse.File(src)), program.Options{})
+	cases := driver.Cases(p)
+	if len(cases) == 0 {
+		return []outcome{{name, firstError(p, p.Diags, "the file has no function that takes nothing")}}
+	}
+	var out []outcome
+	for _, c := range cases {
+		o := outcome{name: name}
+		if len(cases) > 1 {
+			o.name += "@" + c.Fn.Name
+		}
+		o.err = runCase(ctx, p, c)
+		out = append(out, o)
+	}
+	return out
+}
+
+func runCase(ctx context.Context, p *program.Program, c driver.Case) error {
+	if errs := p.ErrorsOf(c.Module, c.Fn); len(errs) > 0 {
+		return firstError(p, errs, "")
+	}
+	_, err := interp.Run(ctx, c.Module, c.Fn, nil, interp.Options{Threads: 1})
+	var e *interp.Error
+	if errors.As(err, &e) {
+		return located(p.Src, e.Span, e.Msg)
+	}
+	return err
+}
+
+// firstError is the first of ds, all errors, with its line.
+func firstError(p *program.Program, ds []diag.Diagnostic, otherwise string) error {
+	for _, d := range ds {
+		if d.Severity != diag.Error {
+			continue
+		}
+		err := located(p.Src, d.Span, d.Message)
+		if d.Code == stablehlo.Unsupported {
+			return fmt.Errorf("%w: %s", ErrUnsupported, err)
+		}
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+func located(src *source.File, span source.Span, msg string) error {
+	line, _ := src.Human(span.Start)
+	return fmt.Errorf("line %d: %s", line, strings.TrimSpace(msg))
+}
+

@@ -1,0 +1,190 @@
+package stablehlo
+
+import (
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+)
+
+// entry is the only block of region i, with count arguments.
+func (n *node) entry(i, count int) *ast.Block {
+	n.must(i < len(n.t.Regions) && len(n.t.Regions[i].Blocks) == 1, "DM142", "%s needs a region of one block", n.name)
+	b := n.t.Regions[i].Blocks[0]
+	n.must(len(n.args(b)) == count, "DM142", "the region of %s takes %d values; expected %d", n.name, len(n.args(b)), count)
+	return b
+}
+
+// args are the arguments of a block, which a pretty form may write in front of it.
+func (n *node) args(b *ast.Block) []ast.BlockArg {
+	if len(b.Args) == 0 {
+		return n.t.Defs
+	}
+	return b.Args
+}
+
+// run converts the ops of region i with values as its arguments, where the builder
+// stands, and returns what the region passes on.
+func (n *node) run(i int, values []*ir.Value) []*ir.Value {
+	b := n.entry(i, len(values))
+	defer n.enter()()
+	for k, a := range n.args(b) {
+		n.scope.names[a.Name] = []*ir.Value{values[k]}
+	}
+	return n.block(b)
+}
+
+// runFor is run for many elements at once: values have the sizes of batch or none, and
+// so have the results.
+func (n *node) runFor(i int, batch []int, values []*ir.Value) []*ir.Value {
+	outer := n.importer.batch
+	n.importer.batch = batch
+	defer func() { n.importer.batch = outer }()
+	out := slices.Clone(n.run(i, values))
+	for k, v := range out {
+		out[k] = n.trailing(v, batch)
+	}
+	return out
+}
+
+// inRegion builds in a new region of o, whose arguments have the types and names of
+// likes.
+func (n *node) inRegion(o *ir.Op, likes []*ir.Value, build func(args []*ir.Value) []*ir.Value) {
+	b := o.AddRegion(likes...)
+	outer := n.b
+	n.b = &ir.Builder{Block: b, At: outer.At}
+	defer func() { n.b = outer }()
+	vs := build(b.Args)
+	n.open("yield", vs, nil)
+}
+
+// body is region i of an op on scalars, built only to be looked at: what it passes on,
+// and its arguments. The types of these are elems.
+func (n *node) body(i int, elems ...types.Elem) (results, args []*ir.Value) {
+	host := &ir.Op{Name: "func.func"}
+	likes := make([]*ir.Value, len(elems))
+	for k, e := range elems {
+		likes[k] = &ir.Value{Type: tensorOf(e)}
+	}
+	b := host.AddRegion(likes...)
+	outer, batch, bare, loose := n.b, n.importer.batch, n.bare, n.loose
+	n.importer.b, n.importer.batch, n.bare, n.loose = &ir.Builder{Block: b, At: outer.At, Loose: true}, nil, false, true
+	defer func() { n.importer.b, n.importer.batch, n.bare, n.loose = outer, batch, bare, loose }()
+	return n.run(i, b.Args), b.Args
+}
+
+// combiners are the ops that combine two values, and the named reductions they are.
+var combiners = map[string]string{"dm.add": "add", "dm.mul": "mul", "dm.max": "max", "dm.min": "min", "dm.and": "and", "dm.or": "or", "dm.xor": "xor"}
+
+// combiner is the name of the function that region i applies to two values of type e:
+// one of combiners, "set" for the second value; "" for others.
+func (n *node) combiner(i int, e types.Elem) string {
+	results, args := n.body(i, e, e)
+	n.must(len(results) == 1, "DM142", "the region of %s passes on %d values; expected one", n.name, len(results))
+	return combinerOf(results[0], args)
+}
+
+func combinerOf(v *ir.Value, args []*ir.Value) string {
+	if v == args[1] {
+		return "set"
+	}
+	v = narrow(v)
+	if v.Op == nil || len(v.Op.Operands) != 2 {
+		return ""
+	}
+	x, y := narrow(v.Op.Operands[0]), narrow(v.Op.Operands[1])
+	if x == args[0] && y == args[1] || x == args[1] && y == args[0] {
+		return combiners[v.Op.Name]
+	}
+	return ""
+}
+
+// narrow is what v converts from an element type to its wider one or back.
+func narrow(v *ir.Value) *ir.Value {
+	if v.Op != nil && v.Op.Name == "dm.convert" {
+		if x := v.Op.Operands[0]; widened(x.Elem()) == v.Elem() || widened(v.Elem()) == x.Elem() {
+			return x
+		}
+	}
+	return v
+}
+
+// reduction is the named reduction of numbers of type e that a combiner is, and the
+// reductions of i1 that and and or are.
+func reduction(combiner string, e types.Elem) string {
+	switch combiner {
+	case "add", "mul", "max", "min":
+		return combiner
+	case "or":
+		if e == types.I1 {
+			return "max"
+		}
+	case "and":
+		if e == types.I1 {
+			return "min"
+		}
+	}
+	return ""
+}
+
+// isNeutral reports whether v is a constant that the combiner leaves all values of its
+// type as they are with.
+func isNeutral(combiner string, v *ir.Value) bool {
+	d := constantOf(v)
+	if d == nil || d.Len() == 0 || !d.Splat && d.Len() != 1 {
+		return false
+	}
+	want, ok := neutral(combiner, v.Elem())
+	if !ok {
+		return false
+	}
+	if v.Elem().IsFloat() {
+		return d.Float(0) == want.Float(0)
+	}
+	return d.Int(0) == want.Int(0)
+}
+
+// neutral is the number that the combiner leaves all numbers of type e as they are
+// with.
+func neutral(combiner string, e types.Elem) (*types.Dense, bool) {
+	t := tensorOf(e)
+	low, high := limits(e)
+	switch {
+	case combiner == "add", combiner == "or", combiner == "xor":
+		return types.SplatOf(t, 0), true
+	case combiner == "mul":
+		return types.SplatOf(t, 1), true
+	case combiner == "and" && e == types.I1:
+		return types.SplatOf(t, 1), true
+	case combiner == "and":
+		return types.IntOf(t, -1), true
+	case combiner == "max":
+		return low, true
+	case combiner == "min":
+		return high, true
+	}
+	return nil, false
+}
+
+// constantOf is the literal that v is, nil where it is none.
+func constantOf(v *ir.Value) *types.Dense {
+	for v.Op != nil && (v.Op.Name == "dm.reshape" || v.Op.Name == "dm.broadcast") {
+		v = v.Op.Operands[0]
+	}
+	if v.Op == nil || v.Op.Name != "dm.constant" {
+		return nil
+	}
+	d, _ := v.Op.Attr("value").(*types.Dense)
+	return d
+}
+
+// numbersOf is t, a tensor, with other sizes.
+func numbersOf(t *types.Tensor, shape []int) *types.Tensor {
+	dims := make([]dim.Dim, len(shape))
+	for i, d := range shape {
+		dims[i] = dim.Const(int64(d))
+	}
+	return t.With(dims...)
+}

@@ -1,0 +1,135 @@
+// Package stablehlo imports programs in StableHLO, as JAX and others write them:
+// the tree of a text becomes modules of the dialect's own ops. It reads pretty and
+// generic form, mhlo as another name of stablehlo, those chlo ops that have a
+// formula, and the constants of other dialects that exporters leave between them.
+//
+// The steps: read.go gives an op one form for all ways to write it (pretty.go has
+// the table of pretty forms); the table in convert.go names for each op the function
+// that builds ops of the dialect; tidy.go removes what the result does not need. All
+// that is wrong in a program is in Module.Diags, with its place; the code
+// Unsupported is for what is right and has no equivalent here.
+package stablehlo
+
+import (
+	"sort"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// Holds reports whether the program f has ops that Import is for.
+func Holds(f *ast.File) bool {
+	found := false
+	ast.Walk(f.Items, func(t *ast.Op) bool {
+		dialect, _, _ := strings.Cut(t.Name, ".")
+		switch dialect {
+		case "stablehlo", "mhlo", "chlo":
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// Import is the sections of f, cut at "// -----", as modules of the dialect.
+func Import(f *ast.File) []*ir.Module {
+	var out []*ir.Module
+	start := 0
+	for i, item := range f.Items {
+		if item.Form == ast.Split {
+			out = append(out, section(f, f.Items[start:i]))
+			start = i + 1
+		}
+	}
+	return append(out, section(f, f.Items[start:]))
+}
+
+// importer imports one section.
+type importer struct {
+	src     *source.File
+	m       *ir.Module
+	env     types.Env
+	globals map[string]*ast.Op // of other dialects, by symbol
+	funcs   map[string]*signature
+	sigs    map[*ast.Op]*signature
+	refused map[string]bool // functions whose signature has a problem
+	scope   *scope
+	b       *ir.Builder
+	draws   int64              // ops so far that draw random numbers
+	kept    map[*ir.Value]bool // values that have their names from the text
+
+	// In the body of a reduction:
+	batch []int // sizes that are computed at once; nil: none
+	bare  bool  // values are bare element types
+	loose bool  // what is built is only looked at: comparisons stay as they are written
+}
+
+func section(f *ast.File, items []*ast.Op) *ir.Module {
+	m := &ir.Module{Src: f.Src}
+	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}}
+	m.Aliases = &c.env
+	c.aliases(items)
+	for _, d := range f.Diags {
+		if len(items) > 0 && d.Severity == diag.Error && d.Span.Start >= items[0].Off && d.Span.Start <= items[len(items)-1].Span().End {
+			m.Diags = append(m.Diags, d)
+		}
+	}
+	var funcs []*ast.Op
+	c.collect(items, &funcs)
+	for _, t := range funcs {
+		c.declare(t)
+	}
+	for _, t := range funcs {
+		c.function(t)
+	}
+	sort.SliceStable(m.Diags, func(i, j int) bool { return m.Diags[i].Span.Start < m.Diags[j].Span.Start })
+	if len(m.Diags) == 0 {
+		tidy(m)
+	}
+	return m
+}
+
+// collect finds the functions and globals at top level and in modules.
+func (c *importer) collect(items []*ast.Op, funcs *[]*ast.Op) {
+	for _, t := range items {
+		switch {
+		case t.Form == ast.AttrAlias || t.Form == ast.TypeAlias || t.Form == ast.Resource || t.Form == ast.Bad:
+		case t.Name == "module" || t.Name == "builtin.module":
+			for _, r := range t.Regions {
+				for _, b := range r.Blocks {
+					c.collect(b.Ops, funcs)
+				}
+			}
+		case t.Name == "func.func":
+			*funcs = append(*funcs, t)
+		case strings.HasSuffix(t.Name, ".global") && len(t.Symbols) > 0:
+			c.globals[t.Symbols[0].Name] = t
+		default:
+			c.report(t, Unsupported, t.Head(), "%s cannot stand outside a function", diag.Name(t.Name))
+		}
+	}
+}
+
+func (c *importer) aliases(items []*ast.Op) {
+	for _, t := range items {
+		switch t.Form {
+		case ast.AttrAlias:
+			if x, err := parse.Attr(t.Text(c.src, t.Lead)); err == nil {
+				c.env.DefineAttr(t.Name, x)
+			} else {
+				c.reportError(t, t.Abs(t.Lead), err)
+			}
+		case ast.TypeAlias:
+			if x, err := parse.Type(t.Text(c.src, t.Sig)); err == nil {
+				c.env.DefineType(t.Name, x)
+			} else {
+				c.reportError(t, t.Abs(t.Sig), err)
+			}
+		}
+	}
+}
