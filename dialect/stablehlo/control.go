@@ -94,6 +94,33 @@ func (n *node) call(name string) []*ir.Value {
 	return o.Results
 }
 
+// inlined is the body of a function for many elements at once, in the region of a
+// reduction.
+func inlined(n *node) []*ir.Value {
+	name := n.keyword("callee")
+	if name == "" && len(n.t.Symbols) > 0 {
+		name, _ = types.ParseSymbol(n.t.Symbols[0].Name).Name()
+	}
+	t := n.trees[name]
+	n.must(t != nil && len(t.Regions) == 1 && len(t.Regions[0].Blocks) == 1, "DM142", "there is no function @%s with a body", name)
+	b := t.Regions[0].Blocks[0]
+	args := b.Args
+	if t.Func != nil {
+		args = t.Func.Args
+	}
+	n.must(len(n.in) == len(args), "DM142", "@%s takes %d operands, but has %d", name, len(args), len(n.in))
+	n.must(n.depth < 32, Unsupported, "calls in the region of a reduction are nested too deep")
+	n.depth++
+	defer func() { n.depth-- }()
+	outer := n.scope
+	n.scope = &scope{names: map[string][]*ir.Value{}}
+	defer func() { n.scope = outer }()
+	for i, a := range args {
+		n.scope.names[a.Name] = []*ir.Value{n.in[i]}
+	}
+	return n.block(b)
+}
+
 // composite calls its decomposition.
 func composite(n *node) []*ir.Value {
 	name := n.keyword("decomposition")

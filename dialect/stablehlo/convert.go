@@ -24,7 +24,7 @@ var pointwise map[string]conversion
 func init() {
 	pointwise = merged(elementwise(), numeric(), map[string]conversion{
 		"constant": constant, "arith.constant": constant, "optimization_barrier": same,
-		"broadcast_in_dim": scalar, "reshape": scalar,
+		"broadcast_in_dim": scalar, "reshape": scalar, "func.call": inlined,
 	})
 	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), customs(), randoms(), normalizations())
 	conversions["broadcast_in_dim"], conversions["reshape"] = broadcastInDim, reshape

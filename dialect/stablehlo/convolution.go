@@ -125,10 +125,12 @@ func (n *node) convolved(x, w *ir.Value, elem types.Elem, strides []int, padding
 			d = (d-1)*dilated[i] + 1
 		}
 		span := d + padding[i][0] + padding[i][1] - (ws[2+i]-1)*distance[i] - 1
-		n.must(span >= 0 && ws[2+i] > 0, "DM142", "%s: the window does not fit into dimension %d of %s", n.name, i, n.in[0].Type)
-		shape = append(shape, span/strides[i]+1)
+		shape = append(shape, either(span >= 0 && ws[2+i] > 0, span/strides[i]+1, 0))
 	}
 	n.sizesAre(shape)
+	if product(shape)*product(xs)*product(ws) == 0 { // nothing is summed
+		return n.trailing(n.fill(elem, 0), shape)
+	}
 	if e := x.Elem(); narrower(elem, e) {
 		elem = e
 	}

@@ -19,10 +19,7 @@ type signature struct {
 // declare reads the signature of a function, before any body.
 func (c *importer) declare(t *ast.Op) {
 	defer c.recovered(func() {
-		if len(t.Symbols) > 0 {
-			name, _ := types.ParseSymbol(t.Symbols[0].Name).Name()
-			c.refused[name] = true
-		}
+		c.refused[refusedName(t)] = true
 	})
 	n := &node{importer: c, t: t, name: op.Func, attrs: map[string]attr{}}
 	if !t.Props.Empty() {
@@ -35,7 +32,16 @@ func (c *importer) declare(t *ast.Op) {
 	if c.funcs[s.name] != nil {
 		n.fail("DM142", "@%s is already defined", s.name)
 	}
-	c.funcs[s.name], c.sigs[t] = s, s
+	c.funcs[s.name], c.sigs[t], c.trees[s.name] = s, s, t
+}
+
+// refusedName is the name of a function whose signature has a problem, where it has one.
+func refusedName(t *ast.Op) string {
+	if len(t.Symbols) == 0 {
+		return ""
+	}
+	name, _ := types.ParseSymbol(t.Symbols[0].Name).Name()
+	return name
 }
 
 // recovered calls then if a problem, which has been reported, ended what runs.
@@ -102,6 +108,11 @@ func (n *node) typeAt(at ast.Rel) types.Type {
 func (c *importer) function(t *ast.Op) {
 	s := c.sigs[t]
 	if s == nil { // declare has reported it
+		s = &signature{name: refusedName(t)}
+		o := &ir.Op{Name: op.Func, Span: t.Span(), Head: t.Head(), Bad: true}
+		o.SetAttr("sym_name", types.Str(s.name))
+		c.m.Ops = append(c.m.Ops, o)
+		c.m.AddFunc(&ir.Func{Op: o, Name: s.name, Private: t.Func != nil && t.Func.Visibility == "private"})
 		return
 	}
 	o := &ir.Op{Name: op.Func, Span: t.Span(), Head: t.Head()}
@@ -128,6 +139,12 @@ func (c *importer) function(t *ast.Op) {
 		args = t.Func.Args
 	}
 	n := &node{importer: c, t: t, name: op.Func}
+	reported := c.reported
+	defer func() {
+		if c.reported > reported {
+			o.Bad, o.Regions, fn.Body = true, nil, nil
+		}
+	}()
 	defer c.recovered(func() {})
 	n.must(len(args) == len(s.in), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.in))
 	defer c.enter()()

@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -66,10 +67,23 @@ func (c *importer) read(t *ast.Op) *node {
 	}
 	n.structured()
 	operands := n.signature(sig)
-	for i, u := range t.Operands {
+	for i, u := range n.uses() {
 		n.in = append(n.in, n.use(u, operands(i)))
 	}
 	return n
+}
+
+// uses are the operands in the order of generic form. The pretty form of reductions
+// writes each operand with its initial value.
+func (n *node) uses() []ast.Use {
+	us := n.t.Operands
+	if k := len(us) / 2; k > 1 && len(us) == 2*k && slices.Contains(n.words, "init") {
+		us = make([]ast.Use, 2*k)
+		for i := range k {
+			us[i], us[k+i] = n.t.Operands[2*i], n.t.Operands[2*i+1]
+		}
+	}
+	return us
 }
 
 // setAttr reads the attribute at span.

@@ -56,17 +56,10 @@ func reduce(n *node) []*ir.Value {
 	return n.fold(xs, inits, dims)
 }
 
-// halves are the operands and the initial values of a reduction. A pretty form writes
-// them in pairs.
+// halves are the operands and the initial values of a reduction.
 func (n *node) halves() (xs, inits []*ir.Value) {
 	k := len(n.in) / 2
 	n.must(k > 0 && len(n.in) == 2*k, "DM142", "%s takes operands and as many initial values, but has %d", n.name, len(n.in))
-	if slices.Contains(n.words, "init") {
-		for i := range k {
-			xs, inits = append(xs, n.in[2*i]), append(inits, n.in[2*i+1])
-		}
-		return xs, inits
-	}
 	return n.in[:k], n.in[k:]
 }
 
@@ -95,10 +88,10 @@ func (n *node) namedReduce(x, init *ir.Value, dims []int) *ir.Value {
 	y := n.convert(x, widened(e))
 	switch kind := reduction(combiner, e); {
 	case len(dims) == 0:
-	case kind != "":
+	case kind != "" && e != types.I1:
 		y = n.reduced(kind, y, dims)
 	default:
-		y = n.bitwise(combiner, y, dims)
+		y = n.bitwise(either(e == types.I1 && onBools[combiner] != "", onBools[combiner], combiner), y, dims)
 	}
 	y = n.convert(y, e)
 	if isNeutral(combiner, init) {
@@ -176,7 +169,7 @@ func (n *node) argmax(xs, inits []*ir.Value, dims []int) []*ir.Value {
 		return nil
 	}
 	for _, way := range []struct{ direction, combiner string }{{"gt", "max"}, {"lt", "min"}} {
-		if !isFirst(results, args, way.direction, x.Elem().IsFloat()) || !isNeutral(way.combiner, inits[0]) {
+		if !isFirst(results, args, way.direction) || !isNeutral(way.combiner, inits[0]) {
 			continue
 		}
 		if d := constantOf(inits[1]); d == nil || d.Int(0) != 0 {
@@ -214,11 +207,11 @@ func counts(v *ir.Value, d int) bool {
 // isFirst reports whether results are the greater, by direction, of two numbers a and c
 // with the positions b and d; of equal ones the one at the first position, and NaN
 // above all.
-func isFirst(results, args []*ir.Value, direction string, float bool) bool {
+func isFirst(results, args []*ir.Value, direction string) bool {
 	a, b, c, d := args[0], args[1], args[2], args[3]
 	above := func(v *ir.Value) bool {
 		if isCompare(v, direction, a, c) {
-			return !float
+			return a.Elem().IsInt()
 		}
 		x, y, ok := operandsOf(v, "dm.or")
 		return ok && (isCompare(x, direction, a, c) && isCompare(y, "ne", a, a) || isCompare(y, direction, a, c) && isCompare(x, "ne", a, a))

@@ -17,12 +17,22 @@ func (n *node) entry(i, count int) *ast.Block {
 	return b
 }
 
-// args are the arguments of a block, which a pretty form may write in front of it.
+// args are the arguments of a block, which a pretty form may write in front of it; that
+// of reductions has the two for each operand beside each other.
 func (n *node) args(b *ast.Block) []ast.BlockArg {
-	if len(b.Args) == 0 {
-		return n.t.Defs
+	args := b.Args
+	if len(args) == 0 {
+		args = n.t.Defs
 	}
-	return b.Args
+	k := len(args) / 2
+	if len(b.Args) > 0 || !slices.Contains(n.words, "init") || len(args) != 2*k {
+		return args
+	}
+	generic := make([]ast.BlockArg, 2*k)
+	for i := range k {
+		generic[i], generic[k+i] = args[2*i], args[2*i+1]
+	}
+	return generic
 }
 
 // run converts the ops of region i with values as its arguments, where the builder

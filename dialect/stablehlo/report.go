@@ -18,6 +18,7 @@ func (c *importer) report(t *ast.Op, code string, span source.Span, format strin
 	if span.Len() == 0 && t != nil {
 		span = t.Head()
 	}
+	c.reported++
 	d := diag.New(code, diag.Error, span, fmt.Sprintf(format, args...))
 	if len(c.m.Diags) >= maxDiags {
 		return &d
@@ -36,7 +37,7 @@ func (c *importer) reportError(t *ast.Op, span source.Span, err error) {
 		if d.Span.End > span.End || d.Span.Len() == 0 {
 			d.Span = span
 		}
-		if len(c.m.Diags) < maxDiags {
+		if c.reported++; len(c.m.Diags) < maxDiags {
 			c.m.Diags = append(c.m.Diags, d)
 		}
 	case errors.As(err, &meaning):

@@ -51,17 +51,21 @@ func Import(f *ast.File) []*ir.Module {
 
 // importer imports one section.
 type importer struct {
-	src     *source.File
-	m       *ir.Module
-	env     types.Env
-	globals map[string]*ast.Op // of other dialects, by symbol
-	funcs   map[string]*signature
-	sigs    map[*ast.Op]*signature
-	refused map[string]bool // functions whose signature has a problem
-	scope   *scope
-	b       *ir.Builder
-	draws   int64              // ops so far that draw random numbers
-	kept    map[*ir.Value]bool // values that have their names from the text
+	src      *source.File
+	m        *ir.Module
+	env      types.Env
+	globals  map[string]*ast.Op // of other dialects, by symbol
+	funcs    map[string]*signature
+	sigs     map[*ast.Op]*signature
+	trees    map[string]*ast.Op // functions, by name
+	depth    int                // of calls in the body of a reduction
+	refused  map[string]bool    // functions whose signature has a problem
+	scope    *scope
+	exact    bool // the program checks results to the last place: sums of windows are rounded as it writes them, one after the other
+	reported int  // problems so far
+	b        *ir.Builder
+	draws    int64              // ops so far that draw random numbers
+	kept     map[*ir.Value]bool // values that have their names from the text
 
 	// In the body of a reduction:
 	batch []int // sizes that are computed at once; nil: none
@@ -71,7 +75,7 @@ type importer struct {
 
 func section(f *ast.File, items []*ast.Op) *ir.Module {
 	m := &ir.Module{Src: f.Src}
-	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}}
+	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}}
 	m.Aliases = &c.env
 	c.aliases(items)
 	for _, d := range f.Diags {
@@ -79,6 +83,7 @@ func section(f *ast.File, items []*ast.Op) *ir.Module {
 			m.Diags = append(m.Diags, d)
 		}
 	}
+	c.exact = checksPlaces(items)
 	var funcs []*ast.Op
 	c.collect(items, &funcs)
 	for _, t := range funcs {
@@ -92,6 +97,19 @@ func section(f *ast.File, items []*ast.Op) *ir.Module {
 		tidy(m)
 	}
 	return m
+}
+
+// checksPlaces reports whether the program checks results to the last place.
+func checksPlaces(items []*ast.Op) bool {
+	found := false
+	ast.Walk(items, func(t *ast.Op) bool {
+		found = found || strings.HasPrefix(t.Name, "check.expect_close")
+		for _, s := range t.Symbols {
+			found = found || s.Name == "@check.expect_close"
+		}
+		return !found
+	})
+	return found
 }
 
 // collect finds the functions and globals at top level and in modules.

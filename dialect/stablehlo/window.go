@@ -70,7 +70,10 @@ func reduceWindow(n *node) []*ir.Value {
 	w := n.windowOf(len(shape))
 	out := n.outer(w, shape)
 	if len(xs) == 1 {
-		if combiner := n.combiner(0, xs[0].Elem()); reduction(combiner, xs[0].Elem()) != "" {
+		e := xs[0].Elem()
+		combiner := n.combiner(0, e)
+		rounded := n.exact && e.IsFloat() && (combiner == "add" || combiner == "mul")
+		if reduction(combiner, e) != "" && !rounded {
 			return n.pool(combiner, xs[0], inits[0], w, out)
 		}
 	}
