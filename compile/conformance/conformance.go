@@ -4,10 +4,16 @@ package conformance
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 )
+
+// Suites run the programs in a folder, by the name of the format.
+var Suites = map[string]func(ctx context.Context, dir string) (*Report, error){
+	"stablehlo": StableHLO,
+}
 
 // The statuses of a case.
 const (

@@ -23,12 +23,18 @@ import (
 // on the reference executor. A file is a case, named as the file; a file of several
 // functions to run has a case for each of them, FILE@FUNCTION.
 func StableHLO(ctx context.Context, dir string) (*Report, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.mlir"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".mlir") {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no .mlir file", dir)
+		return nil, errors.New("holds no .mlir file")
 	}
 	var report Report
 	var mu sync.Mutex
@@ -75,14 +81,22 @@ func stableHLOFile(ctx context.Context, path string) []outcome {
 	}
 	var out []outcome
 	for _, c := range cases {
-		o := outcome{name: name}
+		o := outcome{name, runCase(ctx, p, c)}
 		if len(cases) > 1 {
 			o.name += "@" + c.Fn.Name
 		}
-		o.err = runCase(ctx, p, c)
 		out = append(out, o)
 	}
 	return out
+}
+
+// Run is the report of the cases of p.
+func Run(ctx context.Context, p *program.Program, cases []driver.Case) *Report {
+	var r Report
+	for _, c := range cases {
+		r.Add("@"+c.Fn.Name, runCase(ctx, p, c))
+	}
+	return &r
 }
 
 func runCase(ctx context.Context, p *program.Program, c driver.Case) error {
@@ -116,4 +130,3 @@ func located(src *source.File, span source.Span, msg string) error {
 	line, _ := src.Human(span.Start)
 	return fmt.Errorf("line %d: %s", line, strings.TrimSpace(msg))
 }
-

@@ -60,12 +60,17 @@ func (n *node) contracted(batchA, batchB, sumA, sumB []int) *ir.Value {
 	}
 	if len(sumA) == 1 && len(freeA) == 1 && len(freeB) == 1 && slices.Equal(batchA, batch) && slices.Equal(batchB, batch) {
 		var attrs []types.Named
-		if sumA[0] == len(a)-2 {
-			attrs = append(attrs, named("transpose_a", types.Bool(true)))
+		flip := func(name string, v *ir.Value, flipped bool) *ir.Value {
+			if w, ok := untransposed(v); ok {
+				v, flipped = w, !flipped
+			}
+			if flipped {
+				attrs = append(attrs, named(name, types.Bool(true)))
+			}
+			return v
 		}
-		if sumB[0] == len(b)-1 {
-			attrs = append(attrs, named("transpose_b", types.Bool(true)))
-		}
+		x = flip("transpose_a", x, sumA[0] == len(a)-2)
+		y = flip("transpose_b", y, sumB[0] == len(b)-1)
 		return product("matmul", attrs...)
 	}
 	next := 0
@@ -93,6 +98,21 @@ func (n *node) contracted(batchA, batchB, sumA, sumB []int) *ir.Value {
 	spread(summed, sumB, inB)
 	equation := strings.Join(inA, "") + "," + strings.Join(inB, "") + "->" + strings.Join(slices.Concat(shared, left, right), "")
 	return product("einsum", named("equation", types.Str(equation)))
+}
+
+// untransposed is what v is with its last two dimensions exchanged, if it is that.
+func untransposed(v *ir.Value) (*ir.Value, bool) {
+	if v.Op == nil || v.Op.Name != "dm.transpose" {
+		return nil, false
+	}
+	dims := v.Op.Ints("dims")
+	k := len(dims)
+	for i, d := range dims {
+		if want := either(i == k-1, k-2, either(i == k-2, k-1, i)); int(d) != want {
+			return nil, false
+		}
+	}
+	return v.Op.Operands[0], k >= 2
 }
 
 // commonElem is the element type in which operands of types a and b are multiplied.

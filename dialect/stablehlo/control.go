@@ -151,40 +151,64 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 	n.must(body != nil && end != nil && len(body.Ops) > 0, "DM142", "a branch leads to no block")
 	init := n.passed(first, 0)
 	o := n.open("while", init, nil)
-	likes := func(b *ast.Block) []*ir.Value {
-		n.must(len(b.Args) == len(init), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(init))
+	likes := func(b *ast.Block, vs []*ir.Value) []*ir.Value {
+		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
 		var out []*ir.Value
 		for i, a := range b.Args {
-			out = append(out, &ir.Value{Name: a.Name, Type: init[i].Type})
+			out = append(out, &ir.Value{Name: a.Name, Type: vs[i].Type})
 		}
 		return out
 	}
 	enter := func(b *ast.Block, vs []*ir.Value) (leave func()) {
+		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
 		leave = n.enter()
 		for i, a := range b.Args {
 			n.scope.names[a.Name] = []*ir.Value{vs[i]}
 		}
 		return leave
 	}
-	n.inRegion(o, likes(head), func(args []*ir.Value) []*ir.Value {
+	var toBody, toEnd []int // which of the carried values the condition passes on
+	n.inRegion(o, likes(head, init), func(args []*ir.Value) []*ir.Value {
 		defer enter(head, args)()
 		branch := n.ops(head)
-		for s := range 2 {
-			n.must(slices.Equal(n.passed(branch, s), args), Unsupported, "a loop whose condition passes on other values than it takes is not supported")
+		places := func(vs []*ir.Value) []int {
+			out := make([]int, len(vs))
+			for i, v := range vs {
+				out[i] = slices.Index(args, v)
+				n.must(out[i] >= 0, Unsupported, "a loop whose condition passes on other values than it takes is not supported")
+			}
+			return out
 		}
-		return []*ir.Value{n.passed(branch, -1)[0]}
+		toBody, toEnd = places(n.passed(branch, 0)), places(n.passed(branch, 1))
+		return n.passed(branch, -1)[:1]
 	})
-	n.inRegion(o, likes(body), func(args []*ir.Value) []*ir.Value {
-		defer enter(body, args)()
+	at := func(vs []*ir.Value, places []int) []*ir.Value {
+		out := make([]*ir.Value, len(places))
+		for i, p := range places {
+			out[i] = vs[p]
+		}
+		return out
+	}
+	named := make([]*ir.Value, len(init)) // the carried values under the names of the body
+	copy(named, init)
+	for i, p := range toBody {
+		if i < len(body.Args) {
+			named[p] = &ir.Value{Name: body.Args[i].Name, Type: init[p].Type}
+		}
+	}
+	n.inRegion(o, named, func(args []*ir.Value) []*ir.Value {
+		defer enter(body, at(args, toBody))()
 		branch := n.ops(body)
 		n.must(n.target(by, branch, 0) == head, Unsupported, "a function of several blocks is not supported, unless they are a loop")
 		return n.passed(branch, 0)
 	})
 	results := n.closed(o).Results
-	for i, r := range results {
-		r.Name = end.Args[i].Name
+	for i, p := range toEnd {
+		if i < len(end.Args) {
+			results[p].Name = end.Args[i].Name
+		}
 	}
-	defer enter(end, results)()
+	defer enter(end, at(results, toEnd))()
 	return n.block(end)
 }
 

@@ -60,7 +60,7 @@ func (c *importer) convert(t *ast.Op) {
 			c.scope.names[r.Name] = make([]*ir.Value, min(max(1, r.Count), 1<<10))
 		}
 	})
-	if t.Form == ast.Bad {
+	if t.Form == ast.Bad || c.poisoned(t) {
 		panic(bailout{})
 	}
 	n := c.read(t)
@@ -87,6 +87,16 @@ func (c *importer) convert(t *ast.Op) {
 		}
 	}
 	c.define(t.Results, vs)
+}
+
+// poisoned reports whether t reads a result of an op whose problem has been reported.
+func (c *importer) poisoned(t *ast.Op) bool {
+	for _, u := range t.Operands {
+		if vs, i := c.scope.lookup(u.Name), max(0, int(u.Index)); i < len(vs) && vs[i] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // define makes the names of results stand for values, and gives these the names where

@@ -30,20 +30,22 @@ const (
 
 // grammar is the command line as kong reads it.
 type grammar struct {
-	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
-	Lint    lintCmd    `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
-	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
-	Diff    diffCmd    `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
-	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
-	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
-	Compile compileCmd `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
-	Opt     optCmd     `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
-	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
-	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
-	Doctor  doctorCmd  `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
-	Lsp     lspCmd     `cmd:"" help:"Serve editors over stdio."`
-	Version versionCmd `cmd:"" help:"Print the version."`
-	Help    helpCmd    `cmd:"" help:"Describe a command; --man writes the manual page."`
+	Fmt         fmtCmd         `cmd:"" help:"Format files in place ('-' is stdin)."`
+	Lint        lintCmd        `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
+	Cost        costCmd        `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
+	Diff        diffCmd        `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
+	Report      reportCmd      `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
+	Run         runCmd         `cmd:"" help:"Run a function and show what each line moved and took."`
+	Import      importCmd      `cmd:"" help:"Write a program of another tool, in StableHLO, in this dialect."`
+	Compile     compileCmd     `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
+	Opt         optCmd         `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
+	Conformance conformanceCmd `cmd:"" help:"Run the conformance suite of a format that dmir imports."`
+	Explain     explainCmd     `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
+	Irdl        irdlCmd        `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
+	Doctor      doctorCmd      `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
+	Lsp         lspCmd         `cmd:"" help:"Serve editors over stdio."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
+	Help        helpCmd        `cmd:"" help:"Describe a command; --man writes the manual page."`
 
 	Completion completionCmd `cmd:"" help:"Print the script by which bash, zsh or fish completes commands, flags and values."`
 	Complete   completeCmd   `cmd:"" hidden:"" help:"Complete a command line for these scripts."`
@@ -118,7 +120,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, errors),
-		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText()},
+		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText(), "suites": suites()},
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),

@@ -72,7 +72,7 @@ func (c compileCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.analyse(src, opts)
+	p, err := a.program(src, opts)
 	if err != nil {
 		return err
 	}
