@@ -106,7 +106,7 @@ func within(msg string, places []Place) string {
 // the tolerance and by more than so many units in the last place, -1 for none.
 func Differs(a, b *tensor.Tensor, tolerance float64, ulps int64) int {
 	for i := range a.Len() {
-		if !same(a, b, i, tolerance) && !near(a, b, i, ulps) {
+		if !same(a, b, i, tolerance) && !nearby(a, b, i, ulps) {
 			return i
 		}
 	}
@@ -182,9 +182,9 @@ func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
 	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
 }
 
-// near reports whether floating-point elements i are at most so many units in the last
+// nearby reports whether floating-point elements i are at most so many units in the last
 // place apart: numbers of their type lie between them. An infinity is near itself only.
-func near(a, b *tensor.Tensor, i int, ulps int64) bool {
+func nearby(a, b *tensor.Tensor, i int, ulps int64) bool {
 	if ulps <= 0 || !a.Elem.IsFloat() {
 		return false
 	}
