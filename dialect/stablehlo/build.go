@@ -126,6 +126,9 @@ func (n *node) takes(count int) {
 }
 
 func (n *node) reshape(x *ir.Value, shape ...int) *ir.Value {
+	for x.Op != nil && x.Op.Name == "dm.reshape" && !slices.Equal(n.shape(x), shape) {
+		x = x.Op.Operands[0]
+	}
 	if slices.Equal(n.shape(x), shape) {
 		return x
 	}
@@ -191,12 +194,33 @@ func counting(n, end int) []int {
 // fill is the number v as a constant of the element type: of rank 0, or bare where
 // numbers are computed one by one.
 func (n *node) fill(e types.Elem, v float64) *ir.Value {
-	return n.constant(types.SplatOf(tensorOf(e), v))
+	return n.number(types.SplatOf(tensorOf(e), v))
 }
 
 // whole is an integer as a constant of rank 0.
 func (n *node) whole(e types.Elem, v int) *ir.Value {
-	return n.constant(types.IntOf(tensorOf(e), int64(v)))
+	return n.number(types.IntOf(tensorOf(e), int64(v)))
+}
+
+// number is a constant of rank 0, the same one for all that needs it in a block.
+func (n *node) number(d *types.Dense) *ir.Value {
+	at := place{n.b.Block, d.String()}
+	if v := n.numbers[at]; v != nil {
+		return v
+	}
+	v := n.constant(d)
+	v.Name = "%cst"
+	if d.Elem.IsInt() {
+		v.Name = "%c" + strings.TrimPrefix(d.Text(), "-")
+	}
+	n.numbers[at] = v
+	return v
+}
+
+// place is a constant in a block.
+type place struct {
+	block *ir.Block
+	text  string
 }
 
 func (n *node) constant(d *types.Dense) *ir.Value {

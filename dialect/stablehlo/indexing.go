@@ -157,7 +157,7 @@ func (n *node) fromWindows(a *access, y *ir.Value) *ir.Value {
 
 // address is the place of each window's elements among the rows of the tensor, which
 // are its dimensions from number rows on: with the dimensions of the batch, then those
-// of windows in front of rows. Where gathering, starts are moved so that the window
+// of windows in front of rows, unless these have one element. Where gathering, starts are moved so that the window
 // lies inside; otherwise inside is false for elements outside, nil where there can be
 // none.
 func (n *node) address(a *access, indices *ir.Value, gathering bool) (at *ir.Value, rows int, inside *ir.Value) {
@@ -171,7 +171,11 @@ func (n *node) address(a *access, indices *ir.Value, gathering bool) (at *ir.Val
 	if indices.Elem().Bytes() > 4 || indices.Elem() == types.UI32 || product(a.shape[:rows]) >= 1<<31 {
 		elem = types.I64
 	}
-	full := slices.Concat(batch, a.window[:rows])
+	lead := a.window[:rows]
+	if product(lead) == 1 {
+		lead = nil
+	}
+	full := slices.Concat(batch, lead)
 	rank := len(full)
 	place := func(v *ir.Value, d int) *ir.Value { // v numbers dimension d of full
 		shape := ones(rank - d)
@@ -184,7 +188,7 @@ func (n *node) address(a *access, indices *ir.Value, gathering bool) (at *ir.Val
 		bounded := false
 		if k := slices.Index(a.starts, d); k >= 0 {
 			part = n.component(a, indices, k, elem)
-			part = n.reshape(part, append(slices.Clone(batch), ones(rows)...)...)
+			part = n.reshape(part, append(slices.Clone(batch), ones(len(lead))...)...)
 			if gathering {
 				part = n.op("clamp", []*ir.Value{n.whole(elem, 0), part, n.whole(elem, a.shape[d]-a.window[d])})
 			}

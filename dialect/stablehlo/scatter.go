@@ -66,7 +66,7 @@ func (n *node) namedScatter(a *access, x, indices, update *ir.Value) *ir.Value {
 		return n.convert(n.op("scatter", []*ir.Value{x, at, update}, attrs...), e)
 	}
 	at, rows := n.targets(a, indices)
-	update = n.toWindows(a, update, rows)
+	update = n.reshape(n.transpose(update, a.order()), slices.Concat(n.shape(at), a.shape[rows:])...)
 	y := n.op("scatter", []*ir.Value{n.flat(x, rows), at, update}, attrs...)
 	return n.convert(n.reshape(y, a.shape...), e)
 }
@@ -81,13 +81,6 @@ func (n *node) targets(a *access, indices *ir.Value) (at *ir.Value, rows int) {
 	return at, rows
 }
 
-// toWindows brings updates into the order of the batch, then all dimensions of the
-// tensor, of which those from rows on stay as they are.
-func (n *node) toWindows(a *access, update *ir.Value, rows int) *ir.Value {
-	update = n.transpose(update, a.order())
-	return n.reshape(update, slices.Concat(a.batch(), a.window)...)
-}
-
 // scatterInOrder applies the updates one after the other, by any function of the old
 // elements and the updates of all tensors.
 func (n *node) scatterInOrder(a *access, xs []*ir.Value, indices *ir.Value, updates []*ir.Value) []*ir.Value {
@@ -98,7 +91,7 @@ func (n *node) scatterInOrder(a *access, xs []*ir.Value, indices *ir.Value, upda
 	stacks := []*ir.Value{n.reshape(at, steps)}
 	for i, x := range xs {
 		carried = append(carried, n.flat(x, rows))
-		stacks = append(stacks, n.reshape(n.toWindows(a, updates[i], rows), append([]int{steps}, row...)...))
+		stacks = append(stacks, n.reshape(n.transpose(updates[i], a.order()), append([]int{steps}, row...)...))
 	}
 	ys := n.scan(row, carried, stacks, func(now, next []*ir.Value) []*ir.Value {
 		var values []*ir.Value

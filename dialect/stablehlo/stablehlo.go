@@ -61,6 +61,7 @@ type importer struct {
 	depth    int                // of calls in the body of a reduction
 	refused  map[string]bool    // functions whose signature has a problem
 	scope    *scope
+	numbers  map[place]*ir.Value
 	exact    bool // the program checks results to the last place: sums of windows are rounded as it writes them, one after the other
 	reported int  // problems so far
 	b        *ir.Builder
@@ -75,7 +76,7 @@ type importer struct {
 
 func section(f *ast.File, items []*ast.Op) *ir.Module {
 	m := &ir.Module{Src: f.Src}
-	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}}
+	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}}
 	m.Aliases = &c.env
 	c.aliases(items)
 	for _, d := range f.Diags {

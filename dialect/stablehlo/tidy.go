@@ -55,21 +55,20 @@ func (t *tidier) pointwise(o *ir.Op) {
 		}
 		shapes[i] = v.Tensor().Shape
 	}
-	for i, v := range o.Operands {
-		shape, ok := repeated(v)
-		if !ok {
-			continue
+	for i := range o.Operands {
+		for {
+			v := o.Operands[i]
+			shape, ok := repeated(v)
+			was := shapes[i]
+			if shapes[i] = shape; !ok || !slices.EqualFunc(common(shapes), o.Out(0).Shape, dim.Dim.Equal) {
+				shapes[i] = was
+				break
+			}
+			small := t.smaller(v, shape)
+			v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return u == ir.Use{Op: o, Index: i} })
+			o.Operands[i] = small
+			small.Uses = append(small.Uses, ir.Use{Op: o, Index: i})
 		}
-		was := shapes[i]
-		shapes[i] = shape
-		if !slices.EqualFunc(common(shapes), o.Out(0).Shape, dim.Dim.Equal) {
-			shapes[i] = was
-			continue
-		}
-		small := t.smaller(v, shape)
-		v.DropUse(ir.Use{Op: o, Index: i})
-		o.Operands[i] = small
-		small.Uses = append(small.Uses, ir.Use{Op: o, Index: i})
 	}
 }
 
@@ -83,6 +82,10 @@ func repeated(v *ir.Value) ([]dim.Dim, bool) {
 	case op.Constant:
 		d, ok := v.Op.Attr("value").(*types.Dense)
 		return nil, ok && d.Splat && d.Type.Rank() > 0
+	case "dm.reshape": // ones in front of the shape
+		x, shape := v.Op.In(0).Shape, v.Tensor().Shape
+		k := len(shape) - len(x)
+		return x, k > 0 && slices.EqualFunc(shape[k:], x, dim.Dim.Equal)
 	case "dm.broadcast":
 		dims, p := op.BroadcastDims(v.Op)
 		if p != nil {
