@@ -79,11 +79,15 @@ func stableHLOFile(ctx context.Context, path string) []outcome {
 	if len(cases) == 0 {
 		return []outcome{{name, firstError(p, p.Diags, "the file has no function that takes nothing")}}
 	}
+	if len(cases) == 1 {
+		return []outcome{{name, runCase(ctx, p, cases[0])}}
+	}
 	var out []outcome
+	seen := map[string]int{} // sections may use a name again
 	for _, c := range cases {
-		o := outcome{name, runCase(ctx, p, c)}
-		if len(cases) > 1 {
-			o.name += "@" + c.Fn.Name
+		o := outcome{name + "@" + c.Fn.Name, runCase(ctx, p, c)}
+		if seen[o.name]++; seen[o.name] > 1 {
+			o.name += fmt.Sprintf("#%d", seen[o.name])
 		}
 		out = append(out, o)
 	}
@@ -119,7 +123,7 @@ func firstError(p *program.Program, ds []diag.Diagnostic, otherwise string) erro
 		}
 		err := located(p.Src, d.Span, d.Message)
 		if d.Code == stablehlo.Unsupported {
-			return fmt.Errorf("%w: %s", ErrUnsupported, err)
+			return unsupported{err}
 		}
 		return err
 	}

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
@@ -44,11 +45,14 @@ func atLeast(t *testing.T, name string, r *Report) {
 	}
 	path := filepath.Join("testdata", name+".json")
 	if *update {
-		text, err := json.MarshalIndent(now, "", "  ")
-		if err == nil {
-			err = os.WriteFile(path, append(text, '\n'), 0o644)
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(now); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
