@@ -92,7 +92,7 @@ func (n *node) intsOr(name string, count, otherwise int) []int {
 			list[i] = otherwise
 		}
 	}
-	n.must(len(list) == count, "DM141", "%s of %s has %d entries; expected %d", name, n.name, len(list), count)
+	n.mustAttr(name, len(list) == count, "%s of %s has %d entries; expected %d", name, n.name, len(list), count)
 	return list
 }
 
@@ -102,8 +102,8 @@ func (n *node) dims(name string, rank int) []int {
 	list, _ := n.integers(name)
 	seen := map[int]bool{}
 	for _, d := range list {
-		n.must(d >= 0 && d < rank, "DM141", "%s of %s contains %d, which is no dimension of a tensor with %d", name, n.name, d, rank)
-		n.must(!seen[d], "DM141", "%s of %s contains %d twice", name, n.name, d)
+		n.mustAttr(name, d >= 0 && d < rank, "%s of %s contains %d, which is no dimension of a tensor with %d", name, n.name, d, rank)
+		n.mustAttr(name, !seen[d], "%s of %s contains %d twice", name, n.name, d)
 		seen[d] = true
 	}
 	return list
@@ -119,13 +119,13 @@ func (n *node) pairs(name string, count int) [][2]int {
 	case types.Array: // [[1, 1], [0, 0]]
 		for _, e := range v {
 			p := types.IntegersOf(e)
-			n.must(len(p) == 2, "DM141", "%s of %s contains %s, which is no pair", name, n.name, e)
+			n.mustAttr(name, len(p) == 2, "%s of %s contains %s, which is no pair", name, n.name, e)
 			flat = append(flat, n.small(name, p[0]), n.small(name, p[1]))
 		}
 	default:
 		flat, _ = n.integers(name)
 	}
-	n.must(len(flat) == 2*count, "DM141", "%s of %s has %d numbers for %d dimensions", name, n.name, len(flat), count)
+	n.mustAttr(name, len(flat) == 2*count, "%s of %s has %d numbers for %d dimensions", name, n.name, len(flat), count)
 	for i := range out {
 		out[i] = [2]int{flat[2*i], flat[2*i+1]}
 	}
@@ -138,7 +138,7 @@ func (n *node) intOr(name string, otherwise int) int {
 	if !ok {
 		return otherwise
 	}
-	n.must(len(list) == 1, "DM141", "%s of %s is no integer", name, n.name)
+	n.mustAttr(name, len(list) == 1, "%s of %s is no integer", name, n.name)
 	return list[0]
 }
 

@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -274,7 +275,7 @@ func (n *node) use(u ast.Use, want types.Type) *ir.Value {
 	}
 	i := max(0, int(u.Index))
 	if i >= len(values) {
-		n.failAt("DM160", at, "%s has %d values; there is no #%d", u.Name, len(values), i)
+		n.failAt("DM160", at, "%s refers to %s; there is no #%d", u.Name, diag.Count(len(values), "value"), i)
 	}
 	v := values[i]
 	if v == nil { // of an op whose problem has been reported

@@ -82,3 +82,15 @@ func (n *node) must(ok bool, code, format string, args ...any) {
 		n.fail(code, format, args...)
 	}
 }
+
+// mustAttr is must for the value of an attribute.
+func (n *node) mustAttr(name string, ok bool, format string, args ...any) {
+	if ok {
+		return
+	}
+	at := n.attrs[name].at
+	if at.Len() == 0 {
+		at = n.t.Head()
+	}
+	n.failAt("DM141", at, format, args...)
+}
