@@ -162,14 +162,15 @@ func optimizes(o *ir.Op) bool {
 // result that does not need it.
 func optimized(o *ir.Op) (results []bool, other bool) {
 	results = make([]bool, len(o.Results))
-	if o.Name != op.Kernel {
+	body := o.Body(0)
+	if o.Name != op.Kernel || body == nil {
 		for i := range results {
 			results[i] = true
 		}
 		return results, false
 	}
 	needs := map[*ir.Value]bool{}
-	for _, p := range o.Body(0).Ops {
+	for _, p := range body.Ops {
 		d := op.Of(p)
 		other = other || d != nil && d.Class == op.ClassContraction
 		if optimizes(p) || slices.ContainsFunc(ir.UsedValues(p), func(v *ir.Value) bool { return needs[v] }) {
@@ -178,7 +179,7 @@ func optimized(o *ir.Op) (results []bool, other bool) {
 			}
 		}
 	}
-	if last := o.Body(0).Terminator(); last != nil {
+	if last := body.Terminator(); last != nil {
 		for i, v := range last.Operands {
 			if i < len(results) {
 				results[i] = needs[v]

@@ -228,9 +228,13 @@ func contents(kernel *ir.Op) string {
 	const most = 3
 	var names []string
 	rank := map[string]int{}
-	for _, o := range kernel.Body(0).Ops {
+	body := kernel.Body(0)
+	if body == nil { // a broken text
+		return ""
+	}
+	for _, o := range body.Ops {
 		d := op.Of(o)
-		if d == nil || d.Is(op.View) || d.Family == op.Sources || o == kernel.Body(0).Terminator() {
+		if d == nil || d.Is(op.View) || d.Family == op.Sources || o == body.Terminator() {
 			continue
 		}
 		if _, seen := rank[d.Name]; seen {
