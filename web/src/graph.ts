@@ -222,7 +222,7 @@ export class GraphFigure implements Figure {
       const e = line.edge;
       const to = at(this.items, e.to).title;
       const many = this.model.bundles.inside(line.index);
-      const rows: [string, string][] = many.length > 0 ? many.slice(0, listed).map((m) => [m.value, m.size_label]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
+      const rows: [string, string][] = many.length > 0 ? many.slice(0, listed).map((m) => [m.value, `${m.type} · ${m.size_label}`]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
       if (many.length > listed) rows.push(["and", `${many.length - listed} more`]);
       rows.push(["to", to]);
       return { index: -1, other: { key: "", title: e.value, sub: e.type, cls: "", place: e, search: "", rows, why: [], weight: 0 } };
@@ -322,6 +322,7 @@ export class GraphFigure implements Figure {
     this.items.forEach((item, i) => {
       if (this.model.isGroup(i)) this.choice.set(item.key, open);
     });
+    this.zoomOpened.clear();
     this.laid = null;
   }
 

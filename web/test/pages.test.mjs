@@ -140,6 +140,16 @@ describe("movement graph", () => {
       assert.equal(again, closed);
       await page.keyboard.press("0");
       assert.equal(Number((await view(page)).split(" ")[2]), fitted);
+      // What the user opens after a zoom stays open when the zoom goes back.
+      for (let i = 0, n = closed; i < 40 && n <= closed; i++) {
+        await wheel(-100, 1);
+        n = await drawn(page);
+      }
+      await page.keyboard.press("e");
+      await page.keyboard.press("0");
+      const opened = await drawn(page);
+      await wheel(100, 10);
+      assert.equal(await drawn(page), opened);
     }));
 
   test("the minimap shows the part on the screen, of closed and open groups, and moves it", () =>

@@ -3426,7 +3426,7 @@
         const e = line.edge;
         const to = at(this.items, e.to).title;
         const many2 = this.model.bundles.inside(line.index);
-        const rows = many2.length > 0 ? many2.slice(0, listed).map((m) => [m.value, m.size_label]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
+        const rows = many2.length > 0 ? many2.slice(0, listed).map((m) => [m.value, `${m.type} · ${m.size_label}`]) : [["size", e.size_label], ["read from memory", line.dash ? "nothing" : e.moved_label]];
         if (many2.length > listed) rows.push(["and", `${many2.length - listed} more`]);
         rows.push(["to", to]);
         return { index: -1, other: { key: "", title: e.value, sub: e.type, cls: "", place: e, search: "", rows, why: [], weight: 0 } };
@@ -3517,6 +3517,7 @@
       this.items.forEach((item, i) => {
         if (this.model.isGroup(i)) this.choice.set(item.key, open);
       });
+      this.zoomOpened.clear();
       this.laid = null;
     }
     adopt(before) {
