@@ -14,7 +14,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/stablehlo"
-	"dmir/dialect/verify"
 	"dmir/internal/parallel"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -88,7 +87,11 @@ func stableHLOFile(ctx context.Context, r *Report, name, text string) {
 }
 
 func stableHLOModule(ctx context.Context, r *Report, name string, m *ir.Module) {
-	if err := converted(m); err != nil {
+	if diags := stablehlo.Import(m); len(diags) > 0 {
+		err := errors.New(located(m.Src, diags[0]))
+		if stablehlo.Unsupported(diags[0]) {
+			err = fmt.Errorf("%w: %w", err, ErrUnsupported)
+		}
 		r.Add(name, err)
 		return
 	}
@@ -105,22 +108,6 @@ func stableHLOModule(ctx context.Context, r *Report, name string, m *ir.Module) 
 			run(name+"/"+f.Name, f)
 		}
 	}
-}
-
-// converted makes a program of the dialect of m.
-func converted(m *ir.Module) error {
-	if diags := stablehlo.Convert(m); len(diags) > 0 {
-		if stablehlo.Unsupported(diags[0]) {
-			return fmt.Errorf("%s: %w", located(m.Src, diags[0]), ErrUnsupported)
-		}
-		return errors.New(located(m.Src, diags[0]))
-	}
-	for _, d := range verify.Module(m) {
-		if d.Severity == diag.Error {
-			return errors.New(located(m.Src, d))
-		}
-	}
-	return nil
 }
 
 func located(src *source.File, d diag.Diagnostic) string {

@@ -24,7 +24,7 @@ import (
 	"dmir/syntax/diag"
 )
 
-// Dialects are the prefixes of the ops that Convert replaces.
+// dialects are the prefixes of the ops that make a program one to convert.
 var dialects = []string{"stablehlo.", "mhlo.", "chlo."}
 
 // Codes are the diagnostics of this package.
@@ -36,17 +36,18 @@ var Codes = diag.Register([]diag.Code{
 // Unsupported reports whether d states that a valid program cannot be expressed.
 func Unsupported(d diag.Diagnostic) bool { return d.Code == "DM198" }
 
-// Has reports whether m has ops that Convert replaces.
-func Has(m *ir.Module) bool {
+// has reports whether m has ops of the dialects.
+func has(m *ir.Module) bool {
 	found := false
 	ir.Walk(m.Ops, func(o *ir.Op) bool {
-		found = found || foreign(o) != ""
+		found = found || slices.ContainsFunc(dialects, func(d string) bool { return strings.HasPrefix(o.Name, d) })
 		return !found
 	})
 	return found
 }
 
-// others are the ops of further dialects that have a conversion.
+// others are the ops of further dialects that have a conversion, in a program that has
+// ops of these.
 var others = map[string]string{
 	"arith.constant": "constant", "util.global.load": "global.load", "util.global.load.indirect": "global.load.indirect",
 	"util.unfoldable_constant": "constant",

@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -12,21 +13,13 @@ import (
 	"dmir/syntax/source"
 )
 
-// Modules are the sections of a text in the ops of the dialect, with what is wrong in
-// the text: its syntax, names and types, ops that have no equivalent.
-func Modules(src *source.File) ([]*ir.Module, []diag.Diagnostic) {
-	tree := parse.File(src)
-	diags := errorsOf(tree.Diags)
-	modules := lower.File(tree)
-	for _, m := range modules {
-		if len(diags) == 0 {
-			diags = Convert(m)
-		}
-		if len(diags) == 0 {
-			diags = append(errorsOf(m.Diags), errorsOf(verify.Module(m))...)
-		}
+// Import replaces the ops of m, and reports what is wrong in it then, names and types
+// too.
+func Import(m *ir.Module) []diag.Diagnostic {
+	if diags := Convert(m); len(diags) > 0 {
+		return diags
 	}
-	return modules, diags
+	return append(errorsOf(m.Diags), errorsOf(verify.Module(m))...)
 }
 
 func errorsOf(ds []diag.Diagnostic) (out []diag.Diagnostic) {
@@ -41,19 +34,22 @@ func errorsOf(ds []diag.Diagnostic) (out []diag.Diagnostic) {
 // Text is a program as text of the dialect, formatted. It is the program itself if no
 // op of it is to be replaced.
 func Text(src *source.File) (string, []diag.Diagnostic) {
-	any := false
-	for _, m := range lower.File(parse.File(src)) {
-		any = any || Has(m)
-	}
-	if !any {
+	if !slices.ContainsFunc(dialects, func(d string) bool { return strings.Contains(src.Text(), d) }) {
 		return src.Text(), nil
 	}
-	modules, diags := Modules(src)
-	if len(diags) > 0 {
+	tree := parse.File(src)
+	modules := lower.File(tree)
+	if !slices.ContainsFunc(modules, has) {
+		return src.Text(), nil
+	}
+	if diags := errorsOf(tree.Diags); len(diags) > 0 {
 		return "", diags
 	}
 	sections := make([]string, len(modules))
 	for i, m := range modules {
+		if diags := Import(m); len(diags) > 0 {
+			return "", diags
+		}
 		text, err := print.Source(m)
 		if err != nil {
 			return "", []diag.Diagnostic{diag.New("DM199", diag.Error, source.Span{}, err.Error())}
