@@ -249,6 +249,15 @@ func parseFormat(s string) (exp, man int, ok bool) {
 }
 
 func convertConstant(c *call) ([]*ir.Value, error) {
+	d, err := c.dense()
+	if err != nil {
+		return nil, err
+	}
+	return one(c.make("constant", nil, named("value", types.Attr(d)), d.Type))
+}
+
+// dense is the value of a constant.
+func (c *call) dense() (*types.Dense, error) {
 	text := c.attrs["value"]
 	if text == "" && len(c.words) > 0 {
 		text = c.words[0]
@@ -260,11 +269,7 @@ func convertConstant(c *call) ([]*ir.Value, error) {
 	if !ok || t.Elem == types.InvalidElem {
 		return nil, unsupported("%s has no equivalent", c.outs[0])
 	}
-	d, err := denseOf(text, t)
-	if err != nil {
-		return nil, err
-	}
-	return one(c.make("constant", nil, named("value", types.Attr(d)), t))
+	return denseOf(text, t)
 }
 
 func convertIota(c *call) ([]*ir.Value, error) {

@@ -195,7 +195,8 @@ func (c *call) ints(name string, otherwise []int) ([]int, error) {
 	return c.numbers(text)
 }
 
-func (c *call) numbers(text string) ([]int, error) {
+// value is the attribute of a text.
+func (c *call) value(text string) (types.Attr, error) {
 	x, err := parse.Attr(text)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -204,32 +205,53 @@ func (c *call) numbers(text string) ([]int, error) {
 	if err != nil {
 		return nil, invalid("%v", err)
 	}
-	var list []int64
-	switch a := a.(type) {
-	case *types.Dense:
-		list = a.Spread()
-	case types.Int:
-		list = []int64{a.V}
-	case types.Array:
-		for _, e := range a {
-			switch e := e.(type) {
-			case types.Int:
-				list = append(list, e.V)
-			case types.Array:
-				list = append(list, types.IntegersOf(e)...)
-			}
-		}
-	default:
-		list = types.IntegersOf(a)
+	return a, nil
+}
+
+// numbers are the numbers of a text, those of nested lists one after the other.
+func (c *call) numbers(text string) ([]int, error) {
+	a, err := c.value(text)
+	if err != nil {
+		return nil, err
 	}
-	out := make([]int, len(list))
-	for i, n := range list {
-		if n != int64(int(n)) {
-			return nil, invalid("%d is out of range", n)
-		}
-		out[i] = int(n)
+	out, ok := flatten(nil, a)
+	if !ok {
+		return nil, invalid("%s is no list of numbers", text)
 	}
 	return out, nil
+}
+
+// flatten appends the numbers of a; ok is false where it has something else, or a
+// number out of range.
+func flatten(out []int, a types.Attr) (_ []int, ok bool) {
+	var list []int64
+	switch a := a.(type) {
+	case types.Array:
+		for _, e := range a {
+			if out, ok = flatten(out, e); !ok {
+				return nil, false
+			}
+		}
+		return out, true
+	case types.Int:
+		list = []int64{a.V}
+	case *types.Dense:
+		list = a.Spread()
+	case *types.ArrayOf:
+		if !a.Elem.IsInt() {
+			return nil, false
+		}
+		list = a.Ints()
+	default:
+		return nil, false
+	}
+	for _, n := range list {
+		if n != int64(int(n)) {
+			return nil, false
+		}
+		out = append(out, int(n))
+	}
+	return out, true
 }
 
 // int is the number of an attribute, otherwise where it is absent.

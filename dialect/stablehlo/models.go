@@ -88,13 +88,9 @@ func (c *call) float(name string, otherwise float64) (float64, error) {
 	if !ok {
 		return otherwise, nil
 	}
-	x, err := parse.Attr(text)
+	a, err := c.value(text)
 	if err != nil {
-		return 0, invalid("%v", err)
-	}
-	a, aerr := types.AttrFromExpr(x, c.m.Aliases)
-	if aerr != nil {
-		return 0, invalid("%v", aerr)
+		return 0, err
 	}
 	v, ok := types.NumberOf(a)
 	if !ok {

@@ -174,7 +174,7 @@ func convertSlice(c *call) ([]*ir.Value, error) {
 			start, limit, step = append(start, n[0]), append(limit, n[1]), append(step, n[2])
 		}
 	}
-	if len(start) != len(in) || len(limit) != len(in) {
+	if len(start) != len(in) || len(limit) != len(in) || len(step) > 0 && len(step) != len(in) {
 		return nil, invalid("%d ranges for %d dimensions", len(start), len(in))
 	}
 	for i := range in {
@@ -185,13 +185,13 @@ func convertSlice(c *call) ([]*ir.Value, error) {
 	return one(c.slice(c.in(0), start, limit, step))
 }
 
-// slice is a part of x; step may be nil.
+// slice is a part of x; without a step all steps are 1.
 func (c *call) slice(x *ir.Value, start, limit, step []int) *ir.Value {
 	in, _ := shapeOf(x)
 	whole, ones := true, true
 	for i := range in {
 		whole = whole && start[i] == 0 && limit[i] == in[i]
-		ones = ones && (step == nil || step[i] == 1)
+		ones = ones && (len(step) == 0 || step[i] == 1)
 	}
 	if whole && ones {
 		return x

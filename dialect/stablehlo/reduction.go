@@ -392,10 +392,8 @@ func convertSelectAndScatter(c *call) ([]*ir.Value, error) {
 	}
 	kind := ""
 	sel := c.o.Regions[0].Blocks[0]
-	if last := sel.Terminator(); last != nil && len(last.Operands) == 1 && last.Operands[0].Op != nil && len(sel.Args) == 2 {
-		o := last.Operands[0].Op
-		inner := &call{converter: c.converter, o: o, name: foreign(o)}
-		if err := inner.read(); err == nil && inner.name == "compare" && len(o.Operands) == 2 && o.Operands[0] == sel.Args[0] {
+	if last := sel.Terminator(); last != nil && len(last.Operands) == 1 && len(sel.Args) == 2 {
+		if inner := c.peek(last.Operands[0], "compare"); inner != nil && slices.Equal(inner.o.Operands, sel.Args) {
 			kind = map[string]string{"GE": "max", "GT": "max", "LE": "min", "LT": "min"}[inner.word("comparison_direction")]
 		}
 	}

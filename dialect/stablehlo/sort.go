@@ -1,6 +1,9 @@
 package stablehlo
 
 import (
+	"math"
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -91,15 +94,14 @@ func (c *call) along(x, at *ir.Value, d int) *ir.Value {
 // ones: the number of the operand that they are of, and the order.
 func (c *call) comparator(b *ir.Block) (key int, descending, ok bool) {
 	last := b.Terminator()
-	if last == nil || len(last.Operands) != 1 || last.Operands[0].Op == nil {
+	if last == nil || len(last.Operands) != 1 {
 		return 0, false, false
 	}
-	o := last.Operands[0].Op
-	inner := &call{converter: c.converter, o: o, name: foreign(o)}
-	if inner.name != "compare" || len(o.Operands) != 2 || inner.read() != nil {
+	inner := c.peek(last.Operands[0], "compare")
+	if inner == nil || len(inner.o.Operands) != 2 {
 		return 0, false, false
 	}
-	x, y := canonical(o.Operands[0]), canonical(o.Operands[1])
+	x, y := c.canonical(inner.in(0)), c.canonical(inner.in(1))
 	if x == nil || y == nil || x.Block != b || y.Block != b || x == y || x.Index/2 != y.Index/2 {
 		return 0, false, false
 	}
@@ -116,21 +118,63 @@ func (c *call) comparator(b *ir.Block) (key int, descending, ok bool) {
 }
 
 // canonical is the argument of a region that v is, but for the sign of zero and the
-// bits of NaN, nil where it is something else.
-func canonical(v *ir.Value) *ir.Value {
-	for range 4 { // as JAX writes it: two choices, one for zero and one for NaN
+// bits of NaN, nil where it is something else. JAX writes this as two choices: 0 where
+// the argument equals 0, NaN where it differs from itself.
+func (c *converter) canonical(v *ir.Value) *ir.Value {
+	var tested []*ir.Value
+	for v.Op != nil {
 		o := v.Op
-		if o == nil {
-			return v
-		}
 		if foreign(o) != "select" || len(o.Operands) != 3 {
 			return nil
 		}
-		test, chosen := o.Operands[0].Op, o.Operands[1].Op
-		if test == nil || foreign(test) != "compare" || chosen == nil || foreign(chosen) != "constant" {
+		test, chosen := c.peek(o.Operands[0], "compare"), c.number(o.Operands[1])
+		if test == nil || len(test.o.Operands) != 2 || chosen == nil {
 			return nil
 		}
+		x, y := test.in(0), test.in(1)
+		switch test.word("comparison_direction") {
+		case "EQ":
+			if zero := c.number(y); zero == nil || *zero != 0 || *chosen != 0 {
+				return nil
+			}
+		case "NE":
+			if x != y || !math.IsNaN(*chosen) {
+				return nil
+			}
+		default:
+			return nil
+		}
+		tested = append(tested, x)
 		v = o.Operands[2]
 	}
-	return nil
+	if slices.ContainsFunc(tested, func(x *ir.Value) bool { return x != v }) {
+		return nil
+	}
+	return v
+}
+
+// peek reads the op of some name that makes v, nil where another one does.
+func (c *converter) peek(v *ir.Value, name string) *call {
+	if v.Op == nil || foreign(v.Op) != name {
+		return nil
+	}
+	x := &call{converter: c, o: v.Op, name: name}
+	if x.read() != nil {
+		return nil
+	}
+	return x
+}
+
+// number is the number that the constant v is, nil for other values.
+func (c *converter) number(v *ir.Value) *float64 {
+	x := c.peek(v, "constant")
+	if x == nil {
+		return nil
+	}
+	d, err := x.dense()
+	if err != nil || d.Len() == 0 || !d.Type.Elem.IsFloat() {
+		return nil
+	}
+	n := d.Float(0)
+	return &n
 }
