@@ -83,7 +83,7 @@ func (s *selection) head(o *ir.Op) (t *ast.Op, head string) {
 // folds: an argument of a function on each line, the types of another op on the second.
 func (s *selection) split(o *ir.Op) []diag.Edit {
 	t, head := s.head(o)
-	if t == nil || strings.Contains(head, "\n") {
+	if head == "" || strings.Contains(head, "\n") {
 		return nil
 	}
 	at := s.src.Pos(t.Off)
