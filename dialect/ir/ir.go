@@ -270,6 +270,33 @@ func Walk(ops []*Op, visit func(*Op) bool) {
 	}
 }
 
+// CountUses makes the users of the values of b, and of the regions in it, those ops
+// that stand there, in the order of the text.
+func CountUses(b *Block) {
+	forget := func(vs []*Value) {
+		for _, v := range vs {
+			v.Uses = nil
+		}
+	}
+	forget(b.Args)
+	Walk(b.Ops, func(o *Op) bool {
+		forget(o.Operands)
+		forget(o.Results)
+		for _, r := range o.Regions {
+			for _, inner := range r.Blocks {
+				forget(inner.Args)
+			}
+		}
+		return true
+	})
+	Walk(b.Ops, func(o *Op) bool {
+		for i, v := range o.Operands {
+			v.Uses = append(v.Uses, Use{o, i})
+		}
+		return true
+	})
+}
+
 // Ancestor is the op of b that o is or lies in, nil if there is none.
 func (b *Block) Ancestor(o *Op) *Op {
 	for o != nil && o.Parent != b {

@@ -53,6 +53,33 @@ func EraseAll(o *Op) {
 	Erase(o)
 }
 
+// EraseSet removes the ops of a set, whose results only they use, from b and the
+// regions in it. It takes as long as b and the uses of what they use, however many they are.
+func EraseSet(b *Block, erased map[*Op]bool) {
+	done := map[*Value]bool{}
+	for o := range erased {
+		for _, v := range o.Operands {
+			if !done[v] {
+				done[v] = true
+				v.Uses = slices.DeleteFunc(v.Uses, func(u Use) bool { return erased[u.Op] })
+			}
+		}
+		o.Parent = nil
+	}
+	removeSet(b, erased)
+}
+
+func removeSet(b *Block, erased map[*Op]bool) {
+	b.Ops = slices.DeleteFunc(b.Ops, func(o *Op) bool { return erased[o] })
+	for _, o := range b.Ops {
+		for _, r := range o.Regions {
+			for _, inner := range r.Blocks {
+				removeSet(inner, erased)
+			}
+		}
+	}
+}
+
 // Position is where o stands in its block, -1 for an op that is in none.
 func (o *Op) Position() int {
 	if o.Parent == nil {

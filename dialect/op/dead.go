@@ -32,23 +32,35 @@ func HasEffect(o *ir.Op) bool {
 // RemoveDead erases the ops of b, and of the regions in it, whose results
 // are unused and that have no effect; it reports whether there were any.
 func RemoveDead(b *ir.Block) bool {
-	removed := false
-	for i := len(b.Ops) - 1; i >= 0; i-- {
-		o := b.Ops[i]
-		if !used(o) && !HasEffect(o) {
-			ir.EraseAll(o)
-			removed = true
+	dead := map[*ir.Op]bool{}
+	markDead(b, dead)
+	if len(dead) > 0 {
+		ir.EraseSet(b, dead)
+	}
+	return len(dead) > 0
+}
+
+// markDead adds to dead the ops of b that only dead ops use, and what is in their
+// regions. Users stand behind what they use.
+func markDead(b *ir.Block, dead map[*ir.Op]bool) {
+	for _, o := range slices.Backward(b.Ops) {
+		if !used(o, dead) && !HasEffect(o) {
+			ir.Walk([]*ir.Op{o}, func(inner *ir.Op) bool {
+				dead[inner] = true
+				return true
+			})
 			continue
 		}
 		for _, r := range o.Regions {
 			for _, inner := range r.Blocks {
-				removed = RemoveDead(inner) || removed
+				markDead(inner, dead)
 			}
 		}
 	}
-	return removed
 }
 
-func used(o *ir.Op) bool {
-	return slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return len(v.Uses) > 0 })
+func used(o *ir.Op, dead map[*ir.Op]bool) bool {
+	return slices.ContainsFunc(o.Results, func(v *ir.Value) bool {
+		return slices.ContainsFunc(v.Uses, func(u ir.Use) bool { return !dead[u.Op] })
+	})
 }

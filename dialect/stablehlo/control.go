@@ -18,18 +18,10 @@ func (c *call) move(r *ir.Region, to *ir.Op, args []*ir.Value) error {
 	for i, a := range b.Args {
 		a.Type = args[i].Type
 	}
-	last := b.Terminator()
-	if last == nil {
-		return invalid("a region of %s does not return", c.o.Name)
+	if err := c.nested(func() { c.block(b) }); err != nil {
+		return err
 	}
-	before := len(c.diags)
-	c.block(b)
-	if len(c.diags) > before {
-		d := c.diags[len(c.diags)-1]
-		c.diags = c.diags[:len(c.diags)-1]
-		return &failure{Unsupported(d), d.Message}
-	}
-	if last = b.Terminator(); last == nil || last.Name != op.Yield {
+	if last := b.Terminator(); last == nil || last.Name != op.Yield {
 		return invalid("a region of %s does not return", c.o.Name)
 	}
 	region := &ir.Region{Op: to, Blocks: []*ir.Block{b}}
@@ -106,7 +98,7 @@ func (c *call) branch(regions []*ir.Region, i int) ([]*ir.Value, error) {
 		return o.Results, c.move(regions[i+1], o, nil)
 	}
 	outer := c.b
-	c.b = op.NewBuilder(&ir.Builder{Block: o.AddRegion(), At: c.o}, nil)
+	c.b = builder(o.AddRegion(), c.o)
 	inner, err := c.branch(regions, i+1)
 	c.b.Builder.Op(op.Yield, inner, nil)
 	if err == nil {

@@ -39,15 +39,14 @@ func inlineInto(m *ir.Module, b *ir.Block) {
 		if o.Name != op.Call {
 			continue
 		}
-		name, _ := types.ParseSymbol(o.Attr("callee").String()).Name()
-		f := m.Func(name)
-		if f == nil || f.Body == nil || len(f.Args) != len(o.Operands) || len(f.Body.Ops) == 0 {
+		f := m.Func(o.Str("callee"))
+		if f == nil || f.Body == nil || len(f.Args) != len(o.Operands) {
+			continue
+		}
+		if last := f.Body.Terminator(); last == nil || len(last.Operands) != len(o.Results) {
 			continue
 		}
 		results := ir.CloneBlock(&ir.Builder{Block: b, Index: i, At: o}, f.Body, o.Operands)
-		if len(results) != len(o.Results) {
-			continue
-		}
 		for j, r := range o.Results {
 			ir.ReplaceUses(r, results[j])
 		}
@@ -150,30 +149,22 @@ func (c *call) inline(b *ir.Block, args []*ir.Value) ([]*ir.Value, error) {
 	if len(args) != len(b.Args) {
 		return nil, invalid("a region takes %d arguments, not %d", len(b.Args), len(args))
 	}
-	from := c.b.Index
-	out := ir.CloneBlock(c.b.Builder, b, args)
-	// The ops of the region are converted where they stand now.
-	held := make([]*ir.Op, 0, c.b.Index-from)
-	held = append(held, c.b.Block.Ops[from:c.b.Index]...)
-	wait := &ir.Op{Name: "dmir.results", Parent: c.b.Block}
-	for i, v := range out {
-		wait.Operands = append(wait.Operands, v)
-		v.AddUse(ir.Use{Op: wait, Index: i})
+	copied := &ir.Block{Region: c.b.Block.Region}
+	out := &ir.Op{Operands: ir.CloneBlock(&ir.Builder{Block: copied, At: c.o}, b, args)}
+	for i, v := range out.Operands { // so that it follows what is replaced
+		v.Uses = append(v.Uses, ir.Use{Op: out, Index: i})
 	}
+	err := c.nested(func() { c.converter.convert(copied.Ops, c.b.Block) })
+	c.b.Index = len(c.b.Block.Ops)
+	return out.Operands, err
+}
+
+// nested is errSilent if convert, of ops inside another one, reports any.
+func (c *converter) nested(convert func()) error {
 	before := len(c.diags)
-	for i := from; i < from+len(held) && len(c.diags) == before; {
-		n := c.converter.op(c.b.Block, i)
-		held = held[:len(held)-1+n]
-		i += n
-	}
-	c.b.Index = from + len(held)
-	for i, v := range wait.Operands {
-		v.DropUse(ir.Use{Op: wait, Index: i})
-	}
+	convert()
 	if len(c.diags) > before {
-		d := c.diags[len(c.diags)-1]
-		c.diags = c.diags[:before]
-		return nil, &failure{Unsupported(d), d.Message}
+		return errSilent
 	}
-	return wait.Operands, nil
+	return nil
 }

@@ -5,8 +5,7 @@
 // are read then, and ops of the three dialects are kept as they are written. Convert
 // replaces these ops in place, one after another, each by ops that compute the same,
 // which take over its position in the text and the names of its results. One table by
-// name has a conversion for each op; package comments of the files tell what they
-// cover.
+// name has a conversion for each op.
 package stablehlo
 
 import (
@@ -53,6 +52,9 @@ var others = map[string]string{
 	"util.unfoldable_constant": "constant",
 }
 
+// globalAddress is the op of which util.global.load.indirect takes the result.
+const globalAddress = "util.global.address"
+
 // foreign is the name of o without its dialect, "" for an op that stays.
 func foreign(o *ir.Op) string {
 	if name := others[o.Name]; name != "" {
@@ -91,7 +93,10 @@ func Convert(m *ir.Module) []diag.Diagnostic {
 		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name == "util.global" })
 		for _, f := range m.Funcs {
 			if f.Body != nil {
+				ir.CountUses(f.Body)
 				tidy(f.Body)
+				ir.CountUses(f.Body)
+				op.RemoveDead(f.Body)
 			}
 		}
 	}
@@ -143,14 +148,28 @@ const maxDiags = 20
 
 // block replaces the ops of b in their order.
 func (c *converter) block(b *ir.Block) {
-	for i := 0; i < len(b.Ops) && len(c.diags) < maxDiags; {
-		i += c.op(b, i)
+	ops := b.Ops
+	b.Ops = nil
+	c.convert(ops, b)
+}
+
+// convert appends to b what stands for ops. Values count as users the ops that are
+// gone too, until Convert counts again: to look for one op among all would take as
+// long as the program, for each op.
+func (c *converter) convert(ops []*ir.Op, b *ir.Block) {
+	for _, o := range ops {
+		if len(c.diags) == maxDiags {
+			return
+		}
+		c.op(o, b)
 	}
 }
 
-// op replaces op i of b and returns how many ops stand in its place.
-func (c *converter) op(b *ir.Block, i int) int {
-	o := b.Ops[i]
+// op appends to b what stands for o.
+func (c *converter) op(o *ir.Op, b *ir.Block) {
+	if o.Name == globalAddress {
+		return // global.load.indirect, its user, takes the constant itself
+	}
 	name := foreign(o)
 	if name == "" && !strings.HasPrefix(o.Name, "check.") {
 		for _, r := range o.Regions {
@@ -159,27 +178,23 @@ func (c *converter) op(b *ir.Block, i int) int {
 			}
 		}
 		c.retype(o)
-		return 1
+		o.Parent = b
+		b.Ops = append(b.Ops, o)
+		return
 	}
-	before := len(b.Ops)
-	x := &call{converter: c, o: o, name: name}
-	builder := op.NewBuilder(&ir.Builder{Block: b, Index: i, At: o}, verify.Op)
-	x.b = builder
-	out, err := x.convert()
-	if err == nil {
-		err = builder.Err()
-		if err != nil {
-			err = unsupported("%v", err)
-		}
+	x := &call{converter: c, o: o, name: name, b: builder(b, o)}
+	out, err := x.replacement()
+	if err == nil && x.b.Err() != nil {
+		err = unsupported("%v", x.b.Err())
 	}
 	if err == nil && len(out) != len(o.Results) {
 		err = invalid("%s has %d results, not %d", o.Name, len(out), len(o.Results))
 	}
 	if err != nil {
-		if err != errSilent {
+		if !errors.Is(err, errSilent) {
 			c.report(o, err)
 		}
-		return len(b.Ops) - before + 1
+		return
 	}
 	for j, r := range o.Results {
 		v := out[j]
@@ -188,8 +203,11 @@ func (c *converter) op(b *ir.Block, i int) int {
 		}
 		ir.ReplaceUses(r, v)
 	}
-	ir.EraseAll(o)
-	return len(b.Ops) - before + 1
+}
+
+// builder appends to b ops at the place of o.
+func builder(b *ir.Block, o *ir.Op) *op.Builder {
+	return op.NewBuilder(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, verify.Op)
 }
 
 // retype gives the results of a call or of another op that stays the types that
@@ -198,8 +216,7 @@ func (c *converter) retype(o *ir.Op) {
 	if o.Name != op.Call {
 		return
 	}
-	callee, _ := types.ParseSymbol(o.Attr("callee").String()).Name()
-	if f := c.m.Func(callee); f != nil && len(f.Results) == len(o.Results) {
+	if f := c.m.Func(o.Str("callee")); f != nil && len(f.Results) == len(o.Results) {
 		for i, r := range o.Results {
 			r.Type = f.Results[i]
 		}
@@ -221,8 +238,8 @@ type failure struct {
 	msg         string
 }
 
-// errSilent is for an op that only has operands from ops that were reported.
-var errSilent = errors.New("an operand could not be converted")
+// errSilent is for an op with an operand or a region of which an op was reported.
+var errSilent = errors.New("a part could not be converted")
 
 func (f *failure) Error() string { return f.msg }
 
@@ -248,7 +265,7 @@ type call struct {
 // conversion computes what an op does by ops at c.b.
 type conversion func(c *call) ([]*ir.Value, error)
 
-func (c *call) convert() (out []*ir.Value, err error) {
+func (c *call) replacement() (out []*ir.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, err = nil, invalid("internal error: %v", r)

@@ -9,18 +9,19 @@ import (
 	"dmir/dialect/types"
 )
 
-// tidy lets element-wise ops broadcast their operands by themselves, and removes from
-// a block the ops of the dialect that nothing uses.
+// tidy lets element-wise ops of a block broadcast their operands by themselves, and
+// joins reshapes. Like convert it leaves the users of values to be counted again.
 func tidy(b *ir.Block) {
-	for i := 0; i < len(b.Ops); i++ {
-		o := b.Ops[i]
+	ops := b.Ops
+	b.Ops = make([]*ir.Op, 0, len(ops))
+	for _, o := range ops {
 		for _, r := range o.Regions {
 			for _, inner := range r.Blocks {
 				tidy(inner)
 			}
 		}
 		if inner := reshaped(o); inner != nil {
-			o.SetOperand(0, inner.Operands[0])
+			o.Operands[0] = inner.Operands[0]
 			if x := o.Operands[0]; types.Equal(x.Type, o.Results[0].Type) {
 				ir.ReplaceUses(o.Results[0], x)
 			}
@@ -31,19 +32,14 @@ func tidy(b *ir.Block) {
 				continue
 			}
 			if shape != nil {
-				w := op.NewBuilder(&ir.Builder{Block: b, Index: i, At: o}, nil)
+				w := builder(b, o)
 				if x = w.Reshape(x, shape...); w.Err() != nil {
 					continue
 				}
-				i = w.Index
 			}
-			o.SetOperand(n, x)
+			o.Operands[n] = x
 		}
-	}
-	for i := len(b.Ops) - 1; i >= 0; i-- {
-		if o := b.Ops[i]; unused(o) {
-			ir.EraseAll(o)
-		}
+		b.Ops = append(b.Ops, o)
 	}
 }
 
@@ -53,19 +49,6 @@ func reshaped(o *ir.Op) *ir.Op {
 		return nil
 	}
 	return pattern.From(o.Operands[0], o.Name)
-}
-
-// unused reports whether o computes nothing that anything uses.
-func unused(o *ir.Op) bool {
-	if len(o.Results) == 0 || len(o.Regions) > 0 || !strings.HasPrefix(o.Name, op.Prefix) && o.Name != "util.global.address" {
-		return false
-	}
-	for _, r := range o.Results {
-		if len(r.Uses) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // globals are the constants of IREE's util dialect by their symbols.
