@@ -5,7 +5,6 @@ package program
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
@@ -61,16 +60,7 @@ type Program struct {
 // Load analyses src. It never fails: errors in the text, down to its
 // being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
-	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
-	if p.Config == nil {
-		p.Config = &config.Config{}
-	}
-	if p.Target == nil {
-		p.Target, _ = p.Config.Machine("")
-	}
-	maps.Copy(p.Bind, p.Config.Bind)
-	maps.Copy(p.Bind, opts.Bind)
-
+	p := create(src, opts)
 	p.Tree = parse.File(src)
 	tree := p.Tree
 	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree, op.NeedsSymbol) })
@@ -81,7 +71,6 @@ func Load(src *source.File, opts Options) *Program {
 	}()
 	p.unit = lower.Open(p.Tree)
 	p.Modules = p.unit.Modules
-	p.ends, p.bad = map[*ir.Op][]diag.Diagnostic{}, map[*ir.Op]bool{}
 	for _, m := range p.Modules {
 		p.check(m, m.Ops)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))

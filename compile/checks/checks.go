@@ -11,7 +11,6 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
@@ -231,15 +230,13 @@ func (r *record) differs(b *op.Builder, got, want *ir.Value) {
 	equal := compare("eq", x, y)
 	if t.Elem.IsFloat() {
 		equal = b.Binary("or", equal, b.Binary("and", compare("ne", x, x), compare("ne", y, y)))
-		if r.check.ULPs > 0 {
-			unit := math.Ldexp(float64(r.check.ULPs), 1-pattern.Significant(t.Elem))
-			near := b.Binary("mul", b.Unary("abs", y), b.Splat(x.Tensor().With(), unit))
-			equal = b.Binary("or", equal, compare("le", b.Unary("abs", b.Binary("sub", x, y)), near))
-		}
 		if r.check.Tolerance > 0 {
 			one := x.Tensor().With()
 			scale := b.Binary("max", b.Unary("abs", y), b.Splat(one, 1))
 			equal = b.Binary("or", equal, compare("le", b.Unary("abs", b.Binary("sub", x, y)), b.Binary("mul", scale, b.Splat(one, r.check.Tolerance))))
+		}
+		if r.check.ULPs > 0 {
+			equal = b.Binary("or", equal, near(b, got, want, r.check.ULPs))
 		}
 	}
 	which := b.Value("select", []*ir.Value{equal, b.Splat(index, float64(n)), b.Value("iota", nil, nil, list(n))}, nil)
@@ -248,6 +245,34 @@ func (r *record) differs(b *op.Builder, got, want *ir.Value) {
 		return b.Value("dynamic_slice", []*ir.Value{v, first}, []types.Named{{Name: "slice_sizes", Value: op.IntList(1)}})
 	}
 	r.values = []*ir.Value{join(b, element(got), element(want)), b.Reshape(first, dim.Const(1))}
+}
+
+// near is where finite x and y, of one floating-point type, are at most so many units in
+// the last place apart: their bits without the sign, negated for negative numbers, count
+// the numbers of the type.
+func near(b *op.Builder, x, y *ir.Value, ulps int64) *ir.Value {
+	compare := func(d string, x, y *ir.Value) *ir.Value {
+		return b.Value("compare", []*ir.Value{x, y}, direction(d))
+	}
+	number := func(like *ir.Value, n int64) *ir.Value {
+		t := like.Tensor().With()
+		return b.Value("constant", nil, []types.Named{{Name: "value", Value: types.IntOf(t, n)}}, t)
+	}
+	place := func(v *ir.Value) *ir.Value {
+		t := v.Tensor()
+		to := t.With(t.Shape...)
+		to.Elem = map[int64]types.Elem{8: types.I64, 4: types.I32, 2: types.I16, 1: types.I8}[t.Elem.Bytes()]
+		n := b.Convert(b.Value("bitcast", []*ir.Value{v}, nil, to), types.I64)
+		least := number(n, math.MinInt64>>(64-t.Elem.Bits()))
+		return b.Value("select", []*ir.Value{compare("lt", n, number(n, 0)), b.Binary("sub", least, n), n}, nil)
+	}
+	finite := func(v *ir.Value) *ir.Value {
+		wide := b.Convert(v, types.F64)
+		return compare("lt", b.Unary("abs", wide), b.Splat(wide.Tensor().With(), math.Inf(1)))
+	}
+	d := b.Binary("sub", place(x), place(y))
+	close := b.Binary("and", compare("le", d, number(d, ulps)), compare("ge", d, number(d, -ulps)))
+	return b.Binary("and", close, b.Binary("and", finite(x), finite(y)))
 }
 
 // join is x and y, of one dimension each, one behind the other.

@@ -4,10 +4,16 @@ package conformance
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 )
+
+// Suites run the programs in a folder, by the name of the format.
+var Suites = map[string]func(ctx context.Context, dir string) (*Report, error){
+	"stablehlo": StableHLO,
+}
 
 // The statuses of a case.
 const (
@@ -35,6 +41,11 @@ type Report struct {
 // valid in its format and has no equivalent in the dialect.
 var ErrUnsupported = errors.New("unsupported")
 
+// unsupported is an error that wraps ErrUnsupported and states its reason alone.
+type unsupported struct{ error }
+
+func (unsupported) Is(target error) bool { return target == ErrUnsupported }
+
 // Add records the outcome of a case: nil is a pass.
 func (r *Report) Add(name string, err error) {
 	c := Case{Name: name, Status: Passed}
@@ -53,7 +64,7 @@ func (r *Report) Add(name string, err error) {
 
 // Sort orders the cases by name.
 func (r *Report) Sort() {
-	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(r.Cases, func(a, b Case) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // Summary is the counts in one line.

@@ -4,113 +4,133 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
+	"dmir/analysis/program"
+	"dmir/compile/driver"
 	"dmir/compile/interp"
-	"dmir/dialect/ir"
-	"dmir/dialect/lower"
 	"dmir/dialect/stablehlo"
-	"dmir/internal/parallel"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
-// StableHLO runs the .mlir files in a folder: of each file @main and the checks in it
-// or, where a file has none, each public function, all without arguments. progress is
-// called after each file; it may be nil.
-func StableHLO(ctx context.Context, dir string, progress func(done, total int)) (*Report, error) {
-	var files []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && filepath.Ext(path) == ".mlir" {
-			files = append(files, path)
-		}
-		return err
-	})
+// StableHLO runs the programs in dir, files of StableHLO with checks of their results,
+// on the reference executor. A file is a case, named as the file; a file of several
+// functions to run has a case for each of them, FILE@FUNCTION.
+func StableHLO(ctx context.Context, dir string) (*Report, error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".mlir") {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no .mlir files in %s", dir)
+		return nil, errors.New("holds no .mlir file")
 	}
-	reports := make([]*Report, len(files))
-	done := make(chan int, len(files))
-	go func() {
-		for n := 1; n <= len(files); n++ {
-			<-done
-			if progress != nil {
-				progress(n, len(files))
+	var report Report
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for _, file := range files {
+		free <- struct{}{}
+		group.Add(1)
+		go func() {
+			defer func() { <-free; group.Done() }()
+			if ctx.Err() != nil {
+				return
 			}
-		}
-	}()
-	parallel.Each(runtime.GOMAXPROCS(0), len(files), func(i int) {
-		defer func() { done <- i }()
-		name, _ := filepath.Rel(dir, files[i])
-		reports[i] = new(Report)
-		text, err := os.ReadFile(files[i])
-		if err != nil {
-			reports[i].Add(name, err)
-			return
-		}
-		stableHLOFile(ctx, reports[i], strings.TrimSuffix(filepath.ToSlash(name), ".mlir"), string(text))
-	})
-	all := new(Report)
-	for _, r := range reports {
-		all.Passed, all.Failed, all.Unsupported = all.Passed+r.Passed, all.Failed+r.Failed, all.Unsupported+r.Unsupported
-		all.Cases = append(all.Cases, r.Cases...)
+			outcomes := stableHLOFile(ctx, file)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, o := range outcomes {
+				report.Add(o.name, o.err)
+			}
+		}()
 	}
-	all.Sort()
-	return all, ctx.Err()
+	group.Wait()
+	report.Sort()
+	return &report, context.Cause(ctx)
 }
 
-// stableHLOFile runs the functions of a file and adds a case for each to r.
-func stableHLOFile(ctx context.Context, r *Report, name, text string) {
-	tree := parse.File(source.New(name+".mlir", text))
-	for _, d := range tree.Diags {
-		if d.Severity == diag.Error {
-			r.Add(name, errors.New(located(tree.Src, d)))
-			return
-		}
-	}
-	modules := lower.File(tree) // each is a case, whatever is wrong with others
-	for n, m := range modules {
-		title := name
-		if len(modules) > 1 {
-			title = fmt.Sprintf("%s/%d", name, n)
-		}
-		stableHLOModule(ctx, r, title, m)
-	}
+// outcome is what became of a case; nil is a pass.
+type outcome struct {
+	name string
+	err  error
 }
 
-func stableHLOModule(ctx context.Context, r *Report, name string, m *ir.Module) {
-	if diags := stablehlo.Import(m); len(diags) > 0 {
-		err := errors.New(located(m.Src, diags[0]))
-		if stablehlo.Unsupported(diags[0]) {
-			err = fmt.Errorf("%w: %w", err, ErrUnsupported)
+func stableHLOFile(ctx context.Context, path string) []outcome {
+	name := filepath.Base(path)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return []outcome{{name, err}}
+	}
+	src := source.New(name, string(text))
+	p := program.Imported(src, stablehlo.Import(parse.File(src)), program.Options{})
+	cases := driver.Cases(p)
+	if len(cases) == 0 {
+		return []outcome{{name, firstError(p, p.Diags, "the file has no function that takes nothing")}}
+	}
+	if len(cases) == 1 {
+		return []outcome{{name, runCase(ctx, p, cases[0])}}
+	}
+	var out []outcome
+	seen := map[string]int{} // sections may use a name again
+	for _, c := range cases {
+		o := outcome{name + "@" + c.Fn.Name, runCase(ctx, p, c)}
+		if seen[o.name]++; seen[o.name] > 1 {
+			o.name += fmt.Sprintf("#%d", seen[o.name])
 		}
-		r.Add(name, err)
-		return
+		out = append(out, o)
 	}
-	run := func(name string, f *ir.Func) {
-		_, err := interp.Run(ctx, m, f, nil, interp.Options{Threads: 1})
-		r.Add(name, err)
-	}
-	if f := m.Func("main"); f != nil && len(f.Args) == 0 && f.Body != nil {
-		run(name, f)
-		return
-	}
-	for _, f := range m.Funcs {
-		if !f.Private && f.Body != nil && len(f.Args) == 0 {
-			run(name+"/"+f.Name, f)
-		}
-	}
+	return out
 }
 
-func located(src *source.File, d diag.Diagnostic) string {
-	line, col := src.Human(d.Span.Start)
-	return fmt.Sprintf("%d:%d: %s[%s]: %s", line, col, d.Severity, d.Code, d.Message)
+// Run is the report of the cases of p.
+func Run(ctx context.Context, p *program.Program, cases []driver.Case) *Report {
+	var r Report
+	for _, c := range cases {
+		r.Add("@"+c.Fn.Name, runCase(ctx, p, c))
+	}
+	return &r
+}
+
+func runCase(ctx context.Context, p *program.Program, c driver.Case) error {
+	if errs := p.ErrorsOf(c.Module, c.Fn); len(errs) > 0 {
+		return firstError(p, errs, "")
+	}
+	_, err := interp.Run(ctx, c.Module, c.Fn, nil, interp.Options{Threads: 1})
+	var e *interp.Error
+	if errors.As(err, &e) {
+		return located(p.Src, e.Span, e.Msg)
+	}
+	return err
+}
+
+// firstError is the first of ds, all errors, with its line.
+func firstError(p *program.Program, ds []diag.Diagnostic, otherwise string) error {
+	for _, d := range ds {
+		if d.Severity != diag.Error {
+			continue
+		}
+		err := located(p.Src, d.Span, d.Message)
+		if d.Code == stablehlo.Unsupported {
+			return unsupported{err}
+		}
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+func located(src *source.File, span source.Span, msg string) error {
+	line, _ := src.Human(span.Start)
+	return fmt.Errorf("line %d: %s", line, strings.TrimSpace(msg))
 }

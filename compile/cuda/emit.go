@@ -256,12 +256,27 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		return cpp("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), args[0])
 	case x.Op == "convert":
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
+	case x.Op == "bitcast":
+		return bitcast(x, args[0])
 	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Reduce && x.Args[1].Over == kernel.RowReduction:
 		return cpp("dm::quotient_shared(%s, %s)", args...) // the divisor is shared by the row
 	case e.approximate[x]:
 		return cpp("dm::exp_coarse(%s)", args...)
 	}
 	return cpp(scalarFormat(x), args...)
+}
+
+// bitcast takes the bits of a number as those of another one, both as they are stored.
+func bitcast(x *kernel.Expr, arg any) code {
+	format, from := "%s", x.Args[0].Elem
+	if narrowed(from) {
+		format = "dm::convert<" + storage(from) + ">(%s)"
+	}
+	format = "dm::bits_as<" + storage(x.Elem) + ">(" + format + ")"
+	if narrowed(x.Elem) {
+		format = "dm::wide(" + format + ")"
+	}
+	return cpp(format, arg)
 }
 
 // scalarFormat is the C++ expression of a scalar op with %s for its operands.

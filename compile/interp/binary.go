@@ -53,6 +53,12 @@ func binaryExecutors() map[string]executor {
 	for name, b := range binaries {
 		m["dm."+name] = b.run
 	}
+	for name, f := range shifts {
+		m["dm."+name] = func(c *call) ([]*tensor.Tensor, error) {
+			size := c.in[0].Elem.Bits()
+			return binary{ints: each(func(x, y int64) int64 { return f(x, y, size) })}.run(c)
+		}
+	}
 	return m
 }
 
@@ -69,6 +75,26 @@ var binaries = map[string]binary{
 	"and":   {nil, nil, andLoop[int64], nil, andLoop[uint8]},
 	"or":    {nil, nil, orLoop[int64], nil, orLoop[uint8]},
 	"xor":   {nil, nil, xorLoop[int64], nil, xorLoop[uint8]},
+}
+
+// shifts move the bits of integers of so many bits; by at least as many, or by a
+// negative number, all of them out.
+var shifts = map[string]func(x, y, size int64) int64{
+	"shift_left": func(x, y, size int64) int64 {
+		if uint64(y) >= uint64(size) {
+			return 0
+		}
+		return x << y
+	},
+	"shift_right_logical": func(x, y, size int64) int64 {
+		if uint64(y) >= uint64(size) {
+			return 0
+		}
+		return int64(uint64(x) << (64 - size) >> (64 - size) >> y)
+	},
+	"shift_right_arithmetic": func(x, y, size int64) int64 {
+		return x << (64 - size) >> (64 - size) >> min(uint64(y), 63)
+	},
 }
 
 // each is the loop that calls f for every element.

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"math"
+	"math/bits"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
@@ -72,13 +73,19 @@ func unaryExecutors() map[string]executor {
 		"floor":    through(math.Floor),
 		"ceil":     through(math.Ceil),
 		"round":    through(math.RoundToEven),
-		"cos":      through(math.Cos),
-		"sin":      through(math.Sin),
+
+		"round_half_away": through(math.Round),
+		"tan":             through(math.Tan),
+		"cos":             through(math.Cos),
+		"sin":             through(math.Sin),
 	}
 	m := map[string]executor{}
 	for name, u := range table {
 		m["dm."+name] = u.run
 	}
+	m["dm.popcnt"] = bitwise(func(x uint64, _ int64) int { return bits.OnesCount64(x) })
+	m["dm.count_leading_zeros"] = bitwise(func(x uint64, size int64) int { return bits.LeadingZeros64(x) - 64 + int(size) })
+	m["dm.bitcast"] = runBitcast
 	m["dm.gelu"] = func(c *call) ([]*tensor.Tensor, error) {
 		if op.Str(c.op, "approximate") == "tanh" {
 			return through(geluTanh).run(c)
@@ -86,6 +93,28 @@ func unaryExecutors() map[string]executor {
 		return through(gelu).run(c)
 	}
 	return m
+}
+
+// bitwise is a function of the bits of integers, which are as many as size.
+func bitwise(f func(x uint64, size int64) int) executor {
+	return func(c *call) ([]*tensor.Tensor, error) {
+		size := c.in[0].Elem.Bits()
+		return unary{ints: func(to, x []int64) {
+			for i, v := range x {
+				to[i] = int64(f(uint64(v)<<(64-size)>>(64-size), size))
+			}
+		}}.run(c)
+	}
+}
+
+// runBitcast packs the elements as devices hold them and unpacks them as another type.
+func runBitcast(c *call) ([]*tensor.Tensor, error) {
+	x := c.in[0]
+	y, err := tensor.Unpack(tensor.Pack(x), c.outElem(0), x.Shape)
+	if err != nil {
+		return nil, c.errorf("DM704", "%s as %s: %v", x.Elem, c.outElem(0), err)
+	}
+	return one(y), nil
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

@@ -24,7 +24,7 @@ func IsCheck(o *ir.Op) bool {
 // 1 and absolute below, as in StableHLO's check dialect.
 const almost = 1e-3
 
-// Tolerance is the difference that o, a check, permits.
+// Tolerance is the difference that o, a check, permits; see also ULPs.
 func Tolerance(o *ir.Op) float64 {
 	if strings.HasPrefix(o.Name, "check.expect_almost_eq") {
 		return almost
@@ -32,14 +32,13 @@ func Tolerance(o *ir.Op) float64 {
 	return 0
 }
 
-// UlpAttr is the number of units in the last place by which the values of a
-// check.expect_close may differ, 3 where it is absent, as in StableHLO.
-const UlpAttr = "max_ulp_difference"
+// MaxULP is the attribute of check.expect_close with the difference that it permits.
+const MaxULP = "max_ulp_difference"
 
-// ULPs is the difference that o, a check, permits in units in the last place.
+// ULPs is the difference in units in the last place that o, a check, permits.
 func ULPs(o *ir.Op) int64 {
-	if o.Name == "check.expect_close" {
-		return o.Int(UlpAttr, 3)
+	if strings.HasPrefix(o.Name, "check.expect_close") {
+		return o.Int(MaxULP, 3)
 	}
 	return 0
 }

@@ -193,6 +193,11 @@ var unaries = []unary{
 		derivative: flat(constantDoc),
 	},
 	{
+		name: "round_half_away", summary: "nearest integral value, halves away from zero", formula: "sign(x) · ⌊|x| + 1/2⌋", foreign: []Foreign{{Names: "round_nearest_afz"}}, elems: floats,
+		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Round)},
+		derivative: flat(constantDoc),
+	},
+	{
 		name: "cos", summary: "cosine", formula: "cos x", foreign: []Foreign{{Names: "cosine"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = -dy · sin x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.Unary("sin", x))) }),
@@ -203,10 +208,29 @@ var unaries = []unary{
 		derivative: ofX("`dx = dy · cos x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cos", x)) }),
 	},
 	{
+		name: "tan", summary: "tangent", formula: "tan x", foreign: []Foreign{{Names: "tangent"}}, elems: floats, flop: 1,
+		steps: 12, scalar: Scalar{Tame: within(1.2), Range: tangents},
+		derivative: ofY("`dx = dy · (1 + y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
+			return w.mul(dy, w.plus(w.mul(y, y), 1))
+		}),
+	},
+	{
+		name: "popcnt", summary: "number of bits that are set", formula: "popcnt x", foreign: []Foreign{{Names: "population_count bit_count bitwise_count ctpop"}}, elems: integers,
+		derivative: flat(notFloat),
+	},
+	{
+		name: "count_leading_zeros", summary: "number of zero bits before the highest bit that is set", formula: "clz x", foreign: []Foreign{{Names: "clz ctlz"}}, elems: integers,
+		note:       "It is the number of bits of the element type for 0.",
+		derivative: flat(notFloat),
+	},
+	{
 		name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", foreign: []Foreign{{Names: "logical_not bitwise_not invert"}}, elems: logical,
 		derivative: flat(notFloat),
 	},
 }
+
+// shiftNote is what shifts by too much are.
+const shiftNote = "A shift by at least the number of bits, or by a negative one, moves all bits out."
 
 var binaries = []binary{
 	{
@@ -304,6 +328,21 @@ var binaries = []binary{
 	},
 	{
 		name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", foreign: []Foreign{{Names: "logical_xor bitwise_xor"}}, elems: logical, traits: Commutative,
+		derivative: flat(notFloat),
+	},
+	{
+		name: "shift_left", summary: "bits moved up", formula: "x · 2^y", foreign: []Foreign{{Names: "shli bitwise_left_shift left_shift"}}, elems: integers,
+		note:       shiftNote + " The bits that come in are 0.",
+		derivative: flat(notFloat),
+	},
+	{
+		name: "shift_right_logical", summary: "bits moved down, zeros coming in", formula: "x >> y", foreign: []Foreign{{Names: "shrui logical_right_shift"}}, elems: integers,
+		note:       shiftNote + " The bits that come in are 0, also for negative x.",
+		derivative: flat(notFloat),
+	},
+	{
+		name: "shift_right_arithmetic", summary: "bits moved down, the sign coming in", formula: "⌊x / 2^y⌋", foreign: []Foreign{{Names: "shrsi bitwise_right_shift right_shift arithmetic_right_shift"}}, elems: integers,
+		note:       shiftNote + " The bits that come in are the highest one of x, of unsigned types too.",
 		derivative: flat(notFloat),
 	},
 }

@@ -9,7 +9,7 @@ import (
 // selections are the element-wise ops whose result type differs from their
 // operands' or that have more than two operands.
 func selections() []*Def {
-	return []*Def{compareDef, selectDef, clampDef, convertDef, dropoutDef}
+	return []*Def{compareDef, selectDef, clampDef, convertDef, bitcastDef, dropoutDef}
 }
 
 var compareDef = &Def{
@@ -130,6 +130,34 @@ var convertDef = &Def{
 	Maps:       pointwiseMaps,
 	Scalar:     &Scalar{},
 	Derivative: convertDerivative,
+}
+
+var bitcastDef = &Def{
+	Name: "bitcast", Family: Elementwise, Class: ClassElementwise,
+	Summary: "the same bits in another element type",
+	Foreign: []Foreign{{Names: "bitcast_convert bitcast_convert_type"}},
+	Doc:     "The element type is that of the result as written, of the size of x's; the shape stays. The bits of a number are those of IEEE 754, of an integer those of two's complement.\n\nCounts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xi32> {
+  %y = dm.bitcast %x : (tensor<2x3xf32>) -> tensor<2x3xi32>
+  return %y : tensor<2x3xi32>
+}`,
+	Operands: []Param{{Name: "x", Elems: multiply, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: multiply, Doc: "x's shape, an element type of the same size"}},
+	Traits:   Pure | Pointwise | Memberwise,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		elem := out(o, 0).Elem
+		if elem == types.InvalidElem {
+			elem = in(o, 0).Elem
+		}
+		if from := in(o, 0).Elem; from.Bytes() != elem.Bytes() {
+			return nil, problem("DM111", 0, "elements of %s have %d bytes, those of %s %d", from, from.Bytes(), elem, elem.Bytes()).
+				help("the bits stay: give the result an element type of the same size")
+		}
+		return one(like(o, tensor(in(o, 0), elem, in(o, 0).Shape...))), nil
+	},
+	Maps:       pointwiseMaps,
+	Scalar:     &Scalar{Jumps: true},
+	Derivative: flat("The bits of a number have no derivative: no gradient flows."),
 }
 
 var dropoutDef = &Def{

@@ -35,6 +35,14 @@ func between(lo, hi float64) func(Interval) Interval {
 	return func(Interval) Interval { return Interval{lo, hi} }
 }
 
+// tangents is the Range of the tangent, which rises between its poles.
+func tangents(x Interval) Interval {
+	if -math.Pi/2 < x.Lo && x.Hi < math.Pi/2 {
+		return monotone(math.Tan)(x)
+	}
+	return Interval{math.Inf(-1), math.Inf(1)}
+}
+
 func absolute(x Interval) Interval {
 	y := monotone(math.Abs)(x)
 	if x.Lo < 0 && x.Hi > 0 {

@@ -6,114 +6,240 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 )
 
-// move converts a region of o and moves its block into a region of to, ended by
-// dm.yield.
-func (c *call) move(r *ir.Region, to *ir.Op, args []*ir.Value) error {
-	if len(r.Blocks) != 1 || len(r.Blocks[0].Args) != len(args) {
-		return invalid("a region of %s has not %d arguments", c.o.Name, len(args))
+func controls() map[string]conversion {
+	return map[string]conversion{
+		"while": while, "if": ifOp, "case": caseOp, "func.call": call, "composite": composite,
+		"tensor.extract": extract,
 	}
-	b := r.Blocks[0]
-	for i, a := range b.Args {
-		a.Type = args[i].Type
-	}
-	if err := c.nested(func() { c.block(b) }); err != nil {
-		return err
-	}
-	if last := b.Terminator(); last == nil || last.Name != op.Yield {
-		return invalid("a region of %s does not return", c.o.Name)
-	}
-	region := &ir.Region{Op: to, Blocks: []*ir.Block{b}}
-	b.Region = region
-	to.Regions = append(to.Regions, region)
-	return nil
 }
 
-// convertReturn ends a region.
-func convertReturn(c *call) ([]*ir.Value, error) {
-	c.b.Builder.Op(op.Yield, slices.Clone(c.o.Operands), nil)
-	return nil, nil
+// while has a region for the condition and one for the body, with the same arguments.
+func while(n *node) []*ir.Value {
+	o := n.open("while", n.in, nil)
+	for i := range 2 {
+		n.inRegion(o, n.likes(i), func(args []*ir.Value) []*ir.Value { return n.run(i, args) })
+	}
+	return n.closed(o).Results
 }
 
-func convertWhile(c *call) ([]*ir.Value, error) {
-	if len(c.o.Regions) != 2 {
-		return nil, invalid("a loop needs a condition and a body")
+// likes are the arguments of region i by name, with the types of the operands.
+func (n *node) likes(i int) []*ir.Value {
+	b := n.entry(i, len(n.in))
+	var likes []*ir.Value
+	for k, a := range n.args(b) {
+		likes = append(likes, &ir.Value{Name: a.Name, Type: n.in[k].Type})
 	}
-	inits := c.o.Operands
-	regions := c.o.Regions
-	o := c.b.Builder.Op(op.Prefix+"while", slices.Clone(inits), nil, ir.Types(inits)...)
-	c.o.Regions = nil
-	for _, r := range regions {
-		if err := c.move(r, o, inits); err != nil {
-			return nil, err
+	return likes
+}
+
+func ifOp(n *node) []*ir.Value {
+	n.takes(1)
+	n.must(len(n.t.Regions) == 2, "DM142", "%s has two regions", n.name)
+	return n.branch(n.in[0], func() []*ir.Value { return n.run(0, nil) }, func() []*ir.Value { return n.run(1, nil) })
+}
+
+func (n *node) branch(condition *ir.Value, yes, no func() []*ir.Value) []*ir.Value {
+	o := n.open("if", []*ir.Value{condition}, nil, n.out...)
+	n.inRegion(o, nil, func([]*ir.Value) []*ir.Value { return yes() })
+	n.inRegion(o, nil, func([]*ir.Value) []*ir.Value { return no() })
+	return n.closed(o).Results
+}
+
+// caseOp takes the branch of a number, the last one for numbers without a branch.
+func caseOp(n *node) []*ir.Value {
+	n.takes(1)
+	count := len(n.t.Regions)
+	n.must(count > 0 && len(n.shape(n.in[0])) == 0, "DM142", "%s takes a scalar and at least one branch", n.name)
+	n.must(count <= 256, Unsupported, "%s with %d branches is not supported", n.name, count)
+	var from func(i int) []*ir.Value
+	from = func(i int) []*ir.Value {
+		if i == count-1 {
+			return n.run(i, nil)
+		}
+		chosen := n.compare("eq", n.in[0], n.whole(n.in[0].Elem(), i))
+		return n.branch(chosen, func() []*ir.Value { return n.run(i, nil) }, func() []*ir.Value { return from(i + 1) })
+	}
+	if count > 1 {
+		return from(0)
+	}
+	return n.branch(n.constant(types.SplatOf(tensorOf(types.I1), 1)), func() []*ir.Value { return n.run(0, nil) }, func() []*ir.Value { return n.run(0, nil) })
+}
+
+func call(n *node) []*ir.Value {
+	name := n.keyword("callee")
+	if name == "" && len(n.t.Symbols) > 0 {
+		name, _ = types.ParseSymbol(n.t.Symbols[0].Name).Name()
+	}
+	return n.call(name)
+}
+
+// call is func.call of a function of the program.
+func (n *node) call(name string) []*ir.Value {
+	s := n.funcs[name]
+	if n.refused[name] {
+		panic(bailout{})
+	}
+	n.must(s != nil, "DM142", "there is no function @%s", name)
+	n.must(len(n.in) == len(s.in), "DM142", "@%s takes %d operands, but has %d", name, len(s.in), len(n.in))
+	for i, v := range n.in {
+		n.must(types.Equal(v.Type, s.in[i]), "DM142", "operand %d of @%s is a %s, but a %s is expected", i, name, v.Type, s.in[i])
+	}
+	o := n.make(op.Call, n.in, []types.Named{named("callee", types.SymbolOf(name))}, s.out...)
+	for _, r := range o.Results {
+		r.Name = ""
+	}
+	return o.Results
+}
+
+// inlined is the body of a function for many elements at once, in the region of a
+// reduction.
+func inlined(n *node) []*ir.Value {
+	name := n.keyword("callee")
+	if name == "" && len(n.t.Symbols) > 0 {
+		name, _ = types.ParseSymbol(n.t.Symbols[0].Name).Name()
+	}
+	t := n.trees[name]
+	n.must(t != nil && len(t.Regions) == 1 && len(t.Regions[0].Blocks) == 1, "DM142", "there is no function @%s with a body", name)
+	b := t.Regions[0].Blocks[0]
+	args := b.Args
+	if t.Func != nil {
+		args = t.Func.Args
+	}
+	n.must(len(n.in) == len(args), "DM142", "@%s takes %d operands, but has %d", name, len(args), len(n.in))
+	n.must(n.depth < 32, Unsupported, "calls in the region of a reduction are nested too deep")
+	n.depth++
+	defer func() { n.depth-- }()
+	outer := n.scope
+	n.scope = &scope{names: map[string][]*ir.Value{}}
+	defer func() { n.scope = outer }()
+	for i, a := range args {
+		n.scope.names[a.Name] = []*ir.Value{n.in[i]}
+	}
+	return n.block(b)
+}
+
+// composite calls its decomposition.
+func composite(n *node) []*ir.Value {
+	name := n.keyword("decomposition")
+	n.must(name != "", "DM141", "%s needs the attribute decomposition", n.name)
+	return n.call(name)
+}
+
+// extract is the only element of a tensor of rank 0, which stays one.
+func extract(n *node) []*ir.Value {
+	n.must(len(n.in) == 1, Unsupported, "%s at a position is not supported", n.name)
+	n.out = []types.Type{n.in[0].Type}
+	return n.in
+}
+
+// loop converts a function whose blocks are a loop, as older tools wrote one: an entry
+// that branches to a block with the condition, which leads to the body or to the end.
+func (n *node) loop(blocks []*ast.Block) []*ir.Value {
+	n.must(len(blocks) == 4, Unsupported, "a function of %d blocks is not supported, unless they are a loop", len(blocks))
+	by := map[string]*ast.Block{}
+	for _, b := range blocks {
+		by[b.Label] = b
+	}
+	first := n.ops(blocks[0])
+	head := n.target(by, first, 0)
+	last := head.Ops[len(head.Ops)-1]
+	n.must(last.Name == "cf.cond_br" && len(last.Succs) == 2, Unsupported, "a function of several blocks is not supported, unless they are a loop")
+	body, end := by[last.Succs[0].Name], by[last.Succs[1].Name]
+	n.must(body != nil && end != nil && len(body.Ops) > 0, "DM142", "a branch leads to no block")
+	init := n.passed(first, 0)
+	o := n.open("while", init, nil)
+	likes := func(b *ast.Block, vs []*ir.Value) []*ir.Value {
+		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
+		var out []*ir.Value
+		for i, a := range b.Args {
+			out = append(out, &ir.Value{Name: a.Name, Type: vs[i].Type})
+		}
+		return out
+	}
+	enter := func(b *ast.Block, vs []*ir.Value) (leave func()) {
+		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
+		leave = n.enter()
+		for i, a := range b.Args {
+			n.scope.names[a.Name] = []*ir.Value{vs[i]}
+		}
+		return leave
+	}
+	var toBody, toEnd []int // which of the carried values the condition passes on
+	n.inRegion(o, likes(head, init), func(args []*ir.Value) []*ir.Value {
+		defer enter(head, args)()
+		branch := n.ops(head)
+		places := func(vs []*ir.Value) []int {
+			out := make([]int, len(vs))
+			for i, v := range vs {
+				out[i] = slices.Index(args, v)
+				n.must(out[i] >= 0, Unsupported, "a loop whose condition passes on other values than it takes is not supported")
+			}
+			return out
+		}
+		toBody, toEnd = places(n.passed(branch, 0)), places(n.passed(branch, 1))
+		return n.passed(branch, -1)[:1]
+	})
+	at := func(vs []*ir.Value, places []int) []*ir.Value {
+		out := make([]*ir.Value, len(places))
+		for i, p := range places {
+			out[i] = vs[p]
+		}
+		return out
+	}
+	named := make([]*ir.Value, len(init)) // the carried values under the names of the body
+	copy(named, init)
+	for i, p := range toBody {
+		if i < len(body.Args) {
+			named[p] = &ir.Value{Name: body.Args[i].Name, Type: init[p].Type}
 		}
 	}
-	return o.Results, nil
-}
-
-func convertIf(c *call) ([]*ir.Value, error) {
-	if err := c.need(1); err != nil {
-		return nil, err
-	}
-	if len(c.o.Regions) != 2 {
-		return nil, invalid("if needs two regions")
-	}
-	regions := c.o.Regions
-	c.o.Regions = nil
-	o := c.b.Builder.Op(op.Prefix+"if", []*ir.Value{c.in(0)}, nil, c.outs...)
-	for _, r := range regions {
-		if err := c.move(r, o, nil); err != nil {
-			return nil, err
+	n.inRegion(o, named, func(args []*ir.Value) []*ir.Value {
+		defer enter(body, at(args, toBody))()
+		branch := n.ops(body)
+		n.must(n.target(by, branch, 0) == head, Unsupported, "a function of several blocks is not supported, unless they are a loop")
+		return n.passed(branch, 0)
+	})
+	results := n.closed(o).Results
+	for i, p := range toEnd {
+		if i < len(end.Args) {
+			results[p].Name = end.Args[i].Name
 		}
 	}
-	return o.Results, nil
+	defer enter(end, at(results, toEnd))()
+	return n.block(end)
 }
 
-// convertCase is an if for each branch but the last, which also an index out of range
-// takes.
-func convertCase(c *call) ([]*ir.Value, error) {
-	if err := c.need(1); err != nil {
-		return nil, err
+// ops converts the ops of b but its branch, which it returns.
+func (n *node) ops(b *ast.Block) *ast.Op {
+	n.must(len(b.Ops) > 0, "DM142", "a block is empty")
+	for _, t := range b.Ops[:len(b.Ops)-1] {
+		n.importer.convert(t)
 	}
-	regions := c.o.Regions
-	switch {
-	case len(regions) == 0:
-		return nil, invalid("case needs a branch")
-	case len(regions) == 1 && len(regions[0].Blocks) == 1:
-		return c.inline(regions[0].Blocks[0], nil)
-	}
-	c.o.Regions = nil
-	return c.branch(regions, 0)
+	return b.Ops[len(b.Ops)-1]
 }
 
-// branch is the choice between the branches from number i on.
-func (c *call) branch(regions []*ir.Region, i int) ([]*ir.Value, error) {
-	index := c.in(0)
-	o := c.b.Builder.Op(op.Prefix+"if", []*ir.Value{c.compare("eq", index, c.scalar(index.Elem(), float64(i)))}, nil, c.outs...)
-	if err := c.move(regions[i], o, nil); err != nil {
-		return nil, err
-	}
-	if i == len(regions)-2 {
-		return o.Results, c.move(regions[i+1], o, nil)
-	}
-	outer := c.b
-	c.b = builder(o.AddRegion(), c.o)
-	inner, err := c.branch(regions, i+1)
-	c.b.Builder.Op(op.Yield, inner, nil)
-	if err == nil {
-		err = c.b.Err()
-	}
-	c.b = outer
-	return o.Results, err
+// target is the block that successor i of a branch is.
+func (n *node) target(by map[string]*ast.Block, t *ast.Op, i int) *ast.Block {
+	n.must(t.Name == "cf.br" && len(t.Succs) == 1 && by[t.Succs[i].Name] != nil, Unsupported, "a function of several blocks is not supported, unless they are a loop")
+	b := by[t.Succs[i].Name]
+	n.must(len(b.Ops) > 0, "DM142", "a block is empty")
+	return b
 }
 
-// convertComposite calls the function that a composite decomposes into.
-func convertComposite(c *call) ([]*ir.Value, error) {
-	callee := c.attrs["decomposition"]
-	if callee == "" {
-		return nil, invalid("no decomposition")
+// passed are the values that a branch passes to successor i; those in front of all
+// successors for -1.
+func (n *node) passed(t *ast.Op, i int) []*ir.Value {
+	b := &node{importer: n.importer, t: t, name: t.Name}
+	uses := t.Operands
+	if i >= 0 {
+		uses = t.Succs[i].Args
 	}
-	o := c.b.Builder.Op(op.Call, slices.Clone(c.o.Operands), []types.Named{{Name: "callee", Value: types.ParseSymbol(callee)}}, c.outs...)
-	return o.Results, nil
+	var vs []*ir.Value
+	for _, u := range uses {
+		vs = append(vs, b.use(u, nil))
+	}
+	return vs
 }

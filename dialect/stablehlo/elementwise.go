@@ -3,286 +3,294 @@ package stablehlo
 import (
 	"math"
 
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
-// unary are the ops of one operand that have an equivalent by name.
-var unary = map[string]string{
-	"abs": "abs", "cbrt": "cbrt", "ceil": "ceil", "cosine": "cos", "erf": "erf", "erf_inv": "erfinv", "exponential": "exp",
-	"exponential_minus_one": "expm1", "floor": "floor", "log": "log", "log_plus_one": "log1p", "logistic": "logistic",
-	"negate": "neg", "not": "not", "round_nearest_even": "round", "rsqrt": "rsqrt", "sign": "sign", "sine": "sin",
-	"sqrt": "sqrt", "tanh": "tanh",
+// unaries are the functions of one number, by StableHLO's names.
+var unaries = map[string]string{
+	"exponential": "exp", "log": "log", "log_plus_one": "log1p", "exponential_minus_one": "expm1",
+	"sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "tanh": "tanh", "logistic": "logistic",
+	"floor": "floor", "ceil": "ceil", "round_nearest_even": "round", "round_nearest_afz": "round_half_away",
+	"cosine": "cos", "sine": "sin", "tan": "tan", "not": "not",
+	"popcnt": "popcnt", "count_leading_zeros": "count_leading_zeros",
+	"erf": "erf", "chlo.erf": "erf", "chlo.erf_inv": "erfinv", "chlo.tan": "tan",
 }
 
-// binary are the ops of two operands that have an equivalent by name.
-var binary = map[string]string{
-	"add": "add", "and": "and", "atan2": "atan2", "divide": "div", "maximum": "max", "minimum": "min", "multiply": "mul",
-	"or": "or", "power": "pow", "remainder": "rem", "subtract": "sub", "xor": "xor",
+// binaries are the functions of two numbers.
+var binaries = map[string]string{
+	"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "maximum": "max", "minimum": "min",
+	"power": "pow", "remainder": "rem", "atan2": "atan2", "and": "and", "or": "or", "xor": "xor",
+	"shift_left": "shift_left", "shift_right_logical": "shift_right_logical", "shift_right_arithmetic": "shift_right_arithmetic",
 }
 
-// logical are the ops that do to truth values what an op of another name does.
-var logical = map[string]string{"add": "or", "mul": "and", "max": "or", "min": "and", "sub": "xor"}
+// onBools are the functions of i1 that stand for arithmetic on it.
+var onBools = map[string]string{"add": "or", "max": "or", "mul": "and", "min": "and"}
 
-func convertUnary(c *call) ([]*ir.Value, error) {
-	if err := c.need(1); err != nil {
-		return nil, err
+func elementwise() map[string]conversion {
+	m := map[string]conversion{
+		"negate": negate, "abs": abs, "sign": sign, "is_finite": isFinite,
+		"compare": compare, "select": selection, "clamp": clamp, "convert": convertElems,
+		"chlo.broadcast_compare": compare, "chlo.broadcast_select": selection,
+		"chlo.broadcast_next_after": nil,
 	}
-	x := c.unpacked(c.in(0))
-	name := unary[c.name]
-	v := x
-	switch e := x.Elem(); {
-	case !e.IsUnsigned() || e == types.I1 || name == "not":
-		v = c.b.Unary(name, x)
-	case name == "sign":
-		v = c.b.Binary("min", x, c.scalar(e, 1))
-	case name == "neg":
-		v = c.b.Binary("sub", c.scalar(e, 0), x)
-	case name != "abs":
-		v = c.b.Unary(name, x)
-	}
-	return one(c.b.Convert(v, c.in(0).Elem()))
-}
-
-// unpacked is x in a type of whole bytes: arithmetic has no types of half a byte, and
-// its results wrap when they are converted back.
-func (c *call) unpacked(x *ir.Value) *ir.Value {
-	switch x.Elem() {
-	case types.I4:
-		return c.b.Convert(x, types.I8)
-	case types.UI4:
-		return c.b.Convert(x, types.UI8)
-	}
-	return x
-}
-
-func convertBinary(c *call) ([]*ir.Value, error) {
-	if err := c.need(2); err != nil {
-		return nil, err
-	}
-	name := binary[c.name]
-	if c.in(0).Elem() == types.I1 && logical[name] != "" {
-		name = logical[name]
-	}
-	v := c.b.Binary(name, c.unpacked(c.in(0)), c.unpacked(c.in(1)))
-	return one(c.b.Convert(v, c.in(0).Elem()))
-}
-
-// scalar is the constant v of an element type, which broadcasts.
-func (c *call) scalar(e types.Elem, v float64) *ir.Value {
-	return c.b.Splat(&types.Tensor{Elem: e}, v)
-}
-
-// splat is the constant v of an element type and a shape.
-func (c *call) splat(e types.Elem, v float64, shape []int) *ir.Value {
-	return c.b.Splat(&types.Tensor{Elem: e, Shape: dims(shape)}, v)
-}
-
-func dims(shape []int) []dim.Dim {
-	out := make([]dim.Dim, len(shape))
-	for i, n := range shape {
-		out[i] = dim.Const(int64(n))
-	}
-	return out
-}
-
-func named(pairs ...any) []types.Named {
-	var out []types.Named
-	for i := 0; i < len(pairs); i += 2 {
-		var v types.Attr
-		switch x := pairs[i+1].(type) {
-		case []int:
-			v = op.IntList(x...)
-		case int:
-			v = types.Int{V: int64(x)}
-		case bool:
-			v = types.Bool(x)
-		case string:
-			v = types.Keyword(x)
-		case types.Attr:
-			v = x
+	delete(m, "chlo.broadcast_next_after")
+	for name, to := range unaries {
+		m[name] = func(n *node) []*ir.Value {
+			n.takes(1)
+			return n.computed(n.in, func(in []*ir.Value) *ir.Value { return n.unary(to, in[0]) })
 		}
-		out = append(out, types.Named{Name: pairs[i].(string), Value: v})
+	}
+	for name, to := range binaries {
+		f := func(n *node) []*ir.Value {
+			n.takes(2)
+			n.sameElems(n.in)
+			return n.computed(n.in, func(in []*ir.Value) *ir.Value { return n.arithmetic(to, in[0], in[1]) })
+		}
+		m[name], m["chlo.broadcast_"+name] = n0(f), implicit(f)
+	}
+	m["chlo.broadcast_select"], m["chlo.broadcast_compare"] = implicit(selection), implicit(compare)
+	return m
+}
+
+// n0 requires operands of one shape.
+func n0(f conversion) conversion {
+	return func(n *node) []*ir.Value {
+		n.sameShapes(n.in)
+		return f(n)
+	}
+}
+
+// implicit permits operands that broadcast as in NumPy.
+func implicit(f conversion) conversion {
+	return func(n *node) []*ir.Value {
+		if dims, ok := n.integers("broadcast_dimensions"); ok && len(n.in) == 2 {
+			small, at := n.in[1], 1
+			if len(n.shape(n.in[0])) < len(n.shape(small)) {
+				small, at = n.in[0], 0
+			}
+			rank := len(n.shape(n.in[1-at]))
+			n.must(len(dims) == len(n.shape(small)), "DM141", "broadcast_dimensions of %s has %d entries for %d dimensions", n.name, len(dims), len(n.shape(small)))
+			shape := ones(rank)
+			for i, d := range n.dims("broadcast_dimensions", rank) {
+				shape[d] = n.shape(small)[i]
+			}
+			n.in[at] = n.broadcast(small, dims, shape)
+		}
+		return f(n)
+	}
+}
+
+func ones(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = 1
 	}
 	return out
 }
 
-func (c *call) make(name string, operands []*ir.Value, attrs []types.Named, results ...types.Type) *ir.Value {
-	return c.b.Value(name, operands, attrs, results...)
+// sameElems fails for operands of different element types.
+func (n *node) sameElems(vs []*ir.Value) {
+	for _, v := range vs[1:] {
+		n.must(v.Elem() == vs[0].Elem(), "DM142", "the operands of %s have the element types %s and %s", n.name, vs[0].Elem(), v.Elem())
+	}
 }
 
-// compare is dm.compare of x and y.
-func (c *call) compare(direction string, x, y *ir.Value) *ir.Value {
-	return c.make("compare", []*ir.Value{x, y}, named("direction", direction))
+// sameShapes fails for operands of different shapes, which StableHLO does not
+// broadcast.
+func (n *node) sameShapes(vs []*ir.Value) {
+	if n.batch != nil || n.bare {
+		return
+	}
+	for _, v := range vs[1:] {
+		a, b := n.shape(vs[0]), n.shape(v)
+		ok := len(a) == len(b)
+		for i := 0; ok && i < len(a); i++ {
+			ok = a[i] == b[i]
+		}
+		n.must(ok, "DM142", "the operands of %s have the types %s and %s", n.name, vs[0].Type, v.Type)
+	}
+}
+
+// widened is the element type in which numbers of e are computed.
+func widened(e types.Elem) types.Elem {
+	switch e {
+	case types.I4:
+		return types.I8
+	case types.UI4:
+		return types.UI8
+	case types.F8E4M3FN, types.F8E5M2:
+		return types.F32
+	}
+	return e
+}
+
+// computed is f of the operands in an element type that has arithmetic, converted back.
+func (n *node) computed(in []*ir.Value, f func(in []*ir.Value) *ir.Value) []*ir.Value {
+	wide := make([]*ir.Value, len(in))
+	for i, v := range in {
+		wide[i] = n.convert(v, widened(v.Elem()))
+	}
+	y := f(wide)
+	if e := in[len(in)-1].Elem(); widened(e) != e && y.Elem() == widened(e) {
+		y = n.convert(y, e)
+	}
+	return []*ir.Value{y}
+}
+
+// arithmetic is a function of two numbers, which may be i1.
+func (n *node) arithmetic(name string, x, y *ir.Value) *ir.Value {
+	if other, ok := onBools[name]; ok && x.Elem() == types.I1 {
+		name = other
+	}
+	return n.binary(name, x, y)
+}
+
+func signed(e types.Elem) bool { return !e.IsUnsigned() }
+
+func negate(n *node) []*ir.Value {
+	n.takes(1)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		if e := in[0].Elem(); !signed(e) {
+			return n.binary("sub", n.whole(e, 0), in[0])
+		}
+		return n.unary("neg", in[0])
+	})
+}
+
+func abs(n *node) []*ir.Value {
+	n.takes(1)
+	if !signed(n.in[0].Elem()) {
+		return n.in
+	}
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value { return n.unary("abs", in[0]) })
+}
+
+func sign(n *node) []*ir.Value {
+	n.takes(1)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		if e := in[0].Elem(); !signed(e) {
+			return n.binary("min", in[0], n.whole(e, 1))
+		}
+		return n.unary("sign", in[0])
+	})
+}
+
+// isFinite is |x| < ∞, which is false for NaN.
+func isFinite(n *node) []*ir.Value {
+	n.takes(1)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		n.must(in[0].Elem().IsFloat(), "DM142", "%s takes floating-point numbers, not %s", n.name, in[0].Elem())
+		return n.compare("lt", n.unary("abs", in[0]), n.fill(in[0].Elem(), math.Inf(1)))
+	})
 }
 
 var directions = map[string]string{"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 
-func convertCompare(c *call) ([]*ir.Value, error) {
-	if err := c.need(2); err != nil {
-		return nil, err
+func compare(n *node) []*ir.Value {
+	n.takes(2)
+	n.sameElems(n.in)
+	if n.name == "stablehlo.compare" {
+		n.sameShapes(n.in)
 	}
-	direction := directions[c.word("comparison_direction")]
-	if direction == "" {
-		return nil, invalid("no comparison direction")
+	word, kind := n.keyword("comparison_direction"), n.keyword("compare_type")
+	if word == "" && len(n.words) > 0 {
+		word = n.words[0]
 	}
-	x, y := c.unpacked(c.in(0)), c.unpacked(c.in(1))
-	total := c.word("compare_type") == "TOTALORDER" || len(c.words) > 3 && c.words[3] == "TOTALORDER"
-	if total && x.Elem().IsFloat() {
-		return nil, unsupported("comparison in total order of floats")
+	if kind == "" && len(n.words) > 1 {
+		kind = n.words[1]
 	}
-	return one(c.compare(direction, x, y))
-}
-
-func convertSelect(c *call) ([]*ir.Value, error) {
-	if err := c.need(3); err != nil {
-		return nil, err
-	}
-	return one(c.make("select", c.o.Operands, nil))
-}
-
-func convertClamp(c *call) ([]*ir.Value, error) {
-	if err := c.need(3); err != nil {
-		return nil, err
-	}
-	return one(c.make("clamp", c.o.Operands, nil))
-}
-
-func convertConvert(c *call) ([]*ir.Value, error) {
-	if err := c.need(1); err != nil {
-		return nil, err
-	}
-	e := types.ElemOf(c.outs[0])
-	return one(c.b.Convert(c.in(0), e))
-}
-
-// convertFinite is whether a value is neither infinite nor NaN: |x| < inf.
-func convertFinite(c *call) ([]*ir.Value, error) {
-	x := c.in(0)
-	return one(c.compare("lt", c.b.Unary("abs", x), c.scalar(x.Elem(), math.Inf(1))))
-}
-
-func convertTan(c *call) ([]*ir.Value, error) {
-	x := c.in(0)
-	return one(c.b.Binary("div", c.b.Unary("sin", x), c.b.Unary("cos", x)))
-}
-
-// convertRoundAway rounds to the nearest whole number, halves away from zero: the
-// whole part of |x|, one more where at least a half is left, which is exact.
-func convertRoundAway(c *call) ([]*ir.Value, error) {
-	x := c.in(0)
-	e := x.Elem()
-	a := c.b.Unary("abs", x)
-	whole := c.b.Unary("floor", a)
-	up := c.compare("ge", c.b.Binary("sub", a, whole), c.scalar(e, 0.5))
-	r := c.b.Binary("add", whole, c.b.Convert(up, e))
-	negative := c.compare("lt", x, c.scalar(e, 0))
-	r = c.make("select", []*ir.Value{negative, c.b.Unary("neg", r), r}, nil)
-	// Zero keeps its sign, NaN stays.
-	small := c.compare("gt", a, c.scalar(e, 0))
-	return one(c.make("select", []*ir.Value{small, r, x}, nil))
-}
-
-func convertBitcast(c *call) ([]*ir.Value, error) {
-	x, t := c.in(0), c.out(0)
-	if t == nil {
-		return nil, invalid("no type")
-	}
-	if x.Elem() == t.Elem {
-		return one(x)
-	}
-	if x.Elem().IsInt() && t.Elem.IsInt() && x.Elem().Bits() == t.Elem.Bits() && x.Elem() != types.I1 && t.Elem != types.I1 {
-		return one(c.b.Convert(x, t.Elem)) // which keeps the bits
-	}
-	return nil, unsupported("bitcast_convert from %s to %s", x.Elem(), t.Elem)
-}
-
-// mantissa of the floating-point types: the bits behind the point.
-var mantissa = map[types.Elem][2]int{types.F64: {11, 52}, types.F32: {8, 23}, types.F16: {5, 10}, types.BF16: {8, 7}}
-
-// convertReducePrecision rounds to a type with fewer bits and back, where there is one.
-func convertReducePrecision(c *call) ([]*ir.Value, error) {
-	x := c.in(0)
-	var exp, man int
-	if format := c.attrs["format"]; format != "" {
-		var ok bool
-		if exp, man, ok = parseFormat(format); !ok {
-			return nil, invalid("format %s", format)
+	direction, ok := directions[word]
+	n.must(ok, "DM141", "%s needs a comparison_direction: one of EQ, NE, LT, LE, GT, GE", n.name)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		if kind == "TOTALORDER" && in[0].Elem().IsFloat() && !n.loose {
+			return n.compare(direction, n.totalOrder(in[0]), n.totalOrder(in[1]))
 		}
-	} else {
-		var err error
-		if exp, err = c.int("exponent_bits", 0); err != nil {
-			return nil, err
-		}
-		if man, err = c.int("mantissa_bits", 0); err != nil {
-			return nil, err
+		return n.compare(direction, in[0], in[1])
+	})
+}
+
+// totalOrder are integers that compare as IEEE 754's totalOrder does the numbers x:
+// the bits, with all but the sign inverted for negative numbers.
+func (n *node) totalOrder(x *ir.Value) *ir.Value {
+	bits := n.bitcast(x, intOfSize(x.Elem().Bytes(), true))
+	e := bits.Elem()
+	most := int64(1)<<(8*e.Bytes()-1) - 1
+	mask := n.binary("shift_right_arithmetic", bits, n.whole(e, int(8*e.Bytes()-1)))
+	return n.binary("xor", bits, n.binary("and", mask, n.constant(types.IntOf(tensorOf(e), most))))
+}
+
+// intOfSize is the integer type of so many bytes.
+func intOfSize(bytes int64, signed bool) types.Elem {
+	switch bytes {
+	case 1:
+		return either(signed, types.I8, types.UI8)
+	case 2:
+		return either(signed, types.I16, types.UI16)
+	case 4:
+		return either(signed, types.I32, types.UI32)
+	}
+	return either(signed, types.I64, types.UI64)
+}
+
+func either[T any](c bool, x, y T) T {
+	if c {
+		return x
+	}
+	return y
+}
+
+func (n *node) bitcast(x *ir.Value, e types.Elem) *ir.Value {
+	if x.Elem() == e {
+		return x
+	}
+	var to types.Type = types.Scalar{Elem: e}
+	if t, ok := x.Type.(*types.Tensor); ok {
+		u := t.With(t.Shape...)
+		u.Elem = e
+		to = u
+	}
+	return n.make("bitcast", []*ir.Value{x}, nil, to).Results[0]
+}
+
+func selection(n *node) []*ir.Value {
+	n.takes(3)
+	n.sameElems(n.in[1:])
+	if n.name == "stablehlo.select" {
+		n.sameShapes(n.in[1:])
+		if n.batch == nil && !n.bare && len(n.shape(n.in[0])) > 0 {
+			n.sameShapes(n.in)
 		}
 	}
-	own := mantissa[x.Elem()]
-	if own[0] <= exp && own[1] <= man {
-		return one(x)
-	}
-	for e, bits := range mantissa {
-		if bits == [2]int{exp, man} {
-			return one(c.b.Convert(c.b.Convert(x, e), x.Elem()))
+	return []*ir.Value{n.choose(n.in[0], n.in[1], n.in[2])}
+}
+
+func clamp(n *node) []*ir.Value {
+	n.takes(3)
+	n.sameElems(n.in)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		if in[1].Elem() == types.I1 {
+			return n.binary("and", n.binary("or", in[1], in[0]), in[2])
 		}
-	}
-	return nil, unsupported("reduce_precision to e%dm%d", exp, man)
+		return n.op("clamp", in)
+	})
 }
 
-func parseFormat(s string) (exp, man int, ok bool) {
-	i := 0
-	number := func(letter byte) int {
-		if i >= len(s) || s[i] != letter {
-			return -1
-		}
-		n := 0
-		for i++; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
-			n = 10*n + int(s[i]-'0')
-		}
-		return n
+// convertElems keeps the shape and takes the element type of the result.
+func convertElems(n *node) []*ir.Value {
+	n.takes(1)
+	if n.batch == nil && !n.bare {
+		n.must(len(n.sizes(n.result(0))) == len(n.shape(n.in[0])), "DM143", "%s keeps the shape, but a %s becomes a %s", n.name, n.in[0].Type, n.result(0))
 	}
-	exp, man = number('e'), number('m')
-	return exp, man, exp > 0 && man >= 0 && i == len(s)
+	return []*ir.Value{n.convert(n.in[0], n.result(0).Elem)}
 }
 
-func convertConstant(c *call) ([]*ir.Value, error) {
-	d, err := c.dense()
-	if err != nil {
-		return nil, err
+func constant(n *node) []*ir.Value {
+	n.takes(0)
+	t := n.result(0)
+	d := n.dense("value", t)
+	if (n.batch != nil || n.bare) && t.Rank() > 0 {
+		n.unsupported("a constant with dimensions inside the region of a reduction is not supported")
 	}
-	return one(c.make("constant", nil, named("value", types.Attr(d)), d.Type))
+	return []*ir.Value{n.constant(d)}
 }
-
-// dense is the value of a constant.
-func (c *call) dense() (*types.Dense, error) {
-	text := c.attrs["value"]
-	if text == "" && len(c.words) > 0 {
-		text = c.words[0]
-	}
-	if text == "" || len(c.outs) != 1 {
-		return nil, invalid("no value")
-	}
-	t, ok := c.outs[0].(*types.Tensor)
-	if !ok || t.Elem == types.InvalidElem {
-		return nil, unsupported("%s has no equivalent", c.outs[0])
-	}
-	return denseOf(text, t)
-}
-
-func convertIota(c *call) ([]*ir.Value, error) {
-	d, err := c.int("iota_dimension", -1)
-	if err == nil && d < 0 {
-		d, err = c.int("dim", 0)
-	}
-	t := c.out(0)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	return one(c.make("iota", nil, named("dim", d), t))
-}
-
-// convertSame is for ops that return their operands.
-func convertSame(c *call) ([]*ir.Value, error) { return c.o.Operands, nil }

@@ -1,170 +1,200 @@
 package stablehlo
 
 import (
-	"math"
+	"slices"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 )
 
-// inlineCalls puts the bodies of called functions into the regions of scalars, which
-// are computed for tensors.
-func inlineCalls(m *ir.Module) {
-	for _, f := range m.Funcs {
-		if f.Body == nil {
-			continue
-		}
-		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-			switch foreign(o) {
-			case "reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map":
-				for _, r := range o.Regions {
-					for _, b := range r.Blocks {
-						inlineInto(m, b)
-					}
-				}
-			}
-			return true
-		})
-	}
+// entry is the only block of region i, with count arguments.
+func (n *node) entry(i, count int) *ast.Block {
+	n.must(i < len(n.t.Regions) && len(n.t.Regions[i].Blocks) == 1, "DM142", "%s needs a region of one block", n.name)
+	b := n.t.Regions[i].Blocks[0]
+	n.must(len(n.args(b)) == count, "DM142", "the region of %s takes %d values; expected %d", n.name, len(n.args(b)), count)
+	return b
 }
 
-// maxInlined bounds the calls that are inlined into a region, which may call each other.
-const maxInlined = 100
-
-func inlineInto(m *ir.Module, b *ir.Block) {
-	done := 0
-	for i := 0; i < len(b.Ops) && done < maxInlined; i++ {
-		o := b.Ops[i]
-		if o.Name != op.Call {
-			continue
-		}
-		f := m.Func(o.Str("callee"))
-		if f == nil || f.Body == nil || len(f.Args) != len(o.Operands) {
-			continue
-		}
-		if last := f.Body.Terminator(); last == nil || len(last.Operands) != len(o.Results) {
-			continue
-		}
-		results := ir.CloneBlock(&ir.Builder{Block: b, Index: i, At: o}, f.Body, o.Operands)
-		for j, r := range o.Results {
-			ir.ReplaceUses(r, results[j])
-		}
-		ir.EraseAll(o)
-		done++
-		i--
+// args are the arguments of a block, which a pretty form may write in front of it; that
+// of reductions has the two for each operand beside each other.
+func (n *node) args(b *ast.Block) []ast.BlockArg {
+	args := b.Args
+	if len(args) == 0 {
+		args = n.t.Defs
 	}
+	k := len(args) / 2
+	if len(b.Args) > 0 || !slices.Contains(n.words, "init") || len(args) != 2*k {
+		return args
+	}
+	generic := make([]ast.BlockArg, 2*k)
+	for i := range k {
+		generic[i], generic[k+i] = args[2*i], args[2*i+1]
+	}
+	return generic
 }
 
-// combiner is the named function that a region of two scalars computes: "add",
-// "mul", "max", "min", "and", "or", and "set" for its second argument; "" for others.
-func combiner(b *ir.Block) string {
-	last := b.Terminator()
-	if last == nil || len(last.Operands) != 1 || len(b.Args) != 2 {
-		return ""
+// run converts the ops of region i with values as its arguments, where the builder
+// stands, and returns what the region passes on.
+func (n *node) run(i int, values []*ir.Value) []*ir.Value {
+	b := n.entry(i, len(values))
+	defer n.enter()()
+	for k, a := range n.args(b) {
+		n.scope.names[a.Name] = []*ir.Value{values[k]}
 	}
-	v := last.Operands[0]
-	if v == b.Args[1] {
+	return n.block(b)
+}
+
+// runFor is run for many elements at once: values have the sizes of batch or none, and
+// so have the results.
+func (n *node) runFor(i int, batch []int, values []*ir.Value) []*ir.Value {
+	outer := n.importer.batch
+	n.importer.batch = batch
+	defer func() { n.importer.batch = outer }()
+	out := slices.Clone(n.run(i, values))
+	for k, v := range out {
+		out[k] = n.trailing(v, batch)
+	}
+	return out
+}
+
+// inRegion builds in a new region of o, whose arguments have the types and names of
+// likes.
+func (n *node) inRegion(o *ir.Op, likes []*ir.Value, build func(args []*ir.Value) []*ir.Value) {
+	b := o.AddRegion(likes...)
+	outer := n.b
+	n.b = &ir.Builder{Block: b, At: outer.At}
+	defer func() { n.b = outer }()
+	vs := build(b.Args)
+	n.open("yield", vs, nil)
+}
+
+// body is region i of an op on scalars, built only to be looked at: what it passes on,
+// and its arguments. The types of these are elems.
+func (n *node) body(i int, elems ...types.Elem) (results, args []*ir.Value) {
+	host := &ir.Op{Name: "func.func"}
+	likes := make([]*ir.Value, len(elems))
+	for k, e := range elems {
+		likes[k] = &ir.Value{Type: tensorOf(e)}
+	}
+	b := host.AddRegion(likes...)
+	outer, batch, bare, loose := n.b, n.importer.batch, n.bare, n.loose
+	n.importer.b, n.importer.batch, n.bare, n.loose = &ir.Builder{Block: b, At: outer.At, Loose: true}, nil, false, true
+	defer func() { n.importer.b, n.importer.batch, n.bare, n.loose = outer, batch, bare, loose }()
+	return n.run(i, b.Args), b.Args
+}
+
+// combiners are the ops that combine two values, and the named reductions they are.
+var combiners = map[string]string{"dm.add": "add", "dm.mul": "mul", "dm.max": "max", "dm.min": "min", "dm.and": "and", "dm.or": "or", "dm.xor": "xor"}
+
+// combiner is the name of the function that region i applies to two values of type e:
+// one of combiners, "set" for the second value; "" for others.
+func (n *node) combiner(i int, e types.Elem) string {
+	results, args := n.body(i, e, e)
+	n.must(len(results) == 1, "DM142", "the region of %s passes on %d values; expected one", n.name, len(results))
+	return combinerOf(results[0], args)
+}
+
+func combinerOf(v *ir.Value, args []*ir.Value) string {
+	if v == args[1] {
 		return "set"
 	}
-	o := v.Op
-	if o == nil || len(b.Ops) != 2 || len(o.Operands) != 2 {
+	v = narrow(v)
+	if v.Op == nil || len(v.Op.Operands) != 2 {
 		return ""
 	}
-	if x, y := o.Operands[0], o.Operands[1]; !(x == b.Args[0] && y == b.Args[1] || x == b.Args[1] && y == b.Args[0]) {
-		return ""
-	}
-	switch name := binary[foreign(o)]; name {
-	case "add", "mul", "max", "min", "and", "or":
-		if to := logical[name]; b.Args[0].Elem() == types.I1 && to != "" {
-			return to
-		}
-		return name
+	x, y := narrow(v.Op.Operands[0]), narrow(v.Op.Operands[1])
+	if x == args[0] && y == args[1] || x == args[1] && y == args[0] {
+		return combiners[v.Op.Name]
 	}
 	return ""
 }
 
-// neutral is the value that a named function leaves the other operand with.
-func neutral(kind string, e types.Elem) float64 {
-	low, high := math.Inf(-1), math.Inf(1)
-	if e.IsInt() {
-		bits := float64(e.Bits())
+// narrow is what v converts from an element type to its wider one or back.
+func narrow(v *ir.Value) *ir.Value {
+	if v.Op != nil && v.Op.Name == "dm.convert" {
+		if x := v.Op.Operands[0]; widened(x.Elem()) == v.Elem() || widened(v.Elem()) == x.Elem() {
+			return x
+		}
+	}
+	return v
+}
+
+// reduction is the named reduction of numbers of type e that a combiner is, and the
+// reductions of i1 that and and or are.
+func reduction(combiner string, e types.Elem) string {
+	switch combiner {
+	case "add", "mul", "max", "min":
+		return combiner
+	case "or":
 		if e == types.I1 {
-			bits = 1
+			return "max"
 		}
-		low, high = 0, math.Exp2(bits)-1
-		if !e.IsUnsigned() {
-			low, high = -math.Exp2(bits-1), math.Exp2(bits-1)-1
+	case "and":
+		if e == types.I1 {
+			return "min"
 		}
 	}
-	switch kind {
-	case "mul", "and":
-		return 1
-	case "max":
-		return low
-	case "min":
-		return high
-	}
-	return 0
+	return ""
 }
 
-// isNeutral reports whether v is a constant that is neutral for kind.
-func isNeutral(v *ir.Value, kind string) bool {
-	if v.Op == nil || v.Op.Name != op.Prefix+"constant" {
+// isNeutral reports whether v is a constant that the combiner leaves all values of its
+// type as they are with.
+func isNeutral(combiner string, v *ir.Value) bool {
+	d := constantOf(v)
+	if d == nil || d.Len() == 0 || !d.Splat && d.Len() != 1 {
 		return false
 	}
-	d, ok := v.Op.Attr("value").(*types.Dense)
-	if !ok || d.Len() == 0 {
+	want, ok := neutral(combiner, v.Elem())
+	if !ok {
 		return false
 	}
-	e := v.Elem()
-	if e.IsFloat() {
-		return d.Float(0) == neutral(kind, e)
+	if v.Elem().IsFloat() {
+		return d.Float(0) == want.Float(0)
 	}
-	switch kind {
-	case "max", "min":
-		return d.Int(0) == types.IntOf(&types.Tensor{Elem: e}, extreme(kind, e)).Int(0)
-	}
-	return d.Int(0) == int64(neutral(kind, e))
+	return d.Int(0) == want.Int(0)
 }
 
-// extreme is the least ("max") or greatest ("min") number of an integer type.
-func extreme(kind string, e types.Elem) int64 {
+// neutral is the number that the combiner leaves all numbers of type e as they are
+// with.
+func neutral(combiner string, e types.Elem) (*types.Dense, bool) {
+	t := tensorOf(e)
+	low, high := limits(e)
 	switch {
-	case e.IsUnsigned() && kind == "max":
-		return 0
-	case e == types.I1:
-		return 1
-	case e.IsUnsigned():
-		return -1 // wraps to all ones
-	case kind == "max":
-		return -1 << (e.Bits() - 1)
+	case combiner == "add", combiner == "or", combiner == "xor":
+		return types.SplatOf(t, 0), true
+	case combiner == "mul":
+		return types.SplatOf(t, 1), true
+	case combiner == "and" && e == types.I1:
+		return types.SplatOf(t, 1), true
+	case combiner == "and":
+		return types.IntOf(t, -1), true
+	case combiner == "max":
+		return low, true
+	case combiner == "min":
+		return high, true
 	}
-	return 1<<(e.Bits()-1) - 1
+	return nil, false
 }
 
-// inline computes the results of a region of scalars for each element of the
-// arguments, which have one shape.
-func (c *call) inline(b *ir.Block, args []*ir.Value) ([]*ir.Value, error) {
-	if len(args) != len(b.Args) {
-		return nil, invalid("a region takes %d arguments, not %d", len(b.Args), len(args))
+// constantOf is the literal that v is, nil where it is none.
+func constantOf(v *ir.Value) *types.Dense {
+	for v.Op != nil && (v.Op.Name == "dm.reshape" || v.Op.Name == "dm.broadcast") {
+		v = v.Op.Operands[0]
 	}
-	copied := &ir.Block{Region: c.b.Block.Region}
-	out := &ir.Op{Operands: ir.CloneBlock(&ir.Builder{Block: copied, At: c.o}, b, args)}
-	for i, v := range out.Operands { // so that it follows what is replaced
-		v.Uses = append(v.Uses, ir.Use{Op: out, Index: i})
+	if v.Op == nil || v.Op.Name != "dm.constant" {
+		return nil
 	}
-	err := c.nested(func() { c.converter.convert(copied.Ops, c.b.Block) })
-	c.b.Index = len(c.b.Block.Ops)
-	return out.Operands, err
+	d, _ := v.Op.Attr("value").(*types.Dense)
+	return d
 }
 
-// nested is errSilent if convert, of ops inside another one, reports any.
-func (c *converter) nested(convert func()) error {
-	before := len(c.diags)
-	convert()
-	if len(c.diags) > before {
-		return errSilent
+// numbersOf is t, a tensor, with other sizes.
+func numbersOf(t *types.Tensor, shape []int) *types.Tensor {
+	dims := make([]dim.Dim, len(shape))
+	for i, d := range shape {
+		dims[i] = dim.Const(int64(d))
 	}
-	return nil
+	return t.With(dims...)
 }

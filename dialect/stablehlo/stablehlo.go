@@ -1,358 +1,154 @@
-// Package stablehlo turns programs in StableHLO, CHLO and MHLO into the ops of the
-// data-movement dialect.
+// Package stablehlo imports programs in StableHLO, as JAX and others write them:
+// the tree of a text becomes modules of the dialect's own ops. It reads pretty and
+// generic form, mhlo as another name of stablehlo, those chlo ops that have a
+// formula, and the constants of other dialects that exporters leave between them.
 //
-// A text is lowered as any other: functions, calls, returns and the names of values
-// are read then, and ops of the three dialects are kept as they are written. Convert
-// replaces these ops in place, one after another, each by ops that compute the same,
-// which take over its position in the text and the names of its results. One table by
-// name has a conversion for each op.
+// The steps: read.go gives an op one form for all ways to write it (pretty.go has
+// the table of pretty forms); the table in convert.go names for each op the function
+// that builds ops of the dialect; tidy.go removes what the result does not need. All
+// that is wrong in a program is in Module.Diags, with its place; the code
+// Unsupported is for what is right and has no equivalent here.
 package stablehlo
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	"sort"
 	"strings"
 
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
-	"dmir/dialect/origin"
 	"dmir/dialect/types"
-	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
 )
 
-// dialects are the prefixes of the ops that make a program one to convert.
-var dialects = []string{"stablehlo.", "mhlo.", "chlo."}
-
-// Codes are the diagnostics of this package.
-var Codes = diag.Register([]diag.Code{
-	{Code: "DM198", Name: "unsupported-import", Doc: "The op, its element type or one of its attributes has no equivalent in the data-movement dialect.", Help: "leave the op out of what is imported"},
-	{Code: "DM199", Name: "invalid-import", Doc: "An op of another dialect is not valid: an attribute is missing or malformed, or types do not fit.", Help: "correct the op"},
-})
-
-// Unsupported reports whether d states that a valid program cannot be expressed.
-func Unsupported(d diag.Diagnostic) bool { return d.Code == "DM198" }
-
-// has reports whether m has ops of the dialects.
-func has(m *ir.Module) bool {
+// Holds reports whether the program f has ops that Import is for.
+func Holds(f *ast.File) bool {
 	found := false
-	ir.Walk(m.Ops, func(o *ir.Op) bool {
-		found = found || slices.ContainsFunc(dialects, func(d string) bool { return strings.HasPrefix(o.Name, d) })
+	ast.Walk(f.Items, func(t *ast.Op) bool {
+		dialect, _, _ := strings.Cut(t.Name, ".")
+		switch dialect {
+		case "stablehlo", "mhlo", "chlo":
+			found = true
+		}
 		return !found
 	})
 	return found
 }
 
-// others are the ops of further dialects that have a conversion, in a program that has
-// ops of these.
-var others = map[string]string{
-	"arith.constant": "constant", "util.global.load": "global.load", "util.global.load.indirect": "global.load.indirect",
-	"util.unfoldable_constant": "constant",
-}
-
-// globalAddress is the op of which util.global.load.indirect takes the result.
-const globalAddress = "util.global.address"
-
-// foreign is the name of o without its dialect, "" for an op that stays.
-func foreign(o *ir.Op) string {
-	if name := others[o.Name]; name != "" {
-		return name
-	}
-	for _, d := range dialects {
-		if name, ok := strings.CutPrefix(o.Name, d); ok {
-			return name
+// Import is the sections of f, cut at "// -----", as modules of the dialect.
+func Import(f *ast.File) []*ir.Module {
+	var out []*ir.Module
+	start := 0
+	for i, item := range f.Items {
+		if item.Form == ast.Split {
+			out = append(out, section(f, f.Items[start:i]))
+			start = i + 1
 		}
 	}
-	return ""
+	return append(out, section(f, f.Items[start:]))
 }
 
-// Convert replaces the ops of m. The diagnostics say which ops it could not replace;
-// m is of no use then.
-func Convert(m *ir.Module) []diag.Diagnostic {
-	c := &converter{m: m}
-	inlineCalls(m)
-	var err error
-	if c.globals, err = globals(m); err != nil {
-		c.report(m.Ops[0], err)
-		return c.diags
+// importer imports one section.
+type importer struct {
+	src      *source.File
+	m        *ir.Module
+	env      types.Env
+	globals  map[string]*ast.Op // of other dialects, by symbol
+	funcs    map[string]*signature
+	sigs     map[*ast.Op]*signature
+	trees    map[string]*ast.Op // functions, by name
+	depth    int                // of calls in the body of a reduction
+	refused  map[string]bool    // functions whose signature has a problem
+	scope    *scope
+	numbers  map[place]*ir.Value
+	exact    bool // the program checks results to the last place: sums of windows are rounded as it writes them, one after the other
+	reported int  // problems so far
+	b        *ir.Builder
+	draws    int64              // ops so far that draw random numbers
+	kept     map[*ir.Value]bool // values that have their names from the text
+
+	// In the body of a reduction:
+	batch []int // sizes that are computed at once; nil: none
+	bare  bool  // values are bare element types
+	loose bool  // what is built is only looked at: comparisons stay as they are written
+}
+
+func section(f *ast.File, items []*ast.Op) *ir.Module {
+	m := &ir.Module{Src: f.Src}
+	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}}
+	m.Aliases = &c.env
+	c.aliases(items)
+	for _, d := range f.Diags {
+		if len(items) > 0 && d.Severity == diag.Error && d.Span.Start >= items[0].Off && d.Span.Start <= items[len(items)-1].Span().End {
+			m.Diags = append(m.Diags, d)
+		}
 	}
-	for _, f := range m.Funcs {
-		clean(f)
+	c.exact = checksPlaces(items)
+	var funcs []*ast.Op
+	c.collect(items, &funcs)
+	for _, t := range funcs {
+		c.declare(t)
+	}
+	for _, t := range funcs {
+		c.function(t)
+	}
+	sort.SliceStable(m.Diags, func(i, j int) bool { return m.Diags[i].Span.Start < m.Diags[j].Span.Start })
+	if len(m.Diags) == 0 {
+		tidy(m)
+	}
+	return m
+}
+
+// checksPlaces reports whether the program checks results to the last place.
+func checksPlaces(items []*ast.Op) bool {
+	found := false
+	ast.Walk(items, func(t *ast.Op) bool {
+		found = found || strings.HasPrefix(t.Name, "check.expect_close")
+		for _, s := range t.Symbols {
+			found = found || s.Name == "@check.expect_close"
+		}
+		return !found
+	})
+	return found
+}
+
+// collect finds the functions and globals at top level and in modules.
+func (c *importer) collect(items []*ast.Op, funcs *[]*ast.Op) {
+	for _, t := range items {
 		switch {
-		case f.Body == nil:
-		case len(f.Op.Regions[0].Blocks) > 1:
-			c.report(f.Op, unsupported("branches between the blocks of @%s: dm.while and dm.if have regions", f.Name))
-		default:
-			c.block(f.Body)
-		}
-	}
-	if len(c.diags) == 0 {
-		m.Outer = nil // a module's name and attributes are those of the tool that wrote it
-		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name == "util.global" })
-		for _, f := range m.Funcs {
-			if f.Body != nil {
-				ir.CountUses(f.Body)
-				tidy(f.Body)
-				ir.CountUses(f.Body)
-				op.RemoveDead(f.Body)
-			}
-		}
-	}
-	return c.diags
-}
-
-// clean removes the attributes of other dialects from a function.
-func clean(f *ir.Func) {
-	for _, name := range []string{"arg_attrs", "res_attrs"} {
-		list, ok := f.Op.Attr(name).(types.Array)
-		if !ok {
-			continue
-		}
-		kept, any := make(types.Array, len(list)), false
-		for i, a := range list {
-			d, _ := a.(types.Dict)
-			var own types.Dict
-			for _, n := range d {
-				if strings.HasPrefix(n.Name, op.Prefix) {
-					own, any = append(own, n), true
+		case t.Form == ast.AttrAlias || t.Form == ast.TypeAlias || t.Form == ast.Resource || t.Form == ast.Bad:
+		case t.Name == "module" || t.Name == "builtin.module":
+			for _, r := range t.Regions {
+				for _, b := range r.Blocks {
+					c.collect(b.Ops, funcs)
 				}
 			}
-			kept[i] = own
+		case t.Name == "func.func":
+			*funcs = append(*funcs, t)
+		case strings.HasSuffix(t.Name, ".global") && len(t.Symbols) > 0:
+			c.globals[t.Symbols[0].Name] = t
+		default:
+			c.report(t, Unsupported, t.Head(), "%s cannot stand outside a function", diag.Name(t.Name))
 		}
-		f.Op.RemoveAttr(name)
-		if any {
-			f.Op.SetAttr(name, kept)
-		}
-	}
-	for _, a := range slices.Clone(f.Op.Attrs) {
-		if dialect, _, found := strings.Cut(a.Name, "."); found && dialect+"." != op.Prefix {
-			f.Op.RemoveAttr(a.Name)
-		}
-	}
-	if f.Op.Str("sym_visibility") == "public" {
-		f.Op.RemoveAttr("sym_visibility") // the default
 	}
 }
 
-type converter struct {
-	m       *ir.Module
-	diags   []diag.Diagnostic
-	globals map[string]*types.Dense
-	seeds   int // of the ops so far that draw numbers
-}
-
-// maxDiags is how many ops are reported at most.
-const maxDiags = 20
-
-// block replaces the ops of b in their order.
-func (c *converter) block(b *ir.Block) {
-	ops := b.Ops
-	b.Ops = nil
-	c.convert(ops, b)
-}
-
-// convert appends to b what stands for ops. Values count as users the ops that are
-// gone too, until Convert counts again: to look for one op among all would take as
-// long as the program, for each op.
-func (c *converter) convert(ops []*ir.Op, b *ir.Block) {
-	for _, o := range ops {
-		if len(c.diags) == maxDiags {
-			return
-		}
-		c.op(o, b)
-	}
-}
-
-// op appends to b what stands for o.
-func (c *converter) op(o *ir.Op, b *ir.Block) {
-	if o.Name == globalAddress {
-		return // global.load.indirect, its user, takes the constant itself
-	}
-	name := foreign(o)
-	if name == "" && !strings.HasPrefix(o.Name, "check.") {
-		for _, r := range o.Regions {
-			for _, inner := range r.Blocks {
-				c.block(inner)
+func (c *importer) aliases(items []*ast.Op) {
+	for _, t := range items {
+		switch t.Form {
+		case ast.AttrAlias:
+			if x, err := parse.Attr(t.Text(c.src, t.Lead)); err == nil {
+				c.env.DefineAttr(t.Name, x)
+			} else {
+				c.reportError(t, t.Abs(t.Lead), err)
+			}
+		case ast.TypeAlias:
+			if x, err := parse.Type(t.Text(c.src, t.Sig)); err == nil {
+				c.env.DefineType(t.Name, x)
+			} else {
+				c.reportError(t, t.Abs(t.Sig), err)
 			}
 		}
-		c.retype(o)
-		o.Parent = b
-		b.Ops = append(b.Ops, o)
-		return
 	}
-	x := &call{converter: c, o: o, name: name, b: builder(b, o)}
-	out, err := x.replacement()
-	if err == nil && x.b.Err() != nil {
-		err = unsupported("%v", x.b.Err())
-	}
-	if err == nil && len(out) != len(o.Results) {
-		err = invalid("%s has %d results, not %d", o.Name, len(out), len(o.Results))
-	}
-	if err != nil {
-		if !errors.Is(err, errSilent) {
-			c.report(o, err)
-		}
-		return
-	}
-	for j, r := range o.Results {
-		v := out[j]
-		if v.Name == "" && v.Op != nil && v.Op.Parent == b {
-			v.Name = strings.ReplaceAll(r.Name, "#", "_")
-		}
-		ir.ReplaceUses(r, v)
-	}
-}
-
-// builder appends to b ops at the place of o.
-func builder(b *ir.Block, o *ir.Op) *op.Builder {
-	return op.NewBuilder(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, verify.Op)
-}
-
-// retype gives the results of a call or of another op that stays the types that
-// they have by its own definition, where the text did not say.
-func (c *converter) retype(o *ir.Op) {
-	if o.Name != op.Call {
-		return
-	}
-	if f := c.m.Func(o.Str("callee")); f != nil && len(f.Results) == len(o.Results) {
-		for i, r := range o.Results {
-			r.Type = f.Results[i]
-		}
-	}
-}
-
-func (c *converter) report(o *ir.Op, err error) {
-	code := "DM199"
-	var f *failure
-	if errors.As(err, &f) && f.unsupported {
-		code = "DM198"
-	}
-	c.diags = append(c.diags, diag.New(code, diag.Error, o.Head, err.Error()))
-}
-
-// failure is why an op is not replaced.
-type failure struct {
-	unsupported bool // the op is valid
-	msg         string
-}
-
-// errSilent is for an op with an operand or a region of which an op was reported.
-var errSilent = errors.New("a part could not be converted")
-
-func (f *failure) Error() string { return f.msg }
-
-func unsupported(format string, args ...any) error {
-	return &failure{true, fmt.Sprintf(format, args...)}
-}
-
-func invalid(format string, args ...any) error {
-	return &failure{false, fmt.Sprintf(format, args...)}
-}
-
-// call is the conversion of one op.
-type call struct {
-	*converter
-	o     *ir.Op
-	name  string // without its dialect
-	b     *op.Builder
-	attrs map[string]string
-	words []string // of the op's own form, those that are neither operands nor named
-	outs  []types.Type
-}
-
-// conversion computes what an op does by ops at c.b.
-type conversion func(c *call) ([]*ir.Value, error)
-
-func (c *call) replacement() (out []*ir.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			out, err = nil, invalid("internal error: %v", r)
-		}
-	}()
-	if err := c.read(); err != nil {
-		return nil, err
-	}
-	if c.name == "" {
-		return c.check(strings.TrimPrefix(c.o.Name, "check."))
-	}
-	f := conversions[c.name]
-	if f == nil {
-		return nil, unsupported("%s has no equivalent", c.o.Name)
-	}
-	least, listed := operands[c.name]
-	if !listed {
-		least = 1
-	}
-	if len(c.o.Operands) < least {
-		return nil, invalid("%s takes %d operands or more, not %d", c.o.Name, least, len(c.o.Operands))
-	}
-	if len(c.o.Results) == 0 && !resultless[c.name] {
-		return nil, invalid("%s has a result", c.o.Name)
-	}
-	for _, v := range c.o.Operands {
-		if (v.Type == nil || v.Type == types.Unknown) && !strings.HasPrefix(c.name, "global.") {
-			if len(c.diags) > 0 {
-				return nil, errSilent
-			}
-			return nil, invalid("the type of %s is not known", v.Name)
-		}
-	}
-	for _, t := range append(ir.Types(c.o.Operands), c.outs...) {
-		if c.name != "constant" && !strings.HasPrefix(c.name, "global.") && !known(t) {
-			return nil, unsupported("%s has no equivalent", t)
-		}
-	}
-	return f(c)
-}
-
-// known reports whether the dialect has values of t.
-func known(t types.Type) bool {
-	switch t := t.(type) {
-	case *types.Tensor:
-		return t.Elem != types.InvalidElem
-	case types.Scalar:
-		return true
-	case *types.Tuple:
-		return !slices.ContainsFunc(t.Of, func(m types.Type) bool { return !known(m) })
-	}
-	return false
-}
-
-func (c *call) tree() *ast.Op { return origin.Tree(c.o) }
-
-// in is operand i.
-func (c *call) in(i int) *ir.Value { return c.o.Operands[i] }
-
-// need reports an op with other than n operands.
-func (c *call) need(n int) error {
-	if len(c.o.Operands) != n {
-		return invalid("%s takes %d operands, not %d", c.o.Name, n, len(c.o.Operands))
-	}
-	return nil
-}
-
-// shapeOf is the sizes of a value in numbers.
-func shapeOf(v *ir.Value) ([]int, error) {
-	t := v.Tensor()
-	if t == nil {
-		if _, ok := v.Type.(types.Scalar); ok {
-			return nil, nil
-		}
-		return nil, unsupported("%s is no tensor", v.Type)
-	}
-	return sizes(t)
-}
-
-func sizes(t *types.Tensor) ([]int, error) {
-	out := make([]int, len(t.Shape))
-	for i, d := range t.Shape {
-		n, ok := d.Int()
-		if !ok {
-			return nil, unsupported("a dynamic size in %s", t)
-		}
-		out[i] = int(n)
-	}
-	return out, nil
 }

@@ -63,6 +63,13 @@ func IntOf(t *Tensor, v int64) *Dense {
 	return d
 }
 
+// Of is the literal with another type of the same element type; d is a splat.
+func (d *Dense) Of(t *Tensor) *Dense {
+	e := *d
+	e.Type = t
+	return &e
+}
+
 // Text is what stands in <…>: what was written, otherwise the elements in lists
 // or, where they are many, their bytes in hexadecimal.
 func (d *Dense) Text() string {

@@ -6,7 +6,7 @@ package artifact
 type Check struct {
 	Line      int     // of File, 0 where it is unknown
 	Tolerance float64 `json:",omitempty"` // relative for values above 1, absolute below
-	ULPs      int64   `json:",omitempty"` // or so many units in the last place
+	ULPs      int64   `json:",omitempty"` // units in the last place
 	Member    string  `json:",omitempty"` // the place in a tuple of what is compared
 	Got, Want int     // results
 	// Kept: result Got is the two elements that differ, and result Want their row-major

@@ -31,9 +31,11 @@ var mathFunctions = []struct {
 	{"dm::erfinv(x)", func(x, _ float64) float64 { return math.Erfinv(x) }},
 	{"dm::cos(x)", func(x, _ float64) float64 { return math.Cos(x) }},
 	{"dm::sin(x)", func(x, _ float64) float64 { return math.Sin(x) }},
+	{"dm::tan(x)", func(x, _ float64) float64 { return math.Tan(x) }},
 	{"dm::floor(x)", func(x, _ float64) float64 { return math.Floor(x) }},
 	{"dm::ceil(x)", func(x, _ float64) float64 { return math.Ceil(x) }},
 	{"dm::round(x)", func(x, _ float64) float64 { return math.RoundToEven(x) }},
+	{"dm::round_half_away(x)", func(x, _ float64) float64 { return math.Round(x) }},
 	{"dm::logistic(x)", func(x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }},
 	{"dm::abs(x)", func(x, _ float64) float64 { return math.Abs(x) }},
 	{"dm::sign(x)", func(x, _ float64) float64 {

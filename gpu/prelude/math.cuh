@@ -23,9 +23,11 @@ DM_MATH1(tanh, tanh)
 DM_MATH1(erf, erf)
 DM_MATH1(cos, cos)
 DM_MATH1(sin, sin)
+DM_MATH1(tan, tan)
 DM_MATH1(floor, floor)
 DM_MATH1(ceil, ceil)
 DM_MATH1(round, rint)  // halfway cases to even
+DM_MATH1(round_half_away, round)
 #undef DM_MATH1
 
 #ifdef DM_HOST
@@ -123,6 +125,35 @@ DM_INT(i64, u64)
 DM_INT(u32, u32)
 DM_INT(u64, u64)
 #undef DM_INT
+// Bits of integers of any size. Shifts by at least the number of bits, or by a negative
+// one, move all of them out.
+#define DM_BITS(T, U)                                                                             \
+  DM_FN T popcnt(T x) {                                                                           \
+    int n = 0;                                                                                    \
+    for (U b = U(x); b; b = U(b & (b - 1))) n++;                                                  \
+    return T(n);                                                                                  \
+  }                                                                                               \
+  DM_FN T count_leading_zeros(T x) {                                                              \
+    int n = 8 * int(sizeof(T));                                                                   \
+    for (U b = U(x); b; b = U(b >> 1)) n--;                                                       \
+    return T(n);                                                                                  \
+  }                                                                                               \
+  DM_FN T shift_left(T x, T y) { return u64(y) < 8 * sizeof(T) ? T(U(x) << y) : T(0); }           \
+  DM_FN T shift_right_logical(T x, T y) { return u64(y) < 8 * sizeof(T) ? T(U(x) >> y) : T(0); }  \
+  DM_FN T shift_right_arithmetic(T x, T y) {                                                      \
+    const int n = u64(y) < 8 * sizeof(T) ? int(y) : 8 * int(sizeof(T)) - 1;                       \
+    const U sign = U(U(0) - (U(x) >> (8 * sizeof(T) - 1)));                                       \
+    return T(U(U(U(x) ^ sign) >> n) ^ sign);                                                      \
+  }
+DM_BITS(i8, u8)
+DM_BITS(i16, u16)
+DM_BITS(i32, u32)
+DM_BITS(i64, u64)
+DM_BITS(u8, u8)
+DM_BITS(u16, u16)
+DM_BITS(u32, u32)
+DM_BITS(u64, u64)
+#undef DM_BITS
 DM_FN float div(float x, float y) { return x / y; }
 DM_FN double div(double x, double y) { return x / y; }
 

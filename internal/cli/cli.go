@@ -38,10 +38,10 @@ type grammar struct {
 	Run         runCmd         `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile     compileCmd     `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt         optCmd         `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
-	Import      importCmd      `cmd:"" help:"Turn a program in StableHLO into one in the data-movement dialect."`
+	Import      importCmd      `cmd:"" help:"Turn a program of another tool, in StableHLO, into one in the data-movement dialect."`
 	Explain     explainCmd     `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
 	Irdl        irdlCmd        `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
-	Conformance conformanceCmd `cmd:"" help:"Run the conformance suite of another project's format."`
+	Conformance conformanceCmd `cmd:"" help:"Run the conformance suite of a format that dmir imports."`
 	Doctor      doctorCmd      `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
 	Lsp         lspCmd         `cmd:"" help:"Serve editors over stdio."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
@@ -120,7 +120,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, errors),
-		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText()},
+		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText(), "suites": suites()},
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),

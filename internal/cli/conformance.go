@@ -1,50 +1,65 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 
 	"dmir/compile/conformance"
 	"dmir/internal/escape"
 )
 
 type conformanceCmd struct {
+	Suite        string `arg:"" help:"The suite: ${suites}." enum:"${suites}"`
+	Dir          string `arg:"" complete:"dir" help:"The folder of the suite."`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	Suite        string `arg:"" enum:"stablehlo" help:"The kind of suite: stablehlo."`
-	Dir          string `arg:"" help:"Folder of the suite."`
+}
+
+// suites are the names of the suites, with commas.
+func suites() string {
+	return strings.Join(slices.Sorted(maps.Keys(conformance.Suites)), ",")
 }
 
 // Help is what --help adds.
 func (conformanceCmd) Help() string {
-	return "Runs each case of a suite on the reference executor. Exit status 1 if a case fails; cases that use what the dialect does not have are unsupported and do not count as failures."
+	return "The programs of the suite run on the reference executor, and their own checks decide. Listed are those that\n" +
+		"did not pass, each with the reason: unsupported ones have a type or an op without an equivalent here.\n" +
+		"Exit status: 0 none failed, 1 one failed, 2 the suite cannot be run."
 }
 
-// Run runs the suite and prints what did not pass.
+// Run runs a suite and prints what passed.
 func (c conformanceCmd) Run(a *app) error {
-	bar := newProgress(a.stderr)
-	defer bar.done()
-	r, err := conformance.StableHLO(a.ctx, c.Dir, func(done, total int) { bar.stage("files", done, total) })
-	bar.done()
-	if a.ctx.Err() != nil {
+	r, err := conformance.Suites[c.Suite](a.ctx, c.Dir)
+	var path *os.PathError
+	switch {
+	case a.ctx.Err() != nil:
 		return a.ctx.Err()
-	}
-	if err != nil {
+	case errors.As(err, &path):
 		return cannotRead(c.Dir, err)
+	case err != nil:
+		return &failure{"DM611", c.Dir, err.Error(), "name the folder with the suite's programs"}
 	}
-	if c.OutputFormat == "json" {
-		e := json.NewEncoder(a.stdout)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+	return a.verdict(r, c.OutputFormat)
+}
+
+// verdict prints a report; its error is the exit status.
+func (a *app) verdict(r *conformance.Report, format string) error {
+	if format == "json" {
+		if err := writeJSON(a.stdout, r); err != nil {
+			return err
+		}
 	} else {
-		for _, k := range r.Cases {
-			if k.Status != conformance.Passed {
-				escape.Fprintf(a.stdout, "%s %s: %s\n", k.Status, k.Name, k.Reason)
+		for _, c := range r.Cases {
+			if c.Status != conformance.Passed {
+				escape.Fprintf(a.stdout, "%-11s  %s: %s\n", c.Status, c.Name, c.Reason)
 			}
 		}
-		_, err = fmt.Fprintln(a.stdout, r.Summary())
+		escape.Fprintf(a.stdout, "%s\n", r.Summary())
 	}
-	if err == nil && r.Failed > 0 {
-		err = exitStatus(exitFindings)
+	if r.Failed > 0 {
+		return exitStatus(exitFindings)
 	}
-	return err
+	return nil
 }

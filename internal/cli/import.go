@@ -2,69 +2,66 @@ package cli
 
 import (
 	"io"
-	"path/filepath"
 	"strings"
 
-	"dmir/dialect/stablehlo"
+	"dmir/analysis/program"
+	"dmir/dialect/print"
 	"dmir/internal/atomicfile"
-	"dmir/syntax/source"
 )
 
 type importCmd struct {
-	Out  string `short:"o" complete:"file:dmir" help:"File to write instead of stdout." placeholder:"OUT.dmir"`
-	File string `arg:"" complete:"file:mlir" help:"The program: StableHLO, CHLO or MHLO as MLIR text; '-' is stdin."`
+	Output string `short:"o" complete:"file" help:"File to write (default: stdout)." placeholder:"FILE.dmir"`
+	File   string `arg:"" complete:"file:mlir" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form; '-' is stdin."`
 }
 
 // Help is what --help adds.
 func (importCmd) Help() string {
-	return "From JAX: print(jax.jit(f).lower(*args).as_text()) > f.mlir. cost, run, opt, compile and report read such files too."
+	return "Sections cut at '// -----' stay sections. Names of functions, arguments and values are kept, and locations.\n" +
+		"dmir run and dmir cost take such files directly.\n" +
+		"Exit status: 0 written, 2 the program has errors, or something without an equivalent in the dialect."
 }
 
-// Run prints the program in the ops of the dialect.
+// Run writes the program as text in the dialect.
 func (c importCmd) Run(a *app) error {
+	if c.Output != "" {
+		if err := atomicfile.Check(c.Output); err != nil {
+			return cannotWrite(c.Output, err)
+		}
+	}
 	src, err := a.read(c.File)
 	if err != nil {
 		return err
 	}
-	text, err := a.imported(src)
+	p, err := await(a.ctx, func() (*program.Program, error) { return imported(src, program.Options{}), nil })
+	switch {
+	case err != nil:
+		return err
+	case p == nil:
+		return &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO; a program in the dialect needs no import"}
+	case p.HasErrors():
+		printErrors(a.stderr, src, p.Diags)
+		return exitStatus(exitFailed)
+	}
+	text, err := await(a.ctx, func() (string, error) { return sections(p) })
 	if err != nil {
 		return err
 	}
-	if c.Out == "" || c.Out == "-" {
+	if c.Output == "" {
 		_, err = io.WriteString(a.stdout, text)
 		return err
 	}
-	err = atomicfile.WriteFile(c.Out, 0o644, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
-	if err != nil {
-		return cannotWrite(c.Out, err)
-	}
-	return nil
+	return write(c.Output, text)
 }
 
-// imported is the text of a program in the ops of the dialect.
-func (a *app) imported(src *source.File) (string, error) {
-	return await(a.ctx, func() (string, error) {
-		text, diags := stablehlo.Text(src)
-		if len(diags) > 0 {
-			printErrors(a.stderr, src, diags)
-			return "", exitStatus(exitFailed)
+// sections is the text of all modules of p, as people write it.
+func sections(p *program.Program) (string, error) {
+	var texts []string
+	for _, m := range p.Modules {
+		text, err := print.Source(m)
+		if err != nil {
+			return "", err
 		}
-		return text, nil
-	})
-}
-
-// inDialect is src, of a program in StableHLO the program that dmir import writes, by
-// the name that it has then.
-func (a *app) inDialect(src *source.File) (*source.File, error) {
-	if filepath.Ext(src.Path) != ".mlir" {
-		return src, nil
+		texts = append(texts, text)
 	}
-	text, err := a.imported(src)
-	if err != nil || text == src.Text() {
-		return src, err
-	}
-	return source.New(strings.TrimSuffix(src.Path, ".mlir")+".dmir", text), nil
+	return strings.Join(texts, "\n// -----\n\n"), nil
 }

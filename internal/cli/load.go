@@ -59,11 +59,11 @@ func unknownTarget(name string, cfg *config.Config) error {
 // load reads and checks the program at path. A program with errors is
 // reported, and an error.
 func (t targeting) load(a *app, path string) (*program.Program, error) {
-	src, opts, err := t.program(a, path)
+	src, opts, err := t.source(a, path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.analyse(src, opts)
+	p, err := a.program(src, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +109,5 @@ func (t targeting) source(a *app, path string) (*source.File, program.Options, e
 		return nil, opts, err
 	}
 	src, err := a.read(path)
-	return src, opts, err
-}
-
-// program is source, of a program in StableHLO the one that dmir import makes of it.
-func (t targeting) program(a *app, path string) (*source.File, program.Options, error) {
-	src, opts, err := t.source(a, path)
-	if err == nil {
-		src, err = a.inDialect(src)
-	}
 	return src, opts, err
 }

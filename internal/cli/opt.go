@@ -55,11 +55,11 @@ func (c optCmd) Run(a *app) error {
 	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
 		return &failure{"DM612", "--grad " + c.Grad, "cannot be combined with --func " + c.Func, "name one function"}
 	}
-	src, opts, err := c.program(a, c.File)
+	src, opts, err := c.source(a, c.File)
 	if err != nil {
 		return err
 	}
-	p, err := a.analyse(src, opts)
+	p, err := a.program(src, opts)
 	if err != nil {
 		return err
 	}

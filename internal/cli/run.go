@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/compile/conformance"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
@@ -44,7 +45,9 @@ func (runCmd) Help() string {
 		"array for each member (w=FILE.npz has w.0, w.1.0 and so on), or a file for each: w.0=FILE.npy.\n" +
 		"With --steps the file may hold more of it, one value for each step: an array with one more dimension in\n" +
 		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
-		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
+		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails.\n" +
+		"Without a @main, a file of several public functions without arguments runs all of them in the same way.\n" +
+		"A program in StableHLO needs no import: dmir run FILE.mlir."
 }
 
 // Run runs one function and prints the bytes and the time of each line.
@@ -61,16 +64,19 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	src, opts, err := c.program(a, c.File)
+	src, opts, err := c.source(a, c.File)
 	if err != nil {
 		return err
 	}
-	p, err := a.analyse(src, opts)
+	p, err := a.program(src, opts)
 	if err != nil {
 		return err
 	}
 	if err := c.bound(p); err != nil {
 		return err
+	}
+	if cases := driver.Cases(p); c.Func == "" && len(cases) > 1 && c.Steps == 0 {
+		return c.cases(a, p, cases)
 	}
 	m, fn, err := driver.Pick(p, c.Func)
 	if err != nil {
@@ -114,6 +120,24 @@ func (c runCmd) Run(a *app) error {
 		return c.json(a, p, fn, f, res)
 	}
 	return c.text(a, p, fn, f, res)
+}
+
+// cases runs the functions of a file of cases, which have no arguments.
+func (c runCmd) cases(a *app, p *program.Program, cases []driver.Case) error {
+	for _, k := range cases {
+		printErrors(a.stderr, p.Src, p.ErrorsOf(k.Module, k.Fn))
+	}
+	r := conformance.Run(a.ctx, p, cases)
+	if a.ctx.Err() != nil {
+		return a.ctx.Err()
+	}
+	if err := a.verdict(r, c.OutputFormat); err != nil {
+		return err
+	}
+	if r.Unsupported > 0 {
+		return exitStatus(exitFailed)
+	}
+	return nil
 }
 
 // failed reports why a program did not run to its end. A failed check is an

@@ -15,6 +15,7 @@ func statements() []weighted {
 	return []weighted{
 		{"unary", 10, (*writer).unary, true},
 		{"binary", 16, (*writer).binary, true},
+		{"bits", 2, (*writer).bits, false},
 		{"compare", 2, (*writer).compare, false},
 		{"select", 3, (*writer).choose, true},
 		{"clamp", 2, (*writer).clamp, true},

@@ -1,0 +1,15 @@
+package stablehlo
+
+import "dmir/syntax/diag"
+
+// Unsupported is the code for programs that are valid and have no equivalent in the
+// dialect.
+const Unsupported = "DM140"
+
+// Codes are the diagnostics of this package, in the order of their numbers.
+var Codes = diag.Register([]diag.Code{
+	{Code: Unsupported, Name: "unsupported-import", Doc: "The imported program has an op, a type or a form of an op that the dialect has no equivalent for, such as complex numbers, quantized types or collectives.", Help: "lower the op to others in the tool that wrote the program"},
+	{Code: "DM141", Name: "import-attribute", Doc: "An attribute of an imported op is missing, or has a value that the op does not permit.", Help: "see the op in the specification of StableHLO"},
+	{Code: "DM142", Name: "import-operands", Doc: "An imported op has another number of operands, results or regions than it takes, or operands of types that do not fit together.", Help: "see the op in the specification of StableHLO"},
+	{Code: "DM143", Name: "import-result", Doc: "The type written for the result of an imported op is not the one that follows from its operands and attributes.", Help: "correct the type after the arrow"},
+})

@@ -1,0 +1,149 @@
+package stablehlo
+
+import (
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+)
+
+// conversion builds what an op computes and returns its results.
+type conversion func(n *node) []*ir.Value
+
+// conversions has a row for each op that can be imported, by its name without
+// "stablehlo." or with the name of another dialect.
+var conversions map[string]conversion
+
+// pointwise are the conversions of ops that compute elements one by one, which also
+// work inside reductions.
+var pointwise map[string]conversion
+
+func init() {
+	pointwise = merged(elementwise(), numeric(), map[string]conversion{
+		"constant": constant, "arith.constant": constant, "optimization_barrier": same,
+		"broadcast_in_dim": scalar, "reshape": scalar, "func.call": inlined,
+	})
+	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), customs(), randoms(), normalizations())
+	conversions["broadcast_in_dim"], conversions["reshape"] = broadcastInDim, reshape
+}
+
+func merged(tables ...map[string]conversion) map[string]conversion {
+	all := map[string]conversion{}
+	for _, t := range tables {
+		for name, f := range t {
+			all[name] = f
+		}
+	}
+	return all
+}
+
+// scalar passes on a value of rank 0, which the op leaves as it is.
+func scalar(n *node) []*ir.Value {
+	n.takes(1)
+	n.must(n.result(0).Rank() == 0, "DM142", "%s in the region of a reduction works on scalars", n.name)
+	return n.in
+}
+
+// same passes on the operands.
+func same(n *node) []*ir.Value { return n.in }
+
+// convert converts one op and defines its results. Those of an op with a problem are
+// defined as nil.
+func (c *importer) convert(t *ast.Op) {
+	at := c.b.At
+	defer func() { c.b.At = at }()
+	defer c.recovered(func() {
+		for _, r := range t.Results {
+			c.scope.names[r.Name] = make([]*ir.Value, min(max(1, r.Count), 1<<10))
+		}
+	})
+	if t.Form == ast.Bad || c.poisoned(t) {
+		panic(bailout{})
+	}
+	n := c.read(t)
+	c.b.At = &ir.Op{Span: t.Span(), Head: t.Head()}
+	short := strings.TrimPrefix(n.name, "stablehlo.")
+	table := conversions
+	if c.batch != nil || c.bare {
+		table = pointwise
+	}
+	f := table[short]
+	switch {
+	case f == nil && conversions[short] != nil:
+		n.unsupported("%s is not supported inside the region of a reduction", t.Name)
+	case f == nil:
+		n.unsupported("%s has no equivalent in the dialect", diag.Name(t.Name))
+	}
+	vs := f(n)
+	n.must(len(vs) >= len(n.out), "DM142", "%s has %d results, but %d are written", n.name, len(vs), len(n.out))
+	if c.batch == nil && !c.bare {
+		for i, want := range n.out {
+			if !types.Equal(vs[i].Type, want) {
+				n.fail("DM143", "the result of %s is a %s, but is written as %s", n.name, vs[i].Type, want)
+			}
+		}
+	}
+	c.define(t.Results, vs)
+}
+
+// poisoned reports whether t reads a result of an op whose problem has been reported.
+func (c *importer) poisoned(t *ast.Op) bool {
+	for _, u := range t.Operands {
+		if vs, i := c.scope.lookup(u.Name), max(0, int(u.Index)); i < len(vs) && vs[i] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// define makes the names of results stand for values, and gives these the names where
+// they have none from the text.
+func (c *importer) define(results []ast.Result, vs []*ir.Value) {
+	at := 0
+	for _, r := range results {
+		count := min(int(r.Count), len(vs)-at)
+		group := vs[at : at+count]
+		at += count
+		c.scope.names[r.Name] = group
+		for i, v := range group {
+			if v.Op == nil || c.kept[v] {
+				continue
+			}
+			c.kept[v] = true
+			switch {
+			case count == 1:
+				v.Name = r.Name
+			case v.Op == group[0].Op && len(v.Op.Results) == count && v.Index == i:
+				v.Name = r.Name + "#" + strconv.Itoa(i)
+			}
+		}
+	}
+}
+
+// enter opens a scope of its own for a region.
+func (c *importer) enter() (leave func()) {
+	outer := c.scope
+	c.scope = &scope{outer: outer, names: map[string][]*ir.Value{}}
+	return func() { c.scope = outer }
+}
+
+// block converts the ops of b and returns what its terminator passes on.
+func (n *node) block(b *ast.Block) []*ir.Value {
+	for i, t := range b.Ops {
+		switch canonical(t.Name) {
+		case "func.return", "stablehlo.return":
+			r := &node{importer: n.importer, t: t, name: canonical(t.Name)}
+			r.must(i == len(b.Ops)-1, "DM142", "ops follow this return")
+			for _, u := range t.Operands {
+				r.in = append(r.in, r.use(u, nil))
+			}
+			return r.in
+		}
+		n.importer.convert(t)
+	}
+	n.fail("DM142", "the body of %s does not end in return", n.name)
+	return nil
+}
