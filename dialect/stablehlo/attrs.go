@@ -177,9 +177,6 @@ func (n *node) keyword(name string) string {
 	return ""
 }
 
-// truth is a boolean; an absent one is false.
-func (n *node) truth(name string) bool { return types.TruthOf(n.value(name)) }
-
 // dense is the literal of an attribute as type t.
 func (n *node) dense(name string, t *types.Tensor) *types.Dense {
 	a, ok := n.attrs[name]

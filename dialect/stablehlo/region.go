@@ -3,7 +3,6 @@ package stablehlo
 import (
 	"slices"
 
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
@@ -188,13 +187,4 @@ func constantOf(v *ir.Value) *types.Dense {
 	}
 	d, _ := v.Op.Attr("value").(*types.Dense)
 	return d
-}
-
-// numbersOf is t, a tensor, with other sizes.
-func numbersOf(t *types.Tensor, shape []int) *types.Tensor {
-	dims := make([]dim.Dim, len(shape))
-	for i, d := range shape {
-		dims[i] = dim.Const(int64(d))
-	}
-	return t.With(dims...)
 }

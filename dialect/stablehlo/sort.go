@@ -11,7 +11,6 @@ import (
 type key struct {
 	operand    int
 	descending bool
-	total      bool // by IEEE 754's totalOrder
 }
 
 // sortOp sorts several operands together. A comparator that compares one operand, and
