@@ -158,9 +158,13 @@ type Context struct {
 }
 
 // Run checks every function of p and returns the findings in textual order,
-// suppressed ones left out. A function with errors in it is not checked: what
-// its lines cost is not known. It stops early, with nothing, when ctx ends.
+// suppressed ones left out; none for an imported program. A function with errors in it
+// is not checked: what its lines cost is not known. It stops early, with nothing, when
+// ctx ends.
 func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnostic {
+	if p.Imported {
+		return nil // who wrote the text is another tool
+	}
 	var found []diag.Diagnostic
 	broken := errorSpans(p)
 	rules := slices.DeleteFunc(Rules(), func(r *Rule) bool { return !opts.enabled(r) })

@@ -4,26 +4,20 @@ import (
 	"maps"
 
 	"dmir/analysis/config"
-	"dmir/analysis/cost"
 	"dmir/dialect/ir"
-	"dmir/dialect/lower"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
 
-// Imported is the program of modules that were made from src, a text in another
-// format: diagnostics are about its lines. It has no tree, and it cannot be spliced.
-func Imported(src *source.File, modules []*ir.Module, opts Options) *Program {
+// Import is the program of modules that were made from src, a file in another format
+// that is no MLIR text. It has no tree.
+func Import(src *source.File, modules []*ir.Module, opts Options) *Program {
 	p := create(src, opts)
-	p.Tree, p.Modules, p.unit = &ast.File{Src: src}, modules, &lower.Unit{Modules: modules}
+	p.Tree, p.Imported = &ast.File{Src: src}, true
 	p.names = func() *scope.Index { return scope.Build(p.Tree, nil) }
-	for _, m := range modules {
-		p.check(m, m.Ops)
-		p.costs = append(p.costs, cost.Open(m, p.Bind))
-	}
-	p.sum()
+	p.open(modules)
 	return p
 }
 

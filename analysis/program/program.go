@@ -14,6 +14,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
+	"dmir/dialect/stablehlo"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -47,6 +48,11 @@ type Program struct {
 	Funcs   []*cost.Func      // of all modules, in textual order; functions with a body only
 	Diags   []diag.Diagnostic // of syntax, names, types and op rules, by position
 
+	// Imported is set where the text is in another format: Modules are what it stands
+	// for, and their ops have the places of the ops that they come from. There are no
+	// edits of such a text.
+	Imported bool
+
 	oneKernel func(ops []*ir.Op, outs []*ir.Value) error
 
 	names func() *scope.Index
@@ -57,8 +63,8 @@ type Program struct {
 	bad   map[*ir.Op]bool              // ops that break a rule
 }
 
-// Load analyses src. It never fails: errors in the text, down to its
-// being no text at all, are in Diags.
+// Load analyses src, a text in the dialect or in StableHLO. It never fails: errors in
+// the text, down to its being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
 	p := create(src, opts)
 	p.Tree = parse.File(src)
@@ -69,14 +75,22 @@ func Load(src *source.File, opts Options) *Program {
 		defer func() { _ = recover() }() // OnceValue panics again in the caller
 		names()
 	}()
-	p.unit = lower.Open(p.Tree)
-	p.Modules = p.unit.Modules
-	for _, m := range p.Modules {
+	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
+		p.open(stablehlo.Import(p.Tree))
+	} else {
+		p.unit = lower.Open(p.Tree)
+		p.open(p.unit.Modules)
+	}
+	return p
+}
+
+func (p *Program) open(modules []*ir.Module) {
+	p.Modules = modules
+	for _, m := range modules {
 		p.check(m, m.Ops)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))
 	}
 	p.sum()
-	return p
 }
 
 // sum collects the results of the parts of the program.
@@ -90,8 +104,10 @@ func (p *Program) sum() {
 	for _, ds := range p.ends {
 		p.Diags = append(p.Diags, ds...)
 	}
-	p.gradients()
-	p.complete(p.Diags)
+	if !p.Imported {
+		p.gradients()
+		p.complete(p.Diags)
+	}
 	p.Diags = merge(p.Diags, p.Names().Diags)
 }
 

@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/lower"
 	"dmir/dialect/origin"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
@@ -200,7 +201,11 @@ func TestConformanceFiles(t *testing.T) {
 // each use.
 func agree(t *testing.T, p *program.Program) {
 	t.Helper()
-	for _, m := range p.Modules {
+	modules := p.Modules
+	if p.Imported {
+		modules = lower.File(p.Tree)
+	}
+	for _, m := range modules {
 		ir.Walk(m.Ops, func(o *ir.Op) bool {
 			for i, v := range o.Operands {
 				span := origin.OperandSpan(o, i)

@@ -17,6 +17,9 @@ import (
 // p meanwhile. ok is false where the change reaches too far for that: then p is
 // of no use any more, and src is to be loaded.
 func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
+	if p.Imported {
+		return false
+	}
 	s, ok := parse.Replan(p.Tree, src, c)
 	if !ok {
 		return false

@@ -29,6 +29,9 @@ type selection struct {
 // find is the innermost run of ops that span touches, nil where it touches
 // none. It searches by position and visits no op beside the way.
 func find(p *program.Program, span source.Span) *selection {
+	if p.Imported {
+		return nil
+	}
 	n := p.Src.Len()
 	span.Start, span.End = min(max(span.Start, 0), n), min(max(span.End, 0), n)
 	if span.End < span.Start {

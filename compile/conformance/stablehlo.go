@@ -15,7 +15,6 @@ import (
 	"dmir/compile/interp"
 	"dmir/dialect/stablehlo"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -74,7 +73,7 @@ func stableHLOFile(ctx context.Context, path string) []outcome {
 		return []outcome{{name, err}}
 	}
 	src := source.New(name, string(text))
-	p := program.Imported(src, stablehlo.Import(parse.File(src)), program.Options{})
+	p := program.Load(src, program.Options{})
 	cases := driver.Cases(p)
 	if len(cases) == 0 {
 		return []outcome{{name, firstError(p, p.Diags, "the file has no function that takes nothing")}}

@@ -12,11 +12,9 @@ import (
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/dialect/print"
-	"dmir/dialect/stablehlo"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
-	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -137,13 +135,12 @@ func TestStableHLOModels(t *testing.T) {
 				t.Fatal(err)
 			}
 			src := source.New(file, string(text))
-			modules := stablehlo.Import(parse.File(src))
-			p := program.Imported(src, modules, program.Options{})
+			p := program.Load(src, program.Options{})
 			noErrors(t, p)
 			if len(p.Funcs) == 0 || p.Funcs[0].Read.IsZero() {
 				t.Error("there is no cost")
 			}
-			written, err := print.Source(modules[0])
+			written, err := print.Source(p.Modules[0])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,6 +32,18 @@ func Source(m *ir.Module) (string, error) {
 	return format.File(parse.File(source.New("", p.aliases.definitions()+body))), nil
 }
 
+// Sections are the sources of modules, cut as in the text that they come from.
+func Sections(modules []*ir.Module) (string, error) {
+	texts := make([]string, len(modules))
+	for i, m := range modules {
+		var err error
+		if texts[i], err = Source(m); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(texts, "\n// -----\n\n"), nil
+}
+
 const (
 	// lineWidth is where signatures are broken.
 	lineWidth = 120

@@ -53,9 +53,9 @@ func same(n *node) []*ir.Value { return n.in }
 // convert converts one op and defines its results. Those of an op with a problem are
 // defined as nil.
 func (c *importer) convert(t *ast.Op) {
-	at := c.b.At
-	defer func() { c.b.At = at }()
-	defer c.recovered(func() {
+	outer := c.b.At
+	defer func() { c.b.At = outer }()
+	defer c.recovered(t, func() {
 		for _, r := range t.Results {
 			c.scope.names[r.Name] = make([]*ir.Value, min(max(1, r.Count), 1<<10))
 		}
@@ -64,7 +64,9 @@ func (c *importer) convert(t *ast.Op) {
 		panic(bailout{})
 	}
 	n := c.read(t)
-	c.b.At = &ir.Op{Span: t.Span(), Head: t.Head()}
+	if c.batch == nil && !c.bare { // else it is that of the op with the region
+		c.b.At = positionOf(t)
+	}
 	short := strings.TrimPrefix(n.name, "stablehlo.")
 	table := conversions
 	if c.batch != nil || c.bare {
@@ -88,6 +90,9 @@ func (c *importer) convert(t *ast.Op) {
 	}
 	c.define(t.Results, vs)
 }
+
+// positionOf is where ops that come from t stand.
+func positionOf(t *ast.Op) *ir.Op { return &ir.Op{Span: t.Span(), Head: t.Head()} }
 
 // poisoned reports whether t reads a result of an op whose problem has been reported.
 func (c *importer) poisoned(t *ast.Op) bool {
@@ -139,6 +144,9 @@ func (n *node) block(b *ast.Block) []*ir.Value {
 			r.must(i == len(b.Ops)-1, "DM142", "ops follow this return")
 			for _, u := range t.Operands {
 				r.in = append(r.in, r.use(u, nil))
+			}
+			if n.batch == nil && !n.bare { // the terminator that follows has the place of this one
+				n.b.At = positionOf(t)
 			}
 			return r.in
 		}

@@ -92,6 +92,7 @@ func checkConstant(n *node) []*ir.Value {
 // globalAddress stands for the symbol that it names until the value is loaded.
 func globalAddress(n *node) []*ir.Value {
 	n.must(len(n.t.Symbols) > 0, "DM141", "%s names no symbol", n.name)
+	n.must(len(n.out) == 1, "DM142", "%s has one result", n.name)
 	return []*ir.Value{{Name: n.t.Symbols[0].Name, Type: n.out[0]}}
 }
 

@@ -47,14 +47,14 @@ func elementwise() map[string]conversion {
 			n.sameElems(n.in)
 			return n.computed(n.in, func(in []*ir.Value) *ir.Value { return n.arithmetic(to, in[0], in[1]) })
 		}
-		m[name], m["chlo.broadcast_"+name] = n0(f), implicit(f)
+		m[name], m["chlo.broadcast_"+name] = unbroadcast(f), implicit(f)
 	}
 	m["chlo.broadcast_select"], m["chlo.broadcast_compare"] = implicit(selection), implicit(compare)
 	return m
 }
 
-// n0 requires operands of one shape.
-func n0(f conversion) conversion {
+// unbroadcast requires operands of one shape.
+func unbroadcast(f conversion) conversion {
 	return func(n *node) []*ir.Value {
 		n.sameShapes(n.in)
 		return f(n)
@@ -99,7 +99,7 @@ func (n *node) sameElems(vs []*ir.Value) {
 // sameShapes fails for operands of different shapes, which StableHLO does not
 // broadcast.
 func (n *node) sameShapes(vs []*ir.Value) {
-	if n.batch != nil || n.bare {
+	if n.batch != nil || n.bare || len(vs) == 0 {
 		return
 	}
 	for _, v := range vs[1:] {

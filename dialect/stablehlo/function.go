@@ -18,7 +18,7 @@ type signature struct {
 
 // declare reads the signature of a function, before any body.
 func (c *importer) declare(t *ast.Op) {
-	defer c.recovered(func() {
+	defer c.recovered(t, func() {
 		c.refused[refusedName(t)] = true
 	})
 	n := &node{importer: c, t: t, name: op.Func, attrs: map[string]attr{}}
@@ -44,11 +44,13 @@ func refusedName(t *ast.Op) string {
 	return name
 }
 
-// recovered calls then if a problem, which has been reported, ended what runs.
-func (c *importer) recovered(then func()) {
+// recovered calls then if a problem ended the conversion of t. It has been reported,
+// unless it is a mistake of this package: a file that an editor has open must not end
+// the server.
+func (c *importer) recovered(t *ast.Op, then func()) {
 	if r := recover(); r != nil {
 		if _, ok := r.(bailout); !ok {
-			panic(r)
+			c.report(t, "DM142", t.Head(), "internal error: %v", r)
 		}
 		then()
 	}
@@ -145,7 +147,7 @@ func (c *importer) function(t *ast.Op) {
 			o.Bad, o.Regions, fn.Body = true, nil, nil
 		}
 	}()
-	defer c.recovered(func() {})
+	defer c.recovered(t, func() {})
 	n.must(len(args) == len(s.in), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.in))
 	defer c.enter()()
 	for i, a := range args {
@@ -159,7 +161,6 @@ func (c *importer) function(t *ast.Op) {
 	for i, v := range vs {
 		n.must(types.Equal(v.Type, s.out[i]), "DM143", "result %d of @%s is a %s, but a %s is returned", i, s.name, s.out[i], v.Type)
 	}
-	c.b.At = nil
 	c.b.Op(op.Return, vs, nil)
 }
 

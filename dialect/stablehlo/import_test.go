@@ -27,6 +27,8 @@ var (
 	mutants = flag.Int("mutants", 1000, "how many programs TestMutants makes")
 )
 
+var token = regexp.MustCompile(`[%@^#!]?[A-Za-z_0-9.]+|[^ \n]`)
+
 var word = regexp.MustCompile(`[a-z_]+ = |%[a-z0-9_]+, |tensor<[^>]*>`)
 
 // TestImport imports the files NAME.mlir of each archive and compares the text, or the
@@ -92,6 +94,7 @@ func written(t testing.TB, m *ir.Module) string {
 	for _, d := range verify.Module(m) {
 		t.Fatalf("the imported program is not valid: %s", d.Message)
 	}
+	inOrder(t, m.Ops)
 	text, err := print.Source(m)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +110,24 @@ func written(t testing.TB, m *ir.Module) string {
 		}
 	}
 	return text
+}
+
+// inOrder checks that ops have places in the text, in its order: what looks for the op
+// at a place depends on it.
+func inOrder(t testing.TB, ops []*ir.Op) {
+	t.Helper()
+	last := 0
+	for _, o := range ops {
+		if o.Span.Start < last || o.Span.Len() == 0 {
+			t.Fatalf("%s at %v stands behind an op at %d", o.Name, o.Span, last)
+		}
+		last = o.Span.Start
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				inOrder(t, b.Ops)
+			}
+		}
+	}
 }
 
 // FuzzImport: no text makes the importer panic or hang; every diagnostic has a place
@@ -134,7 +155,7 @@ func FuzzImport(f *testing.F) {
 				if d.Span.Start < 0 || d.Span.End > src.Len() || d.Span.Start > d.Span.End {
 					t.Fatalf("%s is at %v of %d", d.Message, d.Span, src.Len())
 				}
-				if d.Message == "" || strings.ContainsAny(d.Message, "\n") {
+				if d.Message == "" || strings.ContainsAny(d.Message, "\n") || strings.Contains(d.Message, "internal error") && !strings.Contains(text, "internal error") {
 					t.Fatalf("message %q", d.Message)
 				}
 			}
@@ -187,13 +208,22 @@ func TestMutants(t *testing.T) {
 			if r.IntN(6) == 0 {
 				at = word.FindAllStringIndex(text, -1)
 			}
+			if r.IntN(4) == 0 {
+				at = token.FindAllStringIndex(text, -1)
+			}
 			if len(at) == 0 {
 				continue
 			}
 			span := at[r.IntN(len(at))]
 			to := others[r.IntN(len(others))]
-			if r.IntN(6) == 0 {
+			switch r.IntN(12) {
+			case 0, 1:
 				to = ""
+			case 2: // what stands elsewhere
+				from := at[r.IntN(len(at))]
+				to = text[from[0]:from[1]]
+			case 3: // the end is missing
+				span[1] = len(text)
 			}
 			text = text[:span[0]] + to + text[span[1]:]
 		}
@@ -203,7 +233,9 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("%v in\n%s", r, text)
 				}
 			}()
-			imported(t, "mutant", text)
+			if got := imported(t, "mutant", text); strings.Contains(got, "internal error") {
+				t.Errorf("%s", got)
+			}
 		})
 		if t.Failed() {
 			return

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -22,18 +23,20 @@ import (
 	"dmir/syntax/source"
 )
 
-// Holds reports whether the program f has ops that Import is for.
+// Holds reports whether the program f is one for Import: it has ops of StableHLO, and
+// none of the data-movement dialect.
 func Holds(f *ast.File) bool {
-	found := false
+	found, own := false, false
 	ast.Walk(f.Items, func(t *ast.Op) bool {
-		dialect, _, _ := strings.Cut(t.Name, ".")
-		switch dialect {
-		case "stablehlo", "mhlo", "chlo":
+		switch dialect, _, _ := strings.Cut(t.Name, "."); dialect + "." {
+		case "stablehlo.", "mhlo.", "chlo.":
 			found = true
+		case op.Prefix:
+			own = true
 		}
-		return !found
+		return !own
 	})
-	return found
+	return found && !own
 }
 
 // Import is the sections of f, cut at "// -----", as modules of the dialect.

@@ -75,7 +75,7 @@ func (c compileCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.program(src, opts)
+	p, err := a.analyse(src, opts)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"strings"
 
 	"dmir/analysis/program"
 	"dmir/dialect/print"
@@ -32,17 +31,17 @@ func (c importCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p, err := await(a.ctx, func() (*program.Program, error) { return imported(src, program.Options{}), nil })
+	p, err := a.analyse(src, program.Options{})
 	switch {
 	case err != nil:
 		return err
-	case p == nil:
+	case !p.Imported:
 		return &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO; a program in the dialect needs no import"}
 	case p.HasErrors():
 		printErrors(a.stderr, src, p.Diags)
 		return exitStatus(exitFailed)
 	}
-	text, err := await(a.ctx, func() (string, error) { return sections(p) })
+	text, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules) })
 	if err != nil {
 		return err
 	}
@@ -51,17 +50,4 @@ func (c importCmd) Run(a *app) error {
 		return err
 	}
 	return write(c.Output, text)
-}
-
-// sections is the text of all modules of p, as people write it.
-func sections(p *program.Program) (string, error) {
-	var texts []string
-	for _, m := range p.Modules {
-		text, err := print.Source(m)
-		if err != nil {
-			return "", err
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, "\n// -----\n\n"), nil
 }

@@ -63,7 +63,7 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.program(src, opts)
+	p, err := a.analyse(src, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (c runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.program(src, opts)
+	p, err := a.analyse(src, opts)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ func Complete(p *program.Program, off int) Completions {
 	if off < 0 || off > p.Src.Len() {
 		return Completions{}
 	}
+	if p.Imported { // ops of the dialect have no place there
+		return Completions{Span: source.Span{Start: off, End: off}}
+	}
 	s := statementAt(p, off)
 	if s == nil {
 		return Completions{Span: source.Span{Start: off, End: off}}

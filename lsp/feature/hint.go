@@ -78,6 +78,10 @@ func (h *hinter) function(f *cost.Func) {
 }
 
 func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
+	if h.p.Imported {
+		h.imported(f, entriesIn(es, h.span))
+		return
+	}
 	for _, e := range entriesIn(es, h.span) {
 		h.entry(f, e, fused)
 		h.entries(f, e.Inner, fused || e.Fused)

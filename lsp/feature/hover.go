@@ -36,6 +36,9 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 		}
 		return nil
 	}
+	if p.Imported {
+		return importedHover(p, off)
+	}
 	o := opAt(p, off)
 	if o == nil || origin.Tree(o) == nil {
 		return nil

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ type Lens struct {
 	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", "dmir.more", or "" for a note
 	Func    string      // the function it is about, without "@"
 	Panel   string      // the kind of panel, of "dmir.panel"
-	View    string      // "cuda" or "ptx", of "dmir.view"
+	View    string      // "cuda", "ptx" or "converted", of "dmir.view"
 	More    []Lens      // of "dmir.more"
 }
 
@@ -52,6 +53,9 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 		}
 		out = append(out, sum)
 		does := lensesOf(f, o, many)
+		if p.Imported {
+			does = slices.Insert(does, min(1, len(does)), Lens{Span: sum.Span, Title: "Convert to dm", Command: "dmir.view", Func: sum.Func, View: "converted"})
+		}
 		if n := min(len(does), mostLenses); n < len(does) {
 			more := Lens{Span: sum.Span, Title: "More…", Command: "dmir.more", Func: sum.Func, More: does[n:]}
 			does = append(does[:n:n], more)

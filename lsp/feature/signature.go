@@ -27,6 +27,9 @@ func SignatureAt(p *program.Program, off int) *Signature {
 	if off < 0 || off > p.Src.Len() {
 		return nil
 	}
+	if p.Imported {
+		return nil
+	}
 	s := statementAt(p, off)
 	if s == nil || s.name < 0 || len(s.before) <= s.name {
 		return nil

@@ -37,8 +37,27 @@ func Expanded(p *program.Program) string {
 }
 
 func printed(p *program.Program, one func(*ir.Module) (string, error)) string {
-	var b strings.Builder
+	return unlessBroken(p, func() (string, error) {
+		var b strings.Builder
+		for i, m := range p.Modules {
+			text, err := one(m)
+			if err != nil {
+				return "", err
+			}
+			if i > 0 {
+				b.WriteString("// -----\n")
+			}
+			b.WriteString(text)
+		}
+		return b.String(), nil
+	})
+}
+
+// unlessBroken is the text that show gives, or a comment with the reason why there is
+// none.
+func unlessBroken(p *program.Program, show func() (string, error)) string {
 	if p.HasErrors() {
+		var b strings.Builder
 		b.WriteString("// This program has errors; it is shown once they are fixed.\n")
 		for _, d := range p.Diags {
 			if d.Severity == diag.Error {
@@ -48,17 +67,11 @@ func printed(p *program.Program, one func(*ir.Module) (string, error)) string {
 		}
 		return b.String()
 	}
-	for i, m := range p.Modules {
-		text, err := one(m)
-		if err != nil {
-			return fmt.Sprintf("// This program cannot be shown: %s\n", esc.Comment(err.Error()))
-		}
-		if i > 0 {
-			b.WriteString("// -----\n")
-		}
-		b.WriteString(text)
+	text, err := show()
+	if err != nil {
+		return fmt.Sprintf("// This program cannot be shown: %s\n", esc.Comment(err.Error()))
 	}
-	return b.String()
+	return text
 }
 
 // maxExpansions bounds how deep composites may consist of composites.

@@ -36,9 +36,10 @@ func allViews() map[string]view {
 }
 
 var programViews = map[string]view{
-	"generic":  {text: func(_ context.Context, p session.Place) (string, error) { return feature.Generic(p.Program()), nil }},
-	"expanded": {text: func(_ context.Context, p session.Place) (string, error) { return feature.Expanded(p.Program()), nil }},
-	"fixed":    {text: func(ctx context.Context, p session.Place) (string, error) { return p.Fixed(ctx), ctx.Err() }},
+	"generic":   {text: func(_ context.Context, p session.Place) (string, error) { return feature.Generic(p.Program()), nil }},
+	"converted": {text: func(_ context.Context, p session.Place) (string, error) { return feature.Converted(p.Program()), nil }},
+	"expanded":  {text: func(_ context.Context, p session.Place) (string, error) { return feature.Expanded(p.Program()), nil }},
+	"fixed":     {text: func(ctx context.Context, p session.Place) (string, error) { return p.Fixed(ctx), ctx.Err() }},
 	"cost": {text: func(_ context.Context, p session.Place) (string, error) {
 		c, err := feature.CostOf(p.Program(), p.Measured, "")
 		if err != nil {

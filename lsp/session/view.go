@@ -30,6 +30,7 @@ var forms = map[string]form{
 	RuleView:    {ext: ".md"},
 	"generic":   {ext: ".mlir"},
 	"expanded":  {ext: ".dmir"},
+	"converted": {ext: ".dmir"},
 	"fixed":     {ext: ".dmir"},
 	VersionView: {ext: ".dmir", perFunction: true},
 	"cost":      {ext: ".txt"},

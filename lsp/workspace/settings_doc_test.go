@@ -27,7 +27,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(declared, listed); diff != "" {
 		t.Errorf("the extension declares (-) and lists (+):\n%s", diff)
 	}
-	for _, own := range []string{"dmir.path", "dmir.hints.position", "dmir.trace.server"} {
+	for _, own := range []string{"dmir.path", "dmir.hints.position", "dmir.stablehlo", "dmir.trace.server"} {
 		if _, ok := extension[own]; !ok {
 			t.Errorf("the extension lists no %s", own)
 		}

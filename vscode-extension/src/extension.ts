@@ -24,6 +24,7 @@ import { plain } from "./plain";
 import { clearLint, type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { hintsOnTheLeft } from "./settings";
+import { followStableHLO } from "./stablehlo";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
 import { Totals } from "./totals";
@@ -68,6 +69,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     new TargetStatus(theServer),
     new StateStatus(theServer),
     kernelLinks(theServer),
+    followStableHLO(),
     register("runFunction", (args) => workCommand(theServer, command.run, args)),
     register("profileFunction", (args) => workCommand(theServer, command.profile, args)),
     register("compileFunction", (args) => workCommand(theServer, command.compile, args)),

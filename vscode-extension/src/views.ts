@@ -12,6 +12,7 @@ interface View extends vscode.QuickPickItem {
 }
 
 const views: View[] = [
+  { view: "converted", label: "In the dialect", detail: "what a program in StableHLO becomes, as dmir import writes it" },
   { view: "expanded", label: "Composites expanded", detail: "softmax, layer_norm, attention and other composite ops as the simpler ops that define them" },
   { view: "fixed", label: "All safe fixes applied", detail: "the file with all fixes that do not change results" },
   { view: "generic", label: "Generic form", detail: "the syntax that mlir-opt reads" },

@@ -5,6 +5,7 @@ import { commandSuite } from "./commands";
 import { languageSuite } from "./language";
 import { panelSuite } from "./panels";
 import { serverSuite } from "./server";
+import { stableHLOSuite } from "./stablehlo";
 
 /** Called by VS Code. Rejects if a test fails; the report is written to the file that DMIR_TEST_REPORT names. */
 export async function run(): Promise<void> {
@@ -13,6 +14,7 @@ export async function run(): Promise<void> {
   languageSuite();
   commandSuite();
   panelSuite();
+  stableHLOSuite();
   serverSuite();
 
   const lines: string[] = [];
