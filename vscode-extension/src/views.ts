@@ -74,10 +74,10 @@ function editorRange({ start, end }: Range): vscode.Range {
   return new vscode.Range(start.line, start.character, end.line, end.character);
 }
 
-/** Highlights a virtual document in MLIR as dmir unless another extension provides MLIR. */
+/** Gives a virtual document in MLIR dmir's language, in which it shows costs as well. */
 function coloured(document: vscode.TextDocument): Thenable<vscode.TextDocument> | vscode.TextDocument {
   const extension = /\.(\w+)$/.exec(document.uri.path)?.[1];
-  if (document.languageId !== "plaintext" || extension === undefined) return document;
+  if (!/^(mlir|plaintext)$/.test(document.languageId) || extension === undefined) return document;
   const language = { mlir: "dmir", txt: "dmir-cost" }[extension];
   return language === undefined ? document : vscode.languages.setTextDocumentLanguage(document, language);
 }

@@ -115,6 +115,20 @@ it('detects the file type', function()
   assert(vim.bo[buffer].commentstring == '// %s')
 end)
 
+it('shows the costs of a program in StableHLO on its own lines', function()
+  local buffer = open('jax.mlir')
+  assert(vim.bo[buffer].filetype == 'dmir')
+  for _, op in ipairs({ 'stablehlo.dot_general', 'stablehlo.add', 'stablehlo.tanh' }) do
+    local row = find(buffer, op)
+    eventually('the cost of ' .. op, function()
+      return hint_labels(buffer)[row]
+    end)
+  end
+  assert(#vim.diagnostic.get(buffer) == 0)
+  vim.cmd.edit(workspace .. '/other.mlir')
+  assert(vim.bo.filetype == 'mlir')
+end)
+
 it('reports wasted movement', function()
   local buffer = open('ffn.dmir')
   local found = eventually('a finding', function()

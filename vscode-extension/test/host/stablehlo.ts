@@ -33,7 +33,7 @@ export function stableHLOSuite(): void {
       const converted = (): string =>
         vscode.workspace.textDocuments.find((d) => d.uri.scheme === "dmir" && d.uri.path.startsWith("/converted/"))?.getText() ?? "";
       await eventually("the program", converted, (text) => /dm\.matmul[^]*dm\.tanh/.test(text));
-      const tanh = at(editor.document, "stablehlo.tanh").translate(0, "stablehlo.".length);
+      const tanh = at(editor.document, "stablehlo.tanh").translate(0, "stablehlo.".length - 1);
       await editor.edit((b) => {
         b.replace(new vscode.Range(tanh, tanh.translate(0, 4)), "sqrt");
       });

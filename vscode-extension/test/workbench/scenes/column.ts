@@ -51,6 +51,20 @@ export const columnScenes: Scene[] = [
     },
   },
   {
+    name: "column: a program in StableHLO has the costs of its own lines, and the dialect beside it",
+    settings: () => light,
+    file: "jax.mlir",
+    play: async (wb) => {
+      await wb.resize(1500, 700);
+      await wb.page.keyboard.press("Control+B");
+      await wb.until("costs", async () => (await costs(wb)).length > 2);
+      await wb.page.locator(".codelens-decoration a", { hasText: "Convert to dm" }).first().click();
+      await wb.page.locator(".view-line", { hasText: "dm.matmul" }).first().waitFor();
+      await wb.until("costs of both", async () => (await costs(wb)).length > 5);
+      await wb.screenshot("stablehlo");
+    },
+  },
+  {
     name: "column: the signature of a training step folds, the costs stay",
     settings: () => light,
     file: "examples/bert_encoder_train.dmir",
