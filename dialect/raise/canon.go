@@ -199,6 +199,9 @@ func (r *reader) of(o *ir.Op, v *ir.Value, at axes) *term {
 	switch {
 	case name == "convert":
 		if !o.Operands[0].Elem().IsFloat() || !v.Elem().IsFloat() {
+			if n, is := numberOf(v); is {
+				return number(n)
+			}
 			return r.leaf(v, at)
 		}
 		r.seen[o] = true

@@ -22,6 +22,7 @@ type guess struct {
 // roots are the ops in which a composite ends.
 var roots = map[string]bool{
 	"dm.add": true, "dm.sub": true, "dm.mul": true, "dm.div": true, "dm.convert": true, "dm.max": true,
+	"dm.gather": true, "dm.select": true,
 }
 
 // build makes the op at b; nil where the registry knows none such.
@@ -42,7 +43,7 @@ const (
 
 // near is what stands before an op, by what guesses are made of.
 type near struct {
-	root                *ir.Op
+	root                *ir.Op // before it was converted
 	exps, sums, maxima  []*ir.Op
 	bells, subs, others []*ir.Op // erf and tanh; differences; sums, products and quotients
 	factors             []*ir.Value
@@ -52,6 +53,9 @@ type near struct {
 
 func look(o *ir.Op) *near {
 	n := &near{root: o}
+	for n.root.Name == "dm.convert" && n.root.Operands[0].Op != nil {
+		n.root = n.root.Operands[0].Op
+	}
 	seen := map[*ir.Op]bool{o: true}
 	queue := []*ir.Op{o}
 	for i := 0; i < len(queue); i++ {
@@ -118,13 +122,17 @@ func unconverted(v *ir.Value) *ir.Value {
 	return v
 }
 
+// numberOf is the number that all elements of v are, if that is written.
 func numberOf(v *ir.Value) (float64, bool) {
 	v = unconverted(v)
-	if v.Op == nil || v.Op.Name != op.Constant || !v.Elem().IsFloat() {
+	if v.Op != nil && v.Op.Name == "dm.convert" { // of an integer
+		v = base(v.Op.Operands[0])
+	}
+	if v.Op == nil || v.Op.Name != op.Constant {
 		return 0, false
 	}
 	n, ok := splat(v.Op)
-	if ok { // the decimal that was meant
+	if ok && v.Elem().IsFloat() { // the decimal that was meant
 		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', -1, bitsOf(v.Elem())), 64)
 	}
 	return n, ok

@@ -8,7 +8,7 @@ import (
 
 // maxHelper is how many ops an inlined function may have. JAX prints a private
 // function for each of its library's functions, most of them with one op left.
-const maxHelper = 10
+const maxHelper = 16
 
 // inlineHelpers inlines the private functions of a few ops, without regions and
 // calls, and returns the functions that called one. Functions that call one that was

@@ -82,6 +82,10 @@ func root(o *ir.Op) string {
 	if len(o.Results) != 1 || len(o.Results[0].Uses) == 0 || !strings.HasPrefix(o.Name, op.Prefix) || !roots[o.Name] || !plain(o.Results[0]) || !op.Valid(o) || !o.Results[0].Elem().IsFloat() {
 		return ""
 	}
+	if g := renamed(o); g != nil {
+		g.put(o, []*ir.Op{o})
+		return g.name
+	}
 	for _, g := range guesses(o) {
 		if dead := g.holds(o); dead != nil {
 			g.put(o, dead)
@@ -89,6 +93,29 @@ func root(o *ir.Op) string {
 		}
 	}
 	return ""
+}
+
+// renamed is the op that o is another name of.
+func renamed(o *ir.Op) *guess {
+	result := o.Results[0].Type
+	switch o.Name {
+	case "dm.max":
+		for i, x := range o.Operands {
+			if n, is := numberOf(o.Operands[1-i]); is && n == 0 && types.Equal(x.Type, result) {
+				return &guess{name: "relu", operands: []*ir.Value{x}}
+			}
+		}
+	case "dm.gather": // rows of a table
+		table := o.In(0)
+		if d, ok := op.Dim(o, "dim", table.Rank()); ok && d == 0 && table.Rank() == 2 && op.Int(o, "batch_dims") == 0 && o.In(1).Rank() > 0 {
+			g := &guess{name: "embedding", operands: o.Operands}
+			b := op.NewBuilder(&ir.Builder{Block: &ir.Block{}, At: o, Loose: true}, verify.Op)
+			if c := g.build(b); c != nil && types.Equal(c.Results[0].Type, result) {
+				return g
+			}
+		}
+	}
+	return nil
 }
 
 // holds reports, for a guess that is right, the ops that are no longer needed, o

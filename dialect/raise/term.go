@@ -296,6 +296,13 @@ func apply(name string, args ...*term) *term {
 // choose is a select. What is finite of x, 0 in place of infinities, has one term:
 // the comparisons differ in NaN alone, which what is computed from x has anyway.
 func choose(cond, yes, no *term) *term {
+	if cond.kind == function && cond.name == "compare gt" { // of a known size, as a variance has
+		x, known := cond.args[0].isNumber()
+		y, also := cond.args[1].isNumber()
+		if known && also && x > y {
+			return yes
+		}
+	}
 	for _, c := range []struct {
 		name    string
 		yes, no *term

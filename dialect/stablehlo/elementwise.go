@@ -169,6 +169,24 @@ func convertTan(c *call) ([]*ir.Value, error) {
 	return one(c.b.Binary("div", c.b.Unary("sin", x), c.b.Unary("cos", x)))
 }
 
+func convertSquare(c *call) ([]*ir.Value, error) {
+	if e := c.in(0).Elem(); !e.IsFloat() {
+		return nil, unsupported("the square of %s", e)
+	}
+	return one(c.b.Binary("mul", c.in(0), c.in(0)))
+}
+
+// convertErfc is 1 - erf x, in f64, so that little of its tail is lost for the types
+// that are narrower.
+func convertErfc(c *call) ([]*ir.Value, error) {
+	e := c.in(0).Elem()
+	if !e.IsFloat() {
+		return nil, unsupported("the error function of %s", e)
+	}
+	y := c.b.Unary("erf", c.b.Convert(c.in(0), types.F64))
+	return one(c.b.Convert(c.b.Binary("sub", c.scalar(types.F64, 1), y), e))
+}
+
 // convertRoundAway rounds to the nearest whole number, halves away from zero: the
 // whole part of |x|, one more where at least a half is left, which is exact.
 func convertRoundAway(c *call) ([]*ir.Value, error) {

@@ -73,7 +73,11 @@ func (c *call) signature(text string) error {
 			text = text[:i]
 		}
 	}
-	sig, err := parse.Signature(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	if in, out, found := strings.Cut(text, " -> "); found && !strings.HasPrefix(text, "(") {
+		text = "(" + in + ") -> " + out // as CHLO writes one operand
+	}
+	sig, err := parse.Signature(text)
 	if err != nil {
 		return invalid("%v", err)
 	}

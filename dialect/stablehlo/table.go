@@ -28,6 +28,7 @@ func init() {
 		"shift_left": convertShift, "shift_right_logical": convertShift, "shift_right_arithmetic": convertShift,
 		"popcnt": convertPopcnt, "count_leading_zeros": convertLeadingZeros, "select_and_scatter": convertSelectAndScatter, "slice": convertSlice, "sort": convertSort,
 		"global.load": convertLoad, "global.load.indirect": convertLoad,
+		"square": convertSquare, "erfc": convertErfc,
 		"tan": convertTan, "transpose": convertTranspose, "while": convertWhile,
 	}
 	for name := range unary {
