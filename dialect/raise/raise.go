@@ -12,6 +12,7 @@
 package raise
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/attention"
@@ -207,7 +208,8 @@ func (g *guess) put(o *ir.Op, dead []*ir.Op) {
 	}
 }
 
-// attentions replaces the attentions of b.
+// attentions replaces the attentions of b whose masks, if any, are added or causal. Those
+// with other masks the compiler finds.
 func attentions(b *ir.Block, found map[string]int) {
 	var seconds []*ir.Op
 	ir.Walk(b.Ops, func(o *ir.Op) bool {
@@ -221,8 +223,8 @@ func attentions(b *ir.Block, found map[string]int) {
 			continue
 		}
 		a, _ := attention.FindAttention(o)
-		if a == nil {
-			continue
+		if a == nil || slices.ContainsFunc(a.New, func(n *ir.Op) bool { return n.Name == "dm.select" }) {
+			continue // a mask that is chosen hides scores that are NaN, one that is added does not
 		}
 		w := op.NewBuilder(&ir.Builder{Block: a.Root.Parent, Index: a.Root.Position(), At: a.Root}, verify.Op)
 		now := map[*ir.Value]*ir.Value{}

@@ -75,7 +75,7 @@ func alike(a, b *term, slack float64) bool {
 	}
 	for i, x := range a.nums {
 		y := b.nums[i]
-		if x != y && !(math.Abs(x-y) <= slack*math.Max(math.Abs(x), math.Abs(y))) {
+		if x != y && !(math.Abs(x-y) <= slack*math.Min(math.Abs(x), math.Abs(y))) { // so no infinity is like a number
 			return false
 		}
 	}

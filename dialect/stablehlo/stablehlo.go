@@ -18,7 +18,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
-	"dmir/dialect/raise"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
@@ -95,7 +94,6 @@ func Convert(m *ir.Module) []diag.Diagnostic {
 				tidy(f.Body)
 			}
 		}
-		raise.Module(m)
 	}
 	return c.diags
 }

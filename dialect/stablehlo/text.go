@@ -7,18 +7,20 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
+	"dmir/dialect/raise"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
-// Import replaces the ops of m, and reports what is wrong in it then, names and types
+// Import replaces the ops of m, raises composites that they write out, and reports what is wrong in it then, names and types
 // too.
 func Import(m *ir.Module) []diag.Diagnostic {
 	if diags := Convert(m); len(diags) > 0 {
 		return diags
 	}
+	raise.Module(m)
 	return append(errorsOf(m.Diags), errorsOf(verify.Module(m))...)
 }
 
