@@ -197,6 +197,19 @@ func (r *reader) of(o *ir.Op, v *ir.Value, at axes) *term {
 	}
 	name := strings.TrimPrefix(o.Name, op.Prefix)
 	switch {
+	case name == "iota" && op.Float(o, "start") == 0 && op.Float(o, "step") == 1:
+		d, ok := op.Dim(o, "dim", len(at))
+		if !ok {
+			return r.leaf(v, at)
+		}
+		return newTerm(leaf, "iota,"+strconv.Itoa(at[d]), 0, nil, nil)
+	case name == "convert" && o.Operands[0].Elem() == types.I1 && v.Elem().IsFloat():
+		t := r.term(o.Operands[0], at)
+		if t == nil {
+			return nil
+		}
+		r.seen[o] = true
+		return newTerm(function, "convert", 0, []*term{t}, nil)
 	case name == "convert":
 		if !o.Operands[0].Elem().IsFloat() || !v.Elem().IsFloat() {
 			if n, is := numberOf(v); is {
@@ -357,6 +370,9 @@ func (r *reader) pointwise(o *ir.Op, v *ir.Value, name string, at axes) *term {
 	case "select":
 		return choose(args[0], args[1], args[2])
 	case "compare":
+		if d := op.Str(o, "direction"); (d == "eq" || d == "ne") && compareTerms(args[0], args[1]) > 0 {
+			args[0], args[1] = args[1], args[0]
+		}
 		return newTerm(function, "compare "+op.Str(o, "direction"), 0, args, nil)
 	}
 	if len(o.Attrs) > 0 {

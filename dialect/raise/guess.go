@@ -16,7 +16,8 @@ type guess struct {
 	operands []*ir.Value // those behind the first one may have further dimensions of size 1
 	shapes   [][]dim.Dim // of these
 	attrs    []types.Named
-	wide     bool // it sums what f16 may not hold, and does not where f16 does
+	result   types.Type // where the operands do not tell
+	wide     bool       // it sums what f16 may not hold, and does not where f16 does
 }
 
 // roots are the ops in which a composite ends.
@@ -30,6 +31,9 @@ func (g *guess) build(b *op.Builder) *ir.Op {
 	operands := slices.Clone(g.operands)
 	for i, shape := range g.shapes {
 		operands[i+1] = b.Reshape(base(operands[i+1]), shape...)
+	}
+	if g.result != nil {
+		return b.Make(g.name, operands, g.attrs, g.result)
 	}
 	return b.Make(g.name, operands, g.attrs)
 }
@@ -166,6 +170,9 @@ func like(t types.Type, vs ...*ir.Value) (out []*ir.Value) {
 func guesses(o *ir.Op) (out []*guess) {
 	n := look(o)
 	t := o.Results[0].Type
+	if o.Name == "dm.convert" && o.Operands[0].Elem() == types.I1 {
+		return oneHot(o)
+	}
 	if len(n.epsilons) > 0 {
 		out = append(out, n.norms(t)...)
 	}
@@ -209,6 +216,29 @@ func guesses(o *ir.Op) (out []*guess) {
 		if i < maxCandidates && s.Name == "dm.reduce" {
 			out = append(out, statistic("variance", s, t)...)
 			out = append(out, statistic("mean", s, t)...)
+		}
+	}
+	return out
+}
+
+// oneHot is where an index is compared with every class.
+func oneHot(o *ir.Op) (out []*guess) {
+	c := o.Operands[0].Op
+	if c == nil || c.Name != "dm.compare" {
+		return nil
+	}
+	t := o.Results[0].Tensor()
+	for i, v := range c.Operands {
+		if iota := base(c.Operands[1-i]).Op; iota == nil || iota.Name != "dm.iota" {
+			continue
+		}
+		for d := range t.Rank() {
+			if n, known := t.Shape[d].Int(); known {
+				out = append(out, &guess{
+					name: "one_hot", operands: []*ir.Value{base(v)}, result: t,
+					attrs: append(attrs("classes", types.Int{V: n}), types.Named{Name: "dim", Value: types.Int{V: int64(d)}}),
+				})
+			}
 		}
 	}
 	return out

@@ -70,7 +70,7 @@ func block(b *ir.Block, found map[string]int) {
 			}
 		}
 		before := len(b.Ops)
-		if name := root(o); name != "" {
+		if name := root(o, found); name != "" {
 			found[name]++
 			i += len(b.Ops) - before // where the composite stands
 		}
@@ -79,17 +79,17 @@ func block(b *ir.Block, found map[string]int) {
 
 // root replaces the group of ops that ends in o by a composite, whose name it
 // returns; "" where there is none.
-func root(o *ir.Op) string {
+func root(o *ir.Op, found map[string]int) string {
 	if len(o.Results) != 1 || len(o.Results[0].Uses) == 0 || !strings.HasPrefix(o.Name, op.Prefix) || !roots[o.Name] || !plain(o.Results[0]) || !op.Valid(o) || !o.Results[0].Elem().IsFloat() {
 		return ""
 	}
 	if g := renamed(o); g != nil {
-		g.put(o, []*ir.Op{o})
+		g.put(o, []*ir.Op{o}, found)
 		return g.name
 	}
 	for _, g := range guesses(o) {
 		if dead := g.holds(o); dead != nil {
-			g.put(o, dead)
+			g.put(o, dead, found)
 			return g.name
 		}
 	}
@@ -198,13 +198,22 @@ func unneeded(o *ir.Op, ops map[*ir.Op]bool) []*ir.Op {
 }
 
 // put makes the composite stand for o.
-func (g *guess) put(o *ir.Op, dead []*ir.Op) {
+func (g *guess) put(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	b := op.NewBuilder(&ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, nil)
 	v := g.build(b).Results[0]
 	v.Name = o.Results[0].Name
 	ir.ReplaceUses(o.Results[0], v)
 	for _, p := range dead {
+		forget(p, found)
 		ir.Erase(p)
+	}
+}
+
+// forget takes o, which became a part of another composite, out of what was found.
+func forget(o *ir.Op, found map[string]int) {
+	name := strings.TrimPrefix(o.Name, op.Prefix)
+	if found[name]--; found[name] <= 0 {
+		delete(found, name)
 	}
 }
 
@@ -246,6 +255,7 @@ func attentions(b *ir.Block, found map[string]int) {
 		last.Name = a.Root.Results[0].Name
 		ir.ReplaceUses(a.Root.Results[0], last)
 		for _, p := range a.Gone {
+			forget(p, found)
 			ir.EraseAll(p)
 		}
 		found["attention"]++

@@ -310,9 +310,12 @@ func choose(cond, yes, no *term) *term {
 		if cond.kind != function || cond.name != c.name {
 			continue
 		}
-		inf, isInf := cond.args[1].isNumber()
+		of, limit := cond.args[0], cond.args[1]
+		if _, is := of.isNumber(); is && c.name != "compare lt" {
+			of, limit = limit, of
+		}
+		inf, isInf := limit.isNumber()
 		zero, isZero := c.no.isNumber()
-		of := cond.args[0]
 		if isInf && math.IsInf(inf, 1) && isZero && zero == 0 && of.kind == function && of.name == "abs" && compareTerms(of.args[0], c.yes) == 0 {
 			return newTerm(function, "finite", 0, []*term{c.yes}, nil)
 		}
