@@ -162,6 +162,33 @@ func (r *reader) id(v *ir.Value) int {
 	return n
 }
 
+// closed reports whether o is computed from the leaves and numbers alone, by at most
+// most ops that compute: a check without terms, which most wrong guesses fail.
+func (r *reader) closed(o *ir.Op, most int) bool {
+	seen := map[*ir.Op]bool{o: true}
+	queue := []*ir.Op{o}
+	for i := 0; i < len(queue); i++ {
+		if op.Of(queue[i]).Class != op.ClassMovement {
+			most--
+		}
+		if most < 0 || i > maxVisits {
+			return false
+		}
+		for _, v := range queue[i].Operands {
+			p := v.Op
+			switch {
+			case r.leaves[v] || p != nil && seen[p]:
+			case p == nil || len(p.Results) != 1 || len(p.Regions) > 0 || op.Of(p) == nil:
+				return false
+			default:
+				seen[p] = true
+				queue = append(queue, p)
+			}
+		}
+	}
+	return true
+}
+
 func writeAxes(b *strings.Builder, at axes) {
 	for _, a := range at {
 		b.WriteByte(',')

@@ -3,6 +3,7 @@ package raise
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -173,9 +174,24 @@ func guesses(o *ir.Op) (out []*guess) {
 	if o.Name == "dm.convert" && o.Operands[0].Elem() == types.I1 {
 		return oneHot(o)
 	}
+	switch last := strings.TrimPrefix(n.root.Name, op.Prefix); {
+	case last == "sub":
+		return n.softmaxes(t, "log_softmax")
+	case last == "max" || last == "select":
+		return n.statistics(t)
+	case last == "add":
+		out = n.logsumexps(t)
+	default:
+		out = n.softmaxes(t, "softmax")
+	}
 	if len(n.epsilons) > 0 {
 		out = append(out, n.norms(t)...)
 	}
+	out = append(out, n.functions(t)...)
+	return append(out, n.statistics(t)...)
+}
+
+func (n *near) softmaxes(t types.Type, name string) (out []*guess) {
 	if len(n.exps) > 0 && len(n.maxima) > 0 {
 		var xs []*ir.Value
 		for _, m := range n.maxima {
@@ -186,15 +202,24 @@ func guesses(o *ir.Op) (out []*guess) {
 		}
 		for _, x := range like(t, xs...) {
 			for d := range x.Tensor().Rank() {
-				for _, name := range []string{"softmax", "log_softmax"} {
-					out = append(out, &guess{name: name, operands: []*ir.Value{x}, attrs: attrs("dim", types.Int{V: int64(d)})})
-				}
+				out = append(out, &guess{name: name, operands: []*ir.Value{x}, attrs: attrs("dim", types.Int{V: int64(d)})})
 			}
 		}
+	}
+	return out
+}
+
+func (n *near) logsumexps(t types.Type) (out []*guess) {
+	if len(n.exps) > 0 {
 		for _, m := range n.maxima {
 			out = append(out, statistic("logsumexp", m, t)...)
 		}
 	}
+	return out
+}
+
+// functions are those of one element.
+func (n *near) functions(t types.Type) (out []*guess) {
 	if len(n.exps)+len(n.bells) > 0 {
 		var xs []*ir.Value
 		for _, p := range slices.Concat(n.exps, n.bells) {
@@ -212,6 +237,10 @@ func guesses(o *ir.Op) (out []*guess) {
 			}
 		}
 	}
+	return out
+}
+
+func (n *near) statistics(t types.Type) (out []*guess) {
 	for i, s := range n.sums {
 		if i < maxCandidates && s.Name == "dm.reduce" {
 			out = append(out, statistic("variance", s, t)...)

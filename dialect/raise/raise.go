@@ -137,7 +137,7 @@ func (g *guess) holds(o *ir.Op) []*ir.Op {
 		return nil
 	}
 	r := newReader(result.Elem(), g.operands...)
-	if r.leaves[base(result)] {
+	if r.leaves[base(result)] || !r.closed(o, 2*len(b.Block.Ops)+8) {
 		return nil
 	}
 	at := whole(result.Tensor())

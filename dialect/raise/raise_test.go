@@ -285,6 +285,7 @@ func TestMutants(t *testing.T) {
 // What is raised in the programs of other projects: as they stand, with the results
 // that they keep for a backward pass, and with their first result alone.
 func TestModels(t *testing.T) {
+	need.Long(t)
 	root := filepath.Join("..", "..", "..", "shared", "conformance", "models", "byteir")
 	_, err := os.Stat(root)
 	need.OK(t, err)
@@ -300,18 +301,15 @@ func TestModels(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, one := range []bool{false, true} {
-				m := load(string(text))
+				m, before := load(string(text)), load(string(text))
 				if m == nil {
 					t.Fatal("not valid")
 				}
 				want := c.all
 				if one {
 					want = c.first
-					f := m.Funcs[0]
-					end := f.Body.Terminator()
-					end.SetOperands(end.Operands[0])
-					f.Retype()
-					op.RemoveDead(f.Body)
+					firstResult(m.Funcs[0])
+					firstResult(before.Funcs[0])
 				}
 				if got := listed(raise.Module(m)); got != want {
 					t.Errorf("raised %q, want %q (first result alone: %t)", got, want, one)
@@ -321,7 +319,27 @@ func TestModels(t *testing.T) {
 						t.Errorf("%s: %s", d.Code, d.Message)
 					}
 				}
+				if n, known := cost.Function(m.Funcs[0], m, nil).FLOP.Int(); !one || !known || n > maxFLOP {
+					continue // as long as the reference executor takes seconds
+				}
+				x, y := run(t, before, false), run(t, m, false)
+				if len(x) == 0 || len(x) != len(y) {
+					t.Fatalf("%d results became %d", len(x), len(y))
+				}
+				if i, a, b := differs(x[0], y[0]); i >= 0 {
+					t.Errorf("element %d: %g became %g", i, a, b)
+				}
 			}
 		})
 	}
+}
+
+const maxFLOP = 20e9
+
+// firstResult makes f return its first result alone, as for inference.
+func firstResult(f *ir.Func) {
+	end := f.Body.Terminator()
+	end.SetOperands(end.Operands[0])
+	f.Retype()
+	op.RemoveDead(f.Body)
 }
