@@ -1,6 +1,8 @@
 package raise
 
 import (
+	"strings"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -18,6 +20,8 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 	for range 4 { // how deep helpers call helpers
 		calls := map[*ir.Func][]*ir.Op{}
 		within := map[*ir.Op]*ir.Func{}
+		needed := map[string]bool{} // by other ops than calls
+		unknown := false
 		for _, f := range m.Funcs {
 			if f.Body == nil {
 				continue
@@ -28,6 +32,14 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 					if g := m.Func(name); g != nil {
 						calls[g] = append(calls[g], o)
 						within[o] = f
+					}
+					return true
+				}
+				unknown = unknown || o.Verbatim
+				for _, a := range o.Attrs {
+					if text := a.Value.String(); strings.HasPrefix(text, "@") {
+						name, _ := types.ParseSymbol(text).Name()
+						needed[name] = true
 					}
 				}
 				return true
@@ -55,7 +67,7 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 				changed[within[o]] = true
 				any = true
 			}
-			if left == 0 {
+			if left == 0 && !unknown && !needed[f.Name] {
 				m.RemoveFunc(f.Name)
 				delete(changed, f)
 			}
@@ -70,6 +82,11 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 func isHelper(f *ir.Func) bool {
 	if !f.Private || f.Body == nil || len(f.Body.Ops) > maxHelper+1 || len(f.Op.Regions[0].Blocks) != 1 {
 		return false
+	}
+	for _, a := range f.Op.Attrs {
+		if strings.HasPrefix(a.Name, op.Prefix) { // it has a budget, or an order of its own
+			return false
+		}
 	}
 	for i, o := range f.Body.Ops {
 		if len(o.Regions) > 0 || o.Name == op.Call || i < len(f.Body.Ops)-1 && (op.Of(o) == nil || op.HasEffect(o)) {
