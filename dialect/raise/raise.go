@@ -12,6 +12,7 @@
 package raise
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -209,6 +210,21 @@ func (g *guess) put(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	}
 }
 
+// withoutScale are the attributes of o without a scale that is the default, rounded to
+// f32 in the program.
+func withoutScale(o *ir.Op) []types.Named {
+	scale, is := o.Attr("scale").(types.Float)
+	if o.Name != "dm.attention" || !is || o.Out(0).Elem == types.F64 {
+		return o.Attrs
+	}
+	q := o.In(0)
+	n, known := q.Shape[q.Rank()-1].Int()
+	if !known || float32(1/math.Sqrt(float64(n))) != float32(scale.V) {
+		return o.Attrs
+	}
+	return slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == "scale" })
+}
+
 // forget takes o, which became a part of another composite, out of what was found.
 func forget(o *ir.Op, found map[string]int) {
 	name := strings.TrimPrefix(o.Name, op.Prefix)
@@ -245,7 +261,7 @@ func attentions(b *ir.Block, found map[string]int) {
 					operands[i] = v
 				}
 			}
-			last = w.Value(n.Name, operands, n.Attrs, n.Results[0].Type)
+			last = w.Value(n.Name, operands, withoutScale(n), n.Results[0].Type)
 			now[n.Results[0]] = last
 		}
 		if w.Err() != nil {
