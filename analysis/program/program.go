@@ -14,6 +14,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
+	"dmir/dialect/raise"
 	"dmir/dialect/stablehlo"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
@@ -76,7 +77,13 @@ func Load(src *source.File, opts Options) *Program {
 		names()
 	}()
 	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
-		p.open(stablehlo.Import(p.Tree))
+		modules := stablehlo.Import(p.Tree)
+		for _, m := range modules {
+			if len(m.Diags) == 0 {
+				raise.Module(m)
+			}
+		}
+		p.open(modules)
 	} else {
 		p.unit = lower.Open(p.Tree)
 		p.open(p.unit.Modules)

@@ -150,6 +150,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 	body, end := by[last.Succs[0].Name], by[last.Succs[1].Name]
 	n.must(body != nil && end != nil && len(body.Ops) > 0, "DM142", "a branch leads to no block")
 	init := n.passed(first, 0)
+	n.b.At = positionOf(first)
 	o := n.open("while", init, nil)
 	likes := func(b *ast.Block, vs []*ir.Value) []*ir.Value {
 		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
@@ -180,6 +181,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 			return out
 		}
 		toBody, toEnd = places(n.passed(branch, 0)), places(n.passed(branch, 1))
+		n.b.At = positionOf(branch)
 		return n.passed(branch, -1)[:1]
 	})
 	at := func(vs []*ir.Value, places []int) []*ir.Value {
@@ -200,6 +202,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 		defer enter(body, at(args, toBody))()
 		branch := n.ops(body)
 		n.must(n.target(by, branch, 0) == head, Unsupported, "a function of several blocks is not supported, unless they are a loop")
+		n.b.At = positionOf(branch)
 		return n.passed(branch, 0)
 	})
 	results := n.closed(o).Results

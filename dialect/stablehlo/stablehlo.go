@@ -6,8 +6,8 @@
 // The steps: read.go gives an op one form for all ways to write it (pretty.go has
 // the table of pretty forms); the table in convert.go names for each op the function
 // that builds ops of the dialect; tidy.go removes what the result does not need. All
-// that is wrong in a program is in Module.Diags, with its place; the code
-// Unsupported is for what is right and has no equivalent here.
+// that is wrong in a program is in Module.Diags, with its place; the code Unsupported is
+// for what is right and has no equivalent here.
 package stablehlo
 
 import (
