@@ -29,6 +29,7 @@ var dialects = []string{"stablehlo.", "mhlo.", "chlo."}
 
 // Codes are the diagnostics of this package.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM197", Name: "unsupported-export", Doc: "The op, its element type or one of its attributes has no equivalent in StableHLO.", Help: "leave the op out of what is exported"},
 	{Code: "DM198", Name: "unsupported-import", Doc: "The op, its element type or one of its attributes has no equivalent in the data-movement dialect.", Help: "leave the op out of what is imported"},
 	{Code: "DM199", Name: "invalid-import", Doc: "An op of another dialect is not valid: an attribute is missing or malformed, or types do not fit.", Help: "correct the op"},
 })
