@@ -118,7 +118,7 @@ func (x *exporter) block(b builder, from *ir.Block, last string) error {
 		if err != nil {
 			return err
 		}
-		if out != nil || len(o.Results) == 0 {
+		if out != nil || len(o.Results) == 0 { // a check computes nothing
 			for k, v := range out {
 				v.Name = o.Results[k].Name
 				x.env[o.Results[k]] = v
@@ -151,7 +151,11 @@ func (x *exporter) of(vs values) values {
 
 // op writes one op; nil where only what it expands to can be written.
 func (x *exporter) op(b builder, o *ir.Op, d *op.Def) (values, error) {
-	if d == nil {
+	switch {
+	case o.Name == op.Call:
+		c := &call{exporter: x, builder: b, o: o}
+		return c.Op(o.Name, x.of(o.Operands), o.Attrs, c.types()...).Results, nil
+	case d == nil:
 		return nil, nil
 	}
 	if s := structures[d.Name]; s != nil {

@@ -1,8 +1,10 @@
 package stablehlo
 
 import (
+	"bytes"
 	"errors"
 	"slices"
+	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -99,7 +101,7 @@ func (x *exporter) block(b *ir.Builder, from *ir.Block, last string) error {
 			return nil
 		}
 		x.now, b.At = o, o
-		if d == nil {
+		if d == nil && o.Name != op.Call && !strings.HasPrefix(o.Name, "check.") {
 			return unsupported("%s has no equivalent in StableHLO", o.Name)
 		}
 		for _, r := range o.Results {
@@ -108,6 +110,15 @@ func (x *exporter) block(b *ir.Builder, from *ir.Block, last string) error {
 			}
 		}
 		c := &out{exporter: x, Builder: b, o: o, in: x.of(o.Operands)}
+		if d == nil { // a call, or a check of results
+			same := b.Op(o.Name, c.in, o.Attrs, c.results()...)
+			for k, r := range o.Results {
+				same.Results[k].Name = r.Name
+				x.env[r] = same.Results[k]
+			}
+			i++
+			continue
+		}
 		f := exports[d.Name]
 		if f == nil && unaryExports[d.Name] != "" {
 			f = exportUnary
@@ -198,6 +209,9 @@ func (c *out) scalarOf(e types.Elem, v float64) *ir.Value {
 
 // neutralOf is the neutral element of a reduction.
 func (c *out) neutralOf(kind string, e types.Elem) *ir.Value {
+	if e.IsUnsigned() && kind == "min" && e != types.I1 {
+		return c.constant(types.DenseOf(&types.Tensor{Elem: e}, bytes.Repeat([]byte{0xff}, int(e.Bytes()))))
+	}
 	if !e.IsFloat() && (kind == "max" || kind == "min") {
 		return c.constant(types.IntOf(&types.Tensor{Elem: e}, extreme(kind, e)))
 	}
