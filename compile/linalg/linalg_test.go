@@ -3,8 +3,11 @@ package linalg_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
+	"dmir/dialect/stablehlo"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/internal/need"
@@ -47,8 +51,8 @@ var refused = map[string]string{
 
 // program is one function to run.
 type program struct {
-	name string
-	text string // exported
+	name, path string
+	text       string // exported
 	args []*tensor.Tensor
 	want []*tensor.Tensor
 }
@@ -66,8 +70,13 @@ func read(text string) (*ir.Module, error) {
 // of `dmir opt --emit mlir`.
 func exported(t *testing.T, m *ir.Module, name string) (string, error) {
 	t.Helper()
+	return exportedFunc(t, m, m.Funcs[0].Name, name)
+}
+
+func exportedFunc(t *testing.T, m *ir.Module, from, name string) (string, error) {
+	t.Helper()
 	u := &pass.Unit{Ctx: t.Context(), Module: m.Clone()}
-	u.Func = u.Module.Funcs[0]
+	u.Func = u.Module.Func(from)
 	var passes []pass.Pass
 	for _, p := range pipeline.For(nil) {
 		switch p.Name {
@@ -276,12 +285,84 @@ func TestExamples(t *testing.T) {
 	t.Logf("%d programs", len(ps))
 }
 
+// The programs of StableHLO's suite compute the same numbers once imported and exported:
+// they have the operands that examples have not, such as divisions by zero.
+func TestStableHLO(t *testing.T) {
+	need.Long(t)
+	need.Tool(t, mlirOpt, install)
+	need.Tool(t, mlirRunner, install)
+	dir := filepath.Join("..", "..", "..", "shared", "conformance", "stablehlo")
+	_, missing := os.Stat(dir)
+	need.OK(t, missing)
+	var ps []program
+	reasons := map[string]int{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".mlir" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || len(text) > maxText {
+			return err
+		}
+		for _, m := range lower.File(parse.File(source.New(path, string(text)))) {
+			if len(stablehlo.Import(m)) > 0 {
+				continue
+			}
+			for _, f := range m.Funcs {
+				if f.Private || f.Body == nil || len(f.Args) > 0 {
+					continue
+				}
+				p := program{name: fmt.Sprintf("p%d", len(ps)), path: path}
+				// The checks compare within the program; here its results are compared.
+				returnChecked(f)
+				res, err := interp.Run(t.Context(), m, f, nil, interp.Options{Threads: 1})
+				if err != nil || len(res.Outputs) == 0 {
+					continue
+				}
+				p.want = res.Outputs
+				if p.text, err = exportedFunc(t, m, f.Name, p.name); err != nil {
+					reasons[err.Error()]++
+					continue
+				}
+				ps = append(ps, p)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range execute(t, ps) {
+		compare(t, ps[i], got)
+	}
+	t.Logf("%d programs; refused: %v", len(ps), reasons)
+}
+
+// maxText is the size of a program up to which it is run.
+const maxText = 6000
+
+// returnChecked makes a function return what its checks compare with an expected value.
+func returnChecked(f *ir.Func) {
+	last := f.Body.Terminator()
+	for _, o := range f.Body.Ops {
+		if strings.HasPrefix(o.Name, "check.") && len(last.Operands) == 0 {
+			last.Operands = append(last.Operands, o.Operands[0])
+			o.Operands[0].AddUse(ir.Use{Op: last})
+			f.Results = append(f.Results, o.Operands[0].Type)
+			f.Op.SetAttr("function_type", types.TypeAttr{T: &types.Func{Out: f.Results}})
+		}
+	}
+}
+
 func compare(t *testing.T, p program, got [][]int64) {
 	t.Helper()
 	eps := map[types.Elem]float64{types.F64: 1e-13, types.F32: 4e-6, types.F16: 4e-3, types.BF16: 3e-2}
 	for k, w := range p.want {
+		if w.Len() == 0 {
+			continue // of which the runner prints what is behind them
+		}
 		if len(got[k]) != w.Len() {
-			t.Errorf("%s: result %d has %d elements, want %d", p.name, k, len(got[k]), w.Len())
+			t.Errorf("%s: result %d has %d elements, want %d", p.name+p.path, k, len(got[k]), w.Len())
 			continue
 		}
 		largest := 0.0
@@ -293,14 +374,14 @@ func compare(t *testing.T, p program, got [][]int64) {
 		for i := range w.Len() {
 			if !w.Elem.IsFloat() {
 				if want := w.Integer(i); got[k][i] != want {
-					t.Errorf("%s: result %d, element %d is %d, want %d", p.name, k, i, got[k][i], want)
+					t.Errorf("%s: result %d, element %d is %d, want %d", p.name+" "+p.path, k, i, got[k][i], want)
 					break
 				}
 				continue
 			}
 			g, want := math.Float64frombits(uint64(got[k][i])), w.Float(i)
 			if !(g == want || g != g && want != want || math.Abs(g-want) <= eps[w.Elem]*(largest)) {
-				t.Errorf("%s: result %d, element %d is %v, want %v", p.name, k, i, g, want)
+				t.Errorf("%s: result %d, element %d is %v, want %v", p.name+" "+p.path, k, i, g, want)
 				break
 			}
 		}

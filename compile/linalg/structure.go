@@ -69,10 +69,11 @@ func constant(c *call) (values, error) {
 	}
 	t := c.result(0)
 	if t.Elem != e {
-		d = types.DenseOf(t, d.Bytes())
+		data := d.Bytes()
 		if e.Packed() {
-			d = types.DenseOf(t, d.Stored())
+			data = d.All()
 		}
+		d = types.DenseOf(t, data)
 	}
 	return values{c.make("arith.constant", t, nil, attr("value", d))}, nil
 }
