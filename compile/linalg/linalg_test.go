@@ -53,8 +53,8 @@ var refused = map[string]string{
 type program struct {
 	name, path string
 	text       string // exported
-	args []*tensor.Tensor
-	want []*tensor.Tensor
+	args       []*tensor.Tensor
+	want       []*tensor.Tensor
 }
 
 func read(text string) (*ir.Module, error) {
