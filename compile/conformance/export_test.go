@@ -69,10 +69,7 @@ func same(t *testing.T, name string, m, back *ir.Module, f *ir.Func) bool {
 }
 
 // unlike are the ops of the dialect that StableHLO has no equivalent of, with the reason.
-var unlike = map[string]string{
-	"rng":     "its numbers are those of dmir's own generator",
-	"dropout": "its numbers are those of dmir's own generator",
-}
+var unlike = map[string]string{}
 
 // Every example of the registry computes the same after an export to StableHLO and an
 // import.

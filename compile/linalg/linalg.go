@@ -10,6 +10,7 @@ package linalg
 
 import (
 	"dmir/compile/pass"
+	"dmir/dialect/draw"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -126,10 +127,13 @@ func (x *exporter) block(b builder, from *ir.Block, last string) error {
 			i++
 			continue
 		}
-		if d == nil || d.Expand == nil || !op.Valid(o) {
+		simpler := draw.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		if simpler == nil && (d == nil || d.Expand == nil || !op.Valid(o)) {
 			return refuse(o, "%s has no equivalent in MLIR's own dialects", o.Name)
 		}
-		simpler := d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		if simpler == nil {
+			simpler = d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		}
 		if simpler == nil {
 			return refuse(o, "%s needs sizes in numbers", o.Name)
 		}

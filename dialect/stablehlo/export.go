@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/dialect/dim"
+	"dmir/dialect/draw"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -141,10 +142,13 @@ func (x *exporter) block(b *ir.Builder, from *ir.Block, last string) error {
 				continue
 			}
 		}
-		if d.Expand == nil || !op.Valid(o) {
+		simpler := draw.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		if simpler == nil && (d == nil || d.Expand == nil || !op.Valid(o)) {
 			return unsupported("%s has no equivalent in StableHLO", o.Name)
 		}
-		simpler := d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		if simpler == nil {
+			simpler = d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
+		}
 		if simpler == nil {
 			return unsupported("%s needs sizes in numbers", o.Name)
 		}
