@@ -81,6 +81,11 @@ func exportContraction(c *out) ([]*ir.Value, error) {
 		t.v = c.reshape(v, shape)
 		terms = append(terms, t)
 	}
+	if e := c.in[0].Elem(); e.IsFloat() && e.Bits() < 32 && (len(terms) != 2 || lonely(terms, it.Results[0])) {
+		for i, t := range terms { // sums are kept in f32 between the steps
+			terms[i].v = c.convert(t.v, types.F32)
+		}
+	}
 	acc := terms[0]
 	for k, next := range terms[1:] {
 		needed := append([]int{}, it.Results[0]...)
@@ -88,7 +93,7 @@ func exportContraction(c *out) ([]*ir.Value, error) {
 			needed = append(needed, t.loops...)
 		}
 		e := acc.v.Elem()
-		if k == len(terms)-2 {
+		if k == len(terms)-2 && (e == c.in[0].Elem() || to.Bits() > e.Bits()) {
 			e = to
 		}
 		acc = c.dotted(c.summed(acc, append(needed, next.loops...)), c.summed(next, append(needed, acc.loops...)), needed, e)
@@ -102,6 +107,22 @@ func exportContraction(c *out) ([]*ir.Value, error) {
 		}
 	}
 	return one(c.reshape(c.convert(c.transpose(acc.v, order), to), c.result(0).Shape))
+}
+
+// lonely reports whether a loop is one of one term alone, and not of the result.
+func lonely(terms []term, result []int) bool {
+	count := map[int]int{}
+	for _, t := range terms {
+		for _, l := range t.loops {
+			count[l]++
+		}
+	}
+	for l, n := range count {
+		if n == 1 && !slices.Contains(result, l) {
+			return true
+		}
+	}
+	return false
 }
 
 // summed is t without the loops that are not needed.
