@@ -126,6 +126,9 @@ func literal(x *tensor.Tensor) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]", at
 	}
+	if x.Len() == 0 {
+		return ""
+	}
 	text, _ := list(x.Shape, 0)
 	return text
 }
