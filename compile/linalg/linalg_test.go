@@ -182,9 +182,16 @@ func execute(t *testing.T, ps []program) [][][]int64 {
 	}
 	b.WriteString("func.func @main() {\n" + calls.String() + "  return\n}\n")
 	lowered := command(t, b.String(), mlirOpt, lowering...)
-	lib := "/usr/lib/llvm-22/lib/"
+	var libs []string
+	for _, name := range []string{"runner_utils", "c_runner_utils", "float16_utils"} {
+		found, _ := filepath.Glob("/usr/lib/llvm-22/lib/libmlir_" + name + ".so*")
+		if len(found) == 0 {
+			need.OK(t, fmt.Errorf("libmlir_%s.so is not installed (%s)", name, install))
+		}
+		libs = append(libs, found[0])
+	}
 	text := command(t, lowered, mlirRunner, "-e", "main", "--entry-point-result=void", "-O0",
-		"--shared-libs="+lib+"libmlir_runner_utils.so.22.1,"+lib+"libmlir_c_runner_utils.so.22.1,"+lib+"libmlir_float16_utils.so.22.1")
+		"--shared-libs="+strings.Join(libs, ","))
 	printed := strings.Split(text, "Unranked Memref")[1:]
 	out := make([][][]int64, len(ps))
 	for i, p := range ps {
