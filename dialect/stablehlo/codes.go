@@ -12,4 +12,5 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM141", Name: "import-attribute", Doc: "An attribute of an imported op is missing, or has a value that the op does not permit.", Help: "see the op in the specification of StableHLO"},
 	{Code: "DM142", Name: "import-operands", Doc: "An imported op has another number of operands, results or regions than it takes, or operands of types that do not fit together.", Help: "see the op in the specification of StableHLO"},
 	{Code: "DM143", Name: "import-result", Doc: "The type written for the result of an imported op is not the one that follows from its operands and attributes.", Help: "correct the type after the arrow"},
+	{Code: "DM197", Name: "unsupported-export", Doc: "The op, its element type or one of its attributes has no equivalent in StableHLO.", Help: "leave the op out of what is exported"},
 })

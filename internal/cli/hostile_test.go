@@ -18,7 +18,7 @@ var hostileCommands = []string{
 	"fmt --check FILE", "fmt --generic FILE", "lint FILE", "lint --fix --diff FILE", "lint --output-format json FILE",
 	"cost FILE", "cost --output-format json FILE", "irdl FILE", "diff FILE FILE",
 	"report --kind all --output-format json FILE", "report -o OUT FILE",
-	"opt FILE", "opt --emit kernels FILE", "opt --emit schedule FILE", "opt --emit mlir FILE", "opt --grad main FILE", "opt --passes none FILE",
+	"opt FILE", "opt --emit kernels FILE", "opt --emit schedule FILE", "opt --emit generic FILE", "opt --emit mlir FILE", "opt --emit stablehlo FILE", "opt --grad main FILE", "opt --passes none FILE",
 	"compile --arch none FILE", "compile --arch none -o OUT FILE", "compile --arch none --emit cuda FILE",
 	"compile --arch none --emit cuda -o OUT.cu FILE", "compile --arch none --grad main FILE",
 	"run --device reference FILE", "run --device emulator FILE",

@@ -11,12 +11,14 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/compile/driver"
+	"dmir/compile/linalg"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
+	"dmir/dialect/stablehlo"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -25,7 +27,7 @@ type optCmd struct {
 	targeting
 	Passes        string   `complete:"pass" help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
 	Skip          []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
-	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
+	Emit          string   `help:"Stage to print: graph, kernels, schedule, or generic (the graph in MLIR's generic form). Or what to write the program in: mlir (func, arith, math, tensor, linalg and scf), stablehlo." enum:"graph,kernels,schedule,generic,mlir,stablehlo" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
 	Timings       bool     `help:"Print on stderr how long each pass took."`
@@ -44,7 +46,19 @@ func (optCmd) Help() string {
 }
 
 // stages are the last passes of the values of --emit.
-var stages = map[string]string{"graph": "layout", "mlir": "layout", "kernels": "fuse", "schedule": "plan"}
+var stages = map[string]string{"graph": "layout", "generic": "layout", "kernels": "fuse", "schedule": "plan"}
+
+// exports write a program in the ops of other dialects, by value of --emit, after the
+// passes that leave no ops without equivalents there.
+var exports = map[string]func(*ir.Module) (*ir.Module, error){"mlir": linalg.Export, "stablehlo": func(m *ir.Module) (*ir.Module, error) {
+	out, d := stablehlo.Export(m)
+	if d != nil {
+		return nil, &pass.Error{Span: d.Span, Code: d.Code, Msg: d.Message, Help: d.Help}
+	}
+	return out, nil
+}}
+
+var exportPasses = []string{"inline", "bind", "gradient", "loops"}
 
 // Run prints the program after the passes.
 func (c optCmd) Run(a *app) error {
@@ -113,6 +127,8 @@ func (c optCmd) passes() ([]string, error) {
 			}
 			names = append(names, name)
 		}
+	case exports[c.Emit] != nil:
+		names = slices.Clone(exportPasses)
 	default:
 		names = pipeline.Names()
 		names = names[:slices.Index(names, stages[c.Emit])+1]
@@ -248,12 +264,18 @@ func (r *optimizer) module(t task) error {
 	if !whole {
 		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != op.Func })
 	}
+	if export := exports[r.Emit]; export != nil {
+		var err error
+		if m, err = export(m); err != nil {
+			return err
+		}
+	}
 	return r.print("", m)
 }
 
 func (r *optimizer) print(head string, m *ir.Module) error {
 	write := print.Source
-	if r.Emit == "mlir" {
+	if head == "" && exports[r.Emit] != nil || r.Emit == "generic" {
 		write = print.Generic
 	}
 	text, err := write(m)

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/compile/interp"
+	"dmir/compile/pass"
+	"dmir/compile/pipeline"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/lower"
+	"dmir/dialect/op"
+	"dmir/dialect/print"
+	"dmir/dialect/stablehlo"
+	"dmir/internal/need"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// again is m after an export to StableHLO and an import.
+func again(m *ir.Module) (*ir.Module, error) {
+	out, d := stablehlo.Export(m)
+	if d != nil {
+		return nil, errors.New(d.Message)
+	}
+	text, err := print.Generic(out)
+	if err != nil {
+		return nil, err
+	}
+	tree := parse.File(source.New("exported.mlir", text))
+	back := stablehlo.Import(tree)[0]
+	for _, d := range back.Diags {
+		if d.Severity == diag.Error {
+			return nil, fmt.Errorf("%w\n%s", located(tree.Src, d.Span, d.Message), text)
+		}
+	}
+	return back, nil
+}
+
+// same runs f of m and its like in back and compares their results, bit by bit or as
+// far as the sums of floats go.
+func same(t *testing.T, name string, m, back *ir.Module, f *ir.Func) bool {
+	t.Helper()
+	args, err := interp.Inputs(t.Context(), f, nil, 1, nil)
+	if err != nil {
+		return false
+	}
+	want, err := interp.Run(t.Context(), m, f, args, interp.Options{Threads: 1})
+	if err != nil {
+		return false // it fails as it stands
+	}
+	got, err := interp.Run(t.Context(), back, back.Func(f.Name), args, interp.Options{Threads: 1})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return true
+	}
+	for i, w := range want.Outputs {
+		if g := got.Outputs[i]; g.Elem != w.Elem || g.Len() != w.Len() || tensor.MaxDiff(g, w) > 1e-6 {
+			t.Errorf("%s: result %d is %v, want %v", name, i, g, w)
+		}
+	}
+	return true
+}
+
+// Every example of the registry computes the same after an export to StableHLO and an
+// import.
+func TestExportExamples(t *testing.T) {
+	ran := 0
+	for _, d := range op.All() {
+		tree := parse.File(source.New(d.Name+".dmir", d.Example+"\n"))
+		m := lower.File(tree)[0]
+		u := &pass.Unit{Ctx: t.Context(), Module: m.Clone()}
+		u.Func = u.Module.Funcs[0]
+		var passes []pass.Pass
+		for _, p := range pipeline.For(nil) {
+			switch p.Name {
+			case "inline", "bind", "gradient", "loops":
+				passes = append(passes, p)
+			}
+		}
+		if err := pass.Run(u, passes, nil); err != nil {
+			t.Fatal(err)
+		}
+		back, err := again(u.Module)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", d.Name, err)
+		case same(t, d.Name, m, back, m.Funcs[0]):
+			ran++
+		default:
+			t.Errorf("%s does not run", d.Name)
+		}
+	}
+	t.Logf("%d examples", ran)
+}
+
+// Forms that the examples have not, and those that StableHLO has not.
+func TestExportForms(t *testing.T) {
+	text, err := os.ReadFile("../linalg/testdata/forms.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Refused are diagonals, and a NaN in a sort and an argmax is where dmir has it.
+	for _, f := range lower.File(parse.File(source.New("forms.dmir", string(text))))[0].Funcs {
+		m := lower.File(parse.File(source.New("forms.dmir", string(text))))[0]
+		for _, g := range append([]*ir.Func{}, m.Funcs...) {
+			if g.Name != f.Name {
+				m.RemoveFunc(g.Name)
+			}
+		}
+		back, err := again(m)
+		switch {
+		case f.Name == "diagonal":
+			if err == nil || !strings.Contains(err.Error(), "diagonal") {
+				t.Errorf("a diagonal is exported: %v", err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", f.Name, err)
+		case !same(t, f.Name, m, back, m.Funcs[0]):
+			t.Errorf("%s does not run", f.Name)
+		}
+	}
+}
+
+// The programs of StableHLO's suites that are imported compute the same after an export
+// and another import, and their checks hold.
+func TestExportSuite(t *testing.T) {
+	need.Long(t)
+	dir := filepath.Join("..", "..", "..", "shared", "conformance", "stablehlo")
+	_, missing := os.Stat(dir)
+	need.OK(t, missing)
+	ran, refused := 0, map[string]int{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".mlir" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range stablehlo.Import(parse.File(source.New(path, string(text)))) {
+			if len(m.Diags) > 0 {
+				continue
+			}
+			back, err := again(m)
+			if err != nil {
+				reason, _, _ := strings.Cut(err.Error(), "\n")
+				if refused[reason]++; strings.Contains(reason, "error[") {
+					t.Errorf("%s: %v", path, err)
+				}
+				continue
+			}
+			for _, f := range m.Funcs {
+				if f.Body != nil && !f.Private && same(t, path, m, back, f) {
+					ran++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d functions; refused: %v", ran, refused)
+}
