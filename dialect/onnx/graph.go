@@ -43,7 +43,6 @@ type scope struct {
 	*importer
 	outer  *scope
 	values map[string]*ir.Value
-	later  map[string]string // outputs of the graph's nodes that are not converted, and the nodes
 	opsets map[string]int64
 	attrs  map[string]*attributeProto // those of the function that is inlined
 	b      *op.Builder
@@ -90,11 +89,6 @@ func (s *scope) find(name string) *ir.Value {
 func (s *scope) read(name string) *ir.Value {
 	v := s.find(name)
 	if v == nil {
-		for t := s; t != nil; t = t.outer {
-			if by := t.later[name]; by != "" {
-				fail("%q is read before %s computes it: the graph has a cycle, or its nodes are not in order", name, by)
-			}
-		}
 		fail("%q is not defined", name)
 	}
 	return v
@@ -115,22 +109,71 @@ func (p *nodeProto) title() string {
 	return "a node (" + name + ")"
 }
 
-// nodes converts nodes in their order.
+// nodes converts nodes, each after those whose outputs it or a graph in it reads. The
+// order of the file stays where it can.
 func (s *scope) nodes(ps []*nodeProto) {
-	s.later = map[string]string{}
-	for _, p := range ps {
+	by := map[string]int{}
+	for i, p := range ps {
 		for _, out := range p.outputs {
-			if out != "" {
-				s.later[out] = p.title()
+			if out == "" {
+				continue
+			}
+			if _, taken := by[out]; taken {
+				fail("%q is defined twice", out)
+			}
+			by[out] = i
+		}
+	}
+	const begun, done = 1, 2
+	state := make([]byte, len(ps))
+	type visit struct {
+		at    int
+		reads []string
+	}
+	for i := range ps {
+		if state[i] == done {
+			continue
+		}
+		state[i] = begun
+		stack := []visit{{i, ps[i].reads(nil)}}
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			if len(top.reads) == 0 {
+				s.node(ps[top.at])
+				state[top.at] = done
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			next, defined := by[top.reads[0]]
+			top.reads = top.reads[1:]
+			switch {
+			case !defined || state[next] == done:
+			case state[next] == begun:
+				fail("%s reads what depends on it: the graph has a cycle", ps[top.at].title())
+			default:
+				state[next] = begun
+				stack = append(stack, visit{next, ps[next].reads(nil)})
 			}
 		}
 	}
-	for _, p := range ps {
-		s.node(p)
-		for _, out := range p.outputs {
-			delete(s.later, out)
+}
+
+// reads appends the names that a node reads, those that only the graphs in it define
+// among them.
+func (p *nodeProto) reads(list []string) []string {
+	list = append(list, p.inputs...)
+	for _, a := range p.attrs {
+		if a.g == nil {
+			continue
+		}
+		for _, q := range a.g.nodes {
+			list = q.reads(list)
+		}
+		for _, out := range a.g.outputs {
+			list = append(list, out.name)
 		}
 	}
+	return list
 }
 
 // node converts a node and defines its outputs.
