@@ -13,6 +13,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/internal/parallel"
 )
@@ -113,10 +114,23 @@ func onnxSet(ctx context.Context, model []byte, dir, set string) error {
 			return err
 		}
 		if err := close(res.Outputs[i], w); err != nil {
-			return fmt.Errorf("output %d: %w", i, err)
+			err = fmt.Errorf("output %d: %w", i, err)
+			if drawn(m) {
+				return fmt.Errorf("expected are the random numbers of NumPy, which ONNX leaves open: %w: %w", err, ErrUnsupported)
+			}
+			return err
 		}
 	}
 	return nil
+}
+
+// drawn reports whether m has ops that draw random numbers.
+func drawn(m *ir.Module) (found bool) {
+	ir.Walk(m.Ops, func(o *ir.Op) bool {
+		found = found || op.Of(o).Is(op.Random)
+		return !found
+	})
+	return found
 }
 
 // supported marks the error of an import of a valid model.

@@ -43,13 +43,20 @@ type scope struct {
 	*importer
 	outer  *scope
 	values map[string]*ir.Value
+	ranks  map[string]int // that the graph declares
 	opsets map[string]int64
 	attrs  map[string]*attributeProto // those of the function that is inlined
 	b      *op.Builder
 }
 
-// constants defines the initializers of g.
+// constants defines the initializers of g, and what g declares.
 func (s *scope) constants(g *graphProto) {
+	s.ranks = map[string]int{}
+	for _, v := range append(slices.Clone(g.inner), g.outputs...) {
+		if v.known {
+			s.ranks[v.name] = len(v.shape)
+		}
+	}
 	for _, t := range g.constants {
 		d := t.dense(s.opts.Dir)
 		if t.name == "" {
@@ -300,4 +307,42 @@ func Inputs(data []byte) (names []string, err error) {
 		}
 	}
 	return names, nil
+}
+
+// Outputs are the names of a model's outputs.
+func Outputs(data []byte) (names []string, err error) {
+	defer caught(&err)
+	p := readModel(data)
+	if p.graph == nil {
+		fail("the file is no ONNX model: it has no graph")
+	}
+	for _, out := range p.graph.outputs {
+		names = append(names, out.name)
+	}
+	return names, nil
+}
+
+// Sizes are the names of the sizes that a model leaves open.
+func Sizes(data []byte) (names []string, err error) {
+	defer caught(&err)
+	p := readModel(data)
+	if p.graph == nil {
+		fail("the file is no ONNX model: it has no graph")
+	}
+	for _, in := range p.graph.inputs {
+		for i, s := range in.shape {
+			if name := in.size(i); !s.known && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// size is the name of a size: of one without a name the input's and its number.
+func (v *valueProto) size(i int) string {
+	if name := v.shape[i].name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("%s.%d", v.name, i)
 }

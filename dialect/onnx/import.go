@@ -18,6 +18,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
@@ -108,6 +109,20 @@ func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 	return x.module, nil
 }
 
+// Text is a model as a program's text, formatted. name is what the model is called in
+// messages.
+func Text(name string, data []byte, opts Options) (string, error) {
+	m, err := Import(name, data, opts)
+	if err != nil {
+		return "", err
+	}
+	text, err := print.Source(m)
+	if err != nil {
+		return "", &Error{Code: "DM199", Msg: err.Error()}
+	}
+	return text, nil
+}
+
 // main builds the function of the model's graph.
 func (x *importer) main(p *modelProto) {
 	body := &ir.Block{}
@@ -157,10 +172,7 @@ func (x *importer) inputType(in *valueProto) types.Type {
 	}
 	dims := make([]int64, len(in.shape))
 	for i, s := range in.shape {
-		name := s.name
-		if name == "" {
-			name = fmt.Sprintf("%s.%d", in.name, i)
-		}
+		name := in.size(i)
 		bound, ok := x.opts.Bind[name]
 		switch {
 		case s.known:
@@ -217,10 +229,11 @@ const maxComputed = 1 << 16
 
 // constant is the value of v where constants alone determine it, otherwise nil.
 func (x *importer) constant(v *ir.Value) *types.Dense {
+	fixed := x.isFixed(v)
 	if d := x.known[v]; d != nil {
 		return d
 	}
-	if !x.isFixed(v) || x.opts.Evaluate == nil {
+	if !fixed || x.opts.Evaluate == nil {
 		return nil
 	}
 	body := &ir.Block{}

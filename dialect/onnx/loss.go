@@ -26,11 +26,15 @@ func convertNLL(n *node) []*ir.Value { return one(n.likelihood(n.in(0), n.in(1),
 // logarithms of the probabilities are not asked for.
 func convertCrossEntropy(n *node) []*ir.Value {
 	x, labels := n.in(0), n.in(1)
-	if n.rank(x) < 2 {
-		fail("%d dimensions", n.rank(x))
+	if n.rank(x) < 2 || len(n.p.outputs) == 0 {
+		fail("%d dimensions, %d outputs", n.rank(x), len(n.p.outputs))
 	}
 	ignored := n.attr("ignore_index")
 	inside := ignored != nil && ignored.i >= 0 && ignored.i < int64(n.shape(x)[1])
+	if rank, ok := n.ranks[n.p.outputs[0]]; ok && rank == n.rank(x) && n.reductionName() != "none" {
+		// Deeploy's form: the logarithms of the probabilities are the one output.
+		return one(n.make("log_softmax", []*ir.Value{x}, named("dim", 1)))
+	}
 	if n.opt(2) == nil && !n.has(1) && !inside {
 		attrs := named("dim", 1, "reduction", n.reductionName())
 		if ignored != nil {

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -104,6 +105,9 @@ func (n *node) ints(name string) []int {
 	a := n.attr(name)
 	if a == nil {
 		return nil
+	}
+	if a.kind == 2 { // one integer in place of a list, as some tools write
+		return []int{int(a.i)}
 	}
 	out := make([]int, len(a.ints))
 	for i, v := range a.ints {
@@ -244,12 +248,26 @@ func (n *node) choose(pred, x, y *ir.Value) *ir.Value {
 	return n.make("select", []*ir.Value{pred, x, y}, nil)
 }
 
+// few is the literal that x is, where it is small and may be written again.
+func (n *node) few(x *ir.Value) *types.Dense {
+	if x.Op == nil || x.Op.Name != op.Constant || x.Elem().Packed() {
+		return nil
+	}
+	if d, ok := x.Op.Attr("value").(*types.Dense); ok && d.Len() > 0 && d.Len() <= 64 {
+		return d
+	}
+	return nil
+}
+
 // reshape gives x another shape of as many elements.
 func (n *node) reshape(x *ir.Value, shape ...int) *ir.Value {
 	for _, d := range shape {
 		if d < 0 {
 			fail("size %d is negative", d)
 		}
+	}
+	if d := n.few(x); d != nil && product(shape) == product(n.shape(x)) {
+		return n.literal(types.DenseOf(tensorOf(x.Elem(), shape), d.Bytes()))
 	}
 	v := n.b.Reshape(x, sizes(shape)...)
 	if err := n.b.Err(); err != nil {
@@ -276,6 +294,9 @@ func (n *node) broadcast(x *ir.Value, shape ...int) *ir.Value {
 		if i > len(shape) || have[len(have)-i] != shape[len(shape)-i] && have[len(have)-i] != 1 {
 			fail("%v does not broadcast to %v", have, shape)
 		}
+	}
+	if d := n.few(x); d != nil && d.Len() == 1 {
+		return n.literal(types.DenseOf(tensorOf(x.Elem(), shape), d.Bytes()))
 	}
 	return n.make("broadcast", []*ir.Value{x}, nil, tensorOf(x.Elem(), shape))
 }

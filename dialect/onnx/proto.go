@@ -21,6 +21,7 @@ type (
 		constants       []*tensorProto
 		sparse          int // sparse constants
 		inputs, outputs []*valueProto
+		inner           []*valueProto // types of other values
 	}
 	functionProto struct {
 		name, domain, overload string
@@ -202,6 +203,8 @@ func readGraph(b []byte, depth int) *graphProto {
 			g.inputs = append(g.inputs, readValue(x.data))
 		case 12:
 			g.outputs = append(g.outputs, readValue(x.data))
+		case 13:
+			g.inner = append(g.inner, readValue(x.data))
 		case 15:
 			g.sparse++
 		}

@@ -12,6 +12,7 @@ const preview = "ai.onnx.preview.training."
 func init() {
 	register(map[string]conversion{
 		preview + "Adagrad": steps(1, adagrad), preview + "Adam": steps(2, adam), preview + "Momentum": steps(1, momentum),
+		"SGD":     convertSGD,
 		"Dropout": convertDropout, "RandomNormal": convertRandom, "RandomUniform": convertRandom,
 		"RandomNormalLike": convertRandom, "RandomUniformLike": convertRandom,
 	})
@@ -98,6 +99,11 @@ func momentum(n *node, rate, update, x, g *ir.Value, state []*ir.Value) []*ir.Va
 		fail("mode %q", mode)
 	}
 	return []*ir.Value{n.binary("sub", x, n.binary("mul", n.convertTo(rate, e), step)), v}
+}
+
+// convertSGD is Deeploy's step: a parameter, its gradient and an attribute for the rate.
+func convertSGD(n *node) []*ir.Value {
+	return one(n.make("sgd", []*ir.Value{n.in(0), n.in(1)}, named("lr", n.float("lr", 0.01))))
 }
 
 // seed starts the random sequence of the node.

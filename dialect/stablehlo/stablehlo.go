@@ -29,8 +29,8 @@ var dialects = []string{"stablehlo.", "mhlo.", "chlo."}
 
 // Codes are the diagnostics of this package.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM198", Name: "unsupported-import", Doc: "The op, its element type or one of its attributes has no equivalent in the data-movement dialect.", Help: "leave the op out of what is imported"},
-	{Code: "DM199", Name: "invalid-import", Doc: "An op of another dialect is not valid: an attribute is missing or malformed, or types do not fit.", Help: "correct the op"},
+	{Code: "DM198", Name: "unsupported-import", Doc: "The op, its element type or one of its attributes has no equivalent in the data-movement dialect, or a size that a model leaves open is not given.", Help: "leave the op out of what is imported"},
+	{Code: "DM199", Name: "invalid-import", Doc: "An op of another dialect, or a model in ONNX, is not valid: an attribute is missing or malformed, types do not fit, or the file is damaged.", Help: "correct the op"},
 })
 
 // Unsupported reports whether d states that a valid program cannot be expressed.

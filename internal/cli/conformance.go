@@ -10,7 +10,7 @@ import (
 
 type conformanceCmd struct {
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	Suite        string `arg:"" enum:"stablehlo" help:"The kind of suite: stablehlo."`
+	Suite        string `arg:"" enum:"stablehlo,onnx" help:"The kind of suite: stablehlo or onnx."`
 	Dir          string `arg:"" help:"Folder of the suite."`
 }
 
@@ -23,7 +23,11 @@ func (conformanceCmd) Help() string {
 func (c conformanceCmd) Run(a *app) error {
 	bar := newProgress(a.stderr)
 	defer bar.done()
-	r, err := conformance.StableHLO(a.ctx, c.Dir, func(done, total int) { bar.stage("files", done, total) })
+	suite, what := conformance.StableHLO, "files"
+	if c.Suite == "onnx" {
+		suite, what = conformance.ONNX, "cases"
+	}
+	r, err := suite(a.ctx, c.Dir, func(done, total int) { bar.stage(what, done, total) })
 	bar.done()
 	if a.ctx.Err() != nil {
 		return a.ctx.Err()

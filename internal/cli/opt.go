@@ -30,7 +30,7 @@ type optCmd struct {
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
 	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
-	File          string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+	File          string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.

@@ -35,7 +35,7 @@ type runCmd struct {
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" complete:"file:dmir,mlir,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir,onnx,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
 
 // Help is what --help adds.
