@@ -545,18 +545,31 @@ func convertReverseSequence(n *node) []*ir.Value {
 		order[0], order[1] = 1, 0
 		x = n.transpose(x, order...)
 	}
-	s := n.shape(x)
-	at := n.iota(types.I64, 1, s[0], s[1])
-	length := n.reshape(n.convertTo(lengths, types.I64), s[0], 1)
-	back := n.binary("sub", n.with("sub", length, 1), at)
-	at = n.choose(n.compare("lt", at, length), back, at)
-	y := n.make("gather", []*ir.Value{x, at}, named("dim", 1, "batch_dims", 1))
+	y := n.firstReversed(x, lengths)
 	if time == 0 {
 		order := axesFrom(len(shape))
 		order[0], order[1] = 1, 0
 		y = n.transpose(y, order...)
 	}
 	return one(y)
+}
+
+// firstReversed reverses the first elements of each row of [batch, time, …], as many
+// as its length.
+func (n *node) firstReversed(x, lengths *ir.Value) *ir.Value {
+	s := n.shape(x)
+	at := n.iota(types.I64, 1, s[0], s[1])
+	length := n.reshape(n.convertTo(lengths, types.I64), s[0], 1)
+	back := n.binary("sub", n.with("sub", length, 1), at)
+	at = n.choose(n.compare("lt", at, length), back, at)
+	return n.make("gather", []*ir.Value{x, at}, named("dim", 1, "batch_dims", 1))
+}
+
+// reversed is firstReversed of [time, batch, …].
+func (n *node) reversed(x, lengths *ir.Value) *ir.Value {
+	order := axesFrom(n.rank(x))
+	order[0], order[1] = 1, 0
+	return n.transpose(n.firstReversed(n.transpose(x, order...), lengths), order...)
 }
 
 // axesFrom is 0 … rank-1.
