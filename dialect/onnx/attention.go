@@ -82,7 +82,7 @@ func convertAttention(n *node) []*ir.Value {
 	stages = append(stages, scores)
 	p := scores
 	if e := n.int("softmax_precision", 0); e != 0 {
-		p = n.convertTo(p, elemOf(int64(e)))
+		p = n.convertTo(p, elemOf("", int64(e)))
 	}
 	p = n.convertTo(n.make("softmax", []*ir.Value{p}, named("dim", 3)), scores.Elem())
 	if masked != nil {

@@ -212,7 +212,7 @@ func convertCast(n *node) []*ir.Value {
 	if len(a.s) > 0 {
 		unsupported("a type as text")
 	}
-	return one(n.cast(n.in(0), elemOf(a.i)))
+	return one(n.cast(n.in(0), elemOf("", a.i)))
 }
 
 func convertCastLike(n *node) []*ir.Value { return one(n.cast(n.in(0), n.in(1).Elem())) }

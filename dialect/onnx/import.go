@@ -163,7 +163,7 @@ func (x *importer) inputType(in *valueProto) types.Type {
 	if in.kind != "" {
 		unsupported("%s: a %s", what, in.kind)
 	}
-	e := elemOf(in.elem)
+	e := elemOf(what+": ", in.elem)
 	if shape, ok := x.opts.Shapes[in.name]; ok {
 		return tensorOf(e, shape)
 	}

@@ -483,7 +483,7 @@ func convertEyeLike(n *node) []*ir.Value {
 	}
 	e := n.in(0).Elem()
 	if a := n.attr("dtype"); a != nil {
-		e = elemOf(a.i)
+		e = elemOf("", a.i)
 	}
 	on := n.compare("eq", n.diagonal(shape), n.scalar(types.I64, float64(n.int("k", 0))))
 	return one(n.convertTo(on, e))

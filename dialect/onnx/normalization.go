@@ -52,7 +52,7 @@ func convertLayerNorm(n *node) []*ir.Value {
 	}
 	out := one(n.make("layer_norm", in, named("dims", at, "epsilon", eps)))
 	if n.has(1) || n.has(2) {
-		w := n.convertTo(x, elemOf(int64(n.int("stash_type", 1))))
+		w := n.convertTo(x, elemOf("", int64(n.int("stash_type", 1))))
 		variance := n.make("variance", []*ir.Value{w}, named("dims", at, "keep_dims", true, "correction", 0))
 		out = append(out, n.mean(w, at, true), n.unary("rsqrt", n.with("add", variance, eps)))
 	}

@@ -55,12 +55,15 @@ func convertAveragePool(n *node) []*ir.Value {
 		}
 		counts := make([]int, out)
 		for k := range counts {
-			for t := range min(w.size[i], maxCounted) {
-				p := k*w.stride[i] - w.low[i] + t*w.dilation[i]
-				if p >= 0 && p < d || n.int("count_include_pad", 0) != 0 && p < d+w.before[i] {
-					counts[k]++
-				}
+			limit := d
+			start := k*w.stride[i] - w.low[i]
+			least := max(0, -start) // the first place of the window that counts
+			if n.int("count_include_pad", 0) != 0 {
+				limit, least = d+w.before[i], 0
 			}
+			first := (least + w.dilation[i] - 1) / w.dilation[i]
+			end := min(w.size[i], max(0, limit-start+w.dilation[i]-1)/w.dilation[i])
+			counts[k] = max(0, end-first)
 		}
 		if len(slices.Compact(slices.Clone(counts))) <= 1 {
 			if out > 0 {

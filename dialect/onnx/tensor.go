@@ -26,13 +26,14 @@ var foreign = map[int64]string{
 	24: "float8e8m0", 25: "uint2", 26: "int2",
 }
 
-func elemOf(n int64) types.Elem {
+// elemOf is the element type of a number. what has it, "" for a node.
+func elemOf(what string, n int64) types.Elem {
 	e, ok := elems[n]
 	if !ok {
 		if name := foreign[n]; name != "" {
-			unsupported("elements of type %s", name)
+			unsupported("%selements of type %s", what, name)
 		}
-		fail("%d is no element type", n)
+		fail("%s%d is no element type", what, n)
 	}
 	return e
 }
@@ -86,7 +87,7 @@ func product(shape []int) int {
 // dense is the literal of t, whose elements may be in a file of the folder dir.
 func (t *tensorProto) dense(dir string) *types.Dense {
 	what := "tensor " + strconv.Quote(t.name)
-	e := elemOf(t.elem)
+	e := elemOf(what+": ", t.elem)
 	if t.segment {
 		unsupported("%s is in segments", what)
 	}

@@ -141,7 +141,7 @@ func convertRandom(n *node) []*ir.Value {
 		e, shape = n.in(0).Elem(), n.shape(n.in(0))
 	}
 	if a := n.attr("dtype"); a != nil {
-		e = elemOf(a.i)
+		e = elemOf("", a.i)
 	}
 	attrs := named("distribution", "uniform", "low", n.float("low", 0), "high", n.float("high", 1))
 	if n.p.op == "RandomNormal" || n.p.op == "RandomNormalLike" {

@@ -57,9 +57,12 @@ func Function(name string, inputs, outputs []string, nodes ...Message) Message {
 // Graph has inputs, outputs, initializers and nodes.
 func Graph(inputs, outputs, constants []Message, nodes ...Message) Message {
 	m := Message(nil).bytes(2, []byte("g"))
-	for n, list := range map[protowire.Number][]Message{1: nodes, 5: constants, 11: inputs, 12: outputs} {
-		for _, x := range list {
-			m = m.bytes(n, x)
+	for _, list := range []struct {
+		field protowire.Number
+		of    []Message
+	}{{1, nodes}, {5, constants}, {11, inputs}, {12, outputs}} {
+		for _, x := range list.of {
+			m = m.bytes(list.field, x)
 		}
 	}
 	return m
