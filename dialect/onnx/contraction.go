@@ -164,7 +164,11 @@ func pairs(low, high []int) types.Attr {
 }
 
 func convertConv(n *node) []*ir.Value {
-	x, w := n.in(0), n.in(1)
+	return one(n.biased(n.convolution(n.in(0), n.in(1)), n.opt(2)))
+}
+
+// convolution is that of x with the filter w, by the node's attributes.
+func (n *node) convolution(x, w *ir.Value) *ir.Value {
 	kernel := n.shape(w)
 	if len(kernel) < 3 {
 		fail("a filter of %d dimensions", len(kernel))
@@ -177,7 +181,7 @@ func convertConv(n *node) []*ir.Value {
 	if g := n.int("group", 1); g != 1 {
 		attrs = append(attrs, named("feature_group_count", g)...)
 	}
-	return one(n.biased(n.make("convolution", []*ir.Value{x, w}, attrs), n.opt(2)))
+	return n.make("convolution", []*ir.Value{x, w}, attrs)
 }
 
 // biased adds a number for each channel.
