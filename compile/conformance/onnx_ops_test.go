@@ -81,6 +81,11 @@ func TestONNXExamples(t *testing.T) {
 			list{Floats("x", []int{1, 1, 1, 4}, 1, 2, 3, 4), Floats("s", []int{4}, 1, 1, 1, 2)},
 			[]float32{0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
 		},
+		"CausalConvWithState": {
+			Node("CausalConvWithState", names("x", "w", "b", "p"), names("y", "state")),
+			list{Floats("x", []int{1, 1, 3}, 1, 2, 3), Floats("w", []int{1, 1, 2}, 10, 1), Floats("b", []int{1}, 100), Floats("p", []int{1, 1, 1}, 5)},
+			[]float32{151, 112, 123},
+		},
 		"HannWindow": {
 			Node("HannWindow", names("n"), names("y")),
 			list{Ints("n", scalar, 4)},

@@ -13,7 +13,8 @@ import (
 
 func init() {
 	register(map[string]conversion{
-		"Conv": convertConv, "ConvTranspose": convertConvTranspose, "Einsum": convertEinsum, "Gemm": convertGemm, "MatMul": convertMatMul,
+		"CausalConvWithState": convertCausalConv,
+		"Conv":                convertConv, "ConvTranspose": convertConvTranspose, "Einsum": convertEinsum, "Gemm": convertGemm, "MatMul": convertMatMul,
 	})
 }
 
@@ -262,4 +263,35 @@ func convertConvTranspose(n *node) []*ir.Value {
 	}
 	v := n.slice(n.make("convolution", []*ir.Value{x, w}, attrs), start, limit, nil)
 	return one(n.biased(v, n.opt(2)))
+}
+
+// convertCausalConv is a convolution of each channel of [batch, channels, time] that
+// sees what came before: its state, which the last inputs become.
+func convertCausalConv(n *node) []*ir.Value {
+	x, w := n.in(0), n.in(1)
+	s, k := n.shape(x), n.shape(w)
+	if len(s) != 3 || len(k) != 3 || k[2] < 1 || k[0] != s[1] {
+		fail("a filter of shape %v for %v", k, s)
+	}
+	past := n.opt(3)
+	if past == nil {
+		past = n.splat(x.Elem(), 0, s[0], s[1], k[2]-1)
+	}
+	all := x
+	if k[2] > 1 {
+		all = n.concatenate(2, past, x)
+	}
+	y := n.make("convolution", []*ir.Value{n.wide(all), n.wide(w)}, named("feature_group_count", s[1]))
+	if b := n.opt(2); b != nil {
+		y = n.biased(y, n.wide(b))
+	}
+	switch a := n.str("activation", "none"); a {
+	case "none", "":
+	case "silu", "swish":
+		y = n.unary("silu", y)
+	default:
+		unsupported("the activation %s", a)
+	}
+	size := n.shape(all)[2]
+	return []*ir.Value{n.convertTo(y, x.Elem()), n.part(all, 2, size-k[2]+1, size)}
 }

@@ -223,7 +223,7 @@ func (s *scope) node(p *nodeProto) {
 // maxInlined is the number of nodes that calls of functions may become, and maxNested
 // how deep functions may call each other.
 const (
-	maxInlined = 1 << 20
+	maxInlined = 1 << 16
 	maxNested  = 64
 )
 

@@ -384,7 +384,7 @@ func convertPad(n *node) []*ir.Value {
 // mirrored are the positions of the elements of a dimension that is padded with its
 // own elements.
 func mirrored(mode string, size, low, high int) []int {
-	if size == 0 || low+size+high > 1<<24 {
+	if size == 0 || low+size+high > maxCounted {
 		unsupported("pads %d and %d of size %d", low, high, size)
 	}
 	out := make([]int, 0, low+size+high)

@@ -126,6 +126,9 @@ func (n *node) value(i int) *types.Dense {
 	if d == nil {
 		panic(&Error{Code: "DM198", Value: true, Msg: "input " + string(rune('0'+i%10)) + " decides about shapes and is not known at import: the dialect has static shapes"})
 	}
+	if k, ok := d.Type.Elements().Int(); !ok || k > maxComputed {
+		unsupported("a value of %s elements that decides about shapes", d.Type.Elements())
+	}
 	return d
 }
 

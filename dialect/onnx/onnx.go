@@ -224,8 +224,11 @@ func prune(b *ir.Block) {
 }
 
 // maxComputed is the number of elements of a value up to which it is computed at
-// import.
-const maxComputed = 1 << 16
+// import, and maxOperand that of a constant that it is computed from.
+const (
+	maxComputed = 1 << 16
+	maxOperand  = 1 << 22
+)
 
 // constant is the value of v where constants alone determine it, otherwise nil.
 func (x *importer) constant(v *ir.Value) *types.Dense {
@@ -281,6 +284,8 @@ func (x *importer) isFixed(v *ir.Value) bool {
 		is = ok && n <= maxComputed
 		for _, w := range v.Op.Operands {
 			is = is && x.isFixed(w)
+			n, ok := w.Tensor().Elements().Int()
+			is = is && ok && n <= maxOperand
 		}
 	}
 	x.fixed[v] = is

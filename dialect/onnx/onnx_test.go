@@ -78,11 +78,16 @@ func invalid() map[string]struct {
 			Model(13, Graph([]Message{Value("x", F32, 2), Value("s", I64, 1)}, []Message{Value("y", F32, 2)}, nil, Node("Reshape", []string{"x", "s"}, []string{"y"}))),
 			"DM198", "input 1 decides about shapes",
 		},
-		"no attribute":  {on(nil, Node("Cast", []string{"x"}, []string{"y"})), "DM199", "(Cast): no type"},
-		"no graph":      {on(nil, Node("Loop", []string{"", "", "x"}, []string{"y"})), "DM199", "no graph body"},
-		"deep":          {deep(100), "DM199", "more than 64 deep"},
-		"recursion":     {Model(13, Graph([]Message{Value("x", F32, 2)}, nil, nil, Node("local.f", []string{"x"}, []string{"y"})), calls("f", "g"), calls("g", "f")), "DM199", "more than 64 deep"},
-		"large pads":    {on([]Message{Ints("p", two, 1<<50, 0)}, Node("Pad", []string{"x", "p"}, []string{"y"})), "DM199", "pads"},
+		"no attribute": {on(nil, Node("Cast", []string{"x"}, []string{"y"})), "DM199", "(Cast): no type"},
+		"no graph":     {on(nil, Node("Loop", []string{"", "", "x"}, []string{"y"})), "DM199", "no graph body"},
+		"deep":         {deep(100), "DM199", "more than 64 deep"},
+		"recursion":    {Model(13, Graph([]Message{Value("x", F32, 2)}, nil, nil, Node("local.f", []string{"x"}, []string{"y"})), calls("f", "g"), calls("g", "f")), "DM199", "more than 64 deep"},
+		"large pads":   {on([]Message{Ints("p", two, 1<<50, 0)}, Node("Pad", []string{"x", "p"}, []string{"y"})), "DM199", "pads"},
+		"large value": {
+			on([]Message{Ints("n", []int{1}, 1<<35)},
+				Node("ConstantOfShape", []string{"n"}, []string{"s"}, Attr("value", Ints("v", []int{1}, 1))), Node("Reshape", []string{"x", "s"}, []string{"y"})),
+			"DM198", "elements that decides about shapes",
+		},
 		"large reshape": {on([]Message{Ints("s", []int{3}, 1<<40, 1<<40, 0)}, Node("Reshape", []string{"x", "s"}, []string{"y"})), "DM199", "too many elements"},
 	}
 }

@@ -39,7 +39,8 @@ func (n *node) pool(kind string, x *ir.Value, w window) *ir.Value {
 	))
 }
 
-// maxCounted is how many windows a dimension may have whose counts differ.
+// maxCounted is how many numbers a constant has at most that an import makes up, such
+// as the counts of windows or positions.
 const maxCounted = 1 << 20
 
 func convertAveragePool(n *node) []*ir.Value {

@@ -55,7 +55,7 @@ func (n *node) numbersOf(i int) (out []float64) {
 		return nil
 	}
 	count, _ := d.Type.Elements().Int()
-	for k := range int(min(count, maxComputed)) {
+	for k := range int(count) {
 		if d.Splat {
 			k = 0
 		}
