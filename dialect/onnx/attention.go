@@ -48,6 +48,9 @@ func convertAttention(n *node) []*ir.Value {
 	k, v := n.heads(n.in(1), n.int("kv_num_heads", 0)), n.heads(n.in(2), n.int("kv_num_heads", 0))
 	past := 0
 	if p := n.opt(4); p != nil {
+		if n.rank(p) != 4 {
+			fail("past keys of %d dimensions", n.rank(p))
+		}
 		past = n.shape(p)[2]
 		k, v = n.concatenate(2, p, k), n.concatenate(2, n.in(5), v)
 	}
@@ -139,12 +142,12 @@ func (n *node) bias(e types.Elem, queries, keys, past int, causal bool) (bias, m
 		row := n.with("add", n.iota(types.I64, 0, queries, 1), float64(past))
 		if length != nil {
 			first := n.with("sub", n.convertTo(length, types.I64), float64(queries))
-			row = n.binary("add", n.iota(types.I64, 0, queries, 1), n.reshape(first, n.shape(length)[0], 1, 1, 1))
+			row = n.binary("add", n.iota(types.I64, 0, queries, 1), n.reshape(first, product(n.shape(length)), 1, 1, 1))
 		}
 		add(n.choose(n.compare("lt", row, n.iota(types.I64, 0, keys)), least, zero))
 	}
 	if length != nil {
-		size := n.reshape(n.convertTo(length, types.I64), n.shape(length)[0], 1, 1, 1)
+		size := n.reshape(n.convertTo(length, types.I64), product(n.shape(length)), 1, 1, 1)
 		add(n.choose(n.compare("lt", n.iota(types.I64, 0, keys), size), zero, least))
 	}
 	if bias != nil {
