@@ -19,7 +19,7 @@ inputs() {
   case $1 in
   lsp/server.FuzzServe) echo 20 ;;
   dialect/print.* | compile/schedule.*) echo 300 ;;
-  dialect/stablehlo.*) echo 2000 ;;
+  dialect/stablehlo.* | dialect/onnx.*) echo 2000 ;;
   analysis/refactor.* | lsp/feature.* | lsp/server.FuzzRequests) echo 500 ;;
   analysis/cost.* | analysis/diff.*) echo 2000 ;;
   analysis/graph.* | analysis/memory.* | lsp/session.FuzzViewAddress | dialect/op.* | syntax/*.FuzzFile | syntax/scope.*) echo 5000 ;;

@@ -5,6 +5,7 @@ package program
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -67,7 +68,17 @@ type Program struct {
 // Load analyses src, a text in the dialect or in StableHLO. It never fails: errors in
 // the text, down to its being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
-	p := create(src, opts)
+	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
+	if p.Config == nil {
+		p.Config = &config.Config{}
+	}
+	if p.Target == nil {
+		p.Target, _ = p.Config.Machine("")
+	}
+	maps.Copy(p.Bind, p.Config.Bind)
+	maps.Copy(p.Bind, opts.Bind)
+	p.ends, p.bad = map[*ir.Op][]diag.Diagnostic{}, map[*ir.Op]bool{}
+
 	p.Tree = parse.File(src)
 	tree := p.Tree
 	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree, op.NeedsSymbol) })

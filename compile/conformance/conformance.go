@@ -7,12 +7,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+
+	"dmir/internal/parallel"
 )
 
-// Suites run the programs in a folder, by the name of the format.
-var Suites = map[string]func(ctx context.Context, dir string) (*Report, error){
-	"stablehlo": StableHLO,
+// Suites run the programs in a folder, by the name of the format. progress is called
+// after each of them; it may be nil.
+var Suites = map[string]func(ctx context.Context, dir string, progress func(done, total int)) (*Report, error){
+	"onnx": ONNX, "stablehlo": StableHLO,
+}
+
+// each runs n programs side by side, those that have not begun when ctx ends left out.
+func each(ctx context.Context, n int, progress func(done, total int), run func(i int)) {
+	var mu sync.Mutex
+	done := 0
+	parallel.Each(runtime.GOMAXPROCS(0), n, func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		run(i)
+		mu.Lock()
+		defer mu.Unlock()
+		if done++; progress != nil {
+			progress(done, n)
+		}
+	})
 }
 
 // The statuses of a case.

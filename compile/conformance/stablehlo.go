@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
-	"sync"
 
 	"dmir/analysis/program"
 	"dmir/compile/driver"
@@ -21,7 +20,7 @@ import (
 // StableHLO runs the programs in dir, files of StableHLO with checks of their results,
 // on the reference executor. A file is a case, named as the file; a file of several
 // functions to run has a case for each of them, FILE@FUNCTION.
-func StableHLO(ctx context.Context, dir string) (*Report, error) {
+func StableHLO(ctx context.Context, dir string, progress func(done, total int)) (*Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -35,27 +34,12 @@ func StableHLO(ctx context.Context, dir string) (*Report, error) {
 	if len(files) == 0 {
 		return nil, errors.New("holds no .mlir file")
 	}
+	outcomes := make([][]outcome, len(files))
+	each(ctx, len(files), progress, func(i int) { outcomes[i] = stableHLOFile(ctx, files[i]) })
 	var report Report
-	var mu sync.Mutex
-	var group sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for _, file := range files {
-		free <- struct{}{}
-		group.Add(1)
-		go func() {
-			defer func() { <-free; group.Done() }()
-			if ctx.Err() != nil {
-				return
-			}
-			outcomes := stableHLOFile(ctx, file)
-			mu.Lock()
-			defer mu.Unlock()
-			for _, o := range outcomes {
-				report.Add(o.name, o.err)
-			}
-		}()
+	for _, o := range slices.Concat(outcomes...) {
+		report.Add(o.name, o.err)
 	}
-	group.Wait()
 	report.Sort()
 	return &report, context.Cause(ctx)
 }

@@ -31,7 +31,7 @@ type compileCmd struct {
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
 	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass" help:"File to write; without it, or '-', texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 
 	src *source.File // of the program
 }
@@ -53,7 +53,7 @@ func (c compileCmd) Run(a *app) error {
 	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
 		return &failure{"DM612", "--grad " + c.Grad, "cannot be combined with --func " + c.Func, "name one function"}
 	}
-	src, opts, err := c.source(a, c.File)
+	src, opts, err := c.program(a, c.File)
 	if err != nil {
 		return err
 	}

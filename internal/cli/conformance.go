@@ -31,7 +31,9 @@ func (conformanceCmd) Help() string {
 
 // Run runs a suite and prints what passed.
 func (c conformanceCmd) Run(a *app) error {
-	r, err := conformance.Suites[c.Suite](a.ctx, c.Dir)
+	bar := newProgress(a.stderr)
+	r, err := conformance.Suites[c.Suite](a.ctx, c.Dir, func(done, total int) { bar.stage("cases", done, total) })
+	bar.done()
 	var path *os.PathError
 	switch {
 	case a.ctx.Err() != nil:

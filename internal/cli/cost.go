@@ -13,7 +13,7 @@ type costCmd struct {
 	targeting
 	Strict       bool   `help:"Make ops of other dialects, which are not counted, an error."`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.

@@ -25,33 +25,62 @@ import (
 // and small enough that a mistaken argument does not fill the memory.
 const maxBytes = 48_000_000
 
-// read is the text at path; "-" is stdin.
-func (a *app) read(path string) (*source.File, error) {
+// maxModel is the largest model that is read: what the format allows.
+const maxModel = 2 << 30
+
+// isModel reports whether a file is a model in ONNX, by its name or, for stdin, by its
+// first byte, with which no text begins.
+func isModel(name string, data []byte) bool {
+	return filepath.Ext(name) == ".onnx" || name == stdin && bytes.HasPrefix(data, []byte{8})
+}
+
+// stdin is what the standard input is called in messages.
+const stdin = "<stdin>"
+
+// bytes is the file at path, and its name in messages; "-" is stdin.
+func (a *app) bytes(path string) (data []byte, name string, err error) {
 	name, in := path, a.stdin
+	limit := int64(maxBytes)
 	if path == "-" {
-		name = "<stdin>"
+		name = stdin
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, cannotRead(path, err)
+			return nil, name, cannotRead(path, err)
 		}
 		defer f.Close()
 		in = f
+		if isModel(name, nil) {
+			limit = maxModel
+		}
 	}
-	text, err := readAll(a.ctx, io.LimitReader(in, maxBytes+1))
+	data, err = readAll(a.ctx, io.LimitReader(in, limit+1))
 	switch {
 	case a.ctx.Err() != nil:
-		return nil, a.ctx.Err()
+		return nil, name, a.ctx.Err()
 	case err != nil:
-		return nil, cannotRead(name, err)
+		return nil, name, cannotRead(name, err)
+	case int64(len(data)) > limit:
+		return nil, name, tooLarge(name)
 	}
-	if len(text) > maxBytes {
-		return nil, tooLarge(name)
+	return data, name, nil
+}
+
+// read is the text at path; "-" is stdin.
+func (a *app) read(path string) (*source.File, error) {
+	data, name, err := a.bytes(path)
+	if err != nil {
+		return nil, err
 	}
-	if kind, help := otherKind(name, text); kind != "" {
+	return text(name, data)
+}
+
+// text is a file that holds a program.
+func text(name string, data []byte) (*source.File, error) {
+	if kind, help := otherKind(name, data); kind != "" {
 		return nil, &failure{"DM619", name, "is " + kind + ", not the text of a program", help}
 	}
-	return source.New(name, string(text)), nil
+	return source.New(name, string(data)), nil
 }
 
 // otherKind recognizes files that are not programs, by their first bytes or, for
@@ -64,6 +93,8 @@ func otherKind(name string, text []byte) (kind, help string) {
 		return "a compiled program", "name the .dmir file that it was compiled from; dmir run takes this one"
 	case has("\x93NUMPY"), has("PK\x03\x04"):
 		return "an array", "name a .dmir file; dmir run takes arrays with --input NAME=FILE"
+	case isModel(name, text):
+		return "a model in ONNX", "dmir import makes a program of it; cost, run, opt, compile and report read it as it is"
 	case has("\x7fELF"):
 		return "machine code", "name the .dmir file that it was compiled from"
 	case slices.Contains([]string{".cu", ".cuh", ".h", ".cpp", ".cc"}, ext):

@@ -38,15 +38,26 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 	}
 	bind := map[string]int64{}
 	maps.Copy(bind, cfg.Bind)
-	for _, b := range t.Bind {
+	sizes, err := binding(t.Bind)
+	if err != nil {
+		return program.Options{}, err
+	}
+	maps.Copy(bind, sizes)
+	return program.Options{Target: target, Bind: bind, Config: cfg, OneKernel: kernel.Unfit}, nil
+}
+
+// binding reads sizes of symbols, each as name=size.
+func binding(list []string) (map[string]int64, error) {
+	bind := map[string]int64{}
+	for _, b := range list {
 		sym, size, ok := strings.Cut(b, "=")
 		n, err := strconv.ParseInt(size, 10, 64)
 		if !ok || sym == "" || err != nil || n < 0 {
-			return program.Options{}, &failure{"DM605", "--bind " + b, "is not name=size", "write --bind n=512"}
+			return nil, &failure{"DM605", "--bind " + b, "is not name=size", "write --bind n=512"}
 		}
 		bind[strings.TrimSpace(sym)] = n
 	}
-	return program.Options{Target: target, Bind: bind, Config: cfg, OneKernel: kernel.Unfit}, nil
+	return bind, nil
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
@@ -58,8 +69,8 @@ func unknownTarget(name string, cfg *config.Config) error {
 
 // load reads and checks the program at path. A program with errors is
 // reported, and an error.
-func (t targeting) load(a *app, path string) (*program.Program, error) {
-	src, opts, err := t.source(a, path)
+func (t *targeting) load(a *app, path string) (*program.Program, error) {
+	src, opts, err := t.program(a, path)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +97,13 @@ func (t targeting) bound(programs ...*program.Program) error {
 	}
 	slices.Sort(have)
 	have = slices.Compact(have)
-	for _, b := range t.Bind {
+	return unknownSize(t.Bind, have)
+}
+
+// unknownSize is the error for the first size in list, each as name=size, that is none
+// of those that a program has.
+func unknownSize(list, have []string) error {
+	for _, b := range list {
 		name, _, _ := strings.Cut(b, "=")
 		if name = strings.TrimSpace(name); slices.Contains(have, name) {
 			continue
@@ -110,4 +127,33 @@ func (t targeting) source(a *app, path string) (*source.File, program.Options, e
 	}
 	src, err := a.read(path)
 	return src, opts, err
+}
+
+// program is source, of a model in ONNX the program that dmir import makes of it. Sizes that a model leaves open are those of --bind, which the
+// program then has no longer.
+func (t *targeting) program(a *app, path string) (*source.File, program.Options, error) {
+	opts, err := t.options(a, path)
+	if err != nil {
+		return nil, opts, err
+	}
+	data, name, err := a.bytes(path)
+	if err != nil {
+		return nil, opts, err
+	}
+	if !isModel(name, data) {
+		src, err := text(name, data)
+		return src, opts, err
+	}
+	text, open, err := a.model(name, data, opts.Bind)
+	if err != nil {
+		return nil, opts, err
+	}
+	t.Bind = slices.DeleteFunc(slices.Clone(t.Bind), func(b string) bool {
+		size, _, _ := strings.Cut(b, "=")
+		return slices.Contains(open, strings.TrimSpace(size))
+	})
+	for _, size := range open {
+		delete(opts.Bind, size)
+	}
+	return source.New(strings.TrimSuffix(name, ".onnx")+".dmir", text), opts, nil
 }

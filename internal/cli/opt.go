@@ -32,7 +32,7 @@ type optCmd struct {
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
 	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
-	File          string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+	File          string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -69,7 +69,7 @@ func (c optCmd) Run(a *app) error {
 	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
 		return &failure{"DM612", "--grad " + c.Grad, "cannot be combined with --func " + c.Func, "name one function"}
 	}
-	src, opts, err := c.source(a, c.File)
+	src, opts, err := c.program(a, c.File)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type reportCmd struct {
 	Against      string `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
 	Output       string `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
 	OutputFormat string `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
-	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.

@@ -36,7 +36,7 @@ type runCmd struct {
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" complete:"file:dmir,mlir,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir,onnx,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -64,7 +64,7 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	src, opts, err := c.source(a, c.File)
+	src, opts, err := c.program(a, c.File)
 	if err != nil {
 		return err
 	}

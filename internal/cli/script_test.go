@@ -21,6 +21,7 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
 	"dmir/internal/local"
+	"dmir/internal/onnxmodel"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in the scripts")
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Setup:         tools,
 		Condition:     condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "ramp": writeRamp, "only": only, "head": head,
+			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "ramp": writeRamp, "only": only, "head": head, "onnx": writeONNX,
 		},
 	})
 }
@@ -196,4 +197,25 @@ func head(ts *testscript.TestScript, neg bool, args []string) {
 	whole, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), whole[:len(whole)/2], 0o644))
+}
+
+// writeONNX writes a model with a size N: onnx FILE, or as the case of a suite whose
+// expected output is right, or wrong: onnx right DIR, onnx wrong DIR.
+func writeONNX(ts *testscript.TestScript, neg bool, args []string) {
+	m := onnxmodel.Model(13, onnxmodel.Graph(
+		[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, "N", 2)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, "N", 2)},
+		[]onnxmodel.Message{onnxmodel.Floats("w", []int{2, 2}, 1, 2, 3, 4)},
+		onnxmodel.Node("MatMul", []string{"x", "w"}, []string{"h"}), onnxmodel.Node("Relu", []string{"h"}, []string{"y"}),
+	))
+	if len(args) == 1 {
+		ts.Check(os.WriteFile(ts.MkAbs(args[0]), m, 0o644))
+		return
+	}
+	want := map[string]float32{"right": 4, "wrong": 5}[args[0]]
+	dir := ts.MkAbs(args[1])
+	set := filepath.Join(dir, "test_data_set_0")
+	ts.Check(os.MkdirAll(set, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(dir, "model.onnx"), m, 0o644))
+	ts.Check(os.WriteFile(filepath.Join(set, "input_0.pb"), onnxmodel.Floats("x", []int{1, 2}, 1, 1), 0o644))
+	ts.Check(os.WriteFile(filepath.Join(set, "output_0.pb"), onnxmodel.Floats("y", []int{1, 2}, want, 6), 0o644))
 }

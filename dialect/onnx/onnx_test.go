@@ -1,0 +1,178 @@
+package onnx_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/dialect/onnx"
+	. "dmir/internal/onnxmodel"
+)
+
+func relu(ins ...Message) []byte {
+	return Model(13, Graph(ins, []Message{Value("y", F32, 2)}, nil, Node("Relu", []string{"x"}, []string{"y"})))
+}
+
+// on is a model with constants and nodes between the input x, of two numbers, and the
+// output y.
+func on(constants []Message, nodes ...Message) []byte {
+	return Model(13, Graph([]Message{Value("x", F32, 2)}, []Message{Value("y", F32, 2)}, constants, nodes...))
+}
+
+// deep is a model with graphs in each other.
+func deep(n int) []byte {
+	g := Graph(nil, []Message{Value("r", F32, 2)}, nil, Node("Relu", []string{"x"}, []string{"r"}))
+	for range n {
+		g = Graph(nil, []Message{Value("r", F32, 2)}, nil, Node("If", []string{"c"}, []string{"r"}, Attr("then_branch", g), Attr("else_branch", g[:0:0])))
+	}
+	return Model(13, g)
+}
+
+// invalid are models that are not imported, and why.
+func invalid() map[string]struct {
+	model      []byte
+	code, want string
+} {
+	type c = struct {
+		model      []byte
+		code, want string
+	}
+	two := []int{2}
+	cut := relu(Value("x", F32, 2))
+	calls := func(a, b string) Message {
+		return Function(a, []string{"p"}, []string{"q"}, Node("local."+b, []string{"p"}, []string{"q"}))
+	}
+	return map[string]c{
+		"empty":         {nil, "DM144", "it has no graph"},
+		"text":          {[]byte("func.func @main()"), "DM144", "is no ONNX model or is cut off"},
+		"cut off":       {cut[:len(cut)-30], "DM144", "is no ONNX model or is cut off"},
+		"no opset":      {[]byte{8, 8, 0x3a, 0}, "DM144", "imports no operator set"},
+		"unknown opset": {Model(99, Graph(nil, nil, nil)), "DM144", "version 99 of the operator set is not known"},
+		"unknown op":    {on(nil, Node("Nonsense", []string{"x"}, []string{"y"})), "DM140", `the node of "y" (Nonsense): the op Nonsense: the dialect has no equivalent`},
+		"strings":       {relu(Value("x", Text, 2)), "DM140", `input "x"`},
+		"open size":     {relu(Value("x", F32, "N")), "DM140", "--bind N=1 gives it"},
+		"open unnamed":  {relu(Value("x", F32, nil)), "DM140", "--bind x.0=1 gives it"},
+		"negative size": {relu(Value("x", F32, -3)), "DM144", "size -3 is negative"},
+		"too large":     {relu(Value("x", F32, 1<<40, 1<<40)), "DM144", "more than"},
+		"overflow":      {on([]Message{Floats("w", []int{1 << 32, 1 << 32})}), "DM144", "more than"},
+		"no such value": {on(nil, Node("Relu", []string{"z"}, []string{"y"})), "DM144", `"z" is not defined`},
+		"no output":     {on(nil, Node("Relu", []string{"x"}, []string{"z"})), "DM144", `"y" is not defined`},
+		"twice":         {on(nil, Node("Relu", []string{"x"}, []string{"y"}), Node("Relu", []string{"x"}, []string{"y"})), "DM144", `"y" is defined twice`},
+		"input again":   {on(nil, Node("Relu", []string{"x"}, []string{"x"})), "DM144", `the graph has a cycle`},
+		"cycle": {
+			on(nil, Node("Add", []string{"x", "b"}, []string{"a"}), Node("Relu", []string{"a"}, []string{"b"}), Node("Relu", []string{"b"}, []string{"y"})),
+			"DM144", "the graph has a cycle",
+		},
+		"constant's size": {on([]Message{Floats("w", two, 1, 2, 3)}, Node("Add", []string{"x", "w"}, []string{"y"})), "DM144", `tensor "w" has 12 bytes, its type tensor<2xf32> takes 8`},
+		"missing file":    {on([]Message{External("w", two, "weights.bin")}), "DM144", `tensor "w": open`},
+		"outside":         {on([]Message{External("w", two, "../weights.bin")}), "DM144", "outside the model's folder"},
+		"absolute":        {on([]Message{External("w", two, "/etc/passwd")}), "DM144", "outside the model's folder"},
+		"linked":          {on([]Message{External("w", two, "link")}), "DM144", `tensor "w"`},
+		"short file":      {on([]Message{External("w", two, "short")}), "DM144", "short has 3 bytes, not 8 from 0 on"},
+		"missing input":   {on(nil, Node("Add", []string{"x"}, []string{"y"})), "DM144", "(Add): input 1 is missing"},
+		"axis":            {on(nil, Node("Softmax", []string{"x"}, []string{"y"}, Attr("axis", 4))), "DM144", "axis 4 of 1 dimensions"},
+		"types":           {on([]Message{Ints("w", two, 1, 2)}, Node("Add", []string{"x", "w"}, []string{"y"})), "DM144", "cannot be built from"},
+		"shape at run time": {
+			Model(13, Graph([]Message{Value("x", F32, 2), Value("s", I64, 1)}, []Message{Value("y", F32, 2)}, nil, Node("Reshape", []string{"x", "s"}, []string{"y"}))),
+			"DM140", "input 1 decides about shapes",
+		},
+		"no attribute": {on(nil, Node("Cast", []string{"x"}, []string{"y"})), "DM144", "(Cast): no type"},
+		"no graph":     {on(nil, Node("Loop", []string{"", "", "x"}, []string{"y"})), "DM144", "no graph body"},
+		"deep":         {deep(100), "DM144", "more than 64 deep"},
+		"recursion":    {Model(13, Graph([]Message{Value("x", F32, 2)}, nil, nil, Node("local.f", []string{"x"}, []string{"y"})), calls("f", "g"), calls("g", "f")), "DM144", "more than 64 deep"},
+		"large pads":   {on([]Message{Ints("p", two, 1<<50, 0)}, Node("Pad", []string{"x", "p"}, []string{"y"})), "DM144", "pads"},
+		"large value": {
+			on([]Message{Ints("n", []int{1}, 1<<35)},
+				Node("ConstantOfShape", []string{"n"}, []string{"s"}, Attr("value", Ints("v", []int{1}, 1))), Node("Reshape", []string{"x", "s"}, []string{"y"})),
+			"DM140", "elements that decides about shapes",
+		},
+		"large reshape": {on([]Message{Ints("s", []int{3}, 1<<40, 1<<40, 0)}, Node("Reshape", []string{"x", "s"}, []string{"y"})), "DM144", "too many elements"},
+	}
+}
+
+// Each mistake is one error, which says where it is.
+func TestInvalid(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "model")
+	for _, err := range []error{
+		os.Mkdir(folder, 0o755),
+		os.WriteFile(filepath.Join(dir, "secret"), make([]byte, 8), 0o644),
+		os.WriteFile(filepath.Join(folder, "short"), make([]byte, 3), 0o644),
+		os.Symlink(filepath.Join("..", "secret"), filepath.Join(folder, "link")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range invalid() {
+		t.Run(name, func(t *testing.T) {
+			_, err := onnx.Import("m.onnx", c.model, onnx.Options{Dir: folder})
+			e := onnx.As(err)
+			if e == nil || e.Code != c.code || !strings.Contains(e.Msg, c.want) {
+				t.Errorf("got %+v, want %s with %q", err, c.code, c.want)
+			}
+		})
+	}
+}
+
+// The text of a model has the names of its values, and its constants.
+func TestText(t *testing.T) {
+	model := Model(13, Graph([]Message{Value("in/x:0", F32, "N", 2)}, []Message{Value("out", F32, "N", 2)},
+		[]Message{Floats("fc.weight", []int{2, 2}, 1, 2, 3, 4), Ints("unused", []int{1}, 1)},
+		Node("Relu", []string{"h"}, []string{"out"}), Node("MatMul", []string{"in/x:0", "fc.weight"}, []string{"h"})))
+	got, err := onnx.Text("m.onnx", model, onnx.Options{Bind: map[string]int64{"N": 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `func.func @main(%in_x_0: tensor<3x2xf32>) -> tensor<3x2xf32> {
+  %fc.weight = dm.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %h = dm.matmul %in_x_0, %fc.weight : (tensor<3x2xf32>, tensor<2x2xf32>) -> tensor<3x2xf32>
+  %out = dm.relu %h : tensor<3x2xf32>
+  return %out : tensor<3x2xf32>
+}
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Constants may be in a file beside the model.
+func TestExternal(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "weights.bin"), []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	model := on([]Message{External("w", []int{2}, "weights.bin")}, Node("Add", []string{"x", "w"}, []string{"y"}))
+	got, err := onnx.Text("m.onnx", model, onnx.Options{Dir: dir})
+	if err != nil || !strings.Contains(got, "dense<[1.0, 2.0]>") {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// FuzzImport imports any bytes: what it cannot import is one error, and what it imports
+// has a text.
+func FuzzImport(f *testing.F) {
+	for _, c := range invalid() {
+		f.Add(c.model)
+	}
+	f.Add(relu(Value("x", F32, 2)))
+	f.Add(on([]Message{Ints("s", []int{2}, 1, 2)}, Node("Reshape", []string{"x", "s"}, []string{"z"}), Node("Softmax", []string{"z"}, []string{"y"}, Attr("axis", 1))))
+	f.Add(Model(14, Graph([]Message{Value("x", F32, 1, 1, 4, 4), Value("w", F32, 1, 1, 3, 3)}, []Message{Value("y", F32, 1, 1, 2, 2)}, nil,
+		Node("Conv", []string{"x", "w"}, []string{"c"}, Attr("auto_pad", "SAME_UPPER"), Attr("strides", []int{2, 2})),
+		Node("AveragePool", []string{"c"}, []string{"y"}, Attr("kernel_shape", []int{1, 1})))))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		text, err := onnx.Text("m.onnx", bytes.Clone(data), onnx.Options{})
+		if err == nil {
+			if text == "" {
+				t.Error("no text")
+			}
+			return
+		}
+		e := onnx.As(err)
+		if e == nil || e.Msg == "" || strings.Contains(e.Msg, "internal error") {
+			t.Errorf("%v", err)
+		}
+	})
+}

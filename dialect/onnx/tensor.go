@@ -1,0 +1,223 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/types"
+)
+
+// elems are the element types by their numbers.
+var elems = map[int64]types.Elem{
+	1: types.F32, 2: types.UI8, 3: types.I8, 4: types.UI16, 5: types.I16, 6: types.I32, 7: types.I64, 9: types.I1,
+	10: types.F16, 11: types.F64, 12: types.UI32, 13: types.UI64, 16: types.BF16, 17: types.F8E4M3FN, 19: types.F8E5M2,
+	21: types.UI4, 22: types.I4,
+}
+
+// foreign are the names of the element types that the dialect lacks.
+var foreign = map[int64]string{
+	8: "string", 14: "complex64", 15: "complex128", 18: "float8e4m3fnuz", 20: "float8e5m2fnuz", 23: "float4e2m1",
+	24: "float8e8m0", 25: "uint2", 26: "int2",
+}
+
+// elemOf is the element type of a number. what has it, "" for a node.
+func elemOf(what string, n int64) types.Elem {
+	e, ok := elems[n]
+	if !ok {
+		if name := foreign[n]; name != "" {
+			unsupported("%selements of type %s", what, name)
+		}
+		fail("%s%d is no element type", what, n)
+	}
+	return e
+}
+
+// maxElements is how many elements a tensor has at most.
+const maxElements = 1 << 36
+
+// shapeOf checks the sizes of a tensor.
+func shapeOf(what string, dims []int64) []int {
+	shape, n, empty := make([]int, len(dims)), int64(1), false
+	for i, d := range dims {
+		switch {
+		case d < 0:
+			fail("%s: size %d is negative", what, d)
+		case d == 0:
+			empty = true
+		case n > maxElements/d:
+			fail("%s: %v are more than %d elements", what, dims, int64(maxElements))
+		default:
+			n *= d
+		}
+		shape[i] = int(d)
+	}
+	if empty || len(dims) <= 64 {
+		return shape
+	}
+	fail("%s has %d dimensions", what, len(dims))
+	return nil
+}
+
+func sizes(shape []int) []dim.Dim {
+	out := make([]dim.Dim, len(shape))
+	for i, n := range shape {
+		out[i] = dim.Const(int64(n))
+	}
+	return out
+}
+
+func tensorOf(e types.Elem, shape []int) *types.Tensor {
+	return &types.Tensor{Elem: e, Shape: sizes(shape)}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// dense is the literal of t, whose elements may be in a file of the folder dir.
+func (t *tensorProto) dense(dir string) *types.Dense {
+	what := "tensor " + strconv.Quote(t.name)
+	e := elemOf(what+": ", t.elem)
+	if t.segment {
+		unsupported("%s is in segments", what)
+	}
+	shape := shapeOf(what, t.dims)
+	n := product(shape)
+	size := int(e.Size(dim.Const(int64(n))).Largest())
+	data := t.raw
+	switch {
+	case t.remote:
+		data = t.read(what, dir, size)
+	case !t.hasRaw:
+		data = t.typed(what, e, n)
+	}
+	if len(data) != size {
+		fail("%s has %d bytes, its type %s takes %d", what, len(data), tensorOf(e, shape), size)
+	}
+	if e == types.I1 {
+		for _, b := range data {
+			if b > 1 {
+				fail("%s: %d is no truth value", what, b)
+			}
+		}
+	}
+	return types.DenseOf(tensorOf(e, shape), data)
+}
+
+// typed is what the typed fields hold, as stored elements.
+func (t *tensorProto) typed(what string, e types.Elem, n int) []byte {
+	have := len(t.ints)
+	switch e {
+	case types.F32:
+		return t.floats
+	case types.F64:
+		return t.doubles
+	}
+	if e.Packed() && have == n/2+n%2 || have == n { // a number for each byte or element
+		width := int(e.Bytes())
+		out := make([]byte, 0, have*width)
+		var buf [8]byte
+		for _, v := range t.ints {
+			binary.LittleEndian.PutUint64(buf[:], uint64(v))
+			out = append(out, buf[:width]...)
+		}
+		return out
+	}
+	fail("%s has %d numbers for %d elements", what, have, n)
+	return nil
+}
+
+// read is size bytes of a file in the folder dir.
+func (t *tensorProto) read(what, dir string, size int) []byte {
+	name := t.external["location"]
+	if dir == "" {
+		fail("%s is in the file %q, and the model is in no folder", what, name)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		fail("%s is in %q, which is outside the model's folder", what, name)
+	}
+	number := func(key string, otherwise int64) int64 {
+		text := t.external[key]
+		if text == "" {
+			return otherwise
+		}
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v < 0 {
+			fail("%s: the %s %q is no size", what, key, text)
+		}
+		return v
+	}
+	at, length := number("offset", 0), number("length", int64(size))
+	if length != int64(size) {
+		fail("%s has %d bytes in %q, its elements take %d", what, length, name, size)
+	}
+	root, err := os.OpenRoot(dir) // symbolic links do not lead out of it either
+	if err != nil {
+		fail("%s: %v", what, err)
+	}
+	defer root.Close()
+	data, err := readAt(root, filepath.FromSlash(name), at, size)
+	if err != nil {
+		fail("%s: %v", what, err)
+	}
+	return data
+}
+
+func readAt(root *os.Root, name string, at int64, size int) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrInvalid}
+	case at > info.Size() || int64(size) > info.Size()-at:
+		return nil, fmt.Errorf("%s has %d bytes, not %d from %d on", name, info.Size(), size, at)
+	}
+	data := make([]byte, size)
+	_, err = f.ReadAt(data, at)
+	return data, err
+}
+
+// Tensor reads a tensor in a file of its own, as test data is kept, and its name.
+func Tensor(data []byte) (d *types.Dense, name string, err error) {
+	defer caught(&err)
+	t := readTensor(data)
+	return t.dense(""), t.name, nil
+}
+
+// integers are the elements of d, of integers.
+func integers(d *types.Dense) []int {
+	n, _ := d.Type.Elements().Int()
+	out := make([]int, n)
+	for i := range out {
+		if d.Splat {
+			out[i] = int(d.Int(0))
+		} else {
+			out[i] = int(d.Int(i))
+		}
+	}
+	return out
+}
+
+// first is the first element of d as a number, NaN where there is none.
+func first(d *types.Dense) float64 {
+	if d.Len() == 0 {
+		return math.NaN()
+	}
+	return d.Float(0)
+}
