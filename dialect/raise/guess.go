@@ -48,12 +48,12 @@ const (
 
 // near is what stands before an op, by what guesses are made of.
 type near struct {
-	root                *ir.Op // before it was converted
-	exps, sums, maxima  []*ir.Op
-	bells, subs, others []*ir.Op // erf and tanh; differences; sums, products and quotients
-	factors             []*ir.Value
-	epsilons            []float64
-	given               []*ir.Value // variances that an epsilon is added to
+	root               *ir.Op // before it was converted
+	exps, sums, maxima []*ir.Op
+	bells, subs        []*ir.Op // erf and tanh; differences
+	factors            []*ir.Value
+	epsilons           []float64
+	given              []*ir.Value // variances that an epsilon is added to
 }
 
 func look(o *ir.Op) *near {
