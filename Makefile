@@ -1,7 +1,7 @@
 # The targets that developers and CI run. `make test` runs every test that needs no GPU, `make quick` those of two minutes;
 # each leg of the tests is a target as well (`make nvim`): scripts/test.sh lists them.
 legs := $(shell scripts/test.sh --list)
-.PHONY: test quick $(legs) bench bench-lsp gpu fmt generate
+.PHONY: test quick $(legs) bench bench-lsp gpu models fmt generate
 
 test:
 	@scripts/test.sh
@@ -16,6 +16,9 @@ bench-lsp: ## the language server compared with mlir-lsp-server; fmt and lint ov
 	scripts/bench-lsp.sh
 gpu: ## predicted and measured times on the local NVIDIA card
 	scripts/gpu.sh
+
+models: ## models and training steps of JAX, imported, run, costed and compiled: the table of docs/MODELS.md
+	scripts/models.sh
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

@@ -83,6 +83,9 @@ func text(name string, data []byte) (*source.File, error) {
 	return source.New(name, string(data)), nil
 }
 
+// bytecode begins MLIR's binary form.
+const bytecode = "ML\xefR"
+
 // otherKind recognizes files that are not programs, by their first bytes or, for
 // texts in other languages, by their names. It returns what the file is and what to do
 // with it.
@@ -95,6 +98,12 @@ func otherKind(name string, text []byte) (kind, help string) {
 		return "an array", "name a .dmir file; dmir run takes arrays with --input NAME=FILE"
 	case isModel(name, text):
 		return "a model in ONNX", "dmir import makes a program of it; cost, run, opt, compile and report read it as it is"
+	case has(bytecode):
+		return "MLIR bytecode", `its text is printed by: python -c "from jaxlib.mlir import ir; from jaxlib.mlir.dialects import stablehlo; ` +
+			`print(stablehlo.deserialize_portable_artifact(ir.Context(), open('FILE', 'rb').read()))"`
+	case bytes.Contains(text, []byte(bytecode)):
+		return "a program that jax.export has serialized", `its text is printed by: python -c "import jax.export; ` +
+			`print(jax.export.deserialize(bytearray(open('FILE', 'rb').read())).mlir_module())"`
 	case has("\x7fELF"):
 		return "machine code", "name the .dmir file that it was compiled from"
 	case slices.Contains([]string{".cu", ".cuh", ".h", ".cpp", ".cc"}, ext):
