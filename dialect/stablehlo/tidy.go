@@ -16,11 +16,38 @@ func tidy(m *ir.Module) {
 		if f.Body == nil {
 			continue
 		}
+		unify(f.Body, map[string]*ir.Value{})
 		t := tidier{small: map[*ir.Value]*ir.Value{}, before: map[*ir.Op]*ir.Op{}}
 		t.block(f.Body)
 		t.insert(f.Body)
 		ir.CountUses(f.Body)
 		op.RemoveDead(f.Body)
+	}
+}
+
+// unify makes one constant of those of a number that a block and the regions in it
+// repeat; numbers has those of the blocks around.
+func unify(b *ir.Block, numbers map[string]*ir.Value) {
+	var own []string
+	for _, o := range b.Ops {
+		for _, r := range o.Regions {
+			for _, inner := range r.Blocks {
+				unify(inner, numbers)
+			}
+		}
+		d, ok := o.Attr("value").(*types.Dense)
+		if o.Name != op.Constant || !ok || d.Type.Rank() > 0 {
+			continue
+		}
+		text := d.String()
+		if v := numbers[text]; v != nil {
+			ir.ReplaceUses(o.Results[0], v)
+			continue
+		}
+		numbers[text], own = o.Results[0], append(own, text)
+	}
+	for _, text := range own {
+		delete(numbers, text)
 	}
 }
 

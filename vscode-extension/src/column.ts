@@ -31,6 +31,7 @@ export class Column implements vscode.Disposable {
       this.decoration,
       this.asking,
       vscode.window.onDidChangeVisibleTextEditors(redraw),
+      vscode.workspace.onDidOpenTextDocument(redraw), // also when a document gets another language
       vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
         this.draw(textEditor);
         if (hintsOnTheLeft(textEditor.document)) ask();

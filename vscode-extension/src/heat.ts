@@ -26,6 +26,7 @@ export class Heat implements vscode.Disposable {
       ...this.tints,
       this.painting,
       vscode.window.onDidChangeVisibleTextEditors(paint),
+      vscode.workspace.onDidOpenTextDocument(paint), // also when a document gets another language
       vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor: { document }, visibleRanges }) => {
         if (isProgram(document) && linesInView(document.lineCount, visibleRanges) !== undefined) paint();
       }),

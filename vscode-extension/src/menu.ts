@@ -22,6 +22,7 @@ export class StateStatus implements vscode.Disposable {
       this.item,
       this.updating,
       vscode.window.onDidChangeActiveTextEditor(update),
+      vscode.workspace.onDidOpenTextDocument(update), // also when a document gets another language
       server.onDidChangeState(update),
     );
     update();

@@ -23,6 +23,7 @@ export class TargetStatus implements vscode.Disposable {
       this.item,
       this.updating,
       vscode.window.onDidChangeActiveTextEditor(update),
+      vscode.workspace.onDidOpenTextDocument(update), // also when a document gets another language
       server.onDidRefresh(update),
       server.onDidChangeState(update),
     );

@@ -31,6 +31,7 @@ export class Totals implements vscode.Disposable {
         this.showing.schedule();
         read();
       }),
+      vscode.workspace.onDidOpenTextDocument(read), // also when a document gets another language
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
         if (textEditor === vscode.window.activeTextEditor) this.showing.schedule();
       }),
