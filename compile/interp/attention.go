@@ -6,6 +6,7 @@ import (
 
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
+	"dmir/dialect/random"
 )
 
 func attentionExecutors() map[string]executor {
@@ -160,7 +161,7 @@ func dropRow[T float](a *attention, head, query int, s []T) {
 	}
 	keep := [2]float64{0, 1 / (1 - a.rate)}
 	base := uint64(head*a.queries+query) * uint64(a.keys)
-	stream, threshold := tensor.NewStream(a.seed, dropStream), tensor.Threshold(a.rate)
+	stream, threshold := tensor.NewStream(a.seed, random.Dropout), tensor.Threshold(a.rate)
 	kept := make([]uint8, len(s))
 	stream.Keep(kept, base, threshold)
 	for j := range s {

@@ -3,6 +3,7 @@ package interp
 import (
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
+	"dmir/dialect/random"
 	"dmir/dialect/types"
 )
 
@@ -193,13 +194,10 @@ func runDropout(c *call) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// dropStream separates dropout's random numbers from those of other uses of a seed.
-const dropStream = 1
-
 // dropMask is 1 for each of n elements that is kept.
 func dropMask(p *pool, n int, rate float64, seed uint64) []uint8 {
 	keep := make([]uint8, n)
-	stream, threshold := tensor.NewStream(seed, dropStream), tensor.Threshold(rate)
+	stream, threshold := tensor.NewStream(seed, random.Dropout), tensor.Threshold(rate)
 	p.parallel(n, elements, func(lo, hi int) {
 		stream.Keep(keep[lo:hi], uint64(lo), threshold)
 	})

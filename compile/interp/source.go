@@ -5,6 +5,7 @@ import (
 
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
+	"dmir/dialect/random"
 	"dmir/dialect/types"
 )
 
@@ -85,9 +86,6 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 	return one(to), nil
 }
 
-// rngStream separates the numbers of dm.rng from those of other uses of a seed.
-const rngStream = 2
-
 // seed is the seed of an op that draws random numbers, mixed with its step.
 func (c *call) seed() uint64 {
 	seed := uint64(op.Int(c.op, "seed"))
@@ -113,7 +111,7 @@ func runRNG(c *call) ([]*tensor.Tensor, error) {
 		low, high = math.Ceil(low), math.Ceil(high)
 	}
 	narrow := to.Elem.IsFloat() && to.Elem.Bytes() <= 4
-	stream, low32, range32, high32 := tensor.NewStream(seed, rngStream), float32(low), float32(high-low), float32(high)
+	stream, low32, range32, high32 := tensor.NewStream(seed, random.RNG), float32(low), float32(high-low), float32(high)
 	c.parallel(to.Len(), elements, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if narrow && !normal {
@@ -124,10 +122,10 @@ func runRNG(c *call) ([]*tensor.Tensor, error) {
 				continue
 			}
 			if normal {
-				to.SetFloat(i, mean+deviation*tensor.Normal(seed, rngStream, uint64(i)))
+				to.SetFloat(i, mean+deviation*tensor.Normal(seed, random.RNG, uint64(i)))
 				continue
 			}
-			v := low + (high-low)*tensor.Uniform(seed, rngStream, uint64(i))
+			v := low + (high-low)*tensor.Uniform(seed, random.RNG, uint64(i))
 			if integer {
 				v = math.Floor(v)
 			}

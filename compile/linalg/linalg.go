@@ -9,8 +9,10 @@
 package linalg
 
 import (
+	"errors"
+
 	"dmir/compile/pass"
-	"dmir/dialect/draw"
+	"dmir/dialect/export"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -41,34 +43,15 @@ func Export(m *ir.Module) (*ir.Module, error) {
 }
 
 func function(m *ir.Module, f *ir.Func) error {
-	if f.Body == nil || len(f.Op.Regions[0].Blocks) != 1 {
-		return refuse(f.Op, "@%s has no body of one block", f.Name)
-	}
 	x := &exporter{env: map[*ir.Value]*ir.Value{}}
-	t := &types.Func{}
-	fn := &ir.Op{Name: op.Func}
-	block := fn.AddRegion()
-	for _, a := range f.Args {
-		ty, err := x.typ(f.Op, a.Type)
-		if err != nil {
-			return err
-		}
-		t.In = append(t.In, ty)
-		x.env[a] = block.AddArg(a.Name, ty)
+	block, err := export.Function(m, f, x.env, func(t types.Type) (types.Type, error) { return x.typ(f.Op, t) })
+	var known *pass.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case err != nil:
+		return refuse(f.Op, "%v", err)
 	}
-	for _, r := range f.Results {
-		ty, err := x.typ(f.Op, r)
-		if err != nil {
-			return err
-		}
-		t.Out = append(t.Out, ty)
-	}
-	fn.SetAttr("sym_name", types.Str(f.Name))
-	fn.SetAttr("function_type", types.TypeAttr{T: t})
-	if f.Private {
-		fn.SetAttr("sym_visibility", types.Str("private"))
-	}
-	m.Ops = append(m.Ops, fn)
 	return x.block(builder{&ir.Builder{Block: block}}, f.Body, op.Return)
 }
 
@@ -127,31 +110,14 @@ func (x *exporter) block(b builder, from *ir.Block, last string) error {
 			i++
 			continue
 		}
-		simpler := draw.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
-		if simpler == nil && (d == nil || d.Expand == nil || !op.Valid(o)) {
-			return refuse(o, "%s has no equivalent in MLIR's own dialects", o.Name)
+		if err := export.Simplify(from, i, "MLIR's own dialects"); err != nil {
+			return refuse(o, "%v", err)
 		}
-		if simpler == nil {
-			simpler = d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
-		}
-		if simpler == nil {
-			return refuse(o, "%s needs sizes in numbers", o.Name)
-		}
-		for k, r := range o.Results {
-			ir.ReplaceUses(r, simpler[k])
-		}
-		ir.EraseAll(o)
 	}
 	return nil
 }
 
-func (x *exporter) of(vs values) values {
-	out := make(values, len(vs))
-	for i, v := range vs {
-		out[i] = x.env[v]
-	}
-	return out
-}
+func (x *exporter) of(vs values) values { return export.Values(x.env, vs) }
 
 // op writes one op; nil where only what it expands to can be written.
 func (x *exporter) op(b builder, o *ir.Op, d *op.Def) (values, error) {

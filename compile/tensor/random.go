@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 
+	"dmir/dialect/random"
 	"dmir/dialect/types"
 )
 
@@ -16,22 +17,17 @@ import (
 // number of threads.
 func Bits(seed, stream, i uint64) uint64 { return NewStream(seed, stream).Bits(i) }
 
-const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
-
 // Stream is one stream of one seed, for loops over its positions.
 type Stream uint64
 
 // NewStream is stream number stream of seed.
-func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(stream+1))) }
-
-// stepStream is the stream of the seeds of steps.
-const stepStream = 3
+func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + random.Golden*(stream+1))) }
 
 // SeedOf is the seed of a step.
-func SeedOf(seed, step uint64) uint64 { return Bits(seed, stepStream, step) }
+func SeedOf(seed, step uint64) uint64 { return Bits(seed, random.Step, step) }
 
 // Bits is the 64 random bits at position i.
-func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
+func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + random.Golden*(i+1)) }
 
 // Half is 32 random bits for position i: two positions share Bits of i/2, of
 // which the even one has the lower half.
@@ -65,8 +61,8 @@ func (s Stream) Keep(keep []uint8, first, threshold uint64) {
 }
 
 func mix(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
+	z = (z ^ z>>30) * random.MixFirst
+	z = (z ^ z>>27) * random.MixSecond
 	return z ^ z>>31
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dmir/dialect/dim"
-	"dmir/dialect/draw"
+	"dmir/dialect/export"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -55,33 +55,10 @@ type out struct {
 
 func (x *exporter) function(m *ir.Module, f *ir.Func) error {
 	x.now = f.Op
-	if f.Body == nil || len(f.Op.Regions[0].Blocks) != 1 {
-		return unsupported("@%s has no body of one block", f.Name)
+	b, err := export.Function(m, f, x.env, x.typ)
+	if err != nil {
+		return err
 	}
-	t := &types.Func{}
-	fn := &ir.Op{Name: op.Func}
-	b := fn.AddRegion()
-	for _, a := range f.Args {
-		ty, err := x.typ(a.Type)
-		if err != nil {
-			return err
-		}
-		t.In = append(t.In, ty)
-		x.env[a] = b.AddArg(a.Name, ty)
-	}
-	for _, r := range f.Results {
-		ty, err := x.typ(r)
-		if err != nil {
-			return err
-		}
-		t.Out = append(t.Out, ty)
-	}
-	fn.SetAttr("sym_name", types.Str(f.Name))
-	fn.SetAttr("function_type", types.TypeAttr{T: t})
-	if f.Private {
-		fn.SetAttr("sym_visibility", types.Str("private"))
-	}
-	m.Ops = append(m.Ops, fn)
 	return x.block(&ir.Builder{Block: b}, f.Body, op.Return)
 }
 
@@ -150,20 +127,9 @@ func (x *exporter) block(b *ir.Builder, from *ir.Block, last string) error {
 				continue
 			}
 		}
-		simpler := draw.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
-		if simpler == nil && (d == nil || d.Expand == nil || !op.Valid(o)) {
-			return unsupported("%s has no equivalent in StableHLO", o.Name)
+		if err := export.Simplify(from, i, "StableHLO"); err != nil {
+			return err
 		}
-		if simpler == nil {
-			simpler = d.Expand(&ir.Builder{Block: from, Index: i, At: o}, o)
-		}
-		if simpler == nil {
-			return unsupported("%s needs sizes in numbers", o.Name)
-		}
-		for k, r := range o.Results {
-			ir.ReplaceUses(r, simpler[k])
-		}
-		ir.EraseAll(o)
 	}
 	return nil
 }
@@ -171,13 +137,7 @@ func (x *exporter) block(b *ir.Builder, from *ir.Block, last string) error {
 // errExpand is for an op that is only written as what it expands to.
 var errExpand = errors.New("expand it")
 
-func (x *exporter) of(vs []*ir.Value) []*ir.Value {
-	list := make([]*ir.Value, len(vs))
-	for i, v := range vs {
-		list[i] = x.env[v]
-	}
-	return list
-}
+func (x *exporter) of(vs []*ir.Value) []*ir.Value { return export.Values(x.env, vs) }
 
 // result is the type of result i.
 func (c *out) result(i int) *types.Tensor {

@@ -1,7 +1,4 @@
-// Package draw writes the ops that draw random numbers as integer arithmetic, for
-// programs that leave the dialect. The numbers are those of the reference executor:
-// a function of the seed and the position alone, the finaliser of SplitMix64.
-package draw
+package export
 
 import (
 	"encoding/binary"
@@ -10,21 +7,13 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/random"
 	"dmir/dialect/types"
 )
 
-// The streams of numbers of one seed.
-const (
-	dropStream = 1
-	rngStream  = 2
-	stepStream = 3
-)
-
-const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
-
-// Expand is o in ops that draw nothing, inserted at b; nil for ops that draw nothing
-// themselves and where sizes are no numbers.
-func Expand(b *ir.Builder, o *ir.Op) []*ir.Value {
+// counted is o, an op that draws random numbers, in integer arithmetic that gives the
+// same numbers, inserted at b; nil for other ops and where sizes are no numbers.
+func counted(b *ir.Builder, o *ir.Op) []*ir.Value {
 	d := op.Of(o)
 	if d == nil || !op.Valid(o) || len(o.Results) == 0 || o.Results[0].Tensor() == nil {
 		return nil
@@ -72,26 +61,26 @@ func (w *writer) shifted(x *ir.Value, bits uint) *ir.Value {
 }
 
 func (w *writer) mix(z *ir.Value) *ir.Value {
-	z = w.Binary("mul", w.Binary("xor", z, w.shifted(z, 30)), w.word(0xbf58476d1ce4e5b9))
-	z = w.Binary("mul", w.Binary("xor", z, w.shifted(z, 27)), w.word(0x94d049bb133111eb))
+	z = w.Binary("mul", w.Binary("xor", z, w.shifted(z, 30)), w.word(random.MixFirst))
+	z = w.Binary("mul", w.Binary("xor", z, w.shifted(z, 27)), w.word(random.MixSecond))
 	return w.Binary("xor", z, w.shifted(z, 31))
 }
 
 // stream is a stream of a seed.
 func (w *writer) stream(seed *ir.Value, stream uint64) *ir.Value {
-	return w.mix(w.Binary("add", seed, w.word(golden*(stream+1))))
+	return w.mix(w.Binary("add", seed, w.word(random.Golden*(stream+1))))
 }
 
 // bits is 64 bits of a stream for each position.
 func (w *writer) bits(stream, at *ir.Value) *ir.Value {
-	return w.mix(w.Binary("add", stream, w.Binary("mul", w.Binary("add", at, w.word(1)), w.word(golden))))
+	return w.mix(w.Binary("add", stream, w.Binary("mul", w.Binary("add", at, w.word(1)), w.word(random.Golden))))
 }
 
 // seed is the op's seed, in a step that repeats that of the step.
 func (w *writer) seed() *ir.Value {
 	seed := w.word(uint64(op.Int(w.o, "seed")))
 	if i := op.OperandNumber(w.o, "step"); i >= 0 {
-		return w.bits(w.stream(seed, stepStream), w.Convert(w.o.Operands[i], types.UI64))
+		return w.bits(w.stream(seed, random.Step), w.Convert(w.o.Operands[i], types.UI64))
 	}
 	return seed
 }
@@ -130,7 +119,7 @@ func (w *writer) numbers(e types.Elem) *ir.Value {
 	low, high := op.Float(w.o, "low"), op.Float(w.o, "high")
 	at := w.positions()
 	if op.Str(w.o, "distribution") == "normal" { // pairs, by Box and Muller
-		s := w.stream(w.seed(), rngStream)
+		s := w.stream(w.seed(), random.RNG)
 		even := w.Binary("mul", w.shifted(at, 1), w.word(2))
 		u := w.Binary("sub", w.float(types.F64, 1), w.unit(w.bits(s, even)))
 		r := w.Unary("sqrt", w.Binary("mul", w.float(types.F64, -2), w.Unary("log", u)))
@@ -142,9 +131,9 @@ func (w *writer) numbers(e types.Elem) *ir.Value {
 	c, u := types.F64, (*ir.Value)(nil)
 	if e.IsFloat() && e.Bytes() <= 4 {
 		c = types.F32
-		u = w.Binary("mul", w.Convert(w.shifted(w.halves(rngStream), 8), c), w.float(c, 0x1p-24))
+		u = w.Binary("mul", w.Convert(w.shifted(w.halves(random.RNG), 8), c), w.float(c, 0x1p-24))
 	} else {
-		u = w.unit(w.bits(w.stream(w.seed(), rngStream), at))
+		u = w.unit(w.bits(w.stream(w.seed(), random.RNG), at))
 	}
 	if e.IsInt() {
 		low, high = math.Ceil(low), math.Ceil(high)
@@ -160,7 +149,7 @@ func (w *writer) numbers(e types.Elem) *ir.Value {
 
 func (w *writer) dropout(t *types.Tensor) []*ir.Value {
 	rate := op.Float(w.o, "rate")
-	keep := w.compare("ge", w.halves(dropStream), w.word(uint64(math.Ceil(rate*0x1p32))))
+	keep := w.compare("ge", w.halves(random.Dropout), w.word(uint64(math.Ceil(rate*0x1p32))))
 	keep = w.Reshape(keep, t.Shape...)
 	scale := w.choose(keep, w.float(types.F64, 1/(1-rate)), w.float(types.F64, 0))
 	y := w.Binary("mul", w.Convert(w.o.Operands[0], types.F64), scale) // 0 · NaN stays NaN
