@@ -21,35 +21,21 @@ import (
 	"dmir/syntax/source"
 )
 
-// TestONNX compares the results of ONNX's suites with testdata/onnx.json: what passed
-// once must go on to pass.
+// The suites of ONNX: one op each, and what PyTorch exported.
 func TestONNX(t *testing.T) {
 	need.Long(t)
-	got := map[string]result{}
-	for _, suite := range []string{"node", "pytorch-converted", "pytorch-operator"} {
-		dir := filepath.Join("..", "..", "..", "shared", "conformance", "onnx", suite)
-		_, missing := os.Stat(dir)
-		need.OK(t, missing)
-		r, err := ONNX(t.Context(), dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[suite] = resultOf(r)
-		t.Logf("%s: %s", suite, r.Summary())
-	}
-	compare(t, "testdata/onnx.json", got)
+	compare(t, "onnx", "node", "pytorch-converted", "pytorch-operator")
 }
 
 // Whole models give the outputs that other tools gave for them: Deeploy's with the
 // inputs beside them, the light ones of ONNX with inputs that rise from 0 to 1.
 func TestONNXModels(t *testing.T) {
 	need.Long(t)
-	root := filepath.Join("..", "..", "..", "shared", "conformance", "models")
-	deeploy, err := filepath.Glob(filepath.Join(root, "deeploy", "*", "network.onnx"))
-	if err == nil && len(deeploy) == 0 {
-		_, err = os.Stat(root)
+	deeploy, _ := filepath.Glob(filepath.Join(folder(t, "models/deeploy"), "*", "network.onnx"))
+	light, _ := filepath.Glob(filepath.Join(folder(t, "models/onnx-light"), "*.onnx"))
+	if len(deeploy) == 0 || len(light) == 0 {
+		t.Fatal("no models")
 	}
-	need.OK(t, err)
 	for _, file := range deeploy {
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
 			data := readModel(t, file)
@@ -61,8 +47,6 @@ func TestONNXModels(t *testing.T) {
 			checkModel(t, data, arrays(t, file, "inputs.npz", in), arrays(t, file, "outputs.npz", out))
 		})
 	}
-	light, err := filepath.Glob(filepath.Join(root, "onnx-light", "*.onnx"))
-	need.OK(t, err)
 	for _, file := range light {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			data := readModel(t, file)

@@ -15,28 +15,9 @@ import (
 	"dmir/syntax/source"
 )
 
-const shared = "../../../shared/conformance"
-
-func folder(t *testing.T, path string) string {
-	t.Helper()
-	dir := filepath.Join(shared, path)
-	_, err := os.Stat(dir)
-	need.OK(t, err)
-	return dir
-}
-
 // The suites of StableHLO: what JAX's primitives lower to, and the interpreter's own.
 func TestStableHLO(t *testing.T) {
-	got := map[string]result{}
-	for _, suite := range []string{"testdata", "interpret"} {
-		r, err := StableHLO(t.Context(), folder(t, "stablehlo/"+suite), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[suite] = resultOf(r)
-		t.Logf("%s: %s", suite, r.Summary())
-	}
-	compare(t, "testdata/stablehlo.json", got)
+	compare(t, "stablehlo", "testdata", "interpret")
 }
 
 // What these suites do not have.

@@ -74,14 +74,7 @@ func exportedFunc(t *testing.T, m *ir.Module, from, name string) (string, error)
 	t.Helper()
 	u := &pass.Unit{Ctx: t.Context(), Module: m.Clone()}
 	u.Func = u.Module.Func(from)
-	var passes []pass.Pass
-	for _, p := range pipeline.For(nil) {
-		switch p.Name {
-		case "inline", "bind", "gradient", "loops":
-			passes = append(passes, p)
-		}
-	}
-	if err := pass.Run(u, passes, nil); err != nil {
+	if err := pass.Run(u, pipeline.Export(), nil); err != nil {
 		return "", err
 	}
 	for _, f := range append([]*ir.Func{}, u.Module.Funcs...) {

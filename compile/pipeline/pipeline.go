@@ -56,6 +56,12 @@ func For(g target.Generator) []pass.Pass {
 	}
 }
 
+// Export are the passes after which a program is written in other dialects: they leave
+// no ops that have no equivalents there.
+func Export() []pass.Pass {
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), loops.Pass()}
+}
+
 // Names are those of the passes, in their order.
 func Names() []string {
 	var names []string

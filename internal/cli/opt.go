@@ -58,8 +58,6 @@ var exports = map[string]func(*ir.Module) (*ir.Module, error){"mlir": linalg.Exp
 	return out, nil
 }}
 
-var exportPasses = []string{"inline", "bind", "gradient", "loops"}
-
 // Run prints the program after the passes.
 func (c optCmd) Run(a *app) error {
 	names, err := c.passes()
@@ -128,7 +126,9 @@ func (c optCmd) passes() ([]string, error) {
 			names = append(names, name)
 		}
 	case exports[c.Emit] != nil:
-		names = slices.Clone(exportPasses)
+		for _, p := range pipeline.Export() {
+			names = append(names, p.Name)
+		}
 	default:
 		names = pipeline.Names()
 		names = names[:slices.Index(names, stages[c.Emit])+1]
