@@ -60,37 +60,14 @@ func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) er
 		if a == nil || !fits(u, a.Main) {
 			continue
 		}
-		if err := put(a); err != nil {
-			return fmt.Errorf("@%s: %w", f.Name, err)
+		if err := a.Put(); err != nil {
+			return fmt.Errorf("@%s: %w", f.Name, pass.Errorf(a.Root, "DM820", "%v", err))
 		}
+		ir.EraseAll(a.Root)
 		found = true
 	}
 	if found {
 		op.RemoveDead(f.Body)
 	}
-	return nil
-}
-
-// put makes the ops of a stand before its root and their last result for the
-// root's.
-func put(a *attention.Attention) error {
-	b := pass.Before(a.Root)
-	now := map[*ir.Value]*ir.Value{}
-	var last *ir.Value
-	for _, o := range a.New {
-		operands := make([]*ir.Value, len(o.Operands))
-		for i, v := range o.Operands {
-			if operands[i] = now[v]; operands[i] == nil {
-				operands[i] = v
-			}
-		}
-		last = b.Value(o.Name, operands, o.Attrs, o.Results[0].Type)
-		now[o.Results[0]] = last
-	}
-	if b.Err() != nil {
-		b.Undo()
-		return pass.Errorf(a.Root, "DM820", "%v", b.Err())
-	}
-	pass.Replace(a.Root, last)
 	return nil
 }

@@ -37,6 +37,30 @@ type Attention struct {
 	Gone []*ir.Op
 }
 
+// Put makes the ops of New stand before Root, and their last result for that of Root.
+func (a *Attention) Put() error {
+	b := op.NewBuilder(&ir.Builder{Block: a.Root.Parent, Index: a.Root.Position(), At: a.Root}, verify.Op)
+	now := map[*ir.Value]*ir.Value{}
+	var last *ir.Value
+	for _, o := range a.New {
+		operands := make([]*ir.Value, len(o.Operands))
+		for i, v := range o.Operands {
+			if operands[i] = now[v]; operands[i] == nil {
+				operands[i] = v
+			}
+		}
+		last = b.Value(o.Name, operands, o.Attrs, o.Results[0].Type)
+		now[o.Results[0]] = last
+	}
+	if b.Err() != nil {
+		b.Undo()
+		return b.Err()
+	}
+	last.Name = a.Root.Results[0].Name
+	ir.ReplaceUses(a.Root.Results[0], last)
+	return nil
+}
+
 // MostDepth is the greatest depth of an attention that is found: no kernel keeps
 // longer rows of queries, keys and values on chip.
 const MostDepth = 256

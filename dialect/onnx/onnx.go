@@ -88,9 +88,6 @@ type importer struct {
 func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 	defer caught(&err)
 	p := readModel(data)
-	if p.graph == nil {
-		fail("the file is no ONNX model: it has no graph")
-	}
 	x := &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
 		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{},

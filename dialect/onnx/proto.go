@@ -162,6 +162,9 @@ func readModel(b []byte) *modelProto {
 			m.functions = append(m.functions, readFunction(x.data))
 		}
 	})
+	if m.graph == nil {
+		fail("the file is no ONNX model: it has no graph")
+	}
 	return m
 }
 

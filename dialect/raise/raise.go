@@ -258,25 +258,12 @@ func attentions(b *ir.Block, found map[string]int) {
 		if a == nil || slices.ContainsFunc(a.New, func(n *ir.Op) bool { return n.Name == "dm.select" }) {
 			continue // a mask that is chosen hides scores that are NaN, one that is added does not
 		}
-		w := op.NewBuilder(&ir.Builder{Block: a.Root.Parent, Index: a.Root.Position(), At: a.Root}, verify.Op)
-		now := map[*ir.Value]*ir.Value{}
-		var last *ir.Value
 		for _, n := range a.New {
-			operands := make([]*ir.Value, len(n.Operands))
-			for i, v := range n.Operands {
-				if operands[i] = now[v]; operands[i] == nil {
-					operands[i] = v
-				}
-			}
-			last = w.Value(n.Name, operands, withoutScale(n), n.Results[0].Type)
-			now[n.Results[0]] = last
+			n.Attrs = withoutScale(n)
 		}
-		if w.Err() != nil {
-			w.Undo()
+		if a.Put() != nil {
 			continue
 		}
-		last.Name = a.Root.Results[0].Name
-		ir.ReplaceUses(a.Root.Results[0], last)
 		for _, p := range a.Gone {
 			forget(p, found)
 			ir.EraseAll(p)

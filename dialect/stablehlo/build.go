@@ -147,13 +147,18 @@ func (n *node) convert(x *ir.Value, e types.Elem) *ir.Value {
 	if x.Elem() == e {
 		return x
 	}
-	var to types.Type = types.Scalar{Elem: e}
-	if t, ok := x.Type.(*types.Tensor); ok {
-		u := t.With(t.Shape...)
-		u.Elem = e
-		to = u
+	return n.make("convert", []*ir.Value{x}, nil, inElem(x, e)).Results[0]
+}
+
+// inElem is the type of x, a tensor or a number, with another element type.
+func inElem(x *ir.Value, e types.Elem) types.Type {
+	t, ok := x.Type.(*types.Tensor)
+	if !ok {
+		return types.Scalar{Elem: e}
 	}
-	return n.make("convert", []*ir.Value{x}, nil, to).Results[0]
+	u := t.With(t.Shape...)
+	u.Elem = e
+	return u
 }
 
 // broadcast repeats x along new dimensions: dimension i is dims[i] of the result.

@@ -244,13 +244,7 @@ func (n *node) bitcast(x *ir.Value, e types.Elem) *ir.Value {
 	if x.Elem() == e {
 		return x
 	}
-	var to types.Type = types.Scalar{Elem: e}
-	if t, ok := x.Type.(*types.Tensor); ok {
-		u := t.With(t.Shape...)
-		u.Elem = e
-		to = u
-	}
-	return n.make("bitcast", []*ir.Value{x}, nil, to).Results[0]
+	return n.make("bitcast", []*ir.Value{x}, nil, inElem(x, e)).Results[0]
 }
 
 func selection(n *node) []*ir.Value {

@@ -36,12 +36,7 @@ func limits(e types.Elem) (low, high *types.Dense) {
 
 // reduce has operands and their initial values, and the dimensions that go.
 func reduce(n *node) []*ir.Value {
-	xs, inits := n.halves()
-	shape := n.shape(xs[0])
-	for i, x := range xs {
-		n.must(slices.Equal(n.shape(x), shape), "DM142", "the operands of %s have the types %s and %s", n.name, xs[0].Type, x.Type)
-		n.must(inits[i].Elem() == x.Elem() && len(n.shape(inits[i])) == 0, "DM142", "the initial value of %s is a %s, not a scalar of %s", n.name, inits[i].Type, x.Elem())
-	}
+	xs, inits, shape := n.inputs()
 	dims := n.dims("dimensions", len(shape))
 	if len(xs) == 1 {
 		if y := n.namedReduce(xs[0], inits[0], dims); y != nil {
@@ -56,11 +51,17 @@ func reduce(n *node) []*ir.Value {
 	return n.fold(xs, inits, dims)
 }
 
-// halves are the operands and the initial values of a reduction.
-func (n *node) halves() (xs, inits []*ir.Value) {
+// inputs are the operands of a reduction, their initial values and their one shape.
+func (n *node) inputs() (xs, inits []*ir.Value, shape []int) {
 	k := len(n.in) / 2
 	n.must(k > 0 && len(n.in) == 2*k, "DM142", "%s takes operands and as many initial values, but has %d", n.name, len(n.in))
-	return n.in[:k], n.in[k:]
+	xs, inits = n.in[:k], n.in[k:]
+	shape = n.shape(xs[0])
+	for i, x := range xs {
+		n.must(slices.Equal(n.shape(x), shape), "DM142", "the operands of %s have the types %s and %s", n.name, xs[0].Type, x.Type)
+		n.must(inits[i].Elem() == x.Elem() && len(n.shape(inits[i])) == 0, "DM142", "the initial value of %s is a %s, not a scalar of %s", n.name, inits[i].Type, x.Elem())
+	}
+	return xs, inits, shape
 }
 
 // reducer is the combiner of a reduction: that of its region, or the op that its

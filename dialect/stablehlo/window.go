@@ -61,12 +61,7 @@ func (w window) attrs(kind string) []types.Named {
 }
 
 func reduceWindow(n *node) []*ir.Value {
-	xs, inits := n.halves()
-	shape := n.shape(xs[0])
-	for i, x := range xs {
-		n.must(slices.Equal(n.shape(x), shape), "DM142", "the operands of %s have the types %s and %s", n.name, xs[0].Type, x.Type)
-		n.must(inits[i].Elem() == x.Elem() && len(n.shape(inits[i])) == 0, "DM142", "the initial value of %s is a %s, not a scalar of %s", n.name, inits[i].Type, x.Elem())
-	}
+	xs, inits, shape := n.inputs()
 	w := n.windowOf(len(shape))
 	out := n.outer(w, shape)
 	if len(xs) == 1 {

@@ -129,8 +129,8 @@ func (t targeting) source(a *app, path string) (*source.File, program.Options, e
 	return src, opts, err
 }
 
-// program is source, of a model in ONNX the program that dmir import makes of it. Sizes that a model leaves open are those of --bind, which the
-// program then has no longer.
+// program is source, of a model in ONNX the program that dmir import makes of it. Sizes
+// that a model leaves open are those of --bind, which the program then has no longer.
 func (t *targeting) program(a *app, path string) (*source.File, program.Options, error) {
 	opts, err := t.options(a, path)
 	if err != nil {

@@ -46,7 +46,7 @@ func (runCmd) Help() string {
 		"With --steps the file may hold more of it, one value for each step: an array with one more dimension in\n" +
 		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails.\n" +
-		"Without a @main, a file of several public functions without arguments runs all of them in the same way.\n" +
+		"Without a @main, a file of several public functions without arguments runs all of them so, on the reference executor.\n" +
 		"A program in StableHLO needs no import: dmir run FILE.mlir."
 }
 
@@ -75,7 +75,7 @@ func (c runCmd) Run(a *app) error {
 	if err := c.bound(p); err != nil {
 		return err
 	}
-	if cases := driver.Cases(p); c.Func == "" && len(cases) > 1 && c.Steps == 0 {
+	if cases := driver.Cases(p); len(cases) > 1 && c.ofCases() {
 		return c.cases(a, p, cases)
 	}
 	m, fn, err := driver.Pick(p, c.Func)
@@ -120,6 +120,11 @@ func (c runCmd) Run(a *app) error {
 		return c.json(a, p, fn, f, res)
 	}
 	return c.text(a, p, fn, f, res)
+}
+
+// ofCases reports whether no flag is about one function, and none about more than checks.
+func (c runCmd) ofCases() bool {
+	return c.Func == "" && c.Steps == 0 && len(c.Input) == 0 && c.Output == "" && (c.Device == "auto" || c.Device == "reference")
 }
 
 // cases runs the functions of a file of cases, which have no arguments.
