@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/ir/irtest"
 	"dmir/dialect/lower"
 	"dmir/dialect/origin"
 	"dmir/internal/need"
@@ -197,25 +198,6 @@ func TestConformanceFiles(t *testing.T) {
 	}
 }
 
-// inOrder checks that imported ops have places in the text, in its order, on which
-// looking for the op at a place depends.
-func inOrder(t *testing.T, p *program.Program, ops []*ir.Op) {
-	t.Helper()
-	last := 0
-	for _, o := range ops {
-		if o.Span.Start < last || o.Span.Len() == 0 {
-			t.Errorf("%s: %s at %v stands behind an op at %d", p.Src.Path, o.Name, o.Span, last)
-			return
-		}
-		last = o.Span.Start
-		for _, r := range o.Regions {
-			for _, b := range r.Blocks {
-				inOrder(t, p, b.Ops)
-			}
-		}
-	}
-}
-
 // agree holds that lowering and the index of names find the same definition for
 // each use.
 func agree(t *testing.T, p *program.Program) {
@@ -223,7 +205,7 @@ func agree(t *testing.T, p *program.Program) {
 	modules := p.Modules
 	if p.Imported {
 		for _, m := range modules {
-			inOrder(t, p, m.Ops)
+			irtest.InOrder(t, m)
 		}
 		modules = lower.File(p.Tree)
 	}

@@ -100,7 +100,7 @@ func onnxSet(ctx context.Context, model []byte, dir, set string) error {
 		}
 		if err := close(res.Outputs[i], w); err != nil {
 			err = fmt.Errorf("output %d: %w", i, err)
-			if drawn(m) {
+			if drawn(m.Func("main").Body.Terminator().Operands[i]) {
 				return fmt.Errorf("expected are the random numbers of NumPy, which ONNX leaves open: %w: %w", err, ErrUnsupported)
 			}
 			return err
@@ -109,13 +109,23 @@ func onnxSet(ctx context.Context, model []byte, dir, set string) error {
 	return nil
 }
 
-// drawn reports whether m has ops that draw random numbers.
-func drawn(m *ir.Module) (found bool) {
-	ir.Walk(m.Ops, func(o *ir.Op) bool {
-		found = found || op.Of(o).Is(op.Random)
-		return !found
-	})
-	return found
+// drawn reports whether v is computed from random numbers.
+func drawn(v *ir.Value) bool {
+	seen := map[*ir.Op]bool{}
+	var from func(o *ir.Op) bool
+	from = func(o *ir.Op) bool {
+		if o == nil || seen[o] {
+			return false
+		}
+		seen[o] = true
+		found := false
+		ir.Walk([]*ir.Op{o}, func(inner *ir.Op) bool {
+			found = found || op.Of(inner).Is(op.Random) || slices.ContainsFunc(inner.Operands, func(v *ir.Value) bool { return from(v.Op) })
+			return !found
+		})
+		return found
+	}
+	return from(v.Op)
 }
 
 // supported marks the error of an import of a valid model.

@@ -110,10 +110,7 @@ func (m *model) across(o *ir.Op, most int) bool {
 	changed := false
 	if p, ok := m.transposed(o); ok {
 		x, y := o.Operands[0], o.Results[0]
-		back := make([]int, len(p))
-		for i, d := range p {
-			back[d] = i
-		}
+		back := op.Inverse(p)
 		for _, s := range slices.Clone(m.orders[x]) {
 			changed = m.consider(y, op.TransposedOrder(s, p), most) || changed
 		}

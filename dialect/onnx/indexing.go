@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -178,11 +179,7 @@ func convertTensorScatter(n *node) []*ir.Value {
 	}
 	order := append([]int{0, d}, slices.DeleteFunc(axesFrom(len(shape))[1:], func(i int) bool { return i == d })...)
 	v := n.make("scatter", []*ir.Value{n.transpose(x, order...), at, n.transpose(update, order...)}, named("kind", "set", "dim", 1, "batch_dims", 1))
-	back := make([]int, len(order))
-	for i, k := range order {
-		back[k] = i
-	}
-	return one(n.transpose(v, back...))
+	return one(n.transpose(v, op.Inverse(order)...))
 }
 
 func convertOneHot(n *node) []*ir.Value {

@@ -12,7 +12,7 @@ var transposeDerivative = &Derivative{
 	Doc: "`dx` is dy with the dimensions back in their old order.",
 	rule: func(g *backward) {
 		dims, _ := Dims(g.o, "dims", in(g.o, 0).Rank())
-		g.give(0, g.Transpose(g.dy[0], inverseOf(dims)...))
+		g.give(0, g.Transpose(g.dy[0], Inverse(dims)...))
 	},
 }
 
@@ -88,7 +88,8 @@ var copyDerivative = &Derivative{
 	},
 }
 
-func inverseOf(dims []int) []int {
+// Inverse is the permutation that undoes one.
+func Inverse(dims []int) []int {
 	r := make([]int, len(dims))
 	for i, d := range dims {
 		r[d] = i

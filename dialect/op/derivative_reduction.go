@@ -159,7 +159,7 @@ func orderRule(g *backward) {
 	dy := g.Transpose(g.dy[0], order...)
 	shape := append(without(xt.Shape, d), xt.Shape[d])
 	dx := g.scatter("set", g.zeros(tensor(xt, xt.Elem, shape...)), idx, dy, last, last)
-	g.give(0, g.Transpose(dx, inverseOf(order)...))
+	g.give(0, g.Transpose(dx, Inverse(order)...))
 }
 
 // second is o's second result, which o gets where it lacks it.

@@ -51,11 +51,7 @@ var transposeDef = &Def{
 		if !ok || len(dims) != y.Rank() {
 			return nil
 		}
-		from := make([]int, len(dims))
-		for i, d := range dims {
-			from[d] = i
-		}
-		return spread(y.Shape, from)
+		return spread(y.Shape, Inverse(dims))
 	},
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		if IsView(o) {

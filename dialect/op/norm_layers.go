@@ -150,11 +150,7 @@ func (w *Builder) along(p *ir.Value, x *types.Tensor, dims []int) *ir.Value {
 	}
 	v := w.Convert(p, x.Elem)
 	if !sorted {
-		inverse := make([]int, len(order))
-		for i, n := range order {
-			inverse[n] = i
-		}
-		v = w.Value("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: IntList(inverse...)}})
+		v = w.Value("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: IntList(Inverse(order)...)}})
 	}
 	return w.Reshape(v, shape...)
 }

@@ -151,5 +151,5 @@ func cummaxRule(g *backward) {
 	last := xt.Rank() - 1
 	dy := g.Transpose(g.wide(g.dy[0]), order...)
 	none := g.zeros(asTensor(dy.Type))
-	g.give(0, g.Transpose(g.scatter("add", none, g.Transpose(at, order...), dy, last, last), inverseOf(order)...))
+	g.give(0, g.Transpose(g.scatter("add", none, g.Transpose(at, order...), dy, last, last), Inverse(order)...))
 }

@@ -37,10 +37,7 @@ func OrderOf(t *types.Tensor) []int {
 // TransposedOrder is the order of the result of a transpose by dims that leaves
 // the elements of an operand of the given order where they lie.
 func TransposedOrder(order, dims []int) []int {
-	at := make([]int, len(dims)) // where the operand's dimension went
-	for i, d := range dims {
-		at[d] = i
-	}
+	at := Inverse(dims) // where the operand's dimension went
 	out := make([]int, len(order))
 	for i, d := range order {
 		out[i] = at[d]

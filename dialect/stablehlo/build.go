@@ -299,15 +299,6 @@ func sortedBy(list []int) []int {
 	return order
 }
 
-// inverse is the permutation that undoes p.
-func inverse(p []int) []int {
-	out := make([]int, len(p))
-	for i, d := range p {
-		out[d] = i
-	}
-	return out
-}
-
 // others are the dimensions below rank that list lacks.
 func others(rank int, lists ...[]int) []int {
 	var out []int

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/parse"
 )
@@ -61,7 +62,7 @@ func convolution(n *node) []*ir.Value {
 		s := n.shape(y)
 		y = n.reshape(y, s[:2]...)
 	}
-	return []*ir.Value{n.convert(n.transpose(y, inverse(out.order())), to.Elem)}
+	return []*ir.Value{n.convert(n.transpose(y, op.Inverse(out.order())), to.Elem)}
 }
 
 // batchGroups moves the groups of the batch in front of the channels, so that each of

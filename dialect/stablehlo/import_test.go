@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/ir/irtest"
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/stablehlo"
@@ -94,7 +95,7 @@ func written(t testing.TB, m *ir.Module) string {
 	for _, d := range verify.Module(m) {
 		t.Fatalf("the imported program is not valid: %s", d.Message)
 	}
-	inOrder(t, m.Ops)
+	irtest.InOrder(t, m)
 	text, err := print.Source(m)
 	if err != nil {
 		t.Fatal(err)
@@ -110,24 +111,6 @@ func written(t testing.TB, m *ir.Module) string {
 		}
 	}
 	return text
-}
-
-// inOrder checks that ops have places in the text, in its order: what looks for the op
-// at a place depends on it.
-func inOrder(t testing.TB, ops []*ir.Op) {
-	t.Helper()
-	last := 0
-	for _, o := range ops {
-		if o.Span.Start < last || o.Span.Len() == 0 {
-			t.Fatalf("%s at %v stands behind an op at %d", o.Name, o.Span, last)
-		}
-		last = o.Span.Start
-		for _, r := range o.Regions {
-			for _, b := range r.Blocks {
-				inOrder(t, b.Ops)
-			}
-		}
-	}
 }
 
 // FuzzImport: no text makes the importer panic or hang; every diagnostic has a place

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -135,7 +136,7 @@ func gather(n *node) []*ir.Value {
 		} else {
 			y = n.gather(x, i, d, shared)
 		}
-		return []*ir.Value{n.transpose(y, inverse(a.simpleOrder(d, shared)))}
+		return []*ir.Value{n.transpose(y, op.Inverse(a.simpleOrder(d, shared)))}
 	}
 	at, rows, _ := n.address(a, indices, true)
 	y := n.gather(n.flat(x, rows), at, 0, 0)
@@ -152,7 +153,7 @@ func (n *node) flat(x *ir.Value, rows int) *ir.Value {
 // dimensions of the batch, then all of the tensor.
 func (n *node) fromWindows(a *access, y *ir.Value) *ir.Value {
 	y = n.reshape(y, slices.Concat(a.batch(), pick(a.window, a.kept()))...)
-	return n.transpose(y, inverse(a.order()))
+	return n.transpose(y, op.Inverse(a.order()))
 }
 
 // address is the place of each window's elements among the rows of the tensor, which

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -160,7 +161,7 @@ func (n *node) along(x, order *ir.Value, d int) *ir.Value {
 	rank := len(n.shape(x))
 	last := append(others(rank, []int{d}), d)
 	y := n.gather(n.transpose(x, last), n.transpose(order, last), rank-1, rank-1)
-	return n.transpose(y, inverse(last))
+	return n.transpose(y, op.Inverse(last))
 }
 
 // rank sorts by any function: the place of an element is the number of those that
@@ -189,7 +190,7 @@ func (n *node) rank(d int) []*ir.Value {
 	for i, x := range n.in {
 		x = n.transpose(x, last)
 		y := n.op("scatter", []*ir.Value{x, place, x}, intAttr("dim", len(rows)), intAttr("batch_dims", len(rows)))
-		out[i] = n.transpose(y, inverse(last))
+		out[i] = n.transpose(y, op.Inverse(last))
 	}
 	return out
 }
