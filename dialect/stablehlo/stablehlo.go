@@ -26,17 +26,29 @@ import (
 // Holds reports whether the program f is one for Import: it has ops of StableHLO, and
 // none of the data-movement dialect.
 func Holds(f *ast.File) bool {
-	found, own := false, false
-	ast.Walk(f.Items, func(t *ast.Op) bool {
+	foreign := false
+	return !hasOwn(f.Items, &foreign) && foreign
+}
+
+// hasOwn reports whether there is an op of the data-movement dialect, and sets foreign for
+// one of StableHLO before it: most programs are told by their first ops.
+func hasOwn(ops []*ast.Op, foreign *bool) bool {
+	for _, t := range ops {
 		switch dialect, _, _ := strings.Cut(t.Name, "."); dialect + "." {
 		case "stablehlo.", "mhlo.", "chlo.":
-			found = true
+			*foreign = true
 		case op.Prefix:
-			own = true
+			return true
 		}
-		return !own
-	})
-	return found && !own
+		for _, r := range t.Regions {
+			for _, b := range r.Blocks {
+				if hasOwn(b.Ops, foreign) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // Import is the sections of f, cut at "// -----", as modules of the dialect.
