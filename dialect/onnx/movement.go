@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -40,8 +41,7 @@ func convertConstant(n *node) []*ir.Value {
 		case "value_floats":
 			data := make([]byte, 0, 4*len(a.floats))
 			for _, f := range a.floats {
-				bits := math.Float32bits(f)
-				data = append(data, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
 			}
 			return one(n.literal(types.DenseOf(tensorOf(types.F32, []int{len(a.floats)}), data)))
 		case "value_string", "value_strings":

@@ -1,6 +1,9 @@
 package onnx
 
 import (
+	"encoding/binary"
+	"strconv"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -124,7 +127,7 @@ func (n *node) value(i int) *types.Dense {
 	}
 	d := n.constant(v)
 	if d == nil {
-		panic(&Error{Code: unsupportedCode, Value: true, Msg: "input " + string(rune('0'+i%10)) + " decides about shapes and is not known at import: the dialect has static shapes"})
+		panic(&Error{Code: unsupportedCode, Value: true, Msg: "input " + strconv.Itoa(i) + " decides about shapes and is not known at import: the dialect has static shapes"})
 	}
 	if k, ok := d.Type.Elements().Int(); !ok || k > maxComputed {
 		unsupported("a value of %s elements that decides about shapes", d.Type.Elements())
@@ -228,9 +231,7 @@ func (n *node) splat(e types.Elem, v float64, shape ...int) *ir.Value {
 func (n *node) numbers(list ...int) *ir.Value {
 	data := make([]byte, 0, 8*len(list))
 	for _, v := range list {
-		for i := range 8 {
-			data = append(data, byte(uint64(v)>>(8*i)))
-		}
+		data = binary.LittleEndian.AppendUint64(data, uint64(v))
 	}
 	return n.literal(types.DenseOf(tensorOf(types.I64, []int{len(list)}), data))
 }

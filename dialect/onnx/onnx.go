@@ -13,7 +13,6 @@ package onnx
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -124,9 +123,8 @@ func Text(name string, data []byte, opts Options) (string, error) {
 
 // main builds the function of the model's graph.
 func (x *importer) main(p *modelProto) {
-	body := &ir.Block{}
-	fn := &ir.Op{Name: op.Func, Regions: []*ir.Region{{Blocks: []*ir.Block{body}}}}
-	fn.Regions[0].Op, body.Region = fn, fn.Regions[0]
+	fn := &ir.Op{Name: op.Func}
+	body := fn.AddRegion()
 	s := &scope{importer: x, values: map[string]*ir.Value{}, opsets: p.opsets, b: op.NewBuilder(&ir.Builder{Block: body}, verify.Op)}
 	s.constants(p.graph)
 	for _, in := range p.graph.inputs {
@@ -148,7 +146,7 @@ func (x *importer) main(p *modelProto) {
 	if err := s.b.Err(); err != nil {
 		fail("%v", err)
 	}
-	prune(body)
+	op.RemoveDead(body)
 	f := &ir.Func{Op: fn, Name: "main", Args: body.Args, Results: ir.Types(results), Body: body}
 	fn.SetAttr("sym_name", types.Str("main"))
 	fn.SetAttr("function_type", types.TypeAttr{T: &types.Func{In: ir.Types(body.Args), Out: f.Results}})
@@ -206,22 +204,6 @@ func (x *importer) fresh(name string) string {
 	}
 }
 
-// prune removes the ops that nothing uses.
-func prune(b *ir.Block) {
-	for i := len(b.Ops) - 1; i >= 0; i-- {
-		o := b.Ops[i]
-		if len(o.Results) > 0 && !slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return len(v.Uses) > 0 }) {
-			ir.EraseAll(o)
-			continue
-		}
-		for _, r := range o.Regions {
-			for _, inner := range r.Blocks {
-				prune(inner)
-			}
-		}
-	}
-}
-
 // maxComputed is the number of elements of a value up to which it is computed at
 // import, and maxOperand that of a constant that it is computed from.
 const (
@@ -238,9 +220,8 @@ func (x *importer) constant(v *ir.Value) *types.Dense {
 	if !fixed || x.opts.Evaluate == nil {
 		return nil
 	}
-	body := &ir.Block{}
-	fn := &ir.Op{Name: op.Func, Regions: []*ir.Region{{Blocks: []*ir.Block{body}}}}
-	fn.Regions[0].Op, body.Region = fn, fn.Regions[0]
+	fn := &ir.Op{Name: op.Func}
+	body := fn.AddRegion()
 	b := &ir.Builder{Block: body}
 	copies := map[*ir.Value]*ir.Value{}
 	var copyOf func(v *ir.Value) *ir.Value
