@@ -182,7 +182,8 @@ func (n *node) dense(name string, t *types.Tensor) *types.Dense {
 	a, ok := n.attrs[name]
 	n.must(ok, "DM141", "%s needs the attribute %s", n.name, name)
 	x := a.x
-	if x.Kind != ast.ADense {
+	resource := x.Kind == ast.ADenseResource
+	if x.Kind != ast.ADense && !resource {
 		if x.Kind != ast.AInt && x.Kind != ast.AFloat && x.Kind != ast.ABool {
 			n.failAt("DM141", a.at, "%s of %s is no dense<…> literal", name, n.name)
 		}
@@ -205,7 +206,13 @@ func (n *node) dense(name string, t *types.Tensor) *types.Dense {
 		}
 	}
 	n.must(t != nil, "DM141", "%s of %s has no type", name, n.name)
-	d, err := types.DenseFromExpr(x, t)
+	var d *types.Dense
+	var err error
+	if resource {
+		d, err = n.importer.resource(x, t)
+	} else {
+		d, err = types.DenseFromExpr(x, t)
+	}
 	if err != nil {
 		n.failError(a.at, err)
 	}

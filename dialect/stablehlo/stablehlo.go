@@ -13,6 +13,7 @@ package stablehlo
 import (
 	"sort"
 	"strings"
+	"sync"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -69,7 +70,8 @@ type importer struct {
 	src      *source.File
 	m        *ir.Module
 	env      types.Env
-	globals  map[string]*ast.Op // of other dialects, by symbol
+	blobs    func() map[string]string // of resources, by key
+	globals  map[string]*ast.Op       // of other dialects, by symbol
 	funcs    map[string]*signature
 	sigs     map[*ast.Op]*signature
 	trees    map[string]*ast.Op // functions, by name
@@ -93,6 +95,7 @@ func section(f *ast.File, items []*ast.Op) *ir.Module {
 	m := &ir.Module{Src: f.Src}
 	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}}
 	m.Aliases = &c.env
+	c.blobs = sync.OnceValue(func() map[string]string { return resources(f.Src, items) })
 	c.aliases(items)
 	for _, d := range f.Diags {
 		if len(items) > 0 && d.Severity == diag.Error && d.Span.Start >= items[0].Off && d.Span.Start <= items[len(items)-1].Span().End {

@@ -20,6 +20,7 @@ type Dense struct {
 	Elements
 	Splat bool
 	text  string // what stands in <…>; "" where the literal does not come from text
+	file  *File  // that has the elements
 }
 
 // maxListed is how many elements Text lists; it writes more as bytes.
@@ -33,6 +34,31 @@ func DenseOf(t *Tensor, data []byte) *Dense {
 		n, _ := t.Elements().Int()
 		data = UnpackHalves(data, int(n))
 	}
+	return denseOf(t, data)
+}
+
+// BlobOf is the literal of type t whose elements are in a resource: "0x", four bytes
+// with its alignment, and the elements, all in hexadecimal. Errors are *Error.
+func BlobOf(t *Tensor, text string) (*Dense, error) {
+	digits, _ := strings.CutPrefix(text, "0x")
+	n, known := t.Elements().Int()
+	if want := 8 + 2*n*t.Elem.Bytes(); !known || int64(len(digits)) != want {
+		return nil, badDense("the resource holds %d bytes, but %s with its alignment takes %d", len(digits)/2, t, want/2)
+	}
+	data := make([]byte, n*t.Elem.Bytes())
+	if _, err := io.ReadFull(hex.NewDecoder(strings.NewReader(digits[8:])), data); err != nil {
+		return nil, badDense("%.40q is not a string of hexadecimal bytes beginning with 0x", text)
+	}
+	if most := map[bool]byte{true: 1, false: 15}[t.Elem == I1]; t.Elem == I1 || t.Elem.Packed() {
+		for i := range data {
+			data[i] &= most
+		}
+	}
+	return denseOf(t, data), nil
+}
+
+// denseOf is the literal with elements, which are a splat if all are equal.
+func denseOf(t *Tensor, data []byte) *Dense {
 	d := &Dense{Type: t, Elements: Elements{t.Elem, data}}
 	if size := int(t.Elem.Bytes()); len(data) >= size && bytes.Equal(data[size:], data[:len(data)-size]) {
 		d.Splat, d.data = true, bytes.Clone(data[:size])
@@ -88,6 +114,9 @@ func (d *Dense) Text() string {
 // Key is a text that differs between literals of different types or elements: what
 // String gives, or of a long literal a digest of its bytes.
 func (d *Dense) Key() string {
+	if d.file != nil {
+		return d.file.String() + " : " + d.Type.String()
+	}
 	if d.Len() > maxListed {
 		return fmt.Sprintf("%x : %s", sha256.Sum256(d.data), d.Type)
 	}
@@ -111,13 +140,30 @@ func (d *Dense) appendLists(out []byte, shape []dim.Dim, i *int) []byte {
 	return append(out, ']')
 }
 
-func (d *Dense) String() string { return "dense<" + d.Text() + "> : " + d.Type.String() }
+func (d *Dense) String() string {
+	if d.file != nil {
+		return d.file.String()
+	}
+	return d.Bare() + " : " + d.Type.String()
+}
 
-// All are all elements as devices hold them, a splat repeated. The bytes must not be
-// changed.
-func (d *Dense) All() []byte {
+// Bare is the literal without its type, as it stands before a result's.
+func (d *Dense) Bare() string {
+	if d.file != nil {
+		return d.file.String()
+	}
+	return "dense<" + d.Text() + ">"
+}
+
+// All are all elements as devices hold them, a splat repeated, read where they are in
+// a file. The bytes must not be changed.
+func (d *Dense) All() ([]byte, error) {
+	d, err := d.Inline()
+	if err != nil {
+		return nil, err
+	}
 	all := d.each()
-	return all.Stored()
+	return all.Stored(), nil
 }
 
 // each are all elements, a splat repeated.

@@ -22,11 +22,17 @@ type result[T any] struct {
 const (
 	maxInterned      = 1 << 14 // texts of a generation
 	maxInternedBytes = 1 << 24 // bytes of their texts
+	maxInternedText  = 1 << 20 // bytes of a text that is remembered; longer ones are literals, which do not repeat
 )
 
 // get is the result for text, made by parse if it is not known. parse is given
-// a copy of text, so that the results do not keep a whole file alive.
+// a copy of text, so that the results do not keep a whole file alive; but a text that is
+// too long to be remembered as it is, which may be most of the file.
 func (m *interned[T]) get(text string, parse func(string) (T, *Error)) (T, error) {
+	if len(text) > maxInternedText {
+		v, err := parse(text)
+		return result[T]{v, err}.unpack()
+	}
 	r, ok := m.find(text)
 	if !ok {
 		text = strings.Clone(text)
