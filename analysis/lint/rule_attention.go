@@ -176,7 +176,7 @@ func (c *Context) written(o *ir.Op, spell func(*ir.Value) (name, typ string)) st
 		v := o.Attr(a.Name)
 		text := fmt.Sprint(v)
 		if d, ok := v.(*types.Dense); ok {
-			text = "dense<" + d.Text() + ">"
+			text = d.Bare()
 		}
 		switch {
 		case v == nil:

@@ -17,6 +17,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/raise"
 	"dmir/dialect/stablehlo"
+	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -30,6 +31,10 @@ type Options struct {
 	Target *machine.Machine // nil: the configuration's, else machine.Default
 	Bind   map[string]int64 // sizes of dimension symbols, over the configuration's
 	Config *config.Config   // may be nil
+
+	// Arrays are the files with elements of constants; nil: they cannot be read, which
+	// only matters where the program is executed.
+	Arrays types.Arrays
 
 	// OneKernel is a compiler's rule, by which lint and refactorings propose
 	// kernels: why ops, which are in an order that computes them and have sizes in
@@ -45,6 +50,7 @@ type Program struct {
 	Target  *machine.Machine
 	Bind    map[string]int64
 	Config  *config.Config
+	Arrays  types.Arrays
 	Tree    *ast.File
 	Modules []*ir.Module
 	Funcs   []*cost.Func      // of all modules, in textual order; functions with a body only
@@ -68,7 +74,7 @@ type Program struct {
 // Load analyses src, a text in the dialect or in StableHLO. It never fails: errors in
 // the text, down to its being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
-	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
+	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Arrays: opts.Arrays, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
 	if p.Config == nil {
 		p.Config = &config.Config{}
 	}
@@ -96,7 +102,7 @@ func Load(src *source.File, opts Options) *Program {
 		}
 		p.open(modules)
 	} else {
-		p.unit = lower.Open(p.Tree)
+		p.unit = lower.Open(p.Tree, p.Arrays)
 		p.open(p.unit.Modules)
 	}
 	return p
@@ -164,6 +170,9 @@ func (p *Program) check(m *ir.Module, ops []*ir.Op) {
 	diags := verify.Ops(m, ops)
 	p.rules = append(p.rules, diags...)
 	ir.Walk(ops, func(o *ir.Op) bool {
+		if o.Name == op.Constant && !o.Bad {
+			p.find(o)
+		}
 		if ds := verify.Function(m, o); len(ds) > 0 {
 			p.ends[o] = ds
 		}

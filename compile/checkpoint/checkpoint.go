@@ -3,7 +3,6 @@
 package checkpoint
 
 import (
-	"archive/zip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,25 +72,18 @@ func Write(dir string, c *Checkpoint) (path string, err error) {
 	c.Version = version
 	path = Path(dir, c.Step)
 	err = atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
-		z := zip.NewWriter(w)
+		z := tensor.NewWriter(w)
 		meta, err := json.MarshalIndent(c.Meta, "", "  ")
-		if err != nil {
-			return err
-		}
-		entry := func(name string, fill func(io.Writer) error) error {
-			to, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
-			if err != nil {
-				return err
-			}
-			return fill(to)
-		}
-		if err := entry(metaName, func(w io.Writer) error { _, err := w.Write(meta); return err }); err != nil {
-			return err
+		if err == nil {
+			err = z.File(metaName, meta)
 		}
 		for i, t := range c.State {
-			if err := entry(c.Meta.State[i].Name+".npy", func(w io.Writer) error { return tensor.WriteNPY(w, t) }); err != nil {
-				return err
+			if err == nil {
+				err = z.Array(c.Meta.State[i].Name, t)
 			}
+		}
+		if err != nil {
+			return err
 		}
 		return z.Close()
 	})

@@ -94,7 +94,7 @@ func onnxSet(ctx context.Context, model []byte, dir, set string) error {
 		return fmt.Errorf("%d results, %d are expected", len(res.Outputs), len(want))
 	}
 	for i, d := range want {
-		w, err := unpack(d)
+		w, err := tensor.Of(d)
 		if err != nil {
 			return err
 		}
@@ -154,10 +154,6 @@ func tensors(dir, kind string) (out []*types.Dense, err error) {
 	}
 }
 
-func unpack(d *types.Dense) (*tensor.Tensor, error) {
-	return tensor.Unpack(d.All(), d.Elem, shapeOf(d))
-}
-
 func shapeOf(d *types.Dense) []int {
 	shape := make([]int, d.Type.Rank())
 	for i, n := range d.Type.Shape {
@@ -204,7 +200,7 @@ func Bound(ctx context.Context, model []byte, dir string, names []string, given 
 		if d == nil || opts.Values[name] != nil {
 			continue
 		}
-		t, err := unpack(d)
+		t, err := tensor.Of(d)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -125,7 +125,7 @@ func arrays(t *testing.T, file, name string, names []string) (out []*types.Dense
 // checkModel runs a model, and checks the text that dmir import writes of it.
 func checkModel(t *testing.T, data []byte, inputs, outputs []*types.Dense) {
 	t.Helper()
-	text, err := onnx.Text("model.onnx", data, onnx.Options{})
+	text, arrays, err := onnx.Text("model.onnx", data, onnx.Options{}, "weights.npz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func checkModel(t *testing.T, data []byte, inputs, outputs []*types.Dense) {
 	if format.File(parse.File(src)) != text {
 		t.Error("the imported program is not formatted")
 	}
-	p := program.Load(src, program.Options{})
+	p := program.Load(src, program.Options{Arrays: arrays})
 	for _, d := range p.Diags {
 		if d.Severity >= diag.Warning {
 			t.Errorf("%s: %s", d.Code, d.Message)
@@ -141,7 +141,7 @@ func checkModel(t *testing.T, data []byte, inputs, outputs []*types.Dense) {
 	}
 	var args []*tensor.Tensor
 	for _, d := range inputs {
-		x, err := unpack(d)
+		x, err := tensor.Of(d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func checkModel(t *testing.T, data []byte, inputs, outputs []*types.Dense) {
 		t.Fatalf("%d outputs, expected are %d", len(res.Outputs), len(outputs))
 	}
 	for i, d := range outputs {
-		want, err := unpack(d)
+		want, err := tensor.Of(d)
 		if err != nil {
 			t.Fatal(err)
 		}

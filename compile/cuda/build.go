@@ -244,7 +244,7 @@ func (b *builder) buffers() error {
 		if p.Kind == artifact.Constant {
 			data, err := constantBytes(p.Value)
 			if err != nil {
-				return wrap(p.Value.Op, err)
+				return err
 			}
 			buf.Data = data
 		}
@@ -297,9 +297,13 @@ func bufferOf(p schedule.Buffer) artifact.Buffer {
 func constantBytes(v *ir.Value) ([]byte, error) {
 	d, ok := v.Op.Attr("value").(*types.Dense)
 	if !ok {
-		return nil, fmt.Errorf("a constant without a literal")
+		return nil, failure(v.Op, "a constant without a literal")
 	}
-	return d.All(), nil
+	data, err := d.All()
+	if err != nil {
+		return nil, pass.Errorf(v.Op, types.MissingArray, "%v", err)
+	}
+	return data, nil
 }
 
 // empty adds no step: updates fill the buffer.

@@ -162,7 +162,7 @@ func constantLike(v *types.Dense) (*tensor.Tensor, error) {
 	if _, ok := tensor.Count(shape); !ok {
 		return nil, fmt.Errorf("%s is too large", v.Type)
 	}
-	t, err := tensor.Unpack(v.All(), v.Elem, shape)
+	t, err := tensor.Of(v)
 	if err != nil {
 		return nil, fmt.Errorf("%d values for %s", v.Len(), v.Type)
 	}

@@ -130,7 +130,8 @@ type machine struct {
 
 	limit, live, peak int64
 	dying             map[*ir.Block][][]*ir.Value
-	gradients         map[*ir.Op]gradient // by dm.grad
+	gradients         map[*ir.Op]gradient       // by dm.grad
+	stores            map[*ir.Op]*tensor.Tensor // of constants in files
 
 	timing  map[*ir.Op]int // index into timings
 	timings []Timing

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/random"
 	"dmir/dialect/types"
@@ -34,6 +35,9 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 	value := tensor.New(c.outElem(0))
 	switch v := op.Attr(c.op, "value").(type) {
 	case *types.Dense:
+		if v.File() != nil {
+			return c.stored(v)
+		}
 		dims := shape
 		if v.Len() == 1 {
 			dims = nil
@@ -55,6 +59,22 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM703", "a constant of %s cannot be created", value.Elem)
 	}
 	return one(expanded(c.pool, value, shape)), nil
+}
+
+// stored is a constant whose elements are in a file, which is read once in a run.
+func (c *call) stored(v *types.Dense) ([]*tensor.Tensor, error) {
+	if t, ok := c.stores[c.op]; ok {
+		return one(t), nil
+	}
+	t, err := tensor.Of(v)
+	if err != nil {
+		return nil, c.errorf(types.MissingArray, "%v", err)
+	}
+	if c.stores == nil {
+		c.stores = map[*ir.Op]*tensor.Tensor{}
+	}
+	c.stores[c.op] = t
+	return one(t), nil
 }
 
 // runIota counts along one dimension.

@@ -67,11 +67,17 @@ func constant(c *call) (values, error) {
 	if !ok {
 		return nil, refuse(c.o, "a constant without a list of elements")
 	}
+	d, err := d.Inline()
+	if err != nil {
+		return nil, refuse(c.o, "%v", err)
+	}
 	t := c.result(0)
 	if t.Elem != e {
 		data := d.Bytes()
 		if e.Packed() {
-			data = d.All()
+			if data, err = d.All(); err != nil {
+				return nil, refuse(c.o, "%v", err)
+			}
 		}
 		d = types.DenseOf(t, data)
 	}

@@ -49,6 +49,16 @@ func Unpack(b []byte, elem types.Elem, shape []int) (*Tensor, error) {
 	return t, nil
 }
 
+// Of are the elements of a literal; its error is why they cannot be read or are none of
+// its type.
+func Of(d *types.Dense) (*Tensor, error) {
+	b, err := d.All()
+	if err != nil {
+		return nil, err
+	}
+	return Unpack(b, d.Elem, sizes(d.Type))
+}
+
 // bytesGrain is the minimum number of elements for a goroutine.
 const bytesGrain = 1 << 16
 

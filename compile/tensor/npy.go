@@ -67,6 +67,23 @@ func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, e
 	if err != nil {
 		return nil, err
 	}
+	order, err := h.typed(elem, shape, bytes)
+	if err != nil {
+		return nil, err
+	}
+	t := New(elem, h.Shape...)
+	if err := readData(r, t, order); err != nil {
+		return nil, err
+	}
+	if h.Fortran && len(h.Shape) > 1 {
+		t = fromFortran(t)
+	}
+	return t, nil
+}
+
+// typed is the order of an element's bytes; the error is why the array is none of elem
+// and shape, or does not fit into as many bytes.
+func (h header) typed(elem types.Elem, shape []int, bytes int64) (binary.ByteOrder, error) {
 	width, order, ok := h.layout(elem)
 	if !ok || !matches(h.Shape, shape) {
 		return nil, &MismatchError{
@@ -77,14 +94,7 @@ func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, e
 	if n, ok := Count(h.Shape); !ok || int64(n)*int64(width) > bytes {
 		return nil, fmt.Errorf("the .npy data end early: %s does not fit into %d bytes", typeText(h.Shape, dtypeName(h.Type)), bytes)
 	}
-	t := New(elem, h.Shape...)
-	if err := readData(r, t, width, order); err != nil {
-		return nil, err
-	}
-	if h.Fortran && len(h.Shape) > 1 {
-		t = fromFortran(t)
-	}
-	return t, nil
+	return order, nil
 }
 
 // DescribeNPY is the type of the array in a .npy file, with NumPy's name of its
@@ -149,9 +159,9 @@ func readHeader(r io.Reader) (h header, err error) {
 	return h, nil
 }
 
-func readData(r io.Reader, t *Tensor, width int, order binary.ByteOrder) error {
+func readData(r io.Reader, t *Tensor, order binary.ByteOrder) error {
 	const block = 1 << 16
-	n := t.Len()
+	n, width := t.Len(), int(dtypes[t.Elem][2]-'0')
 	buf := make([]byte, block*width)
 	for lo := 0; lo < n; lo += block {
 		hi := min(lo+block, n)

@@ -106,6 +106,38 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 	return h.Shape, dtypeName(h.Type), nil
 }
 
+// Writer writes a .npz file, which is complete after Close. Nothing is compressed.
+type Writer struct{ zip *zip.Writer }
+
+// NewWriter writes to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{zip.NewWriter(w)} }
+
+// Array adds an array.
+func (w *Writer) Array(name string, t *Tensor) error {
+	to, err := w.create(name + ".npy")
+	if err != nil {
+		return err
+	}
+	return WriteNPY(to, t)
+}
+
+// File adds a file that is no array.
+func (w *Writer) File(name string, data []byte) error {
+	to, err := w.create(name)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(data)
+	return err
+}
+
+func (w *Writer) create(name string) (io.Writer, error) {
+	return w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+}
+
+// Close ends the file.
+func (w *Writer) Close() error { return w.zip.Close() }
+
 // SaveNPY writes t to path atomically.
 func SaveNPY(path string, t *Tensor) error {
 	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error { return WriteNPY(w, t) })

@@ -39,7 +39,9 @@ func Generate() string {
 		"// generic form with: mlir-opt --irdl-file=dm.irdl.mlir FILE\n" +
 		"irdl.dialect @dm {\n" +
 		"  // a placement: memory space, order of dimensions, names of sizes\n" +
-		"  irdl.attribute @at {\n    %0 = irdl.base \"#builtin.string\"\n    irdl.parameters(placement: %0)\n  }\n")
+		"  irdl.attribute @at {\n    %0 = irdl.base \"#builtin.string\"\n    irdl.parameters(placement: %0)\n  }\n" +
+		"  // an array in a file in NumPy's format: its path, and its name in a .npz file\n" +
+		"  irdl.attribute @file {\n    %0 = irdl.base \"#builtin.string\"\n    %1 = irdl.base \"#builtin.string\"\n    irdl.parameters(path: %0, name: %1)\n  }\n")
 	for _, d := range op.All() {
 		if d.Is(op.Terminator) {
 			continue

@@ -58,6 +58,8 @@ func TestVerifies(t *testing.T) {
 		},
 		{"unknown op", `"dm.nothing"() : () -> ()`, "unregistered operation 'dm.nothing'"},
 		{"placement", `%r = "dm.exp"(%p) : (tensor<4xf32, #dm.at<"host">>) -> tensor<4xf32, #dm.at<"host">>`, ""},
+		{"file", `%r = "dm.constant"() {value = #dm.file<"w.npz", "w">} : () -> tensor<4xf32>`, ""},
+		{"file without a name", `%r = "dm.constant"() {value = #dm.file<"w.npy">} : () -> tensor<4xf32>`, "expected 2 type arguments"},
 		{"no region", `"dm.kernel"() {resultSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()`, "expected 1 but got 0"},
 	}
 	run := verifier(t)

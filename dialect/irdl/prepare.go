@@ -71,7 +71,10 @@ func segments(o *ir.Op, attr string, ps []op.Param, slots string, n int) bool {
 	return true
 }
 
-var placement = regexp.MustCompile(`#dm\.at<([^<>"]*)>`)
+var (
+	placement = regexp.MustCompile(`#dm\.at<([^<>"]*)>`)
+	file      = regexp.MustCompile(`#dm\.file<("(?:[^"\\]|\\.)*")>`) // without the name of an array
+)
 
 // Text is m in generic form as mlir-opt --irdl-file verifies it with the
 // generated definition. m stays as it is. Errors are those of print.Generic, and
@@ -86,5 +89,6 @@ func Text(m *ir.Module) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return placement.ReplaceAllString(text, `#dm.at<"$1">`), nil
+	text = placement.ReplaceAllString(text, `#dm.at<"$1">`)
+	return file.ReplaceAllString(text, `#dm.file<$1, "">`), nil
 }

@@ -47,7 +47,7 @@ func (l *lowerer) readAttr(text string) attrText {
 	if err != nil {
 		return attrText{err: err}
 	}
-	if x.Kind == ast.ADense && x.Type == nil {
+	if x.Kind == ast.ADense && x.Type == nil || types.IsFile(x) {
 		return attrText{expr: x} // its type is the result's; see literals
 	}
 	v, err := types.AttrFromExpr(x, &l.env)
@@ -161,7 +161,7 @@ func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at 
 	return d
 }
 
-// untyped is a literal whose type comes from the result: dense<…> or a number.
+// untyped is a literal whose type comes from the result: dense<…>, a file or a number.
 func untyped(a attrText) types.Attr {
 	if d, ok := a.value.(*types.Dense); ok {
 		return d
@@ -197,7 +197,7 @@ func (l *lowerer) literals(o *ir.Op) {
 			o.Bad = types.ForeignElem(written) == ""
 			continue
 		}
-		d, err := types.DenseFromExpr(asDense(x.expr), tensor)
+		d, err := l.literal(x.expr, tensor)
 		if err != nil {
 			l.reportType(o, origin.AttrSpan(o, l.src, a.Name), err)
 			continue
@@ -213,6 +213,18 @@ func (l *lowerer) literals(o *ir.Op) {
 			o.Attrs[i].Value = types.Int{V: d.Int(0), Elem: scalar.Elem}
 		}
 	}
+}
+
+// literal is the value of a literal as type t.
+func (l *lowerer) literal(x *ast.AttrExpr, t *types.Tensor) (*types.Dense, error) {
+	if !types.IsFile(x) {
+		return types.DenseFromExpr(asDense(x), t)
+	}
+	f, err := types.FileFromExpr(x, l.arrays)
+	if err != nil {
+		return nil, err
+	}
+	return types.InFile(t, f), nil
 }
 
 // asDense is a literal as dense<…>, whose type is the result's: "1.0 : f32"

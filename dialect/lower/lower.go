@@ -22,18 +22,19 @@ import (
 )
 
 // File lowers the sections of a file, cut at "// -----": one module for each.
-func File(f *ast.File) []*ir.Module { return Open(f).Modules }
+func File(f *ast.File) []*ir.Module { return Open(f, nil).Modules }
 
 // Unit is a lowered file that can follow changes of its text.
 type Unit struct {
 	Modules  []*ir.Module
 	sections []*lowerer
+	arrays   types.Arrays
 	bodies   map[*ir.Block]*body
 }
 
-// Open is like File.
-func Open(f *ast.File) *Unit {
-	u := &Unit{bodies: map[*ir.Block]*body{}}
+// Open is like File. The elements of literals that are in files are in arrays.
+func Open(f *ast.File, arrays types.Arrays) *Unit {
+	u := &Unit{arrays: arrays, bodies: map[*ir.Block]*body{}}
 	start := 0
 	for i, item := range f.Items {
 		if item.Form == ast.Split {
@@ -46,20 +47,21 @@ func Open(f *ast.File) *Unit {
 }
 
 func (u *Unit) section(src *source.File, items []*ast.Op) {
-	l := section(src, items)
+	l := section(src, items, u.arrays)
 	u.Modules = append(u.Modules, l.m)
 	u.sections = append(u.sections, l)
 }
 
 // lowerer lowers one section.
 type lowerer struct {
-	src   *source.File
-	m     *ir.Module
-	env   types.Env
-	root  *scope // of the section's top level
-	scope *scope
-	spare *scope // of an isolated op that has ended
-	slab  slab
+	src    *source.File
+	m      *ir.Module
+	env    types.Env
+	root   *scope // of the section's top level
+	scope  *scope
+	spare  *scope // of an isolated op that has ended
+	arrays types.Arrays
+	slab   slab
 
 	sigs  map[string]*signature
 	attrs map[string]attrText
@@ -86,8 +88,9 @@ const (
 	lastNames  = 256 // and the last ones before it
 )
 
-func section(src *source.File, items []*ast.Op) *lowerer {
+func section(src *source.File, items []*ast.Op, arrays types.Arrays) *lowerer {
 	l := &lowerer{
+		arrays:   arrays,
 		src:      src,
 		m:        &ir.Module{Src: src, Origin: &ast.File{Src: src, Items: items}},
 		root:     newScope(nil),

@@ -77,7 +77,7 @@ func TestSpliceEqualsOpen(t *testing.T) {
 		for _, file := range files {
 			src := file
 			tree := parse.File(src)
-			unit := Open(tree)
+			unit := Open(tree, nil)
 			var done []string
 			for range 150 {
 				text := src.Text()
@@ -96,19 +96,19 @@ func TestSpliceEqualsOpen(t *testing.T) {
 						done = done[:len(done)-1]
 					}
 					tree = parse.File(next)
-					unit, src = Open(tree), next
+					unit, src = Open(tree, nil), next
 					continue
 				}
 				spliced++
 				src = next
-				fresh := Open(parse.File(src))
+				fresh := Open(parse.File(src), nil)
 				if diff := differ(unit, fresh); diff != "" {
 					t.Fatalf("seed %d, %s: %s\nchanges:\n%s\n--- before\n%s\n--- after\n%s", seed, file.Path, diff, strings.Join(done, "\n"), text, src.Text())
 				}
 				if len(done)%40 == 0 {
 					src = file
 					tree = parse.File(src)
-					unit = Open(tree)
+					unit = Open(tree, nil)
 					done = nil
 				}
 			}

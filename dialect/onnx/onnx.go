@@ -21,6 +21,7 @@ import (
 	"dmir/dialect/raise"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
+	"dmir/dialect/weights"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -108,17 +109,20 @@ func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 }
 
 // Text is a model as a program's text, formatted. name is what the model is called in
-// messages.
-func Text(name string, data []byte, opts Options) (string, error) {
+// messages. Large constants are arrays in the file called weightsPath, or where that is
+// "" in the text.
+func Text(name string, data []byte, opts Options, weightsPath string) (text string, w *weights.Set, err error) {
 	m, err := Import(name, data, opts)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	text, err := print.Source(m)
+	if w, err = weights.Place([]*ir.Module{m}, weightsPath); err == nil {
+		text, err = print.Source(m)
+	}
 	if err != nil {
-		return "", &Error{Code: invalidCode, Msg: err.Error()}
+		return "", nil, &Error{Code: invalidCode, Msg: err.Error()}
 	}
-	return text, nil
+	return text, w, nil
 }
 
 // main builds the function of the model's graph.
@@ -215,6 +219,10 @@ const (
 func (x *importer) constant(v *ir.Value) *types.Dense {
 	fixed := x.isFixed(v)
 	if d := x.known[v]; d != nil {
+		d, err := d.Inline()
+		if err != nil {
+			fail("%v", err)
+		}
 		return d
 	}
 	if !fixed || x.opts.Evaluate == nil {

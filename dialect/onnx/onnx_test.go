@@ -122,7 +122,7 @@ func TestText(t *testing.T) {
 	model := Model(13, Graph([]Message{Value("in/x:0", F32, "N", 2)}, []Message{Value("out", F32, "N", 2)},
 		[]Message{Floats("fc.weight", []int{2, 2}, 1, 2, 3, 4), Ints("unused", []int{1}, 1)},
 		Node("Relu", []string{"h"}, []string{"out"}), Node("MatMul", []string{"in/x:0", "fc.weight"}, []string{"h"})))
-	got, err := onnx.Text("m.onnx", model, onnx.Options{Bind: map[string]int64{"N": 3}})
+	got, _, err := onnx.Text("m.onnx", model, onnx.Options{Bind: map[string]int64{"N": 3}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestExternal(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := on([]Message{External("w", []int{2}, "weights.bin")}, Node("Add", []string{"x", "w"}, []string{"y"}))
-	got, err := onnx.Text("m.onnx", model, onnx.Options{Dir: dir})
+	got, _, err := onnx.Text("m.onnx", model, onnx.Options{Dir: dir}, "")
 	if err != nil || !strings.Contains(got, "dense<[1.0, 2.0]>") {
 		t.Errorf("%v\n%s", err, got)
 	}
@@ -163,7 +163,7 @@ func FuzzImport(f *testing.F) {
 		Node("Conv", []string{"x", "w"}, []string{"c"}, Attr("auto_pad", "SAME_UPPER"), Attr("strides", []int{2, 2})),
 		Node("AveragePool", []string{"c"}, []string{"y"}, Attr("kernel_shape", []int{1, 1})))))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		text, err := onnx.Text("m.onnx", bytes.Clone(data), onnx.Options{})
+		text, _, err := onnx.Text("m.onnx", bytes.Clone(data), onnx.Options{}, "")
 		if err == nil {
 			if text == "" {
 				t.Error("no text")

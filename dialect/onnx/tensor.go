@@ -97,7 +97,14 @@ func (t *tensorProto) dense(dir string) *types.Dense {
 	data := t.raw
 	switch {
 	case t.remote:
-		data = t.read(what, dir, size)
+		r := t.place(what, dir, size)
+		if e.IsFloat() && n > maxRead {
+			return types.InFile(tensorOf(e, shape), &types.File{Arrays: r})
+		}
+		var err error
+		if data, err = r.read(); err != nil {
+			fail("%s: %v", what, err)
+		}
 	case !t.hasRaw:
 		data = t.typed(what, e, n)
 	}
@@ -137,8 +144,19 @@ func (t *tensorProto) typed(what string, e types.Elem, n int) []byte {
 	return nil
 }
 
-// read is size bytes of a file in the folder dir.
-func (t *tensorProto) read(what, dir string, size int) []byte {
+// maxRead is how many numbers in another file are read at import. More are weights,
+// which are read when the program runs.
+const maxRead = 1 << 10
+
+// remote are bytes of a file in a folder. They are the elements of a literal.
+type remote struct {
+	dir, file string
+	at        int64
+	size      int
+}
+
+// place is where t's elements, of size bytes, are in a file in the folder dir.
+func (t *tensorProto) place(what, dir string, size int) remote {
 	name := t.external["location"]
 	if dir == "" {
 		fail("%s is in the file %q, and the model is in no folder", what, name)
@@ -161,37 +179,61 @@ func (t *tensorProto) read(what, dir string, size int) []byte {
 	if length != int64(size) {
 		fail("%s has %d bytes in %q, its elements take %d", what, length, name, size)
 	}
-	root, err := os.OpenRoot(dir) // symbolic links do not lead out of it either
-	if err != nil {
+	r := remote{dir, filepath.FromSlash(name), at, size}
+	if err := r.Find(nil, nil); err != nil {
 		fail("%s: %v", what, err)
 	}
-	defer root.Close()
-	data, err := readAt(root, filepath.FromSlash(name), at, size)
-	if err != nil {
-		fail("%s: %v", what, err)
-	}
-	return data
+	return r
 }
 
-func readAt(root *os.Root, name string, at int64, size int) ([]byte, error) {
-	f, err := root.Open(name)
+// open opens the file, which has the bytes.
+func (r remote) open() (*os.File, error) {
+	root, err := os.OpenRoot(r.dir) // symbolic links do not lead out of it either
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.Open(r.file)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = &fs.PathError{Op: "read", Path: r.file, Err: fs.ErrInvalid}
+	case r.at > info.Size() || int64(r.size) > info.Size()-r.at:
+		err = fmt.Errorf("%s has %d bytes, not %d from %d on", r.file, info.Size(), r.size, r.at)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r remote) read() ([]byte, error) {
+	f, err := r.open()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrInvalid}
-	case at > info.Size() || int64(size) > info.Size()-at:
-		return nil, fmt.Errorf("%s has %d bytes, not %d from %d on", name, info.Size(), size, at)
-	}
-	data := make([]byte, size)
-	_, err = f.ReadAt(data, at)
+	data := make([]byte, r.size)
+	_, err = f.ReadAt(data, r.at)
 	return data, err
 }
+
+// Find is an error unless the file has the bytes.
+func (r remote) Find(*types.File, *types.Tensor) error {
+	f, err := r.open()
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Bytes are the bytes.
+func (r remote) Bytes(*types.File, *types.Tensor) ([]byte, error) { return r.read() }
 
 // Tensor reads a tensor in a file of its own, as test data is kept, and its name.
 func Tensor(data []byte) (d *types.Dense, name string, err error) {

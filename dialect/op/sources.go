@@ -14,14 +14,15 @@ var constantDef = &Def{
 	Name: "constant", Family: Sources, Class: ClassMovement,
 	Summary: "a tensor written in the program",
 	Foreign: []Foreign{{Names: "full zeros ones const"}},
-	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`.\n\n" +
+	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`. " +
+		"`#dm.file<\"weights.npz\", \"name\">` takes the elements from a file in NumPy's format in the program's folder, whose array has the type written; of a .npy file it is `#dm.file<\"weights.npy\">`. Cost does not read the file.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x2xf32> {
   %c = dm.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   return %c : tensor<2x2xf32>
 }`,
 	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
-	Attrs:   []AttrDef{{Name: "value", Kind: KindDense, Lead: true, Doc: "the elements"}},
+	Attrs:   []AttrDef{{Name: "value", Kind: KindDense, Lead: true, Doc: "the elements, or the file that has them"}},
 	Traits:  Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Results) == 0 {

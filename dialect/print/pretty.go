@@ -143,7 +143,7 @@ func (p *printer) dialectOp(o *ir.Op, def *op.Def, depth int) {
 func clause(a types.Attr, literal bool) (text string, ok bool) {
 	switch a := a.(type) {
 	case *types.Dense:
-		return "dense<" + a.Text() + ">", true
+		return a.Bare(), true
 	case types.Raw:
 		return "", false
 	case types.Float:

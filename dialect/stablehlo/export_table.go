@@ -98,6 +98,10 @@ func exportConstant(c *out) ([]*ir.Value, error) {
 	t := c.result(0)
 	switch v := c.o.Attr("value").(type) {
 	case *types.Dense:
+		v, err := v.Inline()
+		if err != nil {
+			return nil, unsupported("%v", err)
+		}
 		if types.Equal(v.Type, t) {
 			return one(c.constant(v))
 		}

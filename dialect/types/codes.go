@@ -10,7 +10,16 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM154", Name: "bad-dense", Doc: "A dense<…> literal does not fit its type: the number or nesting of values differs from the shape, or a value is not one of the element type.", Help: "write one value for all elements, nested lists in the tensor's shape, or the bytes as a hexadecimal string"},
 	{Code: "DM155", Name: "value-out-of-range", Doc: "A number does not fit into its type.", Help: "use a wider type, or another value"},
 	{Code: "DM156", Name: "alias-too-long", Doc: "An alias stands for more than 64 KiB of text, because aliases of aliases repeat.", Help: "name the parts instead of nesting them"},
+	{Code: "DM157", Name: "bad-file", Doc: "The attribute #dm.file<…> is not the path of a .npz file and the name of an array in it, or the path of a .npy file. Paths are relative to the program's folder and do not leave it.", Help: "write `#dm.file<\"weights.npz\", \"name\">` or `#dm.file<\"weights.npy\">`"},
 })
+
+// MissingArray and OtherArray are the codes of literals whose elements are in a file
+// that cannot be read, or that has an array of another type. Package analysis/program
+// registers them: it looks into the files.
+const (
+	MissingArray = "DM158"
+	OtherArray   = "DM159"
+)
 
 // UnknownAlias is the code of an Error about an alias that is not defined. Package
 // syntax/scope registers it and reports where such an alias is used.

@@ -37,7 +37,7 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM502", Name: "budget-regression", Doc: "`dmir diff --budget` found a function that moves more bytes, takes more time or holds more memory than in the older version, beyond the tolerance that was given.", Help: "move or hold less, or allow an increase: `--budget 5%`"},
 	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
-	{Code: "DM602", Name: "too-large", Doc: "The file is larger than 48 MB, the limit for a program.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
+	{Code: "DM602", Name: "too-large", Doc: "The file is larger than 48 MB, the limit for a program; for one in StableHLO, which has its constants in the text, and for a model in ONNX it is 2 GB.", Help: "put large constants into a `.npz` file beside the program, `#dm.file<\"weights.npz\", \"name\">`, or pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is complete, so no file is partly written.", Help: "check the folder and its permissions"},
 	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
 	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`: a dimension symbol that the program has, and a non-negative integer.", Help: "write `--bind n=512`"},
@@ -77,7 +77,7 @@ func noFunction(p *program.Program, err error, flag string) *failure {
 }
 
 func tooLarge(path string) *failure {
-	return &failure{"DM602", path, "is larger than 48 MB", "keep large constants in .npy files beside the program"}
+	return &failure{"DM602", path, "is larger than 48 MB", "keep large constants in a .npz file beside the program: #dm.file<\"weights.npz\", \"name\">"}
 }
 
 func cannotWrite(path string, err error) *failure {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/term"
 
@@ -25,7 +26,8 @@ import (
 // and small enough that a mistaken argument does not fill the memory.
 const maxBytes = 48_000_000
 
-// maxModel is the largest model that is read: what the format allows.
+// maxModel is the largest model that is read, in ONNX or, as text with its constants, in
+// StableHLO: what the former allows.
 const maxModel = 2 << 30
 
 // isModel reports whether a file is a model in ONNX, by its name or, for stdin, by its
@@ -50,11 +52,11 @@ func (a *app) bytes(path string) (data []byte, name string, err error) {
 		}
 		defer f.Close()
 		in = f
-		if isModel(name, nil) {
+		if isModel(name, nil) || filepath.Ext(name) == ".mlir" {
 			limit = maxModel
 		}
 	}
-	data, err = readAll(a.ctx, io.LimitReader(in, limit+1))
+	data, err = readAll(a.ctx, in, limit+1)
 	switch {
 	case a.ctx.Err() != nil:
 		return nil, name, a.ctx.Err()
@@ -80,7 +82,7 @@ func text(name string, data []byte) (*source.File, error) {
 	if kind, help := otherKind(name, data); kind != "" {
 		return nil, &failure{"DM619", name, "is " + kind + ", not the text of a program", help}
 	}
-	return source.New(name, string(data)), nil
+	return source.New(name, unsafe.String(unsafe.SliceData(data), len(data))), nil // not copied: large, and nothing else keeps data
 }
 
 // bytecode begins MLIR's binary form.
@@ -129,10 +131,19 @@ func isCompiled(path string) bool {
 	return err == nil && string(head) == artifact.Magic
 }
 
-// readAll reads to the end of in. A read of a terminal or a pipe cannot be cancelled,
-// so it is abandoned when ctx ends.
-func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
-	return await(ctx, func() ([]byte, error) { return io.ReadAll(in) })
+// readAll reads to the end of in, at most limit bytes. A read of a terminal or a pipe
+// cannot be cancelled, so it is abandoned when ctx ends.
+func readAll(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) {
+		var b bytes.Buffer
+		if f, ok := in.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+				b.Grow(int(min(info.Size(), limit)) + bytes.MinRead) // the buffer does not grow then
+			}
+		}
+		_, err := b.ReadFrom(io.LimitReader(in, limit))
+		return b.Bytes(), err
+	})
 }
 
 // await returns the results of f, or the error of ctx as soon as that ends. Then f,

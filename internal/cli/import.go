@@ -6,10 +6,12 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/compile/interp"
+	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
+	"dmir/dialect/weights"
 	"dmir/internal/atomicfile"
 )
 
@@ -22,92 +24,131 @@ type importCmd struct {
 // Help is what --help adds.
 func (importCmd) Help() string {
 	return "From JAX: print(jax.jit(f).lower(*args).as_text()) > f.mlir. Sections cut at '// -----' stay sections. Names of\n" +
-		"functions, arguments and values are kept, and locations. cost, run, opt, compile and report read such files, and\n" +
-		"models in ONNX, directly.\n" +
+		"functions, arguments and values are kept, and locations. With -o, large constants are\n" +
+		"arrays in OUT.weights.npz. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
 		"Exit status: 0 written, 2 the program has errors, or something without an equivalent in the dialect."
 }
 
 // Run writes the program as text in the dialect.
 func (c importCmd) Run(a *app) error {
-	if c.Output == "-" {
+	if atomicfile.IsStream(c.Output) || c.Output == "-" {
 		c.Output = ""
 	}
+	path := "" // of the weights, beside the text
+	base := ""
 	if c.Output != "" {
-		if err := atomicfile.Check(c.Output); err != nil {
-			return cannotWrite(c.Output, err)
+		path = weights.Path(c.Output)
+		base = filepath.Base(path)
+		for _, file := range []string{c.Output, path} {
+			if err := atomicfile.Check(file); err != nil {
+				return cannotWrite(file, err)
+			}
 		}
 	}
-	written, err := c.imported(a)
+	text, arrays, err := c.imported(a, base)
 	if err != nil {
 		return err
 	}
 	if c.Output == "" {
-		_, err = io.WriteString(a.stdout, written)
+		_, err = io.WriteString(a.stdout, text)
 		return err
 	}
-	return write(c.Output, written)
+	if len(arrays.Arrays) > 0 {
+		if err := save(path, arrays); err != nil {
+			return err
+		}
+	}
+	return write(c.Output, text)
 }
 
-// imported is the text of the program in the dialect.
-func (c importCmd) imported(a *app) (string, error) {
+// save writes arrays to the file at path.
+func save(path string, arrays *weights.Set) error {
+	err := atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
+		z := tensor.NewWriter(w)
+		for _, x := range arrays.Arrays {
+			t, err := tensor.Of(x.Value)
+			if err != nil {
+				return err
+			}
+			if err := z.Array(x.Name, t); err != nil {
+				return err
+			}
+		}
+		return z.Close()
+	})
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	return nil
+}
+
+// imported is the text of the program in the dialect, whose large constants are in a
+// file called path beside it, or where that is "" in the text.
+func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set, err error) {
 	data, name, err := a.bytes(c.File)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	bind, err := binding(c.Bind)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if isModel(name, data) {
-		text, open, err := a.model(name, data, bind)
+		text, open, arrays, err := a.model(name, data, bind, path)
 		if err == nil {
 			err = unknownSize(c.Bind, open)
 		}
-		return text, err
+		return text, arrays, err
 	}
 	src, err := text(name, data)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := unknownSize(c.Bind, nil); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	p, err := a.analyse(src, program.Options{})
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case !p.Imported:
-		return "", &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO; a program in the dialect needs no import"}
+		return "", nil, &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO; a program in the dialect needs no import"}
 	case p.HasErrors():
 		printErrors(a.stderr, src, p.Diags)
-		return "", exitStatus(exitFailed)
+		return "", nil, exitStatus(exitFailed)
 	}
-	return await(a.ctx, func() (string, error) { return print.Sections(p.Modules) })
+	if arrays, err = weights.Place(p.Modules, path); err != nil {
+		return "", nil, err
+	}
+	written, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules) })
+	return written, arrays, err
 }
 
-// model is the text of a model in ONNX in the ops of the dialect, and the names of the
-// sizes that the model leaves open, which bind gives.
-func (a *app) model(name string, data []byte, bind map[string]int64) (text string, open []string, err error) {
+// model is the text of a model in ONNX in the ops of the dialect, whose large constants
+// are in a file called path beside it, or where that is "" in the text; and the names of
+// the sizes that the model leaves open, which bind gives.
+func (a *app) model(name string, data []byte, bind map[string]int64, path string) (text string, open []string, arrays *weights.Set, err error) {
 	dir := ""
 	if name != stdin {
 		dir = filepath.Dir(name)
 	}
 	type result struct {
-		text string
-		open []string
+		text   string
+		open   []string
+		arrays *weights.Set
 	}
 	r, err := await(a.ctx, func() (r result, err error) {
 		if r.open, err = onnx.Sizes(data); err != nil {
 			return r, err
 		}
-		r.text, err = onnx.Text(name, data, onnx.Options{
+		r.text, r.arrays, err = onnx.Text(name, data, onnx.Options{
 			Dir: dir, Bind: bind,
 			Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(a.ctx, f) },
-		})
+		}, path)
 		return r, err
 	})
 	if e := onnx.As(err); e != nil {
 		err = &failure{e.Code, name, e.Msg, ""}
 	}
-	return r.text, r.open, err
+	return r.text, r.open, r.arrays, err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/compile/tensor"
+	"dmir/dialect/weights"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -43,7 +46,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		return program.Options{}, err
 	}
 	maps.Copy(bind, sizes)
-	return program.Options{Target: target, Bind: bind, Config: cfg, OneKernel: kernel.Unfit}, nil
+	return program.Options{Target: target, Bind: bind, Config: cfg, Arrays: tensor.In(filepath.Dir(path)), OneKernel: kernel.Unfit}, nil
 }
 
 // binding reads sizes of symbols, each as name=size.
@@ -144,7 +147,8 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 		src, err := text(name, data)
 		return src, opts, err
 	}
-	text, open, err := a.model(name, data, opts.Bind)
+	program := strings.TrimSuffix(name, ".onnx") + ".dmir"
+	text, open, arrays, err := a.model(name, data, opts.Bind, filepath.Base(weights.Path(program)))
 	if err != nil {
 		return nil, opts, err
 	}
@@ -155,5 +159,6 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 	for _, size := range open {
 		delete(opts.Bind, size)
 	}
-	return source.New(strings.TrimSuffix(name, ".onnx")+".dmir", text), opts, nil
+	opts.Arrays = arrays
+	return source.New(program, text), opts, nil
 }

@@ -20,7 +20,7 @@ func (t targeting) version(a *app, old, path string, new *program.Program) (p *p
 	if err != nil {
 		return nil, "", err
 	}
-	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config})
+	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: new.Arrays})
 	if err != nil {
 		return nil, "", err
 	}

@@ -200,13 +200,22 @@ func head(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // writeONNX writes a model with a size N: onnx FILE, or as the case of a suite whose
-// expected output is right, or wrong: onnx right DIR, onnx wrong DIR.
+// expected output is right, or wrong: onnx right DIR, onnx wrong DIR. onnx large FILE has
+// weights that are many.
 func writeONNX(ts *testscript.TestScript, neg bool, args []string) {
 	m := onnxmodel.Model(13, onnxmodel.Graph(
 		[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, "N", 2)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, "N", 2)},
 		[]onnxmodel.Message{onnxmodel.Floats("w", []int{2, 2}, 1, 2, 3, 4)},
 		onnxmodel.Node("MatMul", []string{"x", "w"}, []string{"h"}), onnxmodel.Node("Relu", []string{"h"}, []string{"y"}),
 	))
+	if args[0] == "large" {
+		m = onnxmodel.Model(13, onnxmodel.Graph(
+			[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, 1, 2)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, 1, 9)},
+			[]onnxmodel.Message{onnxmodel.Floats("fc/w", []int{2, 9}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)},
+			onnxmodel.Node("MatMul", []string{"x", "fc/w"}, []string{"y"}),
+		))
+		args = args[1:]
+	}
 	if len(args) == 1 {
 		ts.Check(os.WriteFile(ts.MkAbs(args[0]), m, 0o644))
 		return

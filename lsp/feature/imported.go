@@ -1,12 +1,15 @@
 package feature
 
 import (
+	"path/filepath"
 	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/print"
+	"dmir/dialect/weights"
 )
 
 // became is what an op of an imported text stands for: ops of the dialect, which have
@@ -101,7 +104,16 @@ func importedHover(p *program.Program, off int) *Hover {
 	return nil
 }
 
-// Converted is the program in the ops of the dialect.
+// Converted is the program in the ops of the dialect, as dmir import writes it to a file.
 func Converted(p *program.Program) string {
-	return unlessBroken(p, func() (string, error) { return print.Sections(p.Modules) })
+	return unlessBroken(p, func() (string, error) {
+		modules := make([]*ir.Module, len(p.Modules))
+		for i, m := range p.Modules {
+			modules[i] = m.Clone()
+		}
+		if _, err := weights.Place(modules, filepath.Base(weights.Path(p.Src.Path))); err != nil {
+			return "", err
+		}
+		return print.Sections(modules)
+	})
 }

@@ -155,7 +155,10 @@ func attrValues(a *op.AttrDef) []Completion {
 	case a.Kind == op.KindPlace:
 		return placements()
 	case a.Kind == op.KindDense:
-		return []Completion{{Kind: WordItem, Label: "dense<…>", Doc: a.Doc, Text: "dense<>", Snippet: "dense<$1>"}}
+		return []Completion{
+			{Kind: WordItem, Label: "dense<…>", Doc: a.Doc, Text: "dense<>", Snippet: "dense<$1>"},
+			{Kind: WordItem, Label: "#dm.file<…>", Doc: a.Doc, Text: `#dm.file<"">`, Snippet: `#dm.file<"${1:weights.npz}", "$2">`},
+		}
 	case a.Default != nil:
 		words = []string{defaultValue(a)}
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/compile/tensor"
 	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -183,7 +185,7 @@ func (a *analysis) load(src *source.File) *loaded {
 		target, _ = l.conf.Machine("")
 		l.choices = append(l.choices, unknownTarget(a.settings.Target, l.conf, target.Name))
 	}
-	opts := program.Options{Target: target, Bind: a.settings.Bind, Config: l.conf, OneKernel: kernel.Unfit}
+	opts := program.Options{Target: target, Bind: a.settings.Bind, Config: l.conf, Arrays: tensor.In(filepath.Dir(a.address.base())), OneKernel: kernel.Unfit}
 	defer collector.rest(src.Len())()
 	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
 	l.prog = program.Load(src, opts)
