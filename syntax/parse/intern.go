@@ -25,9 +25,17 @@ const (
 	maxInternedText  = 1 << 20 // bytes of a text that is remembered; longer ones are literals, which do not repeat
 )
 
-// get is the result for text, made by parse if it is not known. parse is given
-// a copy of text, so that the results do not keep a whole file alive; but a text that is
-// too long to be remembered as it is, which may be most of the file.
+// own is a copy of text, so that what is made of it does not keep a whole file alive;
+// but a text that is too long to be remembered as it is, which may be most of the file.
+func own(text string) string {
+	if len(text) > maxInternedText {
+		return text
+	}
+	return strings.Clone(text)
+}
+
+// get is the result for text, made by parse if it is not known. parse is given its own
+// text.
 func (m *interned[T]) get(text string, parse func(string) (T, *Error)) (T, error) {
 	if len(text) > maxInternedText {
 		v, err := parse(text)
@@ -35,7 +43,7 @@ func (m *interned[T]) get(text string, parse func(string) (T, *Error)) (T, error
 	}
 	r, ok := m.find(text)
 	if !ok {
-		text = strings.Clone(text)
+		text = own(text)
 		r.val, r.err = parse(text)
 		r = m.keep(text, r)
 	}

@@ -2,7 +2,6 @@ package parse
 
 import (
 	"slices"
-	"strings"
 
 	"dmir/syntax/ast"
 	"dmir/syntax/lex"
@@ -20,11 +19,11 @@ func plainAttr(text string) (*ast.AttrExpr, bool) {
 	case '"':
 		c := lex.New(text, 0, len(text))
 		if t := c.Next(); t.Kind == lex.String && t.End == len(text) {
-			text = strings.Clone(text)
+			text = own(text)
 			return &ast.AttrExpr{Kind: ast.AString, Text: text, Str: Unquote(text)}, true
 		}
 	case '{':
-		text = strings.Clone(text)
+		text = own(text)
 		c := lex.New(text, 0, len(text))
 		if a := plainDict(&c, text, 0); a != nil && c.Peek().Kind == lex.EOF {
 			return a, true
