@@ -1,9 +1,12 @@
 package counted
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"dmir/dialect/onnx"
 	"dmir/gpu/emulator"
 	"dmir/internal/need"
 )
@@ -25,16 +28,43 @@ func TestCounted(t *testing.T) {
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := Steps(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range rows {
-				if problem := r.Problem(); problem != "" {
-					t.Error(problem)
+			compare(t, p)
+		})
+	}
+}
+
+// So it does for models that other tools wrote.
+func TestModels(t *testing.T) {
+	need.Long(t)
+	need.OK(t, emulator.Check())
+	for _, name := range []string{
+		"deeploy/CCT_1_16_16_8/network.onnx", "deeploy/Transformer_Train/network.onnx", "byteir/MLPInference.mlir",
+		"iree/fullyconnected.mlir", "iree/mnist_fake_weights.mlir", "iree/unidirectional_lstm.mlir",
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("../../../shared/conformance/models", name))
+			need.OK(t, err)
+			text := string(data)
+			if strings.HasSuffix(name, ".onnx") {
+				if text, _, err = onnx.Text(name, data, onnx.Options{}, ""); err != nil {
+					t.Fatal(err)
 				}
 			}
+			compare(t, Program{name, text})
 		})
+	}
+}
+
+func compare(t *testing.T, p Program) {
+	t.Helper()
+	rows, err := Steps(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if problem := r.Problem(); problem != "" {
+			t.Error(problem)
+		}
 	}
 }
 
