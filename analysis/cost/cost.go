@@ -10,7 +10,7 @@
 //     move the copy. A reshape and the inside of a dm.kernel move nothing.
 //   - moved: read + written.
 //   - minimum: what the function would move as one kernel: the bytes of its used
-//     arguments and of its results.
+//     arguments, of its constants in files and of its results.
 //   - waste: moved − minimum.
 //   - time: max(FLOP / peak, moved / bandwidth) + launch latency; an op that
 //     neither computes nor moves takes none.
@@ -87,8 +87,8 @@ type Func struct {
 	follow map[*ir.Op]bool
 }
 
-// Minimum is what f would move as one kernel: the bytes of its used arguments and of
-// its results. It is computed on first use.
+// Minimum is what f would move as one kernel: the bytes of its used arguments,
+// of its constants in files and of its results. It is computed on first use.
 func (f *Func) Minimum() dim.Dim {
 	if f.body == nil {
 		return dim.Dim{}
@@ -101,6 +101,11 @@ func (f *Func) Minimum() dim.Dim {
 		f.least = &n
 	}
 	return *f.least
+}
+
+// ReadsFiles reports whether constants of f have their elements in files.
+func (f *Func) ReadsFiles() bool {
+	return f.body != nil && f.body.in.files.Load() && slices.ContainsFunc(f.Entries, func(e *Entry) bool { return op.InFile(e.Op) })
 }
 
 // Peaks are the candidates for the largest sum of live bytes in device memory

@@ -69,7 +69,7 @@ func (s *scope) minimum(fn *ir.Func) dim.Dim {
 	return total
 }
 
-// minimumTerms are the used arguments and then the results.
+// minimumTerms are the used arguments, the constants in files, and then the results.
 func (s *scope) minimumTerms(fn *ir.Func) []Term {
 	var out []Term
 	add := func(v *ir.Value, n dim.Dim) {
@@ -83,6 +83,13 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 	for _, v := range fn.Args {
 		if len(v.Uses) > 0 {
 			add(v, s.touched(v, v.Uses))
+		}
+	}
+	if s.files.Load() {
+		for _, o := range fn.Body.Ops {
+			if op.InFile(o) && len(o.Results[0].Uses) > 0 {
+				add(o.Results[0], s.touched(o.Results[0], o.Results[0].Uses))
+			}
 		}
 	}
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"dmir/analysis/memory"
 	"dmir/dialect/autodiff"
@@ -28,6 +29,7 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m       *ir.Module
 	bind    map[string]int64
+	files   atomic.Bool                // whether there may be constants in files
 	late    sync.Mutex                 // for what is computed on first use
 	bodies  map[bodyKey]*body          // nil while being computed
 	called  map[*ir.Func]bool          // functions that others call

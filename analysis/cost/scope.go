@@ -127,6 +127,9 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	default:
 		e.Class, e.Elem = d.Class, computed(o)
 		e.FLOP = op.FLOP(o).Subst(s.env)
+		if op.InFile(o) {
+			s.files.Store(true)
+		}
 		if !fused {
 			s.move(e, o, d)
 		}

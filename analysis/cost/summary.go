@@ -15,7 +15,11 @@ func (p *printer) summary() {
 	moved := f.Moved()
 	fmt.Fprintln(p.w)
 	p.field("moved", units.DimBytes(moved))
-	p.field("minimum", units.DimBytes(f.Minimum())+"  its used arguments and its results")
+	what := "its used arguments and its results"
+	if f.ReadsFiles() {
+		what = "its used arguments, its constants in files and its results"
+	}
+	p.field("minimum", units.DimBytes(f.Minimum())+"  "+what)
 	p.field("waste", p.waste())
 	peak := units.DimBytes(f.Peak())
 	switch {

@@ -72,12 +72,14 @@ func (s *scope) explain(e *Entry) Terms {
 }
 
 // ExplainMinimum is what the minimum of fn, which m holds, adds up from: its used
-// arguments, and its results.
+// arguments, its constants in files, and its results.
 func ExplainMinimum(m *ir.Module, fn *ir.Func, bind map[string]int64) []Term {
 	if fn.Body == nil {
 		return nil
 	}
-	return newCoster(m, bind).scope(sizes(fn, bind)).minimumTerms(fn)
+	c := newCoster(m, bind)
+	c.files.Store(true)
+	return c.scope(sizes(fn, bind)).minimumTerms(fn)
 }
 
 func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {

@@ -44,6 +44,11 @@ func TestConstantsInFiles(t *testing.T) {
 	if len(p.Diags) > 0 || len(p.Funcs) != 1 {
 		t.Fatalf("%v", p.Diags)
 	}
+	// The constant is read once, as an argument is, and is part of the minimum.
+	f := p.Funcs[0]
+	if moved, least := f.Moved().String(), f.Minimum().String(); moved != "48" || least != "48" || !f.ReadsFiles() {
+		t.Errorf("moved %s, minimum %s bytes", moved, least)
+	}
 	for _, c := range []struct {
 		name string
 		want diag.Severity

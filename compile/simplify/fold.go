@@ -101,10 +101,8 @@ func fold(r *rewriter, o *ir.Op) bool {
 }
 
 func small(v *ir.Value) bool {
-	if v.Op != nil {
-		if d, is := v.Op.Attr("value").(*types.Dense); is && d.File() != nil {
-			return false // passes do not read files
-		}
+	if v.Op != nil && op.InFile(v.Op) { // passes do not read files
+		return false
 	}
 	n, ok := v.Tensor().Elements().Int()
 	return ok && n <= mostElements

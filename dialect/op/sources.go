@@ -16,7 +16,7 @@ var constantDef = &Def{
 	Foreign: []Foreign{{Names: "full zeros ones const"}},
 	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`. " +
 		"`#dm.file<\"weights.npz\", \"name\">` takes the elements from a file in NumPy's format in the program's folder, whose array has the type written; of a .npy file it is `#dm.file<\"weights.npy\">`. Cost does not read the file.\n\n" +
-		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
+		"Writes its result; inside a kernel, and where a file has the elements, it moves nothing: they are in memory before the program starts, as arguments are. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x2xf32> {
   %c = dm.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   return %c : tensor<2x2xf32>
@@ -24,6 +24,12 @@ var constantDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
 	Attrs:   []AttrDef{{Name: "value", Kind: KindDense, Lead: true, Doc: "the elements, or the file that has them"}},
 	Traits:  Pure,
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		if InFile(o) {
+			return nil, dim.Dim{}
+		}
+		return wholeTraffic(o)
+	},
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Results) == 0 {
 			return nil, noResult("constant")
@@ -47,6 +53,15 @@ var constantDef = &Def{
 		}
 		return nil
 	},
+}
+
+// InFile reports whether o is a constant whose elements are in a file.
+func InFile(o *ir.Op) bool {
+	if o.Name != Constant {
+		return false
+	}
+	d, ok := o.Attr("value").(*types.Dense)
+	return ok && d.File() != nil
 }
 
 var emptyDef = &Def{
