@@ -66,7 +66,7 @@ def cost(dmir, file):
 
 
 def check(folder, dmir, name):
-    source, work = next(folder.glob(f"{name}.[mo]*")), folder / f"{name}.work"
+    source, work = next(f for f in folder.glob(f"{name}.*") if f.suffix in (".mlir", ".onnx")), folder / f"{name}.work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     framework = json.loads((folder / f"{name}.json").read_text())

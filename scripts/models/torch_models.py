@@ -93,7 +93,9 @@ def tokens(length, vocabulary):
 
 def decoder(kind, **config):
     common = dict(vocab_size=4096, num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=2)
-    return getattr(tf, kind + "ForCausalLM")(getattr(tf, kind + "Config")(**common, **config))
+    made = getattr(tf, kind + "Config")(**common, **config)
+    made._experts_implementation = "batched_mm"  # the default, one kernel for groups of rows, has no ONNX
+    return getattr(tf, kind + "ForCausalLM")(made)
 
 
 def whisper():
@@ -118,6 +120,7 @@ def inductor(model, x):
     """The bytes that Inductor's generated kernels access, as it estimates them; None if it cannot compile the model."""
     from torch._inductor import config, metrics
 
+    torch._logging.set_logs(inductor_metrics=True)  # only then are they counted
     torch._dynamo.reset()
     metrics.reset()
     try:
