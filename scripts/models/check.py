@@ -48,7 +48,7 @@ def names(text):
 
 
 def difference(folder, name, got, results):
-    worst = 0.0
+    worst, compared = 0.0, False
     for i, result in enumerate(results):
         want = np.load(folder / f"{name}.out" / f"{i}.npy").astype(np.float64)
         have = np.load(got / f"{result}.npy").astype(np.float64)
@@ -56,7 +56,10 @@ def difference(folder, name, got, results):
             raise ValueError(f"result {i} has the shape {have.shape}, not {want.shape}")
         scale = np.abs(want).max(initial=0)
         if scale > NOTHING:
+            compared = True
             worst = max(worst, float(np.abs(want - have).max(initial=0) / scale))
+    if not compared:
+        raise ValueError(f"all results of {name} are 0")
     return worst
 
 
