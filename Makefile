@@ -17,7 +17,7 @@ bench-lsp: ## the language server compared with mlir-lsp-server; fmt and lint ov
 gpu: ## predicted and measured times on the local NVIDIA card
 	scripts/gpu.sh
 
-models: ## models and training steps of JAX, imported, run, costed and compiled: the table of docs/MODELS.md
+models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md
 	scripts/models.sh
 
 fmt:

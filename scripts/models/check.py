@@ -1,8 +1,8 @@
-"""Imports, runs, costs, plans and compiles what jax_models.py has written, and prints a table in Markdown.
+"""Imports, runs, costs, plans and compiles what jax_models.py or torch_models.py has written: a table in Markdown.
 
 usage: check.py FOLDER DMIR [NAME...]
 
-Exit status 1 if a program cannot be imported or gives other results than JAX.
+Exit status 1 if a program cannot be imported or gives other results than its framework.
 """
 
 import collections
@@ -39,23 +39,27 @@ def raised(text):
     return ", ".join(f"{n} {name}" for n, name in sorted(found, key=lambda f: (-f[0], f[1]))) or "none"
 
 
-def results(text):
-    """The names of the results of @main, as its files are called."""
+def names(text):
+    """The names of the arguments and results of @main, as its files are called."""
     main = text[text.index("@main(") :]
-    returned = re.search(r"\n    return ([^:]*):", main).group(1)
-    return [name.strip().lstrip("%").replace("#", ".") for name in returned.split(",")]
+    returned = re.search(r"\n  return ([^:]*):", main).group(1)
+    results = [name.strip().lstrip("%").replace("#", ".") for name in returned.split(",")]
+    return re.findall(r"%([^\s:]+): ", main.split(" {\n")[0]), results
 
 
-def difference(folder, name, got, text):
-    worst = 0.0
-    for i, result in enumerate(results(text)):
+def difference(folder, name, got, results):
+    worst, compared = 0.0, False
+    for i, result in enumerate(results):
         want = np.load(folder / f"{name}.out" / f"{i}.npy").astype(np.float64)
         have = np.load(got / f"{result}.npy").astype(np.float64)
         if want.shape != have.shape:
             raise ValueError(f"result {i} has the shape {have.shape}, not {want.shape}")
         scale = np.abs(want).max(initial=0)
         if scale > NOTHING:
+            compared = True
             worst = max(worst, float(np.abs(want - have).max(initial=0) / scale))
+    if not compared:
+        raise ValueError(f"all results of {name} are 0")
     return worst
 
 
@@ -65,34 +69,33 @@ def cost(dmir, file):
 
 
 def check(folder, dmir, name):
-    file, work = folder / f"{name}.mlir", folder / f"{name}.work"
+    source, work = next(f for f in folder.glob(f"{name}.*") if f.suffix in (".mlir", ".onnx")), folder / f"{name}.work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    text, xla = file.read_text(), json.loads((folder / f"{name}.json").read_text())
-    imported = run(dmir, "import", file)
+    framework = json.loads((folder / f"{name}.json").read_text())
+    file, plan = work / "main.dmir", work / "plan.dmir"
+    imported = run(dmir, "import", "-o", file, source)
     if imported.returncode:
         return None, imported.stderr
-    arguments = re.findall(r"%(arg\d+):", text[text.index("@main(") :].split("->")[0])
-    given = [f"--input={a}={folder / f'{name}.in' / a}.npy" for a in arguments]
+    text = file.read_text()
+    arguments, results = names(text)
+    given = [f"--input={a}={folder / f'{name}.in' / str(i)}.npy" for i, a in enumerate(arguments)]
     ran = run(dmir, "run", "--device", "reference", "--func", "main", *given, "--output", work / "got", file)
     if ran.returncode:
         return None, ran.stderr
-    worst = difference(folder, name, work / "got", text)
-    plan = work / "plan.dmir"
-    planned = run(dmir, "opt", "--emit", "schedule", "--func", "main", file)
-    plan.write_text(planned.stdout)
+    worst = difference(folder, name, work / "got", results)
+    plan.write_text(run(dmir, "opt", "--emit", "schedule", "--func", "main", file).stdout)
     compiled = run(dmir, "compile", "--func", "main", "--arch", "sm_90a", "-o", work / "main.dmx", file)
     written, after = cost(dmir, file), cost(dmir, plan)
     row = {
         "program": name,
-        "lines": text.count("\n"),
-        "composites": raised(imported.stdout),
+        "composites": raised(text),
         "difference": f"{worst:.0e}",
         "GFLOP": f"{written['flop'] / 1e9:.3g}",
-        "of XLA's": f"{written['flop'] / xla['flop']:.3f}",
-        "MB moved": f"{written['moved_bytes'] / 1e6:.4g}",
+        "by its own": f"{written['flop'] / framework['flop']:.3f}",
+        "MB as written": f"{written['moved_bytes'] / 1e6:.4g}",
         "planned": f"{after['moved_bytes'] / 1e6:.4g}",
-        "XLA": f"{xla['bytes'] / 1e6:.4g}",
+        "its own": f"{framework['bytes'] / 1e6:.4g}" if framework["bytes"] else "",
         "kernels": str(sum(op["name"] == "dm.kernel" for op in after["ops"])),
         "sm_90a": "yes" if compiled.returncode == 0 else "no",
     }
@@ -103,9 +106,9 @@ def check(folder, dmir, name):
 
 def main():
     folder, dmir = pathlib.Path(sys.argv[1]), sys.argv[2]
-    names = sys.argv[3:] or sorted(p.stem for p in folder.glob("*.mlir"))
+    programs = sys.argv[3:] or sorted(p.stem for p in folder.glob("*.json"))
     rows, failed = [], False
-    for name in names:
+    for name in programs:
         row, error = check(folder, dmir, name)
         if error:
             print(f"{name}: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 usage: jax_models.py FOLDER [NAME...]
 
-For each model NAME: NAME.mlir, the program as JAX prints it; NAME.in/argN.npy, its inputs; NAME.out/N.npy, its results;
+For each model NAME: NAME.mlir, the program as JAX prints it; NAME.in/N.npy, its inputs; NAME.out/N.npy, its results;
 NAME.json, what XLA counts (cost_analysis of the compiled program on the CPU).
 """
 
@@ -264,7 +264,7 @@ def write(folder, name):
         into = folder / f"{name}.{kind}"
         into.mkdir(exist_ok=True)
         for i, value in enumerate(jax.tree.leaves(values)):
-            np.save(into / (f"arg{i}" if kind == "in" else str(i)), np.asarray(value))
+            np.save(into / str(i), np.asarray(value))
     cost = compiled.cost_analysis()
     count = {"flop": cost.get("flops"), "bytes": cost.get("bytes accessed")}
     (folder / f"{name}.json").write_text(json.dumps(count))
