@@ -27,8 +27,8 @@ import (
 // host, so that they compute the same everywhere.
 var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-DDM_HOST"}
 
-// smallWork is the FLOP and bytes of a program, as predicted, below which it
-// runs faster than a compiler optimises it.
+// smallWork is the FLOP and bytes of a kernel, as predicted, below which it runs faster
+// than a compiler optimises it.
 const smallWork = 20_000_000
 
 // level is how much the compiler optimises a program.
@@ -37,7 +37,7 @@ func level(p *artifact.Program) string {
 	for _, s := range p.Steps {
 		work += s.FLOP + s.ReadBytes + s.WrittenBytes
 	}
-	if work > 0 && work < smallWork {
+	if work > 0 && work < smallWork*int64(max(1, len(p.Kernels))) {
 		return "-Og"
 	}
 	return "-O1"
