@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	programs  = flag.Uint64("programs", 1000, "how many random programs to run")
+	programs  = flag.Uint64("programs", 500, "how many random programs to run")
 	first     = flag.Uint64("seed", 0, "of the first of them")
 	scattered = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
 	folder    = flag.String("finds", "", "folder for failing programs, reduced")
