@@ -334,3 +334,24 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%s takes %s bytes; want 8*n", ty, b)
 	}
 }
+
+// Literals in files are equal if they are one array of one file; what a file has is not
+// known.
+func TestFilesEqual(t *testing.T) {
+	typ := &types.Tensor{Elem: types.F32, Shape: []dim.Dim{dim.Const(2)}}
+	in := func(path, name string) *types.Dense { return types.InFile(typ, &types.File{Path: path, Name: name}) }
+	for _, c := range []struct {
+		a, b *types.Dense
+		want bool
+	}{
+		{in("w.npz", "a"), in("w.npz", "a"), true},
+		{in("w.npz", "a"), in("w.npz", "b"), false},
+		{in("w.npz", "a"), in("v.npz", "a"), false},
+		{in("w.npz", "a"), types.SplatOf(typ, 1), false},
+		{in("w.npz", "a"), types.DenseOf(typ, []byte{1, 2, 3, 4, 5, 6, 7, 8}), false},
+	} {
+		if types.EqualAttr(c.a, c.b) != c.want || types.EqualAttr(c.b, c.a) != c.want || (c.a.Key() == c.b.Key()) != c.want {
+			t.Errorf("%s and %s: equal %t", c.a, c.b, !c.want)
+		}
+	}
+}
