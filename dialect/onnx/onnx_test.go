@@ -151,6 +151,43 @@ func TestExternal(t *testing.T) {
 	}
 }
 
+// Weights in other files are read when something asks for their elements, each from its
+// own place.
+func TestExternalWeights(t *testing.T) {
+	dir := t.TempDir()
+	const n = 2000
+	for name, first := range map[string]byte{"a.bin": 1, "b.bin": 2} {
+		if err := os.WriteFile(filepath.Join(dir, name), append([]byte{first}, make([]byte, 4*n-1)...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	model := Model(13, Graph([]Message{Value("x", F32, n)}, []Message{Value("y", F32, n)},
+		[]Message{External("a", []int{n}, "a.bin"), External("b", []int{n}, "b.bin")},
+		Node("Add", []string{"x", "a"}, []string{"h"}), Node("Mul", []string{"h", "b"}, []string{"y"})))
+	got, arrays, err := onnx.Text("m.onnx", model, onnx.Options{Dir: dir}, "m.weights.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(arrays.Arrays) != 2 || !strings.Contains(got, `#dm.file<"m.weights.npz", "a">`) || !strings.Contains(got, `#dm.file<"m.weights.npz", "b">`) {
+		t.Fatalf("%d arrays of\n%s", len(arrays.Arrays), got)
+	}
+	for i, a := range arrays.Arrays {
+		data, err := a.Value.All()
+		if err != nil || len(data) != 4*n || data[0] != byte(i+1) {
+			t.Errorf("%s: %v, %d bytes", a.Name, err, len(data))
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "b.bin")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := arrays.Arrays[1].Value.All(); err == nil {
+		t.Error("elements of a file that is gone")
+	}
+	if _, _, err := onnx.Text("m.onnx", model, onnx.Options{Dir: dir}, "m.weights.npz"); err == nil {
+		t.Error("a model is imported without its file")
+	}
+}
+
 // FuzzImport imports any bytes: what it cannot import is one error, and what it imports
 // has a text.
 func FuzzImport(f *testing.F) {

@@ -99,7 +99,7 @@ func (t *tensorProto) dense(dir string) *types.Dense {
 	case t.remote:
 		r := t.place(what, dir, size)
 		if e.IsFloat() && n > maxRead {
-			return types.InFile(tensorOf(e, shape), &types.File{Arrays: r})
+			return types.InFile(tensorOf(e, shape), &types.File{Path: r.file, Name: strconv.FormatInt(r.at, 10), Arrays: r})
 		}
 		var err error
 		if data, err = r.read(); err != nil {
