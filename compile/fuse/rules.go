@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // Rules decide which groups of ops can run as one kernel.
@@ -208,7 +209,7 @@ func paired(a, b *ir.Op) bool {
 	if a.Name != b.Name || len(a.Operands) != 2 || len(b.Operands) != 2 || len(a.Results) != 1 || len(b.Results) != 1 {
 		return false
 	}
-	if op.Str(a, "equation") != op.Str(b, "equation") || a.Results[0].Type != b.Results[0].Type {
+	if op.Str(a, "equation") != op.Str(b, "equation") || !types.Equal(a.Results[0].Type, b.Results[0].Type) {
 		return false
 	}
 	return slices.ContainsFunc(a.Operands, func(v *ir.Value) bool { return slices.Contains(b.Operands, v) })
