@@ -45,14 +45,19 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	case "dm.div":
 		n /= args[1]
 	}
-	if t.Elem.IsFloat() {
-		return types.Round(n, t.Elem), true
+	return held(n, t.Elem)
+}
+
+// held is n in elements of type e; not ok where these do not hold it.
+func held(n float64, e types.Elem) (float64, bool) {
+	if e.IsFloat() {
+		return types.Round(n, e), true
 	}
-	bits := min(31, int(t.Elem.Bits()))
-	if t.Elem == types.I1 {
+	bits := min(31, int(e.Bits()))
+	if e == types.I1 {
 		bits = 1
 	}
-	if t.Elem.IsUnsigned() {
+	if e.IsUnsigned() || e == types.I1 {
 		return n, n == math.Trunc(n) && 0 <= n && n < math.Ldexp(1, bits)
 	}
 	return n, n == math.Trunc(n) && math.Abs(n) < math.Ldexp(1, bits-1)

@@ -121,7 +121,8 @@ func TestSpellings(t *testing.T) {
 // partly are programs without the composite that their name says, of which a part is
 // another one, and an embedding that is imported as one.
 var partly = map[string]bool{
-	"jax_embed":                      true,
+	"jax_embed":                true,
+	"not_attention_given_mask": true, "not_attention_window": true, "not_attention_sliced_later": true,
 	"not_layer_norm_epsilon_outside": true, "not_layer_norm_other_dim": true, "not_variance": true,
 }
 
@@ -148,7 +149,7 @@ func same(t *testing.T, text string) map[string]int {
 			return found
 		}
 		for i := range want {
-			if j, x, y := differs(want[i], got[i]); j >= 0 {
+			if j, x, y := differs(want[i], got[i], edges && found["attention"] > 0); j >= 0 {
 				t.Errorf("result %d, element %d: %g became %g (edges %t, raised %s)", i, j, x, y, edges, listed(found))
 			}
 		}
@@ -183,15 +184,17 @@ func run(t *testing.T, m *ir.Module, edges bool) []*tensor.Tensor {
 }
 
 // differs is the first element of y that is not that of x but for rounding, -1 where
-// there is none.
-func differs(x, y *tensor.Tensor) (int, float64, float64) {
+// there is none. Where one is NaN they are the same if masked: a causal attention sees no
+// later keys, while a program that writes a finite number in their place attends to them
+// where all other scores are minus infinity, and one that adds it keeps their NaN.
+func differs(x, y *tensor.Tensor, masked bool) (int, float64, float64) {
 	limit := 3e-5
 	if x.Elem.Bytes() == 2 {
 		limit = 3e-2
 	}
 	for i := range x.Len() {
 		a, b := x.Float(i), y.Float(i)
-		if a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= limit*(1+math.Abs(a)) {
+		if a == b || math.IsNaN(a) && math.IsNaN(b) || masked && (math.IsNaN(a) || math.IsNaN(b)) || math.Abs(a-b) <= limit*(1+math.Abs(a)) {
 			continue
 		}
 		return i, a, b
@@ -333,7 +336,7 @@ func TestModels(t *testing.T) {
 				if len(x) == 0 || len(x) != len(y) {
 					t.Fatalf("%d results became %d", len(x), len(y))
 				}
-				if i, a, b := differs(x[0], y[0]); i >= 0 {
+				if i, a, b := differs(x[0], y[0], false); i >= 0 {
 					t.Errorf("element %d: %g became %g", i, a, b)
 				}
 			}
