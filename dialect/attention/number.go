@@ -23,6 +23,8 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	switch o.Name {
 	case op.Constant:
 		return Literal(o)
+	case "dm.slice":
+		return listed(o)
 	case "dm.convert", "dm.broadcast", "dm.reshape", "dm.transpose", "dm.sqrt", "dm.rsqrt", "dm.neg", "dm.mul", "dm.div":
 		for i := range args {
 			if args[i], ok = number(o.Operands[i], depth-1); !ok {
@@ -61,6 +63,24 @@ func held(n float64, e types.Elem) (float64, bool) {
 		return n, n == math.Trunc(n) && 0 <= n && n < math.Ldexp(1, bits)
 	}
 	return n, n == math.Trunc(n) && math.Abs(n) < math.Ldexp(1, bits-1)
+}
+
+// listed is the number that o, a slice, takes from a constant of one dimension, as a
+// program reads a size from a shape.
+func listed(o *ir.Op) (float64, bool) {
+	c := origin(o.Operands[0]).Op
+	if c == nil || c.Name != op.Constant || o.In(0).Rank() != 1 || op.Attr(o, "dims") != nil {
+		return 0, false
+	}
+	d, ok := op.Attr(c, "value").(*types.Dense)
+	start := op.Ints(o, "start_indices")
+	if n, known := o.Out(0).Shape[0].Int(); !ok || !known || n != 1 || len(start) != 1 {
+		return 0, false
+	}
+	if d.Splat {
+		return Literal(c)
+	}
+	return d.Float(int(start[0])), true
 }
 
 // Literal is the one value of a dm.constant.
