@@ -139,6 +139,7 @@ type finder struct {
 	v, y    axes
 	dropout *ir.Op
 	drawn   axes   // of the value that dropout is of
+	guarded bool   // probabilities that are NaN are 0
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
 
@@ -222,6 +223,9 @@ func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) 
 		return false
 	}
 	f.phase = indexed
+	if f.guarded && !f.sees(s) {
+		return f.no("queries that see no key are 0")
+	}
 	if f.dropout != nil && !slices.Equal(f.flat(f.drawn), f.flat(l.matrix())) {
 		return f.no("dropout draws its numbers in another order")
 	}

@@ -14,6 +14,14 @@ import (
 type atom struct {
 	size  dim.Dim
 	parts []*atom
+	of    *atom // the index that this is, of a value sliced to fewer elements
+}
+
+func (a *atom) index() *atom {
+	if a.of != nil {
+		return a.of
+	}
+	return a
 }
 
 func (a *atom) unit() bool { n, ok := a.size.Int(); return ok && n == 1 }
@@ -34,6 +42,16 @@ func (f *finder) leaves(list []*atom) []*atom {
 		}
 	}
 	return out
+}
+
+// longest are the leaves of list without those of size 1 that stand beside others, of
+// which the index is 0.
+func (f *finder) longest(list []*atom) []*atom {
+	all := f.leaves(list)
+	if len(all) == 1 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), (*atom).unit)
 }
 
 func (f *finder) flat(x axes) []*atom { return f.leaves(slices.Concat(x...)) }

@@ -20,12 +20,19 @@ type builder struct {
 	zero *ir.Value // the number 0, where it was needed
 }
 
+// mostScale is the greatest scale beside which a finite number masks: scores of greater
+// ones may be below it.
+const mostScale = 1e4
+
 // build gives false, with a reason, where the registry does not know such an
 // attention.
 func (b *builder) build(q, k, v operand) bool {
 	scale := b.scale * q.scale * k.scale
 	if math.IsInf(scale, 0) || math.IsNaN(scale) || scale == 0 {
 		return b.no("the scale is %g", scale)
+	}
+	if b.causal != nil && b.causal.finite() && math.Abs(scale) > mostScale {
+		return b.no("the causal mask is a finite number beside the scale %g", scale)
 	}
 	mask, has, ok := b.mask()
 	if !ok {

@@ -24,48 +24,21 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 	if behind <= 0 {
 		return nil
 	}
-	for range maxSteps {
-		v = origin(v)
-		o := v.Op
-		if o == nil || !op.Valid(o) {
-			return nil
-		}
-		switch o.Name {
-		case op.Constant:
-			put := math.Inf(-1)
-			c := f.causalLiteral(o, x, func(n float64) (bool, bool) {
-				if n != 0 {
-					put = max(put, n*behind)
-				}
-				return n == 0, n == 0 || masks(n*behind)
-			})
-			if c != nil {
-				c.put = put
-			}
-			return c
-		case "dm.select":
-			a, ok := numberOf(o.Operands[1])
-			b, ok2 := numberOf(o.Operands[2])
-			if !ok || !ok2 || !(a == 0 && masks(b*behind) || b == 0 && masks(a*behind)) {
-				return nil
-			}
-			y, ok := aligned(o.In(0), o.Out(0).Shape, x)
-			if !ok {
-				return nil
-			}
-			c, others := f.conditions(o.Operands[0], y, a == 0)
-			if c == nil || len(others) > 0 {
-				return nil
-			}
-			c.put = min(a, b) * behind
-			return c
-		}
-		var ok bool
-		if v, x, ok = f.view(v, x); !ok {
-			return nil
-		}
+	l, ok := f.level(v, x)
+	if !ok {
+		return nil
 	}
-	return nil
+	put := math.Inf(-1)
+	c := f.rule(l, func(n float64) (bool, bool) {
+		if n != 0 {
+			put = max(put, n*behind)
+		}
+		return n == 0, n == 0 || masks(n*behind)
+	})
+	if c != nil {
+		c.put = put
+	}
+	return c
 }
 
 // causalCompare reads a comparison of the indices of keys and queries.
@@ -166,11 +139,11 @@ func (f *finder) sum(v *ir.Value, x axes) *linear {
 			if !ok || !op.Counts(o) {
 				return nil
 			}
-			at := f.leaves(x[d])
+			at := f.longest(x[d])
 			if len(at) != 1 {
 				return nil
 			}
-			return &linear{of: map[*atom]int64{at[0]: 1}}
+			return &linear{of: map[*atom]int64{at[0].index(): 1}}
 		case "dm.add", "dm.sub":
 			l, r := f.index(o.Operands[0], o, x), f.index(o.Operands[1], o, x)
 			if l == nil || r == nil {
@@ -184,7 +157,7 @@ func (f *finder) sum(v *ir.Value, x axes) *linear {
 			return f.index(o.Operands[0], o, x)
 		}
 		var ok bool
-		if v, x, ok = f.view(v, x); !ok {
+		if v, x, ok = f.longer(o, x); !ok {
 			return nil
 		}
 	}
@@ -231,16 +204,23 @@ func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bo
 	stride := int64(1)
 	for i := len(x) - 1; i >= 0; i-- {
 		n, _ := o.Out(0).Shape[i].Int()
-		switch at := f.leaves(x[i]); {
-		case n == 1:
-		case len(at) != 1:
+		at := f.longest(x[i])
+		if n != 1 && len(at) != 1 {
 			return nil
-		case f.isKey(at[0]) && c.key == nil:
-			c.key, keys, col = at[0], n, stride
-		case !f.isKey(at[0]) && c.query == nil:
-			c.query, queries, row = at[0], n, stride
-		default:
-			return nil
+		}
+		if n != 1 {
+			a := at[0].index()
+			taken, known := a.size.Int()
+			switch {
+			case !known || taken > n:
+				return nil
+			case f.isKey(a) && c.key == nil:
+				c.key, keys, col = a, taken, stride
+			case !f.isKey(a) && c.query == nil:
+				c.query, queries, row = a, taken, stride
+			default:
+				return nil
+			}
 		}
 		stride *= n
 	}

@@ -153,6 +153,9 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others [
 	if o == nil || !op.Valid(o) || f.tired() {
 		return nil, rest
 	}
+	if n, ok := numberOf(v); ok && (n != 0) == want { // it always holds
+		return nil, nil
+	}
 	switch o.Name {
 	case "dm.not":
 		return f.conditions(o.Operands[0], x, !want)
@@ -163,6 +166,12 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others [
 		if w, y, ok := f.back(o, x); ok {
 			return f.conditions(w, y, want)
 		}
+	case "dm.slice", "dm.dynamic_slice":
+		if w, y, ok := f.longer(o, x); ok {
+			if c, more := f.conditions(w, y, want); len(more) == 0 {
+				return c, nil
+			}
+		}
 	case op.Constant:
 		if c := f.causalLiteral(o, x, func(n float64) (bool, bool) { return (n != 0) == want, true }); c != nil {
 			return c, nil
@@ -171,27 +180,46 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others [
 		if c := f.causalCompare(o, x, want); c != nil {
 			return c, nil
 		}
+		if c := f.compared(o, x, want); c != nil {
+			return c, nil
+		}
 	case "dm.and", "dm.or":
 		if (o.Name == "dm.and") != want {
 			return nil, rest
 		}
-		for i := range 2 {
-			y, ok := aligned(o.In(i), o.Out(0).Shape, x)
-			if !ok {
-				return nil, rest
-			}
-			d, more := f.conditions(o.Operands[i], y, want)
-			if d != nil && c != nil {
-				return nil, rest
-			}
-			if d != nil {
-				c = d
-			}
-			others = append(others, more...)
+		if c, others, ok := f.both(o, x, []int{0, 1}, []bool{want, want}); ok {
+			return c, others
 		}
-		return c, others
+	case "dm.select":
+		for i := 1; i <= 2; i++ { // the other value, where that is chosen
+			if n, ok := numberOf(o.Operands[i]); ok && (n != 0) != want {
+				if c, others, ok := f.both(o, x, []int{0, 3 - i}, []bool{i == 2, want}); ok {
+					return c, others
+				}
+			}
+		}
 	}
 	return nil, rest
+}
+
+// both are the conditions of two operands of o that must be as wants tells, at most
+// one of them causal.
+func (f *finder) both(o *ir.Op, x axes, operands []int, wants []bool) (c *causal, others []masked, ok bool) {
+	for i, n := range operands {
+		y, ok := aligned(o.In(n), o.Out(0).Shape, x)
+		if !ok {
+			return nil, nil, false
+		}
+		d, more := f.conditions(o.Operands[n], y, wants[i])
+		if d != nil && c != nil {
+			return nil, nil, false
+		}
+		if d != nil {
+			c = d
+		}
+		others = append(others, more...)
+	}
+	return c, others, true
 }
 
 // narrowest is the smallest value that the mask m comes from, of element type

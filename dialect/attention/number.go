@@ -23,6 +23,8 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	switch o.Name {
 	case op.Constant:
 		return Literal(o)
+	case "dm.slice":
+		return listed(o)
 	case "dm.convert", "dm.broadcast", "dm.reshape", "dm.transpose", "dm.sqrt", "dm.rsqrt", "dm.neg", "dm.mul", "dm.div":
 		for i := range args {
 			if args[i], ok = number(o.Operands[i], depth-1); !ok {
@@ -45,17 +47,40 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	case "dm.div":
 		n /= args[1]
 	}
-	if t.Elem.IsFloat() {
-		return types.Round(n, t.Elem), true
+	return held(n, t.Elem)
+}
+
+// held is n in elements of type e; not ok where these do not hold it.
+func held(n float64, e types.Elem) (float64, bool) {
+	if e.IsFloat() {
+		return types.Round(n, e), true
 	}
-	bits := min(31, int(t.Elem.Bits()))
-	if t.Elem == types.I1 {
+	bits := min(31, int(e.Bits()))
+	if e == types.I1 {
 		bits = 1
 	}
-	if t.Elem.IsUnsigned() {
+	if e.IsUnsigned() || e == types.I1 {
 		return n, n == math.Trunc(n) && 0 <= n && n < math.Ldexp(1, bits)
 	}
 	return n, n == math.Trunc(n) && math.Abs(n) < math.Ldexp(1, bits-1)
+}
+
+// listed is the number that o, a slice, takes from a constant of one dimension, as a
+// program reads a size from a shape.
+func listed(o *ir.Op) (float64, bool) {
+	c := origin(o.Operands[0]).Op
+	if c == nil || c.Name != op.Constant || o.In(0).Rank() != 1 || op.Attr(o, "dims") != nil {
+		return 0, false
+	}
+	d, ok := op.Attr(c, "value").(*types.Dense)
+	start := op.Ints(o, "start_indices")
+	if n, known := o.Out(0).Shape[0].Int(); !ok || !known || n != 1 || len(start) != 1 {
+		return 0, false
+	}
+	if d.Splat {
+		return Literal(c)
+	}
+	return d.Float(int(start[0])), true
 }
 
 // Literal is the one value of a dm.constant.

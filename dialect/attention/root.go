@@ -13,6 +13,10 @@ func normalizes(v *ir.Value) bool {
 		if v.Op == nil || !op.Valid(v.Op) {
 			return false
 		}
+		if p := unguarded(v.Op); p != nil {
+			v = p
+			continue
+		}
 		switch v.Op.Name {
 		case "dm.softmax", "dm.exp":
 			return true

@@ -44,6 +44,10 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 		if f.divided != nil {
 			return false
 		}
+		if p := unguarded(o); p != nil {
+			f.guarded, v = true, p
+			continue
+		}
 		switch o.Name {
 		case "dm.softmax":
 			d, ok := op.Dim(o, "dim", len(x))
@@ -69,6 +73,40 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 		return false
 	}
 	return false
+}
+
+// unguarded is what o, a select, is where that is a number, if it is 0 where it is NaN;
+// nil for any other op. PyTorch writes probabilities so, for queries that see no key.
+func unguarded(o *ir.Op) *ir.Value {
+	if o.Name != "dm.select" {
+		return nil
+	}
+	c := o.Operands[0].Op
+	if c == nil || c.Name != "dm.compare" || !op.Valid(c) || c.Operands[0] != c.Operands[1] {
+		return nil
+	}
+	nan, is := o.Operands[1], o.Operands[2]
+	switch op.Str(c, "direction") {
+	case "ne":
+	case "eq":
+		nan, is = is, nan
+	default:
+		return nil
+	}
+	if n, ok := numberOf(nan); !ok || n != 0 || c.Operands[0] != is || !shaped(is, o.Results[0]) {
+		return nil
+	}
+	return is
+}
+
+// sees reports whether every query sees a key, so that finite scores have no
+// probability that is NaN.
+func (f *finder) sees(s state) bool {
+	if s.added == nil {
+		return s.chosen == nil
+	}
+	_, finite := f.bounds(s.added.v, map[*ir.Value]op.Interval{})
+	return finite && s.chosen == nil
 }
 
 // normalized goes on from what the softmax is of.

@@ -217,8 +217,8 @@ func (g *guess) put(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	}
 }
 
-// withoutScale are the attributes of o without a scale that is the default, rounded to
-// f32 in the program.
+// withoutScale are the attributes of o without a scale that is the default, rounded in
+// the program.
 func withoutScale(o *ir.Op) []types.Named {
 	scale, is := o.Attr("scale").(types.Float)
 	if o.Name != "dm.attention" || !is || o.Out(0).Elem == types.F64 {
@@ -226,7 +226,8 @@ func withoutScale(o *ir.Op) []types.Named {
 	}
 	q := o.In(0)
 	n, known := q.Shape[q.Rank()-1].Int()
-	if !known || float32(1/math.Sqrt(float64(n))) != float32(scale.V) {
+	usual := 1 / math.Sqrt(float64(n))
+	if !known || types.Round(usual, q.Elem) != scale.V && !(math.Abs(scale.V-usual) <= slack(types.F32)*usual) {
 		return o.Attrs
 	}
 	return slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == "scale" })
