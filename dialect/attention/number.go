@@ -74,7 +74,7 @@ func listed(o *ir.Op) (float64, bool) {
 	}
 	d, ok := op.Attr(c, "value").(*types.Dense)
 	start := op.Ints(o, "start_indices")
-	if n, known := o.Out(0).Shape[0].Int(); !ok || !known || n != 1 || len(start) != 1 {
+	if n, known := o.Out(0).Shape[0].Int(); !ok || !known || n != 1 || len(start) != 1 || d.File() != nil {
 		return 0, false
 	}
 	if d.Splat {
