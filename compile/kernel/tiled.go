@@ -91,10 +91,14 @@ func (f *Form) Tiled() (*Tiled, error) {
 	// are contiguous; with two products n is always the dimension of the operand
 	// that differs.
 	left := 0
-	if len(f.Mains) > 1 {
-		left = shared
-	} else if fastest(group["m"]) < fastest(group["n"]) {
+	if fastest(group["m"]) < fastest(group["n"]) {
 		left = 1
+	}
+	if len(f.Mains) > 1 {
+		if left != shared && len(group["m"]) > 0 && len(group["n"]) > 0 {
+			return nil, reason(f.Main, "the results of two contractions would be stored across their rows")
+		}
+		left = shared
 	}
 	if left == 1 {
 		group["m"], group["n"] = group["n"], group["m"]
