@@ -13,8 +13,9 @@ const (
 )
 
 // Parse reads a size as people write it in #dm.at<dims = […]> and on the
-// command line: integers and symbols with +, -, *, ^ and parentheses
-// ("2*n", "b*n", "(h + 1)*w", "n^2").
+// command line: integers and symbols with +, -, *, ^ and parentheses, and sums in
+// parentheses divided by a number, rounded down ("2*n", "b*n", "(h + 1)*w", "n^2",
+// "(h + 1)/2").
 func Parse(text string) (Dim, error) {
 	p := parser{text: text}
 	d, err := p.sum(0)
@@ -116,7 +117,15 @@ func (p *parser) factor(depth int) (Dim, error) {
 		if err == nil && !p.take(')') {
 			err = fmt.Errorf("a parenthesis is not closed in the size %q", p.text)
 		}
-		return d, err
+		if err != nil || !p.take('/') {
+			return d, err
+		}
+		p.skip()
+		n, err := strconv.ParseInt(p.word(isDigit), 10, 64)
+		if err != nil || n < 1 {
+			return Dim{}, fmt.Errorf("the divisor in the size %q is not a number from 1 on", p.text)
+		}
+		return Quotient(d, n), nil
 	}
 	p.skip()
 	switch {

@@ -19,6 +19,11 @@ func TestParse(t *testing.T) {
 		"2*(h + w)*c":         "2*c*h + 2*c*w",
 		"-3 + n":              "n - 3",
 		"4*b*n^2 + 12":        "4*b*n^2 + 12",
+		"(h+1)/2":             "(h + 1)/2",
+		"8*(h + 1)/2^2":       "8*(h + 1)/2^2",
+		"((h + 1)/2 - 3)/2":   "((h + 1)/2 - 3)/2",
+		"(4*n + 2)/2":         "2*n + 1",
+		"(7)/2":               "3",
 		"9223372036854775807": "9223372036854775807",
 	} {
 		d, err := dim.Parse(text)
@@ -37,6 +42,9 @@ func TestParseErrors(t *testing.T) {
 		"":                              "missing",
 		"n +":                           "missing",
 		"n/2":                           "unexpected",
+		"(n)/m":                         "divisor",
+		"(n)/0":                         "divisor",
+		"(n + 1)/":                      "divisor",
 		"n m":                           "unexpected",
 		"(n":                            "not closed",
 		"n^99":                          "power",

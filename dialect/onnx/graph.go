@@ -322,8 +322,10 @@ func Sizes(data []byte) (names []string, err error) {
 	p := readModel(data)
 	for _, in := range p.graph.inputs {
 		for i, s := range in.shape {
-			if name := in.size(i); !s.known && !slices.Contains(names, name) {
-				names = append(names, name)
+			for _, name := range []string{in.size(i), symbolOf(in.size(i))} {
+				if !s.known && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
 			}
 		}
 	}

@@ -4,7 +4,8 @@
 // graph becomes the function @main; each node becomes the ops that compute the same,
 // by a table of conversions, one file for each family of ops. Shapes and element types
 // follow from those of the inputs by the rules of the dialect's ops, so every size is
-// known: sizes with names are given with the options.
+// known: sizes with names are given with the options. Those that are not become symbols
+// (symbols.go).
 //
 // Inputs of a node that decide about shapes must be known at import. What constants
 // alone determine is computed then, by an executor that the options bring.
@@ -29,7 +30,7 @@ import (
 // Options say what the file leaves open.
 type Options struct {
 	Dir    string                  // the model's folder, for data outside the file; "" where it is in none
-	Bind   map[string]int64        // sizes by their names; those without one are INPUT.DIMENSION
+	Bind   map[string]int64        // sizes by their names or symbols; those without a name are INPUT.DIMENSION
 	Shapes map[string][]int        // shapes of inputs, in place of those in the file
 	Values map[string]*types.Dense // inputs that are constants
 	// Evaluate computes a function without arguments.
@@ -83,16 +84,25 @@ type importer struct {
 	seeds     int                // of the nodes so far that draw numbers
 }
 
-// Import is the program of a model. name is what its text is called. An error is an
-// *Error.
+// Import is the program of a model, in which the sizes that are open are symbols. name
+// is what its text is called. An error is an *Error.
 func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 	defer caught(&err)
 	p := readModel(data)
+	checkModel(p)
+	if open := openSizes(p, opts); len(open) > 0 {
+		return importOpen(name, p, opts, open)
+	}
+	return importFixed(name, p, opts)
+}
+
+// importFixed is the program of a model whose sizes are all known.
+func importFixed(name string, p *modelProto, opts Options) (m *ir.Module, err error) {
+	defer caught(&err)
 	x := &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
 		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{},
 	}
-	checkModel(p)
 	for _, f := range p.functions {
 		x.functions[key(standard(f.domain), f.name, f.overload)] = f
 	}
@@ -174,14 +184,12 @@ func (x *importer) inputType(in *valueProto) types.Type {
 	dims := make([]int64, len(in.shape))
 	for i, s := range in.shape {
 		name := in.size(i)
-		bound, ok := x.opts.Bind[name]
+		bound, ok := x.opts.size(name)
 		switch {
 		case s.known:
 			dims[i] = s.n
 		case ok:
 			dims[i] = bound
-		default:
-			panic(&Error{Code: unsupportedCode, Msg: fmt.Sprintf("%s: the size of dimension %d is not known: --bind %s=1 gives it", what, i, name)})
 		}
 	}
 	return tensorOf(e, shapeOf(what, dims))

@@ -52,8 +52,15 @@ func invalid() map[string]struct {
 		"unknown opset": {Model(99, Graph(nil, nil, nil)), "DM144", "version 99 of the operator set is not known"},
 		"unknown op":    {on(nil, Node("Nonsense", []string{"x"}, []string{"y"})), "DM140", `the node of "y" (Nonsense): the op Nonsense: the dialect has no equivalent`},
 		"strings":       {relu(Value("x", Text, 2)), "DM140", `input "x"`},
-		"open size":     {relu(Value("x", F32, "N")), "DM140", "--bind N=1 gives it"},
-		"open unnamed":  {relu(Value("x", F32, nil)), "DM140", "--bind x.0=1 gives it"},
+		"open size": {
+			Model(13, Graph([]Message{Value("x", F32, "N")}, []Message{Value("y", F32)}, []Message{Ints("s", []int{2}, 2, -1)}, Node("Reshape", []string{"x", "s"}, []string{"y"}))),
+			"DM144", `the node of "y" (Reshape): [101] has no shape [2 -1] (imported with 101 for the size that is open: --bind N=1 gives another)`,
+		},
+		"open unnamed": {
+			Model(13, Graph([]Message{Value("x", F32, nil)}, []Message{Value("y", I64)}, nil, Node("Size", []string{"x"}, []string{"y"}))),
+			"DM140", `cannot stay open (the constant %y depends on it): --bind x.0=1 gives it`,
+		},
+		"open sizes":    {relu(Value("x", F32, nil, nil, nil, nil, nil, nil, nil, nil, nil)), "DM140", "more than 8 sizes are open"},
 		"negative size": {relu(Value("x", F32, -3)), "DM144", "size -3 is negative"},
 		"too large":     {relu(Value("x", F32, 1<<40, 1<<40)), "DM144", "more than"},
 		"overflow":      {on([]Message{Floats("w", []int{1 << 32, 1 << 32})}), "DM144", "more than"},
@@ -195,6 +202,7 @@ func FuzzImport(f *testing.F) {
 		f.Add(c.model)
 	}
 	f.Add(relu(Value("x", F32, 2)))
+	f.Add(relu(Value("x", F32, "N", nil)))
 	f.Add(on([]Message{Ints("s", []int{2}, 1, 2)}, Node("Reshape", []string{"x", "s"}, []string{"z"}), Node("Softmax", []string{"z"}, []string{"y"}, Attr("axis", 1))))
 	f.Add(Model(14, Graph([]Message{Value("x", F32, 1, 1, 4, 4), Value("w", F32, 1, 1, 3, 3)}, []Message{Value("y", F32, 1, 1, 2, 2)}, nil,
 		Node("Conv", []string{"x", "w"}, []string{"c"}, Attr("auto_pad", "SAME_UPPER"), Attr("strides", []int{2, 2})),

@@ -49,7 +49,7 @@ Every op is written ` + "`results = dm.op operands, clauses {attributes} : type`
 operands and results share it. A leading attribute stands before the operands: ` + "`dm.reduce add %x, dims = [1]`" + `.
 
 - **Shapes.** A size is a number or a symbol: ` + "`tensor<?x512xf16, #dm.at<dims = [b]>>`" + `. The same symbol is the same size within a function; a formula
-  such as ` + "`2*n`" + ` may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
+  such as ` + "`2*n`" + ` or ` + "`(h + 1)/2`" + ` (rounded down) may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
 - **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
 - **Element types.** Operands of an op have one element type unless its entry states otherwise; nothing is converted silently. Half precision is
   computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted.
