@@ -31,6 +31,7 @@ var mayName = map[string]string{
 	"dialect/lower/":          "the short names of the text become full ones",
 	"dialect/op/":             "the registry",
 	"dialect/stablehlo/":      "what is imported is built of ops, and patterns of regions get their names",
+	"dialect/onnx/symbols.go": "constants and slices of open size become other ops",
 	"editors/":                "the words of the grammar",
 	"internal/randprog/":      "texts of programs are searched",
 	"syntax/":                 "the grammar of functions and modules, below the registry",
