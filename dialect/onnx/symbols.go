@@ -95,7 +95,7 @@ func importOpen(name string, p *modelProto, opts Options, open []openSize) (m *i
 	if len(open)*samples > len(primes) {
 		first.refuse(fmt.Sprintf("more than %d sizes are open", len(primes)/samples))
 	}
-	g := &generalizer{values: make([]map[*ir.Value]*ir.Value, samples)}
+	g := &generalizer{values: make([]map[*ir.Value]*ir.Value, samples), formulas: map[[samples]int64]dim.Dim{}}
 	g.learn(dim.Const(1), slices.Repeat([]int64{1}, samples))
 	bind := make([]map[string]int64, samples)
 	for i := range samples {
@@ -151,9 +151,10 @@ func (o openSize) refuse(why string) {
 
 // generalizer makes the first of several programs one for all sizes.
 type generalizer struct {
-	symbols []string
-	known   []size
-	values  []map[*ir.Value]*ir.Value // of the other programs: the first one's
+	symbols  []string
+	known    []size
+	values   []map[*ir.Value]*ir.Value // of the other programs: the first one's
+	formulas map[[samples]int64]dim.Dim
 }
 
 // size is a formula and its number in every program.
@@ -254,7 +255,7 @@ func (g *generalizer) types(vs []*ir.Value, inferred types.Type) {
 		if t, ok := inferred.(*types.Tensor); ok && t.Rank() == len(r.Shape) && slices.Equal(g.numbers(t.Shape[i]), at) {
 			r.Shape[i] = t.Shape[i]
 		} else {
-			r.Shape[i] = g.explain(at)
+			r.Shape[i] = g.explained(at)
 		}
 		g.learn(r.Shape[i], at)
 	}
@@ -276,6 +277,17 @@ func (g *generalizer) numbers(d dim.Dim) []int64 {
 		out[i] = n
 	}
 	return out
+}
+
+// explained is explain, once for each size.
+func (g *generalizer) explained(at []int64) dim.Dim {
+	key := [samples]int64(at)
+	d, ok := g.formulas[key]
+	if !ok {
+		d = g.explain(at)
+		g.formulas[key] = d
+	}
+	return d
 }
 
 // explain is the formula for a size: a known one times a number, or two or three of
@@ -432,7 +444,7 @@ func (g *generalizer) slice(os []*ir.Op) {
 		for k, b := range all[d] {
 			counts[k] = b.count()
 		}
-		indices := &types.Tensor{Elem: types.I64, Shape: []dim.Dim{g.explain(counts)}}
+		indices := &types.Tensor{Elem: types.I64, Shape: []dim.Dim{g.explained(counts)}}
 		at.Index = o.Position()
 		steps := at.Op("dm.iota", nil, named("dim", 0, "start", float64(all[d][0].start), "step", float64(all[d][0].stride)), indices).Results[0]
 		attrs := named("dim", d)
