@@ -75,9 +75,12 @@ func (n *node) flat(x, at *ir.Value, d int) *ir.Value {
 }
 
 func convertGatherElements(n *node) []*ir.Value {
-	x := n.in(0)
+	x, at := n.in(0), n.in(1)
 	d := axis(n.int("axis", 0), n.rank(x))
-	return one(n.gather(n.reshape(x, product(n.shape(x))), n.flat(x, n.in(1), d), 0))
+	if d == n.rank(x)-1 && n.rank(at) == d+1 && slices.Equal(n.shape(x)[:d], n.shape(at)[:d]) {
+		return one(n.make("gather", []*ir.Value{x, n.counted(at, n.shape(x)[d])}, named("dim", d, "batch_dims", d)))
+	}
+	return one(n.gather(n.reshape(x, product(n.shape(x))), n.flat(x, at, d), 0))
 }
 
 // combine names the kind of a scatter.

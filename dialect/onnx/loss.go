@@ -59,8 +59,7 @@ func (n *node) likelihood(p, labels, weights *ir.Value) *ir.Value {
 	var counts *ir.Value // where the label is not the one to ignore
 	if a := n.attr("ignore_index"); a != nil {
 		i := n.scalar(labels.Elem(), float64(a.i))
-		counts = n.compare("ne", labels, i)
-		labels = n.choose(counts, labels, n.scalar(labels.Elem(), 0))
+		counts = n.compare("ne", labels, i) // what a gather takes for the others does not count
 	}
 	rows := product(s)
 	order := append(slices.Delete(axesFrom(len(shape)), 1, 2), 1)

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -27,7 +29,7 @@ var crossEntropyDef = &Def{
 	Attrs: []AttrDef{
 		lastDimAttr("dimension of the classes"),
 		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "how the losses of the rows are combined"},
-		{Name: "ignore_index", Kind: KindInt, Default: types.Int{V: -100}, Doc: "label of the rows that do not count; no class number where all do"},
+		{Name: "ignore_index", Kind: KindInt, Default: types.Int{V: -100}, Doc: "label of the rows that do not count; -2^63 where all do, whatever their labels"},
 		{Name: "label_smoothing", Kind: KindFloat, Default: types.Float{}, Doc: "share of the loss that all classes have evenly: at least 0, at most 1"},
 	},
 	Traits: Pure,
@@ -110,9 +112,15 @@ func expandCrossEntropy(b *ir.Builder, o *ir.Op) []*ir.Value {
 	})
 }
 
+// IgnoresNone is the ignore_index of a cross_entropy of which all rows count.
+const IgnoresNone = math.MinInt64
+
 // Ignores reports whether a label of o, a cross_entropy, can be its ignore_index.
 func Ignores(o *ir.Op) bool {
 	n, e := Int(o, "ignore_index"), in(o, 1).Elem
+	if n == IgnoresNone {
+		return false
+	}
 	switch e {
 	case types.I32:
 		return n == int64(int32(n))

@@ -19,14 +19,17 @@ type reader struct {
 	memo   map[string]*term
 	seen   map[*ir.Op]bool // ops of the program that the term is made of
 	elem   types.Elem      // every value on the way has at least its precision
+	finite bool            // maxima are finite: infinite ones are not replaced
 	narrow bool            // a sum or a square is rounded to f16, whose range it may leave
 	visits int
+	// indices are the axes that stand for the elements of a value.
+	indices map[string]int
 }
 
 const maxVisits = 96
 
 func newReader(elem types.Elem, leaves []*ir.Value) *reader {
-	return &reader{leaves: leaves, ids: map[*ir.Value]int{}, memo: map[string]*term{}, seen: map[*ir.Op]bool{}, elem: elem}
+	return &reader{leaves: leaves, ids: map[*ir.Value]int{}, memo: map[string]*term{}, seen: map[*ir.Op]bool{}, elem: elem, indices: map[string]int{}}
 }
 
 // leavesOf are the values that a composite of operands vs is computed from.
@@ -253,7 +256,9 @@ func (r *reader) of(o *ir.Op, v *ir.Value, at axes) *term {
 		return r.term(o.Operands[0], at)
 	case name == "reduce":
 		return r.reduce(o, v, at)
-	case d.Expand != nil && len(o.Operands) == 1 && (d.Is(op.Pointwise) || name == "mean" || name == "variance"):
+	case name == "gather":
+		return r.gather(o, v, at)
+	case d.Expand != nil && len(o.Operands) == 1 && (d.Is(op.Pointwise) || statistics[name]):
 		b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
 		vs := d.Expand(b, o)
 		if len(vs) != 1 {
@@ -266,6 +271,52 @@ func (r *reader) of(o *ir.Op, v *ir.Value, at axes) *term {
 	}
 	return r.leaf(v, at)
 }
+
+// statistics are the composites of rows that terms are made of, beside those of elements.
+var statistics = map[string]bool{"mean": true, "variance": true, "logsumexp": true, "log_softmax": true}
+
+// gather is the term of o's operand with the index in place of the axis it takes from. So
+// a gather of a formula is the formula of gathers.
+func (r *reader) gather(o *ir.Op, v *ir.Value, at axes) *term {
+	x, idx := o.In(0), o.Operands[1]
+	d, ok := op.Dim(o, "dim", x.Rank())
+	batch := int(op.Int(o, "batch_dims"))
+	if !ok || !v.Elem().IsFloat() {
+		return r.leaf(v, at)
+	}
+	more := idx.Tensor().Rank() - batch // dimensions of the indices in place of d
+	of := slices.Concat(at[:batch], at[d:d+more])
+	for idx.Op != nil && !slices.Contains(r.leaves, idx) && op.Valid(idx.Op) && len(idx.Op.Operands) == 1 {
+		in, ok := view(idx.Op, of)
+		if !ok {
+			break
+		}
+		idx, of = idx.Op.Operands[0], in
+	}
+	index := -1
+	if !isOne(x, d) {
+		index = r.index(idx, of)
+	}
+	r.seen[o] = true
+	return r.term(o.Operands[0], slices.Concat(at[:d], axes{index}, at[d+more:]))
+}
+
+// index is the axis that stands for the elements of v.
+func (r *reader) index(v *ir.Value, at axes) int {
+	key := r.leaf(v, at).key
+	n, known := r.indices[key]
+	if !known {
+		n = firstIndex + len(r.indices)
+		r.indices[key] = n
+	}
+	return n
+}
+
+// Axes from firstReduced on are of reductions, those from firstIndex on of indices.
+const (
+	firstReduced = 1000
+	firstIndex   = 2000
+)
 
 // within reports whether every value of a is one of b.
 func within(a, b types.Elem) bool {
@@ -305,7 +356,7 @@ func (r *reader) reduce(o *ir.Op, v *ir.Value, at axes) *term {
 	}
 	used := slices.Clone(at)
 	fresh := func() int {
-		n := 1000
+		n := firstReduced
 		for slices.Contains(used, n) {
 			n++
 		}
@@ -400,7 +451,11 @@ func (r *reader) pointwise(o *ir.Op, v *ir.Value, name string, at axes) *term {
 			return power(args[0], int(2*n))
 		}
 	case "select":
-		return choose(args[0], args[1], args[2])
+		t := choose(args[0], args[1], args[2])
+		if r.finite && t.kind == function && t.name == "finite" && t.args[0].kind == reduction {
+			return t.args[0]
+		}
+		return t
 	case "compare":
 		if d := op.Str(o, "direction"); (d == "eq" || d == "ne") && compareTerms(args[0], args[1]) > 0 {
 			args[0], args[1] = args[1], args[0]

@@ -17,14 +17,19 @@ type guess struct {
 	operands []*ir.Value // those behind the first one may have further dimensions of size 1
 	shapes   [][]dim.Dim // of these
 	attrs    []types.Named
-	result   types.Type // where the operands do not tell
-	wide     bool       // it sums what f16 may not hold, and does not where f16 does
+	result   types.Type                                 // where the operands do not tell
+	wide     bool                                       // it sums what f16 may not hold, and does not where f16 does
+	finite   bool                                       // maxima are taken as finite
+	also     []*ir.Value                                // leaves of what then builds
+	then     func(b *op.Builder, v *ir.Value) *ir.Value // what is computed from the composite; nil for nothing
+	short    []types.Named                              // attributes of which is known that they mean the same here, if shorter
+	shorter  bool
 }
 
 // roots are the ops in which a composite ends.
 var roots = map[string]bool{
 	"dm.add": true, "dm.sub": true, "dm.mul": true, "dm.div": true, "dm.convert": true, "dm.max": true,
-	"dm.gather": true, "dm.select": true,
+	"dm.gather": true, "dm.select": true, "dm.neg": true, "dm.mean": true, "dm.reduce": true,
 }
 
 // build makes the op at b; nil where the registry knows none such.
@@ -37,6 +42,14 @@ func (g *guess) build(b *op.Builder) *ir.Op {
 		return b.Make(g.name, operands, g.attrs, g.result)
 	}
 	return b.Make(g.name, operands, g.attrs)
+}
+
+// end is what is computed from v, the composite.
+func (g *guess) end(b *op.Builder, v *ir.Value) *ir.Value {
+	if g.then == nil {
+		return v
+	}
+	return g.then(b, v)
 }
 
 // maxNear bounds the ops near a root, maxCandidates the values that are tried in
@@ -174,15 +187,18 @@ func guesses(o *ir.Op) (out []*guess) {
 	if o.Name == "dm.convert" && o.Operands[0].Elem() == types.I1 {
 		return oneHot(o)
 	}
+	out = losses(o)
 	switch last := strings.TrimPrefix(n.root.Name, op.Prefix); {
+	case last == "neg" || last == "mean" || last == "reduce":
+		return out
 	case last == "sub":
-		return n.softmaxes(t, "log_softmax")
+		return append(out, n.softmaxes(t, "log_softmax")...)
 	case last == "max" || last == "select":
 		return n.statistics(t)
 	case last == "add":
-		out = n.logsumexps(t)
+		out = append(out, n.logsumexps(t)...)
 	default:
-		out = n.softmaxes(t, "softmax")
+		out = append(out, n.softmaxes(t, "softmax")...)
 	}
 	if len(n.epsilons) > 0 {
 		out = append(out, n.norms(t)...)

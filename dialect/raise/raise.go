@@ -9,6 +9,8 @@
 // real numbers with the same infinities, and half precision is rounded once, as the
 // composites define it, instead of after each op. Nothing is computed twice: where an
 // op of the group is used elsewhere too, the group stays. Work is bounded for each op.
+// One infinity differs: a cross entropy written as the logarithm of the sum of
+// exponentials less the logit is infinite for a row with a logit of +∞, which becomes NaN.
 package raise
 
 import (
@@ -39,13 +41,19 @@ func Module(m *ir.Module) map[string]int {
 	if checked {
 		return found
 	}
+	in := func(f *ir.Func) {
+		if indices(f.Body) {
+			op.RemoveDead(f.Body)
+		}
+		block(f.Body, found)
+	}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
-			block(f.Body, found)
+			in(f)
 		}
 	}
 	for f := range inlineHelpers(m) {
-		block(f.Body, found)
+		in(f)
 	}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
@@ -85,12 +93,12 @@ func root(o *ir.Op, found map[string]int) string {
 		return ""
 	}
 	if g := renamed(o); g != nil {
-		g.put(o, []*ir.Op{o}, found)
+		g.replace(o, []*ir.Op{o}, found)
 		return g.name
 	}
 	for _, g := range guesses(o) {
 		if dead := g.holds(o); dead != nil {
-			g.put(o, dead, found)
+			g.replace(o, dead, found)
 			return g.name
 		}
 	}
@@ -127,13 +135,13 @@ const maxComputed = 80
 // first; nil otherwise.
 func (g *guess) holds(o *ir.Op) []*ir.Op {
 	result := o.Results[0]
-	from := leavesOf(g.operands)
+	from := leavesOf(slices.Concat(g.operands, g.also))
 	if slices.Contains(from, base(result)) || !closed(o, from, maxComputed) { // most guesses, before anything is built
 		return nil
 	}
 	b := op.NewBuilder(&ir.Builder{Block: &ir.Block{}, At: o, Loose: true}, verify.Op)
 	c := g.build(b)
-	if c == nil || !types.Equal(c.Results[0].Type, result.Type) {
+	if c == nil || !types.Equal(g.end(b, c.Results[0]).Type, result.Type) || b.Err() != nil {
 		return nil
 	}
 	expand := op.Of(c).Expand
@@ -144,11 +152,14 @@ func (g *guess) holds(o *ir.Op) []*ir.Op {
 	if len(vs) == 0 {
 		return nil
 	}
+	b.Index = len(b.Block.Ops)
+	vs[0] = g.end(b, vs[0])
 	if !closed(o, from, 2*len(b.Block.Ops)+8) {
 		return nil
 	}
 	r := newReader(result.Elem(), from)
 	at := whole(result.Tensor())
+	r.finite = g.finite
 	is := r.term(result, at)
 	if r.narrow && g.wide {
 		return nil
@@ -205,10 +216,13 @@ func unneeded(o *ir.Op, ops map[*ir.Op]bool) []*ir.Op {
 	return out
 }
 
-// put makes the composite stand for o.
-func (g *guess) put(o *ir.Op, dead []*ir.Op, found map[string]int) {
+// replace makes the composite stand for o.
+func (g *guess) replace(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	b := op.NewBuilder(&ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, nil)
-	v := g.build(b).Results[0]
+	if g.shorter {
+		g.attrs = g.short
+	}
+	v := g.end(b, g.build(b).Results[0])
 	v.Name = o.Results[0].Name
 	ir.ReplaceUses(o.Results[0], v)
 	for _, p := range dead {

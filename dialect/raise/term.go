@@ -34,6 +34,7 @@ const (
 	reduction
 	sum
 	product
+	guard // the second argument where the first holds, NaN elsewhere
 )
 
 // maxKey bounds the size of a term.
@@ -42,7 +43,7 @@ const maxKey = 4096
 func newTerm(kind termKind, name string, num float64, args []*term, exps []int) *term {
 	t := &term{kind: kind, name: name, num: num, args: args, exps: exps}
 	var b strings.Builder
-	b.WriteByte("vfr+*"[kind])
+	b.WriteByte("vfr+*?"[kind])
 	b.WriteString(name)
 	if kind == sum || kind == product {
 		t.nums = append(t.nums, num)
@@ -122,6 +123,13 @@ func compareTerms(a, b *term) int {
 
 // add is the sum of terms.
 func add(ts ...*term) *term {
+	for i, t := range ts {
+		if c, g := t.split(); g.kind == guard { // NaN absorbs what is added
+			all := slices.Clone(ts)
+			all[i] = times(c, g.args[1])
+			return guarded(g.args[0], add(all...))
+		}
+	}
 	num := 0.0
 	var parts []*term
 	var put func(v float64, t *term)
@@ -293,6 +301,15 @@ func apply(name string, args ...*term) *term {
 	return newTerm(function, name, 0, args, nil)
 }
 
+// guarded is t where cond holds, NaN elsewhere.
+func guarded(cond, t *term) *term {
+	c, rest := t.split()
+	if rest.kind == guard && compareTerms(rest.args[0], cond) < 0 { // of two, in one order
+		return times(c, guarded(rest.args[0], guarded(cond, rest.args[1])))
+	}
+	return times(c, newTerm(guard, "", 0, []*term{cond, rest}, nil))
+}
+
 // choose is a select. What is finite of x, 0 in place of infinities, has one term:
 // the comparisons differ in NaN alone, which what is computed from x has anyway.
 func choose(cond, yes, no *term) *term {
@@ -302,6 +319,9 @@ func choose(cond, yes, no *term) *term {
 		if known && also && x > y {
 			return yes
 		}
+	}
+	if n, is := no.isNumber(); is && math.IsNaN(n) {
+		return guarded(cond, yes)
 	}
 	for _, c := range []struct {
 		name    string

@@ -89,6 +89,8 @@ func (n *node) namedReduce(x, init *ir.Value, dims []int) *ir.Value {
 	y := n.convert(x, widened(e))
 	switch kind := reduction(combiner, e); {
 	case len(dims) == 0:
+	case !e.IsFloat() && product(pick(n.shape(x), dims)) == 1:
+		y = n.reshape(y, pick(n.shape(x), others(len(n.shape(x)), dims))...)
 	case kind != "" && e != types.I1:
 		y = n.reduced(kind, y, dims)
 	default:

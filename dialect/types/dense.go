@@ -84,7 +84,11 @@ func SplatOf(t *Tensor, v float64) *Dense {
 
 // IntOf is the literal of type t, of integers, whose elements are all v.
 func IntOf(t *Tensor, v int64) *Dense {
-	d := &Dense{Type: t, Elements: Elements{Elem: t.Elem}, Splat: true, text: strconv.FormatInt(v, 10)}
+	text := strconv.FormatInt(v, 10)
+	if t.Elem == I1 {
+		text = strconv.FormatBool(v != 0)
+	}
+	d := &Dense{Type: t, Elements: Elements{Elem: t.Elem}, Splat: true, text: text}
 	d.add(uint64(v))
 	return d
 }
