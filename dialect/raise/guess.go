@@ -17,13 +17,12 @@ type guess struct {
 	operands []*ir.Value // those behind the first one may have further dimensions of size 1
 	shapes   [][]dim.Dim // of these
 	attrs    []types.Named
+	implied  []types.Named                              // more of them for the proof, that mean here what their defaults do
 	result   types.Type                                 // where the operands do not tell
 	wide     bool                                       // it sums what f16 may not hold, and does not where f16 does
 	finite   bool                                       // maxima are taken as finite
 	also     []*ir.Value                                // leaves of what then builds
 	then     func(b *op.Builder, v *ir.Value) *ir.Value // what is computed from the composite; nil for nothing
-	short    []types.Named                              // attributes of which is known that they mean the same here, if shorter
-	shorter  bool
 }
 
 // roots are the ops in which a composite ends.
@@ -38,10 +37,11 @@ func (g *guess) build(b *op.Builder) *ir.Op {
 	for i, shape := range g.shapes {
 		operands[i+1] = b.Reshape(base(operands[i+1]), shape...)
 	}
+	all := slices.Concat(g.attrs, g.implied)
 	if g.result != nil {
-		return b.Make(g.name, operands, g.attrs, g.result)
+		return b.Make(g.name, operands, all, g.result)
 	}
-	return b.Make(g.name, operands, g.attrs)
+	return b.Make(g.name, operands, all)
 }
 
 // end is what is computed from v, the composite.
@@ -69,11 +69,16 @@ type near struct {
 	given              []*ir.Value // variances that an epsilon is added to
 }
 
-func look(o *ir.Op) *near {
-	n := &near{root: o}
-	for n.root.Name == "dm.convert" && n.root.Operands[0].Op != nil {
-		n.root = n.root.Operands[0].Op
+// rootOf is o before it was converted.
+func rootOf(o *ir.Op) *ir.Op {
+	for o.Name == "dm.convert" && o.Operands[0].Op != nil {
+		o = o.Operands[0].Op
 	}
+	return o
+}
+
+func look(o, root *ir.Op) *near {
+	n := &near{root: root}
 	seen := map[*ir.Op]bool{o: true}
 	queue := []*ir.Op{o}
 	for i := 0; i < len(queue); i++ {
@@ -182,20 +187,23 @@ func like(t types.Type, vs ...*ir.Value) (out []*ir.Value) {
 
 // guesses are the composites that o may end.
 func guesses(o *ir.Op) (out []*guess) {
-	n := look(o)
-	t := o.Results[0].Type
 	if o.Name == "dm.convert" && o.Operands[0].Elem() == types.I1 {
 		return oneHot(o)
 	}
-	out = losses(o)
-	switch last := strings.TrimPrefix(n.root.Name, op.Prefix); {
-	case last == "neg" || last == "mean" || last == "reduce":
-		return out
-	case last == "sub":
-		return append(out, n.softmaxes(t, "log_softmax")...)
-	case last == "max" || last == "select":
+	t, root := o.Results[0].Type, rootOf(o)
+	last := strings.TrimPrefix(root.Name, op.Prefix)
+	if last == "neg" || last == "mean" || last == "reduce" {
+		return losses(o)
+	}
+	n := look(o, root)
+	if last == "max" || last == "select" {
 		return n.statistics(t)
-	case last == "add":
+	}
+	out = losses(o)
+	switch last {
+	case "sub":
+		return append(out, n.softmaxes(t, "log_softmax")...)
+	case "add":
 		out = append(out, n.logsumexps(t)...)
 	default:
 		out = append(out, n.softmaxes(t, "softmax")...)

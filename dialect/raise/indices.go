@@ -32,14 +32,13 @@ func indices(b *ir.Block) bool {
 		v := simpler(build, o)
 		if v == nil || build.Err() != nil || !types.Equal(v.Type, o.Results[0].Type) {
 			build.Undo()
-			i = o.Position()
 			continue
 		}
-		if v.Op != nil && v.Op.Parent == b && len(v.Uses) == 0 && v.Op.Position() >= i {
+		if len(v.Uses) == 0 { // it is new
 			v.Name = o.Results[0].Name
 		}
 		ir.ReplaceUses(o.Results[0], v)
-		i = o.Position()
+		i = build.Index // where o stands now
 		changed = true
 	}
 	return changed
@@ -128,7 +127,7 @@ func gathered(b *op.Builder, o *ir.Op) *ir.Value {
 	if !ok {
 		return nil
 	}
-	if n, known := idx.Elements().Int(); isOne(x, d) && known && n == 1 { // an index outside is the nearest one inside
+	if isOne(x, d) && isScalar(idx) { // an index outside is the nearest one inside
 		return b.Reshape(o.Operands[0], y.Shape...)
 	}
 	if v := unclamped(o.Operands[1], x, d); v != o.Operands[1] {

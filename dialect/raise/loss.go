@@ -96,6 +96,8 @@ func crossEntropies(o, g *ir.Op, x, guard *ir.Value, ignored int64) (out []*gues
 		return nil
 	}
 	labels := base(g.Operands[1])
+	usual := op.Lookup(op.Prefix + "cross_entropy").Attr("ignore_index").Default.(types.Int).V
+	implied := ignored == usual || ignored == op.IgnoresNone && !canBe(labels, usual, guard)
 	for d := len(shapeOf(x)) - 1; d >= 0; d-- {
 		if !shapeOf(x)[d].Equal(g.In(0).Shape[gd]) {
 			continue
@@ -110,6 +112,7 @@ func crossEntropies(o, g *ir.Op, x, guard *ir.Value, ignored int64) (out []*gues
 			}
 			guess := &guess{
 				name: "cross_entropy", operands: []*ir.Value{x, labels}, shapes: [][]dim.Dim{rows}, wide: reduction != "none", finite: true,
+				implied: attrs("ignore_index", types.Int{V: ignored}),
 			}
 			each := reduction
 			if guard != nil {
@@ -122,23 +125,12 @@ func crossEntropies(o, g *ir.Op, x, guard *ir.Value, ignored int64) (out []*gues
 			if each != "mean" {
 				guess.attrs = append(guess.attrs, attrs("reduction", types.Keyword(each))...)
 			}
-			short := slices.Clip(guess.attrs)
-			guess.attrs = append(short, attrs("ignore_index", types.Int{V: ignored})...)
-			if ignored == usual() || ignored == op.IgnoresNone && !canBe(labels, usual(), guard) {
-				guess.short, guess.shorter = short, true
+			if !implied {
+				guess.attrs, guess.implied = append(guess.attrs, guess.implied...), nil
 			}
 			guess.then = func(b *op.Builder, v *ir.Value) *ir.Value {
 				if guard != nil {
-					t := x.Tensor().With()
-					nan := b.Value("constant", nil, attrs("value", types.SplatOf(t, quiet)), t)
-					nan.Name = "%nan"
-					v = b.Value("select", []*ir.Value{b.Reshape(guard, rows...), v, nan}, nil)
-					switch reduction {
-					case "mean":
-						v = b.Value("mean", []*ir.Value{v}, nil)
-					case "sum":
-						v = b.Value("reduce", []*ir.Value{v}, attrs("kind", types.Keyword("add")))
-					}
+					v = over(b, chosen(b, guard, v), reduction)
 				}
 				return b.Reshape(v, result.Shape...)
 			}
@@ -148,9 +140,23 @@ func crossEntropies(o, g *ir.Op, x, guard *ir.Value, ignored int64) (out []*gues
 	return out
 }
 
-// usual is the label of rows that do not count where none is written.
-func usual() int64 {
-	return op.Of(&ir.Op{Name: op.Prefix + "cross_entropy"}).Attr("ignore_index").Default.(types.Int).V
+// chosen is v where cond, of another shape, holds, NaN elsewhere.
+func chosen(b *op.Builder, cond, v *ir.Value) *ir.Value {
+	t := v.Tensor().With()
+	nan := b.Value("constant", nil, attrs("value", types.SplatOf(t, quiet)), t)
+	nan.Name = "%nan"
+	return b.Value("select", []*ir.Value{b.Reshape(cond, v.Tensor().Shape...), v, nan}, nil)
+}
+
+// over is the losses of rows as a reduction combines them.
+func over(b *op.Builder, losses *ir.Value, reduction string) *ir.Value {
+	switch reduction {
+	case "mean":
+		return b.Value("mean", []*ir.Value{losses}, nil)
+	case "sum":
+		return b.Value("reduce", []*ir.Value{losses}, attrs("kind", types.Keyword("add")))
+	}
+	return losses
 }
 
 func isScalar(t *types.Tensor) bool {

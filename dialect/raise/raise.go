@@ -219,9 +219,7 @@ func unneeded(o *ir.Op, ops map[*ir.Op]bool) []*ir.Op {
 // replace makes the composite stand for o.
 func (g *guess) replace(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	b := op.NewBuilder(&ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, nil)
-	if g.shorter {
-		g.attrs = g.short
-	}
+	g.implied = nil
 	v := g.end(b, g.build(b).Results[0])
 	v.Name = o.Results[0].Name
 	ir.ReplaceUses(o.Results[0], v)
