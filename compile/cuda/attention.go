@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
@@ -225,11 +226,11 @@ type attentionPlan struct {
 	target  Target
 	f       *kernel.Form
 	tile    attentionTile
-	splits  int64   // number of blocks that the keys are split over
-	scratch []*temp // partial results of the first launch: means and weights of the splits
+	splits  int64            // number of blocks that the keys are split over
+	scratch []*assemble.Temp // partial results of the first launch: means and weights of the splits
 }
 
-func (p *attentionPlan) temps() []*temp { return p.scratch }
+func (p *attentionPlan) temps() []*assemble.Temp { return p.scratch }
 
 // attention is the plan of an attention: a block for each tile of queries of
 // each head. Where that leaves multiprocessors idle, the keys are split over
@@ -246,7 +247,7 @@ func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
 	}
 	if p.splits = t.attentionSplits(a, tile); p.splits > 1 {
 		rows := p.splits * a.heads * a.queries
-		p.scratch = []*temp{{elem: a.sum, n: rows * a.value, own: true}, {elem: a.sum, n: rows, own: true}}
+		p.scratch = []*assemble.Temp{{Elem: a.sum, N: rows * a.value, Own: true}, {Elem: a.sum, N: rows, Own: true}}
 	}
 	return p, nil
 }
@@ -259,10 +260,10 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	if p.splits == 1 {
 		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
 	}
-	join := &launch{suffix: "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
+	join := attentionStage("_join", a.heads*a.queries)
 	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
 	l := p.forward(ns, q, k, v, mask, means, weights)
-	l.grid[0] *= int(p.splits)
+	l.Grid[0] *= int(p.splits)
 	ns.written()
 	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s>(%s)", geometry, p.splits, storage(a.elem), []code{means, weights, y, lse}))
 	return []*launch{l, join}, nil
@@ -277,6 +278,14 @@ func (p *attentionPlan) forward(ns *names, args ...code) *launch {
 	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, ns.withStep(p.attention, args)))
 }
 
+// attentionStage is a launch with a warp for each row, before or after the tiles.
+func attentionStage(suffix string, rows int64) *launch {
+	return &launch{
+		Launch:  assemble.Launch{Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: 256}, Grid: [3]int{int(ceil(rows, 8)), 1, 1}},
+		include: "attention.cuh",
+	}
+}
+
 // arena is the dynamic shared memory of a kernel.
 const arena ident = "arena"
 
@@ -284,7 +293,9 @@ const arena ident = "arena"
 func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix string, ns *names, call code) *launch {
 	a := p.attention
 	l := &launch{
-		suffix: suffix, class: "attention", threads: t.threads(), shared: int(a.shared(kind, t)), grid: [3]int{int(a.blocks(kind, t)), 1, 1},
+		Launch: assemble.Launch{
+			Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: t.threads(), Shared: int(a.shared(kind, t))}, Grid: [3]int{int(a.blocks(kind, t)), 1, 1},
+		},
 		blocks: a.resident(kind, t, p.target.Machine), include: "attention.cuh attention_" + t.path() + ".cuh",
 	}
 	ns.calls(l, a, call)
@@ -295,7 +306,7 @@ func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix strin
 // parameters that the call names.
 func (n *names) calls(l *launch, a *attention, call code) {
 	used := uses([]*stmt{{head: call}})
-	l.params = n.only(func(p param) bool { return used[string(p.name)] })
+	l.Params = n.only(func(p assemble.Param) bool { return used[p.Name] })
 	l.write = func(t *text) error {
 		a.describe(t.before)
 		if used[string(arena)] {

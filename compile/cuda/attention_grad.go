@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
@@ -18,8 +19,8 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 	if err != nil {
 		return nil, err
 	}
-	products := &temp{elem: a.sum, n: a.heads * a.queries, own: true}
-	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*temp{products}}}, nil
+	products := &assemble.Temp{Elem: a.sum, N: a.heads * a.queries, Own: true}
+	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*assemble.Temp{products}}}, nil
 }
 
 func (p *attentionGradient) launches() ([]*launch, error) {
@@ -27,7 +28,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	in := func(i int) code { return a.operand(ns, i) }
 	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
-	first := &launch{class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
+	first := attentionStage("", a.heads*a.queries)
 	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))
 	all := []*launch{first}
 	ns.written()
@@ -52,7 +53,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
 		})
 		if err == nil {
-			all[len(all)-1].stores = stores
+			all[len(all)-1].Stores = stores
 		}
 		return err
 	}

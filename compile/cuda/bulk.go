@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -137,7 +138,7 @@ func (s *operand) maps(ns *names) error {
 				m.Strides = append(m.Strides, uint64(d.stride*s.elem.Bytes()))
 			}
 		}
-		field := param{name: ns.free(string(ns.of[x.Buf]) + "_map"), elem: s.elem, mode: artifact.Map, value: x.Buf, tmap: m}
+		field := assemble.Param{Name: string(ns.free(string(ns.of[x.Buf]) + "_map")), Elem: s.elem, Mode: artifact.Map, Value: x.Buf, Map: m}
 		ns.params, s.fields = append(ns.params, field), append(s.fields, field)
 	}
 	s.v = box
@@ -161,7 +162,7 @@ func (s *operand) writeMaps(t *text) {
 		for _, d := range dims {
 			coordinates = append(coordinates, plus(e.atom(d.atom), d.from))
 		}
-		loads = append(loads, &stmt{head: cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, s.fields[n].name, full, i, coordinates)})
+		loads = append(loads, &stmt{head: cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)})
 	}
 	arg := s.row
 	if s.two() {

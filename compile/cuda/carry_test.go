@@ -32,7 +32,7 @@ func (c *collection) record(t *testing.T) bool {
 // keep records the collection of one case.
 func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) {
 	t.Helper()
-	s := c.source(p, probes)
+	s := c.source(t, p, probes)
 	if s.Class = "row"; !p.rows {
 		s.Class = pathOf(c.out)
 	}
@@ -40,8 +40,8 @@ func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Pro
 }
 
 // source is the source of a case of the device suite.
-func (c *collection) source(p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
-	c.builder.finish()
+func (c *collection) source(t *testing.T, p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
+	c.finish(t)
 	for i := range c.out.Buffers { // all alive all the time
 		c.out.Buffers[i].Last = len(c.out.Steps)
 	}
@@ -77,7 +77,7 @@ func TestPathOf(t *testing.T) {
 		}
 		c := newCollection(targetOf(t, "sm_90a"))
 		c.add(t, orders[0].of(elem, tile), false)
-		c.builder.finish()
+		c.finish(t)
 		if got := pathOf(c.out); got != want {
 			t.Errorf("%s is %s", tile, got)
 		}
@@ -214,7 +214,7 @@ func TestProbes(t *testing.T) {
 					c.keep(t, p, probes)
 					continue
 				}
-				made, err := suite.Make(c.source(p, probes), 7, "")
+				made, err := suite.Make(c.source(t, p, probes), 7, "")
 				if err != nil {
 					t.Fatal(err)
 				}

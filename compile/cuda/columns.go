@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
 )
@@ -20,7 +21,7 @@ type columns struct {
 	tiles  int64 // blocks along a row
 	splits int64 // blocks that share the rows; from 2 on with partial sums in memory
 	// The partial sums of columns, and of all rows.
-	sums, totals []*temp
+	sums, totals []*assemble.Temp
 }
 
 // columns is the plan of a kernel with reductions over rows only.
@@ -49,7 +50,7 @@ func (t Target) columns(f *kernel.Form) *columns {
 	return p
 }
 
-func (p *columns) temps() []*temp { return slices.Concat(p.sums, p.totals) }
+func (p *columns) temps() []*assemble.Temp { return slices.Concat(p.sums, p.totals) }
 
 func (p *columns) launches() ([]*launch, error) {
 	f := p.f
@@ -58,7 +59,10 @@ func (p *columns) launches() ([]*launch, error) {
 	}
 	ns := namesOf(f.Inputs, nil)
 	reads := slices.Concat(ns.stores(levelOuts(f, kernel.PerElement, kernel.PerRow)), reduced(f.Nest.Columns, f.Nest.Totals))
-	first := &launch{class: string(f.Class), threads: blockThreads, grid: [3]int{int(p.tiles), int(p.splits), 1}, named: ns.of}
+	first := &launch{
+		Launch: assemble.Launch{Class: string(f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(p.tiles), int(p.splits), 1}},
+		named:  ns.of,
+	}
 	if p.splits == 1 {
 		reads = slices.Concat(reads, ns.stores(levelOuts(f, kernel.PerColumn)), ns.stores(levelOuts(f, kernel.PerKernel)))
 	}
@@ -67,7 +71,7 @@ func (p *columns) launches() ([]*launch, error) {
 	for _, t := range p.temps() {
 		to = append(to, ns.addTemp("partial", t, artifact.Out))
 	}
-	first.params = ns.params
+	first.Params = ns.params
 	first.write = func(t *text) error { return p.write(t, to) }
 	all := []*launch{first}
 	if len(p.sums) > 0 {

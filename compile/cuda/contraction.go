@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -17,14 +18,14 @@ type contraction struct {
 	f      *kernel.Form
 	t      *kernel.Tiled
 	c      Config
-	sums   *temp   // partial sums, where splits > 1
-	parts  []*temp // partial results of the reduced results
+	sums   *assemble.Temp   // partial sums, where splits > 1
+	parts  []*assemble.Temp // partial results of the reduced results
 	over   map[*ir.Value]*ir.Value
 }
 
 // contraction is the plan of a contraction with the tile of the options, or the best
 // one.
-func (t Target) contraction(f *kernel.Form, o options) (*contraction, error) {
+func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, error) {
 	tiled, err := f.Tiled()
 	if err != nil {
 		return nil, err
@@ -33,9 +34,9 @@ func (t Target) contraction(f *kernel.Form, o options) (*contraction, error) {
 	if len(configs) == 0 {
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
-	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.tile), over: o.over}
+	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.Tile), over: o.Over}
 	if p.c.Splits > 1 {
-		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
+		p.sums = &assemble.Temp{Elem: p.sumElem(), N: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), Own: true}
 		return p, nil
 	}
 	if !tiled.Reduces {
@@ -43,7 +44,7 @@ func (t Target) contraction(f *kernel.Form, o options) (*contraction, error) {
 	}
 	_, reductions, _, err := tiled.Results(1)
 	for _, f := range reductions {
-		p.parts = append(p.parts, &temp{elem: types.F32, n: p.partsOf(f.Rows) * p.valuesOf(f.Rows) * tiled.Batch})
+		p.parts = append(p.parts, &assemble.Temp{Elem: types.F32, N: p.partsOf(f.Rows) * p.valuesOf(f.Rows) * tiled.Batch})
 	}
 	return p, err
 }
@@ -66,9 +67,9 @@ func (t Target) tileOf(tiled *kernel.Tiled, candidates []Config, tile string) Co
 	return candidates[0]
 }
 
-func (p *contraction) temps() []*temp {
+func (p *contraction) temps() []*assemble.Temp {
 	if p.sums != nil {
-		return []*temp{p.sums}
+		return []*assemble.Temp{p.sums}
 	}
 	return p.parts
 }
@@ -98,17 +99,19 @@ func (p *contraction) launches() ([]*launch, error) {
 		return nil, fmt.Errorf("%d tiles exceed the limit of a launch", tiles)
 	}
 	l := &launch{
-		class: string(p.f.Class), of: p.f.Main, threads: c.threads(), shared: c.shared(t.Elem), named: ns.of,
-		grid: [3]int{int(tiles), 1, 1}, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
+		Launch: assemble.Launch{
+			Class: string(p.f.Class), Of: p.f.Main, Block: artifact.Block{Threads: c.threads(), Shared: c.shared(t.Elem)}, Grid: [3]int{int(tiles), 1, 1},
+		},
+		named: ns.of, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
 	if c.Path == Wgmma {
-		l.grid[0] = min(l.grid[0], p.target.Machine.SMs)
-		l.arch = p.target.Arch
+		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
+		l.Arch = p.target.Arch
 	}
 	if p.sums != nil {
 		return p.split(l, ns, a, b, r), nil
 	}
-	l.params = ns.fields(a.fields, b.fields, r.fields)
+	l.Params = ns.fields(a.fields, b.fields, r.fields)
 	l.write = func(t *text) error {
 		a.write(t)
 		b.write(t)
@@ -128,18 +131,21 @@ func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*
 		v /= 2
 	}
 	partial := ns.addTemp("sums", p.sums, artifact.Out)
-	sums := []param{{name: partial}}
-	l.params = ns.fields(a.fields, b.fields, sums)
+	sums := []assemble.Param{{Name: string(partial)}}
+	l.Params = ns.fields(a.fields, b.fields, sums)
 	l.write = func(t *text) error {
 		a.write(t)
 		b.write(t)
 		p.call(t.body, a, b, cpp("dm::Partial<%s, %s, %d>{%s}", p.shape(), p.sumType(), v, partial))
 		return nil
 	}
-	finish := &launch{suffix: "_finish", class: l.class, of: l.of, threads: 256, include: p.include(), named: ns.of}
+	finish := &launch{
+		Launch:  assemble.Launch{Suffix: "_finish", Class: l.Class, Of: l.Of, Block: artifact.Block{Threads: 256}},
+		include: p.include(), named: ns.of,
+	}
 	ns.written()
-	finish.params = ns.fields(r.fields, sums)
-	finish.grid = [3]int{int(ceil(t.Batch*t.Rows*t.Cols/r.vector, 256)), 1, 1}
+	finish.Params = ns.fields(r.fields, sums)
+	finish.Grid = [3]int{int(ceil(t.Batch*t.Rows*t.Cols/r.vector, 256)), 1, 1}
 	finish.write = func(t *text) error {
 		r.write(t)
 		t.body.line("dm::finish<%s>(%s, %s)", p.shape(), partial, r.literal())
@@ -149,12 +155,12 @@ func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*
 }
 
 // fields are the parameters in the given set, in their order.
-func (n *names) fields(fields ...[]param) []param {
-	among := map[ident]bool{}
+func (n *names) fields(fields ...[]assemble.Param) []assemble.Param {
+	among := map[string]bool{}
 	for _, f := range slices.Concat(fields...) {
-		among[f.name] = true
+		among[f.Name] = true
 	}
-	return n.only(func(p param) bool { return among[p.name] })
+	return n.only(func(p assemble.Param) bool { return among[p.Name] })
 }
 
 func (p *contraction) include() string {
@@ -228,16 +234,16 @@ func (p *contraction) group() int {
 }
 
 // literal is the initializer of a functor: its type and its parameters.
-func literal(name string, fields []param) code {
+func literal(name string, fields []assemble.Param) code {
 	var held []code
 	for _, f := range fields {
-		held = append(held, cpp("%s", f.name))
+		held = append(held, cpp("%s", ident(f.Name)))
 	}
 	return cpp("%s{%s}", local(name), held)
 }
 
 // read are the parameters for the values that xs read and outs write.
-func (n *names) read(xs []*kernel.Expr, outs []kernel.Out) []param {
+func (n *names) read(xs []*kernel.Expr, outs []kernel.Out) []assemble.Param {
 	used := map[*ir.Value]bool{}
 	read := func(x *kernel.Expr) {
 		kernel.Walk(x, func(y *kernel.Expr) {
@@ -258,21 +264,21 @@ func (n *names) read(xs []*kernel.Expr, outs []kernel.Out) []param {
 			}
 		})
 	}
-	return n.only(func(p param) bool { return used[p.value] && p.tmap == nil })
+	return n.only(func(p assemble.Param) bool { return used[p.Value] && p.Map == nil })
 }
 
 // declare declares the members that hold parameters.
-func (u *unit) declare(fields []param) {
+func (u *unit) declare(fields []assemble.Param) {
 	for _, f := range fields {
-		switch f.mode {
+		switch f.Mode {
 		case artifact.Map:
-			u.line("const dm::Map& %s", def(f.name))
+			u.line("const dm::Map& %s", def(f.Name))
 		case artifact.Out:
-			u.line("dm::Out<%s> %s", storage(f.elem), def(f.name))
+			u.line("dm::Out<%s> %s", storage(f.Elem), def(f.Name))
 		case artifact.InOut:
-			u.line("dm::InOut<%s> %s", storage(f.elem), def(f.name))
+			u.line("dm::InOut<%s> %s", storage(f.Elem), def(f.Name))
 		default:
-			u.line("dm::In<%s> %s", storage(f.elem), def(f.name))
+			u.line("dm::In<%s> %s", storage(f.Elem), def(f.Name))
 		}
 	}
 }
@@ -283,7 +289,7 @@ type results struct {
 	outs           []kernel.Out
 	reductions     []reducedResult
 	flat           kernel.Flat
-	fields         []param
+	fields         []assemble.Param
 	vector         int64 // vector width of a call
 	extraRegisters int   // estimate, besides the sums
 }

@@ -1,8 +1,10 @@
 package cuda
 
 import (
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 )
 
 // reducedResult is a result that reduces values computed from a contraction's
@@ -89,10 +91,12 @@ func (p *contraction) combineLaunches(l *launch, ns *names, r *results) (all []*
 		}
 		out := ns.of[f.Value]
 		join := &launch{
-			suffix: l.suffix + "_" + string(out), class: l.class, of: f.Value.Op, threads: blockThreads,
-			grid: [3]int{int(ceil(values, blockThreads)), 1, 1}, named: ns.of,
+			Launch: assemble.Launch{
+				Suffix: l.Suffix + "_" + string(out), Class: l.Class, Of: f.Value.Op, Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(ceil(values, blockThreads)), 1, 1},
+			},
+			named: ns.of,
 		}
-		join.params = ns.only(func(q param) bool { return q.name == f.param || q.name == out })
+		join.Params = ns.only(func(q assemble.Param) bool { return q.Name == string(f.param) || q.Name == string(out) })
 		join.write = func(t *text) error {
 			e := t.emitter(t.body)
 			e.lineOf(f.Value.Op, "const dm::i32 %s = dm::block() * %d + dm::thread()", def(i), blockThreads)

@@ -11,8 +11,10 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/assemble"
 	"dmir/compile/interp"
 	"dmir/compile/kernel"
+	"dmir/compile/schedule"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -48,11 +50,13 @@ func targetOf(t *testing.T, arch string) Target {
 
 // collection puts the kernels of many cases into one program.
 type collection struct {
-	*builder
-	ends []int // of each case: its number of outputs so far
-	in   []*tensor.Tensor
-	want []*tensor.Tensor
-	deep []int64 // products in each element of each output
+	target  Target
+	out     *artifact.Program
+	kernels assemble.Kernels
+	ends    []int // of each case: its number of outputs so far
+	in      []*tensor.Tensor
+	want    []*tensor.Tensor
+	deep    []int64 // products in each element of each output
 	// The ops that compute each output, each of which the reference rounds; its order in memory.
 	steps []int
 	order [][]int
@@ -60,11 +64,10 @@ type collection struct {
 }
 
 func newCollection(target Target) *collection {
-	c := &collection{builder: &builder{
-		target: target, kernels: map[string]int{}, used: map[string]bool{},
-		out: &artifact.Program{Name: "products", Target: "cuda"},
-	}}
-	return c
+	out := &artifact.Program{Name: "products", Target: "cuda"}
+	return &collection{
+		target: target, out: out, kernels: assemble.Kernels{Out: out, LineOf: func(*ir.Op) int { return 0 }},
+	}
 }
 
 // module is the function of a case.
@@ -131,7 +134,7 @@ func (c *collection) alloc(name string, elem types.Elem, shape []int64, kind art
 	c.out.Buffers = append(c.out.Buffers, artifact.Buffer{
 		Name: name, Elem: elem.String(), Shape: shape, Kind: kind, Offset: c.out.Workspace, Bytes: n, First: -1, Last: 1 << 20,
 	})
-	c.out.Workspace += aligned(n)
+	c.out.Workspace += (n + schedule.Align - 1) &^ (schedule.Align - 1)
 	return len(c.out.Buffers) - 1
 }
 
@@ -156,19 +159,19 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
 	}
-	plan, err := c.target.plan(f, options{})
+	plan, err := c.target.plan(f, assemble.Options{})
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
-	ls, err := plan.launches()
+	ls, err := assemble.Launches(f, plan)
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
-	bodies, err := texts(ls)
+	bodies, err := plan.Texts()
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
-	name := c.unique(identifier(p.name))
+	name := fmt.Sprintf("%s_%d", assemble.Identifier(p.name), len(c.cases))
 	buffer := map[*ir.Value]int{}
 	var args []*tensor.Tensor
 	for _, v := range fn.Args {
@@ -201,22 +204,22 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		c.order = append(c.order, v.Tensor().At.Order)
 	}
 	read, written := traffic(t, p, values, kinds)
-	scratch := map[*temp]int{}
-	for _, x := range plan.temps() {
-		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.bytes())
+	scratch := map[*assemble.Temp]int{}
+	for _, x := range plan.Temps() {
+		scratch[x] = c.alloc(p.name+".sums", x.Elem, []int64{x.N}, artifact.Temp, x.Bytes())
 	}
-	each := launchBytes(&ir.Op{}, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
+	each := assemble.LaunchBytes(&ir.Op{}, f, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
 	for i, l := range ls {
 		if each != nil {
-			read, written = each[i].read, each[i].written
+			read, written = each[i].Read, each[i].Written
 		}
-		s := artifact.Step{Name: name + l.suffix, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: c.kernel(bodies[i], name+l.suffix, nil), Grid: l.grid}, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
-		for _, q := range l.params {
-			n := buffer[q.value]
-			if q.temp != nil {
-				n = scratch[q.temp]
+		s := artifact.Step{Name: name + l.Suffix, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: c.kernels.Add(l, bodies[i], name+l.Suffix, nil), Grid: l.Grid}, Differs: l.Differs, ReadBytes: read, WrittenBytes: written}
+		for _, q := range l.Params {
+			n := buffer[q.Value]
+			if q.Temp != nil {
+				n = scratch[q.Temp]
 			}
-			s.Launch.Args = append(s.Launch.Args, artifact.Arg{Buffer: n, Map: q.tmap})
+			s.Launch.Args = append(s.Launch.Args, artifact.Arg{Buffer: n, Map: q.Map})
 		}
 		c.out.Steps = append(c.out.Steps, s)
 	}
@@ -261,10 +264,18 @@ func (c *collection) emulate(t *testing.T) {
 	}
 }
 
+// finish writes the text of the kernels so far.
+func (c *collection) finish(t *testing.T) {
+	t.Helper()
+	if err := c.kernels.Write(assembler{c.target}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (c *collection) run(t *testing.T) error {
 	t.Helper()
 	need.OK(t, emulator.Check())
-	c.builder.finish()
+	c.finish(t)
 	var in [][]byte
 	for _, x := range c.in {
 		b := tensor.Pack(x)
@@ -317,7 +328,7 @@ func tolerance(elem types.Elem, n int64) float64 {
 // compile compiles all cases with NVRTC: no kernel may spill.
 func (c *collection) compile(t *testing.T, archs ...string) {
 	t.Helper()
-	c.builder.finish()
+	c.finish(t)
 	var headers []nvrtc.Header
 	for _, h := range prelude.Files() {
 		headers = append(headers, nvrtc.Header(h))

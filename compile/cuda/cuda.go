@@ -1,5 +1,5 @@
-// Package cuda compiles kernels to CUDA C++, in each form of package kernel,
-// and a scheduled function to the program that a device runs (gpu/artifact).
+// Package cuda compiles kernels to CUDA C++, in each form of package kernel.
+// Package assemble makes of them the program that a device runs.
 //
 // A kernel is planned first (Plan): its launches, their tiles and the memory
 // they share, which the passes and the fusion planner read. Then its text is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -16,7 +17,7 @@ type grouping struct {
 	of *kernel.Groups
 	// starts is, for each group, where its updates begin in order, and at the end
 	// of a batch, where the last ones end; order has the numbers of the updates.
-	starts, order *temp
+	starts, order *assemble.Temp
 	strips, rows  int64 // of a batch; of a strip
 	threads       int
 }
@@ -48,8 +49,8 @@ func (t Target) groupings(gs []*kernel.Groups) (all []*grouping) {
 		if max(starts, order) > math.MaxInt32-1<<20 {
 			return nil
 		}
-		g.starts = &temp{elem: types.I32, n: starts, own: true}
-		g.order = &temp{elem: types.I32, n: order, own: true}
+		g.starts = &assemble.Temp{Elem: types.I32, N: starts, Own: true}
+		g.order = &assemble.Temp{Elem: types.I32, N: order, Own: true}
 		all = append(all, g)
 	}
 	return all
@@ -64,7 +65,7 @@ func groupingPays(gs []*grouping, visits, threads, sms int64) bool {
 	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 8192, 24, 8, 128, 128
 	var grouping int64
 	for _, g := range gs {
-		grouping += launchCycles + g.starts.n/rowsPerCycle
+		grouping += launchCycles + g.starts.N/rowsPerCycle
 		visits -= 2
 	}
 	return len(gs) > 0 && visits*max(stepCycles, threads*stepInstructions/(sms*lanes)) > grouping
@@ -81,15 +82,17 @@ func (g *grouping) launch(i int) *launch {
 		}
 	})
 	l := &launch{
-		suffix: "_groups", class: string(kernel.ClassLoop), include: "scatter.cuh",
-		threads: g.threads, grid: [3]int{int(g.strips * of.Batches), 1, 1}, named: ns.of,
+		Launch: assemble.Launch{
+			Suffix: "_groups", Class: string(kernel.ClassLoop), Block: artifact.Block{Threads: g.threads}, Grid: [3]int{int(g.strips * of.Batches), 1, 1},
+		},
+		include: "scatter.cuh", named: ns.of,
 	}
 	if i > 0 {
-		l.suffix += fmt.Sprint(i + 1)
+		l.Suffix += fmt.Sprint(i + 1)
 	}
 	fields := ns.params
 	starts, order := ns.addTemp("starts", g.starts, artifact.Out), ns.addTemp("order", g.order, artifact.Out)
-	l.params = ns.params
+	l.Params = ns.params
 	l.write = func(t *text) error {
 		const row = "_Row"
 		const batch, k, counts, found, scratch ident = "batch", "k", "counts", "found", "scratch"

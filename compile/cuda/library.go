@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 )
 
 // library is the scheme of an op that a library kernel computes.
 func (t Target) library(f *kernel.Form) (scheme, error) {
-	for i, v := range slices.Concat(f.Main.Operands, f.Main.Results) {
-		viewed := i < len(f.Views) && f.Views[i] != nil
-		if t := v.Tensor(); !viewed && t != nil && t.At.Order != nil {
-			return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
-		}
+	if !f.TakesRowMajor() {
+		return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
 	}
 	switch f.Main.Name {
 	case "dm.attention":
@@ -40,28 +39,14 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 // singleLaunch is a plan with one launch.
 type singleLaunch struct{ *launch }
 
-func (s singleLaunch) temps() []*temp { return nil }
+func (s singleLaunch) temps() []*assemble.Temp { return nil }
 
 func (s singleLaunch) launches() ([]*launch, error) { return []*launch{s.launch}, nil }
 
-// line describes a tensor as lines along one dimension: lines of n elements
-// with stride inner; line r starts at (r / inner) · n · inner + r % inner.
-type line struct{ lines, n, inner int64 }
+// line is a kernel.Line, of which code is generated.
+type line struct{ kernel.Line }
 
-func lineOfDim(o *ir.Op) line {
-	shape, _ := kernel.ShapeOf(o.Operands[0])
-	d, _ := op.Dim(o, "dim", len(shape))
-	l := line{1, shape[d], 1}
-	for i, n := range shape {
-		if i != d {
-			l.lines *= n
-		}
-		if i > d {
-			l.inner *= n
-		}
-	}
-	return l
-}
+func lineOfDim(o *ir.Op) line { return line{kernel.LineOf(o)} }
 
 // The variables of these kernels.
 const (
@@ -75,18 +60,18 @@ const (
 
 // base is the C++ expression for the start of the line of n elements.
 func (l line) base(n int64) code {
-	if l.inner == 1 {
+	if l.Inner == 1 {
 		return cpp("dm::i64(%s) * %d", lineVar, n)
 	}
-	return cpp("dm::i64(%s / %d) * %d + %s %% %d", lineVar, l.inner, n*l.inner, lineVar, l.inner)
+	return cpp("dm::i64(%s / %d) * %d + %s %% %d", lineVar, l.Inner, n*l.Inner, lineVar, l.Inner)
 }
 
 // at is the offset of element i of a line that starts at base.
 func (l line) at(base ident, i any) code {
-	if l.inner == 1 {
+	if l.Inner == 1 {
 		return cpp("%s + %s", base, i)
 	}
-	return cpp("%s + dm::i64(%s) * %d", base, i, l.inner)
+	return cpp("%s + dm::i64(%s) * %d", base, i, l.Inner)
 }
 
 // libraryLaunch is a launch of f with a thread for each line or each element;
@@ -99,7 +84,8 @@ func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, writ
 		results[i] = ns.of[v]
 	}
 	return singleLaunch{&launch{
-		class: class, threads: threads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
+		Launch: assemble.Launch{Class: class, Block: artifact.Block{Threads: threads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
+		named:  ns.of,
 		write: func(t *text) error {
 			write(t.body, ns.of[f.Main.Operands[0]], results)
 			return nil
@@ -113,7 +99,7 @@ func running(f *kernel.Form, name string) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Results[0].Elem()
-	return libraryLaunch(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "scan", blockThreads, ceil(l.Lines, blockThreads), func(u *unit, x ident, results []ident) {
 		const s ident = "s"
 		sum := register(elem)
 		if sum == "float" && name != "max" {
@@ -121,7 +107,7 @@ func running(f *kernel.Form, name string) singleLaunch {
 		}
 		i := cpp("%s", atA)
 		if op.Bool(o, "reverse") {
-			i = cpp("(%d - %s)", l.n-1, atA)
+			i = cpp("(%d - %s)", l.N-1, atA)
 		}
 		at := l.at(from, i)
 		join := map[string]string{"add": "%s + %s", "mul": "%s * %s", "max": "dm::max(%s, %s)"}[name]
@@ -134,15 +120,15 @@ func running(f *kernel.Form, name string) singleLaunch {
 			slices.Reverse(steps)
 		}
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(lineVar), blockThreads)
-		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
-		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.Lines)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.N))
 		first := "0"
 		if name != "add" {
 			num, integer := kernel.Identity(name, elem)
 			first = number(&kernel.Expr{Elem: elem, Num: num, Int: integer})
 		}
 		u.line("%s %s = %s", sum, def(s), first)
-		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.n, atA)
+		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.N, atA)
 		u.add(&stmt{style: inLine, body: steps})
 		u.leave()
 	})
@@ -169,17 +155,17 @@ func argmax(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Operands[0].Elem()
-	return libraryLaunch(f, "argmax", 128, ceil(l.lines, 4), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "argmax", 128, ceil(l.Lines, 4), func(u *unit, x ident, results []ident) {
 		const m ident = "m"
 		better := comesBefore(elem, true)
 		reg := register(elem)
 		take := &stmt{head: cpp("if (%s)", better), style: inBrace, body: []*stmt{{head: cpp("%s = %s", elemA, elemB)}, {head: cpp("%s = %s", atA, atB)}}}
 		u.line("const dm::i32 %s = dm::block() * 4 + dm::warp()", def(lineVar))
-		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
-		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
-		u.line("dm::i32 %s = dm::lane() < %d ? dm::lane() : 0", def(atA), l.n)
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.Lines)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.N))
+		u.line("dm::i32 %s = dm::lane() < %d ? dm::lane() : 0", def(atA), l.N)
 		u.line("%s %s = dm::wide(%s[%s])", reg, def(elemA), x, l.at(from, atA))
-		u.enter(block, "for (dm::i32 %s = dm::lane() + 32; %s < %d; %s += 32)", def(atB), atB, l.n, atB)
+		u.enter(block, "for (dm::i32 %s = dm::lane() + 32; %s < %d; %s += 32)", def(atB), atB, l.N, atB)
 		u.line("const %s %s = dm::wide(%s[%s])", reg, def(elemB), x, l.at(from, atB))
 		u.add(take)
 		u.leave()
@@ -202,19 +188,19 @@ func ordered(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Operands[0].Elem()
-	most, falling := l.n, op.Bool(o, "descending")
+	most, falling := l.N, op.Bool(o, "descending")
 	if o.Name == "dm.top_k" {
 		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
 	}
-	return libraryLaunch(f, "sort", blockThreads, ceil(l.lines*l.n, blockThreads), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "sort", blockThreads, ceil(l.Lines*l.N, blockThreads), func(u *unit, x ident, results []ident) {
 		const e, rank, to ident = "e", "rank", "to"
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(e), blockThreads)
-		u.oneLine(cpp("return"), "if (%s >= %d)", e, l.lines*l.n)
-		u.line("const dm::i32 %s = %s / %d, %s = %s %% %d", def(lineVar), e, l.n, def(atA), e, l.n)
-		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
+		u.oneLine(cpp("return"), "if (%s >= %d)", e, l.Lines*l.N)
+		u.line("const dm::i32 %s = %s / %d, %s = %s %% %d", def(lineVar), e, l.N, def(atA), e, l.N)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.N))
 		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemA), x, l.at(from, atA))
 		u.line("dm::i32 %s = 0", def(rank))
-		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atB), atB, l.n, atB)
+		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atB), atB, l.N, atB)
 		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemB), x, l.at(from, atB))
 		u.line("%s += %s", rank, comesBefore(elem, falling))
 		u.leave()

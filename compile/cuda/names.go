@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 // names assigns parameter names to the values that a form reads and writes.
 type names struct {
-	params []param
+	params []assemble.Param
 	of     map[*ir.Value]ident
 	taken  map[string]bool
 }
@@ -47,8 +47,8 @@ func namesOver(f *kernel.Form, over map[*ir.Value]*ir.Value) *names {
 	for _, v := range f.Outputs {
 		if in := over[v]; in != nil && n.of[in] != "" { // else it is only written
 			n.of[v] = n.of[in]
-			i := slices.IndexFunc(n.params, func(p param) bool { return p.value == in })
-			n.params[i].mode, n.params[i].over = artifact.InOut, v
+			i := slices.IndexFunc(n.params, func(p assemble.Param) bool { return p.Value == in })
+			n.params[i].Mode, n.params[i].Over = artifact.InOut, v
 		} else {
 			n.add(v, artifact.Out)
 		}
@@ -61,16 +61,16 @@ func (n *names) add(v *ir.Value, mode artifact.Mode) ident {
 	if name, ok := n.of[v]; ok {
 		return name
 	}
-	name := n.free(identifier(v.Name))
+	name := n.free(assemble.Identifier(v.Name))
 	n.of[v] = name
-	n.params = append(n.params, param{name: name, elem: v.Elem(), mode: mode, value: v})
+	n.params = append(n.params, assemble.Param{Name: string(name), Elem: v.Elem(), Mode: mode, Value: v})
 	return name
 }
 
 // addTemp is a parameter for memory that launches share.
-func (n *names) addTemp(name string, t *temp, mode artifact.Mode) ident {
+func (n *names) addTemp(name string, t *assemble.Temp, mode artifact.Mode) ident {
 	free := n.free(name)
-	n.params = append(n.params, param{name: free, elem: t.elem, mode: mode, temp: t})
+	n.params = append(n.params, assemble.Param{Name: string(free), Elem: t.Elem, Mode: mode, Temp: t})
 	return free
 }
 
@@ -82,7 +82,7 @@ func (n *names) free(name string) ident {
 		name += "_"
 	}
 	try := name
-	for i := 2; n.taken[try] || reserved[try]; i++ {
+	for i := 2; n.taken[try] || assemble.Reserved(try); i++ {
 		try = fmt.Sprintf("%s_%d", name, i)
 	}
 	n.taken[try] = true
@@ -90,7 +90,7 @@ func (n *names) free(name string) ident {
 }
 
 // only are the parameters of the values and the temporaries that a launch uses.
-func (n *names) only(takes func(p param) bool) (out []param) {
+func (n *names) only(takes func(p assemble.Param) bool) (out []assemble.Param) {
 	for _, p := range n.params {
 		if takes(p) {
 			out = append(out, p)
@@ -129,8 +129,8 @@ func (n *names) readers(xs ...*kernel.Expr) {
 		})
 	}
 	for i := range n.params {
-		if p := &n.params[i]; p.value != nil && p.mode == artifact.In {
-			p.idle = !reads[p.value]
+		if p := &n.params[i]; p.Value != nil && p.Mode == artifact.In {
+			p.Idle = !reads[p.Value]
 		}
 	}
 }
@@ -139,8 +139,8 @@ func (n *names) readers(xs ...*kernel.Expr) {
 // writes them already has parameters.
 func (n *names) written() {
 	for i := range n.params {
-		if n.params[i].temp != nil {
-			n.params[i].mode = artifact.In
+		if n.params[i].Temp != nil {
+			n.params[i].Mode = artifact.In
 		}
 	}
 }
@@ -148,26 +148,6 @@ func (n *names) written() {
 // generated matches the names that emitters generate.
 var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|sums_|scratch_.*)[0-9]*$`)
 
-// identifier is a value's name as C++ allows it.
-func identifier(name string) string { return escape.Identifier(strings.TrimPrefix(name, "%")) }
-
 // macro matches names that headers may define or that are reserved for the
 // implementation: upper case, or with a leading underscore.
 var macro = regexp.MustCompile(`^(_.*|DM_.*|[A-Z][A-Z0-9_]+)$`)
-
-// reserved are the words that cannot name a parameter: C++ keywords that are
-// likely value names, and the variables of the kernels.
-var reserved = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(`and and_eq asm auto bool break case catch char class const constexpr continue default delete do double else enum
-		explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq operator or or_eq private
-		protected public register return short signed sizeof static struct switch template this throw true try typedef typename union
-		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j s p part lane_row partial first
-		z m n k r a b f v to at acc arena full value from sum source outer load has
-		alignas alignof char8_t char16_t char32_t compl concept consteval constinit const_cast co_await co_return co_yield decltype
-		dynamic_cast noexcept nullptr reinterpret_cast requires static_assert static_cast thread_local typeid typeof typename wchar_t
-		bitand bitor errno assert stdin stdout stderr offsetof va_list va_arg va_start va_end va_copy unix linux i386 std`) {
-		m[w] = true
-	}
-	return m
-}()

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 )
@@ -15,7 +16,7 @@ type operand struct {
 	v              int64
 	xs             []*kernel.Expr
 	flat           kernel.Flat
-	fields         []param
+	fields         []assemble.Param
 	direct         [][3]kernel.Index // the parts of addresses, where elements are copied to shared memory
 	boxes          [][]boxDim        // of tensor maps, where those copy it
 	extraRegisters int               // for data on its way to shared memory

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"testing"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
 )
@@ -44,7 +45,7 @@ func TestPartialBytes(t *testing.T) {
 		for _, arch := range []string{"sm_80", "sm_90a"} {
 			f := formed(t, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
 			target := targetOf(t, arch)
-			p, err := target.plan(f, options{})
+			p, err := target.plan(f, assemble.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -54,18 +55,18 @@ func TestPartialBytes(t *testing.T) {
 			}
 			var want int64
 			for _, l := range ls {
-				for _, p := range l.params {
-					if p.temp == nil || p.temp.own {
+				for _, p := range l.Params {
+					if p.Temp == nil || p.Temp.Own {
 						continue
 					}
 					times := int64(1)
-					if p.mode == artifact.InOut {
+					if p.Mode == artifact.InOut {
 						times = 2
 					}
-					want += times * p.temp.bytes()
+					want += times * p.Temp.Bytes()
 				}
 			}
-			if got := target.partialBytes(f); got != want {
+			if got := assemble.PartialBytes(assembler{target}, f); got != want {
 				t.Errorf("%s, %s: %d bytes, its %d launches take %d", c.name, arch, got, len(ls), want)
 			}
 		}
@@ -89,7 +90,7 @@ func TestNamesAreOperands(t *testing.T) {
 	for _, c := range append(cases, longRows...) {
 		f := formed(t, c)
 		for _, arch := range []string{"sm_80", "sm_90a"} {
-			p, err := targetOf(t, arch).plan(f, options{})
+			p, err := targetOf(t, arch).plan(f, assemble.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -169,11 +170,11 @@ func TestGrouping(t *testing.T) {
 			name: c.name, args: "%x: " + x + ", %i: " + ids + ", %u: " + values,
 			body: "%1 = dm.scatter add %x, %i, %u, " + c.clauses + " : (" + x + ", " + ids + ", " + values + ") -> " + x, out: "%1 : " + x,
 		})
-		p, err := targetOf(t, "sm_90a").plan(f, options{})
+		p, err := targetOf(t, "sm_90a").plan(f, assemble.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.scratch() > 0; got != c.want {
+		if got := assemble.Scratch(p) > 0; got != c.want {
 			t.Errorf("%s: grouped: %t", c.name, got)
 		}
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
@@ -26,18 +27,6 @@ func vectorOf(f *kernel.Form, n func(kernel.Out) int64) int64 {
 	return v
 }
 
-func elements(o kernel.Out) int64 {
-	if o.N > 0 {
-		return o.N
-	}
-	shape, _ := kernel.ShapeOf(o.Value)
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
 // elementwise has one thread for each V elements of the results.
 type elementwise struct {
 	f      *kernel.Form
@@ -50,7 +39,7 @@ type elementwise struct {
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
 	p := &elementwise{f: f, over: over, v: 1}
 	if f.Class == kernel.ClassPointwise {
-		p.v = vectorOf(f, elements)
+		p.v = vectorOf(f, assemble.Elements)
 		return p, nil
 	}
 	if f.Visits() == 0 {
@@ -69,7 +58,7 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 // vectorOfRows is the vector width for results of f, which is grouped, such that the
 // elements of a vector have the same groups.
 func vectorOfRows(f *kernel.Form) int64 {
-	v := vectorOf(f, elements)
+	v := vectorOf(f, assemble.Elements)
 	for ; v > 1; v /= 2 {
 		w, err := f.Widen(v, 0)
 		same := err == nil
@@ -89,7 +78,7 @@ func vectorOfRows(f *kernel.Form) int64 {
 	return v
 }
 
-func (p *elementwise) temps() (all []*temp) {
+func (p *elementwise) temps() (all []*assemble.Temp) {
 	for _, g := range p.groups {
 		all = append(all, g.starts, g.order)
 	}
@@ -99,7 +88,7 @@ func (p *elementwise) temps() (all []*temp) {
 // threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
 	for _, o := range p.f.Outs {
-		most = max(most, elements(o)/p.v)
+		most = max(most, assemble.Elements(o)/p.v)
 	}
 	return most
 }
@@ -119,8 +108,9 @@ func (p *elementwise) launches() ([]*launch, error) {
 		held = append(held, lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)})
 	}
 	l := &launch{
-		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
-		write: func(t *text) error { return p.write(t, held) },
+		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
+		named:  ns.of,
+		write:  func(t *text) error { return p.write(t, held) },
 	}
 	if len(held) > 0 {
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
@@ -151,12 +141,12 @@ func (p *elementwise) write(t *text, held []lists) error {
 		}
 		var same []kernel.Out
 		for j, q := range f.Outs {
-			if q.Loops[0] == o.Loops[0] && elements(q) == elements(o) {
+			if q.Loops[0] == o.Loops[0] && assemble.Elements(q) == assemble.Elements(o) {
 				done[j] = true
 				same = append(same, q)
 			}
 		}
-		e.open("if (%s < %d)", i, elements(o)/f.V)
+		e.open("if (%s < %d)", i, assemble.Elements(o)/f.V)
 		e.bind(o.Loops[0], cpp("%s", i))
 		l := e.lanes(f.Lane, f.V)
 		l.store(same)

@@ -3,6 +3,7 @@ package cuda
 import (
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -25,7 +26,7 @@ type rows struct {
 	splits  int64 // blocks that share a row
 	// The partial sums of columns and of all rows; where blocks share rows, the
 	// partial results of the single pass.
-	columns, totals, passes []*temp
+	columns, totals, passes []*assemble.Temp
 }
 
 // cacheBytes bounds the part of a row that each thread caches in registers.
@@ -72,14 +73,14 @@ func (t Target) rows(f *kernel.Form) *rows {
 }
 
 // parts is the memory for n partial results of each reduction.
-func parts(reductions []*kernel.Expr, n int64, updated bool) (out []*temp) {
+func parts(reductions []*kernel.Expr, n int64, updated bool) (out []*assemble.Temp) {
 	for _, x := range reductions {
-		out = append(out, &temp{elem: accumulatorElem(x.Elem), n: n, updated: updated})
+		out = append(out, &assemble.Temp{Elem: accumulatorElem(x.Elem), N: n, Updated: updated})
 	}
 	return out
 }
 
-func (p *rows) temps() []*temp { return slices.Concat(p.passes, p.columns, p.totals) }
+func (p *rows) temps() []*assemble.Temp { return slices.Concat(p.passes, p.columns, p.totals) }
 
 func (p *rows) launches() ([]*launch, error) {
 	if p.splits > 1 {
@@ -101,10 +102,11 @@ func (p *rows) launches() ([]*launch, error) {
 		totals = append(totals, ns.addTemp("partial", t, artifact.Out))
 	}
 	all := []*launch{{
+		Launch: assemble.Launch{Class: string(f.Class), Block: artifact.Block{Threads: p.threads}, Grid: [3]int{int(p.blocks), 1, 1}, Params: ns.params},
 		// Without a bound on the blocks ptxas aims at a higher occupancy than the
 		// registers allow, and spills.
-		class: string(f.Class), threads: p.threads, blocks: max(1, 256/p.threads), grid: [3]int{int(p.blocks), 1, 1},
-		params: ns.params, named: ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
+		blocks: max(1, 256/p.threads),
+		named:  ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
 	}}
 	if len(p.columns) > 0 {
 		all = append(all, finishColumns(f, p.columns, p.blocks))

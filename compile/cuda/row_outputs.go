@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -176,10 +177,10 @@ const (
 
 // finishColumns adds up the blocks' sums of every column and stores the results
 // computed from them.
-func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
+func finishColumns(f *kernel.Form, temps []*assemble.Temp, parts int64) *launch {
 	reductions, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
 	l, from := finishLaunch(f, "_columns", temps, outs)
-	l.threads, l.grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
+	l.Block.Threads, l.Grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
 		const mine ident = "part"
@@ -218,10 +219,10 @@ func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
 
 // finishTotals adds up the blocks' sums of one value and stores the results
 // computed from it.
-func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
+func finishTotals(f *kernel.Form, temps []*assemble.Temp, parts int64) *launch {
 	reductions, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
 	l, from := finishLaunch(f, "_total", temps, outs)
-	l.threads, l.grid = blockThreads, [3]int{1, 1, 1}
+	l.Block.Threads, l.Grid = blockThreads, [3]int{1, 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
 		shared := map[types.Elem]bool{}
@@ -262,7 +263,7 @@ func levelOuts(f *kernel.Form, levels ...kernel.Level) []kernel.Out {
 
 // finishLaunch is a launch that combines partial results and stores outs, which
 // are computed from them; from are the parameters for the partial results.
-func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
+func finishLaunch(f *kernel.Form, suffix string, temps []*assemble.Temp, outs []kernel.Out) (l *launch, from []ident) {
 	ns := newNames()
 	for _, t := range temps {
 		from = append(from, ns.addTemp("partial", t, artifact.In))
@@ -279,7 +280,7 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Ou
 	for _, o := range outs {
 		ns.add(o.Value, artifact.Out)
 	}
-	return &launch{suffix: suffix, class: string(f.Class), params: ns.params, named: ns.of}, from
+	return &launch{Launch: assemble.Launch{Suffix: suffix, Class: string(f.Class), Params: ns.params}, named: ns.of}, from
 }
 
 // finish stores outs, whose reductions are complete, one element to a thread.

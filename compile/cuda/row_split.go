@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
 )
@@ -36,12 +37,15 @@ func (p *rows) split() []*launch {
 		to = append(to, ns.addTemp("partial", t, artifact.Out))
 	}
 	parts := &launch{
-		class: string(f.Class), threads: blockThreads, grid: [3]int{int(p.splits), int(f.Rows.Rows), 1}, params: ns.params, named: ns.of,
+		Launch: assemble.Launch{
+			Class: string(f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(p.splits), int(f.Rows.Rows), 1}, Params: ns.params,
+		},
+		named: ns.of,
 		write: func(t *text) error { return p.writeParts(t, to) },
 	}
 	outs := levelOuts(f, kernel.PerRow)
 	finish, from := finishLaunch(f, "_rows", p.passes, outs)
-	finish.threads, finish.grid = blockThreads, [3]int{int(f.Rows.Rows), 1, 1}
+	finish.Block.Threads, finish.Grid = blockThreads, [3]int{int(f.Rows.Rows), 1, 1}
 	finish.write = func(t *text) error {
 		e := t.emitter(t.body)
 		e.scratch(f.Nest.Passes[0])

@@ -12,6 +12,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/units"
+	"dmir/compile/assemble"
 	"dmir/compile/pass"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
@@ -192,7 +193,16 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 // Attends reports whether there are kernels for an attention and its gradient.
 func (codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, m) }
 
+// Plan chooses how each kernel of u's body runs.
+func (c codegen) Plan(u *pass.Unit) error {
+	t, err := c.target(u)
+	if err != nil {
+		return err
+	}
+	return assemble.PlanPass(u, assembler{t})
+}
+
 // Program is the artifact of u's function, on which all passes have run.
 func (c codegen) Program(u *pass.Unit) (*artifact.Program, error) {
-	return generate(u, Target{Arch: c.options.Arch, Machine: u.Machine})
+	return assemble.Generate(u, assembler{Target{Arch: c.options.Arch, Machine: u.Machine}})
 }

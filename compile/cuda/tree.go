@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -53,9 +54,9 @@ func (c code) text(kernel string, renamed map[string]string) string {
 		case local:
 			args[i] = kernel + string(a)
 		case ident:
-			args[i] = orElse(renamed[string(a)], string(a))
+			args[i] = cmp.Or(renamed[string(a)], string(a))
 		case def:
-			args[i] = orElse(renamed[string(a)], string(a))
+			args[i] = cmp.Or(renamed[string(a)], string(a))
 		default:
 			args[i] = a
 		}

@@ -1,23 +1,5 @@
 package cuda
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
-// invalidError is the error of a kernel that the generator wrote and that fails
-// verification.
-type invalidError struct {
-	problems []string
-	text     string // of the kernels
-}
-
-func (e *invalidError) Error() string {
-	slices.Sort(e.problems)
-	return fmt.Sprintf("the code generator made an unsound kernel: %s%s", strings.Join(slices.Compact(e.problems), "; "), e.text)
-}
-
 // undefined are the names that statements use without a declaration in scope;
 // outer are the names declared around them.
 func undefined(list []*stmt, outer map[string]bool) (missing []string) {

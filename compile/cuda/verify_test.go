@@ -3,6 +3,8 @@ package cuda
 import (
 	"strings"
 	"testing"
+
+	"dmir/compile/assemble"
 )
 
 // Names in the statements of a kernel, and which of them are used where nothing
@@ -69,7 +71,7 @@ func TestUndefined(t *testing.T) {
 // A kernel reads exactly the parameters in its plan.
 func TestTextFollowsPlan(t *testing.T) {
 	const x, y, z ident = "x", "y", "z"
-	l := &launch{params: []param{{name: x}, {name: y, idle: true}, {name: z}}, write: func(t *text) error {
+	l := &launch{Launch: assemble.Launch{Params: []assemble.Param{{Name: "x"}, {Name: "y", Idle: true}, {Name: "z"}}}, write: func(t *text) error {
 		t.body.line("%s.store(0, %s[0])", z, x)
 		return nil
 	}}
@@ -82,7 +84,7 @@ func TestTextFollowsPlan(t *testing.T) {
 		{[]bool{true, true, false}, "whether x is read"},
 	} {
 		for i, idle := range c.idle {
-			l.params[i].idle = idle
+			l.Params[i].Idle = idle
 		}
 		_, err := texts([]*launch{l})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -144,6 +144,24 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	return e.guard(inside, x, e.number(x.Elem, 0))
 }
 
+// indexes reports whether a dimension of operand i is indexed by a letter, also where the
+// operand is a number that its elements do not depend on: the shape of the product is the
+// same then.
+func (c *Contraction) indexes(i int, letter byte) bool {
+	if !op.Of(c.Op).Is(op.Windowed) {
+		return strings.IndexByte(c.In[i], letter) >= 0
+	}
+	switch letter {
+	case convGroup, convIn:
+		return true
+	case convImage:
+		return i == 0
+	case convOut:
+		return i == 1
+	}
+	return strings.IndexByte(convWindow, letter) >= 0 || i == 0 // the image is indexed by its own dimensions, and both by the window's
+}
+
 // outDim is the position of a letter in the result: its dimension, and the
 // stride of its values there.
 type outDim struct {

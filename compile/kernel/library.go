@@ -180,3 +180,36 @@ func viewAt(buf *ir.Value, at Index, v *ir.Value, loops []*Atom) *View {
 
 // rowAlignment is the number of bytes that a thread copies at a time.
 const rowAlignment = 16
+
+// Line describes the operand of a library op as lines along the dimension of its
+// attribute dim: Lines of N elements with stride Inner; line r starts at
+// (r / Inner) · N · Inner + r % Inner.
+type Line struct{ Lines, N, Inner int64 }
+
+// LineOf is the description for o.
+func LineOf(o *ir.Op) Line {
+	shape := shapeOf(o.Operands[0])
+	d, _ := op.Dim(o, "dim", len(shape))
+	l := Line{1, shape[d], 1}
+	for i, n := range shape {
+		if i != d {
+			l.Lines *= n
+		}
+		if i > d {
+			l.Inner *= n
+		}
+	}
+	return l
+}
+
+// TakesRowMajor reports whether each operand and result of f, a library kernel, is
+// row-major or a view.
+func (f *Form) TakesRowMajor() bool {
+	for i, v := range slices.Concat(f.Main.Operands, f.Main.Results) {
+		viewed := i < len(f.Views) && f.Views[i] != nil
+		if t := v.Tensor(); !viewed && t != nil && t.At.Order != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -156,7 +156,7 @@ func (f *Form) letters(c *Contraction) []letterUse {
 				if a == nil {
 					continue
 				}
-				out[j].uses[i] = out[j].uses[i] || x.DependsOn(a)
+				out[j].uses[i] = out[j].uses[i] || x.DependsOn(a) || main == nil && c.indexes(i, out[j].letter)
 				if first && main != nil {
 					out[j].step[i] = main.At.coefficient(a)
 				}

@@ -1,4 +1,4 @@
-package cuda
+package assemble
 
 import (
 	"slices"
@@ -11,38 +11,38 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// moved is the traffic of a launch in bytes.
-type moved struct{ read, written int64 }
+// Moved is the traffic of a launch in bytes.
+type Moved struct{ Read, Written int64 }
 
-// launchBytes is the traffic of each launch of step o where the launches share
+// LaunchBytes is the traffic of each launch of step o, of the form f, where the launches share
 // memory: partial results, and the operands and results of the launch. It is
 // nil where they share none; then the step moves the bytes that cross its
 // boundary, once.
-func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
-	if len(p.temps()) == 0 {
+func LaunchBytes(o *ir.Op, f *kernel.Form, p Plan, ls []*Launch, flow *cost.Flow) []Moved {
+	if len(p.Temps()) == 0 {
 		return nil
 	}
 	reads := bytesRead(o, flow)
-	out := make([]moved, len(ls))
+	out := make([]Moved, len(ls))
 	for i, l := range ls {
-		for _, q := range l.params {
-			if q.idle {
+		for _, q := range l.Params {
+			if q.Idle {
 				continue
 			}
-			read, written := reads(q.value), int64(0)
-			if q.temp != nil {
-				read = q.temp.bytes()
+			read, written := reads(q.Value), int64(0)
+			if q.Temp != nil {
+				read = q.Temp.Bytes()
 				written = read
-			} else if slices.Contains(p.Form.Outputs, q.value) {
-				written = bytesStored(p.Form, l, q.value)
-			} else if q.over != nil {
-				written = bytesStored(p.Form, l, q.over)
+			} else if slices.Contains(f.Outputs, q.Value) {
+				written = bytesStored(f, l, q.Value)
+			} else if q.Over != nil {
+				written = bytesStored(f, l, q.Over)
 			}
-			if q.mode != artifact.Out {
-				out[i].read += read
+			if q.Mode != artifact.Out {
+				out[i].Read += read
 			}
-			if q.mode != artifact.In {
-				out[i].written += written
+			if q.Mode != artifact.In {
+				out[i].Written += written
 			}
 		}
 	}
@@ -51,13 +51,13 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 
 // bytesStored is the number of bytes of v, a result of f, that l stores: all, or the
 // parts that it updates.
-func bytesStored(f *kernel.Form, l *launch, v *ir.Value) (bytes int64) {
-	if l.stores == nil {
+func bytesStored(f *kernel.Form, l *Launch, v *ir.Value) (bytes int64) {
+	if l.Stores == nil {
 		return f.Elements(v) * v.Elem().Bytes()
 	}
 	for i, r := range f.Main.Results {
 		w := f.Views[len(f.Main.Operands)+i]
-		if slices.Contains(l.stores, r) && (r == v || w != nil && w.Buf == v) {
+		if slices.Contains(l.Stores, r) && (r == v || w != nil && w.Buf == v) {
 			n, _ := r.Tensor().Bytes().Int()
 			bytes += n
 		}
@@ -97,16 +97,16 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 
 // setScratchBytes records the bytes that the launches of step o move beyond
 // those of its cost e.
-func setScratchBytes(o *ir.Op, e *cost.Entry, launches []moved) {
-	var all moved
+func setScratchBytes(o *ir.Op, e *cost.Entry, launches []Moved) {
+	var all Moved
 	for _, m := range launches {
-		all.read, all.written = all.read+m.read, all.written+m.written
+		all.Read, all.Written = all.Read+m.Read, all.Written+m.Written
 	}
 	for _, x := range []struct {
 		name  string
 		moved int64
 		known func() (int64, bool)
-	}{{cost.ScratchReadAttr, all.read, e.Read.Int}, {cost.ScratchWrittenAttr, all.written, e.Written.Int}} {
+	}{{cost.ScratchReadAttr, all.Read, e.Read.Int}, {cost.ScratchWrittenAttr, all.Written, e.Written.Int}} {
 		if n, ok := x.known(); ok && x.moved > n {
 			o.SetAttr(x.name, types.Int{V: x.moved - n})
 		}

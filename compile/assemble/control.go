@@ -1,4 +1,4 @@
-package cuda
+package assemble
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ import (
 func (b *builder) control(i int, st schedule.Step) error {
 	o := st.Op
 	first := len(b.out.Steps)
-	name := b.unique(strings.TrimPrefix(o.Name, "dm.") + "_" + stepName(o))
+	name := b.unique(strings.TrimPrefix(o.Name, "dm.") + "_" + StepName(o))
 	_, swap := schedule.RegionBytes(o)
 	results := make([]int, len(o.Results))
 	for k, v := range o.Results {
@@ -198,11 +198,11 @@ func (b *builder) copies(ms []move) {
 			continue
 		}
 		s := artifact.Step{
-			Name: b.unique(identifier(fmt.Sprintf("%s_from_%s", to.Name, from.Name))), Kind: artifact.StepCopy,
+			Name: b.unique(Identifier(fmt.Sprintf("%s_from_%s", to.Name, from.Name))), Kind: artifact.StepCopy,
 			Move:      artifact.Move{To: m.to, From: m.from},
 			ReadBytes: to.Size(), WrittenBytes: to.Size(),
 		}
-		if m := b.target.Machine; m != nil {
+		if m := b.backend.Machine(); m != nil {
 			s.TimeNs = (float64(2*to.Size())/m.Reach() + m.Launch) * 1e9
 		}
 		if waits {

@@ -1,4 +1,4 @@
-package cuda
+package assemble
 
 import (
 	"slices"
@@ -34,4 +34,17 @@ func (b *builder) from(n int, o *ir.Op) {
 		}
 	}
 	slices.Sort(k.Lines)
+}
+
+// lines are the lines of the program of o, a kernel or an op: its own first,
+// then those of its ops in order.
+func (b *builder) lines(o *ir.Op) []int {
+	var out []int
+	ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
+		if line := b.line(o); line > 0 && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+		return true
+	})
+	return out
 }

@@ -1,0 +1,112 @@
+package assemble
+
+import (
+	"strings"
+
+	"dmir/compile/kernel"
+	"dmir/compile/pass"
+	"dmir/compile/schedule"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// buffers adds the buffers of the memory plan.
+func (b *builder) buffers() error {
+	region := b.body.IsRegion()
+	over := b.overwritten()
+	for _, p := range b.schedule.Buffers {
+		if p.Value == nil {
+			continue
+		}
+		if region && p.Kind == artifact.Input { // it belongs to the enclosing level
+			for _, v := range p.Views {
+				b.buffer[v] = b.buffer[p.Value]
+			}
+			continue
+		}
+		if region && p.Kind == artifact.Output {
+			p.Kind = artifact.Temp
+		}
+		if in := over[p.Value]; in != nil {
+			b.shareBuffer(p, in)
+			continue
+		}
+		buf := bufferOf(p)
+		buf.Offset += b.base
+		if p.Offset < 0 { // a tensor of the host is copied to the device with the inputs
+			buf.Bytes = buf.Size()
+			buf.Offset = b.out.Workspace
+			b.out.Workspace += aligned(buf.Bytes)
+		}
+		if p.Kind == artifact.Constant {
+			data, err := constantBytes(p.Value)
+			if err != nil {
+				return err
+			}
+			buf.Data = data
+		}
+		n := len(b.out.Buffers)
+		b.buffer[p.Value] = n
+		for _, v := range p.Views {
+			b.buffer[v] = n
+		}
+		b.own = append(b.own, n)
+		b.out.Buffers = append(b.out.Buffers, buf)
+	}
+	return nil
+}
+
+// bufferOf is a buffer of the memory plan with memory of its own.
+func bufferOf(p schedule.Buffer) artifact.Buffer {
+	shape, _ := kernel.ShapeOf(p.Value)
+	buf := artifact.Buffer{
+		Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: p.Value.Elem().String(), Shape: shape, Kind: p.Kind,
+		Offset: p.Offset, Bytes: p.Bytes, First: p.First, Last: p.Last,
+	}
+	if t := p.Value.Tensor(); t != nil {
+		buf.Order = t.At.Order
+	}
+	return buf
+}
+
+// constantBytes is the literal of a dm.constant as bytes in memory.
+func constantBytes(v *ir.Value) ([]byte, error) {
+	d, ok := v.Op.Attr("value").(*types.Dense)
+	if !ok {
+		return nil, failure(v.Op, "a constant without a literal")
+	}
+	data, err := d.All()
+	if err != nil {
+		return nil, pass.Errorf(v.Op, types.MissingArray, "%v", err)
+	}
+	return data, nil
+}
+
+// empty adds no step: updates fill the buffer.
+func (b *builder) empty(_ int, st schedule.Step) error {
+	n, ok := b.buffer[st.Op.Results[0]]
+	if !ok {
+		return failure(st.Op, "%s has no buffer", st.Op.Results[0].Name)
+	}
+	b.out.Buffers[n].Filled = true
+	b.steps = append(b.steps, [2]int{len(b.out.Steps), len(b.out.Steps)})
+	return nil
+}
+
+// setLifetimes converts the live ranges of the level's buffers from steps of
+// the schedule to steps of the artifact; end is the last step of those that
+// live to the end.
+func (b *builder) setLifetimes(end int) {
+	for _, i := range b.own {
+		buf := &b.out.Buffers[i]
+		if buf.First >= 0 && buf.First < len(b.steps) {
+			buf.First = b.steps[buf.First][0]
+		}
+		if buf.Last >= len(b.steps) {
+			buf.Last = end
+		} else if buf.Last >= 0 {
+			buf.Last = b.steps[buf.Last][1]
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package assemble
+
+import (
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/compile/kernel"
+	"dmir/compile/pass"
+	"dmir/compile/schedule"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// PlanPass chooses how each kernel of u's body runs and records the bytes of its
+// partial results, for the memory plan.
+func PlanPass(u *pass.Unit, b Backend) error {
+	body := u.Body()
+	var inPlace op.InPlace
+	var steps []*ir.Op
+	for _, o := range slices.Clone(body.Ops) {
+		if !runs(o) || pass.Controls(o) || o.Name == op.Empty {
+			continue
+		}
+		placeConstants(o)
+		o.RemoveAttr(cost.ScratchReadAttr)
+		o.RemoveAttr(cost.ScratchWrittenAttr)
+		steps = append(steps, o)
+	}
+	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
+	flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
+	for i, o := range steps {
+		if err := u.Step(i, len(steps)); err != nil {
+			return err
+		}
+		f, _, err := formOf(&inPlace, o)
+		if err != nil {
+			return err
+		}
+		p, err := b.Plan(f, Options{Tile: o.Str(cost.TileAttr)})
+		if err != nil {
+			return wrap(o, err)
+		}
+		ls, err := Launches(f, p)
+		if err != nil {
+			return wrap(o, err)
+		}
+		if tile, _ := p.Tile(); tile != "" {
+			o.SetAttr(cost.TileAttr, types.Str(tile))
+		}
+		if n := Scratch(p); n > 0 {
+			o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
+		}
+		if e := costs[o]; e != nil {
+			setScratchBytes(o, e, LaunchBytes(o, f, p, ls, flow))
+		}
+	}
+	return nil
+}
+
+// runs reports whether o, an op of a function's body, is a step.
+func runs(o *ir.Op) bool {
+	return len(o.Results) > 0 && o.Name != op.Constant && !op.IsView(o)
+}
+
+// formOf is the form of the step o, a dm.kernel or a single op.
+func formOf(p *op.InPlace, o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
+	over := kernel.Updating(p, o)
+	if o.Name != op.Kernel {
+		f, err = kernel.OfOver([]*ir.Op{o}, o.Results, over)
+		return f, o.Results, wrap(o, err)
+	}
+	body := o.Body(0)
+	last := body.Terminator()
+	var outs []*ir.Value
+	for i, v := range last.Operands {
+		if slices.Contains(outs, v) {
+			return nil, nil, failure(o, "the kernel yields %s twice", v.Name)
+		}
+		outs, results = append(outs, v), append(results, o.Results[i])
+	}
+	f, err = kernel.OfOver(body.Ops[:len(body.Ops)-1], outs, over)
+	return f, results, wrap(o, err)
+}
+
+// Launches are the launches of p, the plan of f, with the reasons why they move
+// other bytes than the cost model predicts. The nest of f is verified first; an
+// error there is a defect of dmir.
+func Launches(f *kernel.Form, p Plan) ([]*Launch, error) {
+	if err := f.Verify(); err != nil {
+		return nil, &InvalidError{Problems: []string{err.Error()}}
+	}
+	ls, err := p.Launches()
+	if err != nil {
+		return nil, err
+	}
+	if differs := dataDependence(f, len(ls)); differs != "" {
+		for _, l := range ls {
+			l.Differs = differs
+		}
+	}
+	return ls, nil
+}
+
+// Scratch is the size of the shared memory of p's launches, in bytes.
+func Scratch(p Plan) int64 {
+	var n int64
+	for _, t := range p.Temps() {
+		n += aligned(t.Bytes())
+	}
+	return n
+}
+
+func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
+
+// PartialBytes is the number of bytes of partial results that the kernel f
+// writes for its next launch and reads back because its ops are fused. The
+// fusion planner asks it for every candidate.
+func PartialBytes(b Backend, f *kernel.Form) int64 {
+	if f.Class == kernel.ClassContraction && !f.Reduces() {
+		return 0 // the partial sums of a split are needed unfused as well
+	}
+	p, err := b.Plan(f, Options{})
+	if err != nil {
+		return 0
+	}
+	var bytes int64
+	for _, t := range p.Temps() {
+		switch {
+		case t.Own:
+		case t.Updated:
+			bytes += 3 * t.Bytes()
+		default:
+			bytes += 2 * t.Bytes()
+		}
+	}
+	return bytes
+}
