@@ -164,7 +164,8 @@ type Kernel struct {
 	First, Last int
 	// Arch is the architecture that it was written for; it runs on no other.
 	// Empty: any of the target's.
-	Arch string
+	Arch    string
+	Scratch int64 `json:",omitempty"` // bytes of memory that each thread of a host needs for itself; 0 on GPUs
 }
 
 // Mode is how a kernel uses a parameter.

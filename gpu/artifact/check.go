@@ -20,6 +20,7 @@ const (
 	maxStreams  = 64
 	maxParams   = 4096 // bytes of a kernel's parameters
 	maxVariants = 16
+	maxScratch  = 1 << 30
 	maxErrors   = 8 // that are reported
 )
 
@@ -205,6 +206,9 @@ func (c *checker) kernels() {
 		names[k.Name] = true
 		if !architecture.MatchString(k.Arch) {
 			bad("%q is not an architecture", k.Arch)
+		}
+		if k.Scratch < 0 || k.Scratch > maxScratch {
+			bad("%d bytes of memory for each thread; %d is the most", k.Scratch, int64(maxScratch))
 		}
 		k.Block.check(bad)
 		if k.First < 0 || k.Last < k.First || k.Last > lines {

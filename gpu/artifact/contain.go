@@ -7,11 +7,44 @@ import (
 	"strings"
 )
 
+// ofIR is the target whose programs' source is LLVM IR.
+const ofIR = "llvm"
+
+var (
+	// inIR are the parts of IR that may hold any word: strings, comments, names.
+	inIR = regexp.MustCompile(`"[^"]*"|;[^\n]*|[@%!$^][-a-zA-Z$._0-9]+`)
+	// beyondIR matches assembly, which may read files.
+	beyondIR = regexp.MustCompile(`\basm\b`)
+	// linkerIR matches the metadata that linkers obey.
+	linkerIR = regexp.MustCompile(`!llvm\.(linker\.options|dependent-libraries)\b`)
+)
+
+// containedIR is contained for LLVM IR, which includes no files.
+func (p *Program) containedIR() error {
+	n := 0
+	for line := range strings.Lines(p.Source) {
+		n++
+		if linkerIR.MatchString(line) {
+			return fmt.Errorf("its source, line %d, has options of a linker", n)
+		}
+		if beyondIR.MatchString(inIR.ReplaceAllString(line, " ")) {
+			return fmt.Errorf("its source, line %d, has assembly", n)
+		}
+	}
+	if len(p.Headers) > 0 {
+		return fmt.Errorf("it has headers, which its source cannot include")
+	}
+	return nil
+}
+
 // contained returns an error if the program's C++ has an effect on the compilation
 // beyond its own text: a compiler reads no file but the headers in the program, and
 // obeys no pragmas or host assembly in it. It does not restrict what the code
 // computes; see docs/SECURITY.md.
 func (p *Program) contained() error {
+	if p.Target == ofIR {
+		return p.containedIR()
+	}
 	c := container{}
 	if p.Headers != nil {
 		c.headers = map[string]bool{}

@@ -17,8 +17,8 @@ const (
 	maxRank    = 5 // of a tensor map
 )
 
-// architecture matches names of GPU architectures.
-var architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
+// architecture matches names of architectures: of GPUs, and of processors.
+var architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?|x86-64-v[0-9]|armv[0-9]-[a-z])?$`)
 
 // Block is how the threads of a kernel run together.
 type Block struct {

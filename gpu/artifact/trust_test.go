@@ -234,6 +234,22 @@ func TestContained(t *testing.T) {
 			t.Errorf("%q%q: %v", c.source, c.header, err)
 		}
 	}
+	for source, ok := range map[string]bool{
+		"define void @asm(i8* %asm) { ; asm\n\tret void, !dbg !asm\n}\nsource_filename = \"asm\"\n": true,
+		"module asm \".incbin \\22/etc/passwd\\22\"\n":                                              false,
+		"\tcall void asm sideeffect \"nop\", \"\"()\n":                                              false,
+		"!llvm.linker.options = !{!0}\n":                                                            false,
+		"!llvm.dependent-libraries = !{!0}\n":                                                       false,
+	} {
+		p := artifacttest.Program()
+		p.Target, p.Headers, p.Source = "llvm", nil, source
+		for i := range p.Kernels {
+			p.Kernels[i].First, p.Kernels[i].Last = 0, 0
+		}
+		if _, err := artifact.Read(bytes.NewReader(encoded(t, p))); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "not self-contained") {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
 	p := artifacttest.Program()
 	p.Headers = []artifact.Header{{Name: "../dm.cuh"}}
 	if _, err := artifact.Read(bytes.NewReader(encoded(t, p))); err == nil {

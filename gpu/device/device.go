@@ -31,7 +31,7 @@ type Device interface {
 // Options are the choices of a run.
 type Options struct {
 	// Runs is how often a device that can measure runs the program for its times,
-	// after the run that gives the results; 0: it measures nothing.
+	// after the run that gives the results; 0: at most that run is measured.
 	Runs int
 	// Cold empties the cache of the program's bytes before every timed run.
 	Cold bool
@@ -88,9 +88,27 @@ type Kind struct {
 	Name     string // what a device of the kind is asked for by
 	Numbered bool   // a machine may have several, of which those behind the first are NAME:1, NAME:2, …
 	Checks   bool   // it checks programs and is slow: no program runs on it unasked where there is another
+	Host     bool   // it is the processor of this machine, no accelerator
 	// Find finds the devices of this machine. Where there is none, the error states
 	// what is missing and how to get it.
 	Find func() ([]Device, error)
+	// Ready is why devices that Find finds run only programs with machine code, since
+	// something is missing that compiles them. It is nil where nothing can be missing.
+	Ready func() error
+	// Why is the reason for the first device where nobody asks for one; nil: that it
+	// is this machine's GPU.
+	Why func([]Device) string
+}
+
+// chosen is the reason for the first of the devices.
+func (k *Kind) chosen(ds []Device) string {
+	switch {
+	case k.Why != nil:
+		return k.Why(ds)
+	case len(ds) > 1:
+		return "the first of this machine's GPUs"
+	}
+	return "this machine's GPU"
 }
 
 var kinds []Kind
@@ -106,7 +124,7 @@ type found struct {
 	err     error
 }
 
-func look() []found {
+func look(kinds []Kind) []found {
 	var all []found
 	for _, k := range kinds {
 		ds, err := k.Find()
@@ -118,17 +136,17 @@ func look() []found {
 // Devices lists the devices of this machine, the best first.
 func Devices() []Device {
 	var ds []Device
-	for _, f := range look() {
+	for _, f := range look(kinds) {
 		ds = append(ds, f.devices...)
 	}
 	return ds
 }
 
-// Default is the device that programs run on unasked; nil where this machine has
-// none that runs them fast.
+// Default is the first accelerator of this machine, for which programs are compiled
+// unasked; nil where it has none.
 func Default() Device {
 	for _, k := range kinds {
-		if k.Checks {
+		if k.Checks || k.Host {
 			continue
 		}
 		if ds, _ := k.Find(); len(ds) > 0 {
@@ -138,14 +156,37 @@ func Default() Device {
 	return nil
 }
 
+// Fastest is the device that programs run on unasked, an accelerator or else the
+// processor, and why; nil where this machine has none that runs them fast, and what is
+// missing.
+func Fastest() (d Device, why string) {
+	d, why, err := best(look(kinds), false)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return d, why
+}
+
 // Find returns the device of a name and the reason why it was chosen: "auto" or "" for the
 // best there is, "cuda" for the first GPU, "cuda:1" for another, "emulator". An
 // error states what is missing and how to get it.
-func Find(name string) (d Device, why string, err error) { return choose(name, look()) }
+func Find(name string) (d Device, why string, err error) { return choose(name, look(kinds)) }
+
+// FindAmong is Find among some kinds, for a program that has its machine code already if
+// compiled.
+func FindAmong(kinds []Kind, name string, compiled bool) (d Device, why string, err error) {
+	kinds = slices.Clone(kinds)
+	for i := range kinds {
+		if compiled {
+			kinds[i].Ready = nil
+		}
+	}
+	return choose(name, look(kinds))
+}
 
 func choose(name string, all []found) (d Device, why string, err error) {
 	if name == "" || name == "auto" {
-		return best(all)
+		return best(all, false, true)
 	}
 	kind, number, numbered := strings.Cut(name, ":")
 	i := slices.IndexFunc(all, func(f found) bool { return f.Name == kind })
@@ -171,21 +212,27 @@ func choose(name string, all []found) (d Device, why string, err error) {
 	return nil, "", f.err
 }
 
-// best is the first device that runs programs fast, else the first that checks them.
-func best(all []found) (d Device, why string, err error) {
+// best is the first device of the kinds that do not check programs, then of those that
+// do, in the order of checks.
+func best(all []found, checks ...bool) (d Device, why string, err error) {
 	var missing []string
-	for _, checks := range []bool{false, true} {
+	for _, slow := range checks {
 		for _, f := range all {
+			if f.Checks != slow {
+				continue
+			}
+			err := f.err
+			if err == nil && len(f.devices) > 0 && f.Ready != nil {
+				err = f.Ready()
+			}
 			switch {
-			case f.Checks != checks:
+			case err != nil:
+				missing = append(missing, err.Error())
 			case len(f.devices) == 0:
-				missing = append(missing, f.err.Error())
-			case checks:
+			case slow:
 				return f.devices[0], strings.Join(missing, "; "), nil
-			case len(f.devices) > 1:
-				return f.devices[0], "the first of this machine's GPUs", nil
 			default:
-				return f.devices[0], "this machine's GPU", nil
+				return f.devices[0], f.chosen(f.devices), nil
 			}
 		}
 	}

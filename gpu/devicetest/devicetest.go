@@ -82,24 +82,8 @@ func counted(s artifact.Step, got device.StepResult) error {
 	return nil
 }
 
-// double is a program of one kernel: y = x + x for n floats, or one with a fault.
-func double(n int64, body string) *artifact.Program {
-	bytes := 4 * n
-	at := (bytes + 255) &^ 255
-	return &artifact.Program{
-		Name: "double", Target: "cuda", File: "double.dmir",
-		Source:    "#include \"dm.cuh\"\n#line 3 \"double.dmir\"\nDM_KERNEL(twice, 64)(dm::In<float> x, dm::Out<float> y) {\n  const dm::i32 i = dm::block() * 64 + dm::thread();\n  " + body + "\n}\n",
-		Kernels:   []artifact.Kernel{{Name: "twice", Class: "pointwise", Block: artifact.Block{Threads: 64}, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}}, Lines: []int{3}, First: 3, Last: 6}},
-		Steps:     []artifact.Step{{Name: "twice", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{int((n + 63) / 64), 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}}, ReadBytes: bytes, WrittenBytes: bytes}},
-		Buffers:   []artifact.Buffer{{Name: "x", Elem: "f32", Shape: []int64{n}, Kind: artifact.Input, Bytes: bytes, First: -1, Last: 1}, {Name: "y", Elem: "f32", Shape: []int64{n}, Kind: artifact.Output, Offset: at, Bytes: bytes, Last: 1}},
-		Workspace: 2 * at, Inputs: []int{0}, Outputs: []int{1},
-	}
-}
-
-const right = "if (i < 100) y.store(i, x[i] + x[i]);"
-
 func inputs(t *testing.T, d device.Device) {
-	p := double(100, right)
+	p := doubleOf(d).right()
 	for _, c := range []struct {
 		name string
 		in   [][]byte
@@ -122,14 +106,14 @@ func inputs(t *testing.T, d device.Device) {
 // later runs.
 func faults(t *testing.T, d device.Device) {
 	in := [][]byte{make([]byte, 400)}
-	_, err := d.Run(t.Context(), double(100, "y.store(i + (1 << 30), x[i < 100 ? i : 0]);"), in, device.Options{})
+	_, err := d.Run(t.Context(), doubleOf(d).wrong(), in, device.Options{})
 	if err == nil {
 		t.Fatal("a store far outside its buffer is not noticed")
 	}
 	if !bytes.Contains([]byte(err.Error()), []byte("twice")) {
 		t.Errorf("the kernel is not named: %v", err)
 	}
-	if _, err := d.Run(t.Context(), double(100, right), in, device.Options{}); err != nil {
+	if _, err := d.Run(t.Context(), doubleOf(d).right(), in, device.Options{}); err != nil {
 		t.Errorf("after a fault: %v", err)
 	}
 }
@@ -137,10 +121,10 @@ func faults(t *testing.T, d device.Device) {
 func cancelled(t *testing.T, d device.Device) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.Run(ctx, double(100, right), [][]byte{make([]byte, 400)}, device.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := d.Run(ctx, doubleOf(d).right(), [][]byte{make([]byte, 400)}, device.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled run ends with %v", err)
 	}
-	if _, err := d.Run(t.Context(), double(100, right), [][]byte{make([]byte, 400)}, device.Options{Timeout: time.Minute}); err != nil {
+	if _, err := d.Run(t.Context(), doubleOf(d).right(), [][]byte{make([]byte, 400)}, device.Options{Timeout: time.Minute}); err != nil {
 		t.Errorf("after a cancelled run: %v", err)
 	}
 }
