@@ -1,0 +1,183 @@
+/* Runs of a program: the order of its steps, and what is copied before and after them.
+ * The file that dmir generates for a program includes table.h, defines the tables, and
+ * includes this. */
+#include "instance.h"
+#include <time.h>
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static void run_job(dmir *p, kernel_function *kernel, void **args, int64_t tasks, int64_t work) {
+  struct job job = {kernel, args, tasks, &p->fault};
+  pool_run(&p->pool, job, work);
+}
+
+static void copy_kernel(void **args, int64_t first, int64_t last, void *scratch) {
+  (void)scratch;
+  int64_t end = last * BLOCK, bytes = (int64_t)args[2];
+  if (end > bytes) end = bytes;
+  memcpy((char *)args[0] + first * BLOCK, (char *)args[1] + first * BLOCK, (size_t)(end - first * BLOCK));
+}
+
+static void fill_kernel(void **args, int64_t first, int64_t last, void *scratch) {
+  (void)scratch;
+  int64_t end = last * BLOCK, bytes = (int64_t)args[2];
+  if (end > bytes) end = bytes;
+  memset((char *)args[0] + first * BLOCK, 0, (size_t)(end - first * BLOCK));
+}
+
+static void move(dmir *p, kernel_function *kernel, void *to, const void *from, int64_t bytes) {
+  void *args[] = {to, (void *)from, (void *)bytes};
+  if (to != from) run_job(p, kernel, args, (bytes + BLOCK - 1) / BLOCK, bytes);
+}
+
+static int stopped(dmir *p) { return p->fault.signal || p->cancelled; }
+
+static void ended(dmir *p, int32_t i) {
+  double t = now();
+  p->ns[i] += t - p->mark;
+  p->mark = t;
+}
+
+static void run_step(dmir *p, int32_t i) {
+  const struct step *s = &table_steps[i];
+  p->runs[i]++;
+  if (s->kind == LAUNCH) {
+    run_job(p, table_kernels[s->kernel], p->args + s->args, s->tasks, s->work);
+  } else if (s->kind == COPY) {
+    move(p, copy_kernel, p->args[s->args], p->args[s->args + 1], s->work);
+  } else {
+    move(p, fill_kernel, p->args[s->args], NULL, s->work);
+  }
+  ended(p, i);
+}
+
+/* Runs the steps of a part, in the order that decisions in it determine. */
+static void run_steps(dmir *p, int32_t from, int32_t to) {
+  for (int32_t i = from; i < to && !stopped(p);) {
+    const struct step *s = &table_steps[i];
+    int32_t first = i + 1, second = first + s->parts[0], end = second + s->parts[1];
+    p->at = i;
+    switch (s->kind) {
+    case REPEAT:
+      if (end == second) p->runs[i] += s->tasks;
+      for (int64_t n = 0; n < s->tasks && end > second && !stopped(p); n++) {
+        p->runs[i]++;
+        run_steps(p, second, end);
+      }
+      break;
+    case LOOP:
+      for (;;) {
+        run_steps(p, first, second);
+        if (stopped(p)) return;
+        p->runs[i]++;
+        int again = *(const char *)p->args[s->args] != 0;
+        ended(p, i);
+        if (!again) break;
+        run_steps(p, second, end);
+      }
+      break;
+    case BRANCH: {
+      int yes = *(const char *)p->args[s->args] != 0;
+      p->runs[i]++;
+      ended(p, i);
+      run_steps(p, yes ? first : second, yes ? second : end);
+      break;
+    }
+    default:
+      run_step(p, i);
+    }
+    i = end;
+  }
+}
+
+/* Gives inputs that kernels do not read in the caller's memory their values. */
+static void copy_in(dmir *p) {
+  for (int32_t i = 0; i < INPUTS; i++) {
+    const struct port *port = &table_inputs[i];
+    if (port->tensor.state < 0 || p->fresh[i]) move(p, copy_kernel, p->address[port->buffer], p->input[i], port->tensor.bytes);
+    p->fresh[i] = 0;
+  }
+}
+
+static void copy_out(dmir *p) {
+  for (int32_t o = 0; o < OUTPUTS; o++) {
+    const struct port *port = &table_outputs[o];
+    if (p->output[o] && !in_place(p, port->tensor.state, o)) move(p, copy_kernel, p->output[o], p->address[port->buffer], port->tensor.bytes);
+  }
+}
+
+/* Makes the outputs that are state the inputs of the next run. */
+static void carry(dmir *p) {
+  for (int32_t c = 0; c < CARRIES; c++) {
+    const struct carry *m = &table_carries[c];
+    if (m->staged >= 0) move(p, copy_kernel, p->staged + m->staged, p->address[m->from], table_buffers[m->from].bytes);
+  }
+  for (int32_t c = 0; c < CARRIES; c++) {
+    const struct carry *m = &table_carries[c];
+    move(p, copy_kernel, p->address[m->to], m->staged >= 0 ? p->staged + m->staged : p->address[m->from], table_buffers[m->from].bytes);
+  }
+}
+
+/* Why the run ended before its end. */
+static int early(dmir *p) {
+  if (!p->fault.signal) {
+    p->cancelled = 0;
+    return failed(p, DMIR_CANCELLED, "the run was cancelled");
+  }
+  char what[256];
+  describe_fault(&p->fault, what, sizeof what);
+  const struct step *s = p->at >= 0 ? &table_steps[p->at] : NULL;
+  if (!s) return failed(p, DMIR_FAULTED, "the copy of an input or an output failed: %s", what);
+  if (s->kind == LAUNCH) return failed(p, DMIR_FAULTED, "the kernel %s failed: %s", table_kernel_names[s->kernel], what);
+  return failed(p, DMIR_FAULTED, "the step %s failed: %s", s->name, what);
+}
+
+int dmir_run(dmir *p) {
+  if (p->fault.signal) return failed(p, DMIR_FAULTED, "an earlier run failed, and the memory of this instance may be damaged");
+  for (int32_t i = 0; i < INPUTS; i++)
+    if (!p->input[i] && table_inputs[i].tensor.bytes > 0) return failed(p, DMIR_UNBOUND, "the input %s is not bound", table_inputs[i].tensor.name);
+  if (!p->bound) bind(p);
+  memset(p->ns, 0, STEPS * sizeof *p->ns);
+  memset(p->runs, 0, STEPS * sizeof *p->runs);
+  p->at = -1;
+  copy_in(p);
+  double start = p->mark = now();
+  run_steps(p, 0, STEPS);
+  p->total = now() - start;
+  if (stopped(p)) return early(p);
+  int32_t last = p->at;
+  p->at = -1;
+  copy_out(p);
+  carry(p);
+  if (p->fault.signal) return early(p);
+  p->at = last;
+  return DMIR_OK;
+}
+
+int dmir_read_output(dmir *p, int32_t o, void *to) {
+  if (o < 0 || o >= OUTPUTS) return failed(p, DMIR_INVALID, "there is no output %d; there are %d", o, OUTPUTS);
+  const struct port *port = &table_outputs[o];
+  int32_t i = port->tensor.state;
+  if (!p->address[port->buffer]) return failed(p, DMIR_INVALID, "there was no run yet");
+  memcpy(to, p->address[i >= 0 ? table_inputs[i].buffer : port->buffer], (size_t)port->tensor.bytes);
+  return DMIR_OK;
+}
+
+static void flush(const char *at, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) {
+#if defined(__x86_64__)
+    __builtin_ia32_clflush(at + i);
+#elif defined(__aarch64__)
+    __asm__ volatile("dc civac, %0" ::"r"(at + i) : "memory");
+#endif
+  }
+}
+
+void dmir_flush(dmir *p) {
+  for (int32_t b = 0; b < BUFFERS; b++)
+    if (p->address[b]) flush(p->address[b], table_buffers[b].bytes);
+}

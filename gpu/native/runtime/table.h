@@ -1,0 +1,41 @@
+/* The description of a program, which dmir generates: constants of the types below,
+ * named table_*. This file and those that include it are one translation unit, so that
+ * nothing but the interface is visible outside. */
+#define _GNU_SOURCE /* for sched_getaffinity */
+#define DMIR_API __attribute__((visibility("default")))
+#include "dmir.h"
+
+/* Runs tasks first <= t < last of a launch. args are its buffers, scratch is memory of
+ * the calling thread. */
+typedef void kernel_function(void **args, int64_t first, int64_t last, void *scratch);
+
+/* A part of the workspace, or a constant with data of its own. */
+struct buffer {
+  int64_t offset, bytes;
+  const unsigned char *data; /* NULL: in the workspace */
+};
+
+struct port {
+  dmir_tensor tensor;
+  int32_t buffer;
+  int32_t align;  /* of its elements, in bytes */
+  int32_t direct; /* kernels may use the caller's memory */
+};
+
+enum step_kind { LAUNCH, FILL, COPY, LOOP, REPEAT, BRANCH };
+
+struct step {
+  const char *name;
+  enum step_kind kind;
+  int32_t kernel;   /* of a launch */
+  int32_t args;     /* where its buffers begin in table_args: a launch's arguments; of moves to and from; a predicate */
+  int32_t parts[2]; /* steps of the parts that follow a decision */
+  int64_t tasks;    /* of a launch; how often a repetition runs */
+  int64_t work;     /* of a launch: FLOP and bytes, by which threads are used; of a move: bytes */
+};
+
+/* A state that lies elsewhere than its input, which it is copied to after a run. */
+struct carry {
+  int32_t from, to; /* buffers */
+  int64_t staged;   /* where it is copied to first, since other copies overwrite it; -1: nowhere */
+};
