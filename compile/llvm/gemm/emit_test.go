@@ -1,0 +1,65 @@
+package gemm_test
+
+import (
+	"fmt"
+
+	"dmir/compile/llvm/code"
+	"dmir/compile/llvm/gemm"
+
+	"github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+)
+
+// module is a module with a function for each product, of arrays: A, each B, and C, whose
+// products follow each other.
+func module(arch string, shapes []gemm.Shape) string {
+	m := code.NewModule()
+	for i, s := range shapes {
+		args := ir.NewParam("args", types.NewPointer(code.Bytes))
+		first, last := ir.NewParam("first", code.Index), ir.NewParam("last", code.Index)
+		scratch := ir.NewParam("scratch", code.Bytes)
+		f := m.NewFuncBody(m.NewFunc(fmt.Sprintf("kernel%d", i), types.Void, args, first, last, scratch))
+		array := func(i int) value.Value {
+			return f.NewLoad(code.Bytes, f.Element(code.Bytes, args, code.Int(int64(i))))
+		}
+		k := gemm.Kernel{A: matrix(s, array(0), s.Rows, s.A)}
+		for q := range s.Products {
+			k.B = append(k.B, matrix(s, array(1+q), s.Cols, s.B))
+		}
+		k.Done = storeTo(s, array(1+s.Products))
+		gemm.Choose(s, arch).Emit(f, first, last, scratch, k)
+		f.NewRet(nil)
+	}
+	return m.String()
+}
+
+// matrix loads elements of a contiguous operand.
+func matrix(s gemm.Shape, base value.Value, rows int64, along gemm.Axis) gemm.Load {
+	return func(f *code.Func, z, row, k value.Value) value.Value {
+		at := f.NewAdd(f.NewMul(row, code.Int(s.Depth)), k)
+		if along == gemm.Outer {
+			at = f.NewAdd(f.NewMul(k, code.Int(rows)), row)
+		}
+		at = f.NewAdd(f.NewMul(z, code.Int(rows*s.Depth)), at)
+		return f.NewLoad(s.Acc.Type(), f.Element(s.Acc.Type(), base, at))
+	}
+}
+
+// storeTo stores sums.
+func storeTo(s gemm.Shape, base value.Value) func(*code.Func, gemm.Tile) {
+	elem := s.Acc.Type()
+	return func(f *code.Func, t gemm.Tile) {
+		for q, sums := range t.Sums {
+			f.For(t.M0, t.M1, code.Loop{Unroll: 1}, func(m value.Value) {
+				row := f.NewMul(f.NewSub(m, t.M0), code.Int(t.Stride))
+				z := f.NewAdd(t.Z, code.Int(int64(q)*s.Batch))
+				to := f.NewMul(f.NewAdd(f.NewMul(z, code.Int(s.Rows)), m), code.Int(s.Cols))
+				f.For(t.N0, t.N1, code.Loop{Vectorize: true}, func(n value.Value) {
+					x := f.NewLoad(elem, f.Element(elem, sums, f.NewAdd(row, f.NewSub(n, t.N0))))
+					f.NewStore(x, f.Element(elem, base, f.NewAdd(to, n)))
+				})
+			})
+		}
+	}
+}
