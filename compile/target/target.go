@@ -53,6 +53,46 @@ type Target interface {
 	KeepTiles(file string, fastest map[string]string) error
 }
 
+// Hosted is a target whose programs run on this machine's processor, which predicted
+// times and plans are for unless the program names a processor itself.
+type Hosted interface {
+	Target
+	HostMachine() *machine.Machine
+}
+
+// Machine is the machine that t plans for where m is asked for.
+func Machine(t Target, m *machine.Machine) *machine.Machine {
+	if h, ok := t.(Hosted); ok && (m == nil || !m.CPU) {
+		return h.HostMachine()
+	}
+	return m
+}
+
+// Emitter is a target that writes programs in other forms as well.
+type Emitter interface {
+	Target
+	// Forms are those forms, by the names of --emit.
+	Forms() []Form
+	// Emit is p in the form called name, for an architecture.
+	Emit(ctx context.Context, p *artifact.Program, name, arch string) ([]byte, error)
+}
+
+// Form is a form that programs are written in.
+type Form struct {
+	Name   string // of --emit
+	Ending string // of files: ".ll"
+}
+
+// Emitting is the target that writes the form called name, nil where none does.
+func Emitting(name string) Emitter {
+	for _, t := range targets {
+		if e, ok := t.(Emitter); ok && slices.ContainsFunc(e.Forms(), func(f Form) bool { return f.Name == name }) {
+			return e
+		}
+	}
+	return nil
+}
+
 // Options are the choices of one build. Only the target reads them.
 type Options struct {
 	Arch string // "sm_90a"; empty for portable code
@@ -105,6 +145,15 @@ func Register(t Target) {
 
 // All are the registered targets.
 func All() []Target { return slices.Clone(targets) }
+
+// Named is the target of programs whose artifact.Program.Target is name, nil where there
+// is none.
+func Named(name string) Target {
+	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Name() == name }); i >= 0 {
+		return targets[i]
+	}
+	return nil
+}
 
 // For is the target that makes code for an architecture: the default where arch
 // is empty or no target's.

@@ -1,0 +1,286 @@
+package llvm
+
+import (
+	"maps"
+	"slices"
+
+	"dmir/compile/assemble"
+	"dmir/compile/kernel"
+	"dmir/compile/llvm/code"
+	dm "dmir/dialect/ir"
+	"dmir/gpu/artifact"
+
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/value"
+)
+
+// elements is the scheme of a kernel whose results are computed element by element.
+type elements struct {
+	f      *kernel.Form
+	over   map[*dm.Value]*dm.Value
+	groups []*grouping // of the updates of scatters
+	parts  []*kernel.Form
+	loops  []elementLoop
+}
+
+// elementLoop is a loop over the elements of results that have the same shape: steps
+// of v neighbours, of which each task has some.
+type elementLoop struct {
+	form  *kernel.Form
+	outs  []kernel.Out
+	v     int64 // neighbours
+	steps int64
+	each  int64 // steps of a task, or neighbours where there is one step
+	tasks int64
+	tiled bool // see transposes
+}
+
+func newElements(f *kernel.Form, over map[*dm.Value]*dm.Value) (*elements, error) {
+	p := &elements{f: f, over: over}
+	if f.Class == kernel.ClassLoop && f.Visits() > 0 {
+		grouped, err := f.Grouped()
+		if err != nil {
+			return nil, err
+		}
+		var n int64
+		for _, o := range f.Outs {
+			n += elementsOf(o)
+		}
+		if gs := groupings(grouped.Groups); groupingPays(gs, f.Visits(), n) {
+			p.f, p.groups = grouped, gs
+		}
+	}
+	for _, outs := range together(p.f) {
+		if err := p.part(outs); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// elementsOf is the number of elements that o stores.
+func elementsOf(o kernel.Out) int64 {
+	if o.N > 0 {
+		return o.N
+	}
+	shape, _ := kernel.ShapeOf(o.Value)
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// together are the results of f in groups that share loops, in which the vector width
+// is the same.
+func together(f *kernel.Form) [][]*dm.Value {
+	var groups [][]*dm.Value
+	var loops [][]*kernel.Atom // of each group
+	for _, v := range f.Outputs {
+		var own []*kernel.Atom
+		for _, o := range f.Storing(v) {
+			own = append(own, o.Loops[0])
+		}
+		at := slices.IndexFunc(loops, func(l []*kernel.Atom) bool {
+			return slices.ContainsFunc(own, func(a *kernel.Atom) bool { return slices.Contains(l, a) })
+		})
+		if at < 0 {
+			at = len(groups)
+			groups, loops = append(groups, nil), append(loops, nil)
+		}
+		groups[at], loops[at] = append(groups[at], v), append(loops[at], own...)
+	}
+	return groups
+}
+
+// part adds the loops of outputs, which share loops.
+func (p *elements) part(outputs []*dm.Value) error {
+	sub := *p.f
+	sub.Outputs = outputs
+	f, err := sub.Widen(1, 0)
+	if err != nil {
+		return err
+	}
+	if f, err = neighbours(f); err != nil {
+		return err
+	}
+	for _, o := range f.Outs {
+		i := slices.IndexFunc(p.loops, func(l elementLoop) bool {
+			return l.form == f && l.outs[0].Loops[0] == o.Loops[0] && elementsOf(l.outs[0]) == elementsOf(o)
+		})
+		if i >= 0 {
+			p.loops[i].outs = append(p.loops[i].outs, o)
+			continue
+		}
+		l := elementLoop{form: f, outs: []kernel.Out{o}, v: f.V, steps: elementsOf(o) / f.V}
+		most := max(16, task/max(1, work(o)))
+		switch {
+		case l.steps == 1:
+			l.each = (most + 63) &^ 63
+			l.tasks = ceil(l.v, l.each)
+		default:
+			l.each = max(1, most/l.v)
+			l.tasks = ceil(l.steps, l.each)
+		}
+		p.loops = append(p.loops, l)
+	}
+	for i := range p.loops {
+		if l := &p.loops[i]; l.form == f && l.transposes() {
+			l.tiled, l.each = true, (l.each+tileSteps-1)/tileSteps*tileSteps
+			l.tasks = ceil(l.steps, l.each)
+		}
+	}
+	p.parts = append(p.parts, f)
+	return nil
+}
+
+// work is about the number of iterations that an element of o takes, beyond its own.
+func work(o kernel.Out) int64 {
+	n := int64(1)
+	for _, x := range o.Exprs() {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Op == kernel.Reduce && x.Groups == nil {
+				m := int64(1)
+				for _, v := range x.Vars {
+					m *= v.Max + 1
+				}
+				n += m
+			}
+		})
+	}
+	return min(n, 1<<20)
+}
+
+// neighbours is f, whose width is 1, with the width of inner loops, over neighbours,
+// that have the fewest divisions.
+func neighbours(f *kernel.Form) (*kernel.Form, error) {
+	var n int64
+	divided := map[*kernel.Atom]bool{}
+	for _, o := range f.Outs {
+		n = gcd(n, elementsOf(o))
+		if o.Loops[0] != nil {
+			maps.Copy(divided, divisions(o.Exprs(), placesOf(o), o.Loops[0]))
+		}
+	}
+	return widest(n, divided, f, func(w int64) (*kernel.Form, map[*kernel.Atom]bool, error) {
+		g, err := f.Widen(w, 0)
+		left := map[*kernel.Atom]bool{}
+		if err == nil {
+			for _, o := range g.Outs {
+				maps.Copy(left, divisions(o.Exprs(), placesOf(o), g.Lane))
+			}
+		}
+		return g, left, err
+	})
+}
+
+// placesOf are the indices of o besides those of its expressions.
+func placesOf(o kernel.Out) []kernel.Index {
+	at := []kernel.Index{o.At}
+	for _, c := range o.If {
+		at = append(at, c.X)
+	}
+	return at
+}
+
+func (p *elements) temps() (all []*assemble.Temp) {
+	for _, g := range p.groups {
+		all = append(all, g.starts, g.order)
+	}
+	return all
+}
+
+func (p *elements) launches() ([]*launch, error) {
+	var all []*launch
+	for i, g := range p.groups {
+		all = append(all, g.launch(i))
+	}
+	ps := newParams()
+	ps.reads(p.f.Inputs)
+	ps.writes(p.f.Outputs, p.over)
+	for _, g := range p.groups {
+		ps.temp("starts", g.starts, artifact.In)
+		ps.temp("order", g.order, artifact.In)
+	}
+	var tasks int64
+	for _, l := range p.loops {
+		tasks += l.tasks
+	}
+	l := newLaunch("", p.f.Class, tasks, ps.list, p.write)
+	for i := range p.loops {
+		l.Scratch += p.loops[i].scratch()
+	}
+	return append(all, l), nil
+}
+
+func (p *elements) write(b *body) error {
+	for _, f := range p.parts {
+		for i, of := range f.Groups {
+			if i < len(p.groups) {
+				g := p.groups[i]
+				b.lists[of] = lists{b.memory[g.starts], b.memory[g.order]}
+			}
+		}
+	}
+	var before int64
+	for _, l := range p.loops {
+		first, last := b.first, b.last
+		if len(p.loops) > 1 {
+			first, last = b.share(before, l.tasks)
+			before += l.tasks
+		}
+		l.write(b, first, last)
+	}
+	return nil
+}
+
+// share is the part of the tasks, numbered from 0, that the body runs of n tasks from
+// number before on.
+func (b *body) share(before, n int64) (first, last value.Value) {
+	clamp := func(x value.Value) value.Value {
+		return b.least(b.most(b.NewSub(x, code.Int(before)), code.Int(0)), code.Int(n))
+	}
+	return clamp(b.first), clamp(b.last)
+}
+
+// span is the range of n items, each of which each tasks have, of the tasks first to
+// last - 1.
+func (b *body) span(first, last value.Value, each, n int64) (from, to value.Value) {
+	return b.NewMul(first, code.Int(each)), b.least(b.NewMul(last, code.Int(each)), code.Int(n))
+}
+
+func (l *elementLoop) write(b *body, first, last value.Value) {
+	var xs []*kernel.Expr
+	for _, o := range l.outs {
+		xs = append(xs, o.Exprs()...)
+	}
+	segs := segments(xs, l.form.Lane, l.v)
+	inner := func(from, to value.Value) {
+		b.along(l.form.Lane, segs, from, to, code.Loop{Vectorize: true}, nil, func(value.Value, []value.Value) []value.Value {
+			b.storeAll(l.outs)
+			return nil
+		})
+	}
+	if l.steps == 1 {
+		if l.v == 1 {
+			b.If(b.NewICmp(enum.IPredSLT, first, last), func() {
+				b.within(func() { b.storeAll(l.outs) })
+			})
+			return
+		}
+		from, to := b.span(first, last, l.each, l.v)
+		inner(from, to)
+		return
+	}
+	from, to := b.span(first, last, l.each, l.steps)
+	if l.tiled {
+		l.writeTiles(b, from, to)
+		return
+	}
+	b.loop(l.outs[0].Loops[0], from, to, code.Loop{Vectorize: l.v == 1}, func(value.Value) {
+		for _, x := range xs {
+			b.hoist(x)
+		}
+		inner(code.Int(0), code.Int(l.v))
+	})
+}

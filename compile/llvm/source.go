@@ -1,0 +1,25 @@
+package llvm
+
+import (
+	"dmir/compile/assemble"
+	"dmir/compile/llvm/code"
+	"dmir/compile/llvm/scalar"
+	"dmir/gpu/artifact"
+)
+
+// Source writes the functions of all kernels as one module.
+func (g generator) Source(p *artifact.Program, kernels []assemble.Kernel) error {
+	m := code.NewModule()
+	m.SourceFilename = p.File
+	lib := scalar.New(m)
+	at := newLines(m, p.File)
+	for i, k := range kernels {
+		at.of, at.line = k.LineOf, k.Line
+		if err := emit(m, lib, k.Text.(*text).l, p.Kernels[i].Name, at); err != nil {
+			return err
+		}
+	}
+	p.Source = m.String()
+	number(p)
+	return nil
+}
