@@ -188,6 +188,9 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	c.Target = t.Target
 	if _, ok := c.Machine(t.Target); !ok {
 		d := problem("DM904", find("target"), fmt.Sprintf("there is no machine %q", t.Target))
+		if err := machine.NoLocal(); machine.IsLocal(t.Target) && err != nil {
+			d.Message += ": " + err.Error()
+		}
 		d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
 		if near := diag.Suggest(t.Target, c.MachineNames()); near != "" {
 			d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)

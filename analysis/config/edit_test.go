@@ -23,7 +23,7 @@ func TestComplete(t *testing.T) {
 		{"[lint]\nselect = [\n  \"DM1\",\n  \"|", "DM201", `"DM201"`},
 		{"[lint]\nselect = [\n  \"DM1\",\n]\n|", "ignore = []", "select"},
 		{"lint.|", "select = []", "target"},
-		{"[machines.mine]\nbandwidth = \"1 TB/s\"\n|", `memory = "GB" sms =`, "bandwidth"},
+		{"[machines.mine]\nbandwidth = \"1 TB/s\"\n|", `memory = "GB" sms =`, " bandwidth"},
 		{"[machines.mine]\nbase = |", `"a100-80"`, "DM201"},
 		{"[machines.mine]\ncpu = |", "true false", "h200"},
 		{"[machines.mine.tensor_core]\n|", `bf16 = "TFLOP/s"`, "sms"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,6 +93,9 @@ func (p *printer) heading() {
 	fmt.Fprint(p.w, p.paint(bold, "@"+p.f.Func.Name))
 	if p.m != nil {
 		escape.Fprintf(p.w, " on %s · %s", p.m.Title, reached(p.m.Reach(), p.m.Bandwidth, units.Bandwidth))
+		for _, c := range slices.Backward(p.m.Caches) {
+			escape.Fprintf(p.w, " · %s in %s", units.Bandwidth(c.Bandwidth), c.Name)
+		}
 		if e, rate, peak := p.peak(); rate > 0 {
 			fmt.Fprintf(p.w, " · %s in %s", reached(rate, peak, units.Rate), e)
 		}

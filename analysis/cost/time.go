@@ -8,8 +8,6 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
-	"dmir/dialect/types"
 )
 
 // The bounds: which term of an op's time is the largest.
@@ -154,19 +152,22 @@ func (t timer) entry(e *Entry) Time {
 	if !ok {
 		return Time{}
 	}
-	moved, ok1 := e.Moved().Int()
-	link, ok2 := e.link.Int()
-	if !ok1 || !ok2 {
+	read, ok1 := e.Read.Int()
+	written, ok2 := e.Written.Int()
+	link, ok3 := e.link.Int()
+	if !ok1 || !ok2 || !ok3 {
 		return Time{}
 	}
-	if moved == 0 && !some {
+	if read+written == 0 && !some {
 		return Time{Known: true}
 	}
-	memory := float64(moved) / t.m.Reach() * 1e9
+	threads := e.threads(t.m, read+written)
+	compute *= slower(t.m, threads)
+	memory := t.m.Move(read, written, threads).Seconds * 1e9
 	if link > 0 && t.m.HostLink > 0 {
 		memory = max(memory, float64(link)/t.m.HostLink*1e9)
 	}
-	launch := t.m.Launch * 1e9
+	launch := t.m.Latency(threads) * 1e9
 	x := Time{Ns: max(compute, memory) + launch, Known: true, Bound: Memory}
 	switch {
 	case launch > compute && launch > memory:
@@ -185,70 +186,13 @@ func (t timer) compute(e *Entry) (ns float64, some, ok bool) {
 		if !ok || n == 0 {
 			return 0, false, ok
 		}
-		return float64(n) / t.m.Rate(e.Class == op.ClassContraction, e.Elem, path(e.Op)) * 1e9, true, true
+		return float64(n) / unitOf(t.m, e).rate(t.m, path(e.Op)) * 1e9, true, true
 	}
 	var w work
-	if !w.add(e) {
+	if !w.add(t.m, e) {
 		return 0, false, false
 	}
 	return w.ns(t.m, path(e.Op)), !w.none(), true
-}
-
-// work is FLOP by unit and element type.
-type work []part
-
-type part struct {
-	unit
-	flop int64
-}
-
-type unit struct {
-	contraction bool
-	elem        types.Elem
-}
-
-// add counts e, or what is fused in it; false where that is a formula.
-func (w *work) add(e *Entry) bool {
-	if e.Fused && len(e.Inner) > 0 {
-		for _, i := range e.Inner {
-			if !w.add(i) {
-				return false
-			}
-		}
-		return true
-	}
-	n, ok := e.FLOP.Int()
-	if !ok {
-		return false
-	}
-	if n == 0 {
-		return true
-	}
-	u := unit{e.Class == op.ClassContraction, e.Elem}
-	for i := range *w {
-		if (*w)[i].unit == u {
-			(*w)[i].flop += n
-			return true
-		}
-	}
-	*w = append(*w, part{u, n})
-	return true
-}
-
-func (w work) none() bool { return len(w) == 0 }
-
-// ns is the time of the slower unit, each at the rate that kernels reach.
-func (w work) ns(m *machine.Machine, path string) float64 {
-	var tensor, vector float64
-	for _, p := range w {
-		s := float64(p.flop) / m.Rate(p.contraction, p.elem, path) * 1e9
-		if p.contraction {
-			tensor += s
-		} else {
-			vector += s
-		}
-	}
-	return max(tensor, vector)
 }
 
 // TileAttr is the attribute in which a contraction records how it is cut into

@@ -1,14 +1,11 @@
 package cost
 
 import (
-	"cmp"
 	"slices"
 
-	"dmir/analysis/machine"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
 )
 
 // Term is one summand of what an entry reads or writes: a value, and how much
@@ -177,67 +174,4 @@ func (t *Terms) factor(s *scope, o *ir.Op, d *op.Def, flop dim.Dim) {
 	if !largest.IsZero() {
 		try(largest, nil)
 	}
-}
-
-// Work is FLOP on one unit.
-type Work struct {
-	Contraction bool       // on the tensor cores, where the machine has such for Elem
-	Elem        types.Elem // that it computes on
-	FLOP        int64
-	Rate        float64 // that kernels reach on the machine, FLOP/s
-}
-
-// Ns is how long the work takes.
-func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
-
-// TimeTerms are the terms of a time: max(Compute, Memory, Link) + Launch, in
-// nanoseconds, and the figures of the machine that they come from.
-type TimeTerms struct {
-	Work                          []Work  // contractions first; units work side by side
-	Moved                         int64   // bytes
-	Linked                        int64   // bytes of it that cross the link to the host
-	Bandwidth, LinkRate           float64 // bytes/s; LinkRate is 0 where the machine names none
-	Compute, Memory, Link, Launch float64
-	Measured                      bool // one of the rates is a ceiling of the machine, not its datasheet's
-}
-
-// Ns is the time that the terms make.
-func (t TimeTerms) Ns() float64 { return max(t.Compute, t.Memory, t.Link) + t.Launch }
-
-// TimeTerms are the terms of e's time on m; ok is false for what takes no time
-// of its own, is not known, or sums up its inner ops (a call, an if, a while) or
-// members (of tuples).
-func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
-	if m == nil || !e.Known || e.inside || e.callee != nil || e.parts != nil || len(e.Inner) > 0 && !e.Fused {
-		return t, false
-	}
-	var w work
-	if !w.add(e) {
-		return t, false
-	}
-	moved, ok1 := e.Moved().Int()
-	link, ok2 := e.link.Int()
-	if !ok1 || !ok2 || moved == 0 && w.none() {
-		return t, false
-	}
-	slices.SortFunc(w, func(a, b part) int { return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem)) })
-	for _, p := range w {
-		t.Work = append(t.Work, Work{p.contraction, p.elem, p.flop, m.Rate(p.contraction, p.elem, path(e.Op))})
-		t.Measured = t.Measured || t.Work[len(t.Work)-1].Rate != m.Peak(p.contraction, p.elem)
-	}
-	t.Moved, t.Linked, t.Bandwidth = moved, link, m.Reach()
-	t.Measured = t.Measured || moved > 0 && t.Bandwidth != m.Bandwidth
-	t.Compute, t.Memory, t.Launch = w.ns(m, path(e.Op)), float64(moved)/t.Bandwidth*1e9, m.Launch*1e9
-	if link > 0 && m.HostLink > 0 {
-		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
-	}
-	return t, true
-}
-
-// rank puts contractions first.
-func rank(u unit) int {
-	if u.contraction {
-		return 0
-	}
-	return 1
 }

@@ -1,7 +1,8 @@
 // Package machine describes the machines that cost is predicted for. Machines
 // are data: one TOML file each under data/, with the datasheet it was read
 // from; users add theirs in dmir.toml under [machines.NAME], alone or on top of
-// one that exists (base = "h200").
+// one that exists (base = "h200"). The machine "local" is this one's processor as
+// dmir calibrate measured it, a file in the user's configuration.
 package machine
 
 import (
@@ -39,7 +40,8 @@ type Machine struct {
 	TensorCore map[types.Elem]float64 // dense FLOP/s of contractions by operand type, accumulating in f32 (f64 in f64)
 	Vector     map[types.Elem]float64 // FLOP/s of everything else
 
-	Ceilings Ceilings
+	Ceilings  Ceilings
+	Processor // what only processors have
 }
 
 // Ceilings are what kernels were measured to reach, where the datasheet promises
@@ -75,6 +77,7 @@ func (m *Machine) LaunchText() string {
 // where none was measured. path is how a contraction uses the tensor cores, ""
 // where that is not known: the best there is.
 func (m *Machine) Rate(contraction bool, e types.Elem, path string) float64 {
+	e = m.computedAs(e)
 	if contraction && m.TensorCore[e] > 0 {
 		rate := m.TensorCore[e]
 		if c := m.Ceilings.TensorCore[e]; c > 0 {
@@ -138,8 +141,13 @@ var builtin = sync.OnceValue(func() map[string]*Machine {
 	return out
 })
 
-// Lookup is the machine called name; upper and lower case are the same.
+// Lookup is the machine called name; upper and lower case are the same. "local" is the
+// one that dmir calibrate measured.
 func Lookup(name string) (*Machine, bool) {
+	if IsLocal(name) {
+		m, err := Local()
+		return m, err == nil
+	}
 	m, ok := builtin()[strings.ToLower(name)]
 	return m, ok
 }

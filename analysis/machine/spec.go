@@ -34,6 +34,13 @@ type Spec struct {
 	TensorCore   map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Peak rates of the tensor cores by element type, dense"`
 	Vector       map[string]FLOPRate `toml:"vector" names:"element" doc:"Peak rates of the vector units by element type"`
 	Ceilings     *CeilingsSpec       `toml:"ceilings" doc:"What measured kernels reach of the peaks"`
+
+	// Of processors.
+	Read   *BytesPerSecond                `toml:"read_bandwidth" doc:"Bandwidth of a CPU's memory for kernels that only read; absent, that for as many reads as writes"`
+	Grain  *Bytes                         `toml:"grain" doc:"Bytes moved and FLOP that a thread of a CPU has at least: smaller kernels run on fewer threads"`
+	Call   *Seconds                       `toml:"call_latency" doc:"Time that a kernel on one thread of a CPU adds to a run"`
+	Caches map[string]CacheSpec           `toml:"caches" doc:"Caches of a CPU by name, such as l2: what fits one is moved at its bandwidth"`
+	Ops    map[string]map[string]FLOPRate `toml:"ops" names:"element" doc:"Rates of ops of a CPU that take longer than additions, by element type and by name such as exp"`
 }
 
 // CeilingsSpec is what kernels were measured to reach, as TOML writes it.
@@ -117,7 +124,9 @@ func (s *Spec) Build(name string) (*Machine, error) {
 	var base *Machine
 	if s.Base != "" {
 		var ok bool
-		if base, ok = Lookup(s.Base); !ok {
+		if base, ok = Lookup(s.Base); !ok && IsLocal(s.Base) {
+			return nil, fmt.Errorf("machine %s: it builds on %s: %w", name, LocalName, NoLocal())
+		} else if !ok {
 			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known: %s", name, s.Base, strings.Join(Names(), ", "))
 		}
 	}
@@ -160,6 +169,9 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		if err := s.Ceilings.over(m, name); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.processor(m, name); err != nil {
+		return nil, err
 	}
 	switch {
 	case m.SMs < 0 || m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.HostLink < 0 || m.PeerLink < 0:

@@ -63,7 +63,7 @@ type Target struct {
 
 // Peak is the highest rate of a unit on an element type.
 type Peak struct {
-	Unit  string  `json:"unit"` // "tensor core" or "vector"
+	Unit  string  `json:"unit"` // "tensor core", on processors "contraction", or "vector"
 	Elem  string  `json:"elem"` // "f16"
 	Rate  float64 `json:"flop_per_s"`
 	Label string  `json:"label"` // "989 TFLOP/s"

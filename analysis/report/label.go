@@ -89,16 +89,16 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 	}
 	terms := make([]term, 0, len(t.Work)+3)
 	for _, w := range t.Work {
-		terms = append(terms, term{w.Ns(), units.FLOP(w.FLOP) + " / " + units.Rate(w.Rate) + " = " + units.Time(w.Ns())})
+		terms = append(terms, term{w.Ns(), w.Text() + " = " + units.Time(w.Ns())})
 	}
 	if t.Moved > 0 {
-		terms = append(terms, term{t.Memory, units.Bytes(t.Moved) + " / " + units.Bandwidth(t.Bandwidth) + " = " + units.Time(t.Memory)})
+		terms = append(terms, term{t.Memory, t.MovedText() + " = " + units.Time(t.Memory)})
 	}
 	if t.LinkRate > 0 {
 		terms = append(terms, term{t.Link, units.Bytes(t.Linked) + " / " + units.Bandwidth(t.LinkRate) + " to the host = " + units.Time(t.Link)})
 	}
 	if t.Launch > 0 {
-		terms = append(terms, term{t.Launch, "latency " + m.LaunchText()})
+		terms = append(terms, term{t.Launch, "latency " + t.LaunchText(m)})
 	}
 	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(b.ns, a.ns) })
 	lines := make([]string, len(terms))

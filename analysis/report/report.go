@@ -151,7 +151,7 @@ func TargetOf(m *machine.Machine) Target {
 	for _, u := range []struct {
 		name  string
 		rates map[types.Elem]float64
-	}{{unitTensor, m.TensorCore}, {unitVector, m.Vector}} {
+	}{{contractionUnit(m), m.TensorCore}, {unitVector, m.Vector}} {
 		for e, rate := range maps.All(u.rates) {
 			t.Peaks = append(t.Peaks, Peak{u.name, e.String(), rate, units.Rate(rate)})
 		}
@@ -164,9 +164,18 @@ func TargetOf(m *machine.Machine) Target {
 
 // The names of the units.
 const (
-	unitTensor = "tensor core"
-	unitVector = "vector"
+	unitTensor  = "tensor core"
+	unitProduct = "contraction" // what processors compute contractions on, their vector units
+	unitVector  = "vector"
 )
+
+// contractionUnit is what contractions run on where m has a rate of its own for them.
+func contractionUnit(m *machine.Machine) string {
+	if m.CPU {
+		return unitProduct
+	}
+	return unitTensor
+}
 
 func totals(f *cost.Func, m *machine.Machine) Totals {
 	t := Totals{

@@ -94,7 +94,11 @@ func (r *roofs) dot(e *cost.Entry, runs int64, reason string) {
 		x := float64(flop) / (t.Ns / 1e9)
 		d.Achieved, d.AchievedLabel = &x, units.Rate(x)
 		d.Roof = r.roof(e)
-		d.RoofShare = x / min(r.Roofs[d.Roof].Rate, *d.Intensity*b.p.Target.Reach())
+		bandwidth := b.p.Target.Reach()
+		if terms, ok := e.TimeTerms(b.p.Target); ok {
+			bandwidth = terms.Bandwidth // that of a cache where the data lies there
+		}
+		d.RoofShare = x / min(r.Roofs[d.Roof].Rate, *d.Intensity*bandwidth)
 		d.RoofLabel = units.Percent(d.RoofShare, 1)
 		r.Dots = append(r.Dots, d)
 		return
@@ -124,7 +128,7 @@ func (r *roofs) roof(e *cost.Entry) int {
 func unitOf(m *machine.Machine, e *cost.Entry) unit {
 	switch {
 	case e.Class == op.ClassContraction && m.TensorCore[e.Elem] > 0:
-		return unit{unitTensor, e.Elem.String()}
+		return unit{contractionUnit(m), e.Elem.String()}
 	case m.Vector[e.Elem] > 0:
 		return unit{unitVector, e.Elem.String()}
 	}

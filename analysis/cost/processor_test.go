@@ -1,0 +1,92 @@
+package cost_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/dialect/types"
+)
+
+// A processor on which terms are easy to compute by hand.
+var toyCPU = &machine.Machine{
+	Name: "toy", Title: "toy", CPU: true, SMs: 4, Bandwidth: 10e9, Launch: 1e-6,
+	TensorCore: map[types.Elem]float64{types.F32: 400e9},
+	Vector:     map[types.Elem]float64{types.F32: 400e9},
+	Processor: machine.Processor{
+		Caches: []machine.Cache{
+			{Name: "L2", Size: 1 << 20, PerCore: true, Bandwidth: 200e9},
+			{Name: "L3", Size: 32 << 20, Bandwidth: 50e9},
+		},
+		Read: 20e9, Grain: 64 << 10, Call: 50e-9,
+		Ops: map[types.Elem]map[string]float64{types.F32: {"exp": 10e9}},
+	},
+}
+
+func TestProcessorTime(t *testing.T) {
+	unary := func(op string, n int) string {
+		return fmt.Sprintf("func.func @f(%%x: tensor<%dxf32>) -> tensor<%dxf32> {\n  %%0 = dm.%s %%x : tensor<%dxf32>\n  return %%0 : tensor<%dxf32>\n}\n", n, n, op, n, n)
+	}
+	product := `dm.einsum "ij,jk->ik" %x, %x : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>`
+	for _, c := range []struct {
+		name, text string
+		ns         float64
+		bound      string
+		level      string
+		threads    int
+		words      string
+	}{
+		{"in the caches of the cores", unary("relu", 1<<17), 1<<20/200.0 + 1000, cost.Memory, "L2", 0, "1.05 MB / 200 GB/s in L2"},
+		{"between two levels", unary("relu", 1<<19), (0.7*(4<<20)/200 + 0.3*(4<<20)/50) + 1000, cost.Memory, "L2 and L3", 0, "in L2 and L3"},
+		{"in the last cache", unary("relu", 1<<21), 16<<20/50.0 + 1000, cost.Memory, "L3", 0, "16.8 MB / 50.0 GB/s in L3"},
+		{"in the memory", unary("relu", 1<<24), 128<<20/10.0 + 1000, cost.Memory, "", 0, "134 MB / 10.0 GB/s"},
+		{"on one thread", unary("relu", 1<<12), 4*(1<<15)/200.0 + 50, cost.Memory, "L2", 1, "32.8 kB / 50.0 GB/s in L2"},
+		{"an op with a rate of its own", unary("exp", 1<<18), 1<<18/10.0 + 1000, cost.Compute, "L2", 0, "2.10 MB / 200 GB/s in L2"},
+		{"an op with a rate of its own on two threads", unary("exp", 1<<14), 2*(1<<14)/10.0 + 1000, cost.Compute, "L2", 2, "131 kB / 100 GB/s in L2"},
+		{
+			"a product and an op take turns", "func.func @f(%x: tensor<256x256xf32>) -> tensor<256x256xf32> {\n  %0 = dm.kernel -> tensor<256x256xf32> {\n    %1 = " + product + "\n    %2 = dm.exp %1 : tensor<256x256xf32>\n    dm.yield %2 : tensor<256x256xf32>\n  }\n  return %0 : tensor<256x256xf32>\n}\n",
+			(1<<25)/400.0 + (1<<16)/10.0 + 1000, cost.Compute, "L2", 0, "524 kB / 200 GB/s in L2",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := only(t, load(t, "in.dmir", c.text, program.Options{Target: toyCPU}))
+			e := f.Entries[0]
+			got := e.Time(toyCPU)
+			if math.Abs(got.Ns/c.ns-1) > 1e-9 || got.Bound != c.bound {
+				t.Errorf("%.6g ns bound by %s, want %.6g by %s", got.Ns, got.Bound, c.ns, c.bound)
+			}
+			terms, ok := e.TimeTerms(toyCPU)
+			if !ok || math.Abs(terms.Ns()/c.ns-1) > 1e-9 || terms.Level != c.level || terms.Threads != c.threads || !strings.Contains(terms.MovedText(), c.words) {
+				t.Errorf("terms %+v of %.6g ns, %s", terms, terms.Ns(), terms.MovedText())
+			}
+			of := 0.0
+			for _, w := range terms.Work {
+				of += w.Ns()
+			}
+			if math.Abs(of-terms.Compute) > 1e-6*of {
+				t.Errorf("the works take %g ns, all of them %g", of, terms.Compute)
+			}
+			if one := strings.Contains(terms.LaunchText(toyCPU), "one thread"); one != (c.threads == 1) {
+				t.Errorf("launch: %s", terms.LaunchText(toyCPU))
+			}
+		})
+	}
+}
+
+// What is measured of processors changes no time on other machines.
+func TestOtherMachinesHaveNoLevels(t *testing.T) {
+	p := loadFile(t, "../../examples/ffn.dmir")
+	for _, m := range machine.All() {
+		for _, f := range p.Funcs {
+			f.Walk(func(e *cost.Entry) {
+				if x, ok := e.TimeTerms(m); ok && (x.Level != "" || x.Threads != 0 || x.OneUnit || x.Moved > 0 && x.Bandwidth != m.Reach() || x.Ns() != e.Time(m).Ns) {
+					t.Errorf("%s on %s: %+v", e.Op.Name, m.Name, x)
+				}
+			})
+		}
+	}
+}

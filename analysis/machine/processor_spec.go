@@ -1,0 +1,110 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"dmir/dialect/types"
+)
+
+// CacheSpec is a cache as TOML writes it.
+type CacheSpec struct {
+	Size      *Bytes          `toml:"size" doc:"Size of the cache, of one core's where each has one"`
+	PerCore   *bool           `toml:"per_core" doc:"Whether each core has a cache of that size; absent, all cores share it"`
+	Bandwidth *BytesPerSecond `toml:"bandwidth" doc:"Bandwidth of all cores together for as many reads as writes"`
+	Read      *BytesPerSecond `toml:"read_bandwidth" doc:"Bandwidth of all cores together for kernels that only read; absent, bandwidth"`
+}
+
+// processor lays what s says about a processor over what m, a machine called name, has.
+func (s *Spec) processor(m *Machine, name string) error {
+	copyTo(&m.Read, s.Read)
+	copyTo(&m.Grain, s.Grain)
+	copyTo(&m.Call, s.Call)
+	if err := s.cachesOf(m, name); err != nil {
+		return err
+	}
+	if err := s.opsOf(m, name); err != nil {
+		return err
+	}
+	switch {
+	case m.Read < 0 || m.Grain < 0 || m.Call < 0:
+		return fmt.Errorf("machine %s: a negative quantity", name)
+	case !m.CPU && (s.Read != nil || s.Grain != nil || s.Call != nil || len(s.Caches) > 0 || len(s.Ops) > 0):
+		return fmt.Errorf("machine %s: read_bandwidth, grain, call_latency, caches and ops are those of a CPU; write cpu = true", name)
+	case m.Read > 0 && 2*m.Read <= m.Reach():
+		return fmt.Errorf("machine %s: read_bandwidth is no more than half of the bandwidth, so that writes would take no time", name)
+	}
+	return nil
+}
+
+func (s *Spec) cachesOf(m *Machine, name string) error {
+	all := slices.Clone(m.Caches)
+	for _, key := range slices.Sorted(maps.Keys(s.Caches)) {
+		spec, title := s.Caches[key], strings.ToUpper(key)
+		i := slices.IndexFunc(all, func(c Cache) bool { return c.Name == title })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Cache{Name: title})
+		}
+		c := &all[i]
+		copyTo(&c.Size, spec.Size)
+		copyTo(&c.Bandwidth, spec.Bandwidth)
+		copyTo(&c.Read, spec.Read)
+		if spec.PerCore != nil {
+			c.PerCore = *spec.PerCore
+		}
+		switch {
+		case c.Size <= 0:
+			return fmt.Errorf(`machine %s: caches.%s.size is missing; write for example size = "2 MiB"`, name, key)
+		case !(c.Bandwidth > 0):
+			return fmt.Errorf(`machine %s: caches.%s.bandwidth is missing; write for example bandwidth = "400 GB/s"`, name, key)
+		case c.Read < 0:
+			return fmt.Errorf("machine %s: caches.%s has a negative quantity", name, key)
+		case c.Read > 0 && 2*c.Read <= c.Bandwidth:
+			return fmt.Errorf("machine %s: caches.%s.read_bandwidth is no more than half of the bandwidth, so that writes would take no time", name, key)
+		case c.PerCore && m.SMs == 0:
+			return fmt.Errorf("machine %s: caches.%s is one of each core, and sms, the number of cores, is missing", name, key)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Cache) int { return cmp.Compare(a.holds(m), b.holds(m)) })
+	m.Caches = all
+	return nil
+}
+
+// holds is the size of all caches of the level.
+func (c Cache) holds(m *Machine) int64 {
+	if c.PerCore {
+		return c.Size * int64(m.SMs)
+	}
+	return c.Size
+}
+
+func (s *Spec) opsOf(m *Machine, name string) error {
+	if len(s.Ops) == 0 {
+		return nil
+	}
+	all := map[types.Elem]map[string]float64{}
+	for e, rates := range m.Ops {
+		all[e] = maps.Clone(rates)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Ops)) {
+		e, ok := types.ElemByName(key)
+		if !ok || !e.IsFloat() {
+			return fmt.Errorf("machine %s: ops.%s: %q is not a floating-point element type", name, key, key)
+		}
+		if all[e] == nil {
+			all[e] = map[string]float64{}
+		}
+		for op, rate := range s.Ops[key] {
+			if !(rate > 0) {
+				return fmt.Errorf("machine %s: ops.%s.%s must be more than 0", name, key, op)
+			}
+			all[e][op] = float64(rate)
+		}
+	}
+	m.Ops = all
+	return nil
+}

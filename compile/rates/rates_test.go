@@ -1,0 +1,95 @@
+package rates
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"dmir/analysis/machine"
+	"dmir/compile/driver"
+	_ "dmir/compile/target/all"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/gpu/calibrate"
+	"dmir/gpu/native"
+	"dmir/internal/need"
+)
+
+// host is this machine as it may have been measured.
+func host() *machine.Machine {
+	return Machine(&calibrate.Figures{
+		Title: "a CPU", Threads: native.Threads(), Move: calibrate.Bandwidths{Both: 10e9, Read: 15e9}, Launch: 1e-6, Call: 1e-7, Grain: 1 << 16,
+		Caches: []calibrate.Cache{{Level: 1, Size: 32 << 10, PerCore: true, Move: calibrate.Bandwidths{Both: 800e9, Read: 900e9}}, {Level: 3, Size: 32 << 20, Move: calibrate.Bandwidths{Both: 50e9, Read: 50e9}}},
+		F32:    calibrate.Arithmetic{FMA: 1e12, Add: 5e11}, F64: calibrate.Arithmetic{FMA: 5e11, Add: 2e11},
+	}, time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC))
+}
+
+// What is measured is a valid machine, which reads as it is written.
+func TestMachine(t *testing.T) {
+	m := host()
+	again, err := machine.Parse(machine.LocalName, []byte(m.TOML()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, m.TOML())
+	}
+	if again.Source != "measured by dmir calibrate on 2026-11-25" || len(again.Caches) != 2 || again.Caches[0] != m.Caches[0] || again.SharedMemory != 32<<10 || again.L2 != 32<<20 {
+		t.Errorf("got %+v", again)
+	}
+	if again.Rate(true, types.F32, "") != 1e12 || again.Rate(false, types.F32, "") != 5e11 || again.Rate(true, types.F64, "") != 5e11 {
+		t.Errorf("rates of %+v", again)
+	}
+}
+
+// The programs are valid, and have products and the ops that are slow.
+func TestPrograms(t *testing.T) {
+	for _, e := range Elems {
+		seen := map[string]bool{}
+		for _, b := range programs(host(), e) {
+			if b.program.HasErrors() {
+				t.Errorf("%s: %v\n%s", e, b.program.Diags, b.program.Src.Text())
+			}
+			for _, d := range b.ops {
+				seen[d.Name] = true
+			}
+		}
+		for _, name := range []string{"matmul", "exp", "gelu", "div", "softmax", "layer_norm"} {
+			if !seen[name] {
+				t.Errorf("%s is not measured on %s", name, e)
+			}
+		}
+	}
+}
+
+func TestKeep(t *testing.T) {
+	m := host()
+	kernel := func(flop, bytes int64, µs float64) driver.Kernel {
+		return driver.Kernel{FLOP: flop, ReadBytes: bytes, MeasuredNs: (µs + 1) * 1e3}
+	}
+	keep(m, types.F32, map[*op.Def]driver.Kernel{
+		op.Lookup("dm.matmul"): kernel(8e6, 1e3, 100),
+		op.Lookup("dm.add"):    kernel(1e5, 1e6, 10),
+		op.Lookup("dm.sqrt"):   kernel(1e5, 1e6, 12),
+		op.Lookup("dm.exp"):    kernel(1e5, 1e6, 50),
+	})
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*want }
+	if !near(m.Rate(true, types.F32, ""), 80e9) || !near(m.OpRate("exp", types.F32), 2e9) || len(m.Ops[types.F32]) != 1 {
+		t.Errorf("got %g, %v", m.Rate(true, types.F32, ""), m.Ops)
+	}
+	keep(m, types.F64, nil)
+	if len(m.Ops) != 1 {
+		t.Errorf("rates of nothing: %v", m.Ops)
+	}
+}
+
+// Kernels of this machine run and have rates.
+func TestThisMachine(t *testing.T) {
+	need.Long(t)
+	_, err := native.Find(t.Context())
+	need.OK(t, err)
+	m := host()
+	if err := Measure(t.Context(), m, types.F32); err != nil {
+		t.Fatal(err)
+	}
+	if m.Ceilings.TensorCore[types.F32] <= 0 || len(m.Ops[types.F32]) == 0 {
+		t.Errorf("no rates: %+v, %+v", m.Ceilings, m.Ops)
+	}
+}
