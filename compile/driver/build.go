@@ -42,6 +42,7 @@ type BuildOptions struct {
 // architecture. An error that belongs to a place in the program is a *pass.Error.
 func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out *artifact.Program, err error) {
 	t := target.For(o.Arch)
+	o.Machine = target.Machine(t, o.Machine)
 	if o.TilesFile == "" && o.Arch != "" {
 		if file, err := t.TilesFile(); err == nil {
 			o.TilesFile = file
@@ -118,8 +119,8 @@ type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return e.Err.Error() }
 
-// CompileFor compiles fn for archs: once for all of them, and once more for
-// each that has specific code where there are several. The first result runs on
+// CompileFor compiles fn for archs, which are of one target: once for all of them, and
+// once more for each that has specific code where there are several. The first result runs on
 // all, the others are its variants. If code is false the programs have no
 // machine code. progress is called at the start of each part.
 func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, code bool, o BuildOptions, progress func(what string, done, total int)) ([]Compiled, error) {
@@ -164,12 +165,19 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 		}
 		return []Compiled{c}, err
 	}
-	portable, err := build("")
+	base, rest := "", archs
+	if t := target.For(archs[0]); t != target.For("") { // which has no portable code: the first is the program
+		base, rest = archs[0], archs[1:]
+	}
+	first, err := build(base)
+	if err == nil && base != "" && code {
+		err = first.add(ctx, base)
+	}
 	if err != nil {
 		return nil, err
 	}
-	all := []Compiled{portable}
-	for i, arch := range archs {
+	all := []Compiled{first}
+	for i, arch := range rest {
 		progress("code for "+arch, (i+1)*100, (len(archs)+1)*100)
 		own, err := build(arch)
 		if err != nil {

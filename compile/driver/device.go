@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -62,6 +64,28 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		res.Outputs[i].Name = r.Name
 	}
 	return res, nil
+}
+
+// DeviceFor returns the device called name for a compiled program, as device.Find;
+// "auto" is the best one that runs programs of its target.
+func DeviceFor(name string, p *artifact.Program) (d device.Device, why string, err error) {
+	t := target.Named(p.Target)
+	if t == nil {
+		return nil, "", fmt.Errorf("@%s was compiled for %q, which this version does not know", p.Name, p.Target)
+	}
+	kinds := t.Devices()
+	asked, _, _ := strings.Cut(name, ":")
+	if named := slices.ContainsFunc(kinds, func(k device.Kind) bool { return k.Name == asked }); !named && name != "" && name != "auto" {
+		if _, _, err := device.Find(name); err != nil {
+			return nil, "", err
+		}
+		var names []string
+		for _, k := range kinds {
+			names = append(names, k.Name)
+		}
+		return nil, "", fmt.Errorf("@%s was compiled for %s", p.Name, strings.Join(names, " and "))
+	}
+	return device.FindAmong(kinds, name, len(p.Images) > 0)
 }
 
 // build compiles the job's function for d. Warnings are about the program's text.

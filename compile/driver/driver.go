@@ -18,6 +18,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/syntax/diag"
 )
@@ -77,18 +78,15 @@ type Result struct {
 
 // Choose returns the device called name, and why it was chosen; an error lists
 // the valid names. A nil device is the reference executor, which "auto" chooses
-// where there is no GPU: the emulator is for checking programs, not for speed.
+// where there is no GPU and no compiler for the processor: the emulator is for
+// checking programs, not for speed.
 func Choose(name string) (d device.Device, why string, err error) {
 	switch name {
 	case "", "auto":
-		if d := device.Default(); d != nil {
-			return d, "this machine's GPU", nil
-		}
-		return nil, "this machine has no GPU", nil
+		d, why := device.Fastest()
+		return d, why, nil
 	case "reference":
 		return nil, "requested", nil
-	case "cpu":
-		return nil, "", errors.New("this version has no cpu back end")
 	}
 	return device.Find(name)
 }
@@ -141,9 +139,9 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 
 // onDevice calls on with the device that the job asks for, or with the best one of
 // this machine. done is false if the reference executor is left to run the job: it
-// is asked for, or there is no better device, or the best one cannot run it; why
-// gives the reason for the choice.
-func onDevice(j Job, on func(device.Device) error) (done bool, why string, err error) {
+// is asked for, or there is no better device, or the best one cannot run it or what
+// compiles for it fails; why gives the reason for the choice.
+func onDevice(ctx context.Context, j Job, on func(device.Device) error) (done bool, why string, err error) {
 	d, why, err := Choose(j.Device)
 	if err != nil || d == nil {
 		return false, why, err
@@ -154,6 +152,9 @@ func onDevice(j Job, on func(device.Device) error) (done bool, why string, err e
 	if automatic && errors.As(err, &unfit) {
 		return false, unfit.Msg, nil
 	}
+	if f, known := artifact.FailureOf(err); automatic && known && f.Reason == artifact.MissingTool && ctx.Err() == nil {
+		return false, err.Error(), nil
+	}
 	return err == nil, why, err
 }
 
@@ -161,7 +162,7 @@ func onDevice(j Job, on func(device.Device) error) (done bool, why string, err e
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
 	var res *Result
-	done, why, err := onDevice(j, func(d device.Device) (err error) {
+	done, why, err := onDevice(ctx, j, func(d device.Device) (err error) {
 		res, err = runOn(ctx, d, j)
 		return err
 	})

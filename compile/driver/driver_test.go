@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +14,9 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/gpu/device"
+	"dmir/gpu/native"
+	"dmir/internal/need"
 	"dmir/syntax/source"
 )
 
@@ -71,7 +76,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := Job{Program: p, Module: m, Fn: fn, Seed: 3, Inputs: map[string]*tensor.Tensor{
+	job := Job{Program: p, Module: m, Fn: fn, Seed: 3, Device: "reference", Inputs: map[string]*tensor.Tensor{
 		"x": tensor.FromFloats(types.F32, []int{2}, []float64{1, 2}),
 		"y": tensor.FromFloats(types.F32, []int{2}, []float64{10, 20}),
 	}}
@@ -96,14 +101,53 @@ func TestRun(t *testing.T) {
 	if _, err := Run(ctx, job, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled run ends with %v", err)
 	}
-	job.Device = "cpu"
-	if _, err := Run(t.Context(), job, nil); err == nil || !strings.Contains(err.Error(), "no cpu back end") {
+	job.Device = "npu"
+	if _, err := Run(t.Context(), job, nil); err == nil || !strings.Contains(err.Error(), "the devices are cuda") {
 		t.Errorf("got %v", err)
 	}
 	job.Device, job.Inputs["z"] = "", job.Inputs["x"]
 	var e *interp.Error
 	if _, err := Run(t.Context(), job, nil); !errors.As(err, &e) || e.Code != "DM702" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// "auto" takes the processor where clang is there, and the reference executor where it is
+// not or fails.
+func TestProcessor(t *testing.T) {
+	_, err := native.Find(t.Context())
+	need.OK(t, err)
+	if device.Default() != nil {
+		t.Skip("auto takes the GPU of this machine")
+	}
+	p := load(t, `func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %s = dm.add %x, %x : tensor<2xf32>
+  return %s : tensor<2xf32>
+}`)
+	m, fn, err := Pick(p, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := filepath.Join(t.TempDir(), "clang")
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && echo clang version 15.0.0 && exit\necho out of paper >&2\nexit 1\n"
+	if err := os.WriteFile(failing, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ clang, device, why string }{
+		{"", "cpu", "this machine's CPU, compiled by clang"},
+		{failing + "-none", "reference", "which is not a program"},
+		{failing, "reference", "out of paper"},
+	} {
+		t.Setenv("DMIR_CLANG", c.clang)
+		t.Setenv("DMIR_CACHE", t.TempDir())
+		res, err := Run(t.Context(), Job{Program: p, Module: m, Fn: fn}, nil)
+		if err != nil {
+			t.Errorf("clang %q: %v", c.clang, err)
+			continue
+		}
+		if res.Device != c.device || !strings.Contains(res.Why, c.why) {
+			t.Errorf("clang %q: on %s (%s), want %s (%s)", c.clang, res.Device, res.Why, c.device, c.why)
+		}
 	}
 }
 

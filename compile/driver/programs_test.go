@@ -20,7 +20,9 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/devicetest"
+	"dmir/gpu/native"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/need"
 )
 
 const programs = "../../testdata/programs"
@@ -147,7 +149,13 @@ func TestDevices(t *testing.T) {
 		cases = append(cases, programCase(t, path))
 	}
 	for _, d := range device.Devices() {
-		t.Run(d.Name(), func(t *testing.T) { devicetest.Run(t, d, cases) })
+		t.Run(d.Name(), func(t *testing.T) {
+			if d.Name() == "cpu" {
+				_, err := native.Find(t.Context())
+				need.OK(t, err)
+			}
+			devicetest.Run(t, d, cases)
+		})
 	}
 }
 

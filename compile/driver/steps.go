@@ -44,7 +44,7 @@ type stepper interface {
 func Open(ctx context.Context, j Job) (*Steps, error) {
 	flat, _ := flatten.Func(j.Fn)
 	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
-	done, why, err := onDevice(j, func(d device.Device) error { return s.compile(ctx, d, j) })
+	done, why, err := onDevice(ctx, j, func(d device.Device) error { return s.compile(ctx, d, j) })
 	if err != nil {
 		return nil, err
 	}

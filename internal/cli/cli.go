@@ -42,6 +42,7 @@ type grammar struct {
 	Explain     explainCmd     `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
 	Irdl        irdlCmd        `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
 	Conformance conformanceCmd `cmd:"" help:"Run the conformance suite of a format that dmir imports."`
+	Calibrate   calibrateCmd   `cmd:"" help:"Measure this machine's processor, to predict times for it as --target local."`
 	Doctor      doctorCmd      `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
 	Lsp         lspCmd         `cmd:"" help:"Serve editors over stdio."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`

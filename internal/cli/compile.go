@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,11 +26,11 @@ type compileCmd struct {
 	targeting
 	Func         string   `help:"Function to compile (default: @main, or the only public one)." placeholder:"NAME"`
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
-	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
+	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's); x86-64-v2, -v3, -v4 and armv8-a are processors." placeholder:"sm_90a" sep:","`
 	Skip         []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
-	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
-	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass" help:"File to write; without it, or '-', texts go to stdout and nothing else is written." placeholder:"FILE"`
+	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass; for a processor llvm, asm, c-header, or the binaries obj and so (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass,llvm,asm,obj,so,c-header" default:""`
+	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass,ll,s,o,so,h" help:"File to write; without it, or '-', texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 
@@ -40,6 +41,7 @@ type compileCmd struct {
 func (compileCmd) Help() string {
 	return "A .dmx file holds machine code, the order of launches and the memory plan; dmir run takes it without compiling.\n" +
 		"--emit cuda prints the kernels; with -o NAME.cu it writes them with a C entry point, and NAME.h, to build into other programs.\n" +
+		"--emit so and obj write a shared library or an object for this machine's processor, which --emit c-header declares.\n" +
 		"Several architectures give a file that runs on each of them."
 }
 
@@ -129,8 +131,21 @@ func (c compileCmd) keepInput() error {
 	return nil
 }
 
-// textEndings are the kinds of --emit by the endings of file names.
-var textEndings = map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
+// endings are the kinds of --emit by the endings of file names.
+func endings() map[string]string {
+	out := map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
+	for _, t := range target.All() {
+		if e, ok := t.(target.Emitter); ok {
+			for _, f := range e.Forms() {
+				out[f.Ending] = f.Name
+			}
+		}
+	}
+	return out
+}
+
+// binary are the kinds of --emit, besides dmx, that are no texts.
+var binary = map[string]bool{"obj": true, "so": true}
 
 // emitFor is the kind of output: the value of --emit, else by the file's name. It
 // returns an error if the two differ, or if the name is that of a kind that compile
@@ -140,12 +155,14 @@ func emitFor(emit, output string) (string, error) {
 	switch {
 	case output == "" && emit == "dmx":
 		return "", &failure{"DM612", "--emit dmx", "needs an output file", "name one with -o"}
+	case (output == "" || output == "-") && binary[emit]:
+		return "", &failure{"DM612", "--emit " + emit, "is not a text, and needs an output file", "name one with -o"}
 	case output == "-" && (emit == "" || emit == "dmx"):
 		return "", &failure{"DM612", "--output -", "is stdout, which takes a text", "name a .dmx file, or add --emit cuda, ptx or sass"}
 	case output == "" || ending == "" || atomicfile.IsStream(output):
 		return emit, nil
 	}
-	named, known := textEndings[ending]
+	named, known := endings()[ending]
 	refuse := func(what, help string) (string, error) {
 		return "", &failure{"DM612", "--output " + output, what, help}
 	}
@@ -158,10 +175,8 @@ func emitFor(emit, output string) (string, error) {
 		return emit, nil
 	case ending == ".dmir" || ending == ".mlir":
 		return refuse("is the name of a program's text", "dmir opt --emit schedule prints that of the compiled program; to write a compiled file name a .dmx file")
-	case ending == ".h":
-		return refuse("is the name of the header that is written beside a .cu file", "name a .cu file")
 	}
-	return refuse("does not determine what to write: expected a name that ends in .dmx, .cu, .ptx or .sass", "use such an ending, or add --emit")
+	return refuse("does not determine what to write: expected a name that ends in "+strings.Join(slices.Sorted(maps.Keys(endings())), ", "), "use such an ending, or add --emit")
 }
 
 // archs are the architectures asked for; none where no machine code is wanted.
@@ -172,7 +187,12 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 			list = append(list, name)
 		}
 	}
+	form := target.Emitting(c.Emit)
 	switch {
+	case form != nil && len(list) == 0:
+		return []string{form.DefaultArch()}, nil
+	case form != nil && (len(list) > 1 || !form.Makes(list[0])):
+		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "cannot be combined with --emit " + c.Emit + ", which is for one processor", "name a processor, such as " + form.DefaultArch()}
 	case len(list) == 1 && list[0] == "none":
 		if c.Emit == "ptx" || c.Emit == "sass" {
 			return nil, &failure{"DM612", "--arch none", "cannot be combined with --emit " + c.Emit, "name an architecture"}
@@ -184,8 +204,11 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "names several architectures, but --emit " + c.Emit + " takes one", "name one architecture"}
 	}
 	for _, arch := range list {
+		if target.For(arch) != target.For(list[0]) {
+			return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "mixes GPUs and processors", "compile a file for each"}
+		}
 		if !target.For(arch).Makes(arch) {
-			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is not an architecture", arch), "write sm_80, sm_90a or sm_100"}
+			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is not an architecture", arch), "write sm_80, sm_90a or sm_100, or for a processor x86-64-v3, x86-64-v4 or armv8-a"}
 		}
 	}
 	return list, nil
@@ -194,9 +217,10 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 // build compiles the function for archs.
 func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) (out []driver.Compiled, warnings []diag.Diagnostic, err error) {
 	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	code := c.Emit != "cuda" && target.Emitting(c.Emit) == nil
 	out, err = await(a.ctx, func() ([]driver.Compiled, error) {
 		o := driver.BuildOptions{Machine: p.Target, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn}
-		return driver.CompileFor(a.ctx, m, fn, archs, c.Emit != "cuda", o, bar.stage)
+		return driver.CompileFor(a.ctx, m, fn, archs, code, o, bar.stage)
 	})
 	if err != nil {
 		return nil, nil, err // the build may still run in its goroutine
@@ -265,6 +289,13 @@ func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took
 	case "cuda":
 		return c.writeCUDA(a, main.Program)
 	default:
+		if form := target.Emitting(c.Emit); form != nil {
+			out, err := form.Emit(a.ctx, main.Program, c.Emit, archs[0])
+			if err != nil {
+				return codeFailed("--emit "+c.Emit, err)
+			}
+			return c.emit(a, c.Output, string(out))
+		}
 		text := main.Code[0].Assembly
 		if c.Emit == "sass" {
 			var err error
@@ -306,9 +337,6 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 		return write(c.Output, cu.String())
 	}
 	header := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".h"
-	if header == c.Output {
-		return &failure{"DM612", "--output " + c.Output, "is the name of the header that is written beside it", "name a .cu file"}
-	}
 	_, before := os.Lstat(header)
 	if err := write(header, h.String()); err != nil {
 		return err

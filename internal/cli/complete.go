@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"dmir/analysis/lint"
+	"dmir/analysis/machine"
 	"dmir/compile/pipeline"
 	"dmir/dialect/op"
 	"dmir/gpu/device"
@@ -202,6 +203,9 @@ func values(root *kong.Node, v *kong.Value, before, word string) []candidate {
 			} else if ok {
 				add(m.Arch)
 			}
+		}
+		if m, err := machine.Local(); err == nil && kind == "machine" {
+			out = append(out, candidate{m.Name, m.Title})
 		}
 		if kind == "arch" {
 			add("none")

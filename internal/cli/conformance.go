@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"dmir/compile/conformance"
+	"dmir/compile/driver"
 	"dmir/internal/escape"
 )
 
 type conformanceCmd struct {
 	Suite        string `arg:"" help:"The suite: ${suites}." enum:"${suites}"`
 	Dir          string `arg:"" complete:"dir" help:"The folder of the suite."`
+	Device       string `complete:"device" help:"Where the programs run: reference, or compiled on a device as of dmir run." default:"reference"`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
 }
 
@@ -24,15 +26,19 @@ func suites() string {
 
 // Help is what --help adds.
 func (conformanceCmd) Help() string {
-	return "The programs of the suite run on the reference executor, and their own checks decide. Listed are those that\n" +
+	return "The programs of the suite run on the reference executor or a device, and their own checks decide. Listed are those that\n" +
 		"did not pass, each with the reason: unsupported ones have a type or an op without an equivalent here.\n" +
 		"Exit status: 0 none failed, 1 one failed, 2 the suite cannot be run."
 }
 
 // Run runs a suite and prints what passed.
 func (c conformanceCmd) Run(a *app) error {
+	d, _, err := driver.Choose(c.Device)
+	if err != nil {
+		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device reference"}
+	}
 	bar := newProgress(a.stderr)
-	r, err := conformance.Suites[c.Suite](a.ctx, c.Dir, func(done, total int) { bar.stage("cases", done, total) })
+	r, err := conformance.Suites[c.Suite](a.ctx, c.Dir, conformance.Options{Device: d, Progress: func(done, total int) { bar.stage("cases", done, total) }})
 	bar.done()
 	var path *os.PathError
 	switch {

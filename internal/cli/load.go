@@ -10,6 +10,7 @@ import (
 
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
@@ -64,6 +65,9 @@ func binding(list []string) (map[string]int64, error) {
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
+	if machine.IsLocal(name) {
+		return unknownLocal()
+	}
 	return &failure{
 		"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name),
 		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml",

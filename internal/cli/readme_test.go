@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/cuda"
 	"dmir/gpu/emulator"
+	"dmir/gpu/native"
 	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
 	"dmir/internal/need"
@@ -57,6 +59,8 @@ var conditional = []readmeCondition{
 	{`^make test$`, "it runs this test", never},
 	{`--tune|^dmir run step\.dmx`, "needs a GPU", hasGPU},
 	{`--arch sm_`, "needs NVRTC", func() bool { _, err := nvrtc.Find(); return err == nil }},
+	{`step\.so|--emit llvm|\.o |\.h |x86-64-v3`, "needs clang", func() bool { _, err := native.Find(context.Background()); return err == nil }},
+	{`train\.py`, "needs NumPy", func() bool { return exec.Command("python3", "-c", "import numpy").Run() == nil }},
 	{`small\.dmx|--device emulator`, "needs a C++ compiler", func() bool { return emulator.Check() == nil }},
 }
 

@@ -33,9 +33,9 @@ func (c runCmd) artifact(a *app) error {
 		return &failure{"DM616", c.File, strings.TrimPrefix(err.Error(), c.File+" "), "compile it again with dmir compile -o FILE.dmx"}
 	}
 	if c.Device == "reference" {
-		return &failure{"DM608", "--device reference", "runs programs, not compiled files", "run the .dmir file, or use --device emulator"}
+		return &failure{"DM608", "--device reference", "runs programs, not compiled files", "run the .dmir file, or use --device auto"}
 	}
-	d, why, err := device.Find(c.Device)
+	d, why, err := driver.DeviceFor(c.Device, p)
 	if err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor lists what is available"}
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -18,6 +19,7 @@ import (
 
 	"dmir/gpu/cuda"
 	"dmir/gpu/emulator"
+	"dmir/gpu/native"
 	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
 	"dmir/internal/local"
@@ -47,8 +49,10 @@ func TestScripts(t *testing.T) {
 
 // tools sets the environment of a script: the CUDA compiler and the disassembler of
 // this machine, since HOME is different, and a cache with a separate key, in which
-// compiled programs are those of all tests.
+// compiled programs are those of all tests. Programs run on the reference executor unasked,
+// unless the script unsets DMIR_CLANG.
 func tools(env *testscript.Env) error {
+	env.Setenv("DMIR_CLANG", filepath.Join(env.WorkDir, "no-clang"))
 	if c, err := nvrtc.Find(); err == nil {
 		env.Setenv("DMIR_NVRTC", c.Path)
 	}
@@ -86,6 +90,8 @@ func condition(name string) (bool, error) {
 		_, err = nvrtc.Disassembler()
 	case "emulator":
 		err = emulator.Check()
+	case "clang":
+		_, err = native.Find(context.Background())
 	case "gpu":
 		gpus, err := cuda.Devices()
 		return err == nil && len(gpus) > 0, nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dmir/compile/driver"
+	"dmir/compile/target"
 	"dmir/gpu/device"
 )
 
@@ -57,9 +58,13 @@ func look(setting string) Devices {
 	return d
 }
 
+// titleOf is short for the processor, of which there is one.
 func titleOf(d device.Device) string {
 	if d == nil {
 		return driver.NameOf(d)
+	}
+	if _, host := target.For(d.Arch()).(target.Hosted); host {
+		return d.Name()
 	}
 	return d.Title()
 }

@@ -46,7 +46,7 @@ func (b became) rows(f *cost.Func, p *program.Program) []row {
 	if len(b.es) == 1 {
 		return append(entryRows(b.es[0], f, p.Target), row{"becomes", b.names()})
 	}
-	rows := append(timeRows(b.time, p.Target), counts(b.flop, b.read, b.written)...)
+	rows := append(timeRows(b.time, p.Target, latencyOf(nil, p.Target)), counts(b.flop, b.read, b.written)...)
 	return append(rows, row{"becomes", b.names()})
 }
 

@@ -59,7 +59,7 @@ func group(n int64) string {
 // entryRows are the numbers of an op, the time first.
 func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
 	t := e.Time(m)
-	rows := timeRows(t, m)
+	rows := timeRows(t, m, latencyOf(e, m))
 	if total := f.Time(m); t.Known && total.Known && total.Ns > 0 {
 		rows = append(rows, row{"share of @" + f.Func.Name, units.Percent(t.Ns, total.Ns)})
 	}
@@ -83,7 +83,21 @@ func counts(flop, read, written dim.Dim) []row {
 	return rows
 }
 
-func timeRows(t cost.Time, m *machine.Machine) []row {
+// latencyOf describes the latency of e's launch, or of any where e is nil.
+func latencyOf(e *cost.Entry, m *machine.Machine) string {
+	if m == nil {
+		return ""
+	}
+	if e != nil {
+		if t, ok := e.TimeTerms(m); ok {
+			return t.LaunchText(m)
+		}
+	}
+	return m.LaunchText()
+}
+
+// timeRows are the rows of a time; latency describes that of its launches.
+func timeRows(t cost.Time, m *machine.Machine, latency string) []row {
 	if !t.Known || m == nil {
 		return nil
 	}
@@ -92,13 +106,13 @@ func timeRows(t cost.Time, m *machine.Machine) []row {
 		rows = append(rows, row{"bound", t.Bound})
 	}
 	if t.Bound == cost.Latency {
-		rows = append(rows, row{"latency", m.LaunchText()})
+		rows = append(rows, row{"latency", latency})
 	}
 	return rows
 }
 
 func funcRows(f *cost.Func, m *machine.Machine) []row {
-	rows := append(timeRows(f.Time(m), m), counts(f.FLOP, f.Read, f.Written)...)
+	rows := append(timeRows(f.Time(m), m, latencyOf(nil, m)), counts(f.FLOP, f.Read, f.Written)...)
 	rows = append(rows,
 		row{"minimum", exact(f.Minimum(), units.DimBytes, "B")},
 	)

@@ -66,7 +66,7 @@ func position(t cost.TimeTerms, bound string) string {
 		words = "computes nothing"
 	}
 	if t.Moved > 0 {
-		reaches = append(reaches, units.Percent(t.Memory, t.Ns())+" of "+units.Bandwidth(t.Bandwidth))
+		reaches = append(reaches, units.Percent(t.Memory, t.Ns())+" of "+bandwidth(t))
 	} else {
 		words = "moves nothing"
 	}
@@ -77,6 +77,14 @@ func position(t cost.TimeTerms, bound string) string {
 		words += ", its latency takes longest"
 	}
 	return fmt.Sprintf("**%s-bound**: %s; reaches %s", bound, words, strings.Join(reaches, " and "))
+}
+
+// bandwidth is that of the memory, or of where else the data lies.
+func bandwidth(t cost.TimeTerms) string {
+	if t.Level == "" {
+		return units.Bandwidth(t.Bandwidth)
+	}
+	return units.Bandwidth(t.Bandwidth) + " in " + t.Level
 }
 
 // digits is x with three digits.

@@ -186,10 +186,10 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	var side [2][]string // what the tensor cores and the vector units do
 	for _, w := range t.Work {
 		i := 1
-		if w.Contraction {
+		if w.Contraction || t.OneUnit {
 			i = 0
 		}
-		side[i] = append(side[i], units.FLOP(w.FLOP)+" / "+units.Rate(w.Rate))
+		side[i] = append(side[i], w.Text())
 	}
 	var terms []string
 	for _, s := range side {
@@ -198,7 +198,7 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		}
 	}
 	if t.Moved > 0 {
-		terms = append(terms, units.Bytes(t.Moved)+" / "+units.Bandwidth(t.Bandwidth))
+		terms = append(terms, t.MovedText())
 	}
 	if t.LinkRate > 0 {
 		terms = append(terms, units.Bytes(t.Linked)+" / "+units.Bandwidth(t.LinkRate)+" to the host")
@@ -212,7 +212,7 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		where += ", rates as measured"
 	}
 	if t.Launch > 0 {
-		text += " + " + m.LaunchText()
+		text += " + " + t.LaunchText(m)
 	}
 	return text + "  on " + where
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/compile/driver"
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
@@ -225,10 +227,11 @@ func TestProfileCommand(t *testing.T) {
 	if !strings.Contains(got, feature.MarkCounted+"288B") || strings.Contains(got, feature.MarkMeasured) {
 		t.Errorf("hints:\n%s", got)
 	}
-	// The reference executor is the best device here, and its title is shown.
-	if feature.DevicesFor("auto").Run == "reference" {
+	// Without a GPU and a compiler for the processor the reference executor runs it.
+	t.Setenv("DMIR_CLANG", filepath.Join(t.TempDir(), "none"))
+	if d, _, err := driver.Choose("auto"); err == nil && d == nil {
 		e.must("workspace/executeCommand", command("dmir.run", ""), &res)
-		if !strings.Contains(res.Message, "on reference (this machine has no GPU") {
+		if !strings.Contains(res.Message, "on reference (") || !strings.Contains(res.Message, "clang") {
 			t.Errorf("message %q", res.Message)
 		}
 	}

@@ -151,7 +151,7 @@ func TestManyLenses(t *testing.T) {
 	e.initialize("", "")
 	e.openAs(testURI, text.String())
 	titles, all := e.lenses(testURI)
-	if len(all) != 4*250 || strings.Join(titles[8:12], "|") != "|Run on reference|Cost|Graph" {
+	if len(all) != 4*250 || strings.Join(titles[8:12], "|") != "|Run on "+feature.DevicesFor("auto").Run+"|Cost|Graph" {
 		t.Fatalf("%d lenses %q", len(all), titles[:12])
 	}
 	raw, err := protocol.Marshal(&all[8])

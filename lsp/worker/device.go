@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"dmir/analysis/machine"
 	"dmir/compile/driver"
+	"dmir/compile/target"
 	"dmir/gpu/device"
 )
 
@@ -30,5 +32,11 @@ func (t *task) roof(predicted float64) float64 {
 // machine than the one that times are predicted for.
 func (t *task) foreign(name string) bool {
 	d, _, err := driver.Choose(name)
-	return err == nil && d != nil && d.Arch() != "" && t.program.Target.Arch != d.Arch()
+	if err != nil || d == nil || d.Arch() == "" {
+		return false
+	}
+	if _, host := target.For(d.Arch()).(target.Hosted); host {
+		return !machine.IsLocal(t.program.Target.Name)
+	}
+	return t.program.Target.Arch != d.Arch()
 }

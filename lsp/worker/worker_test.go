@@ -51,7 +51,7 @@ func answer(t *testing.T, req Request) (notes []string, res *Result) {
 }
 
 func TestRequest(t *testing.T) {
-	notes, res := answer(t, Request{Path: "f.dmir", Text: text, Func: "f", Seed: 1})
+	notes, res := answer(t, Request{Path: "f.dmir", Text: text, Func: "f", Seed: 1, Device: "reference"})
 	if !res.OK || len(res.Results) != 1 || res.Results[0].Name != "k" || !strings.Contains(res.Results[0].Summary, "mean") {
 		t.Errorf("result %+v", res)
 	}
@@ -67,7 +67,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("times %+v", res.Ops)
 	}
 	_, again := answer(t, Request{Path: "f.dmir", Text: text, Func: "@f", Seed: 1, Device: "reference"})
-	_, other := answer(t, Request{Path: "f.dmir", Text: text, Func: "f", Seed: 2})
+	_, other := answer(t, Request{Path: "f.dmir", Text: text, Func: "f", Seed: 2, Device: "reference"})
 	if res.Results[0].Summary != again.Results[0].Summary || res.Results[0].Summary == other.Results[0].Summary {
 		t.Errorf("seeds 1, 1, 2 gave %q, %q, %q", res.Results[0].Summary, again.Results[0].Summary, other.Results[0].Summary)
 	}

@@ -16,6 +16,8 @@ export function commandSuite(): void {
       assert.doesNotMatch(before, /•/);
 
       await set("run.device", "reference");
+      const run = async (): Promise<string> => (await lenses(document)).map((l) => l.command?.title ?? "").join("\n");
+      await eventually("the device", run, (text) => text.includes("Run on reference")); // the server asks for settings
       const result = await vscode.commands.executeCommand<RunResult | undefined>("dmir.runFunction");
       await set("run.device", undefined);
       assert.ok(result?.ok, `the run failed: ${JSON.stringify(result)}`);
@@ -105,8 +107,8 @@ export function commandSuite(): void {
 
       const other = await anotherTarget();
       const before = table.getText();
-      await set("target", other);
-      await eventually("another table", () => table.getText(), (text) => text !== before && text.includes(other));
+      await set("target", other.name);
+      await eventually("another table", () => table.getText(), (text) => text !== before && text.includes(other.title));
       await set("target", undefined);
       await eventually("the old table", () => table.getText(), (text) => text === before);
     });
@@ -134,7 +136,7 @@ export function commandSuite(): void {
       const { document } = await open("ffn.dmir");
       const titles = async (): Promise<string> => (await lenses(document)).map((l) => l.command?.title ?? "").join("\n");
       const before = await eventually("lenses", titles, (text) => text !== "");
-      await set("target", await anotherTarget());
+      await set("target", (await anotherTarget()).name);
       await eventually("other totals", titles, (text) => text !== "" && text !== before);
       await set("target", undefined);
       await eventually("the old totals", titles, (text) => text === before);
@@ -142,11 +144,11 @@ export function commandSuite(): void {
   });
 }
 
-async function anotherTarget(): Promise<string> {
+async function anotherTarget(): Promise<Target> {
   const targets = await vscode.commands.executeCommand<Target[]>("dmir.targets");
   const other = targets.find((t) => t.name !== "h200");
   assert.ok(other, "the server knows only one machine");
-  return other.name;
+  return other;
 }
 
 /** The text of a hint and its tooltip. */
