@@ -201,7 +201,7 @@ func sameResults(t *testing.T, p, q *program.Program, fn string, fix diag.Fix) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
+		res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7, Device: "reference"}, nil)
 		if err != nil {
 			t.Fatalf("@%s: %v\n%s", fn, err, p.Src.Text())
 		}

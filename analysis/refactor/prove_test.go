@@ -248,7 +248,7 @@ func results(p *program.Program, fn string) ([]driver.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
+	res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7, Device: "reference"}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,10 @@ import (
 	"dmir/internal/need"
 )
 
-var update = flag.Bool("update", false, "write the results of the suites to testdata")
+var (
+	update = flag.Bool("update", false, "write the results of the suites to testdata")
+	all    = flag.Bool("all", false, "run all programs on the processor, not some")
+)
 
 // result is what a suite gave.
 type result struct {
@@ -49,7 +52,7 @@ func compare(t *testing.T, format string, suites ...string) {
 	golden := filepath.Join("testdata", format+".json")
 	got := map[string]result{}
 	for _, suite := range suites {
-		r, err := Suites[format](t.Context(), folder(t, format+"/"+suite), nil)
+		r, err := Suites[format](t.Context(), folder(t, format+"/"+suite), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

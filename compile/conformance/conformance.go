@@ -1,5 +1,5 @@
 // Package conformance runs the test suites of other projects' formats on the
-// reference executor and reports which cases passed.
+// reference executor, or compiled on a device, and reports which cases passed.
 package conformance
 
 import (
@@ -11,13 +11,64 @@ import (
 	"slices"
 	"sync"
 
+	"dmir/analysis/machine"
+	"dmir/compile/driver"
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/gpu/device"
 	"dmir/internal/parallel"
 )
 
-// Suites run the programs in a folder, by the name of the format. progress is called
-// after each of them; it may be nil.
-var Suites = map[string]func(ctx context.Context, dir string, progress func(done, total int)) (*Report, error){
+// Suites run the programs in a folder, by the name of the format.
+var Suites = map[string]func(ctx context.Context, dir string, o Options) (*Report, error){
 	"onnx": ONNX, "stablehlo": StableHLO,
+}
+
+// Options are how a suite runs.
+type Options struct {
+	Device device.Device // nil: the reference executor
+	// Every runs one program of so many; 0: all.
+	Every int
+	// Progress is called after each program; it may be nil.
+	Progress func(done, total int)
+}
+
+// some are the programs to run.
+func (o Options) some(all []string) []string {
+	if o.Every <= 1 {
+		return all
+	}
+	var out []string
+	for i := 0; i < len(all); i += o.Every {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// run runs a function, which has no errors.
+func (o Options) run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if o.Device == nil {
+		r, err := interp.Run(ctx, m, fn, args, interp.Options{Threads: 1})
+		if err != nil {
+			return nil, err
+		}
+		return r.Outputs, nil
+	}
+	predicted, _ := machine.Lookup(machine.Default)
+	p, err := driver.Build(ctx, m, fn, driver.BuildOptions{Machine: predicted, Arch: o.Device.Arch()})
+	if err != nil {
+		return nil, err
+	}
+	r, err := driver.RunArtifact(ctx, o.Device, p, args, device.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var out []*tensor.Tensor
+	for _, x := range r.Outputs {
+		out = append(out, x.Tensor)
+	}
+	return out, nil
 }
 
 // each runs n programs side by side, those that have not begun when ctx ends left out.

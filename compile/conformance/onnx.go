@@ -18,9 +18,8 @@ import (
 )
 
 // ONNX runs the cases in a folder: each is a folder with a model.onnx and folders
-// test_data_set_N of its inputs and the outputs that are expected. progress is called
-// after each case; it may be nil.
-func ONNX(ctx context.Context, dir string, progress func(done, total int)) (*Report, error) {
+// test_data_set_N of its inputs and the outputs that are expected.
+func ONNX(ctx context.Context, dir string, o Options) (*Report, error) {
 	models, err := filepath.Glob(filepath.Join(dir, "*", "model.onnx"))
 	if err != nil {
 		return nil, err
@@ -31,8 +30,9 @@ func ONNX(ctx context.Context, dir string, progress func(done, total int)) (*Rep
 		}
 		return nil, errors.New("holds no folder with a model.onnx")
 	}
+	models = o.some(models)
 	outcomes := make([]error, len(models))
-	each(ctx, len(models), progress, func(i int) { outcomes[i] = onnxCase(ctx, filepath.Dir(models[i])) })
+	each(ctx, len(models), o.Progress, func(i int) { outcomes[i] = o.onnxCase(ctx, filepath.Dir(models[i])) })
 	r := new(Report)
 	for i, m := range models {
 		r.Add(filepath.Base(filepath.Dir(m)), outcomes[i])
@@ -42,7 +42,7 @@ func ONNX(ctx context.Context, dir string, progress func(done, total int)) (*Rep
 }
 
 // onnxCase runs a model on each of its sets of data.
-func onnxCase(ctx context.Context, dir string) error {
+func (o Options) onnxCase(ctx context.Context, dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "model.onnx"))
 	if err != nil {
 		return err
@@ -55,14 +55,14 @@ func onnxCase(ctx context.Context, dir string) error {
 		return fmt.Errorf("no test_data_set_N in %s", filepath.Base(dir))
 	}
 	for _, set := range sets {
-		if err := onnxSet(ctx, data, dir, set); err != nil {
+		if err := o.onnxSet(ctx, data, dir, set); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func onnxSet(ctx context.Context, model []byte, dir, set string) error {
+func (o Options) onnxSet(ctx context.Context, model []byte, dir, set string) error {
 	names, err := onnx.Inputs(model)
 	if err != nil {
 		return supported(err)
@@ -86,19 +86,19 @@ func onnxSet(ctx context.Context, model []byte, dir, set string) error {
 	if err != nil {
 		return supported(err)
 	}
-	res, err := interp.Run(ctx, m, m.Func("main"), args, interp.Options{Threads: 1})
+	results, err := o.run(ctx, m, m.Func("main"), args)
 	if err != nil {
 		return err
 	}
-	if len(res.Outputs) < len(want) {
-		return fmt.Errorf("%d results, %d are expected", len(res.Outputs), len(want))
+	if len(results) < len(want) {
+		return fmt.Errorf("%d results, %d are expected", len(results), len(want))
 	}
 	for i, d := range want {
 		w, err := tensor.Of(d)
 		if err != nil {
 			return err
 		}
-		if err := close(res.Outputs[i], w); err != nil {
+		if err := close(results[i], w); err != nil {
 			err = fmt.Errorf("output %d: %w", i, err)
 			if drawn(m.Func("main").Body.Terminator().Operands[i]) {
 				return fmt.Errorf("expected are the random numbers of NumPy, which ONNX leaves open: %w: %w", err, ErrUnsupported)

@@ -18,9 +18,9 @@ import (
 )
 
 // StableHLO runs the programs in dir, files of StableHLO with checks of their results,
-// on the reference executor. A file is a case, named as the file; a file of several
+// as o states. A file is a case, named as the file; a file of several
 // functions to run has a case for each of them, FILE@FUNCTION.
-func StableHLO(ctx context.Context, dir string, progress func(done, total int)) (*Report, error) {
+func StableHLO(ctx context.Context, dir string, o Options) (*Report, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,12 @@ func StableHLO(ctx context.Context, dir string, progress func(done, total int)) 
 	if len(files) == 0 {
 		return nil, errors.New("holds no .mlir file")
 	}
+	files = o.some(files)
 	outcomes := make([][]outcome, len(files))
-	each(ctx, len(files), progress, func(i int) { outcomes[i] = stableHLOFile(ctx, files[i]) })
+	each(ctx, len(files), o.Progress, func(i int) { outcomes[i] = o.stableHLOFile(ctx, files[i]) })
 	var report Report
-	for _, o := range slices.Concat(outcomes...) {
-		report.Add(o.name, o.err)
+	for _, c := range slices.Concat(outcomes...) {
+		report.Add(c.name, c.err)
 	}
 	report.Sort()
 	return &report, context.Cause(ctx)
@@ -50,7 +51,7 @@ type outcome struct {
 	err  error
 }
 
-func stableHLOFile(ctx context.Context, path string) []outcome {
+func (o Options) stableHLOFile(ctx context.Context, path string) []outcome {
 	name := filepath.Base(path)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -63,16 +64,16 @@ func stableHLOFile(ctx context.Context, path string) []outcome {
 		return []outcome{{name, firstError(p, p.Diags, "the file has no function that takes nothing")}}
 	}
 	if len(cases) == 1 {
-		return []outcome{{name, runCase(ctx, p, cases[0])}}
+		return []outcome{{name, o.runCase(ctx, p, cases[0])}}
 	}
 	var out []outcome
 	seen := map[string]int{} // sections may use a name again
 	for _, c := range cases {
-		o := outcome{name + "@" + c.Fn.Name, runCase(ctx, p, c)}
-		if seen[o.name]++; seen[o.name] > 1 {
-			o.name += fmt.Sprintf("#%d", seen[o.name])
+		ran := outcome{name + "@" + c.Fn.Name, o.runCase(ctx, p, c)}
+		if seen[ran.name]++; seen[ran.name] > 1 {
+			ran.name += fmt.Sprintf("#%d", seen[ran.name])
 		}
-		out = append(out, o)
+		out = append(out, ran)
 	}
 	return out
 }
@@ -81,16 +82,16 @@ func stableHLOFile(ctx context.Context, path string) []outcome {
 func Run(ctx context.Context, p *program.Program, cases []driver.Case) *Report {
 	var r Report
 	for _, c := range cases {
-		r.Add("@"+c.Fn.Name, runCase(ctx, p, c))
+		r.Add("@"+c.Fn.Name, Options{}.runCase(ctx, p, c))
 	}
 	return &r
 }
 
-func runCase(ctx context.Context, p *program.Program, c driver.Case) error {
+func (o Options) runCase(ctx context.Context, p *program.Program, c driver.Case) error {
 	if errs := p.ErrorsOf(c.Module, c.Fn); len(errs) > 0 {
 		return firstError(p, errs, "")
 	}
-	_, err := interp.Run(ctx, c.Module, c.Fn, nil, interp.Options{Threads: 1})
+	_, err := o.run(ctx, c.Module, c.Fn, nil)
 	var e *interp.Error
 	if errors.As(err, &e) {
 		return located(p.Src, e.Span, e.Msg)

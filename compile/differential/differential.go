@@ -46,6 +46,7 @@ type Case struct {
 	// Gradient differentiates the function first.
 	Gradient bool
 	Arch     string // of the code; "": portable
+	Device   string // the one device to run on, for which Arch is left empty; "": the emulator, and GPUs of this machine
 	Unfused  bool   // each op is a kernel of its own
 	// Of is the program whose gradient Text is, as returned by Derive, if it is
 	// one: it is compared with central differences as well.
@@ -238,7 +239,15 @@ func (p *prepared) build(ctx context.Context) *Find {
 		name = "a100-80"
 	}
 	m, _ := machine.Lookup(name)
-	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"} // a file that is not there: what was measured here would change programs
+	arch := p.c.Arch
+	if p.c.Device != "" {
+		d, _, err := device.Find(p.c.Device)
+		if err != nil {
+			return &Find{p.c, Refused, err.Error()}
+		}
+		arch = d.Arch()
+	}
+	o := driver.BuildOptions{Machine: m, Arch: arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"} // a file that is not there: what was measured here would change programs
 	if p.c.Unfused {
 		o.Skip = []string{"fuse"}
 	}
@@ -354,10 +363,10 @@ func firstErrors(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// others are the devices of this machine other than the emulator.
+// others are the devices of this machine that run the emulator's programs.
 func others() (out []device.Device) {
 	for _, d := range device.Devices() {
-		if d.Name() != "emulator" {
+		if d.Name() != "emulator" && d.Name() != "cpu" {
 			out = append(out, d)
 		}
 	}

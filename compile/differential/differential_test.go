@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"dmir/gpu/emulator"
+	"dmir/gpu/native"
 	"dmir/internal/need"
 	"dmir/internal/parallel"
 )
@@ -20,6 +21,7 @@ import (
 var (
 	programs  = flag.Uint64("programs", 500, "how many random programs to run")
 	first     = flag.Uint64("seed", 0, "of the first of them")
+	onCPU     = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
 	scattered = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
 	folder    = flag.String("finds", "", "folder for failing programs, reduced")
 )
@@ -28,6 +30,13 @@ var (
 func needEmulator(t *testing.T) {
 	t.Helper()
 	need.OK(t, emulator.Check())
+}
+
+// needCPU is needEmulator for the compiler of programs for the processor.
+func needCPU(t *testing.T) {
+	t.Helper()
+	_, err := native.Find(t.Context())
+	need.OK(t, err)
 }
 
 // Random programs compute on every device what they compute in the reference
@@ -68,6 +77,28 @@ func TestRandomPrograms(t *testing.T) {
 	})
 }
 
+// Random programs compute on the processor what they compute in the reference
+// executor.
+func TestRandomProgramsCPU(t *testing.T) {
+	need.Long(t)
+	needCPU(t)
+	var cases []Case
+	for i := range *onCPU {
+		c := Random(*first + i)
+		c.Device, c.Arch = "cpu", ""
+		cases = append(cases, c)
+	}
+	finds, err := Check(t.Context(), cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range finds {
+		if f != nil {
+			report(t, f)
+		}
+	}
+}
+
 // report tells of a find and, where finds are kept, makes its program small
 // first. It is none where only some inputs show it.
 func report(t *testing.T, f *Find) bool {
@@ -99,6 +130,7 @@ func report(t *testing.T, f *Find) bool {
 func TestRecurrences(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
+	needCPU(t)
 	data, err := os.ReadFile("testdata/recurrences.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -112,11 +144,11 @@ func TestRecurrences(t *testing.T) {
 	agree(t, cases)
 }
 
-// kinds are c as portable code, for an architecture, and unfused.
+// kinds are c as portable code, for an architecture, unfused, and on the processor.
 func kinds(c Case) []Case {
-	arch, unfused := c, c
-	arch.Arch, unfused.Unfused = "sm_90a", true
-	return []Case{c, arch, unfused}
+	arch, unfused, cpu := c, c, c
+	arch.Arch, unfused.Unfused, cpu.Device = "sm_90a", true, "cpu"
+	return []Case{c, arch, unfused, cpu}
 }
 
 func agree(t *testing.T, cases []Case) {
@@ -136,6 +168,7 @@ func agree(t *testing.T, cases []Case) {
 func TestReproducers(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
+	needCPU(t)
 	files, err := filepath.Glob("testdata/repro/*.dmir")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files (%v)", err)

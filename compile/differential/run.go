@@ -36,7 +36,7 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 		return nil, err
 	}
 	var jobs []emulator.Job
-	var at []int
+	var at, elsewhere []int
 	for i, p := range ready {
 		if p == nil {
 			continue
@@ -45,10 +45,23 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 			finds[i] = &Find{p.c, Refused, err.Error()}
 			continue
 		}
+		if p.c.Device != "" {
+			elsewhere = append(elsewhere, i)
+			continue
+		}
 		jobs, at = append(jobs, emulator.Job{Program: p.built, Inputs: p.inputs}), append(at, i)
 	}
+	parallel.Each(runtime.GOMAXPROCS(0), len(elsewhere), func(k int) {
+		i := elsewhere[k]
+		d, _, err := device.Find(cases[i].Device)
+		if err != nil {
+			finds[i] = &Find{cases[i], Refused, err.Error()}
+			return
+		}
+		finds[i] = ready[i].on(ctx, d)
+	})
 	if len(jobs) == 0 {
-		return finds, nil
+		return finds, ctx.Err()
 	}
 	outcomes, err := emulator.RunBatch(ctx, jobs, emulator.Options{Timeout: limit})
 	if err != nil {

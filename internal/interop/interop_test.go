@@ -137,7 +137,7 @@ func run(t *testing.T, p *program.Program, fn string) []driver.Output {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := driver.Run(t.Context(), driver.Job{Program: p, Module: m, Fn: f, Seed: 1}, nil)
+	res, err := driver.Run(t.Context(), driver.Job{Program: p, Module: m, Fn: f, Seed: 1, Device: "reference"}, nil)
 	if err != nil {
 		t.Fatalf("@%s: %v", fn, err)
 	}

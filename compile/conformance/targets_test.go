@@ -1,0 +1,3 @@
+package conformance
+
+import _ "dmir/compile/target/all"
