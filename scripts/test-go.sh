@@ -6,10 +6,33 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
+# want_sanitizers installs the libraries of clang's sanitizers, of clang's version.
+want_sanitizers() {
+  local version
+  version=$(clang -dumpversion 2>/dev/null) || return 77
+  [ -n "$(find "$(clang -print-resource-dir)" -name 'libclang_rt.asan*' 2>/dev/null)" ] ||
+    alone apt_install "libclang-rt-${version%%.*}-dev" >/dev/null 2>&1 || return 77
+}
+
+# want_numpy puts a python3 with NumPy, which examples/embed/train.py needs, first on PATH.
+want_numpy() {
+  python3 -c 'import numpy' 2>/dev/null && return
+  local at=$root/build/numpy
+  python3 -c 'import ensurepip' 2>/dev/null || want python3-venv python3-venv
+  [ -x "$at/bin/python" ] || alone python3 -m venv "$at" || return 77
+  "$at/bin/python" -c 'import numpy' 2>/dev/null ||
+    alone "$at/bin/python" -m pip install --quiet --disable-pip-version-check numpy || return 77
+  export PATH="$at/bin:$PATH"
+}
+
 command -v go >/dev/null || cannot "install Go and run this again"
 if [ "${1:-}" != -short ]; then
   optional want mlir-opt-22 mlir-22-tools
   optional want c++ g++ # for the emulator
+  optional want clang clang # for programs on the processor
+  optional want opt llvm # verifies their IR
+  optional want_sanitizers
+  want_numpy || [ $? = 77 ] # in this shell, whose PATH it changes
   optional scripts/setup-nvrtc.sh # the tests compile every kernel with NVRTC
 fi
 # Without a time limit, since a machine may be slow; a test that hangs is named every half minute.

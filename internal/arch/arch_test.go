@@ -50,8 +50,8 @@ var forbidden = map[string][]string{
 // backEnds are the packages of one target, and neutral those that do not
 // depend on them, even indirectly: a second target needs no change there.
 var (
-	backEnds = []string{"dmir/compile/cuda", "dmir/compile/target/all", "dmir/gpu/cuda", "dmir/gpu/device/nvidia", "dmir/gpu/emulator", "dmir/gpu/nvrtc", "dmir/gpu/prelude", "dmir/gpu/sass"}
-	neutral  = []string{"dmir/gpu/artifact", "dmir/gpu/device", "dmir/compile/pass", "dmir/compile/pipeline", "dmir/compile/schedule", "dmir/compile/target", "dmir/compile/driver", "dmir/lsp/feature", "dmir/lsp/server", "dmir/lsp/worker", "dmir/internal/cli"}
+	backEnds = []string{"dmir/compile/cuda", "dmir/compile/llvm", "dmir/compile/target/all", "dmir/gpu/cuda", "dmir/gpu/device/nvidia", "dmir/gpu/emulator", "dmir/gpu/native", "dmir/gpu/nvrtc", "dmir/gpu/prelude", "dmir/gpu/sass"}
+	neutral  = []string{"dmir/gpu/artifact", "dmir/gpu/device", "dmir/compile/assemble", "dmir/compile/pass", "dmir/compile/pipeline", "dmir/compile/schedule", "dmir/compile/target", "dmir/compile/driver", "dmir/lsp/feature", "dmir/lsp/server", "dmir/lsp/worker", "dmir/internal/cli"}
 )
 
 // protocol are the packages that use the types of the Language Server Protocol.
