@@ -84,7 +84,10 @@ func axis(x *kernel.Expr, outer, depth *kernel.Atom) gemm.Axis {
 		}
 		return 1
 	}
-	if neighbours(outer) > neighbours(depth) {
+	// A few neighbours, as in the windows of convolutions, are worth less than a depth that
+	// is packed in long rows.
+	const long = 64
+	if near := neighbours(depth); neighbours(outer) > near && (near == 1 || depth.Max < long) {
 		return gemm.Outer
 	}
 	return gemm.Depth
