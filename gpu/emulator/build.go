@@ -112,9 +112,6 @@ func version(ctx context.Context, path string) (string, error) {
 	return string(out), nil
 }
 
-// building has a lock for each program that is being compiled.
-var building sync.Map
-
 // toolchain is a compiler and the folder of what it compiled.
 type toolchain struct {
 	compiler, version, dir string
@@ -164,15 +161,15 @@ func (c *toolchain) executable(ctx context.Context, level string, files map[stri
 		parts = append(parts, name, files[name])
 	}
 	exe = c.path(parts...)
-	defer lockFor(exe)()
-	if inCache(exe) {
+	defer local.LockFor(exe)()
+	if local.Kept(exe) {
 		return exe, 0, nil
 	}
 	if err := local.MakeDir(c.dir); err != nil {
 		return "", 0, err
 	}
 	start := time.Now()
-	trim(c.dir, cacheLimit) // before compiling, so that this program's files stay
+	local.Trim(c.dir, "", cacheLimit) // before compiling, so that this program's files stay
 	common, err := c.runtimeObject(ctx)
 	if err != nil {
 		return "", 0, err
@@ -194,20 +191,12 @@ func (c *toolchain) path(parts ...string) string {
 // program, compiled or from the cache.
 func (c *toolchain) runtimeObject(ctx context.Context) (string, error) {
 	object := c.path() + ".o"
-	defer lockFor(object)()
-	if inCache(object) {
+	defer local.LockFor(object)()
+	if local.Kept(object) {
 		return object, nil
 	}
 	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
 	return object, compile(ctx, c.compiler, files, c.dir, object, "-O1", "-c", "runtime.cc")
-}
-
-// lockFor waits until no other goroutine builds the file, and returns the unlock
-// function.
-func lockFor(path string) (unlock func()) {
-	lock, _ := building.LoadOrStore(path, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock()
-	return lock.(*sync.Mutex).Unlock
 }
 
 // compile runs the compiler with args in a folder with the prelude and the files, and
@@ -229,7 +218,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 			return err
 		}
 	}
-	made, err := os.CreateTemp(dir, "new-*")
+	made, err := os.CreateTemp(dir, local.NewPattern)
 	if err != nil {
 		return err
 	}
@@ -250,7 +239,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 		}
 		return &CompileError{Compiler: filepath.Base(cxx), Output: strings.ReplaceAll(out.String(), work+string(filepath.Separator), "")}
 	}
-	return intoCache(made.Name(), target)
+	return local.Keep(made.Name(), target)
 }
 
 // noAssembly is put before a program's text and forbids host assembly in it.

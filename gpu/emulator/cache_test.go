@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact/artifacttest"
+	"dmir/internal/local"
 	"dmir/internal/need"
 )
 
@@ -62,10 +63,10 @@ func TestCacheEntries(t *testing.T) {
 		{"cut", func() { must(t, os.Truncate(exe, 100)) }},
 		{"empty", func() { must(t, os.Truncate(exe, 0)) }},
 		{"another program", func() { must(t, os.WriteFile(exe, []byte("#!/bin/sh\necho '{}'\n"), 0o755)) }},
-		{"no checksum", func() { must(t, os.Remove(sumName(exe))) }},
-		{"a wrong checksum", func() { must(t, os.WriteFile(sumName(exe), []byte("0"), 0o644)) }},
+		{"no checksum", func() { must(t, os.Remove(local.SumName(exe))) }},
+		{"a wrong checksum", func() { must(t, os.WriteFile(local.SumName(exe), []byte("0"), 0o644)) }},
 		{"open to others", func() { must(t, os.Chmod(exe, 0o777)) }},
-		{"a checksum open to others", func() { must(t, os.Chmod(sumName(exe), 0o666)) }},
+		{"a checksum open to others", func() { must(t, os.Chmod(local.SumName(exe), 0o666)) }},
 		{"a link", func() { must(t, os.Rename(exe, exe+"-")); must(t, os.Symlink(exe+"-", exe)) }},
 		{"a folder", func() { must(t, os.Remove(exe)); must(t, os.MkdirAll(filepath.Join(exe, "x"), 0o755)) }},
 	} {

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
+	"dmir/internal/local"
 )
 
 // Only undamaged files of the cache are used: any other is made again.
@@ -44,8 +44,8 @@ func TestCache(t *testing.T) {
 		}},
 		{"cut", func() { must(t, os.Truncate(path, 100)) }},
 		{"empty", func() { must(t, os.Truncate(path, 0)) }},
-		{"no checksum", func() { must(t, os.Remove(path+sums)) }},
-		{"a wrong checksum", func() { must(t, os.WriteFile(path+sums, []byte("0"), 0o644)) }},
+		{"no checksum", func() { must(t, os.Remove(local.SumName(path))) }},
+		{"a wrong checksum", func() { must(t, os.WriteFile(local.SumName(path), []byte("0"), 0o644)) }},
 		{"open to others", func() { must(t, os.Chmod(path, 0o777)) }},
 		{"a link", func() { must(t, os.Rename(path, path+"-")); must(t, os.Symlink(path+"-", path)) }},
 		{"a folder", func() { must(t, os.Remove(path)); must(t, os.MkdirAll(filepath.Join(path, "x"), 0o755)) }},
@@ -61,8 +61,10 @@ func TestCache(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
 		t.Errorf("left in the temporary folder: %v", left)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".dmir-*")); len(left) > 0 {
-		t.Errorf("left in the cache: %v", left)
+	for _, unfinished := range []string{".dmir-*", local.NewPattern} {
+		if left, _ := filepath.Glob(filepath.Join(dir, unfinished)); len(left) > 0 {
+			t.Errorf("left in the cache: %v", left)
+		}
 	}
 }
 
@@ -101,31 +103,6 @@ func TestNoCache(t *testing.T) {
 	must(t, os.WriteFile(other, []byte("is no library"), 0o600))
 	must(t, intoCache(other, filepath.Join(cacheDir(), u.key()+suffix)))
 	run(19)
-}
-
-// The files that were used longest ago leave the cache first, but never the new one.
-func TestTrim(t *testing.T) {
-	dir := t.TempDir()
-	for i, name := range []string{"new", "b", "a", "kept"} {
-		path := filepath.Join(dir, name+suffix)
-		must(t, os.WriteFile(path, make([]byte, 100), 0o600))
-		must(t, os.WriteFile(path+sums, nil, 0o600))
-		used := time.Now().Add(-time.Duration(i+1) * time.Hour)
-		must(t, os.Chtimes(path, used, used))
-	}
-	stale := filepath.Join(dir, ".dmir-1")
-	must(t, os.WriteFile(stale, nil, 0o600))
-	must(t, os.Chtimes(stale, time.Time{}, time.Now().Add(-2*time.Hour)))
-	trim(dir, filepath.Join(dir, "kept"+suffix), 250)
-	left, err := os.ReadDir(dir)
-	must(t, err)
-	var names []string
-	for _, e := range left {
-		names = append(names, e.Name())
-	}
-	if got := len(names); got != 4 || names[0] != "kept"+suffix || names[2] != "new"+suffix {
-		t.Errorf("left: %v", names)
-	}
 }
 
 // A program with machine code runs without a compiler.

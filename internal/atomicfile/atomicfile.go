@@ -163,10 +163,14 @@ func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error
 	return os.Rename(f.Name(), to.path)
 }
 
+// TempPrefix begins the names of files that are not complete yet; a process that was
+// killed leaves them.
+const TempPrefix = ".dmir-"
+
 // temporary creates a file in dir with a mode that the umask applies to.
 func temporary(dir string, mode fs.FileMode) (*os.File, error) {
 	for range 1000 {
-		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".dmir-%08x", rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%s%08x", TempPrefix, rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}
