@@ -108,16 +108,26 @@ func parseLocal(text []byte) (*Machine, error) {
 	return m, err
 }
 
-// NoLocal is why there is no local machine, and what to do; nil where there is one.
-func NoLocal() error {
+// A LocalError is why there is no local machine, and what to do.
+type LocalError struct {
+	Err  error
+	Help string
+}
+
+func (e *LocalError) Error() string { return e.Err.Error() + "; " + e.Help }
+
+func (e *LocalError) Unwrap() error { return e.Err }
+
+// NoLocal is why there is no local machine; nil where there is one.
+func NoLocal() *LocalError {
 	_, err := Local()
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNotMeasured):
-		return fmt.Errorf("%w; %s", err, Calibrate)
+		return &LocalError{err, Calibrate}
 	}
-	return fmt.Errorf("%w; %s", err, "dmir calibrate writes it anew")
+	return &LocalError{err, "dmir calibrate writes it again"}
 }
 
 // IsLocal reports whether name is that of the local machine.

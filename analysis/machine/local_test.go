@@ -77,7 +77,7 @@ func TestDamagedLocal(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.20q: %v, want %q", text, err, want)
 		}
-		if Host().Name != "cpu" || !strings.Contains(NoLocal().Error(), "writes it anew") {
+		if Host().Name != "cpu" || !strings.Contains(NoLocal().Error(), "writes it again") {
 			t.Errorf("%.20q: %s, %v", text, Host().Name, NoLocal())
 		}
 	}

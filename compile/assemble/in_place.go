@@ -109,23 +109,10 @@ func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 		}
 		// Of an update only expressions that read the value are concerned.
 		if reads || !f.Over[f.Outputs[k]] {
-			ok = ok && slices.Equal(o.Loops, own.Loops) && Elements(o) == Elements(own)
+			ok = ok && slices.Equal(o.Loops, own.Loops) && o.Elements() == own.Elements()
 		}
 	}
 	return ok
-}
-
-// Elements is the number of elements that o stores.
-func Elements(o kernel.Out) int64 {
-	if o.N > 0 {
-		return o.N
-	}
-	shape, _ := kernel.ShapeOf(o.Value)
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }
 
 // multiplies reports whether an operand of f's product is computed from in.

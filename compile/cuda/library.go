@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"fmt"
 	"slices"
 
 	"dmir/compile/assemble"
@@ -14,26 +13,13 @@ import (
 
 // library is the scheme of an op that a library kernel computes.
 func (t Target) library(f *kernel.Form) (scheme, error) {
-	if !f.TakesRowMajor() {
-		return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
-	}
-	switch f.Main.Name {
-	case "dm.attention":
-		return t.attention(f)
-	case "dm.attention_grad":
-		return t.attentionGradient(f)
-	case "dm.cumsum":
-		return running(f, "add"), nil
-	case "dm.cumprod":
-		return running(f, "mul"), nil
-	case "dm.cummax":
-		return running(f, "max"), nil
-	case "dm.argmax":
-		return argmax(f), nil
-	case "dm.sort", "dm.top_k":
-		return ordered(f), nil
-	}
-	return nil, fmt.Errorf("there is no kernel for %s", f.Main.Name)
+	return kernel.Library[scheme]{
+		Attention:         func(f *kernel.Form) (scheme, error) { return t.attention(f) },
+		AttentionGradient: func(f *kernel.Form) (scheme, error) { return t.attentionGradient(f) },
+		Running:           func(f *kernel.Form, kind string) scheme { return running(f, kind) },
+		Argmax:            func(f *kernel.Form) scheme { return argmax(f) },
+		Ordered:           func(f *kernel.Form, most int64, falling bool) scheme { return ordered(f, most, falling) },
+	}.Of(f)
 }
 
 // singleLaunch is a plan with one launch.
@@ -184,14 +170,10 @@ func argmax(f *kernel.Form) singleLaunch {
 
 // ordered has one thread for each element, which counts its predecessors: its
 // rank is its position.
-func ordered(f *kernel.Form) singleLaunch {
+func ordered(f *kernel.Form, most int64, falling bool) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Operands[0].Elem()
-	most, falling := l.N, op.Bool(o, "descending")
-	if o.Name == "dm.top_k" {
-		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
-	}
 	return libraryLaunch(f, "sort", blockThreads, ceil(l.Lines*l.N, blockThreads), func(u *unit, x ident, results []ident) {
 		const e, rank, to ident = "e", "rank", "to"
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(e), blockThreads)

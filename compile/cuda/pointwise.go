@@ -39,7 +39,7 @@ type elementwise struct {
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
 	p := &elementwise{f: f, over: over, v: 1}
 	if f.Class == kernel.ClassPointwise {
-		p.v = vectorOf(f, assemble.Elements)
+		p.v = vectorOf(f, kernel.Out.Elements)
 		return p, nil
 	}
 	if f.Visits() == 0 {
@@ -58,7 +58,7 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 // vectorOfRows is the vector width for results of f, which is grouped, such that the
 // elements of a vector have the same groups.
 func vectorOfRows(f *kernel.Form) int64 {
-	v := vectorOf(f, assemble.Elements)
+	v := vectorOf(f, kernel.Out.Elements)
 	for ; v > 1; v /= 2 {
 		w, err := f.Widen(v, 0)
 		same := err == nil
@@ -88,7 +88,7 @@ func (p *elementwise) temps() (all []*assemble.Temp) {
 // threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
 	for _, o := range p.f.Outs {
-		most = max(most, assemble.Elements(o)/p.v)
+		most = max(most, o.Elements()/p.v)
 	}
 	return most
 }
@@ -141,12 +141,12 @@ func (p *elementwise) write(t *text, held []lists) error {
 		}
 		var same []kernel.Out
 		for j, q := range f.Outs {
-			if q.Loops[0] == o.Loops[0] && assemble.Elements(q) == assemble.Elements(o) {
+			if q.Loops[0] == o.Loops[0] && q.Elements() == o.Elements() {
 				done[j] = true
 				same = append(same, q)
 			}
 		}
-		e.open("if (%s < %d)", i, assemble.Elements(o)/f.V)
+		e.open("if (%s < %d)", i, o.Elements()/f.V)
 		e.bind(o.Loops[0], cpp("%s", i))
 		l := e.lanes(f.Lane, f.V)
 		l.store(same)

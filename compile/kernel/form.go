@@ -64,6 +64,14 @@ type Out struct {
 	N     int64 // number of elements stored, if a part of Value; 0: all
 }
 
+// Elements is the number of elements that o stores.
+func (o Out) Elements() int64 {
+	if o.N > 0 {
+		return o.N
+	}
+	return Product(shapeOf(o.Value))
+}
+
 // Level is the part of a row kernel's space for which a result has a value
 // each.
 type Level string
@@ -283,7 +291,7 @@ func (f *Form) pointwise() (*Form, error) {
 			i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
 			if i < 0 {
 				i = len(loops)
-				step, at := s.wide("i", product(shape), g.V, g.Lane)
+				step, at := s.wide("i", Product(shape), g.V, g.Lane)
 				loops = append(loops, loop{shape, step, at})
 			}
 			idx := s.Unlinear(loops[i].at, shape)
@@ -414,7 +422,7 @@ func reduces(x *Expr) bool {
 func (f *Form) rowOut(v *ir.Value, part part) (Out, error) {
 	e, r := f.eval, f.Rows
 	shape := shapeOf(part.of)
-	n := product(shape)
+	n := Product(shape)
 	try := func(level Level, size int64, idx []Index, ok bool) (Out, bool) {
 		if !ok || n != size {
 			return Out{}, false

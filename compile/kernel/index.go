@@ -216,7 +216,7 @@ func (x Index) split(n int64) (whole, rest Index) {
 func (x Index) factor(n int64) (y, r Index, g int64) {
 	tried := map[int64]bool{}
 	for _, t := range x.Terms {
-		g := gcd(n, t.Coef)
+		g := GCD(n, t.Coef)
 		if g <= 1 || tried[g] {
 			continue
 		}
@@ -238,7 +238,8 @@ func floorDiv(a, n int64) int64 {
 	return q
 }
 
-func gcd(a, b int64) int64 {
+// GCD is the greatest common divisor of a and b, not negative.
+func GCD(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
 	}
@@ -310,7 +311,7 @@ func Linear(idx []Index, shape []int64) Index {
 func (s *Space) Unlinear(x Index, shape []int64) []Index {
 	idx := make([]Index, len(shape))
 	for i := len(shape) - 1; i >= 0; i-- {
-		if i == 0 || product(shape[:i]) == 1 && shape[i] > 1 {
+		if i == 0 || Product(shape[:i]) == 1 && shape[i] > 1 {
 			idx[i] = x
 			if shape[i] == 1 {
 				idx[i] = Index{}
@@ -324,7 +325,8 @@ func (s *Space) Unlinear(x Index, shape []int64) []Index {
 	return idx
 }
 
-func product(ns []int64) int64 {
+// Product is the product of ns, 1 of none.
+func Product(ns []int64) int64 {
 	p := int64(1)
 	for _, n := range ns {
 		p *= n

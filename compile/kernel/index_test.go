@@ -49,7 +49,7 @@ func TestIndex(t *testing.T) {
 		s := newSpace()
 		v := []int64{1, 1, 2, 4}[r.IntN(4)]
 		lane := s.Loop("lane", v)
-		step, x := s.wide("i", product(factors), v, lane)
+		step, x := s.wide("i", Product(factors), v, lane)
 		from := shape()
 		idx := s.Unlinear(x, from)
 		type reshape struct{ from, to []int64 }
@@ -65,7 +65,7 @@ func TestIndex(t *testing.T) {
 			at := map[*Atom]int64{lane: r.Int64N(v)}
 			n := at[lane]
 			if step != nil {
-				at[step] = r.Int64N(product(factors) / v)
+				at[step] = r.Int64N(Product(factors) / v)
 				n += at[step] * v
 			}
 			for d := len(from) - 1; d >= 0; d-- {
@@ -74,7 +74,7 @@ func TestIndex(t *testing.T) {
 				}
 				n /= from[d]
 			}
-			if lo, hi := Linear(idx, from).Bounds(); lo < 0 || hi >= product(factors) {
+			if lo, hi := Linear(idx, from).Bounds(); lo < 0 || hi >= Product(factors) {
 				t.Fatalf("%v: bounds %d and %d", done, lo, hi)
 			}
 		}

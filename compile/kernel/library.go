@@ -106,7 +106,7 @@ func (f *Form) results(v *ir.Value) error {
 				}
 			}
 			p, ok := places[part.of]
-			if !ok || len(p.in) > 0 || i >= len(op.Of(o).Results) || !op.Of(o).Results[i].Strided || product(shapeOf(r)) != product(shapeOf(part.of)) {
+			if !ok || len(p.in) > 0 || i >= len(op.Of(o).Results) || !op.Of(o).Results[i].Strided || Product(shapeOf(r)) != Product(shapeOf(part.of)) {
 				continue
 			}
 			at := len(o.Operands) + i
@@ -164,7 +164,7 @@ func viewAt(buf *ir.Value, at Index, v *ir.Value, loops []*Atom) *View {
 	}
 	w := &View{Buf: buf, Start: at.C, Steps: make([]int64, len(shape))}
 	last := len(shape) - 1
-	unit := gcd(shape[last], max(1, rowAlignment/v.Elem().Bytes()))
+	unit := GCD(shape[last], max(1, rowAlignment/v.Elem().Bytes()))
 	for _, t := range at.Terms {
 		d := slices.Index(loops, t.Atom)
 		if d < 0 || d == last && t.Coef != 1 || d != last && t.Coef%unit != 0 {
@@ -202,9 +202,9 @@ func LineOf(o *ir.Op) Line {
 	return l
 }
 
-// TakesRowMajor reports whether each operand and result of f, a library kernel, is
+// takesRowMajor reports whether each operand and result of f, a library kernel, is
 // row-major or a view.
-func (f *Form) TakesRowMajor() bool {
+func (f *Form) takesRowMajor() bool {
 	for i, v := range slices.Concat(f.Main.Operands, f.Main.Results) {
 		viewed := i < len(f.Views) && f.Views[i] != nil
 		if t := v.Tensor(); !viewed && t != nil && t.At.Order != nil {

@@ -62,7 +62,7 @@ func (e *evaluator) updatesOf(o *ir.Op, batch []Index, row Index) *updates {
 	d, _ := op.Dim(o, "dim", len(shapeOf(o.Operands[0])))
 	rows, shape := shapeOf(o.Operands[0])[d], shapeOf(indices)
 	u := &updates{evaluator: e, sizes: shape[len(batch):]}
-	vars, own := e.loops([]int64{product(u.sizes)})
+	vars, own := e.loops([]int64{Product(u.sizes)})
 	u.vars, u.own = vars, own[0]
 	u.pick = e.Unlinear(u.own, u.sizes)
 	u.named = Condition{X: e.place(indices, slices.Concat(batch, u.pick), rows).Add(row.Times(-1)), Lo: 0, Hi: 1}
@@ -76,7 +76,7 @@ func (e *evaluator) updatesOf(o *ir.Op, batch []Index, row Index) *updates {
 // groupsOf are the groups of the updates at indices of that many rows.
 func (e *evaluator) groupsOf(indices *ir.Value, batch int, rows int64) *Groups {
 	shape := shapeOf(indices)
-	g := &Groups{Batches: product(shape[:batch]), Rows: rows, Updates: product(shape[batch:]), indices: indices}
+	g := &Groups{Batches: Product(shape[:batch]), Rows: rows, Updates: Product(shape[batch:]), indices: indices}
 	for _, old := range e.groups {
 		if old.indices == indices && old.Rows == rows && old.Batches == g.Batches {
 			return old
@@ -99,7 +99,7 @@ func (u *updates) reduce(kind string, x, none *Expr) *Expr {
 		r.Groups, r.At = u.of, u.group
 	} else {
 		r.Args[0] = u.guard([]Condition{u.named}, x, none)
-		u.visits += max(0, product(u.sizes)-1)
+		u.visits += max(0, Product(u.sizes)-1)
 	}
 	switch {
 	case kind == First || kind == Last:
@@ -144,7 +144,7 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	row := e.Within(where, 0, shape[d]-1)
 	u := e.updatesOf(o, idx[:batch], row)
 	at := slices.Concat(idx[:d], []Index{row}, idx[end:])
-	out := Out{Value: v, At: Place(o.Results[0], at), If: []Condition{exists}, N: product(shapeOf(values))}
+	out := Out{Value: v, At: Place(o.Results[0], at), If: []Condition{exists}, N: Product(shapeOf(values))}
 	if len(u.vars) > 0 {
 		which := First
 		if kind == "set" {
@@ -154,7 +154,7 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 		stores := u.reduce(which, e.expr(Expr{Op: Count, Elem: types.I32, At: u.own}), none)
 		stores = e.guard(out.If, stores, none)
 		own := Linear(idx[d:end], u.sizes)
-		out.If = []Condition{{X: e.atom(Atom{Kind: Datum, E: stores, Min: -1, Max: product(u.sizes) - 1}).Add(own.Times(-1)), Lo: 0, Hi: 1}}
+		out.If = []Condition{{X: e.atom(Atom{Kind: Datum, E: stores, Min: -1, Max: Product(u.sizes) - 1}).Add(own.Times(-1)), Lo: 0, Hi: 1}}
 	}
 	if kind == "set" {
 		out.X = e.at(values, idx)

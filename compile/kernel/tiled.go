@@ -123,7 +123,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 		form:  f, c: c, groups: group, left: left, Reduces: f.Reduces(),
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
-		*size = product(t.sizes(name))
+		*size = Product(t.sizes(name))
 	}
 	return t, nil
 }
@@ -177,7 +177,7 @@ func (f *Form) letters(c *Contraction) []letterUse {
 func LargestLoad(x *Expr) *Expr {
 	var most *Expr
 	Walk(x, func(y *Expr) {
-		if y.Op == Load && (most == nil || product(shapeOf(y.Buf)) > product(shapeOf(most.Buf))) {
+		if y.Op == Load && (most == nil || Product(shapeOf(y.Buf)) > Product(shapeOf(most.Buf))) {
 			most = y
 		}
 	})
@@ -224,7 +224,7 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 		atom **Atom
 	}{{"z", &flat.Z}, {"m", &flat.M}, {"n", &flat.N}, {"k", &flat.K}} {
 		sizes := t.sizes(g.name)
-		n := product(sizes)
+		n := Product(sizes)
 		if n == 1 {
 			continue
 		}
@@ -323,7 +323,7 @@ func (x Index) Along(a *Atom) (step, run int64) {
 	for _, t := range x.Terms {
 		s, r := t.Atom.along(a)
 		step += t.Coef * s
-		run = gcd(run, r)
+		run = GCD(run, r)
 	}
 	return step, run
 }
@@ -359,7 +359,7 @@ func (b *Atom) along(a *Atom) (step, run int64) {
 	if b.X.C != 0 || s < 0 || b.N%s != 0 {
 		return 0, 1
 	}
-	r = gcd(r, b.N/s)
+	r = GCD(r, b.N/s)
 	if b.Kind == Div {
 		return 0, r
 	}

@@ -64,7 +64,7 @@ func (f *Form) stored(v *ir.Value) []part {
 			return Place(u.Results[0], at)
 		}
 		out = append(out, part{x, place, func(idx []Index) Out {
-			return Out{Value: v, At: place(idx), X: e.at(x, idx), N: product(shapeOf(x))}
+			return Out{Value: v, At: place(idx), X: e.at(x, idx), N: Product(shapeOf(x))}
 		}})
 	}
 	return out
@@ -73,7 +73,7 @@ func (f *Form) stored(v *ir.Value) []part {
 // Elements is the number of elements of v, a result of f, that f stores.
 func (f *Form) Elements(v *ir.Value) (n int64) {
 	for _, part := range f.stored(v) {
-		n += product(shapeOf(part.of))
+		n += Product(shapeOf(part.of))
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"dmir/compile/llvm/attend"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/scalar"
+	"dmir/compile/tensor"
 	dm "dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -44,7 +45,7 @@ func attentionOf(f *kernel.Form) (*attention, error) {
 	n := len(q)
 	a := &attention{f: f, o: o, sum: kept(o.Operands[0].Elem()), batch: q[:n-2]}
 	s := attend.Shape{
-		Heads: product(q[:n-2]), Group: 1, Queries: q[n-2], Keys: k[n-2], Depth: q[n-1], Value: v[n-1],
+		Heads: kernel.Product(q[:n-2]), Group: 1, Queries: q[n-2], Keys: k[n-2], Depth: q[n-1], Value: v[n-1],
 		Scale: 1 / math.Sqrt(float64(q[n-1])), Causal: op.Bool(o, "causal"), Double: a.sum == types.F64,
 	}
 	if op.Attr(o, "scale") != nil {
@@ -53,7 +54,7 @@ func attentionOf(f *kernel.Form) (*attention, error) {
 	if math.IsInf(s.Scale, 0) || math.IsNaN(s.Scale) {
 		return nil, fmt.Errorf("attention with the scale %g", s.Scale)
 	}
-	if keyHeads := product(k[:n-2]); keyHeads > 0 {
+	if keyHeads := kernel.Product(k[:n-2]); keyHeads > 0 {
 		s.Group = s.Heads / keyHeads
 	}
 	for _, n := range []int64{s.Heads, s.Queries, s.Keys, s.Depth, s.Value} {
@@ -107,14 +108,6 @@ func (a *attention) split(shape, steps []int64) (to, by []int64) {
 
 // impossible are sizes that there is no kernel for.
 func impossible(n int64) bool { return n < 1 || n > 1<<30 }
-
-func product(shape []int64) int64 {
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
 
 // place is where the elements of an operand's or a result's matrices are in memory.
 type place struct {
@@ -170,7 +163,7 @@ func (p place) at(f *code.Func, matrix, row, col value.Value) value.Value {
 
 // parts sums the indices that a row-major number decomposes into, each times a step.
 func parts(f *code.Func, number value.Value, shape, steps []int64) value.Value {
-	sum, inner := value.Value(code.Int(0)), product(shape)
+	sum, inner := value.Value(code.Int(0)), kernel.Product(shape)
 	for d, n := range shape {
 		inner /= n
 		if n == 1 || steps[d] == 0 {
@@ -246,7 +239,7 @@ func (a *attention) kernel(b *body) attend.Kernel {
 		}
 	}
 	if s.Kept > 0 {
-		x := &kernel.Expr{Op: kernel.Keep, Elem: types.I1, Seed: uint64(op.Int(a.o, "seed")), Int: int64(math.Ceil(op.Float(a.o, "dropout") * 0x1p32))} // as tensor.Threshold
+		x := &kernel.Expr{Op: kernel.Keep, Elem: types.I1, Seed: uint64(op.Int(a.o, "seed")), Int: int64(tensor.Threshold(op.Float(a.o, "dropout")))}
 		step := op.StepOf(a.o)
 		if step != nil {
 			x.Args = []*kernel.Expr{{Elem: step.Elem()}}

@@ -106,7 +106,7 @@ func (s *attentionGradient) join() *launch {
 
 // maskLaunch is the launch that computes the gradient of the mask.
 func (s *attentionGradient) maskLaunch() *launch {
-	m := attend.MaskGradient{Matrices: product(s.maskShape[:len(s.batch)]), Head: s.maskHead}
+	m := attend.MaskGradient{Matrices: kernel.Product(s.maskShape[:len(s.batch)]), Head: s.maskHead}
 	ps := newParams()
 	ps.reads(s.f.Inputs)
 	l := s.launch(maskSuffix, s.p.MaskTasks(m.Matrices), ps, []int{3}, func(b *body) {

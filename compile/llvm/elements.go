@@ -44,7 +44,7 @@ func newElements(f *kernel.Form, over map[*dm.Value]*dm.Value) (*elements, error
 		}
 		var n int64
 		for _, o := range f.Outs {
-			n += elementsOf(o)
+			n += o.Elements()
 		}
 		if gs := groupings(grouped.Groups); groupingPays(gs, f.Visits(), n) {
 			p.f, p.groups = grouped, gs
@@ -56,19 +56,6 @@ func newElements(f *kernel.Form, over map[*dm.Value]*dm.Value) (*elements, error
 		}
 	}
 	return p, nil
-}
-
-// elementsOf is the number of elements that o stores.
-func elementsOf(o kernel.Out) int64 {
-	if o.N > 0 {
-		return o.N
-	}
-	shape, _ := kernel.ShapeOf(o.Value)
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return n
 }
 
 // together are the results of f in groups that share loops, in which the vector width
@@ -106,13 +93,13 @@ func (p *elements) part(outputs []*dm.Value) error {
 	}
 	for _, o := range f.Outs {
 		i := slices.IndexFunc(p.loops, func(l elementLoop) bool {
-			return l.form == f && l.outs[0].Loops[0] == o.Loops[0] && elementsOf(l.outs[0]) == elementsOf(o)
+			return l.form == f && l.outs[0].Loops[0] == o.Loops[0] && l.outs[0].Elements() == o.Elements()
 		})
 		if i >= 0 {
 			p.loops[i].outs = append(p.loops[i].outs, o)
 			continue
 		}
-		l := elementLoop{form: f, outs: []kernel.Out{o}, v: f.V, steps: elementsOf(o) / f.V}
+		l := elementLoop{form: f, outs: []kernel.Out{o}, v: f.V, steps: o.Elements() / f.V}
 		most := max(16, task/max(1, work(o)))
 		switch {
 		case l.steps == 1:
@@ -157,7 +144,7 @@ func neighbours(f *kernel.Form) (*kernel.Form, error) {
 	var n int64
 	divided := map[*kernel.Atom]bool{}
 	for _, o := range f.Outs {
-		n = gcd(n, elementsOf(o))
+		n = kernel.GCD(n, o.Elements())
 		if o.Loops[0] != nil {
 			maps.Copy(divided, divisions(o.Exprs(), placesOf(o), o.Loops[0]))
 		}

@@ -150,11 +150,11 @@ func widths(n int64, divided map[*kernel.Atom]bool) []int64 {
 	all := map[int64]bool{}
 	for range 3 {
 		for d := range divided {
-			all[gcd(d.N, n)] = true
+			all[kernel.GCD(d.N, n)] = true
 			for _, w := range slices.Collect(maps.Keys(all)) {
-				all[gcd(w, d.N)] = true
+				all[kernel.GCD(w, d.N)] = true
 				if w <= n/d.N {
-					all[gcd(w*d.N, n)] = true
+					all[kernel.GCD(w*d.N, n)] = true
 				}
 			}
 		}
@@ -168,11 +168,4 @@ func widths(n int64, divided map[*kernel.Atom]bool) []int64 {
 	slices.Sort(out)
 	slices.Reverse(out)
 	return out[:min(len(out), mostWidths)]
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

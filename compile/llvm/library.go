@@ -1,8 +1,6 @@
 package llvm
 
 import (
-	"fmt"
-
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	dm "dmir/dialect/ir"
@@ -17,26 +15,12 @@ import (
 
 // library is the scheme of an op that a library kernel computes.
 func (g generator) library(f *kernel.Form) (scheme, error) {
-	if !f.TakesRowMajor() {
-		return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
-	}
-	switch f.Main.Name {
-	case "dm.attention":
-		return g.attention(f)
-	case "dm.attention_grad":
-		return g.attentionGradient(f)
-	case "dm.cumsum":
-		return running(f, "add"), nil
-	case "dm.cumprod":
-		return running(f, "mul"), nil
-	case "dm.cummax":
-		return running(f, "max"), nil
-	case "dm.argmax":
-		return argmax(f), nil
-	case "dm.sort", "dm.top_k":
-		return ordered(f), nil
-	}
-	return nil, fmt.Errorf("there is no kernel for %s", f.Main.Name)
+	return kernel.Library[scheme]{
+		Attention: g.attention, AttentionGradient: g.attentionGradient,
+		Running: func(f *kernel.Form, kind string) scheme { return running(f, kind) },
+		Argmax:  func(f *kernel.Form) scheme { return argmax(f) },
+		Ordered: func(f *kernel.Form, most int64, falling bool) scheme { return ordered(f, most, falling) },
+	}.Of(f)
 }
 
 // line is a kernel.Line, of which code is generated.
@@ -169,14 +153,10 @@ func (b *body) counted(elem types.Elem, i value.Value) value.Value {
 
 // ordered sorts each line by merging: runs of sorted indices become longer ones, from
 // one half of the scratch memory to the other. It is stable.
-func ordered(f *kernel.Form) single {
+func ordered(f *kernel.Form, most int64, falling bool) single {
 	o := f.Main
 	l := lineOfDim(o)
 	x, elem := o.Operands[0], o.Operands[0].Elem()
-	most, falling := l.N, op.Bool(o, "descending")
-	if o.Name == "dm.top_k" {
-		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
-	}
 	i32 := lltypes.I32
 	half := scratchBytes(types.I32, l.N)
 	return lineLaunch(f, l, l.N*16, 2*half, func(b *body, r value.Value) {

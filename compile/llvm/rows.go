@@ -50,7 +50,7 @@ func newRows(f *kernel.Form) (*rows, error) {
 	p.deep = max(1, min(r.Rows, task/max(1, min(p.wide, task))))
 	sums := len(n.Columns)+len(n.Totals) > 0
 	if p.parts = ceil(r.Rows, p.deep); sums {
-		p.parts = min(p.parts, max(1, min(mostParts, r.Rows*r.Cols/part/p.blocks), 1))
+		p.parts = min(p.parts, max(1, min(mostParts, r.Rows*r.Cols/part/p.blocks)))
 		if p.blocks >= mostParts {
 			p.parts = 1
 		}

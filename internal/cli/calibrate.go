@@ -131,10 +131,9 @@ func (c calibrateCmd) report(a *app, m *machine.Machine, path string) {
 // unknownLocal is the failure for the machine local where there is no measurement of it, or
 // none that can be read.
 func unknownLocal() error {
-	_, err := machine.Local()
-	switch {
-	case err == nil || errors.Is(err, machine.ErrNotMeasured):
-		return &failure{"DM604", "--target local", machine.ErrNotMeasured.Error(), machine.Calibrate}
+	err := machine.NoLocal()
+	if err == nil { // it was measured since
+		err = &machine.LocalError{Err: machine.ErrNotMeasured, Help: machine.Calibrate}
 	}
-	return &failure{"DM604", "--target local", err.Error(), "dmir calibrate writes it anew"}
+	return &failure{"DM604", "--target local", err.Err.Error(), err.Help}
 }

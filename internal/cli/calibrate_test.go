@@ -126,7 +126,7 @@ func TestDamagedCalibration(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, out, errs := run("cost", "--target", "local", "-")
-		if status != exitFailed || out != "" || strings.Count(errs, "error[") != 1 || !strings.Contains(errs, "error[DM604]") || !strings.Contains(errs, "writes it anew") {
+		if status != exitFailed || out != "" || strings.Count(errs, "error[") != 1 || !strings.Contains(errs, "error[DM604]") || !strings.Contains(errs, "writes it again") {
 			t.Errorf("%q: %d %s%s", text, status, out, errs)
 		}
 	}

@@ -1,0 +1,45 @@
+package kernel
+
+import (
+	"fmt"
+
+	"dmir/dialect/op"
+)
+
+// A Library is what a target makes of library ops: a function for each family of them.
+type Library[S any] struct {
+	Attention, AttentionGradient func(f *Form) (S, error)
+	// Running joins the elements of each line in order, by a reduction of the kind.
+	Running func(f *Form, kind string) S
+	// Argmax finds the first of the largest elements of each line.
+	Argmax func(f *Form) S
+	// Ordered stores the first most elements of each sorted line, and their indices.
+	Ordered func(f *Form, most int64, falling bool) S
+}
+
+// Of is what l makes of f, the form of a library op.
+func (l Library[S]) Of(f *Form) (s S, err error) {
+	o := f.Main
+	if !f.takesRowMajor() {
+		return s, fmt.Errorf("%s takes row-major tensors", o.Name)
+	}
+	switch o.Name {
+	case "dm.attention":
+		return l.Attention(f)
+	case "dm.attention_grad":
+		return l.AttentionGradient(f)
+	case "dm.cumsum":
+		return l.Running(f, "add"), nil
+	case "dm.cumprod":
+		return l.Running(f, "mul"), nil
+	case "dm.cummax":
+		return l.Running(f, "max"), nil
+	case "dm.argmax":
+		return l.Argmax(f), nil
+	case "dm.sort":
+		return l.Ordered(f, LineOf(o).N, op.Bool(o, "descending")), nil
+	case "dm.top_k":
+		return l.Ordered(f, op.Int(o, "k"), op.Bool(o, "largest")), nil
+	}
+	return s, fmt.Errorf("there is no kernel for %s", o.Name)
+}
