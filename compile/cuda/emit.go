@@ -513,36 +513,12 @@ func scaled(a code, b, n int64) code {
 // hoist computes, before a loop around x is opened, those subexpressions of x
 // that can be computed here and are not under a guard.
 func (e *emitter) hoist(x *kernel.Expr) {
-	if e.done(x) || e.inLanes(x) || x.Op == kernel.Number {
-		return
-	}
-	if e.ready(x) {
-		e.value(x)
-		return
-	}
-	if x.Op == kernel.Guard || x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
-		return
-	}
-	for _, a := range x.Args {
-		e.hoist(a)
-	}
+	kernel.Hoist(x, func(x *kernel.Expr) bool { return e.done(x) || e.inLanes(x) }, e.ready, func(x *kernel.Expr) { e.value(x) })
 }
 
 // ready reports whether x can be computed here: its free variables have values,
 // and the reductions over rows that it reads are complete.
-func (e *emitter) ready(x *kernel.Expr) bool {
-	for _, a := range x.Free() {
-		if _, bound := e.atoms[a]; !bound {
-			return false
-		}
-	}
-	for _, f := range x.RowReductions() {
-		if _, complete := e.given[f]; !complete {
-			return false
-		}
-	}
-	return true
-}
+func (e *emitter) ready(x *kernel.Expr) bool { return kernel.Ready(x, e.atoms, e.given) }
 
 // done reports whether x is already computed.
 func (e *emitter) done(x *kernel.Expr) bool {

@@ -44,6 +44,7 @@ type Expr struct {
 	id   int
 	free []*Atom
 	over []*Expr
+	sums bool
 }
 
 // Free are the free variables of x: those that occur in it, except the loop
@@ -59,6 +60,9 @@ func (x *Expr) RowReductions() []*Expr {
 	}
 	return x.over
 }
+
+// ReadsSums reports whether x reads a sum of products, an Acc.
+func (x *Expr) ReadsSums() bool { return x.sums }
 
 // overRows reports whether x is a reduction over rows or columns of the kernel,
 // which is complete only after a pass over them.
@@ -145,16 +149,19 @@ func (s *Space) expr(e Expr) *Expr {
 
 // depend computes the dependences of e from those of its operands.
 func (e *Expr) depend() {
+	e.sums = e.Op == Acc
 	data := func(x Index) {
 		e.free = union(e.free, x.free())
 		x.Atoms(func(a *Atom) {
 			if a.Kind == Datum {
 				e.over = union(e.over, a.E.RowReductions())
+				e.sums = e.sums || a.E.sums
 			}
 		})
 	}
 	for _, a := range e.Args {
 		e.free, e.over = union(e.free, a.free), union(e.over, a.RowReductions())
+		e.sums = e.sums || a.sums
 	}
 	data(e.At)
 	for _, c := range e.If {

@@ -274,21 +274,12 @@ func (p *contraction) finish(e *emitter, b *body, tile gemm.Tile, to results) {
 // columns visits the columns of a tile.
 func (p *contraction) columns(e *emitter, tile gemm.Tile, flat kernel.Flat, begin []value.Value, each func(n value.Value, acc []value.Value) []value.Value) []value.Value {
 	how := code.Loop{Vectorize: true}
-	visit := func(a *kernel.Atom, from, to value.Value, acc []value.Value, number func(i value.Value) value.Value) []value.Value {
-		return e.Fold(from, to, how, acc, func(i value.Value, acc []value.Value) (out []value.Value) {
-			e.within(func() {
-				e.bind(a, i)
-				out = each(number(i), acc)
-			})
-			return out
-		})
-	}
 	if flat.Lane == nil {
-		return visit(flat.N, tile.N0, tile.N1, begin, func(i value.Value) value.Value { return i })
+		return e.fold(flat.N, tile.N0, tile.N1, how, begin, each)
 	}
 	v := code.Int(flat.V)
 	from, to := e.NewUDiv(tile.N0, v), e.NewUDiv(e.NewAdd(tile.N1, code.Int(flat.V-1)), v)
-	return e.fold(flat.N, from, to, code.Loop{Unroll: 1}, begin, func(acc []value.Value) []value.Value {
+	return e.fold(flat.N, from, to, code.Loop{Unroll: 1}, begin, func(_ value.Value, acc []value.Value) []value.Value {
 		step := value.Value(code.Int(0))
 		if flat.N != nil {
 			step = e.atoms[flat.N]
@@ -296,23 +287,15 @@ func (p *contraction) columns(e *emitter, tile gemm.Tile, flat kernel.Flat, begi
 		base := e.NewMul(step, v)
 		left := e.most(e.NewSub(tile.N0, base), code.Int(0))
 		right := e.least(e.NewSub(tile.N1, base), v)
-		return visit(flat.Lane, left, right, acc, func(i value.Value) value.Value { return e.NewAdd(base, i) })
+		return e.fold(flat.Lane, left, right, how, acc, func(i value.Value, acc []value.Value) []value.Value {
+			return each(e.NewAdd(base, i), acc)
+		})
 	})
 }
 
 // hoistPlain is hoist for expressions that do not read sums outside of their loop.
 func (e *emitter) hoistPlain(x *kernel.Expr) {
-	acc := false
-	kernel.Walk(x, func(x *kernel.Expr) { acc = acc || x.Op == kernel.Acc })
-	if !acc {
-		e.hoist(x)
-		return
-	}
-	if x.Op != kernel.Guard {
-		for _, a := range x.Args {
-			e.hoistPlain(a)
-		}
-	}
+	kernel.Hoist(x, e.done, func(x *kernel.Expr) bool { return !x.ReadsSums() && e.ready(x) }, func(x *kernel.Expr) { e.value(x) })
 }
 
 // element is a sum as an element of a product.

@@ -79,12 +79,12 @@ func (e *emitter) loop(a *kernel.Atom, first, last value.Value, how code.Loop, b
 	})
 }
 
-// fold is Fold with a scope around body.
-func (e *emitter) fold(a *kernel.Atom, first, last value.Value, how code.Loop, begin []value.Value, body func(acc []value.Value) []value.Value) []value.Value {
+// fold is Fold with a scope around body, in which a, if not nil, is the variable.
+func (e *emitter) fold(a *kernel.Atom, first, last value.Value, how code.Loop, begin []value.Value, body func(i value.Value, acc []value.Value) []value.Value) []value.Value {
 	return e.Fold(first, last, how, begin, func(i value.Value, acc []value.Value) (out []value.Value) {
 		e.within(func() {
 			e.bind(a, i)
-			out = body(acc)
+			out = body(i, acc)
 		})
 		return out
 	})
@@ -309,7 +309,7 @@ func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 			return e.step(x, body, acc)
 		}
 		how := code.Loop{Vectorize: len(vars) == 1 && vars[0].Max >= 16}
-		return e.fold(vars[0], code.Int(0), code.Int(vars[0].Max+1), how, []value.Value{acc}, func(acc []value.Value) []value.Value {
+		return e.fold(vars[0], code.Int(0), code.Int(vars[0].Max+1), how, []value.Value{acc}, func(_ value.Value, acc []value.Value) []value.Value {
 			return []value.Value{nest(vars[1:], acc[0])}
 		})[0]
 	}
@@ -371,19 +371,7 @@ func (e *emitter) selected(x *kernel.Expr, begin value.Value) value.Value {
 // hoist computes, before a loop around x is opened, those subexpressions of x that
 // can be computed here and are not under a guard.
 func (e *emitter) hoist(x *kernel.Expr) {
-	if x.Op == kernel.Number || e.done(x) {
-		return
-	}
-	if e.ready(x) {
-		e.value(x)
-		return
-	}
-	if x.Op == kernel.Guard || x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
-		return
-	}
-	for _, a := range x.Args {
-		e.hoist(a)
-	}
+	kernel.Hoist(x, e.done, e.ready, func(x *kernel.Expr) { e.value(x) })
 }
 
 // done reports whether x is already computed.
@@ -404,19 +392,7 @@ func (e *emitter) done(x *kernel.Expr) bool {
 
 // ready reports whether x can be computed here: its free variables have values, and
 // the reductions over rows that it reads are complete.
-func (e *emitter) ready(x *kernel.Expr) bool {
-	for _, a := range x.Free() {
-		if _, bound := e.atoms[a]; !bound {
-			return false
-		}
-	}
-	for _, f := range x.RowReductions() {
-		if _, complete := e.given[f]; !complete {
-			return false
-		}
-	}
-	return true
-}
+func (e *emitter) ready(x *kernel.Expr) bool { return kernel.Ready(x, e.atoms, e.given) }
 
 // store stores v as o.
 func (e *emitter) store(o kernel.Out, v value.Value) {

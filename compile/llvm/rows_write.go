@@ -49,7 +49,7 @@ func (p *rows) write(b *body) error {
 				b.lib.Store(b.Func, kept(x.Elem), w.sums[i], c, b.lib.Identity(x.Kind, x.Elem))
 			})
 		}
-		totals := b.fold(r.Row, from, to, code.Loop{Unroll: 1}, w.begins(f.Nest.Totals), w.row)
+		totals := b.fold(r.Row, from, to, code.Loop{Unroll: 1}, w.begins(f.Nest.Totals), func(_ value.Value, totals []value.Value) []value.Value { return w.row(totals) })
 		w.end(part, totals)
 	})
 	return nil
@@ -135,7 +135,7 @@ func (w *rowBody) each(xs []*kernel.Expr, begin []value.Value, visit func(acc []
 		}
 		return w.along(a, segments(xs, a, f.Rows.Cols), w.left, w.right, how, begin, at)
 	}
-	return w.fold(f.Rows.Col, code.Int(0), code.Int(f.Rows.Cols/f.V), code.Loop{}, begin, func(acc []value.Value) []value.Value {
+	return w.fold(f.Rows.Col, code.Int(0), code.Int(f.Rows.Cols/f.V), code.Loop{}, begin, func(_ value.Value, acc []value.Value) []value.Value {
 		base := w.NewMul(w.atoms[f.Rows.Col], code.Int(f.V))
 		return w.along(f.Lane, segments(xs, f.Lane, f.V), code.Int(0), code.Int(f.V), how, acc, func(i value.Value, acc []value.Value) []value.Value {
 			return at(w.NewAdd(base, i), acc)

@@ -68,13 +68,7 @@ func (e *emitter) along(a *kernel.Atom, segs []segment, first, last value.Value,
 			from, to = e.most(first, code.Int(s.First)), e.least(last, code.Int(s.Last))
 		}
 		e.ranges[a] = s
-		acc = e.Fold(from, to, how, acc, func(i value.Value, acc []value.Value) (out []value.Value) {
-			e.within(func() {
-				e.bind(a, i)
-				out = body(i, acc)
-			})
-			return out
-		})
+		acc = e.fold(a, from, to, how, acc, body)
 		delete(e.ranges, a)
 	}
 	return acc
