@@ -25,6 +25,7 @@ import (
 	"dmir/compile/gradient"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/compile/tensor"
 	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
@@ -366,7 +367,7 @@ func firstErrors(text string) string {
 // others are the devices of this machine that run the emulator's programs.
 func others() (out []device.Device) {
 	for _, d := range device.Devices() {
-		if d.Name() != "emulator" && d.Name() != "cpu" {
+		if d.Name() != "emulator" && target.For(d.Arch()) == target.For("") {
 			out = append(out, d)
 		}
 	}

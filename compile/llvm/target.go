@@ -17,7 +17,7 @@ import (
 )
 
 // Name is the name of the target.
-const Name = "llvm"
+const Name = artifact.LLVM
 
 // Backend is the target of processors.
 type Backend struct{}
@@ -61,25 +61,22 @@ func (Backend) Disassemble(context.Context, artifact.Image) (string, error) {
 }
 
 // Export writes the kernels as they were generated, and the header of p's C interface.
-func (b Backend) Export(p *artifact.Program, source, header io.Writer) error {
-	for name, w := range map[string]io.Writer{"llvm": source, "c-header": header} {
-		if w == nil {
-			continue
-		}
-		text, err := b.Emit(context.Background(), p, name, b.DefaultArch())
-		if err == nil {
-			_, err = w.Write(text)
-		}
-		if err != nil {
+func (Backend) Export(p *artifact.Program, source, header io.Writer) error {
+	if source != nil {
+		if _, err := io.WriteString(source, p.Source); err != nil {
 			return err
 		}
 	}
-	return nil
+	if header == nil {
+		return nil
+	}
+	_, err := io.WriteString(header, native.Header(p))
+	return err
 }
 
 // Forms are LLVM IR and what clang makes of it.
 func (Backend) Forms() []target.Form {
-	return []target.Form{{Name: "llvm", Ending: ".ll"}, {Name: "asm", Ending: ".s"}, {Name: "obj", Ending: ".o"}, {Name: "so", Ending: ".so"}, {Name: "c-header", Ending: ".h"}}
+	return []target.Form{{Name: "llvm", Ending: ".ll"}, {Name: "asm", Ending: ".s"}, {Name: "obj", Ending: ".o", Binary: true}, {Name: "so", Ending: ".so", Binary: true}, {Name: "c-header", Ending: ".h"}}
 }
 
 // Emit writes p in one of the forms.

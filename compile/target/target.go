@@ -81,6 +81,7 @@ type Emitter interface {
 type Form struct {
 	Name   string // of --emit
 	Ending string // of files: ".ll"
+	Binary bool   // it is no text
 }
 
 // Emitting is the target that writes the form called name, nil where none does.

@@ -139,6 +139,24 @@ func (p *Program) Carried(i int) int {
 	return p.State[i]
 }
 
+// Written are the buffers that steps write.
+func (p *Program) Written() map[int]bool {
+	written := map[int]bool{}
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; s.Kind {
+		case StepFill, StepCopy:
+			written[s.Move.To] = true
+		case StepLaunch:
+			for k, a := range s.Launch.Args {
+				if p.Kernels[s.Launch.Kernel].Params[k].Mode != In {
+					written[a.Buffer] = true
+				}
+			}
+		}
+	}
+	return written
+}
+
 // Result is the name of result i.
 func (p *Program) Result(i int) string {
 	if i < len(p.Results) {

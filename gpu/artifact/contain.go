@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ofIR is the target whose programs' source is LLVM IR.
-const ofIR = "llvm"
+// LLVM is the target whose programs' source is LLVM IR.
+const LLVM = "llvm"
 
 var (
 	// inIR are the parts of IR that may hold any word: strings, comments, names.
@@ -42,7 +42,7 @@ func (p *Program) containedIR() error {
 // obeys no pragmas or host assembly in it. It does not restrict what the code
 // computes; see docs/SECURITY.md.
 func (p *Program) contained() error {
-	if p.Target == ofIR {
+	if p.Target == LLVM {
 		return p.containedIR()
 	}
 	c := container{}

@@ -26,6 +26,18 @@ const (
 	Untrusted                     // the program is Foreign and would run as a program of the user's
 )
 
+// ForeignError reports that a Foreign program is not run.
+type ForeignError struct {
+	Would string // what would happen: "the emulator would run its C++ code with your permissions"
+}
+
+func (e *ForeignError) Error() string {
+	return "was not compiled by this user on this machine, and " + e.Would
+}
+
+// Failure reports that the program is not trusted.
+func (*ForeignError) Failure() Failure { return Failure{Reason: Untrusted} }
+
 // FailureOf is the failure of err or of an error that it wraps.
 func FailureOf(err error) (f Failure, ok bool) {
 	var e interface {

@@ -1,18 +1,13 @@
 package calibrate
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"time"
 
-	"dmir/gpu/artifact"
 	"dmir/gpu/dylib"
 	"dmir/internal/local"
 )
@@ -63,19 +58,12 @@ func build(ctx context.Context, h Host) (*library, error) {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"-O3", "-std=gnu11", "-w", "-fPIC", "-shared", "-ffp-contract=on", "-march=" + h.Arch, "-mtune=native", "-o", object, file}
+	args := []string{"-shared", "-fvisibility=default", "-o", object, file, "-lpthread"}
 	if runtime.GOARCH == "amd64" {
 		args = append(args, "-mprefer-vector-width=512") // as kernels have it
 	}
-	cmd := exec.CommandContext(ctx, h.Clang, append(args, "-lpthread")...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+work.Dir)
-	cmd.WaitDelay = time.Second
-	if out, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		line, _, _ := strings.Cut(string(bytes.TrimSpace(out)), "\n")
-		return nil, &toolError{fmt.Sprintf("%s failed (%v): %s", h.Clang, err, line)}
+	if err := h.Compile(ctx, work.Dir, args...); err != nil {
+		return nil, err
 	}
 	opened, err := dylib.Open(object)
 	if err != nil {
@@ -83,16 +71,6 @@ func build(ctx context.Context, h Host) (*library, error) {
 	}
 	lib := &library{}
 	return lib, opened.BindAll(lib)
-}
-
-// toolError reports that the compiler fails on a text that is in order.
-type toolError struct{ text string }
-
-func (e *toolError) Error() string { return e.text }
-
-// Failure reports that the tool is of no use as it is.
-func (e *toolError) Failure() artifact.Failure {
-	return artifact.Failure{Reason: artifact.MissingTool, Help: "check that clang works: clang --version; $DMIR_CLANG names another one"}
 }
 
 // host is the bench of this machine's processor.

@@ -45,9 +45,10 @@ type Progress func(what string, done, total int)
 // Host is how programs for this machine's processor are compiled and run.
 type Host struct {
 	Title   string // what the processor is called
-	Arch    string // its level, as clang calls it
-	Clang   string // the path of the compiler
 	Threads int
+	// Compile runs the compiler of kernels in dir for their level of processors, with
+	// further arguments.
+	Compile func(ctx context.Context, dir string, args ...string) error
 }
 
 var findHost = func(context.Context) (Host, error) {

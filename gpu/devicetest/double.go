@@ -41,7 +41,7 @@ var inCUDA = double{
 }
 
 var inLLVM = double{
-	target: "llvm", tasks: n, block: 1,
+	target: artifact.LLVM, tasks: n, block: 1,
 	source: func(store string) string { return fmt.Sprintf(llvmText, store) },
 	store:  "0",
 	fault:  "1099511627776",

@@ -61,17 +61,7 @@ type ParamReport struct {
 
 // ErrForeign reports that a program is not run because it was not compiled
 // by this user on this machine: its C++ would run as a process of this user's.
-var ErrForeign error = foreign{}
-
-type foreign struct{}
-
-func (foreign) Error() string {
-	return "was not compiled by this user on this machine, and the emulator would run its C++ code with your permissions"
-}
-
-func (foreign) Failure() artifact.Failure {
-	return artifact.Failure{Reason: artifact.Untrusted}
-}
+var ErrForeign error = &artifact.ForeignError{Would: "the emulator would run its C++ code with your permissions"}
 
 // Run runs p once on inputs, the elements of its arguments in their order. The
 // error is ErrForeign if p is foreign, a *Fault if the program is wrong, a

@@ -101,19 +101,11 @@ type export struct {
 
 func newExport(p *artifact.Program) *export {
 	e := &export{p: p, name: cName(p), direct: map[int]string{}}
-	written := map[int]bool{}
-	for i := range p.Steps {
-		switch s := &p.Steps[i]; s.Kind {
-		case artifact.StepFill, artifact.StepCopy:
-			written[s.Move.To] = true
-		case artifact.StepLaunch:
-			for i, a := range s.Launch.Args {
-				if p.Kernels[s.Launch.Kernel].Params[i].Mode != artifact.In {
-					written[a.Buffer] = true
-				}
-				if a.Map != nil { // its address must be a multiple of 16, which a caller's need not be
-					e.direct[a.Buffer] = ""
-				}
+	written := p.Written()
+	for _, s := range p.Steps {
+		for _, a := range s.Launch.Args {
+			if a.Map != nil { // its address must be a multiple of 16, which a caller's need not be
+				e.direct[a.Buffer] = ""
 			}
 		}
 	}

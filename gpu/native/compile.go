@@ -138,6 +138,21 @@ func flags(arch string) ([]string, error) {
 	return out, nil
 }
 
+// CompileC runs c in dir with the flags of kernels for this machine's processor and
+// further arguments.
+func (c *Clang) CompileC(ctx context.Context, dir string, args ...string) error {
+	host, ok := Host()
+	if !ok {
+		return errHost
+	}
+	flags, err := flags(host)
+	if err != nil {
+		return err
+	}
+	_, err = command(ctx, dir, c.Path, slices.Concat(flags, args)...)
+	return err
+}
+
 // key is a hash of everything that the shared object depends on.
 func (u *unit) key() string {
 	h := sha256.New()
@@ -153,9 +168,12 @@ func (u *unit) key() string {
 
 // build returns the shared object, compiled or from the cache.
 func (u *unit) build(ctx context.Context) (made *product, cached bool, err error) {
-	return produce(ctx, u.key(), func(dir, path string) error {
-		return u.compile(ctx, dir, path, shared()...)
-	})
+	return produce(ctx, u.key(), u.fill(ctx))
+}
+
+// fill makes the shared object at path, with dir to work in.
+func (u *unit) fill(ctx context.Context) func(dir, path string) error {
+	return func(dir, path string) error { return u.compile(ctx, dir, path, shared()...) }
 }
 
 // compile runs clang in dir, which it fills with the files.

@@ -78,8 +78,8 @@ func prepare(ctx context.Context, p *artifact.Program) (n *instance, took time.D
 
 // check reports why p cannot run on a processor.
 func check(p *artifact.Program) error {
-	if p.Target != "llvm" {
-		return fmt.Errorf("@%s was compiled for the target %q, and the CPU runs programs for llvm", p.Name, p.Target)
+	if p.Target != artifact.LLVM {
+		return fmt.Errorf("@%s was compiled for the target %q, and the CPU runs programs for %s", p.Name, p.Target, artifact.LLVM)
 	}
 	if err := p.Check(); err != nil {
 		return err

@@ -10,17 +10,7 @@ import (
 
 // ErrForeign reports that a program is not run because it was not compiled by this
 // user on this machine: its code would run in this process.
-var ErrForeign error = foreign{}
-
-type foreign struct{}
-
-func (foreign) Error() string {
-	return "was not compiled by this user on this machine, and the CPU would run its code with your permissions"
-}
-
-func (foreign) Failure() artifact.Failure {
-	return artifact.Failure{Reason: artifact.Untrusted}
-}
+var ErrForeign error = &artifact.ForeignError{Would: "the CPU would run its code with your permissions"}
 
 // CompileError holds clang's messages about a program's text.
 type CompileError struct {

@@ -108,7 +108,7 @@ func origin(ctx context.Context, p *artifact.Program) (key string, fill func(dir
 	if err != nil {
 		return "", nil, err
 	}
-	return u.key(), func(dir, path string) error { return u.compile(ctx, dir, path, shared()...) }, nil
+	return u.key(), u.fill(ctx), nil
 }
 
 // imageFor is the image of p for the highest level that this machine's processor runs.

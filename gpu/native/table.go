@@ -177,17 +177,7 @@ func strides(v artifact.View) []int64 {
 // direct is 1 for the inputs or outputs that kernels may use in the caller's memory.
 func (t *tables) direct(kind string, buffers []int) []int {
 	p := t.p
-	written := map[int]bool{}
-	for i := range p.Steps {
-		switch s := &p.Steps[i]; s.Kind {
-		case artifact.StepFill, artifact.StepCopy:
-			written[s.Move.To] = true
-		case artifact.StepLaunch:
-			for j, a := range s.Launch.Args {
-				written[a.Buffer] = written[a.Buffer] || p.Kernels[s.Launch.Kernel].Params[j].Mode != artifact.In
-			}
-		}
-	}
+	written := p.Written()
 	uses := map[int]int{}
 	for _, b := range p.Outputs {
 		uses[b]++

@@ -131,21 +131,29 @@ func (c compileCmd) keepInput() error {
 	return nil
 }
 
+// forms are the forms that targets write besides those of CUDA.
+func forms() (all []target.Form) {
+	for _, t := range target.All() {
+		if e, ok := t.(target.Emitter); ok {
+			all = append(all, e.Forms()...)
+		}
+	}
+	return all
+}
+
 // endings are the kinds of --emit by the endings of file names.
 func endings() map[string]string {
 	out := map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
-	for _, t := range target.All() {
-		if e, ok := t.(target.Emitter); ok {
-			for _, f := range e.Forms() {
-				out[f.Ending] = f.Name
-			}
-		}
+	for _, f := range forms() {
+		out[f.Ending] = f.Name
 	}
 	return out
 }
 
-// binary are the kinds of --emit, besides dmx, that are no texts.
-var binary = map[string]bool{"obj": true, "so": true}
+// binary reports whether a kind of --emit, besides dmx, is no text.
+func binary(emit string) bool {
+	return slices.ContainsFunc(forms(), func(f target.Form) bool { return f.Name == emit && f.Binary })
+}
 
 // emitFor is the kind of output: the value of --emit, else by the file's name. It
 // returns an error if the two differ, or if the name is that of a kind that compile
@@ -155,7 +163,7 @@ func emitFor(emit, output string) (string, error) {
 	switch {
 	case output == "" && emit == "dmx":
 		return "", &failure{"DM612", "--emit dmx", "needs an output file", "name one with -o"}
-	case (output == "" || output == "-") && binary[emit]:
+	case (output == "" || output == "-") && binary(emit):
 		return "", &failure{"DM612", "--emit " + emit, "is not a text, and needs an output file", "name one with -o"}
 	case output == "-" && (emit == "" || emit == "dmx"):
 		return "", &failure{"DM612", "--output -", "is stdout, which takes a text", "name a .dmx file, or add --emit cuda, ptx or sass"}

@@ -18,12 +18,12 @@ func find(ctx context.Context) (calibrate.Host, error) {
 		if err != nil {
 			return h, err
 		}
-		h.Title, h.Arch = ds[0].Title(), ds[0].Arch()
+		h.Title = ds[0].Title()
 	}
 	clang, err := native.Find(ctx)
 	if err != nil {
 		return h, err
 	}
-	h.Clang = clang.Path
+	h.Compile = clang.CompileC
 	return h, nil
 }
