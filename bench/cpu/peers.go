@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
+	"dmir/bench/peer"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 )
@@ -47,18 +45,15 @@ func newPeers(o *options, r *report) *peers {
 func (p *peers) close() {
 	for _, q := range []*python{p.torch, p.onnx} {
 		if q != nil {
-			q.in.Close()
-			q.cmd.Wait()
+			q.Close()
 		}
 	}
 }
 
 // python is a process that runs peers.py.
 type python struct {
+	*peer.Process
 	name  string
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Scanner
 	About string `json:"about"`
 }
 
@@ -70,45 +65,22 @@ func startPython(o *options, name string) (*python, error) {
 	if _, err := os.Stat(o.python); err != nil {
 		return nil, err
 	}
-	p := &python{name: name, cmd: exec.Command(o.python, filepath.Join(o.here, "peers.py"), name)}
-	p.cmd.Env = append(os.Environ(), heap...)
-	p.cmd.Stderr = os.Stderr
+	cmd := exec.Command(o.python, filepath.Join(o.here, "peers.py"), name)
+	cmd.Env = append(os.Environ(), heap...)
+	cmd.Stderr = os.Stderr
+	p := &python{name: name}
 	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.out = bufio.NewScanner(out)
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	return p, p.answer(p)
-}
-
-func (p *python) answer(to any) error {
-	if !p.out.Scan() {
-		return errors.Join(fmt.Errorf("%s ended", p.name), p.out.Err())
-	}
-	return json.Unmarshal(p.out.Bytes(), to)
+	p.Process, err = peer.Start(cmd, p, fmt.Errorf("%s ended", name))
+	return p, err
 }
 
 // ask sends a question; the answer's field "error" is an error.
 func (p *python) ask(question any) (seconds float64, err error) {
-	data, err := json.Marshal(question)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := p.in.Write(append(data, '\n')); err != nil {
-		return 0, err
-	}
 	var a struct {
 		Seconds float64 `json:"seconds"`
 		Error   string  `json:"error"`
 	}
-	if err := p.answer(&a); err != nil {
+	if err := p.Ask(question, &a); err != nil {
 		return 0, err
 	}
 	if a.Error != "" {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"dmir/analysis/cost"
+	"dmir/bench/peer"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
@@ -69,7 +70,7 @@ func (p *pair) plan(dmir, text, file string) error {
 }
 
 // compare compares values, then bytes.
-func (s *step) compare(dmir string, p *peer) (*row, []string, error) {
+func (s *step) compare(dmir string, p *peer.Process) (*row, []string, error) {
 	dir, err := os.MkdirTemp("", "moved-")
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +81,7 @@ func (s *step) compare(dmir string, p *peer) (*row, []string, error) {
 		return nil, nil, err
 	}
 	var a answer
-	if err := p.ask(q, &a); err != nil {
+	if err := p.Ask(q, &a); err != nil {
 		return nil, nil, err
 	}
 	if a.Error != "" {

@@ -103,12 +103,12 @@ func main() {
 
 // programs compares every program of the list, or those that only names.
 func (r *report) programs(dmir, python, here, only string, verbose bool) error {
-	p, err := start(python, filepath.Join(here, "peer.py"), verbose)
+	p, torch, err := start(python, filepath.Join(here, "peer.py"), verbose)
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	r.Torch = p.Torch
+	defer p.Close()
+	r.Torch = torch
 	for _, e := range entries {
 		if only != "" && !slices.Contains(strings.Split(only, ","), e.name) {
 			continue

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"dmir/bench/peer"
 )
 
 // environment is the Python program of the folder's virtual environment, which is
@@ -38,58 +37,20 @@ func cached(folder string) []string {
 	return append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+folder)
 }
 
-// peer is the process that runs peer.py.
-type peer struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-	// Torch is PyTorch's version.
-	Torch string `json:"torch"`
-}
-
-func start(python, script string, verbose bool) (*peer, error) {
-	p := &peer{cmd: exec.Command(python, script)}
-	p.cmd.Env = cached(filepath.Join(filepath.Dir(filepath.Dir(python)), "cache"))
+// start starts peer.py, whose messages are printed if verbose, and returns the version of
+// its PyTorch.
+func start(python, script string, verbose bool) (p *peer.Process, torch string, err error) {
+	cmd := exec.Command(python, script)
+	cmd.Env = cached(filepath.Join(filepath.Dir(filepath.Dir(python)), "cache"))
 	if verbose {
-		p.cmd.Args = append(p.cmd.Args, "-v")
-		p.cmd.Stderr = os.Stderr
+		cmd.Args = append(cmd.Args, "-v")
+		cmd.Stderr = os.Stderr
 	}
-	var err error
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
+	var about struct {
+		Torch string `json:"torch"`
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.out = bufio.NewScanner(out)
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	return p, p.answer(p)
-}
-
-func (p *peer) answer(to any) error {
-	if !p.out.Scan() {
-		return errors.Join(errors.New("the peer ended: -v prints its messages"), p.out.Err())
-	}
-	return json.Unmarshal(p.out.Bytes(), to)
-}
-
-// ask sends a question and waits for the answer.
-func (p *peer) ask(question, answer any) error {
-	data, err := json.Marshal(question)
-	if err != nil {
-		return err
-	}
-	if _, err := p.in.Write(append(data, '\n')); err != nil {
-		return err
-	}
-	return p.answer(answer)
-}
-
-func (p *peer) close() error {
-	return errors.Join(p.in.Close(), p.cmd.Wait())
+	p, err = peer.Start(cmd, &about, errors.New("the peer ended: -v prints its messages"))
+	return p, about.Torch, err
 }
 
 // argument describes an argument of a program for the peer.
