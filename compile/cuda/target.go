@@ -51,7 +51,7 @@ func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*
 	if err != nil {
 		return nil, err
 	}
-	return &target.Code{Image: r.Image(), Compiler: r.Compiler, Assembly: r.PTX, Usage: r.Kernels}, nil
+	return &target.Code{Image: r.Image(), Compiler: r.Compiler, Usage: r.Kernels, Assembly: func(context.Context) (string, error) { return r.PTX, nil }}, nil
 }
 
 // Disassemble prints machine code with nvdisasm or cuobjdump.

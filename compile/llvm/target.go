@@ -48,11 +48,8 @@ func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*
 	if err != nil {
 		return nil, err
 	}
-	asm, err := native.Assembly(ctx, p, arch)
-	if err != nil {
-		return nil, err
-	}
-	return &target.Code{Image: r.Image, Compiler: r.Compiler, Assembly: asm, Usage: r.Usage}, nil
+	assembly := func(ctx context.Context) (string, error) { return native.Assembly(ctx, p, arch) }
+	return &target.Code{Image: r.Image, Compiler: r.Compiler, Usage: r.Usage, Assembly: assembly}, nil
 }
 
 // Disassemble is not offered, since the assembly says the same.

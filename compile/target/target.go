@@ -124,8 +124,10 @@ type Generator interface {
 type Code struct {
 	artifact.Image
 	Compiler string
-	Assembly string           // the intermediate assembly that the machine code came from
 	Usage    []artifact.Usage // of each kernel
+	// Assembly is the intermediate assembly that the machine code came from. It may take a
+	// compilation of its own.
+	Assembly func(ctx context.Context) (string, error)
 }
 
 // Kernel is the usage of the kernel with this name; zero where there is none.

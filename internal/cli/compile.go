@@ -304,12 +304,15 @@ func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took
 			}
 			return c.emit(a, c.Output, string(out))
 		}
-		text := main.Code[0].Assembly
+		var text string
+		var err error
 		if c.Emit == "sass" {
-			var err error
-			if text, err = target.For(archs[0]).Disassemble(a.ctx, main.Code[0].Image); err != nil {
-				return codeFailed("--emit sass", err)
-			}
+			text, err = target.For(archs[0]).Disassemble(a.ctx, main.Code[0].Image)
+		} else {
+			text, err = main.Code[0].Assembly(a.ctx)
+		}
+		if err != nil {
+			return codeFailed("--emit "+c.Emit, err)
 		}
 		return c.emit(a, c.Output, text)
 	}

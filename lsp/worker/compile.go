@@ -53,6 +53,9 @@ func (t *task) compile(ctx context.Context) *Result {
 	if t.req.Code {
 		t.progress(Progress{Done: total - 1, Total: total, Note: "machine code for " + b.Arch})
 		code, err = target.For(b.Arch).Compile(ctx, p, b.Arch)
+		if err == nil {
+			b.PTX, err = code.Assembly(ctx)
+		}
 		f, _ := artifact.FailureOf(err)
 		switch {
 		case f.Reason == artifact.MissingTool, f.Reason == artifact.UnknownArch:
@@ -60,7 +63,7 @@ func (t *task) compile(ctx context.Context) *Result {
 		case err != nil:
 			return t.failed(err)
 		default:
-			b.Compiler, b.PTX = code.Compiler, code.Assembly
+			b.Compiler = code.Compiler
 		}
 	}
 	t.steps(b, p, code)
