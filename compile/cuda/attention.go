@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"dmir/compile/assemble"
@@ -14,77 +13,29 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// attention is the geometry of a dm.attention or dm.attention_grad.
+// attention is an attention or its gradient with what kernels of CUDA know besides.
 type attention struct {
-	o             *ir.Op
-	elem, sum     types.Elem // element types of the operands, and of the computation
-	heads, group  int64      // heads in the whole batch; heads that share a key head
-	queries, keys int64
-	depth, value  int64
-	scale         float64
-	batch         []int64   // the dimensions of the heads
-	mask          *ir.Value // nil: none
-	step          *ir.Value // of the dropout; nil: none
-	maskShape     []int64   // of the rank of batch, queries and keys together
-	views         []*kernel.View
+	kernel.Attention
+	elem, sum types.Elem // element types of the operands, and of the computation
+	views     []*kernel.View
 }
 
 // attentionOf reads the main op of f.
 func attentionOf(f *kernel.Form) (*attention, error) {
-	o := f.Main
-	var shapes [3][]int64
-	for i := range shapes {
-		s, ok := kernel.ShapeOf(o.Operands[i])
-		if !ok || len(s) < 2 {
-			return nil, fmt.Errorf("%s of unknown shape", o.Name)
-		}
-		shapes[i] = s
+	g, err := kernel.AttentionOf(f.Main)
+	if err != nil {
+		return nil, err
 	}
-	q, k, v := shapes[0], shapes[1], shapes[2]
-	n := len(q)
-	a := &attention{
-		o: o, views: f.Views, elem: o.Operands[0].Elem(), sum: types.F32, heads: 1, group: 1,
-		queries: q[n-2], keys: k[n-2], depth: q[n-1], value: v[n-1], batch: q[:n-2],
-	}
+	return newAttention(g, f.Views), nil
+}
+
+func newAttention(g kernel.Attention, views []*kernel.View) *attention {
+	a := &attention{Attention: g, views: views, elem: g.Op.Operands[0].Elem(), sum: types.F32}
 	if a.elem == types.F64 {
 		a.sum = types.F64
 	}
-	a.scale = 1 / math.Sqrt(float64(a.depth))
-	if op.Attr(o, "scale") != nil {
-		a.scale = op.Float(o, "scale")
-	}
-	if math.IsInf(a.scale, 0) || math.IsNaN(a.scale) {
-		return nil, fmt.Errorf("attention with the scale %g", a.scale)
-	}
-	keyHeads := int64(1)
-	for d := range n - 2 {
-		a.heads *= q[d]
-		keyHeads *= k[d]
-	}
-	if keyHeads > 0 {
-		a.group = a.heads / keyHeads
-	}
-	for _, n := range []int64{a.heads, a.queries, a.keys, a.depth, a.value} {
-		if n < 1 || n > 1<<30 {
-			return nil, fmt.Errorf("attention with a dimension of %d", n)
-		}
-	}
-	if a.dropout() > 0 {
-		a.step = op.StepOf(o)
-	}
-	if mask := op.OperandNumber(o, "mask"); mask >= 0 {
-		a.mask = o.Operands[mask]
-		s, _ := kernel.ShapeOf(a.mask)
-		for range n - len(s) {
-			a.maskShape = append(a.maskShape, 1)
-		}
-		a.maskShape = append(a.maskShape, s...)
-	}
-	return a, nil
+	return a
 }
-
-// dropout is the rate; 0 for none.
-func (a *attention) dropout() float64 { return max(op.Float(a.o, "dropout"), 0) }
 
 // geometry is the name of the prelude's struct of the geometry.
 const geometry local = "_S"
@@ -92,14 +43,14 @@ const geometry local = "_S"
 // describe writes the prelude's struct of the geometry.
 func (a *attention) describe(u *unit) {
 	var threshold uint64
-	keep, rate := 1.0, a.dropout()
+	keep, rate := 1.0, a.Dropout
 	if rate > 0 {
 		threshold, keep = tensor.Threshold(rate), 1/(1-rate)
 	}
 	const head, matrix, repeat ident = "head", "matrix", "repeat"
 	var row, col, size int64
 	at := cpp("0")
-	if m := a.maskShape; m != nil {
+	if m := a.MaskShape; m != nil {
 		n := len(m)
 		if size = m[n-2] * m[n-1]; m[n-1] > 1 {
 			col = 1
@@ -107,17 +58,17 @@ func (a *attention) describe(u *unit) {
 		if m[n-2] > 1 {
 			row = m[n-1]
 		}
-		at = a.parts(head, a.batch, m, func(d int) int64 { return innerElements(m[:n-2], d) * size })
+		at = a.parts(head, a.Batch, m, func(d int) int64 { return innerElements(m[:n-2], d) * size })
 	}
 	u.enter(closed, "struct %s", geometry)
-	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d", a.heads, a.group, a.queries, a.keys, a.depth, a.value)
-	u.line("static constexpr bool causal = %t", op.Bool(a.o, "causal"))
-	u.line("static constexpr double scale = %s, keep = %s", hexFloat(a.scale), hexFloat(keep))
-	u.line("static constexpr dm::u64 seed = %dull, threshold = %dull", uint64(op.Int(a.o, "seed")), threshold)
+	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d", a.Heads, a.Group, a.Queries, a.Keys, a.Depth, a.Value)
+	u.line("static constexpr bool causal = %t", op.Bool(a.Op, "causal"))
+	u.line("static constexpr double scale = %s, keep = %s", hexFloat(a.Scale), hexFloat(keep))
+	u.line("static constexpr dm::u64 seed = %dull, threshold = %dull", uint64(op.Int(a.Op, "seed")), threshold)
 	u.line("static constexpr dm::i64 mask_row = %d, mask_col = %d", row, col)
 	u.function(at, "DM_FN static dm::i64 mask_at(dm::i32 %s)", def(head))
-	if a.maskShape != nil {
-		u.line("static constexpr dm::i32 mask_repeats = %d", a.heads/a.maskHeads())
+	if a.MaskShape != nil {
+		u.line("static constexpr dm::i32 mask_repeats = %d", a.Heads/a.maskHeads())
 		u.function(a.maskHead(matrix, repeat), "DM_FN static dm::i32 mask_head(dm::i32 %s, dm::i32 %s)", def(matrix), def(repeat))
 	}
 	u.leave()
@@ -125,7 +76,7 @@ func (a *attention) describe(u *unit) {
 		if v == nil {
 			continue
 		}
-		shape, _ := kernel.ShapeOf(slices.Concat(a.o.Operands, a.o.Results)[i])
+		shape, _ := kernel.ShapeOf(slices.Concat(a.Op.Operands, a.Op.Results)[i])
 		n := len(shape)
 		at := a.parts(matrix, shape[:n-2], shape, func(d int) int64 { return v.Steps[d] })
 		u.enter(closed, "struct %s", viewOf(i))
@@ -144,15 +95,15 @@ func (a *attention) operand(n *names, i int) code {
 	if a.views[i] != nil {
 		return cpp("dm::View<%s, %s>{%s}", storage(a.elem), viewOf(i), n.of[a.views[i].Buf])
 	}
-	return cpp("%s", n.of[a.o.Operands[i]])
+	return cpp("%s", n.of[a.Op.Operands[i]])
 }
 
 // result is the argument for result i, nothing where it is not stored.
 func (a *attention) result(n *names, i int) code {
-	if at := len(a.o.Operands) + i; i < len(a.o.Results) && a.views[at] != nil {
+	if at := len(a.Op.Operands) + i; i < len(a.Op.Results) && a.views[at] != nil {
 		return cpp("dm::Placed<%s, %s>{%s}", storage(a.elem), viewOf(at), n.of[a.views[at].Buf])
 	}
-	return n.result(a.o, i)
+	return n.result(a.Op, i)
 }
 
 // hexFloat is a number in C++, in hexadecimal so that it is exact.
@@ -198,8 +149,8 @@ func (a *attention) parts(number ident, shape, mask []int64, step func(d int) in
 // maskHeads is the number of matrices of the mask.
 func (a *attention) maskHeads() int64 {
 	n := int64(1)
-	for d := range a.batch {
-		n *= a.maskShape[d]
+	for d := range a.Batch {
+		n *= a.MaskShape[d]
 	}
 	return n
 }
@@ -207,16 +158,16 @@ func (a *attention) maskHeads() int64 {
 // maskHead is the head that is number `repeat` of those that share `matrix`.
 func (a *attention) maskHead(matrix, repeat ident) code {
 	var kept, rest []int64
-	keep, drop := make([]int64, len(a.batch)), make([]int64, len(a.batch))
-	for d, n := range a.batch {
+	keep, drop := make([]int64, len(a.Batch)), make([]int64, len(a.Batch))
+	for d, n := range a.Batch {
 		k, r := n, int64(1)
-		if a.maskShape[d] == 1 {
+		if a.MaskShape[d] == 1 {
 			k, r = 1, n
 		}
 		kept, rest = append(kept, k), append(rest, r)
 		keep[d], drop[d] = k, r
 	}
-	step := func(d int) int64 { return innerElements(a.batch, d) }
+	step := func(d int) int64 { return innerElements(a.Batch, d) }
 	return cpp("dm::i32(%s + %s)", a.parts(matrix, kept, keep, step), a.parts(repeat, rest, drop, step))
 }
 
@@ -246,8 +197,8 @@ func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
 		return nil, err
 	}
 	if p.splits = t.attentionSplits(a, tile); p.splits > 1 {
-		rows := p.splits * a.heads * a.queries
-		p.scratch = []*assemble.Temp{{Elem: a.sum, N: rows * a.value, Own: true}, {Elem: a.sum, N: rows, Own: true}}
+		rows := p.splits * a.Heads * a.Queries
+		p.scratch = []*assemble.Temp{{Elem: a.sum, N: rows * a.Value, Own: true}, {Elem: a.sum, N: rows, Own: true}}
 	}
 	return p, nil
 }
@@ -260,7 +211,7 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	if p.splits == 1 {
 		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
 	}
-	join := attentionStage("_join", a.heads*a.queries)
+	join := attentionStage("_join", a.Heads*a.Queries)
 	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
 	l := p.forward(ns, q, k, v, mask, means, weights)
 	l.Grid[0] *= int(p.splits)
@@ -332,16 +283,16 @@ func (n *names) result(o *ir.Op, i int) code {
 
 // mask is the parameter for the mask, or nothing.
 func (n *names) mask(a *attention) code {
-	if a.mask == nil {
+	if a.Mask == nil {
 		return cpp(nothing)
 	}
-	return cpp("%s", n.of[a.mask])
+	return cpp("%s", n.of[a.Mask])
 }
 
 // withStep adds the parameter for the step of the dropout, if there is one.
 func (n *names) withStep(a *attention, args []code) []code {
-	if a.step == nil {
+	if a.Step == nil {
 		return args
 	}
-	return append(args, cpp("%s", n.of[a.step]))
+	return append(args, cpp("%s", n.of[a.Step]))
 }

@@ -19,7 +19,7 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 	if err != nil {
 		return nil, err
 	}
-	products := &assemble.Temp{Elem: a.sum, N: a.heads * a.queries, Own: true}
+	products := &assemble.Temp{Elem: a.sum, N: a.Heads * a.Queries, Own: true}
 	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*assemble.Temp{products}}}, nil
 }
 
@@ -28,7 +28,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	in := func(i int) code { return a.operand(ns, i) }
 	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
-	first := attentionStage("", a.heads*a.queries)
+	first := attentionStage("", a.Heads*a.Queries)
 	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))
 	all := []*launch{first}
 	ns.written()

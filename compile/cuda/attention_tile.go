@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
+	"dmir/compile/kernel"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -66,7 +68,7 @@ const (
 
 // shared is the bytes of dynamic shared memory of a kernel.
 func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
-	d, v := t.pitch(a.depth, a.sum), t.pitch(a.value, a.sum)
+	d, v := t.pitch(a.Depth, a.sum), t.pitch(a.Value, a.sum)
 	own, other := int64(t.own), int64(t.other)
 	if t.tensor() {
 		if kind == forwardAttention {
@@ -86,14 +88,14 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 
 // separate reports whether dk and dv are computed by two kernels, since the sums of
 // both are more than a thread's registers.
-func (a *attention) separate() bool { return a.tensorCores() && a.depth+a.value > 256 }
+func (a *attention) separate() bool { return a.tensorCores() && a.Depth+a.Value > 256 }
 
 // extras counts the values in registers besides the sums and scores.
 func (a *attention) extras() (n int) {
-	if a.mask != nil {
+	if a.Mask != nil {
 		n++
 	}
-	if a.dropout() > 0 {
+	if a.Dropout > 0 {
 		n++
 	}
 	return n
@@ -101,14 +103,14 @@ func (a *attention) extras() (n int) {
 
 // registers estimates those of a thread: its sums and scores, and addresses.
 func (a *attention) registers(kind attentionKind, t attentionTile) int {
-	width, sums, scores := int(a.sum.Bytes()/4), ceil(a.value, 16), 1
+	width, sums, scores := int(a.sum.Bytes()/4), ceil(a.Value, 16), 1
 	switch kind {
 	case gradOfQueries:
-		sums, scores = ceil(a.depth, 16), 2
+		sums, scores = ceil(a.Depth, 16), 2
 	case gradOfKeys:
-		sums, scores = ceil(a.depth, 16)+ceil(a.value, 16), 2
+		sums, scores = ceil(a.Depth, 16)+ceil(a.Value, 16), 2
 		if a.separate() {
-			sums = max(ceil(a.depth, 16), ceil(a.value, 16))
+			sums = max(ceil(a.Depth, 16), ceil(a.Value, 16))
 		}
 	case gradOfMask:
 		sums, scores = 0, 3
@@ -128,7 +130,7 @@ func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Mac
 
 // tensorCores reports whether tensor cores support the element type.
 func (a *attention) tensorCores() bool {
-	return (a.elem == types.F16 || a.elem == types.BF16) && a.depth%2 == 0 && a.value%2 == 0 && max(a.depth, a.value) <= 256
+	return (a.elem == types.F16 || a.elem == types.BF16) && a.Depth%2 == 0 && a.Value%2 == 0 && max(a.Depth, a.Value) <= 256
 }
 
 // attentionTiles are the candidate tiles, largest first: the registers of a
@@ -148,7 +150,7 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 		long /= 2
 	}
 	var out []attentionTile
-	if kind == forwardAttention && max(a.depth, a.value) <= 64 && a.extras() == 0 {
+	if kind == forwardAttention && max(a.Depth, a.Value) <= 64 && a.extras() == 0 {
 		out = append(out, attentionTile{own: 128, other: 64, fragments: 2})
 	}
 	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
@@ -163,18 +165,15 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 	if !known || !known2 || depth < 1 || value < 1 {
 		return false
 	}
-	a := &attention{o: o, elem: q.Elem, sum: types.F32, depth: depth, value: value}
-	if a.elem == types.F64 {
-		a.sum = types.F64
-	}
+	a := newAttention(kernel.Attention{Op: o, Depth: depth, Value: value, Dropout: op.Float(o, "dropout")}, nil)
 	if len(o.Operands) > 3 {
-		a.mask = o.Operands[3]
+		a.Mask = o.Operands[3]
 	}
 	if a.elem.Bytes() < 4 && !a.tensorCores() {
 		return false
 	}
 	kinds := []attentionKind{forwardAttention, gradOfQueries, gradOfKeys}
-	if a.mask != nil {
+	if a.Mask != nil {
 		kinds = append(kinds, gradOfMask)
 	}
 	for _, kind := range kinds {
@@ -203,7 +202,7 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 		}
 	}
 	if most == 0 {
-		return best, fmt.Errorf("attention of depths %d and %d does not fit in the shared memory of %s", a.depth, a.value, t.Machine.Name)
+		return best, fmt.Errorf("attention of depths %d and %d does not fit in the shared memory of %s", a.Depth, a.Value, t.Machine.Name)
 	}
 	if most > 1<<31-1 {
 		return best, fmt.Errorf("%d tiles exceed the limit of a launch", most)
@@ -212,26 +211,26 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 }
 
 func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
-	queries, keys := ceil(a.queries, int64(t.own)), ceil(a.keys, int64(t.own))
+	queries, keys := ceil(a.Queries, int64(t.own)), ceil(a.Keys, int64(t.own))
 	switch kind {
 	case gradOfKeys:
-		return keys * a.heads / a.group
+		return keys * a.Heads / a.Group
 	case gradOfMask:
 		n := a.maskHeads()
-		if a.maskShape[len(a.batch)] > 1 {
+		if a.MaskShape[len(a.Batch)] > 1 {
 			n *= queries
 		}
-		if a.maskShape[len(a.batch)+1] > 1 {
+		if a.MaskShape[len(a.Batch)+1] > 1 {
 			n *= keys
 		}
 		return n
 	}
-	return queries * a.heads
+	return queries * a.Heads
 }
 
 // attentionSplits is the number of blocks that a tile's keys are split over,
 // each with at least two steps.
 func (t Target) attentionSplits(a *attention, tile attentionTile) int64 {
 	idle := int64(t.Machine.SMs) / a.blocks(forwardAttention, tile)
-	return max(1, min(16, idle, ceil(a.keys, int64(tile.other))/2))
+	return max(1, min(16, idle, ceil(a.Keys, int64(tile.other))/2))
 }

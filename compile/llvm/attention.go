@@ -1,7 +1,6 @@
 package llvm
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -28,48 +27,26 @@ type attention struct {
 	batch     []int64   // the dimensions of the heads
 	mask      *dm.Value // nil: none
 	maskShape []int64   // of the rank of batch, queries and keys together
+	dropout   float64   // the rate
+	step      *dm.Value // of the dropout; nil: none
 }
 
 // attentionOf reads the main op of f.
 func attentionOf(f *kernel.Form) (*attention, error) {
-	o := f.Main
-	var shapes [3][]int64
-	for i := range shapes {
-		s, ok := kernel.ShapeOf(o.Operands[i])
-		if !ok || len(s) < 2 {
-			return nil, fmt.Errorf("%s of unknown shape", o.Name)
-		}
-		shapes[i] = s
+	g, err := kernel.AttentionOf(f.Main)
+	if err != nil {
+		return nil, err
 	}
-	q, k, v := shapes[0], shapes[1], shapes[2]
-	n := len(q)
-	a := &attention{f: f, o: o, sum: kept(o.Operands[0].Elem()), batch: q[:n-2]}
+	a := &attention{f: f, o: f.Main, sum: kept(f.Main.Operands[0].Elem()), batch: g.Batch, mask: g.Mask, maskShape: g.MaskShape, step: g.Step, dropout: g.Dropout}
 	s := attend.Shape{
-		Heads: kernel.Product(q[:n-2]), Group: 1, Queries: q[n-2], Keys: k[n-2], Depth: q[n-1], Value: v[n-1],
-		Scale: 1 / math.Sqrt(float64(q[n-1])), Causal: op.Bool(o, "causal"), Double: a.sum == types.F64,
+		Heads: g.Heads, Group: g.Group, Queries: g.Queries, Keys: g.Keys, Depth: g.Depth, Value: g.Value,
+		Scale: g.Scale, Causal: op.Bool(a.o, "causal"), Double: a.sum == types.F64,
 	}
-	if op.Attr(o, "scale") != nil {
-		s.Scale = op.Float(o, "scale")
+	if g.Dropout > 0 {
+		s.Kept = 1 / (1 - g.Dropout)
 	}
-	if math.IsInf(s.Scale, 0) || math.IsNaN(s.Scale) {
-		return nil, fmt.Errorf("attention with the scale %g", s.Scale)
-	}
-	if keyHeads := kernel.Product(k[:n-2]); keyHeads > 0 {
-		s.Group = s.Heads / keyHeads
-	}
-	for _, n := range []int64{s.Heads, s.Queries, s.Keys, s.Depth, s.Value} {
-		if impossible(n) {
-			return nil, fmt.Errorf("attention with a dimension of %d", n)
-		}
-	}
-	if rate := op.Float(o, "dropout"); rate > 0 {
-		s.Kept = 1 / (1 - rate)
-	}
-	if i := op.OperandNumber(o, "mask"); i >= 0 {
-		a.mask = o.Operands[i]
-		m, _ := kernel.ShapeOf(a.mask)
-		a.maskShape = append(slices.Repeat([]int64{1}, n-len(m)), m...)
-		s.Mask = attend.Mask{Given: true, Rows: a.maskShape[n-2] > 1, Cols: a.maskShape[n-1] > 1}
+	if n := len(g.MaskShape); n > 0 {
+		s.Mask = attend.Mask{Given: true, Rows: g.MaskShape[n-2] > 1, Cols: g.MaskShape[n-1] > 1}
 	}
 	a.shape = s
 	if s.Queries == 1 {
@@ -107,7 +84,7 @@ func (a *attention) split(shape, steps []int64) (to, by []int64) {
 }
 
 // impossible are sizes that there is no kernel for.
-func impossible(n int64) bool { return n < 1 || n > 1<<30 }
+func impossible(n int64) bool { return n < 1 || n > kernel.MostOfAttention }
 
 // place is where the elements of an operand's or a result's matrices are in memory.
 type place struct {
@@ -239,8 +216,8 @@ func (a *attention) kernel(b *body) attend.Kernel {
 		}
 	}
 	if s.Kept > 0 {
-		x := &kernel.Expr{Op: kernel.Keep, Elem: types.I1, Seed: uint64(op.Int(a.o, "seed")), Int: int64(tensor.Threshold(op.Float(a.o, "dropout")))}
-		step := op.StepOf(a.o)
+		x := &kernel.Expr{Op: kernel.Keep, Elem: types.I1, Seed: uint64(op.Int(a.o, "seed")), Int: int64(tensor.Threshold(a.dropout))}
+		step := a.step
 		if step != nil {
 			x.Args = []*kernel.Expr{{Elem: step.Elem()}}
 		}
