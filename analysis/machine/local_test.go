@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dmir/dialect/types"
+	"dmir/internal/need"
 )
 
 // keepLocal makes text the file of the local machine for the test.
@@ -17,9 +18,7 @@ func keepLocal(t *testing.T, text string) (path string) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", home)
 	path, err := LocalFile()
-	if err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, err)
 	if text == "" {
 		return path
 	}

@@ -282,9 +282,7 @@ func TestRefused(t *testing.T) {
 func TestKind(t *testing.T) {
 	k := Kinds()[0]
 	ds, err := k.Find()
-	if err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, err)
 	if len(ds) != 1 || ds[0].Name() != "cpu" || !ValidArch(ds[0].Arch()) || !strings.Contains(ds[0].Title(), "thread") {
 		t.Errorf("%v", ds)
 	}

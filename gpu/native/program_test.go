@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/need"
 )
 
 // kernel is IR of a kernel whose task i stores %r, of a type, to the i-th element of its
@@ -198,7 +199,7 @@ func cached(t testing.TB) (dir string) {
 func toolless(t *testing.T) (dir string) {
 	t.Helper()
 	if _, ok := Host(); !ok || !supported {
-		t.Skip(errHost)
+		need.OK(t, errHost)
 	}
 	dir = t.TempDir()
 	t.Setenv("PATH", dir)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dmir/compile/llvm/code"
+	"dmir/internal/need"
 
 	"github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/constant"
@@ -35,10 +36,7 @@ func TestVerified(t *testing.T) {
 		return []value.Value{f.NewAShr(acc[0], code.Int(1))}
 	})
 	f.NewRet(f.NewFAdd(sum[0], f.NewSIToFP(last[0], types.Float)))
-	opt, err := exec.LookPath("opt")
-	if err != nil {
-		t.Skip("opt is not installed: apt-get install llvm")
-	}
+	opt := need.Tool(t, "opt", "apt-get install llvm")
 	file := filepath.Join(t.TempDir(), "a.ll")
 	if err := os.WriteFile(file, []byte(m.String()), 0o600); err != nil {
 		t.Fatal(err)
