@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/internal/escape"
 )
@@ -11,7 +12,7 @@ import (
 // StepName is the name of a step: from the fuse pass, else that of its first
 // result.
 func StepName(o *ir.Op) string {
-	if n := o.Str("dm.name"); n != "" {
+	if n := o.Str(pass.NameAttr); n != "" {
 		return Identifier(n)
 	}
 	if len(o.Results) > 0 && o.Results[0].Name != "" {

@@ -8,8 +8,6 @@ import (
 	"dmir/dialect/op"
 )
 
-const nameAttr = "dm.name"
-
 // names generates unique names of kernels.
 type names struct{ taken map[string]bool }
 

@@ -74,8 +74,8 @@ func (r *rewriter) put(o *ir.Op) {
 func (r *rewriter) keep(o *ir.Op) {
 	r.operands(o)
 	r.put(o)
-	if o.Name == op.Kernel && o.Attr(nameAttr) == nil {
-		o.SetAttr(nameAttr, types.Str(r.name.of(o.Results, o)))
+	if o.Name == op.Kernel && o.Attr(pass.NameAttr) == nil {
+		o.SetAttr(pass.NameAttr, types.Str(r.name.of(o.Results, o)))
 	}
 	for _, v := range o.Results {
 		r.replacement[v] = v
@@ -161,7 +161,7 @@ func (r *rewriter) kernel(k *candidate, outs []int) {
 		r.replacement[x] = res
 	}
 	body.Ops = append(body.Ops, yield)
-	o.SetAttr(nameAttr, types.Str(r.name.of(results, main)))
+	o.SetAttr(pass.NameAttr, types.Str(r.name.of(results, main)))
 	r.put(o)
 }
 

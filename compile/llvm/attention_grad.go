@@ -43,26 +43,21 @@ func (s *attentionGradient) launches() ([]*launch, error) {
 	return all, nil
 }
 
-// launch is a launch that stores some of the results.
-func (s *attentionGradient) launch(suffix string, tasks int64, ps *params, results []int, write func(b *body)) *launch {
+// launch is a launch that stores some of the results, and uses the parts of dQ in the mode
+// where it is not "".
+func (s *attentionGradient) launch(suffix string, tasks int64, ps *params, results []int, parts artifact.Mode, write func(b *body)) *launch {
 	var stores []*dm.Value
 	for _, i := range results {
 		ps.writes(s.holding(i), nil)
 		stores = append(stores, s.o.Results[i])
 	}
-	if s.rows != nil && suffix != maskSuffix {
-		mode := artifact.Out
-		if suffix != "" {
-			mode = artifact.In
-		}
-		ps.temp("parts", s.rows, mode)
+	if s.rows != nil && parts != "" {
+		ps.temp("parts", s.rows, parts)
 	}
 	l := newLaunch(suffix, s.f.Class, tasks, ps.list, func(b *body) error { write(b); return nil })
 	l.Stores = stores
 	return l
 }
-
-const maskSuffix = "_mask"
 
 // main is the launch that computes the gradients of q, k and v; nil if none is stored.
 func (s *attentionGradient) main() *launch {
@@ -77,7 +72,7 @@ func (s *attentionGradient) main() *launch {
 	}
 	ps := newParams()
 	ps.reads(s.f.Inputs)
-	l := s.launch("", s.p.Tasks, ps, results, func(b *body) {
+	l := s.launch("", s.p.Tasks, ps, results, artifact.Out, func(b *body) {
 		g := s.gradient(b)
 		g.DK, g.DV = s.result(b, 1), s.result(b, 2)
 		if g.Partial = s.storeRows(b); g.Partial == nil {
@@ -99,7 +94,7 @@ func (s *attentionGradient) gradient(b *body) attend.Gradient {
 
 // join is the launch that sums the parts of dQ.
 func (s *attentionGradient) join() *launch {
-	return s.launch("_queries", s.p.JoinTasks(), newParams(), []int{0}, func(b *body) {
+	return s.launch("_queries", s.p.JoinTasks(), newParams(), []int{0}, artifact.In, func(b *body) {
 		s.p.Join(b.Func, b.first, b.last, attend.Parts{Y: s.loadRows(b)}, s.result(b, 0))
 	})
 }
@@ -109,7 +104,7 @@ func (s *attentionGradient) maskLaunch() *launch {
 	m := attend.MaskGradient{Matrices: kernel.Product(s.maskShape[:len(s.batch)]), Head: s.maskHead}
 	ps := newParams()
 	ps.reads(s.f.Inputs)
-	l := s.launch(maskSuffix, s.p.MaskTasks(m.Matrices), ps, []int{3}, func(b *body) {
+	l := s.launch("_mask", s.p.MaskTasks(m.Matrices), ps, []int{3}, "", func(b *body) {
 		m.Store = s.result(b, 3)
 		s.p.EmitMask(b.Func, b.first, b.last, b.scratch, s.kernel(b), s.gradient(b), m)
 	})

@@ -13,6 +13,9 @@ import (
 	"dmir/gpu/artifact"
 )
 
+// NameAttr is the attribute with the name of a step, which the pass fuse writes.
+const NameAttr = "dm.name"
+
 // Unit is what a pass is given: one function of a module, or a region of its
 // control flow; see Body.
 type Unit struct {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"slices"
 
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -148,8 +149,8 @@ func (a *applier) as(v *ir.Value, s int) *ir.Value {
 // kernel that only the other results need are removed.
 func again(o *ir.Op, keep []int) *ir.Op {
 	c := copyOp(o, o.Parent, map[*ir.Value]*ir.Value{})
-	if n := o.Str("dm.name"); n != "" {
-		c.SetAttr("dm.name", types.Str(n+"_again"))
+	if n := o.Str(pass.NameAttr); n != "" {
+		c.SetAttr(pass.NameAttr, types.Str(n+"_again"))
 	}
 	if len(keep) == len(o.Results) {
 		return c

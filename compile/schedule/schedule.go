@@ -121,7 +121,7 @@ func called(v *ir.Value) string {
 // label is the name of o in messages: its name attribute, its results or its
 // kind.
 func label(o *ir.Op) string {
-	if n := o.Str("dm.name"); n != "" {
+	if n := o.Str(pass.NameAttr); n != "" {
 		return n
 	}
 	var names []string
