@@ -129,7 +129,7 @@ func (n *node) clause(op, name string, span source.Span) {
 func (n *node) field(name, text string, span source.Span) {
 	x, err := parse.Attr(text)
 	if err != nil {
-		n.failAt("DM141", span, "%s cannot be read: %s", name, text)
+		n.failAt("DM141", span, "%s cannot be read", name)
 	}
 	n.attrs[name] = attr{x, span}
 }

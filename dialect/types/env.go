@@ -105,6 +105,46 @@ func (e *Env) expand(b *strings.Builder, text string, budget, depth int) {
 	}
 }
 
+// foreign is the text of a type or attribute that dmir does not look into, by which
+// it is compared, printed and shown in messages: without aliases, on one line,
+// without the comments that a line break ends.
+func (e *Env) foreign(text string) string {
+	text = e.Expand(text)
+	if !strings.ContainsAny(text, "\n\r") {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		end := i
+		for end < len(text) && strings.IndexByte(" \t\n\r", text[end]) >= 0 || strings.HasPrefix(text[end:], "//") {
+			if text[end] == '/' {
+				end = lineEnd(text, end)
+			} else {
+				end++
+			}
+		}
+		switch {
+		case end > i:
+			b.WriteByte(' ')
+		case text[i] == '"':
+			end = stringEnd(text, i)
+			b.WriteString(text[i:end])
+		default:
+			b.WriteByte(text[i])
+			end++
+		}
+		i = end
+	}
+	return b.String()
+}
+
+func lineEnd(text string, i int) int {
+	if n := strings.IndexAny(text[i:], "\n\r"); n >= 0 {
+		return i + n
+	}
+	return len(text)
+}
+
 // maxAliasDepth bounds chains of aliases, which are short or cycles.
 const maxAliasDepth = 64
 

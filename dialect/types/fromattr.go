@@ -103,7 +103,7 @@ func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
 			return Place{p.placement()}, err
 		}
 	}
-	return Raw(e.Expand(x.Text)), nil
+	return Raw(e.foreign(x.Text)), nil
 }
 
 // scalarElem is the element type written behind a number, InvalidElem where
@@ -123,7 +123,7 @@ func (e *Env) intOf(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	switch {
 	case !known:
-		return Raw(e.Expand(x.Text)), nil
+		return Raw(e.foreign(x.Text)), nil
 	case elem.IsFloat():
 		return e.floatOf(x)
 	case x.Big:
@@ -146,7 +146,7 @@ func outOfRange(text string, e Elem) error {
 func (e *Env) floatOf(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	if !known || elem != InvalidElem && !elem.IsFloat() {
-		return Raw(e.Expand(x.Text)), nil
+		return Raw(e.foreign(x.Text)), nil
 	}
 	v, err := floatValue(x, orElse(elem, F64))
 	if err != nil {
@@ -203,7 +203,7 @@ func (e *Env) arrayOf(x *ast.AttrExpr) (Attr, error) {
 func (e *Env) arrayOfNumbers(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	if !known || elem == InvalidElem {
-		return Raw(e.Expand(x.Text)), nil
+		return Raw(e.foreign(x.Text)), nil
 	}
 	// The list is read as a literal of a vector of that many elements.
 	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}, Elements: Elements{Elem: elem}}

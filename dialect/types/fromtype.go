@@ -100,7 +100,7 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 		}
 		return t, fits(x.Name, t.String())
 	}
-	return Opaque{Text: e.Expand(x.Text)}, nil
+	return Opaque{Text: e.foreign(x.Text)}, nil
 }
 
 // resolve follows aliases of an element type.
@@ -121,14 +121,14 @@ func (e *Env) resolve(x *ast.TypeExpr) *ast.TypeExpr {
 func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
 	elemExpr := e.resolve(x.Elem)
 	if x.Unranked || elemExpr == nil {
-		return Opaque{Text: e.Expand(x.Text)}, nil
+		return Opaque{Text: e.foreign(x.Text)}, nil
 	}
 	elem, ok := ElemByName(elemExpr.Name)
 	if elemExpr.Kind != ast.TScalar || !ok {
-		return Opaque{e.Expand(x.Text), e.Expand(elemExpr.Text)}, nil
+		return Opaque{e.foreign(x.Text), e.foreign(elemExpr.Text)}, nil
 	}
 	if len(x.Shape) > maxRank {
-		return Opaque{Text: e.Expand(x.Text)}, nil
+		return Opaque{Text: e.foreign(x.Text)}, nil
 	}
 	t := &Tensor{Elem: elem, Shape: make([]dim.Dim, len(x.Shape)), At: Placement{Space: HBM}}
 	dynamic := 0
@@ -168,7 +168,7 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 	case enc == nil:
 		return nil
 	case enc.Kind != ast.ADialect || enc.Name != "dm.at":
-		t.Enc = e.Expand(enc.Text)
+		t.Enc = e.foreign(enc.Text)
 		return nil
 	}
 	p, err := parsePlacement(enc.Body)

@@ -106,7 +106,7 @@ func (e *Env) tupleOf(x *ast.TypeExpr) (Type, error) {
 		t.Of[i] = m
 	}
 	if !grouped {
-		return Opaque{Text: e.Expand(x.Text)}, nil
+		return Opaque{Text: e.foreign(x.Text)}, nil
 	}
 	return t, nil
 }

@@ -274,7 +274,7 @@ func List(ts []Type) string {
 }
 
 // Opaque is a type dmir does not look into (memref, vector, !other.type), kept
-// verbatim, and the unknown type of an unknown op's result (Text "").
+// as written but on one line, and the unknown type of an unknown op's result (Text "").
 type Opaque struct {
 	Text string
 	elem string // see ForeignElem

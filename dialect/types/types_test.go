@@ -38,6 +38,8 @@ func TestFromExpr(t *testing.T) {
 		"tensor<8x512x1024xf16>":       "tensor<8x512x1024xf16>",
 		"!t":                           "tensor<4xf16>",
 		"tensor<2x!e>":                 "tensor<2xf16>",
+		"!q.u<i\n  2, 0.1:3>":          "!q.u<i 2, 0.1:3>",
+		"!q.u<\"a // b\", // c\n\t!e>": "!q.u<\"a // b\", f16>",
 		"tensor<2x3xf16, #place>":      "tensor<2x3xf16, #dm.at<smem, order = [1, 0]>>",
 		"tensor<2x3xf16, #dm.at<hbm>>": "tensor<2x3xf16>",
 		"tensor<2x3xf16, #dm.at<order = [0, 1]>>":        "tensor<2x3xf16>",

@@ -78,9 +78,13 @@ func Codes() []Code {
 	return all
 }
 
-// New returns a diagnostic with the name and help of a registered code.
+// New returns a diagnostic with the name and help of a registered code. Line breaks in
+// message, which come with what it quotes from a program, become spaces.
 func New(code string, severity Severity, span source.Span, message string) Diagnostic {
 	c := Find(code)
+	if strings.ContainsAny(message, "\n\r") {
+		message = strings.Join(strings.Fields(message), " ")
+	}
 	return Diagnostic{Code: code, Name: c.Name, Severity: severity, Span: span, Message: message, Help: c.Help}
 }
 
