@@ -156,10 +156,10 @@ func (s *scanner) startsLine(h *head, t lex.Token, more bool) bool {
 
 // shortName reports whether the word t begins an op that goes without the prefix
 // of its dialect, as some dialects allow inside of their ops: it stands where
-// the op before began. Where no op with such a name was seen, the op before has
-// its type as well, and the word leads to what an op is about.
+// the op before began, or further to the left. Where no op with such a name was seen,
+// the op before has its type as well, and the word leads to what an op is about.
 func (s *scanner) shortName(h *head, t, next lex.Token) bool {
-	if !s.custom || s.indent != h.column {
+	if !s.custom || s.indent > h.column {
 		return false
 	}
 	if s.short {
