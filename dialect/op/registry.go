@@ -233,6 +233,14 @@ func Reduces(o *ir.Op) bool {
 	return d != nil && d.Reduced != nil && d.Attr("kind") != nil
 }
 
+// PerElement reports whether o computes each element of its results from the same element
+// of its largest operand, and from no other: pointwise ops, and normalizations with given
+// statistics.
+func PerElement(o *ir.Op) bool {
+	d := Of(o)
+	return d != nil && (d.Is(Pointwise) || d.Row != nil && len(d.Row(o)) == 0)
+}
+
 // wholeTraffic is what an op reads of each operand and writes whose entry has no
 // Traffic of its own.
 func wholeTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {

@@ -21,6 +21,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
+	"dmir/syntax/source"
 )
 
 // Generic is m in MLIR's generic form. The error names the op that
@@ -395,6 +396,7 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		p.fail(o, "its regions were changed, and its form is another dialect's")
 		return
 	}
+	by := moved(src, t.Span().Start, depth)
 	own := ownUses(o)
 	for i, v := range o.Operands {
 		if i < len(t.Operands) && !own[v] && !sameUse(p.names.use(v), t.Operands[i]) {
@@ -404,7 +406,7 @@ func (p *printer) custom(o *ir.Op, depth int) {
 	defer p.defineAll(o)
 	at := int32(0)
 	for i, r := range t.Regions {
-		p.out.WriteString(p.m.Aliases.Expand(t.Text(src, ast.Rel{Start: at, End: r.Open})))
+		p.out.WriteString(indented(p.m.Aliases.Expand(t.Text(src, ast.Rel{Start: at, End: r.Open})), by))
 		p.out.WriteString("{\n")
 		labelled := len(r.Blocks) > 0 && r.Blocks[0].Label != ""
 		mark := p.names.mark()
@@ -424,7 +426,32 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		}
 		at = r.Close
 	}
-	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: t.Len}), " \t\r\n")))
+	p.out.WriteString(indented(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: t.Len}), " \t\r\n")), by))
+}
+
+// moved is how much further to the right an op at depth begins than in its text. One
+// that something precedes on its line counts as if it began before the line.
+func moved(src *source.File, start, depth int) int {
+	column := len(src.Indent(start))
+	if src.Pos(start).Col != column {
+		column = -1
+	}
+	return 2*depth - column
+}
+
+// indented is a text whose lines, but for the first, begin by further to the right: what
+// is further in than an op stays so, since where ops of other dialects end depends on it.
+func indented(text string, by int) string {
+	if by == 0 || !strings.Contains(text, "\n") {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if rest := strings.TrimLeft(l, " \t"); i > 0 && strings.TrimSpace(rest) != "" {
+			lines[i] = strings.Repeat(" ", max(len(l)-len(rest)+by, 0)) + rest
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // ownUses are the operands of an op in another dialect's form that nothing

@@ -50,7 +50,7 @@ type Op struct {
 	Form Form
 
 	Results  []Result
-	Name     string // "dm.einsum", "func.func", "module", "return" as written, without quotes
+	Name     string // "dm.einsum", "func.func", "module", "return" as written; the value of what is in quotes
 	NameSpan Rel
 
 	// Operands are the SSA uses in textual order, regions excluded. For a

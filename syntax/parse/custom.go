@@ -44,7 +44,7 @@ func (s *customScan) scan(op *ast.Op, src string) {
 		op.Own().Aliases = slices.DeleteFunc(op.Aliases, func(a ast.Alias) bool { return a.Span == op.NameSpan })
 	} else if i < len(s.toks) {
 		if t := s.toks[i]; t.Kind == lex.Ident || t.Kind == lex.String {
-			op.Name, op.NameSpan = strings.Trim(src[t.Start:t.End], `"`), rel(t.Start, t.End)
+			op.Name, op.NameSpan = Unquote(src[t.Start:t.End]), rel(t.Start, t.End)
 			i++
 		}
 	}

@@ -108,7 +108,7 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	op.NameSpan = span(pName)
 	op.Name = text(pName)
 	if op.Form == ast.Generic {
-		op.Name = op.Name[1 : len(op.Name)-1]
+		op.Name = Unquote(op.Name)
 	}
 	var err *Error
 	if r := span(pResults); !r.Empty() {
