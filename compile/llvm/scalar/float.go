@@ -24,7 +24,6 @@ func init() {
 		},
 		"div": {func(b builder, a []value.Value) value.Value { return b.NewFDiv(a[0], a[1]) }, quotient, nil},
 		"rem": {library("fmod"), remainder, nil},
-		"pow": {powFloat, power, nil},
 		"max": {func(b builder, a []value.Value) value.Value { return b.extreme(enum.FPredOGT, a[0], a[1]) }, greatest, or},
 		"min": {func(b builder, a []value.Value) value.Value { return b.extreme(enum.FPredOLT, a[0], a[1]) }, least, and},
 		"and": {nil, bitwise(and), and},
@@ -97,13 +96,6 @@ func (b builder) extreme(beats enum.FPred, x, y value.Value) value.Value {
 		both = b.NewOr(b.bits(x), b.bits(y))
 	}
 	return b.choose(b.NewFCmp(enum.FPredOEQ, x, y), b.float(both), v)
-}
-
-// powFloat is 1 where x is 1 or y is 0, also if the other one is a signalling NaN.
-func powFloat(b builder, a []value.Value) value.Value {
-	one, zero := like(a[0], 1), like(a[0], 0)
-	certain := b.NewOr(b.NewFCmp(enum.FPredOEQ, a[0], one), b.NewFCmp(enum.FPredOEQ, a[1], zero))
-	return b.choose(certain, one, b.library("pow", a...))
 }
 
 // signum is -1, 0 or 1; zeros and NaN stay as they are.

@@ -70,6 +70,40 @@ func TestUlps(t *testing.T) {
 	}
 }
 
+// TestPow measures the errors of pow of numbers of all sizes, of moderate ones, and of all
+// pairs of special ones.
+func TestPow(t *testing.T) {
+	var special []float32
+	for _, v := range []float64{0, 1, 0.5, 2, 3, 1 << 24, 1<<24 + 2, 1e-40, 1e38, 0.75, math.Inf(1)} {
+		special = append(special, float32(v), float32(-v))
+	}
+	special = append(special, float32(math.NaN()), float32(math.Copysign(0, -1)))
+	const n = 1 << 20
+	x, y := tensor.New(types.F32, 3*n), tensor.New(types.F32, 3*n)
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range n {
+		x.F32[i], y.F32[i] = math.Float32frombits(r.Uint32()), math.Float32frombits(r.Uint32())
+		x.F32[n+i], y.F32[n+i] = float32(math.Exp(r.NormFloat64()*3)), float32(r.NormFloat64()*4)
+		x.F32[2*n+i], y.F32[2*n+i] = special[i%len(special)], special[i/len(special)%len(special)]
+	}
+	s := operation("pow", "", types.F32, types.F32, types.F32)
+	got := run(t, compiled(t, []single{s})[0], s, 3*n, x, y)
+	worst, at := 0.0, 0
+	for i, v := range got.F32 {
+		want := math.Pow(float64(x.F32[i]), float64(y.F32[i]))
+		if want == 0 && math.Signbit(want) != math.Signbit(float64(v)) {
+			t.Fatalf("pow of %g and %g is %g, want %g", x.F32[i], y.F32[i], v, want)
+		}
+		if e := ulps(v, want); e > worst {
+			worst, at = e, i
+		}
+	}
+	t.Logf("at most %.3f units, at %g and %g", worst, x.F32[at], y.F32[at])
+	if !(worst <= 0.52) {
+		t.Errorf("pow of %g and %g is %g, %.3f units off", x.F32[at], y.F32[at], got.F32[at], worst)
+	}
+}
+
 // ulps is how many units in the last place of float lie between got and want.
 func ulps(got float32, want float64) float64 {
 	rounded := float32(want)

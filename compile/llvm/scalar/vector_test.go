@@ -28,6 +28,7 @@ func TestVectors(t *testing.T) {
 		operation("add", "", types.I32, types.I32, types.I32), operation("max", "", types.UI8, types.UI8, types.UI8),
 		operation("shift_left", "", types.I32, types.I32, types.I32), operation("popcnt", "", types.I32, types.I32),
 		operation("count_leading_zeros", "", types.I32, types.I32),
+		operation("pow", "", f32, f32, f32),
 	}
 	for _, from := range conversions {
 		for _, to := range conversions {
