@@ -188,7 +188,7 @@ func epilogueReduction(o, c *ir.Op, depends func(o, on *ir.Op) bool) bool {
 				seen[o] = dependent
 			}
 		}
-		if d := op.Of(o); seen[o] == dependent && !d.Is(op.Pointwise) && !op.MoveOf(o).Selects() {
+		if seen[o] == dependent && !op.PerElement(o) && !op.MoveOf(o).Selects() {
 			clean = false
 		}
 		return seen[o]
@@ -200,7 +200,7 @@ func epilogueReduction(o, c *ir.Op, depends func(o, on *ir.Op) bool) bool {
 // elements of an operand.
 func reduces(o *ir.Op) bool {
 	d := op.Of(o)
-	return d != nil && (d.Family == op.Normalization || d.Is(op.Windowed))
+	return d != nil && (d.Family == op.Normalization && !op.PerElement(o) || d.Is(op.Windowed))
 }
 
 // paired reports whether two contractions might share a kernel: the same op and

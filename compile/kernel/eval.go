@@ -119,7 +119,7 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	switch {
 	case v.Op != nil && v.Op.Name == op.Constant && splat(v.Op) != nil:
 		x = splat(v.Op).number(e.Space, v.Elem())
-	case v.Op == nil || !e.inside[v.Op]:
+	case v.Op == nil || !e.inside[v.Op] || v.Op.Name == op.Constant: // whose elements are in memory
 		x = e.expr(Expr{Op: Load, Elem: v.Elem(), Buf: v, At: Place(v, idx)})
 	default:
 		outer := e.from

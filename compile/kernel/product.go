@@ -182,7 +182,7 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 		if to, ok = e.behind(m.Pieces[0], from, shapeOf(x), shape); !ok {
 			return
 		}
-	case op.Of(o).Is(op.Pointwise) && slices.Equal(shape, shapeOf(x)):
+	case op.PerElement(o) && slices.Equal(shape, shapeOf(x)):
 		to.idx = from.idx
 	default:
 		return
