@@ -24,6 +24,7 @@ import (
 type contraction struct {
 	f     *kernel.Form
 	t     *kernel.Tiled
+	image *kernel.Image // nil where B is packed
 	p     gemm.Plan
 	over  map[*dm.Value]*dm.Value
 	parts []*assemble.Temp // partial results of the reduced results, see partOf
@@ -40,7 +41,11 @@ func (g generator) contraction(f *kernel.Form, o assemble.Options) (scheme, erro
 		Batch: t.Batch, Rows: t.Rows, Cols: t.Cols, Depth: t.Depth, Products: t.Products, Acc: sums(t.Elem), Half: t.Half,
 		A: axis(a, flatA.M, flatA.K), B: axis(bs[0], flatB.N, flatB.K),
 	}
-	p := &contraction{f: f, t: t, p: gemm.Choose(s, g.arch), over: o.Over}
+	p := &contraction{f: f, t: t, image: image(t), over: o.Over}
+	if p.image != nil {
+		s = windowed(s, p.image)
+	}
+	p.p = gemm.Choose(s, g.arch)
 	_, reductions, _, err := t.Results(1)
 	if err != nil {
 		return nil, err
@@ -129,7 +134,8 @@ func (p *contraction) write(b *body) error {
 	load := func(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom) gemm.Load {
 		return func(f *code.Func, z, m, k value.Value) (v value.Value) {
 			e := b.at(f)
-			e.bind(flat.Z, z)
+			batch, _ := p.split(e, z)
+			e.bind(flat.Z, batch)
 			e.bind(row, m)
 			e.bind(flat.K, k)
 			return e.summand(x)
@@ -138,6 +144,9 @@ func (p *contraction) write(b *body) error {
 	k := gemm.Kernel{A: load(a, flatA, flatA.M)}
 	for _, x := range bs {
 		k.B = append(k.B, load(x, flatB, flatB.N))
+	}
+	if p.image != nil {
+		k.B, k.Image = nil, p.elementsOf(b)
 	}
 	r, err := p.results()
 	if err != nil {
@@ -186,6 +195,10 @@ type results struct {
 // results are those of p with the number of neighbours along n whose indices have the
 // fewest divisions.
 func (p *contraction) results() (results, error) {
+	if p.image != nil {
+		outs, _, flat, err := p.t.Results(p.image.Outputs)
+		return results{outs: outs, flat: flat}, err
+	}
 	of := func(w int64) (r results, err error) {
 		r.outs, r.reductions, r.flat, err = p.t.Results(w)
 		return r, err
@@ -229,7 +242,8 @@ func (p *contraction) finish(e *emitter, b *body, tile gemm.Tile, to results) {
 		v := value.Value(e.NewLoad(acc.Type(), e.Element(acc.Type(), tile.Sums[x.Int], at)))
 		return e.element(x.Elem, v)
 	}
-	e.bind(flat.Z, tile.Z)
+	batch, _ := p.split(e, tile.Z)
+	e.bind(flat.Z, batch)
 	for i, r := range reductions {
 		if r.Rows {
 			p.beginColumns(e, b, i, r, tile)
@@ -274,6 +288,9 @@ func (p *contraction) finish(e *emitter, b *body, tile gemm.Tile, to results) {
 // columns visits the columns of a tile.
 func (p *contraction) columns(e *emitter, tile gemm.Tile, flat kernel.Flat, begin []value.Value, each func(n value.Value, acc []value.Value) []value.Value) []value.Value {
 	how := code.Loop{Vectorize: true}
+	if p.image != nil {
+		return p.lines(e, tile, flat, begin, each)
+	}
 	if flat.Lane == nil {
 		return e.fold(flat.N, tile.N0, tile.N1, how, begin, each)
 	}

@@ -243,7 +243,7 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 	}
 	segs := segments(xs, l.form.Lane, l.v)
 	inner := func(from, to value.Value) {
-		b.along(l.form.Lane, segs, from, to, code.Loop{Vectorize: true}, nil, func(value.Value, []value.Value) []value.Value {
+		b.along(l.form.Lane, segs, from, to, code.Loop{Vectorize: true, Short: l.v < short && near(xs, l.form.Lane)}, nil, func(value.Value, []value.Value) []value.Value {
 			b.storeAll(l.outs)
 			return nil
 		})
@@ -264,10 +264,29 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 		l.writeTiles(b, from, to)
 		return
 	}
-	b.loop(l.outs[0].Loops[0], from, to, code.Loop{Vectorize: l.v == 1}, func(value.Value) {
+	step := l.outs[0].Loops[0]
+	b.along(step, segments(xs, step, l.steps), from, to, code.Loop{Vectorize: l.v == 1}, nil, func(value.Value, []value.Value) []value.Value {
 		for _, x := range xs {
 			b.hoist(x)
 		}
 		inner(code.Int(0), code.Int(l.v))
+		return nil
 	})
+}
+
+// short is the neighbours below which the rest of a vector counts.
+const short = 256
+
+// near reports whether what xs load is side by side along a: masks make gathers of others.
+func near(xs []*kernel.Expr, a *kernel.Atom) bool {
+	side := true
+	for _, x := range xs {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Op == kernel.Load && a != nil {
+				step, _ := x.At.Along(a)
+				side = side && step <= 1
+			}
+		})
+	}
+	return side
 }

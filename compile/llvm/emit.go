@@ -308,6 +308,16 @@ func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 		if len(vars) == 0 {
 			return e.step(x, body, acc)
 		}
+		if unrolls(x) {
+			for i := range vars[0].Max + 1 {
+				e.ranges[vars[0]] = segment{i, i + 1}
+				acc = e.fold(vars[0], code.Int(i), code.Int(i+1), code.Loop{}, []value.Value{acc}, func(_ value.Value, acc []value.Value) []value.Value {
+					return []value.Value{nest(vars[1:], acc[0])}
+				})[0]
+			}
+			delete(e.ranges, vars[0])
+			return acc
+		}
 		how := code.Loop{Vectorize: len(vars) == 1 && vars[0].Max >= 16}
 		return e.fold(vars[0], code.Int(0), code.Int(vars[0].Max+1), how, []value.Value{acc}, func(_ value.Value, acc []value.Value) []value.Value {
 			return []value.Value{nest(vars[1:], acc[0])}

@@ -161,8 +161,8 @@ type text struct {
 func (t *text) Key() string { return t.key }
 
 // newText writes l once, to verify it and for its key.
-func newText(l *launch) (*text, error) {
-	m := code.NewModule()
+func newText(l *launch, arch string) (*text, error) {
+	m := module(arch)
 	if err := emit(m, scalar.New(m), l, "k", nil); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (p plan) Texts() ([]assemble.Text, error) {
 	}
 	var out []assemble.Text
 	for _, l := range ls {
-		t, err := newText(l)
+		t, err := newText(l, p.arch)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
+	"dmir/dialect/op"
 
 	"github.com/llir/llvm/ir/constant"
 	"github.com/llir/llvm/ir/value"
@@ -32,16 +33,43 @@ func segments(xs []*kernel.Expr, a *kernel.Atom, n int64) []segment {
 			at[x] = true
 		}
 	}
-	for _, x := range xs {
-		kernel.Walk(x, func(x *kernel.Expr) {
-			for _, c := range x.If {
-				if len(c.X.Terms) == 1 && c.X.Terms[0].Atom == a && c.X.Terms[0].Coef == 1 {
-					add(c.Lo - c.X.C)
-					add(c.Hi - c.X.C)
+	taps := map[*kernel.Atom]bool{} // of windows whose loops are unrolled
+	all := func(visit func(x *kernel.Expr)) {
+		for _, x := range xs {
+			kernel.Walk(x, visit)
+		}
+	}
+	all(func(x *kernel.Expr) {
+		if unrolls(x) {
+			for _, v := range x.Vars {
+				taps[v] = true
+			}
+		}
+	})
+	all(func(x *kernel.Expr) {
+		for _, c := range x.If {
+			coef, per, rest := int64(0), int64(1), []int64{c.X.C} // X is coef·⌊a/per⌋ plus one of rest
+			for _, t := range c.X.Terms {
+				switch {
+				case t.Atom == a || quotient(t.Atom, a):
+					coef, per = t.Coef, max(t.Atom.N, 1)
+				case taps[t.Atom] && len(rest) == 1:
+					for i := range t.Atom.Max {
+						rest = append(rest, c.X.C+t.Coef*(i+1))
+					}
+				default:
+					rest = nil
 				}
 			}
-		})
-	}
+			if coef <= 0 {
+				continue
+			}
+			for _, r := range rest {
+				add(ceil(c.Lo-r, coef) * per)
+				add(ceil(c.Hi-r, coef) * per)
+			}
+		}
+	})
 	if len(at) >= mostSegments {
 		return []segment{{0, n}}
 	}
@@ -76,15 +104,41 @@ func (e *emitter) along(a *kernel.Atom, segs []segment, first, last value.Value,
 
 // bounds are x.Bounds where variables of loops are in segments of their ranges.
 func (e *emitter) bounds(x kernel.Index) (lo, hi int64) {
-	if len(x.Terms) != 1 {
-		return x.Bounds()
+	lo, hi = x.C, x.C
+	for _, t := range x.Terms {
+		first, last := t.Atom.Min, t.Atom.Max
+		if s, ok := e.ranges[t.Atom]; ok {
+			first, last = s.First, s.Last-1
+		} else if t.Atom.Kind == kernel.Div && len(t.Atom.X.Terms) == 1 && quotient(t.Atom, t.Atom.X.Terms[0].Atom) {
+			if s, ok := e.ranges[t.Atom.X.Terms[0].Atom]; ok {
+				first, last = s.First/t.Atom.N, (s.Last-1)/t.Atom.N
+			}
+		}
+		a, b := t.Coef*first, t.Coef*last
+		lo, hi = lo+min(a, b), hi+max(a, b)
 	}
-	s, ok := e.ranges[x.Terms[0].Atom]
-	if !ok {
-		return x.Bounds()
+	return lo, hi
+}
+
+// quotient reports whether x is a divided by a number.
+func quotient(x, a *kernel.Atom) bool {
+	return x.Kind == kernel.Div && x.X.Equal(kernel.IndexOf(a))
+}
+
+// mostUnrolled bounds the taps of a window whose loops are unrolled.
+const mostUnrolled = 25
+
+// unrolls reports whether x reduces the elements of a small window: unrolled, it can be
+// computed for a vector of neighbours at once, with nothing to decide about padding.
+func unrolls(x *kernel.Expr) bool {
+	if x.Op != kernel.Reduce || x.Over != kernel.OwnLoop || x.Groups != nil || selects(x) || x.From == nil || !op.Of(x.From).Is(op.Windowed) {
+		return false
 	}
-	a, b := x.Terms[0].Coef*s.First, x.Terms[0].Coef*(s.Last-1)
-	return x.C + min(a, b), x.C + max(a, b)
+	n := int64(1)
+	for _, v := range x.Vars {
+		n *= v.Max + 1
+	}
+	return n <= mostUnrolled
 }
 
 // least and most are the smaller and the larger of two indices.

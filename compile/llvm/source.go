@@ -3,13 +3,21 @@ package llvm
 import (
 	"dmir/compile/assemble"
 	"dmir/compile/llvm/code"
+	"dmir/compile/llvm/gemm"
 	"dmir/compile/llvm/scalar"
 	"dmir/gpu/artifact"
 )
 
+// module is an empty module for an architecture.
+func module(arch string) *code.Module {
+	m := code.NewModule()
+	m.Masks = gemm.MachineOf(arch).Masks
+	return m
+}
+
 // Source writes the functions of all kernels as one module.
 func (g generator) Source(p *artifact.Program, kernels []assemble.Kernel) error {
-	m := code.NewModule()
+	m := module(g.arch)
 	m.SourceFilename = p.File
 	lib := scalar.New(m)
 	at := newLines(m, p.File)

@@ -20,6 +20,8 @@ var (
 // Module is a module that is being built.
 type Module struct {
 	*ir.Module
+	// Masks: vectors of the architecture are loaded and stored in part as fast as whole.
+	Masks bool
 	funcs map[string]*ir.Func
 	nodes int64 // of metadata
 }
@@ -101,6 +103,7 @@ func (f *Func) Alloca(t types.Type, n int64, align int) *ir.InstAlloca {
 type Loop struct {
 	Step      int64 // of the variable; 0 is 1
 	Vectorize bool  // the iterations are independent but for reductions, and worth vectors
+	Short     bool  // with Vectorize: there are few iterations, so that the rest of a vector counts
 	Unroll    int   // 0: as the compiler likes; 1: not; Full
 }
 
@@ -170,6 +173,9 @@ func (m *Module) hints(how Loop) metadata.MDNode {
 	}
 	if how.Vectorize {
 		hint("llvm.loop.vectorize.enable", constant.True)
+		if how.Short && m.Masks {
+			hint("llvm.loop.vectorize.predicate.enable", constant.True)
+		}
 	}
 	switch {
 	case how.Unroll == Full:

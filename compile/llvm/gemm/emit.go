@@ -26,7 +26,9 @@ type Tile struct {
 // Kernel is what a product reads and what becomes of it.
 type Kernel struct {
 	A Load
-	B []Load // one for each product
+	B []Load // one for each product; none of a product with a window
+	// Image is what the window of the product, if any, moves over.
+	Image Image
 	// Done emits what consumes a tile, loops over its elements included: columns inside,
 	// which may be vectors. Each element of C is in one tile. It may overwrite the sums, and
 	// gets at them by the addresses in the tile alone.
@@ -95,6 +97,10 @@ func (e *emitter) passes(body func(pass value.Value, ks span)) {
 
 // packPass packs the part of all products' B that one pass needs.
 func (e *emitter) packPass(pass, z value.Value, cols, ks span) {
+	if e.p.Shape.Window != nil {
+		e.stageImage(pass, z, cols, ks)
+		return
+	}
 	for i := range e.p.Shape.Products {
 		e.packB(i, e.packed(i, pass), z, cols, ks)
 	}
@@ -105,7 +111,7 @@ func (e *emitter) packed(product int, pass value.Value) value.Value {
 	if !e.p.Resident {
 		return e.b[product]
 	}
-	return e.Element(e.elem, e.b[product], e.NewMul(pass, code.Int(e.p.NC*e.p.deep())))
+	return e.Element(e.elem, e.b[product], e.NewMul(pass, code.Int(e.p.packed())))
 }
 
 // parts is how many parts of size n has.
@@ -152,9 +158,12 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks span, t Tile, cols span) {
 	p, micro := e.p, e.p.micro(e.M)
 	again := e.NewICmp(enum.IPredNE, pass, code.Int(0))
-	depth := e.padded(ks)
+	depth, deep := e.padded(ks), p.deep()
+	if w := p.Shape.Window; w != nil {
+		depth, deep = e.parts(ks.n, int64(len(w.Taps))), 1
+	}
 	t.Stride = p.NC
-	width := min(up(tileColumns, p.NR), p.NC)
+	width := p.width()
 	e.For(code.Int(0), cols.n, code.Loop{Step: width, Unroll: 1}, func(n value.Value) {
 		var last value.Value = e.NewAdd(n, code.Int(width))
 		if p.Shape.Cols%width != 0 || p.NC%width != 0 {
@@ -163,7 +172,7 @@ func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks 
 		for i, s := range sums {
 			b := e.packed(i, pass)
 			e.For(n, last, code.Loop{Step: p.NR, Unroll: 1}, func(j value.Value) {
-				e.Call(micro, a, e.Element(e.elem, b, e.NewMul(j, code.Int(p.deep()))), e.Element(e.elem, s, j), depth, again)
+				e.Call(micro, a, e.Element(e.elem, b, e.NewMul(j, code.Int(deep))), e.Element(e.elem, s, j), depth, again)
 			})
 		}
 		done := t

@@ -24,6 +24,9 @@ func module(arch string, shapes []gemm.Shape) string {
 			return f.NewLoad(code.Bytes, f.Element(code.Bytes, args, code.Int(int64(i))))
 		}
 		k := gemm.Kernel{A: matrix(s, array(0), s.Rows, s.A)}
+		if s.Window != nil {
+			k.Image = image(s, array(1))
+		}
 		for q := range s.Products {
 			k.B = append(k.B, matrix(s, array(1+q), s.Cols, s.B))
 		}
@@ -43,6 +46,20 @@ func matrix(s gemm.Shape, base value.Value, rows int64, along gemm.Axis) gemm.Lo
 		}
 		at = f.NewAdd(f.NewMul(z, code.Int(rows*s.Depth)), at)
 		return f.NewLoad(s.Acc.Type(), f.Element(s.Acc.Type(), base, at))
+	}
+}
+
+// image loads elements of an image that lies as at has it.
+func image(s gemm.Shape, base value.Value) gemm.Image {
+	elem := s.Acc.Type()
+	return func(f *code.Func, z, channel, line value.Value, plane int64, first, last value.Value, put func(at, x value.Value)) {
+		w := s.Window
+		var from value.Value = f.NewAdd(f.NewMul(z, code.Int(s.Depth/int64(len(w.Taps)))), channel)
+		from = f.NewAdd(f.NewMul(from, code.Int(w.Planes/w.Shared)), code.Int(plane/w.Shared))
+		from = f.NewMul(f.NewAdd(f.NewMul(from, code.Int(imageLines(s))), line), code.Int(w.Line*w.Step))
+		f.For(first, last, code.Loop{Vectorize: true}, func(x value.Value) {
+			put(x, f.NewLoad(elem, f.Element(elem, base, f.NewAdd(from, x))))
+		})
 	}
 }
 

@@ -53,6 +53,41 @@ func half(s *gemm.Shape) { s.Half = true }
 
 func two(s *gemm.Shape) { s.Products = 2 }
 
+// window is a window of rows × columns that moves by step along lines of the planes' length.
+func window(line, rows, columns, step int64) func(*gemm.Shape) {
+	return func(s *gemm.Shape) {
+		shared := min(step, columns)
+		w := &gemm.Window{Line: line, Step: step, Planes: min(step, rows) * shared, Shared: shared}
+		for y := range rows {
+			for x := range columns {
+				w.Taps = append(w.Taps, gemm.Tap{Plane: y%step*shared + x%step, Shift: y/step*line + x/step})
+			}
+		}
+		s.Window = w
+		s.Depth *= int64(len(w.Taps))
+	}
+}
+
+// imageLines is the lines of an image of which each has what a line of all its planes has.
+func imageLines(s gemm.Shape) int64 {
+	most := int64(0)
+	for _, t := range s.Window.Taps {
+		most = max(most, t.Shift)
+	}
+	return (s.Cols+most)/s.Window.Line + 1
+}
+
+// imageAt is where the image has the element of B at z, n and k.
+func imageAt(s gemm.Shape, z, n, k int64) int64 {
+	w := s.Window
+	taps := int64(len(w.Taps))
+	t := w.Taps[k%taps]
+	at := n + t.Shift
+	channel := z*(s.Depth/taps) + k/taps
+	line := (channel*(w.Planes/w.Shared)+t.Plane/w.Shared)*imageLines(s) + at/w.Line
+	return line*w.Line*w.Step + at%w.Line*w.Step + t.Plane%w.Shared
+}
+
 func shapes() []gemm.Shape {
 	const k, o = gemm.Depth, gemm.Outer
 	out := []gemm.Shape{
@@ -75,8 +110,19 @@ func shapes() []gemm.Shape {
 		shape(1, 3, 40, 1, half, along(k, k)),
 		shape(2, 600, 70, 33, half, along(o, k)),
 	}
+	// The depth is the channels here.
+	out = append(out,
+		shape(1, 20, 190, 7, window(14, 3, 3, 1)),
+		shape(3, 1, 700, 1, window(30, 5, 3, 1), along(k, o)),
+		shape(2, 13, 90, 130, window(9, 3, 3, 1), along(k, o)),   // two passes
+		shape(1, 300, 500, 70, window(25, 3, 2, 2), along(k, o)), // tasks that share copies
+		shape(2, 40, 800, 12, window(40, 7, 7, 2), along(o, o)),
+		shape(1, 33, 61, 5, window(61, 1, 8, 3)),
+		shape(1, 5, 40, 3, window(11, 3, 1, 2), along(k, o)),
+	)
 	for _, a := range []gemm.Acc{gemm.F64, gemm.I32, gemm.I64} {
 		out = append(out,
+			shape(2, 50, 120, 9, acc(a), window(17, 3, 4, 2)),
 			shape(2, 77, 61, 35, acc(a)),
 			shape(1, 270, 90, 600, acc(a), along(o, k)),
 			shape(2, 4, 100, 19, acc(a), two),
@@ -164,7 +210,11 @@ func check[T number](t *testing.T, p gemm.Plan, run kernel) {
 	}
 	arrays := [][]T{fill(s.Batch * s.Rows * s.Depth)}
 	for range s.Products {
-		arrays = append(arrays, fill(s.Batch*s.Cols*s.Depth))
+		n := s.Batch * s.Cols * s.Depth
+		if w := s.Window; w != nil {
+			n = s.Batch * s.Depth / int64(len(w.Taps)) * (w.Planes / w.Shared) * imageLines(s) * w.Line * w.Step
+		}
+		arrays = append(arrays, fill(n))
 	}
 	size := s.Batch * s.Rows * s.Cols * int64(s.Products)
 	compute := func(bounds ...int64) []T {
@@ -239,7 +289,11 @@ func compare[T number](t *testing.T, s gemm.Shape, arrays [][]T, c []T) {
 		var sum T
 		var size float64
 		for k := range s.Depth {
-			x := arrays[0][z*s.Rows*s.Depth+m*am+k*ak] * b[z*s.Cols*s.Depth+n*bn+k*bk]
+			at := z*s.Cols*s.Depth + n*bn + k*bk
+			if s.Window != nil {
+				at = imageAt(s, z, n, k)
+			}
+			x := arrays[0][z*s.Rows*s.Depth+m*am+k*ak] * b[at]
 			size += math.Abs(float64(x))
 			if s.Half {
 				x = T(float16.Fromfloat32(float32(x)).Float32())

@@ -21,7 +21,8 @@ const ahead = 16
 //
 //	void micro(T *a, T *b, T *c, i64 depth, i1 add)
 //
-// depth is a multiple of unroll; without add the tile is overwritten. The tile is in
+// depth is a multiple of unroll, or the number of channels of an image; without add the
+// tile is overwritten. The tile is in
 // registers throughout: a step of k loads the vectors of B once and broadcasts each
 // element of A. It is not inlined, so that all registers are its own.
 func (p Plan) micro(m *code.Module) *ir.Func {
@@ -30,6 +31,9 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 	name := fmt.Sprintf("gemm.%s.%dx%d.a%d.c%d", s.Acc, p.MR, p.NR, l.row, p.NC)
 	if s.Half {
 		name += ".half"
+	}
+	if s.Window != nil {
+		name += p.windowName()
 	}
 	return m.Once(name, func() *ir.Func {
 		ptr := types.NewPointer(s.Acc.Type())
@@ -56,26 +60,33 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 			}
 			return out
 		})
-		sums = f.Fold(code.Int(0), depth, code.Loop{Step: unroll, Unroll: 1}, sums, func(k value.Value, sums []value.Value) []value.Value {
-			from := f.Element(f.elem, a, f.NewMul(k, code.Int(l.step)))
-			panel := f.Element(f.elem, b, f.NewMul(k, code.Int(p.NR)))
-			for u := range int64(unroll) {
-				bs := make([]value.Value, columns)
-				for j := range bs {
-					bs[j] = f.load(panel, code.Int(u*p.NR+int64(j)*lanes))
-				}
-				f.prefetch(panel, (u+ahead)*p.NR, p.NR)
-				next := make([]value.Value, len(sums))
-				for r := range p.MR {
-					x := f.Splat(f.NewLoad(f.elem, f.Element(f.elem, from, code.Int(r*l.row+u*l.step))), f.p.lanes())
-					for j := range columns {
-						next[r*columns+j] = f.muladd(x, bs[j], sums[r*columns+j])
-					}
-				}
-				sums = next
+		step := func(from value.Value, u int64, panel value.Value, sums []value.Value) []value.Value {
+			bs := make([]value.Value, columns)
+			for j := range bs {
+				bs[j] = f.load(panel, code.Int(int64(j)*lanes))
 			}
-			return sums
-		})
+			next := make([]value.Value, len(sums))
+			for r := range p.MR {
+				x := f.Splat(f.NewLoad(f.elem, f.Element(f.elem, from, code.Int(r*l.row+u*l.step))), f.p.lanes())
+				for j := range columns {
+					next[r*columns+j] = f.muladd(x, bs[j], sums[r*columns+j])
+				}
+			}
+			return next
+		}
+		if s.Window != nil {
+			sums = p.windowSums(f, a, b, depth, sums, step)
+		} else {
+			sums = f.Fold(code.Int(0), depth, code.Loop{Step: unroll, Unroll: 1}, sums, func(k value.Value, sums []value.Value) []value.Value {
+				from := f.Element(f.elem, a, f.NewMul(k, code.Int(l.step)))
+				panel := f.Element(f.elem, b, f.NewMul(k, code.Int(p.NR)))
+				for u := range int64(unroll) {
+					f.prefetch(panel, (u+ahead)*p.NR, p.NR)
+					sums = step(from, u, f.Element(f.elem, panel, code.Int(u*p.NR)), sums)
+				}
+				return sums
+			})
+		}
 		for i, sum := range sums {
 			f.store(sum, c, at(int64(i)))
 		}

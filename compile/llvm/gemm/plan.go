@@ -34,19 +34,24 @@ const (
 	taskSteps   = 1 << 20  // multiplications of a task that make its overhead small
 	wantTasks   = 128      // so that static ranges of up to 64 threads are even
 	mostRows    = 256      // of a block, whose partial sums are in the L2 cache
-	tileColumns = 64       // of a finished tile
+	tileColumns = 64       // of a finished tile of many rows
+	tileSums    = 1024     // of one with few rows, so that its overhead is small
 )
 
 // Choose plans a product for an architecture.
 func Choose(s Shape, arch string) Plan {
 	p := Plan{Shape: s, Machine: MachineOf(arch)}
-	if s.Rows <= fewRows && !s.Half {
+	if s.Rows <= fewRows && !s.Half && s.Window == nil {
 		p.Few = true
 		p.chooseStream()
 		return p
 	}
 	p.chooseTile()
-	p.chooseBlocks()
+	if s.Window != nil {
+		p.chooseWindow()
+	} else {
+		p.chooseBlocks()
+	}
 	p.Tasks = s.Batch * ceil(s.Cols, p.NC) * ceil(s.Rows, p.MC)
 	p.Scratch = p.layout().total
 	return p
@@ -103,7 +108,7 @@ func (p *Plan) chooseBlocks() {
 	p.NC = even(s.Cols, min(nc, max(most, 4*tileColumns)), p.NR)
 	rows := s.Rows * s.Batch * ceil(s.Cols, p.NC) / tasks
 	p.MC = even(s.Rows, min(max(rows, least), mostRows), p.MR)
-	p.Resident = p.NC*p.deep()*p.passes()*size*products <= mostPacked
+	p.Resident = p.packed()*p.passes()*size*products <= mostPacked
 }
 
 // even divides n into the fewest parts of at most limit, and returns a size of equal
@@ -143,16 +148,33 @@ func (p Plan) layout() layout {
 	products := int64(p.Shape.Products)
 	var l layout
 	l.a = take(p.sliver().size * p.sliver().count)
-	l.stage = take(max(p.NR*p.stage(), stageRows*p.stageRow()))
-	l.packed, l.tile = p.NC*p.deep()*passes*size, rows*p.NC*size
+	stage := max(p.NR*p.stage(), stageRows*p.stageRow())
+	if w := p.Shape.Window; w != nil && w.Step > 1 {
+		stage = max(stage, p.lines()*p.staged())
+	}
+	l.stage = take(stage)
+	l.packed, l.tile = p.packed()*passes*size, rows*p.NC*size
 	l.b = take(l.packed / size * products)
 	l.sums = take(l.tile / size * products)
 	l.total = at
 	return l
 }
 
+// packed is the elements of B, of one product, that a pass needs.
+func (p Plan) packed() int64 {
+	if w := p.Shape.Window; w != nil {
+		return p.KC / int64(len(w.Taps)) * w.Planes * p.span()
+	}
+	return p.NC * p.deep()
+}
+
 // deep is the depth of a packed panel of B: that of a pass, in whole transposed squares.
 func (p Plan) deep() int64 { return up(p.KC, max(p.lanes(), unroll)) }
+
+// width is the columns of a finished tile.
+func (p Plan) width() int64 {
+	return min(up(max(tileColumns, tileSums/p.MR/tileColumns*tileColumns), p.NR), p.NC)
+}
 
 // passes is in how many parts the depth is summed.
 func (p Plan) passes() int64 { return ceil(p.Shape.Depth, p.KC) }

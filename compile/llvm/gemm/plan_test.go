@@ -20,6 +20,10 @@ func TestChoose(t *testing.T) {
 			Acc: gemm.Acc(r.IntN(4)), A: gemm.Axis(r.IntN(2)), B: gemm.Axis(r.IntN(2)),
 		}
 		s.Half = s.Acc == gemm.F32 && r.IntN(4) == 0
+		if !s.Half && s.Products == 1 && r.IntN(4) == 0 {
+			s.Depth = min(s.Depth, 4096)
+			window(1+r.Int64N(s.Cols), 1+r.Int64N(5), 2+r.Int64N(4), 1+r.Int64N(3))(&s)
+		}
 		p := gemm.Choose(s, arches[r.IntN(len(arches))].name)
 		lanes := p.Machine.Bytes / s.Acc.Size()
 		wrong := func(what string) { t.Fatalf("%s: %+v", what, p) }
@@ -37,9 +41,11 @@ func TestChoose(t *testing.T) {
 			wrong("the tile does not fit registers")
 		case p.NR%lanes != 0 || p.NC%p.NR != 0 || p.MC%p.MR != 0:
 			wrong("blocks are not whole tiles")
-		case p.KC%4 != 0:
+		case s.Window != nil && p.KC%int64(len(s.Window.Taps)) != 0:
+			wrong("a pass is not whole channels")
+		case s.Window == nil && p.KC%4 != 0:
 			wrong("a pass is not a whole number of the micro-kernel's steps")
-		case !p.Resident && p.Tasks > s.Batch*((s.Cols+p.NC-1)/p.NC) && p.KC*p.NC*s.Acc.Size() > p.Machine.L2:
+		case s.Window == nil && !p.Resident && p.Tasks > s.Batch*((s.Cols+p.NC-1)/p.NC) && p.KC*p.NC*s.Acc.Size() > p.Machine.L2:
 			wrong("a block of B is packed for each task and does not fit the cache")
 		}
 	}

@@ -50,4 +50,7 @@ type Shape struct {
 	Half bool
 	// A and B are the axes along which neighbours lie side by side in memory.
 	A, B Axis
+	// Window, if not nil, is how B is read from an image, of which Kernel.Image has the
+	// elements. There is one product then, and Half is false.
+	Window *Window
 }
