@@ -93,9 +93,16 @@ func overall(progress func(pass string, done float64), passes []pass.Pass) func(
 	}
 }
 
-// DefaultArch is the default architecture of code: that of this machine's
-// device, else that of m, which may be nil.
+// DefaultArch is the default architecture of code: this machine's processor where m is
+// one, else that of this machine's device, else that of m, which may be nil.
 func DefaultArch(m *machine.Machine) string {
+	if m != nil && m.CPU {
+		for _, t := range target.All() {
+			if _, ok := t.(target.Hosted); ok {
+				return t.DefaultArch()
+			}
+		}
+	}
 	if d := device.Default(); d != nil {
 		return d.Arch()
 	}

@@ -27,7 +27,7 @@ import (
 type runCmd struct {
 	targeting
 	stepFlags
-	Device       string   `complete:"device" help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
+	Device       string   `complete:"device" help:"auto, cuda, cuda:N, cpu, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
 	Output       string   `complete:"dir" help:"Folder for the results, one .npy each." placeholder:"DIR"`
