@@ -132,11 +132,7 @@ func (v vectors) multiply(p product, n, limit value.Value, rest int64, o operand
 // memory limits them: a few lines in each iteration, since the order in which a tile
 // reads its rows is not one that hardware foresees. Addresses may lie behind A.
 func (v vectors) prefetch(p product, a, k value.Value) {
-	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
-	fn := v.M.Declare("llvm.prefetch.p0i8", types.Void, code.Bytes, types.I32, types.I32, types.I32)
-	ask := func(at value.Value) {
-		v.Call(fn, v.NewBitCast(v.NewGetElementPtr(v.elem, a, at), code.Bytes), i32(0), i32(2), i32(1)) // read, to the L2 cache, data
-	}
+	ask := func(at value.Value) { v.Prefetch(a, v.NewMul(at, code.Int(v.s.size())), code.L2) }
 	if p.step != 1 { // one line of each row, behind that of this tile
 		for u := range int64(unroll) {
 			ask(v.NewAdd(v.NewMul(v.NewAdd(k, code.Int(u)), code.Int(p.step)), code.Int(2*p.rows)))

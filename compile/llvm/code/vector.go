@@ -69,3 +69,21 @@ func (f *Func) Transpose(rows []value.Value, size int64) []value.Value {
 	}
 	return rows
 }
+
+// The caches that memory is asked for into.
+const (
+	L1 = 3
+	L2 = 2
+)
+
+// Prefetch asks for the line of a cache that holds byte at of the memory at p, which may be
+// any address.
+func (f *Func) Prefetch(p, at value.Value, cache int64) {
+	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
+	fn := f.M.Declare("llvm.prefetch.p0i8", types.Void, Bytes, types.I32, types.I32, types.I32)
+	if !p.Type().Equal(Bytes) {
+		p = f.NewBitCast(p, Bytes)
+	}
+	const read, data = 0, 1
+	f.Call(fn, f.NewGetElementPtr(types.I8, p, at), i32(read), i32(cache), i32(data))
+}

@@ -6,7 +6,6 @@ import (
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir"
-	"github.com/llir/llvm/ir/constant"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 )
@@ -39,11 +38,9 @@ func (v vectors) store(x, a, i value.Value) {
 
 // prefetch asks for n elements from element i of the array at a, each line of 64 bytes.
 func (v vectors) prefetch(a value.Value, i, n int64) {
-	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
 	size := v.p.Shape.Acc.Size()
-	fn := v.M.Declare("llvm.prefetch.p0i8", types.Void, code.Bytes, types.I32, types.I32, types.I32)
 	for j := int64(0); j < n*size; j += 64 {
-		v.Call(fn, v.Element(types.I8, a, code.Int(i*size+j)), i32(0), i32(3), i32(1)) // read, keep, data
+		v.Prefetch(a, code.Int(i*size+j), code.L1)
 	}
 }
 

@@ -134,11 +134,7 @@ func (e *emitter) apart(line, first value.Value) (out []value.Value) {
 	for i := range w.Shared {
 		var v value.Value = constant.NewUndef(e.vec)
 		if w.Step == 2 {
-			mask := make([]constant.Constant, lanes)
-			for j := range mask {
-				mask[j] = constant.NewInt(types.I32, int64(j)*2+i)
-			}
-			v = e.NewShuffleVector(e.load(line, first), e.load(line, e.NewAdd(first, code.Int(lanes))), constant.NewVector(types.NewVector(uint64(lanes), types.I32), mask...))
+			v = e.Shuffle(e.load(line, first), e.load(line, e.NewAdd(first, code.Int(lanes))), func(j int64) int64 { return 2*j + i })
 		} else {
 			for j := range lanes {
 				x := e.NewLoad(e.elem, e.Element(e.elem, line, e.NewAdd(first, code.Int(j*w.Step+i))))
