@@ -11,7 +11,8 @@ import (
 // module is an empty module for an architecture.
 func module(arch string) *code.Module {
 	m := code.NewModule()
-	m.Masks = gemm.MachineOf(arch).Masks
+	of := gemm.MachineOf(arch)
+	m.Vector, m.Masks = of.Bytes, of.Masks
 	return m
 }
 

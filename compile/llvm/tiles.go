@@ -3,7 +3,13 @@ package llvm
 import (
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
+	"dmir/compile/llvm/scalar"
+	dm "dmir/dialect/ir"
+	"dmir/dialect/types"
 
+	"github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/enum"
+	lltypes "github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 )
 
@@ -15,7 +21,7 @@ import (
 // The steps and the neighbours of a tile: a step's neighbours are whole cache lines of a
 // result, a neighbour's steps one of an operand.
 const (
-	tileSteps      = 16
+	tileSteps      = 64
 	tileNeighbours = 64
 )
 
@@ -50,49 +56,129 @@ func (l *elementLoop) transposes() bool {
 	return along && ok
 }
 
-// scratch is the memory of a tile of each result.
+// scratch is the memory of a tile of each result, before and after it is transposed.
 func (l *elementLoop) scratch() (bytes int64) {
 	if !l.tiled {
 		return 0
 	}
 	for _, o := range l.outs {
-		bytes += scratchBytes(kept(o.X.Elem), tileSteps*tileNeighbours)
+		bytes += 2 * scratchBytes(kept(o.X.Elem), tileSteps*tileNeighbours)
 	}
 	return bytes
 }
 
-// writeTiles computes the steps from first on, below last, in tiles.
+// writeTiles computes the steps from first on, below last, in tiles: in scratch memory the
+// neighbours of a step lie side by side after a tile's squares were transposed.
 func (l *elementLoop) writeTiles(b *body, first, last value.Value) {
-	tiles := make([]value.Value, len(l.outs))
+	tiles, turned := make([]value.Value, len(l.outs)), make([]value.Value, len(l.outs))
 	for i, o := range l.outs {
 		tiles[i] = b.take(kept(o.X.Elem), tileSteps*tileNeighbours)
+		turned[i] = b.take(kept(o.X.Elem), tileSteps*tileNeighbours)
 	}
 	step, lane := l.outs[0].Loops[0], l.form.Lane
-	// in is where the element of a tile is that is at the number of its step and of its
-	// neighbour, counted from the tile's first.
-	in := func(s, n value.Value) value.Value {
-		return b.NewAdd(b.NewMul(n, code.Int(tileSteps)), s)
+	tile := func(s0, s1, n0, n1 value.Value) {
+		b.loop(lane, n0, n1, code.Loop{Unroll: 1}, func(n value.Value) {
+			l.ahead(b, s0, n0, n)
+			b.loop(step, s0, s1, code.Loop{Vectorize: true}, func(s value.Value) {
+				at := b.NewAdd(b.NewMul(b.NewSub(n, n0), code.Int(tileSteps)), b.NewSub(s, s0))
+				for i, o := range l.outs {
+					b.lib.Store(b.Func, kept(o.X.Elem), tiles[i], at, b.value(o.X))
+				}
+			})
+		})
+		for i, o := range l.outs {
+			b.turn(kept(o.X.Elem), tiles[i], turned[i])
+		}
+		b.loop(step, s0, s1, code.Loop{Unroll: 1}, func(s value.Value) {
+			b.loop(lane, n0, n1, code.Loop{Vectorize: true}, func(n value.Value) {
+				at := b.NewAdd(b.NewMul(b.NewSub(s, s0), code.Int(tileNeighbours)), b.NewSub(n, n0))
+				for i, o := range l.outs {
+					b.store(o, b.lib.Load(b.Func, kept(o.X.Elem), turned[i], at))
+				}
+			})
+		})
 	}
 	b.For(first, last, code.Loop{Step: tileSteps, Unroll: 1}, func(s0 value.Value) {
-		s1 := b.least(b.NewAdd(s0, code.Int(tileSteps)), last)
 		b.For(code.Int(0), code.Int(l.v), code.Loop{Step: tileNeighbours, Unroll: 1}, func(n0 value.Value) {
-			n1 := b.least(b.NewAdd(n0, code.Int(tileNeighbours)), code.Int(l.v))
-			b.loop(lane, n0, n1, code.Loop{Unroll: 1}, func(n value.Value) {
-				b.loop(step, s0, s1, code.Loop{Vectorize: true}, func(s value.Value) {
-					at := in(b.NewSub(s, s0), b.NewSub(n, n0))
-					for i, o := range l.outs {
-						b.lib.Store(b.Func, kept(o.X.Elem), tiles[i], at, b.value(o.X))
-					}
-				})
+			// Whole tiles have loops of constant length, which need no calls to copy memory.
+			s1, n1 := b.NewAdd(s0, code.Int(tileSteps)), b.NewAdd(n0, code.Int(tileNeighbours))
+			whole := b.NewAnd(b.NewICmp(enum.IPredSLE, s1, last), b.NewICmp(enum.IPredSLE, n1, code.Int(l.v)))
+			b.Choose(whole, func() []value.Value {
+				tile(s0, s1, n0, n1)
+				return nil
+			}, func() []value.Value {
+				tile(s0, b.least(s1, last), n0, b.least(n1, code.Int(l.v)))
+				return nil
 			})
-			b.loop(step, s0, s1, code.Loop{Unroll: 1}, func(s value.Value) {
-				b.loop(lane, n0, n1, code.Loop{Vectorize: true}, func(n value.Value) {
-					at := in(b.NewSub(s, s0), b.NewSub(n, n0))
-					for i, o := range l.outs {
-						b.store(o, b.lib.Load(b.Func, kept(o.X.Elem), tiles[i], at))
+		})
+	})
+}
+
+// ahead asks for what the next tile reads of neighbour n's successor there, and for where
+// this tile is stored to, one of its rows for each neighbour. The hardware foresees neither.
+func (l *elementLoop) ahead(b *body, s0, n0, n value.Value) {
+	step, lane := l.outs[0].Loops[0], l.form.Lane
+	lines := func(v *dm.Value, at value.Value, elements int64) {
+		size := v.Elem().Bytes()
+		first := b.NewMul(at, code.Int(size))
+		for j := int64(0); j < elements*size; j += cacheLine {
+			b.Prefetch(b.buffer(v), b.NewAdd(first, code.Int(j)), code.L2)
+		}
+	}
+	b.within(func() {
+		b.bind(step, s0)
+		for _, o := range l.outs {
+			kernel.Walk(o.X, func(x *kernel.Expr) {
+				if x.Op == kernel.Load && x.At.DependsOn(lane) {
+					if far, run := x.At.Along(lane); run == l.v {
+						lines(x.Buf, b.NewAdd(b.index(x.At), code.Int(far*tileNeighbours)), tileSteps)
 					}
-				})
+				}
 			})
+		}
+	})
+	row := b.NewSub(n, n0)
+	b.within(func() {
+		b.bind(step, b.NewAdd(s0, row))
+		for _, o := range l.outs {
+			if near, run := o.At.Along(lane); near == 1 && run == l.v {
+				lines(o.Value, b.NewSub(b.index(o.At), row), tileNeighbours)
+			}
+		}
+	})
+}
+
+// turn transposes a tile of neighbours, each a row of steps, to steps. Squares are transposed
+// in registers, of elements that are large enough for as many registers as there are.
+func (b *body) turn(elem types.Elem, from, to value.Value) {
+	size := elem.Bytes()
+	lanes := min(b.M.Vector/size, tileSteps)
+	if size < 4 || lanes < 2 {
+		b.For(code.Int(0), code.Int(tileSteps), code.Loop{Unroll: 1}, func(s value.Value) {
+			b.For(code.Int(0), code.Int(tileNeighbours), code.Loop{Vectorize: true}, func(n value.Value) {
+				x := b.lib.Load(b.Func, elem, from, b.NewAdd(b.NewMul(n, code.Int(tileSteps)), s))
+				b.lib.Store(b.Func, elem, to, b.NewAdd(b.NewMul(s, code.Int(tileNeighbours)), n), x)
+			})
+		})
+		return
+	}
+	t := scalar.Register(elem)
+	vector := func(p, at value.Value) value.Value {
+		return b.NewBitCast(b.Element(t, p, at), lltypes.NewPointer(lltypes.NewVector(uint64(lanes), t)))
+	}
+	b.For(code.Int(0), code.Int(tileNeighbours), code.Loop{Step: lanes, Unroll: 1}, func(n value.Value) {
+		b.For(code.Int(0), code.Int(tileSteps), code.Loop{Step: lanes, Unroll: 1}, func(s value.Value) {
+			square := make([]value.Value, lanes)
+			for i := range square {
+				p := vector(from, b.NewAdd(b.NewMul(b.NewAdd(n, code.Int(int64(i))), code.Int(tileSteps)), s))
+				x := b.NewLoad(p.Type().(*lltypes.PointerType).ElemType, p)
+				x.Align = ir.Align(size)
+				square[i] = x
+			}
+			for i, x := range b.Transpose(square, size) {
+				p := vector(to, b.NewAdd(b.NewMul(b.NewAdd(s, code.Int(int64(i))), code.Int(tileNeighbours)), n))
+				b.NewStore(x, p).Align = ir.Align(size)
+			}
 		})
 	})
 }

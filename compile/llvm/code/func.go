@@ -20,10 +20,12 @@ var (
 // Module is a module that is being built.
 type Module struct {
 	*ir.Module
-	// Masks: vectors of the architecture are loaded and stored in part as fast as whole.
-	Masks bool
-	funcs map[string]*ir.Func
-	nodes int64 // of metadata
+	// Vector is the bytes of the architecture's vectors; 0: not known. Masks: they are loaded
+	// and stored in part as fast as whole.
+	Vector int64
+	Masks  bool
+	funcs  map[string]*ir.Func
+	nodes  int64 // of metadata
 }
 
 // NewModule is an empty module.
