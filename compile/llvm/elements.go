@@ -280,13 +280,11 @@ const short = 256
 // near reports whether what xs load is side by side along a: masks make gathers of others.
 func near(xs []*kernel.Expr, a *kernel.Atom) bool {
 	side := true
-	for _, x := range xs {
-		kernel.Walk(x, func(x *kernel.Expr) {
-			if x.Op == kernel.Load && a != nil {
-				step, _ := x.At.Along(a)
-				side = side && step <= 1
-			}
-		})
-	}
+	eachLoad(xs, func(x *kernel.Expr) {
+		if a != nil {
+			step, _ := x.At.Along(a)
+			side = side && step <= 1
+		}
+	})
 	return side
 }

@@ -120,53 +120,6 @@ func (w *rowBody) row(totals []value.Value) []value.Value {
 	return next
 }
 
-// beyondCaches is the bytes of a result whose lines come from memory before they are stored
-// to.
-const beyondCaches = 32 << 20
-
-// next asks for what the first pass over the next row loads, and for where the row is stored
-// to. The hardware follows one row to its end, and stops where computing the row takes long.
-func (w *rowBody) next(xs []*kernel.Expr) {
-	r, a := w.f.Rows, w.f.Lane
-	if w.f.V == 1 {
-		a = r.Col
-	} else if w.f.V != r.Cols {
-		return
-	}
-	if a == nil || r.Row == nil {
-		return
-	}
-	for _, o := range w.outs(kernel.PerElement) {
-		size := o.Value.Elem().Bytes()
-		if o.Elements()*size < beyondCaches {
-			continue
-		}
-		w.loop(a, w.left, w.right, code.Loop{Step: max(cacheLine/max(size, 1), 1), Unroll: 1}, func(value.Value) {
-			w.Prefetch(w.buffer(o.Value), w.NewMul(w.index(o.At), code.Int(size)), code.L2)
-		})
-	}
-	for _, x := range xs {
-		kernel.WalkOutside(x, func(x *kernel.Expr) {
-			if x.Op != kernel.Load {
-				return
-			}
-			down, rows := x.At.Along(r.Row)
-			along, columns := x.At.Along(a)
-			if down == 0 || along != 1 || rows != r.Row.Max+1 || columns != a.Max+1 {
-				return
-			}
-			size := x.Elem.Bytes()
-			step := max(cacheLine/max(size, 1), 1)
-			w.loop(a, w.left, w.right, code.Loop{Step: step, Unroll: 1}, func(value.Value) {
-				w.Prefetch(w.buffer(x.Buf), w.NewMul(w.NewAdd(w.index(x.At), code.Int(down)), code.Int(size)), code.L2)
-			})
-		})
-	}
-}
-
-// cacheLine is the bytes of a line of the caches.
-const cacheLine = 64
-
 // each visits the columns of the task, where xs are evaluated, with values that each
 // passes on to the next.
 func (w *rowBody) each(xs []*kernel.Expr, begin []value.Value, visit func(acc []value.Value) []value.Value) []value.Value {

@@ -4,7 +4,6 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/scalar"
-	dm "dmir/dialect/ir"
 	"dmir/dialect/types"
 
 	"github.com/llir/llvm/ir"
@@ -111,40 +110,6 @@ func (l *elementLoop) writeTiles(b *body, first, last value.Value) {
 				return nil
 			})
 		})
-	})
-}
-
-// ahead asks for what the next tile reads of neighbour n's successor there, and for where
-// this tile is stored to, one of its rows for each neighbour. The hardware foresees neither.
-func (l *elementLoop) ahead(b *body, s0, n0, n value.Value) {
-	step, lane := l.outs[0].Loops[0], l.form.Lane
-	lines := func(v *dm.Value, at value.Value, elements int64) {
-		size := v.Elem().Bytes()
-		first := b.NewMul(at, code.Int(size))
-		for j := int64(0); j < elements*size; j += cacheLine {
-			b.Prefetch(b.buffer(v), b.NewAdd(first, code.Int(j)), code.L2)
-		}
-	}
-	b.within(func() {
-		b.bind(step, s0)
-		for _, o := range l.outs {
-			kernel.Walk(o.X, func(x *kernel.Expr) {
-				if x.Op == kernel.Load && x.At.DependsOn(lane) {
-					if far, run := x.At.Along(lane); run == l.v {
-						lines(x.Buf, b.NewAdd(b.index(x.At), code.Int(far*tileNeighbours)), tileSteps)
-					}
-				}
-			})
-		}
-	})
-	row := b.NewSub(n, n0)
-	b.within(func() {
-		b.bind(step, b.NewAdd(s0, row))
-		for _, o := range l.outs {
-			if near, run := o.At.Along(lane); near == 1 && run == l.v {
-				lines(o.Value, b.NewSub(b.index(o.At), row), tileNeighbours)
-			}
-		}
 	})
 }
 

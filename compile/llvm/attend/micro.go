@@ -132,7 +132,7 @@ func (v vectors) multiply(p product, n, limit value.Value, rest int64, o operand
 // memory limits them: a few lines in each iteration, since the order in which a tile
 // reads its rows is not one that hardware foresees. Addresses may lie behind A.
 func (v vectors) prefetch(p product, a, k value.Value) {
-	ask := func(at value.Value) { v.Prefetch(a, v.NewMul(at, code.Int(v.s.size())), code.L2) }
+	ask := func(at value.Value) { v.Prefetch(a, v.NewMul(at, code.Int(v.s.size())), 1, code.L2) }
 	if p.step != 1 { // one line of each row, behind that of this tile
 		for u := range int64(unroll) {
 			ask(v.NewAdd(v.NewMul(v.NewAdd(k, code.Int(u)), code.Int(p.step)), code.Int(2*p.rows)))
@@ -140,7 +140,7 @@ func (v vectors) prefetch(p product, a, k value.Value) {
 		return
 	}
 	// The rows behind those of this tile: some in each of the iterations that read one line.
-	line := 64 / v.s.size() / unroll
+	line := code.CacheLine / v.s.size() / unroll
 	each := ceil(p.rows, line)
 	first := v.NewMul(v.NewURem(v.NewUDiv(k, code.Int(unroll)), code.Int(line)), code.Int(each))
 	for j := range each {

@@ -70,20 +70,30 @@ func (f *Func) Transpose(rows []value.Value, size int64) []value.Value {
 	return rows
 }
 
+// CacheLine is the bytes of a line of the caches.
+const CacheLine = 64
+
 // The caches that memory is asked for into.
 const (
 	L1 = 3
 	L2 = 2
 )
 
-// Prefetch asks for the line of a cache that holds byte at of the memory at p, which may be
-// any address.
-func (f *Func) Prefetch(p, at value.Value, cache int64) {
+// Prefetch asks for the lines of a cache that hold bytes from byte at of the memory at p on,
+// which may be any address.
+func (f *Func) Prefetch(p, at value.Value, bytes, cache int64) {
 	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
 	fn := f.M.Declare("llvm.prefetch.p0i8", types.Void, Bytes, types.I32, types.I32, types.I32)
 	if !p.Type().Equal(Bytes) {
 		p = f.NewBitCast(p, Bytes)
 	}
+	p = f.NewGetElementPtr(types.I8, p, at)
 	const read, data = 0, 1
-	f.Call(fn, f.NewGetElementPtr(types.I8, p, at), i32(read), i32(cache), i32(data))
+	for j := int64(0); j < bytes; j += CacheLine {
+		line := p
+		if j > 0 {
+			line = f.NewGetElementPtr(types.I8, p, Int(j))
+		}
+		f.Call(fn, line, i32(read), i32(cache), i32(data))
+	}
 }

@@ -36,12 +36,10 @@ func (v vectors) store(x, a, i value.Value) {
 	s.Align = ir.Align(v.p.Shape.Acc.Size())
 }
 
-// prefetch asks for n elements from element i of the array at a, each line of 64 bytes.
+// prefetch asks for n elements from element i of the array at a.
 func (v vectors) prefetch(a value.Value, i, n int64) {
 	size := v.p.Shape.Acc.Size()
-	for j := int64(0); j < n*size; j += 64 {
-		v.Prefetch(a, code.Int(i*size+j), code.L1)
-	}
+	v.Prefetch(a, code.Int(i*size), n*size, code.L1)
 }
 
 // muladd is sum + a·b.

@@ -43,12 +43,8 @@ func (w *Window) halo() int64 {
 	return halo
 }
 
-// Bounds of plans: each task copies its part of the image, which costs less than the sums of
-// a few rows.
-const (
-	windowTasks = 128
-	windowRows  = 16
-)
+// windowRows is the rows of a task whose sums take longer than to copy its part of the image.
+const windowRows = 16
 
 // chooseWindow sets the sizes of blocks of a product whose B is an image.
 func (p *Plan) chooseWindow() {
@@ -56,7 +52,7 @@ func (p *Plan) chooseWindow() {
 	w, taps := s.Window, int64(len(s.Window.Taps))
 	kc := min(m.L1*3/4/(p.MR*size), maxKC)
 	p.KC = even(s.Depth/taps, max(kc/taps, 1), 1) * taps
-	tasks := max(min(windowTasks, s.Batch*s.Rows*s.Cols*s.Depth/taskSteps), 1)
+	tasks := max(min(wantTasks, s.Batch*s.Rows*s.Cols*s.Depth/taskSteps), 1)
 	// The planes of a pass take up to half of the L2 cache.
 	nc := max(m.L2/2/(p.KC/taps*w.Planes*size)-w.halo(), p.NR)
 	p.MC = even(s.Rows, mostRows, p.MR)
