@@ -24,9 +24,16 @@ type Image struct {
 	Shared   int64
 	Taps     []Tap
 
-	t      *Tiled
-	stride []int64 // of each spatial dimension
+	t    *Tiled
+	axes []imageAxis // of each spatial dimension
 }
+
+// imageAxis is a spatial dimension of an image: the taps of the window along it, how far
+// these and the outputs are apart, and the elements of a plane.
+type imageAxis struct{ taps, stride, dilation, extent int64 }
+
+// planes is how many planes divide what the taps along the axis read.
+func (a imageAxis) planes() int64 { return min(a.stride, a.taps) }
 
 // Tap is where the window's tap reads the element of column 0: the plane of a channel, and
 // the element of it. Further columns are further elements.
@@ -45,7 +52,7 @@ func (t *Tiled) Image() (*Image, bool) {
 	if !op.Of(o).Is(op.Windowed) || dims > 2 || t.Products > 1 || t.left != 1 || t.Half {
 		return nil, false
 	}
-	m := &Image{t: t, Images: 1, Channels: 1, Lines: 1, Planes: 1, Shared: 1}
+	m := &Image{t: t, Images: 1, Channels: 1, Outputs: 1, Planes: 1}
 	// The letters of n and k are in the order that columns and depth are numbered in.
 	n, k := t.groups["n"], t.groups["k"]
 	if len(n) > 0 && n[0].letter == convImage {
@@ -57,39 +64,37 @@ func (t *Tiled) Image() (*Image, bool) {
 	if !t.ordered(n, convSpace[:dims]) || !t.ordered(k, convWindow[:dims]) || len(k) == 0 || !t.ordered(t.groups["z"], string(convGroup)) {
 		return nil, false
 	}
-	extent := make([]int64, dims) // of a plane
+	m.Taps = []Tap{{}}
 	for d := range dims {
 		stride, dilation, _ := steps(o, d, "window_strides", "rhs_dilation")
-		taps := t.c.Sizes[convWindow[d]]
+		outputs, taps := t.c.Sizes[convSpace[d]], t.c.Sizes[convWindow[d]]
 		if stride > 1 && dilation > 1 && taps > 1 {
 			return nil, false
 		}
-		m.stride = append(m.stride, stride)
-		if m.Step, m.Shared = stride, min(stride, taps); taps == 1 {
+		a := imageAxis{taps, stride, dilation, outputs + (taps-1)*dilation/stride}
+		m.axes = append(m.axes, a)
+		m.Lines, m.Outputs = m.Outputs, outputs
+		m.Line, m.Shared, m.Step = a.extent, a.planes(), stride
+		if taps == 1 {
 			m.Step = 1 // only elements that outputs meet are in the plane
 		}
-		m.Planes *= m.Shared
-		extent[d] = t.c.Sizes[convSpace[d]] + (taps-1)*dilation/stride
-	}
-	m.Outputs, m.Line = t.c.Sizes[convSpace[dims-1]], extent[dims-1]
-	if dims > 1 {
-		m.Lines = t.c.Sizes[convSpace[0]]
+		m.Planes *= a.planes()
+		m.Taps = a.each(m.Taps)
 	}
 	if m.Planes/m.Shared > mostPlanes || m.Outputs == 1 {
 		return nil, false
 	}
-	m.Taps = make([]Tap, Product(t.windowSizes()))
-	for i := range m.Taps {
-		m.Taps[i] = m.tap(int64(i))
-	}
 	return m, true
 }
 
-func (t *Tiled) windowSizes() (sizes []int64) {
-	for d := range len(shapeOf(t.c.Op.Operands[1])) - 2 {
-		sizes = append(sizes, t.c.Sizes[convWindow[d]])
+// each is the taps along the axis for each of those along the axes before.
+func (a imageAxis) each(before []Tap) (all []Tap) {
+	for _, t := range before {
+		for n := range a.taps {
+			all = append(all, Tap{t.Plane*a.planes() + n%a.planes(), t.Shift*a.extent + n*a.dilation/a.stride})
+		}
 	}
-	return sizes
+	return all
 }
 
 // ordered reports whether a group is the letters of want that have several values, in this
@@ -105,25 +110,6 @@ func (t *Tiled) ordered(group []letterUse, want string) bool {
 		}
 	}
 	return string(have) == string(wanted)
-}
-
-// tap is the i-th tap of the window.
-func (m *Image) tap(i int64) (tap Tap) {
-	sizes := m.t.windowSizes()
-	at := make([]int64, len(sizes))
-	for d := len(sizes) - 1; d >= 0; d-- {
-		at[d], i = i%sizes[d], i/sizes[d]
-	}
-	for d, n := range at {
-		_, dilation, _ := steps(m.t.c.Op, d, "window_strides", "rhs_dilation")
-		phases, line := min(m.stride[d], sizes[d]), int64(1)
-		if d < len(at)-1 {
-			line = m.Line
-		}
-		tap.Plane = tap.Plane*phases + n%phases
-		tap.Shift += n * dilation / m.stride[d] * line
-	}
-	return tap
 }
 
 // Columns is the columns of an image.
@@ -149,11 +135,9 @@ func (m *Image) Element(plane int64) (*Expr, ImageFlat) {
 	}
 	of[convImage] = loop(&flat.Image, "image", m.Images)
 	of[convIn] = loop(&flat.Channel, "channel", m.Channels)
-	sizes := t.windowSizes()
-	last := len(sizes) - 1
+	last := len(m.axes) - 1
 	if last > 0 {
-		_, dilation, _ := steps(t.c.Op, 0, "window_strides", "rhs_dilation")
-		of[convSpace[0]] = loop(&flat.Line, "y", m.Lines+(sizes[0]-1)*dilation/m.stride[0])
+		of[convSpace[0]] = loop(&flat.Line, "y", m.axes[0].extent)
 		of[convWindow[0]] = Const(plane / m.Shared)
 	}
 	// The first output's tap moves along the line where outputs are several elements apart.
