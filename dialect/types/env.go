@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 )
 
 // Error is why the dialect cannot use a type or an attribute.
@@ -118,7 +119,7 @@ func (e *Env) foreign(text string) string {
 		end := i
 		for end < len(text) && strings.IndexByte(" \t\n\r", text[end]) >= 0 || strings.HasPrefix(text[end:], "//") {
 			if text[end] == '/' {
-				end = lineEnd(text, end)
+				end = lex.LineEnd(text, end, len(text))
 			} else {
 				end++
 			}
@@ -136,13 +137,6 @@ func (e *Env) foreign(text string) string {
 		i = end
 	}
 	return b.String()
-}
-
-func lineEnd(text string, i int) int {
-	if n := strings.IndexAny(text[i:], "\n\r"); n >= 0 {
-		return i + n
-	}
-	return len(text)
 }
 
 // maxAliasDepth bounds chains of aliases, which are short or cycles.
