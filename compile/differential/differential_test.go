@@ -88,6 +88,12 @@ func TestRandomProgramsCPU(t *testing.T) {
 		c.Device, c.Arch = "cpu", ""
 		cases = append(cases, c)
 	}
+	reported(t, cases)
+}
+
+// reported checks cases, and reports what it finds.
+func reported(t *testing.T, cases []Case) {
+	t.Helper()
 	finds, err := Check(t.Context(), cases)
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ type Kind struct {
 	// Ready is why devices that Find finds run only programs with machine code, since
 	// something is missing that compiles them. It is nil where nothing can be missing.
 	Ready func() error
-	// Why is the reason for the first device where nobody asks for one; nil: that it
+	// Why is the reason for the first device where none is asked for; nil: that it
 	// is this machine's GPU.
 	Why func([]Device) string
 }
