@@ -144,5 +144,7 @@ func TestRandomWindows(t *testing.T) {
 		w := &windows{Rand: rand.New(rand.NewPCG(*first+seed, 9))}
 		cases = append(cases, Case{Name: fmt.Sprintf("windows, seed %d", *first+seed), Text: w.program(), Seed: 7, Device: "cpu"})
 	}
-	reported(t, cases)
+	for _, f := range found(t, cases) {
+		report(t, f)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,21 +89,19 @@ func TestRandomProgramsCPU(t *testing.T) {
 		c.Device, c.Arch = "cpu", ""
 		cases = append(cases, c)
 	}
-	reported(t, cases)
+	for _, f := range found(t, cases) {
+		report(t, f)
+	}
 }
 
-// reported checks cases, and reports what it finds.
-func reported(t *testing.T, cases []Case) {
+// found is what is wrong with the cases.
+func found(t *testing.T, cases []Case) []*Find {
 	t.Helper()
 	finds, err := Check(t.Context(), cases)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range finds {
-		if f != nil {
-			report(t, f)
-		}
-	}
+	return slices.DeleteFunc(finds, func(f *Find) bool { return f == nil })
 }
 
 // report tells of a find and, where finds are kept, makes its program small
@@ -159,14 +158,8 @@ func kinds(c Case) []Case {
 
 func agree(t *testing.T, cases []Case) {
 	t.Helper()
-	finds, err := Check(t.Context(), cases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range finds {
-		if f != nil {
-			t.Error(f)
-		}
+	for _, f := range found(t, cases) {
+		t.Error(f)
 	}
 }
 

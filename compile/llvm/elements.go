@@ -127,11 +127,7 @@ func work(o kernel.Out) int64 {
 	for _, x := range o.Exprs() {
 		kernel.Walk(x, func(x *kernel.Expr) {
 			if x.Op == kernel.Reduce && x.Groups == nil {
-				m := int64(1)
-				for _, v := range x.Vars {
-					m *= v.Max + 1
-				}
-				n += m
+				n += iterations(x)
 			}
 		})
 	}

@@ -291,6 +291,15 @@ func (e *emitter) accumulate(x *kernel.Expr, acc value.Value, body *kernel.Expr)
 	return v
 }
 
+// iterations is how often the reduction x evaluates its body.
+func iterations(x *kernel.Expr) int64 {
+	n := int64(1)
+	for _, v := range x.Vars {
+		n *= v.Max + 1
+	}
+	return n
+}
+
 // reduction computes a serial reduction.
 func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 	body := x.Args[0]

@@ -134,11 +134,7 @@ func unrolls(x *kernel.Expr) bool {
 	if x.Op != kernel.Reduce || x.Over != kernel.OwnLoop || x.Groups != nil || selects(x) || x.From == nil || !op.Of(x.From).Is(op.Windowed) {
 		return false
 	}
-	n := int64(1)
-	for _, v := range x.Vars {
-		n *= v.Max + 1
-	}
-	return n <= mostUnrolled
+	return iterations(x) <= mostUnrolled
 }
 
 // least and most are the smaller and the larger of two indices.
