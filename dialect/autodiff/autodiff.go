@@ -155,7 +155,11 @@ func (r *reverse) gradient(b *ir.Builder, arg *ir.Value) *ir.Value {
 		v = op.Zeros(b, arg.Type)
 	}
 	if t != nil && v.Tensor() != nil && !t.At.Equal(v.Tensor().At) {
-		v = b.Op("dm.copy", []*ir.Value{v}, nil, arg.Type).Results[0]
+		move := "dm.copy"
+		if at := t.At; at.In() == v.Tensor().At.In() && slices.Equal(at.Order, v.Tensor().At.Order) {
+			move = op.Reshard
+		}
+		v = b.Op(move, []*ir.Value{v}, nil, arg.Type).Results[0]
 	}
 	if v.Op != nil && v.Name == "" {
 		v.Name = cotangentName(arg)

@@ -188,11 +188,11 @@ func (w *writer) valueOf(a *op.AttrDef) string {
 		return base("integer")
 	case op.KindFloat:
 		return base("float", "integer")
-	case op.KindString:
+	case op.KindString, op.KindName:
 		return base("string")
 	case op.KindInts:
 		return base("array", "dense_array")
-	case op.KindPairs:
+	case op.KindPairs, op.KindStrings:
 		return base("array")
 	case op.KindSymbol:
 		return base("symbol_ref")

@@ -78,7 +78,11 @@ func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
 	if !t.Props.Empty() { // <{…}>
 		l.dictionary(o, t, def, ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1}, true)
 	}
-	if !t.Attrs.Empty() {
+	switch {
+	case t.Attrs.Empty():
+	case o.Name == op.Mesh && t.Form == ast.Pretty:
+		l.mesh(o, t)
+	default:
 		l.dictionary(o, t, def, t.Attrs, false)
 	}
 	if o.Name == "func.call" && t.Form == ast.Pretty && len(t.Symbols) > 0 {
@@ -279,8 +283,32 @@ func coerce(a types.Attr, def *op.AttrDef) types.Attr {
 		return list(a)
 	case op.KindPairs:
 		return pairs(a)
+	case op.KindName:
+		if s, ok := a.(types.Symbol); ok {
+			if name, flat := s.Name(); flat {
+				return types.Str(name)
+			}
+		}
+	case op.KindStrings:
+		return texts(a)
 	}
 	return a
+}
+
+// texts is a list of strings, which pretty form may write as words.
+func texts(a types.Attr) types.Attr {
+	l, ok := a.(types.Array)
+	if !ok {
+		return a
+	}
+	out := make(types.Array, len(l))
+	for i, e := range l {
+		out[i] = e
+		if k, ok := e.(types.Keyword); ok {
+			out[i] = types.Str(k)
+		}
+	}
+	return out
 }
 
 // list is a list of integers written as [1, 0], array<i64: 1, 0> or dense<…>.

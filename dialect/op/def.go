@@ -21,6 +21,7 @@ const (
 	Kernels       Family = "kernels"
 	Training      Family = "training"
 	Groups        Family = "groups of values"
+	Distribution  Family = "distribution"
 )
 
 // Class is the cost class of an op (Ivanov et al., MLSys 2021, §3, with
@@ -51,6 +52,7 @@ const (
 	Windowed                      // a result element is computed from a window, which moves over the first operand
 	Update                        // the result is the first operand with a part replaced; see InPlace
 	Memberwise                    // of tuples it is the op on each of their members; see Split
+	Collective                    // devices run it together, each with its own operands
 )
 
 // KernelKind is the kind of kernel that computes an op on a device.
@@ -88,6 +90,8 @@ const (
 	KindPairs   AttrKind = "pairs"     // [[0, 1], [2, 3]]
 	KindDense   AttrKind = "dense"     // dense<…>
 	KindSymbol  AttrKind = "symbol"    // @f
+	KindName    AttrKind = "name"      // @f where the op defines it; a string in generic form
+	KindStrings AttrKind = "strings"   // ["data", "model"]
 	KindPlace   AttrKind = "placement" // #dm.at<…>
 )
 
@@ -166,7 +170,16 @@ type Def struct {
 	// an Update is what it moves in place; see TrafficOf.
 	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
 	// Maps gives the iteration space of the ops that have one; nil where none.
-	Maps   func(o *ir.Op) *Iteration
+	Maps func(o *ir.Op) *Iteration
+	// Factors is how the op can be divided over devices, of ops for which that does not
+	// follow from Maps; see FactorsOf.
+	Factors func(o *ir.Op) *Factors
+	// Linear is the field of Factors, of ops whose Factors follow from Maps; nil: none.
+	Linear func(o *ir.Op) [][]int
+	// Piece changes the attributes of an op on pieces, a copy of whole with the
+	// operands and result types of one device, that depend on the sizes of divided
+	// dimensions; nil: none does.
+	Piece  func(piece, whole *ir.Op)
 	Kernel KernelKind // what computes it on a device
 	Orders Orders     // in which its tensors can lie in memory
 	// Move is the pieces that the result is put together from, of the ops that

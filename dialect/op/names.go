@@ -19,6 +19,18 @@ const (
 	Unpack   = Prefix + "unpack"
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
+
+	Mesh        = Prefix + "mesh"
+	Reshard     = Prefix + "reshard"
+	PartitionID = Prefix + "partition_id"
+
+	AllReduce         = Prefix + "all_reduce"
+	ReduceScatter     = Prefix + "reduce_scatter"
+	AllGather         = Prefix + "all_gather"
+	AllToAll          = Prefix + "all_to_all"
+	CollectivePermute = Prefix + "collective_permute"
+	Send              = Prefix + "send"
+	Recv              = Prefix + "recv"
 )
 
 // NeedsSymbol reports whether the symbols that an op of the given name mentions,

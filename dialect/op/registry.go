@@ -22,7 +22,7 @@ var (
 func init() {
 	for _, family := range [][]*Def{
 		contractions(), elementwise(), normalizations(), attentions(),
-		movements(), sources(), controls(), kernels(), trainings(), groups(),
+		movements(), sources(), controls(), kernels(), trainings(), groups(), distributions(),
 	} {
 		for _, d := range family {
 			all = append(all, d)
@@ -144,6 +144,20 @@ func Str(o *ir.Op, name string) string { return types.TextOf(Attr(o, name)) }
 
 // Bool is a boolean attribute or its default, else false; a unit attribute is true.
 func Bool(o *ir.Op, name string) bool { return types.TruthOf(Attr(o, name)) }
+
+// Strings is a list of strings; nil where it is absent or something else.
+func Strings(o *ir.Op, name string) []string {
+	l, _ := Attr(o, name).(types.Array)
+	var out []string
+	for _, e := range l {
+		s, ok := e.(types.Str)
+		if !ok {
+			return nil
+		}
+		out = append(out, string(s))
+	}
+	return out
+}
 
 // Ints is a list of integers or its default; nil where there is neither, and
 // an empty non-nil slice for [].

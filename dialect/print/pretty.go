@@ -32,6 +32,9 @@ func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 		p.braces(o.Regions[0], depth, false)
 		return true
 	}
+	if o.Name == op.Mesh && p.mesh(o) {
+		return true
+	}
 	def := op.Of(o)
 	if def == nil || len(o.Succs) > 0 || len(o.Regions) > len(def.Regions) {
 		return false

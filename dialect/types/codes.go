@@ -4,7 +4,7 @@ import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM150", Name: "bad-placement", Doc: "The text of a placement #dm.at<…> is not a memory space, an order of dimensions and names of dimensions, each at most once.", Help: "write `#dm.at<hbm, order = [1, 0], dims = [n]>`; every part may be left out"},
+	{Code: "DM150", Name: "bad-placement", Doc: "The text of a placement #dm.at<…> is not a memory space, an order of dimensions, names of dimensions and a sharding (split, then partial), each at most once.", Help: "write `#dm.at<hbm, order = [1, 0], dims = [n], split = @mesh[{data}, {}], partial = {model}>`; every part may be left out"},
 	{Code: "DM152", Name: "alias-cycle", Doc: "An alias is defined in terms of itself, directly or through others.", Help: "replace one of the aliases by its definition"},
 	{Code: "DM153", Name: "type-too-large", Doc: "The size of a tensor in bytes, elements times element size, exceeds 2^62.", Help: "check the dimensions; no memory can hold such a tensor"},
 	{Code: "DM154", Name: "bad-dense", Doc: "A dense<…> literal does not fit its type: the number or nesting of values differs from the shape, or a value is not one of the element type.", Help: "write one value for all elements, nested lists in the tensor's shape, or the bytes as a hexadecimal string"},

@@ -178,6 +178,9 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 	if p.order != nil && len(p.order) != len(t.Shape) {
 		return badPlacement("order has %d entries for %d dimensions", len(p.order), len(t.Shape))
 	}
+	if p.shard != nil && len(p.shard.Dims) != len(t.Shape) {
+		return badPlacement("split has %d entries for %d dimensions", len(p.shard.Dims), len(t.Shape))
+	}
 	if p.dims != nil && len(p.dims) != dynamic {
 		return badPlacement("dims names %d sizes, but the shape has %d of unknown size (\"?\")", len(p.dims), dynamic)
 	}

@@ -18,11 +18,12 @@ type placeText struct {
 	space Space
 	order []int
 	dims  []dim.Dim // nil where not written; an unnamed one for "?"
+	shard *Sharding // nil where not written
 }
 
 // placement is p in canonical form: the identity order is the default.
 func (p placeText) placement() Placement {
-	q := Placement{Space: p.space, Order: p.order}
+	q := Placement{Space: p.space, Order: p.order, Shard: p.shard}
 	for i, n := range p.order {
 		if n != i {
 			return q
@@ -33,7 +34,7 @@ func (p placeText) placement() Placement {
 }
 
 func badPlacement(format string, args ...any) *Error {
-	return &Error{Code: "DM150", Msg: fmt.Sprintf(format, args...), Help: "write #dm.at<hbm, order = [1, 0], dims = [n]>; every part may be left out"}
+	return &Error{Code: "DM150", Msg: fmt.Sprintf(format, args...), Help: "write #dm.at<hbm, order = [1, 0], dims = [n], split = @mesh[{data}, {}], partial = {model}>; every part may be left out"}
 }
 
 // parsePlacement parses the text in #dm.at<…>.
@@ -53,12 +54,18 @@ func parsePlacement(body string) (placeText, error) {
 				return p, unknownSpace(key)
 			}
 			continue
-		case !isList || key != "order" && key != "dims":
+		case !isList || !slices.Contains([]string{"order", "dims", "split", "partial"}, key):
 			return p, badPlacement("unexpected %q in a placement", part)
 		case seen[key]:
 			return p, badPlacement("%s is written twice", key)
 		}
 		seen[key] = true
+		if key == "split" || key == "partial" {
+			if err := p.sharding(key, list); err != nil {
+				return p, err
+			}
+			continue
+		}
 		inner, ok := strings.CutPrefix(strings.TrimSpace(list), "[")
 		inner, closed := strings.CutSuffix(inner, "]")
 		if !ok || !closed {
@@ -74,7 +81,22 @@ func parsePlacement(body string) (placeText, error) {
 			return p, err
 		}
 	}
+	if p.shard != nil {
+		return p, p.shard.checkAxes()
+	}
 	return p, nil
+}
+
+// sharding reads the parts split and partial.
+func (p *placeText) sharding(key, text string) (err error) {
+	switch {
+	case key == "split":
+		p.shard, err = parseSplit(strings.TrimSpace(text))
+		return err
+	case p.shard == nil:
+		return badPlacement("partial stands before split, which names the mesh")
+	}
+	return p.shard.parsePartial(strings.TrimSpace(text))
 }
 
 func unknownSpace(name string) error {

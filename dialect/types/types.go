@@ -135,14 +135,16 @@ const (
 	Remote Space = "remote"
 )
 
-// Placement is the encoding #dm.at<space, order = […], dims = […]>.
+// Placement is the encoding #dm.at<space, order = […], dims = […], split = …>.
 type Placement struct {
 	Space Space
-	Order []int // permutation, outermost first; nil is row-major
+	Order []int     // permutation, outermost first; nil is row-major
+	Shard *Sharding // nil: none is stated
 }
 
-// Default reports whether p is row-major in hbm, which is never printed.
-func (p Placement) Default() bool { return p.In() == HBM && p.Order == nil }
+// Default reports whether p is row-major in hbm and states no sharding, which is never
+// printed.
+func (p Placement) Default() bool { return p.In() == HBM && p.Order == nil && p.Shard == nil }
 
 // In is the memory space; a placement that was never written is in HBM.
 func (p Placement) In() Space {
@@ -152,8 +154,10 @@ func (p Placement) In() Space {
 	return p.Space
 }
 
-// Equal reports whether p and q are the same space and order.
-func (p Placement) Equal(q Placement) bool { return p.In() == q.In() && slices.Equal(p.Order, q.Order) }
+// Equal reports whether p and q are the same space, order and sharding.
+func (p Placement) Equal(q Placement) bool {
+	return p.In() == q.In() && slices.Equal(p.Order, q.Order) && p.Shard.Equal(q.Shard)
+}
 
 // Tensor is a ranked tensor. A "?" without a name in the encoding's dims gets a
 // symbol made from where it is declared, so that every dimension is a Dim.
@@ -229,6 +233,9 @@ func (t *Tensor) encoding(names []string) string {
 	}
 	if names != nil {
 		parts = append(parts, "dims = ["+strings.Join(names, ", ")+"]")
+	}
+	if t.At.Shard != nil {
+		parts = append(parts, t.At.Shard.Text())
 	}
 	if parts == nil {
 		return ""

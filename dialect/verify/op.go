@@ -159,6 +159,12 @@ func isKind(v types.Attr, a *op.AttrDef) bool {
 	case op.KindSymbol:
 		_, ok := v.(types.Symbol)
 		return ok
+	case op.KindName:
+		_, ok := v.(types.Str)
+		return ok
+	case op.KindStrings:
+		l, ok := v.(types.Array)
+		return ok && !slices.ContainsFunc(l, func(e types.Attr) bool { _, ok := e.(types.Str); return !ok })
 	case op.KindPlace:
 		_, ok := v.(types.Place)
 		return ok
@@ -189,8 +195,10 @@ func kindPhrase(k op.AttrKind) string {
 		return "a list of pairs"
 	case op.KindDense:
 		return "dense<…>"
-	case op.KindSymbol:
+	case op.KindSymbol, op.KindName:
 		return "a symbol"
+	case op.KindStrings:
+		return "a list of strings"
 	}
 	return "a placement"
 }
@@ -214,8 +222,10 @@ func kindExample(a *op.AttrDef) string {
 		value = "[[0, 1], [0, 1]]"
 	case op.KindDense:
 		value = "dense<…>"
-	case op.KindSymbol:
+	case op.KindSymbol, op.KindName:
 		value = "@f"
+	case op.KindStrings:
+		value = `["data"]`
 	default:
 		value = "#dm.at<hbm>"
 	}

@@ -12,6 +12,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
@@ -133,6 +134,9 @@ type verifier struct {
 	m     *ir.Module
 	diags []diag.Diagnostic
 	near  map[string][]op.Meaning // of unknown ops, by their names
+
+	lastMesh  *mesh.Mesh
+	lastShard *types.Sharding // that was right
 }
 
 func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {
@@ -148,7 +152,15 @@ func (v *verifier) op(o *ir.Op) {
 		v.problem(o, p)
 		return
 	}
+	v.shardings(o)
+	if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
+		v.collective(o)
+	}
 	switch o.Name {
+	case op.Mesh:
+		v.mesh(o)
+	case op.Func:
+		v.perDevice(o)
 	case op.Return:
 		v.returns(o)
 	case op.Call:

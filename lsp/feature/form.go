@@ -94,7 +94,9 @@ func valueForm(a *op.AttrDef) string {
 		return "[[…]]"
 	case op.KindDense:
 		return "dense<…>"
-	case op.KindSymbol:
+	case op.KindStrings:
+		return `["…"]`
+	case op.KindSymbol, op.KindName:
 		return "@symbol"
 	case op.KindPlace:
 		return "#dm.at<…>"
@@ -175,7 +177,9 @@ func hole(n int, a *op.AttrDef) string {
 		return fmt.Sprintf("[[$%d]]", n)
 	case a.Kind == op.KindDense:
 		return fmt.Sprintf("dense<$%d>", n)
-	case a.Kind == op.KindSymbol:
+	case a.Kind == op.KindStrings:
+		return fmt.Sprintf(`["$%d"]`, n)
+	case a.Kind == op.KindSymbol, a.Kind == op.KindName:
 		return fmt.Sprintf("@$%d", n)
 	case a.Kind == op.KindPlace:
 		return fmt.Sprintf("#dm.at<$%d>", n)

@@ -1,0 +1,194 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/dialect/origin"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// mesh checks a dm.mesh.
+func (v *verifier) mesh(o *ir.Op) {
+	if o.Parent != nil {
+		v.report("DM193", o.Head, "the mesh stands inside another op").Help = "move it to the top level of the file"
+		return
+	}
+	m, err := mesh.Of(o)
+	if err != nil {
+		v.report("DM193", o.Head, "this is no mesh: %s", err).Help = "write dm.mesh @pod {data = 16, model = 8}"
+		return
+	}
+	for _, other := range v.m.Ops {
+		if other == o {
+			return
+		}
+		if other.Name == op.Mesh && other.Str("sym_name") == m.Name {
+			v.report("DM193", o.Head, "the mesh @%s is already defined", m.Name).Related = []diag.Related{{Span: other.Head, Message: "first defined here"}}
+			return
+		}
+	}
+}
+
+// find is the mesh called name, nil where the file has none; it remembers the last one.
+func (v *verifier) find(name string) *mesh.Mesh {
+	if v.lastMesh == nil || v.lastMesh.Name != name {
+		v.lastMesh = mesh.Find(v.m, name)
+	}
+	return v.lastMesh
+}
+
+// sharded checks the sharding of a type that is written at span.
+func (v *verifier) sharded(t types.Type, span source.Span) {
+	x, ok := t.(*types.Tensor)
+	if !ok || x.At.Shard == nil || x.At.Shard == v.lastShard {
+		return
+	}
+	s := x.At.Shard
+	name, _ := s.Mesh.Name()
+	m := v.find(name)
+	if m == nil {
+		if slices.ContainsFunc(v.m.Ops, func(o *ir.Op) bool { return o.Name == op.Mesh && o.Str("sym_name") == name }) {
+			return // reported there
+		}
+		v.report("DM194", span, "there is no mesh %s in this file", s.Mesh).Help = "define it at the top level: dm.mesh " + s.Mesh.String() + " {data = 8}"
+		return
+	}
+	if p := m.Problem(s); p != "" {
+		v.report("DM194", span, "%s", p)
+		return
+	}
+	v.lastShard = s // values often have it again
+}
+
+// shardings checks those of o's results.
+func (v *verifier) shardings(o *ir.Op) {
+	for _, r := range o.Results {
+		v.sharded(r.Type, o.Head)
+	}
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			for _, a := range b.Args {
+				v.sharded(a.Type, a.Span)
+			}
+		}
+	}
+}
+
+// collective checks an op that the devices of a mesh run together, and dm.partition_id.
+func (v *verifier) collective(o *ir.Op) {
+	name := op.MeshOf(o)
+	if name == "" {
+		v.report("DM195", o.Head, "%s stands in a function without the attribute dm.mesh, which works on whole tensors", o.Name).
+			Help = "write dm.reshard there; or give the function, whose values then are the pieces of one device, the attribute dm.mesh = @pod"
+		return
+	}
+	m := v.find(name)
+	if m == nil {
+		return // reported at the function
+	}
+	axes, err := m.ParseAxes(op.Strings(o, "axes"))
+	if err != nil {
+		v.report("DM195", origin.AttrSpan(o, v.m.Src, "axes"), "%s", err)
+		return
+	}
+	if p := collectiveProblem(o, m.Count(axes)); p != nil {
+		v.problem(o, p)
+	}
+}
+
+// collectiveProblem is what is wrong with a collective of n devices.
+func collectiveProblem(o *ir.Op, n int) *op.Problem {
+	ratio := func(attr string, whole, piece *types.Tensor) *op.Problem {
+		d, ok := op.Dim(o, attr, whole.Rank())
+		if !ok || whole.Rank() != piece.Rank() || whole.Shape[d].Equal(piece.Shape[d].Scale(int64(n))) {
+			return nil
+		}
+		return &op.Problem{
+			Code: "DM195", Operand: head, Attr: attr,
+			Msg: fmt.Sprintf("%s over %s: dimension %d is %s as a whole and %s on each", o.Name, diag.Count(n, "device"), d, whole.Shape[d], piece.Shape[d]),
+		}
+	}
+	switch o.Name {
+	case op.ReduceScatter:
+		return ratio("dim", o.In(0), o.Out(0))
+	case op.AllGather:
+		return ratio("dim", o.Out(0), o.In(0))
+	case op.AllToAll:
+		split, _ := op.Dim(o, "split", o.In(0).Rank())
+		concat, _ := op.Dim(o, "concat", o.In(0).Rank())
+		if split == concat {
+			if size, ok := o.In(0).Shape[split].Int(); ok && size%int64(n) != 0 {
+				return ratio("split", o.In(0), o.Out(0))
+			}
+			return nil
+		}
+		if p := ratio("split", o.In(0), o.Out(0)); p != nil {
+			return p
+		}
+		return ratio("concat", o.Out(0), o.In(0))
+	case op.CollectivePermute:
+		for _, p := range op.Pairs(o, "pairs") {
+			if p[0] >= int64(n) || p[1] >= int64(n) {
+				return &op.Problem{Code: "DM195", Operand: head, Attr: "pairs", Msg: fmt.Sprintf("the pair [%d, %d] has a position that %s do not have", p[0], p[1], diag.Count(n, "device"))}
+			}
+		}
+	case op.Send, op.Recv:
+		for _, name := range []string{"from", "to"} {
+			if at := op.Int(o, name); at >= int64(n) {
+				return &op.Problem{Code: "DM195", Operand: head, Attr: name, Msg: fmt.Sprintf("%s = %d is no position of %s", name, at, diag.Count(n, "device"))}
+			}
+		}
+	}
+	return nil
+}
+
+// perDevice checks the attribute dm.mesh of a function and dm.global of its arguments and
+// results.
+func (v *verifier) perDevice(o *ir.Op) {
+	a := o.Attr(op.MeshAttr)
+	if a == nil {
+		return
+	}
+	name, ok := a.(types.Symbol)
+	m := v.find(o.Str(op.MeshAttr))
+	if !ok || m == nil {
+		v.report("DM195", origin.AttrSpan(o, v.m.Src, op.MeshAttr), "dm.mesh of the function is %s, which is no mesh of this file", clip(a.String())).
+			Help = "write dm.mesh = @pod with the name of a mesh"
+		return
+	}
+	ta, _ := o.Attr("function_type").(types.TypeAttr)
+	sig, ok := ta.T.(*types.Func)
+	if !ok {
+		return
+	}
+	for i, t := range sig.In {
+		v.global(o, m, name, "argument", "arg_attrs", i, t)
+	}
+	for i, t := range sig.Out {
+		v.global(o, m, name, "result", "res_attrs", i, t)
+	}
+}
+
+// global checks that the type of an argument or a result is that of a piece of the whole
+// that dm.global gives.
+func (v *verifier) global(o *ir.Op, m *mesh.Mesh, name types.Symbol, what, attrs string, i int, t types.Type) {
+	whole, stated := op.GlobalType(o, attrs, i)
+	if !stated {
+		return
+	}
+	piece, isTensor := t.(*types.Tensor)
+	if whole == nil || !isTensor || whole.At.Shard == nil || whole.At.Shard.Mesh != name || m.Problem(whole.At.Shard) != "" {
+		v.report("DM195", o.Head, "dm.global of %s %d is not the type of a whole tensor with a sharding on @%s", what, i, m.Name).
+			Help = "write dm.global = tensor<8x4xf32, #dm.at<split = @" + m.Name + "[{data}, {}]>>"
+		return
+	}
+	if local, ok := m.Local(whole, whole.At.Shard); ok && !op.Compatible(local, piece) {
+		v.report("DM195", o.Head, "%s %d is %s, but the piece of %s is %s", what, i, piece, whole, local)
+	}
+}
