@@ -58,21 +58,14 @@ func (l *layout) tree(passes int, bytes float64) timed {
 // to it: ⌈log₂ n⌉.
 func depth(n int) int { return bits.Len(uint(n - 1)) }
 
-// hierarchical is the time of a collective on one link after the other, in uniform groups.
-func (l *layout) hierarchical(kind Kind, bytes float64) timed {
+// hierarchical is the time of so many rounds of rings on one link after the other, in
+// uniform groups.
+func (l *layout) hierarchical(rounds int, bytes float64) timed {
 	t := timed{algorithm: Hierarchical}
 	for i := range l.stages {
 		s := &l.stages[i]
-		alone := layout{p: s.parts, stages: []stage{{link: s.link, parts: s.parts, inside: 1}}}
-		piece := bytes / float64(s.inside)
-		switch phase := alone.ring(1, piece); {
-		case kind != AllReduce:
-			t.add(s, phase.seconds)
-		case i < len(l.stages)-1:
-			t.add(s, 2*phase.seconds)
-		default:
-			t.add(s, min(2*phase.seconds, alone.tree(2, piece).seconds))
-		}
+		steps := float64(rounds * (s.parts - 1))
+		t.add(s, steps*(s.link.Latency+s.all(bytes/float64(s.parts))))
 	}
 	return t
 }

@@ -114,21 +114,24 @@ func (l *layout) fastest(kind Kind, bytes float64) timed {
 
 // ways are the ways to do a collective in groups of several devices.
 func (l *layout) ways(kind Kind, bytes float64) []timed {
-	var ways []timed
 	switch kind {
 	case AllReduce:
-		ways = []timed{l.ring(2, bytes), l.tree(2, bytes)}
+		return append(l.rings(2, bytes), l.tree(2, bytes))
 	case ReduceScatter, AllGather:
-		ways = []timed{l.ring(1, bytes)}
+		return l.rings(1, bytes)
 	case AllToAll:
 		return []timed{l.pairwise(bytes)}
 	case Broadcast:
 		return []timed{l.tree(1, bytes)}
-	default:
-		return []timed{l.direct(bytes)}
 	}
+	return []timed{l.direct(bytes)}
+}
+
+// rings are the ways of rings: one, and one on each link where that differs and can be.
+func (l *layout) rings(rounds int, bytes float64) []timed {
+	ways := []timed{l.ring(rounds, bytes)}
 	if l.uniform && len(l.stages) > 1 {
-		ways = append(ways, l.hierarchical(kind, bytes))
+		ways = append(ways, l.hierarchical(rounds, bytes))
 	}
 	return ways
 }

@@ -21,25 +21,26 @@
 // # Formulas
 //
 // p devices are in a group, B is the number of bytes that Kind defines, α and β are a
-// link's latency and a device's bandwidth, k is the least number of the group's devices in
-// what the link joins (1 for the first link), and q is how many of these the group has.
+// link's latency and a device's bandwidth. A link joins q parts of the group, which the
+// links inside have joined before, with at least k devices in each (1 for the first link).
 //
 //   - Ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 //     workstations", 2009): each step moves B/p bytes over every hop, and takes as long as
-//     the slowest of the links that the group crosses, max(α + B/(p·k·β)). A ring passes
-//     each boundary once in each direction, and several rings with their hops at different
-//     devices use all k shares. All-gather and reduce-scatter take p−1 steps, all-reduce
+//     the slowest of the links that the group crosses, max(α + B/(p·k·β)). A ring enters
+//     and leaves a part once, and several rings that do so at different devices use all k
+//     shares. All-gather and reduce-scatter take p−1 steps, all-reduce
 //     2(p−1).
-//   - Tree (the double binary trees of NCCL 2.4): half of the bytes go up and down each of two trees
-//     in which a device is an inner node once at most, in a pipeline of small parts. The
-//     trees of an outer link join those of the inner ones, so that broadcast takes
-//     Σ ⌈log₂ q⌉·α + max(B/(k·β)), and all-reduce twice that.
+//   - Tree (the double binary trees of NCCL 2.4): half of the bytes go up and down each of
+//     two trees, in which a device is an inner node once at most, in a pipeline of small
+//     pieces. The trees of an outer link join those of the inner ones, so that broadcast
+//     takes Σ ⌈log₂ q⌉·α + max(B/(k·β)), and all-reduce twice that.
 //   - Hierarchical (Rabenseifner's reduce-scatter with all-gather, as in Thakur,
 //     Rabenseifner and Gropp, "Optimization of Collective Communication Operations in
-//     MPICH", 2005, on one link after the other): reduce-scatter inside, on rings,
-//     (q−1)·(α + B/(q·k·β)) for each link, all-reduce across the outermost link as a
-//     ring or tree of B/k bytes, and all-gather back. Reduce-scatter and all-gather are
-//     one half of it. It needs groups that all lie on the links in the same way.
+//     MPICH", 2005, on one link after the other): reduce-scatter inside, all-reduce across
+//     the outermost link, and all-gather back, each on rings of q parts that have 1/k of
+//     the bytes: Σ 2·(q−1)·(α + B/(q·k·β)). Reduce-scatter and all-gather are one half of
+//     it. It needs groups that all lie on the links in the same way. A tree across the
+//     outermost link would never be faster than the tree across all.
 //   - Pairwise exchange (Thakur, Rabenseifner and Gropp): all-to-all takes p−1 steps of
 //     B/p bytes, α + B/(p·β) of the outermost link between two partners.
 //   - Direct: permutations and single transfers take α + B/β of the slowest link that the
