@@ -76,9 +76,7 @@ func (p *partitioner) piece(t *types.Tensor, whole *ir.Value, l shard.Layout) *i
 func (p *partitioner) dropout(o *ir.Op) {
 	x := o.Operands[0]
 	t := x.Tensor()
-	l, _ := p.values.Of(o.Results[0])
-	l = l.Clone()
-	l.Partial, l.Reduce = nil, types.Add
+	l := p.settled(o.Results[0])
 	ones := *t
 	ones.At.Shard, ones.Elem = nil, types.F32
 	operands := []*ir.Value{p.b.Splat(&ones, 1)}

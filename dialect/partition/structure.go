@@ -32,7 +32,6 @@ func (p *partitioner) structure(o *ir.Op) bool {
 // settled is the layout of v that regions agree on.
 func (p *partitioner) settled(v *ir.Value) shard.Layout {
 	l, _ := p.values.Of(v)
-	l = l.Clone()
 	l.Partial, l.Reduce = nil, types.Add
 	return l
 }

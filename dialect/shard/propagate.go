@@ -25,10 +25,10 @@ type value struct {
 	stated bool   // the text states its sharding
 }
 
-// Of is the layout of v, and whether the text states it.
+// Of is the layout of v, the caller's own, and whether the text states it.
 func (v *Values) Of(x *ir.Value) (l Layout, stated bool) {
 	if k := v.of[x]; k != nil {
-		return k.layout, k.stated
+		return k.layout.Clone(), k.stated
 	}
 	if t := x.Tensor(); t != nil {
 		return Whole(t.Rank()), false
