@@ -13,27 +13,14 @@ import (
 	"dmir/syntax/source"
 )
 
-// mesh checks a dm.mesh.
+// mesh checks a dm.mesh; package scope reports two of one name.
 func (v *verifier) mesh(o *ir.Op) {
 	if o.Parent != nil {
 		v.report("DM193", o.Head, "the mesh stands inside another op").Help = "move it to the top level of the file"
 		return
 	}
-	m, err := mesh.Of(o)
-	if err != nil {
+	if _, err := mesh.Of(o); err != nil {
 		v.report("DM193", o.Head, "this is no mesh: %s", err).Help = "write dm.mesh @pod {data = 16, model = 8}"
-		return
-	}
-	for _, other := range v.m.Ops {
-		if other == o {
-			return
-		}
-		if other.Name == op.Mesh && other.Str("sym_name") == m.Name {
-			d := v.report("DM193", o.Head, "the mesh @%s is already defined", m.Name)
-			d.Help = "rename or remove one of them"
-			d.Related = []diag.Related{{Span: other.Head, Message: "first defined here"}}
-			return
-		}
 	}
 }
 
