@@ -14,6 +14,7 @@ type reverse struct {
 	m       *ir.Module
 	active  map[*ir.Value]bool        // depends on what is differentiated by
 	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
+	channel map[*ir.Op]*ir.Op         // from a dm.send of an active value to the dm.recv of what it sends
 	callers []string                  // functions whose bodies are being inlined
 }
 
@@ -55,8 +56,30 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 		for _, v := range o.Results {
 			r.active[v] = isFloat(v)
 		}
+		if o.Name == op.Send {
+			if err := r.pair(o, b.Ops[i+1:]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return outs, nil
+}
+
+// pair finds among the ops behind send the one that receives what it sends.
+func (r *reverse) pair(send *ir.Op, behind []*ir.Op) error {
+	i := slices.IndexFunc(behind, func(o *ir.Op) bool { return op.Receives(o, send) })
+	if i < 0 {
+		e := fail(r.m, send, "DM811", "%s has no derivative here: no dm.recv behind it in its block has its channel", send.Name)
+		e.Help = "write the dm.recv behind the dm.send, or stop the gradient with dm.stop_gradient"
+		return e
+	}
+	if r.channel == nil {
+		r.channel = map[*ir.Op]*ir.Op{}
+	}
+	recv := behind[i]
+	r.channel[send] = recv
+	r.active[recv.Results[0]] = isFloat(recv.Results[0])
+	return nil
 }
 
 // intact reports whether nothing is known to be wrong with o and its regions are
@@ -127,6 +150,9 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 			if some = some || dy[i] != nil; dy[i] != nil && dy[i].Name == "" && dy[i].Op != nil {
 				dy[i].Name = cotangentName(v)
 			}
+		}
+		if recv := r.channel[o]; recv != nil {
+			some = len(r.cot[recv.Results[0]]) > 0 // and so the way back has its dm.send
 		}
 		if !some {
 			continue

@@ -58,6 +58,12 @@ func TestVerifies(t *testing.T) {
 		},
 		{"unknown op", `"dm.nothing"() : () -> ()`, "unregistered operation 'dm.nothing'"},
 		{"placement", `%r = "dm.exp"(%p) : (tensor<4xf32, #dm.at<"host">>) -> tensor<4xf32, #dm.at<"host">>`, ""},
+		{"mesh", `"dm.mesh"() {sym_name = "pod", axes = ["data"], sizes = [2]} : () -> ()`, ""},
+		{"mesh without sizes", `"dm.mesh"() {sym_name = "pod", axes = ["data"]} : () -> ()`, `attribute "sizes" is expected but not provided`},
+		{"sharding", `%r = "dm.reshard"(%x) : (tensor<4xf32>) -> tensor<4xf32, #dm.at<"split = @pod[{data:(2)4, ?}], partial = max{x}">>`, ""},
+		{"collective", `%r = "dm.all_reduce"(%x) {reduction = "add", axes = ["data"]} : (tensor<4xf32>) -> tensor<4xf32>`, ""},
+		{"unknown reduction", `%r = "dm.all_reduce"(%x) {reduction = "mean", axes = ["data"]} : (tensor<4xf32>) -> tensor<4xf32>`, "does not satisfy the constraint"},
+		{"axes of a collective", `%r = "dm.all_gather"(%x) {dim = 0, axes = "data"} : (tensor<4xf32>) -> tensor<8xf32>`, "expected base attribute 'builtin.array' but got 'builtin.string'"},
 		{"file", `%r = "dm.constant"() {value = #dm.file<"w.npz", "w">} : () -> tensor<4xf32>`, ""},
 		{"file without a name", `%r = "dm.constant"() {value = #dm.file<"w.npy">} : () -> tensor<4xf32>`, "expected 2 type arguments"},
 		{"no region", `"dm.kernel"() {resultSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()`, "expected 1 but got 0"},
@@ -95,6 +101,18 @@ func TestExamples(t *testing.T) {
 		if out, err := run(texts[i]); err != nil {
 			t.Errorf("%s: %v\n%s\n%s", d.Name, err, out, texts[i])
 		}
+	}
+}
+
+// A placement whose mesh has a name in quotes is one string.
+func TestPlacement(t *testing.T) {
+	text, err := irdl.Text(lower.File(parse.File(source.New("quoted.dmir",
+		"dm.mesh @\"a b\" {x = 2}\nfunc.func private @f(tensor<4xf32, #dm.at<host, split = @\"a b\"[{x}]>>)\n")))[0])
+	if want := `#dm.at<"host, split = @\22a b\22[{x}]">`; err != nil || !strings.Contains(text, want) {
+		t.Errorf("error %v, no %s in:\n%s", err, want, text)
+	}
+	if out, err := verifier(t)(text); err != nil {
+		t.Error(out)
 	}
 }
 

@@ -72,8 +72,8 @@ func segments(o *ir.Op, attr string, ps []op.Param, slots string, n int) bool {
 }
 
 var (
-	placement = regexp.MustCompile(`#dm\.at<([^<>"]*)>`)
-	file      = regexp.MustCompile(`#dm\.file<("(?:[^"\\]|\\.)*")>`) // without the name of an array
+	placement = regexp.MustCompile(`#dm\.at<((?:[^<>"]|"(?:[^"\\]|\\.)*")*)>`) // a mesh may have a name in quotes
+	file      = regexp.MustCompile(`#dm\.file<("(?:[^"\\]|\\.)*")>`)           // without the name of an array
 )
 
 // Text is m in generic form as mlir-opt --irdl-file verifies it with the
@@ -89,6 +89,8 @@ func Text(m *ir.Module) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text = placement.ReplaceAllString(text, `#dm.at<"$1">`)
+	text = placement.ReplaceAllStringFunc(text, func(s string) string {
+		return "#dm.at<" + types.Str(placement.FindStringSubmatch(s)[1]).String() + ">"
+	})
 	return file.ReplaceAllString(text, `#dm.file<$1, "">`), nil
 }

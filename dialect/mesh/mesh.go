@@ -13,6 +13,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // Mesh is the meaning of a dm.mesh. Devices are numbered row-major along the axes.
@@ -32,7 +33,7 @@ func Of(o *ir.Op) (*Mesh, error) {
 	m := &Mesh{Name: o.Str("sym_name")}
 	names, sizes := op.Strings(o, "axes"), o.Ints("sizes")
 	if len(names) != len(sizes) {
-		return nil, fmt.Errorf("%d axes have %d sizes", len(names), len(sizes))
+		return nil, fmt.Errorf("it has %s and %s", diag.Count(len(names), "name"), diag.Count(len(sizes), "size"))
 	}
 	for i, n := range names {
 		if sizes[i] < 1 || sizes[i] > math.MaxInt32 {
@@ -193,7 +194,7 @@ func (m *Mesh) Problem(s *types.Sharding) string {
 }
 
 // ParseAxes are the axes of a collective's attribute, which are all of m; an error names
-// the first that is not.
+// the first that is not, or that stands in it twice.
 func (m *Mesh) ParseAxes(names []string) ([]types.Axis, error) {
 	s := &types.Sharding{}
 	for _, n := range names {
@@ -206,7 +207,7 @@ func (m *Mesh) ParseAxes(names []string) ([]types.Axis, error) {
 	if p := m.Problem(s); p != "" {
 		return nil, fmt.Errorf("%s", p)
 	}
-	return s.Partial, nil
+	return s.Partial, s.CheckAxes()
 }
 
 // Names is axes as the attribute of a collective.

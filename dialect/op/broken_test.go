@@ -120,6 +120,14 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 			v = types.Bool(r.IntN(2) == 0)
 		case op.KindString:
 			v = types.Str([]string{"ij,jk->ik", "ii->", "ij->ji", "i,i->i"}[r.IntN(4)])
+		case op.KindName:
+			v = types.Str("f")
+		case op.KindStrings:
+			list := types.Array{}
+			for i := range r.IntN(3) {
+				list = append(list, types.Str([]string{"data", "model:(2)4", ""}[i]))
+			}
+			v = list
 		case op.KindKeyword:
 			v = types.Keyword(a.Enum[r.IntN(len(a.Enum))])
 		case op.KindInts, op.KindPairs:

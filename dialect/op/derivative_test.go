@@ -40,6 +40,23 @@ func TestDeriveRefuses(t *testing.T) {
 	}
 }
 
+// Of a reduction but a sum it is not known which device gave the result.
+func TestDeriveReductions(t *testing.T) {
+	for _, word := range []string{"mul", "max", "min"} {
+		for _, o := range []*ir.Op{
+			build(t, "all_reduce", "4xf32", "reduction = "+word+`, axes = ["data"]`, "4xf32"),
+			build(t, "reduce_scatter", "4xf32", "reduction = "+word+`, dim = 0, axes = ["data"]`, "2xf32"),
+		} {
+			block := &ir.Block{Ops: []*ir.Op{o}}
+			o.Parent = block
+			_, ok, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, []*ir.Value{{Type: o.Results[0].Type}}, []bool{true})
+			if !ok || p == nil || !strings.Contains(p.Msg, "reduction by "+word) || p.Help == "" || len(block.Ops) != 1 {
+				t.Errorf("%s %s: ok %t, problem %v, %d ops", o.Name, word, ok, p, len(block.Ops))
+			}
+		}
+	}
+}
+
 // Cotangents have their operands' types, and none is made that is not wanted.
 func TestDeriveTypes(t *testing.T) {
 	for _, c := range goodOps {
@@ -55,9 +72,9 @@ func TestDeriveTypes(t *testing.T) {
 			block := &ir.Block{Ops: []*ir.Op{o}}
 			o.Parent = block
 			dy := make([]*ir.Value, len(o.Results))
-			if r := o.Out(0); r.Elem.IsFloat() {
+			if r := o.Out(0); r != nil && r.Elem.IsFloat() {
 				dy[0] = &ir.Value{Type: r}
-			} else {
+			} else if r != nil {
 				continue
 			}
 			want := make([]bool, len(o.Operands))

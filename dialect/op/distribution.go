@@ -30,7 +30,7 @@ func distributions() []*Def {
 var meshDef = &Def{
 	Name: "mesh", Family: Distribution, Class: ClassMovement,
 	Summary: "devices arranged along named axes",
-	Foreign: []Foreign{{Names: "device_mesh DeviceMesh init_device_mesh"}},
+	Foreign: []Foreign{{Names: "device_mesh init_device_mesh"}},
 	Doc: "Stands at the top level of a file. The axes are named in the order of the text; devices are numbered row-major, so that those along the last axis are next to each other. " +
 		"Placements name the mesh and its axes: `#dm.at<split = @pod[{data}, {}, {model}]>` divides the first dimension of a tensor over `data` and the last over `model`.\n\n" +
 		"The generic form, whose dictionaries have no order, lists the axes and their sizes. Shardy's `sdy.mesh @pod = <[\"data\"=16, \"model\"=8]>` is the same. Costs nothing.",
@@ -44,8 +44,10 @@ func.func @example(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}, {model}]>>) -
 		{Name: "axes", Kind: KindStrings, Doc: "the names of the axes; in pretty form the keys of `{data = 16, model = 8}`"},
 		{Name: "sizes", Kind: KindInts, Doc: "how many devices there are along each; in pretty form the values"},
 	},
+	Traits:     Pure,
+	Infer:      noResults,
 	Kernel:     Structure,
-	Derivative: flat("It computes nothing."),
+	Derivative: flat("It computes nothing, so that no gradient flows."),
 }
 
 const collectiveDoc = "Stands in a function that one device runs, whose attribute `dm.mesh` names the mesh. The devices of a group, those that differ only in their position along `axes`, run it together. "
@@ -79,18 +81,15 @@ func.func @example(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>) -> ten
 		x := in(o, 0)
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
-	Traffic: movesNothing,
-	Kernel:  Structure,
-	Derivative: &Derivative{
-		Doc:  "`dx` is dy, divided as x is.",
-		rule: func(g *backward) { g.give(0, g.Value("reshard", g.dy[:1], nil, in(g.o, 0))) },
-	},
+	Traffic:    movesNothing,
+	Kernel:     Structure,
+	Derivative: reshardDerivative,
 }
 
 var allReduceDef = &Def{
 	Name: "all_reduce", Family: Distribution, Class: ClassMovement,
 	Summary: "the reduction of a tensor over devices, on each of them",
-	Foreign: []Foreign{{Names: "allreduce psum pmean pmax"}},
+	Foreign: []Foreign{{Names: "psum", Form: "add"}, {Names: "pmax", Form: "max"}, {Names: "pmin", Form: "min"}, {Names: "allreduce"}},
 	Doc:     collectiveDoc + "Each gets the reduction of their operands.\n\n" + wideReduction + "\n\n" + sent("2·T·(p-1)"),
 	Example: example(`  %y = dm.all_reduce add %x, axes = ["data"] : tensor<4x4xf32>
   return %y : tensor<4x4xf32>`, "tensor<4x4xf32>"),
@@ -102,25 +101,27 @@ var allReduceDef = &Def{
 		x := in(o, 0)
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
-	Verify: reductionElems,
-	Kernel: Structure,
+	Verify:     reductionElems,
+	Kernel:     Structure,
+	Derivative: allReduceDerivative,
 }
 
 var reduceScatterDef = &Def{
 	Name: "reduce_scatter", Family: Distribution, Class: ClassMovement,
 	Summary: "the reduction of a tensor over devices, a piece on each",
-	Foreign: []Foreign{{Names: "psum_scatter reducescatter"}},
+	Foreign: []Foreign{{Names: "psum_scatter", Form: "add"}, {Names: "reducescatter"}},
 	Doc: collectiveDoc + "The reduction of their operands is cut along `dim` into as many equal pieces as the group has devices, and each device gets that of its position.\n\n" +
 		wideReduction + "\n\n" + sent("T·(p-1)"),
 	Example: example(`  %y = dm.reduce_scatter add %x, dim = 0, axes = ["data"] : (tensor<4x4xf32>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>`, "tensor<2x4xf32>"),
-	Operands: []Param{{Name: "x", Elems: ordered, Doc: "any shape, the same on all devices"}},
-	Results:  []Param{{Name: "y", Elems: ordered, Doc: "x's shape with a piece of `dim`, as written"}},
-	Attrs:    []AttrDef{reductionAttr, {Name: "dim", Kind: KindInt, Doc: "the dimension that is cut"}, axesAttr("")},
-	Traits:   Pure | Collective,
-	Infer:    func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "dim", "") },
-	Verify:   reductionElems,
-	Kernel:   Structure,
+	Operands:   []Param{{Name: "x", Elems: ordered, Doc: "any shape, the same on all devices"}},
+	Results:    []Param{{Name: "y", Elems: ordered, Doc: "x's shape with a piece of `dim`, as written"}},
+	Attrs:      []AttrDef{reductionAttr, {Name: "dim", Kind: KindInt, Doc: "the dimension that is cut"}, axesAttr("")},
+	Traits:     Pure | Collective,
+	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "dim", "") },
+	Verify:     reductionElems,
+	Kernel:     Structure,
+	Derivative: reduceScatterDerivative,
 }
 
 var allGatherDef = &Def{
@@ -130,12 +131,13 @@ var allGatherDef = &Def{
 	Doc:     collectiveDoc + "Each gets their operands concatenated along `dim` in the order of their positions.\n\n" + sent("T·(p-1)"),
 	Example: example(`  %y = dm.all_gather %x, dim = 1, axes = ["data"] : (tensor<4x4xf32>) -> tensor<4x8xf32>
   return %y : tensor<4x8xf32>`, "tensor<4x8xf32>"),
-	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape, the same on all devices"}},
-	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape with a multiple of `dim`, as written"}},
-	Attrs:    []AttrDef{{Name: "dim", Kind: KindInt, Doc: "the dimension that is put together"}, axesAttr("")},
-	Traits:   Pure | Collective,
-	Infer:    func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "", "dim") },
-	Kernel:   Structure,
+	Operands:   []Param{{Name: "x", Elems: storable, Doc: "any shape, the same on all devices"}},
+	Results:    []Param{{Name: "y", Elems: storable, Doc: "x's shape with a multiple of `dim`, as written"}},
+	Attrs:      []AttrDef{{Name: "dim", Kind: KindInt, Doc: "the dimension that is put together"}, axesAttr("")},
+	Traits:     Pure | Collective,
+	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "", "dim") },
+	Kernel:     Structure,
+	Derivative: allGatherDerivative,
 }
 
 var allToAllDef = &Def{
@@ -152,9 +154,10 @@ var allToAllDef = &Def{
 		{Name: "split", Kind: KindInt, Doc: "the dimension that is cut"},
 		{Name: "concat", Kind: KindInt, Doc: "the dimension along which the pieces are put together"}, axesAttr(""),
 	},
-	Traits: Pure | Collective,
-	Infer:  func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "split", "concat") },
-	Kernel: Structure,
+	Traits:     Pure | Collective,
+	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "split", "concat") },
+	Kernel:     Structure,
+	Derivative: allToAllDerivative,
 }
 
 var collectivePermuteDef = &Def{
@@ -184,7 +187,8 @@ var collectivePermuteDef = &Def{
 		}
 		return nil
 	},
-	Kernel: Structure,
+	Kernel:     Structure,
+	Derivative: collectivePermuteDerivative,
 }
 
 var sendDef = &Def{
@@ -195,11 +199,13 @@ var sendDef = &Def{
 	Example: example(`  dm.send %x, from = 0, to = 1, channel = 1, axes = ["data"] : (tensor<4x4xf32>) -> ()
   %y = dm.recv from = 0, to = 1, channel = 1, axes = ["data"] : tensor<4x4xf32>
   return %y : tensor<4x4xf32>`, "tensor<4x4xf32>"),
-	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
-	Attrs:    pointAttrs(),
-	Traits:   Collective,
-	Verify:   pointProblem,
-	Kernel:   Structure,
+	Operands:   []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Attrs:      pointAttrs(),
+	Traits:     Collective,
+	Infer:      noResults,
+	Verify:     pointProblem,
+	Kernel:     Structure,
+	Derivative: sendDerivative,
 }
 
 var recvDef = &Def{
@@ -219,8 +225,9 @@ var recvDef = &Def{
 		}
 		return one(out(o, 0)), nil
 	},
-	Verify: pointProblem,
-	Kernel: Structure,
+	Verify:     pointProblem,
+	Kernel:     Structure,
+	Derivative: recvDerivative,
 }
 
 var partitionIDDef = &Def{
@@ -242,6 +249,8 @@ func.func @example() -> tensor<i64> attributes {dm.mesh = @pair} {
 	Traffic: movesNothing,
 	Kernel:  Structure,
 }
+
+func noResults(*ir.Op) ([]types.Type, *Problem) { return nil, nil }
 
 func sent(bytes string) string {
 	return "Sends at least " + bytes + " bytes in a group of p devices, for T bytes of the whole tensor. Counts no FLOP."
@@ -307,6 +316,10 @@ func cut(o *ir.Op, split, concat string) ([]types.Type, *Problem) {
 	}
 	return one(tensor(x, x.Elem, shape...)), nil
 }
+
+// PerDevice reports whether the function f is what one device of a mesh runs: it computes
+// only together with the others.
+func PerDevice(f *ir.Op) bool { return f.Attr(MeshAttr) != nil }
 
 // MeshOf is the symbol of the mesh whose devices run the function that o stands in, "" where
 // it is none that one device runs.

@@ -165,8 +165,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The level-1 table of the design, its distribution row left out, the gradients
-// that have ops of their own, the two ops of level 2, and those of training.
+// The level-1 table of the design, the gradients that have ops of their own, the two
+// ops of level 2, and those of training and of distribution.
 const table = `
 einsum matmul convolution
 abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf erfinv logistic relu gelu silu sign floor ceil round round_half_away cos sin tan popcnt count_leading_zeros not
@@ -179,7 +179,8 @@ constant empty iota rng
 while scan if map
 kernel yield
 grad sgd momentum adam
-pack unpack`
+pack unpack
+mesh reshard all_reduce reduce_scatter all_gather all_to_all collective_permute send recv partition_id`
 
 func TestTable(t *testing.T) {
 	want := strings.Fields(table)
@@ -214,8 +215,8 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: no inference", d.Name)
 		case d.Class == "":
 			t.Errorf("%s: no class", d.Name)
-		case len(d.Regions) == 0 && !d.Is(op.Pure) && !d.Is(op.Terminator):
-			t.Errorf("%s: neither pure nor a terminator", d.Name)
+		case len(d.Regions) == 0 && !d.Is(op.Pure) && !d.Is(op.Terminator) && !d.Is(op.Collective):
+			t.Errorf("%s: neither pure nor a terminator nor a collective", d.Name)
 		}
 		for kind, ps := range map[string][]op.Param{"operand": d.Operands, "result": d.Results} {
 			for i, p := range ps {

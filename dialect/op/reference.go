@@ -31,6 +31,9 @@ func Reference() string {
 		if d.Family != family {
 			family = d.Family
 			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(string(family[:1]))+string(family[1:]))
+			if text := introductions[family]; text != "" {
+				b.WriteString("\n" + text)
+			}
 		}
 		fmt.Fprintf(&b, "\n### dm.%s\n\n%s\n", d.Name, d.Markdown())
 	}
@@ -64,6 +67,7 @@ operands and results share it. A leading attribute stands before the operands: `
 - **Groups.** A value may be a tuple of tensors, ` + "`!layer = tuple<tensor<8x8xf32>, tensor<8xf32>>`" + `, at any depth: functions take and return it, ` + "`dm.pack` and `dm.unpack`" + ` make it
   and give its members, ` + "`dm.grad`" + ` gives the tuple of its members' gradients, loops and branches carry it, and ops marked member by member work on each of its members. Other ops take the members alone.
   What runs has no tuples: the members of the argument ` + "`%params`" + ` are the inputs ` + "`params.0`, `params.1.0`" + ` and so on, each with its attributes, and so are results.
+- **Many devices.** A placement may state how the pieces of a tensor lie on the devices of a mesh: ` + "`tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>`" + `; see [distribution](#distribution).
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
 - **State.** A result with the attribute ` + "`{dm.state = \"w\"}`" + ` is the next value of the argument ` + "`%w`" + `, which has its type: ` + "`-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`" + `.

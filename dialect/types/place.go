@@ -82,7 +82,7 @@ func parsePlacement(body string) (placeText, error) {
 		}
 	}
 	if p.shard != nil {
-		return p, p.shard.checkAxes()
+		return p, p.shard.CheckAxes()
 	}
 	return p, nil
 }

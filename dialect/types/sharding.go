@@ -225,15 +225,15 @@ func ParseAxis(text string) (Axis, error) {
 	return a, nil
 }
 
-// checkAxes reports an axis that stands in s twice, or parts of one that overlap, as far
+// CheckAxes reports an axis that stands in s twice, or parts of one that overlap, as far
 // as that is known without the mesh.
-func (s *Sharding) checkAxes() error {
+func (s *Sharding) CheckAxes() error {
 	var seen []Axis
 	var err error
 	s.Axes(func(a Axis) {
 		for _, b := range seen {
 			if a.Name == b.Name && a.overlaps(b) && err == nil {
-				err = badPlacement("axis %s stands in a sharding twice", a)
+				err = badPlacement("axis %s is used twice", a)
 			}
 		}
 		seen = append(seen, a)

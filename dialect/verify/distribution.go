@@ -13,25 +13,14 @@ import (
 	"dmir/syntax/source"
 )
 
-// mesh checks a dm.mesh.
+// mesh checks a dm.mesh; package scope reports two of one name.
 func (v *verifier) mesh(o *ir.Op) {
 	if o.Parent != nil {
 		v.report("DM193", o.Head, "the mesh stands inside another op").Help = "move it to the top level of the file"
 		return
 	}
-	m, err := mesh.Of(o)
-	if err != nil {
+	if _, err := mesh.Of(o); err != nil {
 		v.report("DM193", o.Head, "this is no mesh: %s", err).Help = "write dm.mesh @pod {data = 16, model = 8}"
-		return
-	}
-	for _, other := range v.m.Ops {
-		if other == o {
-			return
-		}
-		if other.Name == op.Mesh && other.Str("sym_name") == m.Name {
-			v.report("DM193", o.Head, "the mesh @%s is already defined", m.Name).Related = []diag.Related{{Span: other.Head, Message: "first defined here"}}
-			return
-		}
 	}
 }
 
@@ -41,6 +30,11 @@ func (v *verifier) find(name string) *mesh.Mesh {
 		v.lastMesh = mesh.Find(v.m, name)
 	}
 	return v.lastMesh
+}
+
+// broken reports whether the file has a mesh called name that is none, as is reported there.
+func (v *verifier) broken(name string) bool {
+	return slices.ContainsFunc(v.m.Ops, func(o *ir.Op) bool { return o.Name == op.Mesh && o.Str("sym_name") == name })
 }
 
 // sharded checks the sharding of a type that is written at span.
@@ -53,8 +47,8 @@ func (v *verifier) sharded(t types.Type, span source.Span) {
 	name, _ := s.Mesh.Name()
 	m := v.find(name)
 	if m == nil {
-		if slices.ContainsFunc(v.m.Ops, func(o *ir.Op) bool { return o.Name == op.Mesh && o.Str("sym_name") == name }) {
-			return // reported there
+		if v.broken(name) {
+			return
 		}
 		v.report("DM194", span, "there is no mesh %s in this file", s.Mesh).Help = "define it at the top level: dm.mesh " + s.Mesh.String() + " {data = 8}"
 		return
@@ -92,9 +86,15 @@ func (v *verifier) collective(o *ir.Op) {
 	if m == nil {
 		return // reported at the function
 	}
+	for up := o.Parent; up != nil && up.Region != nil; up = up.Region.Op.Parent {
+		if up.Region.Op.Name == op.Kernel {
+			v.report("DM195", o.Head, "%s stands inside dm.kernel, and one kernel runs on one device", o.Name).Help = "move it out of the kernel"
+			return
+		}
+	}
 	axes, err := m.ParseAxes(op.Strings(o, "axes"))
 	if err != nil {
-		v.report("DM195", origin.AttrSpan(o, v.m.Src, "axes"), "%s", err)
+		v.report("DM195", origin.AttrSpan(o, v.m.Src, "axes"), "%s", err).Help = "name axes of the mesh, each once"
 		return
 	}
 	if p := collectiveProblem(o, m.Count(axes)); p != nil {
@@ -110,7 +110,7 @@ func collectiveProblem(o *ir.Op, n int) *op.Problem {
 			return nil
 		}
 		return &op.Problem{
-			Code: "DM195", Operand: head, Attr: attr,
+			Code: "DM195", Operand: head, Attr: attr, Help: "the size as a whole is that on each, times the number of devices",
 			Msg: fmt.Sprintf("%s over %s: dimension %d is %s as a whole and %s on each", o.Name, diag.Count(n, "device"), d, whole.Shape[d], piece.Shape[d]),
 		}
 	}
@@ -135,17 +135,32 @@ func collectiveProblem(o *ir.Op, n int) *op.Problem {
 	case op.CollectivePermute:
 		for _, p := range op.Pairs(o, "pairs") {
 			if p[0] >= int64(n) || p[1] >= int64(n) {
-				return &op.Problem{Code: "DM195", Operand: head, Attr: "pairs", Msg: fmt.Sprintf("the pair [%d, %d] has a position that %s do not have", p[0], p[1], diag.Count(n, "device"))}
+				return &op.Problem{Code: "DM195", Operand: head, Attr: "pairs", Help: positions(n), Msg: fmt.Sprintf("the pair [%d, %d] has a position that %s do not have", p[0], p[1], diag.Count(n, "device"))}
 			}
 		}
 	case op.Send, op.Recv:
 		for _, name := range []string{"from", "to"} {
 			if at := op.Int(o, name); at >= int64(n) {
-				return &op.Problem{Code: "DM195", Operand: head, Attr: name, Msg: fmt.Sprintf("%s = %d is no position of %s", name, at, diag.Count(n, "device"))}
+				return &op.Problem{Code: "DM195", Operand: head, Attr: name, Help: positions(n), Msg: fmt.Sprintf("%s = %d is no position of %s", name, at, diag.Count(n, "device"))}
 			}
 		}
 	}
 	return nil
+}
+
+func positions(n int) string { return fmt.Sprintf("positions along the axes are 0 … %d", n-1) }
+
+// declared checks the shardings of a function's signature where it has no body, whose values
+// have them otherwise.
+func (v *verifier) declared(o *ir.Op) {
+	ta, _ := o.Attr("function_type").(types.TypeAttr)
+	sig, ok := ta.T.(*types.Func)
+	if !ok || len(o.Regions) > 0 && len(o.Regions[0].Blocks) > 0 {
+		return
+	}
+	for _, t := range append(slices.Clone(sig.In), sig.Out...) {
+		v.sharded(t, o.Head)
+	}
 }
 
 // perDevice checks the attribute dm.mesh of a function and dm.global of its arguments and
@@ -157,6 +172,9 @@ func (v *verifier) perDevice(o *ir.Op) {
 	}
 	name, ok := a.(types.Symbol)
 	m := v.find(o.Str(op.MeshAttr))
+	if m == nil && ok && v.broken(o.Str(op.MeshAttr)) {
+		return
+	}
 	if !ok || m == nil {
 		v.report("DM195", origin.AttrSpan(o, v.m.Src, op.MeshAttr), "dm.mesh of the function is %s, which is no mesh of this file", clip(a.String())).
 			Help = "write dm.mesh = @pod with the name of a mesh"
@@ -189,6 +207,6 @@ func (v *verifier) global(o *ir.Op, m *mesh.Mesh, name types.Symbol, what, attrs
 		return
 	}
 	if local, ok := m.Local(whole, whole.At.Shard); ok && !op.Compatible(local, piece) {
-		v.report("DM195", o.Head, "%s %d is %s, but the piece of %s is %s", what, i, piece, whole, local)
+		v.report("DM195", o.Head, "%s %d is %s, but the piece of %s is %s", what, i, piece, whole, local).Help = "write " + local.String()
 	}
 }

@@ -160,6 +160,7 @@ func (v *verifier) op(o *ir.Op) {
 	case op.Mesh:
 		v.mesh(o)
 	case op.Func:
+		v.declared(o)
 		v.perDevice(o)
 	case op.Return:
 		v.returns(o)

@@ -159,6 +159,9 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	if d.lex.form == fFunc {
 		return d.function(op, src, span)
 	}
+	if op.Name == "dm.mesh" && op.Form == ast.Pretty && len(op.Symbols) > 0 && op.Symbols[0].Span == op.Lead {
+		op.Symbols[0].Def = true
+	}
 	return nil
 }
 

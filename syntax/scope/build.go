@@ -17,6 +17,7 @@ type region struct {
 	isolated bool // values from around it are not visible
 	names    [Symbol + 1]map[string]*Name
 	unknown  map[string]*Name     // values and symbols looked up in vain; see builder.missing
+	mesh     string               // the symbol of the mesh whose devices run the function that this is the body of
 	own      map[string][]*ast.Op // ops inside an isolated region, by the values that their own text defines for their regions
 }
 
@@ -72,6 +73,7 @@ type symbolRef struct {
 	op *ast.Op
 	// The path @a::@b is op.Symbols[first:last].
 	first, last int
+	axes        ast.Rel // there is no path, but a list of axes of the function's mesh
 }
 
 func (b *builder) section(items []*ast.Op, number int32) {
@@ -153,6 +155,9 @@ func (b *builder) define(items []*ast.Op, r *region) {
 		if text, at := symName(o, b.x.src); text != "" {
 			b.in.symbols[o] = b.defineIn(r, Symbol, text, place{o, at})
 		}
+		if n := b.in.symbols[o]; n != nil && o.Name == meshOp {
+			b.meshAxes(o, n)
+		}
 	}
 }
 
@@ -170,6 +175,7 @@ func (b *builder) use(items []*ast.Op, r *region) {
 			b.useAlias(o, a)
 		}
 		b.symbolRefs(o, r)
+		b.axesRef(o, r)
 		if o.Func != nil && len(inner) > 0 {
 			b.states(o, inner[0])
 		}
@@ -195,6 +201,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	for _, a := range defs {
 		r.owned(a.Name, o)
 	}
+	mesh := b.meshOf(o)
 	name := b.in.symbols[o]
 	isolated := o.Func != nil || o.Name == "func.func" || o.Name == "module" || o.Name == "builtin.module" // what others are, dmir does not know
 	around := r
@@ -205,7 +212,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	}
 	inner := make([]*region, len(o.Regions))
 	for i := range inner {
-		inner[i] = &region{parent: around, isolated: isolated}
+		inner[i] = &region{parent: around, isolated: isolated, mesh: mesh}
 	}
 	if around == r {
 		b.args(o, defs, inner[0])

@@ -21,16 +21,18 @@ const (
 	Symbol                // @f
 	AttrAlias             // #a
 	TypeAlias             // !a
+	Axis                  // data of dm.mesh @pod {data = 8}
 )
 
 func (k Kind) String() string {
-	return [...]string{"value", "block", "symbol", "attribute alias", "type alias"}[k]
+	return [...]string{"value", "block", "symbol", "attribute alias", "type alias", "axis"}[k]
 }
 
 // Name is one thing that is named, with the places that name it. The spans are
 // in textual order and cover the name with its sigil, and quotes where it has
 // them, but not the "#1" of a result number. The definition of a symbol in
-// generic form, sym_name = "f", is the span of the string's content.
+// generic form, sym_name = "f", is the span of the string's content. An axis has no
+// sigil, and in data:(2)4 the span is that of data.
 type Name struct {
 	Kind Kind
 	Text string // with sigil; a symbol's without the quotes it does not need
@@ -39,9 +41,11 @@ type Name struct {
 	uses    []place
 	id      int32
 	section int32
-	home    *region   // where it is defined, or looked for in vain; nil for an alias
-	inner   []*region // the regions of the op that defines a symbol
-	first   place     // its first definition, while the index is built
+	home    *region          // where it is defined, or looked for in vain; nil for an alias
+	inner   []*region        // the regions of the op that defines a symbol
+	mesh    *Name            // of an axis
+	axes    map[string]*Name // of a mesh
+	first   place            // its first definition, while the index is built
 }
 
 var noPlace = place{}
@@ -51,6 +55,21 @@ func (n *Name) Defs() []source.Span { return spans(n.defs) }
 
 // Uses are where n is used.
 func (n *Name) Uses() []source.Span { return spans(n.uses) }
+
+// Mesh is the symbol of the mesh that n is an axis of, nil if it is no axis.
+func (n *Name) Mesh() *Name { return n.mesh }
+
+// Axes are the axes of the mesh n that are defined, in their order.
+func (n *Name) Axes() []*Name {
+	var out []*Name
+	for _, a := range n.axes {
+		if a.Defined() {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Name) int { return cmp.Compare(a.defs[0].start(), b.defs[0].start()) })
+	return out
+}
 
 // Defined reports whether n has a definition.
 func (n *Name) Defined() bool { return len(n.defs) > 0 }

@@ -27,7 +27,7 @@ func Rename(x *Index, n *Name, name string) ([]diag.Edit, error) {
 	var edits []diag.Edit
 	for _, span := range append(n.Defs(), n.Uses()...) {
 		to := text
-		if written := x.src.Slice(span); written == "" || written[0] != n.Text[0] {
+		if written := x.src.Slice(span); n.Kind != Axis && (written == "" || written[0] != n.Text[0]) {
 			to = strings.Trim(text[1:], `"`) // the content of a string: sym_name, dm.state
 		}
 		edits = append(edits, diag.Edit{Span: span, Text: to})
@@ -45,6 +45,8 @@ func collide(a, b *Name) bool {
 		return a.home == b.home
 	case AttrAlias, TypeAlias:
 		return a.section == b.section
+	case Axis:
+		return a.mesh == b.mesh
 	}
 	return visible(a.home, b) || visible(b.home, a)
 }
@@ -64,7 +66,7 @@ func visible(r *region, n *Name) bool {
 
 // spelling is a new name as it is written, sigil included.
 func spelling(k Kind, name string) (string, error) {
-	sigil := [...]string{"%", "^", "@", "#", "!"}[k]
+	sigil := [...]string{"%", "^", "@", "#", "!", ""}[k]
 	bare := strings.TrimPrefix(name, sigil)
 	switch k {
 	case Symbol:
@@ -81,6 +83,10 @@ func spelling(k Kind, name string) (string, error) {
 	case AttrAlias, TypeAlias:
 		if !isBareID(bare) || strings.Contains(bare, ".") {
 			return "", fmt.Errorf("%s is not an alias: write a letter or _ and then letters, digits, _ and $; names with a dot are those of dialects", name)
+		}
+	case Axis:
+		if !isBareID(bare) {
+			return "", fmt.Errorf("%s is not an axis: write a letter or _ and then letters, digits and _$.", name)
 		}
 	default:
 		if !isSuffixID(bare) {

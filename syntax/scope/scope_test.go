@@ -64,6 +64,23 @@ func.func @f(%x: «1 !act») {
 ^bb(%a: «1 !act», %b: tensor<4xf32, «2 #host»>, %c: !llvm.ptr<1>):
   return
 }`},
+		{"meshes and their axes", `
+dm.mesh «1=@pod» {«2=data» = 16, "«3=model»" = 8}
+"dm.mesh"() <{axes = ["«5=data»"], sizes = [2], sym_name = "«4=two words»"}> : () -> ()
+«6=!t» = tensor<4x8xf32, #dm.at<host, split = «1 @pod»[{«2 data»}, {«3 model»:(2)4, ?}], order = [1, 0], partial = max{«2 data»:(1)2}>>
+func.func «7=@f»(«8=%x»: tensor<4xf32, #dm.at<split=«4 @"two words"»[{«5 data», «9 y»}]>> {dm.global = tensor<4xf32, #dm.at<split = «1 @pod»[{}]>>},
+    «a=%n»: tensor<4xf32, #dm.at<split = «b @nowhere»[{«c data»}]>>) -> «6 !t» attributes {dm.mesh = «1 @pod», x = @q[{data}]} {
+  «d=%k» = dm.if «8 %x» -> tensor<f32> {
+    «e=%y» = dm.all_reduce add «8 %x», axes = ["«2 data»:(2)4", «3 model», "«f z»"] : tensor<4xf32>
+    dm.yield «e %y» : tensor<4xf32>
+  }
+  «g=%z» = "dm.all_gather"(«8 %x») <{axes = ["«3 model»"], dim = 0}> : (tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+func.func «h=@g»() {
+  «i=%i» = dm.partition_id axes = ["data"] : tensor<i64>
+  return
+}`},
 		{"nested regions see the values around them", `
 func.func @f(«1=%a»: i32, «2=%c»: i1) {
   scf.if «2 %c» {
@@ -237,6 +254,16 @@ func TestRename(t *testing.T) {
 		{"an argument that a result names", "func.func @f(%‸w: i32) -> (i32 {dm.state = \"w\"}) { return %w : i32 }", "%v", "func.func @f(%v: i32) -> (i32 {dm.state = \"v\"}) { return %v : i32 }"},
 		{"a symbol to one of the module around", "module {\n  func.func private @a()\n  module {\n    func.func private @‸b()\n  }\n}", "a", "error: @a is already the name of another symbol here"},
 		{"a symbol to none", "t.op @‸f", "a b", "error: a b is not a symbol: write a letter or _ and then letters, digits and _$., or put it in quotes"},
+		{
+			"a mesh", "dm.mesh @‸m {x = 2}\nfunc.func @f(%a: tensor<4xf32, #dm.at<split = @m[{x}]>>) attributes {dm.mesh = @m} { return }", "pod",
+			"dm.mesh @pod {x = 2}\nfunc.func @f(%a: tensor<4xf32, #dm.at<split = @pod[{x}]>>) attributes {dm.mesh = @pod} { return }",
+		},
+		{
+			"an axis", "dm.mesh @m {‸x = 2}\ndm.mesh @n {x = 2, z = 4}\nfunc.func @f(%a: tensor<4xf32, #dm.at<split = @m[{x:(1)2}], partial = {x}>>) attributes {dm.mesh = @m} {\n  %i = dm.partition_id axes = [\"x\"] : tensor<i64>\n  return\n}", "z",
+			"dm.mesh @m {z = 2}\ndm.mesh @n {x = 2, z = 4}\nfunc.func @f(%a: tensor<4xf32, #dm.at<split = @m[{z:(1)2}], partial = {z}>>) attributes {dm.mesh = @m} {\n  %i = dm.partition_id axes = [\"z\"] : tensor<i64>\n  return\n}",
+		},
+		{"an axis to another of its mesh", "dm.mesh @m {‸x = 2, y = 3}", "y", "error: y is already the name of another axis here"},
+		{"an axis to a part", "dm.mesh @m {‸x = 2, y = 3}", "y:(1)2", "error: y:(1)2 is not an axis: write a letter or _ and then letters, digits and _$."},
 		{"an alias", "!‸t = i32\nfunc.func private @f(!t)", "u", "!u = i32\nfunc.func private @f(!u)"},
 		{"an alias to a dialect's type", "!‸t = i32", "d.t", "error: d.t is not an alias: write a letter or _ and then letters, digits, _ and $; names with a dot are those of dialects"},
 		{"an alias to one of another section", "#‸a = 1\n// -----\n#b = 2", "b", "#b = 1\n// -----\n#b = 2"},

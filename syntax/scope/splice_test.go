@@ -19,6 +19,12 @@ import (
 func calls(op string) bool { return op == "func.call" || op == "call" }
 
 const spliced = `#l = loc("x")
+dm.mesh @m {x = 2, y = 4}
+func.func @d(%a: tensor<4xf32, #dm.at<split = @m[{x}]>>) -> tensor<4xf32> attributes {dm.mesh = @m} {
+  %0 = dm.reshard %a : (tensor<4xf32, #dm.at<split = @m[{x}]>>) -> tensor<4xf32, #dm.at<split = @n[{x}], partial = {y, z}>>
+  %1 = dm.all_reduce add %0, axes = ["x", "y"] : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
 func.func @f(%a: f32, %b: !t) -> f32 {
   %0 = dm.exp %a : f32
   %1:2 = "t.two"(%0) {x = #l} : (f32) -> (f32, f32)
@@ -59,6 +65,7 @@ func TestSpliceEqualsBuild(t *testing.T) {
 		"", "", "0", "1", "2", "%0", "%1", "%4", "%z", "%q", "%nowhere", "#1", ":2", " ", "\n", "#l", "!t", "(", ")", ",", "dm.", "t.",
 		"%1 = dm.exp %0 : f32\n", "%nowhere = dm.exp %9 : f32\n", "\n  %5 = dm.exp %7 : f32\n", "%4, %4 = t.two\n", "%i = dm.exp %z : f32\n",
 		"\n  %2 = dm.kernel -> f32 {\n    %1 = dm.exp %0 : f32\n    dm.yield %1 : f32\n  }\n", "call @q() : () -> ()\n", "// ", "^bb1", "^bb2:",
+		"@m", "{x}", "x", "[", "{", "}", "axes = [\"x\"]", "split = @m[{z}]", "  %0 = dm.partition_id axes = [y, w] : tensor<i64>\n",
 	}
 	for seed := range uint64(3) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -120,7 +120,7 @@ func (b *builder) symbolRefs(o *ast.Op, r *region) {
 			i++
 		}
 		if !o.Symbols[first].Def {
-			b.refs = append(b.refs, symbolRef{r, o, first, i})
+			b.refs = append(b.refs, symbolRef{in: r, op: o, first: first, last: i})
 		}
 	}
 }
@@ -131,6 +131,10 @@ func (b *builder) joined(o *ast.Op, from, to int32) bool {
 
 // resolve finds what the parts of a symbol reference stand for.
 func (b *builder) resolve(ref symbolRef) {
+	if !ref.axes.Empty() {
+		b.axisStrings(ref.op, ref.axes, b.meshNamed(ref.in))
+		return
+	}
 	path := ref.op.Symbols[ref.first:ref.last]
 	n := ref.in.lookup(Symbol, symbolText(path[0].Name))
 	if own := b.in.symbols[ref.op]; n == nil && own != nil {
@@ -143,10 +147,13 @@ func (b *builder) resolve(ref symbolRef) {
 		at := place{ref.op, s.Span}
 		if n != nil {
 			b.occur(n, at, false)
+			b.split(ref.op, ref.first+i, n)
 			continue
 		}
 		text := symbolText(s.Name)
-		b.occur(b.missing(ref.in, Symbol, text), at, false)
+		unknown := b.missing(ref.in, Symbol, text)
+		b.occur(unknown, at, false)
+		b.split(ref.op, ref.first+i, unknown)
 		if b.x.calls(ref.op.Name) {
 			d := b.report("DM169", certain(ref.op), at.span(), "there is no function %s", named(text))
 			if like := b.in.like(text); like != "" {

@@ -1,0 +1,35 @@
+package op
+
+// introductions stand on the reference page before the ops of a family.
+var introductions = map[Family]string{Distribution: shardingReference}
+
+const shardingReference = `A program for many devices is written in one of two forms, and ` + "`dmir opt --passes partition`" + ` leads from the first to the second:
+
+- a **global** function: values have the shapes of the whole, and placements state how their pieces lie on a mesh. It needs no collectives;
+- a **per-device** function, with the attribute ` + "`dm.mesh = @pod`" + `: every device of the mesh runs it on its own pieces, and collectives move data. ` + "`dm.global = tensor<…>`" + `
+  of an argument or a result is the type, with its sharding, of the whole that it is a piece of.
+
+**Shardings** are parts of a placement: ` + "`tensor<512x1024xf16, #dm.at<split = @pod[{data}, {model:(2)4, ?}], partial = max{x}>>`" + `.
+
+- ` + "`split = @pod[…]`" + ` names the mesh and has, for each dimension, the axes that it is divided over, the outermost first: the number of a piece counts the devices of the last axis fastest.
+  ` + "`{}`" + ` is a dimension that is whole on each device.
+- ` + "`partial = {x}`" + ` stands behind it: each device along the axis x holds a part, and the sum of the parts is the value. ` + "`max{x}`" + ` and the like name another reduction: ` + "`add mul max min and or`" + `.
+- An axis that is named nowhere holds copies. An axis stands in a sharding once.
+- ` + "`model:(2)4`" + ` is a part of an axis (a sub-axis): its n devices are seen as 2 × 4 × n/8, the outermost first, and the part is the 4 in the middle.
+- ` + "`?`" + ` at the end of a dimension leaves it open: propagation may add axes behind those written. Without it the dimension stays as it is written. A placement without ` + "`split`" + ` leaves everything to propagation.
+- **Padding.** A dimension of n over p devices has pieces of ⌈n/p⌉; where p does not divide n the last pieces end in padding, or are only that. 10 over 4 is 3, 3, 3 and 1 + 2 of padding. Padding is
+  no part of the value: what combines elements across it takes the neutral element of its reduction in its place, and it never reaches a result.
+
+| here | Shardy | OneFlow |
+|---|---|---|
+| ` + "`dm.mesh @pod {x = 2, y = 4}`" + ` | ` + "`sdy.mesh @pod = <[\"x\"=2, \"y\"=4]>`" + ` | placement with the hierarchy [2, 4] |
+| ` + "`split = @pod[{x}, {}]`" + ` | ` + "`#sdy.sharding<@pod, [{\"x\"}, {}]>`" + ` | S(0) along x, B along y |
+| ` + "`split = @pod[{x, y}, {}]`" + ` | ` + "`[{\"x\", \"y\"}, {}]`" + ` | S(0), S(0) |
+| ` + "`split = @pod[{}, {}]`" + ` | ` + "`[{}, {}]`" + `; ` + "`replicated={\"x\", \"y\"}`" + ` keeps propagation from using the axes, as closed dimensions do here | B, B |
+| ` + "`split = @pod[{}, {}], partial = {y}`" + ` | ` + "`[{}, {}], unreduced={\"y\"}`" + ` | B along x, P(sum) along y |
+| ` + "`partial = max{y}`" + ` | none: its unreduced values are sums | P(max) |
+| ` + "`{y:(1)2}`" + ` | ` + "`{\"y\":(1)2}`" + ` | none |
+| ` + "`{x, ?}`" + `, ` + "`{?}`" + ` | ` + "`{\"x\", ?}`" + `, ` + "`{?}`" + ` | none |
+
+Sources: Shardy, the MLIR dialect ` + "`sdy`" + ` of OpenXLA; Yuan et al., *OneFlow: Redesign the Distributed Deep Learning Framework from Scratch*, arXiv 2110.15032.
+`
