@@ -37,13 +37,13 @@ type FactorKind uint8
 
 // The kinds of factors.
 const (
-	Parallel FactorKind = iota // pieces are computed independently; results without the factor are the same on all devices
+	Parallel FactorKind = iota // pieces are computed independently; all results have the factor
 	Reduced                    // results without the factor are partial; what is padding in operands must be neutral
 	Fixed                      // never divided: it completes the product of a dimension that has others
 )
 
 // FactorsOf is how o can be divided, nil if it cannot: then every device computes all of it, or what
-// it expands to is divided. o is valid, and its sizes may be symbols.
+// it expands to is divided. o has passed the verifier; its sizes may be symbols.
 func FactorsOf(o *ir.Op) *Factors {
 	d := Of(o)
 	if d == nil || d.Whole != "" || !Valid(o) {
