@@ -68,6 +68,41 @@ func FactorsOf(o *ir.Op) *Factors {
 	return f
 }
 
+// Pieces is into what pieces a factor is divided.
+type Pieces uint8
+
+// The kinds of pieces.
+const (
+	AnyPieces   Pieces = iota // the last ones may be padded
+	EqualPieces               // of one size
+	OnePiece                  // it is not divided
+)
+
+// Pieces are those of each factor.
+func (f *Factors) Pieces() []Pieces {
+	out := make([]Pieces, len(f.Sizes))
+	for n, k := range f.Kinds {
+		switch {
+		case k == Fixed:
+			out[n] = OnePiece
+		case k == Reduced && f.Even:
+			out[n] = EqualPieces
+		}
+	}
+	for _, tensors := range [][][][]int{f.Operands, f.Results} {
+		for _, dims := range tensors {
+			for _, list := range dims {
+				for _, n := range list {
+					if len(list) > 1 { // padding would stand inside the dimension
+						out[n] = max(out[n], EqualPieces)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
 // newFactors is a rule without factors for o.
 func newFactors(o *ir.Op) *Factors {
 	f := &Factors{Operands: make([][][]int, len(o.Operands)), Results: make([][][]int, len(o.Results))}

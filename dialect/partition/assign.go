@@ -19,8 +19,18 @@ type assignment struct {
 
 // factored is an op with its factors.
 type factored struct {
-	o *ir.Op
-	f *op.Factors
+	o      *ir.Op
+	f      *op.Factors
+	pieces []op.Pieces
+}
+
+// factorsOf are the factors of o, none where it cannot be divided.
+func factorsOf(o *ir.Op) factored {
+	f := op.FactorsOf(o)
+	if f == nil || op.Float(o, "dropout") > 0 { // what is dropped depends on places in the whole
+		f = &op.Factors{}
+	}
+	return factored{o, f, f.Pieces()}
 }
 
 // dims are the factors of the dimensions of operand i.
@@ -140,7 +150,7 @@ func (p *partitioner) choose(x factored) assignment {
 	}
 	var lists []map[int][]int
 	add := func(l shard.Layout, dims [][]int) {
-		if of := p.grid.Factors(l, dims, x.f.Sizes); slices.ContainsFunc(dims, func(list []int) bool {
+		if of := p.grid.Factors(l, dims, x.f.Sizes, x.pieces); slices.ContainsFunc(dims, func(list []int) bool {
 			return slices.ContainsFunc(list, func(n int) bool { return len(of[n]) > 0 })
 		}) {
 			lists = append(lists, of)

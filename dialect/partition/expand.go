@@ -40,18 +40,16 @@ func (p *partitioner) expand(o *ir.Op) int {
 // broken reports whether a dimension of an operand that o needs whole is divided, or o draws
 // random numbers by positions in a tensor that is.
 func (p *partitioner) broken(o *ir.Op) bool {
-	f := op.FactorsOf(o)
-	if f == nil || op.Float(o, "dropout") > 0 {
-		f = &op.Factors{}
-	}
-	x := factored{o, f}
+	x := factorsOf(o)
 	for i, v := range o.Operands {
 		if v.Tensor() == nil {
 			continue
 		}
 		l, _ := p.values.Of(v)
-		for d, list := range x.operand(i) {
-			if len(list) == 0 && len(l.Dims[d]) > 0 {
+		dims := x.operand(i)
+		of := p.grid.Factors(l, dims, x.f.Sizes, x.pieces)
+		for d, list := range dims {
+			if len(p.grid.Join(list, of, x.f.Sizes)) < len(l.Dims[d]) {
 				return true
 			}
 		}

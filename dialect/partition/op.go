@@ -16,11 +16,7 @@ func (p *partitioner) op(o *ir.Op) {
 	case p.special(o):
 	case p.structure(o):
 	default:
-		f := op.FactorsOf(o)
-		if f == nil {
-			f = &op.Factors{}
-		}
-		p.divide(factored{o, f})
+		p.divide(factorsOf(o))
 	}
 	p.settle(o)
 }

@@ -194,6 +194,7 @@ type rule struct {
 	tensors []*value
 	dims    [][][]int // factors of each dimension of each
 	sizes   []dim.Dim
+	pieces  []op.Pieces
 	waiting bool
 	early   bool // all factors are parallel
 }
@@ -234,7 +235,7 @@ func (p *propagation) ops(ops []*ir.Op) {
 
 // factors records the rule of an op.
 func (p *propagation) factors(o *ir.Op, f *op.Factors) {
-	r := &rule{sizes: f.Sizes, early: !slices.Contains(f.Kinds, op.Reduced)}
+	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.Contains(f.Kinds, op.Reduced)}
 	for i, x := range o.Operands {
 		p.tensor(r, x, f.Operands, i)
 	}
@@ -276,6 +277,7 @@ func (p *propagation) same(drop []int, values ...*ir.Value) {
 		}
 		if r.sizes == nil {
 			r.sizes = k.shape[min(own, len(k.shape)):]
+			r.pieces = make([]op.Pieces, len(r.sizes))
 		}
 		if len(dims)-own != len(r.sizes) {
 			continue
@@ -382,7 +384,7 @@ func (p *propagation) apply(r *rule) {
 	best := map[int][]int{}
 	from := make([]*value, len(r.sizes))
 	for i, k := range r.tensors {
-		for n, atoms := range p.Grid.Factors(k.layout, r.dims[i], r.sizes) {
+		for n, atoms := range p.Grid.Factors(k.layout, r.dims[i], r.sizes, r.pieces) {
 			switch {
 			case len(atoms) == 0:
 			case from[n] == nil || prefix(best[n], atoms):
@@ -422,27 +424,27 @@ func (k *value) before(l *value) bool {
 func prefix(a, b []int) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
 
 // Factors are the atoms over which each factor is divided in a tensor of layout l whose
-// dimensions have the factors dims. Those of a dimension belong to its outermost factor as far as they
-// divide it, then to the next.
-func (g *Grid) Factors(l Layout, dims [][]int, sizes []dim.Dim) map[int][]int {
+// dimensions have the factors dims, of the given sizes and pieces. Those of a dimension belong to
+// its outermost factor as far as they divide it, then to the next.
+func (g *Grid) Factors(l Layout, dims [][]int, sizes []dim.Dim, pieces []op.Pieces) map[int][]int {
 	out := map[int][]int{}
 	for d, list := range dims {
 		atoms := l.Dims[d]
 		for i, n := range list {
-			if i == len(list)-1 && len(list) == 1 {
-				out[n] = atoms
-				break
-			}
 			size, known := sizes[n].Int()
-			if !known {
-				break
-			}
 			k := 0
-			for k < len(atoms) && size%int64(g.Count(atoms[:k+1])) == 0 {
-				k++
+			switch pieces[n] {
+			case op.AnyPieces:
+				k = len(atoms)
+			case op.EqualPieces:
+				for known && k < len(atoms) && size%int64(g.Count(atoms[:k+1])) == 0 {
+					k++
+				}
 			}
-			out[n] = atoms[:k]
-			if atoms = atoms[k:]; int64(g.Count(out[n])) != size {
+			if k > 0 {
+				out[n] = atoms[:k]
+			}
+			if atoms = atoms[k:]; i < len(list)-1 && (!known || int64(g.Count(out[n])) != size) {
 				break // the inner factors are whole on each device
 			}
 		}
