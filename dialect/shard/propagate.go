@@ -14,6 +14,7 @@ import (
 type Values struct {
 	Grid *Grid
 	of   map[*ir.Value]*value
+	memo *Memo // may be nil
 }
 
 // value is what is known of one value.
@@ -116,7 +117,9 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 // and results. Ops in which every factor is parallel spread before those that reduce, and these
 // before the axes that only a gradient or a broadcast needs. An axis divides one dimension of a
 // value only, and no dimension with fewer elements than the axis has devices.
-func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
+func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) { return propagate(m, f, nil) }
+
+func propagate(m *ir.Module, f *ir.Func, memo *Memo) (*Values, *Problem) {
 	on, stated, problem := Stated(m, f)
 	if problem != nil || on == nil || f.Body == nil {
 		return nil, problem
@@ -125,7 +128,7 @@ func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
 	if err != nil {
 		return nil, &Problem{f.Op, err.Error(), "name parts of the axis that divide one another"}
 	}
-	v := &Values{Grid: g, of: map[*ir.Value]*value{}}
+	v := &Values{Grid: g, of: make(map[*ir.Value]*value, len(f.Body.Ops)), memo: memo}
 	v.Spread(f.Body, f.Args, f.Results)
 	return v, nil
 }
@@ -220,7 +223,7 @@ func (p *propagation) ops(ops []*ir.Op) {
 		for _, r := range o.Results {
 			p.add(r)
 		}
-		if f := op.FactorsOf(o); f != nil {
+		if f := p.memo.of(o); f.Factors != nil {
 			p.factors(o, f)
 			continue // regions compute scalars
 		}
@@ -234,8 +237,11 @@ func (p *propagation) ops(ops []*ir.Op) {
 }
 
 // factors records the rule of an op.
-func (p *propagation) factors(o *ir.Op, f *op.Factors) {
-	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.Contains(f.Kinds, op.Reduced)}
+func (p *propagation) factors(o *ir.Op, f *known) {
+	r := &rule{
+		sizes: f.Sizes, pieces: f.pieces, early: f.early,
+		tensors: make([]*value, 0, len(o.Operands)+len(o.Results)), dims: make([][][]int, 0, len(o.Operands)+len(o.Results)),
+	}
 	for i, x := range o.Operands {
 		p.tensor(r, x, f.Operands, i)
 	}
@@ -346,7 +352,7 @@ func (p *propagation) structure(o *ir.Op) {
 
 // run applies the rules until nothing changes: those of ops without reductions first.
 func (p *propagation) run() {
-	p.byVal = map[*value][]*rule{}
+	p.byVal = make(map[*value][]*rule, len(p.of))
 	for _, r := range p.rules {
 		for _, k := range r.tensors {
 			if list := p.byVal[k]; len(list) == 0 || list[len(list)-1] != r {
