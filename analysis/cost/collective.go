@@ -120,7 +120,7 @@ func cut(m *mesh.Mesh, axes []types.Axis) (all []network.Axis, names []string, o
 
 // collective is what o makes the devices of s's mesh send; nil where that is not known.
 func (s *scope) collective(o *ir.Op) *Collective {
-	t, ok := shard.Sent(o, s.mesh)
+	t, ok := shard.TransferOf(o, s.mesh)
 	if !ok {
 		return nil
 	}

@@ -14,7 +14,7 @@
 //   - waste: moved − minimum.
 //   - time: max(FLOP / peak, moved / bandwidth) + launch latency; an op that
 //     neither computes nor moves takes none.
-//   - sent: bytes that leave a device, by axes of the mesh (shard.Sent). A collective
+//   - sent: bytes that leave a device, by axes of the mesh (shard.TransferOf). A collective
 //     takes what package network predicts, and no less than its own moves in memory.
 //   - exposed: the time of collectives in which no kernel runs (Overlap).
 //

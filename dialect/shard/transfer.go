@@ -27,14 +27,14 @@ func (t Transfer) Key() string {
 	return strings.Join(names, ",")
 }
 
-// Sent is what o, an op of a function that the devices of m run, makes a device send; ok is false
+// TransferOf is what o, an op of a function that the devices of m run, makes a device send; ok is false
 // of ops that send nothing, and of collectives whose sizes are no numbers or whose axes are
 // not those of m. With buffers of T bytes in groups of p devices, the devices of a group send
 // together, whatever the algorithm (OneFlow's boxing costs, Yuan et al., arXiv 2110.15032): an
 // all-reduce 2·T·(p-1), a reduce-scatter and an all-gather T·(p-1), of an all-to-all T is the piece of a
 // device and each sends T·(p-1)/p; a permutation sends T for each pair of two devices, a
 // send T once.
-func Sent(o *ir.Op, m *mesh.Mesh) (t Transfer, ok bool) {
+func TransferOf(o *ir.Op, m *mesh.Mesh) (t Transfer, ok bool) {
 	d := op.Of(o)
 	if d == nil || !d.Is(op.Collective) || o.Name == op.Recv || m == nil || len(o.Operands) != 1 {
 		return Transfer{}, false
