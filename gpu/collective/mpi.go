@@ -267,6 +267,36 @@ func (c *mpiComm) Abort(reason error) {
 	select {}
 }
 
+// Direct is a Comm whose engine can be called without what surrounds it here, to measure
+// what that costs.
+type Direct interface {
+	// DirectAllReduce makes blocking calls of MPI_Allreduce of all ranks on f32, one after the
+	// other, and is how long they took. They cannot be interrupted.
+	DirectAllReduce(buf []byte, calls int) (time.Duration, error)
+}
+
+// DirectAllReduce is described at Direct.
+func (c *mpiComm) DirectAllReduce(buf []byte, calls int) (took time.Duration, err error) {
+	err = c.on(context.Background(), func() error {
+		if f := c.failed.Load(); f != nil {
+			return f.error
+		}
+		mem := &mpiMemory{}
+		defer mem.Unpin()
+		m, at := c.lib, mem.at(buf)
+		begin := time.Now()
+		for range calls {
+			code := m.AllReduce(m.inPlace, at, int32(len(buf)/4), m.types["f32"], m.ops[Add], m.world)
+			if err := m.check("MPI_Allreduce", code); err != nil {
+				return err
+			}
+		}
+		took = time.Since(begin)
+		return nil
+	})
+	return took, err
+}
+
 // others are all ranks but this one.
 func (c *mpiComm) others() []int {
 	all := (&request{}).members(c.size)

@@ -21,11 +21,12 @@ type started struct {
 	do   func(q *mpiHandle) int32
 }
 
-// How long the library is polled without a pause, and the pauses after that.
+// How long the library is polled without anything else, how long without a pause, and the
+// pauses after that.
 const (
-	pollBusy  = 50 * time.Microsecond
-	pollLeast = 20 * time.Microsecond
-	pollMost  = time.Millisecond
+	pollBusy  = 20 * time.Microsecond
+	pollYield = 5 * time.Millisecond
+	pollPause = time.Millisecond
 )
 
 // finish starts calls of the library and waits for all of them.
@@ -52,12 +53,12 @@ func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) e
 		}
 		return true, nil
 	}
-	begin, pause := time.Now(), pollLeast
-	for {
+	for begin := time.Now(); ; {
 		if done, err := ended(); done {
 			return err
 		}
-		if time.Since(begin) < pollBusy {
+		waited := time.Since(begin)
+		if waited < pollBusy {
 			continue
 		}
 		if c.control.poll(); c.control.over != nil {
@@ -70,8 +71,11 @@ func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) e
 		if ctx.Err() != nil {
 			return c.gaveUp(ctx, call, ended)
 		}
-		time.Sleep(pause)
-		pause = min(2*pause, pollMost)
+		if waited < pollYield {
+			yield()
+		} else {
+			time.Sleep(pollPause)
+		}
 	}
 }
 

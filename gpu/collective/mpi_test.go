@@ -142,7 +142,7 @@ func reports(out string) []string {
 
 func TestMPIRuns(t *testing.T) {
 	onBoth(t, []int{1, 2, 4}, func(t *testing.T, launch string, n int) {
-		for _, name := range []string{"cases", "chunks", "identity"} {
+		for _, name := range []string{"cases", "chunks", "latency"} {
 			out, err := mpirun(t, launch, name, n)
 			if err != nil || strings.Count(out, "is done") != n || len(reports(out)) > 0 {
 				t.Errorf("%s: %v\n%s", name, err, out)
@@ -173,7 +173,8 @@ func TestMPIFailures(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				out, err := mpirun(t, launch, c.scenario, n, c.env)
-				if err == nil {
+				// MPICH's mpirun ends the other ranks if one exits early, and takes over its status.
+				if strings.Contains(out, "is done") || err == nil && c.scenario != "exit 0" {
 					t.Errorf("the run succeeded\n%s", out)
 				}
 				got := reports(out)
