@@ -14,12 +14,18 @@ func TestLaunched(t *testing.T) {
 		problem   string
 	}{
 		{"nothing", "PATH=/bin", Launch{}, false, ""},
-		{"Open MPI", "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 PMIX_RANK=3",
-			Launch{By: "mpirun of Open MPI", Rank: 3, Size: 8, LocalRank: 1, engine: openMPI}, true, ""},
+		{
+			"Open MPI", "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 PMIX_RANK=3",
+			Launch{By: "mpirun of Open MPI", Rank: 3, Size: 8, LocalRank: 1, engine: openMPI},
+			true, "",
+		},
 		{"MPICH", "PMI_RANK=2 PMI_SIZE=4 MPI_LOCALRANKID=0", Launch{By: "mpirun of MPICH", Rank: 2, Size: 4, engine: mpich}, true, ""},
 		{"MPICH without a local rank", "PMI_RANK=2 PMI_SIZE=4", Launch{By: "mpirun of MPICH", Rank: 2, Size: 4, LocalRank: 2, engine: mpich}, true, ""},
-		{"Open MPI in a job of Slurm", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1",
-			Launch{By: "mpirun of Open MPI", Rank: 1, Size: 2, LocalRank: 1, engine: openMPI}, true, ""},
+		{
+			"Open MPI in a job of Slurm", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=1",
+			Launch{By: "mpirun of Open MPI", Rank: 1, Size: 2, LocalRank: 1, engine: openMPI},
+			true, "",
+		},
 		{"srun with PMI 2", "PMI_RANK=1 PMI_SIZE=2 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0", Launch{By: "srun", Rank: 1, Size: 2, engine: mpich}, true, ""},
 		{"srun with PMIx", "PMIX_RANK=1 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1", Launch{By: "srun", Rank: 1, Size: 2, LocalRank: 1, engine: openMPI}, true, ""},
 		{"a step of fewer tasks", "PMIX_RANK=1 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=8 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1", Launch{By: "srun", Rank: 1, Size: 2, LocalRank: 1, engine: openMPI}, true, ""},
