@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? the keys here are select, ignore, hints`}},
 		{
 			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",
-			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, host_link, peer_link, tensor_core, vector, ceilings, read_bandwidth, grain, call_latency, caches, ops`},
+			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, host_link, peer_link, tensor_core, vector, links, ceilings, read_bandwidth, grain, call_latency, caches, ops`},
 		},
 		{"no TOML", "target = = 3\n", []string{`1:10 DM902 unexpected character U+003D '=' at start of value | correct the line`}},
 		{"twice", "target = \"h200\"\ntarget = \"h100\"\n", []string{`2:1 DM902 key target is already defined | correct the line`}},
@@ -31,10 +31,10 @@ func TestParse(t *testing.T) {
 		{"negative size", "[bind]\nn = -1\n", []string{`2:1 DM904 n is -1; a size is 0 or more | correct the value`}},
 		{
 			"unknown machine", "target = \"h2000\"\n",
-			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100`},
+			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
 		},
 		{"machine without bandwidth", "[machines.box]\nsms = 3\n", []string{`1:1 DM904 machine box: bandwidth is missing; write for example bandwidth = "4.8 TB/s" | correct the value`}},
-		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100 | correct the value`}},
+		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100 | correct the value`}},
 		{"not text", "\xff\xfe\x00", []string{`1:1 DM902 invalid character at start of key: U+00FF 'ÿ' | correct the line`}},
 	}
 	for _, c := range cases {

@@ -158,7 +158,7 @@ func TestTOML(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, again) {
 			t.Errorf("%s: %v: %+v, then %+v", m.Name, err, got, again)
 		}
-		if got.Title != m.Title || got.Source != m.Source || got.CPU != m.CPU || len(got.Caches) != len(m.Caches) || math.Abs(got.Bandwidth/m.Bandwidth-1) > 1e-2 || got.Memory != m.Memory || len(got.Vector) != len(m.Vector) || len(got.Ceilings.Paths) != len(m.Ceilings.Paths) {
+		if got.Title != m.Title || got.Source != m.Source || got.CPU != m.CPU || len(got.Caches) != len(m.Caches) || math.Abs(got.Bandwidth/m.Bandwidth-1) > 1e-2 || got.Memory != m.Memory || len(got.Vector) != len(m.Vector) || len(got.Links) != len(m.Links) || len(got.Ceilings.Paths) != len(m.Ceilings.Paths) {
 			t.Errorf("%s: %+v, want %+v", m.Name, got, m)
 		}
 	}

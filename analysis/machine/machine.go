@@ -40,6 +40,8 @@ type Machine struct {
 	TensorCore map[types.Elem]float64 // dense FLOP/s of contractions by operand type, accumulating in f32 (f64 in f64)
 	Vector     map[types.Elem]float64 // FLOP/s of everything else
 
+	Links []Link // of a cluster, which join its devices, from the inside out; Joined has those of every machine
+
 	Ceilings  Ceilings
 	Processor // what only processors have
 }
@@ -115,27 +117,30 @@ func (m *Machine) Peak(contraction bool, e types.Elem) float64 {
 	return m.Vector[types.F32]
 }
 
-//go:embed data/*.toml
+//go:embed data/*.toml data/clusters/*.toml
 var data embed.FS
 
+// builtin is the machines of data/, and then the clusters, which build on them.
 var builtin = sync.OnceValue(func() map[string]*Machine {
-	files, err := data.ReadDir("data")
-	if err != nil {
-		return nil
-	}
-	out := make(map[string]*Machine, len(files))
-	for _, f := range files {
-		text, err := data.ReadFile("data/" + f.Name())
+	out := map[string]*Machine{}
+	for _, dir := range []string{"data", "data/clusters"} {
+		files, err := data.ReadDir(dir)
 		if err != nil {
-			continue
+			return nil
 		}
-		name := strings.TrimSuffix(f.Name(), ".toml")
-		s, err := decode(name, text)
-		if err != nil {
-			continue
-		}
-		if m, err := s.build(name, nil); err == nil {
-			out[name] = m
+		for _, f := range files {
+			name, isTOML := strings.CutSuffix(f.Name(), ".toml")
+			text, err := data.ReadFile(dir + "/" + f.Name())
+			if !isTOML || err != nil {
+				continue
+			}
+			s, err := decode(name, text)
+			if err != nil {
+				continue
+			}
+			if m, err := s.build(name, out[s.Base]); err == nil {
+				out[name] = m
+			}
 		}
 	}
 	return out

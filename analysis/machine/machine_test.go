@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -8,10 +9,11 @@ import (
 )
 
 func TestBuiltinMachines(t *testing.T) {
-	want := []string{"a100-40", "a100-80", "b200", "cpu", "h100", "h200", "l40s", "rtx4090", "v100"}
-	files, err := data.ReadDir("data")
-	if err != nil || len(files) != len(want) {
-		t.Fatalf("%d data files, want %d (%v)", len(files), len(want), err)
+	want := []string{"a100-40", "a100-80", "b200", "cpu", "cpu-100gbe", "cpu-25gbe", "dgx-a100", "dgx-h100", "gb200-nvl72", "h100", "h200", "hgx-h200", "l40s", "pcie-l40s", "rtx4090", "v100"}
+	files, err := fs.Glob(data, "data/*.toml")
+	clusters, more := fs.Glob(data, "data/clusters/*.toml")
+	if n := len(files) + len(clusters); err != nil || more != nil || n != len(want) {
+		t.Fatalf("%d data files, want %d (%v, %v)", n, len(want), err, more)
 	}
 	if got := strings.Join(Names(), " "); got != strings.Join(want, " ") {
 		t.Fatalf("machines are %s, want %s: a data file does not read", got, want)

@@ -33,6 +33,7 @@ type Spec struct {
 	PeerLink     *BytesPerSecond     `toml:"peer_link" doc:"Bandwidth between two devices of a node, each way"`
 	TensorCore   map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Peak rates of the tensor cores by element type, dense"`
 	Vector       map[string]FLOPRate `toml:"vector" names:"element" doc:"Peak rates of the vector units by element type"`
+	Links        map[string]LinkSpec `toml:"links" doc:"Links that join devices to a cluster, by name such as nvlink"`
 	Ceilings     *CeilingsSpec       `toml:"ceilings" doc:"What measured kernels reach of the peaks"`
 
 	// Of processors.
@@ -171,6 +172,9 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		}
 	}
 	if err := s.processor(m, name); err != nil {
+		return nil, err
+	}
+	if err := s.linksOf(m, name); err != nil {
 		return nil, err
 	}
 	switch {

@@ -41,6 +41,7 @@ func (m *Machine) TOML() string {
 		w.bandwidth("bandwidth", c.Bandwidth)
 		w.bandwidth("read_bandwidth", c.Read)
 	}
+	w.links(m.Links)
 	w.rates("tensor_core", byName(m.TensorCore))
 	w.rates("vector", byName(m.Vector))
 	for _, e := range slices.Sorted(maps.Keys(m.Ops)) {

@@ -27,7 +27,7 @@ func init() {
 	for _, family := range []map[string]executor{
 		unaryExecutors(), binaryExecutors(), selectionExecutors(), contractionExecutors(),
 		reductionExecutors(), normalizationExecutors(), orderExecutors(), attentionExecutors(),
-		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(), trainingExecutors(),
+		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(), trainingExecutors(), distributionExecutors(),
 	} {
 		for name, e := range family {
 			executors[name] = e

@@ -36,6 +36,8 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM707", Name: "invalid-value", Doc: "A value that is known only at run time is not allowed.", Help: ""},
 	{Code: "DM708", Name: "internal-error", Doc: "The executor failed unexpectedly. This is a bug in dmir, not in the program.", Help: "report it with the file"},
 	{Code: CheckFailed, Name: "check-failed", Doc: "The program ran, and a check.expect_* op found a value that differs from the expected one. `dmir run` ends with status 1.", Help: "correct the program or its expectation"},
+	{Code: "DM710", Name: "one-device", Doc: "A function with the attribute `dm.mesh` is what one device of a mesh runs, together with the others.", Help: "run it with --devices and the number of devices of its mesh"},
+	{Code: "DM711", Name: "collective-failed", Doc: "A collective did not come to its end: a device ran something else, failed, or could not be reached.", Help: "run the same program on every device"},
 })
 
 func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {

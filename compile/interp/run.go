@@ -19,6 +19,8 @@ type Options struct {
 	Threads int              // 0 is one for each core
 	Memory  int64            // bytes that live tensors may take; 0 is three quarters of the machine's, less the arguments
 
+	Device *Device // among those that run the function together; nil: it runs alone
+
 	// Progress is called with the part of the function that is done, in units of
 	// expected time with the sum total, and the current op: after every op, and
 	// at most every 20 ms during a long one. It is never called concurrently.
@@ -130,8 +132,9 @@ type machine struct {
 
 	limit, live, peak int64
 	dying             map[*ir.Block][][]*ir.Value
-	gradients         map[*ir.Op]gradient       // by dm.grad
-	stores            map[*ir.Op]*tensor.Tensor // of constants in files
+	gradients         map[*ir.Op]gradient         // by dm.grad
+	stores            map[*ir.Op]*tensor.Tensor   // of constants in files
+	ready             map[parcel][]*tensor.Tensor // what was sent and not yet fetched
 
 	timing  map[*ir.Op]int // index into timings
 	timings []Timing

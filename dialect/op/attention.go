@@ -37,8 +37,10 @@ var attentionDef = &Def{
 		{Name: "y", Elems: floats, Doc: "`[…, heads, queries, value depth]`"},
 		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Optional: true, Doc: "logarithm of the sum of the exponentials of each query's scores, `[…, heads, queries]`, f32 or wider"},
 	},
-	Attrs:  attentionAttrs,
-	Traits: Pure,
+	Attrs:   attentionAttrs,
+	Traits:  Pure,
+	Factors: attentionFactors, Linear: linearAttention,
+	Divides: "The batch, the key heads, the heads of each and, without `causal`, the queries. With dropout nothing: it depends on the number of the score in the whole.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		ts, p := inferAttention(o)
 		if q := in(o, 0); p == nil && len(o.Results) > 1 {

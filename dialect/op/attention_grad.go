@@ -35,10 +35,12 @@ var attentionGradDef = &Def{
 		{Name: "dv", Elems: floats, Doc: "v's type", Strided: true},
 		{Name: "dmask", Elems: floats, Optional: true, Doc: "the mask's type; only with a mask"},
 	},
-	Attrs:  attentionAttrs,
-	Traits: Pure,
-	Infer:  inferAttentionGrad,
-	Verify: drawnProblem("dropout"),
+	Attrs:   attentionAttrs,
+	Traits:  Pure,
+	Factors: attentionFactors, Linear: linearIn([]int{5}),
+	Divides: "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout nothing.",
+	Infer:   inferAttentionGrad,
+	Verify:  drawnProblem("dropout"),
 	FLOP: func(o *ir.Op) dim.Dim {
 		depth, value, each, ok := scoreCost(o)
 		if !ok {

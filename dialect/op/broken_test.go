@@ -198,6 +198,7 @@ func TestBrokenOps(t *testing.T) {
 					if verify.Op(o) == nil && op.Valid(o) {
 						good++
 						checkExpansion(t, o)
+						checkFactors(t, o)
 					}
 				}()
 			}

@@ -41,6 +41,8 @@ var einsumDef = &Def{
 		accumulateAttr,
 	},
 	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
+	Linear:     linearInEach,
+	Divides:    "The dimension of every letter; where the output lacks it, the results are parts of a sum. A letter that an operand has twice is whole.",
 	Orders:     AnyOrders,
 	Derivative: einsumDerivative,
 }
@@ -69,8 +71,10 @@ var matmulDef = &Def{
 		{Name: "transpose_b", Kind: KindBool, Default: types.Bool(false), Doc: "w is `[…, n, k]`"},
 		accumulateAttr,
 	},
-	Traits: Pure,
-	Infer:  inferMatmul,
+	Traits:  Pure,
+	Linear:  linearInEach,
+	Divides: "The batch, m and n; along k the results are parts of a sum.",
+	Infer:   inferMatmul,
 	FLOP: func(o *ir.Op) dim.Dim {
 		x := in(o, 0)
 		if !x.Elem.IsFloat() || x.Rank() < 2 || in(o, 1).Rank() < 2 {
@@ -220,8 +224,10 @@ var convolutionDef = &Def{
 		{Name: "feature_group_count", Kind: KindInt, Default: types.Int{V: 1}, Doc: "groups into which the channels fall; as many as channels is a depthwise convolution"},
 		accumulateAttr,
 	},
-	Traits: Pure | Windowed,
-	Infer:  inferConvolution,
+	Traits:  Pure | Windowed,
+	Factors: convolutionFactors, Linear: linearInEach, Piece: convolutionPiece,
+	Divides: "The batch, the groups, the out channels of every group; along the channels of a group the results are parts of a sum. A spatial dimension along which no window moves: of one tap, with stride 1 and no padding.",
+	Infer:   inferConvolution,
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		if in(o, 0).Rank() < 3 || in(o, 1).Rank() != in(o, 0).Rank() {
 			return wholeTraffic(o)

@@ -32,7 +32,9 @@ var crossEntropyDef = &Def{
 		{Name: "ignore_index", Kind: KindInt, Default: types.Int{V: -100}, Doc: "label of the rows that do not count; -2^63 where all do, whatever their labels"},
 		{Name: "label_smoothing", Kind: KindFloat, Default: types.Float{}, Doc: "share of the loss that all classes have evenly: at least 0, at most 1"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: crossEntropyFactors,
+	Divides: "The rows; with `reduction = sum` the results are parts of the sum. With `mean` nothing: the number of rows that count is that of the whole.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, labels := in(o, 0), in(o, 1)
 		d, p := dimOf(o, "dim", x.Shape)

@@ -174,7 +174,10 @@ type Def struct {
 	// Factors is how the op can be divided over devices, of ops for which that does not
 	// follow from Maps; see FactorsOf.
 	Factors func(o *ir.Op) *Factors
-	// Linear is the field of Factors, of ops whose Factors follow from Maps; nil: none.
+	// Divides names the dimensions with factors, and Whole is why there are none, as a
+	// sentence in Markdown; Pointwise ops, and those that are no kernels, may have neither.
+	Divides, Whole string
+	// Linear is the field of Factors; nil: none.
 	Linear func(o *ir.Op) [][]int
 	// Piece changes the attributes of an op on pieces, a copy of whole with the
 	// operands and result types of one device, that depend on the sizes of divided

@@ -23,6 +23,7 @@ type unary struct {
 	expand                 func(b *ir.Builder, o *ir.Op) []*ir.Value
 	steps                  int // instructions; 0: one
 	scalar                 Scalar
+	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
 }
 
@@ -35,6 +36,7 @@ type binary struct {
 	note                   string
 	foreign                []Foreign
 	steps                  int
+	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
 }
 
@@ -58,6 +60,7 @@ var unaries = []unary{
 	{
 		name: "neg", summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate negf"}}, elems: signedNum,
 		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
+		linear:     linearIn([]int{0}),
 		derivative: direct("`dx = -dy`.", func(w *Builder, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
 	},
 	{
@@ -235,6 +238,7 @@ const shiftNote = "A shift by at least the number of bits, or by a negative one,
 var binaries = []binary{
 	{
 		name: "add", summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
+		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			g.give(1, dz)
@@ -242,6 +246,7 @@ var binaries = []binary{
 	},
 	{
 		name: "sub", summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
+		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			if g.want[1] {
@@ -251,6 +256,7 @@ var binaries = []binary{
 	},
 	{
 		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}}, elems: numeric, flop: 1, traits: Commutative,
+		linear: linearInEach,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
 				g.give(0, g.mul(dz, y))
@@ -262,6 +268,7 @@ var binaries = []binary{
 	},
 	{
 		name: "div", summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		linear: linearFloat,
 		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
 			q := g.div(g.wide(dz), g.wide(y))
 			g.give(0, q)
@@ -360,6 +367,7 @@ func (u unary) def() *Def {
 		Traits:     Pure | Pointwise | Memberwise,
 		Infer:      inferPointwise,
 		Maps:       pointwiseMaps,
+		Linear:     u.linear,
 		Expand:     u.expand,
 		Scalar:     &u.scalar,
 		Steps:      u.steps,
@@ -394,6 +402,7 @@ func (b binary) def() *Def {
 		Infer:      inferPointwise,
 		FLOP:       func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
 		Maps:       pointwiseMaps,
+		Linear:     b.linear,
 		Scalar:     &Scalar{},
 		Steps:      b.steps,
 		Derivative: b.derivative,

@@ -68,6 +68,7 @@ var selectDef = &Def{
 	},
 	Results: []Param{{Name: "z", Elems: storable, Doc: "the broadcast shape, on_true's element type"}},
 	Traits:  Pure | Pointwise | Memberwise,
+	Linear:  linearIn([]int{1, 2}),
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if p := sameElems(o, 1); p != nil {
 			return nil, p
@@ -120,6 +121,7 @@ var convertDef = &Def{
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape, any element type"}},
 	Traits:   Pure | Pointwise | Cast | Memberwise,
+	Linear:   linearConvert,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		elem := out(o, 0).Elem
 		if elem == types.InvalidElem {
@@ -181,6 +183,7 @@ var dropoutDef = &Def{
 		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
 	},
 	Traits: Pure | Pointwise | Random,
+	Whole:  "what is dropped depends on the number of the element in the whole tensor, which the partitioner gives to each device.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		ts := one(tensor(x, x.Elem, x.Shape...))

@@ -15,12 +15,17 @@ import (
 type Factors struct {
 	Sizes []dim.Dim
 	Kinds []FactorKind
-	// Operands and Results are the factors of each dimension, the outermost first; none for
-	// a dimension that is whole on every device, which one of size 1 always is.
+	// Operands and Results are the factors of each dimension, the outermost first, whose
+	// product it is; none for a dimension that is whole on every device, which one of size
+	// 1 always is.
 	Operands, Results [][][]int
 	// Combine is how the parts of a result give the result, where a Reduced factor is
 	// divided that the result lacks.
 	Combine types.Reduction
+	// Even: no element is neutral in a Reduced factor, so that it is divided only into pieces
+	// of one size. Otherwise the neutral element is that of Combine, in all operands with
+	// the factor.
+	Even bool
 	// Linear are the sets of operands in which the op is linear together: with parts that
 	// sum to these operands, and the others as they are, its results are parts that
 	// sum to its results. Of dm.add these are [[0, 1]], of a product [[0], [1]].
@@ -32,30 +37,103 @@ type FactorKind uint8
 
 // The kinds of factors.
 const (
-	Parallel FactorKind = iota // pieces are computed independently; results have the factor
+	Parallel FactorKind = iota // pieces are computed independently; all results have the factor
 	Reduced                    // results without the factor are partial; what is padding in operands must be neutral
+	Fixed                      // never divided: it completes the product of a dimension that has others
 )
 
 // FactorsOf is how o can be divided, nil if it cannot: then every device computes all of it, or what
-// it expands to is divided. o is valid, and its sizes may be symbols.
+// it expands to is divided. o has passed the verifier; its sizes may be symbols.
 func FactorsOf(o *ir.Op) *Factors {
 	d := Of(o)
-	switch {
-	case d == nil || !Valid(o):
+	if d == nil || d.Whole != "" || !Valid(o) {
 		return nil
+	}
+	var f *Factors
+	switch {
 	case d.Factors != nil:
-		return d.Factors(o)
+		f = d.Factors(o)
 	case d.Maps != nil:
 		if it := d.Maps(o); it != nil {
-			return it.factors(linear(o))
+			f = it.factors()
 		}
 	}
-	return nil
+	if f == nil {
+		return nil
+	}
+	f.tidy(o)
+	if d.Linear != nil {
+		f.Linear = summable(o, d.Linear(o))
+	}
+	return f
+}
+
+// Pieces is into what pieces a factor is divided.
+type Pieces uint8
+
+// The kinds of pieces.
+const (
+	AnyPieces   Pieces = iota // the last ones may be padded
+	EqualPieces               // of one size
+	OnePiece                  // it is not divided
+)
+
+// Pieces are those of each factor.
+func (f *Factors) Pieces() []Pieces {
+	out := make([]Pieces, len(f.Sizes))
+	for n, k := range f.Kinds {
+		switch {
+		case k == Fixed:
+			out[n] = OnePiece
+		case k == Reduced && f.Even:
+			out[n] = EqualPieces
+		}
+	}
+	for _, tensors := range [][][][]int{f.Operands, f.Results} {
+		for _, dims := range tensors {
+			for _, list := range dims {
+				for _, n := range list {
+					if len(list) > 1 { // padding would stand inside the dimension
+						out[n] = max(out[n], EqualPieces)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// newFactors is a rule without factors for o.
+func newFactors(o *ir.Op) *Factors {
+	f := &Factors{Operands: make([][][]int, len(o.Operands)), Results: make([][][]int, len(o.Results))}
+	for i := range o.Operands {
+		f.Operands[i] = make([][]int, in(o, i).Rank())
+	}
+	for i := range o.Results {
+		f.Results[i] = make([][]int, out(o, i).Rank())
+	}
+	return f
+}
+
+// factor adds one.
+func (f *Factors) factor(size dim.Dim, kind FactorKind) int {
+	f.Sizes, f.Kinds = append(f.Sizes, size), append(f.Kinds, kind)
+	return len(f.Sizes) - 1
+}
+
+// parallel makes dimension d of operand i a factor, which is dimension to of all results.
+func (f *Factors) parallel(o *ir.Op, i, d, to int) int {
+	n := f.factor(in(o, i).Shape[d], Parallel)
+	f.Operands[i][d] = []int{n}
+	for _, r := range f.Results {
+		r[to] = []int{n}
+	}
+	return n
 }
 
 // factors is the rule that follows from the loops: each is a factor.
-func (it *Iteration) factors(linear [][]int) *Factors {
-	f := &Factors{Sizes: it.Loops, Kinds: make([]FactorKind, len(it.Loops)), Linear: linear}
+func (it *Iteration) factors() *Factors {
+	f := &Factors{Sizes: it.Loops, Kinds: make([]FactorKind, len(it.Loops))}
 	for i, reduces := range it.Reduces {
 		if reduces {
 			f.Kinds[i] = Reduced
@@ -96,12 +174,32 @@ func repeated(loops []int, l int) bool {
 	return n > 1
 }
 
-// drop takes factor n out of all dimensions, so that it stays whole.
-func (f *Factors) drop(n int) {
+// drop makes factor n one that is not divided.
+func (f *Factors) drop(n int) { f.Kinds[n] = Fixed }
+
+// tidy leaves dimensions whole that cannot be divided: those of one element, those with
+// nothing but Fixed factors, and what gives parts of elements that are not combined.
+func (f *Factors) tidy(o *ir.Op) {
+	for n, k := range f.Kinds {
+		switch {
+		case k != Reduced:
+		case f.inAll(n):
+			f.Kinds[n] = Parallel
+		case !f.combines(o, n):
+			f.drop(n)
+		}
+	}
 	for _, tensors := range [][][][]int{f.Operands, f.Results} {
 		for _, dims := range tensors {
 			for d, list := range dims {
-				if slices.Contains(list, n) {
+				var kept []int
+				divides := false
+				for _, n := range list {
+					if !isOne(f.Sizes[n]) {
+						kept, divides = append(kept, n), divides || f.Kinds[n] != Fixed
+					}
+				}
+				if dims[d] = kept; !divides {
 					dims[d] = nil
 				}
 			}
@@ -109,10 +207,43 @@ func (f *Factors) drop(n int) {
 	}
 }
 
-// linear are the sets of operands in which an op with Maps is linear.
-func linear(o *ir.Op) [][]int {
-	if l := Of(o).Linear; l != nil {
-		return l(o)
+// inAll reports whether all results have factor n.
+func (f *Factors) inAll(n int) bool {
+	return !slices.ContainsFunc(f.Results, func(dims [][]int) bool { return !Divided(dims, n) })
+}
+
+// Divided reports whether a tensor with the factors dims has factor n.
+func Divided(dims [][]int, n int) bool {
+	return slices.ContainsFunc(dims, func(list []int) bool { return slices.Contains(list, n) })
+}
+
+// combines reports whether the results that lack factor n have an element type whose
+// parts are combined.
+func (f *Factors) combines(o *ir.Op, n int) bool {
+	for i, dims := range f.Results {
+		if !Divided(dims, n) && !slices.Contains(combined(f.Combine), out(o, i).Elem) {
+			return false
+		}
 	}
-	return nil
+	return true
+}
+
+// combined are the element types of partial values.
+func combined(r types.Reduction) []types.Elem {
+	if r == types.And || r == types.Or {
+		return logical
+	}
+	return numeric
+}
+
+// summable are the sets of operands, and no results of other types, whose parts can be summed.
+func summable(o *ir.Op, sets [][]int) [][]int {
+	for i := range o.Results {
+		if !slices.Contains(numeric, out(o, i).Elem) {
+			return nil
+		}
+	}
+	return slices.DeleteFunc(sets, func(set []int) bool {
+		return slices.ContainsFunc(set, func(i int) bool { return !slices.Contains(numeric, in(o, i).Elem) })
+	})
 }

@@ -29,6 +29,8 @@ var transposeDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's sizes in the new order"}},
 	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Order: true, Doc: "a permutation of x's dimensions"}},
 	Traits:   Pure,
+	Linear:   linearIn([]int{0}),
+	Divides:  "Every dimension.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		dims, p := dimsOf(o, "dims", x.Shape)
@@ -85,6 +87,8 @@ var reshapeDef = &Def{
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "as many elements, x's element type"}},
 	Traits:   Pure | View,
+	Factors:  reshapeFactors, Linear: linearIn([]int{0}),
+	Divides: "What dimensions of both shapes have in common: `[6, 4]` and `[3, 8]` as `[3·2, 4]` and `[3, 2·4]` divide over 3, 2 or 4 devices, or products of these.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if len(o.Results) == 0 {
@@ -122,6 +126,8 @@ var stopGradientDef = &Def{
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Traits:   Pure | View,
+	Factors:  everyDim, Linear: linearIn([]int{0}),
+	Divides: "Every dimension.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		return one(tensor(in(o, 0), in(o, 0).Elem, in(o, 0).Shape...)), nil
 	},
@@ -148,6 +154,8 @@ var broadcastDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "at least x's dimensions, x's element type"}},
 	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimension of the result for each of x's; the last ones where absent"}},
 	Traits:   Pure,
+	Linear:   linearIn([]int{0}),
+	Divides:  "Every dimension.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if len(o.Results) == 0 {
@@ -214,6 +222,8 @@ var concatenateDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "the operands' sizes, added at `dim`"}},
 	Attrs:    []AttrDef{{Name: "dim", Kind: KindInt, Doc: "dimension along which the operands follow each other"}},
 	Traits:   Pure,
+	Factors:  concatenateFactors, Linear: linearInAll,
+	Divides: "The dimensions but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Operands) == 0 {
 			return nil, problem("DM124", -1, "concatenate needs at least one operand")
@@ -263,7 +273,9 @@ var padDef = &Def{
 		{Name: "high", Kind: KindInts, Optional: true, Doc: "how many after every dimension"},
 		{Name: "interior", Kind: KindInts, Optional: true, Doc: "how many between two neighbours"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: padFactors, Linear: linearPad,
+	Divides: "Dimensions that are not padded.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := sameElems(o, 0); p != nil {
@@ -309,6 +321,8 @@ var reverseDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "dimensions to reverse"}},
 	Traits:   Pure,
+	Factors:  besides("dims"), Linear: linearIn([]int{0}),
+	Divides: "The dimensions that `dims` does not name.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if _, p := dimsOf(o, "dims", x.Shape); p != nil {
@@ -334,6 +348,8 @@ var copyDef = &Def{
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape and placement"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape and element type, any placement"}},
 	Traits:   Pure | Cast | Memberwise,
+	Linear:   linearIn([]int{0}),
+	Divides:  "Every dimension.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		y := tensor(x, x.Elem, x.Shape...)

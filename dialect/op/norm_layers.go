@@ -28,6 +28,8 @@ var layerNormDef = &Def{
 	Results: []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:   []AttrDef{featureDims, epsilonAttr},
 	Traits:  Pure,
+	Factors: rowsOf(reducedDims),
+	Divides: "The dimensions of x that `dims` does not name.",
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(7),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -58,6 +60,8 @@ var rmsNormDef = &Def{
 	Results: []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:   []AttrDef{featureDims, epsilonAttr},
 	Traits:  Pure,
+	Factors: rowsOf(reducedDims),
+	Divides: "The dimensions of x that `dims` does not name.",
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -195,9 +199,11 @@ var batchNormDef = &Def{
 		{Name: "batch_mean", Elems: floats, Optional: true, Doc: "`[C]`, scale's type; only without given statistics"},
 		{Name: "batch_variance", Elems: floats, Optional: true, Doc: "`[C]`, scale's type, with batch_mean"},
 	},
-	Attrs:  []AttrDef{channelDim, epsilonAttr},
-	Traits: Pure,
-	Infer:  inferBatchNorm,
+	Attrs:   []AttrDef{channelDim, epsilonAttr},
+	Traits:  Pure,
+	Factors: batchNormFactors,
+	Divides: "The channels; with given statistics every dimension.",
+	Infer:   inferBatchNorm,
 	FLOP: func(o *ir.Op) dim.Dim {
 		if len(o.Operands) == 5 {
 			return in(o, 0).Elements().Scale(4)
@@ -296,7 +302,9 @@ var groupNormDef = &Def{
 		{Name: "groups", Kind: KindInt, Doc: "number of groups; divides the number of channels"},
 		epsilonAttr,
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: groupNormFactors, Piece: groupNormPiece,
+	Divides: "The batch and the groups.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := rankAtLeast(o, 0, 2, "group_norm"); p != nil {

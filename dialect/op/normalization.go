@@ -71,6 +71,8 @@ var softmaxDef = &Def{
 	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:    []AttrDef{lastDimAttr("dimension along which the values sum to 1")},
 	Traits:   Pure,
+	Factors:  rowsOf(reducedDim),
+	Divides:  "The dimensions but `dim`.",
 	Infer:    inferAlongDim,
 	FLOP:     perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -96,6 +98,8 @@ var logSoftmaxDef = &Def{
 	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:    []AttrDef{lastDimAttr("dimension along which the exponentials of the values sum to 1")},
 	Traits:   Pure,
+	Factors:  rowsOf(reducedDim),
+	Divides:  "The dimensions but `dim`.",
 	Infer:    inferAlongDim,
 	FLOP:     perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {

@@ -45,6 +45,8 @@ var reduceDef = &Def{
 	},
 	Regions: []RegionDef{{Name: "body", Optional: true, Doc: "two scalars of x's element type in, one out"}},
 	Traits:  Pure | Isolated,
+	Factors: reduceFactors, Linear: linearKind,
+	Divides: "Every dimension; along reduced ones the results are parts of a reduction of the same kind, which a region must name: it is one op, add, mul, max, min, and or or.",
 	Infer:   inferReduce,
 	Verify:  verifyReduce,
 	FLOP: func(o *ir.Op) dim.Dim {
@@ -161,7 +163,9 @@ var argmaxDef = &Def{
 		lastDimAttr("dimension that is searched"),
 		{Name: "keep_dims", Kind: KindBool, Default: types.Bool(false), Doc: "the dimension stays with size 1"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: rowsOf(reducedDim),
+	Divides: "The dimensions but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)
@@ -207,7 +211,9 @@ var reduceWindowDef = &Def{
 		{Name: "window_dilations", Kind: KindInts, Optional: true, Doc: "distance of the window's elements; 1 where absent"},
 		{Name: "padding", Kind: KindPairs, Optional: true, Doc: "elements before and after every dimension; none where absent"},
 	},
-	Traits: Pure | Windowed,
+	Traits:  Pure | Windowed,
+	Factors: windowFactors, Linear: linearKind,
+	Divides: "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		w, p := reduceWindow(o)
 		if p != nil {
@@ -256,7 +262,9 @@ var topKDef = &Def{
 		lastDimAttr("dimension that is searched"),
 		{Name: "largest", Kind: KindBool, Default: types.Bool(true), Doc: "the largest, otherwise the smallest"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: rowsOf(reducedDim),
+	Divides: "The dimensions but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)
@@ -292,7 +300,9 @@ var sortDef = &Def{
 		lastDimAttr("dimension that is sorted"),
 		{Name: "descending", Kind: KindBool, Default: types.Bool(false), Doc: "the largest first"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: rowsOf(reducedDim),
+	Divides: "The dimensions but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		ts, p := inferAlongDim(o)
 		if p != nil {

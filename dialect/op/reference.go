@@ -75,6 +75,9 @@ operands and results share it. A leading attribute stands before the operands: `
   it where every other reader runs before. Generic form has the argument's number in place of its name. (XLA calls this input-output aliasing.)
 - **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
   nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
+- **Divides.** The dimensions of an op that can be divided over the devices of a mesh, in operands and results together: each device then computes its pieces of the results from its pieces of
+  the operands. Where a dimension that is summed is divided, or another reduction, the devices have parts of the results, partial values. Other dimensions are whole on every device, unless the
+  partitioner has a way of its own.
 - **Elsewhere** lists what PyTorch, JAX, NumPy, ONNX, StableHLO and MLIR call an op. They are no names of the dialect, but diagnostics, completion and
   ` + "`dmir explain`" + ` find the op by them.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
@@ -129,6 +132,9 @@ func (d *Def) Markdown() string {
 	if d.Derivative != nil {
 		fmt.Fprintf(&b, "**Gradient.** %s\n\n", d.Derivative.Doc)
 	}
+	if text := d.division(); text != "" {
+		fmt.Fprintf(&b, "**Divides.** %s\n\n", text)
+	}
 	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
 	for _, f := range []struct {
 		holds bool
@@ -147,6 +153,17 @@ func (d *Def) Markdown() string {
 	}
 	b.WriteString(".")
 	return b.String()
+}
+
+// division states how d is divided over devices.
+func (d *Def) division() string {
+	switch {
+	case d.Whole != "":
+		return "Nothing: " + d.Whole
+	case d.Divides == "" && d.Is(Pointwise):
+		return "Every dimension."
+	}
+	return d.Divides
 }
 
 func many(p Param) string {

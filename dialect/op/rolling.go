@@ -21,7 +21,9 @@ var rollDef = &Def{
 		{Name: "shifts", Kind: KindInts, Doc: "how far the elements move, an entry for each of `dims`"},
 		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions along which they move; all where absent"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: besides("dims"), Linear: linearIn([]int{0}),
+	Divides: "The dimensions that `dims` does not name.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		dims, p := dimsOf(o, "dims", x.Shape)
@@ -100,7 +102,9 @@ var oneHotDef = &Def{
 		{Name: "classes", Kind: KindInt, Doc: "size of the new dimension, at least 1"},
 		lastDimAttr("where the new dimension is in the result"),
 	},
-	Traits: Pure | Cast,
+	Traits:  Pure | Cast,
+	Factors: oneHotFactors,
+	Divides: "The dimensions of the indices.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, elem := in(o, 0), out(o, 0).Elem
 		if elem == types.InvalidElem {

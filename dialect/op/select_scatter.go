@@ -29,7 +29,9 @@ var selectAndScatterDef = &Def{
 		{Name: "window_dilations", Kind: KindInts, Optional: true, Doc: "distance of the window's elements; 1 where absent"},
 		{Name: "padding", Kind: KindPairs, Optional: true, Doc: "elements before and after every dimension; none where absent"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: windowFactors, Linear: linearIn([]int{1}),
+	Divides: "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, s := in(o, 0), in(o, 1)
 		if p := sameElems(o, 0); p != nil {

@@ -25,7 +25,9 @@ var sliceDef = &Def{
 		{Name: "strides", Kind: KindInts, Optional: true, Doc: "step; 1 where absent"},
 		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that the lists apply to; all where absent"},
 	},
-	Traits:     Pure,
+	Traits:  Pure,
+	Factors: sliceFactors, Linear: linearIn([]int{0}), Piece: slicePiece,
+	Divides:    "Dimensions that are taken whole.",
 	Infer:      inferSlice,
 	Traffic:    touchedTraffic,
 	Move:       moveSlice,
@@ -127,6 +129,8 @@ var dynamicSliceDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "`slice_sizes`"}},
 	Attrs:   []AttrDef{{Name: "slice_sizes", Kind: KindInts, Doc: "size of the part in every dimension; -1 is the whole"}},
 	Traits:  Pure,
+	Factors: func(o *ir.Op) *Factors { return partFactors(o, out(o, 0)) }, Linear: linearIn([]int{0}), Piece: dynamicSlicePiece,
+	Divides: "Dimensions that are taken whole.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := startsProblem(o, 1, x); p != nil {
@@ -204,6 +208,8 @@ var dynamicUpdateSliceDef = &Def{
 	},
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Traits:  Pure | Update,
+	Factors: func(o *ir.Op) *Factors { return partFactors(o, in(o, 1)) }, Linear: linearIn([]int{0, 1}),
+	Divides: "Dimensions that the update has whole.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 1)
 		if x.Elem != u.Elem {
@@ -256,6 +262,8 @@ var gatherDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's shape with the indices' in place of `dim`"}},
 	Attrs:   []AttrDef{gatherDim, batchDims},
 	Traits:  Pure,
+	Factors: gatherFactors(-1), Linear: linearIn([]int{0}),
+	Divides: "The dimensions of x but `dim`, and those of the indices.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		shape, p := gathered(o)
 		if p != nil {
@@ -314,7 +322,9 @@ var scatterDef = &Def{
 		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: append([]string{"set"}, reductionKinds...), Default: types.Keyword("set"), Doc: "how an update is combined with the element that it replaces"},
 		gatherDim, batchDims,
 	},
-	Traits: Pure | Update,
+	Traits:  Pure | Update,
+	Factors: gatherFactors(2), Linear: linearScatter,
+	Divides: "The dimensions of x but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 2)
 		want, p := gathered(o)
@@ -367,6 +377,8 @@ var embeddingDef = &Def{
 	},
 	Results: []Param{{Name: "y", Elems: storable, Doc: "`[ids…, depth]`"}},
 	Traits:  Pure,
+	Factors: func(o *ir.Op) *Factors { return pickFactors(o, 0, 0, -1) }, Linear: linearIn([]int{0}),
+	Divides: "The depth, and the dimensions of the ids.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		table := in(o, 0)
 		if p := rankIs(o, 0, 2, "the table"); p != nil {

@@ -24,6 +24,8 @@ var constantDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
 	Attrs:   []AttrDef{{Name: "value", Kind: KindDense, Lead: true, Doc: "the elements, or the file that has them"}},
 	Traits:  Pure,
+	Factors: constantFactors, Piece: constantPiece,
+	Divides: "Every dimension of one number repeated.",
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		if InFile(o) {
 			return nil, dim.Dim{}
@@ -77,6 +79,8 @@ var emptyDef = &Def{
 }`,
 	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
 	Traits:  Pure,
+	Factors: everyDim,
+	Divides: "Every dimension.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Results) == 0 {
 			return nil, noResult("empty")
@@ -103,7 +107,9 @@ var iotaDef = &Def{
 		{Name: "start", Kind: KindFloat, Default: types.Float{}, Doc: "the first number"},
 		{Name: "step", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "what the next number has more; whole, as `start`, where the result holds integers"},
 	},
-	Traits: Pure,
+	Traits:  Pure,
+	Factors: iotaFactors,
+	Divides: "The dimensions but `dim`.",
 	Verify: func(o *ir.Op) *Problem {
 		for _, name := range []string{"start", "step"} {
 			if v := Float(o, name); out(o, 0).Elem.IsInt() && (v != math.Trunc(v) || math.Abs(v) > 1<<53) {
@@ -153,6 +159,7 @@ var rngDef = &Def{
 		{Name: "stddev", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "standard deviation of normal values"},
 	},
 	Traits:     Pure | Random,
+	Whole:      "a number depends on the place of its element in the whole tensor, which the partitioner gives to each device.",
 	Steps:      12,
 	Derivative: flat("The numbers depend on no floating-point operand: no gradient flows."),
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {

@@ -20,6 +20,7 @@ type statistic struct {
 	// stay with size 1.
 	body       func(w *Builder, o *ir.Op, x *ir.Value, dims []int) *ir.Value
 	derivative *Derivative
+	linear     func(o *ir.Op) [][]int
 }
 
 func (s statistic) def() *Def {
@@ -37,10 +38,12 @@ func (s statistic) def() *Def {
 			{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that it is taken over; all where absent"},
 			{Name: "keep_dims", Kind: KindBool, Default: types.Bool(false), Doc: "these dimensions stay with size 1"},
 		}, s.attrs...),
-		Traits: Pure,
-		Infer:  inferReduce,
-		Verify: s.verify,
-		FLOP:   perElement(s.flop),
+		Traits:  Pure,
+		Factors: rowsOf(reducedDims), Linear: s.linear,
+		Divides: "The dimensions that `dims` does not name.",
+		Infer:   inferReduce,
+		Verify:  s.verify,
+		FLOP:    perElement(s.flop),
 		Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
 			dims, ok := reducedDims(o)
 			if !ok {
@@ -61,8 +64,9 @@ func statistics() []*Def {
 	for _, s := range []statistic{
 		{
 			name: "mean", summary: "mean along dimensions", foreign: "reduce_mean average",
-			doc:  "`y = Σ x / n` over the n elements along `dims`; NaN of none. " + wideDoc + "\n\nCounts 1 FLOP for each element of x: the additions and a division.",
-			flop: 1,
+			doc:    "`y = Σ x / n` over the n elements along `dims`; NaN of none. " + wideDoc + "\n\nCounts 1 FLOP for each element of x: the additions and a division.",
+			flop:   1,
+			linear: linearIn([]int{0}),
 			body: func(w *Builder, o *ir.Op, x *ir.Value, dims []int) *ir.Value {
 				return w.over(w.reduce("add", x, dims...), w.elements(in(o, 0), dims))
 			},

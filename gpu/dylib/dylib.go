@@ -37,12 +37,21 @@ func OpenGlobal(path string) (*Lib, error) {
 // Bind sets the function that fn points to to the library's function name. The
 // Go signature must be the C function's.
 func (l *Lib) Bind(name string, fn any) error {
-	addr, err := lookup(l.handle, name)
+	addr, err := l.Address(name)
 	if err != nil {
-		return fmt.Errorf("%s has no %s: %w", l.Path, name, err)
+		return err
 	}
 	register(fn, addr)
 	return nil
+}
+
+// Address is where the library has name, a function or a variable.
+func (l *Lib) Address(name string) (uintptr, error) {
+	addr, err := lookup(l.handle, name)
+	if err != nil {
+		return 0, fmt.Errorf("%s has no %s: %w", l.Path, name, err)
+	}
+	return addr, nil
 }
 
 // BindAll binds the fields of the struct that table points to that are functions

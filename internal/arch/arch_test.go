@@ -24,6 +24,7 @@ var forbidden = map[string][]string{
 	"dmir/dialect/ir":           {"dmir/dialect/op", "dmir/syntax/ast", "dmir/syntax/parse"},
 	"dmir/analysis":             {"os/exec"},
 	"dmir/analysis/machine":     {"dmir/dialect/ir", "dmir/dialect/op"},
+	"dmir/analysis/network":     {"dmir/dialect", "dmir/syntax", "dmir/analysis/cost", "dmir/analysis/program"},
 	"dmir/analysis/memory":      {"dmir/analysis/cost"},
 	"dmir/analysis/program":     {"dmir/analysis/lint"},
 	"dmir/analysis/graph":       {"dmir/analysis/report", "dmir/analysis/units"},

@@ -1,0 +1,260 @@
+package partition
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/shard"
+	"dmir/dialect/types"
+)
+
+// An assignment is the atoms over which each factor of an op is divided, and those along which
+// operands are partial.
+type assignment struct {
+	factors map[int][]int
+	partial []int // atoms
+	set     []int // the operands that are partial, in which the op is linear together
+}
+
+// factored is an op with its factors.
+type factored struct {
+	o      *ir.Op
+	f      *op.Factors
+	pieces []op.Pieces
+}
+
+// factorsOf are the factors of o, none where it cannot be divided.
+func factorsOf(o *ir.Op) factored {
+	f := op.FactorsOf(o)
+	if f == nil || op.Float(o, "dropout") > 0 { // what is dropped depends on places in the whole
+		f = &op.Factors{}
+	}
+	return factored{o, f, f.Pieces()}
+}
+
+// dims are the factors of the dimensions of operand i.
+func (x factored) operand(i int) [][]int { return x.of(x.f.Operands, i, x.o.Operands[i]) }
+
+// result are those of result i.
+func (x factored) result(i int) [][]int { return x.of(x.f.Results, i, x.o.Results[i]) }
+
+func (x factored) of(list [][][]int, i int, v *ir.Value) [][]int {
+	if i < len(list) && list[i] != nil {
+		return list[i]
+	}
+	if t := v.Tensor(); t != nil {
+		return make([][]int, t.Rank())
+	}
+	return nil
+}
+
+// layout is how a tensor whose dimensions have the factors dims is divided.
+func (p *partitioner) layout(x factored, dims [][]int, a assignment) shard.Layout {
+	l := shard.Whole(len(dims))
+	for d, list := range dims {
+		l.Dims[d] = slices.Clone(p.grid.Join(list, a.factors, x.f.Sizes))
+	}
+	return l
+}
+
+// required is the layout that operand i must have.
+func (p *partitioner) required(x factored, i int, a assignment) shard.Layout {
+	l := p.layout(x, x.operand(i), a)
+	if slices.Contains(a.set, i) {
+		l.Partial = slices.Clone(a.partial)
+	}
+	return l
+}
+
+// produced is the layout of result i: partial along the axes of reduced factors that it
+// lacks.
+func (p *partitioner) produced(x factored, i int, a assignment) shard.Layout {
+	dims := x.result(i)
+	l := p.layout(x, dims, a)
+	l.Partial = slices.Clone(a.partial)
+	for n, atoms := range a.factors {
+		has := slices.ContainsFunc(dims, func(list []int) bool { return slices.Contains(list, n) })
+		if !has && x.f.Kinds[n] == op.Reduced {
+			l.Partial = append(l.Partial, atoms...)
+		}
+	}
+	slices.Sort(l.Partial)
+	if len(l.Partial) > 0 {
+		l.Reduce = x.f.Combine
+	}
+	return l
+}
+
+// The weights by which assignments are compared: a byte that is sent takes as long as the
+// accesses to memory of sentWeight bytes, and one of these as long as flopWeight operations. They are
+// ratios of today's accelerators, rounded; they decide only between ways to divide one op.
+const (
+	sentWeight = 32
+	flopWeight = 128
+)
+
+// score is what an assignment costs all devices together.
+func (p *partitioner) score(x factored, a assignment) float64 {
+	sent := int64(0)
+	for i, v := range x.o.Operands {
+		if v.Tensor() == nil {
+			continue
+		}
+		n, _, _ := p.cost(v, p.required(x, i, a))
+		sent += n
+	}
+	work := 0.0
+	for _, v := range slices.Concat(x.o.Operands, x.o.Results) {
+		if t := v.Tensor(); t != nil {
+			n, _ := t.Bytes().Int()
+			work += float64(n)
+		}
+	}
+	if d := op.Of(x.o); d.FLOP != nil {
+		n, _ := d.FLOP(x.o).Int()
+		work += float64(n) / flopWeight
+	}
+	used := 1
+	for _, atoms := range a.factors {
+		used *= p.grid.Count(atoms)
+	}
+	work *= float64(p.grid.Mesh.Devices()) / float64(used)
+	for i, v := range x.o.Results {
+		t := v.Tensor()
+		if t == nil {
+			continue
+		}
+		// Results are needed as propagation found them.
+		want, _ := p.values.Of(v)
+		sent += p.grid.Plan(p.shape(t), p.produced(x, i, a), want).Sent * t.Elem.Bits() / 8
+	}
+	return sentWeight*float64(sent) + work
+}
+
+// choose is the assignment with the least score. Each tensor's layout, of results as
+// propagation found them and of operands as devices have them, is tried as the first, completed by the
+// others.
+func (p *partitioner) choose(x factored) assignment {
+	var seen []assignment
+	try := func(lists []map[int][]int) {
+		a := assignment{factors: map[int][]int{}}
+		for _, of := range lists {
+			for n := range x.f.Sizes {
+				a.merge(n, of[n])
+			}
+		}
+		if !slices.ContainsFunc(seen, func(b assignment) bool { return b.equal(a) }) {
+			seen = append(seen, a)
+		}
+	}
+	var lists []map[int][]int
+	add := func(l shard.Layout, dims [][]int) {
+		if of := p.grid.Factors(l, dims, x.f.Sizes, x.pieces); slices.ContainsFunc(dims, func(list []int) bool {
+			return slices.ContainsFunc(list, func(n int) bool { return len(of[n]) > 0 })
+		}) {
+			lists = append(lists, of)
+		}
+	}
+	for i, v := range x.o.Results {
+		if v.Tensor() != nil {
+			l, _ := p.values.Of(v)
+			add(l, x.result(i))
+		}
+	}
+	for i, v := range x.o.Operands {
+		if v.Tensor() == nil {
+			continue
+		}
+		l, _ := p.values.Of(v)
+		add(l, x.operand(i))
+		for _, have := range p.have[v] {
+			add(have.layout, x.operand(i))
+		}
+	}
+	try(nil)
+	for i := range lists {
+		try(slices.Concat(lists[i:i+1], lists[:i], lists[i+1:]))
+		try(lists[i : i+1])
+	}
+	best, least := assignment{}, 0.0
+	for i, a := range seen {
+		for _, b := range append(p.partials(x, a), a) {
+			if s := p.score(x, b); i == 0 && best.factors == nil || s < least {
+				best, least = b, s
+			}
+		}
+	}
+	return best
+}
+
+// partials are the assignments of a in which operands stay partial.
+func (p *partitioner) partials(x factored, a assignment) []assignment {
+	var out []assignment
+	for _, set := range x.f.Linear {
+		if len(set) == 0 {
+			continue
+		}
+		for _, have := range p.have[x.o.Operands[set[0]]] {
+			atoms := have.layout.Partial
+			if len(atoms) == 0 || have.layout.Reduce != types.Add || x.f.Combine != types.Add || a.uses(atoms) {
+				continue
+			}
+			// What is reduced later must not be more, nor happen more than once.
+			if slices.ContainsFunc(set, func(i int) bool { return len(x.o.Operands[i].Uses) > 1 || !p.partial(x.o.Operands[i], atoms) }) {
+				continue
+			}
+			out = append(out, assignment{factors: a.factors, partial: atoms, set: set})
+		}
+	}
+	return out
+}
+
+// partial reports whether the devices have v partial along atoms.
+func (p *partitioner) partial(v *ir.Value, atoms []int) bool {
+	return slices.ContainsFunc(p.have[v], func(have version) bool {
+		return slices.Equal(have.layout.Partial, atoms) && have.layout.Reduce == types.Add
+	})
+}
+
+func (a assignment) uses(atoms []int) bool {
+	for _, list := range a.factors {
+		if slices.ContainsFunc(list, func(n int) bool { return slices.Contains(atoms, n) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// merge divides factor n over the atoms of list that follow those it has and that no other factor
+// is divided over.
+func (a assignment) merge(n int, list []int) {
+	have := a.factors[n]
+	if len(list) <= len(have) || !slices.Equal(list[:len(have)], have) {
+		return
+	}
+	for _, atom := range list[len(have):] {
+		if a.uses([]int{atom}) {
+			break
+		}
+		a.factors[n] = append(slices.Clone(a.factors[n]), atom)
+	}
+}
+
+func (a assignment) equal(b assignment) bool {
+	count := 0
+	for n, list := range a.factors {
+		if len(list) > 0 {
+			count++
+			if !slices.Equal(list, b.factors[n]) {
+				return false
+			}
+		}
+	}
+	for _, list := range b.factors {
+		if len(list) > 0 {
+			count--
+		}
+	}
+	return count == 0
+}

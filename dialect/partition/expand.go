@@ -1,0 +1,58 @@
+package partition
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// expand writes o out in simpler ops where what it computes as a whole is divided, such as
+// the rows of a softmax: these are divided then, with partial maxima and sums (Megatron's
+// parallel cross entropy is that of cross_entropy). It returns how many ops stand in the place of o, 0
+// where it stays.
+func (p *partitioner) expand(o *ir.Op) int {
+	d := op.Of(o)
+	if d == nil || d.Expand == nil || !op.Valid(o) || !p.broken(o) {
+		return 0
+	}
+	p.at = o
+	start := o.Position()
+	b := &ir.Builder{Block: o.Parent, Index: start, At: o}
+	vs := d.Expand(b, o)
+	if vs == nil {
+		return 0
+	}
+	n := b.Index - start
+	for i, r := range o.Results {
+		p.values.Rename(r, vs[i])
+		if vs[i].Op != nil && vs[i].Name == "" {
+			vs[i].Name = r.Name
+		}
+		ir.ReplaceUses(r, vs[i])
+	}
+	ops := slices.Clone(o.Parent.Ops[start : start+n])
+	ir.EraseAll(o)
+	p.values.Extend(ops)
+	return max(n, 1)
+}
+
+// broken reports whether a dimension of an operand that o needs whole is divided, or o draws
+// random numbers by positions in a tensor that is.
+func (p *partitioner) broken(o *ir.Op) bool {
+	x := factorsOf(o)
+	for i, v := range o.Operands {
+		if v.Tensor() == nil {
+			continue
+		}
+		l, _ := p.values.Of(v)
+		dims := x.operand(i)
+		of := p.grid.Factors(l, dims, x.f.Sizes, x.pieces)
+		for d, list := range dims {
+			if len(p.grid.Join(list, of, x.f.Sizes)) < len(l.Dims[d]) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,130 @@
+package partition
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/shard"
+	"dmir/dialect/types"
+)
+
+// op divides one op.
+func (p *partitioner) op(o *ir.Op) {
+	p.at, p.b.At = o, o
+	switch {
+	case p.special(o):
+	case p.structure(o):
+	default:
+		p.divide(factorsOf(o))
+	}
+	p.settle(o)
+}
+
+// divide computes o on pieces.
+func (p *partitioner) divide(x factored) {
+	a := p.choose(x)
+	pieces := make([]*ir.Value, len(x.o.Operands))
+	for i, v := range x.o.Operands {
+		t := v.Tensor()
+		if t == nil {
+			p.fail("%s is %s, which cannot be divided", v.Name, v.Type)
+			return
+		}
+		l := p.required(x, i, a)
+		pieces[i] = p.get(v, l)
+		for d, list := range x.operand(i) {
+			if slices.ContainsFunc(list, func(n int) bool { return x.f.Kinds[n] == op.Reduced }) {
+				pieces[i] = p.mask(t, pieces[i], l, d, x.f.Combine)
+			}
+		}
+	}
+	layouts := make([]shard.Layout, len(x.o.Results))
+	for i := range x.o.Results {
+		layouts[i] = p.produced(x, i, a)
+	}
+	p.emit(x.o, pieces, layouts)
+}
+
+// emit writes o on pieces, with results in the given layouts.
+func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout) {
+	values := map[*ir.Value]*ir.Value{}
+	for i, v := range o.Operands {
+		values[v] = pieces[i]
+	}
+	piece := ir.CloneOps(p.b.Builder, []*ir.Op{o}, values)[0]
+	for i, v := range pieces { // of an operand that is read twice in different layouts
+		piece.SetOperand(i, v)
+	}
+	for i, r := range piece.Results {
+		if t := r.Tensor(); t != nil {
+			r.Type = p.local(t, layouts[i])
+			p.add(o.Results[i], layouts[i], r)
+		}
+	}
+	if d := op.Of(o); d != nil && d.Piece != nil {
+		d.Piece(piece, o)
+	}
+}
+
+// settle brings the results of o whose sharding the text states into it, and forgets other
+// versions of them: what is written is what the devices have.
+func (p *partitioner) settle(o *ir.Op) {
+	for _, r := range o.Results {
+		if l, stated := p.values.Of(r); stated && p.problem == nil {
+			piece := p.get(r, l)
+			p.have[r] = slices.DeleteFunc(p.have[r], func(v version) bool { return v.piece != piece })
+			delete(p.makers, r)
+		}
+	}
+}
+
+// replicate computes o on every device.
+func (p *partitioner) replicate(o *ir.Op) {
+	pieces := make([]*ir.Value, len(o.Operands))
+	for i, v := range o.Operands {
+		pieces[i] = p.get(v, shard.Whole(v.Tensor().Rank()))
+	}
+	layouts := make([]shard.Layout, len(o.Results))
+	for i, r := range o.Results {
+		layouts[i] = shard.Whole(r.Tensor().Rank())
+	}
+	p.emit(o, pieces, layouts)
+}
+
+// special divides the ops for which factors are not enough; false of others.
+func (p *partitioner) special(o *ir.Op) bool {
+	switch o.Name {
+	case op.Constant:
+		d, ok := o.Attr("value").(*types.Dense)
+		if !ok || !d.Splat {
+			return false
+		}
+		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value {
+			return p.b.Value("constant", nil, []types.Named{{Name: "value", Value: d.Of(t)}}, t)
+		})
+	case op.Empty:
+		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value { return p.b.Value("empty", nil, nil, t) })
+	case op.Reshard:
+		p.have[o.Results[0]] = nil
+		for _, have := range p.have[o.Operands[0]] {
+			p.add(o.Results[0], have.layout, have.piece)
+		}
+		if m := p.makers[o.Operands[0]]; m != nil {
+			p.makers[o.Results[0]] = m
+		}
+	default:
+		return p.source(o)
+	}
+	return true
+}
+
+// make records that a piece of o's result can be computed by f in any layout.
+func (p *partitioner) make(o *ir.Op, f func(t *types.Tensor, l shard.Layout) *ir.Value) {
+	r := o.Results[0]
+	p.makers[r] = func(l shard.Layout) *ir.Value {
+		v := f(p.local(r.Tensor(), l), l)
+		v.Name = r.Name
+		return v
+	}
+}

@@ -1,0 +1,264 @@
+// Package partition makes of a function of whole tensors, whose text states how some of
+// them are divided over the devices of a mesh, the function that each device runs: with the shapes of
+// its pieces, and with collectives where a piece is needed that another device has.
+//
+// An op runs on pieces as its factors allow (op.FactorsOf); which factors are divided is chosen
+// for each op by what it makes the devices send and compute. A value is kept as it was
+// computed, partial sums included, until an op needs it otherwise; what was converted once serves all
+// later ops. Values whose sharding the text states have that sharding. Dimensions that are not
+// divided evenly are padded at the end; what the padding holds is not defined, and reductions mask it.
+package partition
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/shard"
+	"dmir/dialect/types"
+	"dmir/dialect/verify"
+)
+
+// Func is the function that one device runs of f, a function of m without tuples, calls and
+// gradients, whose sizes are numbers. It has f's name and belongs to no module; f stays as it is. It is
+// nil where the text of f divides nothing.
+func Func(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
+	if _, stated, problem := shard.Stated(m, f); problem != nil || len(stated) == 0 {
+		return nil, problem
+	}
+	whole := f.Clone()
+	values, problem := shard.Propagate(m, whole)
+	if problem != nil {
+		return nil, problem
+	}
+	p := &partitioner{
+		grid: values.Grid, values: values, fn: whole,
+		have: map[*ir.Value][]version{}, makers: map[*ir.Value]maker{}, ids: map[string]*ir.Value{},
+	}
+	return p.function()
+}
+
+// version is one form in which the devices have a value.
+type version struct {
+	layout shard.Layout
+	piece  *ir.Value
+	level  int // of the region that it stands in
+}
+
+// maker computes a piece of a value that needs no operands, in any layout without partial
+// axes.
+type maker func(l shard.Layout) *ir.Value
+
+type partitioner struct {
+	grid   *shard.Grid
+	values *shard.Values
+	fn     *ir.Func // of whole tensors; composite ops are expanded in it
+	b      *op.Builder
+	levels []*op.Builder // those of the regions that b stands in, from the function's on
+	entry  *ir.Block     // of the new function
+	head   int           // how many ops of entry are positions of the device
+	at     *ir.Op        // the op that is being divided
+
+	have    map[*ir.Value][]version
+	journal []grown // to forget the versions of a region behind it
+	makers  map[*ir.Value]maker
+	ids     map[string]*ir.Value // positions along axes
+
+	problem *shard.Problem
+}
+
+// grown is that a value got a version in the region of a level.
+type grown struct {
+	v     *ir.Value
+	level int
+}
+
+func (p *partitioner) fail(format string, args ...any) {
+	if p.problem == nil {
+		p.problem = &shard.Problem{At: p.at, Msg: fmt.Sprintf(format, args...)}
+	}
+}
+
+// function builds the new function.
+func (p *partitioner) function() (*ir.Func, *shard.Problem) {
+	f := p.fn
+	o := &ir.Op{Name: op.Func, Attrs: slices.Clone(f.Op.Attrs), Span: f.Op.Span, Head: f.Op.Head}
+	p.entry = o.AddRegion()
+	p.b = op.NewBuilder(&ir.Builder{Block: p.entry}, verify.Op)
+	p.levels = []*op.Builder{p.b}
+	ins := make(types.Array, len(f.Args))
+	for i, a := range f.Args {
+		l, _ := p.values.Of(a)
+		t := a.Tensor()
+		if t == nil {
+			return nil, &shard.Problem{At: f.Op, Msg: fmt.Sprintf("argument %s is %s, which cannot be divided", a.Name, a.Type)}
+		}
+		piece := p.entry.AddArg(a.Name, p.local(t, l))
+		piece.Span = a.Span
+		p.add(a, l, piece)
+		ins[i] = p.global(f.Op, "arg_attrs", i, t, l)
+	}
+	outs := p.results()
+	if p.problem == nil && p.b.Err() != nil {
+		p.fail("it cannot be divided: %s", p.b.Err())
+	}
+	if p.problem != nil {
+		if p.problem.At == nil {
+			p.problem.At = f.Op
+		}
+		return nil, p.problem
+	}
+	p.b.Builder.Op(op.Return, outs.pieces, nil)
+	g := &ir.Func{Op: o, Name: f.Name, Private: f.Private, Args: p.entry.Args, Body: p.entry}
+	g.Retype()
+	results := make(types.Array, len(outs.layouts))
+	for i, l := range outs.layouts {
+		results[i] = p.global(f.Op, "res_attrs", i, f.Body.Terminator().Operands[i].Tensor(), l)
+	}
+	o.SetAttr("arg_attrs", ins)
+	o.SetAttr("res_attrs", results)
+	o.SetAttr(op.MeshAttr, types.SymbolOf(p.grid.Mesh.Name))
+	op.RemoveDead(p.entry)
+	ir.CountUses(p.entry)
+	return g, nil
+}
+
+// global is the dictionary of argument or result i with the type of the whole.
+func (p *partitioner) global(f *ir.Op, list string, i int, t *types.Tensor, l shard.Layout) types.Dict {
+	var d types.Dict
+	if all, ok := f.Attr(list).(types.Array); ok && i < len(all) {
+		own, _ := all[i].(types.Dict)
+		d = slices.Clone(own)
+	}
+	whole := *t
+	whole.At.Shard = p.grid.Sharding(l)
+	return append(d, types.Named{Name: op.GlobalAttr, Value: types.TypeAttr{T: &whole}})
+}
+
+// results divides the body of the function. What it returns has the shardings of its signature, or
+// else the layout that propagation found, without partial axes.
+func (p *partitioner) results() handed {
+	last := p.fn.Body.Terminator()
+	layouts := make([]shard.Layout, len(last.Operands))
+	for i, v := range last.Operands {
+		layouts[i] = p.settled(v)
+		if r, ok := p.fn.Results[i].(*types.Tensor); ok && r.At.Shard != nil {
+			layouts[i] = p.grid.Layout(r.At.Shard, r.Rank())
+		}
+	}
+	return p.inside(p.fn.Body, layouts)
+}
+
+// local is the type of a piece of t.
+func (p *partitioner) local(t *types.Tensor, l shard.Layout) *types.Tensor {
+	r := *t
+	r.At.Shard = nil
+	r.Shape = slices.Clone(t.Shape)
+	for i, n := range p.grid.Piece(p.shape(t), l) {
+		if len(l.Dims[i]) > 0 {
+			r.Shape[i] = dim.Const(n)
+		}
+	}
+	return &r
+}
+
+// shape is the sizes of t, 1 for what is no number, which is a failure where it is
+// divided.
+func (p *partitioner) shape(t *types.Tensor) []int64 {
+	out := make([]int64, t.Rank())
+	for i, d := range t.Shape {
+		n, ok := d.Int()
+		if !ok {
+			n = 1
+			p.fail("the size %s of %s is no number", d, t)
+		}
+		out[i] = n
+	}
+	return out
+}
+
+// add records that the devices have v in layout l.
+func (p *partitioner) add(v *ir.Value, l shard.Layout, piece *ir.Value) {
+	level := slices.Index(p.levels, p.b)
+	p.have[v] = append(p.have[v], version{l, piece, level})
+	p.journal = append(p.journal, grown{v, level})
+}
+
+// scope runs f, which builds in a region; the versions of values that stand there are
+// forgotten behind it.
+func (p *partitioner) scope(block *ir.Block, f func()) {
+	outer, start, level := p.b, len(p.journal), len(p.levels)
+	p.b = op.NewBuilder(&ir.Builder{Block: block}, verify.Op)
+	p.levels = append(p.levels, p.b)
+	f()
+	if err := p.b.Err(); err != nil {
+		p.fail("it cannot be divided: %s", err)
+	}
+	kept := p.journal[:start]
+	for _, g := range p.journal[start:] {
+		if g.level < level {
+			kept = append(kept, g)
+			continue
+		}
+		p.have[g.v] = slices.DeleteFunc(p.have[g.v], func(v version) bool { return v.level == level })
+	}
+	p.journal, p.levels, p.b = kept, p.levels[:level], outer
+}
+
+// cost is what it sends, in bytes of all devices, to have v in layout l, and from which
+// version.
+func (p *partitioner) cost(v *ir.Value, l shard.Layout) (sent int64, from int, plan *shard.Plan) {
+	t := v.Tensor()
+	from = -1
+	if p.makers[v] != nil && len(l.Partial) == 0 {
+		return 0, -1, nil
+	}
+	shape := p.shape(t)
+	for i, have := range p.have[v] {
+		next := p.grid.Plan(shape, have.layout, l)
+		if plan == nil || next.Sent < plan.Sent || next.Sent == plan.Sent && len(next.Moves) < len(plan.Moves) {
+			plan, from = next, i
+		}
+	}
+	if plan == nil {
+		return 0, -1, nil
+	}
+	return plan.Sent * t.Elem.Bits() / 8, from, plan
+}
+
+// get is v in layout l. What it takes to convert a value from outside of a loop stands
+// outside, so that devices send it once.
+func (p *partitioner) get(v *ir.Value, l shard.Layout) *ir.Value {
+	for _, have := range p.have[v] {
+		if have.layout.Equal(l) {
+			return have.piece
+		}
+	}
+	_, from, plan := p.cost(v, l)
+	if plan == nil {
+		make := p.makers[v]
+		if make == nil {
+			p.fail("%s has no value here", v.Name)
+			return &ir.Value{Type: p.local(v.Tensor(), l)}
+		}
+		piece := make(l)
+		p.add(v, l, piece)
+		return piece
+	}
+	have := p.have[v][from]
+	piece, at := have.piece, have.layout
+	inner := p.b
+	p.b = p.levels[have.level]
+	defer func() { p.b = inner }()
+	for _, m := range plan.Moves {
+		piece = p.move(v.Tensor(), piece, at, m)
+		if piece.Name == "" && piece.Op != nil {
+			piece.Name = v.Name
+		}
+		at = m.Into
+		p.add(v, at, piece)
+	}
+	return piece
+}

@@ -1,0 +1,485 @@
+package shard
+
+import (
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Values are the layouts of a function's values.
+type Values struct {
+	Grid *Grid
+	of   map[*ir.Value]*value
+}
+
+// value is what is known of one value.
+type value struct {
+	layout Layout
+	shape  []dim.Dim
+	bytes  int64  // of the whole; 0 where sizes are symbols
+	closed []bool // dimensions to which the text lets propagation add nothing
+	stated bool   // the text states its sharding
+}
+
+// Of is the layout of v, the caller's own, and whether the text states it.
+func (v *Values) Of(x *ir.Value) (l Layout, stated bool) {
+	if k := v.of[x]; k != nil {
+		return k.layout.Clone(), k.stated
+	}
+	if t := x.Tensor(); t != nil {
+		return Whole(t.Rank()), false
+	}
+	return Layout{}, false
+}
+
+// Sharding is Of as a type states it; nil of a value that every device has whole and of which
+// the text states nothing.
+func (v *Values) Sharding(x *ir.Value) (s *types.Sharding, stated bool) {
+	l, stated := v.Of(x)
+	if !stated && len(l.split())+len(l.Partial) == 0 {
+		return nil, false
+	}
+	return v.Grid.Sharding(l), stated
+}
+
+// Problem is why a function cannot be divided.
+type Problem struct {
+	At        *ir.Op // nil: the function
+	Msg, Help string
+}
+
+func (p *Problem) Error() string { return p.Msg }
+
+// Stated are the shardings that the text of f states, and the one mesh that they name; nil
+// where it states none.
+func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) {
+	var found *mesh.Mesh
+	var problem *Problem
+	var all []*types.Sharding
+	note := func(v *ir.Value, at *ir.Op) {
+		t := v.Tensor()
+		if t == nil || t.At.Shard == nil {
+			return
+		}
+		name, _ := t.At.Shard.Mesh.Name()
+		switch {
+		case found == nil:
+			if found = mesh.Find(m, name); found == nil && problem == nil {
+				problem = &Problem{at, "there is no mesh " + t.At.Shard.Mesh.String() + " in this file", "define it with dm.mesh"}
+			}
+		case found.Name != name && problem == nil:
+			problem = &Problem{at, "the function is divided over two meshes, @" + found.Name + " and @" + name, "divide all of its values over one mesh, whose axes are those of both"}
+		}
+		if found != nil && problem == nil {
+			if p := found.Problem(t.At.Shard); p != "" {
+				problem = &Problem{at, p, "name an axis of the mesh"}
+			}
+		}
+		all = append(all, t.At.Shard)
+	}
+	for _, a := range f.Args {
+		note(a, f.Op)
+	}
+	if f.Body != nil {
+		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+			for _, r := range o.Results {
+				note(r, o)
+			}
+			for _, r := range o.Regions {
+				for _, b := range r.Blocks {
+					for _, a := range b.Args {
+						note(a, o)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for _, t := range f.Results {
+		note(&ir.Value{Type: t}, f.Op)
+	}
+	return found, all, problem
+}
+
+// Propagate gives each value of f a layout, from those that its text states. It returns nil
+// where the text states none.
+//
+// A factor of an op (op.FactorsOf) that is divided in one of its tensors is divided in the
+// others too, forwards and backwards, until nothing changes; parts of values and results, which
+// the partitioner finds, do not spread. Where two tensors disagree about a factor, the layout
+// counts that divides it over more devices if it continues the other one; else what the text states
+// comes before what was propagated, then the larger tensor, then the earlier one among operands
+// and results. Ops in which every factor is parallel spread before those that reduce, and these
+// before the axes that only a gradient or a broadcast needs. An axis divides one dimension of a
+// value only, and no dimension with fewer elements than the axis has devices.
+func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
+	on, stated, problem := Stated(m, f)
+	if problem != nil || on == nil || f.Body == nil {
+		return nil, problem
+	}
+	g, err := NewGrid(on, stated)
+	if err != nil {
+		return nil, &Problem{f.Op, err.Error(), "name parts of the axis that divide one another"}
+	}
+	v := &Values{Grid: g, of: map[*ir.Value]*value{}}
+	v.Spread(f.Body, f.Args, f.Results)
+	return v, nil
+}
+
+// Extend propagates among ops that stand for an op of the function, from the values that it used
+// and defined.
+func (v *Values) Extend(ops []*ir.Op) {
+	p := &propagation{Values: v}
+	p.ops(ops)
+	p.run()
+}
+
+// Rename gives the value to what is known of old, and what its own type states.
+func (v *Values) Rename(old, to *ir.Value) {
+	if k := v.of[old]; k != nil && v.of[to] == nil {
+		v.of[to] = k
+	}
+}
+
+// Spread propagates in b, whose arguments and terminator's operands are of the types given, or
+// nil.
+func (v *Values) Spread(b *ir.Block, args []*ir.Value, results []types.Type) {
+	for _, a := range args {
+		v.add(a)
+	}
+	p := &propagation{Values: v}
+	p.block(b)
+	if t := b.Terminator(); t != nil {
+		for i, x := range t.Operands {
+			// What a function returns is as its signature states.
+			if i < len(results) {
+				if r, ok := results[i].(*types.Tensor); ok && r.At.Shard != nil && v.of[x] != nil && !v.of[x].stated {
+					v.state(v.of[x], r)
+				}
+			}
+		}
+	}
+	p.run()
+}
+
+// add records v with what its type states.
+func (v *Values) add(x *ir.Value) {
+	t := x.Tensor()
+	if t == nil || v.of[x] != nil {
+		return
+	}
+	k := &value{layout: Whole(t.Rank()), shape: t.Shape, closed: make([]bool, t.Rank())}
+	if n, ok := t.Bytes().Int(); ok {
+		k.bytes = n
+	}
+	if t.At.Shard != nil {
+		v.state(k, t)
+	}
+	v.of[x] = k
+}
+
+func (v *Values) state(k *value, t *types.Tensor) {
+	k.layout, k.stated = v.Grid.Layout(t.At.Shard, t.Rank()), true
+	for i, d := range t.At.Shard.Dims {
+		k.closed[i] = !d.Open
+	}
+}
+
+// rule is a set of tensors whose dimensions have factors in common.
+type rule struct {
+	tensors []*value
+	dims    [][][]int // factors of each dimension of each
+	sizes   []dim.Dim
+	pieces  []op.Pieces
+	waiting bool
+	early   bool // all factors are parallel
+}
+
+type propagation struct {
+	*Values
+	rules []*rule
+	queue []*rule
+	later []*rule
+	byVal map[*value][]*rule
+}
+
+// block records the rules of the ops of b, and of the regions in it.
+func (p *propagation) block(b *ir.Block) {
+	for _, a := range b.Args {
+		p.add(a)
+	}
+	p.ops(b.Ops)
+}
+
+func (p *propagation) ops(ops []*ir.Op) {
+	for _, o := range ops {
+		for _, r := range o.Results {
+			p.add(r)
+		}
+		if f := op.FactorsOf(o); f != nil {
+			p.factors(o, f)
+			continue // regions compute scalars
+		}
+		for _, r := range o.Regions {
+			for _, inner := range r.Blocks {
+				p.block(inner)
+			}
+		}
+		p.structure(o)
+	}
+}
+
+// factors records the rule of an op.
+func (p *propagation) factors(o *ir.Op, f *op.Factors) {
+	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.Contains(f.Kinds, op.Reduced)}
+	for i, x := range o.Operands {
+		p.tensor(r, x, f.Operands, i)
+	}
+	for i, x := range o.Results {
+		p.tensor(r, x, f.Results, i)
+	}
+	p.record(r)
+}
+
+func (p *propagation) tensor(r *rule, x *ir.Value, dims [][][]int, i int) {
+	if k := p.of[x]; k != nil && i < len(dims) && len(dims[i]) == len(k.shape) {
+		r.tensors = append(r.tensors, k)
+		r.dims = append(r.dims, dims[i])
+	}
+}
+
+func (p *propagation) record(r *rule) {
+	if len(r.tensors) > 1 {
+		p.rules = append(p.rules, r)
+	}
+}
+
+// same records that values have one layout; those of other ranks are left out, and drop
+// leading dimensions of the i-th are its own.
+func (p *propagation) same(drop []int, values ...*ir.Value) {
+	r := &rule{early: true}
+	for i, x := range values {
+		k := p.of[x]
+		if k == nil {
+			continue
+		}
+		own := 0
+		if i < len(drop) {
+			own = drop[i]
+		}
+		dims := make([][]int, len(k.shape))
+		for d := own; d < len(dims); d++ {
+			dims[d] = []int{d - own}
+		}
+		if r.sizes == nil {
+			r.sizes = k.shape[min(own, len(k.shape)):]
+			r.pieces = make([]op.Pieces, len(r.sizes))
+		}
+		if len(dims)-own != len(r.sizes) {
+			continue
+		}
+		r.tensors, r.dims = append(r.tensors, k), append(r.dims, dims)
+	}
+	p.record(r)
+}
+
+// structure records which values of an op with regions, and of a function that is
+// differentiated, have one layout.
+func (p *propagation) structure(o *ir.Op) {
+	at := func(b *ir.Block, i int) *ir.Value {
+		if t := b.Terminator(); t != nil && i < len(t.Operands) {
+			return t.Operands[i]
+		}
+		return nil
+	}
+	arg := func(b *ir.Block, i int) *ir.Value {
+		if b != nil && i < len(b.Args) {
+			return b.Args[i]
+		}
+		return nil
+	}
+	switch o.Name {
+	case op.While, op.Scan:
+		body, c := op.LoopBody(o), op.Carries(o)
+		for i, r := range o.Results {
+			if i < c {
+				values := []*ir.Value{o.Operands[i], r, arg(body, i), at(body, i)}
+				if o.Name == op.While {
+					values = append(values, arg(o.Body(0), i))
+				}
+				p.same(nil, values...)
+			} else {
+				p.same([]int{1, 0}, r, at(body, i))
+			}
+		}
+		for i := c; i < len(o.Operands); i++ {
+			p.same([]int{1, 0}, o.Operands[i], arg(body, i))
+		}
+	case op.If:
+		for i, r := range o.Results {
+			p.same(nil, r, at(o.Body(0), i), at(o.Body(1), i))
+		}
+	case op.Kernel:
+		for i, r := range o.Results {
+			p.same(nil, r, at(o.Body(0), i))
+		}
+	case op.Grad:
+		if wrt, problem := op.GradArgs(o); problem == nil {
+			first := len(o.Results) - len(wrt)
+			for i, n := range wrt {
+				if first+i >= 0 && n < len(o.Operands) {
+					p.same(nil, o.Operands[n], o.Results[first+i])
+				}
+			}
+		}
+	case op.Reshard:
+		// An operand that states nothing is computed as it is wanted.
+		if k := p.of[o.Operands[0]]; k != nil && !k.stated {
+			p.same(nil, o.Operands[0], o.Results[0])
+		}
+	}
+}
+
+// run applies the rules until nothing changes: those of ops without reductions first.
+func (p *propagation) run() {
+	p.byVal = map[*value][]*rule{}
+	for _, r := range p.rules {
+		for _, k := range r.tensors {
+			if list := p.byVal[k]; len(list) == 0 || list[len(list)-1] != r {
+				p.byVal[k] = append(list, r)
+			}
+		}
+		p.wake(r)
+	}
+	for len(p.queue)+len(p.later) > 0 {
+		list := &p.queue
+		if len(*list) == 0 {
+			list = &p.later
+		}
+		r := (*list)[0]
+		*list = (*list)[1:]
+		r.waiting = false
+		p.apply(r)
+	}
+}
+
+func (p *propagation) wake(r *rule) {
+	if r.waiting {
+		return
+	}
+	r.waiting = true
+	if r.early {
+		p.queue = append(p.queue, r)
+	} else {
+		p.later = append(p.later, r)
+	}
+}
+
+// apply makes the tensors of r agree as far as they can.
+func (p *propagation) apply(r *rule) {
+	best := map[int][]int{}
+	from := make([]*value, len(r.sizes))
+	for i, k := range r.tensors {
+		for n, atoms := range p.Grid.Factors(k.layout, r.dims[i], r.sizes, r.pieces) {
+			switch {
+			case len(atoms) == 0:
+			case from[n] == nil || prefix(best[n], atoms):
+				if from[n] == nil || len(atoms) > len(best[n]) {
+					best[n], from[n] = atoms, k
+				}
+			case !prefix(atoms, best[n]) && k.before(from[n]):
+				best[n], from[n] = atoms, k
+			}
+		}
+	}
+	for i, k := range r.tensors {
+		changed := false
+		for d, list := range r.dims[i] {
+			if !k.closed[d] && p.extend(k, d, p.Grid.Join(list, best, r.sizes)) {
+				changed = true
+			}
+		}
+		if changed {
+			for _, other := range p.byVal[k] {
+				if other != r {
+					p.wake(other)
+				}
+			}
+		}
+	}
+}
+
+// before reports whether k's word counts more than l's.
+func (k *value) before(l *value) bool {
+	if k.stated != l.stated {
+		return k.stated
+	}
+	return k.bytes > l.bytes
+}
+
+func prefix(a, b []int) bool { return len(a) <= len(b) && slices.Equal(a, b[:len(a)]) }
+
+// Factors are the atoms over which each factor is divided in a tensor of layout l whose
+// dimensions have the factors dims, of the given sizes and pieces. Those of a dimension belong to
+// its outermost factor as far as they divide it, then to the next.
+func (g *Grid) Factors(l Layout, dims [][]int, sizes []dim.Dim, pieces []op.Pieces) map[int][]int {
+	out := map[int][]int{}
+	for d, list := range dims {
+		atoms := l.Dims[d]
+		for i, n := range list {
+			size, known := sizes[n].Int()
+			k := 0
+			switch pieces[n] {
+			case op.AnyPieces:
+				k = len(atoms)
+			case op.EqualPieces:
+				for known && k < len(atoms) && size%int64(g.Count(atoms[:k+1])) == 0 {
+					k++
+				}
+			}
+			if k > 0 {
+				out[n] = atoms[:k]
+			}
+			if atoms = atoms[k:]; i < len(list)-1 && (!known || int64(g.Count(out[n])) != size) {
+				break // the inner factors are whole on each device
+			}
+		}
+	}
+	return out
+}
+
+// Join is the atoms of a dimension of the factors list, of which each is divided as in of.
+func (g *Grid) Join(list []int, of map[int][]int, sizes []dim.Dim) []int {
+	var out []int
+	for i, n := range list {
+		out = append(out, of[n]...)
+		if size, known := sizes[n].Int(); i < len(list)-1 && (!known || size != int64(g.Count(of[n]))) {
+			break
+		}
+	}
+	return out
+}
+
+// extend divides dimension d of k over atoms, where that continues how it is divided.
+func (p *propagation) extend(k *value, d int, atoms []int) bool {
+	have := k.layout.Dims[d]
+	if len(atoms) <= len(have) || !prefix(have, atoms) {
+		return false
+	}
+	n := len(have)
+	for n < len(atoms) && !k.layout.Uses(atoms[n]) {
+		if size, known := k.shape[d].Int(); known && size < int64(p.Grid.Count(atoms[:n+1])) {
+			break
+		}
+		n++
+	}
+	if n == len(have) {
+		return false
+	}
+	k.layout.Dims[d] = slices.Clone(atoms[:n])
+	return true
+}

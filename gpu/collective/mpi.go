@@ -1,0 +1,292 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// mpiComm is the membership in a run over MPI. All calls of the library are made by one
+// goroutine, which keeps its thread: the work function. Collectives are started without waiting
+// and polled, so that a time-out or the end of a context ends them.
+type mpiComm struct {
+	member
+	lib     *mpiLibrary
+	jobs    chan func()
+	timeout time.Duration
+	limit   int // elements of one call of the library
+
+	// Of the work goroutine.
+	control mpiControl
+	groups  map[string]*mpiGroup
+	busy    *mpiCall // for answers to other ranks
+
+	failed  atomic.Pointer[failure]
+	aborted atomic.Pointer[failure] // why this rank has called Abort
+	closed  bool
+}
+
+// failure is why the run ended, for this rank.
+type failure struct{ error }
+
+// mpiGroup is a communicator and how many calls were made on it.
+type mpiGroup struct {
+	comm  mpiHandle
+	calls int
+}
+
+// mpiCall is a call that waits for other ranks.
+type mpiCall struct {
+	*request
+	number int // among those of its group; not of a permute
+}
+
+// String is the same on all ranks of a collective.
+func (c *mpiCall) String() string {
+	return fmt.Sprintf("%s (number %d of its group)", c.request, c.number)
+}
+
+// work starts the goroutine that calls the library. It ends with the process: a thread that
+// has initialised MPI must not exit before.
+func (c *mpiComm) work() {
+	runtime.LockOSThread()
+	for job := range c.jobs {
+		job()
+	}
+	select {}
+}
+
+// on runs f on the work goroutine and returns its error. If the library hangs the end of ctx
+// does not stop it; then on returns and leaves f behind.
+func (c *mpiComm) on(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case c.jobs <- func() { done <- f() }:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// openMPIComm initialises the library.
+func openMPIComm(ctx context.Context, l Launch, timeout time.Duration) (*mpiComm, error) {
+	lib, err := openLibrary(l)
+	if err != nil {
+		return nil, err
+	}
+	c := &mpiComm{lib: lib, jobs: make(chan func()), timeout: timeout, limit: 1 << 30, groups: map[string]*mpiGroup{}}
+	c.member = member{rank: l.Rank, size: l.Size, do: c.run}
+	go c.work()
+	err = c.on(ctx, func() error { return c.init(l) })
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, fmt.Errorf("MPI did not start within the time given, since some of the %d ranks did not: %w", l.Size, err)
+	}
+	return c, err
+}
+
+func (c *mpiComm) init(l Launch) error {
+	m := c.lib
+	const funneled = 1 // one thread makes all calls
+	var provided, rank, size int32
+	if err := m.check("MPI_Init_thread", m.InitThread(0, 0, funneled, &provided)); err != nil {
+		return err
+	}
+	m.CommRank(m.world, &rank)
+	m.CommSize(m.world, &size)
+	if int(rank) != l.Rank || int(size) != l.Size {
+		return fmt.Errorf("%s has started rank %d of %d, and MPI has rank %d of %d: start with the mpirun of the library that is installed", l.By, l.Rank, l.Size, rank, size)
+	}
+	m.OnError(m.world, m.returnErrors)
+	c.groups[""] = &mpiGroup{comm: m.world}
+	return c.control.start(c)
+}
+
+// run makes a call within the time given.
+func (c *mpiComm) run(ctx context.Context, r *request) error {
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	if c.closed {
+		return fmt.Errorf("rank %d: %s after Close", c.rank, r)
+	}
+	// Not by on: the work goroutine itself ends with ctx, and uses the buffers until then.
+	done := make(chan error, 1)
+	c.jobs <- func() { done <- c.execute(ctx, r) }
+	return <-done
+}
+
+// execute is run on the work goroutine. After a failure every call fails.
+func (c *mpiComm) execute(ctx context.Context, r *request) error {
+	if f := c.failed.Load(); f != nil {
+		return f.error
+	}
+	mem := &mpiMemory{}
+	err := ctx.Err()
+	if err == nil {
+		err = c.start(ctx, r, mem)
+	} else {
+		err = c.broken(&mpiCall{request: r}, err)
+	}
+	c.busy = nil
+	if err == nil {
+		mem.Unpin()
+		return nil
+	}
+	keep(mem)
+	c.failed.CompareAndSwap(nil, &failure{err})
+	return err
+}
+
+// keep holds the memory of failed calls until the process ends: the library may still
+// write to it, and a Pinner must not be collected before it is unpinned.
+func keep(mem *mpiMemory) {
+	keptMemory.Lock()
+	defer keptMemory.Unlock()
+	keptMemory.all = append(keptMemory.all, mem)
+}
+
+var keptMemory struct {
+	sync.Mutex
+	all []*mpiMemory
+}
+
+// mpiMemory pins what the library works on.
+type mpiMemory struct{ runtime.Pinner }
+
+// group is the communicator of a group. The first call on it makes it, after all members
+// have reached it: MPI_Comm_create_group itself cannot be given up.
+func (c *mpiComm) group(ctx context.Context, call *mpiCall, mem *mpiMemory) (*mpiGroup, error) {
+	ranks := call.members(c.size)
+	key := ""
+	if len(ranks) < c.size {
+		key = fmt.Sprint(ranks)
+	}
+	if g := c.groups[key]; g != nil {
+		g.calls++
+		call.number = g.calls
+		return g, nil
+	}
+	call.number = 1
+	if err := c.meet(ctx, call, ranks, mem); err != nil {
+		return nil, err
+	}
+	m := c.lib
+	list := make([]int32, len(ranks))
+	for i, r := range ranks {
+		list[i] = int32(r)
+	}
+	var all, part mpiHandle
+	g := &mpiGroup{calls: 1}
+	for _, step := range []struct {
+		call string
+		do   func() int32
+	}{
+		{"MPI_Comm_group", func() int32 { return m.CommGroup(m.world, &all) }},
+		{"MPI_Group_incl", func() int32 { return m.GroupOf(all, int32(len(list)), &list[0], &part) }},
+		{"MPI_Comm_create_group", func() int32 { return m.CommMake(m.world, part, tagMake, &g.comm) }},
+		{"MPI_Comm_set_errhandler", func() int32 { return m.OnError(g.comm, m.returnErrors) }},
+		{"MPI_Group_free", func() int32 { return m.GroupFree(&part) }},
+		{"MPI_Group_free", func() int32 { return m.GroupFree(&all) }},
+	} {
+		if err := m.check(step.call, step.do()); err != nil {
+			return nil, c.broken(call, err)
+		}
+	}
+	c.groups[key] = g
+	return g, nil
+}
+
+// Tags of messages on the communicator of all ranks.
+const (
+	tagPermute = 1 + iota
+	tagMeet
+	tagMake
+)
+
+// meet returns when all ranks of a group have called it: each tells the first one, which
+// tells each.
+func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int, mem *mpiMemory) error {
+	m := c.lib
+	peers := ranks[1:]
+	if c.rank != ranks[0] {
+		peers = ranks[:1]
+	}
+	token := make([]byte, 1)
+	receive := func(peer int) started {
+		return started{"MPI_Irecv", func(q *mpiHandle) int32 {
+			return m.IReceive(mem.at(token), 1, m.bytes, int32(peer), tagMeet, m.world, q)
+		}}
+	}
+	send := func(peer int) started {
+		return started{"MPI_Isend", func(q *mpiHandle) int32 {
+			return m.ISend(mem.at(token), 1, m.bytes, int32(peer), tagMeet, m.world, q)
+		}}
+	}
+	for _, peer := range peers {
+		steps := []started{receive(peer)}
+		if c.rank != ranks[0] {
+			steps = []started{send(peer), receive(peer)}
+		}
+		if err := c.finish(ctx, call, steps...); err != nil {
+			return err
+		}
+	}
+	if c.rank == ranks[0] {
+		for _, peer := range peers {
+			if err := c.finish(ctx, call, send(peer)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Abort ends the processes of all ranks. The other ranks get the reason if they are in a
+// call.
+func (c *mpiComm) Abort(reason error) {
+	Hold(reason)
+	c.aborted.CompareAndSwap(nil, &failure{fmt.Errorf("rank %d: %w", c.rank, reason)})
+	c.jobs <- func() { // a call that waits ends, since it sees aborted
+		if c.failed.Load() == nil {
+			c.control.fail(c.others(), c.rank, c.aborted.Load().Error())
+		}
+		c.lib.Abort(c.lib.world, 1)
+	}
+	select {}
+}
+
+// others are all ranks but this one.
+func (c *mpiComm) others() []int {
+	all := (&request{}).members(c.size)
+	return slices.Delete(all, c.rank, c.rank+1)
+}
+
+// Close waits for all ranks and finalises MPI.
+func (c *mpiComm) Close() error {
+	if f := c.failed.Load(); f != nil {
+		return f.error
+	}
+	if c.closed {
+		return nil
+	}
+	if err := c.Barrier(context.Background()); err != nil {
+		return err
+	}
+	c.closed = true
+	return c.on(context.Background(), func() error {
+		c.control.stop(c)
+		return c.lib.check("MPI_Finalize", c.lib.Finalize())
+	})
+}

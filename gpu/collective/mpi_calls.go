@@ -1,0 +1,219 @@
+package collective
+
+import (
+	"context"
+	"time"
+	"unsafe"
+)
+
+// at pins b and is its address.
+func (m *mpiMemory) at(b []byte) uintptr {
+	if len(b) == 0 {
+		return 0
+	}
+	m.Pin(&b[0])
+	return uintptr(unsafe.Pointer(&b[0]))
+}
+
+// started is a call of the library that does not wait.
+type started struct {
+	name string
+	do   func(q *mpiHandle) int32
+}
+
+// How long the library is polled without a pause, and the pauses after that.
+const (
+	pollBusy  = 50 * time.Microsecond
+	pollLeast = 20 * time.Microsecond
+	pollMost  = time.Millisecond
+)
+
+// finish starts calls of the library and waits for all of them.
+func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) error {
+	c.busy = call
+	open := make([]*mpiHandle, len(steps))
+	for i, s := range steps {
+		open[i] = new(mpiHandle)
+		if err := c.lib.check(s.name, s.do(open[i])); err != nil {
+			return c.broken(call, err)
+		}
+	}
+	name := steps[len(steps)-1].name
+	ended := func() (bool, error) {
+		for len(open) > 0 {
+			var done int32
+			if err := c.lib.check(name, c.lib.Test(open[0], &done, c.lib.noStatus)); err != nil {
+				return true, c.broken(call, err)
+			}
+			if done == 0 {
+				return false, nil
+			}
+			open = open[1:]
+		}
+		return true, nil
+	}
+	begin, pause := time.Now(), pollLeast
+	for {
+		if done, err := ended(); done {
+			return err
+		}
+		if time.Since(begin) < pollBusy {
+			continue
+		}
+		if c.control.poll(); c.control.over != nil {
+			return c.control.over
+		}
+		if f := c.aborted.Load(); f != nil {
+			c.control.fail(c.others(), c.rank, f.Error())
+			return f.error
+		}
+		if ctx.Err() != nil {
+			return c.gaveUp(ctx, call, ended)
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, pollMost)
+	}
+}
+
+// start makes the calls of the library for a request.
+func (c *mpiComm) start(ctx context.Context, r *request, mem *mpiMemory) error {
+	call := &mpiCall{request: r}
+	m := c.lib
+	if r.op == opPermute {
+		return c.permute(ctx, call, mem)
+	}
+	g, err := c.group(ctx, call, mem)
+	if err != nil {
+		return err
+	}
+	switch r.op {
+	case opBarrier:
+		return c.finish(ctx, call, started{"MPI_Ibarrier", func(q *mpiHandle) int32 { return m.IBarrier(g.comm, q) }})
+	case opBroadcast:
+		return c.chunks(len(r.out), func(lo, hi int) error {
+			return c.finish(ctx, call, started{"MPI_Ibcast", func(q *mpiHandle) int32 {
+				return m.IBroadcast(mem.at(r.out[lo:hi]), int32(hi-lo), m.bytes, int32(r.root), g.comm, q)
+			}})
+		})
+	case opAllReduce:
+		w := wireOf(r.how, r.elem)
+		return c.chunks(len(r.out)/width(r.elem), func(lo, hi int) error {
+			part := r.out[lo*width(r.elem) : hi*width(r.elem)]
+			buf := w.encode(part)
+			err := c.finish(ctx, call, started{"MPI_Iallreduce", func(q *mpiHandle) int32 {
+				return m.IAllReduce(m.inPlace, mem.at(buf), int32(w.count(buf)), m.types[w.elem], m.ops[w.how], g.comm, q)
+			}})
+			if err == nil {
+				w.decode(buf, part)
+			}
+			return err
+		})
+	case opReduceScatter:
+		return c.reduceScatter(ctx, call, g, mem)
+	case opAllGather:
+		return c.parted(call, len(r.in), func(from, to []byte) error {
+			return c.finish(ctx, call, started{"MPI_Iallgather", func(q *mpiHandle) int32 {
+				n := int32(len(from))
+				return m.IAllGather(mem.at(from), n, m.bytes, mem.at(to), n, m.bytes, g.comm, q)
+			}})
+		})
+	default:
+		parts := len(r.group)
+		return c.parted(call, len(r.in)/parts, func(from, to []byte) error {
+			return c.finish(ctx, call, started{"MPI_Ialltoall", func(q *mpiHandle) int32 {
+				n := int32(len(from) / parts)
+				return m.IAllToAll(mem.at(from), n, m.bytes, mem.at(to), n, m.bytes, g.comm, q)
+			}})
+		})
+	}
+}
+
+// chunks splits n elements into ranges whose counts the library takes. There is one at
+// least, so that ranks meet even over nothing.
+func (c *mpiComm) chunks(n int, f func(lo, hi int) error) error {
+	for lo := 0; ; lo += c.limit {
+		if err := f(lo, min(lo+c.limit, n)); err != nil || lo+c.limit >= n {
+			return err
+		}
+	}
+}
+
+// parted does an all-gather or all-to-all with parts of n bytes, of larger ones piece by
+// piece.
+func (c *mpiComm) parted(call *mpiCall, n int, do func(from, to []byte) error) error {
+	if n <= c.limit {
+		return do(call.in, call.out)
+	}
+	return c.chunks(n, func(lo, hi int) error {
+		to := make([]byte, len(call.out)/n*(hi-lo))
+		if err := do(pieces(call.in, n, lo, hi), to); err != nil {
+			return err
+		}
+		for i := range len(call.out) / n {
+			copy(call.out[i*n+lo:i*n+hi], to[i*(hi-lo):])
+		}
+		return nil
+	})
+}
+
+// pieces are the bytes lo to hi of each part of n bytes.
+func pieces(b []byte, n, lo, hi int) []byte {
+	out := make([]byte, 0, len(b)/n*(hi-lo))
+	for at := 0; at < len(b); at += n {
+		out = append(out, b[at+lo:at+hi]...)
+	}
+	return out
+}
+
+func (c *mpiComm) reduceScatter(ctx context.Context, call *mpiCall, g *mpiGroup, mem *mpiMemory) error {
+	m, w, unit := c.lib, wireOf(call.how, call.elem), width(call.elem)
+	reduce := func(from, to []byte) error {
+		return c.finish(ctx, call, started{"MPI_Ireduce_scatter_block", func(q *mpiHandle) int32 {
+			return m.IReduceBlocks(mem.at(from), mem.at(to), int32(w.count(to)), m.types[w.elem], m.ops[w.how], g.comm, q)
+		}})
+	}
+	return c.chunks(len(call.out)/unit, func(lo, hi int) error {
+		from, part := call.in, call.out[lo*unit:hi*unit]
+		if len(part) < len(call.out) {
+			from = pieces(call.in, len(call.out), lo*unit, hi*unit)
+		}
+		to := part
+		if w.read != nil {
+			to = make([]byte, w.size(part))
+		}
+		err := reduce(w.encode(from), to)
+		if err == nil {
+			w.decode(to, part)
+		}
+		return err
+	})
+}
+
+// permute exchanges messages. Ranks exchange the same sizes, so their chunks match.
+func (c *mpiComm) permute(ctx context.Context, call *mpiCall, mem *mpiMemory) error {
+	m := c.lib
+	if call.from < 0 {
+		clear(call.out)
+	}
+	if call.to == c.rank {
+		copy(call.out, call.in)
+		return nil
+	}
+	return c.chunks(len(call.in), func(lo, hi int) error {
+		var steps []started
+		if call.from >= 0 {
+			steps = append(steps, started{"MPI_Irecv", func(q *mpiHandle) int32 {
+				return m.IReceive(mem.at(call.out[lo:hi]), int32(hi-lo), m.bytes, int32(call.from), tagPermute, m.world, q)
+			}})
+		}
+		if call.to >= 0 {
+			steps = append(steps, started{"MPI_Isend", func(q *mpiHandle) int32 {
+				return m.ISend(mem.at(call.in[lo:hi]), int32(hi-lo), m.bytes, int32(call.to), tagPermute, m.world, q)
+			}})
+		}
+		if steps == nil {
+			return nil
+		}
+		return c.finish(ctx, call, steps...)
+	})
+}
