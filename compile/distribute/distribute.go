@@ -3,19 +3,14 @@
 package distribute
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
-	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/gpu/collective"
 )
 
 // Program is a function that each device of a mesh runs; its arguments and results state the wholes
@@ -51,21 +46,16 @@ func (p *Program) Arg(i int) *types.Tensor { return p.whole("arg_attrs", i, p.Fn
 // Result is the type of the whole of result i.
 func (p *Program) Result(i int) *types.Tensor { return p.whole("res_attrs", i, p.Fn.Results[i]) }
 
-// Pieces are a device's pieces of the arguments.
-func (p *Program) Pieces(device int, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	out := make([]*tensor.Tensor, len(args))
-	for i, x := range args {
-		t := p.Arg(i)
-		if t == nil || t.At.Shard == nil {
-			out[i] = x
-			continue
-		}
-		if len(x.Shape) != t.Rank() {
-			return nil, fmt.Errorf("argument %d is %s, not %s", i, x.Type(), t)
-		}
-		out[i] = Piece(p.Mesh, device, x, t.At.Shard)
+// Piece is a device's piece of argument i, whose whole is x.
+func (p *Program) Piece(device, i int, x *tensor.Tensor) (*tensor.Tensor, error) {
+	t := p.Arg(i)
+	switch {
+	case t == nil || t.At.Shard == nil:
+		return x, nil
+	case len(x.Shape) != t.Rank():
+		return nil, fmt.Errorf("argument %d is %s, not %s", i, x.Type(), t)
 	}
-	return out, nil
+	return Piece(p.Mesh, device, x, t.At.Shard), nil
 }
 
 // Piece is the piece of x that a device has; what is behind the end of x is zeros, and so is,
@@ -173,86 +163,4 @@ func set(to *tensor.Tensor, i int, from *tensor.Tensor, k int) {
 	default:
 		to.Bool[i] = from.Bool[k]
 	}
-}
-
-// Result is what a run of all devices gives.
-type Result struct {
-	Outputs []*tensor.Tensor // the wholes
-	Devices []*interp.Result
-}
-
-// Run runs the program on the reference executor, every device in this process, on whole
-// arguments.
-func (p *Program) Run(ctx context.Context, args []*tensor.Tensor, o interp.Options) (*Result, error) {
-	n := p.Mesh.Devices()
-	comms := collective.Local(n)
-	res := &Result{Devices: make([]*interp.Result, n)}
-	errs := make([]error, n)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	for d := range n {
-		pieces, err := p.Pieces(d, args)
-		if err != nil {
-			return nil, err
-		}
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			own := o
-			own.Device = &interp.Device{Mesh: p.Mesh, ID: d, Comm: comms[d]}
-			own.Threads = max(1, o.Threads/n)
-			if d > 0 {
-				own.Progress = nil
-			}
-			if res.Devices[d], errs[d] = interp.Run(ctx, p.Module, p.Fn, pieces, own); errs[d] != nil {
-				comms[d].Abort(errs[d])
-				return
-			}
-			errs[d] = comms[d].Close()
-		}()
-	}
-	all.Wait()
-	if err := first(errs); err != nil {
-		return nil, err
-	}
-	for i := range p.Fn.Results {
-		pieces := make([]*tensor.Tensor, n)
-		for d, r := range res.Devices {
-			pieces[d] = r.Outputs[i]
-		}
-		whole, err := Join(p.Mesh, p.Result(i), pieces)
-		if err != nil {
-			return nil, err
-		}
-		res.Outputs = append(res.Outputs, whole)
-	}
-	return res, nil
-}
-
-// first is the error of the device whose failure ended the run.
-func first(errs []error) error {
-	var other error
-	for d, err := range errs {
-		var ended *collective.Ended
-		switch {
-		case err == nil:
-		case errors.As(err, &ended):
-			other = err
-		default:
-			return deviceError(d, err)
-		}
-	}
-	return other
-}
-
-// deviceError names the device in a failure; one that belongs to an op stays one.
-func deviceError(d int, err error) error {
-	var at *interp.Error
-	if errors.As(err, &at) {
-		named := *at
-		named.Msg = fmt.Sprintf("device %d: %s", d, at.Msg)
-		return &named
-	}
-	return fmt.Errorf("device %d: %w", d, err)
 }

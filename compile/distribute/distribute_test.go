@@ -48,12 +48,12 @@ func both(t *testing.T, text string, tolerance float64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Run(t.Context(), args, interp.Options{})
+	got, _, err := p.Run(t.Context(), args, interp.Options{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, local)
 	}
 	for i := range want.Outputs {
-		if at := differs(want.Outputs[i], got.Outputs[i], tolerance); at != "" {
+		if at := differs(want.Outputs[i], got[i], tolerance); at != "" {
 			t.Errorf("result %d: %s\n%s", i, at, local)
 		}
 	}

@@ -147,13 +147,13 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.Run(t.Context(), d.args, interp.Options{})
+	got, _, err := p.Run(t.Context(), d.args, interp.Options{})
 	if err != nil {
 		t.Errorf("%s: %v\n%s", name(), err, local)
 		return
 	}
 	for i := range d.want.Outputs {
-		if at := differs(d.want.Outputs[i], got.Outputs[i], tolerance(d.want.Outputs[i].Elem)); at != "" {
+		if at := differs(d.want.Outputs[i], got[i], tolerance(d.want.Outputs[i].Elem)); at != "" {
 			t.Errorf("%s: result %d: %s\n%s", name(), i, at, local)
 			return
 		}
@@ -221,4 +221,3 @@ func TestEveryOp(t *testing.T) {
 		})
 	}
 }
-

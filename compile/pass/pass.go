@@ -118,7 +118,13 @@ func (u *Unit) Context() context.Context {
 type Options struct {
 	Bind map[string]int64 // sizes of dimension symbols
 	Grad bool             // the function is made its own joint forward and backward graph
+	// Devices is how many devices run the function together: those of its mesh; 0: one, for
+	// which shardings mean nothing. AllDevices are as many as the mesh has.
+	Devices int
 }
+
+// AllDevices is Options.Devices where the mesh of the program decides.
+const AllDevices = -1
 
 // Pass is one step from function to function.
 type Pass struct {

@@ -8,6 +8,7 @@ import (
 
 	"dmir/compile/bind"
 	"dmir/compile/checks"
+	"dmir/compile/devices"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
 	"dmir/compile/inline"
@@ -40,6 +41,8 @@ func For(g target.Generator) []pass.Pass {
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
 		checks.Pass(),
+		devices.Shard(),
+		devices.Partition(),
 		simplify.Pass(),
 		loops.Pass(),
 		pass.InRegions(layout.Pass()),
