@@ -89,15 +89,19 @@ type Func struct {
 	Written dim.Dim
 	Unknown int // entries, at any depth, of which nothing is counted
 
-	body      *body
-	least     *dim.Dim  // the minimum; nil until it is asked for
-	timed     *sync.Map // *machine.Machine to *tally
-	overlap   *sync.Map // *machine.Machine to Overlap
-	device    *Func     // of the lines of a divided function: what each device runs
-	divided   *Divided
-	undivided *shard.Problem
-	tried     bool     // divided and undivided are computed
-	extra     []*Entry // of branches that are not taken; found but not counted
+	body        *body
+	least       *dim.Dim  // the minimum; nil until it is asked for
+	timed       *sync.Map // *machine.Machine to *tally
+	overlap     *sync.Map // *machine.Machine to Overlap
+	device      *Func     // of the lines of a divided function: what each device runs
+	divided     *Divided
+	undivided   *shard.Problem
+	shardings   *shard.Values
+	unshardable *shard.Problem
+	spread      bool // shardings are computed
+	memo        shard.Memo
+	tried       bool     // divided and undivided are computed
+	extra       []*Entry // of branches that are not taken; found but not counted
 	// follow are the ops whose entries follow what others do; nil until a change
 	// asks for them.
 	follow map[*ir.Op]bool

@@ -26,6 +26,20 @@ type Divided struct {
 	// Lines is the same cost, line by line of the text: each op has the costs of the ops made of
 	// it, and a return those of what it hands on.
 	Lines *Func
+
+	made map[*ir.Value]*types.Sharding
+}
+
+// named is a result of an op that was made of one of the text: its name and the op's place there.
+type named struct {
+	at   source.Span
+	name string
+}
+
+// Sharding is how the devices first have v, a result of an op of the text: partial where it has
+// not been reduced yet. It is nil where that is not known.
+func (d *Divided) Sharding(v *ir.Value) *types.Sharding {
+	return d.made[v]
 }
 
 // Mesh is the mesh whose devices run f together: that of a function of one device, or that
@@ -55,6 +69,22 @@ func (f *Func) Divide() (*Divided, *shard.Problem) {
 		f.divided, f.undivided = c.divide(f.Func)
 	}
 	return f.divided, f.undivided
+}
+
+// Shardings are the layouts of f's values that follow from those in its text, computed on
+// first use after a change; nil where it states none.
+func (f *Func) Shardings() (*shard.Values, *shard.Problem) {
+	if f.body == nil || f.body.in.m == nil || f.body.in.mesh != nil {
+		return nil, nil
+	}
+	c := f.body.in.coster
+	c.late.Lock()
+	defer c.late.Unlock()
+	if !f.spread {
+		f.spread = true
+		f.shardings, f.unshardable = f.memo.Propagate(c.m, f.Func)
+	}
+	return f.shardings, f.unshardable
 }
 
 // Tried reports whether Divide has its answer already.
@@ -89,6 +119,9 @@ func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
 	if problem != nil || len(stated) == 0 {
 		return nil, problem
 	}
+	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
+		return nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
+	}
 	m, flat, _ := flatten.In(c.m, fn)
 	whole := flat.Clone()
 	size(whole, op.Bindings(fn, c.bind))
@@ -96,14 +129,71 @@ func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
 		return nil, problem
 	}
 	size(whole, op.Bindings(fn, c.bind))
-	device, problem := partition.Func(m, whole)
+	device, made, problem := partition.Divide(m, whole)
 	if device == nil {
 		return nil, problem
 	}
 	enclose(fn, device)
 	d := &Divided{Mesh: on, Fn: device, Device: newCoster(m, nil).function(device)}
+	shardings := make(map[named]*types.Sharding, len(made))
+	for _, x := range made {
+		if x.Value.Name != "" && x.Value.Op != nil {
+			shardings[named{x.Value.Op.Span, x.Value.Name}] = x.Shard
+		}
+	}
+	d.made = make(map[*ir.Value]*types.Sharding, len(made))
+	ir.WalkValues(fn.Body.Ops, func(v *ir.Value) {
+		if v.Op != nil {
+			if s := shardings[named{v.Op.Span, v.Name}]; s != nil {
+				d.made[v] = s
+			}
+		}
+	})
 	d.Lines = lines(fn, d.Device, c)
 	return d, nil
+}
+
+// unsound is an op of fn, or of the functions that it calls, that breaks a rule or that dmir does
+// not know; nil if there is none.
+func unsound(m *ir.Module, fn *ir.Func, seen map[*ir.Func]bool) *ir.Op {
+	if seen[fn] {
+		return nil
+	}
+	seen[fn] = true
+	last := fn.Body.Terminator()
+	if len(fn.Op.Regions) != 1 || len(fn.Op.Regions[0].Blocks) != 1 || last == nil || last.Name != op.Return || len(last.Operands) != len(fn.Results) {
+		return fn.Op
+	}
+	for i, v := range last.Operands {
+		if !types.Compatible(fn.Results[i], v.Type) {
+			return last
+		}
+	}
+	var bad *ir.Op
+	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
+		switch {
+		case bad != nil:
+			return false
+		case o.Bad, !known(o):
+			bad = o
+		case o.Name == op.Call || o.Name == op.Grad:
+			if callee := m.Func(o.Str("callee")); callee == nil || callee.Body == nil {
+				bad = o
+			} else {
+				bad = unsound(m, callee, seen)
+			}
+		}
+		return bad == nil
+	})
+	return bad
+}
+
+// known reports whether o is of the dialect and follows its rules.
+func known(o *ir.Op) bool {
+	if o.Name == op.Return || o.Name == op.Call || op.IsCheck(o) {
+		return true
+	}
+	return op.Of(o) != nil && (op.Valid(o) || op.Grouped(o))
 }
 
 // size gives the values of f numbers for symbols.
@@ -158,6 +248,9 @@ func inlined(m *ir.Module, f *ir.Func) *shard.Problem {
 				return &shard.Problem{At: o, Msg: "the functions that it calls are too large to be divided", Help: "call fewer functions, or use a loop (dm.while)"}
 			}
 			for i, r := range o.Results {
+				if v := vs[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
+					v.Name = r.Name
+				}
 				ir.ReplaceUses(r, vs[i])
 			}
 			ir.Erase(o)

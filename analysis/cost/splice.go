@@ -81,6 +81,7 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	b.hold(s)
 	f.least, f.overlap = nil, new(sync.Map)
 	f.divided, f.undivided, f.tried = nil, nil, false
+	f.shardings, f.unshardable, f.spread = nil, nil, false
 }
 
 // functions replaces functions that are not called by others.
@@ -213,6 +214,9 @@ func (t *Costs) Renumber(from, lines int) {
 			continue
 		}
 		walk(f.Entries[f.at(from):], move)
+		if d := f.divided; d != nil {
+			walk(d.Lines.Entries[d.Lines.at(from):], move)
+		}
 		walk(f.extra, func(e *Entry) {
 			if e.Op.Span.Start >= from {
 				move(e)
