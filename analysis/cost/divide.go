@@ -107,6 +107,9 @@ func (f *Func) PerDevice() *Func {
 	return f
 }
 
+// IsDivided reports whether f is the cost of the lines of a divided function: Divided.Lines.
+func (f *Func) IsDivided() bool { return f.device != nil }
+
 // mostOps bounds what calls of calls may grow to.
 const mostOps = 1 << 18
 
