@@ -46,6 +46,24 @@ func (p *Program) Arg(i int) *types.Tensor { return p.whole("arg_attrs", i, p.Fn
 // Result is the type of the whole of result i.
 func (p *Program) Result(i int) *types.Tensor { return p.whole("res_attrs", i, p.Fn.Results[i]) }
 
+// Global is the function with the types of the whole arguments, for what makes them: it has no
+// body.
+func (p *Program) Global() *ir.Func {
+	g := *p.Fn
+	o := *p.Fn.Op
+	g.Op, g.Args = &o, nil
+	for i, a := range p.Fn.Args {
+		v := *a
+		if t := p.Arg(i); t != nil {
+			whole := *t
+			whole.At.Shard = nil
+			v.Type = &whole
+		}
+		g.Args = append(g.Args, &v)
+	}
+	return &g
+}
+
 // Piece is a device's piece of argument i, whose whole is x.
 func (p *Program) Piece(device, i int, x *tensor.Tensor) (*tensor.Tensor, error) {
 	t := p.Arg(i)

@@ -32,6 +32,7 @@ type Job struct {
 	Inputs  map[string]*tensor.Tensor // by argument name, without "%"
 	Device  string                    // "auto", "reference", "emulator", "cuda"; what Choose accepts
 	Machine *machine.Machine          // what predicted times are for; nil: the program's target
+	On      Distribution              // over several devices
 	Runs    int                       // how often a device that can measure runs the program for its times
 	// Progress is called while a device that is slow runs the program; may be nil.
 	Progress func(device.Progress)
@@ -64,6 +65,7 @@ func (o Output) Summary() string {
 type Result struct {
 	Device  string
 	Why     string // why this device
+	Rank    int    // of the device of this process, where there is one process for each
 	Title   string // display name of the device
 	Elapsed time.Duration
 	Compile time.Duration // of the program, for devices that it is compiled for
@@ -161,6 +163,9 @@ func onDevice(ctx context.Context, j Job, on func(device.Device) error) (done bo
 // Run executes the job. progress is called with the parts done and the op; it may be
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
+	if j.together() {
+		return runTogether(ctx, j, progress)
+	}
 	var res *Result
 	done, why, err := onDevice(ctx, j, func(d device.Device) (err error) {
 		res, err = runOn(ctx, d, j)
@@ -178,6 +183,10 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 		return nil, err
 	}
 	start := time.Now()
+	if j.Fn.Op.Attr(op.MeshAttr) != nil {
+		_, err := Divide(ctx, j.Module, j.Fn, j.Program.Bind, j.On) // it tells how many devices it needs
+		return nil, err
+	}
 	ran, err := interp.Run(ctx, j.Module, j.Fn, args, interp.Options{Bind: j.Program.Bind, Progress: progress})
 	if err != nil {
 		return nil, err

@@ -44,6 +44,15 @@ type stepper interface {
 func Open(ctx context.Context, j Job) (*Steps, error) {
 	flat, _ := flatten.Func(j.Fn)
 	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
+	if j.together() {
+		t, err := j.team(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Device, s.Why = "reference", j.On.why(t.Mesh)
+		s.run = &togetherSteps{team: t, state: s.state, peak: &s.Peak}
+		return s, nil
+	}
 	done, why, err := onDevice(ctx, j, func(d device.Device) error { return s.compile(ctx, d, j) })
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"errors"
 	"slices"
 
 	"dmir/compile/tensor"
@@ -59,9 +60,11 @@ func (c *call) group() (g group, err error) {
 	return g, nil
 }
 
-// failed is the error of a collective at its op.
+// failed is the error of a collective at its op; that another device ended the run is
+// reported there.
 func (c *call) failed(err error) error {
-	if err == nil || c.stopped() {
+	var ended *collective.Ended
+	if err == nil || c.stopped() || errors.As(err, &ended) {
 		return err
 	}
 	return c.errorf("DM711", "%s", err)

@@ -19,9 +19,12 @@ import (
 )
 
 // divided is what TestFactors did with each op.
-type divided struct{ runs, factors map[string]int }
+type divided struct {
+	runs, factors map[string]int
+	padded        int
+}
 
-// check divides s along every factor, and along two at once.
+// check divides s along every factor, pads it, and divides it along two at once.
 func (d *divided) check(t *testing.T, s seen, r *rand.Rand) {
 	t.Helper()
 	f := op.FactorsOf(s.op)
@@ -49,6 +52,22 @@ func (d *divided) check(t *testing.T, s seen, r *rand.Rand) {
 	for _, k := range all {
 		for _, p := range into[k] {
 			attempt(division{k: p})
+		}
+	}
+	for _, k := range all {
+		if f.Kinds[k] == op.Reduced && f.Even {
+			continue
+		}
+		got, ok, err := padded(t, f, s, k, 1+r.IntN(3))
+		if !ok {
+			continue
+		}
+		d.padded++
+		if err == nil {
+			err = sameResults(s, got, make([]float64, len(got)))
+		}
+		if err != nil {
+			t.Errorf("%s\nwith factor %d padded, with the rule %+v: %v", what(s), k, f, err)
 		}
 	}
 	if len(all) > 1 {
@@ -193,7 +212,7 @@ func everyOp(t *testing.T, visit func(t *testing.T, s seen, r *rand.Rand)) {
 // Pieces of operands give the pieces of the results, and parts of them, that the rule of an op
 // promises, and every op has a rule or a reason why it has none.
 func TestFactors(t *testing.T) {
-	d := &divided{map[string]int{}, map[string]int{}}
+	d := &divided{runs: map[string]int{}, factors: map[string]int{}}
 	everyOp(t, func(t *testing.T, s seen, r *rand.Rand) { d.check(t, s, r) })
 	for _, def := range op.All() {
 		switch n := d.factors[def.Name]; {
@@ -209,7 +228,7 @@ func TestFactors(t *testing.T) {
 	for name := range d.runs {
 		runs, factors = runs+d.runs[name], factors+d.factors[name]
 	}
-	t.Logf("%d ops, %d factors, %d divisions", len(d.runs), factors, runs)
+	t.Logf("%d ops, %d factors, %d divisions, %d padded", len(d.runs), factors, runs, d.padded)
 }
 
 // With parts that sum to operands, an op that is linear in these has parts of its results.

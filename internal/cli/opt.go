@@ -10,6 +10,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/compile/devices"
 	"dmir/compile/driver"
 	"dmir/compile/linalg"
 	"dmir/compile/pass"
@@ -25,6 +26,7 @@ import (
 
 type optCmd struct {
 	targeting
+	deviceFlags
 	Passes        string   `complete:"pass" help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
 	Skip          []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or generic (the graph in MLIR's generic form). Or what to write the program in: mlir (func, arith, math, tensor, linalg and scf), stablehlo." enum:"graph,kernels,schedule,generic,mlir,stablehlo" default:"graph"`
@@ -162,6 +164,19 @@ type task struct {
 	funcs  []string
 }
 
+// devices is over how many devices the program is divided: where a pass that divides is
+// named, those of its mesh.
+func (c optCmd) devices() int {
+	named := strings.Contains(","+c.Passes+",", ",shard,") || strings.Contains(","+c.Passes+",", ",partition,")
+	switch {
+	case c.Devices > 0:
+		return c.Devices
+	case named, len(c.Mesh) > 0:
+		return pass.AllDevices
+	}
+	return 0
+}
+
 // choose finds the requested functions; errors in them are an error.
 func (c optCmd) choose(a *app, p *program.Program) ([]task, error) {
 	name := c.Func
@@ -218,11 +233,18 @@ type timing struct {
 // module runs the passes over the functions of one module and keeps its text.
 func (r *optimizer) module(t task) error {
 	m := t.module.Clone() // diagnostics refer to the original, which passes must not change
+	sizes, err := r.sizes()
+	if err == nil {
+		err = devices.Mesh(m, sizes)
+	}
+	if err != nil {
+		return err
+	}
 	keep := map[*ir.Func]bool{}
 	for _, name := range t.funcs {
 		u := &pass.Unit{
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
-			Options:  pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
+			Options:  pass.Options{Bind: r.p.Bind, Grad: r.Grad != "", Devices: r.devices()},
 			Progress: func(pass string, done float64) { r.bar.stage(pass, int(done*100), 100) },
 		}
 		err := pass.Run(u, r.passes, func(s pass.Stage) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ import (
 type runCmd struct {
 	targeting
 	stepFlags
+	deviceFlags
+	processFlags
 	Device       string   `complete:"device" help:"auto, cuda, cuda:N, cpu, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
@@ -90,8 +93,19 @@ func (c runCmd) Run(a *app) error {
 		printErrors(a.stderr, src, errs)
 		return exitStatus(exitFailed)
 	}
+	on, err := c.distribution(p, m, fn, fmt.Sprint(c.Seed), fmt.Sprint(c.Steps))
+	if err != nil {
+		return err
+	}
+	on.Timeout = c.Timeout
+	if together := on.Devices != 0 || on.Launch != nil; together && c.Device != "auto" && c.Device != "reference" {
+		return &failure{"DM612", "--device " + c.Device, "does not run a program that is divided over devices", "use --device reference"}
+	}
+	if on.Launch != nil && on.Launch.Rank > 0 {
+		a.stdout, c.Output = newOutput(io.Discard), "" // the first process reports
+	}
 	if c.Steps > 0 {
-		return c.repeat(a, c.steppedProgram(a, p, m, fn))
+		return c.repeat(a, c.steppedProgram(a, p, m, fn, on))
 	}
 	args := programArgs(p, fn)
 	given, err := c.inputs(fn.Name, args, nil)
@@ -103,7 +117,7 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	bar := newProgress(a.stderr)
-	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
+	job := driver.Job{Program: p, Module: m, Fn: fn, On: on, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
 	res, err := driver.Run(a.ctx, job, bar.step)
 	bar.done()
 	if err != nil {
@@ -148,6 +162,9 @@ func (c runCmd) cases(a *app, p *program.Program, cases []driver.Case) error {
 // failed reports why a program did not run to its end. A failed check is an
 // error of the program, not of the run.
 func (c runCmd) failed(a *app, p *program.Program, err error) error {
+	if endedElsewhere(err) {
+		return exitStatus(exitFailed)
+	}
 	d, ok := driver.Diagnostic(err, p.Src)
 	if !ok {
 		return err
@@ -175,7 +192,7 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 }
 
 // steppedProgram is fn for --steps.
-func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func) *stepped {
+func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func, on driver.Distribution) *stepped {
 	flat, _ := flatten.Func(fn)
 	s := &stepped{name: fn.Name, state: op.State(flat.Op), args: programArgs(p, fn)}
 	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -187,7 +204,7 @@ func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.
 	}
 	s.smaller = smallerProgram(p)
 	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device, Progress: progress})
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Device: c.Device, Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
 	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }

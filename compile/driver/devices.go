@@ -1,0 +1,178 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dmir/compile/bind"
+	"dmir/compile/devices"
+	"dmir/compile/distribute"
+	"dmir/compile/gradient"
+	"dmir/compile/inline"
+	"dmir/compile/interp"
+	"dmir/compile/pass"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/gpu/collective"
+)
+
+// Distribution is that several devices run a program together.
+type Distribution struct {
+	Devices int              // how many; 0: one; pass.AllDevices: those of the program's mesh
+	Mesh    map[string]int64 // other sizes of the mesh's axes
+	// Launch is how the processes were started of which this is one; nil: all devices are in this
+	// process.
+	Launch  *collective.Launch
+	Timeout time.Duration // of a collective between processes; 0: that of package collective
+	// Identity is the same for equal programs: processes that run others are found by it.
+	Identity string
+}
+
+// together reports whether several devices run the job.
+func (j Job) together() bool { return j.On.Devices != 0 || j.On.Launch != nil }
+
+// Divide is the program that each device runs of fn, a function of m, which stay as they are.
+func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int64, on Distribution) (*distribute.Program, error) {
+	c := m.Clone()
+	if err := devices.Mesh(c, on.Mesh); err != nil {
+		return nil, err
+	}
+	n := on.Devices
+	if on.Launch != nil {
+		n = on.Launch.Size
+	}
+	u := &pass.Unit{Ctx: ctx, Module: c, Func: c.Func(fn.Name), Options: pass.Options{Bind: sizes, Devices: n}}
+	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), devices.Shard(), devices.Partition()}
+	if err := pass.Run(u, passes, nil); err != nil {
+		return nil, err
+	}
+	return distribute.Of(u.Module, u.Func)
+}
+
+// team divides the job's program and connects its devices.
+func (j Job) team(ctx context.Context) (*distribute.Team, error) {
+	p, err := Divide(ctx, j.Module, j.Fn, j.Program.Bind, j.On)
+	if err != nil {
+		return nil, err
+	}
+	if j.On.Launch == nil {
+		return p.Local(), nil
+	}
+	comm, err := collective.Open(ctx, *j.On.Launch, j.On.Identity, j.On.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.Member(comm)
+	if err != nil {
+		return nil, errors.Join(err, comm.Close())
+	}
+	return t, nil
+}
+
+// why is how the devices of a mesh run.
+func (on Distribution) why(m *mesh.Mesh) string {
+	where := "in one process"
+	if on.Launch != nil {
+		where = "one process each, by " + on.Launch.By
+	}
+	return fmt.Sprintf("%d devices, %s, %s", m.Devices(), m, where)
+}
+
+// inputs are the whole arguments of a program for several devices.
+func (j Job) inputs(ctx context.Context, p *distribute.Program) ([]*tensor.Tensor, error) {
+	if j.Fn.Op.Attr(op.MeshAttr) == nil {
+		return interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
+	}
+	return interp.Inputs(ctx, p.Global(), j.Program.Bind, j.Seed, j.Inputs)
+}
+
+// runTogether runs the job on several devices, on the reference executor.
+func runTogether(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
+	t, err := j.team(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args, err := j.inputs(ctx, t.Program)
+	if err == nil {
+		err = t.Set(args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	res, err := t.Run(ctx, interp.Options{Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Device: "reference", Title: "the reference executor", Why: j.On.why(t.Mesh), Elapsed: time.Since(start), Rank: t.Ranks()[0]}
+	for _, d := range res.Devices {
+		out.Peak = max(out.Peak, d.Peak)
+	}
+	results := resultsOf(j.Fn)
+	for i := range t.Fn.Results {
+		whole, err := t.Whole(ctx, res, i)
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: whole.Type(), Tensor: whole})
+	}
+	return out, t.Close()
+}
+
+// togetherSteps runs steps on several devices. The state stays in pieces.
+type togetherSteps struct {
+	team  *distribute.Team
+	state []int
+	peak  *int64
+}
+
+func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if err := r.team.Set(args); err != nil {
+		return nil, err
+	}
+	res, err := r.team.Run(ctx, interp.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range res.Devices {
+		*r.peak = max(*r.peak, d.Peak)
+	}
+	outs := make([]*tensor.Tensor, len(r.team.Fn.Results))
+	for i := range outs {
+		if r.carried(i) < 0 {
+			if outs[i], err = r.team.Whole(ctx, res, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.team.Carry(res, r.state)
+	return outs, nil
+}
+
+// carried is the argument that result i becomes, negative if it is no state.
+func (r *togetherSteps) carried(i int) int {
+	if i >= len(r.state) {
+		return -1
+	}
+	return r.state[i]
+}
+
+func (r *togetherSteps) current(ctx context.Context) ([]*tensor.Tensor, error) {
+	out := make([]*tensor.Tensor, len(r.state))
+	for i, in := range r.state {
+		if in < 0 {
+			continue
+		}
+		var err error
+		if out[i], err = r.team.Current(ctx, i, in); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *togetherSteps) close() error { return r.team.Close() }
