@@ -166,12 +166,13 @@ func oneHotFactors(o *ir.Op) *Factors {
 		return nil
 	}
 	f := newFactors(o)
-	for d := range in(o, 0).Shape {
+	for d, size := range in(o, 0).Shape {
 		to := d
 		if d >= class {
 			to++
 		}
-		f.parallel(o, 0, d, to)
+		n := f.factor(size, Parallel)
+		f.Operands[0][d], f.Results[0][to] = []int{n}, []int{n}
 	}
 	return f
 }

@@ -249,6 +249,10 @@ func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int) error {
 	return nil
 }
 
+// forward is the time in which the launcher can read what this process has printed: now and
+// then mpirun of MPICH 4.0 loses output that comes just before MPI_Abort.
+const forward = 200 * time.Millisecond
+
 // Abort ends the processes of all ranks. The other ranks get the reason if they are in a
 // call.
 func (c *mpiComm) Abort(reason error) {
@@ -258,6 +262,7 @@ func (c *mpiComm) Abort(reason error) {
 		if c.failed.Load() == nil {
 			c.control.fail(c.others(), c.rank, c.aborted.Load().Error())
 		}
+		time.Sleep(forward)
 		c.lib.Abort(c.lib.world, 1)
 	}
 	select {}

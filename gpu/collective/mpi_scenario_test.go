@@ -85,7 +85,7 @@ var scenarios = map[string]func(ctx context.Context, l Launch, join func(ctx con
 		reason := errors.New("the disk is full")
 		done := make(chan error)
 		go func() { done <- c.Permute(ctx, 0, 0, make([]byte, 8), make([]byte, 8)) }()
-		fmt.Printf("report: rank %d: %v\n", c.Rank(), reason)
+		report(c.Rank(), fmt.Errorf("rank %d: %w", c.Rank(), reason))
 		c.Abort(reason)
 		return <-done
 	}, func(ctx context.Context, c Comm) error { return c.Barrier(ctx) }),
