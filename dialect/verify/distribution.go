@@ -39,8 +39,27 @@ func (v *verifier) find(name string) *mesh.Mesh {
 				v.meshes[name] = m
 			}
 		}
+		v.unread()
 	}
 	return v.meshes[name]
+}
+
+// unread notes the meshes that the parser could not read, so that their uses are no mistakes.
+func (v *verifier) unread() {
+	f := origin.File(v.m)
+	if f == nil {
+		return
+	}
+	for _, o := range f.Items {
+		if o.Form != ast.Bad || o.Name != op.Mesh {
+			continue
+		}
+		for _, s := range o.Symbols {
+			if name, flat := types.ParseSymbol(s.Name).Name(); flat && v.meshes[name] == nil {
+				v.meshes[name] = nil
+			}
+		}
+	}
 }
 
 // broken reports whether the file has a mesh called name that has an error, as is reported there.
