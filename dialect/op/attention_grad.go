@@ -39,6 +39,7 @@ var attentionGradDef = &Def{
 	Traits:  Pure,
 	Factors: attentionFactors, Linear: linearIn([]int{5}),
 	Divides: "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout nothing.",
+	Exchange: exchangedScores, Exchanges: "The queries with `causal`, and without dmask the keys: where the queries are divided alike, keys and values are passed round a ring, and their gradients come back.",
 	Infer:   inferAttentionGrad,
 	Verify:  drawnProblem("dropout"),
 	FLOP: func(o *ir.Op) dim.Dim {

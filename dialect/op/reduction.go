@@ -166,6 +166,7 @@ var argmaxDef = &Def{
 	Traits:  Pure,
 	Factors: rowsOf(reducedDim),
 	Divides: "The dimensions but `dim`.",
+	Exchange: exchangedSearch, Exchanges: "`dim`: devices exchange what they found in their pieces.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)
@@ -214,6 +215,7 @@ var reduceWindowDef = &Def{
 	Traits:  Pure | Windowed,
 	Factors: windowFactors, Linear: linearKind,
 	Divides: "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
+	Exchange: moving(reduceWindowMoves), Exchanges: "The others: devices get the elements that they lack from their neighbours.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		w, p := reduceWindow(o)
 		if p != nil {
@@ -265,6 +267,7 @@ var topKDef = &Def{
 	Traits:  Pure,
 	Factors: rowsOf(reducedDim),
 	Divides: "The dimensions but `dim`.",
+	Exchange: exchangedSearch, Exchanges: "`dim`: devices exchange what they found in their pieces.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)

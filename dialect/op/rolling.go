@@ -105,6 +105,7 @@ var oneHotDef = &Def{
 	Traits:  Pure | Cast,
 	Factors: oneHotFactors,
 	Divides: "The dimensions of the indices.",
+	Exchange: exchangedClasses, Exchanges: "The classes, of which each device compares its own.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, elem := in(o, 0), out(o, 0).Elem
 		if elem == types.InvalidElem {
