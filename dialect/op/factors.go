@@ -44,10 +44,10 @@ type FactorKind uint8
 
 // The kinds of factors.
 const (
-	Parallel FactorKind = iota // pieces are computed independently; all results have the factor
-	Reduced                    // results without the factor are partial; what is padding in operands must be neutral
-	Fixed                      // never divided: it completes the product of a dimension that has others
-	Exchanged                  // of DivisionOf: pieces are computed together with other devices; dimensions with the factor may differ in size
+	Parallel  FactorKind = iota // pieces are computed independently; all results have the factor
+	Reduced                     // results without the factor are partial; what is padding in operands must be neutral
+	Fixed                       // never divided: it completes the product of a dimension that has others
+	Exchanged                   // of DivisionOf: pieces are computed together with other devices; dimensions with the factor may differ in size
 )
 
 // FactorsOf is how o can be divided, nil if it cannot: then every device computes all of it, or what

@@ -162,7 +162,8 @@ func (s *scoring) compute(k, v, place *ir.Value, results int) []*ir.Value {
 		first = 6
 	}
 	operands = operands[:first]
-	if mask := s.scoreMask(place, elem); mask != nil {
+	mask := s.scoreMask(place, elem)
+	if mask != nil {
 		operands = append(operands, mask)
 	}
 	var attrs []types.Named
@@ -187,7 +188,29 @@ func (s *scoring) compute(k, v, place *ir.Value, results int) []*ir.Value {
 	if o == nil {
 		return nil
 	}
-	return o.Results
+	if s.grad || len(s.keys) == 0 || mask == nil {
+		return o.Results
+	}
+	return s.filled(o.Results, mask)
+}
+
+// filled are the results of an attention to some of the keys, of a query that sees none of these
+// 0 and -∞: executors do not agree about them.
+func (s *scoring) filled(results []*ir.Value, mask *ir.Value) []*ir.Value {
+	y, lse := results[0], results[1]
+	if last := mask.Tensor().Rank() - 1; last >= 0 {
+		mask = s.reduce(types.Max, mask, last)
+	}
+	blind := s.equal(mask, s.neutral(types.Max, mask))
+	y = s.b.Value("select", []*ir.Value{blind, s.b.Splat(scalar(y), 0), y}, nil)
+	if shape := blind.Tensor().Shape; len(shape) > 0 {
+		blind = s.b.Reshape(blind, shape[:len(shape)-1]...)
+	}
+	return []*ir.Value{y, s.b.Value("select", []*ir.Value{blind, s.neutral(types.Max, lse), lse}, nil)}
+}
+
+func (s *scoring) equal(x, y *ir.Value) *ir.Value {
+	return s.b.Value("compare", []*ir.Value{x, y}, []types.Named{{Name: "direction", Value: types.Keyword("eq")}})
 }
 
 // scoreMask is what is added to the scores: the op's mask for these keys, and -∞ where a
@@ -258,7 +281,19 @@ func (s *scoring) pass() {
 		y = s.b.Binary("add", s.weighted(y, s.b.Binary("div", w0, sum)), s.weighted(r[0], s.b.Binary("div", w1, sum)))
 		lse = s.b.Binary("add", most, s.b.Unary("log", sum))
 	})
-	s.done(s.b.Convert(y, elem), lse)
+	if y != nil {
+		s.done(s.b.Convert(s.seeing(y, lse), elem), s.seeing(lse, lse))
+	}
+}
+
+// seeing is v, which is no number for a query that saw no key, as on one device.
+func (s *scoring) seeing(v, lse *ir.Value) *ir.Value {
+	zero := s.b.Splat(scalar(v), 0)
+	empty := s.equal(lse, s.neutral(types.Max, lse))
+	if v != lse {
+		empty = s.b.Reshape(empty, append(slices.Clone(empty.Tensor().Shape), dim.Const(1))...)
+	}
+	return s.b.Value("select", []*ir.Value{empty, s.b.Binary("div", zero, zero), v}, nil)
 }
 
 // around calls visit with the keys and values of each step that some query sees.
@@ -283,8 +318,7 @@ func (s *scoring) around(visit func(t int64, k, v, place *ir.Value)) {
 
 // weight is e^(lse - most), 0 for a query that saw no key.
 func (s *scoring) weight(lse, most *ir.Value) *ir.Value {
-	none := s.neutral(types.Max, lse)
-	empty := s.b.Value("compare", []*ir.Value{lse, none}, []types.Named{{Name: "direction", Value: types.Keyword("eq")}})
+	empty := s.equal(lse, s.neutral(types.Max, lse))
 	return s.b.Value("select", []*ir.Value{empty, s.b.Splat(scalar(lse), 0), s.b.Unary("exp", s.b.Binary("sub", lse, most))}, nil)
 }
 
@@ -292,7 +326,7 @@ func (s *scoring) weight(lse, most *ir.Value) *ir.Value {
 func (s *scoring) weighted(y, w *ir.Value) *ir.Value {
 	w = s.b.Reshape(w, append(slices.Clone(w.Tensor().Shape), dim.Const(1))...)
 	zero := s.b.Splat(scalar(y), 0)
-	empty := s.b.Value("compare", []*ir.Value{w, zero}, []types.Named{{Name: "direction", Value: types.Keyword("eq")}})
+	empty := s.equal(w, zero)
 	return s.b.Value("select", []*ir.Value{empty, zero, s.b.Binary("mul", y, w)}, nil)
 }
 
@@ -315,7 +349,8 @@ func (s *scoring) join() {
 	w := s.weight(r[1], most)
 	sum := s.allReduce(types.Add, w, s.keys)
 	y := s.weighted(r[0], s.b.Binary("div", w, sum))
-	s.done(s.b.Convert(y, elem), s.b.Binary("add", most, s.b.Unary("log", sum)))
+	lse := s.b.Binary("add", most, s.b.Unary("log", sum))
+	s.done(s.b.Convert(y, elem), s.seeing(lse, lse))
 }
 
 // passGradients hands keys and values round as pass does. What a step gives of their gradients goes

@@ -91,19 +91,16 @@ func (p *partitioner) indexedScatter(x factored, a assignment) {
 	}
 	pieces[1] = at
 	layouts := p.layouts(x, a)
-	if l := layouts[0]; len(l.Partial) > 0 && !isNeutral(x.o.Operands[0], l.Reduce) {
+	if l := layouts[0]; len(l.Partial) > 0 && !zero(x.o.Operands[0], l.Reduce) {
 		pieces[0] = p.move(x.o.Operands[0].Tensor(), pieces[0], p.required(x, 0, a), shard.Move{Kind: shard.Part, Atoms: l.Partial, Into: l})
 	}
 	p.emit(x.o, pieces, layouts)
 }
 
-// isNeutral reports whether v is the neutral element of a reduction everywhere.
-func isNeutral(v *ir.Value, r types.Reduction) bool {
-	if v.Op == nil || v.Op.Name != op.Constant {
-		return false
-	}
-	d, ok := v.Op.Attr("value").(*types.Dense)
-	return ok && d.Splat && r == types.Add && d.Float(0) == 0
+// zero reports whether v is the neutral element of a sum.
+func zero(v *ir.Value, r types.Reduction) bool {
+	d := splat(v)
+	return d != nil && r == types.Add && d.Float(0) == 0
 }
 
 // classes is a one_hot whose classes are divided: an index that is outside of the piece has 0
