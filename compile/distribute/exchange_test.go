@@ -125,22 +125,23 @@ var windowed = []struct {
 // attending are attentions of b batches, h heads, k key heads, q queries, s keys, depth d and
 // value depth e. The sum of what devices send follows from the blocks of keys and values that travel.
 var attending = []struct {
-	name, attrs, dims, operands, args, mesh string
-	sent                                    int64
+	name, attrs, dims, mask, args, mesh string
+	sent, grad                          int64
 }{
-	{"ring", "", "2 4 2 8 8 6 3", "", "- x x", "x4", 4 * 3 * block(2, 2, 2, 6, 3)},
-	{"ring of two, scaled", ", scale = 0.7", "1 2 2 8 6 4 4", "", "- x x", "x2", 2 * 1 * block(1, 2, 3, 4, 4)},
-	{"ring, uneven", "", "2 4 2 10 7 6 3", "", "- x x", "x3", 3 * 2 * block(2, 2, 3, 6, 3)},
-	{"ring, causal: only to later queries", ", causal = true", "2 4 2 8 8 6 3", "", "- x x", "x4", (3 + 2 + 1) * block(2, 2, 2, 6, 3)},
-	{"ring, causal, uneven", ", causal = true", "2 4 2 7 10 6 3", "", "- x x", "x3", (2 + 2 + 1) * block(2, 2, 4, 6, 3)},
-	{"ring, causal, more keys than queries", ", causal = true", "1 2 2 8 16 4 4", "", "- x x", "x4", (3 + 3 + 3 + 2) * block(1, 2, 4, 4, 4)},
-	{"ring, causal, queries that see nothing", ", causal = true", "1 2 2 16 8 4 4", "", "- x x", "x4", (3 + 2 + 1) * block(1, 2, 2, 4, 4)},
-	{"ring, mask", "", "2 4 2 8 8 6 3", "8x8", "- x x", "x4", 4 * 3 * block(2, 2, 2, 6, 3)},
-	{"ring, causal, mask of keys", ", causal = true", "2 4 2 8 7 6 3", "1x1x7", "- x x", "x4", 0},
-	{"queries, causal", ", causal = true", "2 4 2 8 8 6 3", "", "x - -", "x4", 0},
-	{"queries, causal, mask, uneven", ", causal = true", "2 4 2 7 9 6 3", "7x1", "x - -", "x4", 0},
-	{"keys", "", "2 4 1 3 96 6 8", "", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4)},
-	{"keys, causal, uneven, mask", ", causal = true", "2 4 1 3 95 6 8", "3x95", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4)},
+	{"ring", "", "2 4 2 8 8 6 3", "", "x x x", "x4", 12 * block(2, 2, 2, 6, 3), 36 * block(2, 2, 2, 6, 3)},
+	{"ring of two, scaled", ", scale = 0.7", "1 2 2 8 6 4 4", "", "x x x", "x2", 2 * block(1, 2, 3, 4, 4), 6 * block(1, 2, 3, 4, 4)},
+	{"ring, uneven", "", "2 4 2 10 7 6 3", "", "x x x", "x3", 6 * block(2, 2, 3, 6, 3), 18 * block(2, 2, 3, 6, 3)},
+	{"ring, causal: only to later queries", ", causal = true", "2 4 2 8 8 6 3", "", "x x x", "x4", (3 + 2 + 1) * block(2, 2, 2, 6, 3), 3 * (3 + 2 + 1) * block(2, 2, 2, 6, 3)},
+	{"ring, causal, uneven", ", causal = true", "2 4 2 7 10 6 3", "", "x x x", "x3", 6 * block(2, 2, 4, 6, 3), (6 + 6 + 5) * block(2, 2, 4, 6, 3)},
+	{"ring, causal, queries that see nothing", ", causal = true", "1 2 2 16 8 4 4", "", "x x x", "x4", (3 + 2 + 1) * block(1, 2, 2, 4, 4), -1},
+	{"ring, mask", "", "2 4 2 8 8 6 3", "8x8", "x x x", "x4", 12 * block(2, 2, 2, 6, 3), 36 * block(2, 2, 2, 6, 3)},
+	{"ring, causal, mask of keys", ", causal = true", "2 4 2 8 9 6 3", "1x1x9", "x x x", "x4", 6 * block(2, 2, 3, 6, 3), 18 * block(2, 2, 3, 6, 3)},
+	{"ring, heads divided too", ", causal = true", "2 4 2 6 6 6 3", "", "y/x y/x y/x", "x3 y2", (2 + 1) * block(2, 2, 2, 6, 3), 3 * (2 + 1) * block(2, 2, 2, 6, 3)},
+	{"few queries, which are gathered", ", causal = true", "1 2 2 8 16 4 4", "", "x x x", "x4", 3 * (1 * 2 * 8 * (4 + 4 + 4) * 4), -2},
+	{"queries, causal", ", causal = true", "2 4 2 8 8 6 3", "", "x - -", "x4", 0, 2 * 3 * block(2, 2, 8, 6, 3)},
+	{"queries, causal, mask, uneven", ", causal = true", "2 4 2 7 9 6 3", "7x1", "x - -", "x4", 0, 2 * 3 * block(2, 2, 9, 6, 3)},
+	{"keys", "", "2 4 1 3 96 6 8", "", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4), 3 * 2 * (2 * 4 * 3 * (8 + 2 + 6) * 4)},
+	{"keys, causal, uneven, mask", ", causal = true", "2 4 1 3 95 6 8", "3x95", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4), 3 * 2 * (2 * 4 * 3 * (8 + 2 + 6) * 4)},
 }
 
 // block is the bytes of n keys and values.
@@ -289,31 +290,31 @@ func.func @grad(%[1]s, %%dy: %[3]s) -> (%[7]s) {
 // and values travel as well.
 func TestRing(t *testing.T) {
 	for _, c := range attending {
-		text := attention(c.attrs, c.dims, c.operands)
-		seq := func(axis string, ring bool) string {
-			if axis == "-" && ring {
-				return "-,-,x,-"
+		text := attention(c.attrs, c.dims, c.mask)
+		var in []string
+		for _, part := range strings.Fields(c.args) {
+			heads, seq, ok := strings.Cut(part, "/")
+			if !ok {
+				heads, seq = "-", part
 			}
-			return "-,-," + axis + ",-"
+			in = append(in, "-,"+heads+","+seq+",-")
 		}
-		parts := strings.Fields(c.args)
-		ring := strings.HasPrefix(c.name, "ring")
-		in := []string{seq(parts[0], ring), seq(parts[1], ring), seq(parts[2], ring)}
-		out := []string{in[0], in[0][:5]}
-		if c.operands != "" {
+		y, lse := in[0], strings.TrimSuffix(in[0], ",-")
+		gradients := strings.Join(in, " ")
+		if c.mask != "" {
 			in = append(in, ".")
 		}
-		t.Run(c.name, func(t *testing.T) {
-			d := whole(t, text, "f")
-			local, sent := d.run(t, grid(c.mesh), layouts(strings.Join(in, " ")), layouts(strings.Join(out, " ")))
-			if sent["x"] != c.sent {
-				t.Errorf("the devices send %v, not %d bytes\n%s", sent, c.sent, local)
+		operands := strings.Join(in, " ")
+		check := func(name, args, results string, want int64) {
+			d := whole(t, text, name)
+			local, sent := d.run(t, grid(c.mesh), layouts(args), layouts(results))
+			if sent["x"] != want && want >= 0 {
+				t.Errorf("the devices send %v, not %d bytes\n%s", sent, want, local)
 			}
-		})
-		t.Run(c.name+", grad", func(t *testing.T) {
-			d := whole(t, text, "grad")
-			local, sent := d.run(t, grid(c.mesh), layouts(strings.Join(append(in, out[0]), " ")), layouts(strings.Join(in[:3], " ")))
-			t.Logf("the devices send %v, not %d bytes\n%s", sent, c.sent, local)
-		})
+		}
+		t.Run(c.name, func(t *testing.T) { check("f", operands, y+" "+lse, c.sent) })
+		if c.grad != -1 { // a query that sees nothing has no gradient
+			t.Run(c.name+", grad", func(t *testing.T) { check("grad", operands+" "+y, gradients, c.grad) })
+		}
 	}
 }
