@@ -74,6 +74,8 @@ type divided struct {
 	u    *pass.Unit
 	args []*tensor.Tensor
 	want *interp.Result
+
+	coarse float64 // the least tolerance
 }
 
 func whole(t *testing.T, text, name string) *divided {
@@ -90,7 +92,7 @@ func whole(t *testing.T, text, name string) *divided {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &divided{u, args, want}
+	return &divided{u: u, args: args, want: want}
 }
 
 // run divides the program with these shardings of its arguments and results, nil for none, and
@@ -155,7 +157,7 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 		return local, sent
 	}
 	for i := range d.want.Outputs {
-		if at := differs(d.want.Outputs[i], got.Outputs[i], tolerance(d.want.Outputs[i].Elem)); at != "" {
+		if at := differs(d.want.Outputs[i], got.Outputs[i], max(d.coarse, tolerance(d.want.Outputs[i].Elem))); at != "" {
 			t.Errorf("%s: result %d: %s\n%s", name(), i, at, local)
 			return local, sent
 		}

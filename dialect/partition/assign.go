@@ -155,6 +155,7 @@ func (p *partitioner) choose(x factored) assignment {
 				a.merge(n, of[n], x.f.Together)
 			}
 		}
+		p.nested(x, a)
 		a.agree(x.f.Together)
 		for _, b := range []assignment{a, a.alone(x.f)} {
 			if p.possible(x, b) && !slices.ContainsFunc(seen, b.equal) {
@@ -200,6 +201,27 @@ func (p *partitioner) choose(x factored) assignment {
 		}
 	}
 	return best
+}
+
+// nested takes back factors of a that some dimension has behind one that is not cut into single
+// elements: its pieces would not be contiguous.
+func (p *partitioner) nested(x factored, a assignment) {
+	for changed := true; changed; {
+		changed = false
+		for _, dims := range slices.Concat(x.f.Operands, x.f.Results) {
+			for _, list := range dims {
+				outer := true
+				for _, n := range list {
+					if !outer && len(a.factors[n]) > 0 {
+						delete(a.factors, n)
+						changed = true
+					}
+					size, known := x.f.Sizes[n].Int()
+					outer = outer && known && int64(p.grid.Count(a.factors[n])) == size
+				}
+			}
+		}
+	}
 }
 
 // partials are the assignments of a in which operands stay partial.
