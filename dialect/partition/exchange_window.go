@@ -168,6 +168,8 @@ func (p *partitioner) windows(x factored, a assignment) {
 	dims, spans, _ := p.spans(x, a)
 	for i, d := range dims {
 		if x.o.Name == "dm.select_and_scatter" {
+			kind, _ := types.ReductionOf(x.o.Str("kind"))
+			pieces[0] = p.mask(x.o.Operands[0].Tensor(), pieces[0], p.required(x, 0, a), d, kind)
 			pieces[1] = p.mask(x.o.Operands[1].Tensor(), pieces[1], p.required(x, 1, a), d, types.Add)
 			continue
 		}
