@@ -116,6 +116,8 @@ var windowed = []struct {
 	{"sum pool without halo", `reduce_window add %a, window_dimensions = [2], window_strides = [2] : (tensor<16xi32>) -> tensor<8xi32>`, "x", "x", "x4", 0},
 	{"gradient of a pool", `select_and_scatter max %a, %b, window_dimensions = [1, 2], window_strides = [1, 2] : (tensor<5x16xf32>, tensor<5x8xf32>) -> tensor<5x16xf32>`, "-,x -,x", "-,x", "x4", 0},
 	{"gradient of a pool, uneven", `select_and_scatter min %a, %b, window_dimensions = [1, 2], window_strides = [1, 2] : (tensor<5x14xf32>, tensor<5x7xf32>) -> tensor<5x14xf32>`, "-,x -,x", "-,x", "x4", 0},
+	{"gradient of a pool with overlaps", `select_and_scatter max %a, %b, window_dimensions = [1, 3], window_strides = [1, 2], padding = [[0, 0], [1, 1]] : (tensor<5x16xf32>, tensor<5x8xf32>) -> tensor<5x16xf32>`, "-,x -,x", "-,x", "x4", 2 * 3 * (5 * 4)},
+	{"gradient of a pool in two dimensions, uneven", `select_and_scatter max %a, %b, window_dimensions = [3, 3], window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<15x9xf32>, tensor<15x9xf32>) -> tensor<15x9xf32>`, "x,y x,y", "x,y", "x4 y2", 2 * 2 * 3 * (5 * 4) * 2},
 	{"slice", `slice %a, start_indices = [0, 1], limit_indices = [5, 16] : (tensor<5x16xf32>) -> tensor<5x15xf32>`, "-,x", "-,x", "x4", 3 * (5 * 4)},
 	{"slice with a stride", `slice %a, start_indices = [1], limit_indices = [14], strides = [3], dims = [1] : (tensor<5x16xf32>) -> tensor<5x5xf32>`, "-,x", "-,x", "x2", 0},
 	{"pad", `pad %a, %b, low = [0, 1], high = [2, 3] : (tensor<5x12xf32>, tensor<f32>) -> tensor<7x16xf32>`, "-,x .", "-,x", "x4", 2 * 2 * (5 * 4)},

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"math"
 	"slices"
 
 	"dmir/dialect/ir"
@@ -49,8 +50,8 @@ func (p *partitioner) spanOf(x factored, d int, a assignment) (s span, ok bool) 
 	s.length = floor(reach-m.Low, m.Spread) - s.first + 1
 	s.low = m.Spread*s.first + m.Low
 	s.high = reach - s.low - (s.length-1)*m.Spread
-	if x.o.Name == "dm.select_and_scatter" { // windows stay within pieces
-		return s, s.step == s.size && s.first == 0 && s.length <= s.size
+	if x.o.Name == "dm.select_and_scatter" && s.step != s.size {
+		return s, false
 	}
 	return s, s.length > 0
 }
@@ -87,11 +88,26 @@ func (s span) transfers() []transfer {
 				t.at[k] = min(from[k], (k+shift+1)*s.size-t.length)
 			}
 		}
+		if t.length > 0 && s.step == s.size { // all take the same
+			lo, hi := s.part(shift)
+			t.length = hi - lo
+		}
 		if t.length > 0 {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// part is what devices need of those at a distance, counted from where these begin, if that is the
+// same for all.
+func (s span) part(shift int64) (from, to int64) {
+	return max(s.first-shift*s.size, 0), min(s.first+s.length-shift*s.size, s.size)
+}
+
+// shifts are the least and the greatest distance at which a device needs something, in that case.
+func (s span) shifts() (least, most int64) {
+	return floor(s.first, s.size), floor(s.first+s.length-1, s.size)
 }
 
 // pairs are the positions that give and those that get.
@@ -145,6 +161,9 @@ func (p *partitioner) spansSent(x factored, a assignment) int64 {
 		total += spans[i].sent() * product(shape) * p.groups(spans[i].atoms)
 		shape[d] = spans[i].length
 	}
+	if x.o.Name == "dm.select_and_scatter" {
+		total *= 2 // what neighbours add goes back
+	}
 	return total * t.Elem.Bits() / 8
 }
 
@@ -166,13 +185,11 @@ func (p *partitioner) windows(x factored, a assignment) {
 		}
 	}
 	dims, spans, _ := p.spans(x, a)
+	if x.o.Name == "dm.select_and_scatter" {
+		p.addInWindows(x, a, pieces, dims, spans)
+		return
+	}
 	for i, d := range dims {
-		if x.o.Name == "dm.select_and_scatter" {
-			kind, _ := types.ReductionOf(x.o.Str("kind"))
-			pieces[0] = p.mask(x.o.Operands[0].Tensor(), pieces[0], p.required(x, 0, a), d, kind)
-			pieces[1] = p.mask(x.o.Operands[1].Tensor(), pieces[1], p.required(x, 1, a), d, types.Add)
-			continue
-		}
 		if x.o.Name == "dm.convolution" { // taps behind the window
 			pieces[1] = p.mask(x.o.Operands[1].Tensor(), pieces[1], p.required(x, 1, a), d, types.Add)
 		}
@@ -211,8 +228,9 @@ func (p *partitioner) reach(x *ir.Value, d int, s span, fill *ir.Value) *ir.Valu
 func (p *partitioner) reachEvenly(x *ir.Value, d int, s span) *ir.Value {
 	ts := s.transfers()
 	var parts []*ir.Value
-	for shift := floor(s.first, s.size); shift <= floor(s.first+s.length-1, s.size); shift++ {
-		from, to := max(s.first, shift*s.size)-shift*s.size, min(s.first+s.length, (shift+1)*s.size)-shift*s.size
+	least, most := s.shifts()
+	for shift := least; shift <= most; shift++ {
+		from, to := s.part(shift)
 		i := slices.IndexFunc(ts, func(t transfer) bool { return t.shift == shift })
 		switch {
 		case shift == 0:
@@ -266,6 +284,70 @@ func (p *partitioner) reachAnywhere(x *ir.Value, d int, s span) *ir.Value {
 	return p.part(y, d, s.size, s.size+s.length)
 }
 
+// addInWindows is a select_and_scatter: devices select in their windows, and give what these add to
+// elements of their neighbours back.
+func (p *partitioner) addInWindows(x factored, a assignment, pieces []*ir.Value, dims []int, spans []span) {
+	kind, _ := types.ReductionOf(x.o.Str("kind"))
+	v, source := pieces[0], pieces[1]
+	v = p.finite(v, kind) // so that padding, which is infinite, is not chosen
+	fill := p.neutral(kind, v)
+	like := &ir.Op{Name: x.o.Name, Operands: x.o.Operands, Attrs: slices.Clone(x.o.Attrs)}
+	for i, d := range dims {
+		source = p.mask(x.o.Operands[1].Tensor(), source, p.required(x, 1, a), d, types.Add)
+		v = p.reach(v, d, spans[i], fill)
+		moveOn(like, d, spans[i])
+	}
+	y := p.b.Value(x.o.Name, []*ir.Value{v, source}, like.Attrs)
+	for i, d := range slices.Backward(dims) {
+		y = p.giveBack(y, d, spans[i])
+	}
+	p.add(x.o.Results[0], p.produced(x, 0, a), y)
+}
+
+// finite is v with its infinite elements of the sign of a maximum's neutral element, or a minimum's, as
+// the next finite numbers.
+func (p *partitioner) finite(v *ir.Value, kind types.Reduction) *ir.Value {
+	most := map[types.Elem]float64{types.F64: math.MaxFloat64, types.F32: math.MaxFloat32, types.F16: 65504, types.BF16: 0x1.FEp127}[v.Elem()]
+	if kind == types.Max {
+		return p.b.Binary("max", v, p.b.Splat(scalar(v), -most))
+	}
+	return p.b.Binary("min", v, p.b.Splat(scalar(v), most))
+}
+
+// giveBack sums for each device what those that reach its piece along dimension d have for it.
+func (p *partitioner) giveBack(y *ir.Value, d int, s span) *ir.Value {
+	ts := s.transfers()
+	var sum *ir.Value
+	least, most := s.shifts()
+	for shift := least; shift <= most; shift++ {
+		from, to := s.part(shift)
+		i := slices.IndexFunc(ts, func(t transfer) bool { return t.shift == shift })
+		if i < 0 {
+			continue
+		}
+		start := shift*s.size + from - s.first
+		part := p.part(y, d, start, start+to-from)
+		if shift != 0 {
+			pairs := ts[i].pairs()
+			for k := range pairs {
+				pairs[k][0], pairs[k][1] = pairs[k][1], pairs[k][0]
+			}
+			part = p.permute(part, pairs, s.atoms)
+		}
+		low, high := make([]int, part.Tensor().Rank()), make([]int, part.Tensor().Rank())
+		low[d], high[d] = int(from), int(s.size-to)
+		if low[d]+high[d] > 0 {
+			part = p.b.Value("pad", []*ir.Value{part, p.b.Splat(scalar(part), 0)}, []types.Named{{Name: "low", Value: op.IntList(low...)}, {Name: "high", Value: op.IntList(high...)}})
+		}
+		if sum == nil {
+			sum = part
+		} else {
+			sum = p.b.Binary("add", sum, part)
+		}
+	}
+	return sum
+}
+
 // moveOn makes piece an op on the elements of a span along dimension d.
 func moveOn(piece *ir.Op, d int, s span) {
 	rank := piece.In(0).Rank()
@@ -291,7 +373,6 @@ func moveOn(piece *ir.Op, d int, s span) {
 		i := slices.Index(dims, d)
 		set("start_indices", i, len(dims), 0, 0)
 		set("limit_indices", i, len(dims), s.length, 0)
-	case "dm.select_and_scatter":
 	default:
 		first := 0
 		if piece.Name == "dm.convolution" {
