@@ -1,6 +1,7 @@
 package distribute_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -222,6 +223,7 @@ func sized(text, attrs string, n int) string {
 func TestExchange(t *testing.T) {
 	for _, c := range exchanged {
 		t.Run(c.name, func(t *testing.T) {
+			others(t, c.text, "f", c.mesh, c.args, c.results)
 			d := whole(t, c.text, "f")
 			local, sent := d.run(t, grid(c.mesh), layouts(c.args), layouts(c.results))
 			if sent["x"] != c.sent || len(sent) > 1 {
@@ -235,6 +237,7 @@ func TestExchange(t *testing.T) {
 func TestHalo(t *testing.T) {
 	for _, c := range windowed {
 		t.Run(c.name, func(t *testing.T) {
+			others(t, oneOp(c.op), "f", c.mesh, c.args, c.results)
 			d := whole(t, oneOp(c.op), "f")
 			local, sent := d.run(t, grid(c.mesh), layouts(c.args), layouts(c.results))
 			if sent["x"] != c.sent {
@@ -271,7 +274,7 @@ func attention(attrs, dims, mask string) string {
 	if mask != "" {
 		operands, types, args = operands+", %m", types+", tensor<"+mask+"xf32>", args+", %m: tensor<"+mask+"xf32>"
 	}
-	y, lse := "tensor<"+tensor(b, h, q, e)+"xf32>", "tensor<"+tensor(b, h, q)+"xf32>"
+	y, lse := "tensor<"+tensor(b, h, q, e)+"xf32>", "tensor<"+tensor(b, h, q)+"xwide>"
 	gradients := strings.Join(strings.SplitAfterN(types, ">, ", 4)[:3], "")
 	gradients = strings.TrimSuffix(gradients, ", ")
 	return fmt.Sprintf(`func.func @f(%s) -> (%[3]s, %[4]s) {
@@ -286,6 +289,17 @@ func.func @grad(%[1]s, %%dy: %[3]s) -> (%[7]s) {
   %%y, %%dq, %%dk, %%dv = dm.grad @one %[2]s, %%dy, wrt = [0, 1, 2], cotangents = 1 : (%[6]s, %[3]s) -> (%[3]s, %[7]s)
   return %%dq, %%dk, %%dv : %[7]s
 }`, args, operands, y, lse, attrs, types, gradients)
+}
+
+// others are the same programs in other element types, which are compared only.
+func others(t *testing.T, text, name, mesh, args, results string) {
+	for elem, coarse := range map[string]float64{"f64": 0, "f16": 0.02, "bf16": 0.15} {
+		wide := map[string]string{"f64": "f64"}[elem]
+		text := strings.NewReplacer("f32", elem, "wide", cmp.Or(wide, "f32")).Replace(text)
+		d := whole(t, text, name)
+		d.coarse = coarse
+		d.run(t, grid(mesh), layouts(args), layouts(results))
+	}
 }
 
 // TestRing: attention over divided keys and queries, and its gradient, in which the gradients of keys
@@ -307,16 +321,17 @@ func TestRing(t *testing.T) {
 			in = append(in, ".")
 		}
 		operands := strings.Join(in, " ")
-		check := func(name, args, results string, want int64) {
-			d := whole(t, text, name)
+		check := func(t *testing.T, name, args, results string, want int64) {
+			others(t, text, name, c.mesh, args, results)
+			d := whole(t, strings.ReplaceAll(text, "wide", "f32"), name)
 			local, sent := d.run(t, grid(c.mesh), layouts(args), layouts(results))
 			if sent["x"] != want && want >= 0 {
 				t.Errorf("the devices send %v, not %d bytes\n%s", sent, want, local)
 			}
 		}
-		t.Run(c.name, func(t *testing.T) { check("f", operands, y+" "+lse, c.sent) })
+		t.Run(c.name, func(t *testing.T) { check(t, "f", operands, y+" "+lse, c.sent) })
 		if c.grad != -1 { // a query that sees nothing has no gradient
-			t.Run(c.name+", grad", func(t *testing.T) { check("grad", operands+" "+y, gradients, c.grad) })
+			t.Run(c.name+", grad", func(t *testing.T) { check(t, "grad", operands+" "+y, gradients, c.grad) })
 		}
 	}
 }
