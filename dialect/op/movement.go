@@ -275,6 +275,7 @@ var padDef = &Def{
 	},
 	Traits:  Pure,
 	Factors: padFactors, Linear: linearPad,
+	Exchange: moving(padMoves), Exchanges: "The others: devices get the elements that they lack from their neighbours.",
 	Divides: "Dimensions that are not padded.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)

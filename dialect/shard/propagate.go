@@ -108,12 +108,12 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 // Propagate gives each value of f a layout, from those that its text states. It returns nil
 // where the text states none.
 //
-// A factor of an op (op.FactorsOf) that is divided in one of its tensors is divided in the
+// A factor of an op (op.DivisionOf) that is divided in one of its tensors is divided in the
 // others too, forwards and backwards, until nothing changes; parts of values and results, which
 // the partitioner finds, do not spread. Where two tensors disagree about a factor, the layout
 // counts that divides it over more devices if it continues the other one; else what the text states
 // comes before what was propagated, then the larger tensor, then the earlier one among operands
-// and results. Ops in which every factor is parallel spread before those that reduce, and these
+// and results. Ops in which every factor is parallel spread before those that reduce or exchange, and these
 // before the axes that only a gradient or a broadcast needs. An axis divides one dimension of a
 // value only, and no dimension with fewer elements than the axis has devices.
 func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
@@ -220,7 +220,7 @@ func (p *propagation) ops(ops []*ir.Op) {
 		for _, r := range o.Results {
 			p.add(r)
 		}
-		if f := op.FactorsOf(o); f != nil {
+		if f := op.DivisionOf(o); f != nil {
 			p.factors(o, f)
 			continue // regions compute scalars
 		}
@@ -235,7 +235,7 @@ func (p *propagation) ops(ops []*ir.Op) {
 
 // factors records the rule of an op.
 func (p *propagation) factors(o *ir.Op, f *op.Factors) {
-	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.Contains(f.Kinds, op.Reduced)}
+	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.ContainsFunc(f.Kinds, func(k op.FactorKind) bool { return k == op.Reduced || k == op.Exchanged })}
 	for i, x := range o.Operands {
 		p.tensor(r, x, f.Operands, i)
 	}
