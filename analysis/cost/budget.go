@@ -12,11 +12,13 @@ import (
 	"dmir/dialect/types"
 )
 
-// The attributes by which a function limits what it may move, hold and take.
+// The attributes by which a function limits what it may move, hold, send and take: on each
+// device, where its values are divided over several.
 const (
 	MaxMoved = "dm.max_moved"
 	MaxPeak  = "dm.max_peak"
 	MaxTime  = "dm.max_time"
+	MaxSent  = "dm.max_sent"
 )
 
 // Limit is one of a function's own limits on its cost.
@@ -33,7 +35,7 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	if fn.Op == nil {
 		return nil, nil
 	}
-	for _, attr := range []string{MaxMoved, MaxPeak, MaxTime} {
+	for _, attr := range []string{MaxMoved, MaxPeak, MaxSent, MaxTime} {
 		var at dim.Dim
 		var err error
 		switch a := fn.Op.Attr(attr).(type) {
@@ -61,7 +63,7 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	return limits, errs
 }
 
-var example = map[string]string{MaxMoved: "1.2 GB", MaxPeak: "1.2 GB", MaxTime: "50 µs"}
+var example = map[string]string{MaxMoved: "1.2 GB", MaxPeak: "1.2 GB", MaxSent: "1.2 GB", MaxTime: "50 µs"}
 
 func quantity(attr string) string {
 	if attr == MaxTime {
@@ -130,10 +132,11 @@ type Excess struct {
 	Have dim.Dim // bytes or nanoseconds; more than At for all values of the symbols
 }
 
-// Over returns the limits that f exceeds on m for all values of the symbols that
+// Over returns the limits that f, or each device that runs it, exceeds on m for all values of the symbols that
 // bind leaves open, and the limits for which this cannot be decided.
 func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
 	env := sizes(f.Func, bind)
+	f = f.PerDevice()
 	for _, l := range limits {
 		l.At = l.At.Subst(env)
 		var have []dim.Dim // each of them must be within the limit
@@ -142,6 +145,10 @@ func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (
 			have = []dim.Dim{f.Moved()}
 		case MaxPeak:
 			have = f.Peaks()
+		case MaxSent:
+			if sent, known := f.Sent(); known {
+				have = []dim.Dim{dim.Const(TotalSent(sent))}
+			}
 		case MaxTime:
 			if t := f.Time(m); t.Known {
 				have = []dim.Dim{dim.Const(int64(math.Round(t.Ns)))}
@@ -169,6 +176,8 @@ func (x Excess) Message(f *Func) string {
 	switch x.Attr {
 	case MaxPeak:
 		verb = "holds up to"
+	case MaxSent:
+		verb = "sends"
 	case MaxTime:
 		verb = "takes"
 		show = func(d dim.Dim) string {

@@ -14,6 +14,12 @@
 //   - waste: moved − minimum.
 //   - time: max(FLOP / peak, moved / bandwidth) + launch latency; an op that
 //     neither computes nor moves takes none.
+//   - sent: bytes that leave a device, by axes of the mesh (shard.TransferOf). A collective
+//     takes what package network predicts, and no less than its own moves in memory.
+//   - exposed: the time of collectives in which no kernel runs (Overlap).
+//
+// The cost of a function whose values are divided over a mesh is that of what each device
+// runs (Divided), and a line has the costs of the ops made of it.
 //
 // All counts are dims: a cost that depends on an unbound symbol stays a formula.
 package cost
@@ -26,6 +32,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/shard"
 	"dmir/dialect/types"
 )
 
@@ -58,6 +65,10 @@ type Entry struct {
 
 	parts []*Entry // of an op on tuples: those of its members
 
+	// Comm is what the devices of a mesh do together in the op; nil of other ops, and where
+	// that depends on unbound symbols.
+	Comm *Collective
+
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
 }
@@ -78,10 +89,19 @@ type Func struct {
 	Written dim.Dim
 	Unknown int // entries, at any depth, of which nothing is counted
 
-	body  *body
-	least *dim.Dim  // the minimum; nil until it is asked for
-	timed *sync.Map // *machine.Machine to *tally
-	extra []*Entry  // of branches that are not taken; found but not counted
+	body        *body
+	least       *dim.Dim  // the minimum; nil until it is asked for
+	timed       *sync.Map // *machine.Machine to *tally
+	overlap     *sync.Map // *machine.Machine to Overlap
+	device      *Func     // of the lines of a divided function: what each device runs
+	divided     *Divided
+	undivided   *shard.Problem
+	shardings   *shard.Values
+	unshardable *shard.Problem
+	spread      bool // shardings are computed
+	memo        shard.Memo
+	tried       bool     // divided and undivided are computed
+	extra       []*Entry // of branches that are not taken; found but not counted
 	// follow are the ops whose entries follow what others do; nil until a change
 	// asks for them.
 	follow map[*ir.Op]bool
@@ -97,7 +117,7 @@ func (f *Func) Minimum() dim.Dim {
 	c.late.Lock()
 	defer c.late.Unlock()
 	if f.least == nil {
-		n := c.scope(f.body.in.env).minimum(f.Func)
+		n := c.scope(f.body.in.env).minimum(f.body.fn)
 		f.least = &n
 	}
 	return *f.least

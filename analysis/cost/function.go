@@ -35,6 +35,7 @@ type coster struct {
 	called  map[*ir.Func]bool          // functions that others call
 	refused map[*ir.Op]*autodiff.Error // see Refused
 	ready   map[*ir.Block][]*Entry     // of bodies, by the places of their ops; see prepare
+	fabrics fabrics
 }
 
 // bodyKey is a function and the sizes of its symbols.
@@ -62,7 +63,7 @@ type body struct {
 }
 
 func (c *coster) function(fn *ir.Func) *Func {
-	f := &Func{Func: fn, timed: new(sync.Map)}
+	f := &Func{Func: fn, timed: new(sync.Map), overlap: new(sync.Map)}
 	if fn.Body == nil {
 		return f
 	}
@@ -102,7 +103,7 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 		return b
 	}
 	c.bodies[key] = nil
-	s := c.scope(env)
+	s := c.scopeOf(fn, env)
 	b := &body{}
 	if fn.Op != nil {
 		for _, r := range fn.Op.Regions {

@@ -45,41 +45,66 @@ func ceilings(c machine.Ceilings) *Ceilings {
 
 // FunctionReport is one function.
 type FunctionReport struct {
-	Name           string     `json:"name"`
-	FLOP           *int64     `json:"flop"`
-	FLOPFormula    string     `json:"flop_formula,omitempty"`
-	Read           *int64     `json:"read_bytes"`
-	ReadFormula    string     `json:"read_bytes_formula,omitempty"`
-	Written        *int64     `json:"written_bytes"`
-	WrittenFormula string     `json:"written_bytes_formula,omitempty"`
-	Moved          *int64     `json:"moved_bytes"`
-	MovedFormula   string     `json:"moved_bytes_formula,omitempty"`
-	Minimum        *int64     `json:"minimum_bytes"`
-	MinimumFormula string     `json:"minimum_bytes_formula,omitempty"`
-	Peak           *int64     `json:"peak_bytes"`
-	PeakFormula    string     `json:"peak_bytes_formula,omitempty"`
-	TimeNs         *int64     `json:"time_ns"`
-	Unbound        []string   `json:"unbound,omitempty"`
-	UnknownOps     int        `json:"unknown_ops,omitempty"`
-	Ops            []OpReport `json:"ops"`
+	Name           string `json:"name"`
+	FLOP           *int64 `json:"flop"`
+	FLOPFormula    string `json:"flop_formula,omitempty"`
+	Read           *int64 `json:"read_bytes"`
+	ReadFormula    string `json:"read_bytes_formula,omitempty"`
+	Written        *int64 `json:"written_bytes"`
+	WrittenFormula string `json:"written_bytes_formula,omitempty"`
+	Moved          *int64 `json:"moved_bytes"`
+	MovedFormula   string `json:"moved_bytes_formula,omitempty"`
+	Minimum        *int64 `json:"minimum_bytes"`
+	MinimumFormula string `json:"minimum_bytes_formula,omitempty"`
+	Peak           *int64 `json:"peak_bytes"`
+	PeakFormula    string `json:"peak_bytes_formula,omitempty"`
+	TimeNs         *int64 `json:"time_ns"`
+
+	// Of functions that the devices of a mesh run together; all figures are then of one
+	// device, and time_ns is less what of its collectives runs beside kernels.
+	Devices    int              `json:"devices,omitempty"`
+	Mesh       *MeshReport      `json:"mesh,omitempty"`
+	Sent       map[string]int64 `json:"sent_bytes,omitempty"` // by axes
+	ExposedNs  *int64           `json:"exposed_ns,omitempty"` // of collectives in which no kernel runs
+	CommNs     *int64           `json:"communication_ns,omitempty"`
+	NotDivided string           `json:"not_divided,omitempty"` // why the figures are of one device
+
+	Unbound    []string   `json:"unbound,omitempty"`
+	UnknownOps int        `json:"unknown_ops,omitempty"`
+	Ops        []OpReport `json:"ops"`
+}
+
+// MeshReport is a mesh.
+type MeshReport struct {
+	Name string       `json:"name"`
+	Axes []AxisReport `json:"axes"`
+}
+
+// AxisReport is an axis of a mesh.
+type AxisReport struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
 }
 
 // OpReport is one op. Inner are the ops in the region of a kernel, an if or a
 // while; those of a kernel move nothing and take no separate time.
 type OpReport struct {
-	Line           int        `json:"line"`
-	Name           string     `json:"name"`
-	Result         string     `json:"result"`
-	Class          string     `json:"class"`
-	FLOP           *int64     `json:"flop"`
-	FLOPFormula    string     `json:"flop_formula,omitempty"`
-	Read           *int64     `json:"read_bytes"`
-	ReadFormula    string     `json:"read_bytes_formula,omitempty"`
-	Written        *int64     `json:"written_bytes"`
-	WrittenFormula string     `json:"written_bytes_formula,omitempty"`
-	TimeNs         *int64     `json:"time_ns"`
-	Bound          *string    `json:"bound"`
-	Inner          []OpReport `json:"inner,omitempty"`
+	Line           int    `json:"line"`
+	Name           string `json:"name"`
+	Result         string `json:"result"`
+	Class          string `json:"class"`
+	FLOP           *int64 `json:"flop"`
+	FLOPFormula    string `json:"flop_formula,omitempty"`
+	Read           *int64 `json:"read_bytes"`
+	ReadFormula    string `json:"read_bytes_formula,omitempty"`
+	Written        *int64 `json:"written_bytes"`
+	WrittenFormula string `json:"written_bytes_formula,omitempty"`
+	TimeNs         *int64 `json:"time_ns"`
+
+	Sent map[string]int64 `json:"sent_bytes,omitempty"` // by axes
+
+	Bound *string    `json:"bound"`
+	Inner []OpReport `json:"inner,omitempty"`
 }
 
 // JSON is the report on funcs for m. The times of a function's ops add up to
@@ -90,7 +115,7 @@ func JSON(m *machine.Machine, funcs []*Func) Report {
 		r.Target, r.Ceilings = m.Name, ceilings(m.Ceilings)
 	}
 	for _, f := range funcs {
-		r.Functions = append(r.Functions, f.report(m))
+		r.Functions = append(r.Functions, f.PerDevice().report(m))
 	}
 	return r
 }
@@ -122,7 +147,48 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 	if known {
 		r.TimeNs = &ns
 	}
+	f.distribution(m, &r)
 	return r
+}
+
+// distribution fills in what concerns the devices of a mesh.
+func (f *Func) distribution(m *machine.Machine, r *FunctionReport) {
+	on := f.Mesh()
+	if on == nil {
+		return
+	}
+	r.Devices, r.Mesh = on.Devices(), &MeshReport{Name: on.Name}
+	for _, a := range on.Axes {
+		r.Mesh.Axes = append(r.Mesh.Axes, AxisReport{a.Name, a.Size})
+	}
+	if f.body.in.mesh == nil {
+		if _, problem := f.Divide(); problem != nil {
+			r.NotDivided = problem.Msg
+		}
+		return
+	}
+	if sent, known := f.Sent(); known {
+		r.Sent = sentReport(sent)
+	}
+	if o := f.Overlap(m); o.Known {
+		exposed, comm := int64(math.Round(o.ExposedNs)), int64(math.Round(o.Comm))
+		r.ExposedNs, r.CommNs = &exposed, &comm
+		if f.talks() {
+			ns := int64(math.Round(o.Ns))
+			r.TimeNs = &ns
+		}
+	}
+}
+
+func sentReport(sent []Sent) map[string]int64 {
+	if len(sent) == 0 {
+		return nil
+	}
+	out := make(map[string]int64, len(sent))
+	for _, s := range sent {
+		out[s.Axes] = s.Bytes
+	}
+	return out
 }
 
 func (t *timer) report(e *Entry) OpReport {
@@ -137,6 +203,9 @@ func (t *timer) report(e *Entry) OpReport {
 	if x := t.entry(e); x.Known {
 		ns := int64(math.Round(x.Ns))
 		r.TimeNs, r.Bound = &ns, &x.Bound
+	}
+	if sent, known := e.Sent(); known {
+		r.Sent = sentReport(sent)
 	}
 	for _, i := range e.Inner {
 		r.Inner = append(r.Inner, t.report(i))

@@ -53,7 +53,7 @@ func (c *coster) prepare() {
 }
 
 func (c *coster) stretch(p *stretch) {
-	s := c.scope(p.env)
+	s := c.scopeOf(p.fn, p.env)
 	room := make([]Entry, len(p.ops))
 	for i, o := range p.ops {
 		if !counts(o, false) || !alone(o) {

@@ -3,6 +3,7 @@ package cost
 import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -15,11 +16,21 @@ type scope struct {
 	extra []*Entry                  // of branches not taken
 	calls map[*ir.Op]*body
 	over  op.InPlace
-	asked bool // over was, for the entry that is being made
+	asked bool       // over was, for the entry that is being made
+	mesh  *mesh.Mesh // whose devices run the function; nil: one device does
 }
 
 func (c *coster) scope(env map[string]dim.Dim) *scope {
 	return &scope{coster: c, env: env, bytes: map[*types.Tensor]dim.Dim{}, calls: map[*ir.Op]*body{}}
+}
+
+// scopeOf is the scope of fn's body.
+func (c *coster) scopeOf(fn *ir.Func, env map[string]dim.Dim) *scope {
+	s := c.scope(env)
+	if fn.Op != nil && c.m != nil && op.PerDevice(fn.Op) {
+		s.mesh = mesh.Find(c.m, fn.Op.Str(op.MeshAttr))
+	}
+	return s
 }
 
 // size is the bytes of v, of a tuple those of its members: 0 for what has none.
@@ -129,6 +140,9 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		e.FLOP = op.FLOP(o).Subst(s.env)
 		if op.InFile(o) {
 			s.files.Store(true)
+		}
+		if communicates(o) {
+			e.Comm = s.collective(o)
 		}
 		if !fused {
 			s.move(e, o, d)

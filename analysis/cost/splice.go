@@ -53,7 +53,7 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 		return
 	}
 	env := sizes(f.Func, t.c.bind)
-	s := t.c.scope(env)
+	s := t.c.scopeOf(f.Func, env)
 	f.body.entries = nil // they are overwritten: a new op that calls f must not look at them
 	if f.follow == nil {
 		f.follow = map[*ir.Op]bool{}
@@ -79,7 +79,9 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	b.entries, b.extra, b.in, b.known, b.timed = f.Entries, f.extra, s, false, sync.Map{}
 	b.total = total{f.FLOP, f.Read, f.Written}
 	b.hold(s)
-	f.least = nil
+	f.least, f.overlap = nil, new(sync.Map)
+	f.divided, f.undivided, f.tried = nil, nil, false
+	f.shardings, f.unshardable, f.spread = nil, nil, false
 }
 
 // functions replaces functions that are not called by others.
@@ -212,6 +214,9 @@ func (t *Costs) Renumber(from, lines int) {
 			continue
 		}
 		walk(f.Entries[f.at(from):], move)
+		if d := f.divided; d != nil {
+			walk(d.Lines.Entries[d.Lines.at(from):], move)
+		}
 		walk(f.extra, func(e *Entry) {
 			if e.Op.Span.Start >= from {
 				move(e)

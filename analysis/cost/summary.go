@@ -29,6 +29,7 @@ func (p *printer) summary() {
 		peak = f.PeakFormula() + " B"
 	}
 	p.field("peak", peak)
+	p.devices()
 	if text := f.Launches(p.m); text != "" {
 		p.field("launches", text)
 	}
@@ -51,6 +52,51 @@ func (p *printer) summary() {
 		}
 		fmt.Fprintln(p.w)
 	}
+}
+
+// devices describes the mesh and what its devices send to each other.
+func (p *printer) devices() {
+	f := p.f
+	on := f.Mesh()
+	if on == nil {
+		return
+	}
+	devices := fmt.Sprintf("%d  @%s: %s", on.Devices(), on.Name, on)
+	if f.body.in.mesh == nil {
+		p.field("devices", devices)
+		if _, problem := f.Divide(); problem != nil {
+			p.field("", "not divided, the figures are of one device: "+problem.Msg)
+		}
+		return
+	}
+	p.field("devices", devices+"; the figures are of each")
+	sent, known := f.Sent()
+	text := SentText(sent)
+	if !known {
+		text = "not known"
+	}
+	p.field("sent", text)
+	if p.m == nil || len(sent) == 0 {
+		return
+	}
+	switch o := f.Overlap(p.m); {
+	case o.Known:
+		p.field("exposed", fmt.Sprintf("%s of %s of communication, %s of the time", units.Time(o.ExposedNs), units.Time(o.Comm), units.Percent(o.ExposedNs, o.Ns)))
+	case f.NoLinks(p.m) != nil:
+		p.field("exposed", "not known: "+f.NoLinks(p.m).Error())
+	}
+}
+
+// SentText is what a device sends by axes: "2.10 MB along data, 524 kB along model".
+func SentText(sent []Sent) string {
+	parts := make([]string, len(sent))
+	for i, s := range sent {
+		parts[i] = units.Bytes(s.Bytes) + " along " + s.Axes
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (p *printer) waste() string {

@@ -32,7 +32,7 @@ func Table(w io.Writer, m *machine.Machine, funcs []*Func, o TableOptions) error
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		p := printer{w: out, m: m, f: f, o: o, t: timer{m}}
+		p := printer{w: out, m: m, f: f.PerDevice(), o: o, t: timer{m}}
 		p.print()
 	}
 	return out.Flush()
@@ -55,6 +55,7 @@ const (
 	colFLOP
 	colRead
 	colWritten
+	colSent
 	colTime
 	colBound
 	colMeasured
@@ -62,9 +63,9 @@ const (
 	columns
 )
 
-var titles = [columns]string{"line", "op", "result", "class", "FLOP", "read", "written", "time", "bound", "measured", "share of time"}
+var titles = [columns]string{"line", "op", "result", "class", "FLOP", "read", "written", "sent", "time", "bound", "measured", "share of time"}
 
-var rightAligned = [columns]bool{colLine: true, colFLOP: true, colRead: true, colWritten: true, colTime: true, colMeasured: true}
+var rightAligned = [columns]bool{colLine: true, colFLOP: true, colRead: true, colWritten: true, colSent: true, colTime: true, colMeasured: true}
 
 type row struct {
 	cells [columns]string
@@ -80,7 +81,7 @@ func (p *printer) print() {
 	for c := range rows[0].style {
 		rows[0].style[c] = faint
 	}
-	total := p.f.Time(p.m)
+	total := p.f.serial(p.m)
 	for _, e := range p.f.Entries {
 		rows = p.entry(rows, e, 0, total)
 	}
@@ -155,6 +156,7 @@ func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {
 		r.cells[colClass] = string(e.Class)
 		p.numbers(&r, e.FLOP, e.Read, e.Written)
 		p.timing(&r, p.t.entry(e), total)
+		p.sent(&r, []*Entry{e})
 	}
 	if p.o.Measured != nil {
 		if ns, ok := p.o.Measured[e.Op]; ok {
@@ -230,6 +232,7 @@ func (p *printer) totals(rows []row, all Time) []row {
 			r.cells[colClass] = string(class)
 			p.numbers(&r, t.flop, t.read, t.written)
 			p.timing(&r, p.t.sum(byClass[class]), all)
+			p.sent(&r, byClass[class])
 			p.measured(&r, byClass[class])
 			rows, first = append(rows, r), false
 		}
@@ -237,12 +240,27 @@ func (p *printer) totals(rows []row, all Time) []row {
 	r := row{rule: true}
 	r.cells[colOp] = "total"
 	p.numbers(&r, p.f.FLOP, p.f.Read, p.f.Written)
-	p.timing(&r, all, Time{})
+	p.timing(&r, p.f.Time(p.m), Time{})
+	p.sent(&r, p.f.Entries)
 	p.measured(&r, p.f.Entries)
 	for c := range r.style {
 		r.style[c] = bold
 	}
 	return append(rows, r)
+}
+
+// sent fills in what a device sends to run entries.
+func (p *printer) sent(r *row, entries []*Entry) {
+	t := &sentTally{known: true}
+	for _, e := range entries {
+		t.entry(e, 1)
+	}
+	switch n := TotalSent(t.sent); {
+	case !t.known:
+		r.cells[colSent] = "?"
+	case n > 0:
+		r.cells[colSent] = units.Bytes(n)
+	}
 }
 
 func (p *printer) measured(r *row, entries []*Entry) {

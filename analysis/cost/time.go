@@ -15,12 +15,13 @@ const (
 	Compute = "compute"
 	Memory  = "memory"
 	Latency = "latency"
+	Network = "network" // of collectives
 )
 
 // Time is a predicted duration.
 type Time struct {
 	Ns    float64
-	Bound string // Compute, Memory or Latency; "" where nothing runs or it is not known
+	Bound string // Compute, Memory, Latency or Network; "" where nothing runs or it is not known
 	Known bool   // false where the cost depends on an unbound symbol or on an unknown op
 }
 
@@ -34,9 +35,18 @@ func (e *Entry) Time(m *machine.Machine) Time {
 	return t.entry(e)
 }
 
-// Time is the sum of the times of f's entries; the bound is that of the terms
-// that make up most of it.
+// Time is the sum of the times of f's entries, less what of its collectives runs beside
+// kernels (Overlap); the bound is that of the terms that make up most of the sum.
 func (f *Func) Time(m *machine.Machine) Time {
+	t := f.serial(m)
+	if t.Known && f.talks() {
+		t.Ns = f.Overlap(m).Ns
+	}
+	return t
+}
+
+// serial is the sum of the times of f's entries.
+func (f *Func) serial(m *machine.Machine) Time {
 	t := timer{m}
 	x, done := f.timed.Load(m)
 	if !done {
@@ -117,7 +127,7 @@ type timer struct{ m *machine.Machine }
 func (t timer) sum(entries []*Entry) Time { return t.tally(entries).time() }
 
 // bounds are in the order in which the first of equal ones counts.
-var bounds = [...]string{Compute, Memory, Latency}
+var bounds = [...]string{Compute, Memory, Latency, Network}
 
 func (t timer) entry(e *Entry) Time {
 	switch {
@@ -134,6 +144,8 @@ func (t timer) entry(e *Entry) Time {
 		return x
 	case e.parts != nil:
 		return t.sum(e.parts)
+	case communicates(e.Op):
+		return t.collective(e)
 	case len(e.Inner) > 0 && !e.Fused:
 		n, ok := e.Trips.Int()
 		x := t.sum(slices.Concat(e.Inner, e.round))
@@ -176,6 +188,20 @@ func (t timer) entry(e *Entry) Time {
 		x.Bound = Compute
 	}
 	return x
+}
+
+// collective is the time of e on its links: no less than what it moves in memory.
+func (t timer) collective(e *Entry) Time {
+	read, ok1 := e.Read.Int()
+	written, ok2 := e.Written.Int()
+	if e.Comm == nil || !ok1 || !ok2 {
+		return Time{}
+	}
+	x, err := e.Comm.Estimate(t.m)
+	if err != nil {
+		return Time{}
+	}
+	return Time{Ns: max(x.Time, t.m.Move(read, written, 0).Seconds) * 1e9, Bound: Network, Known: true}
 }
 
 // compute is how long e, or what is fused in it, computes; some is false where it

@@ -7,12 +7,13 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM501", Name: "budget-exceeded", Severity: diag.Error,
-	Summary: "a function exceeds its budget of bytes moved, peak memory or time",
+	Summary: "a function exceeds its budget of bytes moved or sent, peak memory or time",
 	Doc: `## What it does
 Compares a function's moved bytes, its peak memory and its predicted time with the budget written on it,
 ` + "`attributes {dm.max_moved = \"1.2 GB\", dm.max_peak = \"3 GB\", dm.max_time = \"50 µs\"}`" + `. If sizes are symbols, a
 budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded if more is moved for every size. Time is that on the
-chosen machine.
+chosen machine. Of a function whose values are divided over the devices of a mesh the figures are those of one device, and
+` + "`dm.max_sent`" + ` limits what it sends to others.
 
 ## Why it matters
 A budget reports a regression of data movement where it is introduced, in the editor, before the commit and in CI, without

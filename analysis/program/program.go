@@ -117,6 +117,18 @@ func (p *Program) open(modules []*ir.Module) {
 	p.sum()
 }
 
+// Change changes the modules, such as the sizes of their meshes, and checks and costs them again.
+func (p *Program) Change(change func(*ir.Module) error) error {
+	for _, m := range p.Modules {
+		if err := change(m); err != nil {
+			return err
+		}
+	}
+	p.rules, p.costs = nil, nil
+	p.open(p.Modules)
+	return nil
+}
+
 // sum collects the results of the parts of the program.
 func (p *Program) sum() {
 	p.Diags = slices.Concat(p.Tree.Diags, p.rules)

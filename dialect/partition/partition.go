@@ -25,19 +25,33 @@ import (
 // gradients, whose sizes are numbers. It has f's name and belongs to no module; f stays as it is. It is
 // nil where the text of f divides nothing.
 func Func(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
+	g, _, problem := Divide(m, f)
+	return g, problem
+}
+
+// Made is the sharding in which the devices first have the result of an op, which has the op's
+// name and place: partial where it has not been reduced yet.
+type Made struct {
+	Value *ir.Value
+	Shard *types.Sharding
+}
+
+// Divide is Func, with the shardings of the results of f's ops.
+func Divide(m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
 	if _, stated, problem := shard.Stated(m, f); problem != nil || len(stated) == 0 {
-		return nil, problem
+		return nil, nil, problem
 	}
 	whole := f.Clone()
 	values, problem := shard.Propagate(m, whole)
 	if problem != nil {
-		return nil, problem
+		return nil, nil, problem
 	}
 	p := &partitioner{
 		grid: values.Grid, values: values, fn: whole,
 		have: map[*ir.Value][]version{}, makers: map[*ir.Value]maker{}, ids: map[string]*ir.Value{},
 	}
-	return p.function()
+	g, problem := p.function()
+	return g, p.made, problem
 }
 
 // version is one form in which the devices have a value.
@@ -63,6 +77,7 @@ type partitioner struct {
 
 	have    map[*ir.Value][]version
 	journal []grown // to forget the versions of a region behind it
+	made    []Made
 	makers  map[*ir.Value]maker
 	ids     map[string]*ir.Value // positions along axes
 
@@ -181,6 +196,9 @@ func (p *partitioner) shape(t *types.Tensor) []int64 {
 
 // add records that the devices have v in layout l.
 func (p *partitioner) add(v *ir.Value, l shard.Layout, piece *ir.Value) {
+	if len(p.have[v]) == 0 && v.Op != nil {
+		p.made = append(p.made, Made{v, p.grid.Sharding(l)})
+	}
 	level := slices.Index(p.levels, p.b)
 	p.have[v] = append(p.have[v], version{l, piece, level})
 	p.journal = append(p.journal, grown{v, level})

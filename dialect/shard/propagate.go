@@ -14,6 +14,7 @@ import (
 type Values struct {
 	Grid *Grid
 	of   map[*ir.Value]*value
+	memo *Memo // may be nil
 }
 
 // value is what is known of one value.
@@ -23,6 +24,10 @@ type value struct {
 	bytes  int64  // of the whole; 0 where sizes are symbols
 	closed []bool // dimensions to which the text lets propagation add nothing
 	stated bool   // the text states its sharding
+
+	self *ir.Value
+	from *value // which gave it what it has last, in by
+	by   *ir.Op
 }
 
 // Of is the layout of v, the caller's own, and whether the text states it.
@@ -44,6 +49,15 @@ func (v *Values) Sharding(x *ir.Value) (s *types.Sharding, stated bool) {
 		return nil, false
 	}
 	return v.Grid.Sharding(l), stated
+}
+
+// Why is the value from whose layout that of x follows, and the op in which it does; nil
+// where the text states it, or nothing divides it.
+func (v *Values) Why(x *ir.Value) (from *ir.Value, by *ir.Op) {
+	if k := v.of[x]; k != nil && k.from != nil && !k.stated {
+		return k.from.self, k.by
+	}
+	return nil, nil
 }
 
 // Problem is why a function cannot be divided.
@@ -116,7 +130,9 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 // and results. Ops in which every factor is parallel spread before those that reduce or exchange, and these
 // before the axes that only a gradient or a broadcast needs. An axis divides one dimension of a
 // value only, and no dimension with fewer elements than the axis has devices.
-func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
+func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) { return propagate(m, f, nil) }
+
+func propagate(m *ir.Module, f *ir.Func, memo *Memo) (*Values, *Problem) {
 	on, stated, problem := Stated(m, f)
 	if problem != nil || on == nil || f.Body == nil {
 		return nil, problem
@@ -125,7 +141,7 @@ func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) {
 	if err != nil {
 		return nil, &Problem{f.Op, err.Error(), "name parts of the axis that divide one another"}
 	}
-	v := &Values{Grid: g, of: map[*ir.Value]*value{}}
+	v := &Values{Grid: g, of: make(map[*ir.Value]*value, len(f.Body.Ops)), memo: memo}
 	v.Spread(f.Body, f.Args, f.Results)
 	return v, nil
 }
@@ -172,7 +188,7 @@ func (v *Values) add(x *ir.Value) {
 	if t == nil || v.of[x] != nil {
 		return
 	}
-	k := &value{layout: Whole(t.Rank()), shape: t.Shape, closed: make([]bool, t.Rank())}
+	k := &value{self: x, layout: Whole(t.Rank()), shape: t.Shape, closed: make([]bool, t.Rank())}
 	if n, ok := t.Bytes().Int(); ok {
 		k.bytes = n
 	}
@@ -196,6 +212,7 @@ type rule struct {
 	sizes   []dim.Dim
 	pieces  []op.Pieces
 	waiting bool
+	at      *ir.Op
 	early   bool // all factors are parallel
 }
 
@@ -220,7 +237,7 @@ func (p *propagation) ops(ops []*ir.Op) {
 		for _, r := range o.Results {
 			p.add(r)
 		}
-		if f := op.DivisionOf(o); f != nil {
+		if f := p.memo.of(o); f.Factors != nil {
 			p.factors(o, f)
 			continue // regions compute scalars
 		}
@@ -234,8 +251,11 @@ func (p *propagation) ops(ops []*ir.Op) {
 }
 
 // factors records the rule of an op.
-func (p *propagation) factors(o *ir.Op, f *op.Factors) {
-	r := &rule{sizes: f.Sizes, pieces: f.Pieces(), early: !slices.ContainsFunc(f.Kinds, func(k op.FactorKind) bool { return k == op.Reduced || k == op.Exchanged })}
+func (p *propagation) factors(o *ir.Op, f *known) {
+	r := &rule{
+		at: o, sizes: f.Sizes, pieces: f.pieces, early: f.early,
+		tensors: make([]*value, 0, len(o.Operands)+len(o.Results)), dims: make([][][]int, 0, len(o.Operands)+len(o.Results)),
+	}
 	for i, x := range o.Operands {
 		p.tensor(r, x, f.Operands, i)
 	}
@@ -260,8 +280,8 @@ func (p *propagation) record(r *rule) {
 
 // same records that values have one layout; those of other ranks are left out, and drop
 // leading dimensions of the i-th are its own.
-func (p *propagation) same(drop []int, values ...*ir.Value) {
-	r := &rule{early: true}
+func (p *propagation) same(o *ir.Op, drop []int, values ...*ir.Value) {
+	r := &rule{at: o, early: true}
 	for i, x := range values {
 		k := p.of[x]
 		if k == nil {
@@ -311,42 +331,42 @@ func (p *propagation) structure(o *ir.Op) {
 				if o.Name == op.While {
 					values = append(values, arg(o.Body(0), i))
 				}
-				p.same(nil, values...)
+				p.same(o, nil, values...)
 			} else {
-				p.same([]int{1, 0}, r, at(body, i))
+				p.same(o, []int{1, 0}, r, at(body, i))
 			}
 		}
 		for i := c; i < len(o.Operands); i++ {
-			p.same([]int{1, 0}, o.Operands[i], arg(body, i))
+			p.same(o, []int{1, 0}, o.Operands[i], arg(body, i))
 		}
 	case op.If:
 		for i, r := range o.Results {
-			p.same(nil, r, at(o.Body(0), i), at(o.Body(1), i))
+			p.same(o, nil, r, at(o.Body(0), i), at(o.Body(1), i))
 		}
 	case op.Kernel:
 		for i, r := range o.Results {
-			p.same(nil, r, at(o.Body(0), i))
+			p.same(o, nil, r, at(o.Body(0), i))
 		}
 	case op.Grad:
 		if wrt, problem := op.GradArgs(o); problem == nil {
 			first := len(o.Results) - len(wrt)
 			for i, n := range wrt {
 				if first+i >= 0 && n < len(o.Operands) {
-					p.same(nil, o.Operands[n], o.Results[first+i])
+					p.same(o, nil, o.Operands[n], o.Results[first+i])
 				}
 			}
 		}
 	case op.Reshard:
 		// An operand that states nothing is computed as it is wanted.
 		if k := p.of[o.Operands[0]]; k != nil && !k.stated {
-			p.same(nil, o.Operands[0], o.Results[0])
+			p.same(o, nil, o.Operands[0], o.Results[0])
 		}
 	}
 }
 
 // run applies the rules until nothing changes: those of ops without reductions first.
 func (p *propagation) run() {
-	p.byVal = map[*value][]*rule{}
+	p.byVal = make(map[*value][]*rule, len(p.of))
 	for _, r := range p.rules {
 		for _, k := range r.tensors {
 			if list := p.byVal[k]; len(list) == 0 || list[len(list)-1] != r {
@@ -401,6 +421,12 @@ func (p *propagation) apply(r *rule) {
 		for d, list := range r.dims[i] {
 			if !k.closed[d] && p.extend(k, d, p.Grid.Join(list, best, r.sizes)) {
 				changed = true
+				for _, n := range list {
+					if from[n] != nil && from[n] != k {
+						k.from, k.by = from[n], r.at
+						break
+					}
+				}
 			}
 		}
 		if changed {

@@ -11,6 +11,7 @@ import (
 
 type costCmd struct {
 	targeting
+	deviceFlags
 	Strict       bool   `help:"Make ops of other dialects, which are not counted, an error."`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
 	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
@@ -35,6 +36,9 @@ func (c costCmd) Run(a *app) error {
 		return err
 	}
 	if err := c.bound(p); err != nil {
+		return err
+	}
+	if err := c.divide(a, p); err != nil {
 		return err
 	}
 	if len(p.Funcs) == 0 && !p.HasErrors() {

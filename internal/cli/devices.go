@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"dmir/analysis/program"
+	"dmir/compile/devices"
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
@@ -15,6 +17,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
 	"dmir/gpu/collective"
+	"dmir/syntax/diag"
 )
 
 // deviceFlags are the flags of commands that divide a program over devices.
@@ -38,6 +41,57 @@ func (f deviceFlags) sizes() (map[string]int64, error) {
 
 // asked reports whether a flag is set.
 func (f deviceFlags) asked() bool { return f.Devices > 0 || len(f.Mesh) > 0 }
+
+// divide gives the meshes of p the sizes asked for, and checks that they have the number of
+// devices asked for.
+func (f deviceFlags) divide(a *app, p *program.Program) error {
+	sizes, err := f.sizes()
+	if err != nil {
+		return err
+	}
+	if len(sizes) > 0 {
+		unknown := maps.Clone(sizes)
+		err := p.Change(func(m *ir.Module) error {
+			own := map[string]int64{}
+			for _, on := range mesh.All(m) {
+				for _, axis := range on.Axes {
+					if n, ok := sizes[axis.Name]; ok {
+						own[axis.Name] = n
+						delete(unknown, axis.Name)
+					}
+				}
+			}
+			return devices.Mesh(m, own)
+		})
+		if err == nil && len(unknown) > 0 {
+			err = devices.Mesh(&ir.Module{}, unknown)
+		}
+		if err != nil {
+			return compileFailed(a, p, err)
+		}
+		if p.HasErrors() {
+			printErrors(a.stderr, p.Src, p.Diags)
+			return exitStatus(exitFailed)
+		}
+	}
+	if f.Devices == 0 {
+		return nil
+	}
+	where, found := fmt.Sprintf("--devices %d", f.Devices), false
+	for _, g := range p.Funcs {
+		on := g.Mesh()
+		if on == nil {
+			continue
+		}
+		if found = true; on.Devices() != f.Devices {
+			return &failure{"DM830", where, fmt.Sprintf("mesh @%s of @%s has %s (%s)", on.Name, g.Func.Name, diag.Count(on.Devices(), "device"), on), "give its axes other sizes with --mesh"}
+		}
+	}
+	if !found {
+		return &failure{"DM832", where, "nothing in the file is divided over devices", "define a mesh with dm.mesh, and state the sharding of an argument"}
+	}
+	return nil
+}
 
 // processFlags are the flags of runs with a process for each device.
 type processFlags struct {

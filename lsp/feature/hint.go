@@ -11,11 +11,15 @@ import (
 	"dmir/syntax/source"
 )
 
-// Hint is the cost of a line in a few characters.
+// Hint is the cost of a line in a few characters, and how its values are divided.
 type Hint struct {
-	Offset  int    // in the text, the end of the line
-	Label   Label  // at most LabelWidth characters
-	Tooltip string // Markdown: the rest
+	Offset int   // in the text, the end of the line
+	Label  Label // at most LabelWidth characters, and what is sent
+
+	// Sharding is how the values that the line defines are divided over a mesh, "{data}·{model}";
+	// "" where every device has them whole.
+	Sharding string
+	Tooltip  string // Markdown: the rest
 
 	rows []row
 }
@@ -37,8 +41,11 @@ type Times struct {
 func Hints(p *program.Program, ran *Times, kept *Kept, span source.Span) []Hint {
 	h := &hinter{p: p, ran: ran, kept: kept, span: lines(p, span), at: map[int]int{}}
 	for _, f := range funcsIn(p, h.span) {
-		h.function(f)
-		h.entries(f, f.Entries, false)
+		if shown := Settled(f); shown != nil {
+			h.function(shown)
+			h.entries(shown, shown.Entries, false)
+		}
+		h.shardingHints(f)
 	}
 	h.kernels()
 	kept.hints(h)
@@ -74,7 +81,8 @@ func (h *hinter) function(f *cost.Func) {
 	if h.ran != nil && h.ran.Func == f.Func.Name {
 		ns = h.ran.Ns
 	}
-	h.add(start, f.Moved(), f.Time(h.p.Target), ns, funcRows(f, h.p.Target))
+	sent, _ := f.Sent()
+	h.add(start, f.Moved(), f.Time(h.p.Target), sent, ns, funcRows(f, h.p.Target))
 }
 
 func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
@@ -100,19 +108,23 @@ func (h *hinter) entry(f *cost.Func, e *cost.Entry, fused bool) {
 	if h.ran != nil {
 		ns = h.ran.Ops[h.p.Src.Pos(e.Op.Span.Start).Line+1]
 	}
-	h.add(e.Op.Span.Start, moved, e.Time(h.p.Target), ns, entryRows(e, f, h.p.Target))
+	sent, _ := e.Sent()
+	h.add(e.Op.Span.Start, moved, e.Time(h.p.Target), sent, ns, entryRows(e, f, h.p.Target))
 }
 
 func (h *hinter) shown(off int) bool { return h.span.Start <= off && off <= h.span.End }
 
 // add puts the cost of an op or a function on the line of an offset; a line of
 // several ops has that of the first.
-func (h *hinter) add(off int, moved dim.Dim, t cost.Time, measured int64, rows []row) {
+func (h *hinter) add(off int, moved dim.Dim, t cost.Time, sent []cost.Sent, measured int64, rows []row) {
 	hint := h.line(h.p.Src.Pos(off).Line)
 	if len(hint.rows) > 0 {
 		return
 	}
 	hint.Label, hint.rows = labelOf(t, moved), rows
+	if n := cost.TotalSent(sent); n > 0 {
+		hint.Label.Sent = units.ShortBytes(n)
+	}
 	if measured > 0 {
 		hint.Label.measured(float64(measured))
 		hint.rows = append([]row{{"measured", units.Time(float64(measured))}}, rows...)
@@ -128,4 +140,13 @@ func (h *hinter) line(n int) *Hint {
 		h.hints = append(h.hints, Hint{Offset: h.p.Src.LineStart(n) + len(h.p.Src.Line(n))})
 	}
 	return &h.hints[i]
+}
+
+// Text is the hint in one line: the sharding, and the cost.
+func (h Hint) Text() string {
+	label := h.Label.String()
+	if h.Sharding == "" || label == "" {
+		return h.Sharding + label
+	}
+	return h.Sharding + "  " + label
 }

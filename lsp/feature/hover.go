@@ -169,6 +169,9 @@ func entryText(p *program.Program, f *cost.Func, e *cost.Entry, pictures bool) s
 }
 
 func funcText(p *program.Program, f *cost.Func) string {
+	if shown := Settled(f); shown != nil {
+		f = shown
+	}
 	return table(funcRows(f, p.Target)) + "\n" + whyFunc(p, f)
 }
 

@@ -73,7 +73,7 @@ func (h *hinter) imported(f *cost.Func, es []*cost.Entry) {
 		if h.ran != nil {
 			ns = h.ran.Ops[h.p.Src.Pos(at).Line+1]
 		}
-		h.add(at, b.moved(), b.time, ns, b.rows(f, h.p))
+		h.add(at, b.moved(), b.time, nil, ns, b.rows(f, h.p))
 	}
 	for _, e := range es {
 		h.entries(f, e.Inner, false)

@@ -98,6 +98,7 @@ func (s *statement) functionAttrs() []Completion {
 	for _, a := range []struct{ name, value, doc string }{
 		{cost.MaxMoved, `"${1:1 GB}"`, "how much the function may move; more is an error"},
 		{cost.MaxPeak, `"${1:1 GB}"`, "how much memory the function may hold at once; more is an error"},
+		{cost.MaxSent, `"${1:1 GB}"`, "how much a device may send to others; more is an error"},
 		{cost.MaxTime, `"${1:50 µs}"`, "how long the function may take on the chosen machine; more is an error"},
 		{op.BindAttr, "{${1:n} = ${2:512}}", "sizes of dimensions that have a name, for this function"},
 		{op.MeshAttr, "@${1:mesh}", "the function is what one device of the mesh runs, on its pieces"},

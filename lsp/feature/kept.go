@@ -50,7 +50,9 @@ func (k *Kept) Record(p *program.Program, start, end int) {
 	}
 	for _, f := range fs[:min(len(fs), maxKept)] {
 		if p.FirstError(f.Func.Op.Span) == nil && !nothingKnown(f) {
-			k.sums[f.Func.Name] = sum{totals(p, f), labelOf(f.Time(p.Target), f.Moved())}
+			if shown := Settled(f); shown != nil {
+				k.sums[f.Func.Name] = sum{totals(p, f), labelOf(shown.Time(p.Target), shown.Moved())}
+			}
 		}
 	}
 	if len(k.sums) > maxSums {

@@ -17,6 +17,7 @@ type Label struct {
 	Time  string // "34.7µs", "" where none is taken or known
 	Bytes string // "50MB", or what it depends on, "f(n)"
 	Mark  string // between the two, a mark below, or ""
+	Sent  string // "98kB" that a device sends to others, or ""
 }
 
 // The marks of labels: what a device has seen, and what is not of this text.
@@ -42,7 +43,11 @@ func (l Label) String() string {
 	if mark == "" && l.Time != "" && l.Bytes != "" {
 		mark = " "
 	}
-	return l.Time + mark + l.Bytes
+	text := l.Time + mark + l.Bytes
+	if l.Sent != "" {
+		text += " ↑" + l.Sent
+	}
+	return text
 }
 
 // Column is the label with its parts at the same place in each line.

@@ -127,10 +127,21 @@ func totals(p *program.Program, f *cost.Func) string {
 		return unknown
 	}
 	var parts []string
+	if on := f.Mesh(); on != nil {
+		parts = append(parts, plural(on.Devices(), "device"))
+		shown := Settled(f)
+		if shown == nil {
+			return strings.Join(append(parts, "…"), " · ")
+		}
+		f = shown
+	}
 	if t := f.Time(p.Target); t.Known {
 		parts = append(parts, units.Time(t.Ns)+" on "+p.Target.Name)
 	}
 	parts = append(parts, inTotals(f.Moved())+" moved")
+	if sent, known := f.Sent(); known && len(sent) > 0 {
+		parts = append(parts, units.Bytes(cost.TotalSent(sent))+" sent")
+	}
 	if waste := f.Waste(); f.Unknown == 0 && !waste.IsZero() {
 		parts = append(parts, "waste "+inTotals(waste))
 	}

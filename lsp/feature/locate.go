@@ -41,6 +41,9 @@ func costAt(p *program.Program, o *ir.Op) (*cost.Func, *cost.Entry) {
 		if !f.Func.Op.Span.Contains(o.Span.Start) { // to look for o makes an index of the function
 			continue
 		}
+		if shown := Settled(f); shown != nil {
+			f = shown
+		}
 		if f.Func.Op == o {
 			return f, nil
 		}

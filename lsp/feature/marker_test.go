@@ -287,7 +287,7 @@ func (m *marker) all(kinds []string) {
 			if len(labels[h.Offset]) == 0 {
 				order = append(order, h.Offset)
 			}
-			labels[h.Offset] = append(labels[h.Offset], h.Label.String())
+			labels[h.Offset] = append(labels[h.Offset], h.Text())
 		}
 		for _, off := range order {
 			m.at(off, "hint %s", strings.Join(labels[off], " | "))

@@ -64,6 +64,9 @@ func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
 		rows = append(rows, row{"share of @" + f.Func.Name, units.Percent(t.Ns, total.Ns)})
 	}
 	rows = append(rows, counts(e.FLOP, e.Read, e.Written)...)
+	if rows = append(rows, sentRows(e.Sent())...); m != nil {
+		rows = append(rows, collectiveRows(e, m)...)
+	}
 	return append(rows, row{"class", string(e.Class)})
 }
 
@@ -128,6 +131,9 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 		rows = append(rows, row{"peak", exact(f.Peak(), units.DimBytes, "B")})
 	default:
 		rows = append(rows, row{"peak", f.PeakFormula() + " B"})
+	}
+	if m != nil {
+		rows = append(rows, deviceRows(f, m)...)
 	}
 	if free := f.Unbound(); len(free) > 0 {
 		rows = append(rows, row{"depends on", strings.Join(free, ", ")})

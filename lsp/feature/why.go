@@ -28,6 +28,9 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 	if m == nil || !e.Known {
 		return ""
 	}
+	if e.Parts() != nil {
+		return whyParts(p, e)
+	}
 	t := cost.Explain(m, f.Func, p.Bind, e)
 	var eqs []equation
 	add := func(name, text string) {
@@ -49,6 +52,26 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 	return equations(eqs)
 }
 
+// whyParts explains the time of a line that each device runs as several ops.
+func whyParts(p *program.Program, e *cost.Entry) string {
+	var parts []string
+	for _, x := range e.Parts() {
+		t := x.Time(p.Target)
+		if !t.Known || t.Ns == 0 {
+			continue
+		}
+		if len(parts) == maxTerms {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, strings.TrimPrefix(x.Op.Name, op.Prefix)+" "+units.Time(t.Ns))
+	}
+	if len(parts) < 2 {
+		return ""
+	}
+	return equations([]equation{{"time", strings.Join(parts, " + ")}})
+}
+
 // whyFunc explains the totals of a function.
 func whyFunc(p *program.Program, f *cost.Func) string {
 	m := moduleOf(p, f.Func)
@@ -56,14 +79,20 @@ func whyFunc(p *program.Program, f *cost.Func) string {
 		return ""
 	}
 	eqs := []equation{{"moved", "the sum over " + plural(len(f.Entries), "line")}}
-	if text := sumOf(cost.ExplainMinimum(m, f.Func, p.Bind)); text != "" {
+	if f.IsDivided() {
+		eqs[0].text += ", of what each device runs"
+	} else if text := sumOf(cost.ExplainMinimum(m, f.Func, p.Bind)); text != "" {
 		eqs = append(eqs, equation{"minimum", text})
 	}
 	if f.Unknown == 0 {
 		eqs = append(eqs, equation{"waste", units.DimBytes(f.Moved()) + " moved − " + units.DimBytes(f.Minimum()) + " minimum"})
 	}
 	if t := f.Time(p.Target); t.Known && t.Ns > 0 {
-		eqs = append(eqs, equation{"time", "the sum over " + plural(len(f.Entries), "line")})
+		text := "the sum over " + plural(len(f.Entries), "line")
+		if o := f.Overlap(p.Target); o.Known && o.Comm > 0 {
+			text = units.Time(o.Compute) + " of kernels + " + units.Time(o.ExposedNs) + " of communication that they do not hide"
+		}
+		eqs = append(eqs, equation{"time", text})
 	}
 	if text := f.Launches(p.Target); text != "" {
 		eqs = append(eqs, equation{"launches", text})

@@ -21,6 +21,10 @@ type columnHint struct {
 	Measured bool   `json:"measured"`        // or counted, rather than predicted
 	Stale    bool   `json:"stale"`           // of the text without the error that it has now
 	Tooltip  string `json:"tooltip"`         // Markdown
+
+	// Sharding is how the values that the line defines are divided over a mesh, absent where every
+	// device has them whole.
+	Sharding string `json:"sharding,omitempty"`
 }
 
 var hints = onRange(func(s *server, p session.Place, parts []source.Span, params rangeParams) (any, error) {
@@ -56,7 +60,7 @@ func columnOf(p session.Place, span source.Span, by string) ([]columnHint, error
 	for _, h := range feature.Hints(p.Program(), p.Measured, p.Kept(), span) {
 		line := p.Src.Pos(h.Offset).Line
 		stale := h.Label.Mark == feature.MarkStale
-		c := columnHint{Line: line, Label: h.Label.Column(), Measured: h.Label.Mark != "" && !stale, Stale: stale, Tooltip: h.Tooltip}
+		c := columnHint{Line: line, Label: h.Label.Column(), Measured: h.Label.Mark != "" && !stale, Stale: stale, Tooltip: h.Tooltip, Sharding: h.Sharding}
 		if level, ok := levels[line]; ok {
 			c.Level = &level
 		}

@@ -20,9 +20,13 @@ var inlayHint = onDocument(
 		}
 		yes := true
 		for _, h := range feature.Hints(p.Program(), p.Measured, p.Kept(), p.Span(params.Range)) {
+			label := h.Text()
+			if label == "" {
+				continue
+			}
 			out = append(out, protocol.InlayHint{
 				Position:    p.At(h.Offset),
-				Label:       protocol.String(h.Label.String()),
+				Label:       protocol.String(label),
 				Tooltip:     s.markup(h.Tooltip),
 				PaddingLeft: &yes,
 			})

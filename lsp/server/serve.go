@@ -80,6 +80,7 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 	s.diagnostics = diagnostics.New(s.Session, s.jobs, opts.Pause)
 	s.Docs = workspace.New(s.Context(), workspace.Options{
 		Pause: opts.Pause, Publish: s.diagnostics.Publish, PublishConfig: s.diagnostics.PublishConfig, Failed: s.diagnostics.Failed,
+		Costed: s.refresh,
 	})
 	s.methods = methodsOf(s)
 	return s

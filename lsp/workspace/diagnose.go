@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -44,7 +45,8 @@ func (w *Workspace) diagnose(ctx context.Context, d *document) {
 }
 
 // cheap publishes the cheap diagnostics together with the last deep ones,
-// which have moved along with the text. It reports whether lint may follow.
+// which have moved along with the text. It reports whether more may follow: lint, and the cost of
+// functions that are divided over devices.
 func (w *Workspace) cheap(d *document) (ok bool) {
 	w.mu.Lock()
 	snap, deep := d.snap, d.deep
@@ -54,11 +56,12 @@ func (w *Workspace) cheap(d *document) (ok bool) {
 		deep = nil
 	}
 	var found []diag.Diagnostic
-	if !snap.With(func(v *View) { found = v.Cheap() }) {
+	more := snap.Settings.Lint
+	if !snap.With(func(v *View) { found, more = v.Cheap(), more || feature.Undivided(v.Program().Funcs) }) {
 		return snap.Settings.Lint // the newer version is diagnosed by itself
 	}
 	w.publishCurrent(d, snap, join(found, deep), deep)
-	return snap.Settings.Lint
+	return more
 }
 
 func (w *Workspace) deep(ctx context.Context, d *document) {
@@ -72,6 +75,10 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	defer w.guard(snap, &ok)
 	var cheap, found []diag.Diagnostic
 	var l *loaded
+	if snap.With(func(v *View) { ok = feature.Divide(v.Program().Funcs) }) && ok && w.costed != nil {
+		w.costed()
+	}
+	ok = true
 	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), keep(v.Program(), v.Findings(ctx), last), v.l })
 	if !looked || ctx.Err() != nil {
 		return

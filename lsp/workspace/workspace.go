@@ -30,6 +30,7 @@ type Workspace struct {
 	pause   time.Duration
 	publish func(*Snapshot, []diag.Diagnostic)
 	failed  func(uri string, problem any)
+	costed  func()
 	configs configs
 
 	enc     atomic.Int32
@@ -50,6 +51,9 @@ type Options struct {
 	// PublishConfig is called with the problems of a dmir.toml, and when it has none
 	// any more.
 	PublishConfig func(ConfigFile)
+	// Costed is called when the cost of functions that are divided over devices, which is not
+	// computed with each edit, is there after a pause.
+	Costed func()
 	// Failed is called when the analysis of a document panicked.
 	Failed func(uri string, problem any)
 }
@@ -58,7 +62,7 @@ type Options struct {
 func New(ctx context.Context, o Options) *Workspace {
 	go warm()
 	return &Workspace{
-		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed,
+		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed, costed: o.Costed,
 		configs: configs{report: o.PublishConfig}, choices: choices{general: Defaults()}, docs: map[string]*document{},
 	}
 }
