@@ -3,10 +3,10 @@
 //
 //	go run ./bench/dist [-md bench/results/dist-DATE.md] [-json bench/results/dist-DATE.json] PYTHON
 //
-// PYTHON is a Python with JAX. testdata holds the programs, functions of whole tensors called @step. Each is
-// run on one device, divided on the reference executor, exported on eight CPU devices of JAX, and, as what
-// one device runs, exported on them again; the results are compared before bytes are counted. It exits
-// with status 1 if results differ, and if dmir sends more.
+// PYTHON is a Python with JAX. testdata holds the programs: functions of whole tensors, and what JAX prints
+// of others (programs.py). Each is run on one device and divided, on the reference executor; exported, whole
+// and as what one device runs, on eight CPU devices of JAX; and as JAX has printed it. The results are compared
+// before bytes are counted. It exits with status 1 if results differ, and if dmir sends more.
 package main
 
 import (
@@ -78,23 +78,23 @@ func (r *report) fill(ctx context.Context, python, here, only string, text, verb
 	}
 	defer j.Close()
 	r.JAX = j.version
-	for _, name := range names(filepath.Join(here, "testdata")) {
-		if only != "" && !slices.Contains(strings.Split(only, ","), name) {
-			continue
-		}
-		d, err := load(ctx, filepath.Join(here, "testdata"), name)
+	for _, file := range files(filepath.Join(here, "testdata")) {
+		d, err := load(ctx, file)
 		if err != nil {
 			return nil, err
 		}
+		if only != "" && !slices.Contains(strings.Split(only, ","), d.name) {
+			continue
+		}
 		if text {
-			fmt.Printf("// %s\n%s", name, d.text)
+			fmt.Printf("// %s\n%s", d.name, d.text)
 		}
 		row, err := measure(ctx, j, d)
 		if err != nil {
 			return nil, err
 		}
 		if r.Rows = append(r.Rows, row); row.more() {
-			more = append(more, name)
+			more = append(more, d.name)
 		}
 	}
 	return more, nil

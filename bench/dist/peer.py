@@ -27,8 +27,11 @@ jax.config.update("jax_enable_x64", True)
 def public(module):
     """The one function that is not private, which XLA wants to be called main."""
     for op in module.body.operations:
-        if op.operation.name == "func.func" and "sym_visibility" not in op.operation.attributes:
+        attributes = op.operation.attributes
+        private = "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
+        if op.operation.name == "func.func" and not private:
             return op
+    raise ValueError("the program has no public function")
 
 
 def compiled(text):

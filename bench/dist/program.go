@@ -19,57 +19,73 @@ import (
 	"dmir/dialect/partition"
 	"dmir/dialect/print"
 	"dmir/dialect/stablehlo"
+	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
-// divided is a program in its three forms.
+// divided is a program in its forms.
 type divided struct {
-	name   string
-	mesh   *mesh.Mesh
-	whole  *pass.Unit // values are whole tensors, with shardings
-	local  *ir.Module // @step is what one device runs
-	text   string     // of local
-	export string     // whole in StableHLO
-	device string     // local in StableHLO; "" where unsupported says why it has none
+	name  string
+	mesh  *mesh.Mesh
+	whole *pass.Unit // of whole tensors, with shardings; nil of a program that is what one device runs
+	local *ir.Module // what one device runs
+	fn    *ir.Func   // its function
+	text  string     // of local
 
-	unsupported string
+	// In StableHLO: the program as JAX has printed it, whole, and local; "" of those that there are not.
+	given, export, device string
+	unsupported           string // why there is no device
 }
 
-// load reads testdata/NAME.dmir, whose function is @step, and divides it.
-func load(ctx context.Context, dir, name string) (*divided, error) {
-	text, err := os.ReadFile(filepath.Join(dir, name+".dmir"))
+// load reads a program, whose function is the one that is not private, and divides it.
+func load(ctx context.Context, path string) (*divided, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	p := program.Load(source.New(name+".dmir", string(text)), program.Options{})
-	for _, d := range p.Diags {
-		if d.Severity == diag.Error {
-			return nil, fmt.Errorf("%s: %s", name, d.Message)
+	name := filepath.Base(path)
+	d := &divided{name: strings.TrimSuffix(name, filepath.Ext(name))}
+	p := program.Load(source.New(name, string(text)), program.Options{})
+	for _, e := range p.Diags {
+		if e.Severity == diag.Error {
+			return nil, fmt.Errorf("%s: %s", name, e.Message)
 		}
 	}
-	u := &pass.Unit{Ctx: ctx, Module: p.Modules[0], Func: p.Modules[0].Func("step"), Machine: p.Target}
+	u := &pass.Unit{Ctx: ctx, Module: p.Modules[0], Machine: p.Target}
+	for _, f := range u.Module.Funcs {
+		if !f.Private && f.Body != nil {
+			u.Func = f
+		}
+	}
 	if u.Func == nil {
-		return nil, fmt.Errorf("%s has no @step", name)
+		return nil, fmt.Errorf("%s has no function", name)
+	}
+	if p.Imported {
+		d.given = string(text)
 	}
 	if err := pass.Run(u, pipeline.Export(), nil); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d := &divided{name: name, whole: u}
-	fn, problem := partition.Func(u.Module, u.Func)
-	switch {
-	case problem != nil:
-		return nil, fmt.Errorf("%s: %s", name, problem.Msg)
-	case fn == nil:
-		return nil, fmt.Errorf("%s divides nothing", name)
+	d.fn = u.Func
+	if !op.PerDevice(u.Func.Op) {
+		d.whole = u
+		fn, problem := partition.Func(u.Module, u.Func)
+		switch {
+		case problem != nil:
+			return nil, fmt.Errorf("%s: %s", name, problem.Msg)
+		case fn == nil:
+			return nil, fmt.Errorf("%s divides nothing", name)
+		}
+		d.fn = fn
+		if d.export, err = exported(only(u.Module, u.Func)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	d.mesh = mesh.Find(u.Module, fn.Op.Str(op.MeshAttr))
-	d.local = only(u.Module, fn)
+	d.mesh = mesh.Find(u.Module, d.fn.Op.Str(op.MeshAttr))
+	d.local = only(u.Module, d.fn)
 	if d.text, err = print.Source(d.local); err != nil {
 		return nil, err
-	}
-	if d.export, err = exported(only(u.Module, u.Func)); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if d.device, err = exported(d.local); err != nil {
 		d.unsupported = err.Error()
@@ -107,7 +123,7 @@ var kinds = map[string]string{
 // sent is the bytes that all devices send together, by the axes along which they do.
 func (d *divided) sent() map[string]int64 {
 	sum := map[string]int64{}
-	d.count(d.local.Func("step").Body, 1, sum)
+	d.count(d.fn.Body, 1, sum)
 	return sum
 }
 
@@ -147,22 +163,45 @@ func (d *divided) count(b *ir.Block, times int64, sum map[string]int64) {
 	}
 }
 
-// results are those of the program on one device and divided, for the same arguments.
-func (d *divided) results(ctx context.Context) (args, one, all []*tensor.Tensor, err error) {
-	if args, err = interp.Inputs(ctx, d.whole.Func, nil, 7, nil); err != nil {
-		return nil, nil, nil, err
-	}
-	want, err := interp.Run(ctx, d.whole.Module, d.whole.Func, args, interp.Options{})
+// outcome is what a program computes.
+type outcome struct {
+	args  []*tensor.Tensor
+	types []types.Type     // of the results
+	one   []*tensor.Tensor // on one device; nil of a program that is what one device runs
+	all   []*tensor.Tensor // divided
+}
+
+// run runs the program on the reference executor.
+func (d *divided) run(ctx context.Context) (*outcome, error) {
+	p, err := distribute.Of(d.local, d.fn)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	p, err := distribute.Of(d.local, d.local.Func("step"))
+	f := &ir.Func{Name: d.fn.Name, Op: d.fn.Op, Body: d.fn.Body}
+	for i := range d.fn.Args {
+		f.Args = append(f.Args, &ir.Value{Name: d.fn.Args[i].Name, Type: p.Arg(i)})
+	}
+	r := &outcome{}
+	for i := range d.fn.Results {
+		r.types = append(r.types, p.Result(i))
+	}
+	if d.whole != nil {
+		f = d.whole.Func // whose ops tell which numbers arguments may have
+	}
+	if r.args, err = interp.Inputs(ctx, f, nil, 7, nil); err != nil {
+		return nil, err
+	}
+	if d.whole != nil {
+		want, err := interp.Run(ctx, d.whole.Module, d.whole.Func, r.args, interp.Options{})
+		if err != nil {
+			return nil, err
+		}
+		r.one = want.Outputs
+	}
+	got, err := p.Run(ctx, r.args, interp.Options{})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	got, err := p.Run(ctx, args, interp.Options{})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return args, want.Outputs, got.Outputs, nil
+	r.all = got.Outputs
+	return r, nil
 }

@@ -20,20 +20,16 @@ type row struct {
 	ByAxis  map[string]float64 `json:"sent_bytes_by_axis"`
 	XLA     float64            `json:"xla_sent_bytes"`
 	ByKind  map[string]float64 `json:"xla_sent_bytes_by_kind"`
-	// The largest differences from the results on one device, as parts of the largest element.
-	Divided  float64 `json:"difference"`          // divided, on the reference executor
-	JAX      float64 `json:"jax_difference"`      // the whole program on JAX's devices
-	Manual   float64 `json:"manual_difference"`   // what one device runs, on JAX's devices
-	NoManual string  `json:"no_manual,omitempty"` // why not
+	// The largest differences of results, as parts of the largest element, from those on one device.
+	Differences map[string]float64 `json:"differences"`
+	NoDevice    string             `json:"not_exported,omitempty"` // why what one device runs is not exported
 }
 
-// names are the programs in a folder.
-func names(dir string) []string {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.dmir"))
-	for i, f := range files {
-		files[i] = strings.TrimSuffix(filepath.Base(f), ".dmir")
-	}
-	return files
+// files are the programs in a folder.
+func files(dir string) []string {
+	all, _ := filepath.Glob(filepath.Join(dir, "*.dmir"))
+	imported, _ := filepath.Glob(filepath.Join(dir, "*.mlir"))
+	return append(all, imported...)
 }
 
 // tolerance is how far results may be apart; sums are taken in another order.
@@ -41,32 +37,37 @@ const tolerance = 1e-5
 
 // measure runs a program in all ways, compares the results, and counts what is sent.
 func measure(ctx context.Context, j *jax, d *divided) (*row, error) {
-	args, one, all, err := d.results(ctx)
+	o, err := d.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	n := float64(d.mesh.Devices())
-	r := &row{Program: d.name, Devices: d.mesh.Devices(), ByAxis: map[string]float64{}, ByKind: map[string]float64{}, NoManual: d.unsupported}
+	r := &row{Program: d.name, Devices: d.mesh.Devices(), NoDevice: d.unsupported,
+		ByAxis: map[string]float64{}, ByKind: map[string]float64{}, Differences: map[string]float64{}}
 	for axes, bytes := range d.sent() {
 		r.ByAxis[axes] = float64(bytes) / n
 		r.Ours += float64(bytes) / n
 	}
-	results := d.whole.Func.Results
-	whole, hlo, err := j.run(d.name, d.export, args, results)
-	if err != nil {
-		return nil, err
+	want := o.one
+	if want == nil {
+		want = o.all
+	} else {
+		r.Differences["divided"] = apart(o.all, want)
 	}
-	r.Divided, r.JAX = apart(all, one), apart(whole, one)
-	if d.device != "" {
-		manual, _, err := j.run(d.name+".device", d.device, args, results)
+	var hlo string // of the program as it is written
+	for _, form := range []struct{ what, text string }{{"device_on_jax", d.device}, {"whole_on_jax", d.export}, {"given_on_jax", d.given}} {
+		if form.text == "" {
+			continue
+		}
+		got, made, err := j.run(d.name+"."+form.what, form.text, o.args, o.types)
 		if err != nil {
 			return nil, err
 		}
-		r.Manual = apart(manual, one)
+		r.Differences[form.what], hlo = apart(got, want), made
 	}
-	for what, x := range map[string]float64{"divided": r.Divided, "on JAX": r.JAX, "divided, on JAX": r.Manual} {
+	for what, x := range r.Differences {
 		if !(x <= tolerance) {
-			return nil, fmt.Errorf("%s: results %s differ by %g", d.name, what, x)
+			return nil, fmt.Errorf("%s: results differ by %g: %s", d.name, x, what)
 		}
 	}
 	cs, err := collectives(hlo, d.mesh.Devices())
