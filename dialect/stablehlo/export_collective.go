@@ -109,15 +109,26 @@ func exportPartitionID(c *out, axes []types.Axis) ([]*ir.Value, error) {
 	t := c.result(0)
 	id := c.convert(c.make("partition_id", &types.Tensor{Elem: types.UI32}, nil), t.Elem)
 	whole := func(n int) *ir.Value { return c.constant(types.IntOf(t, int64(n))) }
-	at := whole(0)
+	var at *ir.Value
 	for _, a := range axes {
 		size := c.device.Size(a)
 		if size == 1 {
 			continue
 		}
-		g := c.device.Group(0, []types.Axis{a})
-		digit := c.make("remainder", t, []*ir.Value{c.make("divide", t, []*ir.Value{id, whole(g[1] - g[0])}), whole(size)})
-		at = c.make("add", t, []*ir.Value{c.make("multiply", t, []*ir.Value{at, whole(size)}), digit})
+		g, digit := c.device.Group(0, []types.Axis{a}), id
+		if stride := g[1] - g[0]; stride > 1 {
+			digit = c.make("divide", t, []*ir.Value{id, whole(stride)})
+		}
+		if size*(g[1]-g[0]) < c.device.Devices() {
+			digit = c.make("remainder", t, []*ir.Value{digit, whole(size)})
+		}
+		if at != nil {
+			digit = c.make("add", t, []*ir.Value{c.make("multiply", t, []*ir.Value{at, whole(size)}), digit})
+		}
+		at = digit
+	}
+	if at == nil {
+		at = whole(0)
 	}
 	return one(at)
 }
