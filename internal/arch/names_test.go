@@ -30,6 +30,7 @@ var mayName = map[string]string{
 	"dialect/autodiff/":             "code that builds gradients creates ops",
 	"dialect/lower/":                "the short names of the text become full ones",
 	"dialect/op/":                   "the registry",
+	"dialect/partition/":            "algorithms of single ops for many devices, as an executor's",
 	"dialect/stablehlo/":            "what is imported is built of ops, and patterns of regions get their names",
 	"dialect/onnx/symbols.go":       "constants and slices of open size become other ops",
 	"editors/":                      "the words of the grammar",

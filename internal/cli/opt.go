@@ -284,7 +284,7 @@ func (r *optimizer) module(t task) error {
 		}
 	}
 	if !whole {
-		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != op.Func })
+		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != op.Func && o.Name != op.Mesh })
 	}
 	if export := exports[r.Emit]; export != nil {
 		var err error

@@ -19,6 +19,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -59,6 +60,11 @@ func Text(t testing.TB, u *pass.Unit) string {
 	t.Helper()
 	one := *u.Module
 	one.Ops, one.Resources = nil, nil
+	for _, o := range u.Module.Ops {
+		if o.Name == op.Mesh {
+			one.Ops = append(one.Ops, o)
+		}
+	}
 	for _, f := range pass.Reached(u.Module, u.Func) {
 		one.Ops = append(one.Ops, f.Op)
 	}
