@@ -32,7 +32,7 @@ func exchangeNamed(name string) *exchange {
 	case "dm.argmax", "dm.top_k":
 		return &exchange{nil, (*partitioner).searchSent, (*partitioner).search}
 	case "dm.attention", "dm.attention_grad":
-		return &exchange{nil, (*partitioner).attendSent, (*partitioner).attend}
+		return &exchange{(*partitioner).ringFits, (*partitioner).attendSent, (*partitioner).attend}
 	}
 	return &exchange{(*partitioner).spansFit, (*partitioner).spansSent, (*partitioner).windows}
 }

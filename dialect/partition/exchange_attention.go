@@ -80,6 +80,14 @@ func (s *scoring) back(t int64) (pairs [][2]int) {
 	return pairs
 }
 
+// maxRing is how many devices a ring has at most, whose steps are written out.
+const maxRing = 64
+
+func (p *partitioner) ringFits(x factored, a assignment) bool {
+	s := p.scoring(x, a)
+	return !s.ring || s.grid.Count(s.keys) <= maxRing
+}
+
 func (p *partitioner) attendSent(x factored, a assignment) int64 {
 	s := p.scoring(x, a)
 	if !s.ring {
