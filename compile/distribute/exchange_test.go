@@ -106,6 +106,7 @@ var windowed = []struct {
 	{"valid", `convolution %a, %b : (tensor<1x2x12x5xf32>, tensor<4x2x5x5xf32>) -> tensor<1x4x8x1xf32>`, "-,-,x,- .", "-,-,x,-", "x2", (2 + 2) * (2 * 5 * 4)},
 	{"stride 2, seven taps", `convolution %a, %b, window_strides = [2], padding = [[3, 3]] : (tensor<2x3x32xf32>, tensor<4x3x7xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", (3 + 2) * 3 * (2 * 3 * 4)},
 	{"stride 2, uneven", `convolution %a, %b, window_strides = [2], padding = [[1, 1]] : (tensor<2x3x31xf32>, tensor<4x3x3xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", 1 * 3 * (2 * 3 * 4)},
+	{"stride 2, uneven, pieces that do not match", `convolution %a, %b, window_strides = [2], padding = [[1, 1]] : (tensor<2x3x5xf32>, tensor<4x3x3xf32>) -> tensor<2x4x3xf32>`, "-,-,x .", "-,-,x", "x2", 1 * (2 * 3 * 4)},
 	{"dilated, a halo of two neighbours", `convolution %a, %b, rhs_dilation = [3], padding = [[3, 3]] : (tensor<2x3x8xf32>, tensor<4x3x3xf32>) -> tensor<2x4x8xf32>`, "-,-,x .", "-,-,x", "x4", 2 * (2*3 + 1*2) * (2 * 3 * 4)},
 	{"channels too", `convolution %a, %b, padding = [[1, 1]] : (tensor<2x6x8xf32>, tensor<4x6x3xf32>) -> tensor<2x4x8xf32>`, "-,y,x -,y,-", "-,-,x", "x4 y3", 2 * 3 * (2 * 2 * 4) * 3},
 	{"transposed", `convolution %a, %b, lhs_dilation = [2], padding = [[1, 2]] : (tensor<2x3x8xf32>, tensor<4x3x3xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", 1 * 3 * (2 * 3 * 4)},

@@ -93,7 +93,7 @@ func gradientOf(t *testing.T, text string) string {
 
 // TestRandomGradients: gradients of random programs.
 func TestRandomGradients(t *testing.T) {
-	programs := 250
+	programs := 120
 	if testing.Short() {
 		programs = 60
 	}
@@ -107,7 +107,7 @@ func TestRandomGradients(t *testing.T) {
 
 // TestRandom: random programs of all ops with random shardings.
 func TestRandom(t *testing.T) {
-	programs := 600
+	programs := 300
 	if testing.Short() {
 		programs = 100
 	}

@@ -208,10 +208,9 @@ func (p *partitioner) windows(x factored, a assignment) {
 // reach gives a device the elements of dimension d that it needs of x, the pieces of all.
 func (p *partitioner) reach(x *ir.Value, d int, s span, fill *ir.Value) *ir.Value {
 	var y *ir.Value
-	inside := fill == nil // what no device has is right
+	inside := fill == nil && s.n%s.count == 0 // then what no device has is 0, and there is no padding
 	if s.step == s.size {
 		y = p.reachEvenly(x, d, s)
-		inside = inside && s.n%s.count == 0
 	} else {
 		y = p.reachAnywhere(x, d, s)
 	}
