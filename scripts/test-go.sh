@@ -14,14 +14,15 @@ want_sanitizers() {
     alone apt_install "libclang-rt-${version%%.*}-dev" >/dev/null 2>&1 || return 77
 }
 
-# want_numpy puts a python3 with NumPy, which examples/embed/train.py needs, first on PATH.
-want_numpy() {
-  python3 -c 'import numpy' 2>/dev/null && return
-  local at=$root/build/numpy
+# want_python puts a python3 with NumPy, which examples/embed/train.py needs, and JAX, on whose devices bench/dist runs what is
+# exported, first on PATH.
+want_python() {
+  python3 -c 'import numpy, jax' 2>/dev/null && return
+  local at=$root/build/python
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv python3-venv
   [ -x "$at/bin/python" ] || alone python3 -m venv "$at" || return 77
-  "$at/bin/python" -c 'import numpy' 2>/dev/null ||
-    alone "$at/bin/python" -m pip install --quiet --disable-pip-version-check numpy || return 77
+  "$at/bin/python" -c 'import numpy, jax' 2>/dev/null ||
+    alone "$at/bin/python" -m pip install --quiet --disable-pip-version-check -r bench/dist/requirements.txt || return 77
   export PATH="$at/bin:$PATH"
 }
 
@@ -34,7 +35,7 @@ if [ "${1:-}" != -short ]; then
   optional want_sanitizers
   optional want mpirun.openmpi openmpi-bin # with libopenmpi3, whose libmpi.so.40 the tests open
   optional want mpirun.mpich mpich
-  want_numpy || [ $? = 77 ] # in this shell, whose PATH it changes
+  want_python || [ $? = 77 ] # in this shell, whose PATH it changes
   optional scripts/setup-nvrtc.sh # the tests compile every kernel with NVRTC
 fi
 # Without a time limit, since a machine may be slow; a test that hangs is named every half minute.

@@ -23,6 +23,35 @@ func long(n, size int) string {
 	return b.String()
 }
 
+// BenchmarkSpliceSharding is the edit of an axis in the type of one of 1,000 ops, and of
+// another part of the same type.
+func BenchmarkSpliceSharding(b *testing.B) {
+	const t = "tensor<8x512x1024xf16, #dm.at<split = @pod[{data}, {}, {model}]>>"
+	var text strings.Builder
+	fmt.Fprintf(&text, "dm.mesh @pod {data = 8, model = 4, pipe = 2}\nfunc.func @f(%%v0: %s) -> %s {\n", t, t)
+	for i := range 1000 {
+		fmt.Fprintf(&text, "  %%v%d = dm.relu %%v%d : %s\n", i+1, i, t)
+	}
+	fmt.Fprintf(&text, "  return %%v1000 : %s\n}\n", t)
+	for _, edit := range []struct{ name, old, new string }{{"axis", "{data}", "{pipe}"}, {"shape", "8x512", "9x512"}} {
+		b.Run(edit.name, func(b *testing.B) {
+			src := source.New("x.dmir", text.String())
+			p := Load(src, Options{})
+			at := strings.Index(text.String(), "%v500 = ")
+			at += strings.Index(text.String()[at:], edit.old)
+			old, in := edit.old, edit.new
+			b.ResetTimer()
+			for range b.N {
+				next := src.Edit(at, at+len(old), in)
+				if !p.Splice(next, parse.Change{Start: at, End: at + len(old), Length: len(in)}) {
+					b.Fatal("the change was not followed")
+				}
+				src, old, in = next, in, old
+			}
+		})
+	}
+}
+
 // BenchmarkSplice is one keystroke and the analysis that follows it, in a
 // program of 100,000 ops.
 func BenchmarkSplice(b *testing.B) {

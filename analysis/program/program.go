@@ -96,7 +96,7 @@ func Load(src *source.File, opts Options) *Program {
 	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
 		modules := stablehlo.Import(p.Tree)
 		for _, m := range modules {
-			if len(m.Diags) == 0 {
+			if !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 				raise.Module(m)
 			}
 		}

@@ -93,7 +93,7 @@ func follows(o *ir.Op) bool {
 		return false
 	}
 	switch o.Name {
-	case "dm.convert", "dm.copy", "dm.reshape", "dm.broadcast", "dm.dropout": // give what is written
+	case "dm.convert", "dm.copy", "dm.reshape", "dm.broadcast", "dm.dropout", "dm.one_hot", op.Reshard, op.AllGather, op.AllToAll, op.ReduceScatter: // give what is written
 		return false
 	}
 	inferred, ok := verify.Infer(o)

@@ -31,6 +31,7 @@ func Start(cmd *exec.Cmd, about any, end error) (*Process, error) {
 		return nil, err
 	}
 	p.out = bufio.NewScanner(out)
+	p.out.Buffer(nil, 1<<28) // an answer may hold a program
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -12,12 +12,20 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/tensor"
 	"dmir/dialect/partition"
+	"dmir/dialect/shard"
 	"dmir/dialect/verify"
 )
 
 // both runs the function @f of a text on one device, as its shardings change nothing there, and
 // divided over the devices of its mesh, and compares the results. It returns the divided text.
 func both(t *testing.T, text string, tolerance float64) string {
+	t.Helper()
+	local, _ := compared(t, text, tolerance)
+	return local
+}
+
+// compared is both with the bytes that the devices send.
+func compared(t *testing.T, text string, tolerance float64) (local string, sent map[string]int64) {
 	t.Helper()
 	u := passtest.Unit(t, text, "f", nil)
 	if err := pass.Run(u, pipeline.Export(), nil); err != nil {
@@ -36,7 +44,7 @@ func both(t *testing.T, text string, tolerance float64) string {
 		t.Fatalf("%s\n%s", problem.Msg, text)
 	}
 	u.Func = fn
-	local := passtest.Text(t, u)
+	local = passtest.Text(t, u)
 	m := u.Module.Clone()
 	m.RemoveFunc(fn.Name)
 	m.AddFunc(fn)
@@ -57,7 +65,7 @@ func both(t *testing.T, text string, tolerance float64) string {
 			t.Errorf("result %d: %s\n%s", i, at, local)
 		}
 	}
-	return local
+	return local, shard.Traffic(fn, p.Mesh)
 }
 
 func differs(want, got *tensor.Tensor, tolerance float64) string {

@@ -16,6 +16,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/partition"
+	"dmir/dialect/shard"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 )
@@ -73,6 +74,8 @@ type divided struct {
 	u    *pass.Unit
 	args []*tensor.Tensor
 	want *interp.Result
+
+	coarse float64 // the least tolerance
 }
 
 func whole(t *testing.T, text, name string) *divided {
@@ -89,12 +92,12 @@ func whole(t *testing.T, text, name string) *divided {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &divided{u, args, want}
+	return &divided{u: u, args: args, want: want}
 }
 
 // run divides the program with these shardings of its arguments and results, nil for none, and
-// compares what the devices compute.
-func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Sharding) {
+// compares what the devices compute. It returns the text of one device and what the devices send.
+func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Sharding) (local string, sent map[string]int64) {
 	t.Helper()
 	m := d.u.Module.Clone()
 	m.Ops = append([]*ir.Op{meshOp(on)}, m.Ops...)
@@ -130,18 +133,19 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 	fn, problem := partition.Func(m, f)
 	if problem != nil {
 		t.Errorf("%s: %s", name(), problem.Msg)
-		return
+		return "", nil
 	}
 	if fn == nil {
-		return
+		return "", nil
 	}
-	local := passtest.Text(t, &pass.Unit{Module: m, Func: fn})
+	sent = shard.Traffic(fn, on)
+	local = passtest.Text(t, &pass.Unit{Module: m, Func: fn})
 	m.RemoveFunc(fn.Name)
 	m.AddFunc(fn)
 	m.Ops = append(m.Ops, fn.Op)
 	for _, e := range verify.Module(m) {
 		t.Errorf("%s: not valid: %s %s\n%s", name(), e.Code, e.Message, local)
-		return
+		return local, sent
 	}
 	p, err := distribute.Of(m, fn)
 	if err != nil {
@@ -150,14 +154,15 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 	got, _, err := p.Run(t.Context(), d.args, interp.Options{})
 	if err != nil {
 		t.Errorf("%s: %v\n%s", name(), err, local)
-		return
+		return local, sent
 	}
 	for i := range d.want.Outputs {
-		if at := differs(d.want.Outputs[i], got[i], tolerance(d.want.Outputs[i].Elem)); at != "" {
+		if at := differs(d.want.Outputs[i], got[i], max(d.coarse, tolerance(d.want.Outputs[i].Elem))); at != "" {
 			t.Errorf("%s: result %d: %s\n%s", name(), i, at, local)
-			return
+			return local, sent
 		}
 	}
+	return local, sent
 }
 
 func tolerance(e types.Elem) float64 {

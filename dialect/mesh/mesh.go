@@ -66,8 +66,8 @@ func (m *Mesh) Check() error {
 
 // Find is the mesh called name in m, nil where there is none or it has an error.
 func Find(m *ir.Module, name string) *Mesh {
-	for _, o := range m.Ops {
-		if o.Name == op.Mesh && o.Str("sym_name") == name {
+	for _, o := range Ops(m) {
+		if o.Str("sym_name") == name {
 			if found, err := Of(o); err == nil {
 				return found
 			}
@@ -77,14 +77,24 @@ func Find(m *ir.Module, name string) *Mesh {
 	return nil
 }
 
+// Ops are those of m that define meshes: what is printed of a module without the rest needs
+// them.
+func Ops(m *ir.Module) []*ir.Op {
+	var ops []*ir.Op
+	for _, o := range m.Ops {
+		if o.Name == op.Mesh {
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
 // All are the meshes of m without an error.
 func All(m *ir.Module) []*Mesh {
 	var all []*Mesh
-	for _, o := range m.Ops {
-		if o.Name == op.Mesh {
-			if found, err := Of(o); err == nil {
-				all = append(all, found)
-			}
+	for _, o := range Ops(m) {
+		if found, err := Of(o); err == nil {
+			all = append(all, found)
 		}
 	}
 	return all

@@ -40,7 +40,8 @@ var attentionDef = &Def{
 	Attrs:   attentionAttrs,
 	Traits:  Pure,
 	Factors: attentionFactors, Linear: linearAttention,
-	Divides: "The batch, the key heads, the heads of each and, without `causal`, the queries. With dropout nothing: it depends on the number of the score in the whole.",
+	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries. With dropout nothing: it depends on the number of the score in the whole.",
+	Exchange: exchangedScores, Exchanges: "The queries with `causal`, and the keys: where the queries are divided alike, keys and values are passed round a ring, as far as a query sees them; else the devices combine the results.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		ts, p := inferAttention(o)
 		if q := in(o, 0); p == nil && len(o.Results) > 1 {

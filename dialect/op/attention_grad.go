@@ -38,9 +38,10 @@ var attentionGradDef = &Def{
 	Attrs:   attentionAttrs,
 	Traits:  Pure,
 	Factors: attentionFactors, Linear: linearIn([]int{5}),
-	Divides: "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout nothing.",
-	Infer:   inferAttentionGrad,
-	Verify:  drawnProblem("dropout"),
+	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout nothing.",
+	Exchange: exchangedScores, Exchanges: "The queries with `causal`, and without dmask the keys: where the queries are divided alike, keys and values are passed round a ring, and their gradients come back.",
+	Infer:  inferAttentionGrad,
+	Verify: drawnProblem("dropout"),
 	FLOP: func(o *ir.Op) dim.Dim {
 		depth, value, each, ok := scoreCost(o)
 		if !ok {

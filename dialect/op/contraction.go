@@ -226,8 +226,9 @@ var convolutionDef = &Def{
 	},
 	Traits:  Pure | Windowed,
 	Factors: convolutionFactors, Linear: linearInEach, Piece: convolutionPiece,
-	Divides: "The batch, the groups, the out channels of every group; along the channels of a group the results are parts of a sum. A spatial dimension along which no window moves: of one tap, with stride 1 and no padding.",
-	Infer:   inferConvolution,
+	Divides:  "The batch, the groups, the out channels of every group; along the channels of a group the results are parts of a sum. A spatial dimension along which no window moves: of one tap, with stride 1 and no padding.",
+	Exchange: exchangedSpace, Exchanges: "The spatial dimensions: devices get the elements of x that they lack from their neighbours. Where the window is larger than the result, as in the gradient of a filter, the window is divided and the results are parts of a sum.",
+	Infer: inferConvolution,
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		if in(o, 0).Rank() < 3 || in(o, 1).Rank() != in(o, 0).Rank() {
 			return wholeTraffic(o)

@@ -177,6 +177,10 @@ type Def struct {
 	// Divides names the dimensions with factors, and Whole is why there are none, as a
 	// sentence in Markdown; Pointwise ops, and those that are no kernels, may have neither.
 	Divides, Whole string
+	// Exchange adds the Exchanged factors to those of Factors; nil: there are none. Exchanges
+	// names their dimensions.
+	Exchange  func(o *ir.Op, f *Factors)
+	Exchanges string
 	// Linear is the field of Factors; nil: none.
 	Linear func(o *ir.Op) [][]int
 	// Piece changes the attributes of an op on pieces, a copy of whole with the

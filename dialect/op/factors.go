@@ -30,6 +30,13 @@ type Factors struct {
 	// sum to these operands, and the others as they are, its results are parts that
 	// sum to its results. Of dm.add these are [[0, 1]], of a product [[0], [1]].
 	Linear [][]int
+	// Complete are the results without an Exchanged factor that are no parts, because the devices
+	// complete them.
+	Complete []int
+	// Together are two factors that may be divided over the same axes, though no piece of one
+	// meets all pieces of the other on a device, as queries and keys: devices then exchange
+	// pieces of the second. Equal numbers: none are.
+	Together [2]int
 }
 
 // FactorKind is what it means to divide a factor.
@@ -37,14 +44,21 @@ type FactorKind uint8
 
 // The kinds of factors.
 const (
-	Parallel FactorKind = iota // pieces are computed independently; all results have the factor
-	Reduced                    // results without the factor are partial; what is padding in operands must be neutral
-	Fixed                      // never divided: it completes the product of a dimension that has others
+	Parallel  FactorKind = iota // pieces are computed independently; all results have the factor
+	Reduced                     // results without the factor are partial; what is padding in operands must be neutral
+	Fixed                       // never divided: it completes the product of a dimension that has others
+	Exchanged                   // of DivisionOf: pieces are computed together with other devices; dimensions with the factor may differ in size
 )
 
 // FactorsOf is how o can be divided, nil if it cannot: then every device computes all of it, or what
 // it expands to is divided. o has passed the verifier; its sizes may be symbols.
-func FactorsOf(o *ir.Op) *Factors {
+func FactorsOf(o *ir.Op) *Factors { return factorsOf(o, false) }
+
+// DivisionOf is FactorsOf with the factors that the partitioner has an algorithm for, in which
+// devices exchange what they need: see Def.Exchange.
+func DivisionOf(o *ir.Op) *Factors { return factorsOf(o, true) }
+
+func factorsOf(o *ir.Op, exchange bool) *Factors {
 	d := Of(o)
 	if d == nil || d.Whole != "" || !Valid(o) {
 		return nil
@@ -60,6 +74,9 @@ func FactorsOf(o *ir.Op) *Factors {
 	}
 	if f == nil {
 		return nil
+	}
+	if exchange && d.Exchange != nil {
+		d.Exchange(o, f)
 	}
 	f.tidy(o)
 	if d.Linear != nil {

@@ -163,9 +163,10 @@ var argmaxDef = &Def{
 		lastDimAttr("dimension that is searched"),
 		{Name: "keep_dims", Kind: KindBool, Default: types.Bool(false), Doc: "the dimension stays with size 1"},
 	},
-	Traits:  Pure,
-	Factors: rowsOf(reducedDim),
-	Divides: "The dimensions but `dim`.",
+	Traits:   Pure,
+	Factors:  rowsOf(reducedDim),
+	Divides:  "The dimensions but `dim`.",
+	Exchange: exchangedSearch, Exchanges: "`dim`: devices exchange what they found in their pieces.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)
@@ -213,7 +214,8 @@ var reduceWindowDef = &Def{
 	},
 	Traits:  Pure | Windowed,
 	Factors: windowFactors, Linear: linearKind,
-	Divides: "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
+	Divides:  "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
+	Exchange: moving(reduceWindowMoves), Exchanges: "The others: devices get the elements that they lack from their neighbours.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		w, p := reduceWindow(o)
 		if p != nil {
@@ -262,9 +264,10 @@ var topKDef = &Def{
 		lastDimAttr("dimension that is searched"),
 		{Name: "largest", Kind: KindBool, Default: types.Bool(true), Doc: "the largest, otherwise the smallest"},
 	},
-	Traits:  Pure,
-	Factors: rowsOf(reducedDim),
-	Divides: "The dimensions but `dim`.",
+	Traits:   Pure,
+	Factors:  rowsOf(reducedDim),
+	Divides:  "The dimensions but `dim`.",
+	Exchange: exchangedSearch, Exchanges: "`dim`: devices exchange what they found in their pieces.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		d, p := dimOf(o, "dim", x.Shape)

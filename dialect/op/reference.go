@@ -76,8 +76,8 @@ operands and results share it. A leading attribute stands before the operands: `
 - **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
   nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
 - **Divides.** The dimensions of an op that can be divided over the devices of a mesh, in operands and results together: each device then computes its pieces of the results from its pieces of
-  the operands. Where a dimension that is summed is divided, or another reduction, the devices have parts of the results, partial values. Other dimensions are whole on every device, unless the
-  partitioner has a way of its own.
+  the operands. Where a dimension that is summed is divided, or another reduction, the devices have parts of the results, partial values. Other dimensions are whole on every device.
+- **Exchanges.** Dimensions that can be divided as well, because the devices exchange what they lack.
 - **Elsewhere** lists what PyTorch, JAX, NumPy, ONNX, StableHLO and MLIR call an op. They are no names of the dialect, but diagnostics, completion and
   ` + "`dmir explain`" + ` find the op by them.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
@@ -134,6 +134,9 @@ func (d *Def) Markdown() string {
 	}
 	if text := d.division(); text != "" {
 		fmt.Fprintf(&b, "**Divides.** %s\n\n", text)
+	}
+	if d.Exchanges != "" {
+		fmt.Fprintf(&b, "**Exchanges.** %s\n\n", d.Exchanges)
 	}
 	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
 	for _, f := range []struct {

@@ -23,7 +23,8 @@ var rollDef = &Def{
 	},
 	Traits:  Pure,
 	Factors: besides("dims"), Linear: linearIn([]int{0}),
-	Divides: "The dimensions that `dims` does not name.",
+	Divides:  "The dimensions that `dims` does not name.",
+	Exchange: exchangedDims, Exchanges: "`dims`, if evenly: devices get the elements that they lack from others.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		dims, p := dimsOf(o, "dims", x.Shape)
@@ -102,9 +103,10 @@ var oneHotDef = &Def{
 		{Name: "classes", Kind: KindInt, Doc: "size of the new dimension, at least 1"},
 		lastDimAttr("where the new dimension is in the result"),
 	},
-	Traits:  Pure | Cast,
-	Factors: oneHotFactors,
-	Divides: "The dimensions of the indices.",
+	Traits:   Pure | Cast,
+	Factors:  oneHotFactors,
+	Divides:  "The dimensions of the indices.",
+	Exchange: exchangedClasses, Exchanges: "The classes, of which each device compares its own.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, elem := in(o, 0), out(o, 0).Elem
 		if elem == types.InvalidElem {

@@ -31,7 +31,8 @@ var selectAndScatterDef = &Def{
 	},
 	Traits:  Pure,
 	Factors: windowFactors, Linear: linearIn([]int{1}),
-	Divides: "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
+	Divides:  "Dimensions along which the window does not move: of one element, with stride 1 and no padding.",
+	Exchange: moving(reduceWindowMoves), Exchanges: "The others: devices get the elements that they lack from their neighbours, and give them what they add to theirs.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, s := in(o, 0), in(o, 1)
 		if p := sameElems(o, 0); p != nil {

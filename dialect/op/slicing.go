@@ -28,6 +28,8 @@ var sliceDef = &Def{
 	Traits:  Pure,
 	Factors: sliceFactors, Linear: linearIn([]int{0}), Piece: slicePiece,
 	Divides:    "Dimensions that are taken whole.",
+	Exchange:   moving(sliceMoves),
+	Exchanges:  "The others: devices get the elements that they lack from their neighbours.",
 	Infer:      inferSlice,
 	Traffic:    touchedTraffic,
 	Move:       moveSlice,
@@ -130,7 +132,8 @@ var dynamicSliceDef = &Def{
 	Attrs:   []AttrDef{{Name: "slice_sizes", Kind: KindInts, Doc: "size of the part in every dimension; -1 is the whole"}},
 	Traits:  Pure,
 	Factors: func(o *ir.Op) *Factors { return partFactors(o, out(o, 0)) }, Linear: linearIn([]int{0}), Piece: dynamicSlicePiece,
-	Divides: "Dimensions that are taken whole.",
+	Divides:  "Dimensions that are taken whole.",
+	Exchange: exchangedPart, Exchanges: "The others: each device gives what its piece has, and the results are parts of a sum.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := startsProblem(o, 1, x); p != nil {
@@ -209,7 +212,8 @@ var dynamicUpdateSliceDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Traits:  Pure | Update,
 	Factors: func(o *ir.Op) *Factors { return partFactors(o, in(o, 1)) }, Linear: linearIn([]int{0, 1}),
-	Divides: "Dimensions that the update has whole.",
+	Divides:  "Dimensions that the update has whole.",
+	Exchange: exchangedUpdate, Exchanges: "The others of x: each device writes what belongs to its piece.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 1)
 		if x.Elem != u.Elem {
@@ -263,7 +267,8 @@ var gatherDef = &Def{
 	Attrs:   []AttrDef{gatherDim, batchDims},
 	Traits:  Pure,
 	Factors: gatherFactors(-1), Linear: linearIn([]int{0}),
-	Divides: "The dimensions of x but `dim`, and those of the indices.",
+	Divides:  "The dimensions of x but `dim`, and those of the indices.",
+	Exchange: indexedGather, Exchanges: "`dim`: each device gives what its piece of x has, and the results are parts of a sum.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		shape, p := gathered(o)
 		if p != nil {
@@ -324,7 +329,8 @@ var scatterDef = &Def{
 	},
 	Traits:  Pure | Update,
 	Factors: gatherFactors(2), Linear: linearScatter,
-	Divides: "The dimensions of x but `dim`.",
+	Divides:  "The dimensions of x but `dim`.",
+	Exchange: indexedScatter, Exchanges: "`dim`: each device keeps the updates of its piece. Unless `set`, those of the indices: the results are parts of a reduction of the kind.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 2)
 		want, p := gathered(o)
@@ -378,7 +384,8 @@ var embeddingDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "`[ids…, depth]`"}},
 	Traits:  Pure,
 	Factors: func(o *ir.Op) *Factors { return pickFactors(o, 0, 0, -1) }, Linear: linearIn([]int{0}),
-	Divides: "The depth, and the dimensions of the ids.",
+	Divides:  "The depth, and the dimensions of the ids.",
+	Exchange: indexedGather, Exchanges: "The vocabulary: each device gives the rows that its piece of the table has, and the results are parts of a sum.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		table := in(o, 0)
 		if p := rankIs(o, 0, 2, "the table"); p != nil {

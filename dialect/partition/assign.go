@@ -26,7 +26,7 @@ type factored struct {
 
 // factorsOf are the factors of o, none where it cannot be divided.
 func factorsOf(o *ir.Op) factored {
-	f := op.FactorsOf(o)
+	f := op.DivisionOf(o)
 	if f == nil || op.Float(o, "dropout") > 0 { // what is dropped depends on places in the whole
 		f = &op.Factors{}
 	}
@@ -73,10 +73,16 @@ func (p *partitioner) produced(x factored, i int, a assignment) shard.Layout {
 	dims := x.result(i)
 	l := p.layout(x, dims, a)
 	l.Partial = slices.Clone(a.partial)
+	split := slices.Concat(l.Dims...)
 	for n, atoms := range a.factors {
-		has := slices.ContainsFunc(dims, func(list []int) bool { return slices.Contains(list, n) })
-		if !has && x.f.Kinds[n] == op.Reduced {
-			l.Partial = append(l.Partial, atoms...)
+		exchanged := x.f.Kinds[n] == op.Exchanged && !slices.Contains(x.f.Complete, i)
+		if op.Divided(dims, n) || x.f.Kinds[n] != op.Reduced && !exchanged {
+			continue
+		}
+		for _, atom := range atoms {
+			if !slices.Contains(split, atom) { // else the pieces are complete: see Factors.Together
+				l.Partial = append(l.Partial, atom)
+			}
 		}
 	}
 	slices.Sort(l.Partial)
@@ -115,11 +121,16 @@ func (p *partitioner) score(x factored, a assignment) float64 {
 		n, _ := d.FLOP(x.o).Int()
 		work += float64(n) / flopWeight
 	}
-	used := 1
+	var used []int
 	for _, atoms := range a.factors {
-		used *= p.grid.Count(atoms)
+		used = append(used, atoms...)
 	}
-	work *= float64(p.grid.Mesh.Devices()) / float64(used)
+	slices.Sort(used)
+	used = slices.Compact(used)
+	if e := exchangeOf(x, a); e != nil {
+		sent += e.sent(p, x, a)
+	}
+	work *= float64(p.grid.Mesh.Devices()) / float64(p.grid.Count(used))
 	for i, v := range x.o.Results {
 		t := v.Tensor()
 		if t == nil {
@@ -141,11 +152,15 @@ func (p *partitioner) choose(x factored) assignment {
 		a := assignment{factors: map[int][]int{}}
 		for _, of := range lists {
 			for n := range x.f.Sizes {
-				a.merge(n, of[n])
+				a.merge(n, of[n], x.f.Together)
 			}
 		}
-		if !slices.ContainsFunc(seen, func(b assignment) bool { return b.equal(a) }) {
-			seen = append(seen, a)
+		p.nested(x, a)
+		a.agree(x.f.Together)
+		for _, b := range []assignment{a, a.alone(x.f)} {
+			if p.possible(x, b) && !slices.ContainsFunc(seen, b.equal) {
+				seen = append(seen, b)
+			}
 		}
 	}
 	var lists []map[int][]int
@@ -188,9 +203,33 @@ func (p *partitioner) choose(x factored) assignment {
 	return best
 }
 
+// nested takes back factors of a that some dimension has behind one that is not cut into single
+// elements: its pieces would not be contiguous.
+func (p *partitioner) nested(x factored, a assignment) {
+	for changed := true; changed; {
+		changed = false
+		for _, dims := range slices.Concat(x.f.Operands, x.f.Results) {
+			for _, list := range dims {
+				outer := true
+				for _, n := range list {
+					if !outer && len(a.factors[n]) > 0 {
+						delete(a.factors, n)
+						changed = true
+					}
+					size, known := x.f.Sizes[n].Int()
+					outer = outer && known && int64(p.grid.Count(a.factors[n])) == size
+				}
+			}
+		}
+	}
+}
+
 // partials are the assignments of a in which operands stay partial.
 func (p *partitioner) partials(x factored, a assignment) []assignment {
 	var out []assignment
+	if exchangeOf(x, a) != nil {
+		return nil
+	}
 	for _, set := range x.f.Linear {
 		if len(set) == 0 {
 			continue
@@ -227,14 +266,19 @@ func (a assignment) uses(atoms []int) bool {
 }
 
 // merge divides factor n over the atoms of list that follow those it has and that no other factor
-// is divided over.
-func (a assignment) merge(n int, list []int) {
+// is divided over, but for one of together.
+func (a assignment) merge(n int, list []int, together [2]int) {
 	have := a.factors[n]
 	if len(list) <= len(have) || !slices.Equal(list[:len(have)], have) {
 		return
 	}
 	for _, atom := range list[len(have):] {
-		if a.uses([]int{atom}) {
+		taken := false
+		for m, of := range a.factors {
+			paired := together[0] != together[1] && m != n && slices.Contains(together[:], m) && slices.Contains(together[:], n)
+			taken = taken || slices.Contains(of, atom) && !paired
+		}
+		if taken {
 			break
 		}
 		a.factors[n] = append(slices.Clone(a.factors[n]), atom)

@@ -138,11 +138,11 @@ func (p *partitioner) cut(x *ir.Value, d int, size int64) *ir.Value {
 // own is the piece of x along dimension d, of size elements, that the device has by its
 // position along atoms.
 func (p *partitioner) own(x *ir.Value, d int, size int64, atoms []int) *ir.Value {
-	return p.window(x, d, size, p.times(p.position(atoms), size))
+	return p.take(x, d, size, p.times(p.position(atoms), size))
 }
 
-// window is size elements of dimension d of x from start on.
-func (p *partitioner) window(x *ir.Value, d int, size int64, start *ir.Value) *ir.Value {
+// take is size elements of dimension d of x from start on.
+func (p *partitioner) take(x *ir.Value, d int, size int64, start *ir.Value) *ir.Value {
 	operands := []*ir.Value{x}
 	sizes := make([]int, x.Tensor().Rank())
 	for i, s := range x.Tensor().Shape {

@@ -24,12 +24,23 @@ func (p *partitioner) op(o *ir.Op) {
 // divide computes o on pieces.
 func (p *partitioner) divide(x factored) {
 	a := p.choose(x)
+	if e := exchangeOf(x, a); e != nil {
+		e.emit(p, x, a)
+		return
+	}
+	if pieces := p.pieces(x, a); pieces != nil {
+		p.emit(x.o, pieces, p.layouts(x, a))
+	}
+}
+
+// pieces are the operands of an op in the layouts that an assignment requires, nil after a failure.
+func (p *partitioner) pieces(x factored, a assignment) []*ir.Value {
 	pieces := make([]*ir.Value, len(x.o.Operands))
 	for i, v := range x.o.Operands {
 		t := v.Tensor()
 		if t == nil {
 			p.fail("%s is %s, which cannot be divided", v.Name, v.Type)
-			return
+			return nil
 		}
 		l := p.required(x, i, a)
 		pieces[i] = p.get(v, l)
@@ -39,15 +50,20 @@ func (p *partitioner) divide(x factored) {
 			}
 		}
 	}
+	return pieces
+}
+
+// layouts are those of the results.
+func (p *partitioner) layouts(x factored, a assignment) []shard.Layout {
 	layouts := make([]shard.Layout, len(x.o.Results))
 	for i := range x.o.Results {
 		layouts[i] = p.produced(x, i, a)
 	}
-	p.emit(x.o, pieces, layouts)
+	return layouts
 }
 
 // emit writes o on pieces, with results in the given layouts.
-func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout) {
+func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout) *ir.Op {
 	values := map[*ir.Value]*ir.Value{}
 	for i, v := range o.Operands {
 		values[v] = pieces[i]
@@ -65,6 +81,7 @@ func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout)
 	if d := op.Of(o); d != nil && d.Piece != nil {
 		d.Piece(piece, o)
 	}
+	return piece
 }
 
 // settle brings the results of o whose sharding the text states into it, and forgets other
@@ -94,18 +111,15 @@ func (p *partitioner) replicate(o *ir.Op) {
 
 // special divides the ops for which factors are not enough; false of others.
 func (p *partitioner) special(o *ir.Op) bool {
-	switch o.Name {
-	case op.Constant:
-		d, ok := o.Attr("value").(*types.Dense)
-		if !ok || !d.Splat {
-			return false
-		}
+	switch {
+	case splatted(o) != nil:
+		d := splatted(o)
 		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value {
 			return p.b.Value("constant", nil, []types.Named{{Name: "value", Value: d.Of(t)}}, t)
 		})
-	case op.Empty:
+	case o.Name == op.Empty:
 		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value { return p.b.Value("empty", nil, nil, t) })
-	case op.Reshard:
+	case o.Name == op.Reshard:
 		p.have[o.Results[0]] = nil
 		for _, have := range p.have[o.Operands[0]] {
 			p.add(o.Results[0], have.layout, have.piece)

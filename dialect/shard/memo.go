@@ -48,9 +48,9 @@ func (k *Memo) of(o *ir.Op) *known {
 }
 
 func factors(o *ir.Op) *known {
-	f := &known{Factors: op.FactorsOf(o)}
+	f := &known{Factors: op.DivisionOf(o)}
 	if f.Factors != nil {
-		f.pieces, f.early = f.Pieces(), !slices.Contains(f.Kinds, op.Reduced)
+		f.pieces, f.early = f.Pieces(), !slices.ContainsFunc(f.Kinds, func(k op.FactorKind) bool { return k == op.Reduced || k == op.Exchanged })
 	}
 	return f
 }

@@ -122,12 +122,12 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 // Propagate gives each value of f a layout, from those that its text states. It returns nil
 // where the text states none.
 //
-// A factor of an op (op.FactorsOf) that is divided in one of its tensors is divided in the
+// A factor of an op (op.DivisionOf) that is divided in one of its tensors is divided in the
 // others too, forwards and backwards, until nothing changes; parts of values and results, which
 // the partitioner finds, do not spread. Where two tensors disagree about a factor, the layout
 // counts that divides it over more devices if it continues the other one; else what the text states
 // comes before what was propagated, then the larger tensor, then the earlier one among operands
-// and results. Ops in which every factor is parallel spread before those that reduce, and these
+// and results. Ops in which every factor is parallel spread before those that reduce or exchange, and these
 // before the axes that only a gradient or a broadcast needs. An axis divides one dimension of a
 // value only, and no dimension with fewer elements than the axis has devices.
 func Propagate(m *ir.Module, f *ir.Func) (*Values, *Problem) { return propagate(m, f, nil) }

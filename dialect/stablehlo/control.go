@@ -83,11 +83,16 @@ func (n *node) call(name string) []*ir.Value {
 		panic(bailout{})
 	}
 	n.must(s != nil, "DM142", "there is no function @%s", name)
+	n.must(s.manual == nil, Unsupported, "the call of @%s, a sdy.manual_computation, is not supported; only a function that is nothing else runs on each device", name)
 	n.must(len(n.in) == len(s.in), "DM142", "@%s takes %d operands, but has %d", name, len(s.in), len(n.in))
 	for i, v := range n.in {
-		n.must(types.Equal(v.Type, s.in[i]), "DM142", "operand %d of @%s is a %s, but a %s is expected", i, name, v.Type, s.in[i])
+		n.must(alike(v.Type, s.in[i]), "DM142", "operand %d of @%s is a %s, but a %s is expected", i, name, v.Type, s.in[i])
 	}
-	o := n.make(op.Call, n.in, []types.Named{named("callee", types.SymbolOf(name))}, s.out...)
+	in := make([]*ir.Value, len(n.in))
+	for i, v := range n.in {
+		in[i] = n.as(v, s.in[i])
+	}
+	o := n.make(op.Call, in, []types.Named{named("callee", types.SymbolOf(name))}, s.out...)
 	for _, r := range o.Results {
 		r.Name = ""
 	}

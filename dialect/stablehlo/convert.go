@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
-	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -26,7 +25,7 @@ func init() {
 		"constant": constant, "arith.constant": constant, "optimization_barrier": same,
 		"broadcast_in_dim": scalar, "reshape": scalar, "func.call": inlined,
 	})
-	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), customs(), randoms(), normalizations())
+	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), customs(), randoms(), normalizations(), shardings(), collectives())
 	conversions["broadcast_in_dim"], conversions["reshape"] = broadcastInDim, reshape
 }
 
@@ -80,10 +79,11 @@ func (c *importer) convert(t *ast.Op) {
 		n.unsupported("%s has no equivalent in the dialect", diag.Name(t.Name))
 	}
 	vs := f(n)
+	n.annotate(vs)
 	n.must(len(vs) >= len(n.out), "DM142", "%s has %d results, but %d are written", n.name, len(vs), len(n.out))
 	if c.batch == nil && !c.bare {
 		for i, want := range n.out {
-			if !types.Equal(vs[i].Type, want) {
+			if !alike(vs[i].Type, want) {
 				n.fail("DM143", "the result of %s is a %s, but is written as %s", n.name, vs[i].Type, want)
 			}
 		}
@@ -139,7 +139,7 @@ func (c *importer) enter() (leave func()) {
 func (n *node) block(b *ast.Block) []*ir.Value {
 	for i, t := range b.Ops {
 		switch canonical(t.Name) {
-		case "func.return", "stablehlo.return":
+		case "func.return", "stablehlo.return", "sdy.return":
 			r := &node{importer: n.importer, t: t, name: canonical(t.Name)}
 			r.must(i == len(b.Ops)-1, "DM142", "ops follow this return")
 			for _, u := range t.Operands {

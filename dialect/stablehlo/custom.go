@@ -72,7 +72,7 @@ func check(n *node) []*ir.Value {
 		attrs = append(attrs, named(op.MaxULP, types.Int{V: int64(n.int(op.MaxULP)), Elem: types.I64}))
 	}
 	n.must(n.intOr("min_ulp_difference", 0) == 0, Unsupported, "%s with a least difference is not supported", n.name)
-	n.must(types.Equal(n.in[0].Type, n.in[1].Type), "DM142", "%s compares a %s with a %s", n.name, n.in[0].Type, n.in[1].Type)
+	n.must(alike(n.in[0].Type, n.in[1].Type), "DM142", "%s compares a %s with a %s", n.name, n.in[0].Type, n.in[1].Type)
 	n.make(n.name, n.in, attrs)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/export"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -16,13 +17,16 @@ import (
 
 // Export is m in StableHLO, with the functions of CHLO that StableHLO has not; m is
 // not changed. What Import makes of it computes the same. Element-wise ops broadcast
-// by ops of their own there, composites become what they expand to, and placements and
-// the attributes of the dialect are left out. The diagnostic says which op or type has no
+// by ops of their own there, composites become what they expand to, shardings become those of
+// Shardy's dialect, and other parts of placements and the attributes of the dialect are left out. The diagnostic says which op or type has no
 // equivalent.
 func Export(m *ir.Module) (*ir.Module, *diag.Diagnostic) {
 	out := &ir.Module{}
+	for _, found := range mesh.All(m) {
+		out.Ops = append(out.Ops, exportMesh(found))
+	}
 	for _, f := range m.Clone().Funcs {
-		x := &exporter{env: map[*ir.Value]*ir.Value{}}
+		x := &exporter{env: map[*ir.Value]*ir.Value{}, from: m}
 		if err := x.function(out, f); err != nil {
 			d := diag.New("DM197", diag.Error, x.now.Head, err.Error())
 			d.Help = diag.Find(d.Code).Help
@@ -38,8 +42,11 @@ func one(v *ir.Value) ([]*ir.Value, error) { return []*ir.Value{v}, nil }
 
 // exporter is the state of the export of one function.
 type exporter struct {
-	env map[*ir.Value]*ir.Value // what stands for each value of the program
-	now *ir.Op
+	env      map[*ir.Value]*ir.Value // what stands for each value of the program
+	now      *ir.Op
+	from     *ir.Module
+	device   *mesh.Mesh // whose devices run the function; nil: it works on whole tensors
+	channels int        // of collectives so far
 	// shape is that of what scalars in the region of a dm.map stand for; none in those
 	// of reductions.
 	shape []dim.Dim
@@ -54,9 +61,18 @@ type out struct {
 }
 
 func (x *exporter) function(m *ir.Module, f *ir.Func) error {
+	if op.PerDevice(f.Op) {
+		return x.perDevice(m, f)
+	}
 	x.now = f.Op
+	if f.Body != nil {
+		explicit(f.Body, false)
+	}
 	b, err := export.Function(m, f, x.env, x.typ)
 	if err != nil {
+		return err
+	}
+	if err := divide(m.Ops[len(m.Ops)-1], ir.Types(f.Args), f.Results); err != nil {
 		return err
 	}
 	return x.block(&ir.Builder{Block: b}, f.Body, op.Return)

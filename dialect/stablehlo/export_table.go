@@ -1,6 +1,7 @@
 package stablehlo
 
 import (
+	"maps"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -40,6 +41,7 @@ func init() {
 		"cumsum": exportRunning, "cumprod": exportRunning, "cummax": exportRunning,
 		"map": exportMap, "kernel": exportKernel, "if": exportIf, "while": exportWhile,
 	}
+	maps.Copy(exports, collectiveExports())
 }
 
 func exportUnary(c *out) ([]*ir.Value, error) {

@@ -6,6 +6,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
+	"dmir/syntax/source"
 )
 
 // signature is what callers know of a function.
@@ -13,7 +14,8 @@ type signature struct {
 	name    string // without "@"
 	private bool
 	in, out []types.Type
-	donated []bool // of the arguments
+	donated []bool  // of the arguments
+	manual  *ast.Op // the sdy.manual_computation that is the body
 }
 
 // declare reads the signature of a function, before any body.
@@ -22,16 +24,12 @@ func (c *importer) declare(t *ast.Op) {
 		c.refused[refusedName(t)] = true
 	})
 	n := &node{importer: c, t: t, name: op.Func, attrs: map[string]attr{}}
-	if !t.Props.Empty() {
-		n.dict(ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1})
-	}
-	if !t.Attrs.Empty() {
-		n.dict(t.Attrs)
-	}
+	n.dicts()
 	s := n.signatureOf()
-	if c.funcs[s.name] != nil {
+	if c.funcs[s.name] != nil || c.meshNames[s.name] {
 		n.fail("DM142", "@%s is already defined", s.name)
 	}
+	s.manual = manualOf(t)
 	c.funcs[s.name], c.sigs[t], c.trees[s.name] = s, s, t
 }
 
@@ -62,11 +60,12 @@ func (n *node) signatureOf() *signature {
 		s := &signature{private: f.Visibility == "private"}
 		s.name, _ = types.ParseSymbol(f.Name).Name()
 		for _, a := range f.Args {
-			s.in = append(s.in, n.typeAt(a.Type))
-			s.donated = append(s.donated, n.donates(a.Attrs))
+			t, x := n.typeAt(a.Type), n.attrAt(a.Attrs)
+			s.in = append(s.in, n.stated(t, x, n.t.Abs(a.Attrs)))
+			s.donated = append(s.donated, donates(x))
 		}
 		for _, r := range f.Results {
-			s.out = append(s.out, n.typeAt(r.Type))
+			s.out = append(s.out, n.stated(n.typeAt(r.Type), n.attrAt(r.Attrs), n.t.Abs(r.Attrs)))
 		}
 		return s
 	}
@@ -76,24 +75,51 @@ func (n *node) signatureOf() *signature {
 		n.fail("DM142", "func.func needs the properties sym_name and function_type")
 	}
 	s := &signature{name: string(name), private: types.TextOf(n.value("sym_visibility")) == "private"}
-	for _, x := range a.x.Type.In {
-		s.in = append(s.in, n.typeOf(x, a.at))
-		s.donated = append(s.donated, false)
+	entry := func(name string, i int) (x *ast.AttrExpr, at source.Span) {
+		if l := n.attrs[name]; l.x != nil && i < len(l.x.Elems) {
+			return l.x.Elems[i], l.at
+		}
+		return nil, a.at
 	}
-	for _, x := range a.x.Type.Out {
-		s.out = append(s.out, n.typeOf(x, a.at))
+	for i, x := range a.x.Type.In {
+		attrs, at := entry("arg_attrs", i)
+		s.in = append(s.in, n.stated(n.typeOf(x, a.at), attrs, at))
+		s.donated = append(s.donated, donates(attrs))
+	}
+	for i, x := range a.x.Type.Out {
+		attrs, at := entry("res_attrs", i)
+		s.out = append(s.out, n.stated(n.typeOf(x, a.at), attrs, at))
 	}
 	return s
 }
 
-// donates reports whether the attributes of an argument let the program overwrite it,
-// as JAX states that.
-func (n *node) donates(at ast.Rel) bool {
+// attrAt is the dictionary at a place inside the op, nil where there is none.
+func (n *node) attrAt(at ast.Rel) *ast.AttrExpr {
 	if at.Empty() {
-		return false
+		return nil
 	}
 	x, err := parse.Attr(n.t.Text(n.src, at))
-	return err == nil && (x.Get("tf.aliasing_output") != nil || x.Get("jax.buffer_donor") != nil)
+	if err != nil {
+		n.failError(n.t.Abs(at), err)
+	}
+	return x
+}
+
+// stated is t with the sharding that the dictionary of an argument or a result states.
+func (n *node) stated(t types.Type, attrs *ast.AttrExpr, at source.Span) types.Type {
+	x := attrs.Get(shardAttr)
+	if n.hintGSPMD(attrs, at); x == nil {
+		return t
+	}
+	a := attr{n.resolve(x, at), at}
+	tensor, _ := t.(*types.Tensor)
+	return withSharding(t, n.sharding(n.shardingAt(a), tensor, at))
+}
+
+// donates reports whether the dictionary of an argument let the program overwrite it,
+// as JAX states that.
+func donates(x *ast.AttrExpr) bool {
+	return x.Get("tf.aliasing_output") != nil || x.Get("jax.buffer_donor") != nil
 }
 
 // typeAt is the type written at a place inside the op.
@@ -150,6 +176,10 @@ func (c *importer) function(t *ast.Op) {
 	defer c.recovered(t, func() {})
 	n.must(len(args) == len(s.in), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.in))
 	defer c.enter()()
+	if s.manual != nil {
+		n.perDevice(fn, s, args, s.manual)
+		return
+	}
 	for i, a := range args {
 		v := fn.Body.AddArg(a.Name, s.in[i])
 		v.Span = t.Abs(a.Span)
@@ -159,7 +189,8 @@ func (c *importer) function(t *ast.Op) {
 	vs := n.blocks(blocks)
 	n.must(len(vs) == len(s.out), "DM142", "@%s returns %d values, but has %d results", s.name, len(vs), len(s.out))
 	for i, v := range vs {
-		n.must(types.Equal(v.Type, s.out[i]), "DM143", "result %d of @%s is a %s, but a %s is returned", i, s.name, s.out[i], v.Type)
+		vs[i] = n.as(v, s.out[i])
+		n.must(alike(v.Type, s.out[i]), "DM143", "result %d of @%s is a %s, but a %s is returned", i, s.name, s.out[i], v.Type)
 	}
 	c.b.Op(op.Return, vs, nil)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func imported(t *testing.T, name, text string) string {
 		for _, d := range m.Diags {
 			diag.Text(&b, src, d, diag.Style{})
 		}
-		if len(m.Diags) == 0 {
+		if !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 			b.WriteString(written(t, m))
 		}
 		out = append(out, b.String())

@@ -61,7 +61,17 @@ func (n *node) pretty() string {
 			s.next()
 		case lex.LBrace:
 			start := s.tok.Start
+			if len(t.Regions) > 0 && strings.HasPrefix(n.name, "sdy.") { // the region
+				s.skip()
+				continue
+			}
 			n.dict(ast.Rel{Start: int32(start), End: int32(s.skip())})
+		case lex.LAngle: // the sharding behind an operand of sdy.reshard
+			start := s.tok.Start
+			end := s.skip()
+			if _, ok := n.attrs["sharding"]; !ok && strings.HasPrefix(n.name, "sdy.") {
+				n.raw("sharding", at(start, end))
+			}
 		case lex.LBrack:
 			start := s.tok.Start
 			n.words = append(n.words, text[start:s.skip()])
@@ -74,6 +84,11 @@ func (n *node) pretty() string {
 			switch {
 			case s.tok.Kind == lex.Eq:
 				s.next()
+				if strings.HasPrefix(n.name, "sdy.") { // one list, behind which the next name stands
+					start := s.tok.Start
+					n.raw(word, at(start, s.skip()))
+					continue
+				}
 				start, end := s.value()
 				n.clause(short, word, at(start, end))
 			case word == "loc" && s.tok.Kind == lex.LParen:
@@ -111,7 +126,7 @@ func (n *node) clause(op, name string, span source.Span) {
 		n.field("lhs_"+kind, strings.TrimSpace(lhs), span)
 		n.field("rhs_"+kind, strings.TrimSpace(rhs), span)
 	case op == "convolution" && name == "dim_numbers", name == "algorithm":
-		n.attrs[name] = attr{&ast.AttrExpr{Kind: ast.AStrided, Text: value, Body: value}, span}
+		n.raw(name, span)
 	case op == "convolution" && name == "window":
 		n.window(span)
 	case op == "reduce_precision" && name == "format":
@@ -123,6 +138,12 @@ func (n *node) clause(op, name string, span source.Span) {
 	default:
 		n.setAttr(name, span)
 	}
+}
+
+// raw is an attribute that is kept as it is written.
+func (n *node) raw(name string, span source.Span) {
+	text := n.src.Slice(span)
+	n.attrs[name] = attr{&ast.AttrExpr{Kind: ast.AStrided, Text: text, Body: text}, span}
 }
 
 // field is an attribute with a text of its own.

@@ -53,12 +53,7 @@ func (c *importer) read(t *ast.Op) *node {
 		sig = n.pretty()
 	default:
 		sig = t.Text(c.src, t.Sig)
-		if !t.Props.Empty() {
-			n.dict(ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1})
-		}
-		if !t.Attrs.Empty() {
-			n.dict(t.Attrs)
-		}
+		n.dicts()
 		if !t.Lead.Empty() {
 			n.setAttr("value", t.Abs(t.Lead))
 		}
@@ -106,6 +101,16 @@ func (n *node) resolve(x *ast.AttrExpr, span source.Span) *ast.AttrExpr {
 		n.failAt("DM141", span, "the attribute alias %s is not defined", x.Name)
 	}
 	return y
+}
+
+// dicts reads the attributes of generic form.
+func (n *node) dicts() {
+	if !n.t.Props.Empty() {
+		n.dict(ast.Rel{Start: n.t.Props.Start + 1, End: n.t.Props.End - 1})
+	}
+	if !n.t.Attrs.Empty() {
+		n.dict(n.t.Attrs)
+	}
 }
 
 // dict reads the entries of the dictionary at a place inside the op.
@@ -281,7 +286,7 @@ func (n *node) use(u ast.Use, want types.Type) *ir.Value {
 	if v == nil { // of an op whose problem has been reported
 		panic(bailout{})
 	}
-	if want != nil && n.batch == nil && !n.bare && !types.Compatible(v.Type, want) {
+	if want != nil && n.batch == nil && !n.bare && !types.Compatible(plain(v.Type), want) {
 		n.failAt("DM142", at, "%s has type %s, but is used as %s", n.src.Slice(at), v.Type, want)
 	}
 	return v

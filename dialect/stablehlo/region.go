@@ -62,10 +62,16 @@ func (n *node) runFor(i int, batch []int, values []*ir.Value) []*ir.Value {
 // likes.
 func (n *node) inRegion(o *ir.Op, likes []*ir.Value, build func(args []*ir.Value) []*ir.Value) {
 	b := o.AddRegion(likes...)
+	for _, a := range b.Args {
+		a.Type = plain(a.Type)
+	}
 	outer := n.b
 	n.b = &ir.Builder{Block: b, At: outer.At}
 	defer func() { n.b = outer }()
-	vs := build(b.Args)
+	vs := slices.Clone(build(b.Args))
+	for i, v := range vs {
+		vs[i] = n.as(v, plain(v.Type))
+	}
 	n.open("yield", vs, nil)
 }
 

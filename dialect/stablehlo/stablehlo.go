@@ -11,6 +11,7 @@
 package stablehlo
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func Holds(f *ast.File) bool {
 func hasOwn(ops []*ast.Op, foreign *bool) bool {
 	for _, t := range ops {
 		switch dialect, _, _ := strings.Cut(t.Name, "."); dialect + "." {
-		case "stablehlo.", "mhlo.", "chlo.":
+		case "stablehlo.", "mhlo.", "chlo.", "sdy.":
 			*foreign = true
 		case op.Prefix:
 			return true
@@ -85,6 +86,12 @@ type importer struct {
 	draws    int64              // ops so far that draw random numbers
 	kept     map[*ir.Value]bool // values that have their names from the text
 
+	meshes      map[string]*imported // by the name in the text
+	meshNames   map[string]bool      // that they have here
+	refusedMesh map[string]bool      // meshes with a problem
+	hinted      bool                 // that shardings of GSPMD are not read
+	device      *imported            // whose devices run the function; nil: it works on whole tensors
+
 	// In the body of a reduction:
 	batch []int // sizes that are computed at once; nil: none
 	bare  bool  // values are bare element types
@@ -93,7 +100,8 @@ type importer struct {
 
 func section(f *ast.File, items []*ast.Op) *ir.Module {
 	m := &ir.Module{Src: f.Src}
-	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}}
+	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{},
+		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{}}
 	m.Aliases = &c.env
 	c.blobs = sync.OnceValue(func() map[string]string { return resources(f.Src, items) })
 	c.aliases(items)
@@ -112,7 +120,7 @@ func section(f *ast.File, items []*ast.Op) *ir.Module {
 		c.function(t)
 	}
 	sort.SliceStable(m.Diags, func(i, j int) bool { return m.Diags[i].Span.Start < m.Diags[j].Span.Start })
-	if len(m.Diags) == 0 {
+	if c.reported == 0 && !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 		tidy(m)
 	}
 	return m
@@ -144,6 +152,8 @@ func (c *importer) collect(items []*ast.Op, funcs *[]*ast.Op) {
 			}
 		case t.Name == "func.func":
 			*funcs = append(*funcs, t)
+		case t.Name == "sdy.mesh":
+			c.sdyMesh(t)
 		case strings.HasSuffix(t.Name, ".global") && len(t.Symbols) > 0:
 			c.globals[t.Symbols[0].Name] = t
 		default:

@@ -361,3 +361,31 @@ func TestFilesEqual(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSharding holds that no placement makes the parser panic, and that one that is read is the
+// same after it was printed.
+func FuzzSharding(f *testing.F) {
+	for _, text := range []string{
+		"split = @pod[{data}, {model:(2)4, ?}], partial = max{x}", "split=@\"a b\"[{?},{ }]", "split = @pod[{a:(1)2}, {a:(2)2}], partial = {b}",
+		"partial = {x}, split = @m[]", "hbm, order = [1, 0], split = @m[{}, {}]", "split = @m[{x}, {x}]", "split = @m[{x:(9223372036854775807)2}, {}]", "split = @[{}]]", "split = @m::@n[{}, {}]",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		x, err := parse.Type("tensor<4x8xf32, #dm.at<" + text + ">>")
+		if err != nil {
+			return
+		}
+		ty, err := types.FromExpr(x, nil)
+		if err != nil {
+			return
+		}
+		if x, err = parse.Type(ty.String()); err != nil {
+			t.Fatalf("%s: %v", ty, err)
+		}
+		back, err := types.FromExpr(x, nil)
+		if err != nil || !types.Equal(ty, back) || back.String() != ty.String() {
+			t.Errorf("%q is %s, read again %v: %v", text, ty, back, err)
+		}
+	})
+}

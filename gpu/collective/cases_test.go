@@ -307,3 +307,24 @@ func TestLocal(t *testing.T) {
 		}
 	}
 }
+
+// A rank that is done with a permute goes on to the next, of another size, while its neighbours
+// still exchange with others.
+func TestLocalPermutesOfManySizes(t *testing.T) {
+	const n = 4
+	err := errors.Join(onLocal(n, func(c Comm) error {
+		for i := range 200 {
+			in, out := bytes.Repeat([]byte{byte(c.Rank())}, 1+i%3), make([]byte, 1+i%3)
+			if err := c.Permute(t.Context(), (c.Rank()+1)%n, (c.Rank()+n-1)%n, in, out); err != nil {
+				return err
+			}
+			if out[0] != byte((c.Rank()+n-1)%n) {
+				return fmt.Errorf("rank %d got %v", c.Rank(), out)
+			}
+		}
+		return c.Close()
+	})...)
+	if err != nil {
+		t.Error(err)
+	}
+}

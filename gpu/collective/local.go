@@ -176,7 +176,9 @@ func (w *localWorld) exchange(rank int, p *pending) {
 		if q == nil {
 			continue
 		}
-		if q.op != opPermute || len(q.in) != len(p.in) && (peer == p.to && q.from == rank || peer == p.from && q.to == rank) {
+		// One that has exchanged with rank already waits for its other peer, and is an earlier call.
+		meets := peer == p.to && q.from == rank && !q.received || peer == p.from && q.to == rank && !q.sent
+		if q.op != opPermute || meets && len(q.in) != len(p.in) {
 			w.mismatch(rank, p, peer, q)
 			return
 		}
