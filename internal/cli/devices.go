@@ -39,9 +39,6 @@ func (f deviceFlags) sizes() (map[string]int64, error) {
 	return sizes, err
 }
 
-// asked reports whether a flag is set.
-func (f deviceFlags) asked() bool { return f.Devices > 0 || len(f.Mesh) > 0 }
-
 // divide gives the meshes of p the sizes asked for, and checks that they have the number of
 // devices asked for.
 func (f deviceFlags) divide(a *app, p *program.Program) error {
