@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"dmir/compile/bind"
@@ -14,10 +15,13 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/gpu/collective"
+	"dmir/gpu/device"
 )
 
 // Distribution is that several devices run a program together.
@@ -28,12 +32,64 @@ type Distribution struct {
 	// process.
 	Launch  *collective.Launch
 	Timeout time.Duration // of a collective between processes; 0: that of package collective
+	// Pieces are asked for in place of whole results.
+	Pieces bool
 	// Identity is the same for equal programs: processes that run others are found by it.
 	Identity string
 }
 
 // together reports whether several devices run the job.
 func (j Job) together() bool { return j.On.Devices != 0 || j.On.Launch != nil }
+
+// count is pass.Options.Devices.
+func (on Distribution) count() int {
+	if on.Launch != nil {
+		return on.Launch.Size
+	}
+	return on.Devices
+}
+
+// compiles is the device whose kind runs the job on several devices, nil for the reference
+// executor, which does unless another is asked for.
+func (j Job) compiles() (device.Device, error) {
+	if j.Device == "" || j.Device == "auto" {
+		return nil, nil
+	}
+	d, _, err := Choose(j.Device)
+	return d, err
+}
+
+// pieces are the arguments that are given by device, by their numbers.
+func (j Job) pieces() map[int]PieceReader {
+	out := map[int]PieceReader{}
+	flat, _ := flatten.Func(j.Fn)
+	for i, a := range flat.Args {
+		if read := j.Pieces[strings.TrimPrefix(a.Name, "%")]; read != nil {
+			out[i] = read
+		}
+	}
+	return out
+}
+
+// readPieces gives the devices of a team the pieces that are given.
+func (j Job) readPieces(t *distribute.Team) error {
+	for i, read := range j.pieces() {
+		own := t.Fn.Args[i].Type.(*types.Tensor)
+		shape := make([]int, own.Rank())
+		for d := range shape {
+			n, _ := own.Shape[d].Int()
+			shape[d] = int(n)
+		}
+		for k, rank := range t.Ranks() {
+			x, err := read(rank, own.Elem, shape)
+			if err != nil {
+				return err
+			}
+			t.SetPiece(k, i, x)
+		}
+	}
+	return nil
+}
 
 // Divide is the program that each device runs of fn, a function of m, which stay as they are.
 func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int64, on Distribution) (*distribute.Program, error) {
@@ -100,6 +156,9 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	if err == nil {
 		err = t.Set(args)
 	}
+	if err == nil {
+		err = j.readPieces(t)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +173,14 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	}
 	results := resultsOf(j.Fn)
 	for i := range t.Fn.Results {
+		if j.On.Pieces {
+			o := Output{Name: results[i].Name, Type: res.Pieces[0][i].Type(), Tensor: res.Pieces[0][i]}
+			for k, rank := range t.Ranks() {
+				o.Pieces = append(o.Pieces, Piece{rank, res.Pieces[k][i]})
+			}
+			out.Outputs = append(out.Outputs, o)
+			continue
+		}
 		whole, err := t.Whole(ctx, res, i)
 		if err != nil {
 			return nil, err
@@ -128,11 +195,19 @@ type togetherSteps struct {
 	team  *distribute.Team
 	state []int
 	peak  *int64
+	job   Job
+	begun bool
 }
 
 func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err := r.team.Set(args); err != nil {
 		return nil, err
+	}
+	if !r.begun {
+		if err := r.job.readPieces(r.team); err != nil {
+			return nil, err
+		}
+		r.begun = true
 	}
 	res, err := r.team.Run(ctx, interp.Options{})
 	if err != nil {

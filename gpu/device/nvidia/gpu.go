@@ -127,7 +127,7 @@ func (g *gpu) load(ctx context.Context, p *artifact.Program) (s *cuda.Session, t
 }
 
 // Open loads the program for steps that keep their state in the GPU's memory.
-func (g *gpu) Open(ctx context.Context, p *artifact.Program) (device.Session, error) {
+func (g *gpu) Open(ctx context.Context, p *artifact.Program, opts device.Options) (device.Session, error) {
 	if lostContext.Load() {
 		return nil, errLost
 	}
