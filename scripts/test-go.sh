@@ -32,6 +32,8 @@ if [ "${1:-}" != -short ]; then
   optional want clang clang # for programs on the processor
   optional want opt llvm # verifies their IR
   optional want_sanitizers
+  optional want mpirun.openmpi openmpi-bin # with libopenmpi3, whose libmpi.so.40 the tests open
+  optional want mpirun.mpich mpich
   want_numpy || [ $? = 77 ] # in this shell, whose PATH it changes
   optional scripts/setup-nvrtc.sh # the tests compile every kernel with NVRTC
 fi

@@ -84,7 +84,7 @@ func onePlace(o *ir.Op) bool {
 		t := o.Body(0).Terminator()
 		return t != nil && origin.Tree(t) != nil && t.Name == op.Yield
 	}
-	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != op.Grad
+	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && def.Family != op.Distribution && len(o.Regions) == 0 && o.Name != op.Grad
 }
 
 // expressible holds what kernel classes there are: a contraction takes

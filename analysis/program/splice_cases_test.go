@@ -72,6 +72,61 @@ func TestSpliceCases(t *testing.T) {
 	}
 }
 
+// What a mesh means is asked wherever it is named. An edit of one sharding is
+// followed; one of the mesh need not be.
+func TestSpliceShardings(t *testing.T) {
+	behind := sharded[strings.Index(sharded, "\n")+1:] + "dm.mesh @pod {data = 4, model = 2}\n"
+	generic := strings.Replace(sharded, "dm.mesh @pod {data = 4, model = 2}", `"dm.mesh"() <{sym_name = "pod", axes = ["data", "model"], sizes = [4, 2]}> : () -> ()`, 1)
+	for name, c := range map[string]struct {
+		text, old, new string
+		follow         bool // it must be
+		wrong          bool // there is an error afterwards
+	}{
+		"the size of an axis":               {sharded, "data = 4", "data = 2", false, true},
+		"the size of one that all divide":   {sharded, "model = 2", "model = 4", false, false},
+		"the name of an axis":               {sharded, "model = 2", "mode = 2", false, true},
+		"an axis more":                      {sharded, "{data", "{pipe = 3, data", false, false},
+		"an axis fewer":                     {sharded, ", model = 2", "", false, true},
+		"the name of the mesh":              {sharded, "@pod", "@pad", false, true},
+		"the mesh goes":                     {sharded, "dm.mesh @pod {data = 4, model = 2}\n", "", false, true},
+		"the mesh comes":                    {sharded[strings.Index(sharded, "\n")+1:], "func.func @device", "dm.mesh @pod {data = 4, model = 2}\nfunc.func @device", false, false},
+		"a mesh behind its uses":            {behind, "{data = 4", "{data = 3", false, true},
+		"a mesh in generic form":            {generic, "[4, 2]", "[5, 2]", false, true},
+		"a second mesh of the name":         {sharded, "func.func @device", "dm.mesh @pod {x = 1}\nfunc.func @device", false, true},
+		"a mesh in a section of its own":    {sharded, "func.func @device", "// -----\nfunc.func @device", false, true},
+		"an axis in the type of a result":   {sharded, "-> tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>", "-> tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {modul}]>>", true, true},
+		"a sharding comes":                  {sharded, "(tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>) -> tensor<8x4xf32>", "(tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>) -> tensor<8x4xf32, #dm.at<split = @pod[{}, {data}]>>", true, true},
+		"a sharding in the signature":       {sharded, "global(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}", "global(%x: tensor<8x4xf32, #dm.at<split = @pod[{dato}", true, true},
+		"the whole of an argument":          {sharded, "dm.global = tensor<8x4xf32", "dm.global = tensor<12x4xf32", true, true},
+		"an axis of a collective":           {sharded, `axes = ["model"]`, `axes = ["modul"]`, true, true},
+		"a collective over an axis more":    {sharded, `axes = ["data"]`, `axes = ["data", "model"]`, true, true},
+		"the mesh of a function goes":       {sharded, " attributes {dm.mesh = @pod}", "", true, true},
+		"the mesh of a function is another": {sharded, "{dm.mesh = @pod}", "{dm.mesh = @pad}", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := strings.Index(c.text, c.old)
+			src := source.New("x.dmir", c.text)
+			p := Load(src, Options{})
+			next := src.Edit(at, at+len(c.old), c.new)
+			q := Load(source.New("x.dmir", next.Text()), Options{})
+			if q.HasErrors() != c.wrong {
+				t.Errorf("errors: %t", !c.wrong)
+			}
+			if !p.Splice(next, parse.Change{Start: at, End: at + len(c.old), Length: len(c.new)}) {
+				if c.follow {
+					t.Error("the change is not followed")
+				}
+				return
+			}
+			want, got := known(t, q), known(t, p)
+			want["ops"], got["ops"] = places(q), places(p)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 // places is where the ops of the modules are.
 func places(p *Program) []string {
 	var out []string

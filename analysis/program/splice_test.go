@@ -48,6 +48,20 @@ func.func private @twice(%x: tensor<?x4xf32, #dm.at<dims = [n]>>) -> tensor<?x4x
   %0 = dm.add %x, %x : tensor<?x4xf32, #dm.at<dims = [n]>>
   return %0 : tensor<?x4xf32, #dm.at<dims = [n]>>
 }
+` + sharded
+
+// sharded has a mesh, a function of whole tensors and one that a device runs.
+const sharded = `dm.mesh @pod {data = 4, model = 2}
+func.func @global(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>) -> tensor<8x4xf32> {
+  %0 = dm.reshard %x : (tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>) -> tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>
+  %1 = dm.exp %0 : (tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+func.func @device(%x: tensor<2x4xf32> {dm.global = tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>}) -> tensor<8x4xf32> attributes {dm.mesh = @pod} {
+  %0 = dm.all_reduce add %x, axes = ["model"] : tensor<2x4xf32>
+  %1 = dm.all_gather %0, dim = 0, axes = ["data"] : (tensor<2x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
 `
 
 // TestSpliceEqualsLoad edits programs at random: where a program can follow a
@@ -115,7 +129,7 @@ func randomChange(rnd *rand.Rand, text string) (at, cut int, in string) {
 		"%1 = dm.exp %0 : tensor<8x4xf32>\n", "\n  %9 = dm.add %3, %3 : tensor<8x4xf32>\n", "\n  \"other.op\"() : () -> ()\n", "\n  return\n",
 		"\n  %2 = dm.kernel -> tensor<8x4xf32> {\n    %1 = dm.exp %0 : tensor<8x4xf32>\n    dm.yield %1 : tensor<8x4xf32>\n  }\n",
 		"\n  %8 = func.call @twice(%5) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n",
-		"{", "}", "\n}\n", "@calls", "@twice", "private ", "%v: f32, ", "\nfunc.func @fresh(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = other.op %y : tensor<4xf32>\n  return %x : tensor<4xf32>\n}\n",
+		"{", "}", "\n}\n", "@pod", "data", "{model}", "axes = [\"data\"]", "dm.mesh @pod {data = 4, x = 2}\n", " attributes {dm.mesh = @pod} ", "@calls", "@twice", "private ", "%v: f32, ", "\nfunc.func @fresh(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = other.op %y : tensor<4xf32>\n  return %x : tensor<4xf32>\n}\n",
 		"\n!t = tensor<4xf32>\n", "!t", ", 2.0", "-1.5, ", "\n  %7 = dm.mul %0, 0.5 : tensor<8x4xf32>\n", "dm.sigmoid", "dm.sum", ", axis = 1", "-inf",
 		"\n  %l, %d = dm.grad @loss %w : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)\n",
 		"\nfunc.func @loss(%w: tensor<4xf32>) -> tensor<f32> {\n  %0 = other.op %w : (tensor<4xf32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n",

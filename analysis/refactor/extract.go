@@ -117,7 +117,7 @@ func applyExtract(s *selection, _ string) (*Change, error) {
 		body = text
 		return fmt.Sprintf("%sfunc.call %s(%s) : (%s) -> %s", heads, name, strings.Join(passed, ", "), strings.Join(passedTypes, ", "), arrow)
 	})
-	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.bindings(), body, returns)
+	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.attributes(), body, returns)
 	off := origin.Tree(s.fn.Op).Span().End
 	off = source.Behind(s.src.Text(), off)
 	eol, at := s.eol(), origin.Tree(s.fn.Op).Off
@@ -141,13 +141,19 @@ func numbered(v *ir.Value) string {
 	return name + "_" + i
 }
 
-// bindings is the attribute by which the function around gives sizes to
-// symbols: what is taken out of it needs the same.
-func (s *selection) bindings() string {
-	if a := s.fn.Op.Attr(op.BindAttr); a != nil {
-		return fmt.Sprintf(" attributes {%s}", types.Named{Name: op.BindAttr, Value: a})
+// attributes are those by which the function around gives sizes to symbols and names
+// the mesh whose devices run it: what is taken out of it needs the same.
+func (s *selection) attributes() string {
+	var list []string
+	for _, name := range []string{op.BindAttr, op.MeshAttr} {
+		if a := s.fn.Op.Attr(name); a != nil {
+			list = append(list, types.Named{Name: name, Value: a}.String())
+		}
 	}
-	return ""
+	if list == nil {
+		return ""
+	}
+	return fmt.Sprintf(" attributes {%s}", strings.Join(list, ", "))
 }
 
 // restOfLine is what stands behind off on its line.

@@ -158,6 +158,8 @@ func fusible(o *ir.Op) error {
 		return opened(o)
 	case def == nil:
 		return refuse("dmir does not know what %s does", o.Name)
+	case def.Family == op.Distribution:
+		return refuse("%s runs on several devices, and a kernel on one", o.Name)
 	case !def.Is(op.Pure):
 		return refuse("%s has side effects", o.Name)
 	}

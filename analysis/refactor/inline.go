@@ -39,6 +39,8 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 		return nil, nil, refuse("@%s calls itself", f.Name)
 	case f.Op.Bad || !s.clean(f.Op.Span):
 		return nil, nil, refuse("there is an error in @%s", f.Name)
+	case f.Op.Str(op.MeshAttr) != s.fn.Op.Str(op.MeshAttr):
+		return nil, nil, refuse("@%s and @%s have not the same mesh", f.Name, s.fn.Name)
 	case len(f.Op.Regions[0].Blocks) != 1:
 		return nil, nil, refuse("@%s branches between blocks", f.Name)
 	case len(f.Args) != len(o.Operands) || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return ||

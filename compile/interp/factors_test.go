@@ -19,9 +19,12 @@ import (
 )
 
 // divided is what TestFactors did with each op.
-type divided struct{ runs, factors map[string]int }
+type divided struct {
+	runs, factors map[string]int
+	padded        int
+}
 
-// check divides s along every factor, and along two at once.
+// check divides s along every factor, pads it, and divides it along two at once.
 func (d *divided) check(t *testing.T, s seen, r *rand.Rand) {
 	t.Helper()
 	f := op.FactorsOf(s.op)
@@ -51,6 +54,22 @@ func (d *divided) check(t *testing.T, s seen, r *rand.Rand) {
 			attempt(division{k: p})
 		}
 	}
+	for _, k := range all {
+		if f.Kinds[k] == op.Reduced && f.Even {
+			continue
+		}
+		got, ok, err := padded(t, f, s, k, 1+r.IntN(3))
+		if !ok {
+			continue
+		}
+		d.padded++
+		if err == nil {
+			err = sameResults(s, got, make([]float64, len(got)))
+		}
+		if err != nil {
+			t.Errorf("%s\nwith factor %d padded, with the rule %+v: %v", what(s), k, f, err)
+		}
+	}
 	if len(all) > 1 {
 		i, k := all[r.IntN(len(all))], all[r.IntN(len(all))]
 		if i != k && len(into[i]) > 0 && len(into[k]) > 0 {
@@ -75,7 +94,7 @@ func what(s seen) string {
 	return text
 }
 
-// ruled are programs of one op each, for rules that examples do not show.
+// ruled are ops, or functions with one, for rules that examples do not show.
 var ruled = []string{
 	`%y = dm.reshape %x : (tensor<6x4xf32>) -> tensor<3x8xf32>`,
 	`%y = dm.reshape %x : (tensor<4x6x5xf32>) -> tensor<2x12x5xf32>`,
@@ -94,9 +113,12 @@ var ruled = []string{
 	`%y = dm.reduce mul %x, dims = [1] : (tensor<4x6xf32>) -> tensor<4xf32>`,
 	`%y = dm.reduce max %x, dims = [0], keep_dims = true : (tensor<4x6xi32>) -> tensor<1x6xi32>`,
 	`%y = dm.reduce min %x : (tensor<4x6xui64>) -> tensor<ui64>`,
+	regional("xor", "i1", "false"), regional("and", "i1", "true"), regional("or", "i32", "0"), regional("max", "f32", "-1.0e30"), regional("min", "i16", "32767"), regional("mul", "f64", "1.0"),
 	`%y = dm.one_hot %x, classes = 5, dim = 1 : (tensor<4x6xi32>) -> tensor<4x5x6xf32>`,
 	`%y = dm.gather %x, %i, dim = 2, batch_dims = 1 : (tensor<4x6x5x2xf32>, tensor<4x3xi64>) -> tensor<4x6x3x2xf32>`,
 	`%y = dm.scatter add %x, %i, %u, dim = 2, batch_dims = 1 : (tensor<4x6x5x2xf32>, tensor<4x3xi64>, tensor<4x6x3x2xf32>) -> tensor<4x6x5x2xf32>`,
+	`%y = dm.scatter mul %x, %i, %u : (tensor<4x6xf32>, tensor<3xi64>, tensor<3x6xf32>) -> tensor<4x6xf32>`,
+	`%y = dm.scatter %x, %i, %u, dim = 1 : (tensor<4x6xf32>, tensor<3xi64>, tensor<4x3xf32>) -> tensor<4x6xf32>`,
 	`%y = dm.embedding %x, %i : (tensor<7x6xf32>, tensor<4x3xi64>) -> tensor<4x3x6xf32>`,
 	`%y = dm.slice %x, start_indices = [0, 1], limit_indices = [4, 5] : (tensor<4x6xf32>) -> tensor<4x4xf32>`,
 	`%y = dm.slice %x, start_indices = [0], limit_indices = [6], dims = [1] : (tensor<4x6xf32>) -> tensor<4x6xf32>`,
@@ -114,6 +136,19 @@ var ruled = []string{
 	`%y = dm.iota dim = 1 : tensor<4x6xi32>`,
 	`%y = dm.broadcast %x, dims = [0, 2] : (tensor<4x1xf32>) -> tensor<4x6x3xf32>`,
 	`%y = dm.concatenate %x, %w, dim = 1 : (tensor<4x3x6xf32>, tensor<4x2x6xf32>) -> tensor<4x5x6xf32>`,
+}
+
+// regional is a reduction by a region of one op.
+func regional(name, elem, neutral string) string {
+	return fmt.Sprintf(`func.func @f(%%x: tensor<4x6x%[2]s>) -> tensor<4x%[2]s> {
+  %%z = dm.constant dense<%[3]s> : tensor<%[2]s>
+  %%y = dm.reduce %%x, %%z, dims = [1] : (tensor<4x6x%[2]s>, tensor<%[2]s>) -> tensor<4x%[2]s> {
+  ^bb0(%%a: %[2]s, %%b: %[2]s):
+    %%c = dm.%[1]s %%b, %%a : %[2]s
+    dm.yield %%c : %[2]s
+  }
+  return %%y : tensor<4x%[2]s>
+}`, name, elem, neutral)
 }
 
 // oneOp is the function of an op whose operands are its arguments.
@@ -168,15 +203,18 @@ func everyOp(t *testing.T, visit func(t *testing.T, s seen, r *rand.Rand)) {
 			})
 		}
 	}
-	for _, line := range ruled {
-		m := read(t, oneOp(line))
+	for _, text := range ruled {
+		if !strings.HasPrefix(text, "func") {
+			text = oneOp(text)
+		}
+		m := read(t, text)
 		args, err := Inputs(t.Context(), m.Funcs[0], nil, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		each(t, m, args)
 	}
-	programs := 2000
+	programs := 800
 	if testing.Short() {
 		programs = 60
 	}
@@ -193,7 +231,7 @@ func everyOp(t *testing.T, visit func(t *testing.T, s seen, r *rand.Rand)) {
 // Pieces of operands give the pieces of the results, and parts of them, that the rule of an op
 // promises, and every op has a rule or a reason why it has none.
 func TestFactors(t *testing.T) {
-	d := &divided{map[string]int{}, map[string]int{}}
+	d := &divided{runs: map[string]int{}, factors: map[string]int{}}
 	everyOp(t, func(t *testing.T, s seen, r *rand.Rand) { d.check(t, s, r) })
 	for _, def := range op.All() {
 		switch n := d.factors[def.Name]; {
@@ -209,7 +247,7 @@ func TestFactors(t *testing.T) {
 	for name := range d.runs {
 		runs, factors = runs+d.runs[name], factors+d.factors[name]
 	}
-	t.Logf("%d ops, %d factors, %d divisions", len(d.runs), factors, runs)
+	t.Logf("%d ops, %d factors, %d divisions, %d padded", len(d.runs), factors, runs, d.padded)
 }
 
 // With parts that sum to operands, an op that is linear in these has parts of its results.

@@ -2,11 +2,17 @@ package interp
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/gpu/collective"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -49,9 +55,34 @@ func try(t testing.TB, m *ir.Module, opts Options, args ...*tensor.Tensor) ([]*t
 			return nil, err
 		}
 	}
+	if op.PerDevice(fn.Op) {
+		return together(m, fn, opts, args)
+	}
 	r, err := Run(context.Background(), m, fn, args, opts)
 	if err != nil {
 		return nil, err
 	}
 	return r.Outputs, nil
+}
+
+// together runs fn on the devices of its mesh, all with the same arguments, and gives the
+// results of one device after those of another.
+func together(m *ir.Module, fn *ir.Func, opts Options, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	devices := mesh.Find(m, op.MeshOf(fn.Op))
+	results, failed := make([][]*tensor.Tensor, devices.Devices()), make([]error, devices.Devices())
+	var wait sync.WaitGroup
+	for i, comm := range collective.Local(devices.Devices()) {
+		wait.Go(func() {
+			own := opts
+			own.Device = &Device{Mesh: devices, ID: i, Comm: comm}
+			r, err := Run(context.Background(), m, fn, args, own)
+			if failed[i] = err; err != nil {
+				comm.Abort(err)
+				return
+			}
+			results[i] = r.Outputs
+		})
+	}
+	wait.Wait()
+	return slices.Concat(results...), errors.Join(failed...)
 }

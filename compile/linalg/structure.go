@@ -22,7 +22,7 @@ var structures map[string]func(c *call) (values, error)
 
 func init() {
 	structures = map[string]func(c *call) (values, error){
-		"constant": constant, "empty": empty, "iota": counting, "copy": same,
+		"constant": constant, "empty": empty, "iota": counting, "copy": same, "reshard": whole,
 		"einsum": contraction, "matmul": contraction, "convolution": convolution,
 		"reduce": reduction, "reduce_window": pooling, "select_and_scatter": unpooling,
 		"argmax": argmax, "sort": sorted, "top_k": sorted,
@@ -41,6 +41,9 @@ func (c *call) result(i int) *types.Tensor {
 func same(c *call) (values, error) {
 	return values{c.view(c.in[0], c.result(0), all(c.result(0).Rank()))}, nil
 }
+
+// whole is the operand: MLIR's own dialects are for one device.
+func whole(c *call) (values, error) { return values{c.in[0]}, nil }
 
 func all(n int) []op.Place {
 	at := make([]op.Place, n)

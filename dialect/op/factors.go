@@ -121,16 +121,6 @@ func (f *Factors) factor(size dim.Dim, kind FactorKind) int {
 	return len(f.Sizes) - 1
 }
 
-// parallel makes dimension d of operand i a factor, which is dimension to of all results.
-func (f *Factors) parallel(o *ir.Op, i, d, to int) int {
-	n := f.factor(in(o, i).Shape[d], Parallel)
-	f.Operands[i][d] = []int{n}
-	for _, r := range f.Results {
-		r[to] = []int{n}
-	}
-	return n
-}
-
 // factors is the rule that follows from the loops: each is a factor.
 func (it *Iteration) factors() *Factors {
 	f := &Factors{Sizes: it.Loops, Kinds: make([]FactorKind, len(it.Loops))}
@@ -144,7 +134,7 @@ func (it *Iteration) factors() *Factors {
 		for i, loops := range maps {
 			out[i] = make([][]int, len(loops))
 			for d, l := range loops {
-				if l >= 0 && !repeated(loops, l) {
+				if l >= 0 {
 					out[i][d] = []int{l}
 				}
 			}

@@ -88,12 +88,12 @@ func partFactors(o *ir.Op, part *types.Tensor) *Factors {
 	return alike(o, func(d int) bool { return !x.Shape[d].Equal(part.Shape[d]) })
 }
 
-// dynamicSlicePiece takes a dimension whole of which the op takes all elements.
+// dynamicSlicePiece takes all of the piece of a dimension that is taken whole.
 func dynamicSlicePiece(piece, whole *ir.Op) {
 	sizes := slices.Clone(Ints(whole, "slice_sizes"))
 	for d := range sizes {
-		if in(whole, 0).Shape[d].Equal(out(whole, 0).Shape[d]) {
-			sizes[d] = -1
+		if n, known := in(piece, 0).Shape[d].Int(); known && sizes[d] >= 0 && in(whole, 0).Shape[d].Equal(out(whole, 0).Shape[d]) {
+			sizes[d] = n
 		}
 	}
 	piece.SetAttr("slice_sizes", int64sAttr(sizes))
@@ -166,12 +166,13 @@ func oneHotFactors(o *ir.Op) *Factors {
 		return nil
 	}
 	f := newFactors(o)
-	for d := range in(o, 0).Shape {
+	for d, size := range in(o, 0).Shape {
 		to := d
 		if d >= class {
 			to++
 		}
-		f.parallel(o, 0, d, to)
+		n := f.factor(size, Parallel)
+		f.Operands[0][d], f.Results[0][to] = []int{n}, []int{n}
 	}
 	return f
 }

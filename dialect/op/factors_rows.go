@@ -153,10 +153,12 @@ func reduceFactors(o *ir.Op) *Factors {
 		return nil
 	}
 	f := it.factors()
-	by, ok := reduction(o)
-	f.Combine = by
+	if by, ok := reduction(o); ok {
+		f.Combine = by
+		return f
+	}
 	for n, k := range f.Kinds {
-		if k == Reduced && !ok {
+		if k == Reduced {
 			f.drop(n)
 		}
 	}

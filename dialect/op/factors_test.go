@@ -95,6 +95,8 @@ func TestFactors(t *testing.T) {
 		{"reshape", "bxsx8xf32", "", "b*sx8xf32", "[b,s,8] -> [b·s,8] linear [[0]]"},
 		{"reshape", "b*sx12x8xf32", "", "bxsx3x4x8xf32", "[b·s,3·4,8] -> [b,s,3,4,8] linear [[0]]"},
 		{"reshape", "n+1x2x8xf32", "", "2xn+1x8xf32", "[,,8] -> [,,8] linear [[0]]"},
+		{"reshape", "12xn+1xf32", "", "3x2*n+2x2xf32", "[3·4!,] -> [3,,] linear [[0]]"},
+		{"reshape", "6x0xf32", "", "2x0x5xf32", "[,] -> [,,] linear [[0]]"},
 		{"reduce", "2x3xi32", `kind = "max", dims = [0]`, "3xi32", "[2+,3] -> [3] max"},
 		{"einsum", "3x3xf32 3x4xf32", `equation = "ii,ij->j"`, "4xf32", "[,] [,4] -> [4] linear [[0] [1]]"},
 		{"einsum", "2x3xf8E5M2 3x4xf8E5M2", `equation = "ik,kj->ij"`, "2x4xf8E5M2", "[2,] [,4] -> [2,4]"},

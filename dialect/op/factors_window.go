@@ -39,9 +39,9 @@ func convolutionFactors(o *ir.Op) *Factors {
 }
 
 // convolutionPiece has as many groups as its channels fill.
-func convolutionPiece(piece, _ *ir.Op) {
+func convolutionPiece(piece, whole *ir.Op) {
 	groups, ok := in(piece, 0).Shape[1].Div(in(piece, 1).Shape[1])
-	if n, known := groups.Int(); ok && known {
+	if n, known := groups.Int(); ok && known && whole.Attr("feature_group_count") != nil {
 		piece.SetAttr("feature_group_count", types.Int{V: n})
 	}
 }
@@ -53,72 +53,4 @@ func windowFactors(o *ir.Op) *Factors {
 		return nil
 	}
 	return alike(o, func(d int) bool { return !w.still(d) })
-}
-
-// attentionFactors are the batch, the heads and, where no score depends on its query's
-// place, the queries.
-func attentionFactors(o *ir.Op) *Factors {
-	if Float(o, "dropout") > 0 {
-		return nil // drawn by the place of the score
-	}
-	q, k := in(o, 0), in(o, 1)
-	n := q.Rank()
-	f := newFactors(o)
-	keyed := func(i int) bool { return i == 1 || i == 2 } // operands and results: k, v, dk, dv
-	grad := o.Name == "dm.attention_grad"
-	mask := OperandNumber(o, "mask")
-	scores := scoreShape(q, k)
-	// set makes factors those of dimension d of the scores, in tensor i with the given dims.
-	set := func(dims [][]int, d int, factors []int) {
-		if d < len(dims) {
-			dims[d] = factors
-		}
-	}
-	masks := func(tensors [][][]int, i, d int, factors []int) {
-		if i < 0 || i >= len(tensors) {
-			return
-		}
-		m := in(o, mask)
-		if at := d - (len(scores) - m.Rank()); at >= 0 && !isOne(m.Shape[at]) {
-			tensors[i][at] = factors
-		}
-	}
-	each := func(d int, own, keys []int) {
-		for i, dims := range f.Operands {
-			switch {
-			case i == mask:
-				masks(f.Operands, i, d, own)
-			case keyed(i):
-				set(dims, d, keys)
-			case OperandParam(o, i).Name != "step":
-				set(dims, d, own)
-			}
-		}
-		for i, dims := range f.Results {
-			switch {
-			case grad && i == 3:
-				masks(f.Results, i, d, own)
-			case grad && keyed(i):
-				set(dims, d, keys)
-			default:
-				set(dims, d, own)
-			}
-		}
-	}
-	for d := range max(n-3, 0) {
-		b := f.factor(q.Shape[d], Reduced)
-		each(d, []int{b}, []int{b})
-	}
-	if n > 2 {
-		heads := f.factor(k.Shape[n-3], Reduced)
-		own := []int{heads}
-		if group, ok := q.Shape[n-3].Div(k.Shape[n-3]); ok {
-			own = append(own, f.factor(group, Reduced))
-		}
-		each(n-3, own, own[:1])
-	}
-	if !Bool(o, "causal") {
-		each(n-2, []int{f.factor(q.Shape[n-2], Reduced)}, nil)
-	}
-	return f
 }

@@ -46,7 +46,7 @@ var reduceDef = &Def{
 	Regions: []RegionDef{{Name: "body", Optional: true, Doc: "two scalars of x's element type in, one out"}},
 	Traits:  Pure | Isolated,
 	Factors: reduceFactors, Linear: linearKind,
-	Divides: "Every dimension; along reduced ones the results are parts of a reduction of the same kind, which a region must name: it is one op, add, mul, max, min, and or or.",
+	Divides: "Every dimension; along reduced ones the results are parts of a reduction of the same kind, which a region must name: it is one op, `add`, `mul`, `max`, `min`, `and` or `or`.",
 	Infer:   inferReduce,
 	Verify:  verifyReduce,
 	FLOP: func(o *ir.Op) dim.Dim {

@@ -31,7 +31,7 @@ func init() {
 	exports = map[string]func(c *out) ([]*ir.Value, error){
 		"relu": exportRelu, "compare": exportCompare, "select": exportSpread("select"), "clamp": exportSpread("clamp"),
 		"convert": exportConvert, "constant": exportConstant, "empty": exportEmpty, "iota": exportIota,
-		"copy": exportSame, "stop_gradient": exportSame, "transpose": exportTranspose, "reshape": exportReshape,
+		"copy": exportSame, "reshard": exportSame, "stop_gradient": exportSame, "transpose": exportTranspose, "reshape": exportReshape,
 		"broadcast": exportBroadcast, "slice": exportSlice, "dynamic_slice": exportDynamicSlice,
 		"dynamic_update_slice": exportDynamicUpdate, "concatenate": exportConcatenate, "pad": exportPad, "reverse": exportReverse,
 		"gather": exportGather, "scatter": exportScatter, "einsum": exportContraction, "matmul": exportContraction,

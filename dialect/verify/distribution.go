@@ -3,12 +3,14 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -24,37 +26,46 @@ func (v *verifier) mesh(o *ir.Op) {
 	}
 }
 
-// find is the mesh called name, nil where the file has none; it remembers the last one.
+// find is the mesh called name, nil where the file has none or it has an error.
 func (v *verifier) find(name string) *mesh.Mesh {
-	if v.lastMesh == nil || v.lastMesh.Name != name {
-		v.lastMesh = mesh.Find(v.m, name)
+	if v.meshes == nil {
+		v.meshes = map[string]*mesh.Mesh{}
+		for _, o := range v.m.Ops {
+			if name := o.Str("sym_name"); o.Name == op.Mesh && v.meshes[name] == nil {
+				m, err := mesh.Of(o)
+				if err != nil {
+					m = nil
+				}
+				v.meshes[name] = m
+			}
+		}
 	}
-	return v.lastMesh
+	return v.meshes[name]
 }
 
-// broken reports whether the file has a mesh called name that is none, as is reported there.
+// broken reports whether the file has a mesh called name that has an error, as is reported there.
 func (v *verifier) broken(name string) bool {
-	return slices.ContainsFunc(v.m.Ops, func(o *ir.Op) bool { return o.Name == op.Mesh && o.Str("sym_name") == name })
+	m, defined := v.meshes[name]
+	return defined && m == nil
 }
 
-// sharded checks the sharding of a type that is written at span.
-func (v *verifier) sharded(t types.Type, span source.Span) {
-	x, ok := t.(*types.Tensor)
-	if !ok || x.At.Shard == nil || x.At.Shard == v.lastShard {
+// sharded checks the sharding of a type; where gives the place of a finding.
+func (v *verifier) sharded(t types.Type, where func() source.Span) {
+	if !v.unseen(t) {
 		return
 	}
-	s := x.At.Shard
+	s := t.(*types.Tensor).At.Shard
 	name, _ := s.Mesh.Name()
 	m := v.find(name)
 	if m == nil {
 		if v.broken(name) {
 			return
 		}
-		v.report("DM194", span, "there is no mesh %s in this file", s.Mesh).Help = "define it at the top level: dm.mesh " + s.Mesh.String() + " {data = 8}"
+		v.report("DM194", where(), "there is no mesh %s in this file", s.Mesh).Help = "define it at the top level: dm.mesh " + s.Mesh.String() + " {data = 8}"
 		return
 	}
 	if p := m.Problem(s); p != "" {
-		v.report("DM194", span, "%s", p)
+		v.report("DM194", where(), "%s", p)
 		return
 	}
 	v.lastShard = s // values often have it again
@@ -63,15 +74,78 @@ func (v *verifier) sharded(t types.Type, span source.Span) {
 // shardings checks those of o's results.
 func (v *verifier) shardings(o *ir.Op) {
 	for _, r := range o.Results {
-		v.sharded(r.Type, o.Head)
+		if v.unseen(r.Type) {
+			v.sharded(r.Type, func() source.Span { return v.written(o, resultType(o, v.m.Src), r.Type, o.Head) })
+		}
 	}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
 			for _, a := range b.Args {
-				v.sharded(a.Type, a.Span)
+				if v.unseen(a.Type) {
+					v.sharded(a.Type, func() source.Span { return v.written(o, argumentType(o, a), a.Type, a.Span) })
+				}
 			}
 		}
 	}
+}
+
+// unseen reports whether t has a sharding that is not the one that was right last.
+func (v *verifier) unseen(t types.Type) bool {
+	x, ok := t.(*types.Tensor)
+	return ok && x.At.Shard != nil && x.At.Shard != v.lastShard
+}
+
+// resultType is where the type of the results of o is written; empty where it is not known.
+func resultType(o *ir.Op, src *source.File) ast.Rel {
+	tree := origin.Tree(o)
+	if tree == nil {
+		return ast.Rel{}
+	}
+	at := tree.Sig
+	if i := strings.LastIndex(tree.Text(src, at), "->"); i > 0 {
+		at.Start += int32(i)
+	}
+	return at
+}
+
+// argumentType is where the type of the block argument a of o is written; empty where it is not known.
+func argumentType(o *ir.Op, a *ir.Value) ast.Rel {
+	tree := origin.Tree(o)
+	if tree == nil {
+		return ast.Rel{}
+	}
+	find := func(args []ast.BlockArg) ast.Rel {
+		for _, x := range args {
+			if tree.Off+int(x.Span.Start) == a.Span.Start {
+				return x.Type
+			}
+		}
+		return ast.Rel{}
+	}
+	at := find(tree.Defs)
+	for _, r := range tree.Regions {
+		for _, b := range r.Blocks {
+			if at.Empty() {
+				at = find(b.Args)
+			}
+		}
+	}
+	return at
+}
+
+// written is where the type t, which stands in o at the place given, names its mesh; otherwise
+// where it does not, as where an alias stands for the type.
+func (v *verifier) written(o *ir.Op, at ast.Rel, t types.Type, otherwise source.Span) source.Span {
+	if at.Empty() {
+		return otherwise
+	}
+	x, tree := t.(*types.Tensor), origin.Tree(o)
+	for _, s := range tree.Symbols {
+		if s.Span.Start >= at.Start && s.Span.End <= at.End && types.ParseSymbol(s.Name) == x.At.Shard.Mesh {
+			return tree.Abs(s.Span)
+		}
+	}
+	return otherwise
 }
 
 // collective checks an op that the devices of a mesh run together, and dm.partition_id.
@@ -159,7 +233,7 @@ func (v *verifier) declared(o *ir.Op) {
 		return
 	}
 	for _, t := range append(slices.Clone(sig.In), sig.Out...) {
-		v.sharded(t, o.Head)
+		v.sharded(t, func() source.Span { return o.Head })
 	}
 }
 

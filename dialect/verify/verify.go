@@ -135,8 +135,8 @@ type verifier struct {
 	diags []diag.Diagnostic
 	near  map[string][]op.Meaning // of unknown ops, by their names
 
-	lastMesh  *mesh.Mesh
-	lastShard *types.Sharding // that was right
+	meshes    map[string]*mesh.Mesh // by name, nil for one with an error; see find
+	lastShard *types.Sharding       // that was right
 }
 
 func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {

@@ -153,9 +153,9 @@ func same(elem types.Elem, got, want []byte) error {
 	return fmt.Errorf("%x, want %x", got, want)
 }
 
-// runCases makes every call with every type on every group, and calls with as many elements
+// runCases makes every call with each type on every group, and calls with as many elements
 // as large, and checks the results of this rank.
-func runCases(ctx context.Context, c Comm, large int) error {
+func runCases(ctx context.Context, c Comm, elems []types.Elem, large int) error {
 	for _, group := range groupsOf(c.Size()) {
 		if !slices.Contains(group, c.Rank()) {
 			continue
@@ -300,7 +300,7 @@ func onLocal(n int, f func(c Comm) error) []error {
 func TestLocal(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		err := errors.Join(onLocal(n, func(c Comm) error {
-			return errors.Join(runCases(t.Context(), c, blocks), c.Close())
+			return errors.Join(runCases(t.Context(), c, elems, blocks), c.Close())
 		})...)
 		if err != nil {
 			t.Errorf("%d ranks: %v", n, err)

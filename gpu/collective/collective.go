@@ -187,7 +187,7 @@ func (r *request) check(rank, size int) error {
 	if len(large) != parts*len(small) || int64(len(small))%n != 0 || r.op == opAllToAll && len(r.in) != len(r.out) {
 		return fmt.Errorf("buffers of %d and %d bytes do not have %d equal parts of %s", len(r.in), len(r.out), parts, r.elem)
 	}
-	if r.how == "" {
+	if r.op != opAllReduce && r.op != opReduceScatter {
 		return nil
 	}
 	return r.how.check(r.elem)

@@ -13,7 +13,8 @@ import (
 
 // mpiComm is the membership in a run over MPI. All calls of the library are made by one
 // goroutine, which keeps its thread: the work function. Collectives are started without waiting
-// and polled, so that a time-out or the end of a context ends them.
+// and polled, so that a time-out or the end of a context ends them. Calls that differ between
+// ranks are found when they do not end; Open makes sure that all ranks run one program.
 type mpiComm struct {
 	member
 	lib     *mpiLibrary
@@ -132,20 +133,15 @@ func (c *mpiComm) execute(ctx context.Context, r *request) error {
 	if f := c.failed.Load(); f != nil {
 		return f.error
 	}
-	mem := &mpiMemory{}
 	err := ctx.Err()
 	if err == nil {
-		err = c.start(ctx, r, mem)
+		err = c.start(ctx, r)
 	} else {
 		err = c.broken(&mpiCall{request: r}, err)
 	}
-	c.busy = nil
-	if err == nil {
-		mem.Unpin()
-		return nil
+	if err != nil {
+		c.failed.Store(&failure{err})
 	}
-	keep(mem)
-	c.failed.CompareAndSwap(nil, &failure{err})
 	return err
 }
 
@@ -167,7 +163,7 @@ type mpiMemory struct{ runtime.Pinner }
 
 // group is the communicator of a group. The first call on it makes it, after all members
 // have reached it: MPI_Comm_create_group itself cannot be given up.
-func (c *mpiComm) group(ctx context.Context, call *mpiCall, mem *mpiMemory) (*mpiGroup, error) {
+func (c *mpiComm) group(ctx context.Context, call *mpiCall) (*mpiGroup, error) {
 	ranks := call.members(c.size)
 	key := ""
 	if len(ranks) < c.size {
@@ -179,7 +175,7 @@ func (c *mpiComm) group(ctx context.Context, call *mpiCall, mem *mpiMemory) (*mp
 		return g, nil
 	}
 	call.number = 1
-	if err := c.meet(ctx, call, ranks, mem); err != nil {
+	if err := c.meet(ctx, call, ranks); err != nil {
 		return nil, err
 	}
 	m := c.lib
@@ -217,7 +213,7 @@ const (
 
 // meet returns when all ranks of a group have called it: each tells the first one, which
 // tells each.
-func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int, mem *mpiMemory) error {
+func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int) error {
 	m := c.lib
 	peers := ranks[1:]
 	if c.rank != ranks[0] {
@@ -225,12 +221,12 @@ func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int, mem *mpi
 	}
 	token := make([]byte, 1)
 	receive := func(peer int) started {
-		return started{"MPI_Irecv", func(q *mpiHandle) int32 {
+		return started{"MPI_Irecv", func(mem *mpiMemory, q *mpiHandle) int32 {
 			return m.IReceive(mem.at(token), 1, m.bytes, int32(peer), tagMeet, m.world, q)
 		}}
 	}
 	send := func(peer int) started {
-		return started{"MPI_Isend", func(q *mpiHandle) int32 {
+		return started{"MPI_Isend", func(mem *mpiMemory, q *mpiHandle) int32 {
 			return m.ISend(mem.at(token), 1, m.bytes, int32(peer), tagMeet, m.world, q)
 		}}
 	}
@@ -253,6 +249,10 @@ func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int, mem *mpi
 	return nil
 }
 
+// forward is the time in which the launcher can read what this process has printed: now and
+// then mpirun of MPICH 4.0 loses output that comes just before MPI_Abort.
+const forward = 200 * time.Millisecond
+
 // Abort ends the processes of all ranks. The other ranks get the reason if they are in a
 // call.
 func (c *mpiComm) Abort(reason error) {
@@ -262,9 +262,40 @@ func (c *mpiComm) Abort(reason error) {
 		if c.failed.Load() == nil {
 			c.control.fail(c.others(), c.rank, c.aborted.Load().Error())
 		}
+		time.Sleep(forward)
 		c.lib.Abort(c.lib.world, 1)
 	}
 	select {}
+}
+
+// Direct is a Comm whose engine can be called without what surrounds it here, to measure
+// what that costs.
+type Direct interface {
+	// DirectAllReduce makes blocking calls of MPI_Allreduce of all ranks on f32, one after the
+	// other, and is how long they took. They cannot be interrupted.
+	DirectAllReduce(buf []byte, calls int) (time.Duration, error)
+}
+
+// DirectAllReduce is described at Direct.
+func (c *mpiComm) DirectAllReduce(buf []byte, calls int) (took time.Duration, err error) {
+	err = c.on(context.Background(), func() error {
+		if f := c.failed.Load(); f != nil {
+			return f.error
+		}
+		mem := &mpiMemory{}
+		defer mem.Unpin()
+		m, at := c.lib, mem.at(buf)
+		begin := time.Now()
+		for range calls {
+			code := m.AllReduce(m.inPlace, at, int32(len(buf)/4), m.types["f32"], m.ops[Add], m.world)
+			if err := m.check("MPI_Allreduce", code); err != nil {
+				return err
+			}
+		}
+		took = time.Since(begin)
+		return nil
+	})
+	return took, err
 }
 
 // others are all ranks but this one.
@@ -272,6 +303,9 @@ func (c *mpiComm) others() []int {
 	all := (&request{}).members(c.size)
 	return slices.Delete(all, c.rank, c.rank+1)
 }
+
+// finalizeMost is how long the library may take to end, after all ranks have reached that.
+const finalizeMost = time.Minute
 
 // Close waits for all ranks and finalises MPI.
 func (c *mpiComm) Close() error {
@@ -285,8 +319,14 @@ func (c *mpiComm) Close() error {
 		return err
 	}
 	c.closed = true
-	return c.on(context.Background(), func() error {
+	ctx, cancel := context.WithTimeout(context.Background(), finalizeMost)
+	defer cancel()
+	err := c.on(ctx, func() error {
 		c.control.stop(c)
 		return c.lib.check("MPI_Finalize", c.lib.Finalize())
 	})
+	if err != nil {
+		return fmt.Errorf("rank %d: MPI did not end well: %w", c.rank, err)
+	}
+	return nil
 }

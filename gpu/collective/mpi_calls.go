@@ -18,23 +18,36 @@ func (m *mpiMemory) at(b []byte) uintptr {
 // started is a call of the library that does not wait.
 type started struct {
 	name string
-	do   func(q *mpiHandle) int32
+	do   func(mem *mpiMemory, q *mpiHandle) int32 // pins its buffers in mem
 }
 
-// How long the library is polled without a pause, and the pauses after that.
+// How long the library is polled without anything else, how long without a pause, and the
+// pauses after that.
 const (
-	pollBusy  = 50 * time.Microsecond
-	pollLeast = 20 * time.Microsecond
-	pollMost  = time.Millisecond
+	pollBusy  = 20 * time.Microsecond
+	pollYield = 5 * time.Millisecond
+	pollPause = time.Millisecond
 )
 
 // finish starts calls of the library and waits for all of them.
 func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) error {
+	mem := &mpiMemory{}
 	c.busy = call
+	err := c.await(ctx, call, mem, steps)
+	c.busy = nil
+	if err != nil {
+		keep(mem)
+	} else {
+		mem.Unpin()
+	}
+	return err
+}
+
+func (c *mpiComm) await(ctx context.Context, call *mpiCall, mem *mpiMemory, steps []started) error {
 	open := make([]*mpiHandle, len(steps))
 	for i, s := range steps {
 		open[i] = new(mpiHandle)
-		if err := c.lib.check(s.name, s.do(open[i])); err != nil {
+		if err := c.lib.check(s.name, s.do(mem, open[i])); err != nil {
 			return c.broken(call, err)
 		}
 	}
@@ -52,12 +65,12 @@ func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) e
 		}
 		return true, nil
 	}
-	begin, pause := time.Now(), pollLeast
-	for {
+	for begin := time.Now(); ; {
 		if done, err := ended(); done {
 			return err
 		}
-		if time.Since(begin) < pollBusy {
+		waited := time.Since(begin)
+		if waited < pollBusy {
 			continue
 		}
 		if c.control.poll(); c.control.over != nil {
@@ -70,37 +83,40 @@ func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) e
 		if ctx.Err() != nil {
 			return c.gaveUp(ctx, call, ended)
 		}
-		time.Sleep(pause)
-		pause = min(2*pause, pollMost)
+		if waited < pollYield {
+			yield()
+		} else {
+			time.Sleep(pollPause)
+		}
 	}
 }
 
 // start makes the calls of the library for a request.
-func (c *mpiComm) start(ctx context.Context, r *request, mem *mpiMemory) error {
+func (c *mpiComm) start(ctx context.Context, r *request) error {
 	call := &mpiCall{request: r}
 	m := c.lib
 	if r.op == opPermute {
-		return c.permute(ctx, call, mem)
+		return c.permute(ctx, call)
 	}
-	g, err := c.group(ctx, call, mem)
+	g, err := c.group(ctx, call)
 	if err != nil {
 		return err
 	}
 	switch r.op {
 	case opBarrier:
-		return c.finish(ctx, call, started{"MPI_Ibarrier", func(q *mpiHandle) int32 { return m.IBarrier(g.comm, q) }})
+		return c.finish(ctx, call, started{"MPI_Ibarrier", func(_ *mpiMemory, q *mpiHandle) int32 { return m.IBarrier(g.comm, q) }})
 	case opBroadcast:
-		return c.chunks(len(r.out), func(lo, hi int) error {
-			return c.finish(ctx, call, started{"MPI_Ibcast", func(q *mpiHandle) int32 {
+		return chunks(len(r.out), c.limit, func(lo, hi int) error {
+			return c.finish(ctx, call, started{"MPI_Ibcast", func(mem *mpiMemory, q *mpiHandle) int32 {
 				return m.IBroadcast(mem.at(r.out[lo:hi]), int32(hi-lo), m.bytes, int32(r.root), g.comm, q)
 			}})
 		})
 	case opAllReduce:
 		w := wireOf(r.how, r.elem)
-		return c.chunks(len(r.out)/width(r.elem), func(lo, hi int) error {
+		return chunks(len(r.out)/width(r.elem), c.most(w), func(lo, hi int) error {
 			part := r.out[lo*width(r.elem) : hi*width(r.elem)]
 			buf := w.encode(part)
-			err := c.finish(ctx, call, started{"MPI_Iallreduce", func(q *mpiHandle) int32 {
+			err := c.finish(ctx, call, started{"MPI_Iallreduce", func(mem *mpiMemory, q *mpiHandle) int32 {
 				return m.IAllReduce(m.inPlace, mem.at(buf), int32(w.count(buf)), m.types[w.elem], m.ops[w.how], g.comm, q)
 			}})
 			if err == nil {
@@ -109,10 +125,10 @@ func (c *mpiComm) start(ctx context.Context, r *request, mem *mpiMemory) error {
 			return err
 		})
 	case opReduceScatter:
-		return c.reduceScatter(ctx, call, g, mem)
+		return c.reduceScatter(ctx, call, g)
 	case opAllGather:
 		return c.parted(call, len(r.in), func(from, to []byte) error {
-			return c.finish(ctx, call, started{"MPI_Iallgather", func(q *mpiHandle) int32 {
+			return c.finish(ctx, call, started{"MPI_Iallgather", func(mem *mpiMemory, q *mpiHandle) int32 {
 				n := int32(len(from))
 				return m.IAllGather(mem.at(from), n, m.bytes, mem.at(to), n, m.bytes, g.comm, q)
 			}})
@@ -120,7 +136,7 @@ func (c *mpiComm) start(ctx context.Context, r *request, mem *mpiMemory) error {
 	default:
 		parts := len(r.group)
 		return c.parted(call, len(r.in)/parts, func(from, to []byte) error {
-			return c.finish(ctx, call, started{"MPI_Ialltoall", func(q *mpiHandle) int32 {
+			return c.finish(ctx, call, started{"MPI_Ialltoall", func(mem *mpiMemory, q *mpiHandle) int32 {
 				n := int32(len(from) / parts)
 				return m.IAllToAll(mem.at(from), n, m.bytes, mem.at(to), n, m.bytes, g.comm, q)
 			}})
@@ -128,14 +144,23 @@ func (c *mpiComm) start(ctx context.Context, r *request, mem *mpiMemory) error {
 	}
 }
 
-// chunks splits n elements into ranges whose counts the library takes. There is one at
-// least, so that ranks meet even over nothing.
-func (c *mpiComm) chunks(n int, f func(lo, hi int) error) error {
-	for lo := 0; ; lo += c.limit {
-		if err := f(lo, min(lo+c.limit, n)); err != nil || lo+c.limit >= n {
+// chunks splits n elements into ranges of most of them. There is one at least, so that ranks
+// meet even over nothing.
+func chunks(n, most int, f func(lo, hi int) error) error {
+	for lo := 0; ; lo += most {
+		if err := f(lo, min(lo+most, n)); err != nil || lo+most >= n {
 			return err
 		}
 	}
+}
+
+// most is how many elements are reduced at a time: what the library takes, or fewer that are
+// converted, for the memory that this needs.
+func (c *mpiComm) most(w *wire) int {
+	if w.read == nil {
+		return c.limit
+	}
+	return min(c.limit, 1<<24)
 }
 
 // parted does an all-gather or all-to-all with parts of n bytes, of larger ones piece by
@@ -144,7 +169,7 @@ func (c *mpiComm) parted(call *mpiCall, n int, do func(from, to []byte) error) e
 	if n <= c.limit {
 		return do(call.in, call.out)
 	}
-	return c.chunks(n, func(lo, hi int) error {
+	return chunks(n, c.limit, func(lo, hi int) error {
 		to := make([]byte, len(call.out)/n*(hi-lo))
 		if err := do(pieces(call.in, n, lo, hi), to); err != nil {
 			return err
@@ -165,14 +190,14 @@ func pieces(b []byte, n, lo, hi int) []byte {
 	return out
 }
 
-func (c *mpiComm) reduceScatter(ctx context.Context, call *mpiCall, g *mpiGroup, mem *mpiMemory) error {
+func (c *mpiComm) reduceScatter(ctx context.Context, call *mpiCall, g *mpiGroup) error {
 	m, w, unit := c.lib, wireOf(call.how, call.elem), width(call.elem)
 	reduce := func(from, to []byte) error {
-		return c.finish(ctx, call, started{"MPI_Ireduce_scatter_block", func(q *mpiHandle) int32 {
+		return c.finish(ctx, call, started{"MPI_Ireduce_scatter_block", func(mem *mpiMemory, q *mpiHandle) int32 {
 			return m.IReduceBlocks(mem.at(from), mem.at(to), int32(w.count(to)), m.types[w.elem], m.ops[w.how], g.comm, q)
 		}})
 	}
-	return c.chunks(len(call.out)/unit, func(lo, hi int) error {
+	return chunks(len(call.out)/unit, c.most(w), func(lo, hi int) error {
 		from, part := call.in, call.out[lo*unit:hi*unit]
 		if len(part) < len(call.out) {
 			from = pieces(call.in, len(call.out), lo*unit, hi*unit)
@@ -190,7 +215,7 @@ func (c *mpiComm) reduceScatter(ctx context.Context, call *mpiCall, g *mpiGroup,
 }
 
 // permute exchanges messages. Ranks exchange the same sizes, so their chunks match.
-func (c *mpiComm) permute(ctx context.Context, call *mpiCall, mem *mpiMemory) error {
+func (c *mpiComm) permute(ctx context.Context, call *mpiCall) error {
 	m := c.lib
 	if call.from < 0 {
 		clear(call.out)
@@ -199,15 +224,15 @@ func (c *mpiComm) permute(ctx context.Context, call *mpiCall, mem *mpiMemory) er
 		copy(call.out, call.in)
 		return nil
 	}
-	return c.chunks(len(call.in), func(lo, hi int) error {
+	return chunks(len(call.in), c.limit, func(lo, hi int) error {
 		var steps []started
 		if call.from >= 0 {
-			steps = append(steps, started{"MPI_Irecv", func(q *mpiHandle) int32 {
+			steps = append(steps, started{"MPI_Irecv", func(mem *mpiMemory, q *mpiHandle) int32 {
 				return m.IReceive(mem.at(call.out[lo:hi]), int32(hi-lo), m.bytes, int32(call.from), tagPermute, m.world, q)
 			}})
 		}
 		if call.to >= 0 {
-			steps = append(steps, started{"MPI_Isend", func(q *mpiHandle) int32 {
+			steps = append(steps, started{"MPI_Isend", func(mem *mpiMemory, q *mpiHandle) int32 {
 				return m.ISend(mem.at(call.in[lo:hi]), int32(hi-lo), m.bytes, int32(call.to), tagPermute, m.world, q)
 			}})
 		}

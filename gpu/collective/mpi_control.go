@@ -131,7 +131,7 @@ func (k *mpiControl) flush(most time.Duration) {
 			k.sent = k.sent[1:]
 			continue
 		}
-		time.Sleep(pollMost)
+		time.Sleep(pollPause)
 	}
 }
 
@@ -164,7 +164,7 @@ func (c *mpiComm) gaveUp(ctx context.Context, call *mpiCall, ended func() (bool,
 		if k.poll(); k.over != nil {
 			return k.over
 		}
-		time.Sleep(pollMost)
+		time.Sleep(pollPause)
 	}
 	reason := c.diagnosis(call)
 	reporter, alive := c.rank, []int{}

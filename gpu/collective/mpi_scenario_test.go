@@ -6,22 +6,62 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"dmir/dialect/types"
 )
 
 // scenarios are what ranks do under mpirun.
-var scenarios = map[string]func(ctx context.Context, l Launch, join func() (Comm, error)) error{
-	"cases": func(ctx context.Context, l Launch, join func() (Comm, error)) error {
-		return inRun(join, func(c Comm) error { return runCases(ctx, c, blocks) })
+var scenarios = map[string]func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error{
+	"cases": func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		return inRun(ctx, join, func(c Comm) error { return runCases(ctx, c, elems, blocks) })
 	},
 	// Calls of the library for few elements at a time, as for more than it counts.
-	"chunks": func(ctx context.Context, l Launch, join func() (Comm, error)) error {
-		return inRun(join, func(c Comm) error {
+	"chunks": func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		return inRun(ctx, join, func(c Comm) error {
 			c.(*mpiComm).limit = 5
-			return runCases(ctx, c, 22)
+			return runCases(ctx, c, []types.Elem{types.F32, types.BF16, types.I4}, 22)
 		})
 	},
-	"identity": func(ctx context.Context, l Launch, join func() (Comm, error)) error {
-		return inRun(join, func(c Comm) error { return nil })
+	"identity": func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		return inRun(ctx, join, func(c Comm) error { return nil })
+	},
+	// How long an all-reduce takes here, and by direct calls of the library.
+	"latency": func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		return inRun(ctx, join, func(c Comm) error {
+			for _, n := range []int{4, 4 << 10, 4 << 20} {
+				buf, calls := make([]byte, n), 200
+				if n > 1<<20 {
+					calls = 20
+				}
+				if err := c.Barrier(ctx); err != nil {
+					return err
+				}
+				begin := time.Now()
+				for range calls {
+					if err := c.AllReduce(ctx, everyone(c), Add, "f32", buf); err != nil {
+						return err
+					}
+				}
+				took := time.Since(begin)
+				direct, err := c.(Direct).DirectAllReduce(buf, calls)
+				if err != nil {
+					return err
+				}
+				if c.Rank() == 0 {
+					fmt.Printf("all_reduce of %d bytes: %v, direct %v\n", n, took/time.Duration(calls), direct/time.Duration(calls))
+				}
+			}
+			return nil
+		})
+	},
+	// MPI itself waits for all ranks.
+	"no start": func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		if l.Rank == l.Size-1 {
+			select {}
+		}
+		return soon(ctx, func(ctx context.Context) error {
+			return inRun(ctx, join, func(c Comm) error { return nil })
+		})
 	},
 	"hang": lastRank(func(ctx context.Context, c Comm) error { select {} },
 		func(ctx context.Context, c Comm) error {
@@ -39,13 +79,13 @@ var scenarios = map[string]func(ctx context.Context, l Launch, join func() (Comm
 				return c.AllGather(ctx, group, "f32", make([]byte, 64), make([]byte, 128))
 			})
 		}),
-	"give up": lastRank(func(ctx context.Context, c Comm) error { return errors.New("the input is missing") },
+	"give up": lastRank(func(ctx context.Context, c Comm) error { return fmt.Errorf("rank %d: the input is missing", c.Rank()) },
 		func(ctx context.Context, c Comm) error { return c.Barrier(ctx) }),
 	"give up waiting": lastRank(func(ctx context.Context, c Comm) error {
 		reason := errors.New("the disk is full")
 		done := make(chan error)
 		go func() { done <- c.Permute(ctx, 0, 0, make([]byte, 8), make([]byte, 8)) }()
-		fmt.Printf("report: rank %d: %v\n", c.Rank(), reason)
+		report(c.Rank(), fmt.Errorf("rank %d: %w", c.Rank(), reason))
 		c.Abort(reason)
 		return <-done
 	}, func(ctx context.Context, c Comm) error { return c.Barrier(ctx) }),
@@ -74,8 +114,8 @@ var scenarios = map[string]func(ctx context.Context, l Launch, join func() (Comm
 }
 
 // inRun runs f between joining and leaving.
-func inRun(join func() (Comm, error), f func(c Comm) error) error {
-	c, err := join()
+func inRun(ctx context.Context, join func(ctx context.Context) (Comm, error), f func(c Comm) error) error {
+	c, err := join(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,9 +127,9 @@ func inRun(join func() (Comm, error), f func(c Comm) error) error {
 
 // lastRank is a scenario in which the last rank does something else than the others, once
 // all have met.
-func lastRank(last, others func(ctx context.Context, c Comm) error) func(ctx context.Context, l Launch, join func() (Comm, error)) error {
-	return func(ctx context.Context, l Launch, join func() (Comm, error)) error {
-		return inRun(join, func(c Comm) error {
+func lastRank(last, others func(ctx context.Context, c Comm) error) func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+	return func(ctx context.Context, l Launch, join func(ctx context.Context) (Comm, error)) error {
+		return inRun(ctx, join, func(c Comm) error {
 			if err := c.Barrier(ctx); err != nil {
 				return err
 			}

@@ -11,7 +11,8 @@ import (
 // Open joins the run that a launcher has started. All ranks must run the same program:
 // identity is what makes it that, such as a version and a hash; a rank with another one is an
 // error on all ranks. A call waits for other ranks until its context ends, and no longer
-// than timeout unless that is 0; Open itself until ctx ends.
+// than timeout unless that is 0; Open itself until ctx ends. A rank that gives up by time
+// takes a few seconds more to find out which rank it has waited for.
 func Open(ctx context.Context, l Launch, identity string, timeout time.Duration) (Comm, error) {
 	if l.Err != nil {
 		return nil, l.Err

@@ -143,10 +143,11 @@ var (
 	}
 	newlines = []string{"\n", "\n", "\n", "\r\n", "\r", "\n\n\n", " \n", "// 😀\n"}
 	snippets = []string{
-		"// -----\n", "!t = tensor<4xf32>\n", "!t = tensor<8x?xf16>\n", "#a = #dm.at<hbm, order = [1, 0]>\n", "}\n", "{\n", "^bb1(%q: tensor<4xf32>):\n",
+		"// -----\n", "!t = tensor<4xf32>\n", "!t = tensor<8x?xf16>\n", "#a = #dm.at<hbm, order = [1, 0]>\n", "dm.mesh @m {x = 2, y = 4}\n", "!s = tensor<8x4xf32, #dm.at<split = @m[{x}, {y:(1)2, ?}]>>\n", "}\n", "{\n", "^bb1(%q: tensor<4xf32>):\n",
 		"func.func @added() {\n", "func.func private @declared(tensor<4xf32>) -> tensor<4xf32>\n", "module {\n", "module @m attributes {a = 1} {\n",
 		"  // dmir: ignore[DM201] because\n", "  // dmir: ignore[DM201, DM207]\n", "  %k = dm.kernel -> tensor<4xf32> {\n", "    dm.yield %k : tensor<4xf32>\n",
 		"  %u = \"test.unknown\"(%u) {a = \"😀\"} : (i32) -> i32\n", "  %e = dm.exp %e : tensor<4xf32>\n", "  %0:2 = dm.\n", "  return\n",
+		"  %r = dm.reshard %x : (tensor<8x4xf32>) -> tensor<8x4xf32, #dm.at<split = @m[{y}, {}], partial = max{x}>>\n", "  %r = dm.all_reduce add %r, axes = [\"x\"] : tensor<4xf32>\n",
 		"  %c = func.call @added() : () -> tensor<4xf32>\n", "  \"unclosed\n", "  dm.add %a, %b : tensor<", "{-#\n", "#-}\n", "  loc(\"x\":1:2)\n",
 		"func.func @added(%a: !t) -> !t attributes {dm.max_moved = \"1 kB\"} {\n  %0 = dm.relu %a : !t\n  %1 = dm.neg %0 : !t\n  return %1 : !t\n}\n",
 	}
@@ -154,7 +155,7 @@ var (
 		"  %n = dm.relu %x : tensor<4xf32>\n", "  %y = \"dm.neg\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n", " // 😀 why\n", "func.func @typed(%x: !t) {\n  return\n}\n",
 		"{dim = 1 : i64}", " loc(\"é\":1:2)", "dm.kernel {\n  dm.yield\n}\n",
 	}
-	types = []string{"tensor<4xf32>", "tensor<8x?xf16>", "tensor<2x3xf32>", "f32", "!t", "tensor<*xf32>", "tensor<4x4xf32, #dm.at<smem>>", "(tensor<4xf32>) -> tensor<4xf32>", "()"}
+	types = []string{"tensor<4xf32>", "tensor<8x?xf16>", "tensor<2x3xf32>", "f32", "!t", "tensor<*xf32>", "tensor<4x4xf32, #dm.at<smem>>", "tensor<4x4xf32, #dm.at<split = @m[{}, {x}]>>", "(tensor<4xf32>) -> tensor<4xf32>", "()"}
 )
 
 func (w *Writer) pick(from []string) string { return from[w.rnd.IntN(len(from))] }

@@ -28,6 +28,8 @@ var unfinished = []string{
 	"dm.dm.dm. : : -> -> = = , , ( [ { < \" ' @ ^ # ! % > } ] )",
 	"!p = tuple<tensor<4xf32>, tuple<tensor<2x2xf32>>>\nfunc.func @f(%p: !p {dm.init = 1.0}, %x: tensor<4xf32>) -> (!p, tensor<4xf32>) {\n  %q = dm.add %p, %p : !p\n  %a, %b = dm.unpack %q : (!p) -> (tensor<4xf32>, tuple<tensor<2x2xf32>>)\n  %y = dm.matmul %p, %x : (!p, tensor<4xf32>) -> tensor<4xf32>\n  %z = dm.pack %x, %b : (tensor<4xf32>, tuple<tensor<2x2xf32>>) -> !p\n  return %z, %x : !p, tensor<4xf32>\n}\n",
 	"func.func @g() -> () {\r\n\t%0 = dm.iota \r\n}\r\n",
+	"dm.mesh @m {x = 2, y\nfunc.func @f(%x: tensor<4xf32, #dm.at<split = @m[{x:(1)2, ?}], partial = {\n  %y = dm.all_reduce add %x, axes = [\"x\n}\n",
+	"dm.mesh @m {x = 99999999999999999999}\ndm.mesh @\n\"dm.mesh\"() <{axes = [\"x\", sizes = [}> : () -> ()\nfunc.func @f(%x: tensor<0x?x9223372036854775807xf32, #dm.at<dims = [n], split = @m[{x}, {x}, {y:(2)4}]>>) attributes {dm.mesh = @m",
 }
 
 // However broken a text is, every question can be asked at every place of it,

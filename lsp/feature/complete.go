@@ -72,6 +72,8 @@ func Complete(p *program.Program, off int) Completions {
 			out.Items = quotedOps()
 		case open && s.inEquation():
 			out.Items = s.equation(&out.Span)
+		case open:
+			out.Items = s.functionAxes(s.place().inside())
 		}
 	case s.name == 0 && len(s.before) == 0 && strings.IndexByte(`%@#!^`, first) >= 0:
 		// a name that is being given
@@ -79,6 +81,8 @@ func Complete(p *program.Program, off int) Completions {
 		if s.opName() != op.Func && s.name >= 0 {
 			out.Items, out.More = s.values()
 		}
+	case first == '@' && s.wantsMesh():
+		out.Items = s.meshItems()
 	case first == '@':
 		out.Items, out.More = s.symbols()
 	case first == '^':
@@ -160,8 +164,11 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 		return s.listed(def, in), false
 	case in >= 0 && s.tok(in) == "{":
 		if last == "=" {
-			if s.tok(len(s.before)-2) == op.StateAttr {
+			switch s.tok(len(s.before) - 2) {
+			case op.StateAttr:
 				return s.stateNames(), false
+			case op.MeshAttr:
+				return s.meshItems(), false
 			}
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}

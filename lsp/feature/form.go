@@ -27,12 +27,20 @@ const (
 	clausePart
 	typePart
 	regionPart
+	axesPart
 )
 
 // form is how d is written: the lead, operands, clauses, regions and type in
 // the order of the text.
 func form(d *op.Def) []part {
 	var out []part
+	if d.FullName() == op.Mesh { // the only op whose dictionary is its own
+		a := d.Lead()
+		return []part{
+			{kind: leadPart, name: a.Name, text: valueForm(a), doc: attrDoc(a)},
+			{kind: axesPart, name: "axes", text: "{axis = devices, …}", doc: "the axes and the number of devices along each, the outermost first"},
+		}
+	}
 	if a := d.Lead(); a != nil {
 		out = append(out, part{kind: leadPart, name: a.Name, text: valueForm(a), doc: attrDoc(a)})
 	}
@@ -155,6 +163,8 @@ func snippet(d *op.Def) string {
 				b.WriteString(word + " ")
 			}
 			fmt.Fprintf(&b, "{\n  $%d\n}", n)
+		case p.kind == axesPart:
+			fmt.Fprintf(&b, "{${%d:data} = ${%d:8}}", n, n+1)
 		case p.kind == clausePart:
 			b.WriteString(p.name + " = " + hole(n, a))
 		default:

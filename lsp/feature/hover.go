@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
@@ -31,13 +32,16 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 		return h
 	}
 	if n, span, ok := names.At(off); ok {
-		if text := nameText(p, n, off, pictures); text != "" {
+		if text := nameText(p, n, span, off, pictures); text != "" {
 			return &Hover{span, text}
 		}
 		return nil
 	}
 	if p.Imported {
 		return importedHover(p, off)
+	}
+	if h := shardingAt(p, off); h != nil {
+		return h
 	}
 	o := opAt(p, off)
 	if o == nil || origin.Tree(o) == nil {
@@ -54,7 +58,7 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 	return &Hover{span, text}
 }
 
-func nameText(p *program.Program, n *scope.Name, off int, pictures bool) string {
+func nameText(p *program.Program, n *scope.Name, span source.Span, off int, pictures bool) string {
 	switch n.Kind {
 	case scope.Value:
 		if v := valueOf(p, n, off); v != nil {
@@ -68,6 +72,9 @@ func nameText(p *program.Program, n *scope.Name, off int, pictures bool) string 
 			}
 			return text
 		}
+		return meshText(p, n, off)
+	case scope.Axis:
+		return axisText(p, n, span, off)
 	case scope.AttrAlias, scope.TypeAlias:
 		if len(n.Defs()) > 0 {
 			return code(firstLine(p.Src.Text()[n.Defs()[0].Start:]))
@@ -133,6 +140,11 @@ func opText(p *program.Program, o *ir.Op, pictures bool) string {
 		parts = append(parts, entryText(p, f, e, pictures))
 	case e == nil && f != nil && f.Func.Body != nil:
 		parts = append(parts, funcText(p, f))
+	}
+	if o.Name == op.Mesh {
+		if m, err := mesh.Of(o); err == nil {
+			parts = append(parts, plural(m.Devices(), "device")+": "+escape(m.String())+"\n")
+		}
 	}
 	if d := op.Of(o); d != nil {
 		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())

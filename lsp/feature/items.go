@@ -100,6 +100,7 @@ func (s *statement) functionAttrs() []Completion {
 		{cost.MaxPeak, `"${1:1 GB}"`, "how much memory the function may hold at once; more is an error"},
 		{cost.MaxTime, `"${1:50 µs}"`, "how long the function may take on the chosen machine; more is an error"},
 		{op.BindAttr, "{${1:n} = ${2:512}}", "sizes of dimensions that have a name, for this function"},
+		{op.MeshAttr, "@${1:mesh}", "the function is what one device of the mesh runs, on its pieces"},
 	} {
 		if !has[a.name] {
 			out = append(out, Completion{Kind: AttrItem, Label: a.name, Doc: a.doc, Text: a.name + " = ", Snippet: a.name + " = " + a.value})
@@ -115,9 +116,10 @@ func (s *statement) signatureAttrs() []Completion {
 		{op.InitAttr, " = ${1:0.0}", "the number of which all elements are where no input is given, as of the state of an optimizer"},
 		{op.StddevAttr, " = ${1:0.02}", "the standard deviation of the random numbers where no input is given, as of weights"},
 		{op.DonatedAttr, "", "the function may overwrite the argument"},
+		{op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the argument is a piece of"},
 	}
 	if slices.Contains(s.tokens(), "->") {
-		attrs = [][3]string{{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"}}
+		attrs = [][3]string{{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"}, {op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the result is a piece of"}}
 	}
 	var out []Completion
 	for _, a := range attrs {
@@ -175,7 +177,7 @@ func attrValues(a *op.AttrDef) []Completion {
 
 // placements begin a placement.
 func placements() []Completion {
-	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
+	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`, the axes of a mesh that they are divided over", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
 }
 
 // placeItems are the completions in a placement.
@@ -187,10 +189,24 @@ func (s *statement) placeItems(l place) []Completion {
 	if s.tok(in) == "[" && s.tok(in-2) == "order" {
 		return s.indices(in, s.placed(l), true)
 	}
+	if s.tok(in) == "{" {
+		return s.splitAxes(in)
+	}
+	if s.tok(in) == "<" && last == "=" {
+		switch s.tok(len(s.before) - 2) {
+		case "split":
+			return s.meshItems()
+		case "partial":
+			return partials()
+		}
+	}
 	if s.tok(in) != "<" || last != "<" && last != "," {
 		return nil
 	}
 	var out []Completion
+	has := func(name string) bool {
+		return slices.ContainsFunc(s.before[in:], func(t lex.Token) bool { return s.p.Src.Slice(t.Span) == name })
+	}
 	if last == "<" {
 		for _, space := range types.Spaces {
 			out = append(out, Completion{Kind: WordItem, Label: string(space), Detail: "memory space", Text: string(space)})
@@ -200,9 +216,15 @@ func (s *statement) placeItems(l place) []Completion {
 		{"order", "the dimensions from the outermost to the innermost; row-major by default"},
 		{"dims", "names of the sizes written as `?`"},
 	} {
-		if !slices.ContainsFunc(s.before[in:], func(t lex.Token) bool { return s.p.Src.Slice(t.Span) == list.name }) {
+		if !has(list.name) {
 			out = append(out, Completion{Kind: AttrItem, Label: list.name, Detail: "[…]", Doc: list.doc, Text: list.name + " = []", Snippet: list.name + " = [$1]"})
 		}
+	}
+	switch {
+	case !has("split"):
+		out = append(out, Completion{Kind: AttrItem, Label: "split", Detail: "@mesh[{…}, …]", Doc: "the axes of a mesh that each dimension is divided over", Text: "split = "})
+	case !has("partial"):
+		out = append(out, Completion{Kind: AttrItem, Label: "partial", Detail: "{…}", Doc: "the axes along which each device has a part of the value", Text: "partial = ", Snippet: "partial = {$1}"})
 	}
 	return out
 }
@@ -237,7 +259,7 @@ func (s *statement) symbols() (out []Completion, more bool) {
 		return nil, false
 	}
 	for _, n := range s.defined(scope.Symbol) {
-		if !Matches(n.Text, s.typed()) {
+		if !Matches(n.Text, s.typed()) || len(n.Axes()) > 0 { // a mesh is asked for elsewhere
 			continue
 		}
 		if len(out) == maxValues {

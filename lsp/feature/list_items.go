@@ -180,6 +180,9 @@ func (s *statement) placed(l place) []string {
 // listed are the completions in the list of integers that opens at in: dimensions
 // of the first operand, if the attribute names dimensions.
 func (s *statement) listed(def *op.Def, in int) []Completion {
+	if items := s.functionAxes(in); items != nil {
+		return items
+	}
 	a := def.Attr(s.tok(in - 2))
 	if a == nil || a.Kind != op.KindInts || a.Name != "dims" || s.tok(in-1) != "=" || s.op == nil || len(s.op.Operands) == 0 {
 		return nil

@@ -199,7 +199,7 @@ var kindNames = map[feature.TokenKind]string{
 	feature.NamespaceToken: "namespace", feature.FunctionToken: "function", feature.VariableToken: "variable",
 	feature.ParameterToken: "parameter", feature.TypeToken: "type", feature.PropertyToken: "property",
 	feature.KeywordToken: "keyword", feature.StringToken: "string", feature.NumberToken: "number",
-	feature.CommentToken: "comment", feature.MacroToken: "macro", feature.LabelToken: "label",
+	feature.CommentToken: "comment", feature.MacroToken: "macro", feature.LabelToken: "label", feature.AxisToken: "axis",
 }
 
 var markerLine = regexp.MustCompile(`^\s*//@(\w+)(?:\(([^)]*)\))?`)

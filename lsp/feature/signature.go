@@ -92,6 +92,8 @@ func (s *statement) active(parts []part) int {
 		return find(clausePart, l.clause)
 	case len(s.before) == s.name+1 && find(leadPart, "") >= 0:
 		return find(leadPart, "")
+	case l.inside() >= 0 && s.tok(l.inside()) == "{" && find(axesPart, "") >= 0:
+		return find(axesPart, "")
 	case l.inside() >= 0:
 		return -1
 	}

@@ -29,6 +29,7 @@ const (
 	CommentToken
 	MacroToken // an alias
 	LabelToken // a block
+	AxisToken  // an axis of a mesh
 )
 
 // Token is a coloured stretch of one line.
@@ -223,6 +224,10 @@ func (c *colours) number(t source.Span) {
 }
 
 func (c *colours) word(t source.Span, word string) {
+	if n, span, ok := c.names.At(c.base + t.Start); ok && n.Kind == scope.Axis && span.Start == c.base+t.Start {
+		c.add(t.Start, t.End, AxisToken, n.DefinedAt(span.Start))
+		return
+	}
 	switch {
 	case typeWords[word] || isElem(word):
 		c.add(t.Start, t.End, TypeToken, false)

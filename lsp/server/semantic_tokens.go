@@ -32,6 +32,7 @@ var tokenTypes = []string{
 	feature.CommentToken:   "comment",
 	feature.MacroToken:     "macro",
 	feature.LabelToken:     "label",
+	feature.AxisToken:      "enumMember",
 }
 
 func tokenLegend() protocol.SemanticTokensLegend {

@@ -333,7 +333,7 @@ func programs(t *testing.T) []string {
 			b.Reset()
 		}
 	}
-	return append(all, b.String(), chain(40), calls, mixed, "", "\n", "%", strings.ReplaceAll(calls, "\n", "\r\n"))
+	return append(all, b.String(), chain(40), calls, mixed, sharded, "", "\n", "%", strings.ReplaceAll(calls, "\n", "\r\n"))
 }
 
 // chain is one function of many ops, some of them in kernels.
@@ -380,6 +380,22 @@ func.func @top(%x: !t) -> !t {
   %0 = call @leaf(%x) : (!t) -> !t
   %unused = dm.abs %0 : !t
   return %0 : !t
+}
+`
+
+// sharded has meshes, functions of whole tensors and one that a device runs.
+const sharded = `dm.mesh @pod {data = 4, model = 2}
+dm.mesh @m {x = 2, y = 4}
+!s = tensor<8x4xf32, #dm.at<split = @pod[{data}, {model, ?}]>>
+func.func @global(%x: !s, %w: tensor<4x4xf32, #dm.at<split = @pod[{model}, {}]>>) -> !s {
+  %0 = dm.matmul %x, %w : (!s, tensor<4x4xf32, #dm.at<split = @pod[{model}, {}]>>) -> tensor<8x4xf32, #dm.at<split = @pod[{data}, {}], partial = {model}>>
+  %1 = dm.reshard %0 : (tensor<8x4xf32, #dm.at<split = @pod[{data}, {}], partial = {model}>>) -> !s
+  return %1 : !s
+}
+func.func @device(%x: tensor<2x4xf32> {dm.global = tensor<8x4xf32, #dm.at<split = @m[{y}, {}]>>}) -> tensor<8x4xf32> attributes {dm.mesh = @m} {
+  %0 = dm.all_reduce add %x, axes = ["x"] : tensor<2x4xf32>
+  %1 = dm.all_gather %0, dim = 0, axes = ["y"] : (tensor<2x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
 }
 `
 

@@ -317,6 +317,8 @@ module @m {
 }
 "func.func"() <{sym_name = "k"}> ({
 }) : () -> ()
+dm.mesh @pod {data = 2}
+"dm.mesh"() <{axes = ["x"], sizes = [2], sym_name = "line"}> : () -> ()
 `)
 	var b strings.Builder
 	var walk func(items []scope.Item, depth int)
@@ -338,6 +340,8 @@ module @m (module) to line 14, selects @m
   module module (module) to line 13, selects module
     function @h (llvm.func) to line 12, selects @h
 function @k (func.func) to line 16, selects k
+global @pod (dm.mesh) to line 17, selects @pod
+global @line (dm.mesh) to line 18, selects line
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
