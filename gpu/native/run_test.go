@@ -101,7 +101,7 @@ func BenchmarkStep(b *testing.B) {
 					if p.Steps[0].FLOP = 1; split { // without a prediction all threads run
 						p.Steps[0].FLOP = 0
 					}
-					i, _, err := prepare(b.Context(), p)
+					i, _, err := prepare(b.Context(), p, nil)
 					must(b, err)
 					defer i.Close()
 					i.input(0, make([]byte, 4*n))
