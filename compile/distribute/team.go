@@ -129,6 +129,9 @@ func (t *Team) Run(ctx context.Context, o interp.Options) (*Result, error) {
 	}
 	all.Wait()
 	if k, err := first(errs); err != nil {
+		if n == 1 {
+			return nil, collective.Report(t.comms[0], t.named(k, err))
+		}
 		return nil, t.named(k, err)
 	}
 	return res, nil
@@ -167,6 +170,14 @@ func (t *Team) Current(ctx context.Context, i, n int) (*tensor.Tensor, error) {
 
 func (t *Team) join(ctx context.Context, i int, piece func(k int) *tensor.Tensor) (*tensor.Tensor, error) {
 	return t.Gather(ctx, t.comms, i, piece)
+}
+
+// Failed is err, the reason why a team does not run: one process reports what all find.
+func (t *Team) Failed(err error) error {
+	if len(t.comms) > 1 {
+		return err
+	}
+	return collective.Report(t.comms[0], err)
 }
 
 // Close ends the team.

@@ -160,7 +160,7 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 		err = j.readPieces(t)
 	}
 	if err != nil {
-		return nil, err
+		return nil, t.Failed(err)
 	}
 	start := time.Now()
 	res, err := t.Run(ctx, interp.Options{Progress: progress})
@@ -205,7 +205,7 @@ func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*ten
 	}
 	if !r.begun {
 		if err := r.job.readPieces(r.team); err != nil {
-			return nil, err
+			return nil, r.team.Failed(err)
 		}
 		r.begun = true
 	}

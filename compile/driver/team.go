@@ -156,7 +156,11 @@ func (m *members) each(f func(k int) error) error {
 	if errors.As(errs[at], &failed) || errors.As(errs[at], &ended) {
 		return errs[at]
 	}
-	return &DeviceError{m.comms[at].Rank(), errs[at]}
+	err := &DeviceError{m.comms[at].Rank(), errs[at]}
+	if len(m.comms) > 1 {
+		return err
+	}
+	return collective.Report(m.comms[0], err)
 }
 
 // close ends the run of all devices.
@@ -209,7 +213,7 @@ func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args
 	}
 	in, err := m.inputs(args, pieces)
 	if err != nil {
-		return nil, errors.Join(err, m.leave(err))
+		return nil, m.leave(err)
 	}
 	got := make([]*device.Result, len(m.comms))
 	err = m.each(func(k int) (err error) {
@@ -234,7 +238,7 @@ func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args
 		return nil, err
 	}
 	if out.Outputs, err = Checked(p, out.Outputs); err != nil {
-		return nil, err
+		return nil, m.leave(err)
 	}
 	out.Kernels = kernels(p.For(d.Arch()), got[0])
 	return out, m.close()
@@ -244,8 +248,9 @@ func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args
 func (m *members) leave(err error) error {
 	if len(m.comms) > 1 {
 		m.comms[0].Abort(err)
+		return err
 	}
-	return nil
+	return collective.Report(m.comms[0], err)
 }
 
 // runCompiled compiles the job's function for d and runs it on several devices of its kind.
@@ -297,7 +302,7 @@ func (c *compiledMembers) step(ctx context.Context, args []*tensor.Tensor) ([]*t
 	in, err := c.inputs(args, c.pieces)
 	c.pieces = nil
 	if err != nil {
-		return nil, errors.Join(err, c.leave(err))
+		return nil, c.leave(err)
 	}
 	outputs := make([][][]byte, len(c.comms))
 	err = c.each(func(k int) (err error) {
@@ -328,7 +333,10 @@ func (c *compiledMembers) checked(ctx context.Context, outs []Output) error {
 			}
 		}
 	}
-	return c.place(expected(c.p, all))
+	if err := expected(c.p, all); err != nil {
+		return c.leave(c.place(err))
+	}
+	return nil
 }
 
 func (c *compiledMembers) states(ctx context.Context) ([]Output, error) {

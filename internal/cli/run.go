@@ -164,7 +164,7 @@ func (c runCmd) cases(a *app, p *program.Program, cases []driver.Case) error {
 // error of the program, not of the run.
 func (c runCmd) failed(a *app, p *program.Program, err error) error {
 	if endedElsewhere(err) {
-		return exitStatus(exitFailed)
+		return err
 	}
 	d, ok := driver.Diagnostic(err, p.Src)
 	if !ok {

@@ -88,7 +88,7 @@ func (c runCmd) artifact(a *app) error {
 // deviceFailed reports why a compiled program did not run to its end.
 func deviceFailed(a *app, path string, err error) error {
 	if endedElsewhere(err) {
-		return exitStatus(exitFailed)
+		return err
 	}
 	var count *driver.CountError
 	if errors.As(err, &count) {
