@@ -11,6 +11,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 )
 
 // Program is a function that each device of a mesh runs; its arguments and results state the wholes
@@ -19,6 +20,10 @@ type Program struct {
 	*Layout
 	Module *ir.Module
 	Fn     *ir.Func
+	// Checks are what is expected of the results, of which the first Returned are those of the
+	// text; see artifact.Program.
+	Checks   []artifact.Check
+	Returned int
 }
 
 // Of is the program of fn, a function of m with the attribute dm.mesh.
@@ -42,7 +47,7 @@ func Of(m *ir.Module, fn *ir.Func) (*Program, error) {
 	for i, t := range fn.Results {
 		l.Results = append(l.Results, whole("res_attrs", i, t))
 	}
-	return &Program{l, m, fn}, nil
+	return &Program{Layout: l, Module: m, Fn: fn}, nil
 }
 
 // Global is the function with the types of the whole arguments, for what makes them: it has no

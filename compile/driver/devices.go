@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"dmir/compile/bind"
+	"dmir/compile/checks"
 	"dmir/compile/devices"
 	"dmir/compile/distribute"
 	"dmir/compile/gradient"
@@ -20,6 +22,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
 	"dmir/gpu/device"
 )
@@ -102,11 +105,28 @@ func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int
 		n = on.Launch.Size
 	}
 	u := &pass.Unit{Ctx: ctx, Module: c, Func: c.Func(fn.Name), Options: pass.Options{Bind: sizes, Devices: n}}
-	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), devices.Shard(), devices.Partition()}
+	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), devices.Shard(), devices.Partition()}
 	if err := pass.Run(u, passes, nil); err != nil {
 		return nil, err
 	}
-	return distribute.Of(u.Module, u.Func)
+	p, err := distribute.Of(u.Module, u.Func)
+	if err == nil {
+		p.Checks, p.Returned = u.Checks, u.Returned
+	}
+	return p, err
+}
+
+// checkedTogether makes the checks of a divided program on all its results, and gives those
+// of the function.
+func (j Job) checkedTogether(t *distribute.Team, all []Output) ([]Output, error) {
+	if len(t.Checks) == 0 {
+		return all, nil
+	}
+	outs, err := Checked(&artifact.Program{Checks: t.Checks, Returned: t.Returned}, all)
+	if err != nil {
+		return nil, t.Failed(placed(err, j.Module.Src))
+	}
+	return outs, nil
 }
 
 // team divides the job's program and connects its devices.
@@ -171,9 +191,9 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	for _, d := range res.Devices {
 		out.Peak = max(out.Peak, d.Peak)
 	}
-	results := resultsOf(j.Fn)
+	results := append(resultsOf(j.Fn), make([]Output, len(t.Fn.Results))...) // what checks compare has no names
 	for i := range t.Fn.Results {
-		if j.On.Pieces {
+		if j.On.Pieces && (len(t.Checks) == 0 || i < t.Returned) {
 			o := Output{Name: results[i].Name, Type: res.Pieces[0][i].Type(), Tensor: res.Pieces[0][i]}
 			for k, rank := range t.Ranks() {
 				o.Pieces = append(o.Pieces, Piece{rank, res.Pieces[k][i]})
@@ -186,6 +206,9 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 			return nil, err
 		}
 		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: whole.Type(), Tensor: whole})
+	}
+	if out.Outputs, err = j.checkedTogether(t, out.Outputs); err != nil {
+		return nil, err
 	}
 	return out, t.Close()
 }
@@ -217,15 +240,26 @@ func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*ten
 		*r.peak = max(*r.peak, d.Peak)
 	}
 	outs := make([]*tensor.Tensor, len(r.team.Fn.Results))
+	all := make([]Output, len(outs))
 	for i := range outs {
+		if r.carried(i) >= 0 && !r.compared(i) {
+			continue
+		}
+		if all[i].Tensor, err = r.team.Whole(ctx, res, i); err != nil {
+			return nil, err
+		}
 		if r.carried(i) < 0 {
-			if outs[i], err = r.team.Whole(ctx, res, i); err != nil {
-				return nil, err
-			}
+			outs[i] = all[i].Tensor
 		}
 	}
 	r.team.Carry(res, r.state)
-	return outs, nil
+	_, err = r.job.checkedTogether(r.team, all)
+	return outs, err
+}
+
+// compared reports whether a check is about result i.
+func (r *togetherSteps) compared(i int) bool {
+	return slices.ContainsFunc(r.team.Checks, func(c artifact.Check) bool { return c.Got == i || c.Want == i })
 }
 
 // carried is the argument that result i becomes, negative if it is no state.
