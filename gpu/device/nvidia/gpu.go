@@ -38,12 +38,16 @@ var errLost = errors.New("a kernel that failed or hung has broken the driver's c
 // in other processes.
 func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	run := g.run
-	if lostContext.Load() {
+	switch {
+	case !lostContext.Load():
+	case p.Divided != nil: // another process is not connected with the other devices
+		return nil, errLost
+	default:
 		run = g.elsewhere
 	}
 	r, err := run(ctx, p, inputs, opts)
 	var fault *cuda.Fault
-	if errors.As(err, &fault) && fault.Step == "" && serves && !inChild {
+	if errors.As(err, &fault) && fault.Step == "" && p.Divided == nil && serves && !inChild {
 		err = located(ctx, g.Name(), p, inputs, opts, fault)
 	}
 	return r, err
@@ -76,6 +80,9 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 			err = closed
 		}
 	}()
+	if err := s.Join(ctx, opts.Comm); err != nil {
+		return nil, err
+	}
 	limited, cancel := within(ctx, opts)
 	defer cancel()
 	start := time.Now()
@@ -137,6 +144,9 @@ func (g *gpu) Open(ctx context.Context, p *artifact.Program, opts device.Options
 	s, _, err := g.load(ctx, p.For(g.Arch()))
 	if err != nil {
 		return nil, err
+	}
+	if err := s.Join(ctx, opts.Comm); err != nil {
+		return nil, errors.Join(err, session{s}.Close())
 	}
 	return session{s}, nil
 }
