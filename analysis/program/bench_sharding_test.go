@@ -14,7 +14,9 @@ import (
 // over data and whose weights are divided over model.
 func layers(n int) string {
 	const x, w = "tensor<64x512xf16>", "tensor<512x512xf16>"
-	at := func(t, split string) string { return strings.TrimSuffix(t, ">") + ", #dm.at<split = @pod" + split + ">>" }
+	at := func(t, split string) string {
+		return strings.TrimSuffix(t, ">") + ", #dm.at<split = @pod" + split + ">>"
+	}
 	var b strings.Builder
 	b.WriteString("dm.mesh @pod {data = 4, model = 4}\n")
 	fmt.Fprintf(&b, "func.func @f(%%x: %s, %%a: %s, %%b: %s) -> %s {\n", at(x, "[{data}, {}]"), at(w, "[{}, {model}]"), at(w, "[{model}, {}]"), x)
