@@ -159,6 +159,22 @@ func (m *Mesh) stride(a types.Axis) int {
 	return n
 }
 
+// Sorted is axes in the order of the devices' numbers, the outermost first: sorted[i] is
+// axes[perm[i]].
+func (m *Mesh) Sorted(axes []types.Axis) (sorted []types.Axis, perm []int) {
+	for i := range axes {
+		perm = append(perm, i)
+	}
+	slices.SortStableFunc(perm, func(i, j int) int { return m.stride(axes[j]) - m.stride(axes[i]) })
+	for _, i := range perm {
+		sorted = append(sorted, axes[i])
+	}
+	return sorted, perm
+}
+
+// Stride is the distance between the numbers of devices that are neighbours along a.
+func (m *Mesh) Stride(a types.Axis) int { return m.stride(a) }
+
 // Position is where a device stands along axes, the last one fastest.
 func (m *Mesh) Position(device int, axes []types.Axis) int {
 	at := 0
