@@ -52,9 +52,6 @@ func (f deviceFlags) count() int {
 	return f.Devices
 }
 
-// asked reports whether a flag is set.
-func (f deviceFlags) asked() bool { return f.Devices > 0 || len(f.Mesh) > 0 }
-
 // divide gives the meshes of p the sizes asked for, and checks that they have the number of
 // devices asked for.
 func (f deviceFlags) divide(a *app, p *program.Program) error {
