@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/collective"
 )
@@ -47,27 +46,6 @@ func (r *ring) Err() error   { return r.err }
 func (r *ring) Abort() error { r.closed = true; return nil }
 func (r *ring) Close() error { r.closed = true; return nil }
 
-// reduced is the program of the tests with the sum of two devices' %y in its place.
-func reduced() *artifact.Program {
-	p := artifacttest.Program()
-	p.Divided = &artifact.Distribution{Mesh: "pair", Axes: []artifact.MeshAxis{{Name: "x", Size: 2}}, Inputs: make([]*artifact.Whole, 1), Outputs: make([]*artifact.Whole, 2)}
-	sum := artifact.Step{Name: "sum of y", Kind: artifact.StepCollective, Collective: artifact.Collective{
-		Op: artifact.AllReduce, Reduction: "add", From: 3, To: 3, Axes: []artifact.Span{{Size: 2, Stride: 1}},
-	}}
-	p.Steps = append(p.Steps[:2:2], append([]artifact.Step{sum}, p.Steps[2:]...)...)
-	p.Steps[5].Waits = []int{3}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		if b.First >= 2 {
-			b.First++
-		}
-		if b.Last >= 2 {
-			b.Last++
-		}
-	}
-	return p
-}
-
 // TestCollectives: two devices add their values between graphs, by the host, or within one, by
 // NCCL, in runs, steps and measured runs.
 func TestCollectives(t *testing.T) {
@@ -76,7 +54,7 @@ func TestCollectives(t *testing.T) {
 		var both sync.WaitGroup
 		for rank, comm := range comms {
 			f := newFake(t)
-			s := load(t, f, reduced())
+			s := load(t, f, artifacttest.Divided())
 			if _, err := s.Run(t.Context(), power(0, 0)[:1]); err == nil || !strings.Contains(err.Error(), "2 devices together") {
 				t.Errorf("alone: %v", err)
 			}
@@ -131,7 +109,7 @@ func TestCollectives(t *testing.T) {
 // reports; a program is refused on another number of devices.
 func TestCollectiveFailures(t *testing.T) {
 	f := newFake(t)
-	s := load(t, f, reduced())
+	s := load(t, f, artifacttest.Divided())
 	if err := s.Join(t.Context(), collective.Local(3)[0]); err == nil || !strings.Contains(err.Error(), "2 devices") {
 		t.Errorf("three devices: %v", err)
 	}

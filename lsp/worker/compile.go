@@ -82,7 +82,7 @@ func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 			Name: s.Name, Lines: []int{}, Runs: n, PredictedNs: s.TimeNs * float64(n), RoofNs: t.roof(s.TimeNs) * float64(n),
 			ReadBytes: artifact.Repeated(s.ReadBytes, n), WrittenBytes: artifact.Repeated(s.WrittenBytes, n), Differs: s.Differs,
 		}
-		if s.Kind == artifact.StepCopy {
+		if s.Kind == artifact.StepCopy || s.Kind == artifact.StepCollective {
 			k.Class = string(s.Kind)
 		}
 		b.MovedBytes += k.ReadBytes + k.WrittenBytes
