@@ -85,6 +85,9 @@ func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 		if s.Kind == artifact.StepCopy || s.Kind == artifact.StepCollective {
 			k.Class = string(s.Kind)
 		}
+		if s.Kind == artifact.StepCollective {
+			k.Lines = p.LinesOf(s)
+		}
 		b.MovedBytes += k.ReadBytes + k.WrittenBytes
 		if of := p.KernelOf(s); of != nil {
 			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, p.LinesOf(s), of.First, of.Last, of.Block.Shared
