@@ -135,6 +135,9 @@ func kernels(p *artifact.Program, got *device.Result) (out []Kernel) {
 		} else if s.Kind != artifact.StepFill {
 			k.Class = string(s.Kind)
 		}
+		if s.Kind == artifact.StepCollective {
+			k.Lines = p.LinesOf(&s)
+		}
 		if i < len(got.Steps) {
 			g := got.Steps[i]
 			k.MeasuredNs, k.Counted, k.CountedReadBytes, k.CountedWrittenBytes = g.MeasuredNs, g.Counted, g.ReadBytes, g.WrittenBytes

@@ -245,7 +245,7 @@ func viewed() *artifact.Program {
 func FuzzHeader(f *testing.F) {
 	old, _ := artifacttest.Version2()
 	files := [][]byte{old}
-	for _, p := range []*artifact.Program{full(), viewed(), artifacttest.Loop()} {
+	for _, p := range []*artifact.Program{full(), viewed(), artifacttest.Loop(), artifacttest.Divided()} {
 		files = append(files, encoded(f, p))
 	}
 	for _, file := range files {

@@ -110,7 +110,7 @@ func (s *Session) onHost(i int) bool {
 	}
 	k := &step.Collective
 	bits := k.Reduction == "and" || k.Reduction == "or"
-	return s.team == nil || s.team.rings == nil || k.Reduction != "" && (bits || !slices.Contains(onNCCL, s.p.Buffers[k.From].Elem))
+	return s.team.rings == nil || k.Reduction != "" && (bits || !slices.Contains(onNCCL, s.p.Buffers[k.From].Elem))
 }
 
 // parts are the steps [from, to) cut at collectives that the host runs, each of which is alone.
@@ -128,9 +128,6 @@ func (s *Session) parts(from, to int) (out [][2]int) {
 // exchange runs the collective of step i on the host, when all work before it has ended.
 func (s *Session) exchange(i int) error {
 	t := s.team
-	if t == nil {
-		return fmt.Errorf("@%s is run by %d devices together, and is not connected with them", s.p.Name, s.p.Devices())
-	}
 	k := &s.p.Steps[i].Collective
 	from, to := &s.p.Buffers[k.From], &s.p.Buffers[k.To]
 	if err := s.wait(t.ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 )
 
 // Session is a program in a device's memory, ready to run any number of times.
@@ -231,7 +232,11 @@ func (s *Session) usable(ctx context.Context) error {
 	if s.lost || s.ctx == 0 {
 		return errors.New("the program is no longer loaded: it was closed, or an earlier run failed")
 	}
-	if s.team != nil {
+	if s.team == nil {
+		if err := collective.Fits(nil, s.p); err != nil {
+			return err
+		}
+	} else {
 		s.team.ctx = ctx
 	}
 	return ctx.Err()

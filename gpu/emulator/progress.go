@@ -66,7 +66,7 @@ type stream struct {
 	progress func(step int, done float64)
 	exchange func(ctx context.Context, step int) (*exchange, error)
 	ctx      context.Context // of the run
-	reply    io.WriteCloser // what the process reads
+	reply    io.WriteCloser  // what the process reads
 	text     []byte
 	line     int       // where the last line of text starts
 	pending  *exchange // whose bytes the process writes

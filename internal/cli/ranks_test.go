@@ -171,6 +171,11 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// stopped sends a signal to process 2 when steps are made.
+func stopped(signal string) string {
+	return `[ $RANK = 2 ] && { own=$$; (while ! [ -s log.csv ]; do sleep 0.1; done; kill -` + signal + ` $own) & }; `
+}
+
 // TestRankFailures: whatever goes wrong, every process ends, and the command writes one
 // diagnostic.
 func TestRankFailures(t *testing.T) {
@@ -195,6 +200,9 @@ func TestRankFailures(t *testing.T) {
 		{"another compiled file", started + `[ $RANK = 1 ] && exec $dmir run --runs 0 --seed 2 step.dmx; exec $dmir run --runs 0 step.dmx`, "rank 1 runs another program", 4},
 		{"a check that fails on all", started + `exec $dmir run checked.dmir`, "error[DM709]", 2},
 		{"a piece that is missing", started + `exec $dmir run --input w=pieces/next.{device}.npy step.dmir`, "next.2.npy: error[DM601]", 4},
+		{"a process that hangs", started + stopped("STOP") + `exec $dmir run --timeout 2s --steps 10000000 --log log.csv step.dmir`, "rank 2 has ended, hangs or takes too long", 4},
+		{"a compiled process that hangs", started + stopped("STOP") + `exec $dmir run --timeout 2s --steps 10000000 --log log.csv step.dmx`, "rank 2 has ended, hangs or takes too long", 4},
+		{"a process that is killed", started + stopped("KILL") + `exec $dmir run --steps 10000000 --log log.csv step.dmir`, "", 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, mpirun := range launchers(t) {
@@ -219,6 +227,12 @@ func TestRankFailures(t *testing.T) {
 					out := string(j.out)
 					if j.err == nil || !strings.Contains(out, c.want) {
 						t.Errorf("%v, want %q:\n%s", j.err, c.want, out)
+					}
+					if c.want == "" { // the launcher has ended the others before they found out
+						if !strings.Contains(out, "signal 9") {
+							t.Errorf("the launcher does not report it:\n%s", out)
+						}
+						return
 					}
 					if n := strings.Count(out, "error[") + strings.Count(out, "dmir: error: "); n != 1 {
 						t.Errorf("%d diagnostics:\n%s", n, out)
