@@ -89,7 +89,7 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 	}
 	var out []txtar.File
 	if _, isDiff := in["old.dmir"]; !isDiff {
-		for _, kind := range report.Kinds {
+		for _, kind := range report.KindsOf(p, "") {
 			out, _ = add(out, kind, report.Options{})
 		}
 		return out
@@ -117,7 +117,7 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(60) {
 		p := load("in.dmir", randprog.Structure(seed, 10+2*int(seed), seed%3 == 2))
-		for _, kind := range report.Kinds {
+		for _, kind := range report.KindsOf(p, "f") {
 			d, err := report.Build(p, kind, "f", report.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -235,7 +235,8 @@ func TestErrors(t *testing.T) {
 		{"graph", "@c", "@c"},
 		{"memory", "a", "@a"},
 		{"graph", "d", "there is no function @d with a body; there are @a, @b, @c"},
-		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, diff`},
+		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, mesh, timeline, diff`},
+		{"timeline", "b", "no such panel: @b has no timeline: nothing in it is divided over a mesh"},
 		{"diff", "", "no such panel: a diff needs a version to compare with"},
 	} {
 		d, err := report.Build(p, c.kind, c.function, report.Options{})

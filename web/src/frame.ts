@@ -52,6 +52,7 @@ export class Frame {
     this.figure = make(data);
     this.theme = readTheme();
     this.view = new View();
+    this.view.level = this.figure.level ?? false;
     this.look = { theme: this.theme, selected: -1, hover: -1, hidden: new Set(), found: null, paper: false };
     this.connection = new Connection(this);
     this.host = this.connection.host;

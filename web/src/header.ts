@@ -1,5 +1,5 @@
 // The top of a page: panel, function and machine; the totals; the legend, which filters by class.
-import type { PanelData } from "./data";
+import type { MeshData, PanelData, TimelineData } from "./data";
 import type { Frame } from "./frame";
 import type { Host } from "./host";
 import { type Pen, type Stroke, SvgPen } from "./pen";
@@ -67,8 +67,10 @@ export class Header {
 }
 
 export function totalRows(data: PanelData): [string, string][] {
+  if (data.timeline) return timelineRows(data.timeline);
   const t = data.totals;
   const rows: [string, string][] = [
+    ...meshRows(data.mesh),
     ["time", t.bound && t.time_label ? `${t.time_label} · ${t.bound}` : t.time_label],
     ["FLOP", t.flop_label],
     ["moved", t.moved_label],
@@ -78,6 +80,19 @@ export function totalRows(data: PanelData): [string, string][] {
     ["intensity", t.intensity_label],
   ];
   return rows.filter(([, value]) => value !== "");
+}
+
+/** The totals of a device. */
+function timelineRows(t: TimelineData): [string, string][] {
+  const exposed: [string, string] = ["exposed", t.exposed_label && t.exposed_share_label ? `${t.exposed_label} · ${t.exposed_share_label}` : t.exposed_label];
+  const rows: [string, string][] = [["time", t.time_label], ["compute", t.compute_label], ["communication", t.communication_label], exposed];
+  for (const s of t.sent ?? []) rows.push([`sent along ${s.axes}`, s.label]);
+  return rows.filter(([, value]) => value !== "");
+}
+
+function meshRows(m: MeshData | undefined): [string, string][] {
+  if (!m) return [];
+  return [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")]];
 }
 
 /** The classes of ops: their marks, and a switch that shows or hides each. */
