@@ -125,6 +125,13 @@ func exposed(bars []Bar) []Interval {
 	out := []Interval{}
 	busy := int64(0) // where the computation seen so far ends
 	next := 0
+	add := func(from, to int64) {
+		if n := len(out); n > 0 && out[n-1].EndNs == from {
+			out[n-1].EndNs = to
+		} else {
+			out = append(out, Interval{from, to})
+		}
+	}
 	for _, c := range bars {
 		if c.Stream != StreamComm {
 			continue
@@ -136,13 +143,13 @@ func exposed(bars []Bar) []Interval {
 				continue
 			}
 			if from := max(at, busy); x.StartNs > from {
-				out = append(out, Interval{from, x.StartNs})
+				add(from, x.StartNs)
 			}
 			busy = max(busy, x.EndNs)
 			at = max(at, busy)
 		}
 		if from := max(at, busy); c.EndNs > from {
-			out = append(out, Interval{from, c.EndNs})
+			add(from, c.EndNs)
 		}
 	}
 	return out

@@ -101,6 +101,8 @@ export interface Figure {
   /** The next item from i in a direction, i itself if there is none; i is -1 for no item. */
   walk(i: number, to: Direction): number;
   sections(i: number): Section[];
+  /** The item that is selected at first, -1 for none. */
+  first?(): number;
   /** Opens the groups around item i if asked to, and returns the innermost item that is drawn: i or a closed group. */
   show(i: number, open: boolean): number;
   /** Opens or closes a group; false if the item is none. */

@@ -68,9 +68,9 @@ export class Header {
 
 export function totalRows(data: PanelData): [string, string][] {
   if (data.timeline) return timelineRows(data.timeline);
+  if (data.mesh) return meshRows(data.mesh, data.totals.peak_label);
   const t = data.totals;
   const rows: [string, string][] = [
-    ...meshRows(data.mesh),
     ["time", t.bound && t.time_label ? `${t.time_label} · ${t.bound}` : t.time_label],
     ["FLOP", t.flop_label],
     ["moved", t.moved_label],
@@ -90,9 +90,9 @@ function timelineRows(t: TimelineData): [string, string][] {
   return rows.filter(([, value]) => value !== "");
 }
 
-function meshRows(m: MeshData | undefined): [string, string][] {
-  if (!m) return [];
-  return [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")]];
+function meshRows(m: MeshData, peak: string): [string, string][] {
+  const rows: [string, string][] = [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")], ["peak memory of each", peak]];
+  return rows.filter(([, value]) => value !== "");
 }
 
 /** The classes of ops: their marks, and a switch that shows or hides each. */

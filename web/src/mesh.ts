@@ -20,13 +20,13 @@ export class MeshFigure implements Figure {
   readonly grid: MeshGrid;
   readonly items: Item[];
   readonly classes: string[];
-  readonly uniform: number = 1.5;
+  readonly uniform: number = 1.25;
   readonly minimap: boolean = false;
   readonly cardSide: Figure["cardSide"] = "beside";
   readonly empty: string;
   readonly summary: string;
   readonly note: string;
-  readonly about = "Each box is a device; its picture is the whole tensor with the device's piece filled in, with the range of elements in each dimension. Dashed: padding. Devices with the same elements have copies, or, where the value is partial, parts of a reduction. The list has all values of the function with their shardings; the selected one is drawn, or else the one under the pointer.";
+  readonly about = "Each box is a device; its picture is the whole tensor with the device's piece filled in, with the range of elements in each dimension. Dashed: padding. Devices with the same elements have copies, or, where the value is partial, parts of a reduction. The list has all values of the function with their shardings; the pieces are those of the one under the pointer, else of the selected one.";
   readonly keys: string[][];
   readonly columns: Column[];
   /** The first row of the list, in pixels. */
@@ -90,7 +90,7 @@ export class MeshFigure implements Figure {
     rows.push(["a device has", v.piece]);
     if (v.bytes_label) rows.push(["of", v.bytes_label]);
     const layout = this.mesh?.layouts?.[v.layout];
-    if (layout) rows.push(["different pieces", `${layout.pieces} on ${this.mesh?.devices ?? 0} devices`]);
+    if (layout) rows.push(["different pieces", `${layout.pieces} on ${this.mesh.devices} devices`]);
     if (v.padding) rows.push(["padded", v.padding]);
     if (v.partial) rows.push(["partial", v.partial]);
     if (v.op) rows.push(["defined by", shortOp(v.op)]);
@@ -98,8 +98,8 @@ export class MeshFigure implements Figure {
     return rows;
   }
 
-  layoutOf(v: MeshValue | undefined) {
-    return v ? (this.mesh?.layouts?.[v.layout]?.dims ?? []) : [];
+  layoutOf(v: MeshValue) {
+    return this.mesh?.layouts?.[v.layout]?.dims ?? [];
   }
 
   world() {
@@ -107,29 +107,33 @@ export class MeshFigure implements Figure {
   }
 
   prefer(aspect: number) {
-    this.grid.arrange(aspect);
+    // The list and the card take about half of the width.
+    this.grid.arrange(aspect * 0.47);
   }
 
   /** The area of the list: left of the grid, above it in a narrow view. */
   list(w: number, h: number): Box {
-    return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.3, 300, 440), h };
+    return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.28, 300, 460), h };
   }
 
   margins(w: number, h: number) {
     const list = this.list(w, h);
-    return w < 760 ? { left: 12, top: list.h + 12, right: 12, bottom: 12 } : { left: list.w + 24, top: 14, right: w < cardFrom ? 24 : 340, bottom: 14 };
+    return w < 760 ? { left: 12, top: list.h + 12, right: 12, bottom: 12 } : { left: list.w + 24, top: 14, right: w < cardFrom ? 24 : 332, bottom: 14 };
   }
 
   boxOf(): Box | null {
     return null;
   }
 
-  /** The value whose pieces are drawn: the selected one, else the one under the pointer, else the first that is divided. */
+  /** The first value that is divided, else the first. */
+  first() {
+    const divided = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
+    return divided >= 0 || this.values.length === 0 ? divided : 0;
+  }
+
+  /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
   shown(look: Look) {
-    if (look.selected >= 0) return look.selected;
-    if (look.hover >= 0) return look.hover;
-    const first = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
-    return first < 0 ? 0 : first;
+    return look.hover >= 0 ? look.hover : look.selected >= 0 ? look.selected : Math.max(0, this.first());
   }
 
   draw(pen: Pen, view: View, look: Look) {
@@ -161,7 +165,7 @@ export class MeshFigure implements Figure {
       if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
     }
     this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-    const [type, sharding] = [area.x + 8 + area.w * 0.32, area.x + 4 + area.w * 0.62];
+    const [type, sharding] = [area.x + 8 + area.w * 0.26, area.x + 4 + area.w * 0.56];
     const head = { size: 11.5, fill: theme.muted, bold: true };
     const heads: [number, string][] = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
     for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);

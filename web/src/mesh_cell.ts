@@ -6,7 +6,7 @@ import type { Mark, Theme } from "./theme";
 import { at } from "./util";
 import type { View } from "./view";
 
-const picture = { x: 10, y: 26, w: 56, h: 48 };
+const picture = { x: 10, y: 26, w: 52, h: 48 };
 const mostRanges = 4;
 
 export function drawCell(pen: Pen, view: View, theme: Theme, cell: Cell, value: MeshValue | undefined, layout: MeshLayout | undefined, mark: Mark) {
@@ -54,8 +54,8 @@ function noteOf(cell: Cell, value: MeshValue, layout: MeshLayout | undefined): [
   const same: number[] = [];
   (layout.piece ?? []).forEach((p, device) => { if (p === mine && device !== cell.device) same.push(device); });
   if (same.length === 0) return ["", false];
-  if (layout.pieces === 1) return ["whole, as all have it", false];
-  return [`as device ${same.slice(0, 4).join(", ")}${same.length > 4 ? ", …" : ""}`, false];
+  if (layout.pieces === 1) return ["whole on all devices", false];
+  return [`same as ${same.slice(0, 4).join(", ")}${same.length > 4 ? ", …" : ""}`, false];
 }
 
 /** The tensor as a rectangle, the piece in it; of more than two dimensions those that are divided, else the last. */

@@ -5,9 +5,9 @@ import type { Theme } from "./theme";
 import { at } from "./util";
 import type { Box, View } from "./view";
 
-export const cellSize = { w: 150, h: 104 };
+export const cellSize = { w: 140, h: 104 };
 const gap = 10;
-const label = { rows: 74, columns: 24, block: 22 };
+const label = { rows: 58, columns: 24, block: 22 };
 const blockGap = 34;
 
 /** A device: its box, and its position along each axis. */
@@ -104,7 +104,7 @@ export class MeshGrid {
       const shown = this.cells.filter((c) => c.x === left && c.y > b.y && c.y < b.y + b.h).length;
       for (let i = 0; i < shown; i++) {
         const y = top + label.columns / 2 + i * (cellSize.h + gap) + cellSize.h / 2;
-        pen.text(`${this.rows.name} ${i}`, view.sx(left - 10), view.sy(y), { ...text, align: "end" });
+        pen.text(`${this.rows.name} ${i}`, view.sx(left - 8), view.sy(y), { ...text, align: "end" });
       }
     }
   }

@@ -2,7 +2,7 @@
 import type { Bar, Interval, PanelData, TimelineData } from "./data";
 import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, type Look, type Section, shortOp, titleOf } from "./figure";
 import { figureKeys } from "./help";
-import { fitText, hatch, type Pen } from "./pen";
+import { fitText, hatch, type Pen, textWidth } from "./pen";
 import { markOf, markTable, paperTheme, type Theme } from "./theme";
 import { at, clamp, duration, el, ticks } from "./util";
 import type { Box, View } from "./view";
@@ -91,7 +91,7 @@ export class TimelineFigure implements Figure {
   }
 
   margins(w: number) {
-    return { left: w < 700 ? 34 : 116, top: 10, right: 18, bottom: 46 };
+    return { left: w < 700 ? 34 : 130, top: 10, right: 18, bottom: 46 };
   }
 
   boxOf(i: number): Box | null {
@@ -163,7 +163,8 @@ export class TimelineFigure implements Figure {
     const mark = markOf(theme, b.class);
     const name = { size: 12, fill: theme.text, mono: true, opacity, halo: mark.fill };
     const numbers = { size: 11.5, fill: theme.muted, opacity, halo: mark.fill };
-    const title = isComm(b) && b.collective ? shortOp(b.op) : titleOf(b.result, b.op);
+    const full = titleOf(b.result, b.op);
+    const title = textWidth(full, name) <= Math.max(room - 10, 0) ? full : shortOp(b.op);
     const lines = isComm(b) && b.collective ? [`along ${b.collective.axes}`, b.time_label, sentText(b)] : [b.time_label];
     const middle = top + high / 2;
     if (room > 74) {
@@ -173,11 +174,11 @@ export class TimelineFigure implements Figure {
       return;
     }
     const x = left + room / 2;
-    const whole = [title, ...lines].join("  ");
-    const text = fitText(room < 34 ? whole : title, name, high - 14);
-    if (room < 34) pen.text(text, x, middle, { ...name, align: "middle", turn: -90 });
+    const along = b.collective ? ` ${b.collective.axes}` : "";
+    const upright = { ...name, size: 11 };
+    if (room < 34) pen.text(fitText(`${title}${along}  ${b.time_label}`, upright, high - 10), x, middle, { ...upright, align: "middle", turn: -90 });
     else {
-      pen.text(text, x - 8, middle, { ...name, align: "middle", turn: -90 });
+      pen.text(fitText(title, name, high - 14), x - 8, middle, { ...name, align: "middle", turn: -90 });
       pen.text(fitText(lines.join("  "), numbers, high - 14), x + 8, middle, { ...numbers, align: "middle", turn: -90 });
     }
   }
@@ -203,7 +204,7 @@ export class TimelineFigure implements Figure {
     ];
     for (const [name, total, lane] of names) {
       const y = view.sy(lane.y + lane.h / 2);
-      if (a.x < 100) {
+      if (a.x < 110) {
         if (lane.h > 0.1) pen.text(`${name} ${total}`, a.x - 16, y, { size: 12, fill: theme.text, align: "middle", turn: -90 });
         continue;
       }
@@ -266,7 +267,7 @@ export class TimelineFigure implements Figure {
   notes(): HTMLElement[] {
     const open = this.bars.filter((b) => b.exposed_ns > 0).sort((p, q) => q.exposed_ns - p.exposed_ns);
     if (open.length === 0) return [];
-    const most = 24;
+    const most = 12;
     const rows = open.slice(0, most).map((b) => el("li", {}, el("span", { class: "title" }, titleOf(b.result, b.op)), ` ${b.exposed_label}${b.line > 0 ? `, line ${b.line}` : ""}`));
     if (open.length > most) rows.push(el("li", {}, `and ${open.length - most} more`));
     return [el("h2", {}, `Exposed: ${this.plan?.exposed_label ?? ""} of ${this.plan?.communication_label ?? ""} of communication, ${this.plan?.exposed_share_label ?? ""} of the time`), el("ul", {}, ...rows)];

@@ -581,9 +581,9 @@
   };
   function totalRows(data2) {
     if (data2.timeline) return timelineRows(data2.timeline);
+    if (data2.mesh) return meshRows(data2.mesh, data2.totals.peak_label);
     const t = data2.totals;
     const rows = [
-      ...meshRows(data2.mesh),
       ["time", t.bound && t.time_label ? `${t.time_label} · ${t.bound}` : t.time_label],
       ["FLOP", t.flop_label],
       ["moved", t.moved_label],
@@ -600,9 +600,9 @@
     for (const s of t.sent ?? []) rows.push([`sent along ${s.axes}`, s.label]);
     return rows.filter(([, value]) => value !== "");
   }
-  function meshRows(m) {
-    if (!m) return [];
-    return [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")]];
+  function meshRows(m, peak) {
+    const rows = [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")], ["peak memory of each", peak]];
+    return rows.filter(([, value]) => value !== "");
   }
   var Legend = class {
     constructor(frame) {
@@ -1721,6 +1721,7 @@
       this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
       this.figure.prefer?.(this.aspect);
       this.recall();
+      if (this.look.selected < 0) this.look.selected = this.figure.first?.() ?? -1;
       this.refresh();
       watchTheme(() => {
         this.restyle();
@@ -1774,7 +1775,7 @@
       this.figure.adopt?.(before);
       const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
       const selected = kept === void 0 ? void 0 : index.get(kept);
-      this.look.selected = selected === void 0 || !sameFunction ? -1 : this.figure.show(selected, false);
+      this.look.selected = selected === void 0 || !sameFunction ? this.figure.first?.() ?? -1 : this.figure.show(selected, false);
       this.look.hover = -1;
       this.tip.hide();
       this.refresh();
@@ -3897,9 +3898,9 @@
   };
 
   // src/mesh_grid.ts
-  var cellSize = { w: 150, h: 104 };
+  var cellSize = { w: 140, h: 104 };
   var gap = 10;
-  var label = { rows: 74, columns: 24, block: 22 };
+  var label = { rows: 58, columns: 24, block: 22 };
   var blockGap = 34;
   var MeshGrid = class {
     constructor(axes, count) {
@@ -3981,14 +3982,14 @@
         const shown = this.cells.filter((c) => c.x === left && c.y > b.y && c.y < b.y + b.h).length;
         for (let i = 0; i < shown; i++) {
           const y = top + label.columns / 2 + i * (cellSize.h + gap) + cellSize.h / 2;
-          pen.text(`${this.rows.name} ${i}`, view.sx(left - 10), view.sy(y), { ...text, align: "end" });
+          pen.text(`${this.rows.name} ${i}`, view.sx(left - 8), view.sy(y), { ...text, align: "end" });
         }
       }
     }
   };
 
   // src/mesh_cell.ts
-  var picture = { x: 10, y: 26, w: 56, h: 48 };
+  var picture = { x: 10, y: 26, w: 52, h: 48 };
   var mostRanges = 4;
   function drawCell(pen, view, theme, cell, value, layout, mark) {
     const k = view.kx;
@@ -4033,8 +4034,8 @@
       if (p === mine && device !== cell.device) same.push(device);
     });
     if (same.length === 0) return ["", false];
-    if (layout.pieces === 1) return ["whole, as all have it", false];
-    return [`as device ${same.slice(0, 4).join(", ")}${same.length > 4 ? ", …" : ""}`, false];
+    if (layout.pieces === 1) return ["whole on all devices", false];
+    return [`same as ${same.slice(0, 4).join(", ")}${same.length > 4 ? ", …" : ""}`, false];
   }
   function drawPiece(pen, view, cell, dims, mark, theme) {
     const k = view.kx;
@@ -4073,13 +4074,13 @@
     grid;
     items;
     classes;
-    uniform = 1.5;
+    uniform = 1.25;
     minimap = false;
     cardSide = "beside";
     empty;
     summary;
     note;
-    about = "Each box is a device; its picture is the whole tensor with the device's piece filled in, with the range of elements in each dimension. Dashed: padding. Devices with the same elements have copies, or, where the value is partial, parts of a reduction. The list has all values of the function with their shardings; the selected one is drawn, or else the one under the pointer.";
+    about = "Each box is a device; its picture is the whole tensor with the device's piece filled in, with the range of elements in each dimension. Dashed: padding. Devices with the same elements have copies, or, where the value is partial, parts of a reduction. The list has all values of the function with their shardings; the pieces are those of the one under the pointer, else of the selected one.";
     keys;
     columns;
     /** The first row of the list, in pixels. */
@@ -4140,7 +4141,7 @@
       rows.push(["a device has", v.piece]);
       if (v.bytes_label) rows.push(["of", v.bytes_label]);
       const layout = this.mesh?.layouts?.[v.layout];
-      if (layout) rows.push(["different pieces", `${layout.pieces} on ${this.mesh?.devices ?? 0} devices`]);
+      if (layout) rows.push(["different pieces", `${layout.pieces} on ${this.mesh.devices} devices`]);
       if (v.padding) rows.push(["padded", v.padding]);
       if (v.partial) rows.push(["partial", v.partial]);
       if (v.op) rows.push(["defined by", shortOp(v.op)]);
@@ -4148,31 +4149,33 @@
       return rows;
     }
     layoutOf(v) {
-      return v ? this.mesh?.layouts?.[v.layout]?.dims ?? [] : [];
+      return this.mesh?.layouts?.[v.layout]?.dims ?? [];
     }
     world() {
       return this.grid.box;
     }
     prefer(aspect) {
-      this.grid.arrange(aspect);
+      this.grid.arrange(aspect * 0.47);
     }
     /** The area of the list: left of the grid, above it in a narrow view. */
     list(w, h) {
-      return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.3, 300, 440), h };
+      return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.28, 300, 460), h };
     }
     margins(w, h) {
       const list = this.list(w, h);
-      return w < 760 ? { left: 12, top: list.h + 12, right: 12, bottom: 12 } : { left: list.w + 24, top: 14, right: w < cardFrom ? 24 : 340, bottom: 14 };
+      return w < 760 ? { left: 12, top: list.h + 12, right: 12, bottom: 12 } : { left: list.w + 24, top: 14, right: w < cardFrom ? 24 : 332, bottom: 14 };
     }
     boxOf() {
       return null;
     }
-    /** The value whose pieces are drawn: the selected one, else the one under the pointer, else the first that is divided. */
+    /** The first value that is divided, else the first. */
+    first() {
+      const divided = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
+      return divided >= 0 || this.values.length === 0 ? divided : 0;
+    }
+    /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
     shown(look) {
-      if (look.selected >= 0) return look.selected;
-      if (look.hover >= 0) return look.hover;
-      const first = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
-      return first < 0 ? 0 : first;
+      return look.hover >= 0 ? look.hover : look.selected >= 0 ? look.selected : Math.max(0, this.first());
     }
     draw(pen, view, look) {
       if (this.empty) return 0;
@@ -4201,7 +4204,7 @@
         if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
       }
       this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-      const [type, sharding] = [area.x + 8 + area.w * 0.32, area.x + 4 + area.w * 0.62];
+      const [type, sharding] = [area.x + 8 + area.w * 0.26, area.x + 4 + area.w * 0.56];
       const head = { size: 11.5, fill: theme.muted, bold: true };
       const heads = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
       for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);
@@ -4673,7 +4676,7 @@
       return { x: 0, y: 0, w: 1, h: 1 };
     }
     margins(w) {
-      return { left: w < 700 ? 34 : 116, top: 10, right: 18, bottom: 46 };
+      return { left: w < 700 ? 34 : 130, top: 10, right: 18, bottom: 46 };
     }
     boxOf(i) {
       const b = this.bars[i];
@@ -4740,7 +4743,8 @@
       const mark = markOf(theme, b.class);
       const name = { size: 12, fill: theme.text, mono: true, opacity, halo: mark.fill };
       const numbers = { size: 11.5, fill: theme.muted, opacity, halo: mark.fill };
-      const title = isComm(b) && b.collective ? shortOp(b.op) : titleOf(b.result, b.op);
+      const full = titleOf(b.result, b.op);
+      const title = textWidth(full, name) <= Math.max(room - 10, 0) ? full : shortOp(b.op);
       const lines = isComm(b) && b.collective ? [`along ${b.collective.axes}`, b.time_label, sentText(b)] : [b.time_label];
       const middle = top + high / 2;
       if (room > 74) {
@@ -4752,11 +4756,11 @@
         return;
       }
       const x = left + room / 2;
-      const whole = [title, ...lines].join("  ");
-      const text = fitText(room < 34 ? whole : title, name, high - 14);
-      if (room < 34) pen.text(text, x, middle, { ...name, align: "middle", turn: -90 });
+      const along = b.collective ? ` ${b.collective.axes}` : "";
+      const upright = { ...name, size: 11 };
+      if (room < 34) pen.text(fitText(`${title}${along}  ${b.time_label}`, upright, high - 10), x, middle, { ...upright, align: "middle", turn: -90 });
       else {
-        pen.text(text, x - 8, middle, { ...name, align: "middle", turn: -90 });
+        pen.text(fitText(title, name, high - 14), x - 8, middle, { ...name, align: "middle", turn: -90 });
         pen.text(fitText(lines.join("  "), numbers, high - 14), x + 8, middle, { ...numbers, align: "middle", turn: -90 });
       }
     }
@@ -4781,7 +4785,7 @@
       ];
       for (const [name, total, lane] of names) {
         const y = view.sy(lane.y + lane.h / 2);
-        if (a.x < 100) {
+        if (a.x < 110) {
           if (lane.h > 0.1) pen.text(`${name} ${total}`, a.x - 16, y, { size: 12, fill: theme.text, align: "middle", turn: -90 });
           continue;
         }
@@ -4835,7 +4839,7 @@
     notes() {
       const open = this.bars.filter((b) => b.exposed_ns > 0).sort((p, q) => q.exposed_ns - p.exposed_ns);
       if (open.length === 0) return [];
-      const most = 24;
+      const most = 12;
       const rows = open.slice(0, most).map((b) => el("li", {}, el("span", { class: "title" }, titleOf(b.result, b.op)), ` ${b.exposed_label}${b.line > 0 ? `, line ${b.line}` : ""}`));
       if (open.length > most) rows.push(el("li", {}, `and ${open.length - most} more`));
       return [el("h2", {}, `Exposed: ${this.plan?.exposed_label ?? ""} of ${this.plan?.communication_label ?? ""} of communication, ${this.plan?.exposed_share_label ?? ""} of the time`), el("ul", {}, ...rows)];
