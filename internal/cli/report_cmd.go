@@ -74,7 +74,7 @@ func (c reportCmd) Run(a *app) error {
 		case a.ctx.Err() != nil:
 			return a.ctx.Err()
 		case errors.Is(err, panel.ErrKind):
-			return &failure{"DM612", "--kind " + kind, "has nothing to show: " + err.Error(), "define a dm.mesh and divide a value over its axes, or name another kind"}
+			return &failure{"DM612", "--kind " + kind, "has nothing to show: nothing in the function is divided over a mesh", "define a dm.mesh and divide a value over its axes, or name another kind"}
 		case err != nil:
 			return noFunction(p, err, "--function")
 		}
