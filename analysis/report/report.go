@@ -82,7 +82,7 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 		d.Totals = totals(f.PerDevice(), p.Target)
 	}
 	d.Unbound = f.Unbound()
-	d.Functions = Functions(p)
+	d.Functions = b.functions(kind)
 	switch kind {
 	case KindGraph:
 		d.Graph = b.graph()
@@ -148,6 +148,24 @@ func Functions(p *program.Program) []Function {
 	out := []Function{}
 	for _, f := range p.Funcs {
 		out = append(out, (&builder{p: p}).function(f))
+	}
+	return out
+}
+
+// functions are those of which there is a panel of the kind, with the figures that it shows.
+func (b *builder) functions(kind string) []Function {
+	if !slices.Contains(deviceKinds, kind) {
+		return Functions(b.p)
+	}
+	out := []Function{}
+	for _, f := range b.p.Funcs {
+		switch {
+		case f.Mesh() == nil:
+		case f.Tried():
+			out = append(out, b.function(f.PerDevice()))
+		default: // to divide all of them would take too long
+			out = append(out, Function{Name: f.Func.Name, Place: place(b.p.Src, FunctionSpan(f.Func))})
+		}
 	}
 	return out
 }

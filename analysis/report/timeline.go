@@ -103,7 +103,7 @@ func (b *builder) bar(s cost.Span, total float64) Bar {
 		out.Stream, out.Class = StreamComm, classComm
 	}
 	if c := e.Comm; c != nil {
-		out.Detail = "along " + c.Axes
+		out.Detail, out.Why = "along "+c.Axes, nil // what the link takes, not the memory
 		out.Comm = &CollectiveInfo{Axes: c.Axes, Devices: c.Devices, BufferLabel: units.Bytes(c.Buffer)}
 		if x, err := c.Estimate(b.p.Target); err == nil {
 			out.Comm.Algorithm, out.Comm.Link = string(x.Algorithm), x.Link

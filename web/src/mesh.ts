@@ -113,7 +113,7 @@ export class MeshFigure implements Figure {
 
   /** The area of the list: left of the grid, above it in a narrow view. */
   list(w: number, h: number): Box {
-    return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.28, 300, 460), h };
+    return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.3, 300, 460), h };
   }
 
   margins(w: number, h: number) {
@@ -165,7 +165,7 @@ export class MeshFigure implements Figure {
       if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
     }
     this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-    const [type, sharding] = [area.x + 8 + area.w * 0.26, area.x + 4 + area.w * 0.56];
+    const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
     const head = { size: 11.5, fill: theme.muted, bold: true };
     const heads: [number, string][] = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
     for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);

@@ -49,7 +49,7 @@ function noteOf(cell: Cell, value: MeshValue, layout: MeshLayout | undefined): [
   const dims = layout.dims ?? [];
   const padded = dims.map((d, i) => ({ i, n: partOf(d, cell).padding })).filter(({ n }) => n > 0);
   if (padded.length > 0) return [`padded: ${padded.map(({ i, n }) => `${n} in dim ${i}`).join(", ")}`, true];
-  if (value.partial) return [value.partial, true];
+  if (value.partial) return [at(value.partial.split(" along "), 0), true];
   const mine = layout.piece?.[cell.device];
   const same: number[] = [];
   (layout.piece ?? []).forEach((p, device) => { if (p === mine && device !== cell.device) same.push(device); });

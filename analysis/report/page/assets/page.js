@@ -4027,7 +4027,7 @@
     const dims = layout.dims ?? [];
     const padded = dims.map((d, i) => ({ i, n: partOf(d, cell).padding })).filter(({ n }) => n > 0);
     if (padded.length > 0) return [`padded: ${padded.map(({ i, n }) => `${n} in dim ${i}`).join(", ")}`, true];
-    if (value.partial) return [value.partial, true];
+    if (value.partial) return [at(value.partial.split(" along "), 0), true];
     const mine = layout.piece?.[cell.device];
     const same = [];
     (layout.piece ?? []).forEach((p, device) => {
@@ -4159,7 +4159,7 @@
     }
     /** The area of the list: left of the grid, above it in a narrow view. */
     list(w, h) {
-      return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.28, 300, 460), h };
+      return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.3, 300, 460), h };
     }
     margins(w, h) {
       const list = this.list(w, h);
@@ -4204,7 +4204,7 @@
         if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
       }
       this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-      const [type, sharding] = [area.x + 8 + area.w * 0.26, area.x + 4 + area.w * 0.56];
+      const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
       const head = { size: 11.5, fill: theme.muted, bold: true };
       const heads = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
       for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);
