@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation: for docs/GALLERY.md the movement graph of each example, and those of training steps as
-# written and as planned, as a light and as a dark page shows them; for the READMEs, docs/EDITORS.md and the walkthrough of the extension
-# screenshots of VS Code.
-# usage: pictures.sh [vscode] [steps] [NAME...]     names of examples; all without a name
+# written and as planned, and for the README the timeline and the mesh of a divided step, as a light and as a dark page shows them; for
+# the READMEs, docs/EDITORS.md and the walkthrough of the extension screenshots of VS Code.
+# usage: pictures.sh [vscode] [steps] [timeline] [NAME...]     names of examples; all without a name
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -50,6 +50,14 @@ steps() {
   done
 }
 
+# The timeline of a device in a training step, and the mesh of that step.
+timeline() {
+  for kind in timeline mesh; do
+    (cd analysis/report/page/testdata && "$root/build/dmir" report --kind $kind -o "$scratch/$kind.html" overlap.dmir) >/dev/null
+    picture "$scratch/$kind.html" $kind
+  done
+}
+
 want node nodejs
 want npm npm
 want pngquant pngquant
@@ -66,11 +74,12 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
 mkdir -p docs/images/gallery docs/images/steps
-[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps
+[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps timeline
 for name in "$@"; do
   case $name in
   vscode) vscode ;;
   steps) steps ;;
+  timeline) timeline ;;
   *) graph "$name" ;;
   esac
 done

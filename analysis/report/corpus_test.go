@@ -33,7 +33,7 @@ func TestCorpus(t *testing.T) {
 		p := program.Load(source.New(path, string(text)), program.Options{})
 		for _, f := range p.Funcs {
 			functions++
-			for _, kind := range report.Kinds {
+			for _, kind := range report.KindsOf(p, f.Func.Name) {
 				d, err := report.Build(p, kind, f.Func.Name, report.Options{})
 				if err != nil {
 					t.Fatalf("%s: %v", path, err)

@@ -7,15 +7,21 @@ const (
 	KindGraph    = "graph"
 	KindRoofline = "roofline"
 	KindMemory   = "memory"
+	KindMesh     = "mesh"
+	KindTimeline = "timeline"
 	KindDiff     = "diff"
 	KindHistory  = "history"
 )
 
-// Kinds are the kinds that need one program only.
-var Kinds = []string{KindGraph, KindRoofline, KindMemory}
+// Kinds are the kinds that need one program only. Those of deviceKinds need a function that
+// the devices of a mesh run together.
+var (
+	Kinds       = []string{KindGraph, KindRoofline, KindMemory, KindMesh, KindTimeline}
+	deviceKinds = []string{KindMesh, KindTimeline}
+)
 
-// Data is what one panel shows of one function. Of Graph, Roofline, Memory, Diff
-// and History only the one that Kind names is set.
+// Data is what one panel shows of one function. Of the fields from Graph to History only the
+// one that Kind names is set.
 type Data struct {
 	Kind      string     `json:"kind"`
 	Title     string     `json:"title"`     // "@ffn on H200 SXM"
@@ -29,6 +35,8 @@ type Data struct {
 	Graph     *Graph     `json:"graph,omitempty"`
 	Roofline  *Roofline  `json:"roofline,omitempty"`
 	Memory    *Memory    `json:"memory,omitempty"`
+	Mesh      *Mesh      `json:"mesh,omitempty"`
+	Timeline  *Timeline  `json:"timeline,omitempty"`
 	Diff      *Diff      `json:"diff,omitempty"`
 	History   *History   `json:"history,omitempty"`
 }

@@ -1,5 +1,6 @@
 // Package report makes the data of the panels: the movement graph, the
-// roofline, the memory plan, and the difference of two versions. It is plain
+// roofline, the memory plan, the pieces that the devices of a mesh have and the
+// timeline of one of them, and the difference of two versions. It is plain
 // data, the same for a page in a file, for an editor's web view and for one in
 // a browser; package page draws it.
 //
@@ -74,8 +75,14 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	d.Function = f.Func.Name
 	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
 	d.Totals = totals(f, p.Target)
+	if slices.Contains(deviceKinds, kind) {
+		if f.Mesh() == nil {
+			return Data{}, fmt.Errorf("%w: @%s has no %s: nothing in it is divided over a mesh", ErrKind, f.Func.Name, kind)
+		}
+		d.Totals = totals(f.PerDevice(), p.Target)
+	}
 	d.Unbound = f.Unbound()
-	d.Functions = Functions(p)
+	d.Functions = b.functions(kind)
 	switch kind {
 	case KindGraph:
 		d.Graph = b.graph()
@@ -83,8 +90,21 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 		d.Roofline = b.roofline()
 	case KindMemory:
 		d.Memory = b.memory()
+	case KindMesh:
+		d.Mesh = b.mesh()
+	case KindTimeline:
+		d.Timeline = b.timeline()
 	}
 	return d, nil
+}
+
+// KindsOf are those of Kinds that there are of the function that Build takes for a name: all
+// that need no mesh, where the program has no such function.
+func KindsOf(p *program.Program, function string) []string {
+	if f, err := choose(p, function); err == nil && f.Mesh() != nil {
+		return Kinds
+	}
+	return slices.DeleteFunc(slices.Clone(Kinds), func(kind string) bool { return slices.Contains(deviceKinds, kind) })
 }
 
 // Choose returns the function that Build takes for a name.
@@ -128,6 +148,24 @@ func Functions(p *program.Program) []Function {
 	out := []Function{}
 	for _, f := range p.Funcs {
 		out = append(out, (&builder{p: p}).function(f))
+	}
+	return out
+}
+
+// functions are those of which there is a panel of the kind, with the figures that it shows.
+func (b *builder) functions(kind string) []Function {
+	if !slices.Contains(deviceKinds, kind) {
+		return Functions(b.p)
+	}
+	out := []Function{}
+	for _, f := range b.p.Funcs {
+		switch {
+		case f.Mesh() == nil:
+		case f.Tried():
+			out = append(out, b.function(f.PerDevice()))
+		default: // to divide all of them would take too long
+			out = append(out, Function{Name: f.Func.Name, Place: place(b.p.Src, FunctionSpan(f.Func))})
+		}
 	}
 	return out
 }

@@ -89,7 +89,7 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 	}
 	var out []txtar.File
 	if _, isDiff := in["old.dmir"]; !isDiff {
-		for _, kind := range report.Kinds {
+		for _, kind := range report.KindsOf(p, "") {
 			out, _ = add(out, kind, report.Options{})
 		}
 		return out
@@ -113,11 +113,92 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 		txtar.File{Name: "colour.txt", Data: []byte(escaped)}, txtar.File{Name: "diff.md", Data: md.Bytes()})
 }
 
+// What holds of the mesh and the timeline of programs that are divided at all: each device has elements of
+// the tensor, all devices together have all of them, and what is exposed are times of communication.
+func TestDevices(t *testing.T) {
+	paths, _ := filepath.Glob("../../examples/*.dmir")
+	divided := 0
+	for _, path := range append(paths, "page/testdata/cube.dmir", "page/testdata/overlap.dmir", "page/testdata/unlinked.dmir") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := load(path, string(text))
+		for _, f := range p.Funcs {
+			if f.Mesh() == nil {
+				continue
+			}
+			divided++
+			d, err := report.Build(p, report.KindMesh, f.Func.Name, report.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pieces(t, path, d.Mesh)
+			d, err = report.Build(p, report.KindTimeline, f.Func.Name, report.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			streams(t, path, d.Timeline)
+		}
+	}
+	if divided < 5 {
+		t.Errorf("%d functions are divided", divided)
+	}
+}
+
+func pieces(t *testing.T, path string, m *report.Mesh) {
+	t.Helper()
+	for _, v := range m.Values {
+		if v.Line == 0 || v.Piece == "" || v.Sharding == "" || v.Layout < 0 {
+			t.Fatalf("%s: an odd value: %+v", path, v)
+		}
+		for _, d := range m.Layouts[v.Layout].Dims {
+			if len(d.At) != m.Shown {
+				t.Fatalf("%s: %s has pieces on %d devices", path, v.Name, len(d.At))
+			}
+			have := int64(0)
+			for _, p := range d.Parts {
+				have += p.End - p.Start
+			}
+			if m.Shown == m.Devices && have != d.Size {
+				t.Fatalf("%s: the devices have %d of %d elements of %s", path, have, d.Size, v.Name)
+			}
+		}
+	}
+}
+
+func streams(t *testing.T, path string, x *report.Timeline) {
+	t.Helper()
+	if x.Reason != "" {
+		return
+	}
+	ends := map[string]int64{}
+	var own int64
+	for _, b := range x.Bars {
+		if b.StartNs < ends[b.Stream] || b.EndNs > x.TimeNs || b.Line == 0 {
+			t.Fatalf("%s: an odd bar: %+v", path, b)
+		}
+		ends[b.Stream] = b.EndNs
+		own += b.ExposedNs
+	}
+	var alone int64
+	for _, e := range x.Exposed {
+		alone += e.EndNs - e.StartNs
+	}
+	// Each bar is rounded by itself.
+	if slack := int64(len(x.Bars) + 1); max(alone-x.ExposedNs, x.ExposedNs-alone) > slack || max(own-x.ExposedNs, x.ExposedNs-own) > slack {
+		t.Fatalf("%s: %d ns are exposed, %d of the bars, %d between kernels", path, x.ExposedNs, own, alone)
+	}
+	if max(x.TimeNs-x.ComputeNs-x.ExposedNs, x.ComputeNs+x.ExposedNs-x.TimeNs) > 2 {
+		t.Fatalf("%s: %d ns are not %d of kernels and %d exposed", path, x.TimeNs, x.ComputeNs, x.ExposedNs)
+	}
+}
+
 // What holds of the panels of any program.
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(60) {
 		p := load("in.dmir", randprog.Structure(seed, 10+2*int(seed), seed%3 == 2))
-		for _, kind := range report.Kinds {
+		for _, kind := range report.KindsOf(p, "f") {
 			d, err := report.Build(p, kind, "f", report.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -235,7 +316,8 @@ func TestErrors(t *testing.T) {
 		{"graph", "@c", "@c"},
 		{"memory", "a", "@a"},
 		{"graph", "d", "there is no function @d with a body; there are @a, @b, @c"},
-		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, diff`},
+		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, mesh, timeline, diff`},
+		{"timeline", "b", "no such panel: @b has no timeline: nothing in it is divided over a mesh"},
 		{"diff", "", "no such panel: a diff needs a version to compare with"},
 	} {
 		d, err := report.Build(p, c.kind, c.function, report.Options{})

@@ -17,7 +17,8 @@ const typesFile = "../../web/src/data.ts"
 // Go: most of these are taken by browsers.
 var typeNames = map[string]string{
 	"Buffer": "MemoryBuffer", "Data": "PanelData", "Diff": "DiffData", "Edge": "GraphEdge", "Function": "FunctionEntry",
-	"Graph": "GraphData", "History": "HistoryData", "Memory": "MemoryData", "Node": "GraphNode", "Roofline": "RooflineData", "Step": "MemoryStep",
+	"Graph": "GraphData", "History": "HistoryData", "Memory": "MemoryData", "Mesh": "MeshData", "Node": "GraphNode", "Roofline": "RooflineData",
+	"Step": "MemoryStep", "Timeline": "TimelineData",
 }
 
 // typeScript returns the declarations of a struct type and of all that it

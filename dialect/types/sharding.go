@@ -103,6 +103,29 @@ func (s *Sharding) Text() string {
 	return text
 }
 
+// Short is the sharding where there is little room: "{data}·{model}", "{data}·{} Σ{model}"; ""
+// where nothing is divided.
+func (s *Sharding) Short() string {
+	parts := make([]string, len(s.Dims))
+	divided := false
+	for i, d := range s.Dims {
+		divided = divided || len(d.Axes) > 0
+		parts[i] = strings.ReplaceAll(AxisList(d.Axes), " ", "")
+	}
+	text := ""
+	if divided {
+		text = strings.Join(parts, "·")
+	}
+	if len(s.Partial) > 0 {
+		sign := "Σ"
+		if s.Reduce != Add {
+			sign = s.Reduce.Word()
+		}
+		text = strings.TrimSpace(text + " " + sign + strings.ReplaceAll(AxisList(s.Partial), " ", ""))
+	}
+	return text
+}
+
 // Equal reports whether two shardings, either of which may be nil, are the same.
 func (s *Sharding) Equal(t *Sharding) bool {
 	if s == nil || t == nil {

@@ -124,7 +124,7 @@
 
 (defun dmir-panel (kind)
   "Open the panel KIND of the function at point in the browser."
-  (interactive (list (completing-read "Panel: " '("graph" "roofline" "memory" "diff" "history") nil t)))
+  (interactive (list (completing-read "Panel: " '("graph" "roofline" "memory" "mesh" "timeline" "diff" "history") nil t)))
   (let ((lens (dmir--lens "dmir.run")))
     (dmir--execute-async "dmir.panel"
                          (list :uri (plist-get lens :uri) :kind kind :function (plist-get lens :func)))))

@@ -34,7 +34,7 @@ type grammar struct {
 	Lint        lintCmd        `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
 	Cost        costCmd        `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
 	Diff        diffCmd        `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
-	Report      reportCmd      `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
+	Report      reportCmd      `cmd:"" help:"Write the movement graph, roofline, memory plan, mesh, timeline or a difference as a page."`
 	Run         runCmd         `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile     compileCmd     `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt         optCmd         `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 type reportCmd struct {
 	targeting
-	Kind         string `help:"graph, roofline, memory, diff (needs --against), or all." enum:"graph,roofline,memory,diff,all" default:"graph"`
+	Kind         string `help:"graph, roofline, memory, mesh, timeline (these two of functions that several devices run), diff (needs --against), or all." enum:"graph,roofline,memory,mesh,timeline,diff,all" default:"graph"`
 	Function     string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"func" placeholder:"NAME"`
 	Against      string `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
 	Output       string `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
@@ -24,8 +25,8 @@ type reportCmd struct {
 
 // Help is what --help adds.
 func (reportCmd) Help() string {
-	return "Writes the movement graph, the roofline, the memory plan or the difference of two versions as one page that needs\n" +
-		"nothing else, and prints where it is."
+	return "Writes the movement graph, the roofline, the memory plan, what each device of a mesh has, the timeline of a device or\n" +
+		"the difference of two versions as one page that needs nothing else, and prints where it is."
 }
 
 const allKinds = "all"
@@ -61,7 +62,7 @@ func (c reportCmd) Run(a *app) error {
 	}
 	kinds := []string{c.Kind}
 	if c.Kind == allKinds {
-		kinds = panel.Kinds
+		kinds = panel.KindsOf(p, c.Function)
 		if c.Against != "" {
 			kinds = append(kinds[:len(kinds):len(kinds)], panel.KindDiff)
 		}
@@ -72,6 +73,8 @@ func (c reportCmd) Run(a *app) error {
 		switch {
 		case a.ctx.Err() != nil:
 			return a.ctx.Err()
+		case errors.Is(err, panel.ErrKind):
+			return &failure{"DM612", "--kind " + kind, "has nothing to show: nothing in the function is divided over a mesh", "define a dm.mesh and divide a value over its axes, or name another kind"}
 		case err != nil:
 			return noFunction(p, err, "--function")
 		}

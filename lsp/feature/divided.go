@@ -84,33 +84,10 @@ func (s shardings) of(v *ir.Value) *types.Sharding {
 			own = made
 		}
 	}
-	if own == nil || shortSharding(own) == "" {
+	if own == nil || own.Short() == "" {
 		return nil
 	}
 	return own
-}
-
-// shortSharding is a sharding as a hint shows it: "{data}·{model}", "{data}·{} Σ{model}"; "" where
-// nothing is divided.
-func shortSharding(s *types.Sharding) string {
-	var parts []string
-	any := false
-	for _, d := range s.Dims {
-		any = any || len(d.Axes) > 0
-		parts = append(parts, strings.ReplaceAll(types.AxisList(d.Axes), " ", ""))
-	}
-	text := ""
-	if any {
-		text = strings.Join(parts, "·")
-	}
-	if len(s.Partial) > 0 {
-		sign := "Σ"
-		if s.Reduce != types.Add {
-			sign = s.Reduce.Word()
-		}
-		text = strings.TrimSpace(text + " " + sign + strings.ReplaceAll(types.AxisList(s.Partial), " ", ""))
-	}
-	return text
 }
 
 // maxSharding is the width of the shardings in a hint, in characters.
@@ -121,7 +98,7 @@ func (s shardings) label(vs []*ir.Value) string {
 	var parts []string
 	for _, v := range vs {
 		if own := s.of(v); own != nil {
-			parts = append(parts, shortSharding(own))
+			parts = append(parts, own.Short())
 		} else if len(vs) > 1 {
 			parts = append(parts, "whole")
 		}
@@ -142,7 +119,7 @@ func (s shardings) rows(v *ir.Value) []row {
 	if own == nil {
 		return nil
 	}
-	rows := []row{{"sharding of " + v.Name, fmt.Sprintf("%s on @%s (%s)", shortSharding(own), s.mesh.Name, s.mesh)}}
+	rows := []row{{"sharding of " + v.Name, fmt.Sprintf("%s on @%s (%s)", own.Short(), s.mesh.Name, s.mesh)}}
 	if text := s.piece(v.Tensor(), own); text != "" {
 		rows = append(rows, row{"piece", text})
 	}

@@ -102,6 +102,10 @@ func lensesOf(f *cost.Func, o LensOptions, many bool) []Lens {
 	if known {
 		add(Lens{Title: "Roofline", Command: "dmir.panel", Panel: report.KindRoofline})
 		add(Lens{Title: "Memory plan", Command: "dmir.panel", Panel: report.KindMemory})
+		if f.Mesh() != nil {
+			add(Lens{Title: "Mesh", Command: "dmir.panel", Panel: report.KindMesh})
+			add(Lens{Title: "Timeline", Command: "dmir.panel", Panel: report.KindTimeline})
+		}
 	}
 	return out
 }

@@ -79,6 +79,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("showGraph", () => panelCommand(theServer, panels, "graph")),
     register("showRoofline", () => panelCommand(theServer, panels, "roofline")),
     register("showMemoryPlan", () => panelCommand(theServer, panels, "memory")),
+    register("showMesh", () => panelCommand(theServer, panels, "mesh")),
+    register("showTimeline", () => panelCommand(theServer, panels, "timeline")),
     register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
     register("compareWithHead", () => panelCommand(theServer, panels, "diff", "git:HEAD")),
     register("showHistory", () => panelCommand(theServer, panels, "history")),

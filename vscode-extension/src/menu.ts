@@ -70,6 +70,8 @@ function entries(): Entry[] {
     { label: "$(type-hierarchy) Movement graph", command: "dmir.showGraph" },
     { label: "$(graph-scatter) Roofline", command: "dmir.showRoofline" },
     { label: "$(layers) Memory plan", command: "dmir.showMemoryPlan" },
+    { label: "$(server) Mesh of devices", command: "dmir.showMesh" },
+    { label: "$(list-tree) Timeline of a device", command: "dmir.showTimeline" },
     { label: "$(diff) Comparison with the saved file", command: "dmir.compareWithSaved" },
     { label: "$(git-compare) Comparison with HEAD", command: "dmir.compareWithHead" },
     { label: "$(history) History of fixes and refactorings", command: "dmir.showHistory" },

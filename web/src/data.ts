@@ -13,6 +13,8 @@ export interface PanelData {
   graph?: GraphData;
   roofline?: RooflineData;
   memory?: MemoryData;
+  mesh?: MeshData;
+  timeline?: TimelineData;
   diff?: DiffData;
   history?: HistoryData;
 }
@@ -73,6 +75,36 @@ export interface MemoryData {
   over_share_label: string;
   peak_step: number;
   peak_ns: number;
+}
+
+export interface MeshData extends Place {
+  reason: string;
+  name: string;
+  axes: MeshAxis[] | null;
+  devices: number;
+  shown_devices: number;
+  local: boolean;
+  values: MeshValue[] | null;
+  layouts: MeshLayout[] | null;
+}
+
+export interface TimelineData {
+  reason: string;
+  mesh: string;
+  devices: number;
+  bars: Bar[] | null;
+  exposed: Interval[] | null;
+  time_ns: number;
+  time_label: string;
+  compute_ns: number;
+  compute_label: string;
+  communication_ns: number;
+  communication_label: string;
+  exposed_ns: number;
+  exposed_label: string;
+  exposed_share_label: string;
+  sent: SentOn[] | null;
+  sent_label: string;
 }
 
 export interface DiffData {
@@ -208,6 +240,59 @@ export interface MemoryStep extends Place {
   live_label: string;
 }
 
+export interface MeshAxis {
+  name: string;
+  size: number;
+}
+
+export interface MeshValue extends Place {
+  name: string;
+  kind: string;
+  op: string;
+  class: string;
+  type: string;
+  sharding: string;
+  stated: boolean;
+  why: string;
+  piece: string;
+  bytes: number | null;
+  bytes_label: string;
+  padding: string;
+  partial: string;
+  layout: number;
+}
+
+export interface MeshLayout {
+  dims: MeshDim[] | null;
+  pieces: number;
+  piece: number[] | null;
+}
+
+export interface Bar extends Place, Cost, Interval {
+  op: string;
+  result: string;
+  detail: string;
+  class: string;
+  stream: string;
+  exposed_ns: number;
+  exposed_label: string;
+  time_share: number;
+  time_share_label: string;
+  sent: SentOn[] | null;
+  collective: CollectiveInfo | null;
+}
+
+export interface Interval {
+  start_ns: number;
+  end_ns: number;
+}
+
+export interface SentOn {
+  axes: string;
+  bytes: number;
+  label: string;
+}
+
 export interface FunctionDiff extends Place {
   name: string;
   old_name: string;
@@ -249,6 +334,22 @@ export interface Applied extends Place {
   saved: Gain[] | null;
 }
 
+export interface MeshDim {
+  size: number;
+  label: string;
+  axes: string;
+  parts: MeshPart[] | null;
+  at: number[] | null;
+}
+
+export interface CollectiveInfo {
+  axes: string;
+  devices: number;
+  buffer_label: string;
+  algorithm: string;
+  link: string;
+}
+
 export interface Delta {
   old: number | null;
   new: number | null;
@@ -281,4 +382,11 @@ export interface Gain {
   moved_bytes: Delta;
   time_ns: Delta;
   peak_bytes: Delta;
+}
+
+export interface MeshPart {
+  start: number;
+  end: number;
+  padding: number;
+  label: string;
 }

@@ -75,6 +75,8 @@ export interface Figure {
   classes: string[];
   /** The largest scale at which the whole figure is shown; 0 if each axis has a scale of its own. */
   uniform: number;
+  /** Only the horizontal axis is zoomed and panned. */
+  level?: boolean;
   minimap: boolean;
   /**
    * Where the card stands: "clear" is right, with the figure moved so that the item stays visible; "beside" is on the other
@@ -94,9 +96,13 @@ export interface Figure {
   /** A number that changes with the layout. */
   stamp?(): number;
   hit(x: number, y: number, view: View): Hit | null;
+  /** Scrolls a list at a position by a distance; false if there is none. */
+  scroll?(x: number, y: number, by: number, view: View): boolean;
   /** The next item from i in a direction, i itself if there is none; i is -1 for no item. */
   walk(i: number, to: Direction): number;
   sections(i: number): Section[];
+  /** The item that is selected at first, -1 for none. */
+  first?(): number;
   /** Opens the groups around item i if asked to, and returns the innermost item that is drawn: i or a closed group. */
   show(i: number, open: boolean): number;
   /** Opens or closes a group; false if the item is none. */

@@ -52,6 +52,7 @@ export class Frame {
     this.figure = make(data);
     this.theme = readTheme();
     this.view = new View();
+    this.view.level = this.figure.level ?? false;
     this.look = { theme: this.theme, selected: -1, hover: -1, hidden: new Set(), found: null, paper: false };
     this.connection = new Connection(this);
     this.host = this.connection.host;
@@ -98,6 +99,7 @@ export class Frame {
     this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
     this.figure.prefer?.(this.aspect);
     this.recall();
+    if (this.look.selected < 0) this.look.selected = this.figure.first?.() ?? -1;
     this.refresh();
     watchTheme(() => {
       this.restyle();
@@ -120,7 +122,7 @@ export class Frame {
     this.figure.adopt?.(before);
     const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
     const selected = kept === undefined ? undefined : index.get(kept);
-    this.look.selected = selected === undefined || !sameFunction ? -1 : this.figure.show(selected, false);
+    this.look.selected = selected === undefined || !sameFunction ? (this.figure.first?.() ?? -1) : this.figure.show(selected, false);
     this.look.hover = -1;
     this.tip.hide();
     this.refresh();

@@ -1,5 +1,5 @@
 // The top of a page: panel, function and machine; the totals; the legend, which filters by class.
-import type { PanelData } from "./data";
+import type { MeshData, PanelData, TimelineData } from "./data";
 import type { Frame } from "./frame";
 import type { Host } from "./host";
 import { type Pen, type Stroke, SvgPen } from "./pen";
@@ -67,6 +67,8 @@ export class Header {
 }
 
 export function totalRows(data: PanelData): [string, string][] {
+  if (data.timeline) return timelineRows(data.timeline);
+  if (data.mesh) return meshRows(data.mesh, data.totals.peak_label);
   const t = data.totals;
   const rows: [string, string][] = [
     ["time", t.bound && t.time_label ? `${t.time_label} · ${t.bound}` : t.time_label],
@@ -77,6 +79,19 @@ export function totalRows(data: PanelData): [string, string][] {
     ["peak memory", t.peak_label],
     ["intensity", t.intensity_label],
   ];
+  return rows.filter(([, value]) => value !== "");
+}
+
+/** The totals of a device. */
+function timelineRows(t: TimelineData): [string, string][] {
+  const exposed: [string, string] = ["exposed", t.exposed_label && t.exposed_share_label ? `${t.exposed_label} · ${t.exposed_share_label}` : t.exposed_label];
+  const rows: [string, string][] = [["time", t.time_label], ["compute", t.compute_label], ["communication", t.communication_label], exposed];
+  for (const s of t.sent ?? []) rows.push([`sent along ${s.axes}`, s.label]);
+  return rows.filter(([, value]) => value !== "");
+}
+
+function meshRows(m: MeshData, peak: string): [string, string][] {
+  const rows: [string, string][] = [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")], ["peak memory of each", peak]];
   return rows.filter(([, value]) => value !== "");
 }
 

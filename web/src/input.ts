@@ -86,6 +86,11 @@ export class Pointer {
   wheel(e: WheelEvent) {
     e.preventDefault();
     const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
+    if (!e.ctrlKey && this.frame.figure.scroll?.(e.offsetX, e.offsetY, e.deltaY * unit, this.frame.view)) {
+      this.hover(null, 0, 0);
+      this.frame.draw();
+      return;
+    }
     // Browsers report a pinch on a touchpad as a wheel event with Control. With Shift, or sideways, the wheel pans.
     if (e.shiftKey || (e.deltaX !== 0 && !e.ctrlKey)) {
       this.frame.view.pan(-(e.deltaX || e.deltaY) * unit, e.shiftKey ? 0 : -e.deltaY * unit);

@@ -6,7 +6,9 @@ import { GraphFigure } from "./graph";
 import { HistoryPage } from "./history";
 import { pageData } from "./host";
 import { MemoryFigure } from "./memory";
+import { MeshFigure } from "./mesh";
 import { RooflineFigure } from "./roofline";
+import { TimelineFigure } from "./timeline";
 
 const data = pageData();
 switch (data.kind) {
@@ -18,6 +20,12 @@ switch (data.kind) {
     break;
   case "memory":
     new Frame((d) => new MemoryFigure(d), data);
+    break;
+  case "mesh":
+    new Frame((d) => new MeshFigure(d), data);
+    break;
+  case "timeline":
+    new Frame((d) => new TimelineFigure(d), data);
     break;
   case "diff":
     new DiffPage(data);

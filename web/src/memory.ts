@@ -2,8 +2,7 @@
 import type { MemoryBuffer, MemoryData, MemoryStep, PanelData } from "./data";
 import { type Column, type Direction, distinctKeys, type Figure, type Hit, type Item, type Look, type Section, shortOp, titleOf } from "./figure";
 import { figureKeys } from "./help";
-import type { Path } from "./layout";
-import { fitText, type Pen, type Stroke, textWidth } from "./pen";
+import { fitText, hatch, type Pen, textWidth } from "./pen";
 import { markOf, markTable, type Theme } from "./theme";
 import { at, clamp, duration, el, quantity, ticks } from "./util";
 import type { Box, View } from "./view";
@@ -244,24 +243,4 @@ export class MemoryFigure implements Figure {
     const where = step ? `${titleOf(step.result, step.op)}, line ${step.line}` : "";
     return [el("h2", {}, `Live at the peak (${where}): ${this.plan?.bound_label ?? ""}`), el("ul", {}, ...rows)];
   }
-}
-
-/** Hatches the part of a rectangle that is on the screen. */
-function hatch(pen: Pen, x: number, y: number, w: number, h: number, area: Box, s: Stroke, rising: boolean) {
-  const left = Math.max(x, area.x);
-  const right = Math.min(x + w, area.x + area.w);
-  const top = Math.max(y, area.y);
-  const bottom = Math.min(y + h, area.y + area.h);
-  if (right - left < 3 || bottom - top < 3) return;
-  const high = bottom - top;
-  const path: Path = [];
-  const gap = 9;
-  for (let c = Math.ceil(left / gap) * gap; c < right + high; c += gap) {
-    // The line x - left' + t = c with t from 0 at the top to high at the bottom.
-    const t0 = Math.max(0, c - right);
-    const t1 = Math.min(high, c - left);
-    if (t1 <= t0) continue;
-    path.push(["M", c - t0, rising ? top + t0 : bottom - t0], ["L", c - t1, rising ? top + t1 : bottom - t1]);
-  }
-  if (path.length > 0) pen.path(path, 1, 0, 0, s);
 }

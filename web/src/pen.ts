@@ -1,6 +1,7 @@
 // Two back ends for drawing: a canvas for the screen, SVG for print.
 import type { Path } from "./layout";
 import { at, svg } from "./util";
+import type { Box } from "./view";
 
 export interface Stroke {
   fill?: string;
@@ -266,4 +267,24 @@ export function fitText(text: string, l: Lettering, width: number) {
     else hi = mid - 1;
   }
   return lo === 0 ? "" : `${text.slice(0, lo).trimEnd()}…`;
+}
+
+/** Hatches the part of a rectangle that is on the screen. */
+export function hatch(pen: Pen, x: number, y: number, w: number, h: number, area: Box, s: Stroke, rising: boolean) {
+  const left = Math.max(x, area.x);
+  const right = Math.min(x + w, area.x + area.w);
+  const top = Math.max(y, area.y);
+  const bottom = Math.min(y + h, area.y + area.h);
+  if (right - left < 3 || bottom - top < 3) return;
+  const high = bottom - top;
+  const path: Path = [];
+  const gap = 9;
+  for (let c = Math.ceil(left / gap) * gap; c < right + high; c += gap) {
+    // The line x - left' + t = c with t from 0 at the top to high at the bottom.
+    const t0 = Math.max(0, c - right);
+    const t1 = Math.min(high, c - left);
+    if (t1 <= t0) continue;
+    path.push(["M", c - t0, rising ? top + t0 : bottom - t0], ["L", c - t1, rising ? top + t1 : bottom - t1]);
+  }
+  if (path.length > 0) pen.path(path, 1, 0, 0, s);
 }

@@ -35,6 +35,7 @@ export const markTable: [string, string, string, string, string, string, string,
   ["normalization", "normalization", "N", "hexagon", "#b0568c", "#f7e6f0", "#dd8fbd", "#46293b"],
   ["elementwise", "element-wise", "E", "pill", "#b87503", "#fcefd6", "#e9a93a", "#453312"],
   ["movement", "movement", "M", "slant", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
+  ["communication", "communication", "↔", "pill", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
   ["unknown", "unknown", "?", "box", "#6b6b6b", "#ececec", "#a3a3a3", "#383838"],
   ["", "arguments and results", "·", "tag", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"],
 ];

@@ -16,6 +16,8 @@ export class View {
   /** Pixels per unit of the world. */
   kx = 1;
   ky = 1;
+  /** Zooming and panning move the horizontal axis alone. */
+  level = false;
 
   sx(x: number) {
     return this.area.x + (x - this.x) * this.kx;
@@ -50,21 +52,22 @@ export class View {
     const x = this.wx(px);
     const y = this.wy(py);
     this.kx *= factor;
-    this.ky *= factor;
     this.x = x - (px - this.area.x) / this.kx;
+    if (this.level) return;
+    this.ky *= factor;
     this.y = y - (py - this.area.y) / this.ky;
   }
 
   /** Pans by a distance in pixels. */
   pan(dx: number, dy: number) {
     this.x -= dx / this.kx;
-    this.y -= dy / this.ky;
+    if (!this.level) this.y -= dy / this.ky;
   }
 
   /** Centres a point of the world. */
   centre(x: number, y: number) {
     this.x = x - this.area.w / 2 / this.kx;
-    this.y = y - this.area.h / 2 / this.ky;
+    if (!this.level) this.y = y - this.area.h / 2 / this.ky;
   }
 
   /** Reports whether a box of the world is completely on the screen. */

@@ -702,8 +702,122 @@ describe("small and large", () => {
     }));
 });
 
+describe("mesh", () => {
+  const rows = (page) => page.locator("#table tbody tr").count();
+  const card = (page) => page.locator("#card").innerText();
+
+  test("the pieces of a value on each device, with padding, copies and parts of a sum", () =>
+    on(address("cube.mesh"), {}, async (page) => {
+      const { values, layouts, axes } = data("cube.mesh").mesh;
+      assert.equal(axes.map((a) => `${a.name} ${a.size}`).join(), "pod 2,data 2,model 3");
+      assert.equal(await chosen(page), "%x");
+      assert.match(await card(page), /sharding\s+\{data\}·\{\}·\{model\}\s+why\s+stated\s+a device has\s+5×8×11 f32/);
+      assert.match(await card(page), /6 on 12 devices\s+padded\s+dimension 2 from 32 to 33/);
+      assert.deepEqual(layouts[values[0].layout].dims[2].parts.map((p) => `${p.label} ${p.padding}`), ["0:11 0", "11:22 0", "22:32 1"]);
+      await picture(page, "mesh");
+      await page.locator("#figure").focus();
+      await page.keyboard.press("ArrowDown");
+      assert.equal(await chosen(page), "%w");
+      await page.keyboard.press("ArrowRight");
+      assert.equal(await chosen(page), "%y");
+      assert.match(await card(page), /partial\s+one of 3 to add along \{model\}/);
+      await picture(page, "mesh-partial");
+      await page.keyboard.press("t");
+      assert.equal(await rows(page), values.length);
+    }));
+
+  test("the list scrolls to what is found, and by the wheel alone; a device shows where it is", () =>
+    on(address("llama_fsdp.mesh"), { colorScheme: "dark" }, async (page) => {
+      const { values } = data("llama_fsdp.mesh").mesh;
+      const box = await page.locator("#figure").boundingBox();
+      const pixels = () => page.locator("#figure").evaluate((c) => c.toDataURL());
+      await page.mouse.move(box.x + 100, box.y + 300);
+      await settled(page);
+      const [before, where] = [await pixels(), await view(page)];
+      await page.mouse.wheel(0, 400);
+      await until("another part of the list", async () => (await pixels()) !== before);
+      assert.equal(await view(page), where);
+      await page.keyboard.press("/");
+      await page.keyboard.type(values.at(-1).name);
+      await until("the last value", async () => (await chosen(page)) === values.at(-1).name);
+      await page.locator("#search").press("Escape");
+      await page.mouse.move(box.x + box.width * 0.42, box.y + box.height * 0.3);
+      await until("a device", async () => /device \d+\s+@pod\s+data\s+\d of 8/.test(await page.locator("#tip").innerText()));
+      await picture(page, "mesh-dark");
+    }));
+
+  test("a narrow view has the list above the devices", () =>
+    on(address("mlp_megatron.mesh"), { viewport: { width: 420, height: 760 } }, async (page) => {
+      await page.locator("#card .close").click();
+      await picture(page, "mesh-narrow");
+      const box = await page.locator("#figure").boundingBox();
+      await page.mouse.click(box.x + 60, box.y + 26 + 22 * 2.5);
+      assert.equal(await chosen(page), data("mlp_megatron.mesh").mesh.values[2].name);
+    }));
+});
+
+describe("timeline", () => {
+  test("the steps of both streams, their totals, and what is exposed", () =>
+    on(address("overlap.timeline"), {}, async (page) => {
+      const t = data("overlap.timeline").timeline;
+      assert.ok(t.exposed_ns > 0 && t.exposed_ns < t.communication_ns, "something is hidden, and something is not");
+      assert.equal(t.exposed.reduce((sum, e) => sum + e.end_ns - e.start_ns, 0), t.exposed_ns);
+      assert.equal(await drawn(page), t.bars.length);
+      const totals = await page.locator("#totals").innerText();
+      for (const s of [t.time_label, t.compute_label, t.communication_label, t.exposed_label, ...t.sent.flatMap((s) => [`sent along ${s.axes}`, s.label])]) assert.ok(totals.includes(s), s);
+      assert.match(await page.locator("#legend").innerText(), /One of 8 devices, which all run alike/);
+      await picture(page, "timeline");
+      const comm = t.bars.filter((b) => b.stream === "communication");
+      await page.keyboard.press("/");
+      await page.keyboard.type("communication");
+      assert.equal(await page.locator("#found").innerText(), `1 / ${comm.length}`);
+      assert.match(await page.locator("#card").innerText(), /sent along .*algorithm\s+\w+/s);
+      await page.locator("#search").press("Escape");
+      await page.locator(".chip[data-class=communication]").click();
+      await page.keyboard.press("t");
+      assert.equal(await page.locator("#table tbody tr").count(), t.bars.length - comm.length);
+    }));
+
+  test("the keys walk along a stream and to the other one; zooming moves along time alone", () =>
+    on(address("overlap.timeline"), { colorScheme: "dark" }, async (page) => {
+      const { bars } = data("overlap.timeline").timeline;
+      const title = (b) => (b.result ? `${b.result} = ${b.op.replace("dm.", "")}` : b.op.replace("dm.", ""));
+      const [kernels, comm] = ["compute", "communication"].map((s) => bars.filter((b) => b.stream === s));
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      assert.equal(await chosen(page), title(bars[0]));
+      if (bars[0].stream === "communication") await page.keyboard.press("ArrowUp");
+      const here = await chosen(page);
+      await page.keyboard.press("ArrowRight");
+      const next = await chosen(page);
+      assert.ok(kernels.some((b) => title(b) === next) && next !== here);
+      await page.keyboard.press("ArrowDown");
+      assert.ok(comm.map(title).includes(await chosen(page)));
+      await picture(page, "timeline-dark");
+      const [, y] = (await view(page)).split(" ");
+      for (let i = 0; i < 4; i++) await page.keyboard.press("+");
+      await page.keyboard.press("Shift+ArrowDown");
+      await page.keyboard.press("Shift+ArrowRight");
+      await picture(page, "timeline-near");
+      assert.equal((await view(page)).split(" ")[1], y);
+      await page.keyboard.press("0");
+      assert.equal(await drawn(page), bars.length);
+    }));
+
+  test("a page in high contrast", () =>
+    on(address("overlap.timeline"), { script: webview({ theme: "vscode-high-contrast" }) }, async (page) => {
+      await page.locator("#figure[data-drawn]").waitFor();
+      await picture(page, "timeline-contrast");
+    }));
+
+  test("without links there are no times, and why", () =>
+    on(address("unlinked.timeline"), {}, async (page) => {
+      assert.match(await page.locator("#blank").innerText(), /^There is no timeline: /);
+    }));
+});
+
 describe("paper", () => {
-  for (const name of ["bert_encoder.graph", "bert_encoder.roofline", "bert_encoder.memory", "bert.diff", "deep.graph", "attention_symbolic.graph", "empty.graph"]) {
+  for (const name of ["cube.mesh", "overlap.timeline", "bert_encoder.graph", "bert_encoder.roofline", "bert_encoder.memory", "bert.diff", "deep.graph", "attention_symbolic.graph", "empty.graph"]) {
     test(name, () =>
       on(address(name), { colorScheme: "dark" }, async (page) => {
         const file = picturePath(`page-${name}.pdf`);
@@ -717,7 +831,7 @@ describe("paper", () => {
           return; // no tool to read it
         }
         assert.ok(text.includes(d.title.split(" ")[0]), "no title");
-        const words = { graph: () => d.graph.nodes.filter((n) => n.time_ns > 0).sort((a, b) => b.time_ns - a.time_ns).map((n) => n.time_label), roofline: () => d.roofline.roofs.map((r) => r.label), memory: () => [d.memory.peak_label], diff: () => [d.diff.functions[0].moved_bytes.new_label] }[d.kind]();
+        const words = { graph: () => d.graph.nodes.filter((n) => n.time_ns > 0).sort((a, b) => b.time_ns - a.time_ns).map((n) => n.time_label), roofline: () => d.roofline.roofs.map((r) => r.label), memory: () => [d.memory.peak_label], mesh: () => d.mesh.values.map((v) => v.piece), timeline: () => [d.timeline.time_label, ...d.timeline.sent.map((s) => s.label)], diff: () => [d.diff.functions[0].moved_bytes.new_label] }[d.kind]();
         for (const word of words.slice(0, 12)) assert.ok(text.includes(word), `no ${word}`);
       }));
   }
@@ -739,7 +853,7 @@ describe("people", () => {
           const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
           const value = (name) => style.getPropertyValue(name).trim();
           const pairs = [["--text", "--background", 4.5], ["--muted", "--background", 4.5], ["--muted", "--surface", 4.5], ["--more", "--background", 4.5], ["--less", "--background", 4.5], ["--warning", "--background", 4.5], ["--accent", "--background", 3]];
-          for (const cls of ["contraction", "normalization", "elementwise", "movement", "unknown", "value"]) pairs.push([`--class-${cls}`, "--background", 3], [`--class-ink-${cls}`, `--class-${cls}`, cls === "elementwise" ? 3 : 4.5]);
+          for (const cls of ["contraction", "normalization", "elementwise", "movement", "communication", "unknown", "value"]) pairs.push([`--class-${cls}`, "--background", 3], [`--class-ink-${cls}`, `--class-${cls}`, cls === "elementwise" ? 3 : 4.5]);
           return pairs.filter(([a, b, least]) => ratio(value(a), value(b)) < least).map(([a, b]) => `${a} on ${b}: ${ratio(value(a), value(b)).toFixed(2)}`);
         });
         assert.deepEqual(weak, []);

@@ -118,16 +118,16 @@ func TestPages(t *testing.T) {
 	}
 	loaded["deep"] = program.Load(source.New("deep.dmir", transformer(278)), program.Options{})
 	for name, p := range loaded {
-		for _, kind := range report.Kinds {
+		for _, kind := range report.KindsOf(p, "") {
 			d, err := report.Build(p, kind, "", report.Options{})
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			write(name+"."+kind, d)
-			if kind == report.KindGraph && slices.Contains([]string{"bert_encoder", "control", "empty"}, name) {
+			if (kind == report.KindGraph && slices.Contains([]string{"bert_encoder", "control", "empty"}, name)) || (kind != report.KindGraph && name == "moe") {
 				hostile(reflect.ValueOf(&d).Elem())
 				d.Kind = kind
-				write(name+".hostile", d)
+				write(name+"."+kind+".hostile", d)
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import { errorText, type Server, ServerUnavailable } from "../server";
 import { panelOf } from "./page";
 import { Panel, viewType } from "./panel";
 
-/** The panels of this window: movement graphs, rooflines, memory plans, comparisons and histories. */
+/** The panels of this window: movement graphs, rooflines, memory plans, meshes, timelines, comparisons and histories. */
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly open = new Set<Panel>();
   private readonly subscriptions: vscode.Disposable;

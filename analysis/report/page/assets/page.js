@@ -438,6 +438,23 @@
     }
     return lo === 0 ? "" : `${text.slice(0, lo).trimEnd()}…`;
   }
+  function hatch(pen, x, y, w, h, area, s, rising) {
+    const left = Math.max(x, area.x);
+    const right = Math.min(x + w, area.x + area.w);
+    const top = Math.max(y, area.y);
+    const bottom = Math.min(y + h, area.y + area.h);
+    if (right - left < 3 || bottom - top < 3) return;
+    const high = bottom - top;
+    const path = [];
+    const gap2 = 9;
+    for (let c = Math.ceil(left / gap2) * gap2; c < right + high; c += gap2) {
+      const t0 = Math.max(0, c - right);
+      const t1 = Math.min(high, c - left);
+      if (t1 <= t0) continue;
+      path.push(["M", c - t0, rising ? top + t0 : bottom - t0], ["L", c - t1, rising ? top + t1 : bottom - t1]);
+    }
+    if (path.length > 0) pen.path(path, 1, 0, 0, s);
+  }
 
   // src/theme.ts
   var markTable = [
@@ -446,6 +463,7 @@
     ["normalization", "normalization", "N", "hexagon", "#b0568c", "#f7e6f0", "#dd8fbd", "#46293b"],
     ["elementwise", "element-wise", "E", "pill", "#b87503", "#fcefd6", "#e9a93a", "#453312"],
     ["movement", "movement", "M", "slant", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
+    ["communication", "communication", "↔", "pill", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
     ["unknown", "unknown", "?", "box", "#6b6b6b", "#ececec", "#a3a3a3", "#383838"],
     ["", "arguments and results", "·", "tag", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"]
   ];
@@ -539,7 +557,7 @@
       this.functions.hidden = !choice;
       this.functions.replaceChildren(
         ...functions.map((f) => {
-          const numbers = [f.time_label, f.moved_label].filter((label) => label !== "").join(", ");
+          const numbers = [f.time_label, f.moved_label].filter((label2) => label2 !== "").join(", ");
           return el("option", { value: f.name, selected: f.name === data2.function }, `@${f.name}${numbers ? ` (${numbers})` : ""}`);
         })
       );
@@ -562,6 +580,8 @@
     }
   };
   function totalRows(data2) {
+    if (data2.timeline) return timelineRows(data2.timeline);
+    if (data2.mesh) return meshRows(data2.mesh, data2.totals.peak_label);
     const t = data2.totals;
     const rows = [
       ["time", t.bound && t.time_label ? `${t.time_label} · ${t.bound}` : t.time_label],
@@ -572,6 +592,16 @@
       ["peak memory", t.peak_label],
       ["intensity", t.intensity_label]
     ];
+    return rows.filter(([, value]) => value !== "");
+  }
+  function timelineRows(t) {
+    const exposed = ["exposed", t.exposed_label && t.exposed_share_label ? `${t.exposed_label} · ${t.exposed_share_label}` : t.exposed_label];
+    const rows = [["time", t.time_label], ["compute", t.compute_label], ["communication", t.communication_label], exposed];
+    for (const s of t.sent ?? []) rows.push([`sent along ${s.axes}`, s.label]);
+    return rows.filter(([, value]) => value !== "");
+  }
+  function meshRows(m, peak) {
+    const rows = [["devices", String(m.devices)], [`@${m.name}`, (m.axes ?? []).map((a) => `${a.name} = ${a.size}`).join(", ")], ["peak memory of each", peak]];
     return rows.filter(([, value]) => value !== "");
   }
   var Legend = class {
@@ -934,7 +964,7 @@
       if (o.old_op) before.push(shortOp(o.old_op));
       const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
       if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
-      const kernel = (label, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label;
+      const kernel = (label2, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label2;
       const line = (side, place) => place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–");
       return el(
         "tr",
@@ -979,8 +1009,8 @@
   };
   function change(d) {
     const sign = d.change === null ? "" : d.change > 0 ? "more" : d.change < 0 ? "less" : "equal";
-    const label = d.change === 0 ? "=" : d.change_label;
-    return el("span", { class: `change ${sign}` }, d.percent_label ? `${label} (${d.percent_label})` : label);
+    const label2 = d.change === 0 ? "=" : d.change_label;
+    return el("span", { class: `change ${sign}` }, d.percent_label ? `${label2} (${d.percent_label})` : label2);
   }
   function pair(d) {
     return [el("span", {}, d.new_label || (d.old_label ? "gone" : "")), change(d)];
@@ -1182,6 +1212,11 @@
     wheel(e) {
       e.preventDefault();
       const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
+      if (!e.ctrlKey && this.frame.figure.scroll?.(e.offsetX, e.offsetY, e.deltaY * unit, this.frame.view)) {
+        this.hover(null, 0, 0);
+        this.frame.draw();
+        return;
+      }
       if (e.shiftKey || e.deltaX !== 0 && !e.ctrlKey) {
         this.frame.view.pan(-(e.deltaX || e.deltaY) * unit, e.shiftKey ? 0 : -e.deltaY * unit);
         this.frame.moved();
@@ -1271,6 +1306,8 @@
     /** Pixels per unit of the world. */
     kx = 1;
     ky = 1;
+    /** Zooming and panning move the horizontal axis alone. */
+    level = false;
     sx(x) {
       return this.area.x + (x - this.x) * this.kx;
     }
@@ -1299,19 +1336,20 @@
       const x = this.wx(px);
       const y = this.wy(py);
       this.kx *= factor;
-      this.ky *= factor;
       this.x = x - (px - this.area.x) / this.kx;
+      if (this.level) return;
+      this.ky *= factor;
       this.y = y - (py - this.area.y) / this.ky;
     }
     /** Pans by a distance in pixels. */
     pan(dx, dy) {
       this.x -= dx / this.kx;
-      this.y -= dy / this.ky;
+      if (!this.level) this.y -= dy / this.ky;
     }
     /** Centres a point of the world. */
     centre(x, y) {
       this.x = x - this.area.w / 2 / this.kx;
-      this.y = y - this.area.h / 2 / this.ky;
+      if (!this.level) this.y = y - this.area.h / 2 / this.ky;
     }
     /** Reports whether a box of the world is completely on the screen. */
     holds(b) {
@@ -1636,6 +1674,7 @@
       this.figure = make(data2);
       this.theme = readTheme();
       this.view = new View();
+      this.view.level = this.figure.level ?? false;
       this.look = { theme: this.theme, selected: -1, hover: -1, hidden: /* @__PURE__ */ new Set(), found: null, paper: false };
       this.connection = new Connection(this);
       this.host = this.connection.host;
@@ -1682,6 +1721,7 @@
       this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
       this.figure.prefer?.(this.aspect);
       this.recall();
+      if (this.look.selected < 0) this.look.selected = this.figure.first?.() ?? -1;
       this.refresh();
       watchTheme(() => {
         this.restyle();
@@ -1735,7 +1775,7 @@
       this.figure.adopt?.(before);
       const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
       const selected = kept === void 0 ? void 0 : index.get(kept);
-      this.look.selected = selected === void 0 || !sameFunction ? -1 : this.figure.show(selected, false);
+      this.look.selected = selected === void 0 || !sameFunction ? this.figure.first?.() ?? -1 : this.figure.show(selected, false);
       this.look.hover = -1;
       this.tip.hide();
       this.refresh();
@@ -2053,9 +2093,9 @@
     make(key, all) {
       const own = all.map((i2) => at(this.edges, i2));
       const sum = (of) => own.reduce((s, e) => s === null || of(e) === null ? null : s + (of(e) ?? 0), 0);
-      const label = `${own.length} values`;
+      const label2 = `${own.length} values`;
       const i = this.edges.length;
-      this.edges.push({ ...at(own, 0), value: label, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label, heavy: own.some((e) => e.heavy) });
+      this.edges.push({ ...at(own, 0), value: label2, type: "", size_bytes: sum((e) => e.size_bytes), size_label: "", moved_bytes: sum((e) => e.moved_bytes), moved_label: label2, heavy: own.some((e) => e.heavy) });
       this.made.set(key, i);
       this.members.set(i, all);
       return i;
@@ -2520,8 +2560,8 @@
   }
   function separation(g, u, v) {
     const points = (u >= g.nodes ? 1 : 0) + (v >= g.nodes ? 1 : 0);
-    const gap = points === 2 ? layoutGap.pass : points === 1 ? (layoutGap.pass + layoutGap.node) / 2 : layoutGap.node;
-    return (at(g.width, u) + at(g.width, v)) / 2 + gap;
+    const gap2 = points === 2 ? layoutGap.pass : points === 1 ? (layoutGap.pass + layoutGap.node) / 2 : layoutGap.node;
+    return (at(g.width, u) + at(g.width, v)) / 2 + gap2;
   }
   function balance(g, layers, all, x) {
     const nodes = layers.flat();
@@ -2571,14 +2611,14 @@
       const r = at(ranked.rank, v);
       height[r] = Math.max(at(height, r), at(g.height, v));
     }
-    const lanes = /* @__PURE__ */ new Map();
+    const lanes2 = /* @__PURE__ */ new Map();
     const used = left.map(() => 0);
     for (const chain of ranked.chains) {
       for (let i = 1; i < chain.length; i++) {
         const c = at(ranked.columnOf, at(ranked.rank, at(chain, i - 1)));
         const key = laneKey(c, at(chain, 0));
-        if (c === ranked.columnOf[at(ranked.rank, at(chain, i))] || lanes.has(key)) continue;
-        lanes.set(key, at(used, c));
+        if (c === ranked.columnOf[at(ranked.rank, at(chain, i))] || lanes2.has(key)) continue;
+        lanes2.set(key, at(used, c));
         used[c] = at(used, c) + 1;
       }
     }
@@ -2601,7 +2641,7 @@
       width += at(right, c) - at(left, c);
       edge.push(width);
     }
-    return { top, height, shift, right: edge, floor, lanes, head, width, bottom: Math.max(...floor) + (most === 0 ? 0 : 18 + most * 8) };
+    return { top, height, shift, right: edge, floor, lanes: lanes2, head, width, bottom: Math.max(...floor) + (most === 0 ? 0 : 18 + most * 8) };
   }
   function laneKey(column, source) {
     return `${column} ${source}`;
@@ -2706,7 +2746,7 @@
     if (isValue(n)) return n.type;
     if (inKernel) return n.flop === 0 ? n.type : n.flop_label;
     if (n.kind === "opaque" && n.moved_bytes === null) return "not known";
-    const parts = [n.time_label, n.moved_label].filter((label) => label !== "" && label !== "?" && label !== "0 s");
+    const parts = [n.time_label, n.moved_label].filter((label2) => label2 !== "" && label2 !== "?" && label2 !== "0 s");
     return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
   }
   function headWidth(n) {
@@ -3101,13 +3141,13 @@
     pen.polygon([x - size, y - size * 1.5, x + size, y - size * 1.5, x, y], { fill: color, opacity });
   }
   function drawLabels(pen, g, view, look, focus, bright) {
-    for (const label of g.scene.labels) {
-      if (!view.touches({ x: label.x, y: label.y - 8, w: 80, h: 16 })) continue;
-      const at2 = label.line.edge.from === focus || label.line.edge.to === focus;
+    for (const label2 of g.scene.labels) {
+      if (!view.touches({ x: label2.x, y: label2.y - 8, w: 80, h: 16 })) continue;
+      const at2 = label2.line.edge.from === focus || label2.line.edge.to === focus;
       const style = { size: 11 * view.kx, fill: at2 ? look.theme.text : look.theme.muted, halo: look.theme.background, bold: at2 };
-      pen.text(fitText(label.text, style, 160 * view.kx), view.sx(label.x), view.sy(label.y), {
+      pen.text(fitText(label2.text, style, 160 * view.kx), view.sx(label2.x), view.sy(label2.y), {
         ...style,
-        opacity: Math.min(bright(label.line.edge.from), bright(label.line.edge.to))
+        opacity: Math.min(bright(label2.line.edge.from), bright(label2.line.edge.to))
       });
     }
   }
@@ -3331,7 +3371,7 @@
     }
     tableColumns() {
       const node = (i) => at(this.model.nodes, i);
-      const cost = (i, label) => isValue(node(i)) || this.model.inKernel(i) && /^0 (B|s)$/.test(label) ? "" : label;
+      const cost = (i, label2) => isValue(node(i)) || this.model.inKernel(i) && /^0 (B|s)$/.test(label2) ? "" : label2;
       return [
         { name: "Op", text: (i) => "  ".repeat(this.depth(i)) + at(this.items, i).title, by: (i) => at(this.items, i).title },
         { name: "Line", text: (i) => node(i).line > 0 ? String(node(i).line) : "", by: (i) => node(i).line, numeric: true },
@@ -3544,10 +3584,10 @@
     let least = Infinity;
     boxes.forEach((b, j) => {
       if (!b || j === i || skip(j)) return;
-      const gap = to === "left" ? from.x - (b.x + b.w) : b.x - (from.x + from.w);
+      const gap2 = to === "left" ? from.x - (b.x + b.w) : b.x - (from.x + from.w);
       const off = Math.abs(b.y + b.h / 2 - (from.y + from.h / 2));
-      if (gap < -1 || off > gap + from.h) return;
-      const far = gap + 3 * off;
+      if (gap2 < -1 || off > gap2 + from.h) return;
+      const far = gap2 + 3 * off;
       if (far < least) {
         least = far;
         best = j;
@@ -3792,21 +3832,21 @@
     }
     drawAxes(pen, view, theme) {
       const a = view.area;
-      const label = { size: 11.5, fill: theme.muted };
+      const label2 = { size: 11.5, fill: theme.muted };
       const line = { stroke: theme.line, width: 1 };
       const high = Math.max(1, this.plan?.peak_bytes ?? 1);
       const address = (y) => (1.02 - y) * high;
       for (const bytes of ticks(Math.max(0, address(view.y + a.h / view.ky)), address(view.y), a.h / 70)) {
         const py = view.sy(1.02 - bytes / high);
         pen.line([a.x, py, a.x + a.w, py], line);
-        pen.text(quantity(bytes, "B"), a.x - 7, py, { ...label, align: "end" });
+        pen.text(quantity(bytes, "B"), a.x - 7, py, { ...label2, align: "end" });
       }
       const from = Math.max(0, view.x) * this.length;
       const to = Math.min(1, view.x + a.w / view.kx) * this.length;
       for (const t of ticks(from, to, a.w / 120)) {
         const px = view.sx(t / this.length);
         pen.line([px, a.y, px, a.y + a.h], line);
-        if (this.timed || Number.isInteger(t)) pen.text(this.timed ? duration(t) : String(t + 1), px, a.y + a.h + 14, { ...label, align: "middle" });
+        if (this.timed || Number.isInteger(t)) pen.text(this.timed ? duration(t) : String(t + 1), px, a.y + a.h + 14, { ...label2, align: "middle" });
       }
       pen.rect(a.x, a.y, a.w, a.h, { stroke: theme.edge, width: 1 });
       pen.text(this.timed ? "predicted time" : "step", a.x + a.w / 2, a.y + a.h + 33, { size: 12, fill: theme.text, align: "middle" });
@@ -3856,23 +3896,400 @@
       return [el("h2", {}, `Live at the peak (${where}): ${this.plan?.bound_label ?? ""}`), el("ul", {}, ...rows)];
     }
   };
-  function hatch(pen, x, y, w, h, area, s, rising) {
-    const left = Math.max(x, area.x);
-    const right = Math.min(x + w, area.x + area.w);
-    const top = Math.max(y, area.y);
-    const bottom = Math.min(y + h, area.y + area.h);
-    if (right - left < 3 || bottom - top < 3) return;
-    const high = bottom - top;
-    const path = [];
-    const gap = 9;
-    for (let c = Math.ceil(left / gap) * gap; c < right + high; c += gap) {
-      const t0 = Math.max(0, c - right);
-      const t1 = Math.min(high, c - left);
-      if (t1 <= t0) continue;
-      path.push(["M", c - t0, rising ? top + t0 : bottom - t0], ["L", c - t1, rising ? top + t1 : bottom - t1]);
+
+  // src/mesh_grid.ts
+  var cellSize = { w: 140, h: 104 };
+  var gap = 10;
+  var label = { rows: 58, columns: 24, block: 22 };
+  var blockGap = 34;
+  var MeshGrid = class {
+    constructor(axes, count) {
+      this.axes = axes;
+      this.count = count;
+      this.columns = axes[axes.length - 1];
+      this.rows = axes.length > 1 ? axes[axes.length - 2] : void 0;
+      this.outer = axes.slice(0, Math.max(0, axes.length - 2));
+      this.arrange(1.4);
     }
-    if (path.length > 0) pen.path(path, 1, 0, 0, s);
+    axes;
+    count;
+    rows;
+    columns;
+    outer;
+    cells = [];
+    blocks = [];
+    box = { x: 0, y: 0, w: 1, h: 1 };
+    /** Places the devices in a picture of about this width / height. */
+    arrange(aspect) {
+      const inRow = this.rows ? this.columns?.size ?? 1 : this.wrapped(aspect);
+      const perBlock = this.rows ? this.rows.size * inRow : this.count;
+      const blockRows = this.rows?.size ?? Math.ceil(this.count / Math.max(1, inRow));
+      const left = this.rows ? label.rows : 0;
+      const top = label.columns + (this.outer.length > 0 ? label.block : 0);
+      const w = left + inRow * (cellSize.w + gap) - gap;
+      const shownRows = Math.min(blockRows, Math.ceil(this.count / Math.max(1, inRow)));
+      const h = top + shownRows * (cellSize.h + gap) - gap;
+      const blocks = Math.ceil(this.count / Math.max(1, perBlock));
+      const across = Math.max(1, Math.min(blocks, Math.round(Math.sqrt(blocks * aspect * (h + blockGap) / (w + blockGap)))));
+      this.cells = [];
+      this.blocks = [];
+      for (let b = 0; b < blocks; b++) {
+        const [x, y] = [b % across * (w + blockGap), Math.floor(b / across) * (h + blockGap)];
+        const first = this.position(b * perBlock);
+        this.blocks.push({ x, y, w, h, title: this.outer.map((axis, i) => `${axis.name} ${at(first, i)}`).join(" · ") });
+        for (let k = 0; k < perBlock && b * perBlock + k < this.count; k++) {
+          const device = b * perBlock + k;
+          const [column, row] = [k % inRow, Math.floor(k / inRow)];
+          this.cells.push({ device, at: this.position(device), x: x + left + column * (cellSize.w + gap), y: y + top + row * (cellSize.h + gap), ...cellSize });
+        }
+      }
+      this.box = { x: 0, y: 0, w: across * (w + blockGap) - blockGap, h: Math.ceil(blocks / across) * (h + blockGap) - blockGap };
+    }
+    /** The devices of the only axis in a row: a divisor of their number if one is near what fits. */
+    wrapped(aspect) {
+      const n = this.count;
+      const ideal = Math.sqrt(n * aspect * cellSize.h / cellSize.w);
+      let best = Math.max(1, Math.min(n, Math.ceil(ideal)));
+      for (let d = 1; d <= n; d++) if (n % d === 0 && d >= ideal * 0.7 && d <= ideal * 1.8 && (n % best !== 0 || Math.abs(d - ideal) < Math.abs(best - ideal))) best = d;
+      return best;
+    }
+    /** The position of a device along each axis. */
+    position(device) {
+      const out = [];
+      for (const axis of [...this.axes].reverse()) {
+        out.unshift(device % axis.size);
+        device = Math.floor(device / axis.size);
+      }
+      return out;
+    }
+    drawAxes(pen, view, theme) {
+      const k = view.kx;
+      const size = Math.min(13, 12.5 * k);
+      if (size < 4) return;
+      const text = { size, fill: theme.muted };
+      for (const b of this.blocks) {
+        if (!view.touches(b)) continue;
+        if (b.title) pen.text(b.title, view.sx(b.x), view.sy(b.y + label.block / 2), { ...text, fill: theme.text, bold: true });
+        const top = b.y + (b.title ? label.block : 0) + label.columns / 2;
+        const left = b.x + (this.rows ? label.rows : 0);
+        if (!this.rows || !this.columns) {
+          pen.text(`${this.columns?.name ?? ""} →`, view.sx(left), view.sy(top), { ...text, bold: true });
+          continue;
+        }
+        for (let i = 0; i < this.columns.size; i++) {
+          pen.text(`${this.columns.name} ${i}`, view.sx(left + i * (cellSize.w + gap) + cellSize.w / 2), view.sy(top), { ...text, align: "middle" });
+        }
+        const shown = this.cells.filter((c) => c.x === left && c.y > b.y && c.y < b.y + b.h).length;
+        for (let i = 0; i < shown; i++) {
+          const y = top + label.columns / 2 + i * (cellSize.h + gap) + cellSize.h / 2;
+          pen.text(`${this.rows.name} ${i}`, view.sx(left - 8), view.sy(y), { ...text, align: "end" });
+        }
+      }
+    }
+  };
+
+  // src/mesh_cell.ts
+  var picture = { x: 10, y: 26, w: 52, h: 48 };
+  var mostRanges = 4;
+  function drawCell(pen, view, theme, cell, value, layout, mark) {
+    const k = view.kx;
+    const [x, y, w, h] = [view.sx(cell.x), view.sy(cell.y), cell.w * k, cell.h * k];
+    pen.rect(x, y, w, h, { fill: theme.surface, stroke: theme.edge, width: 1, radius: 5 * k });
+    const small = { size: 11 * k, fill: theme.muted };
+    const readable2 = 11 * k >= 5;
+    if (readable2) pen.text(fitText(`device ${cell.device}`, { ...small, bold: true }, w - 16 * k), x + 10 * k, y + 13 * k, { ...small, bold: true });
+    if (!value) return;
+    const dims = layout?.dims ?? [];
+    if (layout) drawPiece(pen, view, cell, dims, mark, theme);
+    if (!readable2) return;
+    const mono = { size: 11.5 * k, fill: theme.text, mono: true };
+    const left = x + (layout ? picture.x + picture.w + 10 : picture.x) * k;
+    const room = x + w - 6 * k - left;
+    const lines = layout ? dims.map((d) => partOf(d, cell).label) : [value.piece];
+    if (layout && lines.length === 0) lines.push("scalar");
+    const shown = lines.length > mostRanges ? lines.filter((_, i) => dims[i]?.axes).slice(0, mostRanges) : lines;
+    const step = shown.length > 3 ? 13 : 15;
+    const top = y + (picture.y + picture.h / 2 - (shown.length - 1) * step / 2) * k;
+    shown.forEach((line, i) => {
+      const divided = lines.length > mostRanges || Boolean(dims[i]?.axes);
+      const style2 = { ...mono, bold: divided, fill: divided ? theme.text : theme.muted };
+      pen.text(fitText(line, style2, room), left, top + i * step * k, style2);
+    });
+    const [note, warn] = noteOf(cell, value, layout);
+    const style = { ...small, fill: warn ? theme.warning : theme.muted };
+    pen.text(fitText(note, style, w - 16 * k), x + 10 * k, y + 90 * k, style);
   }
+  function partOf(d, cell) {
+    return d.parts?.[d.at?.[cell.device] ?? 0] ?? { start: 0, end: d.size, padding: 0, label: d.label };
+  }
+  function noteOf(cell, value, layout) {
+    if (!layout) return ["of its own", false];
+    const dims = layout.dims ?? [];
+    const padded = dims.map((d, i) => ({ i, n: partOf(d, cell).padding })).filter(({ n }) => n > 0);
+    if (padded.length > 0) return [`padded: ${padded.map(({ i, n }) => `${n} in dim ${i}`).join(", ")}`, true];
+    if (value.partial) return [at(value.partial.split(" along "), 0), true];
+    const mine = layout.piece?.[cell.device];
+    const same = [];
+    (layout.piece ?? []).forEach((p, device) => {
+      if (p === mine && device !== cell.device) same.push(device);
+    });
+    if (same.length === 0) return ["", false];
+    if (layout.pieces === 1) return ["whole on all devices", false];
+    return [`same as ${same.slice(0, 4).join(", ")}${same.length > 4 ? ", …" : ""}`, false];
+  }
+  function drawPiece(pen, view, cell, dims, mark, theme) {
+    const k = view.kx;
+    const [x, y, w, h] = [view.sx(cell.x + picture.x), view.sy(cell.y + picture.y), picture.w * k, picture.h * k];
+    const divided = dims.map((_, i) => i).filter((i) => at(dims, i).axes !== "");
+    const others = dims.map((_, i) => i).filter((i) => at(dims, i).axes === "").reverse();
+    const [first, second] = [...divided, ...others].slice(0, 2).sort((a, b) => a - b);
+    const along = (i) => {
+      const d = i === void 0 ? void 0 : dims[i];
+      if (!d) return { from: 0, to: 1, pad: 1 };
+      const part = partOf(d, cell);
+      const all = Math.max(d.size, ...(d.parts ?? []).map((p) => p.end + p.padding), 1);
+      return { from: part.start / all, to: part.end / all, pad: Math.min(1, (part.end + part.padding) / all) };
+    };
+    const [rows, columns] = second === void 0 ? [{ from: 0, to: 1, pad: 1 }, along(first)] : [along(first), along(second)];
+    const high = second === void 0 && first !== void 0 ? h * 0.34 : h;
+    const top = y + (h - high) / 2;
+    pen.rect(x, top, w, high, { fill: theme.background, stroke: theme.edge, width: 1 });
+    const [px, py] = [x + columns.from * w, top + rows.from * high];
+    const [pw, ph] = [(columns.pad - columns.from) * w, (rows.pad - rows.from) * high];
+    if (columns.pad > columns.to || rows.pad > rows.to) {
+      hatch(pen, px, py, pw, ph, view.area, { stroke: theme.warning, width: 1 }, true);
+      pen.rect(px, py, pw, ph, { stroke: theme.warning, width: 1, dash: [3, 2] });
+    }
+    const [ew, eh] = [(columns.to - columns.from) * w, (rows.to - rows.from) * high];
+    if (ew > 0 && eh > 0) pen.rect(px, py, Math.max(1, ew), Math.max(1, eh), { fill: mark.color });
+  }
+
+  // src/mesh.ts
+  var rowHeight = 22;
+  var cardFrom = 1180;
+  var MeshFigure = class {
+    name = "Mesh";
+    mesh;
+    values;
+    grid;
+    items;
+    classes;
+    uniform = 1.25;
+    minimap = false;
+    cardSide = "beside";
+    empty;
+    summary;
+    note;
+    about = "Each box is a device; its picture is the whole tensor with the device's piece filled in, with the range of elements in each dimension. Dashed: padding. Devices with the same elements have copies, or, where the value is partial, parts of a reduction. The list has all values of the function with their shardings; the pieces are those of the one under the pointer, else of the selected one.";
+    keys;
+    columns;
+    /** The first row of the list, in pixels. */
+    from = 0;
+    /** The selection that the list has been scrolled to. */
+    seen = -1;
+    constructor(data2) {
+      this.mesh = data2.mesh;
+      const m = data2.mesh;
+      this.values = m?.values ?? [];
+      this.grid = new MeshGrid(m?.axes ?? [], m?.shown_devices ?? 0);
+      const keys = distinctKeys(this.values.map((v) => `${v.kind} ${v.name}`));
+      this.items = this.values.map((v, i) => ({
+        key: at(keys, i),
+        title: v.name,
+        sub: v.type,
+        cls: v.op === "" ? "" : v.class,
+        place: v,
+        search: `${v.name} ${v.op} ${v.class} ${v.kind} ${v.type} ${v.sharding} ${v.padding ? "padded" : ""} ${v.partial ? "partial" : ""} ${v.stated ? "stated" : ""}`.toLowerCase(),
+        rows: this.rows(v),
+        why: [],
+        weight: v.bytes ?? -Infinity
+      }));
+      const order = markTable.map(([cls]) => cls);
+      this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
+      this.empty = this.values.length === 0 ? "This function has no tensors." : "";
+      const axes = (m?.axes ?? []).map((a) => `${a.name} ${a.size}`).join(" × ");
+      const divided = this.values.filter((v) => this.layoutOf(v).some((d) => d.axes !== "")).length;
+      this.summary = `${m?.devices ?? 0} devices, ${axes}; ${divided} of ${this.values.length} values are divided`;
+      this.note = [
+        m?.local ? "Each device has values of its own: the text is of one" : `${divided} of ${this.values.length} values are divided`,
+        (m?.devices ?? 0) > (m?.shown_devices ?? 0) ? `the first ${m?.shown_devices ?? 0} of ${m?.devices ?? 0} devices` : "",
+        m?.reason ? `not divided: ${m.reason}` : ""
+      ].filter((s) => s !== "").join(" · ");
+      this.keys = [["↑ ↓", "values in the order of the text"], ["← →", "values that are divided in another way"], ...figureKeys];
+      const value = (i) => at(this.values, i);
+      this.columns = [
+        { name: "Value", text: (i) => value(i).name, by: (i) => value(i).name },
+        { name: "Line", text: (i) => value(i).line > 0 ? String(value(i).line) : "", by: (i) => value(i).line, numeric: true },
+        { name: "Kind", text: (i) => value(i).kind, by: (i) => value(i).kind },
+        { name: "Op", text: (i) => shortOp(value(i).op), by: (i) => value(i).op },
+        { name: "Type", text: (i) => value(i).type, by: (i) => value(i).type },
+        { name: "Sharding", text: (i) => value(i).sharding, by: (i) => value(i).sharding },
+        { name: "Why", text: (i) => this.why(value(i)), by: (i) => this.why(value(i)) },
+        { name: "A device has", text: (i) => value(i).piece, by: (i) => value(i).piece },
+        { name: "Bytes", text: (i) => value(i).bytes_label, by: (i) => value(i).bytes ?? -Infinity, numeric: true },
+        { name: "Padding", text: (i) => value(i).padding, by: (i) => value(i).padding },
+        { name: "Partial", text: (i) => value(i).partial, by: (i) => value(i).partial }
+      ];
+    }
+    why(v) {
+      return v.stated ? "stated" : v.why;
+    }
+    rows(v) {
+      const rows = [["sharding", v.sharding]];
+      const why = this.why(v);
+      if (why) rows.push(["why", why]);
+      rows.push(["a device has", v.piece]);
+      if (v.bytes_label) rows.push(["of", v.bytes_label]);
+      const layout = this.mesh?.layouts?.[v.layout];
+      if (layout) rows.push(["different pieces", `${layout.pieces} on ${this.mesh.devices} devices`]);
+      if (v.padding) rows.push(["padded", v.padding]);
+      if (v.partial) rows.push(["partial", v.partial]);
+      if (v.op) rows.push(["defined by", shortOp(v.op)]);
+      rows.push(["kind", v.kind]);
+      return rows;
+    }
+    layoutOf(v) {
+      return this.mesh?.layouts?.[v.layout]?.dims ?? [];
+    }
+    world() {
+      return this.grid.box;
+    }
+    prefer(aspect) {
+      this.grid.arrange(aspect * 0.47);
+    }
+    /** The area of the list: left of the grid, above it in a narrow view. */
+    list(w, h) {
+      return w < 760 ? { x: 0, y: 0, w, h: h * 0.4 } : { x: 0, y: 0, w: clamp(w * 0.3, 300, 460), h };
+    }
+    margins(w, h) {
+      const list = this.list(w, h);
+      return w < 760 ? { left: 12, top: list.h + 12, right: 12, bottom: 12 } : { left: list.w + 24, top: 14, right: w < cardFrom ? 24 : 332, bottom: 14 };
+    }
+    boxOf() {
+      return null;
+    }
+    /** The first value that is divided, else the first. */
+    first() {
+      const divided = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
+      return divided >= 0 || this.values.length === 0 ? divided : 0;
+    }
+    /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
+    shown(look) {
+      return look.hover >= 0 ? look.hover : look.selected >= 0 ? look.selected : Math.max(0, this.first());
+    }
+    draw(pen, view, look) {
+      if (this.empty) return 0;
+      const shown = this.shown(look);
+      const drawn = this.drawList(pen, view, look, shown);
+      const a = view.area;
+      pen.clip(a.x - 10, a.y - 10, a.w + 20, a.h + 20);
+      const value = this.values[shown];
+      const layout = value && this.mesh?.layouts?.[value.layout];
+      this.grid.drawAxes(pen, view, look.theme);
+      const mark = markOf(look.theme, this.items[shown]?.cls ?? "");
+      for (const cell of this.grid.cells) if (view.touches(cell)) drawCell(pen, view, look.theme, cell, value, layout, mark);
+      pen.unclip();
+      return drawn;
+    }
+    areaOf(view) {
+      const a = view.area;
+      return a.x > 100 ? { x: 0, y: 0, w: a.x - 24, h: a.h + 28 } : { x: 0, y: 0, w: a.w + 24, h: a.y - 12 };
+    }
+    drawList(pen, view, look, shown) {
+      const { theme } = look;
+      const area = this.areaOf(view);
+      const high = area.h - rowHeight - 4;
+      if (look.selected !== this.seen) {
+        this.seen = look.selected;
+        if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
+      }
+      this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
+      const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
+      const head = { size: 11.5, fill: theme.muted, bold: true };
+      const heads = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
+      for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);
+      pen.line([area.x, area.y + rowHeight + 3, area.x + area.w, area.y + rowHeight + 3], { stroke: theme.line, width: 1 });
+      pen.clip(area.x, area.y + rowHeight + 4, area.w, high);
+      let drawn = 0;
+      const first = Math.floor(this.from / rowHeight);
+      for (let i = first; i < this.values.length && (i - first - 1) * rowHeight < high; i++) {
+        this.drawRow(pen, look, i, i === shown, { x: area.x, y: area.y + rowHeight + 4 + i * rowHeight - this.from, w: area.w, h: rowHeight }, type, sharding);
+        drawn++;
+      }
+      pen.unclip();
+      const wide = area.w < view.area.x + view.area.w;
+      if (wide) pen.line([area.x + area.w, area.y, area.x + area.w, area.y + area.h], { stroke: theme.line, width: 1 });
+      else pen.line([area.x, area.y + area.h, area.x + area.w, area.y + area.h], { stroke: theme.line, width: 1 });
+      this.drawBarOfList(pen, theme, area, high);
+      return drawn;
+    }
+    drawRow(pen, look, i, shown, row, type, sharding) {
+      const { theme } = look;
+      const v = at(this.values, i);
+      const mark = markOf(theme, at(this.items, i).cls);
+      const opacity = look.hidden.has(at(this.items, i).cls) ? 0.2 : look.found && !look.found.has(i) ? 0.3 : 1;
+      if (shown) pen.rect(row.x + 4, row.y + 1, row.w - 12, row.h - 2, { fill: mark.fill, radius: 4 });
+      if (i === look.selected) pen.rect(row.x + 4, row.y + 1, row.w - 12, row.h - 2, { stroke: theme.accent, width: 2, radius: 4 });
+      else if (i === look.hover) pen.rect(row.x + 4, row.y + 1, row.w - 12, row.h - 2, { stroke: theme.edge, width: 1, radius: 4 });
+      const y = row.y + row.h / 2;
+      pen.rect(row.x + 8, row.y + 5, 3, row.h - 10, { fill: mark.color, opacity });
+      const mono = { size: 12, fill: theme.text, mono: true, opacity };
+      pen.text(fitText(v.name, mono, type - row.x - 22), row.x + 16, y, mono);
+      const muted = { size: 11.5, fill: theme.muted, opacity };
+      pen.text(fitText(v.type, muted, sharding - type - 8), type, y, muted);
+      const whole = !v.sharding.includes("{");
+      const how = { ...mono, fill: whole ? theme.muted : theme.text, bold: v.stated, mono: !whole };
+      pen.text(fitText(v.sharding, how, row.x + row.w - 16 - sharding), sharding, y, how);
+    }
+    /** How far the list is scrolled. */
+    drawBarOfList(pen, theme, area, high) {
+      const all = this.values.length * rowHeight;
+      if (all <= high) return;
+      const length = Math.max(18, high / all * high);
+      const y = area.y + rowHeight + 4 + this.from / (all - high) * (high - length);
+      pen.rect(area.x + area.w - 6, y, 4, length, { fill: theme.edge, radius: 2, opacity: 0.7 });
+    }
+    scroll(x, y, by, view) {
+      const area = this.areaOf(view);
+      if (x > area.x + area.w || y > area.y + area.h) return false;
+      this.from += by;
+      return true;
+    }
+    hit(px, py, view) {
+      const area = this.areaOf(view);
+      if (px < area.x + area.w && py < area.y + area.h) {
+        const i = Math.floor((py - area.y - rowHeight - 4 + this.from) / rowHeight);
+        return py > area.y + rowHeight + 4 && i >= 0 && i < this.values.length ? { index: i } : null;
+      }
+      const [x, y] = [view.wx(px), view.wy(py)];
+      const cell = this.grid.cells.find((c) => x >= c.x && x <= c.x + cellSize.w && y >= c.y && y <= c.y + cellSize.h);
+      return cell ? { index: -1, other: this.device(cell) } : null;
+    }
+    /** What is known of a device: where it is in the mesh. */
+    device(cell) {
+      const m = this.mesh;
+      const rows = (m?.axes ?? []).map((a, i) => [a.name, `${at(cell.at, i)} of ${a.size}`]);
+      const place = { line: m?.line ?? 0, column: m?.column ?? 0, end_column: m?.end_column ?? 0 };
+      return { key: `device ${cell.device}`, title: `device ${cell.device}`, sub: `@${m?.name ?? ""}`, cls: "", place, search: "", rows, why: [], weight: 0 };
+    }
+    walk(i, to) {
+      const n = this.values.length;
+      if (n === 0) return -1;
+      if (to === "first" || i < 0) return 0;
+      if (to === "last") return n - 1;
+      if (to === "up" || to === "down") return clamp(i + (to === "down" ? 1 : -1), 0, n - 1);
+      const step = to === "right" ? 1 : -1;
+      for (let j = i + step; j >= 0 && j < n; j += step) if (at(this.values, j).sharding !== at(this.values, i).sharding) return j;
+      return i;
+    }
+    sections(i) {
+      const same = this.values.map((v, index) => ({ v, index })).filter(({ v, index }) => index !== i && v.layout >= 0 && v.layout === at(this.values, i).layout);
+      return [{ name: "Of the same shape and sharding", items: same.map(({ v, index }) => ({ index, text: v.name, amount: v.line > 0 ? `line ${v.line}` : "" })) }];
+    }
+    show(i) {
+      return i;
+    }
+  };
 
   // src/roofline.ts
   var RooflineFigure = class {
@@ -4031,16 +4448,16 @@
       const grid = (px, upright, strong) => {
         pen.line(upright ? [px, a.y, px, a.y + a.h] : [a.x, px, a.x + a.w, px], { stroke: theme.line, width: 1, opacity: strong ? 1 : 0.45 });
       };
-      const label = { size: 11.5, fill: theme.muted };
+      const label2 = { size: 11.5, fill: theme.muted };
       for (const t of logTicks(view.x, view.x + a.w / view.kx, view.kx)) {
         const px = view.sx(t.at);
         grid(px, true, t.decade);
-        if (t.label) pen.text(t.at < 6 ? String(Number((10 ** t.at).toPrecision(1))) : quantity(10 ** t.at, ""), px, a.y + a.h + 14, { ...label, align: "middle" });
+        if (t.label) pen.text(t.at < 6 ? String(Number((10 ** t.at).toPrecision(1))) : quantity(10 ** t.at, ""), px, a.y + a.h + 14, { ...label2, align: "middle" });
       }
       for (const t of logTicks(-view.y - a.h / view.ky, -view.y, view.ky)) {
         const py = view.sy(-t.at);
         grid(py, false, t.decade);
-        if (t.label) pen.text(quantity(10 ** t.at, "FLOP/s"), a.x - 7, py, { ...label, align: "end" });
+        if (t.label) pen.text(quantity(10 ** t.at, "FLOP/s"), a.x - 7, py, { ...label2, align: "end" });
       }
       pen.rect(a.x, a.y, a.w, a.h, { stroke: theme.edge, width: 1 });
       pen.text("intensity in FLOP/B", a.x + a.w / 2, a.y + a.h + 35, { size: 12, fill: theme.text, align: "middle" });
@@ -4180,6 +4597,264 @@
     return out;
   }
 
+  // src/timeline.ts
+  var lanes = { compute: { y: 0.02, h: 0.4 }, communication: { y: 0.46, h: 0.4 }, exposed: { y: 0.9, h: 0.08 } };
+  var TimelineFigure = class {
+    name = "Timeline";
+    plan;
+    bars;
+    exposed;
+    length;
+    items;
+    classes;
+    uniform = 0;
+    level = true;
+    minimap = false;
+    cardSide = "beside";
+    empty;
+    summary;
+    note;
+    about = "A device computes and communicates at the same time: kernels run one after the other in the order of the text, collectives as soon as what they send is there. The part of a collective in which no kernel runs is exposed: it is hatched, and marked again below.";
+    keys;
+    columns;
+    constructor(data2) {
+      this.plan = data2.timeline;
+      const t = data2.timeline;
+      this.bars = t?.bars ?? [];
+      this.exposed = t?.exposed ?? [];
+      this.length = Math.max(1, t?.time_ns ?? 1);
+      const keys = distinctKeys(this.bars.map((b) => `${b.op} ${b.result}`));
+      this.items = this.bars.map((b, i) => ({
+        key: at(keys, i),
+        title: titleOf(b.result, b.op),
+        sub: b.detail,
+        cls: b.class,
+        place: b,
+        search: `${b.result} ${b.op} ${b.class} ${markOf(paperTheme, b.class).name} ${b.detail} ${b.stream} ${b.exposed_ns > 0 ? "exposed" : ""}`.toLowerCase(),
+        rows: this.rows(b),
+        why: b.why ?? [],
+        weight: b.end_ns - b.start_ns
+      }));
+      const order = markTable.map(([cls]) => cls);
+      this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
+      this.empty = t?.reason ? `There is no timeline: ${t.reason}.` : this.bars.length === 0 ? "This function takes no time." : "";
+      const devices = t?.devices === 1 ? "1 device" : `${t?.devices ?? 0} devices`;
+      this.summary = this.empty || `${this.bars.length} steps of each of ${devices} in ${t?.time_label ?? ""}: compute ${t?.compute_label ?? ""}, communication ${t?.communication_label ?? ""}, of which ${t?.exposed_label ?? ""} exposed`;
+      this.note = this.empty ? "" : `${t?.devices === 1 ? "The one device" : `One of ${devices}, which all run alike`} · hatched: exposed communication`;
+      this.keys = [["← →", "earlier and later steps of a stream"], ["↑ ↓", "the other stream, at the same time"], ...figureKeys];
+      const bar2 = (i) => at(this.bars, i);
+      this.columns = [
+        { name: "Op", text: (i) => at(this.items, i).title, by: (i) => at(this.items, i).title },
+        { name: "Line", text: (i) => bar2(i).line > 0 ? String(bar2(i).line) : "", by: (i) => bar2(i).line, numeric: true },
+        { name: "Stream", text: (i) => bar2(i).stream, by: (i) => bar2(i).stream },
+        { name: "From", text: (i) => duration(bar2(i).start_ns), by: (i) => bar2(i).start_ns, numeric: true },
+        { name: "To", text: (i) => duration(bar2(i).end_ns), by: (i) => bar2(i).end_ns, numeric: true },
+        { name: "Time", text: (i) => bar2(i).time_label, by: (i) => bar2(i).end_ns - bar2(i).start_ns, numeric: true },
+        { name: "Share", text: (i) => bar2(i).time_share_label, by: (i) => bar2(i).time_share, numeric: true },
+        { name: "Exposed", text: (i) => bar2(i).exposed_label, by: (i) => bar2(i).exposed_ns, numeric: true },
+        { name: "Sent", text: (i) => sentText(bar2(i)), by: (i) => sentBytes(bar2(i)), numeric: true },
+        { name: "Algorithm", text: (i) => bar2(i).collective?.algorithm ?? "", by: (i) => bar2(i).collective?.algorithm ?? "" },
+        { name: "Link", text: (i) => bar2(i).collective?.link ?? "", by: (i) => bar2(i).collective?.link ?? "" },
+        { name: "FLOP", text: (i) => isComm(bar2(i)) ? "" : bar2(i).flop_label, by: (i) => bar2(i).flop ?? -Infinity, numeric: true },
+        { name: "Moved", text: (i) => isComm(bar2(i)) ? "" : bar2(i).moved_label, by: (i) => bar2(i).moved_bytes ?? -Infinity, numeric: true }
+      ];
+    }
+    rows(b) {
+      const rows = [["of the time", b.time_share_label], ["from", duration(b.start_ns)], ["to", duration(b.end_ns)]];
+      if (b.exposed_label) rows.push(["exposed", b.exposed_label]);
+      for (const s of b.sent ?? []) rows.push([`sent along ${s.axes}`, s.label]);
+      const c = b.collective;
+      if (c) {
+        rows.push(["devices in a group", String(c.devices)], ["buffer", c.buffer_label]);
+        if (c.algorithm) rows.push(["algorithm", c.algorithm]);
+        if (c.link) rows.push(["link", c.link]);
+        return [["time", b.time_label], ...rows];
+      }
+      return [...costRows(b), ...rows];
+    }
+    world() {
+      return { x: 0, y: 0, w: 1, h: 1 };
+    }
+    margins(w) {
+      return { left: w < 700 ? 34 : 130, top: 10, right: 18, bottom: 46 };
+    }
+    boxOf(i) {
+      const b = this.bars[i];
+      if (!b) return null;
+      const lane = isComm(b) ? lanes.communication : lanes.compute;
+      return { x: b.start_ns / this.length, y: lane.y, w: (b.end_ns - b.start_ns) / this.length, h: lane.h };
+    }
+    draw(pen, view, look) {
+      const { theme } = look;
+      const a = view.area;
+      if (this.empty) return 0;
+      this.drawAxes(pen, view, theme);
+      pen.clip(a.x, a.y, a.w, a.h);
+      let drawn = 0;
+      this.bars.forEach((b, i) => {
+        const box = this.boxOf(i);
+        if (!box || !view.touches(box)) return;
+        const opacity = look.hidden.has(b.class) ? 0.08 : look.found && !look.found.has(i) ? 0.22 : 1;
+        this.drawBar(pen, view, look, i, box, opacity);
+        drawn++;
+      });
+      this.drawExposed(pen, view, look);
+      this.bars.forEach((b, i) => {
+        const box = this.boxOf(i);
+        if (box && view.touches(box) && !look.hidden.has(b.class)) this.drawName(pen, view, theme, b, box, look.found && !look.found.has(i) ? 0.22 : 1);
+      });
+      const chosen = look.selected >= 0 ? this.boxOf(look.selected) : null;
+      if (chosen) pen.rect(view.sx(chosen.x) - 1, view.sy(chosen.y) - 1, Math.max(3, chosen.w * view.kx + 2), chosen.h * view.ky + 2, { stroke: theme.accent, width: 3 });
+      pen.unclip();
+      return drawn;
+    }
+    drawBar(pen, view, look, i, box, opacity) {
+      const { theme } = look;
+      const mark = markOf(theme, at(this.items, i).cls);
+      const [x, y] = [view.sx(box.x), view.sy(box.y)];
+      const [w, h] = [Math.max(1, box.w * view.kx), box.h * view.ky];
+      const thin = w < 4;
+      pen.rect(x, y, w, h, { fill: thin ? mark.color : mark.fill, opacity });
+      const hover = i === look.hover;
+      if (!thin) pen.rect(x, y, w, h, { stroke: hover ? theme.accent : mark.color, width: hover ? 2.5 : 1, opacity });
+    }
+    /** Hatches the parts of collectives in which nothing computes, and marks them below. */
+    drawExposed(pen, view, look) {
+      const { theme } = look;
+      const mark = markOf(theme, "communication");
+      const y = { strip: view.sy(lanes.exposed.y), lane: view.sy(lanes.communication.y) };
+      const faint = look.hidden.has("communication");
+      for (const e of this.exposed) {
+        const box = { x: e.start_ns / this.length, y: 0, w: (e.end_ns - e.start_ns) / this.length, h: 1 };
+        if (!view.touches(box)) continue;
+        const [x, w] = [view.sx(box.x), Math.max(0.5, box.w * view.kx)];
+        pen.rect(x, y.strip, w, lanes.exposed.h * view.ky, { fill: theme.warning });
+        if (!faint) hatch(pen, x, y.lane, w, lanes.communication.h * view.ky, view.area, { stroke: mark.color, width: 1, opacity: 0.45 }, true);
+      }
+    }
+    /** Labels a bar, in the part of it that is on the screen; upright in a narrow one. */
+    drawName(pen, view, theme, b, box, opacity) {
+      const a = view.area;
+      const left = Math.max(view.sx(box.x), a.x);
+      const right = Math.min(view.sx(box.x + box.w), a.x + a.w);
+      const [top, high] = [view.sy(box.y), box.h * view.ky];
+      const room = right - left;
+      if (room < 15 || high < 30) return;
+      const mark = markOf(theme, b.class);
+      const name = { size: 12, fill: theme.text, mono: true, opacity, halo: mark.fill };
+      const numbers = { size: 11.5, fill: theme.muted, opacity, halo: mark.fill };
+      const full = titleOf(b.result, b.op);
+      const title = textWidth(full, name) <= Math.max(room - 10, 0) ? full : shortOp(b.op);
+      const lines = isComm(b) && b.collective ? [`along ${b.collective.axes}`, b.time_label, sentText(b)] : [b.time_label];
+      const middle = top + high / 2;
+      if (room > 74) {
+        const first = middle - lines.length * 16 / 2;
+        pen.text(fitText(title, name, room - 10), left + 6, first, name);
+        lines.forEach((line, i) => {
+          pen.text(fitText(line, numbers, room - 10), left + 6, first + 16 * (i + 1), numbers);
+        });
+        return;
+      }
+      const x = left + room / 2;
+      const along = b.collective ? ` ${b.collective.axes}` : "";
+      const upright = { ...name, size: 11 };
+      if (room < 34) pen.text(fitText(`${title}${along}  ${b.time_label}`, upright, high - 10), x, middle, { ...upright, align: "middle", turn: -90 });
+      else {
+        pen.text(fitText(title, name, high - 14), x - 8, middle, { ...name, align: "middle", turn: -90 });
+        pen.text(fitText(lines.join("  "), numbers, high - 14), x + 8, middle, { ...numbers, align: "middle", turn: -90 });
+      }
+    }
+    drawAxes(pen, view, theme) {
+      const a = view.area;
+      const label2 = { size: 11.5, fill: theme.muted };
+      const from = Math.max(0, view.x) * this.length;
+      const to = Math.min(1, view.x + a.w / view.kx) * this.length;
+      for (const [, lane] of Object.entries(lanes)) pen.rect(a.x, view.sy(lane.y), a.w, lane.h * view.ky, { fill: theme.line, opacity: 0.28 });
+      for (const t2 of ticks(from, to, a.w / 120)) {
+        const px = view.sx(t2 / this.length);
+        pen.line([px, a.y, px, a.y + a.h], { stroke: theme.line, width: 1 });
+        pen.text(duration(t2), px, a.y + a.h + 14, { ...label2, align: "middle" });
+      }
+      pen.rect(a.x, a.y, a.w, a.h, { stroke: theme.edge, width: 1 });
+      pen.text("predicted time", a.x + a.w / 2, a.y + a.h + 33, { size: 12, fill: theme.text, align: "middle" });
+      const t = this.plan;
+      const names = [
+        ["compute", t?.compute_label ?? "", lanes.compute],
+        ["communication", t?.communication_label ?? "", lanes.communication],
+        ["exposed", t?.exposed_label ?? "", lanes.exposed]
+      ];
+      for (const [name, total, lane] of names) {
+        const y = view.sy(lane.y + lane.h / 2);
+        if (a.x < 110) {
+          if (lane.h > 0.1) pen.text(`${name} ${total}`, a.x - 16, y, { size: 12, fill: theme.text, align: "middle", turn: -90 });
+          continue;
+        }
+        pen.text(name, a.x - 9, y - 8, { size: 12.5, fill: theme.text, align: "end", bold: true });
+        pen.text(total, a.x - 9, y + 9, { ...label2, align: "end" });
+      }
+    }
+    hit(px, py, view) {
+      const a = view.area;
+      if (px < a.x - 2 || px > a.x + a.w + 2) return null;
+      let best = -1;
+      let least = Infinity;
+      this.bars.forEach((_, i) => {
+        const box = this.boxOf(i);
+        if (!box || py < view.sy(box.y) || py > view.sy(box.y + box.h)) return;
+        const far = Math.max(view.sx(box.x) - px, px - view.sx(box.x + box.w), 0);
+        if (far <= 2 && far < least) {
+          best = i;
+          least = far;
+        }
+      });
+      return best < 0 ? null : { index: best };
+    }
+    walk(i, to) {
+      const n = this.bars.length;
+      if (n === 0) return -1;
+      if (to === "first" || i < 0) return 0;
+      if (to === "last") return n - 1;
+      const from = at(this.bars, i);
+      if (to === "left" || to === "right") {
+        const lane = this.bars.map((_, j) => j).filter((j) => isComm(at(this.bars, j)) === isComm(from));
+        return at(lane, clamp(lane.indexOf(i) + (to === "right" ? 1 : -1), 0, lane.length - 1));
+      }
+      if (isComm(from) === (to === "down")) return i;
+      const middle = (b) => (b.start_ns + b.end_ns) / 2;
+      let best = i;
+      this.bars.forEach((b, j) => {
+        if (isComm(b) === isComm(from)) return;
+        if (best === i || Math.abs(middle(b) - middle(from)) < Math.abs(middle(at(this.bars, best)) - middle(from))) best = j;
+      });
+      return best;
+    }
+    sections(i) {
+      const from = at(this.bars, i);
+      const beside2 = this.bars.map((b, index) => ({ b, index, both: Math.min(b.end_ns, from.end_ns) - Math.max(b.start_ns, from.start_ns) })).filter(({ b, both }) => isComm(b) !== isComm(from) && both > 0).sort((p, q) => q.both - p.both);
+      return [{ name: isComm(from) ? "Hidden behind" : "Hides", items: beside2.map(({ b, index, both }) => ({ index, text: titleOf(b.result, b.op), amount: duration(both) })) }];
+    }
+    show(i) {
+      return i;
+    }
+    notes() {
+      const open = this.bars.filter((b) => b.exposed_ns > 0).sort((p, q) => q.exposed_ns - p.exposed_ns);
+      if (open.length === 0) return [];
+      const most = 12;
+      const rows = open.slice(0, most).map((b) => el("li", {}, el("span", { class: "title" }, titleOf(b.result, b.op)), ` ${b.exposed_label}${b.line > 0 ? `, line ${b.line}` : ""}`));
+      if (open.length > most) rows.push(el("li", {}, `and ${open.length - most} more`));
+      return [el("h2", {}, `Exposed: ${this.plan?.exposed_label ?? ""} of ${this.plan?.communication_label ?? ""} of communication, ${this.plan?.exposed_share_label ?? ""} of the time`), el("ul", {}, ...rows)];
+    }
+  };
+  function isComm(b) {
+    return b.stream === "communication";
+  }
+  function sentBytes(b) {
+    return (b.sent ?? []).reduce((sum, s) => sum + s.bytes, 0);
+  }
+  function sentText(b) {
+    return (b.sent ?? []).map((s) => s.label).join(" + ");
+  }
+
   // src/main.ts
   var data = pageData();
   switch (data.kind) {
@@ -4191,6 +4866,12 @@
       break;
     case "memory":
       new Frame((d) => new MemoryFigure(d), data);
+      break;
+    case "mesh":
+      new Frame((d) => new MeshFigure(d), data);
+      break;
+    case "timeline":
+      new Frame((d) => new TimelineFigure(d), data);
       break;
     case "diff":
       new DiffPage(data);

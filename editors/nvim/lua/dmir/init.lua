@@ -246,7 +246,7 @@ function M.attach(client, buffer)
   command('DmirTarget', 'Choose the machine that times are computed for', function(name)
     select_target(client, name)
   end)
-  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory' }) do
+  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Mesh = 'mesh', Timeline = 'timeline' }) do
     command('Dmir' .. name, 'Open the ' .. kind .. ' panel of the named function, or of the one at the cursor', function(func)
       show_panel(client, buffer, kind, func)
     end)
