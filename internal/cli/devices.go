@@ -49,9 +49,6 @@ func (f deviceFlags) count() int {
 	return f.Devices
 }
 
-// asked reports whether a flag is set.
-func (f deviceFlags) asked() bool { return f.Devices > 0 || len(f.Mesh) > 0 }
-
 // processFlags are the flags of runs with a process for each device.
 type processFlags struct {
 	Timeout time.Duration `help:"End a run whose processes wait for each other this long." default:"5m" placeholder:"TIME"`
