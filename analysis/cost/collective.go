@@ -176,8 +176,10 @@ func (t *sentTally) entry(e *Entry, times int64) {
 	case communicates(e.Op) && e.parts == nil:
 		t.known = false
 	case e.callee != nil:
-		for _, i := range e.callee.entries {
-			t.entry(i, times)
+		inner := e.callee.tally()
+		t.known = t.known && inner.known
+		for _, s := range inner.sent {
+			t.add(s.Axes, s.Bytes*times)
 		}
 	case e.parts != nil:
 		for _, i := range e.parts {

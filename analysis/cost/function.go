@@ -60,6 +60,19 @@ type body struct {
 	in      *scope
 	fn      *ir.Func
 	timed   sync.Map // *machine.Machine to Time
+	once    sync.Once
+	sends   sentTally // computed once: many may call it
+}
+
+// tally is what a device sends to run b.
+func (b *body) tally() *sentTally {
+	b.once.Do(func() {
+		b.sends.known = true
+		for _, e := range b.entries {
+			b.sends.entry(e, 1)
+		}
+	})
+	return &b.sends
 }
 
 func (c *coster) function(fn *ir.Func) *Func {

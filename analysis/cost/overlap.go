@@ -63,7 +63,8 @@ func (e *Entry) talks() bool {
 	case communicates(e.Op) && e.parts == nil:
 		return true
 	case e.callee != nil:
-		return talk(e.callee.entries)
+		inner := e.callee.tally()
+		return len(inner.sent) > 0 || !inner.known
 	case e.parts != nil:
 		return talk(e.parts)
 	case e.Fused:
