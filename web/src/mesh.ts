@@ -165,7 +165,7 @@ export class MeshFigure implements Figure {
       if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
     }
     this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-    const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
+    const [type, sharding] = [area.x + 8 + area.w * 0.21, area.x + 4 + area.w * 0.53];
     const head = { size: 11.5, fill: theme.muted, bold: true };
     const heads: [number, string][] = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
     for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);

@@ -4013,6 +4013,7 @@
     shown.forEach((line, i) => {
       const divided = lines.length > mostRanges || Boolean(dims[i]?.axes);
       const style2 = { ...mono, bold: divided, fill: divided ? theme.text : theme.muted };
+      style2.size *= clamp(room / textWidth(line, style2), 0.75, 1);
       pen.text(fitText(line, style2, room), left, top + i * step * k, style2);
     });
     const [note, warn] = noteOf(cell, value, layout);
@@ -4204,7 +4205,7 @@
         if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
       }
       this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-      const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
+      const [type, sharding] = [area.x + 8 + area.w * 0.21, area.x + 4 + area.w * 0.53];
       const head = { size: 11.5, fill: theme.muted, bold: true };
       const heads = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
       for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);
