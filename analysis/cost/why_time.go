@@ -65,10 +65,10 @@ func (w Work) Text() string {
 }
 
 // TimeTerms are the terms of e's time on m; ok is false for what takes no time
-// of its own, is not known, or sums up its inner ops (a call, an if, a while) or
+// of its own, is not known, is that of a collective (Collective.Estimate), or sums up its inner ops (a call, an if, a while) or
 // members (of tuples).
 func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
-	if m == nil || !e.Known || e.inside || e.callee != nil || e.parts != nil || len(e.Inner) > 0 && !e.Fused {
+	if m == nil || !e.Known || e.inside || e.callee != nil || e.parts != nil || communicates(e.Op) || len(e.Inner) > 0 && !e.Fused {
 		return t, false
 	}
 	var w work

@@ -33,7 +33,7 @@ type Op struct {
 func Programs(old, new *program.Program) []Func {
 	h := newHasher()
 	var out []Func
-	for _, p := range functions(old.Funcs, new.Funcs, h) {
+	for _, p := range functions(perDevice(old.Funcs), perDevice(new.Funcs), h) {
 		f := Func{Old: p.old, New: p.new}
 		var a, b []*cost.Entry
 		if f.Old != nil {
@@ -52,7 +52,7 @@ func Programs(old, new *program.Program) []Func {
 // Functions is Programs without the ops.
 func Functions(old, new *program.Program) []Func {
 	var out []Func
-	for _, p := range functions(old.Funcs, new.Funcs, newHasher()) {
+	for _, p := range functions(perDevice(old.Funcs), perDevice(new.Funcs), newHasher()) {
 		out = append(out, Func{Old: p.old, New: p.new})
 	}
 	return out
@@ -183,3 +183,12 @@ func (f *fusing) kernel(k *cost.Entry) {
 }
 
 func (h *hasher) shapeKey(o *ir.Op) string { return strconv.FormatUint(h.shape(o), 36) }
+
+// perDevice are the costs of funcs as people see them.
+func perDevice(funcs []*cost.Func) []*cost.Func {
+	out := make([]*cost.Func, len(funcs))
+	for i, f := range funcs {
+		out[i] = f.PerDevice()
+	}
+	return out
+}

@@ -44,6 +44,7 @@ func check(t *testing.T, old, new *program.Program, fs []diff.Func) {
 	}
 	for _, p := range []*program.Program{old, new} {
 		for _, f := range p.Funcs {
+			f = f.PerDevice()
 			if funcs[f] != 1 {
 				t.Fatalf("@%s is in the comparison %d times", f.Func.Name, funcs[f])
 			}

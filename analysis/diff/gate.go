@@ -20,7 +20,7 @@ type Breach struct {
 }
 
 // Gate lists the breaches of a new version: functions that move more bytes,
-// take more time or hold more memory than before, by more than the tolerance (a
+// take more time, hold more memory or send more to other devices than before, by more than the tolerance (a
 // share of what was: 0.05), or exceed the budget that is written on them. A
 // function that is new is held to its own budget only.
 func Gate(p *program.Program, funcs []Func, tolerance float64) []Breach {
@@ -56,6 +56,12 @@ func grown(p *program.Program, f Func, tolerance float64) []Breach {
 			n, _ := d.Int()
 			return units.Time(float64(n))
 		})
+	}
+	before, ok1 := f.Old.Sent()
+	after, ok2 := f.New.Sent()
+	if ok1 && ok2 {
+		total := func(sent []cost.Sent) []dim.Dim { return []dim.Dim{dim.Const(cost.TotalSent(sent))} }
+		add("sends", total(before), total(after), units.DimBytes)
 	}
 	if len(f.Old.Peaks()) > 0 && len(f.New.Peaks()) > 0 {
 		add("holds", f.Old.Peaks(), f.New.Peaks(), units.DimBytes)

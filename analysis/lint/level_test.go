@@ -151,15 +151,19 @@ func withoutFinding(p *program.Program, d diag.Diagnostic) (text string, ok bool
 	return strings.Join(lines, ""), true
 }
 
-// compiledMoves is the number of bytes that a function moves once it is fused, and the
-// time that it takes.
+// compiledMoves is the number of bytes that a function moves once it is fused, or each of the devices
+// that run it together once it is divided, and the time that it takes.
 func compiledMoves(t *testing.T, p *program.Program, fn string, bind map[string]int64) (bytes int64, ns float64, err error) {
 	m := p.Modules[0].Clone()
 	u := &pass.Unit{Ctx: t.Context(), Module: m, Func: m.Func(fn), Machine: p.Target, Options: pass.Options{Bind: bind}}
+	last := "fuse"
+	if f := p.Func(fn); f != nil && f.Mesh() != nil {
+		u.Options.Devices, last = pass.AllDevices, "partition" // what devices exchange is the same from there on
+	}
 	if u.Func == nil {
 		return 0, 0, fmt.Errorf("@%s is in another module", fn)
 	}
-	if err := pass.Run(u, pipeline.Until(nil, "fuse"), nil); err != nil {
+	if err := pass.Run(u, pipeline.Until(nil, last), nil); err != nil {
 		return 0, 0, err
 	}
 	f := cost.Function(u.Func, u.Module, bind)

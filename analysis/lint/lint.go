@@ -155,6 +155,7 @@ type Context struct {
 	report func(diag.Diagnostic)
 	order  map[*ir.Op]int // place in the block; see index
 	time   *cost.Time
+	trials int
 }
 
 // Run checks every function of p and returns the findings in textual order,
@@ -245,11 +246,20 @@ type Finding struct {
 	Tags    []diag.Tag
 	Fix     *diag.Fix // Title and Edits; the rest is filled in
 	Notes   []string
+	Tried   bool // Saving is a trial's
 	Kept    bool // the compiler leaves the waste in: see [Rule.Compiler]
 }
 
 // Report records f under the current rule.
 func (c *Context) Report(f Finding) {
+	if c.distributed() && !f.Tried {
+		if f.Saving != nil {
+			f.Saving = nil
+			if f.Fix != nil {
+				f.Saving = c.trial(f.Fix.Edits)
+			}
+		}
+	}
 	d := diag.Diagnostic{
 		Code: c.rule.Code, Name: c.rule.Name, Severity: c.rule.Severity,
 		Span: place(f.Op), Message: f.Message, Label: f.Label, Help: f.Help,
@@ -268,6 +278,7 @@ func (c *Context) Report(f Finding) {
 		fix.Safe = c.rule.Fix == Safe
 		if f.Saving != nil {
 			fix.SavesBytes, fix.SavesNs = f.Saving.promise()
+			fix.SavesSent = f.Saving.Sent
 		}
 		slices.SortFunc(fix.Edits, func(a, b diag.Edit) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
 		if eol := source.LineEnd(c.Module.Src.Text()); eol != "\n" {

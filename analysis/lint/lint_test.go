@@ -14,11 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/lint"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/kernel"
+	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
@@ -40,6 +42,26 @@ func target(t *testing.T) *machine.Machine {
 func load(t *testing.T, src *source.File) *program.Program {
 	t.Helper()
 	return program.Load(src, program.Options{Target: target(t), OneKernel: kernel.Unfit})
+}
+
+func loadFor(t *testing.T, src *source.File, m *machine.Machine) *program.Program {
+	t.Helper()
+	return program.Load(src, program.Options{Target: m, OneKernel: kernel.Unfit})
+}
+
+// machineOf is the machine in the comment of an archive, "target NAME".
+func machineOf(t *testing.T, ar *txtar.Archive) *machine.Machine {
+	t.Helper()
+	for line := range strings.Lines(string(ar.Comment)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "target "); ok {
+			m, found := machine.Lookup(name)
+			if !found {
+				t.Fatalf("no machine %s", name)
+			}
+			return m
+		}
+	}
+	return target(t)
 }
 
 // TestRules runs each archive testdata/CODE.txtar: the files NAME.dmir in it
@@ -72,11 +94,11 @@ func TestRules(t *testing.T) {
 			}
 			t.Run(code+"/"+name, func(t *testing.T) {
 				opts := lint.Options{Select: []string{code}}
-				p := load(t, source.New(f.Name, string(f.Data)))
+				p := loadFor(t, source.New(f.Name, string(f.Data)), machineOf(t, ar))
 				mustBeCorrect(t, p)
 				found := lint.Run(t.Context(), p, opts)
 				got := rendered(p.Src, found)
-				fixed := lint.FixAll(t.Context(), p, opts, true, func(s *source.File) *program.Program { return load(t, s) })
+				fixed := lint.FixAll(t.Context(), p, opts, true, func(s *source.File) *program.Program { return loadFor(t, s, p.Target) })
 				for _, d := range found {
 					if prove(t, p, d, rule) {
 						proven[code]++
@@ -159,7 +181,7 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 		end = e.Span.End
 	}
 	text += p.Src.Text()[end:]
-	q := load(t, source.New(p.Src.Path, text))
+	q := loadFor(t, source.New(p.Src.Path, text), p.Target)
 	mustBeCorrect(t, q)
 	for _, comment := range []string{"// keep", "// inside"} {
 		if before, after := strings.Count(p.Src.Text(), comment), strings.Count(text, comment); before != after {
@@ -171,6 +193,8 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 		if before.Func.Op.Span.End < d.Span.Start || before.Func.Op.Span.Start > d.Span.Start {
 			continue
 		}
+		whole := before
+		before, after = before.PerDevice(), after.PerDevice()
 		saved, ok := before.Moved().Sub(after.Moved()).Int()
 		more := saved > fix.SavesBytes && before.Follows() // others that copy less, too
 		if ok && saved != fix.SavesBytes && !more {
@@ -181,7 +205,12 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 			if math.Abs(ns-fix.SavesNs) > 1e-6*(1+math.Abs(ns)) && !(more && ns > fix.SavesNs) {
 				t.Errorf("%s: promises %g ns, saves %g ns:\n%s", fix.Title, fix.SavesNs, ns, text)
 			}
-			sameResults(t, p, q, before.Func.Name, fix)
+			sent, _ := before.Sent()
+			less, _ := after.Sent()
+			if n := cost.TotalSent(sent) - cost.TotalSent(less); n != fix.SavesSent {
+				t.Errorf("%s: promises %d bytes sent less, sends %d less:\n%s", fix.Title, fix.SavesSent, n, text)
+			}
+			sameResults(t, p, q, whole, fix)
 		}
 	}
 	for _, again := range lint.Run(t.Context(), q, lint.Options{Select: []string{d.Code}}) {
@@ -194,14 +223,20 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 
 func lineOf(src *source.File, d diag.Diagnostic) string { return src.Line(src.Pos(d.Span.Start).Line) }
 
-func sameResults(t *testing.T, p, q *program.Program, fn string, fix diag.Fix) {
+// sameResults runs a function before and after a fix, on the devices of its mesh where it has one.
+func sameResults(t *testing.T, p, q *program.Program, f *cost.Func, fix diag.Fix) {
 	t.Helper()
+	fn := f.Func.Name
+	var on driver.Distribution
+	if f.Mesh() != nil {
+		on.Devices = pass.AllDevices
+	}
 	run := func(p *program.Program) []driver.Output {
 		m, f, err := driver.Pick(p, fn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7, Device: "reference"}, nil)
+		res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7, Device: "reference", On: on}, nil)
 		if err != nil {
 			t.Fatalf("@%s: %v\n%s", fn, err, p.Src.Text())
 		}

@@ -57,7 +57,7 @@ func fixedProgram(t *testing.T, p *program.Program, unsafe bool) {
 	if saved, ok := before.Sub(after).Int(); ok && saved < 0 {
 		t.Errorf("the fixes make it move %d bytes more:\n%s", -saved, fixed.Src.Text())
 	}
-	sameResults(t, p, fixed.Program, "f", diag.Fix{Title: "all fixes", Safe: !unsafe})
+	sameResults(t, p, fixed.Program, p.Func("f"), diag.Fix{Title: "all fixes", Safe: !unsafe})
 	again := lint.FixAll(t.Context(), fixed.Program, lint.Options{}, unsafe, load)
 	if len(again.Applied) > 0 {
 		t.Errorf("%s is fixed only the second time:\n%s", again.Applied[0].Message, fixed.Src.Text())

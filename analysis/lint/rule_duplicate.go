@@ -35,7 +35,7 @@ Safe: values keep their bits. It trades movement for a longer life of the first 
 // constant costs less than the line that shares it, a copy is made to be had
 // twice, and what control flow or a kernel costs is counted in its regions.
 func (c *Context) worthSharing(o *ir.Op) bool {
-	if c.ctx.Err() != nil || o.Bad || o.Name == "dm.copy" || len(o.Regions) > 0 && !op.Of(o).Is(op.Isolated) {
+	if c.ctx.Err() != nil || o.Bad || o.Name == "dm.copy" || op.Of(o) != nil && op.Of(o).Is(op.Collective) || len(o.Regions) > 0 && !op.Of(o).Is(op.Isolated) {
 		return false
 	}
 	t := o.Out(0)

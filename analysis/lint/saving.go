@@ -17,7 +17,8 @@ import (
 type Saving struct {
 	Bytes dim.Dim
 	Ns    float64
-	timed bool // false while a symbol is unbound
+	timed bool  // false while a symbol is unbound
+	Sent  int64 // bytes that a device sends less
 }
 
 // saving is the difference that replacing the entries removed by added makes.
@@ -111,10 +112,21 @@ func (s *Saving) promise() (bytes int64, ns float64) {
 }
 
 func (s *Saving) sentence(c *Context) string {
-	if s.Bytes.IsZero() {
+	if s.Bytes.IsZero() && s.Sent == 0 && !c.distributed() {
 		return "moves nothing as it is"
 	}
 	text := "saves " + units.DimBytes(s.Bytes)
+	switch n, ok := s.Bytes.Int(); {
+	case s.Sent > 0 && (!ok || n > 0):
+		text = "saves " + units.Bytes(s.Sent) + " sent by each device, " + units.DimBytes(s.Bytes) + " moved"
+	case s.Sent > 0:
+		text = "saves " + units.Bytes(s.Sent) + " sent by each device"
+	case c.distributed() && ok && n <= 0:
+		if !s.timed {
+			return "sends as much as before"
+		}
+		return fmt.Sprintf("saves %s of %s on %s", units.Time(s.Ns), units.Time(c.total().Ns), c.Machine.Name)
+	}
 	if total := c.total(); s.timed && total.Known {
 		text += fmt.Sprintf(" and %s of %s on %s", units.Time(s.Ns), units.Time(total.Ns), c.Machine.Name)
 	}
@@ -123,7 +135,7 @@ func (s *Saving) sentence(c *Context) string {
 
 func (c *Context) total() cost.Time {
 	if c.time == nil {
-		t := c.Cost.Time(c.Machine)
+		t := c.shown().Time(c.Machine)
 		c.time = &t
 	}
 	return *c.time

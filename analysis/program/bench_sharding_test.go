@@ -14,11 +14,14 @@ import (
 // over data and whose weights are divided over model.
 func layers(n int) string {
 	const x, w = "tensor<64x512xf16>", "tensor<512x512xf16>"
-	at := func(t, split string) string { return strings.TrimSuffix(t, ">") + ", #dm.at<split = @pod" + split + ">>" }
+	at := func(t, split string) string {
+		return strings.TrimSuffix(t, ">") + ", #dm.at<split = @pod" + split + ">>"
+	}
 	var b strings.Builder
 	b.WriteString("dm.mesh @pod {data = 4, model = 4}\n")
 	fmt.Fprintf(&b, "func.func @f(%%x: %s, %%a: %s, %%b: %s) -> %s {\n", at(x, "[{data}, {}]"), at(w, "[{}, {model}]"), at(w, "[{model}, {}]"), x)
 	fmt.Fprintf(&b, "  %%v0 = dm.relu %%x : (%s) -> %s\n", at(x, "[{data}, {}]"), x)
+	fmt.Fprintf(&b, "  %%u = dm.relu %%v0 : (%s) -> %s\n", x, x)
 	v := 0
 	for i := 1; i < n; i += 4 {
 		fmt.Fprintf(&b, "  %%h%d = dm.matmul %%v%d, %%a : (%s, %s) -> %s\n", i, v, x, at(w, "[{}, {model}]"), x)
@@ -42,7 +45,7 @@ func BenchmarkSharding(b *testing.B) {
 			if p.HasErrors() {
 				b.Fatal(p.Diags[0].Message)
 			}
-			head := strings.Index(text, "%v0 = dm.relu")
+			head := strings.Index(text, "%u = dm.relu")
 			at := head + strings.Index(text[head:], "-> ") + len("-> tensor<64x512xf16")
 			old, in := "", ", #dm.at<split = @pod[{data}, {}]>"
 			memo := &shard.Memo{}

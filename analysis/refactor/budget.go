@@ -58,9 +58,13 @@ func (s *selection) needs(o *ir.Op) ([]limit, error) {
 	if f.Unknown > 0 {
 		return nil, refuse("@%s has ops whose cost is not known", f.Func.Name)
 	}
+	f = f.PerDevice()
 	out := []limit{{cost.MaxMoved, "moves", written(f.Moved())}}
 	if peaks := f.Peaks(); len(peaks) == 1 { // of several, which is the largest depends on the sizes
 		out = append(out, limit{cost.MaxPeak, "holds", written(peaks[0])})
+	}
+	if sent, known := f.Sent(); known && len(sent) > 0 {
+		out = append(out, limit{cost.MaxSent, "sends", atLeast(cost.TotalSent(sent))})
 	}
 	for _, l := range out {
 		if l.text == "" {

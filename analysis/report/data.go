@@ -336,6 +336,7 @@ type FunctionDiff struct {
 	Minimum  Delta    `json:"minimum_bytes"`
 	Waste    Delta    `json:"waste_bytes"`
 	Peak     Delta    `json:"peak_bytes"`
+	Sent     Delta    `json:"sent_bytes"` // by a device of a mesh to others
 	Time     Delta    `json:"time_ns"`
 	SameOps  int      `json:"same_ops"` // that are left out of Ops
 	Ops      []OpDiff `json:"ops"`      // that differ, in the order of the new text; removed ones where they stood

@@ -27,6 +27,16 @@ func funcSide(f *cost.Func, show func(dim.Dim) string, get func(*cost.Func) dim.
 	return side{true, true, d, show(d)}
 }
 
+// sentSide is what a device sends.
+func sentSide(f *cost.Func) side {
+	if f == nil {
+		return side{}
+	}
+	sent, known := f.Sent()
+	d := dim.Const(cost.TotalSent(sent))
+	return side{true, known, d, bytesLabel(d)}
+}
+
 func peakSide(f *cost.Func) side {
 	if f == nil {
 		return side{}

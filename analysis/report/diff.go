@@ -138,6 +138,7 @@ func (b *differ) function(f diff.Func) FunctionDiff {
 	out.Minimum = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Minimum() })
 	out.Waste = of(bytesLabel, (*cost.Func).Waste)
 	out.Peak = delta(peakSide(f.Old), peakSide(f.New), bytesLabel)
+	out.Sent = delta(sentSide(f.Old), sentSide(f.New), bytesLabel)
 	out.Time = timeDelta(funcTime(f.Old, b.old), funcTime(f.New, b.new))
 	for _, o := range f.Ops {
 		if x := b.op(o); x.Status != StatusSame {
@@ -147,7 +148,7 @@ func (b *differ) function(f diff.Func) FunctionDiff {
 		}
 	}
 	if out.Status == StatusSame {
-		for _, d := range []Delta{out.FLOP, out.Read, out.Written, out.Minimum, out.Peak, out.Time} {
+		for _, d := range []Delta{out.FLOP, out.Read, out.Written, out.Minimum, out.Peak, out.Sent, out.Time} {
 			if d.changed() {
 				out.Status = StatusChanged
 			}

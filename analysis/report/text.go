@@ -108,7 +108,10 @@ func (p painter) function(f FunctionDiff) {
 	for _, q := range []struct {
 		name string
 		d    Delta
-	}{{"moved", f.Moved}, {"minimum", f.Minimum}, {"FLOP", f.FLOP}, {"time", f.Time}, {"peak", f.Peak}} {
+	}{{"moved", f.Moved}, {"minimum", f.Minimum}, {"FLOP", f.FLOP}, {"time", f.Time}, {"peak", f.Peak}, {"sent", f.Sent}} {
+		if q.name == "sent" && !f.sends() {
+			continue
+		}
 		row := []cell{{}, {q.name, ""}, {q.d.NewLabel, ""}, {}, {}}
 		switch {
 		case q.d.NewLabel == "":
@@ -120,6 +123,12 @@ func (p painter) function(f FunctionDiff) {
 		rows = append(rows, row)
 	}
 	p.grid(rows, []bool{false, false, false, true, true})
+}
+
+// sends reports whether devices send something in one of the versions.
+func (f *FunctionDiff) sends() bool {
+	some := func(n *int64) bool { return n != nil && *n > 0 }
+	return some(f.Sent.Old) || some(f.Sent.New) || f.Sent.changed()
 }
 
 func (p painter) ops(ops []OpDiff) {

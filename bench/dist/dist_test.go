@@ -121,8 +121,13 @@ ENTRY %main (a: f32[8,4], b: bf16[4]) -> f32[8,4] {
 		t.Fatal(err)
 	}
 	want := []collective{
-		{"all-reduce", 132, 4, 0, 1}, {"reduce-scatter", 128, 4, 0, 1}, {"all-gather", 8, 2, 0, 1}, {"all-to-all", 8, 2, 0, 1},
-		{"all-reduce", 3, 8, 0, 1}, {"all-reduce", 32, 4, 0, 1}, {"collective-permute", 16, 8, 2, 7},
+		{"all-reduce", 132, 4, 0, 1},
+		{"reduce-scatter", 128, 4, 0, 1},
+		{"all-gather", 8, 2, 0, 1},
+		{"all-to-all", 8, 2, 0, 1},
+		{"all-reduce", 3, 8, 0, 1},
+		{"all-reduce", 32, 4, 0, 1},
+		{"collective-permute", 16, 8, 2, 7},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

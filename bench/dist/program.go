@@ -179,11 +179,11 @@ func (d *divided) run(ctx context.Context) (*outcome, error) {
 	}
 	f := &ir.Func{Name: d.fn.Name, Op: d.fn.Op, Body: d.fn.Body}
 	for i := range d.fn.Args {
-		f.Args = append(f.Args, &ir.Value{Name: d.fn.Args[i].Name, Type: p.Arg(i)})
+		f.Args = append(f.Args, &ir.Value{Name: d.fn.Args[i].Name, Type: p.Args[i]})
 	}
 	r := &outcome{}
 	for i := range d.fn.Results {
-		r.types = append(r.types, p.Result(i))
+		r.types = append(r.types, p.Results[i])
 	}
 	if d.whole != nil {
 		f = d.whole.Func // whose ops tell which numbers arguments may have

@@ -42,8 +42,10 @@ func measure(ctx context.Context, j *jax, d *divided) (*row, error) {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	n := float64(d.mesh.Devices())
-	r := &row{Program: d.name, Devices: d.mesh.Devices(), NoDevice: d.unsupported,
-		ByAxis: map[string]float64{}, ByKind: map[string]float64{}, Differences: map[string]float64{}}
+	r := &row{
+		Program: d.name, Devices: d.mesh.Devices(), NoDevice: d.unsupported,
+		ByAxis: map[string]float64{}, ByKind: map[string]float64{}, Differences: map[string]float64{},
+	}
 	for axes, bytes := range d.sent() {
 		r.ByAxis[axes] = float64(bytes) / n
 		r.Ours += float64(bytes) / n

@@ -47,6 +47,9 @@ func Generate(u *pass.Unit, backend Backend) (*artifact.Program, error) {
 		return nil, err
 	}
 	b.setLifetimes(len(b.out.Steps))
+	if err := b.divided(fn); err != nil {
+		return nil, err
+	}
 	if err := b.kernels.Write(backend); err != nil {
 		return nil, err
 	}
@@ -72,6 +75,8 @@ func (b *builder) block() error {
 			add = b.control
 		case st.Op.Name == op.Empty:
 			add = b.empty
+		case op.Of(st.Op).Is(op.Collective):
+			add = b.collective
 		}
 		if err := add(i, st); err != nil {
 			return err

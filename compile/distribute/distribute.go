@@ -11,14 +11,19 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 )
 
 // Program is a function that each device of a mesh runs; its arguments and results state the wholes
 // that they are pieces of (op.GlobalAttr). Those that state none are the same on every device.
 type Program struct {
+	*Layout
 	Module *ir.Module
 	Fn     *ir.Func
-	Mesh   *mesh.Mesh
+	// Checks are what is expected of the results, of which the first Returned are those of the
+	// text; see artifact.Program.
+	Checks   []artifact.Check
+	Returned int
 }
 
 // Of is the program of fn, a function of m with the attribute dm.mesh.
@@ -28,23 +33,22 @@ func Of(m *ir.Module, fn *ir.Func) (*Program, error) {
 	if found == nil {
 		return nil, fmt.Errorf("@%s is run by the devices of @%s, which is no mesh of the file", fn.Name, name)
 	}
-	return &Program{m, fn, found}, nil
-}
-
-// whole is the type of the whole of argument or result i.
-func (p *Program) whole(attrs string, i int, own types.Type) *types.Tensor {
-	if t, _ := op.GlobalType(p.Fn.Op, attrs, i); t != nil {
+	whole := func(attrs string, i int, own types.Type) *types.Tensor {
+		if t, _ := op.GlobalType(fn.Op, attrs, i); t != nil {
+			return t
+		}
+		t, _ := own.(*types.Tensor)
 		return t
 	}
-	t, _ := own.(*types.Tensor)
-	return t
+	l := &Layout{Mesh: found}
+	for i, a := range fn.Args {
+		l.Args = append(l.Args, whole("arg_attrs", i, a.Type))
+	}
+	for i, t := range fn.Results {
+		l.Results = append(l.Results, whole("res_attrs", i, t))
+	}
+	return &Program{Layout: l, Module: m, Fn: fn}, nil
 }
-
-// Arg is the type of the whole of argument i, nil where it is no tensor.
-func (p *Program) Arg(i int) *types.Tensor { return p.whole("arg_attrs", i, p.Fn.Args[i].Type) }
-
-// Result is the type of the whole of result i.
-func (p *Program) Result(i int) *types.Tensor { return p.whole("res_attrs", i, p.Fn.Results[i]) }
 
 // Global is the function with the types of the whole arguments, for what makes them: it has no
 // body.
@@ -54,7 +58,7 @@ func (p *Program) Global() *ir.Func {
 	g.Op, g.Args = &o, nil
 	for i, a := range p.Fn.Args {
 		v := *a
-		if t := p.Arg(i); t != nil {
+		if t := p.Args[i]; t != nil {
 			whole := *t
 			whole.At.Shard = nil
 			v.Type = &whole
@@ -62,18 +66,6 @@ func (p *Program) Global() *ir.Func {
 		g.Args = append(g.Args, &v)
 	}
 	return &g
-}
-
-// Piece is a device's piece of argument i, whose whole is x.
-func (p *Program) Piece(device, i int, x *tensor.Tensor) (*tensor.Tensor, error) {
-	t := p.Arg(i)
-	switch {
-	case t == nil || t.At.Shard == nil:
-		return x, nil
-	case len(x.Shape) != t.Rank():
-		return nil, fmt.Errorf("argument %d is %s, not %s", i, x.Type(), t)
-	}
-	return Piece(p.Mesh, device, x, t.At.Shard), nil
 }
 
 // Piece is the piece of x that a device has; what is behind the end of x is zeros, and so is,
@@ -86,6 +78,9 @@ func Piece(m *mesh.Mesh, device int, x *tensor.Tensor, s *types.Sharding) *tenso
 		shape[d] = int(mesh.Piece(int64(x.Shape[d]), m.Count(s.Dims[d].Axes)))
 	}
 	out := tensor.New(x.Elem, shape...)
+	if padding != nil {
+		padding(out)
+	}
 	if len(s.Partial) > 0 && m.Position(device, s.Partial) > 0 {
 		fillNeutral(out, s.Reduce)
 		return out
@@ -100,6 +95,9 @@ func Piece(m *mesh.Mesh, device int, x *tensor.Tensor, s *types.Sharding) *tenso
 	})
 	return out
 }
+
+// padding is what tests fill pieces with, as programs must not depend on what is behind the end.
+var padding func(piece *tensor.Tensor)
 
 // Join puts the pieces of all devices together, of a whole of type t.
 func Join(m *mesh.Mesh, t *types.Tensor, pieces []*tensor.Tensor) (*tensor.Tensor, error) {

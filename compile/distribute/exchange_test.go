@@ -106,6 +106,7 @@ var windowed = []struct {
 	{"valid", `convolution %a, %b : (tensor<1x2x12x5xf32>, tensor<4x2x5x5xf32>) -> tensor<1x4x8x1xf32>`, "-,-,x,- .", "-,-,x,-", "x2", (2 + 2) * (2 * 5 * 4)},
 	{"stride 2, seven taps", `convolution %a, %b, window_strides = [2], padding = [[3, 3]] : (tensor<2x3x32xf32>, tensor<4x3x7xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", (3 + 2) * 3 * (2 * 3 * 4)},
 	{"stride 2, uneven", `convolution %a, %b, window_strides = [2], padding = [[1, 1]] : (tensor<2x3x31xf32>, tensor<4x3x3xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", 1 * 3 * (2 * 3 * 4)},
+	{"stride 2, uneven, pieces that do not match", `convolution %a, %b, window_strides = [2], padding = [[1, 1]] : (tensor<2x3x5xf32>, tensor<4x3x3xf32>) -> tensor<2x4x3xf32>`, "-,-,x .", "-,-,x", "x2", 1 * (2 * 3 * 4)},
 	{"dilated, a halo of two neighbours", `convolution %a, %b, rhs_dilation = [3], padding = [[3, 3]] : (tensor<2x3x8xf32>, tensor<4x3x3xf32>) -> tensor<2x4x8xf32>`, "-,-,x .", "-,-,x", "x4", 2 * (2*3 + 1*2) * (2 * 3 * 4)},
 	{"channels too", `convolution %a, %b, padding = [[1, 1]] : (tensor<2x6x8xf32>, tensor<4x6x3xf32>) -> tensor<2x4x8xf32>`, "-,y,x -,y,-", "-,-,x", "x4 y3", 2 * 3 * (2 * 2 * 4) * 3},
 	{"transposed", `convolution %a, %b, lhs_dilation = [2], padding = [[1, 2]] : (tensor<2x3x8xf32>, tensor<4x3x3xf32>) -> tensor<2x4x16xf32>`, "-,-,x .", "-,-,x", "x4", 1 * 3 * (2 * 3 * 4)},
@@ -145,6 +146,24 @@ var attending = []struct {
 	{"queries, causal, mask, uneven", ", causal = true", "2 4 2 7 9 6 3", "7x1", "x - -", "x4", 0, 2 * 3 * block(2, 2, 9, 6, 3)},
 	{"keys", "", "2 4 1 3 96 6 8", "", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4), 3 * 2 * (2 * 4 * 3 * (8 + 2 + 6) * 4)},
 	{"keys, causal, uneven, mask", ", causal = true", "2 4 1 3 95 6 8", "3x95", "- x x", "x4", 3 * 2 * (2 * 4 * 3 * (8 + 2) * 4), 3 * 2 * (2 * 4 * 3 * (8 + 2 + 6) * 4)},
+}
+
+// moved are ops that move elements along divided dimensions.
+var moved = []struct {
+	name, op, args, results, mesh string
+	sent                          int64
+}{
+	{"reverse", `reverse %a, dims = [0, 1] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x4", 8 * 12 * 4},
+	{"reverse of three pieces", `reverse %a, dims = [1] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x3", 2 * (8 * 4 * 4)},
+	{"roll by less than a piece", `roll %a, shifts = [1], dims = [1] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x4", 4 * (8 * 1 * 4)},
+	{"roll back", `roll %a, shifts = [3, -1], dims = [0, 1] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x4", 4 * (8 * 1 * 4)},
+	{"roll by more", `roll %a, shifts = [16, 2], dims = [1, 0] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x4", 4 * (8 * 3 * 4)},
+	{"roll by pieces", `roll %a, shifts = [6], dims = [1] : (tensor<8x12xf32>) -> tensor<8x12xf32>`, "-,x", "-,x", "x4", 4 * (8 * 3 * 4)},
+	// Of the first operand all but the first piece moves up, of the second all but the last down.
+	{"concatenate", `concatenate %a, %b, dim = 1 : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x32xf32>`, "-,x -,x", "-,x", "x2", 2 * (3 * 8 * 4)},
+	{"concatenate, uneven", `concatenate %a, %b, %c, dim = 0 : (tensor<5x3xf32>, tensor<1x3xf32>, tensor<7x3xf32>) -> tensor<13x3xf32>`, "x,- . x,-", "x,-", "x2", (2 + 3) * (3 * 4)},
+	{"dynamic slice", `dynamic_slice %a, %b, %c, slice_sizes = [5, 2] : (tensor<5x14xf32>, tensor<i32>, tensor<i32>) -> tensor<5x2xf32>`, "-,x . .", ".", "x4", 2 * 3 * (5 * 2 * 4)},
+	{"dynamic update", `dynamic_update_slice %a, %b, %c, %d : (tensor<5x14xf32>, tensor<3x4xf32>, tensor<i64>, tensor<i64>) -> tensor<5x14xf32>`, "y,x . . .", "y,x", "x4 y2", 0},
 }
 
 // block is the bytes of n keys and values.
@@ -244,6 +263,37 @@ func TestHalo(t *testing.T) {
 				t.Errorf("the devices send %v, not %d bytes\n%s", sent, c.sent, local)
 			}
 		})
+	}
+}
+
+// TestMoves: devices send what leaves a piece.
+func TestMoves(t *testing.T) {
+	for _, c := range moved {
+		t.Run(c.name, func(t *testing.T) {
+			others(t, oneOp(c.op), "f", c.mesh, c.args, c.results)
+			d := whole(t, oneOp(c.op), "f")
+			local, sent := d.run(t, grid(c.mesh), layouts(c.args), layouts(c.results))
+			if sent["x"] != c.sent {
+				t.Errorf("the devices send %v, not %d bytes\n%s", sent, c.sent, local)
+			}
+		})
+	}
+}
+
+// TestPartAnywhere: a part is taken and replaced across the borders of pieces, at the ends, and outside.
+func TestPartAnywhere(t *testing.T) {
+	for _, at := range []string{"-3", "0", "2", "3", "5", "10", "11", "40"} {
+		text := strings.ReplaceAll(`func.func @f(%a: tensor<13x2xf32>, %u: tensor<4x2xf32>) -> (tensor<4x2xf32>, tensor<13x2xf32>) {
+  %i = dm.constant dense<AT> : tensor<i32>
+  %z = dm.constant dense<0> : tensor<i32>
+  %p = dm.dynamic_slice %a, %i, %z, slice_sizes = [4, 2] : (tensor<13x2xf32>, tensor<i32>, tensor<i32>) -> tensor<4x2xf32>
+  %y = dm.dynamic_update_slice %a, %u, %i, %z : (tensor<13x2xf32>, tensor<4x2xf32>, tensor<i32>, tensor<i32>) -> tensor<13x2xf32>
+  return %p, %y : tensor<4x2xf32>, tensor<13x2xf32>
+}`, "AT", at)
+		for _, m := range []string{"x2", "x3", "x4"} {
+			d := whole(t, text, "f")
+			d.run(t, grid(m), layouts("x,- ."), layouts(". x,-"))
+		}
 	}
 }
 

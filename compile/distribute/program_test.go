@@ -84,6 +84,61 @@ func.func @f(%x: tensor<6x16xf32>, %s: tensor<16xf32>, %b: tensor<16xf32>, %dy: 
   return %y : tensor<8x3x5xf32>
 }`, "x,-,- . .", "x,-,-", "x4", 2 * 3 * (3 * 4) * 2,
 	},
+	{
+		// The caches stay divided over the positions; each step joins what the devices attend to.
+		"decoding with a divided cache", `func.func @f(%k0: tensor<1x2x16x4xf32>, %v0: tensor<1x2x16x4xf32>, %x0: tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>) {
+  %start = dm.constant dense<6> : tensor<i64>
+  %n, %x, %k, %v = dm.while %start, %x0, %k0, %v0 : (tensor<i64>, tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>, tensor<1x2x16x4xf32>) -> (tensor<i64>, tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>, tensor<1x2x16x4xf32>) {
+  ^bb0(%i: tensor<i64>, %a: tensor<1x2x1x4xf32>, %b: tensor<1x2x16x4xf32>, %c: tensor<1x2x16x4xf32>):
+    %end = dm.constant dense<11> : tensor<i64>
+    %more = dm.compare lt %i, %end : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    dm.yield %more : tensor<i1>
+  } do {
+  ^bb0(%i: tensor<i64>, %a: tensor<1x2x1x4xf32>, %b: tensor<1x2x16x4xf32>, %c: tensor<1x2x16x4xf32>):
+    %zero = dm.constant dense<0> : tensor<i64>
+    %one = dm.constant dense<1> : tensor<i64>
+    %key = dm.sin %a : tensor<1x2x1x4xf32>
+    %b1 = dm.dynamic_update_slice %b, %key, %zero, %zero, %i, %zero : (tensor<1x2x16x4xf32>, tensor<1x2x1x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x2x16x4xf32>
+    %c1 = dm.dynamic_update_slice %c, %a, %zero, %zero, %i, %zero : (tensor<1x2x16x4xf32>, tensor<1x2x1x4xf32>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x2x16x4xf32>
+    %places = dm.iota dim = 0 : tensor<16xi64>
+    %seen = dm.compare le %places, %i : (tensor<16xi64>, tensor<i64>) -> tensor<16xi1>
+    %open = dm.constant dense<0.0> : tensor<f32>
+    %shut = dm.constant dense<0xFF800000> : tensor<f32>
+    %mask0 = dm.select %seen, %open, %shut : (tensor<16xi1>, tensor<f32>, tensor<f32>) -> tensor<16xf32>
+    %mask = dm.reshape %mask0 : (tensor<16xf32>) -> tensor<1x16xf32>
+    %y = dm.attention %a, %b1, %c1, %mask : (tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>, tensor<1x2x16x4xf32>, tensor<1x16xf32>) -> tensor<1x2x1x4xf32>
+    %next = dm.add %i, %one : tensor<i64>
+    dm.yield %next, %y, %b1, %c1 : tensor<i64>, tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>, tensor<1x2x16x4xf32>
+  }
+  return %x, %k : tensor<1x2x1x4xf32>, tensor<1x2x16x4xf32>
+}`, "-,-,x,- -,-,x,- .", ". -,-,x,-", "x4", 5 * 2 * 3 * (2*4*4 + 2*2*4),
+	},
+	{
+		// How often the loop runs depends on a sum whose parts the devices have: they agree, because each has
+		// the whole sum before it decides.
+		"a loop until all devices are done", `func.func @f(%x0: tensor<13xf32>) -> (tensor<13xf32>, tensor<i64>) {
+  %zero = dm.constant dense<0> : tensor<i64>
+  %x, %n = dm.while %x0, %zero, trip_count = 7 : (tensor<13xf32>, tensor<i64>) -> (tensor<13xf32>, tensor<i64>) {
+  ^bb0(%a: tensor<13xf32>, %i: tensor<i64>):
+    %abs = dm.abs %a : tensor<13xf32>
+    %sum = dm.reduce add %abs : (tensor<13xf32>) -> tensor<f32>
+    %few = dm.constant dense<0.1> : tensor<f32>
+    %more = dm.compare gt %sum, %few : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    dm.yield %more : tensor<i1>
+  } do {
+  ^bb0(%a: tensor<13xf32>, %i: tensor<i64>):
+    %one = dm.constant dense<1> : tensor<i64>
+    %half = dm.constant dense<0.5> : tensor<f32>
+    %b = dm.mul %a, %half : (tensor<13xf32>, tensor<f32>) -> tensor<13xf32>
+    %r = dm.roll %b, shifts = [1] : tensor<13xf32>
+    %s = dm.sub %b, %r : tensor<13xf32>
+    %t = dm.mul %s, %half : (tensor<13xf32>, tensor<f32>) -> tensor<13xf32>
+    %next = dm.add %i, %one : tensor<i64>
+    dm.yield %t, %next : tensor<13xf32>, tensor<i64>
+  }
+  return %x, %n : tensor<13xf32>, tensor<i64>
+}`, "x", "x .", "x4", 7 * (2*3*4 + 4*3*(4*4)),
+	},
 }
 
 // TestPrograms: programs whose parts exchange different things.

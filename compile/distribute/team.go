@@ -9,6 +9,8 @@ import (
 
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/gpu/collective"
 )
 
@@ -58,8 +60,26 @@ func (t *Team) Set(args []*tensor.Tensor) error {
 			}
 			t.args[k][i] = piece
 		}
+		for i := range t.Fn.Args {
+			if err := t.position(k, i); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// position sets argument i of device number k if it is the position of the device.
+func (t *Team) position(k, i int) error {
+	names, ok := op.PositionOf(t.Fn.Op, i)
+	if !ok {
+		return nil
+	}
+	axes, err := t.Mesh.ParseAxes(names)
+	if err == nil {
+		t.args[k][i] = tensor.FromInts(types.I64, nil, []int64{int64(t.Mesh.Position(t.comms[k].Rank(), axes))})
+	}
+	return err
 }
 
 // SetPiece gives argument i of device number k of the team its piece.
@@ -109,6 +129,9 @@ func (t *Team) Run(ctx context.Context, o interp.Options) (*Result, error) {
 	}
 	all.Wait()
 	if k, err := first(errs); err != nil {
+		if n == 1 {
+			return nil, collective.Report(t.comms[0], t.named(k, err))
+		}
 		return nil, t.named(k, err)
 	}
 	return res, nil
@@ -146,34 +169,15 @@ func (t *Team) Current(ctx context.Context, i, n int) (*tensor.Tensor, error) {
 }
 
 func (t *Team) join(ctx context.Context, i int, piece func(k int) *tensor.Tensor) (*tensor.Tensor, error) {
-	n := t.Mesh.Devices()
-	pieces := make([]*tensor.Tensor, n)
-	for k, c := range t.comms {
-		pieces[c.Rank()] = piece(k)
+	return t.Gather(ctx, t.comms, i, piece)
+}
+
+// Failed is err, the reason why a team does not run: one process reports what all find.
+func (t *Team) Failed(err error) error {
+	if len(t.comms) > 1 {
+		return err
 	}
-	if len(t.comms) < n && t.Result(i).At.Shard != nil {
-		own := piece(0)
-		b := tensor.Pack(own)
-		all := make([]byte, n*len(b))
-		ranks := make([]int, n)
-		for r := range ranks {
-			ranks[r] = r
-		}
-		// Bytes travel as they are, so that two elements may share one.
-		if err := t.comms[0].AllGather(ctx, ranks, "ui8", b, all); err != nil {
-			return nil, err
-		}
-		for r := range pieces {
-			x, err := tensor.Unpack(all[r*len(b):(r+1)*len(b)], own.Elem, own.Shape)
-			if err != nil {
-				return nil, err
-			}
-			pieces[r] = x
-		}
-	} else if len(t.comms) < n {
-		pieces[0] = piece(0)
-	}
-	return Join(t.Mesh, t.Result(i), pieces)
+	return collective.Report(t.comms[0], err)
 }
 
 // Close ends the team.

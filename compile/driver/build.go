@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
+	"dmir/compile/devices"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
@@ -24,6 +25,10 @@ type BuildOptions struct {
 	Machine *machine.Machine // what predicted times are for; never nil
 	Arch    string           // "sm_90a"; empty for code that all architectures run
 	Bind    map[string]int64
+	// Devices is how many devices run the program together; 0: one; pass.AllDevices: those of
+	// its mesh. Mesh are other sizes of the mesh's axes.
+	Devices int
+	Mesh    map[string]int64
 	Grad    bool     // compile the function's joint forward and backward graph
 	Skip    []string // passes that are left out
 	// TilesFile holds measured tiles; empty: the user's, which Tune writes.
@@ -50,7 +55,10 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	}
 	g := t.Generator(target.Options{Arch: o.Arch, TilesFile: o.TilesFile, TileRank: o.TileRank})
 	m = m.Clone()
-	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Grad: o.Grad}}
+	if err := devices.Mesh(m, o.Mesh); err != nil {
+		return nil, err
+	}
+	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Grad: o.Grad, Devices: o.Devices}}
 	passes := slices.DeleteFunc(pipeline.For(g), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
 	u.Progress = overall(o.Progress, passes)
 	err = pass.Run(u, passes, func(s pass.Stage) error {

@@ -94,7 +94,7 @@ func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, w
 		j.Machine = j.Program.Target
 	}
 	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
-	p, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	p, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn, Devices: j.On.count(), Mesh: j.On.Mesh})
 	return p, warnings, err
 }
 
@@ -117,7 +117,12 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	if out.Outputs, err = Checked(p, out.Outputs); err != nil {
 		return nil, err
 	}
-	p = p.For(d.Arch()) // the steps that were run
+	out.Kernels = kernels(p.For(d.Arch()), got)
+	return out, nil
+}
+
+// kernels are the profiles of the steps of p, which were run.
+func kernels(p *artifact.Program, got *device.Result) (out []Kernel) {
 	for i, s := range p.Steps {
 		k := Kernel{Name: s.Name, Decision: s.Decides(), Runs: 1, Differs: s.Differs}
 		if i < len(got.Steps) {
@@ -130,13 +135,16 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		} else if s.Kind != artifact.StepFill {
 			k.Class = string(s.Kind)
 		}
+		if s.Kind == artifact.StepCollective {
+			k.Lines = p.LinesOf(&s)
+		}
 		if i < len(got.Steps) {
 			g := got.Steps[i]
 			k.MeasuredNs, k.Counted, k.CountedReadBytes, k.CountedWrittenBytes = g.MeasuredNs, g.Counted, g.ReadBytes, g.WrittenBytes
 		}
-		out.Kernels = append(out.Kernels, k)
+		out = append(out, k)
 	}
-	return out, nil
+	return out
 }
 
 // Pack converts the arguments of a compiled program to the contents of its

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"dmir/compile/bind"
+	"dmir/compile/checks"
 	"dmir/compile/devices"
 	"dmir/compile/distribute"
 	"dmir/compile/gradient"
@@ -14,10 +17,14 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
+	"dmir/gpu/device"
 )
 
 // Distribution is that several devices run a program together.
@@ -28,12 +35,64 @@ type Distribution struct {
 	// process.
 	Launch  *collective.Launch
 	Timeout time.Duration // of a collective between processes; 0: that of package collective
+	// Pieces are asked for in place of whole results.
+	Pieces bool
 	// Identity is the same for equal programs: processes that run others are found by it.
 	Identity string
 }
 
 // together reports whether several devices run the job.
 func (j Job) together() bool { return j.On.Devices != 0 || j.On.Launch != nil }
+
+// count is pass.Options.Devices.
+func (on Distribution) count() int {
+	if on.Launch != nil {
+		return on.Launch.Size
+	}
+	return on.Devices
+}
+
+// compiles is the device whose kind runs the job on several devices, nil for the reference
+// executor, which does unless another is asked for.
+func (j Job) compiles() (device.Device, error) {
+	if j.Device == "" || j.Device == "auto" {
+		return nil, nil
+	}
+	d, _, err := Choose(j.Device)
+	return d, err
+}
+
+// pieces are the arguments that are given by device, by their numbers.
+func (j Job) pieces() map[int]PieceReader {
+	out := map[int]PieceReader{}
+	flat, _ := flatten.Func(j.Fn)
+	for i, a := range flat.Args {
+		if read := j.Pieces[strings.TrimPrefix(a.Name, "%")]; read != nil {
+			out[i] = read
+		}
+	}
+	return out
+}
+
+// readPieces gives the devices of a team the pieces that are given.
+func (j Job) readPieces(t *distribute.Team) error {
+	for i, read := range j.pieces() {
+		own := t.Fn.Args[i].Type.(*types.Tensor)
+		shape := make([]int, own.Rank())
+		for d := range shape {
+			n, _ := own.Shape[d].Int()
+			shape[d] = int(n)
+		}
+		for k, rank := range t.Ranks() {
+			x, err := read(rank, own.Elem, shape)
+			if err != nil {
+				return err
+			}
+			t.SetPiece(k, i, x)
+		}
+	}
+	return nil
+}
 
 // Divide is the program that each device runs of fn, a function of m, which stay as they are.
 func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int64, on Distribution) (*distribute.Program, error) {
@@ -46,11 +105,28 @@ func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int
 		n = on.Launch.Size
 	}
 	u := &pass.Unit{Ctx: ctx, Module: c, Func: c.Func(fn.Name), Options: pass.Options{Bind: sizes, Devices: n}}
-	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), devices.Shard(), devices.Partition()}
+	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), devices.Shard(), devices.Partition()}
 	if err := pass.Run(u, passes, nil); err != nil {
 		return nil, err
 	}
-	return distribute.Of(u.Module, u.Func)
+	p, err := distribute.Of(u.Module, u.Func)
+	if err == nil {
+		p.Checks, p.Returned = u.Checks, u.Returned
+	}
+	return p, err
+}
+
+// checkedTogether makes the checks of a divided program on all its results, and gives those
+// of the function.
+func (j Job) checkedTogether(t *distribute.Team, all []Output) ([]Output, error) {
+	if len(t.Checks) == 0 {
+		return all, nil
+	}
+	outs, err := Checked(&artifact.Program{Checks: t.Checks, Returned: t.Returned}, all)
+	if err != nil {
+		return nil, t.Failed(placed(err, j.Module.Src))
+	}
+	return outs, nil
 }
 
 // team divides the job's program and connects its devices.
@@ -100,8 +176,11 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	if err == nil {
 		err = t.Set(args)
 	}
+	if err == nil {
+		err = j.readPieces(t)
+	}
 	if err != nil {
-		return nil, err
+		return nil, t.Failed(err)
 	}
 	start := time.Now()
 	res, err := t.Run(ctx, interp.Options{Progress: progress})
@@ -112,13 +191,24 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	for _, d := range res.Devices {
 		out.Peak = max(out.Peak, d.Peak)
 	}
-	results := resultsOf(j.Fn)
+	results := append(resultsOf(j.Fn), make([]Output, len(t.Fn.Results))...) // what checks compare has no names
 	for i := range t.Fn.Results {
+		if j.On.Pieces && (len(t.Checks) == 0 || i < t.Returned) {
+			o := Output{Name: results[i].Name, Type: res.Pieces[0][i].Type(), Tensor: res.Pieces[0][i]}
+			for k, rank := range t.Ranks() {
+				o.Pieces = append(o.Pieces, Piece{rank, res.Pieces[k][i]})
+			}
+			out.Outputs = append(out.Outputs, o)
+			continue
+		}
 		whole, err := t.Whole(ctx, res, i)
 		if err != nil {
 			return nil, err
 		}
 		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: whole.Type(), Tensor: whole})
+	}
+	if out.Outputs, err = j.checkedTogether(t, out.Outputs); err != nil {
+		return nil, err
 	}
 	return out, t.Close()
 }
@@ -128,11 +218,19 @@ type togetherSteps struct {
 	team  *distribute.Team
 	state []int
 	peak  *int64
+	job   Job
+	begun bool
 }
 
 func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err := r.team.Set(args); err != nil {
 		return nil, err
+	}
+	if !r.begun {
+		if err := r.job.readPieces(r.team); err != nil {
+			return nil, r.team.Failed(err)
+		}
+		r.begun = true
 	}
 	res, err := r.team.Run(ctx, interp.Options{})
 	if err != nil {
@@ -142,15 +240,26 @@ func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*ten
 		*r.peak = max(*r.peak, d.Peak)
 	}
 	outs := make([]*tensor.Tensor, len(r.team.Fn.Results))
+	all := make([]Output, len(outs))
 	for i := range outs {
+		if r.carried(i) >= 0 && !r.compared(i) {
+			continue
+		}
+		if all[i].Tensor, err = r.team.Whole(ctx, res, i); err != nil {
+			return nil, err
+		}
 		if r.carried(i) < 0 {
-			if outs[i], err = r.team.Whole(ctx, res, i); err != nil {
-				return nil, err
-			}
+			outs[i] = all[i].Tensor
 		}
 	}
 	r.team.Carry(res, r.state)
-	return outs, nil
+	_, err = r.job.checkedTogether(r.team, all)
+	return outs, err
+}
+
+// compared reports whether a check is about result i.
+func (r *togetherSteps) compared(i int) bool {
+	return slices.ContainsFunc(r.team.Checks, func(c artifact.Check) bool { return c.Got == i || c.Want == i })
 }
 
 // carried is the argument that result i becomes, negative if it is no state.

@@ -33,6 +33,7 @@ type Job struct {
 	Device  string                    // "auto", "reference", "emulator", "cuda"; what Choose accepts
 	Machine *machine.Machine          // what predicted times are for; nil: the program's target
 	On      Distribution              // over several devices
+	Pieces  map[string]PieceReader    // arguments that are given by device
 	Runs    int                       // how often a device that can measure runs the program for its times
 	// Progress is called while a device that is slow runs the program; may be nil.
 	Progress func(device.Progress)
@@ -43,6 +44,7 @@ type Output struct {
 	Name   string // of the value that the function returns, without "%"; unique among the outputs
 	Type   string
 	Tensor *tensor.Tensor
+	Pieces []Piece // where they are asked for: those of this process, the first of which is Tensor
 }
 
 // Summary is the output's range in a few words.
@@ -164,6 +166,13 @@ func onDevice(ctx context.Context, j Job, on func(device.Device) error) (done bo
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
 	if j.together() {
+		d, err := j.compiles()
+		switch {
+		case err != nil:
+			return nil, err
+		case d != nil:
+			return runCompiled(ctx, d, j)
+		}
 		return runTogether(ctx, j, progress)
 	}
 	var res *Result

@@ -44,13 +44,24 @@ type stepper interface {
 func Open(ctx context.Context, j Job) (*Steps, error) {
 	flat, _ := flatten.Func(j.Fn)
 	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
+	if d, err := j.compiles(); j.together() && (d != nil || err != nil) {
+		if err != nil {
+			return nil, err
+		}
+		p, warnings, err := j.build(ctx, d)
+		s.Warnings = warnings
+		if err != nil {
+			return nil, err
+		}
+		return s, s.join(ctx, d, p, j.On, j.pieces(), j.Progress, j.Module.Src)
+	}
 	if j.together() {
 		t, err := j.team(ctx)
 		if err != nil {
 			return nil, err
 		}
 		s.Device, s.Why = "reference", j.On.why(t.Mesh)
-		s.run = &togetherSteps{team: t, state: s.state, peak: &s.Peak}
+		s.run = &togetherSteps{team: t, state: s.state, peak: &s.Peak, job: j}
 		return s, nil
 	}
 	done, why, err := onDevice(ctx, j, func(d device.Device) error { return s.compile(ctx, d, j) })
@@ -72,7 +83,7 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 	if err != nil {
 		return err
 	}
-	return s.load(ctx, d, p, j.Progress, j.Module.Src)
+	return s.load(ctx, d, p, device.Options{Progress: j.Progress}, j.Module.Src)
 }
 
 // OpenArtifact prepares the steps of a compiled program on d, which reports its
@@ -82,11 +93,30 @@ func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, pro
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}
-	return s, s.load(ctx, d, p, progress, nil)
+	return s, s.load(ctx, d, p, device.Options{Progress: progress}, nil)
 }
 
-func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, progress func(device.Progress), src *source.File) error {
-	session, err := device.Open(ctx, d, p, progress)
+// OpenTogether is OpenArtifact on several devices, of which d is the first.
+func OpenTogether(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress)) (*Steps, error) {
+	s := &Steps{state: p.State}
+	for i := range p.Own() {
+		s.results = append(s.results, p.Result(i))
+	}
+	return s, s.join(ctx, d, p, on, pieces, progress, nil)
+}
+
+func (s *Steps) join(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress), src *source.File) error {
+	m, err := on.join(ctx, d, p)
+	if err != nil {
+		return err
+	}
+	s.Device, s.Why, s.Peak = d.Name(), on.why(m.Mesh), p.Workspace
+	s.run, err = m.open(ctx, device.Options{Progress: progress}, pieces, func(err error) error { return placed(err, src) })
+	return err
+}
+
+func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, o device.Options, src *source.File) error {
+	session, err := device.Open(ctx, d, p, o)
 	if err != nil {
 		return err
 	}

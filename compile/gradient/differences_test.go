@@ -12,6 +12,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
+	"dmir/dialect/mesh"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
@@ -54,7 +55,7 @@ func inputs(t testing.TB, f *ir.Func, seed uint64, given map[string]*tensor.Tens
 // that a person can open.
 func printed(t testing.TB, m *ir.Module, f *ir.Func) (*ir.Module, string) {
 	t.Helper()
-	text, err := print.Pretty(&ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: []*ir.Op{f.Op}})
+	text, err := print.Pretty(&ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: append(mesh.Ops(m), f.Op)})
 	if err != nil {
 		t.Fatal(err)
 	}

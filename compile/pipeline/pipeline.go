@@ -43,6 +43,7 @@ func For(g target.Generator) []pass.Pass {
 		checks.Pass(),
 		devices.Shard(),
 		devices.Partition(),
+		devices.Collectives(),
 		simplify.Pass(),
 		loops.Pass(),
 		pass.InRegions(layout.Pass()),

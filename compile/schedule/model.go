@@ -231,8 +231,11 @@ func (g *model) over(s *step, i int) []*root {
 		return []*root{x}
 	}
 	var from []*ir.Value
-	if g.inPlace && o.Name == op.Kernel {
+	switch {
+	case g.inPlace && o.Name == op.Kernel:
 		from = op.PointwiseOperands(o, o.Results[i])
+	case g.inPlace && o.Name == op.AllReduce:
+		from = o.Operands
 	}
 	var out []*root
 	for _, v := range from {

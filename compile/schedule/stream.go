@@ -6,6 +6,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/pass"
+	"dmir/dialect/op"
 )
 
 // clock is the happens-before order of steps on several streams: when a step
@@ -80,6 +81,7 @@ type duration struct {
 	launch float64 // launch latency in ns, during which others may run
 	busy   float64 // ns during which it saturates bandwidth or arithmetic
 	small  bool    // dominated by the launch: by itself it leaves the machine idle
+	sends  bool    // a collective, while which kernels can run
 }
 
 // durations are the times of g's steps by the cost model.
@@ -88,6 +90,7 @@ func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 	out := make([]duration, len(g.steps))
 	for i, s := range g.steps {
 		d := &out[i]
+		d.sends = op.Of(s.op).Is(op.Collective) && !m.CPU
 		if e := byOp[s.op]; e != nil {
 			if t := e.Time(m); t.Known && t.Ns > 0 {
 				d.launch = min(m.Launch*1e9, t.Ns)
@@ -119,6 +122,14 @@ func assignStreams(p *problem, order []int, ds []duration) (stream []int, waits 
 		s := assign(p, order, ds, n)
 		if t := finish(p, order, ds, s); t < total-worthwhile*splittable {
 			total, stream = t, s
+		}
+	}
+	if slices.ContainsFunc(ds, func(d duration) bool { return d.sends }) { // on a stream of their own
+		own := slices.Max(stream) + 1
+		for at, i := range order {
+			if ds[i].sends {
+				stream[at] = own
+			}
 		}
 	}
 	return stream, waitsFor(p, order, stream)

@@ -66,8 +66,8 @@ func (m *Mesh) Check() error {
 
 // Find is the mesh called name in m, nil where there is none or it has an error.
 func Find(m *ir.Module, name string) *Mesh {
-	for _, o := range m.Ops {
-		if o.Name == op.Mesh && o.Str("sym_name") == name {
+	for _, o := range Ops(m) {
+		if o.Str("sym_name") == name {
 			if found, err := Of(o); err == nil {
 				return found
 			}
@@ -77,14 +77,24 @@ func Find(m *ir.Module, name string) *Mesh {
 	return nil
 }
 
+// Ops are those of m that define meshes: what is printed of a module without the rest needs
+// them.
+func Ops(m *ir.Module) []*ir.Op {
+	var ops []*ir.Op
+	for _, o := range m.Ops {
+		if o.Name == op.Mesh {
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
 // All are the meshes of m without an error.
 func All(m *ir.Module) []*Mesh {
 	var all []*Mesh
-	for _, o := range m.Ops {
-		if o.Name == op.Mesh {
-			if found, err := Of(o); err == nil {
-				all = append(all, found)
-			}
+	for _, o := range Ops(m) {
+		if found, err := Of(o); err == nil {
+			all = append(all, found)
 		}
 	}
 	return all
@@ -148,6 +158,22 @@ func (m *Mesh) stride(a types.Axis) int {
 	}
 	return n
 }
+
+// Sorted is axes in the order of the devices' numbers, the outermost first: sorted[i] is
+// axes[perm[i]].
+func (m *Mesh) Sorted(axes []types.Axis) (sorted []types.Axis, perm []int) {
+	for i := range axes {
+		perm = append(perm, i)
+	}
+	slices.SortStableFunc(perm, func(i, j int) int { return m.stride(axes[j]) - m.stride(axes[i]) })
+	for _, i := range perm {
+		sorted = append(sorted, axes[i])
+	}
+	return sorted, perm
+}
+
+// Stride is the distance between the numbers of devices that are neighbours along a.
+func (m *Mesh) Stride(a types.Axis) int { return m.stride(a) }
 
 // Position is where a device stands along axes, the last one fastest.
 func (m *Mesh) Position(device int, axes []types.Axis) int {

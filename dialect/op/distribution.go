@@ -20,6 +20,10 @@ const MeshAttr = "dm.mesh"
 // result of a function with MeshAttr is a piece of: {dm.global = tensor<8x4xf32, #dm.at<…>>}.
 const GlobalAttr = "dm.global"
 
+// PositionAttr marks an argument of a function with MeshAttr that callers leave out: it is the
+// position of the device along these axes, as dm.partition_id is.
+const PositionAttr = "dm.position"
+
 func distributions() []*Def {
 	return []*Def{
 		meshDef, reshardDef, allReduceDef, reduceScatterDef, allGatherDef, allToAllDef, collectivePermuteDef,
@@ -334,6 +338,27 @@ func MeshOf(o *ir.Op) string {
 		o = o.Parent.Region.Op
 	}
 	return ""
+}
+
+// PositionOf is the axes in PositionAttr of argument i of the function f; ok is false where it
+// has none.
+func PositionOf(f *ir.Op, i int) (axes []string, ok bool) {
+	all, _ := f.Attr("arg_attrs").(types.Array)
+	if i >= len(all) {
+		return nil, false
+	}
+	own, _ := all[i].(types.Dict)
+	for _, a := range own {
+		if a.Name != PositionAttr {
+			continue
+		}
+		list, _ := a.Value.(types.Array)
+		for _, s := range list {
+			axes = append(axes, types.TextOf(s))
+		}
+		return axes, true
+	}
+	return nil, false
 }
 
 // GlobalType is the type in GlobalAttr of argument or result i of the function f, whose

@@ -31,5 +31,16 @@ const shardingReference = `A program for many devices is written in one of two f
 | ` + "`{y:(1)2}`" + ` | ` + "`{\"y\":(1)2}`" + ` | none |
 | ` + "`{x, ?}`" + `, ` + "`{?}`" + ` | ` + "`{\"x\", ?}`" + `, ` + "`{?}`" + ` | none |
 
+**Cost.** Figures of such a function are those of one device: ` + "`dmir cost`" + ` divides it as the compiler does, and each line has the sum of the ops made of it. An exchange counts at the line that needs
+the value in another sharding.
+
+| term | definition |
+|---|---|
+| sent | bytes that leave a device, by axes of the mesh; the mean of a group where its devices send differently. With T bytes in a group of p devices (of the operand; of an all-gather the result): all-reduce 2·T·(p-1)/p, reduce-scatter, all-gather and all-to-all T·(p-1)/p, a permutation T for each pair of p, a send T/p |
+| time of a collective | the fastest of ring, tree and hierarchical forms on the links that its axes cross (Patarasuk and Yuan 2009; Thakur, Rabenseifner and Gropp 2005; NCCL's double binary trees), and no less than its operands and results take in memory |
+| time of the function | kernels run in the order of the text, collectives on a stream of their own as soon as what they use is there: the end of the later of the two |
+| exposed | the time of collectives in which no kernel runs |
+| peak | of one device, pieces and what is gathered included |
+
 Sources: Shardy, the MLIR dialect ` + "`sdy`" + ` of OpenXLA; Yuan et al., *OneFlow: Redesign the Distributed Deep Learning Framework from Scratch*, arXiv 2110.15032.
 `

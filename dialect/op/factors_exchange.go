@@ -140,17 +140,19 @@ func Indexed(o *ir.Op) (d, batch int) {
 	return d, batch
 }
 
+// sum makes a piece's share of a result one to be added up; false where elements of type e cannot be.
+func (f *Factors) sum(e types.Elem) bool {
+	if e == types.I1 {
+		f.Combine = types.Or
+	}
+	return e == types.I1 || slices.Contains(numeric, e)
+}
+
 // indexedGather: what is not in the piece of a device is 0 there.
 func indexedGather(o *ir.Op, f *Factors) {
 	d, _, ok := indexed(o)
 	x := in(o, 0)
-	switch {
-	case !ok || !numbered(x.Shape[d]):
-		return
-	case slices.Contains(numeric, x.Elem):
-	case x.Elem == types.I1:
-		f.Combine = types.Or
-	default:
+	if !ok || !numbered(x.Shape[d]) || !f.sum(x.Elem) {
 		return
 	}
 	f.Operands[0][d] = []int{f.factor(x.Shape[d], Exchanged)}
@@ -242,5 +244,55 @@ func exchangedScores(o *ir.Op, f *Factors) {
 	}
 	if !grad {
 		f.Complete = []int{1}
+	}
+}
+
+// exchangedDims are the dimensions that attribute dims names, which operand and result have.
+func exchangedDims(o *ir.Op, f *Factors) {
+	x := in(o, 0)
+	dims, ok := Dims(o, "dims", x.Rank())
+	for _, d := range dims {
+		if ok && numbered(x.Shape[d]) {
+			n := []int{f.factor(x.Shape[d], Exchanged)}
+			f.Operands[0][d], f.Results[0][d] = n, slices.Clone(n)
+		}
+	}
+}
+
+// exchangedJoint is the dimension along which operands are concatenated.
+func exchangedJoint(o *ir.Op, f *Factors) {
+	d, ok := Dim(o, "dim", in(o, 0).Rank())
+	if !ok || !numbered(out(o, 0).Shape[d]) {
+		return
+	}
+	n := f.factor(out(o, 0).Shape[d], Exchanged)
+	f.Results[0][d] = []int{n}
+	for i := range o.Operands {
+		if !numbered(in(o, i).Shape[d]) {
+			f.drop(n)
+			return
+		}
+		f.Operands[i][d] = []int{n}
+	}
+}
+
+// exchangedPart are the dimensions of which a dm.dynamic_slice takes a part.
+func exchangedPart(o *ir.Op, f *Factors) {
+	x, y := in(o, 0), out(o, 0)
+	for d := range x.Shape {
+		if !x.Shape[d].Equal(y.Shape[d]) && numbered(x.Shape[d], y.Shape[d]) && f.sum(x.Elem) {
+			f.Operands[0][d] = []int{f.factor(x.Shape[d], Exchanged)}
+		}
+	}
+}
+
+// exchangedUpdate are the dimensions of which a dm.dynamic_update_slice replaces a part.
+func exchangedUpdate(o *ir.Op, f *Factors) {
+	x, u := in(o, 0), in(o, 1)
+	for d := range x.Shape {
+		if !x.Shape[d].Equal(u.Shape[d]) && numbered(x.Shape[d], u.Shape[d]) {
+			n := []int{f.factor(x.Shape[d], Exchanged)}
+			f.Operands[0][d], f.Results[0][d] = n, slices.Clone(n)
+		}
 	}
 }

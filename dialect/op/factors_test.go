@@ -57,7 +57,8 @@ func checkFactors(t *testing.T, o *ir.Op) {
 }
 
 // factorsText is a rule as "a b -> c": the dimensions of operands and results with their
-// factors, a factor that is fixed with "!" and one of which results are partial with "+".
+// factors, a factor that is fixed with "!", one of which results are partial with "+" and one
+// that is exchanged with "~".
 func factorsText(f *op.Factors) string {
 	if f == nil {
 		return "none"
@@ -69,7 +70,7 @@ func factorsText(f *op.Factors) string {
 			for _, list := range dims {
 				var p []string
 				for _, k := range list {
-					p = append(p, f.Sizes[k].String()+[]string{"", "+", "!"}[f.Kinds[k]])
+					p = append(p, f.Sizes[k].String()+[]string{"", "+", "!", "~"}[f.Kinds[k]])
 				}
 				s = append(s, strings.Join(p, "·"))
 			}
@@ -123,6 +124,35 @@ func TestFactors(t *testing.T) {
 			}
 			checkFactors(t, o)
 			if got := factorsText(op.FactorsOf(o)); got != c.want {
+				t.Errorf("%s %s to %s:\n got %s\nwant %s", c.in, c.attrs, c.out, got, c.want)
+			}
+		})
+	}
+}
+
+func TestDivisionOf(t *testing.T) {
+	for _, c := range []struct{ name, in, attrs, out, want string }{
+		{"embedding", "10x4xf32 2x3xi64", "", "2x3x4xf32", "[10~,4] [2,3] -> [2,3,4] linear [[0]]"},
+		{"gather", "2x4x5xi1 2x3xi64", "dim = 1, batch_dims = 1", "2x3x5xi1", "[2,4~,5] [2,3] -> [2,3,5] or"},
+		{"gather", "nx5xf32 3xi64", "", "3x5xf32", "[,5] [3] -> [3,5] linear [[0]]"},
+		{"scatter", "4x5xf32 3xi64 3x5xf32", "", "4x5xf32", "[4~,5] [] [,5] -> [4~,5] linear [[0 2]]"},
+		{"scatter", "4x5xf32 3xi64 3x5xf32", `kind = "max"`, "4x5xf32", "[4~,5] [3~] [3~,5] -> [4~,5] max"},
+		{"one_hot", "3xi64", "classes = 5", "3x5xf32", "[3] -> [3,5~]"},
+		{"cumsum", "2x4xf32", "dim = 1", "2x4xf32", "[2,4~] -> [2,4~] linear [[0]]"},
+		{"cumsum", "2x4xf16", `dim = 1, accumulate = "f16"`, "2x4xf16", "[2,] -> [2,] linear [[0]]"},
+		{"top_k", "2x5xf32", "k = 3", "2x3xf32", "[2,5~] -> [2,]"},
+		{"convolution", "2x6x5x4xf32 6x1x3x1xf32", "feature_group_count = 6", "2x6x3x4xf32", "[2,6,5~,4] [6,,,] -> [2,6,5~,4] linear [[0] [1]]"},
+		{"convolution", "2x3x8xf32 4x3x8xf32", "padding = [[1, 1]]", "2x4x3xf32", "[2,3+,8~] [4,3+,8~] -> [2,4,] linear [[0] [1]]"},
+		{"slice", "4x6xf32", "start_indices = [0, 1], limit_indices = [4, 5]", "4x4xf32", "[4,6~] -> [4,6~] linear [[0]]"},
+		{"attention", "8x4x6xf32 4x5x6xf32 4x5x3xf32", "causal = true", "8x4x3xf32", "[4·2,4~,] [4,5~,] [4,5~,] -> [4·2,4~,] linear [[2]]"},
+		{"attention", "4x4x6xf32 4x5x6xf32 4x5x3xf32", "dropout = 0.5", "4x4x3xf32", "none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := build(t, c.name, c.in, c.attrs, c.out)
+			if p := verify.Op(o); p != nil {
+				t.Fatal(p.Msg)
+			}
+			if got := factorsText(op.DivisionOf(o)); got != c.want {
 				t.Errorf("%s %s to %s:\n got %s\nwant %s", c.in, c.attrs, c.out, got, c.want)
 			}
 		})

@@ -223,7 +223,8 @@ var concatenateDef = &Def{
 	Attrs:    []AttrDef{{Name: "dim", Kind: KindInt, Doc: "dimension along which the operands follow each other"}},
 	Traits:   Pure,
 	Factors:  concatenateFactors, Linear: linearInAll,
-	Divides: "The dimensions but `dim`.",
+	Divides:  "The dimensions but `dim`.",
+	Exchange: exchangedJoint, Exchanges: "`dim`: devices get the elements of their piece of the result.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Operands) == 0 {
 			return nil, problem("DM124", -1, "concatenate needs at least one operand")
@@ -323,7 +324,8 @@ var reverseDef = &Def{
 	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "dimensions to reverse"}},
 	Traits:   Pure,
 	Factors:  besides("dims"), Linear: linearIn([]int{0}),
-	Divides: "The dimensions that `dims` does not name.",
+	Divides:  "The dimensions that `dims` does not name.",
+	Exchange: exchangedDims, Exchanges: "`dims`, if evenly: devices exchange pieces.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if _, p := dimsOf(o, "dims", x.Shape); p != nil {

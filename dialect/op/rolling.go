@@ -23,7 +23,8 @@ var rollDef = &Def{
 	},
 	Traits:  Pure,
 	Factors: besides("dims"), Linear: linearIn([]int{0}),
-	Divides: "The dimensions that `dims` does not name.",
+	Divides:  "The dimensions that `dims` does not name.",
+	Exchange: exchangedDims, Exchanges: "`dims`, if evenly: devices get the elements that they lack from others.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		dims, p := dimsOf(o, "dims", x.Shape)

@@ -132,7 +132,8 @@ var dynamicSliceDef = &Def{
 	Attrs:   []AttrDef{{Name: "slice_sizes", Kind: KindInts, Doc: "size of the part in every dimension; -1 is the whole"}},
 	Traits:  Pure,
 	Factors: func(o *ir.Op) *Factors { return partFactors(o, out(o, 0)) }, Linear: linearIn([]int{0}), Piece: dynamicSlicePiece,
-	Divides: "Dimensions that are taken whole.",
+	Divides:  "Dimensions that are taken whole.",
+	Exchange: exchangedPart, Exchanges: "The others: each device gives what its piece has, and the results are parts of a sum.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := startsProblem(o, 1, x); p != nil {
@@ -211,7 +212,8 @@ var dynamicUpdateSliceDef = &Def{
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Traits:  Pure | Update,
 	Factors: func(o *ir.Op) *Factors { return partFactors(o, in(o, 1)) }, Linear: linearIn([]int{0, 1}),
-	Divides: "Dimensions that the update has whole.",
+	Divides:  "Dimensions that the update has whole.",
+	Exchange: exchangedUpdate, Exchanges: "The others of x: each device writes what belongs to its piece.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 1)
 		if x.Elem != u.Elem {

@@ -31,8 +31,18 @@ func exchangeNamed(name string) *exchange {
 		return &exchange{nil, (*partitioner).runSent, (*partitioner).run}
 	case "dm.argmax", "dm.top_k":
 		return &exchange{nil, (*partitioner).searchSent, (*partitioner).search}
+	case "dm.reverse":
+		return &exchange{(*partitioner).evenly, (*partitioner).reverseSent, (*partitioner).reverse}
+	case "dm.roll":
+		return &exchange{(*partitioner).evenly, (*partitioner).rollSent, (*partitioner).roll}
+	case "dm.concatenate":
+		return &exchange{nil, (*partitioner).jointSent, (*partitioner).joint}
+	case "dm.dynamic_slice":
+		return &exchange{nil, sendsNothing, (*partitioner).takePart}
+	case "dm.dynamic_update_slice":
+		return &exchange{nil, sendsNothing, (*partitioner).updatePart}
 	case "dm.attention", "dm.attention_grad":
-		return &exchange{nil, (*partitioner).attendSent, (*partitioner).attend}
+		return &exchange{(*partitioner).ringFits, (*partitioner).attendSent, (*partitioner).attend}
 	}
 	return &exchange{(*partitioner).spansFit, (*partitioner).spansSent, (*partitioner).windows}
 }

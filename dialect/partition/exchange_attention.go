@@ -80,6 +80,14 @@ func (s *scoring) back(t int64) (pairs [][2]int) {
 	return pairs
 }
 
+// maxRing is how many devices a ring has at most, whose steps are written out.
+const maxRing = 64
+
+func (p *partitioner) ringFits(x factored, a assignment) bool {
+	s := p.scoring(x, a)
+	return !s.ring || s.grid.Count(s.keys) <= maxRing
+}
+
 func (p *partitioner) attendSent(x factored, a assignment) int64 {
 	s := p.scoring(x, a)
 	if !s.ring {
@@ -113,7 +121,11 @@ func (p *partitioner) attend(x factored, a assignment) {
 	for i := range s.pieces {
 		if v := x.o.Operands[i].Tensor(); (i == 1 || i == 2) && len(s.keys) > 0 {
 			s.pieces[i] = p.mask(v, s.pieces[i], p.required(x, i, a), d, types.Add)
-		} else if s.grad && len(s.queries) > 0 && i != op.OperandNumber(x.o, "mask") && v.Rank() > d {
+		} else if at := v.Rank() - 2; i == op.OperandNumber(x.o, "mask") {
+			if at >= 0 {
+				s.pieces[i] = p.mask(v, s.pieces[i], p.required(x, i, a), at, types.Add)
+			}
+		} else if s.grad && len(s.queries) > 0 && v.Rank() > d {
 			kind := types.Add
 			if i == 4 {
 				kind = types.Min // e^(s - ∞) = 0: no gradient comes from a query that is padding

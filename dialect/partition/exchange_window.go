@@ -74,7 +74,8 @@ type transfer struct {
 // transfers are in the order of the shifts; that by 0 is what a device has itself.
 func (s span) transfers() []transfer {
 	var out []transfer
-	for shift := -s.count; shift <= s.count; shift++ {
+	least, most := s.shifts()
+	for shift := least; shift <= most; shift++ {
 		t := transfer{shift: shift, at: make([]int64, s.count)}
 		from, to := make([]int64, s.count), make([]int64, s.count)
 		for k := range s.count {
@@ -105,9 +106,12 @@ func (s span) part(shift int64) (from, to int64) {
 	return max(s.first-shift*s.size, 0), min(s.first+s.length-shift*s.size, s.size)
 }
 
-// shifts are the least and the greatest distance at which a device needs something, in that case.
+// shifts are the least and the greatest distance at which a device needs something, which the
+// first or the last one does.
 func (s span) shifts() (least, most int64) {
-	return floor(s.first, s.size), floor(s.first+s.length-1, s.size)
+	last := s.count - 1
+	first := last*s.step + s.first
+	return min(floor(s.first, s.size), floor(first, s.size)-last), max(floor(s.first+s.length-1, s.size), floor(first+s.length-1, s.size)-last)
 }
 
 // pairs are the positions that give and those that get.
@@ -204,10 +208,9 @@ func (p *partitioner) windows(x factored, a assignment) {
 // reach gives a device the elements of dimension d that it needs of x, the pieces of all.
 func (p *partitioner) reach(x *ir.Value, d int, s span, fill *ir.Value) *ir.Value {
 	var y *ir.Value
-	inside := fill == nil // what no device has is right
+	inside := fill == nil && s.n%s.count == 0 // then what no device has is 0, and there is no padding
 	if s.step == s.size {
 		y = p.reachEvenly(x, d, s)
-		inside = inside && s.n%s.count == 0
 	} else {
 		y = p.reachAnywhere(x, d, s)
 	}

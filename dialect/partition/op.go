@@ -111,18 +111,15 @@ func (p *partitioner) replicate(o *ir.Op) {
 
 // special divides the ops for which factors are not enough; false of others.
 func (p *partitioner) special(o *ir.Op) bool {
-	switch o.Name {
-	case op.Constant, "dm.broadcast":
-		d := splat(o.Results[0])
-		if d == nil {
-			return false
-		}
+	switch {
+	case splatted(o) != nil:
+		d := splatted(o)
 		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value {
 			return p.b.Value("constant", nil, []types.Named{{Name: "value", Value: d.Of(t)}}, t)
 		})
-	case op.Empty:
+	case o.Name == op.Empty:
 		p.make(o, func(t *types.Tensor, _ shard.Layout) *ir.Value { return p.b.Value("empty", nil, nil, t) })
-	case op.Reshard:
+	case o.Name == op.Reshard:
 		p.have[o.Results[0]] = nil
 		for _, have := range p.have[o.Operands[0]] {
 			p.add(o.Results[0], have.layout, have.piece)
@@ -134,20 +131,6 @@ func (p *partitioner) special(o *ir.Op) bool {
 		return p.source(o)
 	}
 	return true
-}
-
-// splat is the constant of one number that v is, or a broadcast of one; else nil.
-func splat(v *ir.Value) *types.Dense {
-	for v.Op != nil && v.Op.Name == "dm.broadcast" {
-		v = v.Op.Operands[0]
-	}
-	if v.Op == nil || v.Op.Name != op.Constant {
-		return nil
-	}
-	if d, ok := v.Op.Attr("value").(*types.Dense); ok && d.Splat && d.File() == nil {
-		return d
-	}
-	return nil
 }
 
 // make records that a piece of o's result can be computed by f in any layout.

@@ -104,3 +104,25 @@ func (p *partitioner) dropout(o *ir.Op) {
 		p.add(o.Results[1], l, p.b.Convert(keep, o.Results[1].Elem()))
 	}
 }
+
+// splat is the constant of one number that v is, or a broadcast of one; else nil.
+func splat(v *ir.Value) *types.Dense {
+	for v.Op != nil && v.Op.Name == "dm.broadcast" {
+		v = v.Op.Operands[0]
+	}
+	if v.Op == nil || v.Op.Name != op.Constant {
+		return nil
+	}
+	if d, ok := v.Op.Attr("value").(*types.Dense); ok && d.Splat && d.File() == nil {
+		return d
+	}
+	return nil
+}
+
+// splatted is splat of the result of o.
+func splatted(o *ir.Op) *types.Dense {
+	if len(o.Results) != 1 {
+		return nil
+	}
+	return splat(o.Results[0])
+}

@@ -25,9 +25,11 @@ type value struct {
 	closed []bool // dimensions to which the text lets propagation add nothing
 	stated bool   // the text states its sharding
 
-	self *ir.Value
-	from *value // which gave it what it has last, in by
-	by   *ir.Op
+	self  *ir.Value
+	of    *types.Tensor
+	rules []*rule // in which it takes part
+	from  *value  // which gave it what it has last, in by
+	by    *ir.Op
 }
 
 // Of is the layout of v, the caller's own, and whether the text states it.
@@ -188,10 +190,7 @@ func (v *Values) add(x *ir.Value) {
 	if t == nil || v.of[x] != nil {
 		return
 	}
-	k := &value{self: x, layout: Whole(t.Rank()), shape: t.Shape, closed: make([]bool, t.Rank())}
-	if n, ok := t.Bytes().Int(); ok {
-		k.bytes = n
-	}
+	k := v.memo.value(x, t)
 	if t.At.Shard != nil {
 		v.state(k, t)
 	}
@@ -221,7 +220,6 @@ type propagation struct {
 	rules []*rule
 	queue []*rule
 	later []*rule
-	byVal map[*value][]*rule
 }
 
 // block records the rules of the ops of b, and of the regions in it.
@@ -252,6 +250,11 @@ func (p *propagation) ops(ops []*ir.Op) {
 
 // factors records the rule of an op.
 func (p *propagation) factors(o *ir.Op, f *known) {
+	if f.rule != nil && f.among(p.of, o) {
+		f.rule.waiting = false
+		p.record(f.rule)
+		return
+	}
 	r := &rule{
 		at: o, sizes: f.Sizes, pieces: f.pieces, early: f.early,
 		tensors: make([]*value, 0, len(o.Operands)+len(o.Results)), dims: make([][][]int, 0, len(o.Operands)+len(o.Results)),
@@ -262,6 +265,7 @@ func (p *propagation) factors(o *ir.Op, f *known) {
 	for i, x := range o.Results {
 		p.tensor(r, x, f.Results, i)
 	}
+	f.keep(p.of, o, r)
 	p.record(r)
 }
 
@@ -366,11 +370,15 @@ func (p *propagation) structure(o *ir.Op) {
 
 // run applies the rules until nothing changes: those of ops without reductions first.
 func (p *propagation) run() {
-	p.byVal = make(map[*value][]*rule, len(p.of))
 	for _, r := range p.rules {
 		for _, k := range r.tensors {
-			if list := p.byVal[k]; len(list) == 0 || list[len(list)-1] != r {
-				p.byVal[k] = append(list, r)
+			k.rules = k.rules[:0]
+		}
+	}
+	for _, r := range p.rules {
+		for _, k := range r.tensors {
+			if n := len(k.rules); n == 0 || k.rules[n-1] != r {
+				k.rules = append(k.rules, r)
 			}
 		}
 		p.wake(r)
@@ -430,7 +438,7 @@ func (p *propagation) apply(r *rule) {
 			}
 		}
 		if changed {
-			for _, other := range p.byVal[k] {
+			for _, other := range k.rules {
 				if other != r {
 					p.wake(other)
 				}

@@ -67,6 +67,8 @@ func traffic(b *ir.Block, m *mesh.Mesh) map[string]int64 {
 		case op.While:
 			if n, ok := op.TripCount(o); ok {
 				times = n
+			} else if op.Attr(o, "trip_count") != nil {
+				times = op.Int(o, "trip_count")
 			}
 		case op.Scan:
 			times = iterations(o)

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -27,13 +26,9 @@ func (t Transfer) Key() string {
 	return strings.Join(names, ",")
 }
 
-// TransferOf is what o, an op of a function that the devices of m run, makes a device send; ok is false
-// of ops that send nothing, and of collectives whose sizes are no numbers or whose axes are
-// not those of m. With buffers of T bytes in groups of p devices, the devices of a group send
-// together, whatever the algorithm (OneFlow's boxing costs, Yuan et al., arXiv 2110.15032): an
-// all-reduce 2·T·(p-1), a reduce-scatter and an all-gather T·(p-1), of an all-to-all T is the piece of a
-// device and each sends T·(p-1)/p; a permutation sends T for each pair of two devices, a
-// send T once.
+// TransferOf is what o, an op of a function that the devices of m run, makes a device send by Sent; ok
+// is false of ops that send nothing, and of collectives whose sizes are no numbers or whose axes are not
+// those of m.
 func TransferOf(o *ir.Op, m *mesh.Mesh) (t Transfer, ok bool) {
 	d := op.Of(o)
 	if d == nil || !d.Is(op.Collective) || o.Name == op.Recv || m == nil || len(o.Operands) != 1 {
@@ -50,24 +45,10 @@ func TransferOf(o *ir.Op, m *mesh.Mesh) (t Transfer, ok bool) {
 	if buffer == nil {
 		return Transfer{}, false
 	}
+	devices := int64(m.Devices())
 	bytes, known := buffer.Bytes().Int()
-	if !known {
+	if !known || bytes > (1<<62)/(2*devices) {
 		return Transfer{}, false
 	}
-	p := int64(m.Count(axes))
-	t = Transfer{Axes: axes, Devices: int(p), Buffer: bytes}
-	times, over := p-1, p // the group sends Buffer·times·p/over
-	switch o.Name {
-	case op.AllReduce:
-		times *= 2
-	case op.CollectivePermute:
-		times = int64(len(slices.DeleteFunc(op.Pairs(o, "pairs"), func(p [2]int64) bool { return p[0] == p[1] })))
-	case op.Send:
-		times = 1
-	}
-	if times > 0 && bytes > (1<<62)/times {
-		return Transfer{}, false
-	}
-	t.Sent = (bytes*times + over - 1) / over
-	return t, true
+	return Transfer{Axes: axes, Devices: m.Count(axes), Buffer: bytes, Sent: (Sent(o, m) + devices - 1) / devices}, true
 }

@@ -186,7 +186,8 @@ func (x *exporter) perDevice(out *ir.Module, f *ir.Func) error {
 	}
 	around := &ir.Builder{Block: b, At: f.Op}
 	manual := around.Op("sdy.manual_computation", b.Args, []types.Named{
-		{Name: "in_shardings", Value: types.Raw(lists[0])}, {Name: "manual_axes", Value: types.Raw("#sdy<manual_axes{" + strings.Join(axes, ", ") + "}>")},
+		{Name: "in_shardings", Value: types.Raw(lists[0])},
+		{Name: "manual_axes", Value: types.Raw("#sdy<manual_axes{" + strings.Join(axes, ", ") + "}>")},
 		{Name: "out_shardings", Value: types.Raw(lists[1])},
 	}, results...)
 	inner := manual.AddRegion()

@@ -100,8 +100,10 @@ type importer struct {
 
 func section(f *ast.File, items []*ast.Op) *ir.Module {
 	m := &ir.Module{Src: f.Src}
-	c := &importer{src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{},
-		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{}}
+	c := &importer{
+		src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{},
+		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{},
+	}
 	m.Aliases = &c.env
 	c.blobs = sync.OnceValue(func() map[string]string { return resources(f.Src, items) })
 	c.aliases(items)

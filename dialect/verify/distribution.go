@@ -280,11 +280,18 @@ func (v *verifier) perDevice(o *ir.Op) {
 	}
 	for i, t := range sig.In {
 		v.global(o, m, name, "argument", "arg_attrs", i, t)
+		axes, stated := op.PositionOf(o, i)
+		if _, err := m.ParseAxes(axes); stated && (err != nil || !types.Equal(t, index)) {
+			v.report("DM195", o.Head, "argument %d is %s with dm.position, which is the number of a device along axes of @%s", i, t, m.Name).
+				Help = "write %i: tensor<i64> {dm.position = [\"" + m.Axes[0].Name + "\"]}"
+		}
 	}
 	for i, t := range sig.Out {
 		v.global(o, m, name, "result", "res_attrs", i, t)
 	}
 }
+
+var index = &types.Tensor{Elem: types.I64, At: types.Placement{Space: types.HBM}}
 
 // global checks that the type of an argument or a result is that of a piece of the whole
 // that dm.global gives.

@@ -44,6 +44,8 @@ type Program struct {
 	// checks alone; without checks Returned is 0.
 	Checks   []Check `json:",omitempty"`
 	Returned int     `json:",omitempty"`
+	// Divided is that several devices run the program together; nil: one.
+	Divided *Distribution `json:",omitempty"`
 	// Variants are the same function for specific architectures, if code was generated
 	// for several. They have no variants themselves.
 	Variants []*Program
@@ -146,6 +148,8 @@ func (p *Program) Written() map[int]bool {
 		switch s := &p.Steps[i]; s.Kind {
 		case StepFill, StepCopy:
 			written[s.Move.To] = true
+		case StepCollective:
+			written[s.Collective.To] = true
 		case StepLaunch:
 			for k, a := range s.Launch.Args {
 				if p.Kernels[s.Launch.Kernel].Params[k].Mode != In {
@@ -204,16 +208,17 @@ type Param struct {
 	Mode Mode
 }
 
-// Step is one part of a run. Its kind determines which of Launch, Move and
-// Decision it has; the others are zero.
+// Step is one part of a run. Its kind determines which of Launch, Move,
+// Decision and Collective it has; the others are zero.
 type Step struct {
-	Name     string // unique in the program, for display
-	Kind     StepKind
-	Launch   Launch   `json:",omitzero"`
-	Move     Move     `json:",omitzero"`
-	Decision Decision `json:",omitzero"`
-	Stream   int
-	Waits    []int // earlier steps on other streams that must have ended
+	Name       string // unique in the program, for display
+	Kind       StepKind
+	Launch     Launch     `json:",omitzero"`
+	Move       Move       `json:",omitzero"`
+	Decision   Decision   `json:",omitzero"`
+	Collective Collective `json:",omitzero"`
+	Stream     int
+	Waits      []int // earlier steps on other streams that must have ended
 
 	// What the cost model predicts for the step when it runs once.
 	FLOP         int64
@@ -244,12 +249,13 @@ type StepKind string
 // may hold decisions of its own. The bounds of a part are
 // barriers: all steps before them have ended when the next one starts.
 const (
-	StepLaunch StepKind = "launch" // a kernel runs
-	StepFill   StepKind = "fill"   // Move.To gets zero bytes
-	StepCopy   StepKind = "copy"   // Move.To gets the bytes of Move.From
-	StepLoop   StepKind = "loop"   // the first part runs; while the predicate then holds true, the second runs and then the first again
-	StepRepeat StepKind = "repeat" // the second part runs Decision.Trips times
-	StepBranch StepKind = "branch" // where the predicate holds true the first part runs, else the second
+	StepLaunch     StepKind = "launch"     // a kernel runs
+	StepFill       StepKind = "fill"       // Move.To gets zero bytes
+	StepCopy       StepKind = "copy"       // Move.To gets the bytes of Move.From
+	StepLoop       StepKind = "loop"       // the first part runs; while the predicate then holds true, the second runs and then the first again
+	StepRepeat     StepKind = "repeat"     // the second part runs Decision.Trips times
+	StepCollective StepKind = "collective" // devices exchange Collective.From for Collective.To
+	StepBranch     StepKind = "branch"     // where the predicate holds true the first part runs, else the second
 )
 
 // Launch is one run of a kernel.

@@ -3,6 +3,7 @@ package artifact
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +38,9 @@ func (p *Program) Check() error {
 		c.kernels()
 		c.buffers()
 		c.views()
+	}
+	if len(c.errs) == 0 {
+		c.divided()
 	}
 	if len(c.errs) == 0 {
 		c.steps()
@@ -126,7 +130,7 @@ func sameOrder(a, b []int) bool {
 
 // sameShape reports whether q has the inputs, outputs and state of p.
 func (p *Program) sameShape(q *Program) bool {
-	if !slices.Equal(p.State, q.State) {
+	if !slices.Equal(p.State, q.State) || !reflect.DeepEqual(p.Divided, q.Divided) {
 		return false
 	}
 	same := func(a, b []int) bool {
@@ -340,6 +344,8 @@ func (c *checker) steps() {
 			c.move(bad, s)
 		case StepLoop, StepRepeat, StepBranch:
 			c.decision(bad, s)
+		case StepCollective:
+			c.collective(bad, s)
 		default:
 			bad("no kind of steps is %q", s.Kind)
 		}
@@ -348,6 +354,9 @@ func (c *checker) steps() {
 		}
 		if s.Kind != StepFill && s.Kind != StepCopy && s.Move != (Move{}) {
 			bad("buffers to move, though it is a %s", s.Kind)
+		}
+		if s.Kind != StepCollective && !s.Collective.empty() {
+			bad("a collective, though it is a %s", s.Kind)
 		}
 		if !s.Decides() && s.Decision != (Decision{}) {
 			bad("parts, though it decides nothing")

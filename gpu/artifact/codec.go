@@ -28,8 +28,11 @@ import (
 const (
 	// Magic is what a .dmx file begins with.
 	Magic         = "\x89DMX\r\n\x1a\n"
-	formatVersion = 3 // older ones: see old.go
-	maxHeader     = 256 << 20
+	formatVersion = 4 // older ones: see old.go
+	// aloneVersion is the version before programs for several devices, which is written of others: earlier
+	// dmirs read them.
+	aloneVersion = 3
+	maxHeader    = 256 << 20
 )
 
 // header is the header of a file: a program of type P without its blobs. The
@@ -92,7 +95,11 @@ func (p *Program) Write(w io.Writer) error {
 	sum := sha256.New()
 	to := io.MultiWriter(w, sum)
 	head := append([]byte(Magic), make([]byte, 12)...)
-	binary.LittleEndian.PutUint32(head[8:], formatVersion)
+	version := uint32(aloneVersion)
+	if p.Divided != nil {
+		version = formatVersion
+	}
+	binary.LittleEndian.PutUint32(head[8:], version)
 	binary.LittleEndian.PutUint64(head[12:], uint64(len(text)))
 	for _, part := range append([][]byte{head, text}, blobs...) {
 		if _, err := to.Write(part); err != nil {
@@ -168,7 +175,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	}
 	var doc *document
 	var mac hash.Hash
-	if version == formatVersion {
+	if version >= aloneVersion {
 		doc, mac, err = headerOf[Program](text, key)
 	} else {
 		doc, mac, err = oldHeader(text, key)

@@ -333,7 +333,7 @@ func (c *checker) written(uses [][]access) {
 			s := &p.Steps[i]
 			if !s.Decides() {
 				for _, u := range at[i] {
-					if !u.write {
+					if !u.write || u.read && s.Kind == StepCollective {
 						reads(u.buffer, i, have)
 					}
 				}

@@ -35,6 +35,10 @@ func (p *Program) accesses() [][]access {
 			add(s.Move.From, i, true, false)
 			add(s.Move.To, i, false, true)
 			continue
+		case StepCollective:
+			add(s.Collective.From, i, true, false)
+			add(s.Collective.To, i, false, true)
+			continue
 		case StepLoop, StepBranch:
 			b := s.Decision.On
 			out[b] = append(out[b], access{step: p.decided(i), read: true, decides: true})

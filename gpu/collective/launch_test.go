@@ -91,7 +91,7 @@ func TestAgree(t *testing.T) {
 		{[]string{"a", "b", "a", "c"}, "ranks 1, 3 run another program, or another version of it, than the other ranks"},
 		{[]string{"a", "b"}, "rank 1 runs another program, or another version of it, than the other ranks"},
 	} {
-		for rank, err := range onLocal(len(c.ranks), func(comm Comm) error { return agree(t.Context(), comm, c.ranks[comm.Rank()]) }) {
+		for rank, err := range onLocal(len(c.ranks), func(comm Comm) error { return agree(t.Context(), comm, c.ranks[comm.Rank()], false) }) {
 			if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("%v: rank %d: %v, want %q", c.ranks, rank, err, c.want)
 			}

@@ -86,7 +86,8 @@ func (k *mpiControl) handle() {
 	case msgAnswer:
 		k.answers[from] = text
 	case msgFail:
-		if k.over != nil {
+		var other *Ended
+		if k.over != nil && !(errors.As(k.over, &other) && reporter < other.Rank) {
 			return
 		}
 		k.over = errors.New(text)

@@ -1,10 +1,12 @@
 package collective
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,38 +27,125 @@ func Open(ctx context.Context, l Launch, identity string, timeout time.Duration)
 			true: "srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)", false: "mpirun -n " + fmt.Sprint(l.Size) + " in place of torchrun",
 		}[l.By == "srun"])
 	}
-	c, err := openMPIComm(ctx, l, timeout)
+	c, err := meet(ctx, l, timeout)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d: %w", l.Rank, err)
+		return nil, err
 	}
-	if err := agree(ctx, c, identity); err != nil {
+	if err := agree(ctx, c, identity, false); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// agree checks that all ranks have the same identity. If not, the error names those that
-// differ from most, or from the lower ranks where there are as many.
-func agree(ctx context.Context, c Comm, identity string) error {
-	own := sha256.Sum256([]byte(identity))
-	all := make([]byte, c.Size()*len(own))
-	group := (&request{}).members(c.Size())
-	if err := c.AllGather(ctx, group, "ui8", own[:], all); err != nil {
+// met is set when this process has joined its run, which it can do once.
+var met atomic.Bool
+
+// meet initialises the engine.
+func meet(ctx context.Context, l Launch, timeout time.Duration) (Comm, error) {
+	met.Store(true)
+	c, err := openMPIComm(ctx, l, timeout)
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: %w", l.Rank, err)
+	}
+	return c, nil
+}
+
+// Refuse is for a rank that fails before it has called Open: it tells the others. If they fail
+// with the same text, the lowest one reports it and Refuse returns an *Ended on the others; it
+// is nil on a rank that reports its failure. Ranks in Open get an *Ended.
+func Refuse(ctx context.Context, l Launch, text string) error {
+	if l.Err != nil || l.engine == noEngine || l.Size == 1 || met.Load() {
+		return nil
+	}
+	c, err := meet(ctx, l, 0)
+	if err == nil {
+		err = agree(ctx, c, text, true)
+	} else if l.LocalRank > 0 { // what is missing on a machine its first rank reports
+		return &Ended{Rank: l.Rank - l.LocalRank, Reason: err, remote: true}
+	}
+	var ended *Ended
+	if errors.As(err, &ended) {
 		return err
 	}
-	votes := map[[sha256.Size]byte]int{}
-	var most [sha256.Size]byte
-	for _, rank := range group {
-		votes[[sha256.Size]byte(all[rank*len(own):])]++
+	return nil
+}
+
+// Report is for a rank that fails after Open, outside of a call: it tells the others. If a lower
+// rank has failed as well, that one reports, and the error is an *Ended; otherwise it is reason.
+func Report(c Comm, reason error) error {
+	m, ok := c.(*mpiComm)
+	var ended *Ended
+	if !ok || reason == nil || errors.As(reason, &ended) {
+		return reason
 	}
-	for _, rank := range group {
-		if hash := [sha256.Size]byte(all[rank*len(own):]); votes[hash] > votes[most] {
-			most = hash
+	return m.report(reason)
+}
+
+// report is Report. A rank that waits for nothing in vain is ended by its launcher, after the
+// lower one has reported.
+func (c *mpiComm) report(reason error) error {
+	if c.failed.Load() != nil { // the call that failed has told the others
+		return reason
+	}
+	done := make(chan error, 1)
+	c.jobs <- func() {
+		c.failed.Store(&failure{reason})
+		k := &c.control
+		k.fail(c.others(), c.rank, reason.Error())
+		for end := time.Now().Add(grace); c.rank > 0 && time.Now().Before(end); time.Sleep(pollPause) {
+			k.poll()
+			var ended *Ended
+			if errors.As(k.over, &ended) && ended.Rank < c.rank {
+				done <- k.over
+				return
+			}
+		}
+		done <- reason
+	}
+	return <-done
+}
+
+// agree checks that all ranks have the same identity. If not, the error names those that
+// differ from most, or from the lower ranks where there are as many. A rank that fails has the
+// text of its failure as its identity.
+func agree(ctx context.Context, c Comm, identity string, fails bool) error {
+	const size = 1 + sha256.Size
+	sum := sha256.Sum256([]byte(identity))
+	own := append([]byte{0}, sum[:]...)
+	if fails {
+		own[0] = 1
+	}
+	bytes := make([]byte, c.Size()*size)
+	group := (&request{}).members(c.Size())
+	if err := c.AllGather(ctx, group, "ui8", own, bytes); err != nil {
+		return err
+	}
+	all := make([][size]byte, c.Size())
+	for rank := range all {
+		all[rank] = [size]byte(bytes[rank*size:])
+	}
+	if first := slices.IndexFunc(all, func(id [size]byte) bool { return id[0] == 1 }); first >= 0 {
+		if fails {
+			first = slices.Index(all, [size]byte(own))
+		}
+		if first == c.Rank() {
+			return nil
+		}
+		return &Ended{Rank: first, Reason: fmt.Errorf("rank %d cannot run its program", first), remote: true}
+	}
+	votes := map[[size]byte]int{}
+	var most [size]byte
+	for _, id := range all {
+		votes[id]++
+	}
+	for _, id := range all {
+		if votes[id] > votes[most] {
+			most = id
 		}
 	}
 	var differ []int
-	for _, rank := range group {
-		if !bytes.Equal(all[rank*len(own):(rank+1)*len(own)], most[:]) {
+	for rank, id := range all {
+		if id != most {
 			differ = append(differ, rank)
 		}
 	}

@@ -14,7 +14,14 @@ import (
 // once: its streams become branches and its waits edges.
 func (s *Session) prepare() error {
 	if s.graphs == nil {
-		s.graphs, s.stretches = map[int]handle{}, s.p.Stretches()
+		s.graphs = map[int]handle{}
+		for _, r := range s.p.Stretches() {
+			for _, part := range s.parts(r[0], r[1]) {
+				if !s.onHost(part[0]) {
+					s.stretches = append(s.stretches, part)
+				}
+			}
+		}
 	}
 	if len(s.graphs) == len(s.stretches) {
 		return nil
@@ -40,7 +47,7 @@ func (s *Session) stretch(from, to int) (err error) {
 	for _, step := range s.p.Steps[from:to] {
 		used[step.Stream] = true
 		for _, w := range step.Waits {
-			if ended[w] == 0 {
+			if w >= from && ended[w] == 0 {
 				if ended[w], err = s.event(eventNoTiming); err != nil {
 					return err
 				}
@@ -59,8 +66,8 @@ func (s *Session) stretch(from, to int) (err error) {
 		step := &s.p.Steps[i]
 		on := s.streams[step.Stream]
 		for _, w := range step.Waits {
-			if s.p.Steps[w].Stream == step.Stream {
-				continue // on the same stream steps follow one another
+			if w < from || s.p.Steps[w].Stream == step.Stream {
+				continue // on the same stream steps follow one another, and behind an earlier stretch
 			}
 			if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
 				return err
@@ -92,7 +99,18 @@ func (s *Session) play(ctx context.Context) (err error) {
 		if ctx.Err() != nil { // a repetition does not wait between its iterations
 			return cmp.Or(s.wait(ctx), ctx.Err())
 		}
-		return s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.graphs[from], s.streams[0]))
+		for _, part := range s.parts(from, to) {
+			var err error
+			if s.onHost(part[0]) {
+				err = s.exchange(part[0])
+			} else {
+				err = s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.graphs[part[0]], s.streams[0]))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}, func(step int) (bool, error) { return s.holds(ctx, step) })
 	return err
 }
@@ -158,6 +176,8 @@ func (s *Session) enqueue(i int, on handle) error {
 	switch n := to.Size(); {
 	case step.Kind == artifact.StepLaunch:
 		return s.launch(i, on)
+	case step.Kind == artifact.StepCollective:
+		return s.enqueueCollective(i, on)
 	case n == 0:
 		return nil
 	case step.Kind == artifact.StepCopy:

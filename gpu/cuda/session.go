@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 )
 
 // Session is a program in a device's memory, ready to run any number of times.
@@ -31,6 +32,7 @@ type Session struct {
 	runs      []int64        // how often each step ran in the last run
 	flag      []byte         // host memory that predicates are copied to
 	steps     *stepping      // nil before the first step; see Step
+	team      *team          // the devices that run the program with this one; nil: none
 	staged    deviceVA       // where state is that carry moves in two parts; 0: nowhere
 	lost      bool           // a kernel broke the context or still runs, so no memory can be freed
 }
@@ -230,6 +232,13 @@ func (s *Session) usable(ctx context.Context) error {
 	if s.lost || s.ctx == 0 {
 		return errors.New("the program is no longer loaded: it was closed, or an earlier run failed")
 	}
+	if s.team == nil {
+		if err := collective.Fits(nil, s.p); err != nil {
+			return err
+		}
+	} else {
+		s.team.ctx = ctx
+	}
 	return ctx.Err()
 }
 
@@ -256,9 +265,12 @@ func (s *Session) wait(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			s.lost = true
-			return ctx.Err()
+			return errors.Join(ctx.Err(), s.abandon())
 		}
 		if n > 1000 {
+			if err := s.failing(); err != nil {
+				return err
+			}
 			pause = min(pause+time.Microsecond, time.Millisecond)
 			time.Sleep(pause)
 		}
@@ -278,6 +290,9 @@ func (s *Session) Close() error {
 		}
 	}
 	err := s.with(func() error {
+		if err := s.disconnect(); err != nil {
+			errs = append(errs, err)
+		}
 		for _, exec := range s.graphs {
 			free("cuGraphExecDestroy", s.a.ExecFree(exec))
 		}

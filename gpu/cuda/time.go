@@ -44,7 +44,7 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool
 		err := s.timeTotal(ctx, inputs, sweep, t)
 		switch {
 		case err != nil:
-		case s.p.Straight():
+		case s.p.Straight() && s.p.Divided == nil:
 			err = s.timeSteps(ctx, inputs, sweep, t)
 		default:
 			err = s.timeRounds(ctx, inputs, sweep, t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 )
 
 // Device runs programs.
@@ -40,6 +41,9 @@ type Options struct {
 	// Progress is called by a device that is slow, before all else and about twice a
 	// second while steps run.
 	Progress func(Progress)
+	// Comm connects the devices that run a program together; nil: it is for one. Measured runs take
+	// part in collectives too, so that all devices must be given equal Runs.
+	Comm collective.Comm
 	// OneByOne makes the device wait for each step, so that a fault names its kernel.
 	OneByOne bool
 }

@@ -22,27 +22,27 @@ type Session interface {
 
 // opener is a device that keeps state in its own memory.
 type opener interface {
-	Open(ctx context.Context, p *artifact.Program) (Session, error)
+	Open(ctx context.Context, p *artifact.Program, opts Options) (Session, error)
 }
 
 // Open loads p on d for steps. A device without memory of its own between runs
 // gets the state from the host each time, and reports the progress of each step.
-func Open(ctx context.Context, d Device, p *artifact.Program, progress func(Progress)) (Session, error) {
+func Open(ctx context.Context, d Device, p *artifact.Program, opts Options) (Session, error) {
 	if o, ok := d.(opener); ok {
-		return o.Open(ctx, p)
+		return o.Open(ctx, p, opts)
 	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	return &hosted{d: d, p: p, progress: progress, inputs: make([][]byte, len(p.Inputs))}, nil
+	return &hosted{d: d, p: p, opts: opts, inputs: make([][]byte, len(p.Inputs))}, nil
 }
 
 // hosted is a session with its state in host memory.
 type hosted struct {
-	d        Device
-	p        *artifact.Program
-	progress func(Progress)
-	inputs   [][]byte
+	d      Device
+	p      *artifact.Program
+	opts   Options
+	inputs [][]byte
 }
 
 func (h *hosted) Step(ctx context.Context, inputs [][]byte) ([][]byte, error) {
@@ -54,7 +54,7 @@ func (h *hosted) Step(ctx context.Context, inputs [][]byte) ([][]byte, error) {
 			h.inputs[i] = b
 		}
 	}
-	got, err := h.d.Run(ctx, h.p, h.inputs, Options{Progress: h.progress})
+	got, err := h.d.Run(ctx, h.p, h.inputs, Options{Progress: h.opts.Progress, Comm: h.opts.Comm})
 	if err != nil {
 		return nil, err
 	}

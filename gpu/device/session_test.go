@@ -37,7 +37,7 @@ func addition() *artifact.Program {
 // Without memory of the device the state is the host's: an input that is not given
 // is the state, or as it was.
 func TestHostedState(t *testing.T) {
-	s, err := Open(t.Context(), adder{}, addition(), nil)
+	s, err := Open(t.Context(), adder{}, addition(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestHostedState(t *testing.T) {
 }
 
 func TestHostedFailures(t *testing.T) {
-	s, err := Open(t.Context(), adder{fails: true}, addition(), nil)
+	s, err := Open(t.Context(), adder{fails: true}, addition(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestHostedFailures(t *testing.T) {
 	}
 	p := addition()
 	p.State = []int{0}
-	if _, err := Open(t.Context(), adder{}, p, nil); err == nil {
+	if _, err := Open(t.Context(), adder{}, p, Options{}); err == nil {
 		t.Error("a program that breaks a rule")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 	"dmir/internal/local"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// Progress is called before the program is compiled, and about twice a second while
 	// its steps run.
 	Progress func(Progress)
+	// Comm connects the devices that run a program together; nil: it is for one.
+	Comm collective.Comm
 }
 
 // Result is the result of a run.
@@ -71,6 +74,9 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		return nil, ErrForeign
 	}
 	if err := checkNames(p); err != nil {
+		return nil, err
+	}
+	if err := collective.Fits(opt.Comm, p); err != nil {
 		return nil, err
 	}
 	if opt.Progress != nil {
@@ -113,7 +119,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 		return nil, err
 	}
 	start := time.Now()
-	reply, err := execute(ctx, opt.Timeout, watch(p, opt.Progress), command[0], append(command[1:], plan, data, out)...)
+	reply, err := execute(ctx, opt.Timeout, &stream{progress: watch(p, opt.Progress), exchange: exchanges(p, opt.Comm)}, command[0], append(command[1:], plan, data, out)...)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,8 @@ func planText(p *artifact.Program) ([]byte, error) {
 			args = []artifact.Arg{{Buffer: s.Move.To}}
 		case artifact.StepCopy:
 			args = []artifact.Arg{{Buffer: s.Move.To}, {Buffer: s.Move.From}}
+		case artifact.StepCollective:
+			args = []artifact.Arg{{Buffer: s.Collective.To}, {Buffer: s.Collective.From}}
 		case artifact.StepLoop, artifact.StepRepeat, artifact.StepBranch:
 			a, b := s.Decision.Parts[0], s.Decision.Parts[1]
 			if left := len(p.Steps) - i - 1; a < 0 || b < 0 || a > left || b > left-a {
@@ -107,7 +109,7 @@ func planText(p *artifact.Program) ([]byte, error) {
 }
 
 // numbers are the kernel numbers in the plan's text of steps that launch none.
-var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4, artifact.StepRepeat: -5}
+var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4, artifact.StepRepeat: -5, artifact.StepCollective: -6}
 
 // content is the bytes of a buffer's elements; the bytes after them are padding that
 // no kernel may access.

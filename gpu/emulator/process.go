@@ -21,9 +21,8 @@ type reply struct {
 }
 
 // execute runs the process to its end, or stops it after timeout if that is not 0:
-// with a signal first, so that it can report where it was. progress is called with
-// the step that runs and the work done.
-func execute(ctx context.Context, timeout time.Duration, progress func(step int, done float64), exe string, args ...string) (*reply, error) {
+// with a signal first, so that it can report where it was. out takes what it writes.
+func execute(ctx context.Context, timeout time.Duration, out *stream, exe string, args ...string) (*reply, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, timeout)
@@ -32,10 +31,17 @@ func execute(ctx context.Context, timeout time.Duration, progress func(step int,
 	cmd := exec.CommandContext(limited, exe, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
-	out := stream{progress: progress}
 	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdout, cmd.Stderr = out, &errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out.ctx, out.reply = limited, in
 	runErr := cmd.Run()
+	if out.failed != nil {
+		return nil, out.failed
+	}
 	var r reply
 	if err := json.Unmarshal(out.text, &r); err == nil && (r.Fault != nil || runErr == nil) {
 		return &r, nil

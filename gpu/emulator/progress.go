@@ -2,7 +2,11 @@ package emulator
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"dmir/gpu/artifact"
@@ -56,16 +60,36 @@ func watch(p *artifact.Program, progress func(Progress)) func(step int, done flo
 	}
 }
 
-// stream is what the process writes: lines with progress, and a text.
+// stream is what the process writes: lines with progress, the buffers of collectives, and a
+// text.
 type stream struct {
 	progress func(step int, done float64)
+	exchange func(ctx context.Context, step int) (*exchange, error)
+	ctx      context.Context // of the run
+	reply    io.WriteCloser  // what the process reads
 	text     []byte
-	line     int // where the last line of text starts
+	line     int       // where the last line of text starts
+	pending  *exchange // whose bytes the process writes
+	failed   error     // of a collective, which ended the run
 }
 
 func (s *stream) Write(b []byte) (int, error) {
 	s.text = append(s.text, b...)
 	for {
+		if x := s.pending; x != nil {
+			if len(s.text)-s.line < x.bytes {
+				return len(b), nil
+			}
+			out, err := x.run(s.text[s.line : s.line+x.bytes])
+			if err == nil {
+				_, err = s.reply.Write(out)
+			}
+			if err != nil { // the process ends where its input does
+				s.failed = err
+				return 0, errors.Join(err, s.reply.Close())
+			}
+			s.text, s.pending = slices.Delete(s.text, s.line, s.line+x.bytes), nil
+		}
 		n := bytes.IndexByte(s.text[s.line:], '\n')
 		if n < 0 {
 			return len(b), nil
@@ -73,6 +97,13 @@ func (s *stream) Write(b []byte) (int, error) {
 		var step int
 		var done float64
 		end := s.line + n + 1
+		if _, err := fmt.Sscanf(string(s.text[s.line:end]), "!%d\n", &step); err == nil && s.exchange != nil {
+			if s.pending, s.failed = s.exchange(s.ctx, step); s.failed != nil {
+				return 0, s.failed
+			}
+			s.text = slices.Delete(s.text, s.line, end)
+			continue
+		}
 		if _, err := fmt.Sscanf(string(s.text[s.line:end]), "@%d %f\n", &step, &done); err != nil {
 			s.line = end
 			continue

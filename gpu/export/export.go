@@ -47,6 +47,9 @@ func Source(w io.Writer, p *artifact.Program) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
+	if p.Divided != nil {
+		return fmt.Errorf("@%s is run by %d devices together, and the C++ text has no collectives: write a .dmx file", p.Name, p.Devices())
+	}
 	text, err := prelude.Flatten(p.Source, p.Headers, "")
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 	"dmir/gpu/device"
 )
 
@@ -61,18 +62,21 @@ func (processor) Arch() string {
 }
 
 // prepare checks p and loads it.
-func prepare(ctx context.Context, p *artifact.Program) (n *instance, took time.Duration, err error) {
+func prepare(ctx context.Context, p *artifact.Program, comm collective.Comm) (n *instance, took time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
 	if err := check(p); err != nil {
 		return nil, 0, err
 	}
+	if err := collective.Fits(comm, p); err != nil {
+		return nil, 0, err
+	}
 	lib, took, err := load(ctx, p)
 	if err != nil {
 		return nil, 0, err
 	}
-	n, err = newInstance(lib, p)
+	n, err = newInstance(lib, p, comm)
 	return n, took, err
 }
 
@@ -103,7 +107,7 @@ func (d processor) Run(ctx context.Context, p *artifact.Program, inputs [][]byte
 	if opts.Progress != nil {
 		opts.Progress(device.Progress{Of: len(p.Steps), Expected: expected(p, len(p.Steps))})
 	}
-	n, took, err := prepare(ctx, p)
+	n, took, err := prepare(ctx, p, opts.Comm)
 	if err != nil {
 		return nil, err
 	}

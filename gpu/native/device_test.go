@@ -117,7 +117,7 @@ func TestMeasured(t *testing.T) {
 func TestSession(t *testing.T) {
 	needClang(t)
 	cached(t)
-	s, err := device.Open(t.Context(), processor{}, step(3), nil)
+	s, err := device.Open(t.Context(), processor{}, step(3), device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,12 +169,12 @@ func TestSession(t *testing.T) {
 func TestTwoPrograms(t *testing.T) {
 	needClang(t)
 	cached(t)
-	a, err := device.Open(t.Context(), processor{}, swap(), nil)
+	a, err := device.Open(t.Context(), processor{}, swap(), device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	b, err := device.Open(t.Context(), processor{}, step(3), nil)
+	b, err := device.Open(t.Context(), processor{}, step(3), device.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestFault(t *testing.T) {
 		if !ok || f.Reason != artifact.Faulted || f.File != "wild.dmir" || f.Line != 2 || !strings.HasPrefix(err.Error(), "wild.dmir:2: the kernel wild failed: it accesses the address 0x") {
 			t.Errorf("%s threads: %v, %+v", threads, err, f)
 		}
-		s, err := device.Open(t.Context(), processor{}, p, nil)
+		s, err := device.Open(t.Context(), processor{}, p, device.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 	"dmir/gpu/device"
 )
 
@@ -21,9 +22,10 @@ type instance struct {
 	lib  *library
 	p    *artifact.Program
 	at   uintptr
-	pins runtime.Pinner // of the memory that is bound
-	once runtime.Pinner // of the memory that is bound for one run
-	lost bool           // a kernel failed, or still runs
+	comm collective.Comm // nil of a program for one device
+	pins runtime.Pinner  // of the memory that is bound
+	once runtime.Pinner  // of the memory that is bound for one run
+	lost bool            // a kernel failed, or still runs
 	// ended is closed when the memory is free.
 	ended chan struct{}
 }
@@ -36,14 +38,14 @@ func Threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-func newInstance(lib *library, p *artifact.Program) (*instance, error) {
+func newInstance(lib *library, p *artifact.Program, comm collective.Comm) (*instance, error) {
 	var text [256]byte
 	at := lib.Create(int32(min(Threads(), 1<<12)), &text[0], uintptr(len(text)))
 	if at == 0 {
 		end := bytes.IndexByte(text[:], 0)
 		return nil, errors.New(string(text[:end]))
 	}
-	return &instance{lib: lib, p: p, at: at, ended: make(chan struct{})}, nil
+	return &instance{lib: lib, p: p, comm: comm, at: at, ended: make(chan struct{})}, nil
 }
 
 // Close frees the instance; one that still runs frees itself when that ends.
@@ -99,8 +101,16 @@ func (n *instance) run(ctx context.Context, progress func(device.Progress)) erro
 	if err := n.usable(ctx); err != nil {
 		return err
 	}
+	leave, exchanged := n.join(ctx)
+	defer leave()
+	ended := func(s int32) error {
+		if err := exchanged(); err != nil && s == statusCancelled {
+			return err
+		}
+		return n.status(s)
+	}
 	if ctx.Done() == nil && progress == nil {
-		return n.status(n.lib.Run(n.at))
+		return ended(n.lib.Run(n.at))
 	}
 	done := make(chan int32, 1)
 	go func() { done <- n.lib.Run(n.at) }()
@@ -109,7 +119,7 @@ func (n *instance) run(ctx context.Context, progress func(device.Progress)) erro
 	for {
 		select {
 		case s := <-done:
-			return n.status(s)
+			return ended(s)
 		case <-tick:
 			progress(n.progress())
 		case <-ctx.Done():

@@ -36,6 +36,8 @@ type library struct {
 	Time       func(p uintptr) float64                               `c:"dmir_time"`
 	At         func(p uintptr) int32                                 `c:"dmir_at"`
 	Flush      func(p uintptr)                                       `c:"dmir_flush"`
+	// OnCollective is missing in machine code of programs for one device that earlier dmirs made.
+	OnCollective func(p, f, user uintptr) `c:"dmir_on_collective,optional"`
 }
 
 // What the functions of a shared object return.

@@ -29,7 +29,7 @@ func endless() *artifact.Program {
 func TestCancel(t *testing.T) {
 	needClang(t)
 	cached(t)
-	n, _, err := prepare(t.Context(), endless())
+	n, _, err := prepare(t.Context(), endless(), nil)
 	must(t, err)
 	defer n.Close()
 	n.input(0, []byte{1})
@@ -66,7 +66,7 @@ func TestHang(t *testing.T) {
 	// The loop of the helper continues from another block.
 	p := b.done()
 	p.Source = strings.Replace(p.Source, "[ %next, %loop ]", "[ %next, %go ]", 1)
-	n, _, err := prepare(t.Context(), p)
+	n, _, err := prepare(t.Context(), p, nil)
 	must(t, err)
 	flag := make([]byte, 4)
 	n.input(0, flag)
@@ -101,7 +101,7 @@ func BenchmarkStep(b *testing.B) {
 					if p.Steps[0].FLOP = 1; split { // without a prediction all threads run
 						p.Steps[0].FLOP = 0
 					}
-					i, _, err := prepare(b.Context(), p)
+					i, _, err := prepare(b.Context(), p, nil)
 					must(b, err)
 					defer i.Close()
 					i.input(0, make([]byte, 4*n))

@@ -17,9 +17,9 @@ type session struct {
 }
 
 // Open loads the program for steps.
-func (d processor) Open(ctx context.Context, p *artifact.Program) (device.Session, error) {
+func (d processor) Open(ctx context.Context, p *artifact.Program, opts device.Options) (device.Session, error) {
 	p = p.For(d.Arch())
-	n, _, err := prepare(ctx, p)
+	n, _, err := prepare(ctx, p, opts.Comm)
 	if err != nil {
 		return nil, err
 	}

@@ -210,6 +210,8 @@ func (t *tables) steps() {
 			args, work = append(args, fmt.Sprint(s.Move.To)), t.p.Buffers[s.Move.To].Size()
 		case artifact.StepCopy:
 			args, work = append(args, fmt.Sprint(s.Move.To), fmt.Sprint(s.Move.From)), t.p.Buffers[s.Move.To].Size()
+		case artifact.StepCollective:
+			args, work = append(args, fmt.Sprint(s.Collective.To), fmt.Sprint(s.Collective.From)), t.p.Buffers[s.Collective.To].Size()
 		case artifact.StepRepeat:
 			tasks = s.Decision.Trips
 		default:

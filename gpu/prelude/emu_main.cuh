@@ -3,6 +3,7 @@
 #pragma once
 
 #include "emu_kernel.cuh"
+#include <cerrno>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct StepArg {
   TensorMap map;
 };
 
-enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5 };  // a step's kernel below 0
+enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5, ExchangeStep = -6 };  // a step's kernel below 0
 
 struct Step {
   double work;  // nanoseconds of one run, estimated
@@ -233,6 +234,31 @@ inline void copy_bytes(const Plan& plan, Param& to, Param& from) {
   from.read = from.requested = to.written = to.requested = to.bytes;
 }
 
+// Gives the elements of a buffer to the process that started this one, which runs the
+// collective, and takes those of the result: "!STEP" and the bytes on standard output, and
+// the bytes on standard input.
+inline void exchange(const Plan& plan, Param& to, Param& from) {
+  require(plan, from.owner - 1);
+  fflush(stdout);
+  char head[32];
+  int n = snprintf(head, sizeof head, "!%d\n", m.step);
+  auto all = [](auto call, int file, u8* data, i64 bytes) {
+    for (i64 done = 0; done < bytes;) {
+      auto k = call(file, data + done, size_t(bytes - done));
+      if (k < 0 && errno == EINTR) continue;
+      if (k <= 0) _exit(1);  // the parent has ended the run
+      done += k;
+    }
+  };
+  all(write, 1, reinterpret_cast<u8*>(head), n);
+  all(write, 1, from.data, from.bytes);
+  all(read, 0, to.data, to.bytes);
+  for (i64 b = 0; b < to.bytes; b++) to.owners[b] = to.owner;
+  from.read = from.requested = from.bytes;
+  to.written += to.bytes;
+  to.requested += to.bytes;
+}
+
 inline void fill_zero(Param& p) {
   memset(p.data, 0, size_t(p.bytes));
   for (i64 b = 0; b < p.bytes; b++) p.owners[b] = p.owner;
@@ -274,6 +300,7 @@ inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
   for (int k = 0; k < m.param_count; k++) m.params[k].mixed = mixed(s, k, kernels);
   m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
   if (s.kernel == FillStep) fill_zero(m.params[0]);
+  else if (s.kernel == ExchangeStep) exchange(plan, m.params[0], m.params[1]);
   else if (s.kernel == CopyStep) copy_bytes(plan, m.params[0], m.params[1]);
   else launch(kernels[s.kernel], s);
 }

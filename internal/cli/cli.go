@@ -109,6 +109,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	rank := rankOf(args)
+	if rank != nil {
+		stderr = rank.hold(stderr)
+	}
 	out, errors := newOutput(stdout), newOutput(stderr)
 	defer local.RemoveWork()
 	defer out.flush()
@@ -140,9 +144,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		escape.Fprintf(errors, "dmir: error: %v\n  = help: %s --help\n", err, commandOf(err))
-		return exitFailed
+		return rank.settle(ctx, exitFailed, err)
 	}
-	return a.status(command.Run(a))
+	err = command.Run(a)
+	return rank.settle(ctx, a.status(err), err)
 }
 
 // commandOf is the command, with the program, whose arguments err is about.
@@ -165,6 +170,7 @@ func (a *app) status(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case endedElsewhere(err): // and reported there
 	case errors.As(err, &status):
 		return int(status)
 	case errors.As(err, &failed):

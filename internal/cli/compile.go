@@ -24,6 +24,7 @@ import (
 
 type compileCmd struct {
 	targeting
+	deviceFlags
 	Func         string   `help:"Function to compile (default: @main, or the only public one)." placeholder:"NAME"`
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's); x86-64-v2, -v3, -v4 and armv8-a are processors." placeholder:"sm_90a" sep:","`
@@ -73,6 +74,10 @@ func (c compileCmd) Run(a *app) error {
 			return cannotWrite(c.Output, err)
 		}
 	}
+	sizes, err := c.sizes()
+	if err != nil {
+		return err
+	}
 	archs, err := c.archs(opts)
 	if err != nil {
 		return err
@@ -108,7 +113,7 @@ func (c compileCmd) Run(a *app) error {
 			return compileFailed(a, p, err)
 		}
 	}
-	builds, warnings, err := c.build(a, p, m, fn, archs, bar)
+	builds, warnings, err := c.build(a, p, m, fn, archs, sizes, bar)
 	bar.done()
 	if err != nil {
 		return compileFailed(a, p, err)
@@ -223,11 +228,11 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 }
 
 // build compiles the function for archs.
-func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) (out []driver.Compiled, warnings []diag.Diagnostic, err error) {
+func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, sizes map[string]int64, bar *progress) (out []driver.Compiled, warnings []diag.Diagnostic, err error) {
 	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
 	code := c.Emit != "cuda" && target.Emitting(c.Emit) == nil
 	out, err = await(a.ctx, func() ([]driver.Compiled, error) {
-		o := driver.BuildOptions{Machine: p.Target, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn}
+		o := driver.BuildOptions{Machine: p.Target, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn, Devices: c.count(), Mesh: sizes}
 		return driver.CompileFor(a.ctx, m, fn, archs, code, o, bar.stage)
 	})
 	if err != nil {

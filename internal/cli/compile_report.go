@@ -36,7 +36,12 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 			}
 			k := p.KernelOf(s)
 			if k == nil {
-				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), string(s.Kind), moved, predicted)
+				lines := ""
+				if s.Kind == artifact.StepCollective {
+					lines = lineText(s.Lines)
+					moved += ", sends " + units.Bytes(artifact.Repeated(p.Sent(&s.Collective), n))
+				}
+				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t%s\n", repeated(s.Name, n), string(s.Kind), moved, predicted, lines)
 				continue
 			}
 			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Launch.Grid), k.Block.Threads,
@@ -240,7 +245,8 @@ type jsonLaunch struct {
 	Runs         *int64  `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
 	Grid         []int   `json:"grid,omitempty"`
 	Stream       int     `json:"stream"`
-	Lines        []int   `json:"lines,omitempty"` // of the program, those of this launch
+	Lines        []int   `json:"lines,omitempty"`      // of the program, those of this launch
+	SentBytes    int64   `json:"sent_bytes,omitempty"` // of a collective: that leave a device
 	FLOP         int64   `json:"flop"`
 	ReadBytes    int64   `json:"read_bytes"`
 	WrittenBytes int64   `json:"written_bytes"`
@@ -312,6 +318,9 @@ func compiledJSON(src *source.File, b driver.Compiled) jsonCompiled {
 			j.Kernel, j.Grid = k.Name, s.Launch.Grid[:]
 		} else if s.Kind != artifact.StepFill {
 			j.Does = string(s.Kind)
+		}
+		if s.Kind == artifact.StepCollective {
+			j.SentBytes = p.Sent(&s.Collective)
 		}
 		if s.Decides() {
 			j.Parts = s.Decision.Parts[:]

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,10 +14,13 @@ import (
 	"dmir/compile/devices"
 	"dmir/compile/driver"
 	"dmir/compile/pass"
+	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
 	"dmir/syntax/diag"
 )
@@ -39,8 +44,13 @@ func (f deviceFlags) sizes() (map[string]int64, error) {
 	return sizes, err
 }
 
-// asked reports whether a flag is set.
-func (f deviceFlags) asked() bool { return f.Devices > 0 || len(f.Mesh) > 0 }
+// count is pass.Options.Devices.
+func (f deviceFlags) count() int {
+	if f.Devices == 0 && len(f.Mesh) > 0 {
+		return pass.AllDevices
+	}
+	return f.Devices
+}
 
 // divide gives the meshes of p the sizes asked for, and checks that they have the number of
 // devices asked for.
@@ -104,9 +114,7 @@ func (f deviceFlags) distribution(p *program.Program, m *ir.Module, fn *ir.Func,
 	if on.Mesh, err = f.sizes(); err != nil {
 		return on, err
 	}
-	if on.Devices = f.Devices; f.Devices == 0 && len(f.Mesh) > 0 {
-		on.Devices = pass.AllDevices
-	}
+	on.Devices = f.count()
 	l, ok := collective.Launched()
 	if !ok || l.Size == 1 && !divided(m, fn) {
 		return on, nil
@@ -118,6 +126,97 @@ func (f deviceFlags) distribution(p *program.Program, m *ir.Module, fn *ir.Func,
 	h := sha256.New()
 	for _, part := range append([]string{versionText(), p.Src.Text(), fn.Name, fmt.Sprint(p.Bind), fmt.Sprint(on.Mesh)}, flags...) {
 		fmt.Fprintf(h, "%d %s", len(part), part)
+	}
+	on.Identity = fmt.Sprintf("%x", h.Sum(nil))
+	return on, nil
+}
+
+// devicePlace is what the number of a device replaces in the names of files.
+const devicePlace = "{device}"
+
+// pieceReader reads the pieces of arg from files with the numbers of devices in their names.
+func pieceReader(path string, arg argument) driver.PieceReader {
+	return func(device int, elem types.Elem, shape []int) (*tensor.Tensor, error) {
+		own := argument{name: arg.name, typ: fmt.Sprintf("%s on device %d", typeText(elem, shape), device), elem: elem, shape: shape}
+		return readTensor(strings.ReplaceAll(path, devicePlace, strconv.Itoa(device)), own)
+	}
+}
+
+func typeText(elem types.Elem, shape []int) string {
+	text := "tensor<"
+	for _, n := range shape {
+		text += strconv.Itoa(n) + "x"
+	}
+	return text + elem.String() + ">"
+}
+
+func piecesByName(args []argument, pieces map[int]driver.PieceReader) map[string]driver.PieceReader {
+	out := map[string]driver.PieceReader{}
+	for i, read := range pieces {
+		out[args[i].name] = read
+	}
+	return out
+}
+
+// together prepares the run of a program on the devices of on. Of several processes the first
+// one prints, and writes what is whole.
+func (c runCmd) together(a *app, on *driver.Distribution) (runCmd, error) {
+	on.Timeout, on.Pieces = c.Timeout, c.Pieces
+	several := on.Devices != 0 || on.Launch != nil
+	if !several {
+		if c.Pieces {
+			return c, &failure{"DM612", "--pieces", "is for programs that several devices run", "add --devices, or remove it"}
+		}
+		for _, in := range c.Input {
+			if strings.Contains(in, devicePlace) {
+				return c, &failure{"DM612", "--input " + in, "names a file for each device, and one device runs the program", "add --devices"}
+			}
+		}
+		return c, nil
+	}
+	if c.Pieces && c.Output == "" {
+		return c, &failure{"DM612", "--pieces", "needs --output", "add --output DIR"}
+	}
+	if c.Pieces && c.Steps > 0 {
+		return c, &failure{"DM612", "--pieces", "writes the results of one run, and --steps repeats it", "remove one of them"}
+	}
+	if on.Launch != nil && on.Launch.Rank > 0 {
+		a.stdout = newOutput(io.Discard)
+		if !c.Pieces {
+			c.Output = ""
+		}
+		c.Log, c.rank = "", on.Launch.Rank
+	}
+	return c, nil
+}
+
+// compiledDistribution is over how many devices the compiled program p runs: those that it was
+// compiled for.
+func (c runCmd) compiledDistribution(p *artifact.Program) (on driver.Distribution, err error) {
+	if len(c.Mesh) > 0 {
+		return on, &failure{"DM612", "--mesh", "is for programs, and " + c.File + " is compiled for one mesh", "give it to dmir compile"}
+	}
+	if _, err := c.sizes(); err != nil {
+		return on, err
+	}
+	l, launched := collective.Launched()
+	switch {
+	case p.Divided == nil && c.Devices == 0 && (!launched || l.Size == 1):
+		return on, nil
+	case p.Divided == nil:
+		return on, &failure{"DM830", c.File, "was compiled for one device, and is to run on several", "compile it with --devices"}
+	case !launched || l.Size == 1 && p.Devices() > 1 && c.Devices > 0:
+		on.Devices = pass.AllDevices
+		if c.Devices > 0 {
+			on.Devices = c.Devices
+		}
+		return on, nil
+	}
+	on.Launch = &l
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d %d ", versionText(), c.Seed, c.Steps)
+	if err := p.Write(h); err != nil {
+		return on, err
 	}
 	on.Identity = fmt.Sprintf("%x", h.Sum(nil))
 	return on, nil

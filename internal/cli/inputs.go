@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmir/compile/checkpoint"
+	"dmir/compile/driver"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 )
@@ -30,31 +31,35 @@ func byName(args []argument, given map[int]*tensor.Tensor) map[string]*tensor.Te
 }
 
 // inputs reads the files that --input names for the arguments of a function, and
-// returns the values by the number of the argument. series, which may be nil, takes
+// returns the values by the number of the argument, and for files by device what reads them. series, which may be nil, takes
 // the files that hold values for several steps.
-func (c runCmd) inputs(fn string, args []argument, series func(index int, path string) (taken bool, err error)) (map[int]*tensor.Tensor, error) {
+func (c runCmd) inputs(fn string, args []argument, series func(index int, path string) (taken bool, err error)) (given map[int]*tensor.Tensor, pieces map[int]driver.PieceReader, err error) {
 	var names []string
 	for _, arg := range args {
 		names = append(names, arg.name)
 	}
 	paths, err := c.inputPaths(fn, names)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	given := map[int]*tensor.Tensor{}
+	given, pieces = map[int]*tensor.Tensor{}, map[int]driver.PieceReader{}
 	for _, in := range paths {
+		if strings.Contains(in.path, devicePlace) {
+			pieces[in.index] = pieceReader(in.path, args[in.index])
+			continue
+		}
 		if series != nil {
 			if taken, err := series(in.index, in.path); err != nil {
-				return nil, err
+				return nil, nil, err
 			} else if taken {
 				continue
 			}
 		}
 		if given[in.index], err = readTensor(in.path, args[in.index]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return given, nil
+	return given, pieces, nil
 }
 
 // inputPath is one --input.
@@ -133,7 +138,7 @@ func (d dataSet) close() {
 // stepInputs opens the files of the inputs: given are the values of those that
 // are the same in each step.
 func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[int]*tensor.Tensor, err error) {
-	given, err = c.inputs(s.name, s.args, func(index int, path string) (taken bool, err error) {
+	given, s.pieces, err = c.inputs(s.name, s.args, func(index int, path string) (taken bool, err error) {
 		if s.args[index].err != nil || slices.Contains(s.state, index) || strings.Contains(path, ".npz") {
 			return false, nil
 		}

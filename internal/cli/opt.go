@@ -17,6 +17,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/stablehlo"
@@ -252,7 +253,7 @@ func (r *optimizer) module(t task) error {
 			if !r.PrintAfterAll {
 				return nil
 			}
-			one := &ir.Module{Src: m.Src, Aliases: m.Aliases}
+			one := &ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: mesh.Ops(m)}
 			for _, f := range pass.Reached(u.Module, u.Func) {
 				one.Ops = append(one.Ops, f.Op)
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,6 +43,25 @@ func (c runCmd) prepare() (discard func(), err error) {
 	return discard, os.Remove(probe)
 }
 
+// outputFile is a file of --output.
+type outputFile struct {
+	name   string
+	tensor *tensor.Tensor
+}
+
+// outputFiles are those of the results, or of their pieces.
+func outputFiles(res *driver.Result) (out []outputFile) {
+	for _, o := range res.Outputs {
+		for _, p := range o.Pieces {
+			out = append(out, outputFile{fmt.Sprintf("%s.%d.npy", o.Name, p.Device), p.Tensor})
+		}
+		if o.Pieces == nil {
+			out = append(out, outputFile{o.Name + ".npy", o.Tensor})
+		}
+	}
+	return out
+}
+
 // save writes the outputs to temporary files and renames them when all are complete,
 // so that an error does not replace a part of an older run's results.
 func (c runCmd) save(res *driver.Result) error {
@@ -53,17 +73,17 @@ func (c runCmd) save(res *driver.Result) error {
 		return cannotWrite(c.Output, err)
 	}
 	defer os.RemoveAll(tmp)
-	for _, o := range res.Outputs {
-		path := filepath.Join(tmp, o.Name+".npy")
-		if err := atomicfile.Check(filepath.Join(c.Output, o.Name+".npy")); err != nil {
-			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
+	files := outputFiles(res)
+	for _, f := range files {
+		if err := atomicfile.Check(filepath.Join(c.Output, f.name)); err != nil {
+			return cannotWrite(filepath.Join(c.Output, f.name), err)
 		}
-		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
-			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
+		if err := tensor.SaveNPY(filepath.Join(tmp, f.name), f.tensor); err != nil {
+			return cannotWrite(filepath.Join(c.Output, f.name), err)
 		}
 	}
-	for _, o := range res.Outputs {
-		name := o.Name + ".npy"
+	for _, f := range files {
+		name := f.name
 		if err := atomicfile.Move(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
 			return cannotWrite(filepath.Join(c.Output, name), err)
 		}

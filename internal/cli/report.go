@@ -110,6 +110,7 @@ type jsonFix struct {
 	Safe       bool       `json:"safe"`
 	SavesBytes int64      `json:"saves_bytes"`
 	SavesNs    float64    `json:"saves_ns"`
+	SavesSent  int64      `json:"saves_sent_bytes,omitempty"`
 	Edits      []jsonEdit `json:"edits"`
 }
 
@@ -129,7 +130,7 @@ func reportJSON(w io.Writer, found []finding) error {
 		j.Line, j.Column = f.src.Human(f.Span.Start)
 		j.EndLine, j.EndColumn = f.src.Human(f.Span.End)
 		for _, x := range f.Fixes {
-			fix := jsonFix{Title: x.Title, Safe: x.Safe, SavesBytes: x.SavesBytes, SavesNs: x.SavesNs}
+			fix := jsonFix{Title: x.Title, Safe: x.Safe, SavesBytes: x.SavesBytes, SavesNs: x.SavesNs, SavesSent: x.SavesSent}
 			for _, e := range x.Edits {
 				fix.Edits = append(fix.Edits, jsonEdit{e.Span.Start, e.Span.End, e.Text})
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -34,12 +33,15 @@ type runCmd struct {
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
 	Output       string   `complete:"dir" help:"Folder for the results, one .npy each." placeholder:"DIR"`
+	Pieces       bool     `help:"Write the piece of each device, NAME.DEVICE.npy, in place of whole results."`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" complete:"file:dmir,mlir,onnx,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
+
+	rank int // of this process among those that run the program together
 }
 
 // Help is what --help adds.
@@ -50,6 +52,8 @@ func (runCmd) Help() string {
 		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails.\n" +
 		"Without a @main, a file of several public functions without arguments runs all of them so, on the reference executor.\n" +
+		"Where devices divide a program, a file name with {device} in it names a file for each, with its piece: x=FILE.{device}.npy.\n" +
+		"mpirun -n 4 dmir run FILE starts a process for each device; --devices 4 runs all of them in one.\n" +
 		"A program in StableHLO needs no import: dmir run FILE.mlir."
 }
 
@@ -98,17 +102,14 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	on.Timeout = c.Timeout
-	if together := on.Devices != 0 || on.Launch != nil; together && c.Device != "auto" && c.Device != "reference" {
-		return &failure{"DM612", "--device " + c.Device, "does not run a program that is divided over devices", "use --device reference"}
-	}
-	if on.Launch != nil && on.Launch.Rank > 0 {
-		a.stdout, c.Output = newOutput(io.Discard), "" // the first process reports
+	if c, err = c.together(a, &on); err != nil {
+		return err
 	}
 	if c.Steps > 0 {
 		return c.repeat(a, c.steppedProgram(a, p, m, fn, on))
 	}
 	args := programArgs(p, fn)
-	given, err := c.inputs(fn.Name, args, nil)
+	given, pieces, err := c.inputs(fn.Name, args, nil)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	bar := newProgress(a.stderr)
-	job := driver.Job{Program: p, Module: m, Fn: fn, On: on, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
+	job := driver.Job{Program: p, Module: m, Fn: fn, On: on, Seed: c.Seed, Inputs: byName(args, given), Pieces: piecesByName(args, pieces), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
 	res, err := driver.Run(a.ctx, job, bar.step)
 	bar.done()
 	if err != nil {
@@ -163,7 +164,7 @@ func (c runCmd) cases(a *app, p *program.Program, cases []driver.Case) error {
 // error of the program, not of the run.
 func (c runCmd) failed(a *app, p *program.Program, err error) error {
 	if endedElsewhere(err) {
-		return exitStatus(exitFailed)
+		return err
 	}
 	d, ok := driver.Diagnostic(err, p.Src)
 	if !ok {
@@ -204,7 +205,7 @@ func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.
 	}
 	s.smaller = smallerProgram(p)
 	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Device: c.Device, Progress: progress})
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Pieces: piecesByName(s.args, s.pieces), Device: c.Device, Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
 	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }

@@ -42,10 +42,17 @@ func (c runCmd) artifact(a *app) error {
 	if c.Trust {
 		p.Trust()
 	}
-	if c.Steps > 0 {
-		return c.repeat(a, c.steppedArtifact(a, p, d, why))
+	on, err := c.compiledDistribution(p)
+	if err != nil {
+		return err
 	}
-	given, err := c.inputs(p.Name, artifactArgs(p), nil)
+	if c, err = c.together(a, &on); err != nil {
+		return err
+	}
+	if c.Steps > 0 {
+		return c.repeat(a, c.steppedArtifact(a, p, d, why, on))
+	}
+	given, pieces, err := c.inputs(p.Name, artifactArgs(p), nil)
 	if err != nil {
 		return err
 	}
@@ -58,10 +65,18 @@ func (c runCmd) artifact(a *app) error {
 		return err
 	}
 	bar := newProgress(a.stderr)
-	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold, Progress: a.watch(bar, 1, smallerArtifact(p))})
+	o := device.Options{Runs: c.Runs, Cold: c.Cold, Progress: a.watch(bar, 1, smallerArtifact(p))}
+	var res *driver.Result
+	if p.Divided == nil {
+		res, err = driver.RunArtifact(a.ctx, d, p, inputs, o)
+	} else {
+		res, err = driver.RunTogether(a.ctx, d, p, inputs, pieces, on, o)
+	}
 	bar.done()
 	if err == nil {
-		res.Why = why
+		if p.Divided == nil {
+			res.Why = why
+		}
 		err = c.artifactResult(a, p, res)
 	}
 	if err != nil {
@@ -72,6 +87,13 @@ func (c runCmd) artifact(a *app) error {
 
 // deviceFailed reports why a compiled program did not run to its end.
 func deviceFailed(a *app, path string, err error) error {
+	if endedElsewhere(err) {
+		return err
+	}
+	var count *driver.CountError
+	if errors.As(err, &count) {
+		return &failure{"DM830", path, count.Msg, diag.Find("DM830").Help}
+	}
 	var failed *driver.CheckError
 	if errors.As(err, &failed) {
 		where := path
@@ -93,8 +115,13 @@ func deviceFailed(a *app, path string, err error) error {
 // artifactArgs are the arguments of a compiled program.
 func artifactArgs(p *artifact.Program) []argument {
 	var args []argument
-	for _, b := range p.Inputs {
+	for i, b := range p.Inputs[:p.Given()] {
 		buf := &p.Buffers[b]
+		if p.Divided != nil && p.Divided.Inputs[i] != nil {
+			whole := *buf
+			whole.Shape = p.Divided.Inputs[i].Shape
+			buf = &whole
+		}
 		arg := argument{name: buf.Name, typ: tensorText(buf)}
 		arg.elem, arg.shape, arg.err = bufferType(buf)
 		args = append(args, arg)
@@ -120,11 +147,14 @@ func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor
 }
 
 // steppedArtifact is p for --steps on d.
-func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, why string) *stepped {
+func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, why string, on driver.Distribution) *stepped {
 	s := &stepped{name: p.Name, state: p.State, args: artifactArgs(p), warned: func([]diag.Diagnostic) {}}
 	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) { return c.artifactInputs(p, given) }
 	s.smaller = smallerArtifact(p)
 	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
+		if p.Divided != nil {
+			return driver.OpenTogether(a.ctx, d, p, on, s.pieces, progress)
+		}
 		run, err := driver.OpenArtifact(a.ctx, d, p, progress)
 		if err == nil {
 			run.Why = why

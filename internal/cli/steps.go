@@ -33,7 +33,8 @@ type stepped struct {
 	args    []argument
 	state   []int // by result the argument that it becomes, -1 for none
 	initial func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error)
-	smaller string // what to run instead where a step takes too long
+	pieces  map[int]driver.PieceReader // arguments of the first step that are given by device
+	smaller string                     // what to run instead where a step takes too long
 	open    func(progress func(device.Progress)) (*driver.Steps, error)
 	failed  func(error) error
 	warned  func([]diag.Diagnostic)
@@ -304,6 +305,10 @@ func (t *repetition) save(step int) error {
 	outs, err := t.current()
 	if err != nil {
 		return t.s.failed(err)
+	}
+	if t.rank > 0 { // the first process writes what all have gathered
+		t.saved = step
+		return nil
 	}
 	c := &checkpoint.Checkpoint{Meta: t.meta}
 	c.Step = step

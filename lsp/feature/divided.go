@@ -30,11 +30,11 @@ func Settled(f *cost.Func) *cost.Func {
 	return nil
 }
 
-// Divide divides those of funcs that are not yet; it reports whether there were any.
+// Divide divides those of funcs whose cost follows later; it reports whether there were any.
 func Divide(funcs []*cost.Func) bool {
 	some := false
 	for _, f := range funcs {
-		if f.Mesh() != nil && !f.Tried() {
+		if Settled(f) == nil {
 			f.Divide()
 			some = true
 		}

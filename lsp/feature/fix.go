@@ -36,7 +36,9 @@ func FixesAt(ds []diag.Diagnostic, span source.Span) []Fix {
 // fixTitle describes what a fix does and, if worth, what that saves.
 func fixTitle(f diag.Fix, worth bool) string {
 	title := f.Title
-	if worth && f.SavesBytes > 0 {
+	if worth && f.SavesSent > 0 {
+		title += ": saves " + units.Bytes(f.SavesSent) + " sent"
+	} else if worth && f.SavesBytes > 0 {
 		title += ": saves " + units.Bytes(f.SavesBytes)
 		if f.SavesNs > 0 {
 			title += ", " + units.Time(f.SavesNs)

@@ -50,6 +50,13 @@ func Heats(p *program.Program, by string, span source.Span) ([]Heat, error) {
 	}
 	h := &heater{p: p, by: by, span: lines(p, span)}
 	for _, f := range funcsIn(p, h.span) {
+		shown := Settled(f)
+		if shown == nil {
+			continue
+		}
+		if by != HeatWaste { // what is wasted is that of the whole
+			f = shown
+		}
 		total, ok := h.total(f)
 		if !ok || total <= 0 {
 			continue

@@ -64,12 +64,13 @@ func fixData(fixes []diag.Fix) protocol.LSPAny {
 		Safe       bool    `json:"safe"`
 		SavesBytes int64   `json:"saves_bytes,omitzero"`
 		SavesNs    float64 `json:"saves_ns,omitzero"`
+		SavesSent  int64   `json:"saves_sent_bytes,omitzero"`
 	}
 	data := struct {
 		Fixes []fix `json:"fixes"`
 	}{}
 	for _, f := range fixes {
-		data.Fixes = append(data.Fixes, fix{f.Title, f.Safe, f.SavesBytes, f.SavesNs})
+		data.Fixes = append(data.Fixes, fix{f.Title, f.Safe, f.SavesBytes, f.SavesNs, f.SavesSent})
 	}
 	raw, err := json.Marshal(data)
 	if err != nil { // a saving that is no number

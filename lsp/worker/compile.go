@@ -82,8 +82,11 @@ func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 			Name: s.Name, Lines: []int{}, Runs: n, PredictedNs: s.TimeNs * float64(n), RoofNs: t.roof(s.TimeNs) * float64(n),
 			ReadBytes: artifact.Repeated(s.ReadBytes, n), WrittenBytes: artifact.Repeated(s.WrittenBytes, n), Differs: s.Differs,
 		}
-		if s.Kind == artifact.StepCopy {
+		if s.Kind == artifact.StepCopy || s.Kind == artifact.StepCollective {
 			k.Class = string(s.Kind)
+		}
+		if s.Kind == artifact.StepCollective {
+			k.Lines = p.LinesOf(s)
 		}
 		b.MovedBytes += k.ReadBytes + k.WrittenBytes
 		if of := p.KernelOf(s); of != nil {

@@ -45,6 +45,7 @@ type Fix struct {
 	// after the edits; tests recompute and require equality of SavesBytes.
 	SavesBytes int64
 	SavesNs    float64
+	SavesSent  int64 // bytes that each device sends less to others
 }
 
 // Related points at another place that takes part in the finding.

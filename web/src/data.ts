@@ -305,6 +305,7 @@ export interface FunctionDiff extends Place {
   minimum_bytes: Delta;
   waste_bytes: Delta;
   peak_bytes: Delta;
+  sent_bytes: Delta;
   time_ns: Delta;
   same_ops: number;
   ops: OpDiff[] | null;

@@ -19,7 +19,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/op"
+	"dmir/dialect/mesh"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -59,12 +59,7 @@ func Unit(t testing.TB, text, fn string, bind map[string]int64) *pass.Unit {
 func Text(t testing.TB, u *pass.Unit) string {
 	t.Helper()
 	one := *u.Module
-	one.Ops, one.Resources = nil, nil
-	for _, o := range u.Module.Ops {
-		if o.Name == op.Mesh {
-			one.Ops = append(one.Ops, o)
-		}
-	}
+	one.Ops, one.Resources = mesh.Ops(u.Module), nil
 	for _, f := range pass.Reached(u.Module, u.Func) {
 		one.Ops = append(one.Ops, f.Op)
 	}

@@ -21,7 +21,7 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout, Progress: forward(p, opts.Progress)})
+	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout, Comm: opts.Comm, Progress: forward(p, opts.Progress)})
 	if err != nil {
 		return nil, err
 	}

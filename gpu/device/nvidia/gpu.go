@@ -38,12 +38,16 @@ var errLost = errors.New("a kernel that failed or hung has broken the driver's c
 // in other processes.
 func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	run := g.run
-	if lostContext.Load() {
+	switch {
+	case !lostContext.Load():
+	case p.Divided != nil: // another process is not connected with the other devices
+		return nil, errLost
+	default:
 		run = g.elsewhere
 	}
 	r, err := run(ctx, p, inputs, opts)
 	var fault *cuda.Fault
-	if errors.As(err, &fault) && fault.Step == "" && serves && !inChild {
+	if errors.As(err, &fault) && fault.Step == "" && p.Divided == nil && serves && !inChild {
 		err = located(ctx, g.Name(), p, inputs, opts, fault)
 	}
 	return r, err
@@ -76,6 +80,9 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 			err = closed
 		}
 	}()
+	if err := s.Join(ctx, opts.Comm); err != nil {
+		return nil, err
+	}
 	limited, cancel := within(ctx, opts)
 	defer cancel()
 	start := time.Now()
@@ -127,7 +134,7 @@ func (g *gpu) load(ctx context.Context, p *artifact.Program) (s *cuda.Session, t
 }
 
 // Open loads the program for steps that keep their state in the GPU's memory.
-func (g *gpu) Open(ctx context.Context, p *artifact.Program) (device.Session, error) {
+func (g *gpu) Open(ctx context.Context, p *artifact.Program, opts device.Options) (device.Session, error) {
 	if lostContext.Load() {
 		return nil, errLost
 	}
@@ -137,6 +144,9 @@ func (g *gpu) Open(ctx context.Context, p *artifact.Program) (device.Session, er
 	s, _, err := g.load(ctx, p.For(g.Arch()))
 	if err != nil {
 		return nil, err
+	}
+	if err := s.Join(ctx, opts.Comm); err != nil {
+		return nil, errors.Join(err, session{s}.Close())
 	}
 	return session{s}, nil
 }

@@ -94,6 +94,12 @@ DMIR_API void dmir_cancel(dmir *p);
 /* What the last function that failed reports; it stays until the next one fails. */
 DMIR_API const char *dmir_error(const dmir *p);
 
+/* A program that several devices run together calls this for each step in which they exchange
+ * data, with the elements of its buffers, which may be one; 0 is success, any other result
+ * ends the run as dmir_cancel does. */
+typedef int32_t dmir_exchange(void *user, int32_t step, const void *from, int64_t from_bytes, void *to, int64_t to_bytes);
+DMIR_API void dmir_on_collective(dmir *p, dmir_exchange *f, void *user);
+
 /* Measurements of the last run, in nanoseconds. */
 DMIR_API int32_t dmir_steps(void);
 DMIR_API const char *dmir_step_name(int32_t step);

@@ -24,6 +24,8 @@ struct dmir {
   double *ns;
   int64_t *runs;
   double mark, total;
+  dmir_exchange *exchange;
+  void *exchange_user;
   _Atomic int cancelled;
   _Atomic int32_t at;
   char error[512];
@@ -42,6 +44,10 @@ int64_t dmir_step_runs(const dmir *p, int32_t i) { return i < 0 || i >= STEPS ? 
 double dmir_time(const dmir *p) { return p->total; }
 int32_t dmir_at(const dmir *p) { return p->at; }
 int32_t dmir_threads(const dmir *p) { return p->pool.count; }
+void dmir_on_collective(dmir *p, dmir_exchange *f, void *user) {
+  p->exchange = f;
+  p->exchange_user = user;
+}
 void dmir_cancel(dmir *p) { p->cancelled = 1; }
 const char *dmir_error(const dmir *p) { return p->error; }
 

@@ -42,11 +42,20 @@ static void ended(dmir *p, int32_t i) {
   p->mark = t;
 }
 
+/* Gives a collective to the caller, between two kernels. */
+static void exchange(dmir *p, int32_t i) {
+  const struct step *s = &table_steps[i];
+  const struct buffer *to = &table_buffers[table_args[s->args]], *from = &table_buffers[table_args[s->args + 1]];
+  if (!p->exchange || p->exchange(p->exchange_user, i, p->args[s->args + 1], from->bytes, p->args[s->args], to->bytes) != 0) p->cancelled = 1;
+}
+
 static void run_step(dmir *p, int32_t i) {
   const struct step *s = &table_steps[i];
   p->runs[i]++;
   if (s->kind == LAUNCH) {
     run_job(p, table_kernels[s->kernel], p->args + s->args, s->tasks, s->work);
+  } else if (s->kind == COLLECTIVE) {
+    exchange(p, i);
   } else if (s->kind == COPY) {
     move(p, copy_kernel, p->args[s->args], p->args[s->args + 1], s->work);
   } else {

@@ -22,13 +22,13 @@ struct port {
   int32_t direct; /* kernels may use the caller's memory */
 };
 
-enum step_kind { LAUNCH, FILL, COPY, LOOP, REPEAT, BRANCH };
+enum step_kind { LAUNCH, FILL, COPY, LOOP, REPEAT, BRANCH, COLLECTIVE };
 
 struct step {
   const char *name;
   enum step_kind kind;
   int32_t kernel;   /* of a launch */
-  int32_t args;     /* where its buffers begin in table_args: a launch's arguments; of moves to and from; a predicate */
+  int32_t args;     /* where its buffers begin in table_args: a launch's arguments; of moves and collectives to and from; a predicate */
   int32_t parts[2]; /* steps of the parts that follow a decision */
   int64_t tasks;    /* of a launch; how often a repetition runs */
   int64_t work;     /* of a launch: FLOP and bytes, by which threads are used; of a move: bytes */

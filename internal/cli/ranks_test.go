@@ -1,0 +1,244 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dmir/internal/need"
+)
+
+const divided = `dm.mesh @pod {data = 2, model = 2}
+func.func @step(%x: tensor<4x8xf32, #dm.at<split = @pod[{data}, {}]>>, %w: tensor<8x16xf32, #dm.at<split = @pod[{}, {model}]>> {dm.stddev = 0.1}, %v: tensor<16x8xf32>) -> (tensor<4x8xf32>, tensor<8x16xf32, #dm.at<split = @pod[{}, {model}]>> {dm.state = "w"}) {
+  %0 = dm.matmul %x, %w : (tensor<4x8xf32, #dm.at<split = @pod[{data}, {}]>>, tensor<8x16xf32, #dm.at<split = @pod[{}, {model}]>>) -> tensor<4x16xf32>
+  %1 = dm.gelu %0 : tensor<4x16xf32>
+  %2 = dm.matmul %1, %v : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  %y = dm.softmax %2 : tensor<4x8xf32>
+  %next = dm.add %w, %w : tensor<8x16xf32, #dm.at<split = @pod[{}, {model}]>>
+  return %y, %next : tensor<4x8xf32>, tensor<8x16xf32, #dm.at<split = @pod[{}, {model}]>>
+}
+`
+
+// checked is a program whose check fails.
+const checked = `dm.mesh @pod {data = 2}
+func.func @main() {
+  %a = dm.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = dm.constant dense<[1.0, 3.0]> : tensor<2xf32>
+  %c = dm.reshard %a : (tensor<2xf32>) -> tensor<2xf32, #dm.at<split = @pod[{data}]>>
+  %d = dm.add %c, %c : tensor<2xf32, #dm.at<split = @pod[{data}]>>
+  check.expect_eq %d, %b : tensor<2xf32>
+  return
+}
+`
+
+var builtBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "dmir-ranks-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "dmir")
+	if out, err := exec.Command("go", "build", "-o", path, "dmir").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// job is the processes of one mpirun.
+type job struct {
+	out []byte
+	err error
+}
+
+// onRanks runs a shell script on n processes in dir, in which $dmir is the command and $RANK the
+// number of the process. No process of it is left.
+func onRanks(t *testing.T, mpirun string, n int, dir, script string) job {
+	t.Helper()
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-n", fmt.Sprint(n), "sh", "-c", `RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; ` + script}
+	if filepath.Base(mpirun) == "mpirun.openmpi" {
+		args = append([]string{"--oversubscribe"}, args...)
+	}
+	cmd := exec.Command(mpirun, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "dmir="+dmir, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "DMIR_THREADS=1")
+	var j job
+	j.out, j.err = cmd.CombinedOutput()
+	pids, _ := filepath.Glob(filepath.Join(dir, "pid.*"))
+	for _, path := range pids {
+		pid, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(path)
+		gone(t, strings.TrimSpace(string(pid)))
+	}
+	return j
+}
+
+// gone waits for the end of a process that mpirun has ended.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	for range 600 {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("process %s is left", pid)
+}
+
+func launchers(t *testing.T) []string {
+	return []string{need.Tool(t, "mpirun.openmpi", "apt-get install openmpi-bin"), need.Tool(t, "mpirun.mpich", "apt-get install mpich")}
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRanks: a compiled file runs with a process for each device, with pieces from files and to
+// files, and in steps with checkpoints that one process writes.
+func TestRanks(t *testing.T) {
+	need.Long(t)
+	need.Tool(t, "clang", "apt-get install clang")
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mpirun := range launchers(t) {
+		t.Run(filepath.Base(mpirun), func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, "step.dmir", divided)
+			alone := func(args ...string) {
+				t.Helper()
+				cmd := exec.Command(dmir, args...)
+				cmd.Dir = dir
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v\n%s", args, err, out)
+				}
+			}
+			ranks := func(script string) string {
+				t.Helper()
+				j := onRanks(t, mpirun, 4, dir, script)
+				if j.err != nil {
+					t.Fatalf("%s: %v\n%s", script, j.err, j.out)
+				}
+				return string(j.out)
+			}
+			same := func(a, b string) {
+				t.Helper()
+				x, err1 := os.ReadFile(filepath.Join(dir, a))
+				y, err2 := os.ReadFile(filepath.Join(dir, b))
+				if err1 != nil || err2 != nil || string(x) != string(y) {
+					t.Errorf("%s and %s differ: %v %v", a, b, err1, err2)
+				}
+			}
+			alone("compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "step.dmx", "step.dmir")
+			alone("run", "--runs", "0", "--output", "one", "step.dmx")
+			out := ranks(`$dmir run --runs 0 --output whole step.dmx`)
+			if n := strings.Count(out, "ran @step on"); n != 1 || !strings.Contains(out, "one process each, by mpirun") {
+				t.Errorf("%d processes report:\n%s", n, out)
+			}
+			same("one/y.npy", "whole/y.npy")
+			alone("run", "--runs", "0", "--pieces", "--output", "pieces", "step.dmx")
+			ranks(`$dmir run --runs 0 --pieces --output parts step.dmx`)
+			ranks(`$dmir run --pieces --output text step.dmir`)
+			for k := range 4 {
+				same(fmt.Sprintf("pieces/next.%d.npy", k), fmt.Sprintf("parts/next.%d.npy", k))
+				same(fmt.Sprintf("text/next.%d.npy", k), fmt.Sprintf("parts/next.%d.npy", k))
+			}
+			ranks(`$dmir run --runs 0 --input w=parts/next.{device}.npy --pieces --output again step.dmx`)
+			alone("run", "--devices", "4", "--input", "w=whole/next.npy", "--pieces", "--output", "once", "step.dmir")
+			same("again/next.3.npy", "once/next.3.npy")
+			for _, file := range []string{"step.dmir", "step.dmx"} {
+				kept := "kept-" + filepath.Ext(file)
+				ranks(`$dmir run --steps 2 --checkpoint ` + kept + ` ` + file)
+				ranks(`$dmir run --steps 3 --checkpoint ` + kept + ` --resume --output ` + kept + `-end ` + file)
+			}
+			same("kept-.dmir-end/next.npy", "kept-.dmx-end/next.npy")
+		})
+	}
+}
+
+// stopped sends a signal to process 2 when steps are made.
+func stopped(signal string) string {
+	return `[ $RANK = 2 ] && { own=$$; (while ! [ -s log.csv ]; do sleep 0.1; done; kill -` + signal + ` $own) & }; `
+}
+
+// TestRankFailures: whatever goes wrong, every process ends, and the command writes one
+// diagnostic.
+func TestRankFailures(t *testing.T) {
+	need.Long(t)
+	need.Tool(t, "clang", "apt-get install clang")
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const started = `echo $$ > pid.$RANK; `
+	for _, c := range []struct {
+		name, script, want string
+		n                  int
+	}{
+		{"the same error of syntax", started + `exec $dmir run bad.dmir`, "bad.dmir:1:", 4},
+		{"no such file", started + `exec $dmir run none.dmir`, "error[DM601]", 4},
+		{"an unknown flag", started + `exec $dmir run --unknown step.dmir`, "unknown flag --unknown", 4},
+		{"too few processes", started + `exec $dmir run step.dmir`, "error[DM830]", 2},
+		{"too few processes for a compiled file", started + `exec $dmir run --runs 0 step.dmx`, "error[DM830]", 2},
+		{"one process without its file", started + `[ $RANK = 2 ] && exec $dmir run none.dmir; exec $dmir run step.dmir`, "none.dmir: error[DM601]", 4},
+		{"another program", started + `[ $RANK = 3 ] && exec $dmir run other.dmir; exec $dmir run step.dmir`, "rank 3 runs another program", 4},
+		{"another compiled file", started + `[ $RANK = 1 ] && exec $dmir run --runs 0 --seed 2 step.dmx; exec $dmir run --runs 0 step.dmx`, "rank 1 runs another program", 4},
+		{"a check that fails on all", started + `exec $dmir run checked.dmir`, "error[DM709]", 2},
+		{"a piece that is missing", started + `exec $dmir run --input w=pieces/next.{device}.npy step.dmir`, "next.2.npy: error[DM601]", 4},
+		{"a process that hangs", started + stopped("STOP") + `exec $dmir run --timeout 2s --steps 10000000 --log log.csv step.dmir`, "rank 2 has ended, hangs or takes too long", 4},
+		{"a compiled process that hangs", started + stopped("STOP") + `exec $dmir run --timeout 2s --steps 10000000 --log log.csv step.dmx`, "rank 2 has ended, hangs or takes too long", 4},
+		{"a process that is killed", started + stopped("KILL") + `exec $dmir run --steps 10000000 --log log.csv step.dmir`, "", 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, mpirun := range launchers(t) {
+				t.Run(filepath.Base(mpirun), func(t *testing.T) {
+					dir := t.TempDir()
+					put(t, dir, "step.dmir", divided)
+					put(t, dir, "other.dmir", strings.Replace(divided, "gelu", "relu", 1))
+					put(t, dir, "bad.dmir", "func.func @f( {")
+					put(t, dir, "checked.dmir", checked)
+					for _, args := range [][]string{
+						{"compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "step.dmx", "step.dmir"},
+						{"run", "--devices", "4", "--pieces", "--output", "pieces", "step.dmir"},
+					} {
+						cmd := exec.Command(dmir, args...)
+						cmd.Dir = dir
+						if out, err := cmd.CombinedOutput(); err != nil {
+							t.Fatalf("%v\n%s", err, out)
+						}
+					}
+					os.Remove(filepath.Join(dir, "pieces/next.2.npy"))
+					j := onRanks(t, mpirun, c.n, dir, c.script)
+					out := string(j.out)
+					if j.err == nil || !strings.Contains(out, c.want) {
+						t.Errorf("%v, want %q:\n%s", j.err, c.want, out)
+					}
+					if c.want == "" { // the launcher has ended the others before they found out
+						if !strings.Contains(out, "signal 9") {
+							t.Errorf("the launcher does not report it:\n%s", out)
+						}
+						return
+					}
+					if n := strings.Count(out, "error[") + strings.Count(out, "dmir: error: "); n != 1 {
+						t.Errorf("%d diagnostics:\n%s", n, out)
+					}
+				})
+			}
+		})
+	}
+}
