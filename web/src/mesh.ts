@@ -133,6 +133,7 @@ export class MeshFigure implements Figure {
 
   /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
   shown(look: Look) {
+    if (look.paper && this.seen >= 0) return this.seen; // paper has no selection of its own
     return look.hover >= 0 ? look.hover : look.selected >= 0 ? look.selected : Math.max(0, this.first());
   }
 
@@ -160,28 +161,29 @@ export class MeshFigure implements Figure {
     const { theme } = look;
     const area = this.areaOf(view);
     const high = area.h - rowHeight - 4;
-    if (look.selected !== this.seen) {
+    if (look.selected !== this.seen && !look.paper) {
       this.seen = look.selected;
       if (look.selected >= 0) this.from = clamp(this.from, (look.selected + 1) * rowHeight - high, look.selected * rowHeight);
     }
-    this.from = look.paper ? 0 : clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
-    const [type, sharding] = [area.x + 8 + area.w * 0.24, area.x + 4 + area.w * 0.51];
+    if (!look.paper) this.from = clamp(this.from, 0, Math.max(0, this.values.length * rowHeight - high));
+    const from = look.paper ? 0 : this.from;
+    const [type, sharding] = [area.x + 8 + area.w * 0.21, area.x + 4 + area.w * 0.53];
     const head = { size: 11.5, fill: theme.muted, bold: true };
     const heads: [number, string][] = [[area.x + 16, "value"], [type, "type"], [sharding, "sharding"]];
     for (const [x, text] of heads) pen.text(text, x, area.y + rowHeight / 2 + 2, head);
     pen.line([area.x, area.y + rowHeight + 3, area.x + area.w, area.y + rowHeight + 3], { stroke: theme.line, width: 1 });
     pen.clip(area.x, area.y + rowHeight + 4, area.w, high);
     let drawn = 0;
-    const first = Math.floor(this.from / rowHeight);
+    const first = Math.floor(from / rowHeight);
     for (let i = first; i < this.values.length && (i - first - 1) * rowHeight < high; i++) {
-      this.drawRow(pen, look, i, i === shown, { x: area.x, y: area.y + rowHeight + 4 + i * rowHeight - this.from, w: area.w, h: rowHeight }, type, sharding);
+      this.drawRow(pen, look, i, i === shown, { x: area.x, y: area.y + rowHeight + 4 + i * rowHeight - from, w: area.w, h: rowHeight }, type, sharding);
       drawn++;
     }
     pen.unclip();
     const wide = area.w < view.area.x + view.area.w;
     if (wide) pen.line([area.x + area.w, area.y, area.x + area.w, area.y + area.h], { stroke: theme.line, width: 1 });
     else pen.line([area.x, area.y + area.h, area.x + area.w, area.y + area.h], { stroke: theme.line, width: 1 });
-    this.drawBarOfList(pen, theme, area, high);
+    if (!look.paper) this.drawBarOfList(pen, theme, area, high);
     return drawn;
   }
 

@@ -1,9 +1,9 @@
 // A device of the mesh: the tensor with the device's piece filled in, and the elements that it has.
 import type { MeshDim, MeshLayout, MeshValue } from "./data";
 import type { Cell } from "./mesh_grid";
-import { fitText, hatch, type Pen } from "./pen";
+import { fitText, hatch, type Pen, textWidth } from "./pen";
 import type { Mark, Theme } from "./theme";
-import { at } from "./util";
+import { at, clamp } from "./util";
 import type { View } from "./view";
 
 const picture = { x: 10, y: 26, w: 52, h: 48 };
@@ -32,6 +32,7 @@ export function drawCell(pen: Pen, view: View, theme: Theme, cell: Cell, value: 
   shown.forEach((line, i) => {
     const divided = lines.length > mostRanges || Boolean(dims[i]?.axes);
     const style = { ...mono, bold: divided, fill: divided ? theme.text : theme.muted };
+    style.size *= clamp(room / textWidth(line, style), 0.75, 1); // a long range in smaller letters
     pen.text(fitText(line, style, room), left, top + i * step * k, style);
   });
   const [note, warn] = noteOf(cell, value, layout);
