@@ -60,6 +60,7 @@ var conditional = []readmeCondition{
 	{`--tune|^dmir run step\.dmx`, "needs a GPU", hasGPU},
 	{`--arch sm_`, "needs NVRTC", func() bool { _, err := nvrtc.Find(); return err == nil }},
 	{`step\.so|--emit llvm|\.o |\.h |x86-64-v3`, "needs clang", func() bool { _, err := native.Find(context.Background()); return err == nil }},
+	{`^mpirun`, "needs MPI", func() bool { _, err := exec.LookPath("mpirun"); return err == nil }},
 	{`train\.py`, "needs NumPy", func() bool { return exec.Command("python3", "-c", "import numpy").Run() == nil }},
 	{`small\.dmx|--device emulator`, "needs a C++ compiler", func() bool { return emulator.Check() == nil }},
 }
@@ -101,9 +102,10 @@ func TestReadmeCommands(t *testing.T) {
 			}
 			sh := exec.CommandContext(t.Context(), "sh", "-c", command)
 			sh.Dir = dir
+			sh.Env = append(os.Environ(), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1")
 			if strings.HasPrefix(command, "go run . ") || command == "go install ." { // in the module, where it writes nothing
 				sh.Dir = root
-				sh.Env = append(os.Environ(), "GOBIN="+t.TempDir())
+				sh.Env = append(sh.Env, "GOBIN="+t.TempDir())
 			}
 			if out, err := sh.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", command, err, out)
