@@ -86,7 +86,7 @@ func spelling(k Kind, name string) (string, error) {
 		}
 	case Axis:
 		if !isBareID(bare) {
-			return "", fmt.Errorf("%s is not an axis: write a letter or _ and then letters, digits and _$.", name)
+			return "", fmt.Errorf("%s is not an axis: write a letter or _ and then letters, digits, dots, _ and $", name)
 		}
 	default:
 		if !isSuffixID(bare) {
