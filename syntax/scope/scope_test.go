@@ -263,7 +263,7 @@ func TestRename(t *testing.T) {
 			"dm.mesh @m {z = 2}\ndm.mesh @n {x = 2, z = 4}\nfunc.func @f(%a: tensor<4xf32, #dm.at<split = @m[{z:(1)2}], partial = {z}>>) attributes {dm.mesh = @m} {\n  %i = dm.partition_id axes = [\"z\"] : tensor<i64>\n  return\n}",
 		},
 		{"an axis to another of its mesh", "dm.mesh @m {‸x = 2, y = 3}", "y", "error: y is already the name of another axis here"},
-		{"an axis to a part", "dm.mesh @m {‸x = 2, y = 3}", "y:(1)2", "error: y:(1)2 is not an axis: write a letter or _ and then letters, digits and _$."},
+		{"an axis to a part", "dm.mesh @m {‸x = 2, y = 3}", "y:(1)2", "error: y:(1)2 is not an axis: write a letter or _ and then letters, digits, dots, _ and $"},
 		{"an alias", "!‸t = i32\nfunc.func private @f(!t)", "u", "!u = i32\nfunc.func private @f(!u)"},
 		{"an alias to a dialect's type", "!‸t = i32", "d.t", "error: d.t is not an alias: write a letter or _ and then letters, digits, _ and $; names with a dot are those of dialects"},
 		{"an alias to one of another section", "#‸a = 1\n// -----\n#b = 2", "b", "#b = 1\n// -----\n#b = 2"},
