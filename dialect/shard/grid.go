@@ -161,6 +161,16 @@ func (l Layout) Uses(atom int) bool {
 	return slices.Contains(l.Partial, atom) || slices.ContainsFunc(l.Dims, func(d []int) bool { return slices.Contains(d, atom) })
 }
 
+// divided reports whether a dimension is.
+func (l Layout) divided() bool {
+	for _, d := range l.Dims {
+		if len(d) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // split is all atoms of the dimensions.
 func (l Layout) split() []int { return slices.Concat(l.Dims...) }
 

@@ -220,6 +220,9 @@ type propagation struct {
 	rules []*rule
 	queue []*rule
 	later []*rule
+
+	best [][]int  // atoms of each factor of the rule that is applied
+	from []*value // that give them
 }
 
 // block records the rules of the ops of b, and of the regions in it.
@@ -409,12 +412,15 @@ func (p *propagation) wake(r *rule) {
 
 // apply makes the tensors of r agree as far as they can.
 func (p *propagation) apply(r *rule) {
-	best := map[int][]int{}
-	from := make([]*value, len(r.sizes))
+	if !slices.ContainsFunc(r.tensors, func(k *value) bool { return k.layout.divided() }) {
+		return
+	}
+	// Scratch memory: this runs for every op after every edit.
+	p.best, p.from = append(p.best[:0], make([][]int, len(r.sizes))...), append(p.from[:0], make([]*value, len(r.sizes))...)
+	best, from := p.best, p.from
 	for i, k := range r.tensors {
-		for n, atoms := range p.Grid.Factors(k.layout, r.dims[i], r.sizes, r.pieces) {
+		p.Grid.factors(k.layout, r.dims[i], r.sizes, r.pieces, func(n int, atoms []int) {
 			switch {
-			case len(atoms) == 0:
 			case from[n] == nil || prefix(best[n], atoms):
 				if from[n] == nil || len(atoms) > len(best[n]) {
 					best[n], from[n] = atoms, k
@@ -422,12 +428,12 @@ func (p *propagation) apply(r *rule) {
 			case !prefix(atoms, best[n]) && k.before(from[n]):
 				best[n], from[n] = atoms, k
 			}
-		}
+		})
 	}
 	for i, k := range r.tensors {
 		changed := false
 		for d, list := range r.dims[i] {
-			if !k.closed[d] && p.extend(k, d, p.Grid.Join(list, best, r.sizes)) {
+			if !k.closed[d] && p.extend(k, d, p.Grid.join(list, func(n int) []int { return best[n] }, r.sizes)) {
 				changed = true
 				for _, n := range list {
 					if from[n] != nil && from[n] != k {
@@ -462,6 +468,12 @@ func prefix(a, b []int) bool { return len(a) <= len(b) && slices.Equal(a, b[:len
 // its outermost factor as far as they divide it, then to the next.
 func (g *Grid) Factors(l Layout, dims [][]int, sizes []dim.Dim, pieces []op.Pieces) map[int][]int {
 	out := map[int][]int{}
+	g.factors(l, dims, sizes, pieces, func(n int, atoms []int) { out[n] = atoms })
+	return out
+}
+
+// factors visits the factors that are divided.
+func (g *Grid) factors(l Layout, dims [][]int, sizes []dim.Dim, pieces []op.Pieces, visit func(n int, atoms []int)) {
 	for d, list := range dims {
 		atoms := l.Dims[d]
 		for i, n := range list {
@@ -476,22 +488,31 @@ func (g *Grid) Factors(l Layout, dims [][]int, sizes []dim.Dim, pieces []op.Piec
 				}
 			}
 			if k > 0 {
-				out[n] = atoms[:k]
+				visit(n, atoms[:k])
 			}
-			if atoms = atoms[k:]; i < len(list)-1 && (!known || int64(g.Count(out[n])) != size) {
+			if i < len(list)-1 && (!known || int64(g.Count(atoms[:k])) != size) {
 				break // the inner factors are whole on each device
 			}
+			atoms = atoms[k:]
 		}
 	}
-	return out
 }
 
 // Join is the atoms of a dimension of the factors list, of which each is divided as in of.
 func (g *Grid) Join(list []int, of map[int][]int, sizes []dim.Dim) []int {
+	return g.join(list, func(n int) []int { return of[n] }, sizes)
+}
+
+// join is Join, whose result may be that of one factor itself.
+func (g *Grid) join(list []int, of func(n int) []int, sizes []dim.Dim) []int {
+	if len(list) == 1 {
+		return of(list[0])
+	}
 	var out []int
 	for i, n := range list {
-		out = append(out, of[n]...)
-		if size, known := sizes[n].Int(); i < len(list)-1 && (!known || size != int64(g.Count(of[n]))) {
+		atoms := of(n)
+		out = append(out, atoms...)
+		if size, known := sizes[n].Int(); i < len(list)-1 && (!known || size != int64(g.Count(atoms))) {
 			break
 		}
 	}
