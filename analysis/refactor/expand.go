@@ -72,10 +72,12 @@ func (s *selection) expand(o *ir.Op) (*expansion, error) {
 		c.Operands[i] = copied[v]
 	}
 	x.block.Ops = []*ir.Op{&c}
-	values := op.Of(o).Expand(&ir.Builder{Block: x.block, At: &c}, &c)
+	b := &ir.Builder{Block: x.block, At: &c}
+	values := op.Of(o).Expand(b, &c)
 	if values == nil {
 		return nil, refuse("the expansion of %s needs a size that is an unbound symbol", o.Name)
 	}
+	values = op.KeepShardings(b, &c, values)
 	x.ops = x.block.Ops[:len(x.block.Ops)-1]
 	for _, n := range x.ops {
 		for i, v := range n.Operands {

@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"slices"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -80,4 +81,24 @@ func expandGelu(b *ir.Builder, o *ir.Op) []*ir.Value {
 		}
 		return w.Binary("mul", w.scale(x, 0.5), w.plus(bell, 1))
 	})
+}
+
+// KeepShardings gives values, which an Expand has built at b for o, the shardings that the types
+// of o's results state, and returns them.
+func KeepShardings(b *ir.Builder, o *ir.Op, values []*ir.Value) []*ir.Value {
+	for i, r := range o.Results {
+		want, t := r.Tensor(), values[i].Tensor()
+		switch {
+		case want == nil || t == nil || want.At.Shard.Equal(t.At.Shard):
+		case values[i].Op != nil && values[i].Op.Parent == b.Block && !slices.Contains(o.Operands, values[i]):
+			same := *t
+			same.At.Shard = want.At.Shard
+			values[i].Type = &same
+		default: // an operand itself
+			same := *t
+			same.At.Shard = want.At.Shard
+			values[i] = b.Op(Reshard, values[i:i+1:i+1], nil, &same).Results[0]
+		}
+	}
+	return values
 }

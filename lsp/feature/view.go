@@ -110,10 +110,12 @@ func appendExpanded(to []*ir.Op, o *ir.Op, depth int) []*ir.Op {
 		return append(to, o)
 	}
 	aside := &ir.Block{Region: o.Parent.Region}
-	values := d.Expand(&ir.Builder{Block: aside, At: o}, o)
+	b := &ir.Builder{Block: aside, At: o}
+	values := d.Expand(b, o)
 	if len(values) == 0 || len(values) != len(o.Results) {
 		return append(to, o)
 	}
+	values = op.KeepShardings(b, o, values)
 	for i, r := range o.Results {
 		if values[i].Name == "" {
 			values[i].Name = r.Name
