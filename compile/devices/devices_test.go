@@ -37,7 +37,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-const golden = `func.func @f(%a: tensor<4x4xf32>, %n: tensor<3x5xi4>, %position: tensor<i64> {dm.position = ["y"]}) -> (tensor<4x16xf32>, tensor<2x4xf32>, tensor<4x4xf32>, tensor<6x5xi4>, tensor<i64>, tensor<4x4xf32>) attributes {dm.mesh = @pod} {
+const golden = `dm.mesh @pod {x = 2, y = 2}
+func.func @f(%a: tensor<4x4xf32>, %n: tensor<3x5xi4>, %position: tensor<i64> {dm.position = ["y"]}) -> (tensor<4x16xf32>, tensor<2x4xf32>, tensor<4x4xf32>, tensor<6x5xi4>, tensor<i64>, tensor<4x4xf32>) attributes {dm.mesh = @pod} {
   %0 = dm.reshape %a : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
   %1 = dm.all_gather %0, dim = 0, axes = ["x", "y"] : (tensor<1x4x4xf32>) -> tensor<4x4x4xf32>
   %2 = dm.reshape %1 : (tensor<4x4x4xf32>) -> tensor<2x2x4x4xf32>
