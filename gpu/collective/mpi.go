@@ -251,18 +251,17 @@ func (c *mpiComm) meet(ctx context.Context, call *mpiCall, ranks []int) error {
 
 // forward is the time in which the launcher can read what this process has printed: now and
 // then mpirun of MPICH 4.0 loses output that comes just before MPI_Abort.
-const forward = 200 * time.Millisecond
+const forward = time.Second
 
 // Abort ends the processes of all ranks. The other ranks get the reason if they are in a
 // call.
 func (c *mpiComm) Abort(reason error) {
-	Hold(reason)
+	Hold(reason) // so that what was printed has been read
 	c.aborted.CompareAndSwap(nil, &failure{fmt.Errorf("rank %d: %w", c.rank, reason)})
 	c.jobs <- func() { // a call that waits ends, since it sees aborted
 		if c.failed.Load() == nil {
 			c.control.fail(c.others(), c.rank, c.aborted.Load().Error())
 		}
-		time.Sleep(forward)
 		c.lib.Abort(c.lib.world, 1)
 	}
 	select {}

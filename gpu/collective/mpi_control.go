@@ -228,10 +228,16 @@ func (c *mpiComm) broken(call *mpiCall, err error) error {
 }
 
 // Hold gives the rank that reports err the time to do so, if it is another process: the exit
-// of this one could end it before. Call it before a process exits because of err.
+// of this one could end it before. The rank that has reported waits until the launcher has
+// read what it wrote, which MPICH's drops of a process that has ended. Call it before a process
+// exits because of err.
 func Hold(err error) {
 	var e *Ended
-	if errors.As(err, &e) && e.remote {
+	switch {
+	case err == nil:
+	case errors.As(err, &e) && e.remote:
 		time.Sleep(grace) // the launcher ends this process earlier
+	case met.Load():
+		time.Sleep(forward)
 	}
 }

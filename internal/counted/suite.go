@@ -92,7 +92,7 @@ func Ops() (Program, error) {
 	var text, calls strings.Builder
 	var args, results, values []string
 	for _, d := range op.All() {
-		if apart[d.Name] != "" {
+		if apart[d.Name] != "" || d.Family == op.Distribution { // these are for several devices
 			continue
 		}
 		if head.FindStringIndex(d.Example) == nil {
