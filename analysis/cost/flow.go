@@ -78,7 +78,7 @@ func (f *Func) ByOp() map[*ir.Op]*Entry { return byOp(f.Entries, f.extra) }
 // Block is the entry of every op of b, a block of fn, and in the regions of these
 // ops, as ByOp has them.
 func Block(b *ir.Block, fn *ir.Func, m *ir.Module, bind map[string]int64) map[*ir.Op]*Entry {
-	s := newCoster(m, bind).scope(sizes(fn, bind))
+	s := newCoster(m, bind).scopeOf(fn, sizes(fn, bind))
 	entries := s.block(b.Ops, nil)
 	return byOp(entries, s.extra)
 }
