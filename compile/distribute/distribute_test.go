@@ -12,7 +12,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/tensor"
 	"dmir/dialect/partition"
-	"dmir/dialect/shard"
+	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/verify"
 )
 
@@ -65,7 +65,7 @@ func compared(t *testing.T, text string, tolerance float64) (local string, sent 
 			t.Errorf("result %d: %s\n%s", i, at, local)
 		}
 	}
-	return local, shard.Traffic(fn, p.Mesh)
+	return local, shardtest.Traffic(fn, p.Mesh)
 }
 
 func differs(want, got *tensor.Tensor, tolerance float64) string {

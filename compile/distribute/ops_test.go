@@ -16,7 +16,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/partition"
-	"dmir/dialect/shard"
+	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 )
@@ -26,19 +26,6 @@ var meshes = []*mesh.Mesh{
 	{Name: "m", Axes: []mesh.Axis{{Name: "x", Size: 4}}},
 	{Name: "m", Axes: []mesh.Axis{{Name: "x", Size: 2}, {Name: "y", Size: 2}}},
 	{Name: "m", Axes: []mesh.Axis{{Name: "x", Size: 3}}},
-}
-
-// meshOp is the op that defines m.
-func meshOp(m *mesh.Mesh) *ir.Op {
-	axes, sizes := types.Array{}, types.Array{}
-	for _, a := range m.Axes {
-		axes, sizes = append(axes, types.Str(a.Name)), append(sizes, types.Int{V: int64(a.Size)})
-	}
-	o := &ir.Op{Name: op.Mesh}
-	o.SetAttr("sym_name", types.Str(m.Name))
-	o.SetAttr("axes", axes)
-	o.SetAttr("sizes", sizes)
-	return o
 }
 
 // shardings are those of a tensor of a rank that divide it over each axis alone, and over
@@ -100,7 +87,7 @@ func whole(t *testing.T, text, name string) *divided {
 func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Sharding) (local string, sent map[string]int64) {
 	t.Helper()
 	m := d.u.Module.Clone()
-	m.Ops = append([]*ir.Op{meshOp(on)}, m.Ops...)
+	m.Ops = append([]*ir.Op{on.Op()}, m.Ops...)
 	f := d.u.Func.Clone()
 	with := func(ty types.Type, s *types.Sharding) types.Type {
 		if t, ok := ty.(*types.Tensor); ok && s != nil {
@@ -138,7 +125,7 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 	if fn == nil {
 		return "", nil
 	}
-	sent = shard.Traffic(fn, on)
+	sent = shardtest.Traffic(fn, on)
 	local = passtest.Text(t, &pass.Unit{Module: m, Func: fn})
 	m.RemoveFunc(fn.Name)
 	m.AddFunc(fn)

@@ -44,6 +44,19 @@ func Of(o *ir.Op) (*Mesh, error) {
 	return m, m.Check()
 }
 
+// Op is a new dm.mesh that defines m: the inverse of Of.
+func (m *Mesh) Op() *ir.Op {
+	axes, sizes := make(types.Array, len(m.Axes)), make(types.Array, len(m.Axes))
+	for i, a := range m.Axes {
+		axes[i], sizes[i] = types.Str(a.Name), types.Int{V: int64(a.Size)}
+	}
+	o := &ir.Op{Name: op.Mesh}
+	o.SetAttr("sym_name", types.Str(m.Name))
+	o.SetAttr("axes", axes)
+	o.SetAttr("sizes", sizes)
+	return o
+}
+
 // Check is what is wrong with the axes, nil if they are those of a mesh.
 func (m *Mesh) Check() error {
 	if len(m.Axes) == 0 {

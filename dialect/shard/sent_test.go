@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
+	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/types"
 )
 
@@ -40,7 +41,7 @@ func TestSent(t *testing.T) {
 			t.Errorf("%s along %v sends %d bytes, not %d", c.name, c.axes, got, c.want)
 		}
 	}
-	sum := shard.Traffic(&ir.Func{Body: b}, m)
+	sum := shardtest.Traffic(&ir.Func{Body: b}, m)
 	if sum["a"] != 12*size*2/3+12*2*size*2/3+4*size || sum["a, b"] != 12*size*11 {
 		t.Errorf("all together: %v", sum)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -251,13 +250,11 @@ func (n *node) mesh(name string, m sdyMesh) *imported {
 	}
 	taken := map[string]bool{}
 	r.Mesh = &mesh.Mesh{Name: bare(name, "mesh", n.meshNames)}
-	names, sizes := types.Array{}, types.Array{}
 	for i, a := range m.axes {
 		n.must(r.axes[a] == "", "DM142", "axis %q stands in mesh @%s twice", a, name)
 		own := bare(a, "axis", taken)
 		r.axes[a] = own
 		r.Axes = append(r.Axes, mesh.Axis{Name: own, Size: int(m.sizes[i])})
-		names, sizes = append(names, types.Str(own)), append(sizes, types.Int{V: m.sizes[i]})
 		n.must(m.sizes[i] > 0, "DM142", "axis %q has no devices", a)
 	}
 	if err := r.Check(); err != nil {
@@ -267,10 +264,8 @@ func (n *node) mesh(name string, m sdyMesh) *imported {
 		r.permuted = r.permuted || id != int64(i)
 	}
 	n.must(m.ids == nil || len(m.ids) == r.Devices(), "DM142", "device_ids has %d entries for %d devices", len(m.ids), r.Devices())
-	o := &ir.Op{Name: op.Mesh, Span: n.t.Span(), Head: n.t.Head()}
-	o.SetAttr("sym_name", types.Str(r.Name))
-	o.SetAttr("axes", names)
-	o.SetAttr("sizes", sizes)
+	o := r.Op()
+	o.Span, o.Head = n.t.Span(), n.t.Head()
 	n.m.Ops = append(n.m.Ops, o)
 	return r
 }
