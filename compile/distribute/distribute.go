@@ -85,14 +85,7 @@ func Piece(m *mesh.Mesh, device int, x *tensor.Tensor, s *types.Sharding) *tenso
 		fillNeutral(out, s.Reduce)
 		return out
 	}
-	each(size, func(at []int) {
-		from, to := 0, 0
-		for d := range at {
-			from = from*x.Shape[d] + start[d] + at[d]
-			to = to*shape[d] + at[d]
-		}
-		set(out, to, x, from)
-	})
+	transfer(out, nil, x, start, size)
 	return out
 }
 
@@ -131,14 +124,7 @@ func Join(m *mesh.Mesh, t *types.Tensor, pieces []*tensor.Tensor) (*tensor.Tenso
 			}
 			into = partial[part]
 		}
-		each(size, func(at []int) {
-			from, to := 0, 0
-			for d := range at {
-				to = to*shape[d] + start[d] + at[d]
-				from = from*x.Shape[d] + at[d]
-			}
-			set(into, to, x, from)
-		})
+		transfer(into, start, x, nil, size)
 	}
 	if len(s.Partial) > 0 {
 		return combined(partial, s.Reduce), nil
@@ -146,17 +132,36 @@ func Join(m *mesh.Mesh, t *types.Tensor, pieces []*tensor.Tensor) (*tensor.Tenso
 	return out, nil
 }
 
-// each visits the indices of a shape.
-func each(shape []int, visit func([]int)) {
-	if slices.Contains(shape, 0) {
+// transfer copies the part of from that begins at start, or at its first element, and has the
+// given size to where such a part begins in to, row by row.
+func transfer(to *tensor.Tensor, toStart []int, from *tensor.Tensor, start, size []int) {
+	if slices.Contains(size, 0) {
 		return
 	}
-	at := make([]int, len(shape))
+	rank := len(size)
+	row := 1
+	if rank > 0 {
+		row = size[rank-1]
+	}
+	place := func(x *tensor.Tensor, start, at []int) int {
+		n := 0
+		for d := range rank {
+			n *= x.Shape[d]
+			if start != nil {
+				n += start[d]
+			}
+			if d < rank-1 {
+				n += at[d]
+			}
+		}
+		return n
+	}
+	at := make([]int, max(0, rank-1))
 	for {
-		visit(at)
-		d := len(shape) - 1
+		copyRow(to, place(to, toStart, at), from, place(from, start, at), row)
+		d := len(at) - 1
 		for ; d >= 0; d-- {
-			if at[d]++; at[d] < shape[d] {
+			if at[d]++; at[d] < size[d] {
 				break
 			}
 			at[d] = 0
@@ -167,16 +172,16 @@ func each(shape []int, visit func([]int)) {
 	}
 }
 
-// set copies an element.
-func set(to *tensor.Tensor, i int, from *tensor.Tensor, k int) {
+// copyRow copies n elements from the k-th on to the i-th and those behind it.
+func copyRow(to *tensor.Tensor, i int, from *tensor.Tensor, k, n int) {
 	switch to.Kind() {
 	case tensor.KindF32:
-		to.F32[i] = from.F32[k]
+		copy(to.F32[i:i+n], from.F32[k:])
 	case tensor.KindF64:
-		to.F64[i] = from.F64[k]
+		copy(to.F64[i:i+n], from.F64[k:])
 	case tensor.KindInt:
-		to.Int[i] = from.Int[k]
+		copy(to.Int[i:i+n], from.Int[k:])
 	default:
-		to.Bool[i] = from.Bool[k]
+		copy(to.Bool[i:i+n], from.Bool[k:])
 	}
 }
