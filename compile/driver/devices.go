@@ -8,14 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"dmir/compile/bind"
-	"dmir/compile/checks"
 	"dmir/compile/devices"
 	"dmir/compile/distribute"
-	"dmir/compile/gradient"
-	"dmir/compile/inline"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/pipeline"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
@@ -100,13 +97,8 @@ func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int
 	if err := devices.Mesh(c, on.Mesh); err != nil {
 		return nil, err
 	}
-	n := on.Devices
-	if on.Launch != nil {
-		n = on.Launch.Size
-	}
-	u := &pass.Unit{Ctx: ctx, Module: c, Func: c.Func(fn.Name), Options: pass.Options{Bind: sizes, Devices: n}}
-	passes := []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), devices.Shard(), devices.Partition()}
-	if err := pass.Run(u, passes, nil); err != nil {
+	u := &pass.Unit{Ctx: ctx, Module: c, Func: c.Func(fn.Name), Options: pass.Options{Bind: sizes, Devices: on.count()}}
+	if err := pass.Run(u, pipeline.Divide(), nil); err != nil {
 		return nil, err
 	}
 	p, err := distribute.Of(u.Module, u.Func)

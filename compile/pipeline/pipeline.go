@@ -60,6 +60,12 @@ func For(g target.Generator) []pass.Pass {
 	}
 }
 
+// Divide are the passes after which a program is what each device of its mesh runs, for
+// executors that compile nothing.
+func Divide() []pass.Pass {
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), devices.Shard(), devices.Partition()}
+}
+
 // Export are the passes after which a program is written in other dialects: they leave
 // no ops that have no equivalents there.
 func Export() []pass.Pass {

@@ -56,9 +56,7 @@ func.func @example(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}, {model}]>>) -
 
 const collectiveDoc = "Stands in a function that one device runs, whose attribute `dm.mesh` names the mesh. The devices of a group, those that differ only in their position along `axes`, run it together. "
 
-func axesAttr(doc string) AttrDef {
-	return AttrDef{Name: "axes", Kind: KindStrings, Doc: doc + "the axes of the mesh, the outermost first; a part of one is written `\"data:(2)4\"`"}
-}
+var axesAttr = AttrDef{Name: "axes", Kind: KindStrings, Doc: "the axes of the mesh, the outermost first; a part of one is written `\"data:(2)4\"`"}
 
 var reductionAttr = AttrDef{
 	Name: "reduction", Kind: KindKeyword, Lead: true, Enum: types.Reductions, Doc: "how the parts are combined",
@@ -99,7 +97,7 @@ var allReduceDef = &Def{
   return %y : tensor<4x4xf32>`, "tensor<4x4xf32>"),
 	Operands: []Param{{Name: "x", Elems: ordered, Doc: "any shape, the same on all devices"}},
 	Results:  []Param{{Name: "y", Elems: ordered, Doc: "x's type"}},
-	Attrs:    []AttrDef{reductionAttr, axesAttr("")},
+	Attrs:    []AttrDef{reductionAttr, axesAttr},
 	Traits:   Pure | Collective,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
@@ -120,7 +118,7 @@ var reduceScatterDef = &Def{
   return %y : tensor<2x4xf32>`, "tensor<2x4xf32>"),
 	Operands:   []Param{{Name: "x", Elems: ordered, Doc: "any shape, the same on all devices"}},
 	Results:    []Param{{Name: "y", Elems: ordered, Doc: "x's shape with a piece of `dim`, as written"}},
-	Attrs:      []AttrDef{reductionAttr, {Name: "dim", Kind: KindInt, Doc: "the dimension that is cut"}, axesAttr("")},
+	Attrs:      []AttrDef{reductionAttr, {Name: "dim", Kind: KindInt, Doc: "the dimension that is cut"}, axesAttr},
 	Traits:     Pure | Collective,
 	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "dim", "") },
 	Verify:     reductionElems,
@@ -137,7 +135,7 @@ var allGatherDef = &Def{
   return %y : tensor<4x8xf32>`, "tensor<4x8xf32>"),
 	Operands:   []Param{{Name: "x", Elems: storable, Doc: "any shape, the same on all devices"}},
 	Results:    []Param{{Name: "y", Elems: storable, Doc: "x's shape with a multiple of `dim`, as written"}},
-	Attrs:      []AttrDef{{Name: "dim", Kind: KindInt, Doc: "the dimension that is put together"}, axesAttr("")},
+	Attrs:      []AttrDef{{Name: "dim", Kind: KindInt, Doc: "the dimension that is put together"}, axesAttr},
 	Traits:     Pure | Collective,
 	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "", "dim") },
 	Kernel:     Structure,
@@ -156,7 +154,7 @@ var allToAllDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape with a piece of `split` and a multiple of `concat`, as written"}},
 	Attrs: []AttrDef{
 		{Name: "split", Kind: KindInt, Doc: "the dimension that is cut"},
-		{Name: "concat", Kind: KindInt, Doc: "the dimension along which the pieces are put together"}, axesAttr(""),
+		{Name: "concat", Kind: KindInt, Doc: "the dimension along which the pieces are put together"}, axesAttr,
 	},
 	Traits:     Pure | Collective,
 	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "split", "concat") },
@@ -174,7 +172,7 @@ var collectivePermuteDef = &Def{
   return %y : tensor<4x4xf32>`, "tensor<4x4xf32>"),
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape, the same on all devices"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
-	Attrs:    []AttrDef{{Name: "pairs", Kind: KindPairs, Doc: "positions along the axes, from and to"}, axesAttr("")},
+	Attrs:    []AttrDef{{Name: "pairs", Kind: KindPairs, Doc: "positions along the axes, from and to"}, axesAttr},
 	Traits:   Pure | Collective,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
@@ -245,7 +243,7 @@ func.func @example() -> tensor<i64> attributes {dm.mesh = @pair} {
   return %i : tensor<i64>
 }`,
 	Results: []Param{{Name: "i", Elems: []types.Elem{types.I64}, Doc: "`tensor<i64>`"}},
-	Attrs:   []AttrDef{axesAttr("")},
+	Attrs:   []AttrDef{axesAttr},
 	Traits:  Pure,
 	Infer: func(*ir.Op) ([]types.Type, *Problem) {
 		return one(&types.Tensor{Elem: types.I64, At: types.Placement{Space: types.HBM}}), nil
@@ -270,7 +268,7 @@ func pointAttrs() []AttrDef {
 		{Name: "from", Kind: KindInt, Doc: "the position that gives"},
 		{Name: "to", Kind: KindInt, Doc: "the position that gets"},
 		{Name: "channel", Kind: KindInt, Default: types.Int{}, Doc: "tells apart what travels between the same devices"},
-		axesAttr(""),
+		axesAttr,
 	}
 }
 

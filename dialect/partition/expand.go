@@ -9,21 +9,19 @@ import (
 
 // expand writes o out in simpler ops where what it computes as a whole is divided, such as
 // the rows of a softmax: these are divided then, with partial maxima and sums (Megatron's
-// parallel cross entropy is that of cross_entropy). It returns how many ops stand in the place of o, 0
-// where it stays.
-func (p *partitioner) expand(o *ir.Op) int {
+// parallel cross entropy is that of cross_entropy). It reports whether these stand in the place of o.
+func (p *partitioner) expand(o *ir.Op) bool {
 	d := op.Of(o)
 	if d == nil || d.Expand == nil || !op.Valid(o) || !p.broken(o) {
-		return 0
+		return false
 	}
 	p.at = o
 	start := o.Position()
 	b := &ir.Builder{Block: o.Parent, Index: start, At: o}
 	vs := d.Expand(b, o)
 	if vs == nil {
-		return 0
+		return false
 	}
-	n := b.Index - start
 	for i, r := range o.Results {
 		p.values.Rename(r, vs[i])
 		if vs[i].Op != nil && vs[i].Name == "" {
@@ -31,10 +29,10 @@ func (p *partitioner) expand(o *ir.Op) int {
 		}
 		ir.ReplaceUses(r, vs[i])
 	}
-	ops := slices.Clone(o.Parent.Ops[start : start+n])
+	ops := slices.Clone(o.Parent.Ops[start:b.Index])
 	ir.EraseAll(o)
 	p.values.Extend(ops)
-	return max(n, 1)
+	return true
 }
 
 // broken reports whether a dimension of an operand that o needs whole is divided, or o draws

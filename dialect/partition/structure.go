@@ -46,8 +46,8 @@ type handed struct {
 func (p *partitioner) inside(b *ir.Block, layouts []shard.Layout) handed {
 	out := handed{}
 	for i := 0; i < len(b.Ops)-1 && p.problem == nil; i++ {
-		if n := p.expand(b.Ops[i]); n > 0 {
-			i--
+		if p.expand(b.Ops[i]) {
+			i-- // what it became stands here
 			continue
 		}
 		p.op(b.Ops[i])

@@ -97,7 +97,7 @@ func exportPermute(c *out, axes []types.Axis) ([]*ir.Value, error) {
 			pairs = append(pairs, op.IntList(g[p[0]], g[p[1]]).String())
 		}
 	}
-	if len(pairs) == 0 { // nobody gets anything
+	if len(pairs) == 0 { // no device gets anything
 		return one(c.constant(types.SplatOf(c.result(0), 0)))
 	}
 	return one(c.make("collective_permute", c.result(0), c.in, c.nextChannel(),
