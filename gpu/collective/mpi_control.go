@@ -236,7 +236,9 @@ func Hold(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &e) && e.remote:
-		time.Sleep(grace) // the launcher ends this process earlier
+		// The rank that reports may itself wait for grace, to find out whether a lower one has
+		// failed as well (Report). When it exits, the launcher ends this process.
+		time.Sleep(4 * grace)
 	case met.Load():
 		time.Sleep(forward)
 	}
