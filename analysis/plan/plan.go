@@ -1,0 +1,133 @@
+// Package plan finds how to divide a training step over the devices of a cluster: data, tensor,
+// sequence, expert, optimizer-state and pipeline parallelism together, for the least predicted time of a step
+// under the memory of a device. It says how far its answer may be from the best one.
+package plan
+
+import (
+	"context"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/ir"
+	"dmir/syntax/source"
+)
+
+// Options are what to plan for.
+type Options struct {
+	Machine *machine.Machine // a cluster
+	Devices int
+	Memory  int64            // bytes of a device; 0: the machine's
+	Bind    map[string]int64 // sizes of symbols
+	Top     int              // how many plans to give; 0: ten
+	Fix     Setting          // what is given and not searched
+	// Progress is called while the search runs, from one goroutine at a time.
+	Progress func(done, total int)
+}
+
+// A Setting is the part of a plan that decides its mesh and schedule. What is 0 or empty is searched.
+type Setting struct {
+	Data, Tensor, Pipe int // devices along each axis
+	Chunks             int // stages on each device of the pipeline
+	Microbatches       int
+	Schedule           string
+	Recompute          string // "none", "selective" or "full"
+	States             string // "whole": optimizer states lie as their parameters; "split": they are divided over data
+}
+
+// A Result is the plans found for a function, the best one first.
+type Result struct {
+	Function string  `json:"function"`
+	Target   string  `json:"target"`
+	Devices  int     `json:"devices"`
+	Model    Model   `json:"model"`
+	Plans    []*Plan `json:"plans"`
+	Searched int     `json:"searched"`  // settings that were looked at
+	Bound    float64 `json:"bound_s"`   // no plan of the space takes less
+	Gap      float64 `json:"gap"`       // (best − bound) / best
+	Elapsed  float64 `json:"elapsed_s"` // of the search
+	Text     string  `json:"-"`         // of the file, which Write edits
+}
+
+// A Model is what the step computes.
+type Model struct {
+	Parameters int64 `json:"parameters"`
+	FLOP       int64 `json:"flop"` // of a step, without recomputation
+	Samples    int64 `json:"samples"`
+	Tokens     int64 `json:"tokens"`
+	Layers     int   `json:"layers"` // equal ones, in a row
+}
+
+// An Axis is an axis of the mesh of a plan.
+type Axis struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
+// A Plan is one way to divide the step.
+type Plan struct {
+	Axes         []Axis           `json:"axes"`  // the outermost first
+	Names        []string         `json:"names"` // "data 8 × tensor 4", "optimizer states split over data (ZeRO-1)"
+	Stages       []Stage          `json:"stages"`
+	Chunks       int              `json:"chunks"`
+	Microbatches int              `json:"microbatches"`
+	Schedule     string           `json:"schedule"`  // "" without a pipeline
+	Recompute    string           `json:"recompute"` // "none", "selective", "full"
+	Time         float64          `json:"time_s"`
+	Compute      float64          `json:"compute_s"` // of the device that computes longest
+	Exposed      float64          `json:"exposed_s"` // communication that nothing hides
+	Bubble       float64          `json:"bubble"`    // fraction of the step in which the pipeline waits
+	Tokens       float64          `json:"tokens_per_s"`
+	MFU          float64          `json:"model_flop_utilization"`
+	Memory       Memory           `json:"memory"`     // of the device that holds most
+	Sent         map[string]int64 `json:"sent_bytes"` // by a device in a step, by axes
+	Objective    float64          `json:"objective_s"`
+	Bound        float64          `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
+	Values       []Value          `json:"values"`
+	Why          string           `json:"why,omitempty"` // against the best plan: what it loses, and where
+}
+
+// A Stage is what the devices at one place of the pipeline run.
+type Stage struct {
+	Line     int     `json:"line"` // of the file at which it begins
+	Layers   int     `json:"layers"`
+	Forward  float64 `json:"forward_s"` // for one micro-batch
+	Backward float64 `json:"backward_s"`
+	Weight   float64 `json:"weight_s"`   // the part of Backward that is the gradient of weights
+	Transfer float64 `json:"transfer_s"` // of what it sends on
+	Once     float64 `json:"once_s"`     // for each step: gradients reduced, parameters updated
+	Memory   int64   `json:"memory_bytes"`
+}
+
+// Memory is what a device holds at the peak of a step.
+type Memory struct {
+	Parameters  int64 `json:"parameters_bytes"`
+	Gradients   int64 `json:"gradients_bytes"`
+	States      int64 `json:"optimizer_states_bytes"`
+	Activations int64 `json:"activations_bytes"`
+	Working     int64 `json:"working_bytes"`
+	Total       int64 `json:"total_bytes"`
+}
+
+// A Value is how a plan divides a value of the text.
+type Value struct {
+	Name     string      `json:"name"` // "%w1"
+	Line     int         `json:"line"`
+	Sharding string      `json:"sharding"` // "{}, {tensor}"
+	Span     source.Span `json:"-"`
+}
+
+// An Error is why there is no plan.
+type Error struct {
+	Code      string // DM84x
+	At        *ir.Op // nil: the function
+	Msg, Help string
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Search finds plans for fn, a function of m. It stops early with ctx's error.
+func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result, error) {
+	return nil, &Error{Code: "DM840", Msg: "not built yet"}
+}
+
+// Write is the text of the file with a plan in it: the mesh, shardings, stages and schedule.
+func (r *Result) Write(p *Plan) (string, error) { return "", nil }
