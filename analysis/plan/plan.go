@@ -4,7 +4,7 @@
 package plan
 
 import (
-	"context"
+	"dmir/analysis/pipelining"
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
@@ -38,6 +38,7 @@ type Result struct {
 	Function string  `json:"function"`
 	Target   string  `json:"target"`
 	Devices  int     `json:"devices"`
+	Limit    int64   `json:"memory_limit_bytes"` // of a device
 	Model    Model   `json:"model"`
 	Plans    []*Plan `json:"plans"`
 	Searched int     `json:"searched"`  // settings that were looked at
@@ -64,25 +65,26 @@ type Axis struct {
 
 // A Plan is one way to divide the step.
 type Plan struct {
-	Axes         []Axis           `json:"axes"`  // the outermost first
-	Names        []string         `json:"names"` // "data 8 × tensor 4", "optimizer states split over data (ZeRO-1)"
-	Stages       []Stage          `json:"stages"`
-	Chunks       int              `json:"chunks"`
-	Microbatches int              `json:"microbatches"`
-	Schedule     string           `json:"schedule"`  // "" without a pipeline
-	Recompute    string           `json:"recompute"` // "none", "selective", "full"
-	Time         float64          `json:"time_s"`
-	Compute      float64          `json:"compute_s"` // of the device that computes longest
-	Exposed      float64          `json:"exposed_s"` // communication that nothing hides
-	Bubble       float64          `json:"bubble"`    // fraction of the step in which the pipeline waits
-	Tokens       float64          `json:"tokens_per_s"`
-	MFU          float64          `json:"model_flop_utilization"`
-	Memory       Memory           `json:"memory"`     // of the device that holds most
-	Sent         map[string]int64 `json:"sent_bytes"` // by a device in a step, by axes
-	Objective    float64          `json:"objective_s"`
-	Bound        float64          `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
-	Values       []Value          `json:"values"`
-	Why          string           `json:"why,omitempty"` // against the best plan: what it loses, and where
+	Axes         []Axis               `json:"axes"`  // the outermost first
+	Names        []string             `json:"names"` // "data 8 × tensor 4", "optimizer states split over data (ZeRO-1)"
+	Stages       []Stage              `json:"stages"`
+	Chunks       int                  `json:"chunks"`
+	Microbatches int                  `json:"microbatches"`
+	Schedule     string               `json:"schedule"`  // "" without a pipeline
+	Recompute    string               `json:"recompute"` // "none", "selective", "full"
+	Time         float64              `json:"time_s"`
+	Compute      float64              `json:"compute_s"` // of the device that computes longest
+	Exposed      float64              `json:"exposed_s"` // communication that nothing hides
+	Bubble       float64              `json:"bubble"`    // fraction of the step in which the pipeline waits
+	Tokens       float64              `json:"tokens_per_s"`
+	MFU          float64              `json:"model_flop_utilization"`
+	Memory       Memory               `json:"memory"`     // of the device that holds most
+	Sent         map[string]int64     `json:"sent_bytes"` // by a device in a step, by axes
+	Objective    float64              `json:"objective_s"`
+	Bound        float64              `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
+	Values       []Value              `json:"values"`
+	Timeline     *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
+	Why          string               `json:"why,omitempty"`      // against the best plan: what it loses, and where
 }
 
 // A Stage is what the devices at one place of the pipeline run.
@@ -117,17 +119,9 @@ type Value struct {
 
 // An Error is why there is no plan.
 type Error struct {
-	Code      string // DM84x
+	Code      string // one of Codes
 	At        *ir.Op // nil: the function
 	Msg, Help string
 }
 
 func (e *Error) Error() string { return e.Msg }
-
-// Search finds plans for fn, a function of m. It stops early with ctx's error.
-func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result, error) {
-	return nil, &Error{Code: "DM840", Msg: "not built yet"}
-}
-
-// Write is the text of the file with a plan in it: the mesh, shardings, stages and schedule.
-func (r *Result) Write(p *Plan) (string, error) { return "", nil }

@@ -1,0 +1,353 @@
+package plan
+
+import (
+	"math"
+
+	"dmir/analysis/network"
+	"dmir/dialect/types"
+)
+
+// A part is what a device does for the nodes with one number of a layer: for one micro-batch, and once
+// in a step.
+type part struct {
+	forward, backward, weight float64 // s; weight is a part of backward
+	compute                   float64 // s of a micro-batch without communication
+	once                      float64 // s
+	onceCompute               float64
+	deferred                  float64          // s of communication that only the end of the step, or its beginning, waits for
+	sent                      [maxAxes]float64 // bytes for each micro-batch
+	sentOnce                  [maxAxes]float64
+
+	parameters, states, gathered, gradients float64 // bytes
+	kept                                    float64 // bytes of a micro-batch's activations
+	working                                 float64 // bytes while one op or one layer runs
+	boundary                                float64 // bytes that go to the next layer
+}
+
+func (p *part) add(q *part, times float64) {
+	p.forward += q.forward * times
+	p.backward += q.backward * times
+	p.weight += q.weight * times
+	p.compute += q.compute * times
+	p.once += q.once * times
+	p.onceCompute += q.onceCompute * times
+	p.deferred += q.deferred * times
+	for a := range p.sent {
+		p.sent[a] += q.sent[a] * times
+		p.sentOnce[a] += q.sentOnce[a] * times
+	}
+	p.parameters += q.parameters * times
+	p.states += q.states * times
+	p.gathered += q.gathered * times
+	p.gradients += q.gradients * times
+	p.kept += q.kept * times
+	p.working = max(p.working, q.working)
+	p.boundary = q.boundary
+}
+
+// parts are those of each number of a layer under the choices of the model's variables.
+func (m *model) parts(choice []int, l load) []part {
+	out := make([]part, m.layerCount())
+	for i, n := range m.nodes {
+		x := &m.vars[m.ofNode[i]]
+		s := &x.strategies[choice[m.ofNode[i]]]
+		p := &out[n.layer]
+		if n.o == nil {
+			m.argumentPart(p, n, s)
+			continue
+		}
+		again := m.again(n, l.recompute)
+		t := s.time + s.comm
+		switch n.phase {
+		case forward:
+			p.forward += t
+			p.backward += t * (again - 1)
+		case backward:
+			p.backward += t
+			if m.ofWeights(n) {
+				p.weight += t
+			}
+		case once:
+			p.once += t
+			p.onceCompute += s.time
+			m.tally(&p.sentOnce, s.sent, 1)
+			continue
+		}
+		p.compute += s.time * again
+		m.tally(&p.sent, s.sent, again)
+		held := s.traffic
+		for k := range n.o.Results {
+			if v := m.result(n, k); v != nil {
+				held = max(held, m.grid.piece(v, s.out[k]))
+				if m.ofValue[m.of[v.v]] < 0 {
+					m.keep(p, v, s.out[k], l)
+				}
+			}
+		}
+		p.working = max(p.working, held)
+	}
+	for x, at := range m.ofValue {
+		if at >= 0 {
+			v := m.values[x]
+			if n := m.nodes[v.node]; n.o != nil {
+				m.keep(&out[n.layer], v, m.vars[at].layouts[choice[at]], l)
+			}
+		}
+	}
+	for i := range m.links {
+		k := &m.links[i]
+		c := m.grid.convert(m.values[k.value], m.made(k, choice[k.from]), m.wanted(k, choice[k.to]))
+		p := &out[k.layer]
+		again := 1.0
+		if k.node >= 0 {
+			again = m.again(m.nodes[k.node], l.recompute)
+		}
+		switch {
+		case k.deferred:
+			p.deferred += c.time
+			m.tally(&p.sentOnce, c.sent, 1)
+		case k.phase == once:
+			p.once += c.time
+			m.tally(&p.sentOnce, c.sent, 1)
+		default:
+			if k.phase == forward {
+				p.forward += c.time
+				p.backward += c.time * (again - 1)
+			} else {
+				p.backward += c.time
+			}
+			m.tally(&p.sent, c.sent, again)
+		}
+	}
+	if l.recompute == Full {
+		// The values of one layer are there while its backward pass runs.
+		for ℓ := range out {
+			if m.layers != nil && ℓ >= 1 && ℓ <= m.layers.left {
+				out[ℓ].working += m.everything(ℓ, choice)
+			}
+		}
+	}
+	return out
+}
+
+func (m *model) tally(into *[maxAxes]float64, sent [maxAxes]float64, times float64) {
+	for a := range into {
+		into[a] += sent[a] * times
+	}
+}
+
+// ofWeights reports whether a backward op serves gradients of parameters alone.
+func (m *model) ofWeights(n *node) bool {
+	for k := range n.o.Results {
+		v := m.result(n, k)
+		if v == nil || v.micro {
+			return false
+		}
+	}
+	return isContraction(n)
+}
+
+func (m *model) argumentPart(p *part, n *node, s *strategy) {
+	v := m.result(n, 0)
+	stored := m.grid.piece(v, s.stored)
+	if v.micro {
+		stored *= float64(m.grid.micro)
+	}
+	switch {
+	case m.wrt[v.v] || v.next >= 0 && m.usedBySamples(v):
+		p.parameters += stored
+	case v.next >= 0:
+		p.states += stored
+	default:
+		p.gathered += stored
+	}
+	p.gathered += s.held - stored
+	p.deferred += s.comm
+	m.tally(&p.sentOnce, s.sent, 1)
+}
+
+// usedBySamples reports whether a micro-batch is computed with the argument.
+func (m *model) usedBySamples(v *value) bool {
+	for _, u := range v.uses {
+		if m.nodes[u.node].micro {
+			return true
+		}
+	}
+	return false
+}
+
+// keep adds what a micro-batch keeps of v in layout l for its backward pass, and the gradients of parameters.
+func (m *model) keep(p *part, v *value, lay layout, l load) {
+	n := m.nodes[v.node]
+	bytes := m.grid.piece(v, lay)
+	switch {
+	case m.keeps(v, l.recompute):
+		p.kept += bytes
+	case n.micro && !v.micro && len(v.shape) > 0:
+		p.gradients += bytes
+	}
+	if m.crosses(v) {
+		p.boundary += bytes
+	}
+}
+
+// everything is what a micro-batch would keep of layer ℓ without recomputation.
+func (m *model) everything(ℓ int, choice []int) float64 {
+	total := 0.0
+	for x, v := range m.values {
+		n := m.nodes[v.node]
+		if n.o == nil || n.layer != ℓ || !v.saved {
+			continue
+		}
+		lay := layout{}
+		if at := m.ofValue[x]; at >= 0 {
+			lay = m.vars[at].layouts[choice[at]]
+		} else {
+			lay = m.vars[m.ofNode[v.node]].strategies[choice[m.ofNode[v.node]]].out[v.index]
+		}
+		total += m.grid.piece(v, lay)
+	}
+	return total
+}
+
+// A staging is a pipeline's stages: how many layers each has; the first has also what stands before the layers,
+// the last what stands behind them.
+type staging struct {
+	parts  []part // of each stage
+	layers []int
+	first  []int // number in the text of each stage's first layer
+}
+
+// stage cuts the layers into stages so that the slowest one is as fast as possible, each within limit bytes, in
+// the way of Alpa's dynamic program (Zheng et al., OSDI 2022, section 5): under a bound of the slowest
+// stage, which is searched, stages take as many layers as they can, from the last stage on, since the first ones
+// hold the activations of more micro-batches. ok is false if they do not fit.
+func (m *model) stage(parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
+	if m.layers == nil {
+		var all part
+		for i := range parts {
+			all.add(&parts[i], 1)
+		}
+		if n > 1 {
+			return st, false
+		}
+		return staging{parts: []part{all}, layers: []int{0}, first: []int{0}}, all.bytes(live(0)).total() <= limit
+	}
+	count := m.layers.count
+	if n > count {
+		return st, false
+	}
+	of := func(i int) *part { // layer i of the text, from 0
+		switch {
+		case i == 0:
+			return &parts[1]
+		case i == count-1:
+			return &parts[m.layers.left]
+		case count == m.layers.left:
+			return &parts[1+i]
+		}
+		return &parts[2]
+	}
+	var try func(bound float64) (staging, bool)
+	try = func(bound float64) (staging, bool) {
+		s := staging{parts: make([]part, n), layers: make([]int, n), first: make([]int, n)}
+		next := count - 1 // the last layer that has no stage yet
+		for k := n - 1; k >= 0; k-- {
+			var p part
+			if k == n-1 {
+				p.add(&parts[len(parts)-1], 1)
+			}
+			for next >= 0 {
+				if next < k { // a layer for each stage before
+					break
+				}
+				q := p
+				q.add(of(next), 1)
+				if k == 0 && next == 0 {
+					q.add(&parts[0], 1)
+				}
+				if s.layers[k] > 0 && (q.forward+q.backward > bound || q.bytes(live(k)).total() > limit) {
+					break
+				}
+				p = q
+				s.layers[k]++
+				next--
+			}
+			s.parts[k] = p
+			s.first[k] = next + 1
+			if p.forward+p.backward > bound || p.bytes(live(k)).total() > limit {
+				return s, false
+			}
+		}
+		return s, next < 0
+	}
+	var total part
+	for i := range count {
+		total.add(of(i), 1)
+	}
+	total.add(&parts[0], 1)
+	total.add(&parts[len(parts)-1], 1)
+	low, high := (total.forward+total.backward)/float64(n), total.forward+total.backward
+	st, ok = try(high * (1 + 1e-9))
+	if !ok {
+		return st, false
+	}
+	for range 40 {
+		mid := (low + high) / 2
+		if s, good := try(mid); good {
+			st, high = s, mid
+		} else {
+			low = mid
+		}
+		if high-low < 1e-6*high {
+			break
+		}
+	}
+	return st, true
+}
+
+// bytes are what a device of the stage holds with the activations of so many micro-batches.
+func (p *part) bytes(live float64) Memory {
+	x := Memory{
+		Parameters:  int64(p.parameters + p.gathered),
+		Gradients:   int64(p.gradients),
+		States:      int64(p.states),
+		Activations: int64(p.kept * live),
+		Working:     int64(p.working),
+	}
+	x.Total = int64(x.total())
+	return x
+}
+
+func (x Memory) total() float64 {
+	return float64(x.Parameters + x.Gradients + x.States + x.Activations + x.Working)
+}
+
+// transfer is how long it takes to send what crosses to the next stage.
+func (m *model) transfer(p *part) float64 {
+	if m.grid.pipe <= 1 {
+		return 0
+	}
+	return m.grid.collective(network.Permute, 1<<len(m.grid.axes), p.boundary)
+}
+
+// exposed is the communication of a stage that the computation of one micro-batch does not hide.
+func (p *part) exposed() float64 { return max(0, p.deferred-p.compute) }
+
+// peak is the rate, in FLOP/s, of the units that do most of the step's contractions.
+func (g *graph) elem() types.Elem {
+	work := map[types.Elem]float64{}
+	best := types.InvalidElem
+	for _, n := range g.nodes {
+		if isContraction(n) {
+			e := n.o.Operands[0].Elem()
+			work[e] += n.compute
+			if best == types.InvalidElem || work[e] > work[best] {
+				best = e
+			}
+		}
+	}
+	return best
+}
+
+func ceil(a, b int) int { return int(math.Ceil(float64(a) / float64(b))) }

@@ -1,0 +1,436 @@
+package plan
+
+import (
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// A phase is the part of a step that an op belongs to.
+type phase uint8
+
+// The phases. What is done once in a step does not depend on the micro-batch: gradients are
+// reduced, parameters updated.
+const (
+	forward phase = iota
+	backward
+	once
+)
+
+// A node is an op of the step, or an argument of it.
+type node struct {
+	o     *ir.Op // nil: an argument
+	arg   *ir.Value
+	f     *op.Factors
+	phase phase
+	layer int // 0 before the layers, 1 to layers.left, then what stands behind them
+	micro bool
+	batch int // the factor along which micro-batches divide the op; negative: none
+
+	compute float64 // s, of the whole op
+	launch  float64 // s, of the kernel that it begins
+	reads   []int   // operands that its kernel reads from memory
+	writes  []int   // results that its kernel writes to memory
+	moved   float64 // bytes of the whole op, for ops that move parts of their operands; else negative
+	cheap   bool    // selective recomputation does it again
+}
+
+// A value is what nodes hand to each other.
+type value struct {
+	v     *ir.Value
+	node  int // that makes it
+	index int // of the result
+	uses  []use
+	micro bool
+	batch int // the dimension along which micro-batches divide it; negative: none
+	bytes float64
+	shape []int64
+	elem  float64 // bytes of an element
+	class int     // equal for values of one type whose micro-batches are divided alike
+	fixed *layout // that the text states
+	// divisible are the dimensions of an argument that may be divided; nil: all.
+	divisible []int8
+	saved     bool // a forward op makes it, and a backward op needs it
+	next      int  // of an argument that is state: the value that it has in the next step; else -1
+}
+
+type use struct{ node, operand int }
+
+// A graph is the step: its nodes in order, arguments first.
+type graph struct {
+	*straight
+	nodes  []*node
+	values []*value
+	of     map[*ir.Value]int // into values
+	state  []int             // values of arguments that are state
+	data   []int             // values of arguments with samples
+	batch  int64             // samples of a step
+	flop   int64             // of a step, all layers
+}
+
+func newGraph(s *straight, m *machine.Machine) (*graph, error) {
+	g := &graph{straight: s, of: map[*ir.Value]int{}}
+	isNext := map[*ir.Value]*ir.Value{}
+	for a, v := range s.next {
+		isNext[v] = a
+	}
+	used := map[*ir.Value]bool{}
+	for _, o := range s.fn.Body.Ops {
+		for _, v := range ir.UsedValues(o) {
+			used[v] = true
+		}
+	}
+	for _, a := range s.fn.Args {
+		if a.Tensor() == nil || !used[a] {
+			continue
+		}
+		g.add(&node{arg: a, batch: -1, phase: once, moved: -1}, a)
+	}
+	costs := cost.Function(s.fn, s.m, nil).ByOp()
+	for _, o := range s.fn.Body.Ops {
+		if o.Name == op.Return {
+			continue
+		}
+		if o.Bad || op.Of(o) == nil {
+			return nil, &Error{Code: "DM844", At: o, Msg: o.Name + " is not known, so that the step cannot be planned", Help: "write it with ops of the dialect"}
+		}
+		n := &node{o: o, f: op.DivisionOf(o), batch: -1, moved: -1}
+		if n.f == nil || op.Float(o, "dropout") > 0 {
+			n.f = &op.Factors{}
+		}
+		e := costs[o]
+		if e == nil || !e.Known {
+			n.compute = 0
+		} else if t, ok := e.TimeTerms(m); ok {
+			n.compute = t.Compute / 1e9
+			n.launch = t.Launch / 1e9
+			n.moved = float64(t.Moved)
+		} else if t := e.Time(m); t.Known {
+			n.compute = t.Ns / 1e9
+		}
+		if e != nil {
+			if f, ok := e.FLOP.Int(); ok {
+				g.flop += f * int64(s.layers.times(int(o.Int(layerAttr, 0))))
+			}
+		}
+		g.add(n, o.Results...)
+	}
+	for i, n := range g.nodes {
+		if n.o == nil {
+			continue
+		}
+		for k, v := range n.o.Operands {
+			if x, ok := g.of[v]; ok {
+				g.values[x].uses = append(g.values[x].uses, use{i, k})
+			}
+		}
+	}
+	for a, v := range s.next {
+		x, ok := g.of[a]
+		y, made := g.of[v]
+		if ok && made {
+			g.values[x].next = y
+			g.state = append(g.state, x)
+		}
+	}
+	slices.Sort(g.state)
+	if err := g.divideBatch(); err != nil {
+		return nil, err
+	}
+	g.phases()
+	g.numberLayers()
+	g.kernels()
+	type class struct {
+		text  string
+		batch int
+	}
+	classes := map[class]int{}
+	for _, v := range g.values {
+		k := class{v.v.Type.String(), v.batch}
+		if _, ok := classes[k]; !ok {
+			classes[k] = len(classes)
+		}
+		v.class = classes[k]
+	}
+	return g, nil
+}
+
+func (g *graph) add(n *node, results ...*ir.Value) {
+	for i, r := range results {
+		t := r.Tensor()
+		if t == nil {
+			continue
+		}
+		bytes, _ := t.Bytes().Int()
+		g.of[r] = len(g.values)
+		x := &value{v: r, node: len(g.nodes), index: i, batch: -1, bytes: float64(bytes), elem: float64(t.Elem.Bits()) / 8, next: -1}
+		for _, d := range t.Shape {
+			n, _ := d.Int()
+			x.shape = append(x.shape, n)
+		}
+		g.values = append(g.values, x)
+	}
+	g.nodes = append(g.nodes, n)
+}
+
+// operand is the value that operand k of n is; nil for what is no tensor of the step.
+func (g *graph) operand(n *node, k int) *value {
+	if x, ok := g.of[n.o.Operands[k]]; ok {
+		return g.values[x]
+	}
+	return nil
+}
+
+// result is the value of result k of n.
+func (g *graph) result(n *node, k int) *value {
+	v := n.arg
+	if n.o != nil {
+		v = n.o.Results[k]
+	}
+	if x, ok := g.of[v]; ok {
+		return g.values[x]
+	}
+	return nil
+}
+
+// divideBatch finds the arguments with the samples of a step and follows their first dimension.
+// Gradients and sums over samples end it: what depends on them is done once.
+func (g *graph) divideBatch() error {
+	isState := map[int]bool{}
+	for _, x := range g.state {
+		isState[x] = true
+	}
+	for x, v := range g.values {
+		if g.nodes[v.node].o != nil {
+			break
+		}
+		t := v.v.Tensor()
+		n, known := int64(0), false
+		if t.Rank() > 0 {
+			n, known = t.Shape[0].Int()
+		}
+		if isState[x] || g.wrt[v.v] || t.Rank() == 0 || !known {
+			continue
+		}
+		g.data = append(g.data, x)
+		g.batch = max(g.batch, n)
+	}
+	if len(g.data) > 0 {
+		// Samples are what the largest argument has in its first dimension.
+		largest := slices.MaxFunc(g.data, func(a, b int) int { return int(g.values[a].bytes - g.values[b].bytes) })
+		g.batch, _ = g.values[largest].v.Tensor().Shape[0].Int()
+	}
+	g.data = slices.DeleteFunc(g.data, func(x int) bool {
+		n, _ := g.values[x].v.Tensor().Shape[0].Int()
+		return n != g.batch
+	})
+	for _, x := range g.data {
+		g.values[x].micro, g.values[x].batch = true, 0
+	}
+	for _, n := range g.nodes {
+		if n.o != nil {
+			g.follow(n)
+		}
+	}
+	return nil
+}
+
+// follow finds the factor of n that samples are along, and whether each result has them.
+func (g *graph) follow(n *node) {
+	for k := range n.o.Operands {
+		v := g.operand(n, k)
+		if v == nil || !v.micro {
+			continue
+		}
+		n.micro = true
+		if v.batch < 0 || k >= len(n.f.Operands) || v.batch >= len(n.f.Operands[k]) || len(n.f.Operands[k][v.batch]) == 0 {
+			continue
+		}
+		if n.batch < 0 {
+			n.batch = n.f.Operands[k][v.batch][0]
+		}
+	}
+	for k := range n.o.Results {
+		v := g.result(n, k)
+		if v == nil || !n.micro {
+			continue
+		}
+		v.batch = -1
+		if n.batch >= 0 && k < len(n.f.Results) {
+			v.batch = slices.IndexFunc(n.f.Results[k], func(list []int) bool { return len(list) > 0 && list[0] == n.batch })
+		}
+		// A sum over samples is complete when all micro-batches have run.
+		v.micro = v.batch >= 0 || n.batch < 0 || n.f.Kinds[n.batch] != op.Reduced
+	}
+}
+
+// phases tells forward from backward ops. What is computed of sums over samples is done once.
+func (g *graph) phases() {
+	marked := false
+	for _, n := range g.nodes {
+		marked = marked || n.o != nil && n.o.Attr(forwardAttr) != nil
+	}
+	back := make([]bool, len(g.nodes))
+	for i, n := range g.nodes {
+		if n.o == nil {
+			continue
+		}
+		isForward := n.o.Attr(forwardAttr) != nil
+		back[i] = marked && !isForward
+		switch {
+		case !n.micro:
+			n.phase = once
+		case back[i]:
+			n.phase = backward
+		}
+	}
+	for _, v := range g.values {
+		n := g.nodes[v.node]
+		if n.o == nil || n.phase != forward || !v.micro {
+			continue
+		}
+		v.saved = slices.ContainsFunc(v.uses, func(u use) bool { return g.nodes[u.node].phase == backward })
+	}
+}
+
+// numberLayers gives each node the layer that its op was marked with, and those without a mark that of what
+// they read or, for arguments, of what reads them.
+func (g *graph) numberLayers() {
+	const none = -1
+	for _, n := range g.nodes {
+		n.layer = none
+		if n.o == nil {
+			continue
+		}
+		if a := n.o.Attr(layerAttr); a != nil {
+			n.layer = int(n.o.Int(layerAttr, 0))
+			continue
+		}
+		for k := range n.o.Operands {
+			if v := g.operand(n, k); v != nil && v.v.Tensor().Rank() > 0 {
+				n.layer = max(n.layer, g.nodes[v.node].layer)
+			}
+		}
+	}
+	for _, n := range slices.Backward(g.nodes) {
+		for k := 0; n.layer == none && (n.o == nil && k == 0 || n.o != nil && k < len(n.o.Results)); k++ {
+			if v := g.result(n, k); v != nil {
+				for _, u := range v.uses {
+					if l := g.nodes[u.node].layer; n.layer == none || l != none && l < n.layer {
+						n.layer = l
+					}
+				}
+			}
+		}
+		n.layer = max(n.layer, 0)
+	}
+}
+
+// kernels groups nodes as the compiler's fused kernels do, to tell which values cross memory: what computes
+// element by element joins the kernel that made the operand it comes last after; a normalization joins one
+// that has none yet. It is an estimate, which takes no time to speak of; the compiler's own search decides
+// when the program is built.
+func (g *graph) kernels() {
+	kernel := make([]int, len(g.nodes))
+	normalized := map[int]bool{}
+	for i, n := range g.nodes {
+		kernel[i] = i
+		if n.o == nil {
+			continue
+		}
+		class := op.Of(n.o).Class
+		n.cheap = n.phase == forward && class != op.ClassContraction && !isAttention(n)
+		whole := n.wholeTraffic(g)
+		joins := class == op.ClassElementwise || (class == op.ClassMovement && whole) || class == op.ClassNormalization
+		if !joins || !whole {
+			continue
+		}
+		last := -1
+		for k := range n.o.Operands {
+			if v := g.operand(n, k); v != nil && v.v.Tensor().Rank() > 0 {
+				last = max(last, v.node)
+			}
+		}
+		if last < 0 || g.nodes[last].o == nil || g.nodes[last].phase != n.phase || g.nodes[last].layer != n.layer || !g.nodes[last].wholeTraffic(g) {
+			continue
+		}
+		root := kernel[last]
+		if class == op.ClassNormalization {
+			if normalized[root] || op.Of(g.nodes[root].o).Class == op.ClassContraction {
+				continue
+			}
+			normalized[root] = true
+		}
+		kernel[i] = root
+		n.launch = 0
+	}
+	for i, n := range g.nodes {
+		if n.o != nil && op.Of(n.o).Class == op.ClassNormalization && kernel[i] == i {
+			normalized[i] = true
+		}
+	}
+	type read struct{ kernel, value int }
+	seen := map[read]bool{}
+	for i, n := range g.nodes {
+		if n.o == nil {
+			continue
+		}
+		if !n.wholeTraffic(g) {
+			continue // n.moved counts
+		}
+		n.moved = -1
+		for k, v := range n.o.Operands {
+			x, ok := g.of[v]
+			if !ok || kernel[g.values[x].node] == kernel[i] || seen[read{kernel[i], x}] {
+				continue
+			}
+			seen[read{kernel[i], x}] = true
+			n.reads = append(n.reads, k)
+		}
+		for k, v := range n.o.Results {
+			x, ok := g.of[v]
+			if !ok {
+				continue
+			}
+			val := g.values[x]
+			if len(val.uses) == 0 || slices.ContainsFunc(val.uses, func(u use) bool { return kernel[u.node] != kernel[i] }) {
+				n.writes = append(n.writes, k)
+			}
+		}
+		if n.compute == 0 && len(n.reads)+len(n.writes) == 0 {
+			n.launch = 0
+		}
+	}
+}
+
+// isAttention reports whether n computes scores of queries and keys that it does not write: it is as
+// expensive as a contraction.
+func isAttention(n *node) bool { return n.f != nil && n.f.Together[0] != n.f.Together[1] }
+
+// wholeTraffic reports whether n reads and writes each of its values once and whole; a slice, a
+// gather and a reshape do not.
+func (n *node) wholeTraffic(g *graph) bool {
+	if n.o == nil {
+		return true
+	}
+	if n.moved < 0 {
+		return true
+	}
+	total := 0.0
+	seen := map[*ir.Value]bool{}
+	for k, x := range n.o.Operands {
+		if v := g.operand(n, k); v != nil && !seen[x] {
+			seen[x] = true
+			total += v.bytes
+		}
+	}
+	for k := range n.o.Results {
+		if v := g.result(n, k); v != nil {
+			total += v.bytes
+		}
+	}
+	return n.moved >= total*0.999 && n.moved <= total*1.001
+}

@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"dmir/analysis/network"
+)
+
+// maxAxes is how many axes divide values; the pipeline has one of its own.
+const maxAxes = 3
+
+// A layout is how a value lies on the axes of a mesh: for each axis the dimension that is divided over
+// it, or whole, or partial, a sum that is not yet reduced.
+type layout [maxAxes]int8
+
+const (
+	whole   int8 = -1
+	partial int8 = -2
+)
+
+var allWhole = layout{whole, whole, whole}
+
+// A grid is a mesh for which a step is planned, and how long communication takes on it.
+type grid struct {
+	axes  []Axis // that divide values
+	pipe  int
+	micro int64 // micro-batches of a step
+	net   *network.Mesh
+	all   []string // names of axes
+	times map[transfer]float64
+	moves map[move]conversion
+}
+
+// A transfer is a collective among the devices along axes, a set of bits.
+type transfer struct {
+	kind  network.Kind
+	axes  uint8
+	bytes int64
+}
+
+// A move is from one layout to another, of values of one class.
+type move struct {
+	class    int
+	from, to layout
+}
+
+// A conversion is what a move takes.
+type conversion struct {
+	time float64          // s
+	sent [maxAxes]float64 // bytes that a device sends along each axis
+}
+
+// collective is how long one takes along axes.
+func (g *grid) collective(kind network.Kind, axes uint8, bytes float64) float64 {
+	if axes == 0 || bytes <= 0 {
+		return 0
+	}
+	t := transfer{kind, axes, int64(math.Ceil(bytes))}
+	if s, ok := g.times[t]; ok {
+		return s
+	}
+	var names []string
+	for a, name := range g.all {
+		if axes&(1<<a) != 0 {
+			names = append(names, name)
+		}
+	}
+	e, err := g.net.Estimate(kind, t.bytes, names...)
+	s := e.Time
+	if err != nil {
+		s = math.Inf(1)
+	}
+	g.times[t] = s
+	return s
+}
+
+// along are the devices along a set of axes.
+func (g *grid) along(axes uint8) float64 {
+	n := 1
+	for a := range g.axes {
+		if axes&(1<<a) != 0 {
+			n *= g.axes[a].Size
+		}
+	}
+	return float64(n)
+}
+
+// piece is the bytes that a device has of v in layout l, of one micro-batch.
+func (g *grid) piece(v *value, l layout) float64 {
+	if len(v.shape) == 0 {
+		return v.bytes
+	}
+	n := v.elem
+	for d, size := range v.shape {
+		parts := int64(1)
+		for a := range g.axes {
+			if l[a] == int8(d) {
+				parts *= int64(g.axes[a].Size)
+			}
+		}
+		if d == v.batch {
+			parts *= g.micro
+		}
+		n *= float64((size + parts - 1) / parts)
+	}
+	return n
+}
+
+// convert is what it takes to bring v from one layout to another: slices first, which make the value
+// smaller, then reduce-scatter and all-to-all, then all-reduce, and all-gather last, which makes it larger.
+func (g *grid) convert(v *value, from, to layout) conversion {
+	if from == to {
+		return conversion{}
+	}
+	key := move{v.class, from, to}
+	if c, ok := g.moves[key]; ok {
+		return c
+	}
+	var c conversion
+	at := from
+	for a := range g.axes {
+		if at[a] == whole && to[a] >= 0 {
+			at[a] = to[a]
+		}
+	}
+	add := func(kind network.Kind, axes uint8, bytes float64) {
+		c.time += g.collective(kind, axes, bytes)
+		p := g.along(axes)
+		sent := bytes * (p - 1) / p
+		if kind == network.AllReduce {
+			sent *= 2
+		}
+		for a := range g.axes {
+			if axes&(1<<a) != 0 { // the first of several axes stands for all
+				c.sent[a] += sent
+				break
+			}
+		}
+	}
+	for a := range g.axes {
+		if at[a] == partial && to[a] >= 0 {
+			add(network.ReduceScatter, 1<<a, g.piece(v, at))
+			at[a] = to[a]
+		}
+	}
+	for a := range g.axes {
+		if at[a] >= 0 && to[a] >= 0 && at[a] != to[a] {
+			add(network.AllToAll, 1<<a, g.piece(v, at))
+			at[a] = to[a]
+		}
+	}
+	var reduced uint8
+	for a := range g.axes {
+		if at[a] == partial && to[a] == whole {
+			reduced |= 1 << a
+		}
+	}
+	if reduced != 0 {
+		add(network.AllReduce, reduced, g.piece(v, at))
+		for a := range g.axes {
+			if reduced&(1<<a) != 0 {
+				at[a] = whole
+			}
+		}
+	}
+	for a := len(g.axes) - 1; a >= 0; a-- {
+		if at[a] >= 0 && to[a] < 0 {
+			at[a] = whole
+			add(network.AllGather, 1<<a, g.piece(v, at))
+		}
+	}
+	g.moves[key] = c
+	return c
+}
+
+// fits reports whether n elements can be divided over the axes that l gives dimension d, in pieces of equal
+// size, or nearly so where there are many elements in each.
+func (g *grid) fits(v *value, l layout) bool {
+	for d, size := range v.shape {
+		parts := int64(1)
+		for a := range g.axes {
+			if l[a] == int8(d) {
+				parts *= int64(g.axes[a].Size)
+			}
+		}
+		if d == v.batch {
+			parts *= g.micro
+			if size%parts != 0 {
+				return false
+			}
+			continue
+		}
+		if !divides(size, parts) {
+			return false
+		}
+	}
+	return true
+}
+
+// divides reports whether parts devices can have size elements together: padding is at most
+// a few per cent of a piece.
+func divides(size, parts int64) bool {
+	return parts == 1 || size%parts == 0 || size >= 32*parts
+}
+
+// layouts are the ways to divide v without partial sums, over dimensions that allowed lists; nil: all.
+func (g *grid) layouts(v *value, allowed []int8) []layout {
+	out := []layout{allWhole}
+	for a := range g.axes {
+		if g.axes[a].Size == 1 {
+			continue
+		}
+		for _, l := range slices.Clone(out) {
+			for d := range v.shape {
+				if allowed != nil && !slices.Contains(allowed, int8(d)) {
+					continue
+				}
+				next := l
+				next[a] = int8(d)
+				if g.fits(v, next) {
+					out = append(out, next)
+				}
+			}
+		}
+	}
+	return out
+}

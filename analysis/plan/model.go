@@ -1,0 +1,548 @@
+package plan
+
+import (
+	"slices"
+
+	"dmir/analysis/plan/solve"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// A model is the choices of a graph on a grid: a variable for each node, and one for each value that
+// several nodes use, with equal layers choosing alike.
+type model struct {
+	*graph
+	grid      *grid
+	bandwidth float64
+	vars      []variable
+	ofNode    []int // variables, by node
+	ofValue   []int // by value: that of the layout its users see; negative: its only user sees that of the node
+	links     []link
+}
+
+// A variable is a choice.
+type variable struct {
+	nodes      []int // that choose alike; nil of a value
+	values     []int
+	strategies []strategy
+	layouts    []layout // of a value
+}
+
+// A link is a value on its way: from the variable that makes it, or holds it, to one that uses it.
+type link struct {
+	from, to int
+	value    int
+	result   int  // of from, a node: the layout is that of the result; negative: from is of a value
+	operand  int  // of to, a node; negative: to is of a value
+	stored   bool // from or to is an argument, as it is stored
+	times    float64
+	layer    int
+	phase    phase
+	deferred bool // nothing of the micro-batch waits for it
+	node     int  // that uses it, -1 for a value
+}
+
+func newModel(g *graph, gr *grid, bandwidth float64) *model {
+	m := &model{graph: g, grid: gr, bandwidth: bandwidth, ofNode: make([]int, len(g.nodes)), ofValue: make([]int, len(g.values))}
+	m.tie()
+	for i := range m.ofValue {
+		m.ofValue[i] = -1
+	}
+	for i := range m.vars {
+		x := &m.vars[i]
+		x.strategies = g.strategies(g.nodes[x.nodes[0]], gr, bandwidth)
+	}
+	m.share()
+	m.connect()
+	return m
+}
+
+// tie gives nodes their variables: those of equal layers at the same place have one.
+func (m *model) tie() {
+	type place struct {
+		kind uint64
+		nth  int
+	}
+	at := map[place]int{}
+	count := make([]map[uint64]int, 0)
+	for range m.layerCount() {
+		count = append(count, map[uint64]int{})
+	}
+	kinds := m.kinds()
+	for i, n := range m.nodes {
+		v := len(m.vars)
+		if n.o != nil && m.layers != nil && n.layer >= 1 && n.layer <= m.layers.left {
+			k := place{kinds[i], count[n.layer][kinds[i]]}
+			count[n.layer][kinds[i]]++
+			if w, ok := at[k]; ok {
+				v = w
+			} else {
+				at[k] = v
+			}
+		}
+		m.assign(i, v)
+	}
+	// Arguments are tied by what uses them.
+	type user struct{ variable, operand int }
+	byUser := map[user]int{}
+	for i, n := range m.nodes {
+		if n.o != nil || m.layers == nil || n.layer < 1 || n.layer > m.layers.left {
+			continue
+		}
+		u := m.result(n, 0).uses
+		if len(u) == 0 {
+			continue
+		}
+		k := user{m.ofNode[u[0].node], u[0].operand}
+		if w, ok := byUser[k]; ok && m.result(m.nodes[m.vars[w].nodes[0]], 0).v.Type == m.result(n, 0).v.Type {
+			m.vars[m.ofNode[i]].nodes = nil
+			m.ofNode[i] = w
+			m.vars[w].nodes = append(m.vars[w].nodes, i)
+		} else {
+			byUser[k] = m.ofNode[i]
+		}
+	}
+	m.compact()
+}
+
+func (m *model) assign(i, v int) {
+	if v == len(m.vars) {
+		m.vars = append(m.vars, variable{})
+	}
+	m.vars[v].nodes = append(m.vars[v].nodes, i)
+	m.ofNode[i] = v
+}
+
+// compact drops variables without nodes.
+func (m *model) compact() {
+	now := make([]int, len(m.vars))
+	kept := m.vars[:0]
+	for i, x := range m.vars {
+		now[i] = len(kept)
+		if len(x.nodes) > 0 {
+			kept = append(kept, x)
+		}
+	}
+	m.vars = kept
+	for i, v := range m.ofNode {
+		m.ofNode[i] = now[v]
+	}
+}
+
+// layerCount is how many numbers of layers there are, that before and that behind the layers included.
+func (g *graph) layerCount() int {
+	if g.layers == nil {
+		return 1
+	}
+	return g.layers.left + 2
+}
+
+// kinds are numbers that are equal for nodes that compute the same in the same phase.
+func (g *graph) kinds() []uint64 {
+	out := make([]uint64, len(g.nodes))
+	for i, n := range g.nodes {
+		if n.o != nil {
+			out[i] = kindsOf([]*ir.Op{n.o})[0]*3 + uint64(n.phase)
+		}
+	}
+	return out
+}
+
+// share gives a variable to each value that several nodes use, with the layouts that its maker and its users
+// know without sums that are not reduced.
+func (m *model) share() {
+	type key struct{ variable, result int }
+	several := map[key]bool{}
+	for _, v := range m.values {
+		if len(v.uses) > 1 && m.nodes[v.node].o != nil {
+			several[key{m.ofNode[v.node], v.index}] = true
+		}
+	}
+	made := map[key]int{}
+	for x, v := range m.values {
+		k := key{m.ofNode[v.node], v.index}
+		if !several[k] {
+			continue
+		}
+		at, ok := made[k]
+		if !ok {
+			at = len(m.vars)
+			made[k] = at
+			m.vars = append(m.vars, variable{})
+		}
+		y := &m.vars[at]
+		y.values = append(y.values, x)
+		m.ofValue[x] = at
+		add := func(l layout) {
+			if !slices.Contains(l[:len(m.grid.axes)], partial) && !slices.Contains(y.layouts, l) && m.grid.fits(v, l) && (v.fixed == nil || *v.fixed == l) {
+				y.layouts = append(y.layouts, l)
+			}
+		}
+		for _, s := range m.vars[m.ofNode[v.node]].strategies {
+			add(s.out[v.index])
+		}
+		for _, u := range v.uses {
+			for _, s := range m.vars[m.ofNode[u.node]].strategies {
+				add(s.in[u.operand])
+			}
+		}
+		if v.fixed != nil && len(y.layouts) == 0 {
+			y.layouts = []layout{*v.fixed}
+		}
+	}
+}
+
+// between is how many times a value passes from layer a to layer b in the text.
+func (g *graph) between(a, b int) float64 {
+	l := g.layers
+	switch {
+	case l == nil || l.count == l.left:
+		return 1
+	case a == b:
+		return float64(l.times(a))
+	case min(a, b) == 1 && max(a, b) == 2:
+		return float64(l.times(2))
+	case min(a, b) >= 1 && max(a, b) <= l.left:
+		return 1
+	}
+	// Of a value outside of the layers, every layer is a user.
+	in := a
+	if b >= 1 && b <= l.left {
+		in = b
+	}
+	if in >= 1 && in <= l.left {
+		return float64(l.times(in))
+	}
+	return 1
+}
+
+func (m *model) connect() {
+	for x, v := range m.values {
+		maker := m.nodes[v.node]
+		from, result := m.ofNode[v.node], v.index
+		if at := m.ofValue[x]; at >= 0 {
+			m.links = append(m.links, link{
+				from: from, to: at, value: x, result: result, operand: -1, node: -1,
+				times: m.between(maker.layer, maker.layer), layer: maker.layer, phase: m.flow(maker, nil, v),
+			})
+			from, result = at, -1
+		}
+		for _, u := range v.uses {
+			n := m.nodes[u.node]
+			l := link{
+				from: from, to: m.ofNode[u.node], value: x, result: result, operand: u.operand, node: u.node,
+				stored: maker.o == nil && n.phase == once, times: m.between(maker.layer, n.layer), layer: n.layer, phase: m.flow(maker, n, v),
+			}
+			l.deferred = maker.o != nil && maker.phase != once && n.phase == once
+			m.links = append(m.links, l)
+		}
+	}
+	// The next value of an argument has the layout in which that is stored.
+	for _, a := range m.state {
+		v := m.values[a]
+		x := v.next
+		y := m.values[x]
+		l := link{
+			from: m.ofNode[y.node], to: m.ofNode[v.node], value: x, result: y.index, operand: -1, stored: true, node: -1,
+			times: m.between(m.nodes[v.node].layer, m.nodes[v.node].layer), layer: m.nodes[v.node].layer, phase: once,
+		}
+		if at := m.ofValue[x]; at >= 0 {
+			l.from, l.result = at, -1
+		}
+		m.links = append(m.links, l)
+	}
+}
+
+// flow is the phase in which a value is brought from its maker to a user: that of the micro-batch, unless
+// the value is the same for all.
+func (m *model) flow(maker, user *node, v *value) phase {
+	switch {
+	case !v.micro:
+		return once
+	case user != nil:
+		return user.phase
+	}
+	return maker.phase
+}
+
+// layoutOf is the layout that a choice of the variable at the given end of l gives the value.
+func (m *model) made(l *link, choice int) layout {
+	x := &m.vars[l.from]
+	switch {
+	case x.strategies == nil:
+		return x.layouts[choice]
+	case l.stored && m.nodes[x.nodes[0]].o == nil:
+		return x.strategies[choice].stored
+	}
+	return x.strategies[choice].out[l.result]
+}
+
+func (m *model) wanted(l *link, choice int) layout {
+	x := &m.vars[l.to]
+	switch {
+	case x.strategies == nil:
+		return x.layouts[choice]
+	case l.operand < 0:
+		return x.strategies[choice].stored
+	}
+	return x.strategies[choice].in[l.operand]
+}
+
+func (x *variable) size() int { return max(len(x.strategies), len(x.layouts)) }
+
+// A load is how a setting weighs the costs of a model.
+type load struct {
+	pipe      int
+	recompute string
+	inflight  float64 // micro-batches whose activations the first stage holds
+	memory    float64 // bytes of a device
+}
+
+// weights are how often a device does what is done for each micro-batch, counting the time that
+// it waits for the pipeline to fill, and what is done once.
+func (m *model) weights(l load) (micro, single float64) {
+	p := float64(l.pipe)
+	return (float64(m.grid.micro) + p - 1) / p, 1 / p
+}
+
+// again is how often node n runs for a micro-batch.
+func (m *model) again(n *node, recompute string) float64 {
+	if n.phase != forward || n.o == nil || m.outside(n) {
+		return 1
+	}
+	if recompute == Full || recompute == Selective && n.cheap {
+		return 2
+	}
+	return 1
+}
+
+// outside reports whether n stands before or behind the layers.
+func (g *graph) outside(n *node) bool {
+	return g.layers == nil || n.layer < 1 || n.layer > g.layers.left
+}
+
+// keeps reports whether the value stays from the forward pass to the backward pass.
+func (m *model) keeps(v *value, recompute string) bool {
+	n := m.nodes[v.node]
+	if !v.saved || m.outside(n) || recompute == None {
+		return v.saved || recompute == Full && !m.outside(n) && m.crosses(v)
+	}
+	if recompute == Full {
+		return m.crosses(v)
+	}
+	return !n.cheap || m.crosses(v)
+}
+
+// crosses reports whether the next layer uses the value.
+func (m *model) crosses(v *value) bool {
+	n := m.nodes[v.node]
+	return slices.ContainsFunc(v.uses, func(u use) bool {
+		k := m.nodes[u.node]
+		return k.phase == forward && k.layer > n.layer
+	})
+}
+
+// The ways to recompute.
+const (
+	None      = "none"      // every value that the backward pass needs is kept
+	Selective = "selective" // what is cheap is computed again: all but contractions and attention
+	Full      = "full"      // a layer keeps what it begins with
+)
+
+// problem is the choice of strategies and layouts as an optimization.
+func (m *model) problem(l load) *solve.Problem {
+	micro, single := m.weights(l)
+	n := len(m.vars)
+	p := &solve.Problem{Unary: make([][]float64, n)}
+	excess := solve.Excess{Unary: make([][]float64, n)}
+	limits := []solve.Limit{{Use: make([][]float64, n), Max: l.memory}}
+	if l.pipe > 1 {
+		limits = append(limits, solve.Limit{Use: make([][]float64, n), Max: l.memory})
+	}
+	for i := range m.vars {
+		x := &m.vars[i]
+		p.Unary[i] = make([]float64, x.size())
+		excess.Unary[i] = make([]float64, x.size())
+		for k := range limits {
+			limits[k].Use[i] = make([]float64, x.size())
+		}
+		for _, at := range x.nodes {
+			n := m.nodes[at]
+			times := m.between(n.layer, n.layer)
+			w := single * times
+			if n.micro {
+				w = micro * times * m.again(n, l.recompute)
+			}
+			for c, s := range x.strategies {
+				if n.o == nil {
+					excess.Unary[i][c] += s.comm * times * single
+				} else {
+					p.Unary[i][c] += (s.time + s.comm) * w
+				}
+				if n.micro && n.o != nil {
+					excess.Unary[i][c] -= s.time * times * single
+				}
+				for k := range limits {
+					limits[k].Use[i][c] += m.holds(n, &s, l, k)
+				}
+			}
+		}
+		for _, at := range x.values {
+			v := m.values[at]
+			for c, lay := range x.layouts {
+				for k := range limits {
+					limits[k].Use[i][c] += m.holdsValue(v, lay, l, k)
+				}
+			}
+		}
+	}
+	m.tables(p, &excess, l)
+	p.Limits = limits
+	p.Excess = []solve.Excess{excess}
+	return p
+}
+
+// share of a limit's stage: what one device of it has of layer n.
+func (m *model) portion(n *node, l load, limit int) float64 {
+	times := m.between(n.layer, n.layer)
+	if l.pipe == 1 {
+		return times
+	}
+	last := 0
+	if m.layers != nil {
+		last = m.layers.left + 1
+	}
+	switch {
+	case !m.outside(n):
+		return times / float64(l.pipe)
+	case n.layer == 0 && last > 0:
+		return float64(1 - limit)
+	}
+	return float64(limit)
+}
+
+// live is how many micro-batches a stage holds at a time.
+func (l load) live(limit int) float64 {
+	if limit == 0 {
+		return l.inflight
+	}
+	return 1
+}
+
+// holds is what a device holds because of a strategy of n: an argument, values kept for the backward
+// pass, gradients that are summed up.
+func (m *model) holds(n *node, s *strategy, l load, limit int) float64 {
+	part := m.portion(n, l, limit)
+	if part == 0 {
+		return 0
+	}
+	if n.o == nil {
+		return s.held * part
+	}
+	total := 0.0
+	for k := range n.o.Results {
+		v := m.result(n, k)
+		if v == nil || m.ofValue[m.of[v.v]] >= 0 {
+			continue
+		}
+		total += m.holdsValue(v, s.out[k], l, limit)
+	}
+	return total
+}
+
+func (m *model) holdsValue(v *value, lay layout, l load, limit int) float64 {
+	n := m.nodes[v.node]
+	part := m.portion(n, l, limit)
+	switch {
+	case n.o == nil || part == 0:
+		return 0
+	case m.keeps(v, l.recompute):
+		return m.grid.piece(v, lay) * part * l.live(limit)
+	case n.micro && !v.micro && len(v.shape) > 0: // the gradient of a parameter
+		return m.grid.piece(v, lay) * part
+	}
+	return 0
+}
+
+// tables adds the conversions on links: edges between variables.
+func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
+	micro, single := m.weights(l)
+	type pair struct{ u, v int }
+	at := map[pair]int{}
+	for i := range m.links {
+		k := &m.links[i]
+		w := single * k.times
+		if k.phase != once {
+			w = micro * k.times
+			if k.node >= 0 {
+				w *= m.again(m.nodes[k.node], l.recompute)
+			}
+		}
+		v := m.values[k.value]
+		from, to := &m.vars[k.from], &m.vars[k.to]
+		rows, cols := from.size(), to.size()
+		table := make([]float64, rows*cols)
+		zero := true
+		for a := range rows {
+			la := m.made(k, a)
+			for b := range cols {
+				if t := m.grid.convert(v, la, m.wanted(k, b)).time * w; t != 0 {
+					table[a*cols+b] = t
+					zero = false
+				}
+			}
+		}
+		if zero {
+			continue
+		}
+		u, w2 := k.from, k.to
+		if u == w2 { // a variable with itself, as of layers in a row
+			for a := range rows {
+				if k.deferred {
+					excess.Unary[u][a] += table[a*cols+a]
+				} else {
+					p.Unary[u][a] += table[a*cols+a]
+				}
+			}
+			continue
+		}
+		e, ok := at[pair{u, w2}]
+		if !ok {
+			if f, back := at[pair{w2, u}]; back {
+				e, ok = f, true
+				table = transposed(table, rows, cols)
+			}
+		}
+		if !ok {
+			e = len(p.Edges)
+			at[pair{u, w2}] = e
+			p.Edges = append(p.Edges, solve.Edge{U: u, V: w2, Cost: make([]float64, rows*cols)})
+			excess.Edges = append(excess.Edges, nil)
+		}
+		into := p.Edges[e].Cost
+		if k.deferred {
+			if excess.Edges[e] == nil {
+				excess.Edges[e] = make([]float64, rows*cols)
+			}
+			into = excess.Edges[e]
+		}
+		for i, t := range table {
+			into[i] += t
+		}
+	}
+}
+
+func transposed(t []float64, rows, cols int) []float64 {
+	out := make([]float64, len(t))
+	for a := range rows {
+		for b := range cols {
+			out[b*rows+a] = t[a*cols+b]
+		}
+	}
+	return out
+}
+
+// isContraction reports whether most of n's time is on the units of contractions.
+func isContraction(n *node) bool {
+	return n.o != nil && (op.Of(n.o).Class == op.ClassContraction || isAttention(n))
+}

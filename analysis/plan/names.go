@@ -1,0 +1,264 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/analysis/units"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/syntax/source"
+)
+
+// A role is what an axis divides in most of the computation.
+type role uint8
+
+const (
+	unusedRole role = iota
+	samplesRole
+	sequenceRole
+	tensorRole
+	expertRole
+)
+
+var roleNames = [...]string{"unused", "data", "sequence", "tensor", "expert"}
+
+// finish gives a plan what only the plans that are shown need: names, the values' shardings.
+func (s *search) finish(c *candidate) {
+	roles := c.roles()
+	c.Plan.Axes = c.named(roles)
+	c.Names = append(c.Names, axesText(c.Plan.Axes))
+	names := map[string]string{}
+	for a := range c.m.grid.axes {
+		names[c.m.grid.axes[a].Name] = c.axisName(roles, a)
+	}
+	sent := map[string]int64{}
+	for name, n := range c.Sent {
+		if as := names[name]; as != "" {
+			name = as
+		}
+		sent[name] += n
+	}
+	c.Sent = sent
+	c.Names = append(c.Names, c.storage(roles)...)
+	c.Names = append(c.Names, c.sequence(roles)...)
+	if c.Schedule != "" {
+		c.Names = append(c.Names, fmt.Sprintf("%d stages, schedule %s", len(c.Stages), c.Schedule))
+	}
+	if c.Microbatches > 1 {
+		c.Names = append(c.Names, fmt.Sprintf("%d micro-batches", c.Microbatches))
+	}
+	switch c.Recompute {
+	case Full:
+		c.Names = append(c.Names, "layers are recomputed in the backward pass")
+	case Selective:
+		c.Names = append(c.Names, "all but contractions and attention is recomputed in the backward pass")
+	}
+}
+
+// roles are what the axes divide in contractions, by the time that these take.
+func (c *candidate) roles() []role {
+	m := c.m
+	out := make([]role, len(m.grid.axes))
+	for a := range m.grid.axes {
+		var share [len(roleNames)]float64
+		for i, n := range m.nodes {
+			if !isContraction(n) || n.phase != forward {
+				continue
+			}
+			v := m.ofNode[i]
+			share[m.role(n, m.vars[v].strategies[c.choice[v]].factors[a])] += n.compute
+		}
+		best := 0
+		for r := range share {
+			if share[r] > share[best] {
+				best = r
+			}
+		}
+		if best == 0 && slices.Max(share[:]) == 0 {
+			best = int(tensorRole)
+		}
+		out[a] = role(best)
+	}
+	return out
+}
+
+// role is what dividing factor f of n divides: samples, positions, the experts of parameters, or the rest of
+// them.
+func (m *model) role(n *node, f int8) role {
+	switch {
+	case f < 0:
+		return unusedRole
+	case int(f) == n.batch:
+		return samplesRole
+	}
+	inParameter, inSamples := false, false
+	for k := range n.o.Operands {
+		v := m.operand(n, k)
+		if v == nil || k >= len(n.f.Operands) || !op.Divided(n.f.Operands[k], int(f)) {
+			continue
+		}
+		if v.micro {
+			inSamples = true
+		} else {
+			inParameter = true
+		}
+	}
+	inResult := len(n.f.Results) > 0 && op.Divided(n.f.Results[0], int(f))
+	switch {
+	case isAttention(n) && n.f.Together[0] == int(f):
+		return sequenceRole
+	case inParameter && inSamples && inResult:
+		return expertRole
+	case inParameter || isAttention(n):
+		return tensorRole
+	}
+	return sequenceRole
+}
+
+// axisName is what an axis is called: by its role, with a number where two have the same.
+func (c *candidate) axisName(roles []role, a int) string {
+	name := roleNames[roles[a]]
+	if roles[a] == unusedRole {
+		name = c.m.grid.axes[a].Name
+	}
+	for b := range a {
+		if roles[b] == roles[a] && c.m.grid.axes[b].Size > 1 {
+			name += "2"
+		}
+	}
+	return name
+}
+
+func (c *candidate) named(roles []role) []Axis {
+	var out []Axis
+	if c.m.grid.pipe > 1 {
+		out = append(out, Axis{"pipe", c.m.grid.pipe})
+	}
+	for a, x := range c.m.grid.axes {
+		if x.Size > 1 {
+			out = append(out, Axis{c.axisName(roles, a), x.Size})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, Axis{"data", 1})
+	}
+	return out
+}
+
+// storage names how parameters and the optimizer's states lie along the axes that divide samples.
+func (c *candidate) storage(roles []role) []string {
+	m := c.m
+	var states, split, params, sharded float64
+	for _, x := range m.state {
+		v := m.values[x]
+		at := m.ofNode[v.node]
+		s := m.vars[at].strategies[c.choice[at]]
+		divided := false
+		for a, r := range roles {
+			divided = divided || r == samplesRole && m.grid.axes[a].Size > 1 && s.stored[a] >= 0
+		}
+		add := func(all, part *float64) {
+			*all += v.bytes
+			if divided {
+				*part += v.bytes
+			}
+		}
+		if m.wrt[v.v] || m.usedBySamples(v) {
+			add(&params, &sharded)
+		} else {
+			add(&states, &split)
+		}
+	}
+	over := ""
+	for a, r := range roles {
+		if r == samplesRole && m.grid.axes[a].Size > 1 {
+			over = c.axisName(roles, a)
+		}
+	}
+	switch {
+	case over == "":
+		return nil
+	case params > 0 && sharded > params/2:
+		return []string{"parameters and optimizer states split over " + over + ", parameters gathered once for each step (FSDP)"}
+	case states > 0 && split > states/2:
+		return []string{"optimizer states split over " + over + " (ZeRO-1)"}
+	}
+	return nil
+}
+
+// sequence names what happens between contractions.
+func (c *candidate) sequence(roles []role) []string {
+	m := c.m
+	for a, r := range roles {
+		if r != tensorRole || m.grid.axes[a].Size == 1 {
+			continue
+		}
+		var all, split float64
+		for i, n := range m.nodes {
+			if n.o == nil || n.phase != forward || op.Of(n.o).Class != op.ClassNormalization || n.batch < 0 {
+				continue
+			}
+			v := m.ofNode[i]
+			f := m.vars[v].strategies[c.choice[v]].factors[a]
+			all++
+			if f >= 0 && int(f) != n.batch {
+				split++
+			}
+		}
+		if all > 0 && split > all/2 {
+			return []string{"sequence split over " + c.axisName(roles, a) + " between contractions (sequence parallelism)"}
+		}
+	}
+	return nil
+}
+
+// line is the line of the text at which an op stands.
+func (s *search) line(o *ir.Op) int {
+	if s.m.Src == nil {
+		return 0
+	}
+	return lineOf(s.m.Src, o.Span)
+}
+
+func lineOf(f *source.File, span source.Span) int { return f.Line(span.Start) }
+
+// why is what p loses against the best plan.
+func why(best, p *Plan) string {
+	type term struct {
+		text string
+		more float64
+	}
+	bubble := func(p *Plan) float64 { return p.Bubble * p.Time }
+	terms := []term{
+		{"computation", p.Compute - best.Compute},
+		{"exposed communication", p.Exposed - best.Exposed},
+		{"pipeline bubble", bubble(p) - bubble(best)},
+	}
+	slices.SortStableFunc(terms, func(a, b term) int {
+		if a.more > b.more {
+			return -1
+		}
+		return 1
+	})
+	var more, less []string
+	for _, t := range terms {
+		switch {
+		case t.more > best.Time/1000:
+			more = append(more, fmt.Sprintf("%s more of %s", secondsText(t.more), t.text))
+		case t.more < -best.Time/1000:
+			less = append(less, fmt.Sprintf("%s less of %s", secondsText(-t.more), t.text))
+		}
+	}
+	if len(more) == 0 {
+		return fmt.Sprintf("%s slower", secondsText(p.Time-best.Time))
+	}
+	text := strings.Join(more, ", ")
+	if len(less) > 0 {
+		text += ", though " + strings.Join(less, ", ")
+	}
+	return text
+}
+
+func secondsText(s float64) string { return units.Time(s * 1e9) }

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"dmir/analysis/pipelining"
+	"dmir/analysis/plan/solve"
+)
+
+// schedules are those that are looked at where there are stages, and on how many stages for each device.
+var schedules = []struct {
+	schedule pipelining.Schedule
+	chunks   []int
+}{
+	{pipelining.OneFOneB, []int{1}},
+	{pipelining.GPipe, []int{1}},
+	{pipelining.ZBH1, []int{1}},
+	{pipelining.Interleaved, []int{2, 3, 4, 6, 8, 12}},
+	{pipelining.ZBV, []int{2}},
+}
+
+// schedule are the plans of a setting under the choices of sol, one for each schedule that fits.
+func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []*candidate {
+	parts := m.parts(sol.Choice, l)
+	base := Plan{Microbatches: int(set.micro), Recompute: set.recompute, Objective: sol.Value, Bound: sol.Bound}
+	if set.pipe == 1 {
+		st, ok := m.stage(parts, 1, func(int) float64 { return 1 }, s.memory)
+		if !ok {
+			return nil
+		}
+		p := base
+		all := &st.parts[0]
+		micro := float64(set.micro)
+		p.Compute = micro*all.compute + all.onceCompute
+		p.Time = micro*(all.forward+all.backward) + all.once + all.exposed()
+		p.Exposed = p.Time - p.Compute
+		p.Chunks = 1
+		p.Memory = all.bytes(1)
+		s.describe(&p, m, &st, nil)
+		return []*candidate{{&p, m, sol.Choice, set}}
+	}
+	var options []pipelining.Option
+	var stagings []staging
+	for _, k := range schedules {
+		if f := s.o.Fix.Schedule; f != "" && f != string(k.schedule) {
+			continue
+		}
+		for _, v := range k.chunks {
+			if f := s.o.Fix.Chunks; f > 0 && f != v {
+				continue
+			}
+			shape := pipelining.Shape{Devices: set.pipe, Chunks: v, Micro: int(set.micro)}
+			if pipelining.Check(k.schedule, shape) != nil || s.layers.count%shape.Stages() != 0 && v > 2 {
+				continue
+			}
+			limit, live := math.Inf(1), func(int) float64 { return 0 }
+			if v == 1 {
+				limit = s.memory
+				live = func(stage int) float64 { return float64(pipelining.InFlight(k.schedule, shape, stage)) }
+			}
+			st, ok := m.stage(parts, shape.Stages(), live, limit)
+			if !ok {
+				continue
+			}
+			times, memory := m.load(&st, k.schedule, shape)
+			options = append(options, pipelining.Option{Schedule: k.schedule, Shape: shape, Times: times, Memory: memory})
+			stagings = append(stagings, st)
+		}
+	}
+	limit := int64(0)
+	if !math.IsInf(s.memory, 1) {
+		limit = int64(s.memory)
+	}
+	var out []*candidate
+	for _, c := range pipelining.Best(options, limit) {
+		if c.Err != nil || !c.Fits || c.Timeline == nil {
+			continue
+		}
+		p := base
+		st := &stagings[c.Index]
+		p.Schedule, p.Chunks = string(c.Option.Schedule), c.Option.Shape.Chunks
+		p.Time, p.Bubble = c.Timeline.Total, c.Timeline.Bubble
+		d := m.busiest(st, c.Option.Schedule, c.Option.Shape)
+		p.Compute = float64(set.micro)*d.compute + d.onceCompute
+		idle := c.Timeline.Bubble * c.Timeline.Total
+		p.Exposed = max(0, p.Time-p.Compute-idle)
+		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
+		s.describe(&p, m, st, c.Timeline)
+		out = append(out, &candidate{&p, m, sol.Choice, set})
+	}
+	return out
+}
+
+// onDevice is what a device of the pipeline does in all of its stages.
+func onDevice(st *staging, s pipelining.Schedule, sh pipelining.Shape, d int) part {
+	var all part
+	for _, k := range pipelining.StagesOf(s, sh, d) {
+		all.add(&st.parts[k], 1)
+	}
+	return all
+}
+
+// busiest is the device that computes longest.
+func (m *model) busiest(st *staging, s pipelining.Schedule, sh pipelining.Shape) part {
+	var best part
+	for d := range sh.Devices {
+		if p := onDevice(st, s, sh, d); d == 0 || p.compute > best.compute {
+			best = p
+		}
+	}
+	return best
+}
+
+// load is a staging as a pipeline's times and sizes.
+func (m *model) load(st *staging, s pipelining.Schedule, sh pipelining.Shape) (pipelining.Times, pipelining.Memory) {
+	n := len(st.parts)
+	t := pipelining.Times{
+		Forward: make([]float64, n), Backward: make([]float64, n), Weight: make([]float64, n),
+		Transfer: make([]float64, n), Bytes: make([]int64, n), Once: make([]float64, sh.Devices),
+	}
+	mem := pipelining.Memory{Activations: make([]int64, n), Base: make([]int64, sh.Devices)}
+	for k := range st.parts {
+		p := &st.parts[k]
+		t.Forward[k], t.Weight[k] = p.forward, p.weight
+		t.Backward[k] = p.backward - p.weight
+		t.Transfer[k], t.Bytes[k] = m.transfer(p), int64(p.boundary)
+		mem.Activations[k] = int64(p.kept)
+	}
+	for d := range sh.Devices {
+		all := onDevice(st, s, sh, d)
+		t.Once[d] = all.once + all.exposed()
+		mem.Base[d] = all.bytes(0).Total
+	}
+	return t, mem
+}
+
+// peak is what the device that holds most holds.
+func (m *model) peak(st *staging, s pipelining.Schedule, sh pipelining.Shape, tl *pipelining.Timeline) Memory {
+	var most Memory
+	for d := range sh.Devices {
+		all := onDevice(st, s, sh, d)
+		x := all.bytes(0)
+		x.Activations = tl.Devices[d].Peak - x.Total
+		x.Total = tl.Devices[d].Peak
+		if x.Total > most.Total {
+			most = x
+		}
+	}
+	return most
+}
+
+// describe fills in what a person reads of a plan.
+func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timeline) {
+	micro := float64(p.Microbatches)
+	p.Timeline = tl
+	p.Tokens = float64(s.tokens) / p.Time
+	if s.peak > 0 {
+		p.MFU = float64(s.flop) / (p.Time * float64(s.o.Devices) * s.peak)
+	}
+	p.Sent = map[string]int64{}
+	var worst part
+	for k := range st.parts {
+		x := &st.parts[k]
+		if k == 0 || total(x.sent)*micro+total(x.sentOnce) > total(worst.sent)*micro+total(worst.sentOnce) {
+			worst = *x
+		}
+	}
+	for a := range m.grid.axes {
+		if n := worst.sent[a]*micro*float64(p.Chunks) + worst.sentOnce[a]*float64(p.Chunks); n > 0 {
+			p.Sent[m.grid.axes[a].Name] = int64(n)
+		}
+	}
+	if n := len(st.parts); n > 1 {
+		widest := slices.MaxFunc(st.parts, func(a, b part) int { return int(a.boundary - b.boundary) })
+		p.Sent["pipe"] = int64(2 * worst.boundary * micro * float64(p.Chunks))
+		if worst.boundary == 0 {
+			p.Sent["pipe"] = int64(2 * widest.boundary * micro * float64(p.Chunks))
+		}
+	}
+	for k := range st.parts {
+		x := &st.parts[k]
+		stage := Stage{
+			Layers: st.layers[k], Forward: x.forward, Backward: x.backward, Weight: x.weight, Transfer: m.transfer(x),
+			Once: x.once + x.exposed(), Memory: x.bytes(1).Total,
+		}
+		if s.layers != nil {
+			stage.Line = s.line(s.layers.begin[st.first[k]])
+		}
+		p.Stages = append(p.Stages, stage)
+	}
+	for i, a := range m.grid.axes {
+		if a.Size > 1 || i == 0 && s.o.Devices == 1 {
+			p.Axes = append(p.Axes, a)
+		}
+	}
+	if m.grid.pipe > 1 {
+		p.Axes = append([]Axis{{"pipe", m.grid.pipe}}, p.Axes...)
+	}
+}
+
+func total(x [maxAxes]float64) float64 {
+	n := 0.0
+	for _, v := range x {
+		n += v
+	}
+	return n
+}

@@ -1,0 +1,389 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"dmir/analysis/network"
+	"dmir/analysis/plan/solve"
+	"dmir/analysis/units"
+	"dmir/dialect/ir"
+	"dmir/internal/parallel"
+)
+
+// top is how many plans there are unless asked otherwise.
+const top = 10
+
+// Search finds plans for fn, a function of m. It stops early with ctx's error.
+func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result, error) {
+	start := time.Now()
+	s, err := newSearch(m, fn, o)
+	if err != nil {
+		return nil, err
+	}
+	settings := s.settings()
+	if len(settings) == 0 {
+		return nil, s.noSetting()
+	}
+	var lock sync.Mutex
+	done := 0
+	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		found, bound, need := s.look(ctx, settings[i])
+		lock.Lock()
+		defer lock.Unlock()
+		s.keep(found, bound, need)
+		if done++; o.Progress != nil {
+			o.Progress(done, len(settings))
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(s.found) == 0 {
+		return nil, s.tooLarge()
+	}
+	r := s.result(len(settings))
+	r.Elapsed = time.Since(start).Seconds()
+	return r, nil
+}
+
+type search struct {
+	*graph
+	o         Options
+	text      *ir.Func
+	bandwidth float64
+	memory    float64
+	peak      float64 // FLOP/s of a device
+	tokens    int64
+
+	found []*candidate
+	bound float64
+	least shortage
+}
+
+// A shortage is the plan that exceeds the memory by least.
+type shortage struct {
+	bytes   float64
+	setting setting
+}
+
+// A setting is a mesh and what the pipeline does on it.
+type setting struct {
+	axes      []Axis // that divide values
+	pipe      int
+	micro     int64
+	recompute string
+}
+
+// A candidate is a plan with the model that it comes from.
+type candidate struct {
+	*Plan
+	m      *model
+	choice []int
+	set    setting
+}
+
+func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
+	if o.Devices < 1 {
+		return nil, &Error{Code: CodeDevices, Msg: fmt.Sprintf("a plan is for one device or more, not for %d", o.Devices), Help: "dmir plan --devices 64"}
+	}
+	links := o.Machine.Joined()
+	if o.Devices > 1 && len(o.Machine.Links) == 0 {
+		return nil, &Error{Code: CodeLinks, Msg: fmt.Sprintf("%s is no cluster: how long its devices take to exchange data is not known", o.Machine.Name), Help: "name a cluster, such as --target dgx-h100, or describe links under [machines." + o.Machine.Name + ".links] in dmir.toml"}
+	}
+	if n := len(links); o.Devices > 1 && n > 0 && links[n-1].Devices > 0 && links[n-1].Devices < o.Devices {
+		return nil, &Error{Code: CodeDevices, Msg: fmt.Sprintf("%s joins %d devices, fewer than %d", o.Machine.Name, links[n-1].Devices, o.Devices), Help: "plan for fewer devices, or for another cluster"}
+	}
+	flat, err := newStraight(m, fn, o.Bind)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGraph(flat, o.Machine)
+	if err != nil {
+		return nil, err
+	}
+	s := &search{graph: g, o: o, text: fn, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}}
+	if s.memory == 0 {
+		s.memory = float64(o.Machine.Memory)
+	}
+	if s.memory == 0 {
+		s.memory = math.Inf(1)
+	}
+	s.bandwidth = o.Machine.Bandwidth
+	if b := o.Machine.Ceilings.Bandwidth; b > 0 {
+		s.bandwidth = b
+	}
+	s.peak = o.Machine.Peak(true, g.elem())
+	s.tokens = g.tokens()
+	if s.flop == 0 {
+		return nil, &Error{Code: CodeStep, Msg: "@" + fn.Name + " computes nothing", Help: "name the function that takes the gradient with --func"}
+	}
+	return s, nil
+}
+
+// tokens are those of a step: samples times positions, where the largest integer argument has such.
+func (g *graph) tokens() int64 {
+	n := g.batch
+	for _, x := range g.data {
+		v := g.values[x]
+		if t := v.v.Tensor(); t.Elem.IsInt() && t.Rank() >= 2 {
+			n = max(n, v.shape[0]*v.shape[1])
+		}
+	}
+	if n == g.batch { // no integers: samples of the shape batch, sequence, width
+		for _, x := range g.data {
+			if v := g.values[x]; len(v.shape) == 3 {
+				n = max(n, v.shape[0]*v.shape[1])
+			}
+		}
+	}
+	return max(n, 1)
+}
+
+// settings are all meshes, numbers of micro-batches and ways to recompute.
+func (s *search) settings() []setting {
+	var out []setting
+	f := s.o.Fix
+	layers := 1
+	if s.layers != nil {
+		layers = s.layers.count
+	}
+	for _, pipe := range divisors(int64(s.o.Devices)) {
+		if f.Pipe > 0 && int(pipe) != f.Pipe || int(pipe) > layers || pipe > 1 && s.batch < 2 {
+			continue
+		}
+		n := int64(s.o.Devices) / pipe
+		for _, data := range divisors(n) {
+			tensor := n / data
+			if f.Data > 0 && int(data) != f.Data || f.Tensor > 0 && int(tensor) != f.Tensor {
+				continue
+			}
+			axes := []Axis{{"data", int(data)}, {"tensor", int(tensor)}}
+			for _, micro := range s.micros(data, pipe) {
+				for _, recompute := range []string{None, Selective, Full} {
+					if f.Recompute != "" && f.Recompute != recompute || recompute != None && s.layers == nil {
+						continue
+					}
+					out = append(out, setting{axes, int(pipe), micro, recompute})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// micros are the numbers of micro-batches to look at: samples divide into them, each is divided over the data
+// axis where that is possible, and their size on a device is a power of two.
+func (s *search) micros(data, pipe int64) []int64 {
+	if f := int64(s.o.Fix.Microbatches); f > 0 {
+		if s.batch%f != 0 {
+			return nil
+		}
+		return []int64{f}
+	}
+	if s.batch == 0 {
+		return []int64{1}
+	}
+	each := s.batch
+	if s.batch%data == 0 {
+		each = s.batch / data
+	}
+	var out []int64
+	for size := int64(1); size <= each; size *= 2 {
+		if each%size == 0 {
+			out = append(out, each/size)
+		}
+	}
+	if !slices.Contains(out, 1) {
+		out = append(out, 1)
+	}
+	if pipe > 1 {
+		// A pipeline with fewer micro-batches than stages is idle for most of the time, and one with very many gains
+		// nothing.
+		out = slices.DeleteFunc(out, func(m int64) bool { return m < min(pipe, slices.Max(out)) })
+	}
+	slices.Sort(out)
+	return out
+}
+
+func divisors(n int64) (out []int64) {
+	for d := int64(1); d*d <= n; d++ {
+		if n%d == 0 {
+			out = append(out, d)
+			if d*d != n {
+				out = append(out, n/d)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// look solves one setting. need is the memory that it lacks, if no plan of it fits.
+func (s *search) look(ctx context.Context, set setting) (found []*candidate, bound float64, need shortage) {
+	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
+	gr, err := s.grid(set)
+	if err != nil {
+		return nil, bound, need
+	}
+	m := newModel(s.graph, gr, s.bandwidth)
+	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+	p := m.problem(l)
+	sol, err := solve.Solve(ctx, p, solve.Options{Nodes: 40, Gap: 1e-3, Entries: 1 << 18, Sweeps: 60})
+	if err != nil {
+		return nil, bound, need
+	}
+	if sol.Infeasible != nil {
+		if k := sol.Infeasible.Limit; k >= 0 {
+			need.bytes = sol.Infeasible.Least - s.memory
+		}
+		return nil, bound, need
+	}
+	if sol.Choice == nil {
+		return nil, sol.Bound, need
+	}
+	bound = sol.Bound
+	found = s.schedule(m, l, sol, set)
+	return found, bound, need
+}
+
+// grid is the mesh of a setting, the pipeline's axis outermost.
+func (s *search) grid(set setting) (*grid, error) {
+	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, times: map[transfer]float64{}, moves: map[move]conversion{}}
+	axes := []network.Axis{{Name: "pipe", Size: set.pipe}}
+	for _, a := range set.axes {
+		axes = append(axes, network.Axis{Name: a.Name, Size: a.Size})
+		g.all = append(g.all, a.Name)
+	}
+	g.all = append(g.all, "pipe")
+	net, err := network.NewMesh(s.o.Machine, axes)
+	g.net = net
+	return g, err
+}
+
+func (s *search) keep(found []*candidate, bound float64, need shortage) {
+	s.found = append(s.found, found...)
+	s.bound = min(s.bound, bound)
+	if need.bytes < s.least.bytes {
+		s.least = need
+	}
+}
+
+// result are the best plans that differ in more than the number of micro-batches.
+func (s *search) result(searched int) *Result {
+	slices.SortStableFunc(s.found, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Memory.Total, b.Memory.Total), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
+	})
+	n := s.o.Top
+	if n <= 0 {
+		n = top
+	}
+	layers := 0
+	if s.layers != nil {
+		layers = s.layers.count
+	}
+	r := &Result{
+		Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
+		Model: Model{Parameters: s.params, FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers},
+	}
+	if s.o.Devices > 0 {
+		r.Limit = int64(min(s.memory, math.MaxInt64/2))
+	}
+	seen := map[string]bool{}
+	for _, c := range s.found {
+		if seen[c.key()] {
+			continue
+		}
+		seen[c.key()] = true
+		s.finish(c)
+		r.Plans = append(r.Plans, c.Plan)
+		if len(r.Plans) == n {
+			break
+		}
+	}
+	r.Bound = min(r.Bound, r.Plans[0].Time)
+	r.Gap = (r.Plans[0].Time - r.Bound) / r.Plans[0].Time
+	for _, p := range r.Plans[1:] {
+		p.Why = why(r.Plans[0], p)
+	}
+	return r
+}
+
+func (c *candidate) key() string {
+	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
+}
+
+// noSetting is why no mesh can be looked at.
+func (s *search) noSetting() error {
+	f := s.o.Fix
+	if f.Microbatches > 0 && s.batch%int64(f.Microbatches) != 0 {
+		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d samples do not divide into %d micro-batches", s.batch, f.Microbatches), Help: fmt.Sprintf("possible are %v", divisors(s.batch))}
+	}
+	asked := 1
+	for _, n := range []int{f.Data, f.Tensor, f.Pipe} {
+		asked *= max(n, 1)
+	}
+	if s.o.Devices%asked != 0 {
+		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices do not divide into axes of the sizes asked for, data %d, tensor %d, pipe %d", s.o.Devices, f.Data, f.Tensor, f.Pipe), Help: "leave one of them out, or change --devices"}
+	}
+	layers := 1
+	if s.layers != nil {
+		layers = s.layers.count
+	}
+	if f.Pipe > layers {
+		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("a pipeline of %d stages needs as many equal layers in a row, and @%s has %d", f.Pipe, s.text.Name, layers), Help: "ask for fewer stages"}
+	}
+	return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices cannot be arranged so that the step divides over them", s.o.Devices), Help: "ask for another number of devices"}
+}
+
+// tooLarge is the error where no plan fits.
+func (s *search) tooLarge() error {
+	if math.IsInf(s.least.bytes, 1) {
+		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("the step cannot be divided over %d devices", s.o.Devices), Help: "ask for another number of devices"}
+	}
+	set := s.least.setting
+	lever := "use more devices, or a machine with more memory"
+	switch {
+	case set.recompute != Full && s.o.Fix.Recompute != "":
+		lever = "allow recomputation (--recompute full)"
+	case s.o.Fix.Data > 0 || s.o.Fix.Tensor > 0 || s.o.Fix.Pipe > 0:
+		lever = "leave the sizes of axes out, so that other meshes are searched"
+	case s.o.Memory > 0 && s.o.Memory < s.o.Machine.Memory:
+		lever = fmt.Sprintf("the machine has %s, and --memory allows %s", units.Bytes(s.o.Machine.Memory), units.Bytes(s.o.Memory))
+	}
+	return &Error{
+		Code: CodeMemory,
+		Msg: fmt.Sprintf("no plan fits into %s on each of %d devices: the smallest one (%s, pipe %d, %d micro-batches, recompute %s) lacks %s",
+			units.Bytes(int64(s.memory)), s.o.Devices, axesText(set.axes), set.pipe, set.micro, set.recompute, units.Bytes(int64(s.least.bytes))),
+		Help: lever,
+	}
+}
+
+func axesText(axes []Axis) string {
+	text := ""
+	for i, a := range axes {
+		if i > 0 {
+			text += " × "
+		}
+		text += fmt.Sprintf("%s %d", a.Name, a.Size)
+	}
+	return text
+}
+
+// sentTotal is the bytes along all axes.
+func sentTotal(m map[string]int64) (n int64) {
+	for v := range maps.Values(m) {
+		n += v
+	}
+	return n
+}

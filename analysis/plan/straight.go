@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+
+	"dmir/dialect/autodiff"
+	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// mostOps bounds what calls of calls may grow to.
+const mostOps = 1 << 20
+
+// straight is fn as one block of ops on tensors: calls and gradients written out, sizes as numbers.
+// Equal layers in a row, of the function or of one that it differentiates, are left out but for
+// kept of them.
+type straight struct {
+	m      *ir.Module
+	fn     *ir.Func
+	from   flatten.From
+	layers *layers                 // nil: no layers in a row
+	ops    int                     // written out
+	next   map[*ir.Value]*ir.Value // of arguments that are state: their next value
+	wrt    map[*ir.Value]bool      // what gradients are taken with respect to
+	params int64                   // elements of these, of all layers
+	none   []*ir.Value             // gradients with respect to what layers that were left out use
+}
+
+func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, error) {
+	flat, g, from := flatten.In(m, fn)
+	s := &straight{fn: g.Clone(), from: from, next: map[*ir.Value]*ir.Value{}, wrt: map[*ir.Value]bool{}}
+	// A module of its own, in which the function that is differentiated has fewer layers.
+	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: flat.Ops}
+	for _, f := range flat.Funcs {
+		s.m.AddFunc(f)
+	}
+	sizes := op.Bindings(fn, bind)
+	size(s.fn, sizes)
+	if err := s.gradients(sizes); err != nil {
+		return nil, err
+	}
+	if err := s.inline(s.fn); err != nil {
+		return nil, err
+	}
+	size(s.fn, sizes)
+	if s.layers == nil {
+		s.layers = reduce(s.fn)
+	}
+	s.forget()
+	return s, nil
+}
+
+// size gives the values of f numbers for symbols.
+func size(f *ir.Func, bind map[string]int64) {
+	if len(bind) == 0 {
+		return
+	}
+	sizes := map[string]dim.Dim{}
+	for name, n := range bind {
+		sizes[name] = dim.Const(n)
+	}
+	for _, v := range f.Args {
+		v.Type = types.Sized(v.Type, sizes)
+	}
+	ir.WalkValues(f.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
+	f.Retype()
+}
+
+// gradients replaces each function that is differentiated by one without calls and with fewer equal
+// layers.
+func (s *straight) gradients(sizes map[string]int64) error {
+	for _, o := range s.fn.Body.Ops {
+		if o.Name != op.Grad {
+			continue
+		}
+		wrt, _ := op.Gradients(o)
+		for _, i := range wrt {
+			if t := o.In(i); t != nil && !s.wrt[o.Operands[i]] {
+				s.wrt[o.Operands[i]] = true
+				n, _ := t.Elements().Int()
+				s.params += n
+			}
+		}
+		name := o.Str("callee")
+		f := s.m.Func(name)
+		if f == nil || f.Body == nil || f.Body.Terminator() == nil {
+			continue // Inline reports it
+		}
+		f = f.Clone()
+		size(f, sizes)
+		if err := s.inline(f); err != nil {
+			return err
+		}
+		if l := reduce(f); l != nil && (s.layers == nil || l.saved() > s.layers.saved()) {
+			s.layers = l
+		}
+		for _, p := range f.Body.Ops {
+			if p.Name != op.Return {
+				p.SetAttr(forwardAttr, types.Unit{})
+			}
+		}
+		s.m.RemoveFunc(name)
+		s.m.AddFunc(f)
+	}
+	return nil
+}
+
+// inline puts what calls and gradients compute in their place.
+func (s *straight) inline(f *ir.Func) error {
+	for {
+		var calls, checks []*ir.Op
+		for _, o := range f.Body.Ops {
+			switch {
+			case o.Name == op.Call, o.Name == op.Grad:
+				calls = append(calls, o)
+			case op.IsCheck(o):
+				checks = append(checks, o)
+			}
+		}
+		for _, o := range slices.Backward(checks) {
+			ir.Erase(o)
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		for _, o := range slices.Backward(calls) { // positions in front of a call stay as they are
+			if err := s.expand(o); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// expand puts what o, a call or a gradient, computes in its place.
+func (s *straight) expand(o *ir.Op) error {
+	b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
+	start := b.Index
+	vs, err := autodiff.Inline(s.m, b, o)
+	if err != nil {
+		e := &Error{Code: "DM844", At: o, Msg: err.Error()}
+		var a *autodiff.Error
+		if errors.As(err, &a) {
+			e.Msg, e.Help = a.Msg, a.Help
+		}
+		return e
+	}
+	if s.ops += b.Index - start; s.ops > mostOps {
+		return &Error{Code: "DM844", At: o, Msg: "the functions that it calls are too large to be planned", Help: "call fewer functions, or use a loop (dm.scan)"}
+	}
+	for k, r := range o.Results {
+		if o.Name == op.Grad && unused(s.m, o, k) {
+			s.none = append(s.none, vs[k])
+		}
+		ir.ReplaceUses(r, vs[k])
+	}
+	ir.Erase(o)
+	return nil
+}
+
+// unused reports whether result k of a gradient is that with respect to an argument that the
+// function does not use.
+func unused(m *ir.Module, o *ir.Op, k int) bool {
+	f := m.Func(o.Str("callee"))
+	wrt, _ := op.Gradients(o)
+	k -= len(f.Results)
+	return k >= 0 && k < len(wrt) && wrt[k] < len(f.Args) && len(f.Args[wrt[k]].Uses) == 0
+}
+
+// forget takes out what updates the arguments of layers that were left out: what is computed of
+// gradients that are zero for that reason, and the results that are such updates.
+func (s *straight) forget() {
+	if s.layers == nil || len(s.none) == 0 {
+		return
+	}
+	gone := map[*ir.Value]bool{}
+	for _, v := range s.none {
+		gone[v] = true
+	}
+	for _, o := range s.fn.Body.Ops {
+		if o.Name == op.Return || !slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return gone[v] }) {
+			continue
+		}
+		for _, r := range o.Results {
+			if t := r.Tensor(); t != nil && t.Rank() > 0 {
+				gone[r] = true
+			}
+		}
+	}
+	ret := s.fn.Body.Terminator()
+	state := op.State(s.fn.Op)
+	var keep []*ir.Value
+	for i, v := range ret.Operands {
+		if gone[v] {
+			continue
+		}
+		keep = append(keep, v)
+		if i < len(state) && state[i] >= 0 {
+			s.next[s.fn.Args[state[i]]] = v
+		}
+	}
+	ret.SetOperands(keep...)
+	op.RemoveDead(s.fn.Body)
+}

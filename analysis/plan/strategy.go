@@ -1,0 +1,305 @@
+package plan
+
+import (
+	"math"
+	"slices"
+
+	"dmir/analysis/network"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// A strategy is how a node is divided: what each axis divides, and the layouts that follow.
+type strategy struct {
+	factors [maxAxes]int8 // of the op; whole: none; partial: operands of a linear set stay partial
+	set     int           // of Linear, where an axis is partial
+	in, out []layout      // of operands and results; a result's layout is that of an argument in which it is used
+	stored  layout        // of an argument
+	parts   float64       // among which the computation is divided
+	traffic float64       // bytes that cross memory
+	time    float64       // s: computation, memory and launch
+	comm    float64       // s: of what devices exchange inside the op, or to gather an argument
+	sent    [maxAxes]float64
+	held    float64 // bytes of an argument as it is stored and as it is used
+}
+
+// strategies are all ways to divide n on the grid.
+func (g *graph) strategies(n *node, gr *grid, bandwidth float64) []strategy {
+	if n.o == nil {
+		return g.argument(n, gr)
+	}
+	options := g.options(n, gr)
+	var out []strategy
+	choice := strategy{factors: [maxAxes]int8{whole, whole, whole}}
+	var each func(a int)
+	each = func(a int) {
+		if a == len(gr.axes) {
+			if s, ok := g.divided(n, gr, choice, bandwidth); ok {
+				out = append(out, s)
+			}
+			return
+		}
+		for _, f := range options[a] {
+			choice.factors[a] = f
+			if f != partial {
+				each(a + 1)
+				continue
+			}
+			for set := range n.f.Linear {
+				if len(n.f.Linear[set]) > 0 {
+					choice.set = set
+					each(a + 1)
+				}
+			}
+		}
+		choice.factors[a] = whole
+	}
+	each(0)
+	return out
+}
+
+// options are the factors that each axis may divide.
+func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
+	var out [maxAxes][]int8
+	pieces := n.f.Pieces()
+	for a, axis := range gr.axes {
+		out[a] = []int8{whole}
+		if axis.Size == 1 {
+			continue
+		}
+		for f, size := range n.f.Sizes {
+			k, ok := size.Int()
+			if !ok || pieces[f] == op.OnePiece || !g.outermost(n, f) {
+				continue
+			}
+			parts := int64(axis.Size)
+			if f == n.batch {
+				parts *= gr.micro
+			}
+			if pieces[f] == op.EqualPieces && k%parts != 0 || !divides(k, parts) {
+				continue
+			}
+			out[a] = append(out[a], int8(f))
+		}
+		if len(n.f.Linear) > 0 && n.f.Combine == types.Add {
+			out[a] = append(out[a], partial)
+		}
+	}
+	return out
+}
+
+// outermost reports whether factor f is the first one of each dimension that has it: else pieces would
+// not be contiguous.
+func (g *graph) outermost(n *node, f int) bool {
+	found := false
+	for _, tensors := range [][][][]int{n.f.Operands, n.f.Results} {
+		for _, dims := range tensors {
+			for _, list := range dims {
+				switch k := slices.Index(list, f); {
+				case k > 0:
+					return false
+				case k == 0:
+					found = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// divided completes a strategy: layouts, time, and what it exchanges. ok is false of one that cannot be.
+func (g *graph) divided(n *node, gr *grid, s strategy, bandwidth float64) (strategy, bool) {
+	s.parts = 1
+	var parts [16]int64 // by factor
+	linear := -1
+	for a, f := range s.factors[:len(gr.axes)] {
+		switch {
+		case f >= 0:
+			s.parts *= float64(gr.axes[a].Size)
+			if int(f) < len(parts) {
+				parts[f] = max(parts[f], 1) * int64(gr.axes[a].Size)
+			}
+		case f == partial:
+			linear = s.set
+		}
+	}
+	pieces := n.f.Pieces()
+	for f, size := range n.f.Sizes {
+		if f >= len(parts) || parts[f] <= 1 {
+			continue
+		}
+		k, _ := size.Int()
+		p := parts[f]
+		if f == n.batch {
+			p *= gr.micro
+		}
+		if pieces[f] == op.EqualPieces && k%p != 0 || !divides(k, p) {
+			return s, false
+		}
+	}
+	s.in = make([]layout, len(n.o.Operands))
+	s.out = make([]layout, len(n.o.Results))
+	for k := range n.o.Operands {
+		s.in[k] = g.place(n, n.f.Operands, k, s, gr)
+		if v := g.operand(n, k); v != nil && !gr.fits(v, s.in[k]) {
+			return s, false
+		}
+		if linear < 0 {
+			continue
+		}
+		for a, f := range s.factors[:len(gr.axes)] {
+			if f == partial && slices.Contains(n.f.Linear[linear], k) {
+				s.in[k][a] = partial
+			}
+		}
+	}
+	exchanges := [maxAxes]bool{}
+	for k := range n.o.Results {
+		s.out[k] = g.place(n, n.f.Results, k, s, gr)
+		v := g.result(n, k)
+		for a, f := range s.factors[:len(gr.axes)] {
+			switch {
+			case f == partial:
+				s.out[k][a] = partial
+			case f < 0 || s.out[k][a] >= 0:
+			case n.f.Kinds[f] == op.Reduced:
+				if n.f.Combine != types.Add {
+					return s, false
+				}
+				s.out[k][a] = partial
+			case n.f.Kinds[f] == op.Exchanged:
+				exchanges[a] = true
+			}
+		}
+		if v != nil && !gr.fits(v, s.out[k]) {
+			return s, false
+		}
+	}
+	g.exchange(n, gr, &s, exchanges)
+	for _, k := range n.reads {
+		if v := g.operand(n, k); v != nil {
+			s.traffic += gr.piece(v, s.in[k])
+		}
+	}
+	for _, k := range n.writes {
+		if v := g.result(n, k); v != nil {
+			s.traffic += gr.piece(v, s.out[k])
+		}
+	}
+	micro := 1.0
+	if n.micro && n.batch >= 0 {
+		micro = float64(gr.micro)
+	}
+	if n.moved >= 0 {
+		s.traffic = n.moved / s.parts / micro
+	}
+	s.time = max(n.compute/s.parts/micro, s.traffic/bandwidth) + n.launch
+	return s, true
+}
+
+// place is the layout that follows for tensor k from the factors that axes divide.
+func (g *graph) place(n *node, tensors [][][]int, k int, s strategy, gr *grid) layout {
+	l := allWhole
+	if k >= len(tensors) {
+		return l
+	}
+	for d, list := range tensors[k] {
+		if len(list) == 0 {
+			continue
+		}
+		for a, f := range s.factors[:len(gr.axes)] {
+			if f < 0 {
+				continue
+			}
+			together := n.f.Together
+			if int(f) == list[0] || together[0] != together[1] && list[0] == together[1] && int(f) == together[0] {
+				l[a] = int8(d) // an axis that divides queries divides keys too, which then travel in a ring
+			}
+		}
+	}
+	return l
+}
+
+// exchange is what devices send to each other inside of an op: keys and values in a ring, and
+// statistics of what is divided over them, of the size of its smallest result.
+func (g *graph) exchange(n *node, gr *grid, s *strategy, divided [maxAxes]bool) {
+	for a, f := range s.factors[:len(gr.axes)] {
+		if f < 0 {
+			continue
+		}
+		p := float64(gr.axes[a].Size)
+		together := n.f.Together
+		switch {
+		case together[0] != together[1] && int(f) == together[0]:
+			bytes := 0.0
+			for k := 1; k <= 2 && k < len(n.o.Operands); k++ {
+				if v := g.operand(n, k); v != nil {
+					bytes += gr.piece(v, s.in[k])
+				}
+			}
+			if n.phase == backward { // their gradients travel as well
+				bytes *= 2
+			}
+			step := gr.collective(network.Permute, 1<<a, bytes)
+			work := n.compute / s.parts / float64(max(1, gr.micro)) / p
+			s.comm += (p-1)*max(0, step-work) + step/p
+			s.sent[a] += (p - 1) * bytes
+		case divided[a]:
+			bytes := math.Inf(1)
+			for k := range n.o.Results {
+				if v := g.result(n, k); v != nil {
+					bytes = min(bytes, gr.piece(v, s.out[k]))
+				}
+			}
+			for k := range n.o.Operands {
+				if v := g.operand(n, k); v != nil && len(v.shape) > 0 && v.batch >= 0 {
+					bytes = min(bytes, gr.piece(v, s.in[k]))
+				}
+			}
+			if math.IsInf(bytes, 1) {
+				continue
+			}
+			s.comm += gr.collective(network.AllReduce, 1<<a, bytes)
+			s.sent[a] += 2 * bytes * (p - 1) / p
+		}
+	}
+}
+
+// argument are the layouts in which an argument is stored and used: used as it is stored, or gathered along
+// some axes, once for each step.
+func (g *graph) argument(n *node, gr *grid) []strategy {
+	v := g.result(n, 0)
+	var out []strategy
+	for _, stored := range gr.layouts(v, v.divisible) {
+		if v.fixed != nil && stored != *v.fixed {
+			continue
+		}
+		split := 0
+		for a := range gr.axes {
+			if stored[a] >= 0 {
+				split |= 1 << a
+			}
+		}
+		for gathered := 0; gathered <= split; gathered++ {
+			if gathered&split != gathered || gathered != 0 && v.micro {
+				continue
+			}
+			used := stored
+			for a := range gr.axes {
+				if gathered&(1<<a) != 0 {
+					used[a] = whole
+				}
+			}
+			c := gr.convert(v, stored, used)
+			s := strategy{stored: stored, out: []layout{used}, parts: 1, comm: c.time, sent: c.sent, held: gr.piece(v, stored)}
+			if v.micro {
+				s.held *= float64(gr.micro)
+			}
+			if used != stored {
+				s.held += gr.piece(v, used)
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
