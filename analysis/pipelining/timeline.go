@@ -1,0 +1,177 @@
+package pipelining
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Timeline is when the tasks of an order run. Times are in the unit of Times, from the start of the step.
+type Timeline struct {
+	Schedule  Schedule
+	Shape     Shape
+	Total     float64 // the end of the step, Once of all devices included
+	Bubble    float64 // mean of that of the devices
+	MaxBubble float64 // of the device that is idle longest
+	Devices   []Lane
+	Sends     []Send // those of a device in the order in which it made them
+}
+
+// A Lane is what one device does.
+type Lane struct {
+	Spans    []Span
+	Once     Interval // what the device does once in a step, after its last task
+	Idle     float64  // how long it is idle before the end of its last task
+	Exposed  float64  // the part of Idle that is due to transfers
+	Bubble   float64  // Idle / Total
+	Peak     int64    // the most that it holds, in the unit of Memory
+	InFlight int      // the most micro-batches that it holds activations of, counted once for each of its stages
+}
+
+// An Interval is from Start to End.
+type Interval struct{ Start, End float64 }
+
+// A Span is a task with its time.
+type Span struct {
+	Task       Task
+	Start, End float64
+}
+
+// A Send is a message from a device to another one: the result of Task.
+type Send struct {
+	Task       Task
+	From, To   int
+	Start, End float64
+	Bytes      int64
+}
+
+// Peak is the most that a device holds.
+func (tl *Timeline) Peak() int64 {
+	var peak int64
+	for i := range tl.Devices {
+		peak = max(peak, tl.Devices[i].Peak)
+	}
+	return peak
+}
+
+func (l *Lane) finish(total, once float64) {
+	end := 0.0
+	for _, s := range l.Spans {
+		l.Idle += s.Start - end
+		end = s.End
+	}
+	l.Once = Interval{end, end + once}
+	if total > 0 {
+		l.Bubble = l.Idle / total
+	}
+}
+
+// Text is an order, a line for each device. A task is its kind and micro-batch, "F0", and where
+// devices have several stages the stage before them, "2F0".
+func Text(order [][]Task) string {
+	var b strings.Builder
+	for d, list := range order {
+		fmt.Fprintf(&b, "device %d:", d)
+		one := true
+		for _, t := range list {
+			one = one && t.Stage == list[0].Stage
+		}
+		for _, t := range list {
+			b.WriteByte(' ')
+			if !one {
+				b.WriteString(strconv.Itoa(t.Stage))
+			}
+			b.WriteString(t.Kind.String())
+			b.WriteString(strconv.Itoa(t.Micro))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// numbers are written with 7 digits, which is more than a screen shows and keeps large timelines short.
+type numbers []float64
+
+func (n numbers) MarshalJSON() ([]byte, error) {
+	b := make([]byte, 0, 10*len(n)+2)
+	b = append(b, '[')
+	for i, x := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, x, 'g', 7, 64)
+	}
+	return append(b, ']'), nil
+}
+
+type tasksJSON struct {
+	Kind  string  `json:"kind"` // a letter for each task: F, B or W
+	Stage []int   `json:"stage"`
+	Micro []int   `json:"microbatch"`
+	Start numbers `json:"start_s"`
+	End   numbers `json:"end_s"`
+}
+
+func (c *tasksJSON) add(t Task, start, end float64) {
+	c.Stage, c.Micro = append(c.Stage, t.Stage), append(c.Micro, t.Micro)
+	c.Start, c.End = append(c.Start, start), append(c.End, end)
+}
+
+type laneJSON struct {
+	Stages    []int     `json:"stages"` // on the device
+	Tasks     tasksJSON `json:"tasks"`
+	OnceStart float64   `json:"once_start_s"`
+	OnceEnd   float64   `json:"once_end_s"`
+	Idle      float64   `json:"idle_s"`
+	Exposed   float64   `json:"exposed_s"`
+	Bubble    float64   `json:"bubble"`
+	Peak      int64     `json:"peak_bytes"`
+	InFlight  int       `json:"in_flight"`
+}
+
+type sendsJSON struct {
+	tasksJSON         // the tasks whose results are sent, and the times of the transfers
+	From      []int   `json:"from"`
+	To        []int   `json:"to"`
+	Bytes     []int64 `json:"bytes"`
+}
+
+// MarshalJSON writes tasks and sends in columns: lists of equal length for stage, micro-batch, start
+// and end, and a string with a letter for each kind. Times are taken to be in seconds and memory in bytes.
+func (tl *Timeline) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Schedule  Schedule   `json:"schedule"`
+		Devices   int        `json:"devices"`
+		Chunks    int        `json:"chunks"`
+		Micro     int        `json:"microbatches"`
+		Total     float64    `json:"total_s"`
+		Bubble    float64    `json:"bubble"`
+		MaxBubble float64    `json:"max_bubble"`
+		Lanes     []laneJSON `json:"lanes"`
+		Sends     sendsJSON  `json:"sends"`
+	}{tl.Schedule, tl.Shape.Devices, tl.Shape.Chunks, tl.Shape.Micro, tl.Total, tl.Bubble, tl.MaxBubble, nil, sendsJSON{}}
+	for d := range tl.Devices {
+		l := &tl.Devices[d]
+		lane := laneJSON{
+			Stages: StagesOf(tl.Schedule, tl.Shape, d), OnceStart: l.Once.Start, OnceEnd: l.Once.End,
+			Idle: l.Idle, Exposed: l.Exposed, Bubble: l.Bubble, Peak: l.Peak, InFlight: l.InFlight,
+		}
+		var kinds strings.Builder
+		for _, s := range l.Spans {
+			lane.Tasks.add(s.Task, s.Start, s.End)
+			kinds.WriteString(s.Task.Kind.String())
+		}
+		lane.Tasks.Kind = kinds.String()
+		out.Lanes = append(out.Lanes, lane)
+	}
+	var kinds strings.Builder
+	for _, s := range tl.Sends {
+		out.Sends.add(s.Task, s.Start, s.End)
+		kinds.WriteString(s.Task.Kind.String())
+		out.Sends.From, out.Sends.To = append(out.Sends.From, s.From), append(out.Sends.To, s.To)
+		out.Sends.Bytes = append(out.Sends.Bytes, s.Bytes)
+	}
+	out.Sends.Kind = kinds.String()
+	return json.Marshal(out)
+}
