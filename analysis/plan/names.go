@@ -222,7 +222,10 @@ func (s *search) line(o *ir.Op) int {
 	return lineOf(s.m.Src, o.Span)
 }
 
-func lineOf(f *source.File, span source.Span) int { return f.Line(span.Start) }
+func lineOf(f *source.File, span source.Span) int {
+	line, _ := f.Human(span.Start)
+	return line
+}
 
 // why is what p loses against the best plan.
 func why(best, p *Plan) string {

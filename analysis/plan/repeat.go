@@ -28,7 +28,6 @@ type layers struct {
 	count int // in the text
 	left  int // that stay in the function
 	ops   int // of a layer
-	lines []int
 	begin []*ir.Op // the first op of each layer of the text
 }
 

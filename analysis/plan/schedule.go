@@ -83,8 +83,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 		p.Time, p.Bubble = c.Timeline.Total, c.Timeline.Bubble
 		d := m.busiest(st, c.Option.Schedule, c.Option.Shape)
 		p.Compute = float64(set.micro)*d.compute + d.onceCompute
-		idle := c.Timeline.Bubble * c.Timeline.Total
-		p.Exposed = max(0, p.Time-p.Compute-idle)
+		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
 		out = append(out, &candidate{&p, m, sol.Choice, set})
@@ -185,7 +184,7 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 			Once: x.once + x.exposed(), Memory: x.bytes(1).Total,
 		}
 		if s.layers != nil {
-			stage.Line = s.line(s.layers.begin[st.first[k]])
+			stage.Line = s.line(s.siteOf(s.layers.begin[st.first[k]]))
 		}
 		p.Stages = append(p.Stages, stage)
 	}

@@ -165,17 +165,15 @@ func (s *search) settings() []setting {
 		n := int64(s.o.Devices) / pipe
 		for _, data := range divisors(n) {
 			tensor := n / data
+			if data == 1 && n > 1 && f.Data == 0 && f.Tensor == 0 {
+				continue // one axis: the setting with tensor = 1 has it
+			}
 			if f.Data > 0 && int(data) != f.Data || f.Tensor > 0 && int(tensor) != f.Tensor {
 				continue
 			}
 			axes := []Axis{{"data", int(data)}, {"tensor", int(tensor)}}
 			for _, micro := range s.micros(data, pipe) {
-				for _, recompute := range []string{None, Selective, Full} {
-					if f.Recompute != "" && f.Recompute != recompute || recompute != None && s.layers == nil {
-						continue
-					}
-					out = append(out, setting{axes, int(pipe), micro, recompute})
-				}
+				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
 			}
 		}
 	}
@@ -229,7 +227,11 @@ func divisors(n int64) (out []int64) {
 	return out
 }
 
-// look solves one setting. need is the memory that it lacks, if no plan of it fits.
+// tight is the part of the memory from which on recomputation may pay although plans without it fit.
+const tight = 0.9
+
+// look solves one setting, with more and more recomputation until plans fit with memory to spare. need is
+// the memory that it lacks, if none fits.
 func (s *search) look(ctx context.Context, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	gr, err := s.grid(set)
@@ -237,6 +239,26 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 		return nil, bound, need
 	}
 	m := newModel(s.graph, gr, s.bandwidth)
+	for _, recompute := range []string{None, Selective, Full} {
+		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && s.layers == nil {
+			continue
+		}
+		set.recompute = recompute
+		more, least, lacks := s.solve(ctx, m, set)
+		found = append(found, more...)
+		bound = min(bound, least)
+		if lacks.bytes < need.bytes {
+			need = lacks
+		}
+		if slices.ContainsFunc(more, func(c *candidate) bool { return float64(c.Memory.Total) < tight*s.memory }) {
+			break
+		}
+	}
+	return found, bound, need
+}
+
+func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
+	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
 	p := m.problem(l)
 	sol, err := solve.Solve(ctx, p, solve.Options{Nodes: 40, Gap: 1e-3, Entries: 1 << 18, Sweeps: 60})

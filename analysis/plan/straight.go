@@ -24,6 +24,7 @@ type straight struct {
 	from   flatten.From
 	layers *layers                 // nil: no layers in a row
 	ops    int                     // written out
+	site   map[*ir.Op]*ir.Op // the op of the function that calls led from to an op
 	next   map[*ir.Value]*ir.Value // of arguments that are state: their next value
 	wrt    map[*ir.Value]bool      // what gradients are taken with respect to
 	params int64                   // elements of these, of all layers
@@ -32,7 +33,7 @@ type straight struct {
 
 func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, error) {
 	flat, g, from := flatten.In(m, fn)
-	s := &straight{fn: g.Clone(), from: from, next: map[*ir.Value]*ir.Value{}, wrt: map[*ir.Value]bool{}}
+	s := &straight{fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, next: map[*ir.Value]*ir.Value{}, wrt: map[*ir.Value]bool{}}
 	// A module of its own, in which the function that is differentiated has fewer layers.
 	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: flat.Ops}
 	for _, f := range flat.Funcs {
@@ -151,6 +152,9 @@ func (s *straight) expand(o *ir.Op) error {
 	if s.ops += b.Index - start; s.ops > mostOps {
 		return &Error{Code: "DM844", At: o, Msg: "the functions that it calls are too large to be planned", Help: "call fewer functions, or use a loop (dm.scan)"}
 	}
+	for _, p := range o.Parent.Ops[start:b.Index] {
+		s.site[p] = s.siteOf(o)
+	}
 	for k, r := range o.Results {
 		if o.Name == op.Grad && unused(s.m, o, k) {
 			s.none = append(s.none, vs[k])
@@ -159,6 +163,14 @@ func (s *straight) expand(o *ir.Op) error {
 	}
 	ir.Erase(o)
 	return nil
+}
+
+// siteOf is the op of the step, or of the function that it differentiates, that led to o.
+func (s *straight) siteOf(o *ir.Op) *ir.Op {
+	if at := s.site[o]; at != nil {
+		return at
+	}
+	return o
 }
 
 // unused reports whether result k of a gradient is that with respect to an argument that the
@@ -173,9 +185,6 @@ func unused(m *ir.Module, o *ir.Op, k int) bool {
 // forget takes out what updates the arguments of layers that were left out: what is computed of
 // gradients that are zero for that reason, and the results that are such updates.
 func (s *straight) forget() {
-	if s.layers == nil || len(s.none) == 0 {
-		return
-	}
 	gone := map[*ir.Value]bool{}
 	for _, v := range s.none {
 		gone[v] = true

@@ -193,8 +193,23 @@ func (g *graph) divided(n *node, gr *grid, s strategy, bandwidth float64) (strat
 	if n.moved >= 0 {
 		s.traffic = n.moved / s.parts / micro
 	}
-	s.time = max(n.compute/s.parts/micro, s.traffic/bandwidth) + n.launch
+	s.time = max(n.compute*g.uneven(n, gr, &s)/s.parts/micro, s.traffic/bandwidth) + n.launch
 	return s, true
+}
+
+// uneven is how many times more than the mean the device computes that has most to do: where the queries
+// of a causal attention are divided, the last ones see all keys and the first ones few.
+func (g *graph) uneven(n *node, gr *grid, s *strategy) float64 {
+	if !isAttention(n) || !op.Bool(n.o, "causal") {
+		return 1
+	}
+	p := 1.0
+	for a, f := range s.factors[:len(gr.axes)] {
+		if f >= 0 && n.f.Kinds[f] == op.Exchanged || f >= 0 && int(f) == n.f.Together[0] {
+			p *= float64(gr.axes[a].Size)
+		}
+	}
+	return 2 - 1/p
 }
 
 // place is the layout that follows for tensor k from the factors that axes divide.
