@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -41,6 +43,12 @@ func (s *search) finish(c *candidate) {
 		sent[name] += n
 	}
 	c.Sent = sent
+	c.edits = sync.OnceValue(func() []diag.Edit { return newWriter(s, c).write() })
+	if s.o.Devices > 1 {
+		w := newWriter(s, c)
+		w.arguments()
+		c.Values = w.values
+	}
 	c.Names = append(c.Names, c.storage(roles)...)
 	c.Names = append(c.Names, c.sequence(roles)...)
 	if c.Schedule != "" {

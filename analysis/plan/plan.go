@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -41,11 +42,11 @@ type Result struct {
 	Limit    int64   `json:"memory_limit_bytes"` // of a device
 	Model    Model   `json:"model"`
 	Plans    []*Plan `json:"plans"`
-	Searched int     `json:"searched"`  // settings that were looked at
-	Bound    float64 `json:"bound_s"`   // no plan of the space takes less
-	Gap      float64 `json:"gap"`       // (best − bound) / best
+	Searched int     `json:"searched"` // settings that were looked at
+	Bound    float64 `json:"bound_s"`  // no plan of the space takes less
+	Gap      float64 `json:"gap"`      // (best − bound) / best
+	src      *source.File
 	Elapsed  float64 `json:"elapsed_s"` // of the search
-	Text     string  `json:"-"`         // of the file, which Write edits
 }
 
 // A Model is what the step computes.
@@ -84,7 +85,8 @@ type Plan struct {
 	Bound        float64              `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
 	Values       []Value              `json:"values"`
 	Timeline     *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
-	Why          string               `json:"why,omitempty"`      // against the best plan: what it loses, and where
+	edits        func() []diag.Edit
+	Why          string `json:"why,omitempty"` // against the best plan: what it loses, and where
 }
 
 // A Stage is what the devices at one place of the pipeline run.

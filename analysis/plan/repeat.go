@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/source"
 )
 
 // The attributes by which an op of the joint function is known: ops of the function that is
@@ -25,10 +26,15 @@ const kept = 3
 // layers are the equal layers in a row of a function, numbered from 1 by layerAttr; what stands before
 // them is 0, what stands behind them one more than the last.
 type layers struct {
-	count int // in the text
-	left  int // that stay in the function
-	ops   int // of a layer
+	count int      // in the text
+	left  int      // that stay in the function
+	ops   int      // of a layer
 	begin []*ir.Op // the first op of each layer of the text
+	// place is where in a layer an op stands, by its place in the text; spans are the places in the text of that
+	// op in all layers.
+	place map[source.Span]int
+	spans [][]source.Span
+	like  map[int]int // arguments of the function that only layers left out use: those at their place in a layer that stays
 }
 
 // saved is how many ops are left out.
@@ -53,7 +59,16 @@ func reduce(f *ir.Func) *layers {
 	if run == nil {
 		return nil
 	}
-	l := &layers{count: run.count, left: run.count, ops: run.period}
+	l := &layers{count: run.count, left: run.count, ops: run.period, place: map[source.Span]int{}, spans: make([][]source.Span, run.period)}
+	for k := range run.period {
+		for j := range run.count {
+			span := ops[run.start+j*run.period+k].Span
+			if _, ok := l.place[span]; !ok {
+				l.place[span] = k
+				l.spans[k] = append(l.spans[k], span)
+			}
+		}
+	}
 	for k := range run.count {
 		l.begin = append(l.begin, ops[run.start+k*run.period])
 	}
@@ -71,6 +86,17 @@ func reduce(f *ir.Func) *layers {
 		return l
 	}
 	l.left = kept
+	l.like = map[int]int{}
+	for j := 2; j < run.count-1; j++ {
+		for k := range run.period {
+			gone, model := ops[run.start+j*run.period+k], ops[run.start+run.period+k]
+			for i, v := range gone.Operands {
+				if w := model.Operands[i]; v.Op == nil && w.Op == nil && v != w && v.Block == f.Body && w.Block == f.Body {
+					l.like[v.Index] = w.Index
+				}
+			}
+		}
+	}
 	// The last layer continues the second one.
 	last := run.start + (run.count-1)*run.period
 	now := map[*ir.Value]*ir.Value{}

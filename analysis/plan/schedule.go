@@ -38,7 +38,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set}}
+		return []*candidate{{&p, m, sol.Choice, set, st}}
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -86,7 +86,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		out = append(out, &candidate{&p, m, sol.Choice, set})
+		out = append(out, &candidate{&p, m, sol.Choice, set, *st})
 	}
 	return out
 }

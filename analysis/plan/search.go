@@ -16,6 +16,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/internal/parallel"
+	"dmir/syntax/source"
 )
 
 // top is how many plans there are unless asked otherwise.
@@ -60,7 +61,9 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 type search struct {
 	*graph
 	o         Options
+	module    *ir.Module // of the text
 	text      *ir.Func
+	textOps   map[source.Span]*ir.Op // with a place in the text
 	bandwidth float64
 	memory    float64
 	peak      float64 // FLOP/s of a device
@@ -91,6 +94,7 @@ type candidate struct {
 	m      *model
 	choice []int
 	set    setting
+	st     staging
 }
 
 func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
@@ -112,7 +116,15 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{graph: g, o: o, text: fn, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}}
+	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}}
+	for _, f := range m.Funcs {
+		if f.Body != nil {
+			ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+				s.textOps[o.Span] = o
+				return true
+			})
+		}
+	}
 	if s.memory == 0 {
 		s.memory = float64(o.Machine.Memory)
 	}
@@ -315,7 +327,7 @@ func (s *search) result(searched int) *Result {
 		layers = s.layers.count
 	}
 	r := &Result{
-		Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
+		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
 		Model: Model{Parameters: s.params, FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers},
 	}
 	if s.o.Devices > 0 {

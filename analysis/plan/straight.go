@@ -24,7 +24,9 @@ type straight struct {
 	from   flatten.From
 	layers *layers                 // nil: no layers in a row
 	ops    int                     // written out
-	site   map[*ir.Op]*ir.Op // the op of the function that calls led from to an op
+	site   map[*ir.Op]*ir.Op       // the op of the function that calls led from to an op
+	like   map[*ir.Value]*ir.Value // arguments of layers that were left out: those of the layer that stands for them
+	grads  map[*ir.Value]*ir.Value // gradients, by what they are taken with respect to
 	next   map[*ir.Value]*ir.Value // of arguments that are state: their next value
 	wrt    map[*ir.Value]bool      // what gradients are taken with respect to
 	params int64                   // elements of these, of all layers
@@ -33,7 +35,10 @@ type straight struct {
 
 func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, error) {
 	flat, g, from := flatten.In(m, fn)
-	s := &straight{fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, next: map[*ir.Value]*ir.Value{}, wrt: map[*ir.Value]bool{}}
+	s := &straight{
+		fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, wrt: map[*ir.Value]bool{},
+		like: map[*ir.Value]*ir.Value{}, grads: map[*ir.Value]*ir.Value{}, next: map[*ir.Value]*ir.Value{},
+	}
 	// A module of its own, in which the function that is differentiated has fewer layers.
 	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: flat.Ops}
 	for _, f := range flat.Funcs {
@@ -98,6 +103,9 @@ func (s *straight) gradients(sizes map[string]int64) error {
 		}
 		if l := reduce(f); l != nil && (s.layers == nil || l.saved() > s.layers.saved()) {
 			s.layers = l
+			for i, k := range l.like {
+				s.like[o.Operands[i]] = o.Operands[k]
+			}
 		}
 		for _, p := range f.Body.Ops {
 			if p.Name != op.Return {
@@ -156,8 +164,11 @@ func (s *straight) expand(o *ir.Op) error {
 		s.site[p] = s.siteOf(o)
 	}
 	for k, r := range o.Results {
-		if o.Name == op.Grad && unused(s.m, o, k) {
-			s.none = append(s.none, vs[k])
+		if of := respect(s.m, o, k); of >= 0 {
+			s.grads[o.Operands[of]] = vs[k]
+			if len(s.m.Func(o.Str("callee")).Args[of].Uses) == 0 {
+				s.none = append(s.none, vs[k])
+			}
 		}
 		ir.ReplaceUses(r, vs[k])
 	}
@@ -173,18 +184,61 @@ func (s *straight) siteOf(o *ir.Op) *ir.Op {
 	return o
 }
 
-// unused reports whether result k of a gradient is that with respect to an argument that the
-// function does not use.
-func unused(m *ir.Module, o *ir.Op, k int) bool {
+// respect is the operand with respect to which result k of o is the gradient, negative if it is none.
+func respect(m *ir.Module, o *ir.Op, k int) int {
+	if o.Name != op.Grad {
+		return -1
+	}
 	f := m.Func(o.Str("callee"))
+	if k -= len(f.Results); k < 0 {
+		return -1
+	}
 	wrt, _ := op.Gradients(o)
-	k -= len(f.Results)
-	return k >= 0 && k < len(wrt) && wrt[k] < len(f.Args) && len(f.Args[wrt[k]].Uses) == 0
+	if k < len(wrt) && wrt[k] < len(f.Args) {
+		return wrt[k]
+	}
+	return -1
+}
+
+// liken finds the arguments that stand for those of layers that were left out, from the gradients on:
+// what updates one parameter corresponds to what updates another one.
+func (s *straight) liken() {
+	type pair struct{ gone, kept *ir.Value }
+	var queue []pair
+	for a, k := range s.like {
+		if s.grads[a] != nil && s.grads[k] != nil {
+			queue = append(queue, pair{s.grads[a], s.grads[k]})
+		}
+	}
+	seen := map[*ir.Value]bool{}
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		if seen[p.gone] {
+			continue
+		}
+		seen[p.gone] = true
+		for i, u := range p.gone.Uses {
+			if i >= len(p.kept.Uses) || p.kept.Uses[i].Op.Name != u.Op.Name || u.Op.Name == op.Return {
+				continue
+			}
+			k := p.kept.Uses[i].Op
+			for j, v := range u.Op.Operands {
+				if w := k.Operands[min(j, len(k.Operands)-1)]; v.Op == nil && w != v && s.like[v] == nil {
+					s.like[v] = w
+				}
+			}
+			for j, r := range u.Op.Results {
+				queue = append(queue, pair{r, k.Results[j]})
+			}
+		}
+	}
 }
 
 // forget takes out what updates the arguments of layers that were left out: what is computed of
 // gradients that are zero for that reason, and the results that are such updates.
 func (s *straight) forget() {
+	s.liken()
 	gone := map[*ir.Value]bool{}
 	for _, v := range s.none {
 		gone[v] = true

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/shard"
+	"dmir/dialect/types"
+	"dmir/syntax/source"
+)
+
+// mostStated bounds how many values between arguments and results a plan states.
+const mostStated = 64
+
+// between states the values of the forward pass that would be divided otherwise: what follows from the
+// arguments, by the rules of package shard, is not written. The first value that differs is stated, and what
+// follows from it is looked at again.
+func (w *writer) between() {
+	m := w.c.m
+	fn := m.fn.Clone()
+	mod := &ir.Module{Src: m.straight.m.Src, Ops: []*ir.Op{w.on.Op()}}
+	twin := twins(m.fn, fn)
+	state := func(v *ir.Value, l layout) {
+		if t := v.Tensor(); t != nil && t.Rank() > 0 {
+			r := *t
+			r.At.Shard = w.typed(l, t.Rank())
+			v.Type = &r
+		}
+	}
+	for i, n := range m.nodes {
+		if n.o == nil && n.arg.Tensor().Rank() > 0 {
+			state(twin[n.arg], m.vars[m.ofNode[i]].strategies[w.c.choice[m.ofNode[i]]].stored)
+		}
+	}
+	fn.Retype()
+	stated := map[int]bool{}
+	for range mostStated {
+		values, problem := shard.Propagate(mod, fn)
+		if problem != nil || values == nil {
+			return
+		}
+		at := w.differs(values, twin, stated)
+		if at < 0 {
+			return
+		}
+		n := m.nodes[m.values[at].node]
+		o := w.textOp(n.o)
+		l, _ := w.planned(at)
+		text := w.sharding(l, len(m.values[at].shape))
+		w.values = append(w.values, Value{Name: o.Results[0].Name, Line: lineOf(w.src, o.Span), Sharding: w.plain(text), Span: o.Head})
+		for _, like := range w.alike(n.o) {
+			w.opAttrs[like] = append(w.opAttrs[like], attribute{op.ShardingAttr, text})
+		}
+		for x, v := range m.values {
+			if k := m.nodes[v.node]; k.o != nil && k.phase == forward && slices.Contains(w.alike(n.o), w.textOp(k.o)) {
+				stated[x] = true
+				state(twin[v.v], l)
+			}
+		}
+	}
+}
+
+// differs is the first value of the forward pass whose layout is not the planned one; negative if there is none.
+func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, stated map[int]bool) int {
+	m := w.c.m
+	for x, v := range m.values {
+		n := m.nodes[v.node]
+		if n.o == nil || n.phase != forward || len(v.shape) == 0 || stated[x] {
+			continue
+		}
+		o := w.textOp(n.o)
+		if o == nil || len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Results[0].Tensor().At.Shard != nil {
+			continue
+		}
+		l, ok := w.planned(x)
+		if !ok {
+			continue
+		}
+		have, _ := values.Sharding(twin[v.v])
+		if have == nil {
+			have = w.typed(allWhole, len(v.shape))
+		}
+		if !have.Equal(w.typed(l, len(v.shape))) {
+			return x
+		}
+	}
+	return -1
+}
+
+// planned is the layout of value x in the plan; ok is false of sums that stay partial.
+func (w *writer) planned(x int) (l layout, ok bool) {
+	m := w.c.m
+	v := m.values[x]
+	if at := m.ofValue[x]; at >= 0 {
+		return m.vars[at].layouts[w.c.choice[at]], true
+	}
+	at := m.ofNode[v.node]
+	l = m.vars[at].strategies[w.c.choice[at]].out[v.index]
+	return l, !slices.Contains(l[:len(m.grid.axes)], partial)
+}
+
+func (w *writer) typed(l layout, r int) *types.Sharding {
+	s := &types.Sharding{Mesh: types.SymbolOf(w.on.Name), Dims: make([]types.Split, r)}
+	for a := range w.c.m.grid.axes {
+		if d := l[a]; d >= 0 && int(d) < r && w.c.m.grid.axes[a].Size > 1 {
+			s.Dims[d].Axes = append(s.Dims[d].Axes, types.Axis{Name: w.axes[a]})
+		}
+	}
+	return s
+}
+
+// alike are the ops of the text that are written as o is planned: o's own, and those at its place in other
+// layers.
+func (w *writer) alike(o *ir.Op) []*ir.Op {
+	spans := []source.Span{o.Span}
+	if l := w.s.layers; l != nil {
+		if k, ok := l.place[o.Span]; ok {
+			spans = l.spans[k]
+		}
+	}
+	var out []*ir.Op
+	for _, span := range spans {
+		if t := w.s.textOps[span]; t != nil && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// twins are the values of copy, by those of f, whose copy it is.
+func twins(f, copy *ir.Func) map[*ir.Value]*ir.Value {
+	out := map[*ir.Value]*ir.Value{}
+	for i, a := range f.Args {
+		out[a] = copy.Args[i]
+	}
+	var all []*ir.Value
+	ir.WalkValues(f.Body.Ops, func(v *ir.Value) { all = append(all, v) })
+	i := 0
+	ir.WalkValues(copy.Body.Ops, func(v *ir.Value) {
+		out[all[i]] = v
+		i++
+	})
+	return out
+}
