@@ -19,7 +19,7 @@ func (p *pipe) zeroBubble() [][]Task {
 }
 
 // zbh1 is 1F1B in which device d puts off the gradient of weights by d micro-batches, so that all devices
-// hold p micro-batches (arXiv 2401.10241, figure 2 and section 2.1).
+// hold p micro-batches (arXiv 2401.10241, section 2.1).
 func (p *pipe) zbh1() [][]Task {
 	devices, m := p.sh.Devices, p.sh.Micro
 	order := make([][]Task, devices)
@@ -46,7 +46,7 @@ func (p *pipe) zbh1() [][]Task {
 	return order
 }
 
-// zbv is the schedule of arXiv 2401.10241, figure 6, by the counts of PyTorch's ScheduleZBVZeroBubble:
+// zbv is the schedule of arXiv 2401.10241 by the counts of PyTorch's ScheduleZBVZeroBubble:
 // the order for at least 2p−1 micro-batches, without those that there are not.
 func (p *pipe) zbv() [][]Task {
 	devices := p.sh.Devices
