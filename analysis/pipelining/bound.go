@@ -53,11 +53,11 @@ func (p *pipe) estimate() float64 {
 // of the tasks of one micro-batch in a stage (F, B, W).
 //   - GPipe and 1F1B: (p−1)/m (arXiv 2104.04473, section 2.2.1)
 //   - interleaved: (p−1)/(v·m) (arXiv 2104.04473, section 2.2.2), from m = p on
-//   - ZB-H1: (p−1)(F+B−W) / m(F+B+W) (arXiv 2401.10241, table 1), which with F = B = W is a third of
+//   - ZB-H1: (p−1)(F+B−W) / m(F+B+W) (arXiv 2401.10241, section 2), which with F = B = W is a third of
 //     that of 1F1B, from m = p on; where W is longer than F or B it fills no more than the shorter one, and
 //     W in the difference is the least of the three
 //   - ZB-V: (p−1)F / 2m(F+B+W) for F = B = W, from m = p on. It is the time until the last device has its
-//     first micro-batch; after that no device waits, and arXiv 2401.10241 (table 4), which counts from the
+//     first micro-batch; after that no device waits, and arXiv 2401.10241, which counts from the
 //     first task of each device, states 0.
 //
 // It is not known (ok is false) for fewer micro-batches, and for ZB-V with other times: simulate those.
@@ -81,7 +81,7 @@ func Bubble(s Schedule, sh Shape, forward, backward, weight float64) (fraction f
 // InFlight is the most micro-batches that a device holds activations of, counted once for each of its
 // stages: m for GPipe, p−d for 1F1B (arXiv 2104.04473, section 2.2.1), 2(p−d−1) + (v−1)p + 1 interleaved
 // with m a multiple of p (the warm-up of Megatron-LM and one more), p for ZB-H1 and 2p, of stages half as large, for ZB-V
-// (arXiv 2401.10241, sections 2.1 and 6), and never more than all of them. Orders for ZB schedules may hold less.
+// (arXiv 2401.10241), and never more than all of them. Orders for ZB schedules may hold less.
 func InFlight(s Schedule, sh Shape, device int) int {
 	all := sh.Micro * sh.Chunks
 	switch s {

@@ -113,9 +113,17 @@ type tasksJSON struct {
 	End   numbers `json:"end_s"`
 }
 
-func (c *tasksJSON) add(t Task, start, end float64) {
-	c.Stage, c.Micro = append(c.Stage, t.Stage), append(c.Micro, t.Micro)
-	c.Start, c.End = append(c.Start, start), append(c.End, end)
+// columns are n tasks with times in columns.
+func columns(n int, task func(i int) (t Task, start, end float64)) tasksJSON {
+	c := tasksJSON{Stage: make([]int, n), Micro: make([]int, n), Start: make(numbers, n), End: make(numbers, n)}
+	kinds := make([]byte, n)
+	for i := range n {
+		t, start, end := task(i)
+		kinds[i] = t.Kind.String()[0]
+		c.Stage[i], c.Micro[i], c.Start[i], c.End[i] = t.Stage, t.Micro, start, end
+	}
+	c.Kind = string(kinds)
+	return c
 }
 
 type laneJSON struct {
@@ -150,28 +158,27 @@ func (tl *Timeline) MarshalJSON() ([]byte, error) {
 		MaxBubble float64    `json:"max_bubble"`
 		Lanes     []laneJSON `json:"lanes"`
 		Sends     sendsJSON  `json:"sends"`
-	}{tl.Schedule, tl.Shape.Devices, tl.Shape.Chunks, tl.Shape.Micro, tl.Total, tl.Bubble, tl.MaxBubble, nil, sendsJSON{}}
+	}{
+		Schedule: tl.Schedule, Devices: tl.Shape.Devices, Chunks: tl.Shape.Chunks, Micro: tl.Shape.Micro,
+		Total: tl.Total, Bubble: tl.Bubble, MaxBubble: tl.MaxBubble, Lanes: make([]laneJSON, 0, len(tl.Devices)),
+	}
 	for d := range tl.Devices {
 		l := &tl.Devices[d]
 		lane := laneJSON{
 			Stages: StagesOf(tl.Schedule, tl.Shape, d), OnceStart: l.Once.Start, OnceEnd: l.Once.End,
 			Idle: l.Idle, Exposed: l.Exposed, Bubble: l.Bubble, Peak: l.Peak, InFlight: l.InFlight,
 		}
-		var kinds strings.Builder
-		for _, s := range l.Spans {
-			lane.Tasks.add(s.Task, s.Start, s.End)
-			kinds.WriteString(s.Task.Kind.String())
-		}
-		lane.Tasks.Kind = kinds.String()
+		lane.Tasks = columns(len(l.Spans), func(i int) (Task, float64, float64) {
+			return l.Spans[i].Task, l.Spans[i].Start, l.Spans[i].End
+		})
 		out.Lanes = append(out.Lanes, lane)
 	}
-	var kinds strings.Builder
-	for _, s := range tl.Sends {
-		out.Sends.add(s.Task, s.Start, s.End)
-		kinds.WriteString(s.Task.Kind.String())
-		out.Sends.From, out.Sends.To = append(out.Sends.From, s.From), append(out.Sends.To, s.To)
-		out.Sends.Bytes = append(out.Sends.Bytes, s.Bytes)
-	}
-	out.Sends.Kind = kinds.String()
+	n := len(tl.Sends)
+	out.Sends = sendsJSON{From: make([]int, n), To: make([]int, n), Bytes: make([]int64, n)}
+	out.Sends.tasksJSON = columns(n, func(i int) (Task, float64, float64) {
+		s := tl.Sends[i]
+		out.Sends.From[i], out.Sends.To[i], out.Sends.Bytes[i] = s.From, s.To, s.Bytes
+		return s.Task, s.Start, s.End
+	})
 	return json.Marshal(out)
 }

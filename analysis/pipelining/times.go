@@ -22,6 +22,9 @@ type Memory struct {
 	Base        []int64 // by device: parameters and all else that is there throughout
 }
 
+// longest is the longest time that is accepted: sums of those of all tasks and transfers are finite.
+const longest = math.MaxFloat64 / (4 * MaxTasks)
+
 // pipe is a pipeline whose lists are complete.
 type pipe struct {
 	s        Schedule
@@ -55,8 +58,8 @@ func newPipe(s Schedule, sh Shape, t Times) (*pipe, error) {
 			return out
 		}
 		for i, x := range list {
-			if !(x >= 0) || math.IsInf(x, 1) {
-				fail(&err, errorf("give a time of 0 or more", "Times.%s[%d] is %v", name, i, x))
+			if !(x >= 0 && x <= longest) {
+				fail(&err, errorf("give a finite time of 0 or more", "Times.%s[%d] is %v", name, i, x))
 			}
 		}
 		copy(out, list)

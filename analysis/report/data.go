@@ -20,7 +20,7 @@ var (
 	deviceKinds = []string{KindMesh, KindTimeline}
 )
 
-// Data is what one panel shows of one function. Of the fields from Graph to History only the
+// Data is what one panel shows of one function. Of the fields from Graph to Plans only the
 // one that Kind names is set.
 type Data struct {
 	Kind      string     `json:"kind"`
@@ -39,6 +39,7 @@ type Data struct {
 	Timeline  *Timeline  `json:"timeline,omitempty"`
 	Diff      *Diff      `json:"diff,omitempty"`
 	History   *History   `json:"history,omitempty"`
+	Plans     *Plans     `json:"plans,omitempty"`
 }
 
 // Place is where something stands in the text: a range within one line, its

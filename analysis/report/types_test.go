@@ -17,7 +17,7 @@ const typesFile = "../../web/src/data.ts"
 // Go: most of these are taken by browsers.
 var typeNames = map[string]string{
 	"Buffer": "MemoryBuffer", "Data": "PanelData", "Diff": "DiffData", "Edge": "GraphEdge", "Function": "FunctionEntry",
-	"Graph": "GraphData", "History": "HistoryData", "Memory": "MemoryData", "Mesh": "MeshData", "Node": "GraphNode", "Roofline": "RooflineData",
+	"Graph": "GraphData", "History": "HistoryData", "Pipeline": "PipelineData", "Plans": "PlansData", "Memory": "MemoryData", "Mesh": "MeshData", "Node": "GraphNode", "Roofline": "RooflineData",
 	"Step": "MemoryStep", "Timeline": "TimelineData",
 }
 

@@ -1,6 +1,10 @@
 package solve
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // A climber improves choices of a model, one variable at a time (iterated conditional modes, Besag
 // 1986), by their true value, with excess terms and limits.
@@ -23,11 +27,8 @@ func newClimber(m *model) *climber {
 func (c *climber) climb(x []int) {
 	m := c.m
 	m.sums(x, c.sums)
-	for range 2 * len(m.vars) {
-		if c.over() == 0 {
-			break
-		}
-		if !c.repair(x) {
+	for range 10 {
+		if c.over() == 0 || !c.repair(x) {
 			break
 		}
 	}
@@ -126,38 +127,63 @@ func (c *climber) improve(x []int, v int) bool {
 	return true
 }
 
+// set takes choice i of v, whose layers delta has.
 func (c *climber) set(x []int, v, i int) {
+	d := c.m.size(v)
+	infinite := math.IsInf(c.delta[x[v]], 1)
+	for l := range c.sums {
+		c.sums[l] += c.delta[l*d+i] - c.delta[l*d+x[v]]
+	}
 	x[v] = i
-	c.m.sums(x, c.sums) // anew, so that rounding does not add up
+	if infinite {
+		c.m.sums(x, c.sums)
+	}
 }
 
-// repair makes the change that reduces the exceeding of limits at the least cost for what it reduces.
+// repair changes one variable after the other, those first whose change costs the least for what it
+// reduces the exceeding of limits by, until none is exceeded. It reports false if nothing helps.
 func (c *climber) repair(x []int) bool {
-	bestV, bestI, least := -1, 0, math.Inf(1)
-	over := c.over()
+	type change struct {
+		v    int
+		rate float64
+	}
+	var changes []change
 	for v := range c.m.vars {
-		d := c.m.size(v)
-		if d < 2 {
+		if c.m.size(v) > 1 {
+			if _, rate := c.relief(x, v); !math.IsInf(rate, 1) {
+				changes = append(changes, change{v, rate})
+			}
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.rate, b.rate) })
+	changed := false
+	for _, t := range changes {
+		if c.over() == 0 {
+			break
+		}
+		if i, rate := c.relief(x, t.v); !math.IsInf(rate, 1) {
+			c.set(x, t.v, i)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// relief returns the choice of v that reduces the exceeding of limits at the least cost for what it
+// reduces, and this rate.
+func (c *climber) relief(x []int, v int) (int, float64) {
+	d := c.m.size(v)
+	over := c.over()
+	best, least := x[v], math.Inf(1)
+	c.look(x, v)
+	for i := range d {
+		cost, change := c.grown(d, x[v], i)
+		if i == x[v] || change >= 0 || math.IsInf(cost, 1) {
 			continue
 		}
-		c.look(x, v)
-		for i := range d {
-			if i == x[v] {
-				continue
-			}
-			cost, change := c.grown(d, x[v], i)
-			if change >= 0 || math.IsInf(cost, 1) {
-				continue
-			}
-			rate := cost / math.Min(-change, over)
-			if rate < least {
-				bestV, bestI, least = v, i, rate
-			}
+		if rate := cost / min(-change, over); rate < least {
+			best, least = i, rate
 		}
 	}
-	if bestV < 0 {
-		return false
-	}
-	c.set(x, bestV, bestI)
-	return true
+	return best, least
 }

@@ -1,6 +1,9 @@
 package solve
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A model is a problem in layers, which are sums of the same form: layer 0 is the cost, then come the
 // excess terms, then the limits, whose base is −Max. The value of a choice is the sum of layer 0 and
@@ -11,7 +14,6 @@ type model struct {
 	base           []float64 // by layer
 	vars           []variable
 	edges          []edge
-	scale          float64 // the largest finite number in the costs
 }
 
 type variable struct {
@@ -22,8 +24,9 @@ type variable struct {
 
 // An edge's u is less than its v. Limits have no costs of edges.
 type edge struct {
-	u, v int
-	cost [][]float64 // by layer; that of choices i and j at i·(choices of v) + j; nil: zeros
+	u, v  int
+	cost  [][]float64 // by layer; that of choices i and j at i·(choices of v) + j; nil: zeros
+	whole bool        // known not to be separable
 }
 
 func (m *model) layers() int        { return 1 + m.excess + m.limits }
@@ -77,7 +80,6 @@ func compile(p *Problem) *model {
 		}
 	}
 	m.connect()
-	m.measure()
 	return m
 }
 
@@ -112,12 +114,13 @@ func (m *model) connect() {
 	}
 }
 
-func (m *model) measure() {
-	m.scale = 0
+// scale is the largest finite number in the costs.
+func (m *model) scale() float64 {
+	most := 0.0
 	of := func(cost []float64) {
 		for _, c := range cost {
-			if !math.IsInf(c, 1) {
-				m.scale = max(m.scale, math.Abs(c))
+			if c = math.Abs(c); c <= math.MaxFloat64 {
+				most = max(most, c)
 			}
 		}
 	}
@@ -127,6 +130,7 @@ func (m *model) measure() {
 	for i := range m.edges {
 		of(m.edges[i].cost[0])
 	}
+	return most
 }
 
 // sums adds up the layers of a choice, which is given by index of the model's choices.
@@ -201,6 +205,10 @@ func (m *model) restrict(alive [][]bool) *model {
 	}
 	for i := range m.edges {
 		e := &m.edges[i]
+		if e.whole && len(kept[e.u]) == m.size(e.u) && len(kept[e.v]) == m.size(e.v) {
+			out.edges = append(out.edges, edge{u: e.u, v: e.v, cost: slices.Clone(e.cost), whole: true})
+			continue
+		}
 		f := edge{u: e.u, v: e.v, cost: make([][]float64, len(e.cost))}
 		dv := m.size(e.v)
 		for l, c := range e.cost {
@@ -215,6 +223,7 @@ func (m *model) restrict(alive [][]bool) *model {
 			}
 		}
 		if !out.separate(&f) {
+			f.whole = true
 			out.edges = append(out.edges, f)
 		}
 	}
@@ -232,7 +241,6 @@ func (m *model) restrict(alive [][]bool) *model {
 		x.cost[0] = []float64{0}
 	}
 	out.connect()
-	out.measure()
 	return out
 }
 

@@ -62,11 +62,12 @@ func (r *relaxation) column(x []int) {
 	if math.IsInf(sums[0], 1) {
 		return
 	}
+	choice := r.m.choice(x)
 	if r.m.value(sums) < math.Inf(1) {
-		r.s.offer(r.m.choice(x))
+		r.s.offer(choice)
 	}
 	if r.has(x) {
-		r.add(column{slices.Clone(x), sums})
+		r.add(column{choice, sums})
 	}
 }
 
@@ -83,6 +84,10 @@ func (r *relaxation) add(c column) {
 // can make of the smallest amounts that matter.
 func (r *relaxation) caps() []float64 {
 	most := make([]float64, r.m.layers())
+	scale := 1e-300
+	if r.m.limits > 0 {
+		scale += r.m.scale()
+	}
 	for l := 1; l < len(most); l++ {
 		most[l] = 1
 		if r.m.isLimit(l) {
@@ -93,7 +98,7 @@ func (r *relaxation) caps() []float64 {
 				}
 			}
 			if span > 0 {
-				most[l] = 1e4 * (r.m.scale + 1e-300) * float64(len(r.m.vars)) / span
+				most[l] = 1e4 * scale * float64(len(r.m.vars)) / span
 			}
 		}
 	}
@@ -129,13 +134,82 @@ func (r *relaxation) dual(w []float64, evaluations int) float64 {
 	return best
 }
 
+// direct is the number of entries up to which elimination takes less time than message passing.
+const direct = 1 << 16
+
+// root bounds the problem, and narrows the model to the choices that may be part of a better answer than
+// the best one known, as long as that helps. Then it opens the root of the search tree. It reports true
+// if there is nothing left to search.
+func (s *search) root() bool {
+	s.setUp()
+	w := make([]float64, s.m.layers())
+	w[0] = 1
+	bound := math.Inf(-1)
+	var seeds []column
+	for patient := true; ; {
+		p := order(s.m, float64(s.o.Entries), len(s.m.vars))
+		if s.out.Stats.Entries == 0 || len(p.core) == 0 {
+			s.out.Stats.Entries = p.entries
+		}
+		r := s.relaxation(s.m, p, patient)
+		for _, c := range seeds {
+			r.seed(c)
+		}
+		bound = max(bound, r.dual(w, 30))
+		done := bound >= s.cutoff() || (r.exact != nil && s.linear())
+		if r.rough != nil && done {
+			s.out.Method = Messages
+		}
+		var fixed [][]bool
+		if !done && !s.ended() {
+			fixed = r.fix(w, bound)
+			if r.rough != nil {
+				bound = max(bound, r.rough.bound)
+			}
+		}
+		if fixed == nil || bound >= s.cutoff() {
+			s.out.Bound = bound
+			return true
+		}
+		seeds = r.mixed()
+		before := s.m.count()
+		m, ok := reduce(s.m.restrict(fixed), true)
+		if !ok { // no choice is better than the best one known by more than the gap
+			s.out.Bound = s.cutoff()
+			return true
+		}
+		s.m = m
+		helped := 10*m.count() < 9*before
+		switch {
+		case helped:
+		case r.rough != nil && len(p.core) == 0 && patient:
+			patient = false
+		default:
+			if p := order(m, direct, len(m.vars)); len(p.core) == 0 {
+				s.exact = newEliminator(m, p, &s.out.Stats)
+			}
+			heap.Push(&s.open, &node{alive: s.m.all(), w: w, seeds: seeds, bound: bound})
+			return false
+		}
+	}
+}
+
+// count is the number of choices of variables with more than one.
+func (m *model) count() int {
+	n := 0
+	for v := range m.vars {
+		n += m.size(v) - 1
+	}
+	return n
+}
+
 // process bounds a node, drops choices that are not part of a better answer, and splits it in two.
 func (s *search) process(n *node) {
 	alive := n.alive
 	w := slices.Clone(n.w)
 	bound := n.bound
 	var r *relaxation
-	for round := 0; ; round++ {
+	for again := true; again; {
 		var ok bool
 		if r, ok = s.relax(alive); !ok {
 			return
@@ -143,39 +217,26 @@ func (s *search) process(n *node) {
 		for _, c := range n.seeds {
 			r.seed(c)
 		}
-		evaluations := 30
-		if n.depth > 0 {
-			evaluations = 8
+		bound = max(bound, r.dual(w, 8))
+		done := bound >= s.cutoff() || (r.exact != nil && s.linear())
+		if !done && !s.ended() {
+			next, dropped := s.keep(alive, r.m, r.fix(w, bound))
+			if r.rough != nil {
+				bound = max(bound, r.rough.bound)
+				done = bound >= s.cutoff()
+			}
+			again = dropped > 0 && r.rough != nil
+			alive = next
 		}
-		bound = max(bound, r.dual(w, evaluations))
-		if bound >= s.cutoff() {
+		if done {
 			s.pruned = min(s.pruned, bound)
 			return
 		}
-		if s.ended() {
-			break
-		}
-		if r.exact != nil && s.linear() {
-			s.pruned = min(s.pruned, bound)
+		if s.ended() || s.out.Stats.Nodes >= s.o.Nodes {
+			n.bound = max(n.bound, bound)
+			heap.Push(&s.open, n)
 			return
 		}
-		fixed := r.fix(w, bound)
-		if fixed == nil {
-			break
-		}
-		next, dropped := s.keep(alive, r.m, fixed)
-		if dropped == 0 {
-			break
-		}
-		alive = next
-		if round > 10 || (dropped < 3 && r.exact != nil) {
-			break
-		}
-	}
-	if s.ended() || s.out.Stats.Nodes >= s.o.Nodes {
-		n.bound = max(n.bound, bound)
-		heap.Push(&s.open, n)
-		return
 	}
 	s.split(n, alive, r, w, bound)
 }
@@ -203,30 +264,35 @@ func (s *search) linear() bool {
 // relax returns the relaxation of the model with the choices of alive: by the eliminator of the whole
 // model, which knows many of the tables, or else of what is left of the model.
 func (s *search) relax(alive [][]bool) (*relaxation, bool) {
-	r := &relaxation{s: s}
 	if s.exact != nil {
 		alive = clone(alive)
 		if _, ok := s.m.consistent(alive, true); !ok {
 			return nil, false
 		}
-		r.m, r.exact = s.m, s.exact
-		r.exact.only = alive
-	} else {
-		m, ok := reduce(s.m.restrict(alive), true)
-		if !ok {
-			return nil, false
-		}
-		r.m = m
-		p := order(m, float64(s.o.Entries), len(m.vars))
-		if len(p.core) == 0 {
-			r.exact = newEliminator(m, p, &s.out.Stats)
-		} else {
-			r.rough = newDiffuser(m, order(m, math.Inf(1), 2), s.o.Sweeps, &s.out.Stats)
-		}
+		s.exact.only = alive
+		r := s.relaxation(s.m, nil, false)
+		r.exact = s.exact
+		return r, true
 	}
-	r.x = make([]int, len(r.m.vars))
-	r.climb = newClimber(r.m)
-	return r, true
+	m, ok := reduce(s.m.restrict(alive), true)
+	if !ok {
+		return nil, false
+	}
+	return s.relaxation(m, order(m, float64(s.o.Entries), len(m.vars)), false), true
+}
+
+// relaxation returns the relaxation of a model by elimination along p, or by message passing if p does
+// not eliminate all variables, or takes long and there is another try.
+func (s *search) relaxation(m *model, p *plan, patient bool) *relaxation {
+	r := &relaxation{s: s, m: m, x: make([]int, len(m.vars)), climb: newClimber(m)}
+	switch {
+	case p == nil:
+	case len(p.core) == 0 && (p.entries <= direct || !patient):
+		r.exact = newEliminator(m, p, &s.out.Stats)
+	default:
+		r.rough = newDiffuser(m, order(m, math.Inf(1), 2), s.o.Sweeps, &s.out.Stats)
+	}
+	return r
 }
 
 func clone(alive [][]bool) [][]bool {
@@ -237,15 +303,11 @@ func clone(alive [][]bool) [][]bool {
 	return out
 }
 
-// seed adds a choice of the whole model as a column if the node has it.
+// seed adds a choice of the problem as a column if the node has it.
 func (r *relaxation) seed(c column) {
-	x := make([]int, len(c.x))
-	for v, i := range c.x {
-		if r.m == r.s.m {
-			x[v] = i
-			continue
-		}
-		at, ok := slices.BinarySearch(r.m.vars[v].choices, r.s.m.vars[v].choices[i])
+	x := make([]int, len(c.choice))
+	for v, i := range c.choice {
+		at, ok := slices.BinarySearch(r.m.vars[v].choices, i)
 		if !ok {
 			return
 		}
@@ -254,19 +316,25 @@ func (r *relaxation) seed(c column) {
 	sums := make([]float64, r.m.layers())
 	r.m.sums(x, sums)
 	if !math.IsInf(sums[0], 1) && r.has(x) {
-		r.add(column{x, sums})
+		r.add(column{c.choice, sums})
 	}
 }
 
+// mixed returns the choices that the master's optimum consists of.
+func (r *relaxation) mixed() []column {
+	var out []column
+	if r.master != nil {
+		r.master.shares(func(c int, _ float64) { out = append(out, r.pool[c]) })
+	}
+	return out
+}
+
 // fix returns which choices of the relaxation's model may be part of a better answer, by their reduced
-// costs: nil if that is not known.
+// costs.
 func (r *relaxation) fix(w []float64, bound float64) [][]bool {
 	var margins [][]float64
 	cutoff := r.s.cutoff()
 	if r.exact != nil {
-		if math.IsInf(cutoff, 1) {
-			return nil
-		}
 		r.exact.load(w)
 		bound = r.exact.run()
 		margins = r.exact.margins()
@@ -280,7 +348,7 @@ func (r *relaxation) fix(w []float64, bound float64) [][]bool {
 			alive[v][i] = !math.IsInf(c, 1) && bound+c < cutoff
 		}
 	}
-	if r.m == r.s.m && r.exact != nil {
+	if r.exact != nil && r.exact.only != nil {
 		for v := range alive {
 			for i, on := range r.exact.only[v] {
 				alive[v][i] = alive[v][i] && on
@@ -319,10 +387,7 @@ func (s *search) split(n *node, alive [][]bool, r *relaxation, w []float64, boun
 		s.pruned = min(s.pruned, max(bound, n.bound))
 		return
 	}
-	var seeds []column
-	if r.master != nil {
-		r.master.shares(func(c int, _ float64) { seeds = append(seeds, r.whole(r.pool[c])) })
-	}
+	seeds := r.mixed()
 	for _, side := range []bool{true, false} {
 		child := &node{alive: slices.Clone(alive), w: w, seeds: seeds, bound: max(bound, n.bound), depth: n.depth + 1, seq: s.seq}
 		s.seq++
@@ -336,18 +401,6 @@ func (s *search) split(n *node, alive [][]bool, r *relaxation, w []float64, boun
 			heap.Push(&s.open, child)
 		}
 	}
-}
-
-// whole returns a column by the choices of the whole model.
-func (r *relaxation) whole(c column) column {
-	if r.m == r.s.m {
-		return c
-	}
-	x := make([]int, len(c.x))
-	for v, i := range c.x {
-		x[v], _ = slices.BinarySearch(r.s.m.vars[v].choices, r.m.vars[v].choices[i])
-	}
-	return column{x, c.sums}
 }
 
 // divide chooses a variable and which of its choices, of the whole model, the first half has: one in
@@ -373,10 +426,11 @@ func (r *relaxation) divide(alive [][]bool) (int, []bool) {
 		}
 		for i, a := range used {
 			for _, b := range used[i+1:] {
-				p, q := r.pool[a].x[v], r.pool[b].x[v]
-				if p == q {
+				if r.pool[a].choice[v] == r.pool[b].choice[v] {
 					continue
 				}
+				p, _ := slices.BinarySearch(x.choices, r.pool[a].choice[v])
+				q, _ := slices.BinarySearch(x.choices, r.pool[b].choice[v])
 				most, at := 0.0, 0
 				for l := 1; l < len(weights); l++ {
 					if c := x.cost[l]; c != nil {

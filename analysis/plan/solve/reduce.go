@@ -11,20 +11,26 @@ import (
 // "Efficient rotamer elimination applied to protein side-chains", 1994). It reports false if a variable
 // has no choice left. Without limits it keeps the choices that exceed one.
 func reduce(m *model, limits bool) (*model, bool) {
-	for {
+	for round := 0; ; round++ {
 		alive := m.all()
-		changed, ok := m.consistent(alive, limits)
-		if !ok {
-			return m, false
+		changed := round == 0 // variables with one choice are still to be folded
+		dirty := make([]bool, len(m.vars))
+		for v := range dirty {
+			dirty[v] = true
 		}
-		if m.dominated(alive) {
-			changed = true
+		for again := true; again; {
+			narrowed, ok := m.consistent(alive, limits)
+			if !ok {
+				return m, false
+			}
+			again = m.dominated(alive, dirty)
+			changed = changed || narrowed || again
 		}
-		next := m.restrict(alive)
-		if next.settle() {
-			changed = true
+		next := m
+		if changed {
+			next = m.restrict(alive)
 		}
-		if !changed && len(next.edges) == len(m.edges) {
+		if !next.settle() && (!changed || len(next.edges) == len(m.edges)) {
 			return next, true
 		}
 		m = next
@@ -175,16 +181,38 @@ func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 	return true
 }
 
-// dominated removes choices that another one is no worse than, whatever the neighbours choose.
-func (m *model) dominated(alive [][]bool) bool {
+// dominated removes choices that another one is no worse than, whatever the neighbours choose, from the
+// variables that are dirty, and from the neighbours of those that lose one. It reports whether there
+// were any.
+func (m *model) dominated(alive [][]bool, dirty []bool) bool {
 	changed := false
-	for v := range m.vars {
+	var queue []int
+	for v, on := range dirty {
+		if on && m.size(v) > 1 {
+			queue = append(queue, v)
+		}
+	}
+	for len(queue) > 0 {
+		v := queue[0]
+		queue = queue[1:]
+		dirty[v] = false
+		lost := false
 		for a := range alive[v] {
 			for b := range alive[v] {
 				if a != b && alive[v][a] && alive[v][b] && m.noWorse(v, b, a, alive) {
 					alive[v][a] = false
-					changed = true
+					lost = true
 				}
+			}
+		}
+		if !lost {
+			continue
+		}
+		changed = true
+		for _, at := range m.vars[v].edges {
+			if w := m.edges[at].other(v); !dirty[w] {
+				dirty[w] = true
+				queue = append(queue, w)
 			}
 		}
 	}
@@ -200,6 +228,17 @@ func (m *model) noWorse(v, b, a int, alive [][]bool) bool {
 			return false
 		}
 	}
+	// A sample of the neighbours' choices rules most pairs out.
+	if m.growth(v, b, a, alive, true) > 0 {
+		return false
+	}
+	return m.growth(v, b, a, alive, false) <= 0
+}
+
+// growth is the most that the cost grows with choice b of v instead of a, over all choices of the
+// neighbours that go with a, or over the first of each.
+func (m *model) growth(v, b, a int, alive [][]bool, sample bool) float64 {
+	x := &m.vars[v]
 	total := 0.0
 	for l := 0; l <= m.excess; l++ {
 		grown := 0.0
@@ -218,22 +257,24 @@ func (m *model) noWorse(v, b, a int, alive [][]bool) bool {
 			}
 			most := math.Inf(-1)
 			for j, on := range alive[e.other(v)] {
-				if !on || math.IsInf(e.cost[0][a*stepV+j*stepW], 1) {
+				if !on || e.cost[0][a*stepV+j*stepW] > math.MaxFloat64 {
 					continue
 				}
-				most = max(most, c[b*stepV+j*stepW]-c[a*stepV+j*stepW])
+				if d := c[b*stepV+j*stepW] - c[a*stepV+j*stepW]; d > most {
+					most = d
+				}
+				if sample {
+					break
+				}
 			}
 			grown += most
-			if math.IsInf(grown, 1) {
-				return false
-			}
 		}
 		if l > 0 {
 			grown = max(0, grown)
 		}
 		total += grown
 	}
-	return total <= 0
+	return total
 }
 
 // settle removes the excess layers and limits that no choice brings above 0, and adds to the cost the
@@ -270,7 +311,9 @@ func (m *model) drop(l int, move bool) {
 			return
 		}
 		if move {
-			addTo(cost[0], cost[l])
+			sum := slices.Clone(cost[0]) // models share tables
+			addTo(sum, cost[l])
+			cost[0] = sum
 		}
 		cost[l] = nil
 	}

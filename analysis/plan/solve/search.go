@@ -17,7 +17,7 @@ type search struct {
 	out Solution
 
 	open   nodes
-	exact  *eliminator // of m, if its tables are within the budget
+	exact  *eliminator // of m, if its tables are small
 	pruned float64     // the least bound of the nodes that were given up for the best choice
 	seq    int
 }
@@ -32,10 +32,10 @@ type node struct {
 	seq   int
 }
 
-// A column is a choice, by index in the model's choices, with the sums of the layers.
+// A column is a choice of the problem with the sums of the layers.
 type column struct {
-	x    []int
-	sums []float64
+	choice []int
+	sums   []float64
 }
 
 type nodes []*node
@@ -120,14 +120,9 @@ func (s *search) run() {
 		return
 	}
 	s.m = m
-	if !s.meet() {
-		return
+	if s.meet() && !s.root() {
+		s.branch()
 	}
-	s.setUp()
-	w := make([]float64, s.m.layers())
-	w[0] = 1
-	heap.Push(&s.open, &node{alive: s.m.all(), w: w, bound: math.Inf(-1)})
-	s.branch()
 }
 
 func (s *search) inRange(choice []int) bool {
@@ -148,11 +143,6 @@ func (s *search) setUp() {
 		}
 	}
 	st.Edges = len(s.m.edges)
-	p := order(s.m, float64(s.o.Entries), len(s.m.vars))
-	st.Entries = p.entries
-	if len(p.core) == 0 {
-		s.exact = newEliminator(s.m, p, st)
-	}
 }
 
 // meet finds out whether each limit can be met, and takes the choices that exceed one in any case out

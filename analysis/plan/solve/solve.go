@@ -1,3 +1,6 @@
+// Package solve chooses one value for each of many variables so that a sum of costs is least: of
+// single choices, of pairs of choices, of what exceeds a free amount, and under limits. It knows
+// nothing of programs. An answer comes with a lower bound of all answers, so that its gap is known.
 package solve
 
 import (
