@@ -33,15 +33,14 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if len(settings) == 0 {
 		return nil, s.noSetting()
 	}
-	var lock sync.Mutex
 	done := 0
 	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
 		found, bound, need := s.look(ctx, settings[i])
-		lock.Lock()
-		defer lock.Unlock()
+		s.lock.Lock()
+		defer s.lock.Unlock()
 		s.keep(found, bound, need)
 		if done++; o.Progress != nil {
 			o.Progress(done, len(settings))
@@ -69,7 +68,9 @@ type search struct {
 	peak      float64 // FLOP/s of a device
 	tokens    int64
 
+	lock  sync.Mutex // of what follows
 	found []*candidate
+	best  map[string]float64 // the times of the plans that would be shown, by their keys
 	bound float64
 	least shortage
 }
@@ -116,7 +117,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}}
+	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
 			ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
@@ -137,7 +138,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	}
 	s.peak = o.Machine.Peak(true, g.elem())
 	s.tokens = g.tokens()
-	if s.flop == 0 {
+	if !slices.ContainsFunc(g.nodes, func(n *node) bool { return n.o != nil }) {
 		return nil, &Error{Code: CodeStep, Msg: "@" + fn.Name + " computes nothing", Help: "name the function that takes the gradient with --func"}
 	}
 	return s, nil
@@ -273,7 +274,12 @@ func (s *search) solve(ctx context.Context, m *model, set setting) (found []*can
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
 	p := m.problem(l)
-	sol, err := solve.Solve(ctx, p, solve.Options{Nodes: 40, Gap: 1e-3, Entries: 1 << 18, Sweeps: 60})
+	o := solve.Options{Nodes: -1, Gap: gap, Entries: 1 << 18, Sweeps: 60}
+	sol, err := solve.Solve(ctx, p, o)
+	if err == nil && sol.Infeasible == nil && sol.Gap() > gap && sol.Bound < s.cutoff() {
+		o.Nodes, o.Start = 40, sol.Choice
+		sol, err = solve.Solve(ctx, p, o)
+	}
 	if err != nil {
 		return nil, bound, need
 	}
@@ -287,8 +293,34 @@ func (s *search) solve(ctx context.Context, m *model, set setting) (found []*can
 		return nil, sol.Bound, need
 	}
 	bound = sol.Bound
-	found = s.schedule(m, l, sol, set)
+	if bound < s.cutoff() {
+		found = s.schedule(m, l, sol, set)
+	}
 	return found, bound, need
+}
+
+// gap is how close to the best choice of a setting the search comes before it goes on to the next one.
+const gap = 1e-3
+
+// cutoff is the time of the last plan that is shown: settings that cannot be faster are not searched.
+func (s *search) cutoff() float64 {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if len(s.best) < s.shown() {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for _, t := range s.best {
+		worst = max(worst, t)
+	}
+	return worst
+}
+
+func (s *search) shown() int {
+	if s.o.Top > 0 {
+		return s.o.Top
+	}
+	return top
 }
 
 // grid is the mesh of a setting, the pipeline's axis outermost.
@@ -306,7 +338,21 @@ func (s *search) grid(set setting) (*grid, error) {
 }
 
 func (s *search) keep(found []*candidate, bound float64, need shortage) {
-	s.found = append(s.found, found...)
+	for _, c := range found {
+		s.found = append(s.found, c)
+		if t, ok := s.best[c.key()]; !ok || c.Time < t {
+			s.best[c.key()] = c.Time
+		}
+		for len(s.best) > s.shown() {
+			worst := ""
+			for k, t := range s.best {
+				if worst == "" || t > s.best[worst] || t == s.best[worst] && k > worst {
+					worst = k
+				}
+			}
+			delete(s.best, worst)
+		}
+	}
 	s.bound = min(s.bound, bound)
 	if need.bytes < s.least.bytes {
 		s.least = need
@@ -318,10 +364,6 @@ func (s *search) result(searched int) *Result {
 	slices.SortStableFunc(s.found, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Memory.Total, b.Memory.Total), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
 	})
-	n := s.o.Top
-	if n <= 0 {
-		n = top
-	}
 	layers := 0
 	if s.layers != nil {
 		layers = s.layers.count
@@ -341,7 +383,7 @@ func (s *search) result(searched int) *Result {
 		seen[c.key()] = true
 		s.finish(c)
 		r.Plans = append(r.Plans, c.Plan)
-		if len(r.Plans) == n {
+		if len(r.Plans) == s.shown() {
 			break
 		}
 	}
