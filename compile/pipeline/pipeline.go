@@ -15,6 +15,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/layout"
 	"dmir/compile/loops"
+	"dmir/compile/microbatch"
 	"dmir/compile/pass"
 	"dmir/compile/regions"
 	"dmir/compile/schedule"
@@ -41,6 +42,7 @@ func For(g target.Generator) []pass.Pass {
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
 		checks.Pass(),
+		microbatch.Pass(),
 		devices.Shard(),
 		devices.Partition(),
 		devices.Collectives(),
@@ -63,7 +65,7 @@ func For(g target.Generator) []pass.Pass {
 // Divide are the passes after which a program is what each device of its mesh runs, for
 // executors that compile nothing.
 func Divide() []pass.Pass {
-	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), devices.Shard(), devices.Partition()}
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), microbatch.Pass(), devices.Shard(), devices.Partition()}
 }
 
 // Export are the passes after which a program is written in other dialects: they leave

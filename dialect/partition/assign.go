@@ -100,6 +100,23 @@ const (
 	flopWeight = 128
 )
 
+// avoid is as many bytes as no program sends.
+const avoid = 1 << 50
+
+// avoided is avoid for a plan with other collectives than reductions, where only these are wanted.
+func (p *partitioner) avoided(plan *shard.Plan) int64 {
+	if !p.sums || plan == nil {
+		return 0
+	}
+	for _, m := range plan.Moves {
+		switch m.Kind {
+		case shard.Gather, shard.Swap, shard.Scatter, shard.Permute:
+			return avoid
+		}
+	}
+	return 0
+}
+
 // score is what an assignment costs all devices together.
 func (p *partitioner) score(x factored, a assignment) float64 {
 	sent := int64(0)
@@ -107,8 +124,8 @@ func (p *partitioner) score(x factored, a assignment) float64 {
 		if v.Tensor() == nil {
 			continue
 		}
-		n, _, _ := p.cost(v, p.required(x, i, a))
-		sent += n
+		n, _, plan := p.cost(v, p.required(x, i, a))
+		sent += n + p.avoided(plan)
 	}
 	work := 0.0
 	for _, v := range slices.Concat(x.o.Operands, x.o.Results) {
@@ -128,7 +145,10 @@ func (p *partitioner) score(x factored, a assignment) float64 {
 	slices.Sort(used)
 	used = slices.Compact(used)
 	if e := exchangeOf(x, a); e != nil {
-		sent += e.sent(p, x, a)
+		n := e.sent(p, x, a)
+		if sent += n; p.sums && n > 0 {
+			sent += avoid
+		}
 	}
 	work *= float64(p.grid.Mesh.Devices()) / float64(p.grid.Count(used))
 	for i, v := range x.o.Results {
@@ -138,7 +158,8 @@ func (p *partitioner) score(x factored, a assignment) float64 {
 		}
 		// Results are needed as propagation found them.
 		want, _ := p.values.Of(v)
-		sent += p.grid.Plan(p.shape(t), p.produced(x, i, a), want).Sent * t.Elem.Bits() / 8
+		plan := p.grid.Plan(p.shape(t), p.produced(x, i, a), want)
+		sent += plan.Sent*t.Elem.Bits()/8 + p.avoided(plan)
 	}
 	return sentWeight*float64(sent) + work
 }

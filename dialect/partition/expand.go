@@ -24,12 +24,16 @@ func (p *partitioner) expand(o *ir.Op) bool {
 	}
 	for i, r := range o.Results {
 		p.values.Rename(r, vs[i])
+		p.Renamed[vs[i]] = r
 		if vs[i].Op != nil && vs[i].Name == "" {
 			vs[i].Name = r.Name
 		}
 		ir.ReplaceUses(r, vs[i])
 	}
 	ops := slices.Clone(o.Parent.Ops[start:b.Index])
+	for _, step := range ops {
+		p.Expanded[step] = o
+	}
 	ir.EraseAll(o)
 	p.values.Extend(ops)
 	return true

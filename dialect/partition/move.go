@@ -138,7 +138,9 @@ func (p *partitioner) cut(x *ir.Value, d int, size int64) *ir.Value {
 // own is the piece of x along dimension d, of size elements, that the device has by its
 // position along atoms.
 func (p *partitioner) own(x *ir.Value, d int, size int64, atoms []int) *ir.Value {
-	return p.take(x, d, size, p.times(p.position(atoms), size))
+	v := p.take(x, d, size, p.times(p.position(atoms), size))
+	p.Own[v.Op] = d
+	return v
 }
 
 // take is size elements of dimension d of x from start on.

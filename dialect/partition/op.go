@@ -12,6 +12,7 @@ import (
 // op divides one op.
 func (p *partitioner) op(o *ir.Op) {
 	p.at, p.b.At = o, o
+	defer p.trace(o)()
 	switch {
 	case p.special(o):
 	case p.structure(o):
@@ -19,6 +20,22 @@ func (p *partitioner) op(o *ir.Op) {
 		p.divide(factorsOf(o))
 	}
 	p.settle(o)
+}
+
+// trace begins to note which ops of the function's body are made for o, unless o stands in a
+// region, whose op is the one that they are made for; its result ends it.
+func (p *partitioner) trace(o *ir.Op) func() {
+	if len(p.levels) > 1 {
+		return func() {}
+	}
+	start, head := p.b.Index, p.head
+	return func() {
+		for _, made := range p.entry.Ops[start+p.head-head : p.b.Index] {
+			if p.From[made] == nil { // else the op of a kernel that it stands for
+				p.From[made] = o
+			}
+		}
+	}
 }
 
 // divide computes o on pieces.

@@ -46,12 +46,49 @@ func Divide(m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
 	if problem != nil {
 		return nil, nil, problem
 	}
+	d, problem := Follow(values, whole, false)
+	if problem != nil {
+		return nil, nil, problem
+	}
+	return d.Func, d.made, nil
+}
+
+// Division is a function that one device runs, and what its ops and values are pieces of.
+type Division struct {
+	Func *ir.Func
+	// From is, for each op of its body but the last, the op of whole tensors that it was made for.
+	From map[*ir.Op]*ir.Op
+	// Of is the whole value that a value is a form of: pieces, parts of a sum, or all of it.
+	Of map[*ir.Value]*ir.Value
+	// Own are the slices by which a device takes, by its position, its own piece of what every device
+	// has, with the dimension that they divide.
+	Own map[*ir.Op]int
+	// Expanded is, for the ops that were written out in simpler ones, the op that each of these stands
+	// for; and for the values that are its results, those results.
+	Expanded map[*ir.Op]*ir.Op
+	Renamed  map[*ir.Value]*ir.Value
+
+	made []Made
+}
+
+// Follow divides f by the layouts of its values, which have been propagated, with what its ops and values come
+// from. Composite ops whose inner steps are divided are expanded in f itself. If reduce is true, whatever can be is
+// computed without other collectives than reductions, also where these send more.
+func Follow(values *shard.Values, f *ir.Func, reduce bool) (*Division, *shard.Problem) {
 	p := &partitioner{
-		grid: values.Grid, values: values, fn: whole,
+		grid: values.Grid, values: values, fn: f, sums: reduce,
 		have: map[*ir.Value][]version{}, makers: map[*ir.Value]maker{}, ids: map[string]*ir.Value{},
+		Division: &Division{
+			From: map[*ir.Op]*ir.Op{}, Of: map[*ir.Value]*ir.Value{}, Own: map[*ir.Op]int{},
+			Expanded: map[*ir.Op]*ir.Op{}, Renamed: map[*ir.Value]*ir.Value{},
+		},
 	}
 	g, problem := p.function()
-	return g, p.made, problem
+	if problem != nil {
+		return nil, problem
+	}
+	p.Func = g
+	return p.Division, nil
 }
 
 // version is one form in which the devices have a value.
@@ -74,12 +111,13 @@ type partitioner struct {
 	entry  *ir.Block     // of the new function
 	head   int           // how many ops of entry are positions of the device
 	at     *ir.Op        // the op that is being divided
+	sums   bool          // other collectives than reductions are to be avoided
 
 	have    map[*ir.Value][]version
 	journal []grown // to forget the versions of a region behind it
-	made    []Made
-	makers  map[*ir.Value]maker
-	ids     map[string]*ir.Value // positions along axes
+	*Division
+	makers map[*ir.Value]maker
+	ids    map[string]*ir.Value // positions along axes
 
 	problem *shard.Problem
 }
@@ -198,6 +236,9 @@ func (p *partitioner) shape(t *types.Tensor) []int64 {
 func (p *partitioner) add(v *ir.Value, l shard.Layout, piece *ir.Value) {
 	if len(p.have[v]) == 0 && v.Op != nil {
 		p.made = append(p.made, Made{v, p.grid.Sharding(l)})
+	}
+	if p.Of[piece] == nil {
+		p.Of[piece] = v
 	}
 	level := slices.Index(p.levels, p.b)
 	p.have[v] = append(p.have[v], version{l, piece, level})

@@ -1,0 +1,41 @@
+// Package microbatch is the pass that cuts a training step into micro-batches. Package microbatch of the
+// dialect does it; this one is about programs.
+package microbatch
+
+import (
+	"dmir/compile/pass"
+	"dmir/dialect/microbatch"
+	"dmir/syntax/diag"
+)
+
+// Codes are the reasons why a step is not cut.
+var Codes = diag.Register([]diag.Code{
+	{Code: "DM834", Name: "not-cut", Doc: "A step with `dm.microbatches` is run one micro-batch after the other, and computes what it computes of the whole batch: sums over it are accumulated. This step cannot be cut so: no argument is a batch, its size is no multiple of the number of micro-batches, or an op needs all rows at once.", Help: "do without `dm.microbatches`"},
+})
+
+// Pass cuts the batch of a function with dm.microbatches.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "microbatch", Summary: "the step cut into micro-batches, whose gradients are accumulated", Run: run}
+}
+
+func run(u *pass.Unit) error {
+	fn, problem := microbatch.Split(u.Module, u.Func)
+	if problem != nil {
+		at := problem.At
+		if at == nil {
+			at = u.Func.Op
+		}
+		e := pass.Errorf(at, "DM834", "%s", problem.Msg)
+		if problem.Help != "" {
+			e.Help = problem.Help
+		}
+		return e
+	}
+	if fn != nil {
+		u.Module.RemoveFunc(u.Func.Name)
+		u.Module.AddFunc(fn)
+		u.Module.Ops = append(u.Module.Ops, fn.Op)
+		u.Func = fn
+	}
+	return nil
+}
