@@ -1,0 +1,80 @@
+// Command plan compares the planner with published training steps: it predicts the time of each step with the plan
+// that was published, searches the best plan of the same devices, and prints a table.
+//
+//	go run ./bench/plan [-run REGEXP] [-update docs/PLANNING.md] [-json FILE] published
+package main
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+
+	"dmir/analysis/plan"
+	"dmir/bench/record"
+)
+
+//go:embed published.toml
+var published []byte
+
+func main() {
+	only := flag.String("run", "", "the runs whose name this regular expression matches")
+	update := flag.String("update", "", "the page in which to replace the table, instead of printing it")
+	file := flag.String("json", "", "a file for the results")
+	limit := flag.Duration("limit", 10*time.Minute, "the time for the search of one run")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 || flag.Arg(0) != "published" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := compare(ctx, *only, *update, *file, *limit); err != nil {
+		fmt.Fprintln(os.Stderr, "plan:", err)
+		os.Exit(1)
+	}
+}
+
+func compare(ctx context.Context, only, page, file string, limit time.Duration) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	set, err := Parse("published.toml", published)
+	if err != nil {
+		return err
+	}
+	var rows []Row
+	for _, r := range set.Runs {
+		if !match.MatchString(r.Name) {
+			continue
+		}
+		began := time.Now()
+		row, err := evaluate(ctx, set, r, plan.Search, limit)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s, %.1f s\n", r.Name, row.summary(), time.Since(began).Seconds())
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("no run matches %q", only)
+	}
+	if err := record.JSON(file, rows); err != nil {
+		return err
+	}
+	text := table(rows)
+	if page == "" {
+		_, err := fmt.Print(text)
+		return err
+	}
+	return insert(page, text)
+}
