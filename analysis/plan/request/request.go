@@ -39,8 +39,8 @@ type Request struct {
 // ErrDevices is the error of a request for no number of devices.
 var ErrDevices = errors.New("neither the program's mesh nor dmir.toml states the number of devices")
 
-// New is the request for a program without errors. The error is ErrDevices, a *plan.Error, or
-// about the function's name.
+// New is the request for a program without errors. The error is ErrDevices or a *plan.Error, of the
+// function of the request, or about the function's name.
 func New(p *program.Program, a Asked) (*Request, error) {
 	m, fn, err := Step(p, a.Func)
 	if err != nil {
@@ -59,9 +59,9 @@ func New(p *program.Program, a Asked) (*Request, error) {
 	}
 	switch {
 	case o.Devices == 0:
-		return nil, ErrDevices
+		return r, ErrDevices
 	case len(o.Machine.Links) == 0:
-		return nil, noLinks(p, o.Machine)
+		return r, noLinks(p, o.Machine)
 	}
 	return r, nil
 }
