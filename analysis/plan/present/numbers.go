@@ -119,3 +119,6 @@ func Optimality(r *plan.Result) string {
 	}
 	return fmt.Sprintf("at most %.1f %% above the best of the space", over*100)
 }
+
+// Time is the time of a step with p, as people read it.
+func Time(p *plan.Plan) string { return seconds(p.Time) }

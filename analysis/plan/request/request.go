@@ -26,6 +26,8 @@ type Asked struct {
 	Machine *machine.Machine // not replaced by a cluster of such machines
 	Devices int
 	Memory  int64
+
+	Otherwise int // the number of devices where the program has no mesh, before that of dmir.toml
 }
 
 // A Request is a function and what to plan it for.
@@ -52,7 +54,7 @@ func New(p *program.Program, a Asked) (*Request, error) {
 		o.Machine = Cluster(p)
 	}
 	if o.Devices == 0 {
-		o.Devices = Devices(p, m, fn)
+		o.Devices = Devices(p, m, fn, a.Otherwise)
 	}
 	if o.Memory == 0 {
 		o.Memory = int64(p.Config.Plan.Memory)
@@ -156,8 +158,9 @@ func IsStep(fn *ir.Func) bool {
 }
 
 // Devices is how many devices fn is planned for unless a person asks for a number: those of its
-// mesh, or of the only mesh of its module, else those of dmir.toml; 0 where neither is.
-func Devices(p *program.Program, m *ir.Module, fn *ir.Func) int {
+// mesh, or of the only mesh of its module, else otherwise if it is not 0, else those of dmir.toml; 0
+// where none of these is.
+func Devices(p *program.Program, m *ir.Module, fn *ir.Func, otherwise int) int {
 	if f := p.Cost(fn); f != nil {
 		if on := f.Mesh(); on != nil {
 			return on.Devices()
@@ -165,6 +168,9 @@ func Devices(p *program.Program, m *ir.Module, fn *ir.Func) int {
 	}
 	if all := mesh.All(m); len(all) == 1 {
 		return all[0].Devices()
+	}
+	if otherwise > 0 {
+		return otherwise
 	}
 	return p.Config.Plan.Devices
 }
