@@ -31,7 +31,16 @@ type Config struct {
 	Target   string           // name of the machine to predict for; "" is machine.Default
 	Bind     map[string]int64 // sizes of dimension symbols
 	Lint     Lint
+	Plan     Plan
 	Machines map[string]*machine.Machine // the user's own, by lower-case name
+}
+
+// Plan is what dmir plan and the editor's lens plan for, unless they are told otherwise. What is
+// absent they take from the program and the target.
+type Plan struct {
+	Devices int           `toml:"devices" doc:"The number of devices that a training step is divided over; absent, those of the mesh in the program"`
+	Target  string        `toml:"target" names:"machine" doc:"The cluster that a plan is for; absent, the target"`
+	Memory  machine.Bytes `toml:"memory" doc:"The memory of a device that a plan may use; absent, all of it"`
 }
 
 // Lint selects rules by code, name or the beginning of a code; Ignore wins. Hints
@@ -73,7 +82,21 @@ type text struct {
 	Target   string                  `toml:"target" names:"machine" doc:"The machine that times are predicted for; absent, h200"`
 	Bind     map[string]int64        `toml:"bind" doc:"Sizes of dimension symbols, by name"`
 	Lint     Lint                    `toml:"lint" doc:"Which lint rules apply"`
+	Plan     Plan                    `toml:"plan" doc:"What a training step is planned for"`
 	Machines map[string]machine.Spec `toml:"machines" doc:"Machines of your own, by name"`
+}
+
+// noMachine is the diagnostic of a machine that there is not.
+func (c *Config) noMachine(name string, at source.Span) diag.Diagnostic {
+	d := problem("DM904", at, fmt.Sprintf("there is no machine %q", name))
+	if err := machine.NoLocal(); machine.IsLocal(name) && err != nil {
+		d.Message += ": " + err.Error()
+	}
+	d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
+	if near := diag.Suggest(name, c.MachineNames()); near != "" {
+		d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
+	}
+	return d
 }
 
 // maxSize bounds the files that are read. Machines and sizes take a few lines
@@ -185,18 +208,19 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 		}
 		c.Machines[m.Name] = m
 	}
-	c.Target = t.Target
-	if _, ok := c.Machine(t.Target); !ok {
-		d := problem("DM904", find("target"), fmt.Sprintf("there is no machine %q", t.Target))
-		if err := machine.NoLocal(); machine.IsLocal(t.Target) && err != nil {
-			d.Message += ": " + err.Error()
+	known := func(name string, keys ...string) string {
+		if _, ok := c.Machine(name); ok {
+			return name
 		}
-		d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
-		if near := diag.Suggest(t.Target, c.MachineNames()); near != "" {
-			d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
-		}
-		diags = append(diags, d)
-		c.Target = ""
+		diags = append(diags, c.noMachine(name, find(keys...)))
+		return ""
+	}
+	c.Target = known(t.Target, "target")
+	c.Plan = t.Plan
+	c.Plan.Target = known(t.Plan.Target, "plan", "target")
+	if t.Plan.Devices < 0 {
+		diags = append(diags, problem("DM904", find("plan", "devices"), fmt.Sprintf("%d is no number of devices", t.Plan.Devices)))
+		c.Plan.Devices = 0
 	}
 	slices.SortStableFunc(diags, func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start })
 	return c, few(diags)

@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"everything", "target = \"box\"\n[bind]\nn = 512\n[lint]\nselect = [\"DM2\"]\n[machines.box]\nbase = \"h200\"\nbandwidth = \"3 TB/s\"\n", nil},
 		{"empty", "", nil},
-		{"misspelt key", "traget = \"h200\"\n", []string{`1:1 DM903 unknown key "traget" | did you mean "target"? the keys here are target, bind, lint, machines`}},
+		{"misspelt key", "traget = \"h200\"\n", []string{`1:1 DM903 unknown key "traget" | did you mean "target"? the keys here are target, bind, lint, plan, machines`}},
 		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? the keys here are select, ignore, hints`}},
 		{
 			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",
@@ -32,6 +32,11 @@ func TestParse(t *testing.T) {
 		{
 			"unknown machine", "target = \"h2000\"\n",
 			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
+		},
+		{"a plan", "[plan]\ndevices = 64\ntarget = \"dgx-h100\"\nmemory = \"70 GB\"\n", nil},
+		{
+			"no plan", "[plan]\ndevices = -1\ntarget = \"dgx-h10\"\n",
+			[]string{`2:1 DM904 -1 is no number of devices | correct the value`, `3:1 DM904 there is no machine "dgx-h10" | did you mean "dgx-h100"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
 		},
 		{"machine without bandwidth", "[machines.box]\nsms = 3\n", []string{`1:1 DM904 machine box: bandwidth is missing; write for example bandwidth = "4.8 TB/s" | correct the value`}},
 		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100 | correct the value`}},

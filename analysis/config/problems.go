@@ -17,7 +17,7 @@ const unknownKey = "DM903"
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml exists but cannot be read.", Help: "check the file's permissions"},
 	{Code: "DM902", Name: "config-syntax", Doc: "The dmir.toml is not valid TOML, or a value has the wrong form. Nothing of the file is used.", Help: "correct the line"},
-	{Code: unknownKey, Name: "config-unknown-key", Doc: "A dmir.toml has an unknown key. It has no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"},
+	{Code: unknownKey, Name: "config-unknown-key", Doc: "A dmir.toml has an unknown key. It has no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, [plan] with devices, target and memory, and [machines.NAME]"},
 	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml is invalid: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
 })
 

@@ -35,6 +35,7 @@ type grammar struct {
 	Cost        costCmd        `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
 	Diff        diffCmd        `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
 	Report      reportCmd      `cmd:"" help:"Write the movement graph, roofline, memory plan, mesh, timeline or a difference as a page."`
+	Plan        planCmd        `cmd:"" help:"Find how to divide a training step over the devices of a cluster: data, tensor and pipeline parallelism."`
 	Run         runCmd         `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile     compileCmd     `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt         optCmd         `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`

@@ -6,10 +6,12 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/cost"
+	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/syntax/source"
 )
 
@@ -17,7 +19,7 @@ import (
 type Lens struct {
 	Span    source.Span // the function's name
 	Title   string      // "" for totals that are requested later, with Totals
-	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", "dmir.more", or "" for a note
+	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", "dmir.more", "dmir.plan", "dmir.applyPlan", or "" for a note
 	Func    string      // the function it is about, without "@"
 	Panel   string      // the kind of panel, of "dmir.panel"
 	View    string      // "cuda", "ptx" or "converted", of "dmir.view"
@@ -27,8 +29,10 @@ type Lens struct {
 // LensOptions are what lenses can offer.
 type LensOptions struct {
 	Devices
-	Kept  *Kept
-	Saved bool // the text differs from the file on disk
+	Kept    *Kept
+	Saved   bool // the text differs from the file on disk
+	Plan    PlanChoice
+	Planned func(fn string) bool // a plan for the text is known
 }
 
 // ManyFuncs is the number of functions from which on each has only the lenses
@@ -43,6 +47,7 @@ const mostLenses = 4
 func Lenses(p *program.Program, o LensOptions) []Lens {
 	many := len(p.Funcs) >= ManyFuncs
 	var out []Lens
+	modules := modulesOf(p)
 	for _, f := range p.Funcs {
 		if f.Func.Body == nil {
 			continue
@@ -53,6 +58,13 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 		}
 		out = append(out, sum)
 		does := lensesOf(f, o, many)
+		if !many && !p.Imported && f.Unknown == 0 && request.IsStep(f.Func) {
+			plan := []Lens{{Span: sum.Span, Title: planTitle(p, modules[f.Func], f.Func, o.Plan), Command: "dmir.plan", Func: sum.Func}}
+			if o.Planned != nil && o.Planned(sum.Func) {
+				plan = append(plan, Lens{Span: sum.Span, Title: "Apply the plan", Command: "dmir.applyPlan", Func: sum.Func})
+			}
+			does = slices.Insert(does, 1, plan...)
+		}
 		if p.Imported {
 			does = slices.Insert(does, min(1, len(does)), Lens{Span: sum.Span, Title: "Convert to dm", Command: "dmir.view", Func: sum.Func, View: "converted"})
 		}
@@ -63,6 +75,17 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 		out = append(out, does...)
 	}
 	return out
+}
+
+// modulesOf is the module of each function.
+func modulesOf(p *program.Program) map[*ir.Func]*ir.Module {
+	of := map[*ir.Func]*ir.Module{}
+	for _, m := range p.Modules {
+		for _, fn := range m.Funcs {
+			of[fn] = m
+		}
+	}
+	return of
 }
 
 // lensesOf are what can be done with f, what is used most first; that alone where

@@ -27,6 +27,7 @@ type Jobs struct {
 	untrusted atomic.Bool
 	runs      runs
 	builds    builds
+	plans     plans
 }
 
 // New returns the jobs of a session.

@@ -45,6 +45,7 @@ var doing = map[string]struct{ title, past string }{
 	worker.KindRun:     {"Running", "run"},
 	worker.KindProfile: {"Profiling", "profiled"},
 	worker.KindCompile: {"Compiling", "compiled"},
+	worker.KindPlan:    {"Planning", "planned"},
 }
 
 // admitted returns a context for the work of a command on a function and the
@@ -52,7 +53,7 @@ var doing = map[string]struct{ title, past string }{
 func (j *Jobs) admitted(ctx context.Context, kind, fn string, token protocol.ProgressToken) (_ context.Context, done func(), refusal string) {
 	past := doing[kind].past
 	switch {
-	case !j.Trusted():
+	case !j.Trusted() && kind != worker.KindPlan: // which runs nothing
 		return nil, nil, fmt.Sprintf("@%s was not %s: the workspace is not trusted", fn, past)
 	case fn == "":
 		return nil, nil, fmt.Sprintf("only a function can be %s: its name is missing", past)
@@ -138,8 +139,8 @@ func (j *Jobs) Failure(ctx context.Context, kind, fn string, err error) (code, m
 	case ctx.Err() != nil:
 		return "", "", protocol.ErrRequestCancelled
 	}
-	if kind == worker.KindCompile {
-		return worker.CodeDied, fmt.Sprintf("@%s was not compiled: %v", fn, err), nil
+	if kind == worker.KindCompile || kind == worker.KindPlan {
+		return worker.CodeDied, fmt.Sprintf("@%s was not %s: %v", fn, doing[kind].past, err), nil
 	}
 	return worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", fn, err), nil
 }

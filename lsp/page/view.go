@@ -65,6 +65,11 @@ func (ps *Pages) Content(at string) (func(context.Context) (string, error), erro
 	case ok && of.Name == session.VersionView && of.Document != "":
 		ps.shown.watchView(at, session.AddressOf(uri.URI(of.Document)).Key)
 		return func(ctx context.Context) (string, error) { return ps.versionContent(ctx, of.Document, of.Func) }, nil
+	case ok && of.Document != "" && (of.Name == session.PlansView || planNumber(of.Name) > 0):
+		ps.shown.watchView(at, session.AddressOf(uri.URI(of.Document)).Key)
+		return func(context.Context) (string, error) {
+			return ps.planText(of.Document, of.Func, planNumber(of.Name)), nil
+		}, nil
 	case !ok || !known || of.Document == "":
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q is not a document of dmir", at)
 	}
@@ -98,6 +103,8 @@ func (ps *Pages) View(args ViewArgs, token protocol.ProgressToken) (connection.W
 	v, known := views[args.View]
 	args.Func = strings.TrimPrefix(args.Func, "@")
 	switch {
+	case args.View == session.PlansView || planNumber(args.View) > 0:
+		at = session.ViewAddress(args.View, args.URI, args.Func)
 	case known && v.built == nil:
 		at = session.ViewAddress(args.View, args.URI, "")
 	case known:

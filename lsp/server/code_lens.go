@@ -10,6 +10,7 @@ import (
 
 	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/job"
 	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 )
@@ -69,7 +70,13 @@ var programLenses = onDocument(
 	})
 
 func (s *server) lensOptions(p session.Place) feature.LensOptions {
-	return feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Kept: p.Kept(), Saved: s.saved.differs(p)}
+	return feature.LensOptions{
+		Devices: feature.DevicesFor(p.Settings.Device), Kept: p.Kept(), Saved: s.saved.differs(p), Plan: job.PlanChoiceOf(p),
+		Planned: func(fn string) bool {
+			made := s.jobs.Planned(p.Key, fn)
+			return made != nil && made.Src.Text() == p.Src.Text()
+		},
+	}
 }
 
 // lensCommand is what a lens does, with its argument.

@@ -31,6 +31,7 @@ const (
 	commandView    = "dmir.view"
 	commandToggle  = "dmir.toggle"
 	commandMore    = "dmir.more"
+	commandPlan    = "dmir.plan"
 	// commandLintWorkspace lints all programs of the workspace, open or not, and shows
 	// what it finds; with {"clear": true} it takes back what it shows of closed files.
 	commandLintWorkspace = "dmir.lintWorkspace"
@@ -56,6 +57,10 @@ var commands = map[string]commandMethod{
 	}),
 	commandCost: onFunction(func(_ context.Context, s *server, p session.Place, args job.Args, _ protocol.ProgressToken) (any, error) {
 		return s.costCommand(p, args.Func)
+	}),
+	commandPlan: planCommand,
+	page.CommandApplyPlan: onArgs(`{"uri": …, "func": …, "plan": NUMBER}`, func(s *server, args page.ApplyPlanArgs) (connection.Work, error) {
+		return func(ctx context.Context) (any, error) { return s.pages.ApplyPlan(ctx, args) }, nil
 	}),
 	commandTargets: targetsCommand,
 	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {

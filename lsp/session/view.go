@@ -20,6 +20,13 @@ const (
 	VersionView = "version"
 )
 
+// PlansView is the view of the plans of a function as a table; PlannedPrefix with the number of
+// one, from 1, is the program with that plan in it.
+const (
+	PlansView     = "plans"
+	PlannedPrefix = "planned-"
+)
+
 // form is what the address of a view depends on.
 type form struct {
 	ext         string
@@ -36,11 +43,12 @@ var forms = map[string]form{
 	"cost":      {ext: ".txt"},
 	CUDAView:    {ext: ".cu", perFunction: true},
 	"ptx":       {ext: ".ptx", perFunction: true},
+	PlansView:   {ext: ".txt", perFunction: true},
 }
 
-// formOf returns the form of a view; those after a pass have one form.
+// formOf returns the form of a view; those after a pass and with a plan have one form.
 func formOf(view string) form {
-	if strings.HasPrefix(view, "after-") {
+	if strings.HasPrefix(view, "after-") || strings.HasPrefix(view, PlannedPrefix) {
 		return form{ext: ".dmir", perFunction: true}
 	}
 	return forms[view]

@@ -8,6 +8,7 @@ package worker
 
 import (
 	"dmir/analysis/machine"
+	"dmir/analysis/plan"
 	"dmir/syntax/diag"
 )
 
@@ -16,6 +17,7 @@ const (
 	KindRun     = "run"     // results; the kind of a request that names none
 	KindProfile = "profile" // results, and what each kernel took or moved
 	KindCompile = "compile" // no results: the program as text at every stage
+	KindPlan    = "plan"    // no results: how to divide a training step over devices
 )
 
 // Request describes what to do with a function.
@@ -29,6 +31,8 @@ type Request struct {
 	Bind    map[string]int64 `json:"bind,omitempty"`
 	Machine *machine.Machine `json:"machine,omitempty"` // what predictions are for; nil: the default
 	Code    bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
+	Devices int              `json:"devices,omitempty"` // of KindPlan
+	Memory  int64            `json:"memory,omitempty"`  // of KindPlan: bytes of a device; 0: the machine's
 }
 
 // Progress is how far a function has run.
@@ -64,6 +68,7 @@ type Result struct {
 	Ops       []OpTime `json:"ops"`
 	Kernels   []Kernel `json:"kernels,omitempty"` // in the order in which they run
 	Build     *Build   `json:"build,omitempty"`   // of KindCompile
+	Plans     *Plans   `json:"plans,omitempty"`   // of KindPlan
 	// Foreign is set if the device is another machine than the one that times are
 	// predicted for, so that the two cannot be compared.
 	Foreign bool `json:"foreign,omitempty"`
@@ -115,6 +120,19 @@ type Stage struct {
 	Pass string `json:"pass"`
 	Text string `json:"text"`
 	Ns   int64  `json:"ns"` // that the pass took
+}
+
+// Plans are the plans of a training step, with the edits that write each into the text.
+type Plans struct {
+	Result *plan.Result `json:"result"`
+	Edits  [][]Edit     `json:"edits"`
+}
+
+// Edit replaces bytes of the text.
+type Edit struct {
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Text  string `json:"text"`
 }
 
 // message is a line that the worker writes; one of its fields is set.

@@ -148,6 +148,8 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 		return t.run(ctx, profiler(req.Device), profiledRuns)
 	case KindCompile:
 		return t.compile(ctx)
+	case KindPlan:
+		return t.plan(ctx)
 	}
 	return t.fail(diag.Diagnostic{Message: fmt.Sprintf("there is no request of the kind %q", req.Kind)})
 }

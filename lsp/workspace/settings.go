@@ -20,6 +20,9 @@ type Settings struct {
 	Heat   string // HeatOff, "time", "bytes" or "waste": what lines are coloured by
 	Device string // "auto" or "reference"
 	Seed   int64
+
+	PlanDevices int    // that training steps are planned for, unless their program has a mesh; 0 leaves it to dmir.toml
+	PlanTarget  string // the cluster that plans are for; "" leaves the choice to dmir.toml
 }
 
 // Defaults are the settings of an editor that sends none.
@@ -71,6 +74,7 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 		{"hints", map[string]any{"enabled": &s.Hints}},
 		{"lint", map[string]any{"enabled": &s.Lint, "hints": &s.LintHints, "workspace": &s.LintWorkspace}},
 		{"run", map[string]any{"device": &s.Device, "seed": &s.Seed}},
+		{"plan", map[string]any{"devices": &s.PlanDevices, "target": &s.PlanTarget}},
 	} {
 		raw, ok := top[group.name]
 		var nested map[string]json.RawMessage
@@ -87,5 +91,6 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 
 // Equal reports whether s and t are the same choices.
 func (s Settings) Equal(t Settings) bool {
-	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.LintHints == t.LintHints && s.LintWorkspace == t.LintWorkspace && s.Heat == t.Heat && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
+	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.LintHints == t.LintHints && s.LintWorkspace == t.LintWorkspace && s.Heat == t.Heat && s.Device == t.Device && s.Seed == t.Seed &&
+		s.PlanDevices == t.PlanDevices && s.PlanTarget == t.PlanTarget && maps.Equal(s.Bind, t.Bind)
 }

@@ -51,6 +51,8 @@ func TestSettingsAreDocumented(t *testing.T) {
 		"dmir.heat":           {d.Heat, `"time"`},
 		"dmir.run.device":     {d.Device, `"reference"`},
 		"dmir.run.seed":       {d.Seed, "7"},
+		"dmir.plan.devices":   {d.PlanDevices, "64"},
+		"dmir.plan.target":    {d.PlanTarget, `"dgx-h100"`},
 	} {
 		if got, want := server[name][0], or(fmt.Sprint(c.byDefault), "empty"); got != want {
 			t.Errorf("%s is listed with the default %q, it is %s", name, got, want)

@@ -1,0 +1,124 @@
+// Package present shows plans of training steps: as tables and charts on a terminal, as a page, and
+// as data for scripts.
+package present
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/analysis/plan"
+	"dmir/analysis/units"
+)
+
+// none stands where there is nothing to show.
+const none = "–"
+
+// seconds is a time as people read it.
+func seconds(s float64) string { return units.Time(s * 1e9) }
+
+// number is n with a prefix of SI: "6.74 G".
+func number(n int64) string { return strings.TrimSpace(strings.TrimSuffix(units.FLOP(n), "FLOP")) }
+
+// rate is a number per second.
+func rate(x float64) string { return strings.TrimSpace(strings.TrimSuffix(units.Rate(x), "FLOP/s")) }
+
+// percent is a fraction.
+func percent(f float64) string { return fmt.Sprintf("%.1f %%", f*100) }
+
+// unit is what a step processes: tokens, or samples where it has none.
+func unit(r *plan.Result) string {
+	if r.Model.Tokens > 0 {
+		return "token"
+	}
+	return "sample"
+}
+
+// perSecond is how many tokens, or samples, p processes in a second.
+func perSecond(r *plan.Result, p *plan.Plan) float64 {
+	switch {
+	case r.Model.Tokens > 0:
+		return p.Tokens
+	case p.Time > 0:
+		return float64(r.Model.Samples) / p.Time
+	}
+	return 0
+}
+
+// sent is what a device sends in a step along all axes.
+func sent(p *plan.Plan) int64 {
+	var n int64
+	for _, b := range p.Sent {
+		n += b
+	}
+	return n
+}
+
+// Sentence is what p does, in words: "data 8 × tensor 4, optimizer states split over data (ZeRO-1)".
+func Sentence(p *plan.Plan) string {
+	if len(p.Names) > 0 {
+		return strings.Join(p.Names, ", ")
+	}
+	return Mesh(p)
+}
+
+// Mesh is the axes of p that have more than one device.
+func Mesh(p *plan.Plan) string {
+	var parts []string
+	for _, a := range p.Axes {
+		if a.Size > 1 {
+			parts = append(parts, fmt.Sprintf("%s %d", a.Name, a.Size))
+		}
+	}
+	if parts == nil {
+		return "one device"
+	}
+	return strings.Join(parts, " × ")
+}
+
+// schedule is the schedule of p with its stages on each device.
+func schedule(p *plan.Plan) string {
+	switch {
+	case p.Schedule == "":
+		return none
+	case p.Chunks > 1:
+		return fmt.Sprintf("%s %d", p.Schedule, p.Chunks)
+	}
+	return p.Schedule
+}
+
+func count(n int) string {
+	if n < 1 {
+		n = 1
+	}
+	return fmt.Sprint(n)
+}
+
+// Headline is what a step computes: its size, its work and its batch.
+func Headline(r *plan.Result) string {
+	parts := []string{number(r.Model.Parameters) + " parameters", units.FLOP(r.Model.FLOP)}
+	if r.Model.Samples > 0 {
+		parts = append(parts, number(r.Model.Samples)+" samples")
+	}
+	if r.Model.Tokens > 0 {
+		parts = append(parts, number(r.Model.Tokens)+" tokens")
+	}
+	if r.Model.Layers > 1 {
+		parts = append(parts, fmt.Sprintf("%d equal layers", r.Model.Layers))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Optimality is how far the best plan of r may be from the best of its space.
+func Optimality(r *plan.Result) string {
+	if r.Gap < 0.0005 {
+		return "no plan of the space takes less"
+	}
+	over := r.Gap
+	if r.Bound > 0 && len(r.Plans) > 0 {
+		over = r.Plans[0].Time/r.Bound - 1
+	}
+	return fmt.Sprintf("at most %.1f %% above the best of the space", over*100)
+}
+
+// Time is the time of a step with p, as people read it.
+func Time(p *plan.Plan) string { return seconds(p.Time) }

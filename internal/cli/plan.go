@@ -1,0 +1,362 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/plan"
+	"dmir/analysis/plan/present"
+	"dmir/analysis/plan/request"
+	"dmir/analysis/program"
+	"dmir/internal/atomicfile"
+	"dmir/internal/escape"
+	"dmir/syntax/diag"
+	"dmir/syntax/format"
+	"dmir/syntax/source"
+)
+
+type planCmd struct {
+	targeting
+	Devices string `help:"Number of devices; a range of powers of two, 8..4096, or a list, 8,16,24, to compare (default: those of the program's mesh, else dmir.toml's)." placeholder:"N"`
+	Func    string `help:"The training step (default: the only one)." placeholder:"NAME"`
+	Memory  string `help:"Memory of a device that a plan may use (default: dmir.toml's, else all)." placeholder:"SIZE"`
+	Top     int    `help:"How many plans to show." default:"10" placeholder:"N"`
+	Explain bool   `help:"Show the stages of the best plan, and why the next one takes longer, term by term."`
+	settingFlags
+	Write        bool   `help:"Write the best plan into the program: its mesh, shardings, stages and schedule." xor:"write"`
+	Apply        int    `help:"Write plan N into the program." placeholder:"N" xor:"write"`
+	Diff         bool   `help:"Change nothing; print what --write, or --apply, would change."`
+	Output       string `short:"o" complete:"file:dmir" help:"Write the program with the plan to this file instead; '-' is stdout." placeholder:"FILE"`
+	HTML         string `complete:"file:html" help:"Write the plans, and charts of several numbers of devices, as a page; '-' is stdout." placeholder:"FILE"`
+	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
+	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin, and the program with a plan goes to stdout."`
+}
+
+// settingFlags fix parts of a plan, which are then not searched.
+type settingFlags struct {
+	Data         int    `help:"Fix the number of devices that the batch is divided over." placeholder:"N"`
+	Tensor       int    `help:"Fix the number of devices that layers are divided over." placeholder:"N"`
+	Pipe         int    `help:"Fix the number of places of the pipeline." placeholder:"N"`
+	Chunks       int    `help:"Fix the number of stages at each place of the pipeline." placeholder:"N"`
+	Microbatches int    `help:"Fix the number of micro-batches." placeholder:"N"`
+	Schedule     string `help:"Fix the schedule of the pipeline: gpipe, 1f1b, interleaved, zb-h1 or zb-v." enum:",gpipe,1f1b,interleaved,zb-h1,zb-v" default:"" placeholder:"NAME"`
+	Recompute    string `help:"Fix what the backward pass computes again: none, selective or full." enum:",none,selective,full" default:"" placeholder:"WHAT"`
+	States       string `help:"Fix where optimizer states lie: whole, beside their parameters, or split over the data axis." enum:",whole,split" default:"" placeholder:"HOW"`
+}
+
+func (f settingFlags) setting() (plan.Setting, error) {
+	for _, n := range []struct {
+		flag string
+		n    int
+	}{{"data", f.Data}, {"tensor", f.Tensor}, {"pipe", f.Pipe}, {"chunks", f.Chunks}, {"microbatches", f.Microbatches}} {
+		if n.n < 0 {
+			return plan.Setting{}, &failure{"DM612", fmt.Sprintf("--%s %d", n.flag, n.n), "is no number", "write a number from 1, or leave it out to search for the best"}
+		}
+	}
+	return plan.Setting(f), nil
+}
+
+// Help is what --help adds.
+func (planCmd) Help() string {
+	return "Searches data, tensor, sequence, expert, optimizer-state and pipeline parallelism for a training step, and states how far\n" +
+		"the best plan found may be from the best there is. Nothing runs, and nothing is written without --write, --apply or -o.\n" +
+		"Several numbers of devices are compared: dmir plan --devices 8..4096 --target dgx-h100 step.dmir\n" +
+		"Exit status: 0 done, 2 there is no plan, or the program has errors or cannot be read."
+}
+
+// Run finds plans and shows or writes them.
+func (c planCmd) Run(a *app) error {
+	counts, err := c.counts()
+	if err == nil {
+		err = c.sensible(len(counts) > 1)
+	}
+	if err != nil {
+		return err
+	}
+	asked := request.Asked{Func: c.Func}
+	if c.Memory != "" {
+		if asked.Memory, err = request.ParseMemory(c.Memory); err != nil {
+			return &failure{"DM612", "--memory " + c.Memory, err.Error(), `write --memory "70 GB"`}
+		}
+	}
+	p, err := c.load(a, c.File)
+	if err != nil {
+		return err
+	}
+	if err := c.bound(p); err != nil {
+		return err
+	}
+	if c.Target != "" {
+		asked.Machine = p.Target
+	}
+	var r *request.Request
+	requests := make([]*request.Request, len(counts))
+	for i, n := range counts {
+		if asked.Devices = n; r == nil || n > 0 {
+			if r, err = c.request(a, p, asked); err != nil {
+				return err
+			}
+		}
+		requests[i] = r
+	}
+	points, err := c.search(a, requests)
+	if err != nil {
+		return err
+	}
+	if err := noPlan(a, p, r, points); err != nil {
+		return err
+	}
+	limit := r.Options.Memory
+	if limit == 0 {
+		limit = r.Options.Machine.Memory
+	}
+	if c.writes() {
+		if len(points[0].Result.Plans) < c.Apply {
+			return &failure{"DM612", fmt.Sprintf("--apply %d", c.Apply), "there is no such plan: " + diag.CountAre(len(points[0].Result.Plans), "plan") + " shown", "name one of them, or raise --top"}
+		}
+	}
+	if err := c.show(a, r.Options.Machine, points, limit); err != nil {
+		return err
+	}
+	if !c.writes() {
+		return nil
+	}
+	return c.put(a, p, points[0].Result)
+}
+
+// counts are the numbers of --devices; one 0 where it is not given.
+func (c planCmd) counts() ([]int, error) {
+	bad := func(why, help string) error { return &failure{"DM612", "--devices " + c.Devices, why, help} }
+	number := func(s string) int {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || n < 1 || n > 1<<24 {
+			return 0
+		}
+		return n
+	}
+	if c.Devices == "" {
+		return []int{0}, nil
+	}
+	if from, to, ok := strings.Cut(c.Devices, ".."); ok {
+		first, last := number(from), number(to)
+		if first == 0 || last < first {
+			return nil, bad("is no range", "write --devices 8..4096")
+		}
+		var out []int
+		for n := first; n <= last; n *= 2 {
+			out = append(out, n)
+		}
+		return out, nil
+	}
+	var out []int
+	for s := range strings.SplitSeq(c.Devices, ",") {
+		n := number(s)
+		switch {
+		case n == 0:
+			return nil, bad("is no number of devices", "write --devices 64, --devices 8..4096 or --devices 8,16,24")
+		case len(out) > 0 && n <= out[len(out)-1]:
+			return nil, bad("is not in order", "write the numbers from the least to the largest")
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// writes reports whether the program with a plan is written or compared.
+func (c planCmd) writes() bool { return c.Write || c.Apply > 0 || c.Diff || c.Output != "" }
+
+// sensible returns an error for flags that cannot be combined; several numbers of devices are a sweep.
+func (c planCmd) sensible(sweep bool) error {
+	switch {
+	case c.Apply < 0:
+		return &failure{"DM612", fmt.Sprintf("--apply %d", c.Apply), "is no plan", "plans are counted from 1"}
+	case c.Top < 1:
+		return &failure{"DM612", fmt.Sprintf("--top %d", c.Top), "is no number of plans", "write --top 10"}
+	case sweep && c.writes():
+		return &failure{"DM612", "--devices " + c.Devices, "compares several numbers of devices, and a plan is for one", "name one to write its plan"}
+	case sweep && c.Explain:
+		return &failure{"DM612", "--explain", "compares plans for one number of devices", "name one with --devices"}
+	case c.Diff && c.Output != "":
+		return &failure{"DM612", "--diff", "writes nothing, and --output names a file", "remove one of them"}
+	case c.HTML == "-" && (c.Output == "-" || c.Diff):
+		return &failure{"DM612", "--html -", "is stdout, where the program goes", "name a file"}
+	case c.HTML != "" && c.HTML != "-" && sameFile(c.HTML, c.File):
+		return &failure{"DM612", "--html " + c.HTML, "is the program itself", "name another file"}
+	case c.Write && c.Output != "" || c.Apply > 0 && c.Output != "" && sameFile(c.Output, c.File):
+		return &failure{"DM612", "--output " + c.Output, "cannot be combined with --write: one of them names the file", "remove one of them; --apply N chooses the plan"}
+	}
+	return nil
+}
+
+// request is what the planner is asked for.
+func (c planCmd) request(a *app, p *program.Program, asked request.Asked) (*request.Request, error) {
+	fix, err := c.setting()
+	if err != nil {
+		return nil, err
+	}
+	r, err := request.New(p, asked)
+	switch {
+	case errors.Is(err, request.ErrDevices):
+		return nil, &failure{"DM612", "--devices", "is not given, and " + err.Error(), "write --devices 64"}
+	case err != nil:
+		return nil, planFailed(a, p, r, err)
+	}
+	r.Options.Top, r.Options.Fix = max(c.Top, c.Apply), fix
+	return r, nil
+}
+
+// search finds the plans of all requests. Only of one the error is returned.
+func (c planCmd) search(a *app, requests []*request.Request) ([]present.Point, error) {
+	bar := newProgress(a.stderr)
+	defer bar.done()
+	const parts = 1000
+	points := make([]present.Point, len(requests))
+	for i, r := range requests {
+		what := fmt.Sprintf("planning for %d devices", r.Options.Devices)
+		r.Options.Progress = func(done, total int) {
+			bar.stage(what, i*parts+done*parts/max(total, 1), len(requests)*parts)
+		}
+		bar.stage(what, i*parts, len(requests)*parts)
+		result, err := await(a.ctx, func() (*plan.Result, error) { return r.Search(a.ctx) })
+		if a.ctx.Err() != nil {
+			return nil, a.ctx.Err()
+		}
+		var none *plan.Error
+		if err != nil && !errors.As(err, &none) {
+			return nil, err
+		}
+		points[i] = present.Point{Devices: r.Options.Devices, Result: result, Err: err}
+	}
+	return points, nil
+}
+
+// noPlan is an error if none of the points has a plan, reported in the program.
+func noPlan(a *app, p *program.Program, r *request.Request, points []present.Point) error {
+	for _, at := range points {
+		if at.Err == nil && len(at.Result.Plans) > 0 {
+			return nil
+		}
+	}
+	if err := points[len(points)-1].Err; err != nil {
+		return planFailed(a, p, r, err)
+	}
+	return planFailed(a, p, r, &plan.Error{Code: plan.CodeDevices, Msg: "there is no plan for so many devices", Help: "ask for another number"})
+}
+
+// planFailed reports why there is no plan, in the program where that is known.
+func planFailed(a *app, p *program.Program, r *request.Request, err error) error {
+	var d diag.Diagnostic
+	ok := false
+	if r != nil {
+		d, ok = r.Error(err)
+	} else {
+		d, ok = request.Diagnostic(err, nil)
+	}
+	switch {
+	case !ok:
+		return noFunction(p, err, "--func")
+	case d.Span.Len() == 0:
+		return &failure{d.Code, p.Src.Path, d.Message, d.Help}
+	}
+	diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
+	return exitStatus(exitFailed)
+}
+
+// show prints the plans: not where stdout has the program.
+func (c planCmd) show(a *app, m *machine.Machine, points []present.Point, limit int64) error {
+	if c.HTML != "" {
+		err := c.page(a, func(w io.Writer) error { return present.HTML(w, m, points, limit) })
+		if err != nil || c.HTML == "-" {
+			return err
+		}
+	}
+	if c.Diff || c.Output == "-" || c.File == "-" && c.writes() && c.Output == "" {
+		return nil
+	}
+	if c.OutputFormat == "json" {
+		if len(points) == 1 {
+			return writeJSON(a.stdout, points[0].Result)
+		}
+		return writeJSON(a.stdout, points)
+	}
+	var b bytes.Buffer
+	o := present.Options{Color: styleOf(a.stdout).Color, Width: a.width()}
+	if len(points) > 1 {
+		present.Sweep(&b, m, points, limit, o)
+	} else {
+		present.Table(&b, m, points[0].Result, limit, o)
+		if c.Explain {
+			present.Explain(&b, points[0].Result, o)
+		}
+		if !c.writes() {
+			escape.Fprintf(&b, "\n--diff shows it in the program, --write writes it there, --apply N writes plan N, -o FILE a copy\n")
+		}
+	}
+	_, err := a.stdout.Write(b.Bytes())
+	return err
+}
+
+func (c planCmd) page(a *app, fill func(io.Writer) error) error {
+	if c.HTML == "-" {
+		return fill(a.stdout)
+	}
+	if err := atomicfile.WriteFile(c.HTML, 0o644, fill); err != nil {
+		return cannotWrite(c.HTML, err)
+	}
+	fmt.Fprintln(a.stderr, c.HTML)
+	return nil
+}
+
+// put writes the program with the plan that was chosen, or prints what it changes.
+func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
+	n := max(c.Apply, 1)
+	chosen := r.Plans[n-1]
+	if p.Imported {
+		return &failure{"DM612", c.File, "is no text in the dialect, so no plan can be written into it", "dmir import makes one of it"}
+	}
+	text, err := await(a.ctx, func() (string, error) { return r.Write(chosen) })
+	if err != nil {
+		return planFailed(a, p, nil, err)
+	}
+	was := p.Src.Text()
+	check, err := await(a.ctx, func() (*program.Program, error) {
+		return program.Load(source.New(p.Src.Path, text), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays}), nil
+	})
+	if err != nil {
+		return err
+	}
+	if check.HasErrors() {
+		printErrors(a.stderr, check.Src, check.Diags)
+		return &failure{plan.CodeStated, p.Src.Path, "the program with the plan has errors; nothing is written", "this is a bug in dmir: report it with the file"}
+	}
+	path := c.Output
+	if path == "" {
+		path = c.File
+	}
+	switch {
+	case c.Diff:
+		_, err = io.WriteString(a.stdout, format.Diff(p.Src.Path, was, text))
+		return err
+	case path == "-":
+		_, err = io.WriteString(a.stdout, text)
+		return err
+	case c.Output == "":
+		now, err := a.read(path)
+		if err != nil {
+			return err
+		}
+		if now.Text() != was {
+			return &failure{"DM603", path, "has changed while the plan was searched; nothing is written", "run the command again"}
+		}
+	}
+	if err := write(path, text); err != nil {
+		return err
+	}
+	escape.Fprintf(a.stderr, "%s: plan %d: %s\n", path, n, present.Sentence(chosen))
+	return nil
+}
