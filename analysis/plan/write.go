@@ -21,7 +21,7 @@ const meshName = "plan"
 
 // Write is the text of the file with a plan of r in it: the mesh, shardings, stages and schedule. Nothing else
 // changes.
-func (r *Result) Write(p *Plan) string {
+func (r *Result) Write(p *Plan) (string, error) {
 	text := r.src.Text()
 	var out strings.Builder
 	at := 0
@@ -31,7 +31,7 @@ func (r *Result) Write(p *Plan) string {
 		at = e.Span.End
 	}
 	out.WriteString(text[at:])
-	return out.String()
+	return out.String(), nil
 }
 
 // Edits are those of Write, in order.

@@ -102,19 +102,19 @@ type Pipeline struct {
 // PipelineLane is the tasks of a device, in order, in columns. A pipeline of very many tasks has the
 // shares of equal parts of the step instead of them.
 type PipelineLane struct {
-	Stages        []int          `json:"stages"`
-	Kinds         string         `json:"kinds"`      // a letter for each task: F, B or W
-	Stage         []int          `json:"stage"`      // of each task; null where the device has one stage
-	Micro         []int          `json:"microbatch"` // of each task
-	GapNs         []int64        `json:"gap_ns"`     // the idle time before each task
-	RunNs         []int64        `json:"run_ns"`     // the time that each task takes
-	Shares        *PipelineShare `json:"shares,omitempty"`
-	OnceStartNs   int64          `json:"once_start_ns"` // gradients are reduced and parameters updated
-	OnceEndNs     int64          `json:"once_end_ns"`
-	IdleLabel     string         `json:"idle_label"`
-	ExposedLabel  string         `json:"exposed_label"` // the part of it that is due to transfers
-	BubbleLabel   string         `json:"bubble_label"`
-	InFlight      int            `json:"in_flight"` // the most micro-batches whose activations it holds
+	Stages       []int          `json:"stages"`
+	Kinds        string         `json:"kinds"`      // a letter for each task: F, B or W
+	Stage        []int          `json:"stage"`      // of each task; null where the device has one stage
+	Micro        []int          `json:"microbatch"` // of each task
+	GapNs        []int64        `json:"gap_ns"`     // the idle time before each task
+	RunNs        []int64        `json:"run_ns"`     // the time that each task takes
+	Shares       *PipelineShare `json:"shares,omitempty"`
+	OnceStartNs  int64          `json:"once_start_ns"` // gradients are reduced and parameters updated
+	OnceEndNs    int64          `json:"once_end_ns"`
+	IdleLabel    string         `json:"idle_label"`
+	ExposedLabel string         `json:"exposed_label"` // the part of it that is due to transfers
+	BubbleLabel  string         `json:"bubble_label"`
+	InFlight     int            `json:"in_flight"` // the most micro-batches whose activations it holds
 }
 
 // PipelineShare is how much of each of equally long parts of a step goes to tasks of a kind, in percent.

@@ -57,21 +57,13 @@ func BuildPlans(file string, results ...*plan.Result) (Data, error) {
 
 func model(m plan.Model) []Fact {
 	facts := []Fact{
-		{"parameters", count(float64(m.Parameters))}, {"FLOP of a step", units.FLOP(m.FLOP)},
-		{"samples", count(float64(m.Samples))}, {"tokens", count(float64(m.Tokens))},
+		{"parameters", units.Count(float64(m.Parameters))}, {"FLOP of a step", units.FLOP(m.FLOP)},
+		{"samples", units.Count(float64(m.Samples))}, {"tokens", units.Count(float64(m.Tokens))},
 	}
 	if m.Layers > 0 {
 		facts = append(facts, Fact{"layers", strconv.Itoa(m.Layers)})
 	}
 	return facts
-}
-
-// count is a number in three digits: "7.04 G".
-func count(x float64) string {
-	if x < 1000 {
-		return strconv.FormatFloat(math.Round(x*100)/100, 'g', 3, 64)
-	}
-	return strings.TrimSuffix(strings.TrimSpace(strings.TrimSuffix(units.FLOP(int64(math.Round(x))), "FLOP")), " ")
 }
 
 // ns is a time in seconds as nanoseconds.
@@ -115,7 +107,7 @@ func planRow(p *plan.Plan, rank int, best *plan.Plan, limit int64, tasks *int) P
 		ExposedNs: ns(p.Exposed), ExposedLabel: seconds(p.Exposed),
 		BubbleNs: ns(bubble), BubbleLabel: seconds(bubble), BubbleShare: units.Percent(p.Bubble, 1),
 		OtherNs: ns(other), OtherLabel: seconds(other),
-		Tokens: p.Tokens, TokensLabel: count(p.Tokens), MFU: p.MFU, MFULabel: units.Percent(p.MFU, 1),
+		Tokens: p.Tokens, TokensLabel: units.Count(p.Tokens), MFU: p.MFU, MFULabel: units.Percent(p.MFU, 1),
 		Memory: p.Memory.Total, MemoryLabel: units.Bytes(p.Memory.Total), MemoryShare: shareOf(p.Memory.Total, limit),
 		MemoryParts: memoryParts(p.Memory), Stages: []PlanStage{}, Why: p.Why,
 	}

@@ -9,6 +9,7 @@ package units
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"dmir/dialect/dim"
 )
@@ -58,6 +59,14 @@ func Intensity(flopPerByte float64) string { return float(flopPerByte) + "FLOP/B
 
 // Bandwidth is a number of bytes per second: "4.80 TB/s".
 func Bandwidth(bytesPerSecond float64) string { return float(bytesPerSecond) + "B/s" }
+
+// Count is a number without a unit: "7.04 G", "12", "0.125".
+func Count(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strings.TrimSpace(float(x))
+}
 
 // Rate is a number of floating-point operations per second: "989 TFLOP/s".
 func Rate(flopPerSecond float64) string { return float(flopPerSecond) + "FLOP/s" }
