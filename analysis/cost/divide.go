@@ -254,6 +254,9 @@ func inlined(m *ir.Module, f *ir.Func) *shard.Problem {
 				if v := vs[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
 					v.Name = r.Name
 				}
+				if v := vs[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Uses) == 0 {
+					op.KeepSharding(r, v)
+				}
 				ir.ReplaceUses(r, vs[i])
 			}
 			ir.Erase(o)

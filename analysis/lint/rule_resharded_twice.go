@@ -41,7 +41,7 @@ Safe: the second reshard reads what the first one reads. Partial sums that would
 				return
 			}
 			for _, v := range []*ir.Value{first.Operands[0], first.Results[0], o.Results[0]} {
-				if t := v.Tensor(); t != nil && t.At.Shard != nil && len(t.At.Shard.Partial) > 0 {
+				if s := op.StatedSharding(v); s != nil && len(s.Partial) > 0 {
 					return
 				}
 			}

@@ -2,20 +2,23 @@ package lint
 
 import (
 	"fmt"
+	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
 )
 
 var _ = register(&Rule{
 	Code: "DM216", Name: "sharding-forces-exchange", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "a sharding in the text makes devices exchange what they would not without it",
 	Doc: `## What it does
-Finds a value inside of a function whose type states a sharding, where the devices send less if the text leaves it to
+Finds a value inside of a function whose type or attribute ` + "`dm.sharding`" + ` states a sharding, where the devices send less if the text leaves it to
 propagation.
 
 ## Why it matters
@@ -29,7 +32,7 @@ A sharding between two ops that both run on other pieces costs an exchange on ea
 ` + "`%x`" + ` is divided along its rows: without the sharding of ` + "`%h`" + ` the devices exchange nothing.
 
 ## Fix
-Unsafe: the sharding is taken out of the types; sums may then be added in another order, and the value may take more
+Unsafe: the sharding is taken out of the types, or the attribute away; sums may then be added in another order, and the value may take more
 memory on each device.
 `,
 	Check: func(c *Context) {
@@ -41,11 +44,16 @@ memory on each device.
 			if !op.Valid(o) || len(o.Results) != 1 || o.Parent != c.Fn.Body {
 				return
 			}
-			t := o.Out(0)
-			if t == nil || t.At.Shard == nil || !c.exchanges(shown, o) {
+			if op.StatedSharding(o.Results[0]) == nil || !c.exchanges(shown, o) {
 				return
 			}
-			edits, ok := c.unstated(o)
+			where, edits, ok := "the type", []diag.Edit(nil), false
+			if o.Out(0).At.Shard != nil {
+				edits, ok = c.unstated(o)
+			} else {
+				where = "an attribute"
+				edits, ok = c.without(o, op.ShardingAttr)
+			}
 			if !ok {
 				return
 			}
@@ -55,7 +63,7 @@ memory on each device.
 			}
 			c.Report(Finding{
 				Op:      o,
-				Message: fmt.Sprintf("the devices exchange pieces because the type of %s states how it is divided", spelling(o.Results[0])),
+				Message: fmt.Sprintf("the devices exchange pieces because %s of %s states how it is divided", where, spelling(o.Results[0])),
 				Label:   "another sharding costs less",
 				Saving:  saving,
 				Tried:   true,
@@ -116,4 +124,36 @@ func (c *Context) unstated(o *ir.Op) (edits []diag.Edit, ok bool) {
 		edits = append(edits, diag.Edit{Span: t.Abs(t.Sig), Text: c.signature(u, func(_ int, w *ir.Value) string { return typeOf(w) }, typeOf)})
 	}
 	return edits, true
+}
+
+// without are the edits that take the attribute called name out of the dictionary of o; ok is false
+// where it stands nowhere there.
+func (c *Context) without(o *ir.Op, name string) (edits []diag.Edit, ok bool) {
+	t := origin.Tree(o)
+	if t == nil || t.Attrs.Empty() || o.Attr(name) == nil {
+		return nil, false
+	}
+	x, err := parse.Attr(t.Text(c.Module.Src, t.Attrs))
+	if err != nil {
+		return nil, false
+	}
+	for i, e := range x.Entries {
+		if e.Key != name {
+			continue
+		}
+		start, end := e.Span.Start, max(e.Span.End, e.VSpan.End)
+		switch {
+		case len(x.Entries) == 1:
+			start, end = 0, t.Attrs.End-t.Attrs.Start
+			if strings.HasSuffix(t.Text(c.Module.Src, ast.Rel{End: t.Attrs.Start}), " ") {
+				start = -1
+			}
+		case i+1 < len(x.Entries):
+			end = x.Entries[i+1].Span.Start
+		default:
+			start = max(x.Entries[i-1].Span.End, x.Entries[i-1].VSpan.End)
+		}
+		return []diag.Edit{{Span: t.Abs(ast.Rel{Start: t.Attrs.Start + start, End: t.Attrs.Start + end})}}, true
+	}
+	return nil, false
 }

@@ -48,6 +48,14 @@ func TestShardingsFollowEdits(t *testing.T) {
 		edit(at, at, sharded)
 		edit(at, at+len(sharded), "")
 	}
+	const attribute = " {dm.sharding = #dm.at<split = @pod[{}, {model}]>}"
+	for _, of := range []string{"%u = ", "%h5 = ", "%y9 = ", "%h5 = "} {
+		text := p.Src.Text()
+		at := strings.Index(text, of)
+		at += strings.Index(text[at:], " : ")
+		edit(at, at, attribute)
+		edit(at, at+len(attribute), "")
+	}
 	line := strings.Index(p.Src.Text(), "  %u = ")
 	end := line + strings.Index(p.Src.Text()[line:], "\n") + 1
 	gone := p.Src.Text()[line:end]

@@ -101,6 +101,16 @@ func TestSpliceShardings(t *testing.T) {
 		"an axis of a collective":           {sharded, `axes = ["model"]`, `axes = ["modul"]`, true, true},
 		"a collective over an axis more":    {sharded, `axes = ["data"]`, `axes = ["data", "model"]`, true, true},
 		"the mesh of a function goes":       {sharded, " attributes {dm.mesh = @pod}", "", true, true},
+		"an attribute of an op goes":        {stated, " {dm.sharding = #dm.at<split = @pod[{data}, {model}]>}", "", true, false},
+		"an attribute of an op comes":       {stated, "dm.exp %1", "dm.exp %1 {dm.sharding = #dm.at<split = @pod[{model}, {data}]>}", true, false},
+		"an attribute of an op is another":  {stated, "[{data}, {model}]", "[{model}, {data}]", true, false},
+		"an attribute of an op is wrong":    {stated, "[{data}, {model}]", "[{data}]", true, true},
+		"an attribute of an argument goes":  {stated, " {dm.sharding = #dm.at<split = @pod[{data}, {}]>}", "", true, false},
+		"an attribute of an argument":       {stated, "[{data}, {}]", "[{}, {data}]", true, false},
+		"an attribute of a tuple":           {stated, "[{}, {model}]>, unit", "[{model}, {}]>, #dm.at<split = @pod[{data}]>", true, false},
+		"an attribute of a tuple is wrong":  {stated, ">, unit", ">", true, true},
+		"an attribute of a result":          {stated, "[{}, {data}]", "[{}, {dato}]", true, true},
+		"a mesh that attributes name":       {stated, "@pod {", "@pad {", false, true},
 		"the mesh of a function is another": {sharded, "{dm.mesh = @pod}", "{dm.mesh = @pad}", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,6 +51,16 @@ func.func private @twice(%x: tensor<?x4xf32, #dm.at<dims = [n]>>) -> tensor<?x4x
 ` + sharded
 
 // sharded has a mesh, a function of whole tensors and one that a device runs.
+const stated = `dm.mesh @pod {data = 4, model = 2}
+func.func @global(%x: tensor<8x4xf32> {dm.sharding = #dm.at<split = @pod[{data}, {}]>}, %p: tuple<tensor<4x8xf32>, tensor<8xf32>> {dm.sharding = [#dm.at<split = @pod[{}, {model}]>, unit]}) -> (tensor<8x8xf32> {dm.sharding = #dm.at<split = @pod[{}, {data}]>}) {
+  %w, %b = dm.unpack %p : (tuple<tensor<4x8xf32>, tensor<8xf32>>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  %0 = dm.matmul %x, %w : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  %1 = dm.add %0, %b {dm.sharding = #dm.at<split = @pod[{data}, {model}]>} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  %2 = dm.exp %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+`
+
 const sharded = `dm.mesh @pod {data = 4, model = 2}
 func.func @global(%x: tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>) -> tensor<8x4xf32> {
   %0 = dm.reshard %x : (tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>) -> tensor<8x4xf32, #dm.at<split = @pod[{data:(1)2}, {model}]>>

@@ -66,7 +66,8 @@ type spread struct {
 }
 
 func (s *spread) value(v *ir.Value, entries map[*ir.Op]*cost.Entry) {
-	for _, m := range types.Members(types.Sized(v.Type, s.sizes)) {
+	stated := op.StatedShardings(v)
+	for i, m := range types.Members(types.Sized(v.Type, s.sizes)) {
 		x := MeshValue{Name: v.Name + m.Path, Kind: ValueInner, Place: place(s.b.p.Src, v.Span), Layout: -1}
 		switch {
 		case returned(v):
@@ -83,7 +84,7 @@ func (s *spread) value(v *ir.Value, entries map[*ir.Op]*cost.Entry) {
 				x.Class = className(e)
 			}
 		}
-		own := s.describe(&x, v, m)
+		own := s.describe(&x, v, m, stated[i])
 		x.Type = shortType(&ir.Value{Type: m.Tensor})
 		local, sized := m.Tensor, true
 		if !s.out.Local {
@@ -102,8 +103,8 @@ func (s *spread) value(v *ir.Value, entries map[*ir.Op]*cost.Entry) {
 }
 
 // describe fills in how the devices have v's member, and why.
-func (s *spread) describe(x *MeshValue, v *ir.Value, m types.Member) *types.Sharding {
-	own := m.Tensor.At.Shard
+func (s *spread) describe(x *MeshValue, v *ir.Value, m types.Member, stated *types.Sharding) *types.Sharding {
+	own := stated
 	x.Stated = own != nil
 	if s.values != nil && m.Path == "" {
 		own, x.Stated = s.values.Sharding(v)

@@ -77,6 +77,7 @@ func runShard(u *pass.Unit) error {
 		Strip(u.Func)
 		return nil
 	}
+	op.ShardingsInTypes(u.Func)
 	values, problem := shard.Propagate(u.Module, u.Func)
 	if problem != nil {
 		return failed(u, problem)
@@ -153,6 +154,7 @@ func failed(u *pass.Unit, p *shard.Problem) error {
 // Strip takes the shardings of f away: on one device each value is whole, and a dm.reshard is
 // its operand.
 func Strip(f *ir.Func) {
+	op.DropShardings(f)
 	found := false
 	plain := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.At.Shard != nil {

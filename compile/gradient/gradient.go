@@ -51,6 +51,9 @@ func run(u *pass.Unit) error {
 			if r := o.Results[i]; v.Op != nil && len(v.Op.Results) == 1 && r.Name != "" {
 				v.Name = r.Name
 			}
+			if v.Op != nil && len(v.Uses) == 0 {
+				op.KeepSharding(o.Results[i], v)
+			}
 			ir.ReplaceUses(o.Results[i], v)
 		}
 		ir.EraseAll(o)

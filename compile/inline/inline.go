@@ -148,6 +148,9 @@ func replace(o *ir.Op, c *ir.Func) {
 		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
 			v.Name = r.Name
 		}
+		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Uses) == 0 {
+			op.KeepSharding(r, v)
+		}
 		ir.ReplaceUses(r, values[i])
 	}
 	ir.Erase(o)

@@ -161,6 +161,10 @@ func (r *reverse) gradient(b *ir.Builder, arg *ir.Value) *ir.Value {
 		}
 		v = b.Op(move, []*ir.Value{v}, nil, arg.Type).Results[0]
 	}
+	if s := op.StatedSharding(arg); s != nil && t.At.Shard == nil {
+		v = b.Op(op.Reshard, []*ir.Value{v}, nil, arg.Type).Results[0]
+		op.StateSharding(v, s)
+	}
 	if v.Op != nil && v.Name == "" {
 		v.Name = cotangentName(arg)
 	}

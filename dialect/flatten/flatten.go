@@ -138,6 +138,9 @@ func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
 	for i, t := range ts {
 		for k := range tensors([]types.Type{t}) {
 			d := list[i]
+			if a := op.SignatureAttr(f, name, i, op.ShardingAttr); a != nil {
+				d = op.WithSharding(d.(types.Dict), op.MemberSharding(a, []types.Type{t}, k))
+			}
 			if first != nil && i < len(state) && state[i] >= 0 && state[i] < len(first) {
 				d = op.WithState(d.(types.Dict), types.Int{V: int64(first[state[i]] + k), Elem: types.I64})
 			}
@@ -202,6 +205,12 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 			p.Operands[j] = vs[min(i, len(vs)-1)]
 		}
 		p.Attrs, p.Parent = slices.Clone(o.Attrs), b
+		if a := o.Attr(op.ShardingAttr); a != nil {
+			p.RemoveAttr(op.ShardingAttr)
+			if own := op.MemberSharding(a, ir.Types(o.Results), i); own != nil {
+				p.SetAttr(op.ShardingAttr, own)
+			}
+		}
 		x.note(p, o)
 		for j, r := range p.Results {
 			results[j] = append(results[j], r)
@@ -262,6 +271,12 @@ func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
 	}
 	if o.Name == op.Grad && op.Grouped(o) {
 		gradients(&c, o)
+	}
+	if a := o.Attr(op.ShardingAttr); a != nil && slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return types.IsTuple(v.Type) }) {
+		c.RemoveAttr(op.ShardingAttr)
+		if flat := op.FlatSharding(a, ir.Types(o.Results)); flat != nil {
+			c.SetAttr(op.ShardingAttr, flat)
+		}
 	}
 	if n := op.Carries(o); o.Name == op.Scan && op.Grouped(o) {
 		c.SetAttr("carries", types.Int{V: int64(len(tensors(ir.Types(o.Operands[:n]))))})

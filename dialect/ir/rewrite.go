@@ -108,7 +108,9 @@ func InlineBlock(b *Block, o *Op, args []*Value) []*Value {
 
 // RemoveAttr takes an attribute away, if there is one of that name.
 func (o *Op) RemoveAttr(name string) {
-	o.Attrs = slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == name })
+	if o.Attr(name) != nil {
+		o.Attrs = slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == name })
+	}
 }
 
 // RemoveFunc takes the function called name out of the module, if it is there.

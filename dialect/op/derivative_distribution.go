@@ -16,11 +16,19 @@ var reshardDerivative = &Derivative{
 	Doc: "`dx` is dy, divided as x is; where x is partial, whole along these axes.",
 	rule: func(g *backward) {
 		x := *in(g.o, 0)
-		if s := x.At.Shard; s != nil && len(s.Partial) > 0 {
-			x.At.Shard = &types.Sharding{Mesh: s.Mesh, Dims: s.Dims}
-		}
 		x.Elem = asTensor(g.dy[0].Type).Elem
-		g.give(0, g.Value("reshard", g.dy[:1], nil, &x))
+		s := StatedSharding(g.x(0))
+		if s != nil && len(s.Partial) > 0 {
+			s = &types.Sharding{Mesh: s.Mesh, Dims: s.Dims}
+		}
+		if x.At.Shard != nil {
+			x.At.Shard = s
+		}
+		dx := g.Value("reshard", g.dy[:1], nil, &x)
+		if s != nil && x.At.Shard == nil && !g.failed {
+			StateSharding(dx, s)
+		}
+		g.give(0, dx)
 	},
 }
 

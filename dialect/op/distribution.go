@@ -341,39 +341,20 @@ func MeshOf(o *ir.Op) string {
 // PositionOf is the axes in PositionAttr of argument i of the function f; ok is false where it
 // has none.
 func PositionOf(f *ir.Op, i int) (axes []string, ok bool) {
-	all, _ := f.Attr("arg_attrs").(types.Array)
-	if i >= len(all) {
-		return nil, false
+	a := SignatureAttr(f, "arg_attrs", i, PositionAttr)
+	list, _ := a.(types.Array)
+	for _, s := range list {
+		axes = append(axes, types.TextOf(s))
 	}
-	own, _ := all[i].(types.Dict)
-	for _, a := range own {
-		if a.Name != PositionAttr {
-			continue
-		}
-		list, _ := a.Value.(types.Array)
-		for _, s := range list {
-			axes = append(axes, types.TextOf(s))
-		}
-		return axes, true
-	}
-	return nil, false
+	return axes, a != nil
 }
 
 // GlobalType is the type in GlobalAttr of argument or result i of the function f, whose
 // dictionaries are in the attribute attrs; stated is false where there is none, and t is nil
 // where it is no tensor.
 func GlobalType(f *ir.Op, attrs string, i int) (t *types.Tensor, stated bool) {
-	all, _ := f.Attr(attrs).(types.Array)
-	if i >= len(all) {
-		return nil, false
-	}
-	own, _ := all[i].(types.Dict)
-	for _, a := range own {
-		if a.Name == GlobalAttr {
-			ty, _ := a.Value.(types.TypeAttr)
-			t, _ = ty.T.(*types.Tensor)
-			return t, true
-		}
-	}
-	return nil, false
+	a := SignatureAttr(f, attrs, i, GlobalAttr)
+	ty, _ := a.(types.TypeAttr)
+	t, _ = ty.T.(*types.Tensor)
+	return t, a != nil
 }

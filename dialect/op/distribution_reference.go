@@ -17,6 +17,9 @@ const shardingReference = `A program for many devices is written in one of two f
 - An axis that is named nowhere holds copies. An axis stands in a sharding once.
 - ` + "`model:(2)4`" + ` is a part of an axis (a sub-axis): its n devices are seen as 2 × 4 × n/8, the outermost first, and the part is the 4 in the middle.
 - ` + "`?`" + ` at the end of a dimension leaves it open: propagation may add axes behind those written. Without it the dimension stays as it is written. A placement without ` + "`split`" + ` leaves everything to propagation.
+- ` + "`dm.sharding = #dm.at<split = @pod[{data}, {}]>`" + ` states a sharding where the type states none, and means the same: in the dictionary of an argument, ` + "`%x: tensor<8x4xf32> {dm.sharding = …}`" + `, of a
+  result of a function, or of an op or a call, for its result. Types, and the lines that use the value, stay as they are. Of an op with several results it is an array with an entry for each, of a tuple one with an
+  entry for each member (a nested array for a tuple); ` + "`unit`" + ` stands for one of which nothing is stated. A result with ` + "`dm.state`" + ` that states none is divided as its argument. The pass ` + "`shard`" + ` writes it into the type.
 - **Padding.** A dimension of n over p devices has pieces of ⌈n/p⌉; where p does not divide n the last pieces end in padding, or are only that. 10 over 4 is 3, 3, 3 and 1 + 2 of padding. Padding is
   no part of the value: what combines elements across it takes the neutral element of its reduction in its place, and it never reaches a result.
 

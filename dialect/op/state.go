@@ -29,7 +29,7 @@ func State(f *ir.Op) []int {
 	all, _ := f.Attr("res_attrs").(types.Array)
 	var out []int
 	for i := range all {
-		n, ok := stateOf(all, i).(types.Int)
+		n, ok := StateAttrOf(f, i).(types.Int)
 		if !ok || n.V < 0 {
 			continue
 		}
@@ -51,21 +51,7 @@ func State(f *ir.Op) []int {
 // StateAttrOf is the attribute dm.state of result i of the function f, nil
 // where it has none.
 func StateAttrOf(f *ir.Op, i int) types.Attr {
-	all, _ := f.Attr("res_attrs").(types.Array)
-	return stateOf(all, i)
-}
-
-func stateOf(all types.Array, i int) types.Attr {
-	if i >= len(all) {
-		return nil
-	}
-	own, _ := all[i].(types.Dict)
-	for _, a := range own {
-		if a.Name == StateAttr {
-			return a.Value
-		}
-	}
-	return nil
+	return SignatureAttr(f, "res_attrs", i, StateAttr)
 }
 
 // NumberState replaces the names of arguments in dm.state by their numbers. A
@@ -75,7 +61,7 @@ func NumberState(f *ir.Op, args []*ir.Value) {
 	var changed types.Array
 	var number map[string]int // of each argument
 	for i := range all {
-		name, ok := stateOf(all, i).(types.Str)
+		name, ok := StateAttrOf(f, i).(types.Str)
 		if !ok {
 			continue
 		}

@@ -60,14 +60,21 @@ func AttrSpan(o *ir.Op, src *source.File, name string) source.Span {
 	return o.Head
 }
 
-// ResultAttrSpan is where the value of an attribute of result i of a function is
-// written; the function's head where it has no place of its own.
-func ResultAttrSpan(o *ir.Op, src *source.File, i int, name string) source.Span {
+// SignatureAttrSpan is where the value of an attribute of argument or result i of a function, whose
+// dictionaries are in the attribute called list, is written; the function's head where it has no place of its own.
+func SignatureAttrSpan(o *ir.Op, src *source.File, list string, i int, name string) source.Span {
 	t := Tree(o)
-	if t == nil || t.Func == nil || i >= len(t.Func.Results) {
-		return AttrSpan(o, src, "res_attrs")
+	if t == nil || t.Func == nil {
+		return AttrSpan(o, src, list)
 	}
-	if span, ok := entrySpan(t, src, t.Func.Results[i].Attrs, name); ok {
+	of := t.Func.Args
+	if list == "res_attrs" {
+		of = t.Func.Results
+	}
+	if i >= len(of) {
+		return AttrSpan(o, src, list)
+	}
+	if span, ok := entrySpan(t, src, of[i].Attrs, name); ok {
 		return span
 	}
 	return o.Head

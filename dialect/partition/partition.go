@@ -42,6 +42,7 @@ func Divide(m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
 		return nil, nil, problem
 	}
 	whole := f.Clone()
+	op.ShardingsInTypes(whole)
 	values, problem := shard.Propagate(m, whole)
 	if problem != nil {
 		return nil, nil, problem

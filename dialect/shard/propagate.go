@@ -76,47 +76,49 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 	var found *mesh.Mesh
 	var problem *Problem
 	var all []*types.Sharding
-	note := func(v *ir.Value, at *ir.Op) {
-		t := v.Tensor()
-		if t == nil || t.At.Shard == nil {
+	note := func(s *types.Sharding, at *ir.Op) {
+		if s == nil {
 			return
 		}
-		name, _ := t.At.Shard.Mesh.Name()
+		name, _ := s.Mesh.Name()
 		switch {
 		case found == nil:
 			if found = mesh.Find(m, name); found == nil && problem == nil {
-				problem = &Problem{at, "there is no mesh " + t.At.Shard.Mesh.String() + " in this file", "define it with dm.mesh"}
+				problem = &Problem{at, "there is no mesh " + s.Mesh.String() + " in this file", "define it with dm.mesh"}
 			}
 		case found.Name != name && problem == nil:
 			problem = &Problem{at, "the function is divided over two meshes, @" + found.Name + " and @" + name, "divide all of its values over one mesh, whose axes are those of both"}
 		}
 		if found != nil && problem == nil {
-			if p := found.Problem(t.At.Shard); p != "" {
+			if p := found.Problem(s); p != "" {
 				problem = &Problem{at, p, "name an axis of the mesh"}
 			}
 		}
-		all = append(all, t.At.Shard)
+		all = append(all, s)
 	}
-	for _, a := range f.Args {
-		note(a, f.Op)
+	notes := func(vs []*ir.Value, at *ir.Op) {
+		for _, v := range vs {
+			for _, s := range op.StatedShardings(v) {
+				note(s, at)
+			}
+		}
 	}
+	notes(f.Args, f.Op)
 	if f.Body != nil {
 		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-			for _, r := range o.Results {
-				note(r, o)
-			}
+			notes(o.Results, o)
 			for _, r := range o.Regions {
 				for _, b := range r.Blocks {
-					for _, a := range b.Args {
-						note(a, o)
-					}
+					notes(b.Args, o)
 				}
 			}
 			return true
 		})
 	}
-	for _, t := range f.Results {
-		note(&ir.Value{Type: t}, f.Op)
+	for _, list := range op.ResultShardings(f) {
+		for _, s := range list {
+			note(s, f.Op)
+		}
 	}
 	return found, all, problem
 }
@@ -144,7 +146,7 @@ func propagate(m *ir.Module, f *ir.Func, memo *Memo) (*Values, *Problem) {
 		return nil, &Problem{f.Op, err.Error(), "name parts of the axis that divide one another"}
 	}
 	v := &Values{Grid: g, of: make(map[*ir.Value]*value, len(f.Body.Ops)), memo: memo}
-	v.Spread(f.Body, f.Args, f.Results)
+	v.spread(f)
 	return v, nil
 }
 
@@ -156,50 +158,48 @@ func (v *Values) Extend(ops []*ir.Op) {
 	p.run()
 }
 
-// Rename gives the value to what is known of old, and what its own type states.
+// Rename gives the value to what is known of old.
 func (v *Values) Rename(old, to *ir.Value) {
 	if k := v.of[old]; k != nil && v.of[to] == nil {
 		v.of[to] = k
 	}
 }
 
-// Spread propagates in b, whose arguments and terminator's operands are of the types given, or
-// nil.
-func (v *Values) Spread(b *ir.Block, args []*ir.Value, results []types.Type) {
-	for _, a := range args {
+// spread propagates in f.
+func (v *Values) spread(f *ir.Func) {
+	for _, a := range f.Args {
 		v.add(a)
 	}
 	p := &propagation{Values: v}
-	p.block(b)
-	if t := b.Terminator(); t != nil {
+	p.block(f.Body)
+	results := op.ResultShardings(f)
+	if t := f.Body.Terminator(); t != nil {
 		for i, x := range t.Operands {
 			// What a function returns is as its signature states.
-			if i < len(results) {
-				if r, ok := results[i].(*types.Tensor); ok && r.At.Shard != nil && v.of[x] != nil && !v.of[x].stated {
-					v.state(v.of[x], r)
-				}
+			if k := v.of[x]; k != nil && !k.stated && i < len(results) && len(results[i]) == 1 && results[i][0] != nil && len(results[i][0].Dims) == len(k.shape) {
+				v.state(k, results[i][0])
 			}
 		}
 	}
 	p.run()
 }
 
-// add records v with what its type states.
+// add records x with what the text states of it.
 func (v *Values) add(x *ir.Value) {
 	t := x.Tensor()
 	if t == nil || v.of[x] != nil {
 		return
 	}
 	k := v.memo.value(x, t)
-	if t.At.Shard != nil {
-		v.state(k, t)
+	if s := op.StatedSharding(x); s != nil {
+		v.state(k, s)
 	}
 	v.of[x] = k
 }
 
-func (v *Values) state(k *value, t *types.Tensor) {
-	k.layout, k.stated = v.Grid.Layout(t.At.Shard, t.Rank()), true
-	for i, d := range t.At.Shard.Dims {
+func (v *Values) state(k *value, s *types.Sharding) {
+	k.layout, k.stated = v.Grid.Layout(s, len(k.shape)), true
+	for i, d := range s.Dims {
 		k.closed[i] = !d.Open
 	}
 }

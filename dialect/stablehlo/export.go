@@ -65,6 +65,7 @@ func (x *exporter) function(m *ir.Module, f *ir.Func) error {
 		return x.perDevice(m, f)
 	}
 	x.now = f.Op
+	op.ShardingsInTypes(f)
 	if f.Body != nil {
 		explicit(f.Body, false)
 	}

@@ -73,21 +73,27 @@ func (v *verifier) sharded(t types.Type, where func() source.Span) {
 	if !v.unseen(t) {
 		return
 	}
-	s := t.(*types.Tensor).At.Shard
+	v.meshed(t.(*types.Tensor).At.Shard, where)
+}
+
+// meshed checks that s is a sharding on a mesh of the file; false where it is none, which is
+// reported at the place that where gives.
+func (v *verifier) meshed(s *types.Sharding, where func() source.Span) bool {
 	name, _ := s.Mesh.Name()
 	m := v.find(name)
 	if m == nil {
 		if v.broken(name) {
-			return
+			return false
 		}
 		v.report("DM194", where(), "there is no mesh %s in this file", s.Mesh).Help = "define it at the top level: dm.mesh " + s.Mesh.String() + " {data = 8}"
-		return
+		return false
 	}
 	if p := m.Problem(s); p != "" {
 		v.report("DM194", where(), "%s", p)
-		return
+		return false
 	}
 	v.lastShard = s // values often have it again
+	return true
 }
 
 // shardings checks those of o's results.

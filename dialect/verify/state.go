@@ -33,7 +33,7 @@ func (v *verifier) state(o *ir.Op) bool {
 		if attr == nil {
 			continue
 		}
-		span := origin.ResultAttrSpan(o, v.m.Src, i, op.StateAttr)
+		span := origin.SignatureAttrSpan(o, v.m.Src, "res_attrs", i, op.StateAttr)
 		n, ok := attr.(types.Int)
 		switch {
 		case !ok:
@@ -47,7 +47,7 @@ func (v *verifier) state(o *ir.Op) bool {
 		if first, twice := taken[n.V]; twice {
 			d := v.report("DM192", span, "%s is the state of two results", name)
 			d.Help = "a step gives each argument one next value: remove one of them"
-			d.Related = []diag.Related{{Span: origin.ResultAttrSpan(o, v.m.Src, first, op.StateAttr), Message: "the other result"}}
+			d.Related = []diag.Related{{Span: origin.SignatureAttrSpan(o, v.m.Src, "res_attrs", first, op.StateAttr), Message: "the other result"}}
 			return false
 		}
 		taken[n.V] = i

@@ -153,6 +153,7 @@ func (v *verifier) op(o *ir.Op) {
 		return
 	}
 	v.shardings(o)
+	v.stated(o)
 	if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
 		v.collective(o)
 	}

@@ -169,6 +169,8 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 				return s.stateNames(), false
 			case op.MeshAttr:
 				return s.meshItems(), false
+			case op.ShardingAttr:
+				return stated(), false
 			}
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}
@@ -179,7 +181,7 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 			if name == op.Func {
 				return s.signatureAttrs(), false
 			}
-			return s.attrs(def, false), false
+			return append(s.attrs(def, false), s.opAttrs(def)...), false
 		}
 		return nil, false
 	case name == op.Func && in >= 0:

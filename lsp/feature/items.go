@@ -117,10 +117,15 @@ func (s *statement) signatureAttrs() []Completion {
 		{op.InitAttr, " = ${1:0.0}", "the number of which all elements are where no input is given, as of the state of an optimizer"},
 		{op.StddevAttr, " = ${1:0.02}", "the standard deviation of the random numbers where no input is given, as of weights"},
 		{op.DonatedAttr, "", "the function may overwrite the argument"},
+		{op.ShardingAttr, " = #dm.at<split = $1>", "how the argument is divided over the devices of a mesh, where its type does not state it"},
 		{op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the argument is a piece of"},
 	}
 	if slices.Contains(s.tokens(), "->") {
-		attrs = [][3]string{{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"}, {op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the result is a piece of"}}
+		attrs = [][3]string{
+			{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"},
+			{op.ShardingAttr, " = #dm.at<split = $1>", "how the result is divided over the devices of a mesh, where its type does not state it"},
+			{op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the result is a piece of"},
+		}
 	}
 	var out []Completion
 	for _, a := range attrs {
@@ -179,6 +184,29 @@ func attrValues(a *op.AttrDef) []Completion {
 // placements begin a placement.
 func placements() []Completion {
 	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`, the axes of a mesh that they are divided over", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
+}
+
+// stated begins a placement that states a sharding.
+func stated() []Completion {
+	return []Completion{{Kind: PlaceItem, Label: "#dm.at<split = …>", Detail: "sharding", Doc: "the mesh, and for each dimension the axes that it is divided over", Text: "#dm.at<split = >", Snippet: "#dm.at<split = $1>"}}
+}
+
+// opAttrs are the attributes that any op of the dialect, and a call, may have and this one does not have yet.
+func (s *statement) opAttrs(def *op.Def) []Completion {
+	if def == nil && s.opName() != op.Call {
+		return nil
+	}
+	has := s.written()
+	var out []Completion
+	for _, a := range [][3]string{
+		{op.ShardingAttr, " = #dm.at<split = $1>", "how the result is divided over the devices of a mesh, where its type does not state it"},
+	} {
+		if !has[a[0]] {
+			text, _, _ := strings.Cut(a[1], "$")
+			out = append(out, Completion{Kind: AttrItem, Label: a[0], Doc: a[2], Text: a[0] + text, Snippet: a[0] + a[1]})
+		}
+	}
+	return out
 }
 
 // placeItems are the completions in a placement.

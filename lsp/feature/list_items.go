@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -174,7 +175,47 @@ func (s *statement) placed(l place) []string {
 		}
 		return out
 	}
-	return nil
+	return s.stating(l)
+}
+
+// stating is the shape of the tensor of which the attribute dm.sharding that is being written states the
+// sharding: of an argument the type before it, of an op that of its result.
+func (s *statement) stating(l place) []string {
+	var t types.Type
+	for _, at := range l.open {
+		switch {
+		case s.tok(at) != "{":
+		case s.tok(at-1) == ">":
+			first := at - 1
+			for depth := 0; first > 0; first-- {
+				switch s.tok(first) {
+				case ">":
+					depth++
+				case "<":
+					depth--
+				}
+				if depth == 0 {
+					break
+				}
+			}
+			x, err := parse.Type(s.p.Src.Slice(source.Span{Start: s.before[max(first-1, 0)].Start, End: s.before[at-1].End}))
+			if err != nil {
+				return nil
+			}
+			t, _ = types.FromExpr(x, nil)
+		case s.op != nil && len(s.op.Results) == 1:
+			t = s.op.Results[0].Type
+		}
+	}
+	tensor, ok := t.(*types.Tensor)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, d := range tensor.Shape {
+		out = append(out, d.String())
+	}
+	return out
 }
 
 // listed are the completions in the list of integers that opens at in: dimensions
@@ -182,6 +223,9 @@ func (s *statement) placed(l place) []string {
 func (s *statement) listed(def *op.Def, in int) []Completion {
 	if items := s.functionAxes(in); items != nil {
 		return items
+	}
+	if s.tok(in-1) == "=" && s.tok(in-2) == op.ShardingAttr {
+		return stated()
 	}
 	a := def.Attr(s.tok(in - 2))
 	if a == nil || a.Kind != op.KindInts || a.Name != "dims" || s.tok(in-1) != "=" || s.op == nil || len(s.op.Operands) == 0 {

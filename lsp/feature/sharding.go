@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
@@ -93,6 +94,9 @@ func shardingAt(p *program.Program, off int) *Hover {
 func pieceText(p *program.Program, off int) string {
 	t := shardedAt(p, off)
 	if t == nil {
+		t = statedAt(p, off)
+	}
+	if t == nil {
 		return ""
 	}
 	s := t.At.Shard
@@ -175,6 +179,72 @@ func shardedAt(p *program.Program, off int) *types.Tensor {
 			}
 			return nil
 		}
+	}
+	return nil
+}
+
+// statedAt is the tensor, with its sharding in its type, whose attribute dm.sharding states it where off lies; nil
+// where there is none.
+func statedAt(p *program.Program, off int) *types.Tensor {
+	place := placeAt(p, off)
+	if place == nil {
+		return nil
+	}
+	o := opAt(p, off)
+	if o == nil {
+		return nil
+	}
+	values := o.Results
+	if t := origin.Tree(o); o.Name == op.Func && t != nil && t.Func != nil {
+		values = nil
+		if b := o.Body(0); b != nil {
+			for i, a := range t.Func.Args {
+				if i < len(b.Args) && t.Abs(a.Attrs).Contains(off) {
+					values = b.Args[i : i+1]
+				}
+			}
+		}
+		ta, _ := o.Attr("function_type").(types.TypeAttr)
+		if sig, ok := ta.T.(*types.Func); ok {
+			for i, r := range t.Func.Results {
+				if i < len(sig.Out) && t.Abs(r.Attrs).Contains(off) {
+					values = []*ir.Value{{Type: sig.Out[i]}}
+				}
+			}
+		}
+	}
+	for _, v := range values {
+		for _, m := range types.Members(v.Type) {
+			if m.Tensor.At.Shard == nil && m.Tensor.Rank() == len(place.Dims) {
+				r := *m.Tensor
+				r.At.Shard = place
+				return &r
+			}
+		}
+	}
+	return nil
+}
+
+// placeAt is the sharding of the placement in whose text off lies, nil where there is none.
+func placeAt(p *program.Program, off int) *types.Sharding {
+	const reach = 4096 // bytes of a placement on either side
+	base := max(0, off-reach)
+	text := p.Src.Slice(source.Span{Start: base, End: off + reach})
+	start := strings.LastIndex(text[:off-base], "#dm.at<")
+	if start < 0 {
+		return nil
+	}
+	end := strings.IndexByte(text[start:], '>')
+	if end < 0 || start+end < off-base {
+		return nil
+	}
+	x, err := parse.Attr(text[start : start+end+1])
+	if err != nil {
+		return nil
+	}
+	a, err := types.AttrFromExpr(x, nil)
+	if place, ok := a.(types.Place); ok && err == nil {
+		return place.Shard
 	}
 	return nil
 }
