@@ -1,7 +1,6 @@
 package op
 
 const (
-	ShardingAttr  = "dm.sharding"
 	RecomputeAttr = "dm.recompute"
 	ScheduleAttr  = "dm.schedule"
 )
