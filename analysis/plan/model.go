@@ -349,6 +349,10 @@ const (
 	Full      = "full"      // a layer keeps what it begins with
 )
 
+// preferPieces is the cost of holding an argument, as a part of the time that it takes to read it: between
+// choices that take equally long, that which holds less is taken.
+const preferPieces = 1e-3
+
 // problem is the choice of strategies and layouts as an optimization.
 func (m *model) problem(l load) *solve.Problem {
 	micro, single := m.weights(l)
@@ -376,6 +380,7 @@ func (m *model) problem(l load) *solve.Problem {
 			for c, s := range x.strategies {
 				if n.o == nil {
 					excess.Unary[i][c] += s.comm * times * single
+					p.Unary[i][c] += preferPieces * s.held / m.bandwidth * times * single
 				} else {
 					p.Unary[i][c] += (s.time + s.comm) * w
 				}

@@ -129,7 +129,7 @@ func (m *model) role(n *node, f int8) role {
 func (c *candidate) axisName(roles []role, a int) string {
 	name := roleNames[roles[a]]
 	if roles[a] == unusedRole {
-		name = c.m.grid.axes[a].Name
+		name = "replica" // nothing is divided over it
 	}
 	for b := range a {
 		if roles[b] == roles[a] && c.m.grid.axes[b].Size > 1 {

@@ -362,7 +362,7 @@ func (s *search) keep(found []*candidate, bound float64, need shortage) {
 // result are the best plans that differ in more than the number of micro-batches.
 func (s *search) result(searched int) *Result {
 	slices.SortStableFunc(s.found, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Memory.Total, b.Memory.Total), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
+		return cmp.Or(cmp.Compare(rounded(a.Time), rounded(b.Time)), cmp.Compare(a.complexity(), b.complexity()), cmp.Compare(a.Time, b.Time), cmp.Compare(a.Memory.Total, b.Memory.Total), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
 	})
 	layers := 0
 	if s.layers != nil {
@@ -393,6 +393,26 @@ func (s *search) result(searched int) *Result {
 		p.Why = why(r.Plans[0], p)
 	}
 	return r
+}
+
+// rounded is a time of which differences below a thousandth do not count.
+func rounded(t float64) float64 { return math.Round(math.Log(t) * 1000) }
+
+// complexity is by how many axes, and ways to run, a plan is more than the simplest one.
+func (c *candidate) complexity() int {
+	n := 0
+	for _, a := range c.set.axes {
+		if a.Size > 1 {
+			n++
+		}
+	}
+	if c.set.pipe > 1 {
+		n++
+	}
+	if c.Recompute != None {
+		n++
+	}
+	return n
 }
 
 func (c *candidate) key() string {

@@ -1,6 +1,0 @@
-package op
-
-const (
-	RecomputeAttr = "dm.recompute"
-	ScheduleAttr  = "dm.schedule"
-)
