@@ -218,6 +218,7 @@ func size(f *ir.Func, bind map[string]int64) {
 // and leaves checks out, which only compare.
 func inlined(m *ir.Module, f *ir.Func) *shard.Problem {
 	total := 0
+	op.ResolveStages(f.Body.Ops)
 	for {
 		var calls, checks []*ir.Op
 		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {

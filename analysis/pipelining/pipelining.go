@@ -22,6 +22,8 @@ package pipelining
 import (
 	"fmt"
 	"slices"
+
+	"dmir/dialect/op"
 )
 
 // A Schedule is a rule for the order in which the devices of a pipeline work.
@@ -29,11 +31,11 @@ type Schedule string
 
 // The schedules.
 const (
-	GPipe       Schedule = "gpipe"       // all forward, then all backward (Huang et al., arXiv 1811.06965)
-	OneFOneB    Schedule = "1f1b"        // one forward, one backward in turn (Narayanan et al., arXiv 2104.04473)
-	Interleaved Schedule = "interleaved" // 1F1B with several stages on each device (the same)
-	ZBH1        Schedule = "zb-h1"       // the gradient of weights fills bubbles (Qi et al., arXiv 2401.10241)
-	ZBV         Schedule = "zb-v"        // two stages on each device, laid out as a V (Qi et al., arXiv 2405.15362)
+	GPipe       Schedule = op.ScheduleGPipe       // all forward, then all backward (Huang et al., arXiv 1811.06965)
+	OneFOneB    Schedule = op.Schedule1F1B        // one forward, one backward in turn (Narayanan et al., arXiv 2104.04473)
+	Interleaved Schedule = op.ScheduleInterleaved // 1F1B with several stages on each device (the same)
+	ZBH1        Schedule = op.ScheduleZBH1        // the gradient of weights fills bubbles (Qi et al., arXiv 2401.10241)
+	ZBV         Schedule = op.ScheduleZBV         // two stages on each device, laid out as a V (Qi et al., arXiv 2405.15362)
 )
 
 // Schedules are all schedules.

@@ -59,9 +59,10 @@ func run(u *pass.Unit) error {
 		ir.EraseAll(o)
 	}
 	if !u.Options.Grad {
+		op.DropRecompute(u.Func.Body.Ops)
 		return nil
 	}
-	f, err := autodiff.Function(u.Module, u.Func, Options{Joint: true, Seeded: !autodiff.HasLoss(u.Func)})
+	f, err := autodiff.Function(u.Module, u.Func, Options{Joint: true, Seeded: !autodiff.HasLoss(u.Func), Resolved: true})
 	if err != nil {
 		return placed(err)
 	}

@@ -23,7 +23,8 @@ type inliner struct {
 	u *pass.Unit
 	// grown is what each function grows to in ops, at most mostOps+1; 0 while it
 	// is being counted.
-	grown map[*ir.Func]int
+	grown    map[*ir.Func]int
+	segments int64 // how many calls whose values are computed again are inlined
 }
 
 func run(u *pass.Unit) error {
@@ -33,9 +34,18 @@ func run(u *pass.Unit) error {
 		}
 		return true
 	})
-	x := &inliner{u: u, grown: map[*ir.Func]int{}}
+	x := &inliner{u: u, grown: map[*ir.Func]int{}, segments: op.Segments(u.Func.Body.Ops)}
 	x.count(u.Func)
-	return x.flatten(u.Func, []*ir.Func{u.Func})
+	op.ResolveStages(u.Func.Body.Ops)
+	if err := x.flatten(u.Func, []*ir.Func{u.Func}); err != nil {
+		return err
+	}
+	if o, before := op.StageBack(u.Func.Body.Ops); o != nil {
+		stage, _ := op.StageOf(o)
+		last, _ := op.StageOf(before)
+		return pass.Errorf(o, "DM198", "stage %d follows stage %d once the calls in @%s are inlined", stage, last, u.Func.Name)
+	}
+	return nil
 }
 
 // count is the number of ops that f grows to. Counting comes before copying:
@@ -79,10 +89,15 @@ func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 			return err
 		}
 		c := callee.Clone()
+		op.ResolveStages(c.Body.Ops)
 		if err := x.flatten(c, append(slices.Clip(stack), callee)); err != nil {
 			return err
 		}
 		x.fit(c, o)
+		if o.Attr(op.RecomputeAttr) != nil {
+			x.segments++
+		}
+		op.Inlined(c.Body.Ops, o, x.segments)
 		op.Called(c.Body.Ops, o)
 		replace(o, c)
 	}

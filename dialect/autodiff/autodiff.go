@@ -28,6 +28,8 @@ type Options struct {
 	// Joint: the results of the function come before the gradients. Otherwise
 	// only the gradients are given, and what only the results need is left out.
 	Joint bool
+	// Resolved: the ops of the function have the stages that they belong to (op.ResolveStages) already.
+	Resolved bool
 }
 
 // Function is the gradient of f as a new function, not added to m, of which it
@@ -57,16 +59,26 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	}
 	g := f.Clone()
 	b := g.Body
+	if !opts.Resolved {
+		op.ResolveStages(b.Ops)
+	}
 	ret = b.Terminator()
 	outs := slices.Clone(ret.Operands)
 	ir.Erase(ret)
 
-	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers}
+	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers, segments: new(int64)}
+	*r.segments = op.Segments(b.Ops)
 	for _, i := range wrt {
 		r.active[b.Args[i]] = true
 	}
 	if outs, err = r.forward(b, outs); err != nil {
 		return nil, err
+	}
+	n, marked := len(b.Ops), map[*ir.Op]int{}
+	for _, o := range b.Ops {
+		if o.Attr(op.RecomputeAttr) != nil {
+			marked[o] = len(o.Results)
+		}
 	}
 	if err := r.seed(f, g, outs, opts.Seeded); err != nil {
 		return nil, err
@@ -82,6 +94,14 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	for _, i := range wrt {
 		results = append(results, r.gradient(build, b.Args[i]))
 	}
+	if op.Staged(b.Ops) {
+		for _, o := range b.Ops[n:] {
+			o.SetAttr(op.BackwardAttr, types.Unit{})
+		}
+	}
+	recompute(b, n, outs, marked)
+	op.DropRecompute(b.Ops)
+	build.Index = len(b.Ops)
 	build.Op(op.Return, results, nil)
 	op.RemoveDead(b)
 	sign(g, f, results)
@@ -129,6 +149,9 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 			return fail(r.m, f.Op, "DM814", "the first result of @%s is not a floating-point scalar", f.Name)
 		}
 		if r.active[outs[0]] {
+			if build.At = outs[0].Op; build.At == nil {
+				build.At = f.Body.Terminator()
+			}
 			r.add(outs[0], op.Filled(build, outs[0].Type, 1))
 		}
 		return nil

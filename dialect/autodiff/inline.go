@@ -14,10 +14,11 @@ import (
 // the values that stand for its results; o stays. b must stand before o. An error
 // is a *Error.
 func Inline(m *ir.Module, b *ir.Builder, o *ir.Op) ([]*ir.Value, error) {
-	return inline(m, b, o, nil)
+	return inline(m, b, o, nil, 0)
 }
 
-func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Value, error) {
+// inline is Inline; a call whose values are computed again for the derivative is number segment of those.
+func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string, segment int64) ([]*ir.Value, error) {
 	types := make([]*types.Tensor, len(o.Operands))
 	for i := range types {
 		types[i] = o.In(i)
@@ -34,7 +35,12 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	}
 	start := b.Index
 	vs := ir.CloneBlock(b, f.Body, o.Operands)
-	op.Called(b.Block.Ops[start:b.Index], o)
+	made := b.Block.Ops[start:b.Index]
+	if o.Name == op.Call {
+		op.ResolveStages(made)
+	}
+	op.Inlined(made, o, segment)
+	op.Called(made, o)
 	return vs, nil
 }
 

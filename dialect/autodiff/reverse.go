@@ -16,6 +16,8 @@ type reverse struct {
 	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
 	channel map[*ir.Op]*ir.Op         // from a dm.send of an active value to the dm.recv of what it sends
 	callers []string                  // functions whose bodies are being inlined
+	// segments is how many calls whose values are computed again have been inlined.
+	segments *int64
 }
 
 // forward marks what depends on the active values of b and puts in place of
@@ -123,10 +125,18 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 	b := &ir.Builder{Block: o.Parent, Index: i, At: o}
 	switch o.Name {
 	case op.Call, op.Grad:
-		vs, err = inline(r.m, b, o, r.callers)
+		if o.Attr(op.RecomputeAttr) != nil {
+			*r.segments++
+		}
+		vs, err = inline(r.m, b, o, r.callers, *r.segments)
 		return vs, err == nil, err
 	case op.Kernel:
-		return ir.InlineBlock(o.Body(0), o, nil), true, nil
+		inside := slices.Clone(o.Body(0).Ops)
+		vs = ir.InlineBlock(o.Body(0), o, nil)
+		for _, p := range inside {
+			p.CopyMarks(o)
+		}
+		return vs, true, nil
 	case op.While:
 		vs = asScan(b, o)
 		return vs, vs != nil, nil

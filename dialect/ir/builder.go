@@ -7,7 +7,7 @@ import (
 )
 
 // Builder appends or inserts new ops into a block. New ops carry the span of
-// the op they stand for (At), so that messages about them find a place.
+// the op they stand for (At), so that messages about them find a place, and its marks.
 type Builder struct {
 	Block *Block
 	Index int  // insertion point in Block.Ops
@@ -23,6 +23,7 @@ func (b *Builder) Op(name string, operands []*Value, attrs []types.Named, result
 	}
 	if b.At != nil {
 		o.Span, o.Head = b.At.Span, b.At.Head
+		o.CopyMarks(b.At)
 	}
 	if !b.Loose {
 		for i, v := range operands {

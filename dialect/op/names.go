@@ -33,17 +33,6 @@ const (
 	Recv              = Prefix + "recv"
 )
 
-// The attributes by which a step is cut into parts. MicrobatchesAttr of a function is into how many
-// micro-batches its batch is cut, which run one after the other; with PipelineAttr, the axis of the mesh
-// along which stages lie, they overlap. StageAttr of an op is the stage that it belongs to. MicroAttr, which
-// package microbatch writes, is the micro-batch that an op computes a part of, from 0.
-const (
-	MicrobatchesAttr = "dm.microbatches"
-	PipelineAttr     = "dm.pipeline"
-	StageAttr        = "dm.stage"
-	MicroAttr        = "dm.micro"
-)
-
 // NeedsSymbol reports whether the symbols that an op of the given name mentions,
 // without its dialect where the text may leave it out, must exist.
 func NeedsSymbol(name string) bool {
