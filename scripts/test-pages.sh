@@ -20,6 +20,7 @@ cd "$root/web"
 "$extension/node_modules/.bin/tsc" -p .
 "$extension/node_modules/.bin/eslint" --max-warnings 0 .
 for script in src/*.ts; do
+  [ "$script" != src/data.ts ] || continue # generated
   [ "$(wc -l <"$script")" -lt 400 ] || { echo "failed: $script has 400 lines or more" >&2; exit 1; }
 done
 

@@ -17,6 +17,7 @@ export interface PanelData {
   timeline?: TimelineData;
   diff?: DiffData;
   history?: HistoryData;
+  plans?: PlansData;
 }
 
 export interface FunctionEntry extends Place {
@@ -122,6 +123,11 @@ export interface DiffData {
 
 export interface HistoryData {
   applied: Applied[] | null;
+}
+
+export interface PlansData {
+  model: Fact[] | null;
+  results: PlanResult[] | null;
 }
 
 export interface Place {
@@ -334,6 +340,27 @@ export interface Applied extends Place {
   saved: Gain[] | null;
 }
 
+export interface Fact {
+  name: string;
+  label: string;
+}
+
+export interface PlanResult {
+  devices: number;
+  plans: PlanRow[] | null;
+  memory_limit_bytes: number;
+  memory_limit_label: string;
+  searched: number;
+  bound_ns: number;
+  bound_label: string;
+  gap_label: string;
+  elapsed_label: string;
+  time_ns: number;
+  time_label: string;
+  device_ns_per_token: number;
+  cost_label: string;
+}
+
 export interface MeshDim {
   size: number;
   label: string;
@@ -384,9 +411,93 @@ export interface Gain {
   peak_bytes: Delta;
 }
 
+export interface PlanRow {
+  rank: number;
+  axes: string;
+  names: string[] | null;
+  chunks: number;
+  microbatches: number;
+  schedule: string;
+  recompute: string;
+  time_ns: number;
+  time_label: string;
+  slower_label: string;
+  compute_ns: number;
+  compute_label: string;
+  exposed_ns: number;
+  exposed_label: string;
+  bubble_ns: number;
+  bubble_label: string;
+  bubble_share_label: string;
+  other_ns: number;
+  other_label: string;
+  tokens_per_s: number;
+  tokens_label: string;
+  model_flop_utilization: number;
+  mfu_label: string;
+  memory_bytes: number;
+  memory_label: string;
+  memory_share_label: string;
+  memory_parts: PlanPart[] | null;
+  sent: SentOn[] | null;
+  sent_bytes: number;
+  sent_label: string;
+  gap: number;
+  gap_label: string;
+  stages: PlanStage[] | null;
+  why: string;
+  pipeline?: PipelineData;
+}
+
 export interface MeshPart {
   start: number;
   end: number;
   padding: number;
   label: string;
+}
+
+export interface PlanPart {
+  name: string;
+  bytes: number;
+  label: string;
+}
+
+export interface PlanStage extends Place {
+  layers: number;
+  forward_label: string;
+  backward_label: string;
+  weight_label: string;
+  transfer_label: string;
+  once_label: string;
+  memory_bytes: number;
+  memory_label: string;
+  memory_share_label: string;
+}
+
+export interface PipelineData {
+  time_ns: number;
+  microbatches: number;
+  lanes: PipelineLane[] | null;
+}
+
+export interface PipelineLane {
+  stages: number[] | null;
+  kinds: string;
+  stage: number[] | null;
+  microbatch: number[] | null;
+  gap_ns: number[] | null;
+  run_ns: number[] | null;
+  shares?: PipelineShare;
+  once_start_ns: number;
+  once_end_ns: number;
+  idle_label: string;
+  exposed_label: string;
+  bubble_label: string;
+  in_flight: number;
+}
+
+export interface PipelineShare {
+  forward_percent: number[] | null;
+  backward_percent: number[] | null;
+  weight_percent: number[] | null;
 }

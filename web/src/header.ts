@@ -68,6 +68,7 @@ export class Header {
 
 export function totalRows(data: PanelData): [string, string][] {
   if (data.timeline) return timelineRows(data.timeline);
+  if (data.plans) return (data.plans.model ?? []).map((f) => [f.name, f.label]);
   if (data.mesh) return meshRows(data.mesh, data.totals.peak_label);
   const t = data.totals;
   const rows: [string, string][] = [

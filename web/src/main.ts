@@ -7,6 +7,7 @@ import { HistoryPage } from "./history";
 import { pageData } from "./host";
 import { MemoryFigure } from "./memory";
 import { MeshFigure } from "./mesh";
+import { PlansPage } from "./plans";
 import { RooflineFigure } from "./roofline";
 import { TimelineFigure } from "./timeline";
 
@@ -32,5 +33,8 @@ switch (data.kind) {
     break;
   case "history":
     new HistoryPage(data);
+    break;
+  case "plans":
+    new PlansPage(data);
     break;
 }

@@ -1,5 +1,5 @@
 // Colours: those of VS Code in a web view, else light or dark as the system prefers. Classes of ops have the colours of Okabe
-// and Ito, which colour-blind readers can tell apart, and a shape and a letter each.
+// and Ito, which colour-blind readers can tell apart, and a shape and a letter each, as have the parts of a plan.
 
 export interface Theme {
   dark: boolean;
@@ -13,7 +13,7 @@ export interface Theme {
   /** Colour of the selection. */
   accent: string;
   warning: string;
-  /** Mark of each class. */
+  /** Mark of each class, and of each part of a plan. */
   marks: Record<string, Mark>;
 }
 
@@ -36,6 +36,12 @@ export const markTable: [string, string, string, string, string, string, string,
   ["elementwise", "element-wise", "E", "pill", "#b87503", "#fcefd6", "#e9a93a", "#453312"],
   ["movement", "movement", "M", "slant", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
   ["communication", "communication", "↔", "pill", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
+  ["compute", "compute", "C", "box", "#0072b2", "#dcecf7", "#56a8e0", "#17344a"],
+  ["forward", "forward", "F", "box", "#0072b2", "#dcecf7", "#56a8e0", "#17344a"],
+  ["backward", "backward", "B", "box", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
+  ["weight", "gradient of weights", "W", "box", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
+  ["once", "once in a step", "1", "box", "#b0568c", "#f7e6f0", "#dd8fbd", "#46293b"],
+  ["idle", "bubble", "–", "box", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"],
   ["unknown", "unknown", "?", "box", "#6b6b6b", "#ececec", "#a3a3a3", "#383838"],
   ["", "arguments and results", "·", "tag", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"],
 ];

@@ -36,7 +36,8 @@ describe("every page opens from a file", () => {
           assert.notEqual(await page.title(), "broken");
           assert.equal(await page.locator("img").count(), 0);
           assert.equal(await page.locator("html").getAttribute("data-theme"), colorScheme);
-          if (name.endsWith(".diff")) assert.ok((await page.locator("#diff table").count()) > 0);
+          if (name.endsWith(".plans")) assert.ok((await page.locator("#plans table, #plans .none").count()) > 0);
+          else if (name.endsWith(".diff")) assert.ok((await page.locator("#diff table").count()) > 0);
           else await page.locator("#figure[data-drawn]").waitFor();
         }));
     }
@@ -816,8 +817,186 @@ describe("timeline", () => {
     }));
 });
 
+describe("plans", () => {
+  const rows = (page) => page.locator("#plans .rows tbody tr");
+  const ranks = (page) => rows(page).locator("button").allInnerTexts();
+  const task = (page) => page.locator("#task").innerText();
+
+  test("a row for each plan, with its figures and the parts of its time", () =>
+    on(address("step.plans"), {}, async (page) => {
+      const [result] = data("step.plans").plans.results;
+      assert.equal(await rows(page).count(), result.plans.length);
+      for (const [i, p] of result.plans.entries()) {
+        const text = await rows(page).nth(i).innerText();
+        for (const word of [p.axes, String(p.stages.length), p.schedule, p.recompute, p.time_label, p.slower_label, p.bubble_share_label, p.tokens_label, p.mfu_label, p.memory_label, p.memory_share_label, p.sent_label, p.gap_label]) assert.ok(text.includes(word), `no ${word} in ${text}`);
+        const parts = await rows(page).nth(i).locator("svg.bar").getAttribute("aria-label");
+        assert.ok(parts.includes(`compute ${p.compute_label}, exposed communication ${p.exposed_label}`), parts);
+        assert.equal(parts.includes(`bubble ${p.bubble_label}`), p.bubble_ns > 0);
+      }
+      const totals = await page.locator("#totals").innerText();
+      for (const f of data("step.plans").plans.model) assert.ok(totals.includes(f.label), f.name);
+      assert.ok((await page.locator("#plans caption").first().innerText()).includes(result.bound_label));
+      await page.locator("#plans thead button", { hasText: "Time" }).click();
+      const times = [...result.plans].sort((a, b) => a.time_ns - b.time_ns).map((p) => String(p.rank));
+      assert.deepEqual(await ranks(page), times);
+      await page.locator("#plans thead button", { hasText: "Time" }).press("Enter");
+      assert.deepEqual(await ranks(page), times.reverse());
+      await picture(page, "plans");
+    }));
+
+  test("two plans are drawn on one time axis, with every task of each", () =>
+    on(address("step.plans"), { colorScheme: "dark" }, async (page) => {
+      const { plans } = data("step.plans").plans.results[0];
+      const tasks = (...of) => of.reduce((sum, i) => sum + (plans[i].pipeline ? plans[i].pipeline.lanes.reduce((n, l) => n + l.kinds.length, 0) : 2), 0);
+      assert.equal(await drawn(page), tasks(0, 1));
+      await picture(page, "plans-dark");
+      // A third plan takes the place of the one that was chosen first.
+      await page.getByRole("button", { name: "Compare plan 5" }).click();
+      await until("plans 2 and 5", async () => (await drawn(page)) === tasks(1, 4));
+      assert.deepEqual(await page.locator("#plans .rows tr[aria-selected=true] button").allInnerTexts(), ["2", "5"]);
+      assert.equal(await page.locator("#plans .memory").count(), 2);
+      const memory = await page.locator("#plans .memory").first().innerText();
+      for (const s of plans[1].stages) assert.ok(memory.includes(s.memory_label) && memory.includes(s.memory_share_label), s.memory_label);
+      for (const p of plans[1].memory_parts) assert.ok(memory.includes(`${p.name} ${p.label}`), p.name);
+      await page.getByRole("button", { name: "Compare plan 5" }).press("Space");
+      await until("plan 2 alone", async () => (await drawn(page)) === tasks(1));
+      await page.getByRole("button", { name: "Compare plan 2" }).press("Space");
+      await until("none", async () => !(await page.locator("#figure").isVisible()));
+    }));
+
+  test("the keys walk along tasks and devices, zoom and pan; a tooltip has the times of a task", () =>
+    on(address("step.plans"), {}, async (page) => {
+      const [first] = data("step.plans").plans.results[0].plans;
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      assert.match(await task(page), /^forward, micro-batch 0 · Plan 1.* · stage 0 · device 0 · from 0 s/);
+      await page.keyboard.press("ArrowRight");
+      assert.match(await task(page), /^forward, micro-batch 1 .* device 0/);
+      await page.keyboard.press("End");
+      assert.match(await task(page), /^gradient of weights, micro-batch 15 .* stage 0 .* device 0/);
+      await page.keyboard.press("Home");
+      await page.keyboard.press("ArrowDown");
+      assert.match(await task(page), /micro-batch 0 .* stage 1 · device 1/);
+      for (let i = 0; i < 8; i++) await page.keyboard.press("ArrowDown");
+      assert.match(await task(page), /Plan 2.* stage 1 · device 1/);
+      await picture(page, "plans-task");
+      const seen = await view(page);
+      for (let i = 0; i < 6; i++) await page.keyboard.press("+");
+      await page.keyboard.press("Shift+ArrowRight");
+      await until("nearer", async () => Number((await view(page)).split(" ")[2]) > 4 * Number(seen.split(" ")[2]));
+      await picture(page, "plans-near");
+      await page.keyboard.press("0");
+      assert.equal(await view(page), seen);
+      await page.keyboard.press("Enter");
+      await until("the place", async () => (await page.locator("#toast").innerText()).startsWith(`examples/step.dmir:${first.stages[1].line}:`));
+      await page.keyboard.press("Escape");
+      assert.match(await task(page), /walk along tasks/);
+      const box = await page.locator("#figure").boundingBox();
+      await page.mouse.move(box.x + 122, box.y + 36);
+      await until("a tooltip", () => page.locator("#tip").isVisible());
+      assert.match(await page.locator("#tip").innerText(), /forward, micro-batch 0[^]*stage\s+0[^]*from\s+0 s[^]*idle before\s+0 s/);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 90, box.y + 36, { steps: 4 });
+      await page.mouse.up();
+      assert.notEqual(await view(page), seen);
+    }));
+
+  test("a pipeline of tens of thousands of tasks is drawn as shares of its time, and quickly", () =>
+    on(address("large.plans"), {}, async (page) => {
+      const { plans } = data("large.plans").plans.results[0];
+      assert.equal(plans[0].pipeline.lanes.length, 64);
+      assert.ok(plans[0].pipeline.lanes[0].kinds.length > 500 && plans[1].pipeline.lanes[0].shares !== undefined);
+      await page.locator("#figure").focus();
+      await picture(page, "plans-large");
+      const whole = await drawn(page);
+      assert.equal(whole, 128);
+      const ms = await page.evaluate(async () => {
+        const frames = [];
+        for (let i = 0; i < 10; i++) {
+          const from = performance.now();
+          document.getElementById("figure").dispatchEvent(new WheelEvent("wheel", { deltaX: i % 2 ? 40 : -40, cancelable: true }));
+          await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+          frames.push(performance.now() - from);
+        }
+        return frames.sort((a, b) => a - b)[5];
+      });
+      console.log(`# 64 devices: ${whole} parts drawn, a frame of panning: ${ms.toFixed(1)} ms`);
+      for (let i = 0; i < 14; i++) await page.keyboard.press("+");
+      await until("single tasks", async () => (await drawn(page)) > 5 * whole);
+      await page.keyboard.press("Home");
+      assert.match(await task(page), /^forward, micro-batch 0 .* device 0/);
+      await page.keyboard.press("0");
+      for (let i = 0; i < 64; i++) await page.keyboard.press("ArrowDown");
+      assert.match(await task(page), /^device 0 · Plan 2.* forward \d+ % · backward \d+ %.* idle in the step/);
+    }));
+
+  test("a sweep: time and cost over devices, and the plans of each number of devices", () =>
+    on(address("sweep.plans"), {}, async (page) => {
+      const { results } = data("sweep.plans").plans;
+      assert.deepEqual(results.map((r) => r.devices), [8, 16, 64, 256, 1024]);
+      const charts = page.locator("#plans .charts svg");
+      assert.equal(await charts.count(), 2);
+      for (const r of results.slice(1)) {
+        assert.ok((await charts.first().getAttribute("aria-label")).includes(`${r.devices} devices ${r.time_label}`));
+        assert.ok((await charts.last().getAttribute("aria-label")).includes(`${r.devices} devices ${r.cost_label}`));
+      }
+      // Ideal scaling is a line from the first point: n times the devices, an n-th of the time.
+      const lines = await charts.first().locator("polyline[stroke-dasharray]").first().getAttribute("points");
+      const [x0, y0, x1, y1, x2, y2] = lines.split(" ").map(Number);
+      assert.ok(Math.abs((y1 - y0) / (x1 - x0) - (y2 - y1) / (x2 - x1)) < 0.01 && y1 > y0);
+      assert.equal(await charts.first().locator("circle").count(), 4);
+      assert.match(await page.locator("#plans caption").first().innerText(), /^1 plan for 1024 devices/);
+      await picture(page, "plans-sweep");
+      await page.getByRole("button", { name: "64", exact: true }).press("Enter");
+      await until("64 devices", async () => (await rows(page).count()) === results[2].plans.length);
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "64");
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("Enter");
+      assert.match(await page.locator("#plans .none").innerText(), /^No plan for 8 devices fits in 85.9 GB each/);
+    }));
+
+  test("no plan, a page in high contrast, and a narrow one", async () => {
+    await on(address("none.plans"), {}, async (page) => {
+      assert.match(await page.locator("#plans .none").innerText(), /^No plan for 8 devices/);
+      assert.ok(!(await page.locator("#figure").isVisible()));
+    });
+    await on(address("step.plans"), { script: webview({ theme: "vscode-high-contrast" }) }, async (page) => {
+      await drawn(page);
+      await picture(page, "plans-contrast");
+      await page.locator("#plans .stages button").first().click();
+      assert.equal((await page.evaluate(() => window.posted)).at(-1).line, data("step.plans").plans.results[0].plans[0].stages[0].line);
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("sweep.plans"));
+      await until("the sweep", async () => (await page.locator("#plans .charts svg").count()) === 2);
+    });
+    await on(address("step.plans"), { viewport: { width: 420, height: 700 } }, async (page) => {
+      assert.ok(!(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)), "the page is wider than its window");
+      await picture(page, "plans-narrow");
+    });
+  });
+
+  test("everything is reached with the Tab key", () =>
+    on(address("sweep.plans"), {}, async (page) => {
+      const reached = new Set();
+      for (let i = 0; i < 60; i++) {
+        await page.keyboard.press("Tab");
+        const here = await page.evaluate(() => {
+          const e = document.activeElement;
+          if (!e || e === document.body) return null;
+          return { name: e.id || e.getAttribute("aria-label") || e.textContent, ring: getComputedStyle(e).outlineStyle !== "none" };
+        });
+        if (!here) break;
+        assert.ok(here.ring, `no ring around ${here.name}`);
+        reached.add(here.name);
+      }
+      for (const name of ["Keys and what is shown (?)", "256", "Compare plan 1", "Time", "figure", "0, line 10"]) assert.ok(reached.has(name), `${name} is not reached: ${[...reached].join(", ")}`);
+      await page.keyboard.press("?");
+      assert.match(await page.locator("dialog").innerText(), /compare the plan/);
+    }));
+});
+
 describe("paper", () => {
-  for (const name of ["cube.mesh", "overlap.timeline", "bert_encoder.graph", "bert_encoder.roofline", "bert_encoder.memory", "bert.diff", "deep.graph", "attention_symbolic.graph", "empty.graph"]) {
+  for (const name of ["step.plans", "sweep.plans", "cube.mesh", "overlap.timeline", "bert_encoder.graph", "bert_encoder.roofline", "bert_encoder.memory", "bert.diff", "deep.graph", "attention_symbolic.graph", "empty.graph"]) {
     test(name, () =>
       on(address(name), { colorScheme: "dark" }, async (page) => {
         const file = picturePath(`page-${name}.pdf`);
@@ -831,7 +1010,7 @@ describe("paper", () => {
           return; // no tool to read it
         }
         assert.ok(text.includes(d.title.split(" ")[0]), "no title");
-        const words = { graph: () => d.graph.nodes.filter((n) => n.time_ns > 0).sort((a, b) => b.time_ns - a.time_ns).map((n) => n.time_label), roofline: () => d.roofline.roofs.map((r) => r.label), memory: () => [d.memory.peak_label], mesh: () => d.mesh.values.map((v) => v.piece), timeline: () => [d.timeline.time_label, ...d.timeline.sent.map((s) => s.label)], diff: () => [d.diff.functions[0].moved_bytes.new_label] }[d.kind]();
+        const words = { graph: () => d.graph.nodes.filter((n) => n.time_ns > 0).sort((a, b) => b.time_ns - a.time_ns).map((n) => n.time_label), roofline: () => d.roofline.roofs.map((r) => r.label), memory: () => [d.memory.peak_label], mesh: () => d.mesh.values.map((v) => v.piece), timeline: () => [d.timeline.time_label, ...d.timeline.sent.map((s) => s.label)], diff: () => [d.diff.functions[0].moved_bytes.new_label], plans: () => [...d.plans.results.map((r) => r.time_label), ...d.plans.results.at(-1).plans.flatMap((p) => [p.axes, p.mfu_label])] }[d.kind]();
         for (const word of words.slice(0, 12)) assert.ok(text.includes(word), `no ${word}`);
       }));
   }
@@ -853,7 +1032,7 @@ describe("people", () => {
           const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
           const value = (name) => style.getPropertyValue(name).trim();
           const pairs = [["--text", "--background", 4.5], ["--muted", "--background", 4.5], ["--muted", "--surface", 4.5], ["--more", "--background", 4.5], ["--less", "--background", 4.5], ["--warning", "--background", 4.5], ["--accent", "--background", 3]];
-          for (const cls of ["contraction", "normalization", "elementwise", "movement", "communication", "unknown", "value"]) pairs.push([`--class-${cls}`, "--background", 3], [`--class-ink-${cls}`, `--class-${cls}`, cls === "elementwise" ? 3 : 4.5]);
+          for (const cls of ["contraction", "normalization", "elementwise", "movement", "communication", "compute", "forward", "backward", "weight", "once", "idle", "unknown", "value"]) pairs.push([`--class-${cls}`, "--background", 3], [`--class-ink-${cls}`, `--class-${cls}`, cls === "elementwise" ? 3 : 4.5]);
           return pairs.filter(([a, b, least]) => ratio(value(a), value(b)) < least).map(([a, b]) => `${a} on ${b}: ${ratio(value(a), value(b)).toFixed(2)}`);
         });
         assert.deepEqual(weak, []);

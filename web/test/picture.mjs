@@ -16,7 +16,7 @@ for (const colorScheme of ["light", "dark"]) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", colorScheme });
   const tab = await context.newPage();
   await tab.goto(`file://${path.resolve(page)}`);
-  await tab.locator("#figure[data-drawn], #diff table").first().waitFor();
+  await tab.locator("#figure[data-drawn], #diff table, #plans .none").first().waitFor();
   for (const key of keys) await tab.keyboard.press(key);
   if (keys !== "") await tab.waitForTimeout(300);
   await tab.screenshot({ path: `${out}-${colorScheme}.png` });

@@ -142,6 +142,13 @@ func TestPages(t *testing.T) {
 		}
 		write(name+".diff", d)
 	}
+	for name, d := range plansPages(t) {
+		if name == "hostile.plans" {
+			hostile(reflect.ValueOf(&d).Elem())
+			d.Kind = report.KindPlans
+		}
+		write(name, d)
+	}
 }
 
 // transformer is a program of so many layers, 18 nodes each, of which later

@@ -464,6 +464,12 @@
     ["elementwise", "element-wise", "E", "pill", "#b87503", "#fcefd6", "#e9a93a", "#453312"],
     ["movement", "movement", "M", "slant", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
     ["communication", "communication", "↔", "pill", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
+    ["compute", "compute", "C", "box", "#0072b2", "#dcecf7", "#56a8e0", "#17344a"],
+    ["forward", "forward", "F", "box", "#0072b2", "#dcecf7", "#56a8e0", "#17344a"],
+    ["backward", "backward", "B", "box", "#b04a00", "#fbe6d9", "#f08a4b", "#4a2a14"],
+    ["weight", "gradient of weights", "W", "box", "#00805e", "#d9f1e9", "#2fbf97", "#123d32"],
+    ["once", "once in a step", "1", "box", "#b0568c", "#f7e6f0", "#dd8fbd", "#46293b"],
+    ["idle", "bubble", "–", "box", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"],
     ["unknown", "unknown", "?", "box", "#6b6b6b", "#ececec", "#a3a3a3", "#383838"],
     ["", "arguments and results", "·", "tag", "#5d6672", "#eef1f4", "#9aa5b4", "#2b323b"]
   ];
@@ -581,6 +587,7 @@
   };
   function totalRows(data2) {
     if (data2.timeline) return timelineRows(data2.timeline);
+    if (data2.plans) return (data2.plans.model ?? []).map((f) => [f.name, f.label]);
     if (data2.mesh) return meshRows(data2.mesh, data2.totals.peak_label);
     const t = data2.totals;
     const rows = [
@@ -919,8 +926,8 @@
       });
     }
     bySize(list) {
-      const size = (d) => Math.abs(d[this.measure].change ?? 0);
-      return [...list].sort((a, b) => size(b) - size(a));
+      const size2 = (d) => Math.abs(d[this.measure].change ?? 0);
+      return [...list].sort((a, b) => size2(b) - size2(a));
     }
     functionTable(functions) {
       const head = ["Function", "", "Moved", "Waste", "Time", "FLOP", "Peak memory"].map((name, i) => el("th", { scope: "col", class: i > 1 ? "number" : void 0 }, name));
@@ -1603,9 +1610,9 @@
       for (const i of order) {
         const item = at(figure.items, i);
         const row = el("tr", { "data-item": i });
-        figure.columns.forEach((column, c) => {
-          const text = column.text(i);
-          if (c > 0) row.append(el("td", { class: column.numeric ? "number" : void 0, title: text.length > 24 ? text : void 0 }, text));
+        figure.columns.forEach((column2, c) => {
+          const text = column2.text(i);
+          if (c > 0) row.append(el("td", { class: column2.numeric ? "number" : void 0, title: text.length > 24 ? text : void 0 }, text));
           else row.append(el("th", { scope: "row" }, classMark(this.frame.theme, item.cls), el("button", { type: "button", title: "Show in the text", onclick: () => {
             this.frame.select(i);
             this.frame.reveal(i);
@@ -1619,26 +1626,26 @@
       this.mark(look.selected);
       if (within) this.rows.values().next().value?.querySelector("button")?.focus();
     }
-    heading(column, i) {
+    heading(column2, i) {
       const sorted = this.sorted === i ? this.down ? "descending" : "ascending" : "none";
-      const button = el("button", { type: "button" }, column.name, el("span", { "aria-hidden": "true" }, sorted === "none" ? "" : this.down ? " ▾" : " ▴"));
+      const button = el("button", { type: "button" }, column2.name, el("span", { "aria-hidden": "true" }, sorted === "none" ? "" : this.down ? " ▾" : " ▴"));
       button.addEventListener("click", () => {
         if (this.sorted === i) this.down = !this.down;
-        else this.down = column.numeric ?? false;
+        else this.down = column2.numeric ?? false;
         this.sorted = i;
         this.build();
         const again = this.element.querySelectorAll("thead button").item(i);
         if (again instanceof HTMLElement) again.focus();
       });
-      return el("th", { scope: "col", "aria-sort": sorted, class: column.numeric ? "number" : void 0 }, button);
+      return el("th", { scope: "col", "aria-sort": sorted, class: column2.numeric ? "number" : void 0 }, button);
     }
     /** The visible items in the order of the text or of the sorted column. */
     order() {
       const { figure, look } = this.frame;
       const all = figure.items.map((_, i) => i).filter((i) => !look.hidden.has(at(figure.items, i).cls) && (look.found?.has(i) ?? true));
-      const column = figure.columns[this.sorted];
-      if (!column) return all;
-      const value = new Map(all.map((i) => [i, column.by(i)]));
+      const column2 = figure.columns[this.sorted];
+      if (!column2) return all;
+      const value = new Map(all.map((i) => [i, column2.by(i)]));
       const sign = this.down ? -1 : 1;
       return all.sort((a, b) => {
         const x = value.get(a) ?? 0;
@@ -2158,8 +2165,8 @@
     let [px, py] = [0, 0];
     for (const c of path) {
       const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
-      const steps = c[0] === "M" ? 0 : Math.min(400, Math.ceil(Math.hypot(x - px, y - py) / 7));
-      for (let i = 1; i <= steps; i++) points.push(c[0] === "C" ? curvePoint(px, py, c, i / steps) : [px + (x - px) * i / steps, py + (y - py) * i / steps]);
+      const steps2 = c[0] === "M" ? 0 : Math.min(400, Math.ceil(Math.hypot(x - px, y - py) / 7));
+      for (let i = 1; i <= steps2; i++) points.push(c[0] === "C" ? curvePoint(px, py, c, i / steps2) : [px + (x - px) * i / steps2, py + (y - py) * i / steps2]);
       [px, py] = [x, y];
     }
     return points;
@@ -2352,11 +2359,11 @@
       height[r] = Math.max(at(height, r), at(g.height, v));
       width[r] = at(width, r) + at(g.width, v) + layoutGap.node;
     }
-    const column = new Array(ranks).fill(0);
+    const column2 = new Array(ranks).fill(0);
     const total = height.reduce((a, h) => a + h + layoutGap.rank, 0);
     const wide = quantile(width, 0.9) * 1.25 + layoutGap.column;
     const count = Math.min(Math.round(Math.sqrt(g.aspect * total / wide)), Math.floor(ranks / 4));
-    if (g.aspect === 0 || count < 2 || total < 1400) return column;
+    if (g.aspect === 0 || count < 2 || total < 1400) return column2;
     const crossing = new Array(ranks + 1).fill(0);
     for (let e = 0; e < g.from.length; e++) {
       const a = at(rank, at(g.from, e));
@@ -2381,9 +2388,9 @@
       }
       if (best < 0) break;
       start = best + 1;
-      column.fill(current + 1, start);
+      column2.fill(current + 1, start);
     }
-    return column;
+    return column2;
   }
   function quantile(list, q) {
     const sorted = [...list].sort((a, b) => a - b);
@@ -2574,8 +2581,8 @@
       }
       return { lo, hi };
     });
-    const narrow = extents.reduce((best, e) => e.hi - e.lo < best.hi - best.lo ? e : best);
-    const shift = extents.map((e, i) => i % 2 === 0 ? narrow.lo - e.lo : narrow.hi - e.hi);
+    const narrow2 = extents.reduce((best, e) => e.hi - e.lo < best.hi - best.lo ? e : best);
+    const shift = extents.map((e, i) => i % 2 === 0 ? narrow2.lo - e.lo : narrow2.hi - e.hi);
     for (const v of nodes) {
       const four = all.map((centre, i) => (centre.get(v) ?? 0) + at(shift, i)).sort((a, b) => a - b);
       x[v] = (at(four, 1) + at(four, 2)) / 2;
@@ -2643,8 +2650,8 @@
     }
     return { top, height, shift, right: edge, floor, lanes: lanes2, head, width, bottom: Math.max(...floor) + (most === 0 ? 0 : 18 + most * 8) };
   }
-  function laneKey(column, source) {
-    return `${column} ${source}`;
+  function laneKey(column2, source) {
+    return `${column2} ${source}`;
   }
   function gapAfter(ranked, r) {
     return layoutGap.rank + Math.min(64, at(ranked.layers, r).length * 1.5);
@@ -3135,10 +3142,10 @@
     drawArrow(pen, line, view, look.theme.accent, 1);
   }
   function drawArrow(pen, line, view, color, opacity) {
-    const size = (3.2 + line.width * 0.6) * view.kx;
+    const size2 = (3.2 + line.width * 0.6) * view.kx;
     const x = view.sx(line.to[0]);
     const y = view.sy(line.to[1]);
-    pen.polygon([x - size, y - size * 1.5, x + size, y - size * 1.5, x, y], { fill: color, opacity });
+    pen.polygon([x - size2, y - size2 * 1.5, x + size2, y - size2 * 1.5, x, y], { fill: color, opacity });
   }
   function drawLabels(pen, g, view, look, focus, bright) {
     for (const label2 of g.scene.labels) {
@@ -3167,10 +3174,10 @@
     });
     if (k < titleScale && !look.paper) return;
     if (k < (look.paper ? paperScale : textScale)) {
-      const size = Math.min(20 * k, 13 * k * (w - 16 * k) / Math.max(1, textWidth(nodeTitle(n), { ...titleFont, size: 13 * k })));
-      pen.text(nodeTitle(n), x + 10 * k, y + 18 * k, { ...titleFont, size, fill: look.theme.text, opacity });
-      const time = { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85 };
-      if (n.time_ns) pen.text(fitText(n.time_label, time, w - 20 * k), x + 10 * k, y + 18 * k + size * 1.15, time);
+      const size2 = Math.min(20 * k, 13 * k * (w - 16 * k) / Math.max(1, textWidth(nodeTitle(n), { ...titleFont, size: 13 * k })));
+      pen.text(nodeTitle(n), x + 10 * k, y + 18 * k, { ...titleFont, size: size2, fill: look.theme.text, opacity });
+      const time = { ...numberFont, size: size2 * 0.92, fill: look.theme.text, opacity: opacity * 0.85 };
+      if (n.time_ns) pen.text(fitText(n.time_label, time, w - 20 * k), x + 10 * k, y + 18 * k + size2 * 1.15, time);
       return;
     }
     chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
@@ -3216,10 +3223,10 @@
     if (!all) {
       const text = nodeTitle(n);
       const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-      const size = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
-      if (size < 5 && !look.paper) return;
-      pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
-      if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
+      const size2 = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
+      if (size2 < 5 && !look.paper) return;
+      pen.text(text, x + w / 2, y + h / 2 - (timed ? size2 * 0.56 : 0), { ...title, size: size2, align: "middle" });
+      if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size2 * 0.62, { ...numberFont, size: size2 * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
       return;
     }
     if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
@@ -3235,9 +3242,9 @@
     pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room - (tail && tail + 8 * k)), left, y + h / 2 + 9 * k, numbers);
     if (folded) pen.text(folded, left + room - tail, y + h / 2 + 9 * k, { ...numbers, fill: look.theme.muted });
   }
-  function chip(pen, mark, x, y, size, k, opacity, letter) {
-    pen.rect(x, y, size, size, { fill: mark.color, radius: 4 * k, opacity });
-    pen.text(letter, x + size / 2, y + size / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });
+  function chip(pen, mark, x, y, size2, k, opacity, letter) {
+    pen.rect(x, y, size2, size2, { fill: mark.color, radius: 4 * k, opacity });
+    pen.text(letter, x + size2 / 2, y + size2 / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });
   }
 
   // src/graph_zoom.ts
@@ -3494,9 +3501,9 @@
       let best = i;
       let most = -1;
       for (const e of edges) {
-        const size = e.size_bytes ?? 0;
-        if (size > most) {
-          most = size;
+        const size2 = e.size_bytes ?? 0;
+        if (size2 > most) {
+          most = size2;
           best = far(e);
         }
       }
@@ -3939,8 +3946,8 @@
         this.blocks.push({ x, y, w, h, title: this.outer.map((axis, i) => `${axis.name} ${at(first, i)}`).join(" · ") });
         for (let k = 0; k < perBlock && b * perBlock + k < this.count; k++) {
           const device = b * perBlock + k;
-          const [column, row] = [k % inRow, Math.floor(k / inRow)];
-          this.cells.push({ device, at: this.position(device), x: x + left + column * (cellSize.w + gap), y: y + top + row * (cellSize.h + gap), ...cellSize });
+          const [column2, row] = [k % inRow, Math.floor(k / inRow)];
+          this.cells.push({ device, at: this.position(device), x: x + left + column2 * (cellSize.w + gap), y: y + top + row * (cellSize.h + gap), ...cellSize });
         }
       }
       this.box = { x: 0, y: 0, w: across * (w + blockGap) - blockGap, h: Math.ceil(blocks / across) * (h + blockGap) - blockGap };
@@ -3964,9 +3971,9 @@
     }
     drawAxes(pen, view, theme) {
       const k = view.kx;
-      const size = Math.min(13, 12.5 * k);
-      if (size < 4) return;
-      const text = { size, fill: theme.muted };
+      const size2 = Math.min(13, 12.5 * k);
+      if (size2 < 4) return;
+      const text = { size: size2, fill: theme.muted };
       for (const b of this.blocks) {
         if (!view.touches(b)) continue;
         if (b.title) pen.text(b.title, view.sx(b.x), view.sy(b.y + label.block / 2), { ...text, fill: theme.text, bold: true });
@@ -4293,6 +4300,820 @@
       return i;
     }
   };
+
+  // src/pipeline_lane.ts
+  var taskClasses = ["forward", "backward", "weight"];
+  var kindOf = /* @__PURE__ */ new Map([["F", 0], ["B", 1], ["W", 2]]);
+  var Lane = class {
+    /** @param total the time of the step in nanoseconds */
+    constructor(data2, total) {
+      this.data = data2;
+      this.total = total;
+      const gap2 = data2.gap_ns ?? [];
+      const run = data2.run_ns ?? [];
+      this.stages = data2.stages ?? [];
+      this.start = new Float64Array(gap2.length);
+      this.end = new Float64Array(gap2.length);
+      let now = 0;
+      for (let i = 0; i < gap2.length; i++) {
+        this.start[i] = now + at(gap2, i);
+        now = this.end[i] = at(this.start, i) + (run[i] ?? 0);
+      }
+    }
+    data;
+    total;
+    start;
+    end;
+    stages;
+    get count() {
+      return this.start.length;
+    }
+    /** The kind of a task: 0 forward, 1 backward, 2 the gradient of weights. */
+    kind(i) {
+      return kindOf.get(this.data.kinds[i] ?? "F") ?? 0;
+    }
+    micro(i) {
+      return this.data.microbatch?.[i] ?? 0;
+    }
+    stage(i) {
+      return this.data.stage?.[i] ?? this.stages[0] ?? 0;
+    }
+    /** The first task that ends after a time; count if there is none. */
+    after(t) {
+      let lo = 0;
+      let hi = this.count;
+      while (lo < hi) {
+        const mid = lo + hi >> 1;
+        if (at(this.end, mid) > t) hi = mid;
+        else lo = mid + 1;
+      }
+      return lo;
+    }
+    /** The task that runs at a time; -1 if the device is idle. */
+    when(t) {
+      const i = this.after(t);
+      return i < this.count && at(this.start, i) <= t ? i : -1;
+    }
+    /** The share that each kind has of the time from one point to another. */
+    shares(from, to) {
+      const sums = [0, 0, 0];
+      if (to <= from) return sums;
+      const parts = this.data.shares;
+      if (parts) {
+        const lists = [parts.forward_percent ?? [], parts.backward_percent ?? [], parts.weight_percent ?? []];
+        const n = at(lists, 0).length;
+        const long = this.total / n;
+        for (let i = clamp(Math.floor(from / long), 0, n); i < n && i * long < to; i++) {
+          const both = Math.min(to, (i + 1) * long) - Math.max(from, i * long);
+          lists.forEach((list, kind) => {
+            sums[kind] = (sums[kind] ?? 0) + (list[i] ?? 0) / 100 * Math.max(0, both);
+          });
+        }
+      } else {
+        for (let i = this.after(from); i < this.count && at(this.start, i) < to; i++) {
+          const kind = this.kind(i);
+          sums[kind] = (sums[kind] ?? 0) + Math.min(to, at(this.end, i)) - Math.max(from, at(this.start, i));
+        }
+      }
+      return [sums[0] / (to - from), sums[1] / (to - from), sums[2] / (to - from)];
+    }
+  };
+
+  // src/pipeline_draw.ts
+  var narrow = 3;
+  var column = 2;
+  var PipelineDrawing = class {
+    constructor(of, pen, view, theme, selected) {
+      this.of = of;
+      this.pen = pen;
+      this.view = view;
+      this.theme = theme;
+      this.selected = selected;
+    }
+    of;
+    pen;
+    view;
+    theme;
+    selected;
+    /** Draws everything and returns the number of tasks and parts drawn; a device drawn as shares is one part. */
+    paint() {
+      const { pen, view, theme } = this;
+      const a = view.area;
+      this.paintAxis();
+      const tops = this.of.tops();
+      let drawn = 0;
+      this.of.blocks.forEach((b, i) => {
+        const top = at(tops, i);
+        const style = { size: 12.5, fill: theme.text, bold: true };
+        pen.text(fitText(`${planTitle(b.plan)} · ${b.plan.time_label}`, style, a.x + a.w - 8), 8, top - titleHeight / 2, style);
+        this.paintNames(b, top, a.x);
+        pen.clip(a.x, top, a.w, this.of.blockHeight(b) - titleHeight);
+        if (b.lanes.length === 0) drawn += this.paintParts(b, top);
+        b.lanes.forEach((lane, l) => {
+          drawn += this.paintLane(lane, top + l * this.of.rowHeight, i, l);
+        });
+        const end2 = view.sx(b.total / this.of.length);
+        pen.line([end2, top, end2, top + this.of.blockHeight(b) - titleHeight], { stroke: theme.text, width: 1.5 });
+        pen.unclip();
+      });
+      return drawn;
+    }
+    paintAxis() {
+      const { pen, view, theme } = this;
+      const a = view.area;
+      const from = Math.max(0, view.x) * this.of.length;
+      const to = Math.min(1, view.x + a.w / view.kx) * this.of.length;
+      for (const t of ticks(from, to, a.w / 110)) {
+        const x = view.sx(t / this.of.length);
+        pen.line([x, 0, x, a.y + a.h], { stroke: theme.line, width: 1 });
+        pen.text(duration(t), x, a.y + a.h + 14, { size: 11.5, fill: theme.muted, align: "middle" });
+      }
+      pen.line([a.x, a.y + a.h, a.x + a.w, a.y + a.h], { stroke: theme.edge, width: 1 });
+      pen.text("predicted time", a.x + a.w / 2, a.y + a.h + 32, { size: 12, fill: theme.text, align: "middle" });
+    }
+    /** The names of devices, as many as there is room for. */
+    paintNames(b, top, right) {
+      const { pen, theme } = this;
+      const style = { size: 11, fill: theme.muted, align: "end" };
+      if (b.lanes.length === 0) pen.text(right < 80 ? "all" : "all devices", right - 7, top + 17, style);
+      const every = Math.ceil(12 / this.of.rowHeight);
+      b.lanes.forEach((lane, l) => {
+        if (l % every !== 0) return;
+        const name = right < 80 ? String(l) : lane.stages.length > 3 ? `${l} · ${lane.stages.length} stages` : `${l} · stage ${lane.stages.join(", ")}`;
+        pen.text(name, right - 7, top + l * this.of.rowHeight + (every > 1 ? 6 : this.of.rowHeight / 2), style);
+      });
+    }
+    paintLane(lane, y, block, l) {
+      const { pen, view, theme } = this;
+      const a = view.area;
+      const h = this.of.rowHeight - (this.of.rowHeight > 8 ? 2 : 1);
+      const x0 = Math.max(a.x, view.sx(0));
+      const x1 = Math.min(a.x + a.w, view.sx(lane.total / this.of.length));
+      if (x1 <= x0) return 0;
+      pen.rect(x0, y, x1 - x0, h, { fill: theme.line, opacity: 0.35 });
+      const time = (px) => view.wx(px) * this.of.length;
+      const once = [view.sx(lane.data.once_start_ns / this.of.length), view.sx(lane.data.once_end_ns / this.of.length)];
+      if (at(once, 1) - at(once, 0) > 0.5) pen.rect(at(once, 0), y + h * 0.3, at(once, 1) - at(once, 0), h * 0.4, { fill: markOf(theme, "once").color });
+      const [from, to] = [lane.after(time(x0)), lane.data.shares ? 0 : lane.after(time(x1))];
+      if (lane.data.shares || (x1 - x0) / Math.max(1, to - from) < narrow) return this.paintShares(lane, time, x0, x1, y, h);
+      let drawn = 0;
+      for (let i = from; i < lane.count && i <= to; i++) {
+        this.paintTask(lane, i, y, h, block, l);
+        drawn++;
+      }
+      return drawn;
+    }
+    paintTask(lane, i, y, h, block, l) {
+      const { pen, view, theme } = this;
+      const x = view.sx(at(lane.start, i) / this.of.length);
+      const w = Math.max(1, view.sx(at(lane.end, i) / this.of.length) - x);
+      const kind = lane.kind(i);
+      const mark = markOf(theme, at(taskClasses, kind));
+      const [top, high] = kind === 2 ? [y + h * 0.28, h * 0.72] : [y, h];
+      const seam = w > 4 ? 0.75 : 0;
+      pen.rect(x, top, w - seam, high, kind === 0 && w > 4 && h > 7 ? { fill: mark.fill, stroke: mark.color, width: 1 } : { fill: mark.color });
+      const size2 = Math.min(11, high - 1);
+      const name = String(lane.micro(i));
+      const [left, right] = [Math.max(x, view.area.x), Math.min(x + w, view.area.x + view.area.w)];
+      if (size2 >= 7.5 && textWidth(name, { size: size2, fill: "" }) + 3 <= right - left) pen.text(name, (left + right) / 2, top + high / 2 + 0.5, { size: size2, fill: kind === 0 && h > 7 ? theme.text : mark.ink, align: "middle" });
+      const c = this.selected;
+      if (c?.block !== block || c.task < 0) return;
+      const same = this.of.blocks[c.block]?.lanes[c.lane]?.micro(c.task) === lane.micro(i);
+      if (same) pen.rect(x, top, w - seam, high, { stroke: theme.text, width: c.lane === l && c.task === i ? 3 : 1.5 });
+    }
+    /** Draws how much of each column of pixels the kinds have, one above the other, as one polygon for each kind. */
+    paintShares(lane, time, x0, x1, y, h) {
+      const { pen, theme } = this;
+      const outlines = taskClasses.map(() => [x0, y + h]);
+      for (let x = x0; x < x1; x += column) {
+        const right = Math.min(x1, x + column);
+        let top = y + h;
+        lane.shares(time(x), time(right)).forEach((share, kind) => {
+          top -= share * h;
+          at(outlines, kind).push(x, top, right, top);
+        });
+      }
+      for (let kind = outlines.length - 1; kind >= 0; kind--) pen.polygon([...at(outlines, kind), x1, y + h], { fill: markOf(theme, at(taskClasses, kind)).color });
+      return 1;
+    }
+    /** The parts of the time of a plan without a pipeline. */
+    paintParts(b, top) {
+      const { pen, view, theme } = this;
+      let now = 0;
+      let drawn = 0;
+      for (const part of partsOf(b.plan)) {
+        const [x, w] = [view.sx(now / this.of.length), part.ns / this.of.length * view.kx];
+        now += part.ns;
+        const mark = markOf(theme, part.cls);
+        pen.rect(x, top, w, 32, { fill: mark.fill, stroke: mark.color, width: 1 });
+        const style = { size: 11.5, fill: theme.text };
+        pen.text(fitText(`${part.name} ${part.label}`, style, w - 10), x + 6, top + 16, style);
+        drawn++;
+      }
+      return drawn;
+    }
+  };
+  function planTitle(p) {
+    return `Plan ${p.rank}: ${p.axes}${p.schedule ? `, ${p.schedule}` : ""}`;
+  }
+  function partsOf(p) {
+    return [
+      { name: "compute", cls: "compute", ns: p.compute_ns, label: p.compute_label },
+      { name: "exposed communication", cls: "communication", ns: p.exposed_ns, label: p.exposed_label },
+      { name: "bubble", cls: "idle", ns: p.bubble_ns, label: p.bubble_label },
+      { name: "other", cls: "unknown", ns: p.other_ns, label: p.other_label }
+    ].filter((part) => part.ns > 0);
+  }
+
+  // src/pipeline.ts
+  var titleHeight = 24;
+  var blockGap2 = 12;
+  var axisHeight = 44;
+  var PipelineView = class {
+    /** @param theme the colours at the time */
+    constructor(theme, reveal) {
+      this.theme = theme;
+      this.reveal = reveal;
+      this.view.level = true;
+      this.canvas.addEventListener("pointerdown", (e) => {
+        this.press(e);
+      });
+      this.canvas.addEventListener("pointermove", (e) => {
+        this.move(e);
+      });
+      this.canvas.addEventListener("pointerup", (e) => {
+        this.release(e);
+      });
+      this.canvas.addEventListener("pointercancel", () => {
+        this.grip = null;
+      });
+      this.canvas.addEventListener("pointerleave", () => {
+        this.tip.hide();
+      });
+      this.canvas.addEventListener("wheel", (e) => {
+        this.wheel(e);
+      }, { passive: false });
+      this.canvas.addEventListener("keydown", (e) => {
+        this.key(e);
+      });
+      new ResizeObserver(() => {
+        this.resize();
+      }).observe(this.element);
+      window.addEventListener("beforeprint", () => {
+        this.print();
+      });
+      window.addEventListener("afterprint", () => {
+        this.paper.replaceChildren();
+      });
+    }
+    theme;
+    reveal;
+    canvas = el("canvas", { id: "figure", tabindex: 0, role: "application", "aria-describedby": "task" });
+    /** The selected task in words. */
+    task = el("p", { id: "task", class: "note", "aria-live": "polite" });
+    paper = el("div", { class: "onpaper", "aria-hidden": "true" });
+    element = el("div", { class: "pipelines" }, el("div", { class: "canvas" }, this.canvas), this.task, this.paper);
+    tip = new Tooltip();
+    view = new View();
+    blocks = [];
+    chosen = null;
+    fitted = true;
+    pending = 0;
+    grip = null;
+    show(plans) {
+      this.blocks = plans.map((plan) => ({
+        plan,
+        lanes: (plan.pipeline?.lanes ?? []).map((lane) => new Lane(lane, plan.pipeline?.time_ns ?? 1)),
+        total: plan.pipeline?.time_ns ?? plan.time_ns
+      }));
+      this.fitted = true;
+      this.choose(null);
+      this.canvas.setAttribute("aria-label", this.blocks.map((b) => `${planTitle(b.plan)}: ${b.lanes.length > 0 ? `${b.lanes.length} devices` : "no pipeline"}, ${b.plan.time_label}`).join(". "));
+      this.resize();
+    }
+    /** The time that the axis ends at, in nanoseconds. */
+    get length() {
+      return Math.max(1, ...this.blocks.map((b) => b.total));
+    }
+    /** The height of the row of a device: less where there are many. */
+    get rowHeight() {
+      const rows = this.blocks.reduce((sum, b) => sum + Math.max(1, b.lanes.length), 0);
+      return clamp(Math.floor(560 / Math.max(1, rows)), 5, 28);
+    }
+    height() {
+      const rows = this.blocks.reduce((sum, b) => sum + this.blockHeight(b), 0);
+      return rows + blockGap2 * Math.max(0, this.blocks.length - 1) + axisHeight + 4;
+    }
+    blockHeight(b) {
+      return titleHeight + (b.lanes.length === 0 ? 34 : b.lanes.length * this.rowHeight);
+    }
+    /** The top of the first row of each block. */
+    tops() {
+      let y = 0;
+      return this.blocks.map((b) => {
+        const top = y + titleHeight;
+        y += this.blockHeight(b) + blockGap2;
+        return top;
+      });
+    }
+    resize() {
+      const w = this.element.clientWidth;
+      if (w === 0) return;
+      const h = this.height();
+      const density = window.devicePixelRatio || 1;
+      this.canvas.style.height = `${h}px`;
+      this.canvas.width = Math.round(w * density);
+      this.canvas.height = Math.round(h * density);
+      this.view.area = areaOf(w, h);
+      if (this.fitted) this.fit();
+      this.drawNow();
+    }
+    fit() {
+      this.view.fit({ x: 0, y: 0, w: 1, h: 1 }, 0);
+      this.fitted = true;
+      this.draw();
+    }
+    draw() {
+      this.pending ||= requestAnimationFrame(() => {
+        this.drawNow();
+      });
+    }
+    drawNow() {
+      cancelAnimationFrame(this.pending);
+      this.pending = 0;
+      const context = this.canvas.getContext("2d");
+      if (!context) return;
+      const density = window.devicePixelRatio || 1;
+      context.setTransform(density, 0, 0, density, 0, 0);
+      context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+      this.canvas.dataset["drawn"] = String(this.paint(new CanvasPen(context), this.view, this.theme()));
+      this.canvas.dataset["view"] = [this.view.x, this.view.y, this.view.kx].map((n) => n.toFixed(3)).join(" ");
+    }
+    /** Draws everything and returns the number of tasks and parts drawn. */
+    paint(pen, view, theme, chosen = this.chosen) {
+      return new PipelineDrawing(this, pen, view, theme, chosen).paint();
+    }
+    print() {
+      const [w, h] = [1100, this.height()];
+      const pen = new SvgPen(w, h);
+      const view = new View();
+      view.area = areaOf(w, h);
+      view.fit({ x: 0, y: 0, w: 1, h: 1 }, 0);
+      this.paint(pen, view, paperTheme, null);
+      this.paper.replaceChildren(pen.root);
+    }
+    spot(px, py) {
+      const a = this.view.area;
+      const time = this.view.wx(px) * this.length;
+      if (px < a.x || px > a.x + a.w) return null;
+      const tops = this.tops();
+      for (let block = 0; block < this.blocks.length; block++) {
+        const b = at(this.blocks, block);
+        const y = py - at(tops, block);
+        if (y < 0 || y >= this.blockHeight(b) - titleHeight || time < 0 || time > b.total) continue;
+        const lane = b.lanes.length === 0 ? 0 : Math.floor(y / this.rowHeight);
+        return { block, lane, task: b.lanes[lane]?.when(time) ?? -1, time };
+      }
+      return null;
+    }
+    /** What is at a spot, for the tooltip and for screen readers. */
+    describe(s) {
+      const b = at(this.blocks, s.block);
+      const lane = b.lanes[s.lane];
+      const item = { key: "", title: "", sub: planTitle(b.plan), cls: "", place: { line: 0, column: 0, end_column: 0 }, search: "", rows: [], why: [], weight: 0 };
+      if (!lane) {
+        item.title = "all devices";
+        item.rows = partsOf(b.plan).map((part) => [part.name, part.label]);
+        return item;
+      }
+      if (s.task >= 0) {
+        const [from, to] = [at(lane.start, s.task), at(lane.end, s.task)];
+        const before = s.task > 0 ? at(lane.end, s.task - 1) : 0;
+        item.title = `${markOf(paperTheme, at(taskClasses, lane.kind(s.task))).name}, micro-batch ${lane.micro(s.task)}`;
+        item.rows = [["stage", String(lane.stage(s.task))], ["device", String(s.lane)], ["from", duration(from)], ["to", duration(to)], ["time", duration(to - from)], ["idle before", duration(Math.max(0, from - before))]];
+        return item;
+      }
+      const updating = s.time >= lane.data.once_start_ns && s.time < lane.data.once_end_ns;
+      item.title = updating ? "gradients reduced, parameters updated" : `device ${s.lane}${lane.data.shares ? "" : ", idle"}`;
+      if (lane.data.shares) lane.shares(s.time - this.length / 400, s.time + this.length / 400).forEach((share, kind) => {
+        item.rows.push([markOf(paperTheme, at(taskClasses, kind)).name, `${Math.round(share * 100)} %`]);
+      });
+      item.rows.push(["stages", lane.stages.join(", ")], ["idle in the step", `${lane.data.idle_label} · ${lane.data.bubble_label}`], ["of it for transfers", lane.data.exposed_label], ["micro-batches held", String(lane.data.in_flight)]);
+      return item;
+    }
+    choose(s) {
+      this.chosen = s;
+      if (s) {
+        const item = this.describe(s);
+        this.task.textContent = [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(" · ");
+      } else this.task.textContent = "← → ↑ ↓ walk along tasks and devices, + − 0 zoom, dragging pans; Enter shows the stage in the text.";
+      this.draw();
+    }
+    press(e) {
+      if (e.button !== 0) return;
+      this.canvas.setPointerCapture(e.pointerId);
+      this.grip = { x: e.offsetX, travel: 0 };
+    }
+    move(e) {
+      if (!this.grip) {
+        const s = this.spot(e.offsetX, e.offsetY);
+        if (s) this.tip.show(this.describe(s), e.clientX, e.clientY);
+        else this.tip.hide();
+        return;
+      }
+      const dx = e.offsetX - this.grip.x;
+      this.grip = { x: e.offsetX, travel: this.grip.travel + Math.abs(dx) };
+      if (this.grip.travel > 3) this.pan(dx);
+    }
+    release(e) {
+      const clicked = this.grip !== null && this.grip.travel <= 3;
+      this.grip = null;
+      if (clicked) this.choose(this.spot(e.offsetX, e.offsetY));
+    }
+    pan(dx) {
+      this.view.pan(dx, 0);
+      this.fitted = false;
+      this.tip.hide();
+      this.draw();
+    }
+    zoom(factor, px = this.view.area.x + this.view.area.w / 2) {
+      const least = this.view.area.w * 0.6;
+      this.view.zoom(px, 0, clamp(this.view.kx * factor, least, this.view.area.w * 5e3) / this.view.kx);
+      this.fitted = false;
+      this.tip.hide();
+      this.draw();
+    }
+    /** The wheel zooms with Control, as a pinch does, and pans with Shift or sideways; else it scrolls the page. */
+    wheel(e) {
+      if (!e.ctrlKey && !e.shiftKey && e.deltaX === 0) return;
+      e.preventDefault();
+      if (e.ctrlKey) this.zoom(Math.exp(-clamp(e.deltaY, -240, 240) * 0.01), e.offsetX);
+      else this.pan(-(e.deltaX || e.deltaY));
+    }
+    key(e) {
+      if (e.altKey || e.ctrlKey || e.metaKey) return;
+      const steps2 = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+      const step = steps2[e.key];
+      if (step && e.shiftKey) this.pan(-60 * step[0]);
+      else if (step) this.walk(step[0], step[1]);
+      else if (e.key === "Home" || e.key === "End") this.walk(e.key === "Home" ? -Infinity : Infinity, 0);
+      else if (e.key === "+" || e.key === "=") this.zoom(1.3);
+      else if (e.key === "-") this.zoom(1 / 1.3);
+      else if (e.key === "0") this.fit();
+      else if (e.key === "Escape") this.choose(null);
+      else if (e.key === "Enter" && this.chosen) this.open(this.chosen);
+      else return;
+      e.preventDefault();
+    }
+    open(s) {
+      const b = at(this.blocks, s.block);
+      const lane = b.lanes[s.lane];
+      this.reveal(b.plan, !lane ? 0 : s.task >= 0 ? lane.stage(s.task) : lane.stages[0] ?? 0);
+    }
+    /** Selects another task of the device, or what another device does at the time. */
+    walk(tasks, lanes2) {
+      const all = this.blocks.flatMap((b, block) => b.lanes.length === 0 ? [{ block, lane: 0 }] : b.lanes.map((_, lane2) => ({ block, lane: lane2 })));
+      const here = all.findIndex((p) => p.block === this.chosen?.block && p.lane === this.chosen.lane);
+      const place = all[here < 0 ? 0 : clamp(here + lanes2, 0, all.length - 1)];
+      if (!place) return;
+      const lane = this.blocks[place.block]?.lanes[place.lane];
+      const count = lane?.count ?? 0;
+      let time = this.chosen?.time ?? 0;
+      let task = -1;
+      if (lane && count > 0) {
+        const near = clamp(lane.after(time), 0, count - 1);
+        task = clamp(lanes2 === 0 && here >= 0 && this.chosen && this.chosen.task >= 0 ? this.chosen.task + tasks : near, 0, count - 1);
+        time = (at(lane.start, task) + at(lane.end, task)) / 2;
+      } else time = clamp(time + (Number.isFinite(tasks) ? tasks * this.length / 100 : tasks > 0 ? this.length : -this.length), 0, at(this.blocks, place.block).total);
+      const x = this.view.sx(time / this.length);
+      const a = this.view.area;
+      if (x < a.x || x > a.x + a.w) {
+        this.view.centre(time / this.length, 0);
+        this.fitted = false;
+      }
+      this.choose({ ...place, task, time });
+    }
+  };
+  function areaOf(w, h) {
+    const left = w < 640 ? 34 : 118;
+    return { x: left, y: 0, w: Math.max(1, w - left - 26), h: Math.max(1, h - axisHeight) };
+  }
+
+  // src/plans_parts.ts
+  function timeBar(p, most, theme) {
+    const [w, h] = [130, 14];
+    const pen = new SvgPen(w, h);
+    let x = 0;
+    for (const part of partsOf(p)) {
+      const wide = part.ns / Math.max(1, most) * w;
+      const mark = markOf(theme, part.cls);
+      pen.rect(x, 0.5, wide, h - 1, part.cls === "idle" ? { fill: mark.fill, stroke: mark.color, width: 1 } : { fill: mark.color });
+      x += wide;
+    }
+    pen.root.setAttribute("class", "bar");
+    const words = partsOf(p).map((part) => `${part.name} ${part.label}`).join(", ");
+    pen.root.setAttribute("aria-label", words);
+    return el("span", { title: words }, pen.root);
+  }
+  function memoryTable(p, result, theme) {
+    const stages = p.stages ?? [];
+    const most = Math.max(result.memory_limit_bytes, p.memory_bytes, ...stages.map((s) => s.memory_bytes), 1);
+    const bar2 = (bytes) => {
+      const [w, h] = [220, 14];
+      const pen = new SvgPen(w, h);
+      const over = result.memory_limit_bytes > 0 && bytes > result.memory_limit_bytes;
+      pen.rect(0, 1, bytes / most * (w - 2), h - 2, { fill: over ? theme.warning : markOf(theme, "compute").color });
+      const at2 = result.memory_limit_bytes / most * (w - 2);
+      if (result.memory_limit_bytes > 0) pen.line([at2, 0, at2, h], { stroke: theme.text, width: 2 });
+      pen.root.setAttribute("class", "bar");
+      pen.root.setAttribute("aria-hidden", "true");
+      return pen.root;
+    };
+    const rows = stages.map((s, i) => el("tr", {}, el("th", { scope: "row" }, `stage ${i}`), el("td", { class: "number" }, s.memory_label), el("td", { class: "number" }, s.memory_share_label), el("td", {}, bar2(s.memory_bytes))));
+    const total = el("tr", {}, el("th", { scope: "row" }, "the device that holds most"), el("td", { class: "number" }, p.memory_label), el("td", { class: "number" }, p.memory_share_label), el("td", {}, bar2(p.memory_bytes)));
+    const parts = (p.memory_parts ?? []).map((part) => `${part.name} ${part.label}`).join(", ");
+    const head = ["", "Held", "Of the limit", ""].map((name, i) => el("th", { scope: "col", class: i === 1 || i === 2 ? "number" : void 0 }, name));
+    return el(
+      "section",
+      { class: "memory" },
+      el("h2", {}, `Memory · ${planTitle(p)}`),
+      el("table", {}, el("caption", {}, `The line is the limit of a device, ${result.memory_limit_label}. ${parts === "" ? "" : `Of the device that holds most: ${parts}.`}`), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, total, ...rows))
+    );
+  }
+  function stageTable(p, reveal) {
+    const stages = p.stages ?? [];
+    const head = ["Stage", "Layers", "Forward", "Backward", "Of it weights", "Transfer", "Once"].map((name, i) => el("th", { scope: "col", class: i > 0 ? "number" : void 0 }, name));
+    const rows = stages.map((s, i) => {
+      const name = s.line > 0 ? el("button", { type: "button", title: "Show in the text", onclick: () => {
+        reveal(i);
+      } }, `${i}, line ${s.line}`) : String(i);
+      const cells = [s.layers > 0 ? String(s.layers) : "", s.forward_label, s.backward_label, s.weight_label, s.transfer_label, s.once_label].map((text) => el("td", { class: "number" }, text));
+      return el("tr", {}, el("th", { scope: "row" }, name), ...cells);
+    });
+    const notes = [...p.names ?? [], ...p.why ? [p.why] : []];
+    return el(
+      "section",
+      { class: "stages" },
+      el("h2", {}, `Stages · ${planTitle(p)}`),
+      el("ul", {}, ...notes.map((n) => el("li", {}, n))),
+      el("table", {}, el("caption", {}, "Predicted times of one micro-batch, and once in a step"), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows))
+    );
+  }
+
+  // src/sweep.ts
+  var size = { w: 480, h: 270, left: 74, right: 24, top: 16, bottom: 44 };
+  var series = [
+    { name: "time of a step", value: (r) => r.time_ns, label: (r) => r.time_label, ideal: (n) => 1 / n },
+    { name: "device time per token", value: (r) => r.device_ns_per_token, label: (r) => r.cost_label, ideal: () => 1 }
+  ];
+  function sweepCharts(results, shown, theme) {
+    const charts = series.filter((s) => results.some((r) => s.value(r) > 0)).map((s) => chart(s, results, shown, theme));
+    return el("div", { class: "charts" }, ...charts);
+  }
+  function chart(s, results, shown, theme) {
+    const dots = results.map((r, i) => ({ r, i, x: Math.log10(r.devices), y: Math.log10(s.value(r)) })).filter((d) => s.value(d.r) > 0);
+    const first = at(dots, 0);
+    const ideal = dots.map((d) => ({ x: d.x, y: first.y + Math.log10(s.ideal(d.r.devices / first.r.devices)) }));
+    const [x0, x1] = range(dots.map((d) => d.x));
+    const [y0, y1] = range([...dots, ...ideal].map((d) => d.y));
+    const sx = (x) => size.left + (x - x0) / (x1 - x0) * (size.w - size.left - size.right);
+    const sy = (y) => size.h - size.bottom - (y - y0) / (y1 - y0) * (size.h - size.top - size.bottom);
+    const pen = new SvgPen(size.w, size.h);
+    const bottom = size.h - size.bottom;
+    const muted = { size: 11, fill: theme.muted };
+    for (const t of steps(y0, y1)) {
+      pen.line([size.left, sy(t), size.w - size.right, sy(t)], { stroke: theme.line, width: 1 });
+      pen.text(duration(10 ** t), size.left - 7, sy(t), { ...muted, align: "end" });
+    }
+    let free = -Infinity;
+    for (const d of dots) {
+      pen.line([sx(d.x), size.top, sx(d.x), bottom], { stroke: theme.line, width: 1 });
+      if (sx(d.x) < free) continue;
+      pen.text(String(d.r.devices), sx(d.x), bottom + 14, { ...muted, align: "middle" });
+      free = sx(d.x) + 34;
+    }
+    pen.rect(size.left, size.top, size.w - size.left - size.right, bottom - size.top, { stroke: theme.edge, width: 1 });
+    pen.text("devices", (size.left + size.w - size.right) / 2, size.h - 10, { size: 12, fill: theme.text, align: "middle" });
+    pen.line(ideal.flatMap((d) => [sx(d.x), sy(d.y)]), { stroke: theme.muted, width: 1.5, dash: [5, 4] });
+    pen.line(dots.flatMap((d) => [sx(d.x), sy(d.y)]), { stroke: theme.marks["compute"]?.color ?? theme.text, width: 2 });
+    for (const d of dots) pen.circle(sx(d.x), sy(d.y), d.i === shown ? 6 : 4, { fill: d.i === shown ? theme.accent : theme.marks["compute"]?.color ?? theme.text, stroke: theme.background, width: 1.5 });
+    const words = dots.map((d) => `${d.r.devices} devices ${s.label(d.r)}`).join(", ");
+    pen.root.setAttribute("aria-label", `${s.name} over devices: ${words}`);
+    return el("figure", {}, el("figcaption", {}, s.name, el("span", { class: "note" }, " · dashed: ideal scaling")), pen.root);
+  }
+  function range(values) {
+    const [lo, hi] = [Math.min(...values), Math.max(...values)];
+    const room = Math.max(0.06, (hi - lo) * 0.08);
+    return [lo - room, hi + room];
+  }
+  function steps(lo, hi) {
+    const out = [];
+    const wide = hi - lo;
+    const round2 = wide > 2.5 ? [1] : wide > 1 ? [1, 2, 5] : wide > 0.4 ? [1, 1.5, 2, 3, 4, 6, 8] : [1, 1.1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9];
+    for (let e = Math.floor(lo); e <= hi; e++) {
+      for (const m of round2) {
+        const t = e + Math.log10(m);
+        if (t >= lo && t <= hi) out.push(t);
+      }
+    }
+    return out;
+  }
+
+  // src/plans.ts
+  var PlansPage = class {
+    constructor(data2) {
+      this.data = data2;
+      this.theme = readTheme();
+      this.connection = new Connection(this);
+      this.host = this.connection.host;
+      this.header = new Header(this);
+      this.help = new Help(this);
+      this.pipelines = new PipelineView(() => this.theme, (plan, stage) => {
+        this.revealStage(plan, stage);
+      });
+      this.columns = this.planColumns();
+      const legend = el("p", { class: "legend" });
+      this.body = el("main", { id: "plans" }, this.lists, el("section", { class: "compared", "aria-label": "Pipelines" }, el("h2", {}, "Pipelines"), legend, this.pipelines.element), this.details);
+      this.header.tools.append(el("button", { type: "button", "aria-label": "Keys and what is shown (?)", title: "Keys and what is shown (?)", onclick: () => {
+        this.help.open();
+      } }, "?"));
+      document.body.append(this.header.element, this.body, this.connection.status, this.connection.toast, this.pipelines.tip.element, this.help.element);
+      const paint = () => {
+        legend.replaceChildren(...this.legend([...taskClasses, "once"].map((cls) => [cls, markOf(this.theme, cls).name])));
+      };
+      const restyle = (theme) => {
+        this.theme = theme;
+        paint();
+        this.show();
+        this.pipelines.draw();
+      };
+      watchTheme(() => {
+        restyle(readTheme());
+      });
+      window.addEventListener("beforeprint", () => {
+        restyle(paperTheme);
+      });
+      window.addEventListener("afterprint", () => {
+        restyle(readTheme());
+      });
+      document.addEventListener("keydown", (e) => {
+        this.key(e);
+      });
+      paint();
+      this.begin();
+    }
+    data;
+    figure = {
+      about: "Each row is a plan: a mesh, micro-batches, a schedule and what is recomputed. Compute, exposed communication and bubble are parts of the time of a step. The gap is how much of the time no plan with the same axes, micro-batches and schedule can save. Of the plans that are compared, each row of the picture is a device of the pipeline: forward tasks are light, backward tasks solid, gradients of weights lower; numbers are micro-batches.",
+      keys: [["↑ ↓", "next and previous plan; in the picture another device"], ["Space", "compare the plan, or no longer"], ["← →", "in the picture, earlier and later tasks"], ["+ − 0", "in the picture, zoom in, out, show all"], ["Shift+← →", "in the picture, pan; dragging does the same"], ["Enter", "in the picture, show the stage in the text"], ["Home End", "in the picture, first and last task"], ["Esc", "clear the selection"]]
+    };
+    host;
+    connection;
+    header;
+    help;
+    pipelines;
+    lists = el("div", {});
+    details = el("div", {});
+    body;
+    theme;
+    /** The index of the result whose plans are listed. */
+    shown = 0;
+    /** The ranks of the plans that are compared: at most two, the one chosen last at the end. */
+    compared = [];
+    sorted = -1;
+    down = false;
+    columns;
+    get results() {
+      return this.data.plans?.results ?? [];
+    }
+    get plans() {
+      return this.results[this.shown]?.plans ?? [];
+    }
+    load(data2) {
+      this.data = data2;
+      this.begin();
+    }
+    /** Shows the largest number of devices that has a plan, and compares its first two plans. */
+    begin() {
+      this.shown = Math.max(0, this.results.findLastIndex((r) => (r.plans ?? []).length > 0));
+      this.choose(this.plans.slice(0, 2).map((p) => p.rank));
+    }
+    choose(ranks) {
+      this.compared = ranks;
+      this.show();
+      this.pipelines.show(this.chosen());
+    }
+    chosen() {
+      return this.plans.filter((p) => this.compared.includes(p.rank));
+    }
+    toggle(rank) {
+      const rest = this.compared.filter((r) => r !== rank);
+      this.choose(rest.length < this.compared.length ? rest : [...rest.slice(-1), rank]);
+    }
+    show() {
+      keepFocus(this.body, () => {
+        this.header.show(this.data, "Plans");
+        this.lists.replaceChildren(...this.sweep(), ...this.planTable());
+        const chosen = this.chosen();
+        this.details.replaceChildren(
+          el("div", { class: "side" }, ...chosen.map((p) => memoryTable(p, at(this.results, this.shown), this.theme))),
+          el("div", { class: "side" }, ...chosen.map((p) => stageTable(p, (stage) => {
+            this.revealStage(p, stage);
+          })))
+        );
+        this.pipelines.element.hidden = this.compared.length === 0;
+      });
+    }
+    legend(marks) {
+      return marks.map(([cls, name]) => el("span", {}, markPicture(markOf(this.theme, cls)), name));
+    }
+    sweep() {
+      const { results } = this;
+      if (results.length < 2) return [];
+      const rows = results.map((r, i) => {
+        const pick = el("button", { type: "button", "data-part": "devices", "aria-pressed": String(i === this.shown), onclick: () => {
+          this.shown = i;
+          this.choose(this.plans.slice(0, 2).map((p) => p.rank));
+        } }, String(r.devices));
+        const cells = [r.time_label || "no plan fits", r.cost_label, r.gap_label, String(r.searched), r.elapsed_label].map((text) => el("td", { class: "number" }, text));
+        return el("tr", { "data-key": `devices ${r.devices}`, "aria-selected": i === this.shown ? "true" : void 0 }, el("th", { scope: "row", class: "number" }, pick), ...cells, el("td", {}, r.plans?.[0]?.axes ?? ""));
+      });
+      const head = ["Devices", "Time of a step", "Device time per token", "Gap to the bound", "Searched", "Search took", "Best plan"].map((name, i) => el("th", { scope: "col", class: i < 6 ? "number" : void 0 }, name));
+      return [el("section", { class: "sweep", "aria-label": "Numbers of devices" }, el("h2", {}, "Over numbers of devices"), sweepCharts(results, this.shown, this.theme), el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)))];
+    }
+    planColumns() {
+      const schedule = (p) => p.schedule === "" ? "none" : p.chunks > 1 ? `${p.schedule} × ${p.chunks}` : p.schedule;
+      return [
+        { name: "Mesh", cell: (p) => el("span", { title: (p.names ?? []).join("; ") }, p.axes), by: (p) => p.axes },
+        { name: "Stages", cell: (p) => String((p.stages ?? []).length), by: (p) => (p.stages ?? []).length, numeric: true },
+        { name: "Micro-batches", cell: (p) => String(p.microbatches), by: (p) => p.microbatches, numeric: true },
+        { name: "Schedule", title: "with the number of stages on each device", cell: schedule, by: schedule },
+        { name: "Recompute", cell: (p) => p.recompute, by: (p) => p.recompute },
+        { name: "Time", cell: (p) => el("span", {}, p.time_label, el("span", { class: "note" }, p.slower_label ? ` ${p.slower_label}` : "")), by: (p) => p.time_ns, numeric: true },
+        { name: "Parts of the time", cell: (p) => timeBar(p, Math.max(...this.plans.map((o) => o.time_ns)), this.theme) },
+        { name: "Bubble", cell: (p) => p.bubble_share_label, by: (p) => p.bubble_ns / Math.max(1, p.time_ns), numeric: true },
+        { name: "Tokens/s", cell: (p) => p.tokens_label, by: (p) => p.tokens_per_s, numeric: true },
+        { name: "MFU", title: "model FLOP utilization", cell: (p) => p.mfu_label, by: (p) => p.model_flop_utilization, numeric: true },
+        { name: "Memory", cell: (p) => el("span", {}, p.memory_label, el("span", { class: "note" }, p.memory_share_label ? ` ${p.memory_share_label}` : "")), by: (p) => p.memory_bytes, numeric: true },
+        { name: "Sent", cell: (p) => el("span", { title: (p.sent ?? []).map((s) => `${s.axes} ${s.label}`).join(", ") }, p.sent_label), by: (p) => p.sent_bytes, numeric: true },
+        { name: "Gap", title: "to the bound of plans with these axes, micro-batches and schedule", cell: (p) => p.gap_label, by: (p) => p.gap, numeric: true }
+      ];
+    }
+    planTable() {
+      const result = this.results[this.shown];
+      if (!result) return [];
+      if (this.plans.length === 0) return [el("p", { class: "none" }, `No plan for ${plural(result.devices, "device")} fits in ${result.memory_limit_label} each.`)];
+      const column2 = this.columns[this.sorted];
+      const sign = this.down ? -1 : 1;
+      const rows = [...this.plans];
+      if (column2?.by) {
+        const { by } = column2;
+        rows.sort((a, b) => {
+          const [x, y] = [by(a), by(b)];
+          return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y))) || a.rank - b.rank;
+        });
+      }
+      const caption = `${plural(this.plans.length, "plan")} for ${plural(result.devices, "device")} of ${plural(result.searched, "setting")}, found in ${result.elapsed_label}. No plan takes less than ${result.bound_label}: the first is within ${result.gap_label} of the best there is.`;
+      const head = el("tr", {}, el("th", { scope: "col" }, "Compare"), ...this.columns.map((c, i) => this.heading(c, i)));
+      return [el("section", { "aria-label": "Plans" }, el("div", { class: "wide" }, el("table", { class: "rows" }, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...rows.map((p) => this.row(p))))), el("p", { class: "legend" }, "Parts of the time: ", ...this.legend([["compute", "compute"], ["communication", "exposed communication"], ["idle", "bubble"], ["unknown", "other"]])))];
+    }
+    heading(c, i) {
+      const name = c.title ? el("abbr", { title: c.title }, c.name) : c.name;
+      if (!c.by) return el("th", { scope: "col" }, name);
+      const sorted = this.sorted === i ? this.down ? "descending" : "ascending" : "none";
+      const sort = () => {
+        this.down = this.sorted === i ? !this.down : false;
+        this.sorted = i;
+        this.show();
+      };
+      const button = el("button", { type: "button", "data-part": c.name, onclick: sort }, name, el("span", { "aria-hidden": "true" }, sorted === "none" ? "" : this.down ? " ▾" : " ▴"));
+      return el("th", { scope: "col", "aria-sort": sorted, class: c.numeric ? "number" : void 0, "data-key": `column ${c.name}` }, button);
+    }
+    row(p) {
+      const on = this.compared.includes(p.rank);
+      const compare = el("button", { type: "button", "data-part": "compare", "aria-pressed": String(on), "aria-label": `Compare plan ${p.rank}`, title: p.why || planTitle(p), onclick: () => {
+        this.toggle(p.rank);
+      } }, String(p.rank));
+      return el("tr", { "data-key": `plan ${p.rank}`, "aria-selected": on ? "true" : void 0, title: p.why || void 0 }, el("th", { scope: "row" }, compare), ...this.columns.map((c) => el("td", { class: c.numeric ? "number" : void 0 }, c.cell(p))));
+    }
+    revealStage(p, stage) {
+      const s = p.stages?.[stage];
+      if (s && s.line > 0) this.connection.reveal(s);
+    }
+    selectLine() {
+    }
+    key(e) {
+      if (e.defaultPrevented || e.altKey || e.ctrlKey || e.metaKey || this.help.shown) return;
+      if (e.key === "?") this.help.open();
+      else if ((e.key === "ArrowDown" || e.key === "ArrowUp") && this.lists.contains(document.activeElement)) {
+        if (!walkRows(this.lists, e.key === "ArrowDown" ? 1 : -1)) return;
+      } else return;
+      e.preventDefault();
+    }
+  };
+  function plural(n, name) {
+    return n === 1 ? `1 ${name}` : `${n} ${name}s`;
+  }
 
   // src/roofline.ts
   var RooflineFigure = class {
@@ -4881,6 +5702,9 @@
       break;
     case "history":
       new HistoryPage(data);
+      break;
+    case "plans":
+      new PlansPage(data);
       break;
   }
 })();
