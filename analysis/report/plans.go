@@ -212,6 +212,9 @@ func (l *PipelineLane) tasks(spans []pipelining.Span) {
 func shares(spans []pipelining.Span, total float64) *PipelineShare {
 	var sums [3][laneParts]float64
 	part := total / laneParts
+	if part <= 0 {
+		spans, part = nil, 1
+	}
 	for _, s := range spans {
 		for i := min(laneParts-1, int(s.Start/part)); i < laneParts && float64(i)*part < s.End; i++ {
 			sums[s.Task.Kind][i] += max(0, min(s.End, float64(i+1)*part)-max(s.Start, float64(i)*part))

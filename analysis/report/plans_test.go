@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"dmir/analysis/pipelining"
-	"dmir/analysis/plan"
+	plans "dmir/analysis/plan"
 	"dmir/analysis/report"
 )
 
 // pipelined is a plan with a pipeline of equal stages, and the timeline of it.
-func pipelined(t *testing.T, s pipelining.Schedule, sh pipelining.Shape) (*plan.Plan, *pipelining.Timeline) {
+func pipelined(t *testing.T, s pipelining.Schedule, sh pipelining.Shape) (*plans.Plan, *pipelining.Timeline) {
 	t.Helper()
 	var times pipelining.Times
 	for stage := range sh.Stages() {
@@ -29,20 +29,20 @@ func pipelined(t *testing.T, s pipelining.Schedule, sh pipelining.Shape) (*plan.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &plan.Plan{
-		Axes:     []plan.Axis{{Name: "pipe", Size: sh.Devices}, {Name: "data", Size: 2}},
+	return &plans.Plan{
+		Axes:     []plans.Axis{{Name: "pipe", Size: sh.Devices}, {Name: "data", Size: 2}},
 		Schedule: string(s), Chunks: sh.Chunks, Microbatches: sh.Micro, Recompute: "none", Time: tl.Total, Compute: tl.Total * 0.7,
 		Bubble: 0.25, Exposed: tl.Total * 0.01, Bound: tl.Total * 0.9, Timeline: tl,
-		Memory: plan.Memory{Parameters: 30e9, Activations: 10e9, Total: 40e9},
+		Memory: plans.Memory{Parameters: 30e9, Activations: 10e9, Total: 40e9},
 		Sent:   map[string]int64{"pipe": 3e9, "data": 1e9},
-		Stages: []plan.Stage{{Line: 7, Layers: 4, Forward: 1e-3, Memory: 40e9}, {Memory: 20e9}},
+		Stages: []plans.Stage{{Line: 7, Layers: 4, Forward: 1e-3, Memory: 40e9}, {Memory: 20e9}},
 	}, tl
 }
 
-func of(devices int, plans ...*plan.Plan) *plan.Result {
-	return &plan.Result{
-		Function: "step", Target: "dgx-h100", Devices: devices, Limit: 80e9, Searched: 3, Bound: 0.01, Gap: 0.125, Plans: plans,
-		Model: plan.Model{Parameters: 7e9, Samples: 8, Tokens: 4096},
+func of(devices int, list ...*plans.Plan) *plans.Result {
+	return &plans.Result{
+		Function: "step", Target: "dgx-h100", Devices: devices, Limit: 80e9, Searched: 3, Bound: 0.01, Gap: 0.125, Plans: list,
+		Model: plans.Model{Parameters: 7e9, Samples: 8, Tokens: 4096},
 	}
 }
 
@@ -113,11 +113,11 @@ func TestLargePlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plans := d.Plans.Results[0].Plans
-	if plans[0].Pipeline.Lanes[0].Shares != nil || plans[1].Pipeline.Lanes[0].Shares == nil || plans[1].Pipeline.Lanes[0].Kinds != "" {
+	rows := d.Plans.Results[0].Plans
+	if rows[0].Pipeline.Lanes[0].Shares != nil || rows[1].Pipeline.Lanes[0].Shares == nil || rows[1].Pipeline.Lanes[0].Kinds != "" {
 		t.Fatal("the first pipeline has its tasks, the second one shares")
 	}
-	for i, lane := range plans[1].Pipeline.Lanes {
+	for i, lane := range rows[1].Pipeline.Lanes {
 		var want [3]float64
 		for _, s := range tl.Devices[i].Spans {
 			want[s.Task.Kind] += s.End - s.Start
@@ -145,19 +145,20 @@ func TestPlansThatAreNone(t *testing.T) {
 	other := of(16)
 	other.Function = "train"
 	for _, c := range []struct {
-		results []*plan.Result
+		results []*plans.Result
 		want    string
 	}{
 		{nil, "no plans"},
-		{[]*plan.Result{of(8), other}, "@step and of @train are not one sweep"},
+		{[]*plans.Result{of(8), other}, "@step and of @train are not one sweep"},
 	} {
 		if _, err := report.BuildPlans("f", c.results...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 	// A step of no time, as of a program that computes nothing, has no shares to divide by.
-	empty := &plan.Plan{Timeline: &pipelining.Timeline{Devices: make([]pipelining.Lane, 1), Shape: pipelining.Shape{Devices: 1, Chunks: 1, Micro: 1}}}
-	d, err := report.BuildPlans("f", of(1, empty))
+	tasks := make([]pipelining.Span, 40_000)
+	empty := &plans.Plan{Timeline: &pipelining.Timeline{Devices: []pipelining.Lane{{Spans: tasks}}, Shape: pipelining.Shape{Devices: 1, Chunks: 1, Micro: 1}}}
+	d, err := report.BuildPlans("f", of(1, empty, empty))
 	if err != nil {
 		t.Fatal(err)
 	}
