@@ -146,7 +146,7 @@ func none(alive []bool) bool {
 // margin keeps choices that only rounding rules out. It reports false if a variable has none left.
 func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 	least := m.base[l]
-	margin := math.Abs(m.base[l])
+	margin := m.margin[l]
 	lows := make([]float64, len(m.vars))
 	for v := range m.vars {
 		c := m.vars[v].cost[l]
@@ -157,12 +157,10 @@ func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 		for i, on := range alive[v] {
 			if on {
 				lows[v] = min(lows[v], c[i])
-				margin = max(margin, math.Abs(c[i]))
 			}
 		}
 		least += lows[v]
 	}
-	margin *= 1e-12
 	if least > margin {
 		return false
 	}
@@ -296,7 +294,7 @@ func (m *model) settle() bool {
 				of(m.edges[i].cost[l])
 			}
 		}
-		if used && (high <= 0 || (low >= 0 && !m.isLimit(l))) {
+		if used && (high <= -m.margin[l] || (low >= 0 && !m.isLimit(l))) {
 			m.drop(l, high > 0)
 			changed = true
 		}

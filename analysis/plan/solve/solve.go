@@ -66,9 +66,9 @@ func (o Options) filled() Options {
 
 // Methods by which the bound of a Solution was proved.
 const (
-	Elimination = "elimination"      // one minimisation was exact
-	Branching   = "branch and bound" // the search tree was searched, as far as Options.Nodes allow
-	Messages    = "message passing"  // a bound without a search
+	Elimination = "elimination"      // exact elimination, of what message passing left if it was tried first
+	Messages    = "message passing"  // soft arc consistency
+	Branching   = "branch and bound" // a search, which those two bound, as far as Options.Nodes allow
 )
 
 // A Solution is the best choice found. Bound ≤ the value of every choice that meets the limits, and
