@@ -3,6 +3,9 @@ package solve
 import (
 	"container/heap"
 	"math"
+	"slices"
+
+	"dmir/internal/milp"
 )
 
 // A stage is a model that has every choice of the problem whose value is below the cutoff, with what is
@@ -34,8 +37,78 @@ func (s *search) stages() {
 	if p := order(m, direct, len(m.vars)); len(p.core) == 0 {
 		s.exact = newEliminator(m, p, &s.out.Stats)
 	}
+	if p := order(m, float64(s.o.Entries), len(m.vars)); s.o.MILP != nil && len(p.core) > 0 {
+		if t.bound = max(t.bound, s.program(m)); t.bound >= s.cutoff() || s.ended() {
+			s.out.Bound = min(t.bound, s.pruned)
+			return
+		}
+	}
 	heap.Push(&s.open, &node{alive: m.all(), w: t.w, seeds: t.seeds, bound: t.bound})
 	s.branch()
+}
+
+// program solves a model as an integer linear program, and returns a bound of it.
+func (s *search) program(m *model) float64 {
+	ilp := NewILP(m.problem())
+	if s.out.Choice != nil {
+		if x, ok := m.index(s.out.Choice); ok {
+			ilp.Start(x)
+		}
+	}
+	r, err := s.o.MILP.Solve(s.ctx, ilp.Program, milp.Limits{Time: s.o.MILPLimit, Gap: s.o.Gap})
+	if err != nil {
+		if s.ended() {
+			return math.Inf(-1)
+		}
+		s.err = err
+		return math.Inf(-1)
+	}
+	s.out.Method = s.o.MILP.Name()
+	if r.X != nil {
+		s.offer(m.choice(ilp.Choice(r.X)))
+	}
+	return m.base[0] + r.Bound*ilp.Unit
+}
+
+// problem returns a model as a problem, without the constant of layer 0.
+func (m *model) problem() *Problem {
+	p := &Problem{}
+	for v := range m.vars {
+		p.Unary = append(p.Unary, m.vars[v].cost[0])
+	}
+	for i := range m.edges {
+		e := &m.edges[i]
+		p.Edges = append(p.Edges, Edge{e.u, e.v, e.cost[0]})
+	}
+	for l := 1; l < m.layers(); l++ {
+		var lists [][]float64
+		for v := range m.vars {
+			lists = append(lists, m.vars[v].cost[l])
+		}
+		if m.isLimit(l) {
+			p.Limits = append(p.Limits, Limit{Use: lists, Max: -m.base[l] + m.margin[l]})
+			continue
+		}
+		x := Excess{Base: m.base[l], Unary: lists}
+		for i := range m.edges {
+			x.Edges = append(x.Edges, m.edges[i].cost[l])
+		}
+		p.Excess = append(p.Excess, x)
+	}
+	return p
+}
+
+// index returns a choice of the problem as one of the model, if the model has it.
+func (m *model) index(choice []int) ([]int, bool) {
+	x := make([]int, len(choice))
+	for v, i := range choice {
+		at, ok := slices.BinarySearch(m.vars[v].choices, i)
+		if !ok {
+			return nil, false
+		}
+		x[v] = at
+	}
+	return x, true
 }
 
 // narrow bounds a stage, and takes out of its model the choices that are not part of a better answer than
