@@ -43,6 +43,24 @@ apt_install() {
     { apt-get -qq update && apt-get install -qq -y --no-install-recommends "$1"; }
 }
 
+# pip_folder FOLDER WHAT LIST...: replaces FOLDER by the Python packages of the lists, which hold their hashes, as
+# `dmir doctor --install-...` does.
+pip_folder() {
+  local folder=$1 what=$2 args=()
+  shift 2
+  command -v python3 >/dev/null || cannot "install Python 3 with pip (to fetch $what) and run this again"
+  for list in "$@"; do args+=(-r "$root/$list"); done
+  mkdir -p "$(dirname "$folder")"
+  pip_fresh=$(cd "$(dirname "$folder")" && mktemp -d "$PWD/.new-XXXXXX") # a global, for the trap
+  trap 'rm -rf "$pip_fresh"' EXIT
+  # Run Python isolated and in a new folder, so that no module of the current folder shadows one of Python's.
+  (cd "$pip_fresh" && python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
+    --require-hashes --target "$pip_fresh/new" "${args[@]}") || cannot "pip could not fetch the packages that $* name"
+  # An existing folder may be in use, so replace it as a whole and not file by file.
+  if [ -e "$folder" ]; then mv "$folder" "$pip_fresh/old"; fi
+  mv "$pip_fresh/new" "$folder"
+}
+
 # build_dmir: builds the binary under test, build/dmir.
 build_dmir() {
   command -v go >/dev/null || cannot "install Go and run this again"

@@ -11,15 +11,5 @@ if compgen -G "$folder/nvidia/*/lib/libnvrtc.so.*" >/dev/null && [ -x "$bin/nvdi
   exit 0
 fi
 [ "$(uname -s)" = Linux ] || cannot "NVRTC's package is for Linux and Windows; on Windows use: dmir doctor --install-nvrtc"
-command -v python3 >/dev/null || cannot "install Python 3 with pip (to fetch NVRTC) and run this again"
-mkdir -p "$(dirname "$folder")"
-fresh=$(cd "$(dirname "$folder")" && mktemp -d "$PWD/.cuda-XXXXXX")
-trap 'rm -rf "$fresh"' EXIT
-# Run Python isolated and in a new folder, so that no module of the current folder shadows one of Python's.
-(cd "$fresh" && python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
-  --require-hashes --target "$fresh/new" -r "$root/gpu/nvrtc/wheels.txt" -r "$root/gpu/nvrtc/wheels-nvcc.txt") ||
-  cannot "pip could not fetch NVIDIA's packages that gpu/nvrtc/wheels*.txt name"
-# An existing folder may be in use, so replace it as a whole and not file by file.
-if [ -e "$folder" ]; then mv "$folder" "$fresh/old"; fi
-mv "$fresh/new" "$folder"
+pip_folder "$folder" NVRTC gpu/nvrtc/wheels.txt gpu/nvrtc/wheels-nvcc.txt
 echo "NVRTC, nvdisasm and nvcc are in $folder"

@@ -37,6 +37,7 @@ if [ "${1:-}" != -short ]; then
   optional want mpirun.mpich mpich
   want_python || [ $? = 77 ] # in this shell, whose PATH it changes
   optional scripts/setup-nvrtc.sh # the tests compile every kernel with NVRTC
+  optional scripts/setup-highs.sh # the planner's search is compared with a solver of integer programs
 fi
 # Without a time limit, since a machine may be slow; a test that hangs is named every half minute.
 go build -o build/progress ./scripts/progress

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"dmir/gpu/wheel"
 )
 
 // toolPath finds one of NVIDIA's programs: on PATH, in the CUDA toolkit, in the
@@ -23,7 +25,7 @@ func toolPath(name string) (string, error) {
 	if dir, err := InstallDir(); err == nil {
 		sites = append(sites, dir)
 	}
-	for _, site := range append(sites, sitePackages()...) {
+	for _, site := range append(sites, wheel.SitePackages()...) {
 		for _, sub := range []string{"nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cuda_nvdisasm/bin"} {
 			dirs = append(dirs, filepath.Join(site, filepath.FromSlash(sub)))
 		}

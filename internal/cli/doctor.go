@@ -10,11 +10,13 @@ import (
 
 	"dmir/compile/target"
 	"dmir/gpu/device"
+	"dmir/gpu/highs"
 	"dmir/internal/escape"
 )
 
 type doctorCmd struct {
 	InstallNvrtc bool `help:"Fetch NVRTC, NVIDIA's run-time compiler, and nvdisasm with pip into dmir's folder in the user's cache."`
+	InstallHighs bool `help:"Fetch HiGHS, a solver of integer programs, with pip into dmir's folder in the user's cache."`
 }
 
 // tools are those of the targets and those of other parts.
@@ -24,7 +26,19 @@ func tools() []device.Tool {
 		all = append(all, t.Tools()...)
 	}
 	return append(all,
+		device.Tool{Name: "HiGHS", Adds: "bounds of plans whose search takes long", Get: highs.Hint, Probe: probeHighs},
 		device.Tool{Name: "mlir-opt", Adds: "the interoperability tests with MLIR", Get: "apt-get install mlir-22-tools", Probe: device.OnPath("--version", "mlir-opt-22", "mlir-opt")})
+}
+
+func probeHighs(context.Context) (string, error) {
+	lib, err := highs.Find()
+	if none := (*highs.NotFound)(nil); errors.As(err, &none) && len(none.Tried) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return lib.Version + ", " + lib.Path, nil
 }
 
 // Run lists the tools. None is needed, so the status is 0 whatever is missing.
@@ -32,17 +46,18 @@ func (c doctorCmd) Run(a *app) error {
 	if c.InstallNvrtc {
 		installed, err := target.For("").Install(a.ctx)
 		if err != nil {
-			if errors.Is(err, context.Canceled) {
-				return err
-			}
-			return &failure{"DM614", "--install-nvrtc", err.Error(), "pip install nvidia-cuda-nvrtc into any Python environment, or name a library in DMIR_NVRTC"}
+			return notInstalled(err, "DM614", "--install-nvrtc", "pip install nvidia-cuda-nvrtc into any Python environment, or name a library in DMIR_NVRTC")
 		}
-		for _, t := range installed {
-			if t.Version != "" {
-				escape.Fprintf(a.stdout, "installed %s\n", t.Version)
-			}
-			escape.Fprintf(a.stdout, "  → %s\n", t.Path)
+		a.installed(installed...)
+	}
+	if c.InstallHighs {
+		lib, err := highs.Install(a.ctx)
+		if err != nil {
+			return notInstalled(err, "DM623", "--install-highs", "pip install highsbox into any Python environment, or name a library in DMIR_HIGHS")
 		}
+		a.installed(device.Installed{Version: lib.Version, Path: lib.Path})
+	}
+	if c.InstallNvrtc || c.InstallHighs {
 		return nil
 	}
 	escape.Fprintf(a.stdout, "dmir %s on %s/%s, %d cores\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
@@ -52,6 +67,23 @@ func (c doctorCmd) Run(a *app) error {
 		probe(a.ctx, t, w)
 	}
 	return w.Flush()
+}
+
+func notInstalled(err error, code, flag, help string) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &failure{code, flag, err.Error(), help}
+}
+
+// installed prints what was installed.
+func (a *app) installed(tools ...device.Installed) {
+	for _, t := range tools {
+		if t.Version != "" {
+			escape.Fprintf(a.stdout, "installed %s\n", t.Version)
+		}
+		escape.Fprintf(a.stdout, "  → %s\n", t.Path)
+	}
 }
 
 // probe writes a line about a tool. One that does not answer within ten seconds, such as

@@ -153,8 +153,9 @@ func (d *diffuser) pull(n *diffuse, i int) {
 		}
 		for a := range du {
 			f := l.a[a]
-			for j, c := range l.table[a*dv : (a+1)*dv] {
-				if c -= f; c < row[j] {
+			table := l.table[a*dv:][:len(row)]
+			for j, least := range row {
+				if c := table[j] - f; c < least {
 					row[j] = c
 				}
 			}
@@ -165,8 +166,9 @@ func (d *diffuser) pull(n *diffuse, i int) {
 	row := d.row[:du]
 	for a := range row {
 		least := math.Inf(1)
-		for j, c := range l.table[a*dv : (a+1)*dv] {
-			if c -= l.b[j]; c < least {
+		table := l.table[a*dv:][:len(l.b)]
+		for j, f := range l.b {
+			if c := table[j] - f; c < least {
 				least = c
 			}
 		}
@@ -273,8 +275,8 @@ func (d *diffuser) sweep(x []int) bool {
 }
 
 // run returns a lower bound of the weighted layers, and sets x to a choice whose sum should be low.
-// It ends when sweeps no longer raise the bound, or when the bound reaches enough.
-func (d *diffuser) run(w []float64, x []int, enough float64, visit func()) float64 {
+// It ends when sweeps hardly raise the bound, when the bound reaches enough, or when ended reports true.
+func (d *diffuser) run(w []float64, x []int, enough float64, visit func(), ended func() bool) float64 {
 	if !d.load(w) {
 		return math.Inf(1)
 	}
@@ -291,11 +293,11 @@ func (d *diffuser) run(w []float64, x []int, enough float64, visit func()) float
 			d.e.trace(x)
 			visit()
 		}
-		if d.bound >= enough {
+		if d.bound >= enough || ended() {
 			break
 		}
 		if k%8 == 7 {
-			if d.bound-last <= 1e-5*math.Abs(d.bound) {
+			if gain := d.bound - last; gain <= 1e-6*math.Abs(d.bound) || gain < (enough-d.bound)/32 {
 				break
 			}
 			last = d.bound

@@ -12,6 +12,7 @@ import (
 type model struct {
 	excess, limits int
 	base           []float64 // by layer
+	margin         []float64 // by layer: more than rounding makes of a sum of the problem's numbers
 	vars           []variable
 	edges          []edge
 }
@@ -37,7 +38,7 @@ func (e *edge) other(v int) int     { return e.u + e.v - v }
 // compile returns the layers of a problem, with edges between the same variables added up.
 func compile(p *Problem) *model {
 	m := &model{excess: len(p.Excess), limits: len(p.Limits), vars: make([]variable, len(p.Unary))}
-	m.base = make([]float64, m.layers())
+	m.base, m.margin = make([]float64, m.layers()), make([]float64, m.layers())
 	for v := range m.vars {
 		x := &m.vars[v]
 		x.choices = make([]int, len(p.Unary[v]))
@@ -49,11 +50,14 @@ func compile(p *Problem) *model {
 	}
 	layer := func(l int, lists [][]float64, base float64) {
 		m.base[l] = base
+		m.margin[l] = math.Abs(base)
 		for v, c := range lists {
-			if c != nil {
+			if len(c) > 0 {
 				m.vars[v].cost[l] = append([]float64(nil), c...)
+				m.margin[l] += max(math.Abs(slices.Max(c)), math.Abs(slices.Min(c)))
 			}
 		}
+		m.margin[l] *= 1e-12
 	}
 	for i, x := range p.Excess {
 		layer(1+i, x.Unary, x.Base)
@@ -154,21 +158,6 @@ func (m *model) sums(x []int, sums []float64) {
 	}
 }
 
-// value is the cost that the sums of the layers make: +Inf if a limit is exceeded.
-func (m *model) value(sums []float64) float64 {
-	total := sums[0]
-	for l := 1; l < len(sums); l++ {
-		if m.isLimit(l) {
-			if sums[l] > 0 {
-				return math.Inf(1)
-			}
-		} else {
-			total += max(0, sums[l])
-		}
-	}
-	return total
-}
-
 // choice returns a choice of the model as one of the problem.
 func (m *model) choice(x []int) []int {
 	out := make([]int, len(x))
@@ -182,7 +171,7 @@ func (m *model) choice(x []int) []int {
 // folded into the layers' bases and the costs of their neighbours, and edges whose cost is a sum of
 // costs of their two ends into the costs of these.
 func (m *model) restrict(alive [][]bool) *model {
-	out := &model{excess: m.excess, limits: m.limits, base: append([]float64(nil), m.base...)}
+	out := &model{excess: m.excess, limits: m.limits, base: slices.Clone(m.base), margin: m.margin}
 	out.vars = make([]variable, len(m.vars))
 	kept := make([][]int, len(m.vars))
 	for v := range m.vars {

@@ -146,7 +146,7 @@ func none(alive []bool) bool {
 // margin keeps choices that only rounding rules out. It reports false if a variable has none left.
 func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 	least := m.base[l]
-	margin := math.Abs(m.base[l])
+	margin := m.margin[l]
 	lows := make([]float64, len(m.vars))
 	for v := range m.vars {
 		c := m.vars[v].cost[l]
@@ -157,12 +157,10 @@ func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 		for i, on := range alive[v] {
 			if on {
 				lows[v] = min(lows[v], c[i])
-				margin = max(margin, math.Abs(c[i]))
 			}
 		}
 		least += lows[v]
 	}
-	margin *= 1e-12
 	if least > margin {
 		return false
 	}
@@ -179,102 +177,6 @@ func (m *model) withinLimit(l int, alive [][]bool, removed func(v int)) bool {
 		}
 	}
 	return true
-}
-
-// dominated removes choices that another one is no worse than, whatever the neighbours choose, from the
-// variables that are dirty, and from the neighbours of those that lose one. It reports whether there
-// were any.
-func (m *model) dominated(alive [][]bool, dirty []bool) bool {
-	changed := false
-	var queue []int
-	for v, on := range dirty {
-		if on && m.size(v) > 1 {
-			queue = append(queue, v)
-		}
-	}
-	for len(queue) > 0 {
-		v := queue[0]
-		queue = queue[1:]
-		dirty[v] = false
-		lost := false
-		for a := range alive[v] {
-			for b := range alive[v] {
-				if a != b && alive[v][a] && alive[v][b] && m.noWorse(v, b, a, alive) {
-					alive[v][a] = false
-					lost = true
-				}
-			}
-		}
-		if !lost {
-			continue
-		}
-		changed = true
-		for _, at := range m.vars[v].edges {
-			if w := m.edges[at].other(v); !dirty[w] {
-				dirty[w] = true
-				queue = append(queue, w)
-			}
-		}
-	}
-	return changed
-}
-
-// noWorse reports whether choice b of v instead of a never costs more: the cost grows by at most the
-// growth of layer 0 and the growth of each excess layer as far as it is above 0.
-func (m *model) noWorse(v, b, a int, alive [][]bool) bool {
-	x := &m.vars[v]
-	for l := m.excess + 1; l < m.layers(); l++ {
-		if c := x.cost[l]; c != nil && c[b] > c[a] {
-			return false
-		}
-	}
-	// A sample of the neighbours' choices rules most pairs out.
-	if m.growth(v, b, a, alive, true) > 0 {
-		return false
-	}
-	return m.growth(v, b, a, alive, false) <= 0
-}
-
-// growth is the most that the cost grows with choice b of v instead of a, over all choices of the
-// neighbours that go with a, or over the first of each.
-func (m *model) growth(v, b, a int, alive [][]bool, sample bool) float64 {
-	x := &m.vars[v]
-	total := 0.0
-	for l := 0; l <= m.excess; l++ {
-		grown := 0.0
-		if c := x.cost[l]; c != nil {
-			grown = c[b] - c[a]
-		}
-		for _, at := range x.edges {
-			e := &m.edges[at]
-			c := e.cost[l]
-			if c == nil {
-				continue
-			}
-			stepV, stepW := m.size(e.v), 1
-			if v == e.v {
-				stepV, stepW = stepW, stepV
-			}
-			most := math.Inf(-1)
-			for j, on := range alive[e.other(v)] {
-				if !on || e.cost[0][a*stepV+j*stepW] > math.MaxFloat64 {
-					continue
-				}
-				if d := c[b*stepV+j*stepW] - c[a*stepV+j*stepW]; d > most {
-					most = d
-				}
-				if sample {
-					break
-				}
-			}
-			grown += most
-		}
-		if l > 0 {
-			grown = max(0, grown)
-		}
-		total += grown
-	}
-	return total
 }
 
 // settle removes the excess layers and limits that no choice brings above 0, and adds to the cost the
@@ -296,7 +198,7 @@ func (m *model) settle() bool {
 				of(m.edges[i].cost[l])
 			}
 		}
-		if used && (high <= 0 || (low >= 0 && !m.isLimit(l))) {
+		if used && (high <= -m.margin[l] || (low >= 0 && !m.isLimit(l))) {
 			m.drop(l, high > 0)
 			changed = true
 		}

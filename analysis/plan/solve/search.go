@@ -18,7 +18,7 @@ type search struct {
 
 	open   nodes
 	exact  *eliminator // of m, if its tables are small
-	pruned float64     // the least bound of the nodes that were given up for the best choice
+	pruned float64     // the least bound of what was given up as no better than the cutoff
 	seq    int
 }
 
@@ -79,7 +79,7 @@ func (s *search) cutoff() float64 {
 
 func (s *search) ended() bool {
 	if s.err == nil {
-		s.err = context.Cause(s.ctx)
+		s.err = s.ctx.Err()
 	}
 	return s.err != nil
 }
@@ -100,7 +100,7 @@ func (s *search) solution() *Solution {
 		return out
 	}
 	out.Bound = min(out.Bound, out.Value)
-	if out.Value-out.Bound <= 1e-9*math.Abs(out.Value) {
+	if !math.IsInf(out.Value, 1) && out.Value-out.Bound <= 1e-9*math.Abs(out.Value) {
 		out.Bound = out.Value
 	}
 	return out
@@ -120,8 +120,8 @@ func (s *search) run() {
 		return
 	}
 	s.m = m
-	if s.meet() && !s.root() {
-		s.branch()
+	if s.meet() {
+		s.stages()
 	}
 }
 
@@ -251,8 +251,9 @@ func (s *search) polish(choice []int) {
 
 // branch searches the open nodes, the one of least bound first.
 func (s *search) branch() {
-	for s.open.Len() > 0 {
-		if s.open[0].bound >= s.cutoff() || s.out.Stats.Nodes >= s.o.Nodes || s.ended() {
+	s.out.Method = Branching
+	for s.open.Len() > 0 && s.open[0].bound < s.cutoff() {
+		if s.out.Stats.Nodes >= s.o.Nodes || s.ended() {
 			break
 		}
 		n := heap.Pop(&s.open).(*node)
@@ -262,8 +263,5 @@ func (s *search) branch() {
 	s.out.Bound = s.pruned
 	for _, n := range s.open {
 		s.out.Bound = min(s.out.Bound, n.bound)
-	}
-	if s.out.Stats.Nodes > 1 {
-		s.out.Method = Branching
 	}
 }

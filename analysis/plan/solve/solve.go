@@ -7,6 +7,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
+
+	"dmir/internal/milp"
 )
 
 // A Problem is what is minimised. Costs may be +Inf, which forbids a choice.
@@ -45,6 +48,11 @@ type Options struct {
 	Sweeps  int     // of message passing where elimination needs more than Entries; 0: 200
 	Gap     float64 // relative distance of Value and Bound at which the search ends; 0: 1e-9
 	Start   []int   // a choice to start from, as that of a similar problem; nil: none
+
+	// MILP solves what is left of a problem that elimination takes more than Entries for, before branch and
+	// bound; nil: none. What it proves holds within its tolerances.
+	MILP      milp.Solver
+	MILPLimit time.Duration // 0: a minute
 }
 
 func (o Options) filled() Options {
@@ -61,14 +69,17 @@ func (o Options) filled() Options {
 	if o.Gap <= 0 {
 		o.Gap = 1e-9
 	}
+	if o.MILPLimit <= 0 {
+		o.MILPLimit = time.Minute
+	}
 	return o
 }
 
-// Methods by which the bound of a Solution was proved.
+// Methods by which the bound of a Solution was proved; another is the name of Options.MILP.
 const (
-	Elimination = "elimination"      // one minimisation was exact
-	Branching   = "branch and bound" // the search tree was searched, as far as Options.Nodes allow
-	Messages    = "message passing"  // a bound without a search
+	Elimination = "elimination"      // exact elimination, of what message passing left if it was tried first
+	Messages    = "message passing"  // soft arc consistency
+	Branching   = "branch and bound" // a search, which those two bound, as far as Options.Nodes allow
 )
 
 // A Solution is the best choice found. Bound ≤ the value of every choice that meets the limits, and
@@ -163,19 +174,24 @@ func (p *Problem) cost(choice []int) float64 {
 		sum += e.Cost[p.at(&e, choice)]
 	}
 	for i := range p.Excess {
-		x := &p.Excess[i]
-		above := x.Base
-		for v, c := range x.Unary {
-			if c != nil {
-				above += c[choice[v]]
-			}
+		sum += max(0, p.above(i, choice))
+	}
+	return sum
+}
+
+// above is the sum of an excess term.
+func (p *Problem) above(excess int, choice []int) float64 {
+	x := &p.Excess[excess]
+	sum := x.Base
+	for v, c := range x.Unary {
+		if c != nil {
+			sum += c[choice[v]]
 		}
-		for e, c := range x.Edges {
-			if c != nil {
-				above += c[p.at(&p.Edges[e], choice)]
-			}
+	}
+	for e, c := range x.Edges {
+		if c != nil {
+			sum += c[p.at(&p.Edges[e], choice)]
 		}
-		sum += max(0, above)
 	}
 	return sum
 }

@@ -2,7 +2,6 @@ package solve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -204,15 +203,115 @@ func TestAgainstAllChoices(t *testing.T) {
 	}
 }
 
-func TestEnd(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	p := shapes[1].random(rand.New(rand.NewPCG(1, 1)))
-	s, err := Solve(ctx, p, Options{})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v", err)
+func TestDegenerate(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name  string
+		p     Problem
+		value float64
+		want  *Infeasible
+	}{
+		{name: "no variables"},
+		{name: "no variables, excess", p: Problem{Excess: []Excess{{Base: 2}, {Base: -3}}}, value: 2},
+		{name: "no variables, limit below 0", p: Problem{Limits: []Limit{{Max: -1}}}, value: inf, want: &Infeasible{0, 0}},
+		{name: "a variable without choices", p: Problem{Unary: [][]float64{{1}, {}}}, value: inf, want: &Infeasible{-1, 0}},
+		{name: "one choice", p: Problem{Unary: [][]float64{{3}}}, value: 3},
+		{name: "no finite choice", p: Problem{Unary: [][]float64{{inf, inf}}}, value: inf, want: &Infeasible{-1, 0}},
+		{
+			name: "no finite pair",
+			p: Problem{
+				Unary: [][]float64{{1, 2}, {3, 4}},
+				Edges: []Edge{{0, 1, []float64{inf, inf, inf, inf}}},
+			},
+			value: inf, want: &Infeasible{-1, 0},
+		},
+		{
+			name: "odd cycle of inequalities",
+			p: Problem{
+				Unary: [][]float64{{0, 0}, {0, 0}, {0, 0}},
+				Edges: []Edge{{0, 1, []float64{inf, 0, 0, inf}}, {1, 2, []float64{inf, 0, 0, inf}}, {0, 2, []float64{inf, 0, 0, inf}}},
+			},
+			value: inf, want: &Infeasible{-1, 0},
+		},
+		{
+			name: "a limit out of reach",
+			p: Problem{
+				Unary:  [][]float64{{1, 2}, {3, 4}},
+				Limits: []Limit{{Max: 10, Use: [][]float64{{5, 1}}}, {Max: 6, Use: [][]float64{{5, 4}, {7, 3}}}},
+			},
+			value: inf, want: &Infeasible{1, 7},
+		},
+		{
+			name: "limits that exclude each other",
+			p: Problem{
+				Unary:  [][]float64{{1, 2}},
+				Limits: []Limit{{Max: 1, Use: [][]float64{{0, 2}}}, {Max: 1, Use: [][]float64{{2, 0}}}},
+			},
+			value: inf, want: &Infeasible{-1, 0},
+		},
+		{
+			name:  "no limit",
+			p:     Problem{Unary: [][]float64{{1, 2}}, Limits: []Limit{{Max: inf, Use: [][]float64{{5, 1}}}}},
+			value: 1,
+		},
+		{
+			name:  "a limit met exactly",
+			p:     Problem{Unary: [][]float64{{1, 2}, {1, 2}}, Limits: []Limit{{Max: 0.75, Use: [][]float64{{1, 0.5}, {1, 0.25}}}}},
+			value: 4,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Solve(context.Background(), &c.p, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Value != c.value || s.Bound != c.value {
+				t.Errorf("value %v, bound %v, want %v", s.Value, s.Bound, c.value)
+			}
+			switch {
+			case (c.want == nil) != (s.Infeasible == nil):
+				t.Errorf("infeasible: %+v, want %+v", s.Infeasible, c.want)
+			case c.want != nil && *c.want != *s.Infeasible:
+				t.Errorf("infeasible: %+v, want %+v", *s.Infeasible, *c.want)
+			case c.want == nil && len(s.Choice) != len(c.p.Unary):
+				t.Errorf("choice %v", s.Choice)
+			}
+		})
 	}
-	if s.Bound > s.Value {
-		t.Fatalf("%+v", s)
+}
+
+func TestMalformed(t *testing.T) {
+	nan := math.NaN()
+	for want, p := range map[string]Problem{
+		"solve: Unary, variable 0 has cost NaN at 1":                   {Unary: [][]float64{{1, nan}}},
+		"solve: Unary, variable 0 has cost -Inf at 0":                  {Unary: [][]float64{{math.Inf(-1)}}},
+		"solve: edge 0 joins variables 0 and 2 of 2":                   {Unary: [][]float64{{1}, {1}}, Edges: []Edge{{0, 2, nil}}},
+		"solve: edge 0 joins variables 1 and 1 of 2":                   {Unary: [][]float64{{1}, {1}}, Edges: []Edge{{1, 1, []float64{1}}}},
+		"solve: edge 0 has 3 costs for 2 pairs of choices":             {Unary: [][]float64{{1, 2}, {1}}, Edges: []Edge{{0, 1, []float64{1, 2, 3}}}},
+		"solve: limit 0 is NaN":                                        {Limits: []Limit{{Max: nan}}},
+		"solve: limit 0 has lists for 1 variables of 0":                {Limits: []Limit{{Use: [][]float64{{1}}}}},
+		"solve: limit 0 has 2 numbers for the 1 choices of variable 0": {Unary: [][]float64{{1}}, Limits: []Limit{{Use: [][]float64{{1, 2}}}}},
+		"solve: limit 0, variable 0 has cost +Inf at 0":                {Unary: [][]float64{{1}}, Limits: []Limit{{Use: [][]float64{{math.Inf(1)}}}}},
+		"solve: excess 0 has base +Inf":                                {Excess: []Excess{{Base: math.Inf(1)}}},
+		"solve: excess 0 has lists for 1 edges of 0":                   {Excess: []Excess{{Edges: [][]float64{{1}}}}},
+		"solve: excess 0 has 2 costs for 1 pairs of choices of edge 0": {
+			Unary: [][]float64{{1}, {1}}, Edges: []Edge{{0, 1, []float64{1}}}, Excess: []Excess{{Edges: [][]float64{{1, 2}}}},
+		},
+	} {
+		s, err := Solve(context.Background(), &p, Options{})
+		if err == nil || err.Error() != want || s != nil {
+			t.Errorf("%v, %v; want the error %q", s, err, want)
+		}
 	}
+}
+
+func FuzzSolve(f *testing.F) {
+	for i := range shapes {
+		f.Add(uint64(i), uint8(i), uint8(20))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, of, entries uint8) {
+		s := shapes[int(of)%len(shapes)]
+		p := s.random(rand.New(rand.NewPCG(seed, 2)))
+		check(t, p, Options{Entries: int(entries)}, true)
+	})
 }
