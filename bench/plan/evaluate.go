@@ -102,7 +102,9 @@ func (s *Set) module(r Run) (*ir.Module, error) {
 }
 
 // within searches within a time limit. That there is no plan, or none in time, is why and no error.
-func within(ctx context.Context, limit time.Duration, m *ir.Module, fn *ir.Func, o plan.Options, find search) (r *plan.Result, why string, err error) {
+func within(
+	ctx context.Context, limit time.Duration, m *ir.Module, fn *ir.Func, o plan.Options, find search,
+) (r *plan.Result, why string, err error) {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err = find(timed, m, fn, o)

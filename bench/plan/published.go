@@ -186,8 +186,15 @@ func (s *Set) checkPlan(r Run) error {
 		}
 		return fmt.Errorf("%s %q; want %s", name, value, strings.Join(values, ", "))
 	}
-	schedules := []string{string(pipelining.GPipe), string(pipelining.OneFOneB), string(pipelining.Interleaved), string(pipelining.ZBH1), string(pipelining.ZBV)}
-	if err := errors.Join(known("schedule", p.Schedule, schedules...), known("recompute", p.Recompute, "none", "selective", "full"), known("states", p.States, "whole", "split")); err != nil {
+	var schedules []string
+	for _, s := range pipelining.Schedules {
+		schedules = append(schedules, string(s))
+	}
+	if err := errors.Join(
+		known("schedule", p.Schedule, schedules...),
+		known("recompute", p.Recompute, plan.None, plan.Selective, plan.Full),
+		known("states", p.States, "whole", "split"),
+	); err != nil {
 		return err
 	}
 	layers := s.Models[r.Model].Layers

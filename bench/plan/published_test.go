@@ -275,6 +275,14 @@ func TestInsert(t *testing.T) {
 	if want := "# Page\n\n" + begin + "\nnew\n" + end + "\n\nmore\n"; string(got) != want {
 		t.Errorf("the page is\n%s", got)
 	}
+	real, err := os.ReadFile("../../docs/PLANNING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(string(real))
+	if err := insert(page, "new\n"); err != nil {
+		t.Errorf("the page of the project: %v", err)
+	}
 	write("# Page\n" + begin + "\n")
 	if err := insert(page, "new\n"); err == nil || !strings.Contains(err.Error(), "no lines") {
 		t.Errorf("a page without marks: %v", err)
