@@ -80,8 +80,6 @@ type body struct {
 	weights, scales []parameter
 	lines           []string
 	types           map[string]string // of values
-	group           string            // of the weights and, with an f32 suffix, their master weights
-	result          string
 }
 
 func (m *model) layer(name string) *body {
@@ -150,7 +148,6 @@ func (b *body) residual(result, x, y string) string { return b.op(result, "!x", 
 
 // done ends a layer.
 func (b *body) done(result string) {
-	b.result = result
 	m := b.m
 	var text strings.Builder
 	args, unpack := []string{"%x: !x"}, ""
