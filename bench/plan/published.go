@@ -255,6 +255,24 @@ var formulas = map[string]func(c models.Config, parameters float64) float64{
 	},
 }
 
+// products is the FLOP of the products with matrices of parameters in a step, three for each: 6 FLOP for each
+// parameter of such a matrix and each token. 0: of a mixture it is not known.
+func (s *Set) products(r Run, parameters float64) float64 {
+	m := s.Models[r.Model]
+	c := m.Config
+	switch m.Family {
+	case "mixture":
+		return 0
+	case "gpt":
+		parameters -= seq(c) * hid(c) // positions
+	}
+	parameters *= 0.999 // scales and biases
+	if !c.Tied && m.Family != "palm" {
+		parameters -= voc(c) * hid(c) // the embedding
+	}
+	return 6 * parameters * float64(r.Batch) * seq(c)
+}
+
 // layers is B·s·l·h².
 func layers(c models.Config) float64 {
 	return float64(c.Batch) * seq(c) * float64(c.Layers) * hid(c) * hid(c)
