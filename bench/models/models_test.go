@@ -11,6 +11,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -171,6 +172,7 @@ func palmFLOP(c Config, n, size float64) float64 {
 // four, since it computes the scores again. With that taken into account no model is more than 1 % apart.
 // above is how much more than by the published formula dmir counts in all.
 func TestPublishedCounts(t *testing.T) {
+	need.Long(t)
 	for _, test := range []struct {
 		name       string
 		text       func() (string, error)

@@ -80,8 +80,6 @@ type body struct {
 	weights, scales []parameter
 	lines           []string
 	types           map[string]string // of values
-	group           string            // of the weights and, with an f32 suffix, their master weights
-	result          string
 }
 
 func (m *model) layer(name string) *body {
@@ -150,7 +148,6 @@ func (b *body) residual(result, x, y string) string { return b.op(result, "!x", 
 
 // done ends a layer.
 func (b *body) done(result string) {
-	b.result = result
 	m := b.m
 	var text strings.Builder
 	args, unpack := []string{"%x: !x"}, ""
@@ -301,7 +298,8 @@ func (m *model) train(groups []group, inputs, types []string) string {
 		state(master, g.wide)
 		state(n+"_m", g.wide)
 		state(n+"_v", g.wide)
-		fmt.Fprintf(&updates, "  %%%[1]s_next, %%%[2]s_m_next, %%%[2]s_v_next%[3]s = dm.adam %%%[1]s, %%d_%[2]s, %%%[2]s_m, %%%[2]s_v, %%step, lr = %[4]s%[5]s\n",
+		fmt.Fprintf(&updates, "  %%%[1]s_next, %%%[2]s_m_next, %%%[2]s_v_next%[3]s"+
+			" = dm.adam %%%[1]s, %%d_%[2]s, %%%[2]s_m, %%%[2]s_v, %%step, lr = %[4]s%[5]s\n",
 			master, n, half, strconv.FormatFloat(m.Rate, 'f', -1, 64), decay)
 		fmt.Fprintf(&updates, "      : (%[1]s, %[2]s, %[1]s, %[1]s, tensor<i32>) -> (%[1]s, %[1]s, %[1]s%[3]s)\n", g.wide, g.typ, halfType)
 	}

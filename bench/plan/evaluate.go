@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/program"
 	"dmir/bench/models"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -50,8 +52,9 @@ func (r Row) summary() string {
 // A search is plan.Search.
 type search func(ctx context.Context, m *ir.Module, fn *ir.Func, o plan.Options) (*plan.Result, error)
 
-// evaluate predicts a run with its published plan and searches the best one, each within a time limit.
-func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Duration) (Row, error) {
+// evaluate predicts a run with its published plan and, unless only that is asked for, searches the best one, each
+// within a time limit.
+func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Duration, fixedOnly bool) (Row, error) {
 	row := Row{Run: r}
 	m, err := set.module(r)
 	if err != nil {
@@ -75,6 +78,9 @@ func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Dura
 			row.Fixed = result.Plans[0]
 		}
 	}
+	if fixedOnly {
+		return row, row.possible(set, o.Machine)
+	}
 	result, why, err := within(ctx, limit, m, fn, o, find)
 	if err != nil {
 		return row, err
@@ -83,7 +89,20 @@ func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Dura
 	if result != nil {
 		row.Best, row.Searched, row.Gap, row.Elapsed = result.Plans[0], result.Searched, result.Gap, result.Elapsed
 	}
-	return row, nil
+	return row, row.possible(set, o.Machine)
+}
+
+// possible is an error if a predicted step takes less than its products at the peak rate of the devices: then the
+// planner counts too little.
+func (r Row) possible(set *Set, m *machine.Machine) error {
+	least := set.products(r.Run, float64(r.Parameters)) / (m.Peak(true, types.BF16) * float64(r.Run.Devices))
+	for _, p := range []*plan.Plan{r.Fixed, r.Best} {
+		if p != nil && p.Time < least {
+			return fmt.Errorf("a step of %s is predicted, but its products alone take %s at the peak rate (%s)",
+				seconds(p.Time), seconds(least), describe(p))
+		}
+	}
+	return nil
 }
 
 // module is the training step of a run.
@@ -102,7 +121,9 @@ func (s *Set) module(r Run) (*ir.Module, error) {
 }
 
 // within searches within a time limit. That there is no plan, or none in time, is why and no error.
-func within(ctx context.Context, limit time.Duration, m *ir.Module, fn *ir.Func, o plan.Options, find search) (r *plan.Result, why string, err error) {
+func within(
+	ctx context.Context, limit time.Duration, m *ir.Module, fn *ir.Func, o plan.Options, find search,
+) (r *plan.Result, why string, err error) {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r, err = find(timed, m, fn, o)

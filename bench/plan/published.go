@@ -186,8 +186,15 @@ func (s *Set) checkPlan(r Run) error {
 		}
 		return fmt.Errorf("%s %q; want %s", name, value, strings.Join(values, ", "))
 	}
-	schedules := []string{string(pipelining.GPipe), string(pipelining.OneFOneB), string(pipelining.Interleaved), string(pipelining.ZBH1), string(pipelining.ZBV)}
-	if err := errors.Join(known("schedule", p.Schedule, schedules...), known("recompute", p.Recompute, "none", "selective", "full"), known("states", p.States, "whole", "split")); err != nil {
+	var schedules []string
+	for _, s := range pipelining.Schedules {
+		schedules = append(schedules, string(s))
+	}
+	if err := errors.Join(
+		known("schedule", p.Schedule, schedules...),
+		known("recompute", p.Recompute, plan.None, plan.Selective, plan.Full),
+		known("states", p.States, "whole", "split"),
+	); err != nil {
 		return err
 	}
 	layers := s.Models[r.Model].Layers
@@ -246,6 +253,24 @@ var formulas = map[string]func(c models.Config, parameters float64) float64{
 		}
 		return float64(c.Batch) * seq(c) * (6*parameters + 12*float64(c.Layers)*float64(c.Heads)*float64(size)*seq(c))
 	},
+}
+
+// products is the FLOP of the products with matrices of parameters in a step, three for each: 6 FLOP for each
+// parameter of such a matrix and each token. 0: of a mixture it is not known.
+func (s *Set) products(r Run, parameters float64) float64 {
+	m := s.Models[r.Model]
+	c := m.Config
+	switch m.Family {
+	case "mixture":
+		return 0
+	case "gpt":
+		parameters -= seq(c) * hid(c) // positions
+	}
+	parameters *= 0.999 // scales and biases
+	if !c.Tied && m.Family != "palm" {
+		parameters -= voc(c) * hid(c) // the embedding
+	}
+	return 6 * parameters * float64(r.Batch) * seq(c)
 }
 
 // layers is B·s·l·h².

@@ -47,7 +47,8 @@ func table(rows []Row) string {
 		if r.Best != nil {
 			best, its = describe(r.Best), seconds(r.Best.Time)
 		}
-		fmt.Fprintf(&b, "| %d. %s | %d | %s | %s | %s | %s | %s | %s |\n", i+1, r.Run.Name, r.Run.Devices, r.Run.Plan.describe(), seconds(r.Published), predicted, off, best, its)
+		fmt.Fprintf(&b, "| %d. %s | %d | %s | %s | %s | %s | %s | %s |\n",
+			i+1, r.Run.Name, r.Run.Devices, r.Run.Plan.describe(), seconds(r.Published), predicted, off, best, its)
 	}
 	b.WriteString("\n" + spread(errs) + "\n\n| run | parameters | source | compared with | notes |\n|--:|--:|---|---|---|\n")
 	for i, r := range rows {
