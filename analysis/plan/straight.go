@@ -40,7 +40,7 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 		like: map[*ir.Value]*ir.Value{}, grads: map[*ir.Value]*ir.Value{}, next: map[*ir.Value]*ir.Value{},
 	}
 	// A module of its own, in which the function that is differentiated has fewer layers.
-	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: flat.Ops}
+	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: slices.Clone(flat.Ops)}
 	for _, f := range flat.Funcs {
 		s.m.AddFunc(f)
 	}
