@@ -50,7 +50,7 @@ func (ps *Pages) planText(document, fn string, n int) string {
 		return text
 	}
 	var b strings.Builder
-	present.Table(&b, made.Machine, made.Result, made.Memory, present.Options{})
+	present.Table(&b, made.Machine, made.Result, present.Options{})
 	present.Explain(&b, made.Result, present.Options{})
 	return b.String()
 }

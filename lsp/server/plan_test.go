@@ -31,7 +31,9 @@ func.func private @loss(%x: tensor<512x256xf32>, %t: tensor<512x256xf32>, %w: te
   %h = dm.matmul %x, %w : (tensor<512x256xf32>, tensor<256x1024xf32>) -> tensor<512x1024xf32>
   %a = dm.relu %h : tensor<512x1024xf32>
   %y = dm.matmul %a, %v : (tensor<512x1024xf32>, tensor<1024x256xf32>) -> tensor<512x256xf32>
-  %loss = dm.mse_loss %y, %t : (tensor<512x256xf32>, tensor<512x256xf32>) -> tensor<f32>
+  %d = dm.sub %y, %t : tensor<512x256xf32>
+  %q = dm.mul %d, %d : tensor<512x256xf32>
+  %loss = dm.reduce add %q : (tensor<512x256xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
 `
@@ -117,7 +119,7 @@ func TestPlanLens(t *testing.T) {
 		{`{"target":"a100-80"}`, trained, "Plan for 8 × DGX A100"},
 		{`{"plan":{"devices":64,"target":"dgx-h100"}}`, trained, "Plan for 64 × DGX H100"},
 		{`{"plan.devices":64}`, "dm.mesh @pod {data = 2, tensor = 2}\n" + trained, "Plan for 4 × HGX H200"},
-		{`{"target":"rtx4090"}`, trained, "Plan for 8 × RTX 4090"},
+		{`{"target":"rtx4090"}`, trained, "Plan for 8 × GeForce RTX 4090"},
 		{``, ffn, ""},
 	} {
 		e := connect(t, Options{}, nil)
