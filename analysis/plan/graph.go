@@ -95,7 +95,7 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 			continue
 		}
 		if o.Bad || op.Of(o) == nil {
-			return nil, &Error{Code: "DM844", At: o, Msg: o.Name + " is not known, so that the step cannot be planned", Help: "write it with ops of the dialect"}
+			return nil, &Error{Code: CodeStep, At: o, Msg: o.Name + " is not known, so that the step cannot be planned", Help: "write it with ops of the dialect"}
 		}
 		n := &node{o: o, f: op.DivisionOf(o), batch: -1, moved: -1}
 		if n.f == nil || op.Float(o, "dropout") > 0 {

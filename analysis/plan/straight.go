@@ -40,7 +40,7 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 		like: map[*ir.Value]*ir.Value{}, grads: map[*ir.Value]*ir.Value{}, next: map[*ir.Value]*ir.Value{},
 	}
 	// A module of its own, in which the function that is differentiated has fewer layers.
-	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: flat.Ops}
+	s.m = &ir.Module{Src: flat.Src, Aliases: flat.Aliases, Resources: flat.Resources, Outer: flat.Outer, Origin: flat.Origin, Ops: slices.Clone(flat.Ops)}
 	for _, f := range flat.Funcs {
 		s.m.AddFunc(f)
 	}
@@ -150,7 +150,7 @@ func (s *straight) expand(o *ir.Op) error {
 	start := b.Index
 	vs, err := autodiff.Inline(s.m, b, o)
 	if err != nil {
-		e := &Error{Code: "DM844", At: o, Msg: err.Error()}
+		e := &Error{Code: CodeStep, At: o, Msg: err.Error()}
 		var a *autodiff.Error
 		if errors.As(err, &a) {
 			e.Msg, e.Help = a.Msg, a.Help
@@ -158,7 +158,7 @@ func (s *straight) expand(o *ir.Op) error {
 		return e
 	}
 	if s.ops += b.Index - start; s.ops > mostOps {
-		return &Error{Code: "DM844", At: o, Msg: "the functions that it calls are too large to be planned", Help: "call fewer functions, or use a loop (dm.scan)"}
+		return &Error{Code: CodeStep, At: o, Msg: "the functions that it calls are too large to be planned", Help: "call fewer functions, or use a loop (dm.scan)"}
 	}
 	for _, p := range o.Parent.Ops[start:b.Index] {
 		s.site[p] = s.siteOf(o)

@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/plan/present"
 	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
+	panel "dmir/analysis/report"
 	"dmir/internal/atomicfile"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
@@ -111,16 +112,12 @@ func (c planCmd) Run(a *app) error {
 	if err := noPlan(a, p, r, points); err != nil {
 		return err
 	}
-	limit := r.Options.Memory
-	if limit == 0 {
-		limit = r.Options.Machine.Memory
-	}
 	if c.writes() {
 		if len(points[0].Result.Plans) < c.Apply {
 			return &failure{"DM612", fmt.Sprintf("--apply %d", c.Apply), "there is no such plan: " + diag.CountAre(len(points[0].Result.Plans), "plan") + " shown", "name one of them, or raise --top"}
 		}
 	}
-	if err := c.show(a, r.Options.Machine, points, limit); err != nil {
+	if err := c.show(a, p, r.Options.Machine, points); err != nil {
 		return err
 	}
 	if !c.writes() {
@@ -268,10 +265,9 @@ func planFailed(a *app, p *program.Program, r *request.Request, err error) error
 }
 
 // show prints the plans: not where stdout has the program.
-func (c planCmd) show(a *app, m *machine.Machine, points []present.Point, limit int64) error {
+func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []present.Point) error {
 	if c.HTML != "" {
-		err := c.page(a, func(w io.Writer) error { return present.HTML(w, m, points, limit) })
-		if err != nil || c.HTML == "-" {
+		if err := c.page(a, p, points); err != nil || c.HTML == "-" {
 			return err
 		}
 	}
@@ -287,9 +283,9 @@ func (c planCmd) show(a *app, m *machine.Machine, points []present.Point, limit 
 	var b bytes.Buffer
 	o := present.Options{Color: styleOf(a.stdout).Color, Width: a.width()}
 	if len(points) > 1 {
-		present.Sweep(&b, m, points, limit, o)
+		present.Sweep(&b, m, points, o)
 	} else {
-		present.Table(&b, m, points[0].Result, limit, o)
+		present.Table(&b, m, points[0].Result, o)
 		if c.Explain {
 			present.Explain(&b, points[0].Result, o)
 		}
@@ -301,7 +297,28 @@ func (c planCmd) show(a *app, m *machine.Machine, points []present.Point, limit 
 	return err
 }
 
-func (c planCmd) page(a *app, fill func(io.Writer) error) error {
+// page writes the panel of the plans.
+func (c planCmd) page(a *app, p *program.Program, points []present.Point) error {
+	html, err := await(a.ctx, func() ([]byte, error) {
+		var results []*plan.Result
+		for _, at := range points {
+			if at.Err == nil {
+				results = append(results, at.Result)
+			}
+		}
+		d, err := panel.BuildPlans(p.Src.Path, results...)
+		if err != nil {
+			return nil, err
+		}
+		return panel.HTML(d)
+	})
+	if err != nil {
+		return err
+	}
+	fill := func(w io.Writer) error {
+		_, err := w.Write(html)
+		return err
+	}
 	if c.HTML == "-" {
 		return fill(a.stdout)
 	}

@@ -43,9 +43,10 @@ type PlanResult struct {
 // Planned are plans that were made for a function of a text.
 type Planned struct {
 	Key, Func string
+	Path      string
 	Src       *source.File
+	Version   int32
 	Machine   *machine.Machine
-	Memory    int64 // of a device that a plan may use
 	*worker.Plans
 }
 
@@ -169,11 +170,7 @@ func (j *Jobs) Plan(ctx context.Context, p session.Place, args PlanArgs, token p
 		}
 		return refused(got.Code, got.Message, placeOf(p, got.Start, got.End))
 	}
-	memory := o.Memory
-	if memory == 0 {
-		memory = o.Machine.Memory
-	}
-	j.plans.keep(&Planned{Key: p.Key, Func: args.Func, Src: p.Src, Machine: o.Machine, Memory: memory, Plans: got.Plans})
+	j.plans.keep(&Planned{Key: p.Key, Func: args.Func, Path: p.Path, Src: p.Src, Version: p.Version, Machine: o.Machine, Plans: got.Plans})
 	res.OK, res.Plans = true, got.Plans.Result
 	best := res.Plans.Plans[0]
 	res.Message = fmt.Sprintf("@%s on %d × %s: %s, %s a step, %s", args.Func, o.Devices, o.Machine.Title, present.Sentence(best), present.Time(best), present.Optimality(res.Plans))

@@ -40,6 +40,8 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 		return ps.diff(ctx, args)
 	case report.KindHistory:
 		return ps.history(ctx, args.URI)
+	case report.KindPlans:
+		return ps.plans(args)
 	}
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version

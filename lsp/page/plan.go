@@ -11,7 +11,9 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/analysis/plan/present"
+	"dmir/analysis/report"
 	"dmir/lsp/connection"
+	"dmir/lsp/job"
 	"dmir/lsp/session"
 )
 
@@ -50,9 +52,32 @@ func (ps *Pages) planText(document, fn string, n int) string {
 		return text
 	}
 	var b strings.Builder
-	present.Table(&b, made.Machine, made.Result, made.Memory, present.Options{})
+	present.Table(&b, made.Machine, made.Result, present.Options{})
 	present.Explain(&b, made.Result, present.Options{})
 	return b.String()
+}
+
+// plans returns the data of the panel of the plans that were made for a function, and the version of the
+// document that they are for.
+func (ps *Pages) plans(args PanelArgs) (int32, report.Data, error) {
+	fn := strings.TrimPrefix(args.Function, "@")
+	made := ps.jobs.Planned(session.AddressOf(uri.URI(args.URI)).Key, fn)
+	if made == nil {
+		return 0, report.Data{}, jsonrpc2.NewError(connection.RequestFailed, fmt.Sprintf("there is no plan of @%s: make one with its lens", fn))
+	}
+	data, err := report.BuildPlans(ps.s.Folders.Relative(made.Path), made.Result)
+	if err == nil && now(ps, made) != made.Src.Text() {
+		data.Stale = "of the text before it was edited"
+	}
+	return made.Version, data, err
+}
+
+// now is the present text of the document of plans.
+func now(ps *Pages, made *job.Planned) string {
+	if snap := ps.s.Docs.Snapshot(made.Key); snap != nil {
+		return snap.Src.Text()
+	}
+	return made.Src.Text()
 }
 
 // ShowPlan has the editor show the program with the best plan that was made for a function, and

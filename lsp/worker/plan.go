@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"dmir/analysis/plan/request"
-	"dmir/syntax/format"
 )
 
 // plan finds plans for the function, and the edits that write each of them.
@@ -22,12 +21,8 @@ func (t *task) plan(ctx context.Context) *Result {
 	}
 	plans := &Plans{Result: found, Edits: [][]Edit{}}
 	for _, p := range found.Plans {
-		text, err := found.Write(p)
-		if err != nil {
-			return t.unplanned(r, err)
-		}
 		edits := []Edit{}
-		for _, e := range format.LineEdits(t.src.Text(), text) {
+		for _, e := range p.Edits() {
 			edits = append(edits, Edit{e.Span.Start, e.Span.End, e.Text})
 		}
 		plans.Edits = append(plans.Edits, edits)

@@ -2,8 +2,6 @@ package format
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -58,66 +56,4 @@ func Diff(path, before, after string) string {
 	// The first line repeats the command that a shell user would have typed.
 	_, d, _ = bytes.Cut(d, []byte("\n"))
 	return string(d)
-}
-
-// LineEdits is the list of replacements of whole lines, in order and without overlap, that turn
-// before into after: those of Diff.
-func LineEdits(before, after string) []diag.Edit {
-	starts := func(text string) (at []int) { // of lines, and the end
-		for i := 0; i < len(text); {
-			at = append(at, i)
-			n := strings.IndexByte(text[i:], '\n')
-			if n < 0 {
-				break
-			}
-			i += n + 1
-		}
-		return append(at, len(text))
-	}
-	old, now := starts(before), starts(after)
-	var edits []diag.Edit
-	i, j := 0, 0 // the next line of each
-	var from, to int
-	open := false
-	end := func() {
-		if open {
-			edits = append(edits, diag.Edit{Span: source.Span{Start: old[from], End: old[i]}, Text: after[now[to]:now[j]]})
-		}
-		open = false
-	}
-	seen := false // the first hunk, behind the names of the files
-	for line := range strings.Lines(string(diff.Diff("", []byte(before), "", []byte(after)))) {
-		if seen = seen || line[0] == '@'; !seen {
-			continue
-		}
-		switch line[0] {
-		case '@':
-			end()
-			// A count of 0 comes with the line before it.
-			var n, m int
-			if _, err := fmt.Sscanf(line, "@@ -%d,%d +%d,%d @@", &i, &n, &j, &m); err != nil {
-				return []diag.Edit{replace(before, after, 0, len(before), 0, len(after))}
-			}
-			if n > 0 {
-				i--
-			}
-			if m > 0 {
-				j--
-			}
-		case ' ':
-			end()
-			i, j = i+1, j+1
-		case '-', '+':
-			if !open {
-				from, to, open = i, j, true
-			}
-			if line[0] == '-' {
-				i++
-			} else {
-				j++
-			}
-		}
-	}
-	end()
-	return edits
 }

@@ -15,12 +15,15 @@ import {
   type MoreArguments,
   type PanelArguments,
   type PanelKind,
+  type PlanArguments,
+  type PlanResult,
   type RunArguments,
   type RunResult,
   type ToggleArguments,
   type ViewArguments,
 } from "./protocol";
 import { plain } from "./plain";
+import { askDevices, plan } from "./plan";
 import { clearLint, type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { hintsOnTheLeft } from "./settings";
@@ -42,6 +45,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.view) return showView(theServer, first as ViewArguments);
       if (name === command.cost) return costView.show(first as CostArguments);
       if (name === command.panel) return panels.show(first as PanelArguments);
+      if (name === command.plan) return plan(theServer, panels, first as PlanArguments);
       if (name === command.lintWorkspace && first === undefined) return lintWorkspace(theServer);
       if (name === command.more) return chooseMore(first as MoreArguments);
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
@@ -73,6 +77,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("runFunction", (args) => workCommand(theServer, command.run, args)),
     register("profileFunction", (args) => workCommand(theServer, command.profile, args)),
     register("compileFunction", (args) => workCommand(theServer, command.compile, args)),
+    register("planFunction", (args) => planCommand(theServer, panels, args)),
     register("showCuda", () => viewCommand(theServer, "cuda")),
     register("showPtx", () => viewCommand(theServer, "ptx")),
     register("showCost", (args) => costCommand(costView, args)),
@@ -128,6 +133,14 @@ async function reported(act: () => unknown): Promise<unknown> {
 async function workCommand(server: Server, deed: Deed, args: unknown): Promise<RunResult | CompileResult | undefined> {
   const chosen = isArguments<RunArguments>(args, "func") ? args : await chooseInEditor(server);
   return chosen === undefined ? undefined : work(server, deed, chosen);
+}
+
+/** Plans a step for the devices that the arguments or the user name. */
+async function planCommand(server: Server, panels: Panels, args: unknown): Promise<PlanResult | undefined> {
+  if (isArguments<PlanArguments>(args, "func")) return plan(server, panels, args);
+  const chosen = await chooseInEditor(server);
+  const devices = chosen === undefined ? undefined : await askDevices();
+  return chosen === undefined || devices === undefined ? undefined : plan(server, panels, { uri: chosen.uri, func: chosen.func, devices });
 }
 
 async function chooseInEditor(server: Server): Promise<RunArguments | undefined> {

@@ -34,6 +34,21 @@ export interface CompileResult {
   kernels: Kernel[];
 }
 
+/** Without devices their number is that of the program's mesh, the settings or dmir.toml. */
+export interface PlanArguments {
+  uri: string;
+  func: string;
+  devices?: number;
+}
+
+export interface PlanResult {
+  ok: boolean;
+  func: string;
+  message: string;
+  devices: number;
+  target: string;
+}
+
 export interface LintResult {
   files: number;
   findings: number;
@@ -63,7 +78,7 @@ export interface Target {
   current?: boolean;
 }
 
-export const panelKinds = ["graph", "roofline", "memory", "mesh", "timeline", "diff", "history"] as const;
+export const panelKinds = ["graph", "roofline", "memory", "mesh", "timeline", "plans", "diff", "history"] as const;
 export type PanelKind = (typeof panelKinds)[number];
 
 /** Identifies a panel: file, kind and, optionally, function. */
@@ -172,6 +187,8 @@ export const command = {
   view: "dmir.view",
   toggle: "dmir.toggle",
   more: "dmir.more",
+  plan: "dmir.plan",
+  applyPlan: "dmir.applyPlan",
   lintWorkspace: "dmir.lintWorkspace",
   reveal: "dmir.reveal",
   revert: "dmir.revert",

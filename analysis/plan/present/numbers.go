@@ -17,10 +17,7 @@ const none = "–"
 func seconds(s float64) string { return units.Time(s * 1e9) }
 
 // number is n with a prefix of SI: "6.74 G".
-func number(n int64) string { return strings.TrimSpace(strings.TrimSuffix(units.FLOP(n), "FLOP")) }
-
-// rate is a number per second.
-func rate(x float64) string { return strings.TrimSpace(strings.TrimSuffix(units.Rate(x), "FLOP/s")) }
+func number(n int64) string { return units.Count(float64(n)) }
 
 // percent is a fraction.
 func percent(f float64) string { return fmt.Sprintf("%.1f %%", f*100) }

@@ -40,7 +40,7 @@ func result(devices int) *plan.Result {
 		Sent:   map[string]int64{"data": 4e9, "tensor": 18e9},
 	}
 	return &plan.Result{
-		Function: "step", Target: "dgx-h100", Devices: devices, Model: plan.Model{Parameters: 6_738_000_000, FLOP: 42_000_000_000_000_000, Samples: 256, Tokens: 1048576, Layers: 32},
+		Function: "step", Target: "dgx-h100", Devices: devices, Limit: 80e9, Model: plan.Model{Parameters: 6_738_000_000, FLOP: 42_000_000_000_000_000, Samples: 256, Tokens: 1048576, Layers: 32},
 		Plans: []*plan.Plan{pipe, flat}, Searched: 1234, Bound: 0.34 * scale, Gap: 0.01 / 0.35,
 	}
 }
@@ -82,9 +82,9 @@ func points() []Point {
 func TestTables(t *testing.T) {
 	m := dgx(t)
 	for name, draw := range map[string]func(*bytes.Buffer, Options){
-		"table":   func(b *bytes.Buffer, o Options) { Table(b, m, result(64), m.Memory, o) },
+		"table":   func(b *bytes.Buffer, o Options) { Table(b, m, result(64), o) },
 		"explain": func(b *bytes.Buffer, o Options) { Explain(b, result(64), o) },
-		"sweep":   func(b *bytes.Buffer, o Options) { Sweep(b, m, points(), m.Memory, o) },
+		"sweep":   func(b *bytes.Buffer, o Options) { Sweep(b, m, points(), o) },
 	} {
 		for _, width := range []int{0, 120, 60} {
 			var b bytes.Buffer
@@ -149,44 +149,17 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Names from a program end neither a tag nor a line.
+// Names from a program have no effect on a terminal.
 func TestHostile(t *testing.T) {
 	bad := "<script>\x1b[2J\n"
 	r := result(64)
 	r.Function, r.Plans[0].Names, r.Plans[1].Why = bad, []string{bad}, bad
 	var b bytes.Buffer
-	if err := HTML(&b, dgx(t), []Point{{Devices: 64, Result: r}}, 1e9); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(b.String(), "<script") {
-		t.Error("a page has a script")
-	}
-	b.Reset()
-	Table(&b, dgx(t), r, 1e9, Options{})
+	Table(&b, dgx(t), r, Options{})
 	Explain(&b, r, Options{})
-	Sweep(&b, dgx(t), []Point{{Devices: 64, Result: r}, {Devices: 8, Err: &plan.Error{Msg: bad}}}, 1e9, Options{})
+	Sweep(&b, dgx(t), []Point{{Devices: 64, Result: r}, {Devices: 8, Err: &plan.Error{Msg: bad}}}, Options{})
 	if strings.Contains(b.String(), "\x1b") {
 		t.Errorf("an escape sequence in\n%q", &b)
-	}
-}
-
-// A page has the chart, the sweep and every plan; one of a single number of devices has no chart.
-func TestPage(t *testing.T) {
-	var b bytes.Buffer
-	if err := HTML(&b, dgx(t), points(), 1e9); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"<svg", "time of a step", "no plan: no plan fits", "data 16 × tensor 4", "<h2>64 devices</h2>"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("not %q", want)
-		}
-	}
-	b.Reset()
-	if err := HTML(&b, dgx(t), points()[3:], 1e9); err != nil || strings.Contains(b.String(), "<svg") {
-		t.Errorf("%v: a chart of one point", err)
-	}
-	if err := HTML(&b, dgx(t), points()[:1], 1e9); err == nil {
-		t.Error("a page of nothing")
 	}
 }
 
@@ -207,6 +180,5 @@ func FuzzChart(f *testing.F) {
 		if n := strings.Count(out.String(), "●"); n != 2 {
 			t.Errorf("%d points in\n%s", n, &out)
 		}
-		c.page()
 	})
 }

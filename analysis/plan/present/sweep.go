@@ -67,14 +67,14 @@ func planned(points []Point) []Point {
 }
 
 // Sweep prints the best plan of each number of devices, and charts of its time and cost.
-func Sweep(w io.Writer, m *machine.Machine, points []Point, limit int64, o Options) {
+func Sweep(w io.Writer, m *machine.Machine, points []Point, o Options) {
 	have := planned(points)
 	if len(have) == 0 {
 		return
 	}
 	r := have[0].Result
 	fmt.Fprint(w, o.paint(bold, escape.Terminal("@"+strings.TrimPrefix(r.Function, "@"))))
-	escape.Fprintf(w, " on %s of %s · %s\n\n", m.Title, units.Bytes(limit), Headline(r))
+	escape.Fprintf(w, " on %s of %s · %s\n\n", m.Title, units.Bytes(r.Limit), Headline(r))
 	rows := [][]string{append([]string{"devices"}, sweepTitles(r)...)}
 	for _, p := range points {
 		rows = append(rows, append([]string{fmt.Sprint(p.Devices)}, sweepCells(p, have[0])...))
@@ -107,7 +107,7 @@ func sweepCells(p, first Point) []string {
 		return cells
 	}
 	return []string{
-		seconds(best.Time), rate(perSecond(p.Result, best)), percent(first.cost() / p.cost()), seconds(p.cost()), percent(best.MFU),
+		seconds(best.Time), units.Count(perSecond(p.Result, best)), percent(first.cost() / p.cost()), seconds(p.cost()), percent(best.MFU),
 		units.Bytes(best.Memory.Total), percent(p.Result.Gap), Mesh(best),
 	}
 }

@@ -46,7 +46,7 @@ func columns(r *plan.Result) []column {
 	any := func(f func(*plan.Plan) bool) bool { return slices.ContainsFunc(r.Plans, f) }
 	cols := []column{
 		{title: "time", rank: 9, cell: func(p *plan.Plan) string { return seconds(p.Time) }},
-		{title: unit(r) + "s/s", rank: 6, cell: func(p *plan.Plan) string { return rate(perSecond(r, p)) }},
+		{title: unit(r) + "s/s", rank: 6, cell: func(p *plan.Plan) string { return units.Count(perSecond(r, p)) }},
 		{title: "MFU", rank: 5, cell: func(p *plan.Plan) string { return percent(p.MFU) }},
 		{title: "memory", rank: 8, cell: func(p *plan.Plan) string { return units.Bytes(p.Memory.Total) }},
 		{title: "sent", rank: 3, cell: func(p *plan.Plan) string { return units.Bytes(sent(p)) }},
@@ -70,8 +70,8 @@ func columns(r *plan.Result) []column {
 
 // Table prints what the step of r is, its plans in the order of their time, and how far the best
 // one may be from the best of the space.
-func Table(w io.Writer, m *machine.Machine, r *plan.Result, limit int64, o Options) {
-	heading(w, m, r, limit, o)
+func Table(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
+	heading(w, m, r, o)
 	plans(w, r, o)
 	if len(r.Plans) == 0 {
 		return
@@ -82,9 +82,9 @@ func Table(w io.Writer, m *machine.Machine, r *plan.Result, limit int64, o Optio
 		diag.Count(r.Searched, "setting")))
 }
 
-func heading(w io.Writer, m *machine.Machine, r *plan.Result, limit int64, o Options) {
+func heading(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 	fmt.Fprint(w, o.paint(bold, escape.Terminal("@"+strings.TrimPrefix(r.Function, "@"))))
-	escape.Fprintf(w, " on %d × %s of %s · %s\n\n", r.Devices, m.Title, units.Bytes(limit), Headline(r))
+	escape.Fprintf(w, " on %d × %s of %s · %s\n\n", r.Devices, m.Title, units.Bytes(r.Limit), Headline(r))
 }
 
 // plans prints two lines for each plan: figures, and what it does in words.

@@ -21,6 +21,7 @@ return {
       lint = { enabled = true },
       heat = 'off', -- off, time, bytes or waste
       run = { device = 'auto', seed = 0 },
+      plan = { devices = 0, target = '' }, -- for a program without a mesh: 0 and '' are those of dmir.toml
     },
   },
   -- Nothing runs without a command of the user, so open files are trusted.
@@ -31,6 +32,10 @@ return {
     -- Cost lens: the server returns a table, which the editor shows.
     ['dmir.cost'] = function(command, context)
       require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
+    end,
+    -- Plan lens: the server shows the program with the plan.
+    ['dmir.plan'] = function(command, context)
+      require('dmir').work(vim.lsp.get_client_by_id(context.client_id), 'dmir.plan', command.arguments[1])
     end,
     -- The last lens of a row: the rest of what can be done.
     ['dmir.more'] = function(command, context)

@@ -33,10 +33,10 @@ function M.run(client, argument)
   end)
 end
 
----Compiles or profiles a function; the server reports the result.
+---Compiles, profiles or plans a function; the server reports the result.
 ---@param client vim.lsp.Client
----@param name 'dmir.compile'|'dmir.profile'
----@param argument { uri: string, func: string }
+---@param name 'dmir.compile'|'dmir.profile'|'dmir.plan'
+---@param argument { uri: string, func: string, devices?: integer }
 function M.work(client, name, argument)
   execute(client, name, argument, function(result)
     if result and result.ok == false then
@@ -47,6 +47,8 @@ end
 
 -- Views of the whole program, and of the function at the cursor, which the server compiles for them.
 local views = { 'generic', 'expanded', 'fixed', 'cost' }
+-- Views of plans that were made for the function at the cursor.
+local planned = { 'plans', 'planned-1', 'planned-2', 'planned-3' }
 local compiled = { 'after-inline', 'after-bind', 'after-attention', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
 
 ---Calls back with the arguments of the Run lens of the named function, or of the one at the cursor.
@@ -246,7 +248,7 @@ function M.attach(client, buffer)
   command('DmirTarget', 'Choose the machine that times are computed for', function(name)
     select_target(client, name)
   end)
-  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Mesh = 'mesh', Timeline = 'timeline' }) do
+  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Mesh = 'mesh', Timeline = 'timeline', Plans = 'plans' }) do
     command('Dmir' .. name, 'Open the ' .. kind .. ' panel of the named function, or of the one at the cursor', function(func)
       show_panel(client, buffer, kind, func)
     end)
@@ -268,17 +270,30 @@ function M.attach(client, buffer)
       end)
     end)
   end
+  command('DmirPlan', 'Plan the training step at the cursor for its mesh, or for a number of devices', function(devices)
+    if devices and not devices:match('^%d+$') then
+      return vim.notify(devices .. ' is no number of devices', vim.log.levels.ERROR)
+    end
+    with_function(client, buffer, nil, function(argument)
+      M.work(client, 'dmir.plan', { uri = argument.uri, func = argument.func, devices = tonumber(devices) })
+    end)
+  end)
+  command('DmirApplyPlan', 'Write the best plan of the step at the cursor, or the one with a number, into the text', function(number)
+    with_function(client, buffer, nil, function(argument)
+      execute(client, 'dmir.applyPlan', { uri = argument.uri, func = argument.func, plan = tonumber(number) })
+    end)
+  end)
   for name, view in pairs({ Cuda = 'cuda', Ptx = 'ptx' }) do
     command('Dmir' .. name, 'Show the kernels of the named function, or of the one at the cursor', function(func)
       show_compiled(client, buffer, view, func)
     end)
   end
   command('DmirView', 'Show the program at another level, beside it', function(view)
-    if vim.tbl_contains(compiled, view) then
+    if vim.tbl_contains(compiled, view) or vim.tbl_contains(planned, view) then
       return show_compiled(client, buffer, view)
     end
     execute(client, 'dmir.view', { uri = uri, view = view })
-  end, vim.list_extend(vim.list_slice(views), compiled))
+  end, vim.list_extend(vim.list_extend(vim.list_slice(views), compiled), planned))
   command('DmirToggle', 'Switch hints or lint on and off', function(setting)
     execute(client, 'dmir.toggle', { setting = setting })
   end, { 'hints', 'lint' })
