@@ -111,6 +111,8 @@ func TestSpliceShardings(t *testing.T) {
 		"an attribute of a tuple is wrong":  {stated, ">, unit", ">", true, true},
 		"an attribute of a result":          {stated, "[{}, {data}]", "[{}, {dato}]", true, true},
 		"a mesh that attributes name":       {stated, "@pod {", "@pad {", false, true},
+		"a stage comes":                     {stated, "dm.exp %1", "dm.exp %1 {dm.stage = 0}", true, false},
+		"a stage before another":            {strings.Replace(stated, "dm.exp %1", "dm.exp %1 {dm.stage = 1}", 1), "%0, %b {", "%0, %b {dm.stage = 2, ", true, true},
 		"the mesh of a function is another": {sharded, "{dm.mesh = @pod}", "{dm.mesh = @pad}", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,6 +123,19 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 	return found, all, problem
 }
 
+// MeshOf is the mesh whose devices run f: that of its attribute dm.mesh, that over which its text divides
+// values, or the only one of m; nil where there is none, or more than one.
+func MeshOf(m *ir.Module, f *ir.Func) (*mesh.Mesh, *Problem) {
+	if op.PerDevice(f.Op) {
+		return mesh.Find(m, f.Op.Str(op.MeshAttr)), nil
+	}
+	on, _, problem := Stated(m, f)
+	if all := mesh.All(m); on == nil && problem == nil && len(all) == 1 {
+		on = all[0]
+	}
+	return on, problem
+}
+
 // Propagate gives each value of f a layout, from those that its text states. It returns nil
 // where the text states none.
 //

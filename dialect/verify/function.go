@@ -29,6 +29,8 @@ func (v *verifier) function(o *ir.Op) {
 	if !v.state(o) {
 		return
 	}
+	v.pipeline(o)
+	v.stages(o)
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
 			v.endsFunction(o, b)

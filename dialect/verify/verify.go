@@ -154,6 +154,7 @@ func (v *verifier) op(o *ir.Op) {
 	}
 	v.shardings(o)
 	v.stated(o)
+	v.staged(o)
 	if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
 		v.collective(o)
 	}

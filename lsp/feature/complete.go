@@ -171,6 +171,10 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 				return s.meshItems(), false
 			case op.ShardingAttr:
 				return stated(), false
+			case op.ScheduleAttr:
+				return quoted(op.Schedules, "schedule"), false
+			case op.PipelineAttr:
+				return s.pipelineAxes(), false
 			}
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}

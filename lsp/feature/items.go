@@ -102,6 +102,9 @@ func (s *statement) functionAttrs() []Completion {
 		{cost.MaxTime, `"${1:50 µs}"`, "how long the function may take on the chosen machine; more is an error"},
 		{op.BindAttr, "{${1:n} = ${2:512}}", "sizes of dimensions that have a name, for this function"},
 		{op.MeshAttr, "@${1:mesh}", "the function is what one device of the mesh runs, on its pieces"},
+		{op.MicrobatchesAttr, "${1:8} : i64", "how many parts the batch of a training step is cut into, whose gradients are summed"},
+		{op.PipelineAttr, `"${1:pipe}"`, "the axis of the mesh along which the stages of a training step lie"},
+		{op.ScheduleAttr, `"${1:1f1b}"`, "the order in which the pipeline works on micro-batches"},
 	} {
 		if !has[a.name] {
 			out = append(out, Completion{Kind: AttrItem, Label: a.name, Doc: a.doc, Text: a.name + " = ", Snippet: a.name + " = " + a.value})
@@ -200,6 +203,8 @@ func (s *statement) opAttrs(def *op.Def) []Completion {
 	var out []Completion
 	for _, a := range [][3]string{
 		{op.ShardingAttr, " = #dm.at<split = $1>", "how the result is divided over the devices of a mesh, where its type does not state it"},
+		{op.StageAttr, " = $1", "the stage of a pipeline that the op and those after it belong to, from 0"},
+		{op.RecomputeAttr, "", "what the op computes, or a call but for its results, is computed again for the derivative and not kept"},
 	} {
 		if !has[a[0]] {
 			text, _, _ := strings.Cut(a[1], "$")

@@ -120,3 +120,25 @@ func (s *statement) functionAxes(in int) []Completion {
 	}
 	return out
 }
+
+// pipelineAxes are the axes that dm.pipeline may name.
+func (s *statement) pipelineAxes() []Completion {
+	var out []Completion
+	for _, m := range s.meshes() {
+		for _, a := range m.Axes {
+			text := types.Str(a.Name).String()
+			out = append(out, Completion{Kind: WordItem, Label: text, Detail: plural(a.Size, "device") + " of @" + m.Name, Text: text})
+		}
+	}
+	return out
+}
+
+// quoted are words as strings.
+func quoted(words []string, detail string) []Completion {
+	out := make([]Completion, len(words))
+	for i, w := range words {
+		text := types.Str(w).String()
+		out[i] = Completion{Kind: WordItem, Label: text, Detail: detail, Text: text}
+	}
+	return out
+}
