@@ -33,11 +33,52 @@ func (p *partitioner) accumulated(o *ir.Op, i int) (l shard.Layout, ok bool) {
 	part := add.Operands[1-arg.Uses[0].Index]
 	atoms := p.reducing(part)
 	settled := p.settled(o.Results[i])
-	if len(atoms) == 0 || slices.ContainsFunc(atoms, settled.Uses) || !types.Equal(part.Type, arg.Type) || len(part.Uses) != 1 {
+	if len(atoms) == 0 || slices.ContainsFunc(atoms, settled.Uses) || !types.Equal(plain(part), plain(arg)) || len(part.Uses) != 1 {
 		return l, false
 	}
 	settled.Partial, settled.Reduce = atoms, types.Add
 	return settled, true
+}
+
+// terms is how many values are added up, one after the other or in pairs, in the sum that v is a term of, with
+// nothing else reading them: if they are partial, the devices reduce the sum once.
+func (p *partitioner) terms(v *ir.Value) int64 {
+	if n := p.sum[v]; n > 0 {
+		return n
+	}
+	root := v
+	for adds(root) {
+		root = root.Uses[0].Op.Results[0]
+	}
+	all, leaves := []*ir.Value{root}, int64(0)
+	for i := 0; i < len(all); i++ {
+		if o := all[i].Op; o != nil && o.Name == "dm.add" && adds(o.Operands[0]) && adds(o.Operands[1]) {
+			all = append(all, o.Operands...)
+		} else {
+			leaves++
+		}
+	}
+	for _, x := range all {
+		p.sum[x] = leaves
+	}
+	return leaves
+}
+
+// adds reports whether v is read by nothing but a sum of values of its type.
+func adds(v *ir.Value) bool {
+	if len(v.Uses) != 1 || v.Uses[0].Op.Name != "dm.add" {
+		return false
+	}
+	o := v.Uses[0].Op
+	return types.Equal(plain(v), plain(o.Operands[1-v.Uses[0].Index])) && types.Equal(plain(v), plain(o.Results[0]))
+}
+
+// plain is the type of v without its placement.
+func plain(v *ir.Value) types.Type {
+	if t := v.Tensor(); t != nil {
+		return t.With(t.Shape...)
+	}
+	return v.Type
 }
 
 // zeros reports whether all elements of v are 0.
