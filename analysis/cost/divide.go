@@ -22,7 +22,7 @@ import (
 type Divided struct {
 	Mesh   *mesh.Mesh // nil: one device
 	Fn     *ir.Func   // what a device runs: shapes of pieces, collectives, the ops of each micro-batch
-	Device *Func    // its cost
+	Device *Func      // its cost
 
 	// Lines is the same cost, line by line of the text: each op has the costs of the ops made of
 	// it, and a return those of what it hands on.
