@@ -179,6 +179,9 @@ func carried(f *ir.Func) (kept, given []bool) {
 				kept[i] = kept[i] || t != nil && t.Rank() > 0 && types.Equal(plain(t), plain(r))
 			}
 		}
+		if len(candidates(f, kept, given)) == 0 { // the type tells nothing
+			clear(kept)
+		}
 	}
 	return kept, given
 }
