@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
+	"dmir/dialect/microbatch"
 	"dmir/dialect/op"
 	"dmir/dialect/partition"
 	"dmir/dialect/shard"
@@ -16,12 +17,12 @@ import (
 	"dmir/syntax/source"
 )
 
-// Divided is a function whose text divides values over the devices of a mesh, as each device
-// runs it.
+// Divided is a function whose text divides values over the devices of a mesh, or its batch into
+// micro-batches, as each device runs it.
 type Divided struct {
-	Mesh   *mesh.Mesh
-	Fn     *ir.Func // what a device runs: shapes of pieces, collectives
-	Device *Func    // its cost
+	Mesh   *mesh.Mesh // nil: one device
+	Fn     *ir.Func   // what a device runs: shapes of pieces, collectives, the ops of each micro-batch
+	Device *Func      // its cost
 
 	// Lines is the same cost, line by line of the text: each op has the costs of the ops made of
 	// it, and a return those of what it hands on.
@@ -55,8 +56,11 @@ func (f *Func) Mesh() *mesh.Mesh {
 	return on
 }
 
+// Microbatches is into how many micro-batches the text cuts the batch of f; 0 where it does not.
+func (f *Func) Microbatches() int { return microbatch.Count(f.Func) }
+
 // Divide is f as each device of its mesh runs it, computed on first use; nil where its text
-// divides nothing. The problem is why it cannot be divided.
+// divides nothing, nor its batch. The problem is why it cannot be divided.
 func (f *Func) Divide() (*Divided, *shard.Problem) {
 	if f.body == nil || f.device != nil || f.body.in.mesh != nil {
 		return nil, nil
@@ -119,7 +123,8 @@ func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
 		return nil, nil
 	}
 	on, stated, problem := shard.Stated(c.m, fn)
-	if problem != nil || len(stated) == 0 {
+	cut := microbatch.Count(fn) > 1
+	if problem != nil || len(stated) == 0 && !cut {
 		return nil, problem
 	}
 	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
@@ -132,9 +137,19 @@ func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
 		return nil, problem
 	}
 	size(whole, op.Bindings(fn, c.bind))
+	if cut {
+		step, problem := microbatch.Split(m, whole)
+		if problem != nil {
+			return nil, problem
+		}
+		whole = step
+	}
 	device, made, problem := partition.Divide(m, whole)
-	if device == nil {
+	if problem != nil {
 		return nil, problem
+	}
+	if device == nil { // of one device
+		device = whole
 	}
 	enclose(fn, device)
 	d := &Divided{Mesh: on, Fn: device, Device: newCoster(m, nil).function(device)}

@@ -155,6 +155,9 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 func (f *Func) distribution(m *machine.Machine, r *FunctionReport) {
 	on := f.Mesh()
 	if on == nil {
+		if _, problem := f.Divide(); problem != nil {
+			r.NotDivided = problem.Msg
+		}
 		return
 	}
 	r.Devices, r.Mesh = on.Devices(), &MeshReport{Name: on.Name}

@@ -58,6 +58,12 @@ func (p *printer) summary() {
 func (p *printer) devices() {
 	f := p.f
 	on := f.Mesh()
+	if n := f.Microbatches(); n > 1 && (f.body == nil || f.body.in.mesh == nil) {
+		p.field("batch", fmt.Sprintf("in %d micro-batches, one after the other", n))
+		if _, problem := f.Divide(); problem != nil && on == nil {
+			p.field("", "not cut, the figures are of the whole batch: "+problem.Msg)
+		}
+	}
 	if on == nil {
 		return
 	}

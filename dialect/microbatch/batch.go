@@ -23,6 +23,7 @@ type batch struct {
 	whole  *ir.Func                      // of whole tensors, without shardings; composite ops are expanded in it
 	stated map[*ir.Value]*types.Sharding // of values of whole
 	place  map[*ir.Op]int                // of ops of whole before it was expanded: in its body, that of the op around them
+	shared int64                         // FLOP of contractions that are not of one micro-batch
 	divide map[*ir.Value]int             // arguments of whole that are divided: the dimension
 }
 
@@ -68,9 +69,10 @@ func divide(f *ir.Func, n int) (*batch, *shard.Problem) {
 			first = p
 		}
 	}
-	kept := carried(f)
+	kept, given := carried(f)
 	tried := 0
-	for _, c := range candidates(f, kept) {
+	var best *batch
+	for _, c := range candidates(f, kept, given) {
 		parts := int64(n)
 		if n == 1 {
 			parts = smallestFactor(c.size)
@@ -87,10 +89,21 @@ func divide(f *ir.Func, n int) (*batch, *shard.Problem) {
 			break
 		}
 		b, problem := attempt(f, c, parts, kept)
-		if problem == nil {
-			return b, nil
+		if problem != nil {
+			note(problem)
+			continue
 		}
-		note(problem)
+		// Along a dimension that is no batch, as the features of an input, ops behind the first sum are the same for
+		// all micro-batches.
+		if b.shared = shared(newWriter(f, b, n)); best == nil || b.shared < best.shared {
+			best = b
+		}
+		if best.shared == 0 {
+			break
+		}
+	}
+	if best != nil {
+		return best, nil
 	}
 	if first == nil {
 		first = &shard.Problem{
@@ -128,33 +141,49 @@ func choices(n int64) string {
 	return list[0]
 }
 
-// carried are the arguments that are no data: those whose next value a result is and, where the function states no
+// shared is the FLOP of the contractions that w does once for all micro-batches.
+func shared(w *writer) int64 {
+	sum := int64(0)
+	for _, o := range w.ops {
+		if d := op.Of(o); !w.micro[o] && d.Family == op.Contraction && d.FLOP != nil {
+			n, _ := d.FLOP(o).Int()
+			sum += n
+		}
+	}
+	return sum
+}
+
+// carried are the arguments that are no data: those whose next value a result is or, where the function states no
 // state, those that it initializes and those of a result's type, as weights that are returned or whose gradients are.
-func carried(f *ir.Func) []bool {
-	out := make([]bool, len(f.Args))
-	state := op.State(f.Op)
-	for _, k := range state {
-		if k >= 0 && k < len(out) {
-			out[k] = true
+// Of the others, given are those that the function initializes, as weights that a step does not change.
+func carried(f *ir.Func) (kept, given []bool) {
+	kept, given = make([]bool, len(f.Args)), make([]bool, len(f.Args))
+	for _, k := range op.State(f.Op) {
+		if k >= 0 && k < len(kept) {
+			kept[k] = true
 		}
 	}
 	attrs, _ := f.Op.Attr("arg_attrs").(types.Array)
-	for i := range out {
-		if i < len(attrs) {
-			own, _ := attrs[i].(types.Dict)
-			out[i] = out[i] || slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.StddevAttr || a.Name == op.InitAttr })
+	for i := range min(len(given), len(attrs)) {
+		own, _ := attrs[i].(types.Dict)
+		given[i] = slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.StddevAttr || a.Name == op.InitAttr })
+	}
+	switch {
+	case slices.Contains(kept, true):
+	case slices.Contains(given, true):
+		kept = given
+	default:
+		for _, r := range f.Results {
+			for i, a := range f.Args {
+				t := a.Tensor()
+				kept[i] = kept[i] || t != nil && t.Rank() > 0 && types.Equal(plain(t), plain(r))
+			}
+		}
+		if len(candidates(f, kept, given)) == 0 { // the type tells nothing
+			clear(kept)
 		}
 	}
-	if slices.Contains(out, true) {
-		return out
-	}
-	for _, r := range f.Results {
-		for i, a := range f.Args {
-			t := a.Tensor()
-			out[i] = out[i] || t != nil && t.Rank() > 0 && types.Equal(plain(t), plain(r))
-		}
-	}
-	return out
+	return kept, given
 }
 
 func plain(t types.Type) types.Type {
@@ -165,8 +194,8 @@ func plain(t types.Type) types.Type {
 	return x.With(x.Shape...)
 }
 
-// candidates are the dimensions of the arguments that are no state, largest arguments first.
-func candidates(f *ir.Func, kept []bool) []candidate {
+// candidates are the dimensions of the arguments that are no state: those that are not given first, the largest first.
+func candidates(f *ir.Func, kept, given []bool) []candidate {
 	bytes := func(i int) int64 {
 		n, _ := f.Args[i].Tensor().Bytes().Int()
 		return n
@@ -177,7 +206,12 @@ func candidates(f *ir.Func, kept []bool) []candidate {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(bytes(k), bytes(i)) })
+	slices.SortStableFunc(order, func(i, k int) int {
+		if given[i] != given[k] {
+			return map[bool]int{true: 1, false: -1}[given[i]]
+		}
+		return cmp.Compare(bytes(k), bytes(i))
+	})
 	var out []candidate
 	for _, i := range order {
 		for d, size := range f.Args[i].Tensor().Shape {

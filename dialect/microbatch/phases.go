@@ -26,7 +26,9 @@ type writer struct {
 	parts map[part]*ir.Value
 	wide  map[part]*ir.Value
 	acc   map[*ir.Op]*ir.Value
-	apart bool // a position in the batch was needed, or a number of rows that the groups do not divide
+	// rowsOf are the results that rows of all micro-batches were put together to.
+	rowsOf map[*ir.Value]*ir.Value
+	apart  bool // a position in the batch was needed, or a number of rows that the groups do not divide
 }
 
 func newWriter(f *ir.Func, b *batch, n int) *writer {

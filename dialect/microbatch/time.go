@@ -32,6 +32,7 @@ func (w *writer) function() (g *ir.Func, whole bool) {
 	for i := range w.each {
 		w.each[i] = map[*ir.Value]*ir.Value{}
 	}
+	w.rowsOf = map[*ir.Value]*ir.Value{}
 	w.parts, w.wide, w.acc = map[part]*ir.Value{}, map[part]*ir.Value{}, map[*ir.Op]*ir.Value{}
 	w.apart = false
 	for i, a := range f.Args {
@@ -346,6 +347,11 @@ func (w *writer) ofWhole(v *ir.Value) *ir.Value {
 		from = w.Expanded[from]
 	}
 	c := w.copied(v.Op, values, from, -1)
+	ir.WalkValues([]*ir.Op{c}, func(x *ir.Value) { // what an op expands to may have the type of the divided argument
+		if t := x.Tensor(); t != nil && t.At.Shard != nil {
+			x.Type = sharded(t, nil)
+		}
+	})
 	for k, r := range v.Op.Results {
 		w.once[r] = c.Results[k]
 		w.state(c, k, r)
@@ -353,14 +359,18 @@ func (w *writer) ofWhole(v *ir.Value) *ir.Value {
 	return w.once[v]
 }
 
-// returned is a result of the step: rows of all micro-batches where it has such.
+// returned is a result of the step: rows of all micro-batches where it has such, which may be the same for all.
 func (w *writer) returned(v *ir.Value) *ir.Value {
-	if x := w.once[v]; x != nil {
-		return x
-	}
 	whole := w.Of[v]
 	d := divided(v.Tensor(), whole.Tensor())
-	if d < 0 {
+	if w.rowsOf[v] != nil {
+		return w.rowsOf[v]
+	}
+	_, arg := w.divide[whole]
+	switch {
+	case arg, d < 0 && !w.varies[v]:
+		return w.once[v]
+	case d < 0: // of an op with other results, of which rows differ
 		return w.each[0][v]
 	}
 	shape := whole.Tensor().Shape
@@ -374,7 +384,10 @@ func (w *writer) returned(v *ir.Value) *ir.Value {
 	w.made(nil, -1, func() {
 		pieces := make([]*ir.Value, w.n)
 		for i := range pieces {
-			if pieces[i] = w.each[i][v]; apart {
+			if pieces[i] = w.once[v]; w.varies[v] {
+				pieces[i] = w.each[i][v]
+			}
+			if apart {
 				pieces[i] = w.b.Reshape(pieces[i], replaced(shape, d, w.groups, 1, size/w.groups/n)...)
 			}
 		}
@@ -385,6 +398,6 @@ func (w *writer) returned(v *ir.Value) *ir.Value {
 	if s := w.shardingOf(whole); s != nil {
 		r.Type = sharded(r.Tensor(), s)
 	}
-	w.once[v] = r
+	w.rowsOf[v] = r
 	return r
 }

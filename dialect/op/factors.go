@@ -60,7 +60,8 @@ func DivisionOf(o *ir.Op) *Factors { return factorsOf(o, true) }
 
 func factorsOf(o *ir.Op, exchange bool) *Factors {
 	d := Of(o)
-	if d == nil || d.Whole != "" || !Valid(o) {
+	drawn := exchange && d != nil && d.Maps != nil && d.Is(Random) // the partitioner draws the whole for each device
+	if d == nil || d.Whole != "" && !drawn || !Valid(o) {
 		return nil
 	}
 	var f *Factors

@@ -158,8 +158,13 @@ func (p *partitioner) score(x factored, a assignment) float64 {
 		}
 		// Results are needed as propagation found them.
 		want, _ := p.values.Of(v)
-		plan := p.grid.Plan(p.shape(t), p.produced(x, i, a), want)
-		sent += plan.Sent*t.Elem.Bits()/8 + p.avoided(plan)
+		l := p.produced(x, i, a)
+		plan := p.grid.Plan(p.shape(t), l, want)
+		n := plan.Sent*t.Elem.Bits()/8 + p.avoided(plan)
+		if len(l.Partial) > 0 && l.Reduce == types.Add {
+			n /= p.terms(v)
+		}
+		sent += n
 	}
 	return sentWeight*float64(sent) + work
 }

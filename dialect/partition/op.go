@@ -102,9 +102,13 @@ func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout)
 }
 
 // settle brings the results of o whose sharding the text states into it, and forgets other
-// versions of them: what is written is what the devices have.
+// versions of them: what is written is what the devices have. The terms of sums over micro-batches stay
+// partial: their sum is reduced once.
 func (p *partitioner) settle(o *ir.Op) {
 	for _, r := range o.Results {
+		if o.Attr(op.MicroAttr) != nil && adds(r) {
+			continue
+		}
 		if l, stated := p.values.Of(r); stated && p.problem == nil {
 			piece := p.get(r, l)
 			p.have[r] = slices.DeleteFunc(p.have[r], func(v version) bool { return v.piece != piece })

@@ -77,7 +77,7 @@ type Division struct {
 // computed without other collectives than reductions, also where these send more.
 func Follow(values *shard.Values, f *ir.Func, reduce bool) (*Division, *shard.Problem) {
 	p := &partitioner{
-		grid: values.Grid, values: values, fn: f, sums: reduce,
+		grid: values.Grid, values: values, fn: f, sums: reduce, sum: map[*ir.Value]int64{},
 		have: map[*ir.Value][]version{}, makers: map[*ir.Value]maker{}, ids: map[string]*ir.Value{},
 		Division: &Division{
 			From: map[*ir.Op]*ir.Op{}, Of: map[*ir.Value]*ir.Value{}, Own: map[*ir.Op]int{},
@@ -108,11 +108,12 @@ type partitioner struct {
 	values *shard.Values
 	fn     *ir.Func // of whole tensors; composite ops are expanded in it
 	b      *op.Builder
-	levels []*op.Builder // those of the regions that b stands in, from the function's on
-	entry  *ir.Block     // of the new function
-	head   int           // how many ops of entry are positions of the device
-	at     *ir.Op        // the op that is being divided
-	sums   bool          // other collectives than reductions are to be avoided
+	levels []*op.Builder       // those of the regions that b stands in, from the function's on
+	entry  *ir.Block           // of the new function
+	head   int                 // how many ops of entry are positions of the device
+	at     *ir.Op              // the op that is being divided
+	sum    map[*ir.Value]int64 // see terms
+	sums   bool                // other collectives than reductions are to be avoided
 
 	have    map[*ir.Value][]version
 	journal []grown // to forget the versions of a region behind it

@@ -90,6 +90,11 @@ func (p *partitioner) loop(o *ir.Op) {
 	yields := make([]shard.Layout, len(o.Results))
 	for i, r := range o.Results {
 		layouts[i] = p.settled(r)
+		if i < carried {
+			if l, ok := p.accumulated(o, i); ok {
+				layouts[i] = l
+			}
+		}
 		yields[i] = layouts[i]
 		if i >= carried {
 			layouts[i].Dims[0] = nil // every device runs all iterations
@@ -105,7 +110,11 @@ func (p *partitioner) loop(o *ir.Op) {
 		} else {
 			l.Dims[0] = nil
 		}
-		operands[i], args[i] = p.get(v, l), l
+		if args[i] = l; len(l.Partial) > 0 {
+			operands[i] = p.b.Splat(p.local(v.Tensor(), l), 0)
+		} else {
+			operands[i] = p.get(v, l)
+		}
 		if i >= carried {
 			args[i] = shard.Layout{Dims: l.Dims[1:]}
 		}

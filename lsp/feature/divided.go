@@ -24,7 +24,7 @@ const dividedAtOnce = 64
 // Settled is the cost of f that is shown: that of each device, where its values are divided. It is nil
 // while a large function has not been divided since the last edit.
 func Settled(f *cost.Func) *cost.Func {
-	if f.Mesh() == nil || f.Tried() || len(f.Func.Body.Ops) <= dividedAtOnce {
+	if f.Mesh() == nil && f.Microbatches() == 0 || f.Tried() || len(f.Func.Body.Ops) <= dividedAtOnce {
 		return f.PerDevice()
 	}
 	return nil
