@@ -13,6 +13,10 @@ const (
 	BackwardAttr = "dm.backward"
 )
 
+// TaskAttr of an op of a function with OnlyAttr is the task of the pipeline's schedule in which it runs, "2F0": stage
+// 2, forward, micro-batch 0.
+const TaskAttr = "dm.task"
+
 // OnlyAttr marks a function that some devices of a mesh run, those with a position along an axis:
 // dm.only = [@pod, {pipe = 2}]. It computes together with the functions of the other positions, by dm.send and
 // dm.recv. Its values are whole tensors, or with MeshAttr pieces.
