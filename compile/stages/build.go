@@ -146,8 +146,8 @@ func clean(o *ir.Op) {
 
 // name states the task of a position.
 func (w *writer) name(o *ir.Op, position int) {
-	if o != nil && position > 0 && position < w.last(w.device) {
-		o.SetAttr(op.TaskAttr, types.Str(w.order[w.device][position-1].String()))
+	if t, ok := w.taskAt(w.device, position); ok && o != nil {
+		o.SetAttr(op.TaskAttr, types.Str(t.String()))
 	}
 }
 

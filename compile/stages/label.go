@@ -26,12 +26,12 @@ func (s *splitter) label() error {
 			}
 			k := o.Int(a.name, -1)
 			if k < 0 || k >= mostNumber {
-				return pass.Errorf(o, "DM849", "%s = %s is no number of a stage or micro-batch", a.name, o.Attr(a.name))
+				return pass.Errorf(o, "DM835", "%s = %s is no number of a stage or micro-batch", a.name, o.Attr(a.name))
 			}
 			*a.to = int(k)
 		}
 		if n.micro >= s.micro {
-			return pass.Errorf(o, "DM849", "%s is of micro-batch %d, and @%s has %s", o.Name, n.micro, s.fn.Name, diag.Count(s.micro, "micro-batch"))
+			return pass.Errorf(o, "DM835", "%s is of micro-batch %d, and @%s has %s", o.Name, n.micro, s.fn.Name, diag.Count(s.micro, "micro-batch"))
 		}
 		if err := s.inside(n); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (s *splitter) inside(n *node) error {
 						n.stage = int(k) // that of the first op that states one
 						return true
 					}
-					found = pass.Errorf(o, "DM847", "%s is of stage %d and stands in %s of stage %d", o.Name, k, n.op.Name, n.stage)
+					found = pass.Errorf(o, "DM836", "%s is of stage %d and stands in %s of stage %d", o.Name, k, n.op.Name, n.stage)
 				}
 				return found == nil
 			})
@@ -132,11 +132,11 @@ func (s *splitter) full() error {
 	}
 	for i, ok := range has {
 		if !ok {
-			return pass.Errorf(s.fn.Op, "DM849", "stage %d of @%s has no ops, and stage %d has", i, s.fn.Name, s.stages-1)
+			return pass.Errorf(s.fn.Op, "DM835", "stage %d of @%s has no ops, and stage %d has", i, s.fn.Name, s.stages-1)
 		}
 	}
 	if s.stages == 0 {
-		return pass.Errorf(s.fn.Op, "DM849", "no op of @%s states its stage", s.fn.Name)
+		return pass.Errorf(s.fn.Op, "DM835", "no op of @%s states its stage", s.fn.Name)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *splitter) kinds() error {
 			switch {
 			case d.free:
 			case n.micro >= 0 && d.micro == n.micro && !n.back && d.stage > n.stage:
-				return pass.Errorf(n.op, "DM847", "%s of stage %d needs a value of stage %d, which runs after it", n.op.Name, n.stage, d.stage)
+				return pass.Errorf(n.op, "DM836", "%s of stage %d needs a value of stage %d, which runs after it", n.op.Name, n.stage, d.stage)
 			case d.back:
 				lowest[i] = min(lowest[i], d.stage, lowest[d.index])
 			}

@@ -10,8 +10,16 @@ import (
 	"dmir/dialect/op"
 )
 
-// last is the position behind the tasks of a device, those of which are 1, 2, 3 and so on; 0 is before them.
-func (s *splitter) last(device int) int { return len(s.order[device]) + 1 }
+// Positions on a device are numbered from 0: first those of what is computed before all tasks, then one for each
+// task, then those of what is computed behind them, and at the end that of the return. Before and behind the
+// tasks, an op that needs what another device computes there has a later position than that.
+
+// task is the position of a task by its place in the order of its device, and the number of the first position
+// behind the tasks.
+func (s *splitter) task(place int) int { return s.before + place }
+
+// last is the position of the return.
+func (s *splitter) last(device int) int { return s.task(len(s.order[device])) + s.behind }
 
 // nowhere is the position of an op on a device that does not run it.
 const nowhere = -1
@@ -21,7 +29,7 @@ func (s *splitter) place() error {
 	at := map[pipelining.Task]int{}
 	for _, tasks := range s.order {
 		for i, t := range tasks {
-			at[t] = i + 1
+			at[t] = i
 		}
 	}
 	first := make([]bool, len(s.ops)) // of no micro-batch, and needed by one
@@ -31,18 +39,40 @@ func (s *splitter) place() error {
 			first[d.index] = first[d.index] || d.micro < 0 && (n.micro >= 0 || first[i])
 		}
 	}
+	outside := func(n *node) bool { return n.micro < 0 || n.late }
+	level := make([]int, len(s.ops)) // of ops outside of tasks: how often what they need changes the device there
+	for i, n := range s.ops {
+		if n.free || !outside(n) {
+			continue
+		}
+		for _, d := range n.uses {
+			switch {
+			case d.free || !outside(d) || first[d.index] != first[i]:
+			case s.device(d) == s.device(n):
+				level[i] = max(level[i], level[d.index])
+			default:
+				level[i] = max(level[i], level[d.index]+1)
+			}
+		}
+		if first[i] {
+			s.before = max(s.before, level[i]+1)
+		} else {
+			s.behind = max(s.behind, level[i]+1)
+		}
+	}
 	for i, n := range s.ops {
 		n.places = slices.Repeat([]int{nowhere}, s.devices)
 		if n.free {
 			continue
 		}
 		on := s.device(n)
-		position := s.last(on)
+		position := level[i]
 		switch {
 		case first[i]:
-			position = 0
-		case n.micro >= 0 && !n.late:
-			position = at[pipelining.Task{Stage: n.stage, Micro: n.micro, Kind: n.kind}]
+		case outside(n):
+			position += s.task(len(s.order[on]))
+		default:
+			position = s.task(at[pipelining.Task{Stage: n.stage, Micro: n.micro, Kind: n.kind}])
 		}
 		for _, d := range n.uses {
 			position = max(position, d.places[on])
@@ -224,20 +254,29 @@ func (s *splitter) acyclic() error {
 	}
 	for _, c := range s.cross {
 		if !done[start[c.from]+c.at] && !done[start[c.to]+c.need] {
-			return pass.Errorf(c.maker.op, "DM847", "%s is needed %s on the devices with %s = %d, which in the schedule %s comes before what computes it here, %s",
+			return pass.Errorf(c.maker.op, "DM836", "%s is needed %s on the devices with %s = %d, which in the schedule %s comes before what computes it here, %s",
 				c.value.Name, s.when(c.to, c.need), s.axis.Name, c.to, s.schedule, s.when(c.from, c.at))
 		}
 	}
 	return nil
 }
 
+// taskAt is the task of a position, if it has one.
+func (s *splitter) taskAt(device, position int) (t pipelining.Task, ok bool) {
+	place := position - s.before
+	if place < 0 || place >= len(s.order[device]) {
+		return t, false
+	}
+	return s.order[device][place], true
+}
+
 // when is a position of a device in words.
 func (s *splitter) when(device, position int) string {
-	switch position {
-	case 0:
-		return "before the first task"
-	case s.last(device):
-		return "after the last task"
+	if t, ok := s.taskAt(device, position); ok {
+		return "in task " + t.String()
 	}
-	return "in task " + s.order[device][position-1].String()
+	if position < s.before {
+		return "before the first task"
+	}
+	return "after the last task"
 }

@@ -27,8 +27,8 @@ import (
 
 // Codes are the reasons why a step is not split by stages.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM847", Name: "against-the-stages", Doc: "The stages of a pipeline run one after the other: a forward pass needs no values of later stages, and what a device needs is sent before it waits for it in the order of the schedule. Ops inside control flow belong to the stage of the op around them.", Help: "give the op the stage of what it needs, or a later one"},
-	{Code: "DM849", Name: "no-pipeline", Doc: "`dm.pipeline` of a step names an axis of the mesh along which its stages lie, which divides no tensor, and `dm.schedule` their schedule. The stages are numbered from 0, each has ops, and there are as many as the schedule puts on the devices of the axis: one on each, two for zb-v, any number for interleaved.", Help: "change the stages of the ops (`dm.stage`) or the size of the axis"},
+	{Code: "DM836", Name: "against-the-stages", Doc: "The stages of a pipeline run one after the other: a forward pass needs no values of later stages, and what a device needs is sent before it waits for it in the order of the schedule. Ops inside control flow belong to the stage of the op around them.", Help: "give the op the stage of what it needs, or a later one"},
+	{Code: "DM835", Name: "no-pipeline", Doc: "`dm.pipeline` of a step names an axis of the mesh along which its stages lie, which divides no tensor, and `dm.schedule` their schedule. The stages are numbered from 0, each has ops, and there are as many as the schedule puts on the devices of the axis: one on each, two for zb-v, any number for interleaved.", Help: "change the stages of the ops (`dm.stage`) or the size of the axis"},
 })
 
 // Pass splits a function with op.PipelineAttr that several devices run.
@@ -71,12 +71,13 @@ type splitter struct {
 	axis   types.Axis
 	values *shard.Values // nil: the text divides nothing
 
-	devices  int
-	micro    int
-	stages   int
-	schedule pipelining.Schedule
-	sizes    pipelining.Shape
-	order    [][]pipelining.Task
+	devices        int
+	micro          int
+	stages         int
+	schedule       pipelining.Schedule
+	sizes          pipelining.Shape
+	order          [][]pipelining.Task
+	before, behind int // positions before and behind the tasks of a device
 
 	ops     []*node // without the return
 	of      map[*ir.Op]*node
@@ -129,13 +130,13 @@ func (s *splitter) mesh() error {
 				continue
 			}
 			if s.on != nil {
-				return pass.Errorf(f.Op, "DM849", "meshes @%s and @%s both have an axis %s, and @%s divides no tensor over one of them", s.on.Name, m.Name, axis, f.Name)
+				return pass.Errorf(f.Op, "DM835", "meshes @%s and @%s both have an axis %s, and @%s divides no tensor over one of them", s.on.Name, m.Name, axis, f.Name)
 			}
 			s.on = m
 		}
 	}
 	if s.on == nil || s.on.Size(s.axis) == 0 {
-		e := pass.Errorf(f.Op, "DM849", "no mesh of @%s has the axis %q, along which its stages lie", f.Name, axis)
+		e := pass.Errorf(f.Op, "DM835", "no mesh of @%s has the axis %q, along which its stages lie", f.Name, axis)
 		e.Help = "define it: dm.mesh @plan {" + axis + " = 4}"
 		return e
 	}
@@ -156,12 +157,12 @@ func (s *splitter) undivided() error {
 		return found
 	}
 	if i := slices.IndexFunc(s.fn.Args, along); i >= 0 {
-		return pass.Errorf(s.fn.Op, "DM849", "%s is divided along %s, and along this axis lie the stages of the pipeline", s.fn.Args[i].Name, s.axis.Name)
+		return pass.Errorf(s.fn.Op, "DM835", "%s is divided along %s, and along this axis lie the stages of the pipeline", s.fn.Args[i].Name, s.axis.Name)
 	}
 	for _, o := range s.body.Ops {
 		for _, r := range o.Results {
 			if along(r) {
-				return pass.Errorf(o, "DM849", "%s is divided along %s, and along this axis lie the stages of the pipeline", r.Name, s.axis.Name)
+				return pass.Errorf(o, "DM835", "%s is divided along %s, and along this axis lie the stages of the pipeline", r.Name, s.axis.Name)
 			}
 		}
 	}
@@ -176,7 +177,7 @@ func (s *splitter) shape() error {
 		s.schedule = pipelining.OneFOneB
 	}
 	if s.stages%s.devices != 0 {
-		return pass.Errorf(f.Op, "DM849", "@%s has %s, which the %s along %s do not divide evenly", f.Name,
+		return pass.Errorf(f.Op, "DM835", "@%s has %s, which the %s along %s do not divide evenly", f.Name,
 			diag.Count(s.stages, "stage"), diag.Count(s.devices, "device"), s.axis.Name)
 	}
 	s.sizes = pipelining.Shape{Devices: s.devices, Chunks: s.stages / s.devices, Micro: s.micro}
@@ -185,7 +186,7 @@ func (s *splitter) shape() error {
 	if err == nil {
 		return nil
 	}
-	e := pass.Errorf(f.Op, "DM849", "%s", err)
+	e := pass.Errorf(f.Op, "DM835", "%s", err)
 	var known *pipelining.Error
 	if errors.As(err, &known) && known.Help != "" {
 		e.Help = known.Help
