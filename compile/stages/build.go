@@ -124,7 +124,6 @@ func (w *writer) compute(n *node) {
 	for i, r := range n.op.Results {
 		w.has[r] = o.Results[i]
 	}
-	clean(o)
 	if position := n.places[w.device]; !n.free {
 		w.name(o, position)
 	}
@@ -132,8 +131,10 @@ func (w *writer) compute(n *node) {
 
 // clean takes the attributes away from which the order was made.
 func clean(o *ir.Op) {
-	for _, a := range []string{op.StageAttr, op.MicroAttr, op.BackwardAttr} {
-		o.RemoveAttr(a)
+	for _, a := range ir.Marks {
+		if a != op.TaskAttr {
+			o.RemoveAttr(a)
+		}
 	}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
@@ -206,6 +207,9 @@ func (w *writer) finish() (pass.Part, error) {
 		return pass.Part{}, pass.Errorf(f.Op, "DM820", "a value cannot be sent: %s", err)
 	}
 	w.b.Builder.Op(op.Return, outs, nil)
+	for _, o := range w.block.Ops {
+		clean(o)
+	}
 	g.Retype()
 	g.Op.SetAttr("arg_attrs", args)
 	g.Op.SetAttr("res_attrs", results)

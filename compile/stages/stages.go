@@ -108,6 +108,7 @@ func (s *splitter) device(n *node) int { return pipelining.Device(s.schedule, s.
 // mesh finds the mesh, its axis and the layouts of the values.
 func (s *splitter) mesh() error {
 	f := s.fn
+	op.ShardingsInTypes(f)
 	axis := types.TextOf(f.Op.Attr(op.PipelineAttr))
 	s.axis = types.Axis{Name: axis}
 	values, problem := shard.Propagate(s.unit.Module, f)

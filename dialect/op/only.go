@@ -5,17 +5,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// ScheduleAttr of a function with PipelineAttr is the order in which its stages and micro-batches run, a
-// name of package pipelining. BackwardAttr marks an op of a derivative: of what the backward pass
-// computes, or computes again.
-const (
-	ScheduleAttr = "dm.schedule"
-	BackwardAttr = "dm.backward"
-)
-
 // TaskAttr of an op of a function with OnlyAttr is the task of the pipeline's schedule in which it runs, "2F0": stage
 // 2, forward, micro-batch 0.
-const TaskAttr = "dm.task"
+const TaskAttr = ir.TaskAttr
 
 // OnlyAttr marks a function that some devices of a mesh run, those with a position along an axis:
 // dm.only = [@pod, {pipe = 2}]. It computes together with the functions of the other positions, by dm.send and
