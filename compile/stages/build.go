@@ -63,13 +63,14 @@ type writer struct {
 	block  *ir.Block
 	b      *op.Builder
 	has    map[*ir.Value]*ir.Value
-	args   map[int]int // by argument of the step: the number of that of the function
+	args   map[int]int             // by argument of the step: the number of that of the function
+	sent   map[*ir.Value]*ir.Value // in the sharding in which they are sent
 }
 
 func (s *splitter) writer(device int) *writer {
 	f := s.fn
 	o := &ir.Op{Name: op.Func, Attrs: slices.Clone(f.Op.Attrs), Span: f.Op.Span, Head: f.Op.Head}
-	w := &writer{splitter: s, device: device, block: o.AddRegion(), has: map[*ir.Value]*ir.Value{}, args: map[int]int{}}
+	w := &writer{splitter: s, device: device, block: o.AddRegion(), has: map[*ir.Value]*ir.Value{}, args: map[int]int{}, sent: map[*ir.Value]*ir.Value{}}
 	w.b = op.NewBuilder(&ir.Builder{Block: w.block}, verify.Op)
 	name := fmt.Sprintf("%s.%s%d", f.Name, s.axis.Name, device)
 	for _, a := range []string{op.PipelineAttr, op.ScheduleAttr, op.MicrobatchesAttr} {
@@ -162,7 +163,15 @@ func (w *writer) point(c *crossing) []types.Named {
 
 func (w *writer) send(c *crossing) {
 	w.b.At = c.maker.op
-	w.name(w.b.Make(op.Send, []*ir.Value{w.in(c.value, w.sharded(c.value, c.value.Type))}, w.point(c)), c.at)
+	x := w.sent[c.value]
+	if x == nil {
+		x = w.in(c.value, w.sharded(c.value, c.value.Type))
+		w.sent[c.value] = x
+		if x.Op != nil {
+			w.name(x.Op, c.at)
+		}
+	}
+	w.name(w.b.Make(op.Send, []*ir.Value{x}, w.point(c)), c.at)
 }
 
 func (w *writer) receive(c *crossing, position int) {

@@ -1,6 +1,8 @@
 package stages
 
 import (
+	"slices"
+
 	"dmir/analysis/pipelining"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
@@ -96,10 +98,15 @@ func (s *splitter) forward(n *node) {
 }
 
 // cheap reports whether o is repeated rather than sent where all that it needs is: it moves data, or makes
-// it from nothing.
+// it from nothing, or is about single elements.
 func cheap(o *ir.Op) bool {
 	d := op.Of(o)
-	return d != nil && d.Is(op.Pure) && len(o.Regions) == 0 && (len(o.Operands) == 0 || d.Class == op.ClassMovement)
+	return d != nil && d.Is(op.Pure) && len(o.Regions) == 0 && (len(o.Operands) == 0 || d.Class == op.ClassMovement || single(o.Operands) && single(o.Results))
+}
+
+// single reports whether all values are tensors of one element without dimensions.
+func single(vs []*ir.Value) bool {
+	return !slices.ContainsFunc(vs, func(v *ir.Value) bool { return v.Tensor() == nil || v.Tensor().Rank() > 0 })
 }
 
 // backward gives ops that need arguments alone the first stage of those that use them.
