@@ -7,7 +7,6 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/syntax/diag"
 )
 
 // mostNumber is more than any stage or micro-batch.
@@ -33,7 +32,7 @@ func (s *splitter) label() error {
 			*a.to = int(k)
 		}
 		if n.micro >= s.micro {
-			return pass.Errorf(o, "DM835", "%s is of micro-batch %d, and @%s has %s", o.Name, n.micro, s.fn.Name, diag.Count(s.micro, "micro-batch"))
+			return pass.Errorf(o, "DM835", "%s is of micro-batch %d, and dm.microbatches of @%s is %d", o.Name, n.micro, s.fn.Name, s.micro)
 		}
 		if err := s.inside(n); err != nil {
 			return err
