@@ -26,6 +26,9 @@ func runCollectives(u *pass.Unit) error {
 	if m == nil || u.Func.Body == nil {
 		return nil
 	}
+	if only := op.OnlyOf(u.Func.Op); only != nil {
+		return pass.Errorf(u.Func.Op, "DM837", "@%s is a stage of a pipeline along %s, and pipelines are not compiled", u.Func.Name, only.Axis)
+	}
 	c := &collectives{fn: u.Func, mesh: m, positions: map[string]*ir.Value{}}
 	var found []*ir.Op
 	ir.Walk(u.Func.Body.Ops, func(o *ir.Op) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
@@ -14,40 +15,120 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Program is a function that each device of a mesh runs; its arguments and results state the wholes
-// that they are pieces of (op.GlobalAttr). Those that state none are the same on every device.
+// Program is what the devices of a mesh run: a function, whose arguments and results state the wholes that they
+// are pieces of (op.GlobalAttr), or one for each position along an axis, which together are a step. Those that
+// state none are the same on every device.
 type Program struct {
 	*Layout
 	Module *ir.Module
-	Fn     *ir.Func
+	Fn     *ir.Func // of parts, what they were made of: its arguments and results are those of the program
 	// Checks are what is expected of the results, of which the first Returned are those of the
 	// text; see artifact.Program.
 	Checks   []artifact.Check
 	Returned int
+
+	parts []part // by position along the axis of the pipeline
+}
+
+// part is a function with the arguments and results of the program that are its own.
+type part struct {
+	fn            *ir.Func
+	args, results []int
 }
 
 // Of is the program of fn, a function of m with the attribute dm.mesh.
 func Of(m *ir.Module, fn *ir.Func) (*Program, error) {
-	name := fn.Op.Str(op.MeshAttr)
-	found := mesh.Find(m, name)
-	if found == nil {
-		return nil, fmt.Errorf("@%s is run by the devices of @%s, which is no mesh of the file", fn.Name, name)
+	if only := op.OnlyOf(fn.Op); only != nil {
+		return nil, fmt.Errorf("@%s is for the devices with %s = %d, and the others have other functions", fn.Name, only.Axis, only.Position)
 	}
-	whole := func(attrs string, i int, own types.Type) *types.Tensor {
-		if t, _ := op.GlobalType(fn.Op, attrs, i); t != nil {
-			return t
-		}
-		t, _ := own.(*types.Tensor)
-		return t
+	found, err := meshOf(m, fn)
+	if err != nil {
+		return nil, err
 	}
-	l := &Layout{Mesh: found}
+	p := &Program{Layout: &Layout{Mesh: found}, Module: m, Fn: fn}
+	own := part{fn: fn}
 	for i, a := range fn.Args {
-		l.Args = append(l.Args, whole("arg_attrs", i, a.Type))
+		p.Args, own.args = append(p.Args, whole(fn, "arg_attrs", i, a.Type)), append(own.args, i)
 	}
 	for i, t := range fn.Results {
-		l.Results = append(l.Results, whole("res_attrs", i, t))
+		p.Results, own.results = append(p.Results, whole(fn, "res_attrs", i, t)), append(own.results, i)
 	}
-	return &Program{Layout: l, Module: m, Fn: fn}, nil
+	p.parts = []part{own}
+	return p, nil
+}
+
+// Split is the program of parts, functions of m with the attributes dm.mesh and dm.only, that were made of fn.
+func Split(m *ir.Module, fn *ir.Func, parts []pass.Part) (*Program, error) {
+	found, err := meshOf(m, parts[0].Func)
+	if err != nil {
+		return nil, err
+	}
+	l := &Layout{Mesh: found, Args: make([]*types.Tensor, len(fn.Args)), Results: make([]*types.Tensor, len(fn.Results))}
+	p := &Program{Layout: l, Module: m, Fn: fn}
+	l.has = make([][]bool, len(fn.Results))
+	for i := range l.has {
+		l.has[i] = make([]bool, len(parts))
+	}
+	for at, part := range parts {
+		only := op.OnlyOf(part.Func.Op)
+		if only == nil || only.Position != at {
+			return nil, fmt.Errorf("@%s is not for position %d of a pipeline", part.Func.Name, at)
+		}
+		l.along = []types.Axis{{Name: only.Axis}}
+		for i, n := range part.Args {
+			l.Args[n] = whole(part.Func, "arg_attrs", i, part.Func.Args[i].Type)
+		}
+		for i, n := range part.Results {
+			l.Results[n], l.has[n][at] = whole(part.Func, "res_attrs", i, part.Func.Results[i]), true
+		}
+		p.parts = append(p.parts, newPart(part))
+	}
+	for i, a := range fn.Args { // that no device needs
+		if l.Args[i] == nil {
+			if t, ok := a.Type.(*types.Tensor); ok {
+				r := *t
+				r.At.Shard = nil
+				l.Args[i] = &r
+			}
+		}
+	}
+	return p, nil
+}
+
+func newPart(p pass.Part) part { return part{p.Func, p.Args, p.Results} }
+
+func meshOf(m *ir.Module, fn *ir.Func) (*mesh.Mesh, error) {
+	name := fn.Op.Str(op.MeshAttr)
+	if found := mesh.Find(m, name); found != nil {
+		return found, nil
+	}
+	return nil, fmt.Errorf("@%s is run by the devices of @%s, which is no mesh of the file", fn.Name, name)
+}
+
+// whole is the type of which argument or result i of fn, of type own, is a piece.
+func whole(fn *ir.Func, attrs string, i int, own types.Type) *types.Tensor {
+	if t, _ := op.GlobalType(fn.Op, attrs, i); t != nil {
+		return t
+	}
+	t, _ := own.(*types.Tensor)
+	return t
+}
+
+// part is what a device runs.
+func (p *Program) part(device int) *part {
+	if p.along == nil {
+		return &p.parts[0]
+	}
+	return &p.parts[p.Mesh.Position(device, p.along)]
+}
+
+// Functions are what the devices run, by position along the axis of a pipeline.
+func (p *Program) Functions() []*ir.Func {
+	out := make([]*ir.Func, len(p.parts))
+	for i := range p.parts {
+		out[i] = p.parts[i].fn
+	}
+	return out
 }
 
 // Global is the function with the types of the whole arguments, for what makes them: it has no
@@ -92,11 +173,12 @@ func Piece(m *mesh.Mesh, device int, x *tensor.Tensor, s *types.Sharding) *tenso
 // padding is what tests fill pieces with, as programs must not depend on what is behind the end.
 var padding func(piece *tensor.Tensor)
 
-// Join puts the pieces of all devices together, of a whole of type t.
+// Join puts the pieces of all devices together, of a whole of type t; those of devices that have none are
+// nil.
 func Join(m *mesh.Mesh, t *types.Tensor, pieces []*tensor.Tensor) (*tensor.Tensor, error) {
 	s := t.At.Shard
 	if s == nil {
-		return pieces[0], nil
+		return pieces[slices.IndexFunc(pieces, func(x *tensor.Tensor) bool { return x != nil })], nil
 	}
 	shape := make([]int, t.Rank())
 	for i, d := range t.Shape {
@@ -110,6 +192,9 @@ func Join(m *mesh.Mesh, t *types.Tensor, pieces []*tensor.Tensor) (*tensor.Tenso
 	partial := make([]*tensor.Tensor, m.Count(s.Partial))
 	done := map[string]bool{}
 	for device, x := range pieces {
+		if x == nil {
+			continue
+		}
 		start, size := m.Offset(device, shape, s)
 		part := m.Position(device, s.Partial)
 		if key := fmt.Sprint(start, part); done[key] { // another device has the same piece

@@ -18,6 +18,20 @@ import (
 type Layout struct {
 	Mesh          *mesh.Mesh
 	Args, Results []*types.Tensor
+
+	along []types.Axis // the axis of a pipeline, whose positions have results of their own; nil: all have all
+	has   [][]bool     // of a pipeline: by result and position
+}
+
+// owners are the devices that have result i, ascending.
+func (l *Layout) owners(i int) []int {
+	var out []int
+	for device := range l.Mesh.Devices() {
+		if l.along == nil || l.has[i][l.Mesh.Position(device, l.along)] {
+			out = append(out, device)
+		}
+	}
+	return out
 }
 
 // Compiled is the layout of a compiled program.
@@ -116,37 +130,66 @@ func (l *Layout) Piece(device, i int, x *tensor.Tensor) (*tensor.Tensor, error) 
 	return Piece(l.Mesh, device, x, t.At.Shard), nil
 }
 
-// Gather is result i put together; piece(k) is that of the device of comms[k]. Every process of the
-// run must ask for the same results in the same order.
+// Gather is result i put together; piece(k) is that of the device of comms[k], nil on one that has none. Every
+// process of the run must ask for the same results in the same order.
 func (l *Layout) Gather(ctx context.Context, comms []collective.Comm, i int, piece func(k int) *tensor.Tensor) (*tensor.Tensor, error) {
 	n := l.Mesh.Devices()
 	pieces := make([]*tensor.Tensor, n)
 	for k, c := range comms {
 		pieces[c.Rank()] = piece(k)
 	}
-	switch {
+	owners := l.owners(i)
+	switch whole := l.Results[i].At.Shard == nil; {
 	case len(comms) == n:
-	case l.Results[i].At.Shard == nil:
-		pieces[0] = piece(0)
-	default:
+	case whole && len(owners) == n:
+		pieces[owners[0]] = piece(0)
+	case whole && pieces[comms[0].Rank()] != nil:
+		pieces[owners[0]] = piece(0)
+	case pieces[comms[0].Rank()] != nil:
 		own := piece(0)
 		b := tensor.Pack(own)
-		all := make([]byte, n*len(b))
-		ranks := make([]int, n)
-		for r := range ranks {
-			ranks[r] = r
-		}
+		all := make([]byte, len(owners)*len(b))
 		// Bytes travel as they are, so that two elements may share one.
-		if err := comms[0].AllGather(ctx, ranks, "ui8", b, all); err != nil {
+		if err := comms[0].AllGather(ctx, owners, "ui8", b, all); err != nil {
 			return nil, err
 		}
-		for r := range pieces {
-			x, err := tensor.Unpack(all[r*len(b):(r+1)*len(b)], own.Elem, own.Shape)
+		for k, r := range owners {
+			x, err := tensor.Unpack(all[k*len(b):(k+1)*len(b)], own.Elem, own.Shape)
 			if err != nil {
 				return nil, err
 			}
 			pieces[r] = x
 		}
 	}
-	return Join(l.Mesh, l.Results[i], pieces)
+	var out *tensor.Tensor
+	if pieces[owners[0]] != nil {
+		var err error
+		if out, err = Join(l.Mesh, l.Results[i], pieces); err != nil {
+			return nil, err
+		}
+	}
+	if len(comms) == n || len(owners) == n {
+		return out, nil
+	}
+	return l.broadcast(ctx, comms[0], owners[0], l.Results[i], out)
+}
+
+// broadcast is x, of type t, on every device; that of root has it.
+func (l *Layout) broadcast(ctx context.Context, c collective.Comm, root int, t *types.Tensor, x *tensor.Tensor) (*tensor.Tensor, error) {
+	shape := make([]int, t.Rank())
+	for i, d := range t.Shape {
+		n, ok := d.Int()
+		if !ok {
+			return nil, fmt.Errorf("the size %s of %s is no number", d, t)
+		}
+		shape[i] = int(n)
+	}
+	if x == nil {
+		x = tensor.New(t.Elem, shape...)
+	}
+	b := tensor.Pack(x)
+	if err := c.Broadcast(ctx, root, b); err != nil {
+		return nil, err
+	}
+	return tensor.Unpack(b, t.Elem, shape)
 }

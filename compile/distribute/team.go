@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"dmir/compile/interp"
@@ -19,7 +20,7 @@ import (
 type Team struct {
 	*Program
 	comms []collective.Comm
-	args  [][]*tensor.Tensor // the pieces of each device
+	args  [][]*tensor.Tensor // the pieces of each device; nil where its function does not have the argument
 }
 
 // Local is all devices of the program in this process.
@@ -37,7 +38,7 @@ func (p *Program) Member(comm collective.Comm) (*Team, error) {
 
 // Result is what a run gives.
 type Result struct {
-	Pieces  [][]*tensor.Tensor // the results of each device of the team
+	Pieces  [][]*tensor.Tensor // the results of each device of the team; nil where its function does not have one
 	Devices []*interp.Result
 }
 
@@ -50,10 +51,11 @@ func (t *Team) Set(args []*tensor.Tensor) error {
 		if t.args[k] == nil {
 			t.args[k] = make([]*tensor.Tensor, len(t.Fn.Args))
 		}
-		for i, x := range args {
-			if x == nil {
+		for _, i := range t.part(c.Rank()).args {
+			if i >= len(args) || args[i] == nil {
 				continue
 			}
+			x := args[i]
 			piece, err := t.Piece(c.Rank(), i, x)
 			if err != nil {
 				return err
@@ -81,6 +83,9 @@ func (t *Team) position(k, i int) error {
 	}
 	return err
 }
+
+// Needs reports whether device number k of the team runs a function with argument i.
+func (t *Team) Needs(k, i int) bool { return slices.Contains(t.part(t.comms[k].Rank()).args, i) }
 
 // SetPiece gives argument i of device number k of the team its piece.
 func (t *Team) SetPiece(k, i int, x *tensor.Tensor) {
@@ -119,12 +124,20 @@ func (t *Team) Run(ctx context.Context, o interp.Options) (*Result, error) {
 			if k > 0 {
 				own.Progress = nil
 			}
-			res.Devices[k], errs[k] = interp.Run(ctx, t.Module, t.Fn, t.args[k], own)
+			part := t.part(c.Rank())
+			args := make([]*tensor.Tensor, len(part.args))
+			for i, n := range part.args {
+				args[i] = t.args[k][n]
+			}
+			res.Devices[k], errs[k] = interp.Run(ctx, t.Module, part.fn, args, own)
 			if errs[k] != nil {
 				t.abort(c, errs[k])
 				return
 			}
-			res.Pieces[k] = res.Devices[k].Outputs
+			res.Pieces[k] = make([]*tensor.Tensor, len(t.Results))
+			for i, n := range part.results {
+				res.Pieces[k][n] = res.Devices[k].Outputs[i]
+			}
 		})
 	}
 	all.Wait()
@@ -150,7 +163,7 @@ func (t *Team) abort(c collective.Comm, err error) {
 func (t *Team) Carry(res *Result, in []int) {
 	for k := range t.comms {
 		for i, n := range in {
-			if n >= 0 {
+			if n >= 0 && res.Pieces[k][i] != nil {
 				t.args[k][n] = res.Pieces[k][i]
 			}
 		}

@@ -18,7 +18,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
 	"dmir/gpu/device"
@@ -74,13 +73,19 @@ func (j Job) pieces() map[int]PieceReader {
 // readPieces gives the devices of a team the pieces that are given.
 func (j Job) readPieces(t *distribute.Team) error {
 	for i, read := range j.pieces() {
-		own := t.Fn.Args[i].Type.(*types.Tensor)
+		own := t.Args[i]
+		if local, ok := t.Mesh.Local(own, own.At.Shard); own.At.Shard != nil && ok {
+			own = local
+		}
 		shape := make([]int, own.Rank())
 		for d := range shape {
 			n, _ := own.Shape[d].Int()
 			shape[d] = int(n)
 		}
 		for k, rank := range t.Ranks() {
+			if !t.Needs(k, i) {
+				continue
+			}
 			x, err := read(rank, own.Elem, shape)
 			if err != nil {
 				return err
@@ -101,7 +106,13 @@ func Divide(ctx context.Context, m *ir.Module, fn *ir.Func, sizes map[string]int
 	if err := pass.Run(u, pipeline.Divide(), nil); err != nil {
 		return nil, err
 	}
-	p, err := distribute.Of(u.Module, u.Func)
+	var p *distribute.Program
+	var err error
+	if u.Parts != nil {
+		p, err = distribute.Split(u.Module, u.Func, u.Parts)
+	} else {
+		p, err = distribute.Of(u.Module, u.Func)
+	}
 	if err == nil {
 		p.Checks, p.Returned = u.Checks, u.Returned
 	}
@@ -186,11 +197,16 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 	results := append(resultsOf(j.Fn), make([]Output, len(t.Fn.Results))...) // what checks compare has no names
 	for i := range t.Fn.Results {
 		if j.On.Pieces && (len(t.Checks) == 0 || i < t.Returned) {
-			o := Output{Name: results[i].Name, Type: res.Pieces[0][i].Type(), Tensor: res.Pieces[0][i]}
+			o := Output{Name: results[i].Name}
 			for k, rank := range t.Ranks() {
-				o.Pieces = append(o.Pieces, Piece{rank, res.Pieces[k][i]})
+				if x := res.Pieces[k][i]; x != nil {
+					o.Pieces = append(o.Pieces, Piece{rank, x})
+				}
 			}
-			out.Outputs = append(out.Outputs, o)
+			if len(o.Pieces) > 0 { // otherwise the devices of this process have none of it
+				o.Type, o.Tensor = o.Pieces[0].Tensor.Type(), o.Pieces[0].Tensor
+				out.Outputs = append(out.Outputs, o)
+			}
 			continue
 		}
 		whole, err := t.Whole(ctx, res, i)

@@ -268,16 +268,26 @@ func (c *call) point() (p parcel, err error) {
 }
 
 // runSend makes a tensor ready; it travels where it is fetched, so that no order of sends can
-// make devices wait for each other in a circle.
+// make devices wait for each other in a circle. Where devices run functions of their own it leaves at once.
 func runSend(c *call) ([]*tensor.Tensor, error) {
 	p, err := c.point()
-	if err == nil && p.from == c.opts.Device.ID {
+	if err != nil {
+		return nil, err
+	}
+	if c.apart {
+		if p.from != c.opts.Device.ID {
+			return nil, c.errorf("DM704", "device %d sends what device %d has", c.opts.Device.ID, p.from)
+		}
+		b, _ := packed(c.in[0])
+		return nil, c.failed(c.opts.Device.Comm.Send(c.ctx, p.to, p.channel, b))
+	}
+	if p.from == c.opts.Device.ID {
 		if c.ready == nil {
 			c.ready = map[parcel][]*tensor.Tensor{}
 		}
 		c.ready[p] = append(c.ready[p], c.in[0])
 	}
-	return nil, err
+	return nil, nil
 }
 
 func runRecv(c *call) ([]*tensor.Tensor, error) {
@@ -290,6 +300,9 @@ func runRecv(c *call) ([]*tensor.Tensor, error) {
 		return nil, err2
 	}
 	x := tensor.New(c.outElem(0), shape...)
+	if c.apart {
+		return c.received(x, p)
+	}
 	switch c.opts.Device.ID {
 	case p.from:
 		list := c.ready[p]
@@ -307,4 +320,17 @@ func runRecv(c *call) ([]*tensor.Tensor, error) {
 		return c.permuted(x, -1, p.from)
 	}
 	return one(x), nil
+}
+
+// received is a tensor like x that the function of another device sends.
+func (c *call) received(x *tensor.Tensor, p parcel) ([]*tensor.Tensor, error) {
+	if p.to != c.opts.Device.ID {
+		return nil, c.errorf("DM704", "device %d receives what is for device %d", c.opts.Device.ID, p.to)
+	}
+	b, _ := packed(x)
+	if err := c.opts.Device.Comm.Recv(c.ctx, p.from, p.channel, b); err != nil {
+		return nil, c.failed(err)
+	}
+	t, err := unpacked(b, x.Elem, x.Shape)
+	return one(t), err
 }

@@ -62,7 +62,7 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 	p, release := newPool(ctx, opts.Threads)
 	defer release()
 	x := &machine{
-		pool: p, ctx: ctx, module: m, opts: opts,
+		pool: p, ctx: ctx, module: m, opts: opts, apart: op.OnlyOf(fn.Op) != nil,
 		limit:  memoryLimit(opts.Memory),
 		dying:  map[*ir.Block][][]*ir.Value{},
 		timing: map[*ir.Op]int{}, gradients: map[*ir.Op]gradient{},
@@ -134,6 +134,7 @@ type machine struct {
 	dying             map[*ir.Block][][]*ir.Value
 	gradients         map[*ir.Op]gradient         // by dm.grad
 	stores            map[*ir.Op]*tensor.Tensor   // of constants in files
+	apart             bool                        // other devices run other functions
 	ready             map[parcel][]*tensor.Tensor // what was sent and not yet fetched
 
 	timing  map[*ir.Op]int // index into timings

@@ -19,9 +19,13 @@ const NameAttr = "dm.name"
 // Unit is what a pass is given: one function of a module, or a region of its
 // control flow; see Body.
 type Unit struct {
-	Ctx     context.Context // nil: nothing ends it early
-	Module  *ir.Module
-	Func    *ir.Func // a pass may put another function in its place (gradient)
+	Ctx    context.Context // nil: nothing ends it early
+	Module *ir.Module
+	Func   *ir.Func // a pass may put another function in its place (gradient)
+	// Parts are, once the stages of a pipeline are split, the functions of the positions along its axis of
+	// the mesh, which later passes change one by one; Func is then the one they were made of. nil: all
+	// devices run Func.
+	Parts   []Part
 	Machine *machine.Machine
 	Options Options
 	region  *ir.Block // set by Regions; nil: the unit is the function
@@ -39,6 +43,24 @@ type Unit struct {
 	// they go on: how much of the pass is done, from 0 to 1.
 	Progress func(pass string, done float64)
 	pass     string // that runs
+}
+
+// Part is the function of the devices of one position along the axis of a pipeline.
+type Part struct {
+	Func          *ir.Func
+	Args, Results []int // by its own: those of the function that was split
+}
+
+// Functions are those that devices run: the function, or its parts.
+func (u *Unit) Functions() []*ir.Func {
+	if u.Parts == nil {
+		return []*ir.Func{u.Func}
+	}
+	out := make([]*ir.Func, len(u.Parts))
+	for i := range u.Parts {
+		out[i] = u.Parts[i].Func
+	}
+	return out
 }
 
 // Gap is how far the kernels of a body may be from the best ones, in the model by

@@ -41,18 +41,38 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		}
 		u.Begin(p.Name)
 		start := time.Now()
-		if err := apply(u, p); err != nil {
+		if err := each(u, func(u *Unit) error { return apply(u, p) }); err != nil {
 			return err
 		}
 		s := Stage{Pass: p, Elapsed: time.Since(start)}
-		if err := Check(u); err != nil {
+		if err := each(u, Check); err != nil {
 			return broken(p, err)
 		}
 		if observe == nil {
 			continue
 		}
-		ir.Walk(u.Func.Body.Ops, func(*ir.Op) bool { s.Ops++; return true })
+		for _, f := range u.Functions() {
+			ir.Walk(f.Body.Ops, func(*ir.Op) bool { s.Ops++; return true })
+		}
 		if err := observe(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each runs f on u or, if its function is split, on each part.
+func each(u *Unit, f func(*Unit) error) error {
+	if u.Parts == nil {
+		return f(u)
+	}
+	for i := range u.Parts {
+		v := *u
+		v.Func, v.Parts = u.Parts[i].Func, nil
+		err := f(&v)
+		u.Parts[i].Func, u.Module = v.Func, v.Module
+		u.Warnings, u.Gaps = v.Warnings, v.Gaps
+		if err != nil {
 			return err
 		}
 	}

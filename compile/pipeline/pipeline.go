@@ -20,6 +20,7 @@ import (
 	"dmir/compile/regions"
 	"dmir/compile/schedule"
 	"dmir/compile/simplify"
+	"dmir/compile/stages"
 	"dmir/compile/target"
 	"dmir/compile/unfuse"
 	"dmir/dialect/ir"
@@ -43,6 +44,7 @@ func For(g target.Generator) []pass.Pass {
 		gradient.Pass(),
 		checks.Pass(),
 		microbatch.Pass(),
+		stages.Pass(),
 		devices.Shard(),
 		devices.Partition(),
 		devices.Collectives(),
@@ -65,7 +67,7 @@ func For(g target.Generator) []pass.Pass {
 // Divide are the passes after which a program is what each device of its mesh runs, for
 // executors that compile nothing.
 func Divide() []pass.Pass {
-	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), microbatch.Pass(), devices.Shard(), devices.Partition()}
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), microbatch.Pass(), stages.Pass(), devices.Shard(), devices.Partition()}
 }
 
 // Export are the passes after which a program is written in other dialects: they leave

@@ -324,18 +324,20 @@ func cut(o *ir.Op, split, concat string) ([]types.Type, *Problem) {
 func PerDevice(f *ir.Op) bool { return f.Attr(MeshAttr) != nil }
 
 // MeshOf is the symbol of the mesh whose devices run the function that o stands in, "" where
-// it is none that one device runs.
+// it is none that one device runs. Ops by which functions with OnlyAttr work together stand in those
+// of whole tensors too.
 func MeshOf(o *ir.Op) string {
-	for o != nil {
-		if o.Name == Func {
-			return o.Str(MeshAttr)
+	f := funcOf(o)
+	switch {
+	case f == nil:
+		return ""
+	case (o.Name == Send || o.Name == Recv) && !PerDevice(f):
+		if only := OnlyOf(f); only != nil {
+			return only.Mesh
 		}
-		if o.Parent == nil || o.Parent.Region == nil {
-			return ""
-		}
-		o = o.Parent.Region.Op
+		return ""
 	}
-	return ""
+	return f.Str(MeshAttr)
 }
 
 // PositionOf is the axes in PositionAttr of argument i of the function f; ok is false where it

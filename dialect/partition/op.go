@@ -148,10 +148,26 @@ func (p *partitioner) special(o *ir.Op) bool {
 		if m := p.makers[o.Operands[0]]; m != nil {
 			p.makers[o.Results[0]] = m
 		}
+	case o.Name == op.Send || o.Name == op.Recv:
+		p.point(o)
 	default:
 		return p.source(o)
 	}
 	return true
+}
+
+// point divides a dm.send or a dm.recv between functions that different devices run. Both sides state the
+// sharding of what is sent, so that pieces go to the device of the same pieces.
+func (p *partitioner) point(o *ir.Op) {
+	var pieces []*ir.Value
+	for _, v := range o.Operands {
+		pieces = append(pieces, p.get(v, p.settled(v)))
+	}
+	var layouts []shard.Layout
+	for _, r := range o.Results {
+		layouts = append(layouts, p.settled(r))
+	}
+	p.emit(o, pieces, layouts)
 }
 
 // make records that a piece of o's result can be computed by f in any layout.

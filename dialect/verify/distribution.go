@@ -262,6 +262,31 @@ func (v *verifier) declared(o *ir.Op) {
 	}
 }
 
+// only checks the attribute dm.only of a function.
+func (v *verifier) only(o *ir.Op) {
+	a := o.Attr(op.OnlyAttr)
+	if a == nil {
+		return
+	}
+	where := origin.AttrSpan(o, v.m.Src, op.OnlyAttr)
+	only := op.OnlyOf(o)
+	if only == nil {
+		v.report("DM195", where, "dm.only is %s, which names no mesh and a position along one of its axes", clip(a.String())).
+			Help = "write dm.only = [@pod, {pipe = 0}]"
+		return
+	}
+	m := v.find(only.Mesh)
+	switch {
+	case m == nil && v.broken(only.Mesh):
+	case m == nil:
+		v.report("DM195", where, "dm.only names @%s, which is no mesh of this file", only.Mesh).Help = "name a mesh of the file"
+	case m.Size(types.Axis{Name: only.Axis}) <= only.Position:
+		v.report("DM195", where, "mesh @%s (%s) has no position %s = %d", m.Name, m, only.Axis, only.Position).Help = "name an axis of the mesh and a position along it, from 0"
+	case o.Attr(op.MeshAttr) != nil && o.Str(op.MeshAttr) != only.Mesh:
+		v.report("DM195", where, "dm.only names @%s, and dm.mesh @%s", only.Mesh, o.Str(op.MeshAttr)).Help = "name one mesh"
+	}
+}
+
 // perDevice checks the attribute dm.mesh of a function and dm.global of its arguments and
 // results.
 func (v *verifier) perDevice(o *ir.Op) {

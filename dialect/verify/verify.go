@@ -163,6 +163,7 @@ func (v *verifier) op(o *ir.Op) {
 		v.mesh(o)
 	case op.Func:
 		v.declared(o)
+		v.only(o)
 		v.perDevice(o)
 	case op.Return:
 		v.returns(o)

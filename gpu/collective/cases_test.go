@@ -182,7 +182,56 @@ func runCases(ctx context.Context, c Comm, elems []types.Elem, large int) error 
 	if err := reduceCase(ctx, c, everyone(c), types.F16, Add, 0); err != nil {
 		return fmt.Errorf("empty: %w", err)
 	}
+	if err := messageCases(ctx, c, large); err != nil {
+		return err
+	}
 	return permuteCases(ctx, c)
+}
+
+// messageCases sends to every rank before anything is received, in another order than it is
+// received in, and again with the same tags, with collectives between; a large message waits for its
+// receiver outside of the call that sent it.
+func messageCases(ctx context.Context, c Comm, large int) error {
+	n, rank := c.Size(), c.Rank()
+	data := func(from, to, tag int) []byte {
+		return bytes.Repeat(fmt.Appendf(nil, "from %d to %d, tag %d; ", from, to, tag), 1+tag%7*large/20)
+	}
+	tags := []int{3, 0, 70_001, 6}
+	for round := range 2 {
+		for peer := range n {
+			for _, tag := range tags {
+				buf := data(rank, peer, tag+round)
+				if peer == rank {
+					continue
+				}
+				if err := c.Send(ctx, peer, tag, buf); err != nil {
+					return err
+				}
+				clear(buf)
+			}
+		}
+		if err := c.Barrier(ctx); err != nil {
+			return err
+		}
+	}
+	for round := range 2 {
+		for peer := range n {
+			for _, tag := range slices.Backward(tags) {
+				want := data(peer, rank, tag+round)
+				if peer == rank {
+					continue
+				}
+				got := make([]byte, len(want))
+				if err := c.Recv(ctx, peer, tag, got); err != nil {
+					return err
+				}
+				if !bytes.Equal(got, want) {
+					return fmt.Errorf("rank %d got %.40q, want %.40q", rank, got, want)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func reduceCase(ctx context.Context, c Comm, group []int, elem types.Elem, how Reduction, n int) error {

@@ -40,6 +40,12 @@ type Comm interface {
 	// one. -1 is none: nothing is sent, or out is zeros. Both buffers are of one size, which is
 	// that of all ranks that exchange.
 	Permute(ctx context.Context, to, from int, in, out []byte) error
+	// Send hands buf, which the caller may change afterwards, to the rank to and does not wait for
+	// it. Recv waits for what the rank from has sent with the same tag and fills buf, whose size is
+	// that of what was sent. Between two ranks, what has one tag arrives in the order in which it was
+	// sent. A rank sends nothing to itself. Tags are not negative.
+	Send(ctx context.Context, to, tag int, buf []byte) error
+	Recv(ctx context.Context, from, tag int, buf []byte) error
 	// Barrier returns when all ranks have called it.
 	Barrier(ctx context.Context) error
 	// Broadcast fills buf from that of the rank root.
@@ -88,6 +94,8 @@ const (
 	opPermute       = "collective_permute"
 	opBarrier       = "barrier"
 	opBroadcast     = "broadcast"
+	opSend          = "send"
+	opRecv          = "recv"
 )
 
 // request is one call of one rank.
@@ -97,7 +105,8 @@ type request struct {
 	how      Reduction
 	elem     string
 	in, out  []byte // the same buffer where the call is in place
-	to, from int    // of a permute
+	to, from int    // of a permute, a send (to) or a recv (from)
+	tag      int    // of a send or a recv
 	root     int    // of a broadcast
 }
 
@@ -110,6 +119,10 @@ func (r *request) String() string {
 		return fmt.Sprintf("%s of %d bytes from rank %d", r.op, len(r.out), r.root)
 	case opPermute:
 		return fmt.Sprintf("%s of %d bytes to %s from %s", r.op, len(r.in), place(r.to), place(r.from))
+	case opSend:
+		return fmt.Sprintf("%s of %d bytes to rank %d with tag %d", r.op, len(r.in), r.to, r.tag)
+	case opRecv:
+		return fmt.Sprintf("%s of %d bytes from rank %d with tag %d", r.op, len(r.out), r.from, r.tag)
 	}
 	how := string(r.how)
 	if how != "" {
@@ -132,11 +145,20 @@ func list(ranks []int) string {
 
 // includes reports whether the rank takes part in the call.
 func (r *request) includes(rank int) bool {
-	if r.op == opPermute {
+	switch r.op {
+	case opPermute:
 		return r.to == rank || r.from == rank
+	case opSend:
+		return r.to == rank
+	case opRecv:
+		return r.from == rank
 	}
 	return r.group == nil || slices.Contains(r.group, rank)
 }
+
+// meets reports whether the rank must make the same call for this one to return. What a recv waits
+// for is sent between other calls.
+func (r *request) meets(rank int) bool { return r.op != opRecv && r.includes(rank) }
 
 // members are the ranks of a call that is no permute.
 func (r *request) members(size int) []int {
@@ -162,6 +184,10 @@ func (r *request) check(rank, size int) error {
 		return nil
 	case opPermute:
 		return r.checkPermute(rank, size)
+	case opSend:
+		return r.checkPoint(r.to, rank, size)
+	case opRecv:
+		return r.checkPoint(r.from, rank, size)
 	}
 	for i, m := range r.group {
 		if m < 0 || m >= size || i > 0 && m <= r.group[i-1] {
@@ -204,6 +230,19 @@ func (r *request) checkPermute(rank, size int) error {
 	}
 	if len(r.in) != len(r.out) {
 		return fmt.Errorf("%d bytes to send and %d to receive: both must be of one size", len(r.in), len(r.out))
+	}
+	return nil
+}
+
+// checkPoint checks a send to, or a recv from, peer.
+func (r *request) checkPoint(peer, rank, size int) error {
+	switch {
+	case peer < 0 || peer >= size:
+		return fmt.Errorf("there is no rank %d: the run has %d ranks", peer, size)
+	case peer == rank:
+		return fmt.Errorf("rank %d sends nothing to itself", rank)
+	case r.tag < 0:
+		return fmt.Errorf("the tag %d is negative", r.tag)
 	}
 	return nil
 }
@@ -256,6 +295,14 @@ func (m *member) AllToAll(ctx context.Context, group []int, elem string, in, out
 
 func (m *member) Permute(ctx context.Context, to, from int, in, out []byte) error {
 	return m.call(ctx, &request{op: opPermute, to: to, from: from, in: in, out: out})
+}
+
+func (m *member) Send(ctx context.Context, to, tag int, buf []byte) error {
+	return m.call(ctx, &request{op: opSend, to: to, tag: tag, in: buf})
+}
+
+func (m *member) Recv(ctx context.Context, from, tag int, buf []byte) error {
+	return m.call(ctx, &request{op: opRecv, from: from, tag: tag, out: buf})
 }
 
 func (m *member) Barrier(ctx context.Context) error { return m.call(ctx, &request{op: opBarrier}) }

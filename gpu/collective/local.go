@@ -10,7 +10,7 @@ import (
 // of rank, so that results are the same every time. A call that can never be answered, since
 // all ranks wait in calls that do not match or have left, is an error.
 func Local(n int) []Comm {
-	w := &localWorld{waiting: make([]*pending, n), closed: make([]bool, n), over: make(chan struct{})}
+	w := &localWorld{waiting: make([]*pending, n), closed: make([]bool, n), mail: map[parcel][][]byte{}, over: make(chan struct{})}
 	all := make([]Comm, n)
 	for i := range all {
 		c := &localComm{world: w}
@@ -28,12 +28,16 @@ type localComm struct {
 // localWorld is what the ranks share.
 type localWorld struct {
 	mu      sync.Mutex
-	waiting []*pending    // the call of each rank that waits for others
-	closed  []bool        // ranks that have left
-	over    chan struct{} // closed when the run has ended early
-	by      int           // the rank that ended it
+	waiting []*pending          // the call of each rank that waits for others
+	closed  []bool              // ranks that have left
+	mail    map[parcel][][]byte // what was sent and not yet received
+	over    chan struct{}       // closed when the run has ended early
+	by      int                 // the rank that ended it
 	reason  error
 }
+
+// parcel tells apart what ranks send to each other.
+type parcel struct{ from, to, tag int }
 
 // pending is a call until all that it needs have called.
 type pending struct {
@@ -110,12 +114,56 @@ func (w *localWorld) failure(rank int) error {
 // match completes what the new call of rank allows, or ends the run if it cannot be
 // answered.
 func (w *localWorld) match(rank int, p *pending) {
-	if p.op == opPermute {
+	switch p.op {
+	case opPermute:
 		w.exchange(rank, p)
-	} else if w.gather(rank, p) {
+	case opSend:
+		w.send(rank, p)
 		return
+	case opRecv:
+		if w.receive(rank, p) {
+			return
+		}
+	default:
+		if w.gather(rank, p) {
+			return
+		}
 	}
 	w.blocked()
+}
+
+// send hands on what a send has, to the recv that waits for it if there is one.
+func (w *localWorld) send(rank int, p *pending) {
+	key := parcel{rank, p.to, p.tag}
+	w.mail[key] = append(w.mail[key], append([]byte(nil), p.in...))
+	w.waiting[rank] = nil
+	close(p.ready)
+	if q := w.waiting[p.to]; q != nil && q.op == opRecv && q.from == rank && q.tag == p.tag {
+		w.receive(p.to, q)
+	}
+}
+
+// receive completes a recv if what it waits for was sent. It reports whether the run goes on without
+// rank waiting, or ended.
+func (w *localWorld) receive(rank int, p *pending) bool {
+	key := parcel{p.from, rank, p.tag}
+	list := w.mail[key]
+	if len(list) == 0 {
+		return false
+	}
+	if len(list) == 1 {
+		delete(w.mail, key)
+	} else {
+		w.mail[key] = list[1:]
+	}
+	if len(list[0]) != len(p.out) {
+		w.end(rank, fmt.Errorf("rank %d: %s: rank %d has sent %d bytes", rank, p, p.from, len(list[0])))
+		return true
+	}
+	copy(p.out, list[0])
+	w.waiting[rank] = nil
+	close(p.ready)
+	return true
 }
 
 // gather starts a collective if all its members have called. It reports whether the run
@@ -130,7 +178,7 @@ func (w *localWorld) gather(rank int, p *pending) bool {
 		}
 		if q.String() == p.String() {
 			t.parts = append(t.parts, q)
-		} else if q.includes(rank) && !q.answered(rank) {
+		} else if q.meets(rank) && !q.answered(rank) {
 			w.mismatch(rank, p, m, q)
 			return true
 		}
@@ -197,7 +245,7 @@ func (w *localWorld) exchange(rank int, p *pending) {
 
 // partner is the call in which peer waits for rank, if it does.
 func (w *localWorld) partner(peer, rank int) *pending {
-	if peer < 0 || peer == rank || w.waiting[peer] == nil || !w.waiting[peer].includes(rank) {
+	if peer < 0 || peer == rank || w.waiting[peer] == nil || !w.waiting[peer].meets(rank) {
 		return nil
 	}
 	return w.waiting[peer]

@@ -55,6 +55,26 @@ func TestLocalFailures(t *testing.T) {
 			func(ctx context.Context, c Comm) error { return c.Permute(ctx, 1, -1, b(), b()) },
 			func(ctx context.Context, c Comm) error { return c.Barrier(ctx) },
 		), "ranks do not make the same call: rank 0 calls collective_permute of 16 bytes to rank 1 from none, rank 1 calls barrier"},
+		{"a message that was not sent", calls(
+			func(ctx context.Context, c Comm) error { return c.Recv(ctx, 1, 5, b()) },
+			func(ctx context.Context, c Comm) error { return c.Send(ctx, 0, 4, b()) },
+		), "rank 0 waits in recv of 16 bytes from rank 1 with tag 5 for rank 1, which has left the run"},
+		{"receivers in a circle", calls(
+			func(ctx context.Context, c Comm) error {
+				return errors.Join(c.Recv(ctx, 1, 5, b()), c.Send(ctx, 1, 5, b()))
+			},
+			func(ctx context.Context, c Comm) error {
+				return errors.Join(c.Recv(ctx, 0, 5, b()), c.Send(ctx, 0, 5, b()))
+			},
+		), "ranks do not make the same call: rank 0 calls recv of 16 bytes from rank 1 with tag 5, rank 1 calls recv of 16 bytes from rank 0 with tag 5"},
+		{"a message of another size", calls(
+			func(ctx context.Context, c Comm) error { return c.Recv(ctx, 1, 5, b()) },
+			func(ctx context.Context, c Comm) error { return c.Send(ctx, 0, 5, b()[:4]) },
+		), "rank 0: recv of 16 bytes from rank 1 with tag 5: rank 1 has sent 4 bytes"},
+		{"a message and a collective", calls(
+			func(ctx context.Context, c Comm) error { return c.Recv(ctx, 1, 5, b()) },
+			func(ctx context.Context, c Comm) error { return c.Barrier(ctx) },
+		), "ranks do not make the same call: rank 0 calls recv of 16 bytes from rank 1 with tag 5, rank 1 calls barrier"},
 		{"other roots", calls(
 			func(ctx context.Context, c Comm) error { return c.Broadcast(ctx, 0, b()) },
 			func(ctx context.Context, c Comm) error { return c.Broadcast(ctx, 1, b()) },
@@ -149,6 +169,9 @@ func TestWrongArguments(t *testing.T) {
 		{c.Permute(ctx, 2, 0, b(4), b(4)), "rank 1: collective_permute: there is no rank 2 to exchange with: the run has 2 ranks"},
 		{c.Permute(ctx, 1, 0, b(4), b(4)), "rank 1: collective_permute: rank 1 must both send to itself and receive from itself, or neither"},
 		{c.Permute(ctx, 0, 0, b(4), b(8)), "rank 1: collective_permute: 4 bytes to send and 8 to receive: both must be of one size"},
+		{c.Send(ctx, 2, 0, b(4)), "rank 1: send: there is no rank 2: the run has 2 ranks"},
+		{c.Recv(ctx, 1, 0, b(4)), "rank 1: recv: rank 1 sends nothing to itself"},
+		{c.Recv(ctx, 0, -1, b(4)), "rank 1: recv: the tag -1 is negative"},
 		{c.Broadcast(ctx, -1, b(4)), "rank 1: broadcast: there is no rank -1 to broadcast from: the run has 2 ranks"},
 	} {
 		if test.err == nil || test.err.Error() != test.want {

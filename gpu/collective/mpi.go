@@ -24,6 +24,7 @@ type mpiComm struct {
 
 	// Of the work goroutine.
 	control mpiControl
+	posted  []*posting // sends that may not have ended
 	groups  map[string]*mpiGroup
 	busy    *mpiCall // for answers to other ranks
 
@@ -56,8 +57,20 @@ func (c *mpiCall) String() string {
 // has initialised MPI must not exit before.
 func (c *mpiComm) work() {
 	runtime.LockOSThread()
-	for job := range c.jobs {
-		job()
+	for open := true; open; {
+		var tick <-chan time.Time
+		if len(c.posted) > 0 { // the library moves data in calls only
+			tick = time.After(pollPause)
+		}
+		var job func()
+		select {
+		case job, open = <-c.jobs:
+			if open {
+				job()
+			}
+		case <-tick:
+			c.progress()
+		}
 	}
 	select {}
 }
@@ -209,7 +222,12 @@ const (
 	tagPermute = 1 + iota
 	tagMeet
 	tagMake
+	tagPoint // the first of those of sends
 )
+
+// points is how many tags sends have: MPI guarantees tags up to 32767. What has the same one arrives
+// in the order in which it was sent.
+const points = 30000
 
 // meet returns when all ranks of a group have called it: each tells the first one, which
 // tells each.
@@ -321,6 +339,9 @@ func (c *mpiComm) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), finalizeMost)
 	defer cancel()
 	err := c.on(ctx, func() error {
+		for c.progress(); len(c.posted) > 0 && ctx.Err() == nil; c.progress() {
+			time.Sleep(pollPause)
+		}
 		c.control.stop(c)
 		return c.lib.check("MPI_Finalize", c.lib.Finalize())
 	})

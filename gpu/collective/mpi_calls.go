@@ -95,8 +95,18 @@ func (c *mpiComm) await(ctx context.Context, call *mpiCall, mem *mpiMemory, step
 func (c *mpiComm) start(ctx context.Context, r *request) error {
 	call := &mpiCall{request: r}
 	m := c.lib
-	if r.op == opPermute {
+	c.progress()
+	switch r.op {
+	case opPermute:
 		return c.permute(ctx, call)
+	case opSend:
+		return c.post(call)
+	case opRecv:
+		return chunks(len(r.out), c.limit, func(lo, hi int) error {
+			return c.finish(ctx, call, started{"MPI_Irecv", func(mem *mpiMemory, q *mpiHandle) int32 {
+				return m.IReceive(mem.at(r.out[lo:hi]), int32(hi-lo), m.bytes, int32(r.from), int32(tagPoint+r.tag%points), m.world, q)
+			}})
+		})
 	}
 	g, err := c.group(ctx, call)
 	if err != nil {
@@ -241,4 +251,47 @@ func (c *mpiComm) permute(ctx context.Context, call *mpiCall) error {
 		}
 		return c.finish(ctx, call, steps...)
 	})
+}
+
+// posting is a send that has started.
+type posting struct {
+	mem  mpiMemory
+	open []*mpiHandle
+}
+
+// post starts a send of a copy of the buffer.
+func (c *mpiComm) post(call *mpiCall) error {
+	m, p := c.lib, &posting{}
+	buf := append([]byte(nil), call.in...)
+	c.posted = append(c.posted, p)
+	return chunks(len(buf), c.limit, func(lo, hi int) error {
+		q := new(mpiHandle)
+		code := m.ISend(p.mem.at(buf[lo:hi]), int32(hi-lo), m.bytes, int32(call.to), int32(tagPoint+call.tag%points), m.world, q)
+		if err := m.check("MPI_Isend", code); err != nil {
+			return c.broken(call, err)
+		}
+		p.open = append(p.open, q)
+		return nil
+	})
+}
+
+// progress lets go of the sends that have ended. One whose receiver has failed never does.
+func (c *mpiComm) progress() {
+	kept := c.posted[:0]
+	for _, p := range c.posted {
+		for len(p.open) > 0 {
+			var done int32
+			if c.lib.Test(p.open[0], &done, c.lib.noStatus) != 0 || done == 0 {
+				break
+			}
+			p.open = p.open[1:]
+		}
+		if len(p.open) > 0 {
+			kept = append(kept, p)
+			continue
+		}
+		p.mem.Unpin()
+	}
+	clear(c.posted[len(kept):])
+	c.posted = kept
 }

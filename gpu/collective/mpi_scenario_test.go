@@ -79,6 +79,13 @@ var scenarios = map[string]func(ctx context.Context, l Launch, join func(ctx con
 				return c.AllGather(ctx, group, "f32", make([]byte, 64), make([]byte, 128))
 			})
 		}),
+	"no message": lastRank(func(ctx context.Context, c Comm) error { return c.Barrier(ctx) },
+		func(ctx context.Context, c Comm) error {
+			if c.Rank() > 0 {
+				return c.Barrier(ctx)
+			}
+			return soon(ctx, func(ctx context.Context) error { return c.Recv(ctx, c.Size()-1, 1, make([]byte, 8)) })
+		}),
 	"give up": lastRank(func(ctx context.Context, c Comm) error { return fmt.Errorf("rank %d: the input is missing", c.Rank()) },
 		func(ctx context.Context, c Comm) error { return c.Barrier(ctx) }),
 	"give up waiting": lastRank(func(ctx context.Context, c Comm) error {

@@ -174,6 +174,7 @@ func TestMPIFailures(t *testing.T) {
 			{"a rank gives up while it waits", "give up waiting", "", fmt.Sprintf("rank %d: the disk is full", last)},
 			{"a rank is interrupted", "interrupt", "", fmt.Sprintf("rank %d: barrier: context canceled", last)},
 			{"other calls", "mismatch", "", fmt.Sprintf("ranks do not make the same call: rank 0 calls barrier (number 3 of its group), rank %d calls collective_permute of 64 bytes to rank 0 from rank 0", last)},
+			{"a message that is not sent", "no message", "", fmt.Sprintf("ranks do not make the same call: rank 0 calls recv of 8 bytes from rank %d with tag 1", last)},
 			{"another program", "identity", fmt.Sprint("DMIR_TEST_OTHER=", last), fmt.Sprintf("rank %d runs another program, or another version of it, than the other ranks", last)},
 			{"a rank exits", "exit", "", ""},
 			{"a rank exits as if it had succeeded", "exit 0", "", ""},

@@ -168,7 +168,9 @@ type task struct {
 // devices is over how many devices the program is divided: where a pass that divides is
 // named, those of its mesh.
 func (c optCmd) devices() int {
-	named := strings.Contains(","+c.Passes+",", ",shard,") || strings.Contains(","+c.Passes+",", ",partition,")
+	named := slices.ContainsFunc(strings.Split(c.Passes, ","), func(name string) bool {
+		return slices.Contains([]string{"pipeline", "shard", "partition"}, strings.TrimSpace(name))
+	})
 	switch {
 	case c.Devices > 0:
 		return c.Devices
@@ -254,8 +256,12 @@ func (r *optimizer) module(t task) error {
 				return nil
 			}
 			one := &ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: mesh.Ops(m)}
-			for _, f := range pass.Reached(u.Module, u.Func) {
-				one.Ops = append(one.Ops, f.Op)
+			for _, own := range u.Functions() {
+				for _, f := range pass.Reached(u.Module, own) {
+					if !slices.Contains(one.Ops, f.Op) {
+						one.Ops = append(one.Ops, f.Op)
+					}
+				}
 			}
 			return r.print(fmt.Sprintf("// @%s after %s\n", escape.Comment(u.Func.Name), s.Pass.Name), one)
 		})
@@ -271,8 +277,10 @@ func (r *optimizer) module(t task) error {
 			d.Severity = diag.Warning
 			r.warnings = append(r.warnings, d)
 		}
-		for _, f := range pass.Reached(m, u.Func) {
-			keep[f] = true
+		for _, own := range u.Functions() {
+			for _, f := range pass.Reached(m, own) {
+				keep[f] = true
+			}
 		}
 	}
 	if r.PrintAfterAll {
