@@ -167,9 +167,9 @@ func (m *model) argumentPart(p *part, n *node, s *strategy) {
 }
 
 // usedBySamples reports whether a micro-batch is computed with the argument.
-func (m *model) usedBySamples(v *value) bool {
+func (g *graph) usedBySamples(v *value) bool {
 	for _, u := range v.uses {
-		if m.nodes[u.node].micro {
+		if g.nodes[u.node].micro {
 			return true
 		}
 	}

@@ -68,7 +68,7 @@ type graph struct {
 	state  []int             // values of arguments that are state
 	data   []int             // values of arguments with samples
 	batch  int64             // samples of a step
-	flop   int64             // of a step, all layers
+	flop   float64           // of a step, all layers
 }
 
 func newGraph(s *straight, m *machine.Machine) (*graph, error) {
@@ -113,7 +113,7 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		}
 		if e != nil {
 			if f, ok := e.FLOP.Int(); ok {
-				g.flop += f * int64(s.layers.times(int(o.Int(layerAttr, 0))))
+				g.flop += float64(f) * float64(s.layers.times(int(o.Int(layerAttr, 0))))
 			}
 		}
 		g.add(n, o.Results...)

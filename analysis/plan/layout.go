@@ -26,6 +26,7 @@ type grid struct {
 	axes  []Axis // that divide values
 	pipe  int
 	micro int64 // micro-batches of a step
+	fix   Setting
 	net   *network.Mesh
 	all   []string // names of axes
 	times map[transfer]float64

@@ -419,7 +419,8 @@ func (m *model) portion(n *node, l load, limit int) float64 {
 	}
 	switch {
 	case !m.outside(n):
-		return times / float64(l.pipe)
+		most := float64(ceil(m.layers.count, l.pipe)) // layers of a stage
+		return times * most / float64(m.layers.count)
 	case n.layer == 0 && last > 0:
 		return float64(1 - limit)
 	}

@@ -94,7 +94,7 @@ func (c *candidate) roles() []role {
 
 // role is what dividing factor f of n divides: samples, positions, the experts of parameters, or the rest of
 // them.
-func (m *model) role(n *node, f int8) role {
+func (g *graph) role(n *node, f int8) role {
 	switch {
 	case f < 0:
 		return unusedRole
@@ -103,7 +103,7 @@ func (m *model) role(n *node, f int8) role {
 	}
 	inParameter, inSamples := false, false
 	for k := range n.o.Operands {
-		v := m.operand(n, k)
+		v := g.operand(n, k)
 		if v == nil || k >= len(n.f.Operands) || !op.Divided(n.f.Operands[k], int(f)) {
 			continue
 		}
@@ -114,7 +114,10 @@ func (m *model) role(n *node, f int8) role {
 		}
 	}
 	inResult := len(n.f.Results) > 0 && op.Divided(n.f.Results[0], int(f))
+	sum := g.result(n, 0) // of a parameter's gradient
 	switch {
+	case sum != nil && !sum.micro && inResult:
+		return tensorRole
 	case isAttention(n) && n.f.Together[0] == int(f):
 		return sequenceRole
 	case inParameter && inSamples && inResult:

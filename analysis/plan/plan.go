@@ -34,6 +34,12 @@ type Setting struct {
 	States             string // "whole": optimizer states lie as their parameters; "split": they are divided over data
 }
 
+// The values of Setting.States.
+const (
+	StatesWhole = "whole"
+	StatesSplit = "split"
+)
+
 // A Result is the plans found for a function, the best one first.
 type Result struct {
 	Function string  `json:"function"`
@@ -51,11 +57,11 @@ type Result struct {
 
 // A Model is what the step computes.
 type Model struct {
-	Parameters int64 `json:"parameters"`
-	FLOP       int64 `json:"flop"` // of a step, without recomputation
-	Samples    int64 `json:"samples"`
-	Tokens     int64 `json:"tokens"`
-	Layers     int   `json:"layers"` // equal ones, in a row
+	Parameters int64   `json:"parameters"`
+	FLOP       float64 `json:"flop"` // of a step, without recomputation
+	Samples    int64   `json:"samples"`
+	Tokens     int64   `json:"tokens"`
+	Layers     int     `json:"layers"` // equal ones, in a row
 }
 
 // An Axis is an axis of the mesh of a plan.

@@ -20,17 +20,22 @@ var schedules = []struct {
 	{pipelining.ZBV, []int{2}},
 }
 
-// schedule are the plans of a setting under the choices of sol, one for each schedule that fits.
-func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []*candidate {
+// schedule are the plans of a setting under the choices of sol, one for each schedule that fits. Where none does,
+// lacks is the memory that the smallest one exceeds.
+func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (found []*candidate, lacks float64) {
+	lacks = math.Inf(1)
 	parts := m.parts(sol.Choice, l)
 	base := Plan{Microbatches: int(set.micro), Recompute: set.recompute, Objective: sol.Value, Bound: sol.Bound}
 	if set.pipe == 1 {
-		st, ok := m.stage(parts, 1, func(int) float64 { return 1 }, s.memory)
+		st, ok := m.stage(parts, 1, func(int) float64 { return 1 }, math.Inf(1))
 		if !ok {
-			return nil
+			return nil, lacks
 		}
 		p := base
 		all := &st.parts[0]
+		if more := all.bytes(1).total() - s.memory; more > 0 {
+			return nil, more
+		}
 		micro := float64(set.micro)
 		p.Compute = micro*all.compute + all.onceCompute
 		p.Time = micro*(all.forward+all.backward) + all.once + all.exposed()
@@ -38,7 +43,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st}}
+		return []*candidate{{&p, m, sol.Choice, set, st}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -60,6 +65,9 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 				live = func(stage int) float64 { return float64(pipelining.InFlight(k.schedule, shape, stage)) }
 			}
 			st, ok := m.stage(parts, shape.Stages(), live, limit)
+			if !ok { // how much it lacks is worth knowing
+				st, ok = m.stage(parts, shape.Stages(), live, math.Inf(1))
+			}
 			if !ok {
 				continue
 			}
@@ -72,9 +80,12 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 	if !math.IsInf(s.memory, 1) {
 		limit = int64(s.memory)
 	}
-	var out []*candidate
 	for _, c := range pipelining.Best(options, limit) {
-		if c.Err != nil || !c.Fits || c.Timeline == nil {
+		if c.Err != nil || c.Timeline == nil {
+			continue
+		}
+		if !c.Fits {
+			lacks = min(lacks, float64(c.Timeline.Peak())-s.memory)
 			continue
 		}
 		p := base
@@ -86,9 +97,9 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) []
 		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		out = append(out, &candidate{&p, m, sol.Choice, set, *st})
+		found = append(found, &candidate{&p, m, sol.Choice, set, *st})
 	}
-	return out
+	return found, lacks
 }
 
 // onDevice is what a device of the pipeline does in all of its stages.
@@ -155,7 +166,7 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 	p.Timeline = tl
 	p.Tokens = float64(s.tokens) / p.Time
 	if s.peak > 0 {
-		p.MFU = float64(s.flop) / (p.Time * float64(s.o.Devices) * s.peak)
+		p.MFU = s.flop / (p.Time * float64(s.o.Devices) * s.peak)
 	}
 	p.Sent = map[string]int64{}
 	var worst part

@@ -78,6 +78,7 @@ type search struct {
 // A shortage is the plan that exceeds the memory by least.
 type shortage struct {
 	bytes   float64
+	proved  bool // no choice of strategies lacks less
 	setting setting
 }
 
@@ -163,6 +164,12 @@ func (g *graph) tokens() int64 {
 	return max(n, 1)
 }
 
+// The axes of a grid, as they are called until a plan tells what they divide.
+const (
+	dataAxis   = "data"
+	tensorAxis = "tensor"
+)
+
 // settings are all meshes, numbers of micro-batches and ways to recompute.
 func (s *search) settings() []setting {
 	var out []setting
@@ -184,7 +191,7 @@ func (s *search) settings() []setting {
 			if f.Data > 0 && int(data) != f.Data || f.Tensor > 0 && int(tensor) != f.Tensor {
 				continue
 			}
-			axes := []Axis{{"data", int(data)}, {"tensor", int(tensor)}}
+			axes := []Axis{{dataAxis, int(data)}, {tensorAxis, int(tensor)}}
 			for _, micro := range s.micros(data, pipe) {
 				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
 			}
@@ -273,6 +280,29 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+	for range tries {
+		var least float64
+		var lacks shortage
+		found, least, lacks = s.within(ctx, m, set, l)
+		bound = min(bound, least)
+		if lacks.bytes < need.bytes {
+			need = lacks
+		}
+		if len(found) > 0 || math.IsInf(lacks.bytes, 1) || lacks.proved || l.memory < lacks.bytes {
+			break
+		}
+		l.memory -= lacks.bytes
+	}
+	return found, bound, need
+}
+
+// tries is how often a setting is solved with less memory, where its plans turned out to hold more than
+// the sums of the model: stages are not equal, and ops need room to work.
+const tries = 4
+
+// within is solve with a limit of the model's sums.
+func (s *search) within(ctx context.Context, m *model, set setting, l load) (found []*candidate, bound float64, need shortage) {
+	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	p := m.problem(l)
 	o := solve.Options{Nodes: -1, Gap: gap, Entries: 1 << 18, Sweeps: 60}
 	sol, err := solve.Solve(ctx, p, o)
@@ -285,7 +315,7 @@ func (s *search) solve(ctx context.Context, m *model, set setting) (found []*can
 	}
 	if sol.Infeasible != nil {
 		if k := sol.Infeasible.Limit; k >= 0 {
-			need.bytes = sol.Infeasible.Least - s.memory
+			need.bytes, need.proved = sol.Infeasible.Least-l.memory, true
 		}
 		return nil, bound, need
 	}
@@ -294,7 +324,7 @@ func (s *search) solve(ctx context.Context, m *model, set setting) (found []*can
 	}
 	bound = sol.Bound
 	if bound < s.cutoff() {
-		found = s.schedule(m, l, sol, set)
+		found, need.bytes = s.schedule(m, l, sol, set)
 	}
 	return found, bound, need
 }
@@ -325,7 +355,7 @@ func (s *search) shown() int {
 
 // grid is the mesh of a setting, the pipeline's axis outermost.
 func (s *search) grid(set setting) (*grid, error) {
-	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, times: map[transfer]float64{}, moves: map[move]conversion{}}
+	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, times: map[transfer]float64{}, moves: map[move]conversion{}}
 	axes := []network.Axis{{Name: "pipe", Size: set.pipe}}
 	for _, a := range set.axes {
 		axes = append(axes, network.Axis{Name: a.Name, Size: a.Size})

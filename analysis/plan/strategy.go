@@ -76,7 +76,7 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 			if f == n.batch {
 				parts *= gr.micro
 			}
-			if pieces[f] == op.EqualPieces && k%parts != 0 || !divides(k, parts) {
+			if pieces[f] == op.EqualPieces && k%parts != 0 || !divides(k, parts) || !g.allowed(n, f, a, gr) {
 				continue
 			}
 			out[a] = append(out[a], int8(f))
@@ -86,6 +86,21 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 		}
 	}
 	return out
+}
+
+// allowed reports whether axis a may divide factor f of n where the sizes of axes are given: a data axis divides
+// samples in contractions, and a tensor axis what parameters have, or heads.
+func (g *graph) allowed(n *node, f, a int, gr *grid) bool {
+	if !isContraction(n) || !n.micro || gr.fix.Data == 0 && gr.fix.Tensor == 0 {
+		return true
+	}
+	switch role := g.role(n, int8(f)); gr.axes[a].Name {
+	case dataAxis:
+		return gr.fix.Data == 0 || role == samplesRole || role == expertRole
+	case tensorAxis:
+		return gr.fix.Tensor == 0 || role == tensorRole || role == expertRole || n.phase == backward && role != samplesRole && role != sequenceRole
+	}
+	return true
 }
 
 // outermost reports whether factor f is the first one of each dimension that has it: else pieces would
@@ -280,13 +295,31 @@ func (g *graph) exchange(n *node, gr *grid, s *strategy, divided [maxAxes]bool) 
 	}
 }
 
+// storedAsAsked reports whether the layout is one that Setting.States allows.
+func (g *graph) storedAsAsked(v *value, stored layout, gr *grid) bool {
+	if gr.fix.States == "" || v.next < 0 {
+		return true
+	}
+	parameter := g.wrt[v.v] || g.usedBySamples(v)
+	for a, axis := range gr.axes {
+		if axis.Name != dataAxis || axis.Size == 1 {
+			continue
+		}
+		possible := slices.ContainsFunc(v.shape, func(n int64) bool { return n%int64(axis.Size) == 0 })
+		if split := stored[a] >= 0; split && (gr.fix.States == StatesWhole || parameter) || !split && gr.fix.States == StatesSplit && !parameter && possible {
+			return false
+		}
+	}
+	return true
+}
+
 // argument are the layouts in which an argument is stored and used: used as it is stored, or gathered along
 // some axes, once for each step.
 func (g *graph) argument(n *node, gr *grid) []strategy {
 	v := g.result(n, 0)
 	var out []strategy
 	for _, stored := range gr.layouts(v, v.divisible) {
-		if v.fixed != nil && stored != *v.fixed {
+		if v.fixed != nil && stored != *v.fixed || !g.storedAsAsked(v, stored, gr) {
 			continue
 		}
 		split := 0

@@ -68,6 +68,9 @@ func Count(x float64) string {
 	return strings.TrimSpace(float(x))
 }
 
+// Work is a number of floating-point operations that may be above what FLOP takes: "1.19 ZFLOP".
+func Work(flop float64) string { return float(flop) + "FLOP" }
+
 // Rate is a number of floating-point operations per second: "989 TFLOP/s".
 func Rate(flopPerSecond float64) string { return float(flopPerSecond) + "FLOP/s" }
 

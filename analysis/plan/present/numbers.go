@@ -92,7 +92,7 @@ func count(n int) string {
 
 // Headline is what a step computes: its size, its work and its batch.
 func Headline(r *plan.Result) string {
-	parts := []string{number(r.Model.Parameters) + " parameters", units.FLOP(r.Model.FLOP)}
+	parts := []string{number(r.Model.Parameters) + " parameters", units.Work(r.Model.FLOP)}
 	if r.Model.Samples > 0 {
 		parts = append(parts, number(r.Model.Samples)+" samples")
 	}
