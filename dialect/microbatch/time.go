@@ -119,9 +119,7 @@ func (w *writer) made(from *ir.Op, i int, build func()) {
 func (w *writer) mark(o, from *ir.Op, i int) {
 	if from != nil {
 		o.Origin = from.Origin
-		if s := from.Attr(op.StageAttr); s != nil {
-			o.SetAttr(op.StageAttr, s)
-		}
+		o.CopyMarks(from)
 	}
 	if i >= 0 {
 		o.SetAttr(op.MicroAttr, types.Int{V: int64(i), Elem: types.I64})
