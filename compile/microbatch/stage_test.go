@@ -11,7 +11,8 @@ import (
 	"dmir/dialect/op"
 )
 
-const staged = `func.func @f(%%x: tensor<8x3xf64>, %%y: tensor<8x3xf64>, %%w: tensor<3x3xf64> {dm.stddev = 0.5}, %%v: tensor<3x3xf64> {dm.stddev = 0.5})
+const staged = `dm.mesh @plan {pipe = 2}
+func.func @f(%%x: tensor<8x3xf64>, %%y: tensor<8x3xf64>, %%w: tensor<3x3xf64> {dm.stddev = 0.5}, %%v: tensor<3x3xf64> {dm.stddev = 0.5})
     -> (tensor<f64>, tensor<3x3xf64> {dm.state = "w"}, tensor<3x3xf64> {dm.state = "v"}) attributes {dm.microbatches = %d, dm.pipeline = "pipe"} {
   %%loss, %%dw, %%dv = dm.grad @l %%x, %%y, %%w, %%v, wrt = [2, 3] : (tensor<8x3xf64>, tensor<8x3xf64>, tensor<3x3xf64>, tensor<3x3xf64>) -> (tensor<f64>, tensor<3x3xf64>, tensor<3x3xf64>)
   %%nw = dm.sub %%w, %%dw : tensor<3x3xf64>

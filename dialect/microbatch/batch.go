@@ -276,6 +276,7 @@ func attempt(f *ir.Func, c candidate, n int64, kept []bool) (*batch, *shard.Prob
 
 // strip takes the shardings of the whole function away and keeps them for the micro-batches.
 func (b *batch) strip() {
+	op.ShardingsInTypes(b.whole)
 	plain := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.At.Shard != nil {
 			b.stated[v] = t.At.Shard
