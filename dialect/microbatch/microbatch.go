@@ -23,7 +23,8 @@ import (
 // states none or is cut already.
 func Count(f *ir.Func) int {
 	n := f.Op.Int(op.MicrobatchesAttr, 0)
-	if n < 1 || n > mostMicrobatches || f.Body == nil || slices.ContainsFunc(f.Body.Ops, func(o *ir.Op) bool { return o.Attr(op.MicroAttr) != nil }) {
+	cut := func(o *ir.Op) bool { return o.Attr(op.MicroAttr) != nil }
+	if n < 1 || n > mostMicrobatches || f.Body == nil || slices.ContainsFunc(f.Body.Ops, cut) {
 		return 0
 	}
 	return int(n)

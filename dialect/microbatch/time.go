@@ -195,7 +195,9 @@ func (w *writer) rows(x *ir.Value, d, i int, from *ir.Op) *ir.Value {
 // cut is elements start to limit of dimension d of x.
 func (w *writer) cut(x *ir.Value, d int, start, limit int64) *ir.Value {
 	return w.b.Value("slice", []*ir.Value{x}, []types.Named{
-		{Name: "start_indices", Value: op.IntList(int(start))}, {Name: "limit_indices", Value: op.IntList(int(limit))}, {Name: "dims", Value: op.IntList(d)},
+		{Name: "start_indices", Value: op.IntList(int(start))},
+		{Name: "limit_indices", Value: op.IntList(int(limit))},
+		{Name: "dims", Value: op.IntList(d)},
 	})
 }
 
