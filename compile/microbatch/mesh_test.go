@@ -113,6 +113,27 @@ func TestMesh(t *testing.T) {
 	}
 }
 
+// Shardings that attributes state hold for micro-batches as those in types do.
+func TestMeshAttributes(t *testing.T) {
+	text := fmt.Sprintf(meshed, 2, 2, "%k = dm.neg %h : tensor<16x8xf64>")
+	for from, to := range map[string]string{
+		"!x = tensor<16x6xf64, #dm.at<split = @pod[{data}, {}]>>": "!x = tensor<16x6xf64>",
+		"%x: !x, %y: tensor<16xi64> {dm.init = 2}":                "%x: !x {dm.sharding = #dm.at<split = @pod[{data}, {}]>}, %y: tensor<16xi64> {dm.init = 2}",
+		"%a = dm.matmul %x, %w :":                                 "%a = dm.matmul %x, %w {dm.sharding = #dm.at<split = @pod[{data}, {model}]>} :",
+	} {
+		if !strings.Contains(text, from) {
+			t.Fatalf("no %s in the text", from)
+		}
+		text = strings.Replace(text, from, to, 1)
+	}
+	once, cut := together(t, text, 2, 1e-12)
+	for axes, bytes := range once {
+		if cut[axes] > bytes {
+			t.Errorf("along %s %d bytes are sent in two micro-batches, and %d in one", axes, cut[axes], bytes)
+		}
+	}
+}
+
 // Where ops count positions in the batch, micro-batches are rows next to each other, whatever the devices have.
 func TestMeshPositions(t *testing.T) {
 	extra := `%i = dm.iota dim = 0 : tensor<16x1xf64>

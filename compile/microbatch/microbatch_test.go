@@ -265,7 +265,7 @@ func TestGradientOfTheWholeBatch(t *testing.T) {
 	}
 }
 
-// A batch norm takes one phase for each layer; dm.batch_norm and its gradient too.
+// A step that cannot be cut is refused with its op, or with the numbers that divide its batch.
 func TestRefusals(t *testing.T) {
 	step := func(body string) string {
 		return `func.func @f(%x: tensor<6x3xf64>, %w: tensor<3x3xf64> {dm.stddev = 0.5}) -> (tensor<f64>, tensor<3x3xf64> {dm.state = "w"}) {

@@ -254,8 +254,9 @@ func attempt(f *ir.Func, c candidate, n int64, kept []bool) (*batch, *shard.Prob
 			switch {
 			case kept[i]:
 				return nil, &shard.Problem{
-					At:   f.Op,
-					Msg:  fmt.Sprintf("a batch along dimension %d of %s goes through %s, which the step keeps from step to step or initializes", c.dim, f.Args[c.arg].Name, f.Args[i].Name),
+					At: f.Op,
+					Msg: fmt.Sprintf("a batch along dimension %d of %s goes through %s, which the step keeps from step to step or initializes",
+						c.dim, f.Args[c.arg].Name, f.Args[i].Name),
 					Help: "micro-batches are cut along a dimension that only data has",
 				}
 			case size%n != 0:
@@ -276,6 +277,7 @@ func attempt(f *ir.Func, c candidate, n int64, kept []bool) (*batch, *shard.Prob
 
 // strip takes the shardings of the whole function away and keeps them for the micro-batches.
 func (b *batch) strip() {
+	op.ShardingsInTypes(b.whole)
 	plain := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.At.Shard != nil {
 			b.stated[v] = t.At.Shard

@@ -23,7 +23,8 @@ import (
 // states none or is cut already.
 func Count(f *ir.Func) int {
 	n := f.Op.Int(op.MicrobatchesAttr, 0)
-	if n < 1 || n > mostMicrobatches || f.Body == nil || slices.ContainsFunc(f.Body.Ops, func(o *ir.Op) bool { return o.Attr(op.MicroAttr) != nil }) {
+	cut := func(o *ir.Op) bool { return o.Attr(op.MicroAttr) != nil }
+	if n < 1 || n > mostMicrobatches || f.Body == nil || slices.ContainsFunc(f.Body.Ops, cut) {
 		return 0
 	}
 	return int(n)
@@ -40,7 +41,7 @@ const mostOps = 1 << 20
 // nil where there is nothing to do: see Count; one micro-batch is the function itself, marked where it is a
 // pipeline.
 //
-// Each op of a micro-batch has op.MicroAttr, and all ops have the op.StageAttr of the op they are made of. Where
+// Each op of a micro-batch has op.MicroAttr, and all ops have the other marks (ir.Marks) of the op they are made of. Where
 // the text divides the batch over the devices of a mesh, a micro-batch is rows that each device has already.
 func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 	n := Count(f)

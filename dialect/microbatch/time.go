@@ -119,9 +119,7 @@ func (w *writer) made(from *ir.Op, i int, build func()) {
 func (w *writer) mark(o, from *ir.Op, i int) {
 	if from != nil {
 		o.Origin = from.Origin
-		if s := from.Attr(op.StageAttr); s != nil {
-			o.SetAttr(op.StageAttr, s)
-		}
+		o.CopyMarks(from)
 	}
 	if i >= 0 {
 		o.SetAttr(op.MicroAttr, types.Int{V: int64(i), Elem: types.I64})
@@ -197,7 +195,9 @@ func (w *writer) rows(x *ir.Value, d, i int, from *ir.Op) *ir.Value {
 // cut is elements start to limit of dimension d of x.
 func (w *writer) cut(x *ir.Value, d int, start, limit int64) *ir.Value {
 	return w.b.Value("slice", []*ir.Value{x}, []types.Named{
-		{Name: "start_indices", Value: op.IntList(int(start))}, {Name: "limit_indices", Value: op.IntList(int(limit))}, {Name: "dims", Value: op.IntList(d)},
+		{Name: "start_indices", Value: op.IntList(int(start))},
+		{Name: "limit_indices", Value: op.IntList(int(limit))},
+		{Name: "dims", Value: op.IntList(d)},
 	})
 }
 
