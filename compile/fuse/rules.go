@@ -47,6 +47,9 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 // Conflict excludes pairs by op and shape alone. Whether two reductions are
 // over the same rows is left to Legal.
 func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
+	if early(a, b, depends) || early(b, a, depends) {
+		return true
+	}
 	if unfusible(a) || unfusible(b) {
 		return !viewed(a, b, depends) && !viewed(b, a, depends) && !placed(a, b, depends) && !placed(b, a, depends) &&
 			!alongside(a, b, depends) && !alongside(b, a, depends)
@@ -64,6 +67,12 @@ func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 		return reduces(a) && reduces(b)
 	}
 	return reduces(a) && reduces(b) && incompatibleSpaces(a, b)
+}
+
+// early reports whether a kernel of both would compute o, which is computed again so as not to be held,
+// with what is computed before it: m is neither computed again nor depends on o.
+func early(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
+	return o.Attr(op.RecomputedAttr) != nil && m.Attr(op.RecomputedAttr) == nil && !op.IsView(m) && m.Name != op.Constant && !depends(m, o)
 }
 
 // incompatibleSpaces reports whether no row kernel has the iteration spaces of
