@@ -199,7 +199,7 @@ func TestPipelineRanks(t *testing.T) {
 					"$dmir run --steps 2 --checkpoint kept-" + name + " " + name + ".dmir",
 					"$dmir run --steps 3 --checkpoint kept-" + name + " --resume --output " + name + "-ranks " + name + ".dmir",
 				} {
-					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "of @step on") != 1 {
+					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on reference (4 devices, ") != 1 {
 						t.Fatalf("%s: %v\n%s", script, j.err, j.out)
 					}
 				}
