@@ -188,9 +188,14 @@ func (s *splitter) split() {
 		}
 		for _, d := range n.uses {
 			if own(d) && d.micro == n.micro {
-				ends := n.stage == 0 && op.Of(n.op).Class == op.ClassContraction
+				ends := n.stage == 0 && contracts(n.op)
 				waited[d.index] = waited[d.index] || waited[i] || ends || d.stage != n.stage
 			}
 		}
 	}
+}
+
+func contracts(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && d.Class == op.ClassContraction
 }
