@@ -39,6 +39,9 @@ func (pl *play) ready(t Task) (at, made float64, ok bool) {
 		return 0, 0, true
 	}
 	id := pl.id(need)
+	if pl.device[need.Stage] == pl.device[t.Stage] { // where it was made, also while it is sent to another one
+		return pl.made[id], pl.made[id], pl.made[id] >= 0
+	}
 	return pl.arrived[id], pl.made[id], pl.arrived[id] >= 0
 }
 

@@ -69,19 +69,19 @@ func Split(m *ir.Module, fn *ir.Func, parts []pass.Part) (*Program, error) {
 	for i := range l.has {
 		l.has[i] = make([]bool, len(parts))
 	}
-	for at, part := range parts {
-		only := op.OnlyOf(part.Func.Op)
+	for at, of := range parts {
+		only := op.OnlyOf(of.Func.Op)
 		if only == nil || only.Position != at {
-			return nil, fmt.Errorf("@%s is not for position %d of a pipeline", part.Func.Name, at)
+			return nil, fmt.Errorf("@%s is not for position %d of a pipeline", of.Func.Name, at)
 		}
 		l.along = []types.Axis{{Name: only.Axis}}
-		for i, n := range part.Args {
-			l.Args[n] = whole(part.Func, "arg_attrs", i, part.Func.Args[i].Type)
+		for i, n := range of.Args {
+			l.Args[n] = whole(of.Func, "arg_attrs", i, of.Func.Args[i].Type)
 		}
-		for i, n := range part.Results {
-			l.Results[n], l.has[n][at] = whole(part.Func, "res_attrs", i, part.Func.Results[i]), true
+		for i, n := range of.Results {
+			l.Results[n], l.has[n][at] = whole(of.Func, "res_attrs", i, of.Func.Results[i]), true
 		}
-		p.parts = append(p.parts, newPart(part))
+		p.parts = append(p.parts, part{of.Func, of.Args, of.Results})
 	}
 	for i, a := range fn.Args { // that no device needs
 		if l.Args[i] == nil {
@@ -94,8 +94,6 @@ func Split(m *ir.Module, fn *ir.Func, parts []pass.Part) (*Program, error) {
 	}
 	return p, nil
 }
-
-func newPart(p pass.Part) part { return part{p.Func, p.Args, p.Results} }
 
 func meshOf(m *ir.Module, fn *ir.Func) (*mesh.Mesh, error) {
 	name := fn.Op.Str(op.MeshAttr)

@@ -173,41 +173,29 @@ func (s *splitter) kinds() error {
 	return nil
 }
 
-// many is that an op reaches more than one gradient.
-const many = -1
-
 // split finds the ops of the backward pass that no other stage waits for. The first stage sends no gradients on:
-// there the ops that more than one gradient follows from are the chain that the others hang on.
+// there it is the last contractions, and what follows from them.
 func (s *splitter) split() {
-	waited := make([]bool, len(s.ops)) // a task of an earlier stage needs it
-	reach := make([]int, len(s.ops))   // the number of the gradient that follows from it, 0 for none
+	waited := make([]bool, len(s.ops)) // a task of an earlier stage needs it; in the first stage, a contraction
 	own := func(n *node) bool { return n.back && !n.late && n.micro >= 0 && !n.free }
-	join := func(d *node, k int) {
-		switch r := reach[d.index]; {
-		case r == 0:
-			reach[d.index] = k
-		case r != k:
-			reach[d.index] = many
-		}
-	}
 	for i := len(s.ops) - 1; i >= 0; i-- {
 		n := s.ops[i]
-		if own(n) && !waited[i] && (n.stage > 0 || reach[i] != many) {
+		if !own(n) {
+			continue
+		}
+		if !waited[i] {
 			n.kind = pipelining.Weight
 		}
 		for _, d := range n.uses {
-			switch {
-			case !own(d):
-			case own(n) && d.micro == n.micro && d.stage != n.stage:
-				waited[d.index] = true
-			case own(n) && d.micro == n.micro:
-				waited[d.index] = waited[d.index] || waited[i]
-				if reach[i] != 0 {
-					join(d, reach[i])
-				}
-			default: // it is added to the gradient of other micro-batches, or is all of it
-				join(d, d.index+1)
+			if own(d) && d.micro == n.micro {
+				ends := n.stage == 0 && contracts(n.op)
+				waited[d.index] = waited[d.index] || waited[i] || ends || d.stage != n.stage
 			}
 		}
 	}
+}
+
+func contracts(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && d.Class == op.ClassContraction
 }

@@ -25,7 +25,7 @@ func (s *splitter) last(device int) int { return s.task(len(s.order[device])) + 
 const nowhere = -1
 
 // place finds where each op runs.
-func (s *splitter) place() error {
+func (s *splitter) place() {
 	at := map[pipelining.Task]int{}
 	for _, tasks := range s.order {
 		for i, t := range tasks {
@@ -83,7 +83,6 @@ func (s *splitter) place() error {
 		s.repeat()
 		changed = s.signature()
 	}
-	return nil
 }
 
 // repeat places the ops that are computed on each device that uses them, as late as can be.
@@ -176,7 +175,7 @@ type crossing struct {
 }
 
 // crossings finds what devices send.
-func (s *splitter) crossings() error {
+func (s *splitter) crossings() {
 	need := map[*ir.Value][]int{} // by device: the first position that needs it
 	note := func(v *ir.Value, device, position int) {
 		n := s.of[v.Op]
@@ -212,7 +211,6 @@ func (s *splitter) crossings() error {
 			}
 		}
 	}
-	return nil
 }
 
 // acyclic checks that no devices wait for each other in a circle.

@@ -41,10 +41,15 @@ func run(u *pass.Unit) error {
 		return nil
 	}
 	s := &splitter{unit: u, fn: u.Func, body: u.Func.Body}
-	for _, step := range []func() error{s.mesh, s.label, s.shape, s.kinds, s.place, s.crossings, s.acyclic} {
+	for _, step := range []func() error{s.mesh, s.label, s.shape, s.kinds} {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	s.place()
+	s.crossings()
+	if err := s.acyclic(); err != nil {
+		return err
 	}
 	parts, err := s.build()
 	if err != nil {
@@ -123,23 +128,9 @@ func (s *splitter) mesh() error {
 		}
 		return e
 	}
-	if s.values = values; values != nil {
-		s.on = values.Grid.Mesh
-	} else {
-		for _, m := range mesh.All(s.unit.Module) {
-			if m.Size(s.axis) == 0 {
-				continue
-			}
-			if s.on != nil {
-				return pass.Errorf(f.Op, "DM835", "meshes @%s and @%s both have an axis %s, and @%s divides no tensor over one of them", s.on.Name, m.Name, axis, f.Name)
-			}
-			s.on = m
-		}
-	}
-	if s.on == nil || s.on.Size(s.axis) == 0 {
-		e := pass.Errorf(f.Op, "DM835", "no mesh of @%s has the axis %q, along which its stages lie", f.Name, axis)
-		e.Help = "define it: dm.mesh @plan {" + axis + " = 4}"
-		return e
+	s.values = values
+	if s.on, problem = shard.MeshOf(s.unit.Module, f); problem != nil || s.on == nil || s.on.Size(s.axis) == 0 {
+		return pass.Errorf(f.Op, "DM835", "no mesh of @%s has the axis %q, along which its stages lie", f.Name, axis)
 	}
 	s.devices = s.on.Size(s.axis)
 	return s.undivided()

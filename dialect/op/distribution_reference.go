@@ -9,6 +9,11 @@ const shardingReference = `A program for many devices is written in one of two f
 - a **per-device** function, with the attribute ` + "`dm.mesh = @pod`" + `: every device of the mesh runs it on its own pieces, and collectives move data. ` + "`dm.global = tensor<…>`" + `
   of an argument or a result is the type, with its sharding, of the whole that it is a piece of.
 
+A step in stages (` + "`dm.pipeline`" + `) becomes, by ` + "`dmir opt --passes …,pipeline`" + `, a function for each position along the axis of its pipeline, with the attribute
+` + "`dm.only = [@pod, {pipe = 2}]`" + `: the devices of that position run it, and ` + "`dm.send`" + ` and ` + "`dm.recv`" + ` move values, whole ones until the function is made per-device, between it and those of
+other positions. The two have the same channel, which no other value has; a send waits for nothing. ` + "`dm.task = \"2F0\"`" + ` of an op is the task of the schedule in which it runs: the stage, F, B or W (forward, backward,
+gradients of weights), and the micro-batch. Ops without one run before the first task, or behind the last, or are computed on each device that uses them.
+
 **Shardings** are parts of a placement: ` + "`tensor<512x1024xf16, #dm.at<split = @pod[{data}, {model:(2)4, ?}], partial = max{x}>>`" + `.
 
 - ` + "`split = @pod[…]`" + ` names the mesh and has, for each dimension, the axes that it is divided over, the outermost first: the number of a piece counts the devices of the last axis fastest.

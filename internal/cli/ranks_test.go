@@ -171,6 +171,50 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// TestPipelineRanks: the stages of a pipeline run in a process for each device, and make the state that they make in
+// one process; a checkpoint and whole results are written by the first process.
+func TestPipelineRanks(t *testing.T) {
+	need.Long(t)
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../compile/stages/testdata/tied.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := strings.NewReplacer("pipe = 4", "pipe = 2, data = 2", "1f1b", "zb-v", "!x = tensor<8x6xf64>", "!x = tensor<8x6xf64, #dm.at<split = @plan[{data}, {}]>>")
+	for _, mpirun := range launchers(t) {
+		t.Run(filepath.Base(mpirun), func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, "step.dmir", string(text))
+			put(t, dir, "data.dmir", over.Replace(string(text)))
+			for _, name := range []string{"step", "data"} {
+				cmd := exec.Command(dmir, "run", "--devices", "4", "--steps", "3", "--output", name+"-one", name+".dmir")
+				cmd.Dir = dir
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				for _, script := range []string{
+					"$dmir run --steps 2 --checkpoint kept-" + name + " " + name + ".dmir",
+					"$dmir run --steps 3 --checkpoint kept-" + name + " --resume --output " + name + "-ranks " + name + ".dmir",
+				} {
+					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on reference (4 devices, ") != 1 {
+						t.Fatalf("%s: %v\n%s", script, j.err, j.out)
+					}
+				}
+				for _, file := range []string{"loss", "next.0", "next.3", "m2.1", "n2"} {
+					one, err1 := os.ReadFile(filepath.Join(dir, name+"-one", file+".npy"))
+					ranks, err2 := os.ReadFile(filepath.Join(dir, name+"-ranks", file+".npy"))
+					if err1 != nil || err2 != nil || string(one) != string(ranks) {
+						t.Errorf("%s of %s differs: %v %v", file, name, err1, err2)
+					}
+				}
+			}
+		})
+	}
+}
+
 // stopped sends a signal to process 2 when steps are made.
 func stopped(signal string) string {
 	return `[ $RANK = 2 ] && { own=$$; (while ! [ -s log.csv ]; do sleep 0.1; done; kill -` + signal + ` $own) & }; `
