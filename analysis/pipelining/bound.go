@@ -80,8 +80,8 @@ func Bubble(s Schedule, sh Shape, forward, backward, weight float64) (fraction f
 
 // InFlight is the most micro-batches that a device holds activations of, counted once for each of its
 // stages: m for GPipe, p−d for 1F1B (arXiv 2104.04473, section 2.2.1), 2(p−d−1) + (v−1)p + 1 interleaved
-// with m a multiple of p (the warm-up of Megatron-LM and one more), p for ZB-H1 and 2p, of stages half as large, for ZB-V
-// (arXiv 2401.10241), and never more than all of them. Orders for ZB schedules may hold less.
+// with m a multiple of p (the warm-up of Megatron-LM and one more), p for ZB-H1 and 2p, of stages half as
+// large, for ZB-V (arXiv 2401.10241), and never more than all of them. Orders for ZB schedules may hold less.
 func InFlight(s Schedule, sh Shape, device int) int {
 	all := sh.Micro * sh.Chunks
 	switch s {

@@ -157,7 +157,8 @@ func TestPlansThatAreNone(t *testing.T) {
 	}
 	// A step of no time, as of a program that computes nothing, has no shares to divide by.
 	tasks := make([]pipelining.Span, 40_000)
-	empty := &plans.Plan{Timeline: &pipelining.Timeline{Devices: []pipelining.Lane{{Spans: tasks}}, Shape: pipelining.Shape{Devices: 1, Chunks: 1, Micro: 1}}}
+	one := pipelining.Shape{Devices: 1, Chunks: 1, Micro: 1}
+	empty := &plans.Plan{Timeline: &pipelining.Timeline{Devices: []pipelining.Lane{{Spans: tasks}}, Shape: one}}
 	d, err := report.BuildPlans("f", of(1, empty, empty))
 	if err != nil {
 		t.Fatal(err)
