@@ -38,27 +38,30 @@ var interrupts = []int32{1, 2, 6} // simplex, interior point, branch and bound
 
 // api is the functions of HiGHS that dmir calls. Integers are of 32 bits (HIGHSINT64 is not set).
 type api struct {
-	Create       func() model                                                                                                   `c:"Highs_create"`
-	Destroy      func(model)                                                                                                    `c:"Highs_destroy"`
-	Major        func() int32                                                                                                   `c:"Highs_versionMajor"`
-	Minor        func() int32                                                                                                   `c:"Highs_versionMinor"`
-	Patch        func() int32                                                                                                   `c:"Highs_versionPatch"`
-	SizeOfInt    func(model) int32                                                                                              `c:"Highs_getSizeofHighsInt"`
-	Columns      func(m model, n int32, cost, lower, upper *float64, entries int32, start, index *int32, value *float64) status `c:"Highs_addCols"`
-	Rows         func(m model, n int32, lower, upper *float64, entries int32, start, index *int32, value *float64) status       `c:"Highs_addRows"`
-	Integrality  func(m model, from, to int32, kind *int32) status                                                              `c:"Highs_changeColsIntegralityByRange"`
-	Offset       func(m model, offset float64) status                                                                           `c:"Highs_changeObjectiveOffset"`
-	Guess        func(m model, x, dual, rows, rowDual *float64) status                                                          `c:"Highs_setSolution"`
-	Flag         func(m model, option *byte, value int32) status                                                                `c:"Highs_setBoolOptionValue"`
-	Number       func(m model, option *byte, value float64) status                                                              `c:"Highs_setDoubleOptionValue"`
-	Whole        func(m model, option *byte, value int32) status                                                                `c:"Highs_setIntOptionValue"`
-	Callback     func(m model, callback, data uintptr) status                                                                   `c:"Highs_setCallback"`
-	Start        func(m model, kind int32) status                                                                               `c:"Highs_startCallback"`
-	Run          func(m model) status                                                                                           `c:"Highs_run"`
-	State        func(m model) int32                                                                                            `c:"Highs_getModelStatus"`
-	Solution     func(m model, x, dual, rows, rowDual *float64) status                                                          `c:"Highs_getSolution"`
-	NumberResult func(m model, info *byte, value *float64) status                                                               `c:"Highs_getDoubleInfoValue"`
-	WholeResult  func(m model, info *byte, value *int32) status                                                                 `c:"Highs_getIntInfoValue"`
+	Create    func() model      `c:"Highs_create"`
+	Destroy   func(model)       `c:"Highs_destroy"`
+	Major     func() int32      `c:"Highs_versionMajor"`
+	Minor     func() int32      `c:"Highs_versionMinor"`
+	Patch     func() int32      `c:"Highs_versionPatch"`
+	SizeOfInt func(model) int32 `c:"Highs_getSizeofHighsInt"`
+
+	Columns func(m model, n int32, cost, lower, upper *float64, entries int32, start, index *int32, value *float64) status `c:"Highs_addCols"`
+
+	Rows func(m model, n int32, lower, upper *float64, entries int32, start, index *int32, value *float64) status `c:"Highs_addRows"`
+
+	Integrality  func(m model, from, to int32, kind *int32) status     `c:"Highs_changeColsIntegralityByRange"`
+	Offset       func(m model, offset float64) status                  `c:"Highs_changeObjectiveOffset"`
+	Guess        func(m model, x, dual, rows, rowDual *float64) status `c:"Highs_setSolution"`
+	Flag         func(m model, option *byte, value int32) status       `c:"Highs_setBoolOptionValue"`
+	Number       func(m model, option *byte, value float64) status     `c:"Highs_setDoubleOptionValue"`
+	Whole        func(m model, option *byte, value int32) status       `c:"Highs_setIntOptionValue"`
+	Callback     func(m model, callback, data uintptr) status          `c:"Highs_setCallback"`
+	Start        func(m model, kind int32) status                      `c:"Highs_startCallback"`
+	Run          func(m model) status                                  `c:"Highs_run"`
+	State        func(m model) int32                                   `c:"Highs_getModelStatus"`
+	Solution     func(m model, x, dual, rows, rowDual *float64) status `c:"Highs_getSolution"`
+	NumberResult func(m model, info *byte, value *float64) status      `c:"Highs_getDoubleInfoValue"`
+	WholeResult  func(m model, info *byte, value *int32) status        `c:"Highs_getIntInfoValue"`
 }
 
 // A Library is an open HiGHS. It implements milp.Solver, also for concurrent calls.

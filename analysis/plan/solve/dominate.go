@@ -12,7 +12,7 @@ type rivalry struct {
 	v     int
 	sides []side
 	fit   [][]int   // by edge of v, by choice: the choice of the neighbour that costs least with it, −1: none
-	least []float64 // by edge of v: how much layer 0 grows at least at most
+	least []float64 // by edge of v: how much layer 0 grows if the neighbour fits the choice given up
 }
 
 // A side is an edge seen from one of its variables: the entry of choices i of v and j of its neighbour is at
@@ -122,7 +122,7 @@ func (r *rivalry) noWorse(b, a int) bool {
 			return false
 		}
 	}
-	// Anew, since differences of sums are rounded.
+	// Added up again, since the differences above are rounded.
 	total = x.cost[0][b] - x.cost[0][a]
 	for k := range r.sides {
 		total += r.growth(0, k, b, a)

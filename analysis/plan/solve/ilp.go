@@ -8,8 +8,8 @@ import (
 
 // An ILP is the integer linear program of a problem: that of Alpa (Zheng et al., "Alpa: Automating inter-
 // and intra-operator parallelism for distributed deep learning", OSDI 2022, section 4.2). A column in
-// {0, 1} says whether a variable has a choice, and a column in [0, 1] whether an edge's two variables
-// have a pair of choices; the columns of an edge's pairs that have a choice add up to the choice's column,
+// {0, 1} is 1 if a variable has a choice, and a column in [0, 1] is 1 if an edge's two variables have a
+// pair of choices; the columns of an edge's pairs that have a choice add up to the choice's column,
 // which makes them products of the columns of choices. Each limit is a row, and each excess term a column
 // ≥ 0 that is at least the sum.
 type ILP struct {

@@ -162,7 +162,7 @@ func join(a, b []int, x, y int) []int {
 	return out
 }
 
-// last is the rank of variables of the core, which follow all steps.
+// rank is the number of the step of a variable; those of the core follow all steps.
 func (p *plan) rank(v int) int {
 	if s := p.stepOf[v]; s >= 0 {
 		return s

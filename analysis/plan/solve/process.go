@@ -103,7 +103,7 @@ func (s *search) split(n *node, alive [][]bool, r *relaxation, w []float64, boun
 	}
 	seeds := r.mixed()
 	for _, side := range []bool{true, false} {
-		child := &node{alive: slices.Clone(alive), w: w, seeds: seeds, bound: max(bound, n.bound), depth: n.depth + 1, seq: s.seq}
+		child := &node{alive: slices.Clone(alive), w: w, seeds: seeds, bound: max(bound, n.bound), seq: s.seq}
 		s.seq++
 		child.alive[v] = slices.Clone(alive[v])
 		for i := range first {

@@ -28,7 +28,6 @@ type node struct {
 	w     []float64 // multipliers of the node it came from
 	seeds []column  // choices of that node that may serve this one
 	bound float64
-	depth int
 	seq   int
 }
 
@@ -158,7 +157,9 @@ func (s *search) meet() bool {
 		if !s.above(l) {
 			continue
 		}
-		sub := newSearch(s.ctx, s.p.leastUse(l), s.o)
+		o := s.o
+		o.Gap = 1e-9
+		sub := newSearch(s.ctx, s.p.leastUse(l), o)
 		sub.run()
 		least := sub.solution()
 		s.out.Stats.add(least.Stats)
@@ -235,7 +236,7 @@ func (s *Stats) add(t Stats) {
 	s.Nodes += t.Nodes
 }
 
-// polish offers what climbing makes of a choice of the problem, if the model has the choice.
+// polish offers what climbing makes of a choice of the problem, or of a similar one that the model has.
 func (s *search) polish(choice []int) {
 	x := make([]int, len(choice))
 	for v, i := range choice {

@@ -106,7 +106,8 @@ func (s *Solution) Gap() float64 {
 
 // An Infeasible proves that no choice is allowed. With Limit ≥ 0, every choice of finite cost uses
 // Least or more of that limit, which is above its Max; the solution's Choice, if it is not nil, uses
-// Least. With Limit −1, every choice has infinite cost or exceeds one of the limits.
+// Least, or more if Options.Nodes ended the search for it. With Limit −1, every choice has infinite
+// cost or exceeds one of the limits.
 type Infeasible struct {
 	Limit int
 	Least float64

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A shape says what random problems look like.
+// A shape is what random problems look like.
 type shape struct {
 	name           string
 	vars, choices  int     // at most

@@ -37,7 +37,7 @@ func (s *search) stages() {
 	if p := order(m, direct, len(m.vars)); len(p.core) == 0 {
 		s.exact = newEliminator(m, p, &s.out.Stats)
 	}
-	if p := order(m, float64(s.o.Entries), len(m.vars)); s.o.MILP != nil && len(p.core) > 0 {
+	if s.o.MILP != nil && len(order(m, float64(s.o.Entries), len(m.vars)).core) > 0 {
 		if t.bound = max(t.bound, s.program(m)); t.bound >= s.cutoff() || s.ended() {
 			s.out.Bound = min(t.bound, s.pruned)
 			return
@@ -57,10 +57,9 @@ func (s *search) program(m *model) float64 {
 	}
 	r, err := s.o.MILP.Solve(s.ctx, ilp.Program, milp.Limits{Time: s.o.MILPLimit, Gap: s.o.Gap})
 	if err != nil {
-		if s.ended() {
-			return math.Inf(-1)
+		if !s.ended() {
+			s.err = err
 		}
-		s.err = err
 		return math.Inf(-1)
 	}
 	s.out.Method = s.o.MILP.Name()
