@@ -41,11 +41,15 @@ func (c *Context) overOn(l cost.Limit) {
 		at := cost.Limit{Attr: l.Attr, At: l.At}
 		over, _ := c.Cost.Over(on, c.Bind, []cost.Limit{at})
 		for _, x := range over {
-			c.Report(Finding{Op: c.Fn.Op, Message: x.Message(c.Cost) + " on " + l.On.String(), Label: x.Attr + " exceeded", Help: "plan it again with dmir plan, or raise " + x.Attr})
+			c.Report(Finding{
+				Op: c.Fn.Op, Message: x.Message(c.Cost) + " on " + l.On.String(), Label: x.Attr + " exceeded",
+				Help: "plan it again with dmir plan, or raise " + x.Attr,
+			})
 		}
 		return
 	case mesh != nil:
-		invalid("state the budget for the devices of the mesh, or plan the function for those of the budget", "it is for %s, and @%s is divided over %s", diag.Count(l.On.Devices, "device"), c.Fn.Name, diag.Count(mesh.Devices(), "device"))
+		invalid("state the budget for the devices of the mesh, or plan the function for those of the budget",
+			"it is for %s, and @%s is divided over %s", diag.Count(l.On.Devices, "device"), c.Fn.Name, diag.Count(mesh.Devices(), "device"))
 		return
 	}
 	ns, known := l.At.Int()
