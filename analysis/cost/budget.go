@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"dmir/analysis/machine"
@@ -24,12 +25,22 @@ const (
 // Limit is one of a function's own limits on its cost.
 type Limit struct {
 	Attr string
-	At   dim.Dim // bytes, or nanoseconds of MaxTime
+	At   dim.Dim  // bytes, or nanoseconds of MaxTime
+	On   *Cluster // of MaxTime, if it is for a cluster; nil: for the machine that is chosen
 }
+
+// A Cluster is a number of devices of a machine, by its name.
+type Cluster struct {
+	Devices int
+	Machine string
+}
+
+func (c *Cluster) String() string { return fmt.Sprintf("%d x %s", c.Devices, c.Machine) }
 
 // ParseBudget reads fn's limits: {dm.max_moved = "1.2 GB", dm.max_peak =
 // "8*n B", dm.max_time = "50 µs"}. Bytes may be a formula in the symbols of the
-// function; a bare number is in bytes or nanoseconds. Errors name the attribute
+// function; a bare number is in bytes or nanoseconds. A time may be for a cluster,
+// {dm.max_time = "350 ms on 64 x dgx-h100"}. Errors name the attribute
 // and describe how to write it; the other limits are still read.
 func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	if fn.Op == nil {
@@ -37,6 +48,7 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	}
 	for _, attr := range []string{MaxMoved, MaxPeak, MaxSent, MaxTime} {
 		var at dim.Dim
+		var on *Cluster
 		var err error
 		switch a := fn.Op.Attr(attr).(type) {
 		case nil:
@@ -47,7 +59,10 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 			}
 		case types.Str:
 			if attr == MaxTime {
-				at, err = parseTime(string(a))
+				text := string(a)
+				if text, on, err = parseCluster(text); err == nil {
+					at, err = parseTime(text)
+				}
 			} else {
 				at, err = parseSize(string(a), fn)
 			}
@@ -58,7 +73,7 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 			errs = append(errs, fmt.Errorf("%s: %w", attr, err))
 			continue
 		}
-		limits = append(limits, Limit{attr, at})
+		limits = append(limits, Limit{attr, at, on})
 	}
 	return limits, errs
 }
@@ -112,6 +127,20 @@ func symbols(fn *ir.Func) map[string]bool {
 	return out
 }
 
+// parseCluster takes the cluster, " on 64 x dgx-h100", off the end of a time; on is nil without one.
+func parseCluster(text string) (time string, on *Cluster, err error) {
+	time, where, found := strings.Cut(text, " on ")
+	if !found {
+		return text, nil, nil
+	}
+	n, machine, found := strings.Cut(strings.ReplaceAll(where, "×", "x"), "x")
+	devices, err := strconv.Atoi(strings.TrimSpace(n))
+	if machine = strings.TrimSpace(machine); !found || err != nil || devices < 1 || machine == "" || strings.ContainsAny(machine, " \t") {
+		return "", nil, fmt.Errorf("%q is no number of devices of a machine; write for example \"350 ms on 64 x dgx-h100\"", strings.TrimSpace(where))
+	}
+	return time, &Cluster{devices, machine}, nil
+}
+
 func parseTime(text string) (dim.Dim, error) {
 	s, err := units.Parse(text, "s")
 	switch ns := s * 1e9; {
@@ -133,11 +162,15 @@ type Excess struct {
 }
 
 // Over returns the limits that f, or each device that runs it, exceeds on m for all values of the symbols that
-// bind leaves open, and the limits for which this cannot be decided.
+// bind leaves open, and the limits for which this cannot be decided. Limits for a cluster are left out: they
+// are decided by a plan, or as limits on m by one who knows that f is divided over it.
 func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
 	env := sizes(f.Func, bind)
 	f = f.PerDevice()
 	for _, l := range limits {
+		if l.On != nil {
+			continue
+		}
 		l.At = l.At.Subst(env)
 		var have []dim.Dim // each of them must be within the limit
 		switch l.Attr {

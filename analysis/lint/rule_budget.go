@@ -15,6 +15,10 @@ budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded if more 
 chosen machine. Of a function whose values are divided over the devices of a mesh the figures are those of one device, and
 ` + "`dm.max_sent`" + ` limits what it sends to others.
 
+A time may be for a cluster, ` + "`dm.max_time = \"350 ms on 64 x dgx-h100\"`" + `: a number of devices of a machine. Of a function
+that is divided over so many devices it is the time there. A training step that is not divided yet is planned, as by
+` + "`dmir plan`" + `: the budget is exceeded if the best plan takes longer, and the finding states the time below which no plan is.
+
 ## Why it matters
 A budget reports a regression of data movement where it is introduced, in the editor, before the commit and in CI, without
 a GPU.
@@ -40,6 +44,11 @@ None: move less, or raise the budget.
 				Label:   x.Attr + " exceeded",
 				Help:    "move or hold less, or raise " + x.Attr,
 			})
+		}
+		for _, l := range limits {
+			if l.On != nil {
+				c.overOn(l)
+			}
 		}
 	},
 })

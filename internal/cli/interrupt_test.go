@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An interrupt ends a command during work without a context.
@@ -117,6 +118,21 @@ func TestInterruptedSteps(t *testing.T) {
 	whole, err2 := os.ReadFile(filepath.Join(dir, "whole", "u.npy"))
 	if err != nil || err2 != nil || string(parts) != string(whole) {
 		t.Errorf("resumed after step 3, the state is not that of an uninterrupted run: %v, %v", err, err2)
+	}
+}
+
+// An interrupt of a search ends it without an answer.
+func TestInterruptedPlan(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel) // of a search for much longer
+	var stdout, stderr strings.Builder
+	a := &app{ctx: ctx, stdin: strings.NewReader(""), stdout: newOutput(&stdout), stderr: &stderr}
+	err := planCmd{Devices: "2..4096", Top: 10, OutputFormat: "text", File: filepath.Join("..", "..", "examples", "transformer_train.dmir")}.Run(a)
+	if !errors.Is(err, context.Canceled) || stdout.Len() > 0 {
+		t.Errorf("%v: %s", err, &stdout)
+	}
+	if status := a.status(err); status != exitCanceled {
+		t.Errorf("exit status %d", status)
 	}
 }
 

@@ -114,7 +114,8 @@ func (c planCmd) Run(a *app) error {
 	}
 	if c.writes() {
 		if len(points[0].Result.Plans) < c.Apply {
-			return &failure{"DM612", fmt.Sprintf("--apply %d", c.Apply), "there is no such plan: " + diag.CountAre(len(points[0].Result.Plans), "plan") + " shown", "name one of them, or raise --top"}
+			there := diag.CountAre(len(points[0].Result.Plans), "plan")
+			return &failure{"DM612", fmt.Sprintf("--apply %d", c.Apply), "there is no such plan: " + there + " shown", "name one of them"}
 		}
 	}
 	if err := c.show(a, p, r.Options.Machine, points); err != nil {
@@ -185,7 +186,10 @@ func (c planCmd) sensible(sweep bool) error {
 	case c.HTML != "" && c.HTML != "-" && sameFile(c.HTML, c.File):
 		return &failure{"DM612", "--html " + c.HTML, "is the program itself", "name another file"}
 	case c.Write && c.Output != "" || c.Apply > 0 && c.Output != "" && sameFile(c.Output, c.File):
-		return &failure{"DM612", "--output " + c.Output, "cannot be combined with --write: one of them names the file", "remove one of them; --apply N chooses the plan"}
+		return &failure{
+			"DM612", "--output " + c.Output, "cannot be combined with --write: one of them names the file",
+			"remove one of them; --apply N chooses the plan",
+		}
 	}
 	return nil
 }
@@ -341,9 +345,7 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 		return planFailed(a, p, nil, err)
 	}
 	was := p.Src.Text()
-	check, err := await(a.ctx, func() (*program.Program, error) {
-		return program.Load(source.New(p.Src.Path, text), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays}), nil
-	})
+	check, err := a.analyse(source.New(p.Src.Path, text), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/analysis/plan"
+	"dmir/analysis/report"
 	"dmir/lsp/connection"
 	"dmir/lsp/job"
 	"dmir/lsp/session"
@@ -83,6 +84,23 @@ func TestPlan(t *testing.T) {
 		t.Errorf("lenses %q", titles)
 	}
 
+	panel := func() (version int32, data report.Data) {
+		t.Helper()
+		var got struct {
+			Version int32
+			Data    report.Data
+		}
+		raw := new(jsonrpc2.RawMessage)
+		e.must("dmir/panelData", fmt.Sprintf(`{"uri":%q,"kind":"plans","function":"step"}`, testURI), raw)
+		if err := json.Unmarshal(*raw, &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Version, got.Data
+	}
+	if version, data := panel(); version != 1 || data.Stale != "" || data.Plans == nil || len(data.Plans.Results) != 1 || len(data.Plans.Results[0].Plans) != len(res.Plans.Plans) {
+		t.Errorf("panel of version %d: %+v", version, data)
+	}
+
 	var applied struct {
 		Title string
 		Plan  int
@@ -97,6 +115,9 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%+v makes\n%s", applied, got)
 	}
 	e.change(2, edit(0, 0, 0, 0, "// edited\n"))
+	if version, data := panel(); version != 1 || data.Stale == "" {
+		t.Errorf("after an edit the panel of version %d is %q", version, data.Stale)
+	}
 	for args, want := range map[string]string{
 		args: "has changed", fmt.Sprintf(`{"uri":%q,"func":"loss"}`, testURI): "none was made for @loss", `{"uri":"file:///none.dmir","func":"step"}`: "none was made",
 	} {

@@ -128,7 +128,8 @@ func stages(w io.Writer, p *plan.Plan, o Options) {
 	rows := [][]string{{"stage of plan 1", "from line", "layers", "forward", "backward", "sends on", "once", "memory"}}
 	for i, s := range p.Stages {
 		rows = append(rows, []string{
-			fmt.Sprint(i), fmt.Sprint(s.Line), fmt.Sprint(s.Layers), seconds(s.Forward), seconds(s.Backward), seconds(s.Transfer), seconds(s.Once), units.Bytes(s.Memory),
+			fmt.Sprint(i), fmt.Sprint(s.Line), fmt.Sprint(s.Layers), seconds(s.Forward), seconds(s.Backward), seconds(s.Transfer),
+			seconds(s.Once), units.Bytes(s.Memory),
 		})
 	}
 	fmt.Fprintln(w)
