@@ -188,6 +188,9 @@ func percent(x float64) string {
 	if x <= 1e-9 {
 		return "0"
 	}
+	if x > 0.1 {
+		return fmt.Sprintf("%.0f %%", 100*x)
+	}
 	return fmt.Sprintf("%.2g %%", 100*x)
 }
 
