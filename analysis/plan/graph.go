@@ -6,6 +6,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/dialect/microbatch"
 	"dmir/dialect/op"
 )
 
@@ -98,6 +99,9 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 			return nil, &Error{Code: CodeStep, At: o, Msg: o.Name + " is not known, so that the step cannot be planned", Help: "write it with ops of the dialect"}
 		}
 		n := &node{o: o, f: op.DivisionOf(o), batch: -1, moved: -1}
+		if o.Name == op.Reshard {
+			n.f = alike(o)
+		}
 		if n.f == nil || op.Float(o, "dropout") > 0 {
 			n.f = &op.Factors{}
 		}
@@ -137,9 +141,7 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		}
 	}
 	slices.Sort(g.state)
-	if err := g.divideBatch(); err != nil {
-		return nil, err
-	}
+	g.divideBatch()
 	g.phases()
 	g.numberLayers()
 	g.kernels()
@@ -156,6 +158,17 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		v.class = classes[k]
 	}
 	return g, nil
+}
+
+// alike are the factors of an op that hands its operand on.
+func alike(o *ir.Op) *op.Factors {
+	f := &op.Factors{Operands: [][][]int{nil}, Results: [][][]int{nil}, Linear: [][]int{{0}}}
+	for d, size := range o.In(0).Shape {
+		f.Sizes, f.Kinds = append(f.Sizes, size), append(f.Kinds, op.Parallel)
+		f.Operands[0] = append(f.Operands[0], []int{d})
+		f.Results[0] = append(f.Results[0], []int{d})
+	}
+	return f
 }
 
 func (g *graph) add(n *node, results ...*ir.Value) {
@@ -196,46 +209,25 @@ func (g *graph) result(n *node, k int) *value {
 	return nil
 }
 
-// divideBatch finds the arguments with the samples of a step and follows their first dimension.
-// Gradients and sums over samples end it: what depends on them is done once.
-func (g *graph) divideBatch() error {
-	isState := map[int]bool{}
-	for _, x := range g.state {
-		isState[x] = true
-	}
-	for x, v := range g.values {
-		if g.nodes[v.node].o != nil {
-			break
-		}
-		t := v.v.Tensor()
-		n, known := int64(0), false
-		if t.Rank() > 0 {
-			n, known = t.Shape[0].Int()
-		}
-		if isState[x] || g.wrt[v.v] || t.Rank() == 0 || !known {
+// divideBatch finds the arguments with the samples of a step and follows them. Gradients and sums over samples
+// end it: what depends on them is done once.
+func (g *graph) divideBatch() {
+	for i, d := range microbatch.Batch(g.fn) {
+		x, ok := g.of[g.fn.Args[i]]
+		if !ok {
 			continue
 		}
+		v := g.values[x]
+		v.micro, v.batch = true, d
 		g.data = append(g.data, x)
-		g.batch = max(g.batch, n)
+		g.batch = v.shape[d]
 	}
-	if len(g.data) > 0 {
-		// Samples are what the largest argument has in its first dimension.
-		largest := slices.MaxFunc(g.data, func(a, b int) int { return int(g.values[a].bytes - g.values[b].bytes) })
-		g.batch, _ = g.values[largest].v.Tensor().Shape[0].Int()
-	}
-	g.data = slices.DeleteFunc(g.data, func(x int) bool {
-		n, _ := g.values[x].v.Tensor().Shape[0].Int()
-		return n != g.batch
-	})
-	for _, x := range g.data {
-		g.values[x].micro, g.values[x].batch = true, 0
-	}
+	slices.Sort(g.data)
 	for _, n := range g.nodes {
 		if n.o != nil {
 			g.follow(n)
 		}
 	}
-	return nil
 }
 
 // follow finds the factor of n that samples are along, and whether each result has them.

@@ -154,7 +154,7 @@ func (m *model) share() {
 	type key struct{ variable, result int }
 	several := map[key]bool{}
 	for _, v := range m.values {
-		if len(v.uses) > 1 && m.nodes[v.node].o != nil {
+		if (len(v.uses) > 1 || v.fixed != nil) && m.nodes[v.node].o != nil {
 			several[key{m.ofNode[v.node], v.index}] = true
 		}
 	}

@@ -130,6 +130,9 @@ func (g *graph) role(n *node, f int8) role {
 
 // axisName is what an axis is called: by its role, with a number where two have the same.
 func (c *candidate) axisName(roles []role, a int) string {
+	if c.m.grid.named {
+		return c.m.grid.axes[a].Name
+	}
 	name := roleNames[roles[a]]
 	if roles[a] == unusedRole {
 		name = "replica" // nothing is divided over it

@@ -4,10 +4,10 @@
 package plan
 
 import (
-	"dmir/analysis/pipelining"
-
 	"dmir/analysis/machine"
+	"dmir/analysis/pipelining"
 	"dmir/dialect/ir"
+	"dmir/internal/milp"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -20,6 +20,7 @@ type Options struct {
 	Bind    map[string]int64 // sizes of symbols
 	Top     int              // how many plans to give; 0: ten
 	Fix     Setting          // what is given and not searched
+	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
 	// Progress is called while the search runs, from one goroutine at a time.
 	Progress func(done, total int)
 }

@@ -63,6 +63,7 @@ type search struct {
 	module    *ir.Module // of the text
 	text      *ir.Func
 	textOps   map[source.Span]*ir.Op // with a place in the text
+	given     given
 	bandwidth float64
 	memory    float64
 	peak      float64 // FLOP/s of a device
@@ -133,6 +134,9 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if s.memory == 0 {
 		s.memory = math.Inf(1)
 	}
+	if err := s.keepStated(); err != nil {
+		return nil, err
+	}
 	s.bandwidth = o.Machine.Bandwidth
 	if b := o.Machine.Ceilings.Bandwidth; b > 0 {
 		s.bandwidth = b
@@ -145,23 +149,28 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	return s, nil
 }
 
-// tokens are those of a step: samples times positions, where the largest integer argument has such.
+// tokens are those of a step: the elements of its largest integer argument with samples, or samples times positions
+// where they are vectors.
 func (g *graph) tokens() int64 {
-	n := g.batch
+	n := max(g.batch, 1)
+	vectors := n
 	for _, x := range g.data {
 		v := g.values[x]
-		if t := v.v.Tensor(); t.Elem.IsInt() && t.Rank() >= 2 {
-			n = max(n, v.shape[0]*v.shape[1])
+		all := int64(1)
+		for _, k := range v.shape {
+			all *= k
+		}
+		switch t := v.v.Tensor(); {
+		case t.Elem.IsInt():
+			n = max(n, all)
+		case len(v.shape) == 3:
+			vectors = max(vectors, all/v.shape[2])
 		}
 	}
-	if n == g.batch { // no integers: samples of the shape batch, sequence, width
-		for _, x := range g.data {
-			if v := g.values[x]; len(v.shape) == 3 {
-				n = max(n, v.shape[0]*v.shape[1])
-			}
-		}
+	if n == g.batch {
+		return vectors
 	}
-	return max(n, 1)
+	return n
 }
 
 // The axes of a grid, as they are called until a plan tells what they divide.
@@ -177,6 +186,15 @@ func (s *search) settings() []setting {
 	layers := 1
 	if s.layers != nil {
 		layers = s.layers.count
+	}
+	if s.given.mesh != nil {
+		if s.given.pipe > layers {
+			return nil
+		}
+		for _, micro := range s.micros(1, int64(s.given.pipe)) {
+			out = append(out, setting{axes: s.given.axes, pipe: s.given.pipe, micro: micro})
+		}
+		return out
 	}
 	for _, pipe := range divisors(int64(s.o.Devices)) {
 		if f.Pipe > 0 && int(pipe) != f.Pipe || int(pipe) > layers || pipe > 1 && s.batch < 2 {
@@ -307,7 +325,7 @@ func (s *search) within(ctx context.Context, m *model, set setting, l load) (fou
 	o := solve.Options{Nodes: -1, Gap: gap, Entries: 1 << 18, Sweeps: 60}
 	sol, err := solve.Solve(ctx, p, o)
 	if err == nil && sol.Infeasible == nil && sol.Gap() > gap && sol.Bound < s.cutoff() {
-		o.Nodes, o.Start = 40, sol.Choice
+		o.Nodes, o.Start, o.MILP, o.MILPLimit = 40, sol.Choice, s.o.MILP, 5*time.Second
 		sol, err = solve.Solve(ctx, p, o)
 	}
 	if err != nil {
@@ -355,7 +373,7 @@ func (s *search) shown() int {
 
 // grid is the mesh of a setting, the pipeline's axis outermost.
 func (s *search) grid(set setting) (*grid, error) {
-	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, times: map[transfer]float64{}, moves: map[move]conversion{}}
+	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, named: s.given.mesh != nil, times: map[transfer]float64{}, moves: map[move]conversion{}}
 	axes := []network.Axis{{Name: "pipe", Size: set.pipe}}
 	for _, a := range set.axes {
 		axes = append(axes, network.Axis{Name: a.Name, Size: a.Size})

@@ -255,16 +255,25 @@ func (s *straight) forget() {
 	}
 	ret := s.fn.Body.Terminator()
 	state := op.State(s.fn.Op)
+	attrs, _ := s.fn.Op.Attr("res_attrs").(types.Array)
 	var keep []*ir.Value
+	var own types.Array
 	for i, v := range ret.Operands {
 		if gone[v] {
 			continue
 		}
 		keep = append(keep, v)
+		if i < len(attrs) {
+			own = append(own, attrs[i])
+		}
 		if i < len(state) && state[i] >= 0 {
 			s.next[s.fn.Args[state[i]]] = v
 		}
 	}
 	ret.SetOperands(keep...)
+	s.fn.Retype()
+	if attrs != nil {
+		s.fn.Op.SetAttr("res_attrs", own)
+	}
 	op.RemoveDead(s.fn.Body)
 }

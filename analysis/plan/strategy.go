@@ -84,6 +84,12 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 		if len(n.f.Linear) > 0 && n.f.Combine == types.Add {
 			out[a] = append(out[a], partial)
 		}
+		if asked := axis.Name == dataAxis && gr.fix.Data > 0 || axis.Name == tensorAxis && gr.fix.Tensor > 0; asked && isContraction(n) && n.micro {
+			// An axis that is asked for divides contractions where it can.
+			if k := slices.DeleteFunc(slices.Clone(out[a]), func(f int8) bool { return f < 0 }); len(k) > 0 {
+				out[a] = k
+			}
+		}
 	}
 	return out
 }

@@ -65,6 +65,9 @@ func newWriter(s *search, c *candidate) *writer {
 	for _, a := range c.Axes {
 		w.on.Axes = append(w.on.Axes, mesh.Axis{Name: a.Name, Size: a.Size})
 	}
+	if s.given.mesh != nil {
+		w.on = s.given.mesh
+	}
 	roles := c.roles()
 	for a := range c.m.grid.axes {
 		w.axes = append(w.axes, c.axisName(roles, a))
@@ -190,7 +193,7 @@ func (w *writer) arguments() {
 			return w.sharding(l, ten.Rank())
 		}
 		value := text(a.Type)
-		if !any {
+		if !any || op.SignatureAttr(w.s.text.Op, "arg_attrs", i, op.ShardingAttr) != nil {
 			continue
 		}
 		w.argText[i] = value
@@ -254,14 +257,16 @@ func (w *writer) textOp(o *ir.Op) *ir.Op { return w.s.textOps[o.Span] }
 // head is the mesh and the aliases, in front of the first function and of the comment that belongs to it.
 func (w *writer) head() diag.Edit {
 	var text strings.Builder
-	text.WriteString("dm.mesh @" + w.on.Name + " {")
-	for i, a := range w.on.Axes {
-		if i > 0 {
-			text.WriteString(", ")
+	if w.s.given.mesh == nil {
+		text.WriteString("dm.mesh @" + w.on.Name + " {")
+		for i, a := range w.on.Axes {
+			if i > 0 {
+				text.WriteString(", ")
+			}
+			fmt.Fprintf(&text, "%s = %d", a.Name, a.Size)
 		}
-		fmt.Fprintf(&text, "%s = %d", a.Name, a.Size)
+		text.WriteString("}\n\n")
 	}
-	text.WriteString("}\n\n")
 	n := 0
 	for _, attr := range w.order {
 		if w.used[attr] > 0 {
@@ -310,11 +315,17 @@ func (w *writer) signature() []diag.Edit {
 		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: " {" + entry + "}"})
 	}
 	var own []attribute
+	state := func(name, value string) {
+		if w.s.text.Op.Attr(name) == nil {
+			own = append(own, attribute{name, value})
+		}
+	}
 	if w.c.Microbatches > 1 || w.c.m.grid.pipe > 1 {
-		own = append(own, attribute{op.MicrobatchesAttr, fmt.Sprint(w.c.Microbatches)})
+		state(op.MicrobatchesAttr, fmt.Sprint(w.c.Microbatches))
 	}
 	if w.c.m.grid.pipe > 1 {
-		own = append(own, attribute{op.PipelineAttr, `"pipe"`}, attribute{op.ScheduleAttr, fmt.Sprintf("%q", w.c.Schedule)})
+		state(op.PipelineAttr, `"pipe"`)
+		state(op.ScheduleAttr, fmt.Sprintf("%q", w.c.Schedule))
 	}
 	if len(own) > 0 {
 		list := entries(own)

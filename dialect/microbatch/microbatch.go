@@ -78,6 +78,20 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 	return nil, nil // not reached: one group is always tried
 }
 
+// Batch finds the arguments of f that have the samples of a step, by number, and the dimension of each along which
+// they lie. f is as for Split. It is empty where no argument is a batch.
+func Batch(f *ir.Func) map[int]int {
+	dims := map[int]int{}
+	b, problem := divide(f, 1)
+	if problem != nil {
+		return dims
+	}
+	for a, d := range b.divide {
+		dims[a.Index] = d
+	}
+	return dims
+}
+
 // marked is f as its only micro-batch: the ops that would be computed for each of several are of micro-batch 0.
 func marked(f *ir.Func) (*ir.Func, *shard.Problem) {
 	b, problem := divide(f, 1)

@@ -208,6 +208,9 @@ func (c planCmd) request(a *app, p *program.Program, asked request.Asked) (*requ
 		return nil, planFailed(a, p, r, err)
 	}
 	r.Options.Top, r.Options.Fix = max(c.Top, c.Apply), fix
+	if lib, err := highs.Find(); err == nil {
+		r.Options.MILP = lib
+	}
 	return r, nil
 }
 
