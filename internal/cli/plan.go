@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
 	panel "dmir/analysis/report"
+	"dmir/gpu/highs"
 	"dmir/internal/atomicfile"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
