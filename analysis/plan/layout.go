@@ -31,7 +31,7 @@ type grid struct {
 	net   *network.Mesh
 	all   []string // names of axes
 	times map[transfer]float64
-	moves map[move]conversion
+	moves map[int]*moves // by the class of a value
 }
 
 // A transfer is a collective among the devices along axes, a set of bits.
@@ -41,10 +41,30 @@ type transfer struct {
 	bytes int64
 }
 
-// A move is from one layout to another, of values of one class.
-type move struct {
-	class    int
-	from, to layout
+// moves are the conversions between the layouts of values of one class, as far as they were asked for.
+type moves struct {
+	base  int // of the numbers of layouts: places on one axis
+	count int
+	known []bool
+	made  []conversion
+}
+
+func newMoves(rank, axes int) *moves {
+	m := &moves{base: rank + 2, count: 1}
+	for range axes {
+		m.count *= m.base
+	}
+	m.known, m.made = make([]bool, m.count*m.count), make([]conversion, m.count*m.count)
+	return m
+}
+
+// number is l as a number below count.
+func (m *moves) number(l layout, axes int) int {
+	n := 0
+	for _, place := range l[:axes] {
+		n = n*m.base + int(place) + 2
+	}
+	return n
 }
 
 // A conversion is what a move takes.
@@ -115,9 +135,14 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 	if from == to {
 		return conversion{}
 	}
-	key := move{v.class, from, to}
-	if c, ok := g.moves[key]; ok {
-		return c
+	known := g.moves[v.class]
+	if known == nil {
+		known = newMoves(len(v.shape), len(g.axes))
+		g.moves[v.class] = known
+	}
+	key := known.number(from, len(g.axes))*known.count + known.number(to, len(g.axes))
+	if known.known[key] {
+		return known.made[key]
 	}
 	var c conversion
 	at := from
@@ -172,7 +197,7 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 			add(network.AllGather, 1<<a, g.piece(v, at))
 		}
 	}
-	g.moves[key] = c
+	known.known[key], known.made[key] = true, c
 	return c
 }
 

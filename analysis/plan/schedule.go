@@ -43,7 +43,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st}}, lacks
+		return []*candidate{{&p, m, sol.Choice, set, st, l}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -97,7 +97,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		found = append(found, &candidate{&p, m, sol.Choice, set, *st})
+		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l})
 	}
 	return found, lacks
 }

@@ -34,21 +34,41 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 		return nil, s.noSetting()
 	}
 	done := 0
+	step := func() {
+		if done++; o.Progress != nil {
+			o.Progress(done, 2*len(settings))
+		}
+	}
+	// What a setting takes at least, with unlimited memory, tells in which order to look, and when to stop.
 	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
 		if ctx.Err() != nil {
 			return
 		}
-		found, bound, need := s.look(ctx, settings[i])
+		least := s.optimistic(ctx, settings[i])
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		settings[i].least = least
+		step()
+	})
+	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.least, b.least) })
+	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		var found []*candidate
+		bound, need := settings[i].least, shortage{bytes: math.Inf(1)}
+		if bound < s.cutoff() {
+			found, bound, need = s.look(ctx, settings[i])
+		}
 		s.lock.Lock()
 		defer s.lock.Unlock()
 		s.keep(found, bound, need)
-		if done++; o.Progress != nil {
-			o.Progress(done, len(settings))
-		}
+		step()
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	s.prove(ctx)
 	if len(s.found) == 0 {
 		return nil, s.tooLarge()
 	}
@@ -89,6 +109,7 @@ type setting struct {
 	pipe      int
 	micro     int64
 	recompute string
+	least     float64 // s: no plan of it takes less
 }
 
 // A candidate is a plan with the model that it comes from.
@@ -98,6 +119,7 @@ type candidate struct {
 	choice []int
 	set    setting
 	st     staging
+	load   load
 }
 
 func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
@@ -265,6 +287,45 @@ func divisors(n int64) (out []int64) {
 	return out
 }
 
+// optimistic is what a setting takes at least.
+func (s *search) optimistic(ctx context.Context, set setting) float64 {
+	gr, err := s.grid(set)
+	if err != nil {
+		return math.Inf(1)
+	}
+	recompute := None
+	if s.o.Fix.Recompute != "" {
+		recompute = s.o.Fix.Recompute
+	}
+	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1)}
+	sol, err := solve.Solve(ctx, newModel(s.graph, gr, s.bandwidth).problem(l), quick)
+	if err != nil || sol.Infeasible != nil {
+		return math.Inf(1)
+	}
+	return sol.Bound
+}
+
+// prove looks again at the setting of the best plan, with more time, if the choice there may be far from the
+// best one.
+func (s *search) prove(ctx context.Context) {
+	if len(s.found) == 0 {
+		return
+	}
+	best := slices.MinFunc(s.found, func(a, b *candidate) int { return cmp.Compare(a.Time, b.Time) })
+	if best.Objective-best.Bound <= gap*best.Objective {
+		return
+	}
+	l := best.load
+	o := solve.Options{Nodes: 40, Gap: gap, Start: best.choice, MILP: s.o.MILP, MILPLimit: 20 * time.Second}
+	sol, err := solve.Solve(ctx, best.m.problem(l), o)
+	if err != nil || sol.Infeasible != nil || sol.Choice == nil {
+		return
+	}
+	best.Bound = max(best.Bound, sol.Bound)
+	found, _ := s.schedule(best.m, l, sol, best.set)
+	s.keep(found, sol.Bound, shortage{bytes: math.Inf(1)})
+}
+
 // tight is the part of the memory from which on recomputation may pay although plans without it fit.
 const tight = 0.9
 
@@ -298,10 +359,11 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+	p := m.problem(l)
 	for range tries {
 		var least float64
 		var lacks shortage
-		found, least, lacks = s.within(ctx, m, set, l)
+		found, least, lacks = s.within(ctx, m, p, set, l)
 		bound = min(bound, least)
 		if lacks.bytes < need.bytes {
 			need = lacks
@@ -319,15 +381,12 @@ func (s *search) solve(ctx context.Context, m *model, set setting) (found []*can
 const tries = 4
 
 // within is solve with a limit of the model's sums.
-func (s *search) within(ctx context.Context, m *model, set setting, l load) (found []*candidate, bound float64, need shortage) {
+func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set setting, l load) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
-	p := m.problem(l)
-	o := solve.Options{Nodes: -1, Gap: gap, Entries: 1 << 18, Sweeps: 60}
-	sol, err := solve.Solve(ctx, p, o)
-	if err == nil && sol.Infeasible == nil && sol.Gap() > gap && sol.Bound < s.cutoff() {
-		o.Nodes, o.Start, o.MILP, o.MILPLimit = 40, sol.Choice, s.o.MILP, 5*time.Second
-		sol, err = solve.Solve(ctx, p, o)
+	for k := range p.Limits {
+		p.Limits[k].Max = l.memory
 	}
+	sol, err := solve.Solve(ctx, p, quick)
 	if err != nil {
 		return nil, bound, need
 	}
@@ -347,8 +406,11 @@ func (s *search) within(ctx context.Context, m *model, set setting, l load) (fou
 	return found, bound, need
 }
 
-// gap is how close to the best choice of a setting the search comes before it goes on to the next one.
+// gap is how close to the best choice of a setting the search comes before it goes on to the next one, if quick allows.
 const gap = 1e-3
+
+// quick is the effort for each setting.
+var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
 
 // cutoff is the time of the last plan that is shown: settings that cannot be faster are not searched.
 func (s *search) cutoff() float64 {
@@ -373,7 +435,7 @@ func (s *search) shown() int {
 
 // grid is the mesh of a setting, the pipeline's axis outermost.
 func (s *search) grid(set setting) (*grid, error) {
-	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, named: s.given.mesh != nil, times: map[transfer]float64{}, moves: map[move]conversion{}}
+	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, named: s.given.mesh != nil, times: map[transfer]float64{}, moves: map[int]*moves{}}
 	axes := []network.Axis{{Name: "pipe", Size: set.pipe}}
 	for _, a := range set.axes {
 		axes = append(axes, network.Axis{Name: a.Name, Size: a.Size})
