@@ -5,10 +5,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"dmir/analysis/machine"
+	"dmir/analysis/pipelining"
 	"dmir/analysis/plan"
 	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
@@ -17,6 +20,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
@@ -257,6 +261,100 @@ func TestPlannedProgramsTrainAlike(t *testing.T) {
 }
 
 func formatted(text string) string { return format.File(parse.File(source.New("step.dmir", text))) }
+
+// The devices of a planned pipeline run the tasks of the plan's timeline, in its order, and played out with the
+// times of its stages these take as long as the plan says.
+func TestPlannedPipelinesTakeTheTimeOfThePlan(t *testing.T) {
+	for _, s := range settings {
+		if s.fix.Pipe < 2 {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			p := planFor(t, chain(8, "f64"), s.fix)
+			tl := p.plan.Timeline
+			ran := executed(t, p.text)
+			for d, lane := range tl.Devices {
+				var want []string
+				for _, span := range lane.Spans {
+					want = append(want, span.Task.String())
+				}
+				if !slices.Equal(ran[d], want) {
+					t.Errorf("device %d ran %v, the plan has %v", d, ran[d], want)
+				}
+			}
+			var times pipelining.Times
+			for _, stage := range p.plan.Stages {
+				times.Forward = append(times.Forward, stage.Forward)
+				times.Backward = append(times.Backward, stage.Backward-stage.Weight)
+				times.Weight = append(times.Weight, stage.Weight)
+				times.Transfer = append(times.Transfer, stage.Transfer)
+			}
+			order := make([][]pipelining.Task, len(ran))
+			for d, list := range ran {
+				times.Once = append(times.Once, tl.Devices[d].Once.End-tl.Devices[d].Once.Start)
+				for _, text := range list {
+					order[d] = append(order[d], taskOf(t, text))
+				}
+			}
+			again, err := pipelining.Simulate(order, tl.Schedule, tl.Shape, times, pipelining.Memory{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(again.Total-p.plan.Time) > 1e-9*p.plan.Time {
+				t.Errorf("what the devices ran takes %v, and the plan says %v", again.Total, p.plan.Time)
+			}
+		})
+	}
+}
+
+// executed is the tasks that the devices at each place of the pipeline run in a step, in their order.
+func executed(t *testing.T, text string) [][]string {
+	t.Helper()
+	m, fn, err := driver.Pick(loaded(t, text), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flatModule, flat, _ := flatten.In(m, fn)
+	p, err := driver.Divide(t.Context(), flatModule, flat, nil, driver.Distribution{Devices: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := interp.Inputs(t.Context(), flat, nil, 7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[*ir.Block]int{}
+	for d, f := range p.Functions() {
+		places[f.Body] = d
+	}
+	out := make([][]string, len(places))
+	seen := map[*ir.Op]bool{} // devices of one place run the same ops
+	var mu sync.Mutex
+	_, _, err = p.Run(t.Context(), args, interp.Options{Results: func(o *ir.Op, _ []*tensor.Tensor) {
+		mu.Lock()
+		defer mu.Unlock()
+		d, ok := places[o.Parent]
+		task := o.Str(op.TaskAttr)
+		if n := len(out[d]); ok && !seen[o] && task != "" && (n == 0 || out[d][n-1] != task) {
+			out[d] = append(out[d], task)
+		}
+		seen[o] = true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func taskOf(t *testing.T, text string) (k pipelining.Task) {
+	t.Helper()
+	var kind string
+	if _, err := fmt.Sscanf(text, "%d%1s%d", &k.Stage, &kind, &k.Micro); err != nil {
+		t.Fatalf("%q is no task: %v", text, err)
+	}
+	k.Kind = pipelining.Kind(strings.Index("FBW", kind))
+	return k
+}
 
 // apart is the largest difference of the elements of two tensors, relative to the largest element.
 func apart(want, got *tensor.Tensor) float64 {
