@@ -51,7 +51,7 @@ func Best(options []Option, limit int64) []Choice {
 			continue
 		}
 		o := c.Option
-		if c.Order, c.Err = Order(o.Schedule, o.Shape, o.Times); c.Err != nil {
+		if c.Order, c.Err = Order(o.Schedule, o.Shape); c.Err != nil {
 			continue
 		}
 		if c.Timeline, c.Err = Simulate(c.Order, o.Schedule, o.Shape, o.Times, o.Memory); c.Err != nil {

@@ -197,7 +197,7 @@ func BenchmarkLarge(b *testing.B) {
 				times.Forward[i] += float64(i*7%11) * 0.03
 			}
 			for b.Loop() {
-				order, err := Order(s, sh, times)
+				order, err := Order(s, sh)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -15,7 +15,7 @@
 // Sources:
 //   - GPipe: Huang et al., arXiv 1811.06965.
 //   - 1F1B and interleaved 1F1B: Narayanan et al., arXiv 2104.04473 (PipeDream-Flush, Megatron-LM).
-//   - ZB-H1, ZB-V and the placement of W for unequal times: Qi et al., arXiv 2401.10241 (Zero Bubble
+//   - ZB-H1, ZB-V and the placement of W in waits: Qi et al., arXiv 2401.10241 (Zero Bubble
 //     Pipeline Parallelism); ZB-V as a building block of the V family: Qi et al., arXiv 2405.15362.
 package pipelining
 
@@ -144,11 +144,16 @@ func Check(s Schedule, sh Shape) error {
 	return nil
 }
 
-// Order is what each device does, in order. Orders of GPipe, 1F1B and interleaved do not depend on the
-// times. Those of ZB-H1 and ZB-V are the papers' for equal times or, where that is faster, the same with
-// the gradients of weights placed by the times. No order holds more than InFlight states.
-func Order(s Schedule, sh Shape, t Times) ([][]Task, error) {
-	p, err := newPipe(s, sh, t)
+// Order is what each device does, in order. It depends on the schedule and the shape alone, so that a program
+// that states these runs the order that was simulated for it. Those of ZB-H1 and ZB-V are the papers' for equal
+// times or, where that is faster, the same with the gradients of weights placed by such times. No order holds more
+// than InFlight states.
+func Order(s Schedule, sh Shape) ([][]Task, error) {
+	if err := Check(s, sh); err != nil {
+		return nil, err
+	}
+	one := slices.Repeat([]float64{1}, sh.Stages())
+	p, err := newPipe(s, sh, Times{Forward: one, Backward: one, Weight: one})
 	if err != nil {
 		return nil, err
 	}

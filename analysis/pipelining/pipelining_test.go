@@ -20,7 +20,7 @@ func even(sh Shape, forward, backward, weight float64) Times {
 // simulated is the timeline of the order of a schedule.
 func simulated(t *testing.T, s Schedule, sh Shape, times Times, mem Memory) *Timeline {
 	t.Helper()
-	order, err := Order(s, sh, times)
+	order, err := Order(s, sh)
 	if err != nil {
 		t.Fatalf("%s %+v: %v", s, sh, err)
 	}
@@ -67,7 +67,7 @@ device 0: 0F0 0F1 0F2 3F0 3B0 3W0 3F1 3B1 3W1 0B0 0W0 3F2 3B2 3W2 0B1 0W1 0B2 0W
 device 1: 1F0 2F0 1F1 2F1 2B0 2W0 1F2 1B0 1W0 2F2 2B1 2W1 1B1 2B2 1B2 1W1 2W2 1W2
 `},
 	} {
-		order, err := Order(c.s, c.sh, even(c.sh, 1, 1, 1))
+		order, err := Order(c.s, c.sh)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,13 +215,16 @@ func TestErrors(t *testing.T) {
 		{GPipe, ok, Times{Once: []float64{-1, 1}}, "Times.Once[0] is -1", "finite time of 0 or more"},
 		{GPipe, ok, Times{Bytes: make([]int64, 3)}, "Times.Bytes has 3 entries, not 1", "one size"},
 	} {
-		_, err := Order(c.s, c.sh, c.t)
+		_, err := Estimate(c.s, c.sh, c.t)
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Msg, c.msg) || !strings.Contains(e.Help, c.help) {
 			t.Errorf("%q %+v: %#v, want %q and %q", c.s, c.sh, err, c.msg, c.help)
 		}
-		if _, second := Estimate(c.s, c.sh, c.t); second == nil || second.Error() != err.Error() {
-			t.Errorf("Estimate reports %v, not %v", second, err)
+		if _, second := Simulate(nil, c.s, c.sh, c.t, Memory{}); second == nil || second.Error() != err.Error() {
+			t.Errorf("Simulate reports %v, not %v", second, err)
+		}
+		if _, third := Order(c.s, c.sh); Check(c.s, c.sh) != nil && (third == nil || third.Error() != err.Error()) {
+			t.Errorf("Order reports %v, not %v", third, err)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestRandomPipelines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1500 {
 		c := random(r)
-		order, err := Order(c.s, c.sh, c.t)
+		order, err := Order(c.s, c.sh)
 		if err != nil {
 			t.Fatalf("%+v: %v", c, err)
 		}
@@ -199,7 +199,7 @@ func TestShuffledOrders(t *testing.T) {
 	for range 1000 {
 		c := random(r)
 		c.sh.Micro = min(c.sh.Micro, 4)
-		order, err := Order(c.s, c.sh, c.t)
+		order, err := Order(c.s, c.sh)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func FuzzShape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, p, v, m int, a, b float64) {
 		s, sh := Schedule(name), Shape{p, v, m}
 		if Check(s, sh) != nil {
-			if _, err := Order(s, sh, Times{}); err == nil {
+			if _, err := Order(s, sh); err == nil {
 				t.Fatal("an order of an impossible shape")
 			}
 			return
@@ -247,7 +247,7 @@ func FuzzShape(f *testing.F) {
 			t.Skip("large")
 		}
 		times := even(sh, a, b, a)
-		order, err := Order(s, sh, times)
+		order, err := Order(s, sh)
 		if err != nil {
 			return
 		}

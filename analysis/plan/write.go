@@ -210,15 +210,20 @@ func (w *writer) plain(value string) string {
 	return value
 }
 
-// stages marks the first op of each stage.
+// stages marks the first op of each stage. The first one begins with the function that the others are in.
 func (w *writer) stages() {
 	if w.c.m.grid.pipe == 1 {
 		return
 	}
+	var before *ir.Op
 	for k := range w.c.Stages {
 		o := w.textOp(w.s.siteOf(w.s.layers.begin[w.c.st.first[k]]))
 		if o == nil || k == 0 {
-			continue // the first stage begins with the function
+			continue
+		}
+		if before == nil {
+			before = o.Parent.Ops[0]
+			w.opAttrs[before] = append(w.opAttrs[before], attribute{op.StageAttr, "0"})
 		}
 		w.opAttrs[o] = append(w.opAttrs[o], attribute{op.StageAttr, fmt.Sprint(k)})
 	}

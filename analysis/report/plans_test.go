@@ -21,7 +21,7 @@ func pipelined(t *testing.T, s pipelining.Schedule, sh pipelining.Shape) (*plans
 	for range sh.Devices {
 		times.Once = append(times.Once, 2e-3)
 	}
-	order, err := pipelining.Order(s, sh, times)
+	order, err := pipelining.Order(s, sh)
 	if err != nil {
 		t.Fatal(err)
 	}

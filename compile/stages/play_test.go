@@ -70,7 +70,7 @@ func orderOf(t *testing.T, s stagestest.Step) (pipelining.Shape, [][]pipelining.
 		t.Fatal(err)
 	}
 	sh := pipelining.Shape{Devices: devices, Chunks: s.Stages / devices, Micro: s.Micro}
-	order, err := pipelining.Order(pipelining.Schedule(s.Schedule), sh, pipelining.Times{})
+	order, err := pipelining.Order(pipelining.Schedule(s.Schedule), sh)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func (s *splitter) shape() error {
 	}
 	s.sizes = pipelining.Shape{Devices: s.devices, Chunks: s.stages / s.devices, Micro: s.micro}
 	var err error
-	s.order, err = pipelining.Order(s.schedule, s.sizes, pipelining.Times{})
+	s.order, err = pipelining.Order(s.schedule, s.sizes)
 	if err == nil {
 		return nil
 	}

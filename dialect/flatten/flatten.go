@@ -329,8 +329,19 @@ func (x *flattener) region(r *ir.Region, owner *ir.Op) *ir.Region {
 			}
 			x.values[v] = vs
 		}
+		var begins types.Attr // the stage that an op which vanishes begins
 		for _, o := range b.Ops {
-			n.Ops = append(n.Ops, x.op(o, n)...)
+			made := x.op(o, n)
+			if stage := o.Attr(op.StageAttr); stage != nil {
+				begins = stage
+			}
+			if len(made) > 0 && begins != nil {
+				if !op.Ends(o) {
+					made[0].SetAttr(op.StageAttr, begins)
+				}
+				begins = nil
+			}
+			n.Ops = append(n.Ops, made...)
 		}
 	}
 	return c

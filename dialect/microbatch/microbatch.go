@@ -54,6 +54,9 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 	if n == 1 {
 		return marked(f)
 	}
+	// Values and results state their shardings in one way, so that a result has the type of what is returned.
+	f = f.Clone()
+	op.ShardingsInTypes(f)
 	b, problem := divide(f, n)
 	if problem != nil {
 		return nil, problem

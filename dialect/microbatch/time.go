@@ -68,6 +68,10 @@ func (w *writer) function() (g *ir.Func, whole bool) {
 	outs := make([]*ir.Value, len(last.Operands))
 	for i, v := range last.Operands {
 		outs[i] = w.returned(v)
+		if r := outs[i].Tensor(); r != nil && !types.Equal(r, f.Results[i]) {
+			w.made(nil, -1, func() { outs[i] = w.b.Value(op.Reshard, []*ir.Value{outs[i]}, nil, f.Results[i]) })
+			outs[i].Name = v.Name
+		}
 	}
 	if w.b.Err() != nil {
 		return nil, false

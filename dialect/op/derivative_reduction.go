@@ -173,8 +173,8 @@ func (g *backward) second(elem types.Elem) *ir.Value {
 
 // addResult gives o one more of its optional results.
 func (g *backward) addResult(t types.Type) *ir.Value {
-	v := &ir.Value{Type: t, Op: g.o, Index: len(g.o.Results), Span: g.o.Head}
-	g.o.Results = append(g.o.Results, v)
+	v := &ir.Value{Type: t, Span: g.o.Head}
+	addResult(g.o, v)
 	return v
 }
 

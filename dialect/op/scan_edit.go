@@ -15,11 +15,11 @@ func StackResult(o *ir.Op, v *ir.Value) *ir.Value {
 		return o.Results[c+i]
 	}
 	n, _ := Trips(o)
-	made := &ir.Value{Type: StackOf(n, v.Tensor()), Op: o, Index: len(o.Results), Span: o.Head}
+	made := &ir.Value{Type: StackOf(n, v.Tensor()), Span: o.Head}
 	if len(v.Name) > 1 {
 		made.Name = v.Name + "_all"
 	}
-	o.Results = append(o.Results[:len(o.Results):len(o.Results)], made)
+	addResult(o, made)
 	yield.SetOperands(append(yield.Operands[:len(yield.Operands):len(yield.Operands)], v)...)
 	return made
 }

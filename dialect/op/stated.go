@@ -278,6 +278,25 @@ func StateSharding(v *ir.Value, s *types.Sharding) {
 	v.Op.SetAttr(ShardingAttr, shardingAttr(list))
 }
 
+// addResult gives o one more result, v, of which ShardingAttr states nothing.
+func addResult(o *ir.Op, v *ir.Value) {
+	n := len(o.Results)
+	v.Op, v.Index = o, n
+	o.Results = append(o.Results[:n:n], v)
+	a := o.Attr(ShardingAttr)
+	if a == nil {
+		return
+	}
+	entries := []types.Attr{a}
+	if n != 1 {
+		var ok bool
+		if entries, ok = entriesOf(a, n); !ok {
+			return // package verify reports it
+		}
+	}
+	o.SetAttr(ShardingAttr, types.Array(append(slices.Clone(entries), types.Unit{})))
+}
+
 // ShardingsInTypes moves what ShardingAttr states in f, a function without tuples, into types. What f returns
 // in another sharding than the one stated is resharded.
 func ShardingsInTypes(f *ir.Func) {

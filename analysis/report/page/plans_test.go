@@ -55,7 +55,7 @@ func planned(t *testing.T, pipe, data, tensor, chunks, micro int, s pipelining.S
 	}
 	parameters := int64(140e9) / int64(pipe*tensor)
 	p.Memory = plan.Memory{Parameters: parameters, Gradients: parameters, States: 6 * parameters / int64(data), Working: 1 << 30}
-	order, err := pipelining.Order(s, sh, times)
+	order, err := pipelining.Order(s, sh)
 	if err != nil {
 		t.Fatal(err)
 	}
