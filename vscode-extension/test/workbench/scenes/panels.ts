@@ -48,7 +48,7 @@ export const panelScenes: Scene[] = [
       await drawn(wb);
       assert.equal(await editors.count(), 2, "the panel joins the planned program");
       const panel = wb.panel().locator("body");
-      assert.match(await panel.innerText(), /4 × dgx-h100[^]*tensor/);
+      assert.match(await panel.innerText(), /4 × dgx-h100[^]*Mesh/);
       await wb.screenshot("plans-light");
 
       await wb.tab(/^train.dmir/).click();
