@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation: for docs/GALLERY.md the movement graph of each example, and those of training steps as
-# written and as planned, and for the README the timeline and the mesh of a divided step, as a light and as a dark page shows them; for
-# the READMEs, docs/EDITORS.md and the walkthrough of the extension screenshots of VS Code.
-# usage: pictures.sh [vscode] [steps] [timeline] [NAME...]     names of examples; all without a name
+# written and as planned, the plans for one of them, and for the README the timeline and the mesh of a divided step, as a light and as a
+# dark page shows them; for the READMEs, docs/EDITORS.md and the walkthrough of the extension screenshots of VS Code.
+# usage: pictures.sh [vscode] [steps] [plans] [timeline] [NAME...]     names of examples; all without a name
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -50,6 +50,13 @@ steps() {
   done
 }
 
+# The plans for a training step with a pipeline; two settings, so that the search is short.
+plans() {
+  go run ./bench/depth -text 48 >"$scratch/gpt2_48_layers.dmir"
+  (cd "$scratch" && "$root/build/dmir" plan --devices 16 --pipe 4 --target dgx-h100 --html plans.html gpt2_48_layers.dmir) >/dev/null
+  picture "$scratch/plans.html" plans
+}
+
 # The timeline of a device in a training step, and the mesh of that step.
 timeline() {
   for kind in timeline mesh; do
@@ -74,11 +81,12 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
 mkdir -p docs/images/gallery docs/images/steps
-[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps timeline
+[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps plans timeline
 for name in "$@"; do
   case $name in
   vscode) vscode ;;
   steps) steps ;;
+  plans) plans ;;
   timeline) timeline ;;
   *) graph "$name" ;;
   esac

@@ -114,6 +114,9 @@ func TestGallery(t *testing.T) {
 			fmt.Fprintf(&b, "\n<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/steps/%[1]s-%[2]s-dark.png\"><img alt=\"Movement graph of %[1]s as %[2]s\" src=\"images/steps/%[1]s-%[2]s-light.png\"></picture>\n", step.name, stage)
 		}
 	}
+	b.WriteString("\n## Plans\n\nWhat `dmir plan --devices 16 --pipe 4 --target dgx-h100 --html plans.html` finds for GPT-2 with 48 layers: the plans, and the pipelines of two of\n" +
+		"them on one time axis. Each row of the picture is a device, the numbers are micro-batches.\n\n" +
+		"<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/plans-dark.png\"><img alt=\"Plans for a training step and their pipelines\" src=\"images/plans-light.png\"></picture>\n")
 	if *update {
 		if err := os.WriteFile(gallery, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)

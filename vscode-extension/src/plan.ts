@@ -7,7 +7,7 @@ import type { Server } from "./server";
 
 /**
  * Plans a training step, with a notification that shows progress and can cancel. The server shows the program with the best plan
- * beside the text; all plans are in a panel. Undefined if it was cancelled.
+ * beside the text; all plans are in a panel of the same group. Undefined if it was cancelled.
  */
 export async function plan(server: Server, panels: Panels, args: PlanArguments): Promise<PlanResult | undefined> {
   const name = `@${args.func.replace(/^@/, "")}`;

@@ -5,7 +5,7 @@ import { showCompiled } from "./run";
 import type { Server } from "./server";
 
 /** Scheme of the server's virtual documents. */
-const scheme = "dmir";
+export const scheme = "dmir";
 
 interface View extends vscode.QuickPickItem {
   view: string;

@@ -772,6 +772,53 @@ it('opens panels in the browser, from which places are revealed', function()
   vim.ui.open = open_url
 end)
 
+it('plans a training step, shows its plans and writes one as one step of undo', function()
+  local buffer = open('mlp_train.dmir')
+  local source, before = vim.api.nvim_get_current_win(), table.concat(lines(buffer), '\n')
+  local planned
+  cursor_on(buffer, 'dm.grad')
+  messages_of(function(shown)
+    vim.cmd('DmirPlan none')
+    assert(table.concat(shown, '\n'):match('none is no number of devices'))
+    vim.cmd('DmirPlan 4')
+    eventually('the plan', function()
+      return table.concat(shown, '\n'):match('@train on 4 × .* a step')
+    end)
+  end)
+  eventually('the program with the plan', function()
+    planned = table.concat(lines(0), '\n')
+    return vim.api.nvim_buf_get_name(0):match('^dmir:/+planned%-1/') and planned:match('dm%.mesh @plan {')
+  end)
+  assert(not vim.bo.modifiable and table.concat(lines(buffer), '\n') == before)
+
+  vim.api.nvim_set_current_win(source)
+  vim.cmd('DmirView plans')
+  eventually('the table of plans', function()
+    return vim.api.nvim_buf_get_name(0):match('^dmir:/+plans/') and lines(0)[1]:match('^@train on 4 × ')
+  end)
+  vim.api.nvim_set_current_win(source)
+  local open_url, opened = vim.ui.open, nil
+  vim.ui.open = function(url)
+    opened = url
+    return { wait = function() return { code = 0 } end }
+  end
+  vim.cmd.DmirPlans()
+  local page, _, status = browse(vim.fn.tempname(), eventually('the address of the panel', function()
+    return opened
+  end))
+  vim.ui.open = open_url
+  assert(status == '200' and page:match('id="data"') and page:match('"plans":{'), status .. ' ' .. page:sub(1, 200))
+
+  vim.cmd('DmirApplyPlan 1')
+  eventually('the plan in the text', function()
+    return table.concat(lines(buffer), '\n') == planned
+  end)
+  vim.cmd.undo()
+  assert(table.concat(lines(buffer), '\n') == before)
+  vim.cmd.only()
+  undo_edits()
+end)
+
 it('lists what was applied, reverts an entry and follows the undo', function()
   local buffer = open('kernel.dmir')
   local source = vim.api.nvim_get_current_win()

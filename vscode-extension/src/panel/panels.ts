@@ -1,10 +1,11 @@
 import * as vscode from "vscode";
 import { isPanelKind, type PanelArguments } from "../protocol";
 import { errorText, type Server, ServerUnavailable } from "../server";
+import { scheme } from "../views";
 import { panelOf } from "./page";
 import { Panel, viewType } from "./panel";
 
-/** The panels of this window: movement graphs, rooflines, memory plans, meshes, timelines, comparisons and histories. */
+/** The panels of this window: movement graphs, rooflines, memory plans, meshes, timelines, plans, comparisons and histories. */
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly open = new Set<Panel>();
   private readonly subscriptions: vscode.Disposable;
@@ -45,7 +46,9 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
         return;
       }
       if (!(await this.server.start())) return;
-      const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+      // A virtual document is beside the text already; another group would leave little room for each.
+      const beside = vscode.window.activeTextEditor?.document.uri.scheme === scheme;
+      const place = { viewColumn: beside ? vscode.ViewColumn.Active : vscode.ViewColumn.Beside, preserveFocus: true };
       const webview = vscode.window.createWebviewPanel(viewType, "dmir", place, { retainContextWhenHidden: true });
       await this.adopt(webview, args).drawOrExplain(args);
     } catch (err) {

@@ -1,6 +1,6 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
-import type { CompileResult, RunResult, Target } from "../../src/protocol";
+import type { CompileResult, PlanResult, RunResult, Target } from "../../src/protocol";
 import { at, eventually, findings, hints, label, lenses, open, set } from "./help";
 
 /** Commands on functions and files. */
@@ -90,6 +90,32 @@ export function commandSuite(): void {
       assert.ok(shown);
       await eventually("its costs", () => hints(shown), (h) => h.length > 0);
       assert.deepEqual(findings(shown), []);
+    });
+  });
+
+  describe("Plan", () => {
+    after(async () => vscode.commands.executeCommand("workbench.action.closeAllEditors"));
+
+    it("shows the program with the best plan, and writes it as one step of undo", async () => {
+      const editor = await open("examples/mlp_train.dmir");
+      const { document } = editor;
+      const args = { uri: document.uri.toString(), func: "train" };
+      const before = document.getText();
+      const result = await vscode.commands.executeCommand<PlanResult | undefined>("dmir.planFunction", { ...args, devices: 4, target: "dgx-h100" });
+      assert.ok(result?.ok, `not planned: ${JSON.stringify(result)}`);
+      assert.match(result.message, /^@train on 4 × DGX H100: .* a step/);
+      const planned = await eventually(
+        "the program with the plan",
+        () => vscode.workspace.textDocuments.find((d) => d.uri.scheme === "dmir" && d.uri.path.startsWith("/planned-1/")),
+        (d) => d?.getText().includes("dm.mesh @plan") === true,
+      );
+      assert.equal(document.getText(), before);
+
+      await vscode.window.showTextDocument(document, vscode.ViewColumn.One);
+      await vscode.commands.executeCommand("dmir.applyPlan", args);
+      assert.equal(document.getText(), planned?.getText());
+      await vscode.commands.executeCommand("undo");
+      assert.equal(document.getText(), before);
     });
   });
 

@@ -5073,7 +5073,7 @@
           return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y))) || a.rank - b.rank;
         });
       }
-      const caption = `${plural(this.plans.length, "plan")} for ${plural(result.devices, "device")} of ${plural(result.searched, "setting")}, found in ${result.elapsed_label}. No plan takes less than ${result.bound_label}: the first is within ${result.gap_label} of the best there is.`;
+      const caption = `${plural(this.plans.length, "plan")} for ${plural(result.devices, "device")} of ${plural(result.searched, "setting")}, found in ${result.elapsed_label}. No plan takes less than ${result.bound_label}: the first one can be undercut by at most ${result.gap_label}.`;
       const head = el("tr", {}, el("th", { scope: "col" }, "Compare"), ...this.columns.map((c, i) => this.heading(c, i)));
       return [el("section", { "aria-label": "Plans" }, el("div", { class: "wide" }, el("table", { class: "rows" }, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...rows.map((p) => this.row(p))))), el("p", { class: "legend" }, "Parts of the time: ", ...this.legend([["compute", "compute"], ["communication", "exposed communication"], ["idle", "bubble"], ["unknown", "other"]])))];
     }

@@ -34,6 +34,52 @@ export const panelScenes: Scene[] = [
     },
   },
   {
+    name: "planning: a training step for four devices, applied and undone",
+    settings: () => ({ ...light, "dmir.plan.devices": 4, "dmir.plan.target": "dgx-h100", "breadcrumbs.enabled": false }),
+    file: "examples/mlp_train.dmir",
+    play: async (wb) => {
+      const editors = wb.page.locator(".editor-group-container");
+      const mesh = (group: number): Promise<boolean> => editors.nth(group).locator(".view-line", { hasText: "dm.mesh" }).first().isVisible();
+      await wb.resize(1600, 900);
+      await wb.page.keyboard.press("Control+B");
+      await wb.goTo(20, 1);
+      await wb.lens(/^Plan for 4 × DGX H100/).first().click();
+      await wb.tab("Plans @train").waitFor();
+      await drawn(wb);
+      assert.equal(await editors.count(), 2, "the panel joins the planned program");
+      const panel = wb.panel().locator("body");
+      assert.match(await panel.innerText(), /4 × dgx-h100[^]*Mesh/);
+      await wb.screenshot("plans-light");
+
+      await wb.tab(/^train.dmir/).click();
+      await wb.until("the planned program", () => mesh(1));
+      assert.equal(await wb.page.locator(".tab.dirty").count(), 0, "the plan is not in the file");
+      await wb.screenshot("planned");
+      await wb.tab("Plans @train").click();
+
+      await wb.tab("mlp_train.dmir").click();
+      await wb.lens(/^Apply the plan/).first().click();
+      await wb.page.locator(".tab.dirty").waitFor();
+      await wb.goTo(1, 1);
+      await wb.until("the plan in the file", () => mesh(0));
+      await wb.until("a panel of an older text", async () => /before it was edited/.test(await panel.innerText()));
+      await wb.page.keyboard.press("Control+Z");
+      await wb.until("the saved text after one undo", async () => (await wb.page.locator(".tab.dirty").count()) === 0);
+      assert.equal(await mesh(0), false);
+
+      await wb.goTo(20, 1);
+      await wb.command("dmir: Plan Training Step for Several Devices");
+      await wb.page.locator(".quick-input-widget", { hasText: "Number of devices to plan for" }).waitFor();
+      await wb.quickInput().fill("8");
+      await wb.quickInput().press("Enter");
+      await wb.until("plans for eight devices", async () => /8 × dgx-h100/.test(await panel.innerText()));
+      await wb.command("Preferences: Toggle between Light/Dark Themes");
+      await wb.page.locator(".monaco-workbench.vs-dark").waitFor();
+      await wb.page.waitForTimeout(500);
+      await wb.screenshot("plans-dark");
+    },
+  },
+  {
     name: "comparing: what an edit moves more or less than the saved file",
     settings: () => light,
     file: "kernel.dmir",
