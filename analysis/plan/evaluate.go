@@ -199,7 +199,7 @@ func (m *model) everything(ℓ int, choice []int) float64 {
 		if n.o == nil || n.layer != ℓ || !v.saved {
 			continue
 		}
-		lay := layout{}
+		var lay layout
 		if at := m.ofValue[x]; at >= 0 {
 			lay = m.vars[at].layouts[choice[at]]
 		} else {
@@ -248,8 +248,7 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 		}
 		return &parts[2]
 	}
-	var try func(bound float64) (staging, bool)
-	try = func(bound float64) (staging, bool) {
+	try := func(bound float64) (staging, bool) {
 		s := staging{parts: make([]part, n), layers: make([]int, n), first: make([]int, n)}
 		next := count - 1 // the last layer that has no stage yet
 		for k := n - 1; k >= 0; k-- {

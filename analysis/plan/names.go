@@ -31,6 +31,9 @@ func (s *search) finish(c *candidate) {
 	roles := c.roles()
 	c.Plan.Axes = c.named(roles)
 	c.Names = append(c.Names, axesText(c.Plan.Axes))
+	if !slices.ContainsFunc(roles, func(r role) bool { return r != unusedRole }) && s.o.Devices > c.m.grid.pipe {
+		c.Names = append(c.Names, "nothing is divided: to exchange would take longer than it saves")
+	}
 	names := map[string]string{}
 	for a := range c.m.grid.axes {
 		names[c.m.grid.axes[a].Name] = c.axisName(roles, a)

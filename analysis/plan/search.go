@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -584,12 +583,4 @@ func axesText(axes []Axis) string {
 		text += fmt.Sprintf("%s %d", a.Name, a.Size)
 	}
 	return text
-}
-
-// sentTotal is the bytes along all axes.
-func sentTotal(m map[string]int64) (n int64) {
-	for v := range maps.Values(m) {
-		n += v
-	}
-	return n
 }
