@@ -36,6 +36,7 @@ type node struct {
 	reads   []int   // operands that its kernel reads from memory
 	writes  []int   // results that its kernel writes to memory
 	moved   float64 // bytes of the whole op, for ops that move parts of their operands; else negative
+	rows    []int   // factors that are the rows of an op with an expansion
 	cheap   bool    // selective recomputation does it again
 }
 
@@ -104,6 +105,8 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		}
 		if n.f == nil || op.Float(o, "dropout") > 0 {
 			n.f = &op.Factors{}
+		} else {
+			n.divideRows()
 		}
 		e := costs[o]
 		if e == nil || !e.Known {
@@ -158,6 +161,40 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		v.class = classes[k]
 	}
 	return g, nil
+}
+
+// divideRows adds factors for the rows of an op that has an expansion, as a softmax: where they are divided, the
+// partitioner writes the op out, and devices combine maxima and sums.
+func (n *node) divideRows() {
+	d := op.Of(n.o)
+	x := n.o.In(0)
+	dims, ok := op.RowDims(n.o)
+	if d.Expand == nil || !ok || x == nil || len(n.f.Operands) == 0 || len(n.f.Operands[0]) != x.Rank() {
+		return
+	}
+	for _, row := range dims {
+		if size, known := x.Shape[row].Int(); !known || size == 1 || len(n.f.Operands[0][row]) > 0 {
+			continue
+		}
+		f := len(n.f.Sizes)
+		n.f.Sizes, n.f.Kinds = append(n.f.Sizes, x.Shape[row]), append(n.f.Kinds, op.Exchanged)
+		n.rows = append(n.rows, f)
+		give := func(tensors [][][]int, k int, v *ir.Value) {
+			t := v.Tensor()
+			if t == nil || k >= len(tensors) || len(tensors[k]) != t.Rank() {
+				return
+			}
+			if at := row - x.Rank() + t.Rank(); at >= 0 && t.Shape[at].Equal(x.Shape[row]) && len(tensors[k][at]) == 0 {
+				tensors[k][at] = []int{f}
+			}
+		}
+		for k, v := range n.o.Operands {
+			give(n.f.Operands, k, v)
+		}
+		for k, v := range n.o.Results {
+			give(n.f.Results, k, v)
+		}
+	}
 }
 
 // alike are the factors of an op that hands its operand on.

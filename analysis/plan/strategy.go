@@ -280,6 +280,15 @@ func (g *graph) exchange(n *node, gr *grid, s *strategy, divided [maxAxes]bool) 
 			work := n.compute / s.parts / float64(max(1, gr.micro)) / p
 			s.comm += (p-1)*max(0, step-work) + step/p
 			s.sent[a] += (p - 1) * bytes
+		case slices.Contains(n.rows, int(f)): // a maximum and a sum, or two sums, of each row
+			v := g.operand(n, 0)
+			if v == nil {
+				continue
+			}
+			size, _ := n.f.Sizes[f].Int()
+			bytes := gr.piece(v, s.in[0]) / v.elem * 4 / max(1, float64(size)/p)
+			s.comm += 2 * gr.collective(network.AllReduce, 1<<a, bytes)
+			s.sent[a] += 4 * bytes * (p - 1) / p
 		case divided[a]:
 			bytes := math.Inf(1)
 			for k := range n.o.Results {
