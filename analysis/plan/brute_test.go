@@ -11,6 +11,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/program"
+	"dmir/internal/need"
 	"dmir/syntax/source"
 )
 
@@ -80,11 +81,8 @@ func exhaustive(p *solve.Problem) float64 {
 // The search finds the best plan of all small programs on 4 and on 2×2 devices.
 func TestSmallProgramsExhaustively(t *testing.T) {
 	cluster, _ := machine.Lookup("dgx-h100")
-	count := 60
-	if testing.Short() {
-		count = 20
-	}
-	for seed := range count {
+	need.Long(t)
+	for seed := range 24 {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		text := smallProgram(r, 1+seed%6)
 		p := program.Load(source.New("small.dmir", text), program.Options{})

@@ -1,0 +1,244 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/bench/models"
+	"dmir/dialect/ir"
+	"dmir/internal/need"
+	"dmir/syntax/source"
+)
+
+// load is the module of a text without errors.
+func loadText(t *testing.T, text string) *ir.Module {
+	t.Helper()
+	p := program.Load(source.New("step.dmir", text), program.Options{})
+	if p.HasErrors() {
+		t.Fatalf("%v\n%s", p.Diags, text)
+	}
+	return p.Modules[0]
+}
+
+func cluster(t *testing.T, name string) *machine.Machine {
+	t.Helper()
+	m, ok := machine.Lookup(name)
+	if !ok {
+		t.Fatal("no machine ", name)
+	}
+	return m
+}
+
+func gpt(t *testing.T, layers int) string {
+	t.Helper()
+	text, err := models.GPT(models.Config{Layers: layers, Hidden: 512, Heads: 8, Vocabulary: 1024, Sequence: 256, Batch: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Plans are sorted, differ, add up, and are no faster than the bound; their texts load without errors.
+func TestPlans(t *testing.T) {
+	need.Long(t)
+	m := loadText(t, gpt(t, 8))
+	r, err := Search(context.Background(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-a100"), Devices: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Model.Layers != 8 || r.Model.Samples != 32 || r.Model.Tokens != 32*256 {
+		t.Errorf("the model is %+v", r.Model)
+	}
+	if r.Gap < 0 || r.Bound > r.Plans[0].Time {
+		t.Errorf("bound %g, gap %g, time %g", r.Bound, r.Gap, r.Plans[0].Time)
+	}
+	seen := map[string]bool{}
+	for i, p := range r.Plans {
+		devices := 1
+		for _, a := range p.Axes {
+			devices *= a.Size
+		}
+		key := fmt.Sprint(p.Axes, p.Chunks, p.Schedule, p.Recompute)
+		switch {
+		case devices != 8:
+			t.Errorf("plan %d has %d devices: %v", i+1, devices, p.Axes)
+		case i > 0 && p.Time < r.Plans[i-1].Time*(1-2e-3):
+			t.Errorf("plan %d takes %g, the one before it %g", i+1, p.Time, r.Plans[i-1].Time)
+		case seen[key]:
+			t.Errorf("plan %d is there twice: %s", i+1, key)
+		case p.Objective < p.Bound*(1-1e-9):
+			t.Errorf("plan %d has objective %g below its bound %g", i+1, p.Objective, p.Bound)
+		case p.Memory.Total > r.Limit:
+			t.Errorf("plan %d holds %d of %d bytes", i+1, p.Memory.Total, r.Limit)
+		case p.MFU <= 0 || p.MFU > 1:
+			t.Errorf("plan %d has a utilization of %g", i+1, p.MFU)
+		}
+		seen[key] = true
+		layers := 0
+		for _, s := range p.Stages {
+			layers += s.Layers
+		}
+		if layers != 8 && layers != 0 {
+			t.Errorf("the stages of plan %d have %d layers: %+v", i+1, layers, p.Stages)
+		}
+		text, err := r.Write(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loadText(t, text)
+		if !strings.Contains(text, "dm.mesh @plan") {
+			t.Errorf("plan %d writes no mesh", i+1)
+		}
+	}
+}
+
+// A layer more costs the same however many there are: of equal layers three are looked at, and these stand for all.
+func TestEqualLayersScale(t *testing.T) {
+	need.Long(t)
+	at := func(layers int) *Plan {
+		m := loadText(t, gpt(t, layers))
+		fix := Setting{Data: 2, Tensor: 2, Pipe: 1, Microbatches: 2, Recompute: None}
+		r, err := Search(context.Background(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-a100"), Devices: 4, Fix: fix, Top: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Plans[0]
+	}
+	three, four, twelve := at(3), at(4), at(12)
+	near := func(what string, have, want float64) {
+		if math.Abs(have-want) > 5e-3*want {
+			t.Errorf("%s of 12 layers is %g; from 3 and 4 follows %g", what, have, want)
+		}
+	}
+	near("time", twelve.Time, three.Time+9*(four.Time-three.Time))
+	near("memory", float64(twelve.Memory.Total), float64(three.Memory.Total)+9*float64(four.Memory.Total-three.Memory.Total))
+}
+
+const twoProducts = `func.func @train(%x: tensor<64x256xf32>, %w: tensor<256x256xf32> {dm.stddev = 0.1}, %v: tensor<256x256xf32> {dm.stddev = 0.1})
+    -> (tensor<f32>, tensor<256x256xf32> {dm.state = "w"}, tensor<256x256xf32> {dm.state = "v"}) {
+  %loss, %dw, %dv = dm.grad @loss %x, %w, %v, wrt = [1, 2]
+      : (tensor<64x256xf32>, tensor<256x256xf32>, tensor<256x256xf32>) -> (tensor<f32>, tensor<256x256xf32>, tensor<256x256xf32>)
+  %w2 = dm.sgd %w, %dw, lr = 0.1 : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+  %v2 = dm.sgd %v, %dv, lr = 0.1 : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %loss, %w2, %v2 : tensor<f32>, tensor<256x256xf32>, tensor<256x256xf32>
+}
+func.func private @loss(%x: tensor<64x256xf32>, %w: tensor<256x256xf32>, %v: tensor<256x256xf32>) -> tensor<f32> {
+  %h = dm.matmul %x, %w : (tensor<64x256xf32>, tensor<256x256xf32>) -> tensor<64x256xf32>
+  %y = dm.matmul %h, %v : (tensor<64x256xf32>, tensor<256x256xf32>) -> tensor<64x256xf32>
+  %q = dm.mul %y, %y : tensor<64x256xf32>
+  %loss = dm.reduce add %q : (tensor<64x256xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+`
+
+// What cannot be planned has one error, which says what to do.
+func TestErrors(t *testing.T) {
+	stated := strings.Replace(twoProducts, "%x: tensor<64x256xf32>,", "%x: tensor<64x256xf32> {dm.sharding = #dm.at<split = @pod[{data}, {}]>},", 1)
+	for _, c := range []struct {
+		name, text, target string
+		o                  Options
+		code, msg, help    string
+	}{
+		{"no devices", twoProducts, "dgx-h100", Options{}, CodeDevices, "one device or more", "--devices"},
+		{"no links", twoProducts, "h200", Options{Devices: 4}, CodeLinks, "no cluster", "dgx-h100"},
+		{"axes and devices", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Data: 3}}, CodeDevices, "8 devices do not divide", "--devices"},
+		{"micro-batches", twoProducts, "dgx-h100", Options{Devices: 4, Fix: Setting{Microbatches: 5}}, CodeDevices, "64 samples do not divide into 5", "possible are"},
+		{"pipeline of no layers", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Pipe: 8}}, CodeDevices, "pipeline of 8 stages", "fewer stages"},
+		{"memory", twoProducts, "dgx-h100", Options{Devices: 4, Memory: 100_000}, CodeMemory, "lacks", "--memory"},
+		{"mesh of another size", "dm.mesh @pod {data = 2}\n" + stated, "dgx-h100", Options{Devices: 4}, CodeStated, "2 devices (data = 2)", "devices of the mesh"},
+		{"stages of its own", strings.Replace(twoProducts, "%y = dm.matmul %h, %v :", "%y = dm.matmul %h, %v {dm.stage = 1} :", 1), "dgx-h100", Options{Devices: 4}, CodeStated, "stages of its own", "dm.stage"},
+		{"axis that the mesh lacks", "dm.mesh @pod {data = 4}\n" + stated, "dgx-h100", Options{Devices: 4, Fix: Setting{Tensor: 2}}, CodeStated, "no axis of 2", "mesh"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := loadText(t, c.text)
+			c.o.Machine = cluster(t, c.target)
+			_, err := Search(context.Background(), m, m.Func("train"), c.o)
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("the error is %v", err)
+			}
+			if e.Code != c.code || !strings.Contains(e.Msg, c.msg) || !strings.Contains(e.Help, c.help) {
+				t.Errorf("%s %q, help %q; want %s, %q, %q", e.Code, e.Msg, e.Help, c.code, c.msg, c.help)
+			}
+		})
+	}
+}
+
+// What the text states stays, and nothing of it is written again.
+func TestStatedStays(t *testing.T) {
+	text := "dm.mesh @pod {data = 2, model = 2}\n" + strings.Replace(twoProducts, "%w: tensor<256x256xf32> {", "%w: tensor<256x256xf32> {dm.sharding = #dm.at<split = @pod[{}, {model}]>, ", 1)
+	m := loadText(t, text)
+	r, err := Search(context.Background(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-h100"), Devices: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := r.Write(r.Plans[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	loadText(t, written)
+	if strings.Count(written, "dm.mesh") != 1 || !strings.Contains(written, "%w: tensor<256x256xf32> {dm.sharding = #dm.at<split = @pod[{}, {model}]>, dm.stddev") {
+		t.Error(written)
+	}
+}
+
+// Layers that are equal and connected alike are found, whether they are calls or written out; others are none.
+func TestLayers(t *testing.T) {
+	layer := func(i int, x, more string) string {
+		return fmt.Sprintf("  %%a%d = dm.matmul %s, %%w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n  %%b%d = dm.%s %%a%d : tensor<8x8xf32>\n  %%c%d = dm.add %%b%d, %s : tensor<8x8xf32>\n",
+			i, x, i, more, i, i, i, x)
+	}
+	program := func(n int, unlike int) string {
+		text := "func.func @f(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {\n"
+		x := "%x"
+		for i := range n {
+			act := "relu"
+			if i == unlike {
+				act = "tanh"
+			}
+			text += layer(i, x, act)
+			x = fmt.Sprintf("%%c%d", i)
+		}
+		return text + "  return " + x + " : tensor<8x8xf32>\n}\n"
+	}
+	calls := "func.func @f(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {\n"
+	for i := range 6 {
+		calls += fmt.Sprintf("  %%%d = func.call @layer(%%%s, %%w) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n", i, []string{"x", "0", "1", "2", "3", "4"}[i])
+	}
+	calls += "  return %5 : tensor<8x8xf32>\n}\nfunc.func private @layer(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {\n" + layer(9, "%x", "relu") + "  return %c9 : tensor<8x8xf32>\n}\n"
+	// Each layer reads the first one's result.
+	skip := strings.ReplaceAll(program(6, -1), "dm.add %b4, %c3", "dm.add %b4, %c0")
+	for _, c := range []struct {
+		name, text  string
+		count, left int
+	}{
+		{"written out", program(6, -1), 6, 3},
+		{"calls", calls, 6, 3},
+		{"three", program(3, -1), 3, 3},
+		{"two", program(2, -1), 2, 2},
+		{"one of another kind at the end", program(7, 6), 6, 3},
+		{"one of another kind in the middle", program(9, 4), 4, 3},
+		{"a skip over several", skip, 2, 2}, // behind it
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := loadText(t, c.text)
+			s, err := newStraight(m, m.Funcs[0], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count, left := 0, 0
+			if s.layers != nil {
+				count, left = s.layers.count, s.layers.left
+			}
+			if count != c.count || left != c.left {
+				t.Errorf("%d layers, of which %d stay; want %d and %d", count, left, c.count, c.left)
+			}
+		})
+	}
+}
