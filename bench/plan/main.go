@@ -1,7 +1,7 @@
 // Command plan compares the planner with published training steps: it predicts the time of each step with the plan
 // that was published, searches the best plan of the same devices, and prints a table.
 //
-//	go run ./bench/plan [-run REGEXP] [-fixed] [-update docs/PLANNING.md] [-json FILE] published
+//	go run ./bench/plan [-run REGEXP] [-search REGEXP] [-update docs/PLANNING.md] [-json FILE] published
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	only := flag.String("run", "", "the runs whose name this regular expression matches")
 	update := flag.String("update", "", "the page in which to replace the table, instead of printing it")
 	file := flag.String("json", "", "a file for the results")
-	fixed := flag.Bool("fixed", false, "only predict with the published plans; search for no better ones")
+	better := flag.String("search", "", "the runs for which the best plan is searched too, and not only the published one predicted")
 	limit := flag.Duration("limit", 10*time.Minute, "the time for the search of one run")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published")
@@ -38,14 +38,18 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := compare(ctx, *only, *update, *file, *limit, *fixed); err != nil {
+	if err := compare(ctx, *only, *update, *file, *limit, *better); err != nil {
 		fmt.Fprintln(os.Stderr, "plan:", err)
 		os.Exit(1)
 	}
 }
 
-func compare(ctx context.Context, only, page, file string, limit time.Duration, fixed bool) error {
+func compare(ctx context.Context, only, page, file string, limit time.Duration, better string) error {
 	match, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	searched, err := regexp.Compile(better)
 	if err != nil {
 		return err
 	}
@@ -59,7 +63,7 @@ func compare(ctx context.Context, only, page, file string, limit time.Duration, 
 			continue
 		}
 		began := time.Now()
-		row, err := evaluate(ctx, set, r, plan.Search, limit, fixed)
+		row, err := evaluate(ctx, set, r, plan.Search, limit, !searched.MatchString(r.Name))
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
