@@ -61,7 +61,7 @@ func recompute(b *ir.Block, n int, outs []*ir.Value, results map[*ir.Op]int) {
 			case o.Name == op.Scan:
 				op.DropStacked(o, i)
 			case i == len(o.Results)-1:
-				o.Results = o.Results[:i]
+				op.DropResult(o, i)
 			}
 		}
 	}

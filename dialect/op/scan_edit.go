@@ -46,10 +46,7 @@ func DropStack(o *ir.Op, i int) bool {
 
 // DropStacked takes result i of o, a dm.scan, away, which is stacked and unused.
 func DropStacked(o *ir.Op, i int) {
-	o.Results = slices.Delete(slices.Clone(o.Results), i, i+1)
-	for k, v := range o.Results {
-		v.Index = k
-	}
+	DropResult(o, i)
 	yield := o.Body(0).Terminator()
 	yield.SetOperands(slices.Delete(slices.Clone(yield.Operands), i, i+1)...)
 }

@@ -297,6 +297,22 @@ func addResult(o *ir.Op, v *ir.Value) {
 	o.SetAttr(ShardingAttr, types.Array(append(slices.Clone(entries), types.Unit{})))
 }
 
+// DropResult takes result i of o away, which is unused, and what ShardingAttr states of it.
+func DropResult(o *ir.Op, i int) {
+	if entries, ok := entriesOf(o.Attr(ShardingAttr), len(o.Results)); ok && len(o.Results) > 1 && !none(o.Attr(ShardingAttr)) {
+		entries = slices.Delete(slices.Clone(entries), i, i+1)
+		if len(entries) == 1 {
+			o.SetAttr(ShardingAttr, entries[0])
+		} else {
+			o.SetAttr(ShardingAttr, types.Array(entries))
+		}
+	}
+	o.Results = slices.Delete(slices.Clone(o.Results), i, i+1)
+	for k, v := range o.Results {
+		v.Index = k
+	}
+}
+
 // ShardingsInTypes moves what ShardingAttr states in f, a function without tuples, into types. What f returns
 // in another sharding than the one stated is resharded.
 func ShardingsInTypes(f *ir.Func) {

@@ -1,10 +1,13 @@
 package cli_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -213,6 +216,79 @@ func TestPipelineRanks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlannedRanks: a step with a plan in its text runs in a process for each device and makes what it makes
+// without the plan on one.
+func TestPlannedRanks(t *testing.T) {
+	need.Long(t)
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := filepath.Abs("../../examples/transformer_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mpirun := range launchers(t) {
+		t.Run(filepath.Base(mpirun), func(t *testing.T) {
+			for _, setting := range []string{
+				"--data 4 --states split",
+				"--data 2 --tensor 2 --pipe 1 --microbatches 2",
+				"--pipe 2 --data 2 --microbatches 2 --schedule 1f1b",
+				"--pipe 2 --data 2 --microbatches 2 --schedule zb-h1 --states split",
+				"--pipe 2 --tensor 2 --microbatches 4 --schedule gpipe --recompute full",
+			} {
+				t.Run(setting, func(t *testing.T) {
+					dir := t.TempDir()
+					plan := "plan --devices 4 --target dgx-h100 -o step.dmir " + setting + " " + example
+					for _, line := range []string{plan, "run --device reference --steps 3 --output one " + example} {
+						cmd := exec.Command(dmir, strings.Fields(line)...)
+						cmd.Dir = dir
+						if out, err := cmd.CombinedOutput(); err != nil {
+							t.Fatalf("%s: %v\n%s", line, err, out)
+						}
+					}
+					j := onRanks(t, mpirun, 4, dir, "$dmir run --device reference --steps 3 --output ranks step.dmir")
+					if j.err != nil || strings.Count(string(j.out), "one process each, by mpirun") != 1 {
+						t.Fatalf("%v\n%s", j.err, j.out)
+					}
+					files, err := filepath.Glob(filepath.Join(dir, "one", "*.npy"))
+					if err != nil || len(files) != 29 {
+						t.Fatalf("%d results: %v", len(files), err)
+					}
+					for _, file := range files {
+						one, ranks := npy(t, file), npy(t, filepath.Join(dir, "ranks", filepath.Base(file)))
+						if len(one) != len(ranks) || strings.HasPrefix(filepath.Base(file), "step") && !slices.Equal(one, ranks) {
+							t.Fatalf("%s is %v, on one device %v", filepath.Base(file), ranks, one)
+						}
+						for i := range one {
+							a, b := math.Float32frombits(one[i]), math.Float32frombits(ranks[i])
+							if d := math.Abs(float64(a) - float64(b)); !(d <= 1e-4) {
+								t.Errorf("%s: element %d is %v, on one device %v", filepath.Base(file), i, b, a)
+								break
+							}
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// npy is the bits of the elements in a file, of 4 bytes each.
+func npy(t *testing.T, path string) []uint32 {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if err != nil || len(all) < 10 {
+		t.Fatalf("%s: %d bytes, %v", path, len(all), err)
+	}
+	data := all[10+int(binary.LittleEndian.Uint16(all[8:])):]
+	out := make([]uint32, len(data)/4)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	return out
 }
 
 // stopped sends a signal to process 2 when steps are made.
