@@ -207,7 +207,7 @@ var settings = []struct {
 	{"data 2, tensor 2", plan.Setting{Data: 2, Tensor: 2, Pipe: 1}, ""},
 	{"micro-batches", plan.Setting{Data: 2, Tensor: 2, Pipe: 1, Microbatches: 2}, ""},
 	{"split states", plan.Setting{Data: 4, Tensor: 1, Pipe: 1, States: plan.StatesSplit}, ""},
-	{"recompute without stages", plan.Setting{Data: 1, Tensor: 4, Pipe: 1, Microbatches: 1, Recompute: plan.Full}, ""},
+	{"recompute without stages", plan.Setting{Data: 1, Tensor: 4, Pipe: 1, Microbatches: 1, Recompute: plan.Full}, deep},
 	{"the best", plan.Setting{}, ""},
 	{"1f1b", plan.Setting{Pipe: 2, Data: 2, Microbatches: 2, Schedule: op.Schedule1F1B}, deep},
 	{"gpipe", plan.Setting{Pipe: 2, Data: 2, Microbatches: 2, Schedule: op.ScheduleGPipe}, deep},
