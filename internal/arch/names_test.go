@@ -27,7 +27,6 @@ var mayName = map[string]string{
 	"dialect/pattern/":              "patterns of ops, for rewrites and lint",
 	"dialect/attention/":            "attention is recognised by its pattern",
 	"dialect/partition/exchange":    "algorithms are chosen by op",
-	"dialect/partition/source.go":   "ops whose elements depend on their places",
 	"dialect/raise/":                "composites are guessed from the ops that they end in",
 	"dialect/autodiff/":             "code that builds gradients creates ops",
 	"dialect/lower/":                "the short names of the text become full ones",
