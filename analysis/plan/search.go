@@ -76,6 +76,25 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	return r, nil
 }
 
+// Problems are the optimization problems of the settings that o.Fix leaves open, without recomputation, as the search
+// solves them: for benchmarks of solvers.
+func Problems(m *ir.Module, fn *ir.Func, o Options) ([]*solve.Problem, error) {
+	s, err := newSearch(m, fn, o)
+	if err != nil {
+		return nil, err
+	}
+	var out []*solve.Problem
+	for _, set := range s.settings() {
+		gr, err := s.grid(set)
+		if err != nil {
+			return nil, err
+		}
+		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+		out = append(out, newModel(s.graph, gr, s.bandwidth).problem(l))
+	}
+	return out, nil
+}
+
 type search struct {
 	*graph
 	o         Options

@@ -1,7 +1,9 @@
 // Command plan compares the planner with published training steps: it predicts the time of each step with the plan
-// that was published, searches the best plan of the same devices, and prints a table.
+// that was published, searches the best plan of the same devices, and prints a table. With scale it measures how long
+// planning takes for models of up to 96 layers on up to 16,384 devices.
 //
 //	go run ./bench/plan [-run REGEXP] [-search REGEXP] [-update docs/PLANNING.md] [-json FILE] published
+//	go run ./bench/plan [-update FILE] [-json FILE] scale
 package main
 
 import (
@@ -28,17 +30,23 @@ func main() {
 	better := flag.String("search", "", "the runs for which the best plan is searched too, and not only the published one predicted")
 	limit := flag.Duration("limit", 10*time.Minute, "the time for the search of one run")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published|scale")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if flag.NArg() != 1 || flag.Arg(0) != "published" {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch flag.Arg(0) {
+	case "published":
+		err = compare(ctx, *only, *update, *file, *limit, *better)
+	case "scale":
+		err = scale(ctx, *update, *file)
+	default:
 		flag.Usage()
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, *only, *update, *file, *limit, *better); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "plan:", err)
 		os.Exit(1)
 	}

@@ -16,11 +16,16 @@ import (
 	"strings"
 	"time"
 
+	"dmir/analysis/machine"
+	"dmir/analysis/plan"
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/plan/solve/solvetest"
+	"dmir/analysis/program"
+	"dmir/bench/models"
 	"dmir/bench/record"
 	"dmir/gpu/highs"
 	"dmir/internal/milp"
+	"dmir/syntax/source"
 )
 
 // An instance is a problem to solve.
@@ -30,9 +35,41 @@ type instance struct {
 	options solve.Options
 }
 
-// instances are problems of the shape of a training step of a transformer on meshes of one, two and three axes.
-func instances() []instance {
+// planned are problems of the planner itself: GPT models of Narayanan et al. (arXiv 2104.04473, Table 1) in one setting each.
+func planned() ([]instance, error) {
 	var out []instance
+	for _, c := range []struct {
+		name    string
+		config  models.Config
+		devices int
+		fix     plan.Setting
+	}{
+		{"GPT 1.7B, data 4 × tensor 1", models.Config{Layers: 24, Hidden: 2304, Heads: 24, Vocabulary: 51200, Sequence: 2048, Batch: 512}, 4, plan.Setting{Data: 4, Tensor: 1, Pipe: 1, Microbatches: 16}},
+		{"GPT 1.7B, data 2 × tensor 2", models.Config{Layers: 24, Hidden: 2304, Heads: 24, Vocabulary: 51200, Sequence: 2048, Batch: 512}, 4, plan.Setting{Data: 2, Tensor: 2, Pipe: 1, Microbatches: 16}},
+		{"GPT 145.6B, 192 × 8, pipe 8", models.Config{Layers: 80, Hidden: 12288, Heads: 96, Vocabulary: 51200, Sequence: 2048, Batch: 2304}, 1536, plan.Setting{Pipe: 8, Data: 24, Tensor: 8, Microbatches: 96}},
+	} {
+		text, err := models.GPT(c.config)
+		if err != nil {
+			return nil, err
+		}
+		cluster, _ := machine.Lookup("dgx-a100")
+		m := program.Load(source.New(c.name, text), program.Options{}).Modules[0]
+		problems, err := plan.Problems(m, m.Func("train"), plan.Options{Machine: cluster, Devices: c.devices, Fix: c.fix})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		out = append(out, instance{c.name, problems[0], solve.Options{}})
+	}
+	return out, nil
+}
+
+// instances are problems of the planner, and others of the shape of a training step of a transformer on meshes of
+// one, two and three axes.
+func instances() ([]instance, error) {
+	out, err := planned()
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range []struct {
 		name  string
 		shape solvetest.Shape
@@ -51,7 +88,7 @@ func instances() []instance {
 	} {
 		out = append(out, instance{s.name, solvetest.Layered(s.shape), solve.Options{}})
 	}
-	return out
+	return out, nil
 }
 
 // A row is what was measured of an instance. Gaps are relative to the value.
@@ -95,8 +132,12 @@ func compare(ctx context.Context, only string, limit time.Duration, file, page s
 	if err != nil {
 		return err
 	}
+	all, err := instances()
+	if err != nil {
+		return err
+	}
 	var rows []row
-	for _, in := range instances() {
+	for _, in := range all {
 		if !match.MatchString(in.name) {
 			continue
 		}
