@@ -57,7 +57,50 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 		s.layers = reduce(s.fn)
 	}
 	s.forget()
+	s.writeOut()
 	return s, nil
+}
+
+// writeOut replaces composite ops that cannot be divided, as a mean over samples, by what they expand to, as
+// the partitioner does.
+func (s *straight) writeOut() {
+	for again := true; again; {
+		again = false
+		for _, o := range slices.Clone(s.fn.Body.Ops) {
+			d := op.Of(o)
+			if d == nil || d.Expand == nil || !op.Valid(o) {
+				continue
+			}
+			if f := op.DivisionOf(o); f != nil && len(f.Sizes) > 0 {
+				continue
+			}
+			b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
+			start := b.Index
+			vs := d.Expand(b, o)
+			if vs == nil {
+				continue
+			}
+			for _, p := range o.Parent.Ops[start:b.Index] {
+				s.site[p] = s.siteOf(o)
+				if o.Attr(forwardAttr) != nil {
+					p.SetAttr(forwardAttr, types.Unit{})
+				}
+				if a := o.Attr(layerAttr); a != nil {
+					p.SetAttr(layerAttr, a)
+				}
+			}
+			for i, r := range o.Results {
+				for a, v := range s.next {
+					if v == r {
+						s.next[a] = vs[i]
+					}
+				}
+				ir.ReplaceUses(r, vs[i])
+			}
+			ir.EraseAll(o)
+			again = true
+		}
+	}
 }
 
 // size gives the values of f numbers for symbols.
