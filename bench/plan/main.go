@@ -76,6 +76,11 @@ func compare(ctx context.Context, only, page, file string, limit time.Duration, 
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		fmt.Fprintf(os.Stderr, "%s: %s, %.1f s\n", r.Name, row.summary(), time.Since(began).Seconds())
+		for _, p := range []*plan.Plan{row.Fixed, row.Best} {
+			if p != nil { // what is recorded is read by people
+				p.Timeline, p.Values, p.Stages = nil, nil, nil
+			}
+		}
 		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
