@@ -10,7 +10,6 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/syntax/diag"
-	"dmir/syntax/source"
 )
 
 var _ = register(&Rule{
@@ -42,24 +41,30 @@ that does not need the result between the line that begins the exchange and the 
 		if !x.Known || x.Ns == 0 || x.ExposedNs < exposedShare*x.Ns {
 			return
 		}
-		by := map[source.Span]float64{}
-		at := map[source.Span]*ir.Op{}
+		// What a device runs was made of the text before it moved: its ops are found through those of the text.
+		line := map[*ir.Op]*ir.Op{}
 		for _, e := range c.shown().Entries {
-			at[e.Op.Span] = e.Op
-		}
-		for _, s := range x.Spans {
-			by[s.Entry.Op.Span] += s.Exposed
-		}
-		var most []source.Span
-		for span, ns := range by {
-			if ns > 0 && at[span] != nil {
-				most = append(most, span)
+			line[e.Op] = e.Op
+			for _, p := range e.Parts() {
+				line[p.Op] = e.Op
 			}
 		}
-		slices.SortFunc(most, func(a, b source.Span) int { return cmp.Or(cmp.Compare(by[b], by[a]), a.Start-b.Start) })
+		by := map[*ir.Op]float64{}
+		for _, s := range x.Spans {
+			if o := line[s.Entry.Op]; o != nil {
+				by[o] += s.Exposed
+			}
+		}
+		var most []*ir.Op
+		for o, ns := range by {
+			if ns > 0 {
+				most = append(most, o)
+			}
+		}
+		slices.SortFunc(most, func(a, b *ir.Op) int { return cmp.Or(cmp.Compare(by[b], by[a]), a.Span.Start-b.Span.Start) })
 		var related []diag.Related
-		for _, span := range most[:min(len(most), 3)] {
-			related = append(related, diag.Related{Span: place(at[span]), Message: fmt.Sprintf("waits %s", units.Time(by[span]))})
+		for _, o := range most[:min(len(most), 3)] {
+			related = append(related, diag.Related{Span: place(o), Message: fmt.Sprintf("waits %s", units.Time(by[o]))})
 		}
 		c.Report(Finding{
 			Op: c.Fn.Op,

@@ -234,6 +234,7 @@ func FuzzShape(f *testing.F) {
 	f.Add("1f1b", 4, 1, 8, 1.0, 2.0)
 	f.Add("zb-v", 3, 2, 2, 0.0, 1e299)
 	f.Add("interleaved", 1, 7, 3, 1e-300, 5.0)
+	f.Add("1f1b", 2, 1, 2, -4.0, 1.0)
 	f.Add("", -1, 1<<62, 1<<62, -1.0, 0.0)
 	f.Fuzz(func(t *testing.T, name string, p, v, m int, a, b float64) {
 		s, sh := Schedule(name), Shape{p, v, m}
@@ -250,6 +251,9 @@ func FuzzShape(f *testing.F) {
 		order, err := Order(s, sh)
 		if err != nil {
 			return
+		}
+		if _, err := Estimate(s, sh, times); err != nil {
+			return // the times are none
 		}
 		tl, err := Simulate(order, s, sh, times, Memory{})
 		if err != nil {

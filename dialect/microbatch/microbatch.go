@@ -75,6 +75,10 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 			return nil, &shard.Problem{At: f.Op, Msg: fmt.Sprintf("it cannot be cut into micro-batches: %s", err)}
 		}
 		if groups == 1 || whole {
+			if f.Op.Attr(op.PipelineAttr) == nil {
+				g.Op.Attrs = slices.Clone(g.Op.Attrs)
+				g.Op.RemoveAttr(op.MicrobatchesAttr) // it is cut, whatever later passes leave of the marks
+			}
 			return g, nil
 		}
 	}
