@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/source"
 )
 
 // mostOps bounds what calls of calls may grow to.
@@ -82,6 +83,7 @@ func (s *straight) writeOut() {
 			}
 			for _, p := range o.Parent.Ops[start:b.Index] {
 				s.site[p] = s.siteOf(o)
+				p.Span, p.Head = source.Span{}, source.Span{} // it stands nowhere in the text
 				if o.Attr(forwardAttr) != nil {
 					p.SetAttr(forwardAttr, types.Unit{})
 				}
