@@ -12,7 +12,6 @@ import (
 
 	"dmir/analysis/network"
 	"dmir/analysis/plan/solve"
-	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/internal/parallel"
 	"dmir/syntax/source"
@@ -211,98 +210,6 @@ func (g *graph) tokens() int64 {
 		return vectors
 	}
 	return n
-}
-
-// The axes of a grid, as they are called until a plan tells what they divide.
-const (
-	dataAxis   = "data"
-	tensorAxis = "tensor"
-)
-
-// settings are all meshes, numbers of micro-batches and ways to recompute.
-func (s *search) settings() []setting {
-	var out []setting
-	f := s.o.Fix
-	layers := 1
-	if s.layers != nil {
-		layers = s.layers.count
-	}
-	if s.given.mesh != nil {
-		if s.given.pipe > layers {
-			return nil
-		}
-		for _, micro := range s.micros(1, int64(s.given.pipe)) {
-			out = append(out, setting{axes: s.given.axes, pipe: s.given.pipe, micro: micro})
-		}
-		return out
-	}
-	for _, pipe := range divisors(int64(s.o.Devices)) {
-		if f.Pipe > 0 && int(pipe) != f.Pipe || int(pipe) > layers || pipe > 1 && s.batch < 2 {
-			continue
-		}
-		n := int64(s.o.Devices) / pipe
-		for _, data := range divisors(n) {
-			tensor := n / data
-			if data == 1 && n > 1 && f.Data == 0 && f.Tensor == 0 {
-				continue // one axis: the setting with tensor = 1 has it
-			}
-			if f.Data > 0 && int(data) != f.Data || f.Tensor > 0 && int(tensor) != f.Tensor {
-				continue
-			}
-			axes := []Axis{{dataAxis, int(data)}, {tensorAxis, int(tensor)}}
-			for _, micro := range s.micros(data, pipe) {
-				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
-			}
-		}
-	}
-	return out
-}
-
-// micros are the numbers of micro-batches to look at: samples divide into them, each is divided over the data
-// axis where that is possible, and their size on a device is a power of two.
-func (s *search) micros(data, pipe int64) []int64 {
-	if f := int64(s.o.Fix.Microbatches); f > 0 {
-		if s.batch%f != 0 {
-			return nil
-		}
-		return []int64{f}
-	}
-	if s.batch == 0 {
-		return []int64{1}
-	}
-	each := s.batch
-	if s.batch%data == 0 {
-		each = s.batch / data
-	}
-	var out []int64
-	for size := int64(1); size <= each; size *= 2 {
-		if each%size == 0 {
-			out = append(out, each/size)
-		}
-	}
-	if !slices.Contains(out, 1) {
-		out = append(out, 1)
-	}
-	if pipe > 1 {
-		// A pipeline with fewer micro-batches than stages is idle for most of the time, and one with very many gains
-		// nothing.
-		out = slices.DeleteFunc(out, func(m int64) bool { return m < min(pipe, slices.Max(out)) })
-	}
-	slices.Sort(out)
-	return out
-}
-
-func divisors(n int64) (out []int64) {
-	for d := int64(1); d*d <= n; d++ {
-		if n%d == 0 {
-			out = append(out, d)
-			if d*d != n {
-				out = append(out, n/d)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // optimistic is what a setting takes at least.
@@ -545,61 +452,4 @@ func (c *candidate) complexity() int {
 
 func (c *candidate) key() string {
 	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
-}
-
-// noSetting is why no mesh can be looked at.
-func (s *search) noSetting() error {
-	f := s.o.Fix
-	if f.Microbatches > 0 && s.batch%int64(f.Microbatches) != 0 {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d samples do not divide into %d micro-batches", s.batch, f.Microbatches), Help: fmt.Sprintf("possible are %v", divisors(s.batch))}
-	}
-	asked := 1
-	for _, n := range []int{f.Data, f.Tensor, f.Pipe} {
-		asked *= max(n, 1)
-	}
-	if s.o.Devices%asked != 0 {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices do not divide into axes of the sizes asked for, data %d, tensor %d, pipe %d", s.o.Devices, f.Data, f.Tensor, f.Pipe), Help: "leave one of them out, or change --devices"}
-	}
-	layers := 1
-	if s.layers != nil {
-		layers = s.layers.count
-	}
-	if f.Pipe > layers {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("a pipeline of %d stages needs as many equal layers in a row, and @%s has %d", f.Pipe, s.text.Name, layers), Help: "ask for fewer stages"}
-	}
-	return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices cannot be arranged so that the step divides over them", s.o.Devices), Help: "ask for another number of devices"}
-}
-
-// tooLarge is the error where no plan fits.
-func (s *search) tooLarge() error {
-	if math.IsInf(s.least.bytes, 1) {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("the step cannot be divided over %d devices", s.o.Devices), Help: "ask for another number of devices"}
-	}
-	set := s.least.setting
-	lever := "use more devices, or a machine with more memory"
-	switch {
-	case set.recompute != Full && s.o.Fix.Recompute != "":
-		lever = "allow recomputation (--recompute full)"
-	case s.o.Fix.Data > 0 || s.o.Fix.Tensor > 0 || s.o.Fix.Pipe > 0:
-		lever = "leave the sizes of axes out, so that other meshes are searched"
-	case s.o.Memory > 0 && s.o.Memory < s.o.Machine.Memory:
-		lever = fmt.Sprintf("the machine has %s, and --memory allows %s", units.Bytes(s.o.Machine.Memory), units.Bytes(s.o.Memory))
-	}
-	return &Error{
-		Code: CodeMemory,
-		Msg: fmt.Sprintf("no plan fits into %s on each of %d devices: the smallest one (%s, pipe %d, %d micro-batches, recompute %s) lacks %s",
-			units.Bytes(int64(s.memory)), s.o.Devices, axesText(set.axes), set.pipe, set.micro, set.recompute, units.Bytes(int64(s.least.bytes))),
-		Help: lever,
-	}
-}
-
-func axesText(axes []Axis) string {
-	text := ""
-	for i, a := range axes {
-		if i > 0 {
-			text += " × "
-		}
-		text += fmt.Sprintf("%s %d", a.Name, a.Size)
-	}
-	return text
 }
