@@ -101,7 +101,7 @@ func (p *pipe) zbv() [][]Task {
 	return order
 }
 
-// fill places the gradients of weights anew in an order that keeps its forward and backward tasks, as the
+// fill places the gradients of weights in an order that keeps its forward and backward tasks, as the
 // automatic schedule of arXiv 2401.10241 (section 3.1) does: where a device waits for at least a quarter of
 // the time of one (of several fractions, the one with the shortest steps on average over random times),
 // where it must free memory before its next forward task, and at the end.

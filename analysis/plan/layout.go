@@ -108,6 +108,17 @@ func (g *grid) along(axes uint8) float64 {
 	return float64(n)
 }
 
+// parts is among how many devices l divides dimension d.
+func (g *grid) parts(l layout, d int) int64 {
+	parts := int64(1)
+	for a := range g.axes {
+		if l[a] == int8(d) {
+			parts *= int64(g.axes[a].Size)
+		}
+	}
+	return parts
+}
+
 // piece is the bytes that a device has of v in layout l, of one micro-batch.
 func (g *grid) piece(v *value, l layout) float64 {
 	if len(v.shape) == 0 {
@@ -115,12 +126,7 @@ func (g *grid) piece(v *value, l layout) float64 {
 	}
 	n := v.elem
 	for d, size := range v.shape {
-		parts := int64(1)
-		for a := range g.axes {
-			if l[a] == int8(d) {
-				parts *= int64(g.axes[a].Size)
-			}
-		}
+		parts := g.parts(l, d)
 		if d == v.batch {
 			parts *= g.micro
 		}
@@ -205,12 +211,7 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 // size, or nearly so where there are many elements in each.
 func (g *grid) fits(v *value, l layout) bool {
 	for d, size := range v.shape {
-		parts := int64(1)
-		for a := range g.axes {
-			if l[a] == int8(d) {
-				parts *= int64(g.axes[a].Size)
-			}
-		}
+		parts := g.parts(l, d)
 		if d == v.batch {
 			parts *= g.micro
 			if size%parts != 0 {

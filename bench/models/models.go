@@ -147,13 +147,19 @@ func GPT(c Config) (string, error) {
 	return m.step(l, c.Layers, nil, 0, func(s *body, x string) string { return s.layerNorm("last", x, true) }), nil
 }
 
-// Llama is the text of a training step of a model of the Llama family (arXiv 2302.13971, 2407.21783): RMS
-// normalization, rotary positions, grouped heads, a network gated by SiLU, no biases.
-func Llama(c Config) (string, error) {
+// rotary is filled, for a model whose positions turn pairs of a head's elements.
+func (c Config) rotary() (Config, error) {
 	c, err := c.filled()
 	if err == nil && c.HeadSize%2 != 0 {
 		err = fmt.Errorf("head size %d is odd; rotary positions turn pairs", c.HeadSize)
 	}
+	return c, err
+}
+
+// Llama is the text of a training step of a model of the Llama family (arXiv 2302.13971, 2407.21783): RMS
+// normalization, rotary positions, grouped heads, a network gated by SiLU, no biases.
+func Llama(c Config) (string, error) {
+	c, err := c.rotary()
 	if err != nil {
 		return "", err
 	}
@@ -172,10 +178,7 @@ func PaLM(c Config) (string, error) {
 		c.KVHeads = 1
 	}
 	c.Tied = true
-	c, err := c.filled()
-	if err == nil && c.HeadSize%2 != 0 {
-		err = fmt.Errorf("head size %d is odd; rotary positions turn pairs", c.HeadSize)
-	}
+	c, err := c.rotary()
 	if err != nil {
 		return "", err
 	}

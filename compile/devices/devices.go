@@ -81,7 +81,7 @@ func runShard(u *pass.Unit) error {
 	op.ShardingsInTypes(u.Func)
 	values, problem := shard.Propagate(u.Module, u.Func)
 	if problem != nil {
-		return failed(u, problem)
+		return u.Refused("DM831", problem)
 	}
 	if values == nil {
 		if u.Options.Devices == pass.AllDevices {
@@ -129,27 +129,12 @@ func runPartition(u *pass.Unit) error {
 	}
 	fn, problem := partition.Func(u.Module, u.Func)
 	if problem != nil {
-		return failed(u, problem)
+		return u.Refused("DM831", problem)
 	}
 	if fn != nil {
-		u.Module.RemoveFunc(u.Func.Name)
-		u.Module.AddFunc(fn)
-		u.Module.Ops = append(u.Module.Ops, fn.Op)
-		u.Func = fn
+		u.Replace(fn)
 	}
 	return nil
-}
-
-func failed(u *pass.Unit, p *shard.Problem) error {
-	at := p.At
-	if at == nil {
-		at = u.Func.Op
-	}
-	e := pass.Errorf(at, "DM831", "%s", p.Msg)
-	if p.Help != "" {
-		e.Help = p.Help
-	}
-	return e
 }
 
 // Strip takes the shardings of f away: on one device each value is whole, and a dm.reshard is

@@ -21,21 +21,10 @@ func Pass() pass.Pass {
 func run(u *pass.Unit) error {
 	fn, problem := microbatch.Split(u.Module, u.Func)
 	if problem != nil {
-		at := problem.At
-		if at == nil {
-			at = u.Func.Op
-		}
-		e := pass.Errorf(at, "DM834", "%s", problem.Msg)
-		if problem.Help != "" {
-			e.Help = problem.Help
-		}
-		return e
+		return u.Refused("DM834", problem)
 	}
 	if fn != nil {
-		u.Module.RemoveFunc(u.Func.Name)
-		u.Module.AddFunc(fn)
-		u.Module.Ops = append(u.Module.Ops, fn.Op)
-		u.Func = fn
+		u.Replace(fn)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/shard"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -34,6 +35,27 @@ func Errorf(o *ir.Op, code, format string, args ...any) *Error {
 		}
 	}
 	return e
+}
+
+// Refused is p, why the function cannot be divided, as an Error.
+func (u *Unit) Refused(code string, p *shard.Problem) *Error {
+	at := p.At
+	if at == nil {
+		at = u.Func.Op
+	}
+	e := Errorf(at, code, "%s", p.Msg)
+	if p.Help != "" {
+		e.Help = p.Help
+	}
+	return e
+}
+
+// Replace puts fn, which has the name of the function, in its place.
+func (u *Unit) Replace(fn *ir.Func) {
+	u.Module.RemoveFunc(u.Func.Name)
+	u.Module.AddFunc(fn)
+	u.Module.Ops = append(u.Module.Ops, fn.Op)
+	u.Func = fn
 }
 
 // Codes lists what keeps a program from being compiled.

@@ -5,6 +5,8 @@ package stagestest
 import (
 	"fmt"
 	"strings"
+
+	"dmir/dialect/op"
 )
 
 // Step is a step of a chain of dense layers, h ← tanh(h·w), with squared error, one layer in each stage.
@@ -28,13 +30,13 @@ func (w *writer) op(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	var attrs []string
 	if w.stage >= 0 {
-		attrs = append(attrs, fmt.Sprintf("dm.stage = %d : i64", w.stage))
+		attrs = append(attrs, fmt.Sprintf("%s = %d : i64", op.StageAttr, w.stage))
 	}
 	if w.micro >= 0 {
-		attrs = append(attrs, fmt.Sprintf("dm.micro = %d : i64", w.micro))
+		attrs = append(attrs, fmt.Sprintf("%s = %d : i64", op.MicroAttr, w.micro))
 	}
 	if w.back {
-		attrs = append(attrs, "dm.backward")
+		attrs = append(attrs, op.BackwardAttr)
 	}
 	if at := strings.LastIndex(text, " : "); len(attrs) > 0 {
 		text = text[:at] + " {" + strings.Join(attrs, ", ") + "}" + text[at:]
