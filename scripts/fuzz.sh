@@ -30,7 +30,7 @@ inputs() {
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r folder; do
   package=${folder#./}
   binary=$root/$scratch/${package//\//_}
-  go test -c -fuzz . -o "$binary" "$folder"
+  go test -c -fuzz . -ldflags=-w -o "$binary" "$folder"
   for target in $(cat "$folder"/*_test.go | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' | sort); do
     amount=${time:-$(inputs "$package.$target")x}
     cache=$root/$scratch/${package//\//_}.$target

@@ -37,7 +37,7 @@ released=$(release_version)
 version=$released
 [ "$version" != 0.0.0-dev ] || version=$(node -p "require('$extension/package.json').version")
 # Packages a copy, so that several runs may be concurrent and no binary is left in the source folder.
-for file in .vscodeignore package.json dmir.schema.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
+for file in .vscodeignore package.json dmir.schema.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json toml-language-configuration.json dist images walkthrough syntaxes; do
   cp -R "$extension/$file" "$stage/"
 done
 

@@ -41,4 +41,4 @@ if [ "${1:-}" != -short ]; then
 fi
 # Without a time limit, since a machine may be slow; a test that hangs is named every half minute.
 go build -o build/progress ./scripts/progress
-go test -json -timeout 0 -vet off "$@" ./... | build/progress
+go test -json -timeout 0 -vet off -ldflags=-w "$@" ./... | build/progress

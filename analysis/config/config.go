@@ -18,6 +18,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"dmir/analysis/machine"
+	"dmir/internal/regular"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -122,11 +123,12 @@ func ForFileWith(path string, open func(name string) (text string, ok bool)) (*C
 				return parseAs(name, text)
 			}
 		}
-		info, err := os.Stat(name)
+		text, err := read(dir)
+		var other *regular.Error
 		switch {
-		case err == nil && info.Mode().IsRegular():
-			return read(name, info)
-		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+		case err == nil:
+			return parseAs(name, string(text))
+		case !errors.As(err, &other) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 			return unreadable(name, err)
 		}
 		up := filepath.Dir(dir)
@@ -137,15 +139,23 @@ func ForFileWith(path string, open func(name string) (text string, ok bool)) (*C
 	}
 }
 
-func read(name string, info os.FileInfo) (*Config, *source.File, []diag.Diagnostic) {
-	if info.Size() > maxSize {
-		return unreadable(name, fmt.Errorf("it is larger than %d bytes", maxSize))
-	}
-	text, err := os.ReadFile(name)
+// read is the text of the configuration in dir. A link may not lead out of dir: messages
+// show lines of the file that it names.
+func read(dir string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return unreadable(name, err)
+		return nil, err
 	}
-	return parseAs(name, string(text))
+	defer root.Close()
+	f, err := regular.OpenIn(root, FileName)
+	if err != nil {
+		if at, linked := root.Readlink(FileName); linked == nil && !filepath.IsLocal(at) {
+			return nil, errors.New("it is a link that leads out of its folder; copy the file, or move it to a folder above the programs")
+		}
+		return nil, err
+	}
+	defer f.Close()
+	return regular.ReadAll(f, maxSize)
 }
 
 func parseAs(name, text string) (*Config, *source.File, []diag.Diagnostic) {
@@ -163,7 +173,7 @@ func unreadable(name string, err error) (*Config, *source.File, []diag.Diagnosti
 	if errors.As(err, &p) {
 		err = p.Err
 	}
-	return &Config{}, source.New(relative(name), ""), []diag.Diagnostic{problem("DM901", source.Span{}, "the configuration cannot be read: "+err.Error())}
+	return &Config{Path: name}, source.New(relative(name), ""), []diag.Diagnostic{problem("DM901", source.Span{}, "the configuration cannot be read: "+err.Error())}
 }
 
 // relative is name as people in the working directory write it.
@@ -184,9 +194,17 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	c := &Config{}
 	var t text
 	dec := toml.NewDecoder(bytes.NewReader([]byte(src.Text()))).DisallowUnknownFields()
-	diags := decodeProblems(src, dec.Decode(&t))
-	if len(diags) > 0 && diags[0].Code != unknownKey {
-		return c, diags
+	diags := forms(src)
+	unused := len(diags) > 0
+	for _, d := range decodeProblems(src, dec.Decode(&t)) {
+		if d.Code == unknownKey || !unused { // else it is one of those that forms has found
+			diags = append(diags, d)
+		}
+		unused = unused || d.Code != unknownKey
+	}
+	if unused {
+		slices.SortStableFunc(diags, func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start })
+		return c, few(diags)
 	}
 	find := placesOf(src).locate
 	c.Lint = t.Lint
@@ -199,11 +217,13 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 		c.Bind[name] = t.Bind[name]
 	}
 	c.Machines = map[string]*machine.Machine{}
+	described := map[string]bool{} // the machines of the file, with errors or without
 	for _, name := range slices.Sorted(maps.Keys(t.Machines)) {
 		spec := t.Machines[name]
+		described[strings.ToLower(name)] = true
 		m, err := spec.Build(name)
 		if err != nil {
-			diags = append(diags, problem("DM904", find("machines", name), err.Error()))
+			diags = append(diags, machineProblems(name, err, find)...)
 			continue
 		}
 		c.Machines[m.Name] = m
@@ -211,6 +231,9 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	known := func(name string, keys ...string) string {
 		if _, ok := c.Machine(name); ok {
 			return name
+		}
+		if described[strings.ToLower(name)] {
+			return "" // what is wrong with it is reported
 		}
 		diags = append(diags, c.noMachine(name, find(keys...)))
 		return ""

@@ -21,25 +21,25 @@ func TestParse(t *testing.T) {
 		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? the keys here are select, ignore, hints`}},
 		{
 			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",
-			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, host_link, peer_link, tensor_core, vector, links, ceilings, read_bandwidth, grain, call_latency, caches, ops`},
+			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, like, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, clock, stream_latency, memory_latency, l2_bandwidth, host_link, peer_link, tensor_core, vector, links, assumed, ceilings, read_bandwidth, grain, call_latency, caches, ops`},
 		},
 		{"no TOML", "target = = 3\n", []string{`1:10 DM902 unexpected character U+003D '=' at start of value | correct the line`}},
 		{"twice", "target = \"h200\"\ntarget = \"h100\"\n", []string{`2:1 DM902 key target is already defined | correct the line`}},
-		{"wrong kind", "[bind]\nn = \"many\"\n", []string{`2:5 DM902 this is a TOML string, expected an integer | correct the line`}},
-		{"wrong kind of a word", "target = 3\n", []string{`1:10 DM902 this is a TOML integer, expected a string | correct the line`}},
-		{"wrong unit", "[machines.box]\nbandwidth = \"3 TBs\"\n", []string{`2:13 DM902 "3 TBs" is not a quantity in B/s; write for example "4.8 TB/s" | correct the line`}},
+		{"wrong kind", "[bind]\nn = \"many\"\n", []string{`2:5 DM902 bind.n is a text in quotes; it is an integer | write n = 1`}},
+		{"wrong kind of a word", "target = 3\n", []string{`1:10 DM902 target is an integer; it is a text in quotes | write target = "…"`}},
+		{"wrong unit", "[machines.box]\nbandwidth = \"3 TBs\"\n", []string{`2:13 DM902 machines.box.bandwidth: "3 TBs" is not a quantity in B/s; write for example "4.8 TB/s" | correct the line`}},
 		{"negative size", "[bind]\nn = -1\n", []string{`2:1 DM904 n is -1; a size is 0 or more | correct the value`}},
 		{
 			"unknown machine", "target = \"h2000\"\n",
-			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
+			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-b200, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
 		},
 		{"a plan", "[plan]\ndevices = 64\ntarget = \"dgx-h100\"\nmemory = \"70 GB\"\n", nil},
 		{
 			"no plan", "[plan]\ndevices = -1\ntarget = \"dgx-h10\"\n",
-			[]string{`2:1 DM904 -1 is no number of devices | correct the value`, `3:1 DM904 there is no machine "dgx-h10" | did you mean "dgx-h100"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
+			[]string{`2:1 DM904 -1 is no number of devices | correct the value`, `3:1 DM904 there is no machine "dgx-h10" | did you mean "dgx-h100"? known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-b200, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100`},
 		},
 		{"machine without bandwidth", "[machines.box]\nsms = 3\n", []string{`1:1 DM904 machine box: bandwidth is missing; write for example bandwidth = "4.8 TB/s" | correct the value`}},
-		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100 | correct the value`}},
+		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, cpu-100gbe, cpu-25gbe, dgx-a100, dgx-b200, dgx-h100, gb200-nvl72, h100, h200, hgx-h200, l40s, pcie-l40s, rtx4090, v100 | correct the value`}},
 		{"not text", "\xff\xfe\x00", []string{`1:1 DM902 invalid character at start of key: U+00FF 'ÿ' | correct the line`}},
 	}
 	for _, c := range cases {

@@ -117,7 +117,7 @@ func (n node) kind() (types []string, example string) {
 		return []string{"string"}, `""`
 	}
 	if unit := n.unit(); unit != "" { // a quantity
-		return []string{"string", "number"}, `"` + unit + `"`
+		return []string{"string"}, `"` + unit + `"`
 	}
 	if n.typ.Kind() == reflect.Float64 {
 		return []string{"number"}, ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"dmir/analysis/machine"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -65,6 +66,23 @@ func decodeProblems(src *source.File, err error) []diag.Diagnostic {
 	return []diag.Diagnostic{problem("DM902", source.Span{}, plain(err.Error()))}
 }
 
+// machineProblems are the problems of the machine called name, each at the key that has it.
+func machineProblems(name string, err error, find func(keys ...string) source.Span) []diag.Diagnostic {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []diag.Diagnostic
+		for _, e := range all.Unwrap() {
+			out = append(out, machineProblems(name, e, find)...)
+		}
+		return out
+	}
+	keys := []string{"machines", name}
+	var at *machine.SpecError
+	if errors.As(err, &at) && at.Key != "" {
+		keys = append(keys, strings.Split(at.Key, ".")...)
+	}
+	return []diag.Diagnostic{problem("DM904", find(keys...), err.Error())}
+}
+
 func unknownAt(src *source.File, e *toml.DecodeError) diag.Diagnostic {
 	key := e.Key()
 	name := key[len(key)-1]
@@ -84,16 +102,8 @@ func unknownAt(src *source.File, e *toml.DecodeError) diag.Diagnostic {
 	return d
 }
 
-// plain takes the library's prefix and Go's type names out of a message.
-func plain(msg string) string {
-	msg = strings.TrimPrefix(msg, "toml: ")
-	if i := strings.Index(msg, " into struct field "); i >= 0 {
-		if j := strings.LastIndex(msg, " of type "); j > i {
-			msg = msg[:i] + " into a " + msg[j+len(" of type "):]
-		}
-	}
-	return strings.NewReplacer("cannot decode TOML", "this is a TOML", " into a ", ", expected a ", " into int64", ", expected an integer").Replace(msg)
-}
+// plain takes the library's prefix off a message.
+func plain(msg string) string { return strings.TrimPrefix(msg, "toml: ") }
 
 // rest is the text from a 1-based row and column to the end of the value's line.
 func rest(src *source.File, row, col int) source.Span {
@@ -155,13 +165,16 @@ func (p *places) note(key string, line int) {
 	}
 }
 
-// locate is the line on which a key is set; the whole first line stands for a
-// miss.
+// locate is the line on which a key is set, else that of the table around it; the whole first line stands for
+// a miss.
 func (p *places) locate(keys ...string) source.Span {
 	if p.lines == nil {
 		p.index()
 	}
 	n, ok := p.lines[strings.Join(keys, ".")]
+	for i := len(keys) - 1; i > 0 && !ok; i-- {
+		n, ok = p.lines[strings.Join(keys[:i], ".")]
+	}
 	if !ok {
 		return source.Span{End: len(p.src.Line(0))}
 	}

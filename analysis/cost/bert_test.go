@@ -81,11 +81,11 @@ func operators(t *testing.T, f *cost.Func, text string) []operator {
 	for _, e := range f.Entries {
 		name := strings.TrimPrefix(e.Op.Results[0].Name, "%")
 		if e.Op.Name == "dm.kernel" {
-			_, name, _ = strings.Cut(lines[e.Line-2], "// ")
+			_, name, _ = strings.Cut(lines[e.Line()-2], "// ")
 		}
 		rows = append(rows, operator{name, string(e.Class), number(t, e.FLOP), number(t, e.Read) / 2, number(t, e.Written) / 2})
 		if number(t, e.Moved())%2 != 0 || e.Elem != types.F16 {
-			t.Errorf("line %d: not in half precision", e.Line)
+			t.Errorf("line %d: not in half precision", e.Line())
 		}
 	}
 	return rows

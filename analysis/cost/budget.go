@@ -6,20 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
 // The attributes by which a function limits what it may move, hold, send and take: on each
 // device, where its values are divided over several.
 const (
-	MaxMoved = "dm.max_moved"
-	MaxPeak  = "dm.max_peak"
-	MaxTime  = "dm.max_time"
-	MaxSent  = "dm.max_sent"
+	MaxMoved = op.MaxMovedAttr
+	MaxPeak  = op.MaxPeakAttr
+	MaxTime  = op.MaxTimeAttr
+	MaxSent  = op.MaxSentAttr
 )
 
 // Limit is one of a function's own limits on its cost.
@@ -27,6 +27,26 @@ type Limit struct {
 	Attr string
 	At   dim.Dim  // bytes, or nanoseconds of MaxTime
 	On   *Cluster // of MaxTime, if it is for a cluster; nil: for the machine that is chosen
+	// Written: it is for the function as written, op by op; otherwise as it is compiled.
+	Written bool
+}
+
+// What a budget ends in to state which text it is for.
+const (
+	asWritten  = "as written"
+	asCompiled = "as compiled"
+)
+
+// parseText takes "as written" or "as compiled" off the end of a budget, which is for the
+// compiled function without either.
+func parseText(text string) (rest string, written bool) {
+	text = strings.TrimSpace(text)
+	for _, of := range []string{asCompiled, asWritten} {
+		if rest, found := strings.CutSuffix(text, " "+of); found {
+			return strings.TrimSpace(rest), of == asWritten
+		}
+	}
+	return text, false
 }
 
 // A Cluster is a number of devices of a machine, by its name.
@@ -39,8 +59,9 @@ func (c *Cluster) String() string { return fmt.Sprintf("%d x %s", c.Devices, c.M
 
 // ParseBudget reads fn's limits: {dm.max_moved = "1.2 GB", dm.max_peak =
 // "8*n B", dm.max_time = "50 µs"}. Bytes may be a formula in the symbols of the
-// function; a bare number is in bytes or nanoseconds. A time may be for a cluster,
-// {dm.max_time = "350 ms on 64 x dgx-h100"}. Errors name the attribute
+// function. A time may be for a cluster,
+// {dm.max_time = "350 ms on 64 x dgx-h100"}. A budget is for the function as it is compiled, or, where it says so,
+// as it is written: {dm.max_moved = "1.2 GB as written"}. Errors name the attribute
 // and describe how to write it; the other limits are still read.
 func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	if fn.Op == nil {
@@ -49,42 +70,31 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	for _, attr := range []string{MaxMoved, MaxPeak, MaxSent, MaxTime} {
 		var at dim.Dim
 		var on *Cluster
+		var written bool
 		var err error
 		switch a := fn.Op.Attr(attr).(type) {
 		case nil:
 			continue
 		case types.Int:
-			if at = dim.Const(a.V); a.V < 0 {
-				err = fmt.Errorf("%d is negative; %s is 0 or more", a.V, quantity(attr))
-			}
+			err = units.Unitless(a.String(), op.LookupAttr(attr).Unit)
 		case types.Str:
-			if attr == MaxTime {
-				text := string(a)
-				if text, on, err = parseCluster(text); err == nil {
-					at, err = parseTime(text)
-				}
-			} else {
-				at, err = parseSize(string(a), fn)
+			var text string
+			if text, written = parseText(string(a)); attr != MaxTime {
+				at, err = parseSize(text, fn)
+			} else if text, on, err = parseCluster(text); err == nil {
+				at, err = parseTime(text)
 			}
 		default:
-			err = fmt.Errorf("%s is not %s; write for example %q", a, quantity(attr), example[attr])
+			d := op.LookupAttr(attr)
+			err = fmt.Errorf("%s is not %s; write for example %s", a, d.Want, d.Example)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", attr, err))
 			continue
 		}
-		limits = append(limits, Limit{attr, at, on})
+		limits = append(limits, Limit{attr, at, on, written})
 	}
 	return limits, errs
-}
-
-var example = map[string]string{MaxMoved: "1.2 GB", MaxPeak: "1.2 GB", MaxSent: "1.2 GB", MaxTime: "50 µs"}
-
-func quantity(attr string) string {
-	if attr == MaxTime {
-		return "a time"
-	}
-	return "a size in bytes"
 }
 
 // parseSize reads "1.2 GB", or a formula in the symbols of fn: "8*n B".
@@ -93,7 +103,8 @@ func parseSize(text string, fn *ir.Func) (dim.Dim, error) {
 	if err == nil {
 		return dim.Const(n), nil
 	}
-	d, bad := dim.Parse(strings.TrimSuffix(strings.TrimSpace(text), " B"))
+	formula, inBytes := strings.CutSuffix(strings.TrimSpace(text), " B")
+	d, bad := dim.Parse(formula)
 	if bad != nil || d.IsConst() {
 		return dim.Dim{}, err
 	}
@@ -102,6 +113,9 @@ func parseSize(text string, fn *ir.Func) (dim.Dim, error) {
 		if !known[s] {
 			return dim.Dim{}, fmt.Errorf("%q is no dimension of @%s; %w", s, fn.Name, err)
 		}
+	}
+	if !inBytes {
+		return dim.Dim{}, fmt.Errorf("%q has no unit; write %q", text, formula+" B")
 	}
 	return d, nil
 }
@@ -159,39 +173,25 @@ func parseTime(text string) (dim.Dim, error) {
 type Excess struct {
 	Limit
 	Have dim.Dim // bytes or nanoseconds; more than At for all values of the symbols
+	Of   string  // which text: Figures.Text
 }
 
-// Over returns the limits that f, or each device that runs it, exceeds on m for all values of the symbols that
+// Over returns the limits that f exceeds with figures of its own for all values of the symbols that
 // bind leaves open, and the limits for which this cannot be decided. Limits for a cluster are left out: they
-// are decided by a plan, or as limits on m by one who knows that f is divided over it.
-func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
+// are decided by a plan, or as limits on a machine by one who knows that f is divided over it.
+func (f *Func) Over(have Figures, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
 	env := sizes(f.Func, bind)
-	f = f.PerDevice()
 	for _, l := range limits {
 		if l.On != nil {
 			continue
 		}
 		l.At = l.At.Subst(env)
-		var have []dim.Dim // each of them must be within the limit
-		switch l.Attr {
-		case MaxMoved:
-			have = []dim.Dim{f.Moved()}
-		case MaxPeak:
-			have = f.Peaks()
-		case MaxSent:
-			if sent, known := f.Sent(); known {
-				have = []dim.Dim{dim.Const(TotalSent(sent))}
-			}
-		case MaxTime:
-			if t := f.Time(m); t.Known {
-				have = []dim.Dim{dim.Const(int64(math.Round(t.Ns)))}
-			}
-		}
-		within := len(have) > 0
+		each := have.of(l.Attr)
+		within := len(each) > 0
 		exceeded := false
-		for _, h := range have {
+		for _, h := range each {
 			if !exceeded && h.AtLeast(l.At.Add(dim.Const(1))) {
-				over, exceeded = append(over, Excess{l, h}), true
+				over, exceeded = append(over, Excess{l, h, have.Text()}), true
 			}
 			within = within && l.At.AtLeast(h)
 		}
@@ -202,7 +202,7 @@ func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (
 	return over, open
 }
 
-// Message is how far f exceeds its budget: "@f moves 8.39 MB, 3.39 MB more than its
+// Message is how far f exceeds its budget: "@f moves 8.39 MB as compiled, 3.39 MB more than its
 // budget of 5.00 MB".
 func (x Excess) Message(f *Func) string {
 	show, verb := units.DimBytes, "moves"
@@ -218,5 +218,9 @@ func (x Excess) Message(f *Func) string {
 			return units.Time(float64(ns))
 		}
 	}
-	return fmt.Sprintf("@%s %s %s, %s more than its budget of %s", f.Func.Name, verb, show(x.Have), show(x.Have.Sub(x.At)), show(x.At))
+	of := ""
+	if x.Of != "" {
+		of = " " + x.Of
+	}
+	return fmt.Sprintf("@%s %s %s%s, %s more than its budget of %s", f.Func.Name, verb, show(x.Have), of, show(x.Have.Sub(x.At)), show(x.At))
 }

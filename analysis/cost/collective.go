@@ -2,8 +2,8 @@ package cost
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"dmir/analysis/machine"
@@ -147,12 +147,45 @@ func (e *Entry) Sent() (sent []Sent, known bool) {
 
 // Sent is what a device sends to run f, by axes.
 func (f *Func) Sent() (sent []Sent, known bool) {
-	t := &sentTally{known: true}
-	for _, e := range f.Entries {
-		t.entry(e, 1)
+	x, done := f.timed.Load(ofSends{})
+	if !done {
+		f.visit("cost", len(f.Entries))
+		y := &sends{by: map[string]Sent{}, from: map[string]int{}}
+		for _, e := range f.Entries {
+			y.add(e, 1)
+		}
+		x, _ = f.timed.LoadOrStore(ofSends{}, y)
 	}
-	slices.SortFunc(t.sent, func(a, b Sent) int { return strings.Compare(a.Axes, b.Axes) })
-	return t.sent, t.known
+	y := x.(*sends)
+	for _, axes := range slices.Sorted(maps.Keys(y.by)) {
+		sent = append(sent, y.by[axes])
+	}
+	return sent, y.unknown == 0
+}
+
+// sends is the sum of what a device sends to run entries.
+type sends struct {
+	unknown int             // entries of which that is not known
+	by      map[string]Sent // by axes
+	from    map[string]int  // how many entries send along axes
+}
+
+// ofSends is the key of the sends of a function among its sums.
+type ofSends struct{}
+
+// add adds what an entry sends, or takes it from the sum.
+func (y *sends) add(e *Entry, sign int) {
+	sent, known := e.Sent()
+	if !known {
+		y.unknown += sign
+	}
+	for _, s := range sent {
+		n := y.by[s.Axes].Bytes + int64(sign)*s.Bytes
+		y.by[s.Axes] = Sent{s.Axes, n}
+		if y.from[s.Axes] += sign; y.from[s.Axes] == 0 {
+			delete(y.by, s.Axes)
+		}
+	}
 }
 
 // TotalSent is the sum over all axes.

@@ -9,9 +9,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// Trips is the symbol that stands for the number of iterations of a while
-// whose trip count is neither known nor written.
-const Trips = "trips"
+// Trips is the symbol of the number of iterations of a while that is not known.
+const Trips = op.TripsSymbol
 
 // kernel: the ops inside compute, only what crosses the edge moves.
 func (s *scope) kernel(e *Entry, o *ir.Op, fused bool) {
@@ -30,38 +29,39 @@ func (s *scope) kernel(e *Entry, o *ir.Op, fused bool) {
 func (s *scope) branch(e *Entry, o *ir.Op, fused bool) {
 	var best total
 	for i := range o.Regions {
-		var arm Entry
+		var arm []*Entry
 		for _, b := range o.Regions[i].Blocks {
 			for j, p := range b.Ops {
 				if counts(p, j == len(b.Ops)-1) {
-					arm.Inner = append(arm.Inner, s.entry(p, fused))
+					arm = append(arm, s.entry(p, fused))
 				}
 			}
 		}
-		t := sum(arm.Inner)
+		t := sum(arm)
 		if i == 0 || t.costlier(best) {
 			s.extra = append(s.extra, e.Inner...)
-			e.Inner, best = arm.Inner, t
+			e.own().Inner, best = arm, t
 		} else {
-			s.extra = append(s.extra, arm.Inner...)
+			s.extra = append(s.extra, arm...)
 		}
 	}
 	e.strongest()
 	e.known()
-	e.round = nil
+	w := e.own()
+	w.round = nil
 	if !fused {
 		for _, v := range o.Results {
-			e.round = append(e.round, s.handed(o, v))
+			w.round = append(w.round, s.handed(o, v))
 		}
 	}
-	t := sum(e.round)
+	t := sum(w.round)
 	e.FLOP, e.Read, e.Written = best.flop, best.read.Add(t.read), best.written.Add(t.written)
 }
 
 // handed is a copy of v, a value that o begins with or hands on.
 func (s *scope) handed(o *ir.Op, v *ir.Value) *Entry {
 	n := s.size(v)
-	return &Entry{Op: o, Known: true, Trips: dim.Const(1), Class: op.ClassMovement, Read: n, Written: n}
+	return &Entry{Op: o, Known: true, Class: op.ClassMovement, Read: n, Written: n, Within: nothing}
 }
 
 // carries finds the copies of o, a while or a scan: of what it begins with where
@@ -75,19 +75,20 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 		return
 	}
 	s.asked = true
+	w := e.own()
 	next := body.Terminator().Operands
 	carried := min(op.Carries(o), len(o.Results), len(body.Args), len(next))
 	for i := range carried {
 		if s.over.Kept(o, i) != nil {
-			e.begin = append(e.begin, s.handed(o, o.Results[i]))
+			w.begin = append(w.begin, s.handed(o, o.Results[i]))
 		}
 		place := 0
 		for _, v := range packed(next[i]) {
 			from, at := member(s.over.Storage(v))
 			if from != body.Args[i] || at != place {
-				e.round = append(e.round, s.handed(o, v))
+				w.round = append(w.round, s.handed(o, v))
 				if from.Block == body {
-					e.round = append(e.round, s.handed(o, v))
+					w.round = append(w.round, s.handed(o, v))
 				}
 			}
 			place += len(tensors([]*ir.Value{v}))
@@ -100,7 +101,7 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 			made[v] = true
 			continue
 		}
-		e.round = append(e.round, s.handed(o, v))
+		w.round = append(w.round, s.handed(o, v))
 	}
 }
 
@@ -139,9 +140,10 @@ func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	s.inner(e, o, fused)
 	e.strongest()
 	e.known()
-	e.Trips = dim.Sym(Trips).Subst(s.env)
+	w := e.own()
+	w.Trips = dim.Sym(Trips).Subst(s.env)
 	if n, ok := op.Trips(o); ok {
-		e.Trips = n.Subst(s.env)
+		w.Trips = n.Subst(s.env)
 	}
 	if !fused {
 		s.carries(e, o)
@@ -159,12 +161,12 @@ func (s *scope) call(e *Entry, o *ir.Op) {
 		e.Known = false
 		return
 	}
-	e.callee = b
+	e.own().callee = b
 	e.FLOP, e.Read, e.Written = b.total.flop, b.total.read, b.total.written
-	e.Class, e.Elem = strongest(b.entries)
-	for _, i := range b.entries {
-		e.Known = e.Known && i.Known
+	if b.lead != nil {
+		e.Class, e.Elem = b.lead.Class, b.lead.Elem
 	}
+	e.Known = b.odd == 0
 }
 
 // callee is the body that o calls, nil where there is none or where it leads
@@ -244,13 +246,20 @@ func (s *scope) calleePeak(o *ir.Op) []dim.Dim {
 func (e *Entry) strongest() { e.Class, e.Elem = strongest(e.Inner) }
 
 func strongest(entries []*Entry) (class op.Class, elem types.Elem) {
-	class = op.ClassMovement
-	for i, e := range entries {
-		if i == 0 || strength[e.Class] > strength[class] {
-			class, elem = e.Class, e.Elem
+	if e := leading(entries); e != nil {
+		return e.Class, e.Elem
+	}
+	return op.ClassMovement, elem
+}
+
+// leading is the first entry of the strongest class; nil where there are none.
+func leading(entries []*Entry) (first *Entry) {
+	for _, e := range entries {
+		if first == nil || strength[e.Class] > strength[first.Class] {
+			first = e
 		}
 	}
-	return class, elem
+	return first
 }
 
 var strength = map[op.Class]int{

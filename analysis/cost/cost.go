@@ -7,13 +7,14 @@
 //     operands once, at the value's own size, and writes each result once. Ops
 //     that touch a part of a value (slices, gathers) move that part, and so do
 //     updates of a part where they are done in place (op.InPlace); elsewhere they
-//     move the copy. A reshape and the inside of a dm.kernel move nothing.
+//     move the copy. A reshape, a constant and the inside of a dm.kernel move nothing; a
+//     kernel reads the constants inside it that are data (op.Loads).
 //   - moved: read + written.
 //   - minimum: what the function would move as one kernel: the bytes of its used
-//     arguments, of its constants in files and of its results.
+//     arguments, of its constants of several elements and of its results.
 //   - waste: moved − minimum.
-//   - time: max(FLOP / peak, moved / bandwidth) + launch latency; an op that
-//     neither computes nor moves takes none.
+//   - time: what a kernel takes to start, and the longer of what it computes and moves
+//     (TimeTerms); an op that neither computes nor moves takes none.
 //   - sent: bytes that leave a device, by axes of the mesh (shard.TransferOf). A collective
 //     takes what package network predicts, and no less than its own moves in memory.
 //   - exposed: the time of collectives in which no kernel runs (Overlap).
@@ -29,6 +30,7 @@ import (
 	"sort"
 	"sync"
 
+	"dmir/analysis/machine"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -42,7 +44,6 @@ type Entry struct {
 	FLOP    dim.Dim
 	Read    dim.Dim    // bytes
 	Written dim.Dim    // bytes
-	Line    int        // 1-based; 0 for an op that has no place in the text
 	Elem    types.Elem // of what it computes on; with Class it decides the peak
 	Class   op.Class
 	Known   bool // false: an op dmir does not know or could not read; nothing is counted
@@ -51,7 +52,14 @@ type Entry struct {
 	// follows is set if the cost depends on what other ops do with the operands:
 	// whether an update is done in place.
 	follows bool
+	in      *ir.Module // whose text Op is in, nil for none
 
+	*Within // never nil; to be written through own alone
+}
+
+// Within is what most entries of a long text do not have. Entries without any share one value, which keeps
+// an entry at half the size.
+type Within struct {
 	// Inner are the ops of the entry's regions. Those of a kernel (Fused) move
 	// nothing of their own; those of an if (the more expensive branch) and of a while
 	// (both regions, once) run one after the other. The ops in regions of an
@@ -69,8 +77,31 @@ type Entry struct {
 	// that depends on unbound symbols.
 	Comm *Collective
 
+	// Of contractions whose sizes are known: the matrices, or the scores.
+	product   machine.Product
+	attention *machine.Attention
+
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
+}
+
+// nothing is the Within of entries that have none. It must not be written to.
+var nothing = &Within{Trips: dim.Const(1)}
+
+// own is the entry's Within, to be written to.
+func (e *Entry) own() *Within {
+	if e.Within == nothing {
+		e.Within = &Within{Trips: nothing.Trips}
+	}
+	return e.Within
+}
+
+// Line is the line of the op, 1-based; 0 for an op that has no place in the text.
+func (e *Entry) Line() int {
+	if e.in == nil || e.in.Src == nil || e.Op.Span.Len() == 0 {
+		return 0
+	}
+	return e.in.Src.Pos(e.Op.Span.Start).Line + 1
 }
 
 // Moved is Read + Written.
@@ -91,24 +122,28 @@ type Func struct {
 
 	body        *body
 	least       *dim.Dim  // the minimum; nil until it is asked for
-	timed       *sync.Map // *machine.Machine to *tally
+	timed       *sync.Map // *machine.Machine to *tally, ofSends to *sends
 	overlap     *sync.Map // *machine.Machine to Overlap
 	device      *Func     // of the lines of a divided function: what each device runs
 	divided     *Divided
 	undivided   *shard.Problem
 	shardings   *shard.Values
 	unshardable *shard.Problem
-	spread      bool // shardings are computed
-	memo        shard.Memo
+	spread      bool // shardings are those of f as it stands
+	marked      *marks
+	memos       [2]shard.Memo
+	turn        int      // the memo that shardings come from
 	tried       bool     // divided and undivided are computed
 	extra       []*Entry // of branches that are not taken; found but not counted
 	// follow are the ops whose entries follow what others do; nil until a change
 	// asks for them.
 	follow map[*ir.Op]bool
+	lead   *Entry // see leading; nil for not known
+	odd    int    // entries that are not known
 }
 
 // Minimum is what f would move as one kernel: the bytes of its used arguments,
-// of its constants in files and of its results. It is computed on first use.
+// of its constants of several elements and of its results. It is computed on first use.
 func (f *Func) Minimum() dim.Dim {
 	if f.body == nil {
 		return dim.Dim{}
@@ -117,24 +152,27 @@ func (f *Func) Minimum() dim.Dim {
 	c.late.Lock()
 	defer c.late.Unlock()
 	if f.least == nil {
-		n := c.scope(f.body.in.env).minimum(f.body.fn)
+		n := c.scope(f.body.in.env).minimum(f.body.fn, f.marks().order())
 		f.least = &n
 	}
 	return *f.least
 }
 
-// ReadsFiles reports whether constants of f have their elements in files.
-func (f *Func) ReadsFiles() bool {
-	return f.body != nil && f.body.in.files.Load() && slices.ContainsFunc(f.Entries, func(e *Entry) bool { return op.InFile(e.Op) })
+// HasData reports whether constants of f are data in memory.
+func (f *Func) HasData() bool {
+	return f.body != nil && f.body.in.data.Load() && slices.ContainsFunc(f.Marked(), holdsData)
 }
 
 // Peaks are the candidates for the largest sum of live bytes in device memory
 // at any op, none of which is the largest for all values of the unbound
 // symbols: one where nothing is unbound, none where there are too many symbols
-// to compare. They are computed on first use.
+// to compare. They are computed on first use. Of a compiled function it is the size of its memory.
 func (f *Func) Peaks() []dim.Dim {
 	if f.body == nil {
 		return nil
+	}
+	if f.planned() {
+		return []dim.Dim{dim.Const(f.Func.Op.Int(op.WorkspaceAttr, 0))}
 	}
 	c := f.body.in.coster
 	c.late.Lock()
@@ -148,6 +186,14 @@ func (f *Func) Peak() dim.Dim {
 		return peaks[0]
 	}
 	return dim.Dim{}
+}
+
+// Module is the module that holds the function; nil of one without a body.
+func (f *Func) Module() *ir.Module {
+	if f.body == nil {
+		return nil
+	}
+	return f.body.in.m
 }
 
 // Moved is Read + Written.

@@ -1,10 +1,12 @@
 package cost
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"dmir/dialect/autodiff"
+	"dmir/dialect/budget"
 	"dmir/dialect/dim"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
@@ -14,6 +16,7 @@ import (
 	"dmir/dialect/partition"
 	"dmir/dialect/shard"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -52,7 +55,8 @@ func (f *Func) Mesh() *mesh.Mesh {
 	if f.body.in.mesh != nil {
 		return f.body.in.mesh
 	}
-	on, _, _ := shard.Stated(f.body.in.m, f.Func)
+	defer f.lock()()
+	on, _, _ := f.stated()
 	return on
 }
 
@@ -62,17 +66,26 @@ func (f *Func) Microbatches() int { return microbatch.Count(f.Func) }
 // Divide is f as each device of its mesh runs it, computed on first use; nil where its text
 // divides nothing, nor its batch. The problem is why it cannot be divided.
 func (f *Func) Divide() (*Divided, *shard.Problem) {
+	f.DivideUnless(context.Background())
+	return f.divided, f.undivided
+}
+
+// DivideUnless computes what Divide returns, unless ctx ends before: then nothing is kept, and ok is false.
+func (f *Func) DivideUnless(ctx context.Context) (ok bool) {
 	if f.body == nil || f.device != nil || f.body.in.mesh != nil {
-		return nil, nil
+		return true
 	}
 	c := f.body.in.coster
 	c.late.Lock()
 	defer c.late.Unlock()
 	if !f.tried {
-		f.tried = true
-		f.divided, f.undivided = c.divide(f.Func)
+		divided, problem := c.divide(ctx, f)
+		if ctx.Err() != nil {
+			return false
+		}
+		f.tried, f.divided, f.undivided = true, divided, problem
 	}
-	return f.divided, f.undivided
+	return true
 }
 
 // Shardings are the layouts of f's values that follow from those in its text, computed on
@@ -84,11 +97,46 @@ func (f *Func) Shardings() (*shard.Values, *shard.Problem) {
 	c := f.body.in.coster
 	c.late.Lock()
 	defer c.late.Unlock()
-	if !f.spread {
-		f.spread = true
-		f.shardings, f.unshardable = f.memo.Propagate(c.m, f.Func)
-	}
+	f.propagate()
 	return f.shardings, f.unshardable
+}
+
+// propagate finds the shardings. The coster must not be in use by others.
+func (f *Func) propagate() {
+	if f.spread {
+		return
+	}
+	f.spread = true
+	if _, states, _ := f.stated(); !states {
+		f.shardings, f.unshardable = nil, nil
+		return
+	}
+	f.visit("shard", len(f.Func.Body.Ops))
+	f.turn = 1 - f.turn // who looks at LastShardings has what the other memo holds
+	f.shardings, f.unshardable = f.memos[f.turn].Propagate(f.body.in.m, f.Func)
+}
+
+// Spread reports whether Shardings has its answer already.
+func (f *Func) Spread() bool {
+	if f.body == nil {
+		return true
+	}
+	defer f.lock()()
+	_, states, _ := f.stated()
+	return f.spread || !states
+}
+
+// LastShardings are Shardings of f, or of f before its last changes: nothing is known of values
+// that came with them.
+func (f *Func) LastShardings() *shard.Values {
+	if f.body == nil {
+		return nil
+	}
+	defer f.lock()()
+	if _, states, _ := f.stated(); !states {
+		return nil
+	}
+	return f.shardings
 }
 
 // Tried reports whether Divide has its answer already.
@@ -114,26 +162,25 @@ func (f *Func) PerDevice() *Func {
 // IsDivided reports whether f is the cost of the lines of a divided function: Divided.Lines.
 func (f *Func) IsDivided() bool { return f.device != nil }
 
-// mostOps bounds what calls of calls may grow to.
-const mostOps = 1 << 18
-
-// divide divides fn as the compiler does.
-func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
+// divide divides the function of f as the compiler does.
+func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem) {
 	if c.m == nil {
 		return nil, nil
 	}
-	on, stated, problem := shard.Stated(c.m, fn)
+	fn := f.Func
+	on, states, problem := f.stated()
 	cut := microbatch.Count(fn) > 1
-	if problem != nil || len(stated) == 0 && !cut {
+	if problem != nil || !states && !cut {
 		return nil, problem
 	}
+	f.visit("shard", len(fn.Body.Ops))
 	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
 		return nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
 	}
 	m, flat, _ := flatten.In(c.m, fn)
 	whole := flat.Clone()
 	size(whole, op.Bindings(fn, c.bind))
-	if problem := inlined(m, whole); problem != nil {
+	if problem := inlined(ctx, m, whole); problem != nil {
 		return nil, problem
 	}
 	size(whole, op.Bindings(fn, c.bind))
@@ -144,7 +191,7 @@ func (c *coster) divide(fn *ir.Func) (*Divided, *shard.Problem) {
 		}
 		whole = step
 	}
-	device, made, problem := partition.Divide(m, whole)
+	device, made, problem := partition.Divide(ctx, m, whole)
 	if problem != nil {
 		return nil, problem
 	}
@@ -182,6 +229,9 @@ func unsound(m *ir.Module, fn *ir.Func, seen map[*ir.Func]bool) *ir.Op {
 	if len(fn.Op.Regions) != 1 || len(fn.Op.Regions[0].Blocks) != 1 || last == nil || last.Name != op.Return || len(last.Operands) != len(fn.Results) {
 		return fn.Op
 	}
+	if fn.Op.Bad || slices.ContainsFunc(fn.Args, misfit) {
+		return fn.Op
+	}
 	for i, v := range last.Operands {
 		if !types.Compatible(fn.Results[i], v.Type) {
 			return last
@@ -192,7 +242,7 @@ func unsound(m *ir.Module, fn *ir.Func, seen map[*ir.Func]bool) *ir.Op {
 		switch {
 		case bad != nil:
 			return false
-		case o.Bad, !known(o):
+		case o.Bad, !known(o), o.Name == op.Return && o != last, slices.ContainsFunc(o.Results, misfit):
 			bad = o
 		case o.Name == op.Call || o.Name == op.Grad:
 			if callee := m.Func(o.Str("callee")); callee == nil || callee.Body == nil {
@@ -204,6 +254,16 @@ func unsound(m *ir.Module, fn *ir.Func, seen map[*ir.Func]bool) *ir.Op {
 		return bad == nil
 	})
 	return bad
+}
+
+// misfit reports whether the type of v is not known, or the text states a sharding of v that has not a part for
+// each dimension.
+func misfit(v *ir.Value) bool {
+	if v.Type == types.Unknown {
+		return true
+	}
+	t, s := v.Tensor(), op.StatedSharding(v)
+	return t != nil && s != nil && len(s.Dims) != t.Rank()
 }
 
 // known reports whether o is of the dialect and follows its rules.
@@ -231,8 +291,11 @@ func size(f *ir.Func, bind map[string]int64) {
 
 // inlined puts what calls and gradients compute in their place, with their places in the text,
 // and leaves checks out, which only compare.
-func inlined(m *ir.Module, f *ir.Func) *shard.Problem {
-	total := 0
+func inlined(ctx context.Context, m *ir.Module, f *ir.Func) *shard.Problem {
+	left := budget.New(m, 0)
+	if budget.SizesOf(m).Exceeds(f) {
+		return &shard.Problem{At: f.Op, Msg: budget.Message(m, f.Name), Help: diag.Find(budget.Code).Help}
+	}
 	op.ResolveStages(f.Body.Ops)
 	for {
 		var calls, checks []*ir.Op
@@ -252,20 +315,19 @@ func inlined(m *ir.Module, f *ir.Func) *shard.Problem {
 			return nil
 		}
 		for _, o := range calls {
+			if err := ctx.Err(); err != nil {
+				return refusal(o, err)
+			}
 			b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 			start := b.Index
-			vs, err := autodiff.Inline(m, b, o)
+			vs, err := autodiff.Inline(m, b, o, left)
 			if err != nil {
 				return refusal(o, err)
 			}
 			ir.Walk(o.Parent.Ops[start:b.Index], func(p *ir.Op) bool {
 				p.Span, p.Head, p.Origin = o.Span, o.Head, o.Origin
-				total++
 				return true
 			})
-			if total > mostOps {
-				return &shard.Problem{At: o, Msg: "the functions that it calls are too large to be divided", Help: "call fewer functions, or use a loop (dm.while)"}
-			}
 			for i, r := range o.Results {
 				if v := vs[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
 					v.Name = r.Name

@@ -1,6 +1,7 @@
 package cost_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/shard"
+	"dmir/internal/canceltest"
 	"dmir/syntax/source"
 )
 
@@ -63,7 +65,7 @@ func TestLinesAreWhatADeviceRuns(t *testing.T) {
 				flop, moved, ns = flop+a, moved+b, ns+int64(e.Time(p.Target).Ns)
 				list, known := e.Sent()
 				if !known {
-					t.Errorf("%s: @%s line %d: what is sent is not known", name, f.Func.Name, e.Line)
+					t.Errorf("%s: @%s line %d: what is sent is not known", name, f.Func.Name, e.Line())
 				}
 				for _, s := range list {
 					sent[s.Axes] += s.Bytes
@@ -209,5 +211,42 @@ func.func @f(%x: tensor<?x64xf32, #dm.at<dims = [n], split = @pod[{data}, {}]>>)
 	}
 	if got := d.Fn.Args[0].Type.String(); !strings.Contains(got, "4x64") {
 		t.Errorf("a piece of 7 rows on 2 devices is %s", got)
+	}
+}
+
+// A division ends where its context does, at any op, and nothing of it is kept.
+func TestDivideEnds(t *testing.T) {
+	var b strings.Builder
+	const x, w = "tensor<64x64xf32, #dm.at<split = @pod[{data}, {}]>>", "tensor<64x64xf32>"
+	fmt.Fprintf(&b, "dm.mesh @pod {data = 4}\nfunc.func @g(%%x: %s) -> %s {\n  %%y = dm.relu %%x : %s\n  return %%y : %s\n}\n", w, w, w, w)
+	fmt.Fprintf(&b, "func.func @f(%%x: %s) -> %s {\n  %%v0 = dm.relu %%x : (%s) -> %s\n", x, w, x, w)
+	const n = 40
+	for i := range n {
+		fmt.Fprintf(&b, "  %%v%d = func.call @g(%%v%d) : (%s) -> %s\n", i+1, i, w, w)
+	}
+	fmt.Fprintf(&b, "  return %%v%d : %s\n}\n", n, w)
+	text := b.String()
+	f := load(t, "f.dmir", text, program.Options{}).Func("f")
+	all := &canceltest.Context{Context: t.Context(), Left: math.MaxInt}
+	if !f.DivideUnless(all) {
+		t.Fatal("it ends by itself")
+	}
+	asked := math.MaxInt - all.Left
+	if asked < 2*n {
+		t.Errorf("asked %d times in %d calls", asked, n)
+	}
+	g := load(t, "f.dmir", text, program.Options{}).Func("f")
+	for left := range asked {
+		ctx := &canceltest.Context{Context: t.Context(), Left: left}
+		if g.DivideUnless(ctx) || g.Tried() {
+			t.Fatalf("asked %d times, it does not end", left)
+		}
+		if ctx.After > 3 {
+			t.Fatalf("asked %d times after its end", ctx.After)
+		}
+	}
+	want, _ := f.Divide()
+	if got, problem := g.Divide(); problem != nil || !got.Device.Moved().Equal(want.Device.Moved()) {
+		t.Errorf("divided again: %v, %v", got, problem)
 	}
 }

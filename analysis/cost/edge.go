@@ -10,12 +10,12 @@ import (
 	"dmir/dialect/types"
 )
 
-// edge is what crosses the boundary of a kernel: each captured value once, in
-// full or as far as the slices inside touch it, and what is yielded.
+// edge is what crosses the boundary of a kernel: each value in memory that it reads once,
+// in full or as far as the slices inside touch it, and what is yielded.
 func (s *scope) edge(o *ir.Op) (read, written dim.Dim) {
 	c := crossing(o)
-	for _, v := range c.captured.order {
-		read = read.Add(s.touched(v, c.captured.of[v]))
+	for _, v := range c.read.order {
+		read = read.Add(s.touched(v, c.read.of[v]))
 	}
 	for _, v := range c.yields {
 		written = written.Add(s.stored(v, c.outside))
@@ -23,18 +23,18 @@ func (s *scope) edge(o *ir.Op) (read, written dim.Dim) {
 	return read, written
 }
 
-// crosses are the values at the boundary of a kernel: those from outside with
-// their uses inside, and those that it yields.
+// crosses are the values at the boundary of a kernel: those in memory, from outside and
+// constants inside, with their uses inside, and those that it yields.
 type crosses struct {
-	captured *uses
-	yields   []*ir.Value
-	defined  map[*ir.Value]bool
+	read    *uses
+	yields  []*ir.Value
+	defined map[*ir.Value]bool
 }
 
 func (c *crosses) outside(v *ir.Value) bool { return !c.defined[v] }
 
 func crossing(o *ir.Op) *crosses {
-	c := &crosses{captured: newUses(), defined: map[*ir.Value]bool{}}
+	c := &crosses{read: newUses(), defined: map[*ir.Value]bool{}}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
 			if t := b.Terminator(); t != nil && op.Of(t).Is(op.Terminator) {
@@ -50,8 +50,10 @@ func crossing(o *ir.Op) *crosses {
 				c.defined[v] = true
 			}
 			for i, v := range p.Operands {
-				if !c.defined[v] {
-					c.captured.add(v, ir.Use{Op: p, Index: i})
+				u := ir.Use{Op: p, Index: i}
+				switch constant := v.Op != nil && v.Op.Name == op.Constant; {
+				case constant && (op.Loads(v, u) || !c.defined[v] && op.Ends(p)), !constant && !c.defined[v]:
+					c.read.add(v, u)
 				}
 			}
 		})
@@ -59,43 +61,50 @@ func crossing(o *ir.Op) *crosses {
 	return c
 }
 
-// minimum is what fn would move as one kernel. An argument returned unchanged
+// minimum is what fn would move as one kernel. An argument or a constant returned unchanged
 // moves nothing.
-func (s *scope) minimum(fn *ir.Func) dim.Dim {
+func (s *scope) minimum(fn *ir.Func, marked []*ir.Op) dim.Dim {
 	var total dim.Dim
-	for _, t := range s.minimumTerms(fn) {
+	for _, t := range s.minimumTerms(fn, marked) {
 		total = total.Add(t.Bytes)
 	}
 	return total
 }
 
-// minimumTerms are the used arguments, the constants in files, and then the results.
-func (s *scope) minimumTerms(fn *ir.Func) []Term {
+// minimumTerms are the used arguments, the constants that are data, and then the results; marked
+// are the ops of fn's body that are or hold such constants or are dm.pack, and maybe others.
+func (s *scope) minimumTerms(fn *ir.Func, marked []*ir.Op) []Term {
 	var out []Term
 	add := func(v *ir.Value, n dim.Dim) {
 		if !n.IsZero() {
 			out = append(out, Term{v, n, !n.Equal(s.size(v))})
 		}
 	}
-	if grouped(fn) {
+	if grouped(fn, marked) {
 		fn, _ = flatten.Func(fn)
+		marked = fn.Body.Ops
 	}
 	for _, v := range fn.Args {
 		if len(v.Uses) > 0 {
 			add(v, s.touched(v, v.Uses))
 		}
 	}
-	if s.files.Load() {
-		for _, o := range fn.Body.Ops {
-			if op.InFile(o) && len(o.Results[0].Uses) > 0 {
-				add(o.Results[0], s.touched(o.Results[0], o.Results[0].Uses))
+	if s.data.Load() {
+		for _, same := range constants(marked) {
+			var all []ir.Use
+			for _, v := range same {
+				all = append(all, v.Uses...)
+			}
+			if len(all) > 0 {
+				add(same[0], s.touched(same[0], all))
 			}
 		}
 	}
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }
 	seen := map[*ir.Value]bool{}
 	for _, v := range returned(fn) {
-		if !seen[v] && !arg(op.Source(v)) {
+		from := op.Source(v)
+		if constant := from.Op != nil && from.Op.Name == op.Constant; !seen[v] && !arg(from) && !constant {
 			add(v, s.stored(v, arg))
 		}
 		seen[v] = true
@@ -103,13 +112,82 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 	return out
 }
 
+// outline is what literals that are equal have in common and others rarely do: their type, and a few elements.
+type outline struct {
+	typ  *types.Tensor
+	file string
+	some [8]float64
+}
+
+func outlineOf(d *types.Dense) outline {
+	o := outline{typ: d.Type}
+	if f := d.File(); f != nil {
+		o.file = f.String()
+		return o
+	}
+	n := d.Len()
+	for i := range min(n, len(o.some)) {
+		at := i * n / len(o.some)
+		if n <= len(o.some) {
+			at = i
+		}
+		if d.Elem.IsFloat() {
+			o.some[i] = d.Float(at)
+		} else {
+			o.some[i] = float64(d.Int(at))
+		}
+		if o.some[i] != o.some[i] {
+			o.some[i] = 0 // it is equal to no key
+		}
+	}
+	return o
+}
+
+// constants are the constants among ops, and inside them, that are data: equal ones together, in the order of the text.
+func constants(ops []*ir.Op) [][]*ir.Value {
+	var out [][]*ir.Value
+	alike := map[outline][]int{}
+	literal := func(o *ir.Op) *types.Dense { return o.Attr("value").(*types.Dense) }
+	ir.Walk(ops, func(o *ir.Op) bool {
+		if !op.IsData(o) || len(o.Results) != 1 {
+			return true
+		}
+		d := literal(o)
+		key := outlineOf(d)
+		for _, i := range alike[key] {
+			if types.EqualAttr(d, literal(out[i][0].Op)) {
+				out[i] = append(out[i], o.Results[0])
+				return true
+			}
+		}
+		alike[key] = append(alike[key], len(out))
+		out = append(out, []*ir.Value{o.Results[0]})
+		return true
+	})
+	return out
+}
+
+// holdsData reports whether o is a constant that is data, or holds one in a region.
+func holdsData(o *ir.Op) bool {
+	found := false
+	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+		found = found || op.IsData(p)
+		return !found
+	})
+	return found
+}
+
 // grouped reports whether tuples are among the arguments and results of fn, or
 // arguments become members of one. Other ops are not looked at: edits of a long
 // function ask too.
-func grouped(fn *ir.Func) bool {
-	packed := func(u ir.Use) bool { return u.Op.Name == op.Pack }
+func grouped(fn *ir.Func, marked []*ir.Op) bool {
 	for _, v := range fn.Args {
-		if types.IsTuple(v.Type) || slices.ContainsFunc(v.Uses, packed) {
+		if types.IsTuple(v.Type) {
+			return true
+		}
+	}
+	for _, o := range marked {
+		if o.Name == op.Pack && slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return v.Block == fn.Body }) {
 			return true
 		}
 	}
@@ -125,15 +203,22 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 	whole := s.size(v)
 	var sum dim.Dim
 	views := map[*ir.Op]bool{}
+	seen := 0
+	defer func() {
+		if s.m != nil {
+			s.m.Work.Add("cost", seen)
+		}
+	}()
 	var sliced []*parts
 	work := [][]ir.Use{uses}
 	for len(work) > 0 {
 		us := work[len(work)-1]
 		work = work[:len(work)-1]
 		for _, u := range us {
+			seen++
 			d := op.Of(u.Op)
 			switch {
-			case u.Op.Parent == v.Block && op.Ends(u.Op): // handed back as it is
+			case op.Ends(u.Op) && (u.Op.Parent == v.Block || u.Op.Name == op.Return && v.Op != nil && v.Op.Name == op.Constant): // handed back as it is
 			case d.Is(op.Terminator):
 				return whole
 			case op.IsView(u.Op):

@@ -18,6 +18,7 @@ type Flow struct {
 // NewFlow is the flow of fn, which m holds, with the sizes of bind.
 func NewFlow(fn *ir.Func, m *ir.Module, bind map[string]int64) *Flow {
 	c := newCoster(m, bind)
+	c.data.Store(true)
 	return &Flow{c.scope(sizes(fn, bind)), fn}
 }
 
@@ -67,8 +68,29 @@ func (f *Flow) Sizes() memory.Sizes { return f.s.memory(nil) }
 // memory is what package memory asks of the ops of a function that flatten made from
 // others.
 func (s *scope) memory(from flatten.From) memory.Sizes {
-	extra := func(o *ir.Op) []dim.Dim { return s.calleePeak(from.Of(o)) }
+	extra := func(o *ir.Op) []dim.Dim {
+		if o.Name == op.Kernel && s.data.Load() {
+			return s.holds(o)
+		}
+		return s.calleePeak(from.Of(o))
+	}
 	return memory.Sizes{Value: s.resident, View: free, Over: s.over.Over, Extra: extra}
+}
+
+// holds is what a kernel holds beyond its operands and results: the constants inside that are
+// data.
+func (s *scope) holds(o *ir.Op) []dim.Dim {
+	var n dim.Dim
+	ir.Walk(o.Body(0).Ops, func(p *ir.Op) bool {
+		if op.IsData(p) && len(p.Results) == 1 {
+			n = n.Add(s.resident(p.Results[0]))
+		}
+		return true
+	})
+	if n.IsZero() {
+		return nil
+	}
+	return []dim.Dim{n}
 }
 
 // ByOp is the entry of every op that has one, at any depth, those in branches

@@ -29,23 +29,19 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m       *ir.Module
 	bind    map[string]int64
-	files   atomic.Bool                // whether there may be constants in files
-	late    sync.Mutex                 // for what is computed on first use
-	bodies  map[bodyKey]*body          // nil while being computed
-	called  map[*ir.Func]bool          // functions that others call
-	refused map[*ir.Op]*autodiff.Error // see Refused
-	ready   map[*ir.Block][]*Entry     // of bodies, by the places of their ops; see prepare
+	data    atomic.Bool                   // whether there may be constants that are data
+	late    sync.Mutex                    // for what is computed on first use
+	bodies  map[*ir.Func]map[string]*body // by the sizes of the symbols; nil while being computed
+	called  map[*ir.Func]bool             // functions that others call
+	joint   map[*ir.Func]bool             // of these, those that gradients are taken of
+	refused map[*ir.Op]*autodiff.Error    // see Refused
+	derived map[*ir.Op]int                // ops of the gradients that others take
+	ready   map[*ir.Block][]*Entry        // of bodies, by the places of their ops; see prepare
 	fabrics fabrics
 }
 
-// bodyKey is a function and the sizes of its symbols.
-type bodyKey struct {
-	fn  *ir.Func
-	env string
-}
-
 func newCoster(m *ir.Module, bind map[string]int64) *coster {
-	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}, called: map[*ir.Func]bool{}, refused: map[*ir.Op]*autodiff.Error{}}
+	return &coster{m: m, bind: bind, bodies: map[*ir.Func]map[string]*body{}, called: map[*ir.Func]bool{}, joint: map[*ir.Func]bool{}, refused: map[*ir.Op]*autodiff.Error{}, derived: map[*ir.Op]int{}}
 }
 
 // body is the cost of a function's body, shared by the calls that give its
@@ -54,6 +50,8 @@ type body struct {
 	entries []*Entry
 	extra   []*Entry
 	total   total
+	lead    *Entry    // see leading
+	odd     int       // entries that are not known
 	fixed   dim.Dim   // bytes of arguments and results
 	most    []dim.Dim // live bytes, arguments and results included; see peaks
 	known   bool      // most is computed
@@ -62,6 +60,8 @@ type body struct {
 	timed   sync.Map // *machine.Machine to Time
 	once    sync.Once
 	sends   sentTally // computed once: many may call it
+	starts  sync.Once
+	started launches // computed once, as sends
 }
 
 // tally is what a device sends to run b.
@@ -85,6 +85,7 @@ func (c *coster) function(fn *ir.Func) *Func {
 	f.Entries, f.extra = b.entries, b.extra
 	f.FLOP, f.Read, f.Written = b.total.flop, b.total.read, b.total.written
 	f.body = b
+	f.lead, f.odd = b.lead, b.odd
 	f.Unknown = unknown(f.Entries)
 	return f
 }
@@ -111,18 +112,21 @@ func sizes(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
 
 // body is the cost of fn with the sizes of env, nil if fn calls itself.
 func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
-	key := bodyKey{fn, text(env)}
-	if b, seen := c.bodies[key]; seen {
+	key := text(env)
+	if b, seen := c.bodies[fn][key]; seen {
 		return b
 	}
-	c.bodies[key] = nil
+	if c.bodies[fn] == nil {
+		c.bodies[fn] = map[string]*body{}
+	}
+	c.bodies[fn][key] = nil
 	s := c.scopeOf(fn, env)
 	b := &body{}
 	if fn.Op != nil {
 		for _, r := range fn.Op.Regions {
 			for _, blk := range r.Blocks {
 				ready := c.ready[blk]
-				if ready != nil && key.env != text(sizes(fn, c.bind)) {
+				if ready != nil && key != text(sizes(fn, c.bind)) {
 					ready = nil
 				}
 				b.entries = append(b.entries, s.block(blk.Ops, ready)...)
@@ -130,10 +134,15 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 		}
 	}
 	b.extra = s.extra
-	b.total = sum(b.entries)
+	b.total, b.lead = sum(b.entries), leading(b.entries)
+	for _, e := range b.entries {
+		if !e.Known {
+			b.odd++
+		}
+	}
 	b.in, b.fn = s, fn
 	b.hold(s)
-	c.bodies[key] = b
+	c.bodies[fn][key] = b
 	return b
 }
 

@@ -16,7 +16,7 @@ const (
 	faint = "2"
 )
 
-var boundStyle = map[string]string{Compute: "32", Memory: "33", Latency: "35", Network: "36"}
+var boundStyle = map[string]string{Compute: "32", Memory: "33", L2: "33", Latency: "35", Launch: "35", Tail: "31", Network: "36"}
 
 func (p *printer) paint(style, s string) string {
 	s = escape.Terminal(s)

@@ -72,6 +72,45 @@ type FunctionReport struct {
 	Unbound    []string   `json:"unbound,omitempty"`
 	UnknownOps int        `json:"unknown_ops,omitempty"`
 	Ops        []OpReport `json:"ops"`
+	LeftOut    int        `json:"ops_left_out,omitempty"` // by Order.Top
+
+	// As it is compiled, or why that is not known; neither unless it was asked for.
+	Compiled    *CompiledReport `json:"compiled,omitempty"`
+	NotCompiled string          `json:"not_compiled,omitempty"`
+}
+
+// CompiledReport is a function as it is compiled.
+type CompiledReport struct {
+	Kernels *int64 `json:"kernels"`
+	Moved   *int64 `json:"moved_bytes"`
+	Peak    *int64 `json:"peak_bytes"`
+	TimeNs  *int64 `json:"time_ns"`
+	Sent    *int64 `json:"sent_bytes,omitempty"`
+}
+
+// Compile fills in what functions cost as they are compiled.
+func (r *Report) Compile(funcs []*Func, of func(*Func) (Figures, error)) {
+	for i, f := range funcs {
+		if f.planned() {
+			continue
+		}
+		x, err := of(f)
+		if err != nil {
+			r.Functions[i].NotCompiled = err.Error()
+			continue
+		}
+		c := &CompiledReport{Sent: x.Sent}
+		c.Kernels, _ = number(x.Kernels)
+		c.Moved, _ = number(x.Moved)
+		if len(x.Peaks) == 1 {
+			c.Peak, _ = number(x.Peaks[0])
+		}
+		if x.Time.Known {
+			ns := int64(math.Round(x.Time.Ns))
+			c.TimeNs = &ns
+		}
+		r.Functions[i].Compiled = c
+	}
 }
 
 // MeshReport is a mesh.
@@ -195,7 +234,7 @@ func sentReport(sent []Sent) map[string]int64 {
 }
 
 func (t *timer) report(e *Entry) OpReport {
-	r := OpReport{Line: e.Line, Name: e.Op.Name, Result: resultNames(e.Op), Class: string(e.Class)}
+	r := OpReport{Line: e.Line(), Name: e.Op.Name, Result: resultNames(e.Op), Class: string(e.Class)}
 	if e.Known {
 		r.FLOP, r.FLOPFormula = number(e.FLOP)
 		r.Read, r.ReadFormula = number(e.Read)

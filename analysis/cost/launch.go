@@ -18,8 +18,7 @@ func (f *Func) Launches(m *machine.Machine) string {
 	if m == nil || m.Launch == 0 {
 		return ""
 	}
-	c := launches{of: map[*body]dim.Dim{}, decides: map[*body]bool{}}
-	n, decides := c.sum(f.Entries)
+	n, decides := f.kernels()
 	what := "kernels"
 	if k, ok := n.Int(); ok && k == 1 {
 		what = "kernel"
@@ -31,42 +30,50 @@ func (f *Func) Launches(m *machine.Machine) string {
 	case m.CPU:
 		return fmt.Sprintf("%s, %s", n, each)
 	case decides:
-		return fmt.Sprintf("%s %s, %s in a graph; loops and branches launch graphs of their own", n, what, each)
+		own := "graphs of their own"
+		if m.Stream > m.Launch {
+			own += ", each " + units.Time((m.Stream-m.Launch)*1e9) + " more, which the times leave out"
+		}
+		return fmt.Sprintf("%s %s, %s in a graph; loops and branches launch %s", n, what, each, own)
 	}
 	return fmt.Sprintf("%s %s in one graph, %s", n, what, each)
 }
 
-// launches counts kernels, those of a callee once and for all.
+// kernels is how many kernels a run of f launches, and whether that depends on decisions of loops and branches.
+func (f *Func) kernels() (n dim.Dim, decides bool) { return launchesOf(f.Entries) }
+
+// launches are the kernels of a body, and whether loops or branches decide about them.
 type launches struct {
-	of      map[*body]dim.Dim
-	decides map[*body]bool
+	n       dim.Dim
+	decides bool
 }
 
-func (c *launches) sum(entries []*Entry) (n dim.Dim, decides bool) {
+// launches are those of b, counted once for all that call it.
+func (b *body) launches() (n dim.Dim, decides bool) {
+	b.starts.Do(func() { b.started.n, b.started.decides = launchesOf(b.entries) })
+	return b.started.n, b.started.decides
+}
+
+func launchesOf(entries []*Entry) (n dim.Dim, decides bool) {
 	for _, e := range entries {
-		k, d := c.entry(e)
+		k, d := e.launches()
 		n, decides = n.Add(k), decides || d
 	}
 	return n, decides
 }
 
-func (c *launches) entry(e *Entry) (n dim.Dim, decides bool) {
+func (e *Entry) launches() (n dim.Dim, decides bool) {
 	switch {
 	case !e.Known || e.inside:
 		return dim.Dim{}, false
 	case e.callee != nil:
-		if n, done := c.of[e.callee]; done {
-			return n, c.decides[e.callee]
-		}
-		n, decides = c.sum(e.callee.entries)
-		c.of[e.callee], c.decides[e.callee] = n, decides
-		return n, decides
+		return e.callee.launches()
 	case e.parts != nil:
-		return c.sum(e.parts)
+		return launchesOf(e.parts)
 	case len(e.Inner) > 0 && !e.Fused:
-		n, _ = c.sum(e.Inner)
-		round, _ := c.sum(e.round)
-		begin, _ := c.sum(e.begin)
+		n, _ = launchesOf(e.Inner)
+		round, _ := launchesOf(e.round)
+		begin, _ := launchesOf(e.begin)
 		return n.Add(round).Mul(e.Trips).Add(begin), op.LoopBody(e.Op) != nil || e.Op.Name == op.If
 	case e.Moved().IsZero() && !e.computes():
 		return dim.Dim{}, false

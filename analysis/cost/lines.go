@@ -62,7 +62,8 @@ func (g *grouper) block(b *ir.Block, entries []*Entry) []*Entry {
 
 // line is the entry of o, which parts were made of.
 func (g *grouper) line(o *ir.Op, parts []*Entry) *Entry {
-	e := &Entry{Op: o, Line: g.s.line(o), Known: true, Trips: dim.Const(1), Class: op.ClassMovement, parts: parts}
+	w := &Within{Trips: dim.Const(1), parts: parts}
+	e := &Entry{Op: o, in: g.s.m, Known: true, Class: op.ClassMovement, Within: w}
 	var compute []*Entry
 	for _, p := range parts {
 		e.FLOP, e.Read, e.Written = e.FLOP.Add(p.FLOP), e.Read.Add(p.Read), e.Written.Add(p.Written)
@@ -76,7 +77,7 @@ func (g *grouper) line(o *ir.Op, parts []*Entry) *Entry {
 		e.Class = d.Class
 	}
 	if parts == nil {
-		e.parts = []*Entry{}
+		w.parts = []*Entry{}
 	}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
@@ -88,11 +89,11 @@ func (g *grouper) line(o *ir.Op, parts []*Entry) *Entry {
 					}
 				}
 				if len(p.Op.Regions) > 0 && p.Op.Name == o.Name && o.Name != op.Kernel {
-					e.Trips = p.Trips
+					w.Trips = p.Trips
 				}
 			}
 			if len(inner) > 0 {
-				e.Inner = append(e.Inner, g.block(b, inner)...)
+				w.Inner = append(w.Inner, g.block(b, inner)...)
 			}
 		}
 	}

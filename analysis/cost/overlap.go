@@ -41,13 +41,19 @@ func (f *Func) Overlap(m *machine.Machine) Overlap {
 	}
 	x, done := f.overlap.Load(m)
 	if !done {
+		f.visit("cost", len(f.Entries))
 		x, _ = f.overlap.LoadOrStore(m, timer{m}.overlap(f.Entries))
 	}
 	return x.(Overlap)
 }
 
 // talks reports whether running f sends something.
-func (f *Func) talks() bool { return f.body != nil && f.body.in.mesh != nil && talk(f.Entries) }
+func (f *Func) talks() bool { return f.body != nil && f.body.in.mesh != nil && f.sends() }
+
+func (f *Func) sends() bool {
+	sent, known := f.Sent()
+	return len(sent) > 0 || !known
+}
 
 func talk(entries []*Entry) bool {
 	for _, e := range entries {

@@ -116,7 +116,7 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 
 // fill makes e the cost of o.
 func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
-	*e = Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
+	*e = Entry{Op: o, in: s.m, Known: true, Fused: fused, inside: fused, Class: op.ClassMovement, Within: nothing}
 	before := s.asked
 	s.asked = false
 	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
@@ -138,18 +138,24 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	default:
 		e.Class, e.Elem = d.Class, computed(o)
 		e.FLOP = op.FLOP(o).Subst(s.env)
-		if op.InFile(o) {
-			s.files.Store(true)
+		if e.Class == op.ClassContraction && e.Elem.IsFloat() {
+			s.products(e)
+		}
+		if op.IsData(o) {
+			s.data.Store(true)
 		}
 		if communicates(o) {
-			e.Comm = s.collective(o)
+			e.own().Comm = s.collective(o)
 		}
 		if !fused {
 			s.move(e, o, d)
 		}
 	}
 	if fused {
-		e.Read, e.Written, e.link = dim.Dim{}, dim.Dim{}, dim.Dim{}
+		e.Read, e.Written = dim.Dim{}, dim.Dim{}
+		if !e.link.IsZero() {
+			e.own().link = dim.Dim{}
+		}
 	} else {
 		e.Read, e.Written = e.Read.Add(scratch(o, ScratchReadAttr)), e.Written.Add(scratch(o, ScratchWrittenAttr))
 	}
@@ -173,19 +179,13 @@ func (s *scope) grouped(e *Entry, o *ir.Op, fused bool) {
 	for i, p := range parts {
 		of := s.entry(p, fused)
 		e.Known = e.Known && of.Known
-		e.FLOP, e.Read, e.Written, e.link = e.FLOP.Add(of.FLOP), e.Read.Add(of.Read), e.Written.Add(of.Written), e.link.Add(of.link)
-		e.parts = append(e.parts, of)
+		e.FLOP, e.Read, e.Written = e.FLOP.Add(of.FLOP), e.Read.Add(of.Read), e.Written.Add(of.Written)
+		w := e.own()
+		w.link, w.parts = w.link.Add(of.link), append(w.parts, of)
 		if i == 0 {
 			e.Class, e.Elem = of.Class, of.Elem
 		}
 	}
-}
-
-func (s *scope) line(o *ir.Op) int {
-	if s.m == nil || s.m.Src == nil || o.Span.Len() == 0 {
-		return 0
-	}
-	return s.m.Src.Pos(o.Span.Start).Line + 1
 }
 
 // inner lists the ops in o's regions without counting them.
@@ -194,7 +194,8 @@ func (s *scope) inner(e *Entry, o *ir.Op, fused bool) {
 		for _, b := range r.Blocks {
 			for i, p := range b.Ops {
 				if counts(p, i == len(b.Ops)-1) {
-					e.Inner = append(e.Inner, s.entry(p, fused))
+					w := e.own()
+					w.Inner = append(w.Inner, s.entry(p, fused))
 				}
 			}
 		}
@@ -226,12 +227,14 @@ func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	}
 	for i, v := range o.Operands {
 		if onHost(v) && !earlier(o, i) {
-			e.link = e.link.Add(s.size(v))
+			w := e.own()
+			w.link = w.link.Add(s.size(v))
 		}
 	}
 	for _, v := range o.Results {
 		if onHost(v) {
-			e.link = e.link.Add(s.size(v))
+			w := e.own()
+			w.link = w.link.Add(s.size(v))
 		}
 	}
 }
@@ -302,8 +305,8 @@ func computed(o *ir.Op) types.Elem {
 // what crosses its boundary, in bytes: partial sums that blocks hand on in
 // memory, and operands that several of the kernels read.
 const (
-	ScratchReadAttr    = "dm.scratch_read"
-	ScratchWrittenAttr = "dm.scratch_written"
+	ScratchReadAttr    = op.ScratchReadAttr
+	ScratchWrittenAttr = op.ScratchWrittenAttr
 )
 
 func scratch(o *ir.Op, name string) dim.Dim { return dim.Const(max(0, o.Int(name, 0))) }

@@ -13,8 +13,9 @@ import (
 
 // Costs are those of a module, kept so that they can follow changes.
 type Costs struct {
-	Funcs []*Func // with a body, in textual order
-	c     *coster
+	Funcs   []*Func // with a body, in textual order
+	c       *coster
+	callers map[string]map[*Func]bool // by the name of what they call; nil until it is asked for
 }
 
 // Open is like Module.
@@ -31,31 +32,40 @@ func Open(m *ir.Module, bind map[string]int64) *Costs {
 }
 
 // Splice follows a change of one function, before which all that lies before
-// from stays; what follows is by so many lines further down.
-func (t *Costs) Splice(ch *lower.Change, from, lines int) {
+// from stays. It reports whether Funcs are others.
+func (t *Costs) Splice(ch *lower.Change, from int) (others bool) {
 	t.c.forget(ch.Gone)
 	if ch.Whole {
-		t.functions(ch, from, lines)
-		return
+		t.functions(ch)
+		return true
 	}
-	var f *Func
-	for _, g := range t.Funcs {
-		if g.Func.Op == ch.Func {
-			f = g
-		}
-	}
+	f := t.Of(ch.Func)
 	if f == nil { // a second function of its name
-		t.Renumber(from, lines)
-		return
+		return false
 	}
-	if t.c.called[f.Func] || f.FLOP.Overflow() || f.Read.Overflow() || f.Written.Overflow() {
-		*t = *Open(t.c.m, t.c.bind)
-		return
+	above, ok := t.above(f)
+	if !ok || f.FLOP.Overflow() || f.Read.Overflow() || f.Written.Overflow() {
+		return t.afresh()
+	}
+	if len(above) > 0 {
+		names := map[string]bool{f.Func.Name: true}
+		for _, c := range above {
+			names[c.Func.Func.Name] = true
+		}
+		if slices.ContainsFunc(callees(ch.New), func(name string) bool { return names[name] }) { // f leads back to itself
+			return t.afresh()
+		}
+		for _, c := range above {
+			if !c.take() {
+				return t.afresh()
+			}
+		}
 	}
 	env := sizes(f.Func, t.c.bind)
 	s := t.c.scopeOf(f.Func, env)
 	f.body.entries = nil // they are overwritten: a new op that calls f must not look at them
 	if f.follow == nil {
+		f.visit("cost", len(f.Entries))
 		f.follow = map[*ir.Op]bool{}
 		for _, e := range f.Entries {
 			if e.follows {
@@ -64,36 +74,75 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 		}
 	}
 	f.cut(ch.Gone, from)
-	t.Renumber(from, lines)
+	if f.marked != nil {
+		f.marked.drop(ch.Gone)
+		f.marked.add(ch.Module, ch.New)
+		t.note(f, ch)
+	}
+	t.c.m.Work.Add("cost", len(ch.Gone)+len(ch.New))
 	for _, o := range ch.New {
 		f.put(s, o)
 	}
 	f.tail(s, ch.Block, len(ch.New))
 	f.again(s)
-	if t.c.called[f.Func] { // by itself, from now on
-		*t = *Open(t.c.m, t.c.bind)
-		return
+	if t.c.called[f.Func] && len(above) == 0 { // by itself, from now on
+		return t.afresh()
 	}
-	b := f.body
-	f.extra = slices.DeleteFunc(append(f.extra, s.extra...), func(e *Entry) bool { return !e.Op.Inside(ch.Func) })
-	b.entries, b.extra, b.in, b.known, b.timed = f.Entries, f.extra, s, false, sync.Map{}
-	b.total = total{f.FLOP, f.Read, f.Written}
+	f.settle(s)
+	for _, c := range above {
+		c.put(t.c)
+	}
+	return false
+}
+
+// afresh makes t the costs of the module as it is.
+func (t *Costs) afresh() (others bool) {
+	t.c.m.Work.Add("cost", len(t.c.m.Ops))
+	*t = *Open(t.c.m, t.c.bind)
+	return true
+}
+
+// settle takes over the entries, which have changed. Calls of f must be made again.
+func (f *Func) settle(s *scope) {
+	if f.lead == nil {
+		f.visit("cost", len(f.Entries))
+		f.lead = leading(f.Entries)
+	}
+	f.extra = slices.DeleteFunc(append(f.extra, s.extra...), func(e *Entry) bool { return !e.Op.Inside(f.Func.Op) })
+	b := &body{entries: f.Entries, extra: f.extra, total: total{f.FLOP, f.Read, f.Written}, lead: f.lead, odd: f.odd, in: s, fn: f.Func}
 	b.hold(s)
+	f.timed.Range(func(of, sum any) bool {
+		if y, ok := sum.(*tally); ok {
+			b.timed.Store(of, y.time())
+		}
+		return true
+	})
+	s.bodies[f.Func] = map[string]*body{text(s.env): b}
+	f.body = b
 	f.least, f.overlap = nil, new(sync.Map)
 	f.divided, f.undivided, f.tried = nil, nil, false
-	f.shardings, f.unshardable, f.spread = nil, nil, false
+	f.unshardable, f.spread = nil, false // what was found stays, see LastShardings
+}
+
+// Of is the cost of the function that o is the op of, nil where there is none.
+func (t *Costs) Of(o *ir.Op) *Func {
+	i, found := slices.BinarySearchFunc(t.Funcs, o.Span.Start, func(f *Func, at int) int { return f.Func.Op.Span.Start - at })
+	if !found || t.Funcs[i].Func.Op != o {
+		return nil
+	}
+	return t.Funcs[i]
 }
 
 // functions replaces functions that are not called by others.
-func (t *Costs) functions(ch *lower.Change, from, lines int) {
+func (t *Costs) functions(ch *lower.Change) {
 	gone := map[*ir.Op]bool{}
 	for _, o := range ch.Gone {
 		gone[o] = true
 	}
 	t.Funcs = slices.DeleteFunc(t.Funcs, func(f *Func) bool { return gone[f.Func.Op] })
-	maps.DeleteFunc(t.c.bodies, func(k bodyKey, _ *body) bool { return gone[k.fn.Op] })
+	maps.DeleteFunc(t.c.bodies, func(f *ir.Func, _ map[string]*body) bool { return gone[f.Op] })
 	maps.DeleteFunc(t.c.called, func(f *ir.Func, _ bool) bool { return gone[f.Op] })
-	t.Renumber(from, lines)
+	t.callers = nil
 	for _, fn := range ch.Module.Funcs {
 		if fn.Body != nil && slices.Contains(ch.New, fn.Op) {
 			t.Funcs = append(t.Funcs, t.c.function(fn))
@@ -146,18 +195,25 @@ func (f *Func) put(s *scope, o *ir.Op) {
 
 // again makes the entries that follow what other ops do again.
 func (f *Func) again(s *scope) {
+	f.visit("cost", len(f.follow))
 	for _, o := range slices.SortedFunc(maps.Keys(f.follow), func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start }) {
 		i := f.at(o.Span.Start)
 		if i == len(f.Entries) || f.Entries[i].Op != o {
 			continue
 		}
 		f.count(f.Entries[i], -1)
-		if len(o.Regions) > 0 {
-			f.extra = slices.DeleteFunc(f.extra, func(e *Entry) bool { return e.Op.Inside(o) })
-		}
-		f.Entries[i] = s.entry(o, false)
-		f.count(f.Entries[i], 1)
+		f.renew(s, i)
 	}
+}
+
+// renew makes entry i, which the totals no longer hold, again.
+func (f *Func) renew(s *scope, i int) {
+	o := f.Entries[i].Op
+	if len(o.Regions) > 0 {
+		f.extra = slices.DeleteFunc(f.extra, func(e *Entry) bool { return e.Op.Inside(o) })
+	}
+	f.Entries[i] = s.entry(o, false)
+	f.count(f.Entries[i], 1)
 }
 
 // count adds an entry to the totals, or takes it from them.
@@ -175,8 +231,22 @@ func (f *Func) count(e *Entry, sign int) {
 		f.FLOP, f.Read, f.Written = f.FLOP.Sub(e.FLOP), f.Read.Sub(e.Read), f.Written.Sub(e.Written)
 	}
 	f.Unknown += sign * unknown([]*Entry{e})
-	f.timed.Range(func(m, y any) bool {
-		y.(*tally).add(timer{m.(*machine.Machine)}.entry(e), int64(sign))
+	if !e.Known {
+		f.odd += sign
+	}
+	switch {
+	case sign < 0 && f.lead == e:
+		f.lead = nil
+	case sign > 0 && f.lead != nil && (strength[e.Class] > strength[f.lead.Class] || strength[e.Class] == strength[f.lead.Class] && e.Op.Span.Start < f.lead.Op.Span.Start):
+		f.lead = e
+	}
+	f.timed.Range(func(of, sum any) bool {
+		switch sum := sum.(type) {
+		case *tally:
+			timer{of.(*machine.Machine)}.count(sum, e, int64(sign))
+		case *sends:
+			sum.add(e, sign)
+		}
 		return true
 	})
 }
@@ -196,31 +266,5 @@ func (f *Func) tail(s *scope, b *ir.Block, fresh int) {
 		case !listed && want:
 			f.put(s, o)
 		}
-	}
-}
-
-// Renumber shifts the line numbers of ops after from.
-func (t *Costs) Renumber(from, lines int) {
-	if lines == 0 {
-		return
-	}
-	move := func(e *Entry) {
-		if e.Line > 0 {
-			e.Line += lines
-		}
-	}
-	for _, f := range t.Funcs {
-		if f.Func.Op.Span.End < from {
-			continue
-		}
-		walk(f.Entries[f.at(from):], move)
-		if d := f.divided; d != nil {
-			walk(d.Lines.Entries[d.Lines.at(from):], move)
-		}
-		walk(f.extra, func(e *Entry) {
-			if e.Op.Span.Start >= from {
-				move(e)
-			}
-		})
 	}
 }

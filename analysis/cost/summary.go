@@ -16,8 +16,8 @@ func (p *printer) summary() {
 	fmt.Fprintln(p.w)
 	p.field("moved", units.DimBytes(moved))
 	what := "its used arguments and its results"
-	if f.ReadsFiles() {
-		what = "its used arguments, its constants in files and its results"
+	if f.HasData() {
+		what = "its used arguments, its constants and its results"
 	}
 	p.field("minimum", units.DimBytes(f.Minimum())+"  "+what)
 	p.field("waste", p.waste())
@@ -52,6 +52,25 @@ func (p *printer) summary() {
 		}
 		fmt.Fprintln(p.w)
 	}
+}
+
+// compiled describes the function as it is compiled.
+func (p *printer) compiled(x Figures, why error) {
+	if why != nil {
+		p.field("compiled", "not known: "+why.Error())
+		return
+	}
+	text := units.DimBytes(x.Moved) + " moved"
+	if x.Time.Known && p.m != nil {
+		text += ", " + units.Time(x.Time.Ns)
+	}
+	if len(x.Peaks) == 1 {
+		text += ", " + units.DimBytes(x.Peaks[0]) + " of memory"
+	}
+	if x.Sent != nil && p.f.body != nil && p.f.body.in.mesh != nil {
+		text += ", " + units.Bytes(*x.Sent) + " sent"
+	}
+	p.field("compiled", text)
 }
 
 // devices describes the mesh and what its devices send to each other.

@@ -22,6 +22,11 @@ type TableOptions struct {
 	Width    int              // characters in a line of the terminal; 0 is no limit
 	Measured map[*ir.Op]int64 // nanoseconds that ops took in a run; a column where not nil
 	Device   string           // on which they ran
+	Order    Order
+
+	// Compiled gives the figures of a function as it is compiled, shown below those as written, or why
+	// there are none; nil: nothing is shown.
+	Compiled func(*Func) (Figures, error)
 }
 
 // Table prints the cost of each function: one row for each op, totals by class
@@ -34,6 +39,13 @@ func Table(w io.Writer, m *machine.Machine, funcs []*Func, o TableOptions) error
 		}
 		p := printer{w: out, m: m, f: f.PerDevice(), o: o, t: timer{m}}
 		p.print()
+		if o.Compiled == nil || f.planned() {
+			continue
+		}
+		if err := out.Flush(); err != nil { // a plan may take long
+			return err
+		}
+		p.compiled(o.Compiled(f))
 	}
 	return out.Flush()
 }
@@ -82,8 +94,14 @@ func (p *printer) print() {
 		rows[0].style[c] = faint
 	}
 	total := p.f.serial(p.m)
-	for _, e := range p.f.Entries {
+	shown, left := p.o.Order.of(p.f.Entries, p.t)
+	for _, e := range shown {
 		rows = p.entry(rows, e, 0, total)
+	}
+	if left > 0 {
+		var r row
+		r.cells[colOp], r.style[colOp] = "… "+ops(left)+" more", faint
+		rows = append(rows, r)
 	}
 	rows = p.totals(rows, total)
 	p.grid(rows)
@@ -93,12 +111,12 @@ func (p *printer) print() {
 func (p *printer) heading() {
 	fmt.Fprint(p.w, p.paint(bold, "@"+p.f.Func.Name))
 	if p.m != nil {
-		escape.Fprintf(p.w, " on %s · %s", p.m.Title, reached(p.m.Reach(), p.m.Bandwidth, units.Bandwidth))
+		escape.Fprintf(p.w, " on %s · %s", p.m.Title, Reached(p.m.Reach(), p.m.Bandwidth, units.Bandwidth))
 		for _, c := range slices.Backward(p.m.Caches) {
 			escape.Fprintf(p.w, " · %s in %s", units.Bandwidth(c.Bandwidth), c.Name)
 		}
 		if e, rate, peak := p.peak(); rate > 0 {
-			fmt.Fprintf(p.w, " · %s in %s", reached(rate, peak, units.Rate), e)
+			fmt.Fprintf(p.w, " · %s in %s", Reached(rate, peak, units.Rate), e)
 		}
 	}
 	fmt.Fprint(p.w, "\n\n")
@@ -117,9 +135,9 @@ func (p *printer) peak() (name string, rate, peak float64) {
 	return name, rate, peak
 }
 
-// reached is the rate that times are computed with: what was measured "of" what
+// Reached is the rate that times are computed with: what was measured "of" what
 // the datasheet states, where they differ.
-func reached(rate, peak float64, show func(float64) string) string {
+func Reached(rate, peak float64, show func(float64) string) string {
 	if rate == peak {
 		return show(rate)
 	}
@@ -132,8 +150,8 @@ func reached(rate, peak float64, show func(float64) string) string {
 
 func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {
 	var r row
-	if e.Line > 0 {
-		r.cells[colLine] = strconv.Itoa(e.Line)
+	if n := e.Line(); n > 0 {
+		r.cells[colLine] = strconv.Itoa(n)
 	}
 	r.cells[colOp] = strings.Repeat("  ", depth) + e.Op.Name
 	if n, ok := e.Trips.Int(); !ok || n != 1 {

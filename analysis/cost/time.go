@@ -8,13 +8,17 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // The bounds: which term of an op's time is the largest.
 const (
 	Compute = "compute"
 	Memory  = "memory"
-	Latency = "latency"
+	L2      = "L2"      // operands of tiles, from the level-2 cache
+	Latency = "latency" // of the memory
+	Launch  = "launch"
+	Tail    = "tail"    // of multiprocessors that wait for the last tiles
 	Network = "network" // of collectives
 )
 
@@ -25,8 +29,8 @@ type Time struct {
 	Known bool   // false where the cost depends on an unbound symbol or on an unknown op
 }
 
-// Time is e's time on m: max(FLOP / reachable peak of the unit and element type,
-// moved / reachable bandwidth) + launch latency. In a kernel the tensor cores and the vector
+// Time is e's time on m: what a kernel takes to start, and the longer of what it computes and
+// what it moves (TimeTerms). In a kernel the tensor cores and the vector
 // units work side by side, so that the slower of the two counts; a call, an if
 // and a while take the sum of what they run. Ops inside a kernel take no time
 // of their own.
@@ -50,6 +54,7 @@ func (f *Func) serial(m *machine.Machine) Time {
 	t := timer{m}
 	x, done := f.timed.Load(m)
 	if !done {
+		f.visit("cost", len(f.Entries))
 		x, _ = f.timed.LoadOrStore(m, t.tally(f.Entries))
 	}
 	return x.(*tally).time()
@@ -115,9 +120,20 @@ func (f fixed) float() float64 { return float64(f.hi)*16 + float64(f.lo)/(1<<60)
 func (t timer) tally(entries []*Entry) *tally {
 	y := &tally{}
 	for _, e := range entries {
-		y.add(t.entry(e), 1)
+		t.count(y, e, 1)
 	}
 	return y
+}
+
+// count adds e to y, sign times. An op on tuples is its members, so that the sum is theirs to the last digit.
+func (t timer) count(y *tally, e *Entry, sign int64) {
+	if e.Known && !e.inside && e.callee == nil && e.parts != nil {
+		for _, p := range e.parts {
+			t.count(y, p, sign)
+		}
+		return
+	}
+	y.add(t.entry(e), sign)
 }
 
 // timer times entries on one machine; a callee, which many calls may share,
@@ -127,7 +143,7 @@ type timer struct{ m *machine.Machine }
 func (t timer) sum(entries []*Entry) Time { return t.tally(entries).time() }
 
 // bounds are in the order in which the first of equal ones counts.
-var bounds = [...]string{Compute, Memory, Latency, Network}
+var bounds = [...]string{Compute, Memory, L2, Latency, Launch, Tail, Network}
 
 func (t timer) entry(e *Entry) Time {
 	switch {
@@ -160,34 +176,11 @@ func (t timer) entry(e *Entry) Time {
 		}
 		return x
 	}
-	compute, some, ok := t.compute(e)
+	x, ok := e.terms(t.m, nil)
 	if !ok {
-		return Time{}
+		return Time{Known: x.nothing}
 	}
-	read, ok1 := e.Read.Int()
-	written, ok2 := e.Written.Int()
-	link, ok3 := e.link.Int()
-	if !ok1 || !ok2 || !ok3 {
-		return Time{}
-	}
-	if read+written == 0 && !some {
-		return Time{Known: true}
-	}
-	threads := e.threads(t.m, read+written)
-	compute *= slower(t.m, threads)
-	memory := t.m.Move(read, written, threads).Seconds * 1e9
-	if link > 0 && t.m.HostLink > 0 {
-		memory = max(memory, float64(link)/t.m.HostLink*1e9)
-	}
-	launch := t.m.Latency(threads) * 1e9
-	x := Time{Ns: max(compute, memory) + launch, Known: true, Bound: Memory}
-	switch {
-	case launch > compute && launch > memory:
-		x.Bound = Latency
-	case compute > memory:
-		x.Bound = Compute
-	}
-	return x
+	return Time{Ns: x.ns(), Known: true, Bound: x.bound()}
 }
 
 // collective is the time of e on its links: no less than what it moves in memory.
@@ -204,30 +197,16 @@ func (t timer) collective(e *Entry) Time {
 	return Time{Ns: max(x.Time, t.m.Move(read, written, 0).Seconds) * 1e9, Bound: Network, Known: true}
 }
 
-// compute is how long e, or what is fused in it, computes; some is false where it
-// computes nothing, ok where that is a formula.
-func (t timer) compute(e *Entry) (ns float64, some, ok bool) {
-	if len(e.Inner) == 0 { // most ops; this is asked of all of a function after each edit
-		n, ok := e.FLOP.Int()
-		if !ok || n == 0 {
-			return 0, false, ok
-		}
-		return float64(n) / unitOf(t.m, e).rate(t.m, path(e.Op)) * 1e9, true, true
-	}
-	var w work
-	if !w.add(t.m, e) {
-		return 0, false, false
-	}
-	return w.ns(t.m, path(e.Op)), !w.none(), true
-}
-
 // TileAttr is the attribute in which a contraction records how it is cut into
 // tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
 // pass kernels writes it; one that is there is kept where it fits.
-const TileAttr = "dm.tile"
+const TileAttr = op.TileAttr
 
 // path is how o, a step, uses the tensor cores; "" where that is not decided yet.
-func path(o *ir.Op) string {
-	path, _, _ := strings.Cut(o.Str(TileAttr), " ")
+func path(o *ir.Op) string { return pathOf(o.Str(TileAttr)) }
+
+// pathOf is that of a tile.
+func pathOf(tile string) string {
+	path, _, _ := strings.Cut(tile, " ")
 	return path
 }

@@ -42,7 +42,7 @@ func TestTime(t *testing.T) {
 			"element-wise, in half precision at the rate of f32", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
 			`dm.exp %x : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory,
 		},
-		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Latency},
+		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Launch},
 		{"a view", "%x: tensor<4xf16>", "tensor<2x2xf16>", `dm.reshape %x : (tensor<4xf16>) -> tensor<2x2xf16>`, 0, ""},
 		{
 			"from the host", "%x: tensor<1000xf32, #dm.at<host>>", "tensor<1000xf32>",
@@ -76,14 +76,14 @@ func TestTimeOfDocumentedExample(t *testing.T) {
 	for i, want := range []struct {
 		us    float64
 		bound string
-	}{{43.6, cost.Compute}, {15.6, cost.Memory}} {
+	}{{50.0, cost.Compute}, {17.0, cost.Memory}} {
 		got := f.Entries[i].Time(h200)
 		if math.Round(got.Ns/100)/10 != want.us || got.Bound != want.bound {
 			t.Errorf("op %d: %+v, want %v µs, %s", i, got, want.us, want.bound)
 		}
 	}
-	if got := f.Time(h200); math.Round(got.Ns/100)/10 != 59.2 {
-		t.Errorf("total: %+v, want 59.2 µs", got)
+	if got := f.Time(h200); math.Round(got.Ns/100)/10 != 67 {
+		t.Errorf("total: %+v, want 67.0 µs", got)
 	}
 }
 
@@ -126,11 +126,14 @@ func TestBudget(t *testing.T) {
 	cases := []struct{ attrs, want, errs string }{
 		{"", "", ""},
 		{`{dm.max_moved = "1.2 GB", dm.max_peak = "3 MiB", dm.max_time = "1.5 µs"}`, "dm.max_moved 1200000000, dm.max_peak 3145728, dm.max_time 1500", ""},
-		{`{dm.max_moved = 4096, dm.max_time = 10}`, "dm.max_moved 4096, dm.max_time 10", ""},
-		{`{dm.max_moved = "8*n B", dm.max_peak = "4*n + 16"}`, "dm.max_moved 8*n, dm.max_peak 4*n + 16", ""},
+		{`{dm.max_moved = 4096, dm.max_time = "50"}`, "", `dm.max_moved: "4096" has no unit; write "4096 GB", "4096 MB", "4096 kB", "4096 B"; dm.max_time: "50" has no unit; write "50 ms", "50 µs", "50 ns", "50 s"`},
+		{`{dm.max_moved = "1 kB as written", dm.max_time = "2 ns on 4 x dgx-h100 as written", dm.max_peak = "4*n B as compiled"}`, "dm.max_moved 1000 as written, dm.max_peak 4*n, dm.max_time 2 as written", ""},
+		{`{dm.max_moved = "1 kB as planned"}`, "", `dm.max_moved: "1 kB as planned" is not a quantity in B`},
+		{`{dm.max_moved = "8*n B", dm.max_peak = "4*n + 16 B"}`, "dm.max_moved 8*n, dm.max_peak 4*n + 16", ""},
+		{`{dm.max_peak = "4*n + 16"}`, "", `dm.max_peak: "4*n + 16" has no unit; write "4*n + 16 B"`},
 		{`{dm.max_moved = "8*m B", dm.max_peak = "lots"}`, "", `dm.max_moved: "m" is no dimension of @f; "8*m B" is not a quantity in B; write for example "1.2 GB"; dm.max_peak: "lots" is no dimension of @f`},
-		{`{dm.max_moved = "a lot", dm.max_peak = 1}`, "dm.max_peak 1", `dm.max_moved: "a lot" is not a quantity in B`},
-		{`{dm.max_peak = -1}`, "", "dm.max_peak: -1 is negative"},
+		{`{dm.max_moved = "a lot", dm.max_peak = "1 B"}`, "dm.max_peak 1", `dm.max_moved: "a lot" is not a quantity in B`},
+		{`{dm.max_peak = "-1 B"}`, "", `dm.max_peak: "-1 B" is negative`},
 		{`{dm.max_peak = [1]}`, "", "dm.max_peak: [1] is not a size"},
 		{`{dm.max_time = "8*n s"}`, "", `dm.max_time: "8*n s" is not a quantity in s`},
 		{`{dm.max_time = "-1 s"}`, "", `dm.max_time: "-1 s" is negative`},
@@ -144,7 +147,11 @@ func TestBudget(t *testing.T) {
 		limits, errs := cost.ParseBudget(p.Funcs[0].Func)
 		var got, texts []string
 		for _, l := range limits {
-			got = append(got, l.Attr+" "+l.At.String())
+			text := l.Attr + " " + l.At.String()
+			if l.Written {
+				text += " as written"
+			}
+			got = append(got, text)
 		}
 		for _, e := range errs {
 			texts = append(texts, e.Error())

@@ -9,7 +9,7 @@ import (
 )
 
 // Waster attributes the waste of a function to entries: what an entry moves
-// other than the first read of an argument, reads of parts of arguments, and
+// other than the first read of an argument or a constant, reads of parts of these, and
 // the write of a result. It is not safe for concurrent use.
 type Waster struct {
 	s        *scope
@@ -45,7 +45,7 @@ func (w *Waster) Of(e *Entry, runs int64) dim.Dim {
 func (w *Waster) needed(e *Entry) dim.Dim {
 	var n dim.Dim
 	read := func(v *ir.Value, bytes dim.Dim, part bool) {
-		if arg := op.Source(v); arg.Block == w.fn.Body && (part || w.reads(e.Op, arg)) {
+		if arg := op.Source(v); (arg.Block == w.fn.Body || op.IsData(arg.Op)) && (part || w.reads(e.Op, arg)) {
 			n = n.Add(bytes)
 		}
 	}
@@ -62,7 +62,7 @@ func (w *Waster) needed(e *Entry) dim.Dim {
 		return n
 	}
 	// A call, an if or a while: what it takes from outside, and what it gives.
-	for _, v := range slices.Concat(e.Op.Operands, crossing(e.Op).captured.order) {
+	for _, v := range slices.Concat(e.Op.Operands, crossing(e.Op).read.order) {
 		read(v, w.s.size(v), false)
 	}
 	for _, v := range e.Op.Results {

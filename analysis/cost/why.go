@@ -69,14 +69,14 @@ func (s *scope) explain(e *Entry) Terms {
 }
 
 // ExplainMinimum is what the minimum of fn, which m holds, adds up from: its used
-// arguments, its constants in files, and its results.
+// arguments, its constants that are data, and its results.
 func ExplainMinimum(m *ir.Module, fn *ir.Func, bind map[string]int64) []Term {
 	if fn.Body == nil {
 		return nil
 	}
 	c := newCoster(m, bind)
-	c.files.Store(true)
-	return c.scope(sizes(fn, bind)).minimumTerms(fn)
+	c.data.Store(true)
+	return c.scope(sizes(fn, bind)).minimumTerms(fn, fn.Body.Ops)
 }
 
 func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
@@ -89,8 +89,8 @@ func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
 	switch {
 	case o.Name == op.Kernel:
 		c := crossing(o)
-		for _, v := range c.captured.order {
-			add(v, s.touched(v, c.captured.of[v]))
+		for _, v := range c.read.order {
+			add(v, s.touched(v, c.read.of[v]))
 		}
 	case d.Traffic != nil:
 		read, _ := s.traffic(o)

@@ -21,22 +21,62 @@ type Work struct {
 // Ns is how long the work takes.
 func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
 
-// TimeTerms are the terms of a time: max(Compute, Memory, Link) + Launch, in
+// TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Memory, Link), in
 // nanoseconds, and the figures of the machine that they come from.
 type TimeTerms struct {
-	Work                          []Work  // contractions first; units work side by side
-	Moved                         int64   // bytes
-	Level                         string  // where they lie: "L2", "L2 and L3"; "" for the memory
-	Linked                        int64   // bytes of it that cross the link to the host
-	Bandwidth, LinkRate           float64 // bytes/s; LinkRate is 0 where the machine names none
-	Compute, Memory, Link, Launch float64
-	Threads                       int  // of a processor that run it, where not all do; else 0
-	OneUnit                       bool // works take turns on one unit, and their times add up
-	Measured                      bool // one of the rates is a ceiling of the machine, not its datasheet's
+	Work                []Work  // contractions first; units work side by side
+	Moved               int64   // bytes
+	Level               string  // where they lie: "L2", "L2 and L3"; "" for the memory
+	Linked              int64   // bytes of it that cross the link to the host
+	Bandwidth, LinkRate float64 // bytes/s; LinkRate is 0 where the machine names none
+
+	Compute float64 // the slower unit's
+	L2      float64 // operands of the tiles of contractions, from the level-2 cache
+	Tail    float64 // edges that tiles pad, and multiprocessors that wait for the last ones
+	Memory  float64
+	Link    float64
+	Latency float64 // of the memory
+	Launch  float64
+
+	Threads  int      // of a processor that run it, where not all do; else 0
+	OneUnit  bool     // works take turns on one unit, and their times add up
+	Measured bool     // one of the rates is a ceiling of the machine, not its datasheet's
+	Assumed  []string // constants of the machine among these figures that are a relative's, as keys of its file
+
+	products, vector float64 // of contractions with their tiles, and of the rest
+	nothing          bool    // it takes no time
 }
 
 // Ns is the time that the terms make.
-func (t TimeTerms) Ns() float64 { return max(t.Compute, t.Memory, t.Link) + t.Launch }
+func (t TimeTerms) Ns() float64 { return t.ns() }
+
+func (t *TimeTerms) ns() float64 {
+	return max(t.products, t.vector, t.Memory, t.Link) + t.Latency + t.Launch
+}
+
+// bound is the largest term of the time.
+func (t *TimeTerms) bound() string {
+	bound, most := Memory, max(t.Memory, t.Link)
+	if t.products > most || t.vector > most {
+		bound, most = Compute, t.vector
+		if t.products > t.vector {
+			most = max(t.Compute, t.L2)
+			if t.L2 > t.Compute {
+				bound = L2
+			}
+			if t.Tail > most {
+				bound, most = Tail, t.Tail
+			}
+		}
+	}
+	if t.Latency > most {
+		bound, most = Latency, t.Latency
+	}
+	if t.Launch > most {
+		bound = Launch
+	}
+	return bound
+}
 
 // LaunchText is Launch in words.
 func (t TimeTerms) LaunchText(m *machine.Machine) string {
@@ -72,37 +112,84 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 		return t, false
 	}
 	var w work
-	if !w.add(m, e) {
+	if t, ok = e.terms(m, &w); !ok {
+		return t, false
+	}
+	t.OneUnit = m.OneUnit()
+	times := slower(m, t.Threads)
+	slices.SortFunc(w.parts, func(a, b part) int {
+		return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem), cmp.Compare(a.op, b.op))
+	})
+	for _, p := range w.parts {
+		rate := float64(p.flop) / p.ns * 1e9
+		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times})
+		t.Measured = t.Measured || m.Rate(p.contraction, p.elem, "") != m.Peak(p.contraction, p.elem)
+		t.assume(m, machine.CeilingOf(p.contraction, p.elem))
+	}
+	if t.Moved > 0 {
+		t.Measured = t.Measured || t.Bandwidth != m.Bandwidth
+		t.assume(m, machine.KeyBandwidth)
+	}
+	if t.L2 > 0 {
+		t.assume(m, machine.KeyL2Bandwidth)
+	}
+	if t.Latency > 0 {
+		t.assume(m, machine.KeyMemoryLatency)
+	}
+	t.assume(m, machine.KeyLaunch)
+	return t, true
+}
+
+// Computes is how long e computes on m, in ns: what it moves and what a kernel adds left out. It is 0 where that is a formula.
+func (e *Entry) Computes(m *machine.Machine) float64 {
+	var w work
+	if !w.add(m, e, e.Op.Str(TileAttr), false) {
+		return 0
+	}
+	return max(w.tensor, w.vector)
+}
+
+// assume notes the constant of m with this key if it is assumed.
+func (t *TimeTerms) assume(m *machine.Machine, key string) {
+	if m.Assumed[key] != "" && !slices.Contains(t.Assumed, key) {
+		t.Assumed = append(t.Assumed, key)
+	}
+}
+
+// terms are those of a kernel on m; ok is false where they are not known or it takes no time. Its parts are noted in w
+// where that is given.
+func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
+	parts := w != nil
+	if !parts {
+		w = new(work)
+	}
+	if !w.add(m, e, e.Op.Str(TileAttr), parts) {
 		return t, false
 	}
 	read, ok1 := e.Read.Int()
 	written, ok2 := e.Written.Int()
 	link, ok3 := e.link.Int()
+	if !ok1 || !ok2 || !ok3 {
+		return t, false
+	}
 	moved := read + written
-	if !ok1 || !ok2 || !ok3 || moved == 0 && w.none() {
+	if moved == 0 && w.none() {
+		t.nothing = true
 		return t, false
 	}
 	t.Threads = e.threads(m, moved)
-	t.OneUnit = m.OneUnit()
 	times := slower(m, t.Threads)
-	slices.SortFunc(w, func(a, b part) int {
-		return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem), cmp.Compare(a.op, b.op))
-	})
-	for _, p := range w {
-		rate := p.rate(m, path(e.Op))
-		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times})
-		t.Measured = t.Measured || rate != m.Peak(p.contraction, p.elem)
-	}
+	t.products, t.vector = w.tensor*times, w.vector*times
+	t.Compute, t.L2, t.Tail = max(w.compute, w.vector)*times, w.l2, w.tail
 	move := m.Move(read, written, t.Threads)
-	t.Moved, t.Linked, t.Bandwidth, t.Level = moved, link, m.Reach(), move.Level
-	if t.Memory = move.Seconds * 1e9; t.Memory > 0 {
+	t.Moved, t.Linked, t.Bandwidth, t.Level, t.Memory = moved, link, m.Reach(), move.Level, move.Seconds*1e9
+	if t.Memory > 0 {
 		t.Bandwidth = bandwidth(m, moved, move)
 	}
-	t.Measured = t.Measured || moved > 0 && t.Bandwidth != m.Bandwidth
-	t.Compute, t.Launch = w.ns(m, path(e.Op))*times, m.Latency(t.Threads)*1e9
 	if link > 0 && m.HostLink > 0 {
 		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
 	}
+	t.Latency, t.Launch = m.Fill()*1e9, m.Latency(t.Threads)*1e9
 	return t, true
 }
 

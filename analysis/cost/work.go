@@ -8,12 +8,17 @@ import (
 	"dmir/dialect/types"
 )
 
-// work is FLOP by unit and element type.
-type work []part
+// work is what a kernel computes.
+type work struct {
+	parts             []part  // FLOP by unit and element type
+	tensor, vector    float64 // ns of contractions, with those that read their tiles or wait for the last ones, and of the rest
+	compute, l2, tail float64 // ns: the terms of tensor
+}
 
 type part struct {
 	unit
 	flop int64
+	ns   float64
 }
 
 type unit struct {
@@ -58,11 +63,12 @@ func slower(m *machine.Machine, threads int) float64 {
 	return float64(m.SMs) / float64(threads)
 }
 
-// add counts e, or what is fused in it, by what m computes it on; false where that is a formula.
-func (w *work) add(m *machine.Machine, e *Entry) bool {
+// add counts e, or what is fused in it, by what m computes it on, with parts where they are wanted; tile is that of
+// contractions. It is false where the FLOP are a formula.
+func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if e.Fused && len(e.Inner) > 0 {
 		for _, i := range e.Inner {
-			if !w.add(m, i) {
+			if !w.add(m, i, tile, parts) {
 				return false
 			}
 		}
@@ -76,29 +82,34 @@ func (w *work) add(m *machine.Machine, e *Entry) bool {
 		return true
 	}
 	u := unitOf(m, e)
-	for i := range *w {
-		if (*w)[i].unit == u {
-			(*w)[i].flop += n
+	var ns float64
+	if x, tiled := e.productTime(m, tile); tiled {
+		ns = x.Compute
+		w.tensor += x.Total()
+		w.l2 += x.L2
+		w.tail += x.Tail
+		w.compute += ns
+	} else {
+		ns = float64(n) / u.rate(m, pathOf(tile)) * 1e9
+		if u.contraction || m.OneUnit() {
+			w.tensor += ns
+			w.compute += ns
+		} else {
+			w.vector += ns
+		}
+	}
+	if !parts {
+		return true
+	}
+	for i := range w.parts {
+		if p := &w.parts[i]; p.unit == u {
+			p.flop += n
+			p.ns += ns
 			return true
 		}
 	}
-	*w = append(*w, part{u, n})
+	w.parts = append(w.parts, part{u, n, ns})
 	return true
 }
 
-func (w work) none() bool { return len(w) == 0 }
-
-// ns is the time of the slower unit, each at the rate that kernels reach, or of both
-// one after the other where they are one.
-func (w work) ns(m *machine.Machine, path string) float64 {
-	var tensor, vector float64
-	for _, p := range w {
-		s := float64(p.flop) / p.rate(m, path) * 1e9
-		if p.contraction || m.OneUnit() {
-			tensor += s
-		} else {
-			vector += s
-		}
-	}
-	return max(tensor, vector)
-}
+func (w *work) none() bool { return w.tensor == 0 && w.vector == 0 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -19,52 +20,80 @@ type Breach struct {
 	Message string
 }
 
-// Gate lists the breaches of a new version: functions that move more bytes,
-// take more time, hold more memory or send more to other devices than before, by more than the tolerance (a
-// share of what was: 0.05), or exceed the budget that is written on them. A
+// A Gate holds a new version of a program to an old one and to its own budgets.
+type Gate struct {
+	Old, New  *program.Program
+	Tolerance float64 // by how much figures may grow, as a share of what was: 0.05
+	// Written compares the versions as written, otherwise as they are compiled. A function's own budget says
+	// itself which it is for.
+	Written bool
+}
+
+// Breaches are those of the new version: functions that move more bytes,
+// take more time, hold more memory or send more to other devices than before, by more than the tolerance,
+// or exceed the budget that is written on them. A
 // function that is new is held to its own budget only.
-func Gate(p *program.Program, funcs []Func, tolerance float64) []Breach {
+func (g Gate) Breaches(ctx context.Context, funcs []Func) []Breach {
 	var out []Breach
 	for _, f := range funcs {
 		if f.New == nil {
 			continue
 		}
 		if f.Old != nil {
-			out = append(out, grown(p, f, tolerance)...)
+			out = append(out, g.grown(ctx, f)...)
 		}
-		out = append(out, exceeded(p, f.New)...)
+		out = append(out, g.exceeded(ctx, f.New)...)
 	}
 	return out
 }
 
-func grown(p *program.Program, f Func, tolerance float64) []Breach {
+// both are the figures of the versions of f, of the same kind of text, and why they are not of the compiled one.
+func (g Gate) both(ctx context.Context, f Func) (old, new cost.Figures, why error) {
+	on := g.New.Target
+	new, why = g.New.Figures(ctx, f.New, on, g.Written)
+	if why == nil {
+		old, why = g.Old.Figures(ctx, f.Old, on, g.Written)
+	}
+	if why != nil {
+		new, _ = g.New.Figures(ctx, f.New, on, true)
+		old, _ = g.Old.Figures(ctx, f.Old, on, true)
+	}
+	return old, new, why
+}
+
+// because ends the message about a function that cannot be compiled.
+func because(why error) string {
+	if why == nil {
+		return ""
+	}
+	return "; it cannot be compiled: " + why.Error()
+}
+
+func (g Gate) grown(ctx context.Context, f Func) []Breach {
 	var out []Breach
+	was, is, why := g.both(ctx, f)
 	add := func(verb string, old, new []dim.Dim, show func(dim.Dim) string) {
-		switch within(old, new, tolerance) {
+		switch within(old, new, g.Tolerance) {
 		case no:
-			out = append(out, Breach{Func: f.New, Grown: true, Message: fmt.Sprintf("@%s %s", f.New.Func.Name, more(verb, old, new, tolerance, show))})
+			out = append(out, Breach{Func: f.New, Grown: true, Message: fmt.Sprintf("@%s %s", f.New.Func.Name, more(verb, is.Text(), old, new, g.Tolerance, show)) + because(why)})
 		case maybe:
 			out = append(out, Breach{Func: f.New, Grown: true, Open: true, Message: fmt.Sprintf(
-				"whether @%s %s more than before depends on %s: %s, before %s", f.New.Func.Name, verb, symbols(old, new), list(new, show), list(old, show))})
+				"whether @%s %s more than before %s depends on %s: %s, before %s", f.New.Func.Name, verb, is.Text(), symbols(old, new), list(new, show), list(old, show))})
 		}
 	}
-	add("moves", []dim.Dim{f.Old.Moved()}, []dim.Dim{f.New.Moved()}, units.DimBytes)
-	a, b := f.Old.Time(p.Target), f.New.Time(p.Target)
-	if a.Known && b.Known {
+	add("moves", []dim.Dim{was.Moved}, []dim.Dim{is.Moved}, units.DimBytes)
+	if was.Time.Known && is.Time.Known {
 		ns := func(t cost.Time) []dim.Dim { return []dim.Dim{dim.Const(int64(math.Round(t.Ns)))} }
-		add("takes", ns(a), ns(b), func(d dim.Dim) string {
+		add("takes", ns(was.Time), ns(is.Time), func(d dim.Dim) string {
 			n, _ := d.Int()
 			return units.Time(float64(n))
 		})
 	}
-	before, ok1 := f.Old.Sent()
-	after, ok2 := f.New.Sent()
-	if ok1 && ok2 {
-		total := func(sent []cost.Sent) []dim.Dim { return []dim.Dim{dim.Const(cost.TotalSent(sent))} }
-		add("sends", total(before), total(after), units.DimBytes)
+	if was.Sent != nil && is.Sent != nil {
+		add("sends", []dim.Dim{dim.Const(*was.Sent)}, []dim.Dim{dim.Const(*is.Sent)}, units.DimBytes)
 	}
-	if len(f.Old.Peaks()) > 0 && len(f.New.Peaks()) > 0 {
-		add("holds", f.Old.Peaks(), f.New.Peaks(), units.DimBytes)
+	if len(was.Peaks) > 0 && len(is.Peaks) > 0 {
+		add("holds", was.Peaks, is.Peaks, units.DimBytes)
 	}
 	return out
 }
@@ -125,13 +154,13 @@ func some(ds []dim.Dim, is func(dim.Dim) bool) bool {
 	return false
 }
 
-// more is "moves 16.8 MB more than before: 134 MB, before 117 MB (+14.3 %)".
-func more(verb string, old, new []dim.Dim, tolerance float64, show func(dim.Dim) string) string {
+// more is "moves 16.8 MB more than before as compiled: 134 MB, before 117 MB (+14.3 %)".
+func more(verb, of string, old, new []dim.Dim, tolerance float64, show func(dim.Dim) string) string {
 	text := verb
 	if len(old) == 1 && len(new) == 1 {
 		text += " " + cut(show(new[0].Sub(old[0])))
 	}
-	text += fmt.Sprintf(" more than before: %s, before %s", list(new, show), list(old, show))
+	text += fmt.Sprintf(" more than before %s: %s, before %s", of, list(new, show), list(old, show))
 	o, ok := old[0].Int()
 	n, ok2 := new[0].Int()
 	if ok && ok2 && o > 0 {
@@ -187,15 +216,20 @@ func symbols(lists ...[]dim.Dim) string {
 }
 
 // exceeded is f's own budget.
-func exceeded(p *program.Program, f *cost.Func) []Breach {
+func (g Gate) exceeded(ctx context.Context, f *cost.Func) []Breach {
 	limits, errs := cost.ParseBudget(f.Func)
 	var out []Breach
 	for _, err := range errs {
 		out = append(out, Breach{Func: f, Message: err.Error()})
 	}
-	over, open := f.Over(p.Target, p.Bind, limits)
-	for _, x := range over {
-		out = append(out, Breach{Func: f, Message: x.Message(f)})
+	var open []cost.Limit
+	for _, l := range limits {
+		have, why := g.New.Figures(ctx, f, g.New.Target, l.Written)
+		over, left := f.Over(have, g.New.Bind, []cost.Limit{l})
+		for _, x := range over {
+			out = append(out, Breach{Func: f, Message: x.Message(f) + because(why)})
+		}
+		open = append(open, left...)
 	}
 	for _, l := range open {
 		out = append(out, Breach{Func: f, Open: true, Message: fmt.Sprintf("whether @%s exceeds its %s depends on %s", f.Func.Name, l.Attr, openOn(f))})

@@ -79,7 +79,7 @@ type Graph struct {
 func Build(p *program.Program, f *cost.Func) *Graph {
 	b := &builder{
 		Graph:  &Graph{Func: f},
-		flow:   cost.NewFlow(f.Func, Module(p, f.Func), p.Bind),
+		flow:   cost.NewFlow(f.Func, f.Module(), p.Bind),
 		entry:  f.ByOp(),
 		node:   map[*ir.Op]int{},
 		owner:  map[*ir.Region]int{},

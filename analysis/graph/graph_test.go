@@ -45,7 +45,7 @@ func check(t *testing.T, g *graph.Graph) {
 		switch n.Kind {
 		case graph.Op, graph.Kernel:
 			if !n.Entry.Read.Equal(reads[i]) {
-				t.Fatalf("@%s: line %d: %s reads %s, its edges bring %s", f.Func.Name, n.Entry.Line, n.Entry.Op.Name, n.Entry.Read, reads[i])
+				t.Fatalf("@%s: line %d: %s reads %s, its edges bring %s", f.Func.Name, n.Entry.Line(), n.Entry.Op.Name, n.Entry.Read, reads[i])
 			}
 		case graph.Result, graph.Argument:
 			if !reads[i].IsZero() {
@@ -75,7 +75,7 @@ func structure(t *testing.T, g *graph.Graph) {
 			return
 		}
 		if n != 1 {
-			t.Fatalf("@%s: line %d: %s is %d nodes", g.Func.Func.Name, e.Line, e.Op.Name, n)
+			t.Fatalf("@%s: line %d: %s is %d nodes", g.Func.Func.Name, e.Line(), e.Op.Name, n)
 		}
 	})
 	type key struct {

@@ -38,14 +38,7 @@ func (c *Context) overOn(l cost.Limit) {
 	mesh := c.Cost.Mesh()
 	switch {
 	case mesh != nil && mesh.Devices() == l.On.Devices:
-		at := cost.Limit{Attr: l.Attr, At: l.At}
-		over, _ := c.Cost.Over(on, c.Bind, []cost.Limit{at})
-		for _, x := range over {
-			c.Report(Finding{
-				Op: c.Fn.Op, Message: x.Message(c.Cost) + " on " + l.On.String(), Label: x.Attr + " exceeded",
-				Help: "plan it again with dmir plan, or raise " + x.Attr,
-			})
-		}
+		c.over(l, on, " on "+l.On.String(), "plan it again with dmir plan, or raise "+l.Attr)
 		return
 	case mesh != nil:
 		invalid("state the budget for the devices of the mesh, or plan the function for those of the budget",

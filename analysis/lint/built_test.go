@@ -20,7 +20,7 @@ import (
 
 // TestFixesAreBuilt compiles what all fixes leave of the examples and of random
 // programs: no kernel that a fix made is taken apart again, and what the compiler
-// generates takes no more time and moves no more bytes than predicted for the fixed text.
+// generates moves no more bytes than predicted for the fixed text, and takes no more time but for a kernel's start.
 func TestFixesAreBuilt(t *testing.T) {
 	need.Long(t)
 	paths, err := filepath.Glob("../../examples/*.dmir")
@@ -90,7 +90,8 @@ func fixedIsBuilt(t *testing.T, text, until string) {
 		if moved, _ := got.Moved().Int(); ok && moved > promised {
 			t.Errorf("@%s was to move %d bytes, as compiled it moves %d:\n%s", f.Func.Name, promised, moved, fixed.Src.Text())
 		}
-		if want, have := f.Time(u.Machine), got.Time(u.Machine); want.Known && have.Ns > want.Ns*(1+1e-9) {
+		// The passes before fusion weigh products by their FLOP and not by their tiles, which may cost what a kernel takes to start.
+		if want, have := f.Time(u.Machine), got.Time(u.Machine); want.Known && have.Ns > want.Ns*(1+1e-9)+u.Machine.Start()*1e9 {
 			t.Errorf("@%s was to take %.4g ns, as compiled it takes %.4g:\n%s", f.Func.Name, want.Ns, have.Ns, fixed.Src.Text())
 		}
 	}

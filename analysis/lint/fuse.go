@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/format"
 	"dmir/syntax/source"
 )
 
@@ -283,6 +284,7 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	}
 	kernel := fmt.Sprintf("%s = dm.kernel -> %s {\n%s\n%s  dm.yield %s : %s\n%s}",
 		strings.Join(names, ", "), arrow, strings.Join(body, "\n"), indent, strings.Join(yielded, ", "), strings.Join(types, ", "), indent)
+	kernel = strings.ReplaceAll(format.Ops(kernel, 1, indent), "\n", source.LineEnd(src.Text()))
 
 	gone := f.a
 	if f.at == f.a {

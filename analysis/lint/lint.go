@@ -9,11 +9,13 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -156,6 +158,7 @@ type Context struct {
 	order  map[*ir.Op]int // place in the block; see index
 	time   *cost.Time
 	trials int
+	mesh   func() *mesh.Mesh // of Cost; asked for with each finding, and found in the whole function
 }
 
 // Run checks every function of p and returns the findings in textual order,
@@ -180,7 +183,7 @@ func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnosti
 			}
 			c := &Context{
 				Module: m, Fn: fn, Cost: costs[fn], Machine: p.Target, Bind: p.Bind, program: p, ctx: ctx,
-				report: func(d diag.Diagnostic) { found = append(found, d) },
+				report: func(d diag.Diagnostic) { found = append(found, d) }, mesh: sync.OnceValue(costs[fn].Mesh),
 			}
 			for _, r := range rules {
 				if ctx.Err() != nil {

@@ -21,6 +21,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/planned"
 	"dmir/compile/tensor"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
@@ -41,12 +42,12 @@ func target(t *testing.T) *machine.Machine {
 
 func load(t *testing.T, src *source.File) *program.Program {
 	t.Helper()
-	return program.Load(src, program.Options{Target: target(t), OneKernel: kernel.Unfit})
+	return program.Load(src, program.Options{Target: target(t), OneKernel: kernel.Unfit, Compiled: planned.Figures})
 }
 
 func loadFor(t *testing.T, src *source.File, m *machine.Machine) *program.Program {
 	t.Helper()
-	return program.Load(src, program.Options{Target: m, OneKernel: kernel.Unfit})
+	return program.Load(src, program.Options{Target: m, OneKernel: kernel.Unfit, Compiled: planned.Figures})
 }
 
 // machineOf is the machine in the comment of an archive, "target NAME".

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/syntax/diag"
 )
 
@@ -12,7 +13,9 @@ var _ = register(&Rule{
 Compares a function's moved bytes, its peak memory and its predicted time with the budget written on it,
 ` + "`attributes {dm.max_moved = \"1.2 GB\", dm.max_peak = \"3 GB\", dm.max_time = \"50 µs\"}`" + `. If sizes are symbols, a
 budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded if more is moved for every size. Time is that on the
-chosen machine. Of a function whose values are divided over the devices of a mesh the figures are those of one device, and
+chosen machine. A budget is for the function as it is compiled, with the kernels of its plan and their memory;
+` + "`\"1.2 GB as written\"`" + ` is for the text op by op. A function that cannot be planned, as one with open sizes, is judged
+as written, and the finding says so. Of a function whose values are divided over the devices of a mesh the figures are those of one device, and
 ` + "`dm.max_sent`" + ` limits what it sends to others.
 
 A time may be for a cluster, ` + "`dm.max_time = \"350 ms on 64 x dgx-h100\"`" + `: a number of devices of a machine. Of a function
@@ -36,19 +39,29 @@ None: move less, or raise the budget.
 		for _, err := range errs {
 			c.Report(Finding{Op: c.Fn.Op, Message: err.Error(), Label: "invalid budget", Help: "write a quantity such as \"1.2 GB\" or \"50 µs\""})
 		}
-		over, _ := c.Cost.Over(c.Machine, c.Bind, limits)
-		for _, x := range over {
-			c.Report(Finding{
-				Op:      c.Fn.Op,
-				Message: x.Message(c.Cost),
-				Label:   x.Attr + " exceeded",
-				Help:    "move or hold less, or raise " + x.Attr,
-			})
-		}
 		for _, l := range limits {
 			if l.On != nil {
 				c.overOn(l)
+				continue
 			}
+			c.over(l, c.Machine, "", "move or hold less, or raise "+l.Attr)
 		}
 	},
 })
+
+// over reports that the function exceeds l, which is for a machine; where says for which, if that is not the chosen one.
+func (c *Context) over(l cost.Limit, on *machine.Machine, where, help string) {
+	l.On = nil
+	have, why := c.program.Figures(c.ctx, c.Cost, on, l.Written)
+	if c.ctx.Err() != nil {
+		return
+	}
+	over, _ := c.Cost.Over(have, c.Bind, []cost.Limit{l})
+	for _, x := range over {
+		f := Finding{Op: c.Fn.Op, Message: x.Message(c.Cost) + where, Label: x.Attr + " exceeded", Help: help}
+		if why != nil {
+			f.Notes = append(f.Notes, "it cannot be compiled: "+why.Error())
+		}
+		c.Report(f)
+	}
+}

@@ -186,10 +186,13 @@ func around(o *ir.Op, names ...string) *ir.Op {
 // ops visits the ops of the function's body, those in loops, branches and
 // kernels included; kernels themselves come before what is in them.
 func (c *Context) ops(visit func(*ir.Op)) {
+	visits := 0
+	defer func() { c.program.Work().Add("lint", visits) }()
 	ir.Walk(c.Fn.Body.Ops, func(o *ir.Op) bool {
 		if c.ctx.Err() != nil {
 			return false
 		}
+		visits++
 		if !o.Bad {
 			visit(o)
 		}

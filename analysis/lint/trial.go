@@ -19,7 +19,7 @@ import (
 const maxTrials = 16
 
 // distributed reports whether several devices run the function together.
-func (c *Context) distributed() bool { return c.Cost.Mesh() != nil }
+func (c *Context) distributed() bool { return c.mesh() != nil }
 
 // shown is the cost of the function that promises are about: that of each device.
 func (c *Context) shown() *cost.Func { return c.Cost.PerDevice() }

@@ -122,4 +122,4 @@ func (m *Machine) computedAs(e types.Elem) types.Elem {
 }
 
 // OneUnit reports whether contractions and all else take turns on the same units.
-func (m *Machine) OneUnit() bool { return len(m.Caches) > 0 }
+func (m *Machine) OneUnit() bool { return m.CPU && len(m.Caches) > 0 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -23,6 +22,26 @@ type Link struct {
 	// share 400 GB/s both have 50 GB/s.
 	Bandwidth float64
 	Latency   float64 // of one step of a collective, from one device to another, s
+
+	// What NCCL makes of the link; network.protocols has what its protocols take besides.
+	Kind    string  // NVLink, PCIe or Adapter; "" where another library runs collectives
+	Reach   float64 // what collectives reach of the bandwidth, B/s; 0: all of it
+	Reduces float64 // bytes that devices have reduced by the switch between them in a second; 0: it reduces nothing
+}
+
+// The kinds of links that NCCL tells apart.
+const (
+	NVLink  = "nvlink"
+	PCIe    = "pcie"
+	Adapter = "network" // of each device or shared by several
+)
+
+// Reached is the bandwidth of a device that collectives reach, B/s.
+func (l *Link) Reached() float64 {
+	if l.Reach > 0 {
+		return l.Reach
+	}
+	return l.Bandwidth
 }
 
 // LinkSpec is a link as TOML writes it.
@@ -31,7 +50,10 @@ type LinkSpec struct {
 	Source    string          `toml:"source" doc:"Where the figures come from, such as the address of a data sheet"`
 	Devices   *int            `toml:"devices" doc:"Number of devices that the link joins, a multiple of those that the next smaller link joins; absent, any number"`
 	Bandwidth *BytesPerSecond `toml:"bandwidth" doc:"Bandwidth of one device while all send at once, each way"`
-	Latency   *Seconds        `toml:"latency" doc:"Time that one step of a collective takes besides its bytes"`
+	Latency   *Seconds        `toml:"latency" doc:"Time that one step of a collective takes besides its bytes; of links that name their kind in the protocol LL128 of NCCL"`
+	Kind      string          `toml:"kind" doc:"What NCCL sees in the link, whose protocols it then uses: nvlink, pcie or network"`
+	Reach     *BytesPerSecond `toml:"reach" doc:"Bandwidth of one device, each way, that collectives reach; absent, all of it"`
+	Reduces   *BytesPerSecond `toml:"reduces" doc:"Bytes of each device that the switch between them reduces in a second, where it does (NVLink SHARP)"`
 }
 
 // The links of a machine whose file names none: its devices are in one host, and of
@@ -71,18 +93,29 @@ func (s *Spec) linksOf(m *Machine, name string) error {
 		l, spec := &all[i], s.Links[key]
 		set(&l.Title, spec.Title)
 		set(&l.Source, spec.Source)
+		set(&l.Kind, spec.Kind)
+		if spec.Bandwidth != nil && l.Bandwidth > 0 { // the same parts of another bandwidth are reached
+			part := float64(*spec.Bandwidth) / l.Bandwidth
+			l.Reach, l.Reduces = l.Reach*part, l.Reduces*part
+		}
+		copyTo(&l.Reach, spec.Reach)
+		copyTo(&l.Reduces, spec.Reduces)
 		copyTo(&l.Bandwidth, spec.Bandwidth)
 		copyTo(&l.Latency, spec.Latency)
 		if spec.Devices != nil {
 			if l.Devices = *spec.Devices; l.Devices < 2 {
-				return fmt.Errorf("machine %s: links.%s.devices is %d; a link joins 2 or more, and any number where devices is absent", name, key, l.Devices)
+				return wrong(name, "links."+key+".devices", "links.%s.devices is %d; a link joins 2 or more, and any number where devices is absent", key, l.Devices)
 			}
 		}
 		switch {
 		case !(l.Bandwidth > 0) || math.IsInf(l.Bandwidth, 0):
-			return fmt.Errorf(`machine %s: links.%s.bandwidth is missing or no positive number; write for example bandwidth = "450 GB/s"`, name, key)
+			return wrong(name, "links."+key+".bandwidth", `links.%s.bandwidth is missing or no positive number; write for example bandwidth = "450 GB/s"`, key)
+		case l.Kind != "" && l.Kind != NVLink && l.Kind != PCIe && l.Kind != Adapter:
+			return wrong(name, "links."+key+".kind", "links.%s.kind is %q; it is %s, %s or %s", key, l.Kind, NVLink, PCIe, Adapter)
+		case l.Reach > l.Bandwidth:
+			return wrong(name, "links."+key+".reach", "links.%s.reach is above its bandwidth", key)
 		case !(l.Latency > 0) || math.IsInf(l.Latency, 0):
-			return fmt.Errorf(`machine %s: links.%s.latency is missing or no positive number; write for example latency = "2 µs"`, name, key)
+			return wrong(name, "links."+key+".latency", `links.%s.latency is missing or no positive number; write for example latency = "2 µs"`, key)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Link) int { return cmp.Compare(uint(a.Devices-1), uint(b.Devices-1)) }) // 0, any number, is last
@@ -90,11 +123,11 @@ func (s *Spec) linksOf(m *Machine, name string) error {
 		in, out := all[i], all[i+1]
 		switch {
 		case in.Devices == 0:
-			return fmt.Errorf("machine %s: links.%s and links.%s both join any number of devices; write devices in the inner one", name, in.Name, out.Name)
+			return wrong(name, "links."+in.Name, "links.%s and links.%s both join any number of devices; write devices in the inner one", in.Name, out.Name)
 		case in.Devices == out.Devices:
-			return fmt.Errorf("machine %s: links.%s and links.%s both join %d devices; the outer one joins more", name, in.Name, out.Name, in.Devices)
+			return wrong(name, "links."+out.Name+".devices", "links.%s and links.%s both join %d devices; the outer one joins more", in.Name, out.Name, in.Devices)
 		case out.Devices%in.Devices != 0:
-			return fmt.Errorf("machine %s: links.%s.devices is %d, which is no multiple of the %d that links.%s joins", name, out.Name, out.Devices, in.Devices, in.Name)
+			return wrong(name, "links."+out.Name+".devices", "links.%s.devices is %d, which is no multiple of the %d that links.%s joins", out.Name, out.Devices, in.Devices, in.Name)
 		}
 	}
 	m.Links = all
@@ -110,5 +143,8 @@ func (w *writer) links(links []Link) {
 		w.number("devices", int64(l.Devices))
 		w.bandwidth("bandwidth", l.Bandwidth)
 		w.seconds("latency", l.Latency)
+		w.text("kind", l.Kind)
+		w.bandwidth("reach", l.Reach)
+		w.bandwidth("reduces", l.Reduces)
 	}
 }

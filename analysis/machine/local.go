@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"dmir/internal/regular"
 )
 
 // LocalName is the name of the machine that dmir runs on, where dmir calibrate has
@@ -74,7 +76,7 @@ func readLocal(path string, info fs.FileInfo) (*Machine, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxLocal {
 		return nil, fmt.Errorf("%s is no description of a machine", path)
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path, maxLocal)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ package machine
 
 import (
 	"embed"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -42,8 +43,11 @@ type Machine struct {
 
 	Links []Link // of a cluster, which join its devices, from the inside out; Joined has those of every machine
 
-	Ceilings  Ceilings
-	Processor // what only processors have
+	Ceilings Ceilings
+	Assumed  map[string]string // constants that are those of a relative, by key; see Spec.Like
+
+	Accelerator // what only accelerators have
+	Processor   // what only processors have
 }
 
 // Ceilings are what kernels were measured to reach, where the datasheet promises
@@ -120,9 +124,9 @@ func (m *Machine) Peak(contraction bool, e types.Elem) float64 {
 //go:embed data/*.toml data/clusters/*.toml
 var data embed.FS
 
-// builtin is the machines of data/, and then the clusters, which build on them.
+// builtin is the machines of data/ and the clusters, each built after those that it builds on.
 var builtin = sync.OnceValue(func() map[string]*Machine {
-	out := map[string]*Machine{}
+	specs := map[string]*Spec{}
 	for _, dir := range []string{"data", "data/clusters"} {
 		files, err := data.ReadDir(dir)
 		if err != nil {
@@ -134,14 +138,28 @@ var builtin = sync.OnceValue(func() map[string]*Machine {
 			if !isTOML || err != nil {
 				continue
 			}
-			s, err := decode(name, text)
-			if err != nil {
-				continue
-			}
-			if m, err := s.build(name, out[s.Base]); err == nil {
-				out[name] = m
+			if s, err := decode(name, text); err == nil {
+				specs[name] = s
 			}
 		}
+	}
+	out := map[string]*Machine{}
+	var build func(name string) *Machine
+	build = func(name string) *Machine {
+		s, ok := specs[name]
+		if m, done := out[name]; done || !ok {
+			return m
+		}
+		delete(specs, name) // none builds on itself
+		m, err := s.build(name, build(s.Base), build(s.Like))
+		if err != nil {
+			return nil
+		}
+		out[name] = m
+		return m
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		build(name)
 	}
 	return out
 })

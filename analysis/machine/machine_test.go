@@ -9,7 +9,7 @@ import (
 )
 
 func TestBuiltinMachines(t *testing.T) {
-	want := []string{"a100-40", "a100-80", "b200", "cpu", "cpu-100gbe", "cpu-25gbe", "dgx-a100", "dgx-h100", "gb200-nvl72", "h100", "h200", "hgx-h200", "l40s", "pcie-l40s", "rtx4090", "v100"}
+	want := []string{"a100-40", "a100-80", "b200", "cpu", "cpu-100gbe", "cpu-25gbe", "dgx-a100", "dgx-b200", "dgx-h100", "gb200-nvl72", "h100", "h200", "hgx-h200", "l40s", "pcie-l40s", "rtx4090", "v100"}
 	files, err := fs.Glob(data, "data/*.toml")
 	clusters, more := fs.Glob(data, "data/clusters/*.toml")
 	if n := len(files) + len(clusters); err != nil || more != nil || n != len(want) {
@@ -70,15 +70,15 @@ func TestParse(t *testing.T) {
 		t.Error("the base machine was changed")
 	}
 	bad := map[string]string{
-		"bandwidth = \"3 TB/s\"":                                        "the peak of f32 is missing",
-		"[vector]\nf32 = \"1 TFLOP/s\"":                                 "bandwidth is missing",
-		"base = \"h300\"":                                               "no machine \"h300\"",
-		"base = \"h200\"\n[vector]\ni32 = \"1 TFLOP/s\"":                "not a floating-point element type",
-		"base = \"h200\"\nbandwidth = \"0 B/s\"":                        "must be more than 0",
-		"base = \"h200\"\nbandwidth = \"3\"\nlaunch_latency = \"-1 s\"": "negative",
-		"base = \"h200\"\nsms = -4":                                     "negative",
-		"base = \"h200\"\nbandwith = \"3 TB/s\"":                        "strict mode",
-		"base = \"h200\"\nmemory = -1":                                  "negative",
+		"bandwidth = \"3 TB/s\"":                                             "the peak of f32 is missing",
+		"[vector]\nf32 = \"1 TFLOP/s\"":                                      "bandwidth is missing",
+		"base = \"h300\"":                                                    "no machine \"h300\"",
+		"base = \"h200\"\n[vector]\ni32 = \"1 TFLOP/s\"":                     "not a floating-point element type",
+		"base = \"h200\"\nbandwidth = \"0 B/s\"":                             "must be more than 0",
+		"base = \"h200\"\nbandwidth = \"3 TB/s\"\nlaunch_latency = \"-1 s\"": "negative",
+		"base = \"h200\"\nsms = -4":                                          "negative",
+		"base = \"h200\"\nbandwith = \"3 TB/s\"":                             "strict mode",
+		"base = \"h200\"\nmemory = -1":                                       "negative",
 	}
 	for text, want := range bad {
 		if _, err := Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,13 +30,32 @@ func (s *Spec) processor(m *Machine, name string) error {
 	}
 	switch {
 	case m.Read < 0 || m.Grain < 0 || m.Call < 0:
-		return fmt.Errorf("machine %s: a negative quantity", name)
-	case !m.CPU && (s.Read != nil || s.Grain != nil || s.Call != nil || len(s.Caches) > 0 || len(s.Ops) > 0):
-		return fmt.Errorf("machine %s: read_bandwidth, grain, call_latency, caches and ops are those of a CPU; write cpu = true", name)
+		return wrong(name, "", "a negative quantity")
+	case !m.CPU && s.ofProcessors() != "":
+		return wrong(name, s.ofProcessors(), "read_bandwidth, grain, call_latency, caches and ops are those of a CPU; write cpu = true")
 	case m.Read > 0 && 2*m.Read <= m.Reach():
-		return fmt.Errorf("machine %s: read_bandwidth is no more than half of the bandwidth, so that writes would take no time", name)
+		return wrong(name, "read_bandwidth", "read_bandwidth is no more than half of the bandwidth, so that writes would take no time")
 	}
 	return nil
+}
+
+// ofProcessors is the first key of s that only processors have, "" where there is none.
+func (s *Spec) ofProcessors() string {
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{
+		{"read_bandwidth", s.Read != nil},
+		{"grain", s.Grain != nil},
+		{"call_latency", s.Call != nil},
+		{"caches", len(s.Caches) > 0},
+		{"ops", len(s.Ops) > 0},
+	} {
+		if k.set {
+			return k.name
+		}
+	}
+	return ""
 }
 
 func (s *Spec) cachesOf(m *Machine, name string) error {
@@ -58,15 +76,13 @@ func (s *Spec) cachesOf(m *Machine, name string) error {
 		}
 		switch {
 		case c.Size <= 0:
-			return fmt.Errorf(`machine %s: caches.%s.size is missing; write for example size = "2 MiB"`, name, key)
+			return wrong(name, "caches."+key, `caches.%s.size is missing; write for example size = "2 MiB"`, key)
 		case !(c.Bandwidth > 0):
-			return fmt.Errorf(`machine %s: caches.%s.bandwidth is missing; write for example bandwidth = "400 GB/s"`, name, key)
-		case c.Read < 0:
-			return fmt.Errorf("machine %s: caches.%s has a negative quantity", name, key)
+			return wrong(name, "caches."+key, `caches.%s.bandwidth is missing; write for example bandwidth = "400 GB/s"`, key)
 		case c.Read > 0 && 2*c.Read <= c.Bandwidth:
-			return fmt.Errorf("machine %s: caches.%s.read_bandwidth is no more than half of the bandwidth, so that writes would take no time", name, key)
+			return wrong(name, "caches."+key+".read_bandwidth", "caches.%s.read_bandwidth is no more than half of the bandwidth, so that writes would take no time", key)
 		case c.PerCore && m.SMs == 0:
-			return fmt.Errorf("machine %s: caches.%s is one of each core, and sms, the number of cores, is missing", name, key)
+			return wrong(name, "caches."+key+".per_core", "caches.%s is one of each core, and sms, the number of cores, is missing", key)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Cache) int { return cmp.Compare(a.holds(m), b.holds(m)) })
@@ -93,14 +109,14 @@ func (s *Spec) opsOf(m *Machine, name string) error {
 	for _, key := range slices.Sorted(maps.Keys(s.Ops)) {
 		e, ok := types.ElemByName(key)
 		if !ok || !e.IsFloat() {
-			return fmt.Errorf("machine %s: ops.%s: %q is not a floating-point element type", name, key, key)
+			return wrong(name, "ops."+key, "ops.%s: %q is not a floating-point element type", key, key)
 		}
 		if all[e] == nil {
 			all[e] = map[string]float64{}
 		}
 		for op, rate := range s.Ops[key] {
 			if !(rate > 0) {
-				return fmt.Errorf("machine %s: ops.%s.%s must be more than 0", name, key, op)
+				return wrong(name, "ops."+key+"."+op, "ops.%s.%s must be more than 0", key, op)
 			}
 			all[e][op] = float64(rate)
 		}

@@ -14,11 +14,12 @@ import (
 	"dmir/dialect/types"
 )
 
-// Spec is a machine as TOML writes it. Quantities are strings with their unit
-// ("4.8 TB/s") or numbers in the base unit. Fields that are absent come from
+// Spec is a machine as TOML writes it. Quantities are strings with their unit,
+// "4.8 TB/s". Fields that are absent come from
 // Base, where one is named.
 type Spec struct {
 	Base         string              `toml:"base" names:"machine" doc:"The machine whose values hold where this one has none"`
+	Like         string              `toml:"like" names:"machine" doc:"The relative whose latencies, clock and parts of the peaks are assumed where this one names none; absent, h100 for an accelerator that names none of these"`
 	Title        string              `toml:"title" doc:"The name as people read it"`
 	Source       string              `toml:"source" doc:"Where the figures come from, such as the address of a data sheet"`
 	CPU          *bool               `toml:"cpu" doc:"Whether the machine is a processor rather than an accelerator"`
@@ -29,11 +30,16 @@ type Spec struct {
 	SharedMemory *Bytes              `toml:"shared_memory" doc:"Shared memory of one multiprocessor"`
 	SMs          *int                `toml:"sms" doc:"Number of multiprocessors, or cores of a CPU"`
 	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel adds to a run: in a captured CUDA graph, or as a launch of its own on a CPU"`
+	Clock        *Hertz              `toml:"clock" doc:"Clock of the multiprocessors while long kernels run"`
+	Stream       *Seconds            `toml:"stream_latency" doc:"Time that a kernel adds that is launched by itself, outside of a graph"`
+	MemLatency   *Seconds            `toml:"memory_latency" doc:"Time of one load from the memory of an accelerator; a kernel waits for two, its first bytes and its last"`
+	L2Bandwidth  *BytesPerSecond     `toml:"l2_bandwidth" doc:"Bandwidth at which all multiprocessors together read what lies in the last cache"`
 	HostLink     *BytesPerSecond     `toml:"host_link" doc:"Bandwidth between host and device, each way"`
 	PeerLink     *BytesPerSecond     `toml:"peer_link" doc:"Bandwidth between two devices of a node, each way"`
 	TensorCore   map[string]FLOPRate `toml:"tensor_core" names:"element" doc:"Peak rates of the tensor cores by element type, dense"`
 	Vector       map[string]FLOPRate `toml:"vector" names:"element" doc:"Peak rates of the vector units by element type"`
 	Links        map[string]LinkSpec `toml:"links" doc:"Links that join devices to a cluster, by name such as nvlink"`
+	Assumed      map[string]string   `toml:"assumed" doc:"Constants of this file that are assumed, as their keys, each with the machine that they are assumed after"`
 	Ceilings     *CeilingsSpec       `toml:"ceilings" doc:"What measured kernels reach of the peaks"`
 
 	// Of processors.
@@ -59,6 +65,7 @@ type (
 	BytesPerSecond float64
 	FLOPRate       float64
 	Seconds        float64
+	Hertz          float64
 )
 
 // UnmarshalText reads "50 MB".
@@ -92,12 +99,29 @@ func (s *Seconds) UnmarshalText(text []byte) error {
 	return err
 }
 
+// UnmarshalText reads "1.755 GHz".
+func (h *Hertz) UnmarshalText(text []byte) error {
+	x, err := positive(string(text), "Hz")
+	*h = Hertz(x)
+	return err
+}
+
 func positive(text, unit string) (float64, error) {
 	x, err := units.Parse(text, unit)
 	if err == nil && x <= 0 {
 		err = fmt.Errorf("%q must be more than 0", text)
 	}
 	return x, err
+}
+
+// A SpecError is what is wrong with a machine: with the value of a key of it, such as
+// tensor_core.f16, or with all of it where Key is "".
+type SpecError struct{ Machine, Key, Text string }
+
+func (e *SpecError) Error() string { return "machine " + e.Machine + ": " + e.Text }
+
+func wrong(machine, key, format string, args ...any) error {
+	return &SpecError{machine, key, fmt.Sprintf(format, args...)}
 }
 
 // Parse reads one machine file; name is the machine's name. An error of the
@@ -122,24 +146,50 @@ func decode(name string, text []byte) (*Spec, error) {
 // Build makes the machine called name, on top of its base where it has one; an
 // error returns what is missing or not known.
 func (s *Spec) Build(name string) (*Machine, error) {
-	var base *Machine
-	if s.Base != "" {
-		var ok bool
-		if base, ok = Lookup(s.Base); !ok && IsLocal(s.Base) {
-			return nil, fmt.Errorf("machine %s: it builds on %s: %w", name, LocalName, NoLocal())
-		} else if !ok {
-			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known: %s", name, s.Base, strings.Join(Names(), ", "))
-		}
+	base, err := s.named("base", s.Base, name)
+	if err != nil {
+		return nil, err
 	}
-	return s.build(name, base)
+	like, err := s.named("like", s.Like, name)
+	if err != nil {
+		return nil, err
+	}
+	if like == nil && base == nil && (s.CPU == nil || !*s.CPU) && s.bare() {
+		like, _ = Lookup(relative)
+	}
+	return s.build(name, base, like)
 }
 
-func (s *Spec) build(name string, base *Machine) (*Machine, error) {
+// relative is the machine that accelerators of users are like that name no other, and none of the constants.
+const relative = "h100"
+
+// bare reports whether s names none of the constants that an accelerator may take from a relative.
+func (s *Spec) bare() bool {
+	return s.Clock == nil && s.Launch == nil && s.Stream == nil && s.MemLatency == nil && s.L2Bandwidth == nil && s.Ceilings == nil
+}
+
+// named is the machine that a key of s names, nil where it names none.
+func (s *Spec) named(key, other, name string) (*Machine, error) {
+	if other == "" {
+		return nil, nil
+	}
+	m, ok := Lookup(other)
+	switch {
+	case ok:
+		return m, nil
+	case IsLocal(other):
+		return nil, wrong(name, key, "it builds on %s: %v", LocalName, NoLocal())
+	}
+	return nil, wrong(name, key, "there is no machine %q to build on; known: %s", other, strings.Join(Names(), ", "))
+}
+
+func (s *Spec) build(name string, base, like *Machine) (*Machine, error) {
 	m := &Machine{Name: strings.ToLower(name), TensorCore: map[types.Elem]float64{}, Vector: map[types.Elem]float64{}}
 	if base != nil {
 		*m = *base
 		m.Name = strings.ToLower(name)
 		m.TensorCore, m.Vector = clone(base.TensorCore), clone(base.Vector)
+		m.Assumed = maps.Clone(base.Assumed)
 	}
 	set(&m.Title, s.Title)
 	set(&m.Source, s.Source)
@@ -151,7 +201,11 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		m.SMs = *s.SMs
 	}
 	copyTo(&m.Bandwidth, s.Bandwidth)
-	copyTo(&m.Launch, s.Launch)
+	given(m, KeyLaunch, &m.Launch, s.Launch)
+	given(m, keyClock, &m.Clock, s.Clock)
+	given(m, keyStream, &m.Stream, s.Stream)
+	given(m, KeyMemoryLatency, &m.MemoryLatency, s.MemLatency)
+	given(m, KeyL2Bandwidth, &m.L2Bandwidth, s.L2Bandwidth)
 	copyTo(&m.HostLink, s.HostLink)
 	copyTo(&m.PeerLink, s.PeerLink)
 	copyTo(&m.Memory, s.Memory)
@@ -164,13 +218,21 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		m.Title = name
 	}
 	if base != nil && (s.Bandwidth != nil || s.TensorCore != nil || s.Vector != nil) {
-		m.Ceilings = Ceilings{} // they were measured on another machine
+		m.Ceilings = Ceilings{} // they were measured on another machine, and only parts of the peaks are alike
+		if like == nil {
+			like = base
+		}
 	}
 	if s.Ceilings != nil {
 		if err := s.Ceilings.over(m, name); err != nil {
 			return nil, err
 		}
 	}
+	for key, after := range s.Assumed {
+		m.assumed(key, after)
+	}
+	m.assume(like)
+	m.assume(m) // types of which no ceiling is known, after those of which one is
 	if err := s.processor(m, name); err != nil {
 		return nil, err
 	}
@@ -178,12 +240,14 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		return nil, err
 	}
 	switch {
-	case m.SMs < 0 || m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.HostLink < 0 || m.PeerLink < 0:
-		return nil, fmt.Errorf("machine %s: a negative quantity", name)
+	case m.SMs < 0:
+		return nil, wrong(name, "sms", "sms is %d, which is negative", m.SMs)
+	case m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.Stream < 0 || m.MemoryLatency < 0 || m.HostLink < 0 || m.PeerLink < 0:
+		return nil, wrong(name, "", "a negative quantity")
 	case m.Bandwidth <= 0:
-		return nil, fmt.Errorf(`machine %s: bandwidth is missing; write for example bandwidth = "4.8 TB/s"`, name)
+		return nil, wrong(name, "", `bandwidth is missing; write for example bandwidth = "4.8 TB/s"`)
 	case m.Vector[types.F32] <= 0:
-		return nil, fmt.Errorf(`machine %s: the peak of f32 is missing; write for example vector.f32 = "67 TFLOP/s"`, name)
+		return nil, wrong(name, "", `the peak of f32 is missing; write for example vector.f32 = "67 TFLOP/s"`)
 	}
 	return m, nil
 }
@@ -197,11 +261,11 @@ func (s *CeilingsSpec) over(m *Machine, name string) error {
 	if err := errors.Join(peaks(c.TensorCore, s.TensorCore, name, "ceilings.tensor_core"), peaks(c.Vector, s.Vector, name, "ceilings.vector")); err != nil {
 		return err
 	}
-	if c.Source == "" {
-		return fmt.Errorf("machine %s: ceilings.source is missing; it states where the ceilings were measured", name)
+	if s.Source == "" {
+		return wrong(name, "ceilings", "ceilings.source is missing; it states where the ceilings were measured")
 	}
 	if c.Bandwidth > m.Bandwidth {
-		return fmt.Errorf("machine %s: ceilings.bandwidth is above the bandwidth", name)
+		return wrong(name, "ceilings.bandwidth", "ceilings.bandwidth is above the bandwidth")
 	}
 	for _, t := range []struct {
 		table      string
@@ -209,13 +273,13 @@ func (s *CeilingsSpec) over(m *Machine, name string) error {
 	}{{"tensor_core", c.TensorCore, m.TensorCore}, {"vector", c.Vector, m.Vector}} {
 		for e, rate := range t.rate {
 			if rate > t.peak[e] {
-				return fmt.Errorf("machine %s: ceilings.%s.%s is above %s.%s", name, t.table, e, t.table, e)
+				return wrong(name, "ceilings."+t.table+"."+e.String(), "ceilings.%s.%s is above %s.%s", t.table, e, t.table, e)
 			}
 		}
 	}
 	for path, part := range s.Paths {
 		if !(part > 0 && part <= 1) {
-			return fmt.Errorf("machine %s: ceilings.paths.%s is no part of 1", name, path)
+			return wrong(name, "ceilings.paths."+path, "ceilings.paths.%s is no part of 1", path)
 		}
 		if c.Paths == nil {
 			c.Paths = map[string]float64{}
@@ -225,7 +289,7 @@ func (s *CeilingsSpec) over(m *Machine, name string) error {
 	return nil
 }
 
-func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table string) error {
+func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table string) (all error) {
 	keys := make([]string, 0, len(from))
 	for k := range from {
 		keys = append(keys, k)
@@ -234,11 +298,12 @@ func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table stri
 	for _, k := range keys {
 		e, ok := types.ElemByName(k)
 		if !ok || !e.IsFloat() {
-			return fmt.Errorf("machine %s: %s.%s: %q is not a floating-point element type", name, table, k, k)
+			all = errors.Join(all, wrong(name, table+"."+k, "%s.%s: %q is not a floating-point element type", table, k, k))
+			continue
 		}
 		to[e] = float64(from[k])
 	}
-	return nil
+	return all
 }
 
 func set(to *string, from string) {
@@ -250,6 +315,14 @@ func set(to *string, from string) {
 func copyTo[T ~int64 | ~float64, F ~int64 | ~float64](to *T, from *F) {
 	if from != nil {
 		*to = T(*from)
+	}
+}
+
+// given copies a constant that the file names, which is then not assumed.
+func given[F ~float64](m *Machine, key string, to *float64, from *F) {
+	if from != nil {
+		copyTo(to, from)
+		delete(m.Assumed, key)
 	}
 }
 

@@ -30,8 +30,20 @@ func (m *Machine) TOML() string {
 	w.bytes("grain", m.Grain)
 	w.bandwidth("host_link", m.HostLink)
 	w.bandwidth("peer_link", m.PeerLink)
+	if m.Clock > 0 {
+		w.text("clock", strconv.FormatFloat(m.Clock/1e9, 'g', 4, 64)+" GHz")
+	}
 	w.seconds("launch_latency", m.Launch)
+	w.seconds("stream_latency", m.Stream)
+	w.seconds("memory_latency", m.MemoryLatency)
+	w.bandwidth("l2_bandwidth", m.L2Bandwidth)
 	w.seconds("call_latency", m.Call)
+	if len(m.Assumed) > 0 {
+		w.line("\n[assumed]")
+		for _, k := range slices.Sorted(maps.Keys(m.Assumed)) {
+			w.text(strconv.Quote(k), m.Assumed[k])
+		}
+	}
 	for _, c := range m.Caches {
 		w.line("\n[caches." + key(strings.ToLower(c.Name)) + "]")
 		w.bytes("size", c.Size)
@@ -100,7 +112,7 @@ func (w *writer) bytes(name string, n int64) {
 	case n%(1<<10) == 0:
 		w.text(name, fmt.Sprint(n>>10, " KiB"))
 	default:
-		w.number(name, n)
+		w.text(name, fmt.Sprint(n, " B"))
 	}
 }
 

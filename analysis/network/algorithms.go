@@ -1,6 +1,10 @@
 package network
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"dmir/analysis/machine"
+)
 
 // timed is a way to do a collective.
 type timed struct {
@@ -25,7 +29,7 @@ func (t *timed) add(s *stage, seconds float64) {
 
 // all is the stage's time for bytes that all of a group's devices in a part send together.
 func (s *stage) all(bytes float64) float64 {
-	return bytes / (s.link.Bandwidth * float64(s.inside))
+	return bytes / (s.link.Reached() * float64(s.inside))
 }
 
 // ring is the time of so many rounds of a ring.
@@ -45,13 +49,21 @@ func (l *layout) tree(passes int, bytes float64) timed {
 	latency, transfer := 0.0, 0.0
 	for i := range l.stages {
 		s := &l.stages[i]
-		up, part := float64(depth(s.parts))*s.link.Latency, s.all(bytes)
+		up, part := float64(s.steps())*s.link.Latency, s.all(bytes)
 		latency += up
 		transfer = max(transfer, part)
 		t.slowest(s, up+part)
 	}
 	t.seconds = float64(passes) * (latency + transfer)
 	return t
+}
+
+// steps are those from the root of a tree to its last device: NCCL's devices in one node are a chain.
+func (s *stage) steps() int {
+	if s.link.Kind == machine.NVLink || s.link.Kind == machine.PCIe {
+		return s.parts - 1
+	}
+	return depth(s.parts)
 }
 
 // depth is that of a binary tree with n nodes in which each node has the number of steps
@@ -75,7 +87,7 @@ func (l *layout) pairwise(bytes float64) timed {
 	t := timed{algorithm: Pairwise}
 	for i := range l.stages {
 		s := &l.stages[i]
-		t.add(s, float64(s.partners)*(s.link.Latency+bytes/float64(l.p)/s.link.Bandwidth))
+		t.add(s, float64(s.partners)*(s.link.Latency+bytes/float64(l.p)/s.link.Reached()))
 	}
 	return t
 }
@@ -85,7 +97,7 @@ func (l *layout) direct(bytes float64) timed {
 	t := timed{algorithm: Direct}
 	for i := range l.stages {
 		s := &l.stages[i]
-		t.slowest(s, s.link.Latency+bytes/s.link.Bandwidth)
+		t.slowest(s, s.link.Latency+bytes/s.link.Reached())
 	}
 	t.seconds = t.most
 	return t

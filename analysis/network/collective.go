@@ -60,6 +60,7 @@ const (
 	Hierarchical Algorithm = "hierarchical"
 	Pairwise     Algorithm = "pairwise"
 	Direct       Algorithm = "direct"
+	Switch       Algorithm = "switch"
 )
 
 // An Estimate is what a collective is predicted to take.
@@ -114,17 +115,33 @@ func (l *layout) fastest(kind Kind, bytes float64) timed {
 
 // ways are the ways to do a collective in groups of several devices.
 func (l *layout) ways(kind Kind, bytes float64) []timed {
-	switch kind {
-	case AllReduce:
-		return append(l.rings(2, bytes), l.tree(2, bytes))
-	case ReduceScatter, AllGather:
-		return l.rings(1, bytes)
-	case AllToAll:
-		return []timed{l.pairwise(bytes)}
-	case Broadcast:
-		return []timed{l.tree(1, bytes)}
+	var all []timed
+	for _, p := range l.protocols() {
+		u, tree := l.under(p, false), l.under(p, true)
+		add := func(base float64, ways ...timed) {
+			for _, w := range ways {
+				w.seconds += l.begins(p, base)
+				all = append(all, w)
+			}
+		}
+		switch kind {
+		case AllReduce:
+			add(p.ring, u.rings(2, bytes)...)
+			add(p.tree, tree.tree(2, bytes))
+		case ReduceScatter, AllGather:
+			add(p.ring, u.rings(1, bytes)...)
+		case AllToAll:
+			add(p.ring, u.pairwise(bytes))
+		case Broadcast:
+			add(p.tree, tree.tree(1, bytes))
+		default:
+			add(p.ring, u.direct(bytes))
+		}
 	}
-	return []timed{l.direct(bytes)}
+	if t, ok := l.inSwitches(bytes); ok && kind == AllReduce {
+		all = append(all, t)
+	}
+	return all
 }
 
 // rings are the ways of rings: one, and one on each link where that differs and can be.

@@ -30,10 +30,13 @@
 //     and leaves a part once, and several rings that do so at different devices use all k
 //     shares. All-gather and reduce-scatter take p−1 steps, all-reduce
 //     2(p−1).
+//
 //   - Tree (the double binary trees of NCCL 2.4): half of the bytes go up and down each of
 //     two trees, in which a device is an inner node once at most, in a pipeline of small
 //     pieces. The trees of an outer link join those of the inner ones, so that broadcast
-//     takes Σ ⌈log₂ q⌉·α + max(B/(k·β)), and all-reduce twice that.
+//     takes Σ ⌈log₂ q⌉·α + max(B/(k·β)), and all-reduce twice that. NCCL joins the devices of
+//     a node in a chain, of q−1 steps.
+//
 //   - Hierarchical (Rabenseifner's reduce-scatter with all-gather, as in Thakur,
 //     Rabenseifner and Gropp, "Optimization of Collective Communication Operations in
 //     MPICH", 2005, on one link after the other): reduce-scatter inside, all-reduce across
@@ -41,14 +44,23 @@
 //     the bytes: Σ 2·(q−1)·(α + B/(q·k·β)). Reduce-scatter and all-gather are one half of
 //     it. It needs groups that all lie on the links in the same way. A tree across the
 //     outermost link would never be faster than the tree across all.
+//
 //   - Pairwise exchange (Thakur, Rabenseifner and Gropp): all-to-all takes p−1 steps of
 //     B/p bytes, α + B/(p·β) of the outermost link between two partners.
+//
 //   - Direct: permutations and single transfers take α + B/β of the slowest link that the
 //     axes cross. For a permutation this is an upper bound: it may cross the link with
 //     some of its pairs only.
 //
+//   - Switch (NVLink SHARP and its tree across nodes): the switch reduces an all-reduce at a
+//     rate of its own, and 2·(q−1)/q of the bytes cross the links outside, in a pipeline.
+//
+// β is what collectives reach (machine.Link.Reached). Where links name their kind, each form
+// but the last is one of NCCL's protocols, which differ in latency and in the part of β that
+// they have; the variable protocols has them.
+//
 // The fastest one that there is for a collective counts. All of them send the same bytes
-// (Kind.Sent). Reductions in a switch are not in the model.
+// (Kind.Sent).
 package network
 
 import (

@@ -60,8 +60,11 @@ func (k Kind) String() string {
 	if k > Weight {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}
-	return "FBW"[k : k+1]
+	return kinds[k : k+1]
 }
+
+// kinds are the letters of the kinds.
+const kinds = "FBW"
 
 // A Task is what a device does at a time: a kind of work for a micro-batch in a stage. Stages are
 // numbered along the model.

@@ -156,8 +156,11 @@ func TestFigures(t *testing.T) {
 		sh      Shape
 		f, b, w float64
 	}{
-		{ZBV, Shape{4, 2, 8}, 1, 2, 1}, {ZBH1, Shape{4, 1, 3}, 1, 1, 1}, {Interleaved, Shape{4, 2, 3}, 1, 1, 1},
-		{GPipe, Shape{0, 1, 1}, 1, 1, 1}, {GPipe, Shape{1, 1, 1}, 0, 0, 0},
+		{ZBV, Shape{4, 2, 8}, 1, 2, 1},
+		{ZBH1, Shape{4, 1, 3}, 1, 1, 1},
+		{Interleaved, Shape{4, 2, 3}, 1, 1, 1},
+		{GPipe, Shape{0, 1, 1}, 1, 1, 1},
+		{GPipe, Shape{1, 1, 1}, 0, 0, 0},
 	} {
 		if b, ok := Bubble(c.s, c.sh, c.f, c.b, c.w); ok {
 			t.Errorf("%s %+v has a closed form, %v", c.s, c.sh, b)
@@ -251,11 +254,13 @@ func TestOrdersThatAreNotOnes(t *testing.T) {
 		{good, Memory{Kept: []int64{1}}, "Memory.Kept has 1 entries, not 2"},
 		// Each device begins with what the other one must do first.
 		{
-			[][]Task{{{0, 0, b}, {0, 0, f}, {0, 1, f}, {0, 1, b}}, good[1]}, Memory{},
+			[][]Task{{{0, 0, b}, {0, 0, f}, {0, 1, f}, {0, 1, b}}, good[1]},
+			Memory{},
 			"cannot go on: device 0 has 0B0, which waits for 0F0, device 1 has 1F0, which waits for 0F0",
 		},
 		{
-			[][]Task{{{0, 0, f}, {0, 0, b}, {0, 1, f}, {0, 1, b}}, {{1, 0, f}, {1, 1, f}, {1, 0, b}, {1, 1, b}}}, Memory{},
+			[][]Task{{{0, 0, f}, {0, 0, b}, {0, 1, f}, {0, 1, b}}, {{1, 0, f}, {1, 1, f}, {1, 0, b}, {1, 1, b}}},
+			Memory{},
 			"cannot go on: device 0 has 0B0, which waits for 1B0, device 1 has 1F1, which waits for 0F1",
 		},
 	} {

@@ -2,6 +2,7 @@ package pipelining
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -116,13 +117,13 @@ type tasksJSON struct {
 // columns are n tasks with times in columns.
 func columns(n int, task func(i int) (t Task, start, end float64)) tasksJSON {
 	c := tasksJSON{Stage: make([]int, n), Micro: make([]int, n), Start: make(numbers, n), End: make(numbers, n)}
-	kinds := make([]byte, n)
+	letters := make([]byte, n)
 	for i := range n {
 		t, start, end := task(i)
-		kinds[i] = t.Kind.String()[0]
+		letters[i] = t.Kind.String()[0]
 		c.Stage[i], c.Micro[i], c.Start[i], c.End[i] = t.Stage, t.Micro, start, end
 	}
-	c.Kind = string(kinds)
+	c.Kind = string(letters)
 	return c
 }
 
@@ -145,20 +146,22 @@ type sendsJSON struct {
 	Bytes     []int64 `json:"bytes"`
 }
 
+type timelineJSON struct {
+	Schedule  Schedule   `json:"schedule"`
+	Devices   int        `json:"devices"`
+	Chunks    int        `json:"chunks"`
+	Micro     int        `json:"microbatches"`
+	Total     float64    `json:"total_s"`
+	Bubble    float64    `json:"bubble"`
+	MaxBubble float64    `json:"max_bubble"`
+	Lanes     []laneJSON `json:"lanes"`
+	Sends     sendsJSON  `json:"sends"`
+}
+
 // MarshalJSON writes tasks and sends in columns: lists of equal length for stage, micro-batch, start
 // and end, and a string with a letter for each kind. Times are taken to be in seconds and memory in bytes.
 func (tl *Timeline) MarshalJSON() ([]byte, error) {
-	out := struct {
-		Schedule  Schedule   `json:"schedule"`
-		Devices   int        `json:"devices"`
-		Chunks    int        `json:"chunks"`
-		Micro     int        `json:"microbatches"`
-		Total     float64    `json:"total_s"`
-		Bubble    float64    `json:"bubble"`
-		MaxBubble float64    `json:"max_bubble"`
-		Lanes     []laneJSON `json:"lanes"`
-		Sends     sendsJSON  `json:"sends"`
-	}{
+	out := timelineJSON{
 		Schedule: tl.Schedule, Devices: tl.Shape.Devices, Chunks: tl.Shape.Chunks, Micro: tl.Shape.Micro,
 		Total: tl.Total, Bubble: tl.Bubble, MaxBubble: tl.MaxBubble, Lanes: make([]laneJSON, 0, len(tl.Devices)),
 	}
@@ -181,4 +184,57 @@ func (tl *Timeline) MarshalJSON() ([]byte, error) {
 		return s.Task, s.Start, s.End
 	})
 	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes; the times of tasks and sends have its digits.
+func (tl *Timeline) UnmarshalJSON(text []byte) error {
+	var in timelineJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	out := Timeline{
+		Schedule: in.Schedule, Shape: Shape{Devices: in.Devices, Chunks: in.Chunks, Micro: in.Micro},
+		Total: in.Total, Bubble: in.Bubble, MaxBubble: in.MaxBubble,
+	}
+	for _, l := range in.Lanes {
+		lane := Lane{
+			Once: Interval{l.OnceStart, l.OnceEnd}, Idle: l.Idle, Exposed: l.Exposed, Bubble: l.Bubble, Peak: l.Peak, InFlight: l.InFlight,
+		}
+		var err error
+		if lane.Spans, err = l.Tasks.spans(); err != nil {
+			return err
+		}
+		out.Devices = append(out.Devices, lane)
+	}
+	sent, err := in.Sends.spans()
+	if err != nil {
+		return err
+	}
+	if len(in.Sends.From) != len(sent) || len(in.Sends.To) != len(sent) || len(in.Sends.Bytes) != len(sent) {
+		return errColumns
+	}
+	for i, s := range sent {
+		out.Sends = append(out.Sends, Send{s.Task, in.Sends.From[i], in.Sends.To[i], s.Start, s.End, in.Sends.Bytes[i]})
+	}
+	*tl = out
+	return nil
+}
+
+var errColumns = errors.New("a timeline with columns of different lengths")
+
+// spans are the tasks of columns.
+func (c *tasksJSON) spans() ([]Span, error) {
+	n := len(c.Kind)
+	if len(c.Stage) != n || len(c.Micro) != n || len(c.Start) != n || len(c.End) != n {
+		return nil, errColumns
+	}
+	var out []Span
+	for i := range n {
+		k := strings.IndexByte(kinds, c.Kind[i])
+		if k < 0 {
+			return nil, fmt.Errorf("a timeline with a task of the kind %q", c.Kind[i])
+		}
+		out = append(out, Span{Task{c.Stage[i], c.Micro[i], Kind(k)}, c.Start[i], c.End[i]})
+	}
+	return out, nil
 }

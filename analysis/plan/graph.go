@@ -2,12 +2,14 @@ package plan
 
 import (
 	"slices"
+	"sync"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
 	"dmir/dialect/microbatch"
 	"dmir/dialect/op"
+	"dmir/internal/work"
 )
 
 // A phase is the part of a step that an op belongs to.
@@ -31,13 +33,14 @@ type node struct {
 	micro bool
 	batch int // the factor along which micro-batches divide the op; negative: none
 
-	compute float64 // s, of the whole op
-	launch  float64 // s, of the kernel that it begins
-	reads   []int   // operands that its kernel reads from memory
-	writes  []int   // results that its kernel writes to memory
-	moved   float64 // bytes of the whole op, for ops that move parts of their operands; else negative
-	rows    []int   // factors that are the rows of an op with an expansion
-	cheap   bool    // selective recomputation does it again
+	compute float64  // s, of the whole op
+	product *product // of a contraction: what of it a device computes decides how long
+	launch  float64  // s, of the kernel that it begins
+	reads   []int    // operands that its kernel reads from memory
+	writes  []int    // results that its kernel writes to memory
+	moved   float64  // bytes of the whole op, for ops that move parts of their operands; else negative
+	rows    []int    // factors that are the rows of an op with an expansion
+	cheap   bool     // selective recomputation does it again
 }
 
 // A value is what nodes hand to each other.
@@ -71,10 +74,13 @@ type graph struct {
 	data   []int             // values of arguments with samples
 	batch  int64             // samples of a step
 	flop   float64           // of a step, all layers
+	target *machine.Machine
+	timed  sync.Map // machine.Product and machine.Attention to seconds
+	work   *work.Counts
 }
 
 func newGraph(s *straight, m *machine.Machine) (*graph, error) {
-	g := &graph{straight: s, of: map[*ir.Value]int{}}
+	g := &graph{straight: s, target: m, of: map[*ir.Value]int{}}
 	isNext := map[*ir.Value]*ir.Value{}
 	for a, v := range s.next {
 		isNext[v] = a
@@ -112,8 +118,9 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		if e == nil || !e.Known {
 			n.compute = 0
 		} else if t, ok := e.TimeTerms(m); ok {
-			n.compute = t.Compute / 1e9
-			n.launch = t.Launch / 1e9
+			n.compute = e.Computes(m) / 1e9
+			n.launch = (t.Launch + t.Latency) / 1e9
+			n.product = productOf(n, e)
 			n.moved = float64(t.Moved)
 		} else if t := e.Time(m); t.Known {
 			n.compute = t.Ns / 1e9
@@ -401,6 +408,7 @@ func (g *graph) kernels() {
 			normalized[i] = true
 		}
 	}
+	g.widened(kernel)
 	type read struct{ kernel, value int }
 	seen := map[read]bool{}
 	for i, n := range g.nodes {
@@ -432,6 +440,32 @@ func (g *graph) kernels() {
 		if n.compute == 0 && len(n.reads)+len(n.writes) == 0 {
 			n.launch = 0
 		}
+	}
+}
+
+// widened moves each element-wise op whose result is larger than its operands, as a conversion from half precision, into
+// the kernel of its users where they are in one: the smaller operands cross memory then.
+func (g *graph) widened(kernel []int) {
+	for i, n := range slices.Backward(g.nodes) {
+		if n.o == nil || len(n.o.Results) != 1 || op.Of(n.o).Class != op.ClassElementwise || !n.wholeTraffic(g) {
+			continue
+		}
+		result := g.result(n, 0)
+		if result == nil || len(result.uses) == 0 {
+			continue
+		}
+		into, bytes := kernel[result.uses[0].node], 0.0
+		for k := range n.o.Operands {
+			if v := g.operand(n, k); v != nil {
+				bytes += v.bytes
+			}
+		}
+		user := g.nodes[result.uses[0].node]
+		if bytes >= result.bytes || into == i || user.phase != n.phase || user.layer != n.layer || user.o != nil && op.Of(user.o).Class == op.ClassContraction ||
+			slices.ContainsFunc(result.uses, func(u use) bool { return kernel[u.node] != into }) || slices.Contains(kernel[i+1:], i) {
+			continue
+		}
+		kernel[i] = into
 	}
 }
 

@@ -51,6 +51,7 @@ func newModel(g *graph, gr *grid, bandwidth float64) *model {
 	for i := range m.vars {
 		x := &m.vars[i]
 		x.strategies = g.strategies(g.nodes[x.nodes[0]], gr, bandwidth)
+		g.work.Add("strategies", len(x.strategies))
 	}
 	m.share()
 	m.connect()

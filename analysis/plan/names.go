@@ -68,18 +68,24 @@ func (s *search) finish(c *candidate) {
 	}
 }
 
-// roles are what the axes divide in contractions, by the time that these take.
+// roles are what the axes divide in contractions, by the time that these take. Where there are none, an axis
+// divides the samples of some op, or parts of tensors, or nothing.
 func (c *candidate) roles() []role {
 	m := c.m
 	out := make([]role, len(m.grid.axes))
 	for a := range m.grid.axes {
 		var share [len(roleNames)]float64
+		samples := false
 		for i, n := range m.nodes {
-			if !isContraction(n) || n.phase != forward {
+			if n.o == nil || n.phase != forward {
 				continue
 			}
 			v := m.ofNode[i]
-			share[m.role(n, m.vars[v].strategies[c.choice[v]].factors[a])] += n.compute
+			r := m.role(n, m.vars[v].strategies[c.choice[v]].factors[a])
+			samples = samples || r == samplesRole
+			if isContraction(n) {
+				share[r] += n.compute
+			}
 		}
 		best := 0
 		for r := range share {
@@ -87,12 +93,28 @@ func (c *candidate) roles() []role {
 				best = r
 			}
 		}
-		if best == 0 && slices.Max(share[:]) == 0 {
-			best = int(tensorRole)
+		switch {
+		case best != 0 || share[0] > 0:
+			out[a] = role(best)
+		case samples:
+			out[a] = samplesRole
+		case c.divides(a):
+			out[a] = tensorRole
 		}
-		out[a] = role(best)
 	}
 	return out
+}
+
+// divides reports whether an op, or an argument as it is stored, is divided over an axis.
+func (c *candidate) divides(a int) bool {
+	for i, n := range c.m.nodes {
+		v := c.m.ofNode[i]
+		s := c.m.vars[v].strategies[c.choice[v]]
+		if n.o == nil && s.stored[a] >= 0 || n.o != nil && s.factors[a] >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // role is what dividing factor f of n divides: samples, positions, the experts of parameters, or the rest of
@@ -104,10 +126,11 @@ func (g *graph) role(n *node, f int8) role {
 	case int(f) == n.batch:
 		return samplesRole
 	}
-	inParameter, inSamples := false, false
+	inParameter, inSamples, inAll := false, false, true
 	for k := range n.o.Operands {
 		v := g.operand(n, k)
 		if v == nil || k >= len(n.f.Operands) || !op.Divided(n.f.Operands[k], int(f)) {
+			inAll = false
 			continue
 		}
 		if v.micro {
@@ -126,6 +149,8 @@ func (g *graph) role(n *node, f int8) role {
 	case inParameter && inSamples && inResult:
 		return expertRole
 	case inParameter || isAttention(n):
+		return tensorRole
+	case isContraction(n) && inAll && inResult: // the heads of scores that are written
 		return tensorRole
 	}
 	return sequenceRole
@@ -153,8 +178,16 @@ func (c *candidate) named(roles []role) []Axis {
 	if c.m.grid.pipe > 1 {
 		out = append(out, Axis{"pipe", c.m.grid.pipe})
 	}
+	last := -1 // the axis before, if nothing is divided over it
 	for a, x := range c.m.grid.axes {
-		if x.Size > 1 {
+		switch idle := !c.m.grid.named && !c.divides(a); {
+		case x.Size == 1:
+		case idle && last >= 0: // devices with the same are along one axis
+			out[last].Size *= x.Size
+		default:
+			if last = -1; idle {
+				last = len(out)
+			}
 			out = append(out, Axis{c.axisName(roles, a), x.Size})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/pipelining"
 	"dmir/dialect/ir"
 	"dmir/internal/milp"
+	"dmir/internal/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -23,6 +24,8 @@ type Options struct {
 	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
 	// Progress is called while the search runs, from one goroutine at a time.
 	Progress func(done, total int)
+	// Work counts the ops that are read and the strategies that are priced; nil unless a test counts.
+	Work *work.Counts
 }
 
 // A Setting is the part of a plan that decides its mesh and schedule. What is 0 or empty is searched.

@@ -13,6 +13,7 @@ import (
 	"dmir/bench/models"
 	"dmir/dialect/ir"
 	"dmir/internal/need"
+	"dmir/internal/work"
 	"dmir/syntax/source"
 )
 
@@ -42,6 +43,42 @@ func gpt(t *testing.T, layers int) string {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// A program without contractions: its mesh has an axis by what its ops divide, and one axis over which nothing is divided.
+func TestNamesWithoutContractions(t *testing.T) {
+	const text = `func.func @train(%x: tensor<SHAPExf32>, %w: tensor<1x1xf32>) -> (tensor<f32>, tensor<1x1xf32> {dm.state = "w"}) {
+  %l, %d = dm.grad @loss %x, %w, wrt = [1] : (tensor<SHAPExf32>, tensor<1x1xf32>) -> (tensor<f32>, tensor<1x1xf32>)
+  %n = dm.sgd %w, %d, lr = 0.1 : (tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %l, %n : tensor<f32>, tensor<1x1xf32>
+}
+func.func private @loss(%x: tensor<SHAPExf32>, %w: tensor<1x1xf32>) -> tensor<f32> {
+  %a = dm.mul %x, %w : (tensor<SHAPExf32>, tensor<1x1xf32>) -> tensor<SHAPExf32>
+  %l = dm.reduce add %a : (tensor<SHAPExf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+	for shape, want := range map[string]string{"1x1": "replica 4", "4194304x1": "data "} {
+		m := loadText(t, strings.ReplaceAll(text, "SHAPE", shape))
+		r, err := Search(t.Context(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-h100"), Devices: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names := r.Plans[0].Names; len(names) == 0 || !strings.HasPrefix(names[0], want) {
+			t.Errorf("%s: %v, want %s", shape, names, want)
+		}
+		for _, p := range r.Plans {
+			replicas := 0
+			for _, a := range p.Axes {
+				if strings.HasPrefix(a.Name, "replica") {
+					replicas++
+				}
+			}
+			if replicas > 1 {
+				t.Errorf("%s: %v", shape, p.Axes)
+			}
+		}
+	}
 }
 
 // Plans are sorted, differ, add up, and are no faster than the bound; their texts load without errors.
@@ -118,6 +155,29 @@ func TestEqualLayersScale(t *testing.T) {
 	}
 	near("time", twelve.Time, three.Time+9*(four.Time-three.Time))
 	near("memory", float64(twelve.Memory.Total), float64(three.Memory.Total)+9*float64(four.Memory.Total-three.Memory.Total))
+}
+
+// The strategies that are priced are those of a few layers, however many there are.
+func TestWorkOfLayers(t *testing.T) {
+	at := func(layers int) map[string]int {
+		m := loadText(t, gpt(t, layers))
+		counts := &work.Counts{}
+		fix := Setting{Data: 2, Tensor: 2, Pipe: 1, Microbatches: 2, Recompute: None}
+		if _, err := Search(context.Background(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-a100"), Devices: 4, Fix: fix, Top: 1, Work: counts}); err != nil {
+			t.Fatal(err)
+		}
+		return counts.Take()
+	}
+	few := at(12)
+	for _, layers := range []int{48, 96} {
+		many := at(layers)
+		if few["strategies"] == 0 || many["strategies"] != few["strategies"] {
+			t.Errorf("%d strategies are priced for %d layers, %d for 12", many["strategies"], layers, few["strategies"])
+		}
+		if many["nodes"] > few["nodes"] {
+			t.Errorf("%d nodes stand for %d layers, %d for 12", many["nodes"], layers, few["nodes"])
+		}
+	}
 }
 
 const twoProducts = `func.func @train(%x: tensor<64x256xf32>, %w: tensor<256x256xf32> {dm.stddev = 0.1}, %v: tensor<256x256xf32> {dm.stddev = 0.1})

@@ -16,7 +16,7 @@ import (
 // differentiated, and the layer that an op, or the op that it is the derivative of, belongs to.
 const (
 	forwardAttr = "plan.forward"
-	layerAttr   = "dm.stage" // autodiff hands it on to derivatives
+	layerAttr   = op.StageAttr // autodiff hands it on to derivatives
 )
 
 // kept is how many of the equal layers in a row stay: the first, one that stands for all between, and

@@ -158,6 +158,8 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.work = o.Work
+	g.work.Add("nodes", len(g.nodes))
 	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
 	for _, f := range m.Funcs {
 		if f.Body != nil {

@@ -2,19 +2,19 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"dmir/dialect/autodiff"
+	"dmir/dialect/budget"
 	"dmir/dialect/dim"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
-
-// mostOps bounds what calls of calls may grow to.
-const mostOps = 1 << 20
 
 // straight is fn as one block of ops on tensors: calls and gradients written out, sizes as numbers.
 // Equal layers in a row, of the function or of one that it differentiates, are left out but for
@@ -24,7 +24,7 @@ type straight struct {
 	fn     *ir.Func
 	from   flatten.From
 	layers *layers                 // nil: no layers in a row
-	ops    int                     // written out
+	left   *budget.Left            // what may still be written out
 	site   map[*ir.Op]*ir.Op       // the op of the function that calls led from to an op
 	like   map[*ir.Value]*ir.Value // arguments of layers that were left out: those of the layer that stands for them
 	grads  map[*ir.Value]*ir.Value // gradients, by what they are taken with respect to
@@ -45,6 +45,10 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 	for _, f := range flat.Funcs {
 		s.m.AddFunc(f)
 	}
+	s.left = budget.New(s.m, 0)
+	if budget.SizesOf(s.m).Exceeds(fn) {
+		return nil, &Error{Code: budget.Code, At: fn.Op, Msg: budget.Message(s.m, fn.Name), Help: diag.Find(budget.Code).Help}
+	}
 	sizes := op.Bindings(fn, bind)
 	size(s.fn, sizes)
 	if err := s.gradients(sizes); err != nil {
@@ -59,8 +63,16 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 	}
 	s.forget()
 	s.writeOut()
+	for _, o := range s.fn.Body.Ops {
+		if d := op.Of(o); d != nil && d.Family == op.Contraction && len(o.Operands) > mostFactors {
+			return nil, &Error{Code: budget.Code, At: o, Msg: fmt.Sprintf("a product of %d operands is more than is planned, which is %d", len(o.Operands), mostFactors), Help: "write it as products of two"}
+		}
+	}
 	return s, nil
 }
+
+// mostFactors bounds the operands of a product, all of whose placements are compared with each way to divide it.
+const mostFactors = 32
 
 // writeOut replaces composite ops that cannot be divided, as a mean over samples, by what they expand to, as
 // the partitioner does.
@@ -193,7 +205,7 @@ func (s *straight) inline(f *ir.Func) error {
 func (s *straight) expand(o *ir.Op) error {
 	b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 	start := b.Index
-	vs, err := autodiff.Inline(s.m, b, o)
+	vs, err := autodiff.Inline(s.m, b, o, s.left)
 	if err != nil {
 		e := &Error{Code: CodeStep, At: o, Msg: err.Error()}
 		var a *autodiff.Error
@@ -201,9 +213,6 @@ func (s *straight) expand(o *ir.Op) error {
 			e.Msg, e.Help = a.Msg, a.Help
 		}
 		return e
-	}
-	if s.ops += b.Index - start; s.ops > mostOps {
-		return &Error{Code: CodeStep, At: o, Msg: "the functions that it calls are too large to be planned", Help: "call fewer functions, or use a loop (dm.scan)"}
 	}
 	for _, p := range o.Parent.Ops[start:b.Index] {
 		s.site[p] = s.siteOf(o)

@@ -214,7 +214,7 @@ func (g *graph) divided(n *node, gr *grid, s strategy, bandwidth float64) (strat
 	if n.moved >= 0 {
 		s.traffic = n.moved / s.parts / micro
 	}
-	s.time = max(n.compute*g.uneven(n, gr, &s)/s.parts/micro, s.traffic/bandwidth) + n.launch
+	s.time = max(g.computing(n, gr, &s, micro), s.traffic/bandwidth) + n.launch
 	return s, true
 }
 
@@ -224,13 +224,18 @@ func (g *graph) uneven(n *node, gr *grid, s *strategy) float64 {
 	if !isAttention(n) || !op.Bool(n.o, "causal") {
 		return 1
 	}
-	p := 1.0
+	return 2 - 1/float64(alongQueries(n, gr, s))
+}
+
+// alongQueries is among how many devices s divides the queries of n, an attention.
+func alongQueries(n *node, gr *grid, s *strategy) int64 {
+	p := int64(1)
 	for a, f := range s.factors[:len(gr.axes)] {
-		if f >= 0 && n.f.Kinds[f] == op.Exchanged || f >= 0 && int(f) == n.f.Together[0] {
-			p *= float64(gr.axes[a].Size)
+		if f >= 0 && (n.f.Kinds[f] == op.Exchanged || int(f) == n.f.Together[0]) {
+			p *= int64(gr.axes[a].Size)
 		}
 	}
-	return 2 - 1/p
+	return p
 }
 
 // place is the layout that follows for tensor k from the factors that axes divide.

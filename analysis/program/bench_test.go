@@ -52,6 +52,21 @@ func BenchmarkSpliceSharding(b *testing.B) {
 	}
 }
 
+// BenchmarkLoad is the analysis of a text of 100,000 ops.
+func BenchmarkLoad(b *testing.B) {
+	for _, size := range []int{100, 100_000} {
+		b.Run(fmt.Sprintf("functions of %d", size), func(b *testing.B) {
+			src := source.New("x.dmir", long(100_000, size))
+			b.ReportAllocs()
+			for range b.N {
+				if p := Load(src, Options{}); p.HasErrors() {
+					b.Fatal(p.Diags[0].Message)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSplice is one keystroke and the analysis that follows it, in a
 // program of 100,000 ops.
 func BenchmarkSplice(b *testing.B) {

@@ -46,7 +46,7 @@ func TestConstantsInFiles(t *testing.T) {
 	}
 	// The constant is read once, as an argument is, and is part of the minimum.
 	f := p.Funcs[0]
-	if moved, least := f.Moved().String(), f.Minimum().String(); moved != "48" || least != "48" || !f.ReadsFiles() {
+	if moved, least := f.Moved().String(), f.Minimum().String(); moved != "48" || least != "48" || !f.HasData() {
 		t.Errorf("moved %s, minimum %s bytes", moved, least)
 	}
 	for _, c := range []struct {

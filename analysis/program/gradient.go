@@ -1,6 +1,7 @@
 package program
 
 import (
+	"dmir/dialect/budget"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
@@ -8,12 +9,21 @@ import (
 )
 
 // gradients adds a diagnostic for every op that takes the gradient of a function
-// with an op in it that has no derivative. It costs nothing of its own: the cost of
+// with an op in it that has no derivative, and for the first whose gradient exceeds
+// the budget of the text. It costs nothing of its own: the cost of
 // a gradient is that of the derived function.
 func (p *Program) gradients() {
+	var large *diag.Diagnostic
 	for i, m := range p.Modules {
 		for o, e := range p.costs[i].Refused() {
-			if e.Code != "DM811" || o.Bad || !holds(m, o) {
+			if o.Bad || !holds(m, o) {
+				continue
+			}
+			if e.Code == budget.Code && (large == nil || o.Head.Start < large.Span.Start) {
+				d := diag.New(e.Code, diag.Error, o.Head, e.Msg)
+				large = &d
+			}
+			if e.Code != "DM811" {
 				continue
 			}
 			d := diag.New(e.Code, diag.Error, o.Head, "@"+o.Str("callee")+" has no gradient: "+e.Msg)
@@ -23,6 +33,9 @@ func (p *Program) gradients() {
 			}
 			p.Diags = append(p.Diags, d)
 		}
+	}
+	if large != nil {
+		p.Diags = append(p.Diags, *large)
 	}
 }
 

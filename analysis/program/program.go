@@ -5,6 +5,8 @@ package program
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"dmir/dialect/stablehlo"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
+	"dmir/internal/work"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -41,20 +44,31 @@ type Options struct {
 	// numbers, cannot run as one kernel that stores outs; nil where they can. Without
 	// it nothing is known of what is built, and nothing is refused.
 	OneKernel func(ops []*ir.Op, outs []*ir.Value) error
+
+	// Compiled gives the figures of a function as a compiler makes it, by which budgets are
+	// judged; nil: they are judged by the text as written.
+	Compiled Compiler
+
+	Work *work.Counts // counts the ops that the analysis visits; may be nil
 }
+
+// Compiler gives the figures of fn, a function of p, as it is compiled for a machine.
+type Compiler func(ctx context.Context, p *Program, fn *ir.Func, on *machine.Machine) (cost.Figures, error)
 
 // Program is an analysed text. Only Splice changes it; else it is safe for
 // concurrent use.
 type Program struct {
-	Src     *source.File
-	Target  *machine.Machine
-	Bind    map[string]int64
-	Config  *config.Config
-	Arrays  types.Arrays
-	Tree    *ast.File
-	Modules []*ir.Module
-	Funcs   []*cost.Func      // of all modules, in textual order; functions with a body only
-	Diags   []diag.Diagnostic // of syntax, names, types and op rules, by position
+	Src    *source.File
+	Target *machine.Machine
+	Bind   map[string]int64
+	Config *config.Config
+	Arrays types.Arrays
+	// Compiled is that of the options.
+	Compiled Compiler
+	Tree     *ast.File
+	Modules  []*ir.Module
+	Funcs    []*cost.Func      // of all modules, in textual order; functions with a body only
+	Diags    []diag.Diagnostic // of syntax, names, types and op rules, by position
 
 	// Imported is set where the text is in another format: Modules are what it stands
 	// for, and their ops have the places of the ops that they come from. There are no
@@ -71,10 +85,25 @@ type Program struct {
 	bad   map[*ir.Op]bool              // ops that break a rule
 }
 
+// Figures are those of f, one of p's functions, on a machine: as written or as it is compiled. Where it cannot be
+// compiled they are those as written, and why says so.
+func (p *Program) Figures(ctx context.Context, f *cost.Func, on *machine.Machine, written bool) (x cost.Figures, why error) {
+	if written {
+		return f.Figures(on), nil
+	}
+	why = errors.New("there is no compiler")
+	if p.Compiled != nil {
+		if x, why = p.Compiled(ctx, p, f.Func, on); why == nil {
+			return x, nil
+		}
+	}
+	return f.Figures(on), why
+}
+
 // Load analyses src, a text in the dialect or in StableHLO. It never fails: errors in
 // the text, down to its being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
-	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Arrays: opts.Arrays, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
+	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Arrays: opts.Arrays, Compiled: opts.Compiled, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
 	if p.Config == nil {
 		p.Config = &config.Config{}
 	}
@@ -86,6 +115,7 @@ func Load(src *source.File, opts Options) *Program {
 	p.ends, p.bad = map[*ir.Op][]diag.Diagnostic{}, map[*ir.Op]bool{}
 
 	p.Tree = parse.File(src)
+	p.Tree.Work = opts.Work
 	tree := p.Tree
 	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree, op.NeedsSymbol) })
 	p.names = names
@@ -94,7 +124,7 @@ func Load(src *source.File, opts Options) *Program {
 		names()
 	}()
 	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
-		modules := stablehlo.Import(p.Tree)
+		modules := stablehlo.ImportBound(p.Tree, p.Bind)
 		for _, m := range modules {
 			if !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 				raise.Module(m)
@@ -111,9 +141,11 @@ func Load(src *source.File, opts Options) *Program {
 func (p *Program) open(modules []*ir.Module) {
 	p.Modules = modules
 	for _, m := range modules {
+		m.Work = p.Tree.Work
 		p.check(m, m.Ops)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))
 	}
+	p.list()
 	p.sum()
 }
 
@@ -129,13 +161,19 @@ func (p *Program) Change(change func(*ir.Module) error) error {
 	return nil
 }
 
+// list collects the functions of all modules.
+func (p *Program) list() {
+	p.Funcs = nil
+	for _, c := range p.costs {
+		p.Funcs = append(p.Funcs, c.Funcs...)
+	}
+}
+
 // sum collects the results of the parts of the program.
 func (p *Program) sum() {
 	p.Diags = slices.Concat(p.Tree.Diags, p.rules)
-	p.Funcs = nil
-	for i, m := range p.Modules {
+	for _, m := range p.Modules {
 		p.Diags = append(p.Diags, m.Diags...)
-		p.Funcs = append(p.Funcs, p.costs[i].Funcs...)
 	}
 	for _, ds := range p.ends {
 		p.Diags = append(p.Diags, ds...)
@@ -199,6 +237,9 @@ func (p *Program) check(m *ir.Module, ops []*ir.Op) {
 		})
 	}
 }
+
+// Work counts the ops that analyses of the program visit; nil unless a test counts.
+func (p *Program) Work() *work.Counts { return p.Tree.Work }
 
 // Names is the index of the names in the text.
 func (p *Program) Names() *scope.Index { return p.names() }

@@ -124,7 +124,7 @@ func TestSections(t *testing.T) {
 	if p.HasErrors() || len(p.Modules) != 2 || len(p.Funcs) != 2 {
 		t.Fatalf("%d modules, %d functions, %v", len(p.Modules), len(p.Funcs), p.Diags)
 	}
-	if a, b := p.Funcs[0].Entries[0].Line, p.Funcs[1].Entries[0].Line; a != 3 || b != 8 {
+	if a, b := p.Funcs[0].Entries[0].Line(), p.Funcs[1].Entries[0].Line(); a != 3 || b != 8 {
 		t.Errorf("lines %d and %d, want 3 and 8", a, b)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/lower"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -28,7 +30,6 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	if len(s.Old) > 0 {
 		from = min(from, s.Old[0].Off)
 	}
-	lines := src.Lines() - p.Src.Lines()
 	names := p.Names()
 	s.Apply(p.Tree)
 	if !names.Splice(s, src) {
@@ -42,9 +43,6 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	p.Src = src
 	if change == nil {
 		p.follow(s, nil)
-		for _, c := range p.costs {
-			c.Renumber(from, lines)
-		}
 		p.sum()
 		return true
 	}
@@ -65,22 +63,29 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 		p.rules = slices.DeleteFunc(p.rules, func(d diag.Diagnostic) bool { return o.Span.Start <= d.Span.Start && d.Span.Start < o.Span.End })
 	}
 	p.check(change.Module, change.New)
-	if !change.Whole { // else check has seen to it
-		if ds := verify.Function(change.Module, change.Func); len(ds) > 0 {
-			p.ends[change.Func] = ds
-		} else {
-			delete(p.ends, change.Func)
-		}
+	costs := p.costs[slices.Index(p.Modules, change.Module)]
+	if costs.Splice(change, from) {
+		p.list()
 	}
-	for i, m := range p.Modules {
-		if m == change.Module {
-			p.costs[i].Splice(change, from, lines)
-		} else {
-			p.costs[i].Renumber(from, lines)
-		}
+	if !change.Whole { // else check has seen to it
+		p.end(costs, change)
 	}
 	p.sum()
 	return true
+}
+
+// end checks the function of a change as a whole.
+func (p *Program) end(costs *cost.Costs, c *lower.Change) {
+	delete(p.ends, c.Func)
+	var ds []diag.Diagnostic
+	if f := costs.Of(c.Func); f != nil {
+		ds = verify.FunctionOf(c.Module, c.Func, f.Marked(), f.MeshOf)
+	} else { // the second of its name
+		ds = verify.Function(c.Module, c.Func)
+	}
+	if len(ds) > 0 {
+		p.ends[c.Func] = ds
+	}
 }
 
 // follow moves the diagnostics of the text, and drops those of ops

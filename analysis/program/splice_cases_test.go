@@ -72,6 +72,14 @@ func TestSpliceCases(t *testing.T) {
 	}
 }
 
+// bound gives a size to a symbol that stands in a body alone; an attribute is misspelt.
+const bound = `func.func @f(%x: tensor<?xf32, #dm.at<dims = [n]>> {dm.stdev = 0.5}) -> tensor<?xf32, #dm.at<dims = [n]>> attributes {dm.bind = {k = 4}} {
+  %0 = dm.exp %x : tensor<?xf32, #dm.at<dims = [n]>>
+  %1 = "other.op"(%0) : (tensor<?xf32, #dm.at<dims = [n]>>) -> tensor<?xf32, #dm.at<dims = [k]>>
+  return %0 : tensor<?xf32, #dm.at<dims = [n]>>
+}
+`
+
 // What a mesh means is asked wherever it is named. An edit of one sharding is
 // followed; one of the mesh need not be.
 func TestSpliceShardings(t *testing.T) {
@@ -114,6 +122,14 @@ func TestSpliceShardings(t *testing.T) {
 		"a stage comes":                     {stated, "dm.exp %1", "dm.exp %1 {dm.stage = 0}", true, false},
 		"a stage before another":            {strings.Replace(stated, "dm.exp %1", "dm.exp %1 {dm.stage = 1}", 1), "%0, %b {", "%0, %b {dm.stage = 2, ", true, true},
 		"the mesh of a function is another": {sharded, "{dm.mesh = @pod}", "{dm.mesh = @pad}", true, true},
+		"an attribute of an op is misspelt": {stated, "dm.exp %1", "dm.exp %1 {dm.stag = 0}", true, true},
+		"an attribute of the wrong place":   {stated, "dm.exp %1", "dm.exp %1 {dm.state = 0}", true, true},
+		"a misspelt attribute is mended":    {strings.Replace(stated, "dm.exp %1", "dm.exp %1 {dm.stag = 0}", 1), "dm.stag ", "dm.stage ", true, false},
+		"one of an argument is misspelt":    {stated, "{dm.sharding = #dm.at<split = @pod[{data}, {}]>}", "{dm.shard = 1}", true, true},
+		"one of an argument is mended":      {bound, "dm.stdev", "dm.stddev", true, false},
+		"a bound size leaves the body":      {strings.Replace(bound, "dm.stdev", "dm.stddev", 1), "[k]", "[m]", true, true},
+		"a bound size comes to the body":    {strings.Replace(strings.Replace(bound, "dm.stdev", "dm.stddev", 1), "[k]", "[m]", 1), "[m]", "[k]", true, false},
+		"a bound size is renamed":           {strings.Replace(bound, "dm.stdev", "dm.stddev", 1), "{k = 4}", "{kk = 4}", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := strings.Index(c.text, c.old)

@@ -74,11 +74,47 @@ func.func @device(%x: tensor<2x4xf32> {dm.global = tensor<8x4xf32, #dm.at<split 
 }
 `
 
+// layered has functions that call others, in a loop and a branch too.
+const layered = `func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = func.call @layer(%x) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = dm.exp %0 : tensor<8x4xf32>
+  %2 = dm.scan %1, carries = 1, length = 3 : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%t: tensor<8x4xf32>):
+    %s = func.call @layer(%t) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    dm.yield %s : tensor<8x4xf32>
+  }
+  %3 = func.call @layer(%2) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %c = dm.constant dense<true> : tensor<i1>
+  %4 = dm.if %c : (tensor<i1>) -> tensor<8x4xf32> {
+    %a = func.call @leaf(%3) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    dm.yield %a : tensor<8x4xf32>
+  } else {
+    dm.yield %3 : tensor<8x4xf32>
+  }
+  return %4 : tensor<8x4xf32>
+}
+func.func private @layer(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = dm.softmax %x, dims = [1] : tensor<8x4xf32>
+  %1 = func.call @leaf(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = func.call @twice(%1) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
+func.func private @leaf(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = dm.mul %x, %x : tensor<8x4xf32>
+  %1 = dm.exp %0 : tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+func.func private @twice(%x: tensor<?x4xf32, #dm.at<dims = [n]>>) -> tensor<?x4xf32, #dm.at<dims = [n]>> {
+  %0 = dm.add %x, %x : tensor<?x4xf32, #dm.at<dims = [n]>>
+  return %0 : tensor<?x4xf32, #dm.at<dims = [n]>>
+}
+`
+
 // TestSpliceEqualsLoad edits programs at random: where a program can follow a
 // change, everything that is known about it is what loading the text finds.
 func TestSpliceEqualsLoad(t *testing.T) {
 	need.Long(t)
-	files := []*source.File{source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed)}
+	files := []*source.File{source.New("layered", layered), source.New("layered", layered), source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed), source.New("mixed", mixed)}
 	paths, _ := filepath.Glob("../../examples/*.dmir")
 	for _, path := range paths {
 		text, err := os.ReadFile(path)

@@ -30,6 +30,9 @@ func (p *Program) Symbols() []string {
 		}
 	}
 	for _, m := range p.Modules {
+		for _, name := range m.Sizes {
+			have[name] = true
+		}
 		ir.Walk(m.Ops, func(o *ir.Op) bool {
 			for _, v := range o.Results {
 				add(v)

@@ -24,7 +24,7 @@ func offerBudget(s *selection) []Action {
 	if o == nil || o.Name != op.Func || !s.onHead(o) || len(o.Regions) == 0 {
 		return nil
 	}
-	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to the current cost"}
+	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to the current cost as written"}
 	if b := o.Body(0); b != nil && len(b.Ops) > maxListed { // to find the peak looks at each op
 		return []Action{a}
 	}
@@ -48,7 +48,7 @@ func offerBudget(s *selection) []Action {
 // limit is a budget as it is written.
 type limit struct{ attr, verb, text string }
 
-// needs are the smallest budgets under which o stays: of three digits, or as
+// needs are the smallest budgets under which o, as written, stays: of three digits, or as
 // formulas where sizes are open.
 func (s *selection) needs(o *ir.Op) ([]limit, error) {
 	f := s.p.Cost(asFunc(s.m, o))
@@ -123,7 +123,7 @@ func applyBudget(s *selection, _ string) (*Change, error) {
 	}
 	var attrs [][2]string
 	for _, l := range limits {
-		attrs = append(attrs, [2]string{l.attr, parse.Quote(l.text)})
+		attrs = append(attrs, [2]string{l.attr, parse.Quote(l.text + " as written")})
 	}
 	return &Change{Edits: s.setAttrs(o, attrs)}, nil
 }

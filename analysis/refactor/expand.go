@@ -264,7 +264,7 @@ func (s *selection) line(o *ir.Op, generic bool) (string, error) {
 	if generic {
 		write = print.Generic
 	}
-	text, err := write(m)
+	text, err := write(m, print.SameLocations)
 	if err != nil {
 		return "", refuse("%v", err)
 	}

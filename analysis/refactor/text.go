@@ -7,7 +7,6 @@ import (
 	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
-	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -124,26 +123,9 @@ func depthOf(m *ir.Module, b *ir.Block) int {
 	return n
 }
 
-// layout is ops as package format lays them out that many regions deep, without
-// the indentation of the first line and without a line end at the end. Where the
-// text around indents otherwise, indent is what its lines begin with.
-func layout(ops string, depth int, indent string) string {
-	ops = strings.ReplaceAll(ops, "\r\n", "\n")
-	around := strings.Repeat("module {\n", depth) + strings.Trim(ops, "\n") + "\n" + strings.Repeat("}\n", depth)
-	lines := strings.Split(strings.TrimSuffix(format.File(parse.File(source.New("", around))), "\n"), "\n")
-	lines = lines[depth : len(lines)-depth]
-	usual := strings.Repeat("  ", depth)
-	for i, l := range lines {
-		if rest, ok := strings.CutPrefix(l, usual); ok {
-			lines[i] = indent + rest
-		}
-	}
-	return strings.TrimPrefix(strings.Join(lines, "\n"), indent)
-}
-
 // write is ops laid out to stand at off of the text, in b.
 func (s *selection) write(ops string, b *ir.Block, off int) string {
-	return strings.ReplaceAll(layout(ops, depthOf(s.m, b), indentAt(s.src.Text(), off)), "\n", s.eol())
+	return strings.ReplaceAll(format.Ops(ops, depthOf(s.m, b), indentAt(s.src.Text(), off)), "\n", s.eol())
 }
 
 // eol is how the text ends its lines.

@@ -30,8 +30,9 @@ type Data struct {
 	Functions []Function `json:"functions"` // that the panel could show instead, in the order of the text
 	Target    Target     `json:"target"`
 	Totals    Totals     `json:"totals"`            // of the function; of a diff those of the new version
+	Devices   *Devices   `json:"devices,omitempty"` // of a function that is divided, or that should be
 	Unbound   []string   `json:"unbound,omitempty"` // symbols that the numbers depend on
-	Stale     string     `json:"stale,omitempty"`   // "before the error in line 3", of data that are kept because of it
+	Stale     string     `json:"stale,omitempty"`   // "of the text before the error in line 3": what keeps the data from being those of now
 	Graph     *Graph     `json:"graph,omitempty"`
 	Roofline  *Roofline  `json:"roofline,omitempty"`
 	Memory    *Memory    `json:"memory,omitempty"`
@@ -40,6 +41,18 @@ type Data struct {
 	Diff      *Diff      `json:"diff,omitempty"`
 	History   *History   `json:"history,omitempty"`
 	Plans     *Plans     `json:"plans,omitempty"`
+
+	// Undivided is the same panel of the undivided function, where the figures are those of
+	// each device and the panel was asked for both.
+	Undivided *Data `json:"undivided,omitempty"`
+}
+
+// Devices is what of the devices that run a function the figures are of.
+type Devices struct {
+	Count  int    `json:"count"`  // 1 of a batch that is cut into micro-batches
+	Each   bool   `json:"each"`   // the figures are of each device, otherwise of the undivided function
+	Label  string `json:"label"`  // "each of 8 devices", "undivided"
+	Reason string `json:"reason"` // why it is undivided, where the text divides it
 }
 
 // Place is where something stands in the text: a range within one line, its
@@ -65,7 +78,9 @@ type Target struct {
 	Title          string  `json:"title"` // "H200 SXM"
 	Bandwidth      float64 `json:"bandwidth_bytes_per_s"`
 	BandwidthLabel string  `json:"bandwidth_label"`
-	Memory         int64   `json:"memory_bytes"` // 0 where not known
+	Reach          float64 `json:"reach_bytes_per_s"` // that kernels reach of it, by which times are predicted
+	ReachLabel     string  `json:"reach_label"`       // "4.30 of 4.80 TB/s"
+	Memory         int64   `json:"memory_bytes"`      // 0 where not known
 	MemoryLabel    string  `json:"memory_label"`
 	Peaks          []Peak  `json:"peaks"` // fastest first
 }
@@ -90,13 +105,13 @@ type Cost struct {
 	MovedLabel     string   `json:"moved_label"`
 	TimeNs         *int64   `json:"time_ns"`
 	TimeLabel      string   `json:"time_label"`
-	Bound          string   `json:"bound"`                   // "compute", "memory", "latency"; "" where no time is taken or known
+	Bound          string   `json:"bound"`                   // "compute", "memory", "L2", "latency", "launch", "tail", "network"; "" where no time is taken or known
 	Intensity      *float64 `json:"intensity_flop_per_byte"` // null where nothing moves or it is not known
 	IntensityLabel string   `json:"intensity_label"`         // "" where null
 
 	// Why is the terms that the time comes from, one to a line, the largest
 	// first, each with the machine's figure: "34.4 GFLOP / 788 TFLOP/s = 43.6 µs",
-	// "50.3 MB / 4.80 TB/s = 10.5 µs", "latency 1.00 ns in a graph"; none where no time is
+	// "50.3 MB / 4.80 TB/s = 10.5 µs", "launch 600 ns in a graph"; none where no time is
 	// taken or known.
 	Why []string `json:"why,omitempty"`
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 		shown = all
 	}
 	if o.Gate {
-		out.Breaches = breaches(p, gated, o.Tolerance)
+		out.Breaches = breaches(o.Context, diff.Gate{Old: old, New: p, Tolerance: o.Tolerance, Written: o.AsWritten}, gated)
 	}
 	d.Diff = out
 	d.Totals = sumTotals(shown, p.Target)
@@ -65,10 +66,14 @@ func NoDiff(p *program.Program, function, reason string) Data {
 	return d
 }
 
-// breaches are the results of diff.Gate.
-func breaches(p *program.Program, fs []diff.Func, tolerance float64) []Breach {
+// breaches are those of g.
+func breaches(ctx context.Context, g diff.Gate, fs []diff.Func) []Breach {
 	out := []Breach{}
-	for _, x := range diff.Gate(p, fs, tolerance) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	p := g.New
+	for _, x := range g.Breaches(ctx, fs) {
 		out = append(out, Breach{
 			Function: x.Func.Func.Name, Place: place(p.Src, FunctionSpan(x.Func.Func)),
 			Grown: x.Grown, Open: x.Open, Message: x.Message,

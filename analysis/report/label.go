@@ -97,8 +97,15 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 	if t.LinkRate > 0 {
 		terms = append(terms, term{t.Link, units.Bytes(t.Linked) + " / " + units.Bandwidth(t.LinkRate) + " to the host = " + units.Time(t.Link)})
 	}
-	if t.Launch > 0 {
-		terms = append(terms, term{t.Launch, "latency " + t.LaunchText(m)})
+	for _, x := range []term{
+		{t.L2, "tiles from L2 = " + units.Time(t.L2)},
+		{t.Tail, "tail of the last tiles = " + units.Time(t.Tail)},
+		{t.Latency, "latency of the memory = " + units.Time(t.Latency)},
+		{t.Launch, "launch " + t.LaunchText(m)},
+	} {
+		if x.ns > 0 {
+			terms = append(terms, x)
+		}
 	}
 	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(b.ns, a.ns) })
 	lines := make([]string, len(terms))

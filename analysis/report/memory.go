@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"dmir/analysis/cost"
-	"dmir/analysis/graph"
 	"dmir/analysis/memory"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
@@ -14,7 +13,7 @@ import (
 // memory is the plan of the function's memory.
 func (b *builder) memory() *Memory {
 	out := &Memory{Buffers: []Buffer{}, Steps: []Step{}}
-	plan, from, err := cost.NewFlow(b.f.Func, graph.Module(b.p, b.f.Func), b.p.Bind).Lay()
+	plan, from, err := cost.NewFlow(b.f.Func, b.f.Module(), b.p.Bind).Lay()
 	if err != nil {
 		out.Reason = err.Error()
 		return out

@@ -57,8 +57,10 @@ func BuildPlans(file string, results ...*plan.Result) (Data, error) {
 
 func model(m plan.Model) []Fact {
 	facts := []Fact{
-		{"parameters", units.Count(float64(m.Parameters))}, {"FLOP of a step", units.Work(m.FLOP)},
-		{"samples", units.Count(float64(m.Samples))}, {"tokens", units.Count(float64(m.Tokens))},
+		{"parameters", units.Count(float64(m.Parameters))},
+		{"FLOP of a step", units.Work(m.FLOP)},
+		{"samples", units.Count(float64(m.Samples))},
+		{"tokens", units.Count(float64(m.Tokens))},
 	}
 	if m.Layers > 0 {
 		facts = append(facts, Fact{"layers", strconv.Itoa(m.Layers)})

@@ -12,6 +12,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,10 +32,21 @@ type Options struct {
 	OldName   string           // what to call it; "" is the path of its text
 	Gate      bool             // a diff lists what is beyond the old version and beyond budgets
 	Tolerance float64          // of the gate: how much more than before is allowed, as a share of it
+	AsWritten bool             // the gate compares the versions as written, not as compiled
+	Context   context.Context  // ends what takes long, the gate's plans; nil: nothing does
+	Undivided bool             // the figures are of the undivided function, not of each device
+	Both      bool             // the panel of each device has that of the undivided function as well
 }
 
 // ErrKind is that there is no panel of a kind, or not from what was given.
 var ErrKind = errors.New("no such panel")
+
+// kindError is an ErrKind in its own words.
+type kindError string
+
+func (e kindError) Error() string { return string(e) }
+
+func (kindError) Is(target error) bool { return target == ErrKind }
 
 // FunctionError is that a program has no function to show.
 type FunctionError struct {
@@ -60,29 +72,45 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: TargetOf(p.Target)}
 	if kind == KindDiff {
 		if o.Old == nil {
-			return Data{}, fmt.Errorf("%w: a diff needs a version to compare with", ErrKind)
+			return Data{}, kindError("a diff needs a version to compare with")
 		}
 		return buildDiff(d, p, function, o)
 	}
 	if !slices.Contains(Kinds, kind) {
-		return Data{}, fmt.Errorf("%w: %q; there are %s, %s", ErrKind, kind, strings.Join(Kinds, ", "), KindDiff)
+		return Data{}, kindError(fmt.Sprintf("there is no panel %q; there are %s, %s", kind, strings.Join(Kinds, ", "), KindDiff))
 	}
 	f, err := choose(p, function)
 	if err != nil {
 		return Data{}, err
 	}
-	b := builder{p: p, f: f, total: f.Time(p.Target)}
+	ofDevices := slices.Contains(deviceKinds, kind)
+	if ofDevices && f.Mesh() == nil {
+		return Data{}, kindError(fmt.Sprintf("@%s runs on one device and has no %s; divide it over a mesh, for example as dmir plan proposes", f.Func.Name, kind))
+	}
+	b := builder{p: p, f: f, undivided: o.Undivided && !ofDevices}
 	d.Function = f.Func.Name
 	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
-	d.Totals = totals(f, p.Target)
-	if slices.Contains(deviceKinds, kind) {
-		if f.Mesh() == nil {
-			return Data{}, fmt.Errorf("%w: @%s has no %s: nothing in it is divided over a mesh", ErrKind, f.Func.Name, kind)
-		}
-		d.Totals = totals(f.PerDevice(), p.Target)
+	if d.Devices = b.devices(); d.Devices != nil && !ofDevices {
+		d.Title += ", " + d.Devices.Label
 	}
+	shown := f
+	if !b.undivided {
+		shown = f.PerDevice()
+		if divided, _ := f.Divide(); divided != nil && !ofDevices {
+			b.f = divided.Device
+		}
+	}
+	b.total = shown.Time(p.Target)
+	d.Totals = totals(shown, p.Target)
 	d.Unbound = f.Unbound()
 	d.Functions = b.functions(kind)
+	if o.Both && d.Devices != nil && d.Devices.Each && !ofDevices {
+		whole, err := Build(p, kind, function, Options{Undivided: true})
+		if err != nil {
+			return Data{}, err
+		}
+		d.Undivided = &whole
+	}
 	switch kind {
 	case KindGraph:
 		d.Graph = b.graph()
@@ -138,29 +166,49 @@ func choose(p *program.Program, name string) (*cost.Func, error) {
 
 // builder makes the panels of one function.
 type builder struct {
-	p     *program.Program
-	f     *cost.Func
-	total cost.Time
+	p         *program.Program
+	f         *cost.Func // what is shown: the function of the text, or what each device runs
+	total     cost.Time
+	undivided bool
+}
+
+// devices is what of the devices of b's function the figures are of; nil where the text divides nothing.
+func (b *builder) devices() *Devices {
+	on, batches := b.f.Mesh(), b.f.Microbatches()
+	if on == nil && batches < 2 {
+		return nil
+	}
+	d := &Devices{Count: 1, Each: true}
+	var parts []string
+	if on != nil {
+		d.Count = on.Devices()
+		parts = append(parts, fmt.Sprintf("each of %d devices", d.Count))
+	}
+	if batches > 1 {
+		parts = append(parts, fmt.Sprintf("in %d micro-batches", batches))
+	}
+	d.Label = strings.Join(parts, ", ")
+	_, problem := b.f.Divide()
+	if problem != nil {
+		d.Reason = problem.Msg
+	}
+	if b.undivided || problem != nil {
+		d.Each, d.Label = false, "undivided"
+	}
+	return d
 }
 
 // Functions are those of a program that a panel could show.
-func Functions(p *program.Program) []Function {
-	out := []Function{}
-	for _, f := range p.Funcs {
-		out = append(out, (&builder{p: p}).function(f))
-	}
-	return out
-}
+func Functions(p *program.Program) []Function { return (&builder{p: p}).functions("") }
 
 // functions are those of which there is a panel of the kind, with the figures that it shows.
 func (b *builder) functions(kind string) []Function {
-	if !slices.Contains(deviceKinds, kind) {
-		return Functions(b.p)
-	}
 	out := []Function{}
 	for _, f := range b.p.Funcs {
-		switch {
-		case f.Mesh() == nil:
+		switch divided := f.Mesh() != nil; {
+		case !divided && slices.Contains(deviceKinds, kind):
+		case !divided || b.undivided:
+			out = append(out, b.function(f))
 		case f.Tried():
 			out = append(out, b.function(f.PerDevice()))
 		default: // to divide all of them would take too long
@@ -182,6 +230,7 @@ func TargetOf(m *machine.Machine) Target {
 	t := Target{
 		Name: m.Name, Title: m.Title, Memory: m.Memory, Peaks: []Peak{},
 		Bandwidth: m.Bandwidth, BandwidthLabel: units.Bandwidth(m.Bandwidth),
+		Reach: m.Reach(), ReachLabel: cost.Reached(m.Reach(), m.Bandwidth, units.Bandwidth),
 	}
 	if m.Memory > 0 {
 		t.MemoryLabel = units.Bytes(m.Memory)

@@ -316,9 +316,9 @@ func TestErrors(t *testing.T) {
 		{"graph", "@c", "@c"},
 		{"memory", "a", "@a"},
 		{"graph", "d", "there is no function @d with a body; there are @a, @b, @c"},
-		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, mesh, timeline, diff`},
-		{"timeline", "b", "no such panel: @b has no timeline: nothing in it is divided over a mesh"},
-		{"diff", "", "no such panel: a diff needs a version to compare with"},
+		{"pie", "", `there is no panel "pie"; there are graph, roofline, memory, mesh, timeline, diff`},
+		{"timeline", "b", "@b runs on one device and has no timeline; divide it over a mesh, for example as dmir plan proposes"},
+		{"diff", "", "a diff needs a version to compare with"},
 	} {
 		d, err := report.Build(p, c.kind, c.function, report.Options{})
 		got := "@" + d.Function

@@ -15,7 +15,7 @@ var decimal = map[string]float64{
 
 // Parse reads a quantity such as "4.8 TB/s", "989 TFLOP/s", "227 KiB" or
 // "500 ns" in the base unit given ("B/s", "FLOP/s", "B", "s"). Underscores may
-// group digits. A bare number is in the base unit.
+// group digits. The unit is never left out.
 func Parse(text, unit string) (float64, error) {
 	s := strings.TrimSpace(text)
 	end := strings.IndexFunc(s, func(r rune) bool {
@@ -37,7 +37,7 @@ func Parse(text, unit string) (float64, error) {
 		return 0, fmt.Errorf("%q is not a quantity in %s; write for example %q", text, unit, example[unit])
 	}
 	if suffix == "" {
-		return x, nil
+		return 0, Unitless(text, unit)
 	}
 	prefix, ok := strings.CutSuffix(suffix, unit)
 	scale, known := decimal[prefix]
@@ -47,7 +47,19 @@ func Parse(text, unit string) (float64, error) {
 	return x * scale, nil
 }
 
-// ParseBytes reads a non-negative number of bytes: "1.2 GB", "227 KiB", "4096".
+// Unitless is the error of a number without its unit, which names those that it may have.
+func Unitless(text, unit string) error {
+	var with []string
+	for _, prefix := range usual[unit] {
+		with = append(with, strconv.Quote(strings.TrimSpace(text)+" "+prefix+unit))
+	}
+	return fmt.Errorf("%q has no unit; write %s", text, strings.Join(with, ", "))
+}
+
+// usual are the prefixes of a unit that people mostly mean.
+var usual = map[string][]string{"B": {"G", "M", "k", ""}, "B/s": {"T", "G"}, "FLOP/s": {"T", "G"}, "s": {"m", "µ", "n", ""}, "Hz": {"G", "M"}}
+
+// ParseBytes reads a non-negative number of bytes: "1.2 GB", "227 KiB", "4096 B".
 func ParseBytes(text string) (int64, error) {
 	x, err := Parse(text, "B")
 	switch {
@@ -66,4 +78,5 @@ var example = map[string]string{
 	"B/s":    "4.8 TB/s",
 	"FLOP/s": "989 TFLOP/s",
 	"s":      "500 ns",
+	"Hz":     "1.755 GHz",
 }

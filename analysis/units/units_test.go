@@ -130,7 +130,7 @@ func TestParse(t *testing.T) {
 		{"989 TFLOP/s", "FLOP/s", 989e12},
 		{"227 KiB", "B", 227 * 1024},
 		{"1.2GB", "B", 1.2e9},
-		{"4096", "B", 4096},
+		{"4096 B", "B", 4096},
 		{"1_000 kB", "B", 1e6},
 		{"500 ns", "s", 500e-9},
 		{"2 µs", "s", 2e-6},
@@ -144,10 +144,13 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q, %q) = %v, %v; want %v", c.text, c.unit, got, err, c.want)
 		}
 	}
-	for _, text := range []string{"", "GB", "3 GX", "3 XB", "x3 GB", "3 GB 4", "1e999 B", "--3 B", "3 GB/s"} {
+	for _, text := range []string{"", "GB", "3 GX", "3 XB", "x3 GB", "3 GB 4", "1e999 B", "--3 B", "3 GB/s", "70", "0"} {
 		if x, err := Parse(text, "B"); err == nil {
 			t.Errorf("Parse(%q) = %v, want an error", text, x)
 		}
+	}
+	if _, err := Parse(" 50", "s"); err == nil || err.Error() != `" 50" has no unit; write "50 ms", "50 µs", "50 ns", "50 s"` {
+		t.Errorf("a number without its unit: %v", err)
 	}
 	for _, text := range []string{"-1 B", "20 EB"} {
 		if x, err := ParseBytes(text); err == nil {

@@ -70,7 +70,7 @@ func load(ctx context.Context, path string) (*divided, error) {
 	d.fn = u.Func
 	if !op.PerDevice(u.Func.Op) {
 		d.whole = u
-		fn, problem := partition.Func(u.Module, u.Func)
+		fn, problem := partition.Func(u.Context(), u.Module, u.Func)
 		switch {
 		case problem != nil:
 			return nil, fmt.Errorf("%s: %s", name, problem.Msg)

@@ -45,8 +45,13 @@ func (b *body) attention(x string, bias, turned bool) string {
 	if turned {
 		q, k = b.turn(q), b.turn(k)
 	}
-	a := b.op("a", b.types[q], "dm.attention, causal = true", q, k, v)
-	return b.projected(a, c.HeadSize, bias)
+	if !c.Scores {
+		return b.projected(b.op("a", b.types[q], "dm.attention, causal = true", q, k, v), c.HeadSize, bias)
+	}
+	scores := b.m.alias("scores", c.Element, "batch, head, query, key", c.Batch, c.Heads, c.Sequence, c.Sequence)
+	b.op("s", scores, `dm.einsum "bhqd,bhkd->bhqk"`, q, k)
+	b.op("p", scores, "dm.softmax, dim = 3", "s") // the kernel scales and masks too, which moves nothing more
+	return b.projected(b.op("a", b.types[q], `dm.einsum "bhqk,bhkd->bhqd"`, "p", v), c.HeadSize, bias)
 }
 
 // projected is the result of attention on the hidden size.

@@ -26,6 +26,9 @@ type Config struct {
 	Batch      int    `toml:"batch"`    // sequences of a step, on all devices together
 	Element    string `toml:"element"`  // of weights and activations: bf16 (default), f16 or f32, which needs no master weights
 	Tied       bool   `toml:"tied"`     // the embedding is the matrix of the output as well
+	// Scores is whether attention writes its scores and probabilities to memory, as before FlashAttention (arXiv 2205.14135).
+	// The text is for times alone: it does not scale and mask the scores.
+	Scores bool `toml:"scores"`
 	// Rate is the learning rate; 0: 1e-4.
 	Rate float64 `toml:"rate"`
 }

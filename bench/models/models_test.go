@@ -142,8 +142,10 @@ var (
 	llama8   = Config{Layers: 32, Hidden: 4096, Heads: 32, KVHeads: 8, FF: 14336, Vocabulary: 128256, Sequence: 8192, Batch: 512}
 	palm540  = Config{Layers: 118, Hidden: 18432, Heads: 48, HeadSize: 256, Vocabulary: 256000, Sequence: 2048, Batch: 512}
 	deepseek = Config{Layers: 61, Hidden: 7168, Heads: 128, FF: 18432, Vocabulary: 129280, Sequence: 4096, Batch: 3840}
-	experts  = Experts{Count: 256, Chosen: 8, Shared: 1, FF: 2048, Dense: 3, Group: 256,
-		Latent: Latent{Query: 1536, KeyValue: 512, Plain: 128, Rotary: 64, Value: 128}}
+	experts  = Experts{
+		Count: 256, Chosen: 8, Shared: 1, FF: 2048, Dense: 3, Group: 256,
+		Latent: Latent{Query: 1536, KeyValue: 512, Plain: 128, Rotary: 64, Value: 128},
+	}
 )
 
 // gptParameters is formula (2) of Narayanan et al., arXiv 2104.04473, and the normalization after the last layer,

@@ -94,5 +94,5 @@ func compare(ctx context.Context, only, page, file string, limit time.Duration, 
 		_, err := fmt.Print(text)
 		return err
 	}
-	return insert(page, text)
+	return record.Insert(page, begin, end, text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/bench/models"
+	"dmir/bench/record"
 	"dmir/dialect/ir"
 	"dmir/internal/need"
 )
@@ -295,7 +296,7 @@ func TestInsert(t *testing.T) {
 		}
 	}
 	write("# Page\n\n" + begin + "\nold\n" + end + "\n\nmore\n")
-	if err := insert(page, "new\n"); err != nil {
+	if err := record.Insert(page, begin, end, "new\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)
@@ -310,11 +311,11 @@ func TestInsert(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(string(real))
-	if err := insert(page, "new\n"); err != nil {
+	if err := record.Insert(page, begin, end, "new\n"); err != nil {
 		t.Errorf("the page of the project: %v", err)
 	}
 	write("# Page\n" + begin + "\n")
-	if err := insert(page, "new\n"); err == nil || !strings.Contains(err.Error(), "no lines") {
+	if err := record.Insert(page, begin, end, "new\n"); err == nil || !strings.Contains(err.Error(), "no lines") {
 		t.Errorf("a page without marks: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,20 +14,6 @@ const (
 	begin = "<!-- published -->"
 	end   = "<!-- /published -->"
 )
-
-// insert replaces the table of a page.
-func insert(page, text string) error {
-	old, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(old), begin+"\n")
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return fmt.Errorf("%s has no lines %s and %s", page, begin, end)
-	}
-	return os.WriteFile(page, []byte(before+begin+"\n"+text+end+after), 0o644)
-}
 
 // table is the results as Markdown.
 func table(rows []Row) string {

@@ -44,7 +44,7 @@ func (b *builder) buffers() error {
 			if err != nil {
 				return err
 			}
-			buf.Data = data
+			buf.Data, buf.Array = data, arrayOf(p.Value)
 		}
 		n := len(b.out.Buffers)
 		b.buffer[p.Value] = n
@@ -83,13 +83,23 @@ func constantBytes(v *ir.Value) ([]byte, error) {
 	return data, nil
 }
 
-// empty adds no step: updates fill the buffer.
-func (b *builder) empty(_ int, st schedule.Step) error {
-	n, ok := b.buffer[st.Op.Results[0]]
-	if !ok {
-		return failure(st.Op, "%s has no buffer", st.Op.Results[0].Name)
+// arrayOf is where the data of a constant are read; nil: they are in the text.
+func arrayOf(v *ir.Value) *artifact.Array {
+	if d, ok := v.Op.Attr("value").(*types.Dense); ok && d.File() != nil {
+		return &artifact.Array{Path: d.File().Path, Name: d.File().Name}
 	}
-	b.out.Buffers[n].Filled = true
+	return nil
+}
+
+// empty adds no step: updates fill the buffer, or there is nothing to fill.
+func (b *builder) empty(_ int, st schedule.Step) error {
+	for _, v := range st.Op.Results {
+		n, ok := b.buffer[v]
+		if !ok {
+			return failure(st.Op, "%s has no buffer", v.Name)
+		}
+		b.out.Buffers[n].Filled = true
+	}
 	b.steps = append(b.steps, [2]int{len(b.out.Steps), len(b.out.Steps)})
 	return nil
 }

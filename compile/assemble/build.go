@@ -73,7 +73,7 @@ func (b *builder) block() error {
 		switch {
 		case pass.Controls(st.Op):
 			add = b.control
-		case st.Op.Name == op.Empty:
+		case fillsNothing(st.Op):
 			add = b.empty
 		case op.Of(st.Op).Is(op.Collective):
 			add = b.collective

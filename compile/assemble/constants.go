@@ -18,7 +18,7 @@ func placeConstants(o *ir.Op) {
 	body := o.Body(0)
 	library := kernel.LibraryOp(body.Ops)
 	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == op.Constant && (library != nil && slices.Contains(library.Operands, c.Results[0]) || !kernel.IsNumber(c)) {
+		if c.Name == op.Constant && (library != nil && slices.Contains(library.Operands, c.Results[0]) || op.IsData(c)) {
 			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
@@ -29,7 +29,7 @@ func placeConstants(o *ir.Op) {
 	b := &ir.Builder{Block: body}
 	for _, user := range slices.Clone(body.Ops) {
 		for i, v := range user.Operands {
-			if user == body.Terminator() || user == library || v.Op == nil || v.Op.Name != op.Constant || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
+			if user == body.Terminator() || user == library || v.Op == nil || v.Op.Name != op.Constant || v.Op.Parent == body || op.IsData(v.Op) {
 				continue
 			}
 			if inside[v] == nil {

@@ -203,7 +203,7 @@ func (b *builder) copies(ms []move) {
 			ReadBytes: to.Size(), WrittenBytes: to.Size(),
 		}
 		if m := b.backend.Machine(); m != nil {
-			s.TimeNs = (float64(2*to.Size())/m.Reach() + m.Launch) * 1e9
+			s.TimeNs = (float64(2*to.Size())/m.Reach() + m.Start()) * 1e9
 		}
 		if waits {
 			s.Waits = b.others()

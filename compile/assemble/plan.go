@@ -19,7 +19,7 @@ func PlanPass(u *pass.Unit, b Backend) error {
 	var inPlace op.InPlace
 	var steps []*ir.Op
 	for _, o := range slices.Clone(body.Ops) {
-		if !runs(o) || pass.Controls(o) || o.Name == op.Empty || op.Of(o).Is(op.Collective) {
+		if !runs(o) || pass.Controls(o) || fillsNothing(o) || op.Of(o).Is(op.Collective) {
 			continue
 		}
 		placeConstants(o)
@@ -56,6 +56,14 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		}
 	}
 	return nil
+}
+
+// fillsNothing reports whether o, a step, computes no element.
+func fillsNothing(o *ir.Op) bool {
+	return o.Name == op.Empty || (len(o.Regions) == 0 || o.Name == op.Kernel) && !op.HasEffect(o) && !slices.ContainsFunc(o.Results, func(v *ir.Value) bool {
+		shape, known := kernel.ShapeOf(v)
+		return !known || !slices.Contains(shape, 0)
+	})
 }
 
 // runs reports whether o, an op of a function's body, is a step.

@@ -23,7 +23,11 @@ func Pass() pass.Pass {
 
 func run(u *pass.Unit) error {
 	sizes := map[string]dim.Dim{}
-	for name, n := range op.Bindings(u.Func, u.Options.Bind) {
+	given := op.Bindings(u.Func, u.Options.Bind)
+	if outside := op.BeyondLimits(u.Func.Op, given); outside != "" {
+		return pass.Errorf(u.Func.Op, "DM805", "%s", outside)
+	}
+	for name, n := range given {
 		sizes[name] = dim.Const(n)
 	}
 	for _, v := range u.Func.Args {
@@ -49,6 +53,7 @@ func run(u *pass.Unit) error {
 		}
 	}
 	u.Func.Op.RemoveAttr(op.BindAttr)
+	u.Func.Op.RemoveAttr(op.SizesAttr)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/internal/atomicfile"
+	"dmir/internal/filelock"
 )
 
 // Keep is how many checkpoints a folder keeps.
@@ -59,6 +60,33 @@ type Data struct {
 type Entry struct {
 	Name string `json:"name"` // without "%"
 	Type string `json:"type"` // tensor<4x4xf32>
+}
+
+// Hold reserves the folder dir for this run, until release is called or the process ends, and
+// creates it if it does not exist; what killed runs left half written in it is removed. It is
+// filelock.ErrHeld while another run writes checkpoints there.
+func Hold(dir string) (release func(), err error) {
+	_, missing := os.Stat(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch err := filelock.Lock(f, false); {
+	case errors.Is(err, filelock.ErrHeld):
+		f.Close()
+		return nil, err
+	case err == nil:
+		atomicfile.Sweep(dir)
+	}
+	return func() {
+		if missing != nil {
+			os.Remove(dir) // succeeds if no checkpoint came to be
+		}
+		f.Close()
+	}, nil
 }
 
 // Path is the file of the checkpoint after a step.

@@ -14,6 +14,7 @@ import (
 	"dmir/compile/checkpoint"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
+	"dmir/internal/filelock"
 )
 
 // state is a checkpoint with a tensor of each kind of elements, and what reads it.
@@ -144,4 +145,35 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("error %q", err)
 		}
 	})
+}
+
+// One run at a time writes to a folder; the next one removes what a killed one left.
+func TestHold(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	release, err := checkpoint.Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !filelock.Supported {
+		t.Skip("this system has no locks")
+	}
+	if _, err := checkpoint.Hold(dir); !errors.Is(err, filelock.ErrHeld) {
+		t.Errorf("a second run: %v", err)
+	}
+	release()
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the empty folder is left: %v", err)
+	}
+	left := filepath.Join(dir, ".dmir-0123abcd")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(left, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	release, err = checkpoint.Hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("the folder holds %v, %v", files, err)
+	}
 }

@@ -88,6 +88,9 @@ func each(ctx context.Context, n int, progress func(done, total int), run func(i
 	})
 }
 
+// maxModel bounds the files that are read: ONNX allows as much.
+const maxModel = 2 << 30
+
 // The statuses of a case.
 const (
 	Passed      = "passed"

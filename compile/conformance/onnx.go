@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/onnx"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/internal/regular"
 )
 
 // ONNX runs the cases in a folder: each is a folder with a model.onnx and folders
@@ -43,7 +44,7 @@ func ONNX(ctx context.Context, dir string, o Options) (*Report, error) {
 
 // onnxCase runs a model on each of its sets of data.
 func (o Options) onnxCase(ctx context.Context, dir string) error {
-	data, err := os.ReadFile(filepath.Join(dir, "model.onnx"))
+	data, err := regular.ReadFile(filepath.Join(dir, "model.onnx"), maxModel)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func supported(err error) error {
 // tensors are the files KIND_0.pb, KIND_1.pb and so on of a folder.
 func tensors(dir, kind string) (out []*types.Dense, err error) {
 	for i := 0; ; i++ {
-		data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)))
+		data, err := regular.ReadFile(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)), maxModel)
 		if os.IsNotExist(err) {
 			return out, nil
 		}

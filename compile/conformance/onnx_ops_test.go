@@ -101,6 +101,16 @@ func TestONNXExamples(t *testing.T) {
 			list{Floats("x", []int{2, 2}, 1, 0, 1, 1)},
 			[]float32{0, 1, 1, 0, 0, 1},
 		},
+		"Bernoulli of what is certain": {
+			Node("Bernoulli", names("x"), names("y")),
+			list{Floats("x", []int{6}, 0, 1, 1, 0, 1, 0)},
+			[]float32{0, 1, 1, 0, 1, 0},
+		},
+		"Multinomial of what is certain": {
+			Node("Multinomial", names("x"), names("y"), Attr("sample_size", 3)),
+			list{Floats("x", []int{2, 3}, -1000, 0, -1000, -1000, -1000, 7)},
+			[]float32{1, 1, 1, 2, 2, 2},
+		},
 		"Compress": {
 			Node("Compress", names("x", "c"), names("y"), Attr("axis", 0)),
 			list{Floats("x", []int{3, 2}, 1, 2, 3, 4, 5, 6), Raw("c", Bool, []int{3}, []byte{0, 1, 1})},

@@ -13,6 +13,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/dialect/stablehlo"
+	"dmir/internal/regular"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -53,7 +54,7 @@ type outcome struct {
 
 func (o Options) stableHLOFile(ctx context.Context, path string) []outcome {
 	name := filepath.Base(path)
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path, maxModel)
 	if err != nil {
 		return []outcome{{name, err}}
 	}

@@ -46,8 +46,13 @@ func (Backend) DefaultArch() string { return "sm_80" }
 func (Backend) Headers() []artifact.Header { return nvrtc.DeviceHeaders() }
 
 // Compile makes machine code with NVRTC or nvcc.
-func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*target.Code, error) {
-	r, err := nvrtc.CompileProgram(ctx, p, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
+func (b Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*target.Code, error) {
+	return b.CompileStepwise(ctx, p, arch, nil)
+}
+
+// CompileStepwise is Compile, with progress.
+func (Backend) CompileStepwise(ctx context.Context, p *artifact.Program, arch string, progress func(kernel string, done, total int)) (*target.Code, error) {
+	r, err := nvrtc.CompileProgram(ctx, p, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0), Progress: progress})
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func shapeOf(t *kernel.Tiled) productShape {
 // tensorElem is the 16-bit type that holds both operands exactly, for tensor
 // cores; false where there is none.
 func (p productShape) tensorElem() (types.Elem, bool) {
-	if p.half || !p.sum.IsFloat() {
+	if p.half || !p.sum.IsFloat() || p.sum == types.F64 {
 		return 0, false
 	}
 	exact := func(e types.Elem) types.Elem {
@@ -176,7 +176,7 @@ func (p productShape) candidates(target Target) []Config {
 		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) {
 			continue
 		}
-		for _, splits := range []int{1, 2, 4, 8, 16} {
+		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
 			if c.Splits = splits; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
 				break
 			}
@@ -212,63 +212,23 @@ func (p productShape) takes(c Config) bool {
 	return true
 }
 
-func ceil(a, b int64) int64 { return (a + b - 1) / b }
-
-// time predicts the seconds that p takes with tile c: the waves of blocks over
-// the machine's multiprocessors, each as long as the slower of products and
-// loads, plus filling the pipeline and writing the sums; at least the time for
-// the operands and the result at memory bandwidth.
+// time predicts the seconds that p takes with tile c, by the model of costs: the product with this tile, and no less
+// than the operands and the result take at the bandwidth that kernels reach.
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
-	size := float64(elem.Bytes())
-	peak := m.Peak(c.Path != Fma, elem)
 	cols := p.cols * int64(p.products)
-	splits := int64(max(c.Splits, 1))
-	blocks := p.batch * ceil(p.rows, int64(c.BM)) * ceil(cols, int64(c.BN)) * splits
-
-	resident := int64(c.resident(p.sum, m, 0))
-	slots := int64(m.SMs) * resident
-	// Blocks of the last wave share multiprocessors with fewer others.
-	full, rest := blocks/slots, blocks%slots
-	waves := float64(full * resident)
-	if rest > 0 {
-		waves += float64(ceil(rest, int64(m.SMs)))
-	}
-	depth := float64(ceil(ceil(p.depth, splits), int64(c.BK)) * int64(c.BK))
-	products := 2 * float64(c.BM) * float64(c.BN) * depth / (peak / float64(m.SMs) * p.efficiency(c))
-	// Bandwidth of the level-2 cache for a multiprocessor: about two and a half
-	// times that of memory over all of them.
-	loads := float64(c.BM+c.BN) * depth * size / (2.5 * m.Bandwidth / float64(m.SMs))
-	fill := 1.5e-6 // first bytes from memory
-	store := float64(c.BM) * float64(c.BN) * size / (m.Bandwidth / float64(m.SMs))
-	tile := math.Max(products, loads) + store/2
-	if resident == 1 {
-		tile += store / 2
-	}
-	t := waves*tile + fill
-	bytes := float64(p.batch) * size * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
-	// Among memory-bound tiles the one that computes less is better.
-	t = math.Max(t, bytes/m.Bandwidth+fill) + t/1000
-	if splits > 1 {
-		sums := float64(p.batch*p.rows*cols) * 4 * float64(splits)
-		t += 2*sums/(2*m.Bandwidth) + 3e-6 // written, read back, and a second kernel
-		t *= 1.05                          // a smaller gain is not worth the memory
+	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem},
+		machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits})
+	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
+	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
+	if c.Splits > 1 {
+		t *= 1.05
 	}
 	return t
 }
 
-// efficiency is the fraction of the peak that a tile's inner loop can reach,
-// limited by its reads of shared memory for each product, which are fewer the
-// larger a warp's tile is.
-func (p productShape) efficiency(c Config) float64 {
-	switch c.Path {
-	case Wgmma:
-		return 0.9 * math.Min(1, float64(c.BM*c.BN)/float64(c.BM+c.BN)/77)
-	case Mma:
-		return 0.9 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/27)
-	}
-	return 0.85 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/4)
-}
+func ceil(a, b int64) int64 { return (a + b - 1) / b }
 
 // key identifies a product and an architecture in the file of measured choices.
 func (p productShape) key(arch string) string {

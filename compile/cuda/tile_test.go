@@ -28,12 +28,12 @@ func TestTileChoice(t *testing.T) {
 		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32"},
 		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32"},
 		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 / 16"},
-		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64 / 2"},
-		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64 / 2"},
-		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 16"},
+		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64"},
+		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64"},
+		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 64"},
 		{"sm_80", 1, 4096, 4096, 1024, types.F32, "fma 128x128x8"},
-		{"sm_80", 1, 256, 256, 256, types.F32, "fma 128x32x16 / 4"},
-		{"sm_80", 1, 256, 256, 16384, types.F64, "fma 128x128x8 / 16"},
+		{"sm_80", 1, 256, 256, 256, types.F32, "fma 64x64x16 / 4"},
+		{"sm_80", 1, 256, 256, 16384, types.F64, "fma 128x128x8 / 64"},
 	} {
 		p := productShape{batch: c.batch, rows: c.rows, cols: c.cols, depth: c.depth, products: 1, elems: [2]types.Elem{c.elem, c.elem}, sum: c.elem}
 		if c.arch == "sm_90a" {

@@ -4,6 +4,7 @@
 package devices
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -127,7 +128,10 @@ func runPartition(u *pass.Unit) error {
 	if alone(u) || u.Func.Op.Attr(op.MeshAttr) != nil {
 		return nil
 	}
-	fn, problem := partition.Func(u.Module, u.Func)
+	fn, problem := partition.Func(u.Context(), u.Module, u.Func)
+	if err := context.Cause(u.Context()); err != nil {
+		return err
+	}
 	if problem != nil {
 		return u.Refused("DM831", problem)
 	}

@@ -34,7 +34,10 @@ func (w *windows) argument(shape []int, elem string) (name, typ string) {
 	if w.args.Len() > 0 {
 		w.args.WriteString(", ")
 	}
-	fmt.Fprintf(&w.args, "%s: %s {dm.stddev = 0.5}", name, typ)
+	fmt.Fprintf(&w.args, "%s: %s", name, typ)
+	if strings.Contains(elem, "f") { // numbers of which a deviation can be said
+		w.args.WriteString(" {dm.stddev = 0.5}")
+	}
 	return name, typ
 }
 

@@ -46,9 +46,10 @@ type Case struct {
 	Seed uint64 // of the inputs
 	// Gradient differentiates the function first.
 	Gradient bool
-	Arch     string // of the code; "": portable
-	Device   string // the one device to run on, for which Arch is left empty; "": the emulator, and GPUs of this machine
-	Unfused  bool   // each op is a kernel of its own
+	Arch     string       // of the code; "": portable
+	Device   string       // the one device to run on, for which Arch is left empty; "": the emulator, and GPUs of this machine
+	Unfused  bool         // each op is a kernel of its own
+	Arrays   types.Arrays // of constants in files
 	// Of is the program whose gradient Text is, as returned by Derive, if it is
 	// one: it is compared with central differences as well.
 	Of string
@@ -101,8 +102,8 @@ type prepared struct {
 }
 
 // load reads a text and picks the function.
-func load(name, text, fn string) (*program.Program, *ir.Module, *ir.Func, error) {
-	p := program.Load(source.New(name+".dmir", text), program.Options{})
+func load(name, text, fn string, arrays types.Arrays) (*program.Program, *ir.Module, *ir.Func, error) {
+	p := program.Load(source.New(name+".dmir", text), program.Options{Arrays: arrays})
 	if p.HasErrors() {
 		for _, d := range p.Diags {
 			return nil, nil, nil, fmt.Errorf("%s: %s", d.Code, d.Message)
@@ -121,7 +122,7 @@ func Derive(text string) (string, error) {
 
 // derive is Derive, with cotangents if seeded.
 func derive(text string, seeded func(*ir.Func) bool) (string, error) {
-	_, m, f, err := load("gradient", text, "")
+	_, m, f, err := load("gradient", text, "", nil)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +159,7 @@ var (
 func (p *prepared) reference(ctx context.Context) *Find {
 	find := func(kind Kind, err error) *Find { return &Find{p.c, kind, err.Error()} }
 	var err error
-	if p.program, p.module, p.fn, err = load(p.c.Name, p.c.Text, p.c.Func); err != nil {
+	if p.program, p.module, p.fn, err = load(p.c.Name, p.c.Text, p.c.Func, p.c.Arrays); err != nil {
 		return find(Invalid, err)
 	}
 	text, m, f := p.c.Text, p.module, p.fn
@@ -167,7 +168,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 		if text, err = derive(p.c.Text, func(f *ir.Func) bool { return !autodiff.HasLoss(f) }); err != nil {
 			return find(Gradient, err)
 		}
-		if _, m, f, err = load(p.c.Name, text, ""); err != nil {
+		if _, m, f, err = load(p.c.Name, text, "", p.c.Arrays); err != nil {
 			return find(Gradient, fmt.Errorf("the gradient is not valid: %w", err))
 		}
 	}
@@ -182,7 +183,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	if p.factor = 1; inType == text {
 		elem, inType, p.factor = types.F32, inF64.ReplaceAllString(text, "${1}f32"), 0x1p-29
 	}
-	_, wm, wf, err := load(p.c.Name, inType, f.Name)
+	_, wm, wf, err := load(p.c.Name, inType, f.Name, p.c.Arrays)
 	if err != nil {
 		return nil // an element type that cannot be replaced: it bounds the rounding
 	}

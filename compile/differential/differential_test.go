@@ -24,6 +24,7 @@ var (
 	first     = flag.Uint64("seed", 0, "of the first of them")
 	onCPU     = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
 	scattered = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
+	every     = flag.Int("every", 4, "run one of this many programs with views and without elements; 1: all")
 	folder    = flag.String("finds", "", "folder for failing programs, reduced")
 )
 
@@ -143,17 +144,24 @@ func TestRecurrences(t *testing.T) {
 	var cases []Case
 	for _, f := range txtar.Parse(data).Files {
 		for _, gradient := range []bool{false, true} {
-			cases = append(cases, kinds(Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient})...)
+			cases = append(cases, kinds(Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient}, len(cases))...)
 		}
 	}
 	agree(t, cases)
 }
 
-// kinds are c as portable code, for an architecture, unfused, and on the processor.
-func kinds(c Case) []Case {
+// kinds are c as portable code, on the processor, and for an architecture or, every second n, unfused; with -every 1
+// both.
+func kinds(c Case, n int) []Case {
 	arch, unfused, cpu := c, c, c
 	arch.Arch, unfused.Unfused, cpu.Device = "sm_90a", true, "cpu"
-	return []Case{c, arch, unfused, cpu}
+	switch {
+	case *every == 1:
+		return []Case{c, arch, unfused, cpu}
+	case n%2 == 0:
+		return []Case{c, arch, cpu}
+	}
+	return []Case{c, unfused, cpu}
 }
 
 func agree(t *testing.T, cases []Case) {
@@ -182,7 +190,7 @@ func TestReproducers(t *testing.T) {
 		if strings.Contains(c.Text, "func.func @g") {
 			c.Func = "g"
 		}
-		cases = append(cases, kinds(c)...)
+		cases = append(cases, kinds(c, len(cases))...)
 	}
 	agree(t, cases)
 }

@@ -22,11 +22,11 @@ func (p *prepared) differences(ctx context.Context) *Find {
 		return nil
 	}
 	fail := func(err error) *Find { return &Find{p.c, Gradient, err.Error()} }
-	_, m, f, err := load(p.c.Name, wide(p.c.Of), "")
+	_, m, f, err := load(p.c.Name, wide(p.c.Of), "", nil)
 	if err != nil {
 		return fail(err)
 	}
-	_, gm, gf, err := load(p.c.Name, wide(p.c.Text), "")
+	_, gm, gf, err := load(p.c.Name, wide(p.c.Text), "", nil)
 	if err != nil {
 		return fail(err)
 	}

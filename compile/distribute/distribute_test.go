@@ -39,7 +39,7 @@ func compared(t *testing.T, text string, tolerance float64) (local string, sent 
 	if err != nil {
 		t.Fatal(err)
 	}
-	fn, problem := partition.Func(u.Module, u.Func)
+	fn, problem := partition.Func(u.Context(), u.Module, u.Func)
 	if problem != nil {
 		t.Fatalf("%s\n%s", problem.Msg, text)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/program"
 	"dmir/compile/distribute"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
@@ -19,6 +20,8 @@ import (
 	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
+	"dmir/internal/randprog"
+	"dmir/syntax/source"
 )
 
 var meshes = []*mesh.Mesh{
@@ -117,7 +120,7 @@ func (d *divided) run(t *testing.T, on *mesh.Mesh, args, results []*types.Shardi
 		}
 		return fmt.Sprintf("%s: %s", on, strings.Join(s[:len(s)-1], " "))
 	}
-	fn, problem := partition.Func(m, f)
+	fn, problem := partition.Func(t.Context(), m, f)
 	if problem != nil {
 		t.Errorf("%s: %s", name(), problem.Msg)
 		return "", nil
@@ -171,45 +174,64 @@ func TestEveryOp(t *testing.T) {
 		if strings.Contains(def.Example, op.MeshAttr) {
 			continue
 		}
-		t.Run(def.Name, func(t *testing.T) {
-			d := whole(t, def.Example, "example")
-			f := d.u.Func
-			r := rand.New(rand.NewPCG(3, 4))
-			for _, on := range meshes {
-				all := make([][]*types.Sharding, 0, len(f.Args)+len(f.Results))
-				for _, ty := range append(ir.Types(f.Args), f.Results...) {
-					var list []*types.Sharding
-					if t, ok := ty.(*types.Tensor); ok {
-						list = shardings(on, t.Rank())
-					}
-					all = append(all, list)
-				}
-				try := func(pick func(i int) *types.Sharding) {
-					s := make([]*types.Sharding, len(all))
-					for i := range all {
-						s[i] = pick(i)
-					}
-					d.run(t, on, s[:len(f.Args)], s[len(f.Args):])
-				}
-				for i, list := range all {
-					for _, s := range list {
-						try(func(k int) *types.Sharding {
-							if k == i {
-								return s
-							}
-							return nil
-						})
-					}
-				}
-				for range 10 {
-					try(func(k int) *types.Sharding {
-						if len(all[k]) == 0 || r.IntN(3) == 0 {
-							return nil
-						}
-						return all[k][r.IntN(len(all[k]))]
-					})
-				}
+		t.Run(def.Name, func(t *testing.T) { whole(t, def.Example, "example").everywhere(t, meshes) })
+	}
+}
+
+// TestNothing is TestEveryOp for tensors with a dimension of size 0.
+func TestNothing(t *testing.T) {
+	for _, def := range op.All() {
+		if strings.Contains(def.Example, op.MeshAttr) {
+			continue
+		}
+		for i, text := range randprog.WithoutElements(def) {
+			p := program.Load(source.New("nothing.dmir", text), program.Options{})
+			if !p.HasErrors() {
+				t.Run(fmt.Sprintf("%s %d", def.Name, i), func(t *testing.T) { whole(t, text, "example").everywhere(t, meshes[2:]) })
 			}
-		})
+		}
+	}
+}
+
+// everywhere runs d with each sharding of each argument and of each result alone and with
+// random ones of all.
+func (d *divided) everywhere(t *testing.T, meshes []*mesh.Mesh) {
+	t.Helper()
+	f := d.u.Func
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, on := range meshes {
+		all := make([][]*types.Sharding, 0, len(f.Args)+len(f.Results))
+		for _, ty := range append(ir.Types(f.Args), f.Results...) {
+			var list []*types.Sharding
+			if t, ok := ty.(*types.Tensor); ok {
+				list = shardings(on, t.Rank())
+			}
+			all = append(all, list)
+		}
+		try := func(pick func(i int) *types.Sharding) {
+			s := make([]*types.Sharding, len(all))
+			for i := range all {
+				s[i] = pick(i)
+			}
+			d.run(t, on, s[:len(f.Args)], s[len(f.Args):])
+		}
+		for i, list := range all {
+			for _, s := range list {
+				try(func(k int) *types.Sharding {
+					if k == i {
+						return s
+					}
+					return nil
+				})
+			}
+		}
+		for range 10 {
+			try(func(k int) *types.Sharding {
+				if len(all[k]) == 0 || r.IntN(3) == 0 {
+					return nil
+				}
+				return all[k][r.IntN(len(all[k]))]
+			})
+		}
 	}
 }

@@ -102,7 +102,7 @@ func TestSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := alone(t, u, args)
-				fn, problem := partition.Func(u.Module, u.Func)
+				fn, problem := partition.Func(u.Context(), u.Module, u.Func)
 				if problem != nil {
 					t.Fatal(problem)
 				}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"dmir/analysis/machine"
@@ -175,8 +176,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 			return nil, err
 		}
 		if arch != "" && code {
-			progress("code for "+arch, 100, 200)
-			err = c.add(ctx, arch)
+			err = c.add(ctx, arch, coding(progress, arch, 1, 2))
 		}
 		return []Compiled{c}, err
 	}
@@ -186,25 +186,25 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 	}
 	first, err := build(base)
 	if err == nil && base != "" && code {
-		err = first.add(ctx, base)
+		err = first.add(ctx, base, coding(progress, base, 0, len(archs)+1))
 	}
 	if err != nil {
 		return nil, err
 	}
 	all := []Compiled{first}
 	for i, arch := range rest {
-		progress("code for "+arch, (i+1)*100, (len(archs)+1)*100)
+		report := coding(progress, arch, i+1, len(archs)+1)
 		own, err := build(arch)
 		if err != nil {
 			return nil, err
 		}
 		if own.Program.Arch() == "" { // nothing in it is specific to this architecture
-			if err := all[0].add(ctx, arch); err != nil {
+			if err := all[0].add(ctx, arch, report); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if err := own.add(ctx, arch); err != nil {
+		if err := own.add(ctx, arch, report); err != nil {
 			return nil, err
 		}
 		all[0].Program.Variants = append(all[0].Program.Variants, own.Program)
@@ -213,9 +213,24 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 	return all, nil
 }
 
+// coding reports the compilation for arch, part at of all, whose kernels are the progress.
+func coding(progress func(what string, done, total int), arch string, at, all int) func(kernel string, done, total int) {
+	what := "code for " + arch
+	progress(what, at*100, all*100)
+	return func(kernel string, done, total int) {
+		progress(fmt.Sprintf("%s: %s (%d/%d)", what, kernel, done, total), at*100+100*done/total, all*100)
+	}
+}
+
 // add adds the machine code for an architecture.
-func (c *Compiled) add(ctx context.Context, arch string) error {
-	code, err := target.For(arch).Compile(ctx, c.Program, arch)
+func (c *Compiled) add(ctx context.Context, arch string, progress func(kernel string, done, total int)) (err error) {
+	t := target.For(arch)
+	var code *target.Code
+	if s, ok := t.(target.Stepwise); ok {
+		code, err = s.CompileStepwise(ctx, c.Program, arch, progress)
+	} else {
+		code, err = t.Compile(ctx, c.Program, arch)
+	}
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type Kernel struct {
 
 // Codes lists the errors of devices.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM624", Name: "labels-outside", Doc: "An input that `dm.cross_entropy` or `dm.embedding` takes for numbers of classes or of rows has numbers outside of that range. They count as the nearest valid one: a run goes on and learns from wrong labels.", Help: "number classes from 0, or give the op as many as there are"},
 	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel failed: it accessed memory outside its buffers, read memory that nothing wrote, had a data race, hung or crashed. Kernels are made by dmir, so this is a bug in dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
 	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a bug in dmir.", Help: "report it with the file; `--device reference` runs the program"},
 })
@@ -55,6 +56,10 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	}
 	took := time.Since(start)
 	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs, Progress: j.Progress})
+	var short *MemoryError
+	if errors.As(err, &short) {
+		return nil, &interp.Error{Code: "DM705", Msg: short.Error(), Help: diag.Find("DM705").Help, Span: j.Fn.Op.Head}
+	}
 	if err != nil {
 		return nil, placed(err, j.Module.Src)
 	}
@@ -88,20 +93,44 @@ func DeviceFor(name string, p *artifact.Program) (d device.Device, why string, e
 	return device.FindAmong(kinds, name, len(p.Images) > 0)
 }
 
-// build compiles the job's function for d. Warnings are about the program's text.
-func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, warnings []diag.Diagnostic, err error) {
+// targeted is the job with a machine.
+func (j Job) targeted() Job {
 	if j.Machine == nil {
 		j.Machine = j.Program.Target
 	}
+	return j
+}
+
+// build compiles the job's function for d, or finds it compiled. Warnings are about the program's text.
+func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, warnings []diag.Diagnostic, err error) {
+	j = j.targeted()
+	path := j.keptPath(ctx, d)
+	if p, warnings := j.kept(ctx, d, path); p != nil {
+		return p, warnings, nil
+	}
 	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
 	p, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn, Devices: j.On.count(), Mesh: j.On.Mesh})
-	return p, warnings, err
+	if err != nil {
+		return nil, warnings, err
+	}
+	if c, ok := d.(device.Compiler); ok {
+		if p.Object, _, err = c.Prepare(ctx, p); err != nil {
+			return nil, warnings, err
+		}
+	}
+	keep(path, p, keptNotes{warnings})
+	return p, warnings, nil
 }
 
 // RunArtifact runs a compiled program on args, the values of its arguments, and
 // makes its checks. Results have the names in the file. A check that fails is a
 // *CheckError.
 func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
+	if len(args) == len(p.Inputs) {
+		if err := fits(d, p, args); err != nil {
+			return nil, err
+		}
+	}
 	in, err := Pack(p, args)
 	if err != nil {
 		return nil, err
@@ -212,6 +241,8 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 	switch f, _ := artifact.FailureOf(err); f.Reason {
 	case artifact.Faulted:
 		return problem("DM860", f.Err.Error(), f.Line), true
+	case artifact.OutOfMemory:
+		return problem("DM705", f.Err.Error(), f.Line), true
 	case artifact.Rejected:
 		return problem("DM861", f.Err.Error(), 0), true
 	}

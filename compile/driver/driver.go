@@ -20,6 +20,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -35,6 +36,7 @@ type Job struct {
 	On      Distribution              // over several devices
 	Pieces  map[string]PieceReader    // arguments that are given by device
 	Runs    int                       // how often a device that can measure runs the program for its times
+	Steps   int                       // how often the program is to run; 0: once
 	// Progress is called while a device that is slow runs the program; may be nil.
 	Progress func(device.Progress)
 }
@@ -151,6 +153,12 @@ func onDevice(ctx context.Context, j Job, on func(device.Device) error) (done bo
 		return false, why, err
 	}
 	automatic := j.Device == "" || j.Device == "auto"
+	if automatic {
+		var reference bool
+		if reference, why = j.first(ctx, d, why); reference {
+			return false, why, nil
+		}
+	}
 	err = on(d)
 	var unfit *pass.Error
 	if automatic && errors.As(err, &unfit) {
@@ -227,13 +235,27 @@ func resultsOf(fn *ir.Func) []Output {
 	return out
 }
 
-// outputNames names the results after the values that the function returns,
+// outputNames names the results by dm.name, else after the values that the function returns,
 // with numbers where these have no names or repeat. The tensors of a tuple have the
 // tuple's name and their places in it.
 func outputNames(fn *ir.Func, n int) []string {
 	names := make([]string, n)
 	used := map[string]bool{}
-	var returned []string
+	var returned, stated []string
+	for i, t := range fn.Results {
+		name, _ := op.SignatureAttr(fn.Op, "res_attrs", i, op.NameAttr).(types.Str)
+		members := types.Members(t)
+		if len(members) == 0 && !types.IsTuple(t) {
+			members = []types.Member{{}}
+		}
+		for _, m := range members {
+			own := ""
+			if name != "" {
+				own = escape.FileName(string(name)) + m.Path
+			}
+			stated = append(stated, own)
+		}
+	}
 	if ret := fn.Body.Terminator(); ret != nil {
 		for _, v := range ret.Operands {
 			for _, leaf := range op.Leaves(v) {
@@ -244,6 +266,9 @@ func outputNames(fn *ir.Func, n int) []string {
 	for i := range names {
 		if i < len(returned) {
 			names[i] = strings.NewReplacer("%", "", "#", "_").Replace(returned[i])
+		}
+		if i < len(stated) && stated[i] != "" && !used[stated[i]] {
+			names[i] = stated[i]
 		}
 		if names[i] == "" || used[names[i]] {
 			names[i] = fmt.Sprintf("result%d", i)

@@ -112,8 +112,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// "auto" takes the processor where clang is there, and the reference executor where it is
-// not or fails.
+// "auto" takes the processor for what runs often where clang is there, and the reference executor where
+// it is not or fails.
 func TestProcessor(t *testing.T) {
 	_, err := native.Find(t.Context())
 	need.OK(t, err)
@@ -140,7 +140,7 @@ func TestProcessor(t *testing.T) {
 	} {
 		t.Setenv("DMIR_CLANG", c.clang)
 		t.Setenv("DMIR_CACHE", t.TempDir())
-		res, err := Run(t.Context(), Job{Program: p, Module: m, Fn: fn}, nil)
+		res, err := Run(t.Context(), Job{Program: p, Module: m, Fn: fn, Steps: 1 << 20}, nil)
 		if err != nil {
 			t.Errorf("clang %q: %v", c.clang, err)
 			continue

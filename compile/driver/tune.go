@@ -51,9 +51,7 @@ func Tune(ctx context.Context, d device.Device, j Job, file string, progress fun
 	if err != nil {
 		return nil, err
 	}
-	if j.Machine == nil {
-		j.Machine = j.Program.Target
-	}
+	j = j.targeted()
 	found := map[string]*Tuned{}
 	var order []*Tuned
 	for rank := 1; rank <= tuneRanks; rank++ {

@@ -48,7 +48,7 @@ func (p *part) lowerBound(demand []int) price {
 				terms.prologue = true
 				ns = max(ns, tensor[k]+float64(p.minCut(cluster, wanted, terms))/m.Reach()*1e9)
 			}
-			ns += m.Launch * 1e9
+			ns += m.Start() * 1e9
 			all = all.plus(price{int64(math.Round(ns * 1e6)), bytes})
 		}
 		return all

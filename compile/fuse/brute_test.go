@@ -30,6 +30,8 @@ func (limits) Conflict(a, b *ir.Op, _ func(o, on *ir.Op) bool) bool {
 	return a.Name == "dm.cumsum" || b.Name == "dm.cumsum" || a.Name == "dm.matmul" && b.Name == "dm.matmul"
 }
 
+func (limits) Plain(*ir.Op) bool { return false }
+
 func (r limits) Cheap(o *ir.Op) bool {
 	return r.twice && (o.Name == "dm.exp" || o.Name == "dm.convert")
 }

@@ -22,7 +22,7 @@ func (g *enumeration) extend(k set) {
 		return
 	}
 	if g.steps <= 0 || g.p.g.ctx.Err() != nil {
-		g.gaveUp = true
+		g.gaveUp, g.steps = true, 0 // nothing else is looked at, or asks again
 		return
 	}
 	g.seen[k] = true

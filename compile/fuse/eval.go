@@ -62,6 +62,7 @@ func (g *graph) kernel(nodes, outs []int) *candidate {
 	s := g.memo[k]
 	if s == nil {
 		s = &candidate{nodes: slices.Clone(nodes), outs: slices.Clone(outs)}
+		g.counts.Add("fuse", len(nodes))
 		g.evaluate(s)
 		g.memo[k] = s
 	}
@@ -85,7 +86,7 @@ func (g *graph) valid(s *candidate) bool {
 				}
 			}
 			if !s.legal && len(s.nodes) == 1 {
-				s.legal = true // a single op that no kernel computes is reported by code generation
+				s.legal = true // without the constants and views around it; what no kernel computes is reported by code generation
 			}
 		}
 	}
@@ -108,7 +109,8 @@ func (g *graph) legality(s *candidate) legality {
 		for i, v := range s.outs {
 			outs[i] = g.values[v].v
 		}
-		l.partialBytes, l.ok = g.rules.Legal(g.members(s), outs, g.over(s))
+		g.counts.Add("legal", len(s.nodes))
+		l.partialBytes, l.ok = g.rules.Legal(g.surrounded(s), outs, g.over(s))
 		g.legal[k] = l
 	}
 	return l
@@ -184,7 +186,7 @@ func (s *candidate) reprice(g *graph) {
 	if s.bytes == 0 && s.computeNs == 0 {
 		return
 	}
-	ns := max(s.computeNs, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
+	ns := max(s.computeNs, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Start()*1e9
 	s.price = price{int64(math.Round(ns * 1e6)), s.bytes}
 }
 
@@ -238,10 +240,24 @@ func (g *graph) inside(nodes []int, n int) bool {
 	return found && n >= 0
 }
 
-// members are the ops of a kernel in the order of the text: its nodes, the
-// constants they use, and the views inside it: those of values computed in s,
-// and of inputs that are used in several shapes.
+// members are the ops of a kernel in the order of the text; those that surround it, if
+// they can be in its kernel.
 func (g *graph) members(s *candidate) []*ir.Op {
+	if g.bare(s) {
+		return []*ir.Op{g.nodes[s.nodes[0]].op}
+	}
+	return g.surrounded(s)
+}
+
+// bare reports whether s is a single op whose kernel reads constants and views from
+// memory, since it cannot hold them.
+func (g *graph) bare(s *candidate) bool {
+	return len(s.nodes) == 1 && !g.nodes[s.nodes[0]].unfusible && !g.splitsDropout(s) && !g.legality(s).ok
+}
+
+// surrounded are the nodes of s, the numbers they use, and the views inside it: those
+// of values computed in s, and of inputs that are used in several shapes.
+func (g *graph) surrounded(s *candidate) []*ir.Op {
 	in := map[*ir.Op]bool{}
 	shapes := map[*ir.Value]map[*ir.Value]bool{}
 	for _, i := range s.nodes {
@@ -255,7 +271,7 @@ func (g *graph) members(s *candidate) []*ir.Op {
 		shapes[r][v] = true
 	})
 	for r, vs := range shapes {
-		if g.isConstant(r) {
+		if g.isNumber(r) {
 			in[r.Op] = true
 		} else if len(vs) < 2 && !g.inside(s.nodes, g.values[g.number[r]].def) {
 			continue

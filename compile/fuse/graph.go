@@ -10,11 +10,12 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/internal/work"
 )
 
 // graph is the data-flow graph of a body. Constants and views that
-// keep the order of elements are no nodes: they cost nothing and are replaced
-// by their operands.
+// keep the order of elements are no nodes: they run as no kernel. Views are replaced by their
+// operands; constants that are data are values, as arguments are.
 type graph struct {
 	ctx          context.Context
 	progress     func(done float64)
@@ -35,6 +36,7 @@ type graph struct {
 	needed       bitset // the nodes on which results and effects depend
 	overwriting  []int  // the nodes with an update
 	polls        int
+	counts       *work.Counts // nodes of the kernels that are priced, and of those that the rules are asked about
 }
 
 // canceled is the panic value of checkContext; Run returns the cause of the
@@ -53,13 +55,14 @@ func (g *graph) checkContext() {
 type node struct {
 	op        *ir.Op
 	results   []int       // values
-	ins       []int       // distinct values that it reads, without constants
+	ins       []int       // distinct values that it reads, without numbers
 	read      []int64     // bytes of each, or whole
 	tensor    float64     // ns at the tensor cores' peak
 	vector    float64     // ns at the vector units' peak
 	products  float64     // of a contraction: how many are summed
 	effort    float64     // ns on the vector units, by the instructions of each element
 	cheap     bool        // may be recomputed in several kernels
+	plain     bool        // is in conflict with no other node that is plain
 	unfusible bool        // remains as it is: a kernel of the text, control flow
 	effects   bool        // keeps its order relative to other ops with effects
 	update    *update     // of an op that writes a part of its first operand in place; nil of others
@@ -76,15 +79,15 @@ type value struct {
 	v        *ir.Value
 	size     int64
 	elements float64
-	def      int // the node that computes it, -1 for an argument
+	def      int // the node that computes it, -1 for an argument or a constant
 	uses     []int
 	out      bool // whether the function returns it
 }
 
-// bitset is a set of nodes of the graph.
+// bitset is a set of nodes of the graph, none of them behind its last word.
 type bitset []uint64
 
-func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+func (b bitset) has(i int) bool { return i/64 < len(b) && b[i/64]>>(i%64)&1 == 1 }
 func (b bitset) add(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bitset) union(c bitset) {
 	for i, w := range c {
@@ -105,10 +108,13 @@ func isView(o *ir.Op) bool { return op.IsView(o) }
 
 func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.Name == op.Constant }
 
+// isNumber reports whether v is a constant that kernels have in their code.
+func (g *graph) isNumber(v *ir.Value) bool { return g.isConstant(v) && !op.IsData(v.Op) }
+
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace
@@ -154,7 +160,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 				}
 				n.results = append(n.results, g.value(v, size, id))
 			}
-			n.before = make(bitset, (len(body.Ops)*2+63)/64)
+			n.before = make(bitset, id/64+1)
 			n.before.add(id)
 			for _, v := range n.ins {
 				if d := g.values[v].def; d >= 0 {
@@ -174,6 +180,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 			if n.unfusible {
 				n.entry = e
 			}
+			n.plain = !n.unfusible && rules.Plain(o)
 		}
 	}
 	if t := body.Terminator(); t != nil {
@@ -222,9 +229,10 @@ func (g *graph) value(v *ir.Value, size int64, def int) int {
 func (g *graph) operands(n *node, flow *cost.Flow) error {
 	partial := flow.Reads(n.op)
 	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Valid(n.op)
+	library := op.Of(n.op) != nil && op.Of(n.op).Kernel == op.Library
 	add := func(v *ir.Value, bytes int64) error {
 		v = g.source(v)
-		if g.isConstant(v) {
+		if g.isNumber(v) && !library {
 			return nil
 		}
 		size, ok := flow.Size(v).Int()
@@ -286,12 +294,11 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	if flop == 0 {
 		return nil
 	}
-	ns := float64(flop) / g.m.Rate(e.Class == op.ClassContraction, e.Elem, "") * 1e9
 	if e.Class == op.ClassContraction {
-		n.tensor = ns
+		n.tensor = e.Computes(g.m)
 		n.products = float64(flop) / 2
 	} else {
-		n.vector = ns
+		n.vector = e.Computes(g.m)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"maps"
+	"math/bits"
 	"slices"
 )
 
@@ -140,15 +141,13 @@ func (c *localSearch) enqueue(kernels []int) {
 // have changed, nil where it is not kept.
 func (c *localSearch) explore(changes int) []int {
 	l := c.plan
-	if c.tries--; c.tries%64 == 0 {
-		l.g.progress(1 - float64(max(0, c.tries))/float64(c.all))
-	}
 	if c.ended || l.g.ctx.Err() != nil {
 		c.tries, c.ended = 0, true
 		return nil
 	}
 	before, raw := l.price, len(l.changes)
 	changed := l.settle(changes)
+	c.count(changed)
 	if len(changed) > 0 && l.price.less(before) && l.legal(changed) && l.price.less(before) { // legal adds partial results
 		l.invalid = nil
 		c.enqueue(changed)
@@ -159,21 +158,47 @@ func (c *localSearch) explore(changes int) []int {
 	return nil
 }
 
+// count counts a try, which in large kernels is worth several, as it looks at all of
+// their nodes.
+func (c *localSearch) count(changed []int) {
+	n := 1
+	for _, k := range changed {
+		n += len(c.plan.in[k]) / smallKernel
+	}
+	if was := c.tries; was/64 != (was-n)/64 {
+		c.plan.g.progress(1 - float64(max(0, was-n))/float64(c.all))
+	}
+	c.tries -= n
+}
+
 // pair is two kernels and what merging them gains.
 type pair struct {
 	a, b   int
+	size   int // class of the kernel that they become
 	gain   price
 	shapes [2]*candidate
 }
 
-// pairs is a heap, largest gain first.
+// smallKernel is the most nodes of a kernel in the first class of sizes; those of the next
+// have up to twice as many, and so on.
+const smallKernel = 32
+
+func sizeClass(nodes int) int { return bits.Len(uint((nodes - 1) / smallKernel)) }
+
+// maxNodes bounds the nodes of a kernel, so that what a merge or a move looks at does not
+// grow with the body.
+const maxNodes = 256
+
+// pairs is a heap, largest gain first, of kernels of one class of sizes. Small kernels
+// come first, so that each node of a long chain is looked at in a logarithmic number of
+// merges.
 type pairs []pair
 
 func (h pairs) Len() int      { return len(h) }
 func (h pairs) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h pairs) Less(i, j int) bool {
 	x, y := h[i], h[j]
-	return cmp.Or(cmp.Compare(y.gain.fs, x.gain.fs), cmp.Compare(y.gain.bytes, x.gain.bytes), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) < 0
+	return cmp.Or(cmp.Compare(x.size, y.size), cmp.Compare(y.gain.fs, x.gain.fs), cmp.Compare(y.gain.bytes, x.gain.bytes), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) < 0
 }
 func (h *pairs) Push(x any) { *h = append(*h, x.(pair)) }
 func (h *pairs) Pop() any {
@@ -196,15 +221,16 @@ func (c *localSearch) join() {
 				continue
 			}
 			seen[shapes] = true
-			if slices.ContainsFunc(l.in[a], func(n int) bool { return l.g.conflicts(n, l.in[b]) }) {
+			nodes := union(l.in[a], l.in[b])
+			if len(nodes) > maxNodes || l.g.apart(l.in[a], l.in[b]) {
 				continue
 			}
-			one := l.joined(union(l.in[a], l.in[b]), [2]int{a, b})
+			one := l.joined(nodes, [2]int{a, b})
 			if one.checked && !one.legal {
 				continue
 			}
 			if gain := shapes[0].price.plus(shapes[1].price).minus(one.price); (price{}).less(gain) {
-				heap.Push(&h, pair{a, b, gain, shapes})
+				heap.Push(&h, pair{a, b, sizeClass(len(nodes)), gain, shapes})
 			}
 		}
 	}
@@ -249,7 +275,7 @@ func (c *localSearch) move(kernels []int) {
 			switch start := len(l.changes); {
 			case l.fixed(n):
 			case !l.computes(k, n):
-				moved = !g.conflicts(n, l.in[k]) && c.pull(k, n)
+				moved = !g.apart([]int{n}, l.in[k]) && c.pull(k, n)
 			case l.owner[n] != k: // a copy
 				l.remove(n, k)
 				if moved = c.explore(start) != nil; !moved {
@@ -332,7 +358,7 @@ func (c *localSearch) pull(k, n int) bool {
 		for depth := 0; depth < maxPull && len(work) > 0; depth++ {
 			n := work[0]
 			work = work[1:]
-			if l.computes(k, n) || l.fixed(n) || g.conflicts(n, l.in[k]) || !take && !g.nodes[n].cheap {
+			if l.computes(k, n) || l.fixed(n) || len(l.in[k]) >= maxNodes || g.apart([]int{n}, l.in[k]) || !take && !g.nodes[n].cheap {
 				continue
 			}
 			from := l.owner[n]
@@ -410,7 +436,7 @@ func (c *localSearch) copyToUsers(n int) bool {
 				if l.computes(k, n) {
 					continue
 				}
-				if l.fixed(l.in[k][0]) || l.g.conflicts(n, l.in[k]) {
+				if l.fixed(l.in[k][0]) || len(l.in[k]) >= maxNodes || l.g.apart([]int{n}, l.in[k]) {
 					return false
 				}
 				ks = append(ks, k)
@@ -426,8 +452,27 @@ func (c *localSearch) copyToUsers(n int) bool {
 // maxPull bounds the ops moved at once.
 const maxPull = 8
 
+// conflicts reports whether node n is never in one kernel with one of nodes.
 func (g *graph) conflicts(n int, nodes []int) bool {
 	return slices.ContainsFunc(nodes, func(m int) bool { return m != n && g.conflict(n, m) })
+}
+
+// apart reports whether some node of a is never in one kernel with some node of b. Only
+// nodes that are not plain are compared with all others.
+func (g *graph) apart(a, b []int) bool {
+	return slices.ContainsFunc(g.special(a), func(n int) bool { return g.conflicts(n, b) }) ||
+		slices.ContainsFunc(g.special(b), func(n int) bool { return g.conflicts(n, a) })
+}
+
+// special are the nodes that are not plain.
+func (g *graph) special(nodes []int) []int {
+	var out []int
+	for _, n := range nodes {
+		if !g.nodes[n].plain {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func union(a, b []int) []int {

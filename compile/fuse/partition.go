@@ -484,7 +484,7 @@ func (l *partition) legal(changed []int) bool {
 	}
 	for _, k := range changed {
 		s := l.shape[k]
-		if bad(k) || s != nil && !s.checked && slices.ContainsFunc(s.nodes, func(n int) bool { return l.g.conflicts(n, s.nodes) }) {
+		if bad(k) || s != nil && !s.checked && l.g.apart(s.nodes, s.nodes) {
 			return false
 		}
 	}

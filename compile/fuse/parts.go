@@ -65,6 +65,7 @@ func (s set) meets(t set) bool {
 // conflict reports whether nodes a and b are never in one kernel.
 func (g *graph) conflict(a, b int) bool {
 	g.checkContext()
+	g.counts.Add("conflict", 1)
 	n, m := g.nodes[a], g.nodes[b]
 	if n.op == m.op {
 		return false
@@ -132,11 +133,28 @@ func (g *graph) parts(together [][2]int) []*part {
 		}
 	}
 	for _, v := range g.values {
-		for j, b := range v.uses {
-			for _, a := range v.uses[:j] {
-				if find(a) != find(b) && g.joinable(min(a, b), max(a, b)) {
-					join(a, b)
+		var apart [][]int // the uses so far, by what they are joined with
+		for _, b := range v.uses {
+			with := -1
+			for i := 0; i < len(apart); i++ {
+				us := apart[i]
+				if find(us[0]) != find(b) && slices.ContainsFunc(us, func(a int) bool { return g.joinable(min(a, b), max(a, b)) }) {
+					join(us[0], b)
 				}
+				switch {
+				case find(us[0]) != find(b):
+				case with < 0:
+					with = i
+				default:
+					apart[with] = append(apart[with], us...)
+					apart = slices.Delete(apart, i, i+1)
+					i--
+				}
+			}
+			if with < 0 {
+				apart = append(apart, []int{b})
+			} else {
+				apart[with] = append(apart[with], b)
 			}
 		}
 	}

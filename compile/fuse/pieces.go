@@ -36,7 +36,7 @@ func (g *graph) piecesBound(pieces []*part) price {
 	var moved int64
 	for _, n := range contractions {
 		if ns += g.nodes[n].tensor; !g.sharesWithContraction(n) {
-			ns += g.m.Launch * 1e9
+			ns += g.m.Start() * 1e9
 		}
 	}
 	for _, p := range pieces {

@@ -280,11 +280,11 @@ func (m *mapping) same(v, w *ir.Value, pair func(v, w *ir.Value) bool) bool {
 		if !types.Equal(v.Type, w.Type) || !pair(v, w) {
 			return false
 		}
-		view, constant := m.g.body.Defines(v) && isView(v.Op), m.g.isConstant(v)
-		if view != (m.g.body.Defines(w) && isView(w.Op)) || constant != m.g.isConstant(w) {
+		view, number := m.g.body.Defines(v) && isView(v.Op), m.g.isNumber(v)
+		if view != (m.g.body.Defines(w) && isView(w.Op)) || number != m.g.isNumber(w) {
 			return false
 		}
-		if (view || constant) && !sameOp(v.Op, w.Op) {
+		if (view || number) && !sameOp(v.Op, w.Op) {
 			return false
 		}
 		if !view {

@@ -114,7 +114,7 @@ func TestRepeated(t *testing.T) {
 			for _, k := range ks { // away from the last layers, which differ
 				nodes, outs := g.earliest(k.nodes, k.outs)
 				l := g.repeats.first(k.nodes)
-				if same := g.repeats.first(nodes); l > pattern && l < g.repeats.layers-4 && same < l {
+				if same := g.repeats.first(nodes); l > pattern && l < g.repeats.layers-5 && same < l {
 					for by := pattern + 1 - same; by <= l-same; by++ {
 						if at, stored := g.moved(nodes, outs, by); !in[key(at, stored)] {
 							t.Errorf("seed %d: layer %d of %d has a kernel that layer %d does not have", seed, l, layers, same+by)
@@ -140,7 +140,7 @@ func TestRepeated(t *testing.T) {
 			g.repeats, g.memo, g.legal = nil, map[string]*candidate{}, map[string]legality{}
 			want, _ := g.localSearch(tries)
 			t.Logf("seed %d: %d nodes, %v repeated, %v searched", seed, len(g.nodes), got, want)
-			if float64(got.fs) > 1.01*float64(want.fs) {
+			if start := u.Machine.Start() * 1e15; float64(got.fs) > 1.01*float64(want.fs)+start { // a kernel more
 				t.Errorf("seed %d: repeated kernels take %v, searched ones %v", seed, got, want)
 			}
 		}

@@ -218,7 +218,7 @@ func (g *graph) seen(ks []*candidate) map[*ir.Value]map[*ir.Value]bool {
 			}
 		})
 		for r, views := range in {
-			if len(views) > 1 && !g.nodes[k.nodes[0]].unfusible { // the views are inside the kernel
+			if len(views) > 1 && !g.nodes[k.nodes[0]].unfusible && !g.bare(k) { // the views are inside the kernel
 				use(r, r)
 				continue
 			}

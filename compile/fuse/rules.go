@@ -22,6 +22,8 @@ type Rules interface {
 	// Conflict reports whether a and b are never in one kernel, whatever its
 	// other ops are. depends reports whether an op may depend on another.
 	Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool
+	// Plain reports whether o is in conflict with no other op that is plain.
+	Plain(o *ir.Op) bool
 	// Cheap reports whether o may be recomputed in each kernel that uses it.
 	Cheap(o *ir.Op) bool
 }
@@ -67,6 +69,11 @@ func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 		return reduces(a) && reduces(b)
 	}
 	return reduces(a) && reduces(b) && incompatibleSpaces(a, b)
+}
+
+// Plain ops are those that Conflict asks nothing about.
+func (kernels) Plain(o *ir.Op) bool {
+	return !unfusible(o) && !contracts(o) && !reduces(o) && !op.Of(o).Is(op.Windowed) && o.Attr(op.RecomputedAttr) == nil
 }
 
 // early reports whether a kernel of both would compute o, which is computed again so as not to be held,

@@ -173,7 +173,7 @@ func (s *search) bound(st state) price {
 	}
 	m := p.g.m
 	kernels = max(kernels, (heavy+1)/2) // two contractions at most share a kernel
-	ns := max(tensor, float64(bytes)/m.Reach()*1e9) + float64(kernels)*m.Launch*1e9
+	ns := max(tensor, float64(bytes)/m.Reach()*1e9) + float64(kernels)*m.Start()*1e9
 	return price{int64(ns*1e6) - int64(kernels), bytes}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/dialect/autodiff"
+	"dmir/dialect/budget"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -41,8 +42,9 @@ func run(u *pass.Unit) error {
 		}
 		return true
 	})
+	left := budget.New(u.Module, 0)
 	for _, o := range ops {
-		vs, err := autodiff.Inline(u.Module, &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, o)
+		vs, err := autodiff.Inline(u.Module, &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, o, left)
 		if err != nil {
 			return placed(err)
 		}

@@ -1,6 +1,7 @@
 package gradient_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -31,7 +32,11 @@ func functions() (vs []variant) {
 		v := variant{d.Name, "2x3", "", "2x3", nil}
 		switch tame := d.Scalar.Tame; {
 		case math.IsInf(tame.Hi, 1):
-			v.given = given{"a0": positive(2, 3)}
+			x := positive(2, 3)
+			for k := range x.Len() {
+				x.SetFloat(k, x.Float(k)+tame.Lo)
+			}
+			v.given = given{"a0": x}
 		case tame != op.Interval{}:
 			x := tensor.New(f64, 2, 3)
 			for k := range x.Len() {
@@ -87,6 +92,8 @@ var variants = []variant{
 	{"cumprod", "2x5", "reverse = true, exclusive = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{2, 0, 3, 4, -1, 0, -2, 5, 0.5, 0})}},
 	{"cummax", "3x4", "dim = 0", "3x4", nil},
 	{"cummax", "2x3x4", "dim = -2", "2x3x4", nil},
+	{"cummax", "3x4", "reverse = true", "3x4", nil},
+	{"cummax", "2x5", "reverse = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{0, 2, 1, 4, 3, 5, -4, 3, 2, 1})}},
 	{"roll", "3x4", "shifts = [1, -6]", "3x4", nil},
 	{"roll", "3x4", "shifts = [3], dims = [1]", "3x4", nil},
 	{"softmax", "2x3x4", "dim = 1", "2x3x4", nil},
@@ -223,6 +230,19 @@ func TestOps(t *testing.T) {
 		if d.Derivative != nil && !d.Derivative.Flat() && !d.Is(op.Collective) && !tried[d.Name] {
 			t.Errorf("the derivative of %s is not tried", d.Name)
 		}
+	}
+}
+
+// The first result of a running maximum without its own element is minus infinity, and
+// stands in no sum.
+func TestExclusiveMaximum(t *testing.T) {
+	for reverse, start := range map[string]int{"false": 1, "true": 0} {
+		against(t, fmt.Sprintf(`func.func @f(%%x: tensor<3x5xf64>) -> tensor<3x4xf64> {
+  %%y = dm.cummax %%x, dim = 1, exclusive = true, reverse = %s : tensor<3x5xf64>
+  %%z = dm.slice %%y, start_indices = [0, %d], limit_indices = [3, %d] : (tensor<3x5xf64>) -> tensor<3x4xf64>
+  return %%z : tensor<3x4xf64>
+}
+`, reverse, start, start+4), nil)
 	}
 }
 

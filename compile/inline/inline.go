@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/compile/pass"
+	"dmir/dialect/budget"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -16,14 +17,9 @@ func Pass() pass.Pass {
 	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls", Run: run}
 }
 
-// mostOps bounds what calls of calls may grow to.
-const mostOps = 1 << 20
-
 type inliner struct {
-	u *pass.Unit
-	// grown is what each function grows to in ops, at most mostOps+1; 0 while it
-	// is being counted.
-	grown    map[*ir.Func]int
+	u        *pass.Unit
+	sizes    *budget.Sizes
 	segments int64 // how many calls whose values are computed again are inlined
 }
 
@@ -34,8 +30,7 @@ func run(u *pass.Unit) error {
 		}
 		return true
 	})
-	x := &inliner{u: u, grown: map[*ir.Func]int{}, segments: op.Segments(u.Func.Body.Ops)}
-	x.count(u.Func)
+	x := &inliner{u: u, sizes: budget.SizesOf(u.Module), segments: op.Segments(u.Func.Body.Ops)}
 	op.ResolveStages(u.Func.Body.Ops)
 	if err := x.flatten(u.Func, []*ir.Func{u.Func}); err != nil {
 		return err
@@ -46,28 +41,6 @@ func run(u *pass.Unit) error {
 		return pass.Errorf(o, "DM198", "stage %d follows stage %d once the calls in @%s are inlined", stage, last, u.Func.Name)
 	}
 	return nil
-}
-
-// count is the number of ops that f grows to. Counting comes before copying:
-// calls of calls double with every line.
-func (x *inliner) count(f *ir.Func) int {
-	if n, known := x.grown[f]; known || f.Body == nil {
-		return n
-	}
-	x.grown[f] = 0
-	n := 0
-	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		n++
-		if o.Name == op.Call {
-			if callee := x.u.Module.Func(o.Str("callee")); callee != nil {
-				n += x.count(callee)
-			}
-		}
-		n = min(n, mostOps+1)
-		return true
-	})
-	x.grown[f] = n
-	return n
 }
 
 // flatten replaces the calls in f, which was reached through the functions of
@@ -119,10 +92,8 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 		return nil, pass.Errorf(o, "DM802", "@%s calls itself", name)
 	case len(f.Args) != len(o.Operands) || len(f.Body.Terminator().Operands) != len(o.Results):
 		return nil, pass.Errorf(o, "DM803", "the call does not match the signature of @%s", name)
-	case x.grown[stack[0]] > mostOps:
-		e := pass.Errorf(o, "DM803", "@%s grows to more than %d ops, those of the functions that it calls included", stack[0].Name, mostOps)
-		e.Help = "call fewer functions, or use a loop (dm.while)"
-		return nil, e
+	case x.sizes.Exceeds(stack[0]):
+		return nil, pass.Errorf(o, budget.Code, "%s", budget.Message(x.u.Module, stack[0].Name))
 	}
 	return f, nil
 }

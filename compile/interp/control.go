@@ -49,6 +49,9 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 			f.bind[s] = n
 		}
 	}
+	if outside := op.BeyondLimits(fn.Op, f.bind); outside != "" {
+		return nil, c.errorf("DM704", "@%s: %s", fn.Name, outside)
+	}
 	c.enter(fn, f.bind)
 	c.calls++
 	defer func() { c.calls-- }()

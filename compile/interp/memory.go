@@ -1,19 +1,14 @@
 package interp
 
 import (
-	"bufio"
-	"os"
-	"strconv"
-	"strings"
-	"sync"
-
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/internal/hostmem"
 )
 
-// storageBytes is the host memory of n elements.
-func storageBytes(elem types.Elem, n int) int64 {
+// StorageBytes is the host memory of n elements.
+func StorageBytes(elem types.Elem, n int) int64 {
 	switch tensor.KindOf(elem) {
 	case tensor.KindF32:
 		return 4 * int64(n)
@@ -23,30 +18,12 @@ func storageBytes(elem types.Elem, n int) int64 {
 	return 8 * int64(n)
 }
 
-var machineMemory = sync.OnceValue(func() int64 {
-	const otherwise = 16 << 30
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return otherwise
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), "MemTotal:"); ok {
-			if kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64); err == nil {
-				return kb << 10
-			}
-		}
-	}
-	return otherwise
-})
-
-// memoryLimit is limit, or three quarters of the machine's memory for 0; 12 GiB
-// where the machine's memory is not known.
+// memoryLimit is limit, or for 0 three quarters of the memory that the process may use.
 func memoryLimit(limit int64) int64 {
 	if limit > 0 {
 		return limit
 	}
-	return machineMemory() / 4 * 3
+	return hostmem.Limit() / 4 * 3
 }
 
 // lastUses lists for every op of a block the values of the block whose last use

@@ -163,7 +163,7 @@ func runPad(c *call) ([]*tensor.Tensor, error) {
 	for d, n := range x.Shape {
 		shape[d] = int(low[d]+high[d]) + n + max(0, n-1)*int(interior[d])
 	}
-	if n, ok := tensor.Count(shape); !ok || storageBytes(x.Elem, n) > c.limit-c.live {
+	if n, ok := tensor.Count(shape); !ok || StorageBytes(x.Elem, n) > c.limit-c.live {
 		return nil, c.errorf("DM705", "%v of %s do not fit into memory", shape, x.Elem)
 	}
 	to := tensor.New(x.Elem, shape...)

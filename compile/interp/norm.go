@@ -213,6 +213,9 @@ func runBatchNorm(c *call) ([]*tensor.Tensor, error) {
 		s.fixed, s.means, s.variances = true, floats(c.in[3]), floats(c.in[4])
 	} else {
 		s.means, s.variances = make([]float64, channels), make([]float64, channels)
+		for i := range channels { // of no elements
+			s.means[i], s.variances[i] = math.NaN(), math.NaN()
+		}
 	}
 	perm := []int{d}
 	for e := range x.Rank() {

@@ -78,7 +78,7 @@ func weigh(o *ir.Op, bind map[string]int64) int {
 
 // joint is the ops of the gradient that o takes, nil where it cannot be taken.
 func (x *machine) joint(o *ir.Op) []*ir.Op {
-	fn, err := autodiff.Of(x.module, o, nil)
+	fn, err := autodiff.Of(x.module, o, nil, nil)
 	if err != nil {
 		return nil
 	}

@@ -105,7 +105,7 @@ func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 	to := tensor.New(c.outElem(0), w.out...)
 	from, until := w.moving()
 	outer, inner := product(x.Shape[:from]), product(x.Shape[until:])
-	w = w.part(from, until)
+	w = w.part(from, until).clipped()
 	switch x.Kind() {
 	case tensor.KindF32:
 		f := newReducer[float32, float64](kind, x.Elem)

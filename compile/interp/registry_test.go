@@ -160,7 +160,7 @@ func tame(d *op.Def, i int, x *tensor.Tensor) *tensor.Tensor {
 // tamed is v, or another number of few bits, where a function is tame.
 func tamed(v float64, where op.Interval) float64 {
 	if math.IsInf(where.Hi, 1) {
-		return max(v, -v) + 0.25
+		return where.Lo + max(v, -v) + 0.25
 	}
 	for v < where.Lo || v > where.Hi {
 		v /= 2

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 	if opts.Memory <= 0 {
 		for _, a := range args {
 			if a != nil {
-				x.limit -= storageBytes(a.Elem, a.Len())
+				x.limit -= StorageBytes(a.Elem, a.Len())
 			}
 		}
 	}
@@ -89,6 +90,9 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 		if err := checkArg(fn, i, args[i], f.bind); err != nil {
 			return nil, err
 		}
+	}
+	if outside := op.BeyondLimits(fn.Op, f.bind); outside != "" {
+		return nil, errorAt(fn.Op, "DM702", "", "@%s: %s", fn.Name, outside)
 	}
 	outs, err := x.block(f, fn.Body, args)
 	if err != nil {
@@ -213,7 +217,7 @@ func hostBytes(v *ir.Value, t *tensor.Tensor) int64 {
 	if t == nil || v.Op == nil || op.Of(v.Op).Is(op.View) {
 		return 0
 	}
-	return storageBytes(t.Elem, t.Len())
+	return StorageBytes(t.Elem, t.Len())
 }
 
 // op runs one op and stores its results.
@@ -234,7 +238,10 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 	start := time.Now()
 	x.progress.begin(x, o)
 	x.depth++
-	out, err := run(&call{machine: x, frame: f, op: o, in: in})
+	out, nothing := x.nothing(f, o)
+	if !nothing {
+		out, err = run(&call{machine: x, frame: f, op: o, in: in})
+	}
 	x.depth--
 	x.now = o
 	if err != nil {
@@ -270,6 +277,26 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 	return nil
 }
 
+// nothing are the results of o where none has elements, and so nothing is computed.
+func (x *machine) nothing(f *frame, o *ir.Op) (out []*tensor.Tensor, ok bool) {
+	d := op.Of(o)
+	if d == nil || !d.Is(op.Pure) || d.Is(op.Terminator) || len(o.Regions) > 0 || len(o.Results) == 0 {
+		return nil, false
+	}
+	for _, v := range o.Results {
+		t := v.Tensor()
+		if t == nil {
+			return nil, false
+		}
+		shape, bad := shapeOf(t, f.bind)
+		if bad != nil || !slices.Contains(shape, 0) {
+			return nil, false
+		}
+		out = append(out, tensor.New(t.Elem, shape...))
+	}
+	return out, true
+}
+
 // fits checks a result against its type and binds open sizes. Bare element
 // types are not checked: a scalar region runs on whole tensors at once.
 func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
@@ -297,10 +324,10 @@ func (x *machine) reserve(f *frame, o *ir.Op) error {
 			continue
 		}
 		n, ok := tensor.Count(shape)
-		if !ok || storageBytes(t.Elem, n) > x.limit-x.live-sum {
+		if !ok || StorageBytes(t.Elem, n) > x.limit-x.live-sum {
 			return errorAt(o, "DM705", "", "%s does not fit: live tensors take %.3g GB of the %.3g GB allowed", t, float64(x.live)/1e9, float64(x.limit)/1e9)
 		}
-		sum += storageBytes(t.Elem, n)
+		sum += StorageBytes(t.Elem, n)
 	}
 	return nil
 }

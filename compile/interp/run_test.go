@@ -288,6 +288,8 @@ func TestErrors(t *testing.T) {
 		{"unbound", symbolic, nil, "DM701", `the size "n" of tensor<?x2xf32, #dm.at<dims = [n]>> has no value`},
 		{"element type", symbolic, []*tensor.Tensor{i64([]int{1, 2}, 1, 2), f32([]int{1}, 1)}, "DM702", "input %x of @f: expected tensor<?x2xf32, #dm.at<dims = [n]>>, got tensor<1x2xi64>"},
 		{"one symbol, two sizes", symbolic, []*tensor.Tensor{f32([]int{1, 2}, 1, 2), f32([]int{3}, 1, 2, 3)}, "DM702", "input %y of @f: expected tensor<1xf32>, got tensor<3xf32>"},
+		{"a size too small", strings.Replace(symbolic, ">> {", ">> attributes {dm.sizes = {n = {min = 2, max = 3}}} {", 1), []*tensor.Tensor{f32([]int{1, 2}, 1, 2), f32([]int{1}, 3)}, "DM702", "@f: the size n is 1, and the function is for sizes from 2 on (dm.sizes)"},
+		{"a size too large", strings.Replace(symbolic, ">> {", ">> attributes {dm.sizes = {n = {max = 3}}} {", 1), []*tensor.Tensor{f32([]int{4, 2}, 1, 2, 1, 2, 1, 2, 1, 2), f32([]int{4}, 3, 3, 3, 3)}, "DM702", "@f: the size n is 4, and the function is for sizes up to 3 (dm.sizes)"},
 		{"count", symbolic, []*tensor.Tensor{f32([]int{1}, 1)}, "DM702", "@f takes 2 inputs, got 1"},
 		{"unknown op", "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %y = \"other.op\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %y : tensor<2xf32>\n}", nil, "DM703", "other.op cannot be run by the reference executor"},
 		{"declaration", "func.func private @f(%x: tensor<2xf32>) -> tensor<2xf32>", nil, "DM703", "@f is only declared"},

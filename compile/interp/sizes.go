@@ -141,7 +141,7 @@ func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64
 	free := memoryLimit(0)
 	for _, x := range args {
 		if x != nil {
-			free -= storageBytes(x.Elem, x.Len())
+			free -= StorageBytes(x.Elem, x.Len())
 		}
 	}
 	for i := range fn.Args {
@@ -159,10 +159,10 @@ func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64
 			return nil, e
 		}
 		n, ok := tensor.Count(shape)
-		if !ok || storageBytes(elem, n) > free {
+		if !ok || StorageBytes(elem, n) > free {
 			return nil, argError(fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
 		}
-		free -= storageBytes(elem, n)
+		free -= StorageBytes(elem, n)
 		args[i] = tensor.New(elem, shape...)
 		s := tensor.NewStream(seed, uint64(i))
 		p.parallel(n, elements, func(lo, hi int) { s.Fill(args[i], lo, hi) })

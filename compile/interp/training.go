@@ -47,7 +47,7 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 			operands[i] = t
 			known.shapes = append(known.shapes, x.Shape)
 		}
-		fn, err := autodiff.Of(c.module, c.op, operands)
+		fn, err := autodiff.Of(c.module, c.op, operands, nil)
 		var e *autodiff.Error
 		if errors.As(err, &e) {
 			return nil, &Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help}

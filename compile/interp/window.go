@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"slices"
+
 	"dmir/dialect/op"
 )
 
@@ -41,6 +43,28 @@ func (c *call) window(in, size []int, strides, dilations string) window {
 	}
 	return w
 }
+
+// clipped is w without the taps that lie in the padding at every position.
+func (w window) clipped() window {
+	c := w.part(0, len(w.in))
+	c.size, c.low = slices.Clone(w.size), slices.Clone(w.low)
+	for d, n := range w.in {
+		last := (n - 1) * w.spread[d]
+		from := max(0, ceilDiv(w.low[d]-(w.out[d]-1)*w.stride[d], w.dilation[d]))
+		until := min(w.size[d], floorDiv(w.low[d]+last, w.dilation[d])+1)
+		c.size[d], c.low[d] = max(0, until-from), w.low[d]-from*w.dilation[d]
+	}
+	return c
+}
+
+func floorDiv(a, b int) int {
+	if a < 0 {
+		return -((b - 1 - a) / b)
+	}
+	return a / b
+}
+
+func ceilDiv(a, b int) int { return -floorDiv(-a, b) }
 
 // taps is, for every position of the window in row-major order and every tap of
 // it, the element of a plane that it reads; -1 in the padding.

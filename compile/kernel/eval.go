@@ -29,6 +29,13 @@ type evaluator struct {
 	why      error
 }
 
+// An element of a kernel is computed from at most leastPlaces others and mostPlaces for each op. Ops that cut and
+// join tensors, one behind the other, read what is before them at more and more places.
+const (
+	leastPlaces = 512
+	mostPlaces  = 4
+)
+
 // reducedSpace is the iteration space of a reduction: the operand's shape and
 // the reduced dimensions.
 type reducedSpace struct {
@@ -122,6 +129,9 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	case v.Op == nil || !e.inside[v.Op] || v.Op.Name == op.Constant: // whose elements are in memory
 		x = e.expr(Expr{Op: Load, Elem: v.Elem(), Buf: v, At: Place(v, idx)})
 	default:
+		if len(e.memo) > leastPlaces+mostPlaces*len(e.inside) {
+			return e.fail(v.Op, v.Elem(), "each element needs more than %d others: what it reads is computed again at too many places", leastPlaces+mostPlaces*len(e.inside))
+		}
 		outer := e.from
 		e.from = v.Op
 		x = e.op(v, v.Op, idx)
@@ -142,10 +152,6 @@ func (c *constant) number(s *Space, elem types.Elem) *Expr {
 	}
 	return s.expr(Expr{Op: Number, Elem: elem, Int: c.i})
 }
-
-// IsNumber reports whether o, a dm.constant, has a single value, which kernels
-// hold in their text.
-func IsNumber(o *ir.Op) bool { return splat(o) != nil }
 
 // splat is the single value of a constant, nil where it has several.
 func splat(o *ir.Op) *constant {

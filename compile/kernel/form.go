@@ -237,11 +237,22 @@ func of(f *Form) (*Form, error) {
 			}
 		}
 	}
-	if len(ops) > 1 && !plain.once() {
+	if several(ops) && !plain.once() {
 		return nil, reason(ops[0], "its reductions are over different rows")
 	}
 	plain.Class = ClassLoop
 	return plain.finish()
+}
+
+// several reports whether ops are more than one, constants aside.
+func several(ops []*ir.Op) bool {
+	n := 0
+	for _, o := range ops {
+		if o.Name != op.Constant {
+			n++
+		}
+	}
+	return n > 1
 }
 
 func (r *Rows) same(t *Rows) bool {

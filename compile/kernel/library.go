@@ -24,7 +24,7 @@ func LibraryOp(ops []*ir.Op) *ir.Op {
 type View struct {
 	Buf   *ir.Value
 	Start int64   // of the first element
-	Steps []int64 // for each dimension, 0 where it has size 1
+	Steps []int64 // for each dimension, 0 where it has size 1 or repeats what is there once
 }
 
 // Viewable reports whether m, an op that o depends on, may be in the kernel of
@@ -172,7 +172,7 @@ func viewAt(buf *ir.Value, at Index, v *ir.Value, loops []*Atom) *View {
 		}
 		w.Steps[d] = t.Coef
 	}
-	if w.Start%unit != 0 {
+	if w.Start%unit != 0 || shape[last] > 1 && w.Steps[last] != 1 {
 		return nil
 	}
 	return w

@@ -21,7 +21,7 @@ func (f *Form) Drops() bool {
 	for _, o := range f.Ops {
 		for _, v := range o.Operands {
 			from := op.Source(v)
-			number := from.Op != nil && from.Op.Name == op.Constant && IsNumber(from.Op)
+			number := from.Op != nil && from.Op.Name == op.Constant && !op.IsData(from.Op)
 			if !inside[v.Op] && !number && !slices.Contains(f.Inputs, v) {
 				return true
 			}

@@ -130,7 +130,7 @@ func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
 
 // nanoseconds is the time of a kernel that moves so many bytes.
 func (m *model) moving(bytes int64) float64 {
-	return float64(bytes)/m.u.Machine.Reach()*1e9 + m.u.Machine.Launch*1e9
+	return float64(bytes)/m.u.Machine.Reach()*1e9 + m.u.Machine.Start()*1e9
 }
 
 // size is the bytes of v, 0 where they are no number.

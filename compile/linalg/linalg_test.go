@@ -420,7 +420,7 @@ func compare(t *testing.T, p program, got [][]int64) {
 				continue
 			}
 			g, want := math.Float64frombits(uint64(got[k][i])), w.Float(i)
-			if !(g == want || g != g && want != want || math.Abs(g-want) <= eps[w.Elem]*(largest)) {
+			if !(g == want || g != g && want != want || math.Abs(g-want) <= eps[w.Elem]*largest) {
 				t.Errorf("%s: result %d, element %d is %v, want %v", p.name+" "+p.path, k, i, g, want)
 				break
 			}

@@ -77,7 +77,7 @@ func init() {
 	for name, upstream := range map[string]string{
 		"exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sqrt": "sqrt", "cbrt": "cbrt", "tanh": "tanh",
 		"erf": "erf", "floor": "floor", "ceil": "ceil", "round": "roundeven", "round_half_away": "round", "cos": "cos", "sin": "sin",
-		"tan": "tan", "popcnt": "ctpop", "count_leading_zeros": "ctlz",
+		"tan": "tan", "erfc": "erfc", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "popcnt": "ctpop", "count_leading_zeros": "ctlz",
 	} {
 		elements[name] = func(b builder, _ *ir.Op, _ types.Elem, x values) *ir.Value {
 			return b.make("math."+upstream, x[0].Type, x)

@@ -122,7 +122,7 @@ func (a *attention) place(i int, v *dm.Value) place {
 		shape, steps = a.split(shape, steps)
 	}
 	p.row, p.shape, p.steps = steps[n-2], shape[:n-2], steps[:n-2]
-	if p.row == 0 { // there is one
+	if shape[n-2] == 1 { // a distance that rows may be read at
 		p.row = shape[n-1]
 	}
 	return p

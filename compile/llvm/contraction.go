@@ -138,7 +138,7 @@ func (p *contraction) write(b *body) error {
 			e.bind(flat.Z, batch)
 			e.bind(row, m)
 			e.bind(flat.K, k)
-			return e.summand(x)
+			return e.summand(x, p.p.Shape.Acc)
 		}
 	}
 	k := gemm.Kernel{A: load(a, flatA, flatA.M)}
@@ -166,23 +166,18 @@ func (b *body) at(f *code.Func) *emitter {
 }
 
 // summand is x in the type of the sums.
-func (e *emitter) summand(x *kernel.Expr) value.Value {
+func (e *emitter) summand(x *kernel.Expr, sum gemm.Acc) value.Value {
 	v := e.value(x)
-	t, ok := v.Type().(*lltypes.IntType)
-	if !ok {
+	if v.Type().Equal(sum.Type()) {
 		return v
 	}
-	to := lltypes.I32
-	if x.Elem.Bytes() == 8 {
-		to = lltypes.I64
-	}
-	switch {
-	case t.BitSize == to.BitSize:
-		return v
+	switch t, whole := v.Type().(*lltypes.IntType); {
+	case !whole:
+		return e.NewFPExt(v, sum.Type())
 	case x.Elem.IsUnsigned() || t.BitSize == 1:
-		return e.NewZExt(v, to)
+		return e.NewZExt(v, sum.Type())
 	}
-	return e.NewSExt(v, to)
+	return e.NewSExt(v, sum.Type())
 }
 
 // results are what becomes of the sums at z, m and n.

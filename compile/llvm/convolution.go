@@ -63,7 +63,7 @@ func (p *contraction) elementsOf(b *body) gemm.Image {
 		e.hoist(x)
 		segs := segments([]*kernel.Expr{x}, flat.At, m.Line*m.Step)
 		e.along(flat.At, segs, first, last, code.Loop{Vectorize: true, Short: true}, nil, func(at value.Value, _ []value.Value) []value.Value {
-			put(at, e.summand(x))
+			put(at, e.summand(x, p.p.Shape.Acc))
 			return nil
 		})
 	}

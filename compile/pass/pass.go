@@ -10,11 +10,12 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 )
 
 // NameAttr is the attribute with the name of a step, which the pass fuse writes.
-const NameAttr = "dm.name"
+const NameAttr = op.NameAttr
 
 // Unit is what a pass is given: one function of a module, or a region of its
 // control flow; see Body.

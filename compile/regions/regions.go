@@ -5,7 +5,6 @@ package regions
 import (
 	"slices"
 
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -122,7 +121,7 @@ func into(b *ir.Block) {
 	for _, o := range slices.Clone(b.Ops) {
 		ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 			for i, v := range p.Operands {
-				if v.Op == nil || own[v.Op] || v.Op.Name != op.Constant || !kernel.IsNumber(v.Op) {
+				if v.Op == nil || own[v.Op] || v.Op.Name != op.Constant || op.IsData(v.Op) {
 					continue
 				}
 				if copies[v] == nil {

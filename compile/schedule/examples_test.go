@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,7 +114,7 @@ func TestBudgetsOfTrainingSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		budget := s.Bound - s.Bound/part
-		u.Func.Op.SetAttr(cost.MaxPeak, types.Int{V: budget})
+		u.Func.Op.SetAttr(cost.MaxPeak, types.Str(fmt.Sprintf("%d B", budget)))
 		err = pass.Run(u, both(""), nil)
 		var e *pass.Error
 		if errors.As(err, &e) && e.Code == "DM841" {

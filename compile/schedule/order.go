@@ -119,7 +119,7 @@ func maxPeak(b pass.Body, bind map[string]int64) (bytes int64, limited bool, err
 		env[s] = dim.Const(n)
 	}
 	for _, l := range limits {
-		if l.Attr != cost.MaxPeak {
+		if l.Attr != cost.MaxPeak || l.Written {
 			continue
 		}
 		n, ok := l.At.Subst(env).Int()

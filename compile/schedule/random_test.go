@@ -169,7 +169,7 @@ func TestBudgetsOfLayers(t *testing.T) {
 	}
 	before := steps
 	for tensors := int64(n + 1); ; tensors-- {
-		text := layers(n, fmt.Sprintf(" attributes {dm.max_peak = %d}", tensors*size))
+		text := layers(n, fmt.Sprintf(" attributes {dm.max_peak = \"%d B\"}", tensors*size))
 		after, err := passtest.Apply(t, text, "f", nil, both("")...)
 		var e *pass.Error
 		if errors.As(err, &e) && e.Code == "DM841" {
@@ -217,7 +217,7 @@ func TestRandomBudgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		budget := first.Bound - 256
-		text := randomText(seed, n, fmt.Sprintf(" attributes {dm.max_peak = %d}", budget))
+		text := randomText(seed, n, fmt.Sprintf(" attributes {dm.max_peak = \"%d B\"}", budget))
 		after, err := passtest.Apply(t, text, "f", nil, both("")...)
 		var e *pass.Error
 		switch {
@@ -255,7 +255,7 @@ func FuzzSchedule(f *testing.F) {
 		f.Add(randprog.Messy(seed, 20))
 	}
 	f.Add(byHand)
-	f.Add(layers(4, " attributes {dm.max_peak = 81920}"))
+	f.Add(layers(4, " attributes {dm.max_peak = \"81920 B\"}"))
 	f.Fuzz(func(t *testing.T, text string) {
 		p := program.Load(source.New("in.dmir", text), program.Options{})
 		for _, m := range p.Modules {

@@ -39,6 +39,7 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -49,14 +50,14 @@ const Align = 256
 
 // The attributes of a planned function.
 const (
-	StreamAttr        = "dm.stream"
-	WaitsAttr         = "dm.waits"
-	OffsetsAttr       = "dm.offsets"
-	ScratchAttr       = "dm.scratch"
-	ScratchOffsetAttr = "dm.scratch_offset"
-	WorkspaceAttr     = "dm.workspace"
-	ArgOffsetsAttr    = "dm.arg_offsets"
-	InPlaceAttr       = "dm.in_place"
+	StreamAttr        = op.StreamAttr
+	WaitsAttr         = op.WaitsAttr
+	OffsetsAttr       = op.OffsetsAttr
+	ScratchAttr       = op.ScratchAttr
+	ScratchOffsetAttr = op.ScratchOffsetAttr
+	WorkspaceAttr     = op.WorkspaceAttr
+	ArgOffsetsAttr    = op.ArgOffsetsAttr
+	InPlaceAttr       = op.InPlaceAttr
 )
 
 // Codes lists the diagnostics of schedules and plans.

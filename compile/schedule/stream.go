@@ -93,9 +93,9 @@ func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 		d.sends = op.Of(s.op).Is(op.Collective) && !m.CPU
 		if e := byOp[s.op]; e != nil {
 			if t := e.Time(m); t.Known && t.Ns > 0 {
-				d.launch = min(m.Launch*1e9, t.Ns)
+				d.launch = min(m.Start()*1e9, t.Ns)
 				d.busy = t.Ns - d.launch
-				d.small = t.Bound == cost.Latency && !pass.Controls(s.op) // the host waits for all steps before a decision
+				d.small = (t.Bound == cost.Latency || t.Bound == cost.Launch) && !pass.Controls(s.op) // the host waits for all steps before a decision
 			}
 		}
 	}

@@ -1,9 +1,12 @@
 package simplify
 
 import (
+	"slices"
+
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/partition"
 	"dmir/dialect/types"
 )
 
@@ -16,7 +19,7 @@ func emptyRules() []Rule {
 			apply: nothing,
 		},
 		{
-			Name: "of-nothing", Doc: "A contraction over no elements is 0, and so is a sum of them; an argument without elements is a constant without elements where it is read, so that its largest element and the like are computed now.",
+			Name: "of-nothing", Doc: "A contraction over no elements is 0, a reduction of them its neutral element, an update with them what it was, a scan over them what it began with, and another op its expansion; an argument without elements is a constant without elements where it is read, so that its largest element and the like are computed now.",
 			apply: ofNothing,
 		},
 	}
@@ -60,23 +63,28 @@ func nothing(r *rewriter, o *ir.Op) bool {
 }
 
 func ofNothing(r *rewriter, o *ir.Op) bool {
-	if len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil || op.HasEffect(o) {
-		return false
-	}
-	any := false
-	for _, v := range o.Operands {
-		any = any || empty(v)
-	}
-	if !any {
+	if len(o.Operands) == 0 || len(o.Results) == 0 || op.HasEffect(o) || !slices.ContainsFunc(o.Operands, empty) {
 		return false
 	}
 	b := pass.Before(o)
-	switch o.Name {
-	case "dm.einsum", "dm.matmul":
-		return built(b, o, b.Splat(o.Out(0), 0))
-	case "dm.reduce":
-		if op.Str(o, "kind") == "add" {
-			return built(b, o, b.Splat(o.Out(0), 0))
+	if len(o.Results) == 1 && o.Out(0) != nil {
+		if v := leftOf(b, o); v != nil {
+			return built(b, o, v)
+		}
+	}
+	d := op.Of(o)
+	if n, ok := op.Trips(o); ok && o.Name == op.Scan && n.IsZero() {
+		vs := slices.Clone(o.Operands[:op.Carries(o)])
+		for _, v := range o.Results[len(vs):] {
+			vs = append(vs, b.Splat(v.Tensor(), 0))
+		}
+		pass.Replace(o, vs...)
+		return true
+	}
+	if d.Expand != nil && op.Valid(o) {
+		if vs := d.Expand(b.Builder, o); vs != nil {
+			pass.Replace(o, vs...)
+			return true
 		}
 	}
 	changed := false
@@ -87,4 +95,33 @@ func ofNothing(r *rewriter, o *ir.Op) bool {
 		}
 	}
 	return changed
+}
+
+// leftOf is what the one result of o, an op with an operand without elements, has the
+// elements of; nil where that is not known.
+func leftOf(b *op.Builder, o *ir.Op) *ir.Value {
+	t := o.Out(0)
+	last := o.Operands[len(o.Operands)-1]
+	switch o.Name {
+	case "dm.einsum", "dm.matmul", "dm.convolution", "dm.select_and_scatter":
+		return b.Splat(t, 0)
+	case "dm.reduce", "dm.reduce_window":
+		if len(o.Operands) > 1 { // of a region, with its initial value
+			return b.Value("broadcast", []*ir.Value{last}, []types.Named{{Name: "dims", Value: op.IntList()}}, t)
+		}
+		if kind, ok := types.ReductionOf(op.Str(o, "kind")); ok {
+			return b.Value("constant", nil, []types.Named{{Name: "value", Value: partition.Neutral(kind, t)}}, t)
+		}
+	case "dm.pad":
+		return b.Value("broadcast", []*ir.Value{last}, []types.Named{{Name: "dims", Value: op.IntList()}}, t)
+	case "dm.scatter":
+		if empty(last) {
+			return o.Operands[0]
+		}
+	case "dm.dynamic_update_slice":
+		if empty(o.Operands[1]) {
+			return o.Operands[0]
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/machine"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -144,9 +145,7 @@ func (r *rewriter) pays(group []side, l string) bool {
 	var flop, apart, together, weights, results, shared int64
 	var separate float64
 	elem := group[0].op.In(1 - group[0].own).Elem
-	time := func(flop, moved int64) float64 {
-		return max(float64(flop)/m.Rate(true, elem, ""), float64(moved)/m.Reach()) + m.Launch
-	}
+	time := func(flop, moved int64) float64 { return productTime(m, elem, flop, moved) }
 	for _, s := range group {
 		x, ok := s.op.In(1 - s.own).Bytes().Int()
 		w, ok2 := s.op.In(s.own).Bytes().Int()
@@ -161,11 +160,11 @@ func (r *rewriter) pays(group []side, l string) bool {
 		separate += time(n, x+w+y)
 	}
 	together = shared + weights + results
-	merged := time(flop, together) + float64(2*results)/m.Reach() + m.Launch
+	merged := time(flop, together) + float64(2*results)/m.Reach() + m.Start()
 	together += 2 * results
 	if !free(group, l) {
 		together += 2 * weights
-		merged += float64(2*weights)/m.Reach() + m.Launch
+		merged += float64(2*weights)/m.Reach() + m.Start()
 	}
 	return merged < separate || merged == separate && together < apart
 }
@@ -241,4 +240,9 @@ func join(group []side, shared int, common, l string) bool {
 		pass.Replace(s.op, v)
 	}
 	return true
+}
+
+// productTime weighs a product of so many FLOP and bytes on m, in seconds, by the rate of the tensor cores and the bandwidth.
+func productTime(m *machine.Machine, elem types.Elem, flop, moved int64) float64 {
+	return max(float64(flop)/m.Rate(true, elem, ""), float64(moved)/m.Reach()) + m.Start()
 }

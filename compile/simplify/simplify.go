@@ -31,7 +31,7 @@ import (
 
 // RelaxedAttr waives the exactness of zeros' signs and of operands that are not
 // finite, on an op or for a whole function.
-const RelaxedAttr = "dm.relaxed"
+const RelaxedAttr = op.RelaxedAttr
 
 // Pass is the pass of all rules.
 func Pass() pass.Pass {

@@ -185,14 +185,14 @@ func concatenateFlat(_ *rewriter, o *ir.Op) bool {
 	}
 	var operands []*ir.Value
 	changed := false
-	for _, v := range o.Operands {
+	for i, v := range o.Operands {
 		inner := from(v, "concatenate")
 		var own int
 		if inner != nil {
 			own, ok = op.Dim(inner, "dim", v.Tensor().Rank())
 		}
 		switch n, known := v.Tensor().Shape[d].Int(); {
-		case known && n == 0 && len(operands)+1 < len(o.Operands):
+		case known && n == 0 && len(operands)+len(o.Operands)-i > 1: // another one stays
 			changed = true
 		case inner != nil && ok && own == d && single(v):
 			operands = append(operands, inner.Operands...)
@@ -299,26 +299,49 @@ func spanOf(v *ir.Value) (s span, ok bool) {
 	return s, s.dim >= 0
 }
 
-// addends are what a tree of sums, each used only within it, adds up.
+// addends are what a tree of sums, each used only within it, adds up, in the order of the text.
 func addends(v *ir.Value, root bool) []*ir.Value {
-	o := from(v, "add")
-	if o == nil || !root && !single(v) || !sameShape(o.In(0), o.Out(0)) || !sameShape(o.In(1), o.Out(0)) {
+	o := adding(v, root)
+	if o == nil {
 		return []*ir.Value{v}
 	}
 	return append(addends(o.Operands[0], false), addends(o.Operands[1], false)...)
+}
+
+// adding is the sum of a tree that v is, nil where it is what is added up.
+func adding(v *ir.Value, root bool) *ir.Op {
+	o := from(v, "add")
+	if o == nil || !root && !single(v) || !sameShape(o.In(0), o.Out(0)) || !sameShape(o.In(1), o.Out(0)) {
+		return nil
+	}
+	return o
+}
+
+// padded are the addends of a tree of sums as spans of one dimension; ok is false where one is none. It
+// looks at those near the root first: a long chain of other sums asks this of each, and few are looked at.
+func padded(root *ir.Value) (spans []span, ok bool) {
+	for work := []*ir.Value{root}; len(work) > 0; work = work[1:] {
+		v := work[0]
+		if o := adding(v, v == root); o != nil {
+			work = append(work, o.Operands...)
+			continue
+		}
+		s, ok := spanOf(v)
+		if !ok || len(spans) > 0 && s.dim != spans[0].dim {
+			return nil, false
+		}
+		spans = append(spans, s)
+	}
+	return spans, true
 }
 
 func padsToConcatenate(_ *rewriter, o *ir.Op) bool {
 	if o.Out(0) == nil || !plain(o) {
 		return false
 	}
-	var spans []span
-	for _, v := range addends(o.Results[0], true) {
-		s, ok := spanOf(v)
-		if !ok || len(spans) > 0 && s.dim != spans[0].dim {
-			return false
-		}
-		spans = append(spans, s)
+	spans, ok := padded(o.Results[0])
+	if !ok {
+		return false
 	}
 	slices.SortFunc(spans, func(a, b span) int { return int(a.start - b.start) })
 	at := int64(0)

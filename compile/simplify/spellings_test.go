@@ -1,8 +1,6 @@
 package simplify_test
 
-import (
-	"strings"
-)
+import "strings"
 
 // spelling is one way to write an attention. In the lines, E is the element
 // type, !q and !k are queries, keys and values [2, 3, 5|7, 8], !s the scores
@@ -442,12 +440,61 @@ var spellings = []spelling{
 	{name: "two masks", args: ", %m: tensor<7xE>, %n: tensor<5x7xE>", lines: product + `%s1 = dm.add %s, %m : (!s, tensor<7xE>) -> !s
 %s2 = dm.add %s1, %n : (!s, tensor<5x7xE>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, why: "two masks"},
+` + values, attributes: "scale = 1.0"},
+	{name: "a bias beside a choice of minus infinity", args: ", %m: tensor<3x5x7xE>", lines: product + `%seen = dm.constant dense<[true, false, true, true, false, true, true]> : tensor<7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.add %s, %m : (!s, tensor<3x5x7xE>) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, attributes: "scale = 1.0"},
+	{name: "two choices of what a bias is added to", args: ", %b: tensor<7xE>", lines: product + `%m = dm.sin %b : tensor<7xE>
+%seen = dm.constant dense<[true, false, true, true, false, true, true]> : tensor<7xi1>
+%masked = dm.constant dense<[[true], [false], [false], [false], [false]]> : tensor<5x1xi1>
+%least = dm.constant dense<LOWEST> : tensor<E>
+%s1 = dm.add %s, %m : (!s, tensor<7xE>) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<7xi1>, !s, tensor<E>) -> !s
+%s3 = dm.select %masked, %least, %s2 : (tensor<5x1xi1>, tensor<E>, !s) -> !s
+%p = dm.softmax %s3 : !s
+` + values, attributes: "scale = 1.0"},
+	{name: "choices of a number and of minus infinity, of what a bias is added to", args: ", %m: tensor<7xE>", lines: product + `%b = dm.sin %m : tensor<7xE>
+%seen = dm.constant dense<[true, false, true, true, false, true, true]> : tensor<7xi1>
+%masked = dm.constant dense<[[true], [false], [false], [false], [false]]> : tensor<5x1xi1>
+%none = dm.constant dense<INF> : tensor<E>
+%least = dm.constant dense<-16384.0> : tensor<E>
+%s1 = dm.add %s, %b : (!s, tensor<7xE>) -> !s
+%s2 = dm.select %masked, %least, %s1 : (tensor<5x1xi1>, tensor<E>, !s) -> !s
+%s3 = dm.select %seen, %s2, %none : (tensor<7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s3 : !s
+` + values, attributes: "scale = 1.0"},
+	{name: "a bias behind a choice of a number", args: ", %b: tensor<7xE>", lines: product + `%m = dm.sin %b : tensor<7xE>
+%seen = dm.constant dense<[true, false, true, true, false, true, true]> : tensor<7xi1>
+%least = dm.constant dense<-16384.0> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<7xi1>, !s, tensor<E>) -> !s
+%s2 = dm.add %s1, %m : (!s, tensor<7xE>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, why: "the number -16384 beside another mask"},
+	{name: "a causal mask of a great number beside a bias that hides nothing", args: ", %b: tensor<5x7xE>", lines: product + `%m = dm.tanh %b : tensor<5x7xE>
+%i = dm.iota dim = 0 : tensor<5x7xi32>
+%j = dm.iota dim = 1 : tensor<5x7xi32>
+%two = dm.constant dense<2> : tensor<i32>
+%last = dm.add %i, %two : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%seen = dm.compare ge %last, %j : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+%least = dm.constant dense<LOWEST> : tensor<E>
+%s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, attributes: "scale = 1.0, causal = true"},
+	{name: "a choice of a small number beside a bias", args: ", %m: tensor<5x7xE>", lines: product + `%seen = dm.constant dense<[true, false, true, true, false, true, true]> : tensor<7xi1>
+%least = dm.constant dense<-16384.0> : tensor<E>
+%s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, why: "the mask is the number -16384 beside another mask"},
 	{name: "a mask that is scaled", args: ", %m: tensor<7xE>", lines: product + `%s1 = dm.add %s, %m : (!s, tensor<7xE>) -> !s
 %c = dm.constant dense<0.25> : tensor<E>
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, why: "the mask is scaled"},
+` + values, attributes: "scale = 0.25"},
 	{name: "a choice of zero", args: ", %seen: tensor<7xi1>", lines: product + `%zero = dm.constant dense<0.0> : tensor<E>
 %s1 = dm.select %seen, %s, %zero : (tensor<7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
@@ -502,10 +549,10 @@ var spellings = []spelling{
 %least = dm.constant dense<-40000.0> : tensor<E>
 %m = dm.select %seen, %zero, %least : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
 %s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
-%c = dm.constant dense<0.001> : tensor<E>
+%c = dm.constant dense<0.0009765625> : tensor<E>
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, why: "the mask is scaled"},
+` + values, attributes: "scale = 0.0009765625"},
 	{name: "a causal mask that is turned round", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
 %j = dm.iota dim = 1 : tensor<5x7xi32>
 %two = dm.constant dense<2> : tensor<i32>
@@ -518,7 +565,7 @@ var spellings = []spelling{
 %c = dm.constant dense<-1.0> : tensor<E>
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, why: "the mask is scaled"},
+` + values, why: "the mask is scaled by -1"},
 	{name: "a causal table that is added and scaled away", types: "!q = tensor<3x2x8xE>\n!k = tensor<3x2x8xE>\n!s = tensor<3x2x2xE>\n!y = tensor<3x2x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 %table = dm.constant dense<[[0.0, -20000.0], [0.0, 0.0]]> : tensor<2x2xE>
 %s1 = dm.add %s, %table : (!s, tensor<2x2xE>) -> !s
@@ -526,26 +573,6 @@ var spellings = []spelling{
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
 %y = dm.matmul %p, %v : (!s, !k) -> !y
-`, why: "the mask is scaled"},
+`, attributes: "scale = 0.125"},
 	{name: "accumulated in half precision", lines: product + soft + strings.Replace(values, "%v :", "%v, accumulate = f16 :", 1), why: "-"},
-}
-
-// program is the spelling as a function @f with elements of the type elem.
-func (s spelling) program(elem string) string {
-	aliases := s.types
-	if !strings.Contains(aliases, "!q =") {
-		aliases = usual + aliases
-	}
-	args, plain := strings.CutPrefix(s.args, "= ")
-	if !plain {
-		args = "%q: !q, %k: !k, %v: !k" + s.args
-	}
-	results, kinds := "%y", "!y"
-	if s.back != "" {
-		name, kind, _ := strings.Cut(s.back, ": ")
-		results, kinds = results+", "+name, kinds+", "+kind
-	}
-	least := map[string]string{"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}[elem]
-	text := aliases + "func.func @f(" + args + ") -> (" + kinds + ") {\n" + s.lines + "return " + results + " : " + kinds + "\n}\n"
-	return strings.NewReplacer("xE>", "x"+elem+">", "<E>", "<"+elem+">", "INF", least).Replace(text)
 }

@@ -128,9 +128,7 @@ func (r *rewriter) sumPays(sums []summand, l string) bool {
 	}
 	var flop, read int64
 	var separate, merged float64
-	time := func(flop, moved int64) float64 {
-		return max(float64(flop)/m.Rate(true, elem, ""), float64(moved)/m.Reach()) + m.Launch
-	}
+	time := func(flop, moved int64) float64 { return productTime(m, elem, flop, moved) }
 	for i, s := range sums {
 		a, ok := s.op.In(0).Bytes().Int()
 		b, ok2 := s.op.In(1).Bytes().Int()
@@ -155,7 +153,7 @@ func (r *rewriter) sumPays(sums []summand, l string) bool {
 			group = append(group, side{op: s.op, own: i, term: s.terms[i]})
 		}
 		if !free(group, l) {
-			merged += float64(2*bytes)/m.Reach() + m.Launch
+			merged += float64(2*bytes)/m.Reach() + m.Start()
 		}
 	}
 	return merged < separate

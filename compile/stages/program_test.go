@@ -78,21 +78,33 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, text, code, line, want string
 	}{
-		{"fewer stages than devices", with(stagestest.Step{Stages: 2, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 4"}), "DM835", "@f",
-			"@f has 2 stages, which the 4 devices along pipe do not divide evenly"},
-		{"more stages than the schedule has", with(stagestest.Step{Stages: 4, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 2"}), "DM835", "@f",
-			"1f1b has 1 stage on each device, not 2"},
-		{"too few stages of a V", with(stagestest.Step{Stages: 2, Micro: 2, Schedule: "zb-v", Mesh: "pipe = 2"}), "DM835", "@f",
-			"zb-v has 2 stages on each device, not 1"},
+		{
+			"fewer stages than devices", with(stagestest.Step{Stages: 2, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 4"}), "DM835", "@f",
+			"@f has 2 stages, which the 4 devices along pipe do not divide evenly",
+		},
+		{
+			"more stages than the schedule has", with(stagestest.Step{Stages: 4, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 2"}), "DM835", "@f",
+			"1f1b has 1 stage on each device, not 2",
+		},
+		{
+			"too few stages of a V", with(stagestest.Step{Stages: 2, Micro: 2, Schedule: "zb-v", Mesh: "pipe = 2"}), "DM835", "@f",
+			"zb-v has 2 stages on each device, not 1",
+		},
 		{"a stage without ops", strings.ReplaceAll(text, "dm.stage = 1", "dm.stage = 3"), "DM835", "@f", "stage 1 of @f has no ops, and stage 3 has"},
 		{"a stage with a large number", strings.ReplaceAll(text, "dm.stage = 1", "dm.stage = 99999999"), "DM835", "%z1_0", "dm.stage = 99999999 : i64 is no number"},
-		{"control flow with several stages", strings.Replace(text, "  %h1_1 = dm.tanh %z1_1 {dm.stage = 1 : i64, dm.micro = 1 : i64} : tensor<8x4xf64>", branch, 1), "DM836", "%a",
-			"dm.tanh is of stage 0 and stands in dm.if of stage 1"},
+		{
+			"control flow with several stages", strings.Replace(text, "  %h1_1 = dm.tanh %z1_1 {dm.stage = 1 : i64, dm.micro = 1 : i64} : tensor<8x4xf64>", branch, 1), "DM836", "%a",
+			"dm.tanh is of stage 0 and stands in dm.if of stage 1",
+		},
 		{"a micro-batch too many", strings.Replace(text, "dm.micro = 1", "dm.micro = 2", 1), "DM835", "%x1", "dm.slice is of micro-batch 2, and dm.microbatches of @f is 2"},
-		{"divided along the pipeline", strings.ReplaceAll(stagestest.Step{Stages: 2, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 2, data = 2", Data: true}.Text(), "[{}, {data}, {}]", "[{}, {pipe}, {}]"), "DM835", "@f",
-			"%x is divided along pipe, and along this axis lie the stages of the pipeline"},
-		{"a value of a later stage", strings.Replace(text, "%h1_1 = dm.tanh %z1_1 {dm.stage = 1", "%h1_1 = dm.tanh %z1_1 {dm.stage = 0", 1), "DM836", "%h1_1",
-			"dm.tanh of stage 0 needs a value of stage 1, which runs after it"},
+		{
+			"divided along the pipeline", strings.ReplaceAll(stagestest.Step{Stages: 2, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 2, data = 2", Data: true}.Text(), "[{}, {data}, {}]", "[{}, {pipe}, {}]"), "DM835", "@f",
+			"%x is divided along pipe, and along this axis lie the stages of the pipeline",
+		},
+		{
+			"a value of a later stage", strings.Replace(text, "%h1_1 = dm.tanh %z1_1 {dm.stage = 1", "%h1_1 = dm.tanh %z1_1 {dm.stage = 0", 1), "DM836", "%h1_1",
+			"dm.tanh of stage 0 needs a value of stage 1, which runs after it",
+		},
 		{"a sum over micro-batches between them", strings.NewReplacer(
 			"dm.matmul %h0_0, %w1", "dm.matmul %all, %w1",
 			"  %z1_0", "  %all = dm.add %h0_0, %h0_3 {dm.stage = 1 : i64} : tensor<8x4xf64>\n  %z1_0",

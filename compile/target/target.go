@@ -68,6 +68,12 @@ func Machine(t Target, m *machine.Machine) *machine.Machine {
 	return m
 }
 
+// Stepwise is a target that compiles kernel by kernel, and says which.
+type Stepwise interface {
+	Target
+	CompileStepwise(ctx context.Context, p *artifact.Program, arch string, progress func(kernel string, done, total int)) (*Code, error)
+}
+
 // Emitter is a target that writes programs in other forms as well.
 type Emitter interface {
 	Target

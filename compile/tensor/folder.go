@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"dmir/dialect/types"
+	"dmir/internal/regular"
 	"dmir/syntax/diag"
 )
 
@@ -77,11 +78,40 @@ func (d *Folder) Bytes(f *types.File, t *types.Tensor) ([]byte, error) {
 	if a.method == zip.Deflate {
 		in = flate.NewReader(in)
 	}
+	if _, err := a.header.typed(t.Elem, sizes(t), a.size); err == nil && a.header.stored(t.Elem) {
+		n, _ := Count(a.header.Shape)
+		data := make([]byte, int64(n)*t.Elem.Bytes())
+		if _, err = io.CopyN(io.Discard, in, a.header.Size); err == nil {
+			_, err = io.ReadFull(in, data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f, err)
+		}
+		return data, nil
+	}
 	x, err := readNPY(bufio.NewReaderSize(in, 1<<18), t.Elem, sizes(t), a.size)
 	if err != nil {
 		return nil, other(f, err)
 	}
 	return Pack(x), nil
+}
+
+// Map is Bytes where they are in the file: nil where it is packed or holds them in another way.
+func (d *Folder) Map(f *types.File, t *types.Tensor) ([]byte, error) {
+	file, a, err := d.open(f)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := a.header.typed(t.Elem, sizes(t), a.size); err != nil || a.method != zip.Store || !a.header.stored(t.Elem) {
+		return nil, nil
+	}
+	n, _ := Count(a.header.Shape)
+	size := int64(n) * t.Elem.Bytes()
+	if size > a.packed-a.header.Size {
+		return nil, nil
+	}
+	return regular.Part(file, a.at+a.header.Size, size), nil
 }
 
 // sizes are those of t, -1 for one that is not known.
@@ -111,10 +141,14 @@ func (d *Folder) open(f *types.File) (*os.File, storedArray, error) {
 		return nil, storedArray{}, fmt.Errorf("%s cannot be read: %w", f, err)
 	}
 	defer root.Close()
-	file, err := root.Open(filepath.FromSlash(f.Path))
+	file, err := regular.OpenIn(root, filepath.FromSlash(f.Path))
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		var other *regular.Error
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			err = fmt.Errorf("there is no file %s in the program's folder", f.Path)
+		case errors.As(err, &other):
+			err = fmt.Errorf("%s %w", f.Path, other)
 		}
 		return nil, storedArray{}, err
 	}
@@ -130,9 +164,6 @@ func (d *Folder) array(file *os.File, f *types.File) (storedArray, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return storedArray{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return storedArray{}, fmt.Errorf("%s is no regular file", f.Path)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

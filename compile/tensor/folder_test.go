@@ -72,7 +72,7 @@ func TestFolder(t *testing.T) {
 		{"text.npz", "a", two, "text.npz: zip: not a valid zip file"},
 		{"cut.npz", "x", two, "cut.npz: zip: not a valid zip file"},
 		{"text.npy", "", two, "not a .npy file"},
-		{"d.npy", "", two, "d.npy is no regular file"},
+		{"d.npy", "", two, "d.npy is a directory"},
 		{"link.npy", "", two, "path escapes from parent"},
 	} {
 		t.Run(c.path+" "+c.name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/x448/float16"
 
 	"dmir/dialect/types"
+	"dmir/internal/regular"
 )
 
 // Element types that NumPy lacks are written, exactly, in its next wider one,
@@ -32,6 +32,7 @@ var dtypeNames = map[string]string{
 	"f8": "float64", "f4": "float32", "f2": "float16",
 	"i8": "int64", "i4": "int32", "i2": "int16", "i1": "int8", "b1": "bool",
 	"u8": "uint64", "u4": "uint32", "u2": "uint16", "u1": "uint8",
+	"c8": "complex64", "c16": "complex128",
 }
 
 func dtypeName(descr string) string {
@@ -67,6 +68,11 @@ func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, e
 	if err != nil {
 		return nil, err
 	}
+	return h.read(r, elem, shape, bytes)
+}
+
+// read reads the data of an array behind its header.
+func (h header) read(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, error) {
 	order, err := h.typed(elem, shape, bytes)
 	if err != nil {
 		return nil, err
@@ -127,6 +133,13 @@ func (h header) layout(elem types.Elem) (width int, order binary.ByteOrder, ok b
 		order = binary.BigEndian
 	}
 	return int(want[2] - '0'), order, strings.TrimLeft(h.Type, "<>|=") == want[1:]
+}
+
+// stored reports whether the data are bytes as devices hold elements of type elem, which are as wide.
+func (h header) stored(elem types.Elem) bool {
+	width, order, _ := h.layout(elem)
+	kind := dtypes[elem][1]
+	return order == binary.LittleEndian && int64(width) == elem.Bytes() && !elem.Packed() && elem != types.I1 && (kind == 'f' || kind == 'i' || kind == 'u') && (!h.Fortran || len(h.Shape) < 2)
 }
 
 // readHeader guards npyio's reader, which indexes into malformed headers.
@@ -333,7 +346,11 @@ func encode(b []byte, t *Tensor, lo, hi int) []byte {
 
 // LoadNPY is ReadNPY from a file.
 func LoadNPY(path string, elem types.Elem, shape []int) (*Tensor, error) {
-	f, err := os.Open(path)
+	return loadNPY(path, func(r io.Reader, size int64) (*Tensor, error) { return readNPY(r, elem, shape, size) })
+}
+
+func loadNPY(path string, read func(r io.Reader, size int64) (*Tensor, error)) (*Tensor, error) {
+	f, err := regular.OpenNamed(path)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +359,7 @@ func LoadNPY(path string, elem types.Elem, shape []int) (*Tensor, error) {
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		size = info.Size()
 	}
-	t, err := readNPY(bufio.NewReaderSize(f, 1<<18), elem, shape, size)
+	t, err := read(bufio.NewReaderSize(f, 1<<18), size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

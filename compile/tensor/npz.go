@@ -5,31 +5,43 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"dmir/dialect/types"
 	"dmir/internal/atomicfile"
+	"dmir/internal/regular"
 )
 
 // Archive is an open .npz file: a zip archive of .npy files.
 type Archive struct {
 	path string
-	zip  *zip.ReadCloser
+	file *os.File
+	zip  *zip.Reader
 }
 
 // OpenNPZ opens a .npz file.
 func OpenNPZ(path string) (*Archive, error) {
-	z, err := zip.OpenReader(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Archive{path, z}, nil
+	info, err := file.Stat()
+	var z *zip.Reader
+	if err == nil {
+		z, err = zip.NewReader(file, info.Size())
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Archive{path, file, z}, nil
 }
 
 // Close closes the file.
-func (a *Archive) Close() error { return a.zip.Close() }
+func (a *Archive) Close() error { return a.file.Close() }
 
 // Names is the names of the arrays, without ".npy", sorted.
 func (a *Archive) Names() []string {

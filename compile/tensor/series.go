@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"dmir/dialect/types"
+	"dmir/internal/regular"
 )
 
 // Series is an open .npy file with the values of an argument for many steps: an
@@ -34,7 +35,7 @@ type Series struct {
 // size. The file is whole where the array is one such value itself. An array of another type or
 // shape is a *MismatchError.
 func OpenSeries(path string, elem types.Elem, shape []int) (s *Series, whole bool, err error) {
-	f, err := os.Open(path)
+	f, err := regular.OpenNamed(path)
 	if err != nil {
 		return nil, false, err
 	}

@@ -88,14 +88,27 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 		return nil, ""
 	}
 	most := phase(-1)
-	for _, try := range []struct{ units, repeated bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+	causal := false
+	for _, try := range []struct{ indexed, units, repeated bool }{
+		{true, true, true},
+		{true, true, false},
+		{true, false, true},
+		{true, false, false},
+		{false, true, true},
+		{false, true, false},
+		{false, false, true},
+		{false, false, false},
+	} {
+		if !try.indexed && !causal {
+			break
+		}
 		for i := range 2 {
 			if !normalizes(o.Operands[i]) {
 				continue
 			}
 			for _, divided := range roots(o) {
 				for _, root := range narrowed(divided) {
-					f := &finder{units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem}
+					f := &finder{indexed: try.indexed, units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem}
 					if divided != o {
 						f.divided = divided
 					}
@@ -108,6 +121,7 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 					if f.failed == needed {
 						return nil, reason
 					}
+					causal = causal || f.metCausal
 				}
 			}
 		}
@@ -129,6 +143,7 @@ const (
 type finder struct {
 	units    bool // dimensions of size 1 count as indices
 	repeated bool // keys and values are followed through their repetition for several heads
+	indexed  bool // a causal mask is one by the indices alone, no tensor
 
 	root, second *ir.Op
 	divided      *ir.Op // the op that divides second's result by the sums of exponentials, where probabilities are none yet
@@ -143,12 +158,13 @@ type finder struct {
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
 
-	work   int   // ops visited where two paths diverge
-	met    bool  // a softmax has been met
-	phase  phase // how far it went
-	failed phase // the one that reason is from
-	reason string
-	found  *Attention
+	work      int   // ops visited where two paths diverge
+	metCausal bool  // a causal mask has been met
+	met       bool  // a softmax has been met
+	phase     phase // how far it went
+	failed    phase // the one that reason is from
+	reason    string
+	found     *Attention
 }
 
 // no notes why there is no attention; what stands in the way of the attempt that

@@ -12,13 +12,21 @@ import (
 // learned with the scores and of their size.
 const lookedUp = 1000
 
-// beside reports whether the later keys that c masks by a finite number take no part
-// beside scores that the bias m is added to. They would for a query all of whose
-// other keys m masks as well, so m must be a value that masks nothing: one whose
-// elements are bounded by what it is computed from.
-func (f *finder) beside(m *masked, c *causal) bool {
-	b, ok := f.bounds(m.v, map[*ir.Value]op.Interval{})
-	return ok && masks(c.put+max(0, b.Hi)-b.Lo)
+// beside reports whether scores that are put in place of others, or to which put is added, take no part
+// beside those that all masks which are added make of the others. They would for a query all of whose
+// other keys such a mask hides as well, so it must be one that hides nothing: one whose elements are bounded
+// by what it is computed from.
+func (f *finder) beside(put float64, list ...masked) bool {
+	for _, m := range list {
+		if !m.chooses() {
+			in, ok := f.bounds(m.v, map[*ir.Value]op.Interval{})
+			if !ok {
+				return false
+			}
+			put += m.behind * (max(0, in.Hi) - min(0, in.Lo))
+		}
+	}
+	return masks(put)
 }
 
 // bounds is an interval that holds every element of v; not ok where none is known.
@@ -101,7 +109,7 @@ func (f *finder) bound(o *ir.Op, known map[*ir.Value]op.Interval) (b op.Interval
 	}
 	if d := op.Of(o); len(o.Operands) == 1 && d != nil && d.Scalar != nil && d.Scalar.Range != nil {
 		if !operands(0) {
-			return b, false
+			in = []op.Interval{{Lo: math.Inf(-1), Hi: math.Inf(1)}} // a sine, or what saturates
 		}
 		return d.Scalar.Range(in[0]), true
 	}

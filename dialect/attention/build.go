@@ -114,54 +114,95 @@ func (b *builder) arrange(v *ir.Value, x, want axes) *ir.Value {
 	return b.Reshape(v, b.sizes(want)...)
 }
 
-// mask is the mask in the attention's order, nil where there is none. A mask that
-// puts a finite number in the place of scores makes queries that see no key take
-// the mean of all values, where minus infinity would give NaN; so these are not
-// masked at all, and has, which is then the queries that see a key, tells which are
-// to be zero, so that all their scores are the same.
+// mask is the sum of all masks in the attention's order, nil where there is none. A mask that puts a finite
+// number in the place of scores makes queries that see no key take the mean of all values, where minus infinity
+// would give NaN; so these are not masked at all, and has, which is then the queries that see a key, tells which
+// are to be zero, so that all their scores are the same.
 func (b *builder) mask() (mask, has *ir.Value, ok bool) {
-	switch {
-	case b.causal != nil && b.causal.finite() && (b.chosen != nil || b.added != nil && !b.beside(b.added, b.causal)):
-		return nil, nil, b.no("the causal mask is a finite number beside another mask")
-	case b.added != nil:
-		m := b.narrowest(b.added, b.elem)
-		if m == nil {
-			return nil, nil, b.no("the mask is not %s", b.elem)
+	finite := 0.0  // the number in the place of scores; 0 for none
+	added := false // behind
+	for _, m := range b.masks {
+		if !m.chooses() || math.IsInf(m.put, -1) {
+			added = added || !m.chooses()
+			continue
 		}
-		if mask = b.broadcasts(m); mask == nil {
-			return nil, nil, b.no("the mask is not over whole dimensions of the scores")
+		if added || finite != 0 && finite != m.put || !b.beside(m.put, b.masks...) {
+			return nil, nil, b.no("the mask is the number %g beside another mask", m.put)
 		}
-		return mask, nil, true
-	case b.chosen == nil:
-		return nil, nil, true
+		finite = m.put
 	}
-	finite := !math.IsInf(b.chosen.put, -1)
-	if finite && b.causal != nil {
+	switch {
+	case b.causal != nil && b.causal.finite() && !b.beside(b.causal.put, b.masks...):
+		return nil, nil, b.no("the causal mask is a finite number beside another mask")
+	case b.causal != nil && (finite != 0 || b.causal.finite() && slices.ContainsFunc(b.masks, masked.chooses)):
 		return nil, nil, b.no("the mask is a finite number beside the causal mask")
 	}
-	m := b.narrowest(b.chosen, types.I1)
-	if m == nil {
-		return nil, nil, b.no("the mask cannot be read behind the scores")
-	}
-	pred := b.broadcasts(m)
-	if pred == nil {
-		return nil, nil, b.no("the mask is not over whole dimensions of the scores")
-	}
-	alternatives := []*ir.Value{pred, b.nought(), b.Splat(&types.Tensor{Elem: b.elem}, math.Inf(-1))}
-	if !m.want {
-		alternatives[1], alternatives[2] = alternatives[2], alternatives[1]
-	}
-	mask = b.Value("select", alternatives, nil)
-	if finite {
-		t := mask.Tensor()
-		if t.Rank() == 0 {
-			return nil, nil, b.no("the mask is the same for all scores")
+	// seen is 0 where a query sees a key, else minus infinity; unseen is the mask of queries that see none.
+	var seen, unseen *ir.Value
+	var none *ir.Value
+	for _, m := range slices.Backward(b.masks) {
+		elem := b.elem
+		if m.chooses() {
+			elem = types.I1
 		}
-		most := b.Value("reduce", []*ir.Value{mask}, []types.Named{{Name: "kind", Value: types.Keyword("max")}, {Name: "dims", Value: op.IntList(t.Rank() - 1)}, {Name: "keep_dims", Value: types.Bool(true)}})
-		has = b.Value("compare", []*ir.Value{most, b.nought()}, []types.Named{{Name: "direction", Value: types.Keyword("ge")}})
-		mask = b.Value("select", []*ir.Value{has, mask, b.nought()}, nil)
+		narrow := b.narrowest(&m, elem)
+		if narrow == nil {
+			return nil, nil, b.no("the mask cannot be read behind the scores as %s", elem)
+		}
+		v := b.broadcasts(narrow)
+		if v == nil {
+			return nil, nil, b.no("the mask is not over whole dimensions of the scores")
+		}
+		if m.chooses() {
+			if none == nil {
+				b.nought()
+				none = b.Splat(&types.Tensor{Elem: b.elem}, math.Inf(-1))
+			}
+			alike := seen == mask
+			if mask = b.choice(m, v, mask, none); alike {
+				seen = mask
+			} else if finite != 0 {
+				seen = b.choice(m, v, seen, none)
+			}
+			if finite != 0 && m.put != finite {
+				unseen = b.choice(m, v, unseen, none)
+			} else if unseen != nil {
+				unseen = b.choice(m, v, unseen, b.nought())
+			}
+			continue
+		}
+		if m.behind != 1 {
+			v = b.Value("mul", []*ir.Value{v, b.Splat(&types.Tensor{Elem: b.elem}, m.behind)}, nil)
+		}
+		if mask != nil {
+			v = b.Value("add", []*ir.Value{mask, v}, nil)
+		}
+		mask = v
 	}
-	return mask, has, true
+	if finite == 0 {
+		return mask, nil, true
+	}
+	last := seen.Tensor().Rank() - 1
+	if last < 0 {
+		return nil, nil, b.no("the mask is the same for all scores")
+	}
+	most := b.Value("reduce", []*ir.Value{seen}, []types.Named{{Name: "kind", Value: types.Keyword("max")}, {Name: "dims", Value: op.IntList(last)}, {Name: "keep_dims", Value: types.Bool(true)}})
+	has = b.Value("compare", []*ir.Value{most, b.nought()}, []types.Named{{Name: "direction", Value: types.Keyword("ge")}})
+	if unseen == nil {
+		unseen = b.nought()
+	}
+	return b.Value("select", []*ir.Value{has, mask, unseen}, nil), has, true
+}
+
+// choice is shown, or 0, where the predicate v of m chooses scores, else hidden.
+func (b *builder) choice(m masked, v, shown, hidden *ir.Value) *ir.Value {
+	if shown == nil {
+		shown = b.nought()
+	}
+	if !m.want {
+		shown, hidden = hidden, shown
+	}
+	return b.Value("select", []*ir.Value{v, shown, hidden}, nil)
 }
 
 // broadcasts gives a mask a shape that broadcasts with the scores; nil where it

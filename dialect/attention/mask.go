@@ -17,31 +17,41 @@ func (f *finder) adds(o *ir.Op, i int, x axes, s state) bool {
 	if !ok || !plain(m) {
 		return false
 	}
-	c, rest := f.causalNumbers(m, y, s.behind), (*masked)(nil)
-	if c == nil {
-		rest = &masked{v: m, x: y}
-		if s.behind == 1 && s.causal == nil {
+	var c *causal
+	rest := &masked{v: m, x: y}
+	if f.indexed {
+		if c = f.causalNumbers(m, y, s.behind); c != nil {
+			rest = nil
+		} else if s.behind == 1 && s.causal == nil {
 			if seen, bias := f.biased(m, y); seen != nil {
 				c, rest = seen, bias
 			}
 		}
 	}
-	if c != nil {
-		if s.causal != nil {
-			return f.no("the scores have two causal masks")
-		}
-		s.causal = c
+	if !f.causes(&s, c) {
+		return false
 	}
 	if rest != nil {
-		switch {
-		case s.behind != 1:
-			return f.no("the mask is scaled as well")
-		case s.added != nil || s.chosen != nil:
-			return f.no("the scores have two masks")
+		if s.behind <= 0 {
+			return f.no("the mask is scaled by %g", s.behind)
 		}
-		s.added = rest
+		rest.behind = s.behind
+		s.masks = append(slices.Clip(s.masks), *rest)
 	}
 	return f.scores(o.Operands[i], x, s)
+}
+
+// causes makes c, unless nil, the causal mask of s.
+func (f *finder) causes(s *state, c *causal) bool {
+	if c == nil {
+		return true
+	}
+	f.metCausal = true
+	if s.causal != nil {
+		return f.no("the scores have two causal masks")
+	}
+	s.causal = c
+	return true
 }
 
 // biased splits v, the sum of a causal mask and a bias or a choice between a bias
@@ -74,7 +84,7 @@ func (f *finder) biased(v *ir.Value, x axes) (*causal, *masked) {
 			if !ok || !ok2 {
 				return nil, nil
 			}
-			bias := &masked{v: o.Operands[i], x: y}
+			bias := &masked{v: o.Operands[i], x: y, behind: 1}
 			var c *causal
 			if o.Name == "dm.add" {
 				c = f.causalNumbers(other, z, 1)
@@ -89,7 +99,7 @@ func (f *finder) biased(v *ir.Value, x axes) (*causal, *masked) {
 					c.put = n
 				}
 			}
-			if c != nil && (!c.finite() || f.beside(bias, c)) && f.narrowest(bias, f.elem) != nil {
+			if c != nil && (!c.finite() || f.beside(c.put, *bias)) && f.narrowest(bias, f.elem) != nil {
 				return c, bias
 			}
 		}
@@ -117,27 +127,23 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 		if !ok {
 			return false
 		}
-		want := i == 1
-		none := math.IsInf(n, -1)
-		seen, others := f.conditions(o.Operands[0], y, want)
-		if seen != nil && (none || len(others) == 0) {
-			if s.causal != nil {
-				return f.no("the scores have two causal masks")
+		put := n * s.behind
+		others := []masked{{v: o.Operands[0], x: y, want: i == 1}}
+		if f.indexed {
+			seen, more := f.conditions(o.Operands[0], y, i == 1)
+			if seen != nil && (math.IsInf(n, -1) || len(more) == 0) {
+				if seen.put = put; !f.causes(&s, seen) {
+					return false
+				}
+				others = more
+			} else if f.metCausal = f.metCausal || seen != nil; seen == nil && len(more) <= 1 {
+				others = more
 			}
-			s.causal = seen
-			s.causal.put = n * s.behind
-		} else if len(others) != 1 || seen != nil {
-			others = []masked{{v: o.Operands[0], x: y, want: want}}
 		}
-		if len(others) > 1 {
-			return f.no("the scores have two masks")
-		}
-		if len(others) == 1 {
-			if s.added != nil || s.chosen != nil {
-				return f.no("the scores have two masks")
-			}
-			others[0].put = n
-			s.chosen = &others[0]
+		s.masks = slices.Clip(s.masks)
+		for _, m := range others {
+			m.put = put
+			s.masks = append(s.masks, m)
 		}
 		return f.scores(v, x, s)
 	}
@@ -229,7 +235,7 @@ func (f *finder) narrowest(m *masked, elem types.Elem) *masked {
 	v, x := m.v, m.x
 	for range maxSteps {
 		if v.Tensor().Elem == elem && f.visible(v) && plain(v) {
-			best = &masked{v: v, x: x, want: m.want, put: m.put}
+			best = &masked{v: v, x: x, behind: m.behind, want: m.want, put: m.put}
 		}
 		o := origin(v).Op
 		if o == nil || !op.Valid(o) || !slices.Contains([]string{"dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert"}, o.Name) ||

@@ -5,24 +5,28 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // state is what lies between a softmax and the product of queries and keys.
 type state struct {
-	scale  float64 // of the products
-	behind float64 // what a masked score is multiplied with afterwards
-	added  *masked // a mask that is added
-	chosen *masked // one that chooses a number in a score's place
+	scale  float64  // of the products
+	behind float64  // what a masked score is multiplied with afterwards
+	masks  []masked // from the softmax back to the products
 	causal *causal
 }
 
-// masked is a mask: a tensor and its axes.
+// masked is a mask: a tensor that is added to the scores, or of i1 one that chooses a number in a score's
+// place, and its axes.
 type masked struct {
-	v    *ir.Value
-	x    axes
-	want bool    // of i1: what it is where scores are seen
-	put  float64 // of i1: what stands in place of the others
+	v      *ir.Value
+	x      axes
+	behind float64 // of what is added: what it is multiplied with afterwards
+	want   bool    // of i1: what it is where scores are seen
+	put    float64 // of i1: what stands in place of the others, multiplied with what is behind
 }
+
+func (m masked) chooses() bool { return m.v.Tensor().Elem == types.I1 }
 
 // scores goes back from the operand of the softmax to the first contraction.
 func (f *finder) scores(v *ir.Value, x axes, s state) bool {

@@ -2,6 +2,7 @@ package attention
 
 import (
 	"math"
+	"slices"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -102,11 +103,10 @@ func unguarded(o *ir.Op) *ir.Value {
 // sees reports whether every query sees a key, so that finite scores have no
 // probability that is NaN.
 func (f *finder) sees(s state) bool {
-	if s.added == nil {
-		return s.chosen == nil
-	}
-	_, finite := f.bounds(s.added.v, map[*ir.Value]op.Interval{})
-	return finite && s.chosen == nil
+	return !slices.ContainsFunc(s.masks, func(m masked) bool {
+		_, finite := f.bounds(m.v, map[*ir.Value]op.Interval{})
+		return m.chooses() || !finite
+	})
 }
 
 // normalized goes on from what the softmax is of.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/dialect/budget"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -28,6 +29,8 @@ type Options struct {
 	// Joint: the results of the function come before the gradients. Otherwise
 	// only the gradients are given, and what only the results need is left out.
 	Joint bool
+	// Budget is what may be written out; nil: that of the module.
+	Budget *budget.Left
 	// Resolved: the ops of the function have the stages that they belong to (op.ResolveStages) already.
 	Resolved bool
 }
@@ -38,6 +41,9 @@ type Options struct {
 // the arguments. Kernels that the gradient goes through are unfused, calls
 // inlined. An error is a *Error.
 func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
+	if opts.Budget == nil {
+		opts.Budget = budget.New(m, 0)
+	}
 	return function(m, f, opts, []string{f.Name})
 }
 
@@ -66,7 +72,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	outs := slices.Clone(ret.Operands)
 	ir.Erase(ret)
 
-	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers, segments: new(int64)}
+	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers, budget: opts.Budget, segments: new(int64)}
 	*r.segments = op.Segments(b.Ops)
 	for _, i := range wrt {
 		r.active[b.Args[i]] = true
@@ -224,7 +230,8 @@ func sign(g, f *ir.Func, results []*ir.Value) {
 	ty.Out = g.Results
 	o := g.Op
 	o.Attrs = slices.DeleteFunc(o.Attrs, func(a types.Named) bool {
-		return a.Name == "res_attrs" || strings.HasPrefix(a.Name, "dm.max_")
+		d := op.LookupAttr(a.Name)
+		return a.Name == "res_attrs" || d != nil && d.Unit != "" // the budget is the function's own
 	})
 	if own, ok := o.Attr("arg_attrs").(types.Array); ok { // one for each argument
 		own = slices.Clone(own)

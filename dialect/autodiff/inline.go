@@ -1,8 +1,10 @@
 package autodiff
 
 import (
+	"errors"
 	"slices"
 
+	"dmir/dialect/budget"
 	"dmir/dialect/dim"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
@@ -11,21 +13,27 @@ import (
 )
 
 // Inline puts in front of o, a func.call or a dm.grad, what it computes and gives
-// the values that stand for its results; o stays. b must stand before o. An error
-// is a *Error.
-func Inline(m *ir.Module, b *ir.Builder, o *ir.Op) ([]*ir.Value, error) {
-	return inline(m, b, o, nil, 0)
+// the values that stand for its results; o stays. b must stand before o. left is what
+// may be written out, nil for the budget of m. An error is a *Error.
+func Inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left) ([]*ir.Value, error) {
+	if left == nil {
+		left = budget.New(m, 0)
+	}
+	return inline(m, b, o, left, nil, 0)
 }
 
 // inline is Inline; a call whose values are computed again for the derivative is number segment of those.
-func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string, segment int64) ([]*ir.Value, error) {
+func inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left, callers []string, segment int64) ([]*ir.Value, error) {
 	types := make([]*types.Tensor, len(o.Operands))
 	for i := range types {
 		types[i] = o.In(i)
 	}
-	f, err := target(m, o, types, callers)
+	f, err := target(m, o, types, left, callers)
 	if err != nil {
 		return nil, err
+	}
+	if !left.Spend(len(f.Body.Ops)) {
+		return nil, tooLarge(m, o)
 	}
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
 		return nil, fail(m, o, "DM812", "%s does not match the signature of @%s", o.Name, o.Str("callee"))
@@ -61,7 +69,7 @@ func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 
 // target is the function that o stands for: the callee, or its gradient, in the
 // sizes that operands of the types given have.
-func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) (*ir.Func, error) {
+func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, left *budget.Left, callers []string) (*ir.Func, error) {
 	name := o.Str("callee")
 	f := m.Func(name)
 	switch {
@@ -85,10 +93,22 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 		}
 	}
 	f = resized(f, sizes)
-	if o.Name == op.Grad {
-		return function(m, f, optionsOf(o), append(slices.Clone(callers), name))
+	if o.Name != op.Grad {
+		return f, nil
 	}
-	return f, nil
+	opts := optionsOf(o)
+	opts.Budget = left
+	g, err := function(m, f, opts, append(slices.Clone(callers), name))
+	var e *Error
+	if errors.As(err, &e) && e.Code == budget.Code {
+		err = tooLarge(m, o) // the gradient that cannot be written out, and not where its budget ended
+	}
+	return g, err
+}
+
+// tooLarge is the error that what o stands for exceeds the budget.
+func tooLarge(m *ir.Module, o *ir.Op) *Error {
+	return fail(m, o, budget.Code, "%s", budget.Message(m, o.Str("callee")))
 }
 
 // recursive reports whether f leads back to itself.

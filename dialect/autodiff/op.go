@@ -1,6 +1,7 @@
 package autodiff
 
 import (
+	"dmir/dialect/budget"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -8,9 +9,13 @@ import (
 
 // Of is the function that a dm.grad stands for where its operands have the types
 // given: the joint gradient of the function that it names, with the options that
-// it states. An error is a *Error.
-func Of(m *ir.Module, o *ir.Op, operands []*types.Tensor) (*ir.Func, error) {
-	return target(m, o, operands, nil)
+// it states. left is what may be written out, nil for the budget of m. An error is a
+// *Error.
+func Of(m *ir.Module, o *ir.Op, operands []*types.Tensor, left *budget.Left) (*ir.Func, error) {
+	if left == nil {
+		left = budget.New(m, 0)
+	}
+	return target(m, o, operands, left, nil)
 }
 
 func optionsOf(o *ir.Op) Options {

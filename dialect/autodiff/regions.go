@@ -19,7 +19,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		block.Args = append(block.Args, v)
 		return v
 	}
-	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, segments: r.segments}
+	inner := r.inside()
 	body := o.Body(0)
 	operands := append([]*ir.Value{}, o.Operands...)
 	for i, a := range body.Args {
@@ -83,7 +83,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		block := &ir.Block{Region: region}
 		region.Blocks = []*ir.Block{block}
 		back.Regions = append(back.Regions, region)
-		inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, segments: r.segments}
+		inner := r.inside()
 		for _, v := range captured {
 			inner.active[v] = true
 		}

@@ -3,6 +3,7 @@ package autodiff
 import (
 	"slices"
 
+	"dmir/dialect/budget"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -16,8 +17,14 @@ type reverse struct {
 	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
 	channel map[*ir.Op]*ir.Op         // from a dm.send of an active value to the dm.recv of what it sends
 	callers []string                  // functions whose bodies are being inlined
+	budget  *budget.Left              // what may still be written out
 	// segments is how many calls whose values are computed again have been inlined.
 	segments *int64
+}
+
+// inside is the walk over a block in a region.
+func (r *reverse) inside() *reverse {
+	return &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, budget: r.budget, segments: r.segments}
 }
 
 // forward marks what depends on the active values of b and puts in place of
@@ -128,7 +135,7 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		if o.Attr(op.RecomputeAttr) != nil {
 			*r.segments++
 		}
-		vs, err = inline(r.m, b, o, r.callers, *r.segments)
+		vs, err = inline(r.m, b, o, r.budget, r.callers, *r.segments)
 		return vs, err == nil, err
 	case op.Kernel:
 		inside := slices.Clone(o.Body(0).Ops)
@@ -167,8 +174,12 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 		if !some {
 			continue
 		}
-		if err := r.through(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, o, dy); err != nil {
+		before := len(b.Ops)
+		if err := r.through(&ir.Builder{Block: b, Index: before, At: o}, o, dy); err != nil {
 			return err
+		}
+		if !r.budget.Spend(len(b.Ops) - before) {
+			return fail(r.m, o, budget.Code, "%s", budget.Message(r.m, r.callers[0]))
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		return err
 	}
 	back := &ir.Op{}
-	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, segments: r.segments}
+	inner := r.inside()
 	block := back.AddRegion()
 	var begin, yields []*ir.Value // of back: what it carries first, and then
 	carry := func(v, first *ir.Value) *ir.Value {
@@ -317,7 +317,7 @@ func (r *reverse) opened(o *ir.Op, captured []*ir.Value) (body *ir.Block, outs [
 		through[i] = r.active[v]
 	}
 	for {
-		inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, segments: r.segments}
+		inner := r.inside()
 		body = (&ir.Op{Name: o.Name}).AddRegion(o.Body(0).Args...)
 		body.Region.Op = o
 		for i, a := range body.Args {

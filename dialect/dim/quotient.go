@@ -16,6 +16,13 @@ func Quotient(d Dim, n int64) Dim {
 	if c, ok := d.Int(); ok && c >= 0 {
 		return Const(c / n)
 	}
+	if t := d.poly(); len(t) == 1 && t[0].coef == 1 && len(t[0].syms) == 1 { // a part of a part
+		if whole, m, ok := quotient(t[0].syms[0]); ok {
+			if by, over := mulInt(m, n); !over {
+				return Quotient(whole.Add(Const(d.c).Scale(m)), by)
+			}
+		}
+	}
 	text := "(" + d.String() + ")/" + strconv.FormatInt(n, 10)
 	if d.IsUnnamed() {
 		return Unnamed(text)

@@ -4,7 +4,11 @@ import "slices"
 
 // Clone is a deep copy of m. Values, blocks and ops are new; types, attribute
 // values, the source and the origins are shared, as they never change.
-func (m *Module) Clone() *Module {
+func (m *Module) Clone() *Module { return m.CloneOf(m.Funcs) }
+
+// CloneOf is Clone without the functions that are not among funcs, so that the copy of a
+// function for a compiler costs what the function and its callees do, not what the module does.
+func (m *Module) CloneOf(funcs []*Func) *Module {
 	c := &Module{Src: m.Src, Aliases: m.Aliases, Diags: slices.Clone(m.Diags), Resources: m.Resources, Origin: m.Origin}
 	if m.Outer != nil {
 		outer := *m.Outer
@@ -12,15 +16,24 @@ func (m *Module) Clone() *Module {
 		c.Outer = &outer
 	}
 	k := newCloner()
-	copies := make(map[*Op]*Op, len(m.Ops))
+	wanted := make(map[*Op]bool, len(funcs))
+	for _, f := range funcs {
+		wanted[f.Op] = true
+	}
+	copies := make(map[*Op]*Op, len(funcs))
 	for _, o := range m.Ops {
+		if f := m.byName[o.Str("sym_name")]; f != nil && f.Op == o && !wanted[o] {
+			continue
+		}
 		n := k.op(o)
 		copies[o] = n
 		c.Ops = append(c.Ops, n)
 	}
 	k.finish()
 	for _, f := range m.Funcs {
-		c.AddFunc(k.fn(f, copies[f.Op]))
+		if wanted[f.Op] {
+			c.AddFunc(k.fn(f, copies[f.Op]))
+		}
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"dmir/dialect/types"
+	"dmir/internal/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -25,7 +26,11 @@ type Module struct {
 	Diags   []diag.Diagnostic // from lowering: unknown names, wrong types, …
 	// Resources are the sections of the text with the data of other dialects, {-# … #-}.
 	Resources []source.Span
-	Origin    any // what the module was made of; see package origin
+	Sizes     []string // names of sizes that were open in what the module was made of, and numbers were given for
+	Origin    any      // what the module was made of; see package origin
+
+	// Work counts the ops that analyses of the module visit; nil unless a test counts.
+	Work *work.Counts
 
 	byName map[string]*Func
 }

@@ -76,6 +76,7 @@ type lowerer struct {
 	guessed     []*ir.Value          // values whose types were guessed
 	outrun      []*ir.Value          // values whose types were guessed from a use, and then used before it
 	lost        []string             // names of unknown ops whose first op is gone
+	loose       bool                 // there may be uses without definition
 	untyped     int                  // results so far that have neither a name nor a type of their own in the text
 	unreadable  int                  // ops around that could not be read: what they define for their regions is not known
 }

@@ -142,6 +142,7 @@ func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, t *ast.Op) *i
 			}
 		}
 		l.scope.pending[u.Name] = append(l.scope.pending[u.Name], p)
+		l.loose = true
 		v := l.slab.value()
 		*v = ir.Value{Name: u.Name, Type: types.Unknown, Span: span}
 		return v

@@ -47,6 +47,10 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 	if !errors.As(err, &t) {
 		t = &types.Error{Code: "DM042", Msg: err.Error()}
 	}
+	if len(t.Path) > 0 {
+		start, end := t.In(l.src.Slice(span))
+		span = source.Span{Start: span.Start + start, End: span.Start + end}
+	}
 	if i := strings.Index(l.src.Slice(span), t.Part); i > 0 && t.Part != "" {
 		span = source.Span{Start: span.Start + i, End: span.Start + i + len(t.Part)}
 	}

@@ -5,10 +5,14 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/origin"
+	"dmir/internal/parallel"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
+
+// wideMove is the number of ops from which moving them is worth a goroutine.
+const wideMove = 4096
 
 // find is the lowered form of a function and the section it is in.
 func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
@@ -26,7 +30,8 @@ func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
 // and what comes after the function.
 func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 	move := func(s *source.Span) { *s = p.MoveSpan(*s) }
-	ops := func(list []*ir.Op) {
+	loose := false // whether there are uses without definition
+	some := func(list []*ir.Op) {
 		ir.Walk(list, func(o *ir.Op) bool {
 			move(&o.Span)
 			move(&o.Head)
@@ -41,6 +46,9 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 				}
 			}
 			for i, v := range o.Operands {
+				if !loose {
+					break
+				}
 				if v.Op == nil && v.Block == nil && i < len(origin.Tree(o).Operands) { // no definition: it stands where it is used
 					v.Span = origin.Tree(o).Abs(origin.Tree(o).Operands[i].Span)
 				}
@@ -48,9 +56,13 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 			return true
 		})
 	}
+	ops := func(list []*ir.Op) {
+		parallel.Parts(len(list), wideMove, func(from, to int) { some(list[from:to]) })
+	}
 	for _, l := range u.sections {
 		l.src, l.m.Src, origin.File(l.m).Src = src, src, src
 		l.m.Diags = p.Follow(l.m.Diags)
+		loose = loose || l.loose
 		if p.By() == 0 {
 			continue
 		}

@@ -59,6 +59,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	}
 	y := u.bodies[block]
 	if y == nil {
+		l.m.Work.Add("lower", len(block.Ops))
 		y = newBody(block)
 		u.bodies[block] = y
 	}
@@ -86,6 +87,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	if !s.run() {
 		return nil, false
 	}
+	l.m.Work.Add("lower", len(old)+s.again)
 	s.nextUnknown(p.New)
 	s.touched()
 	slices.SortFunc(s.change.New, func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start })

@@ -79,8 +79,8 @@ func (m *Mesh) Check() error {
 
 // Find is the mesh called name in m, nil where there is none or it has an error.
 func Find(m *ir.Module, name string) *Mesh {
-	for _, o := range Ops(m) {
-		if o.Str("sym_name") == name {
+	for _, o := range m.Ops {
+		if o.Name == op.Mesh && o.Str("sym_name") == name {
 			if found, err := Of(o); err == nil {
 				return found
 			}

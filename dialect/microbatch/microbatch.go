@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/dialect/budget"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
@@ -32,9 +33,6 @@ func Count(f *ir.Func) int {
 
 // mostMicrobatches bounds the text that a function grows to.
 const mostMicrobatches = 4096
-
-// mostOps bounds it too.
-const mostOps = 1 << 20
 
 // Split is f, a function of m without tuples, calls and gradients whose sizes are numbers, cut into the
 // micro-batches that it states. It has f's name and signature and belongs to no module; f stays as it is. It is
@@ -61,8 +59,8 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 	if problem != nil {
 		return nil, problem
 	}
-	if grown := n * len(b.Func.Body.Ops); grown > mostOps {
-		return nil, &shard.Problem{At: f.Op, Msg: fmt.Sprintf("in %d micro-batches it has %d ops", n, grown), Help: "use fewer micro-batches"}
+	if grown := n * len(b.Func.Body.Ops); grown > budget.Most(m) {
+		return nil, &shard.Problem{At: f.Op, Msg: fmt.Sprintf("in %d micro-batches it has %d ops, more than %d", n, grown, budget.Most(m)), Help: "use fewer micro-batches"}
 	}
 	w := newWriter(f, b, n)
 	w.shortcut()

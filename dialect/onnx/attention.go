@@ -61,8 +61,9 @@ func convertAttention(n *node) []*ir.Value {
 		scale = 1 / math.Sqrt(float64(depth))
 	}
 	causal := n.int("is_causal", 0) != 0
+	left, right := n.int("left_window_size", -1), n.int("right_window_size", -1)
 	out := []*ir.Value{nil, k, v, nil}
-	if n.opt(3) == nil && n.opt(6) == nil && !n.has(3) && n.float("softcap", 0) == 0 && (!causal || keys-s[2] == past) {
+	if n.opt(3) == nil && n.opt(6) == nil && !n.has(3) && n.float("softcap", 0) == 0 && left < 0 && right < 0 && (!causal || keys-s[2] == past) {
 		attrs := named("scale", scale)
 		if causal {
 			attrs = append(attrs, named("causal", true)...)
@@ -70,13 +71,27 @@ func convertAttention(n *node) []*ir.Value {
 		out[0] = n.flatten(n.make("attention", []*ir.Value{q, k, v}, attrs), rank)
 		return out
 	}
-	bias, masked := n.bias(q.Elem(), s[2], keys, past, causal)
-	root := math.Sqrt(scale)
-	q, k = n.with("mul", q, root), n.with("mul", n.repeat(k, s[1]), root)
+	bias, masked := n.bias(n.opt(3), n.opt(6), q.Elem(), s[2], keys, past, causal, left, right)
+	y, stages := n.attend(q, k, v, scale, n.float("softcap", 0), bias, masked)
+	out[0] = n.flatten(y, rank)
+	mode := n.int("qk_matmul_output_mode", 0)
+	if mode < 0 || mode >= len(stages) {
+		fail("qk_matmul_output_mode is %d", mode)
+	}
+	out[3] = stages[mode]
+	return out
+}
+
+// attend is attention written out, with a cap and a bias of the scores, and zeros in rows
+// of which everything is masked; and its stages: the scores, with their cap, with the bias,
+// and the weights.
+func (n *node) attend(q, k, v *ir.Value, scale, softcap float64, bias, masked *ir.Value) (y *ir.Value, stages []*ir.Value) {
+	heads, root := n.shape(q)[1], math.Sqrt(scale)
+	q, k = n.with("mul", q, root), n.with("mul", n.repeat(k, heads), root)
 	scores := n.make("matmul", []*ir.Value{q, k}, named("transpose_b", true))
-	stages := []*ir.Value{scores}
-	if c := n.float("softcap", 0); c != 0 {
-		scores = n.with("mul", n.unary("tanh", n.with("div", scores, c)), c)
+	stages = append(stages, scores)
+	if softcap != 0 {
+		scores = n.with("mul", n.unary("tanh", n.with("div", scores, softcap)), softcap)
 	}
 	stages = append(stages, scores)
 	if bias != nil {
@@ -91,14 +106,7 @@ func convertAttention(n *node) []*ir.Value {
 	if masked != nil {
 		p = n.choose(masked, n.scalar(p.Elem(), 0), p)
 	}
-	stages = append(stages, p)
-	out[0] = n.flatten(n.binary("matmul", p, n.repeat(v, s[1])), rank)
-	mode := n.int("qk_matmul_output_mode", 0)
-	if mode < 0 || mode >= len(stages) {
-		fail("qk_matmul_output_mode is %d", mode)
-	}
-	out[3] = stages[mode]
-	return out
+	return n.binary("matmul", p, n.repeat(v, heads)), append(stages, p)
 }
 
 // repeat gives neighbouring heads of queries the same keys or values.
@@ -115,8 +123,10 @@ func (n *node) repeat(x *ir.Value, heads int) *ir.Value {
 }
 
 // bias is what is added to the scores, and masked where all of a row is masked; nil
-// where nothing is.
-func (n *node) bias(e types.Elem, queries, keys, past int, causal bool) (bias, masked *ir.Value) {
+// where nothing is. length is the number of keys of each batch, of which the last belong
+// to the queries; past is the number of keys before those. A query sees as many keys to the
+// left and the right of its own as the windows say, all where they are negative.
+func (n *node) bias(mask, length *ir.Value, e types.Elem, queries, keys, past int, causal bool, left, right int) (bias, masked *ir.Value) {
 	least, zero := n.scalar(e, math.Inf(-1)), n.scalar(e, 0)
 	add := func(v *ir.Value) {
 		if bias == nil {
@@ -125,7 +135,7 @@ func (n *node) bias(e types.Elem, queries, keys, past int, causal bool) (bias, m
 			bias = n.binary("add", bias, v)
 		}
 	}
-	if m := n.opt(3); m != nil {
+	if m := mask; m != nil {
 		if m.Elem() == types.I1 {
 			m = n.choose(m, zero, least)
 		}
@@ -137,18 +147,24 @@ func (n *node) bias(e types.Elem, queries, keys, past int, causal bool) (bias, m
 		}
 		add(m)
 	}
-	length := n.opt(6)
-	if causal {
-		row := n.with("add", n.iota(types.I64, 0, queries, 1), float64(past))
-		if length != nil {
-			first := n.with("sub", n.convertTo(length, types.I64), float64(queries))
-			row = n.binary("add", n.iota(types.I64, 0, queries, 1), n.reshape(first, product(n.shape(length)), 1, 1, 1))
+	row := n.with("add", n.iota(types.I64, 0, queries, 1), float64(past))
+	if length != nil {
+		length = n.reshape(n.convertTo(length, types.I64), product(n.shape(length)), 1, 1, 1)
+		row = n.binary("add", n.iota(types.I64, 0, queries, 1), n.with("sub", length, float64(queries)))
+	}
+	column := n.iota(types.I64, 0, keys)
+	if causal || right >= 0 {
+		last := row
+		if right > 0 && !causal {
+			last = n.with("add", row, float64(right))
 		}
-		add(n.choose(n.compare("lt", row, n.iota(types.I64, 0, keys)), least, zero))
+		add(n.choose(n.compare("lt", last, column), least, zero))
+	}
+	if left >= 0 {
+		add(n.choose(n.compare("lt", column, n.with("sub", row, float64(left))), least, zero))
 	}
 	if length != nil {
-		size := n.reshape(n.convertTo(length, types.I64), product(n.shape(length)), 1, 1, 1)
-		add(n.choose(n.compare("lt", n.iota(types.I64, 0, keys), size), zero, least))
+		add(n.choose(n.compare("lt", column, length), zero, least))
 	}
 	if bias != nil {
 		masked = n.compare("eq", n.reduce("max", bias, []int{n.rank(bias) - 1}, true), least)
@@ -183,10 +199,17 @@ func convertRotary(n *node) []*ir.Value {
 		return n.reshape(v, w[0], 1, w[1], half)
 	}
 	cos, sin := angle(1), angle(2)
+	return one(n.flatten(n.rotate(h, cos, sin, n.int("interleaved", 0) != 0), len(shape)))
+}
+
+// rotate turns pairs of the first numbers of each head by angles, as many as there are.
+func (n *node) rotate(h, cos, sin *ir.Value, interleaved bool) *ir.Value {
+	s, half := n.shape(h), n.shape(cos)[3]
+	size := 2 * half
 	moved := n.part(h, 3, 0, size)
 	pairs := n.reshape(moved, s[0], s[1], s[2], 2, half)
 	d := 3
-	if n.int("interleaved", 0) != 0 {
+	if interleaved {
 		pairs, d = n.reshape(moved, s[0], s[1], s[2], half, 2), 4
 	}
 	part := func(i int) *ir.Value { return n.reshape(n.part(pairs, d, i, i+1), s[0], s[1], s[2], half) }
@@ -199,5 +222,5 @@ func convertRotary(n *node) []*ir.Value {
 	if size < s[3] {
 		v = n.concatenate(3, v, n.part(h, 3, size, s[3]))
 	}
-	return one(n.flatten(v, len(shape)))
+	return v
 }

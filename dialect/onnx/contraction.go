@@ -153,6 +153,8 @@ func (n *node) window(x *ir.Value, kernel []int) window {
 			w.high[i] = max(0, (out-1)*w.stride[i]+span-d-w.low[i])
 		}
 	}
+	n.note(w.low...)
+	n.note(w.high...)
 	return w
 }
 
@@ -232,9 +234,12 @@ func convertConvTranspose(n *node) []*ir.Value {
 		low := at.low[i]
 		if want != nil || strings.HasPrefix(auto, "SAME") {
 			total := full - out
-			low = total / 2
+			low = total >> 1
 			if auto != "SAME_UPPER" {
-				low = total - total/2
+				low = total - total>>1
+			}
+			if -at.stride[i] < total && total < 0 {
+				low = 0 // a larger result ends in zeros, as with output_padding
 			}
 		}
 		if out < 0 || full < 0 || d == 0 {

@@ -66,6 +66,7 @@ func results(o *ir.Op, ts []types.Type) []*ir.Value {
 func convertIf(n *node) []*ir.Value {
 	names := []string{"else_branch", "then_branch"}
 	if d := n.constant(n.in(0)); d != nil && d.Len() > 0 {
+		n.note(int(d.Int(0) & 1))
 		return n.body(n.graph(names[d.Int(0)&1]), n.b, nil)
 	}
 	o := n.b.Op(op.Prefix+"if", one(n.single(n.in(0))), nil)
@@ -99,6 +100,7 @@ func convertLoop(n *node) []*ir.Value {
 		limit = n.single(n.convertTo(n.in(0), types.I64))
 		if d := n.constant(limit); d != nil {
 			count = int(max(0, d.Int(0)))
+			n.note(count)
 		}
 	}
 	start := n.splat(types.I1, 1)

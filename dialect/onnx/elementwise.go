@@ -12,7 +12,7 @@ import (
 
 func init() {
 	for name, to := range map[string]string{
-		"Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Tanh": "tanh", "Erf": "erf", "Sigmoid": "logistic",
+		"Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Tanh": "tanh", "Erf": "erf", "Sinh": "sinh", "Cosh": "cosh", "Asinh": "asinh", "Acosh": "acosh", "Atanh": "atanh", "Sigmoid": "logistic",
 		"Floor": "floor", "Ceil": "ceil", "Round": "round", "Cos": "cos", "Sin": "sin", "Not": "not", "BitwiseNot": "not",
 	} {
 		conversions[name] = func(n *node) []*ir.Value { return one(n.unary(to, n.in(0))) }
@@ -96,27 +96,9 @@ func (n *node) wide(x *ir.Value) *ir.Value {
 
 // functions are those with a formula. x is of f32 or f64.
 var functions = map[string]func(n *node, x *ir.Value) *ir.Value{
-	"Acos": func(n *node, x *ir.Value) *ir.Value { return n.binary("atan2", n.sine(x), x) },
-	"Asin": func(n *node, x *ir.Value) *ir.Value { return n.binary("atan2", x, n.sine(x)) },
-	"Atan": func(n *node, x *ir.Value) *ir.Value { return n.with("atan2", x, 1) },
-	"Acosh": func(n *node, x *ir.Value) *ir.Value { // ln(x + √(x-1) √(x+1))
-		return n.unary("log", n.binary("add", x, n.binary("mul", n.unary("sqrt", n.with("sub", x, 1)), n.unary("sqrt", n.with("add", x, 1)))))
-	},
-	"Asinh": func(n *node, x *ir.Value) *ir.Value { // sign(x) ln1p(|x| + x² / (1 + √(x² + 1)))
-		a := n.unary("abs", x)
-		square := n.binary("mul", x, x)
-		rest := n.binary("div", square, n.with("add", n.unary("sqrt", n.with("add", square, 1)), 1))
-		return n.binary("mul", n.unary("sign", x), n.unary("log1p", n.binary("add", a, rest)))
-	},
-	"Atanh": func(n *node, x *ir.Value) *ir.Value { // ln1p(2x / (1 - x)) / 2
-		return n.with("mul", n.unary("log1p", n.binary("div", n.with("mul", x, 2), n.binary("sub", n.scalar(x.Elem(), 1), x))), 0.5)
-	},
-	"Cosh": func(n *node, x *ir.Value) *ir.Value {
-		return n.with("mul", n.binary("add", n.unary("exp", x), n.unary("exp", n.unary("neg", x))), 0.5)
-	},
-	"Sinh": func(n *node, x *ir.Value) *ir.Value {
-		return n.with("mul", n.binary("sub", n.unary("expm1", x), n.unary("expm1", n.unary("neg", x))), 0.5)
-	},
+	"Acos":       func(n *node, x *ir.Value) *ir.Value { return n.binary("atan2", n.sine(x), x) },
+	"Asin":       func(n *node, x *ir.Value) *ir.Value { return n.binary("atan2", x, n.sine(x)) },
+	"Atan":       func(n *node, x *ir.Value) *ir.Value { return n.with("atan2", x, 1) },
 	"Tan":        func(n *node, x *ir.Value) *ir.Value { return n.binary("div", n.unary("sin", x), n.unary("cos", x)) },
 	"Reciprocal": func(n *node, x *ir.Value) *ir.Value { return n.binary("div", n.scalar(x.Elem(), 1), x) },
 	"Celu": func(n *node, x *ir.Value) *ir.Value {
@@ -190,18 +172,21 @@ func (n *node) swish(x *ir.Value, alpha float64) *ir.Value {
 
 func convertIdentity(n *node) []*ir.Value { return one(n.in(0)) }
 
-// convertBitShift shifts by products and quotients with powers of two; a shift by all
-// bits or more leaves nothing.
+// convertBitShift shifts; what is negative is filled with ones from the left, and a shift by
+// all bits or more, or by a negative number, leaves the filling.
 func convertBitShift(n *node) []*ir.Value {
 	x, y := n.in(0), n.in(1)
-	e := x.Elem()
-	in := n.compare("lt", y, n.scalar(e, float64(e.Bits())))
-	power := n.binary("pow", n.scalar(e, 2), n.choose(in, y, n.scalar(e, 0)))
-	name := map[string]string{"LEFT": "mul", "RIGHT": "div"}[n.str("direction", "")]
-	if name == "" {
-		fail("no direction")
+	switch direction := n.str("direction", ""); {
+	case direction == "LEFT":
+		return one(n.binary("shift_left", x, y))
+	case direction == "RIGHT" && x.Elem().IsUnsigned():
+		return one(n.binary("shift_right_logical", x, y))
+	case direction == "RIGHT":
+		return one(n.binary("shift_right_arithmetic", x, y))
+	default:
+		fail("the direction is %q", direction)
 	}
-	return one(n.choose(in, n.binary(name, x, power), n.scalar(e, 0)))
+	return nil
 }
 
 func convertCast(n *node) []*ir.Value {
@@ -218,8 +203,15 @@ func convertCast(n *node) []*ir.Value {
 func convertCastLike(n *node) []*ir.Value { return one(n.cast(n.in(0), n.in(1).Elem())) }
 
 // cast converts x. To the 8-bit floats numbers beyond the greatest saturate, unless
-// the node says otherwise.
+// the node says otherwise. Of an integer the lowest bits stay.
 func (n *node) cast(x *ir.Value, e types.Elem) *ir.Value {
+	if e.Packed() && x.Elem().IsInt() && !x.Elem().Packed() && x.Elem() != types.I1 {
+		x = n.binary("and", x, n.scalar(x.Elem(), 15))
+		if !e.IsUnsigned() {
+			x = n.with("sub", n.binary("xor", n.convertTo(x, types.I32), n.scalar(types.I32, 8)), 8)
+		}
+		return n.convertTo(x, e)
+	}
 	if greatest := map[types.Elem]float64{types.F8E4M3FN: 448, types.F8E5M2: 57344}[e]; greatest > 0 && n.int("saturate", 1) != 0 && x.Elem() != e {
 		w := x
 		if x.Elem().Bits() == 8 || !x.Elem().IsFloat() {

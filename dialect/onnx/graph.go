@@ -58,7 +58,7 @@ func (s *scope) constants(g *graphProto) {
 		}
 	}
 	for _, t := range g.constants {
-		d := t.dense(s.opts.Dir)
+		d := t.dense(s.opts)
 		if t.name == "" {
 			fail("an initializer has no name")
 		}
@@ -217,6 +217,9 @@ func (s *scope) node(p *nodeProto) {
 			fail("%s has too many elements", t)
 		}
 		s.define(name, outs[i])
+		if outs[i].Tensor() != nil {
+			n.note(n.shape(outs[i])...)
+		}
 	}
 }
 

@@ -24,8 +24,12 @@ func (n *node) counted(v *ir.Value, size int) *ir.Value {
 	if v.Elem().IsUnsigned() {
 		return v
 	}
-	if d := n.constant(v); d != nil && !slices.ContainsFunc(integers(d), func(i int) bool { return i < 0 }) {
-		return v
+	if d := n.constant(v); d != nil {
+		negative := func(i int) bool { return i < 0 }
+		if !slices.ContainsFunc(integers(d), negative) {
+			return v
+		}
+		n.note(1)
 	}
 	return n.choose(n.compare("lt", v, n.scalar(v.Elem(), 0)), n.with("add", v, float64(size)), v)
 }

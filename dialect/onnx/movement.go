@@ -26,12 +26,13 @@ func convertConstant(n *node) []*ir.Value {
 		if a = n.resolve(a); a == nil {
 			continue
 		}
+		n.used[a.name] = true
 		switch a.name {
 		case "value":
 			if a.t == nil {
 				fail("the value is no tensor")
 			}
-			return one(n.literal(a.t.dense(n.opts.Dir)))
+			return one(n.literal(a.t.dense(n.opts)))
 		case "value_int":
 			return one(n.reshape(n.numbers(int(a.i))))
 		case "value_ints":
@@ -73,7 +74,7 @@ func convertConstantOfShape(n *node) []*ir.Value {
 	if a == nil || a.t == nil {
 		return one(n.splat(types.F32, 0, shape...))
 	}
-	return one(n.broadcast(n.reshape(n.literal(a.t.dense(n.opts.Dir))), shape...))
+	return one(n.broadcast(n.reshape(n.literal(a.t.dense(n.opts))), shape...))
 }
 
 func convertExpand(n *node) []*ir.Value {
@@ -262,6 +263,7 @@ func convertSlice(n *node) []*ir.Value {
 			back = append(back, d)
 			s, e, by = size-1-s, max(size-1-e, size-1-s), -by
 		}
+		n.note(s, e)
 		start[d], limit[d], step[d] = s, e, min(by, max(size, 1))
 	}
 	if len(back) > 0 {
@@ -292,6 +294,7 @@ func convertSplit(n *node) []*ir.Value {
 			fail("parts %v of size %d", parts, size)
 		}
 		out = append(out, n.part(x, d, at, at+p))
+		n.note(at)
 		at += p
 	}
 	if at != size {

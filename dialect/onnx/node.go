@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"encoding/binary"
+	"math"
 	"strconv"
 
 	"dmir/dialect/ir"
@@ -14,7 +15,8 @@ type node struct {
 	*scope
 	p     *nodeProto
 	ins   []*ir.Value
-	opset int64 // version of the operator set that its op is of
+	opset int64           // version of the operator set that its op is of
+	used  map[string]bool // the attributes and, by their numbers, inputs that were read
 }
 
 // conversion computes the outputs of a node by ops at n.b. What it cannot convert it
@@ -45,9 +47,16 @@ func (n *node) convert() []*ir.Value {
 	}
 	f := conversions[name]
 	if f == nil {
+		if n.p.domain == "ai.onnx.ml" {
+			unsupported("the op %s: no op of ai.onnx.ml, of trees, support vectors and other classical models, is read", name)
+		}
 		unsupported("the op %s", name)
 	}
-	return f(n)
+	n.known(name)
+	n.used = map[string]bool{}
+	outs := f(n)
+	n.done(name)
+	return outs
 }
 
 func one(v *ir.Value) []*ir.Value { return []*ir.Value{v} }
@@ -55,6 +64,7 @@ func one(v *ir.Value) []*ir.Value { return []*ir.Value{v} }
 // opt is input i, nil where it is left out.
 func (n *node) opt(i int) *ir.Value {
 	if i < len(n.ins) {
+		n.used[strconv.Itoa(i)] = true
 		return n.ins[i]
 	}
 	return nil
@@ -74,6 +84,7 @@ func (n *node) has(i int) bool { return i < len(n.p.outputs) && n.p.outputs[i] !
 
 // attr is the attribute called name, nil where it is absent.
 func (n *node) attr(name string) *attributeProto {
+	n.used[name] = true
 	for _, a := range n.p.attrs {
 		if a.name == name {
 			return n.resolve(a)
@@ -132,7 +143,27 @@ func (n *node) value(i int) *types.Dense {
 	if k, ok := d.Type.Elements().Int(); !ok || k > maxComputed {
 		unsupported("a value of %s elements that decides about shapes", d.Type.Elements())
 	}
+	if n.tracing {
+		n.note(whole(d)...)
+	}
 	return d
+}
+
+// whole are the elements of d as integers, those that are none by their bits.
+func whole(d *types.Dense) []int {
+	if !d.Elem.IsFloat() {
+		return integers(d)
+	}
+	var out []int
+	for i := range d.Len() {
+		v := d.Float(i)
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			out = append(out, int(v))
+		} else {
+			out = append(out, int(math.Float64bits(v)))
+		}
+	}
+	return out
 }
 
 // list is the integers that the attribute called name has or, since a later version

@@ -14,6 +14,7 @@ func init() {
 		"BatchNormalization": convertBatchNorm, "GroupNormalization": convertGroupNorm, "InstanceNormalization": convertInstanceNorm,
 		"LRN": convertLRN, "LayerNormalization": convertLayerNorm, "LpNormalization": convertLpNorm,
 		"MeanVarianceNormalization": convertMeanVariance, "RMSNormalization": convertRMSNorm,
+		"SimplifiedLayerNormalization": convertRMSNorm, // of ONNX Runtime, in ONNX's own domain
 	})
 }
 

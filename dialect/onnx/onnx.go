@@ -14,6 +14,7 @@ package onnx
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -33,6 +34,12 @@ type Options struct {
 	Bind   map[string]int64        // sizes by their names or symbols; those without a name are INPUT.DIMENSION
 	Shapes map[string][]int        // shapes of inputs, in place of those in the file
 	Values map[string]*types.Dense // inputs that are constants
+	// File is the file that has the model: nothing keeps its bytes, which may be mapped, and weights are
+	// read from it when the program runs. Where it is "" constants keep the bytes.
+	File string
+
+	data  []byte           // of the model
+	sizes map[string]int64 // of the files beside it that were opened
 	// Evaluate computes a function without arguments.
 	Evaluate func(f *ir.Func) ([]*types.Dense, error)
 }
@@ -66,6 +73,8 @@ func caught(err *error) {
 	case nil:
 	case *Error:
 		*err = r
+	case interface{ Addr() uintptr }: // a page of the mapped file is gone
+		*err = &Error{Code: invalidCode, Msg: "the file was changed while it was read"}
 	default:
 		*err = &Error{Code: invalidCode, Msg: fmt.Sprintf("internal error: %v", r)}
 	}
@@ -82,14 +91,20 @@ type importer struct {
 	inlined   int                // nodes of functions so far
 	depth     int                // of functions around
 	seeds     int                // of the nodes so far that draw numbers
+	tracing   bool               // whether the trace is kept
+	trace     []step
 }
 
 // Import is the program of a model, in which the sizes that are open are symbols. name
 // is what its text is called. An error is an *Error.
 func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 	defer caught(&err)
+	if opts.data, opts.sizes = data, map[string]int64{}; opts.File != "" {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	}
 	p := readModel(data)
 	checkModel(p)
+	opts = opts.computed(p)
 	if open := openSizes(p, opts); len(open) > 0 {
 		return importOpen(name, p, opts, open)
 	}
@@ -97,25 +112,42 @@ func Import(name string, data []byte, opts Options) (m *ir.Module, err error) {
 }
 
 // importFixed is the program of a model whose sizes are all known.
-func importFixed(name string, p *modelProto, opts Options) (m *ir.Module, err error) {
+func importFixed(name string, p *modelProto, opts Options) (*ir.Module, error) {
+	x, err := build(name, p, opts, false)
+	if err == nil {
+		err = x.finish()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.module, nil
+}
+
+// build is the import of a model whose sizes are all known, its program as the nodes make
+// it.
+func build(name string, p *modelProto, opts Options, tracing bool) (x *importer, err error) {
 	defer caught(&err)
-	x := &importer{
+	x = &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
-		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{},
+		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{}, tracing: tracing,
 	}
 	for _, f := range p.functions {
 		x.functions[key(standard(f.domain), f.name, f.overload)] = f
 	}
 	x.main(p)
+	return x, nil
+}
+
+// finish raises and verifies the program.
+func (x *importer) finish() (err error) {
+	defer caught(&err)
 	raise.Module(x.module)
-	if ds := verify.Module(x.module); len(ds) > 0 {
-		for _, d := range ds {
-			if d.Severity == diag.Error {
-				fail("%s", d.Message)
-			}
+	for _, d := range verify.Module(x.module) {
+		if d.Severity == diag.Error {
+			fail("%s", d.Message)
 		}
 	}
-	return x.module, nil
+	return nil
 }
 
 // Text is a model as a program's text, formatted. name is what the model is called in

@@ -51,14 +51,26 @@ func invalid() map[string]struct {
 		"no opset":      {[]byte{8, 8, 0x3a, 0}, "DM144", "imports no operator set"},
 		"unknown opset": {Model(99, Graph(nil, nil, nil)), "DM144", "version 99 of the operator set is not known"},
 		"unknown op":    {on(nil, Node("Nonsense", []string{"x"}, []string{"y"})), "DM140", `the node of "y" (Nonsense): the op Nonsense: the dialect has no equivalent`},
-		"strings":       {relu(Value("x", Text, 2)), "DM140", `input "x"`},
+		"unknown attribute": {
+			on(nil, Node("Relu", []string{"x"}, []string{"y"}, Attr("window", 1))), "DM144", `the node of "y" (Relu): Relu has no attribute "window"`,
+		},
+		"unread attribute": {
+			on(nil, Node("Clip", []string{"x"}, []string{"y"}, Attr("min", 1.0))), "DM140", `the attribute min of Clip`,
+		},
+		"extra input": {on(nil, Node("Relu", []string{"x", "x"}, []string{"y"})), "DM144", `the node of "y" (Relu): 2 inputs, and Relu has 1 at most`},
+		"strings":     {relu(Value("x", Text, 2)), "DM140", `input "x"`},
 		"open size": {
-			Model(13, Graph([]Message{Value("x", F32, "N")}, []Message{Value("y", F32)}, []Message{Ints("s", []int{2}, 2, -1)}, Node("Reshape", []string{"x", "s"}, []string{"y"}))),
-			"DM144", `the node of "y" (Reshape): [101] has no shape [2 -1] (imported with 101 for the size that is open: --bind N=1 gives another)`,
+			Model(13, Graph([]Message{Value("x", F32, "N")}, []Message{Value("y", F32)}, []Message{Ints("s", []int{2}, 2, 5)}, Node("Reshape", []string{"x", "s"}, []string{"y"}))),
+			"DM144", `input "x": the size of dimension 0 cannot stay open (the node of "y" (Reshape): [102] has no shape [2 5]): --bind N=1 gives it`,
 		},
 		"open unnamed": {
-			Model(13, Graph([]Message{Value("x", F32, nil)}, []Message{Value("y", I64)}, nil, Node("Size", []string{"x"}, []string{"y"}))),
-			"DM140", `cannot stay open (the constant %y depends on it): --bind x.0=1 gives it`,
+			Model(13, Graph([]Message{Value("x", F32, 1, 1, nil)}, []Message{Value("y", F32)}, []Message{Floats("s", []int{3}, 1, 1, 0.5)}, Node("Resize", []string{"x", "", "s"}, []string{"y"}))),
+			"DM144", `input "x": the size of dimension 2 cannot stay open (dm.constant for %y depends on it): --bind x.2=1 gives it`,
+		},
+		"open sizes, one to blame": {
+			Model(13, Graph([]Message{Value("z", F32, "M"), Value("x", F32, "N")}, []Message{Value("y", F32)}, []Message{Ints("s", []int{2}, 2, 2)},
+				Node("Reshape", []string{"x", "s"}, []string{"w"}), Node("ReduceSum", []string{"z"}, []string{"v"}), Node("Add", []string{"w", "v"}, []string{"y"}))),
+			"DM144", `input "x": the size of dimension 0 cannot stay open`,
 		},
 		"open sizes":    {relu(Value("x", F32, nil, nil, nil, nil, nil, nil, nil, nil, nil)), "DM140", "more than 8 sizes are open"},
 		"negative size": {relu(Value("x", F32, -3)), "DM144", "size -3 is negative"},

@@ -43,8 +43,10 @@ func (n *node) pool(kind string, x *ir.Value, w window) *ir.Value {
 // as the counts of windows or positions.
 const maxCounted = 1 << 20
 
-func convertAveragePool(n *node) []*ir.Value {
-	x := n.in(0)
+func convertAveragePool(n *node) []*ir.Value { return one(n.averaged(n.in(0))) }
+
+// averaged is the means of the node's windows of x.
+func (n *node) averaged(x *ir.Value) *ir.Value {
 	w := n.window(x, nil)
 	sum := n.pool("add", x, w)
 	rank := n.rank(x)
@@ -80,7 +82,7 @@ func convertAveragePool(n *node) []*ir.Value {
 	for _, f := range factor {
 		v = n.binary("div", v, f)
 	}
-	return one(v)
+	return v
 }
 
 func convertLpPool(n *node) []*ir.Value {

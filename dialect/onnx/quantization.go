@@ -59,6 +59,9 @@ func (n *node) saturated(x *ir.Value, e types.Elem) *ir.Value {
 
 func convertQuantize(n *node) []*ir.Value {
 	x, scale, zero := n.in(0), n.in(1), n.opt(2)
+	if p := n.int("precision", 0); p > 1 && elemOf("", int64(p)) != scale.Elem() {
+		unsupported("a division in %s of scales of %s", elemOf("", int64(p)), scale.Elem())
+	}
 	e := types.UI8
 	if zero != nil {
 		e = zero.Elem()
@@ -80,6 +83,9 @@ func convertQuantize(n *node) []*ir.Value {
 func convertDequantize(n *node) []*ir.Value {
 	x, scale := n.in(0), n.in(1)
 	e := scale.Elem()
+	if k := n.int("output_dtype", 0); k != 0 {
+		e = elemOf("", int64(k))
+	}
 	v := n.convertTo(x, types.F32)
 	if zero := n.opt(2); zero != nil {
 		v = n.binary("sub", v, n.convertTo(n.spread(zero, x), types.F32))

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -89,7 +88,7 @@ func recurrent(gates, states int, activations []string, step func(c *cell, x *ir
 				}
 				state = append(state, v)
 			}
-			y, end := c.scan(in, state, length, back, step)
+			y, end := c.run(in, state, length, back, step)
 			ys, last = append(ys, []*ir.Value{y}), append(last, end)
 		}
 		// join puts the directions of value k at dimension at.
@@ -115,43 +114,38 @@ func recurrent(gates, states int, activations []string, step func(c *cell, x *ir
 	}
 }
 
-// scan runs the steps: y is what each gives, end the state after the last. Rows that
+// run runs the steps: y is what each gives, end the state after the last. Rows that
 // are shorter than the time keep their state after their length, and give 0.
-func (c *cell) scan(in *ir.Value, state []*ir.Value, length *ir.Value, back bool, step func(c *cell, x *ir.Value, state []*ir.Value) []*ir.Value) (y *ir.Value, end []*ir.Value) {
+func (c *cell) run(in *ir.Value, state []*ir.Value, length *ir.Value, back bool, step func(c *cell, x *ir.Value, state []*ir.Value) []*ir.Value) (y *ir.Value, end []*ir.Value) {
 	n := c.node
 	s := n.shape(in)
 	if length != nil && back {
 		in = n.reversed(in, length)
 	}
-	zero := n.scalar(types.I64, 0)
-	operands := append(append(one(zero), state...), in)
-	o := n.b.Op(op.Prefix+"scan", operands, named("carries", 1+len(state)))
+	var attrs []types.Named
 	if back && length == nil {
-		o.SetAttr("reverse", types.Bool(true))
+		attrs = named("reverse", true)
 	}
-	ts := append(ir.Types(operands[:1+len(state)]), tensorOf(in.Elem(), s[1:]))
-	block, b := n.region(o, ts...)
-	inner := *n
-	inner.scope = &scope{importer: n.importer, outer: n.scope, values: map[string]*ir.Value{}, opsets: n.opsets, attrs: n.attrs, b: b}
-	c.node = &inner
-	old := block.Args[1 : 1+len(state)]
-	next := step(c, block.Args[1+len(state)], old)
-	out := next[0]
-	if length != nil {
-		on := inner.compare("lt", block.Args[0], inner.reshape(inner.convertTo(length, types.I64), s[1], 1))
-		out = inner.choose(on, next[0], inner.scalar(out.Elem(), 0))
-		for k := range next {
-			next[k] = inner.choose(on, next[k], old[k])
+	end, out := n.scan(append(one(n.scalar(types.I64, 0)), state...), one(in), attrs, func(m *node, carried, in []*ir.Value) (next, out []*ir.Value) {
+		c.node = m
+		defer func() { c.node = n }()
+		time, old := carried[0], carried[1:]
+		next = step(c, in[0], old)
+		y := next[0]
+		if length != nil {
+			on := m.compare("lt", time, m.reshape(m.convertTo(length, types.I64), s[1], 1))
+			y = m.choose(on, y, m.scalar(y.Elem(), 0))
+			for k := range next {
+				next[k] = m.choose(on, next[k], old[k])
+			}
 		}
-	}
-	b.Op(op.Yield, append(append(one(inner.with("add", block.Args[0], 1)), next...), out), nil)
-	c.node = n
-	rs := results(o, append(ir.Types(operands[:1+len(state)]), stackedTypes(one(out), s[0])...))
-	y, end = rs[1+len(state)], rs[1:1+len(state)]
+		return append(one(m.with("add", time, 1)), next...), one(y)
+	})
+	y = out[0]
 	if length != nil && back {
 		y = n.reversed(y, length)
 	}
-	return y, end
+	return y, end[1:]
 }
 
 // activation is the function of number i of a list.

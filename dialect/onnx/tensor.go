@@ -1,9 +1,9 @@
 package onnx
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +11,7 @@ import (
 
 	"dmir/dialect/dim"
 	"dmir/dialect/types"
+	"dmir/internal/regular"
 )
 
 // elems are the element types by their numbers.
@@ -84,8 +85,8 @@ func product(shape []int) int {
 	return n
 }
 
-// dense is the literal of t, whose elements may be in a file of the folder dir.
-func (t *tensorProto) dense(dir string) *types.Dense {
+// dense is the literal of t, whose elements may be in a file of the model's folder.
+func (t *tensorProto) dense(opts Options) *types.Dense {
 	what := "tensor " + strconv.Quote(t.name)
 	e := elemOf(what+": ", t.elem)
 	if t.segment {
@@ -97,7 +98,7 @@ func (t *tensorProto) dense(dir string) *types.Dense {
 	data := t.raw
 	switch {
 	case t.remote:
-		r := t.place(what, dir, size)
+		r := t.place(what, opts, size)
 		if e.IsFloat() && n > maxRead {
 			return types.InFile(tensorOf(e, shape), &types.File{Path: r.file, Name: strconv.FormatInt(r.at, 10), Arrays: r})
 		}
@@ -110,6 +111,12 @@ func (t *tensorProto) dense(dir string) *types.Dense {
 	}
 	if len(data) != size {
 		fail("%s has %d bytes, its type %s takes %d", what, len(data), tensorOf(e, shape), size)
+	}
+	if opts.File != "" && !t.remote {
+		if r := opts.within(data); e.IsFloat() && t.hasRaw && n > maxRead && varied(data, int(e.Bytes())) {
+			return types.InFile(tensorOf(e, shape), &types.File{Path: r.file, Name: strconv.FormatInt(r.at, 10), Arrays: r})
+		}
+		data = bytes.Clone(data)
 	}
 	if e == types.I1 {
 		for _, b := range data {
@@ -148,17 +155,36 @@ func (t *tensorProto) typed(what string, e types.Elem, n int) []byte {
 // which are read when the program runs.
 const maxRead = 1 << 10
 
+// manyValues is how many values there are, at the least, at the start of what are weights, and no mask
+// or other pattern that the import looks for.
+const manyValues = 16
+
+// varied reports whether data begins with elements, of size bytes each, of many values.
+func varied(data []byte, size int) bool {
+	seen := map[string]bool{}
+	for i := 0; i+size <= min(len(data), maxRead*size) && len(seen) < manyValues; i += size {
+		seen[string(data[i:i+size])] = true
+	}
+	return len(seen) >= manyValues
+}
+
+// within is where data, which are a part of the model's, are in its file.
+func (o *Options) within(data []byte) remote {
+	return remote{dir: filepath.Dir(o.File), file: filepath.Base(o.File), at: int64(cap(o.data) - cap(data)), size: len(data), own: true}
+}
+
 // remote are bytes of a file in a folder. They are the elements of a literal.
 type remote struct {
 	dir, file string
 	at        int64
 	size      int
+	own       bool // the file is the model, which a link may lead to
 }
 
 // place is where t's elements, of size bytes, are in a file in the folder dir.
-func (t *tensorProto) place(what, dir string, size int) remote {
+func (t *tensorProto) place(what string, opts Options, size int) remote {
 	name := t.external["location"]
-	if dir == "" {
+	if opts.Dir == "" {
 		fail("%s is in the file %q, and the model is in no folder", what, name)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -179,41 +205,55 @@ func (t *tensorProto) place(what, dir string, size int) remote {
 	if length != int64(size) {
 		fail("%s has %d bytes in %q, its elements take %d", what, length, name, size)
 	}
-	r := remote{dir, filepath.FromSlash(name), at, size}
-	if err := r.Find(nil, nil); err != nil {
+	r := remote{dir: opts.Dir, file: filepath.FromSlash(name), at: at, size: size}
+	if have, known := opts.sizes[r.file]; known && r.fits(have) == nil {
+		return r
+	}
+	f, have, err := r.open()
+	if err != nil {
 		fail("%s: %v", what, err)
+	}
+	if f.Close(); opts.sizes != nil {
+		opts.sizes[r.file] = have
 	}
 	return r
 }
 
-// open opens the file, which has the bytes.
-func (r remote) open() (*os.File, error) {
-	root, err := os.OpenRoot(r.dir) // symbolic links do not lead out of it either
-	if err != nil {
-		return nil, err
+// fits is an error unless a file of so many bytes has these.
+func (r remote) fits(have int64) error {
+	if r.at > have || int64(r.size) > have-r.at {
+		return fmt.Errorf("%s has %d bytes, not %d from %d on", r.file, have, r.size, r.at)
 	}
-	defer root.Close()
-	f, err := root.Open(r.file)
+	return nil
+}
+
+// open opens the file, which has the bytes among its own, have in number.
+func (r remote) open() (f *os.File, have int64, err error) {
+	if r.own {
+		f, err = regular.Open(filepath.Join(r.dir, r.file))
+	} else if root, failed := os.OpenRoot(r.dir); failed != nil { // symbolic links do not lead out of it either
+		err = failed
+	} else {
+		f, err = regular.OpenIn(root, r.file)
+		root.Close()
+	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	info, err := f.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = &fs.PathError{Op: "read", Path: r.file, Err: fs.ErrInvalid}
-	case r.at > info.Size() || int64(r.size) > info.Size()-r.at:
-		err = fmt.Errorf("%s has %d bytes, not %d from %d on", r.file, info.Size(), r.size, r.at)
+	if err == nil {
+		have = info.Size()
+		err = r.fits(have)
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, 0, err
 	}
-	return f, nil
+	return f, have, nil
 }
 
 func (r remote) read() ([]byte, error) {
-	f, err := r.open()
+	f, _, err := r.open()
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +265,7 @@ func (r remote) read() ([]byte, error) {
 
 // Find is an error unless the file has the bytes.
 func (r remote) Find(*types.File, *types.Tensor) error {
-	f, err := r.open()
+	f, _, err := r.open()
 	if err != nil {
 		return err
 	}
@@ -235,11 +275,21 @@ func (r remote) Find(*types.File, *types.Tensor) error {
 // Bytes are the bytes.
 func (r remote) Bytes(*types.File, *types.Tensor) ([]byte, error) { return r.read() }
 
+// Map are the bytes where they are in the file.
+func (r remote) Map(*types.File, *types.Tensor) ([]byte, error) {
+	f, _, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return regular.Part(f, r.at, int64(r.size)), nil
+}
+
 // Tensor reads a tensor in a file of its own, as test data is kept, and its name.
 func Tensor(data []byte) (d *types.Dense, name string, err error) {
 	defer caught(&err)
 	t := readTensor(data)
-	return t.dense(""), t.name, nil
+	return t.dense(Options{}), t.name, nil
 }
 
 // integers are the elements of d, of integers.

@@ -15,6 +15,7 @@ func init() {
 		"SGD":     convertSGD,
 		"Dropout": convertDropout, "RandomNormal": convertRandom, "RandomUniform": convertRandom,
 		"RandomNormalLike": convertRandom, "RandomUniformLike": convertRandom,
+		"Bernoulli": convertBernoulli, "Multinomial": convertMultinomial,
 	})
 }
 
@@ -152,4 +153,34 @@ func convertRandom(n *node) []*ir.Value {
 		dims = append(dims, int64(d))
 	}
 	return one(n.make("rng", nil, append(attrs, named("seed", n.seed())...), tensorOf(e, shapeOf("the result", dims))))
+}
+
+// uniform are random numbers from 0 up to 1, without it.
+func (n *node) uniform(e types.Elem, shape ...int) *ir.Value {
+	return n.make("rng", nil, named("distribution", "uniform", "seed", n.seed()), tensorOf(e, shape))
+}
+
+// convertBernoulli draws 1 with the probability that each element is.
+func convertBernoulli(n *node) []*ir.Value {
+	p, e := n.wide(n.in(0)), n.in(0).Elem()
+	if a := n.attr("dtype"); a != nil {
+		e = elemOf("", a.i)
+	}
+	return one(n.convertTo(n.compare("lt", n.uniform(p.Elem(), n.shape(p)...), p), e))
+}
+
+// convertMultinomial draws classes, of which each row has the logarithms of the probabilities: the number of classes
+// up to which the probabilities sum to no more than a uniform number.
+func convertMultinomial(n *node) []*ir.Value {
+	x := n.in(0)
+	s, count := n.shape(x), n.int("sample_size", 1)
+	if len(s) != 2 || s[1] == 0 || count < 0 {
+		fail("%d samples of shape %v", count, s)
+	}
+	x = n.wide(x)
+	sums := n.make("cumsum", one(n.make("softmax", one(x), named("dim", 1))), named("dim", 1))
+	passed := n.compare("le", n.reshape(sums, s[0], 1, s[1]), n.uniform(x.Elem(), s[0], count, 1))
+	class := n.reduce("add", n.convertTo(passed, types.I32), []int{2}, false)
+	class = n.binary("min", class, n.scalar(types.I32, float64(s[1]-1))) // rounding may leave the last sum below 1
+	return one(n.convertTo(class, elemOf("", int64(n.int("dtype", 6)))))
 }

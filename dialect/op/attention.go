@@ -14,7 +14,7 @@ func attentions() []*Def { return []*Def{attentionDef, attentionGradDef} }
 var attentionDef = &Def{
 	Name: "attention", Family: Attention, Class: ClassContraction,
 	Summary: "scaled dot-product attention with grouped heads",
-	Foreign: []Foreign{{Names: "scaled_dot_product_attention dot_product_attention sdpa flash_attention"}},
+	Foreign: []Foreign{{Names: "scaled_dot_product_attention dot_product_attention sdpa flash_attention multi_head_attention mha grouped_query_attention gqa multi_query_attention mqa"}},
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
@@ -55,7 +55,7 @@ var attentionDef = &Def{
 		if !ok {
 			return dim.Dim{}
 		}
-		return scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
+		return Scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
 	},
 	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o) },
 	Expand:     expandAttention,
@@ -72,9 +72,9 @@ var attentionAttrs = []AttrDef{
 	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
 }
 
-// scores is the number of scores of an attention that count: those of keys that
+// Scores is the number of scores of an attention that count: those of keys that
 // their queries see.
-func scores(o *ir.Op) dim.Dim {
+func Scores(o *ir.Op) dim.Dim {
 	shape := scoreShape(in(o, 0), in(o, 1))
 	n := len(shape)
 	return dim.Prod(shape[:n-2]...).Mul(seen(o, shape[n-2], shape[n-1]))

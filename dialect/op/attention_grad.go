@@ -51,7 +51,7 @@ var attentionGradDef = &Def{
 		if Float(o, "dropout") > 0 {
 			each = each.Add(dim.Const(1))
 		}
-		return scores(o).Mul(dim.Sum(each, depth.Scale(6), value.Scale(4))).Add(in(o, 3).Elements().Scale(2))
+		return Scores(o).Mul(dim.Sum(each, depth.Scale(6), value.Scale(4))).Add(in(o, 3).Elements().Scale(2))
 	},
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o) },
 	Expand:  expandAttentionGrad,

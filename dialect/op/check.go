@@ -24,12 +24,18 @@ func IsCheck(o *ir.Op) bool {
 // 1 and absolute below, as in StableHLO's check dialect.
 const almost = 1e-3
 
+// ToleranceAttr is the attribute of check.expect_almost_eq with another tolerance.
+const ToleranceAttr = "tolerance"
+
 // Tolerance is the difference that o, a check, permits; see also ULPs.
 func Tolerance(o *ir.Op) float64 {
-	if strings.HasPrefix(o.Name, "check.expect_almost_eq") {
-		return almost
+	if !strings.HasPrefix(o.Name, "check.expect_almost_eq") {
+		return 0
 	}
-	return 0
+	if t, ok := types.NumberOf(o.Attr(ToleranceAttr)); ok {
+		return t
+	}
+	return almost
 }
 
 // MaxULP is the attribute of check.expect_close with the difference that it permits.

@@ -11,7 +11,10 @@ import (
 var crossEntropyDef = &Def{
 	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
-	Foreign: []Foreign{{Names: "cross_entropy_loss softmax_cross_entropy softmax_cross_entropy_loss"}},
+	Foreign: []Foreign{
+		{Names: "cross_entropy_loss softmax_cross_entropy softmax_cross_entropy_loss softmax_cross_entropy_with_integer_labels"},
+		{Names: "nll_loss negative_log_likelihood", Rest: "of the logits, without the dm.log_softmax before it"},
+	},
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
 		" Rows whose label is `ignore_index` have the loss 0, and the mean is over the other rows, NaN where there is none; any other label outside the classes is clamped to the nearest one, and nothing outside is read. " +
 		"With `label_smoothing = s` the loss of a row is `(1 - s) · loss - s · mean(log_softmax(logits))`, the mean over its classes. Attributes and defaults are those of PyTorch.\n\n" +
@@ -32,7 +35,11 @@ var crossEntropyDef = &Def{
 		{Name: "ignore_index", Kind: KindInt, Default: types.Int{V: -100}, Doc: "label of the rows that do not count; -2^63 where all do, whatever their labels"},
 		{Name: "label_smoothing", Kind: KindFloat, Default: types.Float{}, Doc: "share of the loss that all classes have evenly: at least 0, at most 1"},
 	},
-	Traits:  Pure,
+	Traits: Pure,
+	Classes: func(o *ir.Op) (int, dim.Dim, int64) {
+		d, _ := Dim(o, "dim", in(o, 0).Rank())
+		return 1, in(o, 0).Shape[d], Int(o, "ignore_index")
+	},
 	Factors: crossEntropyFactors,
 	Divides: "The rows; with `reduction = sum` the results are parts of the sum. With `mean` nothing: the number of rows that count is that of the whole.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {

@@ -201,6 +201,9 @@ type Def struct {
 	// Scalar is the function of the ops that compute an element of their result from
 	// one element of each operand; nil of others.
 	Scalar *Scalar
+	// Classes is the operand whose elements are numbers of classes, or of rows of a table, how many of these there
+	// are, and the number that stands for none; nil of ops that have no such operand.
+	Classes func(o *ir.Op) (operand int, count dim.Dim, none int64)
 	// Steps is about how many instructions a device takes for an element of the
 	// result; 0: one.
 	Steps int

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -49,8 +51,12 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	if d == nil || d.Derivative == nil {
 		return nil, false, nil
 	}
-	g := &backward{Builder: NewBuilder(b, nil), o: o, dy: dy, want: want, dx: make([]*ir.Value, len(o.Operands))}
-	if d.Derivative.rule == nil {
+	g := &backward{Builder: NewBuilder(b, nil), o: o, dy: dy, want: make([]bool, len(want)), dx: make([]*ir.Value, len(o.Operands))}
+	for i, v := range o.Operands { // without elements there is no gradient
+		g.want[i] = want[i] && !noElements(v)
+	}
+	nothing := slices.Contains(want, true) && !slices.Contains(g.want, true)
+	if d.Derivative.rule == nil || nothing || len(o.Results) > 0 && !slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return !noElements(v) }) {
 		return g.dx, true, nil
 	}
 	if !Valid(o) {
@@ -60,7 +66,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	for i, v := range g.dx {
 		switch {
 		case v == nil:
-		case !want[i] || !in(o, i).Elem.IsFloat():
+		case !g.want[i] || !in(o, i).Elem.IsFloat():
 			g.dx[i] = nil
 		case !sameShape(asTensor(v.Type).Shape, in(o, i).Shape):
 			g.failed = true
@@ -78,6 +84,12 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 		return nil, true, p
 	}
 	return g.dx, true, nil
+}
+
+// noElements reports whether v is a tensor with a dimension of size 0.
+func noElements(v *ir.Value) bool {
+	t := v.Tensor()
+	return t != nil && slices.ContainsFunc(t.Shape, dim.Dim.IsZero)
 }
 
 // refuse ends the rule with a reason.

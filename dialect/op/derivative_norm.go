@@ -85,13 +85,8 @@ func (w *Builder) back(s standardized, dh *ir.Value) *ir.Value {
 	return w.mul(dx, s.inverse)
 }
 
-// size is the number of elements of t along dims; 0 where it is a symbol, and
-// the rule has then failed.
-func (w *Builder) size(t *types.Tensor, dims []int) float64 {
-	n := w.elements(t, dims)
-	w.failed = w.failed || n == 0
-	return max(n, 1)
-}
+// size is the number of elements of t along dims, 1 where there are none.
+func (w *Builder) size(t *types.Tensor, dims []int) float64 { return max(w.elements(t, dims), 1) }
 
 // parameter is the cotangent of a parameter that along spread over dims
 // of a tensor: v summed over all other dimensions, in the parameter's order.

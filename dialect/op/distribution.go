@@ -154,7 +154,8 @@ var allToAllDef = &Def{
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape with a piece of `split` and a multiple of `concat`, as written"}},
 	Attrs: []AttrDef{
 		{Name: "split", Kind: KindInt, Doc: "the dimension that is cut"},
-		{Name: "concat", Kind: KindInt, Doc: "the dimension along which the pieces are put together"}, axesAttr,
+		{Name: "concat", Kind: KindInt, Doc: "the dimension along which the pieces are put together"},
+		axesAttr,
 	},
 	Traits:     Pure | Collective,
 	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return cut(o, "split", "concat") },

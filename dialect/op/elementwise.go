@@ -117,6 +117,14 @@ var unaries = []unary{
 		}),
 	},
 	{
+		name: "erfc", summary: "complementary error function", formula: "1 - erf x", elems: floats, flop: 1,
+		note:  "It keeps its digits where erf is close to 1.",
+		steps: 16, scalar: Scalar{Tame: within(3), Range: between(0, 2)},
+		derivative: ofX("`dx = -dy · 2/√π · e^(-x²)`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, -2/math.Sqrt(math.Pi)), w.Unary("exp", w.neg(w.mul(x, x))))
+		}),
+	},
+	{
 		name: "erfinv", summary: "inverse error function", formula: "erf⁻¹ x", elems: floats, flop: 1,
 		note:   "It is ±∞ at ±1 and NaN beyond.",
 		steps:  16,
@@ -141,7 +149,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", foreign: []Foreign{{Names: "gelu_new gelu_fast gelu_tanh gelu_pytorch_tanh", Form: "approximate = tanh"}}, elems: floats,
+		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", foreign: []Foreign{{Names: "gelu_new gelu_fast gelu_tanh gelu_pytorch_tanh", Form: "approximate = tanh"}, {Names: "geglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats,
 		note: "With `approximate = tanh` the function is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`. " +
 			"Counted by the formula's operations: 5 FLOP an element, 9 with `tanh`. " +
 			"Source: Hendrycks and Gimpel, *Gaussian Error Linear Units*, arXiv 1606.08415.",
@@ -166,7 +174,7 @@ var unaries = []unary{
 		},
 	},
 	{
-		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", foreign: []Foreign{{Names: "swish"}}, elems: floats, flop: 4,
+		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", foreign: []Foreign{{Names: "swish"}, {Names: "swiglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats, flop: 4,
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
 		steps: 8, scalar: Scalar{Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.3) })},
@@ -218,6 +226,43 @@ var unaries = []unary{
 		}),
 	},
 	{
+		name: "sinh", summary: "hyperbolic sine", formula: "(e^x - e^(-x)) / 2", elems: floats, flop: 1,
+		steps: 12, scalar: Scalar{Tame: within(7), Range: monotone(math.Sinh)},
+		derivative: ofX("`dx = dy · cosh x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cosh", x)) }),
+	},
+	{
+		name: "cosh", summary: "hyperbolic cosine", formula: "(e^x + e^(-x)) / 2", elems: floats, flop: 1,
+		steps: 12, scalar: Scalar{Tame: within(7), Range: func(x Interval) Interval {
+			return Interval{1, max(math.Cosh(x.Lo), math.Cosh(x.Hi))}
+		}},
+		derivative: ofX("`dx = dy · sinh x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sinh", x)) }),
+	},
+	{
+		name: "asinh", summary: "inverse hyperbolic sine", formula: "ln(x + √(x² + 1))", foreign: []Foreign{{Names: "arcsinh"}}, elems: floats, flop: 1,
+		steps: 12, scalar: Scalar{Range: monotone(math.Asinh)},
+		derivative: ofX("`dx = dy / √(x² + 1)`, whose squares do not overflow.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			inverse := w.div(w.number(x, 1), w.Binary("max", w.Unary("abs", x), w.number(x, 1)))
+			part := w.mul(x, inverse)
+			return w.mul(w.mul(dy, inverse), w.Unary("rsqrt", w.add(w.mul(part, part), w.mul(inverse, inverse))))
+		}),
+	},
+	{
+		name: "acosh", summary: "inverse hyperbolic cosine", formula: "ln(x + √(x² - 1))", foreign: []Foreign{{Names: "arccosh"}}, elems: floats, flop: 1,
+		note:  "It is NaN below 1.",
+		steps: 12, scalar: Scalar{Tame: Interval{1, math.Inf(1)}, Range: monotone(math.Acosh)},
+		derivative: ofX("`dx = dy / (√(x - 1) · √(x + 1))`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			return w.mul(dy, w.mul(w.Unary("rsqrt", w.plus(x, -1)), w.Unary("rsqrt", w.plus(x, 1))))
+		}),
+	},
+	{
+		name: "atanh", summary: "inverse hyperbolic tangent", formula: "ln((1 + x) / (1 - x)) / 2", foreign: []Foreign{{Names: "arctanh"}}, elems: floats, flop: 1,
+		note:  "It is ±∞ at ±1 and NaN beyond.",
+		steps: 12, scalar: Scalar{Tame: within(0.9), Range: monotone(math.Atanh)},
+		derivative: ofX("`dx = dy / ((1 - x) · (1 + x))`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			return w.div(dy, w.mul(w.sub(w.number(x, 1), x), w.plus(x, 1)))
+		}),
+	},
+	{
 		name: "popcnt", summary: "number of bits that are set", formula: "popcnt x", foreign: []Foreign{{Names: "population_count bit_count bitwise_count ctpop"}}, elems: integers,
 		derivative: flat(notFloat),
 	},
@@ -255,7 +300,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInEach,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
@@ -457,20 +502,36 @@ func inferPointwise(o *ir.Op) ([]types.Type, *Problem) {
 	return one(like(o, tensor(in(o, 0), in(o, 0).Elem, shape...))), nil
 }
 
-// shared is the type that all operands have, nil where they differ or are no
-// tensors in row-major order: mostly it is the result's as well.
+// shared is the type that all operands have, or one has and the others broadcast to by their rank alone,
+// as a bias does; nil where they differ otherwise or are no tensors in row-major order. Mostly it is the
+// result's as well.
 func shared(o *ir.Op) *types.Tensor {
 	var t *types.Tensor
+	equal := true
 	for i, v := range o.Operands {
 		u, ok := v.Type.(*types.Tensor)
-		switch {
-		case !ok || u.At.Order != nil:
-			return nil
-		case i == 0:
-			t = u
-		case u != t && (u.Elem != t.Elem || u.At.Space != t.At.Space || !slices.EqualFunc(u.Shape, t.Shape, dim.Dim.Equal)):
+		if !ok || u.At.Order != nil {
 			return nil
 		}
+		if i == 0 || u == t {
+			t = u
+			continue
+		}
+		if u.Elem != t.Elem || u.At.Space != t.At.Space {
+			return nil
+		}
+		long, short := t, u
+		if len(short.Shape) > len(long.Shape) {
+			long, short = short, long
+		}
+		if !slices.EqualFunc(short.Shape, long.Shape[len(long.Shape)-len(short.Shape):], dim.Dim.Equal) {
+			return nil
+		}
+		equal = equal && len(short.Shape) == len(long.Shape)
+		t = long
+	}
+	if !equal && t.At.Shard != nil { // a result that is broadcast has no sharding of its own
+		return nil
 	}
 	return t
 }

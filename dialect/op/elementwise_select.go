@@ -87,7 +87,7 @@ var selectDef = &Def{
 var clampDef = &Def{
 	Name: "clamp", Family: Elementwise, Class: ClassElementwise,
 	Summary: "value limited to an interval",
-	Foreign: []Foreign{{Names: "clip", Rest: "with the least value first"}},
+	Foreign: []Foreign{{Names: "clip", Rest: "with the least value first"}, {Names: "relu6 hardtanh", Rest: "between two constants, 0 and 6 or -1 and 1"}},
 	Doc:     "Every element of the result is `min(max(x, low), high)`. The operands broadcast as in NumPy; their order is StableHLO's.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %low = dm.constant dense<-1.0> : tensor<f32>

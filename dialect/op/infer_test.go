@@ -171,7 +171,7 @@ var goodOps = []struct {
 	{"partition_id", "", `axes = ["data"]`, "i64", "0", "", "0"},
 
 	// Sources.
-	{"constant", "", "value = dense<1.0> : tensor<4xf32>", "4xf32", "0", "", "16"},
+	{"constant", "", "value = dense<1.0> : tensor<4xf32>", "4xf32", "0", "", "0"},
 	{"constant", "", "value = 2.0 : f32", "=f32", "0", "", "0"},
 	{"empty", "", "", "2xnxf32", "0", "", "0"},
 	{"iota", "", "dim = 1", "2x4xi64", "0", "", "64"},

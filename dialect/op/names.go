@@ -10,6 +10,7 @@ const (
 	Return   = "func.return"
 	Constant = Prefix + "constant"
 	Empty    = Prefix + "empty"
+	Bitcast  = Prefix + "bitcast"
 	Grad     = Prefix + "grad"
 	If       = Prefix + "if"
 	Kernel   = Prefix + "kernel"

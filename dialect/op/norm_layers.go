@@ -263,7 +263,7 @@ func expandBatchNorm(b *ir.Builder, o *ir.Op) []*ir.Value {
 		y = w.Binary("mul", w.Binary("sub", x, mean), w.Unary("rsqrt", w.plus(variance, Float(o, "epsilon"))))
 		return w.done(w.Convert(w.affineTwo(o, y, d), xt.Elem))
 	}
-	w.failed = w.failed || !known || n == 0
+	w.failed = w.failed || !known
 	y, mean, variance = w.standardize(x, over, float64(n), Float(o, "epsilon"))
 	vs := []*ir.Value{w.Convert(w.affineTwo(o, y, d), xt.Elem)}
 	if len(o.Results) == 3 {

@@ -37,6 +37,7 @@ func Reference() string {
 		}
 		fmt.Fprintf(&b, "\n### dm.%s\n\n%s\n", d.Name, d.Markdown())
 	}
+	b.WriteString(discardables())
 	b.WriteString("\n## Problems of the dialect\n\n| code | name | rule |\n|---|---|---|\n")
 	for _, c := range Codes {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Code, c.Name, c.Doc)
@@ -53,6 +54,7 @@ operands and results share it. A leading attribute stands before the operands: `
 
 - **Shapes.** A size is a number or a symbol: ` + "`tensor<?x512xf16, #dm.at<dims = [b]>>`" + `. The same symbol is the same size within a function; a formula
   such as ` + "`2*n`" + ` or ` + "`(h + 1)/2`" + ` (rounded down) may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
+  A function that is for some sizes only says so: ` + "`attributes {dm.sizes = {n = {min = 2, max = 512}}}`" + `; other sizes are an error where they are bound.
 - **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
 - **Element types.** Operands of an op have one element type unless its entry states otherwise; nothing is converted silently. Half precision is
   computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted.

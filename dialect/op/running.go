@@ -82,14 +82,15 @@ var cummaxDef = &Def{
 	Name: "cummax", Family: Normalization, Class: ClassNormalization,
 	Summary: "running maximum along a dimension",
 	Foreign: []Foreign{{Names: "cumulative_max"}},
-	Doc:     "`y[i] = max x[j]` for `j ≤ i` along `dim`; NaN from the first NaN on.\n\nCounts no FLOP.",
+	Doc: "`y[i] = max x[j]` for `j ≤ i` along `dim`; for `j < i` with `exclusive` (the least value for the first), from the back with `reverse`; NaN from the first NaN on." +
+		"\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %y = dm.cummax %x, dim = 1 : tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }`,
 	Operands:   []Param{{Name: "x", Elems: numeric, Doc: "at least one dimension"}},
 	Results:    []Param{{Name: "y", Elems: numeric, Doc: "x's type"}},
-	Attrs:      []AttrDef{lastDimAttr("dimension along which the maximum runs")},
+	Attrs:      []AttrDef{lastDimAttr("dimension along which the maximum runs"), exclusiveAttr, reverseAttr},
 	Traits:     Pure,
 	Factors:    rowsOf(reducedDim),
 	Divides:    "The dimensions but `dim`.",
@@ -142,7 +143,8 @@ func cumprodRule(g *backward) {
 	g.give(0, g.choose(first, sums(without), g.div(sums(y), g.choose(zero, one, x))))
 }
 
-// cummaxRule adds dy up at the positions where the maximum rises.
+// cummaxRule adds dy up at the positions where the maximum rises. Positions count in the
+// order in which the maximum runs.
 func cummaxRule(g *backward) {
 	xt := in(g.o, 0)
 	d, _ := Dim(g.o, "dim", xt.Rank())
@@ -151,17 +153,35 @@ func cummaxRule(g *backward) {
 		g.failed = true
 		return
 	}
-	y := g.y(0)
-	low, zeros := make([]int, xt.Rank()), make([]int, xt.Rank())
-	low[d] = 1
-	head := g.part(y, []int{d}, []int{0}, []int{int(n - 1)}, []int{1})
-	before := g.Value("pad", []*ir.Value{head, g.number(y, math.Inf(-1))}, []types.Named{{Name: "low", Value: IntList(low...)}, {Name: "high", Value: IntList(zeros...)}})
+	exclusive, reverse := Bool(g.o, "exclusive"), Bool(g.o, "reverse")
+	forward := func(v *ir.Value) *ir.Value {
+		if !reverse {
+			return v
+		}
+		return g.Value("reverse", []*ir.Value{v}, named("dims", IntList(d)))
+	}
+	// shifted is v one position later, behind what stands for nothing.
+	shifted := func(v *ir.Value, nothing float64) *ir.Value {
+		low, zeros := make([]int, xt.Rank()), make([]int, xt.Rank())
+		low[d] = 1
+		head := g.part(v, []int{d}, []int{0}, []int{int(n - 1)}, []int{1})
+		return g.Value("pad", []*ir.Value{head, g.number(v, nothing)}, []types.Named{{Name: "low", Value: IntList(low...)}, {Name: "high", Value: IntList(zeros...)}})
+	}
+	x, y, dy := forward(g.x(0)), forward(g.y(0)), forward(g.wide(g.dy[0]))
+	before := y
+	if !exclusive {
+		before = shifted(y, math.Inf(-1))
+	}
 	place := g.count(tensor(xt, types.I32, xt.Shape...), d)
-	rises := g.choose(g.compare("gt", g.x(0), before), place, g.number(place, 0))
+	rises := g.choose(g.compare("gt", x, before), place, g.number(place, 0))
 	at := g.Value("cummax", []*ir.Value{rises}, named("dim", intAttr(d)))
+	if exclusive { // the first of dy belongs to no element
+		at = shifted(at, 0)
+		dy = g.choose(g.compare("gt", place, g.number(place, 0)), dy, g.number(dy, 0))
+	}
 	order := append(append(identity(xt.Rank())[:d:d], identity(xt.Rank())[d+1:]...), d)
 	last := xt.Rank() - 1
-	dy := g.Transpose(g.wide(g.dy[0]), order...)
+	dy = g.Transpose(dy, order...)
 	none := g.zeros(asTensor(dy.Type))
-	g.give(0, g.Transpose(g.scatter("add", none, g.Transpose(at, order...), dy, last, last), Inverse(order)...))
+	g.give(0, forward(g.Transpose(g.scatter("add", none, g.Transpose(at, order...), dy, last, last), Inverse(order)...)))
 }

@@ -157,6 +157,10 @@ func verifyScan(o *ir.Op) *Problem {
 	return regionProblem(o, 0, passed, next)
 }
 
+// TripsSymbol is the symbol that stands for the number of iterations of a while
+// whose trip count is neither known nor written.
+const TripsSymbol = "trips"
+
 // Trips is how often the body of o, a dm.while or a dm.scan, runs: exactly where
 // that follows from the text, else what trip_count states or max_trips allows.
 // ok is false where it is unknown, and of other ops.

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -386,6 +388,7 @@ var embeddingDef = &Def{
 	Factors: func(o *ir.Op) *Factors { return pickFactors(o, 0, 0, -1) }, Linear: linearIn([]int{0}),
 	Divides:  "The depth, and the dimensions of the ids.",
 	Exchange: indexedGather, Exchanges: "The vocabulary: each device gives the rows that its piece of the table has, and the results are parts of a sum.",
+	Classes: func(o *ir.Op) (int, dim.Dim, int64) { return 1, in(o, 0).Shape[0], math.MinInt64 },
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		table := in(o, 0)
 		if p := rankIs(o, 0, 2, "the table"); p != nil {

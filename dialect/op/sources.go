@@ -16,7 +16,7 @@ var constantDef = &Def{
 	Foreign: []Foreign{{Names: "full zeros ones const"}},
 	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`. " +
 		"`#dm.file<\"weights.npz\", \"name\">` takes the elements from a file in NumPy's format in the program's folder, whose array has the type written; of a .npy file it is `#dm.file<\"weights.npy\">`. Cost does not read the file.\n\n" +
-		"Writes its result; inside a kernel, and where a file has the elements, it moves nothing: they are in memory before the program starts, as arguments are. Counts no FLOP.",
+		"Moves nothing: the elements are in memory before the program starts, as those of arguments are, and what uses them reads them, inside a kernel as well. One number, repeated or not, is part of the kernel that uses it, which reads nothing of it unless it is a library kernel. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x2xf32> {
   %c = dm.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   return %c : tensor<2x2xf32>
@@ -26,12 +26,7 @@ var constantDef = &Def{
 	Traits:  Pure,
 	Factors: constantFactors, Piece: constantPiece,
 	Divides: "Every dimension of one number repeated.",
-	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
-		if InFile(o) {
-			return nil, dim.Dim{}
-		}
-		return wholeTraffic(o)
-	},
+	Traffic: func(*ir.Op) ([]dim.Dim, dim.Dim) { return nil, dim.Dim{} },
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Results) == 0 {
 			return nil, noResult("constant")
@@ -55,6 +50,27 @@ var constantDef = &Def{
 		}
 		return nil
 	},
+}
+
+// IsData reports whether o is a constant of several elements, or of elements in a
+// file: data in memory. Any other is a number, which is part of a kernel's code.
+func IsData(o *ir.Op) bool {
+	if o == nil || o.Name != Constant {
+		return false
+	}
+	d, ok := o.Attr("value").(*types.Dense)
+	return ok && d.Len() != 1
+}
+
+// Loads reports whether a kernel that runs the op of u, or another kernel that holds it, loads from
+// memory what u takes of v: anything but a number, which is part of the code of all kernels but those
+// of a library.
+func Loads(v *ir.Value, u ir.Use) bool {
+	if v.Op == nil || v.Op.Name != Constant || IsData(v.Op) {
+		return true
+	}
+	d := Of(u.Op)
+	return d != nil && d.Kernel == Library
 }
 
 // InFile reports whether o is a constant whose elements are in a file.

@@ -47,6 +47,19 @@ func TripCount(o *ir.Op) (n int64, ok bool) {
 	return n, true
 }
 
+// Induction is what carried value i of o, a dm.while, starts at and what each iteration adds
+// to it, where both are numbers.
+func Induction(o *ir.Op, i int) (start, step int64, ok bool) {
+	if o.Name != While || !Valid(o) || o.Body(1).Terminator() == nil || i >= len(o.Operands) {
+		return 0, 0, false
+	}
+	first, by := number(computed(o.Operands[i])), (&countedLoop{o: o, body: o.Body(1)}).step(i)
+	if first == nil || by == nil || !first.IsInt64() || !by.IsInt64() {
+		return 0, 0, false
+	}
+	return first.Int64(), by.Int64(), true
+}
+
 const compare = Prefix + "compare"
 
 // mirrored is the direction of a comparison with its operands swapped.

@@ -71,6 +71,10 @@ func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string
 		reach := dim.Const(w.Size[i] - 1).Scale(w.Dilation[i]).Add(dim.Const(1))
 		padded := dim.Sum(d, dim.Const(w.Padding[i][0]), dim.Const(w.Padding[i][1]))
 		free := padded.Sub(reach)
+		if n, ok := free.Int(); ok && n < 0 && d.IsZero() && w.Size[i] > 0 { // without elements there are no windows
+			w.Out[i] = dim.Dim{}
+			continue
+		}
 		if n, ok := free.Int(); (ok && n < 0) || size[i] < 1 {
 			return nil, problem("DM116", 0, "a window of extent %s does not fit dimension %d of %s, padded to %s", reach, i+in(o, 0).Rank()-len(shape), shapeText(in(o, 0).Shape), dimText(padded)).
 				help("pad more or take a smaller window")

@@ -36,13 +36,30 @@ func OperandSpan(o *ir.Op, i int) source.Span {
 // AttrSpan is where the value of an attribute is written, be it a clause, an
 // entry of a dictionary or the lead; the op's head where it is not written.
 func AttrSpan(o *ir.Op, src *source.File, name string) source.Span {
+	_, value, ok := attrEntry(o, src, name)
+	if t := Tree(o); !ok && t != nil && !t.Lead.Empty() && o.Attr(name) != nil {
+		return t.Abs(t.Lead)
+	}
+	return value
+}
+
+// AttrNameSpan is where the name of an attribute is written, in a clause or in an entry of a dictionary; the op's
+// head where it is not written.
+func AttrNameSpan(o *ir.Op, src *source.File, name string) source.Span {
+	key, _, _ := attrEntry(o, src, name)
+	return key
+}
+
+// attrEntry is where the name and the value of an attribute are written in a clause or a dictionary of o; both are
+// the op's head where they are not.
+func attrEntry(o *ir.Op, src *source.File, name string) (key, value source.Span, ok bool) {
 	t := Tree(o)
 	if t == nil {
-		return o.Head
+		return o.Head, o.Head, false
 	}
 	for _, c := range t.Clauses {
 		if c.Name == name {
-			return t.Abs(c.Value)
+			return t.Abs(c.NameSpan), t.Abs(c.Value), true
 		}
 	}
 	dicts := []ast.Rel{t.Attrs}
@@ -50,45 +67,50 @@ func AttrSpan(o *ir.Op, src *source.File, name string) source.Span {
 		dicts = append(dicts, ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1})
 	}
 	for _, at := range dicts {
-		if span, ok := entrySpan(t, src, at, name); ok {
-			return span
+		if key, value, ok := entrySpan(t, src, at, name); ok {
+			return key, value, true
 		}
 	}
-	if !t.Lead.Empty() && o.Attr(name) != nil {
-		return t.Abs(t.Lead)
-	}
-	return o.Head
+	return o.Head, o.Head, false
 }
 
 // SignatureAttrSpan is where the value of an attribute of argument or result i of a function, whose
 // dictionaries are in the attribute called list, is written; the function's head where it has no place of its own.
 func SignatureAttrSpan(o *ir.Op, src *source.File, list string, i int, name string) source.Span {
+	_, value := SignatureEntry(o, src, list, i, name)
+	return value
+}
+
+// SignatureEntry is SignatureAttrSpan and, before it, where the attribute's name is written.
+func SignatureEntry(o *ir.Op, src *source.File, list string, i int, name string) (key, value source.Span) {
 	t := Tree(o)
 	if t == nil || t.Func == nil {
-		return AttrSpan(o, src, list)
+		at := AttrSpan(o, src, list)
+		return at, at
 	}
 	of := t.Func.Args
 	if list == "res_attrs" {
 		of = t.Func.Results
 	}
 	if i >= len(of) {
-		return AttrSpan(o, src, list)
+		at := AttrSpan(o, src, list)
+		return at, at
 	}
-	if span, ok := entrySpan(t, src, of[i].Attrs, name); ok {
-		return span
+	if key, value, ok := entrySpan(t, src, of[i].Attrs, name); ok {
+		return key, value
 	}
-	return o.Head
+	return o.Head, o.Head
 }
 
-// entrySpan is where the value of an entry of the dictionary at a place in t is
-// written, its key for one without a value.
-func entrySpan(t *ast.Op, src *source.File, at ast.Rel, name string) (source.Span, bool) {
+// entrySpan is where the name and the value of an entry of the dictionary at a place in t are
+// written; the name stands for a value that is left out.
+func entrySpan(t *ast.Op, src *source.File, at ast.Rel, name string) (key, value source.Span, ok bool) {
 	if at.Empty() {
-		return source.Span{}, false
+		return key, value, false
 	}
 	x, err := parse.Attr(t.Text(src, at))
 	if err != nil {
-		return source.Span{}, false
+		return key, value, false
 	}
 	for _, e := range x.Entries {
 		if e.Key != name {
@@ -97,7 +119,8 @@ func entrySpan(t *ast.Op, src *source.File, at ast.Rel, name string) (source.Spa
 		if e.VSpan.Empty() {
 			e.VSpan = e.Span
 		}
-		return t.Abs(ast.Rel{Start: at.Start + e.VSpan.Start, End: at.Start + e.VSpan.End}), true
+		abs := func(r ast.Rel) source.Span { return t.Abs(ast.Rel{Start: at.Start + r.Start, End: at.Start + r.End}) }
+		return abs(e.Span), abs(e.VSpan), true
 	}
-	return source.Span{}, false
+	return key, value, false
 }

@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -34,7 +36,7 @@ func (p *partitioner) spanOf(x factored, d int, a assignment) (s span, ok bool) 
 		places, _ := x.o.Results[0].Tensor().Shape[d].Int()
 		s.step, s.first = taps*m.Dilation, -m.Low
 		s.length = (taps-1)*m.Dilation + (places-1)*m.Stride + 1
-		return s, true
+		return s, !s.many()
 	}
 	places, _ := x.o.Results[0].Tensor().Shape[d].Int()
 	if x.o.Name == "dm.select_and_scatter" {
@@ -53,7 +55,7 @@ func (p *partitioner) spanOf(x factored, d int, a assignment) (s span, ok bool) 
 	if x.o.Name == "dm.select_and_scatter" && s.step != s.size {
 		return s, false
 	}
-	return s, s.length > 0
+	return s, s.length > 0 && !s.many()
 }
 
 // floor is a/b rounded down.
@@ -71,31 +73,56 @@ type transfer struct {
 	at            []int64
 }
 
+// each visits what devices take: that at position k the elements of the whole from from to to, which
+// the one shift positions behind it has. Its cost is that of the visits, and not of all devices and
+// distances.
+func (s span) each(visit func(k, shift, from, to int64)) {
+	for k := range s.count {
+		start := k*s.step + s.first
+		if start >= s.n || s.size == 0 {
+			return // nor do those behind it
+		}
+		from, to := max(start, 0), min(start+s.length, s.n)
+		for j := from / s.size; j*s.size < to; j++ {
+			visit(k, j-k, max(from, j*s.size), min(to, (j+1)*s.size))
+		}
+	}
+}
+
+// mostVisits bounds what each visits; devices that would have to take more gather the whole.
+const mostVisits = 1 << 20
+
+// many reports whether each would visit more than mostVisits.
+func (s span) many() bool {
+	return s.size > 0 && min(s.length, s.n)/s.size+2 > mostVisits/min(s.count, s.n)
+}
+
 // transfers are in the order of the shifts; that by 0 is what a device has itself.
 func (s span) transfers() []transfer {
-	var out []transfer
-	least, most := s.shifts()
-	for shift := least; shift <= most; shift++ {
-		t := transfer{shift: shift, at: make([]int64, s.count)}
-		from, to := make([]int64, s.count), make([]int64, s.count)
-		for k := range s.count {
-			start := k*s.step + s.first
-			from[k] = max(start, (k+shift)*s.size, 0)
-			to[k] = min(start+s.length, (k+shift+1)*s.size, s.n)
-			t.length = max(t.length, to[k]-from[k])
-		}
-		for k := range s.count {
-			if t.at[k] = -1; from[k] < to[k] {
-				t.at[k] = min(from[k], (k+shift+1)*s.size-t.length)
+	byShift := map[int64]*transfer{}
+	s.each(func(_, shift, from, to int64) {
+		t := byShift[shift]
+		if t == nil {
+			t = &transfer{shift: shift, at: make([]int64, s.count)}
+			for k := range t.at {
+				t.at[k] = -1
 			}
+			byShift[shift] = t
 		}
-		if t.length > 0 && s.step == s.size { // all take the same
+		t.length = max(t.length, to-from)
+	})
+	s.each(func(k, shift, from, _ int64) {
+		t := byShift[shift]
+		t.at[k] = min(from, (k+shift+1)*s.size-t.length)
+	})
+	out := make([]transfer, 0, len(byShift))
+	for _, shift := range slices.Sorted(maps.Keys(byShift)) {
+		t := byShift[shift]
+		if s.step == s.size { // all take the same
 			lo, hi := s.part(shift)
 			t.length = hi - lo
 		}
-		if t.length > 0 {
-			out = append(out, t)
-		}
+		out = append(out, *t)
 	}
 	return out
 }
@@ -126,10 +153,20 @@ func (t transfer) pairs() (out [][2]int) {
 
 // sent is how many elements a group sends.
 func (s span) sent() int64 {
+	length, pairs := map[int64]int64{}, map[int64]int64{}
+	s.each(func(_, shift, from, to int64) {
+		length[shift] = max(length[shift], to-from)
+		pairs[shift]++
+	})
 	n := int64(0)
-	for _, t := range s.transfers() {
-		if t.shift != 0 {
-			n += t.length * int64(len(t.pairs()))
+	for shift, count := range pairs {
+		each := length[shift]
+		if s.step == s.size {
+			lo, hi := s.part(shift)
+			each = hi - lo
+		}
+		if shift != 0 {
+			n += each * count
 		}
 	}
 	return n
@@ -230,22 +267,30 @@ func (p *partitioner) reach(x *ir.Value, d int, s span, fill *ir.Value) *ir.Valu
 // reachEvenly: all devices need the same part of those at the same distance, 0 where there is none.
 func (p *partitioner) reachEvenly(x *ir.Value, d int, s span) *ir.Value {
 	ts := s.transfers()
+	if least, most := s.shifts(); least <= 0 && most >= 0 && !slices.ContainsFunc(ts, func(t transfer) bool { return t.shift == 0 }) {
+		at, _ := slices.BinarySearchFunc(ts, int64(0), func(t transfer, shift int64) int { return cmp.Compare(t.shift, shift) })
+		ts = slices.Insert(ts, at, transfer{})
+	}
 	var parts []*ir.Value
-	least, most := s.shifts()
-	for shift := least; shift <= most; shift++ {
-		from, to := s.part(shift)
-		i := slices.IndexFunc(ts, func(t transfer) bool { return t.shift == shift })
-		switch {
-		case shift == 0:
-			parts = append(parts, p.part(x, d, from, to))
-		case i >= 0:
-			parts = append(parts, p.permute(p.part(x, d, from, to), ts[i].pairs(), s.atoms))
-		default:
+	done := s.first // up to which there are parts, counted from where a device's piece begins
+	outside := func(to int64) {
+		if to > done {
 			t := *x.Tensor()
-			t.Shape = replaced(t.Shape, d, to-from)
+			t.Shape = replaced(t.Shape, d, to-done)
 			parts = append(parts, p.b.Splat(&t, 0))
 		}
 	}
+	for _, t := range ts {
+		from, to := s.part(t.shift)
+		outside(t.shift*s.size + from)
+		part := p.part(x, d, from, to)
+		if t.shift != 0 {
+			part = p.permute(part, t.pairs(), s.atoms)
+		}
+		parts = append(parts, part)
+		done = t.shift*s.size + to
+	}
+	outside(s.first + s.length)
 	if len(parts) == 1 {
 		return parts[0]
 	}
@@ -319,19 +364,14 @@ func (p *partitioner) finite(v *ir.Value, kind types.Reduction) *ir.Value {
 
 // giveBack sums for each device what those that reach its piece along dimension d have for it.
 func (p *partitioner) giveBack(y *ir.Value, d int, s span) *ir.Value {
-	ts := s.transfers()
 	var sum *ir.Value
-	least, most := s.shifts()
-	for shift := least; shift <= most; shift++ {
+	for _, t := range s.transfers() {
+		shift := t.shift
 		from, to := s.part(shift)
-		i := slices.IndexFunc(ts, func(t transfer) bool { return t.shift == shift })
-		if i < 0 {
-			continue
-		}
 		start := shift*s.size + from - s.first
 		part := p.part(y, d, start, start+to-from)
 		if shift != 0 {
-			pairs := ts[i].pairs()
+			pairs := t.pairs()
 			for k := range pairs {
 				pairs[k][0], pairs[k][1] = pairs[k][1], pairs[k][0]
 			}

@@ -10,6 +10,7 @@
 package partition
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -23,9 +24,10 @@ import (
 
 // Func is the function that one device runs of f, a function of m without tuples, calls and
 // gradients, whose sizes are numbers. It has f's name and belongs to no module; f stays as it is. It is
-// nil where the text of f divides nothing.
-func Func(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
-	g, _, problem := Divide(m, f)
+// nil where the text of f divides nothing. Once ctx has ended the problem says only that, and the caller
+// asks ctx.
+func Func(ctx context.Context, m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
+	g, _, problem := Divide(ctx, m, f)
 	return g, problem
 }
 
@@ -37,7 +39,7 @@ type Made struct {
 }
 
 // Divide is Func, with the shardings of the results of f's ops.
-func Divide(m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
+func Divide(ctx context.Context, m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
 	if _, stated, problem := shard.Stated(m, f); problem != nil || len(stated) == 0 {
 		return nil, nil, problem
 	}
@@ -47,7 +49,7 @@ func Divide(m *ir.Module, f *ir.Func) (*ir.Func, []Made, *shard.Problem) {
 	if problem != nil {
 		return nil, nil, problem
 	}
-	d, problem := Follow(values, whole, false)
+	d, problem := follow(ctx, values, whole, false)
 	if problem != nil {
 		return nil, nil, problem
 	}
@@ -76,8 +78,12 @@ type Division struct {
 // from. Composite ops whose inner steps are divided are expanded in f itself. If reduce is true, whatever can be is
 // computed without other collectives than reductions, also where these send more.
 func Follow(values *shard.Values, f *ir.Func, reduce bool) (*Division, *shard.Problem) {
+	return follow(context.Background(), values, f, reduce)
+}
+
+func follow(ctx context.Context, values *shard.Values, f *ir.Func, reduce bool) (*Division, *shard.Problem) {
 	p := &partitioner{
-		grid: values.Grid, values: values, fn: f, sums: reduce, sum: map[*ir.Value]int64{},
+		ctx: ctx, grid: values.Grid, values: values, fn: f, sums: reduce, sum: map[*ir.Value]int64{},
 		have: map[*ir.Value][]version{}, makers: map[*ir.Value]maker{}, ids: map[string]*ir.Value{},
 		Division: &Division{
 			From: map[*ir.Op]*ir.Op{}, Of: map[*ir.Value]*ir.Value{}, Own: map[*ir.Op]int{},
@@ -104,6 +110,7 @@ type version struct {
 type maker func(l shard.Layout) *ir.Value
 
 type partitioner struct {
+	ctx    context.Context
 	grid   *shard.Grid
 	values *shard.Values
 	fn     *ir.Func // of whole tensors; composite ops are expanded in it

@@ -46,6 +46,10 @@ type handed struct {
 func (p *partitioner) inside(b *ir.Block, layouts []shard.Layout) handed {
 	out := handed{}
 	for i := 0; i < len(b.Ops)-1 && p.problem == nil; i++ {
+		if err := p.ctx.Err(); err != nil {
+			p.fail("%s", err)
+			break
+		}
 		if p.expand(b.Ops[i]) {
 			i-- // what it became stands here
 			continue

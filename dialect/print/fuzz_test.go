@@ -68,8 +68,8 @@ func throughText(t *testing.T, text string) {
 		if d := print.Diff(m, c); d != "" {
 			t.Fatalf("clone: %s", d)
 		}
-		for _, printed := range []func(*ir.Module) (string, error){print.Generic, print.Pretty, print.Source} {
-			out, err := printed(m)
+		for _, printed := range []func(*ir.Module, ...print.Option) (string, error){print.Generic, print.Pretty, print.Source} {
+			out, err := printed(m, print.Locations)
 			if err != nil || !ok[i] {
 				continue
 			}

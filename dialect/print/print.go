@@ -26,8 +26,8 @@ import (
 
 // Generic is m in MLIR's generic form. The error names the op that
 // cannot be printed: one with an error, or one without known types.
-func Generic(m *ir.Module) (string, error) {
-	p := newPrinter(m, true)
+func Generic(m *ir.Module, opts ...Option) (string, error) {
+	p := newPrinter(m, true, opts...)
 	return p.module()
 }
 
@@ -41,23 +41,29 @@ func Loaded(m *ir.Module) (string, error) {
 
 // Pretty is m in the form people write. Comments and the layout of the source
 // are lost; package format keeps them. Errors are those of Generic.
-func Pretty(m *ir.Module) (string, error) {
-	p := newPrinter(m, false)
+func Pretty(m *ir.Module, opts ...Option) (string, error) {
+	p := newPrinter(m, false, opts...)
 	return p.module()
 }
 
 type printer struct {
-	m       *ir.Module
-	generic bool
-	loaded  bool     // attributes of dm ops are no properties
-	aliases *aliases // nil: types are written out, and lines are not broken
-	out     strings.Builder
-	names   *names
-	err     error
+	m         *ir.Module
+	generic   bool
+	loaded    bool       // attributes of dm ops are no properties
+	locations *locations // nil: there are none
+	same      bool       // locations are printed as they stand
+	aliases   *aliases   // nil: types are written out, and lines are not broken
+	out       strings.Builder
+	names     *names
+	err       error
 }
 
-func newPrinter(m *ir.Module, generic bool) *printer {
-	return &printer{m: m, generic: generic, names: newNames(nil)}
+func newPrinter(m *ir.Module, generic bool, opts ...Option) *printer {
+	p := &printer{m: m, generic: generic, names: newNames(nil)}
+	for _, set := range opts {
+		set(p)
+	}
+	return p
 }
 
 // fail remembers the first error; printing goes on so that callers stay simple.
@@ -96,6 +102,7 @@ func (p *printer) module() (string, error) {
 		p.ops(p.m.Ops, 1)
 		p.out.WriteString("}\n")
 	}
+	p.definitions()
 	p.resources()
 	return p.out.String(), p.err
 }
@@ -132,18 +139,6 @@ func (p *printer) op(o *ir.Op, depth int) {
 	}
 	p.loc(o)
 	p.out.WriteByte('\n')
-}
-
-// loc prints the location written behind the op.
-func (p *printer) loc(o *ir.Op) {
-	t := origin.Tree(o)
-	if t == nil || o.Verbatim || t.Loc.Empty() {
-		return
-	}
-	text := p.m.Aliases.Expand(t.Text(p.m.Src, t.Loc))
-	p.out.WriteString(" loc(")
-	p.out.WriteString(unwrap(strings.TrimSuffix(strings.TrimPrefix(text, "loc("), ")")))
-	p.out.WriteByte(')')
 }
 
 // unwrap takes the "loc(…)" off locations inside a location, which stand there

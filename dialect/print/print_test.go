@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
+	"dmir/internal/escape"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -91,8 +92,8 @@ func TestRoundTrip(t *testing.T) {
 func roundTrip(t *testing.T, p program) {
 	t.Helper()
 	m := load(t, p.name, p.text)
-	for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty, "source": print.Source} {
-		text, err := printed(m)
+	for form, printed := range map[string]func(*ir.Module, ...print.Option) (string, error){"generic": print.Generic, "pretty": print.Pretty, "source": print.Source} {
+		text, err := printed(m, print.Locations)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,13 +101,34 @@ func roundTrip(t *testing.T, p program) {
 		if d := print.Diff(m, back); d != "" {
 			t.Errorf("%s: %s\n%s", form, d, text)
 		}
-		again, err := printed(back)
+		again, err := printed(back, print.Locations)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if again != text {
 			t.Errorf("%s is not stable:\n%s\n%s", form, text, again)
 		}
+	}
+}
+
+// What a location holds cannot turn or hide the text around it; read again, it is the same.
+func TestHostileLocation(t *testing.T) {
+	m := load(t, "hostile", "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"+
+		"  %0 = dm.add %x, %x : tensor<2xf32> loc(fused<\"m\u2066\">[\"e\u202evil\u0007é \\\"\"(\"a\u200b.py\":1:2)])\n  return %0 : tensor<2xf32>\n}\n")
+	text, err := print.Source(m, print.Locations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && escape.Control(r) }) {
+		t.Errorf("%q", text)
+	}
+	for _, part := range []string{`"m\E2\81\A6"`, `"e\E2\80\AEvil\07é \""`, `"a\E2\80\8B.py":1:2`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is not in\n%s", part, text)
+		}
+	}
+	if again, err := print.Source(load(t, "again", text), print.Locations); err != nil || again != text {
+		t.Errorf("%v\n%s\nbecame\n%s", err, text, again)
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 // Source is m as people write it: Pretty with the file's aliases for types, and new
 // ones for long types that repeat, in lines of about lineWidth characters. Package
 // format would change nothing in it.
-func Source(m *ir.Module) (string, error) {
+func Source(m *ir.Module, opts ...Option) (string, error) {
 	count := newPrinter(m, false)
 	count.aliases = &aliases{uses: map[string]int{}}
 	if _, err := count.module(); err != nil {
 		return "", err
 	}
-	p := newPrinter(m, false)
+	p := newPrinter(m, false, opts...)
 	p.aliases = newAliases(m, count.aliases.uses)
 	body, err := p.module()
 	if err != nil {
@@ -33,11 +33,11 @@ func Source(m *ir.Module) (string, error) {
 }
 
 // Sections are the sources of modules, cut as in the text that they come from.
-func Sections(modules []*ir.Module) (string, error) {
+func Sections(modules []*ir.Module, opts ...Option) (string, error) {
 	texts := make([]string, len(modules))
 	for i, m := range modules {
 		var err error
-		if texts[i], err = Source(m); err != nil {
+		if texts[i], err = Source(m, opts...); err != nil {
 			return "", err
 		}
 	}

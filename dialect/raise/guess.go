@@ -63,7 +63,7 @@ const (
 type near struct {
 	root               *ir.Op // before it was converted
 	exps, sums, maxima []*ir.Op
-	bells, subs        []*ir.Op // erf and tanh; differences
+	bells, subs        []*ir.Op // erf, erfc and tanh; differences
 	factors            []*ir.Value
 	epsilons           []float64
 	given              []*ir.Value // variances that an epsilon is added to
@@ -86,7 +86,7 @@ func look(o, root *ir.Op) *near {
 		switch p.Name {
 		case "dm.exp", "dm.logistic":
 			n.exps = append(n.exps, p)
-		case "dm.erf", "dm.tanh":
+		case "dm.erf", "dm.erfc", "dm.tanh":
 			n.bells = append(n.bells, p)
 		case "dm.sub":
 			n.subs = append(n.subs, p)

@@ -1,6 +1,7 @@
 package raise
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -11,6 +12,20 @@ import (
 // maxHelper is how many ops an inlined function may have. JAX prints a private
 // function for each of its library's functions, most of them with one op left.
 const maxHelper = 16
+
+// maxBody is how many ops the body of a loop may have that JAX prints as a function of the
+// counter, as of jax.lax.fori_loop: what it takes by the counter can be told in the loop alone.
+const maxBody = 256
+
+// takesCounter reports whether o, a call in the body of a loop, is given a number that may count there.
+func takesCounter(o *ir.Op) bool {
+	if o.Parent == nil || o.Parent.Region == nil || o.Parent.Region.Op.Name != op.While || o.Parent.Region.Op.Body(1) != o.Parent {
+		return false
+	}
+	return slices.ContainsFunc(o.Operands, func(v *ir.Value) bool {
+		return v.Block == o.Parent && v.Tensor() != nil && v.Tensor().Rank() == 0 && v.Elem().IsInt() && v.Elem() != types.I1
+	})
+}
 
 // inlineHelpers inlines the private functions of a few ops, without regions and
 // calls, and returns the functions that called one. Functions that call one that was
@@ -47,7 +62,11 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 		}
 		any := false
 		for _, f := range append([]*ir.Func(nil), m.Funcs...) {
-			if !isHelper(f) || len(calls[f]) == 0 {
+			limit := maxHelper
+			if len(calls[f]) == 1 && takesCounter(calls[f][0]) {
+				limit = maxBody
+			}
+			if !isHelper(f, limit) || len(calls[f]) == 0 {
 				continue
 			}
 			left := 0
@@ -87,8 +106,8 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 	return changed
 }
 
-func isHelper(f *ir.Func) bool {
-	if !f.Private || f.Body == nil || len(f.Body.Ops) > maxHelper+1 || len(f.Op.Regions[0].Blocks) != 1 {
+func isHelper(f *ir.Func, limit int) bool {
+	if !f.Private || f.Body == nil || len(f.Body.Ops) > limit+1 || len(f.Op.Regions[0].Blocks) != 1 {
 		return false
 	}
 	for _, a := range f.Op.Attrs {

@@ -242,6 +242,9 @@ func rangeOf(v *ir.Value, depth int) span {
 	}
 	all := ofType(t.Elem)
 	o := v.Op
+	if o == nil && depth > 0 {
+		return counted(v, all)
+	}
 	if o == nil || depth == 0 || len(o.Results) != 1 || len(o.Regions) > 0 || !op.Valid(o) {
 		return all
 	}
@@ -285,6 +288,25 @@ func rangeOf(v *ir.Value, depth int) span {
 		return combine("dm.min", combine("dm.max", in(0), in(1)), in(2))
 	}
 	return all
+}
+
+// counted is the range of v, an argument of the body of a loop that counts, if it grows by a number in each iteration.
+func counted(v *ir.Value, all span) span {
+	if v.Block == nil || v.Block.Region == nil || v.Tensor().Rank() > 0 {
+		return all
+	}
+	o := v.Block.Region.Op
+	if o == nil || o.Name != op.While || o.Body(1) != v.Block {
+		return all
+	}
+	start, step, ok := op.Induction(o, v.Index)
+	trips, known := op.TripCount(o)
+	const limit = 1 << 31
+	if !ok || !known || trips == 0 || max(start, -start, step, -step, trips) > limit {
+		return all
+	}
+	last := start + (trips-1)*step
+	return span{min(start, last), max(start, last), true}.within(v.Elem())
 }
 
 // listed is the range of a constant of few elements.

@@ -57,6 +57,11 @@ func Module(m *ir.Module) map[string]int {
 	}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
+			scans(f.Body, found)
+		}
+	}
+	for _, f := range m.Funcs {
+		if f.Body != nil {
 			attentions(f.Body, found)
 			if len(found) > 0 {
 				op.RemoveDead(f.Body) // numbers, and masks of an attention

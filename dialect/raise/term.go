@@ -281,6 +281,8 @@ func apply(name string, args ...*term) *term {
 		if c, _ := x.split(); c < 0 {
 			return times(-1, apply(name, times(-1, x)))
 		}
+	case "erfc":
+		return add(number(1), times(-1, apply("erf", x)))
 	case "tanh": // 2 / (1 + e^(-2x)) - 1, as the logistic function
 		return add(number(-1), times(2, power(add(number(1), apply("exp", times(-2, x))), -2)))
 	case "abs":

@@ -126,10 +126,18 @@ func Stated(m *ir.Module, f *ir.Func) (*mesh.Mesh, []*types.Sharding, *Problem) 
 // MeshOf is the mesh whose devices run f: that of its attribute dm.mesh, that over which its text divides
 // values, or the only one of m; nil where there is none, or more than one.
 func MeshOf(m *ir.Module, f *ir.Func) (*mesh.Mesh, *Problem) {
+	return MeshBy(m, f, func() (*mesh.Mesh, *Problem) {
+		on, _, problem := Stated(m, f)
+		return on, problem
+	})
+}
+
+// MeshBy is MeshOf for a caller that knows over which mesh the text divides values.
+func MeshBy(m *ir.Module, f *ir.Func, stated func() (*mesh.Mesh, *Problem)) (*mesh.Mesh, *Problem) {
 	if op.PerDevice(f.Op) {
 		return mesh.Find(m, f.Op.Str(op.MeshAttr)), nil
 	}
-	on, _, problem := Stated(m, f)
+	on, problem := stated()
 	if all := mesh.All(m); on == nil && problem == nil && len(all) == 1 {
 		on = all[0]
 	}

@@ -117,6 +117,10 @@ func (n *node) pairs(name string, count int) [][2]int {
 	case nil:
 		return out
 	case types.Array: // [[1, 1], [0, 0]]
+		if list := types.IntegersOf(v); len(list) > 0 { // without brackets around the pairs
+			flat, _ = n.integers(name)
+			break
+		}
 		for _, e := range v {
 			p := types.IntegersOf(e)
 			n.mustAttr(name, len(p) == 2, "%s of %s contains %s, which is no pair", name, n.name, e)
@@ -140,6 +144,12 @@ func (n *node) intOr(name string, otherwise int) int {
 	}
 	n.mustAttr(name, len(list) == 1, "%s of %s is no integer", name, n.name)
 	return list[0]
+}
+
+// flag is whether an attribute is true; one that is absent is not.
+func (n *node) flag(name string) bool {
+	v, _ := n.value(name).(types.Bool)
+	return bool(v)
 }
 
 func (n *node) int(name string) int {
@@ -196,6 +206,9 @@ func (n *node) dense(name string, t *types.Tensor) *types.Dense {
 		written, err := n.importer.typeOf(x.Type)
 		if err != nil {
 			n.failError(a.at, err)
+		}
+		if q, ok := written.(quantizedType); ok { // the integers are written
+			written = q.part
 		}
 		n.must(t == nil || types.Equal(written, t), "DM143", "the literal is a %s, but the result is a %s", written, t)
 		if t == nil {

@@ -2,17 +2,20 @@ package stablehlo
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 )
 
 func controls() map[string]conversion {
 	return map[string]conversion{
 		"while": while, "if": ifOp, "case": caseOp, "func.call": call, "composite": composite,
-		"tensor.extract": extract,
+		"tensor.extract": extract, "tuple": tuple, "chlo.scan": chloScan, "get_tuple_element": tupleElement,
 	}
 }
 
@@ -27,10 +30,17 @@ func while(n *node) []*ir.Value {
 
 // likes are the arguments of region i by name, with the types of the operands.
 func (n *node) likes(i int) []*ir.Value {
-	b := n.entry(i, len(n.in))
+	b, ts := n.entry(i, len(n.in))
+	var names []string
+	for _, a := range n.args(b) {
+		names = append(names, a.Name)
+	}
+	if ts != nil {
+		names = splitNames(names, ts)
+	}
 	var likes []*ir.Value
-	for k, a := range n.args(b) {
-		likes = append(likes, &ir.Value{Name: a.Name, Type: n.in[k].Type})
+	for k, name := range names {
+		likes = append(likes, &ir.Value{Name: name, Type: n.in[k].Type})
 	}
 	return likes
 }
@@ -38,6 +48,9 @@ func (n *node) likes(i int) []*ir.Value {
 func ifOp(n *node) []*ir.Value {
 	n.takes(1)
 	n.must(len(n.t.Regions) == 2, "DM142", "%s has two regions", n.name)
+	if known := n.known(n.in[0]); len(known) == 1 {
+		return n.run(either(known[0] != 0, 0, 1), nil)
+	}
 	return n.branch(n.in[0], func() []*ir.Value { return n.run(0, nil) }, func() []*ir.Value { return n.run(1, nil) })
 }
 
@@ -45,6 +58,11 @@ func (n *node) branch(condition *ir.Value, yes, no func() []*ir.Value) []*ir.Val
 	o := n.open("if", []*ir.Value{condition}, nil, n.out...)
 	n.inRegion(o, nil, func([]*ir.Value) []*ir.Value { return yes() })
 	n.inRegion(o, nil, func([]*ir.Value) []*ir.Value { return no() })
+	for i, v := range o.Body(0).Terminator().Operands {
+		if i < len(o.Results) && types.HasUnnamed(o.Results[i].Type) {
+			o.Results[i].Type = plain(v.Type)
+		}
+	}
 	return n.closed(o).Results
 }
 
@@ -54,6 +72,10 @@ func caseOp(n *node) []*ir.Value {
 	count := len(n.t.Regions)
 	n.must(count > 0 && len(n.shape(n.in[0])) == 0, "DM142", "%s takes a scalar and at least one branch", n.name)
 	n.must(count <= 256, Unsupported, "%s with %d branches is not supported", n.name, count)
+	if known := n.known(n.in[0]); len(known) == 1 {
+		i := known[0]
+		return n.run(int(either(0 <= i && i < int64(count), i, int64(count-1))), nil)
+	}
 	var from func(i int) []*ir.Value
 	from = func(i int) []*ir.Value {
 		if i == count-1 {
@@ -85,6 +107,9 @@ func (n *node) call(name string) []*ir.Value {
 	n.must(s != nil, "DM142", "there is no function @%s", name)
 	n.must(s.manual == nil, Unsupported, "the call of @%s, a sdy.manual_computation, is not supported; only a function that is nothing else runs on each device", name)
 	n.must(len(n.in) == len(s.in), "DM142", "@%s takes %d operands, but has %d", name, len(s.in), len(n.in))
+	if n.opened[name] {
+		return n.expanded(name)
+	}
 	for i, v := range n.in {
 		n.must(alike(v.Type, s.in[i]), "DM142", "operand %d of @%s is a %s, but a %s is expected", i, name, v.Type, s.in[i])
 	}
@@ -106,6 +131,11 @@ func inlined(n *node) []*ir.Value {
 	if name == "" && len(n.t.Symbols) > 0 {
 		name, _ = types.ParseSymbol(n.t.Symbols[0].Name).Name()
 	}
+	return n.inlined(name)
+}
+
+// inlined is the body of a function, for the operands, where the builder stands.
+func (n *node) inlined(name string) []*ir.Value {
 	t := n.trees[name]
 	n.must(t != nil && len(t.Regions) == 1 && len(t.Regions[0].Blocks) == 1, "DM142", "there is no function @%s with a body", name)
 	b := t.Regions[0].Blocks[0]
@@ -114,7 +144,7 @@ func inlined(n *node) []*ir.Value {
 		args = t.Func.Args
 	}
 	n.must(len(n.in) == len(args), "DM142", "@%s takes %d operands, but has %d", name, len(args), len(n.in))
-	n.must(n.depth < 32, Unsupported, "calls in the region of a reduction are nested too deep")
+	n.must(n.depth < 64, Unsupported, "calls of functions that are expanded are nested too deep")
 	n.depth++
 	defer func() { n.depth-- }()
 	outer := n.scope
@@ -131,6 +161,78 @@ func composite(n *node) []*ir.Value {
 	name := n.keyword("decomposition")
 	n.must(name != "", "DM141", "%s needs the attribute decomposition", n.name)
 	return n.call(name)
+}
+
+// chloScan is a scan along any dimension: its region takes the elements of the inputs and then what is carried, and
+// passes on those of the outputs and then what is carried next.
+func chloScan(n *node) []*ir.Value {
+	n.must(len(n.t.Regions) == 1 && len(n.t.Regions[0].Blocks) == 1, "DM142", "%s needs a region of one block", n.name)
+	args, inputs := n.args(n.t.Regions[0].Blocks[0]), 0
+	n.must(len(args) == len(n.in), "DM142", "the region of %s takes %d values; expected %d", n.name, len(args), len(n.in))
+	for inputs < len(n.in) {
+		t, ok := n.typeAt(args[inputs].Type).(*types.Tensor)
+		if !ok || len(n.shape(n.in[inputs])) != t.Rank()+1 {
+			break
+		}
+		inputs++
+	}
+	n.must(inputs > 0, "DM142", "%s takes a tensor along whose dimension it runs", n.name)
+	d, carries := n.int("dimension"), len(n.in)-inputs
+	front := func(rank int) []int { return append([]int{d}, others(rank, []int{d})...) }
+	operands := slices.Clone(n.in[inputs:])
+	var likes []*ir.Value
+	for _, v := range operands {
+		likes = append(likes, &ir.Value{Name: "%acc", Type: v.Type})
+	}
+	for _, v := range n.in[:inputs] {
+		rank := len(n.shape(v))
+		n.must(d >= 0 && d < rank, "DM141", "dimension = %d of %s is no dimension of %s", d, n.name, v.Type)
+		v = n.transpose(v, front(rank))
+		operands, likes = append(operands, v), append(likes, &ir.Value{Name: "%x", Type: op.SliceOf(v.Tensor())})
+	}
+	attrs := []types.Named{intAttr("carries", carries)}
+	if n.flag("is_reverse") {
+		attrs = append(attrs, named("reverse", types.Bool(true)))
+	}
+	o := n.open("scan", operands, attrs)
+	n.inRegion(o, likes, func(args []*ir.Value) []*ir.Value {
+		out := n.run(0, slices.Concat(args[carries:], args[:carries]))
+		n.must(len(out) >= carries, "DM142", "the region of %s passes on %d values, but %d are carried", n.name, len(out), carries)
+		outputs := len(out) - carries
+		return slices.Concat(out[outputs:], out[:outputs])
+	})
+	results := n.closed(o).Results
+	var out []*ir.Value
+	for _, v := range results[carries:] {
+		rank := len(n.shape(v))
+		n.must(d < rank, "DM142", "%s: an output has no dimension %d", n.name, d)
+		out = append(out, n.transpose(v, op.Inverse(front(rank))))
+	}
+	return append(out, results[:carries]...)
+}
+
+// tuple is its operands as one value.
+func tuple(n *node) []*ir.Value {
+	of := make([]types.Type, len(n.in))
+	for i, v := range n.in {
+		of[i] = plain(v.Type)
+	}
+	return n.make("pack", n.in, nil, &types.Tuple{Of: of}).Results
+}
+
+// tupleElement is a member of a tuple: [0] behind it, or the attribute index.
+func tupleElement(n *node) []*ir.Value {
+	n.takes(1)
+	t, ok := n.in[0].Type.(*types.Tuple)
+	n.must(ok, "DM142", "%s takes a tuple, not a %s", n.name, n.in[0].Type)
+	at := n.intOr("index", -1)
+	if at < 0 && len(n.words) == 1 {
+		if x, err := strconv.Atoi(strings.Trim(n.words[0], "[]")); err == nil {
+			at = x
+		}
+	}
+	n.must(0 <= at && at < len(t.Of), "DM141", "%s has the index %d, but %s has %s", n.name, at, t, diag.Count(len(t.Of), "member"))
+	return n.make("unpack", n.in, nil, t.Of...).Results[at : at+1]
 }
 
 // extract is the only element of a tensor of rank 0, which stays one.
@@ -155,6 +257,9 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 	body, end := by[last.Succs[0].Name], by[last.Succs[1].Name]
 	n.must(body != nil && end != nil && len(body.Ops) > 0, "DM142", "a branch leads to no block")
 	init := n.passed(first, 0)
+	for _, v := range init {
+		n.must(!isCompound(v.Type), Unsupported, "a loop of blocks that carries a %s is not supported", v.Type)
+	}
 	n.b.At = positionOf(first)
 	o := n.open("while", init, nil)
 	likes := func(b *ast.Block, vs []*ir.Value) []*ir.Value {

@@ -21,12 +21,12 @@ var conversions map[string]conversion
 var pointwise map[string]conversion
 
 func init() {
-	pointwise = merged(elementwise(), numeric(), map[string]conversion{
+	pointwise = merged(elementwise(), numeric(), specials(), map[string]conversion{
 		"constant": constant, "arith.constant": constant, "optimization_barrier": same,
-		"broadcast_in_dim": scalar, "reshape": scalar, "func.call": inlined,
+		"broadcast_in_dim": scalar, "reshape": scalar, "func.call": inlined, "bitcast_convert": bitcastScalar,
 	})
-	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), customs(), randoms(), normalizations(), shardings(), collectives())
-	conversions["broadcast_in_dim"], conversions["reshape"] = broadcastInDim, reshape
+	conversions = merged(pointwise, shapes(), contractions(), reductions(), indexing(), controls(), dynamics(), customs(), randoms(), normalizations(), solvers(), shardings(), collectives(), complexes())
+	conversions["broadcast_in_dim"], conversions["reshape"], conversions["bitcast_convert"] = broadcastInDim, reshape, bitcastConvert
 }
 
 func merged(tables ...map[string]conversion) map[string]conversion {
@@ -63,7 +63,7 @@ func (c *importer) convert(t *ast.Op) {
 		panic(bailout{})
 	}
 	n := c.read(t)
-	if c.batch == nil && !c.bare { // else it is that of the op with the region
+	if c.batch == nil && !c.bare && !c.held { // else it is that of the op with the region, or of the call
 		c.b.At = positionOf(t)
 	}
 	short := strings.TrimPrefix(n.name, "stablehlo.")
@@ -72,6 +72,9 @@ func (c *importer) convert(t *ast.Op) {
 		table = pointwise
 	}
 	f := table[short]
+	if n.hasCompounds() {
+		f = n.compoundConversion(short, f)
+	}
 	switch {
 	case f == nil && conversions[short] != nil:
 		n.unsupported("%s is not supported inside the region of a reduction", t.Name)
@@ -79,6 +82,9 @@ func (c *importer) convert(t *ast.Op) {
 		n.unsupported("%s has no equivalent in the dialect", diag.Name(t.Name))
 	}
 	vs := f(n)
+	if c.dynamic && c.batch == nil && !c.bare {
+		vs = n.folded(vs)
+	}
 	n.annotate(vs)
 	n.must(len(vs) >= len(n.out), "DM142", "%s has %d results, but %d are written", n.name, len(vs), len(n.out))
 	if c.batch == nil && !c.bare {
@@ -114,6 +120,14 @@ func (c *importer) define(results []ast.Result, vs []*ir.Value) {
 		at += count
 		c.scope.names[r.Name] = group
 		for i, v := range group {
+			if x, ok := v.Type.(compound); ok && count == 1 {
+				for k, p := range c.parts[v] {
+					if p.Op != nil && !c.kept[p] {
+						c.kept[p], p.Name = true, r.Name+x.suffixes()[k]
+					}
+				}
+				continue
+			}
 			if v.Op == nil || c.kept[v] {
 				continue
 			}
@@ -145,8 +159,11 @@ func (n *node) block(b *ast.Block) []*ir.Value {
 			for _, u := range t.Operands {
 				r.in = append(r.in, r.use(u, nil))
 			}
-			if n.batch == nil && !n.bare { // the terminator that follows has the place of this one
+			if n.batch == nil && !n.bare && !n.held { // the terminator that follows has the place of this one
 				n.b.At = positionOf(t)
+				if ops := n.b.Block.Ops; len(ops) > 0 && ops[len(ops)-1].Head.Start > t.Off { // of a call's body that ends the function
+					n.b.At = &ir.Op{Span: ops[len(ops)-1].Span, Head: ops[len(ops)-1].Head}
+				}
 			}
 			return r.in
 		}

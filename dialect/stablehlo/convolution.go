@@ -55,6 +55,14 @@ func convolution(n *node) []*ir.Value {
 		x, w = n.reshape(x, append(n.shape(x), 1)...), n.reshape(w, append(n.shape(w), 1)...)
 		strides, padding, dilated, distance = ones(1), make([][2]int, 1), ones(1), ones(1)
 	}
+	if n.exact && elem.IsFloat() && elem == to.Elem && product(n.shape(w))*product(n.sizes(to)) <= maxInOrder*maxKnown {
+		y := n.convolvedInOrder(x, w, in, strides, padding, dilated, distance, groups)
+		if len(in.spatial) == 0 {
+			s := n.shape(y)
+			y = n.reshape(y, s[:2]...)
+		}
+		return []*ir.Value{n.transpose(y, op.Inverse(out.order()))}
+	}
 	n.must(k <= 3, Unsupported, "a convolution over %d spatial dimensions is not supported", k)
 	x = n.cut(x, padding, dilated)
 	y := n.convolved(x, w, to.Elem, strides, padding, dilated, distance, groups)
@@ -63,6 +71,68 @@ func convolution(n *node) []*ir.Value {
 		y = n.reshape(y, s[:2]...)
 	}
 	return []*ir.Value{n.convert(n.transpose(y, op.Inverse(out.order())), to.Elem)}
+}
+
+// convolvedInOrder is the convolution of x and w, whose sums are rounded after each product in the order in
+// which the layout of x has channels and positions in the window, as StableHLO's interpreter does.
+func (n *node) convolvedInOrder(x, w *ir.Value, in layout, strides []int, padding [][2]int, dilated, distance []int, groups int) *ir.Value {
+	k := len(strides)
+	low, high, interior := make([]int, 2+k), make([]int, 2+k), make([]int, 2+k)
+	for i := range k {
+		low[2+i], high[2+i], interior[2+i] = padding[i][0], padding[i][1], dilated[i]-1
+	}
+	x = n.padded(x, n.fill(x.Elem(), 0), low, high, interior)
+	shape, kernel := n.shape(x), n.shape(w)
+	channels, size := kernel[1], make([]int, k)
+	for i := range k {
+		if span := shape[2+i] - (kernel[2+i]-1)*distance[i] - 1; span >= 0 && kernel[2+i] > 0 {
+			size[i] = span/strides[i] + 1
+		}
+	}
+	// The dimensions of a window, 0 for channels, in the order of the layout.
+	at := counting(1+k, 1+k)
+	slices.SortFunc(at, func(a, b int) int {
+		place := func(d int) int {
+			return either(d == 0 || len(in.spatial) == 0, in.second, append(in.spatial, 0)[max(0, d-1)])
+		}
+		return place(a) - place(b)
+	})
+	window := append([]int{channels}, kernel[2:]...)
+	steps, spots := product(window), product(size)
+	var places, weights []int64
+	for step := range steps {
+		part, rest := make([]int, 1+k), step
+		for _, d := range slices.Backward(at) {
+			part[d], rest = rest%window[d], rest/window[d]
+		}
+		weight := part[0]
+		for i := range k {
+			weight = weight*kernel[2+i] + part[1+i]
+		}
+		weights = append(weights, int64(weight))
+		for g := range groups {
+			for spot := range spots {
+				place, scale, rest := 0, 1, spot
+				for i := k - 1; i >= 0; i-- {
+					place += (rest%size[i]*strides[i] + part[1+i]*distance[i]) * scale
+					rest, scale = rest/size[i], scale*shape[2+i]
+				}
+				places = append(places, int64(place+(g*channels+part[0])*scale))
+			}
+		}
+	}
+	batch, features := shape[0], kernel[0]
+	if steps == 0 || spots == 0 || batch*features == 0 {
+		return n.filled(x.Elem(), 0, append([]int{batch, features}, size...)...)
+	}
+	values := n.gather(n.reshape(x, batch, product(shape[1:])), n.constant(literal(tensorOf(types.I64, len(places)), places)), 1, 0)
+	values = n.transpose(n.reshape(values, batch, steps, groups, 1, spots), []int{1, 0, 2, 3, 4})
+	factors := n.gather(n.reshape(w, features, steps), n.constant(literal(tensorOf(types.I64, steps), weights)), 1, 0)
+	factors = n.reshape(n.transpose(factors, []int{1, 0}), steps, groups, features/groups, 1)
+	y := n.scan(nil, []*ir.Value{n.filled(x.Elem(), 0, batch, groups, features/groups, spots)}, []*ir.Value{values, factors}, func(now, next []*ir.Value) []*ir.Value {
+		return []*ir.Value{n.binary("add", now[0], n.binary("mul", next[0], next[1]))}
+	})[0]
+	return n.reshape(y, append([]int{batch, features}, size...)...)
 }
 
 // batchGroups moves the groups of the batch in front of the channels, so that each of

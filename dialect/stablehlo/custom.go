@@ -25,13 +25,14 @@ func customs() map[string]conversion {
 }
 
 // customCalls are the targets of custom_call that have an equivalent.
-var customCalls = map[string]conversion{
+var customCalls = merged(lapackCalls(), map[string]conversion{
 	"check.expect_eq": check, "check.expect_almost_eq": check, "check.expect_close": check,
-	"Sharding": same, "annotate_device_placement": same, "LayoutConstraint": same,
-	"mhlo.erf": called("erf"), "mhlo.tan": called("tan"), "mhlo.topk": customTopK,
+	"shape_assertion": shapeAssertion, "stablehlo.dynamic_reduce_window": dynamicReduceWindow, "cu_threefry2x32_ffi": hashed, "cu_threefry2x32": hashed, "ApproxTopK": approxTopK,
+	"Sharding": same, "SPMDFullToShardShape": unsharded, "SPMDShardToFullShape": unsharded, "annotate_device_placement": same, "LayoutConstraint": same,
+	"mhlo.erf": called("erf"), "mhlo.tan": called("tan"), "mhlo.topk": customTopK, "TopK": customTopK, "stablehlo.dynamic_top_k": customTopK,
 	"byteir.layer_norm": byteirLayerNorm, "byteir.softmax": byteirSoftmax("softmax"), "byteir.log_softmax": byteirSoftmax("log_softmax"),
 	"byteir.gelu": byteirGelu, "byteir.erf": called("erf"), "byteir.nll_loss_forward": byteirNLL,
-}
+})
 
 func called(name string) conversion {
 	return func(n *node) []*ir.Value {
@@ -70,6 +71,11 @@ func check(n *node) []*ir.Value {
 	var attrs []types.Named
 	if n.has(op.MaxULP) {
 		attrs = append(attrs, named(op.MaxULP, types.Int{V: int64(n.int(op.MaxULP)), Elem: types.I64}))
+	}
+	if n.has(op.ToleranceAttr) {
+		t := n.floatOr(op.ToleranceAttr, -1)
+		n.must(t >= 0, "DM141", "tolerance of %s is no number that is at least 0", n.name)
+		attrs = append(attrs, named(op.ToleranceAttr, types.Float{V: t}))
 	}
 	n.must(n.intOr("min_ulp_difference", 0) == 0, Unsupported, "%s with a least difference is not supported", n.name)
 	n.must(alike(n.in[0].Type, n.in[1].Type), "DM142", "%s compares a %s with a %s", n.name, n.in[0].Type, n.in[1].Type)
@@ -211,10 +217,49 @@ func byteirNLL(n *node) []*ir.Value {
 	return []*ir.Value{sum, rows}
 }
 
+// unsharded passes on a value between a program for all devices and one for each where they are one.
+func unsharded(n *node) []*ir.Value {
+	n.takes(1)
+	n.must(len(n.out) == 1 && alike(n.in[0].Type, n.out[0]), Unsupported, "%s between a %s and a part of it, a %s, is not supported; write the program with Shardy", n.name, n.in[0].Type, n.result(0))
+	return n.in
+}
+
+// approxTopK is the exact answer to what asks for an approximate one: the largest elements along a dimension,
+// or the smallest, by a function that compares, and what belongs to them.
+func approxTopK(n *node) []*ir.Value {
+	n.takes(4)
+	k, d := n.setting("top_k"), n.setting("reduction_dim")
+	shape := n.shape(n.in[0])
+	n.must(k != nil && d != nil && len(n.out) == 2 && d.Int >= 0 && int(d.Int) < len(shape), "DM141", "%s needs top_k and reduction_dim in its mhlo.backend_config", n.name)
+	n.must(n.setting("aggregate_to_topk") != nil && n.setting("aggregate_to_topk").Bool, Unsupported, "%s without aggregate_to_topk gives more elements than asked for and is not supported", n.name)
+	t := n.called("compares")
+	keep := n.setting("top_k").Int
+	in, out := n.in[:2], n.out
+	n.in, n.t, n.out = in, t, nil
+	n.put("dimension", []int{int(d.Int)})
+	sorted := sortOp(n)
+	n.out = out
+	for i, v := range sorted {
+		sorted[i] = n.slice(v, int(d.Int), 0, min(int(keep), shape[d.Int]))
+	}
+	return sorted
+}
+
 // customTopK is the largest elements of each row and their positions.
 func customTopK(n *node) []*ir.Value {
 	n.takes(1)
 	shape := n.sizes(n.result(0))
 	n.must(len(n.out) == 2 && len(shape) > 0, "DM142", "%s has two results", n.name)
 	return n.make("top_k", n.in, []types.Named{intAttr("k", shape[len(shape)-1])}, n.out...).Results
+}
+
+// called is the one function of called_computations; what says what it does.
+func (n *node) called(what string) *ast.Op {
+	called, _ := n.value("called_computations").(types.Array)
+	n.must(len(called) == 1, "DM141", "%s needs the function that %s in called_computations", n.name, what)
+	symbol, _ := called[0].(types.Symbol)
+	name, _ := symbol.Name()
+	t := n.trees[name]
+	n.must(t != nil, "DM142", "there is no function @%s", name)
+	return t
 }

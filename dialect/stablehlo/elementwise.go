@@ -15,6 +15,8 @@ var unaries = map[string]string{
 	"cosine": "cos", "sine": "sin", "tan": "tan", "not": "not",
 	"popcnt": "popcnt", "count_leading_zeros": "count_leading_zeros",
 	"erf": "erf", "chlo.erf": "erf", "chlo.erf_inv": "erfinv", "chlo.tan": "tan",
+	"erfc": "erfc", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
+	"chlo.erfc": "erfc", "chlo.sinh": "sinh", "chlo.cosh": "cosh", "chlo.asinh": "asinh", "chlo.acosh": "acosh", "chlo.atanh": "atanh",
 }
 
 // binaries are the functions of two numbers.
@@ -32,15 +34,14 @@ func elementwise() map[string]conversion {
 		"negate": negate, "abs": abs, "sign": sign, "is_finite": isFinite,
 		"compare": compare, "select": selection, "clamp": clamp, "convert": convertElems,
 		"chlo.broadcast_compare": compare, "chlo.broadcast_select": selection,
-		"chlo.broadcast_next_after": nil,
 	}
-	delete(m, "chlo.broadcast_next_after")
 	for name, to := range unaries {
 		m[name] = func(n *node) []*ir.Value {
 			n.takes(1)
 			return n.computed(n.in, func(in []*ir.Value) *ir.Value { return n.unary(to, in[0]) })
 		}
 	}
+	m["cosh"], m["chlo.cosh"] = cosh(m["cosh"]), cosh(m["chlo.cosh"])
 	for name, to := range binaries {
 		f := func(n *node) []*ir.Value {
 			n.takes(2)
@@ -274,9 +275,24 @@ func clamp(n *node) []*ir.Value {
 func convertElems(n *node) []*ir.Value {
 	n.takes(1)
 	if n.batch == nil && !n.bare {
-		n.must(len(n.sizes(n.result(0))) == len(n.shape(n.in[0])), "DM143", "%s keeps the shape, but a %s becomes a %s", n.name, n.in[0].Type, n.result(0))
+		n.must(n.result(0).Rank() == len(n.shape(n.in[0])), "DM143", "%s keeps the shape, but a %s becomes a %s", n.name, n.in[0].Type, n.result(0))
 	}
 	return []*ir.Value{n.convert(n.in[0], n.result(0).Elem)}
+}
+
+// cosh is its definition where the program compares it to the last place: chlo states it as sums of two
+// exponentials of the operand and log ½, whose rounding is the larger one.
+func cosh(otherwise conversion) conversion {
+	return func(n *node) []*ir.Value {
+		if !n.exact || len(n.in) != 1 {
+			return otherwise(n)
+		}
+		return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+			e := in[0].Elem()
+			x, half := n.convert(in[0], wideFloat(e)), n.fill(wideFloat(e), math.Log(0.5))
+			return n.convert(n.binary("add", n.unary("exp", n.binary("add", x, half)), n.unary("exp", n.binary("sub", half, x))), e)
+		})
+	}
 }
 
 func constant(n *node) []*ir.Value {

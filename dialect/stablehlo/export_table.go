@@ -20,7 +20,7 @@ var (
 )
 
 // chlo are the functions that only CHLO has.
-var chlo = map[string]bool{"erf": true, "erf_inv": true}
+var chlo = map[string]bool{"erf": true, "erf_inv": true, "erfc": true, "sinh": true, "cosh": true, "asinh": true, "acosh": true, "atanh": true}
 
 func init() {
 	for foreign, name := range unaries {

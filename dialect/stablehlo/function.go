@@ -1,9 +1,13 @@
 package stablehlo
 
 import (
+	"slices"
+	"strings"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/internal/escape"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -13,9 +17,15 @@ import (
 type signature struct {
 	name    string // without "@"
 	private bool
-	in, out []types.Type
-	donated []bool  // of the arguments
-	manual  *ast.Op // the sdy.manual_computation that is the body
+	written []types.Type // the arguments as they are written
+	in, out []types.Type // with the parts of compound values
+	donated []bool       // of the arguments
+	names   []string     // of the results, as JAX states them; "" where it does not
+	// of the arguments that are numbers: the names that JAX gives these, and at import what they are
+	constants []string
+	fixed     map[int]int64
+	args      []ast.BlockArg // with the names that they have here
+	manual    *ast.Op        // the sdy.manual_computation that is the body
 }
 
 // declare reads the signature of a function, before any body.
@@ -26,10 +36,12 @@ func (c *importer) declare(t *ast.Op) {
 	n := &node{importer: c, t: t, name: op.Func, attrs: map[string]attr{}}
 	n.dicts()
 	s := n.signatureOf()
+	s.split()
 	if c.funcs[s.name] != nil || c.meshNames[s.name] {
 		n.fail("DM142", "@%s is already defined", s.name)
 	}
 	s.manual = manualOf(t)
+	c.opened[s.name] = c.dynamic && c.isOpen(t)
 	c.funcs[s.name], c.sigs[t], c.trees[s.name] = s, s, t
 }
 
@@ -63,9 +75,12 @@ func (n *node) signatureOf() *signature {
 			t, x := n.typeAt(a.Type), n.attrAt(a.Attrs)
 			s.in = append(s.in, n.stated(t, x, n.t.Abs(a.Attrs)))
 			s.donated = append(s.donated, donates(x))
+			s.constants = append(s.constants, constantName(x))
 		}
 		for _, r := range f.Results {
-			s.out = append(s.out, n.stated(n.typeAt(r.Type), n.attrAt(r.Attrs), n.t.Abs(r.Attrs)))
+			x := n.attrAt(r.Attrs)
+			s.out = append(s.out, n.stated(n.typeAt(r.Type), x, n.t.Abs(r.Attrs)))
+			s.names = append(s.names, resultName(x))
 		}
 		return s
 	}
@@ -85,12 +100,27 @@ func (n *node) signatureOf() *signature {
 		attrs, at := entry("arg_attrs", i)
 		s.in = append(s.in, n.stated(n.typeOf(x, a.at), attrs, at))
 		s.donated = append(s.donated, donates(attrs))
+		s.constants = append(s.constants, constantName(attrs))
 	}
 	for i, x := range a.x.Type.Out {
 		attrs, at := entry("res_attrs", i)
 		s.out = append(s.out, n.stated(n.typeOf(x, a.at), attrs, at))
+		s.names = append(s.names, resultName(attrs))
 	}
 	return s
+}
+
+// split replaces what is compound by its parts.
+func (s *signature) split() {
+	s.written, s.names = s.in, splitNames(s.names, s.out)
+	var donated []bool
+	for i := range s.in {
+		for range splitTypes(s.in[i : i+1]) {
+			donated = append(donated, s.donated[i])
+		}
+	}
+	s.donated = donated
+	s.in, s.out = splitTypes(s.in), splitTypes(s.out)
 }
 
 // attrAt is the dictionary at a place inside the op, nil where there is none.
@@ -113,6 +143,9 @@ func (n *node) stated(t types.Type, attrs *ast.AttrExpr, at source.Span) types.T
 	}
 	a := attr{n.resolve(x, at), at}
 	tensor, _ := t.(*types.Tensor)
+	if x, ok := t.(compound); ok {
+		tensor, _ = x.parts()[0].(*types.Tensor)
+	}
 	return withSharding(t, n.sharding(n.shardingAt(a), tensor, at))
 }
 
@@ -120,6 +153,59 @@ func (n *node) stated(t types.Type, attrs *ast.AttrExpr, at source.Span) types.T
 // as JAX states that.
 func donates(x *ast.AttrExpr) bool {
 	return x.Get("tf.aliasing_output") != nil || x.Get("jax.buffer_donor") != nil
+}
+
+// constantName is the name of the number that an argument with the dictionary is, "" where it is none.
+func constantName(x *ast.AttrExpr) string {
+	if name := x.Get(globalConstant); name != nil {
+		return name.Str
+	}
+	return ""
+}
+
+// resultName is the name of a result in its dictionary, which JAX states as a path: "result[1]['b1']"; "" where there
+// is none, or the path is that of all results, which tells nothing.
+func resultName(x *ast.AttrExpr) string {
+	if info := x.Get("jax.result_info"); info != nil && info.Str != "result" {
+		return escape.ValueName(info.Str)
+	}
+	return ""
+}
+
+// argumentName is what an argument is called: a number that JAX counts arguments by gives way to the name in its
+// location, the path of the argument: loc("params['w']"). Names in taken have others already.
+func (n *node) argumentName(a ast.BlockArg, taken map[string]bool) string {
+	digits, counted := strings.CutPrefix(a.Name, "%arg")
+	if counted && strings.Trim(digits, "0123456789") == "" && !a.Loc.Empty() {
+		text := n.env.Expand(n.t.Text(n.src, a.Loc))
+		for cut := true; cut; {
+			text, cut = strings.CutPrefix(strings.TrimSpace(text), "loc(")
+		}
+		if end := stringEnd(text); end > 0 && !strings.HasPrefix(text[end:], ":") {
+			if name := "%" + escape.ValueName(parse.Unquote(text[:end])); name != "%" && !taken[name] {
+				taken[name] = true
+				return name
+			}
+		}
+	}
+	taken[a.Name] = true
+	return a.Name
+}
+
+// stringEnd is where the string literal that text begins with ends, 0 where it begins with none.
+func stringEnd(text string) int {
+	if !strings.HasPrefix(text, `"`) {
+		return 0
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // typeAt is the type written at a place inside the op.
@@ -132,9 +218,21 @@ func (n *node) typeAt(at ast.Rel) types.Type {
 }
 
 // function converts one function. Its name, visibility and the names of its arguments
-// stay; attributes of other dialects go.
+// and results stay; attributes of other dialects go.
 func (c *importer) function(t *ast.Op) {
 	s := c.sigs[t]
+	var args []ast.BlockArg
+	if t.Func != nil {
+		args = t.Func.Args
+	} else if len(t.Regions) > 0 && len(t.Regions[0].Blocks) > 0 {
+		args = t.Regions[0].Blocks[0].Args
+	}
+	if s != nil && c.opened[s.name] {
+		if s.private { // it is expanded where it is called
+			return
+		}
+		s = c.bound(t, s, args)
+	}
 	if s == nil { // declare has reported it
 		s = &signature{name: refusedName(t)}
 		o := &ir.Op{Name: op.Func, Span: t.Span(), Head: t.Head(), Bad: true}
@@ -151,6 +249,7 @@ func (c *importer) function(t *ast.Op) {
 		o.SetAttr("sym_visibility", types.Str("private"))
 	}
 	s.donations(o)
+	s.named(o)
 	c.m.Ops = append(c.m.Ops, o)
 	c.m.AddFunc(fn)
 	if len(t.Regions) == 0 || len(t.Regions[0].Blocks) == 0 {
@@ -162,10 +261,6 @@ func (c *importer) function(t *ast.Op) {
 	fn.Body = o.AddRegion()
 	c.b, c.kept = &ir.Builder{Block: fn.Body}, map[*ir.Value]bool{}
 	blocks := t.Regions[0].Blocks
-	args := blocks[0].Args
-	if t.Func != nil {
-		args = t.Func.Args
-	}
 	n := &node{importer: c, t: t, name: op.Func}
 	reported := c.reported
 	defer func() {
@@ -174,25 +269,55 @@ func (c *importer) function(t *ast.Op) {
 		}
 	}()
 	defer c.recovered(t, func() {})
-	n.must(len(args) == len(s.in), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.in))
+	n.must(len(args) == len(s.written)+len(s.fixed), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.written))
 	defer c.enter()()
 	if s.manual != nil {
+		if i := slices.IndexFunc(s.written, isCompound); i >= 0 {
+			n.unsupported("what runs on each device takes tensors of the dialect's own types, not a %s", s.written[i])
+		}
 		n.perDevice(fn, s, args, s.manual)
 		return
 	}
+	taken, at := map[string]bool{}, 0
 	for i, a := range args {
-		v := fn.Body.AddArg(a.Name, s.in[i])
-		v.Span = t.Abs(a.Span)
-		c.scope.names[a.Name] = []*ir.Value{v}
+		if x, is := s.fixed[i]; is {
+			c.scope.names[a.Name] = []*ir.Value{n.whole(c.sigs[t].written[i].(*types.Tensor).Elem, int(x))}
+			continue
+		}
+		named := a
+		if s.args != nil {
+			named = s.args[i]
+		}
+		c.scope.names[a.Name] = n.argument(fn, n.argumentName(named, taken), a, s.written[at:at+1])
+		at++
 	}
 	fn.Args = fn.Body.Args
-	vs := n.blocks(blocks)
+	vs := n.split(n.blocks(blocks))
 	n.must(len(vs) == len(s.out), "DM142", "@%s returns %d values, but has %d results", s.name, len(vs), len(s.out))
 	for i, v := range vs {
+		if types.HasUnnamed(s.out[i]) {
+			s.out[i] = plain(v.Type)
+		}
 		vs[i] = n.as(v, s.out[i])
 		n.must(alike(v.Type, s.out[i]), "DM143", "result %d of @%s is a %s, but a %s is returned", i, s.name, s.out[i], v.Type)
 	}
 	c.b.Op(op.Return, vs, nil)
+	if c.opened[s.name] {
+		fn.Retype()
+	}
+}
+
+// argument is the argument a of fn, of the type in written, by its name: one value, or the
+// parts of a compound one.
+func (n *node) argument(fn *ir.Func, name string, a ast.BlockArg, written []types.Type) []*ir.Value {
+	var parts []*ir.Value
+	names := splitNames([]string{name}, written)
+	for k, t := range splitTypes(written) {
+		v := fn.Body.AddArg(names[k], t)
+		v.Span = n.t.Abs(a.Span)
+		parts = append(parts, v)
+	}
+	return n.joined(parts, written)
 }
 
 // donations marks the arguments that may be overwritten.
@@ -201,12 +326,27 @@ func (s *signature) donations(o *ir.Op) {
 	for i := range s.in {
 		d := types.Dict{}
 		if s.donated[i] {
-			d, any = types.Dict{{Name: "dm.donated", Value: types.Unit{}}}, true
+			d, any = types.Dict{{Name: op.DonatedAttr, Value: types.Unit{}}}, true
 		}
 		attrs[i] = d
 	}
 	if any {
 		o.SetAttr("arg_attrs", attrs)
+	}
+}
+
+// named states the names of the results.
+func (s *signature) named(o *ir.Op) {
+	attrs, any := make(types.Array, len(s.out)), false
+	for i, name := range s.names {
+		d := types.Dict{}
+		if name != "" {
+			d, any = types.Dict{{Name: op.NameAttr, Value: types.Str(name)}}, true
+		}
+		attrs[i] = d
+	}
+	if any {
+		o.SetAttr("res_attrs", attrs)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -77,7 +78,14 @@ func imported(t *testing.T, name, text string) string {
 	t.Helper()
 	src := source.New(name, text)
 	var out []string
-	for _, m := range stablehlo.Import(parse.File(src)) {
+	bind := map[string]int64{} // its first line may be "// bind b=3 t=2"
+	if first, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "// bind ") {
+		for _, f := range strings.Fields(first)[2:] {
+			name, n, _ := strings.Cut(f, "=")
+			bind[name], _ = strconv.ParseInt(n, 10, 64)
+		}
+	}
+	for _, m := range stablehlo.ImportBound(parse.File(src), bind) {
 		var b strings.Builder
 		for _, d := range m.Diags {
 			diag.Text(&b, src, d, diag.Style{})
@@ -97,7 +105,7 @@ func written(t testing.TB, m *ir.Module) string {
 		t.Fatalf("the imported program is not valid: %s", d.Message)
 	}
 	irtest.InOrder(t, m)
-	text, err := print.Source(m)
+	text, err := print.Source(m, print.Locations)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,22 @@ import (
 
 func indexing() map[string]conversion {
 	return map[string]conversion{
-		"gather": gather, "dynamic_gather": firstsOf(2, gather), "scatter": scatter, "torch_index_select": indexSelect,
+		"gather": gather, "dynamic_gather": dynamicGather, "scatter": scatter, "torch_index_select": indexSelect,
 	}
 }
 
-// firstsOf is f of the first operands; the others state sizes that attributes or types
-// state as well.
-func firstsOf(count int, f conversion) conversion {
-	return func(n *node) []*ir.Value {
-		n.must(len(n.in) >= count, "DM142", "%s takes at least %d operands", n.name, count)
-		n.in = n.in[:count]
-		return f(n)
+// dynamicGather has the sizes of the windows as an operand, which is a constant.
+func dynamicGather(n *node) []*ir.Value {
+	n.takes(3)
+	sizes := constantOf(n.in[2])
+	n.must(sizes != nil, Unsupported, "%s with computed sizes of slices has no equivalent", n.name)
+	n.in = n.in[:2]
+	window := make([]int, sizes.Len())
+	for i := range window {
+		window[i] = int(sizes.Int(i))
 	}
+	n.must(len(window) == len(n.shape(n.in[0])), "DM142", "%s has %d sizes of slices for %s", n.name, len(window), n.in[0].Type)
+	return n.gatherWindows(window)
 }
 
 // access is how gather and scatter address windows of a tensor: the general form of
@@ -112,9 +116,13 @@ func (a *access) simpleOrder(d, shared int) []int {
 
 func gather(n *node) []*ir.Value {
 	n.takes(2)
+	return n.gatherWindows(n.intsOr("slice_sizes", len(n.shape(n.in[0])), 1))
+}
+
+func (n *node) gatherWindows(window []int) []*ir.Value {
 	x, indices := n.in[0], n.in[1]
 	a := n.accessOf(x, indices, "offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims", "start_index_map")
-	a.window = n.intsOr("slice_sizes", len(a.shape), 1)
+	a.window = window
 	for i, s := range a.window {
 		n.must(s >= 0 && s <= a.shape[i], "DM141", "slice_sizes of %s takes %d of dimension %d, which has the size %d", n.name, s, i, a.shape[i])
 	}

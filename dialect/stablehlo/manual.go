@@ -135,7 +135,7 @@ func (x *manual) arguments(fn *ir.Func, args []ast.BlockArg) types.Array {
 	for i, a := range args {
 		d := types.Dict{}
 		if x.s.donated[i] {
-			d = types.Dict{{Name: "dm.donated", Value: types.Unit{}}}
+			d = types.Dict{{Name: op.DonatedAttr, Value: types.Unit{}}}
 		}
 		t := x.wholes[i].Type
 		k := slices.Index(x.node.in, x.wholes[i])

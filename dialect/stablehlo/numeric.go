@@ -10,7 +10,9 @@ import (
 
 // numeric are the functions that are written by several ops.
 func numeric() map[string]conversion {
-	m := map[string]conversion{"reduce_precision": reducePrecision}
+	m := map[string]conversion{
+		"chlo.mulhi": highHalf, "reduce_precision": reducePrecision,
+	}
 	for name, f := range formulas {
 		g := func(n *node) []*ir.Value {
 			n.takes(1)
@@ -25,13 +27,6 @@ func numeric() map[string]conversion {
 // formulas are chlo's functions of one number by those that the dialect has.
 var formulas = map[string]func(n *node, x *ir.Value) *ir.Value{
 	"square": func(n *node, x *ir.Value) *ir.Value { return n.binary("mul", x, x) },
-	"sinh": func(n *node, x *ir.Value) *ir.Value { // exact near 0: e^x - 1 =: t, (t + t / (t + 1)) / 2
-		t := n.unary("expm1", x)
-		return n.binary("mul", n.fill(x.Elem(), 0.5), n.binary("add", t, n.binary("div", t, n.binary("add", t, n.fill(x.Elem(), 1)))))
-	},
-	"cosh": func(n *node, x *ir.Value) *ir.Value {
-		return n.binary("mul", n.fill(x.Elem(), 0.5), n.binary("add", n.unary("exp", x), n.unary("exp", n.unary("neg", x))))
-	},
 	"asin": func(n *node, x *ir.Value) *ir.Value { // 2 atan2(x, 1 + √(1 - x²))
 		one := n.fill(x.Elem(), 1)
 		return n.twice(n.binary("atan2", x, n.binary("add", one, n.leg(x, one))))
@@ -42,23 +37,6 @@ var formulas = map[string]func(n *node, x *ir.Value) *ir.Value{
 		return n.choose(n.compare("ne", x, n.fill(x.Elem(), -1)), angle, n.fill(x.Elem(), math.Pi))
 	},
 	"atan": func(n *node, x *ir.Value) *ir.Value { return n.binary("atan2", x, n.fill(x.Elem(), 1)) },
-	"asinh": func(n *node, x *ir.Value) *ir.Value { // sign(x) log1p(|x| + x² / (1 + √(x² + 1)))
-		one, a := n.fill(x.Elem(), 1), n.unary("abs", x)
-		square := n.binary("mul", x, x)
-		rest := n.binary("div", square, n.binary("add", one, n.unary("sqrt", n.binary("add", square, one))))
-		return n.binary("mul", n.unary("sign", x), n.unary("log1p", n.binary("add", a, rest)))
-	},
-	"acosh": func(n *node, x *ir.Value) *ir.Value { // log(x + √((x + 1)(x - 1)))
-		one := n.fill(x.Elem(), 1)
-		root := n.binary("mul", n.unary("sqrt", n.binary("add", x, one)), n.unary("sqrt", n.binary("sub", x, one)))
-		return n.unary("log", n.binary("add", x, root))
-	},
-	"atanh": func(n *node, x *ir.Value) *ir.Value {
-		return n.binary("mul", n.fill(x.Elem(), 0.5), n.binary("sub", n.unary("log1p", x), n.unary("log1p", n.unary("neg", x))))
-	},
-	"erfc": func(n *node, x *ir.Value) *ir.Value {
-		return n.binary("sub", n.fill(x.Elem(), 1), n.unary("erf", x))
-	},
 	"is_inf": func(n *node, x *ir.Value) *ir.Value {
 		return n.compare("eq", n.unary("abs", x), n.fill(x.Elem(), math.Inf(1)))
 	},
@@ -68,10 +46,13 @@ var formulas = map[string]func(n *node, x *ir.Value) *ir.Value{
 	"digamma":    func(n *node, x *ir.Value) *ir.Value { return n.digamma(x) },
 }
 
+// wideFloat is the type in which functions of numbers of type e are computed: f32 for narrower ones.
+func wideFloat(e types.Elem) types.Elem { return either(e.Bytes() < 4, types.F32, e) }
+
 // inFloat computes f in f64, or in f32 for types narrower than it, and rounds once.
 func (n *node) inFloat(x *ir.Value, f func(n *node, x *ir.Value) *ir.Value) []*ir.Value {
 	e := x.Elem()
-	y := f(n, n.convert(x, either(e.Bytes() < 4, types.F32, e)))
+	y := f(n, n.convert(x, wideFloat(e)))
 	if y.Elem().IsFloat() {
 		y = n.convert(y, e)
 	}
@@ -182,13 +163,46 @@ func reducePrecision(n *node) []*ir.Value {
 		bits = n.choose(n.compare("gt", size, number(most<<f[1])), n.binary("or", signed, number(inf)), bits)
 		bits = n.choose(n.compare("le", size, number(least<<f[1])), signed, bits)
 	}
-	isNaN := n.compare("ne", x, x)
-	return []*ir.Value{n.choose(isNaN, x, n.bitcast(bits, e))}
+	nan := x
+	if mantissa == 0 { // there is no NaN without a bit of mantissa
+		nan = n.fill(e, math.Inf(1))
+	}
+	return []*ir.Value{n.choose(n.compare("ne", x, x), nan, n.bitcast(bits, e))}
 }
 
 // normalizations are the ops that normalize channels.
 func normalizations() map[string]conversion {
 	return map[string]conversion{"batch_norm_inference": batchNorm(5, 1), "batch_norm_training": batchNorm(3, 3), "batch_norm_grad": batchNormGrad}
+}
+
+// highHalf is the upper half of the bits of a product: chlo.mulhi.
+func highHalf(n *node) []*ir.Value {
+	n.takes(2)
+	n.sameElems(n.in)
+	e := n.in[0].Elem()
+	n.must(e.IsInt() && e != types.I1 && !e.Packed(), Unsupported, "%s of %s is not supported", n.name, e)
+	return n.computed(n.in, func(in []*ir.Value) *ir.Value {
+		bits := int(e.Bits())
+		if bits < 64 {
+			wide := either(e.IsUnsigned(), types.UI64, types.I64)
+			product := n.binary("mul", n.convert(in[0], wide), n.convert(in[1], wide))
+			return n.convert(n.binary("shift_right_arithmetic", product, n.whole(wide, bits)), e)
+		}
+		x, y := n.bitcast(in[0], types.UI64), n.bitcast(in[1], types.UI64)
+		half, mask := n.whole(types.UI64, 32), n.constant(types.IntOf(tensorOf(types.UI64), 1<<32-1))
+		low := func(v *ir.Value) *ir.Value { return n.binary("and", v, mask) }
+		up := func(v *ir.Value) *ir.Value { return n.binary("shift_right_logical", v, half) }
+		crossed := n.binary("add", n.binary("mul", up(x), low(y)), up(n.binary("mul", low(x), low(y))))
+		other := n.binary("add", n.binary("mul", low(x), up(y)), low(crossed))
+		high := n.binary("add", n.binary("add", n.binary("mul", up(x), up(y)), up(crossed)), up(other))
+		if e.IsUnsigned() {
+			return high
+		}
+		zero := n.whole(types.I64, 0)
+		less := func(sign, v *ir.Value) *ir.Value { return n.choose(n.compare("lt", sign, zero), v, zero) }
+		y64 := n.binary("sub", n.bitcast(high, types.I64), less(in[0], in[1]))
+		return n.binary("sub", y64, less(in[1], in[0]))
+	})
 }
 
 func batchNorm(operands, results int) conversion {

@@ -22,6 +22,7 @@ var clauses = map[string]map[string]string{
 	"get_dimension_size":       {"dim": "dimension"},
 	"set_dimension_size":       {"dim": "dimension"},
 	"dynamic_slice":            {"sizes": "slice_sizes"},
+	"fft":                      {"type": "fft_type", "length": "fft_length"},
 	"pad":                      {"low": "edge_padding_low", "high": "edge_padding_high", "interior": "interior_padding"},
 	"rng":                      {"distribution": "rng_distribution"},
 	"rng_bit_generator":        {"algorithm": "rng_algorithm"},
@@ -61,7 +62,7 @@ func (n *node) pretty() string {
 			s.next()
 		case lex.LBrace:
 			start := s.tok.Start
-			if len(t.Regions) > 0 && strings.HasPrefix(n.name, "sdy.") { // the region
+			if len(t.Regions) > 0 && (strings.HasPrefix(n.name, "sdy.") || strings.HasPrefix(strings.TrimSpace(text[start+1:]), "^")) { // the region
 				s.skip()
 				continue
 			}
@@ -87,6 +88,11 @@ func (n *node) pretty() string {
 				if strings.HasPrefix(n.name, "sdy.") { // one list, behind which the next name stands
 					start := s.tok.Start
 					n.raw(word, at(start, s.skip()))
+					continue
+				}
+				if n.name == "chlo.scan" { // a number, behind which a word or the region stands
+					start := s.tok.Start
+					n.setAttr(word, at(start, s.skip()))
 					continue
 				}
 				start, end := s.value()
@@ -192,7 +198,12 @@ func (n *node) prettyTypes(s *scanner, at func(start, end int) source.Span) stri
 	for s.tok.Kind != lex.EOF {
 		switch s.tok.Kind {
 		case lex.LBrace:
-			return strings.TrimSpace(s.text[start:end])
+			text := strings.TrimSpace(s.text[start:end])
+			if len(n.t.Regions) == 0 {
+				from := s.tok.Start
+				n.dict(ast.Rel{Start: int32(from), End: int32(s.skip())})
+			}
+			return text
 		case lex.RParen:
 			if s.parens > 0 {
 				s.parens--

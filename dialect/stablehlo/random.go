@@ -116,6 +116,19 @@ func (n *node) words32(x *ir.Value) (low, high *ir.Value) {
 	return n.convert(x, types.UI32), n.convert(n.binary("shift_right_logical", x, n.fill64(32)), types.UI32)
 }
 
+// hashed is Threefry-2x32 as JAX calls it on a GPU: two words of a key, and two of counters.
+func hashed(n *node) []*ir.Value {
+	n.takes(4)
+	for _, v := range n.in {
+		n.must(v.Elem() == types.UI32, "DM142", "%s takes ui32, not %s", n.name, v.Elem())
+	}
+	wide := func(low, high *ir.Value) *ir.Value {
+		return n.binary("or", n.convert(low, types.UI64), n.binary("shift_left", n.convert(high, types.UI64), n.fill64(32)))
+	}
+	a, b := n.threefry(wide(n.in[0], n.in[1]), wide(n.in[2], n.in[3]))
+	return []*ir.Value{a, b}
+}
+
 // threefry is Threefry-2x32 with 20 rounds, of a key and counters.
 func (n *node) threefry(key, counter *ir.Value) (a, b *ir.Value) {
 	k0, k1 := n.words32(key)

@@ -21,7 +21,9 @@ type node struct {
 	in    []*ir.Value
 	out   []types.Type
 	attrs map[string]attr
-	words []string // of a pretty form, that no rule has given a name
+	words []string     // of a pretty form, that no rule has given a name
+	kinds []types.Type // of the operands, where in has their parts; see inParts
+	side  int          // which parts of compound values in and out have, counted from 1; 0: none
 }
 
 // attr is an attribute with its place in the text.
@@ -138,7 +140,7 @@ func (n *node) structured() {
 		}
 		_, kind, _ := strings.Cut(a.x.Name, ".")
 		switch kind {
-		case "dot", "gather", "scatter":
+		case "dot", "gather", "scatter", "ragged_dot":
 		default:
 			continue
 		}
@@ -186,9 +188,15 @@ func (n *node) signature(text string) func(i int) types.Type {
 		results += int(r.Count)
 	}
 	switch {
+	case sig.Single && n.name == "stablehlo.tuple":
+		n.out = in
+		return none
 	case sig.Single:
 		for range results {
 			n.out = append(n.out, in[0])
+		}
+		if n.name == "stablehlo.complex" { // of two real tensors
+			return none
 		}
 		return func(int) types.Type { return in[0] }
 	case sig.List && n.name == "stablehlo.select":
@@ -220,7 +228,7 @@ func (n *node) typeOf(x *ast.TypeExpr, span source.Span) types.Type {
 	if err != nil {
 		n.failError(span, err)
 	}
-	if why := unsupportedType(t); why != "" {
+	if why := unsupportedType(t); why != "" && !(n.dynamic && slices.ContainsFunc(splitTypes([]types.Type{t}), types.HasUnnamed)) {
 		n.failAt(Unsupported, span, "%s", why)
 	}
 	return t
@@ -230,6 +238,11 @@ func (c *importer) typeOf(x *ast.TypeExpr) (types.Type, error) {
 	t, err := types.FromExpr(x, &c.env)
 	if err != nil {
 		return nil, err
+	}
+	if types.ForeignElem(t) != "" {
+		if of, err := c.compoundType(x); of != nil || err != nil {
+			return of, err
+		}
 	}
 	if tensor, ok := t.(*types.Tensor); ok && tensor.Enc != "" { // bounds and sparsity are no part of the values
 		plain := *tensor
@@ -252,6 +265,8 @@ func unsupportedType(t types.Type) string {
 			}
 		}
 		return ""
+	case compound:
+		return unsupportedType(t.parts()[0])
 	case *types.Tuple:
 		for _, m := range t.Of {
 			if why := unsupportedType(m); why != "" {
@@ -286,10 +301,15 @@ func (n *node) use(u ast.Use, want types.Type) *ir.Value {
 	if v == nil { // of an op whose problem has been reported
 		panic(bailout{})
 	}
-	if want != nil && n.batch == nil && !n.bare && !types.Compatible(plain(v.Type), want) {
+	if want != nil && n.batch == nil && !n.bare && !fits(v.Type, want) {
 		n.failAt("DM142", at, "%s has type %s, but is used as %s", n.src.Slice(at), v.Type, want)
 	}
 	return v
+}
+
+// fits reports whether a value of type t may stand where want is written.
+func fits(t, want types.Type) bool {
+	return types.Compatible(plain(t), want) || isCompound(t) && alike(t, want)
 }
 
 // scope is the values that names stand for.

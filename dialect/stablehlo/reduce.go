@@ -12,7 +12,7 @@ import (
 
 func reductions() map[string]conversion {
 	return map[string]conversion{
-		"reduce": reduce, "map": mapped, "reduce_window": reduceWindow, "select_and_scatter": selectAndScatter, "sort": sortOp,
+		"reduce": reduce, "map": mapped, "reduce_window": reduceWindow, "select_and_scatter": selectAndScatter, "sort": sortOp, "chlo.ragged_dot": raggedDot,
 		"chlo.top_k": topK,
 	}
 }
@@ -127,6 +127,14 @@ func (n *node) bitwise(combiner string, x *ir.Value, dims []int) *ir.Value {
 // fold is a reduction by any function of any number of operands: a loop over the
 // reduced elements, in order, which computes all results at once.
 func (n *node) fold(xs, inits []*ir.Value, dims []int) []*ir.Value {
+	batch := pick(n.shape(xs[0]), others(len(n.shape(xs[0])), dims))
+	return n.foldBy(xs, inits, dims, func(now, next []*ir.Value) []*ir.Value {
+		return n.runFor(0, batch, slices.Concat(now, next))
+	})
+}
+
+// foldBy is fold by the function step.
+func (n *node) foldBy(xs, inits []*ir.Value, dims []int, step func(now, next []*ir.Value) []*ir.Value) []*ir.Value {
 	shape := n.shape(xs[0])
 	dims = slices.Sorted(slices.Values(dims))
 	keep := others(len(shape), dims)
@@ -138,9 +146,7 @@ func (n *node) fold(xs, inits []*ir.Value, dims []int) []*ir.Value {
 		x = n.transpose(x, slices.Concat(dims, keep))
 		stacks = append(stacks, n.reshape(x, append([]int{steps}, batch...)...))
 	}
-	return n.scan(batch, carried, stacks, func(now, next []*ir.Value) []*ir.Value {
-		return n.runFor(0, batch, slices.Concat(now, next))
-	})
+	return n.scan(batch, carried, stacks, step)
 }
 
 // scan is a loop over the first dimension of stacks, which carries values of the sizes
@@ -265,5 +271,9 @@ func topK(n *node) []*ir.Value {
 		k = shape[len(shape)-1]
 	}
 	n.must(len(n.out) == 2, "DM142", "%s has two results", n.name)
+	if x := n.in[0]; x.Elem() == types.I1 {
+		o := n.make("top_k", []*ir.Value{n.convert(x, types.UI8)}, []types.Named{intAttr("k", k)}, inElem(&ir.Value{Type: to}, types.UI8), n.out[1])
+		return []*ir.Value{n.compare("ne", o.Results[0], n.whole(types.UI8, 0)), o.Results[1]}
+	}
 	return n.make("top_k", n.in, []types.Named{intAttr("k", k)}, n.out...).Results
 }

@@ -8,12 +8,27 @@ import (
 	"dmir/syntax/ast"
 )
 
-// entry is the only block of region i, with count arguments.
-func (n *node) entry(i, count int) *ast.Block {
+// entry is the only block of region i, which takes count values: its arguments, or the
+// parts of those that are compound. The types of the arguments tell which these are; there
+// are none where no value is compound.
+func (n *node) entry(i, count int) (b *ast.Block, ts []types.Type) {
 	n.must(i < len(n.t.Regions) && len(n.t.Regions[i].Blocks) == 1, "DM142", "%s needs a region of one block", n.name)
-	b := n.t.Regions[i].Blocks[0]
-	n.must(len(n.args(b)) == count, "DM142", "the region of %s takes %d values; expected %d", n.name, len(n.args(b)), count)
-	return b
+	b = n.t.Regions[i].Blocks[0]
+	args := n.args(b)
+	takes := len(args)
+	if len(n.parts) > 0 && takes > 0 {
+		ts = make([]types.Type, len(args))
+		for k, a := range args {
+			if a.Type.Empty() && k < len(n.kinds) {
+				ts[k] = n.kinds[k]
+			} else if !a.Type.Empty() {
+				ts[k] = n.typeAt(a.Type)
+			}
+		}
+		takes = len(splitTypes(ts))
+	}
+	n.must(takes == count, "DM142", "the region of %s takes %d values; expected %d", n.name, takes, count)
+	return b, ts
 }
 
 // args are the arguments of a block, which a pretty form may write in front of it; that
@@ -22,6 +37,9 @@ func (n *node) args(b *ast.Block) []ast.BlockArg {
 	args := b.Args
 	if len(args) == 0 {
 		args = n.t.Defs
+	}
+	if len(args) == 0 && n.t.Func != nil {
+		args = n.t.Func.Args
 	}
 	k := len(args) / 2
 	if len(b.Args) > 0 || !slices.Contains(n.words, "init") || len(args) != 2*k {
@@ -37,12 +55,16 @@ func (n *node) args(b *ast.Block) []ast.BlockArg {
 // run converts the ops of region i with values as its arguments, where the builder
 // stands, and returns what the region passes on.
 func (n *node) run(i int, values []*ir.Value) []*ir.Value {
-	b := n.entry(i, len(values))
+	b, ts := n.entry(i, len(values))
 	defer n.enter()()
+	if n.name == "stablehlo.sort" {
+		values = n.pairwise(values)
+	}
+	values = n.joined(values, ts)
 	for k, a := range n.args(b) {
 		n.scope.names[a.Name] = []*ir.Value{values[k]}
 	}
-	return n.block(b)
+	return n.split(n.block(b))
 }
 
 // runFor is run for many elements at once: values have the sizes of batch or none, and
@@ -56,6 +78,13 @@ func (n *node) runFor(i int, batch []int, values []*ir.Value) []*ir.Value {
 		out[k] = n.trailing(v, batch)
 	}
 	return out
+}
+
+// oneFor is runFor of a region that passes on one value.
+func (n *node) oneFor(i int, batch []int, values []*ir.Value) *ir.Value {
+	out := n.runFor(i, batch, values)
+	n.must(len(out) == 1, "DM142", "the region of %s passes on %d values; expected one", n.name, len(out))
+	return out[0]
 }
 
 // inRegion builds in a new region of o, whose arguments have the types and names of
@@ -79,15 +108,28 @@ func (n *node) inRegion(o *ir.Op, likes []*ir.Value, build func(args []*ir.Value
 // and its arguments. The types of these are elems.
 func (n *node) body(i int, elems ...types.Elem) (results, args []*ir.Value) {
 	host := &ir.Op{Name: "func.func"}
-	likes := make([]*ir.Value, len(elems))
-	for k, e := range elems {
-		likes[k] = &ir.Value{Type: tensorOf(e)}
+	var likes []*ir.Value
+	for _, e := range elems {
+		likes = append(likes, &ir.Value{Type: tensorOf(e)})
+		if n.side > 0 { // complex numbers, of which one part is looked at
+			likes = append(likes, &ir.Value{Type: tensorOf(e)})
+		}
 	}
 	b := host.AddRegion(likes...)
 	outer, batch, bare, loose := n.b, n.importer.batch, n.bare, n.loose
 	n.importer.b, n.importer.batch, n.bare, n.loose = &ir.Builder{Block: b, At: outer.At, Loose: true}, nil, false, true
 	defer func() { n.importer.b, n.importer.batch, n.bare, n.loose = outer, batch, bare, loose }()
-	return n.run(i, b.Args), b.Args
+	results = n.run(i, b.Args)
+	if n.side == 0 {
+		return results, b.Args
+	}
+	side := func(vs []*ir.Value) (out []*ir.Value) {
+		for k := n.side - 1; k < len(vs); k += 2 {
+			out = append(out, vs[k])
+		}
+		return out
+	}
+	return side(results), side(b.Args)
 }
 
 // combiners are the ops that combine two values, and the named reductions they are.

@@ -45,6 +45,10 @@ func (c *importer) reportError(t *ast.Op, span source.Span, err error) {
 		if code == types.UnknownAlias {
 			code = "DM141"
 		}
+		if len(meaning.Path) > 0 {
+			start, end := meaning.In(c.src.Slice(span))
+			span = source.Span{Start: span.Start + start, End: span.Start + end}
+		}
 		d := c.report(t, code, span, "%s", meaning.Msg)
 		if meaning.Help != "" {
 			d.Help = meaning.Help

@@ -42,7 +42,7 @@ func (n *node) namedScatter(a *access, x, indices, update *ir.Value) *ir.Value {
 	if kind != "set" {
 		kind = reduction(kind, e)
 	}
-	if kind == "" {
+	if kind == "" || n.rounded(kind, e) && product(n.shape(update)) <= maxInOrder {
 		return nil
 	}
 	var attrs []types.Named
@@ -99,6 +99,7 @@ func (n *node) scatterInOrder(a *access, xs []*ir.Value, indices *ir.Value, upda
 			values = append(values, n.gather(x, next[0], 0, 0))
 		}
 		values = n.runFor(0, row, append(values, next[1:]...))
+		n.must(len(values) == len(now), "DM142", "the region of %s passes on %d values; expected %d", n.name, len(values), len(now))
 		var out []*ir.Value
 		for i, x := range now {
 			out = append(out, n.op("scatter", []*ir.Value{x, next[0], values[i]}))

@@ -12,21 +12,11 @@ import (
 
 func shapes() map[string]conversion {
 	return map[string]conversion{
-		"broadcast": broadcast, "dynamic_broadcast_in_dim": firstOf(broadcastInDim),
-		"dynamic_reshape": firstOf(reshape), "dynamic_iota": iota, "iota": iota,
+		"broadcast": broadcast, "iota": iota,
 		"transpose": transpose, "reverse": reverse, "slice": slice, "concatenate": concatenate, "pad": pad,
 		"dynamic_slice": dynamicSlice, "dynamic_update_slice": dynamicUpdateSlice,
 		"get_dimension_size": dimensionSize, "bitcast_convert": bitcastConvert,
 		"copy": same, "chlo.constant_like": constantLike,
-	}
-}
-
-// firstOf is f without the operands that state the shape, which the result has in numbers.
-func firstOf(f conversion) conversion {
-	return func(n *node) []*ir.Value {
-		n.takes(2)
-		n.in = n.in[:1]
-		return f(n)
 	}
 }
 
@@ -99,11 +89,18 @@ func slice(n *node) []*ir.Value {
 		start, limit, strides = n.bounds(n.words[0])
 		n.must(len(start) == len(shape), "DM141", "%s has bounds of %d dimensions, but the operand has %d", n.name, len(start), len(shape))
 	}
+	return []*ir.Value{n.within(start, limit, strides)}
+}
+
+// within is a part of the operand that must lie inside of it.
+func (n *node) within(start, limit, strides []int) *ir.Value {
+	shape := n.shape(n.in[0])
+	n.must(len(start) == len(shape) && len(limit) == len(shape) && len(strides) == len(shape), "DM142", "%s has another number of bounds than %s has dimensions", n.name, n.in[0].Type)
 	for i := range shape {
 		n.must(0 <= start[i] && start[i] <= limit[i] && limit[i] <= shape[i] && strides[i] > 0, "DM141",
 			"%s takes %d:%d:%d of dimension %d, which has the size %d", n.name, start[i], limit[i], strides[i], i, shape[i])
 	}
-	return []*ir.Value{n.part(n.in[0], start, limit, strides)}
+	return n.part(n.in[0], start, limit, strides)
 }
 
 // part is a regular part of every dimension.
@@ -262,8 +259,16 @@ func bitcastConvert(n *node) []*ir.Value {
 	n.takes(1)
 	x, to := n.in[0], n.result(0)
 	from, e := x.Elem(), to.Elem
-	n.must((from == types.I1) == (e == types.I1), "DM142", "%s: a %s has not the bits of a %s", n.name, from, e)
 	switch shape := n.shape(x); {
+	case from == types.I1 && e != types.I1 && !e.Packed():
+		wide, bits := intOfSize(e.Bytes(), false), int(e.Bits())
+		n.must(len(shape) > 0 && shape[len(shape)-1] == bits, "DM142", "%s: the last dimension of %s must have the %d bits of a %s", n.name, x.Type, bits, e)
+		return []*ir.Value{n.bitcast(n.reduced("add", n.binary("shift_left", n.convert(x, wide), n.shifts(wide, bits, 1)), []int{len(shape) - 1}), e)}
+	case e == types.I1 && from != types.I1 && !from.Packed():
+		wide, bits := intOfSize(from.Bytes(), false), int(from.Bits())
+		x = n.reshape(n.bitcast(x, wide), append(slices.Clone(shape), 1)...)
+		one := n.binary("and", n.binary("shift_right_logical", x, n.shifts(wide, bits, 1)), n.whole(wide, 1))
+		return []*ir.Value{n.compare("ne", one, n.whole(wide, 0))}
 	case from.Packed() && e.Packed():
 		wide := n.bitcast(n.convert(x, widened(from)), widened(e))
 		return []*ir.Value{n.convert(wide, e)}
@@ -287,6 +292,14 @@ func bitcastConvert(n *node) []*ir.Value {
 		return []*ir.Value{n.bitcast(sum, e)}
 	}
 	return nil
+}
+
+// bitcastScalar is bitcastConvert in the region of a reduction: between types of the same size.
+func bitcastScalar(n *node) []*ir.Value {
+	n.takes(1)
+	x, e := n.in[0], n.result(0).Elem
+	n.must(x.Elem().Bits() == e.Bits() && !e.Packed() && e != types.I1, Unsupported, "%s between %s and %s in the region of a reduction is not supported", n.name, x.Elem(), e)
+	return []*ir.Value{n.bitcast(x, e)}
 }
 
 // shifts are how far each of the parts of a number is from its lowest bit.

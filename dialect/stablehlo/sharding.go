@@ -75,6 +75,13 @@ func (n *node) as(v *ir.Value, t types.Type) *ir.Value {
 }
 
 func withSharding(t types.Type, s *types.Sharding) types.Type {
+	if x, ok := t.(compound); ok && s != nil {
+		parts := x.parts()
+		for i, p := range parts {
+			parts[i] = withSharding(p, s)
+		}
+		return x.with(parts)
+	}
 	x, ok := t.(*types.Tensor)
 	if !ok || s == nil {
 		return t
@@ -86,6 +93,13 @@ func withSharding(t types.Type, s *types.Sharding) types.Type {
 
 // plain is t without its sharding, which is no part of what StableHLO's types say.
 func plain(t types.Type) types.Type {
+	if x, ok := t.(compound); ok {
+		parts := x.parts()
+		for i, p := range parts {
+			parts[i] = plain(p)
+		}
+		return x.with(parts)
+	}
 	if x, ok := t.(*types.Tensor); ok && x.At.Shard != nil {
 		r := *x
 		r.At.Shard = nil
@@ -94,8 +108,14 @@ func plain(t types.Type) types.Type {
 	return t
 }
 
-// alike reports whether two types are the same but for shardings.
-func alike(a, b types.Type) bool { return types.Equal(plain(a), plain(b)) }
+// alike reports whether two types are the same but for shardings; a size that is open may be any.
+func alike(a, b types.Type) bool {
+	if x, ok := a.(compound); ok {
+		y, ok := b.(compound)
+		return ok && x.elem() == y.elem() && slices.EqualFunc(x.parts(), y.parts(), alike)
+	}
+	return types.Compatible(plain(a), plain(b))
+}
 
 // hintGSPMD says once that shardings of GSPMD, where attrs has one, are not read.
 func (n *node) hintGSPMD(attrs *ast.AttrExpr, at source.Span) {
@@ -177,16 +197,29 @@ func (n *node) annotate(vs []*ir.Value) {
 	if len(list) != len(vs) {
 		n.failAt("DM141", a.at, "%s has %d results, and shardings of %d", n.name, len(vs), len(list))
 	}
-	for i, s := range list {
-		v := vs[i]
+	taken := n.split(n.in)
+	one := func(s sdySharding, v *ir.Value) *ir.Value {
 		shard := n.sharding(s, v.Tensor(), a.at)
 		switch {
 		case shard == nil:
-		case v.Op == nil || len(v.Uses) > 0 || v.Tensor().At.Shard != nil || n.kept[v] || slices.Contains(n.in, v):
-			vs[i] = n.divided(v, shard)
+		case v.Op == nil || len(v.Uses) > 0 || v.Tensor().At.Shard != nil || n.kept[v] || slices.Contains(taken, v):
+			return n.divided(v, shard)
 		default:
 			v.Type = withSharding(v.Type, shard)
 		}
+		return v
+	}
+	for i, s := range list {
+		x, ok := vs[i].Type.(compound)
+		if !ok {
+			vs[i] = one(s, vs[i])
+			continue
+		}
+		parts := slices.Clone(n.parts[vs[i]])
+		for k, p := range parts {
+			parts[k] = one(s, p)
+		}
+		vs[i] = n.compounded(x, parts...)
 	}
 }
 

@@ -54,16 +54,19 @@ func hasOwn(ops []*ast.Op, foreign *bool) bool {
 }
 
 // Import is the sections of f, cut at "// -----", as modules of the dialect.
-func Import(f *ast.File) []*ir.Module {
+func Import(f *ast.File) []*ir.Module { return ImportBound(f, nil) }
+
+// ImportBound is Import with numbers for the sizes that the program leaves open, by their names.
+func ImportBound(f *ast.File, bind map[string]int64) []*ir.Module {
 	var out []*ir.Module
 	start := 0
 	for i, item := range f.Items {
 		if item.Form == ast.Split {
-			out = append(out, section(f, f.Items[start:i]))
+			out = append(out, section(f, f.Items[start:i], bind))
 			start = i + 1
 		}
 	}
-	return append(out, section(f, f.Items[start:]))
+	return append(out, section(f, f.Items[start:], bind))
 }
 
 // importer imports one section.
@@ -83,8 +86,18 @@ type importer struct {
 	exact    bool // the program checks results to the last place: sums of windows are rounded as it writes them, one after the other
 	reported int  // problems so far
 	b        *ir.Builder
-	draws    int64              // ops so far that draw random numbers
-	kept     map[*ir.Value]bool // values that have their names from the text
+	tables   int                       // bytes of the constants of Fourier transforms
+	draws    int64                     // ops so far that draw random numbers
+	kept     map[*ir.Value]bool        // values that have their names from the text
+	parts    map[*ir.Value][]*ir.Value // of compound values
+
+	dynamic    bool                  // the program leaves sizes open
+	bind       map[string]int64      // what they are, by name
+	opened     map[string]bool       // the functions that have such sizes
+	integers   map[*ir.Value][]int64 // those that are known at import
+	held       bool                  // ops have the place of the call that they are expanded from
+	tail       *ast.Op               // the op in front of the return of the function that is converted
+	expansions int                   // ops of calls of such functions
 
 	meshes      map[string]*imported // by the name in the text
 	meshNames   map[string]bool      // that they have here
@@ -98,10 +111,11 @@ type importer struct {
 	loose bool  // what is built is only looked at: comparisons stay as they are written
 }
 
-func section(f *ast.File, items []*ast.Op) *ir.Module {
+func section(f *ast.File, items []*ast.Op, bind map[string]int64) *ir.Module {
 	m := &ir.Module{Src: f.Src}
 	c := &importer{
-		src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{},
+		src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}, parts: map[*ir.Value][]*ir.Value{},
+		bind: bind, opened: map[string]bool{}, integers: map[*ir.Value][]int64{},
 		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{},
 	}
 	m.Aliases = &c.env
@@ -115,6 +129,9 @@ func section(f *ast.File, items []*ast.Op) *ir.Module {
 	c.exact = checksPlaces(items)
 	var funcs []*ast.Op
 	c.collect(items, &funcs)
+	for _, t := range funcs {
+		c.dynamic = c.dynamic || c.isOpen(t)
+	}
 	for _, t := range funcs {
 		c.declare(t)
 	}

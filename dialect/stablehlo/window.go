@@ -67,13 +67,21 @@ func reduceWindow(n *node) []*ir.Value {
 	if len(xs) == 1 {
 		e := xs[0].Elem()
 		combiner := n.combiner(0, e)
-		rounded := n.exact && e.IsFloat() && (combiner == "add" || combiner == "mul")
-		if reduction(combiner, e) != "" && !rounded {
+		if reduction(combiner, e) != "" && !n.rounded(combiner, e) {
 			return n.pool(combiner, xs[0], inits[0], w, out)
 		}
 	}
 	return n.windows(xs, inits, w, out)
 }
+
+// rounded reports whether results by a combiner of numbers of type e are rounded one after the other, as
+// StableHLO's interpreter does, since the program compares them to the last place.
+func (n *node) rounded(combiner string, e types.Elem) bool {
+	return n.exact && e.IsFloat() && (combiner == "add" || combiner == "mul")
+}
+
+// maxInOrder is of how many numbers that is done where each takes a step of a loop.
+const maxInOrder = 1 << 14
 
 // pool is a reduction of windows that has a name.
 func (n *node) pool(combiner string, x, init *ir.Value, w window, out []int) []*ir.Value {
@@ -205,7 +213,8 @@ func (n *node) plus(x, y *ir.Value) *ir.Value {
 	return n.binary("add", x, y)
 }
 
-// selectAndScatter adds values where windows have their extreme element.
+// selectAndScatter combines values with those where windows have the element that a comparison
+// selects.
 func selectAndScatter(n *node) []*ir.Value {
 	n.takes(3)
 	x, source, init := n.in[0], n.in[1], n.in[2]
@@ -220,12 +229,48 @@ func selectAndScatter(n *node) []*ir.Value {
 			}
 		}
 	}
-	n.must(kind != "" && n.combiner(1, x.Elem()) == "add" && x.Elem().IsFloat() && widened(x.Elem()) == x.Elem(), Unsupported,
-		"%s selects other elements than the largest or smallest number, or does not add", n.name)
-	n.must(!slices.ContainsFunc(w.padding, func(p [2]int) bool { return p[0] < 0 || p[1] < 0 }), Unsupported, "%s with negative padding is not supported", n.name)
+	negative := slices.ContainsFunc(w.padding, func(p [2]int) bool { return p[0] < 0 || p[1] < 0 })
+	rounded := n.rounded("add", x.Elem()) && product(n.shape(source)) <= maxInOrder
+	if kind == "" || negative || rounded || n.combiner(1, x.Elem()) != "add" || !x.Elem().IsFloat() || widened(x.Elem()) != x.Elem() {
+		return []*ir.Value{n.selectInOrder(x, source, init, w)}
+	}
 	y := n.op("select_and_scatter", []*ir.Value{x, source}, w.attrs(kind)...)
 	if !isNeutral("add", init) {
 		y = n.binary("add", y, init)
 	}
 	return []*ir.Value{y}
+}
+
+// selectInOrder is selectAndScatter by any two functions: it looks at the elements of all windows
+// in order, passing over those in the padding, and then combines the values in order.
+func (n *node) selectInOrder(x, source, init *ir.Value, w window) *ir.Value {
+	shape := n.shape(x)
+	out, positions := n.shape(source), product(w.size)
+	n.must(product(append(slices.Clone(out), positions)) < 1<<31, Unsupported, "%s of %d windows with %d elements is too large", n.name, product(out), positions)
+	if product(out) == 0 || product(shape) == 0 {
+		return n.trailing(init, shape)
+	}
+	place := n.reshape(n.stepped(types.I64, product(shape), 1), shape...)
+	outside := n.whole(types.I64, -1)
+	padded := w
+	place = n.spread(place, outside, &padded)
+	values := n.spread(x, n.fill(x.Elem(), 0), &w)
+	at := n.windowIndex(w, n.shape(values), out)
+	stack := func(v *ir.Value) *ir.Value {
+		return n.reshape(n.gather(n.reshape(v, product(n.shape(v))), at, 0, 0), append([]int{positions}, out...)...)
+	}
+	best := n.scan(out, []*ir.Value{n.trailing(n.fill(x.Elem(), 0), out), n.trailing(outside, out)}, []*ir.Value{stack(values), stack(place)},
+		func(now, next []*ir.Value) []*ir.Value {
+			none := func(v *ir.Value) *ir.Value { return n.compare("lt", v, n.whole(types.I64, 0)) }
+			keep := n.oneFor(0, out, []*ir.Value{now[0], next[0]})
+			keep = n.binary("or", none(next[1]), n.binary("and", keep, n.unary("not", none(now[1]))))
+			return []*ir.Value{n.choose(keep, now[0], next[0]), n.choose(keep, now[1], next[1])}
+		})
+	steps := product(out)
+	target, start := n.reshape(best[1], steps), n.reshape(n.trailing(init, shape), product(shape))
+	y := n.scan(nil, []*ir.Value{start}, []*ir.Value{target, n.reshape(source, steps)}, func(now, next []*ir.Value) []*ir.Value {
+		old := n.gather(now[0], n.binary("max", next[0], n.whole(types.I64, 0)), 0, 0)
+		return []*ir.Value{n.op("scatter", []*ir.Value{now[0], next[0], n.oneFor(1, nil, []*ir.Value{old, next[1]})})}
+	})
+	return n.reshape(y[0], shape...)
 }

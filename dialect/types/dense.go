@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -170,6 +172,19 @@ func (d *Dense) All() ([]byte, error) {
 	return all.Stored(), nil
 }
 
+// Mapped is All for kernels, whose faults are caught: elements in a file are mapped where that is possible,
+// as Mapper.Map does.
+func (d *Dense) Mapped() ([]byte, error) {
+	if d.file != nil {
+		if m, ok := d.file.Arrays.(Mapper); ok {
+			if data, err := m.Map(d.file, d.Type); data != nil || err != nil {
+				return data, err
+			}
+		}
+	}
+	return d.All()
+}
+
 // each are all elements, a splat repeated.
 func (d *Dense) each() Elements {
 	if n, ok := d.Type.Elements().Int(); ok && d.Splat {
@@ -251,7 +266,7 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 	if n, _ := d.Type.Shape[depth].Int(); int64(len(x.Elems)) != n {
 		return badDense("a list has %d entries where dimension %d of %s has %d", len(x.Elems), depth, d.Type, n)
 	}
-	for _, e := range x.Elems {
+	for i, e := range x.Elems {
 		var err error
 		switch {
 		case e.Kind == ast.AArray:
@@ -260,6 +275,10 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 			err = badDense("found %s where a list is expected: %s has %d dimensions", e.Text, d.Type, d.Type.Rank())
 		default:
 			err = d.addValue(e)
+		}
+		var at *Error
+		if errors.As(err, &at) {
+			at.Path = slices.Insert(at.Path, 0, i)
 		}
 		if err != nil {
 			return err
@@ -312,7 +331,7 @@ func (d *Dense) addValue(x *ast.AttrExpr) error {
 }
 
 // fromHex reads the bytes of all elements, or of one for a splat: little
-// endian, i1 eight to a byte from the lowest bit.
+// endian, i1 eight to a byte from the lowest bit, or a byte each.
 func (d *Dense) fromHex(text string, n int64) error {
 	digits, ok := strings.CutPrefix(text, "0x")
 	data := make([]byte, len(digits)/2)
@@ -339,15 +358,19 @@ func (d *Dense) fromHex(text string, n int64) error {
 	return nil
 }
 
-// fromBits reads elements of i1, eight to a byte.
+// fromBits reads elements of i1: eight to a byte, or a byte each, as MLIR prints them since version 22.
 func (d *Dense) fromBits(data []byte, n int64) error {
 	if len(data) == 1 && (data[0] == 0xFF || data[0] == 0) {
 		d.Splat = true
 		d.data = []byte{data[0] & 1}
 		return nil
 	}
+	if int64(len(data)) == n && n > 1 && !slices.ContainsFunc(data, func(b byte) bool { return b > 1 }) {
+		d.data = data
+		return nil
+	}
 	if int64(len(data)) != (n+7)/8 {
-		return badDense("the literal holds %d bytes, but the %d elements of %s take %d bits", len(data), n, d.Type, n)
+		return badDense("the literal holds %d bytes, but the %d elements of %s take %d bits, or a byte each that is 0 or 1", len(data), n, d.Type, n)
 	}
 	d.data = make([]byte, n)
 	for i := range d.data {

@@ -14,6 +14,7 @@ type Error struct {
 	Help  string
 	Part  string // the part of the text that is wrong, "" for all of it
 	Write string // what to write instead of Part, "" where that is not known
+	Path  []int  // of an error in a literal's lists: the entry that is wrong, by its places in them; nil of all of it
 }
 
 func (e *Error) Error() string { return e.Msg }

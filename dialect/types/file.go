@@ -17,6 +17,13 @@ type Arrays interface {
 	Bytes(f *File, t *Tensor) ([]byte, error)
 }
 
+// A Mapper is Arrays that a process can also look at where they are in a file.
+type Mapper interface {
+	// Map is Bytes, unread; nil where they cannot be mapped. What is read of a file that has become
+	// shorter meanwhile is a fault.
+	Map(f *File, t *Tensor) ([]byte, error)
+}
+
 // File is #dm.file<"path", "name">, the elements of a literal that are an array in a
 // file in NumPy's format.
 type File struct {

@@ -137,6 +137,12 @@ func intRange(e Elem) (least, greatest int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
+// Holds reports whether an element of integer type e can be v.
+func Holds(e Elem, v float64) bool {
+	least, greatest := intRange(e)
+	return v == math.Trunc(v) && v >= float64(least) && v <= float64(greatest)
+}
+
 // wrapInt is the value that a literal n stands for in e.
 func wrapInt(n int64, e Elem) int64 {
 	switch e {

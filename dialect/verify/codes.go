@@ -5,6 +5,9 @@ import "dmir/syntax/diag"
 // Codes are the diagnostics of this package, in the order of their numbers.
 // Rules of single ops are in op.Codes.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM131", Name: "unknown-dialect-attribute", Doc: "An attribute begins with `dm.`, and the dialect has none of this name. Nothing reads it, so that it is most likely misspelt. docs/DIALECT.md lists them.", Help: "correct the name, or write it without `dm.`"},
+	{Code: "DM132", Name: "misplaced-attribute", Doc: "An attribute of the dialect stands where nothing reads it: one of functions on an op, or one of results on an argument.", Help: "move it to where docs/DIALECT.md says that it stands"},
+	{Code: "DM133", Name: "dialect-attribute-value", Doc: "An attribute of the dialect has a value that it cannot have, such as a negative deviation, a number in quotes, or a fraction for an integer tensor.", Help: "write a value as docs/DIALECT.md describes it"},
 	{Code: "DM166", Name: "unknown-op", Doc: "The dm dialect has no op of this name.", Help: "see docs/DIALECT.md, or `dmir explain dm.NAME` for one op"},
 	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute has the wrong kind, such as a number instead of a list.", Help: "write a value of the kind in the message"},
 	{Code: "DM181", Name: "missing-attribute", Doc: "The op needs this attribute and has no default for it.", Help: "add it: `, name = value`"},
@@ -17,7 +20,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM188", Name: "call-type", Doc: "A call's operands or results do not match the function's signature.", Help: "compare the call with the function's signature"},
 	{Code: "DM189", Name: "inside-kernel", Doc: "A kernel contains an op that cannot run in one: another kernel, or a call.", Help: "move it out of the kernel"},
 	{Code: "DM190", Name: "memory-space", Doc: "The operands of one op are in different memory spaces.", Help: "move one of them with `dm.copy`"},
-	{Code: "DM191", Name: "bad-binding", Doc: "`dm.bind` of a function is not a dictionary from symbols to sizes, which are non-negative integers.", Help: "write `dm.bind = {n = 512}`"},
+	{Code: "DM191", Name: "bad-binding", Doc: "`dm.bind` of a function is a dictionary from symbols of its dimensions to sizes, which are non-negative integers, and `dm.sizes` one from symbols to the sizes that the function is for: `{n = {min = 2, max = 512}}`, of which each may be left out. A size that `dm.bind` gives is among those.", Help: "write `dm.bind = {n = 512}`"},
 	{Code: "DM192", Name: "bad-state", Doc: "`dm.state` of a result names the argument whose next value the result is, for steps that are repeated (`dmir run --steps`): `-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`. The argument must exist, have the result's type, and be the state of one result only. The argument's number, counted from 0, may stand for its name, as generic form writes it.", Help: "name an argument of the same type, without its `%`"},
 	{Code: "DM193", Name: "bad-mesh", Doc: "A mesh has a name and at least one axis; each axis has a name of its own and a whole number of devices, 1 or more, all together fewer than 2^31. It stands at the top level of the file.", Help: "write `dm.mesh @pod {data = 16, model = 8}`"},
 	{Code: "DM194", Name: "bad-sharding", Doc: "A sharding names a mesh of the file and its axes. An axis stands in it once; a part of an axis, `data:(2)4`, divides it: the product of the sizes before and of the part divides the axis.", Help: "name an axis of the mesh"},

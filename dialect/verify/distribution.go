@@ -312,7 +312,7 @@ func (v *verifier) perDevice(o *ir.Op) {
 	for i, t := range sig.In {
 		v.global(o, m, name, "argument", "arg_attrs", i, t)
 		axes, stated := op.PositionOf(o, i)
-		if _, err := m.ParseAxes(axes); stated && (err != nil || !types.Equal(t, index)) {
+		if _, err := m.ParseAxes(axes); stated && len(axes) > 0 && (err != nil || !types.Equal(t, index)) {
 			v.report("DM195", o.Head, "argument %d is %s with dm.position, which is the number of a device along axes of @%s", i, t, m.Name).
 				Help = "write %i: tensor<i64> {dm.position = [\"" + m.Axes[0].Name + "\"]}"
 		}
@@ -327,12 +327,12 @@ var index = &types.Tensor{Elem: types.I64, At: types.Placement{Space: types.HBM}
 // global checks that the type of an argument or a result is that of a piece of the whole
 // that dm.global gives.
 func (v *verifier) global(o *ir.Op, m *mesh.Mesh, name types.Symbol, what, attrs string, i int, t types.Type) {
-	whole, stated := op.GlobalType(o, attrs, i)
-	if !stated {
+	whole, _ := op.GlobalType(o, attrs, i)
+	if whole == nil { // none, or reported as no type of a tensor
 		return
 	}
 	piece, isTensor := t.(*types.Tensor)
-	if whole == nil || !isTensor || whole.At.Shard == nil || whole.At.Shard.Mesh != name || m.Problem(whole.At.Shard) != "" {
+	if !isTensor || whole.At.Shard == nil || whole.At.Shard.Mesh != name || m.Problem(whole.At.Shard) != "" {
 		v.report("DM195", o.Head, "dm.global of %s %d is not the type of a whole tensor with a sharding on @%s", what, i, m.Name).
 			Help = "write dm.global = tensor<8x4xf32, #dm.at<split = @" + m.Name + "[{data}, {}]>>"
 		return

@@ -5,14 +5,17 @@ import (
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/shard"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
 
-// function checks the end of a body and the attribute dm.bind.
-func (v *verifier) function(o *ir.Op) {
+// function checks the end of a body and the attribute dm.bind; see FunctionOf for
+// on and marked, which is nil for all ops.
+func (v *verifier) function(o *ir.Op, marked []*ir.Op, on func() (*mesh.Mesh, *shard.Problem)) {
 	switch bind := o.Attr(op.BindAttr).(type) {
 	case nil:
 	case types.Dict:
@@ -22,25 +25,39 @@ func (v *verifier) function(o *ir.Op) {
 				return
 			}
 		}
+		if !v.bound(o, bind) {
+			return
+		}
 	default:
 		v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
+		return
+	}
+	if _, ok := op.LimitsOf(o); !ok {
+		v.report("DM191", origin.AttrSpan(o, v.m.Src, op.SizesAttr), "dm.sizes is %s, no dictionary from symbols to their min and max", clip(o.Attr(op.SizesAttr).String())).Help = "write `dm.sizes = {n = {min = 2, max = 512}}`"
+		return
+	}
+	if outside := op.BeyondLimits(o, op.Bindings(&ir.Func{Op: o}, nil)); outside != "" {
+		v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "%s", outside).Help = "give it another size"
 		return
 	}
 	if !v.state(o) {
 		return
 	}
-	v.pipeline(o)
-	v.stages(o)
+	v.pipeline(o, on)
+	v.stages(o, marked)
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
-			v.endsFunction(o, b)
+			v.endsFunction(o, b, marked)
 		}
 	}
 }
 
-func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
-	for i, o := range b.Ops {
-		if o.Name == op.Return && i < len(b.Ops)-1 {
+func (v *verifier) endsFunction(f *ir.Op, b *ir.Block, marked []*ir.Op) {
+	if marked == nil {
+		marked = b.Ops
+	}
+	for _, o := range marked {
+		if o.Name == op.Return && o.Parent == b && o != b.Terminator() {
 			v.report("DM186", o.Head, "ops follow this return").Help = "move the return to the end of the block"
 			return
 		}
@@ -124,6 +141,16 @@ func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]d
 			v.report("DM188", origin.OperandSpan(o, i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
 			return nil, false
 		}
+	}
+	numbers := map[string]int64{}
+	for s, d := range bind {
+		if n, ok := d.Int(); ok {
+			numbers[s] = n
+		}
+	}
+	if outside := op.BeyondLimits(f.Op, numbers); outside != "" {
+		v.report("DM188", o.Head, "%s", outside).Related = related
+		return nil, false
 	}
 	for i, r := range o.Results[:len(f.Results)] {
 		if gives := types.Sized(f.Results[i], bind); !types.Compatible(r.Type, gives) {

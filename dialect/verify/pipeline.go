@@ -2,7 +2,6 @@ package verify
 
 import (
 	"slices"
-	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
@@ -14,45 +13,12 @@ import (
 	"dmir/syntax/source"
 )
 
-// staged checks the attributes of o that divide a training step: dm.stage and dm.recompute.
-func (v *verifier) staged(o *ir.Op) {
-	if o.Verbatim {
-		return
-	}
-	at := func(name string) source.Span { return origin.AttrSpan(o, v.m.Src, name) }
-	if a := o.Attr(op.StageAttr); a != nil {
-		n, ok := whole(a)
-		switch {
-		case o.Name == op.Func:
-			v.report("DM198", at(op.StageAttr), "a function has no stage").Help = "write dm.stage on ops and calls in it"
-		case !ok || n < 0:
-			v.report("DM198", at(op.StageAttr), "dm.stage is %s, not the number of a stage", clip(a.String())).Help = "write dm.stage = 0"
-		}
-	}
-	if a := o.Attr(op.RecomputeAttr); a != nil {
-		n, numbered := whole(a)
-		switch {
-		case o.Name == op.Func:
-			v.report("DM199", at(op.RecomputeAttr), "a function is not computed again as a whole").Help = "write dm.recompute on ops and calls in it"
-		case a != types.Attr(types.Unit{}) && (!numbered || n < 1):
-			v.report("DM199", at(op.RecomputeAttr), "dm.recompute is %s, and it has no value", clip(a.String())).Help = "write {dm.recompute}"
-		}
-	}
-}
-
-// whole is an integer of 64 bits; ok is false for anything else.
-func whole(a types.Attr) (n int64, ok bool) {
-	i, ok := a.(types.Int)
-	return i.V, ok && (i.Elem == types.InvalidElem || i.Elem == types.I64)
-}
-
 // stages checks that the stages in the text of the function o do not go back.
-func (v *verifier) stages(o *ir.Op) {
-	b := o.Body(0)
-	if b == nil {
-		return
+func (v *verifier) stages(o *ir.Op, marked []*ir.Op) {
+	if b := o.Body(0); marked == nil && b != nil {
+		marked = b.Ops
 	}
-	if p, before := op.StageBack(b.Ops); p != nil {
+	if p, before := op.StageBack(marked); p != nil {
 		n, _ := op.StageOf(p)
 		last, _ := op.StageOf(before)
 		d := v.report("DM198", origin.AttrSpan(p, v.m.Src, op.StageAttr), "stage %d follows stage %d", n, last)
@@ -62,43 +28,25 @@ func (v *verifier) stages(o *ir.Op) {
 }
 
 // pipeline checks the attributes of the function o that make it a pipeline.
-func (v *verifier) pipeline(o *ir.Op) {
+func (v *verifier) pipeline(o *ir.Op, on func() (*mesh.Mesh, *shard.Problem)) {
 	at := func(name string) source.Span { return origin.AttrSpan(o, v.m.Src, name) }
-	if a := o.Attr(op.MicrobatchesAttr); a != nil {
-		if n, ok := whole(a); !ok || n < 1 {
-			v.report("DM199", at(op.MicrobatchesAttr), "dm.microbatches is %s, not a positive number", clip(a.String())).Help = "write dm.microbatches = 8 : i64"
-			return
-		}
-	}
-	axis, name := o.Attr(op.PipelineAttr), o.Attr(op.ScheduleAttr)
-	if name != nil {
-		word, ok := name.(types.Str)
-		switch {
-		case !ok || !slices.Contains(op.Schedules, string(word)):
-			d := v.report("DM199", at(op.ScheduleAttr), "there is no schedule %s", clip(name.String()))
-			d.Help = "the schedules are " + strings.Join(op.Schedules, ", ")
-			if near := diag.Suggest(string(word), op.Schedules); near != "" {
-				d.Help = "did you mean " + near + "? " + d.Help
-				d.Fixes = []diag.Fix{{Title: "Write " + near, Safe: true, Edits: []diag.Edit{{Span: d.Span, Text: types.Str(near).String()}}}}
-			}
-			return
-		case axis == nil:
-			v.report("DM199", at(op.ScheduleAttr), "dm.schedule stands without dm.pipeline").Help = "name the axis of the mesh along which the stages lie: dm.pipeline = \"pipe\""
-			return
-		}
+	axis := o.Attr(op.PipelineAttr)
+	if name := o.Attr(op.ScheduleAttr); name != nil && op.LookupAttr(op.ScheduleAttr).Is(name) && axis == nil {
+		v.report("DM199", at(op.ScheduleAttr), "dm.schedule stands without dm.pipeline").Help = "name the axis of the mesh along which the stages lie: dm.pipeline = \"pipe\""
+		return
 	}
 	if axis != nil {
-		v.pipelineAxis(o, axis, at(op.PipelineAttr))
+		v.pipelineAxis(o, axis, at(op.PipelineAttr), on)
 	}
 }
 
 // pipelineAxis checks that axis, the value of dm.pipeline of the function o, is an axis of its mesh.
-func (v *verifier) pipelineAxis(o *ir.Op, axis types.Attr, at source.Span) {
+func (v *verifier) pipelineAxis(o *ir.Op, axis types.Attr, at source.Span, find func() (*mesh.Mesh, *shard.Problem)) {
 	f := v.m.Func(o.Str("sym_name"))
 	if f == nil || f.Op != o {
 		return
 	}
-	on, problem := shard.MeshOf(v.m, f)
+	on, problem := find()
 	switch {
 	case problem != nil || on == nil && v.unreadMesh():
 		return // reported elsewhere

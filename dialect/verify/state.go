@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -12,20 +11,12 @@ import (
 	"dmir/syntax/source"
 )
 
-// state checks the attributes dm.state of o's results and arguments; false after a report.
+// state checks the attributes dm.state of o's results; false after a report.
 func (v *verifier) state(o *ir.Op) bool {
 	a, _ := o.Attr("function_type").(types.TypeAttr)
 	sig, ok := a.T.(*types.Func)
 	if !ok {
 		return true
-	}
-	args, _ := o.Attr("arg_attrs").(types.Array)
-	for i := range args {
-		if d, _ := args[i].(types.Dict); slices.ContainsFunc(d, func(a types.Named) bool { return a.Name == op.StateAttr }) {
-			v.report("DM192", v.argAttrSpan(o, i), "dm.state is an attribute of results, and this is an argument").
-				Help = "write it behind the type of the result that is the argument's next value"
-			return false
-		}
 	}
 	taken := map[int64]int{}
 	for i, out := range sig.Out {
@@ -65,8 +56,7 @@ func (v *verifier) state(o *ir.Op) bool {
 func (v *verifier) unknownState(f *ir.Op, span source.Span, attr types.Attr) {
 	name, ok := attr.(types.Str)
 	if !ok {
-		v.report("DM192", span, "dm.state is %s, not the name of an argument", clip(attr.String()))
-		return
+		return // reported as a value that it cannot have
 	}
 	var names []string
 	if b := f.Body(0); b != nil {
@@ -105,11 +95,4 @@ func (v *verifier) argSpan(f *ir.Op, i int) source.Span {
 		return t.Abs(t.Func.Args[i].Type)
 	}
 	return f.Head
-}
-
-func (v *verifier) argAttrSpan(f *ir.Op, i int) source.Span {
-	if t := origin.Tree(f); t != nil && t.Func != nil && i < len(t.Func.Args) {
-		return t.Abs(t.Func.Args[i].Attrs)
-	}
-	return origin.AttrSpan(f, v.m.Src, "arg_attrs")
 }

@@ -13,9 +13,6 @@ import (
 func (v *verifier) stated(o *ir.Op) {
 	a := o.Attr(op.ShardingAttr)
 	if o.Name == op.Func {
-		if a != nil {
-			v.report("DM196", origin.AttrSpan(o, v.m.Src, op.ShardingAttr), "a function has no sharding").Help = "write dm.sharding behind the type of an argument or a result"
-		}
 		v.statedSignature(o)
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/shard"
 	"dmir/dialect/types"
 	"dmir/internal/parallel"
 	"dmir/syntax/diag"
@@ -40,6 +41,7 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 		all = append(all, o)
 		return true
 	})
+	m.Work.Add("verify", len(all))
 	const batch = 2048 // ops that are worth a goroutine
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(all)/batch))
 	found := make([][]diag.Diagnostic, workers)
@@ -56,11 +58,22 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 // Function returns the errors of the body of o as a whole, none where o
 // is no function.
 func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
+	if b := o.Body(0); b != nil && o.Name == op.Func {
+		m.Work.Add("verify", len(b.Ops))
+	}
+	return FunctionOf(m, o, nil, func() (*mesh.Mesh, *shard.Problem) { return shard.MeshOf(m, m.Func(o.Str("sym_name"))) })
+}
+
+// FunctionOf is Function for a caller that knows which ops of the function's one block are
+// marked, returns and those with a stage among them, in the order of the text, and its mesh as
+// shard.MeshOf has it. It looks at no other ops.
+func FunctionOf(m *ir.Module, o *ir.Op, marked []*ir.Op, on func() (*mesh.Mesh, *shard.Problem)) []diag.Diagnostic {
 	if o.Name != op.Func || o.Bad {
 		return nil
 	}
 	v := &verifier{m: m}
-	v.function(o)
+	m.Work.Add("verify", len(marked))
+	v.function(o, marked, on)
 	return v.diags
 }
 
@@ -152,9 +165,9 @@ func (v *verifier) op(o *ir.Op) {
 		v.problem(o, p)
 		return
 	}
+	v.discardables(o)
 	v.shardings(o)
 	v.stated(o)
-	v.staged(o)
 	if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
 		v.collective(o)
 	}

@@ -97,6 +97,15 @@ func (s *Set) Bytes(f *types.File, t *types.Tensor) ([]byte, error) {
 	return d.All()
 }
 
+// Map is Bytes where they are in a file.
+func (s *Set) Map(f *types.File, t *types.Tensor) ([]byte, error) {
+	d, err := s.get(f, t)
+	if err != nil {
+		return nil, err
+	}
+	return d.Mapped()
+}
+
 func (s *Set) get(f *types.File, t *types.Tensor) (*types.Dense, error) {
 	d := s.byName[f.Name]
 	switch {

@@ -50,6 +50,10 @@ type Program struct {
 	// for several. They have no variants themselves.
 	Variants []*Program
 
+	// Object names what this machine has compiled the program to, which a device has said; "": nothing
+	// that it keeps.
+	Object string `json:",omitempty"`
+
 	// Foreign is true of a program that was read from a file not signed with this
 	// user's key: its code is not trusted, and the emulator does not run it.
 	Foreign bool `json:"-"`
@@ -286,6 +290,12 @@ type Decision struct {
 	TripsKnown bool  `json:",omitempty"`
 }
 
+// Array is an array in a file beside a program's text.
+type Array struct {
+	Path string // as in #dm.file
+	Name string `json:",omitempty"` // of one of several in the file
+}
+
 // Kind is what a buffer is for.
 type Kind string
 
@@ -307,6 +317,8 @@ type Buffer struct {
 	Offset int64
 	Bytes  int64
 	Data   []byte // of a constant
+	// Array is where Data was read; nil: nowhere.
+	Array *Array `json:",omitempty"`
 	// Filled: kernels write it part by part, and none writes it as a whole.
 	Filled bool `json:",omitempty"`
 	// First and Last are the steps between which the bytes hold the value; an

@@ -15,6 +15,7 @@ import (
 
 	"dmir/internal/atomicfile"
 	"dmir/internal/local"
+	"dmir/internal/regular"
 )
 
 // A .dmx file is, with numbers in little-endian order:
@@ -57,8 +58,9 @@ func (p *Program) Write(w io.Writer) error {
 		q := *p
 		q.Buffers = append([]Buffer(nil), p.Buffers...)
 		q.Images = append([]Image(nil), p.Images...)
-		q.Variants = nil
+		q.Variants, q.Object = nil, ""
 		for i := range q.Buffers {
+			q.Buffers[i].Array = nil // the file has the data
 			n := int64(-1)
 			if data := q.Buffers[i].Data; data != nil {
 				n = int64(len(data))
@@ -300,7 +302,7 @@ func (p *Program) Trust() {
 // ReadFile reads the .dmx file at path; one that this user has compiled here is
 // not Foreign. An error that is not the operating system's begins with the path.
 func ReadFile(path string) (*Program, error) {
-	f, err := os.Open(path)
+	f, err := regular.OpenNamed(path)
 	if err != nil {
 		return nil, err
 	}

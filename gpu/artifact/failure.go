@@ -23,6 +23,7 @@ const (
 	UnknownArch                   // no code is made for this architecture
 	Rejected                      // the compiler does not accept the program's text
 	Faulted                       // a kernel performed an invalid operation
+	OutOfMemory                   // the host has not enough memory
 	Untrusted                     // the program is Foreign and would run as a program of the user's
 )
 

@@ -35,10 +35,13 @@ func (r *ring) AllReduce(how collective.Reduction, elem string, in, out uintptr,
 func (r *ring) ReduceScatter(collective.Reduction, string, uintptr, uintptr, int64, uintptr) error {
 	return errors.ErrUnsupported
 }
+
 func (r *ring) AllGather(string, uintptr, uintptr, int64, uintptr) error {
 	return errors.ErrUnsupported
 }
+
 func (r *ring) AllToAll(string, uintptr, uintptr, int64, uintptr) error { return errors.ErrUnsupported }
+
 func (r *ring) Permute(int, int, string, uintptr, uintptr, int64, uintptr) error {
 	return errors.ErrUnsupported
 }

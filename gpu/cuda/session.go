@@ -20,7 +20,7 @@ type Session struct {
 	a *api
 
 	ctx       handle
-	module    handle
+	modules   []handle
 	functions []handle
 	base      deviceVA
 	streams   []handle
@@ -71,17 +71,36 @@ func (s *Session) with(f func() error) error {
 	return f()
 }
 
+// function is the kernel called name, the i-th of the program: one of the only module, or of its own.
+func (s *Session) function(name string, i int) (f handle, err error) {
+	if len(s.modules) != 1 && len(s.modules) != len(s.p.Kernels) {
+		return 0, fmt.Errorf("@%s has machine code in %d parts for %d kernels", s.p.Name, len(s.modules), len(s.p.Kernels))
+	}
+	return f, s.a.check("cuModuleGetFunction "+name, s.a.ModuleFunc(&f, s.modules[min(i, len(s.modules)-1)], name))
+}
+
 func (s *Session) load() error {
 	if image := s.image.Code; len(image) > 0 {
-		if err := s.a.check("cuModuleLoadData", s.a.ModuleLoad(&s.module, &image[0])); err != nil {
-			return err
+		parts, ok := artifact.Parts(image)
+		if !ok {
+			return fmt.Errorf("@%s has damaged machine code for %s", s.p.Name, s.d.Arch())
+		}
+		for _, code := range parts {
+			if len(code) == 0 {
+				continue
+			}
+			var m handle
+			if err := s.a.check("cuModuleLoadData", s.a.ModuleLoad(&m, &code[0])); err != nil {
+				return err
+			}
+			s.modules = append(s.modules, m)
 		}
 	} else if len(s.p.Kernels) > 0 {
 		return fmt.Errorf("@%s has no machine code for %s", s.p.Name, s.d.Arch())
 	}
-	for _, k := range s.p.Kernels {
-		var f handle
-		if err := s.a.check("cuModuleGetFunction "+k.Name, s.a.ModuleFunc(&f, s.module, k.Name)); err != nil {
+	for i, k := range s.p.Kernels {
+		f, err := s.function(k.Name, i)
+		if err != nil {
 			return err
 		}
 		if k.Block.Shared > 48<<10 { // the default limit; more needs an attribute
@@ -308,8 +327,8 @@ func (s *Session) Close() error {
 		if s.base != 0 {
 			free("cuMemFree", s.a.MemFree(s.base))
 		}
-		if s.module != 0 {
-			free("cuModuleUnload", s.a.ModuleUnload(s.module))
+		for _, m := range s.modules {
+			free("cuModuleUnload", s.a.ModuleUnload(m))
 		}
 		return nil
 	})

@@ -29,6 +29,16 @@ type Device interface {
 	Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error)
 }
 
+// Compiler is a device that compiles programs to objects that it keeps. A program with the name of one
+// in Object runs without its source.
+type Compiler interface {
+	Device
+	// Prepare compiles p, which took that long, and names the object; "" where it keeps none.
+	Prepare(ctx context.Context, p *artifact.Program) (object string, took time.Duration, err error)
+	// Toolchain is what compiles: where two programs are equal and this is too, so are their objects.
+	Toolchain(ctx context.Context) (string, error)
+}
+
 // Options are the choices of a run.
 type Options struct {
 	// Runs is how often a device that can measure runs the program for its times,

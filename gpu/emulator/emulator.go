@@ -119,7 +119,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 		return nil, err
 	}
 	start := time.Now()
-	reply, err := execute(ctx, opt.Timeout, &stream{progress: watch(p, opt.Progress), exchange: exchanges(p, opt.Comm)}, command[0], append(command[1:], plan, data, out)...)
+	reply, err := execute(ctx, opt.Timeout, &stream{progress: watch(p, opt.Progress), exchange: exchanges(p, opt.Comm)}, dir, command[0], append(command[1:], plan, data, out)...)
 	if err != nil {
 		return nil, err
 	}

@@ -46,8 +46,11 @@ type Fault struct {
 	Msg        string
 }
 
-// Failure reports that the program is wrong, and where.
+// Failure reports that the program is wrong, and where, or that memory is short.
 func (f *Fault) Failure() artifact.Failure {
+	if f.Kind == Memory {
+		return artifact.Failure{Reason: artifact.OutOfMemory, File: f.File, Line: f.SourceLine}
+	}
 	return artifact.Failure{Reason: artifact.Faulted, File: f.File, Line: f.SourceLine, Help: "report it with the file"}
 }
 

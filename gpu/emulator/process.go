@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/sandbox"
 )
 
 // reply is the JSON that the process writes.
@@ -21,8 +22,9 @@ type reply struct {
 }
 
 // execute runs the process to its end, or stops it after timeout if that is not 0:
-// with a signal first, so that it can report where it was. out takes what it writes.
-func execute(ctx context.Context, timeout time.Duration, out *stream, exe string, args ...string) (*reply, error) {
+// with a signal first, so that it can report where it was. out takes what it writes. The process reaches
+// no files but those in dir, and no network.
+func execute(ctx context.Context, timeout time.Duration, out *stream, dir, exe string, args ...string) (*reply, error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, timeout)
@@ -38,7 +40,13 @@ func execute(ctx context.Context, timeout time.Duration, out *stream, exe string
 		return nil, err
 	}
 	out.ctx, out.reply = limited, in
-	runErr := cmd.Run()
+	runErr := sandbox.Start(cmd, sandbox.Policy{
+		Read:  append(sandbox.Libraries(exe), exe, "/sys/devices/system/cpu"),
+		Write: []string{dir, "/dev/null"},
+	})
+	if runErr == nil {
+		runErr = cmd.Wait()
+	}
 	if out.failed != nil {
 		return nil, out.failed
 	}

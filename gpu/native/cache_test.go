@@ -96,7 +96,7 @@ func TestNoCache(t *testing.T) {
 
 	cached(t)
 	arch, _ := Host()
-	u, err := newUnit(t.Context(), doubled(19), arch)
+	u, err := newUnit(t.Context(), doubled(19), arch, false)
 	must(t, err)
 	must(t, os.MkdirAll(cacheDir(), 0o755))
 	other := filepath.Join(t.TempDir(), "other")

@@ -3,10 +3,15 @@ package native
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -15,6 +20,8 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/atomicfile"
+	"dmir/internal/local"
 )
 
 // The versions of clang that are looked for by name. Older ones do not read the IR, or
@@ -99,9 +106,15 @@ func probe(ctx context.Context, name string) (*Clang, error) {
 	if c, ok := known.Load(key); ok {
 		return c.(*Clang), nil
 	}
-	out, err := command(ctx, "", path, "--version")
-	if err != nil {
-		return nil, err
+	note := noteOf(path, key)
+	out, err := os.ReadFile(note)
+	if note == "" || err != nil || !local.IsOwn(note) || !release.Match(out) {
+		if out, err = command(ctx, "", path, "--version"); err != nil {
+			return nil, err
+		}
+		if note != "" { // where it cannot be written the compiler is asked again
+			_ = atomicfile.WriteFile(note, 0o644, func(w io.Writer) error { _, err := w.Write(out); return err })
+		}
 	}
 	m := release.FindSubmatch(out)
 	if m == nil {
@@ -113,6 +126,26 @@ func probe(ctx context.Context, name string) (*Clang, error) {
 	c := &Clang{path, "clang " + string(m[1]), string(out)}
 	known.Store(key, c)
 	return c, nil
+}
+
+// noteOf is the file of the cache that holds what the compiler at path prints as its version; "" where
+// there is none, or the compiler may be a script, which may start another one tomorrow.
+func noteOf(path, key string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var magic [4]byte
+	if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != elf.ELFMAG {
+		return ""
+	}
+	dir, err := local.CacheDir("tools")
+	if err != nil || local.MakeDir(dir) != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(dir, "clang-"+hex.EncodeToString(sum[:16]))
 }
 
 // ToolError reports that a compiler failed for a reason other than its input.

@@ -28,7 +28,7 @@ type Result struct {
 // Compile compiles p to a shared object for arch. Errors that are due to the program
 // or to this machine have an artifact.Failure.
 func Compile(ctx context.Context, p *artifact.Program, arch string) (*Result, error) {
-	u, err := newUnit(ctx, p, arch)
+	u, err := newUnit(ctx, p, arch, true)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func Object(ctx context.Context, p *artifact.Program, arch string) ([]byte, erro
 
 // output runs clang on p with further arguments, and returns the file that it makes.
 func output(ctx context.Context, p *artifact.Program, arch string, args ...string) ([]byte, error) {
-	u, err := newUnit(ctx, p, arch)
+	u, err := newUnit(ctx, p, arch, true)
 	if err != nil {
 		return nil, err
 	}
@@ -98,19 +98,22 @@ type unit struct {
 
 // shared are the arguments for a shared object. It is never unloaded, since its
 // handlers of signals stay.
-func shared() []string {
+func shared() []string { return sharing([]string{kernelsFile, tableFile}) }
+
+// sharing are the arguments for a shared object of files.
+func sharing(files []string) []string {
 	if runtime.GOOS == "darwin" {
-		return []string{"-shared", kernelsFile, tableFile}
+		return append([]string{"-shared"}, files...)
 	}
-	return []string{"-shared", "-Wl,-z,nodelete", "-Wl,-Bsymbolic", "-Wl,-z,defs", kernelsFile, tableFile, "-lm", "-lpthread"}
+	return slices.Concat([]string{"-shared", "-Wl,-z,nodelete", "-Wl,-Bsymbolic", "-Wl,-z,defs"}, files, []string{"-lm", "-lpthread"})
 }
 
-func newUnit(ctx context.Context, p *artifact.Program, arch string) (*unit, error) {
+func newUnit(ctx context.Context, p *artifact.Program, arch string, inside bool) (*unit, error) {
 	flags, err := flags(arch)
 	if err != nil {
 		return nil, err
 	}
-	files, err := Sources(p)
+	files, err := sources(p, inside)
 	if err != nil {
 		return nil, err
 	}
@@ -173,16 +176,29 @@ func (u *unit) build(ctx context.Context) (made *product, cached bool, err error
 
 // fill makes the shared object at path, with dir to work in.
 func (u *unit) fill(ctx context.Context) func(dir, path string) error {
-	return func(dir, path string) error { return u.compile(ctx, dir, path, shared()...) }
+	return func(dir, path string) error { return u.compileParts(ctx, dir, path) }
 }
 
 // compile runs clang in dir, which it fills with the files.
 func (u *unit) compile(ctx context.Context, dir, path string, args ...string) error {
+	if err := u.write(dir); err != nil {
+		return err
+	}
+	return u.run(ctx, dir, path, args...)
+}
+
+// write fills dir with the files.
+func (u *unit) write(dir string) error {
 	for name, text := range u.files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// run runs clang in dir for the file at path.
+func (u *unit) run(ctx context.Context, dir, path string, args ...string) error {
 	out, err := command(ctx, dir, u.clang.Path, slices.Concat(u.flags, []string{"-o", path}, args)...)
 	var tool *ToolError
 	if errors.As(err, &tool) && place.Match(out) {

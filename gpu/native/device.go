@@ -72,12 +72,30 @@ func prepare(ctx context.Context, p *artifact.Program, comm collective.Comm) (n 
 	if err := collective.Fits(comm, p); err != nil {
 		return nil, 0, err
 	}
-	lib, took, err := load(ctx, p)
+	lib, _, took, err := load(ctx, p)
 	if err != nil {
 		return nil, 0, err
 	}
 	n, err = newInstance(lib, p, comm)
 	return n, took, err
+}
+
+// Prepare compiles p and opens it, and names the object.
+func (d processor) Prepare(ctx context.Context, p *artifact.Program) (object string, took time.Duration, err error) {
+	if err := check(p); err != nil {
+		return "", 0, err
+	}
+	_, object, took, err = load(ctx, p)
+	return object, took, err
+}
+
+// Toolchain is clang, with all that it prints about itself.
+func (d processor) Toolchain(ctx context.Context) (string, error) {
+	c, err := Find(ctx)
+	if err != nil {
+		return "", err
+	}
+	return c.Path + "\x00" + c.banner, nil
 }
 
 // check reports why p cannot run on a processor.

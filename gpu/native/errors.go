@@ -35,6 +35,14 @@ func (e *CompileError) Failure() artifact.Failure {
 // place is where in the IR an error is.
 var place = regexp.MustCompile(regexp.QuoteMeta(kernelsFile) + `:(\d+):\d+: error:`)
 
+// MemoryError reports that there is not enough memory to load a program.
+type MemoryError struct{ Text string }
+
+func (e *MemoryError) Error() string { return e.Text }
+
+// Failure reports that memory is short.
+func (*MemoryError) Failure() artifact.Failure { return artifact.Failure{Reason: artifact.OutOfMemory} }
+
 // Fault is the failure of a kernel by an invalid operation, such as an access outside
 // of its buffers.
 type Fault struct {

@@ -43,9 +43,30 @@ func newInstance(lib *library, p *artifact.Program, comm collective.Comm) (*inst
 	at := lib.Create(int32(min(Threads(), 1<<12)), &text[0], uintptr(len(text)))
 	if at == 0 {
 		end := bytes.IndexByte(text[:], 0)
-		return nil, errors.New(string(text[:end]))
+		return nil, &MemoryError{string(text[:end])}
 	}
-	return &instance{lib: lib, p: p, comm: comm, at: at, ended: make(chan struct{})}, nil
+	n := &instance{lib: lib, p: p, comm: comm, at: at, ended: make(chan struct{})}
+	return n, n.constants()
+}
+
+// constants binds the constants where they are, but of objects that have them inside.
+func (n *instance) constants() error {
+	for i := range n.p.Buffers {
+		b := &n.p.Buffers[i]
+		if b.Kind != artifact.Constant || len(b.Data) == 0 || n.lib.BindConstant == nil {
+			continue
+		}
+		data := b.Data
+		if size, _ := artifact.ElemBytes(b.Elem); uintptr(unsafe.Pointer(&data[0]))%uintptr(max(size, 1)) != 0 {
+			data = append(make([]byte, 0, len(data)), data...) // which is aligned to any element
+		}
+		if n.lib.BindConstant(n.at, int32(i), pinned(&n.pins, data)) != statusOK {
+			err := errors.New(n.lib.Error(n.at))
+			n.Close()
+			return err
+		}
+	}
+	return nil
 }
 
 // Close frees the instance; one that still runs frees itself when that ends.

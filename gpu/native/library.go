@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 	"unsafe"
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/dylib"
+	"dmir/internal/local"
 )
 
 // apiVersion is the version of the interface of the shared objects.
@@ -36,6 +39,8 @@ type library struct {
 	Time       func(p uintptr) float64                               `c:"dmir_time"`
 	At         func(p uintptr) int32                                 `c:"dmir_at"`
 	Flush      func(p uintptr)                                       `c:"dmir_flush"`
+	// BindConstant is missing in objects that have their constants inside.
+	BindConstant func(p uintptr, buffer int32, data unsafe.Pointer) int32 `c:"dmir_bind_constant,optional"`
 	// OnCollective is missing in machine code of programs for one device that earlier dmirs made.
 	OnCollective func(p, f, user uintptr) `c:"dmir_on_collective,optional"`
 }
@@ -53,23 +58,35 @@ var libraries = struct {
 	open map[string]*library
 }{open: map[string]*library{}}
 
+// errGone reports that the object of a program from the cache is no longer there.
+var errGone = errors.New("what the program was compiled to is no longer in the cache")
+
+// opened is the object that key names, if it is open.
+func opened(key string) *library {
+	libraries.Lock()
+	defer libraries.Unlock()
+	return libraries.open[key]
+}
+
 // load opens p's shared object: an image of the program that runs here, or one that is
-// compiled for this machine; took is the time of that.
-func load(ctx context.Context, p *artifact.Program) (lib *library, took time.Duration, err error) {
+// compiled for this machine; took is the time of that. key names the object.
+func load(ctx context.Context, p *artifact.Program) (lib *library, key string, took time.Duration, err error) {
+	if key = p.Object; key != "" {
+		if lib, err = reopened(p); lib != nil || p.Source == "" && len(p.Kernels) > 0 {
+			return lib, key, 0, err
+		}
+	}
 	key, fill, err := origin(ctx, p)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", 0, err
 	}
-	libraries.Lock()
-	lib = libraries.open[key]
-	libraries.Unlock()
-	if lib != nil {
-		return lib, 0, nil
+	if lib = opened(key); lib != nil {
+		return lib, key, 0, nil
 	}
 	start := time.Now()
 	made, cached, err := produce(ctx, key, fill)
 	if err != nil {
-		return nil, 0, err
+		return nil, "", 0, err
 	}
 	if !cached {
 		took = time.Since(start)
@@ -81,12 +98,35 @@ func load(ctx context.Context, p *artifact.Program) (lib *library, took time.Dur
 		}
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, "", 0, err
 	}
+	keep(key, lib)
+	return lib, key, took, nil
+}
+
+func keep(key string, lib *library) {
 	libraries.Lock()
 	defer libraries.Unlock()
 	libraries.open[key] = lib
-	return lib, took, nil
+}
+
+// reopened is the object that p names, from the cache. The error is errGone where it is not there
+// or damaged.
+func reopened(p *artifact.Program) (*library, error) {
+	if lib := opened(p.Object); lib != nil {
+		return lib, nil
+	}
+	dir := cacheDir()
+	kept := filepath.Join(dir, p.Object+suffix)
+	if dir == "" || filepath.Base(p.Object) != p.Object || !local.Kept(kept) {
+		return nil, errGone
+	}
+	lib, err := open(&product{path: kept}, p)
+	if err != nil {
+		return nil, errGone
+	}
+	keep(p.Object, lib)
+	return lib, nil
 }
 
 // origin is the key of p's shared object, and a function that makes it.
@@ -106,7 +146,7 @@ func origin(ctx context.Context, p *artifact.Program) (key string, fill func(dir
 	if p.Arch() != "" && runsHere(p.Arch()) {
 		arch = p.Arch()
 	}
-	u, err := newUnit(ctx, p, arch)
+	u, err := newUnit(ctx, p, arch, false)
 	if err != nil {
 		return "", nil, err
 	}

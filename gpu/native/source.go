@@ -20,7 +20,10 @@ const (
 
 // Sources are the files that clang compiles a program from, by name: "kernels.ll",
 // "program.c" and what they include.
-func Sources(p *artifact.Program) (map[string][]byte, error) {
+func Sources(p *artifact.Program) (map[string][]byte, error) { return sources(p, true) }
+
+// sources are Sources of an object that has the constants inside, or is given them.
+func sources(p *artifact.Program, inside bool) (map[string][]byte, error) {
 	if p.Foreign {
 		return nil, ErrForeign
 	}
@@ -28,9 +31,11 @@ func Sources(p *artifact.Program) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{
-		kernelsFile:   []byte(renamed(p)),
-		tableFile:     []byte(table(p)),
-		constantsFile: constants(p),
+		kernelsFile: []byte(renamed(p)),
+		tableFile:   []byte(table(p, inside)),
+	}
+	if inside {
+		files[constantsFile] = constants(p)
 	}
 	list, err := fs.ReadDir(runtimeFiles, "runtime")
 	if err != nil {

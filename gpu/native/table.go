@@ -15,8 +15,9 @@ import (
 // tables writes the C file that describes a program to the runtime; see
 // runtime/table.h. data is the file of the constants' bytes, which it includes.
 type tables struct {
-	p *artifact.Program
-	b strings.Builder
+	p      *artifact.Program
+	inside bool // the object has the constants, and no caller gives them
+	b      strings.Builder
 }
 
 // constantsFile is the name of the file with the bytes of constants.
@@ -29,9 +30,12 @@ const constantAlign = 64
 func kernelSymbol(name string) string { return "dmir.kernel." + name }
 
 // table is the text of the C file.
-func table(p *artifact.Program) string {
-	t := &tables{p: p}
+func table(p *artifact.Program, inside bool) string {
+	t := &tables{p: p, inside: inside}
 	t.f("#include \"table.h\"\n#define TEXT(x) #x\n#define PREFIX(x) TEXT(x)\n#define SYMBOL(name) __asm__(PREFIX(__USER_LABEL_PREFIX__) name) __attribute__((visibility(\"hidden\")))\n")
+	if !inside {
+		t.f("#define CONSTANTS_OUTSIDE\n")
+	}
 	t.f("static const char table_name[] = %s;\n", escape.String(p.Name))
 	t.constants()
 	t.kernels()
@@ -56,7 +60,7 @@ func (t *tables) list(head string, elements []string) {
 
 // constants includes the constants as they are, so that large ones are not text.
 func (t *tables) constants() {
-	if len(constants(t.p)) == 0 {
+	if !t.inside || !slices.ContainsFunc(t.p.Buffers, func(b artifact.Buffer) bool { return b.Kind == artifact.Constant && len(b.Data) > 0 }) {
 		return
 	}
 	t.f(`#ifdef __APPLE__
@@ -70,11 +74,17 @@ extern const unsigned char dmir_constants[] __attribute__((visibility("hidden"))
 
 // constants are the bytes of all constants, each aligned.
 func constants(p *artifact.Program) []byte {
-	var out []byte
+	size := int64(0)
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; b.Kind == artifact.Constant {
+			size += aligned(int64(len(b.Data)), constantAlign)
+		}
+	}
+	out := make([]byte, 0, size)
 	for i := range p.Buffers {
 		if b := &p.Buffers[i]; b.Kind == artifact.Constant {
 			out = append(out, b.Data...)
-			out = append(out, make([]byte, aligned(int64(len(out)), constantAlign)-int64(len(out)))...)
+			out = out[:aligned(int64(len(out)), constantAlign)]
 		}
 	}
 	return out
@@ -103,7 +113,7 @@ func (t *tables) buffers() {
 	for i := range t.p.Buffers {
 		b := &t.p.Buffers[i]
 		data := "0"
-		if b.Kind == artifact.Constant && len(b.Data) > 0 {
+		if t.inside && b.Kind == artifact.Constant && len(b.Data) > 0 {
 			data = fmt.Sprintf("dmir_constants + %d", at)
 			at += aligned(int64(len(b.Data)), constantAlign)
 		}

@@ -33,6 +33,8 @@ type Options struct {
 	// Jobs is how many threads may compile the kernels of one source, where the
 	// compiler can; 0: one.
 	Jobs int
+	// Progress is called behind each kernel of a program whose kernels are compiled one by one.
+	Progress func(kernel string, done, total int)
 	// NoCache compiles without reading or writing the cache.
 	NoCache bool
 }
@@ -41,7 +43,7 @@ type Options struct {
 type Result struct {
 	Arch     string  // "sm_90a"
 	Compiler string  // "NVRTC 13.5"
-	Cubin    []byte  // an ELF file, what the driver loads
+	Cubin    []byte  // an ELF file, what the driver loads; of a program artifact.Join of its kernels'
 	PTX      string  // the intermediate assembly that the machine code came from
 	Log      string  // the compiler's messages, most of them warnings
 	Kernels  []Usage // in the order of their names

@@ -2,6 +2,8 @@ package nvrtc_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,5 +125,49 @@ func TestDisassemble(t *testing.T) {
 	}
 	if _, err := nvrtc.Disassemble(t.Context(), []byte("text")); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A program of several kernels is compiled kernel by kernel: each has a part of the machine code, and one
+// that another program has too comes from the cache.
+func TestKernelByKernel(t *testing.T) {
+	nvrtctest.Compiler(t)
+	t.Setenv("DMIR_CACHE", t.TempDir())
+	program := func(second string) *artifact.Program {
+		p := artifacttest.Program()
+		p.Source = "#include \"dm.cuh\"\n\nextern \"C\" __global__ void one(float *x) { x[0] = 1; }\n\n" + second
+		p.Kernels = []artifact.Kernel{{Name: "one", First: 3, Last: 3}, {Name: "two", First: 5, Last: 5}}
+		return p
+	}
+	var steps []string
+	compile := func(second string) (*nvrtc.Result, error) {
+		return nvrtc.CompileProgram(t.Context(), program(second), "sm_90a", nvrtc.Options{Progress: func(kernel string, done, total int) {
+			steps = append(steps, fmt.Sprint(kernel, total))
+		}})
+	}
+	r, err := compile("extern \"C\" __global__ void two(float *x) { x[0] = 2; }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, ok := artifact.Parts(r.Cubin)
+	slices.Sort(steps)
+	if !ok || len(parts) != 2 || len(r.Kernels) != 2 || r.Kernels[1].Name != "two" || !slices.Equal(steps, []string{"one2", "two2"}) {
+		t.Errorf("%d parts, kernels %v, progress %v", len(parts), r.Kernels, steps)
+	}
+	dir, err := nvrtc.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() int { list, _ := os.ReadDir(dir); return len(list) }
+	if n := kept(); n != 2 {
+		t.Errorf("%d kernels are kept", n)
+	}
+	if _, err := compile("extern \"C\" __global__ void two(float *x) { x[0] = 3; }\n"); err != nil || kept() != 3 {
+		t.Errorf("%v; %d kernels are kept after one has changed", err, kept())
+	}
+	_, err = compile("extern \"C\" __global__ void two(float *x) { x[0] = y; }\n")
+	var failed *nvrtc.CompileError
+	if !errors.As(err, &failed) || len(failed.Messages) == 0 || failed.Messages[0].Generated != 5 {
+		t.Errorf("the mistake in line 5 is reported as %v", err)
 	}
 }

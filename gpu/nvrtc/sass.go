@@ -3,6 +3,7 @@ package nvrtc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,7 +45,7 @@ func Disassembler() (path string, err error) {
 	return "", ErrNoDisassembler
 }
 
-// Disassemble is the machine code of a cubin as text. Without a tool for that
+// Disassemble is the machine code of a cubin, or of several that are joined, as text. Without a tool for that
 // the error is ErrNoDisassembler.
 func Disassemble(ctx context.Context, cubin []byte) (string, error) {
 	tool, err := Disassembler()
@@ -61,17 +62,23 @@ func Disassemble(ctx context.Context, cubin []byte) (string, error) {
 	}
 	defer work.Remove()
 	file := filepath.Join(work.Dir, "kernels.cubin")
-	if err := os.WriteFile(file, cubin, 0o600); err != nil {
-		return "", err
+	parts, ok := artifact.Parts(cubin)
+	if !ok {
+		return "", errors.New("the machine code is damaged")
 	}
-	cmd := exec.CommandContext(ctx, tool, flag, file)
 	var out, messages bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &messages
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
+	for _, part := range parts {
+		if err := os.WriteFile(file, part, 0o600); err != nil {
+			return "", err
 		}
-		return "", fmt.Errorf("%s: %s", filepath.Base(tool), firstLine(messages.String()))
+		cmd := exec.CommandContext(ctx, tool, flag, file)
+		cmd.Stdout, cmd.Stderr = &out, &messages
+		if err := cmd.Run(); err != nil {
+			if ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			return "", fmt.Errorf("%s: %s", filepath.Base(tool), firstLine(messages.String()))
+		}
 	}
 	return out.String(), nil
 }

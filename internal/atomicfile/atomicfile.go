@@ -10,6 +10,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+
+	"dmir/internal/filelock"
 )
 
 // WriteFile replaces the content of the file at path by what fill writes. It writes
@@ -17,7 +20,8 @@ import (
 // nothing is left beside it. An existing file keeps its mode; a new one gets
 // mode as the process's umask allows.
 //
-// A link is followed: the file that it names is replaced, and the link stays.
+// A link is followed: the file that it names is replaced, and the link stays. A file with
+// several names (hard links) is overwritten, so that they stay names of one file.
 // Terminals, pipes and character devices are written to directly. Folders, block
 // devices and write-protected files are errors.
 func WriteFile(path string, mode fs.FileMode, fill func(io.Writer) error) error {
@@ -92,7 +96,7 @@ func resolve(path string) (target, error) {
 	}
 	at := path
 	for range maxLinks {
-		if isDescriptor(at) {
+		if IsDescriptor(at) {
 			return target{path: at, stream: true}, nil
 		}
 		info, err := os.Lstat(at)
@@ -145,6 +149,7 @@ func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error
 			os.Remove(f.Name())
 		}
 	}()
+	_ = filelock.Lock(f, false) // for Sweep; a file system without locks is not swept
 	w := bufio.NewWriterSize(f, 1<<18)
 	if err = fill(w); err != nil {
 		return err
@@ -157,15 +162,73 @@ func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error
 			return err
 		}
 	}
+	if to.old != nil && linked(to.old) {
+		if err = overwrite(to, f); err != nil {
+			return err
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	}
 	if err = f.Close(); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), to.path)
 }
 
+// overwrite copies the complete file f over a file with several names, all of which get the
+// new content. What lies beyond the old end is written first: where there is no room for it, the
+// file is as it was. Of a process that is killed meanwhile, f is left.
+func overwrite(to target, f *os.File) error {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	part := func(from, end int64) error {
+		_, err := io.Copy(io.NewOffsetWriter(out, from), io.NewSectionReader(f, from, end-from))
+		return err
+	}
+	old := to.old.Size()
+	if size > old {
+		if err := part(old, size); err != nil {
+			return errors.Join(err, out.Truncate(old), out.Close())
+		}
+	}
+	return errors.Join(part(0, min(old, size)), out.Truncate(size), out.Close())
+}
+
 // TempPrefix begins the names of files that are not complete yet; a process that was
 // killed leaves them.
 const TempPrefix = ".dmir-"
+
+// Sweep removes from dir the files that processes which were killed had not completed.
+func Sweep(dir string) {
+	if !filelock.Supported {
+		return
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, file := range files {
+		if !file.Type().IsRegular() || !temporaries.MatchString(file.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, file.Name())
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		if filelock.Lock(f, false) == nil {
+			os.Remove(path)
+		}
+		f.Close()
+	}
+}
+
+var temporaries = regexp.MustCompile("^" + regexp.QuoteMeta(TempPrefix) + "[0-9a-f]{8}$")
 
 // temporary creates a file in dir with a mode that the umask applies to.
 func temporary(dir string, mode fs.FileMode) (*os.File, error) {

@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,13 +16,19 @@ var (
 	standard    = map[string]int{"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 )
 
-// isDescriptor reports whether path refers to an open file of a process.
-func isDescriptor(path string) bool {
+// IsDescriptor reports whether path refers to an open file of a process.
+func IsDescriptor(path string) bool {
 	if _, ok := standard[path]; ok {
 		return true
 	}
 	_, err := strconv.Atoi(filepath.Base(path))
 	return err == nil && descriptors.MatchString(filepath.Dir(path))
+}
+
+// linked reports whether the file has further names.
+func linked(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && s.Nlink > 1
 }
 
 // openStream opens what WriteFile does not replace. A descriptor of this process

@@ -3,10 +3,12 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -65,5 +67,54 @@ func TestStreams(t *testing.T) {
 	fmt.Fprint(f, "end")
 	if b, _ := os.ReadFile(f.Name()); string(b) != "0text1textend" {
 		t.Errorf("the open file holds %q", b)
+	}
+}
+
+// A file with two names stays one file, with the whole new content, longer or shorter.
+func TestHardLinks(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	if err := os.WriteFile(one, []byte("first"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(one, two); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"longer than the first", "short", ""} {
+		if err := WriteFile(one, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(two); err != nil || string(got) != text {
+			t.Errorf("the other name has %q, %v; want %q", got, err, text)
+		}
+	}
+	broken := errors.New("half way")
+	if err := WriteFile(one, 0o644, func(w io.Writer) error { io.WriteString(w, "x"); return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("the folder holds %v", files)
+	}
+}
+
+// Sweep removes what a killed process left, and no file that is being written or has another name.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{TempPrefix + "0123abcd", TempPrefix + "notes", "mine"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := WriteFile(filepath.Join(dir, "new"), 0o644, func(w io.Writer) error { Sweep(dir); _, err := io.WriteString(w, "text"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := os.ReadDir(dir)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	if want := []string{TempPrefix + "notes", "mine", "new"}; !slices.Equal(names, want) {
+		t.Errorf("the folder holds %q, want %q", names, want)
 	}
 }

@@ -59,6 +59,7 @@ type grammar struct {
 // app is the state that all commands share.
 type app struct {
 	ctx    context.Context
+	args   []string
 	stdin  io.Reader
 	stdout *output
 	stderr io.Writer
@@ -118,7 +119,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer local.RemoveWork()
 	defer out.flush()
 	defer errors.flush()
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: errors}
+	a := &app{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: errors}
 
 	exited := -1
 	var g grammar

@@ -27,7 +27,7 @@ type compileCmd struct {
 	deviceFlags
 	Func         string   `help:"Function to compile (default: @main, or the only public one)." placeholder:"NAME"`
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
-	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's); x86-64-v2, -v3, -v4 and armv8-a are processors." placeholder:"sm_90a" sep:","`
+	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or machines that have them, or none (default: this machine's GPU, else the target's); x86-64-v2, -v3, -v4 and armv8-a are processors." placeholder:"sm_90a" sep:","`
 	Skip         []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass; for a processor llvm, asm, c-header, or the binaries obj and so (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass,llvm,asm,obj,so,c-header" default:""`
@@ -196,7 +196,11 @@ func emitFor(emit, output string) (string, error) {
 func (c compileCmd) archs(opts program.Options) ([]string, error) {
 	var list []string
 	for _, name := range c.Arch {
-		if name = strings.TrimSpace(name); !slices.Contains(list, name) {
+		name = strings.TrimSpace(name)
+		if m, ok := opts.Config.Machine(name); ok && name != "" && m.Arch != "" && !target.For(name).Makes(name) {
+			name = m.Arch // a machine stands for what its code is called
+		}
+		if !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}

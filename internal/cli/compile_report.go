@@ -69,15 +69,19 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
 	}
 	total := p.Predicted()
-	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %s, %s, %s predicted, %s of memory\n", p.Name, with,
-		units.Time(float64(took.Nanoseconds())), diag.Count(len(p.Kernels), "kernel"), diag.Count(len(p.Steps), "step"), units.Time(total), units.Bytes(p.Workspace))
+	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %s, %s, %s predicted, %s moved, %s of memory\n", p.Name, with,
+		units.Time(float64(took.Nanoseconds())), diag.Count(len(p.Kernels), "kernel"), diag.Count(len(p.Steps), "step"), units.Time(total), units.Bytes(movedBy(p)), units.Bytes(p.Workspace))
 	for i, b := range builds {
 		name := "@" + p.Name
 		if i > 0 {
 			name += " for " + b.Program.Arch()
 		}
 		for _, g := range b.Gaps {
-			escape.Fprintf(a.stdout, "%s\n", gapText(name, c.src, g))
+			line := gapText(name, c.src, g)
+			if more := movedBy(b.Program) - g.Bytes; len(b.Gaps) == 1 && more > 0 {
+				line += fmt.Sprintf("; %s of partial results besides", units.Bytes(more))
+			}
+			escape.Fprintf(a.stdout, "%s\n", line)
 		}
 	}
 	if c.Output != "" {
@@ -86,6 +90,15 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 		escape.Fprintf(a.stdout, "no file is written; name one with -o, such as -o %s.dmx, to run it\n", p.Name)
 	}
 	return nil
+}
+
+// movedBy is what the steps of p move in a run.
+func movedBy(p *artifact.Program) int64 {
+	var n int64
+	for i, times := range p.Times() {
+		n += artifact.Repeated(p.Steps[i].ReadBytes, times) + artifact.Repeated(p.Steps[i].WrittenBytes, times)
+	}
+	return n
 }
 
 // gapText says how far the kernels of a body may be from the best ones.

@@ -1,17 +1,29 @@
 package cli
 
 import (
-	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/lint"
+	"dmir/analysis/program"
+	"dmir/compile/pass"
+	"dmir/compile/planned"
+	"dmir/dialect/budget"
 	"dmir/syntax/diag"
 )
 
 type costCmd struct {
 	targeting
 	deviceFlags
+	Planned      bool   `help:"The table of the program as it is compiled: its kernels."`
+	Func         string `help:"Function to print (default: all)." placeholder:"NAME"`
+	Sort         string `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
+	Top          int    `help:"List this many ops of each function only, by default those that take longest." placeholder:"N"`
 	Strict       bool   `help:"Make ops of other dialects, which are not counted, an error."`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
 	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
@@ -19,9 +31,14 @@ type costCmd struct {
 
 // Help is what --help adds.
 func (costCmd) Help() string {
-	return "Ops of other dialects are not counted; stderr names them.\n" +
+	return fmt.Sprintf("The figures are those of the program as written, op by op; a line states those of the program as compiled.\n"+
+		"Functions of more than %d ops are planned for --planned only.\n", mostPlanned) +
+		"Ops of other dialects are not counted; stderr names them.\n" +
 		"Exit status: 0 done, 1 there are such ops and --strict is given, 2 the program has errors or cannot be read."
 }
+
+// mostPlanned bounds the ops of a function that is planned unasked.
+const mostPlanned = 1000
 
 // costReport is the JSON.
 type costReport struct {
@@ -29,8 +46,24 @@ type costReport struct {
 	NotCounted []lint.Foreign `json:"not_counted,omitempty"` // ops of other dialects
 }
 
+// order is that of --sort and --top.
+func (c costCmd) order() (cost.Order, error) {
+	if c.Top < 0 {
+		return cost.Order{}, &failure{"DM612", fmt.Sprintf("--top %d", c.Top), "is not a number of ops", "write --top 10"}
+	}
+	o := cost.Order{By: c.Sort, Top: c.Top}
+	if o.Top > 0 && o.By == "" {
+		o.By = "time"
+	}
+	return o, nil
+}
+
 // Run prints the cost of every function of the file.
 func (c costCmd) Run(a *app) error {
+	order, err := c.order()
+	if err != nil {
+		return err
+	}
 	p, err := c.load(a, c.File)
 	if err != nil {
 		return err
@@ -41,23 +74,28 @@ func (c costCmd) Run(a *app) error {
 	if err := c.divide(a, p); err != nil {
 		return err
 	}
-	if len(p.Funcs) == 0 && !p.HasErrors() {
-		return noFunction(p, errors.New("the file has no function"), "")
-	}
-	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: a.width()}
-	text, err := await(a.ctx, func() ([]byte, error) {
-		var b bytes.Buffer
-		if c.OutputFormat == "json" {
-			err := writeJSON(&b, costReport{cost.JSON(p.Target, p.Funcs), lint.ForeignOps(p)})
-			return b.Bytes(), err
-		}
-		err := cost.Table(&b, p.Target, p.Funcs, opts)
-		return b.Bytes(), err
-	})
+	funcs, err := c.funcs(p)
 	if err != nil {
 		return err
 	}
-	if _, err = a.stdout.Write(text); err != nil {
+	if c.Planned {
+		if funcs, err = planAll(a, p, funcs, c.Func != ""); err != nil {
+			return err
+		}
+	}
+	compiled := func(f *cost.Func) (cost.Figures, error) { return compiledFigures(a.ctx, p, f) }
+	_, err = await(a.ctx, func() (any, error) {
+		if c.OutputFormat == "json" {
+			r := cost.JSON(p.Target, funcs)
+			r.Sort(order)
+			r.Compile(funcs, compiled)
+			return nil, writeJSON(a.stdout, costReport{r, lint.ForeignOps(p)})
+		}
+		return nil, cost.Table(untilDone{a.ctx, a.stdout}, p.Target, funcs, cost.TableOptions{
+			Color: styleOf(a.stdout).Color, Width: a.width(), Order: order, Compiled: compiled,
+		})
+	})
+	if err != nil {
 		return err
 	}
 	d, ok := lint.Uncounted(p)
@@ -72,4 +110,74 @@ func (c costCmd) Run(a *app) error {
 		return exitStatus(exitFindings)
 	}
 	return nil
+}
+
+// funcs are the functions that are asked for.
+func (c costCmd) funcs(p *program.Program) ([]*cost.Func, error) {
+	if c.Func != "" {
+		i := slices.IndexFunc(p.Funcs, func(f *cost.Func) bool { return f.Func.Name == strings.TrimPrefix(c.Func, "@") })
+		if i < 0 {
+			return nil, noFunction(p, fmt.Errorf("there is no function %q", c.Func), "--func")
+		}
+		return p.Funcs[i : i+1], nil
+	}
+	if len(p.Funcs) == 0 && !p.HasErrors() {
+		return nil, noFunction(p, errors.New("the file has no function"), "")
+	}
+	return p.Funcs, nil
+}
+
+// planAll are the costs of functions as they are compiled; private ones are part of those that call them
+// unless one is named.
+func planAll(a *app, p *program.Program, funcs []*cost.Func, named bool) ([]*cost.Func, error) {
+	var out []*cost.Func
+	for _, f := range funcs {
+		if f.Func.Private && !named {
+			continue
+		}
+		g, err := await(a.ctx, func() (*cost.Func, error) { return planned.Cost(a.ctx, p, f.Func, p.Target) })
+		var e *pass.Error
+		switch {
+		case errors.As(err, &e):
+			diag.Text(a.stderr, p.Src, e.Diagnostic(), styleOf(a.stderr))
+			return nil, exitStatus(exitFailed)
+		case err != nil && a.ctx.Err() != nil:
+			return nil, err
+		case err != nil:
+			help := "leave out --planned, which gives the figures as written"
+			if open := f.Unbound(); len(open) > 0 {
+				help = "give sizes with --bind " + open[0] + "=…"
+			}
+			return nil, &failure{"DM503", "--planned", fmt.Sprintf("@%s cannot be planned: %v", f.Func.Name, err), help}
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// compiledFigures are those of f as it is compiled, unless it is large when its calls and gradients are written out.
+func compiledFigures(ctx context.Context, p *program.Program, f *cost.Func) (cost.Figures, error) {
+	ops := 0
+	for _, m := range p.Modules {
+		if m.Func(f.Func.Name) == f.Func {
+			ops = budget.SizesOf(m).Of(f.Func)
+		}
+	}
+	if ops > mostPlanned {
+		return cost.Figures{}, fmt.Errorf("it has %d ops; --planned plans it", ops)
+	}
+	return planned.Figures(ctx, p, f.Func, p.Target)
+}
+
+// untilDone is a writer that fails once its context is done.
+type untilDone struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w untilDone) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
 }

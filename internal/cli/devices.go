@@ -177,7 +177,7 @@ func (c runCmd) together(a *app, on *driver.Distribution) (runCmd, error) {
 	if c.Pieces && c.Output == "" {
 		return c, &failure{"DM612", "--pieces", "needs --output", "add --output DIR"}
 	}
-	if c.Pieces && c.Steps > 0 {
+	if c.Pieces && c.steps() > 0 {
 		return c, &failure{"DM612", "--pieces", "writes the results of one run, and --steps repeats it", "remove one of them"}
 	}
 	if on.Launch != nil && on.Launch.Rank > 0 {
@@ -214,7 +214,7 @@ func (c runCmd) compiledDistribution(p *artifact.Program) (on driver.Distributio
 	}
 	on.Launch = &l
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %d %d ", versionText(), c.Seed, c.Steps)
+	fmt.Fprintf(h, "%s %d %d ", versionText(), c.Seed, c.steps())
 	if err := p.Write(h); err != nil {
 		return on, err
 	}

@@ -17,6 +17,7 @@ import (
 type diffCmd struct {
 	targeting
 	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
+	AsWritten    bool      `help:"With --budget, compare the versions as written, op by op, not as they are compiled."`
 	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
 	Old          string    `arg:"" complete:"file:dmir,mlir" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
 	New          string    `arg:"" complete:"file:dmir,mlir" help:"The newer version; '-' is stdin."`
@@ -24,7 +25,8 @@ type diffCmd struct {
 
 // Help is what --help adds.
 func (diffCmd) Help() string {
-	return "Exit status: 0 done, and within budget where that was asked; 1 beyond it; 2 could not compare.\n" +
+	return "The gate compares what the compiled programs cost, or the text where it cannot be compiled; the table is of the text.\n" +
+		"Exit status: 0 done, and within budget where that was asked; 1 beyond it; 2 could not compare.\n" +
 		"As a gate in CI: dmir diff --budget --output-format github git:origin/main layer.dmir"
 }
 
@@ -64,6 +66,9 @@ func isPercentage(text string) bool {
 
 // Run compares the two versions.
 func (c diffCmd) Run(a *app) error {
+	if c.AsWritten && !c.Budget.asked {
+		return &failure{"DM612", "--as-written", "has no meaning without --budget", "add --budget, or remove it"}
+	}
 	if err := sensibleVersions(c.Old, c.New); err != nil {
 		return err
 	}
@@ -79,7 +84,7 @@ func (c diffCmd) Run(a *app) error {
 		return err
 	}
 	d, err := await(a.ctx, func() (panel.Data, error) {
-		return panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
+		return panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share, AsWritten: c.AsWritten, Context: a.ctx})
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"dmir/gpu/device"
 	"dmir/gpu/highs"
 	"dmir/internal/escape"
+	"dmir/internal/sandbox"
 )
 
 type doctorCmd struct {
@@ -65,6 +66,14 @@ func (c doctorCmd) Run(a *app) error {
 	escape.Fprintf(w, "reference executor\tready\tbuilt in: runs every op, accumulates in f32 or wider\n")
 	for _, t := range tools() {
 		probe(a.ctx, t, w)
+	}
+	switch how := sandbox.Kernel(); {
+	case how != "" && !sandbox.Active():
+		escape.Fprintf(w, "sandbox\toff\t%s, but %s=off\n", how, sandbox.Variable)
+	case how != "":
+		escape.Fprintf(w, "sandbox\tready\t%s: the emulator, the editors' runs and trusted files reach nothing else\n", how)
+	default:
+		escape.Fprintf(w, "sandbox\tnot found\twould confine the emulator, the editors' runs and trusted files: Linux 5.13 or newer with Landlock\n")
 	}
 	return w.Flush()
 }

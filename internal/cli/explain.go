@@ -28,7 +28,7 @@ func (c explainCmd) Run(a *app) error {
 		return list(a.stdout)
 	}
 	e := diag.Find(c.Rule)
-	if m, ok := op.Means(c.Rule); ok && e.Code == "" {
+	if m, ok := op.Means(unqualified(c.Rule)); ok && e.Code == "" {
 		fmt.Fprintf(a.stdout, "# dm.%s\n\n", m.Def.Name)
 		if m.Foreign {
 			fmt.Fprintf(a.stdout, "%s is %s in this dialect.\n\n", strings.TrimPrefix(c.Rule, op.Prefix), m)
@@ -71,6 +71,14 @@ func list(w io.Writer) error {
 	return tw.Flush()
 }
 
+// unqualified is a name without the packages in front of it, with which people write it: torch.nn.Linear, F.gelu.
+func unqualified(name string) string {
+	if strings.HasPrefix(name, op.Prefix) {
+		return name
+	}
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
 func listCodes(w io.Writer, codes []diag.Code) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "CODE\tNAME\tFIX\tMEANING")
@@ -93,7 +101,7 @@ func likely(word string) string {
 	for _, a := range diag.Codes() {
 		known = append(known, a.Code, a.Name)
 	}
-	if near := op.Like(word); len(near) > 0 {
+	if near := op.Like(unqualified(word)); len(near) > 0 {
 		return "did you mean " + near[0].Def.FullName() + "?"
 	}
 	if s := diag.Suggest(word, known); s != "" {

@@ -8,7 +8,9 @@ import (
 	"syscall"
 
 	"dmir/analysis/program"
+	"dmir/analysis/units"
 	"dmir/internal/escape"
+	"dmir/internal/regular"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -35,9 +37,10 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 
 // Codes are the failures of the command line, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM503", Name: "cannot-plan", Doc: "`dmir cost --planned` was asked for a function that cannot be compiled: sizes are open, or its devices run different programs.", Help: "leave out `--planned`, or give sizes with `--bind`"},
 	{Code: "DM502", Name: "budget-regression", Doc: "`dmir diff --budget` found a function that moves more bytes, takes more time or holds more memory than in the older version, beyond the tolerance that was given.", Help: "move or hold less, or allow an increase: `--budget 5%`"},
 	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
-	{Code: "DM602", Name: "too-large", Doc: "The file is larger than 48 MB, the limit for a program; for one in StableHLO, which has its constants in the text, and for a model in ONNX it is 2 GB.", Help: "put large constants into a `.npz` file beside the program, `#dm.file<\"weights.npz\", \"name\">`, or pass them with `--input`"},
+	{Code: "DM602", Name: "too-large", Doc: "The file is larger than 256 MB, the limit for a program; for one in StableHLO, which has its constants in the text, and for a model in ONNX it is 2 GB.", Help: "put large constants into a `.npz` file beside the program, `#dm.file<\"weights.npz\", \"name\">`, or pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is complete, so no file is partly written.", Help: "check the folder and its permissions"},
 	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
 	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`: a dimension symbol that the program has, and a non-negative integer.", Help: "write `--bind n=512`"},
@@ -61,7 +64,8 @@ var Codes = diag.Register([]diag.Code{
 })
 
 func cannotRead(path string, err error) *failure {
-	if errors.Is(err, syscall.EISDIR) {
+	var other *regular.Error
+	if errors.Is(err, syscall.EISDIR) || errors.As(err, &other) && other.Mode.IsDir() {
 		return &failure{"DM601", path, reason(err), "name a file in it"}
 	}
 	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
@@ -77,8 +81,8 @@ func noFunction(p *program.Program, err error, flag string) *failure {
 	return &failure{"DM606", p.Src.Path, err.Error(), "write one, or name another file"}
 }
 
-func tooLarge(path string) *failure {
-	return &failure{"DM602", path, "is larger than 48 MB", "keep large constants in a .npz file beside the program: #dm.file<\"weights.npz\", \"name\">"}
+func tooLarge(path string, limit int64) *failure {
+	return &failure{"DM602", path, "is larger than " + units.Bytes(limit), "keep large constants in a .npz file beside the program: #dm.file<\"weights.npz\", \"name\">"}
 }
 
 func cannotWrite(path string, err error) *failure {

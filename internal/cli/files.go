@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"golang.org/x/term"
@@ -18,13 +19,16 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/internal/atomicfile"
+	"dmir/internal/escape"
+	"dmir/internal/regular"
 	"dmir/syntax/diag"
+	"dmir/syntax/format"
 	"dmir/syntax/source"
 )
 
-// maxBytes is the largest program text that is read: far beyond 100,000 ops,
+// maxBytes is the largest program text that is read: beyond 1,000,000 ops, whose analysis takes 2 GB,
 // and small enough that a mistaken argument does not fill the memory.
-const maxBytes = 48_000_000
+const maxBytes = 256_000_000
 
 // maxModel is the largest model that is read, in ONNX or, as text with its constants, in
 // StableHLO: what the former allows.
@@ -46,7 +50,7 @@ func (a *app) bytes(path string) (data []byte, name string, err error) {
 	if path == "-" {
 		name = stdin
 	} else {
-		f, err := os.Open(path)
+		f, err := regular.OpenNamed(path)
 		if err != nil {
 			return nil, name, cannotRead(path, err)
 		}
@@ -54,6 +58,14 @@ func (a *app) bytes(path string) (data []byte, name string, err error) {
 		in = f
 		if isModel(name, nil) || filepath.Ext(name) == ".mlir" {
 			limit = maxModel
+		}
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > limit {
+			return nil, name, tooLarge(name, limit)
+		}
+		if isModel(name, nil) {
+			if data := regular.Mapped(f, limit); data != nil {
+				return data, name, nil
+			}
 		}
 	}
 	data, err = readAll(a.ctx, in, limit+1)
@@ -63,7 +75,7 @@ func (a *app) bytes(path string) (data []byte, name string, err error) {
 	case err != nil:
 		return nil, name, cannotRead(name, err)
 	case int64(len(data)) > limit:
-		return nil, name, tooLarge(name)
+		return nil, name, tooLarge(name, limit)
 	}
 	return data, name, nil
 }
@@ -118,10 +130,7 @@ func otherKind(name string, text []byte) (kind, help string) {
 
 // isCompiled reports whether a file is a compiled program, whatever its name.
 func isCompiled(path string) bool {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}
@@ -216,6 +225,25 @@ func write(path, text string) error {
 	return nil
 }
 
+// diff prints the unified diff from before to after of the file at path. Its lines are those
+// of the file, so that it can be applied; hidden characters in them are named on stderr.
+func (a *app) diff(path, before, after string) error {
+	text := format.Diff(escape.Terminal(path), before, after)
+	if _, err := io.WriteString(a.stdout, text); err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if i := strings.IndexFunc(strings.TrimRight(line, "\r\n"), func(r rune) bool { return r != '\t' && escape.Control(r) }); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(line[i:])
+			escape.Fprintf(a.stderr, "dmir: %s: line %d of the diff has the hidden character %U\n", path, n, r)
+			break
+		}
+	}
+	return nil
+}
+
 // isStdout reports whether path is the standard output, to which nothing else is
 // printed then.
 func (a *app) isStdout(path string) bool {
@@ -266,9 +294,13 @@ func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 	return out
 }
 
-// warn writes the warnings about a program that compiling it gave.
+// warn writes warnings about a program, at their places in its text where they have one.
 func (a *app) warn(src *source.File, ds []diag.Diagnostic) {
 	for _, d := range ds {
+		if d.Span.Len() == 0 {
+			diag.TextWithoutPlace(a.stderr, src.Path, d, styleOf(a.stderr))
+			continue
+		}
 		diag.Text(a.stderr, src, d, styleOf(a.stderr))
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
+	"dmir/internal/escape"
 	"dmir/syntax/ast"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -87,10 +87,10 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	switch {
 	case c.Check && !c.Diff:
 		if changed {
-			fmt.Fprintln(a.stdout, src.Path)
+			escape.Fprintf(a.stdout, "%s\n", src.Path)
 		}
 	case c.Diff:
-		_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text(), text))
+		err = a.diff(src.Path, src.Text(), text)
 	case path == "-":
 		_, err = io.WriteString(a.stdout, text)
 	case changed:
@@ -111,7 +111,7 @@ func generic(a *app, src *source.File, tree *ast.File) error {
 			printErrors(a.stderr, src, diags)
 			return exitStatus(exitFailed)
 		}
-		text, err := print.Generic(m)
+		text, err := print.Generic(m, print.Locations)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"io"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"dmir/analysis/program"
 	"dmir/compile/interp"
@@ -16,15 +18,16 @@ import (
 )
 
 type importCmd struct {
-	Output string   `short:"o" complete:"file:dmir" help:"File to write (default: stdout)." placeholder:"OUT.dmir"`
-	Bind   []string `help:"Give a size that a model in ONNX leaves open." placeholder:"n=512" sep:","`
-	File   string   `arg:"" complete:"file:mlir,onnx" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form, or a model in ONNX; '-' is stdin."`
+	Output    string   `short:"o" complete:"file:dmir" help:"File to write (default: stdout)." placeholder:"OUT.dmir"`
+	Locations bool     `help:"Print the locations of ops, as #loc aliases at the end of the file."`
+	Bind      []string `help:"Give a size that a model in ONNX leaves open." placeholder:"n=512" sep:","`
+	File      string   `arg:"" complete:"file:mlir,onnx" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form, or a model in ONNX; '-' is stdin."`
 }
 
 // Help is what --help adds.
 func (importCmd) Help() string {
 	return "From JAX: print(jax.jit(f).lower(*args).as_text()) > f.mlir. Sections cut at '// -----' stay sections. Names of\n" +
-		"functions, arguments and values are kept, and locations. With -o, large constants are\n" +
+		"functions, arguments and values are kept, and with --locations those of ops. With -o, large constants are\n" +
 		"arrays in OUT.weights.npz. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
 		"Exit status: 0 written, 2 the program has errors, or something without an equivalent in the dialect."
 }
@@ -59,6 +62,14 @@ func (c importCmd) Run(a *app) error {
 		}
 	}
 	return write(c.Output, text)
+}
+
+// locations are the options of printing for the flag --locations.
+func locations(on bool) []print.Option {
+	if on {
+		return []print.Option{print.Locations}
+	}
+	return nil
 }
 
 // save writes arrays to the file at path.
@@ -104,10 +115,7 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 	if err != nil {
 		return "", nil, err
 	}
-	if err := unknownSize(c.Bind, nil); err != nil {
-		return "", nil, err
-	}
-	p, err := a.analyse(src, program.Options{})
+	p, err := a.analyse(src, program.Options{Bind: bind})
 	switch {
 	case err != nil:
 		return "", nil, err
@@ -117,10 +125,13 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 		printErrors(a.stderr, src, p.Diags)
 		return "", nil, exitStatus(exitFailed)
 	}
+	if err := unknownSize(c.Bind, p.Symbols()); err != nil {
+		return "", nil, err
+	}
 	if arrays, err = weights.Place(p.Modules, path); err != nil {
 		return "", nil, err
 	}
-	written, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules) })
+	written, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules, locations(c.Locations)...) })
 	return written, arrays, err
 }
 
@@ -137,12 +148,17 @@ func (a *app) model(name string, data []byte, bind map[string]int64, path string
 		open   []string
 		arrays *weights.Set
 	}
+	file := ""
+	if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
+		file = name
+	}
 	r, err := await(a.ctx, func() (r result, err error) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(file != ""))
 		if r.open, err = onnx.Sizes(data); err != nil {
 			return r, err
 		}
 		r.text, r.arrays, err = onnx.Text(name, data, onnx.Options{
-			Dir: dir, Bind: bind,
+			Dir: dir, Bind: bind, File: file,
 			Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(a.ctx, f) },
 		}, path)
 		return r, err

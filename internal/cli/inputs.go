@@ -11,11 +11,13 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
+	"dmir/internal/escape"
 )
 
 // argument is an argument of what is run.
 type argument struct {
 	name, typ string // without "%"
+	drawn     bool   // the text says how its numbers are drawn, or which one they all are
 	elem      types.Elem
 	shape     []int
 	err       error // why it has no element type and shape
@@ -105,13 +107,29 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 	return out, nil
 }
 
+// complexPart is which part of complex numbers the argument called name holds, as importers
+// call it: 0 for NAME.re, 1 for NAME.im; -1 for others.
+func complexPart(name string) int {
+	switch {
+	case strings.HasSuffix(name, ".re"):
+		return 0
+	case strings.HasSuffix(name, ".im"):
+		return 1
+	}
+	return -1
+}
+
 // memberPaths are the files for the members of the tuple called name, none where it
-// is none: the arrays of an archive that have the members' names.
+// is none: the arrays of an archive that have the members' names. The two parts of complex
+// numbers are those of one array.
 func memberPaths(flag, name, path string, names []string) (out []inputPath, err error) {
 	for i, n := range names {
 		if strings.HasPrefix(n, name+".") {
 			out = append(out, inputPath{path, i})
 		}
+	}
+	if len(out) == 2 && complexPart(names[out[0].index]) == 0 && complexPart(names[out[1].index]) == 1 {
+		return out, nil
 	}
 	if len(out) > 0 && !strings.HasSuffix(path, ".npz") {
 		return nil, &failure{"DM607", flag, "gives one array to %" + name + ", which is a tuple", "write --input " + name + "=FILE.npz, with the arrays " + name + ".0 and so on, or give each member: --input " + name + ".0=FILE.npy"}
@@ -150,18 +168,59 @@ func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[int]*tensor.Tens
 		data = append(data, dataInput{arg.name, index, series, &tensor.Sampler{Samples: series.Samples, Batch: series.Batch, Shuffle: c.Shuffle, Seed: c.Seed}})
 		return true, nil
 	})
-	if err != nil || !c.Shuffle {
+	if err != nil {
 		return data, given, err
 	}
-	if len(data) == 0 {
+	if len(data) == 0 && c.Shuffle {
 		return data, nil, &failure{"DM612", "--shuffle", "no input has several samples", "give one with --input x=FILE.npy, whose array has one more dimension or a longer first one"}
 	}
-	for _, in := range data[1:] {
-		if one := data[0]; in.series.Samples != one.series.Samples || in.series.Batch != one.series.Batch {
-			return data, nil, &failure{"DM607", "--shuffle", fmt.Sprintf("%%%s has %d samples, %d a step, but %%%s has %d, %d a step", in.name, in.series.Samples, in.series.Batch, one.name, one.series.Samples, one.series.Batch), "inputs are shuffled together: give them equally many samples"}
+	return data, given, c.paired(data, s.args)
+}
+
+// paired checks that the inputs have equally many samples, of which a step takes those of the same numbers. A scalar
+// with a value for each step, such as a learning rate, is no sample, and may have any number of values.
+func (c runCmd) paired(data dataSet, args []argument) error {
+	var one *dataInput
+	for i := range data {
+		in := &data[i]
+		if len(args[in.index].shape) == 0 && !c.Shuffle {
+			continue
+		}
+		if one == nil {
+			one = in
+			continue
+		}
+		a, b := one.series, in.series
+		flag, help := "--input "+in.name, "a step takes the samples of the same numbers of all inputs: give them equally many"
+		fits := a.Samples/a.Batch == b.Samples/b.Batch && (a.Batch != b.Batch || a.Samples == b.Samples)
+		if c.Shuffle {
+			flag, help = "--shuffle", "inputs are shuffled together: give them equally many samples"
+			fits = a.Samples == b.Samples && a.Batch == b.Batch
+		}
+		if !fits {
+			return &failure{"DM607", flag, fmt.Sprintf("%%%s has %d samples, %d a step, but %%%s has %d, %d a step", in.name, b.Samples, b.Batch, one.name, a.Samples, a.Batch), help}
 		}
 	}
-	return data, given, nil
+	return nil
+}
+
+// tellRandom names on stderr the arguments that get random numbers by default: no input gives them, and the program
+// does not say how they are drawn.
+func (c runCmd) tellRandom(a *app, args []argument, known func(i int) bool) {
+	const most = 12
+	var names []string
+	for i, arg := range args {
+		if !arg.drawn && !known(i) {
+			names = append(names, "%"+arg.name)
+		}
+	}
+	if len(names) == 0 || c.rank > 0 {
+		return
+	}
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("and %d more", more))
+	}
+	escape.Fprintf(a.stderr, "random: %s\n", strings.Join(names, ", "))
 }
 
 // openSeries opens a .npy file for an argument; whole if it holds one value.

@@ -102,16 +102,16 @@ func TestInterruptedSteps(t *testing.T) {
 		}
 		return len(b), nil
 	})
-	saved := stepFlags{Steps: 9, Checkpoint: filepath.Join(dir, "ck")}
+	saved := stepFlags{Steps: new(9), Checkpoint: filepath.Join(dir, "ck")}
 	stderr, err := run(ctx, lines, saved, "cut")
-	if err != exitStatus(exitCanceled) || stderr != "dmir: interrupted after step 3 of 9; --resume goes on from there\n" {
+	if err != exitStatus(exitCanceled) || stderr != "random: %x, %s\ndmir: interrupted after step 3 of 9; --resume goes on from there\n" {
 		t.Fatalf("%v: %q", err, stderr)
 	}
 	saved.Resume = true
 	if stderr, err := run(t.Context(), io.Discard, saved, "parts"); err != nil {
 		t.Fatal(err, stderr)
 	}
-	if stderr, err := run(t.Context(), io.Discard, stepFlags{Steps: 9}, "whole"); err != nil {
+	if stderr, err := run(t.Context(), io.Discard, stepFlags{Steps: new(9)}, "whole"); err != nil {
 		t.Fatal(err, stderr)
 	}
 	parts, err := os.ReadFile(filepath.Join(dir, "parts", "u.npy"))

@@ -10,7 +10,6 @@ import (
 	"dmir/analysis/program"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
-	"dmir/syntax/format"
 	"dmir/syntax/source"
 )
 
@@ -138,7 +137,7 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 		changed = fixed.Src.Text() != src.Text()
 		switch {
 		case c.Diff:
-			_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text(), fixed.Src.Text()))
+			err := a.diff(src.Path, src.Text(), fixed.Src.Text())
 			return nil, changed, 0, err
 		case path == "-":
 			if _, err := io.WriteString(a.stdout, fixed.Src.Text()); err != nil {

@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/compile/planned"
 	"dmir/compile/tensor"
 	"dmir/dialect/weights"
 	"dmir/syntax/diag"
@@ -47,7 +48,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		return program.Options{}, err
 	}
 	maps.Copy(bind, sizes)
-	return program.Options{Target: target, Bind: bind, Config: cfg, Arrays: tensor.In(filepath.Dir(path)), OneKernel: kernel.Unfit}, nil
+	return program.Options{Target: target, Bind: bind, Config: cfg, Arrays: tensor.In(filepath.Dir(path)), OneKernel: kernel.Unfit, Compiled: planned.Figures}, nil
 }
 
 // binding reads sizes of symbols, each as name=size.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"dmir/internal/hostmem"
 	"dmir/lsp/server"
 	"dmir/lsp/worker"
 )
@@ -20,6 +21,9 @@ func (lspCmd) Run(a *app) error {
 		// Documents are long-lived and edits leave little garbage: half of the usual
 		// heap growth has no measurable cost.
 		debug.SetGCPercent(50)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(hostmem.Limit() / 2) // near which the workspace sheds what it can make again
 	}
 	err := server.Serve(a.ctx, a.stdin, a.stdout, server.Options{Version: version})
 	if errors.Is(err, server.ErrNoShutdown) {

@@ -33,6 +33,7 @@ type optCmd struct {
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or generic (the graph in MLIR's generic form). Or what to write the program in: mlir (func, arith, math, tensor, linalg and scf), stablehlo." enum:"graph,kernels,schedule,generic,mlir,stablehlo" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
+	Locations     bool     `help:"Print the locations of ops, as #loc aliases at the end."`
 	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
 	File          string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
@@ -309,7 +310,7 @@ func (r *optimizer) print(head string, m *ir.Module) error {
 	if head == "" && exports[r.Emit] != nil || r.Emit == "generic" {
 		write = print.Generic
 	}
-	text, err := write(m)
+	text, err := write(m, locations(r.Locations)...)
 	if err != nil {
 		return err
 	}

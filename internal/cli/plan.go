@@ -18,7 +18,6 @@ import (
 	"dmir/internal/atomicfile"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
-	"dmir/syntax/format"
 	"dmir/syntax/source"
 )
 
@@ -363,8 +362,7 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 	}
 	switch {
 	case c.Diff:
-		_, err = io.WriteString(a.stdout, format.Diff(p.Src.Path, was, text))
-		return err
+		return a.diff(p.Src.Path, was, text)
 	case path == "-":
 		_, err = io.WriteString(a.stdout, text)
 		return err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,7 +15,8 @@ import (
 type reportCmd struct {
 	targeting
 	Kind         string `help:"graph, roofline, memory, mesh, timeline (these two of functions that several devices run), diff (needs --against), or all." enum:"graph,roofline,memory,mesh,timeline,diff,all" default:"graph"`
-	Function     string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"func" placeholder:"NAME"`
+	Func         string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"function" placeholder:"NAME"`
+	Undivided    bool   `help:"Show the undivided function, not what each device of its mesh runs; a page shows either."`
 	Against      string `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
 	Output       string `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
 	OutputFormat string `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
@@ -46,7 +46,7 @@ func (c reportCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	var opts panel.Options
+	opts := panel.Options{Undivided: c.Undivided, Both: c.OutputFormat == "html", Context: a.ctx}
 	if c.Against != "" {
 		if opts.Old, opts.OldName, err = c.version(a, c.Against, c.File, p); err != nil {
 			return err
@@ -62,21 +62,21 @@ func (c reportCmd) Run(a *app) error {
 	}
 	kinds := []string{c.Kind}
 	if c.Kind == allKinds {
-		kinds = panel.KindsOf(p, c.Function)
+		kinds = panel.KindsOf(p, c.Func)
 		if c.Against != "" {
 			kinds = append(kinds[:len(kinds):len(kinds)], panel.KindDiff)
 		}
 	}
 	var panels []panel.Data
 	for _, kind := range kinds {
-		d, err := await(a.ctx, func() (panel.Data, error) { return panel.Build(p, kind, c.Function, opts) })
+		d, err := await(a.ctx, func() (panel.Data, error) { return panel.Build(p, kind, c.Func, opts) })
 		switch {
 		case a.ctx.Err() != nil:
 			return a.ctx.Err()
 		case errors.Is(err, panel.ErrKind):
 			return &failure{"DM612", "--kind " + kind, "has nothing to show: nothing in the function is divided over a mesh", "define a dm.mesh and divide a value over its axes, or name another kind"}
 		case err != nil:
-			return noFunction(p, err, "--function")
+			return noFunction(p, err, "--func")
 		}
 		panels = append(panels, d)
 	}
@@ -89,6 +89,8 @@ func (c reportCmd) Run(a *app) error {
 // sensible returns an error for flags that cannot be combined.
 func (c reportCmd) sensible() error {
 	switch {
+	case c.Undivided && (c.Kind == panel.KindMesh || c.Kind == panel.KindTimeline || c.Kind == panel.KindDiff):
+		return &failure{"DM612", "--undivided", "has no effect with --kind " + c.Kind, "name graph, roofline, memory or all"}
 	case c.Kind == panel.KindDiff && c.Against == "":
 		return &failure{"DM612", "--kind diff", "has nothing to compare with", "name the older version: --against OLD, or --against git:HEAD"}
 	case c.Against != "" && c.Kind != panel.KindDiff && c.Kind != allKinds:
@@ -170,8 +172,8 @@ func (c reportCmd) name(kind, extension string) string {
 	if c.File != "-" {
 		base = strings.TrimSuffix(filepath.Base(c.File), filepath.Ext(c.File))
 	}
-	if c.Function != "" {
-		base += "." + strings.TrimPrefix(c.Function, "@")
+	if c.Func != "" {
+		base += "." + strings.TrimPrefix(c.Func, "@")
 	}
 	return escape.FileName(base) + "." + kind + "." + extension
 }
@@ -184,6 +186,6 @@ func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error 
 	if a.isStdout(path) {
 		return nil
 	}
-	_, err := fmt.Fprintln(a.stdout, path)
+	_, err := escape.Fprintf(a.stdout, "%s\n", path)
 	return err
 }

@@ -20,7 +20,7 @@ func (t targeting) version(a *app, old, path string, new *program.Program) (p *p
 	if err != nil {
 		return nil, "", err
 	}
-	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: new.Arrays})
+	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: new.Arrays, Compiled: new.Compiled})
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,7 +71,7 @@ func (a *app) readVersion(old, path string) (*source.File, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > maxBytes:
-		return nil, tooLarge(old)
+		return nil, tooLarge(old, maxBytes)
 	}
 	return source.New(filepath.Base(file)+" at "+rev, text), nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -22,6 +23,7 @@ import (
 	"dmir/gpu/device"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 type runCmd struct {
@@ -57,6 +59,18 @@ func (runCmd) Help() string {
 		"A program in StableHLO needs no import: dmir run FILE.mlir."
 }
 
+// load reads the program. Most of what that allocates lives as long as the program, which ends when it has
+// run: a collector that starts at a few megabytes would follow it again and again.
+func (c *runCmd) load(a *app) (*source.File, *program.Program, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	src, opts, err := c.program(a, c.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := a.analyse(src, opts)
+	return src, p, err
+}
+
 // Run runs one function and prints the bytes and the time of each line.
 func (c runCmd) Run(a *app) error {
 	if err := c.check(); err != nil {
@@ -71,11 +85,7 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	src, opts, err := c.program(a, c.File)
-	if err != nil {
-		return err
-	}
-	p, err := a.analyse(src, opts)
+	src, p, err := c.load(a)
 	if err != nil {
 		return err
 	}
@@ -97,7 +107,7 @@ func (c runCmd) Run(a *app) error {
 		printErrors(a.stderr, src, errs)
 		return exitStatus(exitFailed)
 	}
-	on, err := c.distribution(p, m, fn, fmt.Sprint(c.Seed), fmt.Sprint(c.Steps))
+	on, err := c.distribution(p, m, fn, fmt.Sprint(c.Seed), fmt.Sprint(c.steps()))
 	if err != nil {
 		return err
 	}
@@ -105,7 +115,7 @@ func (c runCmd) Run(a *app) error {
 	if c, err = c.together(a, &on); err != nil {
 		return err
 	}
-	if c.Steps > 0 {
+	if c.steps() > 0 {
 		return c.repeat(a, c.steppedProgram(a, p, m, fn, on))
 	}
 	args := programArgs(p, fn)
@@ -116,6 +126,13 @@ func (c runCmd) Run(a *app) error {
 	discard, err := c.prepare()
 	if err != nil {
 		return err
+	}
+	c.tellInputs(a, args, given, pieces)
+	labels := driver.LabelsOf(m, fn, p.Bind)
+	for i, arg := range args {
+		if d := labels.Outside(i, arg.name, given[i]); d != nil {
+			a.warn(src, []diag.Diagnostic{*d})
+		}
 	}
 	bar := newProgress(a.stderr)
 	job := driver.Job{Program: p, Module: m, Fn: fn, On: on, Seed: c.Seed, Inputs: byName(args, given), Pieces: piecesByName(args, pieces), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
@@ -139,7 +156,7 @@ func (c runCmd) Run(a *app) error {
 
 // ofCases reports whether no flag is about one function, and none about more than checks.
 func (c runCmd) ofCases() bool {
-	return c.Func == "" && c.Steps == 0 && len(c.Input) == 0 && c.Output == "" && (c.Device == "auto" || c.Device == "reference")
+	return c.Func == "" && c.steps() == 0 && len(c.Input) == 0 && c.Output == "" && (c.Device == "auto" || c.Device == "reference")
 }
 
 // cases runs the functions of a file of cases, which have no arguments.
@@ -180,6 +197,13 @@ func (c runCmd) failed(a *app, p *program.Program, err error) error {
 	return exitStatus(exitFailed)
 }
 
+// tellInputs is tellRandom for a run with some inputs; without any, all arguments are random, which is how a program is tried.
+func (c runCmd) tellInputs(a *app, args []argument, given map[int]*tensor.Tensor, pieces map[int]driver.PieceReader) {
+	if len(c.Input) > 0 {
+		c.tellRandom(a, args, func(i int) bool { return given[i] != nil || pieces[i] != nil })
+	}
+}
+
 // programArgs are the arguments of fn, a tuple as its members.
 func programArgs(p *program.Program, fn *ir.Func) []argument {
 	flat, _ := flatten.Func(fn)
@@ -187,6 +211,7 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 	for i, v := range flat.Args {
 		arg := argument{name: strings.TrimPrefix(v.Name, "%"), typ: v.Type.String()}
 		arg.elem, arg.shape, arg.err = interp.ArgType(flat, i, p.Bind)
+		arg.drawn = interp.ArgAttr(flat, i, op.InitAttr) != nil || interp.ArgAttr(flat, i, op.StddevAttr) != nil
 		args = append(args, arg)
 	}
 	return args
@@ -195,7 +220,7 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 // steppedProgram is fn for --steps.
 func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func, on driver.Distribution) *stepped {
 	flat, _ := flatten.Func(fn)
-	s := &stepped{name: fn.Name, state: op.State(flat.Op), args: programArgs(p, fn)}
+	s := &stepped{name: fn.Name, state: op.State(flat.Op), args: programArgs(p, fn), labels: driver.LabelsOf(m, fn, p.Bind)}
 	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
 		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, byName(s.args, given))
 		if err != nil {
@@ -205,7 +230,7 @@ func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.
 	}
 	s.smaller = smallerProgram(p)
 	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Pieces: piecesByName(s.args, s.pieces), Device: c.Device, Progress: progress})
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Pieces: piecesByName(s.args, s.pieces), Device: c.Device, Steps: c.steps(), Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
 	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }
@@ -244,6 +269,8 @@ func readTensor(path string, arg argument) (*tensor.Tensor, error) {
 			}
 			t, err = z.Read(entry, arg.elem, arg.shape)
 		}
+	} else if part := complexPart(arg.name); part >= 0 {
+		t, err = tensor.LoadPart(file, arg.elem, arg.shape, part)
 	} else {
 		t, err = tensor.LoadNPY(file, arg.elem, arg.shape)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,8 +16,10 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 	"dmir/gpu/device"
 	"dmir/internal/escape"
+	"dmir/internal/sandbox"
 	"dmir/syntax/diag"
 )
 
@@ -40,6 +44,10 @@ func (c runCmd) artifact(a *app) error {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor lists what is available"}
 	}
 	if c.Trust {
+		// A process that is not the command itself, such as a test, cannot be started again as one.
+		if _, launched := collective.Launched(); p.Foreign && !launched && sandbox.Active() && slices.Equal(a.args, os.Args[1:]) {
+			return c.confined(a)
+		}
 		p.Trust()
 	}
 	on, err := c.compiledDistribution(p)
@@ -49,7 +57,7 @@ func (c runCmd) artifact(a *app) error {
 	if c, err = c.together(a, &on); err != nil {
 		return err
 	}
-	if c.Steps > 0 {
+	if c.steps() > 0 {
 		return c.repeat(a, c.steppedArtifact(a, p, d, why, on))
 	}
 	given, pieces, err := c.inputs(p.Name, artifactArgs(p), nil)
@@ -64,6 +72,7 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return err
 	}
+	c.tellInputs(a, artifactArgs(p), given, pieces)
 	bar := newProgress(a.stderr)
 	o := device.Options{Runs: c.Runs, Cold: c.Cold, Progress: a.watch(bar, 1, smallerArtifact(p))}
 	var res *driver.Result
@@ -106,6 +115,8 @@ func deviceFailed(a *app, path string, err error) error {
 	switch f, _ := artifact.FailureOf(err); f.Reason {
 	case artifact.Untrusted:
 		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
+	case artifact.OutOfMemory:
+		return &failure{"DM705", path, f.Err.Error(), diag.Find("DM705").Help}
 	case artifact.Faulted:
 		return &failure{"DM618", path, f.Err.Error(), f.Help}
 	}
@@ -124,6 +135,7 @@ func artifactArgs(p *artifact.Program) []argument {
 		}
 		arg := argument{name: buf.Name, typ: tensorText(buf)}
 		arg.elem, arg.shape, arg.err = bufferType(buf)
+		arg.drawn = i < len(p.Defaults) && (p.Defaults[i].Init != nil || p.Defaults[i].Stddev != nil)
 		args = append(args, arg)
 	}
 	return args

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -42,7 +43,7 @@ func TestScripts(t *testing.T) {
 		Setup:         tools,
 		Condition:     condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "ramp": writeRamp, "only": only, "head": head, "onnx": writeONNX,
+			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "ramp": writeRamp, "ints": writeInts, "only": only, "head": head, "onnx": writeONNX,
 		},
 	})
 }
@@ -143,12 +144,14 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // bytes FILE COUNT TEXT makes a file of COUNT bytes by repeating TEXT, in
-// which \n and \0 are escapes.
+// which \n and \0 are escapes; beyond the first thousands it is a hole of zeros.
 func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	text := []byte(strings.NewReplacer(`\n`, "\n", `\0`, "\x00").Replace(args[2]))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat(text, n/len(text)+1)[:n], 0o644))
+	written := min(n, 4096)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat(text, written/len(text)+1)[:written], 0o644))
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(n)))
 }
 
 // npy FILE DTYPE SHAPE COUNT makes an array of COUNT zero elements, its header
@@ -170,6 +173,17 @@ func writeRamp(ts *testscript.TestScript, neg bool, args []string) {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(i)/10))
 	}
 	npyFile(ts, args[0], "<f4", args[1], data)
+}
+
+// ints FILE NUMBERS... writes numbers as int64.
+func writeInts(ts *testscript.TestScript, neg bool, args []string) {
+	var data []byte
+	for _, text := range args[1:] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		ts.Check(err)
+		data = binary.LittleEndian.AppendUint64(data, uint64(n))
+	}
+	npyFile(ts, args[0], "<i8", fmt.Sprintf("(%d,)", len(args)-1), data)
 }
 
 func npyFile(ts *testscript.TestScript, name, descr, shape string, data []byte) {

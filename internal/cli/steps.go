@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"dmir/compile/checkpoint"
@@ -14,12 +15,13 @@ import (
 	"dmir/compile/tensor"
 	"dmir/gpu/device"
 	"dmir/internal/escape"
+	"dmir/internal/filelock"
 	"dmir/syntax/diag"
 )
 
 // steps are the flags of repeated runs.
 type stepFlags struct {
-	Steps      int    `help:"Repeat a function with state (dm.state) until it has made this many steps." placeholder:"N"`
+	Steps      *int   `help:"Repeat a function with state (dm.state) until it has made this many steps." placeholder:"N"`
 	Shuffle    bool   `help:"Draw the order of the samples from the seed, another one in each pass over them."`
 	Checkpoint string `complete:"dir" help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
 	Every      int    `help:"Write a checkpoint after each K steps, and not only after the last one." placeholder:"K"`
@@ -38,12 +40,21 @@ type stepped struct {
 	open    func(progress func(device.Progress)) (*driver.Steps, error)
 	failed  func(error) error
 	warned  func([]diag.Diagnostic)
+	labels  driver.Labels // what numbers of classes are; nil where that is not known
+}
+
+// steps is the number of steps, 0 where the function runs once.
+func (f stepFlags) steps() int {
+	if f.Steps == nil {
+		return 0
+	}
+	return *f.Steps
 }
 
 // check returns an error for flags that do not go together.
 func (f stepFlags) check() error {
-	if f.Steps < 0 {
-		return &failure{"DM612", fmt.Sprintf("--steps %d", f.Steps), "is not a number of steps", "write --steps 100"}
+	if f.Steps != nil && *f.Steps < 1 {
+		return &failure{"DM612", fmt.Sprintf("--steps %d", *f.Steps), "is not a number of steps", "write --steps 100"}
 	}
 	if f.Every < 0 {
 		return &failure{"DM612", fmt.Sprintf("--every %d", f.Every), "is not a number of steps", "write --every 50"}
@@ -53,9 +64,9 @@ func (f stepFlags) check() error {
 		flag, without string
 		missing       bool
 	}{
-		{f.Shuffle, "--shuffle", "--steps", f.Steps == 0},
-		{f.Checkpoint != "", "--checkpoint", "--steps", f.Steps == 0},
-		{f.Log != "", "--log", "--steps", f.Steps == 0},
+		{f.Shuffle, "--shuffle", "--steps", f.Steps == nil},
+		{f.Checkpoint != "", "--checkpoint", "--steps", f.Steps == nil},
+		{f.Log != "", "--log", "--steps", f.Steps == nil},
 		{f.Every > 0, "--every", "--checkpoint", f.Checkpoint == ""},
 		{f.Resume, "--resume", "--checkpoint", f.Checkpoint == ""},
 	} {
@@ -78,6 +89,13 @@ func (c runCmd) repeat(a *app, s *stepped) error {
 	defer data.close()
 	if err != nil {
 		return err
+	}
+	if c.Checkpoint != "" && c.rank == 0 {
+		release, err := c.hold()
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	t := &repetition{runCmd: c, a: a, s: s, data: data}
 	if err := t.begin(given); err != nil {
@@ -125,6 +143,12 @@ func (t *repetition) begin(given map[int]*tensor.Tensor) (err error) {
 	if t.args, err = t.s.initial(given); err != nil {
 		return err
 	}
+	t.tellRandom(t.a, t.s.args, func(i int) bool {
+		return given[i] != nil || t.s.pieces[i] != nil || t.first > 0 && slices.Contains(t.s.state, i)
+	})
+	for i, x := range given {
+		t.checkLabels(i, x)
+	}
 	t.meta = checkpoint.Meta{Func: t.s.name, Seed: t.Seed, Shuffle: t.Shuffle, Data: t.data.describe()}
 	var want []checkpoint.Want
 	for _, in := range t.s.state {
@@ -142,13 +166,24 @@ func (t *repetition) begin(given map[int]*tensor.Tensor) (err error) {
 	return t.restore(want)
 }
 
+// hold reserves the folder of the checkpoints.
+func (c runCmd) hold() (release func(), err error) {
+	release, err = checkpoint.Hold(c.Checkpoint)
+	switch {
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, &failure{"DM622", c.Checkpoint, "another run writes its checkpoints there", "wait until it has ended, or name another folder"}
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, &failure{"DM603", c.Checkpoint, "is not a folder", "name a folder for the checkpoints"}
+	case err != nil:
+		return nil, cannotWrite(c.Checkpoint, err)
+	}
+	return release, nil
+}
+
 // resumed is the step of the checkpoint to go on from, 0 for none.
 func (t *repetition) resumed() (int, error) {
 	if t.Checkpoint == "" {
 		return 0, nil
-	}
-	if info, err := os.Stat(t.Checkpoint); err == nil && !info.IsDir() {
-		return 0, &failure{"DM603", t.Checkpoint, "is not a folder", "name a folder for the checkpoints"}
 	}
 	steps, err := checkpoint.Steps(t.Checkpoint)
 	switch {
@@ -215,7 +250,7 @@ func dataText(all []checkpoint.Data) string {
 func (t *repetition) all() (err error) {
 	show := newStepView(t)
 	defer show.bar.done()
-	if t.run, err = t.s.open(t.a.watch(show.bar, t.Steps-t.first, t.s.smaller)); err != nil {
+	if t.run, err = t.s.open(t.a.watch(show.bar, t.steps()-t.first, t.s.smaller)); err != nil {
 		return t.s.failed(err)
 	}
 	defer t.run.Close()
@@ -225,14 +260,14 @@ func (t *repetition) all() (err error) {
 	}
 	defer t.log.close()
 	step := t.first
-	for ; step < t.Steps && t.a.ctx.Err() == nil; step++ {
+	for ; step < t.steps() && t.a.ctx.Err() == nil; step++ {
 		if err := t.one(step, show); err != nil {
 			show.done()
 			return err
 		}
 	}
 	show.done()
-	interrupted := step < t.Steps
+	interrupted := step < t.steps()
 	rest := *t.a
 	rest.ctx, t.a = context.WithoutCancel(t.a.ctx), &rest // an interrupt does not keep the results back
 	if t.Checkpoint != "" && step > 0 && t.saved != step {
@@ -244,7 +279,7 @@ func (t *repetition) all() (err error) {
 		return err
 	}
 	if interrupted {
-		escape.Fprintf(t.a.stderr, "dmir: interrupted after step %d of %d%s\n", step, t.Steps, t.goOn())
+		escape.Fprintf(t.a.stderr, "dmir: interrupted after step %d of %d%s\n", step, t.steps(), t.goOn())
 		return exitStatus(exitCanceled)
 	}
 	return nil
@@ -266,6 +301,9 @@ func (t *repetition) one(step int, show *stepView) error {
 		if err := t.data.readArgs(step, t.args); err != nil {
 			return err
 		}
+		for _, in := range t.data {
+			t.checkLabels(in.index, t.args[in.index])
+		}
 	}
 	start := time.Now()
 	outs, err := t.run.Step(context.WithoutCancel(t.a.ctx), t.args)
@@ -284,6 +322,14 @@ func (t *repetition) one(step int, show *stepView) error {
 		return t.save(step + 1)
 	}
 	return nil
+}
+
+// checkLabels warns once of labels in argument i that are no classes.
+func (t *repetition) checkLabels(i int, x *tensor.Tensor) {
+	if d := t.s.labels.Outside(i, t.s.args[i].name, x); d != nil && t.rank == 0 {
+		t.s.warned([]diag.Diagnostic{*d})
+		delete(t.s.labels, i)
+	}
 }
 
 // current is the state after the last step, in the order of t.meta.State.
@@ -314,9 +360,6 @@ func (t *repetition) save(step int) error {
 	c.Step = step
 	for _, o := range outs {
 		c.State = append(c.State, o.Tensor)
-	}
-	if err := os.MkdirAll(t.Checkpoint, 0o755); err != nil {
-		return cannotWrite(t.Checkpoint, err)
 	}
 	if t.path, err = checkpoint.Write(t.Checkpoint, c); err != nil {
 		return &failure{"DM603", t.Checkpoint, reason(err), "check the folder and its permissions; earlier checkpoints are as they were"}

@@ -17,6 +17,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/internal/atomicfile"
 	"dmir/internal/escape"
+	"dmir/internal/regular"
 )
 
 // history is the scalar results of the steps. The first of them is the loss.
@@ -74,7 +75,7 @@ const shownLines = 20
 func newStepView(t *repetition) *stepView {
 	out, ok := t.a.stdout.w.(*os.File)
 	v := &stepView{t: t, bar: newProgress(t.a.stderr), lines: !ok || !isTerminal(out)}
-	v.each = max(1, (t.Steps-t.first+shownLines-1)/shownLines)
+	v.each = max(1, (t.steps()-t.first+shownLines-1)/shownLines)
 	return v
 }
 
@@ -83,7 +84,7 @@ func (v *stepView) step(r stepRow) {
 	if len(r.values) > 0 {
 		what += "  " + escape.Terminal(v.t.history.names[0]) + " " + number(r.values[0])
 	}
-	v.bar.stage(what, r.step-v.t.first, v.t.Steps-v.t.first)
+	v.bar.stage(what, r.step-v.t.first, v.t.steps()-v.t.first)
 	if v.lines {
 		v.line(r)
 	}
@@ -91,7 +92,7 @@ func (v *stepView) step(r stepRow) {
 
 // line prints r where it is one of those shown.
 func (v *stepView) line(r stepRow) {
-	if v.t.OutputFormat == "json" || r.step%v.each != 0 && r.step != v.t.Steps && r.step != v.t.first+1 {
+	if v.t.OutputFormat == "json" || r.step%v.each != 0 && r.step != v.t.steps() && r.step != v.t.first+1 {
 		return
 	}
 	if v.shown++; v.shown == 1 {
@@ -108,7 +109,7 @@ func (v *stepView) line(r stepRow) {
 	fmt.Fprintf(v.t.a.stdout, "  %s\n", units.Time(float64(r.took.Nanoseconds())))
 }
 
-func (v *stepView) width() int { return max(4, len(strconv.Itoa(v.t.Steps))) }
+func (v *stepView) width() int { return max(4, len(strconv.Itoa(v.t.steps()))) }
 
 func (v *stepView) done() {
 	v.bar.done()
@@ -253,7 +254,7 @@ func openLog(path string, resume bool, first int) (*stepLog, error) {
 	if !resume || first == 0 || atomicfile.IsStream(path) {
 		return l, nil
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}

@@ -81,7 +81,7 @@ func Load(p Program) (*program.Program, error) {
 	target, _ := machine.Lookup(machine.Default)
 	bind := map[string]int64{}
 	for range 2 { // the first time to find the symbols
-		loaded := program.Load(source.New(p.Name+".dmir", p.Text), program.Options{Target: target, Bind: bind})
+		loaded := program.Load(source.New(p.Name+".dmir", p.Text), program.Options{Target: target, Bind: bind, Arrays: p.Arrays})
 		for _, d := range loaded.Diags {
 			if d.Severity == diag.Error {
 				return nil, fmt.Errorf("%s: %s %s", diag.Place(loaded.Src, d.Span), d.Code, d.Message)

@@ -50,7 +50,7 @@ func TestModels(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			compare(t, Program{name, text})
+			compare(t, Program{Name: name, Text: text})
 		})
 	}
 }

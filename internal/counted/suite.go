@@ -10,12 +10,16 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
 // Program is a text of the suite.
-type Program struct{ Name, Text string }
+type Program struct {
+	Name, Text string
+	Arrays     types.Arrays // of constants in files
+}
 
 // Suite are the programs below root, the folder of the repository: the examples
 // with small sizes, the small training steps, those of

@@ -127,3 +127,34 @@ func FileName(s string) string {
 	}
 	return b.String()
 }
+
+// ValueName is s, the path of a value in a structure such as params['w'][0], as the name of a value of MLIR
+// and of a file, params.w.0: letters, digits, "_" and single dots, not too long. It is "" where s has none of these.
+func ValueName(s string) string {
+	const most = 100
+	var b strings.Builder
+	gap := false
+	for _, r := range s {
+		c := byte('_')
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			c = byte(r)
+		case r < 0x80 && r != '_':
+			gap = b.Len() > 0
+			continue
+		}
+		if b.Len() >= most {
+			break
+		}
+		if gap {
+			b.WriteByte('.')
+			gap = false
+		}
+		b.WriteByte(c)
+	}
+	name := b.String()
+	if name != "" && name[0] >= '0' && name[0] <= '9' && strings.Trim(name, "0123456789") != "" {
+		return "v" + name // names of digits are numbers
+	}
+	return name
+}

@@ -90,3 +90,16 @@ func FuzzPlaces(f *testing.F) {
 		}
 	})
 }
+
+// The names of values are names of MLIR and of files, whatever the path of a value in its structure has in it.
+func TestValueName(t *testing.T) {
+	for s, want := range map[string]string{
+		"params['w']": "params.w", `params["layers_0"][1]`: "params.layers_0.1", "result[1]['b1']": "result.1.b1", "x": "x", "[0]": "0", "[0]['b']": "v0.b",
+		"": "", "['']": "", "../../etc/passwd": "etc.passwd", "a\x1b[31m\n": "a.31m", "größe": "gr__e", "a.b": "a.b", "%x, %y": "x.y",
+		strings.Repeat("ab", 200): strings.Repeat("ab", 50),
+	} {
+		if got := escape.ValueName(s); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"dmir/internal/regular"
 )
 
 // keySize is the length of the key in bytes.
@@ -34,7 +36,7 @@ func Key(make bool) ([]byte, error) {
 var errNoKey = errors.New("is no key")
 
 func readKey(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func readKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || !Own(info) || !secret(info) {
+	if !Own(info) || !secret(info) {
 		return nil, &fs.PathError{Op: "use", Path: path, Err: errors.New("others may read or write it, or it is another user's")}
 	}
 	key, err := io.ReadAll(io.LimitReader(f, keySize+1))

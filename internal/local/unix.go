@@ -17,19 +17,3 @@ func writableByOwner(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 ==
 
 // secret reports whether others cannot read the file.
 func secret(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 == 0 }
-
-// lock waits until no other process holds the folder, and holds it until f is
-// closed or the process ends; without wait it fails at once.
-func lock(f *os.File, wait bool) error {
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
-	}
-	for {
-		if err := syscall.Flock(int(f.Fd()), how); err != syscall.EINTR {
-			return err
-		}
-	}
-}
-
-const canLock = true

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"dmir/internal/filelock"
 )
 
 // workPrefix begins the names of all folders to work in.
@@ -38,7 +40,7 @@ func NewWork() (*Work, error) {
 			return nil, err
 		}
 		w := &Work{Dir: dir}
-		if canLock && !w.hold() {
+		if filelock.Supported && !w.hold() {
 			continue // another process took it for an abandoned one
 		}
 		work.Lock()
@@ -58,7 +60,7 @@ func (w *Work) hold() bool {
 	if err != nil {
 		return false
 	}
-	if lock(f, true) != nil {
+	if filelock.Lock(f, true) != nil {
 		f.Close()
 		return true
 	}
@@ -98,7 +100,7 @@ func RemoveWork() {
 
 // sweep deletes this user's folders in dir that no process holds.
 func sweep(dir string) {
-	if !canLock {
+	if !filelock.Supported {
 		return
 	}
 	entries, err := os.ReadDir(dir)
@@ -115,7 +117,7 @@ func sweep(dir string) {
 			continue
 		}
 		info, err := f.Stat()
-		if err == nil && info.IsDir() && owned(info) && lock(f, false) == nil {
+		if err == nil && info.IsDir() && owned(info) && filelock.Lock(f, false) == nil {
 			os.RemoveAll(path)
 		}
 		f.Close()

@@ -2,6 +2,7 @@
 package parallel
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -38,4 +39,11 @@ func Each(workers, n int, f func(i int)) {
 	if r := crash.Load(); r != nil {
 		panic(*r)
 	}
+}
+
+// Parts calls f for parts of the numbers from 0 to n-1, from and to each, on all cores if there are more
+// than a part has at least, and returns when all calls have.
+func Parts(n, least int, f func(from, to int)) {
+	parts := max(1, min(runtime.GOMAXPROCS(0), n/max(1, least)))
+	Each(parts, parts, func(i int) { f(n*i/parts, n*(i+1)/parts) })
 }

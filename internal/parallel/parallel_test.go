@@ -7,6 +7,22 @@ import (
 	"dmir/internal/parallel"
 )
 
+func TestParts(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 100, 1001} {
+		calls := make([]atomic.Int32, n)
+		parallel.Parts(n, 10, func(from, to int) {
+			for i := from; i < to; i++ {
+				calls[i].Add(1)
+			}
+		})
+		for i := range calls {
+			if got := calls[i].Load(); got != 1 {
+				t.Errorf("%d numbers: %d calls for %d", n, got, i)
+			}
+		}
+	}
+}
+
 func TestEach(t *testing.T) {
 	for _, c := range []struct{ workers, n int }{{1, 5}, {4, 0}, {4, 1}, {3, 1000}, {8, 3}} {
 		calls := make([]atomic.Int32, c.n)

@@ -64,7 +64,9 @@ func (w *writer) curve(name string, v value) value {
 	switch {
 	case f.Tame == (op.Interval{}):
 	case math.IsInf(f.Tame.Hi, 1):
-		v = w.positive(v)
+		if v = w.positive(v); f.Tame.Lo > 0 {
+			v = w.one("add", "", w.fresh(v.elem, v.shape, v.lo+f.Tame.Lo, v.hi+f.Tame.Lo, false, v), v, w.constant(v.elem, f.Tame.Lo))
+		}
 	default:
 		v = w.small(v, f.Tame.Hi)
 	}

@@ -54,28 +54,52 @@ func pick(src *source.File, ds []diag.Diagnostic, near []lines) []diag.Diagnosti
 	if len(ds) <= 2*most {
 		return ds
 	}
-	order := make([]int, len(ds))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
+	first := func(i, j int) int { // the more important one
 		a, b := &ds[i], &ds[j]
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.SavesNs, a.SavesNs), cmp.Compare(a.Span.Start, b.Span.Start))
-	})
-	shown := make([]bool, len(ds))
-	for _, i := range order[:most] {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.SavesNs, a.SavesNs), cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(i, j))
+	}
+	// Between 240 and 480 of the most important ones so far, of which from time to time the less important
+	// half goes, with the least important one that stays as the mark for all that follow.
+	chosen := make([]int, 0, 2*most)
+	mark := -1
+	cut := func() {
+		slices.SortFunc(chosen, first)
+		chosen = chosen[:most]
+		mark = chosen[most-1]
+	}
+	for i := range ds {
+		if mark >= 0 && first(i, mark) > 0 {
+			continue
+		}
+		if chosen = append(chosen, i); len(chosen) == 2*most {
+			cut()
+		}
+	}
+	cut()
+	shown := make(map[int]bool, 2*most)
+	for _, i := range chosen {
 		shown[i] = true
 	}
-	inView := func(at int) bool {
-		line := src.Pos(at).Line
-		return slices.ContainsFunc(near, func(l lines) bool { return l.first <= line && line < l.end })
-	}
-	left := most
-	for _, i := range order[most:] {
-		if left > 0 && inView(ds[i].Span.Start) {
-			shown[i] = true
-			left--
+	views := make([]source.Span, 0, len(near))
+	for _, l := range near {
+		if l.first < src.Lines() {
+			v := source.Span{Start: src.LineStart(l.first), End: src.Len() + 1}
+			if l.end < src.Lines() {
+				v.End = src.LineStart(l.end)
+			}
+			views = append(views, v)
 		}
+	}
+	var around []int
+	for i := range ds {
+		at := ds[i].Span.Start
+		if !shown[i] && slices.ContainsFunc(views, func(v source.Span) bool { return v.Start <= at && at < v.End }) {
+			around = append(around, i)
+		}
+	}
+	slices.SortFunc(around, first)
+	for _, i := range around[:min(len(around), most)] {
+		shown[i] = true
 	}
 	note := fmt.Sprintf("%d diagnostics: shown are the %d most important ones and those near the lines in view", len(ds), most)
 	out := []diag.Diagnostic{diag.New(codeTooMany, diag.Info, source.Span{}, note)}
@@ -92,7 +116,7 @@ func pick(src *source.File, ds []diag.Diagnostic, near []lines) []diag.Diagnosti
 func (rep *Reporter) Look(snap *workspace.Snapshot, ranges ...protocol.Range) {
 	var views []lines
 	for _, r := range ranges[:min(len(ranges), maxViews)] {
-		if l := (lines{int(r.Start.Line), int(r.End.Line) + 1}); l.first < l.end && l.end-l.first <= widest {
+		if l := (lines{int(min(r.Start.Line, r.End.Line)), int(max(r.Start.Line, r.End.Line)) + 1}); l.first < l.end && l.end-l.first <= widest {
 			views = append(views, l)
 		}
 	}

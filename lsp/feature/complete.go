@@ -6,6 +6,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/op"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -40,6 +41,7 @@ type Completion struct {
 // Completions are what fits at a place, the best first.
 type Completions struct {
 	Span  source.Span // what has been typed of it, which ends at the place
+	End   int         // of the word that the place is in, which may go on behind it
 	Items []Completion
 	More  bool // there are more than these; typing on may bring them
 }
@@ -59,7 +61,7 @@ func Complete(p *program.Program, off int) Completions {
 	if s == nil {
 		return Completions{Span: source.Span{Start: off, End: off}}
 	}
-	out := Completions{Span: s.word}
+	out := Completions{Span: s.word, End: s.wordEnd()}
 	typed := s.typed()
 	first := byte(0)
 	if typed != "" {
@@ -97,6 +99,8 @@ func Complete(p *program.Program, off int) Completions {
 		out.Items, out.More = append(slices.Clip(opItems()), foreignItems(typed)...), true
 		if s.followed() {
 			out.Items = names(out.Items)
+		} else {
+			out.Items = s.fill(out.Items)
 		}
 	case s.name < 0:
 		out.Items = s.definition()
@@ -115,10 +119,23 @@ func Documentation(name string) string {
 	return ""
 }
 
+// wordEnd is where the word that is being typed ends, which the place may be inside of.
+func (s *statement) wordEnd() int {
+	if s.word.Len() == 0 || strings.HasPrefix(s.typed(), `"`) {
+		return s.off
+	}
+	text, line := s.p.Src.Text(), s.p.Src.Pos(s.off).Line
+	toks := lex.Tokens(text, source.Span{Start: s.word.Start, End: s.p.Src.LineStart(line) + len(s.p.Src.Line(line))})
+	if len(toks) == 0 {
+		return s.off
+	}
+	return max(s.off, toks[0].End)
+}
+
 // followed reports whether there is more on the line than what closes brackets.
 func (s *statement) followed() bool {
 	line := s.p.Src.Line(s.p.Src.Pos(s.off).Line)
-	rest := line[min(s.off-s.p.Src.LineStart(s.p.Src.Pos(s.off).Line), len(line)):]
+	rest := line[min(s.wordEnd()-s.p.Src.LineStart(s.p.Src.Pos(s.off).Line), len(line)):]
 	rest, _, _ = strings.Cut(rest, "//")
 	return strings.Trim(rest, " \t}") != ""
 }
@@ -171,16 +188,17 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 				return s.meshItems(), false
 			case op.ShardingAttr:
 				return stated(), false
-			case op.ScheduleAttr:
-				return quoted(op.Schedules, "schedule"), false
 			case op.PipelineAttr:
 				return s.pipelineAxes(), false
+			}
+			if d := op.LookupAttr(s.tok(len(s.before) - 2)); d != nil && d.Enum != nil {
+				return quoted(d.Enum, strings.TrimPrefix(d.Name, op.Prefix)), false
 			}
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}
 		if last == "{" || last == "," {
 			if name == op.Func && s.tok(in-1) == "attributes" {
-				return s.functionAttrs(), false
+				return attrsOn(op.OnFunction, s.written()), false
 			}
 			if name == op.Func {
 				return s.signatureAttrs(), false
@@ -198,7 +216,7 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 			return nil, false
 		}
 		if last == ":" || last == "->" || last == "(" || last == "," {
-			return s.types(l), false
+			return filteredBy(s.placeholder(), s.types(l)), false
 		}
 		return nil, false
 	case in >= 0:
@@ -210,6 +228,25 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 		return attrValues(def.Attr(l.clause)), false
 	}
 	return s.operandsOrAttrs(def, l, last)
+}
+
+// placeholder is the word, if it is what a snippet writes for a type that is not known.
+func (s *statement) placeholder() string {
+	if w := s.typed(); w == "type" || w == "types" {
+		return w
+	}
+	return ""
+}
+
+// filteredBy are the items for an editor that compares them with word, which each of them
+// may replace.
+func filteredBy(word string, items []Completion) []Completion {
+	if word != "" {
+		for i := range items {
+			items[i].Filter = word
+		}
+	}
+	return items
 }
 
 // operandsOrAttrs is what may stand at the top level of an op before its type.

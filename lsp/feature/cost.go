@@ -52,7 +52,7 @@ func CostOf(p *program.Program, ran *Times, name string) (*Cost, error) {
 
 func byOp(into map[*ir.Op]int64, ran *Times, es []*cost.Entry) {
 	for _, e := range es {
-		if ns, ok := ran.Ops[e.Line]; ok {
+		if ns, ok := ran.Ops[e.Line()]; ok {
 			into[e.Op] = ns
 		}
 		byOp(into, ran, e.Inner)

@@ -1,7 +1,10 @@
 package feature
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -30,27 +33,35 @@ func Settled(f *cost.Func) *cost.Func {
 	return nil
 }
 
-// Divide divides those of funcs whose cost follows later; it reports whether there were any.
-func Divide(funcs []*cost.Func) bool {
+// spreadAtOnce is the number of ops up to which shardings are propagated through a function when its
+// hints are asked for; in a larger one, new values have theirs after the pause.
+const spreadAtOnce = 256
+
+// Divide divides those of funcs whose cost follows later, and propagates their shardings, until ctx ends; it
+// reports whether there were any.
+func Divide(ctx context.Context, funcs []*cost.Func) bool {
 	some := false
 	for _, f := range funcs {
+		if ctx.Err() != nil {
+			return false
+		}
 		if Settled(f) == nil {
-			f.Divide()
+			some = f.DivideUnless(ctx) || some
+		}
+		if spreadsLater(f) {
+			f.Shardings()
 			some = true
 		}
 	}
 	return some
 }
 
-// Undivided reports whether there are functions among funcs whose cost follows later.
+// Undivided reports whether there are functions among funcs whose cost or whose shardings follow later.
 func Undivided(funcs []*cost.Func) bool {
-	for _, f := range funcs {
-		if Settled(f) == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(funcs, func(f *cost.Func) bool { return Settled(f) == nil || spreadsLater(f) })
 }
+
+func spreadsLater(f *cost.Func) bool { return len(f.Func.Body.Ops) > spreadAtOnce && !f.Spread() }
 
 // shardings are how the values of a function are divided.
 type shardings struct {
@@ -61,7 +72,11 @@ type shardings struct {
 
 // shardingsOf are those of f; ok is false where its text states none.
 func shardingsOf(f *cost.Func) (s shardings, ok bool) {
-	s.values, _ = f.Shardings()
+	if spreadsLater(f) {
+		s.values = f.LastShardings()
+	} else {
+		s.values, _ = f.Shardings()
+	}
 	if s.values == nil {
 		return s, false
 	}
@@ -172,7 +187,9 @@ func (h *hinter) shardingHints(f *cost.Func) {
 			hint.rows = append(hint.rows, s.rows(a)...)
 		}
 	}
-	ir.Walk(opsIn(f.Func.Body.Ops, h.span), func(o *ir.Op) bool {
+	in := opsIn(f.Func.Body.Ops, h.span)
+	h.p.Work().Add("hints", len(in))
+	ir.Walk(in, func(o *ir.Op) bool {
 		if len(o.Results) > 0 && h.shown(o.Span.Start) {
 			hint := h.line(h.p.Src.Pos(o.Span.Start).Line)
 			if hint.Sharding == "" {
@@ -188,13 +205,9 @@ func (h *hinter) shardingHints(f *cost.Func) {
 
 // opsIn are those of ops, in textual order, that touch a span.
 func opsIn(ops []*ir.Op, span source.Span) []*ir.Op {
-	var out []*ir.Op
-	for _, o := range ops {
-		if o.Span.Start <= span.End && span.Start <= o.Span.End {
-			out = append(out, o)
-		}
-	}
-	return out
+	first := sort.Search(len(ops), func(i int) bool { return ops[i].Span.End >= span.Start })
+	n := sort.Search(len(ops)-first, func(i int) bool { return ops[first+i].Span.Start > span.End })
+	return ops[first : first+n]
 }
 
 // collectiveRows are the collectives that e causes: what each sends, along which axes, over which

@@ -144,20 +144,25 @@ func defaultValue(a *op.AttrDef) string {
 }
 
 // snippet is an op's form with places to fill in: what must be written, and
-// the first operand of those that may be many.
-func snippet(d *op.Def) string {
+// the first operand of those that may be many. f is what they hold, where it is known.
+func snippet(d *op.Def, f filling) string {
 	var b strings.Builder
 	b.WriteString(d.FullName())
 	parts := slices.DeleteFunc(form(d), func(p part) bool { return p.optional })
+	operands := f.operands
 	for i, p := range parts {
 		b.WriteString(glue(parts, i))
 		n := i + 1
 		switch a := d.Attr(p.name); {
 		case p.kind == operandPart:
-			fmt.Fprintf(&b, "${%d:%%%s}", n, p.name)
+			var names []string
+			if len(operands) > 0 {
+				names, operands = operands[0], operands[1:]
+			}
+			b.WriteString(pickHole(n, names, "%"+p.name))
 		case p.kind == typePart:
 			intro, _, _ := strings.Cut(p.text, " ")
-			fmt.Fprintf(&b, "%s ${%d:type}", intro, n)
+			b.WriteString(intro + " " + pickHole(n, f.types, "type"))
 		case p.kind == regionPart:
 			if word, _, ok := strings.Cut(p.text, " {"); ok {
 				b.WriteString(word + " ")

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	choice = regexp.MustCompile(`\$\{\d+\|([^,|]*)[^|]*\|\}`)
-	filled = regexp.MustCompile(`\$\{\d+:([^}]*)\}`)
+	choice = regexp.MustCompile(`\$\{\d+\|((?:[^,|\\]|\\.)*)(?:[^|\\]|\\.)*\|\}`)
+	filled = regexp.MustCompile(`\$\{\d+:((?:[^}\\]|\\.)*)\}`)
 	empty  = regexp.MustCompile(`\$\d+`)
 )
 

@@ -33,8 +33,10 @@ const MaxHeat = 9
 //
 // The scale is logarithmic. Level 9 is a line that takes all that its function
 // takes; level 0 one that takes an eighth of the average or less; the levels
-// between are equal factors. It depends on the function's total and the number
-// of its lines alone, so that a level does not change with what is in view.
+// between are equal factors. In a function of few lines each of them takes much,
+// which says little: below four lines the hottest level is lower, and the only line
+// of a function is in the middle of the scale. It depends on the function's total and
+// the number of its lines alone, so that a level does not change with what is in view.
 // What a line takes in a loop counts as often as the loop runs.
 //
 // The waste of a line is what it moves other than the first read of an argument
@@ -61,7 +63,12 @@ func Heats(p *program.Program, by string, span source.Span) ([]Heat, error) {
 		if !ok || total <= 0 {
 			continue
 		}
-		h.f, h.whole = f, total
+		h.f, h.whole, h.lines = f, total, 0
+		for _, e := range f.Entries {
+			if len(e.Op.Results) > 0 { // others, such as return, take nothing
+				h.lines++
+			}
+		}
 		if by == HeatWaste {
 			h.waste = cost.NewWaster(moduleOf(p, f.Func), f.Func, p.Bind)
 		}
@@ -76,6 +83,7 @@ type heater struct {
 	span  source.Span
 	f     *cost.Func
 	whole float64 // what f takes
+	lines int     // of f, which have results
 	waste *cost.Waster
 	out   []Heat
 }
@@ -131,14 +139,17 @@ func (h *heater) add(e *cost.Entry, n float64) {
 	line := h.p.Src.Pos(start).Line
 	h.out = append(h.out, Heat{
 		Span:  source.Span{Start: start, End: min(e.Op.Span.End, h.p.Src.LineStart(line)+len(h.p.Src.Line(line)))},
-		Level: level(n/h.whole, len(h.f.Entries)),
+		Level: level(n/h.whole, h.lines),
 		Text:  fmt.Sprintf("%s of the %s of @%s: %s", units.Percent(n, h.whole), h.by, h.f.Func.Name, amount),
 	})
 }
 
 // level is the place of a share on the scale of a function with so many lines.
 func level(share float64, lines int) int {
-	const coldest = 8 // parts of the average
-	steps := float64(coldest * max(lines, 1))
-	return int(math.Round(min(max(1+math.Log(share)/math.Log(steps), 0), 1) * MaxHeat))
+	const (
+		coldest = 8 // parts of the average
+		few     = 4 // lines below which one that takes all is not the hottest
+	)
+	average := share * float64(max(lines, 1))
+	return int(math.Round(min(max(math.Log(coldest*average)/math.Log(float64(coldest*max(lines, few))), 0), 1) * MaxHeat))
 }

@@ -51,6 +51,7 @@ func Hints(p *program.Program, ran *Times, kept *Kept, span source.Span) []Hint 
 	kept.hints(h)
 	slices.SortStableFunc(h.hints, func(a, b Hint) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := range h.hints {
+		kept.doubt(&h.hints[i])
 		h.hints[i].Tooltip = table(h.hints[i].rows)
 	}
 	return h.hints
@@ -90,7 +91,9 @@ func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
 		h.imported(f, entriesIn(es, h.span))
 		return
 	}
-	for _, e := range entriesIn(es, h.span) {
+	in := entriesIn(es, h.span)
+	h.p.Work().Add("hints", len(in))
+	for _, e := range in {
 		h.entry(f, e, fused)
 		h.entries(f, e.Inner, fused || e.Fused)
 	}

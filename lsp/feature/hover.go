@@ -47,6 +47,9 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 	if o == nil || origin.Tree(o) == nil {
 		return nil
 	}
+	if h := attributeAt(p, o, off); h != nil {
+		return h
+	}
 	span := origin.Tree(o).Abs(origin.Tree(o).NameSpan)
 	if !span.Contains(off) {
 		return nil
@@ -154,6 +157,43 @@ func opText(p *program.Program, o *ir.Op, pictures bool) string {
 		parts = append(parts, fmt.Sprintf("`%s` is an unknown op. It is kept and formatted; its cost is not counted.", o.Name))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// attributeAt describes the attribute of o whose name stands at off: one of the op's own, or one with the dialect's prefix of
+// the op, an argument or a result.
+func attributeAt(p *program.Program, o *ir.Op, off int) *Hover {
+	t := origin.Tree(o)
+	within := func(at ast.Rel) bool { return !at.Empty() && t.Abs(at).Contains(off) }
+	found := within(t.Attrs) || within(t.Props) || slices.ContainsFunc(t.Clauses, func(c ast.Clause) bool { return within(c.NameSpan) })
+	if t.Func != nil {
+		holds := func(a ast.BlockArg) bool { return within(a.Attrs) }
+		found = found || slices.ContainsFunc(t.Func.Args, holds) || slices.ContainsFunc(t.Func.Results, holds)
+	}
+	if !found {
+		return nil
+	}
+	span := wordAt(p.Src, off)
+	if d := op.LookupAttr(p.Src.Slice(span)); d != nil {
+		return &Hover{span, d.Markdown()}
+	}
+	if a := op.Of(o).Attr(p.Src.Slice(span)); a != nil {
+		return &Hover{span, "**" + a.Name + "**, an attribute of `" + o.Name + "`: " + escape(valueForm(a)) + "\n\n" + attrDoc(a)}
+	}
+	return nil
+}
+
+// wordAt is the name around off, with its dots; at most maxPart bytes of it on each side.
+func wordAt(src *source.File, off int) source.Span {
+	first := max(0, off-maxPart)
+	text := src.Slice(source.Span{Start: first, End: min(off+maxPart, src.Len())})
+	start, end := off-first, off-first
+	for start > 0 && (wordByte(text[start-1]) || text[start-1] == '.') {
+		start--
+	}
+	for end < len(text) && (wordByte(text[end]) || text[end] == '.') {
+		end++
+	}
+	return source.Span{Start: first + start, End: first + end}
 }
 
 // entryText is an op's numbers, where it stands under the roofline, and why.

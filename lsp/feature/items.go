@@ -1,11 +1,11 @@
 package feature
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
 
-	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
@@ -20,7 +20,7 @@ import (
 var opItems = sync.OnceValue(func() []Completion {
 	var out []Completion
 	for _, d := range op.All() {
-		out = append(out, Completion{Kind: OpItem, Label: d.FullName(), Detail: d.Summary, Text: d.FullName(), Snippet: snippet(d), Op: d.FullName()})
+		out = append(out, Completion{Kind: OpItem, Label: d.FullName(), Detail: d.Summary, Text: d.FullName(), Snippet: snippet(d, filling{}), Op: d.FullName()})
 	}
 	return append(out,
 		Completion{Kind: OpItem, Label: "return", Detail: "ends a function", Text: "return"},
@@ -49,7 +49,7 @@ func foreignItems(typed string) []Completion {
 			if m := (op.Meaning{Def: d, Form: f.Form}); m.Form != "" && !m.Clause() {
 				c.Label, c.Text = m.String(), m.String()
 			} else if m.Form == "" {
-				c.Snippet = snippet(d)
+				c.Snippet = snippet(d, filling{})
 			}
 			out = append(out, c)
 		}
@@ -90,52 +90,29 @@ func (s *statement) attrs(def *op.Def, clauses bool) []Completion {
 	return append(needed, others...)
 }
 
-// functionAttrs are the attributes of functions that dmir reads and this one
-// does not have yet.
-func (s *statement) functionAttrs() []Completion {
-	has := s.written()
+// attrsOn are the attributes of the dialect's prefix that a site may have, but for those in has.
+func attrsOn(site op.Sites, has map[string]bool) []Completion {
 	var out []Completion
-	for _, a := range []struct{ name, value, doc string }{
-		{cost.MaxMoved, `"${1:1 GB}"`, "how much the function may move; more is an error"},
-		{cost.MaxPeak, `"${1:1 GB}"`, "how much memory the function may hold at once; more is an error"},
-		{cost.MaxSent, `"${1:1 GB}"`, "how much a device may send to others; more is an error"},
-		{cost.MaxTime, `"${1:50 µs}"`, "how long the function may take on the chosen machine; more is an error"},
-		{op.BindAttr, "{${1:n} = ${2:512}}", "sizes of dimensions that have a name, for this function"},
-		{op.MeshAttr, "@${1:mesh}", "the function is what one device of the mesh runs, on its pieces"},
-		{op.MicrobatchesAttr, "${1:8} : i64", "how many parts the batch of a training step is cut into, whose gradients are summed"},
-		{op.PipelineAttr, `"${1:pipe}"`, "the axis of the mesh along which the stages of a training step lie"},
-		{op.ScheduleAttr, `"${1:1f1b}"`, "the order in which the pipeline works on micro-batches"},
-	} {
-		if !has[a.name] {
-			out = append(out, Completion{Kind: AttrItem, Label: a.name, Doc: a.doc, Text: a.name + " = ", Snippet: a.name + " = " + a.value})
+	for _, d := range op.AttrsOn(site) {
+		if has[d.Name] {
+			continue
 		}
+		form := ""
+		if d.Example != "" {
+			form = " = " + cmp.Or(d.Snippet, d.Example)
+		}
+		text, _, _ := strings.Cut(form, "$")
+		out = append(out, Completion{Kind: AttrItem, Label: d.Name, Doc: d.Doc, Text: d.Name + strings.TrimRight(text, "\"{[@"), Snippet: d.Name + form})
 	}
 	return out
 }
 
-// signatureAttrs are the attributes of arguments and, behind the arrow, of
-// results that dmir reads.
+// signatureAttrs are the attributes of arguments or, behind the arrow, of results.
 func (s *statement) signatureAttrs() []Completion {
-	attrs := [][3]string{
-		{op.InitAttr, " = ${1:0.0}", "the number of which all elements are where no input is given, as of the state of an optimizer"},
-		{op.StddevAttr, " = ${1:0.02}", "the standard deviation of the random numbers where no input is given, as of weights"},
-		{op.DonatedAttr, "", "the function may overwrite the argument"},
-		{op.ShardingAttr, " = #dm.at<split = $1>", "how the argument is divided over the devices of a mesh, where its type does not state it"},
-		{op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the argument is a piece of"},
-	}
 	if slices.Contains(s.tokens(), "->") {
-		attrs = [][3]string{
-			{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"},
-			{op.ShardingAttr, " = #dm.at<split = $1>", "how the result is divided over the devices of a mesh, where its type does not state it"},
-			{op.GlobalAttr, " = ${1:type}", "the type, with its sharding, of the whole tensor that the result is a piece of"},
-		}
+		return attrsOn(op.OnResult, nil)
 	}
-	var out []Completion
-	for _, a := range attrs {
-		text, _, _ := strings.Cut(a[1], "$")
-		out = append(out, Completion{Kind: AttrItem, Label: a[0], Doc: a[2], Text: a[0] + strings.TrimSuffix(text, `"`), Snippet: a[0] + a[1]})
-	}
-	return out
+	return attrsOn(op.OnArgument, nil)
 }
 
 // stateNames are the arguments that dm.state may name.
@@ -199,19 +176,7 @@ func (s *statement) opAttrs(def *op.Def) []Completion {
 	if def == nil && s.opName() != op.Call {
 		return nil
 	}
-	has := s.written()
-	var out []Completion
-	for _, a := range [][3]string{
-		{op.ShardingAttr, " = #dm.at<split = $1>", "how the result is divided over the devices of a mesh, where its type does not state it"},
-		{op.StageAttr, " = $1", "the stage of a pipeline that the op and those after it belong to, from 0"},
-		{op.RecomputeAttr, "", "what the op computes, or a call but for its results, is computed again for the derivative and not kept"},
-	} {
-		if !has[a[0]] {
-			text, _, _ := strings.Cut(a[1], "$")
-			out = append(out, Completion{Kind: AttrItem, Label: a[0], Doc: a[2], Text: a[0] + text, Snippet: a[0] + a[1]})
-		}
-	}
-	return out
+	return attrsOn(op.OnOp, s.written())
 }
 
 // placeItems are the completions in a placement.
@@ -408,13 +373,8 @@ func elementTypes() []Completion {
 func (s *statement) types(l place) []Completion {
 	var out []Completion
 	seen := map[string]bool{}
-	aliases := s.aliases('!')
 	add := func(text, detail string) {
-		for _, a := range aliases {
-			if strings.HasPrefix(a.Detail, "tensor<") {
-				text = strings.ReplaceAll(text, a.Detail, a.Label)
-			}
-		}
+		text = s.spelled(text)
 		if !seen[text] && text != "" && text != types.Unknown.String() {
 			seen[text] = true
 			out = append(out, Completion{Kind: TypeItem, Label: text, Detail: detail, Text: text})
@@ -433,7 +393,7 @@ func (s *statement) types(l place) []Completion {
 		}
 		add(v.Type.String(), "type of "+v.Name)
 	}
-	for _, a := range aliases {
+	for _, a := range s.aliases('!') {
 		if !seen[a.Label] {
 			out = append(out, a)
 		}

@@ -16,6 +16,10 @@ import (
 // leave out the op that is not finished. It holds a line for each function and
 // one for each line that was broken.
 type Kept struct {
+	// Doubt is why figures may not be those that the configuration asks for, "" where
+	// they are: a dmir.toml has an error.
+	Doubt string
+
 	sums  map[string]sum // by name
 	lines []keptLine     // by offset
 }
@@ -149,7 +153,35 @@ func (h *Hint) stale(l Label, rows []row) {
 // title is the totals of a function in one line.
 func (k *Kept) title(p *program.Program, f *cost.Func) string {
 	if s, why := k.of(p, f); why != "" {
-		return MarkStale + " " + s.title + " · " + why
+		return Doubted(s.title, why)
 	}
-	return totals(p, f)
+	return k.Doubted(totals(p, f))
+}
+
+// Doubted is a line of figures with the mark of doubt and its reason, the line itself
+// where there is none.
+func Doubted(figures, why string) string {
+	if why == "" {
+		return figures
+	}
+	return MarkStale + " " + figures + " · " + why
+}
+
+// Doubted is a line of figures, which the configuration has a part in.
+func (k *Kept) Doubted(figures string) string {
+	if k == nil {
+		return figures
+	}
+	return Doubted(figures, k.Doubt)
+}
+
+// doubt marks the predictions of a hint, whose figures the configuration has a part in.
+func (k *Kept) doubt(h *Hint) {
+	if k == nil || k.Doubt == "" || h.Label == (Label{}) {
+		return
+	}
+	if h.Label.Mark == "" {
+		h.Label.Mark = MarkStale
+	}
+	h.rows = append(slices.Clip(h.rows), row{MarkStale, k.Doubt})
 }

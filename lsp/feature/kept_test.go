@@ -55,21 +55,21 @@ func (y *typing) shows() string {
 // While an op is typed, its function shows the totals that it had before, and the
 // line its last figure, both marked; everything else shows what it has now.
 func TestKept(t *testing.T) {
-	const good = `@f 5.81 ns on h200 · 16.4 kB moved · waste 8.19 kB
-@g 8.62 ns on h200 · 32.8 kB moved
-1 5.81ns 16kB
-2 2.91ns 8.2kB
-3 2.91ns 8.2kB
-6 8.62ns 33kB
-7 8.62ns 33kB
+	const good = `@f 2.80 µs on h200 · 16.4 kB moved · waste 8.19 kB
+@g 1.41 µs on h200 · 32.8 kB moved
+1 2.80µs 16kB
+2 1.40µs 8.2kB
+3 1.40µs 8.2kB
+6 1.41µs 33kB
+7 1.41µs 33kB
 `
 	broken := func(line int, old string) string {
-		return fmt.Sprintf(`@f ≈ 5.81 ns on h200 · 16.4 kB moved · waste 8.19 kB · before the error in line %d
-@g 8.62 ns on h200 · 32.8 kB moved
-1 5.81ns≈16kB
-2 2.91ns 8.2kB
-%s6 8.62ns 33kB
-7 8.62ns 33kB
+		return fmt.Sprintf(`@f ≈ 2.80 µs on h200 · 16.4 kB moved · waste 8.19 kB · before the error in line %d
+@g 1.41 µs on h200 · 32.8 kB moved
+1 2.80µs≈16kB
+2 1.40µs 8.2kB
+%s6 1.41µs 33kB
+7 1.41µs 33kB
 `, line, old)
 	}
 	y := &typing{p: program.Load(source.New("f.dmir", twoFuncs), program.Options{})}
@@ -81,22 +81,22 @@ func TestKept(t *testing.T) {
 	}
 	expect("at first", good)
 	y.edit("dm.relu %e", "dm.rel %e")
-	expect("half a name", broken(3, "3 2.91ns≈8.2kB\n"))
+	expect("half a name", broken(3, "3 1.40µs≈8.2kB\n"))
 	y.edit("dm.rel %e", "dm. ")
-	expect("less of it", broken(3, "3 2.91ns≈8.2kB\n"))
+	expect("less of it", broken(3, "3 1.40µs≈8.2kB\n"))
 	y.edit("dm. ", "dm.relu %e")
 	expect("again", good)
 	y.edit("%r = dm.relu %e : tensor<1024xf32>", "%r = dm.relu %e : tensor<1024xf32")
-	expect("a bracket", broken(3, "3 2.91ns≈8.2kB\n"))
+	expect("a bracket", broken(3, "3 1.40µs≈8.2kB\n"))
 	y.edit("  %e", "  // a line above\n  %e")
-	if got := y.shows(); !strings.Contains(got, "before the error in line 4") || !strings.Contains(got, "\n4 2.91ns≈8.2kB\n") {
+	if got := y.shows(); !strings.Contains(got, "before the error in line 4") || !strings.Contains(got, "\n4 1.40µs≈8.2kB\n") {
 		t.Errorf("lines move:\n%s", got)
 	}
 	y.edit("  // a line above\n", "")
 	y.edit("tensor<1024xf32\n", "tensor<1024xf32>\n")
 	expect("closed", good)
 	y.edit("  %r = dm.relu %e : tensor<1024xf32>\n", "")
-	if got := y.shows(); !strings.Contains(got, "@f ≈ 5.81") || strings.Contains(got, "3 2.91ns≈") {
+	if got := y.shows(); !strings.Contains(got, "@f ≈ 2.80") || strings.Contains(got, "3 1.40µs≈") {
 		t.Errorf("a line that is gone:\n%s", got)
 	}
 }

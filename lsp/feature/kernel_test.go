@@ -28,9 +28,9 @@ func TestKernelHints(t *testing.T) {
 		"long":             {feature.KernelTime{Lines: []int{2}, Ns: 123_456, PredictedNs: 123_456, RoofNs: 123_456}, "123µs•0B", "100 %"},
 		"counted":          {feature.KernelTime{Lines: []int{2}, PredictedNs: 5000, Moved: 8192, Counted: true, CountedBytes: 8192}, "5.00µs=8.2kB", "8.19 kB"},
 		"counted, differs": {feature.KernelTime{Lines: []int{2}, PredictedNs: 5000, Moved: 4096, Counted: true, CountedBytes: 8192, Differs: "read twice"}, "5.00µs≠8.2kB", "read twice"},
-		"a fill":           {feature.KernelTime{Ns: 12_300}, "2.91ns 8.2kB", "elementwise"},
-		"nothing seen":     {feature.KernelTime{Lines: []int{2}}, "2.91ns 8.2kB", "elementwise"},
-		"no such line":     {feature.KernelTime{Lines: []int{99}, Ns: 1}, "2.91ns 8.2kB", "elementwise"},
+		"a fill":           {feature.KernelTime{Ns: 12_300}, "1.40µs 8.2kB", "elementwise"},
+		"nothing seen":     {feature.KernelTime{Lines: []int{2}}, "1.40µs 8.2kB", "elementwise"},
+		"no such line":     {feature.KernelTime{Lines: []int{99}, Ns: 1}, "1.40µs 8.2kB", "elementwise"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hints := feature.Hints(p, &feature.Times{Func: "f", Device: "NVIDIA H200", Kernels: []feature.KernelTime{c.kernel}}, nil, source.Span{End: p.Src.Len()})

@@ -25,7 +25,7 @@ const (
 	MarkMeasured = "•" // Time is measured
 	MarkCounted  = "=" // Bytes are counted, as predicted
 	MarkDiffers  = "≠" // Bytes are counted, others than predicted
-	MarkStale    = "≈" // both are of the text without the error that it has now
+	MarkStale    = "≈" // both are of the text, or by the dmir.toml, without the error that it has now
 )
 
 // The widths of a label and its parts, in characters.

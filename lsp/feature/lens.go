@@ -58,7 +58,7 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 		}
 		out = append(out, sum)
 		does := lensesOf(f, o, many)
-		if !many && !p.Imported && f.Unknown == 0 && request.IsStep(f.Func) {
+		if !many && !p.Imported && f.Unknown == 0 && request.IsStepOf(f) {
 			plan := []Lens{{Span: sum.Span, Title: planTitle(p, modules[f.Func], f.Func, o.Plan), Command: "dmir.plan", Func: sum.Func}}
 			if o.Planned != nil && o.Planned(sum.Func) {
 				plan = append(plan, Lens{Span: sum.Span, Title: "Apply the plan", Command: "dmir.applyPlan", Func: sum.Func})
@@ -154,8 +154,11 @@ func totals(p *program.Program, f *cost.Func) string {
 		return unknown
 	}
 	var parts []string
-	if on := f.Mesh(); on != nil {
+	on := f.Mesh()
+	if on != nil {
 		parts = append(parts, plural(on.Devices(), "device"))
+	}
+	if on != nil || f.Microbatches() > 1 {
 		shown := Settled(f)
 		if shown == nil {
 			return strings.Join(append(parts, "…"), " · ")

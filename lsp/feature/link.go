@@ -13,6 +13,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/compile/tensor"
+	"dmir/internal/regular"
 	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
@@ -155,7 +156,7 @@ func (l Link) Tooltip() string {
 }
 
 func describe(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -108,8 +108,8 @@ func timeRows(t cost.Time, m *machine.Machine, latency string) []row {
 	if t.Bound != "" {
 		rows = append(rows, row{"bound", t.Bound})
 	}
-	if t.Bound == cost.Latency {
-		rows = append(rows, row{"latency", latency})
+	if t.Bound == cost.Launch {
+		rows = append(rows, row{"launch", latency})
 	}
 	return rows
 }

@@ -73,8 +73,15 @@ func position(t cost.TimeTerms, bound string) string {
 	if t.LinkRate > 0 {
 		reaches = append(reaches, units.Percent(t.Link, t.Ns())+" of the "+units.Bandwidth(t.LinkRate)+" to the host")
 	}
-	if bound == cost.Latency {
-		words += ", its latency takes longest"
+	switch bound {
+	case cost.Latency:
+		words += ", the latency of the memory takes longest"
+	case cost.Launch:
+		words += ", its launch takes longest"
+	case cost.Tail:
+		words += ", multiprocessors wait for its last tiles"
+	case cost.L2:
+		words += ", reading its tiles from the level-2 cache takes longest"
 	}
 	return fmt.Sprintf("**%s-bound**: %s; reaches %s", bound, words, strings.Join(reaches, " and "))
 }

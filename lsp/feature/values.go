@@ -21,6 +21,9 @@ type candidate struct {
 // a long function are found by typing more of their names.
 const maxLooked = 2000
 
+// maxOthers is how many values are offered in place of one whose name is whole.
+const maxOthers = 20
+
 // visible are the values that can be used in s: the nearest first, those of the
 // same function only.
 func (s *statement) visible() iter.Seq[*ir.Value] {
@@ -78,10 +81,16 @@ func (s *statement) values() (items []Completion, more bool) {
 		typed = ""
 	}
 	want := s.wanted()
-	var found []candidate
+	var found, others []candidate
 	seen := map[string]bool{}
 	for v := range s.visible() {
-		if !strings.HasPrefix(v.Name, typed) || seen[v.Name] {
+		if seen[v.Name] {
+			continue
+		}
+		if !strings.HasPrefix(v.Name, typed) {
+			if len(others) < maxOthers && want.fit(v) == 0 {
+				others = append(others, candidate{value: v})
+			}
 			continue
 		}
 		if len(found) == maxLooked {
@@ -91,6 +100,9 @@ func (s *statement) values() (items []Completion, more bool) {
 		seen[v.Name] = true
 		found = append(found, candidate{v, want.fit(v)})
 	}
+	if !seen[typed] { // a name that is not finished
+		others = nil
+	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.fit, b.fit) })
 	for _, c := range found[:min(len(found), maxValues)] {
 		detail := c.value.Type.String()
@@ -98,6 +110,9 @@ func (s *statement) values() (items []Completion, more bool) {
 			detail = ""
 		}
 		items = append(items, Completion{Kind: ValueItem, Label: c.value.Name, Detail: detail, Text: c.value.Name})
+	}
+	for _, c := range others { // in place of a whole name, as of what a snippet has filled in
+		items = append(items, Completion{Kind: ValueItem, Label: c.value.Name, Detail: c.value.Type.String(), Text: c.value.Name, Filter: typed})
 	}
 	return items, more || len(found) > maxValues
 }

@@ -18,7 +18,7 @@ import (
 // Generic is the program in MLIR's generic form, which mlir-opt reads. While the
 // program has errors it is a comment that reports where.
 func Generic(p *program.Program) string {
-	return printed(p, print.Generic)
+	return printed(p, func(m *ir.Module) (string, error) { return print.Generic(m) })
 }
 
 // Expanded is the program with every composite (softmax, layer_norm, attention …)

@@ -210,7 +210,7 @@ func factor(d dim.Dim) string {
 }
 
 // timeTerms is the definition of time with its numbers:
-// "max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns in a graph".
+// "max(34.4 GFLOP / 788 TFLOP/s + 2.10 µs tail, 50.3 MB / 4.30 TB/s) + 800 ns latency of the memory + 600 ns in a graph".
 func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	var side [2][]string // what the tensor cores and the vector units do
 	for _, w := range t.Work {
@@ -221,10 +221,15 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		side[i] = append(side[i], w.Text())
 	}
 	var terms []string
-	for _, s := range side {
-		if len(s) > 0 {
-			terms = append(terms, strings.Join(s, " + "))
+	for i, s := range side {
+		if len(s) == 0 {
+			continue
 		}
+		text := strings.Join(s, " + ")
+		if i == 0 {
+			text = productTerms(text, t)
+		}
+		terms = append(terms, text)
 	}
 	if t.Moved > 0 {
 		terms = append(terms, t.MovedText())
@@ -240,10 +245,27 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	if t.Measured {
 		where += ", rates as measured"
 	}
+	if len(t.Assumed) > 0 {
+		where += "; assumed: " + strings.Join(t.Assumed, ", ")
+	}
+	if t.Latency > 0 {
+		text += " + " + units.Time(t.Latency) + " latency of the memory"
+	}
 	if t.Launch > 0 {
 		text += " + " + t.LaunchText(m)
 	}
 	return text + "  on " + where
+}
+
+// productTerms are the terms of contractions: their multiplications, or reading their tiles where that takes longer, and the tail.
+func productTerms(text string, t cost.TimeTerms) string {
+	if t.L2 > t.Compute {
+		text = units.Time(t.L2) + " from L2"
+	}
+	if t.Tail > 0 {
+		text += " + " + units.Time(t.Tail) + " tail"
+	}
+	return text
 }
 
 // whole describes the sum of an op without terms of its own sums up.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dmir/syntax/diag"
+	"dmir/syntax/format"
 	"dmir/syntax/source"
 )
 
@@ -49,6 +50,15 @@ func (p *part) touches(c change, before *source.File) bool {
 	return c.start < s.End && s.Start < c.end
 }
 
+// has reports whether text is what the action wrote, or what stood there before. White
+// space counts only between the two: what was laid out since is the same.
+func (p *part) has(text string) (isNew, isOld bool) {
+	if isNew, isOld = text == p.new, text == p.old; isNew || isOld || format.SameVisible(p.new, p.old) {
+		return isNew, isOld
+	}
+	return format.SameVisible(text, p.new), format.SameVisible(text, p.old)
+}
+
 // maxPart is the size of old and new beyond which a part is carried no further.
 const maxPart = 4 << 20
 
@@ -74,9 +84,9 @@ func (e *Entry) State(now *source.File) State {
 func (e *Entry) compare(now *source.File) State {
 	applied, reverted := true, true
 	for _, p := range e.parts {
-		text := now.Slice(p.span)
-		applied = applied && text == p.new
-		reverted = reverted && text == p.old
+		isNew, isOld := p.has(now.Slice(p.span))
+		applied = applied && isNew
+		reverted = reverted && isOld
 		if !applied && !reverted {
 			return Edited
 		}
@@ -148,7 +158,14 @@ func (e *Entry) follow(before *source.File, changes []change, after *source.File
 		case strings.HasSuffix(text, p.new) && len(text) > len(p.new) && (blank(text[len(text)-len(p.new)-1]) || blank(p.new[0])):
 			p.span.Start, text = p.span.End-len(p.new), p.new
 		}
-		if p.edited = text != p.old && text != p.new; !p.edited {
+		isNew, isOld := p.has(text)
+		switch { // laid out since, as on saving
+		case isNew && !isOld:
+			p.new = text
+		case isOld && !isNew:
+			p.old = text
+		}
+		if p.edited = !isNew && !isOld; !p.edited {
 			p.shrink()
 		}
 	}

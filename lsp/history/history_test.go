@@ -82,6 +82,45 @@ func (d *document) revert(t *testing.T, e *Entry, want string) {
 	d.is(t, e, Reverted)
 }
 
+// What was laid out since, as on saving, is reverted all the same; a word more or less is an edit.
+func TestRevertLaidOut(t *testing.T) {
+	const (
+		before = "f {\n  c   =  exp x\n  k = kernel {\n    r = relu   c\n  }\n}\n"
+		after  = "f {\n  k = kernel {\n  c   =  exp x\n    r = relu   c\n  }\n}\n"
+		tidy   = "f {\n  k = kernel {\n    c = exp x\n    r = relu c\n  }\n}\n"
+	)
+	act := func() (*document, *Entry) {
+		d := newDocument(before)
+		edits := append(d.replace("  c   =  exp x\n", ""), d.replace("    r =", "  c   =  exp x\n    r =")...)
+		d.log.Offer(d.src, "fuse", edits)
+		e := d.apply(edits)
+		if e == nil || d.src.Text() != after {
+			t.Fatalf("%+v, %q", e, d.src.Text())
+		}
+		return d, e
+	}
+	d, e := act()
+	d.become(tidy)
+	d.is(t, e, Applied)
+	edits, ok := e.Revert(d.src)
+	if d.apply(edits); !ok || strings.Join(strings.Fields(d.src.Text()), " ") != strings.Join(strings.Fields(before), " ") {
+		t.Errorf("%v, %q", ok, d.src.Text())
+	}
+	d.is(t, e, Reverted)
+	d, e = act()
+	d.become(tidy)
+	d.become(after) // as undo does
+	d.is(t, e, Applied)
+	d, e = act()
+	d.become(strings.Replace(tidy, "exp x", "exp y", 1))
+	d.is(t, e, Edited)
+
+	d = newDocument("a  b\n")
+	e = d.act(t, "spaces", "a  b", "a b")
+	d.become("a   b\n")
+	d.is(t, e, Edited)
+}
+
 // Actions are recognized by the text they lead to, however the editor sends it.
 func TestRecognized(t *testing.T) {
 	const text = "one\ntwo\nthree\nfour\nfive\n"

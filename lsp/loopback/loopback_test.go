@@ -210,6 +210,7 @@ func TestHostile(t *testing.T) {
 		"from another origin":     {c, "POST", h.URL + "reveal", "{}", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
 		"from no origin":          {c, "POST", h.URL + "reveal", "{}", func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
 		"from another site":       {c, "POST", h.URL + "reveal", "{}", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
+		"first request":           {stranger, "GET", other.URL, "", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
 		"from a sibling":          {c, "GET", h.URL + "events", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
 		"a form":                  {c, "POST", h.URL + "reveal", "a=b", func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, 415},
 		"plain text":              {c, "POST", h.URL + "reveal", "{}", func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},

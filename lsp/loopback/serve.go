@@ -22,6 +22,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this address serves only dmir's pages", http.StatusMisdirectedRequest)
 		return
 	}
+	if !s.invited(r) {
+		http.Error(w, "the request comes from another site", http.StatusForbidden)
+		return
+	}
 	token, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	s.mu.Lock()
 	h := s.pages[token]
@@ -56,17 +60,19 @@ func protect(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// knows reports whether a request has the page's secret and, if it names an origin,
-// the page's own.
+// knows reports whether a request has the page's secret.
 func (h *Handle) knows(r *http.Request) bool {
 	h.mu.Lock()
 	secret := h.secret
 	h.mu.Unlock()
 	c, err := r.Cookie(cookie)
-	if err != nil || secret == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(secret)) != 1 {
-		return false
-	}
-	if o := r.Header.Get("Origin"); o != "" && o != h.s.origin {
+	return err == nil && secret != "" && subtle.ConstantTimeCompare([]byte(c.Value), []byte(secret)) == 1
+}
+
+// invited reports whether a request comes from one of the server's own pages, or from none, as
+// when an editor opens an address.
+func (s *Server) invited(r *http.Request) bool {
+	if o := r.Header.Get("Origin"); o != "" && o != s.origin {
 		return false
 	}
 	site := r.Header.Get("Sec-Fetch-Site")

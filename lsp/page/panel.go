@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,7 +47,7 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version
 		panel := shownPanel{p.Key, args.Kind, args.Function}
-		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{}); err == nil {
+		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{Both: true}); err == nil {
 			data.File = ps.s.Folders.Relative(p.Path)
 		}
 		span := source.Span{End: p.Src.Len()}
@@ -56,11 +57,12 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 		if d := p.Program().FirstError(span); d != nil {
 			if good, ok := ps.shown.lastGood(panel); ok {
 				data, err = good, nil
-				data.Stale = feature.Before(p.Program(), d)
+				data.Stale = "of the text " + feature.Before(p.Program(), d)
 			}
 		} else if err == nil {
 			ps.shown.keepGood(panel, data)
 		}
+		data.Stale = cmp.Or(data.Stale, p.Kept().Doubt)
 		return nil, err
 	})(ctx)
 	return version, data, failed(err)

@@ -2,9 +2,9 @@ package scan
 
 import (
 	"context"
-	"os"
 	"sync"
 
+	"dmir/internal/regular"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
@@ -77,7 +77,7 @@ func read(f File, enc source.Encoding) []Symbol {
 	if f.Stamp.Size > maxOutline {
 		return nil
 	}
-	text, err := os.ReadFile(f.Path)
+	text, err := regular.ReadFile(f.Path, maxOutline)
 	if err != nil {
 		return nil
 	}

@@ -80,7 +80,7 @@ func TestResolveAction(t *testing.T) {
 	e.initialize(resolving, "")
 	e.open(ffn)
 	all := e.actions(t, ffn, "%h = ", "\n  }", "")
-	fuse := titled(t, all, "Fuse into one kernel: saves 67.1 MB, 15.6 µs")
+	fuse := titled(t, all, "Fuse into one kernel: saves 67.1 MB, 17.0 µs")
 	if fuse.Edit != nil || *fuse.Kind != "refactor.rewrite" || fuse.IsPreferred == nil || !*fuse.IsPreferred {
 		t.Errorf("the list has %+v", fuse)
 	}

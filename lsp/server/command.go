@@ -160,7 +160,7 @@ func (s *server) costCommand(p session.Place, fn string) (any, error) {
 		Title string          `json:"title"`
 		Text  string          `json:"text"`
 		JSON  json.RawMessage `json:"json"`
-	}{c.Title, c.Text, c.JSON})
+	}{p.Kept().Doubted(c.Title), c.Text, c.JSON})
 }
 
 // targets are the built-in machines and those of the dmir.toml files

@@ -50,6 +50,10 @@ func (s *server) completions(p session.Place, found feature.Completions) (any, e
 			edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
 		}
 		item.TextEdit = edit
+		if whole := found.Span; s.Features.InsertReplace && found.End > whole.End {
+			whole.End = found.End
+			item.TextEdit = &protocol.InsertReplaceEdit{NewText: edit.NewText, Insert: edit.Range, Replace: p.Range(whole)}
+		}
 		switch { // editors compare what is typed with this
 		case c.Filter != "":
 			item.FilterText = protocol.NewOptional(c.Filter)

@@ -24,7 +24,7 @@ import (
 
 // anything holds parameters for every method about a place of a document: each
 // reads what it knows. The address, the place (twice: a range is one, to its
-// right and down), the place behind it, a name.
+// right and down or up), the line where it ends, a name.
 const anything = `{"textDocument":{"uri":%[1]q,"version":1},"uri":%[1]q,"kind":"graph","by":"time","position":{"line":%[2]d,"character":%[3]d},"positions":[{"line":%[2]d,"character":%[3]d}],
 "range":{"start":{"line":%[2]d,"character":%[3]d},"end":{"line":%[4]d,"character":%[3]d}},"context":{"includeDeclaration":true,"diagnostics":[],"triggerKind":1},
 "newName":"%%renamed","query":"f","ch":"}","options":{"tabSize":2,"insertSpaces":true},"previousResultId":"0","previousResultIds":[],"identifier":"dmir",
@@ -52,6 +52,7 @@ var brokenTexts = []string{
 	"func.func @f(%x: !t) {\r\n  %é:2 = \"dm.top_k\"(%x) <{\r\n  // 😀\r\n^\r}\n// -----\n!t = \nfunc.func @g(%é: !t) { dm.\n",
 	"// %c = fu\nnc.call @addfunc.func @f(%x: ten\"sor9xf32>) \r\n// }\n",
 	"dm.dm.dm. : : -> -> = = , , ( [ { < \" ' @ ^ # ! % > } ] )",
+	"// \x00\nfunc.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = dm.exp %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n",
 	"%a = dm.if %c : (tensor<i1>) -> tensor<4xf32> {\n  dm.yield %\n} else {\n  dm.yield \n}\n",
 }
 
@@ -66,6 +67,7 @@ func TestEveryRequestEverywhere(t *testing.T) {
 	visit := func(text string, places []int) {
 		version++
 		e.change(version, `{"text":`+quote(text)+`}`)
+		lines := len(lineLengths(text))
 		for _, off := range places {
 			line, col := edittest.Position(text, off, true)
 			for _, method := range everyMethod() {
@@ -73,7 +75,11 @@ func TestEveryRequestEverywhere(t *testing.T) {
 					continue // these are about no place
 				}
 				for _, command := range commandsFor(method, res.Capabilities.ExecuteCommandProvider.Commands) {
-					e.holds(method, text, fmt.Sprintf(anything, testURI, line, col, line+rnd.IntN(3), command))
+					last := line + rnd.IntN(3)
+					if rnd.IntN(2) == 0 {
+						last = rnd.IntN(lines + 1) // anywhere, before the start too
+					}
+					e.holds(method, text, fmt.Sprintf(anything, testURI, line, col, last, command))
 				}
 			}
 		}

@@ -92,7 +92,7 @@ var heat = onRange(func(_ *server, p session.Place, parts []source.Span, params 
 			return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, err.Error())
 		}
 		for _, h := range heats {
-			out = append(out, heatSpan{p.Range(h.Span), h.Level, h.Text})
+			out = append(out, heatSpan{p.Range(h.Span), h.Level, p.Kept().Doubted(h.Text)})
 		}
 	}
 	return session.Answer(out)

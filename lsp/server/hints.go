@@ -19,7 +19,7 @@ type columnHint struct {
 	Label    string `json:"label"`           // feature.LabelWidth characters
 	Level    *int   `json:"level,omitempty"` // of heat, 0 to 9, by time where dmir.heat is off; absent where it has none
 	Measured bool   `json:"measured"`        // or counted, rather than predicted
-	Stale    bool   `json:"stale"`           // of the text without the error that it has now
+	Stale    bool   `json:"stale"`           // of the text, or by the dmir.toml, without the error that it has now
 	Tooltip  string `json:"tooltip"`         // Markdown
 
 	// Sharding is how the values that the line defines are divided over a mesh, absent where every

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,41 @@ func TestImpossiblePositions(t *testing.T) {
 				fmt.Sprintf(`{"textDocument":{"uri":%[1]q},"position":%[2]s,"positions":[%[2]s],"range":{"start":%[2]s,"end":%[3]s},"context":{"includeDeclaration":true,"diagnostics":[]},
 "newName":"%%n","query":"","ch":"}","options":{"tabSize":2,"insertSpaces":true},"previousResultId":"none","label":"x","title":"x","by":"bytes","kind":"roofline","uri":%[1]q,
 "item":{"name":"f","kind":12,"uri":%[1]q,"range":{"start":%[2]s,"end":%[3]s},"selectionRange":{"start":%[3]s,"end":%[2]s}}}`, testURI, place, end)))
+		}
+	}
+}
+
+// A range whose end lies before its start is the same range turned round.
+func TestReversedRanges(t *testing.T) {
+	e := connect(t, Options{Pause: time.Hour, Worker: workerCommand("leave")}, nil)
+	e.initialize(wishes, `{"heat":"time","lint":{"enabled":false}}`)
+	text := strings.Replace(ffn, "dm.matmul", "dm.matmul  ", 1)
+	e.open(text)
+	lines := strings.Count(text, "\n") + 1
+	for _, method := range everyMethod() {
+		if !slices.Contains([]string{"textDocument/rangeFormatting", "textDocument/semanticTokens/range", "textDocument/inlayHint", "textDocument/codeAction", methodHeat, methodHints}, method) {
+			continue
+		}
+		answer := func(from, to int) string {
+			var raw jsonrpc2.RawMessage
+			if err := e.call(method, fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":3},"end":{"line":%d,"character":1}},
+"ranges":[],"by":"time","context":{"diagnostics":[]},"options":{"tabSize":2,"insertSpaces":true}}`, testURI, from, to), &raw); err != nil {
+				t.Fatalf("%s from line %d to %d: %v", method, from, to, err)
+			}
+			return string(raw)
+		}
+		turned := func(from, to int) string {
+			var raw jsonrpc2.RawMessage
+			e.must(method, fmt.Sprintf(`{"textDocument":{"uri":%q},"range":{"start":{"line":%d,"character":1},"end":{"line":%d,"character":3}},
+"ranges":[],"by":"time","context":{"diagnostics":[]},"options":{"tabSize":2,"insertSpaces":true}}`, testURI, to, from), &raw)
+			return string(raw)
+		}
+		for from := range lines {
+			for to := range from {
+				if got, want := answer(from, to), turned(from, to); got != want {
+					t.Fatalf("%s from line %d to %d: %s\nturned round: %s", method, from, to, got, want)
+				}
+			}
 		}
 	}
 }

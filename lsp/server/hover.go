@@ -18,7 +18,11 @@ var hover = inConfig(hoverPlace,
 		return s.hover(p, feature.HoverConfig(p.Src, off))
 	},
 	onPosition(hoverPlace, func(s *server, p session.Place, off int, _ *protocol.HoverParams) (any, error) {
-		return s.hover(p, feature.HoverAt(p.Program(), p.Names(), off, s.Features.Pictures && !s.Features.PlainHover))
+		h := feature.HoverAt(p.Program(), p.Names(), off, s.Features.Pictures && !s.Features.PlainHover)
+		if why := p.Kept().Doubt; h != nil && why != "" {
+			h.Text += "\n\n" + feature.MarkStale + " " + why
+		}
+		return s.hover(p, h)
 	}))
 
 func (s *server) hover(p session.Place, h *feature.Hover) (any, error) {

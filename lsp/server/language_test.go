@@ -39,7 +39,7 @@ func pick(t *testing.T, items []protocol.CompletionItem, label string) protocol.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct{ capabilities, text string }{
 		{`{}`, "dm.softmax"},
-		{`{"textDocument":{"completion":{"completionItem":{"snippetSupport":true,"documentationFormat":["plaintext"]}}}}`, "dm.softmax ${1:%x} : ${2:type}"},
+		{`{"textDocument":{"completion":{"completionItem":{"snippetSupport":true,"documentationFormat":["plaintext"]}}}}`, "dm.softmax ${1|%0,%w,%x|} : ${2|!act,tensor<512x512xf16>|}"},
 	} {
 		e := connect(t, Options{}, nil)
 		e.initialize(c.capabilities, "")
@@ -75,6 +75,26 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// Inside of a word an editor may replace what follows as well.
+func TestInsertReplace(t *testing.T) {
+	for _, able := range []bool{true, false} {
+		e := connect(t, Options{}, nil)
+		e.initialize(fmt.Sprintf(`{"textDocument":{"completion":{"completionItem":{"snippetSupport":true,"insertReplaceSupport":%v}}}}`, able), "")
+		e.open(strings.Replace(typing, "dm.soft", "dm.softmax %0", 1))
+		items, _ := e.complete(3, 12)
+		switch edit := pick(t, items, "dm.softmax").TextEdit.(type) {
+		case *protocol.InsertReplaceEdit:
+			if !able || edit.NewText != "dm.softmax" || edit.Insert.Start.Character != 7 || edit.Insert.End.Character != 12 || edit.Replace.Start.Character != 7 || edit.Replace.End.Character != 17 {
+				t.Errorf("%+v", edit)
+			}
+		case *protocol.TextEdit:
+			if able || edit.Range.End.Character != 12 {
+				t.Errorf("%+v", edit)
+			}
+		}
+	}
+}
+
 // What is typed of an item is what the editor filters it by, also where it is
 // shown by another name.
 func TestCompletionInEquation(t *testing.T) {
@@ -105,7 +125,7 @@ func TestManyValues(t *testing.T) {
 		t.Errorf("%d items, more: %v", len(items), more)
 	}
 	e.change(2, edit(301, 15, 301, 15, "x"))
-	if items, more = e.complete(301, 16); more || len(items) != 1 {
+	if items, more = e.complete(301, 16); more || len(items) != 1+20 || items[0].Label != "%x" { // itself, and what may stand in its place
 		t.Errorf("typing on: %d items, more: %v", len(items), more)
 	}
 }

@@ -160,7 +160,7 @@ func TestManyLenses(t *testing.T) {
 	}
 	var full protocol.CodeLens
 	e.must("codeLens/resolve", string(raw), &full)
-	if full.Command.Title != "1.01 ns on h200 · 24 B moved" || full.Range != all[8].Range {
+	if full.Command.Title != "1.40 µs on h200 · 24 B moved" || full.Range != all[8].Range {
 		t.Errorf("resolved %+v", full)
 	}
 	for _, other := range []string{`{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}}}`, `{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"data":{"uri":"file:///gone","func":"f"}}`} {
@@ -195,7 +195,7 @@ func TestHeat(t *testing.T) {
 	e.initialize("", "")
 	e.openAs(testURI, ffn)
 	got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"time"}`)
-	if len(got) != 2 || got[0].Level != 8 || got[0].Text != "73.6 % of the time of @ffn: 43.6 µs" || got[0].Range.Start != (protocol.Position{Line: 1, Character: 2}) || got[1].Range.End.Line != 2 {
+	if len(got) != 2 || got[0].Level != 6 || got[0].Text != "74.6 % of the time of @ffn: 50.0 µs" || got[0].Range.Start != (protocol.Position{Line: 1, Character: 2}) || got[1].Range.End.Line != 2 {
 		t.Errorf("by time %+v", got)
 	}
 	if got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"waste","range":{"start":{"line":2,"character":9},"end":{"line":4,"character":0}}}`); len(got) != 1 || got[0].Text != "50.0 % of the waste of @ffn: 33.6 MB" {
@@ -317,7 +317,7 @@ func TestPanels(t *testing.T) {
 	_, good := data("graph")
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":3},"contentChanges":[%s]}`, u, edit(4, 4, 4, 15, "%1 = dm.e")))
 	_, got = data("graph")
-	if titles, _ := e.lenses(u); got["stale"] != "before the error in line 5" || !strings.HasPrefix(titles[0], "≈ ") || !strings.HasSuffix(titles[0], "before the error in line 5") {
+	if titles, _ := e.lenses(u); got["stale"] != "of the text before the error in line 5" || !strings.HasPrefix(titles[0], "≈ ") || !strings.HasSuffix(titles[0], "before the error in line 5") {
 		t.Errorf("stale %v, %q", got["stale"], titles[0])
 	}
 	delete(got, "stale")
@@ -560,7 +560,7 @@ func TestPictures(t *testing.T) {
 		if got := strings.Contains(text, "](data:image/svg+xml;base64,"); got != c.picture || strings.Contains(text, "memory ────────┼●─────── compute") == got {
 			t.Errorf("%s %s:\n%s", c.capabilities, c.options, text)
 		}
-		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns in a graph"} {
+		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 87.3 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s + 4.97 µs tail, 50.3 MB / 4.30 TB/s) + 800 ns latency of the memory + 600 ns in a graph"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the hover does not contain %q:\n%s", want, text)
 			}

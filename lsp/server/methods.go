@@ -60,6 +60,8 @@ var calls = map[string]callMethod{
 	methodPanelData:                        panelData,
 	methodHeat:                             heat,
 	methodHints:                            hints,
+	methodStatus:                           status,
+	methodChanges:                          changes,
 	protocol.MethodWorkspaceExecuteCommand: executeCommand,
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dmir/internal/regular"
 	"dmir/lsp/session"
 )
 
@@ -38,7 +39,7 @@ func (d *saved) differs(p session.Place) bool {
 	f, ok := d.files[p.Path]
 	d.mu.Unlock()
 	if !ok || f.size != info.Size() || !f.modified.Equal(info.ModTime()) {
-		text, err := os.ReadFile(p.Path)
+		text, err := regular.ReadFile(p.Path, int64(p.Src.Len()))
 		if err != nil {
 			return false
 		}

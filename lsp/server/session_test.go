@@ -61,7 +61,7 @@ func TestSession(t *testing.T) {
 	if ds[0].Code != protocol.String("DM201") || ds[0].Range.Start.Line != 2 {
 		t.Errorf("diagnostic %+v", ds[0])
 	}
-	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 43.6µs 50MB\n2: 15.6µs 67MB"; got != want {
+	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 50.0µs 50MB\n2: 17.0µs 67MB"; got != want {
 		t.Errorf("hints of lines 1 to 2:\n%s\nwant\n%s", got, want)
 	}
 
@@ -314,13 +314,13 @@ func TestConfigFile(t *testing.T) {
 	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
 		return strings.Contains(string(p), "dmir.toml") && strings.Contains(string(p), "tarket")
 	})
-	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
-		return strings.Contains(string(p), "f.dmir") && strings.Contains(string(p), "DM201") // no longer ignored
-	})
 	write("")
 	e.notify("workspace/didChangeWatchedFiles", fmt.Sprintf(`{"changes":[{"uri":%q,"type":2}]}`, uri.File(toml)))
 	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
 		return strings.Contains(string(p), "dmir.toml") && strings.Contains(string(p), `"diagnostics":[]`)
+	})
+	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
+		return strings.Contains(string(p), "f.dmir") && strings.Contains(string(p), "DM201") // no longer ignored
 	})
 }
 

@@ -195,7 +195,7 @@ func TestConfigInEditor(t *testing.T) {
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[%s]}`, toml, edit(0, 10, 0, 14, "v100")))
 	machine("v100", "typed")
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":3},"contentChanges":[%s]}`, toml, edit(0, 10, 0, 14, "v1000")))
-	machine("h200", "mistyped")
+	machine("v100", "mistyped")
 	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
 		return strings.Contains(string(p), "dmir.toml") && strings.Contains(string(p), `no machine \"v1000\"`)
 	})

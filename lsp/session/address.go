@@ -19,6 +19,11 @@ func AddressOf(u uri.URI) workspace.Address {
 		}
 	}
 	a := workspace.Address{Key: key, URI: key, Path: key}
+	if rest, ok := strings.CutPrefix(key, "git:"); ok { // an older version of a file, as VS Code names it
+		path, _, _ := strings.Cut(rest, "?")
+		a.Base = AddressOf(uri.URI("file://" + path)).Path
+		return a
+	}
 	if v, ok := ParseView(key); ok && v.Document != "" {
 		a.Base = AddressOf(uri.URI(v.Document)).Path // it is seen as what it shows
 	}

@@ -28,6 +28,7 @@ type Features struct {
 	PlainCompletion    bool // shows none beside completions
 	PlainSignature     bool // shows none in signature help
 	Snippets           bool // fills in completions with holes
+	InsertReplace      bool // lets people choose whether a completion replaces the rest of the word
 	LabelOffsets       bool // takes parameters of signatures as places in the label
 	LinkDiagnostics    bool // shows related places
 	Tags               bool
@@ -74,6 +75,7 @@ func FeaturesOf(c protocol.ClientCapabilities) Features {
 		}
 		if c := t.Completion; c != nil && c.CompletionItem != nil {
 			f.Snippets = is(c.CompletionItem.SnippetSupport)
+			f.InsertReplace = is(c.CompletionItem.InsertReplaceSupport)
 			f.PlainCompletion = noMarkdown(c.CompletionItem.DocumentationFormat)
 		}
 		if h := t.SignatureHelp; h != nil && h.SignatureInformation != nil {

@@ -55,8 +55,10 @@ func (p Place) Range(s source.Span) protocol.Range {
 	return protocol.Range{Start: p.At(s.Start), End: p.At(s.End)}
 }
 
+// Span is the text of a range. Editors may send one whose end lies before its start.
 func (p Place) Span(r protocol.Range) source.Span {
-	return source.Span{Start: p.Offset(r.Start), End: p.Offset(r.End)}
+	a, b := p.Offset(r.Start), p.Offset(r.End)
+	return source.Span{Start: min(a, b), End: max(a, b)}
 }
 
 func (p Place) Location(s source.Span) protocol.Location {

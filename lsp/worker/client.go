@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
+
+	"dmir/internal/local"
+	"dmir/internal/sandbox"
 )
 
 // Bounds on what a worker may write.
@@ -54,7 +58,7 @@ func Run(ctx context.Context, command []string, req Request, progress func(Progr
 		time.AfterFunc(cmd.WaitDelay, func() { stop(nil) }) // it has nothing left to do
 	}}
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
+	if err := sandbox.Start(cmd, reach()); err != nil {
 		return nil, fmt.Errorf("cannot start the worker: %w", err)
 	}
 	// The pipe stays open while the worker runs: its end ends the worker. A
@@ -74,6 +78,16 @@ func Run(ctx context.Context, command []string, req Request, progress func(Progr
 		return nil, withStderr(fmt.Errorf("%w: it ended without a result", ErrDied), stderr)
 	}
 	return nil, withStderr(fmt.Errorf("%w: %w", ErrDied, err), stderr)
+}
+
+// reach is what the worker, and what it compiles and runs, may change: caches, temporary files and
+// devices, and none of the user's files.
+func reach() sandbox.Policy {
+	p := sandbox.Policy{Read: []string{"/"}, Write: []string{os.TempDir(), "/dev", "/proc"}, Network: true}
+	if dir, err := local.CacheDir(""); err == nil && os.MkdirAll(dir, 0o755) == nil {
+		p.Write = append(p.Write, dir)
+	}
+	return p
 }
 
 // withStderr adds the last line that the process complained with.

@@ -23,9 +23,9 @@ func profiler(asked string) string {
 	return "reference"
 }
 
-// roof is a predicted time without the launch.
+// roof is a predicted time without what each kernel takes to start.
 func (t *task) roof(predicted float64) float64 {
-	return max(predicted-t.program.Target.Launch*1e9, 0)
+	return max(predicted-t.program.Target.Start()*1e9, 0)
 }
 
 // foreign reports whether times measured on a device are those of another

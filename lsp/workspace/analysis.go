@@ -1,14 +1,15 @@
 package workspace
 
 import (
+	"cmp"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"sync"
 
-	"dmir/analysis/config"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/compile/planned"
 	"dmir/compile/tensor"
 	"dmir/lsp/feature"
 	"dmir/syntax/diag"
@@ -46,7 +47,7 @@ type step struct {
 // loaded is what is known about a version.
 type loaded struct {
 	prog    *program.Program
-	conf    *config.Config
+	applied                   // the configuration
 	choices []diag.Diagnostic // problems of the settings
 	again   func(*source.File) *program.Program
 	tidied  sync.Once
@@ -131,6 +132,15 @@ func (a *analysis) advance(number int) {
 	if !a.follow(steps) {
 		a.l = nil // so that there are never two in memory
 		a.l = a.load(a.src)
+		a.kept.Doubt = a.l.doubt
+	}
+}
+
+// drop forgets the analysis, unless somebody reads it.
+func (a *analysis) drop() {
+	if a.mu.TryLock() {
+		a.l = nil
+		a.mu.Unlock()
 	}
 }
 
@@ -164,7 +174,7 @@ func (a *analysis) follow(steps []step) (ok bool) {
 		}
 		a.kept.Move(s.Start, s.End, s.Length)
 		if s.Start == 0 && s.Length == s.src.Len() {
-			a.kept = feature.Kept{} // another text
+			a.kept = feature.Kept{Doubt: l.doubt} // another text
 		}
 	}
 	if ok {
@@ -174,18 +184,19 @@ func (a *analysis) follow(steps []step) (ok bool) {
 }
 
 func (a *analysis) sameConfig() bool {
-	conf := a.configs.forFile(a.address.base())
-	return conf == a.l.conf || reflect.DeepEqual(conf, a.l.conf)
+	now := a.configs.forFile(a.address.base())
+	return now == a.l.applied || reflect.DeepEqual(now, a.l.applied)
 }
 
 func (a *analysis) load(src *source.File) *loaded {
-	l := &loaded{conf: a.configs.forFile(a.address.base())}
+	l := &loaded{applied: a.configs.forFile(a.address.base())}
 	target, ok := l.conf.Machine(a.settings.Target)
 	if !ok {
 		target, _ = l.conf.Machine("")
 		l.choices = append(l.choices, unknownTarget(a.settings.Target, l.conf, target.Name))
+		l.doubt = cmp.Or(l.doubt, "the setting dmir.target names no machine")
 	}
-	opts := program.Options{Target: target, Bind: a.settings.Bind, Config: l.conf, Arrays: tensor.In(filepath.Dir(a.address.base())), OneKernel: kernel.Unfit}
+	opts := program.Options{Target: target, Bind: a.settings.Bind, Config: l.conf, Arrays: tensor.In(filepath.Dir(a.address.base())), OneKernel: kernel.Unfit, Compiled: planned.Figures}
 	defer collector.rest(src.Len())()
 	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
 	l.prog = program.Load(src, opts)

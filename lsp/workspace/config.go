@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
+	"dmir/analysis/machine"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -27,28 +28,35 @@ type configs struct {
 
 	mu   sync.Mutex
 	dirs map[string]cachedConfig
-	bad  map[string]bool         // files that were reported with problems
-	open map[string]*source.File // dmir.toml files open in the editor, by path: they win over disk
+	good map[string]*config.Config // the last ones without a problem, by the path of the file
+	bad  map[string]bool           // files that were reported with problems
+	open map[string]*source.File   // dmir.toml files open in the editor, by path: they win over disk
 }
 
 type cachedConfig struct {
-	conf *config.Config
+	applied
 	read time.Time
+}
+
+// applied is the configuration by which a program is analysed.
+type applied struct {
+	conf  *config.Config
+	doubt string // why it is not what the file says, "" where it is
 }
 
 const configAge = 2 * time.Second
 
-// forFile is the configuration for the program at path. A document that is no
-// file has none.
-func (c *configs) forFile(path string) *config.Config {
+// forFile is the configuration for the program at path: while its dmir.toml has a
+// problem, the last one that it gave without. A document that is no file has none.
+func (c *configs) forFile(path string) applied {
 	if !filepath.IsAbs(path) {
-		return &config.Config{}
+		return applied{conf: &config.Config{}}
 	}
 	dir := filepath.Dir(path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.dirs[dir]; ok && time.Since(e.read) < configAge {
-		return e.conf
+		return e.applied
 	}
 	conf, src, diags := lint.ConfigWith(path, func(name string) (string, bool) {
 		if f := c.open[name]; f != nil {
@@ -57,14 +65,24 @@ func (c *configs) forFile(path string) *config.Config {
 		return "", false
 	})
 	if c.dirs == nil {
-		c.dirs, c.bad = map[string]cachedConfig{}, map[string]bool{}
+		c.dirs, c.bad, c.good = map[string]cachedConfig{}, map[string]bool{}, map[string]*config.Config{}
 	}
-	c.dirs[dir] = cachedConfig{conf, time.Now()}
+	now := applied{conf: conf}
+	switch last := c.good[conf.Path]; {
+	case src == nil:
+	case len(diags) == 0:
+		c.good[conf.Path] = conf
+	case last != nil:
+		now = applied{last, fmt.Sprintf("by %s before the error in line %d", config.FileName, src.Pos(diags[0].Span.Start).Line+1)}
+	default:
+		now.doubt = fmt.Sprintf("%s has an error in line %d", config.FileName, src.Pos(diags[0].Span.Start).Line+1)
+	}
+	c.dirs[dir] = cachedConfig{now, time.Now()}
 	if src != nil && conf.Path != "" && c.report != nil && (len(diags) > 0 || c.bad[conf.Path]) {
 		c.bad[conf.Path] = len(diags) > 0
 		c.report(ConfigFile{conf.Path, src, diags})
 	}
-	return conf
+	return now
 }
 
 func (c *configs) forget() {
@@ -103,9 +121,9 @@ func (c *configs) check() {
 	}
 	c.mu.Unlock()
 	for _, path := range paths {
-		conf := c.forFile(path)
+		now := c.forFile(path)
 		c.mu.Lock()
-		if conf.Path != path && c.bad[path] && c.report != nil {
+		if now.conf.Path != path && c.bad[path] && c.report != nil {
 			c.bad[path] = false
 			c.report(ConfigFile{path, source.New(path, ""), nil})
 		}
@@ -151,6 +169,36 @@ func (w *Workspace) Config(a Address) *source.File { return w.configs.opened(a.P
 func (w *Workspace) CloseConfig(a Address) {
 	w.configs.set(a.Path, nil)
 	w.ConfigChanged()
+}
+
+// Choice is whose choice a target is.
+type Choice string
+
+// Who chooses a target.
+const (
+	BySettings Choice = "settings" // of the editor
+	ByConfig   Choice = "dmir.toml"
+	ByDefault  Choice = "default"
+)
+
+// Status is what the figures of a document depend on besides its text.
+type Status struct {
+	Target *machine.Machine
+	By     Choice
+	Config string // the path of the dmir.toml that applies, "" where there is none
+	Doubt  string // why the figures may not be those that are asked for, "" where they are
+}
+
+// Status is what the figures of v depend on.
+func (v *View) Status() Status {
+	s := Status{Target: v.Program().Target, By: ByDefault, Config: v.Config().Path, Doubt: v.l.doubt}
+	switch {
+	case v.Settings.Target != "" && len(v.l.choices) == 0:
+		s.By = BySettings
+	case v.Config().Target != "":
+		s.By = ByConfig
+	}
+	return s
 }
 
 // unknownTarget reports that the editor's settings name no machine.

@@ -52,6 +52,7 @@ func (w *Workspace) cheap(d *document) (ok bool) {
 	snap, deep := d.snap, d.deep
 	w.mu.Unlock()
 	defer w.guard(snap, &ok)
+	w.relieve(d)
 	if !snap.Settings.Lint {
 		deep = nil
 	}
@@ -73,9 +74,10 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	w.mu.Unlock()
 	ok := true
 	defer w.guard(snap, &ok)
+	defer w.watch(d, cancel)()
 	var cheap, found []diag.Diagnostic
 	var l *loaded
-	if snap.With(func(v *View) { ok = feature.Divide(v.Program().Funcs) }) && ok && w.costed != nil {
+	if snap.With(func(v *View) { ok = feature.Divide(ctx, v.Program().Funcs) }) && ok && w.costed != nil {
 		w.costed()
 	}
 	ok = true

@@ -42,11 +42,20 @@ func shift(ds []diag.Diagnostic, old *source.File, steps []step) []diag.Diagnost
 		return ds
 	}
 	src := steps[len(steps)-1].src
-	var kept []diag.Diagnostic
+	// Of each step, the lines that it touches in the text before it: no others have another text.
+	touched := make([]source.Span, len(steps))
+	before := old
+	for i, c := range steps {
+		last := before.Pos(c.End).Line
+		touched[i] = source.Span{Start: before.LineStart(before.Pos(c.Start).Line), End: before.LineStart(last) + len(before.Line(last))}
+		before = c.src
+	}
+	kept := make([]diag.Diagnostic, 0, len(ds))
 next:
 	for _, d := range ds {
-		was := d.Span.Start
-		for _, c := range steps {
+		was, near := d.Span.Start, false
+		for i, c := range steps {
+			near = near || touched[i].Contains(d.Span.Start)
 			switch {
 			case d.Span.End < c.Start:
 			case d.Span.Start >= c.End && d.Span.Start > c.Start:
@@ -56,7 +65,7 @@ next:
 				continue next
 			}
 		}
-		if old.Line(old.Pos(was).Line) != src.Line(src.Pos(d.Span.Start).Line) {
+		if near && old.Line(old.Pos(was).Line) != src.Line(src.Pos(d.Span.Start).Line) {
 			continue
 		}
 		d.Fixes, d.Related = nil, nil

@@ -399,7 +399,7 @@ func.func @device(%x: tensor<2x4xf32> {dm.global = tensor<8x4xf32, #dm.at<split 
 }
 `
 
-const mixed = `module @outer attributes {dm.note = "😀"} {
+const mixed = `module @outer attributes {test.note = "😀"} {
   module @inner {
     func.func @f(%é: tensor<4xf32>) -> tensor<4xf32> {
       cf.br ^bb1(%é : tensor<4xf32>)

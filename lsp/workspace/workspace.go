@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dmir/analysis/machine"
+	"dmir/internal/regular"
 	"dmir/lsp/feature"
 	"dmir/lsp/history"
 	"dmir/syntax/diag"
@@ -32,6 +32,8 @@ type Workspace struct {
 	failed  func(uri string, problem any)
 	costed  func()
 	configs configs
+
+	pressure pressure
 
 	enc     atomic.Int32
 	mu      sync.Mutex
@@ -63,7 +65,8 @@ func New(ctx context.Context, o Options) *Workspace {
 	go warm()
 	return &Workspace{
 		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed, costed: o.Costed,
-		configs: configs{report: o.PublishConfig}, choices: choices{general: Defaults()}, docs: map[string]*document{},
+		pressure: pressure{ceiling(), inUse},
+		configs:  configs{report: o.PublishConfig}, choices: choices{general: Defaults()}, docs: map[string]*document{},
 	}
 }
 
@@ -201,7 +204,7 @@ func (w *Workspace) Snapshots() []*Snapshot {
 
 // Read is a snapshot of a file that is not open, from disk.
 func (w *Workspace) Read(a Address) (*Snapshot, error) {
-	f, err := os.Open(a.Path)
+	f, err := regular.Open(a.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +266,7 @@ func (w *Workspace) SetRun(ran *Snapshot, m *feature.Times, problems []diag.Diag
 func (w *Workspace) Machines() []*machine.Machine {
 	all := machine.All()
 	for _, s := range w.Snapshots() {
-		c := w.configs.forFile(s.base())
+		c := w.configs.forFile(s.base()).conf
 		for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
 			own := c.Machines[name]
 			if i := slices.IndexFunc(all, func(m *machine.Machine) bool { return m.Name == own.Name }); i >= 0 {

@@ -42,9 +42,13 @@ def raised(text):
 def names(text):
     """The names of the arguments and results of @main, as its files are called."""
     main = text[text.index("@main(") :]
+    signature = main.split(" {\n")[0]
     returned = re.search(r"\n  return ([^:]*):", main).group(1)
     results = [name.strip().lstrip("%").replace("#", ".") for name in returned.split(",")]
-    return re.findall(r"%([^\s:]+): ", main.split(" {\n")[0]), results
+    for i, attributes in enumerate(re.findall(r"tensor<[^>]*>(?: \{([^}]*)\})?", signature[signature.index("->") :])):
+        if named := re.search(r'dm\.name = "([^"]*)"', attributes):
+            results[i] = named.group(1)
+    return re.findall(r"%([^\s:]+): ", signature), results
 
 
 def difference(folder, name, got, results):

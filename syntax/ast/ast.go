@@ -9,6 +9,7 @@
 package ast
 
 import (
+	"dmir/internal/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -25,7 +26,11 @@ type File struct {
 	Items []*Op             // top level, in order; alias definitions and splits included
 	Diags []diag.Diagnostic // absolute, in textual order: those of the ops, the first thousand at most
 
-	Crooked bool // a "}" is missing, and indentation tells where regions end
+	Unreadable bool // the text is not text, or too long, and nothing of it was read
+	Crooked    bool // a "}" is missing, and indentation tells where regions end
+
+	// Work counts the ops that are read, and what analyses of the tree visit; nil unless a test counts.
+	Work *work.Counts
 }
 
 // Form is how an op is written.

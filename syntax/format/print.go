@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dmir/internal/work"
 	"dmir/syntax/ast"
 	"dmir/syntax/lex"
 	"dmir/syntax/source"
@@ -24,7 +25,10 @@ const (
 // File is the text of f in the layout that the package describes.
 func File(f *ast.File) string {
 	text := f.Src.Text()
-	p := &printer{text: text, eol: lineEnd(text), fresh: true}
+	if f.Unreadable { // its tree has nothing to lay out by
+		return text
+	}
+	p := &printer{text: text, eol: lineEnd(text), fresh: true, work: f.Work}
 	mark := ""
 	if strings.HasPrefix(text, source.ByteOrderMark) {
 		mark = source.ByteOrderMark
@@ -57,6 +61,7 @@ func lineEnd(text string) string {
 // has where ops, labels and regions begin and end; everything printed comes from the
 // tokens, each exactly once and in order.
 type printer struct {
+	work  *work.Counts
 	text  string
 	begin int // of the text proper, behind a byte order mark
 	s     scanner
@@ -185,6 +190,7 @@ func (p *printer) between(limit, indent int) {
 }
 
 func (p *printer) ops(ops []*ast.Op, depth int) {
+	p.work.Add("fmt", len(ops))
 	for _, op := range ops {
 		p.between(op.Off, depthIndent(depth))
 		p.op(op, depth)

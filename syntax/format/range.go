@@ -17,8 +17,11 @@ import (
 // around them stay as they are, and so do blank lines at the ends of the region
 // that holds them.
 func Range(f *ast.File, span source.Span) []diag.Edit {
+	if f.Unreadable {
+		return nil
+	}
 	span.Start = f.Src.LineStart(f.Src.Pos(span.Start).Line)
-	last := f.Src.Pos(span.End).Line
+	last := f.Src.Pos(max(span.Start, span.End)).Line
 	span.End = f.Src.LineStart(last) + len(f.Src.Line(last))
 	top := &ast.Region{Close: int32(f.Src.Len()), Blocks: []*ast.Block{{Ops: f.Items}}}
 	levels := []level{{f, nil, top, 0}}
@@ -144,7 +147,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 	p := &printer{text: before, s: newScanner(before, 0), eol: lineEnd(src.Slice(source.Span{Start: from, End: to + 2})), fresh: true}
 	p.stretch(l, blocks, i == 0, from)
 	after := p.out.String()
-	if !sameVisible(before, after) {
+	if !SameVisible(before, after) {
 		return nil, true // the tree and the text do not agree
 	}
 	if blocks[len(blocks)-1].Ops == nil { // text after a label is not formatted alone
@@ -216,8 +219,8 @@ func beginsLine(src *source.File, off int) bool {
 	return strings.Trim(src.Slice(source.Span{Start: start, End: off}), " \t") == ""
 }
 
-// sameVisible reports whether two texts differ in white space only.
-func sameVisible(a, b string) bool {
+// SameVisible reports whether two texts differ in white space only.
+func SameVisible(a, b string) bool {
 	i, j := 0, 0
 	for {
 		i, j = lex.Run(a, i, len(a), lex.Space), lex.Run(b, j, len(b), lex.Space)

@@ -16,6 +16,25 @@ import (
 	"dmir/syntax/source"
 )
 
+// A text of which nothing is read stays as it is, and a span that is turned round or lies behind the text is none to fall over.
+func TestNothingToLayOut(t *testing.T) {
+	for _, text := range []string{"// \x00\n  %y   =  dm.exp %x : t\n", "  %a\xff =  b\n"} {
+		f := parse.File(source.New("f.dmir", text))
+		if got := format.File(f); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+		if edits := format.Range(f, source.Span{End: len(text)}); len(edits) > 0 {
+			t.Errorf("%q: %v", text, edits)
+		}
+	}
+	f := parse.File(source.New("f.dmir", "func.func @f() {\n  return\n}\nfunc.func @g() {\n    return\n}\n"))
+	for start := -1; start <= f.Src.Len()+1; start++ {
+		for end := -1; end <= f.Src.Len()+1; end++ {
+			format.Range(f, source.Span{Start: start, End: end})
+		}
+	}
+}
+
 // Laying out a stretch gives the lines that laying out the file gives there.
 // Blank lines at the ends of regions are the one exception: they belong to the
 // region.

@@ -25,7 +25,7 @@ const maxFile = 1<<31 - 1
 func File(src *source.File) *ast.File {
 	f := &ast.File{Src: src}
 	if d, bad := unreadable(src.Text()); bad {
-		f.Diags = []diag.Diagnostic{d}
+		f.Diags, f.Unreadable = []diag.Diagnostic{d}, true
 		return f
 	}
 	s := read(f, src.Text(), false)

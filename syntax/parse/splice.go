@@ -5,6 +5,8 @@ import (
 	"sort"
 	"strings"
 
+	"dmir/internal/parallel"
+
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/lex"
@@ -254,15 +256,29 @@ func (p *Splice) trim() {
 	}
 }
 
+// wideMove is the number of ops from which moving them is worth a goroutine.
+const wideMove = 4096
+
 // Apply makes f the tree of the text after the change: what Replan found is put
 // in place, and what follows moves. f must not be in use.
 func (p *Splice) Apply(f *ast.File) {
 	by := p.By()
 	p.Old = slices.Clone(p.Old) // a part of what is overwritten
+	f.Work.Add("parse", len(p.Old)+len(p.New))
 	f.Diags = p.diags(f.Diags)
 	if by != 0 {
-		tail := p.ops[p.At+len(p.Old):]
-		ast.Walk(tail, func(o *ast.Op) bool { o.Off += by; return true })
+		move := func(ops []*ast.Op) {
+			parallel.Parts(len(ops), wideMove, func(from, to int) {
+				moved := 0
+				ast.Walk(ops[from:to], func(o *ast.Op) bool {
+					o.Off += by
+					moved++
+					return true
+				})
+				f.Work.Add("moved", moved)
+			})
+		}
+		move(p.ops[p.At+len(p.Old):])
 		for i := len(p.Path) - 1; i >= 0; i-- {
 			o := p.Path[i]
 			shiftTail(o, int32(p.Start-o.Off), int32(by))
@@ -271,7 +287,7 @@ func (p *Splice) Apply(f *ast.File) {
 				siblings = p.Path[i-1].Regions[0].Blocks[0].Ops
 			}
 			at := sort.Search(len(siblings), func(i int) bool { return siblings[i].Off > p.Start })
-			ast.Walk(siblings[at:], func(o *ast.Op) bool { o.Off += by; return true })
+			move(siblings[at:])
 		}
 	}
 	if p.Block != nil {

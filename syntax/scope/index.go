@@ -6,6 +6,7 @@ import (
 	"sort"
 	"sync"
 
+	"dmir/internal/work"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -112,6 +113,7 @@ type Index struct {
 	Diags []diag.Diagnostic
 
 	src      *source.File
+	work     *work.Counts
 	calls    func(op string) bool
 	occs     []occurrence // by position
 	all      []*Name      // by id; some may have no place any more
@@ -188,7 +190,7 @@ func (r *Reader) At(off int) (*Name, source.Span, bool) {
 // Build indexes a file. calls reports whether an op of the given name needs the
 // symbols it names to exist; what a symbol means to others is not known.
 func Build(f *ast.File, calls func(op string) bool) *Index {
-	x := &Index{src: f.Src, calls: calls, bodies: map[*ast.Block]body{}}
+	x := &Index{src: f.Src, work: f.Work, calls: calls, bodies: map[*ast.Block]body{}}
 	b := &builder{x: x}
 	b.found = make([]occurrence, 0, occurrences(f.Items))
 	for i, items := range sections(f.Items) {

@@ -64,6 +64,9 @@ type splicer struct {
 	texts  []string         // those names
 	less   []*Name          // that lost places
 	redo   map[*ast.Op]bool // ops of the body whose uses are looked up again
+
+	lo, hi int          // the occurrences of the ops that are gone, which those of the new ops replace
+	fresh  []occurrence // of the new ops, until fill
 }
 
 // shift moves what was found behind the change.
@@ -123,10 +126,15 @@ func (s *splicer) touch(text string) {
 	s.texts = append(s.texts, text)
 }
 
-// cut takes out the occurrences of the ops that are gone.
+// cut finds the occurrences of the ops that are gone, and takes them from their names. They stay in the
+// list, which is long, until fill.
 func (s *splicer) cut() {
 	occs := s.x.occs
 	if len(s.p.Old) == 0 {
+		if len(s.p.New) > 0 {
+			s.lo = sort.Search(len(occs), func(i int) bool { return occs[i].start() >= s.p.New[0].Off })
+			s.hi = s.lo
+		}
 		return
 	}
 	old := map[*ast.Op]bool{}
@@ -144,7 +152,23 @@ func (s *splicer) cut() {
 		}
 	}
 	s.drop(occs[at:end])
-	s.x.occs = slices.Delete(occs, at, end)
+	s.lo, s.hi = at, end
+}
+
+// take gives their places what the builder found in the new ops.
+func (s *splicer) take() {
+	for _, o := range s.b.found {
+		s.x.add(o)
+	}
+	s.fresh = append(s.fresh, s.b.found...)
+	s.b.found = nil
+}
+
+// fill puts the occurrences of the new ops where those of the old ones stood.
+func (s *splicer) fill() {
+	sortOccurrences(s.fresh)
+	s.x.occs = slices.Replace(s.x.occs, s.lo, s.hi, s.fresh...)
+	s.fresh, s.hi = nil, s.lo
 }
 
 // drop takes occurrences from their names.
@@ -180,10 +204,10 @@ func (s *splicer) defineNew() {
 		}
 	}
 	s.b.define(s.p.New, s.r)
-	s.paste()
+	s.take()
 }
 
-// paste puts what the builder found in its place.
+// paste puts what the builder found in ops of the body in its place.
 func (s *splicer) paste() {
 	found := s.b.found
 	s.b.found = nil
@@ -241,10 +265,19 @@ func (s *splicer) again(ps []place) {
 
 // useAgain looks up the uses of the new ops and of those marked.
 func (s *splicer) useAgain() {
-	list := slices.Clone(s.p.New)
 	for _, o := range s.p.New {
 		delete(s.redo, o)
 	}
+	s.x.work.Add("scope", len(s.p.Old)+len(s.p.New)+len(s.redo))
+	if len(s.redo) == 0 { // as after most edits
+		s.b.use(s.p.New, s.r)
+		s.b.resolveAll()
+		s.take()
+		s.fill()
+		return
+	}
+	s.fill()
+	list := slices.Clone(s.p.New)
 	for o := range s.redo {
 		s.forget(o)
 		list = append(list, o)

@@ -66,7 +66,8 @@ func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
 	s.b.define(p.New, in.root)
 	s.b.use(p.New, in.root)
 	s.b.resolveAll()
-	s.paste()
+	s.take()
+	s.fill()
 	s.release()
 	return s.finish()
 }

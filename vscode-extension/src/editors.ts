@@ -6,6 +6,11 @@ export function isProgram(document: vscode.TextDocument): boolean {
   return document.languageId === "dmir" && ["file", "untitled"].includes(document.uri.scheme);
 }
 
+/** Reports whether a document is a program or an older version of one, as a diff editor shows it. */
+export function isVersion(document: vscode.TextDocument): boolean {
+  return isProgram(document) || (document.languageId === "dmir" && document.uri.scheme === "git");
+}
+
 /** The active dmir editor, or a visible one; if there is none, shows a message and returns undefined. */
 export function dmirEditor(): vscode.TextEditor | undefined {
   const active = vscode.window.activeTextEditor;

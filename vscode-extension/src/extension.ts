@@ -1,11 +1,13 @@
 import * as vscode from "vscode";
-import type { Middleware } from "vscode-languageclient/node";
+import { type Middleware, vsdiag } from "vscode-languageclient/node";
+import { Changes } from "./changes";
 import { Column } from "./column";
 import { CostView } from "./costView";
 import { applySafeFixes, dmirEditor, foldTypes, openExample } from "./editors";
 import { chooseFunction, functionAt, functionsOf } from "./functions";
 import { Heat } from "./heat";
 import { kernelLinks } from "./kernels";
+import { narrow } from "./lenses";
 import { showMenu, StateStatus } from "./menu";
 import { Panels } from "./panel/panels";
 import {
@@ -51,6 +53,13 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
+    provideCodeLenses: async (document, token, next) => {
+      const lenses = await next(document, token);
+      return vscode.window.tabGroups.all.length > 1 ? narrow(lenses ?? []) : lenses;
+    },
+    // Problems are those of the text, not of the versions before it.
+    provideDiagnostics: (document, previous, token, next) =>
+      ("uri" in document ? document.uri : document).scheme === "git" ? { kind: vsdiag.DocumentDiagnosticReportKind.full, items: [] } : next(document, previous, token),
     provideInlayHints: (document, range, token, next) => (hintsOnTheLeft(document) ? [] : next(document, range, token)),
     window: { showDocument: (params, token, next) => showDocument(theServer)(params, token, next) },
   };
@@ -68,6 +77,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     costView,
     panels,
     new Heat(theServer),
+    new Changes(theServer),
+    vscode.window.tabGroups.onDidChangeTabGroups(({ opened, closed }) => {
+      if (opened.length + closed.length > 0) theServer.refreshLenses(); // their rows have more room, or less
+    }),
     new Column(theServer),
     new Totals(theServer),
     new TargetStatus(theServer),

@@ -1,5 +1,5 @@
 import * as vscode from "vscode";
-import { isProgram } from "./editors";
+import { isVersion } from "./editors";
 import { Debounced } from "./debounced";
 import { type HeatArguments, type HeatSpan, request } from "./protocol";
 import { errorText, type Server } from "./server";
@@ -28,7 +28,7 @@ export class Heat implements vscode.Disposable {
       vscode.window.onDidChangeVisibleTextEditors(paint),
       vscode.workspace.onDidOpenTextDocument(paint), // also when a document gets another language
       vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor: { document }, visibleRanges }) => {
-        if (isProgram(document) && linesInView(document.lineCount, visibleRanges) !== undefined) paint();
+        if (isVersion(document) && linesInView(document.lineCount, visibleRanges) !== undefined) paint();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
         if (document.languageId === "dmir") paint();
@@ -49,7 +49,7 @@ export class Heat implements vscode.Disposable {
   private async paintAll(): Promise<void> {
     const turn = ++this.turn;
     for (const editor of vscode.window.visibleTextEditors) {
-      if (!isProgram(editor.document)) continue;
+      if (!isVersion(editor.document)) continue;
       const spans = await this.spans(editor);
       if (turn !== this.turn) return;
       if (spans === undefined) continue; // the last decorations stay and move with the text

@@ -165,6 +165,41 @@ export interface ColumnHint {
   tooltip: string;
 }
 
+/** What the figures of a document depend on besides its text. */
+export interface Status {
+  target: string;
+  title: string;
+  by: "settings" | "dmir.toml" | "default";
+  /** The dmir.toml that applies; empty if there is none. */
+  config: string;
+  /** Why the figures have the mark ≈; empty if they have none. */
+  doubt: string;
+}
+
+export interface StatusArguments {
+  textDocument: { uri: string };
+}
+
+/** Two open documents: a text, and an older version of it. */
+export interface ChangesArguments {
+  textDocument: { uri: string };
+  base: { uri: string };
+}
+
+/** How the costs of lines differ, of the text and, where an op is gone, of the older version. */
+export interface Changes {
+  text: LineChange[];
+  base: LineChange[];
+}
+
+export interface LineChange {
+  line: number;
+  label: string;
+  /** 1 where the line takes more than before, −1 where it takes less. */
+  sign: number;
+  why: string;
+}
+
 /** What the last lens of a row holds. */
 export interface MoreArguments {
   uri: string;
@@ -195,7 +230,7 @@ export const command = {
 } as const;
 
 /** Requests of the server beyond LSP. */
-export const request = { panelData: "dmir/panelData", heat: "dmir/heat", hints: "dmir/hints" } as const;
+export const request = { panelData: "dmir/panelData", heat: "dmir/heat", hints: "dmir/hints", status: "dmir/status", changes: "dmir/changes" } as const;
 
 export function isPanelKind(kind: unknown): kind is PanelKind {
   return (panelKinds as readonly unknown[]).includes(kind);

@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import {
   CloseAction,
+  CodeLensRequest,
   ErrorAction,
   type ErrorHandler,
   ExecuteCommandRequest,
@@ -204,6 +205,13 @@ export class Server implements vscode.Disposable {
     });
   }
 
+  /** Makes VS Code request lenses again. */
+  refreshLenses(): void {
+    const lenses = this.client?.getFeature(CodeLensRequest.method);
+    const document = vscode.workspace.textDocuments.find((d) => lenses?.getProvider(d) !== undefined);
+    if (document !== undefined) lenses?.getProvider(document)?.onDidChangeCodeLensEmitter.fire();
+  }
+
   /** Makes VS Code request inlay hints again. */
   refreshHints(): void {
     const hints = this.client?.getFeature(InlayHintRequest.method);
@@ -217,6 +225,7 @@ export class Server implements vscode.Disposable {
         { language: "dmir", scheme: "file" },
         { language: "dmir", scheme: "untitled" },
         { language: "dmir", scheme: "dmir" }, // virtual documents, which show costs as well
+        { language: "dmir", scheme: "git" }, // the older side of a comparison
       ],
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,

@@ -38,7 +38,7 @@ export function heatScale(scope?: vscode.Uri): "off" | HeatScale {
 
 /** Reports whether the costs of a document are a column at the left: where they are on and VS Code shows inlay hints. */
 export function hintsOnTheLeft(document: vscode.TextDocument): boolean {
-  if (document.languageId !== "dmir" || !["file", "untitled", "dmir"].includes(document.uri.scheme)) return false;
+  if (document.languageId !== "dmir" || !["file", "untitled", "dmir", "git"].includes(document.uri.scheme)) return false;
   const config = vscode.workspace.getConfiguration(section, document);
   const shown = vscode.workspace.getConfiguration("editor.inlayHints", document).get("enabled", "on");
   return config.get<boolean>("hints.enabled", true) && config.get<string>("hints.position", "left") === "left" && shown.startsWith("on");

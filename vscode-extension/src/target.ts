@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import { isProgram } from "./editors";
 import { Debounced } from "./debounced";
-import { command, type Target, type TargetsArguments } from "./protocol";
+import { command, request, type Status, type StatusArguments, type Target, type TargetsArguments } from "./protocol";
 import type { Server } from "./server";
 import { change, serverSettings } from "./settings";
 
@@ -41,10 +41,11 @@ export class TargetStatus implements vscode.Disposable {
       this.item.hide();
       return;
     }
-    const target = await currentTarget(this.server, document.uri);
+    const status = await statusOf(this.server, document.uri);
     if (turn !== this.updates) return;
-    this.item.text = `$(chip) ${target?.name ?? serverSettings().target}`;
-    this.item.tooltip = `Times are for ${target?.title ?? "an unknown machine"}. Click to choose another.`;
+    this.item.text = `$(chip) ${status?.target ?? serverSettings().target}${status?.doubt ? " ≈" : ""}`;
+    this.item.tooltip = tooltip(status);
+    this.item.backgroundColor = status?.doubt ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
     this.item.command = "dmir.selectTarget";
     this.item.show();
   }
@@ -64,13 +65,22 @@ export async function selectTarget(server: Server): Promise<void> {
   if (picked !== undefined) await change("target", picked.label);
 }
 
-/** The machine that the times of a file are computed for. */
-async function currentTarget(server: Server, uri: vscode.Uri): Promise<Target | undefined> {
+/** What the figures of a file depend on; undefined if the server does not know the file. */
+async function statusOf(server: Server, uri: vscode.Uri): Promise<Status | undefined> {
+  const args: StatusArguments = { textDocument: { uri: uri.toString() } };
   try {
-    return (await knownTargets(server, uri)).find((t) => t.current === true);
+    return (await server.request<Status | null>(request.status, args)) ?? undefined;
   } catch {
     return undefined;
   }
+}
+
+function tooltip(status: Status | undefined): string {
+  if (status === undefined) return "Times are for an unknown machine. Click to choose another.";
+  const by = { settings: ", chosen by the setting dmir.target", "dmir.toml": `, chosen by ${status.config}`, default: ", the default" }[status.by];
+  const config = status.config === "" ? "No dmir.toml applies." : `${status.config} applies.`;
+  const doubt = status.doubt === "" ? [] : [`≈ Figures are marked: ${status.doubt}.`];
+  return [`Times are for ${status.title}${by}.`, config, ...doubt, "Click to choose another machine."].join("\n");
 }
 
 function knownTargets(server: Server, uri: vscode.Uri | undefined): Promise<Target[]> {

@@ -55,7 +55,7 @@ export class Card {
   }
 
   show(i: number) {
-    const item = this.frame.figure.items[i];
+    const item = this.frame.quiet ? undefined : this.frame.figure.items[i];
     this.element.hidden = item === undefined;
     if (item === undefined) return;
     const actions = el("div", { class: "actions" });

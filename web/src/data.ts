@@ -8,6 +8,7 @@ export interface PanelData {
   functions: FunctionEntry[] | null;
   target: Target;
   totals: Totals;
+  devices?: Devices;
   unbound?: string[];
   stale?: string;
   graph?: GraphData;
@@ -18,6 +19,7 @@ export interface PanelData {
   diff?: DiffData;
   history?: HistoryData;
   plans?: PlansData;
+  undivided?: PanelData;
 }
 
 export interface FunctionEntry extends Place {
@@ -31,6 +33,8 @@ export interface Target {
   title: string;
   bandwidth_bytes_per_s: number;
   bandwidth_label: string;
+  reach_bytes_per_s: number;
+  reach_label: string;
   memory_bytes: number;
   memory_label: string;
   peaks: Peak[] | null;
@@ -45,6 +49,13 @@ export interface Totals extends Cost {
   peak_label: string;
   ops: number;
   unknown_ops: number;
+}
+
+export interface Devices {
+  count: number;
+  each: boolean;
+  label: string;
+  reason: string;
 }
 
 export interface GraphData {

@@ -103,6 +103,8 @@ export interface Figure {
   sections(i: number): Section[];
   /** The item that is selected at first, -1 for none. */
   first?(): number;
+  /** Whether a stage of that width has room for the card of the first item beside the picture; absent, it has. */
+  roomy?(width: number): boolean;
   /** Opens the groups around item i if asked to, and returns the innermost item that is drawn: i or a closed group. */
   show(i: number, open: boolean): number;
   /** Opens or closes a group; false if the item is none. */

@@ -2,6 +2,7 @@
 import { Card, Tooltip } from "./card";
 import { Connection } from "./connection";
 import type { PanelData, Place } from "./data";
+import { Devices } from "./devices";
 import type { Figure, Look } from "./figure";
 import { frameButtons, Header, Legend } from "./header";
 import { Help } from "./help";
@@ -10,6 +11,7 @@ import { Keys, Pointer } from "./input";
 import { drawMinimap, minimapPointer } from "./minimap";
 import { printOnPaper } from "./paper";
 import { CanvasPen } from "./pen";
+import { recall } from "./recall";
 import { Search } from "./search";
 import { Table } from "./table";
 import { readTheme, type Theme, watchTheme } from "./theme";
@@ -24,6 +26,8 @@ export class Frame {
   query = "";
   /** The view has not been moved since it was fitted. */
   fitted = true;
+  /** The selection is the page's own and has no card. */
+  quiet = false;
   pending = 0;
   minimapKey = "";
   minimapOf: Figure | null = null;
@@ -46,6 +50,7 @@ export class Frame {
   readonly legend: Legend;
   readonly tableButton: HTMLButtonElement;
   readonly openButtons: HTMLDivElement;
+  readonly devices: Devices;
   aspect: number;
 
   constructor(readonly make: (data: PanelData) => Figure, public data: PanelData) {
@@ -72,6 +77,10 @@ export class Frame {
     this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
     this.summary = el("p", { class: "offscreen", id: "summary" });
     this.header = new Header(this);
+    this.devices = new Devices(this.header.devices, (panel) => {
+      this.put(panel);
+    });
+    this.devices.choose(data);
     this.search = new Search(this);
     this.help = new Help(this);
     this.legend = new Legend(this);
@@ -98,8 +107,8 @@ export class Frame {
     printOnPaper(this, paper);
     this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
     this.figure.prefer?.(this.aspect);
-    this.recall();
-    if (this.look.selected < 0) this.look.selected = this.figure.first?.() ?? -1;
+    recall(this);
+    if (this.look.selected < 0) this.begin();
     this.refresh();
     watchTheme(() => {
       this.restyle();
@@ -110,8 +119,13 @@ export class Frame {
     this.resize();
   }
 
-  /** Shows new data and keeps selection, groups and view as far as their items still exist. */
+  /** Shows new data, of what was chosen. */
   load(data: PanelData) {
+    this.put(this.devices.choose(data));
+  }
+
+  /** Shows a panel and keeps selection, groups and view as far as their items still exist. */
+  put(data: PanelData) {
     const before = this.figure;
     const sameFunction = data.function === this.data.function;
     const kept = before.items[this.look.selected]?.key;
@@ -122,7 +136,8 @@ export class Frame {
     this.figure.adopt?.(before);
     const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
     const selected = kept === undefined ? undefined : index.get(kept);
-    this.look.selected = selected === undefined || !sameFunction ? (this.figure.first?.() ?? -1) : this.figure.show(selected, false);
+    if (selected === undefined || !sameFunction) this.begin();
+    else this.look.selected = this.figure.show(selected, false);
     this.look.hover = -1;
     this.tip.hide();
     this.refresh();
@@ -134,6 +149,12 @@ export class Frame {
       this.view.y += box.y - anchor.box.y;
     }
     this.draw();
+  }
+
+  /** Selects the first item, without its card where that would cover the picture. */
+  begin() {
+    this.look.selected = this.figure.first?.() ?? -1;
+    this.quiet = !(this.figure.roomy?.(this.stage.clientWidth) ?? true);
   }
 
   /** The item that keeps its place on the screen: the selected one if it is visible, else the one nearest to the centre. */
@@ -233,7 +254,8 @@ export class Frame {
     const was = this.figure.stamp?.();
     const shown = i < 0 ? -1 : this.figure.show(i, open);
     this.look.selected = shown;
-    this.card.show(shown);
+    this.quiet = false;
+    this.card.show(this.look.selected);
     this.table.mark(shown);
     const item = this.figure.items[shown];
     this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing selected";
@@ -350,16 +372,6 @@ export class Frame {
       selected: this.figure.items[this.look.selected]?.key,
       figure: this.figure.remember?.(),
     });
-  }
-
-  recall() {
-    const state = this.host.remembered();
-    if (typeof state !== "object" || state === null || !("kind" in state) || !("function" in state)) return;
-    if (state.kind !== this.data.kind || state.function !== this.data.function) return;
-    if ("figure" in state) this.figure.recall?.(state.figure);
-    const key = "selected" in state ? state.selected : undefined;
-    const i = this.figure.items.findIndex((item) => item.key === key);
-    if (i >= 0) this.look.selected = this.figure.show(i, false);
   }
 
   draw() {

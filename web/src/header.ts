@@ -10,6 +10,7 @@ export class Header {
   title: HTMLHeadingElement;
   readonly file: HTMLSpanElement;
   readonly functions: HTMLSelectElement;
+  readonly devices: HTMLSelectElement;
   readonly tools: HTMLDivElement;
   readonly totals: HTMLDListElement;
   readonly warning: HTMLParagraphElement;
@@ -22,13 +23,14 @@ export class Header {
     this.functions.addEventListener("change", () => {
       this.page.host.post({ type: "function", name: this.functions.value });
     });
+    this.devices = el("select", { "aria-label": "Figures of", id: "devices" });
     this.tools = el("div", { class: "tools" });
     this.totals = el("dl", { id: "totals" });
     this.warning = el("p", { class: "warning" });
     this.element = el(
       "header",
       {},
-      el("div", { class: "bar" }, el("div", { class: "names" }, this.title, this.functions, this.file), this.tools),
+      el("div", { class: "bar" }, el("div", { class: "names" }, this.title, this.functions, this.devices, this.file), this.tools),
       this.totals,
       this.warning,
     );
@@ -54,12 +56,14 @@ export class Header {
       ...totals.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { title: value }, value))),
     );
     const notes = [];
+    const reason = data.devices?.reason ?? "";
+    if (reason !== "") notes.push(`Not divided, the figures are of one device: ${reason}`);
     const unbound = data.unbound ?? [];
     if (unbound.length > 0) notes.push(`Depends on ${unbound.join(", ")}: give sizes with --bind ${unbound.map((s) => `${s}=…`).join(",")}`);
     const unknown = data.totals.unknown_ops;
     if (unknown > 0) notes.push(`${unknown === 1 ? "1 op is" : `${unknown} ops are`} not known to dmir and not counted`);
     const stale = data.stale ?? "";
-    if (stale !== "") notes.unshift(`Of the text ${stale}`);
+    if (stale !== "") notes.unshift(stale.charAt(0).toUpperCase() + stale.slice(1));
     this.element.classList.toggle("stale", stale !== "");
     this.warning.textContent = notes.join(". ");
     this.warning.hidden = notes.length === 0;
@@ -123,9 +127,11 @@ export class Legend {
           class: "chip",
           "aria-pressed": String(shown),
           "data-class": cls,
-          title: shown ? `Hide ${mark.name}` : `Show ${mark.name}`,
+          // One name, whether or not the class is shown: a name that changes with the state says the opposite of it.
+          title: `Show ${mark.name}`,
+          "aria-label": `Show ${mark.name}, ${count === 1 ? "1 op" : `${count} ops`}`,
         });
-        chip.append(markPicture(mark), mark.name, el("span", { class: "count" }, String(count)));
+        chip.append(markPicture(mark), el("span", { class: "name" }, mark.name), el("span", { class: "count" }, String(count)));
         chip.addEventListener("click", () => {
           if (look.hidden.has(cls)) look.hidden.delete(cls);
           else look.hidden.add(cls);

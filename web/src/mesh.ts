@@ -131,6 +131,10 @@ export class MeshFigure implements Figure {
     return divided >= 0 || this.values.length === 0 ? divided : 0;
   }
 
+  roomy(width: number) {
+    return width >= cardFrom;
+  }
+
   /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
   shown(look: Look) {
     if (look.paper && this.seen >= 0) return this.seen; // paper has no selection of its own

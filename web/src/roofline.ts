@@ -49,7 +49,7 @@ export class RooflineFigure implements Figure {
     this.classes = order.filter((cls) => this.dots.some((d) => d.class === cls));
     this.empty = this.dots.length > 0 ? "" : this.rest.length > 0 ? "No op has a place on the axes." : "This function has no ops that take time.";
     const count = this.dots.length === 1 ? "1 op" : `${this.dots.length} ops`;
-    this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.bandwidth_label}`;
+    this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.reach_label}`;
     this.note = `Size of a dot: its time · roofs of ${this.target.title}`;
     this.keys = [["↑ ↓", "ops by time: longer, shorter"], ...figureKeys];
     const dot = (i: number) => at(this.dots, i);
@@ -192,7 +192,7 @@ export class RooflineFigure implements Figure {
 
   drawRoofs(pen: Pen, view: View, theme: Theme) {
     const a = view.area;
-    const beta = Math.log10(this.target.bandwidth_bytes_per_s);
+    const beta = Math.log10(this.target.reach_bytes_per_s);
     const left = view.x - 1;
     const right = view.x + a.w / view.kx + 1;
     this.roofs.forEach((roof, i) => {
@@ -251,8 +251,8 @@ export class RooflineFigure implements Figure {
     const a = view.area;
     const ridge = Math.min(...this.roofs.map((roof) => Math.log10(roof.ridge_flop_per_byte)), Infinity);
     if (ridge === Infinity) return;
-    const beta = Math.log10(this.target.bandwidth_bytes_per_s);
-    const text = `memory · ${this.target.bandwidth_label}`;
+    const beta = Math.log10(this.target.reach_bytes_per_s);
+    const text = `memory · ${this.target.reach_label}`;
     const w = textWidth(text, { size: 12, fill: "" });
     const angle = Math.atan2(-view.ky, view.kx);
     // The middle of the visible part of the slope.

@@ -288,6 +288,111 @@ describe("movement graph", () => {
     }));
 });
 
+describe("by keyboard alone, and for screen readers", () => {
+  const kinds = ["graph", "roofline", "memory", "mesh", "timeline", "plans", "diff"];
+  const pageOf = (kind) => ["bert_encoder", "mlp_megatron", "bert"].map((name) => `${name}.${kind}`).find((name) => all.includes(name)) ?? all.find((name) => name.endsWith(`.${kind}`));
+
+  for (const kind of kinds) {
+    test(`${kind}: Tab reaches every control, with a visible mark and a name`, () =>
+      on(address(pageOf(kind)), {}, async (page) => {
+        await settled(page);
+        const expected = await page.evaluate(() => {
+          const found = [...document.querySelectorAll("button, select, input, a[href], summary, [tabindex]")].filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex >= 0);
+          found.forEach((e, i) => { e.dataset.stop = String(i); });
+          return found.length;
+        });
+        assert.ok(expected > 0 && expected < 400, `${expected} controls`);
+        const seen = new Set();
+        for (let i = 0; i < expected + 8 && seen.size < expected; i++) {
+          await page.keyboard.press("Tab");
+          const at = await page.evaluate(() => {
+            const e = document.activeElement;
+            const name = e.getAttribute("aria-label") ?? (e.textContent.trim() || e.getAttribute("title") || "");
+            return { stop: e.dataset.stop, name, marked: getComputedStyle(e).outlineStyle !== "none", what: e.outerHTML.slice(0, 120) };
+          });
+          if (at.stop === undefined) continue; // the page itself, or an area that scrolls
+          assert.ok(at.marked, `no mark at ${at.what}`);
+          assert.notEqual(at.name, "", `no name of ${at.what}`);
+          seen.add(at.stop);
+        }
+        assert.equal(seen.size, expected);
+      }));
+  }
+
+  for (const kind of kinds.filter((k) => k !== "plans" && k !== "diff")) {
+    test(`${kind}: keys select, say what is selected, show it in the text, search, filter and list`, () =>
+      on(address(pageOf(kind)), {}, async (page) => {
+        await settled(page);
+        await page.keyboard.press("Tab");
+        while (!(await page.evaluate(() => document.activeElement.id === "figure"))) await page.keyboard.press("Tab");
+        await page.keyboard.press("End");
+        await page.keyboard.press("Home");
+        assert.ok(await page.locator("#card").isVisible());
+        assert.notEqual(await page.locator("#live").innerText(), "");
+        for (let i = 0; i < 40 && (await page.locator("#card .reveal").count()) === 0; i++) await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("Enter");
+        await until("the place", async () => /:\d+/.test(await page.locator("#toast").innerText()));
+        await page.keyboard.press("Escape");
+        assert.ok(!(await page.locator("#card").isVisible()));
+        await page.keyboard.press("t");
+        await until("the table", () => page.locator("#table").isVisible());
+        await page.keyboard.press("t");
+        const chip = page.locator("#legend .chip[data-class]").first();
+        if ((await chip.count()) === 0) return;
+        await chip.focus();
+        await page.keyboard.press("Space");
+        assert.equal(await chip.getAttribute("aria-pressed"), "false");
+        assert.ok(await chip.evaluate((e) => e === document.activeElement));
+      }));
+  }
+
+  test("a class of the legend has one name and a state that says whether it is shown", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      const chip = page.getByRole("button", { name: /^Show contraction, \d+ ops$/, pressed: true });
+      assert.equal(await chip.count(), 1);
+      await chip.click();
+      assert.equal(await page.getByRole("button", { name: /^Show contraction, \d+ ops$/, pressed: false }).count(), 1);
+      for (const e of await page.locator("[aria-pressed]").all()) assert.doesNotMatch(`${await e.getAttribute("title")} ${await e.getAttribute("aria-label")}`, /\bhide\b/i);
+    }));
+});
+
+describe("small windows", () => {
+  const tall = (page, id) => page.locator(id).evaluate((e) => e.offsetHeight);
+
+  test("a narrow panel, and a page at 200 %, leave most of the room to the picture", async () => {
+    for (const [name, width, height] of [["bert_encoder.graph", 270, 640], ["bert_encoder.roofline", 640, 400], ["bert_encoder.memory", 270, 500]]) {
+      if (!all.includes(name)) continue;
+      await on(address(name), { viewport: { width, height } }, async (page) => {
+        await settled(page);
+        const main = await tall(page, "main");
+        assert.ok(main > height * 0.6, `${name} in ${width} × ${height}: ${main} pixels for the picture`);
+        await picture(page, `small-${name}-${width}`);
+      });
+    }
+  });
+
+  test("the mesh opens without a card over its devices", () =>
+    on(address(all.find((n) => n.endsWith(".mesh"))), { viewport: { width: 900, height: 600 } }, async (page) => {
+      await settled(page);
+      assert.ok(!(await page.locator("#card").isVisible()));
+      await page.locator("#figure").focus();
+      await page.keyboard.press("ArrowDown");
+      assert.ok(await page.locator("#card").isVisible());
+    }));
+
+  test("buttons have an edge in themes that give them no colour", () =>
+    on(address("bert_encoder.graph"), { script: webview() }, async (page) => {
+      await page.evaluate(() => {
+        for (const name of ["button-secondaryBackground", "button-border"]) document.documentElement.style.setProperty(`--vscode-${name}`, "#00000000"); // as in Dark Modern
+      });
+      await picture(page, "buttons-dark-modern");
+      for (const id of ["#tableButton", "#openButtons button", "#legend .chip"]) {
+        const edge = await page.locator(id).first().evaluate((e) => getComputedStyle(e).borderTopColor);
+        assert.doesNotMatch(edge, /rgba\(.*, 0\)/);
+      }
+    }));
+});
+
 describe("hosts", () => {
   test("loopback: strict policy, reveal, select; new data keeps selection, groups and view", async () => {
     const host = await loopback("bert_encoder.graph");
@@ -349,7 +454,7 @@ describe("hosts", () => {
       assert.ok(posted[1].line > 0 && posted[1].column > 0 && posted[1].endColumn > posted[1].column);
       await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("ffn.graph"));
       await until("the other program", async () => (await page.locator("h1").innerText()).includes("@ffn"));
-      await page.evaluate((d) => { window.postMessage({ type: "data", data: { ...d, stale: "before the error in line 5" } }); }, data("ffn.graph"));
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: { ...d, stale: "of the text before the error in line 5" } }); }, data("ffn.graph"));
       await until("figures of earlier text", async () => (await page.locator("header.stale .warning").innerText()) === "Of the text before the error in line 5");
       await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("ffn.graph"));
       await until("figures of this text", async () => (await page.locator("header.stale").count()) === 0);
@@ -749,7 +854,7 @@ describe("mesh", () => {
 
   test("a narrow view has the list above the devices", () =>
     on(address("mlp_megatron.mesh"), { viewport: { width: 420, height: 760 } }, async (page) => {
-      await page.locator("#card .close").click();
+      assert.ok(!(await page.locator("#card").isVisible()));
       await picture(page, "mesh-narrow");
       const box = await page.locator("#figure").boundingBox();
       await page.mouse.click(box.x + 60, box.y + 26 + 22 * 2.5);

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/program"
@@ -154,8 +155,19 @@ func IsStep(fn *ir.Func) bool {
 	if slices.ContainsFunc(op.State(fn.Op), func(arg int) bool { return arg >= 0 }) {
 		return true
 	}
-	return slices.ContainsFunc(fn.Body.Ops, func(o *ir.Op) bool { return o.Name == op.Grad })
+	return slices.ContainsFunc(fn.Body.Ops, isGrad)
 }
+
+// IsStepOf is IsStep of a function whose cost is known: it does not look at all ops.
+func IsStepOf(f *cost.Func) bool {
+	fn := f.Func
+	if fn.Op == nil || fn.Body == nil {
+		return false
+	}
+	return slices.ContainsFunc(op.State(fn.Op), func(arg int) bool { return arg >= 0 }) || slices.ContainsFunc(f.Marked(), isGrad)
+}
+
+func isGrad(o *ir.Op) bool { return o.Name == op.Grad }
 
 // Devices is how many devices fn is planned for unless a person asks for a number: those of its
 // mesh, or of the only mesh of its module, else otherwise if it is not 0, else those of dmir.toml; 0

@@ -62,7 +62,7 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 			return nil, fmt.Errorf("no machine code of %s", k.Name)
 		}
 		a := Step{Name: s.Name, Kernel: k.Name, Class: k.Class, Bytes: s.ReadBytes + s.WrittenBytes}
-		a.Memory = float64(a.Bytes)/m.Reach()*1e9 > 0.9*(s.TimeNs-m.Launch*1e9)
+		a.Memory = float64(a.Bytes)/m.Reach()*1e9 > 0.9*(s.TimeNs-m.Start()*1e9)
 		region, hot := c.Hot()
 		a.Hot, a.Loop, a.All = hot, region.Depth > 0, c.Count(c.Regions()[0])
 		switch {

@@ -11,30 +11,63 @@ import (
 func init() {
 	register(map[string]scalar{
 		"erf":    {forms("dm_erf_f32", fastErf, library("erf")), nil, nil},
+		"erfc":   {forms("dm_erfc_f32", fastErfc, library("erfc")), nil, nil},
 		"gelu":   {forms("dm_gelu_f32", fastGelu, gelu), nil, nil},
 		"erfinv": {forms("dm_erfinv_f32", fastErfinv, erfinv), nil, nil},
 	})
 }
 
-// fastErf is, up to 0.92, x + x·p(x²), and beyond 1 - e^-(|x| + |x|·q(|x|)), both
-// minimax: with a relative error of 2^-31, and an absolute one of 2^-30.
+// erfNear is erf x / x - 1 for |x| up to erfFar: minimax, with a relative error of erf x
+// of 2^-31.
+func (b builder) erfNear(x value.Value) value.Value {
+	return b.polynomial(b.fmul(x, x), 0.12837916612625122, -0.3761262893676758, 0.11283625662326813, -0.02685573138296604,
+		0.005192405078560114, -0.0008049769676290452, 7.996649947017431e-05)
+}
+
+const erfFar = 0.92
+
+// fastErf is, up to erfFar, by erfNear, and beyond 1 - e^-(|x| + |x|·q(|x|)), minimax with
+// an absolute error of 2^-30.
 func fastErf(b builder, x value.Value) value.Value {
 	a := b.intrinsic("fabs", x)
-	p := b.polynomial(b.fmul(x, x), 0.12837916612625122, -0.3761262893676758, 0.11283625662326813, -0.02685573138296604,
-		0.005192405078560114, -0.0008049769676290452, 7.996649947017431e-05)
-	near := b.fma(p, x, x)
+	near := b.fma(b.erfNear(x), x, x)
 	c := b.choose(b.NewFCmp(enum.FPredOGT, a, f32(3.95)), f32(3.95), a) // where it is 1
 	q := b.polynomial(c, 0.1286521703004837, 0.6351358890533447, 0.106263168156147, -0.02378535084426403,
 		0.003653758205473423, -0.00032564933644607663, 1.15217580969329e-05)
 	e := b.exponential(b.NewFNeg(b.fma(q, c, c))).value(b)
 	far := b.withSign(b.NewFSub(f32(1), e), x)
-	return b.choose(b.NewFCmp(enum.FPredOLT, a, f32(0.92)), near, far)
+	return b.choose(b.NewFCmp(enum.FPredOLT, a, f32(erfFar)), near, far)
 }
 
 func gelu(b builder, a []value.Value) value.Value {
 	x := a[0]
 	erf := b.library("erf", b.fmul(x, like(x, math.Sqrt2/2)))
 	return b.fmul(b.fmul(like(x, 0.5), x), b.fadd(like(x, 1), erf))
+}
+
+// fastErfc is 1 - erf x up to erfFar, and beyond e^-a²·w·p(w - 5/16) for a = |x| and
+// w = 1/(a+1): minimax, with a relative error of 2^-27 up to 10.26. a² is in two parts, so
+// that the error stays small until the result is 0, and what a+1, w and the product lose is
+// added to it later.
+func fastErfc(b builder, x value.Value) value.Value {
+	most := 10.25 // beyond, the result is 0 or 2
+	near := b.fma(b.NewFNeg(x), b.erfNear(x), b.NewFSub(f32(1), x))
+	size := b.intrinsic("fabs", x)
+	a := b.choose(b.NewFCmp(enum.FPredOGT, size, f32(most)), f32(most), size)
+	square := b.NewFMul(b.NewFNeg(a), a)
+	rest, e := b.exponentialRest(square, b.fma(b.NewFNeg(a), a, b.NewFNeg(square)))
+	under := b.NewFAdd(a, f32(1))
+	w := b.NewFDiv(f32(1), under)
+	minus := b.NewFNeg(w)
+	lost := b.fma(minus, b.NewFSub(a, b.NewFSub(under, f32(1))), b.fma(minus, under, f32(1)))
+	p := b.polynomial(b.NewFSub(w, f32(0.3125)), 0.753897488117218, 0.5946515798568726, -0.2182813137769699, -0.48487916588783264,
+		0.4922701418399811, 0.3352542221546173, -1.1681342124938965, 0.6787059307098389, 1.6930408477783203, -2.8344950675964355)
+	whole := b.NewFMul(p, w)
+	rounded := b.fma(p, w, b.NewFNeg(whole))
+	e.m = b.NewFAdd(whole, b.fma(whole, b.NewFAdd(rest, lost), rounded))
+	far := e.value(b)
+	far = b.choose(b.NewFCmp(enum.FPredOLT, x, f32(0)), b.NewFSub(f32(2), far), far)
+	return b.choose(b.NewFCmp(enum.FPredOLT, size, f32(erfFar)), near, far)
 }
 
 // fastGelu is x/2·erfc(-x/√2), where erfc a = e^-a²·p((a-2)/(a+2)) / (1+2a) for a from

@@ -12,7 +12,6 @@ func init() {
 		"expm1":     {forms("dm_expm1_f32", fastExpm1, library("expm1")), nil, nil},
 		"logistic":  {forms("dm_logistic_f32", fastLogistic, logistic), nil, nil},
 		"silu":      {forms("dm_silu_f32", fastSilu, silu), nil, nil},
-		"tanh":      {forms("dm_tanh_f32", fastTanh, library("tanh")), nil, nil},
 		"gelu tanh": {forms("dm_gelu_tanh_f32", fastGeluTanh, geluTanh), nil, nil},
 	})
 }
@@ -83,20 +82,27 @@ func (b builder) expRest(r value.Value) value.Value {
 	return b.polynomial(r, 0.4999999403953552, 0.1666652113199234, 0.04166826233267784, 0.008368674665689468, 0.0013821044703945518)
 }
 
-// exponential is e^x. Beyond where it becomes infinite or 0, x is clamped, and NaN stays.
+// exponential is e^x. Beyond where it and its half become infinite or 0, x is clamped, and
+// NaN stays.
 func (b builder) exponential(x value.Value) scaled { return b.exponentialOfSum(x, nil) }
 
 // exponentialOfSum is e^(x + tail), where tail is tiny, or nil.
 func (b builder) exponentialOfSum(x, tail value.Value) scaled {
-	x = b.choose(b.NewFCmp(enum.FPredOGT, x, f32(89)), f32(89), x)
+	rest, e := b.exponentialRest(x, tail)
+	e.m = b.fadd(rest, f32(1))
+	return e
+}
+
+// exponentialRest is e^(x + tail) for an m that is 1 + rest, and is left to the caller.
+func (b builder) exponentialRest(x, tail value.Value) (rest value.Value, e scaled) {
+	x = b.choose(b.NewFCmp(enum.FPredOGT, x, f32(90)), f32(90), x)
 	x = b.choose(b.NewFCmp(enum.FPredOLT, x, f32(zeroBelow)), f32(zeroBelow), x)
 	r, i := b.reduced(x)
 	if tail != nil {
 		r = b.NewFAdd(r, tail)
 	}
-	m := b.fadd(b.fma(b.fmul(r, r), b.expRest(r), r), f32(1))
 	half := b.NewAShr(i, i32(1))
-	return scaled{m, b.powerOfTwo(half), b.powerOfTwo(b.NewSub(i, half))}
+	return b.fma(b.fmul(r, r), b.expRest(r), r), scaled{low: b.powerOfTwo(half), high: b.powerOfTwo(b.NewSub(i, half))}
 }
 
 // powerOfTwo is 2^n for n that normal numbers have.
@@ -143,16 +149,4 @@ func fastSilu(b builder, x value.Value) value.Value { return b.share(x, x) }
 func fastGeluTanh(b builder, x value.Value) value.Value {
 	cube := b.fmul(b.fmul(x, x), f32(2*geluScale*geluCubic))
 	return b.share(b.fmul(x, b.fadd(cube, f32(2*geluScale))), x)
-}
-
-// fastTanh is a polynomial near 0, minimax with a relative error of 2^-28 up to 0.62,
-// and 1 - 2 / (e^2|x| + 1) beyond.
-func fastTanh(b builder, x value.Value) value.Value {
-	a := b.intrinsic("fabs", x)
-	s := b.fmul(x, x)
-	p := b.polynomial(s, -0.3333328664302826, 0.13331569731235504, -0.05375058948993683, 0.02067560702562332, -0.0057470956817269325)
-	near := b.tiny(x, b.fma(b.fmul(p, s), x, x))
-	e := b.exponential(b.fadd(a, a)).value(b)
-	far := b.NewFSub(f32(1), b.NewFDiv(f32(2), b.NewFAdd(e, f32(1))))
-	return b.choose(b.NewFCmp(enum.FPredOLT, a, f32(0.6)), near, b.withSign(far, x))
 }

@@ -17,10 +17,16 @@ func init() {
 
 // logOf is n·ln 2 + log(1 + f) for |f| up to 1/3: minimax, with a relative error of
 // log(1 + f) of 2^-27.
-func (b builder) logOf(n, f value.Value) value.Value {
+func (b builder) logOf(n, f value.Value) value.Value { return b.logOfSum(n, f, nil) }
+
+// logOfSum is n·ln 2 + log(1 + f + tail), where tail is tiny beside f, or nil.
+func (b builder) logOfSum(n, f, tail value.Value) value.Value {
 	p := b.polynomial(f, -0.5, 0.3333321511745453, -0.2499980479478836, 0.20010443031787872, -0.16680176556110382,
 		0.14005376398563385, -0.12188462913036346, 0.13986502587795258, -0.12873761355876923)
-	return b.fma(n, f32(math.Ln2), b.fma(b.fmul(f, f), p, f))
+	if tail == nil {
+		return b.fma(n, f32(math.Ln2), b.fma(b.fmul(f, f), p, f))
+	}
+	return b.fma(n, f32(math.Ln2), b.NewFAdd(f, b.fma(b.fmul(f, f), p, tail)))
 }
 
 // twoThirds are the bits of 2/3: subtracted from those of a number they leave its
@@ -44,14 +50,25 @@ func (b builder) logEnds(v, x value.Value, pole float64) value.Value {
 	return b.choose(b.NewFCmp(enum.FPredOLT, x, f32(pole)), f32(math.NaN()), v)
 }
 
-// fastLog1p finds the exponent k of 1 + x and divides 1 and x by 2^k apart, so that no
-// digit of x is lost; it is x where x is tiny. The power of two times 4 is a normal number
-// for all k.
-func fastLog1p(b builder, x value.Value) value.Value {
+// onePlus is k, f and s such that 1 + x = 2^k·(1 + f) and s = 4·2^-k, which is a normal
+// number for all k. 1 and x are divided by 2^k apart, so that no digit of x is lost.
+func (b builder) onePlus(x value.Value) (k, f, s value.Value) {
 	n := b.bits(b.NewFAdd(x, f32(1)))
 	e := b.NewAnd(b.NewSub(n, i32(twoThirds)), i32(-1<<23))
-	s := b.float(b.NewSub(i32(0x40800000), e))
-	f := b.fma(b.NewFMul(x, f32(0.25)), s, b.fma(s, f32(0.25), f32(-1)))
-	k := b.fmul(b.NewSIToFP(e, lltypes.Float), f32(0x1p-23))
+	s = b.float(b.NewSub(i32(0x40800000), e))
+	f = b.fma(b.NewFMul(x, f32(0.25)), s, b.fma(s, f32(0.25), f32(-1)))
+	return b.fmul(b.NewSIToFP(e, lltypes.Float), f32(0x1p-23)), f, s
+}
+
+// fastLog1p is x where x is tiny.
+func fastLog1p(b builder, x value.Value) value.Value {
+	k, f, _ := b.onePlus(x)
 	return b.tiny(x, b.logEnds(b.logOf(k, f), x, -1))
+}
+
+// log1pOfSum is more·ln 2 + log(1 + x + tail), where tail is tiny beside x.
+func (b builder) log1pOfSum(x, tail, more value.Value) value.Value {
+	k, f, s := b.onePlus(x)
+	tail = b.fmul(b.fmul(tail, f32(0.25)), s)
+	return b.logEnds(b.logOfSum(b.fadd(k, more), f, tail), x, -1)
 }

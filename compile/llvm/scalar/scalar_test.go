@@ -86,6 +86,7 @@ func registered() (all []single) {
 var inexact = map[string]uint64{
 	"exp": 1, "expm1": 2, "log": 1, "log1p": 2, "tanh": 2, "erf": 1, "logistic": 3, "silu": 3, "gelu": 3, "rsqrt": 2,
 	"sin": 1, "cos": 1, "tan": 1, "cbrt": 1, "erfinv": 4, "pow": 1, "atan2": 2,
+	"erfc": 3, "sinh": 2, "cosh": 2, "asinh": 2, "acosh": 2, "atanh": 2,
 }
 
 // near reports whether elements i of a result and of the reference's agree.

@@ -32,6 +32,12 @@ var fast = []struct {
 	{"tan", "", math.Tan, 0.52},
 	{"cbrt", "", math.Cbrt, 0.51},
 	{"erfinv", "", math.Erfinv, 4},
+	{"erfc", "", math.Erfc, 3},
+	{"sinh", "", math.Sinh, 2},
+	{"cosh", "", math.Cosh, 2},
+	{"asinh", "", math.Asinh, 2},
+	{"acosh", "", math.Acosh, 2},
+	{"atanh", "", math.Atanh, 2},
 }
 
 func geluTanh(x float64) float64 {

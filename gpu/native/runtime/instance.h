@@ -17,6 +17,7 @@ struct dmir {
   char *workspace, *scratch, *staged;
   void **address; /* of each buffer in this run */
   void **args;    /* table_args as addresses */
+  const void **constant; /* by buffer: data that the caller has given */
   const void **input;
   void **output;
   char *fresh; /* by input: it was bound since the last run */
@@ -76,6 +77,7 @@ static void release(dmir *p) {
   free(p->staged);
   free(p->address);
   free(p->args);
+  free(p->constant);
   free(p->input);
   free(p->output);
   free(p->fresh);
@@ -92,7 +94,7 @@ dmir *dmir_create(int32_t threads, char *error, size_t size) {
   if (p) memset(p, 0, sizeof *p);
   int done = p && (p->workspace = allocate(WORKSPACE)) && (p->scratch = allocate(SCRATCH * threads)) &&
              (p->staged = allocate(STAGED)) && (p->address = calloc(BUFFERS + 1, sizeof *p->address)) &&
-             (p->args = calloc(ARGS + 1, sizeof *p->args)) && (p->input = calloc(INPUTS + 1, sizeof *p->input)) &&
+             (p->constant = calloc(BUFFERS + 1, sizeof *p->constant)) && (p->args = calloc(ARGS + 1, sizeof *p->args)) && (p->input = calloc(INPUTS + 1, sizeof *p->input)) &&
              (p->output = calloc(OUTPUTS + 1, sizeof *p->output)) && (p->fresh = calloc(INPUTS + 1, 1)) &&
              (p->ns = calloc(STEPS + 1, sizeof *p->ns)) &&
              (p->runs = calloc(STEPS + 1, sizeof *p->runs)) &&
@@ -132,6 +134,16 @@ int dmir_bind_input(dmir *p, int32_t i, const void *data) {
   return DMIR_OK;
 }
 
+#ifdef CONSTANTS_OUTSIDE
+/* Of objects that dmir itself runs: where a constant is, which must be aligned to its elements. */
+DMIR_API int dmir_bind_constant(dmir *p, int32_t buffer, const void *data) {
+  if (buffer < 0 || buffer >= BUFFERS) return failed(p, DMIR_INVALID, "there is no buffer %d; there are %d", buffer, BUFFERS);
+  p->constant[buffer] = data;
+  p->bound = 0;
+  return DMIR_OK;
+}
+#endif
+
 int dmir_bind_output(dmir *p, int32_t o, void *data) {
   if (o < 0 || o >= OUTPUTS) return failed(p, DMIR_INVALID, "there is no output %d; there are %d", o, OUTPUTS);
   int32_t i = table_outputs[o].tensor.state;
@@ -146,7 +158,7 @@ int dmir_bind_output(dmir *p, int32_t o, void *data) {
 /* Where each buffer is. */
 static void bind(dmir *p) {
   for (int32_t b = 0; b < BUFFERS; b++)
-    p->address[b] = table_buffers[b].data ? (void *)table_buffers[b].data : p->workspace + table_buffers[b].offset;
+    p->address[b] = p->constant[b] ? (void *)p->constant[b] : table_buffers[b].data ? (void *)table_buffers[b].data : p->workspace + table_buffers[b].offset;
   for (int32_t o = 0; o < OUTPUTS; o++) {
     const struct port *port = &table_outputs[o];
     if (port->direct && p->output[o] && aligned(p->output[o], port)) p->address[port->buffer] = p->output[o];

@@ -7,7 +7,7 @@ DM_KERNEL(points, 256)(dm::In<dm::f16> x, dm::In<dm::bf16> b, dm::Out<dm::f8e4> 
   float v = dm::wide(x[i]) + dm::wide(b[i]);
   auto vec = x.load<8>(i * 8), once = x.load_once<8>(i * 8 + 8);
   for (int k = 0; k < 8; k++) v += dm::wide(vec[k]) * dm::wide(once[k]);
-  v += dm::exp(v) + dm::log(v) + dm::log1p(v) + dm::expm1(v) + dm::sqrt(v) + dm::rsqrt(v) + dm::cbrt(v) + dm::tanh(v) + dm::erf(v) + dm::erfinv(v) + dm::tan(v) + dm::round_half_away(v);
+  v += dm::exp(v) + dm::log(v) + dm::log1p(v) + dm::expm1(v) + dm::sqrt(v) + dm::rsqrt(v) + dm::cbrt(v) + dm::tanh(v) + dm::erf(v) + dm::erfc(v) + dm::sinh(v) + dm::cosh(v) + dm::asinh(v) + dm::acosh(v) + dm::atanh(v) + dm::erfinv(v) + dm::tan(v) + dm::round_half_away(v);
   v += dm::logistic(v) + dm::pow(v, 2.5f) + dm::rem(v, 3.0f) + dm::atan2(v, 1.0f) + dm::cos(v) + dm::sin(v) + dm::floor(v);
   v += dm::ceil(v) + dm::round(v) + dm::abs(v) + dm::sign(v) + dm::max(v, 1.0f) + dm::min(v, 2.0f) + dm::fma(v, v, 1.0f);
   y.store(i, dm::narrow<dm::f8e4>(v));
@@ -25,7 +25,7 @@ DM_KERNEL(points, 256)(dm::In<dm::f16> x, dm::In<dm::bf16> b, dm::Out<dm::f8e4> 
 DM_KERNEL_OCCUPANCY(doubles, 128, 2)(dm::In<double> x, dm::InOut<double> y, dm::InOut<dm::f16> h, dm::InOut<dm::bf16> b, dm::InOut<dm::i64> n) {
   dm::i64 i = dm::thread();
   double v = x[i];
-  v += dm::exp(v) + dm::log(v) + dm::log1p(v) + dm::expm1(v) + dm::sqrt(v) + dm::rsqrt(v) + dm::cbrt(v) + dm::tanh(v) + dm::erf(v) + dm::erfinv(v) + dm::tan(v) + dm::round_half_away(v);
+  v += dm::exp(v) + dm::log(v) + dm::log1p(v) + dm::expm1(v) + dm::sqrt(v) + dm::rsqrt(v) + dm::cbrt(v) + dm::tanh(v) + dm::erf(v) + dm::erfc(v) + dm::sinh(v) + dm::cosh(v) + dm::asinh(v) + dm::acosh(v) + dm::atanh(v) + dm::erfinv(v) + dm::tan(v) + dm::round_half_away(v);
   v += dm::logistic(v) + dm::pow(v, 2.5) + dm::rem(v, 3.0) + dm::atan2(v, 1.0) + dm::cos(v) + dm::sin(v) + dm::floor(v);
   v += dm::ceil(v) + dm::round(v) + dm::abs(v) + dm::sign(v) + dm::max(v, 1.0) + dm::min(v, 2.0) + dm::warp_sum(v);
   auto pair = y.load<2>(2 * i);

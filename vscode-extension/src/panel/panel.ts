@@ -56,7 +56,11 @@ export class Panel implements vscode.Disposable {
   async draw(args: PanelArguments): Promise<void> {
     const turn = ++this.turn;
     const result = await this.server.execute<PanelResult>(command.panel, args);
-    if (turn !== this.turn) return;
+    if (turn === this.turn) this.display(result, args);
+  }
+
+  /** Shows a page. */
+  display(result: PanelResult, args: PanelArguments): void {
     this.args = result.function === undefined || result.function === "" ? args : { ...args, function: result.function };
     this.panel.webview.html = embed(result.html, randomBytes(18).toString("base64"), this.args);
     this.drawn = true;

@@ -1,5 +1,5 @@
 import * as vscode from "vscode";
-import { isPanelKind, type PanelArguments } from "../protocol";
+import { command, isPanelKind, type PanelArguments, type PanelResult } from "../protocol";
 import { errorText, type Server, ServerUnavailable } from "../server";
 import { scheme } from "../views";
 import { panelOf } from "./page";
@@ -46,11 +46,12 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
         return;
       }
       if (!(await this.server.start())) return;
+      const result = await this.server.execute<PanelResult>(command.panel, args); // before there is a tab: the function may have no such panel
       // A virtual document is beside the text already; another group would leave little room for each.
       const beside = vscode.window.activeTextEditor?.document.uri.scheme === scheme;
       const place = { viewColumn: beside ? vscode.ViewColumn.Active : vscode.ViewColumn.Beside, preserveFocus: true };
       const webview = vscode.window.createWebviewPanel(viewType, "dmir", place, { retainContextWhenHidden: true });
-      await this.adopt(webview, args).drawOrExplain(args);
+      this.adopt(webview, args).display(result, args);
     } catch (err) {
       if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
     }

@@ -73,6 +73,16 @@ export function languageSuite(): void {
       }
     });
 
+    it("has totals and More… alone beside another editor", async () => {
+      const { document } = await open("ffn.dmir");
+      await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside });
+      const short = await eventually("short rows", () => lenses(document), (all) => all.length === 4);
+      const titles = short.map((l) => l.command?.title ?? "");
+      assert.equal(titles.filter((t) => t === "More…").length, 2, titles.join(", "));
+      await vscode.commands.executeCommand("workbench.action.joinAllGroups");
+      await eventually("long rows", () => lenses(document), (all) => all.length >= 6);
+    });
+
     it("explains an op on hover", async () => {
       const { document } = await open("ffn.dmir");
       const hovers = await vscode.commands.executeCommand<vscode.Hover[]>(

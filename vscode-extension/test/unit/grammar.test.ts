@@ -6,7 +6,7 @@ import * as textmate from "vscode-textmate";
 
 const root = path.resolve(__dirname, "..", "..");
 
-async function loadGrammar(): Promise<textmate.IGrammar> {
+async function loadGrammar(scope: string, name: string): Promise<textmate.IGrammar> {
   const wasm = fs.readFileSync(path.join(root, "node_modules/vscode-oniguruma/release/onig.wasm"));
   await onig.loadWASM(wasm);
   const registry = new textmate.Registry({
@@ -15,11 +15,11 @@ async function loadGrammar(): Promise<textmate.IGrammar> {
       createOnigString: (text) => new onig.OnigString(text),
     }),
     loadGrammar: () => {
-      const file = path.join(root, "syntaxes/dmir.tmLanguage.json");
+      const file = path.join(root, `syntaxes/${name}.tmLanguage.json`);
       return Promise.resolve(textmate.parseRawGrammar(fs.readFileSync(file, "utf8"), file));
     },
   });
-  const grammar = await registry.loadGrammar("source.dmir");
+  const grammar = await registry.loadGrammar(scope);
   assert.ok(grammar);
   return grammar;
 }
@@ -42,7 +42,7 @@ function scopes(grammar: textmate.IGrammar, text: string): Map<string, string> {
 describe("the grammar", () => {
   let grammar: textmate.IGrammar;
   before(async () => {
-    grammar = await loadGrammar();
+    grammar = await loadGrammar("source.dmir", "dmir");
   });
 
   const cases: { text: string; want: Record<string, string> }[] = [
@@ -109,5 +109,25 @@ describe("the grammar", () => {
   it("closes what it opens: the line after a type is not a type", () => {
     const got = scopes(grammar, "%a = dm.exp %x : tensor<4x!q.t<i8:f32>>\n%b = dm.tanh %a : f32");
     assert.ok(got.get("tanh")?.startsWith("support.function.op."));
+  });
+});
+
+describe("the grammar of dmir.toml", () => {
+  it("colours tables, keys, values and comments", async () => {
+    const text = '# the machine\ntarget = "a100-80" # ours\n\n[machines.mine]\nbandwidth = 3.35e12\nnames.x = [1, true]\ntext = """\nmore\n"""\nlast = \'raw\'\n';
+    const got = scopes(await loadGrammar("source.toml.dmir", "dmir-config"), text);
+    for (const [piece, scope] of Object.entries({
+      "# the machine": "comment.line",
+      target: "support.type.property-name",
+      "a100-80": "string.quoted.double",
+      "machines.mine": "entity.name.section",
+      "3.35e12": "constant.numeric",
+      names: "support.type.property-name",
+      "1": "constant.numeric",
+      true: "constant.language",
+      more: "string.quoted.triple",
+      last: "support.type.property-name",
+      raw: "string.quoted.single",
+    })) assert.ok([...got].some(([text, name]) => text.includes(piece) && name.startsWith(`${scope}.`)), `${piece}: ${JSON.stringify([...got])}`);
   });
 });

@@ -2,6 +2,7 @@ import "./binary.test";
 import "./columnLines.test";
 import "./costUri.test";
 import "./grammar.test";
+import "./lenses.test";
 import "./mlir.test";
 import "./debounced.test";
 import "./manifest.test";

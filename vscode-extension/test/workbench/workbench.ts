@@ -103,13 +103,15 @@ export class Workbench {
     await this.command("Notifications: Clear All Notifications");
   }
 
-  /** Runs a command from the palette once it is the selected entry: the list follows the input with a delay. */
+  /**
+   * Runs a command from the palette once it is the selected entry: the list follows the input with a delay. The entry is clicked,
+   * since Enter would be typed into an editor that takes the focus at that moment.
+   */
   async command(title: string): Promise<void> {
     await this.again(`the command ${title}`, async () => {
       await this.page.keyboard.press("F1");
       await this.quickInput().fill(`>${title}`, brief);
-      await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).waitFor(brief);
-      await this.quickInput().press("Enter", brief);
+      await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).click(brief);
     });
   }
 
@@ -127,6 +129,22 @@ export class Workbench {
     await this.again("the menu of code actions", async () => {
       if (!(await row.isVisible())) await this.page.keyboard.press("Control+.");
       await row.waitFor({ timeout: brief.timeout });
+    });
+  }
+
+  /**
+   * Shows the hover at the cursor by its keys, again where it closed at once. The pointer leaves the text before: it may lie where
+   * the entry of a list was clicked, and a pointer over the text closes the hover when what is below it moves.
+   */
+  async hover(text: string): Promise<void> {
+    const shown = this.page.locator(".monaco-hover:visible", { hasText: text }).first();
+    await this.page.mouse.move(0, 0);
+    await this.again(`the hover with ${text}`, async () => {
+      if (!(await shown.isVisible())) {
+        await this.page.keyboard.press("Control+K");
+        await this.page.keyboard.press("Control+I");
+      }
+      await shown.waitFor(brief);
     });
   }
 
@@ -162,12 +180,12 @@ export class Workbench {
     });
   }
 
-  /** Moves the cursor to a place of the file, counted from one. */
+  /** Moves the cursor to a place of the file, counted from one, by the entry of the list (see command). */
   async goTo(line: number, column: number): Promise<void> {
     await this.again(`the cursor at ${line}:${column}`, async () => {
       await this.page.keyboard.press("Control+G");
       await this.quickInput().fill(`:${line}:${column}`, brief);
-      await this.quickInput().press("Enter", brief);
+      await this.page.locator(".quick-input-list .monaco-list-row", { hasText: new RegExp(`\\b${line}\\b.*\\b${column}\\b`) }).click(brief);
       await this.page.locator("[id='status.editor.selection']", { hasText: `Ln ${line}, Col ${column}` }).waitFor(brief);
     });
   }

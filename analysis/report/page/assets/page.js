@@ -535,13 +535,14 @@
       this.functions.addEventListener("change", () => {
         this.page.host.post({ type: "function", name: this.functions.value });
       });
+      this.devices = el("select", { "aria-label": "Figures of", id: "devices" });
       this.tools = el("div", { class: "tools" });
       this.totals = el("dl", { id: "totals" });
       this.warning = el("p", { class: "warning" });
       this.element = el(
         "header",
         {},
-        el("div", { class: "bar" }, el("div", { class: "names" }, this.title, this.functions, this.file), this.tools),
+        el("div", { class: "bar" }, el("div", { class: "names" }, this.title, this.functions, this.devices, this.file), this.tools),
         this.totals,
         this.warning
       );
@@ -550,6 +551,7 @@
     title;
     file;
     functions;
+    devices;
     tools;
     totals;
     warning;
@@ -574,12 +576,14 @@
         ...totals.map(([name2, value]) => el("div", {}, el("dt", {}, name2), el("dd", { title: value }, value)))
       );
       const notes = [];
+      const reason = data2.devices?.reason ?? "";
+      if (reason !== "") notes.push(`Not divided, the figures are of one device: ${reason}`);
       const unbound = data2.unbound ?? [];
       if (unbound.length > 0) notes.push(`Depends on ${unbound.join(", ")}: give sizes with --bind ${unbound.map((s) => `${s}=…`).join(",")}`);
       const unknown = data2.totals.unknown_ops;
       if (unknown > 0) notes.push(`${unknown === 1 ? "1 op is" : `${unknown} ops are`} not known to dmir and not counted`);
       const stale = data2.stale ?? "";
-      if (stale !== "") notes.unshift(`Of the text ${stale}`);
+      if (stale !== "") notes.unshift(stale.charAt(0).toUpperCase() + stale.slice(1));
       this.element.classList.toggle("stale", stale !== "");
       this.warning.textContent = notes.join(". ");
       this.warning.hidden = notes.length === 0;
@@ -637,9 +641,11 @@
             class: "chip",
             "aria-pressed": String(shown),
             "data-class": cls,
-            title: shown ? `Hide ${mark.name}` : `Show ${mark.name}`
+            // One name, whether or not the class is shown: a name that changes with the state says the opposite of it.
+            title: `Show ${mark.name}`,
+            "aria-label": `Show ${mark.name}, ${count === 1 ? "1 op" : `${count} ops`}`
           });
-          chip2.append(markPicture(mark), mark.name, el("span", { class: "count" }, String(count)));
+          chip2.append(markPicture(mark), el("span", { class: "name" }, mark.name), el("span", { class: "count" }, String(count)));
           chip2.addEventListener("click", () => {
             if (look.hidden.has(cls)) look.hidden.delete(cls);
             else look.hidden.add(cls);
@@ -1079,7 +1085,7 @@
     frame;
     element;
     show(i) {
-      const item = this.frame.figure.items[i];
+      const item = this.frame.quiet ? void 0 : this.frame.figure.items[i];
       this.element.hidden = item === void 0;
       if (item === void 0) return;
       const actions = el("div", { class: "actions" });
@@ -1124,6 +1130,28 @@
       );
       if (section.items.length > most) rows.push(el("li", {}, `and ${section.items.length - most} more`));
       return el("section", {}, el("h2", {}, section.name), el("ul", {}, ...rows));
+    }
+  };
+
+  // src/devices.ts
+  var Devices = class {
+    constructor(select, show) {
+      this.select = select;
+      select.addEventListener("change", () => {
+        show(at(this.panels, select.selectedIndex));
+      });
+    }
+    select;
+    /** Of each device and, where that is another panel, of the undivided function. */
+    panels = [];
+    /** Offers the panels of data; returns the one that was chosen. */
+    choose(data2) {
+      const chosen = this.select.selectedIndex;
+      this.panels = data2.undivided ? [data2, data2.undivided] : [data2];
+      this.select.hidden = this.panels.length < 2;
+      this.select.replaceChildren(...this.panels.map((p) => el("option", {}, p.devices?.label ?? "")));
+      this.select.selectedIndex = this.panels.length > 1 && chosen > 0 ? chosen : 0;
+      return at(this.panels, this.select.selectedIndex);
     }
   };
 
@@ -1488,6 +1516,17 @@
     return el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body));
   }
 
+  // src/recall.ts
+  function recall(frame) {
+    const state = frame.host.remembered();
+    if (typeof state !== "object" || state === null || !("kind" in state) || !("function" in state)) return;
+    if (state.kind !== frame.data.kind || state.function !== frame.data.function) return;
+    if ("figure" in state) frame.figure.recall?.(state.figure);
+    const key = "selected" in state ? state.selected : void 0;
+    const i = frame.figure.items.findIndex((item) => item.key === key);
+    if (i >= 0) frame.look.selected = frame.figure.show(i, false);
+  }
+
   // src/search.ts
   var Search = class {
     constructor(frame) {
@@ -1701,6 +1740,10 @@
       this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
       this.summary = el("p", { class: "offscreen", id: "summary" });
       this.header = new Header(this);
+      this.devices = new Devices(this.header.devices, (panel) => {
+        this.put(panel);
+      });
+      this.devices.choose(data2);
       this.search = new Search(this);
       this.help = new Help(this);
       this.legend = new Legend(this);
@@ -1727,8 +1770,8 @@
       printOnPaper(this, paper);
       this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
       this.figure.prefer?.(this.aspect);
-      this.recall();
-      if (this.look.selected < 0) this.look.selected = this.figure.first?.() ?? -1;
+      recall(this);
+      if (this.look.selected < 0) this.begin();
       this.refresh();
       watchTheme(() => {
         this.restyle();
@@ -1747,6 +1790,8 @@
     query = "";
     /** The view has not been moved since it was fitted. */
     fitted = true;
+    /** The selection is the page's own and has no card. */
+    quiet = false;
     pending = 0;
     minimapKey = "";
     minimapOf = null;
@@ -1769,9 +1814,14 @@
     legend;
     tableButton;
     openButtons;
+    devices;
     aspect;
-    /** Shows new data and keeps selection, groups and view as far as their items still exist. */
+    /** Shows new data, of what was chosen. */
     load(data2) {
+      this.put(this.devices.choose(data2));
+    }
+    /** Shows a panel and keeps selection, groups and view as far as their items still exist. */
+    put(data2) {
       const before = this.figure;
       const sameFunction = data2.function === this.data.function;
       const kept = before.items[this.look.selected]?.key;
@@ -1782,7 +1832,8 @@
       this.figure.adopt?.(before);
       const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
       const selected = kept === void 0 ? void 0 : index.get(kept);
-      this.look.selected = selected === void 0 || !sameFunction ? this.figure.first?.() ?? -1 : this.figure.show(selected, false);
+      if (selected === void 0 || !sameFunction) this.begin();
+      else this.look.selected = this.figure.show(selected, false);
       this.look.hover = -1;
       this.tip.hide();
       this.refresh();
@@ -1794,6 +1845,11 @@
         this.view.y += box.y - anchor.box.y;
       }
       this.draw();
+    }
+    /** Selects the first item, without its card where that would cover the picture. */
+    begin() {
+      this.look.selected = this.figure.first?.() ?? -1;
+      this.quiet = !(this.figure.roomy?.(this.stage.clientWidth) ?? true);
     }
     /** The item that keeps its place on the screen: the selected one if it is visible, else the one nearest to the centre. */
     anchor() {
@@ -1885,7 +1941,8 @@
       const was = this.figure.stamp?.();
       const shown = i < 0 ? -1 : this.figure.show(i, open);
       this.look.selected = shown;
-      this.card.show(shown);
+      this.quiet = false;
+      this.card.show(this.look.selected);
       this.table.mark(shown);
       const item = this.figure.items[shown];
       this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing selected";
@@ -1987,15 +2044,6 @@
         selected: this.figure.items[this.look.selected]?.key,
         figure: this.figure.remember?.()
       });
-    }
-    recall() {
-      const state = this.host.remembered();
-      if (typeof state !== "object" || state === null || !("kind" in state) || !("function" in state)) return;
-      if (state.kind !== this.data.kind || state.function !== this.data.function) return;
-      if ("figure" in state) this.figure.recall?.(state.figure);
-      const key = "selected" in state ? state.selected : void 0;
-      const i = this.figure.items.findIndex((item) => item.key === key);
-      if (i >= 0) this.look.selected = this.figure.show(i, false);
     }
     draw() {
       this.pending ||= requestAnimationFrame(() => {
@@ -4181,6 +4229,9 @@
       const divided = this.values.findIndex((v) => this.layoutOf(v).some((d) => d.axes !== ""));
       return divided >= 0 || this.values.length === 0 ? divided : 0;
     }
+    roomy(width) {
+      return width >= cardFrom;
+    }
     /** The value whose pieces are drawn: the one under the pointer, else the selected one. */
     shown(look) {
       if (look.paper && this.seen >= 0) return this.seen;
@@ -5156,7 +5207,7 @@
       this.classes = order.filter((cls) => this.dots.some((d) => d.class === cls));
       this.empty = this.dots.length > 0 ? "" : this.rest.length > 0 ? "No op has a place on the axes." : "This function has no ops that take time.";
       const count = this.dots.length === 1 ? "1 op" : `${this.dots.length} ops`;
-      this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.bandwidth_label}`;
+      this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.reach_label}`;
       this.note = `Size of a dot: its time · roofs of ${this.target.title}`;
       this.keys = [["↑ ↓", "ops by time: longer, shorter"], ...figureKeys];
       const dot = (i) => at(this.dots, i);
@@ -5288,7 +5339,7 @@
     }
     drawRoofs(pen, view, theme) {
       const a = view.area;
-      const beta = Math.log10(this.target.bandwidth_bytes_per_s);
+      const beta = Math.log10(this.target.reach_bytes_per_s);
       const left = view.x - 1;
       const right = view.x + a.w / view.kx + 1;
       this.roofs.forEach((roof, i) => {
@@ -5342,8 +5393,8 @@
       const a = view.area;
       const ridge = Math.min(...this.roofs.map((roof) => Math.log10(roof.ridge_flop_per_byte)), Infinity);
       if (ridge === Infinity) return;
-      const beta = Math.log10(this.target.bandwidth_bytes_per_s);
-      const text = `memory · ${this.target.bandwidth_label}`;
+      const beta = Math.log10(this.target.reach_bytes_per_s);
+      const text = `memory · ${this.target.reach_label}`;
       const w = textWidth(text, { size: 12, fill: "" });
       const angle = Math.atan2(-view.ky, view.kx);
       const from = Math.max(view.x, -view.y - a.h / view.ky - beta);

@@ -1,4 +1,5 @@
 import * as assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { cost, type Scene } from "../scene";
@@ -92,6 +93,40 @@ export const panelScenes: Scene[] = [
       await drawn(wb);
       await wb.until("the difference", async () => /[−-]\d/.test(await wb.panel().locator("body").innerText()));
       await wb.screenshot("compared");
+    },
+  },
+  {
+    name: "changes in git: costs on both sides, and the change of each line",
+    settings: () => dark,
+    file: "changed.dmir",
+    prepare: (folder) => {
+      const git = (...args: string[]): void => {
+        execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@example.org", ...args], { cwd: folder, stdio: "ignore" });
+      };
+      const text = (ops: string): string =>
+        `func.func @f(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {\n${ops}  return %c : tensor<1024x1024xf32>\n}\n`;
+      const op = (result: string, name: string, operand: string): string => `  ${result} = ${name} ${operand} : tensor<1024x1024xf32>\n`;
+      const file = path.join(folder, "changed.dmir");
+      fs.writeFileSync(file, text(op("%a", "dm.exp", "%x") + op("%b", "dm.tanh", "%a") + op("%c", "dm.neg", "%b")));
+      git("init", "-q");
+      git("add", "changed.dmir");
+      git("commit", "-q", "-m", "before");
+      fs.writeFileSync(file, text(op("%a", "dm.exp", "%x") + op("%b", "dm.relu", "%a") + op("%d", "dm.abs", "%b") + op("%c", "dm.neg", "%d")));
+    },
+    play: async (wb) => {
+      await wb.resize(1500, 800);
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.page.locator(".editor-actions a[aria-label^='Open Changes']").first().click();
+      await wb.page.locator(".monaco-diff-editor .editor.original .view-line").first().waitFor();
+      // What is drawn before and behind the lines of a side is no text of the page.
+      const beside = (side: string, pseudo: string): Promise<string> =>
+        wb.page.evaluate<string>(
+          `[...document.querySelectorAll(".monaco-diff-editor .editor.${side} .view-line span")].map((e) => getComputedStyle(e, "${pseudo}").content).join(" ").replaceAll("\\u00a0", " ")`,
+        );
+      for (const side of ["original", "modified"]) await wb.until(`costs on the ${side} side`, async () => cost.test(await beside(side, "::before")));
+      await wb.until("the change of the line that is new", async () => /\+\d.*µs · \+8\.39 MB/.test(await beside("modified", "::after")));
+      await wb.screenshot("changes-in-git");
     },
   },
   {

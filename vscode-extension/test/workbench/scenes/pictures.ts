@@ -21,8 +21,7 @@ export const pictureScenes: Scene[] = [
       await wb.screenshot("picture-open");
 
       await wb.goTo(9, 10);
-      await wb.command("Show or Focus Hover");
-      await wb.page.locator(".monaco-hover:visible", { hasText: "intensity" }).first().waitFor();
+      await wb.hover("intensity");
       await wb.screenshot("picture-hints");
       await wb.page.keyboard.press("Escape");
 

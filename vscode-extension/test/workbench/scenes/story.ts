@@ -18,8 +18,7 @@ export const story: Scene = {
 
     const before = await wb.steady(() => wb.squiggles().count());
     await wb.goTo(4, 10); // a hint is no problem that VS Code lists
-    await wb.command("Show or Focus Hover");
-    await wb.page.locator(".monaco-hover", { hasText: "the compiler fuses such ops by itself" }).waitFor();
+    await wb.hover("the compiler fuses such ops by itself");
     await wb.screenshot("story-2-problem");
     await wb.page.keyboard.press("Escape");
     await wb.actionMenu();

@@ -1,0 +1,103 @@
+package cost
+
+import (
+	"strconv"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/dim"
+	"dmir/dialect/op"
+)
+
+// products notes the matrices that e, a contraction, multiplies, or the scores of an attention, as far as their
+// sizes are known: the time depends on how they fall into tiles.
+func (s *scope) products(e *Entry) {
+	known := true
+	size := func(d dim.Dim) int64 {
+		n, ok := d.Subst(s.env).Int()
+		known = known && ok && n > 0
+		return n
+	}
+	switch e.Op.Name {
+	case op.Prefix + "attention", op.Prefix + "attention_grad":
+		q, k, v := e.Op.In(0), e.Op.In(1), e.Op.In(2)
+		if q == nil || k == nil || v == nil || q.Rank() < 2 || k.Rank() < 2 || v.Rank() < 2 {
+			return
+		}
+		last := func(shape []dim.Dim, i int) int64 { return size(shape[len(shape)-i]) }
+		a := machine.Attention{
+			Heads: size(dim.Prod(q.Shape[:q.Rank()-2]...)), Queries: last(q.Shape, 2), Keys: last(k.Shape, 2),
+			Depth: last(q.Shape, 1), Value: last(v.Shape, 1), Scores: size(op.Scores(e.Op)),
+			Elem: e.Elem, Gradient: e.Op.Name == op.Prefix+"attention_grad",
+		}
+		if known {
+			e.own().attention = &a
+		}
+	default:
+		p, ok := op.ProductOf(e.Op)
+		if !ok {
+			return
+		}
+		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem}
+		if known {
+			e.own().product = x
+		}
+	}
+}
+
+// Product is the matrices that e multiplies; ok is false of what is no contraction of two operands of known sizes.
+func (e *Entry) Product() (p machine.Product, ok bool) { return e.product, e.product.Batch > 0 }
+
+// Attention is what e, an attention or its gradient, computes; nil of other ops and where sizes are not known.
+func (e *Entry) Attention() *machine.Attention { return e.attention }
+
+// productTime is how long the products of e, a contraction, take on m, in ns; ok is false where only the FLOP are known.
+func (e *Entry) productTime(m *machine.Machine, tile string) (t machine.ProductTime, ok bool) {
+	switch {
+	case m.CPU:
+		return t, false
+	case e.attention != nil:
+		t = m.AttentionTime(*e.attention)
+	case e.product.Batch > 0:
+		if at, ok := tileOf(tile); ok && m.SMs > 0 && m.L2Bandwidth > 0 {
+			t = m.ProductTime(e.product, at)
+		} else {
+			t = m.BestProduct(e.product)
+		}
+	default:
+		return t, false
+	}
+	t.Compute *= 1e9
+	t.L2 *= 1e9
+	t.Tail *= 1e9
+	return t, true
+}
+
+// tileOf reads the attribute of a tile, "mma 128x128x32 / 4".
+func tileOf(text string) (t machine.Tile, ok bool) {
+	path, rest, ok := strings.Cut(text, " ")
+	if !ok {
+		return t, false
+	}
+	block, splits, split := strings.Cut(rest, " / ")
+	sizes := strings.Split(block, "x")
+	if len(sizes) != 3 {
+		return t, false
+	}
+	t = machine.Tile{Path: path, Splits: 1}
+	for i, to := range []*int{&t.Rows, &t.Cols, &t.Step} {
+		n, err := strconv.Atoi(sizes[i])
+		if err != nil || n < 1 {
+			return t, false
+		}
+		*to = n
+	}
+	if split {
+		n, err := strconv.Atoi(splits)
+		if err != nil || n < 1 {
+			return t, false
+		}
+		t.Splits = n
+	}
+	return t, true
+}

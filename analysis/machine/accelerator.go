@@ -1,0 +1,151 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"dmir/dialect/types"
+)
+
+// Accelerator is what a kernel of a GPU takes besides its bytes and FLOP at the rates that
+// kernels reach. The zero value leaves times as those rates make them.
+type Accelerator struct {
+	Clock         float64 // of the multiprocessors in long kernels, Hz
+	Stream        float64 // what a kernel adds that is launched by itself, s; Launch is that of one in a graph
+	MemoryLatency float64 // of one load from memory, s
+	L2Bandwidth   float64 // of all multiprocessors together, reading what lies in the level-2 cache, B/s
+}
+
+// Start is what each kernel takes, however little it moves and computes: its launch, and the way of the first bytes from
+// memory and of the last ones back, s.
+func (m *Machine) Start() float64 { return m.Launch + m.Fill() }
+
+// Fill is the way of the first bytes of a kernel from memory and of its last ones back, s.
+func (m *Machine) Fill() float64 { return 2 * m.MemoryLatency }
+
+// special is how many results of exponentials, logarithms and the like a multiprocessor gives in a
+// clock (CUDA C++ Programming Guide, table of arithmetic instructions: 16 for all compute
+// capabilities from 7.0 to 10.0).
+const special = 16
+
+// SpecialRate is how many exponentials all multiprocessors compute in a second; 0 where the clock is not known.
+func (m *Machine) SpecialRate() float64 { return special * float64(m.SMs) * m.Clock }
+
+// generation is the compute capability that m's architecture has, 90 for sm_90a; 0 where it has none.
+func (m *Machine) generation() int {
+	digits, ok := strings.CutPrefix(m.Arch, "sm_")
+	n := 0
+	for _, c := range digits {
+		if !ok || c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+// hopper is the first generation whose blocks form clusters, which share what they read, and whose tensor cores work beside
+// the other units of a block (NVIDIA H100 Tensor Core GPU Architecture: thread block clusters, asynchronous execution).
+const hopper = 90
+
+// sharing is how many blocks of a product one read of the level-2 cache serves.
+func (m *Machine) sharing() float64 {
+	if m.generation() >= hopper {
+		return 2
+	}
+	return 1
+}
+
+// The constants that a machine may take from a relative, by their keys.
+const (
+	keyClock         = "clock"
+	KeyLaunch        = "launch_latency"
+	keyStream        = "stream_latency"
+	KeyMemoryLatency = "memory_latency"
+	KeyL2Bandwidth   = "l2_bandwidth"
+	keyCeilings      = "ceilings."
+	KeyBandwidth     = keyCeilings + "bandwidth"
+)
+
+// CeilingOf is the key of the ceiling of a rate.
+func CeilingOf(contraction bool, e types.Elem) string {
+	if contraction {
+		return keyCeilings + "tensor_core." + e.String()
+	}
+	return keyCeilings + "vector." + e.String()
+}
+
+// assumed notes that the constant with this key is assumed after another machine.
+func (m *Machine) assumed(key, after string) {
+	if m.Assumed == nil {
+		m.Assumed = map[string]string{}
+	}
+	m.Assumed[key] = after
+}
+
+// assume fills in what m lacks from a relative: latencies and the clock as they are there, the bandwidth of
+// the level-2 cache in proportion to multiprocessors and clock, ceilings as the same part of the
+// peak. What is assumed is in m.Assumed, with the relative's name.
+func (m *Machine) assume(from *Machine) {
+	if from == nil || m.CPU || from.CPU {
+		return
+	}
+	note := func(key string) {
+		if after := from.Assumed[key]; after != "" {
+			m.assumed(key, after)
+			return
+		}
+		m.assumed(key, from.Name)
+	}
+	take := func(key string, to *float64, x float64) {
+		if *to == 0 && x > 0 && m.Assumed[key] == "" {
+			*to = x
+			note(key)
+		}
+	}
+	take(keyClock, &m.Clock, from.Clock)
+	take(KeyLaunch, &m.Launch, from.Launch)
+	take(keyStream, &m.Stream, from.Stream)
+	take(KeyMemoryLatency, &m.MemoryLatency, from.MemoryLatency)
+	if from.SMs > 0 && from.Clock > 0 {
+		take(KeyL2Bandwidth, &m.L2Bandwidth, from.L2Bandwidth*float64(m.SMs)*m.Clock/(float64(from.SMs)*from.Clock))
+	}
+	c, of := &m.Ceilings, from.Ceilings
+	if of.Source == "" {
+		return
+	}
+	if c.Source == "" {
+		c.Source = "assumed: the parts of the peaks that the " + from.Title + " reaches"
+	}
+	take(KeyBandwidth, &c.Bandwidth, m.Bandwidth*of.Bandwidth/from.Bandwidth)
+	rates := func(table string, to *map[types.Elem]float64, peak, ceiling, of map[types.Elem]float64) {
+		*to = maps.Clone(*to)
+		for _, e := range slices.Sorted(maps.Keys(peak)) {
+			part := 0.0 // that the relative reaches: of this type, else of a common one
+			for _, k := range []types.Elem{e, types.BF16, types.F16, types.F32} {
+				if part == 0 && of[k] > 0 {
+					part = ceiling[k] / of[k]
+				}
+			}
+			if (*to)[e] == 0 && part > 0 {
+				if *to == nil {
+					*to = map[types.Elem]float64{}
+				}
+				(*to)[e] = peak[e] * part
+				note(keyCeilings + table + "." + e.String())
+			}
+		}
+	}
+	rates("tensor_core", &c.TensorCore, m.TensorCore, of.TensorCore, from.TensorCore)
+	rates("vector", &c.Vector, m.Vector, of.Vector, from.Vector)
+	for _, path := range slices.Sorted(maps.Keys(of.Paths)) {
+		if _, ok := c.Paths[path]; !ok {
+			if c.Paths = maps.Clone(c.Paths); c.Paths == nil {
+				c.Paths = map[string]float64{}
+			}
+			c.Paths[path] = of.Paths[path]
+			note(keyCeilings + "paths." + path)
+		}
+	}
+}

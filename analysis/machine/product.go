@@ -1,0 +1,138 @@
+package machine
+
+import (
+	"math"
+
+	"dmir/dialect/types"
+)
+
+// Product is Batch products of a matrix of Rows × Depth and one of Depth × Cols.
+type Product struct {
+	Batch, Rows, Cols, Depth int64
+	Elem                     types.Elem // of the operands
+}
+
+// FLOP is that of all multiplications and additions.
+func (p Product) FLOP() float64 {
+	return 2 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols) * float64(p.Depth)
+}
+
+// Tile is the part of a result that a block computes, and how.
+type Tile struct {
+	Path       string // of the tensor cores; "" for the best one
+	Rows, Cols int
+	Step       int // of the sum, which it reads at a time
+	Splits     int // blocks that share a sum, 1 or more
+}
+
+// ProductTime is how long a product takes with a tile, in seconds, besides what a kernel adds: the slower
+// of Compute and L2, and the Tail.
+type ProductTime struct {
+	Blocks  int64
+	Compute float64 // multiplications, spread over all multiprocessors evenly
+	L2      float64 // the tiles' operands, from the level-2 cache
+	Tail    float64 // edges that the tiles pad, multiprocessors that wait for the last wave, results that nothing hides
+}
+
+// Total is the time of the product.
+func (t ProductTime) Total() float64 { return max(t.Compute, t.L2) + t.Tail }
+
+// tiles are those of libraries, from the largest.
+var tiles = [10]Tile{
+	{Rows: 256, Cols: 128},
+	{Rows: 128, Cols: 256},
+	{Rows: 128, Cols: 128},
+	{Rows: 128, Cols: 64},
+	{Rows: 64, Cols: 128},
+	{Rows: 64, Cols: 64},
+	{Rows: 128, Cols: 32},
+	{Rows: 32, Cols: 128},
+	{Rows: 128, Cols: 16},
+	{Rows: 16, Cols: 128},
+}
+
+// thin is the most rows or columns of a matrix that is multiplied as vectors, on the vector units.
+const thin = 8
+
+// BestProduct is the time of p with the best of the tiles that libraries have. Of a machine that names neither
+// multiprocessors nor a cache it is that of the multiplications alone.
+func (m *Machine) BestProduct(p Product) ProductTime {
+	if m.SMs == 0 || m.L2Bandwidth == 0 {
+		return ProductTime{Compute: p.FLOP() / m.Rate(true, p.Elem, "")}
+	}
+	best := ProductTime{}
+	least := math.Inf(1)
+	rate, sharing := m.Rate(true, p.Elem, ""), m.sharing()
+	for i, t := range tiles {
+		t.Step = 64
+		for t.Splits = 1; t.Splits <= 64; t.Splits *= 2 {
+			x := m.productTime(p, t, rate*efficiencies[i], sharing)
+			if x.Total() < least {
+				best, least = x, x.Total()
+			}
+			if x.Blocks >= int64(m.SMs) || int64(t.Splits*8*t.Step) > p.Depth {
+				break
+			}
+		}
+	}
+	if vector := p.FLOP() / m.Rate(false, p.Elem, ""); vector < least && min(p.Rows, p.Cols) <= thin {
+		return ProductTime{Compute: vector}
+	}
+	return best
+}
+
+// ProductTime is the time of p with tile t. Blocks run in waves, of one on each multiprocessor; each takes the
+// slower of its multiplications and of reading its operands, and stores its result, of which the multiplications
+// of the next block hide half. Edges are padded to whole tiles. Sums that blocks share are written, and read once
+// more by another kernel.
+func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
+	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), m.sharing())
+}
+
+// productTime is that of a tile whose multiplications have this rate, and which shares reads with so many others.
+func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductTime {
+	size := float64(p.Elem.Bytes())
+	splits := int64(max(t.Splits, 1))
+	rows, cols, step := int64(t.Rows), int64(t.Cols), int64(max(t.Step, 1))
+	blocks := p.Batch * ceil(p.Rows, rows) * ceil(p.Cols, cols) * splits
+	depth := float64(ceil(ceil(p.Depth, splits), step) * step)
+	sms := float64(m.SMs)
+	area := float64(t.Rows) * float64(t.Cols)
+
+	compute := 2 * area * depth / (rate / sms)
+	reads := float64(t.Rows+t.Cols) * depth * size / sharing
+	active := min(float64(blocks), sms)
+	loads := reads / min(m.L2Bandwidth/active, 2*m.L2Bandwidth/sms)
+	store := area * size / (m.L2Bandwidth / sms)
+	wave := max(compute, loads) + store/2
+	total := float64(ceil(blocks, int64(m.SMs)))*wave + store/2
+	if splits > 1 {
+		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)
+		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start()
+	}
+	out := ProductTime{Blocks: blocks, Compute: p.FLOP() / rate, L2: float64(blocks) * reads / m.L2Bandwidth}
+	out.Tail = max(0, total-max(out.Compute, out.L2))
+	return out
+}
+
+// efficiency is the part of the reachable rate that a tile's main loop has, by how many products it computes for
+// each operand that it reads: the larger the tile, the less often the loop waits.
+func (t Tile) efficiency() float64 {
+	return min(1, math.Pow(float64(t.Rows)*float64(t.Cols)/float64(t.Rows+t.Cols)/large, 0.4))
+}
+
+// efficiencies are those of tiles: each op's time asks for all of them.
+var efficiencies = func() (all [10]float64) {
+	for i, t := range tiles {
+		all[i] = t.efficiency()
+	}
+	return all
+}()
+
+// vectorPath is that of products on the vector units.
+const vectorPath = "fma"
+
+// large is the reuse of a tile of 128 × 256.
+const large = 128 * 256 / (128 + 256)
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

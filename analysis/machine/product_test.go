@@ -1,0 +1,143 @@
+package machine
+
+import (
+	"math"
+	"testing"
+
+	"dmir/dialect/types"
+)
+
+// ten is a machine on which every term is easy to compute by hand: ten multiprocessors of 1 TFLOP/s each, whose level-2
+// cache gives each of them 1 TB/s.
+var ten = &Machine{
+	Name: "ten", SMs: 10, Bandwidth: 1e12,
+	TensorCore:  map[types.Elem]float64{types.F16: 10e12},
+	Vector:      map[types.Elem]float64{types.F32: 0.1e12, types.F16: 0.1e12},
+	Accelerator: Accelerator{Clock: 1e9, L2Bandwidth: 10e12, MemoryLatency: 500e-9},
+}
+
+func TestProductTime(t *testing.T) {
+	tile := Tile{Rows: 128, Cols: 256, Step: 64, Splits: 1}
+	const block = 2 * 128 * 256 * 1024 / 1e12 // s of a tile's multiplications
+	const store = 128 * 256 * 2 / 1e12        // and of storing it
+	for _, c := range []struct {
+		name          string
+		p             Product
+		tile          Tile
+		compute, tail float64
+	}{
+		{"one block for each multiprocessor", Product{1, 1280, 256, 1024, types.F16}, tile, block, store},
+		{"one block more, which nine wait for", Product{1, 1408, 256, 1024, types.F16}, tile, 1.1 * block, 2*(block+store/2) + store/2 - 1.1*block},
+		{"edges are computed whole", Product{1, 1270, 200, 1024, types.F16}, tile, block * 1270 * 200 / (1280 * 256), block + store - block*1270*200/(1280*256)},
+		{"a batch", Product{10, 128, 256, 1024, types.F16}, tile, block, store},
+		{
+			"a sum that two blocks share",
+			Product{5, 128, 256, 2048, types.F16},
+			Tile{Rows: 128, Cols: 256, Step: 64, Splits: 2},
+			block,
+			store + 2*4*5*128*256*2/10e12 + ten.Start(),
+		},
+	} {
+		got := ten.ProductTime(c.p, c.tile)
+		if math.Abs(got.Compute/c.compute-1) > 1e-9 || math.Abs(got.Tail/c.tail-1) > 1e-9 {
+			t.Errorf("%s: %g + %g, want %g + %g", c.name, got.Compute, got.Tail, c.compute, c.tail)
+		}
+	}
+	slow := *ten
+	slow.L2Bandwidth = 0.1e12
+	got := slow.ProductTime(Product{1, 1280, 256, 1024, types.F16}, tile)
+	if want := 10 * (128 + 256) * 1024 * 2 / 0.1e12; math.Abs(got.L2/want-1) > 1e-9 || got.L2 < got.Compute {
+		t.Errorf("tiles from a slow cache: %g, want %g", got.L2, want)
+	}
+	if c := slow.cluster(); ten.sharing() != 1 || c.sharing() != 2 {
+		t.Errorf("blocks share reads of the cache from Hopper on: %g, %g", ten.sharing(), c.sharing())
+	}
+}
+
+// cluster is m as a machine whose blocks form clusters.
+func (m Machine) cluster() *Machine {
+	m.Arch = "sm_90a"
+	return &m
+}
+
+// The best tile takes no longer than any other one, more work takes longer, and a product of one row runs on the vector
+// units where that is faster.
+func TestBestProduct(t *testing.T) {
+	for _, m := range All() {
+		if m.CPU {
+			continue
+		}
+		last := 0.0
+		for n := int64(64); n <= 8192; n *= 2 {
+			p := Product{1, n, n, n, types.F16}
+			best := m.BestProduct(p)
+			if best.Total() <= last {
+				t.Errorf("%s: %d takes %g s, half of it %g", m.Name, n, best.Total(), last)
+			}
+			last = best.Total()
+			for _, tile := range tiles {
+				tile.Step, tile.Splits = 64, 1
+				if x := m.ProductTime(p, tile); x.Total() < best.Total()*(1-1e-9) {
+					t.Errorf("%s, %d: tile %+v takes %g s, the best one %g", m.Name, n, tile, x.Total(), best.Total())
+				}
+			}
+		}
+		row := Product{512, 1, 1, 64, types.F16}
+		if got, want := m.BestProduct(row).Total(), row.FLOP()/m.Rate(false, types.F16, ""); got > want*(1+1e-9) {
+			t.Errorf("%s: products of one row take %g s, on the vector units %g", m.Name, got, want)
+		}
+	}
+}
+
+func TestAttentionTime(t *testing.T) {
+	m := *ten
+	m.Ceilings.Paths = map[string]float64{attentionPath: 0.5}
+	a := Attention{Heads: 10, Queries: 128, Keys: 128, Scores: 10 * 128 * 128, Depth: 64, Value: 64, Elem: types.F16}
+	products, exps := 10*128*128*256/5e12, 10*128*128/160e9
+	if got, want := m.AttentionTime(a).Total(), products+exps+m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("one after the other: %g, want %g", got, want)
+	}
+	if got, want := m.cluster().AttentionTime(a).Total(), max(products, exps)+m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("side by side: %g, want %g", got, want)
+	}
+	a.Heads, a.Scores = 11, 11*128*128
+	if got, want := m.AttentionTime(a).Total(), 2*(products+exps)+m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("a second wave: %g, want %g", got, want)
+	}
+	one := Attention{Heads: 10, Queries: 1, Keys: 1 << 20, Scores: 10 << 20, Depth: 64, Value: 64, Elem: types.F16}
+	if got := m.AttentionTime(one); got.Tail != 0 {
+		t.Errorf("one query is divided along the keys, and waits for nothing: %g", got.Tail)
+	}
+}
+
+// Every machine has every constant, and what is assumed says after which machine.
+func TestConstants(t *testing.T) {
+	for _, m := range All() {
+		if m.CPU {
+			continue
+		}
+		for key, x := range map[string]float64{
+			keyClock: m.Clock, KeyLaunch: m.Launch, keyStream: m.Stream, KeyMemoryLatency: m.MemoryLatency, KeyL2Bandwidth: m.L2Bandwidth,
+			KeyBandwidth: m.Ceilings.Bandwidth, "ceilings.vector.f32": m.Ceilings.Vector[types.F32], "ceilings.tensor_core.f16": m.Ceilings.TensorCore[types.F16],
+			"ceilings.paths.attention": m.Ceilings.Paths[attentionPath], "ceilings.paths.attention_grad": m.Ceilings.Paths[gradientPath],
+		} {
+			if x <= 0 {
+				t.Errorf("%s has no %s", m.Name, key)
+			}
+		}
+		for key, after := range m.Assumed {
+			if _, ok := Lookup(after); !ok {
+				t.Errorf("%s: %s is assumed after %q, which is no machine", m.Name, key, after)
+			}
+		}
+	}
+	m, err := Parse("mine", []byte("bandwidth = \"1 TB/s\"\n[vector]\nf32 = \"10 TFLOP/s\"\n"))
+	h100, _ := Lookup("h100")
+	if err != nil || m.Launch != h100.Launch || m.Assumed[KeyLaunch] != "h100" || math.Abs(m.Reach()/(1e12*3/3.35)-1) > 1e-9 || m.Assumed[KeyBandwidth] != "h100" {
+		t.Errorf("a machine without constants takes those of the h100: %+v, %v", m, err)
+	}
+	m, err = Parse("mine", []byte("base = \"b200\"\nlaunch_latency = \"1 µs\"\n"))
+	if err != nil || m.Launch != 1e-6 || m.Assumed[KeyLaunch] != "" || m.Assumed[keyStream] != "h100" {
+		t.Errorf("a constant that the file names is not assumed: %+v, %v", m, err)
+	}
+}

@@ -1,0 +1,3 @@
+package workspace_test
+
+import _ "dmir/compile/target/all"
