@@ -36,7 +36,7 @@ git checkout --quiet -b change
 python3 - "$workspace/ffn.dmir" >ffn.dmir <<'END'
 import sys
 # The compiler fuses the chain again, so that the gate is told of a larger batch.
-print(open(sys.argv[1]).read().split("\n// The same")[0].replace("8x64x", "16x64x"), end="")
+print(open(sys.argv[1]).read().split("\n// The same")[0].replace("8x64x", "64x64x"), end="")
 END
 cp "$workspace/messy.dmir" "$workspace/kernel.dmir" .
 git add .

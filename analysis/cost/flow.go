@@ -69,7 +69,7 @@ func (f *Flow) Sizes() memory.Sizes { return f.s.memory(nil) }
 // others.
 func (s *scope) memory(from flatten.From) memory.Sizes {
 	extra := func(o *ir.Op) []dim.Dim {
-		if o.Name == op.Kernel && s.data.Load() {
+		if o.Name == op.Kernel && s.data.Load() && o.Body(0) != nil {
 			return s.holds(o)
 		}
 		return s.calleePeak(from.Of(o))

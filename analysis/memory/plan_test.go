@@ -210,6 +210,7 @@ func FuzzLay(f *testing.F) {
 		f.Add(randprog.Structure(seed, 3, false))
 	}
 	f.Add("func.func @f(%x: tensor<4xf32>) {\n  %y = dm.exp %z : tensor<4xf32>\n  %z = \"a.b\"(%y) ({\n    %w = dm.exp %y : tensor<4xf32>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n  return\n}")
+	f.Add("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %w = dm.constant \"w.npy\" : tensor<4xf32>\n  %y = dm.kernel (%x) : tensor<4xf32>\n  return %y : tensor<4xf32>\n}")
 	f.Fuzz(func(t *testing.T, text string) {
 		p := program.Load(source.New("in.dmir", text), program.Options{})
 		for _, fn := range p.Funcs {
