@@ -24,7 +24,7 @@ var (
 	first     = flag.Uint64("seed", 0, "of the first of them")
 	onCPU     = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
 	scattered = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
-	every     = flag.Int("every", 4, "run one of this many programs with views and without elements; 1: all")
+	every     = flag.Int("every", 9, "run one of this many programs with views and without elements; 1: all")
 	folder    = flag.String("finds", "", "folder for failing programs, reduced")
 )
 

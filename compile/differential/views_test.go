@@ -340,11 +340,11 @@ func (w *views) cases(o viewedOp, device string) []Case {
 	return cases
 }
 
-// sampled are one of every few cases, the k-th kind's own.
+// sampled are one of every few cases, at least one, the k-th kind's own.
 func sampled(cases []Case, k int) []Case {
 	var out []Case
 	for i, c := range cases {
-		if (i+k)%*every == 0 {
+		if i%*every == k%min(*every, len(cases)) {
 			out = append(out, c)
 		}
 	}

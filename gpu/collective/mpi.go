@@ -146,11 +146,11 @@ func (c *mpiComm) execute(ctx context.Context, r *request) error {
 	if f := c.failed.Load(); f != nil {
 		return f.error
 	}
-	err := ctx.Err()
-	if err == nil {
+	var err error
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = c.broken(&mpiCall{request: r}, ctx.Err())
+	} else { // a rank that was stopped until its time was over asks the others, as one does that has waited
 		err = c.start(ctx, r)
-	} else {
-		err = c.broken(&mpiCall{request: r}, err)
 	}
 	if err != nil {
 		c.failed.Store(&failure{err})

@@ -162,7 +162,7 @@ func TestMPIRuns(t *testing.T) {
 // A run that cannot go on ends with one report, which names the rank, on all ranks.
 func TestMPIFailures(t *testing.T) {
 	need.Long(t)
-	onBoth(t, []int{2, 4}, func(t *testing.T, launch string, n int) {
+	onBoth(t, []int{4}, func(t *testing.T, launch string, n int) {
 		last := n - 1
 		for _, c := range []struct {
 			name, scenario, env string

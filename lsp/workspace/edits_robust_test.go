@@ -62,7 +62,11 @@ func sequence(t *testing.T, seed uint64, base string, pool []string, enc source.
 	var steps []edittest.Step
 	play := newPlayer(base, enc)
 	defer func() { play.close() }()
-	for range *editCount {
+	count := *editCount
+	if testing.Short() {
+		count /= 4
+	}
+	for range count {
 		s := w.Step()
 		steps = append(steps, s)
 		diff := play.step(s)
