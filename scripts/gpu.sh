@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the device suite, then every workload of bench/gpu and its peers, on the local NVIDIA card, in under 10
+# Measures the constants of the local NVIDIA card, runs the device suite, then every workload of bench/gpu and its peers, in under 10
 # minutes. PyTorch, Triton and JAX take part if they are installed. Without Go, or without a compiler for the card, it uses
 # build/gpu.tar.xz, which scripts/gpu-prepare.sh builds. It writes all output to one folder in $OUT or, if that is unset,
 # in bench/results: a line of JSON for each finished case, logs, and the result.
@@ -41,6 +41,9 @@ else
   exit 1
 fi
 "$dmir" doctor || true
+# What this card's constants predict stands beside what its data sheet and published figures do.
+timeout 90 "$dmir" calibrate --device cuda --base "$target" -o "$out/card.toml" && more+=(--machine "$out/card.toml") ||
+  echo "skipped: predictions for this card as it is measured"
 status=0
 python3 bench/gpu/run.py --dmir "$dmir" --target "$target" ${more[@]+"${more[@]}"} --budget $((570 - (SECONDS - began))) --out "$out" "$@" || status=$?
 echo "$out: $(ls "$out" | tr '\n' ' ')"

@@ -90,7 +90,7 @@ type text struct {
 // noMachine is the diagnostic of a machine that there is not.
 func (c *Config) noMachine(name string, at source.Span) diag.Diagnostic {
 	d := problem("DM904", at, fmt.Sprintf("there is no machine %q", name))
-	if err := machine.NoLocal(); machine.IsLocal(name) && err != nil {
+	if err := machine.NoLocal(name); err != nil {
 		d.Message += ": " + err.Error()
 	}
 	d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"

@@ -61,7 +61,7 @@ func (m *Machine) sharing() float64 {
 const (
 	keyClock         = "clock"
 	KeyLaunch        = "launch_latency"
-	keyStream        = "stream_latency"
+	KeyStream        = "stream_latency"
 	KeyMemoryLatency = "memory_latency"
 	KeyL2Bandwidth   = "l2_bandwidth"
 	keyCeilings      = "ceilings."
@@ -75,6 +75,9 @@ func CeilingOf(contraction bool, e types.Elem) string {
 	}
 	return keyCeilings + "vector." + e.String()
 }
+
+// CeilingOfPath is the key of the part of the tensor cores' rate that a path reaches.
+func CeilingOfPath(path string) string { return keyCeilings + "paths." + path }
 
 // assumed notes that the constant with this key is assumed after another machine.
 func (m *Machine) assumed(key, after string) {
@@ -106,7 +109,7 @@ func (m *Machine) assume(from *Machine) {
 	}
 	take(keyClock, &m.Clock, from.Clock)
 	take(KeyLaunch, &m.Launch, from.Launch)
-	take(keyStream, &m.Stream, from.Stream)
+	take(KeyStream, &m.Stream, from.Stream)
 	take(KeyMemoryLatency, &m.MemoryLatency, from.MemoryLatency)
 	if from.SMs > 0 && from.Clock > 0 {
 		take(KeyL2Bandwidth, &m.L2Bandwidth, from.L2Bandwidth*float64(m.SMs)*m.Clock/(float64(from.SMs)*from.Clock))
@@ -145,7 +148,7 @@ func (m *Machine) assume(from *Machine) {
 				c.Paths = map[string]float64{}
 			}
 			c.Paths[path] = of.Paths[path]
-			note(keyCeilings + "paths." + path)
+			note(CeilingOfPath(path))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,12 +16,17 @@ import (
 	"dmir/internal/regular"
 )
 
-// LocalName is the name of the machine that dmir runs on, where dmir calibrate has
-// measured it.
-const LocalName = "local"
+// The names of the machines that dmir calibrate has measured: the processor that dmir runs on, and its first GPU.
+const (
+	LocalName = "local"
+	LocalCard = "local-cuda"
+)
 
-// Calibrate is how the local machine becomes known.
-const Calibrate = "run dmir calibrate, which measures this machine's processor in a few seconds"
+// calibrates is how a local machine becomes known, by its name.
+var calibrates = map[string]string{
+	LocalName: "run dmir calibrate, which measures this machine's processor in a few seconds",
+	LocalCard: "run dmir calibrate --device cuda, which measures this machine's GPU in about a minute",
+}
 
 // ErrNotMeasured reports that there is no measurement of the local machine.
 var ErrNotMeasured = errors.New("this machine was not measured yet")
@@ -28,18 +34,18 @@ var ErrNotMeasured = errors.New("this machine was not measured yet")
 // maxLocal bounds the file that is read; it has some tens of lines.
 const maxLocal = 64 << 10
 
-// LocalFile is where the local machine is described, in the user's configuration.
-func LocalFile() (string, error) {
+// LocalFile is where a local machine is described, in the user's configuration.
+func LocalFile(name string) (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "dmir", LocalName+".toml"), nil
+	return filepath.Join(dir, "dmir", name+".toml"), nil
 }
 
-// measured is the local machine as it was last read. While its file stays as it is so
+// A measured machine is a local one as it was last read. While its file stays as it is so
 // does the pointer, by which costs are kept.
-var measured struct {
+type measured struct {
 	sync.Mutex
 	path string
 	at   time.Time
@@ -48,10 +54,12 @@ var measured struct {
 	err  error
 }
 
-// Local is the machine that dmir runs on. The error is ErrNotMeasured where there is no
+var locals = map[string]*measured{LocalName: {}, LocalCard: {}}
+
+// Local is the local machine of a name, LocalName or LocalCard. The error is ErrNotMeasured where there is no
 // file of it, and otherwise names the file.
-func Local() (*Machine, error) {
-	path, err := LocalFile()
+func Local(name string) (*Machine, error) {
+	path, err := LocalFile(name)
 	if err != nil {
 		return nil, ErrNotMeasured
 	}
@@ -62,17 +70,17 @@ func Local() (*Machine, error) {
 	case err != nil:
 		return nil, err
 	}
-	c := &measured
+	c := locals[name]
 	c.Lock()
 	defer c.Unlock()
 	if c.path != path || !c.at.Equal(info.ModTime()) || c.size != info.Size() {
 		c.path, c.at, c.size = path, info.ModTime(), info.Size()
-		c.m, c.err = readLocal(path, info)
+		c.m, c.err = readLocal(name, path, info)
 	}
 	return c.m, c.err
 }
 
-func readLocal(path string, info fs.FileInfo) (*Machine, error) {
+func readLocal(name, path string, info fs.FileInfo) (*Machine, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxLocal {
 		return nil, fmt.Errorf("%s is no description of a machine", path)
 	}
@@ -80,15 +88,15 @@ func readLocal(path string, info fs.FileInfo) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := parseLocal(text)
+	m, err := parseLocal(name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-func parseLocal(text []byte) (*Machine, error) {
-	s, err := decode(LocalName, text)
+func parseLocal(name string, text []byte) (*Machine, error) {
+	s, err := decode(name, text)
 	var unknown *toml.StrictMissingError
 	var invalid *toml.DecodeError
 	switch {
@@ -101,11 +109,15 @@ func parseLocal(text []byte) (*Machine, error) {
 	case err != nil:
 		return nil, err
 	case IsLocal(s.Base):
-		return nil, errors.New("the machine local cannot build on itself")
+		return nil, fmt.Errorf("the machine %s cannot build on itself", name)
 	}
-	m, err := s.Build(LocalName)
-	if err == nil && !m.CPU {
+	m, err := s.Build(name)
+	switch {
+	case err != nil:
+	case name == LocalName && !m.CPU:
 		err = errors.New("the machine local is a processor, and cpu = true is missing")
+	case name == LocalCard && m.CPU:
+		err = errors.New("the machine " + LocalCard + " is a GPU, and has cpu = true")
 	}
 	return m, err
 }
@@ -120,26 +132,48 @@ func (e *LocalError) Error() string { return e.Err.Error() + "; " + e.Help }
 
 func (e *LocalError) Unwrap() error { return e.Err }
 
-// NoLocal is why there is no local machine; nil where there is one.
-func NoLocal() *LocalError {
-	_, err := Local()
+// NoLocal is why there is no local machine of a name; nil where there is one, and for other names.
+func NoLocal(name string) *LocalError {
+	name = strings.ToLower(name)
+	if !IsLocal(name) {
+		return nil
+	}
+	_, err := Local(name)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNotMeasured):
-		return &LocalError{err, Calibrate}
+		return &LocalError{err, calibrates[name]}
 	}
-	return &LocalError{err, "dmir calibrate writes it again"}
+	command, _, _ := strings.Cut(strings.TrimPrefix(calibrates[name], "run "), ",")
+	return &LocalError{err, command + " writes it again"}
 }
 
-// IsLocal reports whether name is that of the local machine.
-func IsLocal(name string) bool { return strings.EqualFold(name, LocalName) }
+// IsLocal reports whether name is that of a local machine.
+func IsLocal(name string) bool { return locals[strings.ToLower(name)] != nil }
+
+// IsHost reports whether name is that of the processor that dmir runs on.
+func IsHost(name string) bool { return strings.EqualFold(name, LocalName) }
 
 // Host is the machine that stands for the processor that dmir runs on: the local one
 // where it was measured, else the built-in "cpu".
 func Host() *Machine {
-	if m, err := Local(); err == nil {
+	if m, err := Local(LocalName); err == nil {
 		return m
 	}
 	return builtin()["cpu"]
+}
+
+// OfCard is the built-in machine that has the data sheet of a GPU, by the name that the driver gives it: the longest one whose
+// parts are all in it, as a100-80 is in "NVIDIA A100-SXM4-80GB". It is nil where there is none.
+func OfCard(title string) *Machine {
+	title = strings.ToLower(strings.ReplaceAll(title, " ", ""))
+	var best *Machine
+	for _, m := range All() {
+		missing := slices.ContainsFunc(strings.Split(m.Name, "-"), func(part string) bool { return !strings.Contains(title, part) })
+		if !m.CPU && !missing && (best == nil || len(m.Name) > len(best.Name)) {
+			best = m
+		}
+	}
+	return best
 }

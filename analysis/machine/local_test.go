@@ -17,7 +17,7 @@ func keepLocal(t *testing.T, text string) (path string) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", home)
-	path, err := LocalFile()
+	path, err := LocalFile("local")
 	need.OK(t, err)
 	if text == "" {
 		return path
@@ -33,10 +33,10 @@ func keepLocal(t *testing.T, text string) (path string) {
 
 func TestLocal(t *testing.T) {
 	keepLocal(t, "")
-	if _, err := Local(); !errors.Is(err, ErrNotMeasured) || Host().Name != "cpu" {
+	if _, err := Local("local"); !errors.Is(err, ErrNotMeasured) || Host().Name != "cpu" {
 		t.Errorf("without a file: %v, %s", err, Host().Name)
 	}
-	if _, ok := Lookup("local"); ok || !strings.Contains(NoLocal().Error(), "run dmir calibrate") {
+	if _, ok := Lookup("local"); ok || !strings.Contains(NoLocal("local").Error(), "run dmir calibrate") {
 		t.Error("there is a local machine without a file")
 	}
 	if _, err := Parse("mine", []byte(`base = "local"`)); err == nil || !strings.Contains(err.Error(), "run dmir calibrate") {
@@ -45,8 +45,8 @@ func TestLocal(t *testing.T) {
 
 	path := keepLocal(t, calibrated)
 	m, ok := Lookup("LOCAL")
-	if !ok || m != Host() || m.Name != "local" || NoLocal() != nil {
-		t.Fatalf("the local machine is %v, %v", m, NoLocal())
+	if !ok || m != Host() || m.Name != "local" || NoLocal("local") != nil {
+		t.Fatalf("the local machine is %v, %v", m, NoLocal("local"))
 	}
 	mine, err := Parse("mine", []byte("base = \"local\"\nsms = 4\n"))
 	if err != nil || mine.Caches[1] != m.Caches[1] {
@@ -72,12 +72,28 @@ func TestDamagedLocal(t *testing.T) {
 		strings.Repeat("#", maxLocal+1): "no description of a machine",
 	} {
 		path := keepLocal(t, text)
-		_, err := Local()
+		_, err := Local("local")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.20q: %v, want %q", text, err, want)
 		}
-		if Host().Name != "cpu" || !strings.Contains(NoLocal().Error(), "writes it again") {
-			t.Errorf("%.20q: %s, %v", text, Host().Name, NoLocal())
+		if Host().Name != "cpu" || !strings.Contains(NoLocal("local").Error(), "writes it again") {
+			t.Errorf("%.20q: %s, %v", text, Host().Name, NoLocal("local"))
+		}
+	}
+}
+
+// The name that the driver gives a card leads to its data sheet.
+func TestOfCard(t *testing.T) {
+	for title, want := range map[string]string{
+		"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200", "NVIDIA A100-SXM4-80GB": "a100-80", "NVIDIA A100-PCIE-40GB": "a100-40",
+		"NVIDIA GeForce RTX 4090": "rtx4090", "Tesla V100-SXM2-16GB": "v100", "NVIDIA L40S": "l40s", "NVIDIA B200": "b200", "Quadro P400": "", "": "",
+	} {
+		got := ""
+		if m := OfCard(title); m != nil {
+			got = m.Name
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", title, got, want)
 		}
 	}
 }

@@ -164,14 +164,15 @@ var builtin = sync.OnceValue(func() map[string]*Machine {
 	return out
 })
 
-// Lookup is the machine called name; upper and lower case are the same. "local" is the
-// one that dmir calibrate measured.
+// Lookup is the machine called name; upper and lower case are the same. "local" and "local-cuda" are
+// those that dmir calibrate measured.
 func Lookup(name string) (*Machine, bool) {
+	name = strings.ToLower(name)
 	if IsLocal(name) {
-		m, err := Local()
+		m, err := Local(name)
 		return m, err == nil
 	}
-	m, ok := builtin()[strings.ToLower(name)]
+	m, ok := builtin()[name]
 	return m, ok
 }
 

@@ -117,7 +117,7 @@ func TestConstants(t *testing.T) {
 			continue
 		}
 		for key, x := range map[string]float64{
-			keyClock: m.Clock, KeyLaunch: m.Launch, keyStream: m.Stream, KeyMemoryLatency: m.MemoryLatency, KeyL2Bandwidth: m.L2Bandwidth,
+			keyClock: m.Clock, KeyLaunch: m.Launch, KeyStream: m.Stream, KeyMemoryLatency: m.MemoryLatency, KeyL2Bandwidth: m.L2Bandwidth,
 			KeyBandwidth: m.Ceilings.Bandwidth, "ceilings.vector.f32": m.Ceilings.Vector[types.F32], "ceilings.tensor_core.f16": m.Ceilings.TensorCore[types.F16],
 			"ceilings.paths.attention": m.Ceilings.Paths[attentionPath], "ceilings.paths.attention_grad": m.Ceilings.Paths[gradientPath],
 		} {
@@ -137,7 +137,7 @@ func TestConstants(t *testing.T) {
 		t.Errorf("a machine without constants takes those of the h100: %+v, %v", m, err)
 	}
 	m, err = Parse("mine", []byte("base = \"b200\"\nlaunch_latency = \"1 µs\"\n"))
-	if err != nil || m.Launch != 1e-6 || m.Assumed[KeyLaunch] != "" || m.Assumed[keyStream] != "h100" {
+	if err != nil || m.Launch != 1e-6 || m.Assumed[KeyLaunch] != "" || m.Assumed[KeyStream] != "h100" {
 		t.Errorf("a constant that the file names is not assumed: %+v, %v", m, err)
 	}
 }

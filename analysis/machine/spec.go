@@ -178,7 +178,7 @@ func (s *Spec) named(key, other, name string) (*Machine, error) {
 	case ok:
 		return m, nil
 	case IsLocal(other):
-		return nil, wrong(name, key, "it builds on %s: %v", LocalName, NoLocal())
+		return nil, wrong(name, key, "it builds on %s: %v", strings.ToLower(other), NoLocal(other))
 	}
 	return nil, wrong(name, key, "there is no machine %q to build on; known: %s", other, strings.Join(Names(), ", "))
 }
@@ -203,7 +203,7 @@ func (s *Spec) build(name string, base, like *Machine) (*Machine, error) {
 	copyTo(&m.Bandwidth, s.Bandwidth)
 	given(m, KeyLaunch, &m.Launch, s.Launch)
 	given(m, keyClock, &m.Clock, s.Clock)
-	given(m, keyStream, &m.Stream, s.Stream)
+	given(m, KeyStream, &m.Stream, s.Stream)
 	given(m, KeyMemoryLatency, &m.MemoryLatency, s.MemLatency)
 	given(m, KeyL2Bandwidth, &m.L2Bandwidth, s.L2Bandwidth)
 	copyTo(&m.HostLink, s.HostLink)

@@ -7,6 +7,10 @@
 // Before a row is timed, the results of all contestants are compared. Then they take
 // turns, so that drift of the machine's speed hits all of them. It exits with status 1 if
 // a row fails, or if results differ.
+//
+//	go run ./bench/cpu -predict [-threads 1,2] [-run REGEXP] [-md FILE] [-update docs/TIMES.md]
+//
+// compares the times of kernels with those that the cost model predicts on the machine as dmir calibrate measures it.
 package main
 
 import (
@@ -58,6 +62,8 @@ func main() {
 	flag.BoolVar(&o.steps, "steps", false, "print the time of each step on stderr")
 	asJSON := flag.String("json", "", "write the results to this file; MODEL and DATE in its name are replaced")
 	asText := flag.String("md", "", "write the table to this file, likewise")
+	predicted := flag.Bool("predict", false, "compare predicted with measured times; no peers")
+	page := flag.String("update", "", "the page in which to replace the table of predicted times")
 	flag.Parse()
 	withFastest()
 	o.only = regexp.MustCompile(*only)
@@ -67,6 +73,12 @@ func main() {
 			log.Fatalf("-threads %s: %q is not a number of threads", *threads, s)
 		}
 		o.threads = append(o.threads, n)
+	}
+	if *predicted {
+		if err := o.predicted(*asText, *page); err != nil {
+			log.Fatal(err)
+		}
+		return
 	}
 	r, err := o.measure(context.Background())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
@@ -34,16 +35,16 @@ type built struct {
 	steps  []device.StepResult
 }
 
-// build compiles a workload and writes its arguments to the folder that has its name.
-func (o *options) build(ctx context.Context, d device.Device, w workload, dir string) (*built, error) {
+// compile compiles a workload, for m where that is given.
+func (o *options) compile(ctx context.Context, d device.Device, m *machine.Machine, w workload, dir string) (*built, error) {
 	if err := w.imported(o, dir); err != nil {
 		return nil, err
 	}
-	p := program.Load(source.New(w.name+".dmir", w.text), program.Options{Arrays: tensor.In(w.dir)})
+	p := program.Load(source.New(w.name+".dmir", w.text), program.Options{Arrays: tensor.In(w.dir), Target: m, Bind: w.bind})
 	if p.HasErrors() {
 		return nil, errors.New(p.Diags[0].Message)
 	}
-	m, fn, err := driver.Pick(p, w.fn)
+	module, fn, err := driver.Pick(p, w.fn)
 	if err != nil {
 		return nil, err
 	}
@@ -51,23 +52,32 @@ func (o *options) build(ctx context.Context, d device.Device, w workload, dir st
 	if err != nil {
 		return nil, err
 	}
-	b := &built{workload: w, device: d, bind: p.Bind, module: m, fn: fn}
+	b := &built{workload: w, device: d, bind: p.Bind, module: module, fn: fn}
 	if b.args, err = interp.Inputs(ctx, fn, p.Bind, 7, given); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	if b.out, err = driver.Build(ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: d.Arch(), Bind: p.Bind}); err != nil {
+	if b.out, err = driver.Build(ctx, module, fn, driver.BuildOptions{Machine: p.Target, Arch: d.Arch(), Bind: p.Bind}); err != nil {
 		return nil, err
 	}
 	b.took = time.Since(start)
 	if b.in, err = driver.Pack(b.out, b.args); err != nil {
 		return nil, err
 	}
+	return b, nil
+}
+
+// build is compile, and writes the arguments to the folder that has the workload's name.
+func (o *options) build(ctx context.Context, d device.Device, w workload, dir string) (*built, error) {
+	b, err := o.compile(ctx, d, nil, w, dir)
+	if err != nil {
+		return nil, err
+	}
 	folder := filepath.Join(dir, w.name)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
-	for i, a := range fn.Args {
+	for i, a := range b.fn.Args {
 		if err := tensor.SaveNPY(filepath.Join(folder, a.Name[1:]+".npy"), b.args[i]); err != nil {
 			return nil, err
 		}

@@ -12,11 +12,12 @@ import (
 type workload struct {
 	name    string
 	text    string
-	fn      string // the function; "" where there is one
-	dir     string // of the arrays that the text names
-	inputs  string // an archive with its arguments; "": they are random
-	gemm    []int  // rows, columns and depth of the product that OpenBLAS computes
-	exact   bool   // the product is all of the row
+	fn      string           // the function; "" where there is one
+	bind    map[string]int64 // sizes of symbols
+	dir     string           // of the arrays that the text names
+	inputs  string           // an archive with its arguments; "": they are random
+	gemm    []int            // rows, columns and depth of the product that OpenBLAS computes
+	exact   bool             // the product is all of the row
 	torch   []string
 	onnx    string
 	attrs   map[string]any

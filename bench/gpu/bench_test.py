@@ -8,6 +8,7 @@ import unittest
 from contextlib import redirect_stdout
 
 import contest
+import predictions
 import report
 import run
 import workloads
@@ -88,6 +89,29 @@ class Targets(unittest.TestCase):
             report.end(result, False)
         for text in ("100%", "2.00", "reached       memory-bound", "not measured  GEMM against cuBLAS", "skipped for lack of time: w (jax)"):
             self.assertIn(text, out.getvalue())
+
+
+class Predictions(unittest.TestCase):
+    def test_three_ways(self):
+        with tempfile.TemporaryDirectory() as at:
+            at = pathlib.Path(at)
+            card, binary = at / "card.toml", at / "dmir"
+            card.write_text('title = "card"\n')
+            # Stands in for dmir: the machine decides the time, and the calibrated one must be where dmir looks for it.
+            binary.write_text("""#!/bin/sh
+case $6 in h100) ns=1000 ;; datasheet) ns=500 ;; local-cuda) grep -q card "$XDG_CONFIG_HOME/dmir/local-cuda.toml" && ns=1100 ;; esac
+grep -q func.func "$7" && echo "{\\"functions\\": [{\\"time_ns\\": $ns}]}"
+""")
+            binary.chmod(0o755)
+            w = workloads.table()[0].at(True)
+            got = predictions.predict(str(binary), "h100", card, [w], at / "predictions", 60)
+            self.assertEqual(got, {w.name: {"published": 1000, "datasheet": 500, "calibrated": 1100}})
+            self.assertIn('bandwidth = "3.35 TB/s"', (at / "predictions" / "dmir.toml").read_text())
+            out = io.StringIO()
+            with redirect_stdout(out):
+                predictions.summary([timed(name=w.name, predicted=got[w.name]), timed(name="none", predicted={})])
+            for text in ("0.5 -50%", "1.1 +10%", "published    median error 0%, 1 of 1 within 15 %", "data sheet   median error 50%, 0 of 1"):
+                self.assertIn(text, out.getvalue())
 
 
 class Scripted:

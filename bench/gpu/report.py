@@ -1,6 +1,8 @@
 """The report of a run: a line for each workload, and the results for each target."""
 import math
 
+import predictions
+
 CLOCKS = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu"]
 PEERS = ["eager", "cublas", "triton", "jax", "compile", "max-autotune"]
 MEMORY = ("row", "loss")  # memory-bound groups
@@ -147,6 +149,7 @@ def end(result, emulated):
                 print(f"  not measured  {t['target']}")
                 continue
             print(f"  {'reached' if t['reached'] else 'missed ':<13} {t['target']}: {t['met']} of {t['of']} at {t['least']:g} or more; mean {t['mean']:.2f}, worst {t['worst']:.2f} ({t['worst_name']})")
+        predictions.summary(rows)
     if result["left_out"]:
         print(f"skipped for lack of time: {', '.join(f'{w} ({n})' for w, n in result['left_out'])}")
     print(f"{result['seconds']} s")

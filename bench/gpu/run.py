@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+import predictions
 import report
 import workloads
 from contest import Dmir, OutOfTime, Worker, lines
@@ -275,6 +276,7 @@ def arguments(given=None):
     parser.add_argument("--cases", help="the suite's cases", default=str(ROOT / "build" / "gpu" / "cases"))
     parser.add_argument("--suite-budget", type=float, default=110, help="seconds for the suite")
     parser.add_argument("--target", default="h200")
+    parser.add_argument("--machine", type=pathlib.Path, help="the machine that dmir calibrate --device cuda wrote")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--budget", type=float, default=570)
     parser.add_argument("--limit", type=float, default=HANG["dmir"], help="seconds after which a program counts as hung; scales the limits of the peers")
@@ -306,7 +308,7 @@ def main():
     args.lines = args.out / "gpu.jsonl" if kept else None
     result = {"date": datetime.date.today().isoformat(), "command": " ".join(["bench/gpu/run.py", *sys.argv[1:]]), "target": args.target}
     log = open(args.out / "workers.log", "a", buffering=1)
-    contest, passed = None, set()
+    contest, passed, expected = None, set(), {}
     try:
         if args.suite and "first" in args.passes:
             result["suite"], passed = suite(args, min(args.suite_budget, end - time.monotonic()))
@@ -327,6 +329,7 @@ def main():
             capability = eager.get("capability") or smi(["compute_cap"]).get("compute_cap", "").replace(".", "")
             contest.dmir.compiled = carried(args.compiled, capability, args.target)
             result |= {"driver": smi(["driver_version"]).get("driver_version"), "clocks_before": smi(report.CLOCKS)}
+            expected = predictions.predict(contest.dmir.binary, args.target, args.machine, [w.at(contest.small) for w in chosen(args.only, contest.small)], scratch / "predictions", min(25, end - time.monotonic()))
         lines(args.lines, result)
         report.head(result, emulated)
         for part, w, names in plan(chosen(args.only, contest.small), args.peers, args.passes):
@@ -337,6 +340,8 @@ def main():
         if contest:
             contest.close()
             rows = [r for r in contest.rows.values() if any(n in r for n in args.peers)]
+            for r in rows:
+                r["predicted"] = expected.get(r["name"], {})
             result |= {"workloads": rows, "left_out": contest.left_out, "seconds": round(time.monotonic() - began, 1)}
             result["targets"] = report.targets(rows, args.copy)
             report.end(result, emulated)

@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/dialect/types"
 	"dmir/gpu/calibrate"
+	"dmir/gpu/device"
 	"dmir/gpu/native"
 )
 
@@ -75,7 +76,7 @@ func TestCalibrate(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != out {
 		t.Errorf("-o wrote %s, %v", text, err)
 	}
-	if _, err := machine.Local(); !errors.Is(err, machine.ErrNotMeasured) {
+	if _, err := machine.Local("local"); !errors.Is(err, machine.ErrNotMeasured) {
 		t.Errorf("--print and -o make a local machine: %v", err)
 	}
 	if status, _, errs := run("calibrate", "-o", filepath.Join(file, "x")); status != exitFailed || !strings.Contains(errs, "DM603") {
@@ -114,7 +115,7 @@ func TestCalibrateFails(t *testing.T) {
 // A damaged file is one diagnostic, and a new measurement replaces it.
 func TestDamagedCalibration(t *testing.T) {
 	run := faked(t, nil, nil)
-	path, err := machine.LocalFile()
+	path, err := machine.LocalFile("local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,5 +136,68 @@ func TestDamagedCalibration(t *testing.T) {
 	}
 	if m := machine.Host(); m.Title != "a small CPU" {
 		t.Errorf("the host is %s", m.Title)
+	}
+}
+
+// card is a GPU that runs nothing.
+type card struct {
+	device.Device
+	name, title string
+}
+
+func (c card) Name() string  { return c.name }
+func (c card) Title() string { return c.title }
+
+func TestCalibrateCard(t *testing.T) {
+	run := faked(t, nil, nil)
+	cards := map[string]card{"cuda": {nil, "cuda", "NVIDIA H100 80GB HBM3"}, "cuda:1": {nil, "cuda:1", "Quadro 1\x1b[31m"}, "emulator": {nil, "emulator", "the emulator"}}
+	realFind, realCard := find, ofCard
+	t.Cleanup(func() { find, ofCard = realFind, realCard })
+	ofCard = func(_ context.Context, d device.Device, base *machine.Machine, name string, progress calibrate.Progress) (*machine.Machine, error) {
+		progress("memory", 0, 1)
+		m := *base
+		m.Name, m.Title, m.Source, m.Launch = name, d.Title(), "measured by dmir calibrate --device "+d.Name(), 3e-6
+		return &m, nil
+	}
+	find = func(name string) (device.Device, string, error) {
+		if c, ok := cards[name]; ok {
+			return c, "", nil
+		}
+		return nil, "", errors.New("the NVIDIA driver finds no GPU")
+	}
+	program := filepath.Join(t.TempDir(), "p.dmir")
+	if err := os.WriteFile(program, []byte("func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {\n  %y = dm.exp %x : tensor<1024xf32>\n  return %y : tensor<1024xf32>\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errs := run("cost", "--target", "local-cuda", program); status != 2 || !strings.Contains(errs, "run dmir calibrate --device cuda") {
+		t.Errorf("not measured: %d, %s", status, errs)
+	}
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"--device cuda:2", "the NVIDIA driver finds no GPU"},
+		{"--device emulator", "is neither the processor nor a GPU"},
+		{"--device cuda:1", "--base h100"},
+		{"--device cuda --base h101", `"h101" is not a known machine`},
+		{"--device cuda --base cpu", "is a processor"},
+		{"--base h100", "add --device cuda, or remove it"},
+	} {
+		status, _, errs := run(append([]string{"calibrate"}, strings.Fields(c.args)...)...)
+		if status != 2 || !strings.Contains(errs, c.want) || strings.Contains(errs, "\x1b[31m") {
+			t.Errorf("%s: %d, %s", c.args, status, errs)
+		}
+	}
+	status, out, errs := run("calibrate", "--device", "cuda")
+	if status != 0 || !strings.Contains(out, "NVIDIA H100 80GB HBM3: ") || !strings.Contains(out, "--target local-cuda predicts for it") {
+		t.Fatalf("%d, %s%s", status, out, errs)
+	}
+	if status, out, errs := run("cost", "--target", "local-cuda", program); status != 0 || !strings.Contains(out, "on NVIDIA H100 80GB HBM3") || !strings.Contains(out, "3.00 µs each") {
+		t.Errorf("%d, %s%s", status, out, errs)
+	}
+	if m, err := machine.Local(machine.LocalCard); err != nil || m.Arch != "sm_90a" || machine.Host().Name != "cpu" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if status, out, _ := run("calibrate", "--device", "cuda:1", "--base", "a100-80", "--print"); status != 0 || !strings.Contains(out, "launch_latency") || !strings.Contains(out, "measured by dmir calibrate --device cuda:1") {
+		t.Errorf("%d, %s", status, out)
 	}
 }

@@ -204,8 +204,10 @@ func values(root *kong.Node, v *kong.Value, before, word string) []candidate {
 				add(m.Arch)
 			}
 		}
-		if m, err := machine.Local(); err == nil && kind == "machine" {
-			out = append(out, candidate{m.Name, m.Title})
+		for _, name := range []string{machine.LocalName, machine.LocalCard} {
+			if m, err := machine.Local(name); err == nil && kind == "machine" {
+				out = append(out, candidate{m.Name, m.Title})
+			}
 		}
 		if kind == "arch" {
 			add("none")

@@ -67,7 +67,7 @@ func binding(list []string) (map[string]int64, error) {
 
 func unknownTarget(name string, cfg *config.Config) error {
 	if machine.IsLocal(name) {
-		return unknownLocal()
+		return unknownLocal(name)
 	}
 	return &failure{
 		"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name),

@@ -36,7 +36,7 @@ func (t *task) foreign(name string) bool {
 		return false
 	}
 	if _, host := target.For(d.Arch()).(target.Hosted); host {
-		return !machine.IsLocal(t.program.Target.Name)
+		return !machine.IsHost(t.program.Target.Name)
 	}
 	return t.program.Target.Arch != d.Arch()
 }
