@@ -22,10 +22,10 @@ const (
 	LocalCard = "local-cuda"
 )
 
-// calibrates is how a local machine becomes known, by its name.
-var calibrates = map[string]string{
-	LocalName: "run dmir calibrate, which measures this machine's processor in a few seconds",
-	LocalCard: "run dmir calibrate --device cuda, which measures this machine's GPU in about a minute",
+// calibrations are the commands by which local machines become known, and what these do.
+var calibrations = map[string]struct{ command, does string }{
+	LocalName: {"dmir calibrate", "measures this machine's processor in a few seconds"},
+	LocalCard: {"dmir calibrate --device cuda", "measures this machine's GPU in about a minute"},
 }
 
 // ErrNotMeasured reports that there is no measurement of the local machine.
@@ -108,7 +108,7 @@ func parseLocal(name string, text []byte) (*Machine, error) {
 		return nil, fmt.Errorf("line %d: %s", row, strings.TrimPrefix(invalid.Error(), "toml: "))
 	case err != nil:
 		return nil, err
-	case IsLocal(s.Base):
+	case IsLocal(s.Base) || IsLocal(s.Like): // whose lock the caller may hold
 		return nil, fmt.Errorf("the machine %s cannot build on itself", name)
 	}
 	m, err := s.Build(name)
@@ -138,15 +138,15 @@ func NoLocal(name string) *LocalError {
 	if !IsLocal(name) {
 		return nil
 	}
+	c := calibrations[name]
 	_, err := Local(name)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNotMeasured):
-		return &LocalError{err, calibrates[name]}
+		return &LocalError{err, "run " + c.command + ", which " + c.does}
 	}
-	command, _, _ := strings.Cut(strings.TrimPrefix(calibrates[name], "run "), ",")
-	return &LocalError{err, command + " writes it again"}
+	return &LocalError{err, c.command + " writes it again"}
 }
 
 // IsLocal reports whether name is that of a local machine.

@@ -69,6 +69,7 @@ func TestDamagedLocal(t *testing.T) {
 		"cpu = true":                    "bandwidth is missing",
 		"base = \"h200\"":               "cpu = true is missing",
 		"base = \"local\"":              "cannot build on itself",
+		"like = \"local\"":              "cannot build on itself",
 		strings.Repeat("#", maxLocal+1): "no description of a machine",
 	} {
 		path := keepLocal(t, text)
