@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the packages that share data between goroutines with the race detector. Tests that only count the work of one
-# goroutine are left to the Go leg.
+# Tests the packages that share data between goroutines with the race detector. Tests in which one goroutine works by
+# itself are left to the Go leg.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -182,17 +182,8 @@ func errorsOf(list []compared) string {
 	if len(list) == 0 {
 		return "– | – | – | –"
 	}
-	var offs []float64
-	within := 0
-	for _, c := range list {
-		x := math.Abs(c.off())
-		offs = append(offs, x)
-		if x <= 0.15 {
-			within++
-		}
-	}
-	slices.Sort(offs)
-	return fmt.Sprintf("%d | %.0f %% | %.0f %% | %.0f %%", len(list), 100*offs[len(offs)/2], 100*offs[len(offs)*9/10], 100*float64(within)/float64(len(list)))
+	es := record.ErrorsOf(list, compared.off)
+	return fmt.Sprintf("%d | %.0f %% | %.0f %% | %.0f %%", len(list), 100*es.Tenth(5), 100*es.Tenth(9), 100*es.Within(0.15))
 }
 
 // kindOf is the kind of work that a row's name begins with.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -21,19 +20,8 @@ func summary(all []prediction) string {
 
 // errorsOf is the median of the errors without their sign, and the part of them that is within 30 %.
 func errorsOf(all []prediction) (median, within float64) {
-	if len(all) == 0 {
-		return 0, 0
-	}
-	var es []float64
-	for _, p := range all {
-		e := math.Abs(p.error())
-		es = append(es, e)
-		if e <= 0.3 {
-			within++
-		}
-	}
-	slices.Sort(es)
-	return es[len(es)/2], within / float64(len(es))
+	es := record.ErrorsOf(all, prediction.error)
+	return es.Tenth(5), es.Within(0.3)
 }
 
 // halves are the predictions that constants were fitted to, and those that were held out.

@@ -35,9 +35,9 @@ func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, na
 	source := "measured by dmir calibrate --device " + d.Name() + " on " + time.Now().Format(time.DateOnly)
 	m.Source = source + "; sizes, peaks, clock and links: " + base.Source
 	c := base.Ceilings
-	m.Ceilings = machine.Ceilings{Source: source, Bandwidth: c.Bandwidth, TensorCore: maps.Clone(c.TensorCore), Vector: maps.Clone(c.Vector), Paths: maps.Clone(c.Paths)}
+	m.Ceilings = machine.Ceilings{Source: source, Bandwidth: c.Bandwidth, TensorCore: cloned(c.TensorCore), Vector: cloned(c.Vector), Paths: cloned(c.Paths)}
 	g := &gpu{ctx: ctx, device: d, m: &m, random: newRandom()}
-	for i, s := range []struct {
+	stages := []struct {
 		what    string
 		measure func() error
 	}{
@@ -48,8 +48,9 @@ func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, na
 		{"arithmetic", g.arithmetic},
 		{"products", g.products},
 		{"attention", g.attention},
-	} {
-		progress(s.what, i, 7)
+	}
+	for i, s := range stages {
+		progress(s.what, i, len(stages))
 		if err := s.measure(); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -58,6 +59,13 @@ func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, na
 		}
 	}
 	return &m, nil
+}
+
+// cloned is a copy of m to write to.
+func cloned[K comparable](m map[K]float64) map[K]float64 {
+	out := make(map[K]float64, len(m))
+	maps.Copy(out, m)
+	return out
 }
 
 // newRandom are the numbers that programs run on, the same each time.
@@ -111,12 +119,13 @@ func (g *gpu) time(text string, cold bool) (r run, err error) {
 	return r, nil
 }
 
-// contents are random elements of a buffer: numbers from -1 to 1, and indices of a table of tableSize.
+// contents are random elements of a buffer: numbers from -1 to 1, and indices of the table.
 func (g *gpu) contents(e types.Elem, b *artifact.Buffer) []byte {
 	out := make([]byte, b.Size())
 	if !e.IsFloat() {
+		table := uint32(g.table())
 		for i := 0; i+4 <= len(out); i += 4 {
-			binary.LittleEndian.PutUint32(out[i:], g.random.Uint32N(uint32(g.table())))
+			binary.LittleEndian.PutUint32(out[i:], g.random.Uint32N(table))
 		}
 		return out
 	}
@@ -151,13 +160,19 @@ func function(name, args string, lines, results, kinds []string) string {
 	return fmt.Sprintf("func.func @%s(%s) -> (%s) {\n  %s\n  return %s : %s\n}\n", name, args, all, strings.Join(lines, "\n  "), strings.Join(results, ", "), all)
 }
 
-// chain is a program in which each of n statements uses the result of the one before.
-func chain(name, op, typ string, n int) string {
-	lines, last := make([]string, n), "%x"
-	for i := range lines {
-		lines[i] = fmt.Sprintf("%%%d = %s %s : %s", i, op, last, typ)
+// chain is n statements, of which each uses the result of the one before, the first one from.
+func chain(op, from, typ string, n int) (lines []string, last string) {
+	last = from
+	for i := range n {
+		lines = append(lines, fmt.Sprintf("%%%d = %s %s : %s", i, op, last, typ))
 		last = fmt.Sprintf("%%%d", i)
 	}
+	return lines, last
+}
+
+// chained is a program of a chain.
+func chained(name, op, typ string, n int) string {
+	lines, last := chain(op, "%x", typ, n)
 	return function(name, "%x: "+typ, lines, []string{last}, []string{typ})
 }
 
@@ -196,9 +211,12 @@ func (g *gpu) latency() error {
 		lines = append(lines, "  dm.yield "+last+" : tensor<32xi32>", "}")
 		return function("loads", "%t: "+table+", %i: tensor<32xi32>", lines, []string{"%y"}, []string{"tensor<32xi32>"})
 	})
+	if err != nil {
+		return err
+	}
 	g.m.MemoryLatency = max(ns, 1) * 1e-9
 	g.known(machine.KeyMemoryLatency)
-	return err
+	return nil
 }
 
 // leastLaunch is the shortest launch that is believed, in seconds.
@@ -207,7 +225,7 @@ const leastLaunch = 100e-9
 // launches measures empty kernels that wait for each other, in a graph, and in rounds of a loop, which have no graph.
 func (g *gpu) launches() error {
 	const tiny = "tensor<32xf32>"
-	ns, err := g.each(8, 64, false, func(n int) string { return chain("launches", "dm.exp", tiny, n) })
+	ns, err := g.each(8, 64, false, func(n int) string { return chained("launches", "dm.exp", tiny, n) })
 	if err != nil {
 		return err
 	}
@@ -215,12 +233,7 @@ func (g *gpu) launches() error {
 	g.known(machine.KeyLaunch)
 	const rounds = 32
 	ns, err = g.each(4, 20, false, func(n int) string {
-		var body strings.Builder
-		last := "%u"
-		for i := range n {
-			fmt.Fprintf(&body, "    %%b%d = dm.exp %s : %s\n", i, last, tiny)
-			last = fmt.Sprintf("%%b%d", i)
-		}
+		body, last := chain("dm.exp", "%u", tiny, n)
 		return fmt.Sprintf(`func.func @rounds(%%x: %[1]s) -> %[1]s {
   %%zero = dm.constant dense<0> : tensor<i64>
   %%turns, %%y = dm.while %%zero, %%x, trip_count = %[2]d : (tensor<i64>, %[1]s) -> (tensor<i64>, %[1]s) {
@@ -232,15 +245,19 @@ func (g *gpu) launches() error {
   ^bb0(%%i: tensor<i64>, %%u: %[1]s):
     %%one = dm.constant dense<1> : tensor<i64>
     %%next = dm.add %%i, %%one : tensor<i64>
-%[3]s    dm.yield %%next, %[4]s : tensor<i64>, %[1]s
+    %[3]s
+    dm.yield %%next, %[4]s : tensor<i64>, %[1]s
   }
   return %%y : %[1]s
 }
-`, tiny, rounds, body.String(), last)
+`, tiny, rounds, strings.Join(body, "\n    "), last)
 	})
+	if err != nil {
+		return err
+	}
 	g.m.Stream = max(ns*1e-9/rounds-g.m.Fill(), g.m.Launch)
 	g.known(machine.KeyStream)
-	return err
+	return nil
 }
 
 // memory measures copies of 4 kB to 4 GB, as far as a sixteenth of the memory goes: the ceiling is what the fastest of those that no
@@ -248,7 +265,7 @@ func (g *gpu) launches() error {
 func (g *gpu) memory() error {
 	best := 0.0
 	for n := int64(1 << 10); 4*n <= min(4<<30, max(g.m.Memory, 16<<20)/16); n *= 4 {
-		ns, err := g.each(1, 3, false, func(k int) string { return chain("copies", "dm.neg", fmt.Sprintf("tensor<%dxf32>", n), k) })
+		ns, err := g.each(1, 3, false, func(k int) string { return chained("copies", "dm.neg", fmt.Sprintf("tensor<%dxf32>", n), k) })
 		if err != nil {
 			return err
 		}
@@ -339,9 +356,6 @@ func (g *gpu) products() error {
 			rates = append(rates, part*g.m.Rate(true, e, ""))
 		}
 		slices.Sort(rates)
-		if g.m.Ceilings.TensorCore == nil {
-			g.m.Ceilings.TensorCore = map[types.Elem]float64{}
-		}
 		g.m.Ceilings.TensorCore[e] = min((rates[1]+rates[2])/2, g.m.TensorCore[e])
 		g.known(machine.CeilingOf(true, e))
 	}
@@ -378,9 +392,6 @@ func (g *gpu) attention() error {
 		part, err := g.against(a.path, a.args, a.statement, a.kinds...)
 		if err != nil {
 			return err
-		}
-		if g.m.Ceilings.Paths == nil {
-			g.m.Ceilings.Paths = map[string]float64{}
 		}
 		old := cmp.Or(g.m.Ceilings.Paths[a.path], 1)
 		g.m.Ceilings.Paths[a.path] = min(old*part, 1)
