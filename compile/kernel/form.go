@@ -44,16 +44,17 @@ type Form struct {
 	V    int64
 	Lane *Atom
 
-	eval    *evaluator
-	grouped bool
-	dim     int // of Contraction: the dimension of the result along which V neighbours lie
+	eval        *evaluator
+	grouped     bool
+	stride, run int64 // of Turn
+	dim         int   // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
 type Out struct {
 	Value *ir.Value
 	// Loops are the variables of At and X. Of Pointwise and Loop it is the one
-	// that counts steps of V elements, nil for a single step; of Contraction one
+	// that counts steps of V elements, nil for a single step, or the two of Turn; of Contraction one
 	// for each dimension of the product, nil for those of size 1; of Row and
 	// Columns they are in Rows.
 	Loops []*Atom
@@ -292,7 +293,7 @@ func (f *Form) pointwise() (*Form, error) {
 	g.eval.grouped = f.grouped
 	type loop struct {
 		shape []int64
-		step  *Atom
+		vars  []*Atom
 		at    Index
 	}
 	var loops []loop
@@ -302,12 +303,21 @@ func (f *Form) pointwise() (*Form, error) {
 			i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
 			if i < 0 {
 				i = len(loops)
-				step, at := s.wide("i", Product(shape), g.V, g.Lane)
-				loops = append(loops, loop{shape, step, at})
+				loops = append(loops, loop{shape: shape})
+				l := &loops[i]
+				if g.run > 0 {
+					if l.vars, l.at = s.turned(Product(shape)/g.V, g.stride, g.run); l.vars == nil {
+						return nil, reason(f.Ops[0], "steps are not divided as they were to be turned")
+					}
+					l.at = l.at.Times(g.V).Add(IndexOf(g.Lane))
+				} else {
+					l.vars = make([]*Atom, 1)
+					l.vars[0], l.at = s.wide("i", Product(shape), g.V, g.Lane)
+				}
 			}
 			idx := s.Unlinear(loops[i].at, shape)
 			out := part.at(idx)
-			out.Loops = []*Atom{loops[i].step}
+			out.Loops = loops[i].vars
 			g.Outs = append(g.Outs, out)
 		}
 	}
@@ -337,6 +347,59 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	}
 	h.Class, h.Groups = f.Class, h.eval.groups
 	return h.finish()
+}
+
+// Turn is f, a pointwise kernel with V neighbours, with its steps in runs: the first variable of an output's loops numbers
+// runs, the second the steps of a run, of which there are n with stride - 1 others between them. What is read may lie side by
+// side along a run while neighbours lie far apart.
+func (f *Form) Turn(stride, n int64) (*Form, error) {
+	g := *f
+	g.stride, g.run, g.Inputs, g.Lane = stride, n, nil, nil
+	h, err := g.pointwise()
+	if err != nil {
+		return nil, err
+	}
+	h.Class, h.Groups = f.Class, h.eval.groups
+	return h.finish()
+}
+
+// turned are the variables of runs and of the steps of one, and the step that they stand for; nil where steps are not whole
+// runs.
+func (s *Space) turned(steps, stride, n int64) ([]*Atom, Index) {
+	if n < 2 || steps%(stride*n) != 0 {
+		return nil, Index{}
+	}
+	run := s.Loop("run", steps/n)
+	along := s.Loop("k", n)
+	of := IndexOf(run)
+	return []*Atom{run, along}, s.Div(of, stride).Times(n * stride).Add(IndexOf(along).Times(stride)).Add(s.Mod(of, stride))
+}
+
+// RunOf is the stride and the number of the values of a, a variable, over which x grows by one at a time; n is 0 where it does
+// not.
+func (x Index) RunOf(a *Atom) (stride, n int64) {
+	for _, t := range x.Terms {
+		b, of := t.Atom, a.Max+1
+		inner := func() *Atom {
+			if len(b.X.Terms) == 1 && b.X.C == 0 && b.X.Terms[0].Coef == 1 {
+				return b.X.Terms[0].Atom
+			}
+			return nil
+		}
+		if b.Kind == Mod {
+			of = b.N
+			b = inner()
+		}
+		stride = 1
+		for b != nil && b.Kind == Div {
+			stride *= b.N
+			b = inner()
+		}
+		if b == a && t.Coef == 1 {
+			return stride, min(of, (a.Max+1)/stride)
+		}
+	}
+	return 0, 0
 }
 
 // loops reports whether f's threads have serial reductions or data-dependent

@@ -32,7 +32,7 @@ type elementLoop struct {
 	steps int64
 	each  int64 // steps of a task, or neighbours where there is one step
 	tasks int64
-	tiled bool // see transposes
+	tiles *tiling // nil: none
 }
 
 func newElements(f *kernel.Form, over map[*dm.Value]*dm.Value) (*elements, error) {
@@ -112,9 +112,12 @@ func (p *elements) part(outputs []*dm.Value) error {
 		p.loops = append(p.loops, l)
 	}
 	for i := range p.loops {
-		if l := &p.loops[i]; l.form == f && l.transposes() {
-			l.tiled, l.each = true, (l.each+tileSteps-1)/tileSteps*tileSteps
-			l.tasks = ceil(l.steps, l.each)
+		if l := &p.loops[i]; l.form == f {
+			if l.turn(); l.tiles != nil {
+				strips := l.tiles.runs * l.tiles.each()
+				l.each = max(1, l.each/min(tileSteps, l.tiles.steps))
+				l.tasks = ceil(strips, l.each)
+			}
 		}
 	}
 	p.parts = append(p.parts, f)
@@ -255,11 +258,12 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 		inner(from, to)
 		return
 	}
-	from, to := b.span(first, last, l.each, l.steps)
-	if l.tiled {
+	if l.tiles != nil {
+		from, to := b.span(first, last, l.each, l.tiles.runs*l.tiles.each())
 		l.writeTiles(b, from, to)
 		return
 	}
+	from, to := b.span(first, last, l.each, l.steps)
 	step := l.outs[0].Loops[0]
 	b.along(step, segments(xs, step, l.steps), from, to, code.Loop{Vectorize: l.v == 1}, nil, func(value.Value, []value.Value) []value.Value {
 		for _, x := range xs {

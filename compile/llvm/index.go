@@ -141,7 +141,7 @@ func widest[T any](n int64, divided map[*kernel.Atom]bool, single T, widen func(
 }
 
 // mostWidths bounds the widths that are tried.
-const mostWidths = 12
+const mostWidths = 64
 
 // widths are numbers of neighbours, largest first, that divide n and for which indices
 // may lose divisions: divisors that they share with n, alone and, since an index may be

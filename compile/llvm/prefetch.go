@@ -80,19 +80,35 @@ func (w *rowBody) next(xs []*kernel.Expr) {
 	})
 }
 
-// ahead asks for what the next tile reads of neighbour n's successor there, and for where
-// this tile is stored to, one of its rows for each neighbour.
+// asks asks for what a strip of tiles reads.
+func (l *elementLoop) asks(b *body) {
+	b.loop(l.form.Lane, code.Int(0), code.Int(l.v), code.Loop{Unroll: 1}, func(value.Value) {
+		eachLoad(exprsOf(l.outs), func(x *kernel.Expr) {
+			if far, run := x.At.Along(l.form.Lane); far != 0 && run == l.v && b.foreseen(x.At) {
+				l.ask(b, x.Buf, b.index(x.At), min(l.tiles.steps, tileSteps))
+			}
+		})
+	})
+}
+
+// ask asks for elements of v.
+func (l *elementLoop) ask(b *body, v *dm.Value, at value.Value, elements int64) {
+	size := v.Elem().Bytes()
+	b.Prefetch(b.buffer(v), b.NewMul(at, code.Int(size)), elements*size, code.L2)
+}
+
+// ahead asks for what the next tile of the same steps reads of neighbour n's successor there, and for where this tile is
+// stored to, one of its rows for each neighbour.
 func (l *elementLoop) ahead(b *body, s0, n0, n value.Value) {
-	step, lane := l.outs[0].Loops[0], l.form.Lane
-	ask := func(v *dm.Value, at value.Value, elements int64) {
-		size := v.Elem().Bytes()
-		b.Prefetch(b.buffer(v), b.NewMul(at, code.Int(size)), elements*size, code.L2)
-	}
+	step, lane := l.tiles.step, l.form.Lane
 	b.within(func() {
+		if l.v <= tileNeighbours {
+			return
+		}
 		b.bind(step, s0)
 		eachLoad(exprsOf(l.outs), func(x *kernel.Expr) {
 			if far, run := x.At.Along(lane); far != 0 && run == l.v && b.foreseen(x.At) {
-				ask(x.Buf, b.NewAdd(b.index(x.At), code.Int(far*tileNeighbours)), tileSteps)
+				l.ask(b, x.Buf, b.NewAdd(b.index(x.At), code.Int(far*tileNeighbours)), tileSteps)
 			}
 		})
 	})
@@ -101,7 +117,7 @@ func (l *elementLoop) ahead(b *body, s0, n0, n value.Value) {
 		b.bind(step, b.NewAdd(s0, row))
 		for _, o := range l.outs {
 			if near, run := o.At.Along(lane); near == 1 && run == l.v && b.foreseen(o.At) {
-				ask(o.Value, b.NewSub(b.index(o.At), row), tileNeighbours)
+				l.ask(b, o.Value, b.NewSub(b.index(o.At), row), min(l.v, tileNeighbours))
 			}
 		}
 	})
