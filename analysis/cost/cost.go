@@ -53,6 +53,9 @@ type Entry struct {
 	// whether an update is done in place.
 	follows bool
 	in      *ir.Module // whose text Op is in, nil for none
+	// elements are those of the first result, of what reduces rows those of the first operand, and rows those that it reduces;
+	// 0 where they are not known, or it has none.
+	elements, rows int64
 
 	*Within // never nil; to be written through own alone
 }

@@ -23,13 +23,43 @@ var toyCPU = &machine.Machine{
 			{Name: "L3", Size: 32 << 20, Bandwidth: 50e9},
 		},
 		Read: 20e9, Grain: 64 << 10, Call: 50e-9,
-		Ops: map[types.Elem]map[string]float64{types.F32: {"exp": 10e9}},
+		Ops:  map[types.Elem]map[string]float64{types.F32: {"exp": 10e9, "softmax": 40e9, "transpose": 2e9}},
+		Rows: map[types.Elem]map[string]float64{types.F32: {"softmax": 20e-9}},
 	},
+}
+
+// products is toyCPU with products that were measured: packing takes no time, and neither do their ends.
+var products = func() *machine.Machine {
+	m := *toyCPU
+	m.Arch = "x86-64-v4"
+	m.Products = map[types.Elem]machine.ProductRates{types.F32: {Sums: 400e9, Results: 100e9}}
+	return &m
+}()
+
+// A product that was measured takes the time of its plan, and waits for what comes from memory; a thin one does not.
+func TestProductsOfProcessor(t *testing.T) {
+	for _, rows := range []int{8, 256} {
+		text := fmt.Sprintf("func.func @f(%%x: tensor<%[1]dx1024xf32>, %%w: tensor<1024x1024xf32>) -> tensor<%[1]dx1024xf32> {\n  %%0 = dm.einsum \"mk,kn->mn\" %%x, %%w : (tensor<%[1]dx1024xf32>, tensor<1024x1024xf32>) -> tensor<%[1]dx1024xf32>\n  return %%0 : tensor<%[1]dx1024xf32>\n}\n", rows)
+		e := only(t, load(t, "in.dmir", text, program.Options{Target: products})).Entries[0]
+		p, _ := e.Product()
+		x, ok := products.ProcessorProduct(p, 0)
+		terms, _ := e.TimeTerms(products)
+		want := x.Total()*1e9 + terms.Memory
+		if x.Streams {
+			want = max(x.Total()*1e9, terms.Memory)
+		}
+		if got := e.Time(products).Ns; !ok || x.Streams != (rows == 8) || math.Abs(got/(want+terms.Launch)-1) > 1e-9 || len(terms.Work) != 1 || terms.Work[0].Alone == x.Streams {
+			t.Errorf("%d rows: %g ns, want %g: %+v", rows, got, want+terms.Launch, terms)
+		}
+	}
 }
 
 func TestProcessorTime(t *testing.T) {
 	unary := func(op string, n int) string {
 		return fmt.Sprintf("func.func @f(%%x: tensor<%dxf32>) -> tensor<%dxf32> {\n  %%0 = dm.%s %%x : tensor<%dxf32>\n  return %%0 : tensor<%dxf32>\n}\n", n, n, op, n, n)
+	}
+	rows := func(n, length int) string {
+		return fmt.Sprintf("func.func @f(%%x: tensor<%[1]dx%[2]dxf32>) -> tensor<%[1]dx%[2]dxf32> {\n  %%0 = dm.softmax %%x, dim = 1 : tensor<%[1]dx%[2]dxf32>\n  return %%0 : tensor<%[1]dx%[2]dxf32>\n}\n", n, length)
 	}
 	product := `dm.einsum "ij,jk->ik" %x, %x : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>`
 	for _, c := range []struct {
@@ -47,6 +77,9 @@ func TestProcessorTime(t *testing.T) {
 		{"on one thread", unary("relu", 1<<12), 4*(1<<15)/200.0 + 50, cost.Memory, "L2", 1, "32.8 kB / 50.0 GB/s in L2"},
 		{"an op with a rate of its own", unary("exp", 1<<18), 1<<18/10.0 + 1000, cost.Compute, "L2", 0, "2.10 MB / 200 GB/s in L2"},
 		{"an op with a rate of its own on two threads", unary("exp", 1<<14), 2*(1<<14)/10.0 + 1000, cost.Compute, "L2", 2, "131 kB / 100 GB/s in L2"},
+		{"an op without FLOP, by its elements", "func.func @f(%x: tensor<512x512xf32>) -> tensor<512x512xf32> {\n  %0 = dm.transpose %x, dims = [1, 0] : (tensor<512x512xf32>) -> tensor<512x512xf32>\n  return %0 : tensor<512x512xf32>\n}\n", 1<<18/2.0 + 1000, cost.Compute, "L2", 0, "2.10 MB / 200 GB/s in L2"},
+		{"short rows, each with a time of its own", rows(1<<14, 16), 4*(1<<18)/40.0 + (1<<14)*20/4.0 + 1000, cost.Compute, "L2", 0, "in L2"},
+		{"long rows, which do not come while others are computed", rows(64, 4096), 4*(1<<18)/40.0 + 64*20/4.0 + (2<<20)/200.0 + 1000, cost.Compute, "L2", 0, "in L2"},
 		{
 			"a product and an op take turns", "func.func @f(%x: tensor<256x256xf32>) -> tensor<256x256xf32> {\n  %0 = dm.kernel -> tensor<256x256xf32> {\n    %1 = " + product + "\n    %2 = dm.exp %1 : tensor<256x256xf32>\n    dm.yield %2 : tensor<256x256xf32>\n  }\n  return %0 : tensor<256x256xf32>\n}\n",
 			(1<<25)/400.0 + (1<<16)/10.0 + 1000, cost.Compute, "L2", 0, "524 kB / 200 GB/s in L2",

@@ -38,7 +38,11 @@ func (s *scope) products(e *Entry) {
 		if !ok {
 			return
 		}
-		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem}
+		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
+		if w := p.Window; w != nil {
+			reach, _ := w.Reach.Subst(s.env).Int()
+			x.Window = machine.Window{Taps: size(w.Taps), Images: size(w.Images), Lines: size(w.Lines), Outputs: size(w.Outputs), Reach: reach, Planes: w.Planes}
+		}
 		if known {
 			e.own().product = x
 		}
@@ -52,10 +56,16 @@ func (e *Entry) Product() (p machine.Product, ok bool) { return e.product, e.pro
 func (e *Entry) Attention() *machine.Attention { return e.attention }
 
 // productTime is how long the products of e, a contraction, take on m, in ns; ok is false where only the FLOP are known.
-func (e *Entry) productTime(m *machine.Machine, tile string) (t machine.ProductTime, ok bool) {
+// threads are those of a processor that run the kernel; 0 are all.
+func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t machine.ProductTime, ok bool) {
 	switch {
 	case m.CPU:
-		return t, false
+		if e.product.Batch == 0 {
+			return t, false
+		}
+		if t, ok = m.ProcessorProduct(e.product, threads); !ok {
+			return t, false
+		}
 	case e.attention != nil:
 		t = m.AttentionTime(*e.attention)
 	case e.product.Batch > 0:

@@ -50,6 +50,36 @@ func (s *scope) size(v *ir.Value) dim.Dim {
 	return n
 }
 
+// elements are those of o's first result, for each tap of a window or, where it reduces rows, those of its first operand, and the rows that it reduces, whose
+// elements lie side by side; 0 where sizes are not known, or it reduces none.
+func (s *scope) elements(o *ir.Op) (n, rows int64) {
+	count := func(v *ir.Value) int64 {
+		t := v.Tensor()
+		if t == nil {
+			return 0
+		}
+		bytes, _ := s.size(v).Int()
+		return bytes * 8 / max(t.Elem.Bits(), 1)
+	}
+	if len(o.Results) > 0 {
+		n = count(o.Results[0])
+	}
+	for _, taps := range op.Ints(o, "window_dimensions") {
+		n *= max(taps, 1)
+	}
+	if dims, ok := op.RowDims(o); ok && dims[len(dims)-1] == o.In(0).Rank()-1 {
+		length := dim.Const(1)
+		for _, d := range dims {
+			length = length.Mul(o.In(0).Shape[d])
+		}
+		if l, known := length.Subst(s.env).Int(); known && l > 0 {
+			n = count(o.Operands[0])
+			rows = n / l
+		}
+	}
+	return n, rows
+}
+
 // members is the bytes of the members of v, a tuple, of which counts holds.
 func (s *scope) members(v *ir.Value, counts func(*types.Tensor) bool) dim.Dim {
 	var sum dim.Dim
@@ -141,6 +171,7 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		if e.Class == op.ClassContraction && e.Elem.IsFloat() {
 			s.products(e)
 		}
+		e.elements, e.rows = s.elements(o)
 		if op.IsData(o) {
 			s.data.Store(true)
 		}

@@ -16,13 +16,15 @@ type Work struct {
 	Op          string     // "exp", where the machine has a rate of its own for it; else ""
 	FLOP        int64
 	Rate        float64 // that kernels reach on the machine, FLOP/s
+	Alone       bool    // on a processor: not beside what comes from memory
 }
 
 // Ns is how long the work takes.
 func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
 
 // TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Memory, Link), in
-// nanoseconds, and the figures of the machine that they come from.
+// nanoseconds, and the figures of the machine that they come from. On a processor (OneUnit) products and rows that are reduced do
+// not run beside what comes from memory: their time is added to the larger of the rest.
 type TimeTerms struct {
 	Work                []Work  // contractions first; units work side by side
 	Moved               int64   // bytes
@@ -51,15 +53,22 @@ type TimeTerms struct {
 func (t TimeTerms) Ns() float64 { return t.ns() }
 
 func (t *TimeTerms) ns() float64 {
+	if t.OneUnit {
+		return t.products + max(t.vector, t.Memory, t.Link) + t.Latency + t.Launch
+	}
 	return max(t.products, t.vector, t.Memory, t.Link) + t.Latency + t.Launch
 }
 
 // bound is the largest term of the time.
 func (t *TimeTerms) bound() string {
 	bound, most := Memory, max(t.Memory, t.Link)
-	if t.products > most || t.vector > most {
+	products := t.products
+	if t.OneUnit {
+		products += t.vector
+	}
+	if products > most || t.vector > most {
 		bound, most = Compute, t.vector
-		if t.products > t.vector {
+		if products > t.vector {
 			most = max(t.Compute, t.L2)
 			if t.L2 > t.Compute {
 				bound = L2
@@ -115,14 +124,13 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 	if t, ok = e.terms(m, &w); !ok {
 		return t, false
 	}
-	t.OneUnit = m.OneUnit()
 	times := slower(m, t.Threads)
 	slices.SortFunc(w.parts, func(a, b part) int {
 		return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem), cmp.Compare(a.op, b.op))
 	})
 	for _, p := range w.parts {
 		rate := float64(p.flop) / p.ns * 1e9
-		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times})
+		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times, t.OneUnit && (w.rows || p.contraction && !w.streams)})
 		t.Measured = t.Measured || m.Rate(p.contraction, p.elem, "") != m.Peak(p.contraction, p.elem)
 		t.assume(m, machine.CeilingOf(p.contraction, p.elem))
 	}
@@ -163,13 +171,15 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if !parts {
 		w = new(work)
 	}
-	if !w.add(m, e, e.Op.Str(TileAttr), parts) {
-		return t, false
-	}
 	read, ok1 := e.Read.Int()
 	written, ok2 := e.Written.Int()
 	link, ok3 := e.link.Int()
 	if !ok1 || !ok2 || !ok3 {
+		return t, false
+	}
+	t.Threads = e.threads(m, read+written)
+	w.threads = t.Threads
+	if !w.add(m, e, e.Op.Str(TileAttr), parts) {
 		return t, false
 	}
 	moved := read + written
@@ -177,10 +187,16 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 		t.nothing = true
 		return t, false
 	}
-	t.Threads = e.threads(m, moved)
 	times := slower(m, t.Threads)
+	t.OneUnit = m.OneUnit()
+	if w.rows {
+		w.tensor, w.vector = w.tensor+w.vector, 0
+	}
 	t.products, t.vector = w.tensor*times, w.vector*times
-	t.Compute, t.L2, t.Tail = max(w.compute, w.vector)*times, w.l2, w.tail
+	t.Compute, t.L2, t.Tail = max(w.compute, w.vector)*times, w.l2*times, w.tail*times
+	if t.OneUnit {
+		t.Compute = t.products + t.vector - t.Tail
+	}
 	move := m.Move(read, written, t.Threads)
 	t.Moved, t.Linked, t.Bandwidth, t.Level, t.Memory = moved, link, m.Reach(), move.Level, move.Seconds*1e9
 	if t.Memory > 0 {

@@ -13,6 +13,9 @@ type work struct {
 	parts             []part  // FLOP by unit and element type
 	tensor, vector    float64 // ns of contractions, with those that read their tiles or wait for the last ones, and of the rest
 	compute, l2, tail float64 // ns: the terms of tensor
+	threads           int     // of a processor that run the kernel, where not all do
+	rows              bool    // a processor reduces long rows
+	streams           bool    // a processor multiplies while an operand comes from memory
 }
 
 type part struct {
@@ -31,12 +34,15 @@ type unit struct {
 func unitOf(m *machine.Machine, e *Entry) unit {
 	u := unit{contraction: e.Class == op.ClassContraction, elem: e.Elem}
 	if len(m.Ops) > 0 {
-		if name := strings.TrimPrefix(e.Op.Name, "dm."); m.OpRate(name, e.Elem) > 0 {
+		if name := opName(e); m.OpRate(name, e.Elem) > 0 {
 			u.op = name
 		}
 	}
 	return u
 }
+
+// opName is the name of e's op in the file of a machine.
+func opName(e *Entry) string { return strings.TrimPrefix(e.Op.Name, op.Prefix) }
 
 // rate is the FLOP/s that kernels reach on the unit.
 func (u unit) rate(m *machine.Machine, path string) float64 {
@@ -78,20 +84,32 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if !ok {
 		return false
 	}
+	u := unitOf(m, e)
+	if n == 0 && u.op != "" {
+		n = e.elements
+	}
 	if n == 0 {
 		return true
 	}
-	u := unitOf(m, e)
 	var ns float64
-	if x, tiled := e.productTime(m, tile); tiled {
+	if x, tiled := e.productTime(m, tile, w.threads); tiled {
 		ns = x.Compute
-		w.tensor += x.Total()
-		w.l2 += x.L2
-		w.tail += x.Tail
-		w.compute += ns
+		if x.Streams {
+			w.streams = true
+			w.vector += x.Total()
+		} else {
+			w.tensor += x.Total()
+			w.l2 += x.L2
+			w.tail += x.Tail
+			w.compute += ns
+		}
 	} else {
 		ns = float64(n) / u.rate(m, pathOf(tile)) * 1e9
-		if u.contraction || m.OneUnit() {
+		if e.rows > 0 && m.OneUnit() {
+			w.rows = w.rows || e.elements/e.rows*e.Elem.Bytes() >= machine.LongRow
+			ns += float64(e.rows) * m.RowTime(opName(e), e.Elem) / float64(max(m.SMs, 1)) * 1e9
+		}
+		if u.contraction {
 			w.tensor += ns
 			w.compute += ns
 		} else {

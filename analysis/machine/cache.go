@@ -15,8 +15,12 @@ type Processor struct {
 	Call   float64 // what a kernel on one thread adds to a step, s; Launch is that of several
 
 	// Ops are the FLOP/s of ops whose FLOP take longer than additions do, by element
-	// type and by name without the dialect's: "exp".
+	// type and by name without the dialect's: "exp". An op without FLOP counts one for each element of its result.
 	Ops map[types.Elem]map[string]float64
+	// Rows is what an op adds for each row that it reduces, s, of one core, likewise.
+	Rows map[types.Elem]map[string]float64
+	// Products are the rates of products by the type of their sums. Arch names the plans.
+	Products map[types.Elem]ProductRates
 }
 
 // Cache is a level of a processor's caches.
@@ -112,10 +116,23 @@ func (m *Machine) OpRate(op string, e types.Elem) float64 {
 	return m.Ops[m.computedAs(e)][op]
 }
 
+// LongRow is the bytes of a row from which on a core does not read the next ones while it computes: its passes over the row
+// are longer than what it reorders.
+const LongRow = 1 << 10
+
+// RowTime is what an op on elements of type e adds for each row that it reduces, s, of one core.
+func (m *Machine) RowTime(op string, e types.Elem) float64 { return m.Rows[m.computedAs(e)][op] }
+
 // computedAs is the type that numbers of type e are computed in: processors widen half and
 // quarter precision.
 func (m *Machine) computedAs(e types.Elem) types.Elem {
 	if m.OneUnit() && e.IsFloat() && e.Bytes() < types.F32.Bytes() && m.TensorCore[e] == 0 && m.Vector[e] == 0 {
+		return types.F32
+	}
+	if m.OneUnit() && !e.IsFloat() { // the same registers have as many
+		if e.Bytes() > types.F32.Bytes() {
+			return types.F64
+		}
 		return types.F32
 	}
 	return e

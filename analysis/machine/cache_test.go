@@ -41,6 +41,16 @@ f64 = "200 GFLOP/s"
 [ops.f32]
 exp = "10 GFLOP/s"
 
+[rows.f32]
+softmax = "20 ns"
+
+[products.f32]
+sums = "240 GFLOP/s"
+rows = "20 GB/s"
+cols = "40 GB/s"
+results = "30 GB/s"
+line = "6 ns"
+
 [ceilings]
 source = "measured by dmir calibrate"
 vector.f32 = "200 GFLOP/s"
@@ -134,6 +144,11 @@ func TestProcessorsOfFiles(t *testing.T) {
 		"grain = -1":                                                     "negative",
 		"[ops.i32]\nexp = 1":                                             "not a floating-point element type",
 		"[ops.f32]\nexp = 0":                                             "must be more than 0",
+		"[rows.i32]\nsoftmax = \"1 ns\"":                                 "not a floating-point element type",
+		"[rows.f32]\nsoftmax = \"0 s\"":                                  "must be more than 0",
+		"[products.f16x]\nsums = \"1 GFLOP/s\"":                          "not a floating-point element type",
+		"[products.f32]\nrows = \"1 GB/s\"":                              "products.f32.sums is missing",
+		"cpu = false\n[products.f32]\nsums = \"1 GFLOP/s\"":              "write cpu = true",
 		"cpu = false\ngrain = 1":                                         "write cpu = true",
 		"[caches.l2]\nsise = 1":                                          "strict mode",
 	} {

@@ -25,14 +25,23 @@ func (s *Spec) processor(m *Machine, name string) error {
 	if err := s.cachesOf(m, name); err != nil {
 		return err
 	}
-	if err := s.opsOf(m, name); err != nil {
+	ops, err := byOp(m.Ops, s.Ops, name, "ops")
+	if err != nil {
+		return err
+	}
+	rows, err := byOp(m.Rows, s.Rows, name, "rows")
+	if err != nil {
+		return err
+	}
+	m.Ops, m.Rows = ops, rows
+	if err := s.productsOf(m, name); err != nil {
 		return err
 	}
 	switch {
 	case m.Read < 0 || m.Grain < 0 || m.Call < 0:
 		return wrong(name, "", "a negative quantity")
 	case !m.CPU && s.ofProcessors() != "":
-		return wrong(name, s.ofProcessors(), "read_bandwidth, grain, call_latency, caches and ops are those of a CPU; write cpu = true")
+		return wrong(name, s.ofProcessors(), "read_bandwidth, grain, call_latency, caches, ops, rows and products are those of a CPU; write cpu = true")
 	case m.Read > 0 && 2*m.Read <= m.Reach():
 		return wrong(name, "read_bandwidth", "read_bandwidth is no more than half of the bandwidth, so that writes would take no time")
 	}
@@ -50,6 +59,8 @@ func (s *Spec) ofProcessors() string {
 		{"call_latency", s.Call != nil},
 		{"caches", len(s.Caches) > 0},
 		{"ops", len(s.Ops) > 0},
+		{"rows", len(s.Rows) > 0},
+		{"products", len(s.Products) > 0},
 	} {
 		if k.set {
 			return k.name
@@ -98,29 +109,30 @@ func (c Cache) holds(m *Machine) int64 {
 	return c.Size
 }
 
-func (s *Spec) opsOf(m *Machine, name string) error {
-	if len(s.Ops) == 0 {
-		return nil
+// byOp lays what a table of a machine's file says of ops over what the machine called name has.
+func byOp[F ~float64](has map[types.Elem]map[string]float64, given map[string]map[string]F, name, table string) (map[types.Elem]map[string]float64, error) {
+	if len(given) == 0 {
+		return has, nil
 	}
 	all := map[types.Elem]map[string]float64{}
-	for e, rates := range m.Ops {
-		all[e] = maps.Clone(rates)
+	for e, of := range has {
+		all[e] = maps.Clone(of)
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.Ops)) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		e, ok := types.ElemByName(key)
 		if !ok || !e.IsFloat() {
-			return wrong(name, "ops."+key, "ops.%s: %q is not a floating-point element type", key, key)
+			return nil, wrong(name, table+"."+key, "%s.%s: %q is not a floating-point element type", table, key, key)
 		}
 		if all[e] == nil {
 			all[e] = map[string]float64{}
 		}
-		for op, rate := range s.Ops[key] {
-			if !(rate > 0) {
-				return wrong(name, "ops."+key+"."+op, "ops.%s.%s must be more than 0", key, op)
+		for _, op := range slices.Sorted(maps.Keys(given[key])) {
+			if x := given[key][op]; x > 0 {
+				all[e][op] = float64(x)
+			} else {
+				return nil, wrong(name, table+"."+key+"."+op, "%s.%s.%s must be more than 0", table, key, op)
 			}
-			all[e][op] = float64(rate)
 		}
 	}
-	m.Ops = all
-	return nil
+	return all, nil
 }

@@ -10,6 +10,8 @@ import (
 type Product struct {
 	Batch, Rows, Cols, Depth int64
 	Elem                     types.Elem // of the operands
+	Turned                   bool       // the rows are those of the second operand
+	Window                   Window     // of a convolution
 }
 
 // FLOP is that of all multiplications and additions.
@@ -31,7 +33,9 @@ type ProductTime struct {
 	Blocks  int64
 	Compute float64 // multiplications, spread over all multiprocessors evenly
 	L2      float64 // the tiles' operands, from the level-2 cache
-	Tail    float64 // edges that the tiles pad, multiprocessors that wait for the last wave, results that nothing hides
+	Tail    float64 // edges that the tiles pad, multiprocessors that wait for the last wave, results that nothing hides; on a CPU what packs operands and stores results
+	// Streams: a CPU multiplies while an operand comes from memory, which it reads once; else one of the two waits for the other.
+	Streams bool
 }
 
 // Total is the time of the product.

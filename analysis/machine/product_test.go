@@ -26,13 +26,13 @@ func TestProductTime(t *testing.T) {
 		tile          Tile
 		compute, tail float64
 	}{
-		{"one block for each multiprocessor", Product{1, 1280, 256, 1024, types.F16}, tile, block, store},
-		{"one block more, which nine wait for", Product{1, 1408, 256, 1024, types.F16}, tile, 1.1 * block, 2*(block+store/2) + store/2 - 1.1*block},
-		{"edges are computed whole", Product{1, 1270, 200, 1024, types.F16}, tile, block * 1270 * 200 / (1280 * 256), block + store - block*1270*200/(1280*256)},
-		{"a batch", Product{10, 128, 256, 1024, types.F16}, tile, block, store},
+		{"one block for each multiprocessor", Product{Batch: 1, Rows: 1280, Cols: 256, Depth: 1024, Elem: types.F16}, tile, block, store},
+		{"one block more, which nine wait for", Product{Batch: 1, Rows: 1408, Cols: 256, Depth: 1024, Elem: types.F16}, tile, 1.1 * block, 2*(block+store/2) + store/2 - 1.1*block},
+		{"edges are computed whole", Product{Batch: 1, Rows: 1270, Cols: 200, Depth: 1024, Elem: types.F16}, tile, block * 1270 * 200 / (1280 * 256), block + store - block*1270*200/(1280*256)},
+		{"a batch", Product{Batch: 10, Rows: 128, Cols: 256, Depth: 1024, Elem: types.F16}, tile, block, store},
 		{
 			"a sum that two blocks share",
-			Product{5, 128, 256, 2048, types.F16},
+			Product{Batch: 5, Rows: 128, Cols: 256, Depth: 2048, Elem: types.F16},
 			Tile{Rows: 128, Cols: 256, Step: 64, Splits: 2},
 			block,
 			store + 2*4*5*128*256*2/10e12 + ten.Start(),
@@ -45,7 +45,7 @@ func TestProductTime(t *testing.T) {
 	}
 	slow := *ten
 	slow.L2Bandwidth = 0.1e12
-	got := slow.ProductTime(Product{1, 1280, 256, 1024, types.F16}, tile)
+	got := slow.ProductTime(Product{Batch: 1, Rows: 1280, Cols: 256, Depth: 1024, Elem: types.F16}, tile)
 	if want := 10 * (128 + 256) * 1024 * 2 / 0.1e12; math.Abs(got.L2/want-1) > 1e-9 || got.L2 < got.Compute {
 		t.Errorf("tiles from a slow cache: %g, want %g", got.L2, want)
 	}
@@ -69,7 +69,7 @@ func TestBestProduct(t *testing.T) {
 		}
 		last := 0.0
 		for n := int64(64); n <= 8192; n *= 2 {
-			p := Product{1, n, n, n, types.F16}
+			p := Product{Batch: 1, Rows: n, Cols: n, Depth: n, Elem: types.F16}
 			best := m.BestProduct(p)
 			if best.Total() <= last {
 				t.Errorf("%s: %d takes %g s, half of it %g", m.Name, n, best.Total(), last)
@@ -82,7 +82,7 @@ func TestBestProduct(t *testing.T) {
 				}
 			}
 		}
-		row := Product{512, 1, 1, 64, types.F16}
+		row := Product{Batch: 512, Rows: 1, Cols: 1, Depth: 64, Elem: types.F16}
 		if got, want := m.BestProduct(row).Total(), row.FLOP()/m.Rate(false, types.F16, ""); got > want*(1+1e-9) {
 			t.Errorf("%s: products of one row take %g s, on the vector units %g", m.Name, got, want)
 		}

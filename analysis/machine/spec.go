@@ -47,7 +47,19 @@ type Spec struct {
 	Grain  *Bytes                         `toml:"grain" doc:"Bytes moved and FLOP that a thread of a CPU has at least: smaller kernels run on fewer threads"`
 	Call   *Seconds                       `toml:"call_latency" doc:"Time that a kernel on one thread of a CPU adds to a run"`
 	Caches map[string]CacheSpec           `toml:"caches" doc:"Caches of a CPU by name, such as l2: what fits one is moved at its bandwidth"`
-	Ops    map[string]map[string]FLOPRate `toml:"ops" names:"element" doc:"Rates of ops of a CPU that take longer than additions, by element type and by name such as exp"`
+	Ops    map[string]map[string]FLOPRate `toml:"ops" names:"element" doc:"Rates of ops of a CPU that take longer than additions, by element type and by name such as exp; an op without FLOP counts one for each element of its result"`
+	Rows   map[string]map[string]Seconds  `toml:"rows" names:"element" doc:"Time that an op of a CPU adds for each row that it reduces, on one core, by element type and by name such as softmax"`
+
+	Products map[string]ProductSpec `toml:"products" names:"element" doc:"Rates of the parts of products on a CPU, by the type of their sums"`
+}
+
+// ProductSpec is ProductRates as TOML writes them.
+type ProductSpec struct {
+	Sums    *FLOPRate       `toml:"sums" doc:"Rate of multiplications in whole tiles, of all cores together"`
+	Rows    *BytesPerSecond `toml:"rows" doc:"Rate at which elements of the rows' operand are packed, of all cores together"`
+	Cols    *BytesPerSecond `toml:"cols" doc:"Rate at which elements of the columns' operand are packed, likewise"`
+	Results *BytesPerSecond `toml:"results" doc:"Rate at which results are stored, likewise"`
+	Line    *Seconds        `toml:"line" doc:"Time that a row of a tile of results takes besides, on one core"`
 }
 
 // CeilingsSpec is what kernels were measured to reach, as TOML writes it.

@@ -59,6 +59,21 @@ func (m *Machine) TOML() string {
 	for _, e := range slices.Sorted(maps.Keys(m.Ops)) {
 		w.rates("ops."+e.String(), m.Ops[e])
 	}
+	for _, e := range slices.Sorted(maps.Keys(m.Rows)) {
+		w.line("\n[rows." + e.String() + "]")
+		for _, op := range slices.Sorted(maps.Keys(m.Rows[e])) {
+			w.seconds(key(op), m.Rows[e][op])
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(m.Products)) {
+		r := m.Products[e]
+		w.line("\n[products." + e.String() + "]")
+		w.text("sums", units.Rate(r.Sums))
+		w.bandwidth("rows", r.Rows)
+		w.bandwidth("cols", r.Cols)
+		w.bandwidth("results", r.Results)
+		w.seconds("line", r.Line)
+	}
 	if c := m.Ceilings; c.Source != "" {
 		w.line("\n[ceilings]")
 		w.text("source", c.Source)

@@ -34,6 +34,10 @@ func productOf(n *node, e *cost.Entry) *product {
 	if !ok || len(n.f.Operands) < 2 || len(n.f.Results) < 1 {
 		return nil
 	}
+	rows, cols := rowSide, colSide
+	if p.Turned {
+		rows, cols = cols, rows
+	}
 	for f := range n.f.Sizes {
 		a, b := op.Divided(n.f.Operands[0], f), op.Divided(n.f.Operands[1], f)
 		switch {
@@ -42,9 +46,9 @@ func productOf(n *node, e *cost.Entry) *product {
 		case a && b:
 			out.sides[f] = batchSide
 		case a:
-			out.sides[f] = rowSide
+			out.sides[f] = rows
 		case b:
-			out.sides[f] = colSide
+			out.sides[f] = cols
 		}
 	}
 	return out

@@ -60,11 +60,15 @@ func (o *options) predict(ctx context.Context) (title string, all []compared, fa
 			return "", nil, nil, err
 		}
 		o.progress.Printf("calibrated for %d threads in %.0f s", n, time.Since(start).Seconds())
+		steady, err := o.steady(ctx, d, m, dir)
+		if err != nil {
+			return "", nil, nil, err
+		}
 		for _, w := range rows {
 			if !o.only.MatchString(w.name) {
 				continue
 			}
-			list, err := o.compare(ctx, d, m, w, n, dir)
+			list, err := o.compare(ctx, d, m, w, n, dir, steady)
 			if err != nil {
 				failed = append(failed, fmt.Sprintf("%s with %d threads: %v", w.name, n, err))
 				o.progress.Print(failed[len(failed)-1])
@@ -120,9 +124,37 @@ func calibrated(ctx context.Context) (*machine.Machine, error) {
 	return m, nil
 }
 
+// steady returns what waits until a product takes about as long as it does now, just after the machine was calibrated, but no
+// longer than patience: of machines that share a processor some change their speed by half within minutes.
+func (o *options) steady(ctx context.Context, d device.Device, m *machine.Machine, dir string) (func() error, error) {
+	b, err := o.compile(ctx, d, m, product("steady", 384, 384, 384, false), dir)
+	if err != nil {
+		return nil, err
+	}
+	sample := func() (time.Duration, error) { return (dmir{b}).sample(5) }
+	var now []time.Duration
+	for range 20 {
+		t, err := sample()
+		if err != nil {
+			return nil, err
+		}
+		now = append(now, t)
+	}
+	slices.Sort(now)
+	const patience = 3 * time.Second
+	return func() error {
+		for start := time.Now(); ; time.Sleep(pause) {
+			t, err := sample()
+			if err != nil || float64(t) <= 1.08*float64(now[len(now)/2]) || time.Since(start) > patience {
+				return err
+			}
+		}
+	}, nil
+}
+
 // compare is the row and its kernels. A time is the least of several medians: others lengthen a time, and nothing shortens
 // it.
-func (o *options) compare(ctx context.Context, d device.Device, m *machine.Machine, w workload, n int, dir string) ([]compared, error) {
+func (o *options) compare(ctx context.Context, d device.Device, m *machine.Machine, w workload, n int, dir string, steady func() error) ([]compared, error) {
 	b, err := o.compile(ctx, d, m, w, dir)
 	if err != nil {
 		return nil, err
@@ -136,7 +168,9 @@ func (o *options) compare(ctx context.Context, d device.Device, m *machine.Machi
 	kernels := make([]compared, len(b.steps))
 	start := time.Now()
 	for round := 0; round < o.rounds && (round < 3 || time.Since(start) < o.budget); round++ {
-		time.Sleep(pause)
+		if err := steady(); err != nil {
+			return nil, err
+		}
 		t, err := (dmir{b}).sample(runs)
 		if err != nil {
 			return nil, err

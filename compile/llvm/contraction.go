@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/analysis/blocks"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
@@ -37,7 +38,7 @@ func (g generator) contraction(f *kernel.Form, o assemble.Options) (scheme, erro
 	}
 	a, flatA := t.A("k", 1)
 	bs, flatB := t.B("k", 1)
-	s := gemm.Shape{
+	s := blocks.Shape{
 		Batch: t.Batch, Rows: t.Rows, Cols: t.Cols, Depth: t.Depth, Products: t.Products, Acc: sums(t.Elem), Half: t.Half,
 		A: axis(a, flatA.M, flatA.K), B: axis(bs[0], flatB.N, flatB.K),
 	}
@@ -61,27 +62,27 @@ func (g generator) contraction(f *kernel.Form, o assemble.Options) (scheme, erro
 }
 
 // sums is the type of the sums of products of elem.
-func sums(elem types.Elem) gemm.Acc {
+func sums(elem types.Elem) blocks.Acc {
 	switch {
 	case elem == types.F64:
-		return gemm.F64
+		return blocks.F64
 	case elem.IsFloat():
-		return gemm.F32
+		return blocks.F32
 	case elem.Bytes() == 8:
-		return gemm.I64
+		return blocks.I64
 	}
-	return gemm.I32
+	return blocks.I32
 }
 
 // axis is the axis along which neighbours of x lie side by side: the depth, or the
 // operand's other index.
-func axis(x *kernel.Expr, outer, depth *kernel.Atom) gemm.Axis {
+func axis(x *kernel.Expr, outer, depth *kernel.Atom) blocks.Axis {
 	from := kernel.LargestLoad(x)
 	if from == nil || depth == nil {
-		return gemm.Outer
+		return blocks.Outer
 	}
 	if outer == nil {
-		return gemm.Depth
+		return blocks.Depth
 	}
 	neighbours := func(a *kernel.Atom) int64 { // side by side
 		if step, run := from.At.Along(a); step == 1 {
@@ -93,9 +94,9 @@ func axis(x *kernel.Expr, outer, depth *kernel.Atom) gemm.Axis {
 	// is packed in long rows.
 	const long = 64
 	if near := neighbours(depth); neighbours(outer) > near && (near == 1 || depth.Max < long) {
-		return gemm.Outer
+		return blocks.Outer
 	}
-	return gemm.Depth
+	return blocks.Depth
 }
 
 func (p *contraction) temps() []*assemble.Temp { return p.parts }
@@ -166,18 +167,18 @@ func (b *body) at(f *code.Func) *emitter {
 }
 
 // summand is x in the type of the sums.
-func (e *emitter) summand(x *kernel.Expr, sum gemm.Acc) value.Value {
+func (e *emitter) summand(x *kernel.Expr, sum blocks.Acc) value.Value {
 	v := e.value(x)
-	if v.Type().Equal(sum.Type()) {
+	if v.Type().Equal(gemm.TypeOf(sum)) {
 		return v
 	}
 	switch t, whole := v.Type().(*lltypes.IntType); {
 	case !whole:
-		return e.NewFPExt(v, sum.Type())
+		return e.NewFPExt(v, gemm.TypeOf(sum))
 	case x.Elem.IsUnsigned() || t.BitSize == 1:
-		return e.NewZExt(v, sum.Type())
+		return e.NewZExt(v, gemm.TypeOf(sum))
 	}
-	return e.NewSExt(v, sum.Type())
+	return e.NewSExt(v, gemm.TypeOf(sum))
 }
 
 // results are what becomes of the sums at z, m and n.
@@ -234,7 +235,7 @@ func (p *contraction) finish(e *emitter, b *body, tile gemm.Tile, to results) {
 	acc := p.p.Shape.Acc
 	e.acc = func(x *kernel.Expr) value.Value {
 		at := e.NewAdd(e.NewMul(e.NewSub(row, tile.M0), code.Int(tile.Stride)), e.NewSub(column, tile.N0))
-		v := value.Value(e.NewLoad(acc.Type(), e.Element(acc.Type(), tile.Sums[x.Int], at)))
+		v := value.Value(e.NewLoad(gemm.TypeOf(acc), e.Element(gemm.TypeOf(acc), tile.Sums[x.Int], at)))
 		return e.element(x.Elem, v)
 	}
 	batch, _ := p.split(e, tile.Z)

@@ -1,6 +1,7 @@
 package llvm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/gemm"
@@ -21,11 +22,7 @@ func image(t *kernel.Tiled) *kernel.Image {
 	if !ok || t.Reduces || len(m.Taps) < 2 || len(m.Taps) > mostTaps {
 		return nil
 	}
-	// A packed element takes as long as so many multiplications, measured on a Sapphire Rapids
-	// core; columns are computed several at a time.
-	const packing, vector = 48, 16
-	columns := func(n int64) int64 { return ceil(n, vector) * vector }
-	if columns(m.Columns())*m.Images*t.Rows > columns(m.Images*m.Lines*m.Outputs)*(t.Rows+packing) {
+	if !blocks.ReadsImage(t.Rows, m.Images, m.Columns(), m.Lines*m.Outputs) {
 		return nil
 	}
 	x, flat := m.Element(0)
@@ -39,12 +36,12 @@ func image(t *kernel.Tiled) *kernel.Image {
 }
 
 // windowed is s for a product that reads the image m.
-func windowed(s gemm.Shape, m *kernel.Image) gemm.Shape {
+func windowed(s blocks.Shape, m *kernel.Image) blocks.Shape {
 	s.Batch *= m.Images
 	s.Cols = m.Columns()
-	s.Window = &gemm.Window{Line: m.Line, Step: m.Step, Planes: m.Planes, Shared: m.Shared}
+	s.Window = &blocks.Window{Line: m.Line, Step: m.Step, Planes: m.Planes, Shared: m.Shared}
 	for _, t := range m.Taps {
-		s.Window.Taps = append(s.Window.Taps, gemm.Tap(t))
+		s.Window.Taps = append(s.Window.Taps, blocks.Tap(t))
 	}
 	return s
 }

@@ -1,9 +1,9 @@
 package llvm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/assemble"
 	"dmir/compile/llvm/code"
-	"dmir/compile/llvm/gemm"
 	"dmir/compile/llvm/scalar"
 	"dmir/gpu/artifact"
 )
@@ -11,7 +11,7 @@ import (
 // module is an empty module for an architecture.
 func module(arch string) *code.Module {
 	m := code.NewModule()
-	of := gemm.MachineOf(arch)
+	of := blocks.MachineOf(arch)
 	m.Vector, m.Masks = of.Bytes, of.Masks
 	return m
 }

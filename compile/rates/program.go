@@ -90,6 +90,10 @@ func load(m *machine.Machine, lines []string, shape string) *program.Program {
 		fmt.Fprintf(&body, "  %%y%d = %s\n", i, line)
 	}
 	text := fmt.Sprintf("func.func @rates(%%x: %s, %%w: %s) -> %s {\n%s  return %%y%d : %s\n}\n", shape, shape, shape, body.String(), len(lines)-1, shape)
+	return loadText(m, text)
+}
+
+func loadText(m *machine.Machine, text string) *program.Program {
 	return program.Load(source.New("rates.dmir", text), program.Options{Target: m, OneKernel: kernel.Unfit})
 }
 

@@ -2,6 +2,7 @@ package rates
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,60 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// The programs of samples are valid, with a line for each.
+func TestSamples(t *testing.T) {
+	for _, e := range Elems {
+		for _, all := range [][]sample{opSamples(host(), e), productSamples(host(), e)} {
+			text, lines := textOf(all, e)
+			p := loadText(host(), text)
+			if p.HasErrors() {
+				t.Fatalf("%v\n%s", p.Diags, text)
+			}
+			for i, s := range all {
+				if line := strings.Split(text, "\n")[lines[i]-1]; !strings.Contains(line, " = dm."+s.name+" ") {
+					t.Errorf("%s is on line %d: %s", s.name, lines[i], line)
+				}
+				f := p.Funcs[0]
+				got := 0
+				for _, entry := range f.Entries {
+					if x, ok := entry.Product(); ok && entry.Line() == lines[i] {
+						x.Turned, s.product.Turned = false, false
+						if got++; x != *s.product {
+							t.Errorf("%v is %+v, want %+v", s.args, x, *s.product)
+						}
+					}
+				}
+				if s.product != nil && got == 0 {
+					t.Errorf("%v is no product", s.args)
+				}
+			}
+		}
+	}
+}
+
+// An op has a rate where it takes longer than what it moves, a short row what is left, and what reduces rows its elements.
+func TestKeepSamples(t *testing.T) {
+	m := host()
+	kernel := func(flop, bytes int64, µs float64) driver.Kernel {
+		return driver.Kernel{FLOP: flop, ReadBytes: bytes, MeasuredNs: (µs + 1) * 1e3}
+	}
+	keepSamples(m, types.F32, []sample{
+		{name: "transpose", results: []string{"tensor<100x100xf32>"}},
+		{name: "select", results: []string{"tensor<100x100xf32>"}},
+		{name: "argmax", whole: true, args: []string{"tensor<100x1000xf32>"}, results: []string{"tensor<100xi64>"}},
+		{name: "reduce_window", taps: 9, results: []string{"tensor<1000xf32>"}},
+		{name: "softmax", rows: 1000, results: []string{"tensor<1000x10xf32>"}},
+	}, []int{2, 4, 6, 8, 10}, map[int]driver.Kernel{2: kernel(0, 80e3, 100), 4: kernel(0, 80e3, 0.08), 6: kernel(0, 0, 100), 8: kernel(0, 0, 9), 10: kernel(0, 0, 50)})
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6*want }
+	rates := m.Ops[types.F32]
+	if !near(rates["transpose"], 1e8) || rates["select"] != 0 || !near(rates["argmax"], 1e9) || !near(rates["reduce_window"], 1e9) {
+		t.Errorf("rates %v", rates)
+	}
+	if row := m.RowTime("softmax", types.F32); !near(row, (50e-6-1e4/m.Rate(false, types.F32, ""))*float64(m.SMs)/1000) {
+		t.Errorf("a row takes %g s", row)
+	}
+}
+
 // Kernels of this machine run and have rates.
 func TestThisMachine(t *testing.T) {
 	need.Long(t)
@@ -89,7 +144,7 @@ func TestThisMachine(t *testing.T) {
 	if err := Measure(t.Context(), m, types.F32); err != nil {
 		t.Fatal(err)
 	}
-	if m.Ceilings.TensorCore[types.F32] <= 0 || len(m.Ops[types.F32]) == 0 {
+	if m.Ceilings.TensorCore[types.F32] <= 0 || len(m.Ops[types.F32]) == 0 || len(m.Rows[types.F32]) == 0 || m.Products[types.F32].Sums <= 0 {
 		t.Errorf("no rates: %+v, %+v", m.Ceilings, m.Ops)
 	}
 }

@@ -3,10 +3,17 @@ package op
 import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 )
 
-// Product is a contraction of two operands as a batch of products of matrices: Rows × Depth by Depth × Cols.
-type Product struct{ Batch, Rows, Cols, Depth dim.Dim }
+// Product is a contraction of two operands as a batch of products of matrices: Rows × Depth by Depth × Cols. Elements of a
+// row of the result lie side by side, as far as its innermost dimension has them.
+type Product struct {
+	Batch, Rows, Cols, Depth dim.Dim
+	// Turned: the rows are those of the second operand.
+	Turned bool
+	Window *Moving // of a convolution
+}
 
 // ProductOf is o as products of matrices; ok is false of what is no contraction of two operands.
 func ProductOf(o *ir.Op) (p Product, ok bool) {
@@ -24,7 +31,8 @@ func ProductOf(o *ir.Op) (p Product, ok bool) {
 	if it == nil {
 		return p, false
 	}
-	p = Product{dim.Const(1), dim.Const(1), dim.Const(1), dim.Const(1)}
+	one := dim.Const(1)
+	p = Product{Batch: one, Rows: one, Cols: one, Depth: one}
 	var used [3]uint64 // the loops of both operands and of the result
 	for k, maps := range [3][][]int{it.Operands[:1], it.Operands[1:], it.Results} {
 		for _, loop := range maps[0] {
@@ -47,20 +55,68 @@ func ProductOf(o *ir.Op) (p Product, ok bool) {
 			p.Rows = p.Rows.Mul(n)
 		}
 	}
+	if dims, last := it.Results[0], innermost(out(o, 0)); last >= 0 && last < len(dims) {
+		if bit := uint64(1) << min(max(dims[last], 0), 63); used[0]&bit != 0 && used[1]&bit == 0 {
+			p.turn()
+		}
+	}
 	return p, true
 }
 
-// convolutionProduct is a convolution as the product of the windows of its images and its filters, group by group.
+// turn makes columns of the rows.
+func (p *Product) turn() { p.Rows, p.Cols, p.Turned = p.Cols, p.Rows, !p.Turned }
+
+// innermost is the dimension of t whose elements lie side by side; -1 of a scalar.
+func innermost(t *types.Tensor) int {
+	if n := len(t.At.Order); n > 0 {
+		return t.At.Order[n-1]
+	}
+	return t.Rank() - 1
+}
+
+// Moving is the window of a convolution.
+type Moving struct {
+	Images         dim.Dim
+	Lines, Outputs dim.Dim // of an image, and of a line
+	Taps           dim.Dim
+	Reach          dim.Dim // elements of a line behind that of an output that its taps meet, where outputs are neighbours
+	Planes         int64   // into which steps of several elements divide an image
+}
+
+// convolutionProduct is a convolution as the product of its filters and the windows of its images, group by group.
 func convolutionProduct(o *ir.Op) (p Product, ok bool) {
 	x, w, y := in(o, 0), in(o, 1), out(o, 0)
 	groups := Int(o, "feature_group_count")
 	if x.Rank() < 3 || w.Rank() != x.Rank() || groups < 1 {
 		return p, false
 	}
-	return Product{
-		Batch: dim.Const(groups),
-		Rows:  dim.Prod(append([]dim.Dim{y.Shape[0]}, y.Shape[2:]...)...),
-		Cols:  dim.Quotient(w.Shape[0], groups),
-		Depth: dim.Prod(w.Shape[1:]...),
-	}, true
+	last := x.Rank() - 1
+	m := &Moving{
+		Images: y.Shape[0], Lines: dim.Prod(y.Shape[2:last]...), Outputs: y.Shape[last],
+		Taps: dim.Prod(w.Shape[2:]...), Planes: 1,
+	}
+	strides, dilations := Ints(o, "window_strides"), Ints(o, "rhs_dilation")
+	at := func(list []int64, d int) int64 {
+		if d < len(list) {
+			return list[d]
+		}
+		return 1
+	}
+	for d := range last - 1 {
+		if n, known := w.Shape[2+d].Int(); known {
+			m.Planes *= min(n, at(strides, d))
+		}
+	}
+	m.Reach = dim.Quotient(w.Shape[last].Sub(dim.Const(1)).Mul(dim.Const(at(dilations, last-2))), max(at(strides, last-2), 1))
+	p = Product{
+		Batch:  dim.Const(groups),
+		Rows:   dim.Prod(append([]dim.Dim{y.Shape[0]}, y.Shape[2:]...)...),
+		Cols:   dim.Quotient(w.Shape[0], groups),
+		Depth:  dim.Prod(w.Shape[1:]...),
+		Window: m,
+	}
+	if innermost(y) != 1 {
+		p.turn()
+	}
+	return p, true
 }

@@ -20,7 +20,7 @@ var mayName = map[string]string{
 	"analysis/lint/":                "rules look for patterns",
 	"bench/":                        "measurements edit and search texts",
 	"compile/kernel/library_ops.go": "library kernels are chosen by op",
-	"compile/rates/accelerator.go":  "measures a GPU by texts of programs",
+	"compile/rates/":                "measures by texts of programs",
 	"compile/interp/":               "executors are keyed by op",
 	"compile/kernel/eval.go":        "executors of single elements, keyed by op",
 	"compile/bind/":                 "completes the open size of a reshape",

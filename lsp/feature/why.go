@@ -210,17 +210,21 @@ func factor(d dim.Dim) string {
 }
 
 // timeTerms is the definition of time with its numbers:
-// "max(34.4 GFLOP / 788 TFLOP/s + 2.10 µs tail, 50.3 MB / 4.30 TB/s) + 800 ns latency of the memory + 600 ns in a graph".
+// "max(34.4 GFLOP / 788 TFLOP/s + 2.10 µs tail, 50.3 MB / 4.30 TB/s) + 800 ns latency of the memory + 600 ns in a graph", and
+// on a processor "268 MFLOP / 240 GFLOP/s + 81.0 µs tail + 3.15 MB / 156 GB/s in L2 + 300 ns launch".
 func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	var side [2][]string // what the tensor cores and the vector units do
+	alone := false       // on a processor the first of them waits for what comes from memory, or that for it
 	for _, w := range t.Work {
 		i := 1
-		if w.Contraction || t.OneUnit {
+		if w.Contraction && !t.OneUnit || w.Alone {
 			i = 0
 		}
+		alone = alone || w.Alone
 		side[i] = append(side[i], w.Text())
 	}
 	var terms []string
+	first := ""
 	for i, s := range side {
 		if len(s) == 0 {
 			continue
@@ -228,6 +232,10 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		text := strings.Join(s, " + ")
 		if i == 0 {
 			text = productTerms(text, t)
+		}
+		if i == 0 && alone {
+			first = text
+			continue
 		}
 		terms = append(terms, text)
 	}
@@ -237,10 +245,14 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	if t.LinkRate > 0 {
 		terms = append(terms, units.Bytes(t.Linked)+" / "+units.Bandwidth(t.LinkRate)+" to the host")
 	}
-	text := terms[0]
+	text := strings.Join(terms, ", ")
 	if len(terms) > 1 {
-		text = "max(" + strings.Join(terms, ", ") + ")"
+		text = "max(" + text + ")"
 	}
+	if first != "" && text != "" {
+		first += " + "
+	}
+	text = first + text
 	where := m.Name
 	if t.Measured {
 		where += ", rates as measured"

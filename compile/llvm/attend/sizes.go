@@ -1,7 +1,7 @@
 package attend
 
 import (
-	"dmir/compile/llvm/gemm"
+	"dmir/analysis/blocks"
 
 	"github.com/llir/llvm/ir/types"
 )
@@ -19,7 +19,7 @@ const (
 // sizes are the sizes of blocks.
 type sizes struct {
 	Shape
-	machine gemm.Machine
+	machine blocks.Machine
 	lanes   int64
 	vecs    int64 // vectors in a panel of queries
 	panel   int64 // queries in a panel
@@ -28,7 +28,7 @@ type sizes struct {
 }
 
 func newSizes(s Shape, arch string) sizes {
-	z := sizes{Shape: s, machine: gemm.MachineOf(arch)}
+	z := sizes{Shape: s, machine: blocks.MachineOf(arch)}
 	z.lanes = z.machine.Bytes / z.size()
 	// Of panels that waste equally few lanes the widest.
 	best := int64(0)

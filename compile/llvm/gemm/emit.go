@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir/constant"
@@ -90,7 +91,7 @@ func (e *emitter) at(scratch value.Value, byte int64) value.Value {
 
 // passes runs body for each pass over a part of the depth.
 func (e *emitter) passes(body func(pass value.Value, ks span)) {
-	e.For(code.Int(0), code.Int(e.p.passes()), code.Loop{Unroll: 1}, func(pass value.Value) {
+	e.For(code.Int(0), code.Int(e.p.Passes()), code.Loop{Unroll: 1}, func(pass value.Value) {
 		body(pass, spanOf(e.Func, e.NewMul(pass, code.Int(e.p.KC)), e.p.KC, e.p.Shape.Depth))
 	})
 }
@@ -111,7 +112,7 @@ func (e *emitter) packed(product int, pass value.Value) value.Value {
 	if !e.p.Resident {
 		return e.b[product]
 	}
-	return e.Element(e.elem, e.b[product], e.NewMul(pass, code.Int(e.p.packed())))
+	return e.Element(e.elem, e.b[product], e.NewMul(pass, code.Int(e.p.Packed())))
 }
 
 // parts is how many parts of size n has.
@@ -129,19 +130,19 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 		if !p.Resident {
 			e.packPass(pass, z, cols, ks)
 		}
-		if p.Shape.A == Outer {
+		if p.Shape.A == blocks.Outer {
 			e.packBlock(z, rows, ks)
 		}
 		e.For(code.Int(0), e.parts(rows.n, p.MR), code.Loop{Unroll: 1}, func(i value.Value) {
 			from := e.NewMul(i, code.Int(p.MR))
 			part := spanOf(e.Func, e.NewAdd(rows.from, from), p.MR, p.Shape.Rows)
 			a, sums := e.a, e.sums
-			if p.Shape.A == Outer {
+			if p.Shape.A == blocks.Outer {
 				a = e.Element(e.elem, a, e.NewMul(i, code.Int(p.sliver().size)))
 			} else {
 				e.packSliver(z, part, ks)
 			}
-			if p.passes() > 1 {
+			if p.Passes() > 1 {
 				sums = nil
 				for _, s := range e.sums {
 					sums = append(sums, e.Element(e.elem, s, e.NewMul(from, code.Int(p.NC))))
@@ -158,12 +159,12 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks span, t Tile, cols span) {
 	p, micro := e.p, e.p.micro(e.M)
 	again := e.NewICmp(enum.IPredNE, pass, code.Int(0))
-	depth, deep := e.padded(ks), p.deep()
+	depth, deep := e.padded(ks), p.Deep()
 	if w := p.Shape.Window; w != nil {
 		depth, deep = e.parts(ks.n, int64(len(w.Taps))), 1
 	}
 	t.Stride = p.NC
-	width := p.width()
+	width := p.Width()
 	e.For(code.Int(0), cols.n, code.Loop{Step: width, Unroll: 1}, func(n value.Value) {
 		var last value.Value = e.NewAdd(n, code.Int(width))
 		if p.Shape.Cols%width != 0 || p.NC%width != 0 {
@@ -180,10 +181,10 @@ func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks 
 		for _, s := range sums {
 			done.Sums = append(done.Sums, e.Element(e.elem, s, n))
 		}
-		if p.passes() == 1 {
+		if p.Passes() == 1 {
 			e.finish(done)
 			return
 		}
-		e.If(e.NewICmp(enum.IPredEQ, pass, code.Int(p.passes()-1)), func() { e.finish(done) })
+		e.If(e.NewICmp(enum.IPredEQ, pass, code.Int(p.Passes()-1)), func() { e.finish(done) })
 	})
 }

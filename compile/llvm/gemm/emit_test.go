@@ -3,6 +3,7 @@ package gemm_test
 import (
 	"fmt"
 
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/gemm"
 
@@ -13,7 +14,7 @@ import (
 
 // module is a module with a function for each product, of arrays: A, each B, and C, whose
 // products follow each other.
-func module(arch string, shapes []gemm.Shape) string {
+func module(arch string, shapes []blocks.Shape) string {
 	m := code.NewModule()
 	for i, s := range shapes {
 		args := ir.NewParam("args", types.NewPointer(code.Bytes))
@@ -38,20 +39,20 @@ func module(arch string, shapes []gemm.Shape) string {
 }
 
 // matrix loads elements of a contiguous operand.
-func matrix(s gemm.Shape, base value.Value, rows int64, along gemm.Axis) gemm.Load {
+func matrix(s blocks.Shape, base value.Value, rows int64, along blocks.Axis) gemm.Load {
 	return func(f *code.Func, z, row, k value.Value) value.Value {
 		at := f.NewAdd(f.NewMul(row, code.Int(s.Depth)), k)
-		if along == gemm.Outer {
+		if along == blocks.Outer {
 			at = f.NewAdd(f.NewMul(k, code.Int(rows)), row)
 		}
 		at = f.NewAdd(f.NewMul(z, code.Int(rows*s.Depth)), at)
-		return f.NewLoad(s.Acc.Type(), f.Element(s.Acc.Type(), base, at))
+		return f.NewLoad(gemm.TypeOf(s.Acc), f.Element(gemm.TypeOf(s.Acc), base, at))
 	}
 }
 
 // image loads elements of an image that lies as at has it.
-func image(s gemm.Shape, base value.Value) gemm.Image {
-	elem := s.Acc.Type()
+func image(s blocks.Shape, base value.Value) gemm.Image {
+	elem := gemm.TypeOf(s.Acc)
 	return func(f *code.Func, z, channel, line value.Value, plane int64, first, last value.Value, put func(at, x value.Value)) {
 		w := s.Window
 		var from value.Value = f.NewAdd(f.NewMul(z, code.Int(s.Depth/int64(len(w.Taps)))), channel)
@@ -64,8 +65,8 @@ func image(s gemm.Shape, base value.Value) gemm.Image {
 }
 
 // storeTo stores sums.
-func storeTo(s gemm.Shape, base value.Value) func(*code.Func, gemm.Tile) {
-	elem := s.Acc.Type()
+func storeTo(s blocks.Shape, base value.Value) func(*code.Func, gemm.Tile) {
+	elem := gemm.TypeOf(s.Acc)
 	return func(f *code.Func, t gemm.Tile) {
 		for q, sums := range t.Sums {
 			f.For(t.M0, t.M1, code.Loop{Unroll: 1}, func(m value.Value) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/gemm"
 	"dmir/gpu/dylib"
 	"dmir/internal/need"
@@ -36,31 +37,31 @@ func x86(features ...bool) bool {
 }
 
 // shape is a product that is tested.
-func shape(batch, rows, cols, depth int64, more ...func(*gemm.Shape)) gemm.Shape {
-	s := gemm.Shape{Batch: batch, Rows: rows, Cols: cols, Depth: depth, Products: 1, B: gemm.Outer}
+func shape(batch, rows, cols, depth int64, more ...func(*blocks.Shape)) blocks.Shape {
+	s := blocks.Shape{Batch: batch, Rows: rows, Cols: cols, Depth: depth, Products: 1, B: blocks.Outer}
 	for _, m := range more {
 		m(&s)
 	}
 	return s
 }
 
-func acc(a gemm.Acc) func(*gemm.Shape) { return func(s *gemm.Shape) { s.Acc = a } }
+func acc(a blocks.Acc) func(*blocks.Shape) { return func(s *blocks.Shape) { s.Acc = a } }
 
 // along sets the axes along which the operands' neighbours lie.
-func along(a, b gemm.Axis) func(*gemm.Shape) { return func(s *gemm.Shape) { s.A, s.B = a, b } }
+func along(a, b blocks.Axis) func(*blocks.Shape) { return func(s *blocks.Shape) { s.A, s.B = a, b } }
 
-func half(s *gemm.Shape) { s.Half = true }
+func half(s *blocks.Shape) { s.Half = true }
 
-func two(s *gemm.Shape) { s.Products = 2 }
+func two(s *blocks.Shape) { s.Products = 2 }
 
 // window is a window of rows × columns that moves by step along lines of the planes' length.
-func window(line, rows, columns, step int64) func(*gemm.Shape) {
-	return func(s *gemm.Shape) {
+func window(line, rows, columns, step int64) func(*blocks.Shape) {
+	return func(s *blocks.Shape) {
 		shared := min(step, columns)
-		w := &gemm.Window{Line: line, Step: step, Planes: min(step, rows) * shared, Shared: shared}
+		w := &blocks.Window{Line: line, Step: step, Planes: min(step, rows) * shared, Shared: shared}
 		for y := range rows {
 			for x := range columns {
-				w.Taps = append(w.Taps, gemm.Tap{Plane: y%step*shared + x%step, Shift: y/step*line + x/step})
+				w.Taps = append(w.Taps, blocks.Tap{Plane: y%step*shared + x%step, Shift: y/step*line + x/step})
 			}
 		}
 		s.Window = w
@@ -69,7 +70,7 @@ func window(line, rows, columns, step int64) func(*gemm.Shape) {
 }
 
 // imageLines is the lines of an image of which each has what a line of all its planes has.
-func imageLines(s gemm.Shape) int64 {
+func imageLines(s blocks.Shape) int64 {
 	most := int64(0)
 	for _, t := range s.Window.Taps {
 		most = max(most, t.Shift)
@@ -78,7 +79,7 @@ func imageLines(s gemm.Shape) int64 {
 }
 
 // imageAt is where the image has the element of B at z, n and k.
-func imageAt(s gemm.Shape, z, n, k int64) int64 {
+func imageAt(s blocks.Shape, z, n, k int64) int64 {
 	w := s.Window
 	taps := int64(len(w.Taps))
 	t := w.Taps[k%taps]
@@ -88,9 +89,9 @@ func imageAt(s gemm.Shape, z, n, k int64) int64 {
 	return line*w.Line*w.Step + at%w.Line*w.Step + t.Plane%w.Shared
 }
 
-func shapes() []gemm.Shape {
-	const k, o = gemm.Depth, gemm.Outer
-	out := []gemm.Shape{
+func shapes() []blocks.Shape {
+	const k, o = blocks.Depth, blocks.Outer
+	out := []blocks.Shape{
 		shape(1, 1, 1, 1),
 		shape(2, 1, 33, 5, along(k, k)),
 		shape(1, 1, 700, 130),
@@ -120,7 +121,7 @@ func shapes() []gemm.Shape {
 		shape(1, 33, 61, 5, window(61, 1, 8, 3)),
 		shape(1, 5, 40, 3, window(11, 3, 1, 2), along(k, o)),
 	)
-	for _, a := range []gemm.Acc{gemm.F64, gemm.I32, gemm.I64} {
+	for _, a := range []blocks.Acc{blocks.F64, blocks.I32, blocks.I64} {
 		out = append(out,
 			shape(2, 50, 120, 9, acc(a), window(17, 3, 4, 2)),
 			shape(2, 77, 61, 35, acc(a)),
@@ -178,13 +179,13 @@ func runAll(t *testing.T, arch, path string) {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			p := gemm.Choose(s, arch)
 			switch s.Acc {
-			case gemm.F32:
+			case blocks.F32:
 				check[float32](t, p, run)
-			case gemm.F64:
+			case blocks.F64:
 				check[float64](t, p, run)
-			case gemm.I32:
+			case blocks.I32:
 				check[int32](t, p, run)
-			case gemm.I64:
+			case blocks.I64:
 				check[int64](t, p, run)
 			}
 		})
@@ -272,9 +273,9 @@ func dirty(size int64) (memory []byte, at unsafe.Pointer) {
 }
 
 // compare compares c with sums in the order of k.
-func compare[T number](t *testing.T, s gemm.Shape, arrays [][]T, c []T) {
-	step := func(along gemm.Axis, rows int64) (row, k int64) {
-		if along == gemm.Depth {
+func compare[T number](t *testing.T, s blocks.Shape, arrays [][]T, c []T) {
+	step := func(along blocks.Axis, rows int64) (row, k int64) {
+		if along == blocks.Depth {
 			return s.Depth, 1
 		}
 		return 1, rows
@@ -305,9 +306,9 @@ func compare[T number](t *testing.T, s gemm.Shape, arrays [][]T, c []T) {
 		limit := 0.0 // of integers, and of sums that are rounded in the order of k
 		switch {
 		case s.Half:
-		case s.Acc == gemm.F32:
+		case s.Acc == blocks.F32:
 			limit = size * 1e-6
-		case s.Acc == gemm.F64:
+		case s.Acc == blocks.F64:
 			limit = size * 1e-15
 		}
 		same := sum == c[i] || sum != sum && c[i] != c[i]

@@ -3,6 +3,7 @@ package gemm
 import (
 	"fmt"
 
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir"
@@ -21,7 +22,7 @@ const ahead = 16
 //
 //	void micro(T *a, T *b, T *c, i64 depth, i1 add)
 //
-// depth is a multiple of unroll, or the number of channels of an image; without add the
+// depth is a multiple of blocks.Unroll, or the number of channels of an image; without add the
 // tile is overwritten. The tile is in
 // registers throughout: a step of k loads the vectors of B once and broadcasts each
 // element of A. It is not inlined, so that all registers are its own.
@@ -36,7 +37,7 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 		name += p.windowName()
 	}
 	return m.Once(name, func() *ir.Func {
-		ptr := types.NewPointer(s.Acc.Type())
+		ptr := types.NewPointer(TypeOf(s.Acc))
 		a, b, c := ir.NewParam("a", ptr), ir.NewParam("b", ptr), ir.NewParam("c", ptr)
 		for _, x := range []*ir.Param{a, b, c} {
 			x.Attrs = append(x.Attrs, enum.ParamAttrNoAlias)
@@ -47,7 +48,7 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 		fn.FuncAttrs = append(fn.FuncAttrs, enum.FuncAttrNoInline, enum.FuncAttrNoUnwind)
 		f := p.vectors(m.NewFuncBody(fn))
 
-		lanes, columns := p.lanes(), p.NR/p.lanes()
+		lanes, columns := p.Lanes(), p.NR/p.Lanes()
 		at := func(i int64) value.Value { return code.Int(i/columns*p.NC + i%columns*lanes) }
 		sums := f.Choose(add, func() (out []value.Value) {
 			for i := range p.MR * columns {
@@ -67,7 +68,7 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 			}
 			next := make([]value.Value, len(sums))
 			for r := range p.MR {
-				x := f.Splat(f.NewLoad(f.elem, f.Element(f.elem, from, code.Int(r*l.row+u*l.step))), f.p.lanes())
+				x := f.Splat(f.NewLoad(f.elem, f.Element(f.elem, from, code.Int(r*l.row+u*l.step))), f.p.Lanes())
 				for j := range columns {
 					next[r*columns+j] = f.muladd(x, bs[j], sums[r*columns+j])
 				}
@@ -77,10 +78,10 @@ func (p Plan) micro(m *code.Module) *ir.Func {
 		if s.Window != nil {
 			sums = p.windowSums(f, a, b, depth, sums, step)
 		} else {
-			sums = f.Fold(code.Int(0), depth, code.Loop{Step: unroll, Unroll: 1}, sums, func(k value.Value, sums []value.Value) []value.Value {
+			sums = f.Fold(code.Int(0), depth, code.Loop{Step: blocks.Unroll, Unroll: 1}, sums, func(k value.Value, sums []value.Value) []value.Value {
 				from := f.Element(f.elem, a, f.NewMul(k, code.Int(l.step)))
 				panel := f.Element(f.elem, b, f.NewMul(k, code.Int(p.NR)))
-				for u := range int64(unroll) {
+				for u := range int64(blocks.Unroll) {
 					f.prefetch(panel, (u+ahead)*p.NR, p.NR)
 					sums = step(from, u, f.Element(f.elem, panel, code.Int(u*p.NR)), sums)
 				}

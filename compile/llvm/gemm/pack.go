@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir/constant"
@@ -31,10 +32,10 @@ func least(f *code.Func, a, b value.Value) value.Value {
 
 // zero is 0 of the type of the sums.
 func (p Plan) zero() constant.Constant {
-	if t, ok := p.Shape.Acc.Type().(*types.IntType); ok {
+	if t, ok := TypeOf(p.Shape.Acc).(*types.IntType); ok {
 		return constant.NewInt(t, 0)
 	}
-	return constant.NewFloat(p.Shape.Acc.Type().(*types.FloatType), 0)
+	return constant.NewFloat(TypeOf(p.Shape.Acc).(*types.FloatType), 0)
 }
 
 // clear stores zeros to elements first to last.
@@ -58,8 +59,8 @@ func (e *emitter) full(s span, body func(n value.Value)) {
 
 // padded is the depth of ks as the micro-kernel runs it.
 func (e *emitter) padded(ks span) value.Value {
-	if e.p.Shape.Depth%unroll == 0 || e.p.Shape.Window != nil {
+	if e.p.Shape.Depth%blocks.Unroll == 0 || e.p.Shape.Window != nil {
 		return ks.n // KC is a multiple of it, too; or channels are not unrolled
 	}
-	return e.NewAnd(e.NewAdd(ks.n, code.Int(unroll-1)), code.Int(-unroll))
+	return e.NewAnd(e.NewAdd(ks.n, code.Int(blocks.Unroll-1)), code.Int(-blocks.Unroll))
 }

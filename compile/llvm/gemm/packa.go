@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir/value"
@@ -16,11 +17,11 @@ type sliver struct {
 }
 
 func (p Plan) sliver() sliver {
-	if p.Shape.A == Depth {
+	if p.Shape.A == blocks.Depth {
 		return sliver{row: p.KC, step: 1, size: p.MR * p.KC, count: 1}
 	}
 	// Whole vectors reach beyond the last row.
-	return sliver{row: 1, step: p.MR, size: p.MR*p.KC + p.lanes(), count: ceil(p.MC, p.MR)}
+	return sliver{row: 1, step: p.MR, size: p.MR*p.KC + p.Lanes(), count: ceil(p.MC, p.MR)}
 }
 
 // packSliver packs a sliver of A of which neighbours along k lie side by side: MR rows,
@@ -50,7 +51,7 @@ const stageRows = 8
 
 // stageRow is the distance of rows in the stage of A: those of a block, and what whole
 // vectors read beyond them.
-func (p Plan) stageRow() int64 { return up(p.MC, p.MR) + p.lanes() }
+func (p Plan) stageRow() int64 { return up(p.MC, p.MR) + p.Lanes() }
 
 // packBlock packs all slivers of a block of A of which neighbours along m lie side by
 // side. It evaluates a few rows of k in full length, and then copies vectors of MR
@@ -77,7 +78,7 @@ func (e *emitter) packBlock(z value.Value, rows, ks span) {
 			to := e.Element(e.elem, sliverAt(i), e.NewMul(first, code.Int(p.MR)))
 			from := e.Element(e.elem, e.stage, e.NewMul(i, code.Int(p.MR)))
 			e.For(code.Int(0), n, code.Loop{Unroll: 1}, func(k value.Value) {
-				for r := int64(0); r < p.MR; r += p.lanes() {
+				for r := int64(0); r < p.MR; r += p.Lanes() {
 					x := e.load(from, e.NewAdd(e.NewMul(k, code.Int(p.stageRow())), code.Int(r)))
 					e.store(x, to, e.NewAdd(e.NewMul(k, code.Int(p.MR)), code.Int(r)))
 				}

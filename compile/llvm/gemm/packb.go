@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir/value"
@@ -22,9 +23,9 @@ func (e *emitter) packB(product int, to, z value.Value, cols, ks span) {
 		if !n.whole {
 			n.n = least(e.Func, n.n, e.NewSub(cols.n, from))
 		}
-		return e.Element(e.elem, to, e.NewMul(j, code.Int(e.p.NR*e.p.deep()))), n
+		return e.Element(e.elem, to, e.NewMul(j, code.Int(e.p.NR*e.p.Deep()))), n
 	}
-	if e.p.Shape.B == Outer {
+	if e.p.Shape.B == blocks.Outer {
 		e.packRows(panels, ks, panel, get)
 	} else {
 		e.packColumns(panels, ks, panel, get)
@@ -66,7 +67,7 @@ func (e *emitter) packRows(panels value.Value, ks span, panel func(j value.Value
 // packColumns packs B where neighbours along k lie side by side: it evaluates a few of
 // each column to a stage in the L1 cache, and transposes that in registers.
 func (e *emitter) packColumns(panels value.Value, ks span, panel func(j value.Value) (value.Value, span), get func(n, k value.Value) value.Value) {
-	deep, lanes, nr := e.p.stage(), e.p.lanes(), e.p.NR
+	deep, lanes, nr := e.p.stage(), e.p.Lanes(), e.p.NR
 	stage := func(n, k value.Value) value.Value { return e.NewAdd(e.NewMul(n, code.Int(deep)), k) }
 	e.For(code.Int(0), panels, code.Loop{Unroll: 1}, func(j value.Value) {
 		at, cols := panel(j)

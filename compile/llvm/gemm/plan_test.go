@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/gemm"
 )
 
@@ -15,11 +16,11 @@ func TestChoose(t *testing.T) {
 		return n + r.Int64N(n)*r.Int64N(2)
 	}
 	for range 20000 {
-		s := gemm.Shape{
+		s := blocks.Shape{
 			Batch: size(), Rows: size(), Cols: size(), Depth: size(), Products: 1 + r.IntN(2),
-			Acc: gemm.Acc(r.IntN(4)), A: gemm.Axis(r.IntN(2)), B: gemm.Axis(r.IntN(2)),
+			Acc: blocks.Acc(r.IntN(4)), A: blocks.Axis(r.IntN(2)), B: blocks.Axis(r.IntN(2)),
 		}
-		s.Half = s.Acc == gemm.F32 && r.IntN(4) == 0
+		s.Half = s.Acc == blocks.F32 && r.IntN(4) == 0
 		if !s.Half && s.Products == 1 && r.IntN(4) == 0 {
 			s.Depth = min(s.Depth, 4096)
 			window(1+r.Int64N(s.Cols), 1+r.Int64N(5), 2+r.Int64N(4), 1+r.Int64N(3))(&s)

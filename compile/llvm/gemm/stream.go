@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"dmir/analysis/blocks"
 	"dmir/compile/llvm/code"
 
 	"github.com/llir/llvm/ir/enum"
@@ -10,35 +11,9 @@ import (
 // A product of a few rows takes as long as B takes to come from memory. So each element
 // of B is loaded once and multiplied with all rows of A, which are in the cache.
 
-// Bounds of the columns of a task, where neighbours are columns: a short run of memory
-// costs more, a long one leaves few tasks.
-const (
-	leastRun = 256
-	mostRun  = 1024
-	wantRuns = 8 // tasks
-)
-
-// streamSteps is the multiplications of a task that make its overhead small. They take
-// longer than others, since they wait for memory.
-const streamSteps = taskSteps / 16
-
 // streamDepth is how many steps of k each sum is in a register for, where neighbours are
 // columns.
 const streamDepth = 8
-
-// chooseStream plans a product that streams B.
-func (p *Plan) chooseStream() {
-	s, size := p.Shape, p.Shape.Acc.Size()
-	p.MR, p.MC, p.KC = s.Rows, s.Rows, s.Depth
-	run := min(max(s.Batch*s.Cols/wantRuns, leastRun), mostRun)
-	if s.B == Depth { // each column is a run of memory
-		tasks := min(wantTasks, max(s.Batch*s.Rows*s.Cols*s.Depth/streamSteps, 1))
-		run = max(s.Batch*s.Cols/tasks, 1)
-	}
-	p.NC = min(up(run, p.lanes()), up(s.Cols, p.lanes()))
-	p.Tasks = s.Batch * ceil(s.Cols, p.NC)
-	p.Scratch = up(s.Rows*s.Depth*size, 64) + s.Rows*p.NC*size*int64(s.Products)
-}
 
 // stream computes the tasks of a product that streams B.
 func (e *emitter) stream(first, last, scratch value.Value) {
@@ -60,7 +35,7 @@ func (e *emitter) stream(first, last, scratch value.Value) {
 		})
 		cols := spanOf(e.Func, e.NewMul(e.NewURem(task, across), code.Int(p.NC)), p.NC, s.Cols)
 		for i := range s.Products {
-			if s.B == Depth {
+			if s.B == blocks.Depth {
 				e.dots(i, z, cols)
 			} else {
 				e.rows(i, z, cols)

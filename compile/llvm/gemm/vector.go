@@ -19,8 +19,8 @@ type vectors struct {
 }
 
 func (p Plan) vectors(f *code.Func) vectors {
-	elem := p.Shape.Acc.Type()
-	return vectors{f, p, elem, types.NewVector(uint64(p.lanes()), elem)}
+	elem := TypeOf(p.Shape.Acc)
+	return vectors{f, p, elem, types.NewVector(uint64(p.Lanes()), elem)}
 }
 
 // load loads a vector from element i of the array at a.

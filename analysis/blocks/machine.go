@@ -1,4 +1,4 @@
-package gemm
+package blocks
 
 // Machine is what a plan needs to know of an architecture.
 type Machine struct {

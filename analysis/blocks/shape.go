@@ -1,6 +1,4 @@
-package gemm
-
-import "github.com/llir/llvm/ir/types"
+package blocks
 
 // Acc is the type of the sums.
 type Acc int
@@ -23,11 +21,6 @@ func (a Acc) Size() int64 {
 
 // Float reports whether a is a floating-point type.
 func (a Acc) Float() bool { return a == F32 || a == F64 }
-
-// Type is a as LLVM has it.
-func (a Acc) Type() types.Type {
-	return [...]types.Type{types.Float, types.Double, types.I32, types.I64}[a]
-}
 
 func (a Acc) String() string { return [...]string{"f32", "f64", "i32", "i64"}[a] }
 
@@ -53,4 +46,32 @@ type Shape struct {
 	// Window, if not nil, is how B is read from an image, of which Kernel.Image has the
 	// elements. There is one product then, and Half is false.
 	Window *Window
+}
+
+// Window states that B is the channels of an image over which a window moves. The depth is
+// numbered channel by channel, and in each tap by tap. Row k of B is a run of a plane of its
+// channel: B[n, k] is element n + Shift of the tap's plane.
+//
+// So B is not packed. The elements that a block of columns needs are copied once, and not
+// once for each tap, and the micro-kernel reads each row of B where it is, as the direct
+// convolutions of Georganas et al. do ("Anatomy of High-Performance Deep Learning
+// Convolutions on SIMD Architectures", SC 2018). Theirs need images in a layout of their own.
+type Window struct {
+	Line   int64 // elements of a line of a plane
+	Step   int64 // elements of an image's line for one of a plane's
+	Planes int64 // of a channel; Shared ones, one after the other, are made of the same lines
+	Shared int64
+	Taps   []Tap
+}
+
+// Tap is where a tap of the window reads the element of column 0.
+type Tap struct{ Plane, Shift int64 }
+
+// Halo is how many elements beyond a column the taps reach.
+func (w *Window) Halo() int64 {
+	halo := int64(0)
+	for _, t := range w.Taps {
+		halo = max(halo, t.Shift)
+	}
+	return halo
 }
