@@ -50,8 +50,8 @@ func (s *scope) size(v *ir.Value) dim.Dim {
 	return n
 }
 
-// elements are those of o's first result, for each tap of a window or, where it reduces rows, those of its first operand, and the rows that it reduces, whose
-// elements lie side by side; 0 where sizes are not known, or it reduces none.
+// elements are those of o's first result, for each tap of a window or, where it reduces rows, those of its first operand, and
+// the rows that it reduces, whose elements lie side by side; 0 where sizes are not known, or it reduces none.
 func (s *scope) elements(o *ir.Op) (n, rows int64) {
 	count := func(v *ir.Value) int64 {
 		t := v.Tensor()

@@ -14,9 +14,10 @@ type Work struct {
 	Contraction bool       // on the tensor cores, where the machine has such for Elem
 	Elem        types.Elem // that it computes on
 	Op          string     // "exp", where the machine has a rate of its own for it; else ""
-	FLOP        int64
-	Rate        float64 // that kernels reach on the machine, FLOP/s
-	Alone       bool    // on a processor: not beside what comes from memory
+	FLOP        int64      // or, with Elements, elements
+	Rate        float64    // that kernels reach on the machine, FLOP/s
+	Elements    bool       // the op has no FLOP
+	Alone       bool       // on a processor: not beside what comes from memory
 }
 
 // Ns is how long the work takes.
@@ -104,9 +105,12 @@ func (t TimeTerms) MovedText() string {
 	return text
 }
 
-// Text is "34.4 GFLOP / 788 TFLOP/s", with the op where the rate is its own.
+// Text is "34.4 GFLOP / 788 TFLOP/s", with the op where the rate is its own: "262 k elements / 2.00 G/s of transpose".
 func (w Work) Text() string {
 	text := units.FLOP(w.FLOP) + " / " + units.Rate(w.Rate)
+	if w.Elements {
+		text = units.Count(float64(w.FLOP)) + " elements / " + units.Count(w.Rate) + "/s"
+	}
 	if w.Op != "" {
 		text += " of " + w.Op
 	}
@@ -130,7 +134,7 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 	})
 	for _, p := range w.parts {
 		rate := float64(p.flop) / p.ns * 1e9
-		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times, t.OneUnit && (w.rows || p.contraction && !w.streams)})
+		t.Work = append(t.Work, Work{p.contraction, p.elem, p.op, p.flop, rate / times, p.elements, t.OneUnit && (w.rows || p.contraction && !w.streams)})
 		t.Measured = t.Measured || m.Rate(p.contraction, p.elem, "") != m.Peak(p.contraction, p.elem)
 		t.assume(m, machine.CeilingOf(p.contraction, p.elem))
 	}

@@ -28,6 +28,7 @@ type unit struct {
 	contraction bool
 	elem        types.Elem
 	op          string // that m has a rate of its own for; else ""
+	elements    bool   // which count, for want of FLOP
 }
 
 // unitOf is what e computes on.
@@ -86,7 +87,7 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	}
 	u := unitOf(m, e)
 	if n == 0 && u.op != "" {
-		n = e.elements
+		n, u.elements = e.elements, true
 	}
 	if n == 0 {
 		return true

@@ -54,8 +54,8 @@ func PlanOf(p Product, arch string) blocks.Plan {
 	return blocks.Choose(s, arch)
 }
 
-// ProcessorProduct is how long p takes on a CPU whose products were measured, in seconds, if all its cores were as busy as so
-// many threads are; 0 are all. Threads have tasks evenly, and one with a task more than others is waited for.
+// ProcessorProduct is how long p takes on a CPU whose products were measured, in seconds, at the rates of all its cores. Threads,
+// of which 0 are all, have tasks evenly, and one with a task more than others is waited for.
 func (m *Machine) ProcessorProduct(p Product, threads int) (t ProductTime, ok bool) {
 	e := m.computedAs(p.Elem)
 	rates := m.Products[e]

@@ -23,8 +23,7 @@ import (
 	"dmir/gpu/device"
 )
 
-// A kernel's time is the shortest of many: other processes lengthen times, and nothing
-// shortens them.
+// How often programs run.
 const (
 	runs   = 5 // that are measured together, whose memory is there from the first one on
 	least  = 5 // times
@@ -76,8 +75,8 @@ func Measure(ctx context.Context, m *machine.Machine, e types.Elem) error {
 	return nil
 }
 
-// timed runs the program several times, and returns the kernels of each line together. A kernel's time is the quartile of its times: others lengthen some, and a processor is
-// not always as fast as at its best.
+// timed runs the program several times, and returns the kernels of each line together. A kernel's time is the first quartile of
+// many: other processes lengthen some, and a processor is not always as fast as at its best.
 func timed(ctx context.Context, m *machine.Machine, d device.Device, program *program.Program) (map[int]driver.Kernel, error) {
 	module := program.Modules[0]
 	fn := module.Funcs[0]
