@@ -14,9 +14,10 @@ import (
 	"dmir/syntax/source"
 )
 
-// measured is a program of ops that are measured, each on two lines: threads may still
-// sleep when the first ones run. Behind each a further op, which counts no FLOP, uses its
-// result, so that few values live at a time and all of them stay in the caches.
+// measured is a program of ops that are measured, each on two lines, of which the second
+// counts: threads may still sleep when the first one runs, and an operand may lie in the
+// memory. Behind them a further op, which counts no FLOP, uses the results, so that few
+// values live at a time and all of them stay in the caches.
 type measured struct {
 	ops     map[int]*op.Def // by line
 	program *program.Program
@@ -64,13 +65,21 @@ func newMeasured(m *machine.Machine, ops []*op.Def, use *op.Def, e types.Elem, s
 	b := &measured{ops: map[int]*op.Def{}}
 	var lines []string
 	last := "%x"
-	for _, d := range slices.Concat(ops, ops) {
-		lines = append(lines, text(d, e, shape, "%x", "%w"))
+	value := func(line string) string {
+		lines = append(lines, line)
+		return fmt.Sprintf("%%y%d", len(lines)-1)
+	}
+	for _, d := range ops {
+		first := value(text(d, e, shape, "%x", "%w"))
+		second := value(text(d, e, shape, "%x", "%w"))
 		b.ops[len(lines)+1] = d
-		if use != nil {
-			lines = append(lines, text(use, e, shape, last, fmt.Sprintf("%%y%d", len(lines)-1)))
+		if use == nil {
+			last = second
+			continue
 		}
-		last = fmt.Sprintf("%%y%d", len(lines)-1)
+		for _, result := range []string{first, second} {
+			last = value(text(use, e, shape, last, result))
+		}
 	}
 	b.program = load(m, lines, shape)
 	return b
