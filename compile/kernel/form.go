@@ -354,13 +354,8 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 // side along a run while neighbours lie far apart.
 func (f *Form) Turn(stride, n int64) (*Form, error) {
 	g := *f
-	g.stride, g.run, g.Inputs, g.Lane = stride, n, nil, nil
-	h, err := g.pointwise()
-	if err != nil {
-		return nil, err
-	}
-	h.Class, h.Groups = f.Class, h.eval.groups
-	return h.finish()
+	g.stride, g.run = stride, n
+	return g.Widen(f.V, f.dim)
 }
 
 // turned are the variables of runs and of the steps of one, and the step that they stand for; nil where steps are not whole

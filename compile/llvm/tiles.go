@@ -143,14 +143,6 @@ func (l *elementLoop) writeTiles(b *body, first, last value.Value) {
 			})
 		})
 	}
-	// part is the least of what is left and of a whole tile, a number where all tiles are whole.
-	part := func(from value.Value, n, most int64) value.Value {
-		to := b.NewAdd(from, code.Int(min(most, n)))
-		if n%most == 0 || n < most {
-			return to
-		}
-		return b.least(to, code.Int(n))
-	}
 	b.loop(nil, first, last, code.Loop{Unroll: 1}, func(strip value.Value) {
 		s0 := value.Value(b.NewMul(strip, code.Int(tileSteps)))
 		if t.run != nil {
@@ -167,12 +159,16 @@ func (l *elementLoop) writeTiles(b *body, first, last value.Value) {
 		b.For(code.Int(0), code.Int(l.v), code.Loop{Step: tileNeighbours, Unroll: 1}, func(n0 value.Value) {
 			// Whole tiles have loops of constant length, which need no calls to copy memory.
 			s1, n1 := b.NewAdd(s0, code.Int(min(tileSteps, t.steps))), b.NewAdd(n0, code.Int(min(tileNeighbours, l.v)))
+			if (t.steps < tileSteps || t.steps%tileSteps == 0) && (l.v < tileNeighbours || l.v%tileNeighbours == 0) {
+				tile(s0, s1, n0, n1)
+				return
+			}
 			whole := b.NewAnd(b.NewICmp(enum.IPredSLE, s1, code.Int(t.steps)), b.NewICmp(enum.IPredSLE, n1, code.Int(l.v)))
 			b.Choose(whole, func() []value.Value {
 				tile(s0, s1, n0, n1)
 				return nil
 			}, func() []value.Value {
-				tile(s0, part(s0, t.steps, tileSteps), n0, part(n0, l.v, tileNeighbours))
+				tile(s0, b.least(s1, code.Int(t.steps)), n0, b.least(n1, code.Int(l.v)))
 				return nil
 			})
 		})
