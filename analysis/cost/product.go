@@ -40,8 +40,7 @@ func (s *scope) products(e *Entry) {
 		}
 		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
 		if w := p.Window; w != nil {
-			reach, _ := w.Reach.Subst(s.env).Int()
-			x.Window = machine.Window{Taps: size(w.Taps), Images: size(w.Images), Lines: size(w.Lines), Outputs: size(w.Outputs), Reach: reach, Planes: w.Planes}
+			x.Window = machine.Window{Taps: w.Taps, Images: size(w.Images), Lines: size(w.Lines), Outputs: size(w.Outputs), Reach: w.Reach, Planes: w.Planes}
 		}
 		if known {
 			e.own().product = x

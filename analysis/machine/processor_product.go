@@ -91,17 +91,16 @@ func (m *Machine) FitProducts(runs []ProductRun) ProductRates {
 	works := make([][parts]float64, len(runs)) // of all parts, over the time
 	for i, r := range runs {
 		plan := PlanOf(r.Product, m.Arch)
+		if plan.Few {
+			continue
+		}
 		size = plan.Shape.Acc.Size()
 		threads := m.Threads(r.Moved, int64(r.Product.FLOP()))
 		longer := m.waits(plan.Tasks, threads)
 		if threads > 0 {
 			longer *= float64(m.SMs) / float64(threads)
 		}
-		seconds := r.Seconds
-		if plan.Few {
-			continue
-		}
-		seconds -= m.Move(r.Moved, 0, threads).Seconds
+		seconds := r.Seconds - m.Move(r.Moved, 0, threads).Seconds
 		w := plan.Work()
 		for j, x := range [parts]float64{w.FLOP, w.Rows, w.Cols, w.Results, w.Lines / float64(max(m.SMs, 1))} {
 			works[i][j] = x * longer / max(seconds, r.Seconds/2)
@@ -129,9 +128,6 @@ func nonNegative(rows [][5]float64) (x [5]float64) {
 		for j := range x {
 			var gradient, curve float64
 			for _, r := range rows {
-				if r == [5]float64{} {
-					continue
-				}
 				sum := -1.0
 				for k, v := range r {
 					sum += v * x[k]

@@ -13,15 +13,12 @@ import (
 	"time"
 
 	"dmir/analysis/machine"
-	"dmir/analysis/program"
 	"dmir/compile/driver"
-	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/calibrate"
 	"dmir/gpu/device"
-	"dmir/syntax/source"
 )
 
 // Accelerator measures d, a GPU whose data sheet base has: what a kernel of a graph and of a stream adds, the latency of a load,
@@ -89,7 +86,7 @@ type run struct {
 
 // time compiles a program, in which each op and each dm.kernel is a kernel, and runs it. cold empties the caches before each run.
 func (g *gpu) time(text string, cold bool) (r run, err error) {
-	p := program.Load(source.New("calibrate.dmir", text), program.Options{Target: g.m, OneKernel: kernel.Unfit})
+	p := loadText(g.m, text)
 	if p.HasErrors() {
 		return r, errors.New(p.Diags[0].Message)
 	}

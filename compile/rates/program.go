@@ -94,16 +94,17 @@ func text(d *op.Def, e types.Elem, shape string, values ...string) string {
 // load is a program of lines that are ops on two arguments of a shape, and on values of
 // earlier lines, %y0 and so on; the last one is the result.
 func load(m *machine.Machine, lines []string, shape string) *program.Program {
-	var body strings.Builder
+	body := make([]string, len(lines))
 	for i, line := range lines {
-		fmt.Fprintf(&body, "  %%y%d = %s\n", i, line)
+		body[i] = fmt.Sprintf("%%y%d = %s", i, line)
 	}
-	text := fmt.Sprintf("func.func @rates(%%x: %s, %%w: %s) -> %s {\n%s  return %%y%d : %s\n}\n", shape, shape, shape, body.String(), len(lines)-1, shape)
-	return loadText(m, text)
+	last := fmt.Sprintf("%%y%d", len(lines)-1)
+	return loadText(m, function("rates", fmt.Sprintf("%%x: %s, %%w: %[1]s", shape), body, []string{last}, []string{shape}))
 }
 
+// loadText is a program that is measured on m.
 func loadText(m *machine.Machine, text string) *program.Program {
-	return program.Load(source.New("rates.dmir", text), program.Options{Target: m, OneKernel: kernel.Unfit})
+	return program.Load(source.New("calibrate.dmir", text), program.Options{Target: m, OneKernel: kernel.Unfit})
 }
 
 // operands is how many tensors of numbers of type e are all that an op with FLOP needs;

@@ -55,14 +55,13 @@ func Measure(ctx context.Context, m *machine.Machine, e types.Elem) error {
 		if err != nil {
 			return err
 		}
-		best := map[*op.Def]driver.Kernel{}
-		for line, of := range b.ops {
-			k, ok := kernels[line]
-			if old, known := best[of]; ok && (!known || k.MeasuredNs < old.MeasuredNs) {
-				best[of] = k
+		of := map[*op.Def]driver.Kernel{}
+		for line, d := range b.ops {
+			if k, ok := kernels[line]; ok {
+				of[d] = k
 			}
 		}
-		keep(m, e, best)
+		keep(m, e, of)
 	}
 	for _, all := range [][]sample{opSamples(m, e), productSamples(m, e)} {
 		text, lines := textOf(all, e)

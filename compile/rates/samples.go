@@ -174,5 +174,6 @@ func textOf(all []sample, e types.Elem) (text string, at []int) {
 		}
 		body = append(body, fmt.Sprintf("%%used%d = dm.max %%used%d, %s : %s", i+1, i, result, one))
 	}
-	return fmt.Sprintf("func.func @samples(%s) -> %s {\n  %s\n  return %%used%d : %s\n}\n", strings.Join(args, ", "), one, strings.Join(body, "\n  "), len(all), one), at
+	last := fmt.Sprintf("%%used%d", len(all))
+	return function("samples", strings.Join(args, ", "), body, []string{last}, []string{one}), at
 }

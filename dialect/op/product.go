@@ -78,9 +78,9 @@ func innermost(t *types.Tensor) int {
 type Moving struct {
 	Images         dim.Dim
 	Lines, Outputs dim.Dim // of an image, and of a line
-	Taps           dim.Dim
-	Reach          dim.Dim // elements of a line behind that of an output that its taps meet, where outputs are neighbours
-	Planes         int64   // into which steps of several elements divide an image
+	Taps           int64
+	Reach          int64 // elements of a line behind that of an output that its taps meet, where outputs are neighbours
+	Planes         int64 // into which steps of several elements divide an image
 }
 
 // convolutionProduct is a convolution as the product of its filters and the windows of its images, group by group.
@@ -90,24 +90,20 @@ func convolutionProduct(o *ir.Op) (p Product, ok bool) {
 	if x.Rank() < 3 || w.Rank() != x.Rank() || groups < 1 {
 		return p, false
 	}
-	last := x.Rank() - 1
+	win, problem := convolutionWindow(o)
+	if problem != nil {
+		return p, false
+	}
+	spatial := y.Shape[2:]
+	last := len(spatial) - 1
 	m := &Moving{
-		Images: y.Shape[0], Lines: dim.Prod(y.Shape[2:last]...), Outputs: y.Shape[last],
-		Taps: dim.Prod(w.Shape[2:]...), Planes: 1,
+		Images: y.Shape[0], Lines: dim.Prod(spatial[:last]...), Outputs: spatial[last], Taps: 1, Planes: 1,
+		Reach: (win.Size[last] - 1) * win.Dilation[last] / win.Stride[last],
 	}
-	strides, dilations := Ints(o, "window_strides"), Ints(o, "rhs_dilation")
-	at := func(list []int64, d int) int64 {
-		if d < len(list) {
-			return list[d]
-		}
-		return 1
+	for d, n := range win.Size {
+		m.Taps *= n
+		m.Planes *= min(n, win.Stride[d])
 	}
-	for d := range last - 1 {
-		if n, known := w.Shape[2+d].Int(); known {
-			m.Planes *= min(n, at(strides, d))
-		}
-	}
-	m.Reach = dim.Quotient(w.Shape[last].Sub(dim.Const(1)).Mul(dim.Const(at(dilations, last-2))), max(at(strides, last-2), 1))
 	p = Product{
 		Batch:  dim.Const(groups),
 		Rows:   dim.Prod(append([]dim.Dim{y.Shape[0]}, y.Shape[2:]...)...),
