@@ -63,7 +63,7 @@ func enclose(text, device *ir.Func) {
 
 // enclosed is the kernel of ops of b, which gives what others use.
 func enclosed(k *ir.Op, b *ir.Block, ops []*ir.Op) *ir.Op {
-	kernel := &ir.Op{Name: op.Kernel, Parent: b, Span: k.Span, Head: k.Head}
+	kernel := &ir.Op{Name: op.Kernel, Parent: b, Span: k.Span, Head: k.Head, Loc: k.Loc}
 	body := kernel.AddRegion()
 	members := map[*ir.Op]bool{}
 	for _, o := range ops {

@@ -156,7 +156,7 @@ func (g grouping) value(v *ir.Value) *ir.Value {
 
 func (g *grouping) take(o *ir.Op) {
 	p := g.add(o.Name, o.Operands)
-	p.Attrs, p.Regions, p.Span, p.Head, p.Bad = o.Attrs, o.Regions, o.Span, o.Head, o.Bad
+	p.Attrs, p.Regions, p.Span, p.Head, p.Loc, p.Bad = o.Attrs, o.Regions, o.Span, o.Head, o.Loc, o.Bad
 	for i, v := range o.Results {
 		w := &ir.Value{Name: v.Name, Type: v.Type, Op: p, Index: i}
 		p.Results = append(p.Results, w)

@@ -419,7 +419,7 @@ func outOfKernel(o *ir.Op) {
 			operands = append(operands, v)
 		}
 		moved := b.Op(c.Name, operands, c.Attrs)
-		moved.Span, moved.Head, moved.Origin = c.Span, c.Head, c.Origin
+		moved.Span, moved.Head, moved.Origin, moved.Loc = c.Span, c.Head, c.Origin, c.Loc
 		ir.Erase(c)
 	}
 	t.SetOperands(yields...)

@@ -137,7 +137,7 @@ func (r *rewriter) kernel(k *candidate, outs []int) {
 	}
 	yields, members := r.yields(outs, members)
 	main := mainOf(members)
-	o := &ir.Op{Name: op.Kernel, Span: main.Span, Head: main.Head}
+	o := &ir.Op{Name: op.Kernel, Span: main.Span, Head: main.Head, Loc: main.Loc}
 	body := &ir.Block{}
 	body.Region = &ir.Region{Op: o, Blocks: []*ir.Block{body}}
 	o.Regions = []*ir.Region{body.Region}
@@ -151,7 +151,7 @@ func (r *rewriter) kernel(k *candidate, outs []int) {
 		}
 		ir.CloneOps(in, []*ir.Op{m}, replacement)
 	}
-	yield := &ir.Op{Name: op.Yield, Parent: body, Span: main.Span, Head: main.Head}
+	yield := &ir.Op{Name: op.Yield, Parent: body, Span: main.Span, Head: main.Head, Loc: main.Loc}
 	var results []*ir.Value
 	for i, x := range yields {
 		yield.Operands = append(yield.Operands, replacement[x])

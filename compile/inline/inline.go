@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/budget"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -129,6 +130,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 
 // replace puts the body of c, a copy of the callee, in the place of the call o.
 func replace(o *ir.Op, c *ir.Func) {
+	ir.Relocate(c.Body.Ops, loc.From(o.Loc))
 	values := ir.InlineBlock(c.Body, o, o.Operands)
 	for i, r := range o.Results {
 		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {

@@ -17,8 +17,9 @@ func Before(o *ir.Op) *op.Builder {
 }
 
 // Replace makes every use of o's results one of vs and erases o. A new value
-// takes the name of the one it stands for.
+// takes the name of the one it stands for, and its op lists the locations of what is no longer needed.
 func Replace(o *ir.Op, vs ...*ir.Value) {
+	op.KeepLocs(o, vs)
 	for i, r := range o.Results {
 		if v := vs[i]; v != r {
 			if v.Name == "" && v.Op != nil && len(v.Op.Results) == 1 && !strings.Contains(r.Name, "#") {

@@ -184,7 +184,7 @@ func plainName(name string) string {
 // copyOp is a copy of o and its regions, with operands replaced by now, to
 // which it adds its results. It is in no block, but records its uses.
 func copyOp(o *ir.Op, parent *ir.Block, now map[*ir.Value]*ir.Value) *ir.Op {
-	c := &ir.Op{Name: o.Name, Attrs: slices.Clone(o.Attrs), Parent: parent, Span: o.Span, Head: o.Head, Bad: o.Bad}
+	c := &ir.Op{Name: o.Name, Attrs: slices.Clone(o.Attrs), Parent: parent, Span: o.Span, Head: o.Head, Loc: o.Loc, Bad: o.Bad}
 	for i, v := range o.Operands {
 		if w := now[v]; w != nil {
 			v = w

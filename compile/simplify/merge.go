@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/pattern"
 	"dmir/dialect/types"
@@ -205,9 +206,12 @@ func join(group []side, shared int, common, l string) bool {
 	first := group[0]
 	b := pass.Before(first.op)
 	var parts []*ir.Value
+	all := *first.op
 	for _, s := range group {
 		parts = append(parts, s.op.Operands[s.own])
+		all.Loc = loc.Fuse(all.Loc, s.op.Loc)
 	}
+	b.At = &all
 	d := strings.Index(first.term, l)
 	w := b.Value("concatenate", parts, []types.Named{attr("dim", types.Int{V: int64(d)})})
 	operands, terms := []*ir.Value{first.op.Operands[shared], w}, []string{common, first.term}

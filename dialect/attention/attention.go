@@ -39,7 +39,9 @@ type Attention struct {
 
 // Put makes the ops of New stand before Root, and their last result for that of Root.
 func (a *Attention) Put() error {
-	b := op.NewBuilder(&ir.Builder{Block: a.Root.Parent, Index: a.Root.Position(), At: a.Root}, verify.Op)
+	at := *a.Root
+	at.Loc = op.FusedLoc(a.Root.Loc, a.Gone)
+	b := op.NewBuilder(&ir.Builder{Block: a.Root.Parent, Index: a.Root.Position(), At: &at}, verify.Op)
 	now := map[*ir.Value]*ir.Value{}
 	var last *ir.Value
 	for _, o := range a.New {

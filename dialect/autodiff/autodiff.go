@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/budget"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -105,6 +106,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 			o.SetAttr(op.BackwardAttr, types.Unit{})
 		}
 	}
+	ir.Relocate(b.Ops[n:], loc.Under(loc.Gradient))
 	recompute(b, n, outs, marked)
 	op.DropRecompute(b.Ops)
 	build.Index = len(b.Ops)

@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -44,6 +45,7 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left, callers []
 	start := b.Index
 	vs := ir.CloneBlock(b, f.Body, o.Operands)
 	made := b.Block.Ops[start:b.Index]
+	ir.Relocate(made, loc.From(o.Loc))
 	if o.Name == op.Call {
 		op.ResolveStages(made)
 	}

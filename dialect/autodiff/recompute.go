@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -133,6 +134,7 @@ func (x *recomputation) copy(s *segment) {
 		x.need(o)
 	}
 	to := &ir.Builder{Block: &ir.Block{}}
+	again := loc.Under(loc.Recomputed)
 	for _, o := range s.ops {
 		if !slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return !x.kept[v] }) {
 			continue
@@ -141,6 +143,7 @@ func (x *recomputation) copy(s *segment) {
 			c.Parent = x.block
 			c.RemoveAttr(op.RecomputeAttr)
 			c.SetAttr(op.RecomputedAttr, types.Unit{})
+			ir.Relocate([]*ir.Op{c}, again)
 			if x.staged {
 				c.SetAttr(op.BackwardAttr, types.Unit{})
 			}

@@ -22,7 +22,7 @@ func (b *Builder) Op(name string, operands []*Value, attrs []types.Named, result
 		o.SetAttr(a.Name, a.Value)
 	}
 	if b.At != nil {
-		o.Span, o.Head = b.At.Span, b.At.Head
+		o.Span, o.Head, o.Loc = b.At.Span, b.At.Head, b.At.Loc
 		o.CopyMarks(b.At)
 	}
 	if !b.Loose {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"slices"
 
+	"dmir/dialect/loc"
 	"dmir/dialect/types"
 	"dmir/internal/work"
 	"dmir/syntax/diag"
@@ -85,6 +86,7 @@ type Op struct {
 
 	Span source.Span // the whole op; zero for ops made by passes
 	Head source.Span // results to name, what diagnostics underline
+	Loc  loc.Loc     // what it was traced from, nil where that is not known; passes keep it
 	Bad  bool        // lowering reported an error here: report no more
 	// Verbatim: the op is written in the form of an unknown dialect.
 	// It is printed as it stands in the text, which names its operands itself, and

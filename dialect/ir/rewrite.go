@@ -3,6 +3,7 @@ package ir
 import (
 	"slices"
 
+	"dmir/dialect/loc"
 	"dmir/dialect/types"
 )
 
@@ -122,6 +123,14 @@ func (m *Module) RemoveFunc(name string) {
 	delete(m.byName, name)
 	m.Funcs = slices.DeleteFunc(m.Funcs, func(g *Func) bool { return g == f })
 	m.Ops = slices.DeleteFunc(m.Ops, func(o *Op) bool { return o == f.Op })
+}
+
+// Relocate gives ops, and those inside them, the locations that m makes of theirs.
+func Relocate(ops []*Op, m *loc.Mapper) {
+	Walk(ops, func(o *Op) bool {
+		o.Loc = m.Of(o.Loc)
+		return true
+	})
 }
 
 // Retype makes the signature of f, as text and calls see it, that of its body:

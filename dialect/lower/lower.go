@@ -14,6 +14,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -57,6 +58,7 @@ type lowerer struct {
 	src    *source.File
 	m      *ir.Module
 	env    types.Env
+	locs   *loc.Reader
 	root   *scope // of the section's top level
 	scope  *scope
 	spare  *scope // of an isolated op that has ended
@@ -100,7 +102,7 @@ func section(src *source.File, items []*ast.Op, arrays types.Arrays) *lowerer {
 		badTypes: map[source.Span]bool{},
 		seen:     map[string]*ast.Op{},
 	}
-	l.scope = l.root
+	l.scope, l.locs = l.root, loc.NewReader(&l.env)
 	l.aliases(items)
 	l.m.Aliases = &l.env
 	for _, t := range items {

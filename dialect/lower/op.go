@@ -33,6 +33,9 @@ func (l *lowerer) newOp(t *ast.Op, parent *ir.Block) *ir.Op {
 	if o.Head.End <= o.Head.Start {
 		o.Head = o.Span
 	}
+	if !t.Loc.Empty() {
+		o.Loc = l.locs.Read(t.Text(l.src, t.Loc))
+	}
 	return o
 }
 

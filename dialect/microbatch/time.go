@@ -122,7 +122,7 @@ func (w *writer) made(from *ir.Op, i int, build func()) {
 
 func (w *writer) mark(o, from *ir.Op, i int) {
 	if from != nil {
-		o.Origin = from.Origin
+		o.Origin, o.Loc = from.Origin, from.Loc
 		o.CopyMarks(from)
 	}
 	if i >= 0 {

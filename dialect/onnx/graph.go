@@ -194,6 +194,7 @@ func (s *scope) node(p *nodeProto) {
 			panic(r)
 		}
 	}()
+	defer s.locate(p)()
 	n := &node{scope: s, p: p}
 	for _, name := range p.inputs {
 		if name == "" {

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/raise"
@@ -90,6 +91,7 @@ type importer struct {
 	fixed     map[*ir.Value]bool // whether constants alone determine a value
 	inlined   int                // nodes of functions so far
 	depth     int                // of functions around
+	stacks    map[string]loc.Loc // by the text of the exporter
 	seeds     int                // of the nodes so far that draw numbers
 	tracing   bool               // whether the trace is kept
 	trace     []step

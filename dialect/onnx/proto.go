@@ -32,6 +32,7 @@ type (
 	}
 	nodeProto struct {
 		name, op, domain, overload string
+		doc, scopes, stack         string // what exporters keep of where the node comes from
 		inputs, outputs            []string
 		attrs                      []*attributeProto
 	}
@@ -252,12 +253,16 @@ func readNode(b []byte, depth int) *nodeProto {
 			n.name = string(x.data)
 		case 4:
 			n.op = string(x.data)
+		case 6:
+			n.doc = string(x.data)
 		case 5:
 			n.attrs = append(n.attrs, readAttribute(x.data, depth))
 		case 7:
 			n.domain = standard(string(x.data))
 		case 8:
 			n.overload = string(x.data)
+		case 9:
+			n.metadata(x.data)
 		}
 	})
 	return n

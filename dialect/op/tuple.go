@@ -138,7 +138,7 @@ func Split(o *ir.Op) []*ir.Op {
 	}
 	ops := make([]*ir.Op, len(members))
 	for i := range ops {
-		p := &ir.Op{Name: o.Name, Attrs: o.Attrs, Regions: o.Regions, Span: o.Span, Head: o.Head, Bad: o.Bad, Origin: o.Origin}
+		p := &ir.Op{Name: o.Name, Attrs: o.Attrs, Regions: o.Regions, Span: o.Span, Head: o.Head, Loc: o.Loc, Bad: o.Bad, Origin: o.Origin}
 		for _, v := range o.Operands {
 			if of := leaves[v]; of != nil {
 				v = of[i]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/origin"
 	"dmir/internal/escape"
 )
@@ -16,7 +17,7 @@ type Option func(*printer)
 // Locations prints the locations of ops, "loc(…)" in their text: as aliases, which stand behind the ops. Without
 // it there are none.
 func Locations(p *printer) {
-	p.locations = &locations{alias: map[string]string{}, read: map[string]string{}}
+	p.locations = &locations{alias: map[string]string{}, of: map[loc.Loc]string{}}
 }
 
 // SameLocations prints the locations of ops as they stand in their text, for ops that stay in it.
@@ -24,29 +25,22 @@ func SameLocations(p *printer) { p.same = true }
 
 // locations are the aliases of locations, in the order in which they are printed.
 type locations struct {
-	alias map[string]string // "#loc3", by what it stands for
-	read  map[string]string // the location in terms of aliases, by its text
+	alias map[string]string  // "#loc3", by what it stands for
+	of    map[loc.Loc]string // by the location
 	lines []string
 }
 
-// loc prints the location written behind the op.
+// loc prints the location behind the op.
 func (p *printer) loc(o *ir.Op) {
-	t := origin.Tree(o)
-	if p.locations == nil && !p.same || t == nil || o.Verbatim || t.Loc.Empty() {
-		return
+	switch t := origin.Tree(o); {
+	case o.Verbatim:
+	case p.same:
+		if t != nil && !t.Loc.Empty() {
+			p.out.WriteString(" " + t.Text(p.m.Src, t.Loc))
+		}
+	case p.locations != nil && o.Loc != nil:
+		p.out.WriteString(" loc(" + p.locations.name(o.Loc) + ")")
 	}
-	text := t.Text(p.m.Src, t.Loc)
-	if p.same {
-		p.out.WriteString(" " + text)
-		return
-	}
-	name, known := p.locations.read[text]
-	if !known {
-		whole := p.m.Aliases.Expand(text)
-		name = p.locations.of(unwrap(strings.TrimSuffix(strings.TrimPrefix(whole, "loc("), ")")), 0)
-		p.locations.read[text] = name
-	}
-	p.out.WriteString(" loc(" + name + ")")
 }
 
 // definitions prints the aliases that were used.
@@ -56,40 +50,17 @@ func (p *printer) definitions() {
 	}
 }
 
-// maxNested bounds how deep locations are taken apart; those of programs are calls.
-const maxNested = 64
-
-// of is a location that is written in full, as an alias; a location in it is an alias too.
-func (l *locations) of(text string, depth int) string {
-	text = strings.TrimSpace(text)
-	if text == "unknown" || depth > maxNested {
-		return text
+// name is the alias of n; the locations in it have aliases too, before its own.
+func (l *locations) name(n loc.Loc) string {
+	if n == nil {
+		return "unknown"
 	}
-	inside := func(s string) string { return l.of(s, depth+1) }
-	switch {
-	case strings.HasPrefix(text, "callsite(") && strings.HasSuffix(text, ")"):
-		callee, caller := cutLocation(text[len("callsite("):len(text)-1], " at ")
-		text = "callsite(" + inside(callee) + " at " + inside(caller) + ")"
-	case strings.HasPrefix(text, "fused") && strings.HasSuffix(text, "]"):
-		open := strings.IndexByte(text, '[')
-		if attr, of := cutLocation(text, "["); of != "" {
-			open = len(attr)
-		}
-		var parts []string
-		for rest := text[open+1 : len(text)-1]; rest != ""; {
-			var part string
-			part, rest = cutLocation(rest, ",")
-			parts = append(parts, inside(part))
-		}
-		text = text[:open+1] + strings.Join(parts, ", ") + "]"
-	case strings.HasPrefix(text, `"`) && strings.HasSuffix(text, ")"):
-		if name, of := cutLocation(text, "("); of != "" {
-			text = name + "(" + inside(of[:len(of)-1]) + ")"
-		}
+	name, known := l.of[n]
+	if known {
+		return name
 	}
-	text = visible(text)
-	name, known := l.alias[text]
-	if !known {
+	text := visible(n.Write(l.name))
+	if name, known = l.alias[text]; !known {
 		name = "#loc"
 		if n := len(l.alias); n > 0 {
 			name += strconv.Itoa(n)
@@ -97,6 +68,7 @@ func (l *locations) of(text string, depth int) string {
 		l.alias[text] = name
 		l.lines = append(l.lines, name+" = loc("+text+")\n")
 	}
+	l.of[n] = name
 	return name
 }
 
@@ -126,27 +98,4 @@ func visible(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// cutLocation cuts text at the first separator outside of strings and brackets.
-func cutLocation(text, at string) (before, after string) {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		if depth == 0 && strings.HasPrefix(text[i:], at) {
-			return text[:i], text[i+len(at):]
-		}
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '(', '[', '<', '{':
-			depth++
-		case ')', ']', '>', '}':
-			depth--
-		}
-	}
-	return text, ""
 }

@@ -141,39 +141,6 @@ func (p *printer) op(o *ir.Op, depth int) {
 	p.out.WriteByte('\n')
 }
 
-// unwrap takes the "loc(…)" off locations inside a location, which stand there
-// because aliases are whole locations.
-func unwrap(text string) string {
-	var b strings.Builder
-	var dropped []bool // for every open parenthesis, whether it was taken off
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			start := i
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			b.WriteString(text[start:min(i+1, len(text))])
-		case strings.HasPrefix(text[i:], "loc("):
-			dropped = append(dropped, true)
-			i += len("loc(") - 1
-		case c == '(':
-			dropped = append(dropped, false)
-			b.WriteByte(c)
-		case c == ')' && len(dropped) > 0:
-			if !dropped[len(dropped)-1] {
-				b.WriteByte(c)
-			}
-			dropped = dropped[:len(dropped)-1]
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
 func (p *printer) genericOp(o *ir.Op, depth int) {
 	defer p.results(o)()
 	p.out.WriteString(parse.Quote(o.Name))

@@ -122,7 +122,7 @@ func TestHostileLocation(t *testing.T) {
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && escape.Control(r) }) {
 		t.Errorf("%q", text)
 	}
-	for _, part := range []string{`"m\E2\81\A6"`, `"e\E2\80\AEvil\07é \""`, `"a\E2\80\8B.py":1:2`} {
+	for _, part := range []string{`"m\E2\81\A6"`, `"e\E2\80\AEvil\07é \22"`, `"a\E2\80\8B.py":1:2`} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s is not in\n%s", part, text)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -78,6 +79,7 @@ func inlineHelpers(m *ir.Module) map[*ir.Func]bool {
 				b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 				from := b.Index
 				vs := ir.CloneBlock(b, f.Body, o.Operands)
+				ir.Relocate(o.Parent.Ops[from:b.Index], loc.From(o.Loc))
 				for _, p := range o.Parent.Ops[from:b.Index] { // what the call costs is shown at the call
 					p.Span, p.Head, p.Origin = o.Span, o.Head, nil
 					for _, r := range p.Results {

@@ -225,9 +225,13 @@ func unneeded(o *ir.Op, ops map[*ir.Op]bool) []*ir.Op {
 func (g *guess) replace(o *ir.Op, dead []*ir.Op, found map[string]int) {
 	b := op.NewBuilder(&ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, nil)
 	g.implied = nil
+	first := b.Index
 	v := g.end(b, g.build(b).Results[0])
 	v.Name = o.Results[0].Name
 	ir.ReplaceUses(o.Results[0], v)
+	for _, n := range o.Parent.Ops[first:b.Index] {
+		n.Loc = op.FusedLoc(o.Loc, dead)
+	}
 	for _, p := range dead {
 		forget(p, found)
 		ir.Erase(p)

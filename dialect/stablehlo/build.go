@@ -9,7 +9,6 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/syntax/ast"
 )
 
 // open inserts the op dm.name, whose regions are still to come; see closed.
@@ -17,11 +16,7 @@ func (n *node) open(name string, in []*ir.Value, attrs []types.Named, out ...typ
 	if !strings.Contains(name, ".") {
 		name = op.Prefix + name
 	}
-	o := n.b.Op(name, in, attrs, out...)
-	if !n.t.Loc.Empty() {
-		o.Origin = &ast.Op{Off: n.t.Off, Len: n.t.Len, Form: ast.Pretty, Name: name, NameSpan: n.t.NameSpan, Loc: n.t.Loc, Parts: ast.NoParts}
-	}
-	return o
+	return n.b.Op(name, in, attrs, out...)
 }
 
 // closed gives o the results that follow, if it has none yet, and checks it.

@@ -260,7 +260,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 	for _, v := range init {
 		n.must(!isCompound(v.Type), Unsupported, "a loop of blocks that carries a %s is not supported", v.Type)
 	}
-	n.b.At = positionOf(first)
+	n.b.At = n.positionOf(first)
 	o := n.open("while", init, nil)
 	likes := func(b *ast.Block, vs []*ir.Value) []*ir.Value {
 		n.must(len(b.Args) == len(vs), "DM142", "%s takes %d values, but gets %d", b.Label, len(b.Args), len(vs))
@@ -291,7 +291,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 			return out
 		}
 		toBody, toEnd = places(n.passed(branch, 0)), places(n.passed(branch, 1))
-		n.b.At = positionOf(branch)
+		n.b.At = n.positionOf(branch)
 		return n.passed(branch, -1)[:1]
 	})
 	at := func(vs []*ir.Value, places []int) []*ir.Value {
@@ -312,7 +312,7 @@ func (n *node) loop(blocks []*ast.Block) []*ir.Value {
 		defer enter(body, at(args, toBody))()
 		branch := n.ops(body)
 		n.must(n.target(by, branch, 0) == head, Unsupported, "a function of several blocks is not supported, unless they are a loop")
-		n.b.At = positionOf(branch)
+		n.b.At = n.positionOf(branch)
 		return n.passed(branch, 0)
 	})
 	results := n.closed(o).Results

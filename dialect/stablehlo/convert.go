@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -63,8 +64,12 @@ func (c *importer) convert(t *ast.Op) {
 		panic(bailout{})
 	}
 	n := c.read(t)
-	if c.batch == nil && !c.bare && !c.held { // else it is that of the op with the region, or of the call
-		c.b.At = positionOf(t)
+	if c.batch == nil && !c.bare { // else it is that of the op with the region
+		at := c.positionOf(t)
+		if c.held {
+			at.Span, at.Head = outer.Span, outer.Head
+		}
+		c.b.At = at
 	}
 	short := strings.TrimPrefix(n.name, "stablehlo.")
 	table := conversions
@@ -98,7 +103,13 @@ func (c *importer) convert(t *ast.Op) {
 }
 
 // positionOf is where ops that come from t stand.
-func positionOf(t *ast.Op) *ir.Op { return &ir.Op{Span: t.Span(), Head: t.Head()} }
+func (c *importer) positionOf(t *ast.Op) *ir.Op {
+	at := &ir.Op{Span: t.Span(), Head: t.Head(), Loc: c.caller}
+	if !t.Loc.Empty() {
+		at.Loc = loc.Called(c.locs.Read(t.Text(c.src, t.Loc)), c.caller)
+	}
+	return at
+}
 
 // poisoned reports whether t reads a result of an op whose problem has been reported.
 func (c *importer) poisoned(t *ast.Op) bool {
@@ -160,7 +171,7 @@ func (n *node) block(b *ast.Block) []*ir.Value {
 				r.in = append(r.in, r.use(u, nil))
 			}
 			if n.batch == nil && !n.bare && !n.held { // the terminator that follows has the place of this one
-				n.b.At = positionOf(t)
+				n.b.At = n.positionOf(t)
 				if ops := n.b.Block.Ops; len(ops) > 0 && ops[len(ops)-1].Head.Start > t.Off { // of a call's body that ends the function
 					n.b.At = &ir.Op{Span: ops[len(ops)-1].Span, Head: ops[len(ops)-1].Head}
 				}

@@ -243,6 +243,9 @@ func (n *node) expanded(name string) []*ir.Value {
 		n.importer.expansions += len(r[0].Blocks[0].Ops)
 	}
 	n.must(n.importer.expansions <= maxExpanded, Unsupported, "the calls of functions with open sizes are more than %d ops", maxExpanded)
+	caller := n.caller
+	n.importer.caller = n.b.At.Loc
+	defer func() { n.importer.caller = caller }()
 	m := *n
 	m.in = n.joined(n.in, n.kinds)
 	return n.split(m.inlined(name))

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
@@ -74,6 +75,7 @@ type importer struct {
 	src      *source.File
 	m        *ir.Module
 	env      types.Env
+	locs     *loc.Reader
 	blobs    func() map[string]string // of resources, by key
 	globals  map[string]*ast.Op       // of other dialects, by symbol
 	funcs    map[string]*signature
@@ -96,6 +98,7 @@ type importer struct {
 	opened     map[string]bool       // the functions that have such sizes
 	integers   map[*ir.Value][]int64 // those that are known at import
 	held       bool                  // ops have the place of the call that they are expanded from
+	caller     loc.Loc               // where that call comes from
 	tail       *ast.Op               // the op in front of the return of the function that is converted
 	expansions int                   // ops of calls of such functions
 
@@ -118,7 +121,7 @@ func section(f *ast.File, items []*ast.Op, bind map[string]int64) *ir.Module {
 		bind: bind, opened: map[string]bool{}, integers: map[*ir.Value][]int64{},
 		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{},
 	}
-	m.Aliases = &c.env
+	m.Aliases, c.locs = &c.env, loc.NewReader(&c.env)
 	c.blobs = sync.OnceValue(func() map[string]string { return resources(f.Src, items) })
 	c.aliases(items)
 	for _, d := range f.Diags {

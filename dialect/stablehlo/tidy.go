@@ -165,7 +165,7 @@ func (t *tidier) smaller(v *ir.Value, shape []dim.Dim) *ir.Value {
 		s = b.Op("dm.reshape", []*ir.Value{x}, nil, x.Tensor().With(shape...)).Results[0]
 	}
 	if s.Name == "" {
-		s.Name, s.Op.Origin = v.Name, o.Origin
+		s.Name = v.Name
 	}
 	if len(b.Block.Ops) > 0 {
 		t.before[o] = s.Op

@@ -94,7 +94,7 @@ func (e *Env) expand(b *strings.Builder, text string, budget, depth int) {
 				end++
 			}
 			name := text[i:end]
-			if def := e.aliasText(name); def != "" && depth > 0 && b.Len() < budget {
+			if def := e.Alias(name); def != "" && depth > 0 && b.Len() < budget {
 				e.expand(b, def, budget, min(depth, maxAliasDepth)-1)
 			} else {
 				b.WriteString(name)
@@ -143,8 +143,8 @@ func (e *Env) foreign(text string) string {
 // maxAliasDepth bounds chains of aliases, which are short or cycles.
 const maxAliasDepth = 64
 
-// aliasText is the definition of an alias, "" where there is none.
-func (e *Env) aliasText(name string) string {
+// Alias is the text that the alias name ("#name" or "!name") is defined as, "" where it is not defined.
+func (e *Env) Alias(name string) string {
 	if t, ok := e.typeAlias[name]; ok {
 		return t.Text
 	}
