@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/attribution"
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
@@ -50,11 +52,13 @@ func TestLocationsStay(t *testing.T) {
 					if f.Func.Private {
 						continue
 					}
+					addsUp(t, f, target)
 					c, err := Cost(t.Context(), p, f.Func, target)
 					if err != nil {
 						t.Logf("@%s: %v", f.Func.Name, err)
 						continue
 					}
+					addsUp(t, c, target)
 					kept := map[int]bool{}
 					ir.Walk(c.Func.Body.Ops, func(o *ir.Op) bool {
 						parts := loc.Parts(o.Loc)
@@ -81,6 +85,50 @@ func TestLocationsStay(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// addsUp checks that what is due to lines, functions and modules adds up to what JSON says of f, to the byte, the FLOP and the
+// nanosecond.
+func addsUp(t *testing.T, f *cost.Func, on *machine.Machine) {
+	t.Helper()
+	x, err := attribution.Of(f, on, nil)
+	if err != nil {
+		return // sizes are open
+	}
+	r := cost.JSON(on, []*cost.Func{f}).Functions[0]
+	if r.TimeNs == nil || r.FLOP == nil {
+		return
+	}
+	want := cost.Amount{TimeNs: *r.TimeNs, FLOP: *r.FLOP, Read: *r.Read, Written: *r.Written, Sent: x.Total.Sent}
+	for _, bytes := range r.Sent {
+		want.Sent -= bytes
+	}
+	if want.Sent != 0 {
+		t.Errorf("@%s: %d bytes sent are not those of the report", f.Func.Name, x.Total.Sent)
+	}
+	want.Sent = x.Total.Sent
+	if x.Total != want {
+		t.Errorf("@%s: the total is %+v, the report has %+v", f.Func.Name, x.Total, want)
+	}
+	sources := &attribution.Sources{}
+	sources.Look(x)
+	for _, by := range []attribution.By{attribution.ByLine, attribution.ByFunction, attribution.ByModule} {
+		var sum, phases cost.Amount
+		held := x.Given
+		for _, row := range x.Rows(by, sources) {
+			sum = sum.Plus(row.Amount)
+			for _, p := range row.Phases {
+				phases = phases.Plus(p)
+			}
+			held += row.Held
+		}
+		if sum != want || phases != want {
+			t.Errorf("@%s by %s: the rows add up to %+v, their phases to %+v; the total is %+v", f.Func.Name, by, sum, phases, want)
+		}
+		if x.Held != nil && held != x.Peak {
+			t.Errorf("@%s by %s: lines hold %d bytes of %d", f.Func.Name, by, held, x.Peak)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type Options struct {
 	// File is the file that has the model: nothing keeps its bytes, which may be mapped, and weights are
 	// read from it when the program runs. Where it is "" constants keep the bytes.
 	File string
+	// Locations: Text prints the locations of ops, where the model's nodes come from.
+	Locations bool
 
 	data  []byte           // of the model
 	sizes map[string]int64 // of the files beside it that were opened
@@ -161,7 +163,11 @@ func Text(name string, data []byte, opts Options, weightsPath string) (text stri
 		return "", nil, err
 	}
 	if w, err = weights.Place([]*ir.Module{m}, weightsPath); err == nil {
-		text, err = print.Source(m)
+		var how []print.Option
+		if opts.Locations {
+			how = append(how, print.Locations)
+		}
+		text, err = print.Source(m, how...)
 	}
 	if err != nil {
 		return "", nil, &Error{Code: invalidCode, Msg: err.Error()}

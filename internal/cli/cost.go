@@ -20,13 +20,15 @@ import (
 type costCmd struct {
 	targeting
 	deviceFlags
-	Planned      bool   `help:"The table of the program as it is compiled: its kernels."`
-	Func         string `help:"Function to print (default: all)." placeholder:"NAME"`
-	Sort         string `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
-	Top          int    `help:"List this many ops of each function only, by default those that take longest." placeholder:"N"`
-	Strict       bool   `help:"Make ops of other dialects, which are not counted, an error."`
-	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
+	Planned      bool     `help:"The table of the program as it is compiled: its kernels."`
+	Func         string   `help:"Function to print (default: all)." placeholder:"NAME"`
+	By           string   `help:"Cost by the lines, functions or modules of the Python program that FILE was traced from: line, function or module." enum:",line,function,module" default:"" placeholder:"PART"`
+	Unfold       []string `help:"With --by, show the lines of a library of its own: flax." placeholder:"LIBRARY"`
+	Sort         string   `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
+	Top          int      `help:"List this many ops of each function only, by default those that take longest." placeholder:"N"`
+	Strict       bool     `help:"Make ops of other dialects, which are not counted, an error."`
+	OutputFormat string   `help:"text or json; with --by html too, a page of its own." enum:"text,json,html" default:"text"`
+	File         string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -82,6 +84,12 @@ func (c costCmd) Run(a *app) error {
 		if funcs, err = planAll(a, p, funcs, c.Func != ""); err != nil {
 			return err
 		}
+	}
+	switch {
+	case c.By != "":
+		return c.attribute(a, p, funcs)
+	case c.OutputFormat == "html":
+		return &failure{"DM612", "--output-format html", "is a page by line", "add --by line, or make a page with dmir report"}
 	}
 	compiled := func(f *cost.Func) (cost.Figures, error) { return compiledFigures(a.ctx, p, f) }
 	_, err = await(a.ctx, func() (any, error) {

@@ -61,6 +61,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM621", Name: "no-state", Doc: "`dmir run --steps` repeats a function whose results are its arguments in the next step. The function says which with the attribute `dm.state` of a result, and this one has none, so that every step would be the same.", Help: "mark results as the next values of arguments: `-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`"},
 	{Code: "DM622", Name: "bad-checkpoint", Doc: "A checkpoint of `dmir run --checkpoint` is damaged, or was written by another program (its state has other names or types), or with other data, another seed or another order; or the folder has checkpoints and `--resume` was not given; or the log that a resumed run would go on with is no log.", Help: "go on with what the checkpoint was written with, or name a new folder"},
 	{Code: "DM623", Name: "no-solver", Doc: "HiGHS, a solver of integer programs, could not be installed.", Help: "`dmir doctor --install-highs` fetches it with pip; the variable `DMIR_HIGHS` names a library"},
+	{Code: "DM625", Name: "bad-trace", Doc: "The description of a trace, `.dmir/traces/NAME.json`, is damaged, of another version, or names a program or a file that is not beside it.", Help: "trace the program again: `python -m dmir trace MODULE:FUNCTION`"},
 })
 
 func cannotRead(path string, err error) *failure {

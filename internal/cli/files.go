@@ -43,8 +43,15 @@ func isModel(name string, data []byte) bool {
 // stdin is what the standard input is called in messages.
 const stdin = "<stdin>"
 
-// bytes is the file at path, and its name in messages; "-" is stdin.
+// bytes is the file at path, of the description of a trace its program, and its name in messages; "-" is stdin.
 func (a *app) bytes(path string) (data []byte, name string, err error) {
+	t, err := a.trace(path)
+	switch {
+	case err != nil:
+		return nil, path, err
+	case t != nil:
+		path = t.ProgramPath()
+	}
 	name, in := path, a.stdin
 	limit := int64(maxBytes)
 	if path == "-" {

@@ -105,7 +105,7 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 		return "", nil, err
 	}
 	if isModel(name, data) {
-		text, open, arrays, err := a.model(name, data, bind, path)
+		text, open, arrays, err := a.model(name, data, bind, path, c.Locations)
 		if err == nil {
 			err = unknownSize(c.Bind, open)
 		}
@@ -138,7 +138,7 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 // model is the text of a model in ONNX in the ops of the dialect, whose large constants
 // are in a file called path beside it, or where that is "" in the text; and the names of
 // the sizes that the model leaves open, which bind gives.
-func (a *app) model(name string, data []byte, bind map[string]int64, path string) (text string, open []string, arrays *weights.Set, err error) {
+func (a *app) model(name string, data []byte, bind map[string]int64, path string, locations bool) (text string, open []string, arrays *weights.Set, err error) {
 	dir := ""
 	if name != stdin {
 		dir = filepath.Dir(name)
@@ -158,7 +158,7 @@ func (a *app) model(name string, data []byte, bind map[string]int64, path string
 			return r, err
 		}
 		r.text, r.arrays, err = onnx.Text(name, data, onnx.Options{
-			Dir: dir, Bind: bind, File: file,
+			Dir: dir, Bind: bind, File: file, Locations: locations,
 			Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(a.ctx, f) },
 		}, path)
 		return r, err

@@ -153,7 +153,7 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 		return src, opts, err
 	}
 	program := strings.TrimSuffix(name, ".onnx") + ".dmir"
-	text, open, arrays, err := a.model(name, data, opts.Bind, filepath.Base(weights.Path(program)))
+	text, open, arrays, err := a.model(name, data, opts.Bind, filepath.Base(weights.Path(program)), true)
 	if err != nil {
 		return nil, opts, err
 	}

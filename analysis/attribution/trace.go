@@ -1,0 +1,105 @@
+package attribution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Folder is where the traces of a workspace are.
+const Folder = ".dmir/traces"
+
+// Trace describes a program that was traced from Python: the file NAME.json beside it.
+type Trace struct {
+	Version   int            `json:"dmir_trace"`
+	Name      string         `json:"name"`
+	Program   string         `json:"program"` // a file beside this one
+	Framework string         `json:"framework,omitempty"`
+	Command   []string       `json:"command,omitempty"` // that traces again; none where that cannot be
+	Directory string         `json:"directory,omitempty"`
+	Created   string         `json:"created,omitempty"`
+	Files     []TracedFile   `json:"files,omitempty"`
+	Train     map[string]any `json:"train,omitempty"`
+
+	At string `json:"-"` // the path of the description
+}
+
+// TracedFile is a file of the person's own as it was traced.
+type TracedFile struct {
+	Path   string `json:"path"` // relative to the workspace
+	Name   string `json:"name"` // as locations have it
+	SHA256 string `json:"sha256"`
+	Text   string `json:"text"`
+}
+
+// ReadTrace reads a description; path is where it is.
+func ReadTrace(path string, data []byte) (*Trace, error) {
+	t := &Trace{At: path}
+	if err := json.Unmarshal(data, t); err != nil {
+		return nil, fmt.Errorf("it is no description of a trace: %w", err)
+	}
+	switch {
+	case t.Version == 0:
+		return nil, fmt.Errorf(`it is no description of a trace: it has no "dmir_trace"`)
+	case t.Version > 1:
+		return nil, fmt.Errorf("it is of version %d, which this dmir does not read", t.Version)
+	case t.Program == "" || t.Program != filepath.Base(t.Program) || strings.HasPrefix(t.Program, ".") || strings.ContainsAny(t.Program, `/\`):
+		return nil, fmt.Errorf("its program %q is no name of a file beside it", t.Program)
+	}
+	for _, f := range t.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return nil, fmt.Errorf("its file %q is not in the workspace", f.Path)
+		}
+	}
+	return t, nil
+}
+
+// ProgramPath is where its program is.
+func (t *Trace) ProgramPath() string { return filepath.Join(filepath.Dir(t.At), t.Program) }
+
+// Root is the workspace of a trace in its Folder, otherwise the folder of its description.
+func (t *Trace) Root() string {
+	dir := filepath.Dir(t.At)
+	if up, ok := strings.CutSuffix(filepath.ToSlash(dir), "/"+Folder); ok {
+		return filepath.FromSlash(up)
+	}
+	return dir
+}
+
+func (t *Trace) file(name string) *TracedFile {
+	if t == nil {
+		return nil
+	}
+	for i := range t.Files {
+		if t.Files[i].Name == name {
+			return &t.Files[i]
+		}
+	}
+	return nil
+}
+
+// text is that of the file that locations call name, as it was traced.
+func (t *Trace) text(name string) (string, bool) {
+	f := t.file(name)
+	if f == nil {
+		return "", false
+	}
+	return f.Text, true
+}
+
+// path is where the file that locations call name is in the workspace.
+func (t *Trace) path(name string) string {
+	if f := t.file(name); f != nil {
+		return f.Path
+	}
+	return ""
+}
+
+// Is reports whether text is that of the file when it was traced.
+func (f *TracedFile) Is(text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:]) == f.SHA256
+}
