@@ -40,7 +40,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		}
 		return template.CSS(fmt.Sprintf("%.4f", float64(part)/float64(whole)))
 	},
-	"add": func(a, b int64) int64 { return a + b },
+	"add":   func(a, b int64) int64 { return a + b },
 	"level": func(n *Node, total Amount) map[string]any { return map[string]any{"Node": n, "Total": total} },
 }).Parse(pageText))
 

@@ -99,10 +99,11 @@ type Leaf struct {
 const mostLeaves = 1 << 20
 
 // Leaves are the parts of f's cost on m, op by op, those in loops as often as they run. They add up to the figures of JSON.
-// measured, if not nil, are times of ops of f's own in a run, in place of predicted ones. An error says which sizes are open.
+// measured, if not nil, are times of ops in a run, in nanoseconds, in place of predicted ones: of those of f's own block, and of
+// some in its loops. An error says which sizes are open.
 func (f *Func) Leaves(m *machine.Machine, measured map[*ir.Op]int64) ([]Leaf, Amount, error) {
 	f = f.PerDevice()
-	w := &leaves{t: timer{m}, f: f, in: f.body.in, at: map[loc.Loc]*loc.Mapper{}}
+	w := &leaves{t: timer{m}, f: f, measured: measured, in: f.body.in, at: map[loc.Loc]*loc.Mapper{}}
 	var total Amount
 	for _, e := range f.Entries {
 		if !e.Known {
@@ -134,6 +135,8 @@ func (f *Func) Leaves(m *machine.Machine, measured map[*ir.Op]int64) ([]Leaf, Am
 type leaves struct {
 	t       timer
 	f       *Func
+
+	measured map[*ir.Op]int64
 	in      *scope                  // of the function whose ops are spread
 	at      map[loc.Loc]*loc.Mapper // of calls
 	steps   []*Entry
@@ -172,7 +175,11 @@ func (w *leaves) expose(total *Amount) {
 
 // own is what e costs, its time in picoseconds: as weights are, so that short ops count.
 func (w *leaves) own(e *Entry) Amount {
-	a := Amount{TimeNs: picoseconds(w.t.entry(e).Ns), FLOP: w.number(e.FLOP), Read: w.number(e.Read), Written: w.number(e.Written)}
+	ns, known := float64(w.measured[e.Op]), w.measured[e.Op] > 0
+	if !known {
+		ns = w.t.entry(e).Ns
+	}
+	a := Amount{TimeNs: picoseconds(ns), FLOP: w.number(e.FLOP), Read: w.number(e.Read), Written: w.number(e.Written)}
 	if sent, known := e.Sent(); known {
 		a.Sent = TotalSent(sent)
 	}

@@ -28,6 +28,11 @@ import (
 // a mesh it is that of each device. A function of which sizes are open cannot be planned, nor
 // one in stages, whose devices run different programs.
 func Cost(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine) (*cost.Func, error) {
+	return For(ctx, p, fn, on, arch(on))
+}
+
+// For is Cost of fn as it is compiled for an architecture.
+func For(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine, arch string) (*cost.Func, error) {
 	f := p.Cost(fn)
 	if f == nil {
 		return nil, errors.New("its cost is not known")
@@ -39,10 +44,10 @@ func Cost(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Mach
 	if f.Mesh() != nil {
 		o.Devices = pass.AllDevices
 	}
-	u, err := plan(ctx, moduleOf(p, fn), fn, on, o, true)
+	u, err := plan(ctx, moduleOf(p, fn), fn, on, arch, o, true)
 	var e *pass.Error
 	if errors.As(err, &e) && e.Code == "DM841" { // more than dm.max_peak, which is for others to judge
-		u, err = plan(ctx, moduleOf(p, fn), fn, on, o, false)
+		u, err = plan(ctx, moduleOf(p, fn), fn, on, arch, o, false)
 	}
 	switch {
 	case err != nil:
@@ -54,14 +59,14 @@ func Cost(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Mach
 }
 
 // plan is fn, a function of m, after the passes, within its budget of memory or without one.
-func plan(ctx context.Context, m *ir.Module, fn *ir.Func, on *machine.Machine, o pass.Options, limited bool) (*pass.Unit, error) {
+func plan(ctx context.Context, m *ir.Module, fn *ir.Func, on *machine.Machine, arch string, o pass.Options, limited bool) (*pass.Unit, error) {
 	m = m.CloneOf(pass.Reached(m, fn))
-	of := target.For(arch(on))
+	of := target.For(arch)
 	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: target.Machine(of, on), Options: o}
 	if !limited {
 		u.Func.Op.RemoveAttr(cost.MaxPeak)
 	}
-	return u, pass.Run(u, pipeline.For(of.Generator(target.Options{Arch: arch(on)})), nil)
+	return u, pass.Run(u, pipeline.For(of.Generator(target.Options{Arch: arch})), nil)
 }
 
 // arch is the architecture that programs for m are compiled for.

@@ -17,10 +17,13 @@ import (
 type diffCmd struct {
 	targeting
 	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
+	By           string    `help:"Compare by the lines, functions or modules of the Python program that the versions were traced from: line, function or module." enum:",line,function,module" default:"" placeholder:"PART"`
+	Planned      bool      `help:"With --by, compare the versions as they are compiled."`
+	Top          int       `help:"With --by, list this many changes of each function only, the greatest." placeholder:"N"`
 	AsWritten    bool      `help:"With --budget, compare the versions as written, op by op, not as they are compiled."`
 	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
-	Old          string    `arg:"" complete:"file:dmir,mlir" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
-	New          string    `arg:"" complete:"file:dmir,mlir" help:"The newer version; '-' is stdin."`
+	Old          string    `arg:"" complete:"file:dmir,mlir,onnx,json" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
+	New          string    `arg:"" complete:"file:dmir,mlir,onnx,json" help:"The newer version; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -69,6 +72,12 @@ func (c diffCmd) Run(a *app) error {
 	if c.AsWritten && !c.Budget.asked {
 		return &failure{"DM612", "--as-written", "has no meaning without --budget", "add --budget, or remove it"}
 	}
+	if c.By == "" && (c.Planned || c.Top != 0) {
+		return &failure{"DM612", "--planned and --top", "have no meaning without --by", "add --by line, or remove them"}
+	}
+	if c.By != "" && (c.Budget.asked || c.OutputFormat != "text" && c.OutputFormat != "json") {
+		return &failure{"DM612", "--by " + c.By, "lists changes, as text or JSON, and has no gate", "run dmir diff --budget without it"}
+	}
 	if err := sensibleVersions(c.Old, c.New); err != nil {
 		return err
 	}
@@ -82,6 +91,9 @@ func (c diffCmd) Run(a *app) error {
 	}
 	if err := c.bound(p, old); err != nil {
 		return err
+	}
+	if c.By != "" {
+		return c.attribute(a, old, p)
 	}
 	d, err := await(a.ctx, func() (panel.Data, error) {
 		return panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share, AsWritten: c.AsWritten, Context: a.ctx})

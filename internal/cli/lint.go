@@ -23,7 +23,7 @@ type lintCmd struct {
 	Hints        bool     `help:"Report hints too, findings that the compiler removes by itself, and with --fix apply their fixes."`
 	Strict       bool     `help:"Make ops of other dialects, which are not checked, an error."`
 	OutputFormat string   `help:"text, concise, json, github or sarif." enum:"text,concise,json,github,sarif" default:"text"`
-	Files        []string `arg:"" complete:"file:dmir,mlir" help:"Files or folders; '-' is stdin."`
+	Files        []string `arg:"" complete:"file:dmir,mlir,onnx,json" help:"Files or folders; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -99,7 +99,7 @@ type share struct{ n, of int }
 // file returns the findings of one file that are shown, and the number of hints that
 // are not.
 func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, changed bool, hidden int, err error) {
-	src, opts, err := c.source(a, path)
+	src, opts, err := c.program(a, path)
 	if err != nil {
 		return nil, false, 0, err
 	}
@@ -125,6 +125,10 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 		if unbound.n++; unbound.n == unbound.of {
 			return nil, false, 0, err
 		}
+	}
+	if p.Imported || isModel(path, nil) {
+		found, hidden, err = c.traced(a, path, p, opts, rules, hints)
+		return found, false, hidden, err
 	}
 	if c.Fix || c.Diff {
 		fixed, err := await(a.ctx, func() (*lint.Fixed, error) {

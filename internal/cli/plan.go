@@ -288,7 +288,11 @@ func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []p
 		return writeJSON(a.stdout, points)
 	}
 	var b bytes.Buffer
-	o := present.Options{Color: styleOf(a.stdout).Color, Width: a.width()}
+	sources, err := a.sources(c.File, nil)
+	if err != nil {
+		return err
+	}
+	o := present.Options{Color: styleOf(a.stdout).Color, Width: a.width(), Place: sources.Line(p)}
 	if len(points) > 1 {
 		present.Sweep(&b, m, points, o)
 	} else {
@@ -300,7 +304,7 @@ func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []p
 			escape.Fprintf(&b, "\n--diff shows it in the program, --write writes it there, --apply N writes plan N, -o FILE a copy\n")
 		}
 	}
-	_, err := a.stdout.Write(b.Bytes())
+	_, err = a.stdout.Write(b.Bytes())
 	return err
 }
 

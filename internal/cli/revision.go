@@ -16,11 +16,19 @@ import (
 // under the same configuration: a file, "git:REV" for path as it was in a
 // revision, or "git:REV:PATH" for another file. name is its display name.
 func (t targeting) version(a *app, old, path string, new *program.Program) (p *program.Program, name string, err error) {
-	src, err := a.readVersion(old, path)
+	arrays := new.Arrays
+	var src *source.File
+	if _, _, isGit := revision(old, path); isGit {
+		src, err = a.readVersion(old, path)
+	} else {
+		var opts program.Options
+		src, opts, err = t.program(a, old)
+		arrays = opts.Arrays
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: new.Arrays, Compiled: new.Compiled})
+	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: arrays, Compiled: new.Compiled})
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,14 +4,25 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmir/analysis/attribution"
 	"dmir/analysis/cost"
+	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/compile/driver"
+	"dmir/compile/pass"
+	"dmir/compile/planned"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/print"
 	"dmir/internal/regular"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // maxTrace is the largest description of a trace that is read: it holds the text of the files that were traced.
@@ -72,36 +83,210 @@ func (a *app) sources(path string, unfold []string) (*attribution.Sources, error
 	return s, err
 }
 
-// attribute prints what functions cost by lines, functions or modules.
-func (c costCmd) attribute(a *app, p *program.Program, funcs []*cost.Func) error {
-	sources, err := a.sources(c.File, c.Unfold)
+// listing is what functions of the program at path cost by parts of the Python program that it was traced from.
+func (a *app) listing(path string, by string, unfold []string, p *program.Program, planned bool, funcs []*cost.Func) (*attribution.Listing, error) {
+	sources, err := a.sources(path, unfold)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l := &attribution.Listing{By: attribution.By(c.By), Target: p.Target.Title, Level: "as written", Sources: sources, Top: c.Top, Color: styleOf(a.stdout).Color}
-	level := "written"
-	if c.Planned {
-		l.Level, level = "as compiled", "planned"
+	l := &attribution.Listing{By: attribution.By(by), Target: p.Target.Title, Level: "as written", Sources: sources, Color: styleOf(a.stdout).Color}
+	if planned {
+		l.Level = "as compiled"
 	}
-	_, err = await(a.ctx, func() (any, error) {
+	return await(a.ctx, func() (*attribution.Listing, error) {
 		for _, f := range funcs {
-			if f.Func.Private && c.Func == "" {
-				continue // part of those that call it
-			}
 			x, err := attribution.Of(f, p.Target, nil)
 			if err != nil {
-				return nil, &failure{"DM605", "--by " + c.By, "@" + f.Func.Name + ": " + err.Error(), "give sizes with --bind"}
+				return nil, &failure{"DM605", "--by " + by, "@" + f.Func.Name + ": " + err.Error(), "give sizes with --bind"}
 			}
 			l.Functions = append(l.Functions, x)
 		}
 		sources.Look(l.Functions...)
-		switch c.OutputFormat {
-		case "json":
-			return nil, writeJSON(a.stdout, l.JSON(filepath.Base(c.File), p.Target.Name, level))
-		case "html":
-			return nil, l.HTML(untilDone{a.ctx, a.stdout}, filepath.Base(c.File))
-		}
-		return nil, l.Text(untilDone{a.ctx, a.stdout})
+		return l, nil
 	})
+}
+
+// public are the functions that are no part of those that call them.
+func public(funcs []*cost.Func) []*cost.Func {
+	return slices.DeleteFunc(slices.Clone(funcs), func(f *cost.Func) bool { return f.Func.Private })
+}
+
+// attribute prints what functions cost by lines, functions or modules.
+func (c costCmd) attribute(a *app, p *program.Program, funcs []*cost.Func) error {
+	if c.Func == "" {
+		funcs = public(funcs)
+	}
+	l, err := a.listing(c.File, c.By, c.Unfold, p, c.Planned, funcs)
+	if err != nil {
+		return err
+	}
+	l.Top = c.Top
+	_, err = await(a.ctx, func() (any, error) { return nil, c.list(a, p, l) })
 	return err
+}
+
+func (c costCmd) list(a *app, p *program.Program, l *attribution.Listing) error {
+	switch c.OutputFormat {
+	case "json":
+		level := "written"
+		if c.Planned {
+			level = "planned"
+		}
+		return writeJSON(a.stdout, l.JSON(filepath.Base(c.File), p.Target.Name, level))
+	case "html":
+		return l.HTML(untilDone{a.ctx, a.stdout}, filepath.Base(c.File))
+	}
+	return l.Text(untilDone{a.ctx, a.stdout})
+}
+
+// attribute prints what two versions of functions cost by lines, functions or modules, where that differs.
+func (c diffCmd) attribute(a *app, old, p *program.Program) error {
+	var sides [2]*attribution.Listing
+	for i, v := range []struct {
+		path string
+		p    *program.Program
+	}{{c.Old, old}, {c.New, p}} {
+		funcs := public(v.p.Funcs)
+		var err error
+		if c.Planned {
+			if funcs, err = planAll(a, v.p, funcs, false); err != nil {
+				return err
+			}
+		}
+		if sides[i], err = a.listing(v.path, c.By, nil, v.p, c.Planned, funcs); err != nil {
+			return err
+		}
+	}
+	was, is := sides[0], sides[1]
+	var all []attribution.CompareJSON
+	for _, now := range is.Functions {
+		i := slices.IndexFunc(was.Functions, func(f *attribution.Function) bool { return f.Name == now.Name })
+		if i < 0 {
+			continue
+		}
+		x := &attribution.Comparison{By: attribution.By(c.By), Name: now.Name, Old: was.Functions[i], New: now, Top: c.Top}
+		x.Changes = attribution.Compare(x.By, x.Old, x.New, was.Sources, is.Sources)
+		if c.OutputFormat == "json" {
+			all = append(all, x.JSON(was, is))
+			continue
+		}
+		if err := x.Text(untilDone{a.ctx, a.stdout}, is, "old", "new"); err != nil {
+			return err
+		}
+	}
+	if c.OutputFormat == "json" {
+		return writeJSON(a.stdout, map[string]any{"by": c.By, "target": p.Target.Name, "functions": all})
+	}
+	return nil
+}
+
+// attribute prints what was measured by lines, functions or modules.
+func (c runCmd) attribute(a *app, p *program.Program, f *cost.Func, res *driver.Result) error {
+	times := measured(res)
+	if d, _, err := driver.Choose(c.Device); err == nil && d != nil && times == nil {
+		g, err := await(a.ctx, func() (*cost.Func, error) { return planned.For(a.ctx, p, f.Func, p.Target, d.Arch()) })
+		if err != nil {
+			return err
+		}
+		f, times = g, measuredKernels(g, res.Kernels)
+	}
+	if times == nil {
+		return &failure{"DM612", "--by " + c.By, "needs the time of each op, and " + res.Device + " does not measure it", "add --device cpu or --device reference"}
+	}
+	sources, err := a.sources(c.File, nil)
+	if err != nil {
+		return err
+	}
+	x, err := attribution.Of(f, p.Target, times)
+	if err != nil {
+		return &failure{"DM605", "--by " + c.By, "@" + f.Func.Name + ": " + err.Error(), "give sizes with --bind"}
+	}
+	sources.Look(x)
+	l := &attribution.Listing{By: attribution.By(c.By), Target: res.Device, Level: "measured", Functions: []*attribution.Function{x}, Sources: sources, Color: styleOf(a.stdout).Color}
+	if c.OutputFormat == "json" {
+		return writeJSON(a.stdout, l.JSON(filepath.Base(c.File), p.Target.Name, "measured"))
+	}
+	return l.Text(untilDone{a.ctx, a.stdout})
+}
+
+// measuredKernels are the times of the steps of f, a function as it is compiled: those of its kernels, by their names. A kernel
+// that is one of several of a step, or a copy for one, counts as a part of it.
+func measuredKernels(f *cost.Func, kernels []driver.Kernel) map[*ir.Op]int64 {
+	type step struct{ own, in *ir.Op } // and the one of the function's own block that holds it
+	steps := map[string]step{}
+	for _, e := range f.Entries {
+		ir.Walk([]*ir.Op{e.Op}, func(o *ir.Op) bool {
+			if name := o.Str(pass.NameAttr); name != "" {
+				steps[name] = step{o, e.Op}
+			}
+			return o.Name != op.Kernel
+		})
+	}
+	find := func(i int) (step, bool) {
+		for name := kernels[i].Name; name != ""; name = name[:max(strings.LastIndexByte(name, '_'), 0)] {
+			if s, known := steps[name]; known {
+				return s, true
+			}
+		}
+		return step{}, false
+	}
+	var times map[*ir.Op]int64
+	for i, k := range kernels {
+		s, known := find(i)
+		for next := i + 1; !known && next < len(kernels); next++ { // a copy is for what follows
+			s, known = find(next)
+		}
+		if !known || k.MeasuredNs <= 0 {
+			continue
+		}
+		if times == nil {
+			times = map[*ir.Op]int64{}
+		}
+		ns := int64(math.Round(k.MeasuredNs))
+		if times[s.in] += ns; s.own != s.in {
+			times[s.own] += ns
+		}
+	}
+	return times
+}
+
+// traced are the findings in a program of another tool, at the lines of the Python program that it was traced from; what has no
+// such line is left out, since the text is the tool's own.
+func (c lintCmd) traced(a *app, path string, p *program.Program, opts program.Options, rules lint.Options, hints bool) (found []finding, hidden int, err error) {
+	for _, d := range distinct(p.Src, p.Diags) {
+		if d.Severity >= diag.Warning {
+			found = append(found, finding{p.Src, d})
+		}
+	}
+	if p.HasErrors() {
+		return found, 0, nil
+	}
+	sources, err := a.sources(path, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	at, err := await(a.ctx, func() ([]attribution.Finding, error) {
+		if p.Imported {
+			text, err := print.Sections(p.Modules, print.Locations)
+			if err != nil {
+				return nil, &failure{"DM619", p.Src.Path, err.Error(), ""}
+			}
+			p = program.Load(source.New(p.Src.Path, text), opts)
+		}
+		ds := lint.Run(a.ctx, p, rules)
+		shown := ds[:0]
+		for _, d := range ds {
+			switch {
+			case d.Severity == diag.Hint && !hints:
+				hidden++
+			default:
+				shown = append(shown, d)
+			}
+		}
+		return sources.Findings(p, shown), a.ctx.Err()
+	})
+	for _, f := range at {
+		found = append(found, finding{f.Src, f.Diagnostic})
+	}
+	return found, hidden, err
 }

@@ -128,12 +128,23 @@ func stages(w io.Writer, p *plan.Plan, o Options) {
 	rows := [][]string{{"stage of plan 1", "from line", "layers", "forward", "backward", "sends on", "once", "memory"}}
 	for i, s := range p.Stages {
 		rows = append(rows, []string{
-			fmt.Sprint(i), fmt.Sprint(s.Line), fmt.Sprint(s.Layers), seconds(s.Forward), seconds(s.Backward), seconds(s.Transfer),
+			fmt.Sprint(i), o.place(s.Line), fmt.Sprint(s.Layers), seconds(s.Forward), seconds(s.Backward), seconds(s.Transfer),
 			seconds(s.Once), units.Bytes(s.Memory),
 		})
 	}
 	fmt.Fprintln(w)
 	grid(w, o, make([]bool, len(rows[0])), rows)
+}
+
+// place is line n, and where it was traced from.
+func (o Options) place(n int) string {
+	text := fmt.Sprint(n)
+	if o.Place != nil {
+		if from := o.Place(n); from != "" {
+			text += ", " + from
+		}
+	}
+	return text
 }
 
 // grid prints rows in columns, the first row as their titles; left are those that are aligned so. The

@@ -18,6 +18,9 @@ import (
 type Options struct {
 	Color bool // with ANSI colours
 	Width int  // characters in a line of the terminal; 0 is no limit
+
+	// Place is where line n of the program's text was traced from, "" where that is not known; may be nil.
+	Place func(n int) string
 }
 
 const (
