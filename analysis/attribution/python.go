@@ -17,9 +17,7 @@ var definition = regexp.MustCompile(`^(?:async\s+)?(def|class)\s+(\w+)`)
 
 // Scopes are the functions and classes of f in the order of the text, by their indentation.
 func (f *File) Scopes() []Scope {
-	if f.scope == nil && len(f.Lines) > 0 {
-		f.scope = outline(f.Lines)
-	}
+	f.outlined.Do(func() { f.scope = outline(f.Lines) })
 	return f.scope
 }
 

@@ -83,6 +83,15 @@ func (f *Function) Rows(by By, s *Sources) []*Row {
 	return out
 }
 
+// Add adds what is due to o.
+func (r *Row) Add(o *Row) {
+	r.Amount, r.Held = r.Plus(o.Amount), r.Held+o.Held
+	r.Ops, r.Steps, r.Shared = r.Ops+o.Ops, r.Steps+o.Steps, r.Shared || o.Shared
+	for p, a := range o.Phases {
+		r.Phases[p] = r.Phases[p].Plus(a)
+	}
+}
+
 // inOrder compares rows by where they are.
 func inOrder(a, b *Row) int {
 	return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Path, b.Path))

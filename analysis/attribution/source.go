@@ -6,16 +6,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"dmir/dialect/loc"
 )
 
-// Sources are the files that locations name: which of them are the person's own, and their text.
+// Sources are the files that locations name: which of them are the person's own, and their text. They are safe for concurrent
+// use once Look has returned.
 type Sources struct {
 	Root   string   // the workspace, an absolute path; files outside are never opened
 	Unfold []string // libraries whose files count as the person's own: a part of their path, such as "flax"
 	Trace  *Trace   // may be nil
 
+	mu    sync.Mutex
 	files map[string]*File
 	place map[loc.Loc]Place
 	loose bool // there is no file of the workspace: any that is no library's counts
@@ -27,7 +30,9 @@ type File struct {
 	Path  string // as it is shown: below the workspace, relative to it, with slashes
 	Own   bool
 	Lines []string // nil where the text is not known
-	scope []Scope
+
+	outlined sync.Once
+	scope    []Scope
 }
 
 // Place is where in a program a location is, by the frame that counts.
@@ -44,6 +49,12 @@ var library = regexp.MustCompile(`(^|[/\\])(site-packages|dist-packages|lib(64)?
 
 // File is the file that locations call name.
 func (s *Sources) File(name string) *File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.file(name)
+}
+
+func (s *Sources) file(name string) *File {
 	if f := s.files[name]; f != nil {
 		return f
 	}
@@ -57,7 +68,7 @@ func (s *Sources) File(name string) *File {
 		f.Path = filepath.ToSlash(rel)
 	}
 	if text, known := s.Trace.text(name); known {
-		f.Own, f.Lines = true, splitLines(text)
+		f.Own, f.Lines = true, Lines(text)
 		if path := s.Trace.path(name); path != "" {
 			f.Path = path
 		}
@@ -107,10 +118,11 @@ func (s *Sources) read(rel string) []string {
 	if err != nil {
 		return nil
 	}
-	return splitLines(string(text))
+	return Lines(string(text))
 }
 
-func splitLines(text string) []string {
+// Lines are the lines of a text, without their ends.
+func Lines(text string) []string {
 	return strings.Split(strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\r\n", "\n"), "\n")
 }
 
@@ -145,6 +157,8 @@ func (s *Sources) Look(fs ...*Function) {
 
 // Place is the place of l.
 func (s *Sources) Place(l loc.Loc) Place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p, known := s.place[l]; known {
 		return p
 	}
@@ -164,7 +178,7 @@ func (s *Sources) find(l loc.Loc) Place {
 		func(*File) bool { return true },
 	} {
 		for _, frame := range p.Trace.Frames {
-			if f := s.File(frame.File); counts(f) {
+			if f := s.file(frame.File); counts(f) {
 				p.File, p.Frame = f, frame
 				return p
 			}

@@ -93,11 +93,7 @@ func (l *Listing) list(w io.Writer, t *columns, rows []*Row) {
 	if n := len(rows) - len(shown); n > 0 {
 		var rest Row
 		for _, r := range rows[len(shown):] {
-			rest.Amount = rest.Plus(r.Amount)
-			rest.Held += r.Held
-			for p, a := range r.Phases {
-				rest.Phases[p] = rest.Phases[p].Plus(a)
-			}
+			rest.Add(r)
 		}
 		t.add(&rest, fmt.Sprintf("%d more", n))
 	}
@@ -376,12 +372,7 @@ func Tree(rows []*Row) *Node {
 		n := node(r.Path)
 		n.Class = cmp.Or(n.Class, r.Class)
 		for path := r.Path; ; path = path[:max(strings.LastIndexAny(path, "/."), 0)] {
-			a := &node(path).All
-			a.Amount, a.Held = a.Plus(r.Amount), a.Held+r.Held
-			a.Ops, a.Shared = a.Ops+r.Ops, a.Shared || path == r.Path && r.Shared
-			for p := range r.Phases {
-				a.Phases[p] = a.Phases[p].Plus(r.Phases[p])
-			}
+			node(path).All.Add(r)
 			if path == "" {
 				break
 			}

@@ -83,6 +83,7 @@ type text struct {
 	Target   string                  `toml:"target" names:"machine" doc:"The machine that times are predicted for; absent, h200"`
 	Bind     map[string]int64        `toml:"bind" doc:"Sizes of dimension symbols, by name"`
 	Lint     Lint                    `toml:"lint" doc:"Which lint rules apply"`
+	Traces   []string                `toml:"traces" doc:"Traces of Python programs, or folders of them, beside those in .dmir/traces; paths below the folder of this file"`
 	Plan     Plan                    `toml:"plan" doc:"What a training step is planned for"`
 	Machines map[string]machine.Spec `toml:"machines" doc:"Machines of your own, by name"`
 }

@@ -133,17 +133,17 @@ func (f *Func) Leaves(m *machine.Machine, measured map[*ir.Op]int64) ([]Leaf, Am
 
 // leaves finds them.
 type leaves struct {
-	t       timer
-	f       *Func
+	t timer
+	f *Func
 
 	measured map[*ir.Op]int64
-	in      *scope                  // of the function whose ops are spread
-	at      map[loc.Loc]*loc.Mapper // of calls
-	steps   []*Entry
-	amounts []Amount
-	step    *Entry
-	out     []Leaf
-	err     error
+	in       *scope                  // of the function whose ops are spread
+	at       map[loc.Loc]*loc.Mapper // of calls
+	steps    []*Entry
+	amounts  []Amount
+	step     *Entry
+	out      []Leaf
+	err      error
 }
 
 // expose takes out of the times of steps what of the collectives runs beside kernels.

@@ -25,6 +25,7 @@ type Jobs struct {
 	s         *session.Session
 	opts      Options
 	untrusted atomic.Bool
+	stated    atomic.Bool // the editor has said that the workspace is trusted
 	runs      runs
 	builds    builds
 	plans     plans
@@ -37,6 +38,7 @@ func New(s *session.Session, o Options) *Jobs { return &Jobs{s: s, opts: o} }
 // is stopped if they may not.
 func (j *Jobs) Trust(trusted bool) {
 	j.untrusted.Store(!trusted)
+	j.stated.Store(trusted)
 	if !trusted {
 		j.Stop()
 	}

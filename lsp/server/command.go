@@ -32,6 +32,8 @@ const (
 	commandToggle  = "dmir.toggle"
 	commandMore    = "dmir.more"
 	commandPlan    = "dmir.plan"
+	// commandTraceAgain runs the command of the trace that is shown beside a Python file.
+	commandTraceAgain = "dmir.traceAgain"
 	// commandLintWorkspace lints all programs of the workspace, open or not, and shows
 	// what it finds; with {"clear": true} it takes back what it shows of closed files.
 	commandLintWorkspace = "dmir.lintWorkspace"
@@ -62,7 +64,8 @@ var commands = map[string]commandMethod{
 	page.CommandApplyPlan: onArgs(`{"uri": …, "func": …, "plan": NUMBER}`, func(s *server, args page.ApplyPlanArgs) (connection.Work, error) {
 		return func(ctx context.Context) (any, error) { return s.pages.ApplyPlan(ctx, args) }, nil
 	}),
-	commandTargets: targetsCommand,
+	commandTargets:    targetsCommand,
+	commandTraceAgain: onArgs(`{"uri": …}`, traceAgain),
 	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
 		token := session.CloneToken(p.WorkDoneToken)
 		var args struct {

@@ -9,6 +9,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/config"
 	"dmir/lsp/connection"
 	"dmir/lsp/diagnostics"
@@ -41,6 +42,9 @@ func initialize(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 			info.Version = protocol.NewOptional(s.opts.Version)
 		}
 		can := capabilities(enc)
+		if s.pythonOnly {
+			can = pythonCapabilities(enc)
+		}
 		if s.Features.Pulls { // no other editor can be asked to pull again
 			can.DiagnosticProvider = diagnostics.Options()
 		}
@@ -96,6 +100,7 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 func initialized(s *server, _ *protocol.InitializedParams) error {
 	go func() {
 		s.register()
+		s.registerPython()
 		s.pullSettings()
 		if s.Docs.LintsClosed() {
 			s.diagnostics.SettingsChanged()
@@ -108,7 +113,10 @@ func (s *server) register() {
 	var rs []protocol.Registration
 	if s.Features.Watch {
 		options, err := protocol.Marshal(&protocol.DidChangeWatchedFilesRegistrationOptions{
-			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/" + config.FileName)}, {GlobPattern: protocol.Pattern("**/*.dmir")}},
+			Watchers: []protocol.FileSystemWatcher{
+				{GlobPattern: protocol.Pattern("**/" + config.FileName)}, {GlobPattern: protocol.Pattern("**/*.dmir")},
+				{GlobPattern: protocol.Pattern("**/" + attribution.Folder + "/*.json")},
+			},
 		})
 		if err == nil {
 			rs = append(rs, protocol.Registration{ID: config.FileName, Method: protocol.MethodWorkspaceDidChangeWatchedFiles, RegisterOptions: options})
@@ -164,6 +172,9 @@ func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
 	for _, c := range p.Changes {
 		if a := session.AddressOf(c.URI); workspace.IsConfig(a) {
 			configured = true
+		} else if strings.HasSuffix(a.Path, ".json") {
+			s.python.Recheck()
+			go s.registerPython()
 		} else if strings.HasSuffix(a.Path, ".dmir") {
 			programs = append(programs, a)
 		}

@@ -99,6 +99,9 @@ func methodsOf(s *server) connection.Methods {
 		Admit:         s.admit,
 	}
 	for name, f := range calls {
+		if of, has := pythonCalls[name]; has {
+			f = orPython(of, f)
+		}
 		m.Calls[name] = func(raw jsonrpc2.RawMessage) (connection.Work, error) { return f(s, raw) }
 	}
 	for name, f := range notifications {

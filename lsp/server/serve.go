@@ -16,6 +16,7 @@ import (
 	"dmir/lsp/page"
 	"dmir/lsp/scan"
 	"dmir/lsp/session"
+	"dmir/lsp/traced"
 	"dmir/lsp/workspace"
 )
 
@@ -58,6 +59,9 @@ type server struct {
 	outlines    scan.Outlines
 	saved       saved
 	tokens      tokenResults
+	python      *traced.Docs
+	pythonOnly  bool // the editor has this server for Python files alone
+	registered  atomic.Bool
 }
 
 // The states of the protocol's life cycle.
@@ -82,6 +86,7 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 		Pause: opts.Pause, Publish: s.diagnostics.Publish, PublishConfig: s.diagnostics.PublishConfig, Failed: s.diagnostics.Failed,
 		Costed: s.refresh,
 	})
+	s.python = traced.New(s.Context(), traced.Options{Work: s.Docs, Changed: s.tracesChanged})
 	s.methods = methodsOf(s)
 	return s
 }

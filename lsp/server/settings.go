@@ -82,12 +82,13 @@ func (s *server) initSettings(raw protocol.LSPAny) {
 		Trusted  *bool `json:"trusted"`
 		Panels   bool  `json:"panels"`
 		Pictures *bool `json:"pictures"`
+		Python   bool  `json:"python"`
 	}
 	if json.Unmarshal(raw, &client) == nil {
 		if client.Trusted != nil {
 			s.jobs.Trust(*client.Trusted)
 		}
-		s.Features.Panels = client.Panels
+		s.Features.Panels, s.pythonOnly = client.Panels, client.Python
 		if client.Pictures != nil {
 			s.Features.Pictures = *client.Pictures
 		}

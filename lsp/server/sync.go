@@ -10,6 +10,7 @@ import (
 
 	"dmir/lsp/connection"
 	"dmir/lsp/session"
+	"dmir/lsp/traced"
 	"dmir/lsp/workspace"
 )
 
@@ -44,6 +45,11 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	if session.NoProgram(a.Key) {
 		return nil
 	}
+	if traced.Is(a.Path) {
+		s.python.Open(a, p.TextDocument.Version, text)
+		s.publishTraced(a.Key)
+		return nil
+	}
 	if workspace.IsConfig(a) {
 		s.Docs.OpenConfig(a, text)
 		s.diagnostics.ConfigChanged()
@@ -71,6 +77,11 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 	if session.NoProgram(a.Key) {
 		return nil
 	}
+	if traced.Is(a.Path) {
+		s.python.Change(a.Key, p.TextDocument.Version, edits)
+		s.pages.Later(a.Key, func() { s.publishTraced(a.Key) })
+		return nil
+	}
 	if workspace.IsConfig(a) {
 		s.pages.Later(a.Key, func() {
 			s.Docs.ConfigChanged()
@@ -86,6 +97,10 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	a := session.AddressOf(p.TextDocument.URI)
 	if session.NoProgram(a.Key) {
+		return nil
+	}
+	if traced.Is(a.Path) {
+		s.python.Close(a.Key)
 		return nil
 	}
 	if workspace.IsConfig(a) {
@@ -109,7 +124,12 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 
 // didSave updates what depends on the file on disk: lenses and comparisons.
 func didSave(s *server, p *protocol.DidSaveTextDocumentParams) error {
-	s.pages.Changed(session.AddressOf(p.TextDocument.URI).Key)
+	a := session.AddressOf(p.TextDocument.URI)
+	if traced.Is(a.Path) {
+		s.python.Recheck()
+		return nil
+	}
+	s.pages.Changed(a.Key)
 	s.RefreshLenses()
 	return nil
 }

@@ -16,6 +16,8 @@ type Features struct {
 	WatchConfig   bool // wants didChangeConfiguration registered
 	WatchBuffers  bool // reports more documents on request
 
+	RegisterLenses bool // lets more documents have hints and lenses on request
+
 	RegisterHover      bool // asks for hovers of more documents on request
 	RegisterCompletion bool // and for completions
 	VersionedEdits     bool
@@ -66,6 +68,7 @@ func FeaturesOf(c protocol.ClientCapabilities) Features {
 	}
 	if t := c.TextDocument; t != nil {
 		f.WatchBuffers = t.Synchronization != nil && is(t.Synchronization.DynamicRegistration)
+		f.RegisterLenses = t.CodeLens != nil && is(t.CodeLens.DynamicRegistration) && t.InlayHint != nil && is(t.InlayHint.DynamicRegistration)
 		if h := t.Hover; h != nil {
 			f.RegisterHover = is(h.DynamicRegistration)
 			f.PlainHover = noMarkdown(h.ContentFormat)

@@ -73,3 +73,9 @@ next:
 	}
 	return kept
 }
+
+// Edited is the text after edits, each of which counts its positions in the text that the one before left.
+func Edited(src *source.File, edits []Edit, enc source.Encoding) *source.File {
+	src, _ = apply(src, edits, enc)
+	return src
+}

@@ -216,9 +216,14 @@ func (w *Workspace) Read(a Address) (*Snapshot, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("%s is larger than %d bytes", a.Path, maxFile)
 	}
+	return w.Made(a, string(text)), nil
+}
+
+// Made is a snapshot of a text that is in no document, under the choices for an address.
+func (w *Workspace) Made(a Address, text string) *Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.choices.of(a), &w.configs), nil
+	return newSnapshot(a, 0, source.New(a.Path, text), w.Encoding(), w.choices.of(a), &w.configs)
 }
 
 // ConfigChanged forgets the dmir.toml files read so far.
