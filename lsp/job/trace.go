@@ -35,6 +35,7 @@ func (j *Jobs) TraceAgain(ctx context.Context, trace string, command []string, d
 		res.Message = fmt.Sprintf("%s was not traced", trace)
 	}
 	if res.Message != "" {
+		j.s.Show(protocol.MessageTypeWarning, res.Message)
 		return session.Answer(res)
 	}
 	ctx, left := j.Start(ctx, token)

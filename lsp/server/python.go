@@ -139,7 +139,10 @@ func pythonColumn(s *server, v *traced.View, raw jsonrpc2.RawMessage) (any, erro
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed parameters: %v", err)
 	}
-	if v.Trace == nil || !s.Docs.Settings().Hints {
+	if v.Trace == nil {
+		return nil, nil // there is no column
+	}
+	if !s.Docs.Settings().Hints {
 		return session.Answer(out)
 	}
 	side := v.Trace.Written

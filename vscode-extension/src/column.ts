@@ -3,7 +3,7 @@ import { blankColumn, columnText, columnWidth, linesToDraw, moved } from "./colu
 import { Debounced } from "./debounced";
 import { type ColumnHint, type HintsArguments, request } from "./protocol";
 import { errorText, type Server } from "./server";
-import { heatScale, hintsOnTheLeft } from "./settings";
+import { heatScale, hintsOnTheLeft, mayHaveHints } from "./settings";
 
 const afterEditMs = 200;
 
@@ -37,7 +37,7 @@ export class Column implements vscode.Disposable {
         if (hintsOnTheLeft(textEditor.document)) ask();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (document.languageId !== "dmir" || contentChanges.length === 0) return;
+        if (!mayHaveHints(document) || contentChanges.length === 0) return;
         ask(); // also before the first answer, which is of an older text
         const key = document.uri.toString();
         const before = this.hints.get(key);
@@ -89,7 +89,9 @@ export class Column implements vscode.Disposable {
       }
       if (turn !== this.turn) return; // what came between asks again
       if (version !== document.version || document.isClosed) continue;
-      this.hints.set(document.uri.toString(), new Map((answer ?? []).map((hint) => [hint.line, hint])));
+      // A Python file without a trace has no column.
+      if (answer === null) this.hints.delete(document.uri.toString());
+      else this.hints.set(document.uri.toString(), new Map(answer.map((hint) => [hint.line, hint])));
       this.drawAll(document);
     }
   }
@@ -102,7 +104,7 @@ export class Column implements vscode.Disposable {
 
   private draw(editor: vscode.TextEditor): void {
     const { document } = editor;
-    if (document.languageId !== "dmir") return;
+    if (!mayHaveHints(document)) return;
     const drawn: vscode.DecorationOptions[] = [];
     const hints = this.hints.get(document.uri.toString());
     // Without an answer there is no column: a document that the server does not follow stays as it is.
@@ -131,6 +133,6 @@ function decorated(line: number, hint: ColumnHint | undefined, tinted: boolean):
   return {
     range: new vscode.Range(line, 0, line, 0),
     renderOptions: { before },
-    ...(hint === undefined ? {} : { hoverMessage: new vscode.MarkdownString(hint.tooltip) }),
+    ...(hint === undefined || hint.tooltip === "" ? {} : { hoverMessage: new vscode.MarkdownString(hint.tooltip) }),
   };
 }

@@ -36,9 +36,14 @@ export function heatScale(scope?: vscode.Uri): "off" | HeatScale {
   return vscode.workspace.getConfiguration(section, scope).get("heat", "off");
 }
 
+/** Reports whether a document is one that lines of costs are asked for: a program, or a Python file, which may have a trace. */
+export function mayHaveHints({ languageId, uri: { scheme } }: vscode.TextDocument): boolean {
+  return (languageId === "dmir" && ["file", "untitled", "dmir", "git"].includes(scheme)) || (languageId === "python" && scheme === "file");
+}
+
 /** Reports whether the costs of a document are a column at the left: where they are on and VS Code shows inlay hints. */
 export function hintsOnTheLeft(document: vscode.TextDocument): boolean {
-  if (document.languageId !== "dmir" || !["file", "untitled", "dmir", "git"].includes(document.uri.scheme)) return false;
+  if (!mayHaveHints(document)) return false;
   const config = vscode.workspace.getConfiguration(section, document);
   const shown = vscode.workspace.getConfiguration("editor.inlayHints", document).get("enabled", "on");
   return config.get<boolean>("hints.enabled", true) && config.get<string>("hints.position", "left") === "left" && shown.startsWith("on");

@@ -1,5 +1,6 @@
 import * as assert from "node:assert/strict";
 import type { Scene } from "../scene";
+import { traced } from "./python";
 import type { Workbench } from "../workbench";
 
 /** A workspace that is not trusted. */
@@ -14,6 +15,16 @@ export const untrusted: Scene[] = [
       await giveTrust(wb);
       await wb.lens(/^Run/).first().click();
       await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
+    },
+  },
+  {
+    name: "without trust: a Python file has its costs, and its trace names no command that runs",
+    settings: () => ({}),
+    file: "model.py",
+    prepare: traced,
+    play: async (wb) => {
+      await wb.lens(/^Trace again/).first().click();
+      await wb.notifications(/step was not traced: the workspace is not trusted/).first().waitFor();
     },
   },
   {
