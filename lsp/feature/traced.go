@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/dialect/op"
 )
 
 // TracedLabel is what is due to a line of a Python program for the margin: as compiled where that is known, otherwise as written.
@@ -135,7 +136,7 @@ func (h *TracedHover) kernel(e *cost.Entry, part int64) string {
 }
 
 func stepName(e *cost.Entry) string {
-	if name := e.Op.Str("dm.name"); name != "" {
+	if name := e.Op.Str(op.NameAttr); name != "" {
 		return name
 	}
 	return e.Op.Name

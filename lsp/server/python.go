@@ -306,7 +306,7 @@ func (s *server) publishTraced(key string) {
 	ds := []protocol.Diagnostic{}
 	if v.Trace != nil && s.Docs.Settings().Lint {
 		at := pythonPlace(s, v)
-		rel, err := filepath.Rel(v.Trace.Root(), v.Path)
+		rel, err := filepath.Rel(v.Trace.Dir, v.Path)
 		for _, f := range v.Trace.Findings {
 			if err != nil || f.Src.Path != filepath.ToSlash(rel) || f.Severity == diag.Hint && !s.Docs.Settings().LintHints {
 				continue
@@ -335,7 +335,7 @@ func traceAgain(s *server, args struct {
 		if v == nil || v.Trace == nil {
 			return nil, jsonrpc2.NewError(connection.RequestFailed, "the file has no trace")
 		}
-		dir := v.Trace.Root()
+		dir := v.Trace.Dir
 		if d := filepath.FromSlash(v.Trace.Directory); filepath.IsLocal(d) {
 			dir = filepath.Join(dir, d)
 		}

@@ -33,6 +33,7 @@ import (
 // Loaded is a trace whose program has been read.
 type Loaded struct {
 	*attribution.Trace
+	Dir      string // the workspace that it is of
 	Sources  *attribution.Sources
 	Program  *program.Program
 	Written  *Side
@@ -228,7 +229,7 @@ func (d *Docs) load(r *root, files []string, problem string, known map[string]*L
 			all = append(all, l)
 			continue
 		}
-		l, err := d.read(f)
+		l, err := d.read(f, r.dir)
 		if err != nil {
 			problem = fmt.Sprintf("%s: %v", filepath.Base(f), err)
 			continue
@@ -267,8 +268,8 @@ func (d *Docs) publish(r *root, s *state) {
 // maxDescription is the largest description that is read: it holds the text of the files.
 const maxDescription = 64 << 20
 
-// read is the trace that path describes, as written.
-func (d *Docs) read(path string) (*Loaded, error) {
+// read is the trace that path describes, of the workspace dir, as written.
+func (d *Docs) read(path, dir string) (*Loaded, error) {
 	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
@@ -282,7 +283,7 @@ func (d *Docs) read(path string) (*Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loaded{Trace: t, Sources: &attribution.Sources{Root: t.Root(), Trace: t}}
+	l := &Loaded{Trace: t, Dir: dir, Sources: &attribution.Sources{Root: dir, Trace: t}}
 	if l.Program, err = d.program(t.ProgramPath()); err != nil {
 		return nil, err
 	}
