@@ -15,6 +15,7 @@ trap 'screen_close; rm -rf "$scratch" 2>/dev/null || true' EXIT
 export DMIR_NVIM=$scratch/nvim DMIR_WORKSPACE=$scratch/workspace PATH=$root/build:$PATH
 workspace "$DMIR_WORKSPACE"
 cp "$root"/examples/{bert_encoder,mlp_train}.dmir "$DMIR_WORKSPACE"
+cp -r "$root/testdata/traced" "$DMIR_WORKSPACE/traced"
 
 # The setup from the documentation, with the compiled tree-sitter parser.
 cp -r "$root/editors/nvim" "$DMIR_NVIM"

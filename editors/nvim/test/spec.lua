@@ -918,4 +918,37 @@ it('reports a broken op and handles the rest of the file', function()
   end)
 end)
 
+it('shows the costs of a traced program beside its Python file, and asks before it runs a command', function()
+  vim.cmd.edit({ args = { workspace .. '/traced/model.py' }, bang = true })
+  local buffer = vim.api.nvim_get_current_buf()
+  local row = find(buffer, 'jax.nn.relu')
+  eventually('the cost as compiled', function()
+    return hint_labels(buffer)[row] == '10.6µs 848kB'
+  end)
+  eventually('the finding', function()
+    return #findings(buffer) > 0
+  end)
+  local hover = request(buffer, 'textDocument/hover', { position = { line = row, character = 10 } })
+  assert(hover.contents.value:match('as written') and hover.contents.value:match('kernels: '), vim.inspect(hover))
+  local client = vim.lsp.get_clients({ bufnr = buffer, name = 'dmir_python' })[1]
+  assert(not client.server_capabilities.documentFormattingProvider)
+  vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { '# a line more' })
+  eventually('the cost one line below', function()
+    return hint_labels(buffer)[row + 1] == '10.6µs 848kB'
+  end)
+  local asked
+  local handler = vim.lsp.handlers['window/showMessageRequest']
+  vim.lsp.handlers['window/showMessageRequest'] = function(_, result)
+    asked = result.message
+    return vim.NIL
+  end
+  vim.cmd.DmirTraceAgain()
+  eventually('the question', function()
+    return asked
+  end)
+  vim.lsp.handlers['window/showMessageRequest'] = handler
+  assert(asked:match('^Run python3 %-m dmir trace model:step'), asked)
+  undo_edits()
+end)
+
 vim.cmd(failures > 0 and 'cquit 1' or 'qall!')

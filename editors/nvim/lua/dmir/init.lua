@@ -217,6 +217,20 @@ function M.more(client, argument, context)
   end)
 end
 
+---Shows the costs of lines and the lenses as the settings say.
+local function show_costs(client, buffer)
+  local settings = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir') or {}
+  local position = vim.tbl_get(settings, 'hints', 'position') or 'left'
+  if position == 'left' or position == 'right' then
+    column.on(client, buffer, position)
+  elseif client.server_capabilities.inlayHintProvider then
+    vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
+  end
+  if vim.tbl_get(settings, 'lenses', 'enabled') ~= false then
+    show_lenses(buffer)
+  end
+end
+
 ---Defines the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
@@ -315,27 +329,33 @@ function M.attach(client, buffer)
       fold_types(client, buffer)
     end)
   end
-  local position = vim.tbl_get(settings, 'hints', 'position') or 'left'
-  if position == 'left' or position == 'right' then
-    column.on(client, buffer, position)
-  elseif client.server_capabilities.inlayHintProvider then
-    vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
-  end
-  if vim.tbl_get(settings, 'lenses', 'enabled') ~= false then
-    show_lenses(buffer)
-  end
+  show_costs(client, buffer)
 end
 
----Starts the server for a buffer if vim.lsp.enable does not exist (Neovim 0.10).
+---Defines the command of a Python buffer, and shows the costs of its trace.
+function M.attach_python(client, buffer)
+  vim.api.nvim_buf_create_user_command(buffer, 'DmirTraceAgain', function()
+    execute(client, 'dmir.traceAgain', { uri = vim.uri_from_bufnr(buffer) })
+  end, { desc = 'Run the command of the trace beside this file' })
+  show_costs(client, buffer)
+end
+
+---Starts the server for a buffer if vim.lsp.enable does not exist (Neovim 0.10). For a Python buffer it does so if there are
+---traces around it.
 ---@param buffer integer
----@param overrides? table parts of lsp/dmir.lua to change
+---@param overrides? table parts of lsp/dmir.lua, or lsp/dmir_python.lua, to change
 function M.start(buffer, overrides)
   if vim.bo[buffer].buftype ~= '' then
     return -- a virtual document of the server
   end
-  local file = vim.api.nvim_get_runtime_file('lsp/dmir.lua', false)[1]
-  local config = vim.tbl_deep_extend('force', dofile(file), { name = 'dmir' }, overrides or {})
-  config.root_dir = vim.fs.root(buffer, config.root_markers) or vim.fs.dirname(vim.api.nvim_buf_get_name(buffer))
+  local name = vim.bo[buffer].filetype == 'python' and 'dmir_python' or 'dmir'
+  local file = vim.api.nvim_get_runtime_file('lsp/' .. name .. '.lua', false)[1]
+  local config = vim.tbl_deep_extend('force', dofile(file), { name = name }, overrides or {})
+  config.root_dir = vim.fs.root(buffer, config.root_markers)
+  if not config.root_dir and config.workspace_required then
+    return
+  end
+  config.root_dir = config.root_dir or vim.fs.dirname(vim.api.nvim_buf_get_name(buffer))
   return vim.lsp.start(config, { bufnr = buffer })
 end
 
