@@ -21,6 +21,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/raise"
+	"dmir/dialect/train"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/dialect/weights"
@@ -37,6 +38,8 @@ type Options struct {
 	// File is the file that has the model: nothing keeps its bytes, which may be mapped, and weights are
 	// read from it when the program runs. Where it is "" constants keep the bytes.
 	File string
+
+	trained *origins // of a model that is trained, nil of others
 
 	data  []byte           // of the model
 	sizes map[string]int64 // of the files beside it that were opened
@@ -87,11 +90,15 @@ type importer struct {
 	functions map[string]*functionProto
 	names     map[string]int // of values, and how often they were taken
 	known     map[*ir.Value]*types.Dense
-	fixed     map[*ir.Value]bool // whether constants alone determine a value
-	inlined   int                // nodes of functions so far
-	depth     int                // of functions around
-	seeds     int                // of the nodes so far that draw numbers
-	tracing   bool               // whether the trace is kept
+	fixed     map[*ir.Value]bool      // whether constants alone determine a value
+	inlined   int                     // nodes of functions so far
+	depth     int                     // of functions around
+	seeds     int                     // of the nodes so far that draw numbers
+	top       *ir.Block               // the body of the program's function
+	step      *ir.Value               // the number of the step, an argument; nil where nothing draws by it
+	args      map[*ir.Value]train.Arg // of a model that is trained
+	running   map[*ir.Value]*ir.Value // running statistics as they are after the nodes so far, by their arguments
+	tracing   bool                    // whether the trace is kept
 	trace     []step
 }
 
@@ -130,6 +137,7 @@ func build(name string, p *modelProto, opts Options, tracing bool) (x *importer,
 	x = &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
 		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{}, tracing: tracing,
+		args: map[*ir.Value]train.Arg{}, running: map[*ir.Value]*ir.Value{},
 	}
 	for _, f := range p.functions {
 		x.functions[key(standard(f.domain), f.name, f.overload)] = f
@@ -171,6 +179,7 @@ func Text(name string, data []byte, opts Options, weightsPath string) (text stri
 func (x *importer) main(p *modelProto) {
 	fn := &ir.Op{Name: op.Func}
 	body := fn.AddRegion()
+	x.top = body
 	s := &scope{importer: x, values: map[string]*ir.Value{}, opsets: p.opsets, b: op.NewBuilder(&ir.Builder{Block: body}, verify.Op)}
 	s.constants(p.graph)
 	for _, in := range p.graph.inputs {
@@ -188,6 +197,7 @@ func (x *importer) main(p *modelProto) {
 	for _, out := range p.graph.outputs {
 		results = append(results, s.read(out.name))
 	}
+	results = append(results, x.updates(body)...)
 	s.b.Builder.Op(op.Return, results, nil)
 	if err := s.b.Err(); err != nil {
 		fail("%v", err)
