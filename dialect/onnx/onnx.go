@@ -90,15 +90,16 @@ type importer struct {
 	functions map[string]*functionProto
 	names     map[string]int // of values, and how often they were taken
 	known     map[*ir.Value]*types.Dense
-	fixed     map[*ir.Value]bool      // whether constants alone determine a value
-	inlined   int                     // nodes of functions so far
-	depth     int                     // of functions around
-	seeds     int                     // of the nodes so far that draw numbers
-	top       *ir.Block               // the body of the program's function
-	step      *ir.Value               // the number of the step, an argument; nil where nothing draws by it
-	args      map[*ir.Value]train.Arg // of a model that is trained
-	running   map[*ir.Value]*ir.Value // running statistics as they are after the nodes so far, by their arguments
-	tracing   bool                    // whether the trace is kept
+	fixed     map[*ir.Value]bool        // whether constants alone determine a value
+	inlined   int                       // nodes of functions so far
+	depth     int                       // of functions around
+	seeds     int                       // of the nodes so far that draw numbers
+	sequences map[*ir.Value][]*ir.Value // members of the values that are sequences
+	top       *ir.Block                 // the body of the program's function
+	step      *ir.Value                 // the number of the step, an argument; nil where nothing draws by it
+	args      map[*ir.Value]train.Arg   // of a model that is trained
+	running   map[*ir.Value]*ir.Value   // running statistics as they are after the nodes so far, by their arguments
+	tracing   bool                      // whether the trace is kept
 	trace     []step
 }
 
@@ -137,7 +138,7 @@ func build(name string, p *modelProto, opts Options, tracing bool) (x *importer,
 	x = &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
 		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{}, tracing: tracing,
-		args: map[*ir.Value]train.Arg{}, running: map[*ir.Value]*ir.Value{},
+		sequences: map[*ir.Value][]*ir.Value{}, args: map[*ir.Value]train.Arg{}, running: map[*ir.Value]*ir.Value{},
 	}
 	for _, f := range p.functions {
 		x.functions[key(standard(f.domain), f.name, f.overload)] = f
@@ -195,7 +196,11 @@ func (x *importer) main(p *modelProto) {
 	s.nodes(p.graph.nodes)
 	var results []*ir.Value
 	for _, out := range p.graph.outputs {
-		results = append(results, s.read(out.name))
+		v := s.read(out.name)
+		if _, is := x.sequences[v]; is {
+			unsupported("output %q: a sequence", out.name)
+		}
+		results = append(results, v)
 	}
 	results = append(results, x.updates(body)...)
 	s.b.Builder.Op(op.Return, results, nil)
