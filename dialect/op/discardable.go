@@ -137,7 +137,7 @@ var Discardables = []*Discardable{
 	},
 
 	{
-		Name: InitAttr, On: OnArgument, Is: isBeginning, Want: "a number or `#dm.file<…>`", Example: "0.0", Snippet: "${1:0.0}",
+		Name: InitAttr, On: OnArgument, Is: isBeginning, Want: "a number or an array in a file", Example: "0.0", Snippet: "${1:0.0}",
 		Doc: "the number of which all elements are where no input is given, as of the state of an optimizer; or the file with the array that the argument then is, as of trained weights: `#dm.file<\"weights.npz\", \"name\">`",
 	},
 	{

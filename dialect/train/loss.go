@@ -92,7 +92,7 @@ func (b builder) binaryCrossEntropy(x, y *ir.Value) *ir.Value {
 	negative := b.Unary("neg", x)
 	m := b.Unary("stop_gradient", b.with("max", negative, 0))
 	sum := b.Binary("add", b.Unary("exp", b.Unary("neg", m)), b.Unary("exp", b.Binary("sub", negative, m)))
-	rest := b.with("sub", b.Unary("neg", y), -1)
+	rest := b.Binary("sub", b.number(&types.Tensor{Elem: y.Elem()}, 1), y)
 	return b.Binary("add", b.Binary("mul", rest, x), b.Binary("add", m, b.Unary("log", sum)))
 }
 

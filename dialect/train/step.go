@@ -184,8 +184,8 @@ func (w *writer) reached() error {
 	g, err := autodiff.Function(w.m.Module, w.f, autodiff.Options{Wrt: wrt})
 	var e *autodiff.Error
 	switch {
-	case errors.As(err, &e) && e.Op != nil && len(e.Op.Results) > 0:
-		return unfit(e.Help, "%s: %s", e.Op.Results[0].Name, e.Msg)
+	case errors.As(err, &e):
+		return unfit(e.Help, "%s%s", nameOf(e.Op), e.Msg)
 	case err != nil:
 		return unfit("", "%v", err)
 	}
@@ -203,8 +203,23 @@ func (w *writer) reached() error {
 	return nil
 }
 
-// isZero reports whether v is the constant 0.
+// nameOf is the name of a result of o with a colon behind it, "" where none has one.
+func nameOf(o *ir.Op) string {
+	if o != nil {
+		for _, v := range o.Results {
+			if v.Name != "" {
+				return v.Name + ": "
+			}
+		}
+	}
+	return ""
+}
+
+// isZero reports whether v is the constant 0, which a gradient is that nothing flows to.
 func isZero(v *ir.Value) bool {
+	if v.Op != nil && v.Op.Name == op.Prefix+"broadcast" {
+		v = v.Op.Operands[0]
+	}
 	if v.Op == nil || v.Op.Name != op.Constant {
 		return false
 	}

@@ -28,7 +28,10 @@ func (b builder) update(s *Spec, x, g *ir.Value, states []*ir.Value, now, rate *
 	if s.OnlyMatrix && x.Tensor().Rank() < 2 {
 		decay = 0
 	}
-	attrs := named("lr", types.Float{V: s.LR})
+	var attrs []types.Named
+	if rate == nil {
+		attrs = named("lr", types.Float{V: s.LR})
+	}
 	operands := append([]*ir.Value{x, g}, states...)
 	kind := "sgd"
 	switch {
