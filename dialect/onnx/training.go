@@ -121,6 +121,7 @@ func convertDropout(n *node) []*ir.Value {
 	if n.opset >= 12 {
 		if d := n.value(1); d != nil {
 			rate = first(d)
+			training = n.opts.trained != nil // that of attention has no input 2: torch.onnx leaves it out where it is true
 		}
 		if d := n.value(2); d != nil {
 			training = first(d) != 0

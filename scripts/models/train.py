@@ -294,7 +294,7 @@ def check(folder, binary, name):
         failed.append(f"{name}: no weight has changed")
     row["loss, f64"] = f"{float(np.abs(losses / exact - 1).max()):.0e}"
     row["weights, f64"] = f"{farthest(state, exact_state)[0]:.0e}"
-    row["loss after"] = f"{losses[0]:.4g} → {losses[-1]:.4g}"
+    row["loss, first → last"] = f"{losses[0]:.4g} → {losses[-1]:.4g}"
     return row, failed
 
 
