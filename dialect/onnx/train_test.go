@@ -111,6 +111,27 @@ func TestTrainOldSignature(t *testing.T) {
 	}
 }
 
+// The names of parameters are no paths.
+func TestTrainNames(t *testing.T) {
+	spec, err := train.Read("loss=mse,optimizer=sgd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := Model(20, Graph([]Message{Value("x", F32, 2)}, []Message{Value("y", F32, 2)}, []Message{Floats("../../a\"b", []int{2}, 1, 2), Floats(".._.._a\"b", []int{2}, 3, 4)},
+		Node("Mul", []string{"x", "../../a\"b"}, []string{"h"}), Node("Add", []string{"h", ".._.._a\"b"}, []string{"y"})))
+	_, w, err := onnx.TrainText("m.onnx", model, onnx.Options{}, spec, "m.weights.npz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range w.Arrays {
+		got = append(got, a.Name)
+	}
+	if want := ".._.._a_b .._.._a_b_1"; strings.Join(got, " ") != want {
+		t.Errorf("the arrays are %q", got)
+	}
+}
+
 // Each reason why there is no step is one error, with what to do.
 func TestTrainRefused(t *testing.T) {
 	const adamw = "loss=cross_entropy,optimizer=adamw,lr=0.01"

@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/internal/escape"
 )
 
 // maxListed is how many elements a constant has at most that stays in the text.
@@ -83,7 +84,7 @@ func (s *Set) initial(f *ir.Op, path string) {
 		if d == nil {
 			continue
 		}
-		name := s.add(names[i], d)
+		name := s.add(escape.FileName(names[i]), d)
 		changed := slices.Clone(own[i].(types.Dict))
 		for k := range changed {
 			if changed[k].Name == op.InitAttr {
