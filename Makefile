@@ -23,7 +23,7 @@ bench-renew: ## bench/results renewed on this machine; lists what is worse than 
 gpu: ## predicted and measured times on the local NVIDIA card
 	scripts/gpu.sh
 
-models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md
+models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md; models trained as PyTorch trains them: docs/TRAINING.md
 	scripts/models.sh
 
 fmt:

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Exports models and training steps with JAX and models with PyTorch, in environments of their own in build/models, and imports, runs,
 # costs, plans and compiles each (scripts/models/check.py). The tables replace those in docs/MODELS.md. Needs 10 GB of disk: PyTorch's
-# package asks for CUDA's libraries.
-# usage: models.sh [jax|torch [NAME...]]    (default: all; with names the table is printed only)
+# package asks for CUDA's libraries. The third table is of models that PyTorch and dmir train (scripts/models/train.py), in
+# docs/TRAINING.md.
+# usage: models.sh [jax|torch|train [NAME...]]    (default: all; with names the table is printed only)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -16,21 +17,42 @@ build_dmir
 export JAX_PLATFORMS=cpu
 failed=0
 
+# environment FRAMEWORK PACKAGES makes the Python of a framework.
+environment() {
+  python=$at/$1/bin/python
+  [ -x "$python" ] || python3 -m venv "$at/$1"
+  # shellcheck disable=SC2086 # a list
+  "$python" -m pip install --quiet --disable-pip-version-check $2
+}
+
+# page NAME FILE puts the table $at/NAME.md in its place in FILE.
+page() {
+  sed -i -e "/^<!-- $1 -->/,/^\$/{/^|/d}" -e "/^<!-- $1 -->/r $at/$1.md" "$2"
+}
+
 # table FRAMEWORK PACKAGES [NAME...]
 table() {
-  local framework=$1 packages=$2 python=$at/$1/bin/python
+  local framework=$1
+  environment "$1" "$2"
   shift 2
-  [ -x "$python" ] || python3 -m venv "$at/$framework"
-  # shellcheck disable=SC2086 # a list
-  "$python" -m pip install --quiet --disable-pip-version-check $packages
   "$python" "scripts/models/${framework}_models.py" "$at/programs/$framework" "$@"
   "$python" scripts/models/check.py "$at/programs/$framework" build/dmir "$@" | tee "$at/$framework.md" || failed=1
   [ $# = 0 ] || return 0
-  sed -i -e "/^<!-- $framework -->/,/^\$/{/^|/d}" -e "/^<!-- $framework -->/r $at/$framework.md" docs/MODELS.md
+  page "$framework" docs/MODELS.md
 }
 
-only=${1:-}
+# trained [NAME...]
+trained() {
+  environment torch "$torch"
+  "$python" scripts/models/train.py "$at/programs/train" build/dmir "$@" | tee "$at/train.md" || failed=1
+  [ $# = 0 ] || return 0
+  page train docs/TRAINING.md
+}
+
+torch="torch==2.15.0 torchvision==0.29.2 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2"
+only=${1:-all}
 [ $# = 0 ] || shift
-[ "$only" = torch ] || table jax "jax==0.10.2 flax==0.12.8 optax==0.2.8" "$@"
-[ "$only" = jax ] || table torch "torch==2.15.0 torchvision==0.29.2 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2" "$@"
+case $only in jax | all) table jax "jax==0.10.2 flax==0.12.8 optax==0.2.8" "$@" ;; esac
+case $only in torch | all) table torch "$torch" "$@" ;; esac
+case $only in train | all) trained "$@" ;; esac
 exit $failed

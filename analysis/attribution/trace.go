@@ -14,15 +14,15 @@ const Folder = ".dmir/traces"
 
 // Trace describes a program that was traced from Python: the file NAME.json beside it.
 type Trace struct {
-	Version   int            `json:"dmir_trace"`
-	Name      string         `json:"name"`
-	Program   string         `json:"program"` // a file beside this one
-	Framework string         `json:"framework,omitempty"`
-	Command   []string       `json:"command,omitempty"` // that traces again; none where that cannot be
-	Directory string         `json:"directory,omitempty"`
-	Created   string         `json:"created,omitempty"`
-	Files     []TracedFile   `json:"files,omitempty"`
-	Train     map[string]any `json:"train,omitempty"`
+	Version   int             `json:"dmir_trace"`
+	Name      string          `json:"name"`
+	Program   string          `json:"program"` // a file beside this one
+	Framework string          `json:"framework,omitempty"`
+	Command   []string        `json:"command,omitempty"` // that traces again; none where that cannot be
+	Directory string          `json:"directory,omitempty"`
+	Created   string          `json:"created,omitempty"`
+	Files     []TracedFile    `json:"files,omitempty"`
+	Train     json.RawMessage `json:"train,omitempty"` // what `dmir import --train` makes of it
 
 	At string `json:"-"` // the path of the description
 }

@@ -220,9 +220,7 @@ func (p *Program) check(m *ir.Module, ops []*ir.Op) {
 	diags := verify.Ops(m, ops)
 	p.rules = append(p.rules, diags...)
 	ir.Walk(ops, func(o *ir.Op) bool {
-		if o.Name == op.Constant && !o.Bad {
-			p.find(o)
-		}
+		p.findArrays(o)
 		if ds := verify.Function(m, o); len(ds) > 0 {
 			p.ends[o] = ds
 		}

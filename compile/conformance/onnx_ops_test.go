@@ -17,6 +17,16 @@ func TestONNXExamples(t *testing.T) {
 	bytes := func(name string, shape []int, vs ...byte) Message { return Raw(name, u8, shape, vs) }
 	names := func(s ...string) []string { return s }
 	type list = []Message
+	// The first and the last of three parts of x side by side, plus how many these are with x behind them.
+	sequences := Function("f", names("x", "each", "one", "last"), names("y"),
+		Node("SplitToSequence", names("x", "each"), names("s"), Attr("axis", 1)),
+		Node("SequenceErase", names("s", "one"), names("t")),
+		Node("SequenceInsert", names("t", "x", "last"), names("u")),
+		Node("SequenceLength", names("u"), names("n")),
+		Node("ConcatFromSequence", names("t"), names("c"), Attr("axis", 1)),
+		Node("CastLike", names("n", "x"), names("m")),
+		Node("Add", names("c", "m"), names("y")),
+	)
 	for name, c := range map[string]struct {
 		node      Message // its result is y
 		constants list
@@ -96,6 +106,11 @@ func TestONNXExamples(t *testing.T) {
 			list{Floats("x", []int{2, 4}, 0, 1, 2, 3, 4, 5, 6, 7), Ints("n", []int{2}, 1, 3)},
 			[]float32{0, 1, 2, 3, 6, 5, 4, 7},
 		},
+		"Sequences": {
+			Node("local.f", names("x", "each", "one", "last"), names("y")),
+			list{Floats("x", []int{2, 5}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9), Ints("each", scalar, 2), Ints("one", scalar, 1), Ints("last", scalar, -1)},
+			[]float32{3, 4, 7, 8, 9, 12},
+		},
 		"NonZero": {
 			Node("NonZero", names("x"), names("y")),
 			list{Floats("x", []int{2, 2}, 1, 0, 1, 1)},
@@ -118,7 +133,7 @@ func TestONNXExamples(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := Model(21, Graph(nil, list{Value("out", F32)}, c.constants, c.node, Node("Cast", names("y"), names("out"), Attr("to", F32))))
+			model := Model(21, Graph(nil, list{Value("out", F32)}, c.constants, c.node, Node("Cast", names("y"), names("out"), Attr("to", F32))), sequences)
 			m, err := onnx.Import("model.onnx", model, onnx.Options{
 				Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(t.Context(), f) },
 			})

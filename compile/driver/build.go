@@ -262,6 +262,9 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.StddevAttr)); ok {
 			d.Stddev = &v
 		}
+		if a := op.InitialArray(fn.Op, i); a != nil {
+			d.Array = &artifact.Array{Path: a.File().Path, Name: a.File().Name}
+		}
 		p.Defaults = append(p.Defaults, d)
 	}
 }

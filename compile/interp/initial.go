@@ -23,6 +23,19 @@ func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 	return nil
 }
 
+// array is what argument i of fn begins with where that is an array in a file, otherwise nil.
+func array(fn *ir.Func, i int) (*tensor.Tensor, error) {
+	d := op.InitialArray(fn.Op, i)
+	if d == nil {
+		return nil, nil
+	}
+	x, err := tensor.Of(d)
+	if err != nil {
+		return nil, argError(fn, i, types.MissingArray, "%v", err)
+	}
+	return x, nil
+}
+
 // initial applies the attributes of argument i of fn to its random numbers in
 // x.
 func (p *pool) initial(fn *ir.Func, i int, x *tensor.Tensor) {

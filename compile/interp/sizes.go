@@ -163,6 +163,12 @@ func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64
 			return nil, argError(fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
 		}
 		free -= StorageBytes(elem, n)
+		if args[i], err = array(fn, i); err != nil {
+			return nil, err
+		}
+		if args[i] != nil {
+			continue
+		}
 		args[i] = tensor.New(elem, shape...)
 		s := tensor.NewStream(seed, uint64(i))
 		p.parallel(n, elements, func(lo, hi int) { s.Fill(args[i], lo, hi) })

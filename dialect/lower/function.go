@@ -1,10 +1,14 @@
 package lower
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -73,8 +77,44 @@ func (l *lowerer) argAttrs(o *ir.Op, t *ast.Op, name string, args []ast.BlockArg
 			out[i], any = d, true
 		}
 	}
-	if any {
-		o.SetAttr(name, out)
+	if !any {
+		return
+	}
+	if name == "arg_attrs" {
+		l.initialArrays(o, out)
+	}
+	o.SetAttr(name, out)
+}
+
+// initialArrays reads the files that arguments of the function o begin with: each has the argument's type.
+// own has the dictionaries of the arguments, of which it replaces some.
+func (l *lowerer) initialArrays(o *ir.Op, own types.Array) {
+	a, _ := o.Attr("function_type").(types.TypeAttr)
+	ty, _ := a.T.(*types.Func)
+	for i := range own {
+		d, _ := own[i].(types.Dict)
+		at := slices.IndexFunc(d, func(a types.Named) bool { return a.Name == op.InitAttr })
+		if at < 0 || ty == nil || i >= len(ty.In) {
+			continue
+		}
+		text, isText := d[at].Value.(types.Raw)
+		t, isTensor := ty.In[i].(*types.Tensor)
+		if !isText || !isTensor {
+			continue
+		}
+		x, err := parse.Attr(string(text))
+		if err != nil || !types.IsFile(x) {
+			continue
+		}
+		f, err := types.FileFromExpr(x, l.arrays)
+		if err != nil {
+			_, value := origin.SignatureEntry(o, l.src, "arg_attrs", i, op.InitAttr)
+			l.reportType(o, value, err)
+			continue
+		}
+		d = slices.Clone(d)
+		d[at].Value = types.InFile(t, f)
+		own[i] = d
 	}
 }
 
@@ -105,6 +145,11 @@ func (l *lowerer) genericFunction(o *ir.Op, t *ast.Op) {
 		return
 	}
 	fn.Args = fn.Body.Args
+	if own, ok := o.Attr("arg_attrs").(types.Array); ok {
+		own = slices.Clone(own)
+		l.initialArrays(o, own)
+		o.SetAttr("arg_attrs", own)
+	}
 	op.NumberState(o, fn.Args)
 	match := len(fn.Args) == len(ty.In)
 	for i := 0; match && i < len(ty.In); i++ {

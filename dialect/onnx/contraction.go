@@ -187,10 +187,15 @@ func (n *node) convolution(x, w *ir.Value) *ir.Value {
 	return n.make("convolution", []*ir.Value{x, w}, attrs)
 }
 
-// biased adds a number for each channel.
+// biased adds a number for each channel, but no zeros, which torch.onnx writes where a layer has no bias.
 func (n *node) biased(y, bias *ir.Value) *ir.Value {
 	if bias == nil {
 		return y
+	}
+	if bias.Op != nil {
+		if d := n.constant(bias); d != nil && d.Splat && d.Float(0) == 0 {
+			return y
+		}
 	}
 	return n.binary("add", y, n.channels(bias, n.rank(y)))
 }

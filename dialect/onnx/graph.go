@@ -62,6 +62,10 @@ func (s *scope) constants(g *graphProto) {
 		if t.name == "" {
 			fail("an initializer has no name")
 		}
+		if v := s.trained(t, d); v != nil {
+			s.define(t.name, v)
+			continue
+		}
 		s.define(t.name, s.literal(d))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -65,6 +66,9 @@ func one(v *ir.Value) []*ir.Value { return []*ir.Value{v} }
 func (n *node) opt(i int) *ir.Value {
 	if i < len(n.ins) {
 		n.used[strconv.Itoa(i)] = true
+		if _, is := n.sequences[n.ins[i]]; is && !strings.Contains(n.p.op, "Sequence") {
+			unsupported("input %d, a sequence", i)
+		}
 		return n.ins[i]
 	}
 	return nil

@@ -82,6 +82,8 @@ func convertBatchNorm(n *node) []*ir.Value {
 	if n.opset < 14 {
 		training = n.has(1) || n.opset < 7 && n.int("is_test", 0) == 0
 	}
+	update := n.running[mean] != nil && n.running[variance] != nil
+	training = training || update
 	if !training {
 		in := []*ir.Value{x, scale, bias, mean, variance}
 		for i := range in[1:] {
@@ -93,6 +95,12 @@ func convertBatchNorm(n *node) []*ir.Value {
 	c := scale.Tensor().Shape
 	stat := &types.Tensor{Elem: e, Shape: c}
 	out := n.makeAll("batch_norm", []*ir.Value{x, n.convertTo(scale, e), n.convertTo(bias, e)}, attrs, x.Type, stat, stat)
+	if update { // the variance as PyTorch keeps it, of a sample
+		count := float64(product(n.shape(x))) / float64(n.shape(x)[1])
+		n.updated(3, out[1], 1)
+		n.updated(4, out[2], count/max(count-1, 1))
+		return out[:1]
+	}
 	keep := n.float("momentum", 0.9)
 	running := func(old, now *ir.Value) *ir.Value {
 		return n.binary("add", n.with("mul", old, keep), n.with("mul", n.convertTo(now, old.Elem()), 1-keep))

@@ -22,6 +22,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/raise"
+	"dmir/dialect/train"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/dialect/weights"
@@ -40,6 +41,8 @@ type Options struct {
 	File string
 	// Locations: Text prints the locations of ops, where the model's nodes come from.
 	Locations bool
+
+	trained *origins // of a model that is trained, nil of others
 
 	data  []byte           // of the model
 	sizes map[string]int64 // of the files beside it that were opened
@@ -90,12 +93,17 @@ type importer struct {
 	functions map[string]*functionProto
 	names     map[string]int // of values, and how often they were taken
 	known     map[*ir.Value]*types.Dense
-	fixed     map[*ir.Value]bool // whether constants alone determine a value
-	inlined   int                // nodes of functions so far
-	depth     int                // of functions around
-	stacks    map[string]loc.Loc // by the text of the exporter
-	seeds     int                // of the nodes so far that draw numbers
-	tracing   bool               // whether the trace is kept
+	fixed     map[*ir.Value]bool        // whether constants alone determine a value
+	inlined   int                       // nodes of functions so far
+	depth     int                       // of functions around
+	stacks    map[string]loc.Loc        // by the text of the exporter
+	seeds     int                       // of the nodes so far that draw numbers
+	sequences map[*ir.Value][]*ir.Value // members of the values that are sequences
+	top       *ir.Block                 // the body of the program's function
+	step      *ir.Value                 // the number of the step, an argument; nil where nothing draws by it
+	args      map[*ir.Value]train.Arg   // of a model that is trained
+	running   map[*ir.Value]*ir.Value   // running statistics as they are after the nodes so far, by their arguments
+	tracing   bool                      // whether the trace is kept
 	trace     []step
 }
 
@@ -134,6 +142,7 @@ func build(name string, p *modelProto, opts Options, tracing bool) (x *importer,
 	x = &importer{
 		opts: opts, module: &ir.Module{Src: source.New(name, "")}, functions: map[string]*functionProto{},
 		names: map[string]int{}, known: map[*ir.Value]*types.Dense{}, fixed: map[*ir.Value]bool{}, tracing: tracing,
+		sequences: map[*ir.Value][]*ir.Value{}, args: map[*ir.Value]train.Arg{}, running: map[*ir.Value]*ir.Value{},
 	}
 	for _, f := range p.functions {
 		x.functions[key(standard(f.domain), f.name, f.overload)] = f
@@ -163,11 +172,7 @@ func Text(name string, data []byte, opts Options, weightsPath string) (text stri
 		return "", nil, err
 	}
 	if w, err = weights.Place([]*ir.Module{m}, weightsPath); err == nil {
-		var how []print.Option
-		if opts.Locations {
-			how = append(how, print.Locations)
-		}
-		text, err = print.Source(m, how...)
+		text, err = opts.print(m)
 	}
 	if err != nil {
 		return "", nil, &Error{Code: invalidCode, Msg: err.Error()}
@@ -175,10 +180,19 @@ func Text(name string, data []byte, opts Options, weightsPath string) (text stri
 	return text, w, nil
 }
 
+// print is m as text.
+func (o Options) print(m *ir.Module) (string, error) {
+	if o.Locations {
+		return print.Source(m, print.Locations)
+	}
+	return print.Source(m)
+}
+
 // main builds the function of the model's graph.
 func (x *importer) main(p *modelProto) {
 	fn := &ir.Op{Name: op.Func}
 	body := fn.AddRegion()
+	x.top = body
 	s := &scope{importer: x, values: map[string]*ir.Value{}, opsets: p.opsets, b: op.NewBuilder(&ir.Builder{Block: body}, verify.Op)}
 	s.constants(p.graph)
 	for _, in := range p.graph.inputs {
@@ -194,8 +208,13 @@ func (x *importer) main(p *modelProto) {
 	s.nodes(p.graph.nodes)
 	var results []*ir.Value
 	for _, out := range p.graph.outputs {
-		results = append(results, s.read(out.name))
+		v := s.read(out.name)
+		if _, is := x.sequences[v]; is {
+			unsupported("output %q: a sequence", out.name)
+		}
+		results = append(results, v)
 	}
+	results = append(results, x.updates(body)...)
 	s.b.Builder.Op(op.Return, results, nil)
 	if err := s.b.Err(); err != nil {
 		fail("%v", err)

@@ -101,7 +101,28 @@ func invalid() map[string]struct {
 		"no graph":     {on(nil, Node("Loop", []string{"", "", "x"}, []string{"y"})), "DM144", "no graph body"},
 		"deep":         {deep(100), "DM144", "more than 64 deep"},
 		"recursion":    {Model(13, Graph([]Message{Value("x", F32, 2)}, nil, nil, Node("local.f", []string{"x"}, []string{"y"})), calls("f", "g"), calls("g", "f")), "DM144", "more than 64 deep"},
-		"large pads":   {on([]Message{Ints("p", two, 1<<50, 0)}, Node("Pad", []string{"x", "p"}, []string{"y"})), "DM144", "pads"},
+		"a sequence as an output": {
+			on(nil, Node("SequenceConstruct", []string{"x"}, []string{"y"})), "DM140", `output "y": a sequence`,
+		},
+		"a sequence as a tensor": {
+			on(nil, Node("SequenceConstruct", []string{"x"}, []string{"s"}), Node("Relu", []string{"s"}, []string{"y"})), "DM140", `(Relu): input 0, a sequence`,
+		},
+		"a tensor as a sequence": {
+			on([]Message{Ints("i", nil, 0)}, Node("SequenceAt", []string{"x", "i"}, []string{"y"})), "DM140", `(SequenceAt): input 0, a sequence that is not known at import`,
+		},
+		"no such member": {
+			on([]Message{Ints("i", nil, 1)}, Node("SequenceConstruct", []string{"x"}, []string{"s"}), Node("SequenceAt", []string{"s", "i"}, []string{"y"})), "DM144", `position 1 of 1`,
+		},
+		"an empty sequence": {
+			on(nil, Node("SequenceEmpty", nil, []string{"s"}), Node("SequenceErase", []string{"s"}, []string{"t"}), Node("ConcatFromSequence", []string{"t"}, []string{"y"}, Attr("axis", 0))), "DM144", `the sequence is empty`,
+		},
+		"a sequence out of a branch": {
+			on([]Message{Raw("c", Bool, nil, []byte{1}), Floats("w", two, 1, 2)}, Node("If", []string{"c"}, []string{"s"},
+				Attr("then_branch", Graph(nil, []Message{Value("r", F32, 2)}, nil, Node("SequenceConstruct", []string{"x"}, []string{"r"}))),
+				Attr("else_branch", Graph(nil, []Message{Value("q", F32, 2)}, nil, Node("SequenceConstruct", []string{"w"}, []string{"q"})))),
+				Node("Relu", []string{"s"}, []string{"y"})), "DM140", `a sequence`,
+		},
+		"large pads": {on([]Message{Ints("p", two, 1<<50, 0)}, Node("Pad", []string{"x", "p"}, []string{"y"})), "DM144", "pads"},
 		"large value": {
 			on([]Message{Ints("n", []int{1}, 1<<35)},
 				Node("ConstantOfShape", []string{"n"}, []string{"s"}, Attr("value", Ints("v", []int{1}, 1))), Node("Reshape", []string{"x", "s"}, []string{"y"})),

@@ -78,6 +78,7 @@ var idle = map[string][]string{
 	"Resize":                          {"cubic_coeff_a", "exclude_outside", "extrapolation_value", "nearest_mode", "1"},
 	"RotaryEmbedding":                 {"num_heads"},
 	"Split":                           {"num_outputs"},
+	"SplitToSequence":                 {"keepdims"},
 	"TopK":                            {"sorted"},
 	"SimplifiedLayerNormalization":    {"stash_type"},
 	microsoft + "GroupQueryAttention": {"rotary_interleaved", "9"},

@@ -121,6 +121,7 @@ func convertDropout(n *node) []*ir.Value {
 	if n.opset >= 12 {
 		if d := n.value(1); d != nil {
 			rate = first(d)
+			training = n.opts.trained != nil // that of attention has no input 2: torch.onnx leaves it out where it is true
 		}
 		if d := n.value(2); d != nil {
 			training = first(d) != 0
@@ -132,7 +133,7 @@ func convertDropout(n *node) []*ir.Value {
 	if !(rate > 0 && rate < 1) {
 		fail("ratio %v", rate)
 	}
-	return n.makeAll("dropout", []*ir.Value{x}, named("rate", rate, "seed", n.seed()), x.Type, tensorOf(types.I1, n.shape(x)))
+	return n.makeAll("dropout", append(one(x), n.counter()...), named("rate", rate, "seed", n.seed()), x.Type, tensorOf(types.I1, n.shape(x)))
 }
 
 func convertRandom(n *node) []*ir.Value {
@@ -152,12 +153,12 @@ func convertRandom(n *node) []*ir.Value {
 	for _, d := range shape {
 		dims = append(dims, int64(d))
 	}
-	return one(n.make("rng", nil, append(attrs, named("seed", n.seed())...), tensorOf(e, shapeOf("the result", dims))))
+	return one(n.make("rng", n.counter(), append(attrs, named("seed", n.seed())...), tensorOf(e, shapeOf("the result", dims))))
 }
 
 // uniform are random numbers from 0 up to 1, without it.
 func (n *node) uniform(e types.Elem, shape ...int) *ir.Value {
-	return n.make("rng", nil, named("distribution", "uniform", "seed", n.seed()), tensorOf(e, shape))
+	return n.make("rng", n.counter(), named("distribution", "uniform", "seed", n.seed()), tensorOf(e, shape))
 }
 
 // convertBernoulli draws 1 with the probability that each element is.

@@ -137,8 +137,8 @@ var Discardables = []*Discardable{
 	},
 
 	{
-		Name: InitAttr, On: OnArgument, Is: isNumber, Want: "a number", Example: "0.0", Snippet: "${1:0.0}",
-		Doc: "the number of which all elements are where no input is given, as of the state of an optimizer",
+		Name: InitAttr, On: OnArgument, Is: isBeginning, Want: "a number or an array in a file", Example: "0.0", Snippet: "${1:0.0}",
+		Doc: "the number of which all elements are where no input is given, as of the state of an optimizer; or the file with the array that the argument then is, as of trained weights: `#dm.file<\"weights.npz\", \"name\">`",
 	},
 	{
 		Name: StddevAttr, On: OnArgument, Is: isDeviation, Want: "a number of 0 or more", Example: "0.02", Snippet: "${1:0.02}",
@@ -331,6 +331,11 @@ func isString(a types.Attr) bool {
 func isNumber(a types.Attr) bool {
 	_, ok := types.NumberOf(a)
 	return ok
+}
+
+func isBeginning(a types.Attr) bool {
+	d, ok := a.(*types.Dense)
+	return isNumber(a) || ok && d.File() != nil
 }
 
 func isDeviation(a types.Attr) bool {

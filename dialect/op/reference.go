@@ -71,7 +71,8 @@ operands and results share it. A leading attribute stands before the operands: `
   What runs has no tuples: the members of the argument ` + "`%params`" + ` are the inputs ` + "`params.0`, `params.1.0`" + ` and so on, each with its attributes, and so are results.
 - **Many devices.** A placement may state how the pieces of a tensor lie on the devices of a mesh: ` + "`tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>`" + `; see [distribution](#distribution).
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
-  of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
+  of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network,
+  and ` + "`{dm.init = #dm.file<\"weights.npz\", \"name\">}`" + ` the elements of an array in a file.
 - **State.** A result with the attribute ` + "`{dm.state = \"w\"}`" + ` is the next value of the argument ` + "`%w`" + `, which has its type: ` + "`-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`" + `.
   The function is then a step, which ` + "`dmir run --steps`" + ` repeats with what the step before returned. Such an argument is donated: the plan writes the result over
   it where every other reader runs before. Generic form has the argument's number in place of its name. (XLA calls this input-output aliasing.)

@@ -9,12 +9,18 @@ import (
 
 // The attributes that initialize an argument for which no input is given:
 // InitAttr is the value of all its elements, as of the state of an optimizer
-// before the first step; StddevAttr is the standard deviation of its random
+// before the first step, or the array in a file that it is (InitialArray); StddevAttr is the standard deviation of its random
 // numbers, as of weights.
 const (
 	InitAttr   = "dm.init"
 	StddevAttr = "dm.stddev"
 )
+
+// InitialArray is the array in a file that argument i of the function f is where no input is given, nil where it is none.
+func InitialArray(f *ir.Op, i int) *types.Dense {
+	d, _ := SignatureAttr(f, "arg_attrs", i, InitAttr).(*types.Dense)
+	return d
+}
 
 // StateAttr marks a result of a function that is the next value of one of its
 // arguments: {dm.state = "w"}. The function is a step, which a run repeats

@@ -57,19 +57,27 @@ func FileFromExpr(x *ast.AttrExpr, arrays Arrays) (*File, error) {
 		words[i] = e.Str
 	}
 	f := &File{Path: words[0], Name: words[1], Arrays: arrays}
-	switch ext := path.Ext(f.Path); {
-	case strings.Contains(f.Path, `\`) || strings.ContainsRune(f.Path, 0):
-		return nil, badFile("has a path with a character that paths cannot have here; folders are separated by /")
-	case !isLocal(f.Path):
-		return nil, badFile("has a path that leaves the folder of the program")
-	case ext != ".npy" && ext != ".npz":
-		return nil, badFile("names no .npz or .npy file")
-	case ext == ".npz" && f.Name == "":
-		return nil, badFile("names no array in the .npz file")
-	case ext == ".npy" && f.Name != "":
-		return nil, badFile("names an array in a .npy file, which has one only")
+	if err := f.Check(); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// Check is an error, an *Error, unless f names an array in the folder of the program.
+func (f *File) Check() error {
+	switch ext := path.Ext(f.Path); {
+	case strings.Contains(f.Path, `\`) || strings.ContainsRune(f.Path, 0):
+		return badFile("has a path with a character that paths cannot have here; folders are separated by /")
+	case !isLocal(f.Path):
+		return badFile("has a path that leaves the folder of the program")
+	case ext != ".npy" && ext != ".npz":
+		return badFile("names no .npz or .npy file")
+	case ext == ".npz" && f.Name == "":
+		return badFile("names no array in the .npz file")
+	case ext == ".npy" && f.Name != "":
+		return badFile("names an array in a .npy file, which has one only")
+	}
+	return nil
 }
 
 // isLocal is filepath.IsLocal for paths with slashes, the same on every system.

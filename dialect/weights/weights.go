@@ -5,12 +5,14 @@ package weights
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/internal/escape"
 )
 
 // maxListed is how many elements a constant has at most that stays in the text.
@@ -44,6 +46,8 @@ func Place(ms []*ir.Module, path string) (*Set, error) {
 		ir.Walk(m.Ops, func(o *ir.Op) bool {
 			d, ok := o.Attr("value").(*types.Dense)
 			switch {
+			case o.Name == op.Func && path != "":
+				s.initial(o, path)
 			case !ok || o.Name != op.Constant:
 			case path == "":
 				d, err := d.Inline()
@@ -53,13 +57,42 @@ func Place(ms []*ir.Module, path string) (*Set, error) {
 				}
 				o.SetAttr("value", d)
 			case large(d):
-				name := s.add(strings.TrimPrefix(o.Results[0].Name, "%"), d)
+				name := strings.TrimPrefix(o.Results[0].Name, "%")
+				if name == "" || name[0] >= '0' && name[0] <= '9' {
+					name = "constant" + name
+				}
+				name = s.add(name, d)
 				o.SetAttr("value", types.InFile(d.Type, &types.File{Path: path, Name: name, Arrays: s}))
 			}
 			return true
 		})
 	}
 	return s, failed
+}
+
+// initial lets the arguments of the function f that begin with an array name one of the set. It is called as the result
+// that is the argument's next value.
+func (s *Set) initial(f *ir.Op, path string) {
+	own, _ := f.Attr("arg_attrs").(types.Array)
+	names := map[int]string{}
+	for i, arg := range op.State(f) {
+		name, _ := op.SignatureAttr(f, "res_attrs", i, op.NameAttr).(types.Str)
+		names[arg] = string(name)
+	}
+	for i := range own {
+		d := op.InitialArray(f, i)
+		if d == nil {
+			continue
+		}
+		name := s.add(escape.FileName(names[i]), d)
+		changed := slices.Clone(own[i].(types.Dict))
+		for k := range changed {
+			if changed[k].Name == op.InitAttr {
+				changed[k].Value = types.InFile(d.Type, &types.File{Path: path, Name: name, Arrays: s})
+			}
+		}
+		own[i] = changed
+	}
 }
 
 func large(d *types.Dense) bool {
@@ -69,9 +102,6 @@ func large(d *types.Dense) bool {
 
 // add gives d a name.
 func (s *Set) add(name string, d *types.Dense) string {
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		name = "constant" + name
-	}
 	unique := name
 	for s.byName[unique] != nil {
 		s.taken[name]++

@@ -66,6 +66,7 @@ type Program struct {
 type Default struct {
 	Init   *float64 // the value of every element
 	Stddev *float64 // what random numbers are scaled by
+	Array  *Array   `json:",omitempty"` // the array in a file, which lies as it did beside the program's text
 }
 
 // Header is a text that Source may include by its name.

@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/print"
+	"dmir/dialect/train"
 	"dmir/dialect/types"
 	"dmir/dialect/weights"
 	"dmir/internal/atomicfile"
@@ -21,14 +22,17 @@ type importCmd struct {
 	Output    string   `short:"o" complete:"file:dmir" help:"File to write (default: stdout)." placeholder:"OUT.dmir"`
 	Locations bool     `help:"Print the locations of ops, as #loc aliases at the end of the file."`
 	Bind      []string `help:"Give a size that a model in ONNX leaves open." placeholder:"n=512" sep:","`
-	File      string   `arg:"" complete:"file:mlir,onnx" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form, or a model in ONNX; '-' is stdin."`
+	spec      *train.Spec
+	Train     string `help:"Make a training step of a model in ONNX: its loss, optimizer and their options." placeholder:"loss=cross_entropy,optimizer=adamw,lr=0.001"`
+	File      string `arg:"" complete:"file:mlir,onnx,json" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form, or a model in ONNX, or the .json of a trace; '-' is stdin."`
 }
 
 // Help is what --help adds.
 func (importCmd) Help() string {
 	return "From JAX: print(jax.jit(f).lower(*args).as_text()) > f.mlir. Sections cut at '// -----' stay sections. Names of\n" +
 		"functions, arguments and values are kept, and with --locations those of ops. With -o, large constants are\n" +
-		"arrays in OUT.weights.npz. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
+		"arrays in OUT.weights.npz. --train makes @step of a model that torch.onnx.export(model, args, dynamo=True,\n" +
+		"optimize=False) wrote; the keys are in docs/TRAINING.md. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
 		"Exit status: 0 written, 2 the program has errors, or something without an equivalent in the dialect."
 }
 
@@ -47,6 +51,9 @@ func (c importCmd) Run(a *app) error {
 				return cannotWrite(file, err)
 			}
 		}
+	}
+	if err := c.begin(a); err != nil {
+		return err
 	}
 	text, arrays, err := c.imported(a, base)
 	if err != nil {
@@ -100,6 +107,9 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 	if err != nil {
 		return "", nil, err
 	}
+	if c.spec != nil {
+		return c.trained(a, name, data, path)
+	}
 	bind, err := binding(c.Bind)
 	if err != nil {
 		return "", nil, err
@@ -139,32 +149,42 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 // are in a file called path beside it, or where that is "" in the text; and the names of
 // the sizes that the model leaves open, which bind gives.
 func (a *app) model(name string, data []byte, bind map[string]int64, path string, locations bool) (text string, open []string, arrays *weights.Set, err error) {
+	open, arrays, err = a.onnx(name, data, bind, func(opts onnx.Options) (w *weights.Set, err error) {
+		opts.Locations = locations
+		text, w, err = onnx.Text(name, data, opts, path)
+		return w, err
+	})
+	return text, open, arrays, err
+}
+
+// onnx calls read, which sets what it makes of the model beside its arrays, and returns the names of the sizes that the
+// model leaves open.
+func (a *app) onnx(name string, data []byte, bind map[string]int64, read func(onnx.Options) (*weights.Set, error)) (open []string, arrays *weights.Set, err error) {
 	dir := ""
 	if name != stdin {
 		dir = filepath.Dir(name)
 	}
-	type result struct {
-		text   string
-		open   []string
-		arrays *weights.Set
-	}
 	file := ""
 	if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
 		file = name
+	}
+	type result struct {
+		open   []string
+		arrays *weights.Set
 	}
 	r, err := await(a.ctx, func() (r result, err error) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(file != ""))
 		if r.open, err = onnx.Sizes(data); err != nil {
 			return r, err
 		}
-		r.text, r.arrays, err = onnx.Text(name, data, onnx.Options{
-			Dir: dir, Bind: bind, File: file, Locations: locations,
+		r.arrays, err = read(onnx.Options{
+			Dir: dir, Bind: bind, File: file,
 			Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(a.ctx, f) },
-		}, path)
+		})
 		return r, err
 	})
 	if e := onnx.As(err); e != nil {
 		err = &failure{e.Code, name, e.Msg, ""}
 	}
-	return r.text, r.open, r.arrays, err
+	return r.open, r.arrays, err
 }

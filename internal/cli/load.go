@@ -153,7 +153,23 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 		return src, opts, err
 	}
 	program := strings.TrimSuffix(name, ".onnx") + ".dmir"
-	text, open, arrays, err := a.model(name, data, opts.Bind, filepath.Base(weights.Path(program)), true)
+	description, err := a.trace(path)
+	if err != nil {
+		return nil, opts, err
+	}
+	spec, err := specOf(description)
+	if err != nil {
+		return nil, opts, &failure{"DM625", path, err.Error(), "trace the program again"}
+	}
+	beside := filepath.Base(weights.Path(program))
+	var text string
+	var open []string
+	var arrays *weights.Set
+	if spec != nil {
+		text, open, arrays, err = a.trained(name, data, opts.Bind, beside, true, spec)
+	} else {
+		text, open, arrays, err = a.model(name, data, opts.Bind, beside, true)
+	}
 	if err != nil {
 		return nil, opts, err
 	}

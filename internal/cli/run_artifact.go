@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +15,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/dialect/dim"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
@@ -135,7 +137,7 @@ func artifactArgs(p *artifact.Program) []argument {
 		}
 		arg := argument{name: buf.Name, typ: tensorText(buf)}
 		arg.elem, arg.shape, arg.err = bufferType(buf)
-		arg.drawn = i < len(p.Defaults) && (p.Defaults[i].Init != nil || p.Defaults[i].Stddev != nil)
+		arg.drawn = i < len(p.Defaults) && p.Defaults[i] != artifact.Default{}
 		args = append(args, arg)
 	}
 	return args
@@ -150,12 +152,43 @@ func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor
 			return nil, arg.err
 		}
 		t := given[i]
+		if t == nil && i < len(p.Defaults) && p.Defaults[i].Array != nil {
+			var err error
+			if t, err = c.initialArray(p.Defaults[i].Array, arg); err != nil {
+				return nil, err
+			}
+		}
 		if t == nil {
 			t = defaultInput(p, i, arg.elem, arg.shape, c.Seed)
 		}
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// initialArray is what an argument begins with: an array in a file in the folder of the compiled program.
+func (c runCmd) initialArray(from *artifact.Array, arg argument) (*tensor.Tensor, error) {
+	f := &types.File{Path: from.Path, Name: from.Name, Arrays: tensor.In(filepath.Dir(c.File))}
+	failed := func(err error) error {
+		return &failure{types.MissingArray, c.File, fmt.Sprintf("%%%s begins with an array in a file: %v", arg.name, err), "put " + f.Path + " beside the compiled program, or give --input " + arg.name + "=FILE.npy"}
+	}
+	if err := f.Check(); err != nil {
+		return nil, failed(err)
+	}
+	t, err := tensor.Of(types.InFile(tensorType(arg), f))
+	if err != nil {
+		return nil, failed(err)
+	}
+	return t, nil
+}
+
+// tensorType is the type of an argument.
+func tensorType(arg argument) *types.Tensor {
+	t := &types.Tensor{Elem: arg.elem}
+	for _, n := range arg.shape {
+		t.Shape = append(t.Shape, dim.Const(int64(n)))
+	}
+	return t
 }
 
 // steppedArtifact is p for --steps on d.

@@ -221,7 +221,7 @@ func head(ts *testscript.TestScript, neg bool, args []string) {
 
 // writeONNX writes a model with a size N: onnx FILE, or as the case of a suite whose
 // expected output is right, or wrong: onnx right DIR, onnx wrong DIR. onnx large FILE has
-// weights that are many.
+// weights that are many, onnx layer FILE a layer to train.
 func writeONNX(ts *testscript.TestScript, neg bool, args []string) {
 	m := onnxmodel.Model(13, onnxmodel.Graph(
 		[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, "N", 2)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, "N", 2)},
@@ -233,6 +233,14 @@ func writeONNX(ts *testscript.TestScript, neg bool, args []string) {
 			[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, 1, 2)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, 1, 9)},
 			[]onnxmodel.Message{onnxmodel.Floats("fc/w", []int{2, 9}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)},
 			onnxmodel.Node("MatMul", []string{"x", "fc/w"}, []string{"y"}),
+		))
+		args = args[1:]
+	}
+	if args[0] == "layer" {
+		m = onnxmodel.Model(20, onnxmodel.Graph(
+			[]onnxmodel.Message{onnxmodel.Value("x", onnxmodel.F32, 2, 3)}, []onnxmodel.Message{onnxmodel.Value("y", onnxmodel.F32, 2, 2)},
+			[]onnxmodel.Message{onnxmodel.Floats("0.weight", []int{3, 2}, 1, 2, 3, 4, 5, 6), onnxmodel.Floats("0.bias", []int{2}, 0, 0)},
+			onnxmodel.Node("MatMul", []string{"x", "0.weight"}, []string{"h"}), onnxmodel.Node("Add", []string{"h", "0.bias"}, []string{"y"}),
 		))
 		args = args[1:]
 	}

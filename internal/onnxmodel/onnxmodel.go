@@ -171,3 +171,14 @@ func header(name string, elem int64, shape []int) Message {
 	}
 	return m.number(2, elem).bytes(8, []byte(name))
 }
+
+// The fields of metadata in a graph and in a node.
+const (
+	OfGraph = 16
+	OfNode  = 9
+)
+
+// Noted is a message with an entry of metadata.
+func Noted(m Message, field protowire.Number, key, value string) Message {
+	return m.bytes(field, Message(nil).bytes(1, []byte(key)).bytes(2, []byte(value)))
+}

@@ -23,6 +23,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/print"
+	"dmir/dialect/train"
 	"dmir/dialect/types"
 	"dmir/internal/regular"
 	"dmir/lsp/workspace"
@@ -284,7 +285,7 @@ func (d *Docs) read(path, dir string) (*Loaded, error) {
 		return nil, err
 	}
 	l := &Loaded{Trace: t, Dir: dir, Sources: &attribution.Sources{Root: dir, Trace: t}}
-	if l.Program, err = d.program(t.ProgramPath()); err != nil {
+	if l.Program, err = d.program(t); err != nil {
 		return nil, err
 	}
 	if i := slices.IndexFunc(l.Program.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
@@ -303,8 +304,9 @@ func (d *Docs) read(path, dir string) (*Loaded, error) {
 	return l, nil
 }
 
-// program is the one at path under the settings that apply there.
-func (d *Docs) program(path string) (*program.Program, error) {
+// program is that of a trace under the settings that apply there.
+func (d *Docs) program(t *attribution.Trace) (*program.Program, error) {
+	path := t.ProgramPath()
 	a := workspace.Address{Key: path, URI: path, Path: path}
 	snap, err := d.opts.Work.Read(a)
 	if err != nil {
@@ -315,10 +317,7 @@ func (d *Docs) program(path string) (*program.Program, error) {
 		return nil, err
 	}
 	if filepath.Ext(path) == ".onnx" {
-		text, _, err := onnx.Text(path, []byte(snap.Src.Text()), onnx.Options{
-			Dir: filepath.Dir(path), File: path, Locations: true,
-			Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(d.ctx, f) },
-		}, "weights.npz")
+		text, err := d.model(t, []byte(snap.Src.Text()))
 		if err != nil {
 			return nil, err
 		}
@@ -330,6 +329,25 @@ func (d *Docs) program(path string) (*program.Program, error) {
 		return nil, errors.New("its program cannot be analysed")
 	}
 	return p, nil
+}
+
+// model is the program of a trace of a model in ONNX as text: the model's, or that of the step that trains it.
+func (d *Docs) model(t *attribution.Trace, data []byte) (text string, err error) {
+	path := t.ProgramPath()
+	opts := onnx.Options{
+		Dir: filepath.Dir(path), File: path, Locations: true,
+		Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(d.ctx, f) },
+	}
+	const beside = "weights.npz"
+	if len(t.Train) == 0 || string(t.Train) == "null" {
+		text, _, err = onnx.Text(path, data, opts, beside)
+		return text, err
+	}
+	spec, err := train.ReadJSON(t.Train)
+	if err == nil {
+		text, _, err = onnx.TrainText(path, data, opts, spec, beside)
+	}
+	return text, err
 }
 
 func (l *Loaded) side(funcs []*cost.Func) (*Side, error) {

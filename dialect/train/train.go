@@ -1,0 +1,74 @@
+// Package train makes of an imported model a step that trains it: the loss of its output, the gradients of its
+// parameters, and the step of an optimizer, with the parameters, the buffers that the model updates and the state of the
+// optimizer as arguments whose next values are results (dm.state).
+//
+// Losses and optimizers are those of PyTorch, with its names and defaults. The package knows no importer: it is given the
+// model as a function, and what each argument of it is.
+package train
+
+import (
+	"fmt"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
+
+// Code is the diagnostic of a model that cannot be trained.
+const Code = "DM149"
+
+// Codes are the diagnostics of this package.
+var Codes = diag.Register([]diag.Code{
+	{Code: Code, Name: "no-training-step", Doc: "`dmir import --train` cannot make a training step of the model: the model has no parameters or has lost them, its output does not fit the loss, or the gradient does not reach the parameters.", Help: "from PyTorch export the model with torch.onnx.export(model, args, dynamo=True, optimize=False)"},
+})
+
+// Error is why there is no step.
+type Error struct {
+	Key       string // of the specification that is wrong, as "lr=x"; "" where the model is in the way
+	Msg, Help string
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// bad is an error of the specification.
+func bad(key, help, format string, args ...any) *Error {
+	return &Error{Key: key, Msg: fmt.Sprintf(format, args...), Help: help}
+}
+
+// unfit is an error of the model.
+func unfit(help, format string, args ...any) *Error {
+	return &Error{Msg: fmt.Sprintf(format, args...), Help: help}
+}
+
+// Role is what an argument of a model's function is.
+type Role int
+
+// The roles.
+const (
+	Input     Role = iota
+	Parameter      // what the optimizer changes
+	Buffer         // what the model itself gives another value in each step, as the statistics of batch normalization
+	Counter        // the number of the step, a scalar i64, by which random numbers are drawn
+)
+
+// Model is a function that an importer made.
+type Model struct {
+	Module  *ir.Module
+	Func    *ir.Func
+	Args    map[*ir.Value]Arg // of arguments that are no inputs
+	Outputs []string          // the names of the model's outputs, which are the function's first results
+}
+
+// Arg is an argument of a model's function.
+type Arg struct {
+	Role  Role
+	Name  string       // as the framework calls it
+	Value *types.Dense // before the first step
+	Next  int          // of a buffer: the result that is its next value
+}
+
+// StepName is the function of the step, lossName that of the loss.
+const (
+	StepName = "step"
+	lossName = "loss"
+)

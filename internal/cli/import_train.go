@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"dmir/analysis/attribution"
+	"dmir/dialect/onnx"
+	"dmir/dialect/train"
+	"dmir/dialect/weights"
+)
+
+// begin reads what is trained and how: --train, or what a trace says.
+func (c *importCmd) begin(a *app) (err error) {
+	if c.Train != "" {
+		c.spec, err = train.Read(c.Train)
+	}
+	if err == nil && strings.EqualFold(filepath.Ext(c.File), ".json") {
+		err = c.trace(a)
+	}
+	if e := (*train.Error)(nil); errors.As(err, &e) {
+		return &failure{"DM612", "--train " + e.Key, e.Msg, e.Help}
+	}
+	if err == nil && c.spec != nil && c.Output == "" {
+		return &failure{"DM612", "--train", "writes the values of the parameters beside the program, which has no place", "add -o step.dmir"}
+	}
+	return err
+}
+
+// trace makes the program of a trace the file to import, and what the trace says how it is trained.
+func (c *importCmd) trace(a *app) error {
+	t, err := a.trace(c.File)
+	switch {
+	case err != nil:
+		return err
+	case t == nil:
+		return &failure{"DM619", c.File, "is no description of a trace", "name the .json of a trace, a program in StableHLO, or a model in ONNX"}
+	}
+	c.File = t.ProgramPath()
+	if c.spec == nil {
+		c.spec, err = specOf(t)
+	}
+	return err
+}
+
+// specOf is what a trace says of how its program is trained, nil where it says nothing.
+func specOf(t *attribution.Trace) (*train.Spec, error) {
+	if t == nil || len(t.Train) == 0 || string(t.Train) == "null" {
+		return nil, nil
+	}
+	return train.ReadJSON(t.Train)
+}
+
+// trained is the training step of a model as text; see imported.
+func (c importCmd) trained(a *app, name string, data []byte, path string) (string, *weights.Set, error) {
+	if !isModel(name, data) {
+		return "", nil, &failure{"DM619", name, "is no model in ONNX, and --train makes a step of one", "write the step of a program in StableHLO in its framework, as jax.value_and_grad and optax do"}
+	}
+	bind, err := binding(c.Bind)
+	if err != nil {
+		return "", nil, err
+	}
+	text, open, arrays, err := a.trained(name, data, bind, path, c.Locations, c.spec)
+	if err != nil {
+		return "", nil, err
+	}
+	return text, arrays, unknownSize(c.Bind, open)
+}
+
+// trained is model of the step that trains it.
+func (a *app) trained(name string, data []byte, bind map[string]int64, path string, locations bool, spec *train.Spec) (text string, open []string, arrays *weights.Set, err error) {
+	open, arrays, err = a.onnx(name, data, bind, func(opts onnx.Options) (w *weights.Set, err error) {
+		opts.Locations = locations
+		text, w, err = onnx.TrainText(name, data, opts, spec, path)
+		return w, err
+	})
+	var e *train.Error
+	switch {
+	case errors.As(err, &e) && e.Key != "":
+		err = &failure{"DM612", "--train " + e.Key, e.Msg, e.Help}
+	case errors.As(err, &e):
+		err = &failure{train.Code, name, e.Msg, e.Help}
+	}
+	return text, open, arrays, err
+}
