@@ -197,3 +197,18 @@ func (p Place) Function() string {
 	}
 	return p.Frame.Function
 }
+
+// Origin is the frame of l that a person looks for first: the innermost in no library, else the innermost. ok is false where l has none.
+func Origin(l loc.Loc) (frame loc.Frame, ok bool) {
+	costs, _ := parts(l)
+	frames := loc.TraceOf(costs[0]).Frames
+	for _, f := range frames {
+		if !library.MatchString(f.File) {
+			return f, true
+		}
+	}
+	if len(frames) == 0 {
+		return loc.Frame{}, false
+	}
+	return frames[0], true
+}

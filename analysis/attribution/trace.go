@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -35,6 +36,8 @@ type TracedFile struct {
 	Text   string `json:"text"`
 }
 
+var traceName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,200}$`)
+
 // ReadTrace reads a description; path is where it is.
 func ReadTrace(path string, data []byte) (*Trace, error) {
 	t := &Trace{At: path}
@@ -44,6 +47,8 @@ func ReadTrace(path string, data []byte) (*Trace, error) {
 	switch {
 	case t.Version == 0:
 		return nil, fmt.Errorf(`it is no description of a trace: it has no "dmir_trace"`)
+	case !traceName.MatchString(t.Name):
+		return nil, fmt.Errorf("its name %q is not of letters, digits, and . _ -", t.Name)
 	case t.Version > 1:
 		return nil, fmt.Errorf("it is of version %d, which this dmir does not read", t.Version)
 	case t.Program == "" || t.Program != filepath.Base(t.Program) || strings.HasPrefix(t.Program, ".") || strings.ContainsAny(t.Program, `/\`):

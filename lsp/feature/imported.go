@@ -47,7 +47,7 @@ func (b became) rows(f *cost.Func, p *program.Program) []row {
 		return append(entryRows(b.es[0], f, p.Target), row{"becomes", b.names()})
 	}
 	rows := append(timeRows(b.time, p.Target, latencyOf(nil, p.Target)), counts(b.flop, b.read, b.written)...)
-	return append(rows, row{"becomes", b.names()})
+	return append(append(rows, row{"becomes", b.names()}), originRows(b.es[0].Op)...)
 }
 
 // names are the ops that b became, each once.

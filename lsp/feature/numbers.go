@@ -2,13 +2,17 @@ package feature
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	esc "dmir/internal/escape"
 )
 
 // row is one line of the table of numbers.
@@ -67,7 +71,20 @@ func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
 	if rows = append(rows, sentRows(e.Sent())...); m != nil {
 		rows = append(rows, collectiveRows(e, m)...)
 	}
-	return append(rows, row{"class", string(e.Class)})
+	return append(append(rows, row{"class", string(e.Class)}), originRows(e.Op)...)
+}
+
+// originRows is where o was traced from, none where that is not known.
+func originRows(o *ir.Op) []row {
+	from, known := attribution.Origin(o.Loc)
+	if !known {
+		return nil
+	}
+	text := fmt.Sprintf("%s:%d", filepath.Base(from.File), from.Line)
+	if from.Function != "" {
+		text += " in " + from.Function
+	}
+	return []row{{"traced from", esc.Terminal(text)}}
 }
 
 func counts(flop, read, written dim.Dim) []row {

@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/op"
+	esc "dmir/internal/escape"
 )
 
 // TracedLabel is what is due to a line of a Python program for the margin: as compiled where that is known, otherwise as written.
@@ -125,7 +126,7 @@ func (h *TracedHover) kernels(r *attribution.Row) string {
 
 func (h *TracedHover) kernel(e *cost.Entry, part int64) string {
 	t := e.Time(h.Program.Target)
-	text := "`" + stepName(e) + "` " + units.Time(float64(part))
+	text := code(stepName(e)) + " " + units.Time(float64(part))
 	if whole := int64(math.Round(t.Ns)); whole > part {
 		text += " of " + units.Time(t.Ns)
 	}
@@ -158,7 +159,7 @@ func (h *TracedHover) inside(r *attribution.Row) string {
 		if i := strings.LastIndex(filepath.ToSlash(path), "-packages/"); i >= 0 {
 			path = path[i+len("-packages/"):]
 		}
-		out = append(out, fmt.Sprintf("`%s:%d` %s, %s", path, x.Frame.Line, x.Frame.Function, units.Time(float64(x.TimeNs))))
+		out = append(out, fmt.Sprintf("%s in %s, %s", code(fmt.Sprintf("%s:%d", path, x.Frame.Line)), code(x.Frame.Function), units.Time(float64(x.TimeNs))))
 	}
 	return listed(out, len(all))
 }
@@ -176,7 +177,7 @@ func (h *TracedHover) ops(r *attribution.Row) string {
 	}
 	var out []string
 	for _, name := range names[:min(len(names), 2*mostParts)] {
-		text := "`" + name + "`"
+		text := code(name)
 		if n := times[name]; n > 1 {
 			text += fmt.Sprintf(" ×%d", n)
 		}
@@ -184,21 +185,24 @@ func (h *TracedHover) ops(r *attribution.Row) string {
 	}
 	text := listed(out, len(names))
 	if text != "" {
-		text += " of " + "`" + h.Trace.Program + "`"
+		text += " of " + code(h.Trace.Program)
 	}
 	return text
 }
 
 func (h *TracedHover) trace() string {
-	parts := []string{"`" + h.Trace.Name + "`"}
+	parts := []string{code(h.Trace.Name)}
 	if h.Trace.Framework != "" {
-		parts = append(parts, h.Trace.Framework)
+		parts = append(parts, escape(esc.Terminal(h.Trace.Framework)))
 	}
 	if day, _, _ := strings.Cut(h.Trace.Created, "T"); day != "" {
-		parts = append(parts, day)
+		parts = append(parts, escape(esc.Terminal(day)))
 	}
 	return strings.Join(parts, " · ")
 }
+
+// code is a name as code that nothing in it ends.
+func code(name string) string { return "`" + strings.ReplaceAll(esc.Terminal(name), "`", "'") + "`" }
 
 // listed is a list, and how many there are more.
 func listed(list []string, all int) string {
