@@ -126,7 +126,7 @@ func (h *TracedHover) kernels(r *attribution.Row) string {
 
 func (h *TracedHover) kernel(e *cost.Entry, part int64) string {
 	t := e.Time(h.Program.Target)
-	text := code(stepName(e)) + " " + units.Time(float64(part))
+	text := inline(stepName(e)) + " " + units.Time(float64(part))
 	if whole := int64(math.Round(t.Ns)); whole > part {
 		text += " of " + units.Time(t.Ns)
 	}
@@ -159,7 +159,7 @@ func (h *TracedHover) inside(r *attribution.Row) string {
 		if i := strings.LastIndex(filepath.ToSlash(path), "-packages/"); i >= 0 {
 			path = path[i+len("-packages/"):]
 		}
-		out = append(out, fmt.Sprintf("%s in %s, %s", code(fmt.Sprintf("%s:%d", path, x.Frame.Line)), code(x.Frame.Function), units.Time(float64(x.TimeNs))))
+		out = append(out, fmt.Sprintf("%s in %s, %s", inline(fmt.Sprintf("%s:%d", path, x.Frame.Line)), inline(x.Frame.Function), units.Time(float64(x.TimeNs))))
 	}
 	return listed(out, len(all))
 }
@@ -177,7 +177,7 @@ func (h *TracedHover) ops(r *attribution.Row) string {
 	}
 	var out []string
 	for _, name := range names[:min(len(names), 2*mostParts)] {
-		text := code(name)
+		text := inline(name)
 		if n := times[name]; n > 1 {
 			text += fmt.Sprintf(" ×%d", n)
 		}
@@ -185,13 +185,13 @@ func (h *TracedHover) ops(r *attribution.Row) string {
 	}
 	text := listed(out, len(names))
 	if text != "" {
-		text += " of " + code(h.Trace.Program)
+		text += " of " + inline(h.Trace.Program)
 	}
 	return text
 }
 
 func (h *TracedHover) trace() string {
-	parts := []string{code(h.Trace.Name)}
+	parts := []string{inline(h.Trace.Name)}
 	if h.Trace.Framework != "" {
 		parts = append(parts, escape(esc.Terminal(h.Trace.Framework)))
 	}
@@ -201,9 +201,6 @@ func (h *TracedHover) trace() string {
 	return strings.Join(parts, " · ")
 }
 
-// code is a name as code that nothing in it ends.
-func code(name string) string { return "`" + strings.ReplaceAll(esc.Terminal(name), "`", "'") + "`" }
-
 // listed is a list, and how many there are more.
 func listed(list []string, all int) string {
 	text := strings.Join(list, "; ")
@@ -212,3 +209,6 @@ func listed(list []string, all int) string {
 	}
 	return text
 }
+
+// inline is a name as code that nothing in it ends.
+func inline(name string) string { return "`" + strings.ReplaceAll(esc.Terminal(name), "`", "'") + "`" }
