@@ -41,8 +41,15 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 		return template.CSS(fmt.Sprintf("%.4f", float64(part)/float64(whole)))
 	},
 	"add":   func(a, b int64) int64 { return a + b },
-	"level": func(n *Node, total Amount) map[string]any { return map[string]any{"Node": n, "Total": total} },
+	"level": func(n *Node, total Amount, depth int) pageNode { return pageNode{n, total, depth, depth + 1} },
 }).Parse(pageText))
+
+// pageNode is a module at a depth of the tree.
+type pageNode struct {
+	Node         *Node
+	Total        Amount
+	Depth, Below int
+}
 
 // pageData is what the page shows.
 type pageData struct {
