@@ -1,0 +1,159 @@
+"""PyTorch: from a module to a model in ONNX whose nodes name modules and lines, without the weights' data."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+import warnings
+from typing import Any, Callable, Iterator
+
+from ._errors import TraceError
+from ._shapes import Shape
+
+_FILE = re.compile(r'File "([^"\n]+)", line \d+')
+_SIGNATURE = "pkg.torch.export.graph_signature.InputSpec."
+
+
+def is_module(f: Any) -> bool:
+    """Whether f is a module or a class of modules; False without importing torch where it is not imported."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    return isinstance(f, torch.nn.Module) or isinstance(f, type) and issubclass(f, torch.nn.Module)
+
+
+def export(f: Any, args: tuple, kwargs: dict[str, Any]) -> bytes:
+    """A module, a class of modules that needs no arguments, or a function of tensors, as a model in ONNX.
+
+    Parameters and buffers are inputs with their names in the state_dict. Nothing is computed, and for a module on the
+    device "meta", or a class, nothing is allocated. The module is traced in the mode that it is in, training or not.
+    """
+    import torch
+
+    if isinstance(f, type):
+        with torch.device("meta"):
+            f = f()
+    module = f if isinstance(f, torch.nn.Module) else _Function.of(f)
+    module, args, kwargs = _places(module, args, kwargs)
+    program = exported(module, args, kwargs)
+    model = to_onnx(program)
+    _weights_to_inputs(model.graph)
+    return model_bytes(model)
+
+
+def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
+    """The torch.export.ExportedProgram of a module."""
+    import torch
+
+    with _quiet(), torch.no_grad():
+        return torch.export.export(module, args, kwargs or {}, strict=False)
+
+
+def to_onnx(program: Any) -> Any:
+    """An exported program in ONNX's intermediate representation; each node has metadata of where it comes from."""
+    import torch
+
+    try:
+        with _quiet():
+            return torch.onnx.export(program, dynamo=True, optimize=False, verbose=False, external_data=False).model
+    except (ImportError, torch.onnx.OnnxExporterError) as e:
+        cause: BaseException = e
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if isinstance(cause, ImportError):
+            raise TraceError(f"torch.onnx needs a package that is not installed: {cause} (pip install onnx onnxscript)") from e
+        raise TraceError(f"torch.onnx cannot export this model: {str(cause).strip().splitlines()[0]}") from e
+
+
+def model_bytes(model: Any) -> bytes:
+    """A model as the bytes of a .onnx file."""
+    import onnx_ir
+
+    return onnx_ir.to_proto(model).SerializeToString()
+
+
+def files(data: bytes) -> list[str]:
+    """The names of the files in the stack traces of a model."""
+    return list(dict.fromkeys(_FILE.findall(data.decode(errors="replace"))))
+
+
+class _Function:
+    @staticmethod
+    def of(f: Callable[..., Any]) -> Any:
+        """A module that calls f, since only modules are exported."""
+        import functools
+
+        import torch
+
+        class Function(torch.nn.Module):
+            @functools.wraps(f)
+            def forward(self, *args: Any, **kwargs: Any) -> Any:
+                return f(*args, **kwargs)
+
+        return Function()
+
+
+def _places(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+    """The module and its arguments on one device: fake tensors, which have no data, for a module on "meta"."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils import _pytree as pytree
+
+    tensors = [*module.parameters(), *module.buffers()]
+    without_data = any(t.is_meta for t in tensors)
+    device = next((t.device for t in tensors if not t.is_meta), torch.device("cpu"))
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def place(x: Any) -> Any:
+        if isinstance(x, Shape):
+            x = torch.empty(x.sizes, dtype=getattr(torch, x.dtype), device="meta")
+        if not isinstance(x, torch.Tensor):
+            return x
+        if without_data:
+            with fake:
+                return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cpu")
+        return torch.zeros_like(x, device=device) if x.is_meta else x
+
+    if without_data:
+        memo: dict[int, Any] = {}
+        for m in module.modules():
+            for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()):
+                if isinstance(t, torch.Tensor):
+                    new = place(t)
+                    memo[id(t)] = torch.nn.Parameter(new, t.requires_grad) if isinstance(t, torch.nn.Parameter) else new
+        module = copy.deepcopy(module, memo)
+    args, kwargs = pytree.tree_map(place, (args, kwargs))
+    return module, args, kwargs
+
+
+def _weights_to_inputs(graph: Any) -> None:
+    """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data.
+
+    Buffers that are not in the state_dict stay constants, where they have data.
+    """
+    for name, value in list(graph.initializers.items()):
+        kind = value.metadata_props.get(_SIGNATURE + "kind")
+        kept = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
+        raw = getattr(value.const_value, "raw", None)
+        if kind == "PARAMETER" or kind == "BUFFER" and kept or _has_no_data(raw):
+            del graph.initializers[name]
+            value.const_value = None
+            graph.inputs.append(value)
+
+
+def _has_no_data(x: Any) -> bool:
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(x, torch.Tensor) and (x.is_meta or isinstance(x, FakeTensor))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporters' own warnings, which are about other uses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
