@@ -55,7 +55,7 @@ def run(*args: str | os.PathLike[str], input: str | None = None, statuses: Seque
     """
     binary = find()
     try:
-        done = subprocess.run([binary, *map(os.fspath, args)], input=input, capture_output=True, text=True, encoding="utf-8", errors="replace")
+        done = subprocess.run([binary, *(os.fspath(a) for a in args)], input=input, capture_output=True, text=True, encoding="utf-8", errors="replace")
     except OSError as e:
         raise BinaryError(f"{binary} cannot be started: {e.strerror}") from e
     if done.returncode in statuses:

@@ -29,7 +29,6 @@ def compile(f: Any, *, static_argnums: int | Sequence[int] | None = None, static
     """
     from ._trace import _framework
 
-    f = getattr(f, "dmir_example", None) and f.dmir_example.f or f
     if _framework(f, (), {}) == "torch":
         import torch
 
@@ -54,7 +53,7 @@ class Compiled:
         dynamic, constants = _jax.partition(self._f, args, kwargs, *self._static)
         leaves, tree = jax.tree.flatten(dynamic)
         fixed, fixed_tree = jax.tree.flatten(constants)
-        key = tree, tuple(map(_kind, leaves)), fixed_tree, tuple(map(_Constant, fixed)), jax.config.jax_enable_x64  # type: ignore[attr-defined]
+        key = tree, tuple(map(_kind, leaves)), fixed_tree, tuple(map(_Constant, fixed)), jax.config.jax_enable_x64
         program = self._programs.get(key)
         if program is None:
             with self._lock:

@@ -51,7 +51,8 @@ class Cost:
         for row in self.rows:
             phases = {f"{phase}.{k}": v for phase, figures in row.get("phases", {}).items() for k, v in figures.items()}
             flat.append({k: v for k, v in row.items() if k != "phases"} | phases)
-        return pandas.DataFrame(flat)
+        empty = {k: type(v)() for row in flat for k, v in row.items()}  # 0, "" or False for what a row does not have
+        return pandas.DataFrame([empty | row for row in flat], columns=list(empty))
 
     def __str__(self) -> str:
         return _binary.run(*self._arguments, "--output-format", "text", self._program).rstrip("\n")

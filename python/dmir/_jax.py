@@ -90,8 +90,8 @@ def partition(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static
     numbers = {n % len(args) for n in numbers if -len(args) <= n < len(args)}
 
     def divide(x: Any, static: bool) -> tuple[Any, Any]:
-        array = (lambda leaf: False) if static else _is_array
-        return jax.tree.map(lambda v: v if array(v) else None, x), jax.tree.map(lambda v: None if array(v) else v, x)
+        arrays = jax.tree.map(lambda v: v if not static and _is_array(v) else None, x)
+        return arrays, jax.tree.map(lambda v: v if static or not _is_array(v) else None, x)
 
     positional = [divide(x, i in numbers) for i, x in enumerate(args)]
     named = {k: divide(x, k in names) for k, x in kwargs.items()}

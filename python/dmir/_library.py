@@ -48,7 +48,6 @@ class Library:
             raise CompileError(f"{path} has version {version} of the C interface; this package knows version {VERSION}")
         self.inputs = [Tensor(lib.dmir_input(i)[0]) for i in range(lib.dmir_inputs())]
         self.outputs = [Tensor(lib.dmir_output(i)[0]) for i in range(lib.dmir_outputs())]
-        self._lock = threading.Lock()
         self._reset()
         if hasattr(os, "register_at_fork"):
             this = weakref.ref(self)
@@ -56,7 +55,8 @@ class Library:
 
     def _reset(self) -> None:
         """Forgets the instances: after a fork their threads are gone."""
-        self._lock, self._idle = threading.Lock(), []
+        self._lock = threading.Lock()
+        self._idle: list[_Instance] = []
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Runs the program on memory at these addresses, as the inputs and outputs describe it. Raises CompileError."""

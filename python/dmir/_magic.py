@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ._cost import cost
-from ._errors import Error
+from ._errors import Error, TraceError
 
 _USAGE = "usage: %%dmir [--target NAME] [--by line|module|function] [--planned] ARGUMENT…"
 
@@ -38,6 +38,9 @@ def _dmir(shell: Any, line: str, cell: str) -> Any:
         kwargs = {key: shell.ev(text) for key, text in expressions if key is not None}
         return cost(f, *args, **options, **kwargs)
     except Error as e:
+        cause = e.__cause__
+        if isinstance(e, TraceError) and cause is not None:
+            shell.showtraceback((type(cause), cause, cause.__traceback__))
         print(f"dmir: {e}", file=sys.stderr)
         return None
 

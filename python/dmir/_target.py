@@ -79,16 +79,8 @@ def resolve(target: str) -> tuple[Any, str | None]:
     if called:
         found = _call(found, target)
         if example is not None and getattr(found, "dmir_example", None) is None:
-            found = _with(found, example)
+            found.dmir_example = example  # what a decorated function returns has its arguments
     return found, f"{module}.{path}"
-
-
-def _with(f: Any, example: Any) -> Any:
-    """What a decorated function returns, with the arguments that the decorator states."""
-    import dataclasses
-
-    f.dmir_example = dataclasses.replace(example, f=f)
-    return f
 
 
 def _module(place: str) -> Any:

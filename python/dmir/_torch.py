@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import logging
 import re
+import sys
 import warnings
 from typing import Any, Callable, Iterator
 
@@ -12,13 +15,13 @@ from ._errors import TraceError
 from ._shapes import Shape
 
 _FILE = re.compile(r'File "([^"\n]+)", line \d+')
+_TRACE = "pkg.torch.onnx.stack_trace"
+_PART = re.compile(r"_split_\d+$")  # what simplification adds to the name of a sequence whose parts become results
 _SIGNATURE = "pkg.torch.export.graph_signature.InputSpec."
 
 
 def is_module(f: Any) -> bool:
     """Whether f is a module or a class of modules; False without importing torch where it is not imported."""
-    import sys
-
     torch = sys.modules.get("torch")
     if torch is None:
         return False
@@ -36,12 +39,9 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any]) -> bytes:
     if isinstance(f, type):
         with torch.device("meta"):
             f = f()
-    module = f if isinstance(f, torch.nn.Module) else _Function.of(f)
+    module = f if isinstance(f, torch.nn.Module) else _function(f)
     module, args, kwargs = _places(module, args, kwargs)
-    program = exported(module, args, kwargs)
-    model = to_onnx(program)
-    _weights_to_inputs(model.graph)
-    return model_bytes(model)
+    return model_bytes(to_onnx(exported(module, args, kwargs)))
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -52,20 +52,30 @@ def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> 
         return torch.export.export(module, args, kwargs or {}, strict=False)
 
 
-def to_onnx(program: Any) -> Any:
-    """An exported program in ONNX's intermediate representation; each node has metadata of where it comes from."""
+def to_onnx(exported: Any) -> Any:
+    """An exported program in ONNX's intermediate representation, with weights as inputs, simplified as torch.onnx does; each
+    node has metadata of where it comes from."""
     import torch
 
     try:
         with _quiet():
-            return torch.onnx.export(program, dynamo=True, optimize=False, verbose=False, external_data=False).model
-    except (ImportError, torch.onnx.OnnxExporterError) as e:
+            program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
+            graph = program.model.graph
+            _weights_to_inputs(graph)
+            origins = {out.name: node.metadata_props for node in graph for out in node.outputs}
+            program.optimize()
+    except Exception as e:  # exporters raise exceptions of their own, with the reason as a cause
         cause: BaseException = e
         while cause.__cause__ is not None:
             cause = cause.__cause__
         if isinstance(cause, ImportError):
             raise TraceError(f"torch.onnx needs a package that is not installed: {cause} (pip install onnx onnxscript)") from e
-        raise TraceError(f"torch.onnx cannot export this model: {str(cause).strip().splitlines()[0]}") from e
+        raise TraceError(f"torch.onnx cannot export this model: {(str(cause).strip() or type(cause).__name__).splitlines()[0]}") from e
+    for node in program.model.graph:
+        if _TRACE not in node.metadata_props:  # a rewritten node, which has the origin of what it replaces
+            names = (_PART.sub("", out.name or "") for out in node.outputs)
+            node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
+    return program.model
 
 
 def model_bytes(model: Any) -> bytes:
@@ -80,20 +90,16 @@ def files(data: bytes) -> list[str]:
     return list(dict.fromkeys(_FILE.findall(data.decode(errors="replace"))))
 
 
-class _Function:
-    @staticmethod
-    def of(f: Callable[..., Any]) -> Any:
-        """A module that calls f, since only modules are exported."""
-        import functools
+def _function(f: Callable[..., Any]) -> Any:
+    """A module that calls f, since only modules are exported."""
+    import torch
 
-        import torch
+    class Function(torch.nn.Module):  # type: ignore[misc]
+        @functools.wraps(f)
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return f(*args, **kwargs)
 
-        class Function(torch.nn.Module):
-            @functools.wraps(f)
-            def forward(self, *args: Any, **kwargs: Any) -> Any:
-                return f(*args, **kwargs)
-
-        return Function()
+    return Function()
 
 
 def _places(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
@@ -154,6 +160,12 @@ def _has_no_data(x: Any) -> bool:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporters' own warnings, which are about other uses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    logger = logging.getLogger("onnxscript")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

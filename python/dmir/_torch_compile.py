@@ -16,6 +16,7 @@ _TYPES = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "ui64": "uint64", "ui32": "uint32", "ui16": "uint16", "ui8": "uint8",
     "i1": "bool",
 }
+_RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")  # ops of ONNX
 
 
 def torch_backend(graph: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -31,7 +32,7 @@ class _Graph:
     """A graph of torch.compile, with a program for each set of shapes."""
 
     def __init__(self, graph: Any) -> None:
-        self._graph = graph
+        self._graph, self._numbers = _with_numbers(graph)
         self._programs: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.Lock()
         self._warned = False
@@ -42,6 +43,8 @@ class _Graph:
         if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in args):
             self._warn("gradients may be asked of its results; call it under torch.no_grad()")
             return self._graph(*args)
+        if self._numbers:
+            args = tuple(x.item() if i in self._numbers else x for i, x in enumerate(args))
         key = tuple((x.shape, x.dtype, x.device) if isinstance(x, torch.Tensor) else x for x in args)
         program = self._programs.get(key)
         if program is None:
@@ -67,6 +70,29 @@ class _Graph:
             warnings.warn(f"dmir: a graph runs in PyTorch: {why}", RuntimeWarning, stacklevel=4)
 
 
+def _with_numbers(graph: Any) -> tuple[Any, set[int]]:
+    """The graph with numbers in place of tensors that it only takes the number of, and the positions of these.
+
+    torch.compile passes a float that has changed as such a tensor; as a number it is a constant of the program.
+    """
+    import copy
+
+    import torch
+
+    inputs = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    numbers = {i for i, n in enumerate(inputs) if n.users and all(u.op == "call_method" and u.target == "item" for u in n.users)}
+    if not numbers:
+        return graph, numbers
+    changed = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    inputs = [n for n in changed.graph.nodes if n.op == "placeholder"]
+    for i in numbers:
+        for user in list(inputs[i].users):
+            user.replace_all_uses_with(inputs[i])
+            changed.graph.erase_node(user)
+    changed.recompile()
+    return changed, numbers
+
+
 class _Program:
     """The program of a graph for tensors of the shapes of args."""
 
@@ -84,6 +110,8 @@ class _Program:
         self._given = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor)]
         self._results = [None if isinstance(s.arg, torch.export.graph_signature.TensorArgument) else s.arg for s in exported.graph_signature.output_specs]
         model = _torch.to_onnx(exported)
+        if any(n.op_type in _RANDOM or n.op_type == "Dropout" and len(n.inputs) > 2 for n in model.graph):
+            raise Error("it draws random numbers, and would draw the same ones in each call")
         self._library = _build.library(_torch.model_bytes(model), ".onnx")
         names = [v.name for v in model.graph.inputs]
         _fit(self._library, [args[i] for i in self._given], len(names), sum(r is None for r in self._results))

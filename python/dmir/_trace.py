@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import functools
 import inspect
 import json
 import os
@@ -83,8 +82,9 @@ def trace(
     """
     stated = getattr(f, "dmir_example", None)
     if stated is not None:
-        f, args, kwargs, options = stated.complete(args, kwargs)
-        name, loss, optimizer, lr = name or options["name"], loss or options["loss"], optimizer or options["optimizer"], lr or options["lr"]
+        if not args and not kwargs:
+            args, kwargs = stated.arguments()
+        name, loss, optimizer, lr = name or stated.name, loss or stated.loss, optimizer or stated.optimizer, lr or stated.lr
     name = _check_name(name) if name else _default_name(f)
     workspace = _workspace.root()
     train = None
@@ -121,21 +121,24 @@ def temporary(f: Any, *args: Any, **options: Any) -> Trace:
 class Example:
     """What trace_with states of a function."""
 
-    f: Any
     args: tuple
     kwargs: dict[str, Any]
-    options: dict[str, Any]
+    name: str | None
+    loss: Any
+    optimizer: Any
+    lr: float | None
 
-    def complete(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any], dict[str, Any]]:
-        """The function with the arguments that a call gives, else those that are stated."""
-        if not args and not kwargs:
-            args, kwargs = self.args, self.kwargs
-            if len(args) == 1 and inspect.isfunction(args[0]):
-                made = args[0]()
-                args = made if isinstance(made, tuple) else (made,)
-            args = tuple(shape(x) if isinstance(x, str) else x for x in args)
-            kwargs = {k: shape(x) if isinstance(x, str) else x for k, x in kwargs.items()}
-        return self.f, args, kwargs, self.options
+    def arguments(self) -> tuple[tuple, dict[str, Any]]:
+        """The arguments to trace with."""
+        args = self.args
+        if len(args) == 1 and inspect.isfunction(args[0]):
+            made = args[0]()
+            args = made if isinstance(made, tuple) else (made,)
+        return tuple(map(_read, args)), {k: _read(x) for k, x in self.kwargs.items()}
+
+
+def _read(x: Any) -> Any:
+    return shape(x) if isinstance(x, str) else x
 
 
 def trace_with(*args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None, **kwargs: Any) -> Callable[[F], F]:
@@ -143,22 +146,12 @@ def trace_with(*args: Any, name: str | None = None, loss: Any = None, optimizer:
 
     Texts are shapes: @dmir.trace_with("f32[8,64]", "i32[8]"). A function without arguments, as the only argument, returns
     the tuple of the arguments when they are needed: @dmir.trace_with(lambda: (jax.eval_shape(init), x)).
-    `python -m dmir trace` and dmir.trace without arguments use them.
+    `python -m dmir trace` and dmir.trace without arguments use them; name, loss, optimizer and lr are those of dmir.trace.
     """
 
     def state(f: F) -> F:
-        example = Example(f, args, kwargs, {"name": name, "loss": loss, "optimizer": optimizer, "lr": lr})
-        try:
-            f.dmir_example = example  # type: ignore[attr-defined]
-            return f
-        except AttributeError:  # what jax.jit returns takes no attributes in some versions
-
-            @functools.wraps(f)  # type: ignore[arg-type]
-            def call(*args: Any, **kwargs: Any) -> Any:
-                return f(*args, **kwargs)  # type: ignore[operator]
-
-            call.dmir_example = example  # type: ignore[attr-defined]
-            return call  # type: ignore[return-value]
+        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr)  # type: ignore[attr-defined]
+        return f
 
     return state
 
@@ -189,7 +182,7 @@ def _framework(f: Any, args: tuple, kwargs: dict[str, Any]) -> str:
     try:
         import jax as _  # noqa: F401
     except ImportError:
-        raise TraceError("neither JAX nor PyTorch is installed (pip install jax, or pip install torch onnx onnxscript)") from None
+        raise TraceError("JAX is not installed (pip install jax), and neither the function nor its arguments are of PyTorch") from None
     return "jax"
 
 
