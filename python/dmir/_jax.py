@@ -57,13 +57,12 @@ def lower(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_arg
     import jax
 
     args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda x: isinstance(x, Shape))
-    jitted = f
-    if not hasattr(f, "lower") or static_argnums is not None or static_argnames is not None:
+    jitted: Any = f
+    if not _jitted(f) or static_argnums is not None or static_argnames is not None:
         (args, kwargs), constants = partition(f, args, kwargs, static_argnums, static_argnames)
         jitted = jax.jit(_closed(f, constants, {}))
     with _full_locations():
-        lowered = jitted.lower(*args, **kwargs)  # type: ignore[attr-defined]
-        return getattr(lowered, "lowered", lowered).as_text(debug_info=True)  # Equinox wraps what JAX returns
+        return jitted.lower(*args, **kwargs).as_text(debug_info=True)
 
 
 def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
@@ -74,6 +73,11 @@ def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
     with _full_locations():
         lowered = jax.jit(_closed(f, constants, held), keep_unused=True).lower(*dynamic[0], **dynamic[1])
         return Lowered(lowered.as_text(debug_info=True), lowered.out_info, held["statics"])
+
+
+def _jitted(f: Any) -> bool:
+    """Whether f is a function that jax.jit returned; what other libraries jit does not take shapes for arrays."""
+    return hasattr(f, "lower") and type(f).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
 def partition(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_argnums: Any = None, static_argnames: Any = None) -> tuple[Any, Any]:

@@ -67,13 +67,15 @@ def _options(line: str) -> tuple[dict[str, Any], list[tuple[str | None, str]]]:
 
 def _argument(word: str) -> tuple[str | None, str]:
     try:
-        call = ast.parse(f"f({word})", mode="eval").body
-        assert isinstance(call, ast.Call) and len(call.args) + len(call.keywords) == 1
-    except (SyntaxError, AssertionError):
-        raise Error(f"{word} is not an expression without spaces; {_USAGE}") from None
-    if call.keywords:
-        return call.keywords[0].arg, word.partition("=")[2]
-    return None, word
+        call: ast.expr | None = ast.parse(f"f({word})", mode="eval").body
+    except SyntaxError:
+        call = None
+    if isinstance(call, ast.Call):
+        if len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred):
+            return None, word
+        if not call.args and len(call.keywords) == 1 and call.keywords[0].arg is not None:
+            return call.keywords[0].arg, word.partition("=")[2]
+    raise Error(f"{word} is not an expression without spaces; {_USAGE}")
 
 
 def _last(cell: str) -> tuple[str, bool]:

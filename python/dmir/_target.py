@@ -38,8 +38,9 @@ def main(argv: Sequence[str]) -> int:
     try:
         made = _trace(options, [sys.executable, "-m", "dmir", "trace", *argv])
     except Error as e:
-        if e.__cause__ is not None and not isinstance(e.__cause__, Error):
-            traceback.print_exception(e.__cause__, limit=-_depth(e.__cause__))
+        cause = e.__cause__
+        if cause is not None and not isinstance(cause, Error) and (frames := _frames(cause)):
+            traceback.print_exception(cause, limit=-frames)
         print(f"dmir: error: {e}", file=sys.stderr)
         return 2
     shown = Path(made.path)
@@ -117,11 +118,11 @@ def _call(f: Any, target: str) -> Any:
         raise TraceError(f"{target} failed: {type(e).__name__}: {first}") from e
 
 
-def _depth(e: BaseException) -> int:
-    """The number of frames at the end of e's traceback that are not this package's."""
+def _frames(e: BaseException) -> int:
+    """The number of frames at the end of e's traceback that are neither this package's nor the importer's."""
     package = str(Path(__file__).parent)
     frames = traceback.extract_tb(e.__traceback__)
-    own = 0
-    while own < len(frames) and (frames[own].filename.startswith(package) or "importlib" in frames[own].filename):
-        own += 1
-    return max(len(frames) - own, 1)
+    first = 0
+    while first < len(frames) and (frames[first].filename.startswith(package) or "importlib" in frames[first].filename):
+        first += 1
+    return len(frames) - first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
+import inspect
 import logging
 import re
 import sys
@@ -41,7 +41,7 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any]) -> bytes:
             f = f()
     module = f if isinstance(f, torch.nn.Module) else _function(f)
     module, args, kwargs = _places(module, args, kwargs)
-    return model_bytes(to_onnx(exported(module, args, kwargs)))
+    return model_bytes(to_onnx(exported(module, args, kwargs)).model)
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -53,8 +53,8 @@ def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> 
 
 
 def to_onnx(exported: Any) -> Any:
-    """An exported program in ONNX's intermediate representation, with weights as inputs, simplified as torch.onnx does; each
-    node has metadata of where it comes from."""
+    """An exported program as a torch.onnx.ONNXProgram, with weights as inputs, simplified as torch.onnx does; each node has
+    metadata of where it comes from."""
     import torch
 
     try:
@@ -75,7 +75,7 @@ def to_onnx(exported: Any) -> Any:
         if _TRACE not in node.metadata_props:  # a rewritten node, which has the origin of what it replaces
             names = (_PART.sub("", out.name or "") for out in node.outputs)
             node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
-    return program.model
+    return program
 
 
 def model_bytes(model: Any) -> bytes:
@@ -95,10 +95,13 @@ def _function(f: Callable[..., Any]) -> Any:
     import torch
 
     class Function(torch.nn.Module):  # type: ignore[misc]
-        @functools.wraps(f)
         def forward(self, *args: Any, **kwargs: Any) -> Any:
             return f(*args, **kwargs)
 
+    own = inspect.signature(f)
+    receiver = inspect.Parameter("_module", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [receiver, *own.parameters.values()]
+    Function.forward.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # names of inputs
     return Function()
 
 

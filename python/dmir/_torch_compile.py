@@ -102,16 +102,16 @@ class _Program:
         for x in args:
             if isinstance(x, torch.Tensor) and x.device.type != "cpu":
                 raise Error(f"a tensor is on {x.device}; dmir compiles for the processor")
-        exported = _torch.exported(graph, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in args))
-        for out in exported.graph_signature.output_specs:
+        program = _torch.to_onnx(_torch.exported(graph, tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in args)))
+        model, results = program.model, program.exported_program.graph_signature.output_specs
+        for out in results:
             if out.kind.name != "USER_OUTPUT":
                 raise Error(f"it writes to {out.target}")
-        # Tensors only: numbers are constants of the program, and results that are none have their value here.
-        self._given = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor)]
-        self._results = [None if isinstance(s.arg, torch.export.graph_signature.TensorArgument) else s.arg for s in exported.graph_signature.output_specs]
-        model = _torch.to_onnx(exported)
         if any(n.op_type in _RANDOM or n.op_type == "Dropout" and len(n.inputs) > 2 for n in model.graph):
             raise Error("it draws random numbers, and would draw the same ones in each call")
+        # Tensors only: numbers are constants of the program, and results that are none have their value here.
+        self._given = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor)]
+        self._results = [None if isinstance(s.arg, torch.export.graph_signature.TensorArgument) else s.arg for s in results]
         self._library = _build.library(_torch.model_bytes(model), ".onnx")
         names = [v.name for v in model.graph.inputs]
         _fit(self._library, [args[i] for i in self._given], len(names), sum(r is None for r in self._results))

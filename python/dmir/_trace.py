@@ -8,8 +8,10 @@ import inspect
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
@@ -24,7 +26,7 @@ F = TypeVar("F")
 _FORMAT = 1
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Trace:
     """A trace on disk: path is its .json, program the .mlir or .onnx beside it."""
 
@@ -34,7 +36,6 @@ class Trace:
     framework: str
     files: list[dict[str, str]] = dataclasses.field(repr=False)  # the person's own files that locations name
     train: dict[str, Any] | None = None
-    _folder: Any = dataclasses.field(default=None, repr=False)  # a temporary folder, which lives as long as the trace
 
     def cost(self, **options: Any) -> Cost:
         """What each line, module or function costs: see dmir.cost."""
@@ -111,9 +112,13 @@ def trace(
 
 def temporary(f: Any, *args: Any, **options: Any) -> Trace:
     """Traces f into a temporary folder, which is removed with the trace."""
-    folder = tempfile.TemporaryDirectory(prefix="dmir-trace-")
-    made = trace(f, *args, folder=folder.name, **options)
-    made._folder = folder
+    folder = tempfile.mkdtemp(prefix="dmir-trace-")
+    try:
+        made = trace(f, *args, folder=folder, **options)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
     return made
 
 
