@@ -13,7 +13,7 @@ from ._errors import StateError
 _CHECKPOINT = re.compile(r"step-(\d{8,})\.npz")
 
 
-def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "") -> Any:
+def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "", strict: bool = True) -> Any:
     """Puts weights that `dmir run` wrote into a model.
 
     Args:
@@ -22,6 +22,8 @@ def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "") ->
         source: a checkpoint of `dmir run --steps --checkpoint` (step-….npz), its folder, of which the last one counts, or
             the folder of `dmir run --output` with a .npy of each result.
         prefix: of a tree, the argument that it was in the program: "params" where its arrays are params.… there.
+        strict: of a module, whether each parameter that needs a gradient must be there; one that the loss does not depend on is
+            not. What is not there stays as it is.
 
     Raises StateError where the source lacks an array of the model, or has it with another shape.
     """
@@ -30,7 +32,7 @@ def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "") ->
     arrays, path = _read(Path(source))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(target, torch.nn.Module):
-        return _into_module(target, arrays, path)
+        return _into_module(target, arrays, path, strict)
     import jax
 
     found = []
@@ -42,24 +44,31 @@ def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "") ->
     return jax.tree_util.tree_unflatten(tree, found)
 
 
-def _into_module(module: Any, arrays: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _into_module(module: Any, arrays: Mapping[str, Any], path: Path, strict: bool) -> dict[str, Any]:
     import torch
 
     state = module.state_dict(keep_vars=True)
-    same: dict[int, Any] = {}  # tied weights are one array in the program, by any of their names
-    for name, tensor in state.items():
-        if name in arrays:
-            same[id(tensor)] = _array(arrays, name, tuple(tensor.shape), path)
+    names = {name: name if name in arrays else _argument(name) for name in state}
+    # Tied weights are one array in the program, by one of their names.
+    given = {id(tensor): _array(arrays, names[name], tuple(tensor.shape), path) for name, tensor in state.items() if names[name] in arrays}
     new = {}
     for name, tensor in state.items():
-        if id(tensor) not in same:
-            if not isinstance(tensor, torch.nn.Parameter) and not tensor.is_meta:
-                new[name] = tensor.detach()  # a buffer that the program does not change
-                continue
+        if id(tensor) in given:
+            new[name] = _tensor(given[id(tensor)]).to(tensor.dtype)
+        elif name.rpartition(".")[2] == "num_batches_tracked" and "step" in arrays:  # as of batch normalization
+            new[name] = tensor.detach() + int(arrays["step"])
+        elif tensor.is_meta or strict and isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad:
             _array(arrays, name, tuple(tensor.shape), path)
-        new[name] = _tensor(same[id(tensor)]).to(tensor.dtype)
+        else:
+            new[name] = tensor.detach()
     module.load_state_dict(new, assign=any(t.is_meta for t in state.values()))
     return module.state_dict()
+
+
+def _argument(name: str) -> str:
+    """What an argument of a step is called that has this name in the state_dict."""
+    name = re.sub(r"[^A-Za-z0-9_.$-]", "_", name)
+    return f"v{name}" if name[:1].isdigit() else name
 
 
 def _tensor(array: Any) -> Any:

@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--loss", help="of a training step: mse, cross_entropy; of PyTorch what dmir import --train knows")
     parser.add_argument("--optimizer", help="of a training step: sgd, adam, adamw, …")
     parser.add_argument("--lr", type=float, help="the learning rate of the optimizer")
+    parser.add_argument("--train", type=_pairs, metavar="KEY=VALUE,...", help="of PyTorch, other keys of dmir import --train")
     options = parser.parse_args(argv)
     try:
         made = _trace(options, [sys.executable, "-m", "dmir", "trace", *argv])
@@ -48,6 +49,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def _pairs(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE,…")
+    return {key: value for key, _, value in pairs}
+
+
 def _trace(options: argparse.Namespace, command: list[str]) -> Trace:
     f, name = resolve(options.target)
     args: tuple = ()
@@ -59,7 +67,8 @@ def _trace(options: argparse.Namespace, command: list[str]) -> Trace:
         args = args if isinstance(args, tuple) else (args,)
     elif getattr(f, "dmir_example", None) is None:
         raise TraceError(f"{options.target} states no arguments to trace it with; decorate it with @dmir.trace_with(…), or give --shapes or --args")
-    return trace(f, *args, name=options.name or name, loss=options.loss, optimizer=options.optimizer, lr=options.lr, command=command)
+    return trace(f, *args, name=options.name or name, loss=options.loss, optimizer=options.optimizer, lr=options.lr,
+                 training=options.train, command=command)
 
 
 def resolve(target: str) -> tuple[Any, str | None]:

@@ -16,6 +16,7 @@ from ._shapes import Shape
 
 _FILE = re.compile(r'File "([^"\n]+)", line \d+')
 _TRACE = "pkg.torch.onnx.stack_trace"
+_MOST = 1_900_000_000  # bytes of weights in a file, which has less than 2 GiB
 _PART = re.compile(r"_split_\d+$")  # what simplification adds to the name of a sequence whose parts become results
 _SIGNATURE = "pkg.torch.export.graph_signature.InputSpec."
 
@@ -28,10 +29,11 @@ def is_module(f: Any) -> bool:
     return isinstance(f, torch.nn.Module) or isinstance(f, type) and issubclass(f, torch.nn.Module)
 
 
-def export(f: Any, args: tuple, kwargs: dict[str, Any]) -> bytes:
+def export(f: Any, args: tuple, kwargs: dict[str, Any], weights: bool = False) -> bytes:
     """A module, a class of modules that needs no arguments, or a function of tensors, as a model in ONNX.
 
-    Parameters and buffers are inputs with their names in the state_dict. Nothing is computed, and for a module on the
+    Parameters and buffers are inputs with their names in the state_dict; with weights, those that have data are initializers,
+    and the graph is as it was exported, since simplification may fold them. Nothing is computed, and for a module on the
     device "meta", or a class, nothing is allocated. The module is traced in the mode that it is in, training or not.
     """
     import torch
@@ -41,7 +43,10 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any]) -> bytes:
             f = f()
     module = f if isinstance(f, torch.nn.Module) else _function(f)
     module, args, kwargs = _places(module, args, kwargs)
-    return model_bytes(to_onnx(exported(module, args, kwargs)).model)
+    size = sum(t.numel() * t.element_size() for t in module.parameters() if not _has_no_data(t))
+    if weights and size > _MOST:
+        raise TraceError(f'the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; make the model on the device "meta"')
+    return model_bytes(to_onnx(exported(module, args, kwargs), weights).model)
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -52,16 +57,20 @@ def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> 
         return torch.export.export(module, args, kwargs or {}, strict=False)
 
 
-def to_onnx(exported: Any) -> Any:
-    """An exported program as a torch.onnx.ONNXProgram, with weights as inputs, simplified as torch.onnx does; each node has
-    metadata of where it comes from."""
+def to_onnx(exported: Any, weights: bool = False) -> Any:
+    """An exported program as a torch.onnx.ONNXProgram; each node has metadata of where it comes from.
+
+    The weights are inputs, and the graph is simplified as torch.onnx does; with weights, neither.
+    """
     import torch
 
     try:
         with _quiet():
             program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
             graph = program.model.graph
-            _weights_to_inputs(graph)
+            _weights_to_inputs(graph, weights)
+            if weights:
+                return program
             origins = {out.name: node.metadata_props for node in graph for out in node.outputs}
             program.optimize()
     except Exception as e:  # exporters raise exceptions of their own, with the reason as a cause
@@ -138,16 +147,17 @@ def _places(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tupl
     return module, args, kwargs
 
 
-def _weights_to_inputs(graph: Any) -> None:
-    """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data.
+def _weights_to_inputs(graph: Any, keep: bool) -> None:
+    """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data; with keep, those only
+    that have no data.
 
     Buffers that are not in the state_dict stay constants, where they have data.
     """
     for name, value in list(graph.initializers.items()):
         kind = value.metadata_props.get(_SIGNATURE + "kind")
-        kept = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
+        stored = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
         raw = getattr(value.const_value, "raw", None)
-        if kind == "PARAMETER" or kind == "BUFFER" and kept or _has_no_data(raw):
+        if _has_no_data(raw) or not keep and (kind == "PARAMETER" or kind == "BUFFER" and stored):
             del graph.initializers[name]
             value.const_value = None
             graph.inputs.append(value)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, TypeVar
 
 from . import _jax, _torch, _workspace
 from ._errors import Error, TraceError
@@ -61,7 +61,7 @@ class Trace:
 
 def trace(
     f: Any, *args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None,
-    static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
+    training: Mapping[str, Any] | None = None, static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None, command: Sequence[str] | None = None, **kwargs: Any,
 ) -> Trace:
     """Traces a function of JAX, or a module of PyTorch, for the arguments; shapes are enough.
@@ -74,7 +74,9 @@ def trace(
         name: what the trace is called; by default the module and the name of f.
         loss, optimizer, lr: makes f a training step. Of JAX, f(params, *inputs) is the model, the last argument the
             target; loss a function of output and target, "mse" or "cross_entropy"; optimizer one of Optax's or a name. Of
-            PyTorch, names that `dmir import --train` knows.
+            PyTorch, names that `dmir import --train` knows; parameters that need no gradient stay as they are. The trace
+            has the weights then, if they are not on "meta".
+        training: of PyTorch, other keys of `dmir import --train`, such as {"weight_decay": 0.1}.
         static_argnums, static_argnames: arguments that are constants, as of jax.jit.
         folder: where to write; by default .dmir/traces of the workspace.
         command: what traces again, for editors.
@@ -86,21 +88,24 @@ def trace(
         if not args and not kwargs:
             args, kwargs = stated.arguments()
         name, loss, optimizer, lr = name or stated.name, loss or stated.loss, optimizer or stated.optimizer, lr or stated.lr
+        training = training or stated.training
     name = _check_name(name) if name else _default_name(f)
     workspace = _workspace.root()
     train = None
     if _framework(f, args, kwargs) == "torch":
         import torch
 
-        train = _train(loss, optimizer, lr)
+        train = _train(f, loss, optimizer, lr, training)
         framework, suffix = f"torch {torch.__version__}", ".onnx"
-        program = _attempt(_torch.export, f, args, kwargs)
+        program = _attempt(_torch.export, f, args, kwargs, train is not None)
         files = _torch.files(program)
     else:
         import jax
 
         if (loss is None) != (optimizer is None):
             raise TraceError("a training step needs both loss= and optimizer=")
+        if training:
+            raise TraceError("training= is for PyTorch; of JAX the optimizer is one of Optax's, with its options")
         if loss is not None:
             f, args = _jax_step(f, args, loss, optimizer, lr)
         framework, suffix = f"jax {jax.__version__}", ".mlir"
@@ -132,6 +137,7 @@ class Example:
     loss: Any
     optimizer: Any
     lr: float | None
+    training: Mapping[str, Any] | None
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments to trace with."""
@@ -146,16 +152,19 @@ def _read(x: Any) -> Any:
     return shape(x) if isinstance(x, str) else x
 
 
-def trace_with(*args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None, **kwargs: Any) -> Callable[[F], F]:
+def trace_with(
+    *args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None,
+    training: Mapping[str, Any] | None = None, **kwargs: Any,
+) -> Callable[[F], F]:
     """A decorator that states arguments to trace a function or a class of modules with, and changes nothing else.
 
     Texts are shapes: @dmir.trace_with("f32[8,64]", "i32[8]"). A function without arguments, as the only argument, returns
     the tuple of the arguments when they are needed: @dmir.trace_with(lambda: (jax.eval_shape(init), x)).
-    `python -m dmir trace` and dmir.trace without arguments use them; name, loss, optimizer and lr are those of dmir.trace.
+    `python -m dmir trace` and dmir.trace without arguments use them; the other arguments are those of dmir.trace.
     """
 
     def state(f: F) -> F:
-        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr)  # type: ignore[attr-defined]
+        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr, training)  # type: ignore[attr-defined]
         return f
 
     return state
@@ -203,13 +212,18 @@ def _jax_step(f: Any, args: tuple, loss: Any, optimizer: Any, lr: float | None) 
     return jax.jit(step, donate_argnums=(0, 1)), (args[0], state, *args[1:])
 
 
-def _train(loss: Any, optimizer: Any, lr: float | None) -> dict[str, Any] | None:
+def _train(f: Any, loss: Any, optimizer: Any, lr: float | None, training: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What `dmir import --train` completes a model of PyTorch with."""
     if loss is None and optimizer is None:
         return None
     if not isinstance(loss, str) or not isinstance(optimizer, str):
         raise TraceError('of a PyTorch model, loss= and optimizer= are names, such as loss="cross_entropy", optimizer="adamw"')
-    return {"loss": loss, "optimizer": optimizer} | ({} if lr is None else {"lr": lr})
+    train = {"loss": loss, "optimizer": optimizer, **({} if lr is None else {"lr": lr}), **(training or {})}
+    frozen = [] if isinstance(f, type) else [name for name, p in f.named_parameters() if not p.requires_grad]
+    if frozen:
+        given = train.get("freeze", [])
+        train["freeze"] = [*([given] if isinstance(given, str) else given), *frozen]
+    return train
 
 
 def _default_name(f: Any) -> str:
@@ -219,7 +233,7 @@ def _default_name(f: Any) -> str:
     if module == "__main__":
         main = getattr(sys.modules["__main__"], "__file__", None)
         module = Path(main).stem if main else ""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{module}.{own}".strip(".").replace(".<locals>", "")) or "trace"
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{module}.{own}".strip(".").replace("<locals>.", "").replace("<lambda>", "lambda")) or "trace"
 
 
 def _check_name(name: str) -> str:

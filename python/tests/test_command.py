@@ -39,7 +39,7 @@ class Command(Case):
         status, out, err = self.python("-m", "dmir", "trace", "model:step", "--name", "it")
         self.assertEqual((status, out, err), (0, ".dmir/traces/it.json\n", ""))
         data = json.loads((self.root / ".dmir/traces/it.json").read_text())
-        self.assertEqual(data["command"], [sys.executable, "-m", "dmir", "trace", "model:step", "--name", "it"])
+        self.assertEqual(data["command"], [os.path.normpath(sys.executable), "-m", "dmir", "trace", "model:step", "--name", "it"])
         self.assertEqual([f["path"] for f in data["files"]], ["model.py"])
         (self.root / "sub").mkdir()
         os.chdir("sub")
