@@ -61,6 +61,11 @@ type release struct {
 	version   string // semantic, without v
 	time      time.Time
 	shared    []file // documents, completions and the manual page
+
+	// The Python module of the wheels: its files, its entry points, and the versions of Python that it runs on.
+	module         []file
+	entryPoints    []byte
+	requiresPython string
 }
 
 // A file is an entry of a package.
@@ -108,6 +113,9 @@ func run() error {
 		return err
 	}
 	if err := r.documents(); err != nil {
+		return err
+	}
+	if err := r.python(); err != nil {
 		return err
 	}
 	var images []mutate.IndexAddendum

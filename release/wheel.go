@@ -4,18 +4,23 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// wheel writes a Python package that installs the program as a script, so that
-// pip and pre-commit need no Go. Source of the format: PEP 427 and PEP 491.
+// wheel writes a Python package with the module dmir that installs the program as
+// a script, so that pip and pre-commit need no Go. Source of the format: PEP 427 and
+// PEP 491.
 func (r *release) wheel(p platform, program file) error {
 	version := pep440(r.version)
 	info := "dmir-" + version + ".dist-info/"
 	program.name = "dmir-" + version + ".data/scripts/" + program.name
-	files := []file{program}
+	files := append(slices.Clone(r.module), program)
 	add := func(name string, text []byte) {
 		files = append(files, file{name: info + name, mode: 0o644, data: text})
 	}
@@ -36,8 +41,9 @@ func (r *release) wheel(p platform, program file) error {
 			fmt.Fprintf(&meta, "License-File: %s\n", f.name)
 		}
 	}
-	fmt.Fprintf(&meta, "Requires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n%s", readme)
+	fmt.Fprintf(&meta, "Requires-Python: %s\nDescription-Content-Type: text/markdown\n\n%s", r.requiresPython, readme)
 	add("METADATA", []byte(meta.String()))
+	add("entry_points.txt", r.entryPoints)
 
 	tags := "Wheel-Version: 1.0\nGenerator: dmir\nRoot-Is-Purelib: false\n"
 	for tag := range strings.SplitSeq(p.wheel, ".") {
@@ -57,6 +63,38 @@ func (r *release) wheel(p platform, program file) error {
 		return err
 	}
 	return r.write(fmt.Sprintf("dmir-%s-py3-none-%s.whl", version, p.wheel), b.Bytes())
+}
+
+// python reads the module that every wheel has, and what its pyproject.toml says of it.
+func (r *release) python() error {
+	dir := filepath.Join(r.root, "python")
+	text, err := os.ReadFile(filepath.Join(dir, "pyproject.toml"))
+	if err != nil {
+		return err
+	}
+	found := regexp.MustCompile(`(?m)^requires-python = "(.+)"$`).FindSubmatch(text)
+	if found == nil {
+		return errors.New("python/pyproject.toml has no requires-python")
+	}
+	r.requiresPython = string(found[1])
+	if r.entryPoints, err = os.ReadFile(filepath.Join(dir, "entry_points.txt")); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "dmir")) // sorted
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".py" && ext != ".typed" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "dmir", e.Name()))
+		if err != nil {
+			return err
+		}
+		r.module = append(r.module, file{name: "dmir/" + e.Name(), mode: 0o644, data: text})
+	}
+	return nil
 }
 
 // pep440 converts a semantic version: 0.2.0-rc.1 is 0.2.0rc1, 0.0.0-dev is 0.0.0.dev0.

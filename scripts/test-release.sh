@@ -78,6 +78,9 @@ export PIP_NO_INDEX=1 PIP_FIND_LINKS="$out $scratch/wheels" PIP_DISABLE_PIP_VERS
 python3 -m venv "$scratch/venv"
 "$scratch/venv/bin/pip" install --quiet dmir==1.2.3rc4
 works wheel "$scratch/venv/bin/dmir"
+works "Python module" "$scratch/venv/bin/python" -m dmir
+(cd / && PATH=/usr/bin:/bin "$scratch/venv/bin/python" -c 'import dmir; dmir.shape("f32[8,64]")' && "$scratch/venv/bin/python" -m dmir trace --help >/dev/null) ||
+  { echo "  FAIL Python module: import" && failed=1; }
 
 # pre-commit installs the wheel; no Go is on PATH.
 mkdir "$scratch/project"

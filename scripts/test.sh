@@ -9,7 +9,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 # The legs, the longest first, and the command of each.
-legs=(go vscode fuzz race check pages nvim cross tree-sitter pre-commit emacs helix actions release site)
+legs=(go vscode fuzz race check pages nvim python cross tree-sitter pre-commit emacs helix actions release site)
 command_of() {
   case $1 in
   check) echo scripts/check.sh ;;                # format, vet, staticcheck
@@ -18,6 +18,7 @@ command_of() {
   race) echo scripts/test-race.sh ;;             # the race detector
   fuzz) echo scripts/fuzz.sh ;;                  # a fixed number of inputs for each fuzz target
   cross) echo scripts/cross-build.sh ;;          # builds for every system and architecture
+  python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md
   pages) echo scripts/test-pages.sh ;;           # the panels in a browser
   vscode) echo scripts/test-vscode.sh ;;         # the extension in the VS Code workbench
   nvim) echo scripts/test-nvim.sh ;;             # the setup of each editor

@@ -1,0 +1,194 @@
+"""JAX: from a function to a program in StableHLO whose locations have whole call stacks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import re
+import threading
+from typing import Any, Callable, Iterator
+
+from ._errors import TraceError
+from ._shapes import Shape
+
+# Locations of StableHLO: "/path/model.py":6:12 to :17.
+_FILE = re.compile(r'"((?:[^"\\]|\\.)+)":\d+:\d+')
+# What makes locations have all frames, with the names of files as Python has them.
+_SETTINGS = {
+    "jax_include_full_tracebacks_in_locations": True,
+    "jax_traceback_in_locations_limit": 1000,
+    "jax_hlo_source_file_canonicalization_regex": None,
+}
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _full_locations() -> Iterator[None]:
+    """Sets JAX's configuration while a trace is made; it belongs to the process, so that one trace is made at a time."""
+    import jax
+
+    with _lock:
+        old = {name: getattr(jax.config, name) for name in _SETTINGS if hasattr(jax.config, name)}
+        try:
+            for name in old:
+                jax.config.update(name, _SETTINGS[name])
+            yield
+        finally:
+            for name, value in old.items():
+                jax.config.update(name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    """A function lowered for one set of arguments."""
+
+    text: str  # StableHLO
+    results: Any  # a tree of shapes and element types
+    statics: Any  # the leaves of the results that are no arrays, in the same tree, which has None for arrays
+
+
+def lower(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_argnums: Any = None, static_argnames: Any = None) -> str:
+    """Lowers f for the arguments: arrays, shapes, or trees of them. Returns StableHLO.
+
+    A jitted function is lowered as it is, with its static and donated arguments. Of another function, leaves that are no
+    arrays (functions, strings) and static arguments are constants, and inputs that it does not use are left out.
+    """
+    import jax
+
+    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda x: isinstance(x, Shape))
+    jitted: Any = f
+    if not _jitted(f) or static_argnums is not None or static_argnames is not None:
+        (args, kwargs), constants = partition(f, args, kwargs, static_argnums, static_argnames)
+        jitted = jax.jit(_closed(f, constants, {}))
+    with _full_locations():
+        return jitted.lower(*args, **kwargs).as_text(debug_info=True)
+
+
+def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
+    """Lowers f for the arguments that partition divided; every leaf of dynamic, used or not, is an input."""
+    import jax
+
+    held: dict[str, Any] = {}
+    with _full_locations():
+        lowered = jax.jit(_closed(f, constants, held), keep_unused=True).lower(*dynamic[0], **dynamic[1])
+        return Lowered(lowered.as_text(debug_info=True), lowered.out_info, held["statics"])
+
+
+def _jitted(f: Any) -> bool:
+    """Whether f is a function that jax.jit returned; what other libraries jit does not take shapes for arrays."""
+    return hasattr(f, "lower") and type(f).__module__.split(".")[0] in ("jax", "jaxlib")
+
+
+def partition(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_argnums: Any = None, static_argnames: Any = None) -> tuple[Any, Any]:
+    """Divides the arguments into two trees of their form: arrays, and constants; each has None for what the other has.
+
+    The constants are leaves that are no arrays, and arguments that are static: by number, by name, or as the jitted
+    function f declares them.
+    """
+    import jax
+
+    info = getattr(f, "_jit_info", None)
+    numbers = _set(static_argnums if static_argnums is not None else getattr(info, "static_argnums", ()))
+    names = _set(static_argnames if static_argnames is not None else getattr(info, "static_argnames", ()))
+    numbers = {n % len(args) for n in numbers if -len(args) <= n < len(args)}
+
+    def divide(x: Any, static: bool) -> tuple[Any, Any]:
+        arrays = jax.tree.map(lambda v: v if not static and _is_array(v) else None, x)
+        return arrays, jax.tree.map(lambda v: v if static or not _is_array(v) else None, x)
+
+    positional = [divide(x, i in numbers) for i, x in enumerate(args)]
+    named = {k: divide(x, k in names) for k, x in kwargs.items()}
+    return tuple((tuple(p[side] for p in positional), {k: v[side] for k, v in named.items()}) for side in (0, 1))  # type: ignore[return-value]
+
+
+def _set(x: Any) -> set:
+    return {x} if isinstance(x, (int, str)) else set(x or ())
+
+
+def _closed(f: Callable[..., Any], constants: Any, held: dict[str, Any]) -> Callable[..., Any]:
+    """f on arrays only: the constants come from here, and what it returns beside arrays goes to held["statics"]."""
+    import jax
+
+    def join(a: Any, b: Any) -> Any:
+        return jax.tree.map(lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = join((args, kwargs), constants)
+        out = f(*args, **kwargs)
+        held["statics"] = jax.tree.map(lambda v: None if _is_array(v) else v, out)
+        return jax.tree.map(lambda v: v if _is_array(v) else None, out)
+
+    return call
+
+
+def _is_array(x: Any) -> bool:
+    """Whether a leaf is an array, the shape of one, or a number."""
+    return hasattr(x, "shape") and hasattr(x, "dtype") or isinstance(x, (bool, int, float, complex))
+
+
+def _struct(x: Any) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(x.sizes, x.dtype) if isinstance(x, Shape) else x
+
+
+def files(text: str) -> list[str]:
+    """The names of the files in the locations of a program."""
+    return [re.sub(r"\\(.)", r"\1", name) for name in dict.fromkeys(_FILE.findall(text))]
+
+
+def train_step(f: Callable[..., Any], loss: Any, optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
+    """A training step of f(params, *inputs), and the function that makes the optimizer's state of the parameters.
+
+    The step takes the parameters, the optimizer's state, the inputs of f and the target of the loss, and returns the new
+    parameters, the new state and the loss. loss is a function of the output and the target, or "mse" or "cross_entropy";
+    optimizer has Optax's init and update, or is the name of one of Optax's, or "sgd".
+    """
+    import jax
+
+    measure, (init, update) = _loss(loss), _optimizer(optimizer, lr)
+
+    def step(params: Any, state: Any, *batch: Any) -> Any:
+        *inputs, target = batch
+        value, grads = jax.value_and_grad(lambda p: measure(f(p, *inputs), target))(params)
+        changes, state = update(grads, state, params)
+        return jax.tree.map(lambda p, c: (p + c).astype(p.dtype), params, changes), state, value
+
+    return step, init
+
+
+def _loss(loss: Any) -> Callable[[Any, Any], Any]:
+    import jax
+    import jax.numpy as jnp
+
+    def cross_entropy(logits: Any, labels: Any) -> Any:
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+        return -jnp.mean(chosen)
+
+    named = {"mse": lambda output, target: jnp.mean((output - target) ** 2), "cross_entropy": cross_entropy}
+    if callable(loss):
+        return loss
+    if loss in named:
+        return named[loss]
+    raise TraceError(f"there is no loss {loss!r}; give a function of the output and the target, or one of {', '.join(named)}")
+
+
+def _optimizer(optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    import jax
+
+    if hasattr(optimizer, "init") and hasattr(optimizer, "update"):
+        return optimizer.init, optimizer.update
+    if optimizer == "sgd":
+        rate = 0.01 if lr is None else lr
+        return lambda params: (), lambda grads, state, params: (jax.tree.map(lambda g: -rate * g, grads), state)
+    try:
+        import optax
+    except ImportError:
+        raise TraceError(f"the optimizer {optimizer!r} is Optax's, which is not installed (pip install optax); sgd needs nothing") from None
+    make = getattr(optax, optimizer, None) if isinstance(optimizer, str) else None
+    if make is None:
+        raise TraceError(f"there is no optimizer {optimizer!r}; give one of Optax's, by name or as an object, or sgd")
+    made = make(0.001 if lr is None else lr)
+    return made.init, made.update

@@ -1,0 +1,184 @@
+"""PyTorch: from a module to a model in ONNX whose nodes name modules and lines, without the weights' data."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import logging
+import re
+import sys
+import warnings
+from typing import Any, Callable, Iterator
+
+from ._errors import TraceError
+from ._shapes import Shape
+
+_FILE = re.compile(r'File "([^"\n]+)", line \d+')
+_TRACE = "pkg.torch.onnx.stack_trace"
+_MOST = 1_900_000_000  # bytes of weights in a file, which has less than 2 GiB
+_PART = re.compile(r"_split_\d+$")  # what simplification adds to the name of a sequence whose parts become results
+_SIGNATURE = "pkg.torch.export.graph_signature.InputSpec."
+
+
+def is_module(f: Any) -> bool:
+    """Whether f is a module or a class of modules; False without importing torch where it is not imported."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    return isinstance(f, torch.nn.Module) or isinstance(f, type) and issubclass(f, torch.nn.Module)
+
+
+def export(f: Any, args: tuple, kwargs: dict[str, Any], weights: bool = False) -> bytes:
+    """A module, a class of modules that needs no arguments, or a function of tensors, as a model in ONNX.
+
+    Parameters and buffers are inputs with their names in the state_dict; with weights, those that have data are initializers,
+    and the graph is as it was exported, since simplification may fold them. Nothing is computed, and for a module on the
+    device "meta", or a class, nothing is allocated. The module is traced in the mode that it is in, training or not.
+    """
+    import torch
+
+    if isinstance(f, type):
+        with torch.device("meta"):
+            f = f()
+    module = f if isinstance(f, torch.nn.Module) else _function(f)
+    module, args, kwargs = _places(module, args, kwargs)
+    size = sum(t.numel() * t.element_size() for t in module.parameters() if not _has_no_data(t))
+    if weights and size > _MOST:
+        raise TraceError(f'the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; make the model on the device "meta"')
+    return model_bytes(to_onnx(exported(module, args, kwargs), weights).model)
+
+
+def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
+    """The torch.export.ExportedProgram of a module."""
+    import torch
+
+    with _quiet(), torch.no_grad():
+        return torch.export.export(module, args, kwargs or {}, strict=False)
+
+
+def to_onnx(exported: Any, weights: bool = False) -> Any:
+    """An exported program as a torch.onnx.ONNXProgram; each node has metadata of where it comes from.
+
+    The weights are inputs, and the graph is simplified as torch.onnx does; with weights, neither.
+    """
+    import torch
+
+    try:
+        with _quiet():
+            program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
+            graph = program.model.graph
+            _weights_to_inputs(graph, weights)
+            if weights:
+                return program
+            origins = {out.name: node.metadata_props for node in graph for out in node.outputs}
+            program.optimize()
+    except Exception as e:  # exporters raise exceptions of their own, with the reason as a cause
+        cause: BaseException = e
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if isinstance(cause, ImportError):
+            raise TraceError(f"torch.onnx needs a package that is not installed: {cause} (pip install onnx onnxscript)") from e
+        raise TraceError(f"torch.onnx cannot export this model: {(str(cause).strip() or type(cause).__name__).splitlines()[0]}") from e
+    for node in program.model.graph:
+        if _TRACE not in node.metadata_props:  # a rewritten node, which has the origin of what it replaces
+            names = (_PART.sub("", out.name or "") for out in node.outputs)
+            node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
+    return program
+
+
+def model_bytes(model: Any) -> bytes:
+    """A model as the bytes of a .onnx file."""
+    import onnx_ir
+
+    return onnx_ir.to_proto(model).SerializeToString()
+
+
+def files(data: bytes) -> list[str]:
+    """The names of the files in the stack traces of a model."""
+    return list(dict.fromkeys(_FILE.findall(data.decode(errors="replace"))))
+
+
+def _function(f: Callable[..., Any]) -> Any:
+    """A module that calls f, since only modules are exported."""
+    import torch
+
+    class Function(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return f(*args, **kwargs)
+
+    own = inspect.signature(f)
+    receiver = inspect.Parameter("_module", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [receiver, *own.parameters.values()]
+    Function.forward.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # names of inputs
+    return Function()
+
+
+def _places(module: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+    """The module and its arguments on one device: fake tensors, which have no data, for a module on "meta"."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils import _pytree as pytree
+
+    tensors = [*module.parameters(), *module.buffers()]
+    without_data = any(t.is_meta for t in tensors)
+    device = next((t.device for t in tensors if not t.is_meta), torch.device("cpu"))
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def place(x: Any) -> Any:
+        if isinstance(x, Shape):
+            x = torch.empty(x.sizes, dtype=getattr(torch, x.dtype), device="meta")
+        if not isinstance(x, torch.Tensor):
+            return x
+        if without_data:
+            with fake:
+                return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cpu")
+        return torch.zeros_like(x, device=device) if x.is_meta else x
+
+    if without_data:
+        memo: dict[int, Any] = {}
+        for m in module.modules():
+            for t in (*m._parameters.values(), *m._buffers.values(), *vars(m).values()):
+                if isinstance(t, torch.Tensor):
+                    new = place(t)
+                    memo[id(t)] = torch.nn.Parameter(new, t.requires_grad) if isinstance(t, torch.nn.Parameter) else new
+        module = copy.deepcopy(module, memo)
+    args, kwargs = pytree.tree_map(place, (args, kwargs))
+    return module, args, kwargs
+
+
+def _weights_to_inputs(graph: Any, keep: bool) -> None:
+    """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data; with keep, those only
+    that have no data.
+
+    Buffers that are not in the state_dict stay constants, where they have data.
+    """
+    for name, value in list(graph.initializers.items()):
+        kind = value.metadata_props.get(_SIGNATURE + "kind")
+        stored = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
+        raw = getattr(value.const_value, "raw", None)
+        if _has_no_data(raw) or not keep and (kind == "PARAMETER" or kind == "BUFFER" and stored):
+            del graph.initializers[name]
+            value.const_value = None
+            graph.inputs.append(value)
+
+
+def _has_no_data(x: Any) -> bool:
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(x, torch.Tensor) and (x.is_meta or isinstance(x, FakeTensor))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporters' own warnings, which are about other uses."""
+    logger = logging.getLogger("onnxscript")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

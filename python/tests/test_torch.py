@@ -1,0 +1,172 @@
+"""PyTorch: traces without memory, and dmir as a back end of torch.compile."""
+
+import json
+import os
+import unittest
+import warnings
+
+import dmir
+from support import TORCH_MODEL, Case, needs
+
+
+@needs("torch", "onnx", "onnxscript")
+class Traces(Case):
+    def test_trace(self):
+        import onnx
+        import torch
+
+        with self.module("net", TORCH_MODEL) as net:
+            made = dmir.trace(net.Model)
+            self.assertEqual((made.name, made.program.name), ("net.Model", "net.Model.onnx"))
+            data = json.loads(made.path.read_text())
+            self.assertEqual(data["train"], {"loss": "cross_entropy", "optimizer": "adamw", "lr": 0.001})
+            self.assertEqual([f["path"] for f in data["files"]], ["net.py"])
+            model = onnx.load(made.program)
+            names = [i.name for i in model.graph.input]
+            state = net.Model().state_dict()
+            self.assertLessEqual(set(state) - {"embed.weight"}, set(names))  # tied: one input
+            self.assertNotIn("embed.weight", names)
+            kinds = {i.name: {p.key.rsplit(".", 1)[-1]: p.value for p in i.metadata_props} for i in model.graph.input}
+            self.assertEqual(kinds["head.weight"]["kind"], "PARAMETER")
+            self.assertEqual(kinds["scale"]["persistent"], "False")
+            for node in model.graph.node:
+                props = {p.key: p.value for p in node.metadata_props}
+                self.assertIn("net.py", props.get("pkg.torch.onnx.stack_trace", ""), node.name)
+                self.assertIn("pkg.torch.onnx.name_scopes", props)
+            self.assertEqual(sum(n.op_type == "Dropout" for n in model.graph.node), 2)
+            real = dmir.trace(net.Model().eval(), torch.zeros(4, 8, dtype=torch.int64), name="real")
+            graph = onnx.load(real.program).graph
+            self.assertNotIn("scale", [i.name for i in graph.input])  # a buffer with data that is not in the state_dict
+            self.assertEqual(sum(n.op_type == "Dropout" for n in graph.node), 0)
+
+    def test_nothing_is_allocated(self):
+        import torch
+        from torch import nn
+
+        class Large(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up, self.down = nn.Linear(1 << 16, 1 << 16), nn.Linear(1 << 16, 1 << 16)  # 34 GB
+
+            def forward(self, x):
+                return self.down(torch.relu(self.up(x)))
+
+        self.assertLess(dmir.trace(Large, dmir.shape("f32[1024,65536]"), name="large").program.stat().st_size, 1 << 16)
+
+    def test_cost_by_module(self):
+        with self.module("net", TORCH_MODEL) as net:
+            made = dmir.trace(net.Model, name="inference")
+            made.path.write_text(json.dumps({k: v for k, v in json.loads(made.path.read_text()).items() if k != "train"}))
+            rows = dmir.cost(made.path, by="module").rows
+            self.assertLessEqual({"h.0.up", "h.1.down", "head"}, {row.get("path") for row in rows})
+            lines = {row["line"] for row in dmir.cost(made.path).rows if row["file"] == "net.py"}
+            self.assertLessEqual({13, 14, 29}, lines)
+
+    def test_functions_and_errors(self):
+        import torch
+
+        def f(x, y):
+            return torch.softmax(x @ y, -1)
+
+        made = dmir.trace(f, torch.ones(2, 3), torch.ones(3, 4), name="f")
+        self.assertEqual(made.framework.split()[0], "torch")
+
+        class Wrong(torch.nn.Module):
+            def forward(self, x):
+                return x.nope
+
+        class Dynamic(torch.nn.Module):
+            def forward(self, x):
+                return x if x.sum() > 0 else -x
+
+        for what, call, want in [
+            ("a module that fails", lambda: dmir.trace(Wrong, dmir.shape("f32[2]")), "AttributeError"),
+            ("control flow by data", lambda: dmir.trace(Dynamic, dmir.shape("f32[2]")), "failed while it was traced"),
+            ("a loss that is a function", lambda: dmir.trace(Dynamic, dmir.shape("f32[2]"), loss=f, optimizer="sgd"), "are names"),
+        ]:
+            with self.subTest(what), self.assertRaisesRegex(dmir.TraceError, want) as raised:
+                call()
+            self.assertNotIn("\n", str(raised.exception))
+
+
+@needs("torch", "onnx", "onnxscript")
+@unittest.skipIf(os.name == "nt", "the C interface is not tested on Windows")
+class Backend(Case):
+    def setUp(self):
+        super().setUp()
+        import torch
+
+        torch._dynamo.reset()
+
+    def check(self, f, *args, warned=""):
+        """Compares f, compiled, with f; the warnings that dmir gives match warned, or there is none."""
+        import torch
+
+        compiled = dmir.compile(f)
+        with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            got = [compiled(*args), compiled(*args)]
+            want = f(*args)
+        texts = [str(w.message) for w in caught if str(w.message).startswith("dmir: ")]
+        self.assertEqual(len(texts), 1 if warned else 0, texts)
+        if warned:
+            self.assertRegex(texts[0], "^dmir: a graph runs in PyTorch: .*" + warned)
+        else:
+            for each in got:
+                torch.testing.assert_close(each, want)
+        return got
+
+    def test_equal_to_eager(self):
+        import torch
+
+        with self.module("net", TORCH_MODEL) as net:
+            torch.manual_seed(0)
+            self.check(net.Model().eval(), torch.randint(0, 32, (4, 8)))
+        x = torch.randn(8, 8)
+        for what, f, args in [
+            ("several results", lambda x: (x + 1, {"y": x.sum(), "n": 3}), (x,)),
+            ("an argument as a result", lambda x: (x, x * 2), (x,)),
+            ("a view", lambda x: x.relu(), (x.T[::2],)),
+            ("numbers", lambda x, n: x * n, (x, 3)),
+            ("a float", lambda x, n: x * n, (x, 2.5)),
+            ("booleans", lambda x: (x > 0, x.argmax(1)), (x,)),
+            ("half precision", lambda x: x + x, (x.bfloat16(),)),
+            ("a break of the graph", lambda x: torch.sin(x) + (print("", end="") or 1), (x,)),
+        ]:
+            with self.subTest(what):
+                self.check(f, *args)
+
+    def test_other_shapes_and_numbers(self):
+        import torch
+
+        f = dmir.compile(lambda x, n: torch.cos(x) * n)
+        for rows, n in (2, 1.5), (3, 1.5), (4, 2.5), (5, 3.5), (2, 1.5):
+            x = torch.randn(rows, 4)
+            torch.testing.assert_close(f(x, n), torch.cos(x) * n)
+
+    def test_what_runs_in_pytorch(self):
+        import torch
+
+        x = torch.randn(4, 4)
+        self.check(lambda x: x.add_(1), x.clone(), warned="writes to")
+        first, second = self.check(lambda x: torch.nn.functional.dropout(x, 0.5, True), torch.ones(64), warned="random numbers")
+        self.assertFalse(torch.equal(first, second))
+        linear = torch.nn.Linear(4, 4)
+        compiled = dmir.compile(linear)
+        with self.assertWarnsRegex(RuntimeWarning, "gradients may be asked of its results"):
+            compiled(x).sum().backward()
+        self.assertIsNotNone(linear.weight.grad)
+
+    def test_by_name(self):
+        import importlib.metadata
+
+        import torch
+
+        if not any(e.name == "dmir" for e in importlib.metadata.entry_points().select(group="torch_dynamo_backends")):
+            self.skipTest("the package is not installed (pip install ./python)")
+        x = torch.randn(4, 4)
+        torch.testing.assert_close(torch.compile(lambda x: x @ x, backend="dmir")(x), x @ x)
+
+
+if __name__ == "__main__":
+    unittest.main()
