@@ -27,5 +27,5 @@ trap 'rm -rf "$scratch"' EXIT
 export DMIR=$root/build/dmir PYTHONPATH=$root/python PYTHONDONTWRITEBYTECODE=1 JAX_PLATFORMS=cpu
 export IPYTHONDIR=$scratch/ipython TMPDIR=$scratch
 cd "$root/python/tests"
-if [ $# = 0 ]; then set -- discover; fi
-python3 -W error::ResourceWarning -m unittest -v "$@"
+if [ $# = 0 ]; then set -- discover; fi # the word comes first
+python3 -W error::ResourceWarning -m unittest "$@" -v
