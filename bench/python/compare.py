@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).parents[2] / part) for part in ("python", "scripts/models")]
-import dmir
+import dmir  # noqa: E402
 
 CALLS = 7
 
@@ -64,7 +64,13 @@ def compare(framework, name):
             run()
             times[who].append(1000 * (time.perf_counter() - start))
     medians = {who: statistics.median(t) for who, t in times.items()}
-    cells = [name, f"{difference:.0e}", *(f"{medians[who]:.3g}" for who in runs), *(f"{medians['dmir'] / medians[p]:.2f}" for p in peers), *(f"{first[w]:.1f}" for w in runs)]
+    cells = [
+        name,
+        f"{difference:.0e}",
+        *(f"{medians[who]:.3g}" for who in runs),
+        *(f"{medians['dmir'] / medians[p]:.2f}" for p in peers),
+        *(f"{first[w]:.1f}" for w in runs),
+    ]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 

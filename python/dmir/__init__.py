@@ -10,16 +10,30 @@
 The package needs the dmir binary, which its wheel carries, and JAX or PyTorch for what uses them.
 """
 
-from ._errors import BinaryError, CompileError, Error, StateError, TraceError
-from ._shapes import Shape, shape
-from ._trace import Trace, trace, trace_with
-from ._cost import Cost, cost
 from ._compile import compile
+from ._cost import Cost, cost
+from ._errors import BinaryError, CompileError, Error, StateError, TraceError
+from ._magic import load_ipython_extension
+from ._shapes import Shape, shape
 from ._state import load_state
 from ._torch_compile import torch_backend
-from ._magic import load_ipython_extension
+from ._trace import Trace, trace, trace_with
 
 __all__ = [
-    "BinaryError", "CompileError", "Cost", "Error", "Shape", "StateError", "Trace", "TraceError", "compile", "cost", "load_state", "shape",
-    "torch_backend", "trace", "trace_with",
+    "BinaryError",
+    "CompileError",
+    "Cost",
+    "Error",
+    "Shape",
+    "StateError",
+    "Trace",
+    "TraceError",
+    "compile",
+    "cost",
+    "load_ipython_extension",
+    "load_state",
+    "shape",
+    "torch_backend",
+    "trace",
+    "trace_with",
 ]

@@ -8,8 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Sequence
 
 from ._errors import BinaryError, Error
 
@@ -28,7 +28,9 @@ def find() -> str:
         return path
     path = _beside() or shutil.which("dmir")
     if path is None:
-        raise BinaryError("there is no dmir binary beside this package or on PATH; install the package's wheel, or set the environment variable DMIR to its path")
+        raise BinaryError(
+            "there is no dmir binary beside this package or on PATH; install the package's wheel, or set the environment variable DMIR to its path"
+        )
     return path
 
 
@@ -55,7 +57,9 @@ def run(*args: str | os.PathLike[str], input: str | None = None, statuses: Seque
     """
     binary = find()
     try:
-        done = subprocess.run([binary, *(os.fspath(a) for a in args)], input=input, capture_output=True, text=True, encoding="utf-8", errors="replace")
+        done = subprocess.run(
+            [binary, *(os.fspath(a) for a in args)], input=input, capture_output=True, text=True, encoding="utf-8", errors="replace"
+        )
     except OSError as e:
         raise BinaryError(f"{binary} cannot be started: {e.strerror}") from e
     if done.returncode in statuses:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from typing import Any, Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Callable
 
 from . import _build, _jax
 from ._errors import CompileError
@@ -84,7 +85,12 @@ class _Constant:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Constant) or self._hash != other._hash:
             return False
-        return self.value is other.value or type(self.value) is type(other.value) and self._hash != id(self.value) and bool(self.value == other.value)
+        return (
+            self.value is other.value
+            or type(self.value) is type(other.value)
+            and self._hash != id(self.value)
+            and bool(self.value == other.value)
+        )
 
 
 def _kind(x: Any) -> Any:
@@ -103,7 +109,9 @@ class _Program:
         if any(jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) for x in results):
             raise CompileError("the function returns a key of random numbers; return jax.random.key_data of it")
         if [(t.sizes, _dtype(t)) for t in library.outputs] != [(tuple(x.shape), x.dtype) for x in results]:
-            raise CompileError("the compiled program has other results than the function, since complex numbers, and types that the processor has not, are divided or replaced")
+            raise CompileError(
+                "the compiled program has other results than the function, since complex numbers, and types that the processor has not, are divided or replaced"
+            )
         self._inputs = [_Input(t) for t in library.inputs]
 
     def __call__(self, leaves: Sequence[Any]) -> Any:

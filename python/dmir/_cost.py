@@ -39,7 +39,9 @@ class Cost:
             self.total: dict[str, int] = entry["total"]
             self.rows: list[dict[str, Any]] = entry["rows"]
         except (ValueError, KeyError, IndexError, TypeError) as e:
-            raise Error(f"{_binary.find()} ({_binary.version()}) answers in a form that this package does not know; install the package and the binary of one version") from e
+            raise Error(
+                f"{_binary.find()} ({_binary.version()}) answers in a form that this package does not know; install the package and the binary of one version"
+            ) from e
 
     def to_pandas(self) -> Any:
         """The rows as a pandas.DataFrame; the figures of phases are columns such as forward.time_ns."""
@@ -79,7 +81,9 @@ def _frame(page: str, height: int) -> str:
     return f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" style="width: 100%; height: {height}px; border: 0; resize: vertical; overflow: auto"></iframe>'
 
 
-def cost(f: Any, *args: Any, target: str | None = None, by: str = "line", planned: bool = False, top: int | None = None, **options: Any) -> Cost:
+def cost(
+    f: Any, *args: Any, target: str | None = None, by: str = "line", planned: bool = False, top: int | None = None, **options: Any
+) -> Cost:
     """What each line, module or function of f costs on a machine, without running it.
 
     Args:

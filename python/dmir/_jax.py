@@ -7,7 +7,8 @@ import dataclasses
 import functools
 import re
 import threading
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 from ._errors import TraceError
 from ._shapes import Shape
@@ -20,7 +21,7 @@ _SETTINGS = {
     "jax_traceback_in_locations_limit": 1000,
     "jax_hlo_source_file_canonicalization_regex": None,
 }
-_lock = threading.Lock()
+_lock = threading.RLock()  # a function may trace another one while it is traced
 
 
 @contextlib.contextmanager
@@ -62,7 +63,7 @@ def lower(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_arg
         (args, kwargs), constants = partition(f, args, kwargs, static_argnums, static_argnames)
         jitted = jax.jit(_closed(f, constants, {}))
     with _full_locations():
-        return jitted.lower(*args, **kwargs).as_text(debug_info=True)
+        return _lower(jitted, args, kwargs).as_text(debug_info=True)
 
 
 def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
@@ -71,8 +72,13 @@ def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
 
     held: dict[str, Any] = {}
     with _full_locations():
-        lowered = jax.jit(_closed(f, constants, held), keep_unused=True).lower(*dynamic[0], **dynamic[1])
+        lowered = _lower(jax.jit(_closed(f, constants, held), keep_unused=True), *dynamic)
         return Lowered(lowered.as_text(debug_info=True), lowered.out_info, held["statics"])
+
+
+def _lower(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Lowers for the processor, whatever devices there are: for a GPU, JAX may write calls of its libraries in place of ops."""
+    return jitted.trace(*args, **kwargs).lower(lowering_platforms=("cpu",))
 
 
 def _jitted(f: Any) -> bool:
@@ -80,7 +86,9 @@ def _jitted(f: Any) -> bool:
     return hasattr(f, "lower") and type(f).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
-def partition(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_argnums: Any = None, static_argnames: Any = None) -> tuple[Any, Any]:
+def partition(
+    f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_argnums: Any = None, static_argnames: Any = None
+) -> tuple[Any, Any]:
     """Divides the arguments into two trees of their form: arrays, and constants; each has None for what the other has.
 
     The constants are leaves that are no arrays, and arguments that are static: by number, by name, or as the jitted

@@ -6,7 +6,7 @@ import ctypes as c
 import os
 import threading
 import weakref
-from typing import Sequence
+from collections.abc import Sequence
 
 from ._errors import CompileError
 
@@ -15,8 +15,15 @@ VERSION = 1  # of the interface
 
 class _Tensor(c.Structure):  # dmir_tensor of dmir.h
     _fields_ = [
-        ("name", c.c_char_p), ("elem", c.c_char_p), ("rank", c.c_int32), ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)),
-        ("bytes", c.c_int64), ("state", c.c_int32), ("init", c.c_double), ("stddev", c.c_double),
+        ("name", c.c_char_p),
+        ("elem", c.c_char_p),
+        ("rank", c.c_int32),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("bytes", c.c_int64),
+        ("state", c.c_int32),
+        ("init", c.c_double),
+        ("stddev", c.c_double),
     ]
 
 

@@ -6,8 +6,9 @@ import argparse
 import importlib
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from ._errors import Error, TraceError
 from ._shapes import shape
@@ -24,8 +25,12 @@ tuple of them. The trace goes to .dmir/traces of the workspace. Exit status: 0 t
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command with the arguments that follow `trace`; returns the exit status."""
-    parser = argparse.ArgumentParser("python -m dmir trace", description="Trace a function, so that dmir shows what its lines cost.",
-                                     epilog=_USAGE, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "python -m dmir trace",
+        description="Trace a function, so that dmir shows what its lines cost.",
+        epilog=_USAGE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("target", metavar="TARGET", help="what to trace")
     parser.add_argument("--name", help="what the trace is called (default: the module and the name)")
     arguments = parser.add_mutually_exclusive_group()
@@ -66,9 +71,19 @@ def _trace(options: argparse.Namespace, command: list[str]) -> Trace:
         args = _call(make, options.args)
         args = args if isinstance(args, tuple) else (args,)
     elif getattr(f, "dmir_example", None) is None:
-        raise TraceError(f"{options.target} states no arguments to trace it with; decorate it with @dmir.trace_with(…), or give --shapes or --args")
-    return trace(f, *args, name=options.name or name, loss=options.loss, optimizer=options.optimizer, lr=options.lr,
-                 training=options.train, command=command)
+        raise TraceError(
+            f"{options.target} states no arguments to trace it with; decorate it with @dmir.trace_with(…), or give --shapes or --args"
+        )
+    return trace(
+        f,
+        *args,
+        name=options.name or name,
+        loss=options.loss,
+        optimizer=options.optimizer,
+        lr=options.lr,
+        training=options.train,
+        command=command,
+    )
 
 
 def resolve(target: str) -> tuple[Any, str | None]:

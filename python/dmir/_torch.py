@@ -9,7 +9,8 @@ import logging
 import re
 import sys
 import warnings
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 from ._errors import TraceError
 from ._shapes import Shape

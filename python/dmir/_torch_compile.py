@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import Any, Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, Callable
 
 from . import _build, _torch
 from ._errors import BinaryError, Error
@@ -12,8 +13,20 @@ from ._library import Library, Tensor
 
 # The element types of the C interface in PyTorch.
 _TYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2",
-    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "ui64": "uint64", "ui32": "uint32", "ui16": "uint16", "ui8": "uint8",
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E5M2": "float8_e5m2",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "ui64": "uint64",
+    "ui32": "uint32",
+    "ui16": "uint16",
+    "ui8": "uint8",
     "i1": "bool",
 }
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")  # ops of ONNX

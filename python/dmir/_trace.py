@@ -12,8 +12,9 @@ import shutil
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _jax, _torch, _workspace
 from ._errors import Error, TraceError
@@ -60,9 +61,18 @@ class Trace:
 
 
 def trace(
-    f: Any, *args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None,
-    training: Mapping[str, Any] | None = None, static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
-    folder: str | os.PathLike[str] | None = None, command: Sequence[str] | None = None, **kwargs: Any,
+    f: Any,
+    *args: Any,
+    name: str | None = None,
+    loss: Any = None,
+    optimizer: Any = None,
+    lr: float | None = None,
+    training: Mapping[str, Any] | None = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    command: Sequence[str] | None = None,
+    **kwargs: Any,
 ) -> Trace:
     """Traces a function of JAX, or a module of PyTorch, for the arguments; shapes are enough.
 
@@ -111,8 +121,13 @@ def trace(
         framework, suffix = f"jax {jax.__version__}", ".mlir"
         text = _attempt(_jax.lower, f, args, kwargs, static_argnums, static_argnames)
         files, program = _jax.files(text), text.encode()
-    return _write(Path(folder) if folder else _folder(workspace), workspace, Trace(
-        name, Path(), Path(name + suffix), framework, _workspace.sources(files, workspace), train), program, command)
+    return _write(
+        Path(folder) if folder else _folder(workspace),
+        workspace,
+        Trace(name, Path(), Path(name + suffix), framework, _workspace.sources(files, workspace), train),
+        program,
+        command,
+    )
 
 
 def temporary(f: Any, *args: Any, **options: Any) -> Trace:
@@ -153,8 +168,13 @@ def _read(x: Any) -> Any:
 
 
 def trace_with(
-    *args: Any, name: str | None = None, loss: Any = None, optimizer: Any = None, lr: float | None = None,
-    training: Mapping[str, Any] | None = None, **kwargs: Any,
+    *args: Any,
+    name: str | None = None,
+    loss: Any = None,
+    optimizer: Any = None,
+    lr: float | None = None,
+    training: Mapping[str, Any] | None = None,
+    **kwargs: Any,
 ) -> Callable[[F], F]:
     """A decorator that states arguments to trace a function or a class of modules with, and changes nothing else.
 
@@ -189,7 +209,9 @@ def _framework(f: Any, args: tuple, kwargs: dict[str, Any]) -> str:
     if torch is not None and any(isinstance(x, torch.Tensor) for x in leaves):
         return "torch"
     jax = sys.modules.get("jax")
-    if torch is not None and (jax is None or torch in getattr(f, "__globals__", {}).values() and jax not in getattr(f, "__globals__", {}).values()):
+    if torch is not None and (
+        jax is None or torch in getattr(f, "__globals__", {}).values() and jax not in getattr(f, "__globals__", {}).values()
+    ):
         return "torch"
     if not callable(f):
         raise TraceError(f"{type(f).__name__} is no function and no torch.nn.Module")

@@ -7,8 +7,8 @@ import linecache
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Iterable
 
 _ROOTS = ("dmir.toml", "pyproject.toml", ".git")
 _LIBRARIES = ("site-packages", "dist-packages")

@@ -37,7 +37,12 @@ class Compile(Case):
         array = lambda v: jnp.asarray(v) if isinstance(v, np.ndarray) else v
         for what, f, args, kwargs in [
             ("one result", lambda x, y: x @ y.T, (x, y), {}),
-            ("a tree of arguments and results", lambda p: {"sum": p["x"] + p["y"][0], "both": (p["x"], p["y"][0].T)}, ({"x": x, "y": [y]},), {}),
+            (
+                "a tree of arguments and results",
+                lambda p: {"sum": p["x"] + p["y"][0], "both": (p["x"], p["y"][0].T)},
+                ({"x": x, "y": [y]},),
+                {},
+            ),
             ("keyword arguments", lambda x, *, y: x - y, (x,), {"y": y}),
             ("an argument twice", lambda x, y: x * y, (x, x), {}),
             ("an unused argument", lambda x, y: x + 1, (x, y), {}),
@@ -129,7 +134,9 @@ class Compile(Case):
             dmir.compile(lambda x: x + 2)(x)
 
     def fails_to_compile(self):
-        return str(self.write("fails", "#!/bin/sh\necho 'error[DM999]: no compiler today' >&2\nexit 2\n").chmod(0o755) or self.root / "fails")
+        return str(
+            self.write("fails", "#!/bin/sh\necho 'error[DM999]: no compiler today' >&2\nexit 2\n").chmod(0o755) or self.root / "fails"
+        )
 
     def test_threads(self):
         import numpy as np
@@ -148,7 +155,11 @@ class Compile(Case):
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork")
     def test_after_a_fork(self):
-        status, out, err = self.python("-W", "ignore", "-c", """if True:
+        status, out, err = self.python(
+            "-W",
+            "ignore",
+            "-c",
+            """if True:
             import os, dmir, numpy as np
             f = dmir.compile(lambda x: x @ x)
             x = np.ones((64, 64), np.float32)
@@ -158,7 +169,8 @@ class Compile(Case):
             if child == 0:
                 os._exit(0 if good else 1)
             print(good, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """)
+        """,
+        )
         self.assertEqual((status, out), (0, "True 0\n"), err)
 
     def test_what_cannot_be_compiled(self):

@@ -1,7 +1,6 @@
 """Cost by line: its figures are those of the program, and its views are safe."""
 
 import json
-import subprocess
 import unittest
 
 import dmir

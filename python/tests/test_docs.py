@@ -70,7 +70,10 @@ class Page(Case):
             lines = iter(done.stdout.splitlines())
             for line in want.rstrip().splitlines():
                 if line != "…":
-                    self.assertTrue(any(line == shown for shown in lines), f"{command}: the page shows\n{line}\nwhich is not, in this order, in\n{done.stdout}")
+                    self.assertTrue(
+                        any(line == shown for shown in lines),
+                        f"{command}: the page shows\n{line}\nwhich is not, in this order, in\n{done.stdout}",
+                    )
 
 
 if __name__ == "__main__":

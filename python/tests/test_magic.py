@@ -69,7 +69,9 @@ class Magic(Case):
 
 class Lines(unittest.TestCase):
     def test_arguments_are_expressions(self):
-        self.assertEqual(_magic._options("x y=f(1,2) --planned 'a b'"), ({"planned": True}, [(None, "x"), ("y", "f(1,2)"), (None, "'a b'")]))
+        self.assertEqual(
+            _magic._options("x y=f(1,2) --planned 'a b'"), ({"planned": True}, [(None, "x"), ("y", "f(1,2)"), (None, "'a b'")])
+        )
         for text in "*x", "**x", "x;y", "x=", "f(x", ")(":
             with self.subTest(text), self.assertRaises(dmir.Error):
                 _magic._argument(text)

@@ -1,6 +1,5 @@
 """Weights that `dmir run` wrote, back in models."""
 
-import subprocess
 import unittest
 
 import dmir
@@ -60,7 +59,13 @@ class State(Case):
     def test_names(self):
         from dmir._state import _value_name
 
-        for path, name in {"params['w'][0]": "params.w.0", "['h']['0']": "h.0", "[0].weight": "v0.weight", "[3]": "3", ".a_b['c-d']": "a_b.c.d"}.items():
+        for path, name in {
+            "params['w'][0]": "params.w.0",
+            "['h']['0']": "h.0",
+            "[0].weight": "v0.weight",
+            "[3]": "3",
+            ".a_b['c-d']": "a_b.c.d",
+        }.items():
             self.assertEqual(_value_name(path), name)
 
     @needs("torch")

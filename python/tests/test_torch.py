@@ -6,6 +6,7 @@ import unittest
 import warnings
 
 import dmir
+from dmir import _binary
 from support import TORCH_MODEL, Case, needs
 
 
@@ -61,6 +62,59 @@ class Traces(Case):
             self.assertLessEqual({"h.0.up", "h.1.down", "head"}, {row.get("path") for row in rows})
             lines = {row["line"] for row in dmir.cost(made.path).rows if row["file"] == "net.py"}
             self.assertLessEqual({13, 14, 29}, lines)
+
+    def test_training_step(self):
+        """A module is traced, trained by dmir, and gets its weights back: those that PyTorch's own optimizer finds."""
+        import numpy as np
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed, self.head = torch.nn.Embedding(32, 16), torch.nn.Linear(16, 32, bias=False)
+                self.head.weight = self.embed.weight
+                self.layers = torch.nn.Sequential(torch.nn.Linear(16, 16, bias=False), torch.nn.BatchNorm1d(16), torch.nn.ReLU())
+                self.frozen = torch.nn.Linear(16, 16).requires_grad_(False)
+
+            def forward(self, ids):
+                return self.head(self.frozen(self.layers(self.embed(ids))))
+
+        torch.manual_seed(0)
+        net, random, steps = Net(), np.random.default_rng(0), 5
+        x, y = random.integers(0, 32, (steps, 8)), random.integers(0, 32, (steps, 8))
+        np.save("x.npy", x)
+        np.save("y.npy", y)
+        options = {"loss": "cross_entropy", "optimizer": "adamw", "lr": 1e-2, "training": {"weight_decay": 0.1}}
+        made = dmir.trace(net, torch.zeros(8, dtype=torch.int64), name="net", **options)
+        self.assertEqual(made.train["freeze"], ["frozen.weight", "frozen.bias"])
+        with torch.device("meta"):
+            without = Net()
+        self.assertEqual(dmir.cost(without, dmir.shape("i64[8]"), **options).total, made.cost().total)
+        _binary.run("import", "-o", "net.dmir", made.path)
+        _binary.run(
+            "run",
+            "--device",
+            "reference",
+            "--steps",
+            str(steps),
+            "--input",
+            "ids=x.npy",
+            "--input",
+            "labels=y.npy",
+            "--checkpoint",
+            "ck",
+            "net.dmir",
+        )
+        got = Net()
+        got.load_state_dict(net.state_dict())
+        dmir.load_state(got, "ck")
+        optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=1e-2, weight_decay=0.1)
+        for ids, labels in zip(torch.from_numpy(x), torch.from_numpy(y)):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(net(ids), labels).backward()
+            optimizer.step()
+        for name, want in net.state_dict().items():
+            torch.testing.assert_close(got.state_dict()[name], want, rtol=1e-4, atol=1e-5, msg=name)
 
     def test_functions_and_errors(self):
         import torch

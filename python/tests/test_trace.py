@@ -13,7 +13,10 @@ from support import JAX_MODEL, Case, needs
 class Shapes(Case):
     def test_shapes(self):
         for text, want in {
-            "f32[8,64]": ("float32", (8, 64)), " bf16 [ 2 ] ": ("bfloat16", (2,)), "i1[]": ("bool", ()), "int64[3]": ("int64", (3,)),
+            "f32[8,64]": ("float32", (8, 64)),
+            " bf16 [ 2 ] ": ("bfloat16", (2,)),
+            "i1[]": ("bool", ()),
+            "int64[3]": ("int64", (3,)),
         }.items():
             with self.subTest(text):
                 self.assertEqual(dmir.shape(text), dmir.Shape(*want))
@@ -26,8 +29,11 @@ class Workspace(Case):
     def test_whose_a_file_is(self):
         own = [self.write("model.py", "x = 1\n"), self.write("pkg/lib/layers.py", "y = 2\n")]
         others = [
-            self.write("site-packages/flax/core.py", "z\n"), self.write("env/lib/python3.12/json.py", "z\n"),
-            self.write("tools/venv/thing.py", "z\n"), self.root.parent / "cache.py", self.root / "gone.py",
+            self.write("site-packages/flax/core.py", "z\n"),
+            self.write("env/lib/python3.12/json.py", "z\n"),
+            self.write("tools/venv/thing.py", "z\n"),
+            self.root.parent / "cache.py",
+            self.root / "gone.py",
         ]
         self.write("tools/venv/pyvenv.cfg", "")
         (self.root.parent / "cache.py").write_text("z\n")
@@ -114,7 +120,9 @@ class Jax(Case):
 
         with self.module("model", JAX_MODEL) as model:
             for loss, optimizer, inputs in [
-                ("mse", "sgd", 3), (lambda out, y: ((out - y) ** 4).sum(), "adamw", 6), ("mse", __import__("optax").sgd(0.1, momentum=0.9), 4),
+                ("mse", "sgd", 3),
+                (lambda out, y: ((out - y) ** 4).sum(), "adamw", 6),
+                ("mse", __import__("optax").sgd(0.1, momentum=0.9), 4),
             ]:
                 with self.subTest(optimizer=optimizer):
                     made = dmir.trace(model.layer, *model.shapes(), loss=loss, optimizer=optimizer, lr=0.1, name="train")
@@ -122,8 +130,11 @@ class Jax(Case):
                     self.assertEqual(signature.count("%arg"), inputs)
                     self.assertIn("tf.aliasing_output", signature)
             step, init = dmir._jax.train_step(model.layer, "mse", "sgd", 0.5)
-            params, x, y = jax.tree.map(lambda s: jax.random.normal(jax.random.key(0), getattr(s, "shape", None) or s.sizes), model.shapes(),
-                                        is_leaf=lambda s: isinstance(s, dmir.Shape))
+            params, x, y = jax.tree.map(
+                lambda s: jax.random.normal(jax.random.key(0), getattr(s, "shape", None) or s.sizes),
+                model.shapes(),
+                is_leaf=lambda s: isinstance(s, dmir.Shape),
+            )
             new, _, value = step(params, init(params), x, y)
             want = params["w"] - 0.5 * jax.grad(model.loss)(params, x, y)["w"]
             self.assertLess(abs(new["w"] - want).max(), 1e-6)
