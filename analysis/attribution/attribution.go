@@ -67,8 +67,12 @@ func Of(f *cost.Func, m *machine.Machine, measured map[*ir.Op]int64) (*Function,
 	}
 	out := &Function{Name: f.Func.Name, Total: total}
 	in := phasesOf(f.Run())
+	place := func(_ *ir.Op, l loc.Loc) loc.Loc { return l }
+	if !traced(leaves) {
+		place = byText(f.Module())
+	}
 	for _, l := range leaves {
-		costs, also := parts(l.Loc)
+		costs, also := parts(place(l.Op, l.Loc))
 		for i, a := range l.Split(make([]Amount, len(costs))) {
 			out.Shares = append(out.Shares, Share{
 				Amount: a, Loc: costs[i], Phase: in.of(l.Op, costs[i]), Op: l.Op, Step: l.Step,
@@ -76,8 +80,38 @@ func Of(f *cost.Func, m *machine.Machine, measured map[*ir.Op]int64) (*Function,
 			})
 		}
 	}
-	out.hold(f)
+	out.hold(f, place)
 	return out, nil
+}
+
+// traced reports whether a leaf has a line that it was traced from.
+func traced(leaves []cost.Leaf) bool {
+	seen := map[loc.Loc]bool{}
+	for _, l := range leaves {
+		if l.Loc == nil || seen[l.Loc] {
+			continue
+		}
+		seen[l.Loc] = true
+		if _, known := Origin(l.Loc); known {
+			return true
+		}
+	}
+	return false
+}
+
+// byText gives ops of a program that was not traced the lines of its own text.
+func byText(m *ir.Module) func(o *ir.Op, l loc.Loc) loc.Loc {
+	made := map[int]*loc.Mapper{}
+	return func(o *ir.Op, l loc.Loc) loc.Loc {
+		if m == nil || m.Src == nil || o.Span.Len() == 0 {
+			return l
+		}
+		line := m.Src.Pos(o.Span.Start).Line + 1
+		if made[line] == nil {
+			made[line] = loc.From(loc.At(m.Src.Path, line, 0))
+		}
+		return made[line].Of(l)
+	}
 }
 
 // parts are the locations that have a part of what an op at l costs, and those that have none.
@@ -96,7 +130,7 @@ func parts(l loc.Loc) (costs, also []loc.Loc) {
 }
 
 // hold fills in what is held at the peak of memory.
-func (f *Function) hold(of *cost.Func) {
+func (f *Function) hold(of *cost.Func, place func(*ir.Op, loc.Loc) loc.Loc) {
 	plan, from, err := of.Lay()
 	if err != nil {
 		return // sizes are open
@@ -111,7 +145,7 @@ func (f *Function) hold(of *cost.Func) {
 			f.Given += b.Bytes
 			continue
 		}
-		costs, _ := parts(o.Loc)
+		costs, _ := parts(place(o, o.Loc))
 		for i, a := range (Amount{Written: b.Bytes}).Split(make([]Amount, len(costs))) {
 			f.Held[costs[i]] += a.Written
 		}

@@ -4,6 +4,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/loc"
+	"dmir/dialect/op"
 )
 
 // phasing tells the phases of a function's ops apart. Names of scopes say which ops differentiation has made.
@@ -41,7 +42,7 @@ func (p *phasing) scopes(l loc.Loc) scopes {
 // block notes what of b follows from gradients.
 func (p *phasing) block(b *ir.Block) {
 	for _, o := range b.Ops {
-		from := p.scopes(o.Loc).backward
+		from := p.scopes(o.Loc).backward || o.Name == op.Grad
 		p.trains = p.trains || from
 		for _, v := range o.Operands {
 			from = from || p.derived[v]

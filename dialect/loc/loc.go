@@ -113,9 +113,9 @@ func From(call Loc) *Mapper {
 	return &Mapper{rule: func(l Loc) Loc { return Called(l, call) }, made: map[Loc]Loc{}, unknown: call}
 }
 
-// Under makes the locations of ops those of ops that are made for them, which name says.
+// Under makes the locations of ops those of ops that are made for them, which name says: also where it is not known from where.
 func Under(name string) *Mapper {
-	return &Mapper{rule: func(l Loc) Loc { return Named(name, l) }, made: map[Loc]Loc{}}
+	return &Mapper{rule: func(l Loc) Loc { return Named(name, l) }, made: map[Loc]Loc{}, unknown: Named(name, nil)}
 }
 
 // Mapper gives locations that are made from others by one rule, each once.

@@ -203,7 +203,9 @@ func (x *importer) main(p *modelProto) {
 			s.define(in.name, s.literal(d))
 			continue
 		}
-		s.define(in.name, body.AddArg(x.fresh(in.name), x.inputType(in)))
+		v := body.AddArg(x.fresh(in.name), x.inputType(in))
+		s.define(in.name, v)
+		x.trainedInput(in.name, v)
 	}
 	s.nodes(p.graph.nodes)
 	var results []*ir.Value

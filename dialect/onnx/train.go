@@ -135,7 +135,7 @@ func originsOf(p *modelProto, data []byte, spec *train.Spec) *origins {
 				switch x.num {
 				case 1:
 					metadata(x.data, 9, 3)
-				case 13:
+				case 11, 13:
 					metadata(x.data, 4, 1)
 				}
 			})
@@ -144,6 +144,9 @@ func originsOf(p *modelProto, data []byte, spec *train.Spec) *origins {
 	have := map[string]bool{}
 	for _, t := range p.graph.constants {
 		have[t.name] = true
+	}
+	for _, in := range p.graph.inputs {
+		have[in.name] = true
 	}
 	for name := range o.parameters {
 		if !have[name] {
@@ -207,6 +210,19 @@ func (s *scope) trained(t *tensorProto, d *types.Dense) *ir.Value {
 		s.running[v] = v
 	}
 	return v
+}
+
+// trainedInput notes that an input is a parameter or a running statistic, of a model whose weights have no values: one that
+// was traced without memory.
+func (x *importer) trainedInput(name string, v *ir.Value) {
+	switch o := x.opts.trained; {
+	case o == nil || !v.Elem().IsFloat():
+	case o.running[name]:
+		x.args[v] = train.Arg{Role: train.Buffer, Name: name}
+		x.running[v] = v
+	case o.parameters[name]:
+		x.args[v] = train.Arg{Role: train.Parameter, Name: name}
+	}
 }
 
 // counter is the number of the step as an operand of what draws numbers, nothing in a model that is not trained.

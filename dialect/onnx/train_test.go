@@ -70,6 +70,7 @@ func TestTrain(t *testing.T) {
 		"nll":                 {vector(F32, 4, 2), "loss=nll,optimizer=sgd,lr=0.1,dim=0"},
 		"own loss":            {Model(20, Graph([]Message{Value("x", F32, 4)}, []Message{Value("z", F32), Value("y", F32, 4)}, []Message{Floats("w", []int{4}, 1, 2, 3, 4)}, Node("Mul", []string{"x", "w"}, []string{"y"}), Node("ReduceMean", []string{"y"}, []string{"z"}, Attr("keepdims", 0)))), "loss=output,output=z,optimizer=sgd,lr=0.1"},
 		"sequences":           {Model(20, Graph([]Message{Value("x", F32, 4, 3)}, []Message{Value("y", F32, 4, 3)}, []Message{Floats("w", []int{3, 6}, make([]float32, 18)...), Ints("each", nil, 3), Ints("last", nil, -1)}, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("SplitToSequence", []string{"h", "each"}, []string{"s"}, Attr("axis", 1)), Node("SequenceAt", []string{"s", "last"}, []string{"y"}))), "loss=mse,optimizer=sgd"},
+		"without values":      {Model(20, Noted(Graph([]Message{Value("x", F32, 4, 3), Value("w", F32, 3, 2), Value("f", F32, 2)}, []Message{Value("y", F32, 4, 2)}, nil, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("Mul", []string{"h", "f"}, []string{"y"})), OfGraph, "pkg.torch.export.ExportedProgram.graph_signature", "w: PARAMETER target='w'\nf: PARAMETER target='f'\n")), "loss=mse,optimizer=sgd,freeze=f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := step(c.model, c.spec)

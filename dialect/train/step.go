@@ -8,6 +8,7 @@ import (
 
 	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
@@ -81,7 +82,7 @@ func (w *writer) loss() error {
 		w.target = body.AddArg(w.fresh(name), t)
 	}
 	ir.Erase(ret)
-	b := builder{op.NewBuilder(&ir.Builder{Block: body, Index: len(body.Ops)}, verify.Op)}
+	b := builder{op.NewBuilder(&ir.Builder{Block: body, Index: len(body.Ops), At: madeFor("loss/" + w.spec.Loss)}, verify.Op)}
 	first, err := b.loss(w.spec, x, w.target)
 	if err != nil {
 		return err
@@ -159,8 +160,12 @@ func (w *writer) output(results []*ir.Value) (int, error) {
 	return 0, nil
 }
 
-// constant makes a parameter a constant of the model.
+// constant makes a parameter a constant of the model, or an input where the model does not tell its value.
 func (w *writer) constant(v *ir.Value) {
+	if w.m.Args[v].Value == nil {
+		delete(w.m.Args, v)
+		return
+	}
 	if len(v.Uses) == 0 {
 		return
 	}
@@ -246,3 +251,6 @@ func (w *writer) order() {
 	w.f.Args, w.f.Body.Args = args, args
 	w.f.Retype()
 }
+
+// madeFor is the place of ops that are added to a model, by the path of a scope: they come from no line.
+func madeFor(scope string) *ir.Op { return &ir.Op{Loc: loc.Named(scope, nil)} }

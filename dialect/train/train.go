@@ -63,8 +63,16 @@ type Model struct {
 type Arg struct {
 	Role  Role
 	Name  string       // as the framework calls it
-	Value *types.Dense // before the first step
+	Value *types.Dense // before the first step; nil where the model does not tell
 	Next  int          // of a buffer: the result that is its next value
+}
+
+// begin is the value of the argument before the first step, nil where the model does not tell.
+func (a Arg) begin() types.Attr {
+	if a.Value == nil {
+		return nil
+	}
+	return a.Value
 }
 
 // StepName is the function of the step, lossName that of the loss.

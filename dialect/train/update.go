@@ -108,16 +108,16 @@ func (w *writer) step() error {
 	for _, v := range w.f.Args {
 		w.names[v.Name] = true
 	}
-	s := &stepFunc{builder: builder{op.NewBuilder(&ir.Builder{Block: body}, verify.Op)}, writer: w, body: body}
+	s := &stepFunc{builder: builder{op.NewBuilder(&ir.Builder{Block: body, At: madeFor("optimizer/" + w.spec.Optimizer)}, verify.Op)}, writer: w, body: body}
 	for _, v := range w.f.Args {
 		a := w.m.Args[v]
 		switch a.Role {
 		case Input:
 			s.arg(v.Name, v.Type, nil)
 		case Parameter:
-			s.params = append(s.params, s.arg(v.Name, v.Type, a.Value))
+			s.params = append(s.params, s.arg(v.Name, v.Type, a.begin()))
 		case Buffer:
-			s.others = append(s.others, s.arg(v.Name, v.Type, a.Value))
+			s.others = append(s.others, s.arg(v.Name, v.Type, a.begin()))
 		}
 	}
 	given := slices.Clone(body.Args)
