@@ -80,7 +80,7 @@ func TestMapped(t *testing.T) {
 	if tr := TraceOf(Under(Gradient).Of(a)); !tr.Backward() || tr.Forward() || len(tr.Frames) != 1 {
 		t.Errorf("a gradient's is %+v", tr)
 	}
-	if from.Of(a) != from.Of(a) {
+	if first := from.Of(a); first != from.Of(a) {
 		t.Error("one location is made twice")
 	}
 }

@@ -128,17 +128,8 @@ func unknownSize(list, have []string) error {
 	return nil
 }
 
-func (t targeting) source(a *app, path string) (*source.File, program.Options, error) {
-	opts, err := t.options(a, path)
-	if err != nil {
-		return nil, opts, err
-	}
-	src, err := a.read(path)
-	return src, opts, err
-}
-
-// program is source, of a model in ONNX the program that dmir import makes of it. Sizes
-// that a model leaves open are those of --bind, which the program then has no longer.
+// program is the text at path, and the options that apply to it; of a model in ONNX the text that dmir import makes of it, of the
+// description of a trace its program's. Sizes that a model leaves open are those of --bind, which the program then has no longer.
 func (t *targeting) program(a *app, path string) (*source.File, program.Options, error) {
 	opts, err := t.options(a, path)
 	if err != nil {
