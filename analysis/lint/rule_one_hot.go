@@ -6,6 +6,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/units"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
@@ -59,7 +60,7 @@ whole rows (its transpose, which adds rows: ` + "`dm.scatter`" + `; a mask of se
 				return
 			}
 			for i := range 2 {
-				if h := pattern.From(o.Operands[i], "dm.one_hot"); h != nil {
+				if h := hotOf(o.Operands[i]); h != nil {
 					c.oneHot(o, e, i, h)
 					return
 				}
@@ -79,12 +80,14 @@ func equation(o *ir.Op) *op.Equation {
 	if o.Name != "dm.matmul" {
 		return pattern.Equation(o)
 	}
-	if o.In(0).Rank() != 2 || o.In(1).Rank() != 2 {
+	rank := o.In(0).Rank()
+	if rank < 2 || rank > 8 || o.In(1).Rank() != 2 {
 		return nil
 	}
-	e := &op.Equation{Inputs: []string{"ij", "jk"}, Output: "ik"}
+	batch := "abcdefgh"[:rank-2]
+	e := &op.Equation{Inputs: []string{batch + "ij", "jk"}, Output: batch + "ik"}
 	if op.Bool(o, "transpose_a") {
-		e.Inputs[0] = "ji"
+		e.Inputs[0] = batch + "ji"
 	}
 	if op.Bool(o, "transpose_b") {
 		e.Inputs[1] = "kj"
@@ -92,23 +95,83 @@ func equation(o *ir.Op) *op.Equation {
 	return e
 }
 
-// oneHot reports the contraction o, whose operand i is the one-hot h.
-func (c *Context) oneHot(o *ir.Op, e *op.Equation, i int, h *ir.Op) {
-	d, ok := op.Dim(h, "dim", h.Out(0).Rank())
-	if !ok {
-		return
+// hot is a value that is 1 at the indices along a dimension and 0 elsewhere.
+type hot struct {
+	ops     []*ir.Op  // which make it of the indices, the last one first
+	indices *ir.Value // nil where the program has them in another shape alone
+	dim     int
+}
+
+// rows is the op that the one-hot rows come from first.
+func (h *hot) rows() *ir.Op { return h.ops[len(h.ops)-1] }
+
+// hotOf is how v is made of indices: by dm.one_hot, or by a comparison with the numbers of the classes, in any element type.
+func hotOf(v *ir.Value) *hot {
+	h := &hot{}
+	for v.Op != nil && v.Op.Name == "dm.convert" && len(h.ops) < 4 {
+		h.ops = append(h.ops, v.Op)
+		v = v.Op.Operands[0]
 	}
+	o := v.Op
+	if o == nil || o.Out(0) == nil || !op.Valid(o) {
+		return nil
+	}
+	h.ops = append(h.ops, o)
+	rank := o.Out(0).Rank()
+	switch {
+	case o.Name == "dm.one_hot":
+		d, ok := op.Dim(o, "dim", rank)
+		h.indices, h.dim = o.Operands[0], d
+		if !ok {
+			return nil
+		}
+		return h
+	case o.Name == "dm.compare" && op.Str(o, "direction") == "eq":
+		for i := range 2 {
+			x, classes := o.Operands[i], o.Operands[1-i]
+			if !counts(classes) || x.Tensor().Rank() != rank || rank == 0 || !pattern.IsOne(x.Tensor(), rank-1) {
+				continue
+			}
+			h.dim = rank - 1
+			if r := pattern.From(x, "dm.reshape"); r != nil && slices.EqualFunc(r.In(0).Shape, x.Tensor().Shape[:rank-1], dim.Dim.Equal) {
+				h.indices = r.Operands[0]
+			}
+			return h
+		}
+	}
+	return nil
+}
+
+// counts reports whether v is 0, 1, 2 and so on.
+func counts(v *ir.Value) bool {
+	if v.Op == nil || v.Tensor() == nil || v.Tensor().Rank() != 1 {
+		return false
+	}
+	d, ok := v.Op.Attr("value").(*types.Dense)
+	if !ok || v.Op.Name != op.Constant || !v.Elem().IsInt() || d.File() != nil {
+		return v.Op.Name == "dm.iota"
+	}
+	for i := range d.Len() {
+		if d.Int(i) != int64(i) {
+			return false
+		}
+	}
+	return !d.Splat
+}
+
+// oneHot reports the contraction o, whose operand i is the one-hot h.
+func (c *Context) oneHot(o *ir.Op, e *op.Equation, i int, h *hot) {
 	hot, table := e.Inputs[i], e.Inputs[1-i]
-	class := hot[d : d+1]
+	class := hot[h.dim : h.dim+1]
 	at := strings.Index(table, class)
 	if at < 0 || strings.Contains(e.Output, class) {
-		c.masked(o, h.Results[0], h) // its transpose
+		c.masked(o, o.Operands[i], h.rows()) // its transpose
 		return
 	}
 	rows := strings.Replace(hot, class, "", 1)
 	var gather *ir.Op
-	if x := o.Operands[1-i]; e.Output == table[:at]+rows+table[at+1:] && !strings.ContainsAny(table, rows) && x.Elem() == o.Results[0].Elem() {
-		gather = &ir.Op{Name: "dm.gather", Operands: []*ir.Value{x, h.Operands[0]}, Attrs: []types.Named{{Name: "dim", Value: types.Int{V: int64(at)}}}}
+	if x := o.Operands[1-i]; h.indices != nil && e.Output == table[:at]+rows+table[at+1:] && !strings.ContainsAny(table, rows) && x.Elem() == o.Results[0].Elem() {
+		gather = &ir.Op{Name: "dm.gather", Operands: []*ir.Value{x, h.indices}, Attrs: []types.Named{{Name: "dim", Value: types.Int{V: int64(at)}}}}
 		if at == 0 {
 			gather.Attrs = nil
 		}
@@ -116,11 +179,11 @@ func (c *Context) oneHot(o *ir.Op, e *op.Equation, i int, h *ir.Op) {
 	f := Finding{
 		Op:      o,
 		Message: "this product with one-hot rows picks rows of " + spelling(o.Operands[1-i]) + ": a gather",
-		Label:   units.DimBytes(h.Out(0).Bytes()) + " of one-hot rows are read",
+		Label:   units.DimBytes(o.In(i).Bytes()) + " of one-hot rows are read",
 		Help:    "use dm.gather with the indices",
-		Related: []diag.Related{{Span: place(h), Message: "the one-hot rows"}},
+		Related: []diag.Related{{Span: place(h.rows()), Message: "the one-hot rows"}},
 	}
-	c.gather(f, gather, o, h)
+	c.gather(f, gather, append([]*ir.Op{o}, h.ops...)...)
 }
 
 // gather reports f, whose remedy is a gather in the place of gone[0], a function of the other ops, as far as nothing else uses them.
@@ -168,17 +231,16 @@ func (c *Context) picked(r *ir.Op) {
 		return
 	}
 	for i, v := range m.Operands {
-		h, x := pattern.From(v, "dm.one_hot"), m.Operands[1-i]
-		if h == nil || x.Tensor() == nil || !types.Equal(x.Type, v.Type) {
+		h, x := hotOf(v), m.Operands[1-i]
+		if h == nil || h.indices == nil || x.Tensor() == nil || !types.Equal(x.Type, v.Type) {
 			continue
 		}
 		last := x.Tensor().Rank() - 1
-		d, ok := op.Dim(h, "dim", last+1)
 		dims, known := op.Dims(r, "dims", last+1)
-		if !ok || !known || d != last || !slices.Equal(dims, []int{last}) {
+		if !known || h.dim != last || !slices.Equal(dims, []int{last}) {
 			return
 		}
-		gather := &ir.Op{Name: "dm.gather", Operands: []*ir.Value{x, h.Operands[0]}}
+		gather := &ir.Op{Name: "dm.gather", Operands: []*ir.Value{x, h.indices}}
 		if last > 0 {
 			n := types.Int{V: int64(last)}
 			gather.Attrs = []types.Named{{Name: "batch_dims", Value: n}, {Name: "dim", Value: n}}
@@ -188,8 +250,8 @@ func (c *Context) picked(r *ir.Op) {
 			Message: "this sum over a product with one-hot rows picks one element of each row: a gather",
 			Label:   units.DimBytes(x.Tensor().Bytes()) + " are multiplied, nearly all by 0",
 			Help:    "use dm.gather with the indices",
-			Related: []diag.Related{{Span: place(h), Message: "the one-hot rows"}, {Span: place(m), Message: "multiplied here"}},
-		}, gather, r, m, h)
+			Related: []diag.Related{{Span: place(h.rows()), Message: "the one-hot rows"}, {Span: place(m), Message: "multiplied here"}},
+		}, gather, append([]*ir.Op{r, m}, h.ops...)...)
 		return
 	}
 }
@@ -214,9 +276,10 @@ func maskOf(v *ir.Value, depth int) *ir.Op {
 	if v.Op == nil || depth > 8 {
 		return nil
 	}
+	if h := hotOf(v); h != nil {
+		return h.rows()
+	}
 	switch v.Op.Name {
-	case "dm.one_hot":
-		return v.Op
 	case "dm.mul":
 		for _, w := range v.Op.Operands {
 			if h := maskOf(w, depth+1); h != nil {
