@@ -148,8 +148,12 @@ func counts(v *ir.Value) bool {
 		return false
 	}
 	d, ok := v.Op.Attr("value").(*types.Dense)
-	if !ok || v.Op.Name != op.Constant || !v.Elem().IsInt() || d.File() != nil {
+	if !ok || v.Op.Name != op.Constant || !v.Elem().IsInt() {
 		return v.Op.Name == "dm.iota"
+	}
+	d, err := d.Inline()
+	if err != nil {
+		return false
 	}
 	for i := range d.Len() {
 		if d.Int(i) != int64(i) {
