@@ -20,7 +20,8 @@ type Finding struct {
 }
 
 // Findings are diagnostics of p, at the lines that their ops come from; those without such a line are left out. What
-// is found several times in a line is one finding, with the sum of what the remedies save. Fixes, which edit p's text, go.
+// is found several times in a line is one finding, with the sum of what the remedies save. Fixes, which edit p's text, go, and
+// help is that for Python.
 func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 	type key struct {
 		file *File
@@ -54,6 +55,9 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		where[k] = len(out)
 		line, _ := p.Src.Human(d.Span.Start)
 		d.Notes = append(slices.Clone(d.Notes), fmt.Sprintf("in the traced program: %s, line %d, %s", o.Name, line, strings.Join(names(o), ", ")))
+		if help := diag.Find(d.Code).Python; help != "" {
+			d.Help = help
+		}
 		d.Span, d.Fixes, d.Related, d.Tags = place.Span(texts[place.File]), nil, nil, nil
 		out = append(out, Finding{texts[place.File], d})
 	}

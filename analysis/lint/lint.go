@@ -46,6 +46,11 @@ type Rule struct {
 	// of a program with and without the fix. Empty if the waste remains in the plan.
 	Compiler string
 	Kept     string // which findings the compiler leaves to a person; "" if none
+
+	// Python is the remedy in the Python program that a program was traced from, in the words of JAX and PyTorch: a clause
+	// without a final stop. It stands in the place of Finding.Help where the finding stands at a line of Python. Empty
+	// if a finding says nothing there that Finding.Help does not.
+	Python string
 }
 
 // level documents which severity r's findings have, and why.
@@ -84,7 +89,7 @@ var all []*Rule
 func register(r *Rule) *Rule {
 	all = append(all, r)
 	r.Doc += r.level()
-	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Ignorable: true}})
+	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Python: r.Python, Ignorable: true}})
 	return r
 }
 

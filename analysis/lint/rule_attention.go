@@ -21,6 +21,7 @@ var _ = register(&Rule{
 	Code: "DM210", Name: "attention-written-out", Severity: diag.Warning, Fix: Unsafe,
 	Summary:  "attention is computed by separate ops, which write every score to memory",
 	Compiler: "replaces such ops with `dm.attention`",
+	Python:   "call jax.nn.dot_product_attention(q, k, v, …), or torch.nn.functional.scaled_dot_product_attention(q, k, v, …)",
 	Doc: `## What it does
 Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` expresses as one op: in any order of dimensions, with the
 softmax as an op or written out, with a scale, an added mask or bias, a mask by ` + "`dm.select`" + `, a causal mask, also together with

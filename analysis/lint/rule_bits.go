@@ -13,6 +13,7 @@ import (
 var _ = register(&Rule{
 	Code: "DM303", Name: "gradient-through-bits", Severity: diag.Warning,
 	Summary: "a gradient is 0 where its function takes numbers apart into bits",
+	Python:  "write the function in arithmetic, or state the gradient: jax.custom_jvp, torch.autograd.Function",
 	Doc: `## What it does
 Finds a ` + "`dm.grad`" + ` of a function that makes integers of the bits of a number (` + "`dm.bitcast`" + `) and numbers of these integers again, where the number depends
 on an argument whose gradient is asked for. The functions that it calls count as well. A comparison of bits, as in a test of the sign, is

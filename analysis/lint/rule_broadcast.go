@@ -13,6 +13,7 @@ var _ = register(&Rule{
 	Code: "DM205", Name: "broadcast-written-out", Severity: diag.Warning, Fix: Safe,
 	Summary:  "a broadcast is written to memory for ops that broadcast implicitly",
 	Compiler: "leaves such broadcasts out",
+	Python:   "leave out jnp.broadcast_to, .expand(…).contiguous() or a multiplication by ones: arithmetic broadcasts by itself",
 	Doc: `## What it does
 Finds a ` + "`dm.broadcast`" + ` along leading dimensions whose result only element-wise ops use, which would broadcast the
 small operand themselves.

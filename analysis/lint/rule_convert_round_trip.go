@@ -12,6 +12,7 @@ import (
 var _ = register(&Rule{
 	Code: "DM301", Name: "lossy-convert-round-trip", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "a value is converted to a narrower type and back",
+	Python:  "leave out the two .astype(…) or .to(…), or keep the value in one type throughout",
 	Doc: `## What it does
 Finds a ` + "`dm.convert`" + ` to the element type that the value had before an earlier convert narrowed it.
 

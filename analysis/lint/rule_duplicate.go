@@ -11,6 +11,7 @@ var _ = register(&Rule{
 	Code: "DM206", Name: "computed-twice", Severity: diag.Warning, Fix: Safe,
 	Summary:  "the same op on the same operands has been computed before",
 	Compiler: "computes equal ops once",
+	Python:   "compute it once and use the variable twice; of a derivative that computes again what the forward pass has, nothing is to be done",
 	Doc: `## What it does
 Finds an op without side effects whose name, operands, attributes and types are those of an earlier op
 that is visible from it. Random ops count as equal when their seeds are.

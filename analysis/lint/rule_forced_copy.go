@@ -15,6 +15,7 @@ import (
 var _ = register(&Rule{
 	Code: "DM211", Name: "forced-copy", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "updating a part of a tensor copies all of it, because the old value is still needed",
+	Python:  "donate the argument, jax.jit(…, donate_argnames=…), or update the tensor in place in PyTorch: cache[:, i] = row, index_copy_",
 	Doc: `## What it does
 Finds updates of a part (` + "`dm.dynamic_update_slice`, `dm.scatter`" + `) that are not done in place, and loops that begin with
 a copy of what they carry, and names the argument or op that needs the old value: an argument that is not donated,

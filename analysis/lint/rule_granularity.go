@@ -19,6 +19,7 @@ const alignment = 16
 var _ = register(&Rule{
 	Code: "DM402", Name: "tensor-core-granularity", Severity: diag.Warning,
 	Summary: "a dimension of a contraction is not a multiple of the tensor cores' granularity",
+	Python:  "pad the dimension to the next multiple where the model is built, such as a vocabulary of 50257 to 50304",
 	Doc: `## What it does
 Finds a contraction in a tensor-core element type one of whose contracted or contiguous dimensions is not a multiple of 16
 bytes: 8 elements of f16 and bf16, 16 of f8 and i8.

@@ -22,6 +22,7 @@ const longReduction = 256
 var _ = register(&Rule{
 	Code: "DM302", Name: "half-accumulation", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "a long reduction accumulates in half precision",
+	Python:  "pass preferred_element_type=jnp.float32 in JAX; in PyTorch set torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False",
 	Doc: `## What it does
 Finds a contraction or reduction over 256 terms or more with ` + "`accumulate = f16`" + `.
 

@@ -14,6 +14,7 @@ var _ = register(&Rule{
 	Summary:  "every iteration of a loop computes the same again",
 	Compiler: "moves contractions out of `dm.scan`",
 	Kept:     "other ops, and for loops that are a `dm.while`",
+	Python:   "compute it before jax.lax.scan or the loop, and close over the result",
 	Doc: `## What it does
 Finds contractions, normalizations and reductions in the body of a ` + "`dm.scan` or a `dm.while`" + ` whose operands all come from
 outside the loop.

@@ -10,6 +10,7 @@ import (
 var _ = register(&Rule{
 	Code: "DM405", Name: "exceeds-memory", Severity: diag.Warning,
 	Summary: "a function holds more than the device's memory",
+	Python:  "checkpoint layers (jax.checkpoint, torch.utils.checkpoint.checkpoint), use smaller batches or bfloat16, or divide parameters over devices (jax.sharding.NamedSharding, torch.distributed.fsdp)",
 	Doc: `## What it does
 Compares the peak of a function, of each device where its values are divided over several, with the memory of the machine.
 

@@ -10,6 +10,7 @@ var _ = register(&Rule{
 	Code: "DM203", Name: "transpose-cancels", Severity: diag.Warning, Fix: Safe,
 	Summary:  "two consecutive transposes cancel out",
 	Compiler: "cancels transposes",
+	Python:   "leave out both transposes, or give layers the layout that the values have: dimension_numbers in JAX, .to(memory_format=torch.channels_last) in PyTorch",
 	Doc: `## What it does
 Finds a ` + "`dm.transpose`" + ` of a ` + "`dm.transpose`" + ` (or a ` + "`dm.reverse`" + ` of the same ` + "`dm.reverse`" + `)
 whose composition is the identity.

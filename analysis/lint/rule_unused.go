@@ -13,6 +13,7 @@ var _ = register(&Rule{
 	Code: "DM207", Name: "unused-value", Severity: diag.Warning, Fix: Safe,
 	Summary:  "no result of this op is used",
 	Compiler: "leaves out what is not used",
+	Python:   "leave it out, or return it if it is meant to be a result",
 	Doc: `## What it does
 Finds an op without side effects, or a kernel, none of whose results is used.
 

@@ -115,6 +115,9 @@ func (s *Saving) sentence(c *Context) string {
 	if s.Bytes.IsZero() && s.Sent == 0 && !c.distributed() {
 		return "moves nothing as it is"
 	}
+	if n, ok := s.Bytes.Int(); ok && n < 0 && s.Sent == 0 && !c.distributed() && s.timed {
+		return fmt.Sprintf("saves %s of %s on %s, and moves %s more", units.Time(s.Ns), units.Time(c.total().Ns), c.Machine.Name, units.Bytes(-n))
+	}
 	text := "saves " + units.DimBytes(s.Bytes)
 	switch n, ok := s.Bytes.Int(); {
 	case s.Sent > 0 && (!ok || n > 0):
@@ -198,4 +201,14 @@ func (c *Context) ops(visit func(*ir.Op)) {
 		}
 		return true
 	})
+}
+
+// held says what a function holds at most, before and after a change; nothing where sizes are open or that is nearly the same.
+func held(before, after *cost.Func) []string {
+	was, ok1 := before.Peak().Int()
+	is, ok2 := after.Peak().Int()
+	if !ok1 || !ok2 || was-is <= was/100 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the peak of memory falls by %s, from %s to %s", units.Bytes(was-is), units.Bytes(was), units.Bytes(is))}
 }

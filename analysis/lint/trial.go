@@ -30,19 +30,8 @@ func (c *Context) trial(edits []diag.Edit) *Saving {
 	if c.trials++; c.trials > maxTrials || c.ctx.Err() != nil {
 		return nil
 	}
-	p := c.program
-	var text strings.Builder
-	at := 0
-	for _, e := range slices.SortedFunc(slices.Values(edits), func(a, b diag.Edit) int { return a.Span.Start - b.Span.Start }) {
-		if e.Span.Start < at {
-			return nil
-		}
-		text.WriteString(p.Src.Text()[at:e.Span.Start] + e.Text)
-		at = e.Span.End
-	}
-	text.WriteString(p.Src.Text()[at:])
-	q := program.Load(source.New(p.Src.Path, text.String()), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
-	if q.HasErrors() || len(q.Funcs) != len(p.Funcs) {
+	p, q := c.program, c.changed(edits)
+	if q == nil {
 		return nil
 	}
 	var s *Saving
@@ -60,6 +49,26 @@ func (c *Context) trial(edits []diag.Edit) *Saving {
 		}
 	}
 	return s
+}
+
+// changed is the program with the edits, nil where they overlap or where it has errors.
+func (c *Context) changed(edits []diag.Edit) *program.Program {
+	p := c.program
+	var text strings.Builder
+	at := 0
+	for _, e := range slices.SortedFunc(slices.Values(edits), func(a, b diag.Edit) int { return a.Span.Start - b.Span.Start }) {
+		if e.Span.Start < at {
+			return nil
+		}
+		text.WriteString(p.Src.Text()[at:e.Span.Start] + e.Text)
+		at = e.Span.End
+	}
+	text.WriteString(p.Src.Text()[at:])
+	q := program.Load(source.New(p.Src.Path, text.String()), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
+	if q.HasErrors() || len(q.Funcs) != len(p.Funcs) {
+		return nil
+	}
+	return q
 }
 
 func difference(c *Context, before, after *cost.Func) *Saving {

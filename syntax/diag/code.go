@@ -16,6 +16,7 @@ type Code struct {
 	Summary   string // one line, no final stop; the first sentence of Doc where it is empty
 	Doc       string // what it means, in Markdown
 	Help      string // what to do about it, may be empty
+	Python    string // what to do about it in a Python program that was traced, may be empty: a clause without a final stop
 	Ignorable bool   // a comment or dmir.toml can silence it
 }
 
@@ -93,6 +94,9 @@ func (c Code) Text() string {
 	text := strings.TrimSuffix(c.Doc, "\n") + "\n"
 	if c.Help != "" {
 		text += "\n## What to do\n" + upperFirst(c.Help) + ".\n"
+	}
+	if c.Python != "" {
+		text += "\n## In Python\n" + upperFirst(c.Python) + ".\n"
 	}
 	return text
 }
