@@ -35,6 +35,12 @@ func TestClass(t *testing.T) {
 		{"loss", "%l = dm.iota dim = 0 : tensor<8xi32>\n%1 = dm.cross_entropy %x, %l : (tensor<8x64xf16>, tensor<8xi32>) -> tensor<f16>", "%1 : tensor<f16>", "row"},
 		{"norm with the sums for its scale", "%0 = dm.softmax %x : tensor<8x64xf16>\n%1 = dm.reduce %0, kind = add, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>", "row"},
 		{"rows, and what is no sum of theirs", "%0 = dm.softmax %x : tensor<8x64xf16>\n%1 = dm.exp %b : tensor<64xf16>", "%0, %1 : tensor<8x64xf16>, tensor<64xf16>", ""},
+		{
+			"sums of groups of columns, which each element of one would compute",
+			"%0 = dm.reshape %x : (tensor<8x64xf16>) -> tensor<8x8x8xf16>\n%1 = dm.reduce add %0, dims = [0, 2] : (tensor<8x8x8xf16>) -> tensor<8xf16>\n" +
+				"%2 = dm.broadcast %1, dims = [0] : (tensor<8xf16>) -> tensor<8x8xf16>\n%3 = dm.reshape %2 : (tensor<8x8xf16>) -> tensor<64xf16>\n" +
+				"%4 = dm.sub %x, %3 : (tensor<8x64xf16>, tensor<64xf16>) -> tensor<8x64xf16>", "%4 : tensor<8x64xf16>", "",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, results, _ := strings.Cut(c.results, " : ")

@@ -86,7 +86,11 @@ func (r *root) state() *state {
 
 // root is that of the file at path: the nearest folder around it with traces, or that names some. nil where there is none.
 func (d *Docs) root(path string) *root {
-	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+	own := filepath.Dir(path)
+	if time.Since(d.none[own]) < age {
+		return nil
+	}
+	for dir := own; ; dir = filepath.Dir(dir) {
 		if r := d.roots[dir]; r != nil {
 			return r
 		}
@@ -96,6 +100,7 @@ func (d *Docs) root(path string) *root {
 			return r
 		}
 		if dir == filepath.Dir(dir) {
+			d.none[own] = time.Now()
 			return nil
 		}
 	}

@@ -29,7 +29,8 @@ type Docs struct {
 
 	mu    sync.Mutex
 	docs  map[string]*document
-	roots map[string]*root // by the folder
+	roots map[string]*root     // by the folder
+	none  map[string]time.Time // folders around which there were no traces, and when
 }
 
 type document struct {
@@ -41,7 +42,7 @@ type document struct {
 
 // New has no documents. Its background work ends with ctx.
 func New(ctx context.Context, o Options) *Docs {
-	return &Docs{ctx: ctx, opts: o, docs: map[string]*document{}, roots: map[string]*root{}}
+	return &Docs{ctx: ctx, opts: o, docs: map[string]*document{}, roots: map[string]*root{}, none: map[string]time.Time{}}
 }
 
 // Is reports whether a document is one that this package holds, by its path.
@@ -107,11 +108,8 @@ func (d *Docs) View(key string) *View {
 func (d *Docs) Recheck() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for dir, r := range d.roots {
-		if r == nil {
-			delete(d.roots, dir) // there may be traces by now
-			continue
-		}
+	clear(d.none)
+	for _, r := range d.roots {
 		d.check(r)
 	}
 }
