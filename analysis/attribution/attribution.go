@@ -30,9 +30,6 @@ const (
 	phases
 )
 
-// Phases are all, in their order.
-var Phases = [phases]Phase{Forward, Backward, Update}
-
 func (p Phase) String() string { return [phases]string{"forward", "backward", "update"}[p] }
 
 // Share is what is due to one location.

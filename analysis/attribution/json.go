@@ -2,6 +2,7 @@ package attribution
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"dmir/dialect/loc"
@@ -52,6 +53,7 @@ type RowJSON struct {
 	Shared  bool               `json:"shared,omitempty"`
 	Held    int64              `json:"held_bytes,omitempty"`
 	Library []FrameJSON        `json:"library,omitempty"` // frames inside of libraries
+	Also    []string           `json:"also,omitempty"`    // other lines whose ops became part of this one's: "model.py:4"
 }
 
 // FrameJSON is a place in a library that a line's ops are in.
@@ -94,7 +96,7 @@ func (l *Listing) row(f *Function, r *Row) RowJSON {
 		Phases: map[string]Figures{}, Ops: r.Ops, Kernels: r.Steps, Shared: r.Shared, Held: r.Held,
 	}
 	if l.By == ByLine {
-		out.Text = r.File.Text(r.Line)
+		out.Text, out.Also = r.File.Text(r.Line), r.Also(l.Sources)
 		for _, x := range r.Library(l.Sources) {
 			out.Library = append(out.Library, FrameJSON{l.Sources.File(x.Frame.File).Path, x.Frame.Line, x.Frame.Function, x.TimeNs})
 		}
@@ -106,6 +108,32 @@ func (l *Listing) row(f *Function, r *Row) RowJSON {
 		if a != (Amount{}) {
 			out.Phases[Phase(p).String()] = figures(a)
 		}
+	}
+	return out
+}
+
+// Also are the other lines whose ops became part of those of r without adding to what they cost, "model.py:4", in order.
+func (r *Row) Also(s *Sources) []string {
+	type at struct {
+		file *File
+		line int
+	}
+	seen := map[at]bool{{r.File, r.Line}: true}
+	var places []at
+	for _, x := range r.Shares {
+		for _, l := range x.Also {
+			p := s.Place(l)
+			k := at{p.File, p.Frame.Line}
+			if p.File != nil && p.File.Own && !seen[k] {
+				seen[k] = true
+				places = append(places, k)
+			}
+		}
+	}
+	slices.SortFunc(places, func(a, b at) int { return cmp.Or(cmp.Compare(a.file.Path, b.file.Path), cmp.Compare(a.line, b.line)) })
+	var out []string
+	for _, p := range places {
+		out = append(out, fmt.Sprintf("%s:%d", p.file.Path, p.line))
 	}
 	return out
 }

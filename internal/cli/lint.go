@@ -126,7 +126,11 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 			return nil, false, 0, err
 		}
 	}
-	if p.Imported || isModel(path, nil) {
+	description, err := a.trace(path)
+	if err != nil {
+		return nil, false, 0, err
+	}
+	if p.Imported || isModel(path, nil) || description != nil {
 		found, hidden, err = c.traced(a, path, p, opts, rules, hints)
 		return found, false, hidden, err
 	}

@@ -183,7 +183,7 @@ func (c diffCmd) attribute(a *app, old, p *program.Program) error {
 // attribute prints what was measured by lines, functions or modules.
 func (c runCmd) attribute(a *app, p *program.Program, f *cost.Func, res *driver.Result) error {
 	times := measured(res)
-	if d, _, err := driver.Choose(c.Device); err == nil && d != nil && times == nil {
+	if d, _, err := driver.Choose(res.Device); err == nil && d != nil && times == nil {
 		g, err := await(a.ctx, func() (*cost.Func, error) { return planned.For(a.ctx, p, f.Func, p.Target, d.Arch()) })
 		if err != nil {
 			return err

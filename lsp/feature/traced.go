@@ -84,6 +84,7 @@ func (h *TracedHover) Text() string {
 		{"memory", h.memory(r)},
 		{"inside", h.inside(r)},
 		{"ops", h.ops(h.Written)},
+		{"with ops of", h.also(r)},
 		{"trace", h.trace()},
 		{MarkStale, h.Stale},
 	} {
@@ -188,6 +189,16 @@ func (h *TracedHover) ops(r *attribution.Row) string {
 		text += " of " + inline(h.Trace.Program)
 	}
 	return text
+}
+
+// also are other lines whose ops became part of this one's.
+func (h *TracedHover) also(r *attribution.Row) string {
+	all := r.Also(h.Sources)
+	var out []string
+	for _, place := range all[:min(len(all), 2*mostParts)] {
+		out = append(out, inline(place))
+	}
+	return listed(out, len(all))
 }
 
 func (h *TracedHover) trace() string {

@@ -18,7 +18,7 @@ import (
 // Options are what Docs needs of its surroundings.
 type Options struct {
 	Work *workspace.Workspace
-	// Changed is called when what is known of documents has changed. It must not call Docs.
+	// Changed is called when what is known of documents has changed. It may call Docs.
 	Changed func()
 }
 
