@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"sync"
 
 	"dmir/dialect/loc"
+	"dmir/internal/escape"
 )
 
 // Sources are the files that locations name: which of them are the person's own, and their text. They are safe for concurrent
@@ -196,6 +198,19 @@ func (p Place) Function() string {
 		return in.Name
 	}
 	return p.Frame.Function
+}
+
+// OriginText is Origin in a few words, "model.py:14 in loss", fit for a terminal; "" where l has none.
+func OriginText(l loc.Loc) string {
+	from, known := Origin(l)
+	if !known {
+		return ""
+	}
+	text := fmt.Sprintf("%s:%d", filepath.Base(from.File), from.Line)
+	if from.Function != "" {
+		text += " in " + from.Function
+	}
+	return escape.Terminal(text)
 }
 
 // Origin is the frame of l that a person looks for first: the innermost in no library, else the innermost. ok is false where l has none.

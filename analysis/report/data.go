@@ -62,6 +62,9 @@ type Place struct {
 	Line      int `json:"line"`
 	Column    int `json:"column"`
 	EndColumn int `json:"end_column"`
+
+	// Origin is the line of the Python program that an op was traced from, "model.py:14 in loss"; "" where it is not known.
+	Origin string `json:"origin,omitempty"`
 }
 
 // Function is a function that the panel could show.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/units"
@@ -140,7 +141,7 @@ func place(src *source.File, span source.Span) Place {
 	}
 	line, column := src.Human(span.Start)
 	_, end := src.Human(span.End)
-	return Place{line, column, max(end, column)}
+	return Place{Line: line, Column: column, EndColumn: max(end, column)}
 }
 
 // placeOf is where o's name and results stand.
@@ -150,10 +151,13 @@ func opPlace(src *source.File, o *ir.Op) Place {
 	if o == nil {
 		return Place{}
 	}
-	if o.Head.Len() > 0 {
-		return place(src, o.Head)
+	span := o.Head
+	if span.Len() == 0 {
+		span = o.Span
 	}
-	return place(src, o.Span)
+	p := place(src, span)
+	p.Origin = attribution.OriginText(o.Loc)
+	return p
 }
 
 // FunctionSpan is where the name of fn stands.

@@ -133,7 +133,7 @@ func planRow(p *plan.Plan, rank int, best *plan.Plan, limit int64, tasks *int) P
 			Memory: s.Memory, MemoryLabel: units.Bytes(s.Memory), MemoryShare: shareOf(s.Memory, limit),
 		}
 		if s.Line > 0 {
-			stage.Place = Place{s.Line, 1, 1}
+			stage.Place = Place{Line: s.Line, Column: 1, EndColumn: 1}
 		}
 		row.Stages = append(row.Stages, stage)
 	}

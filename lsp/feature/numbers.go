@@ -2,7 +2,6 @@ package feature
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +11,6 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	esc "dmir/internal/escape"
 )
 
 // row is one line of the table of numbers.
@@ -76,15 +74,10 @@ func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
 
 // originRows is where o was traced from, none where that is not known.
 func originRows(o *ir.Op) []row {
-	from, known := attribution.Origin(o.Loc)
-	if !known {
-		return nil
+	if from := attribution.OriginText(o.Loc); from != "" {
+		return []row{{"traced from", from}}
 	}
-	text := fmt.Sprintf("%s:%d", filepath.Base(from.File), from.Line)
-	if from.Function != "" {
-		text += " in " + from.Function
-	}
-	return []row{{"traced from", esc.Terminal(text)}}
+	return nil
 }
 
 func counts(flop, read, written dim.Dim) []row {

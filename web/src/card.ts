@@ -66,7 +66,8 @@ export class Card {
     if (toggle) actions.append(el("button", { type: "button", title: `${toggle} (Space)`, onclick: () => { this.frame.toggle(i); } }, toggle));
     actions.append(el("button", { type: "button", class: "close", "aria-label": "Close", title: "Close (Esc)", onclick: () => { this.frame.select(-1); this.frame.focus(); } }, "×"));
     const sections = this.frame.figure.sections(i).filter((s) => s.items.length > 0).map((s) => this.section(s));
-    this.element.replaceChildren(actions, ...describe(item), ...sections);
+    const origin = item.place.origin === undefined ? [] : [el("div", { class: "note" }, `traced from ${item.place.origin}`)];
+    this.element.replaceChildren(actions, ...describe(item), ...origin, ...sections);
     this.element.scrollTop = 0;
   }
 

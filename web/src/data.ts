@@ -145,6 +145,7 @@ export interface Place {
   line: number;
   column: number;
   end_column: number;
+  origin?: string;
 }
 
 export interface Peak {

@@ -59,7 +59,7 @@ export class GraphFigure implements Figure {
       sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
       cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
       place: n,
-      search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
+      search: `${n.origin ?? ""} ${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
       rows: this.rows(n),
       why: n.why ?? [],
       weight: this.model.inKernel(i) || isValue(n) ? -Infinity : (n.time_ns ?? n.moved_bytes ?? 0),

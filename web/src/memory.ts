@@ -41,7 +41,7 @@ export class MemoryFigure implements Figure {
       sub: b.type,
       cls: b.kind === "argument" ? "" : b.class,
       place: b,
-      search: `${(b.values ?? []).join(" ")} ${b.name} ${b.op} ${b.class} ${b.kind} ${b.type}`.toLowerCase(),
+      search: `${b.origin ?? ""} ${(b.values ?? []).join(" ")} ${b.name} ${b.op} ${b.class} ${b.kind} ${b.type}`.toLowerCase(),
       rows: this.rows(b),
       why: [],
       weight: b.bytes,

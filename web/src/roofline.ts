@@ -40,7 +40,7 @@ export class RooflineFigure implements Figure {
       sub: d.detail,
       cls: d.class,
       place: d,
-      search: `${d.result} ${d.op} ${d.class} ${markOf(paperTheme, d.class).name} ${d.detail} ${d.bound}`.toLowerCase(),
+      search: `${d.origin ?? ""} ${d.result} ${d.op} ${d.class} ${markOf(paperTheme, d.class).name} ${d.detail} ${d.bound}`.toLowerCase(),
       rows: this.rows(d),
       why: d.why ?? [],
       weight: d.time_share > 0 ? d.time_share : known(d.time_ns),

@@ -42,7 +42,7 @@ export class TimelineFigure implements Figure {
       sub: b.detail,
       cls: b.class,
       place: b,
-      search: `${b.result} ${b.op} ${b.class} ${markOf(paperTheme, b.class).name} ${b.detail} ${b.stream} ${b.exposed_ns > 0 ? "exposed" : ""}`.toLowerCase(),
+      search: `${b.origin ?? ""} ${b.result} ${b.op} ${b.class} ${markOf(paperTheme, b.class).name} ${b.detail} ${b.stream} ${b.exposed_ns > 0 ? "exposed" : ""}`.toLowerCase(),
       rows: this.rows(b),
       why: b.why ?? [],
       weight: b.end_ns - b.start_ns,

@@ -1103,7 +1103,8 @@
         this.frame.focus();
       } }, "×"));
       const sections = this.frame.figure.sections(i).filter((s) => s.items.length > 0).map((s) => this.section(s));
-      this.element.replaceChildren(actions, ...describe(item), ...sections);
+      const origin = item.place.origin === void 0 ? [] : [el("div", { class: "note" }, `traced from ${item.place.origin}`)];
+      this.element.replaceChildren(actions, ...describe(item), ...origin, ...sections);
       this.element.scrollTop = 0;
     }
     /** The offset from the centre at which the card does not cover the selected item. */
@@ -3376,7 +3377,7 @@
         sub: [n.detail, n.type].filter((s) => s !== "").join("  ·  "),
         cls: isValue(n) ? "" : isSection(n) ? "section" : n.class,
         place: n,
-        search: `${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
+        search: `${n.origin ?? ""} ${n.result} ${n.op} ${n.class} ${markOf(paperTheme, n.class).name} ${n.kind} ${n.type} ${n.kind === "kernel" ? "" : n.detail} ${n.heavy ? heavyKey : ""}`.toLowerCase(),
         rows: this.rows(n),
         why: n.why ?? [],
         weight: this.model.inKernel(i) || isValue(n) ? -Infinity : n.time_ns ?? n.moved_bytes ?? 0
@@ -3764,7 +3765,7 @@
         sub: b.type,
         cls: b.kind === "argument" ? "" : b.class,
         place: b,
-        search: `${(b.values ?? []).join(" ")} ${b.name} ${b.op} ${b.class} ${b.kind} ${b.type}`.toLowerCase(),
+        search: `${b.origin ?? ""} ${(b.values ?? []).join(" ")} ${b.name} ${b.op} ${b.class} ${b.kind} ${b.type}`.toLowerCase(),
         rows: this.rows(b),
         why: [],
         weight: b.bytes
@@ -5198,7 +5199,7 @@
         sub: d.detail,
         cls: d.class,
         place: d,
-        search: `${d.result} ${d.op} ${d.class} ${markOf(paperTheme, d.class).name} ${d.detail} ${d.bound}`.toLowerCase(),
+        search: `${d.origin ?? ""} ${d.result} ${d.op} ${d.class} ${markOf(paperTheme, d.class).name} ${d.detail} ${d.bound}`.toLowerCase(),
         rows: this.rows(d),
         why: d.why ?? [],
         weight: d.time_share > 0 ? d.time_share : known(d.time_ns)
@@ -5505,7 +5506,7 @@
         sub: b.detail,
         cls: b.class,
         place: b,
-        search: `${b.result} ${b.op} ${b.class} ${markOf(paperTheme, b.class).name} ${b.detail} ${b.stream} ${b.exposed_ns > 0 ? "exposed" : ""}`.toLowerCase(),
+        search: `${b.origin ?? ""} ${b.result} ${b.op} ${b.class} ${markOf(paperTheme, b.class).name} ${b.detail} ${b.stream} ${b.exposed_ns > 0 ? "exposed" : ""}`.toLowerCase(),
         rows: this.rows(b),
         why: b.why ?? [],
         weight: b.end_ns - b.start_ns
