@@ -417,7 +417,7 @@ func (f *Form) once() bool {
 		for _, x := range o.Exprs() {
 			Walk(x, func(x *Expr) {
 				if x.Op == Reduce {
-					ok = ok && !wasteful(x, o.Loops)
+					ok = ok && (f.Visits() > 0 || !wasteful(x, o.Loops)) // updates that are looked through count as visits
 					Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
 				}
 			})

@@ -265,14 +265,16 @@ func (c lintCmd) traced(a *app, path string, p *program.Program, opts program.Op
 	if err != nil {
 		return nil, 0, err
 	}
-	at, err := await(a.ctx, func() ([]attribution.Finding, error) {
-		if p.Imported {
-			text, err := print.Sections(p.Modules, print.Locations)
-			if err != nil {
-				return nil, &failure{"DM619", p.Src.Path, err.Error(), ""}
-			}
-			p = program.Load(source.New(p.Src.Path, text), opts)
+	if p.Imported {
+		text, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules, print.Locations) })
+		if err != nil {
+			return nil, 0, &failure{"DM619", p.Src.Path, err.Error(), ""}
 		}
+		if p, err = a.analyse(source.New(p.Src.Path, text), opts); err != nil {
+			return nil, 0, err
+		}
+	}
+	at, err := await(a.ctx, func() ([]attribution.Finding, error) {
 		ds := lint.Run(a.ctx, p, rules)
 		shown := ds[:0]
 		for _, d := range ds {
