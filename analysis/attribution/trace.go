@@ -38,6 +38,9 @@ type TracedFile struct {
 
 var traceName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,200}$`)
 
+// MaxDescription is the largest description that is read, in bytes: it holds the text of the files that were traced.
+const MaxDescription = 64 << 20
+
 // ReadTrace reads a description; path is where it is.
 func ReadTrace(path string, data []byte) (*Trace, error) {
 	t := &Trace{At: path}

@@ -105,7 +105,7 @@ func (r *Reader) named(name string, depth int) Loc {
 
 // quoted is a location that begins with a string: a name, or a place in a file, "f.py":1:2 or with its end: to 3:4, to :4.
 func (r *Reader) quoted(text string, inside func(string) Loc) Loc {
-	end := stringEnd(text)
+	end := parse.StringEnd(text)
 	if end == 0 {
 		return r.opaque(text)
 	}
@@ -140,19 +140,6 @@ func pair(text string, line int32) (int32, int32, bool) {
 	}
 	col, err := strconv.ParseInt(strings.TrimSpace(b), 10, 32)
 	return line, int32(col), ok && err == nil && col >= 0
-}
-
-// stringEnd is where the string literal that text begins with ends, 0 where it does not end.
-func stringEnd(text string) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // cut cuts text at the first separator outside of strings and brackets.

@@ -181,7 +181,7 @@ func (n *node) argumentName(a ast.BlockArg, taken map[string]bool) string {
 		for cut := true; cut; {
 			text, cut = strings.CutPrefix(strings.TrimSpace(text), "loc(")
 		}
-		if end := stringEnd(text); end > 0 && !strings.HasPrefix(text[end:], ":") {
+		if end := parse.StringEnd(text); end > 0 && !strings.HasPrefix(text[end:], ":") {
 			if name := "%" + escape.ValueName(parse.Unquote(text[:end])); name != "%" && !taken[name] {
 				taken[name] = true
 				return name
@@ -190,22 +190,6 @@ func (n *node) argumentName(a ast.BlockArg, taken map[string]bool) string {
 	}
 	taken[a.Name] = true
 	return a.Name
-}
-
-// stringEnd is where the string literal that text begins with ends, 0 where it begins with none.
-func stringEnd(text string) int {
-	if !strings.HasPrefix(text, `"`) {
-		return 0
-	}
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // typeAt is the type written at a place inside the op.

@@ -25,9 +25,6 @@ import (
 	"dmir/syntax/source"
 )
 
-// maxTrace is the largest description of a trace that is read: it holds the text of the files that were traced.
-const maxTrace = 64 << 20
-
 // trace is the description at path, nil if path is no description of a trace.
 func (a *app) trace(path string) (*attribution.Trace, error) {
 	if filepath.Ext(path) != ".json" {
@@ -38,7 +35,7 @@ func (a *app) trace(path string) (*attribution.Trace, error) {
 		return nil, cannotRead(path, err)
 	}
 	defer f.Close()
-	data, err := readAll(a.ctx, io.LimitReader(f, maxTrace), maxTrace)
+	data, err := readAll(a.ctx, io.LimitReader(f, attribution.MaxDescription), attribution.MaxDescription)
 	if err != nil {
 		return nil, cannotRead(path, err)
 	}

@@ -271,9 +271,6 @@ func (d *Docs) publish(r *root, s *state) {
 	}
 }
 
-// maxDescription is the largest description that is read: it holds the text of the files.
-const maxDescription = 64 << 20
-
 // read is the trace that path describes, of the workspace dir, as written.
 func (d *Docs) read(path, dir string) (*Loaded, error) {
 	f, err := regular.Open(path)
@@ -281,7 +278,7 @@ func (d *Docs) read(path, dir string) (*Loaded, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxDescription))
+	data, err := io.ReadAll(io.LimitReader(f, attribution.MaxDescription))
 	if err != nil {
 		return nil, err
 	}

@@ -233,6 +233,23 @@ func number(a *ast.AttrExpr, text string) bool {
 	return !errors.Is(err, strconv.ErrSyntax)
 }
 
+// StringEnd is the offset behind the string literal that text begins with, 0 where it begins with none or with one that
+// does not end.
+func StringEnd(text string) int {
+	if !strings.HasPrefix(text, `"`) {
+		return 0
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // Unquote is the value of a string literal: MLIR's escapes are \n, \t, \\, \"
 // and \XX with two hexadecimal digits. A text without quotes is returned as it is.
 func Unquote(s string) string {
