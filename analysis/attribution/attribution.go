@@ -46,6 +46,7 @@ type Share struct {
 // Function is the cost of a function by locations.
 type Function struct {
 	Name   string
+	Traced bool // an op has a line that it was traced from; else the lines are those of the program's own text
 	Total  Amount
 	Shares []Share
 
@@ -62,10 +63,10 @@ func Of(f *cost.Func, m *machine.Machine, measured map[*ir.Op]int64) (*Function,
 	if err != nil {
 		return nil, err
 	}
-	out := &Function{Name: f.Func.Name, Total: total}
+	out := &Function{Name: f.Func.Name, Total: total, Traced: traced(leaves)}
 	in := phasesOf(f.Run())
 	place := func(_ *ir.Op, l loc.Loc) loc.Loc { return l }
-	if !traced(leaves) {
+	if !out.Traced {
 		place = byText(f.Module())
 	}
 	for _, l := range leaves {
@@ -126,6 +127,12 @@ func parts(l loc.Loc) (costs, also []loc.Loc) {
 	return costs, also
 }
 
+// Costs are the locations among which what an op at l costs is shared; one, nil, where it has none.
+func Costs(l loc.Loc) []loc.Loc {
+	costs, _ := parts(l)
+	return costs
+}
+
 // hold fills in what is held at the peak of memory.
 func (f *Function) hold(of *cost.Func, place func(*ir.Op, loc.Loc) loc.Loc) {
 	plan, from, err := of.Lay()
@@ -142,7 +149,7 @@ func (f *Function) hold(of *cost.Func, place func(*ir.Op, loc.Loc) loc.Loc) {
 			f.Given += b.Bytes
 			continue
 		}
-		costs, _ := parts(place(o, o.Loc))
+		costs := Costs(place(o, o.Loc))
 		for i, a := range (Amount{Written: b.Bytes}).Split(make([]Amount, len(costs))) {
 			f.Held[costs[i]] += a.Written
 		}

@@ -38,7 +38,7 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		if o == nil {
 			continue
 		}
-		costs, _ := parts(o.Loc)
+		costs := Costs(o.Loc)
 		place := s.Place(costs[0])
 		if place.File == nil || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
 			continue
@@ -137,7 +137,7 @@ func (s *Sources) Line(p *program.Program) func(n int) string {
 	return func(n int) string {
 		i, _ := slices.BinarySearchFunc(at, p.Src.LineStart(n-1), func(o *ir.Op, start int) int { return cmp.Compare(o.Span.Start, start) })
 		for ; i < len(at) && p.Src.Pos(at[i].Span.Start).Line == n-1; i++ {
-			costs, _ := parts(at[i].Loc)
+			costs := Costs(at[i].Loc)
 			if place := s.Place(costs[0]); place.File != nil {
 				return fmt.Sprintf("%s:%d", place.File.Path, place.Frame.Line)
 			}

@@ -39,6 +39,16 @@ func (p *phasing) scopes(l loc.Loc) scopes {
 	return x
 }
 
+// Backwards reports whether differentiation has made all of what has a part of the cost of l.
+func Backwards(l loc.Loc) bool {
+	for _, c := range Costs(l) {
+		if !loc.TraceOf(c).Backward() {
+			return false
+		}
+	}
+	return true
+}
+
 // block notes what of b follows from gradients.
 func (p *phasing) block(b *ir.Block) {
 	for _, o := range b.Ops {

@@ -157,6 +157,27 @@ func (p Place) Module() (path, class string) {
 	return strings.Join(all, "/"), class
 }
 
+// ModuleOf is the path of the innermost module or named scope that holds all of what has a part of the cost of l, by its names;
+// empty where there is none.
+func ModuleOf(l loc.Loc) []string {
+	costs := Costs(l)
+	var common []string
+	for i, c := range costs {
+		path, _ := Place{Trace: loc.TraceOf(c)}.Module()
+		names := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '.' })
+		if i == 0 {
+			common = names
+			continue
+		}
+		n := 0
+		for n < min(len(common), len(names)) && common[n] == names[n] {
+			n++
+		}
+		common = common[:n]
+	}
+	return common
+}
+
 // splitScopes splits a path at the slashes outside of parentheses.
 func splitScopes(path string) []string {
 	var out []string

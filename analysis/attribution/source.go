@@ -215,7 +215,7 @@ func OriginText(l loc.Loc) string {
 
 // Origin is the frame of l that a person looks for first: the innermost in no library, else the innermost. ok is false where l has none.
 func Origin(l loc.Loc) (frame loc.Frame, ok bool) {
-	costs, _ := parts(l)
+	costs := Costs(l)
 	frames := loc.TraceOf(costs[0]).Frames
 	for _, f := range frames {
 		if !library.MatchString(f.File) {

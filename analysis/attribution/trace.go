@@ -68,9 +68,12 @@ func ReadTrace(path string, data []byte) (*Trace, error) {
 // ProgramPath is where its program is.
 func (t *Trace) ProgramPath() string { return filepath.Join(filepath.Dir(t.At), t.Program) }
 
-// Root is the workspace of a trace in its Folder, otherwise the folder of its description.
-func (t *Trace) Root() string {
-	dir := filepath.Dir(t.At)
+// Root is the workspace of a trace.
+func (t *Trace) Root() string { return RootOf(t.At) }
+
+// RootOf is the workspace of a file in its Folder of traces, otherwise the folder of the file.
+func RootOf(path string) string {
+	dir := filepath.Dir(path)
 	if up, ok := strings.CutSuffix(filepath.ToSlash(dir), "/"+Folder); ok {
 		return filepath.FromSlash(up)
 	}

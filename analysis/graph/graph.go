@@ -2,7 +2,7 @@
 // cost, and the values between them with the bytes that they move.
 //
 // The graph is nested as the text is, and within the function by the phases of a
-// training step and by equal layers (sections.go). An edge joins two nodes of the same group,
+// training step (sections.go), by the modules of a traced program (scopes.go), and by equal layers. An edge joins two nodes of the same group,
 // or a group and a node right inside it: a value that enters a group is one edge
 // to the group and, inside, edges from the group to the nodes that use it; one
 // that leaves is an edge from the node to the group and edges from the group to
@@ -39,10 +39,11 @@ const (
 	Phase Kind = "phase" // of a training step: forward, backward or update
 	Stack Kind = "stack" // layers that are equal, one after another
 	Layer Kind = "layer" // one of a stack
+	Scope Kind = "scope" // a module, or a named scope, of the program that this one was traced from
 )
 
 // Section reports whether k is a group that the text does not have.
-func (k Kind) Section() bool { return k == Phase || k == Stack || k == Layer }
+func (k Kind) Section() bool { return k == Phase || k == Stack || k == Layer || k == Scope }
 
 // None is the parent of a node that is in no group.
 const None = -1

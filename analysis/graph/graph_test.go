@@ -3,6 +3,7 @@ package graph_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"dmir/analysis/graph"
 	"dmir/analysis/program"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
@@ -143,6 +146,34 @@ func TestExamples(t *testing.T) {
 		}
 		p := load(t, string(text))
 		for _, f := range p.Funcs {
+			check(t, graph.Build(p, f))
+		}
+	}
+}
+
+// Whatever the modules of ops are, sections are sound and hold each op once.
+func TestRandomScopes(t *testing.T) {
+	for seed := range uint64(60) {
+		p := load(t, randprog.Structure(seed, 30+int(seed), seed%3 == 2))
+		r := rand.New(rand.NewPCG(seed, 1))
+		path := []string{"jit(f)"}
+		for _, f := range p.Funcs {
+			ir.Walk([]*ir.Op{f.Func.Op}, func(o *ir.Op) bool {
+				switch r.IntN(6) {
+				case 0:
+					path = append(path, fmt.Sprintf("transpose(jvp(m%d))", r.IntN(3)))
+				case 1:
+					path = path[:1+r.IntN(len(path))]
+				case 2:
+					o.Loc = nil
+					return true
+				}
+				o.Loc = loc.Named(strings.Join(path, "/")+"/add", loc.At("m.py", 1+r.IntN(9), 1))
+				if r.IntN(8) == 0 {
+					o.Loc = loc.Fuse(o.Loc, loc.Named("jit(f)/m1/mul", nil))
+				}
+				return true
+			})
 			check(t, graph.Build(p, f))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"dmir/dialect/op"
 )
 
-// A section is a group that the text does not have: a phase of a training step, or
+// A section is a group that the text does not have: a phase of a training step, a module, or
 // equal layers, one after another.
 type section struct {
 	kind  Kind // "" for ops that stand between others
@@ -29,8 +29,8 @@ const (
 	backwardAndUpdate  = "backward and update"
 )
 
-// sections divides the ops of a function's body: the phases of a training step,
-// each into stacks of equal layers. None where there is neither.
+// sectionsOf divides the ops of a function's body: the phases of a training step,
+// each into modules and stacks of equal layers. None where there are none of them.
 func sectionsOf(f *cost.Func, entry map[*ir.Op]*cost.Entry) []*section {
 	if f.Func.Body == nil || f.Func.Op == nil || len(f.Func.Op.Regions) != 1 || len(f.Func.Op.Regions[0].Blocks) != 1 {
 		return nil
@@ -47,8 +47,8 @@ func sectionsOf(f *cost.Func, entry map[*ir.Op]*cost.Entry) []*section {
 	}
 	found := all[0].kind == Phase
 	for _, s := range all {
-		s.parts = layers(s.ops)
-		found = found || slices.ContainsFunc(s.parts, func(p *section) bool { return p.kind == Stack })
+		s.parts = scopes(s.ops)
+		found = found || slices.ContainsFunc(s.parts, func(p *section) bool { return p.kind != "" })
 	}
 	if !found {
 		return nil

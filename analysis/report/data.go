@@ -31,6 +31,7 @@ type Data struct {
 	Target    Target     `json:"target"`
 	Totals    Totals     `json:"totals"`            // of the function; of a diff those of the new version
 	Devices   *Devices   `json:"devices,omitempty"` // of a function that is divided, or that should be
+	Groups    *Groups    `json:"groups,omitempty"`  // of a program that was traced from Python
 	Unbound   []string   `json:"unbound,omitempty"` // symbols that the numbers depend on
 	Stale     string     `json:"stale,omitempty"`   // "of the text before the error in line 3": what keeps the data from being those of now
 	Graph     *Graph     `json:"graph,omitempty"`
@@ -65,6 +66,31 @@ type Place struct {
 
 	// Origin is the line of the Python program that an op was traced from, "model.py:14 in loss"; "" where it is not known.
 	Origin string `json:"origin,omitempty"`
+	// InLines and InModules are the groups that an op has a part in, by their numbers in Groups.
+	InLines   []int `json:"in_lines,omitempty"`
+	InModules []int `json:"in_modules,omitempty"`
+}
+
+// Groups are the lines and the modules of the Python program that a function was traced from, the longest first, with what is
+// due to each; both add up to the function. An op of several lines is shared among them.
+type Groups struct {
+	Lines   []Group `json:"lines"`
+	Modules []Group `json:"modules"` // none where nothing has a module
+}
+
+// Group is a line or a module.
+type Group struct {
+	Name       string  `json:"name"`   // "model.py:14", "h.0.attn"; "" for what has none
+	Detail     string  `json:"detail"` // the text of the line, the class of the module
+	TimeNs     int64   `json:"time_ns"`
+	TimeLabel  string  `json:"time_label"`
+	Share      float64 `json:"time_share"` // of the function's
+	FLOPLabel  string  `json:"flop_label"`
+	Moved      int64   `json:"moved_bytes"`
+	MovedLabel string  `json:"moved_label"`
+	Held       int64   `json:"held_bytes"` // by its values at the peak of memory
+	HeldLabel  string  `json:"held_label"`
+	Shared     bool    `json:"shared"` // it shares ops or kernels with others
 }
 
 // Function is a function that the panel could show.

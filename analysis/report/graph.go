@@ -118,6 +118,7 @@ func (b *builder) sections(g *graph.Graph, nodes []Node) {
 				nodes[i].Cost = costOf(s.flop, s.read, s.written, s.time)
 			}
 			nodes[i].Class, nodes[i].Place = nodes[s.longest].Class, nodes[s.first].Place
+			nodes[i].InLines, nodes[i].InModules = nil, nil // its nodes have them
 			if s.time.Known {
 				nodes[i].Share = b.share(s.time.Ns)
 			}

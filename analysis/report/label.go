@@ -145,7 +145,11 @@ func place(src *source.File, span source.Span) Place {
 }
 
 // placeOf is where o's name and results stand.
-func (b *builder) placeOf(o *ir.Op) Place { return opPlace(b.p.Src, o) }
+func (b *builder) placeOf(o *ir.Op) Place {
+	p := opPlace(b.p.Src, o)
+	p.InLines, p.InModules = b.groups.of(o)
+	return p
+}
 
 func opPlace(src *source.File, o *ir.Op) Place {
 	if o == nil {

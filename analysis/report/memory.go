@@ -106,9 +106,9 @@ func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int6
 		if i == 0 {
 			out.Name, out.Type = v.Name, shortType(v)
 			if v.Span.Len() > 0 {
-				from := out.Origin
+				from := out.Place
 				out.Place = place(b.p.Src, v.Span)
-				out.Origin = from
+				out.Origin, out.InLines, out.InModules = from.Origin, from.InLines, from.InModules
 			}
 		}
 		out.Values = append(out.Values, v.Name)

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
@@ -36,6 +37,9 @@ type Options struct {
 	Context   context.Context  // ends what takes long, the gate's plans; nil: nothing does
 	Undivided bool             // the figures are of the undivided function, not of each device
 	Both      bool             // the panel of each device has that of the undivided function as well
+
+	// Sources are the files that the program was traced from; nil: what its locations say of them.
+	Sources *attribution.Sources
 }
 
 // ErrKind is that there is no panel of a kind, or not from what was given.
@@ -101,11 +105,12 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 		}
 	}
 	b.total = shown.Time(p.Target)
+	d.Groups = b.group(shown, o.Sources)
 	d.Totals = totals(shown, p.Target)
 	d.Unbound = f.Unbound()
 	d.Functions = b.functions(kind)
 	if o.Both && d.Devices != nil && d.Devices.Each && !ofDevices {
-		whole, err := Build(p, kind, function, Options{Undivided: true})
+		whole, err := Build(p, kind, function, Options{Undivided: true, Sources: o.Sources})
 		if err != nil {
 			return Data{}, err
 		}
@@ -170,6 +175,7 @@ type builder struct {
 	f         *cost.Func // what is shown: the function of the text, or what each device runs
 	total     cost.Time
 	undivided bool
+	groups    groups
 }
 
 // devices is what of the devices of b's function the figures are of; nil where the text divides nothing.

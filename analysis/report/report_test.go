@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/internal/randprog"
@@ -223,6 +224,60 @@ func TestRandomPrograms(t *testing.T) {
 				plan(t, d)
 			}
 		}
+	}
+}
+
+// The lines and modules of a traced program add up to it, in every panel, and each that takes time has an item.
+func TestGroups(t *testing.T) {
+	const path = "../../testdata/traced/.dmir/traces/step.mlir"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := load(path, string(text))
+	total := cost.JSON(p.Target, p.Funcs).Functions[0]
+	for _, kind := range report.KindsOf(p, "") {
+		d, err := report.Build(p, kind, "", report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := map[string][]report.Place{}
+		switch kind {
+		case report.KindGraph:
+			for _, n := range d.Graph.Nodes {
+				places[kind] = append(places[kind], n.Place)
+			}
+		case report.KindRoofline:
+			for _, x := range append(d.Roofline.Dots, d.Roofline.Rest...) {
+				places[kind] = append(places[kind], x.Place)
+			}
+		case report.KindMemory:
+			for _, x := range d.Memory.Buffers {
+				places[kind] = append(places[kind], x.Place)
+			}
+		}
+		for name, groups := range map[string][]report.Group{"lines": d.Groups.Lines, "modules": d.Groups.Modules} {
+			var ns, moved int64
+			for i, g := range groups {
+				ns, moved = ns+g.TimeNs, moved+g.Moved
+				holds := func(p report.Place) bool {
+					if name == "lines" {
+						return slices.Contains(p.InLines, i)
+					}
+					return slices.Contains(p.InModules, i)
+				}
+				if !slices.ContainsFunc(places[kind], holds) {
+					t.Errorf("%s: nothing is in %q", kind, g.Name)
+				}
+			}
+			if ns != *total.TimeNs || moved != *total.Moved {
+				t.Errorf("%s: %s take %d ns and move %d B, the function %d and %d", kind, name, ns, moved, *total.TimeNs, *total.Moved)
+			}
+		}
+	}
+	own, err := report.Build(load("in.dmir", randprog.Structure(1, 20, false)), report.KindGraph, "", report.Options{})
+	if err != nil || own.Groups != nil {
+		t.Errorf("a program that was not traced has groups: %v, %v", own.Groups, err)
 	}
 }
 

@@ -47,6 +47,9 @@ func (c reportCmd) Run(a *app) error {
 		return err
 	}
 	opts := panel.Options{Undivided: c.Undivided, Both: c.OutputFormat == "html", Context: a.ctx}
+	if opts.Sources, err = a.sources(c.File, nil); err != nil {
+		return err
+	}
 	if c.Against != "" {
 		if opts.Old, opts.OldName, err = c.version(a, c.Against, c.File, p); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/report"
 	"dmir/analysis/report/page"
 	"dmir/lsp/connection"
@@ -47,7 +48,7 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version
 		panel := shownPanel{p.Key, args.Kind, args.Function}
-		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{Both: true}); err == nil {
+		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{Both: true, Sources: &attribution.Sources{Root: attribution.RootOf(p.Path)}}); err == nil {
 			data.File = ps.s.Folders.Relative(p.Path)
 		}
 		span := source.Span{End: p.Src.Len()}

@@ -9,6 +9,7 @@ export interface PanelData {
   target: Target;
   totals: Totals;
   devices?: Devices;
+  groups?: Groups;
   unbound?: string[];
   stale?: string;
   graph?: GraphData;
@@ -56,6 +57,11 @@ export interface Devices {
   each: boolean;
   label: string;
   reason: string;
+}
+
+export interface Groups {
+  lines: Group[] | null;
+  modules: Group[] | null;
 }
 
 export interface GraphData {
@@ -146,6 +152,8 @@ export interface Place {
   column: number;
   end_column: number;
   origin?: string;
+  in_lines?: number[];
+  in_modules?: number[];
 }
 
 export interface Peak {
@@ -170,6 +178,20 @@ export interface Cost {
   intensity_flop_per_byte: number | null;
   intensity_label: string;
   why?: string[];
+}
+
+export interface Group {
+  name: string;
+  detail: string;
+  time_ns: number;
+  time_label: string;
+  time_share: number;
+  flop_label: string;
+  moved_bytes: number;
+  moved_label: string;
+  held_bytes: number;
+  held_label: string;
+  shared: boolean;
 }
 
 export interface GraphNode extends Place, Cost {

@@ -91,7 +91,7 @@ export class Frame {
     document.body.append(
       this.header.element,
       this.legend.element,
-      el("main", {}, this.stage, this.table.element),
+      el("main", {}, this.search.groups.element, this.stage, this.table.element),
       this.notes,
       this.connection.status,
       this.live,
@@ -187,8 +187,8 @@ export class Frame {
     this.blank.hidden = f.empty === "";
     this.openButtons.hidden = !f.items.some((_, i) => f.toggleName?.(i));
     this.minimap.hidden = !f.minimap;
+    this.search.groups.show();
     this.search.find(this.query, false);
-    this.table.stale();
     this.notes.replaceChildren(...(f.notes?.(this.theme) ?? []));
     this.notes.hidden = this.notes.childElementCount === 0;
     this.card.show(this.look.selected);

@@ -37,7 +37,7 @@ export class GraphFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
+  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
   readonly keys: string[][];
   readonly switches: Switch[];
   choice = new Map<string, boolean>();

@@ -6,9 +6,9 @@ export function isValue(n: GraphNode) {
   return n.kind === "argument" || n.kind === "result";
 }
 
-/** Whether a node is a group that the text does not have: a phase of a training step, equal layers, or one of them. */
+/** Whether a node is a group that the text does not have: a phase of a training step, a module, equal layers, or one of them. */
 export function isSection(n: GraphNode) {
-  return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
+  return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer";
 }
 
 /** The edges by which arguments come to ops and results leave them, through any number of sections. */

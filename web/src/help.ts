@@ -32,6 +32,7 @@ export const figureKeys = [
   ["Enter", "show in the text"],
   ["/", "search; Enter and Shift+Enter step through the matches"],
   ["n N", "next and previous match"],
+  ["g", "group by module, by line or not, where the program was traced from Python"],
   ["+ − 0", "zoom in, out, show all"],
   ["Shift+↑ …", "pan; dragging does the same"],
   ["Home End", "first and last"],

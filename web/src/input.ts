@@ -157,6 +157,9 @@ export class Keys {
       case "c":
         frame.toggleAll(e.key === "e");
         return true;
+      case "g":
+        frame.search.groups.next();
+        return true;
       case "t":
         frame.showTable(!frame.table.shown);
         return true;

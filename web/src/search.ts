@@ -1,5 +1,6 @@
-// Search: an item matches if every word occurs in its name, op, class, type or detail.
+// Search: an item matches if every word occurs in its name, op, class, type or detail, and if it is in the chosen group.
 import type { Frame } from "./frame";
+import { Groups } from "./groups";
 import { at, el } from "./util";
 
 export class Search {
@@ -8,8 +9,10 @@ export class Search {
   readonly input: HTMLInputElement;
   readonly count: HTMLSpanElement;
   readonly element: HTMLDivElement;
+  readonly groups: Groups;
 
   constructor(readonly frame: Frame) {
+    this.groups = new Groups(frame);
     this.input = el("input", {
       type: "search",
       id: "search",
@@ -24,6 +27,7 @@ export class Search {
     this.element = el(
       "div",
       { class: "group search", role: "search" },
+      this.groups.select,
       this.input,
       this.count,
       step("↑", "Previous (Shift+Enter, N)", -1),
@@ -35,7 +39,7 @@ export class Search {
     this.input.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
       else if (event.key === "Escape") {
-        if (this.input.value !== "") this.clear();
+        if (this.frame.look.found) this.clear();
         else this.frame.focus();
       } else return;
       event.preventDefault();
@@ -45,6 +49,7 @@ export class Search {
 
   clear() {
     this.input.value = "";
+    this.groups.clear();
     this.find("", false);
   }
 
@@ -53,13 +58,13 @@ export class Search {
     const frame = this.frame;
     frame.query = query;
     const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "");
+    const all = words.length === 0 && this.groups.chosen === undefined;
     this.matches = [];
-    if (words.length > 0) {
-      frame.figure.items.forEach((item, i) => {
-        if (words.every((w) => item.search.includes(w))) this.matches.push(i);
-      });
-    }
-    frame.look.found = words.length === 0 ? null : new Set(this.matches);
+    frame.figure.items.forEach((item, i) => {
+      if (!all && words.every((w) => item.search.includes(w)) && this.groups.holds(item.place)) this.matches.push(i);
+    });
+    // A closed group is lit up with what is in it.
+    frame.look.found = all ? null : new Set(this.matches.flatMap((i) => [i, frame.figure.show(i, false)]));
     this.current = -1;
     if (go && this.matches.length > 0) this.step(1, false);
     else this.showCount();

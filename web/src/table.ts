@@ -44,7 +44,12 @@ export class Table {
     const head = el("tr", {}, ...figure.columns.map((c, i) => this.heading(c, i)));
     this.rows.clear();
     const body = el("tbody", {});
-    for (const i of order) {
+    const { groups } = this.frame.search;
+    let last: number | undefined;
+    for (const i of groups.by === "" ? order : order.sort((a, b) => this.group(a) - this.group(b))) {
+      const group = this.group(i);
+      if (groups.by !== "" && group !== last) body.append(groupRow(figure.columns.length, groups.heading(group)));
+      last = group;
       const item = at(figure.items, i);
       const row = el("tr", { "data-item": i });
       figure.columns.forEach((column, c) => {
@@ -59,6 +64,12 @@ export class Table {
     this.element.replaceChildren(el("table", {}, caption, el("thead", {}, head), body));
     this.mark(look.selected);
     if (within) this.rows.values().next().value?.querySelector("button")?.focus();
+  }
+
+  /** The number of the first group of item i; items in none stand behind the others. */
+  group(i: number) {
+    const { groups } = this.frame.search;
+    return groups.of(at(this.frame.figure.items, i).place)[0] ?? groups.all.length;
   }
 
   heading(column: Column, i: number) {
@@ -99,13 +110,20 @@ export class Table {
 
   key(event: KeyboardEvent) {
     const row = event.target instanceof Element ? event.target.closest("tr") : null;
-    const next = event.key === "ArrowDown" ? row?.nextElementSibling : event.key === "ArrowUp" ? row?.previousElementSibling : null;
+    const step = (from: Element | null | undefined) => (event.key === "ArrowDown" ? from?.nextElementSibling : event.key === "ArrowUp" ? from?.previousElementSibling : null);
+    let next = step(row);
+    while (next?.classList.contains("head")) next = step(next);
     if (!next || row?.parentElement?.tagName !== "TBODY") return;
     next.querySelector("button")?.focus();
     this.frame.select(Number(next.getAttribute("data-item")));
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+/** The row above those of a group. */
+function groupRow(columns: number, text: string) {
+  return el("tr", { class: "head" }, el("th", { scope: "rowgroup", colspan: columns }, text));
 }
 
 function classMark(theme: Theme, cls: string) {

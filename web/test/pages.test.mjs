@@ -549,6 +549,55 @@ describe("memory plan", () => {
     }));
 });
 
+describe("a program that was traced from Python", () => {
+  const panels = ["graph", "roofline", "memory"];
+  for (const kind of panels) {
+    test(`${kind}: grouped by line and by module; a group lights up its items`, () =>
+      on(address(`traced.${kind}`), {}, async (page) => {
+        const { groups, memory } = data(`traced.${kind}`);
+        const size = (g) => (memory ? g.held_bytes : g.time_ns);
+        const listed = (all) => all.filter((g) => size(g) > 0).sort((a, b) => size(b) - size(a));
+        const names = () => page.locator("#groups .name").allInnerTexts();
+        assert.equal(await page.locator("#groups").isVisible(), false);
+        await page.locator("#groupBy").selectOption("by line");
+        assert.deepEqual(await names(), listed(groups.lines).map((g) => g.name));
+        const first = listed(groups.lines)[0];
+        const entry = page.locator("#groups button").first();
+        assert.match(await entry.innerText(), new RegExp(`${first.name}\\s+${memory ? first.held_label : first.time_label}`));
+        await entry.click();
+        assert.equal(await entry.getAttribute("aria-pressed"), "true");
+        const index = groups.lines.indexOf(first);
+        const items = kind === "graph" ? data(`traced.${kind}`).graph.nodes : kind === "roofline" ? [...data(`traced.${kind}`).roofline.dots] : memory.buffers;
+        const inside = items.filter((x) => (x.in_lines ?? []).includes(index)).length;
+        if (kind !== "roofline") assert.equal(await page.locator("#found").innerText(), String(inside));
+        await picture(page, `traced-${kind}`);
+        await page.locator("#tableButton").click();
+        assert.match(await page.locator("#table tr.head").first().innerText(), new RegExp(first.name));
+        assert.equal(await page.locator("#table tr.head").count(), 1);
+        await page.keyboard.press("Escape");
+        await until("everything again", async () => (await page.locator("#found").innerText()) === "");
+        assert.ok((await page.locator("#table tr.head").count()) > 1);
+        const rows = page.locator("#table tbody tr:not(.head) button");
+        await rows.first().focus();
+        for (let i = 1; i < (await rows.count()); i++) await page.keyboard.press("ArrowDown");
+        assert.ok(await rows.last().evaluate((e) => e === document.activeElement), "the keys go over the heads of groups");
+        await page.locator("#tableButton").click();
+        await page.locator("#figure").focus();
+        await page.keyboard.press("g");
+        assert.equal(await page.locator("#groups").isVisible(), false);
+        await page.keyboard.press("g");
+        assert.deepEqual(await names(), listed(groups.modules).map((g) => g.name || "no module"));
+        await picture(page, `traced-${kind}-modules`);
+      }));
+  }
+
+  test("its modules are groups of the graph, forward and backward apart", () =>
+    on(address("traced.graph"), {}, async () => {
+      const { nodes } = data("traced.graph").graph;
+      assert.deepEqual(nodes.filter((n) => n.kind === "scope").map((n) => n.op), ["mlp", "mlp, backward"]);
+    }));
+});
+
 describe("diff", () => {
   test("the ops that changed most come first", () =>
     on(address("bert.diff"), {}, async (page) => {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/report/page"
@@ -116,15 +117,29 @@ func TestPages(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".dmir")
 		loaded[name] = program.Load(source.New("examples/"+filepath.Base(path), string(text)), program.Options{})
 	}
+	const trace = "../../../testdata/traced/.dmir/traces/step"
+	text, err := os.ReadFile(trace + ".mlir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded["traced"] = program.Load(source.New("step.mlir", string(text)), program.Options{})
+	description, err := os.ReadFile(trace + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := &attribution.Sources{}
+	if sources.Trace, err = attribution.ReadTrace(trace+".json", description); err != nil {
+		t.Fatal(err)
+	}
 	loaded["deep"] = program.Load(source.New("deep.dmir", transformer(278)), program.Options{})
 	for name, p := range loaded {
 		for _, kind := range report.KindsOf(p, "") {
-			d, err := report.Build(p, kind, "", report.Options{})
+			d, err := report.Build(p, kind, "", report.Options{Sources: sources})
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			write(name+"."+kind, d)
-			if (kind == report.KindGraph && slices.Contains([]string{"bert_encoder", "control", "empty"}, name)) || (kind != report.KindGraph && name == "moe") {
+			if (kind == report.KindGraph && slices.Contains([]string{"bert_encoder", "control", "empty"}, name)) || (kind != report.KindGraph && name == "moe") || name == "traced" {
 				hostile(reflect.ValueOf(&d).Elem())
 				d.Kind = kind
 				write(name+"."+kind+".hostile", d)

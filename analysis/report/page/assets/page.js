@@ -760,6 +760,7 @@
     ["Enter", "show in the text"],
     ["/", "search; Enter and Shift+Enter step through the matches"],
     ["n N", "next and previous match"],
+    ["g", "group by module, by line or not, where the program was traced from Python"],
     ["+ − 0", "zoom in, out, show all"],
     ["Shift+↑ …", "pan; dragging does the same"],
     ["Home End", "first and last"],
@@ -1316,6 +1317,9 @@
         case "c":
           frame.toggleAll(e.key === "e");
           return true;
+        case "g":
+          frame.search.groups.next();
+          return true;
         case "t":
           frame.showTable(!frame.table.shown);
           return true;
@@ -1528,10 +1532,122 @@
     if (i >= 0) frame.look.selected = frame.figure.show(i, false);
   }
 
+  // src/groups.ts
+  var offers = [
+    { by: "", name: "not grouped", none: "" },
+    { by: "modules", name: "by module", none: "no module" },
+    { by: "lines", name: "by line", none: "no line" }
+  ];
+  var Groups = class {
+    constructor(frame) {
+      this.frame = frame;
+      this.select = el("select", { id: "groupBy", "aria-label": "Group", title: "Group (g)" });
+      this.select.addEventListener("change", () => {
+        this.set(this.offered()[this.select.selectedIndex]?.by ?? "");
+      });
+      this.element = el("aside", { id: "groups", "aria-label": "Groups", hidden: true });
+    }
+    frame;
+    by = "";
+    /** The name of the group that is lit up; undefined for none. */
+    chosen;
+    select;
+    element;
+    /** The groups of the data that is shown, by their numbers. */
+    get all() {
+      const { groups } = this.frame.data;
+      return (this.by === "" ? void 0 : groups?.[this.by]) ?? [];
+    }
+    offered() {
+      const { groups } = this.frame.data;
+      return offers.filter(({ by }) => by === "" || (groups?.[by] ?? []).length > 0);
+    }
+    /** Updates what can be chosen, for new data. */
+    show() {
+      const offered = this.offered();
+      if (!offered.some(({ by }) => by === this.by)) this.by = "";
+      this.select.hidden = offered.length < 2;
+      this.select.replaceChildren(...offered.map(({ by, name }) => el("option", { selected: by === this.by }, name)));
+      if (!this.all.some((g) => g.name === this.chosen)) this.chosen = void 0;
+      this.list();
+    }
+    set(by) {
+      this.by = by;
+      this.chosen = void 0;
+      this.show();
+      this.frame.search.find(this.frame.query, false);
+      this.frame.resize();
+    }
+    /** The next kind of groups. */
+    next() {
+      const offered = this.offered();
+      const i = offered.findIndex(({ by }) => by === this.by);
+      this.set(at(offered, (i + 1) % offered.length).by);
+    }
+    /** The numbers of the groups that what stands at a place has a part in. */
+    of(place) {
+      return (this.by === "" ? void 0 : place[`in_${this.by}`]) ?? [];
+    }
+    /** Whether what stands at a place is lit up. */
+    holds(place) {
+      return this.chosen === void 0 || this.of(place).some((g) => this.all[g]?.name === this.chosen);
+    }
+    title(g) {
+      return g.name === "" ? offers.find(({ by }) => by === this.by)?.none ?? "" : g.name;
+    }
+    numbers(g) {
+      const plus = g.shared ? "+" : "";
+      if (this.frame.data.memory) return `${g.held_label}${plus}`;
+      return [g.time_label, g.moved_label].filter((label2) => label2 !== "0 s" && label2 !== "0 B").join(" · ") + plus;
+    }
+    /** The line above the rows of group i of a table. */
+    heading(i) {
+      const g = this.all[i];
+      return g ? [this.title(g), this.numbers(g), g.detail].filter((s) => s !== "").join(" · ") : "in no group";
+    }
+    list() {
+      const memory = this.frame.data.memory !== void 0;
+      const size2 = (g) => memory ? g.held_bytes : g.time_ns;
+      const shown = this.all.filter((g) => !memory || g.held_bytes > 0).sort((a, b) => size2(b) - size2(a));
+      const most = Math.max(1, ...shown.map(size2));
+      this.element.hidden = shown.length === 0;
+      this.element.replaceChildren(
+        el("h2", {}, memory ? "Held at the peak" : "Time and bytes moved"),
+        el("ul", {}, ...shown.map((g) => el("li", {}, this.entry(g, size2(g) / most))))
+      );
+    }
+    entry(g, share) {
+      const bar2 = el("span", { class: "bar", "aria-hidden": "true" });
+      bar2.style.width = `${(100 * share).toFixed(1)}%`;
+      return el(
+        "button",
+        { type: "button", "aria-pressed": String(g.name === this.chosen), title: [g.detail, g.shared ? "+ shares ops or kernels with others" : ""].filter((s) => s !== "").join("\n"), onclick: () => {
+          this.choose(g);
+        } },
+        el("span", { class: "name" }, this.title(g)),
+        el("span", { class: "amount" }, this.numbers(g)),
+        el("span", { class: "detail" }, g.detail),
+        bar2
+      );
+    }
+    choose(g) {
+      this.chosen = this.chosen === g.name ? void 0 : g.name;
+      this.list();
+      this.element.querySelector('[aria-pressed="true"]')?.focus();
+      this.frame.search.find(this.frame.query, false);
+    }
+    /** Lights up everything again. */
+    clear() {
+      this.chosen = void 0;
+      this.list();
+    }
+  };
+
   // src/search.ts
   var Search = class {
     constructor(frame) {
       this.frame = frame;
+      this.groups = new Groups(frame);
       this.input = el("input", {
         type: "search",
         id: "search",
@@ -1547,6 +1663,7 @@
       this.element = el(
         "div",
         { class: "group search", role: "search" },
+        this.groups.select,
         this.input,
         this.count,
         step("↑", "Previous (Shift+Enter, N)", -1),
@@ -1558,7 +1675,7 @@
       this.input.addEventListener("keydown", (event) => {
         if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
         else if (event.key === "Escape") {
-          if (this.input.value !== "") this.clear();
+          if (this.frame.look.found) this.clear();
           else this.frame.focus();
         } else return;
         event.preventDefault();
@@ -1571,8 +1688,10 @@
     input;
     count;
     element;
+    groups;
     clear() {
       this.input.value = "";
+      this.groups.clear();
       this.find("", false);
     }
     /** @param go select the first match */
@@ -1580,13 +1699,12 @@
       const frame = this.frame;
       frame.query = query;
       const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "");
+      const all = words.length === 0 && this.groups.chosen === void 0;
       this.matches = [];
-      if (words.length > 0) {
-        frame.figure.items.forEach((item, i) => {
-          if (words.every((w) => item.search.includes(w))) this.matches.push(i);
-        });
-      }
-      frame.look.found = words.length === 0 ? null : new Set(this.matches);
+      frame.figure.items.forEach((item, i) => {
+        if (!all && words.every((w) => item.search.includes(w)) && this.groups.holds(item.place)) this.matches.push(i);
+      });
+      frame.look.found = all ? null : new Set(this.matches.flatMap((i) => [i, frame.figure.show(i, false)]));
       this.current = -1;
       if (go && this.matches.length > 0) this.step(1, false);
       else this.showCount();
@@ -1647,7 +1765,12 @@
       const head = el("tr", {}, ...figure.columns.map((c, i) => this.heading(c, i)));
       this.rows.clear();
       const body = el("tbody", {});
-      for (const i of order) {
+      const { groups } = this.frame.search;
+      let last;
+      for (const i of groups.by === "" ? order : order.sort((a, b) => this.group(a) - this.group(b))) {
+        const group = this.group(i);
+        if (groups.by !== "" && group !== last) body.append(groupRow(figure.columns.length, groups.heading(group)));
+        last = group;
         const item = at(figure.items, i);
         const row = el("tr", { "data-item": i });
         figure.columns.forEach((column2, c) => {
@@ -1665,6 +1788,11 @@
       this.element.replaceChildren(el("table", {}, caption, el("thead", {}, head), body));
       this.mark(look.selected);
       if (within) this.rows.values().next().value?.querySelector("button")?.focus();
+    }
+    /** The number of the first group of item i; items in none stand behind the others. */
+    group(i) {
+      const { groups } = this.frame.search;
+      return groups.of(at(this.frame.figure.items, i).place)[0] ?? groups.all.length;
     }
     heading(column2, i) {
       const sorted = this.sorted === i ? this.down ? "descending" : "ascending" : "none";
@@ -1701,7 +1829,9 @@
     }
     key(event) {
       const row = event.target instanceof Element ? event.target.closest("tr") : null;
-      const next = event.key === "ArrowDown" ? row?.nextElementSibling : event.key === "ArrowUp" ? row?.previousElementSibling : null;
+      const step = (from) => event.key === "ArrowDown" ? from?.nextElementSibling : event.key === "ArrowUp" ? from?.previousElementSibling : null;
+      let next = step(row);
+      while (next?.classList.contains("head")) next = step(next);
       if (!next || row?.parentElement?.tagName !== "TBODY") return;
       next.querySelector("button")?.focus();
       this.frame.select(Number(next.getAttribute("data-item")));
@@ -1709,6 +1839,9 @@
       event.stopPropagation();
     }
   };
+  function groupRow(columns, text) {
+    return el("tr", { class: "head" }, el("th", { scope: "rowgroup", colspan: columns }, text));
+  }
   function classMark(theme, cls) {
     return markPicture(markOf(theme, cls));
   }
@@ -1755,7 +1888,7 @@
       document.body.append(
         this.header.element,
         this.legend.element,
-        el("main", {}, this.stage, this.table.element),
+        el("main", {}, this.search.groups.element, this.stage, this.table.element),
         this.notes,
         this.connection.status,
         this.live,
@@ -1881,8 +2014,8 @@
       this.blank.hidden = f.empty === "";
       this.openButtons.hidden = !f.items.some((_, i) => f.toggleName?.(i));
       this.minimap.hidden = !f.minimap;
+      this.search.groups.show();
       this.search.find(this.query, false);
-      this.table.stale();
       this.notes.replaceChildren(...f.notes?.(this.theme) ?? []);
       this.notes.hidden = this.notes.childElementCount === 0;
       this.card.show(this.look.selected);
@@ -2072,7 +2205,7 @@
     return n.kind === "argument" || n.kind === "result";
   }
   function isSection(n) {
-    return n.kind === "phase" || n.kind === "stack" || n.kind === "layer";
+    return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer";
   }
   var ValueEdges = class {
     constructor(nodes, edges) {
@@ -3356,7 +3489,7 @@
     empty;
     summary;
     note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step and layers that are equal are groups, found by what the ops need and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
+    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
     keys;
     switches;
     choice = /* @__PURE__ */ new Map();
