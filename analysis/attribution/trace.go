@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -41,10 +42,26 @@ var traceName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,200}$`)
 // MaxDescription is the largest description that is read, in bytes: it holds the text of the files that were traced.
 const MaxDescription = 64 << 20
 
-// ReadTrace reads a description; path is where it is.
+// FormatError is that a description is not in JSON, or that what it holds is of another kind.
+type FormatError struct {
+	Offset int // of the byte behind what it is about
+	What   string
+}
+
+func (e *FormatError) Error() string { return "it is no description of a trace: " + e.What }
+
+// ReadTrace reads a description; path is where it is. An error is a *FormatError where it has a place in data.
 func ReadTrace(path string, data []byte) (*Trace, error) {
 	t := &Trace{At: path}
-	if err := json.Unmarshal(data, t); err != nil {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	err := json.Unmarshal(data, t)
+	switch {
+	case errors.As(err, &syntax):
+		return nil, &FormatError{int(syntax.Offset), syntax.Error()}
+	case errors.As(err, &kind):
+		return nil, &FormatError{int(kind.Offset), fmt.Sprintf("its %q is of the kind %s", kind.Field, kind.Value)}
+	case err != nil:
 		return nil, fmt.Errorf("it is no description of a trace: %w", err)
 	}
 	switch {

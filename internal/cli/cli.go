@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"dmir/analysis/attribution"
 	"dmir/compile/checkpoint"
 	"dmir/internal/escape"
 	"dmir/internal/local"
@@ -64,6 +65,7 @@ type app struct {
 	stdout *output
 	stderr io.Writer
 	parser *kong.Kong
+	traces map[string]*attribution.Trace // the descriptions that have been read, by their paths
 }
 
 // output is the standard output or error. It keeps the first write error, so that no
@@ -166,6 +168,7 @@ func commandOf(err error) string {
 func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure
+	var at *placed
 	if a.stdout.err != nil {
 		err = &failure{"DM603", "<stdout>", reason(a.stdout.err), "the output is incomplete"}
 	}
@@ -175,6 +178,8 @@ func (a *app) status(err error) int {
 	case endedElsewhere(err): // and reported there
 	case errors.As(err, &status):
 		return int(status)
+	case errors.As(err, &at):
+		at.print(a.stderr, styleOf(a.stderr))
 	case errors.As(err, &failed):
 		failed.print(a.stderr, styleOf(a.stderr))
 	case errors.Is(err, context.Canceled):

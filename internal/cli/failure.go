@@ -24,6 +24,21 @@ type failure struct {
 	help  string
 }
 
+// placed is a failure at a place in a text, which is no program's.
+type placed struct {
+	*failure
+	src  *source.File
+	span source.Span
+}
+
+func (p *placed) Unwrap() error { return p.failure }
+
+func (p *placed) print(w io.Writer, s diag.Style) {
+	d := diag.New(p.code, diag.Error, p.span, p.msg)
+	d.Help = p.help
+	diag.Text(w, p.src, d, s)
+}
+
 func (f *failure) Error() string { return f.where + ": " + f.msg }
 
 func (f *failure) print(w io.Writer, s diag.Style) {

@@ -25,11 +25,27 @@ import (
 	"dmir/syntax/source"
 )
 
-// trace is the description at path, nil if path is no description of a trace.
+// trace is the description at path, nil if path is no description of a trace. It is read once.
 func (a *app) trace(path string) (*attribution.Trace, error) {
 	if filepath.Ext(path) != ".json" {
 		return nil, nil
 	}
+	if t, known := a.traces[path]; known {
+		return t, nil
+	}
+	t, err := a.describe(path)
+	if err != nil {
+		return nil, err
+	}
+	if a.traces == nil {
+		a.traces = map[string]*attribution.Trace{}
+	}
+	a.traces[path] = t
+	return t, nil
+}
+
+// describe reads the description at path; see trace.
+func (a *app) describe(path string) (*attribution.Trace, error) {
 	f, err := regular.OpenNamed(path)
 	if err != nil {
 		return nil, cannotRead(path, err)
@@ -48,7 +64,11 @@ func (a *app) trace(path string) (*attribution.Trace, error) {
 	}
 	t, err := attribution.ReadTrace(absolute, data)
 	if err != nil {
-		return nil, &failure{"DM625", path, err.Error(), "trace the program again: python -m dmir trace MODULE:FUNCTION"}
+		bad := &failure{"DM625", path, err.Error(), "trace the program again: python -m dmir trace MODULE:FUNCTION"}
+		if at := (*attribution.FormatError)(nil); errors.As(err, &at) {
+			return nil, &placed{bad, source.New(path, string(data)), source.Span{Start: max(at.Offset-1, 0), End: at.Offset}}
+		}
+		return nil, bad
 	}
 	return t, nil
 }
