@@ -11,23 +11,27 @@ import (
 )
 
 func TestModule(t *testing.T) {
-	for scopes, want := range map[string]string{
-		"jit(step)/jvp(Net)/Block_0/Dense_0/dot_general":                                       "Net/Block_0/Dense_0",
-		"jit(step)/transpose(jvp(Net))/Block_0/add":                                            "Net/Block_0",
-		"jit(step)/jvp(loss)/sub":                                                              "loss",
-		"jit(step)/transpose(jvp())/while/body/checkpoint/rematted_computation/vmap(attn)/mul": "attn",
-		"jit(step)/mul": "",
-		": __main__.GPT/h.0: __main__.Block/h.0.attn: m.Attention/linear: aten.linear.default": "h.0.attn Attention",
-		": __main__.Net/relu: aten.relu.default":                                               " Net",
-		"model/dense/MatMul":                                                                   "model/dense",
-		"node_7":                                                                               "",
+	for _, c := range []struct{ scopes, module, scope string }{
+		{"jit(step)/jvp(Net)/Block_0/Dense_0/dot_general", "Net/Block_0/Dense_0", "jit(step)/jvp(Net)/Block_0/Dense_0"},
+		{"jit(step)/transpose(jvp(Net))/Block_0/add", "Net/Block_0", "jit(step)/transpose(jvp(Net))/Block_0"},
+		{"jit(step)/jvp(loss)/sub", "loss", "jit(step)/jvp(loss)"},
+		{
+			"jit(step)/transpose(jvp())/while/body/checkpoint/rematted_computation/vmap(attn)/mul",
+			"attn", "jit(step)/transpose(jvp())/while/body/checkpoint/rematted_computation/vmap(attn)",
+		},
+		{"jit(step)/mul", "", "jit(step)"},
+		{": __main__.GPT/h.0: __main__.Block/h.0.attn: m.Attention/linear: aten.linear.default", "h.0.attn Attention", "h.0.attn/linear"},
+		{": __main__.Net/relu: aten.relu.default", " Net", "relu"},
+		{"model/dense/MatMul", "model/dense", "model/dense"},
+		{"node_7", "", ""},
 	} {
-		path, class := Place{Trace: loc.Trace{Scopes: []string{scopes}}}.Module()
+		p := Place{Trace: loc.Trace{Scopes: []string{c.scopes}}}
+		path, class := p.Module()
 		if class != "" {
 			path += " " + class
 		}
-		if path != want {
-			t.Errorf("%s is %q, not %q", scopes, path, want)
+		if path != c.module || p.Scope() != c.scope {
+			t.Errorf("%s is the module %q, not %q, and the scope %q, not %q", c.scopes, path, c.module, p.Scope(), c.scope)
 		}
 	}
 }

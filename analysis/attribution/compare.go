@@ -43,10 +43,10 @@ func Compare(by By, old, new *Function, in, now *Sources) []Change {
 		}
 	}
 	keyOf := func(r *Row, line int) key {
-		switch by {
-		case ByModule:
+		switch {
+		case by.Tree():
 			return key{name: r.Path}
-		case ByFunction:
+		case by == ByFunction:
 			return key{file: r.Name(), name: r.Function}
 		}
 		return key{file: r.Name(), line: line}

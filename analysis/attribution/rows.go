@@ -17,14 +17,18 @@ const (
 	ByLine     By = "line"
 	ByFunction By = "function"
 	ByModule   By = "module" // and named scopes
+	ByScope    By = "scope"  // as the exporter wrote them, with what transforms them: "jit(step)/transpose(jvp(Net))"
 )
+
+// Tree reports whether rows are of paths.
+func (b By) Tree() bool { return b == ByModule || b == ByScope }
 
 // Row is what is due to a line, a function or a module.
 type Row struct {
 	File     *File  // nil for what has no place
 	Line     int    // of a line; of a function its first one, 0 where that is not known
 	Function string // with the classes around it
-	Path     string // of a module: "h.0.attn", "Net/Block_0"
+	Path     string // of a module or a scope: "h.0.attn", "Net/Block_0"
 	Class    string // of a module, "" where it is not known
 
 	Amount
@@ -111,6 +115,9 @@ func (s *Sources) row(by By, l loc.Loc) (key, *Row) {
 	case ByModule:
 		path, class := p.Module()
 		return key{name: path}, &Row{Path: path, Class: class}
+	case ByScope:
+		path := p.Scope()
+		return key{name: path}, &Row{Path: path}
 	case ByFunction:
 		r := &Row{File: p.File, Function: p.Function()}
 		if p.File != nil {
@@ -155,6 +162,22 @@ func (p Place) Module() (path, class string) {
 		}
 	}
 	return strings.Join(all, "/"), class
+}
+
+// Scope is the path of the scopes around a place as the exporter wrote them, without the op's own name: of JAX the name stack with
+// its transformations; of torch.onnx the module's path, and the name of the node that an op was exported for.
+func (p Place) Scope() string {
+	var all []string
+	for _, scopes := range p.Trace.Scopes {
+		parts := splitScopes(scopes)
+		last := parts[len(parts)-1]
+		if node, _, module := strings.Cut(last, ": "); module {
+			path, _ := p.Module()
+			return strings.TrimPrefix(path+"/"+node, "/")
+		}
+		all = append(all, parts[:len(parts)-1]...)
+	}
+	return strings.Join(all, "/")
 }
 
 // ModuleOf is the path of the innermost module or named scope that holds all of what has a part of the cost of l, by its names;

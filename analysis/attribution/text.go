@@ -39,7 +39,7 @@ func (l *Listing) Text(w io.Writer) error {
 		rows := f.Rows(l.By, l.Sources)
 		t := newColumns(f, rows)
 		switch {
-		case l.By == ByModule && l.Top == 0:
+		case l.By.Tree() && l.Top == 0:
 			l.tree(out, t, rows)
 		case l.By == ByLine && l.Top == 0:
 			l.source(out, t, rows)
@@ -68,7 +68,7 @@ func (l *Listing) notes(w io.Writer, f *Function, rows []*Row) {
 	lost, shared := Amount{}, false
 	for _, r := range rows {
 		shared = shared || r.Shared
-		if l.By != ByModule && r.File == nil {
+		if !l.By.Tree() && r.File == nil {
 			lost = lost.Plus(r.Amount)
 		}
 	}
@@ -102,7 +102,7 @@ func (l *Listing) list(w io.Writer, t *columns, rows []*Row) {
 // place is what the row is of.
 func (l *Listing) place(r *Row) string {
 	switch {
-	case l.By == ByModule:
+	case l.By.Tree():
 		return moduleName(r.Path, r.Class)
 	case r.File == nil:
 		return "no line"

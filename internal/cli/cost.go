@@ -22,7 +22,7 @@ type costCmd struct {
 	deviceFlags
 	Planned      bool     `help:"The table of the program as it is compiled: its kernels."`
 	Func         string   `help:"Function to print (default: all)." placeholder:"NAME"`
-	By           string   `help:"Cost by the lines, functions or modules of the Python program that FILE was traced from: line, function or module." enum:",line,function,module" default:"" placeholder:"PART"`
+	By           string   `help:"Cost by the lines, functions, modules or name scopes of the Python program that FILE was traced from: line, function, module or scope." enum:",line,function,module,scope" default:"" placeholder:"PART"`
 	Unfold       []string `help:"With --by, show the lines of a library of its own: flax." placeholder:"LIBRARY"`
 	Sort         string   `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
 	Top          int      `help:"List this many ops of each function only, by default those that take longest." placeholder:"N"`

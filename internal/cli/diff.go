@@ -17,7 +17,7 @@ import (
 type diffCmd struct {
 	targeting
 	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
-	By           string    `help:"Compare by the lines, functions or modules of the Python program that the versions were traced from: line, function or module." enum:",line,function,module" default:"" placeholder:"PART"`
+	By           string    `help:"Compare by the lines, functions, modules or name scopes of the Python program that the versions were traced from: line, function, module or scope." enum:",line,function,module,scope" default:"" placeholder:"PART"`
 	Planned      bool      `help:"With --by, compare the versions as they are compiled."`
 	Top          int       `help:"With --by, list this many changes of each function only, the greatest." placeholder:"N"`
 	AsWritten    bool      `help:"With --budget, compare the versions as written, op by op, not as they are compiled."`

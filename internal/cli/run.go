@@ -40,7 +40,7 @@ type runCmd struct {
 	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
-	By           string   `help:"Show what was measured by the lines, functions or modules of the Python program that FILE was traced from: line, function or module." enum:",line,function,module" default:"" placeholder:"PART"`
+	By           string   `help:"Show what was measured by the lines, functions, modules or name scopes of the Python program that FILE was traced from: line, function, module or scope." enum:",line,function,module,scope" default:"" placeholder:"PART"`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" complete:"file:dmir,mlir,onnx,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 

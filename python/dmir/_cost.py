@@ -12,7 +12,7 @@ from . import _binary
 from ._errors import Error
 from ._trace import Trace, temporary
 
-_VIEWS = ("line", "module", "function")
+_VIEWS = ("line", "module", "function", "scope")
 
 
 class Cost:
@@ -84,12 +84,12 @@ def _frame(page: str, height: int) -> str:
 def cost(
     f: Any, *args: Any, target: str | None = None, by: str = "line", planned: bool = False, top: int | None = None, **options: Any
 ) -> Cost:
-    """What each line, module or function of f costs on a machine, without running it.
+    """What each line, module, function or name scope of f costs on a machine, without running it.
 
     Args:
         f: what dmir.trace takes, with its arguments and options; or a Trace; or the path of a trace's .json or of a program.
         target: the machine, such as "h100" or "local"; by default that of dmir.toml, else h200.
-        by: "line", "module" or "function".
+        by: "line", "module", "function" or "scope" (of JAX the name stack).
         planned: whether the figures are those of the program as it is compiled, not as it is written.
         top: the number of rows, the heaviest; by default all.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from ._cost import cost
 from ._errors import Error, TraceError
 
-_USAGE = "usage: %%dmir [--target NAME] [--by line|module|function] [--planned] ARGUMENT…"
+_USAGE = "usage: %%dmir [--target NAME] [--by line|function|module|scope] [--planned] ARGUMENT…"
 
 
 def load_ipython_extension(shell: Any) -> None:

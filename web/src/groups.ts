@@ -8,7 +8,7 @@ type By = "lines" | "modules";
 /** What the select offers, in its order. */
 const offers: { by: By | ""; name: string; none: string }[] = [
   { by: "", name: "not grouped", none: "" },
-  { by: "modules", name: "by module", none: "no module" },
+  { by: "modules", name: "by module", none: "the program itself" },
   { by: "lines", name: "by line", none: "no line" },
 ];
 

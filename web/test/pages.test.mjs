@@ -586,7 +586,7 @@ describe("a program that was traced from Python", () => {
         await page.keyboard.press("g");
         assert.equal(await page.locator("#groups").isVisible(), false);
         await page.keyboard.press("g");
-        assert.deepEqual(await names(), listed(groups.modules).map((g) => g.name || "no module"));
+        assert.deepEqual(await names(), listed(groups.modules).map((g) => g.name || "the program itself"));
         await picture(page, `traced-${kind}-modules`);
       }));
   }

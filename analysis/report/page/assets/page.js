@@ -1535,7 +1535,7 @@
   // src/groups.ts
   var offers = [
     { by: "", name: "not grouped", none: "" },
-    { by: "modules", name: "by module", none: "no module" },
+    { by: "modules", name: "by module", none: "the program itself" },
     { by: "lines", name: "by line", none: "no line" }
   ];
   var Groups = class {
