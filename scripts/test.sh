@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs legs of the tests, two side by side, and ends with a table: result, wall time and processor time of each. Every leg runs,
+# Runs legs of the tests, three side by side, and ends with a table: result, wall time and processor time of each. Every leg runs,
 # whichever fail; the exit status is 1 if one failed. The output of a leg appears as it is written, one leg after the other, and
 # stays in build/test/LEG.log.
 # A leg that this machine cannot run is skipped, and the table gives what to install; with CI=true it fails.
-# usage: test.sh [-j N] [LEG...]     N legs side by side (default 2); all legs without a name
+# usage: test.sh [-j N] [LEG...]     N legs side by side (default 3, since those in editors and browsers mostly wait); all legs without a name
 #        test.sh --list              prints the legs
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -39,7 +39,7 @@ usage() {
   exit 2
 }
 [ "${1:-}" != --list ] || { echo "unit ${legs[*]}"; exit; }
-lanes=2
+lanes=3
 [ "${1:-}" != -j ] || { lanes=${2:-0}; shift 2 || usage; }
 [ "$lanes" -ge 1 ] 2>/dev/null || usage
 command -v flock >/dev/null || lanes=1 # legs that install something lock each other out with it
