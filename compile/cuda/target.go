@@ -185,7 +185,7 @@ type codegen struct{ options target.Options }
 
 // target is the Target of u's options and machine.
 func (c codegen) target(u *pass.Unit) (Target, error) {
-	t := Target{Arch: c.options.Arch, Machine: u.Machine, Rank: c.options.TileRank}
+	t := Target{Arch: c.options.Arch, Machine: on(u.Machine, c.options.Arch), Rank: c.options.TileRank}
 	if file := c.options.TilesFile; file != "" {
 		var err error
 		if t.Tiles, err = ReadChoices(file); err != nil {
@@ -196,7 +196,7 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 }
 
 // Attends reports whether there are kernels for an attention and its gradient.
-func (codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, m) }
+func (c codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, on(m, c.options.Arch)) }
 
 // Plan chooses how each kernel of u's body runs.
 func (c codegen) Plan(u *pass.Unit) error {
@@ -209,5 +209,5 @@ func (c codegen) Plan(u *pass.Unit) error {
 
 // Program is the artifact of u's function, on which all passes have run.
 func (c codegen) Program(u *pass.Unit) (*artifact.Program, error) {
-	return assemble.Generate(u, assembler{Target{Arch: c.options.Arch, Machine: u.Machine}})
+	return assemble.Generate(u, assembler{Target{Arch: c.options.Arch, Machine: on(u.Machine, c.options.Arch)}})
 }

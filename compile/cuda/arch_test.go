@@ -1,0 +1,58 @@
+package cuda
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/compile/assemble"
+)
+
+// What a block asks for is what a multiprocessor of the architecture has, whatever machine the times are predicted for: of the kernels
+// of all forms, and of those with the largest tiles.
+func TestBlocksFitArchitectures(t *testing.T) {
+	large := []struct{ name, args, body, results string }{
+		{"attention of depth 256", "%q: tensor<2x8x1024x256xf16>", "%1 = dm.attention %q, %q, %q : (tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>) -> tensor<2x8x1024x256xf16>", "%1 : tensor<2x8x1024x256xf16>"},
+		{"attention in f32", "%q: tensor<8x1024x128xf32>", "%1 = dm.attention %q, %q, %q : (tensor<8x1024x128xf32>, tensor<8x1024x128xf32>, tensor<8x1024x128xf32>) -> tensor<8x1024x128xf32>", "%1 : tensor<8x1024x128xf32>"},
+		{"a large product", "%x: tensor<8192x8192xbf16>", "%1 = dm.matmul %x, %x : (tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>", "%1 : tensor<8192x8192xbf16>"},
+		{"a large product in f64", "%x: tensor<4096x4096xf64>", "%1 = dm.matmul %x, %x : (tensor<4096x4096xf64>, tensor<4096x4096xf64>) -> tensor<4096x4096xf64>", "%1 : tensor<4096x4096xf64>"},
+		{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},
+		{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x8192xf32>", "%1 : tensor<64x8192xf32>"},
+		{"a convolution", "%x: tensor<8x64x56x56xf16>, %w: tensor<64x64x3x3xf16>", "%1 = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<8x64x56x56xf16>, tensor<64x64x3x3xf16>) -> tensor<8x64x56x56xf16>", "%1 : tensor<8x64x56x56xf16>"},
+	}
+	h200, _ := machine.Lookup("h200")
+	archs := []string{"sm_90a"}
+	for capability := range blockShared {
+		archs = append(archs, "sm_"+capability)
+	}
+	slices.Sort(archs)
+	for _, c := range slices.Concat(planned, large) {
+		for _, arch := range archs {
+			f := formed(t, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
+			target := Target{Arch: arch, Machine: on(h200, arch)}
+			p, err := target.plan(f, assemble.Options{})
+			if err != nil {
+				t.Fatalf("%s on %s: %v", c.name, arch, err)
+			}
+			ls, err := p.launches()
+			if err != nil {
+				t.Fatalf("%s on %s: %v", c.name, arch, err)
+			}
+			for _, l := range ls {
+				if most := blockShared[strings.TrimRight(strings.TrimPrefix(arch, "sm_"), "a")]; int64(l.Block.Shared) > most {
+					t.Errorf("%s on %s: a block of %s has %d bytes of shared memory, %d is the most", c.name, arch, l.Class, l.Block.Shared, most)
+				}
+				if l.Block.Threads < 32 || l.Block.Threads > 1024 {
+					t.Errorf("%s on %s: %d threads", c.name, arch, l.Block.Threads)
+				}
+				if l.Grid[0] < 1 || l.Grid[0] > 1<<31-1 || l.Grid[1] < 1 || l.Grid[1] > 65535 || l.Grid[2] < 1 || l.Grid[2] > 65535 {
+					t.Errorf("%s on %s: a grid of %v", c.name, arch, l.Grid)
+				}
+				if l.Block.Cluster > 1 && !strings.HasPrefix(arch, "sm_9") && !strings.HasPrefix(arch, "sm_1") {
+					t.Errorf("%s on %s: clusters", c.name, arch)
+				}
+			}
+		}
+	}
+}
