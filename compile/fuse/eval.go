@@ -199,19 +199,17 @@ const (
 
 // prologue is the time that recomputing their operands adds to the contractions
 // of s: a tile of an operand is computed for each tile of the result that reads
-// it. Package cost, in whose model every op of a kernel runs once, leaves that
+// it, and of a convolution's for each place of the window. Package cost, in whose model every op of a kernel runs once, leaves that
 // out; without it, plans would fuse the backward pass of a normalization into
 // each contraction that reads its result.
 func (g *graph) prologue(s *candidate) float64 {
 	var ns float64
 	for _, c := range s.nodes {
 		n := g.nodes[c]
-		if n.tensor == 0 || len(s.nodes) == 1 {
+		if n.again == nil || len(s.nodes) == 1 {
 			continue
 		}
-		for _, v := range n.ins {
-			elements := g.values[v].elements
-			again := math.Ceil(n.products / (elements * tile))
+		for j, v := range n.ins {
 			seen := map[int]bool{}
 			var back func(v int)
 			back = func(v int) {
@@ -220,7 +218,7 @@ func (g *graph) prologue(s *candidate) float64 {
 					return
 				}
 				seen[d] = true
-				ns += g.nodes[d].effort * again
+				ns += g.nodes[d].effort * n.again[j]
 				for _, w := range g.nodes[d].ins {
 					back(w)
 				}

@@ -2,10 +2,12 @@ package fuse
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -59,7 +61,7 @@ type node struct {
 	read      []int64     // bytes of each, or whole
 	tensor    float64     // ns at the tensor cores' peak
 	vector    float64     // ns at the vector units' peak
-	products  float64     // of a contraction: how many are summed
+	again     []float64   // of a contraction: how often each element of ins is computed where it is not read
 	effort    float64     // ns on the vector units, by the instructions of each element
 	cheap     bool        // may be recomputed in several kernels
 	plain     bool        // is in conflict with no other node that is plain
@@ -296,11 +298,27 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	}
 	if e.Class == op.ClassContraction {
 		n.tensor = e.Computes(g.m)
-		n.products = float64(flop) / 2
+		g.recomputes(n, float64(flop)/2)
 	} else {
 		n.vector = e.Computes(g.m)
 	}
 	return nil
+}
+
+// recomputes sets how often a contraction of so many products would compute its operands: the elements that the sums name, which for
+// a convolution are as many as its window has for each of the image, for each tile of the result that uses them.
+func (g *graph) recomputes(n *node, products float64) {
+	n.again = make([]float64, len(n.ins))
+	c, err := kernel.ContractionOf(n.op)
+	for j, i := range n.ins {
+		n.again[j] = math.Ceil(products / (g.values[i].elements * tile))
+		for k, v := range n.op.Operands {
+			if at, known := g.number[g.source(v)]; err == nil && known && at == i {
+				sharing := float64(c.Sharing(k))
+				n.again[j] = max(1, products/sharing/g.values[i].elements) * math.Ceil(sharing/tile)
+			}
+		}
+	}
 }
 
 func elementsOf(v *ir.Value) float64 {

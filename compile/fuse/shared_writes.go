@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -109,9 +108,8 @@ func (p *part) prologueBytes(i, t int) int64 {
 	if i == t || !c.before.has(p.nodes[i]) {
 		return 0
 	}
-	again := math.Inf(1)
-	for _, v := range c.ins {
-		again = min(again, math.Ceil(c.products/(g.values[v].elements*tile)))
+	if len(c.again) == 0 {
+		return 0
 	}
-	return int64(n.effort * again / 1e9 * g.m.Reach())
+	return int64(n.effort * slices.Min(c.again) / 1e9 * g.m.Reach())
 }

@@ -162,6 +162,18 @@ func (c *Contraction) indexes(i int, letter byte) bool {
 	return strings.IndexByte(convWindow, letter) >= 0 || i == 0 // the image is indexed by its own dimensions, and both by the window's
 }
 
+// Sharing is the number of elements of the result that use an element of operand i at one place of the sum: the product of the
+// sizes of the result's letters that do not index it.
+func (c *Contraction) Sharing(i int) int64 {
+	n := int64(1)
+	for _, letter := range []byte(c.Out) {
+		if !c.indexes(i, letter) {
+			n *= c.Sizes[letter]
+		}
+	}
+	return n
+}
+
 // outDim is the position of a letter in the result: its dimension, and the
 // stride of its values there.
 type outDim struct {
