@@ -39,8 +39,8 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 			continue
 		}
 		costs, _ := parts(o.Loc)
-		place := s.Place(costs[0])
-		if place.File == nil || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
+		place, code := s.Place(costs[0]), diag.Find(d.Code)
+		if place.File == nil || code.Remedy != "" && place.calls(code.Remedy) || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
 			continue
 		}
 		k := key{place.File, place.Frame.Line, d.Code}
@@ -55,8 +55,8 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		where[k] = len(out)
 		line, _ := p.Src.Human(d.Span.Start)
 		d.Notes = append(slices.Clone(d.Notes), fmt.Sprintf("in the traced program: %s, line %d, %s", o.Name, line, strings.Join(names(o), ", ")))
-		if help := diag.Find(d.Code).Python; help != "" {
-			d.Help = help
+		if code.Python != "" {
+			d.Help = code.Python
 		}
 		d.Span, d.Fixes, d.Related, d.Tags = place.Span(texts[place.File]), nil, nil, nil
 		out = append(out, Finding{texts[place.File], d})
@@ -98,6 +98,19 @@ func (p Place) Span(src *source.File) source.Span {
 		}
 	}
 	return source.Span{Start: start + from, End: start + max(from, to)}
+}
+
+// calls reports whether the place is in a function with name in its own, or where such a function is called: JAX's locations leave its
+// own functions out.
+func (p Place) calls(name string) bool {
+	text := ""
+	for n := p.Frame.Line; n == p.Frame.Line || n <= p.Frame.EndLine; n++ {
+		text += p.File.Text(n) + "\n"
+	}
+	if p.Frame.EndLine == p.Frame.Line && p.Frame.Col < p.Frame.EndCol && p.Frame.EndCol <= len(text) {
+		text = text[p.Frame.Col:p.Frame.EndCol]
+	}
+	return p.Trace.Inside(name) || strings.Contains(text, name)
 }
 
 // places are the ops of a program by where they begin.
