@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmir/analysis/cost"
@@ -205,12 +204,7 @@ func (c *Context) attentionNames(a *attention.Attention, names map[*ir.Value]str
 	for _, name := range definitions(treesIn(c.Fn.Body)) {
 		taken[name] = true
 	}
-	prefix, _, _ := strings.Cut(spelling(a.Root.Results[0]), "#")
-	if _, err := strconv.Atoi(prefix[1:]); err == nil {
-		prefix = "%"
-	} else {
-		prefix += "_"
-	}
+	root := spelling(a.Root.Results[0])
 	role := map[*ir.Op]string{}
 	for i, v := range slices.Backward(a.Main.Operands) { // a mask tells which queries count
 		what := []string{"q", "k", "v", "mask"}[i]
@@ -242,7 +236,7 @@ func (c *Context) attentionNames(a *attention.Attention, names map[*ir.Value]str
 		}
 		for i, r := range o.Results {
 			if names[r] == "" {
-				names[r] = fresh(prefix+kinds[i], taken)
+				names[r] = derived(root, kinds[i], taken)
 			}
 		}
 	}

@@ -132,12 +132,12 @@ func (c *Context) promotedProduct(o *ir.Op, i int, n *ir.Op) {
 	}
 	taken := c.names()
 	name := spelling(o.Results[0])
-	in := detached("dm.convert", fresh(name+"_in", taken), with(other, narrow), nil, other)
+	in := detached("dm.convert", derived(name, "in", taken), with(other, narrow), nil, other)
 	operands := []*ir.Value{n.Operands[0], in.Results[0]}
 	if i == 1 {
 		slices.Reverse(operands)
 	}
-	product := detached(o.Name, fresh(name+"_"+narrow.String(), taken), with(o.Results[0], narrow), o.Attrs, operands...)
+	product := detached(o.Name, derived(name, narrow.String(), taken), with(o.Results[0], narrow), o.Attrs, operands...)
 	back := detached("dm.convert", name, o.Results[0].Type, nil, product.Results[0])
 	gone := []*ir.Op{o}
 	edits := []diag.Edit{}
