@@ -9,6 +9,8 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
+	"dmir/dialect/op"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -38,7 +40,7 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		if o == nil {
 			continue
 		}
-		costs, _ := parts(o.Loc)
+		costs, _ := parts(written(o))
 		place, code := s.Place(costs[0]), diag.Find(d.Code)
 		if place.File == nil || code.Remedy != "" && place.calls(code.Remedy) || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
 			continue
@@ -74,6 +76,22 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		return cmp.Or(cmp.Compare(a.Src.Path, b.Src.Path), cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
 	})
 	return out
+}
+
+// written is the location of o in the source. JAX gives constants that of the call of the function that is compiled: they are written
+// where they are used.
+func written(o *ir.Op) loc.Loc {
+	if o.Name != op.Constant {
+		return o.Loc
+	}
+	for _, r := range o.Results {
+		for _, u := range r.Uses {
+			if u.Op.Loc != nil && !op.Ends(u.Op) {
+				return u.Op.Loc
+			}
+		}
+	}
+	return o.Loc
 }
 
 func names(o *ir.Op) []string {

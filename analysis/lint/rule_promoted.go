@@ -21,11 +21,12 @@ var _ = register(&Rule{
 	Code: "DM304", Name: "promoted", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "an op of a traced program is computed in a wider type because one operand has it",
 	Python: "give the wider operand the type of the other one: x.dtype.type(c) or jnp.asarray(c, x.dtype) for a NumPy scalar or array, which has a type of " +
-		"its own where a Python number has none; .astype(x.dtype) (torch: .to(x.dtype)) after a norm or a softmax that is computed in float32; dtype=jnp.bfloat16 for layers of Flax",
+		"its own where a Python number has none (torch.as_tensor(a, dtype=x.dtype), or a buffer that is registered in the model's type); .astype(x.dtype) (torch: .to(x.dtype)) after a norm or a softmax that is computed in float32; dtype=jnp.bfloat16 for layers of Flax",
 	Doc: `## What it does
 Finds, in a program that was traced, a conversion to a wider float type that no one wrote: the framework made it at the place of an op
 in the source, because the op's other operand has that type. Reported are contractions, and element-wise ops whose other operand is a
-constant, such as a NumPy array, or a scalar argument.
+constant, such as a NumPy array, a scalar argument or, in PyTorch, a parameter or buffer. JAX's locations tell by their columns which conversions
+were written, PyTorch's by their names.
 
 ## Why it matters
 The result has the wider type as well, and so has all that is computed from it: twice the bytes, and contractions without the
@@ -82,13 +83,19 @@ func promotion(o *ir.Op, i int) *ir.Op {
 	}
 	at, known := tracedFrom(o)
 	from, also := tracedFrom(n)
-	if !known || !also || at != from || at.EndCol == 0 || o.Out(0).Elem != n.Out(0).Elem {
+	if !known || !also || at != from || at.EndCol == 0 && !implicit(n) || o.Out(0).Elem != n.Out(0).Elem {
 		return nil
 	}
 	if other := o.Operands[1-i]; promoted(other, at) {
 		return nil // both are: someone asked for the type
 	}
 	return n
+}
+
+// implicit reports whether PyTorch made the conversion n: it names those that a program asks for otherwise. Its locations have no columns.
+func implicit(n *ir.Op) bool {
+	parts := loc.Parts(n.Loc)
+	return len(parts) > 0 && loc.TraceOf(parts[0].Loc).Inside("prims.convert_element_type")
 }
 
 // promoted reports whether v is converted at a place.
@@ -182,7 +189,7 @@ func (c *Context) promotedNumber(o *ir.Op, i int, n *ir.Op, reported map[*ir.Val
 	what := "the constant " + spelling(root)
 	switch {
 	case root.Op != nil && root.Op.Name == op.Constant:
-	case root.Op == nil && root.Tensor() != nil && root.Tensor().Rank() == 0:
+	case root.Op == nil && root.Tensor() != nil && (root.Tensor().Rank() == 0 || implicit(n)): // of any shape it may be updated, by an optimizer in JAX
 		what = "the argument " + spelling(root)
 	default:
 		return
