@@ -195,6 +195,9 @@ func (c *Context) promotedNumber(o *ir.Op, i int, n *ir.Op, reported map[*ir.Val
 		return
 	}
 	narrow, wide := n.In(0).Elem, o.Out(0).Elem
+	if at, _ := tracedFrom(o); returns(o.Results[0], narrow, at) {
+		return
+	}
 	ops, bytes := widened(o.Results[0], narrow, reported)
 	c.Report(Finding{
 		Op:      o,
@@ -203,6 +206,30 @@ func (c *Context) promotedNumber(o *ir.Op, i int, n *ir.Op, reported map[*ir.Val
 		Help:    fmt.Sprintf("convert %s to %s before", spelling(root), narrow),
 		Related: []diag.Related{{Span: place(n), Message: "made wider here"}},
 	})
+}
+
+// returns reports whether what is computed from v is converted back at the place at: a function of the framework, such as a mean, computes in
+// a wider type inside.
+func returns(v *ir.Value, narrow types.Elem, at loc.Frame) bool {
+	for range 8 {
+		if len(v.Uses) == 0 {
+			return false
+		}
+		next := v.Uses[0].Op
+		for _, u := range v.Uses {
+			if from, known := tracedFrom(u.Op); !known || from != at || len(u.Op.Results) != 1 {
+				return false
+			}
+			if u.Op.Name == "dm.convert" {
+				next = u.Op
+			}
+		}
+		if next.Name == "dm.convert" && next.Out(0) != nil && pattern.Significant(next.Out(0).Elem) <= pattern.Significant(narrow) {
+			return true
+		}
+		v = next.Results[0]
+	}
+	return false
 }
 
 // rootOf is the value that v is in another shape, type or part.

@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -42,18 +44,26 @@ becomes
 Unsafe: sums are rounded to the narrower type.
 `,
 	Check: func(c *Context) {
+		var all []*sentWide
 		c.collectives(func(o *ir.Op) {
 			if len(o.Operands) != 1 || len(o.Results) != 1 || o.Out(0) == nil || kernelOf(o) != nil {
 				return
 			}
 			if n := widening(o.Operands[0]); n != nil {
-				c.sentWide(o, n, nil)
+				all = append(all, &sentWide{o: o, before: n, narrow: n.In(0).Elem})
 			} else if us := o.Results[0].Uses; len(us) == 1 && us[0].Op.Name == "dm.convert" && narrower(us[0].Op.Out(0), o.Out(0)) {
-				c.sentWide(o, nil, us[0].Op)
+				all = append(all, &sentWide{o: o, after: us[0].Op, narrow: us[0].Op.Out(0).Elem})
 			}
 		})
+		c.sentWide(all)
 	},
 })
+
+// sentWide is a collective o whose operand before converts to a wider type than narrow, or whose result after converts to it.
+type sentWide struct {
+	o, before, after *ir.Op
+	narrow           types.Elem
+}
 
 // widening is the conversion from a narrower float type that gives v, nil where there is none.
 func widening(v *ir.Value) *ir.Op {
@@ -69,55 +79,79 @@ func narrower(t, u *types.Tensor) bool {
 	return t != nil && u != nil && t.Elem.IsFloat() && u.Elem.IsFloat() && t.Elem.Bits() < u.Elem.Bits() && pattern.Significant(t.Elem) < pattern.Significant(u.Elem)
 }
 
-// sentWide reports the collective o, whose operand before converts to a wider type, or whose result after converts to a narrower one.
-func (c *Context) sentWide(o, before, after *ir.Op) {
-	wide := o.Out(0).Elem
-	f := Finding{Op: o, Tried: true}
-	t := origin.Tree(o)
-	taken, name := c.names(), spelling(o.Results[0])
-	var ops []*ir.Op
-	var narrow types.Elem
+// sentWide reports the collectives in all as one change, at the largest: each change of a program on several devices is analysed as a whole.
+func (c *Context) sentWide(all []*sentWide) {
+	taken := c.names()
 	var edits []diag.Edit
-	if before != nil {
-		narrow = before.In(0).Elem
-		f.Message = fmt.Sprintf("%s is computed in %s, and sent in %s", spelling(before.Operands[0]), narrow, wide)
-		f.Label = "sent before it is converted, it is " + share(narrow, wide) + " as many bytes"
-		f.Related = []diag.Related{{Span: place(before), Message: "converted here"}}
-		sent := detached(o.Name, derived(name, narrow.String(), taken), with(o.Results[0], narrow), o.Attrs, before.Operands[0])
+	var done []*sentWide
+	for _, s := range all {
+		if more := c.narrowed(s, taken); more != nil {
+			done, edits = append(done, s), append(edits, more...)
+		}
+	}
+	if len(done) == 0 {
+		return
+	}
+	largest := slices.MaxFunc(done, func(a, b *sentWide) int {
+		x, _ := a.o.Out(0).Bytes().Int()
+		y, _ := b.o.Out(0).Bytes().Int()
+		return cmp.Compare(x, y)
+	})
+	o, wide := largest.o, largest.o.Out(0).Elem
+	trials := c.trials
+	c.trials = 0 // it is one, however many changes the rules before have tried
+	f := Finding{Op: o, Tried: true, Saving: c.trial(edits)}
+	c.trials = trials
+	if !f.Saving.better() {
+		return
+	}
+	if n := largest.before; n != nil {
+		f.Message = fmt.Sprintf("%s is computed in %s, and sent in %s", spelling(n.Operands[0]), largest.narrow, wide)
+		f.Label = "sent before it is converted, it is " + share(largest.narrow, wide) + " as many bytes"
+		f.Related = []diag.Related{{Span: place(n), Message: "converted here"}}
+	} else {
+		f.Message = fmt.Sprintf("%s is sent in %s, and converted to %s behind", spelling(o.Operands[0]), wide, largest.narrow)
+		f.Label = "converted before it is sent, it is " + share(largest.narrow, wide) + " as many bytes"
+		f.Related = []diag.Related{{Span: place(largest.after), Message: "converted here"}}
+	}
+	title := "Send " + short(o.Results[0]) + " in " + largest.narrow.String()
+	if n := len(done); n > 1 {
+		f.Message += fmt.Sprintf(", as %s that the function exchanges", diag.Count(n-1, "other value"))
+		title += fmt.Sprintf(", and %d more as narrow as they are", n-1)
+	}
+	f.Fix = &diag.Fix{Title: title, Edits: edits}
+	c.Report(f)
+}
+
+// narrowed are the edits that send the value of s in the narrower type, nil where there are none.
+func (c *Context) narrowed(s *sentWide, taken map[string]bool) (edits []diag.Edit) {
+	o := s.o
+	t, name := origin.Tree(o), spelling(o.Results[0])
+	if t == nil || strings.Contains(c.Module.Src.Slice(t.Span()), "//") {
+		return nil
+	}
+	var ops []*ir.Op
+	if s.before != nil {
+		sent := detached(o.Name, derived(name, s.narrow.String(), taken), with(o.Results[0], s.narrow), o.Attrs, s.before.Operands[0])
 		ops = []*ir.Op{sent, detached("dm.convert", name, o.Results[0].Type, nil, sent.Results[0])}
-		if len(before.Results[0].Uses) == 1 && origin.Tree(before) != nil {
-			edits = c.remove(before)
+		if len(s.before.Results[0].Uses) == 1 && origin.Tree(s.before) != nil {
+			edits = c.remove(s.before)
 		}
 	} else {
-		narrow = after.Out(0).Elem
-		f.Message = fmt.Sprintf("%s is sent in %s, and converted to %s behind", spelling(o.Operands[0]), wide, narrow)
-		f.Label = "converted before it is sent, it is " + share(narrow, wide) + " as many bytes"
-		f.Related = []diag.Related{{Span: place(after), Message: "converted here"}}
-		in := detached("dm.convert", derived(name, "in", taken), with(o.Operands[0], narrow), nil, o.Operands[0])
-		sent := detached(o.Name, name, with(o.Results[0], narrow), o.Attrs, in.Results[0])
+		in := detached("dm.convert", derived(name, "in", taken), with(o.Operands[0], s.narrow), nil, o.Operands[0])
+		sent := detached(o.Name, name, with(o.Results[0], s.narrow), o.Attrs, in.Results[0])
 		ops = []*ir.Op{in, sent}
-		if origin.Tree(after) == nil {
-			return
+		uses, ok := replaceAll(s.after.Results[0], sent.Results[0])
+		if origin.Tree(s.after) == nil || !ok {
+			return nil
 		}
-		uses, ok := replaceAll(after.Results[0], sent.Results[0])
-		if !ok {
-			return
-		}
-		edits = append(uses, c.remove(after)...)
-	}
-	if t == nil || strings.Contains(c.Module.Src.Slice(t.Span()), "//") {
-		return
+		edits = append(uses, c.remove(s.after)...)
 	}
 	var lines []string
 	for _, x := range ops {
 		lines = append(lines, c.written(x, func(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) }))
 	}
-	edits = append(edits, diag.Edit{Span: t.Span(), Text: strings.Join(lines, "\n"+c.Module.Src.Indent(t.Span().Start))})
-	if f.Saving = c.trial(edits); !f.Saving.better() {
-		return
-	}
-	f.Fix = &diag.Fix{Title: "Send " + short(o.Results[0]) + " in " + narrow.String(), Edits: edits}
-	c.Report(f)
+	return append(edits, diag.Edit{Span: t.Span(), Text: strings.Join(lines, "\n"+c.Module.Src.Indent(t.Span().Start))})
 }
 
 // share says what part of the bytes of wide elements narrow ones are.
