@@ -28,7 +28,7 @@ var _ = register(&Rule{
 	Compiler: "replaces such ops with `dm.attention`",
 	Kept:     "attention together with its gradient, and programs that were traced, whose framework does not",
 	Remedy:   remedy,
-	Python:   "call jax.nn.dot_product_attention(q, k, v, …), or torch.nn.functional.scaled_dot_product_attention(q, k, v, …)",
+	Python:   "call jax.nn.dot_product_attention(q, k, v, …), or torch.nn.functional.scaled_dot_product_attention(q, k, v, …); for a model of transformers attn_implementation=\"sdpa\"",
 	Doc: `## What it does
 Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` expresses as one op: in any order of dimensions, with the
 softmax as an op or written out, with a scale, an added mask or bias, a mask by ` + "`dm.select`" + `, a causal mask, also together with

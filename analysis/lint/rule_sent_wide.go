@@ -117,7 +117,7 @@ func (c *Context) sentWide(all []*sentWide) {
 	title := "Send " + short(o.Results[0]) + " in " + largest.narrow.String()
 	if n := len(done); n > 1 {
 		f.Message += fmt.Sprintf(", as %s that the function exchanges", diag.Count(n-1, "other value"))
-		title += fmt.Sprintf(", and %d more as narrow as they are", n-1)
+		title = fmt.Sprintf("Send %d values in narrower types", n)
 	}
 	f.Fix = &diag.Fix{Title: title, Edits: edits}
 	c.Report(f)
