@@ -9,6 +9,8 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
+	"dmir/dialect/op"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -38,9 +40,9 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		if o == nil {
 			continue
 		}
-		costs := Costs(o.Loc)
-		place := s.Place(costs[0])
-		if place.File == nil || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
+		costs := Costs(written(o))
+		place, code := s.Place(costs[0]), diag.Find(d.Code)
+		if place.File == nil || code.Remedy != "" && place.calls(code.Remedy) || !place.File.Own || place.File.Text(place.Frame.Line) == "" {
 			continue
 		}
 		k := key{place.File, place.Frame.Line, d.Code}
@@ -55,8 +57,8 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		where[k] = len(out)
 		line, _ := p.Src.Human(d.Span.Start)
 		d.Notes = append(slices.Clone(d.Notes), fmt.Sprintf("in the traced program: %s, line %d, %s", o.Name, line, strings.Join(names(o), ", ")))
-		if help := diag.Find(d.Code).Python; help != "" {
-			d.Help = help
+		if code.Python != "" {
+			d.Help = code.Python
 		}
 		d.Span, d.Fixes, d.Related, d.Tags = place.Span(texts[place.File]), nil, nil, nil
 		out = append(out, Finding{texts[place.File], d})
@@ -74,6 +76,22 @@ func (s *Sources) Findings(p *program.Program, ds []diag.Diagnostic) []Finding {
 		return cmp.Or(cmp.Compare(a.Src.Path, b.Src.Path), cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
 	})
 	return out
+}
+
+// written is the location of o in the source. JAX gives constants that of the call of the function that is compiled: they are written
+// where they are used.
+func written(o *ir.Op) loc.Loc {
+	if o.Name != op.Constant {
+		return o.Loc
+	}
+	for _, r := range o.Results {
+		for _, u := range r.Uses {
+			if u.Op.Loc != nil && !op.Ends(u.Op) {
+				return u.Op.Loc
+			}
+		}
+	}
+	return o.Loc
 }
 
 func names(o *ir.Op) []string {
@@ -98,6 +116,19 @@ func (p Place) Span(src *source.File) source.Span {
 		}
 	}
 	return source.Span{Start: start + from, End: start + max(from, to)}
+}
+
+// calls reports whether the place is in a function with name in its own, or where such a function is called: JAX's locations leave its
+// own functions out.
+func (p Place) calls(name string) bool {
+	text := ""
+	for n := p.Frame.Line; n == p.Frame.Line || n <= p.Frame.EndLine; n++ {
+		text += p.File.Text(n) + "\n"
+	}
+	if p.Frame.EndLine == p.Frame.Line && p.Frame.Col < p.Frame.EndCol && p.Frame.EndCol <= len(text) {
+		text = text[p.Frame.Col:p.Frame.EndCol]
+	}
+	return p.Trace.Inside(name) || strings.Contains(text, name)
 }
 
 // places are the ops of a program by where they begin.

@@ -51,6 +51,7 @@ type Rule struct {
 	// without a final stop. It stands in the place of Finding.Help where the finding stands at a line of Python. Empty
 	// if a finding says nothing there that Finding.Help does not.
 	Python string
+	Remedy string // a part of the names of functions that Python names: nothing is said at what was traced inside of these
 }
 
 // level documents which severity r's findings have, and why.
@@ -89,7 +90,7 @@ var all []*Rule
 func register(r *Rule) *Rule {
 	all = append(all, r)
 	r.Doc += r.level()
-	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Python: r.Python, Ignorable: true}})
+	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Python: r.Python, Remedy: r.Remedy, Ignorable: true}})
 	return r
 }
 

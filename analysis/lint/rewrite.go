@@ -144,6 +144,15 @@ func fresh(name string, taken map[string]bool) string {
 	return to
 }
 
+// derived is a new name for a value that has to do with the one called name: name_what, or %what for a numbered one.
+func derived(name, what string, taken map[string]bool) string {
+	prefix, _, _ := strings.Cut(name, "#")
+	if _, err := strconv.Atoi(strings.TrimPrefix(prefix, "%")); err == nil {
+		return fresh("%"+what, taken)
+	}
+	return fresh(prefix+"_"+what, taken)
+}
+
 // reindent moves the lines of text so that the least indented of those after
 // the first stands where its first line would: at indent. The first line
 // carries no indentation of its own.

@@ -1,32 +1,41 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/units"
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/raise"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
 
+// remedy is a part of the names of the frameworks' own attention.
+const remedy = "dot_product_attention"
+
 var _ = register(&Rule{
 	Code: "DM210", Name: "attention-written-out", Severity: diag.Warning, Fix: Unsafe,
 	Summary:  "attention is computed by separate ops, which write every score to memory",
 	Compiler: "replaces such ops with `dm.attention`",
-	Python:   "call jax.nn.dot_product_attention(q, k, v, …), or torch.nn.functional.scaled_dot_product_attention(q, k, v, …)",
+	Kept:     "attention together with its gradient, and programs that were traced, whose framework does not",
+	Remedy:   remedy,
+	Python:   "call jax.nn.dot_product_attention(q, k, v, …), or torch.nn.functional.scaled_dot_product_attention(q, k, v, …); for a model of transformers attn_implementation=\"sdpa\"",
 	Doc: `## What it does
 Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` expresses as one op: in any order of dimensions, with the
 softmax as an op or written out, with a scale, an added mask or bias, a mask by ` + "`dm.select`" + `, a causal mask, also together with
-a bias, dropout, heads that share keys and values, and scores in a wider type. It reports nothing where the scores or the probabilities are used elsewhere, and where
-the ops that bring values into the order of ` + "`dm.attention`" + ` would move as much.
+a bias, dropout, heads that share keys and values, and scores in a wider type. In a training step it finds the attention together with its gradient,
+however that is written: what stands between the gradient's contractions is computed for some drawn scores, and compared with the derivative of the softmax.
+Of a program that was traced it also reports attention that was written out there and read as ` + "`dm.attention`" + `. It reports nothing where the scores or the
+probabilities are used elsewhere (a gradient with dropout, or one that computes the probabilities again), and where the ops that bring values into the order of ` + "`dm.attention`" + ` would move as much.
 
 ## Why it matters
 The scores are a number for every pair of a query and a key. Written out, they are written and read again by every op up to
@@ -47,12 +56,19 @@ becomes
 ` + "```" + `
 
 ## Fix
-Unsafe: the same function, but sums are taken in another order, and half precision is rounded once instead of at every op.
-The compiler does the same by itself (` + "`dmir opt --passes inline,attention`" + `).
+Unsafe: the same function, but sums are taken in another order, and half precision is rounded once instead of at every op. The gradient becomes
+` + "`dm.attention_grad`" + `. Without a gradient the compiler does the same by itself (` + "`dmir opt --passes inline,attention`" + `).
 `,
 	Check: func(c *Context) {
 		c.ops(func(o *ir.Op) {
+			if o.Name == "dm.attention" {
+				c.writtenOut(o)
+				return
+			}
 			a, _ := attention.FindAttention(o)
+			if a == nil {
+				a = raise.Training(o)
+			}
 			if a == nil || c.entry(a.Root) == nil {
 				return
 			}
@@ -71,8 +87,17 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 				Saving:  saving,
 				Related: []diag.Related{{Span: place(a.First), Message: "the scores"}},
 			}
+			_, f.Kept = tracedFrom(o)
+			title := "Compute " + short(o.Results[0]) + " by dm.attention"
+			if len(a.Gradients) > 0 {
+				f.Kept = true
+				f.Message = "these ops and those of the gradient compute attention and write its scores to memory; dm.attention and dm.attention_grad keep them on chip"
+				f.Label = units.DimBytes(saving.Bytes) + " more than these move"
+				f.Related = append(f.Related, diag.Related{Span: place(a.Gradients[0].Old.Op), Message: "the gradient of the queries"})
+				title += ", and its gradient"
+			}
 			if edits, ok := c.attentionEdits(a); ok {
-				f.Fix = &diag.Fix{Title: "Compute " + short(o.Results[0]) + " by dm.attention", Edits: edits}
+				f.Fix = &diag.Fix{Title: title, Edits: edits}
 			} else {
 				f.Help = "replace these ops with dm.attention"
 			}
@@ -81,40 +106,97 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 	},
 })
 
-// attentionEdits put the ops of a in the place of its root and remove the others.
-// ok is false where that would take comments along.
+// writtenOut reports the dm.attention o if an importer made it of the ops of a traced program, which write the scores to memory.
+func (c *Context) writtenOut(o *ir.Op) {
+	e := c.entry(o)
+	if _, traced := tracedFrom(o); !traced || e == nil {
+		return
+	}
+	products := 0
+	for _, p := range loc.Parts(o.Loc) {
+		t := loc.TraceOf(p.Loc)
+		if t.Inside(remedy) {
+			return
+		}
+		if len(t.Scopes) > 0 && slices.ContainsFunc(productNames, func(name string) bool {
+			scope := t.Scopes[len(t.Scopes)-1]
+			return strings.Contains(strings.ToLower(scope[strings.LastIndexByte(scope, '/')+1:]), name)
+		}) {
+			products++
+		}
+	}
+	b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
+	if products == 0 || op.Of(o).Expand(b, o) == nil {
+		return
+	}
+	var parts []*cost.Entry
+	for _, n := range b.Block.Ops {
+		parts = append(parts, cost.Replaced(c.Fn, c.Module, c.Bind, n, nil))
+	}
+	if more := c.saving(parts, []*cost.Entry{e}); more.positive() {
+		c.Report(Finding{
+			Op: o, Kept: true,
+			Message: "attention is written out in the source, and its framework writes the scores to memory; it was read as dm.attention, which keeps them on chip",
+			Label:   fmt.Sprintf("written out, it moves %s and takes %s more", units.DimBytes(more.Bytes), units.Time(more.Ns)),
+		})
+	}
+}
+
+// productNames are parts of the names that frameworks give to contractions.
+var productNames = []string{"matmul", "bmm", "einsum", "dot_general"}
+
+// attentionEdits put the ops of a in the place of its root, those of its gradient in that of the first of its contractions, and
+// remove the others. ok is false where that would take comments along.
 func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok bool) {
+	first, split := a.Root, len(a.New)
+	if len(a.Gradients) > 0 {
+		split = a.Split
+		first = slices.MinFunc(a.Gradients, func(g, h attention.Gradient) int { return cmp.Compare(g.Old.Op.Span.Start, h.Old.Op.Span.Start) }).Old.Op
+	}
 	for _, o := range a.Gone {
 		if origin.Tree(o) == nil || strings.Contains(c.Module.Src.Slice(origin.Tree(o).Span()), "//") {
 			return nil, false
 		}
-		if o != a.Root {
+		if o != a.Root && o != first {
 			edits = append(edits, c.remove(o)...)
 		}
 	}
-	root := a.Root.Results[0]
-	names := c.attentionNames(a)
-	names[a.New[len(a.New)-1].Results[0]] = spelling(root)
+	names, like := map[*ir.Value]string{}, map[*ir.Value]*ir.Value{}
+	result := func(v, old *ir.Value) { names[v], like[v] = spelling(old), old }
+	result(a.Result, a.Root.Results[0])
+	for _, g := range a.Gradients {
+		result(g.New, g.Old)
+	}
+	c.attentionNames(a, names)
 	spell := func(v *ir.Value) (name, typ string) {
 		if name = names[v]; name == "" {
 			name = spelling(v)
 		}
-		if types.Equal(v.Type, root.Type) {
-			return name, c.typeText(root) // in the words of the line that goes
+		if old := like[v]; old != nil {
+			v = old
+		} else if root := a.Root.Results[0]; types.Equal(v.Type, root.Type) {
+			v = root
 		}
-		return name, c.typeText(v)
+		return name, c.typeText(v) // in the words of the line that goes
 	}
-	lines := make([]string, len(a.New))
-	for i, o := range a.New {
-		lines[i] = c.written(o, spell)
+	put := func(at *ir.Op, ops []*ir.Op) {
+		lines := make([]string, len(ops))
+		for i, o := range ops {
+			lines[i] = c.written(o, spell)
+		}
+		indent := c.Module.Src.Indent(origin.Tree(at).Off)
+		edits = append(edits, diag.Edit{Span: origin.Tree(at).Span(), Text: strings.Join(lines, "\n"+indent)})
 	}
-	indent := c.Module.Src.Indent(origin.Tree(a.Root).Off)
-	return append(edits, diag.Edit{Span: origin.Tree(a.Root).Span(), Text: strings.Join(lines, "\n"+indent)}), true
+	put(a.Root, a.New[:split])
+	if split < len(a.New) {
+		put(first, a.New[split:])
+	}
+	return edits, true
 }
 
-// attentionNames are new names for the values of a: the result's name, and what
+// attentionNames adds new names for the values of a that have none: the result's name, and what
 // they are for.
-func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
+func (c *Context) attentionNames(a *attention.Attention, names map[*ir.Value]string) {
 	taken := map[string]bool{}
 	for _, v := range c.Fn.Args {
 		taken[v.Name] = true
@@ -122,12 +204,7 @@ func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 	for _, name := range definitions(treesIn(c.Fn.Body)) {
 		taken[name] = true
 	}
-	prefix, _, _ := strings.Cut(spelling(a.Root.Results[0]), "#")
-	if _, err := strconv.Atoi(prefix[1:]); err == nil {
-		prefix = "%"
-	} else {
-		prefix += "_"
-	}
+	root := spelling(a.Root.Results[0])
 	role := map[*ir.Op]string{}
 	for i, v := range slices.Backward(a.Main.Operands) { // a mask tells which queries count
 		what := []string{"q", "k", "v", "mask"}[i]
@@ -140,7 +217,6 @@ func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 			}
 		}
 	}
-	names := map[*ir.Value]string{}
 	for _, o := range a.New {
 		what := role[o]
 		switch {
@@ -154,9 +230,16 @@ func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 		case o.Name == "dm.compare":
 			what = "seen"
 		}
-		names[o.Results[0]] = fresh(prefix+what, taken)
+		kinds := []string{what, "lse"}
+		if o.Name == "dm.attention_grad" {
+			kinds = []string{"dq", "dk", "dv"}
+		}
+		for i, r := range o.Results {
+			if names[r] == "" {
+				names[r] = derived(root, kinds[i], taken)
+			}
+		}
 	}
-	return names
 }
 
 func treesIn(b *ir.Block) (ts []*ast.Op) {
@@ -171,7 +254,12 @@ func treesIn(b *ir.Block) (ts []*ast.Op) {
 // written is o, a new op, in pretty form; spell returns the name and the type of a
 // value.
 func (c *Context) written(o *ir.Op, spell func(*ir.Value) (name, typ string)) string {
-	name, to := spell(o.Results[0])
+	var results, out []string
+	for _, r := range o.Results {
+		n, t := spell(r)
+		results, out = append(results, n), append(out, t)
+	}
+	to := out[0]
 	var words, clauses, in []string
 	for _, a := range op.Of(o).Attrs {
 		v := o.Attr(a.Name)
@@ -187,7 +275,7 @@ func (c *Context) written(o *ir.Op, spell func(*ir.Value) (name, typ string)) st
 			clauses = append(clauses, a.Name+" = "+text)
 		}
 	}
-	same := true
+	same := len(out) == 1
 	var operands []string
 	for _, v := range o.Operands {
 		n, t := spell(v)
@@ -196,8 +284,11 @@ func (c *Context) written(o *ir.Op, spell func(*ir.Value) (name, typ string)) st
 	if list := strings.Join(append(operands, clauses...), ", "); list != "" {
 		words = append(words, list)
 	}
+	if len(out) > 1 {
+		to = "(" + strings.Join(out, ", ") + ")"
+	}
 	if !same {
 		to = "(" + strings.Join(in, ", ") + ") -> " + to
 	}
-	return name + " = " + o.Name + " " + strings.Join(words, " ") + " : " + to
+	return strings.Join(results, ", ") + " = " + o.Name + " " + strings.Join(words, " ") + " : " + to
 }

@@ -120,14 +120,14 @@ func (c *Context) bucket(g []*ir.Op) {
 		text := c.typeText(o.Operands[0])
 		x, y := spelling(o.Operands[0]), spelling(o.Results[0])
 		if t.Rank() != 1 {
-			name := fresh(x+"_flat", taken)
+			name := derived(x, "flat", taken)
 			lines = append(lines, fmt.Sprintf("%s = dm.reshape %s : (%s) -> %s", name, x, text, flat))
 			x = name
 		}
 		parts, types = append(parts, x), append(types, flat)
 		piece := y
 		if t.Rank() != 1 {
-			piece = fresh(y+"_flat", taken)
+			piece = derived(y, "flat", taken)
 		}
 		after = append(after, fmt.Sprintf("%s = dm.slice %s, start_indices = [%d], limit_indices = [%d] : (TOTAL) -> %s", piece, reduced, total, total+n, flat))
 		if t.Rank() != 1 {

@@ -80,8 +80,15 @@ func products(it *op.Iteration, bind map[string]int64) bool {
 // misaligned reports the first loop of o that tensor cores would have to pad.
 func (c *Context) misaligned(o *ir.Op, it *op.Iteration, grain int64, elem types.Elem) {
 	matters := map[int]bool{}
+	summed := int64(1) // over all loops of the sum: tensor cores see one, unless it is cut by windows
 	for i, reduces := range it.Reduces {
 		matters[i] = reduces
+		if n, ok := it.Loops[i].Eval(c.Bind).Int(); ok && reduces {
+			summed *= n
+		}
+	}
+	if o.Name != "dm.convolution" && summed%grain == 0 {
+		matters = map[int]bool{}
 	}
 	for _, dims := range append(append([][]int{}, it.Operands...), it.Results...) {
 		if n := len(dims); n > 0 && dims[n-1] >= 0 {
@@ -96,7 +103,7 @@ func (c *Context) misaligned(o *ir.Op, it *op.Iteration, grain int64, elem types
 			return
 		}
 		up := n
-		if matters[i] && n%grain != 0 {
+		if matters[i] && n%grain != 0 && (n > 1 || summed == 1) {
 			up = (n + grain - 1) / grain * grain
 			if worst < 0 {
 				worst, size = i, n

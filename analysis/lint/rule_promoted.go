@@ -21,11 +21,12 @@ var _ = register(&Rule{
 	Code: "DM304", Name: "promoted", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "an op of a traced program is computed in a wider type because one operand has it",
 	Python: "give the wider operand the type of the other one: x.dtype.type(c) or jnp.asarray(c, x.dtype) for a NumPy scalar or array, which has a type of " +
-		"its own where a Python number has none; .astype(x.dtype) (torch: .to(x.dtype)) after a norm or a softmax that is computed in float32; dtype=jnp.bfloat16 for layers of Flax",
+		"its own where a Python number has none (torch.as_tensor(a, dtype=x.dtype), or a buffer that is registered in the model's type); .astype(x.dtype) (torch: .to(x.dtype)) after a norm or a softmax that is computed in float32; dtype=jnp.bfloat16 for layers of Flax",
 	Doc: `## What it does
 Finds, in a program that was traced, a conversion to a wider float type that no one wrote: the framework made it at the place of an op
 in the source, because the op's other operand has that type. Reported are contractions, and element-wise ops whose other operand is a
-constant, such as a NumPy array, or a scalar argument.
+constant, such as a NumPy array, a scalar argument or, in PyTorch, a parameter or buffer. JAX's locations tell by their columns which conversions
+were written, PyTorch's by their names.
 
 ## Why it matters
 The result has the wider type as well, and so has all that is computed from it: twice the bytes, and contractions without the
@@ -82,13 +83,19 @@ func promotion(o *ir.Op, i int) *ir.Op {
 	}
 	at, known := tracedFrom(o)
 	from, also := tracedFrom(n)
-	if !known || !also || at != from || at.EndCol == 0 || o.Out(0).Elem != n.Out(0).Elem {
+	if !known || !also || at != from || at.EndCol == 0 && !implicit(n) || o.Out(0).Elem != n.Out(0).Elem {
 		return nil
 	}
 	if other := o.Operands[1-i]; promoted(other, at) {
 		return nil // both are: someone asked for the type
 	}
 	return n
+}
+
+// implicit reports whether PyTorch made the conversion n: it names those that a program asks for otherwise. Its locations have no columns.
+func implicit(n *ir.Op) bool {
+	parts := loc.Parts(n.Loc)
+	return len(parts) > 0 && loc.TraceOf(parts[0].Loc).Inside("prims.convert_element_type")
 }
 
 // promoted reports whether v is converted at a place.
@@ -132,12 +139,12 @@ func (c *Context) promotedProduct(o *ir.Op, i int, n *ir.Op) {
 	}
 	taken := c.names()
 	name := spelling(o.Results[0])
-	in := detached("dm.convert", fresh(name+"_in", taken), with(other, narrow), nil, other)
+	in := detached("dm.convert", derived(name, "in", taken), with(other, narrow), nil, other)
 	operands := []*ir.Value{n.Operands[0], in.Results[0]}
 	if i == 1 {
 		slices.Reverse(operands)
 	}
-	product := detached(o.Name, fresh(name+"_"+narrow.String(), taken), with(o.Results[0], narrow), o.Attrs, operands...)
+	product := detached(o.Name, derived(name, narrow.String(), taken), with(o.Results[0], narrow), o.Attrs, operands...)
 	back := detached("dm.convert", name, o.Results[0].Type, nil, product.Results[0])
 	gone := []*ir.Op{o}
 	edits := []diag.Edit{}
@@ -182,12 +189,15 @@ func (c *Context) promotedNumber(o *ir.Op, i int, n *ir.Op, reported map[*ir.Val
 	what := "the constant " + spelling(root)
 	switch {
 	case root.Op != nil && root.Op.Name == op.Constant:
-	case root.Op == nil && root.Tensor() != nil && root.Tensor().Rank() == 0:
+	case root.Op == nil && root.Tensor() != nil && (root.Tensor().Rank() == 0 || implicit(n)): // of any shape it may be updated, by an optimizer in JAX
 		what = "the argument " + spelling(root)
 	default:
 		return
 	}
 	narrow, wide := n.In(0).Elem, o.Out(0).Elem
+	if at, _ := tracedFrom(o); returns(o.Results[0], narrow, at) {
+		return
+	}
 	ops, bytes := widened(o.Results[0], narrow, reported)
 	c.Report(Finding{
 		Op:      o,
@@ -196,6 +206,30 @@ func (c *Context) promotedNumber(o *ir.Op, i int, n *ir.Op, reported map[*ir.Val
 		Help:    fmt.Sprintf("convert %s to %s before", spelling(root), narrow),
 		Related: []diag.Related{{Span: place(n), Message: "made wider here"}},
 	})
+}
+
+// returns reports whether what is computed from v is converted back at the place at: a function of the framework, such as a mean, computes in
+// a wider type inside.
+func returns(v *ir.Value, narrow types.Elem, at loc.Frame) bool {
+	for range 8 {
+		if len(v.Uses) == 0 {
+			return false
+		}
+		next := v.Uses[0].Op
+		for _, u := range v.Uses {
+			if from, known := tracedFrom(u.Op); !known || from != at || len(u.Op.Results) != 1 {
+				return false
+			}
+			if u.Op.Name == "dm.convert" {
+				next = u.Op
+			}
+		}
+		if next.Name == "dm.convert" && next.Out(0) != nil && pattern.Significant(next.Out(0).Elem) <= pattern.Significant(narrow) {
+			return true
+		}
+		v = next.Results[0]
+	}
+	return false
 }
 
 // rootOf is the value that v is in another shape, type or part.

@@ -58,7 +58,7 @@ func (c *Context) addFirst(o, a, b *ir.Op) {
 	if t == nil || origin.Tree(a) == nil || origin.Tree(b) == nil {
 		return
 	}
-	part := fresh(spelling(o.Results[0])+"_part", c.names())
+	part := derived(spelling(o.Results[0]), "part", c.names())
 	in := c.typeText(a.Operands[0])
 	indent := c.Module.Src.Indent(t.Span().Start)
 	dim := ""

@@ -28,10 +28,16 @@ type Attention struct {
 	// not among the users of their operands, which are values of the program, seen
 	// by Root, or results of each other.
 	New []*ir.Op
+	// Result takes the place of Root's result.
+	Result *ir.Value
 	// Main is the dm.attention among New.
 	Main *ir.Op
 	// First is the contraction that gives the scores.
 	First *ir.Op
+	// Gradients are the contractions that give the cotangents of queries, keys and values, and the results of New that take their place,
+	// behind Split ops of New, which may stand at Root; the others stand at the first of Gradients. None without a gradient.
+	Gradients []Gradient
+	Split     int
 	// Gone are Root and the ops that nothing needs behind New, in their order from
 	// the back.
 	Gone []*ir.Op
@@ -82,7 +88,10 @@ func (f *finder) tired() bool {
 
 // FindAttention finds the attention whose second contraction, the one with the
 // values, is o. If something that looks like one does not match, reason is why; it is empty for everything else.
-func FindAttention(o *ir.Op) (a *Attention, reason string) {
+func FindAttention(o *ir.Op) (a *Attention, reason string) { return find(o, nil) }
+
+// find is FindAttention, and FindTraining where proof is not nil.
+func find(o *ir.Op, proof func(*Softmax) bool) (a *Attention, reason string) {
 	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Valid(o) {
 		return nil, ""
 	}
@@ -110,7 +119,7 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 			}
 			for _, divided := range roots(o) {
 				for _, root := range narrowed(divided) {
-					f := &finder{indexed: try.indexed, units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem}
+					f := &finder{indexed: try.indexed, units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem, proof: proof}
 					if divided != o {
 						f.divided = divided
 					}
@@ -153,12 +162,15 @@ type finder struct {
 	elem         types.Elem
 
 	keys    []*atom // of the second contraction's sum
-	v, y    axes
+	p, v, y axes
 	dropout *ir.Op
 	drawn   axes   // of the value that dropout is of
 	guarded bool   // probabilities that are NaN are 0
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
+	scored  axes   // of its result
+
+	proof func(*Softmax) bool // of a gradient, where one is looked for
 
 	work      int   // ops visited where two paths diverge
 	metCausal bool  // a causal mask has been met
@@ -218,7 +230,7 @@ func (f *finder) find() bool {
 		return false
 	}
 	p := c.operands[f.side]
-	f.v, f.y = c.operands[1-f.side], c.result
+	f.p, f.v, f.y = p, c.operands[1-f.side], c.result
 	for _, a := range f.flat(f.v) {
 		inP, inY := slices.Contains(f.flat(p), a), slices.Contains(f.flat(f.y), a)
 		if inP && !inY {
@@ -257,12 +269,15 @@ func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) 
 	if !b.build(f.choose(qs, l.queries(l.depth)), f.choose(ks, l.shared(l.depth)), f.choose(vs, l.shared(l.value))) {
 		return false
 	}
-	gone := f.gone(b.Block.Ops)
+	if f.proof != nil {
+		return f.training(b, q, qx, k, kx)
+	}
+	gone := f.gone(b.Block.Ops, nil)
 	if !slices.Contains(gone, holder(f.product, f.root.Parent)) {
 		f.phase = needed
 		return f.no("the scores or the probabilities are used elsewhere")
 	}
-	f.found = &Attention{Root: f.root, New: b.Block.Ops, Main: b.main, First: f.product, Gone: gone}
+	f.found = &Attention{Root: f.root, New: b.Block.Ops, Result: b.result, Main: b.main, First: f.product, Gone: gone}
 	return true
 }
 
@@ -277,16 +292,19 @@ func holder(o *ir.Op, b *ir.Block) *ir.Op {
 	return o
 }
 
-// gone are the root and the ops that are only there for it, in the order from the
-// back; what the new ops read stays.
-func (f *finder) gone(fresh []*ir.Op) []*ir.Op {
+// gone are the root, the ops of more, and those that are only there for them, in the order from the back; what the new ops read stays.
+func (f *finder) gone(fresh []*ir.Op, more []*ir.Op) []*ir.Op {
 	kept := map[*ir.Value]bool{}
 	for _, o := range fresh {
 		for _, v := range o.Operands {
 			kept[v] = true
 		}
 	}
+	block := f.root.Parent
 	dead := map[*ir.Op]bool{f.root: true}
+	for _, o := range more {
+		dead[o] = true
+	}
 	within := func(o *ir.Op) bool {
 		for {
 			if dead[o] {
@@ -299,7 +317,6 @@ func (f *finder) gone(fresh []*ir.Op) []*ir.Op {
 		}
 	}
 	var out []*ir.Op
-	block := f.root.Parent
 	for i := len(block.Ops) - 1; i >= 0; i-- {
 		o := block.Ops[i]
 		unused := len(o.Results) > 0 && len(o.Results[0].Uses) > 0 && op.Of(o).Is(op.Pure)

@@ -16,8 +16,10 @@ type builder struct {
 	*layout
 	state
 	*op.Builder
-	main *ir.Op
-	zero *ir.Value // the number 0, where it was needed
+	main   *ir.Op
+	result *ir.Value
+	has    *ir.Value // the queries that see a key, where a mask is a finite number
+	zero   *ir.Value // the number 0, where it was needed
 }
 
 // mostScale is the greatest scale beside which a finite number masks: scores of greater
@@ -38,6 +40,7 @@ func (b *builder) build(q, k, v operand) bool {
 	if !ok {
 		return false
 	}
+	b.has = has
 	queries := b.arrange(q.v, q.x, b.queries(b.depth))
 	if has != nil && queries != nil {
 		queries = b.Value("select", []*ir.Value{has, queries, b.nought()}, nil)
@@ -74,6 +77,7 @@ func (b *builder) build(q, k, v operand) bool {
 	if y = b.arrange(y, b.queries(b.value), b.y); y == nil || b.Err() != nil || y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
 		return b.no("the result would have another type")
 	}
+	b.result = y
 	return true
 }
 

@@ -20,6 +20,9 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 	var out []operand
 	scale := 1.0
 	for range maxSteps {
+		if f.proof != nil && len(out) > 0 {
+			break // its gradient is that of this value
+		}
 		if v.Tensor().Elem == f.elem && plain(v) && f.visible(v) {
 			out = append(out, operand{v, x, scale})
 		}
@@ -37,7 +40,7 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 		case "dm.transpose", "dm.reshape":
 			v, x, ok = f.back(o, x)
 		case "dm.broadcast":
-			if repeated {
+			if repeated && f.proof == nil {
 				if v, x, ok = f.back(o, x); ok {
 					out = nil
 				}
@@ -45,7 +48,7 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 		case "dm.mul", "dm.div":
 			for i := range 2 {
 				n, known := numberOf(o.Operands[1-i])
-				if !scaled || !known || n == 0 || len(w.Uses) != 1 || o.Name == "dm.div" && i == 1 || !shaped(o.Operands[i], w) {
+				if !scaled || f.proof != nil || !known || n == 0 || len(w.Uses) != 1 || o.Name == "dm.div" && i == 1 || !shaped(o.Operands[i], w) {
 					continue
 				}
 				if o.Name == "dm.div" {

@@ -119,7 +119,7 @@ func (f *finder) products(o *ir.Op, x axes, s state) bool {
 	if !ok {
 		return f.no("the scores are not a product of two tensors")
 	}
-	f.product = o
+	f.product, f.scored = o, x
 	for i := range 2 {
 		q, k := c.operands[i], c.operands[1-i]
 		if f.attention(o.Operands[i], q, o.Operands[1-i], k, s) {

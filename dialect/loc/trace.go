@@ -1,6 +1,9 @@
 package loc
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Frame is a place in a function of the program that was traced.
 type Frame struct {
@@ -51,6 +54,12 @@ func (t *Trace) add(l Loc, top bool) {
 
 func (n *Node) frame(function string) Frame {
 	return Frame{File: n.Text, Line: int(n.Line), Col: int(n.Col), EndLine: int(n.EndLine), EndCol: int(n.EndCol), Function: function}
+}
+
+// Inside reports whether the op is one of a function, of a module or of an op of the framework with name in its own.
+func (t Trace) Inside(name string) bool {
+	return slices.ContainsFunc(t.Scopes, func(s string) bool { return strings.Contains(s, name) }) ||
+		slices.ContainsFunc(t.Frames, func(f Frame) bool { return strings.Contains(f.Function, name) })
 }
 
 // Stack is the location of a call stack, the innermost frame first; nil for an empty one.

@@ -14,14 +14,15 @@ import (
 // reader turns values into terms. Its work is bounded: it gives up behind maxVisits
 // values.
 type reader struct {
-	leaves []*ir.Value
-	ids    map[*ir.Value]int
-	memo   map[string]*term
-	seen   map[*ir.Op]bool // ops of the program that the term is made of
-	elem   types.Elem      // every value on the way has at least its precision
-	finite bool            // maxima are finite: infinite ones are not replaced
-	narrow bool            // a sum or a square is rounded to f16, whose range it may leave
-	visits int
+	leaves  []*ir.Value
+	ids     map[*ir.Value]int
+	memo    map[string]*term
+	seen    map[*ir.Op]bool // ops of the program that the term is made of
+	elem    types.Elem      // every value on the way has at least its precision
+	finite  bool            // maxima are finite: infinite ones are not replaced
+	softmax bool            // terms are made of softmax as well
+	narrow  bool            // a sum or a square is rounded to f16, whose range it may leave
+	visits  int
 	// indices are the axes that stand for the elements of a value.
 	indices map[string]int
 }
@@ -258,7 +259,7 @@ func (r *reader) of(o *ir.Op, v *ir.Value, at axes) *term {
 		return r.reduce(o, v, at)
 	case name == "gather":
 		return r.gather(o, v, at)
-	case d.Expand != nil && len(o.Operands) == 1 && (d.Is(op.Pointwise) || statistics[name]):
+	case d.Expand != nil && len(o.Operands) == 1 && (d.Is(op.Pointwise) || statistics[name] || r.softmax && name == "softmax"):
 		b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
 		vs := d.Expand(b, o)
 		if len(vs) != 1 {

@@ -98,6 +98,10 @@ func (n *node) pretty() string {
 				start, end := s.value()
 				n.clause(short, word, at(start, end))
 			case word == "loc" && s.tok.Kind == lex.LParen:
+				if s.parens > 0 { // of an argument of the region
+					s.skip()
+					continue
+				}
 				return ""
 			case s.tok.Kind == lex.LAngle:
 				end := s.skip()

@@ -17,6 +17,7 @@ type Code struct {
 	Doc       string // what it means, in Markdown
 	Help      string // what to do about it, may be empty
 	Python    string // what to do about it in a Python program that was traced, may be empty: a clause without a final stop
+	Remedy    string // the function of a framework that Python names, may be empty: at what was traced inside of it nothing is said
 	Ignorable bool   // a comment or dmir.toml can silence it
 }
 

@@ -219,6 +219,10 @@ func (s *customScan) define(i int) {
 		end := -1
 		for j := i + 2; j < len(s.toks); j++ {
 			k := s.kind(j)
+			if s.text(j) == "loc" && s.kind(j+1) == lex.LParen && s.pair[j+1] > 0 {
+				a.Loc = rel(s.toks[j].Start, s.toks[s.pair[j+1]].End)
+				break
+			}
 			if s.deep[j] < level || k == lex.Comma || k == lex.Eq || k == lex.Region || k == lex.Value || k == lex.LBrace || s.unclosed(j) {
 				break
 			}
