@@ -47,7 +47,7 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any], weights: bool = False) -
     size = sum(t.numel() * t.element_size() for t in module.parameters() if not _has_no_data(t))
     if weights and size > _MOST:
         raise TraceError(f'the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; make the model on the device "meta"')
-    return model_bytes(to_onnx(exported(module, args, kwargs), weights).model)
+    return to_onnx(exported(module, args, kwargs), weights).model_proto.SerializeToString()
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -86,13 +86,6 @@ def to_onnx(exported: Any, weights: bool = False) -> Any:
             names = (_PART.sub("", out.name or "") for out in node.outputs)
             node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
     return program
-
-
-def model_bytes(model: Any) -> bytes:
-    """A model as the bytes of a .onnx file."""
-    import onnx_ir
-
-    return onnx_ir.to_proto(model).SerializeToString()
 
 
 def files(data: bytes) -> list[str]:
@@ -152,9 +145,13 @@ def _weights_to_inputs(graph: Any, keep: bool) -> None:
     """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data; with keep, those only
     that have no data.
 
-    Buffers that are not in the state_dict stay constants, where they have data.
+    Buffers that are not in the state_dict stay constants, where they have data. What the graph does not use goes: PyTorch 2.6
+    leaves a second name of tied weights there.
     """
     for name, value in list(graph.initializers.items()):
+        if not value.uses() and value not in graph.outputs:
+            del graph.initializers[name]
+            continue
         kind = value.metadata_props.get(_SIGNATURE + "kind")
         stored = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
         raw = getattr(value.const_value, "raw", None)
