@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Callable
@@ -103,8 +104,7 @@ def partition(
     numbers = {n % len(args) for n in numbers if -len(args) <= n < len(args)}
 
     def divide(x: Any, static: bool) -> tuple[Any, Any]:
-        arrays = jax.tree.map(lambda v: v if not static and _is_array(v) else None, x)
-        return arrays, jax.tree.map(lambda v: v if static or not _is_array(v) else None, x)
+        return (jax.tree.map(lambda _: None, x), x) if static else _divide(x)
 
     positional = [divide(x, i in numbers) for i, x in enumerate(args)]
     named = {k: divide(x, k in names) for k, x in kwargs.items()}
@@ -123,8 +123,8 @@ def closed(f: Callable[..., Any], constants: Any, held: dict[str, Any]) -> Calla
     def call(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = join((args, kwargs), constants)
         out = f(*args, **kwargs)
-        held["statics"] = jax.tree.map(lambda v: None if _is_array(v) else v, out)
-        return jax.tree.map(lambda v: v if _is_array(v) else None, out)
+        out, held["statics"] = _divide(out)
+        return out
 
     return call
 
@@ -136,9 +136,27 @@ def join(a: Any, b: Any) -> Any:
     return jax.tree.map(lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None)
 
 
+def _divide(x: Any) -> tuple[Any, Any]:
+    """A tree's arrays and its other leaves. Numbers are arrays, as for jax.jit, but not in modules of Equinox, which keep
+    there what is no array for its own jit, such as a rate of dropout."""
+    import jax
+
+    module = getattr(sys.modules.get("equinox"), "Module", ())
+
+    def part(v: Any, arrays: bool) -> Any:
+        if isinstance(v, module):
+            return jax.tree.map(lambda u: u if _is_array(u) == arrays else None, v)
+        return v if (_is_array(v) or isinstance(v, (bool, int, float, complex))) == arrays else None
+
+    def parts(arrays: bool) -> Any:
+        return jax.tree.map(lambda v: part(v, arrays), x, is_leaf=lambda v: isinstance(v, module))
+
+    return parts(True), parts(False)
+
+
 def _is_array(x: Any) -> bool:
-    """Whether a leaf is an array, the shape of one, or a number."""
-    return hasattr(x, "shape") and hasattr(x, "dtype") or isinstance(x, (bool, int, float, complex))
+    """Whether a leaf is an array, or the shape of one."""
+    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 def struct(x: Any) -> Any:
