@@ -97,7 +97,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	var places []protocol.Location
-	e.must("textDocument/definition", at(14), &places)
+	e.must("textDocument/implementation", at(14), &places)
 	if len(places) == 0 || places[0].URI != uri.File(filepath.Join(dir, ".dmir/traces/step.mlir")) || places[0].Range.Start.Line != 19 {
 		t.Errorf("the traced program is at %+v", places)
 	}
