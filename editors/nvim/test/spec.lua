@@ -978,6 +978,7 @@ if vim.env.DMIR_PYRIGHT then
         local sources = {}
         for _, d in ipairs(vim.diagnostic.get(buffer)) do
           sources[d.source] = (sources[d.source] or 0) + 1
+          assert(d.source ~= 'dmir' or d.severity ~= vim.diagnostic.severity.ERROR, vim.inspect(d))
         end
         return sources.basedpyright and sources.dmir and sources
       end)
