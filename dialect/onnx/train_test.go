@@ -76,7 +76,7 @@ func TestTrain(t *testing.T) {
 			Function("outer", []string{"p", "q", "r", "s", "t"}, []string{"u"}, Node("local.norm", []string{"t", "s", "r", "q", "p"}, []string{"u"}, Ref("eps", "eps"))),
 			Function("norm", []string{"a", "b", "c", "d", "e"}, []string{"g"}, Node("BatchNormalization", []string{"e", "d", "c", "b", "a"}, []string{"f"}, Attr("momentum", 0.9)),
 				Node("Constant", nil, []string{"h"}, Ref("value_float", "eps")), Node("Add", []string{"f", "h"}, []string{"g"}))), "loss=mse,optimizer=sgd"},
-		"without values":      {Model(20, Noted(Graph([]Message{Value("x", F32, 4, 3), Value("w", F32, 3, 2), Value("f", F32, 2)}, []Message{Value("y", F32, 4, 2)}, nil, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("Mul", []string{"h", "f"}, []string{"y"})), OfGraph, "pkg.torch.export.ExportedProgram.graph_signature", "w: PARAMETER target='w'\nf: PARAMETER target='f'\n")), "loss=mse,optimizer=sgd,freeze=f"},
+		"without values": {Model(20, Noted(Graph([]Message{Value("x", F32, 4, 3), Value("w", F32, 3, 2), Value("f", F32, 2)}, []Message{Value("y", F32, 4, 2)}, nil, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("Mul", []string{"h", "f"}, []string{"y"})), OfGraph, "pkg.torch.export.ExportedProgram.graph_signature", "w: PARAMETER target='w'\nf: PARAMETER target='f'\n")), "loss=mse,optimizer=sgd,freeze=f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := step(c.model, c.spec)
