@@ -10,6 +10,10 @@ want cc gcc
 want curl curl
 build_dmir
 
+optional npm_install "$root/vscode-extension" # which has another server for Python
+pyright=$root/vscode-extension/node_modules/basedpyright/langserver.index.js
+if [ -e "$pyright" ]; then export DMIR_PYRIGHT=$pyright; fi
+
 scratch=$(mktemp -d)
 trap 'screen_close; rm -rf "$scratch" 2>/dev/null || true' EXIT
 export DMIR_NVIM=$scratch/nvim DMIR_WORKSPACE=$scratch/workspace PATH=$root/build:$PATH

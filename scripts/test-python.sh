@@ -8,11 +8,11 @@ set -euo pipefail
 
 # want_python puts a python3 with the packages of the tests first on PATH.
 want_python() {
-  python3 -c 'import IPython, jax, numpy, optax, pandas' 2>/dev/null && return
+  python3 -c 'import IPython, equinox, flax, jax, numpy, optax, pandas' 2>/dev/null && return
   local at=$root/build/python
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv python3-venv
   [ -x "$at/bin/python" ] || alone python3 -m venv "$at" || cannot "python3 -m venv failed"
-  "$at/bin/python" -c 'import IPython, jax, numpy, optax, pandas' 2>/dev/null ||
+  "$at/bin/python" -c 'import IPython, equinox, flax, jax, numpy, optax, pandas' 2>/dev/null ||
     alone "$at/bin/python" -m pip install --quiet --disable-pip-version-check -r "$root/python/tests/requirements.txt" ||
     cannot "pip could not install what python/tests/requirements.txt lists"
   export PATH="$at/bin:$PATH"

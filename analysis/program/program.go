@@ -124,7 +124,7 @@ func Load(src *source.File, opts Options) *Program {
 		names()
 	}()
 	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
-		modules := stablehlo.ImportBound(p.Tree, p.Bind)
+		modules := stablehlo.ImportBound(p.Tree, p.Bind, p.Arrays)
 		for _, m := range modules {
 			if !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 				raise.Module(m)

@@ -22,12 +22,13 @@ func init() {
 }
 
 func convertConstant(n *node) []*ir.Value {
-	for _, a := range n.p.attrs {
-		if a = n.resolve(a); a == nil {
+	for _, own := range n.p.attrs {
+		a := n.resolve(own) // which a call of a function calls otherwise
+		if a == nil {
 			continue
 		}
-		n.used[a.name] = true
-		switch a.name {
+		n.used[own.name] = true
+		switch own.name {
 		case "value":
 			if a.t == nil {
 				fail("the value is no tensor")
@@ -36,7 +37,7 @@ func convertConstant(n *node) []*ir.Value {
 		case "value_int":
 			return one(n.reshape(n.numbers(int(a.i))))
 		case "value_ints":
-			return one(n.numbers(n.ints(a.name)...))
+			return one(n.numbers(n.ints(own.name)...))
 		case "value_float":
 			return one(n.scalar(types.F32, float64(a.f)))
 		case "value_floats":

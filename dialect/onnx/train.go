@@ -154,12 +154,45 @@ func originsOf(p *modelProto, data []byte, spec *train.Spec) *origins {
 		}
 	}
 	slices.Sort(o.missing)
-	for _, n := range p.graph.nodes {
-		if n.op == "BatchNormalization" && spec.BatchNorm == "train" && len(n.inputs) > 4 {
-			o.running[n.inputs[3]], o.running[n.inputs[4]] = true, true
-		}
+	if spec.BatchNorm == "train" {
+		o.running = runningIn(p)
 	}
 	return o
+}
+
+// runningIn are the values of the graph that batch normalization takes as running statistics, also within functions.
+func runningIn(p *modelProto) map[string]bool {
+	functions := map[string]*functionProto{}
+	for _, f := range p.functions {
+		functions[key(standard(f.domain), f.name, f.overload)] = f
+	}
+	known := map[*functionProto]map[string]bool{}
+	var of func(nodes []*nodeProto) map[string]bool
+	of = func(nodes []*nodeProto) map[string]bool {
+		running := map[string]bool{}
+		for _, n := range nodes {
+			if n.op == "BatchNormalization" && len(n.inputs) > 4 {
+				running[n.inputs[3]], running[n.inputs[4]] = true, true
+			}
+			f := functions[key(n.domain, n.op, n.overload)]
+			if f == nil {
+				continue
+			}
+			inner, visited := known[f]
+			if !visited {
+				known[f] = nil // a function that calls itself is refused later
+				inner = of(f.nodes)
+				known[f] = inner
+			}
+			for i, name := range f.inputs {
+				if inner[name] && i < len(n.inputs) {
+					running[n.inputs[i]] = true
+				}
+			}
+		}
+		return running
+	}
+	return of(p.graph.nodes)
 }
 
 const exportAgain = "export it with torch.onnx.export(model, args, dynamo=True, optimize=False)"

@@ -70,7 +70,13 @@ func TestTrain(t *testing.T) {
 		"nll":                 {vector(F32, 4, 2), "loss=nll,optimizer=sgd,lr=0.1,dim=0"},
 		"own loss":            {Model(20, Graph([]Message{Value("x", F32, 4)}, []Message{Value("z", F32), Value("y", F32, 4)}, []Message{Floats("w", []int{4}, 1, 2, 3, 4)}, Node("Mul", []string{"x", "w"}, []string{"y"}), Node("ReduceMean", []string{"y"}, []string{"z"}, Attr("keepdims", 0)))), "loss=output,output=z,optimizer=sgd,lr=0.1"},
 		"sequences":           {Model(20, Graph([]Message{Value("x", F32, 4, 3)}, []Message{Value("y", F32, 4, 3)}, []Message{Floats("w", []int{3, 6}, make([]float32, 18)...), Ints("each", nil, 3), Ints("last", nil, -1)}, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("SplitToSequence", []string{"h", "each"}, []string{"s"}, Attr("axis", 1)), Node("SequenceAt", []string{"s", "last"}, []string{"y"}))), "loss=mse,optimizer=sgd"},
-		"without values":      {Model(20, Noted(Graph([]Message{Value("x", F32, 4, 3), Value("w", F32, 3, 2), Value("f", F32, 2)}, []Message{Value("y", F32, 4, 2)}, nil, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("Mul", []string{"h", "f"}, []string{"y"})), OfGraph, "pkg.torch.export.ExportedProgram.graph_signature", "w: PARAMETER target='w'\nf: PARAMETER target='f'\n")), "loss=mse,optimizer=sgd,freeze=f"},
+		"in a function": {Model(20, Graph([]Message{Value("x", F32, 4, 3)}, []Message{Value("y", F32, 4, 3)},
+			[]Message{Floats("w", []int{3}, 1, 1, 1), Floats("b", []int{3}, 0, 0, 0), Floats("mean", []int{3}, 0, 0, 0), Floats("var", []int{3}, 1, 1, 1)},
+			Node("local.outer", []string{"x", "w", "b", "mean", "var"}, []string{"y"}, Attr("eps", 1e-3))),
+			Function("outer", []string{"p", "q", "r", "s", "t"}, []string{"u"}, Node("local.norm", []string{"t", "s", "r", "q", "p"}, []string{"u"}, Ref("eps", "eps"))),
+			Function("norm", []string{"a", "b", "c", "d", "e"}, []string{"g"}, Node("BatchNormalization", []string{"e", "d", "c", "b", "a"}, []string{"f"}, Attr("momentum", 0.9)),
+				Node("Constant", nil, []string{"h"}, Ref("value_float", "eps")), Node("Add", []string{"f", "h"}, []string{"g"}))), "loss=mse,optimizer=sgd"},
+		"without values": {Model(20, Noted(Graph([]Message{Value("x", F32, 4, 3), Value("w", F32, 3, 2), Value("f", F32, 2)}, []Message{Value("y", F32, 4, 2)}, nil, Node("MatMul", []string{"x", "w"}, []string{"h"}), Node("Mul", []string{"h", "f"}, []string{"y"})), OfGraph, "pkg.torch.export.ExportedProgram.graph_signature", "w: PARAMETER target='w'\nf: PARAMETER target='f'\n")), "loss=mse,optimizer=sgd,freeze=f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := step(c.model, c.spec)

@@ -58,7 +58,10 @@ func (c *importer) bound(t *ast.Op, s *signature, args []ast.BlockArg) (r *signa
 	n.must(len(args) == len(s.written), "DM142", "the body of @%s has %d arguments, but its type has %d", s.name, len(args), len(s.written))
 	formulas := n.formulas()
 	bound := *s
-	bound.in, bound.written, bound.donated, bound.fixed = nil, nil, nil, map[int]int64{}
+	bound.in, bound.written, bound.donated, bound.own, bound.fixed = nil, nil, nil, nil, map[int]int64{}
+	for _, d := range s.ownOut {
+		n.must(stateOf(d) < 0, Unsupported, "a step (%s) whose sizes are open", op.StateAttr)
+	}
 	var missing []string
 	need := func(sym string) (int64, bool) {
 		if !slices.Contains(c.m.Sizes, sym) {
@@ -106,7 +109,8 @@ func (c *importer) bound(t *ast.Op, s *signature, args []ast.BlockArg) (r *signa
 			return max(0, x)
 		}))
 		for range splitTypes(s.written[i : i+1]) {
-			bound.donated = append(bound.donated, s.donated[len(splitTypes(s.written[:i]))])
+			at := len(splitTypes(s.written[:i]))
+			bound.donated, bound.own = append(bound.donated, s.donated[at]), append(bound.own, s.own[at])
 		}
 	}
 	bound.in = splitTypes(bound.written)

@@ -21,6 +21,8 @@ type signature struct {
 	in, out []types.Type // with the parts of compound values
 	donated []bool       // of the arguments
 	names   []string     // of the results, as JAX states them; "" where it does not
+	own     []types.Dict // of the arguments: attributes of the dialect itself
+	ownOut  []types.Dict // of the results
 	// of the arguments that are numbers: the names that JAX gives these, and at import what they are
 	constants []string
 	fixed     map[int]int64
@@ -76,11 +78,13 @@ func (n *node) signatureOf() *signature {
 			s.in = append(s.in, n.stated(t, x, n.t.Abs(a.Attrs)))
 			s.donated = append(s.donated, donates(x))
 			s.constants = append(s.constants, constantName(x))
+			s.own = append(s.own, n.own(x, t, n.t.Abs(a.Attrs)))
 		}
 		for _, r := range f.Results {
-			x := n.attrAt(r.Attrs)
-			s.out = append(s.out, n.stated(n.typeAt(r.Type), x, n.t.Abs(r.Attrs)))
+			t, x := n.typeAt(r.Type), n.attrAt(r.Attrs)
+			s.out = append(s.out, n.stated(t, x, n.t.Abs(r.Attrs)))
 			s.names = append(s.names, resultName(x))
+			s.ownOut = append(s.ownOut, n.own(x, t, n.t.Abs(r.Attrs)))
 		}
 		return s
 	}
@@ -101,25 +105,84 @@ func (n *node) signatureOf() *signature {
 		s.in = append(s.in, n.stated(n.typeOf(x, a.at), attrs, at))
 		s.donated = append(s.donated, donates(attrs))
 		s.constants = append(s.constants, constantName(attrs))
+		s.own = append(s.own, n.own(attrs, s.in[i], at))
 	}
 	for i, x := range a.x.Type.Out {
 		attrs, at := entry("res_attrs", i)
 		s.out = append(s.out, n.stated(n.typeOf(x, a.at), attrs, at))
 		s.names = append(s.names, resultName(attrs))
+		s.ownOut = append(s.ownOut, n.own(attrs, s.out[i], at))
 	}
 	return s
+}
+
+// own are the attributes of the dialect itself in the dictionary of an argument or a result of type t: how a step goes on
+// (op.StateAttr) and begins (op.InitAttr).
+func (n *node) own(x *ast.AttrExpr, t types.Type, at source.Span) types.Dict {
+	var own types.Dict
+	if x == nil {
+		return nil
+	}
+	for _, e := range x.Entries {
+		if !strings.HasPrefix(e.Key, op.Prefix) {
+			continue
+		}
+		if isCompound(t) {
+			n.failAt(Unsupported, at, "%s of a value that the dialect has in parts, a %s", e.Key, t)
+		}
+		var a types.Attr = types.Unit{}
+		var err error
+		tensor, is := t.(*types.Tensor)
+		switch {
+		case e.Value == nil:
+		case is && e.Key == op.InitAttr && types.IsFile(e.Value):
+			var f *types.File
+			if f, err = types.FileFromExpr(e.Value, n.arrays); err == nil {
+				a = types.InFile(tensor, f)
+			}
+		default:
+			a, err = types.AttrFromExpr(e.Value, &n.env)
+		}
+		if err != nil {
+			n.failError(at, err)
+		}
+		own = append(own, types.Named{Name: e.Key, Value: a})
+	}
+	return own
+}
+
+// stateOf is the argument whose next value a result with the attributes is, -1 for none.
+func stateOf(own types.Dict) int {
+	for _, a := range own {
+		if n, ok := a.Value.(types.Int); ok && a.Name == op.StateAttr {
+			return int(n.V)
+		}
+	}
+	return -1
 }
 
 // split replaces what is compound by its parts.
 func (s *signature) split() {
 	s.written, s.names = s.in, splitNames(s.names, s.out)
 	var donated []bool
+	var own, ownOut []types.Dict
+	var first []int // part of each argument
 	for i := range s.in {
+		first = append(first, len(own))
 		for range splitTypes(s.in[i : i+1]) {
-			donated = append(donated, s.donated[i])
+			donated, own = append(donated, s.donated[i]), append(own, s.own[i])
 		}
 	}
-	s.donated = donated
+	for i, d := range s.ownOut {
+		if k := stateOf(d); k >= 0 && k < len(first) {
+			d = op.WithState(d, types.Int{V: int64(first[k]), Elem: types.I64})
+			donated[first[k]] = false // it is by being state
+		}
+		for range splitTypes(s.out[i : i+1]) {
+			ownOut = append(ownOut, d)
+		}
+	}
+	s.donated, s.own, s.ownOut = donated, own, ownOut
 	s.in, s.out = splitTypes(s.in), splitTypes(s.out)
 }
 
@@ -232,8 +295,7 @@ func (c *importer) function(t *ast.Op) {
 	if s.private {
 		o.SetAttr("sym_visibility", types.Str("private"))
 	}
-	s.donations(o)
-	s.named(o)
+	s.attributes(o)
 	c.m.Ops = append(c.m.Ops, o)
 	c.m.AddFunc(fn)
 	if len(t.Regions) == 0 || len(t.Regions[0].Blocks) == 0 {
@@ -304,34 +366,39 @@ func (n *node) argument(fn *ir.Func, name string, a ast.BlockArg, written []type
 	return n.joined(parts, written)
 }
 
-// donations marks the arguments that may be overwritten.
-func (s *signature) donations(o *ir.Op) {
-	attrs, any := make(types.Array, len(s.in)), false
-	for i := range s.in {
-		d := types.Dict{}
-		if s.donated[i] {
-			d, any = types.Dict{{Name: op.DonatedAttr, Value: types.Unit{}}}, true
+// attributes states what holds of the arguments, and the names of the results.
+func (s *signature) attributes(o *ir.Op) {
+	set := func(list string, n int, of func(i int) types.Dict) {
+		attrs, any := make(types.Array, n), false
+		for i := range attrs {
+			d := of(i)
+			if len(d) == 0 {
+				d = types.Dict{}
+			}
+			attrs[i], any = d, any || len(d) > 0
 		}
-		attrs[i] = d
+		if any {
+			o.SetAttr(list, attrs)
+		}
 	}
-	if any {
-		o.SetAttr("arg_attrs", attrs)
-	}
+	set("arg_attrs", len(s.in), func(i int) types.Dict {
+		d := s.own[i]
+		if s.donated[i] && !has(d, op.DonatedAttr) {
+			d = append(slices.Clone(d), types.Named{Name: op.DonatedAttr, Value: types.Unit{}})
+		}
+		return d
+	})
+	set("res_attrs", len(s.out), func(i int) types.Dict {
+		d := s.ownOut[i]
+		if s.names[i] != "" && !has(d, op.NameAttr) {
+			d = append(types.Dict{{Name: op.NameAttr, Value: types.Str(s.names[i])}}, d...)
+		}
+		return d
+	})
 }
 
-// named states the names of the results.
-func (s *signature) named(o *ir.Op) {
-	attrs, any := make(types.Array, len(s.out)), false
-	for i, name := range s.names {
-		d := types.Dict{}
-		if name != "" {
-			d, any = types.Dict{{Name: op.NameAttr, Value: types.Str(name)}}, true
-		}
-		attrs[i] = d
-	}
-	if any {
-		o.SetAttr("res_attrs", attrs)
-	}
+func has(d types.Dict, name string) bool {
+	return slices.ContainsFunc(d, func(a types.Named) bool { return a.Name == name })
 }
 
 // blocks converts the blocks of a function: one, or those of a loop.

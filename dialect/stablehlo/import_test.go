@@ -85,7 +85,7 @@ func imported(t *testing.T, name, text string) string {
 			bind[name], _ = strconv.ParseInt(n, 10, 64)
 		}
 	}
-	for _, m := range stablehlo.ImportBound(parse.File(src), bind) {
+	for _, m := range stablehlo.ImportBound(parse.File(src), bind, nil) {
 		var b strings.Builder
 		for _, d := range m.Diags {
 			diag.Text(&b, src, d, diag.Style{})

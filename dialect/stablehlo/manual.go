@@ -42,6 +42,9 @@ func (n *node) perDevice(fn *ir.Func, s *signature, args []ast.BlockArg, at *ast
 		n.scope.names[a.Name] = x.wholes[i : i+1]
 	}
 	x.node = n.read(at)
+	for _, d := range s.ownOut {
+		x.must(stateOf(d) < 0, Unsupported, "a step (%s) that is written as each device runs it", op.StateAttr)
+	}
 	x.divisions()
 	o := fn.Op
 	ins, outs := x.arguments(fn, args), types.Array{}

@@ -55,19 +55,20 @@ func hasOwn(ops []*ast.Op, foreign *bool) bool {
 }
 
 // Import is the sections of f, cut at "// -----", as modules of the dialect.
-func Import(f *ast.File) []*ir.Module { return ImportBound(f, nil) }
+func Import(f *ast.File) []*ir.Module { return ImportBound(f, nil, nil) }
 
-// ImportBound is Import with numbers for the sizes that the program leaves open, by their names.
-func ImportBound(f *ast.File, bind map[string]int64) []*ir.Module {
+// ImportBound is Import with numbers for the sizes that the program leaves open, by their names, and the files that its
+// arguments begin with; nil: they cannot be read.
+func ImportBound(f *ast.File, bind map[string]int64, arrays types.Arrays) []*ir.Module {
 	var out []*ir.Module
 	start := 0
 	for i, item := range f.Items {
 		if item.Form == ast.Split {
-			out = append(out, section(f, f.Items[start:i], bind))
+			out = append(out, section(f, f.Items[start:i], bind, arrays))
 			start = i + 1
 		}
 	}
-	return append(out, section(f, f.Items[start:], bind))
+	return append(out, section(f, f.Items[start:], bind, arrays))
 }
 
 // importer imports one section.
@@ -76,6 +77,7 @@ type importer struct {
 	m        *ir.Module
 	env      types.Env
 	locs     *loc.Reader
+	arrays   types.Arrays
 	blobs    func() map[string]string // of resources, by key
 	globals  map[string]*ast.Op       // of other dialects, by symbol
 	funcs    map[string]*signature
@@ -114,11 +116,11 @@ type importer struct {
 	loose bool  // what is built is only looked at: comparisons stay as they are written
 }
 
-func section(f *ast.File, items []*ast.Op, bind map[string]int64) *ir.Module {
+func section(f *ast.File, items []*ast.Op, bind map[string]int64, arrays types.Arrays) *ir.Module {
 	m := &ir.Module{Src: f.Src}
 	c := &importer{
 		src: f.Src, m: m, globals: map[string]*ast.Op{}, funcs: map[string]*signature{}, sigs: map[*ast.Op]*signature{}, refused: map[string]bool{}, trees: map[string]*ast.Op{}, numbers: map[place]*ir.Value{}, parts: map[*ir.Value][]*ir.Value{},
-		bind: bind, opened: map[string]bool{}, integers: map[*ir.Value][]int64{},
+		bind: bind, arrays: arrays, opened: map[string]bool{}, integers: map[*ir.Value][]int64{},
 		meshes: map[string]*imported{}, meshNames: map[string]bool{}, refusedMesh: map[string]bool{},
 	}
 	m.Aliases, c.locs = &c.env, loc.NewReader(&c.env)

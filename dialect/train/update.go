@@ -146,6 +146,7 @@ func (w *writer) step() error {
 	}
 
 	grad := s.gradient(given)
+	grad.Loc = nil // its ops come from the model's lines and from the loss
 	now := s.Binary("add", made, s.Value("constant", nil, named("value", whole64(1)), counter))
 	var next [][]*ir.Value
 	for i, p := range s.params {

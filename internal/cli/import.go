@@ -125,7 +125,7 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 	if err != nil {
 		return "", nil, err
 	}
-	p, err := a.analyse(src, program.Options{Bind: bind})
+	p, err := a.analyse(src, program.Options{Bind: bind, Arrays: tensor.In(filepath.Dir(name))})
 	switch {
 	case err != nil:
 		return "", nil, err

@@ -10,6 +10,7 @@ import (
 
 	"dmir/lsp/connection"
 	"dmir/lsp/session"
+	"dmir/lsp/traced"
 	"dmir/lsp/workspace"
 )
 
@@ -34,6 +35,9 @@ func (rep *Reporter) Document(raw jsonrpc2.RawMessage) (connection.Work, error) 
 		return nil, err
 	}
 	where := session.AddressOf(p.TextDocument.URI)
+	if traced.Is(where.Path) { // is no program; editors ask all servers of a file where one has diagnostics to pull
+		return func(context.Context) (any, error) { return documentReport([]protocol.Diagnostic{}, "python", ""), nil }, nil
+	}
 	snap, had := rep.s.Docs.Snapshot(where.Key), ""
 	if p.PreviousResultID != nil {
 		had = strings.Clone(*p.PreviousResultID)

@@ -29,6 +29,7 @@ var calls = map[string]callMethod{
 	protocol.MethodCodeActionResolve:                   resolveAction,
 	protocol.MethodTextDocumentFormatting:              formatting,
 	protocol.MethodTextDocumentDefinition:              definition,
+	protocol.MethodTextDocumentImplementation:          definition, // of Python files that of pythonCalls
 	protocol.MethodTextDocumentReferences:              references,
 	protocol.MethodTextDocumentDocumentHighlight:       highlight,
 	protocol.MethodTextDocumentDocumentSymbol:          documentSymbol,

@@ -25,12 +25,12 @@ type pythonCall func(s *server, v *traced.View, raw jsonrpc2.RawMessage) (any, e
 
 // pythonCalls are the requests that have an answer for Python files.
 var pythonCalls = map[string]pythonCall{
-	protocol.MethodTextDocumentHover:      pythonHover,
-	protocol.MethodTextDocumentInlayHint:  pythonInlayHints,
-	protocol.MethodTextDocumentCodeLens:   pythonLenses,
-	protocol.MethodTextDocumentDefinition: pythonDefinition,
-	methodHints:                           pythonColumn,
-	methodHeat:                            pythonHeat,
+	protocol.MethodTextDocumentHover:          pythonHover,
+	protocol.MethodTextDocumentInlayHint:      pythonInlayHints,
+	protocol.MethodTextDocumentCodeLens:       pythonLenses,
+	protocol.MethodTextDocumentImplementation: pythonImplementation,
+	methodHints: pythonColumn,
+	methodHeat:  pythonHeat,
 }
 
 // orPython makes a callMethod of one for programs and one for Python files.
@@ -266,9 +266,10 @@ func listOf(names []string) string {
 	return text
 }
 
-// pythonDefinition leads from a line to the first of the ops in the traced program that it became.
-func pythonDefinition(s *server, v *traced.View, raw jsonrpc2.RawMessage) (any, error) {
-	p, err := connection.Decode[protocol.DefinitionParams](raw)
+// pythonImplementation leads from a line to the ops in the traced program that it became. It is no definition: that of a name is
+// the person's own server's to tell.
+func pythonImplementation(s *server, v *traced.View, raw jsonrpc2.RawMessage) (any, error) {
+	p, err := connection.Decode[protocol.ImplementationParams](raw)
 	if err != nil || v.Trace == nil {
 		return nil, err
 	}
@@ -350,7 +351,7 @@ func pythonCapabilities(enc source.Encoding) protocol.ServerCapabilities {
 	all := capabilities(enc)
 	return protocol.ServerCapabilities{
 		PositionEncoding: all.PositionEncoding, TextDocumentSync: all.TextDocumentSync, HoverProvider: all.HoverProvider,
-		DefinitionProvider: all.DefinitionProvider, InlayHintProvider: all.InlayHintProvider, CodeLensProvider: &protocol.CodeLensOptions{},
+		ImplementationProvider: protocol.Boolean(true), InlayHintProvider: all.InlayHintProvider, CodeLensProvider: &protocol.CodeLensOptions{},
 		ExecuteCommandProvider: all.ExecuteCommandProvider, Workspace: all.Workspace,
 	}
 }
@@ -365,7 +366,7 @@ func (s *server) registerPython() {
 	for method, more := range map[string]string{
 		protocol.MethodTextDocumentDidOpen: "", protocol.MethodTextDocumentDidChange: `,"syncKind":2`, protocol.MethodTextDocumentDidClose: "",
 		protocol.MethodTextDocumentDidSave: "", protocol.MethodTextDocumentHover: "", protocol.MethodTextDocumentInlayHint: "",
-		protocol.MethodTextDocumentCodeLens: "",
+		protocol.MethodTextDocumentCodeLens: "", protocol.MethodTextDocumentImplementation: "",
 	} {
 		rs = append(rs, protocol.Registration{ID: "python " + method, Method: method, RegisterOptions: []byte(selector + more + `}`)})
 	}

@@ -96,8 +96,12 @@ func TestPython(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	var report protocol.RelatedFullDocumentDiagnosticReport
+	if e.must("textDocument/diagnostic", at(14), &report); len(report.Items) > 0 {
+		t.Errorf("a Python file is taken for a program: %v", report.Items)
+	}
 	var places []protocol.Location
-	e.must("textDocument/definition", at(14), &places)
+	e.must("textDocument/implementation", at(14), &places)
 	if len(places) == 0 || places[0].URI != uri.File(filepath.Join(dir, ".dmir/traces/step.mlir")) || places[0].Range.Start.Line != 19 {
 		t.Errorf("the traced program is at %+v", places)
 	}

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Callable
@@ -25,7 +26,7 @@ _lock = threading.RLock()  # a function may trace another one while it is traced
 
 
 @contextlib.contextmanager
-def _full_locations() -> Iterator[None]:
+def full_locations() -> Iterator[None]:
     """Sets JAX's configuration while a trace is made; it belongs to the process, so that one trace is made at a time."""
     import jax
 
@@ -57,13 +58,13 @@ def lower(f: Callable[..., Any], args: tuple, kwargs: dict[str, Any], static_arg
     """
     import jax
 
-    args, kwargs = jax.tree.map(_struct, (args, kwargs), is_leaf=lambda x: isinstance(x, Shape))
+    args, kwargs = jax.tree.map(struct, (args, kwargs), is_leaf=lambda x: isinstance(x, Shape))
     jitted: Any = f
     if not _jitted(f) or static_argnums is not None or static_argnames is not None:
         (args, kwargs), constants = partition(f, args, kwargs, static_argnums, static_argnames)
-        jitted = jax.jit(_closed(f, constants, {}))
-    with _full_locations():
-        return _lower(jitted, args, kwargs).as_text(debug_info=True)
+        jitted = jax.jit(closed(f, constants, {}))
+    with full_locations():
+        return lowered(jitted.trace(*args, **kwargs)).as_text(debug_info=True)
 
 
 def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
@@ -71,14 +72,15 @@ def lower_all(f: Callable[..., Any], dynamic: Any, constants: Any) -> Lowered:
     import jax
 
     held: dict[str, Any] = {}
-    with _full_locations():
-        lowered = _lower(jax.jit(_closed(f, constants, held), keep_unused=True), *dynamic)
-        return Lowered(lowered.as_text(debug_info=True), lowered.out_info, held["statics"])
+    with full_locations():
+        args, kwargs = dynamic
+        program = lowered(jax.jit(closed(f, constants, held), keep_unused=True).trace(*args, **kwargs))
+        return Lowered(program.as_text(debug_info=True), program.out_info, held["statics"])
 
 
-def _lower(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+def lowered(traced: Any) -> Any:
     """Lowers for the processor, whatever devices there are: for a GPU, JAX may write calls of its libraries in place of ops."""
-    return jitted.trace(*args, **kwargs).lower(lowering_platforms=("cpu",))
+    return traced.lower(lowering_platforms=("cpu",))
 
 
 def _jitted(f: Any) -> bool:
@@ -102,8 +104,7 @@ def partition(
     numbers = {n % len(args) for n in numbers if -len(args) <= n < len(args)}
 
     def divide(x: Any, static: bool) -> tuple[Any, Any]:
-        arrays = jax.tree.map(lambda v: v if not static and _is_array(v) else None, x)
-        return arrays, jax.tree.map(lambda v: v if static or not _is_array(v) else None, x)
+        return (jax.tree.map(lambda _: None, x), x) if static else _divide(x)
 
     positional = [divide(x, i in numbers) for i, x in enumerate(args)]
     named = {k: divide(x, k in names) for k, x in kwargs.items()}
@@ -114,29 +115,51 @@ def _set(x: Any) -> set:
     return {x} if isinstance(x, (int, str)) else set(x or ())
 
 
-def _closed(f: Callable[..., Any], constants: Any, held: dict[str, Any]) -> Callable[..., Any]:
+def closed(f: Callable[..., Any], constants: Any, held: dict[str, Any]) -> Callable[..., Any]:
     """f on arrays only: the constants come from here, and what it returns beside arrays goes to held["statics"]."""
     import jax
-
-    def join(a: Any, b: Any) -> Any:
-        return jax.tree.map(lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = join((args, kwargs), constants)
         out = f(*args, **kwargs)
-        held["statics"] = jax.tree.map(lambda v: None if _is_array(v) else v, out)
-        return jax.tree.map(lambda v: v if _is_array(v) else None, out)
+        out, held["statics"] = _divide(out)
+        return out
 
     return call
 
 
+def join(a: Any, b: Any) -> Any:
+    """The tree of two of one form, of which each has None for what the other has."""
+    import jax
+
+    return jax.tree.map(lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None)
+
+
+def _divide(x: Any) -> tuple[Any, Any]:
+    """A tree's arrays and its other leaves. Numbers are arrays, as for jax.jit, but not in modules of Equinox, which keep
+    there what is no array for its own jit, such as a rate of dropout."""
+    import jax
+
+    module = getattr(sys.modules.get("equinox"), "Module", ())
+
+    def part(v: Any, arrays: bool) -> Any:
+        if isinstance(v, module):
+            return jax.tree.map(lambda u: u if _is_array(u) == arrays else None, v)
+        return v if (_is_array(v) or isinstance(v, (bool, int, float, complex))) == arrays else None
+
+    def parts(arrays: bool) -> Any:
+        return jax.tree.map(lambda v: part(v, arrays), x, is_leaf=lambda v: isinstance(v, module))
+
+    return parts(True), parts(False)
+
+
 def _is_array(x: Any) -> bool:
-    """Whether a leaf is an array, the shape of one, or a number."""
-    return hasattr(x, "shape") and hasattr(x, "dtype") or isinstance(x, (bool, int, float, complex))
+    """Whether a leaf is an array, or the shape of one."""
+    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def _struct(x: Any) -> Any:
+def struct(x: Any) -> Any:
     import jax
 
     return jax.ShapeDtypeStruct(x.sizes, x.dtype) if isinstance(x, Shape) else x
@@ -145,58 +168,3 @@ def _struct(x: Any) -> Any:
 def files(text: str) -> list[str]:
     """The names of the files in the locations of a program."""
     return [re.sub(r"\\(.)", r"\1", name) for name in dict.fromkeys(_FILE.findall(text))]
-
-
-def train_step(f: Callable[..., Any], loss: Any, optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[[Any], Any]]:
-    """A training step of f(params, *inputs), and the function that makes the optimizer's state of the parameters.
-
-    The step takes the parameters, the optimizer's state, the inputs of f and the target of the loss, and returns the new
-    parameters, the new state and the loss. loss is a function of the output and the target, or "mse" or "cross_entropy";
-    optimizer has Optax's init and update, or is the name of one of Optax's, or "sgd".
-    """
-    import jax
-
-    measure, (init, update) = _loss(loss), _optimizer(optimizer, lr)
-
-    def step(params: Any, state: Any, *batch: Any) -> Any:
-        *inputs, target = batch
-        value, grads = jax.value_and_grad(lambda p: measure(f(p, *inputs), target))(params)
-        changes, state = update(grads, state, params)
-        return jax.tree.map(lambda p, c: (p + c).astype(p.dtype), params, changes), state, value
-
-    return step, init
-
-
-def _loss(loss: Any) -> Callable[[Any, Any], Any]:
-    import jax
-    import jax.numpy as jnp
-
-    def cross_entropy(logits: Any, labels: Any) -> Any:
-        chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
-        return -jnp.mean(chosen)
-
-    named = {"mse": lambda output, target: jnp.mean((output - target) ** 2), "cross_entropy": cross_entropy}
-    if callable(loss):
-        return loss
-    if loss in named:
-        return named[loss]
-    raise TraceError(f"there is no loss {loss!r}; give a function of the output and the target, or one of {', '.join(named)}")
-
-
-def _optimizer(optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    import jax
-
-    if hasattr(optimizer, "init") and hasattr(optimizer, "update"):
-        return optimizer.init, optimizer.update
-    if optimizer == "sgd":
-        rate = 0.01 if lr is None else lr
-        return lambda params: (), lambda grads, state, params: (jax.tree.map(lambda g: -rate * g, grads), state)
-    try:
-        import optax
-    except ImportError:
-        raise TraceError(f"the optimizer {optimizer!r} is Optax's, which is not installed (pip install optax); sgd needs nothing") from None
-    make = getattr(optax, optimizer, None) if isinstance(optimizer, str) else None
-    if make is None:
-        raise TraceError(f"there is no optimizer {optimizer!r}; give one of Optax's, by name or as an object, or sgd")
-    made = make(0.001 if lr is None else lr)
-    return made.init, made.update

@@ -39,7 +39,10 @@ def load_state(target: Any, source: str | os.PathLike[str], prefix: str = "", st
     found = []
     leaves, tree = jax.tree_util.tree_flatten_with_path(target)
     for keys, leaf in leaves:
-        name = _value_name(prefix + jax.tree_util.keystr(keys))
+        if not hasattr(leaf, "shape"):  # such as an activation function in a module of Equinox
+            found.append(leaf)
+            continue
+        name = value_name(prefix + jax.tree_util.keystr(keys))
         array = _array(arrays, name, tuple(leaf.shape), path)
         found.append(jax.numpy.asarray(array, leaf.dtype))
     return jax.tree_util.tree_unflatten(tree, found)
@@ -124,7 +127,7 @@ def _load(file: Path) -> Any:
         raise StateError(f"{file} is no array: {e}") from e
 
 
-def _value_name(path: str) -> str:
+def value_name(path: str) -> str:
     """The name of a value of the dialect for a path in a structure: params['w'][0] is params.w.0."""
     name = ".".join(re.findall(r"[A-Za-z0-9_]+", re.sub(r"[^\x00-\x7f]", "_", path)))[:100]
     return f"v{name}" if name[:1].isdigit() and not name.isdigit() else name

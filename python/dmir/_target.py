@@ -40,6 +40,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--optimizer", help="of a training step: sgd, adam, adamw, …")
     parser.add_argument("--lr", type=float, help="the learning rate of the optimizer")
     parser.add_argument("--train", type=_pairs, metavar="KEY=VALUE,...", help="of PyTorch, other keys of dmir import --train")
+    parser.add_argument("--state", type=int, default=0, metavar="N", help="of a step of JAX: how many of its first arguments are state")
     options = parser.parse_args(argv)
     try:
         made = _trace(options, [sys.executable, "-m", "dmir", "trace", *argv])
@@ -82,6 +83,7 @@ def _trace(options: argparse.Namespace, command: list[str]) -> Trace:
         optimizer=options.optimizer,
         lr=options.lr,
         training=options.train,
+        state=options.state,
         command=command,
     )
 

@@ -30,11 +30,11 @@ def is_module(f: Any) -> bool:
     return isinstance(f, torch.nn.Module) or isinstance(f, type) and issubclass(f, torch.nn.Module)
 
 
-def export(f: Any, args: tuple, kwargs: dict[str, Any], weights: bool = False) -> bytes:
+def export(f: Any, args: tuple, kwargs: dict[str, Any], training: bool = False, weights: bool = True) -> bytes:
     """A module, a class of modules that needs no arguments, or a function of tensors, as a model in ONNX.
 
-    Parameters and buffers are inputs with their names in the state_dict; with weights, those that have data are initializers,
-    and the graph is as it was exported, since simplification may fold them. Nothing is computed, and for a module on the
+    Parameters and buffers are inputs with their names in the state_dict. For training the graph is as it was exported, since
+    simplification may fold them, and with weights those that have data are initializers. Nothing is computed, and for a module on the
     device "meta", or a class, nothing is allocated. The module is traced in the mode that it is in, training or not.
     """
     import torch
@@ -45,9 +45,9 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any], weights: bool = False) -
     module = f if isinstance(f, torch.nn.Module) else _function(f)
     module, args, kwargs = _places(module, args, kwargs)
     size = sum(t.numel() * t.element_size() for t in module.parameters() if not _has_no_data(t))
-    if weights and size > _MOST:
-        raise TraceError(f'the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; make the model on the device "meta"')
-    return model_bytes(to_onnx(exported(module, args, kwargs), weights).model)
+    if training and weights and size > _MOST:
+        raise TraceError(f"the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; trace with save_weights=False")
+    return to_onnx(exported(module, args, kwargs), training, weights).model_proto.SerializeToString()
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -58,10 +58,11 @@ def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> 
         return torch.export.export(module, args, kwargs or {}, strict=False)
 
 
-def to_onnx(exported: Any, weights: bool = False) -> Any:
+def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
     """An exported program as a torch.onnx.ONNXProgram; each node has metadata of where it comes from.
 
-    The weights are inputs, and the graph is simplified as torch.onnx does; with weights, neither.
+    The weights are inputs, and the graph is simplified as torch.onnx does; for training it is not, and with weights those that
+    have data stay initializers.
     """
     import torch
 
@@ -69,8 +70,8 @@ def to_onnx(exported: Any, weights: bool = False) -> Any:
         with _quiet():
             program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
             graph = program.model.graph
-            _weights_to_inputs(graph, weights)
-            if weights:
+            _weights_to_inputs(graph, keep=training and weights)
+            if training:
                 return program
             origins = {out.name: node.metadata_props for node in graph for out in node.outputs}
             program.optimize()
@@ -86,13 +87,6 @@ def to_onnx(exported: Any, weights: bool = False) -> Any:
             names = (_PART.sub("", out.name or "") for out in node.outputs)
             node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
     return program
-
-
-def model_bytes(model: Any) -> bytes:
-    """A model as the bytes of a .onnx file."""
-    import onnx_ir
-
-    return onnx_ir.to_proto(model).SerializeToString()
 
 
 def files(data: bytes) -> list[str]:
@@ -152,9 +146,13 @@ def _weights_to_inputs(graph: Any, keep: bool) -> None:
     """Makes the parameters and buffers inputs, whose metadata say which they are, and drops their data; with keep, those only
     that have no data.
 
-    Buffers that are not in the state_dict stay constants, where they have data.
+    Buffers that are not in the state_dict stay constants, where they have data. What the graph does not use goes: PyTorch 2.6
+    leaves a second name of tied weights there.
     """
     for name, value in list(graph.initializers.items()):
+        if not value.uses() and value not in graph.outputs:
+            del graph.initializers[name]
+            continue
         kind = value.metadata_props.get(_SIGNATURE + "kind")
         stored = value.metadata_props.get(_SIGNATURE + "persistent") != "False"
         raw = getattr(value.const_value, "raw", None)

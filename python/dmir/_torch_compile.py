@@ -125,7 +125,7 @@ class _Program:
         # Tensors only: numbers are constants of the program, and results that are none have their value here.
         self._given = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor)]
         self._results = [None if isinstance(s.arg, torch.export.graph_signature.TensorArgument) else s.arg for s in results]
-        self._library = _build.library(_torch.model_bytes(model), ".onnx")
+        self._library = _build.library(program.model_proto.SerializeToString(), ".onnx")
         names = [v.name for v in model.graph.inputs]
         _fit(self._library, [args[i] for i in self._given], len(names), sum(r is None for r in self._results))
 

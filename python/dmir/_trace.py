@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from . import _jax, _torch, _workspace
+from . import _jax, _step, _torch, _workspace
 from ._errors import Error, TraceError
-from ._shapes import Shape, shape
+from ._shapes import shape
 
 if TYPE_CHECKING:
     from ._cost import Cost
 
 F = TypeVar("F")
 _FORMAT = 1
+_WEIGHTS = ".weights.npz"  # behind the name of a trace
 
 
 @dataclasses.dataclass(eq=False)
@@ -68,6 +69,8 @@ def trace(
     optimizer: Any = None,
     lr: float | None = None,
     training: Mapping[str, Any] | None = None,
+    state: int = 0,
+    save_weights: bool = True,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -84,9 +87,12 @@ def trace(
         name: what the trace is called; by default the module and the name of f.
         loss, optimizer, lr: makes f a training step. Of JAX, f(params, *inputs) is the model, the last argument the
             target; loss a function of output and target, "mse" or "cross_entropy"; optimizer one of Optax's or a name. Of
-            PyTorch, names that `dmir import --train` knows; parameters that need no gradient stay as they are. The trace
-            has the weights then, if they are not on "meta".
+            PyTorch, names that `dmir import --train` knows; parameters that need no gradient stay as they are.
         training: of PyTorch, other keys of `dmir import --train`, such as {"weight_decay": 0.1}.
+        state: of JAX, how many of the first arguments are state of a step that f is: the first results, each of its argument's
+            form, are their next values. `dmir run --steps` goes on with them.
+        save_weights: whether the trace of a step has the values that its state begins with, where they are arrays, and of
+            PyTorch are not on "meta".
         static_argnums, static_argnames: arguments that are constants, as of jax.jit.
         folder: where to write; by default .dmir/traces of the workspace.
         command: what traces again, for editors.
@@ -98,16 +104,18 @@ def trace(
         if not args and not kwargs:
             args, kwargs = stated.arguments()
         name, loss, optimizer, lr = name or stated.name, loss or stated.loss, optimizer or stated.optimizer, lr or stated.lr
-        training = training or stated.training
+        training, state = training or stated.training, state or stated.state
     name = _check_name(name) if name else _default_name(f)
     workspace = _workspace.root()
-    train = None
+    train, weights = None, {}
     if _framework(f, args, kwargs) == "torch":
         import torch
 
+        if state:
+            raise TraceError("state= is for JAX; of PyTorch, loss= and optimizer= make a step")
         train = _train(f, loss, optimizer, lr, training)
         framework, suffix = f"torch {torch.__version__}", ".onnx"
-        program = _attempt(_torch.export, f, args, kwargs, train is not None)
+        program = _attempt(_torch.export, f, args, kwargs, train is not None, save_weights)
         files = _torch.files(program)
     else:
         import jax
@@ -116,16 +124,20 @@ def trace(
             raise TraceError("a training step needs both loss= and optimizer=")
         if training:
             raise TraceError("training= is for PyTorch; of JAX the optimizer is one of Optax's, with its options")
-        if loss is not None:
-            f, args = _jax_step(f, args, loss, optimizer, lr)
+        if loss is not None and state:
+            raise TraceError("loss= and optimizer= make a step of a model, state= is of a function that is a step")
         framework, suffix = f"jax {jax.__version__}", ".mlir"
-        text = _attempt(_jax.lower, f, args, kwargs, static_argnums, static_argnames)
+        if loss is not None or state:
+            text, weights = _attempt(_jax_step, f, args, kwargs, loss, optimizer, lr, state, name, save_weights, static_argnums, static_argnames)
+        else:
+            text = _attempt(_jax.lower, f, args, kwargs, static_argnums, static_argnames)
         files, program = _jax.files(text), text.encode()
     return _write(
         Path(folder) if folder else _folder(workspace),
         workspace,
         Trace(name, Path(), Path(name + suffix), framework, _workspace.sources(files, workspace), train),
         program,
+        weights,
         command,
     )
 
@@ -134,7 +146,7 @@ def temporary(f: Any, *args: Any, **options: Any) -> Trace:
     """Traces f into a temporary folder, which is removed with the trace."""
     folder = tempfile.mkdtemp(prefix="dmir-trace-")
     try:
-        made = trace(f, *args, folder=folder, **options)
+        made = trace(f, *args, folder=folder, **{"save_weights": False} | options)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -153,6 +165,7 @@ class Example:
     optimizer: Any
     lr: float | None
     training: Mapping[str, Any] | None
+    state: int
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments to trace with."""
@@ -174,6 +187,7 @@ def trace_with(
     optimizer: Any = None,
     lr: float | None = None,
     training: Mapping[str, Any] | None = None,
+    state: int = 0,
     **kwargs: Any,
 ) -> Callable[[F], F]:
     """A decorator that states arguments to trace a function or a class of modules with, and changes nothing else.
@@ -183,11 +197,11 @@ def trace_with(
     `python -m dmir trace` and dmir.trace without arguments use them; the other arguments are those of dmir.trace.
     """
 
-    def state(f: F) -> F:
-        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr, training)  # type: ignore[attr-defined]
+    def mark(f: F) -> F:
+        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr, training, state)  # type: ignore[attr-defined]
         return f
 
-    return state
+    return mark
 
 
 def _attempt(make: Callable[..., Any], f: Any, *args: Any) -> Any:
@@ -222,16 +236,12 @@ def _framework(f: Any, args: tuple, kwargs: dict[str, Any]) -> str:
     return "jax"
 
 
-def _jax_step(f: Any, args: tuple, loss: Any, optimizer: Any, lr: float | None) -> tuple[Any, tuple]:
-    """The training step of a JAX model, which overwrites parameters and the optimizer's state, and its arguments."""
-    import jax
-
-    if len(args) < 3:
-        raise TraceError("a training step needs the parameters, the model's inputs and the target of the loss as arguments")
-    args = jax.tree.map(_jax._struct, args, is_leaf=lambda x: isinstance(x, Shape))
-    step, init = _jax.train_step(f, loss, optimizer, lr)
-    state = jax.eval_shape(init, args[0])
-    return jax.jit(step, donate_argnums=(0, 1)), (args[0], state, *args[1:])
+def _jax_step(
+    f: Any, args: tuple, kwargs: dict[str, Any], loss: Any, optimizer: Any, lr: float | None, state: int, name: str, values: bool, *static: Any
+) -> tuple[str, dict[str, Any]]:
+    """The text of a step of JAX, made of a model where there is a loss, and what its file of weights has."""
+    step = _step.Step(f, args, state) if loss is None else _step.of_model(f, args, loss, optimizer, lr, values)
+    return _step.lower(step, kwargs, f"{name}{_WEIGHTS}" if values else "", *static)
 
 
 def _train(f: Any, loss: Any, optimizer: Any, lr: float | None, training: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -271,8 +281,10 @@ def _folder(workspace: Path) -> Path:
     return folder / "traces"
 
 
-def _write(folder: Path, workspace: Path, made: Trace, program: bytes, command: Sequence[str] | None) -> Trace:
-    """Writes a trace: the program first, since the .json says that it is there."""
+def _write(
+    folder: Path, workspace: Path, made: Trace, program: bytes, weights: dict[str, Any], command: Sequence[str] | None
+) -> Trace:
+    """Writes a trace: the program and its weights first, since the .json says that they are there."""
     made.program, made.path = folder / made.program, folder / f"{made.name}.json"
     here = os.path.relpath(Path.cwd(), workspace)
     data: dict[str, Any] = {
@@ -286,11 +298,16 @@ def _write(folder: Path, workspace: Path, made: Trace, program: bytes, command: 
         "files": made.files,
         **({"train": made.train} if made.train else {}),
     }
+    arrays = folder / (made.name + _WEIGHTS)
     try:
+        if weights:
+            _workspace.write(arrays, _step.stored(weights))
         _workspace.write(made.program, program)
         _workspace.write(made.path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
     except OSError as e:
         raise TraceError(f"the trace cannot be written to {folder}: {e.strerror}") from e
     for other in {".mlir", ".onnx"} - {made.program.suffix}:
         (folder / (made.name + other)).unlink(missing_ok=True)
+    if not weights:
+        arrays.unlink(missing_ok=True)
     return made

@@ -57,7 +57,7 @@ class State(Case):
         self.assertEqual(dmir.load_state({"w": jax.ShapeDtypeStruct((4, 2), "float32")}, "out")["w"].shape, (4, 2))
 
     def test_names(self):
-        from dmir._state import _value_name
+        from dmir._state import value_name
 
         for path, name in {
             "params['w'][0]": "params.w.0",
@@ -66,7 +66,7 @@ class State(Case):
             "[3]": "3",
             ".a_b['c-d']": "a_b.c.d",
         }.items():
-            self.assertEqual(_value_name(path), name)
+            self.assertEqual(value_name(path), name)
 
     @needs("torch")
     def test_module(self):

@@ -129,7 +129,7 @@ class Jax(Case):
                     signature = next(line for line in made.program.read_text().splitlines() if "@main" in line)
                     self.assertEqual(signature.count("%arg"), inputs)
                     self.assertIn("tf.aliasing_output", signature)
-            step, init = dmir._jax.train_step(model.layer, "mse", "sgd", 0.5)
+            step, init = dmir._step.train_step(model.layer, "mse", "sgd", 0.5)
             params, x, y = jax.tree.map(
                 lambda s: jax.random.normal(jax.random.key(0), getattr(s, "shape", None) or s.sizes),
                 model.shapes(),
@@ -165,11 +165,9 @@ class Jax(Case):
                 dmir.Trace.load(name)
         self.assertFalse((self.root / ".dmir").exists())
 
+    @needs("equinox")
     def test_equinox(self):
-        try:
-            import equinox as eqx
-        except ImportError:
-            self.skipTest("pip install equinox")
+        import equinox as eqx
         import jax
 
         mlp = eqx.nn.MLP(4, 2, 8, 1, activation=jax.nn.relu, key=jax.random.key(0))

@@ -951,4 +951,58 @@ it('shows the costs of a traced program beside its Python file, and asks before 
   undo_edits()
 end)
 
+---Each client's answer to a request about a buffer, by the client's name.
+local function answers_of(buffer, method, params)
+  params = vim.tbl_extend('keep', params, { textDocument = { uri = vim.uri_from_bufnr(buffer) } })
+  local found = {}
+  for id, answer in pairs(assert(vim.lsp.buf_request_sync(buffer, method, params, patience))) do
+    assert(not answer.err, vim.inspect(answer.err))
+    found[vim.lsp.get_client_by_id(id).name] = answer.result
+  end
+  return found
+end
+
+-- The person's own server for Python, where scripts/test-nvim.sh has one.
+if vim.env.DMIR_PYRIGHT then
+  it('works beside another server for Python', function()
+    messages_of(function(shown)
+      vim.v.errmsg = ''
+      vim.cmd.edit({ args = { workspace .. '/traced/model.py' }, bang = true })
+      local buffer = vim.api.nvim_get_current_buf()
+      vim.lsp.start({ name = 'basedpyright', cmd = { 'node', vim.env.DMIR_PYRIGHT, '--stdio' }, root_dir = workspace .. '/traced' }, { bufnr = buffer })
+      local row = find(buffer, 'jax.nn.relu')
+      eventually('the cost', function()
+        return hint_labels(buffer)[row] == '10.6µs 848kB'
+      end)
+      local sources = eventually('the diagnostics of both', function()
+        local sources = {}
+        for _, d in ipairs(vim.diagnostic.get(buffer)) do
+          sources[d.source] = (sources[d.source] or 0) + 1
+          assert(d.source ~= 'dmir' or d.severity ~= vim.diagnostic.severity.ERROR, vim.inspect(d))
+        end
+        return sources.basedpyright and sources.dmir and sources
+      end)
+      local hovers = answers_of(buffer, 'textDocument/hover', position(buffer, 'norm(x, p['))
+      assert(hovers.dmir_python.contents.value:match('as written'), vim.inspect(hovers))
+      assert(hovers.basedpyright.contents.value:match('norm'), vim.inspect(hovers))
+      local range = { start = { line = 0, character = 0 }, ['end'] = { line = #lines(buffer), character = 0 } }
+      local hints = answers_of(buffer, 'textDocument/inlayHint', { range = range })
+      assert(#hints.basedpyright > 0, vim.inspect(hints))
+      -- What is about Python itself the person's server answers alone.
+      for _, method in ipairs({ 'textDocument/definition', 'textDocument/references', 'textDocument/documentSymbol' }) do
+        local params = vim.tbl_extend('keep', position(buffer, 'norm(x, p['), { context = { includeDeclaration = true } })
+        local found = answers_of(buffer, method, params)
+        assert(#(found.basedpyright or {}) > 0 and not found.dmir_python, method .. vim.inspect(found))
+      end
+      vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { 'wrong: int = "text"' })
+      eventually('the error of the one and the cost of the other', function()
+        local wrong = vim.diagnostic.get(buffer, { lnum = 0, severity = vim.diagnostic.severity.ERROR })
+        return #wrong > 0 and wrong[1].source == 'basedpyright' and hint_labels(buffer)[row + 1] == '10.6µs 848kB'
+      end)
+      assert(sources.dmir > 0 and #shown == 0 and vim.v.errmsg == '', vim.inspect({ sources, shown, vim.v.errmsg }))
+      undo_edits()
+    end)
+  end)
+end
+
 vim.cmd(failures > 0 and 'cquit 1' or 'qall!')
