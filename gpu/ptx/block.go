@@ -66,7 +66,7 @@ type block struct {
 	loops    map[[2]int]bool
 	budget   int
 	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
-	waits    bool // the kernel has griddepcontrol.wait
+	depends  bool // the kernel has griddepcontrol
 	deltas   map[[2]int]int64
 }
 
@@ -117,8 +117,8 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 		b.warps = append(b.warps, newWarp(b, i, min(32, l.Threads-32*i)))
 	}
 	for i := range c.list {
-		if o := &c.list[i]; o.kind == opDependency && o.has("wait") {
-			b.waits = true
+		if o := &c.list[i]; o.kind == opDependency {
+			b.depends = true
 		}
 	}
 	return b

@@ -236,6 +236,30 @@ func (o *op) arithmetic(typ string) {
 	case "selp":
 		o.kind = opSelect
 		return
+	case "bfi":
+		if len(o.in.Args) != 5 {
+			return
+		}
+		at, ok := number(o.in.Args[3].Text)
+		n, known := number(o.in.Args[4].Text)
+		if !ok || !known || at > 63 || n > 63 {
+			return
+		}
+		field := uint64(1<<n-1) << at
+		f = func(a, b, _ uint64) uint64 { return b&^field | a<<at&field }
+	case "bfe":
+		f = func(a, b, c uint64) uint64 {
+			b, c = b&255, c&255
+			if c == 0 || b > 63 {
+				return 0
+			}
+			c = min(c, 64-b)
+			v := a >> b & (1<<c - 1)
+			if signed {
+				return uint64(int64(v<<(64-c)) >> (64 - c))
+			}
+			return v
+		}
 	case "popc":
 		f = func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
 	case "cvt":

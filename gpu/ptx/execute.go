@@ -111,7 +111,7 @@ func (w *warp) load(o *op, at int, mask uint32) {
 			}
 		}
 	case "global":
-		if w.b.waits && !w.depended && w.maybe == 0 {
+		if w.b.depends && !w.depended && w.maybe == 0 {
 			w.b.find(o, at, Dependency, "global memory is read before griddepcontrol.wait")
 		}
 	case "shared", "":
