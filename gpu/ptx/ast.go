@@ -6,8 +6,6 @@ type Pos struct{ Line, Col int }
 // Module is a text of PTX, in its order.
 type Module struct {
 	Items []Item
-	// Files are the texts that Loc names, by their numbers.
-	Files map[int]string
 }
 
 // Funcs are the kernels and functions of the module.
@@ -18,16 +16,6 @@ func (m *Module) Funcs() (out []*Func) {
 		}
 	}
 	return out
-}
-
-// Directive is the first word of a directive: of ".target", "sm_90a"; "" without one.
-func (m *Module) Directive(name string) string {
-	for _, i := range m.Items {
-		if d, ok := i.(*Directive); ok && d.Name == name && len(d.Words) > 0 {
-			return d.Words[0]
-		}
-	}
-	return ""
 }
 
 // Item is a *Directive, a *Var or a *Func of a module.
@@ -82,6 +70,14 @@ type Func struct {
 	Body   []Stmt
 	Extern bool // declared, not defined
 	End    Pos  // of the closing brace
+	// Unit is what stands beside it from one .version to the next.
+	Unit *Unit
+}
+
+// Unit is a text of the compiler. Several may stand behind each other in a module.
+type Unit struct {
+	Files map[int]string // that Loc names, by their numbers
+	Vars  []*Var
 }
 
 // Entry reports whether the function is a kernel.

@@ -148,7 +148,7 @@ func (w *warp) wait(o *op, at int, mask uint32) bool {
 	if m == nil || !ok || !o.has("parity") || w.maybe > 0 {
 		w.b.undecided(reasonArgument)
 		w.b.fuzzy = true
-		w.put(o.dst[0], mask, register{kind: uniform, u: 1})
+		w.results(o, mask, register{kind: uniform, u: 1})
 		return true
 	}
 	p := int(parity.each(bits.TrailingZeros32(mask)))
@@ -163,23 +163,19 @@ func (w *warp) wait(o *op, at int, mask uint32) bool {
 	}
 	w.clock.join(m.ended)
 	w.fenced.join(m.seen)
-	w.put(o.dst[0], mask, register{kind: uniform, u: 1})
+	w.results(o, mask, register{kind: uniform, u: 1})
 	return true
 }
 
 // copyAsync is cp.async.
 func (w *warp) copyAsync(o *op, at int, mask uint32) {
-	if len(o.src) < 3 {
-		return
-	}
 	if w.maybe > 0 {
 		w.b.undecided(reasonBranch)
 		return
 	}
-	w.copied = true
 	to := w.get(o.src[0])
 	n, ok := w.value(o.src[2])
-	if !to.known() || !ok || n > 16 {
+	if !to.known() || !ok || n == 0 || n > 16 {
 		w.b.undecided(reasonAddress)
 		return
 	}
@@ -196,9 +192,7 @@ func (w *warp) copyAsync(o *op, at int, mask uint32) {
 	}
 }
 
-// commit and waitGroups count the groups of an agent.
-func (w *warp) commit(groups *[2]uint32) { groups[0]++ }
-
+// waitGroups orders the groups of an agent, but the last ones, before what follows.
 func (w *warp) waitGroups(o *op, agent int, groups *[2]uint32) {
 	var left uint64
 	if len(o.src) > 0 {
@@ -308,7 +302,6 @@ func (w *warp) bulkOther(o *op, at int, toShared bool) {
 		w.b.fuzzy = true
 		return
 	}
-	w.stored = true
 	source, size := o.src[len(o.src)-1], 0
 	if o.has("tensor") {
 		param, ok := paramOf(w.get(o.src[0]).u)

@@ -2,7 +2,6 @@ package ptx
 
 import (
 	"fmt"
-	"os"
 
 	"dmir/gpu/artifact"
 )
@@ -93,15 +92,7 @@ func (b *block) find(o *op, at int, rule Rule, format string, args ...any) {
 	b.report.Findings = append(b.report.Findings, f)
 }
 
-func (b *block) undecided(reason string) {
-	b.report.Undecided[reason]++
-	if b.report.Undecided[reason] == 1 && os.Getenv("WHY") != "" {
-		for _, w := range b.warps {
-			println(reason, b.c.fn.Name, b.c.list[w.last].in.String(), b.c.list[w.last].in.Line, w.index)
-			break
-		}
-	}
-}
+func (b *block) undecided(reason string) { b.report.Undecided[reason]++ }
 
 func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block {
 	b := &block{c: c, launch: l, index: index, report: r, budget: budget, byAddr: map[uint64]*mbarrier{}, seen: map[seenKey]bool{}, loops: map[[2]int]bool{}, deltas: map[[2]int]int64{}}

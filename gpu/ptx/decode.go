@@ -102,13 +102,8 @@ const (
 )
 
 // decode reads a kernel. The error is of a text that is no valid kernel.
-func decode(m *Module, f *Func) (*code, error) {
-	d := &decoder{c: &code{fn: f, vars: map[string]sharedVar{}, params: map[string]int{}, files: m.Files, calls: map[[3]int][3]int{}}}
-	for _, i := range m.Items {
-		if v, ok := i.(*Var); ok && v.Space() == "shared" {
-			d.shared(v)
-		}
-	}
+func decode(f *Func) (*code, error) {
+	d := &decoder{c: &code{fn: f, vars: map[string]sharedVar{}, params: map[string]int{}, files: f.Unit.Files, calls: map[[3]int][3]int{}}}
 	for i, p := range f.Params {
 		d.c.params[p.Names[0].Name] = i
 	}
@@ -123,6 +118,16 @@ func decode(m *Module, f *Func) (*code, error) {
 	}
 	if d.err != nil {
 		return nil, d.err
+	}
+	used := map[string]bool{}
+	for _, ref := range d.symbols {
+		name, _, _ := strings.Cut(ref.name, "+")
+		used[name] = true
+	}
+	for _, v := range f.Unit.Vars {
+		if v.Space() == "shared" && slices.ContainsFunc(v.Names, func(n Declared) bool { return used[n.Name] }) {
+			d.shared(v)
+		}
 	}
 	// Open arrays lie behind the others.
 	for name, v := range d.c.vars {
@@ -353,7 +358,28 @@ func (d *decoder) instr(in *Instr, s *scope) {
 	if o.kind == opProduct { // its sums are read, too
 		o.src = d.flat(in.Args[0], s, at, o.src)
 	}
+	if d.err == nil && !o.complete() {
+		d.err = &Error{in.Pos, fmt.Sprintf("%s with %d operands", in.Op, len(in.Args))}
+	}
 	d.c.list = append(d.c.list, o)
+}
+
+// complete reports whether an instruction has the operands that are looked at.
+func (o *op) complete() bool {
+	switch o.kind {
+	case opALU, opSelect:
+		return len(o.dst) > 0 && len(o.src) > 0
+	case opInit:
+		return len(o.src) > 1
+	case opArrive, opWait, opMatrix, opStore:
+		return len(o.src) > 0
+	case opCopy, opBulk:
+		return len(o.src) > 2
+	case opProduct:
+		a := o.in.Args
+		return len(a) > 5 && a[0].Kind == Vec && len(o.words) > 6 && len(o.src) > len(o.dst)+len(a[1].Sub)+1
+	}
+	return true
 }
 
 // bind gives variables their addresses.

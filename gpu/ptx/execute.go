@@ -18,9 +18,7 @@ func (w *warp) execute(o *op, at int, mask uint32) bool {
 		p.pc++
 		return true
 	case opWait:
-		if len(o.dst) == 0 || len(o.src) == 0 {
-			w.b.undecided(reasonOperation)
-		} else if !w.wait(o, at, mask) {
+		if !w.wait(o, at, mask) {
 			return false
 		}
 		p.pc++
@@ -39,9 +37,6 @@ func (w *warp) execute(o *op, at int, mask uint32) bool {
 func (w *warp) simple(o *op, at int, mask uint32) {
 	switch o.kind {
 	case opALU:
-		if len(o.dst) == 0 {
-			return
-		}
 		w.alu(o, mask)
 	case opSelect:
 		w.choose(o, mask)
@@ -54,18 +49,18 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 	case opCopy:
 		w.copyAsync(o, at, mask)
 	case opCopyCommit:
-		w.commit(&w.copies)
+		w.copies[0]++
 	case opCopyWait:
 		w.waitGroups(o, agentCopy, &w.copies)
 	case opBulkCommit:
-		w.commit(&w.stores)
+		w.stores[0]++
 	case opBulkWait:
 		w.waitGroups(o, agentStore, &w.stores)
 	case opInit:
 		w.initBarrier(o, at, mask)
 	case opArrive:
 		w.arrive(o, at, mask)
-		w.results(o, mask, varying)
+		w.results(o, mask, register{kind: varying})
 	case opBulk:
 		w.bulk(o, at, mask)
 	case opFence:
@@ -77,7 +72,7 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.fences++
 	case opProductCommit:
 		w.whole(o, at, mask)
-		w.commit(&w.groups)
+		w.groups[0]++
 		w.open = false
 	case opProductWait:
 		w.whole(o, at, mask)
@@ -89,14 +84,14 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.depended = w.depended || o.has("wait") && w.maybe == 0
 	case opMatrix:
 		w.matrices(o, at, mask)
-		w.results(o, mask, varying)
+		w.results(o, mask, register{kind: varying})
 	case opWarp:
 		if o.has("aligned") {
 			w.whole(o, at, mask)
 		}
-		w.results(o, mask, varying)
+		w.results(o, mask, register{kind: varying})
 	case opUnknown, opCall:
-		w.results(o, mask, w.unknown(o))
+		w.results(o, mask, register{kind: w.unknown(o)})
 	}
 }
 
@@ -117,7 +112,7 @@ func (w *warp) load(o *op, at int, mask uint32) {
 	case "shared", "":
 		w.local(o, at, mask, false)
 	}
-	w.results(o, mask, kind)
+	w.results(o, mask, register{kind: kind})
 }
 
 // fence makes the writes so far visible to the asynchronous proxy; of mbarriers'
@@ -156,7 +151,7 @@ func (w *warp) barrier(o *op, at int, mask uint32) {
 	if o.has("red") {
 		kind = same
 	}
-	w.results(o, mask, kind)
+	w.results(o, mask, register{kind: kind})
 	if !ok || o.has("cluster") || o.has("arrive") {
 		w.b.undecided(reasonArgument)
 		w.b.fuzzy = true

@@ -129,15 +129,16 @@ func reverse(pred [][]int, end int) (order, number []int) {
 }
 
 // reaches reports whether a path leads from instruction `from` to `to` without
-// passing `without`.
-func reaches(list []op, from, to, without int) bool {
+// passing `without`, and how many instructions it has looked at.
+func reaches(list []op, from, to, without int) (found bool, looked int) {
 	seen := make([]bool, len(list)+1)
 	todo := []int{from}
 	for len(todo) > 0 {
 		i := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
+		looked++
 		if i == to {
-			return true
+			return true, looked
 		}
 		if i == len(list) || i == without || seen[i] {
 			continue
@@ -146,5 +147,5 @@ func reaches(list []op, from, to, without int) bool {
 		a, b := next(list, i)
 		todo = append(todo, a, b)
 	}
-	return false
+	return false, looked
 }

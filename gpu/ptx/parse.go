@@ -13,7 +13,7 @@ const maxDepth = 64
 // *Error.
 func Parse(text string) (*Module, error) {
 	p := &parser{s: scanner{text: text, line: 1}}
-	p.module = &Module{Files: map[int]string{}}
+	p.module, p.unit = &Module{}, &Unit{Files: map[int]string{}}
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
@@ -26,6 +26,7 @@ type parser struct {
 	s      scanner
 	t      token
 	module *Module
+	unit   *Unit
 	depth  int
 }
 
@@ -97,6 +98,9 @@ func (p *parser) item() {
 	}
 	switch p.t.text {
 	case ".version", ".target", ".address_size", ".file", ".section":
+		if p.t.text == ".version" {
+			p.unit = &Unit{Files: map[int]string{}}
+		}
 		p.module.Items = append(p.module.Items, p.line())
 		return
 	}
@@ -109,7 +113,9 @@ func (p *parser) item() {
 			return
 		}
 	}
-	p.module.Items = append(p.module.Items, p.variable(pos, words))
+	v := p.variable(pos, words)
+	p.unit.Vars = append(p.unit.Vars, v)
+	p.module.Items = append(p.module.Items, v)
 }
 
 // line reads a directive that ends with its line, or with what it holds in braces.
@@ -135,7 +141,7 @@ func (p *parser) line() *Directive {
 	}
 	if d.Name == ".file" && len(d.Words) >= 2 {
 		if n, err := strconv.Atoi(d.Words[0]); err == nil {
-			p.module.Files[n] = strings.Trim(d.Words[1], `"`)
+			p.unit.Files[n] = strings.Trim(d.Words[1], `"`)
 		}
 	}
 	return d
@@ -199,7 +205,7 @@ func (p *parser) params() (out []*Var) {
 }
 
 func (p *parser) function(pos Pos, words []string) *Func {
-	f := &Func{Pos: pos, Words: words}
+	f := &Func{Pos: pos, Words: words, Unit: p.unit}
 	if p.t.kind == '(' {
 		f.Ret = p.params()
 	}

@@ -45,12 +45,6 @@ func descriptor(v uint64) matrix {
 	return m
 }
 
-// shape reads "m64n256k16".
-func shape(word string) (m, n, k int) {
-	fmt.Sscanf(word, "m%dn%dk%d", &m, &n, &k)
-	return
-}
-
 // product is wgmma.mma_async.
 func (w *warp) product(o *op, at int, mask uint32) {
 	w.b.report.Checked[ProductFence]++
@@ -92,10 +86,15 @@ func (w *warp) product(o *op, at int, mask uint32) {
 	}
 	elem := o.words[len(o.words)-1]
 	n := typeBytes(elem)
-	if n == 0 || len(o.words) < 8 {
-		n = 1
+	cols := 0
+	fmt.Sscanf(o.words[4], "m64n%d", &cols)
+	if n == 0 {
+		n = 1 // e4m3, s8
 	}
-	_, cols, _ := shape(o.words[4])
+	if cols < 8 || cols > 256 {
+		w.b.undecided(reasonOperation)
+		return
+	}
 	rest := o.src
 	var left *panel
 	if dense {

@@ -86,7 +86,7 @@ func (s *scanner) next() (token, *Error) {
 	}
 	c := s.text[from]
 	switch {
-	case letter(c) || c == '.' && from+1 < len(s.text) && letter(s.text[from+1]):
+	case letter(c) || c == '.' && from+1 < len(s.text) && letter(s.text[from+1]) && s.text[from+1] != '%':
 		t.kind = 'w'
 		for s.at++; s.at < len(s.text); s.at++ {
 			c := s.text[s.at]

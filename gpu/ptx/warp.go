@@ -23,8 +23,8 @@ type register struct {
 type path struct {
 	pc, until int
 	mask      uint32
-	maybe     int // 1 + the branch on data that leads here; 0: none
-	wrote     *[]int
+	maybe     int   // 1 + the branch on data that leads here; 0: none
+	wrote     []int // registers, on a path that may not be
 }
 
 // warp is 32 threads that run together.
@@ -42,9 +42,7 @@ type warp struct {
 	maybe     int
 	last      int       // instruction
 	copies    [2]uint32 // groups of cp.async: closed, waited for
-	copied    bool      // since the last group
 	stores    [2]uint32 // the same of bulk stores
-	stored    bool
 	groups    [2]uint32 // the same of wgmma
 	open      bool      // wgmma since the last group
 	fences    uint32    // wgmma.fence
@@ -108,8 +106,14 @@ func (w *warp) pop() {
 	w.paths = w.paths[:len(w.paths)-1]
 	if p.maybe > 0 {
 		w.maybe--
-		for _, r := range *p.wrote {
+		for _, r := range p.wrote {
 			w.regs[r].kind = varying
+		}
+		for i := len(w.paths) - 1; i >= 0; i-- {
+			if q := &w.paths[i]; q.maybe > 0 && q.maybe != p.maybe {
+				q.wrote = append(q.wrote, p.wrote...)
+				break
+			}
 		}
 	}
 }
@@ -220,7 +224,7 @@ func (w *warp) both(o *op, at, until int) {
 	p.pc = until
 	for _, pc := range []int{at + 1, o.target} {
 		w.maybe++
-		w.paths = append(w.paths, path{pc: pc, until: until, mask: mask, maybe: at + 1, wrote: new([]int)})
+		w.paths = append(w.paths, path{pc: pc, until: until, mask: mask, maybe: at + 1})
 	}
 }
 
@@ -229,7 +233,11 @@ func (w *warp) again(at, pc, until int) bool {
 	key := [2]int{at, pc}
 	back, known := w.b.loops[key]
 	if !known {
-		back = pc != until && reaches(w.b.c.list, pc, at, until)
+		if pc != until {
+			seen := 0
+			back, seen = reaches(w.b.c.list, pc, at, until)
+			w.b.budget -= seen
+		}
 		w.b.loops[key] = back
 	}
 	return back
@@ -313,9 +321,10 @@ func (w *warp) put(r int, mask uint32, n register) {
 		d.fence = w.fences + 1
 	}
 	if w.maybe > 0 {
-		for i := range w.paths {
-			if w.paths[i].maybe > 0 {
-				*w.paths[i].wrote = append(*w.paths[i].wrote, r)
+		for i := len(w.paths) - 1; i >= 0; i-- {
+			if p := &w.paths[i]; p.maybe > 0 {
+				p.wrote = append(p.wrote, r)
+				break
 			}
 		}
 	}
@@ -402,7 +411,7 @@ func (w *warp) unknown(o *op) uint8 {
 
 func (w *warp) choose(o *op, mask uint32) {
 	if len(o.src) != 3 {
-		w.results(o, mask, varying)
+		w.results(o, mask, register{kind: varying})
 		return
 	}
 	x, y, p := w.get(o.src[0]), w.get(o.src[1]), w.get(o.src[2])
@@ -420,14 +429,14 @@ func (w *warp) choose(o *op, mask uint32) {
 		}
 		w.put(o.dst[0], mask, collapse(v))
 	default:
-		w.results(o, mask, w.unknown(o))
+		w.results(o, mask, register{kind: w.unknown(o)})
 	}
 }
 
-// results makes all results unknown.
-func (w *warp) results(o *op, mask uint32, kind uint8) {
+// results writes all results.
+func (w *warp) results(o *op, mask uint32, v register) {
 	for _, r := range o.dst {
-		w.put(r, mask, register{kind: kind})
+		w.put(r, mask, v)
 	}
 }
 
