@@ -38,14 +38,14 @@ func (m *mbarrier) complete() {
 }
 
 // barrierAt is the mbarrier that an operand addresses, in the first thread of mask.
-func (w *warp) barrierAt(o *op, at int, mask uint32, a arg, off int64) *mbarrier {
+func (w *warp) barrierAt(o *op, at int, mask uint32, a arg) *mbarrier {
 	r := w.get(a)
 	if !r.known() {
 		w.b.undecided(reasonAddress)
 		w.b.fuzzy = true
 		return nil
 	}
-	address := (r.each(bits.TrailingZeros32(mask)) + uint64(off)) & 0xffffffff
+	address := (r.each(bits.TrailingZeros32(mask)) + uint64(a.off)) & 0xffffffff
 	m := w.b.byAddr[address]
 	if m == nil {
 		if !w.b.fuzzy {
@@ -67,7 +67,7 @@ func (w *warp) initBarrier(o *op, at int, mask uint32) {
 		w.b.fuzzy = true
 		return
 	}
-	address := (r.u + uint64(o.off)) & 0xffffffff
+	address := (r.u + uint64(o.src[0].off)) & 0xffffffff
 	if address%8 != 0 {
 		w.b.find(o, at, Bounds, "an mbarrier at shared memory %d, which is no multiple of 8", address-sharedBase)
 	}
@@ -90,7 +90,7 @@ func (w *warp) initBarrier(o *op, at int, mask uint32) {
 
 // arrive is mbarrier.arrive, perhaps with expect_tx, and mbarrier.expect_tx.
 func (w *warp) arrive(o *op, at int, mask uint32) {
-	m := w.barrierAt(o, at, mask, o.src[0], o.off)
+	m := w.barrierAt(o, at, mask, o.src[0])
 	if m == nil {
 		return
 	}
@@ -139,7 +139,7 @@ func (w *warp) arrive(o *op, at int, mask uint32) {
 
 // wait is mbarrier.try_wait, which here waits until the phase has ended.
 func (w *warp) wait(o *op, at int, mask uint32) bool {
-	m := w.barrierAt(o, at, mask, o.src[0], o.off)
+	m := w.barrierAt(o, at, mask, o.src[0])
 	parity, ok := register{}, false
 	if len(o.src) > 1 {
 		parity = w.get(o.src[1])
@@ -171,19 +171,21 @@ func (w *warp) wait(o *op, at int, mask uint32) bool {
 func (w *warp) copyAsync(o *op, at int, mask uint32) {
 	if w.maybe > 0 {
 		w.b.undecided(reasonBranch)
+		w.b.blind = true
 		return
 	}
 	to := w.get(o.src[0])
 	n, ok := w.value(o.src[2])
 	if !to.known() || !ok || n == 0 || n > 16 {
 		w.b.undecided(reasonAddress)
+		w.b.blind = true
 		return
 	}
 	a := access{o: o, at: at, by: stamp{int32(w.agent(agentCopy)), w.copies[0] + 1}, whole: true}
 	w.b.report.Checked[CopyGroup]++
 	for lane := range 32 {
 		if mask>>lane&1 == 1 {
-			address := to.each(lane) + uint64(o.off)
+			address := to.each(lane) + uint64(o.src[0].off)
 			if address%n != 0 {
 				w.b.find(o, at, Bounds, "%d bytes are copied to shared memory %d, which is no multiple", n, int64(address)-sharedBase)
 			}
@@ -226,12 +228,12 @@ func elemBytes(m *artifact.TensorMap) uint64 {
 func (w *warp) bulk(o *op, at int, mask uint32) {
 	if w.maybe > 0 {
 		w.b.undecided(reasonBranch)
-		w.b.fuzzy = true
+		w.b.fuzzy, w.b.blind = true, true
 		return
 	}
 	if bits.OnesCount32(mask) != 1 {
 		w.b.undecided(reasonOperation) // each thread copies
-		w.b.fuzzy = true
+		w.b.fuzzy, w.b.blind = true, true
 		return
 	}
 	toShared := o.has("mbarrier::complete_tx::bytes") && o.has("global")
@@ -242,7 +244,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 	to, known := w.lane(o.src[0], mask)
 	from, ok := w.lane(o.src[1], mask)
 	barrier := o.src[len(o.src)-1]
-	m := w.barrierAt(o, at, mask, barrier, 0)
+	m := w.barrierAt(o, at, mask, barrier)
 	param, isParam := paramOf(from)
 	tm := w.b.launch.Maps[param]
 	if m == nil {
@@ -254,7 +256,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 	m.last = at
 	if !ok || !isParam || tm == nil {
 		w.b.undecided(reasonLaunch)
-		m.fuzzy = true
+		m.fuzzy, w.b.blind = true, true
 		return
 	}
 	bytes := int(elemBytes(tm))
@@ -267,7 +269,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 	}
 	w.b.report.Checked[Transactions]++
 	if known {
-		to &= 0xffffffff
+		to = (to + uint64(o.src[0].off)) & 0xffffffff
 		align := uint64(128)
 		if tm.Swizzle > 0 {
 			align = uint64(8 * tm.Swizzle)
@@ -289,6 +291,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 		w.writes(access{o: o, at: at, by: by, async: true, whole: true}, to, bytes, len(w.b.shared.copies))
 	} else {
 		w.b.undecided(reasonAddress)
+		w.b.blind = true
 	}
 	m.bytes -= bytes
 	m.complete()
@@ -299,7 +302,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 func (w *warp) bulkOther(o *op, at int, toShared bool) {
 	if toShared || !o.has("bulk_group") {
 		w.b.undecided(reasonOperation)
-		w.b.fuzzy = true
+		w.b.fuzzy, w.b.blind = true, true
 		return
 	}
 	source, size := o.src[len(o.src)-1], 0

@@ -65,6 +65,7 @@ type block struct {
 	loops    map[[2]int]bool
 	budget   int
 	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
+	blind    bool // shared memory was written at an address that is not known
 	depends  bool // the kernel has griddepcontrol
 	deltas   map[[2]int]int64
 }

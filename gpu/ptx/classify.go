@@ -154,12 +154,12 @@ func (o *op) arithmetic(typ string) {
 			f = func(a, b, c uint64) uint64 { return add(a*b, c) }
 		case o.has("lo"):
 			f = func(a, b, c uint64) uint64 { return add(a*b, c) }
-		case o.has("hi") && size == 32:
+		case o.has("hi") && size <= 32:
 			f = func(a, b, c uint64) uint64 {
 				if signed {
-					return add(uint64(int64(a)*int64(b)>>32), c)
+					return add(uint64(int64(a)*int64(b)>>size), c)
 				}
-				return add(a*b>>32, c)
+				return add(a*b>>size, c)
 			}
 		case o.has("hi") && size == 64:
 			f = func(a, b, c uint64) uint64 {
@@ -247,6 +247,22 @@ func (o *op) arithmetic(typ string) {
 		}
 		field := uint64(1<<n-1) << at
 		f = func(a, b, _ uint64) uint64 { return b&^field | a<<at&field }
+	case "prmt":
+		if len(o.words) != 2 {
+			return
+		}
+		f = func(a, b, c uint64) (v uint64) {
+			all := a&0xffffffff | b<<32
+			for i := range 4 {
+				sel := c >> (4 * i)
+				x := all >> (sel & 7 * 8) & 255
+				if sel&8 != 0 {
+					x = uint64(int8(x)>>7) & 255
+				}
+				v |= x << (8 * i)
+			}
+			return v
+		}
 	case "bfe":
 		f = func(a, b, c uint64) uint64 {
 			b, c = b&255, c&255

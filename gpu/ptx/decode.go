@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +32,7 @@ type arg struct {
 	reg   int // -1: none
 	value uint64
 	known bool
+	off   int64 // that an address adds
 }
 
 // op is an instruction.
@@ -43,7 +45,6 @@ type op struct {
 	target int // of a branch
 	dst    []int
 	src    []arg
-	off    int64 // of an address
 	f      func(a, b, c uint64) uint64
 	space  string
 	bytes  int // that a lane moves
@@ -107,8 +108,7 @@ func decode(f *Func) (*code, error) {
 	for i, p := range f.Params {
 		d.c.params[p.Names[0].Name] = i
 	}
-	top := &scope{regs: map[string]int{}, labels: map[string]int{}}
-	d.scan(f.Body, top)
+	d.scan(f.Body, newScope(nil))
 	for _, b := range d.branches {
 		t, ok := b.scope.label(b.name)
 		if !ok {
@@ -160,15 +160,30 @@ func (c *code) place(l *Loc) (file string, line int) {
 	return "", 0
 }
 
+// scope is a block of a text: what it declares.
 type scope struct {
 	up           *scope
 	regs, labels map[string]int
+	ranges       map[string]int // of %r<9>, 9
 }
 
-func (s *scope) reg(name string) (int, bool) {
+func newScope(up *scope) *scope {
+	return &scope{up: up, regs: map[string]int{}, labels: map[string]int{}, ranges: map[string]int{}}
+}
+
+// reg is the number of a register. Those of ranges get theirs when they are first
+// used, since a range may be longer than any text.
+func (d *decoder) reg(s *scope, name string) (int, bool) {
+	prefix := strings.TrimRight(name, "0123456789")
+	n, err := strconv.Atoi(name[len(prefix):])
 	for ; s != nil; s = s.up {
 		if r, ok := s.regs[name]; ok {
 			return r, true
+		}
+		if err == nil && n < s.ranges[prefix] {
+			s.regs[name] = d.c.regs
+			d.c.regs++
+			return s.regs[name], true
 		}
 	}
 	return 0, false
@@ -245,7 +260,7 @@ func (d *decoder) scan(body []Stmt, s *scope) {
 		case *Label:
 			s.labels[st.Name] = len(d.c.list)
 		case *Scope:
-			d.scan(st.Body, &scope{up: s, regs: map[string]int{}, labels: map[string]int{}})
+			d.scan(st.Body, newScope(s))
 		case *Var:
 			switch st.Space() {
 			case "reg":
@@ -261,19 +276,12 @@ func (d *decoder) scan(body []Stmt, s *scope) {
 
 func (d *decoder) declare(v *Var, s *scope) {
 	for _, n := range v.Names {
-		if n.Count == 0 {
-			s.regs[n.Name] = d.c.regs
-			d.c.regs++
+		if n.Count > 0 {
+			s.ranges[n.Name] = n.Count
 			continue
 		}
-		for i := range n.Count {
-			if d.c.regs > 1<<20 {
-				d.err = &Error{v.Pos, "more than a million registers"}
-				return
-			}
-			s.regs[fmt.Sprintf("%s%d", n.Name, i)] = d.c.regs
-			d.c.regs++
-		}
+		s.regs[n.Name] = d.c.regs
+		d.c.regs++
 	}
 }
 
@@ -281,7 +289,7 @@ func (d *decoder) declare(v *Var, s *scope) {
 func (d *decoder) flat(o Operand, s *scope, at int, out []arg) []arg {
 	switch o.Kind {
 	case Name:
-		if r, ok := s.reg(o.Text); ok {
+		if r, ok := d.reg(s, o.Text); ok {
 			return append(out, arg{reg: r})
 		}
 		d.symbols = append(d.symbols, symbolRef{at, len(out), o.Text})
@@ -290,8 +298,13 @@ func (d *decoder) flat(o Operand, s *scope, at int, out []arg) []arg {
 		v, ok := number(o.Text)
 		return append(out, arg{reg: -1, value: v, known: ok})
 	default:
+		first := len(out)
 		for _, sub := range o.Sub {
 			out = d.flat(sub, s, at, out)
+		}
+		if o.Kind == Mem && o.Off != "" {
+			v, _ := number(strings.TrimPrefix(o.Off, "+"))
+			out[first].off = int64(v)
 		}
 	}
 	return out
@@ -327,7 +340,7 @@ func (d *decoder) instr(in *Instr, s *scope) {
 		o.kind = opUnknown
 	}
 	if in.Guard != "" {
-		r, ok := s.reg(in.Guard)
+		r, ok := d.reg(s, in.Guard)
 		if !ok && d.err == nil {
 			d.err = &Error{in.Pos, fmt.Sprintf("the register %s is not declared", in.Guard)}
 		}
@@ -349,10 +362,6 @@ func (d *decoder) instr(in *Instr, s *scope) {
 		}
 	}
 	for _, a := range args[n:] {
-		if a.Kind == Mem && a.Off != "" && o.off == 0 {
-			v, _ := number(strings.TrimPrefix(a.Off, "+"))
-			o.off = int64(v)
-		}
 		o.src = d.flat(a, s, at, o.src)
 	}
 	if o.kind == opProduct { // its sums are read, too

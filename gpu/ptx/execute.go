@@ -89,8 +89,10 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		if o.has("aligned") {
 			w.whole(o, at, mask)
 		}
+		w.b.blind = w.b.blind || o.words[0] == "stmatrix"
 		w.results(o, mask, register{kind: varying})
 	case opUnknown, opCall:
+		w.b.blind = w.b.blind || o.space == "shared" // an atomic operation
 		w.results(o, mask, register{kind: w.unknown(o)})
 	}
 }
@@ -99,7 +101,7 @@ func (w *warp) load(o *op, at int, mask uint32) {
 	kind := w.unknown(o)
 	switch o.space {
 	case "param":
-		if len(o.src) == 1 && o.src[0].known && o.bytes == 8 && len(o.dst) == 1 && o.off == 0 {
+		if len(o.src) == 1 && o.src[0].known && o.bytes == 8 && len(o.dst) == 1 && o.src[0].off == 0 {
 			if p, ok := paramOf(o.src[0].value); ok {
 				w.put(o.dst[0], mask, register{kind: uniform, u: globalBase + uint64(p+1)<<globalShift})
 				return
@@ -208,7 +210,7 @@ func (w *warp) matrices(o *op, at int, mask uint32) {
 	}
 	a := access{o: o, at: at, by: w.now(), whole: true}
 	for lane := range n {
-		address := (base.each(lane) + uint64(o.off)) & 0xffffffff
+		address := (base.each(lane) + uint64(o.src[0].off)) & 0xffffffff
 		if address%16 != 0 {
 			w.b.find(o, at, Bounds, "a row of a matrix at shared memory %d, which is no multiple of 16", int64(address)-sharedBase)
 		}

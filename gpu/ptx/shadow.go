@@ -11,8 +11,6 @@ type stamp struct {
 // cell is what is known of four bytes of shared memory.
 type cell struct {
 	write   stamp
-	init    bool  // the write was mbarrier.init
-	atomic  bool  // the write was one
 	copy    int32 // 1 + the number of the bulk copy that wrote it, 0: none
 	readers []stamp
 }
@@ -92,7 +90,7 @@ func (w *warp) reads(a access, at uint64, n int) {
 	for i := range cells {
 		c := &cells[i]
 		if c.write.event == 0 {
-			if a.async || a.o.kind == opMatrix {
+			if (a.async || a.o.kind == opMatrix) && !w.b.blind {
 				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", int(at)-sharedBase+i<<cellShift)
 				return
 			}
@@ -114,7 +112,7 @@ func (w *warp) ordered(a access, c *cell, at uint64) {
 		case agentCopy:
 			w.b.find(a.o, a.at, CopyGroup, "shared memory %d is read while cp.async may still write it", place)
 		default:
-			if c.atomic || !a.whole && !a.async {
+			if !a.whole && !a.async {
 				return
 			}
 			w.b.find(a.o, a.at, SharedRace, "shared memory %d is read without a barrier behind warp %d's write", place, int(c.write.agent)/agentsPerWarp)
@@ -152,7 +150,7 @@ func (w *warp) writes(a access, at uint64, n, copy int) {
 			}
 			w.b.find(a.o, a.at, Reused, "shared memory %d is written while warp %d may still read it", place, int(r.agent)/agentsPerWarp)
 		}
-		if s := c.write; s.event > 0 && !w.before(s) && s != a.by && !c.atomic {
+		if s := c.write; s.event > 0 && !w.before(s) && s != a.by {
 			switch kind := w.b.kindOf(s.agent); {
 			case kind != agentThread || a.async:
 				w.b.find(a.o, a.at, Reused, "shared memory %d is written while %s may still write it", place, []string{"a warp", "cp.async", "wgmma", "a bulk store", "a bulk copy"}[kind])
@@ -162,7 +160,7 @@ func (w *warp) writes(a access, at uint64, n, copy int) {
 		} else if a.async && s.event > 0 && w.b.kindOf(s.agent) != agentsPerWarp && w.fenced.at(int(s.agent)) < s.event {
 			w.b.find(a.o, a.at, ProxyFence, "shared memory %d is replaced by %s without fence.proxy.async behind an ordinary write", place, a.o.words[0])
 		}
-		c.write, c.copy, c.init, c.atomic = a.by, int32(copy), false, false
+		c.write, c.copy = a.by, int32(copy)
 		c.readers = c.readers[:0]
 	}
 }
@@ -183,6 +181,7 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 		if o.space == "shared" {
 			w.b.undecided(reasonAddress)
 		}
+		w.b.blind = w.b.blind || store
 		return
 	}
 	a := access{o: o, at: at, by: w.now(), whole: o.bytes >= 4}
@@ -190,7 +189,7 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 		if mask>>lane&1 == 0 {
 			continue
 		}
-		address := base.each(lane) + uint64(o.off)
+		address := base.each(lane) + uint64(o.src[0].off)
 		if o.space == "" {
 			if address < sharedGen || address >= sharedGen+1<<24 {
 				return // another space
@@ -201,6 +200,7 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 		}
 		if w.maybe > 0 {
 			w.b.undecided(reasonBranch)
+			w.b.blind = w.b.blind || store
 			return
 		}
 		if store {
