@@ -170,7 +170,7 @@ func TestWorkloadKernels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := nvrtc.CompileProgram(t.Context(), built, target.Arch, nvrtc.Options{LineInfo: true})
+		compiled, err := nvrtc.CompileProgram(t.Context(), built, target.Arch, nvrtc.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", filepath.Base(path), err)
 		}

@@ -197,7 +197,7 @@ func TestArchitectures(t *testing.T) {
 				if err := built.Check(); err != nil {
 					t.Fatal(err)
 				}
-				res, err := nvrtc.CompileProgram(t.Context(), built, arch, nvrtc.Options{LineInfo: true})
+				res, err := nvrtc.CompileProgram(t.Context(), built, arch, nvrtc.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
