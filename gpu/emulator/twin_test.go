@@ -123,7 +123,7 @@ func productTwin(elem string, n int, ta, tb bool) twin {
 	m := func(rows int, across bool) artifact.TensorMap {
 		return artifact.TensorMap{Elem: elem, Dims: []uint64{64, uint64(rows)}, Strides: []uint64{128}, Box: []uint32{64, uint32(rows)}, Swizzle: 128}
 	}
-	load := fmt.Sprintf("dm::tile_load(bs, 0, b, full, 0, 0, 0);")
+	load := "dm::tile_load(bs, 0, b, full, 0, 0, 0);"
 	b := m(n, tb)
 	if tb { // panels of 64 columns with 64 lines of k each
 		b = artifact.TensorMap{Elem: elem, Dims: []uint64{uint64(n), 64}, Strides: []uint64{uint64(2 * n)}, Box: []uint32{64, 64}, Swizzle: 128}

@@ -76,8 +76,8 @@ type Func struct {
 
 // Unit is a text of the compiler. Several may stand behind each other in a module.
 type Unit struct {
-	Files map[int]string // that Loc names, by their numbers
-	Vars  []*Var
+	Files map[int]string  // that Loc names, by their numbers
+	Vars  map[string]*Var // variables, by their names
 }
 
 // Entry reports whether the function is a kernel.

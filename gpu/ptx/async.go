@@ -94,7 +94,7 @@ func (w *warp) arrive(o *op, at int, mask uint32) {
 	if m == nil {
 		return
 	}
-	if w.maybe > 0 || o.has("cluster") || o.has("noComplete") {
+	if w.maybe > 0 || o.has("shared::cluster") || o.has("noComplete") {
 		w.b.undecided(reasonBranch)
 		w.b.fuzzy, m.fuzzy = true, true
 	}

@@ -60,6 +60,7 @@ type block struct {
 	barriers []*mbarrier
 	byAddr   map[uint64]*mbarrier
 	named    [16]*gathering
+	cluster  gathering // at the barrier of the cluster
 	report   *Report
 	seen     map[seenKey]bool
 	loops    map[[2]int]bool
@@ -202,6 +203,12 @@ func (b *block) stuck() {
 		b.undecided(reasonBranch)
 		return
 	}
+	before := len(b.report.Findings)
+	defer func() {
+		if len(b.report.Findings) == before {
+			b.undecided(reasonOperation)
+		}
+	}()
 	for id, g := range b.named {
 		if g == nil {
 			continue

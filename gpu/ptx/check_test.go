@@ -54,6 +54,33 @@ func TestCorrectKernels(t *testing.T) {
 	}
 }
 
+// Other correct kernels have no finding either.
+func TestCorrectVariants(t *testing.T) {
+	const cluster = "barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;"
+	for _, v := range []struct {
+		name, kernel string
+		n            int
+		old, new     string
+	}{
+		{"barriers of the cluster", "ring", 1, "bar.sync 0;", cluster},
+		{"barriers of the cluster", "staged", 0, "bar.sync 0;", cluster},
+		{"an elected thread", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.wait;\n\telect.sync %r40|%p4, -1;\n\t@%p4 mov.u32 %r41, 1;"},
+		{"the fence of mbarriers alone", "ring", 1, "fence.proxy.async.shared::cta;", ""},
+		{"the fence of the proxy alone", "ring", 1, "fence.mbarrier_init.release.cluster;", ""},
+		{"a phase is waited for twice", "ring", 1, "wgmma.fence.sync.aligned;", "mbarrier.try_wait.parity.shared::cta.b64 %p9, [%r17], %r12;\n\twgmma.fence.sync.aligned;"},
+		{"two fences", "ring", 1, "wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned;\n\twgmma.fence.sync.aligned;"},
+		{"a register of its own in flight", "ring", 1, "wgmma.commit_group.sync.aligned;", "mov.f32 %f7, 0f00000000;\n\twgmma.commit_group.sync.aligned;"},
+		{"a branch on data", "staged", 1, "END:", "setp.gt.f32 %p4, %f0, %f1;\n\t@%p4 bra END;\n\tst.global.f32 [%rd7], %f0;\nEND:"},
+		{"a loop on data", "staged", 1, "setp.gt.u32 %p1,", "AGAIN:\n\tadd.f32 %f9, %f9, %f8;\n\tsetp.gt.f32 %p4, %f9, %f1;\n\t@%p4 bra AGAIN;\n\tsetp.gt.u32 %p1,"},
+		{"an instruction that is not modelled", "ring", 1, "wgmma.fence.sync.aligned;", "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r17];\n\twgmma.fence.sync.aligned;"},
+	} {
+		r := checkText(t, replaced(t, kernelText(t, v.kernel), v.old, v.new, v.n), v.kernel, launchOf[v.kernel])
+		for _, f := range r.Findings {
+			t.Errorf("%s: %s", v.name, f)
+		}
+	}
+}
+
 // planted is one mistake in a kernel of testdata: the n-th occurrence (from 1; 0:
 // all) of a text is replaced.
 type planted struct {

@@ -89,6 +89,9 @@ const (
 	opMatrix // ldmatrix
 	opWarp   // .aligned and *.sync without another effect
 	opCall
+	opCluster
+	opElect
+	opForeign // an asynchronous instruction that is not modelled
 	opNone
 )
 
@@ -119,13 +122,11 @@ func decode(f *Func) (*code, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
-	used := map[string]bool{}
-	for _, ref := range d.symbols {
+	placed := map[*Var]bool{}
+	for _, ref := range d.symbols { // the variables that the kernel uses
 		name, _, _ := strings.Cut(ref.name, "+")
-		used[name] = true
-	}
-	for _, v := range f.Unit.Vars {
-		if v.Space() == "shared" && slices.ContainsFunc(v.Names, func(n Declared) bool { return used[n.Name] }) {
+		if v := f.Unit.Vars[name]; v != nil && v.Space() == "shared" && !placed[v] {
+			placed[v] = true
 			d.shared(v)
 		}
 	}
@@ -314,7 +315,7 @@ func (d *decoder) flat(o Operand, s *scope, at int, out []arg) []arg {
 func dsts(o *op) int {
 	switch o.kind {
 	case opStore, opBarrier, opCopy, opCopyCommit, opCopyWait, opInit, opBulk, opBulkCommit, opBulkWait, opFence, opProductFence,
-		opProductCommit, opProductWait, opRegisters, opDependency, opBranch, opExit, opNone:
+		opProductCommit, opProductWait, opRegisters, opDependency, opBranch, opExit, opCluster, opForeign, opNone:
 		return 0
 	case opWarp:
 		if o.starts("bar") || o.starts("stmatrix") {
@@ -376,7 +377,7 @@ func (d *decoder) instr(in *Instr, s *scope) {
 // complete reports whether an instruction has the operands that are looked at.
 func (o *op) complete() bool {
 	switch o.kind {
-	case opALU, opSelect:
+	case opALU, opSelect, opElect:
 		return len(o.dst) > 0 && len(o.src) > 0
 	case opInit:
 		return len(o.src) > 1

@@ -1,5 +1,7 @@
 package ptx
 
+import "math/bits"
+
 // execute does what an instruction does, and reports whether the warp has passed
 // it; it then moves the path on.
 func (w *warp) execute(o *op, at int, mask uint32) bool {
@@ -19,6 +21,12 @@ func (w *warp) execute(o *op, at int, mask uint32) bool {
 		return true
 	case opWait:
 		if !w.wait(o, at, mask) {
+			return false
+		}
+		p.pc++
+		return true
+	case opCluster:
+		if !w.cluster(o) {
 			return false
 		}
 		p.pc++
@@ -91,8 +99,22 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		}
 		w.b.blind = w.b.blind || o.words[0] == "stmatrix"
 		w.results(o, mask, register{kind: varying})
+	case opForeign:
+		w.b.undecided(reasonOperation)
+		w.b.fuzzy, w.b.blind = true, true
+	case opElect:
+		v := &w.tmp
+		lead := bits.TrailingZeros32(mask)
+		for i := range v {
+			v[i] = 0
+		}
+		v[lead] = 1
+		w.put(o.dst[0], mask, register{kind: uniform, u: uint64(lead)})
+		if len(o.dst) > 1 {
+			w.put(o.dst[1], mask, register{kind: lanes, v: v})
+		}
 	case opUnknown, opCall:
-		w.b.blind = w.b.blind || o.space == "shared" // an atomic operation
+		w.b.blind = w.b.blind || o.space == "shared" || o.kind == opCall // an atomic operation, or a store
 		w.results(o, mask, register{kind: w.unknown(o)})
 	}
 }
@@ -167,6 +189,26 @@ func (w *warp) barrier(o *op, at int, mask uint32) {
 	}
 	w.whole(o, at, mask)
 	w.b.reach(w, o, int(id), int(threads))
+}
+
+// cluster is the barrier of a cluster, of which the other blocks are taken to come.
+func (w *warp) cluster(o *op) bool {
+	g := &w.b.cluster
+	if o.has("arrive") {
+		g.clock.join(w.clock)
+		g.fenced.join(w.fenced)
+		w.tick()
+		w.arrived++
+		return true
+	}
+	for _, other := range w.b.warps {
+		if !other.done && other.arrived < w.arrived {
+			return false
+		}
+	}
+	w.clock.join(g.clock)
+	w.fenced.join(g.fenced)
+	return true
 }
 
 func (w *warp) setRegisters(o *op, at int, mask uint32) {

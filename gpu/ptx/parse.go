@@ -13,12 +13,14 @@ const maxDepth = 64
 // *Error.
 func Parse(text string) (*Module, error) {
 	p := &parser{s: scanner{text: text, line: 1}}
-	p.module, p.unit = &Module{}, &Unit{Files: map[int]string{}}
+	p.module, p.unit = &Module{}, newUnit()
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
 	return p.module, nil
 }
+
+func newUnit() *Unit { return &Unit{Files: map[int]string{}, Vars: map[string]*Var{}} }
 
 // parser looks one token ahead. A failure is a panic with an *Error, which parse
 // recovers.
@@ -99,7 +101,7 @@ func (p *parser) item() {
 	switch p.t.text {
 	case ".version", ".target", ".address_size", ".file", ".section":
 		if p.t.text == ".version" {
-			p.unit = &Unit{Files: map[int]string{}}
+			p.unit = newUnit()
 		}
 		p.module.Items = append(p.module.Items, p.line())
 		return
@@ -114,7 +116,9 @@ func (p *parser) item() {
 		}
 	}
 	v := p.variable(pos, words)
-	p.unit.Vars = append(p.unit.Vars, v)
+	for _, n := range v.Names {
+		p.unit.Vars[n.Name] = v
+	}
 	p.module.Items = append(p.module.Items, v)
 }
 

@@ -91,7 +91,7 @@ func (w *warp) product(o *op, at int, mask uint32) {
 	if n == 0 {
 		n = 1 // e4m3, s8
 	}
-	if cols < 8 || cols > 256 {
+	if cols < 8 || cols > 256 || o.has("sp") {
 		w.b.undecided(reasonOperation)
 		return
 	}

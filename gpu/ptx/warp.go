@@ -47,6 +47,7 @@ type warp struct {
 	open      bool      // wgmma since the last group
 	fences    uint32    // wgmma.fence
 	products  int
+	arrived   int // at the barrier of the cluster
 	registers int // by setmaxnreg; 0: as at the start
 	regsAt    int
 	depended  bool       // griddepcontrol.wait
