@@ -105,6 +105,9 @@ func extend(typ string, v uint64) uint64 {
 // arithmetic gives integer instructions their function; operands and results are
 // extended to 64 bits as their type says.
 func (o *op) arithmetic(typ string) {
+	if typ == "" { // a name that ends with a dot
+		return
+	}
 	if typ != "pred" && (typeBytes(typ) == 0 || strings.Contains(typ, "f")) && o.words[0] != "setp" {
 		if o.words[0] == "mov" && (typ == "f32" || typ == "f64") {
 			o.kind, o.f = opALU, func(a, _, _ uint64) uint64 { return a }

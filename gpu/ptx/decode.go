@@ -365,7 +365,7 @@ func (d *decoder) instr(in *Instr, s *scope) {
 	for _, a := range args[n:] {
 		o.src = d.flat(a, s, at, o.src)
 	}
-	if o.kind == opProduct { // its sums are read, too
+	if o.kind == opProduct && len(in.Args) > 0 { // its sums are read, too
 		o.src = d.flat(in.Args[0], s, at, o.src)
 	}
 	if d.err == nil && !o.complete() {
