@@ -18,6 +18,9 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
+	"dmir/gpu/nvrtc"
+	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/gpu/ptx/ptxtest"
 	"dmir/internal/need"
 	"dmir/syntax/source"
 )
@@ -138,6 +141,46 @@ func keep(t *testing.T, name, path, text string) {
 	if r := made.Run(t.Context(), d, 10*time.Minute); r.Outcome != suite.Passed {
 		t.Errorf("%s: %s, %s", name, r.Outcome, r.Why)
 	}
+}
+
+// The kernels of all workloads, at the sizes that are measured, hold the rules of
+// package ptx.
+func TestWorkloadKernels(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	dir := t.TempDir()
+	python(t, "workloads.py", "--write", dir)
+	paths, err := filepath.Glob(filepath.Join(dir, "*.dmir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, _ := machine.Lookup("h200")
+	total := 0
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The same name everywhere, so that what was compiled is found again.
+		m, fn, err := driver.Pick(program.Load(source.New("workload.dmir", string(text)), program.Options{}), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := driver.Build(t.Context(), m, fn, driver.BuildOptions{Machine: target, Arch: target.Arch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := nvrtc.CompileProgram(t.Context(), built, target.Arch, nvrtc.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", filepath.Base(path), err)
+		}
+		r := ptxtest.Check(t, built, compiled)
+		total += r.Kernels
+		if len(r.Findings) > 0 {
+			t.Errorf("%s: %d findings", filepath.Base(path), len(r.Findings))
+		}
+	}
+	t.Logf("%d kernels of %d workloads", total, len(paths))
 }
 
 // The tests of the Python scripts.

@@ -1,6 +1,7 @@
 // Sass compiles the examples and prints an analysis of their machine code: for
 // each kernel the issue slots of its hot part per byte that it moves, compared
-// with the slots that the machine issues in that time.
+// with the slots that the machine issues in that time. Kernels that violate the rules
+// of package ptx are listed first.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 	_ "dmir/compile/target/all"
 	"dmir/dialect/types"
 	"dmir/gpu/nvrtc"
+	"dmir/gpu/ptx"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -123,6 +125,13 @@ func steps(file string, m *machine.Machine) ([]audit.Step, error) {
 	code, err := nvrtc.CompileProgram(ctx, built, m.Arch, nvrtc.Options{})
 	if err != nil {
 		return nil, err
+	}
+	report, err := ptx.Program(built, code.PTX, code.Kernels)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range report.Findings {
+		fmt.Printf("- **%s**\n", f)
 	}
 	listing, err := nvrtc.Disassemble(ctx, code.Cubin)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/prelude"
+	"dmir/gpu/ptx/ptxtest"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -389,6 +390,7 @@ func TestAttentionCompiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				ptxtest.Check(t, built, r)
 				for _, k := range r.Kernels {
 					i := slices.IndexFunc(built.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 					of := built.Kernels[i]

@@ -22,6 +22,7 @@ import (
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/prelude"
+	"dmir/gpu/ptx/ptxtest"
 	"dmir/internal/need"
 	"dmir/syntax/source"
 )
@@ -341,6 +342,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		ptxtest.Check(t, c.out, r)
 		for _, k := range r.Kernels {
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 			shared := 0

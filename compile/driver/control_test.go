@@ -10,6 +10,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
+	"dmir/gpu/ptx/ptxtest"
 )
 
 // controlled are programs with loops and branches: what is easily got wrong
@@ -263,8 +264,10 @@ func TestControlArchitectures(t *testing.T) {
 		if err := built.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := nvrtc.CompileProgram(t.Context(), built, arch, nvrtc.Options{}); err != nil {
+		if res, err := nvrtc.CompileProgram(t.Context(), built, arch, nvrtc.Options{}); err != nil {
 			t.Errorf("%s: %v", arch, err)
+		} else {
+			ptxtest.Check(t, built, res)
 		}
 		loops := 0
 		for i := range built.Steps {

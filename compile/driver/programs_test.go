@@ -22,6 +22,7 @@ import (
 	"dmir/gpu/devicetest"
 	"dmir/gpu/native"
 	"dmir/gpu/nvrtc"
+	"dmir/gpu/ptx/ptxtest"
 	"dmir/internal/need"
 )
 
@@ -200,6 +201,7 @@ func TestArchitectures(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				ptxtest.Check(t, built, res)
 				for _, k := range res.Kernels {
 					t.Logf("%-40s %3d registers, %6d bytes of shared memory", k.Name, k.Registers, k.Shared)
 					if k.SpillStores+k.SpillLoads > 0 {

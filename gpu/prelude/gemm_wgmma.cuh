@@ -81,6 +81,9 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       for (int i = 0; i < FM; i++)
         DM_UNROLL
         for (int e = 0; e < Tile::BN / 2; e++) acc[i][e] = 0;
+      // The zeros are in registers before products_begin: where there is one step, the compiler would write them behind it.
+      DM_UNROLL
+      for (int i = 0; i < FM; i++) products_settle(acc[i]);
 
       i32 before = -1; // the slot of the step whose products may be pending
       DM_NO_UNROLL

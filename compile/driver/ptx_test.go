@@ -1,0 +1,192 @@
+package driver
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/nvrtc"
+	"dmir/gpu/ptx"
+	"dmir/gpu/ptx/ptxtest"
+	"dmir/internal/need"
+	"dmir/internal/randprog"
+)
+
+// builtFor compiles the only function of a text for an architecture.
+func builtFor(t *testing.T, name, text, arch string) *artifact.Program {
+	t.Helper()
+	m, fn, err := Pick(loaded(t, name, text), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// The kernels of random programs hold the rules of package ptx: of as many of 100 as
+// are compiled within $DMIR_PTX_SECONDS, 240 if it is not set.
+func TestRandomKernels(t *testing.T) {
+	need.Long(t)
+	needNVRTC(t)
+	seconds, _ := strconv.Atoi(os.Getenv("DMIR_PTX_SECONDS"))
+	if seconds == 0 {
+		seconds = 240
+	}
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	programs, kernels := 0, 0
+	for seed := range uint64(100) {
+		if time.Now().After(end) {
+			break
+		}
+		built := builtFor(t, fmt.Sprintf("random%d.dmir", seed), randprog.Messy(seed, 8), "sm_90a")
+		if len(built.Kernels) == 0 {
+			continue
+		}
+		compiled, err := nvrtc.CompileProgram(t.Context(), built, "sm_90a", nvrtc.Options{})
+		if err != nil {
+			t.Fatalf("random%d: %v", seed, err)
+		}
+		programs++
+		kernels += ptxtest.Check(t, built, compiled).Kernels
+	}
+	t.Logf("%d kernels of %d programs", kernels, programs)
+	if programs < 10 {
+		t.Errorf("only %d programs", programs)
+	}
+}
+
+// The programs whose kernels mistakes are planted in.
+var wrongBases = map[string]struct{ arch, text string }{
+	"product": {"sm_90a", `func.func @f(%x: tensor<512x1024xf16>, %w: tensor<1024x512xf16>) -> tensor<512x512xf16> {
+  %y = dm.matmul %x, %w : (tensor<512x1024xf16>, tensor<1024x512xf16>) -> tensor<512x512xf16>
+  return %y : tensor<512x512xf16>
+}
+`},
+	"one step": {"sm_90a", `func.func @f(%x: tensor<4096x64xf16>, %w: tensor<64x4096xf16>) -> tensor<4096x4096xf16> {
+  %y = dm.matmul %x, %w : (tensor<4096x64xf16>, tensor<64x4096xf16>) -> tensor<4096x4096xf16>
+  return %y : tensor<4096x4096xf16>
+}
+`},
+	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
+  %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
+  return %y : tensor<512x512xf16>
+}
+`},
+	"attention": {"sm_90a", `func.func @f(%q: tensor<1x4x256x64xf16>, %k: tensor<1x4x256x64xf16>, %v: tensor<1x4x256x64xf16>) -> tensor<1x4x256x64xf16> {
+  %y, %lse = dm.attention %q, %k, %v : (tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>) -> (tensor<1x4x256x64xf16>, tensor<1x4x256xf32>)
+  return %y : tensor<1x4x256x64xf16>
+}
+`},
+	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
+  %y = dm.softmax %x, dim = 1 : tensor<256x16384xf32>
+  return %y : tensor<256x16384xf32>
+}
+`},
+}
+
+// wrongKernel is a mistake in the text of a main loop or of the prelude.
+type wrongKernel struct {
+	base, header, old, new string
+	rule                   ptx.Rule
+}
+
+var wrongKernels = []wrongKernel{
+	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "sync();\n\n  i32 slot", "\n  i32 slot", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 9)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 7)", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, 1)", "barrier_make(full, i, 2)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
+	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "barrier_wait(full, slot, phase);", "", ptx.Landed},
+	{"product", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "size_a * 2", ptx.Transactions},
+	{"product", "gemm_wgmma.cuh", "products_begin();", "", ptx.ProductFence},
+	{"product", "gemm_wgmma.cuh", "products_wait<1>();", "products_wait<2>();", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "", ptx.InFlight},
+	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "products_wait<1>();", ptx.InFlight},
+	{"product", "gemm_wgmma.cuh", "products_commit();", "", ptx.InFlight},
+	{"product", "gemm_wgmma.cuh", "if (before >= 0 && lane() == 0) barrier_arrive(empty, before);\n        before", "if (before >= 0) barrier_arrive(empty, before);\n        before", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "barrier_arrive(empty, before);\n        before", "barrier_arrive(empty, slot);\n        before", ptx.Phase},
+	{"product", "gemm_wgmma.cuh", "before = slot;", "", ptx.Phase},
+	{"product", "gemm_wgmma.cuh", "registers_take<232>", "registers_take<240>", ptx.Registers},
+	{"product", "gemm_wgmma.cuh", "registers_drop<40>", "registers_drop<48>", ptx.Registers},
+	{"product", "gemm_wgmma.cuh", "as + slot * size_a, full", "as + (slot ^ 1) * size_a, full", ptx.Landed},
+	{"product", "gemm_wgmma.cuh", "r * 64 + k, 16, 1024", "r * 64 + k, 16, 512", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "r * 64 + k * 64, 8192, 1024", "r * 64 + k * 64, 8192, 2048", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "r * 64 + k * 64, 8192, 1024", "r * 64 + k * 32, 8192, 1024", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "p.m, step * 64", "p.m, step * 32", ptx.Descriptor},
+	{"product", "hopper.cuh", "u64(1) << 62", "u64(2) << 62", ptx.Descriptor},
+	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
+	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
+	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();\n    sync();", "cp_async_wait<Tile::stages - 2>();", ptx.CopyGroup},
+	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},
+	{"warps", "gemm_mma.cuh", "ahead = step + Tile::stages - 1,", "ahead = step + Tile::stages,", ptx.Reused},
+	{"warps", "gemm_mma.cuh", "cp_async_wait<0>();\n  sync();", "cp_async_wait<0>();", ptx.SharedRace},
+	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;", ptx.SharedRace},
+	{"rows", "warp.cuh", "sync(DM_HERE_ONLY);  // the scratch may be used again", "", ptx.SharedRace},
+	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;\n  if (thread() != 5) sync(DM_HERE_ONLY);", ptx.Aligned},
+}
+
+// Each mistake is found by the rule that it violates; without it nothing is.
+func TestWrongKernels(t *testing.T) {
+	need.Long(t)
+	needNVRTC(t)
+	built := map[string]*artifact.Program{}
+	for name, b := range wrongBases {
+		p := builtFor(t, name+".dmir", b.text, b.arch)
+		built[name] = p
+		compiled, err := nvrtc.CompileProgram(t.Context(), p, b.arch, nvrtc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := ptxtest.Check(t, p, compiled); len(r.Undecided) > 0 {
+			t.Errorf("%s: not decided: %v", name, r.Undecided)
+		}
+	}
+	for _, w := range wrongKernels {
+		t.Run(w.base+"/"+w.old+"/"+w.new, func(t *testing.T) {
+			t.Parallel()
+			p := *built[w.base]
+			p.Headers = slices.Clone(nvrtc.DeviceHeaders())
+			changed := false
+			for i, h := range p.Headers {
+				if h.Name == w.header {
+					p.Headers[i].Text = strings.Replace(h.Text, w.old, w.new, 1)
+					changed = p.Headers[i].Text != h.Text
+				}
+			}
+			if !changed {
+				t.Fatalf("%s has no %q", w.header, w.old)
+			}
+			compiled, err := nvrtc.CompileProgram(t.Context(), &p, wrongBases[w.base].arch, nvrtc.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := ptx.Program(&p, compiled.PTX, compiled.Kernels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, f := range r.Findings {
+				if f.Rule == w.rule {
+					if f.Source != 2 {
+						t.Errorf("the finding is not of the product's line: %s", f)
+					}
+					return
+				}
+				found = append(found, f.String())
+			}
+			t.Errorf("%s has no finding, but: %s; not decided: %v", w.rule, strings.Join(found, "\n"), r.Undecided)
+		})
+	}
+}

@@ -1,0 +1,479 @@
+package emulator
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/nvrtc"
+	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/gpu/prelude"
+	"dmir/gpu/ptx"
+	"dmir/internal/need"
+)
+
+// twin is a kernel of one block around a function of the prelude that is inline
+// assembly on a device, and C++ here. It reads x and writes y, numbers of 32 bits.
+type twin struct {
+	name    string
+	threads int
+	x, y    int // words
+	body    string
+	fill    func(r *rand.Rand, i int) uint32 // word i of x
+	within  float64                          // relative; 0: the bits are equal, but for NaN
+	maps    []artifact.TensorMap             // of x, as parameters a and b
+}
+
+// smallInts are two numbers from -8 to 8, of 16 bits each.
+func smallInts(half func(float64) uint16) func(*rand.Rand, int) uint32 {
+	return func(r *rand.Rand, _ int) uint32 {
+		n := func() uint32 { return uint32(half(float64(r.IntN(17) - 8))) }
+		return n() | n()<<16
+	}
+}
+
+func toF16(x float64) uint16 { // of integers up to 8
+	if x == 0 {
+		return 0
+	}
+	frac, exp := math.Frexp(math.Abs(x))
+	bits := uint16(exp+14)<<10 | uint16((frac*2-1)*1024)
+	if x < 0 {
+		bits |= 0x8000
+	}
+	return bits
+}
+
+func toBF16(x float64) uint16 { return uint16(math.Float32bits(float32(x)) >> 16) }
+
+// anyFloat are all floats but NaN, those around the limits of f16 often.
+func anyFloat(r *rand.Rand, _ int) uint32 {
+	for {
+		b := r.Uint32()
+		if r.IntN(2) == 0 {
+			b = b&0x807fffff | uint32(r.IntN(45)+100)<<23
+		}
+		if b&0x7fffffff <= 0x7f800000 {
+			return b
+		}
+	}
+}
+
+func anyWord(r *rand.Rand, _ int) uint32 { return r.Uint32() }
+
+// withNaN are floats with zeros of both signs, infinities and NaN.
+func withNaN(r *rand.Rand, _ int) uint32 {
+	special := []uint32{0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x3f800000}
+	if r.IntN(2) == 0 {
+		return special[r.IntN(len(special))]
+	}
+	return r.Uint32()
+}
+
+// mmaTwin is a warp's product: 6 words of operands and 4 sums a lane.
+func mmaTwin(name, call string, operand func(*rand.Rand, int) uint32) twin {
+	return twin{name: name, threads: 32, x: 320, y: 128, body: `
+  dm::u32 a[4], b[2];
+  float d[4];
+  for (int i = 0; i < 4; i++) a[i] = x[dm::lane() * 10 + i], d[i] = dm::bits_as<float>(dm::u32(x[dm::lane() * 10 + 6 + i]));
+  for (int i = 0; i < 2; i++) b[i] = x[dm::lane() * 10 + 4 + i];
+  ` + call + `;
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, dm::bits_as<dm::u32>(d[i]));`,
+		fill: func(r *rand.Rand, i int) uint32 {
+			if i%10 >= 6 {
+				return math.Float32bits(float32(r.IntN(99) - 50))
+			}
+			return operand(r, i)
+		}}
+}
+
+// matrixTwin is one form of ldmatrix of n matrices.
+func matrixTwin(name string, n int) twin {
+	return twin{name: name, threads: 32, x: 128, y: 32 * n, fill: anyWord, body: fmt.Sprintf(`
+  auto s = arena.take<dm::u16>(256);
+  for (int i = 0; i < 4; i++) {
+    const dm::u32 v = x[dm::lane() * 4 + i];
+    s[dm::lane() * 8 + 2 * i] = dm::u16(v), s[dm::lane() * 8 + 2 * i + 1] = dm::u16(v >> 16);
+  }
+  dm::sync_warp();
+  dm::u32 r[%d];
+  dm::%s(r, s, (dm::lane() ^ 5) * 8);
+  for (int i = 0; i < %d; i++) y.store(dm::lane() * %d + i, r[i]);`, n, name, n, n)}
+}
+
+// unary is a function of one or two floats for each thread.
+func unary(name, call string, fill func(*rand.Rand, int) uint32, within float64) twin {
+	return twin{name: name, threads: 128, x: 256, y: 128, fill: fill, within: within, body: `
+  const float p = dm::bits_as<float>(dm::u32(x[dm::thread() * 2])), q = dm::bits_as<float>(dm::u32(x[dm::thread() * 2 + 1]));
+  y.store(dm::thread(), ` + call + `);`}
+}
+
+// productTwin is wgmma of 64 x 16 by 16 x n, and a bulk copy of either operand.
+func productTwin(elem string, n int, ta, tb bool) twin {
+	half := toF16
+	if elem == "bf16" {
+		half = toBF16
+	}
+	m := func(rows int, across bool) artifact.TensorMap {
+		return artifact.TensorMap{Elem: elem, Dims: []uint64{64, uint64(rows)}, Strides: []uint64{128}, Box: []uint32{64, uint32(rows)}, Swizzle: 128}
+	}
+	load := "dm::tile_load(bs, 0, b, full, 0, 0, 0);"
+	b := m(n, tb)
+	if tb { // panels of 64 columns with 64 lines of k each
+		b = artifact.TensorMap{Elem: elem, Dims: []uint64{uint64(n), 64}, Strides: []uint64{uint64(2 * n)}, Box: []uint32{64, 64}, Swizzle: 128}
+		load = fmt.Sprintf("for (int i = 0; i < %d; i += 64) dm::tile_load(bs, i * 64, b, full, 0, i, 0);", n)
+	}
+	return twin{name: fmt.Sprintf("product %s %d %t %t", elem, n, ta, tb), threads: 128, x: 32*64 + 32*n, y: 64 * n, fill: smallInts(half), maps: []artifact.TensorMap{m(64, ta), b},
+		body: fmt.Sprintf(`
+  auto as = arena.take_aligned<dm::%[1]s>(4096, 1024), bs = arena.take_aligned<dm::%[1]s>(64 * %[2]d, 1024);
+  auto full = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::sync();
+  if (dm::thread() == 0) {
+    dm::barrier_expect(full, 0, 8192 + 128 * %[2]d);
+    dm::tile_load(as, 0, a, full, 0, 0, 0);
+    %[5]s
+  }
+  dm::barrier_wait(full, 0, 0);
+  float d[%[2]d / 2] = {};
+  dm::products_settle(d);
+  dm::products_begin();
+  for (int k = 0; k < 64; k += 16)
+    dm::product<dm::%[1]s, %[2]d, %[3]t, %[4]t>(d, dm::operand_at(as, %[3]t ? k * 64 : k, 8192, 1024), dm::operand_at(bs, %[4]t ? k * 64 : k, 8192, 1024));
+  dm::products_commit();
+  dm::products_wait<0>();
+  dm::products_settle(d);
+  for (int e = 0; e < %[2]d / 2; e++) y.store(dm::thread() * (%[2]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, elem, n, ta, tb, load)}
+}
+
+// boxTwin copies a box of a tensor of more dimensions.
+func boxTwin(rank int) twin {
+	m := artifact.TensorMap{Elem: "f16", Dims: []uint64{64, 3, 4, 2, 2}[:rank], Strides: []uint64{128, 384, 1536, 3072}[:rank-1], Box: []uint32{64, 2, 2, 1, 1}[:rank], Swizzle: 128}
+	return twin{name: fmt.Sprintf("box of %d dimensions", rank), threads: 32, x: 32 * 48, y: 128, fill: anyWord, maps: []artifact.TensorMap{m, m}, body: fmt.Sprintf(`
+  auto s = arena.take_aligned<dm::f16>(256, 1024);
+  auto full = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+    dm::barrier_expect(full, 0, 512);
+    dm::tile_load(s, 0, a, full, 0, %s);
+  }
+  dm::sync();
+  dm::barrier_wait(full, 0, 0);
+  for (int i = 0; i < 4; i++) {
+    const dm::f16 lo = s[dm::lane() * 8 + 2 * i], hi = s[dm::lane() * 8 + 2 * i + 1];
+    y.store(dm::lane() * 4 + i, dm::u32(lo.bits) | dm::u32(hi.bits) << 16);
+  }`, []string{"0, 1, 2", "0, 1, 2, 1", "0, 1, 2, 1, 0"}[rank-3])}
+}
+
+func copyTwin(bytes int) twin {
+	n := bytes / 4
+	return twin{name: fmt.Sprintf("cp_async %d", bytes), threads: 32, x: 32 * n, y: 32 * n, fill: anyWord, body: fmt.Sprintf(`
+  auto s = arena.take<dm::u32>(%d);
+  dm::cp_async<%d>(s, dm::lane() * %d, x, (dm::lane() ^ 1) * %d, dm::lane() %% 5 != 0);
+  dm::cp_async_commit();
+  dm::cp_async_wait<0>();
+  dm::sync_warp();
+  for (int i = 0; i < %d; i++) y.store(dm::lane() * %d + i, s[dm::lane() * %d + i]);`, 32*n, bytes, n, n, n, n, n)}
+}
+
+var twins = []twin{
+	mmaTwin("mma f16", "dm::mma_m16n8k16<dm::f16>(d, a, b)", smallInts(toF16)),
+	mmaTwin("mma bf16", "dm::mma_m16n8k16<dm::bf16>(d, a, b)", smallInts(toBF16)),
+	mmaTwin("mma tf32", "dm::mma_m16n8k8_tf32(d, a, b)", func(r *rand.Rand, _ int) uint32 {
+		return math.Float32bits(float32(r.IntN(17)-8)) | r.Uint32()&0x1fff
+	}),
+	matrixTwin("ldmatrix_x4", 4), matrixTwin("ldmatrix_x4_trans", 4), matrixTwin("ldmatrix_x2", 2), matrixTwin("ldmatrix_x2_trans", 2),
+	unary("pack2 f16", "dm::pack2<dm::f16>(p, q)", anyFloat, 0),
+	unary("pack2 bf16", "dm::pack2<dm::bf16>(p, q)", anyFloat, 0),
+	unary("narrow f16", "dm::u32(dm::narrow<dm::f16>(p).bits)", anyFloat, 0),
+	unary("narrow bf16", "dm::u32(dm::narrow<dm::bf16>(p).bits)", anyFloat, 0),
+	unary("wide f16", "dm::bits_as<dm::u32>(dm::wide(dm::f16{dm::u16(dm::bits_as<dm::u32>(p))}))", anyWord, 0),
+	unary("max", "dm::bits_as<dm::u32>(dm::max(p, q))", withNaN, 0),
+	unary("min", "dm::bits_as<dm::u32>(dm::min(p, q))", withNaN, 0),
+	unary("exp_coarse", "dm::bits_as<dm::u32>(dm::exp_coarse(p))", func(r *rand.Rand, _ int) uint32 {
+		return math.Float32bits(float32(r.NormFloat64() * 10))
+	}, 0x1p-19),
+	unary("power_of_2", "dm::bits_as<dm::u32>(dm::detail::power_of_2(p))", func(r *rand.Rand, _ int) uint32 {
+		return math.Float32bits(float32(r.NormFloat64() * 10))
+	}, 0x1p-21),
+	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
+  const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
+	copyTwin(4), copyTwin(8), copyTwin(16),
+	boxTwin(3), boxTwin(4), boxTwin(5),
+	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
+	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
+}
+
+// twinProgram is a program of twins.
+func twinProgram(list []twin) *artifact.Program {
+	var source strings.Builder
+	source.WriteString("#include \"dm.cuh\"\n#include \"hopper.cuh\"\n#include \"attention.cuh\"\n")
+	p := &artifact.Program{Name: "twins", File: "twins.dmir"}
+	for i, w := range list {
+		name := fmt.Sprint("twin", i)
+		params := "dm::In<dm::u32> x, dm::Out<dm::u32> y"
+		k := artifact.Kernel{Name: name, Block: artifact.Block{Threads: w.threads, Shared: 64 << 10}}
+		if w.maps != nil {
+			params = "DM_MAP(a), DM_MAP(b), dm::Out<dm::u32> y"
+		}
+		fmt.Fprintf(&source, "DM_KERNEL(%s, %d)(%s) {\n  DM_ARENA(arena);%s\n}\n", name, w.threads, params, w.body)
+		buffer := func(name string, kind artifact.Kind, elem string, bytes int) int {
+			size, _ := artifact.ElemBytes(elem)
+			p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: elem, Shape: []int64{int64(bytes) / size}, Kind: kind, Offset: p.Workspace, Bytes: int64(bytes)})
+			p.Workspace += (int64(bytes) + 255) &^ 255
+			if kind == artifact.Input {
+				p.Inputs = append(p.Inputs, len(p.Buffers)-1)
+			} else {
+				p.Outputs = append(p.Outputs, len(p.Buffers)-1)
+			}
+			return len(p.Buffers) - 1
+		}
+		step := artifact.Step{Name: name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: i, Grid: artifact.Grid{1, 1, 1}}}
+		if w.maps == nil {
+			k.Params = append(k.Params, artifact.Param{Name: "x", Elem: "ui32", Mode: artifact.In})
+			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(name+"x", artifact.Input, "ui32", 4*w.x)})
+		}
+		for j := range w.maps {
+			bytes := 4 * w.x
+			if strings.HasPrefix(w.name, "product") { // x is one operand behind the other
+				bytes = []int{8192, 4*w.x - 8192}[j]
+			}
+			k.Params = append(k.Params, artifact.Param{Name: string(rune('a' + j)), Elem: w.maps[j].Elem, Mode: artifact.Map})
+			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(fmt.Sprint(name, j), artifact.Input, w.maps[j].Elem, bytes), Map: &w.maps[j]})
+		}
+		k.Params = append(k.Params, artifact.Param{Name: "y", Elem: "ui32", Mode: artifact.Out})
+		step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(name+"y", artifact.Output, "ui32", 4*w.y)})
+		p.Kernels, p.Steps = append(p.Kernels, k), append(p.Steps, step)
+	}
+	p.Source = source.String()
+	return p
+}
+
+// twinInputs are random inputs of the program.
+func twinInputs(p *artifact.Program, list []twin) (inputs [][]byte) {
+	r := rand.New(rand.NewPCG(31, 1))
+	n := 0
+	for i, w := range list {
+		for range p.Steps[i].Launch.Args[1:] {
+			b := make([]byte, p.Buffers[p.Inputs[n]].Bytes)
+			for j := 0; j+4 <= len(b); j += 4 {
+				binary.LittleEndian.PutUint32(b[j:], w.fill(r, j/4))
+			}
+			inputs = append(inputs, b)
+			n++
+		}
+	}
+	return inputs
+}
+
+// runAssembly compiles the program's kernels with these headers and runs their
+// assembly instruction by instruction.
+func runAssembly(t *testing.T, p *artifact.Program, headers []artifact.Header, inputs [][]byte) (outputs [][]byte, err error) {
+	t.Helper()
+	r, err := nvrtc.Compile(t.Context(), p.Source, headers, "sm_90a", nvrtc.Options{})
+	if err != nil {
+		return nil, err
+	}
+	m, err := ptx.Parse(r.PTX)
+	if err != nil {
+		return nil, err
+	}
+	funcs := map[string]*ptx.Func{}
+	for _, f := range m.Funcs() {
+		funcs[f.Name] = f
+	}
+	data := map[int][]byte{}
+	for i, b := range p.Inputs {
+		data[b] = append([]byte{}, inputs[i]...)
+	}
+	for i, k := range p.Kernels {
+		var args []ptx.Argument
+		for _, a := range p.Steps[i].Launch.Args {
+			if data[a.Buffer] == nil {
+				data[a.Buffer] = make([]byte, p.Buffers[a.Buffer].Bytes)
+			}
+			args = append(args, ptx.Argument{Data: data[a.Buffer], Map: a.Map})
+		}
+		if err := ptx.Run(funcs[k.Name], k.Block.Threads, k.Block.Shared, args); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range p.Outputs {
+		outputs = append(outputs, data[b])
+	}
+	return outputs, nil
+}
+
+// differ reports where two results differ.
+func differ(w twin, a, b []byte) error {
+	for i := 0; i < len(a); i += 4 {
+		x, y := binary.LittleEndian.Uint32(a[i:]), binary.LittleEndian.Uint32(b[i:])
+		if x == y || x&0x7fffffff > 0x7f800000 && y&0x7fffffff > 0x7f800000 {
+			continue
+		}
+		p, q := float64(math.Float32frombits(x)), float64(math.Float32frombits(y))
+		if w.within > 0 && math.Abs(p-q) <= w.within*math.Abs(p) {
+			continue
+		}
+		return fmt.Errorf("word %d is %#x in C++ (%g), %#x in assembly (%g)", i/4, x, p, y, q)
+	}
+	return nil
+}
+
+// Every string of inline assembly does what its C++ twin does.
+func TestTwins(t *testing.T) {
+	need.Long(t)
+	needCompiler(t)
+	nvrtctest.Compiler(t)
+	p := twinProgram(twins)
+	inputs := twinInputs(p, twins)
+	want, err := Run(t.Context(), p, inputs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := runAssembly(t, p, prelude.Files(), inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range twins {
+		if err := differ(w, want.Outputs[i], got[i]); err != nil {
+			t.Errorf("%s: %v", w.name, err)
+		}
+	}
+}
+
+// wrongString is one mistake in a string of inline assembly.
+type wrongString struct {
+	twin, header, old, new string
+	compiler               bool // it refuses the text
+}
+
+var wrongStrings = []wrongString{
+	// The order of operands.
+	{"mma f16", "mma.cuh", `f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `f16.f16.f32 {%0, %1, %2, %3}, {%5, %4, %6, %7}, {%8, %9}`, false},
+	{"mma f16", "mma.cuh", `f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `f16.f16.f32 {%0, %1, %2, %3}, {%4, %6, %5, %7}, {%8, %9}`, false},
+	{"mma f16", "mma.cuh", `f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%9, %8}`, false},
+	{"mma f16", "mma.cuh", `f16.f16.f32 {%0, %1, %2, %3}`, `f16.f16.f32 {%2, %3, %0, %1}`, false},
+	{"mma f16", "mma.cuh", `{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1])`, `{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%1, %0, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1])`, false},
+	{"mma bf16", "mma.cuh", `bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}`, `bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %7, %6}`, false},
+	{"mma bf16", "mma.cuh", `f32.bf16.bf16.f32`, `f32.f16.f16.f32`, false},
+	{"mma f16", "mma.cuh", `f32.f16.f16.f32`, `f32.bf16.bf16.f32`, false},
+	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%9, %8}`, false},
+	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%5, %4`, false},
+	{"pack2 f16", "mma.cuh", `cvt.rn.f16x2.f32 %0, %1, %2;`, `cvt.rn.f16x2.f32 %0, %2, %1;`, false},
+	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32 %0, %1, %2;`, `cvt.rn.bf16x2.f32 %0, %2, %1;`, false},
+	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`, false},
+	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%1, %0, %2, %3}, [%4]`, false},
+	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%0, %1, %2, %3}, [%4+16]`, false},
+	// Modifiers.
+	{"ldmatrix_x4_trans", "mma.cuh", `x4.trans.shared`, `x4.shared`, false},
+	{"ldmatrix_x4", "mma.cuh", `x4.shared`, `x4.trans.shared`, false},
+	{"ldmatrix_x2", "mma.cuh", `x2.shared`, `x2.trans.shared`, false},
+	{"ldmatrix_x2_trans", "mma.cuh", `x2.trans.shared.b16 {%0, %1}`, `x2.trans.shared.b16 {%1, %0}`, false},
+	{"ldmatrix_x4", "mma.cuh", `x4.shared.b16 {%0, %1, %2, %3}`, `x4.shared.b16 {%0, %2, %1, %3}`, false},
+	{"narrow f16", "types.cuh", `cvt.rn.f16.f32`, `cvt.rz.f16.f32`, false},
+	{"narrow bf16", "types.cuh", `cvt.rn.bf16.f32`, `cvt.rz.bf16.f32`, false},
+	{"narrow bf16", "types.cuh", `cvt.rn.bf16.f32`, `cvt.rn.f16.f32`, false},
+	{"max", "math.cuh", `max.NaN.f32`, `min.NaN.f32`, false},
+	{"min", "math.cuh", `min.NaN.f32`, `max.NaN.f32`, false},
+	{"max", "math.cuh", `max.NaN.f32`, `max.f32`, false},
+	{"exp_coarse", "math.cuh", `ex2.approx.ftz.f32 %0, %1;`, `ex2.approx.ftz.f32 %0, 0f3F800000;`, false},
+	{"power_of_2", "attention.cuh", `ex2.approx.ftz.f32`, `lg2.approx.ftz.f32`, false},
+	// Immediates.
+	{"cp_async 16", "async.cuh", `[%0], [%1], 16, %2;`, `[%0], [%1], 16;`, false},
+	{"cp_async 16", "async.cuh", `[%0], [%1], 16, %2;`, `[%0], [%1], 16, 8;`, false},
+	{"cp_async 8", "async.cuh", `[%0], [%1], %2, %3;`, `[%0], [%1], %2;`, false},
+	{"cp_async 4", "async.cuh", `[%0], [%1], %2, %3;`, `[%0+4], [%1], %2, %3;`, false},
+	{"cp_async 4", "async.cuh", `"n"(BYTES)`, `"n"(BYTES * 2)`, false},
+	{"box of 3 dimensions", "hopper.cuh", `{%3, %4, %5}], [%2];`, `{%3, %5, %4}], [%2];`, false},
+	{"box of 4 dimensions", "hopper.cuh", `{%3, %4, %5, %6}], [%2];`, `{%3, %4, %6, %5}], [%2];`, false},
+	{"box of 5 dimensions", "hopper.cuh", `{%3, %4, %5, %6, %7}], [%2];`, `{%3, %4, %5, %7, %6}], [%2];`, false},
+	{"product f16 64 false false", "hopper.cuh", `}, %32, %33, 1, 1, 1, %34, %35;`, `}, %33, %32, 1, 1, 1, %34, %35;`, false},
+	{"product f16 64 true true", "hopper.cuh", `}, %32, %33, 1, 1, 1, %34, %35;`, `}, %32, %33, 1, 1, 1, 0, 0;`, false},
+	{"product f16 128 false true", "hopper.cuh", `1, 1, 1, %66, %67;`, `1, 1, 1, %67, %66;`, false},
+	{"product bf16 128 false false", "hopper.cuh", `1, 1, 1, %66, %67;`, `1, -1, 1, %66, %67;`, false},
+	{"product f16 256 false false", "hopper.cuh", `%112, %113,`, `%113, %112,`, false},
+	{"product bf16 64 true false", "hopper.cuh", `u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32`, `u64((stride & 0x3ffff) >> 4) << 16 | u64((lead & 0x3ffff) >> 4) << 32`, false},
+	{"product f16 64 false false", "hopper.cuh", `u64(1) << 62`, `u64(2) << 62`, false},
+	{"product f16 64 false false", "hopper.cuh", `(address & 0x3ffff) >> 4`, `(address & 0x1ffff) >> 5`, false},
+	// Constraints.
+	{"pack2 f16", "mma.cuh", `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r)`, `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=f"(r)`, true},
+	{"wide f16", "types.cuh", `"h"(x.bits)`, `"r"(x.bits)`, true},
+	{"load_once", "memory.cuh", `"l"(p)`, `"r"(p)`, true},
+	{"mma f16", "mma.cuh", `"+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// The same for bf16.`, `"=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// The same for bf16.`, false},
+	{"product f16 64 false false", "hopper.cuh", `"l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+
+#define DM_WGMMA_128`, `"r"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+
+#define DM_WGMMA_128`, true},
+}
+
+// Each mistake in a string shows beside its C++ twin, or the compiler refuses it.
+func TestWrongStrings(t *testing.T) {
+	need.Long(t)
+	needCompiler(t)
+	nvrtctest.Compiler(t)
+	p := twinProgram(twins)
+	right, err := Run(t.Context(), p, twinInputs(p, twins), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := twinInputs(p, twins)
+	first := map[string]int{} // of a twin's inputs
+	n := 0
+	for i, w := range twins {
+		first[w.name] = n
+		n += len(p.Steps[i].Launch.Args) - 1
+	}
+	for _, wrong := range wrongStrings {
+		t.Run(wrong.twin+"/"+wrong.new, func(t *testing.T) {
+			i := 0
+			for twins[i].name != wrong.twin {
+				i++
+			}
+			headers := slices.Clone(prelude.Files())
+			changed := false
+			for j := range headers {
+				if headers[j].Name == wrong.header {
+					text := strings.Replace(headers[j].Text, wrong.old, wrong.new, 1)
+					changed = text != headers[j].Text
+					headers[j].Text = text
+				}
+			}
+			if !changed {
+				t.Fatalf("%s has no %q", wrong.header, wrong.old)
+			}
+			one := twinProgram(twins[i : i+1])
+			got, err := runAssembly(t, one, headers, inputs[first[wrong.twin]:first[wrong.twin]+len(one.Inputs)])
+			var refused *nvrtc.CompileError
+			if errors.As(err, &refused) != wrong.compiler {
+				t.Fatalf("the compiler says: %v", err)
+			}
+			if err == nil {
+				err = differ(twins[i], right.Outputs[i], got[0])
+			}
+			if err == nil {
+				t.Error("it computes what its twin does")
+			}
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package ptx
+
+import (
+	"math/bits"
+
+	"dmir/gpu/artifact"
+)
+
+// mbarrier is a barrier in shared memory that counts arrivals and bytes.
+type mbarrier struct {
+	at      uint64
+	agent   int
+	count   int // arrivals of a phase
+	pending int
+	bytes   int // that are expected and have not been copied
+	phase   int // that have ended
+	init    stamp
+	visible bool // a fence.mbarrier_init stands behind the initialisation
+	fuzzy   bool
+	last    int   // instruction that changed bytes
+	clock   clock // of the arrivals so far
+	fenced  clock
+	ended   clock // of the phases that have ended
+	seen    clock // of these, fenced
+}
+
+// complete ends the phase if nothing is missing.
+func (m *mbarrier) complete() {
+	if m.pending > 0 || m.bytes != 0 && !m.fuzzy {
+		return
+	}
+	m.phase++
+	m.pending, m.bytes = m.count, 0
+	m.clock.set(m.agent, uint32(m.phase))
+	m.ended.join(m.clock)
+	m.seen.join(m.fenced)
+	m.seen.set(m.agent, uint32(m.phase))
+}
+
+// barrierAt is the mbarrier that an operand addresses, in the first thread of mask.
+func (w *warp) barrierAt(o *op, at int, mask uint32, a arg) *mbarrier {
+	r := w.get(a)
+	if !r.known() {
+		w.b.undecided(reasonAddress)
+		w.b.fuzzy = true
+		return nil
+	}
+	address := (r.each(bits.TrailingZeros32(mask)) + uint64(a.off)) & 0xffffffff
+	m := w.b.byAddr[address]
+	if m == nil {
+		if !w.b.fuzzy {
+			w.b.find(o, at, BarrierInit, "no mbarrier is initialised at shared memory %d", int64(address)-sharedBase)
+			w.b.fuzzy = true
+		}
+		return nil
+	}
+	if !w.before(m.init) {
+		w.b.find(o, at, BarrierInit, "the mbarrier at shared memory %d is used without a barrier of threads behind its initialisation", address-sharedBase)
+	}
+	return m
+}
+
+func (w *warp) initBarrier(o *op, at int, mask uint32) {
+	r, n := w.get(o.src[0]), w.get(o.src[1])
+	if r.kind != uniform || n.kind != uniform || w.maybe > 0 {
+		w.b.undecided(reasonAddress)
+		w.b.fuzzy = true
+		return
+	}
+	address := (r.u + uint64(o.src[0].off)) & 0xffffffff
+	if address%8 != 0 {
+		w.b.find(o, at, Bounds, "an mbarrier at shared memory %d, which is no multiple of 8", address-sharedBase)
+	}
+	if n.u == 0 || n.u >= 1<<20 {
+		w.b.find(o, at, Arrivals, "an mbarrier with %d arrivals", n.u)
+		n.u = 1
+	}
+	w.tick()
+	w.writes(access{o: o, at: at, by: w.now(), whole: true}, address, 8, 0)
+	m := w.b.byAddr[address]
+	if m == nil {
+		m = &mbarrier{at: address, agent: len(w.b.warps)*agentsPerWarp + len(w.b.barriers)}
+		w.b.barriers = append(w.b.barriers, m)
+		w.b.byAddr[address] = m
+	}
+	m.count, m.pending, m.init = int(n.u), int(n.u), w.now()
+	m.visible = false
+	w.b.report.Checked[BarrierInit]++
+}
+
+// arrive is mbarrier.arrive, perhaps with expect_tx, and mbarrier.expect_tx.
+func (w *warp) arrive(o *op, at int, mask uint32) {
+	m := w.barrierAt(o, at, mask, o.src[0])
+	if m == nil {
+		return
+	}
+	if w.maybe > 0 || o.has("shared::cluster") || o.has("noComplete") {
+		w.b.undecided(reasonBranch)
+		w.b.fuzzy, m.fuzzy = true, true
+	}
+	n := bits.OnesCount32(mask)
+	if o.has("expect_tx") {
+		bytes := register{}
+		if len(o.src) > 1 {
+			bytes = w.get(o.src[1])
+		}
+		if bytes.known() {
+			for lane := range 32 {
+				if mask>>lane&1 == 1 {
+					m.bytes += int(bytes.each(lane) & 0xffffffff)
+				}
+			}
+		} else {
+			m.fuzzy = true
+			w.b.undecided(reasonArgument)
+		}
+		m.last = at
+		if o.words[1] == "expect_tx" {
+			return
+		}
+	} else if len(o.src) > 1 {
+		if k, ok := w.value(o.src[1]); ok {
+			n *= int(k & 0xfffff)
+		}
+	}
+	m.clock.join(w.clock)
+	m.fenced.join(w.fenced)
+	w.tick()
+	m.pending -= n
+	w.b.report.Checked[Arrivals]++
+	if m.pending < 0 {
+		if !w.b.fuzzy {
+			w.b.find(o, at, Arrivals, "%d arrivals more than the %d of a phase", -m.pending, m.count)
+		}
+		m.pending = 0
+	}
+	m.complete()
+}
+
+// wait is mbarrier.try_wait, which here waits until the phase has ended.
+func (w *warp) wait(o *op, at int, mask uint32) bool {
+	m := w.barrierAt(o, at, mask, o.src[0])
+	parity, ok := register{}, false
+	if len(o.src) > 1 {
+		parity = w.get(o.src[1])
+		ok = parity.known()
+	}
+	if m == nil || !ok || !o.has("parity") || w.maybe > 0 {
+		w.b.undecided(reasonArgument)
+		w.b.fuzzy = true
+		w.results(o, mask, register{kind: uniform, u: 1})
+		return true
+	}
+	p := int(parity.each(bits.TrailingZeros32(mask)))
+	if p != 0 && p != 1 {
+		w.b.find(o, at, Phase, "a phase with parity %d", p)
+		p &= 1
+	}
+	w.b.report.Checked[Phase]++
+	if m.phase&1 == p {
+		w.blocked, w.parity = m, p
+		return false
+	}
+	w.clock.join(m.ended)
+	w.fenced.join(m.seen)
+	w.results(o, mask, register{kind: uniform, u: 1})
+	return true
+}
+
+// copyAsync is cp.async.
+func (w *warp) copyAsync(o *op, at int, mask uint32) {
+	if w.maybe > 0 {
+		w.b.undecided(reasonBranch)
+		w.b.blind = true
+		return
+	}
+	to := w.get(o.src[0])
+	n, ok := w.value(o.src[2])
+	if !to.known() || !ok || n == 0 || n > 16 {
+		w.b.undecided(reasonAddress)
+		w.b.blind = true
+		return
+	}
+	a := access{o: o, at: at, by: stamp{int32(w.agent(agentCopy)), w.copies[0] + 1}, whole: true}
+	w.b.report.Checked[CopyGroup]++
+	for lane := range 32 {
+		if mask>>lane&1 == 1 {
+			address := to.each(lane) + uint64(o.src[0].off)
+			if address%n != 0 {
+				w.b.find(o, at, Bounds, "%d bytes are copied to shared memory %d, which is no multiple", n, int64(address)-sharedBase)
+			}
+			w.writes(a, address&0xffffffff, int(n), 0)
+		}
+	}
+}
+
+// waitGroups orders the groups of an agent, but the last ones, before what follows.
+func (w *warp) waitGroups(o *op, agent int, groups *[2]uint32) {
+	var left uint64
+	if len(o.src) > 0 {
+		n, ok := w.value(o.src[0])
+		if !ok || w.maybe > 0 {
+			w.b.undecided(reasonArgument)
+			return
+		}
+		left = n
+	}
+	if uint64(groups[0]) > left {
+		groups[1] = max(groups[1], groups[0]-uint32(left))
+		w.clock.set(w.agent(agent), groups[1])
+	}
+}
+
+// paramOf is the parameter that a generic address is of.
+func paramOf(v uint64) (int, bool) {
+	if v < paramBase || v >= paramBase+1<<32 || v&(1<<paramShift-1) != 0 {
+		return 0, false
+	}
+	return int((v - paramBase) >> paramShift), true
+}
+
+func elemBytes(m *artifact.TensorMap) uint64 {
+	n, _ := artifact.ElemBytes(m.Elem)
+	return uint64(n)
+}
+
+// bulk is cp.async.bulk.
+func (w *warp) bulk(o *op, at int, mask uint32) {
+	if w.maybe > 0 {
+		w.b.undecided(reasonBranch)
+		w.b.fuzzy, w.b.blind = true, true
+		return
+	}
+	if bits.OnesCount32(mask) != 1 {
+		w.b.undecided(reasonOperation) // each thread copies
+		w.b.fuzzy, w.b.blind = true, true
+		return
+	}
+	toShared := o.has("mbarrier::complete_tx::bytes") && o.has("global")
+	if !o.has("tensor") || !toShared || o.has("multicast::cluster") || o.has("im2col") {
+		w.bulkOther(o, at, toShared)
+		return
+	}
+	to, known := w.lane(o.src[0], mask)
+	from, ok := w.lane(o.src[1], mask)
+	barrier := o.src[len(o.src)-1]
+	m := w.barrierAt(o, at, mask, barrier)
+	param, isParam := paramOf(from)
+	tm := w.b.launch.Maps[param]
+	if m == nil {
+		return
+	}
+	if !m.visible && w.fenced.at(int(m.init.agent)) < m.init.event {
+		w.b.find(o, at, BarrierInit, "the copy engine uses the mbarrier at shared memory %d without a fence behind its initialisation", m.at-sharedBase)
+	}
+	m.last = at
+	if !ok || !isParam || tm == nil {
+		w.b.undecided(reasonLaunch)
+		m.fuzzy, w.b.blind = true, true
+		return
+	}
+	bytes := int(elemBytes(tm))
+	for _, n := range tm.Box {
+		bytes *= int(n)
+	}
+	if rank := len(o.src) - 3; rank != len(tm.Box) {
+		w.b.find(o, at, Descriptor, "%d coordinates for a tensor map of %d dimensions", rank, len(tm.Box))
+		return
+	}
+	w.b.report.Checked[Transactions]++
+	if known {
+		to = (to + uint64(o.src[0].off)) & 0xffffffff
+		align := uint64(128)
+		if tm.Swizzle > 0 {
+			align = uint64(8 * tm.Swizzle)
+		}
+		if (to-sharedBase)%align != 0 {
+			w.b.find(o, at, Bounds, "a box with a swizzle of %d bytes at shared memory %d, which is no multiple of %d", tm.Swizzle, int64(to)-sharedBase, align)
+		}
+		c := copied{to: to, m: tm, param: param, elem: elemBytes(tm)}
+		for _, x := range o.src[2 : len(o.src)-1] {
+			v, ok := w.lane(x, mask)
+			if !ok {
+				c.at = nil
+				break
+			}
+			c.at = append(c.at, int64(int32(v)))
+		}
+		w.b.shared.copies = append(w.b.shared.copies, c)
+		by := stamp{int32(m.agent), uint32(m.phase) + 1}
+		w.writes(access{o: o, at: at, by: by, async: true, whole: true}, to, bytes, len(w.b.shared.copies))
+	} else {
+		w.b.undecided(reasonAddress)
+		w.b.blind = true
+	}
+	m.bytes -= bytes
+	m.complete()
+}
+
+// bulkOther is a copy that is not a box to shared memory: a store reads its bytes
+// where they are known, another is not followed.
+func (w *warp) bulkOther(o *op, at int, toShared bool) {
+	if toShared || !o.has("bulk_group") {
+		w.b.undecided(reasonOperation)
+		w.b.fuzzy, w.b.blind = true, true
+		return
+	}
+	source, size := o.src[len(o.src)-1], 0
+	if o.has("tensor") {
+		param, ok := paramOf(w.get(o.src[0]).u)
+		if tm := w.b.launch.Maps[param]; ok && tm != nil {
+			size = int(elemBytes(tm))
+			for _, n := range tm.Box {
+				size *= int(n)
+			}
+		}
+	} else if n, ok := w.value(o.src[2]); ok {
+		source, size = o.src[1], int(n)
+	}
+	from := w.get(source)
+	if size == 0 || !from.known() {
+		w.b.undecided(reasonAddress)
+		return
+	}
+	by := stamp{int32(w.agent(agentStore)), w.stores[0] + 1}
+	w.reads(access{o: o, at: at, by: by, async: true, whole: true}, from.each(bits.TrailingZeros32(w.top().mask))&0xffffffff, size)
+}
+
+// lane is an operand in the first thread of mask.
+func (w *warp) lane(a arg, mask uint32) (uint64, bool) {
+	r := w.get(a)
+	return r.each(bits.TrailingZeros32(mask)), r.known()
+}

@@ -1,0 +1,275 @@
+package ptx
+
+import (
+	"fmt"
+
+	"dmir/gpu/artifact"
+)
+
+// Launch is what a kernel is launched with.
+type Launch struct {
+	Grid      [3]int
+	Threads   int
+	Shared    int                         // bytes of dynamic shared memory
+	Maps      map[int]*artifact.TensorMap // by parameter
+	Registers int                         // of a thread at the start, as the assembler chose them; 0: unknown
+	Blocks    int                         // that share a multiprocessor; 0: one
+}
+
+// clock orders events: by agent, the last of its events that comes before. Agents
+// are what acts on its own: each warp, its copies by cp.async, its wgmma, its
+// bulk stores, and the bulk copies of each mbarrier.
+type clock []uint32
+
+func (c clock) at(agent int) uint32 {
+	if agent < len(c) {
+		return c[agent]
+	}
+	return 0
+}
+
+func (c *clock) set(agent int, v uint32) {
+	for len(*c) <= agent {
+		*c = append(*c, 0)
+	}
+	(*c)[agent] = max((*c)[agent], v)
+}
+
+func (c *clock) join(o clock) {
+	for i, v := range o {
+		c.set(i, v)
+	}
+}
+
+// The agents of a warp, by their distance from the first.
+const (
+	agentThread = iota
+	agentCopy
+	agentProduct
+	agentStore
+	agentsPerWarp
+)
+
+// block is one block of threads that runs.
+type block struct {
+	c        *code
+	launch   Launch
+	index    [3]uint64
+	warps    []*warp
+	shared   *shadow
+	barriers []*mbarrier
+	byAddr   map[uint64]*mbarrier
+	named    [16]*gathering
+	cluster  gathering // at the barrier of the cluster
+	report   *Report
+	seen     map[seenKey]bool
+	loops    map[[2]int]bool
+	budget   int
+	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
+	blind    bool // shared memory was written at an address that is not known
+	depends  bool // the kernel has griddepcontrol
+	deltas   map[[2]int]int64
+}
+
+type seenKey struct {
+	at   int
+	rule Rule
+}
+
+// gathering is a barrier of threads that some warps have reached.
+type gathering struct {
+	warps   []*warp
+	threads int // that it waits for
+	clock   clock
+	fenced  clock
+}
+
+func (b *block) find(o *op, at int, rule Rule, format string, args ...any) {
+	if b.seen[seenKey{at, rule}] {
+		return
+	}
+	b.seen[seenKey{at, rule}] = true
+	f := Finding{Rule: rule, Kernel: b.c.fn.Name, Pos: o.in.Pos, Message: fmt.Sprintf(format, args...)}
+	f.File, f.Source = b.c.place(o.loc)
+	b.report.Findings = append(b.report.Findings, f)
+}
+
+func (b *block) undecided(reason string) { b.report.Undecided[reason]++ }
+
+func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block {
+	b := &block{c: c, launch: l, index: index, report: r, budget: budget, byAddr: map[uint64]*mbarrier{}, seen: map[seenKey]bool{}, loops: map[[2]int]bool{}, deltas: map[[2]int]int64{}}
+	size := c.static
+	for _, v := range c.vars {
+		if v.open {
+			size = int(v.at) - sharedBase + l.Shared
+		}
+	}
+	b.shared = newShadow(size)
+	n := (l.Threads + 31) / 32
+	for i := range n {
+		b.warps = append(b.warps, newWarp(b, i, min(32, l.Threads-32*i)))
+	}
+	for i := range c.list {
+		if o := &c.list[i]; o.kind == opDependency {
+			b.depends = true
+		}
+	}
+	return b
+}
+
+// run runs the warps until all have ended, or none can go on.
+func (b *block) run() {
+	for {
+		moved, done := false, true
+		for _, w := range b.warps {
+			if b.budget <= 0 {
+				b.undecided(reasonLong)
+				return
+			}
+			was := b.budget
+			w.run()
+			moved = moved || b.budget < was
+			done = done && w.done
+		}
+		if done {
+			b.end()
+			return
+		}
+		if !moved && !b.release() {
+			b.stuck()
+			return
+		}
+	}
+}
+
+// reach brings a warp to a barrier of threads, and reports whether it may pass.
+func (b *block) reach(w *warp, o *op, id, threads int) bool {
+	g := b.named[id]
+	if g == nil {
+		g = &gathering{threads: threads}
+		b.named[id] = g
+	}
+	if g.threads != threads {
+		b.find(o, w.pc(), NamedBarrier, "barrier %d is for %d threads here, for %d where another warp waits", id, threads, g.threads)
+		b.fuzzy = true
+	}
+	g.warps = append(g.warps, w)
+	g.clock.join(w.clock)
+	g.fenced.join(w.fenced)
+	w.tick()
+	b.open(id)
+	return w.waiting < 0
+}
+
+// open lets the warps at a barrier pass if all have come.
+func (b *block) open(id int) bool {
+	g := b.named[id]
+	come := 32 * len(g.warps)
+	if id == 0 && g.threads == b.launch.Threads {
+		for _, w := range b.warps {
+			if w.done {
+				come += 32
+			}
+		}
+	}
+	if come < g.threads {
+		for _, w := range g.warps {
+			w.waiting = id
+		}
+		return false
+	}
+	for _, w := range g.warps {
+		w.waiting = -1
+		w.clock.join(g.clock)
+		w.fenced.join(g.fenced)
+	}
+	b.named[id] = nil
+	return true
+}
+
+// release opens barriers that wait for warps that have ended.
+func (b *block) release() bool {
+	for id, g := range b.named {
+		if g != nil && b.open(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// stuck says why no warp can go on.
+func (b *block) stuck() {
+	if b.fuzzy {
+		b.undecided(reasonBranch)
+		return
+	}
+	before := len(b.report.Findings)
+	defer func() {
+		if len(b.report.Findings) == before {
+			b.undecided(reasonOperation)
+		}
+	}()
+	for id, g := range b.named {
+		if g == nil {
+			continue
+		}
+		w := g.warps[0]
+		b.find(w.op(), w.pc(), NamedBarrier, "barrier %d waits for %d threads, and %d come", id, g.threads, 32*len(g.warps))
+	}
+	for _, w := range b.warps {
+		if w.done || w.waiting >= 0 {
+			continue
+		}
+		o := w.op()
+		m := w.blocked
+		if m == nil {
+			continue
+		}
+		switch {
+		case m.pending == 0 && m.bytes != 0:
+			b.find(o, w.pc(), Transactions, "the phase expects %d bytes more than its bulk copies write (at shared memory %d)", m.bytes, m.at-sharedBase)
+		case m.pending < m.count:
+			b.find(o, w.pc(), Arrivals, "the phase has %d of %d arrivals, and no more come (at shared memory %d)", m.count-m.pending, m.count, m.at-sharedBase)
+		default:
+			b.find(o, w.pc(), Phase, "no phase with parity %d ends: %d have ended (at shared memory %d)", w.parity, m.phase, m.at-sharedBase)
+		}
+	}
+}
+
+// end checks what must hold when all warps have ended.
+func (b *block) end() {
+	total, changed := 0, false
+	first := b.launch.Registers
+	if first == 0 {
+		first = 65536 / max(1, b.launch.Blocks) / max(1, b.launch.Threads) / 8 * 8
+	}
+	for i, w := range b.warps {
+		mine := first
+		if w.registers > 0 {
+			mine, changed = w.registers, true
+		}
+		total += 32 * mine
+		if w.pendingProducts() && !b.fuzzy {
+			b.find(w.op(), w.last, InFlight, "the kernel ends with wgmma that nothing has waited for")
+		}
+		if lead := b.warps[i/4*4]; lead != w && (lead.products != w.products || lead.registers != w.registers) && !b.fuzzy {
+			b.find(&b.c.list[w.last], w.last, Aligned, "the warps of a warpgroup execute %d and %d wgmma, and have %d and %d registers", lead.products, w.products, lead.registers, w.registers)
+		}
+	}
+	if changed {
+		b.report.Checked[Registers]++
+		limit := 65536 / max(1, b.launch.Blocks)
+		if b.launch.Registers > 0 {
+			limit = min(limit, b.launch.Registers*32*len(b.warps))
+		}
+		if total > limit {
+			w := b.warps[len(b.warps)-1]
+			b.find(&b.c.list[w.regsAt], w.regsAt, Registers, "the warps of the block ask for %d registers of %d", total, limit)
+		}
+	}
+	for _, m := range b.barriers {
+		if m.bytes != 0 && !m.fuzzy && !b.fuzzy {
+			b.find(&b.c.list[m.last], m.last, Transactions, "the kernel ends with a phase that expects %d bytes more than its bulk copies write", m.bytes)
+		}
+	}
+}

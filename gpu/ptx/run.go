@@ -1,0 +1,339 @@
+package ptx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"dmir/gpu/artifact"
+)
+
+// Argument is what a kernel gets for a parameter: a buffer, with a map of it perhaps.
+type Argument struct {
+	Data []byte
+	Map  *artifact.TensorMap
+}
+
+// maxRun bounds the instructions of a run.
+const maxRun = 1 << 26
+
+// Run executes a kernel of one block on the values of its arguments, which change in place. It
+// is for tests that compare single instructions with what emulates them: it knows
+// those of the prelude's inline assembly, and the integer and float arithmetic
+// around them; an error names an instruction that it does not know. Copies end at
+// once, and of several threads at different places those that are furthest behind go
+// first, which is one of the orders that a correct kernel may run in.
+func Run(f *Func, threads, shared int, args []Argument) error {
+	c, err := decode(f)
+	if err != nil {
+		return err
+	}
+	size := c.static
+	for _, v := range c.vars {
+		if v.open {
+			size = int(v.at) - sharedBase + shared
+		}
+	}
+	m := &machine{c: c, args: args, shared: make([]byte, size), barriers: map[uint64]*tally{}, pc: make([]int, threads)}
+	for range threads {
+		m.regs = append(m.regs, make([]uint64, c.regs))
+	}
+	for range maxRun {
+		at := slices.Min(m.pc)
+		if at >= len(c.list) {
+			return nil
+		}
+		o := &c.list[at]
+		var on []int
+		for t, pc := range m.pc {
+			if pc != at {
+				continue
+			}
+			m.pc[t]++
+			if o.guard >= 0 && (m.regs[t][o.guard]&1 == 1) == o.in.Negate {
+				continue
+			}
+			on = append(on, t)
+		}
+		if len(on) == 0 {
+			continue
+		}
+		if err := m.execute(o, on); err != nil {
+			return &Error{o.in.Pos, fmt.Sprintf("%s: %v", o.in.Op, err)}
+		}
+	}
+	return fmt.Errorf("%s has not ended after %d instructions", f.Name, maxRun)
+}
+
+// machine is a block that runs.
+type machine struct {
+	c        *code
+	args     []Argument
+	regs     [][]uint64 // by thread
+	pc       []int
+	shared   []byte
+	barriers map[uint64]*tally
+}
+
+// tally is an mbarrier.
+type tally struct{ count, pending, bytes, phase int }
+
+func (b *tally) complete() {
+	if b.pending <= 0 && b.bytes == 0 {
+		b.phase++
+		b.pending = b.count
+	}
+}
+
+func (m *machine) get(a arg, t int) uint64 {
+	switch {
+	case a.reg >= 0:
+		return m.regs[t][a.reg]
+	case a.reg == -1:
+		return a.value
+	}
+	switch specials[-2-a.reg] {
+	case "%tid.x":
+		return uint64(t)
+	case "%laneid":
+		return uint64(t & 31)
+	case "%warpid":
+		return uint64(t >> 5)
+	case "%ntid.x":
+		return uint64(len(m.pc))
+	case "%ctaid.x", "%ctaid.y", "%ctaid.z", "%tid.y", "%tid.z":
+		return 0
+	}
+	return 1
+}
+
+// address is where an operand in brackets points.
+func (m *machine) address(a arg, t int) uint64 { return m.get(a, t) + uint64(a.off) }
+
+func (m *machine) set(o *op, i, t int, v uint64) {
+	if o.dst[i] >= 0 {
+		m.regs[t][o.dst[i]] = v
+	}
+}
+
+// memory is n bytes at an address.
+func (m *machine) memory(space string, at uint64, n int) ([]byte, error) {
+	data := m.shared
+	if space == "shared" {
+		at -= sharedBase
+	} else {
+		p := int(at>>globalShift) - int(globalBase>>globalShift) - 1
+		if p < 0 || p >= len(m.args) {
+			return nil, fmt.Errorf("no buffer is at %#x", at)
+		}
+		data, at = m.args[p].Data, at&(1<<globalShift-1)
+	}
+	if at > uint64(len(data)) || uint64(n) > uint64(len(data))-at {
+		return nil, fmt.Errorf("%d bytes at %d of %d", n, int64(at), len(data))
+	}
+	if at%uint64(n) != 0 && n <= 16 {
+		return nil, fmt.Errorf("%d bytes at %d, which is no multiple", n, at)
+	}
+	return data[at : at+uint64(n)], nil
+}
+
+func little(b []byte) uint64 {
+	var v [8]byte
+	copy(v[:], b)
+	return binary.LittleEndian.Uint64(v[:])
+}
+
+func (m *machine) execute(o *op, on []int) error {
+	switch o.kind {
+	case opALU:
+		for _, t := range on {
+			var x [3]uint64
+			for i := range min(3, len(o.src)) {
+				x[i] = m.get(o.src[i], t)
+			}
+			m.set(o, 0, t, o.f(x[0], x[1], x[2]))
+		}
+	case opSelect:
+		for _, t := range on {
+			v := m.get(o.src[1], t)
+			if m.get(o.src[2], t)&1 == 1 {
+				v = m.get(o.src[0], t)
+			}
+			m.set(o, 0, t, v)
+		}
+	case opBranch:
+		for _, t := range on {
+			m.pc[t] = o.target
+		}
+	case opExit:
+		for _, t := range on {
+			m.pc[t] = len(m.c.list)
+		}
+	case opLoad, opStore:
+		return m.move(o, on)
+	case opBarrier, opFence, opCopyCommit, opCopyWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
+	case opCopy:
+		return m.copy(o, on)
+	case opInit:
+		n := int(m.get(o.src[1], on[0]))
+		m.barriers[m.address(o.src[0], on[0])] = &tally{count: n, pending: n}
+	case opArrive, opWait:
+		return m.barrier(o, on)
+	case opBulk:
+		return m.bulk(o, on)
+	case opMatrix:
+		return m.matrices(o, on)
+	case opProduct:
+		return m.wgmma(o, on)
+	case opWarp:
+		if o.words[0] == "mma" {
+			return m.mma(o, on)
+		}
+		if o.words[0] != "bar" {
+			return fmt.Errorf("it is not known")
+		}
+	default:
+		return m.float(o, on)
+	}
+	return nil
+}
+
+func (m *machine) move(o *op, on []int) error {
+	values := o.dst
+	if o.kind == opStore {
+		values = make([]int, len(o.src)-1)
+	}
+	if len(values) == 0 || o.bytes%len(values) != 0 || o.bytes == 0 {
+		return fmt.Errorf("it is not known")
+	}
+	size := o.bytes / len(values)
+	for _, t := range on {
+		if o.space == "param" {
+			p, ok := paramOf(o.src[0].value)
+			if !ok {
+				return fmt.Errorf("a part of a parameter")
+			}
+			m.set(o, 0, t, globalBase+uint64(p+1)<<globalShift)
+			continue
+		}
+		at := m.address(o.src[0], t)
+		b, err := m.memory(o.space, at, o.bytes)
+		if err != nil {
+			return err
+		}
+		for i := range values {
+			part := b[i*size : (i+1)*size]
+			if o.kind == opLoad {
+				m.set(o, i, t, extend(o.words[len(o.words)-1], little(part)))
+				continue
+			}
+			var v [8]byte
+			binary.LittleEndian.PutUint64(v[:], m.get(o.src[1+i], t))
+			copy(part, v[:])
+		}
+	}
+	return nil
+}
+
+// copy is cp.async: bytes behind those that are read are zeros.
+func (m *machine) copy(o *op, on []int) error {
+	for _, t := range on {
+		n := int(m.get(o.src[2], t))
+		if n != 4 && n != 8 && n != 16 {
+			return fmt.Errorf("%d bytes", n)
+		}
+		take := n
+		if len(o.src) > 3 {
+			take = int(m.get(o.src[3], t))
+		}
+		if o.has("cg") && n != 16 || take > n || take < 0 {
+			return fmt.Errorf("%d of %d bytes", take, n)
+		}
+		to, err := m.memory("shared", m.address(o.src[0], t), n)
+		if err != nil {
+			return err
+		}
+		clear(to)
+		if take == 0 {
+			continue
+		}
+		from, err := m.memory("global", m.address(o.src[1], t), n)
+		if err != nil {
+			return err
+		}
+		copy(to[:take], from)
+	}
+	return nil
+}
+
+func (m *machine) barrier(o *op, on []int) error {
+	for _, t := range on {
+		b := m.barriers[m.address(o.src[0], t)]
+		if b == nil {
+			return fmt.Errorf("no mbarrier is initialised there")
+		}
+		if o.kind == opWait {
+			m.set(o, 0, t, uint64(b.phase&1)^m.get(o.src[1], t)&1)
+			continue
+		}
+		if o.has("expect_tx") {
+			b.bytes += int(m.get(o.src[1], t))
+		}
+		b.pending--
+		b.complete()
+	}
+	return nil
+}
+
+// bulk copies a box of a tensor map to shared memory.
+func (m *machine) bulk(o *op, on []int) error {
+	for _, t := range on {
+		p, ok := paramOf(m.get(o.src[1], t))
+		if !ok || p >= len(m.args) || m.args[p].Map == nil || !o.has("tensor") {
+			return fmt.Errorf("no tensor map")
+		}
+		tm, data := m.args[p].Map, m.args[p].Data
+		elem := int(elemBytes(tm))
+		if len(o.src) != 3+len(tm.Box) || !o.has(fmt.Sprintf("%dd", len(tm.Box))) {
+			return fmt.Errorf("%d coordinates of a tensor of %d dimensions", len(o.src)-3, len(tm.Box))
+		}
+		to := m.address(o.src[0], t)
+		index := make([]int, len(tm.Box))
+		count := 1
+		for _, n := range tm.Box {
+			count *= int(n)
+		}
+		for i := range count {
+			at, rest, inside := 0, i, true
+			for d := range index {
+				x := rest%int(tm.Box[d]) + int(int32(m.get(o.src[2+d], t)))
+				rest /= int(tm.Box[d])
+				inside = inside && x >= 0 && x < int(tm.Dims[d])
+				if d == 0 {
+					at += x * elem
+				} else {
+					at += x * int(tm.Strides[d-1])
+				}
+			}
+			place := to + uint64(i*elem)
+			if tm.Swizzle == 128 {
+				place = swizzle(place)
+			}
+			b, err := m.memory("shared", place, elem)
+			if err != nil {
+				return err
+			}
+			clear(b)
+			if inside && at+elem <= len(data) {
+				copy(b, data[at:])
+			}
+		}
+		b := m.barriers[m.address(o.src[len(o.src)-1], t)]
+		if b == nil {
+			return fmt.Errorf("no mbarrier is initialised there")
+		}
+		b.bytes -= count * elem
+		b.complete()
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package ptx
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/x448/float16"
+)
+
+func f32(v uint64) float32    { return math.Float32frombits(uint32(v)) }
+func bits32(x float32) uint64 { return uint64(math.Float32bits(x)) }
+
+// small is the value of a 16-bit float.
+func small(typ string, v uint64) float32 {
+	if typ == "bf16" {
+		return f32(v & 0xffff << 16)
+	}
+	return float16.Frombits(uint16(v)).Float32()
+}
+
+// narrow rounds to a 16-bit float, ties to even.
+func narrow(typ string, x float32) uint64 {
+	if typ == "bf16" {
+		b := math.Float32bits(x)
+		if b&0x7fffffff > 0x7f800000 {
+			return 0x7fff
+		}
+		return uint64((b + 0x7fff + b>>16&1) >> 16)
+	}
+	if x != x {
+		return 0x7fff
+	}
+	return uint64(float16.Fromfloat32(x).Bits())
+}
+
+// float is arithmetic of floats, and what packs registers.
+func (m *machine) float(o *op, on []int) error {
+	name := o.in.Op
+	f := map[string]func(x []uint64) uint64{
+		"mul.f32": func(x []uint64) uint64 { return bits32(f32(x[0]) * f32(x[1])) },
+		"add.f32": func(x []uint64) uint64 { return bits32(f32(x[0]) + f32(x[1])) },
+		"fma.rn.f32": func(x []uint64) uint64 {
+			return bits32(float32(math.FMA(float64(f32(x[0])), float64(f32(x[1])), float64(f32(x[2])))))
+		},
+		"ex2.approx.ftz.f32": func(x []uint64) uint64 {
+			return bits32(float32(math.Exp2(float64(f32(x[0])))))
+		},
+		"max.NaN.f32":       func(x []uint64) uint64 { return pick(x[0], x[1], true) },
+		"min.NaN.f32":       func(x []uint64) uint64 { return pick(x[0], x[1], false) },
+		"cvt.f32.f16":       func(x []uint64) uint64 { return bits32(small("f16", x[0])) },
+		"cvt.rn.f16.f32":    func(x []uint64) uint64 { return narrow("f16", f32(x[0])) },
+		"cvt.rn.bf16.f32":   func(x []uint64) uint64 { return narrow("bf16", f32(x[0])) },
+		"cvt.rn.f16x2.f32":  func(x []uint64) uint64 { return narrow("f16", f32(x[0]))<<16 | narrow("f16", f32(x[1])) },
+		"cvt.rn.bf16x2.f32": func(x []uint64) uint64 { return narrow("bf16", f32(x[0]))<<16 | narrow("bf16", f32(x[1])) },
+	}[name]
+	arity := map[string]int{"fma.rn.f32": 3, "ex2.approx.ftz.f32": 1, "cvt.f32.f16": 1, "cvt.rn.f16.f32": 1, "cvt.rn.bf16.f32": 1}[name]
+	if arity == 0 {
+		arity = 2
+	}
+	switch {
+	case f != nil && len(o.dst) == 1 && len(o.src) == arity:
+		for _, t := range on {
+			var x []uint64
+			for _, a := range o.src {
+				x = append(x, m.get(a, t))
+			}
+			m.set(o, 0, t, f(x))
+		}
+		return nil
+	case strings.HasPrefix(name, "mov.b") && len(o.dst) > 0 && len(o.src) > 0:
+		size := typeBytes(o.words[1]) * 8
+		for _, t := range on {
+			var v uint64
+			for i, a := range o.src {
+				v |= extend(fmt.Sprintf("b%d", size/len(o.src)), m.get(a, t)) << (i * size / len(o.src))
+			}
+			for i := range o.dst {
+				m.set(o, i, t, extend(fmt.Sprintf("b%d", size/len(o.dst)), v>>(i*size/len(o.dst))))
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("it is not known")
+}
+
+// pick is the greater or the lesser of two numbers; NaN where one is.
+func pick(x, y uint64, greater bool) uint64 {
+	a, b := f32(x), f32(y)
+	switch {
+	case a != a || b != b:
+		return 0x7fffffff
+	case a == b: // -0 is less than +0
+		if greater == (x>>31 == 0) {
+			return x
+		}
+		return y
+	case (a > b) == greater:
+		return x
+	}
+	return y
+}
+
+// warpsOf are the warps of threads, which must be whole.
+func warpsOf(on []int) ([]int, error) {
+	var out []int
+	for i, t := range on {
+		if i%32 == 0 {
+			out = append(out, t)
+		}
+		if t != out[len(out)-1]+i%32 || out[len(out)-1]%32 != 0 {
+			return nil, fmt.Errorf("not all threads of a warp execute it")
+		}
+	}
+	if len(on)%32 != 0 {
+		return nil, fmt.Errorf("not all threads of a warp execute it")
+	}
+	return out, nil
+}
+
+// matrices is ldmatrix (PTX ISA, "ldmatrix").
+func (m *machine) matrices(o *op, on []int) error {
+	warps, err := warpsOf(on)
+	if err != nil {
+		return err
+	}
+	if !o.has("m8n8") || !o.has("b16") || !o.has(fmt.Sprintf("x%d", len(o.dst))) {
+		return fmt.Errorf("it is not known")
+	}
+	for _, w := range warps {
+		for k := range o.dst {
+			var x [8][8]uint64
+			for i := range 8 {
+				row, err := m.memory("shared", m.address(o.src[0], w+8*k+i), 16)
+				if err != nil {
+					return err
+				}
+				for j := range 8 {
+					x[i][j] = little(row[2*j : 2*j+2])
+				}
+			}
+			for lane := range 32 {
+				i, j := lane/4, lane%4*2
+				lo, hi := x[i][j], x[i][j+1]
+				if o.has("trans") {
+					lo, hi = x[j][i], x[j+1][i]
+				}
+				m.set(o, k, w+lane, lo|hi<<16)
+			}
+		}
+	}
+	return nil
+}
+
+// mma is mma.sync of m16n8 (PTX ISA, "Matrix fragments for mma.m16n8k16" and k8 of tf32).
+func (m *machine) mma(o *op, on []int) error {
+	warps, err := warpsOf(on)
+	if err != nil {
+		return err
+	}
+	// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+	if len(o.words) != 10 || o.words[4] != "row" || o.words[5] != "col" || o.words[6] != "f32" || o.words[9] != "f32" || o.words[7] != o.words[8] || len(o.dst) != 4 || len(o.src) != 10 {
+		return fmt.Errorf("it is not known")
+	}
+	typ, depth := o.words[7], 16
+	pair := 2 // elements of a register
+	if typ == "tf32" {
+		depth, pair = 8, 1
+	}
+	if o.words[3] != fmt.Sprintf("m16n8k%d", depth) || typ != "f16" && typ != "bf16" && typ != "tf32" {
+		return fmt.Errorf("it is not known")
+	}
+	value := func(v uint64, i int) float64 {
+		if typ == "tf32" {
+			return float64(f32(v &^ 0x1fff))
+		}
+		return float64(small(typ, v>>(16*i)))
+	}
+	for _, w := range warps {
+		var a [16][16]float64
+		var b [16][8]float64
+		for lane := range 32 {
+			g, t := lane/4, lane%4
+			for r := range 4 {
+				for i := range pair {
+					a[g+r%2*8][t*pair+i+r/2*4*pair] = value(m.get(o.src[r], w+lane), i)
+				}
+			}
+			for r := range 2 {
+				for i := range pair {
+					b[t*pair+i+r*4*pair][g] = value(m.get(o.src[4+r], w+lane), i)
+				}
+			}
+		}
+		for lane := range 32 {
+			g, t := lane/4, lane%4
+			for r := range 4 {
+				sum := float64(f32(m.get(o.src[6+r], w+lane)))
+				for k := range depth {
+					sum += a[g+r/2*8][k] * b[k][t*2+r%2]
+				}
+				m.set(o, r, w+lane, bits32(float32(sum)))
+			}
+		}
+	}
+	return nil
+}
+
+// wgmma is wgmma.mma_async of two-byte floats with descriptors of operands with
+// 128-byte swizzle (PTX ISA, "Asynchronous warpgroup level matrix").
+func (m *machine) wgmma(o *op, on []int) error {
+	warps, err := warpsOf(on)
+	if err != nil {
+		return err
+	}
+	cols := len(o.dst) * 2
+	typ := o.words[6]
+	args := o.in.Args
+	// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, trans-a, trans-b
+	if len(o.words) != 8 || o.words[4] != fmt.Sprintf("m64n%dk16", cols) || o.words[5] != "f32" || typ != o.words[7] || len(args) != 8 || args[1].Kind == Vec || len(warps)%4 != 0 {
+		return fmt.Errorf("it is not known")
+	}
+	for _, a := range args[3:6] {
+		if a.Text != "1" {
+			return fmt.Errorf("its scales are not 1")
+		}
+	}
+	read := func(d matrix, across bool, r, k int) (float64, error) {
+		at := d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*2)
+		if across {
+			at = d.at + uint64(r/64)*d.lead + uint64(k/8)*d.stride + uint64(k%8)*128 + uint64(r%64*2)
+		}
+		b, err := m.memory("shared", swizzle(at), 2)
+		if err != nil {
+			return 0, err
+		}
+		return float64(small(typ, little(b))), nil
+	}
+	for g := 0; g < len(warps); g += 4 {
+		first := warps[g]
+		da, db := descriptor(m.get(o.src[0], first)), descriptor(m.get(o.src[1], first))
+		if da.swizzle != 128 || db.swizzle != 128 {
+			return fmt.Errorf("its descriptors' swizzle is not 128 bytes")
+		}
+		a, b := make([][16]float64, 64), make([][16]float64, cols)
+		for k := range 16 {
+			for r := range a {
+				if a[r][k], err = read(da, args[6].Text != "0", r, k); err != nil {
+					return err
+				}
+			}
+			for r := range b {
+				if b[r][k], err = read(db, args[7].Text != "0", r, k); err != nil {
+					return err
+				}
+			}
+		}
+		for t := range 128 {
+			for e := range o.dst {
+				row, col := t/32*16+t%32/4+e/2%2*8, e/4*8+t%4*2+e%2
+				sum := float64(f32(m.get(arg{reg: o.dst[e]}, first+t)))
+				for k := range 16 {
+					sum += a[row][k] * b[col][k]
+				}
+				m.set(o, e, first+t, bits32(float32(sum)))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package ptx
+
+import "dmir/gpu/artifact"
+
+// stamp is an event: of an agent, its number; 0: none.
+type stamp struct {
+	agent int32
+	event uint32
+}
+
+// cell is what is known of four bytes of shared memory.
+type cell struct {
+	write   stamp
+	copy    int32 // 1 + the number of the bulk copy that wrote it, 0: none
+	readers []stamp
+}
+
+const cellShift = 2
+
+// shadow is the block's shared memory. Its content is not kept, but who last wrote
+// and read it.
+type shadow struct {
+	cells  []cell
+	copies []copied
+}
+
+// copied is a bulk copy by a tensor map.
+type copied struct {
+	to    uint64
+	at    []int64 // coordinates; nil: not known
+	m     *artifact.TensorMap
+	param int
+	elem  uint64 // bytes
+}
+
+func newShadow(bytes int) *shadow { return &shadow{cells: make([]cell, (bytes+3)>>cellShift)} }
+
+// span are the cells of n bytes from an address on; ok is false outside of the block's memory.
+func (s *shadow) span(at uint64, n int) (out []cell, ok bool) {
+	if at < sharedBase {
+		return nil, false
+	}
+	from, to := (at-sharedBase)>>cellShift, (at-sharedBase+uint64(n)+3)>>cellShift
+	if to > uint64(len(s.cells)) || from > to {
+		return nil, false
+	}
+	return s.cells[from:to], true
+}
+
+// kindOf is what kind of agent an agent is; of mbarriers agentsPerWarp.
+func (b *block) kindOf(agent int32) int {
+	if int(agent) >= len(b.warps)*agentsPerWarp {
+		return agentsPerWarp
+	}
+	return int(agent) % agentsPerWarp
+}
+
+// before reports whether an event comes before what a warp does now.
+func (w *warp) before(s stamp) bool { return s.event == 0 || w.clock.at(int(s.agent)) >= s.event }
+
+func (c *cell) read(s stamp) {
+	for i := range c.readers {
+		if c.readers[i].agent == s.agent {
+			c.readers[i].event = max(c.readers[i].event, s.event)
+			return
+		}
+	}
+	c.readers = append(c.readers, s)
+}
+
+// access is one kind of access of shared memory.
+type access struct {
+	o     *op
+	at    int
+	by    stamp
+	async bool // by the asynchronous proxy
+	whole bool // it covers all of its cells
+}
+
+// reads checks a read of n bytes.
+func (w *warp) reads(a access, at uint64, n int) {
+	cells, ok := w.b.shared.span(at, n)
+	if !ok {
+		if a.async || a.o.kind == opMatrix {
+			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
+		}
+		return
+	}
+	own := int32(w.agent(agentThread))
+	for i := range cells {
+		c := &cells[i]
+		if c.write.event == 0 {
+			if (a.async || a.o.kind == opMatrix) && !w.b.blind {
+				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", int(at)-sharedBase+i<<cellShift)
+				return
+			}
+		} else if c.write.agent != own || a.async {
+			w.ordered(a, c, at+uint64(i)<<cellShift)
+		}
+		c.read(a.by)
+	}
+}
+
+// ordered checks that a read comes behind the write that it sees.
+func (w *warp) ordered(a access, c *cell, at uint64) {
+	place := int(at) - sharedBase
+	kind := w.b.kindOf(c.write.agent)
+	if !w.before(c.write) {
+		switch kind {
+		case agentsPerWarp:
+			w.b.find(a.o, a.at, Landed, "shared memory %d is read while a bulk copy may still write it", place)
+		case agentCopy:
+			w.b.find(a.o, a.at, CopyGroup, "shared memory %d is read while cp.async may still write it", place)
+		default:
+			if !a.whole && !a.async {
+				return
+			}
+			w.b.find(a.o, a.at, SharedRace, "shared memory %d is read without a barrier behind warp %d's write", place, int(c.write.agent)/agentsPerWarp)
+		}
+		return
+	}
+	if a.async && kind != agentsPerWarp && w.fenced.at(int(c.write.agent)) < c.write.event {
+		w.b.find(a.o, a.at, ProxyFence, "shared memory %d is read by %s without fence.proxy.async behind the write", place, a.o.words[0])
+	}
+}
+
+// writes checks a write of n bytes and marks them.
+func (w *warp) writes(a access, at uint64, n, copy int) {
+	cells, ok := w.b.shared.span(at, n)
+	if !ok {
+		if a.async || a.o.kind == opCopy {
+			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
+		}
+		return
+	}
+	own := int32(w.agent(agentThread))
+	for i := range cells {
+		c := &cells[i]
+		place := int(at) - sharedBase + i<<cellShift
+		for _, r := range c.readers {
+			if r.agent == own && !a.async || w.before(r) {
+				continue
+			}
+			kind := w.b.kindOf(r.agent)
+			if kind == agentThread && !a.async && a.o.kind != opCopy {
+				if a.whole {
+					w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's read", place, int(r.agent)/agentsPerWarp)
+				}
+				continue
+			}
+			w.b.find(a.o, a.at, Reused, "shared memory %d is written while warp %d may still read it", place, int(r.agent)/agentsPerWarp)
+		}
+		if s := c.write; s.event > 0 && !w.before(s) && s != a.by {
+			switch kind := w.b.kindOf(s.agent); {
+			case kind != agentThread || a.async:
+				w.b.find(a.o, a.at, Reused, "shared memory %d is written while %s may still write it", place, []string{"a warp", "cp.async", "wgmma", "a bulk store", "a bulk copy"}[kind])
+			case a.whole && s.agent != own:
+				w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's write", place, int(s.agent)/agentsPerWarp)
+			}
+		} else if a.async && s.event > 0 && w.b.kindOf(s.agent) != agentsPerWarp && w.fenced.at(int(s.agent)) < s.event {
+			w.b.find(a.o, a.at, ProxyFence, "shared memory %d is replaced by %s without fence.proxy.async behind an ordinary write", place, a.o.words[0])
+		}
+		c.write, c.copy = a.by, int32(copy)
+		c.readers = c.readers[:0]
+	}
+}
+
+// now is the event of what a warp does now.
+func (w *warp) now() stamp {
+	a := w.agent(agentThread)
+	return stamp{int32(a), w.clock.at(a)}
+}
+
+// local checks a load or a store of ordinary instructions.
+func (w *warp) local(o *op, at int, mask uint32, store bool) {
+	if len(o.src) == 0 {
+		return
+	}
+	base := w.get(o.src[0])
+	if !base.known() {
+		if o.space == "shared" {
+			w.b.undecided(reasonAddress)
+		}
+		w.b.blind = w.b.blind || store
+		return
+	}
+	a := access{o: o, at: at, by: w.now(), whole: o.bytes >= 4}
+	for lane := range 32 {
+		if mask>>lane&1 == 0 {
+			continue
+		}
+		address := base.each(lane) + uint64(o.src[0].off)
+		if o.space == "" {
+			if address < sharedGen || address >= sharedGen+1<<24 {
+				return // another space
+			}
+			address -= sharedGen
+		} else {
+			address &= 0xffffffff
+		}
+		if w.maybe > 0 {
+			w.b.undecided(reasonBranch)
+			w.b.blind = w.b.blind || store
+			return
+		}
+		if store {
+			w.writes(a, address, o.bytes, 0)
+		} else {
+			w.reads(a, address, o.bytes)
+		}
+		if base.kind == uniform {
+			return
+		}
+	}
+}
