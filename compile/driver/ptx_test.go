@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
@@ -31,21 +30,16 @@ func builtFor(t *testing.T, name, text, arch string) *artifact.Program {
 	return built
 }
 
-// The kernels of random programs hold the rules of package ptx: of as many of 100 as
-// are compiled within $DMIR_PTX_SECONDS, 240 if it is not set.
+// The kernels of random programs hold the rules of package ptx: of 16, or of as many as $DMIR_PTX_PROGRAMS says.
 func TestRandomKernels(t *testing.T) {
 	need.Long(t)
 	needNVRTC(t)
-	seconds, _ := strconv.Atoi(os.Getenv("DMIR_PTX_SECONDS"))
-	if seconds == 0 {
-		seconds = 240
+	programs := uint64(16)
+	if n, err := strconv.ParseUint(os.Getenv("DMIR_PTX_PROGRAMS"), 10, 32); err == nil {
+		programs = n
 	}
-	end := time.Now().Add(time.Duration(seconds) * time.Second)
-	programs, kernels := 0, 0
-	for seed := range uint64(100) {
-		if time.Now().After(end) {
-			break
-		}
+	kernels := 0
+	for seed := range programs {
 		built := builtFor(t, fmt.Sprintf("random%d.dmir", seed), randprog.Messy(seed, 8), "sm_90a")
 		if len(built.Kernels) == 0 {
 			continue
@@ -54,12 +48,11 @@ func TestRandomKernels(t *testing.T) {
 		if err != nil {
 			t.Fatalf("random%d: %v", seed, err)
 		}
-		programs++
 		kernels += ptxtest.Check(t, built, compiled).Kernels
 	}
 	t.Logf("%d kernels of %d programs", kernels, programs)
-	if programs < 10 {
-		t.Errorf("only %d programs", programs)
+	if kernels < int(programs) {
+		t.Errorf("only %d kernels of %d programs", kernels, programs)
 	}
 }
 
