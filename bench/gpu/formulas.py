@@ -35,6 +35,11 @@ def cross_entropy(w, x, labels):
     return F.cross_entropy(x, labels)
 
 
+def permute(w, x, *r):
+    t = x.permute(w.dims["order"])
+    return t + r[0] if r else t.contiguous()
+
+
 def attention(w, q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=w.dims["causal"], enable_gqa=k.shape[1] != q.shape[1])
 

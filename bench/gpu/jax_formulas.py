@@ -48,6 +48,11 @@ def dot_product(q, k, v, causal):
     return jax.nn.dot_product_attention(q, k, v, is_causal=causal, implementation=how).swapaxes(1, 2)
 
 
+def permute(w, x, *r):
+    t = jnp.transpose(x, w.dims["order"])
+    return t + r[0] if r else t
+
+
 def attention(w, q, k, v):
     return dot_product(q, k, v, w.dims["causal"])
 

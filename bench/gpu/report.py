@@ -5,7 +5,7 @@ import predictions
 
 CLOCKS = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu"]
 PEERS = ["eager", "cublas", "triton", "jax", "compile", "max-autotune"]
-MEMORY = ("row", "loss")  # memory-bound groups
+MEMORY = ("row", "loss", "move")  # memory-bound groups
 
 
 def row(w):

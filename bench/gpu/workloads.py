@@ -47,7 +47,7 @@ class Input:
 @dataclasses.dataclass(frozen=True)
 class Workload:
     name: str
-    group: str  # gemm, epilogue, row, loss, attention, mlp, layer
+    group: str  # gemm, epilogue, row, loss, move, attention, mlp, layer
     kind: str  # the program: the name of a builder below and of a formula
     mode: str  # forward, backward (without the forward results), both
     elem: str
@@ -210,6 +210,18 @@ def cross_entropy(w):
     return [x, labels], ("", b.lines), (), [0]
 
 
+def permute(w):
+    """Dimensions in another order, and, with `plus`, the sum with an operand that lies as the result does."""
+    x, order = Input("x", w.dims["shape"], w.elem), w.dims["order"]
+    shape = tuple(x.shape[d] for d in order)
+    y, b = tensor(shape, w.elem), Body()
+    b.op("t" if w.dims["plus"] else "y", "dm.transpose", ["x"], [f"dims = {list(order)}"], [x.type], y)
+    if not w.dims["plus"]:
+        return [x], ("", b.lines), shape, [0]
+    b.op("y", "dm.add", ["t", "r"], [], [y, y], y)
+    return [x, Input("r", shape, w.elem)], ("", b.lines), shape, [0, 1]
+
+
 def attention(w):
     d, e = w.dims, w.elem
     q = Input("q", (d["b"], d["h"], d["l"], d["p"]), e)
@@ -315,7 +327,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -364,6 +376,17 @@ def table():
     for rows, n in ((2048, 32000), (512, 128256)):
         for mode in ("forward", "both"):
             add(f"cross_entropy_{n}_{mode}", "loss", "cross_entropy", mode, "bf16", dict(rows=rows, n=n), dict(rows=6, n=500), 1)
+    for name, elem, shape, order, small, plus, tier in (
+        ("transpose", "bf16", (8192, 8192), (1, 0), (96, 160), False, 1),
+        ("transpose", "f32", (8192, 8192), (1, 0), (96, 160), False, 2),
+        ("transpose_odd", "f16", (8191, 8193), (1, 0), (65, 131), False, 2),
+        ("transpose_add", "bf16", (8192, 8192), (1, 0), (96, 160), True, 2),
+        ("keys_of_heads", "f16", (32, 2048, 16, 64), (0, 2, 3, 1), (2, 48, 2, 32), False, 2),
+        ("channels_last", "f16", (256, 256, 28, 28), (0, 2, 3, 1), (2, 64, 6, 8), False, 1),
+        ("channels_first", "f16", (256, 28, 28, 256), (0, 3, 1, 2), (2, 6, 8, 64), False, 2),
+    ):
+        dims = dict(order=order, plus=plus)
+        add(f"{name}_{elem}", "move", "permute", "forward", elem, dict(dims, shape=shape), dict(dims, shape=small), tier)
     return sorted(out, key=lambda w: w.tier)
 
 

@@ -36,6 +36,8 @@ type productCase struct {
 	out  string // "%y : tensor<…>", or several
 	tile Config
 	rows bool // a row kernel, no contraction
+	// elements is an element-wise kernel
+	elements bool
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
@@ -157,6 +159,8 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		deep = c.choose(t, f, p)
 	case f.Class == kernel.ClassRow && p.rows:
 		deep = f.Rows.Cols
+	case f.Class == kernel.ClassPointwise && p.elements:
+		deep = 1
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
 	}

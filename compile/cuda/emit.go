@@ -240,7 +240,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		return cpp("%s[%d][%s]", accumulators, x.Int, e.index(x.At))
 	case kernel.Keep:
 		seed := e.seed(x)
-		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a random number
+		if base, ok := contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a random number
 			return cpp("dm::keeps(%s, %s, %s, %dull)", seed, e.index(base), e.atoms[e.lanesOf], x.Int)
 		}
 		return cpp("dm::keeps(%s, %s, %dull)", seed, e.index(x.At), x.Int)

@@ -24,7 +24,7 @@ func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 
 // contiguous reports whether the elements at x are contiguous in memory along
 // lane, in aligned groups of w; base is x for lane 0.
-func (l *emitter) contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+func contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
 	x = expanded(x, lane)
 	base = kernel.Const(x.C)
 	found := false
@@ -110,7 +110,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		return
 	}
 	w := width(x.Elem, l.n)
-	base, ok := l.contiguous(x.At, l.lane, w)
+	base, ok := contiguous(x.At, l.lane, w)
 	if !ok || w == 1 {
 		return
 	}
@@ -183,7 +183,7 @@ func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok boo
 			varies = varies || a == l.lane || a.Kind == kernel.Datum && a.E.DependsOn(l.lane)
 		})
 		if varies {
-			base, ok := l.contiguous(c.X, l.lane, l.n)
+			base, ok := contiguous(c.X, l.lane, l.n)
 			if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
 				return nil, false
 			}
@@ -279,7 +279,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 		}
 		elem := o.Value.Elem()
 		w := width(elem, l.n)
-		base, ok := l.contiguous(o.At, l.lane, w)
+		base, ok := contiguous(o.At, l.lane, w)
 		if !ok || w == 1 {
 			continue
 		}

@@ -146,7 +146,7 @@ func (n *names) written() {
 }
 
 // generated matches the names that emitters generate.
-var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|sums_|scratch_.*)[0-9]*$`)
+var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|tile|plane|line|column|step|sums_|scratch_.*)[0-9]*$`)
 
 // macro matches names that headers may define or that are reserved for the
 // implementation: upper case, or with a leading underscore.

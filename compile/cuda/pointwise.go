@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
@@ -33,6 +35,48 @@ type elementwise struct {
 	over   map[*ir.Value]*ir.Value
 	groups []*grouping // of the updates of scatters
 	v      int64       // vector width of a thread
+}
+
+// sharing is the results that share a loop.
+type sharing struct {
+	outs   []int   // their numbers
+	tiling *tiling // nil: a thread computes v neighbours of each
+}
+
+// mostShared bounds the shared memory of tiles, which every architecture has.
+const mostShared = 48 << 10
+
+// loops are the kernel's results by their loops.
+func (p *elementwise) loops() (all []sharing) {
+	room := int64(mostShared)
+	done := make([]bool, len(p.f.Outs))
+	for k, o := range p.f.Outs {
+		if done[k] {
+			continue
+		}
+		var same sharing
+		for j, q := range p.f.Outs {
+			if q.Loops[0] == o.Loops[0] && q.Elements() == o.Elements() {
+				done[j] = true
+				same.outs = append(same.outs, j)
+			}
+		}
+		if p.f.Class == kernel.ClassPointwise {
+			if same.tiling = tiled(p.f, same.outs, room); same.tiling != nil {
+				room -= same.tiling.shared()
+			}
+		}
+		all = append(all, same)
+	}
+	return all
+}
+
+// blocks is the number of blocks that compute the results of q.
+func (p *elementwise) blocks(q sharing) int64 {
+	if q.tiling != nil {
+		return q.tiling.blocks()
+	}
+	return ceil(p.f.Outs[q.outs[0]].Elements()/p.v, blockThreads)
 }
 
 // elementwise is the plan of a kernel whose threads compute single elements.
@@ -94,7 +138,11 @@ func (p *elementwise) threads() (most int64) {
 }
 
 func (p *elementwise) launches() ([]*launch, error) {
-	blocks := ceil(p.threads(), blockThreads)
+	loops := p.loops()
+	var blocks int64
+	for _, q := range loops {
+		blocks = max(blocks, p.blocks(q))
+	}
 	if blocks > 1<<31-1 {
 		return nil, fmt.Errorf("%d blocks exceed the limit of a launch", blocks)
 	}
@@ -110,7 +158,7 @@ func (p *elementwise) launches() ([]*launch, error) {
 	l := &launch{
 		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
 		named:  ns.of,
-		write:  func(t *text) error { return p.write(t, held) },
+		write:  func(t *text) error { return p.write(t, held, loops) },
 	}
 	if len(held) > 0 {
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
@@ -118,7 +166,7 @@ func (p *elementwise) launches() ([]*launch, error) {
 	return append(all, l), nil
 }
 
-func (p *elementwise) write(t *text, held []lists) error {
+func (p *elementwise) write(t *text, held []lists, loops []sharing) error {
 	f, err := widened(p.f, p.v)
 	if err != nil {
 		return err
@@ -133,23 +181,26 @@ func (p *elementwise) write(t *text, held []lists) error {
 		count = "dm::i64"
 	}
 	const i ident = "i"
-	e.line("const %s %s = %s(dm::block()) * %d + dm::thread()", count, def(i), count, blockThreads)
-	done := make([]bool, len(f.Outs))
-	for k, o := range f.Outs {
-		if done[k] {
+	if slices.ContainsFunc(loops, func(q sharing) bool { return q.tiling == nil }) {
+		e.line("const %s %s = %s(dm::block()) * %d + dm::thread()", count, def(i), count, blockThreads)
+	}
+	for _, q := range loops {
+		if q.tiling != nil {
+			maps.Copy(e.approximate, approximate(q.tiling.outs))
+			if len(loops) > 1 {
+				e.open("if (dm::block() < %d)", q.tiling.blocks())
+			}
+			q.tiling.write(e)
+			if len(loops) > 1 {
+				e.close()
+			}
 			continue
 		}
-		var same []kernel.Out
-		for j, q := range f.Outs {
-			if q.Loops[0] == o.Loops[0] && q.Elements() == o.Elements() {
-				done[j] = true
-				same = append(same, q)
-			}
-		}
-		e.open("if (%s < %d)", i, o.Elements()/f.V)
-		e.bind(o.Loops[0], cpp("%s", i))
+		outs := pick(f.Outs, q.outs)
+		e.open("if (%s < %d)", i, outs[0].Elements()/f.V)
+		e.bind(outs[0].Loops[0], cpp("%s", i))
 		l := e.lanes(f.Lane, f.V)
-		l.store(same)
+		l.store(outs)
 		l.end()
 		e.close()
 	}

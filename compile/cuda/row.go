@@ -329,7 +329,7 @@ func (k *rowKernel) read() {
 		for i, x := range keep {
 			to := cpp("%s[%s]", names[i], along)
 			if k.p.v > 1 {
-				base, _ := k.contiguous(x.At, k.f.Lane, k.p.v)
+				base, _ := contiguous(x.At, k.f.Lane, k.p.v)
 				k.assign(x.From, to, cpp("%s.template load<%d>(%s)", k.param(x.Buf), k.p.v, k.index(base)))
 			} else {
 				k.assign(x.From, to, cpp("%s[%s]", k.param(x.Buf), k.index(x.At)))

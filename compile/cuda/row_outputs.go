@@ -36,7 +36,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 		}
 		r := k.f.Rows
 		if k.p.v > 1 {
-			if _, ok := k.contiguous(x.At, k.f.Lane, k.p.v); ok {
+			if _, ok := contiguous(x.At, k.f.Lane, k.p.v); ok {
 				into[x] = true
 			}
 		} else if r.Col != nil && x.DependsOn(r.Col) {

@@ -20,12 +20,13 @@ import (
 )
 
 var (
-	programs  = flag.Uint64("programs", 500, "how many random programs to run")
-	first     = flag.Uint64("seed", 0, "of the first of them")
-	onCPU     = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
-	scattered = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
-	every     = flag.Int("every", 9, "run one of this many programs with views and without elements; 1: all")
-	folder    = flag.String("finds", "", "folder for failing programs, reduced")
+	programs   = flag.Uint64("programs", 500, "how many random programs to run")
+	first      = flag.Uint64("seed", 0, "of the first of them")
+	onCPU      = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
+	scattered  = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
+	transposed = flag.Uint64("transposes", 48, "how many random programs of transpositions to run")
+	every      = flag.Int("every", 9, "run one of this many programs with views and without elements; 1: all")
+	folder     = flag.String("finds", "", "folder for failing programs, reduced")
 )
 
 // needEmulator skips a test where no compiler is here for it, but not in CI.

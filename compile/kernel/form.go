@@ -47,14 +47,15 @@ type Form struct {
 	eval        *evaluator
 	grouped     bool
 	stride, run int64 // of Turn
-	dim         int   // of Contraction: the dimension of the result along which V neighbours lie
+	in          planes
+	dim         int // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
 type Out struct {
 	Value *ir.Value
 	// Loops are the variables of At and X. Of Pointwise and Loop it is the one
-	// that counts steps of V elements, nil for a single step, or the two of Turn; of Contraction one
+	// that counts steps of V elements, nil for a single step, or the two of Turn or three of Planes; of Contraction one
 	// for each dimension of the product, nil for those of size 1; of Row and
 	// Columns they are in Rows.
 	Loops []*Atom
@@ -310,9 +311,11 @@ func (f *Form) pointwise() (*Form, error) {
 						return nil, reason(f.Ops[0], "steps are not divided as they were to be turned")
 					}
 					l.at = l.at.Times(g.V).Add(IndexOf(g.Lane))
+				} else if n := Product(shape); g.in.divide(n) {
+					l.vars, l.at = s.planes(n, g.in, g.V, g.Lane)
 				} else {
 					l.vars = make([]*Atom, 1)
-					l.vars[0], l.at = s.wide("i", Product(shape), g.V, g.Lane)
+					l.vars[0], l.at = s.wide("i", n, g.V, g.Lane)
 				}
 			}
 			idx := s.Unlinear(loops[i].at, shape)
@@ -368,33 +371,6 @@ func (s *Space) turned(steps, stride, n int64) ([]*Atom, Index) {
 	along := s.Loop("k", n)
 	of := IndexOf(run)
 	return []*Atom{run, along}, s.Div(of, stride).Times(n * stride).Add(IndexOf(along).Times(stride)).Add(s.Mod(of, stride))
-}
-
-// RunOf is the stride and the number of the values of a, a variable, over which x grows by one at a time; n is 0 where it does
-// not.
-func (x Index) RunOf(a *Atom) (stride, n int64) {
-	for _, t := range x.Terms {
-		b, of := t.Atom, a.Max+1
-		inner := func() *Atom {
-			if len(b.X.Terms) == 1 && b.X.C == 0 && b.X.Terms[0].Coef == 1 {
-				return b.X.Terms[0].Atom
-			}
-			return nil
-		}
-		if b.Kind == Mod {
-			of = b.N
-			b = inner()
-		}
-		stride = 1
-		for b != nil && b.Kind == Div {
-			stride *= b.N
-			b = inner()
-		}
-		if b == a && t.Coef == 1 {
-			return stride, min(of, (a.Max+1)/stride)
-		}
-	}
-	return 0, 0
 }
 
 // loops reports whether f's threads have serial reductions or data-dependent

@@ -5,26 +5,6 @@ import (
 	"testing"
 )
 
-// value is x where the variables have the values of at.
-func value(x Index, at map[*Atom]int64) int64 {
-	n := x.C
-	for _, t := range x.Terms {
-		var v int64
-		switch a := t.Atom; a.Kind {
-		case Var:
-			v = at[a]
-		case Div:
-			v = value(a.X, at) / a.N
-		case Mod:
-			v = value(a.X, at) % a.N
-		case Within:
-			v = value(a.X, at)
-		}
-		n += t.Coef * v
-	}
-	return n
-}
-
 // Whatever is simplified, an index has the value that its definition gives it:
 // reshapes of reshapes, to and fro, at every element.
 func TestIndex(t *testing.T) {
@@ -69,7 +49,7 @@ func TestIndex(t *testing.T) {
 				n += at[step] * v
 			}
 			for d := len(from) - 1; d >= 0; d-- {
-				if got := value(idx[d], at); got != n%from[d] {
+				if got := idx[d].Value(at); got != n%from[d] {
 					t.Fatalf("%v: dimension %d of %v is %d, want %d", done, d, from, got, n%from[d])
 				}
 				n /= from[d]
@@ -88,5 +68,42 @@ func TestIndexRejoins(t *testing.T) {
 	there := s.Unlinear(IndexOf(i), []int64{4, 6, 64})
 	if got := Linear(s.Unlinear(Linear(there, []int64{4, 6, 64}), []int64{8, 3, 64}), []int64{8, 3, 64}); !got.Equal(IndexOf(i)) {
 		t.Errorf("%s is not the number of the element", got.key())
+	}
+}
+
+// Along the longest run of an operand whose dimensions are in another order, its place
+// grows by one, and the run has the dimensions that follow each other in both.
+func TestLongestRun(t *testing.T) {
+	for _, c := range []struct {
+		from, order []int64 // dimension d of the result is order[d] of the operand
+		stride, n   int64
+	}{
+		{[]int64{6, 4}, []int64{1, 0}, 6, 4},
+		{[]int64{2, 8, 3, 5}, []int64{0, 2, 3, 1}, 8, 15},
+		{[]int64{2, 3, 5, 8}, []int64{0, 3, 1, 2}, 15, 8},
+		{[]int64{2, 6, 4, 8}, []int64{0, 2, 3, 1}, 6, 32},
+		{[]int64{4, 5, 6}, []int64{2, 1, 0}, 20, 6},
+		{[]int64{4, 5, 6}, []int64{0, 1, 2}, 1, 120},
+	} {
+		s := newSpace()
+		to := make([]int64, len(c.from))
+		for d, k := range c.order {
+			to[d] = c.from[k]
+		}
+		i := s.Loop("i", Product(to))
+		idx, at := s.Unlinear(IndexOf(i), to), make([]Index, len(to))
+		for d, k := range c.order {
+			at[k] = idx[d]
+		}
+		x := Linear(at, c.from)
+		stride, n := x.LongestRunOf(i)
+		if stride != c.stride || n != c.n {
+			t.Errorf("%v of %v: a run of %d by %d, want %d by %d", c.order, c.from, n, stride, c.n, c.stride)
+		}
+		for k := range i.Max + 1 - stride {
+			if k/stride%n < n-1 && x.Value(map[*Atom]int64{i: k + stride}) != x.Value(map[*Atom]int64{i: k})+1 {
+				t.Errorf("%v of %v: no run at %d", c.order, c.from, k)
+			}
+		}
 	}
 }

@@ -140,14 +140,14 @@ template <class T> class Shared {
   Ref<T> operator[](At i) const { return Ref<T>(check(i, 1), i.line); }
   template <int N> Vec<T, N> load(At i) const {
     u32 at = check(i, N);
-    emu::shared_read(at, int(sizeof(T)) * N, i.line);
+    emu::shared_read_all<sizeof(T)>(at, N, i.line);
     Vec<T, N> v;
     memcpy(&v, emu::smem.data + at, sizeof v);
     return v;
   }
   template <int N> void store(At i, Vec<T, N> v) const {
     u32 at = check(i, N);
-    emu::shared_write(at, int(sizeof(T)) * N, i.line);
+    emu::shared_write_all<sizeof(T)>(at, N, i.line);
     memcpy(emu::smem.data + at, &v, sizeof v);
   }
   T add(At i, T v) const {

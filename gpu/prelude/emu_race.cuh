@@ -171,6 +171,16 @@ inline void shared_write(u32 at, int bytes, Spot line) {
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, m.stamp);
 }
 
+// The same for n elements of SIZE bytes each, which may also be accessed one by one.
+template <int SIZE> inline void shared_read_all(u32 at, int n, Spot line) {
+  if constexpr (SIZE > 1) return shared_read(at, SIZE * n, line);
+  for (int k = 0; k < n; k++) shared_read(at + u32(k), 1, line);
+}
+template <int SIZE> inline void shared_write_all(u32 at, int n, Spot line) {
+  if constexpr (SIZE > 1) return shared_write(at, SIZE * n, line);
+  for (int k = 0; k < n; k++) shared_write(at + u32(k), 1, line);
+}
+
 // Atomic additions do not conflict with each other.
 inline void shared_atomic(u32 at, int bytes, Spot line) {
   m.line = line;

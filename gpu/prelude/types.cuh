@@ -37,6 +37,10 @@ template <class T, int N> struct alignas(sizeof(T) * N) Vec {
   DM_FN const T& operator[](int i) const { return v[i]; }
 };
 
+// The place of element p of an array in shared memory in which chunks of CHUNK
+// elements change places within each eight: in another order for each key, modulo 8.
+template <int CHUNK> DM_FN i32 interleaved(u32 p, u32 key) { return i32(p ^ (key & 7) * CHUNK); }
+
 // The same bytes as another type.
 template <class To, class From> DM_FN To bits_as(const From& x) {
   static_assert(sizeof(To) == sizeof(From), "sizes differ");

@@ -1,0 +1,69 @@
+package cuda_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/compile/cuda/audit"
+	"dmir/gpu/nvrtc"
+	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/internal/need"
+)
+
+// moving are programs that change which dimension is contiguous.
+func moving(t *testing.T) map[string]string {
+	t.Helper()
+	whole, err := os.ReadFile("testdata/transpose.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(from, order, to string) string {
+		return fmt.Sprintf("func.func @main(%%x: tensor<%[1]s>) -> tensor<%[3]s> {\n  %%y = dm.transpose %%x, dims = [%[2]s] : (tensor<%[1]s>) -> tensor<%[3]s>\n  return %%y : tensor<%[3]s>\n}\n", from, order, to)
+	}
+	return map[string]string{
+		"transpose":      string(whole),
+		"f32":            of("8192x8192xf32", "1, 0", "8192x8192xf32"),
+		"f64":            of("4096x4096xf64", "1, 0", "4096x4096xf64"),
+		"i8":             of("8192x8192xi8", "1, 0", "8192x8192xi8"),
+		"keys of heads":  of("32x2048x16x64xf16", "0, 2, 3, 1", "32x16x64x2048xf16"),
+		"channels last":  of("256x256x28x28xf16", "0, 2, 3, 1", "256x28x28x256xf16"),
+		"channels first": of("256x28x28x256xf16", "0, 3, 1, 2", "256x256x28x28xf16"),
+		"three":          of("256x512x384xbf16", "2, 1, 0", "384x512x256xbf16"),
+	}
+}
+
+// The machine code of transpositions accesses memory by 16 bytes alone, uses no local
+// memory, and issues fewer instructions than the machine does while it moves their bytes.
+func TestTransposedMachineCode(t *testing.T) {
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	m, _ := machine.Lookup("h200")
+	for name, text := range moving(t) {
+		p := compiled(t, text, m.Arch)
+		code, err := nvrtc.CompileProgram(t.Context(), p, m.Arch, nvrtc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listing, err := nvrtc.Disassemble(t.Context(), code.Cubin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, err := audit.Steps(p, listing, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(steps) != 1 || !strings.Contains(p.Source, "DM_SHARED") {
+			t.Errorf("%s: %d steps\n%s", name, len(steps), p.Source)
+			continue
+		}
+		a := steps[0]
+		t.Logf("%-16s %3d instructions, %.2f slots for each byte (%.0f %%), %d of %d bytes by 16", name, a.All.Instrs, a.PerByte, 100*a.Share, a.All.Vector, a.All.Bytes)
+		if a.All.Vector != a.All.Bytes || a.All.Local > 0 || a.Share > 1 {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
