@@ -942,9 +942,14 @@ it('shows the costs of a traced program beside its Python file, and asks before 
     asked = result.message
     return vim.NIL
   end
-  vim.cmd.DmirTraceAgain()
-  eventually('the question', function()
-    return asked
+  messages_of(function(shown)
+    vim.cmd.DmirTraceAgain()
+    eventually('the question', function()
+      return asked
+    end)
+    eventually('what follows from no answer', function()
+      return shown[1] == 'step was not traced'
+    end)
   end)
   vim.lsp.handlers['window/showMessageRequest'] = handler
   assert(asked:match('^Run python3 %-m dmir trace model:step'), asked)
