@@ -47,7 +47,7 @@ echo "on a screen:"
 nvim=$(debian_tool sid neovim nvim)
 fresh "$scratch"
 screen_open neovim "$nvim -n -u $DMIR_NVIM/test/init.lua $DMIR_WORKSPACE/ffn.dmir"
-screen_shows "the cost stands before its line" '^ +[0-9.]+(n|µ|m)s +[0-9.]+[kMG]?B .*dm\.relu '
+screen_shows "the cost stands before its line" '^[ HIWE]+[0-9.]+(n|µ|m)s +[0-9.]+[kMG]?B .*dm\.relu '
 screen_shows "lenses are above the function" '^ *[0-9.]+ (n|µ|m)s on h200 .*Run on .*Cost.*Graph.*More'
 screen_close
 
