@@ -121,10 +121,8 @@ func (p Place) Span(src *source.File) source.Span {
 // calls reports whether the place is in a function with name in its own, or where such a function is called: JAX's locations leave its
 // own functions out.
 func (p Place) calls(name string) bool {
-	text := ""
-	for n := p.Frame.Line; n == p.Frame.Line || n <= p.Frame.EndLine; n++ {
-		text += p.File.Text(n) + "\n"
-	}
+	last := min(max(p.Frame.Line, p.Frame.EndLine), len(p.File.Lines)) // locations are data: they may end behind the file
+	text := strings.Join(p.File.Lines[min(max(p.Frame.Line-1, 0), last):last], "\n")
 	if p.Frame.EndLine == p.Frame.Line && p.Frame.Col < p.Frame.EndCol && p.Frame.EndCol <= len(text) {
 		text = text[p.Frame.Col:p.Frame.EndCol]
 	}

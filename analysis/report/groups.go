@@ -26,6 +26,9 @@ type numbered struct {
 
 // group divides f by the lines and modules that it was traced from; nil where it was not, or where its cost is open.
 func (b *builder) group(f *cost.Func, sources *attribution.Sources) *Groups {
+	if !slices.ContainsFunc(b.p.Funcs, located) {
+		return nil // what follows takes as long as a memory plan
+	}
 	x, err := attribution.Of(f, b.p.Target, nil)
 	if err != nil || !x.Traced {
 		return nil
@@ -42,6 +45,13 @@ func (b *builder) group(f *cost.Func, sources *attribution.Sources) *Groups {
 		out.Modules, b.groups.modules = []Group{}, numbered{}
 	}
 	return out
+}
+
+// located reports whether an op of f has a location.
+func located(f *cost.Func) bool {
+	found := false
+	f.Walk(func(e *cost.Entry) { found = found || e.Op.Loc != nil })
+	return found
 }
 
 func rows(f *attribution.Function, by attribution.By, sources *attribution.Sources) ([]Group, numbered) {
