@@ -179,17 +179,9 @@ func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok 
 		}
 		return name, c.typeText(v) // in the words of the line that goes
 	}
-	put := func(at *ir.Op, ops []*ir.Op) {
-		lines := make([]string, len(ops))
-		for i, o := range ops {
-			lines[i] = c.written(o, spell)
-		}
-		indent := c.Module.Src.Indent(origin.Tree(at).Off)
-		edits = append(edits, diag.Edit{Span: origin.Tree(at).Span(), Text: strings.Join(lines, "\n"+indent)})
-	}
-	put(a.Root, a.New[:split])
+	edits = append(edits, c.inPlace(origin.Tree(a.Root), a.New[:split], spell))
 	if split < len(a.New) {
-		put(first, a.New[split:])
+		edits = append(edits, c.inPlace(origin.Tree(first), a.New[split:], spell))
 	}
 	return edits, true
 }
@@ -250,6 +242,18 @@ func treesIn(b *ir.Block) (ts []*ast.Op) {
 	}
 	return ts
 }
+
+// inPlace is the edit that puts ops, new ones, in the place of the statement t; see written.
+func (c *Context) inPlace(t *ast.Op, ops []*ir.Op, spell func(*ir.Value) (name, typ string)) diag.Edit {
+	lines := make([]string, len(ops))
+	for i, o := range ops {
+		lines[i] = c.written(o, spell)
+	}
+	return diag.Edit{Span: t.Span(), Text: strings.Join(lines, "\n"+c.Module.Src.Indent(t.Off))}
+}
+
+// spell is the name and the type of v in the text.
+func (c *Context) spell(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) }
 
 // written is o, a new op, in pretty form; spell returns the name and the type of a
 // value.

@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/pattern"
 	"dmir/dialect/raise"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -46,9 +47,8 @@ multiply the weights of the products that follow by the scales.
 			text string
 		}
 		first := map[key]*ir.Op{}
-		alike := congruence{known: map[string]int{}, class: map[*ir.Value]int{}}
+		alike := pattern.Congruent(c.Fn.Body)
 		c.ops(func(o *ir.Op) {
-			same := alike.of(o)
 			k := key{text: o.Name}
 			switch o.Name {
 			case "dm.layer_norm", "dm.rms_norm":
@@ -64,7 +64,7 @@ multiply the weights of the products that follow by the scales.
 				first[k] = o
 				return
 			}
-			if alike.class[p.Results[0]] == same || c.entry(o) == nil || c.entry(p) == nil {
+			if alike(p.Results[0], o.Results[0]) || c.entry(o) == nil || c.entry(p) == nil {
 				return
 			}
 			if strings.HasSuffix(o.Name, "_norm") {
@@ -75,42 +75,6 @@ multiply the weights of the products that follow by the scales.
 		})
 	},
 })
-
-// congruence numbers values so that those of equal ops on equal values have one number.
-type congruence struct {
-	known map[string]int
-	class map[*ir.Value]int
-}
-
-// of is the number of o's first result.
-func (n *congruence) of(o *ir.Op) int {
-	number := func(v *ir.Value) int {
-		if n.class[v] == 0 {
-			n.class[v] = len(n.class) + 1<<32
-		}
-		return n.class[v]
-	}
-	if len(o.Results) != 1 || len(o.Regions) > 0 || op.HasEffect(o) {
-		return 0
-	}
-	var b strings.Builder
-	b.WriteString(o.Name)
-	for _, v := range o.Operands {
-		fmt.Fprint(&b, " ", number(v))
-	}
-	for _, a := range o.Attrs {
-		if d, ok := a.Value.(*types.Dense); ok && !d.Splat {
-			return number(o.Results[0])
-		}
-		fmt.Fprint(&b, " ", a.Name, "=", a.Value)
-	}
-	fmt.Fprint(&b, " ", o.Results[0].Type)
-	if n.known[b.String()] == 0 {
-		n.known[b.String()] = number(o.Results[0])
-	}
-	n.class[o.Results[0]] = n.known[b.String()]
-	return n.class[o.Results[0]]
-}
 
 // anotherWay reports the statistic o, which first is already.
 func (c *Context) anotherWay(first, o *ir.Op) {
@@ -132,7 +96,7 @@ func (c *Context) anotherWay(first, o *ir.Op) {
 	if !f.Saving.positive() {
 		return
 	}
-	edits := []diag.Edit{{Span: t.Span(), Text: c.written(n, func(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) })}}
+	edits := []diag.Edit{c.inPlace(t, []*ir.Op{n}, c.spell)}
 	if types.Equal(was.Type, is.Type) {
 		saving, all, ok := c.replacement(o, first.Results, gone...)
 		if !ok {

@@ -215,8 +215,7 @@ func (c *Context) gather(f Finding, gather *ir.Op, gone ...*ir.Op) {
 			edits = append(edits, c.remove(o)...)
 			continue
 		}
-		text := c.written(gather, func(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) })
-		edits = append(edits, diag.Edit{Span: t.Span(), Text: text})
+		edits = append(edits, c.inPlace(t, []*ir.Op{gather}, c.spell))
 	}
 	f.Saving = c.saving(c.entries(gone...), []*cost.Entry{cost.Replaced(c.Fn, c.Module, c.Bind, gather, nil)})
 	if !f.Saving.positive() {

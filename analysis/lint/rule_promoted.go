@@ -152,16 +152,14 @@ func (c *Context) promotedProduct(o *ir.Op, i int, n *ir.Op) {
 		gone = append(gone, n)
 		edits = c.remove(n)
 	}
-	var added []*cost.Entry
-	var lines []string
-	for _, x := range []*ir.Op{in, product, back} {
-		added = append(added, cost.Replaced(c.Fn, c.Module, c.Bind, x, nil))
-		lines = append(lines, c.written(x, func(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) }))
+	added := []*ir.Op{in, product, back}
+	var entries []*cost.Entry
+	for _, x := range added {
+		entries = append(entries, cost.Replaced(c.Fn, c.Module, c.Bind, x, nil))
 	}
-	text := strings.Join(lines, "\n"+c.Module.Src.Indent(t.Span().Start))
-	f.Saving = c.saving(c.entries(gone...), added)
+	f.Saving = c.saving(c.entries(gone...), entries)
 	if f.Saving.timed && f.Saving.Ns > 0 {
-		f.Help, f.Fix = "", &diag.Fix{Title: "Compute " + short(o.Results[0]) + " in " + narrow.String(), Edits: append(edits, diag.Edit{Span: t.Span(), Text: text})}
+		f.Help, f.Fix = "", &diag.Fix{Title: "Compute " + short(o.Results[0]) + " in " + narrow.String(), Edits: append(edits, c.inPlace(t, added, c.spell))}
 	} else {
 		f.Saving = nil
 	}

@@ -147,11 +147,7 @@ func (c *Context) narrowed(s *sentWide, taken map[string]bool) (edits []diag.Edi
 		}
 		edits = append(uses, c.remove(s.after)...)
 	}
-	var lines []string
-	for _, x := range ops {
-		lines = append(lines, c.written(x, func(v *ir.Value) (name, typ string) { return spelling(v), c.typeText(v) }))
-	}
-	return append(edits, diag.Edit{Span: t.Span(), Text: strings.Join(lines, "\n"+c.Module.Src.Indent(t.Span().Start))})
+	return append(edits, c.inPlace(t, ops, c.spell))
 }
 
 // share says what part of the bytes of wide elements narrow ones are.

@@ -36,10 +36,10 @@ type ordered struct {
 	x axes
 }
 
-// most bounds the values and uses that are looked at for the gradient of one tensor.
+// mostUses bounds the values and uses that are looked at for the gradient of one tensor.
 const mostUses = 64
 
-// same gives the values with v's elements, v having the axes x: what it is a transpose or a conversion of, and such of these.
+// alike gives the values with v's elements, v having the axes x: what it is a transpose or a conversion of, and such of these.
 func (f *finder) alike(v *ir.Value, x axes) []ordered {
 	out := []ordered{{v, x}}
 	for range maxSteps {

@@ -22,6 +22,24 @@ func Repeated(b *ir.Block, may func(*ir.Op) bool, again func(first, o *ir.Op)) {
 	n.block(b, nil)
 }
 
+// Congruent reports of values in b, and in the regions in it, whether they are equal: those of equal ops, as Repeated
+// compares them, on equal values.
+func Congruent(b *ir.Block) func(v, w *ir.Value) bool {
+	n := &numbering{ids: map[*ir.Value]int{}, may: func(*ir.Op) bool { return true }}
+	n.again = func(first, o *ir.Op) {
+		for i, r := range o.Results {
+			n.value(first.Results[i], nil)
+			n.ids[r] = n.ids[first.Results[i]]
+		}
+	}
+	n.block(b, nil)
+	return func(v, w *ir.Value) bool {
+		x, known := n.ids[v]
+		y, also := n.ids[w]
+		return v == w || known && also && x == y
+	}
+}
+
 // numbering numbers values, so that ops can be compared as text.
 type numbering struct {
 	ids   map[*ir.Value]int
@@ -77,7 +95,7 @@ func (n *numbering) value(v *ir.Value, inside map[*ir.Value]string) string {
 		return s
 	}
 	if _, known := n.ids[v]; !known {
-		n.ids[v] = len(n.ids)
+		n.ids[v] = len(n.ids) // merged numbers leave gaps, and none comes twice
 	}
 	return strconv.Itoa(n.ids[v])
 }
