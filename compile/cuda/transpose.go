@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"math/bits"
 	"slices"
 
 	"dmir/compile/kernel"
@@ -147,14 +148,8 @@ func pick(outs []kernel.Out, which []int) (picked []kernel.Out) {
 	return picked
 }
 
-// above is the least power of two that is n or more.
-func above(n int64) int64 {
-	p := int64(1)
-	for p < n {
-		p *= 2
-	}
-	return p
-}
+// above is the least power of two that is n or more; n is positive.
+func above(n int64) int64 { return 1 << bits.Len64(uint64(n-1)) }
 
 // access is the number of elements that an access reads of a load that is contiguous
 // from line to line, all of them or none under its conditions; 0 where it is not.

@@ -34,38 +34,38 @@ func narrow(typ string, x float32) uint64 {
 	return uint64(float16.Fromfloat32(x).Bits())
 }
 
+// floats are instructions of floats, with the number of their operands.
+var floats = map[string]struct {
+	operands int
+	f        func(x []uint64) uint64
+}{
+	"mul.f32": {2, func(x []uint64) uint64 { return bits32(f32(x[0]) * f32(x[1])) }},
+	"add.f32": {2, func(x []uint64) uint64 { return bits32(f32(x[0]) + f32(x[1])) }},
+	"fma.rn.f32": {3, func(x []uint64) uint64 {
+		return bits32(float32(math.FMA(float64(f32(x[0])), float64(f32(x[1])), float64(f32(x[2])))))
+	}},
+	"ex2.approx.ftz.f32": {1, func(x []uint64) uint64 { return bits32(float32(math.Exp2(float64(f32(x[0]))))) }},
+	"max.NaN.f32":        {2, func(x []uint64) uint64 { return pick(x[0], x[1], true) }},
+	"min.NaN.f32":        {2, func(x []uint64) uint64 { return pick(x[0], x[1], false) }},
+	"cvt.f32.f16":        {1, func(x []uint64) uint64 { return bits32(small("f16", x[0])) }},
+	"cvt.rn.f16.f32":     {1, func(x []uint64) uint64 { return narrow("f16", f32(x[0])) }},
+	"cvt.rn.bf16.f32":    {1, func(x []uint64) uint64 { return narrow("bf16", f32(x[0])) }},
+	"cvt.rn.f16x2.f32":   {2, func(x []uint64) uint64 { return narrow("f16", f32(x[0]))<<16 | narrow("f16", f32(x[1])) }},
+	"cvt.rn.bf16x2.f32":  {2, func(x []uint64) uint64 { return narrow("bf16", f32(x[0]))<<16 | narrow("bf16", f32(x[1])) }},
+}
+
 // float is arithmetic of floats, and what packs registers.
 func (m *machine) float(o *op, on []int) error {
 	name := o.in.Op
-	f := map[string]func(x []uint64) uint64{
-		"mul.f32": func(x []uint64) uint64 { return bits32(f32(x[0]) * f32(x[1])) },
-		"add.f32": func(x []uint64) uint64 { return bits32(f32(x[0]) + f32(x[1])) },
-		"fma.rn.f32": func(x []uint64) uint64 {
-			return bits32(float32(math.FMA(float64(f32(x[0])), float64(f32(x[1])), float64(f32(x[2])))))
-		},
-		"ex2.approx.ftz.f32": func(x []uint64) uint64 {
-			return bits32(float32(math.Exp2(float64(f32(x[0])))))
-		},
-		"max.NaN.f32":       func(x []uint64) uint64 { return pick(x[0], x[1], true) },
-		"min.NaN.f32":       func(x []uint64) uint64 { return pick(x[0], x[1], false) },
-		"cvt.f32.f16":       func(x []uint64) uint64 { return bits32(small("f16", x[0])) },
-		"cvt.rn.f16.f32":    func(x []uint64) uint64 { return narrow("f16", f32(x[0])) },
-		"cvt.rn.bf16.f32":   func(x []uint64) uint64 { return narrow("bf16", f32(x[0])) },
-		"cvt.rn.f16x2.f32":  func(x []uint64) uint64 { return narrow("f16", f32(x[0]))<<16 | narrow("f16", f32(x[1])) },
-		"cvt.rn.bf16x2.f32": func(x []uint64) uint64 { return narrow("bf16", f32(x[0]))<<16 | narrow("bf16", f32(x[1])) },
-	}[name]
-	arity := map[string]int{"fma.rn.f32": 3, "ex2.approx.ftz.f32": 1, "cvt.f32.f16": 1, "cvt.rn.f16.f32": 1, "cvt.rn.bf16.f32": 1}[name]
-	if arity == 0 {
-		arity = 2
-	}
+	known := floats[name]
 	switch {
-	case f != nil && len(o.dst) == 1 && len(o.src) == arity:
+	case known.f != nil && len(o.dst) == 1 && len(o.src) == known.operands:
+		x := make([]uint64, known.operands)
 		for _, t := range on {
-			var x []uint64
-			for _, a := range o.src {
-				x = append(x, m.get(a, t))
+			for i, a := range o.src {
+				x[i] = m.get(a, t)
 			}
-			m.set(o, 0, t, f(x))
+			m.set(o, 0, t, known.f(x))
 		}
 		return nil
 	case strings.HasPrefix(name, "mov.b") && len(o.dst) > 0 && len(o.src) > 0:
