@@ -20,7 +20,7 @@ bench-dist: ## bytes that devices send in divided programs compared with XLA's p
 	scripts/bench-dist.sh
 bench-renew: ## bench/results renewed on this machine; lists what is worse than what was committed
 	scripts/bench-renew.sh
-gpu: ## predicted and measured times on the local NVIDIA card
+gpu: ## 12 minutes of the local NVIDIA card: what it computes right, and predicted and measured times beside its peers
 	scripts/gpu.sh
 
 models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md; models trained as PyTorch trains them: docs/TRAINING.md

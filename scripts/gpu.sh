@@ -1,50 +1,43 @@
 #!/usr/bin/env bash
-# Measures the constants of the local NVIDIA card, runs the device suite, then every workload of bench/gpu and its peers, in under 10
-# minutes. PyTorch, Triton and JAX take part if they are installed. Without Go, or without a compiler for the card, it uses
-# build/gpu.tar.xz, which scripts/gpu-prepare.sh builds. It writes all output to one folder in $OUT or, if that is unset,
-# in bench/results: a line of JSON for each finished case, logs, and the result.
+# Spends a budget of minutes on the local NVIDIA card: smoke programs, the card's constants, the device suite, then workloads beside
+# their peers, as the table in bench/README.md has it. PyTorch, Triton and JAX take part if one of the machine's Pythons has them.
+# Without Go, or without a compiler for the card, it uses build/gpu.tar.xz, which scripts/gpu-prepare.sh builds. It writes all output
+# to one folder in $OUT or, if that is unset, in bench/results: lines of JSON as it goes, logs, and report.md, the table to commit.
+# The exit status is 1 if a step failed, faulted or hung, or gave wrong results.
 # $GPU_ARCHIVE replaces build/gpu.tar.xz.
-# usage: gpu.sh [TARGET] [OPTIONS OF bench/gpu/run.py]     TARGET: the machine to predict times for (default: from the card's name)
+# usage: gpu.sh [--minutes N] [--python FILE] [--target NAME] [--only REGEX] [OPTIONS OF bench/gpu/plan.py]
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
-began=$SECONDS
-card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
+card=$(timeout 20 nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
 [ -n "$card" ] || { echo "skipped: this machine has no NVIDIA card"; exit 0; }
-command -v python3 >/dev/null || { echo "failed: install Python 3 and run this again" >&2; exit 1; }
+python=
+for each in python3 /usr/bin/python3 /usr/local/bin/python3 /opt/conda/bin/python; do
+  command -v "$each" >/dev/null && python=$each && break
+done
+[ -n "$python" ] || { echo "failed: install Python 3 and run this again" >&2; exit 1; }
 out=${OUT:-bench/results}/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F-%H%M%S)
 mkdir -p "$out"
 exec > >(exec tee -a "$out/log.txt") 2>&1
 tee=$!
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"; exec >&- 2>&-; wait "$tee" || true' EXIT
-export DMIR_CACHE=${DMIR_CACHE:-$scratch/cache} TRITON_CACHE_DIR=$scratch/triton TORCHINDUCTOR_CACHE_DIR=$scratch/inductor PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"; exec >&- 2>&-; wait "$tee" || true' EXIT
 case $card in
   *H200*) target=h200 ;; *H100*) target=h100 ;; *B200*) target=b200 ;; *A100*80*) target=a100-80 ;; *A100*) target=a100-40 ;;
   *V100*) target=v100 ;; *L40S*) target=l40s ;; *4090*) target=rtx4090 ;; *) target=h200 ;;
 esac
-case ${1:-} in '' | -*) ;; *) target=$1 && shift ;; esac
-more=()
 archive=${GPU_ARCHIVE:-build/gpu.tar.xz}
 if [ -e "$archive" ]; then
-  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$archive" "$scratch"
-fi
-if [ -x "$scratch/gpu/dmir" ] && "$scratch/gpu/dmir" version >/dev/null; then
-  dmir=$scratch/gpu/dmir
-  more=(--compiled "$scratch/gpu/workloads/$target" --suite "$scratch/gpu/suite" --cases "$scratch/gpu/cases")
+  from=(--archive "$archive")
 elif command -v go >/dev/null; then
-  go build -o "$scratch/dmir" .
-  dmir=$scratch/dmir
+  DMIR_CACHE=${DMIR_CACHE:-$work/cache} go build -o "$work/dmir" .
+  from=(--dmir "$work/dmir")
   echo "skipped: the device suite; scripts/gpu-prepare.sh builds its cases"
 else
   echo "failed: install Go, or build $archive with scripts/gpu-prepare.sh on another machine" >&2
   exit 1
 fi
-"$dmir" doctor || true
-# What this card's constants predict stands beside what its data sheet and published figures do.
-timeout 90 "$dmir" calibrate --device cuda --base "$target" -o "$out/card.toml" && more+=(--machine "$out/card.toml") ||
-  echo "skipped: predictions for this card as it is measured"
 status=0
-python3 bench/gpu/run.py --dmir "$dmir" --target "$target" ${more[@]+"${more[@]}"} --budget $((570 - (SECONDS - began))) --out "$out" "$@" || status=$?
+PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 "$python" bench/gpu/plan.py --card "$card" --target "$target" "${from[@]}" --out "$out" "$@" || status=$?
 echo "$out: $(ls "$out" | tr '\n' ' ')"
 exit $status

@@ -1,4 +1,5 @@
 """Tests without a card: the table, the order of workloads, and the report of times."""
+import argparse
 import io
 import json
 import pathlib
@@ -8,6 +9,7 @@ import unittest
 from contextlib import redirect_stdout
 
 import contest
+import plan
 import predictions
 import report
 import run
@@ -34,16 +36,23 @@ class Table(unittest.TestCase):
         w = next(w for w in workloads.table() if w.name == "cross_entropy_32000_both")
         self.assertEqual(w.minimum(), 2 * 2048 * 32000 * 2 + 2048 * 8 + 2)
 
-    def test_every_peer_of_the_first(self):
-        all_peers = ["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"]
-        order = run.plan(workloads.table(), all_peers, list(run.PASSES))
+    def test_most_value_first(self):
+        """The common workloads come first, and each with dmir before its peers that take long."""
         table = workloads.table()
-        self.assertEqual([(part, w.name) for part, w, _ in order[: len(table)]], [("first", w.name) for w in table])
-        self.assertEqual(order[0][2], ["dmir", "eager"])
+        order = run.plan(table, ["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"], list(run.PASSES))
+        self.assertEqual((order[0][0], order[0][1].name, order[0][2]), ("first", table[0].name, ["dmir", "eager"]))
         self.assertIn("cublas", next(names for _, w, names in order if w.group == "gemm"))
-        self.assertEqual(order[len(table)][0], "triton")
-        compiled = [w.name for _, w, names in order if "compile" in names]
-        self.assertEqual(sorted(compiled), sorted(w.name for w in table))
+        place = {(part, w.name): i for i, (part, w, _) in enumerate(order)}
+        for w in table:
+            self.assertLess(place["first", w.name], place["compile", w.name])
+            self.assertLess(place["first", w.name], place["triton", w.name])
+        common, rare = table[0].name, table[-1].name
+        self.assertLess(place["triton", common], place["first", rare])
+        self.assertLess(place["first", rare], place["jax", rare])
+        self.assertGreater(min(i for (part, _), i in place.items() if part == "tune"), max(place["first", w.name] for w in table))
+
+    def test_the_first_workloads_exist(self):
+        self.assertLessEqual(set(plan.FIRST), {w.name for w in workloads.table()})
 
     def test_same_small_sizes_once(self):
         self.assertLess(len(run.chosen("", True)), len(run.chosen("", False)))
@@ -186,6 +195,125 @@ class Play(unittest.TestCase):
         with redirect_stdout(out):
             report.end({"workloads": list(c.rows.values()), "left_out": [], "seconds": 1, "targets": []}, False)
         self.assertIn("0 of 30 workloads agree with float32", out.getvalue())
+
+
+    def test_resume(self):
+        """What an earlier run has measured is not measured again, and its hangs count."""
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+            rows = [w for w in workloads.table() if w.group == "row"][:3]
+            log = pathlib.Path(folder) / "gpu.jsonl"
+            for w in rows[:2]:
+                contest.lines(log, {"pass": "first", "workload": w.name, "dmir": {"failed": "it hangs", "hung": True}, "clock": "1980 MHz"})
+            with open(log, "a") as f:
+                f.write('{"pass": "first", "workl')
+            dmir, eager = Scripted(), Scripted()
+            c = self.contest(folder, dmir, {"eager": eager})
+            c.resume()
+            for w in rows:
+                c.one("first", w, ["dmir", "eager"])
+            self.assertEqual(dmir.asked, [])
+            self.assertEqual([q["do"] for q in eager.asked].count("run"), 3)
+            self.assertTrue(c.rows[rows[2].name]["dmir"]["left_alone"])
+
+
+class Clock:
+    """A clock that only steps move."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Steps(unittest.TestCase):
+    def play(self, minutes=12.0, **steps):
+        """Runs a plan whose steps take the given seconds, or call the given functions with it. Returns the plan."""
+        clock = Clock()
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+            folder = pathlib.Path(folder)
+            args = argparse.Namespace(minutes=minutes, seconds={}, out=folder, archive="", dmir="dmir", python="", target="h100", limit=4, only="", card="Card")
+
+            class Scripted(plan.Plan):
+                def __getattribute__(self, name):
+                    if name not in {s.name for s in plan.STEPS}:
+                        return super().__getattribute__(name)
+
+                    def step():
+                        does = steps.get(name, 1.0)
+                        if callable(does):
+                            return does(self)
+                        clock.now += min(does, self.until - clock.now)
+
+                    return step
+
+            p = Scripted(args, folder, clock)
+            p.run()
+            p.log = report.read(folder / "plan.jsonl")
+            return p
+
+    def rows(self, p):
+        return {r["step"]: r for r in p.done}
+
+    def test_limits_add_up(self):
+        """If every step takes all that it may, the budget is used up and not exceeded, at every scale."""
+        for minutes in (4, 12, 40):
+            p = self.play(minutes, **{s.name: 1e9 for s in plan.STEPS})
+            self.assertLessEqual(sum(r["used"] for r in p.done), 60 * minutes + 0.1)
+            for s in plan.STEPS:
+                if s.name != "find":
+                    self.assertGreaterEqual(self.rows(p)[s.name]["limit"], s.seconds * minutes / 12 - 0.1)
+
+    def test_what_is_left_goes_on(self):
+        """Quick steps leave their time to those that take more, and to no other."""
+        r = self.rows(self.play())
+        self.assertEqual((r["smoke"]["limit"], r["calibrate"]["limit"], r["sanitizer"]["limit"]), (20, 60, 40))
+        self.assertGreater(r["suite"]["limit"], 60 + 90)
+        self.assertEqual(r["rest"]["limit"], 720 - 10 - sum(x["used"] for n, x in r.items() if n not in ("rest", "report")))
+
+    def test_a_step_that_fails(self):
+        def fault(_):
+            raise OSError("the disk is full")
+
+        p = self.play(calibrate=fault)
+        self.assertEqual(self.rows(p)["calibrate"]["why"], "OSError: the disk is full")
+        self.assertEqual([r["step"] for r in p.done], [s.name for s in plan.STEPS])
+        self.assertEqual(p.status(), 1)
+        self.assertEqual([r["step"] for r in p.log if "outcome" in r], [s.name for s in plan.STEPS])
+        self.assertEqual(self.play().status(), 0)
+
+    def test_search_comes_first(self):
+        """Where a smoke program fails, the search and the suite come before calibration; a case that fails then is searched for too."""
+
+        def red(path):
+            def step(p):
+                p.failing.append(pathlib.Path(path))
+                raise plan.Ended(plan.RED, path)
+
+            return step
+
+        def find(p):
+            searched.append([x.name for x in p.failing[p.seen :]])
+            p.seen = len(p.failing)
+
+        searched = []
+        p = self.play(smoke=red("wgmma.case"), suite=red("row.case"), find=find)
+        self.assertEqual([r["step"] for r in p.done], ["unpack", "smoke", "find", "suite", "find", "seed", "sanitizer", "calibrate", "measure", "gpt2", "rest", "report"])
+        self.assertEqual(searched, [["wgmma.case"], ["row.case"]])
+
+    def test_a_process_that_does_not_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            args = argparse.Namespace(minutes=1, seconds={}, dmir="", python="")
+            p = plan.Plan(args, pathlib.Path(folder))
+            p.until = p.clock() + 60
+            code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); time.sleep(600)"
+            log = pathlib.Path(folder) / "log"
+            self.assertIsNone(p.call([sys.executable, "-c", code], 3, log))
+            self.assertEqual(log.read_text(), "on\n")
+            self.assertEqual(p.call([sys.executable, "-c", "import sys; sys.exit(5)"]), 5)
+
+    def test_the_documented_table(self):
+        text = (pathlib.Path(__file__).resolve().parents[1] / "README.md").read_text()
+        self.assertTrue(plan.table() in text, "replace the table in bench/README.md by the output of bench/gpu/plan.py --table")
 
 
 class Processes(unittest.TestCase):

@@ -109,23 +109,20 @@ func keep(t *testing.T, name, path, text string) {
 			}
 		}
 	}
-	args, err := interp.Inputs(t.Context(), fn, nil, 7, given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := interp.Run(t.Context(), m, fn, args, interp.Options{})
+	reference := suite.Reference(t.Context(), m, fn, nil, given)
+	args, want, err := reference(7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	target, _ := machine.Lookup("h200")
 	of := suite.Source{
-		Class: "workloads", Args: args, Want: want.Outputs,
+		Class: "workloads", Args: args, Want: want, Again: reference,
 		Build: func(arch string) (*artifact.Program, error) {
 			return driver.Build(t.Context(), m, fn, driver.BuildOptions{Machine: target, Arch: arch})
 		},
 		Within: func(i int) suite.Within { // the limits of worker.py plus the reference's own rounding
-			limit := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[want.Outputs[i].Elem.Bytes()]
-			if want.Outputs[i].Elem == types.BF16 {
+			limit := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[want[i].Elem.Bytes()]
+			if want[i].Elem == types.BF16 {
 				limit = 0x1p-7
 			}
 			return suite.Within{Most: 64 * limit, Length: 12 * limit, Scaled: true}
@@ -136,6 +133,7 @@ func keep(t *testing.T, name, path, text string) {
 	if _, _, ok := suite.Recording(); ok || err != nil {
 		return
 	}
+	of.Again = nil
 	made, err := suite.Make(of, 7, "")
 	if err != nil {
 		t.Fatal(err)

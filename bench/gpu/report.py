@@ -1,4 +1,6 @@
 """The report of a run: a line for each workload, and the results for each target."""
+import datetime
+import json
 import math
 
 import predictions
@@ -140,9 +142,6 @@ def end(result, emulated):
     small = [r for r in done if r["dmir"].get("checked_small")]
     print(f"\n{len(agree)} of {len(done)} workloads agree with float32" + (f", {len(small)} at small sizes with the reference" if small else "")
           + (f"; not: {', '.join(bad)}" if bad else ""))  # fmt: skip
-    if "suite" in result:
-        counts = ", ".join(f"{n} {k}" for k, n in result["suite"]["counts"].items())
-        print(f"the device suite {result['suite']['outcome']} ({counts or result['suite'].get('why') or 'no cases'})")
     if not emulated:
         for t in result["targets"]:
             if not t["of"]:
@@ -153,3 +152,106 @@ def end(result, emulated):
     if result["left_out"]:
         print(f"skipped for lack of time: {', '.join(f'{w} ({n})' for w, n in result['left_out'])}")
     print(f"{result['seconds']} s")
+
+
+def read(path):
+    """Returns the lines of JSON in a file that are complete; none if there is no such file."""
+    out = []
+    try:
+        text = path.read_text().splitlines()
+    except OSError:
+        return out
+    for line in text:
+        try:
+            out.append(json.loads(line))
+        except ValueError:  # a truncated line
+            pass
+    return out
+
+
+def outcomes(log):
+    """Returns the number of cases by class and outcome, from the lines of the suite."""
+    out = {}
+    for r in log:
+        if "case" in r:
+            of = out.setdefault(r["class"], {})
+            of[r["outcome"]] = of.get(r["outcome"], 0) + 1
+    return out
+
+
+def bad(log):
+    """Returns the workloads that dmir does not run, or that it computes wrongly."""
+    return [r["workload"] for r in log if r.get("dmir") and (r["dmir"].get("wrong") or r["dmir"].get("failed"))]
+
+
+def rowed(*cells):
+    return "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
+
+
+def markdown(args, steps, found, out):
+    """Returns the report of scripts/gpu.sh: the steps, what the card computes right, and the times."""
+    try:
+        whole = json.loads((out / "gpu.json").read_text())
+    except (OSError, ValueError):
+        whole = {}
+    text = [f"# {args.card or whole.get('card', 'The card')}, {datetime.date.today().isoformat()}", ""]
+    if whole:
+        copy = whole.get("copy_bytes_per_s")
+        text += [f"{', '.join(dict.fromkeys(whole.get('versions', {}).values())) or 'No peers'}; driver {whole.get('driver')}; predicted for {args.target}"
+                 + (f"; a copy moves {copy / 1e12:.2f} TB/s" if copy else "") + ".", ""]  # fmt: skip
+    text += ["## Steps", "", rowed("step", "at most, s", "expected, s", "used, s", "outcome", ""), "|---|--:|--:|--:|---|---|"]
+    text += [rowed(s["step"], s["limit"], s["expected"], s["used"], s["outcome"], s["why"]) for s in steps]
+    text += [rowed("together", f"{60 * args.minutes:g}", "", round(sum(s["used"] for s in steps), 1), "", "")]
+    if found["smoke"]:
+        text += ["", "## Smoke", "", rowed("program", "outcome", ""), "|---|---|---|"]
+        text += [rowed(n, r["outcome"], r.get("why", "")) for n, r in found["smoke"].items()]
+    for name, classes in found["suites"].items():
+        kinds = sorted({k for c in classes.values() for k in c}, key=lambda k: (k != "passed", k))
+        text += ["", f"## {'Device suite' if name == 'suite.jsonl' else 'Device suite, inputs of another seed'}", "", rowed("class", *kinds), "|---|" + "--:|" * len(kinds)]
+        text += [rowed(c, *(classes[c].get(k, "") for k in kinds)) for c in sorted(classes)]
+        wrong = [r for r in read(out / name) if r.get("outcome") in ("wrong", "failed", "faulted", "hung")]
+        text += ["", *(f"- `{r['case']}` {r['outcome']}: {r.get('why', '')}" for r in wrong[:30])] if wrong else []
+    if found["sanitizer"]:
+        text += ["", "## compute-sanitizer", "", rowed("case", "tool", "outcome"), "|---|---|---|"]
+        text += [rowed(r["case"], r["tool"], r["outcome"]) for r in found["sanitizer"].values()]
+    if found["find"]:
+        text += ["", "## Found alone", "", *(f"- `{n}`: " + ", ".join(f"{k} {v}" for k, v in r.items() if v) for n, r in found["find"].items())]
+    text += times(whole)
+    text += gpt2(out)
+    return "\n".join(text) + "\n"
+
+
+def times(whole):
+    rows = [r for r in whole.get("workloads", []) if "dmir" in r]
+    if not rows:
+        return []
+    copy, peers = whole.get("copy_bytes_per_s"), [p for p in PEERS if any(p in r and not r[p].get("absent") for r in rows)]
+    text = ["", "## Times", "", "In µs; a peer's time over dmir's, above 1 dmir is faster.", "",
+            rowed("workload", "predicted", "measured", "error", "of copy", "TFLOP/s", *peers, ""), "|---|" + "--:|" * (5 + len(peers)) + "---|"]  # fmt: skip
+    for r in rows:
+        d, t, part = r["dmir"], ns(r, "dmir"), of_copy(r, copy)
+        text.append(rowed(
+            r["name"], micro(d.get("predicted_ns")), micro(t), f"{d['predicted_ns'] / t - 1:+.0%}" if t else "", f"{part:.0%}" if part and r["group"] in MEMORY else "",
+            f"{r['contraction_flop'] / t / 1e3:.0f}" if t and r["contraction_flop"] else "", *(cell(r, p) for p in peers),
+            d.get("failed") or (f"WRONG: {d['wrong']}" if d.get("wrong") else "") or d.get("untimed", ""),
+        ))  # fmt: skip
+    text += ["", *(f"- {'reached' if t['reached'] else 'missed'}: {t['target']}: {t['met']} of {t['of']} at {t['least']:g} or more, worst {t['worst']:.2f} ({t['worst_name']})"
+                   for t in whole.get("targets", []) if t["of"])]  # fmt: skip
+    left = whole.get("left_out", [])
+    return text + (["", f"Skipped for lack of time: {len(left)}."] if left else [])
+
+
+def gpt2(out):
+    try:
+        got = json.loads((out / "gpt2.json").read_text())
+    except (OSError, ValueError):
+        return []
+    text = ["", "## A training step of GPT-2", "", rowed("", "ms", ""), "|---|--:|---|"]
+    for name in ("predicted", "dmir", "eager", "compile"):
+        x = got.get(name, {})
+        text.append(rowed(name, f"{x['ns'] / 1e6:.2f}" if x.get("ns") else "", x.get("failed", "")))
+    kernels = sorted(got.get("kernels", []), key=lambda k: -k["measured_ns"])
+    text += ["", rowed("kernel", "launches", "predicted, µs", "measured, µs", "error"), "|---|--:|--:|--:|--:|"] if kernels else []
+    for k in kernels[:40]:
+        text.append(rowed(k["name"], k["launches"], micro(k["predicted_ns"]), micro(k["measured_ns"]), f"{k['predicted_ns'] / k['measured_ns'] - 1:+.0%}" if k["measured_ns"] else ""))
+    return text

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs every workload on the local card with dmir and its peers: checks the results, then times them in the same run.
 
-usage: run.py --target h200 [--out FOLDER] [--budget 570] [--passes first,triton] [--only REGEX] [--suite FILE --cases FOLDER]
+usage: run.py --target h200 [--out FOLDER] [--budget 570] [--passes first,triton] [--only REGEX] [--sound FILE] [--resume]
        run.py --device emulator [--only REGEX]      small sizes, no times: checks dmir's kernels in the emulator against PyTorch
 
 Exits within the budget, in seconds, and lists the skipped workloads. Writes to the folder a line of JSON for each workload when
 it ends (gpu.jsonl), the output of all processes (workers.log), and the complete result at the end (gpu.json). Without PyTorch
-only dmir is timed, and the cases of the device suite verify its kernels. Exits with status 1 if dmir gives a
-wrong result, does not run, or fails the device suite; a missed target is not a failure.
+only dmir is timed, and the cases of the device suite, whose log --sound names, verify its kernels. With --resume it goes on after
+what the folder has. Exits with status 1 if dmir gives a wrong result or does not run; a missed target is not a failure.
 """
 import argparse
 import datetime
@@ -28,13 +28,12 @@ import workloads
 from contest import Dmir, OutOfTime, Worker, lines
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PASSES = {  # in order, each with its contestants and a filter of workloads
-    "first": (["dmir", "eager", "cublas"], lambda w: True),
-    "triton": (["triton"], lambda w: True),
-    "compile": (["compile"], lambda w: w.tier < 2),
-    "jax": (["jax"], lambda w: True),
-    "tune": (["max-autotune"], lambda w: w.tune),
-    "rest": (["compile"], lambda w: w.tier == 2),
+PASSES = {  # each with its contestants, a filter of workloads, and its value
+    "first": (["dmir", "eager", "cublas"], lambda w: True, 4),
+    "compile": (["compile"], lambda w: True, 3),
+    "triton": (["triton"], lambda w: True, 2),
+    "tune": (["max-autotune"], lambda w: w.tune, 2),
+    "jax": (["jax"], lambda w: True, 1),
 }
 # Expected seconds, until some are measured; and the seconds after which a contestant counts as hung.
 GUESS = {"make": 1.5, "dmir": 4, "eager": 1, "cublas": 1, "triton": 6, "jax": 5, "compile": 15, "max-autotune": 60}
@@ -43,15 +42,16 @@ STRIKES = 2  # hangs and faults after which a contestant skips the rest of a gro
 
 
 def plan(table, peers, passes):
-    """Returns triples of pass, workload and contestants, in the order of the passes, the most important workloads first."""
+    """Returns triples of pass, workload and contestants, those of most value for each expected second first. A workload's value
+    is its pass's times three to one by its tier."""
     out = []
     for name in passes:
-        who, which = PASSES[name]
+        who, which, value = PASSES[name]
         for w in table:
             fit = [n for n in who if n in peers and (n != "cublas" or w.group == "gemm")]
             if fit and which(w):
-                out.append((name, w, fit))
-    return out
+                out.append((-value * (3 - w.tier) / (GUESS["make"] + sum(GUESS[n] for n in fit)), (name, w, fit)))
+    return [x for _, x in sorted(out, key=lambda x: x[0])]
 
 
 class Contest:
@@ -67,6 +67,18 @@ class Contest:
         self.seen, self.left_out, self.rows, self.strikes = {}, [], {}, {}
         self.sound = set()  # small_key of the workloads whose kernels pass the device suite
         self.seed = int.from_bytes(os.urandom(4), "little")
+
+    def resume(self):
+        """Takes the results that an earlier run wrote."""
+        for line in report.read(self.args.lines) if self.args.lines else []:
+            w = next((w for w in workloads.table() if w.name == line.get("workload")), None)
+            if w is None:
+                continue
+            row = self.rows.setdefault(w.name, report.row(w.at(self.small)))
+            for name in set(line) - {"pass", "workload"}:
+                row[name] = got = line[name]
+                if isinstance(got, dict) and (got.get("hung") or got.get("fault")):
+                    self.strikes[name, w.group] = self.strikes.get((name, w.group), 0) + 1
 
     @property
     def checked(self):
@@ -96,7 +108,7 @@ class Contest:
                 out[name] = {"failed": str(e)}
         for name, w in list(self.workers.items()):
             try:
-                out[name] = out.get(name) or w.answer(max(1, min(120, self.left())))
+                out[name] = out.get(name) or w.answer(max(1, min(90, self.left() / 2)))
             except (OutOfTime, OSError) as e:
                 out[name] = {"failed": str(e)}
             if "failed" in out[name]:
@@ -113,6 +125,7 @@ class Contest:
 
     def one(self, part, w, names):
         """Runs a workload with the given contestants, as far as time allows."""
+        names = [n for n in names if n not in self.rows.get(w.name, {})]
         struck = [n for n in names if (n == "dmir" or self.worker(n)) and not self.plays(n, w)]
         names = [n for n in names if self.plays(n, w)]
         fit, cost = [], self.expected("make") if self.checked else 0
@@ -210,34 +223,9 @@ def small_key(w):
     return (w.kind, w.mode, w.elem, *w.small.items())
 
 
-def suite(args, limit):
-    """Runs the device suite on the card. Returns its summary and the workloads whose cases passed."""
-    start, log = time.monotonic(), args.out / "suite.jsonl"
-    command = [str(pathlib.Path(args.suite).resolve()), "-cases", args.cases, "-device", args.device, "-log", str(log), "-limit", f"{args.limit:g}s", "-budget", f"{limit:.0f}s"]
-    sys.stdout.flush()
-    try:
-        status = subprocess.run(command, timeout=limit + 30).returncode
-    except (subprocess.TimeoutExpired, OSError) as e:
-        print(f"the device suite: {e}")
-        status = None
-    counts, passed, failed = {}, set(), None
-    try:
-        text = log.read_text().splitlines()
-    except OSError:
-        text = []
-    for line in text:
-        try:
-            got = json.loads(line)
-        except ValueError:  # a truncated line
-            continue
-        failed = got.get("failed") or failed
-        if "outcome" in got:
-            counts[got["outcome"]] = counts.get(got["outcome"], 0) + 1
-            if got["class"] == "workloads" and got["outcome"] == "passed":
-                passed.add(got["case"].removeprefix("WorkloadCases_"))
-    outcome = {0: "passed", 1: "failed"}.get(status, "did not run" if not counts else "did not finish")
-    out = {"outcome": outcome, "seconds": round(time.monotonic() - start, 1), "counts": counts}
-    return out | ({"why": failed} if failed else {}), passed
+def passed(log):
+    """Returns the workloads whose cases at small sizes passed, by the log of the device suite."""
+    return {r["case"].removeprefix("WorkloadCases_") for r in report.read(log) if r.get("class") == "workloads" and r["outcome"] == "passed"}
 
 
 def smi(what):
@@ -272,9 +260,8 @@ def arguments(given=None):
     parser.add_argument("--device", choices=["cuda", "emulator"], default="cuda")
     parser.add_argument("--dmir", default=str(ROOT / "build" / "dmir"))
     parser.add_argument("--compiled", help="folder of precompiled workloads; the others are compiled here")
-    parser.add_argument("--suite", help="the program that runs the device suite")
-    parser.add_argument("--cases", help="the suite's cases", default=str(ROOT / "build" / "gpu" / "cases"))
-    parser.add_argument("--suite-budget", type=float, default=110, help="seconds for the suite")
+    parser.add_argument("--sound", type=pathlib.Path, help="the log of the device suite")
+    parser.add_argument("--resume", action="store_true", help="go on after the results in the folder")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--machine", type=pathlib.Path, help="the machine that dmir calibrate --device cuda wrote")
     parser.add_argument("--runs", type=int, default=30)
@@ -308,14 +295,13 @@ def main():
     args.lines = args.out / "gpu.jsonl" if kept else None
     result = {"date": datetime.date.today().isoformat(), "command": " ".join(["bench/gpu/run.py", *sys.argv[1:]]), "target": args.target}
     log = open(args.out / "workers.log", "a", buffering=1)
-    contest, passed, expected = None, set(), {}
+    contest, expected = None, {}
     try:
-        if args.suite and "first" in args.passes:
-            result["suite"], passed = suite(args, min(args.suite_budget, end - time.monotonic()))
-            lines(args.lines, {"suite": result["suite"]})
-        args.budget = end - time.monotonic()
         contest = Contest(args, scratch, log)
-        contest.sound = {small_key(w) for w in workloads.table() if w.name in passed}
+        sound = passed(args.sound) if args.sound else set()
+        contest.sound = {small_key(w) for w in workloads.table() if w.name in sound}
+        if args.resume:
+            contest.resume()
         hello = contest.hello()
         if emulated and not contest.checked:
             sys.exit("PyTorch is needed to check results")
@@ -329,7 +315,7 @@ def main():
             capability = eager.get("capability") or smi(["compute_cap"]).get("compute_cap", "").replace(".", "")
             contest.dmir.compiled = carried(args.compiled, capability, args.target)
             result |= {"driver": smi(["driver_version"]).get("driver_version"), "clocks_before": smi(report.CLOCKS)}
-            expected = predictions.predict(contest.dmir.binary, args.target, args.machine, [w.at(contest.small) for w in chosen(args.only, contest.small)], scratch / "predictions", min(25, end - time.monotonic()))
+            expected = predictions.predict(contest.dmir.binary, args.target, args.machine, [w.at(contest.small) for w in chosen(args.only, contest.small)], scratch / "predictions", min(25, (end - time.monotonic()) / 8))
         lines(args.lines, result)
         report.head(result, emulated)
         for part, w, names in plan(chosen(args.only, contest.small), args.peers, args.passes):
@@ -354,12 +340,14 @@ def main():
         log.close()
         shutil.rmtree(scratch, ignore_errors=True)
     bad = [r["name"] for r in rows if "dmir" in r and (r["dmir"].get("wrong") or r["dmir"].get("failed"))]
-    if bad or result.get("suite", {}).get("outcome", "passed") != "passed":
+    if bad:
         sys.exit(1)
 
 
 def roomy():
-    """Returns a folder in memory if it has enough space, else None."""
+    """Returns a folder in memory if it has enough space and no other is wanted, else None."""
+    if os.environ.get("TMPDIR"):
+        return None
     memory = pathlib.Path("/dev/shm")
     return memory if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 8 << 30 else None
 

@@ -186,19 +186,16 @@ func carryAttention(t *testing.T, c attentionCase, sms int) {
 	t.Helper()
 	p, _ := calls(t, []attentionCase{c})
 	fn := p.Modules[0].Func("all")
-	args, err := interp.Inputs(t.Context(), fn, nil, 7, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := interp.Run(t.Context(), p.Modules[0], fn, args, interp.Options{})
+	values := suite.Reference(t.Context(), p.Modules[0], fn, nil, nil)
+	args, want, err := values(7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	suite.Record(t, 7, suite.Source{
-		Name: c.name + " " + c.elem, Class: "attention", Args: args, Want: want.Outputs,
+		Name: c.name + " " + c.elem, Class: "attention", Args: args, Want: want, Again: values,
 		Build: func(arch string) (*artifact.Program, error) { return buildAttention(t, p, arch, sms), nil },
 		Within: func(i int) suite.Within {
-			most, length := apart(want.Outputs[i].Elem)
+			most, length := apart(want[i].Elem)
 			return suite.Within{Most: most, Length: length}
 		},
 	})

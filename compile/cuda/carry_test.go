@@ -36,6 +36,12 @@ func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Pro
 	if s.Class = "row"; !p.rows {
 		s.Class = pathOf(c.out)
 	}
+	s.Again = func(seed uint64) (args, want []*tensor.Tensor, err error) {
+		other := newCollection(c.target)
+		other.seed = seed
+		other.add(t, p, true)
+		return other.in, other.results(), nil
+	}
 	suite.Record(t, 7, s)
 }
 
@@ -45,10 +51,7 @@ func (c *collection) source(t *testing.T, p productCase, probes func(*artifact.P
 	for i := range c.out.Buffers { // all alive all the time
 		c.out.Buffers[i].Last = len(c.out.Steps)
 	}
-	var want []*tensor.Tensor
-	for i, w := range c.want {
-		want = append(want, placed(w, c.order[i], false))
-	}
+	want := c.results()
 	return suite.Source{
 		Name: p.name, Args: c.in, Want: want, Probes: probes,
 		Build: func(string) (*artifact.Program, error) { return c.out, nil },
@@ -56,6 +59,14 @@ func (c *collection) source(t *testing.T, p productCase, probes func(*artifact.P
 			return suite.Within{Most: tolerance(want[i].Elem, c.deep[i]) * float64(c.steps[i])}
 		},
 	}
+}
+
+// results are the expected results as they lie on a device.
+func (c *collection) results() (want []*tensor.Tensor) {
+	for i, w := range c.want {
+		want = append(want, placed(w, c.order[i], false))
+	}
+	return want
 }
 
 // pathOf is the main loop of the program's contraction.

@@ -56,7 +56,8 @@ type collection struct {
 	target  Target
 	out     *artifact.Program
 	kernels assemble.Kernels
-	ends    []int // of each case: its number of outputs so far
+	ends    []int  // of each case: its number of outputs so far
+	seed    uint64 // of the arguments
 	in      []*tensor.Tensor
 	want    []*tensor.Tensor
 	deep    []int64 // products in each element of each output
@@ -69,7 +70,7 @@ type collection struct {
 func newCollection(target Target) *collection {
 	out := &artifact.Program{Name: "products", Target: "cuda"}
 	return &collection{
-		target: target, out: out, kernels: assemble.Kernels{Out: out, LineOf: func(*ir.Op) int { return 0 }},
+		target: target, seed: 7, out: out, kernels: assemble.Kernels{Out: out, LineOf: func(*ir.Op) int { return 0 }},
 	}
 }
 
@@ -186,7 +187,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		for d, n := range shape {
 			ints[d] = int(n)
 		}
-		x := tensor.Random(elem, ints, 7, uint64(len(c.in)))
+		x := tensor.Random(elem, ints, c.seed, uint64(len(c.in)))
 		args = append(args, x)
 		c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
 		buffer[v] = c.alloc(p.name+v.Name, elem, shape, artifact.Input, x.Bytes())

@@ -93,7 +93,7 @@ func agreeWithin(t *testing.T, p *program.Program, name string, least float64) (
 		}
 		return suite.Within{Most: allowed}
 	}
-	suite.Record(t, 7, suite.Source{Build: builderOf(m, fn, p.Bind), Args: args, Want: tensorsOf(want), Within: within})
+	suite.Record(t, 7, suite.Source{Build: builderOf(m, fn, p.Bind), Args: args, Want: tensorsOf(want), Again: suite.Reference(t.Context(), m, fn, p.Bind, nil), Within: within})
 	got, err := RunArtifact(ctx, d, built, args, device.Options{})
 	var fault *emulator.Fault
 	if errors.As(err, &fault) {

@@ -78,7 +78,7 @@ func caseOf(t testing.TB, p *program.Program, name string) devicetest.Case {
 		allowed = max(allowed, tolerance(a))
 	}
 	suite.Record(t, 7, suite.Source{
-		Name: name, Class: "programs", Build: c.Build, Args: args, Want: tensorsOf(want),
+		Name: name, Class: "programs", Build: c.Build, Args: args, Want: tensorsOf(want), Again: suite.Reference(t.Context(), m, fn, p.Bind, nil),
 		Within: func(int) suite.Within { return suite.Within{Most: allowed, Scaled: true} },
 	})
 	c.Check = func(outputs [][]byte) error {

@@ -1,11 +1,9 @@
 package driver
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"dmir/compile/interp"
 	"dmir/compile/suite"
 	"dmir/gpu/artifact"
 )
@@ -163,16 +161,12 @@ func TestWide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			args, err := interp.Inputs(t.Context(), fn, nil, 7, nil)
+			args, want, err := suite.Reference(t.Context(), m, fn, nil, nil)(7)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := interp.Run(context.Background(), m, fn, args, interp.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			suite.Record(t, 7, suite.Source{Class: "wide", Build: build, Args: args, Want: want.Outputs, Within: func(i int) suite.Within {
-				return suite.Within{Most: max(c.most, tolerance(want.Outputs[i])), Scaled: true}
+			suite.Record(t, 7, suite.Source{Class: "wide", Build: build, Args: args, Want: want, Within: func(i int) suite.Within {
+				return suite.Within{Most: max(c.most, tolerance(want[i])), Scaled: true}
 			}})
 		})
 	}

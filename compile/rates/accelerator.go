@@ -24,7 +24,8 @@ import (
 // Accelerator measures d, a GPU whose data sheet base has: what a kernel of a graph and of a stream adds, the latency of a load,
 // the bandwidths of the memory and of the level-2 cache, and the rates of arithmetic, products and attention. Each constant
 // is that with which the cost model predicts the measured time of a program, which is compiled as any other. What d does
-// not show stays as base has it: sizes, peaks, the clock and links.
+// not show stays as base has it: sizes, peaks, the clock and links. So do constants whose measurement fails, which the error
+// names; without any there is no machine.
 func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, name string, progress calibrate.Progress) (*machine.Machine, error) {
 	m := *base
 	m.Name, m.Title = name, d.Title()
@@ -46,16 +47,23 @@ func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, na
 		{"products", g.products},
 		{"attention", g.attention},
 	}
+	var failed []error
 	for i, s := range stages {
 		progress(s.what, i, len(stages))
 		if err := s.measure(); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("%s: %w", s.what, err)
+			if f, ok := artifact.FailureOf(err); ok && f.Reason == artifact.MissingTool {
+				return nil, fmt.Errorf("%s: %w", s.what, err) // as for all others
+			}
+			failed = append(failed, fmt.Errorf("%s: %w", s.what, err))
 		}
 	}
-	return &m, nil
+	if len(failed) == len(stages) {
+		return nil, failed[0]
+	}
+	return &m, errors.Join(failed...)
 }
 
 // cloned is a copy of m to write to.
@@ -76,8 +84,11 @@ type gpu struct {
 	random *rand.Rand
 }
 
-// measurements is how often a program runs; its time is the median.
-const measurements = 15
+// measurements is how often a program runs; its time is the median. One that takes longer than hung does not end.
+const (
+	measurements = 15
+	hung         = 10 * time.Second
+)
 
 // run is a program that was timed.
 type run struct {
@@ -102,7 +113,7 @@ func (g *gpu) time(text string, cold bool) (r run, err error) {
 	for i, of := range built.Inputs {
 		in[i] = g.contents(fn.Args[i].Type.(*types.Tensor).Elem, &built.Buffers[of])
 	}
-	got, err := g.device.Run(g.ctx, built, in, device.Options{Runs: measurements, Cold: cold})
+	got, err := g.device.Run(g.ctx, built, in, device.Options{Runs: measurements, Cold: cold, Timeout: hung})
 	switch {
 	case err != nil:
 		return r, err

@@ -19,6 +19,7 @@ type card struct {
 	launch, stream, load             float64 // s
 	bandwidth, l2, f32, f64, product float64 // per second
 	untimed                          string
+	faults                           string // the program that does
 	ran                              map[string]int
 }
 
@@ -27,6 +28,9 @@ func (c *card) Title() string { return "NVIDIA \x1b[31mH100\x1b[0m 80GB HBM3" }
 func (c *card) Arch() string  { return "sm_90a" }
 
 func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device.Options) (*device.Result, error) {
+	if p.Name == c.faults {
+		return nil, errors.New("an illegal memory access")
+	}
 	if o.Runs == 0 || len(in) != len(p.Inputs) {
 		return nil, errors.New("nothing to time")
 	}
@@ -146,6 +150,14 @@ func TestAcceleratorFails(t *testing.T) {
 	nothing := func(string, int, int) {}
 	if _, err := Accelerator(t.Context(), &card{untimed: "the card has no clock"}, sheet(t), "card", nothing); err == nil || err.Error() != "latency of the memory: the card has no clock" {
 		t.Errorf("got %v", err)
+	}
+	base := sheet(t)
+	m, err := Accelerator(t.Context(), &card{launch: 2e-6, stream: 3e-6, load: 1e-7, bandwidth: 1e12, l2: 3e12, f32: 4e13, f64: 2e13, product: 4e14, faults: "products"}, base, "card", nothing)
+	if err == nil || err.Error() != "products: an illegal memory access" || m == nil {
+		t.Fatalf("%v, %v", m, err)
+	}
+	if m.Bandwidth != base.Bandwidth || m.Ceilings.Bandwidth == base.Ceilings.Bandwidth || m.Ceilings.TensorCore[types.F16] != base.Ceilings.TensorCore[types.F16] {
+		t.Errorf("of the others %+v", m.Ceilings)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -23,11 +23,17 @@ type Case struct {
 	Class string // cases that are likely to fail together: "wgmma", "attention", …
 	// Program is a .dmx file with machine code.
 	Program []byte
-	Inputs  []Input
-	Want    []Want // of each result
+	Sets    []Set // the first has the seed that tests use
 	Probes  []Probe
 
 	made *artifact.Program // of a case that was built by this process
+}
+
+// Set is inputs of a case, and what the reference computes from them.
+type Set struct {
+	Seed   uint64
+	Inputs []Input
+	Want   []Want // of each result
 }
 
 // Input is an argument: its bytes, or how to generate them.
@@ -209,9 +215,13 @@ func (w *Want) check(raw []byte) error {
 // extension of the files of cases.
 const extension = ".case"
 
-// Write writes the case to a folder, uncompressed: many cases are compressed
-// together.
+// Write writes the case to the folder of its class in dir, uncompressed: many cases
+// are compressed together.
 func (c *Case) Write(dir string) error {
+	dir = filepath.Join(dir, c.Class)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	return atomicfile.WriteFile(filepath.Join(dir, c.Name+extension), 0o644, func(w io.Writer) error {
 		return gob.NewEncoder(w).Encode(c)
 	})

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 )
@@ -35,9 +37,26 @@ type Source struct {
 	Build func(arch string) (*artifact.Program, error)
 	Args  []*tensor.Tensor
 	Want  []*tensor.Tensor
+	// Again is the arguments of another seed, and the results; nil: there are no others.
+	Again func(seed uint64) (args, want []*tensor.Tensor, err error)
 	// Within is the tolerance of result i.
 	Within func(i int) Within
 	Probes func(p *artifact.Program) ([]Probe, error)
+}
+
+// Reference returns the function that gives a program's arguments of a seed, and what
+// the reference executor computes from them.
+func Reference(ctx context.Context, m *ir.Module, fn *ir.Func, bind map[string]int64, given map[string]*tensor.Tensor) func(seed uint64) (args, want []*tensor.Tensor, err error) {
+	return func(seed uint64) (args, want []*tensor.Tensor, err error) {
+		if args, err = interp.Inputs(ctx, fn, bind, seed, given); err != nil {
+			return nil, nil, err
+		}
+		got, err := interp.Run(ctx, m, fn, args, interp.Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return args, got.Outputs, nil
+	}
 }
 
 var (
@@ -100,19 +119,17 @@ func (c *Case) fill(s Source, seed uint64, arch string, compile bool) error {
 		kept.Images = []artifact.Image{made.Image()}
 		p = &kept
 	}
-	for i, x := range s.Args {
-		in, err := inputOf(x, &p.Buffers[p.Inputs[i]], seed, uint64(i))
-		if err != nil {
-			return err
-		}
-		c.Inputs = append(c.Inputs, in)
+	if err := c.add(p, seed, s.Args, s.Want, s.Within); err != nil {
+		return err
 	}
-	for i, x := range s.Want {
-		w, err := wantOf(x, p.ResultView(i).Order, s.Within(i))
+	if s.Again != nil {
+		args, want, err := s.Again(seed + 1)
 		if err != nil {
 			return err
 		}
-		c.Want = append(c.Want, w)
+		if err := c.add(p, seed+1, args, want, s.Within); err != nil {
+			return err
+		}
 	}
 	if s.Probes != nil {
 		if c.Probes, err = s.Probes(p); err != nil {
@@ -124,5 +141,26 @@ func (c *Case) fill(s Source, seed uint64, arch string, compile bool) error {
 		return err
 	}
 	c.Program, c.made = file.Bytes(), p
+	return nil
+}
+
+// add adds the set of a seed.
+func (c *Case) add(p *artifact.Program, seed uint64, args, want []*tensor.Tensor, within func(i int) Within) error {
+	set := Set{Seed: seed}
+	for i, x := range args {
+		in, err := inputOf(x, &p.Buffers[p.Inputs[i]], seed, uint64(i))
+		if err != nil {
+			return err
+		}
+		set.Inputs = append(set.Inputs, in)
+	}
+	for i, x := range want {
+		w, err := wantOf(x, p.ResultView(i).Order, within(i))
+		if err != nil {
+			return err
+		}
+		set.Want = append(set.Want, w)
+	}
+	c.Sets = append(c.Sets, set)
 	return nil
 }

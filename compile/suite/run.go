@@ -39,14 +39,25 @@ type Options struct {
 	Limit  time.Duration // for a run of a program
 	Strike int           // hangs and faults after which a class is skipped; 0: two
 	Trust  bool          // the user trusts the cases: the emulator runs their C++
+	Set    int           // which of the sets of inputs; cases without it are left out
+	Runs   int           // how often a captured graph of the program is timed; 0: it is not
 }
 
-// Files lists the cases of a folder, alternating between classes, so that a run
-// that times out has covered each class.
-func Files(dir string) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, "*"+extension))
+// Files lists the cases of a folder and of the folders in it, one for each class; that of
+// a case's own file is the file.
+func Files(dir string) (found []string, err error) {
+	if filepath.Ext(dir) == extension {
+		return []string{dir}, nil
+	}
+	for _, pattern := range []string{"*", filepath.Join("*", "*")} {
+		here, err := filepath.Glob(filepath.Join(dir, pattern+extension))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, here...)
+	}
 	sort.Strings(found)
-	return found, err
+	return found, nil
 }
 
 // Run runs the cases on d, each class in turn, and reports each as it ends. When
@@ -55,19 +66,23 @@ func Run(ctx context.Context, d device.Device, paths []string, o Options, report
 	if o.Strike == 0 {
 		o.Strike = 2
 	}
-	classes, byClass := []string{}, map[string][]*Case{}
+	left, classes, byClass := 0, []string{}, map[string][]*Case{}
 	for _, path := range paths {
 		c, err := Read(path)
 		if err != nil {
 			return err
 		}
+		if o.Set >= len(c.Sets) {
+			continue
+		}
+		left++
 		if byClass[c.Class] == nil {
 			classes = append(classes, c.Class)
 		}
 		byClass[c.Class] = append(byClass[c.Class], c)
 	}
 	strikes := map[string]int{}
-	for left := len(paths); left > 0; {
+	for left > 0 {
 		for _, class := range classes {
 			if len(byClass[class]) == 0 {
 				continue
@@ -126,7 +141,10 @@ func (c *Case) fillReport(ctx context.Context, d device.Device, o Options, r *Re
 			}
 			raw = append(raw, b)
 		}
-		got, err := d.Run(ctx, p, raw, device.Options{Timeout: o.Limit})
+		got, err := d.Run(ctx, p, raw, device.Options{Timeout: o.Limit, Runs: o.Runs})
+		if err == nil && got.Untimed != "" {
+			err = errors.New(got.Untimed)
+		}
 		if err == nil {
 			return got.Outputs, true
 		}
@@ -171,26 +189,27 @@ func (c *Case) fillReport(ctx context.Context, d device.Device, o Options, r *Re
 		r.Outcome = Wrong
 		return
 	}
-	if len(c.Want) == 0 {
+	set := &c.Sets[o.Set]
+	if len(set.Want) == 0 {
 		r.Outcome = Passed
 		return
 	}
-	first, ok := once(c.Inputs)
+	first, ok := once(set.Inputs)
 	if !ok {
 		return
 	}
 	r.Outcome = Passed
-	for i := range c.Want {
+	for i := range set.Want {
 		if i >= len(first) {
-			r.Outcome, r.Why = Wrong, fmt.Sprintf("%d results of %d", len(first), len(c.Want))
+			r.Outcome, r.Why = Wrong, fmt.Sprintf("%d results of %d", len(first), len(set.Want))
 			return
 		}
-		if err := c.Want[i].check(first[i]); err != nil {
+		if err := set.Want[i].check(first[i]); err != nil {
 			r.Outcome, r.Why = Wrong, fmt.Sprintf("result %d: %v", i, err)
 			return
 		}
 	}
-	again, ok := once(c.Inputs)
+	again, ok := once(set.Inputs)
 	if !ok {
 		return
 	}

@@ -55,7 +55,7 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Inputs[0].Bytes != nil {
+	if c.Sets[0].Inputs[0].Bytes != nil {
 		t.Error("random numbers are kept although they can be made again")
 	}
 	var raw [][]byte

@@ -130,8 +130,13 @@ func (c calibrateCmd) measuredCard(a *app) (*machine.Machine, error) {
 	switch {
 	case a.ctx.Err() != nil:
 		return nil, a.ctx.Err()
-	case err != nil:
+	case m == nil:
 		return nil, &failure{"DM608", "dmir calibrate", err.Error(), "see dmir doctor for what kernels need on this machine"}
+	case err != nil:
+		bar.done()
+		for line := range strings.Lines(err.Error()) {
+			escape.Fprintf(a.stderr, "dmir: warning: not measured, as the data sheet has it: %s\n", strings.TrimSpace(line))
+		}
 	}
 	return m, nil
 }

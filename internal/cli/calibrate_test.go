@@ -153,11 +153,12 @@ func TestCalibrateCard(t *testing.T) {
 	cards := map[string]card{"cuda": {nil, "cuda", "NVIDIA H100 80GB HBM3"}, "cuda:1": {nil, "cuda:1", "Quadro 1\x1b[31m"}, "emulator": {nil, "emulator", "the emulator"}}
 	realFind, realCard := find, ofCard
 	t.Cleanup(func() { find, ofCard = realFind, realCard })
+	var partly error
 	ofCard = func(_ context.Context, d device.Device, base *machine.Machine, name string, progress calibrate.Progress) (*machine.Machine, error) {
 		progress("memory", 0, 1)
 		m := *base
 		m.Name, m.Title, m.Source, m.Launch = name, d.Title(), "measured by dmir calibrate --device "+d.Name(), 3e-6
-		return &m, nil
+		return &m, partly
 	}
 	find = func(name string) (device.Device, string, error) {
 		if c, ok := cards[name]; ok {
@@ -193,6 +194,10 @@ func TestCalibrateCard(t *testing.T) {
 	}
 	if status, out, errs := run("cost", "--target", "local-cuda", program); status != 0 || !strings.Contains(out, "on NVIDIA H100 80GB HBM3") || !strings.Contains(out, "3.00 µs each") {
 		t.Errorf("%d, %s%s", status, out, errs)
+	}
+	partly = errors.Join(errors.New("products: an illegal memory access"), errors.New("attention: it did not end"))
+	if status, _, errs := run("calibrate", "--device", "cuda"); status != 0 || !strings.Contains(errs, "not measured, as the data sheet has it: attention: it did not end") {
+		t.Errorf("in part: %d, %s", status, errs)
 	}
 	if m, err := machine.Local(machine.LocalCard); err != nil || m.Arch != "sm_90a" || machine.Host().Name != "cpu" {
 		t.Errorf("%+v, %v", m, err)

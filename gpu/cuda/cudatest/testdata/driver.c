@@ -6,6 +6,7 @@
 //   STANDIN_INIT=N      cuInit returns status N
 //   STANDIN_FAULT=LIST  kernels of these names break the context; NAME/N are those of N blocks
 //   STANDIN_HANG=LIST   they never end; most later calls do not return
+//   STANDIN_WRONG=LIST  they write nothing
 //   STANDIN_TIMING=N    cuEventElapsedTime returns status N
 //   STANDIN_NAME=TEXT   the GPU's name
 //   STANDIN_MEMORY=N    its memory in bytes
@@ -84,6 +85,7 @@ static int perform(Op *op) {
       if (blocks[i].n && blocks[i].at == base) size = blocks[i].n;
     if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls return it
     if (named("STANDIN_HANG", f->name, op->grid[0])) return hung = 1, success;
+    if (named("STANDIN_WRONG", f->name, op->grid[0])) return success;
     if (!base || f->module->launch(f->name, op->grid, (unsigned char *)base, size, op->args)) return broken = illegal;
     return success;
   }
