@@ -69,7 +69,7 @@ stage "compiled $total workloads"
 tests="${TESTS:-^Test(Smoke|Contraction(Orders|Bulk|Long|Convolutions|Reductions|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Reductions|InPlace|Orders|RandomPrograms|WorkloadCases)\$}"
 data=$(git ls-files -- examples 'bench/gpu/*.py' compile/cuda compile/driver | grep -v '\.go$' | xargs cat | sha256sum)
 wanted=()
-for package in ./bench/gpu ./compile/driver ./compile/cuda; do
+for package in ./compile/cuda ./compile/driver ./bench/gpu; do # the longest first
   program=$fresh/$(basename "$package").test
   go test -c -trimpath -o "$program" "$package"
   key=$(printf '%s' "$data $arch $(sha256sum <"$program")" | sha256sum | cut -c1-16)

@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -29,7 +30,7 @@ from report import read
 
 HERE = pathlib.Path(__file__).resolve().parent
 MINUTES = 12  # what the seconds of the table add up to
-SANITIZED = ["WorkloadCases_gemm_", "WorkloadCases_attention_l4096_both", "WorkloadCases_layer_norm_1024_backward"]
+SANITIZED = [r"WorkloadCases_gemm_.*", r"WorkloadCases_attention_l\d+_both", r"WorkloadCases_layer_norm_\d+_backward"]  # the first case of each
 # The workloads that are measured first, beside cuBLAS, eager and torch.compile: with the step of GPT-2 there are twelve.
 FIRST = [
     "bert_b8_l512_both", "bert_b8_l512_forward", "gemm_bert_up_f16", "gemm_llama_up_bf16", "silu_gate_llama_up_bf16", "attention_l4096_forward",
@@ -113,6 +114,7 @@ class Plan:
         self.seen = 0  # of these, what find has had
         self.finding = 0  # the seconds that it took
         self.lock = threading.Lock()
+        self.processes = set()  # that run
 
     def seconds(self, step):
         own = self.args.seconds.get(step.name, step.seconds) * self.args.minutes / MINUTES
@@ -171,19 +173,27 @@ class Plan:
         finally:
             if out:
                 out.close()
+        self.processes.add(process)
         try:
             return process.wait(limit - grace)
         except subprocess.TimeoutExpired:
-            for how in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.killpg(process.pid, how)
-                except ProcessLookupError:
-                    pass
-                try:
-                    process.wait(grace / 2)
-                except subprocess.TimeoutExpired:
-                    pass
+            self.stop(process, signal.SIGTERM, grace / 2)
+            self.stop(process, signal.SIGKILL, grace / 2)
             return None
+        except BaseException:
+            self.stop(process)
+            raise
+        finally:
+            self.processes.discard(process)
+
+    @staticmethod
+    def stop(process, how=signal.SIGKILL, wait=0.0):
+        """Ends a process and those that it has started. It waits no longer than that for a process whose kernel hangs."""
+        try:
+            os.killpg(process.pid, how)
+            process.wait(wait)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
 
     def suited(self, cases, log, limit, *more, under=()):
         """Runs cases in a process of the suite, which appends its reports to the log."""
@@ -208,6 +218,8 @@ class Plan:
     def unpack(self):
         if self.args.archive:
             status = self.call([sys.executable, "-W", "ignore", "-c", EXTRACT, self.args.archive, self.scratch])
+            if status not in (0, None) and not self.dmir.exists():  # a Python without lzma
+                status = self.call(["tar", "-xf", self.args.archive, "-C", self.scratch])
             if not self.dmir.exists():
                 raise Ended(HUNG if status is None else FAILED, "the archive was not unpacked")
             if status != 0:
@@ -234,7 +246,7 @@ class Plan:
 
     def calibrate(self):
         log = self.args.out / "calibrate.txt"
-        status = self.call([self.dmir, "calibrate", "--device", "cuda", "--base", self.args.target, "-o", self.args.out / CALIBRATED], log=log)
+        status = self.call([self.dmir, "calibrate", "--device", "cuda", "--base", self.args.target, "--timeout", f"{0.9 * (self.until - self.clock()):.0f}s", "-o", self.args.out / CALIBRATED], log=log)
         text = log.read_text(errors="replace") if log.exists() else ""
         print(text, end="", flush=True)
         if status is None:
@@ -242,6 +254,8 @@ class Plan:
         if status != 0:
             last = (text.strip().splitlines() or [f"status {status}"])[0]
             raise Ended(SKIPPED if "NVRTC" in text else FAILED, last)
+        if "not measured" in text:
+            raise Ended(FAILED, "a part was not measured, as it says above")
 
     def suite(self):
         return self.classes("suite.jsonl", 0)
@@ -276,8 +290,14 @@ class Plan:
                 one(folder, min(left, max(left / 6, 2 * LANES * left * sizes[folder] / waiting)))
 
         with concurrent.futures.ThreadPoolExecutor(LANES) as pool:
-            for job in [pool.submit(lane) for _ in range(LANES)]:
-                job.result()
+            jobs = [pool.submit(lane) for _ in range(LANES)]
+            try:
+                concurrent.futures.wait(jobs)
+            except BaseException:
+                queue.clear()
+                for process in list(self.processes):
+                    self.stop(process)
+                raise
         for folder in apart:
             one(folder, self.until - self.clock())
         counts = report.outcomes(read(log))
@@ -299,7 +319,7 @@ class Plan:
         if not tool:
             raise Ended(SKIPPED, "compute-sanitizer is not installed")
         cases = sorted((self.gpu / "cases").glob("*/*.case"))
-        chosen = [next((p for p in cases if p.stem.startswith(name)), None) for name in SANITIZED]
+        chosen = [next((p for p in cases if re.fullmatch(name, p.stem)), None) for name in SANITIZED]
         chosen = [p for p in chosen if p]
         if not chosen:
             raise Ended(SKIPPED, "the archive has none of its cases")
@@ -337,7 +357,7 @@ class Plan:
             got = self.alone(path, self.args.out / "find.jsonl", each / 3 if tool else each)
             row = {"alone": got["outcome"], "why": got.get("why", "")}
             if tool:
-                for kind in ("memcheck", "racecheck" if got["outcome"] == "wrong" else "synccheck"):
+                for kind in {"wrong": ("memcheck", "racecheck"), HUNG: ("synccheck",)}.get(got["outcome"], ("memcheck", "synccheck")):
                     row[kind] = self.checked(tool, kind, path, each / 3, "find")["outcome"]
             self.result["find"][path.stem] = row
             found.append(f"{path.stem} alone: {got['outcome']}")
@@ -501,9 +521,9 @@ def main():
         parser.error(f"with these limits the steps take {over:g} s more than {MINUTES} minutes: shorten others")
     folder = scratch()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    plan = Plan(args, folder)
     try:
         settle(folder)
-        plan = Plan(args, folder)
         plan.run()
         status = plan.status()
     finally:

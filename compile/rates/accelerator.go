@@ -25,7 +25,7 @@ import (
 // the bandwidths of the memory and of the level-2 cache, and the rates of arithmetic, products and attention. Each constant
 // is that with which the cost model predicts the measured time of a program, which is compiled as any other. What d does
 // not show stays as base has it: sizes, peaks, the clock and links. So do constants whose measurement fails, which the error
-// names; without any there is no machine.
+// names, among them those that a deadline of ctx leaves out; without any there is no machine.
 func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, name string, progress calibrate.Progress) (*machine.Machine, error) {
 	m := *base
 	m.Name, m.Title = name, d.Title()
@@ -50,8 +50,12 @@ func Accelerator(ctx context.Context, d device.Device, base *machine.Machine, na
 	var failed []error
 	for i, s := range stages {
 		progress(s.what, i, len(stages))
-		if err := s.measure(); err != nil {
-			if ctx.Err() != nil {
+		err := ctx.Err()
+		if err == nil {
+			err = s.measure()
+		}
+		if err != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, ctx.Err()
 			}
 			if f, ok := artifact.FailureOf(err); ok && f.Reason == artifact.MissingTool {

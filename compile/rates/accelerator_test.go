@@ -19,8 +19,22 @@ type card struct {
 	launch, stream, load             float64 // s
 	bandwidth, l2, f32, f64, product float64 // per second
 	untimed                          string
-	faults                           string // the program that does
+	faults, ends                     string // the program that does, and the one in which the time is over
+	over                             bool
 	ran                              map[string]int
+}
+
+// deadline is a context whose time is over as the card says.
+type deadline struct {
+	context.Context
+	card *card
+}
+
+func (d deadline) Err() error {
+	if d.card.over {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 func (c *card) Name() string  { return "cuda" }
@@ -28,6 +42,9 @@ func (c *card) Title() string { return "NVIDIA \x1b[31mH100\x1b[0m 80GB HBM3" }
 func (c *card) Arch() string  { return "sm_90a" }
 
 func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device.Options) (*device.Result, error) {
+	if c.over = c.over || p.Name == c.ends; c.over {
+		return nil, context.DeadlineExceeded
+	}
 	if p.Name == c.faults {
 		return nil, errors.New("an illegal memory access")
 	}
@@ -158,6 +175,12 @@ func TestAcceleratorFails(t *testing.T) {
 	}
 	if m.Bandwidth != base.Bandwidth || m.Ceilings.Bandwidth == base.Ceilings.Bandwidth || m.Ceilings.TensorCore[types.F16] != base.Ceilings.TensorCore[types.F16] {
 		t.Errorf("of the others %+v", m.Ceilings)
+	}
+	late, end := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
+	defer end()
+	slow := &card{launch: 2e-6, stream: 3e-6, load: 1e-7, bandwidth: 1e12, l2: 3e12, f32: 4e13, f64: 2e13, product: 4e14, ends: "copies"}
+	if m, err = Accelerator(deadline{late, slow}, slow, base, "card", nothing); m == nil || err == nil || strings.Count(err.Error(), "deadline exceeded") != 5 || m.Launch == base.Launch {
+		t.Errorf("with a deadline %v, %v", m, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -24,10 +24,11 @@ import (
 )
 
 type calibrateCmd struct {
-	Device string `default:"cpu" complete:"device" help:"What to measure: cpu, or a GPU as cuda or cuda:1." placeholder:"DEVICE"`
-	Base   string `complete:"machine" help:"The machine with the data sheet of the GPU (default: by the card's name)." placeholder:"MACHINE"`
-	Print  bool   `help:"Print the machine instead of writing it."`
-	Output string `short:"o" complete:"file:toml" help:"File to write (default: local.toml, of a GPU local-cuda.toml, in dmir's folder of the user's configuration)." placeholder:"FILE"`
+	Device  string        `default:"cpu" complete:"device" help:"What to measure: cpu, or a GPU as cuda or cuda:1." placeholder:"DEVICE"`
+	Base    string        `complete:"machine" help:"The machine with the data sheet of the GPU (default: by the card's name)." placeholder:"MACHINE"`
+	Timeout time.Duration `help:"End the measurement of a GPU after this time; what is left stays as the data sheet has it." placeholder:"TIME"`
+	Print   bool          `help:"Print the machine instead of writing it."`
+	Output  string        `short:"o" complete:"file:toml" help:"File to write (default: local.toml, of a GPU local-cuda.toml, in dmir's folder of the user's configuration)." placeholder:"FILE"`
 }
 
 // Help is what --help adds.
@@ -57,6 +58,9 @@ func (c calibrateCmd) Run(a *app) error {
 	}
 	if !card && c.Base != "" {
 		return &failure{"DM612", "--base", "names the data sheet of a GPU, and a processor is measured", "add --device cuda, or remove it"}
+	}
+	if !card && c.Timeout != 0 || c.Timeout < 0 {
+		return &failure{"DM612", "--timeout", "is a time for the measurement of a GPU", "add --device cuda, or remove it"}
 	}
 	if c.Print && c.Output != "" {
 		return &failure{"DM612", "--print", "does not go with --output", "give one of them"}
@@ -126,7 +130,12 @@ func (c calibrateCmd) measuredCard(a *app) (*machine.Machine, error) {
 	}
 	bar := newProgress(a.stderr)
 	defer bar.done()
-	m, err := ofCard(a.ctx, d, base, machine.LocalCard, bar.stage)
+	ctx, cancel := a.ctx, context.CancelFunc(func() {})
+	if c.Timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
+	}
+	defer cancel()
+	m, err := ofCard(ctx, d, base, machine.LocalCard, bar.stage)
 	switch {
 	case a.ctx.Err() != nil:
 		return nil, a.ctx.Err()

@@ -182,6 +182,7 @@ func TestCalibrateCard(t *testing.T) {
 		{"--device cuda --base h101", `"h101" is not a known machine`},
 		{"--device cuda --base cpu", "is a processor"},
 		{"--base h100", "add --device cuda, or remove it"},
+		{"--timeout 5s", "add --device cuda, or remove it"},
 	} {
 		status, _, errs := run(append([]string{"calibrate"}, strings.Fields(c.args)...)...)
 		if status != 2 || !strings.Contains(errs, c.want) || strings.Contains(errs, "\x1b[31m") {
