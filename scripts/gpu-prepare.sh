@@ -67,12 +67,13 @@ stage "compiled $total workloads"
 # The tests that run these programs on the emulator write them as cases. Each test has a folder of its own, named by what its results
 # depend on: its program and the files that it reads.
 tests="${TESTS:-^Test(Smoke|Contraction(Orders|Bulk|Long|Convolutions|Reductions|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Reductions|InPlace|Orders|RandomPrograms|WorkloadCases)\$}"
-data=$(git ls-files -- examples 'bench/gpu/*.py' compile/cuda compile/driver | grep -v '\.go$' | xargs cat | sha256sum)
-wanted=()
+wanted=() keys=" "
 for package in ./compile/cuda ./compile/driver ./bench/gpu; do # the longest first
   program=$fresh/$(basename "$package").test
   go test -c -trimpath -o "$program" "$package"
-  key=$(printf '%s' "$data $arch $(sha256sum <"$program")" | sha256sum | cut -c1-16)
+  read=(examples testdata/programs "$package/testdata" bench/gpu/workloads.py)
+  key=$({ printf '%s\n' "$arch" && git ls-files -z -- "${read[@]}" | xargs -0 cat && cat "$program"; } | sha256sum | cut -c1-16)
+  keys+="$key "
   for name in $("$program" -test.list "$tests"); do wanted+=("$package $program $kept/$name-$key"); done
 done
 stage "built ${#wanted[@]} tests"
@@ -89,7 +90,7 @@ record() { # record PACKAGE PROGRAM FOLDER: runs the test of the folder's name, 
 export -f record
 printf '%s\n' "${wanted[@]}" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -L 1 bash -c 'record "$@"' record
 for old in "$kept"/Test*; do # of other versions
-  [[ " ${wanted[*]} " == *" $old "* ]] || rm -rf "$old"
+  [[ $keys == *" ${old##*-} "* ]] || rm -rf "$old"
 done
 for each in "${wanted[@]}"; do
   folder=${each##* }

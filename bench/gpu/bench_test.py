@@ -197,6 +197,17 @@ class Play(unittest.TestCase):
         self.assertIn("0 of 30 workloads agree with float32", out.getvalue())
 
 
+    def test_compiled_ahead(self):
+        """Every workload is compiled ahead and nothing is timed, whatever hangs."""
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as out:
+            compiler = Scripted({}, OutOfTime("it hangs"), {})
+            c = self.contest(folder, Scripted(), {"eager": Scripted(), "compile": compiler})
+            c.hello = lambda: {}
+            run.warm(c, workloads.table()[:3])
+        self.assertEqual([(q["workload"], q["how"], q["runs"]) for q in compiler.asked], [(w.name, "compile", 0) for w in workloads.table()[:3]])
+        self.assertIn("not compiled ahead: " + workloads.table()[1].name, out.getvalue())
+        self.assertFalse(c.args.lines.exists())
+
     def test_resume(self):
         """What an earlier run has measured is not measured again, and its hangs count."""
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):

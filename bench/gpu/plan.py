@@ -66,6 +66,7 @@ STEPS = [
 ]
 assert sum(s.seconds for s in STEPS) == 60 * MINUTES
 
+UNTIMED = ("suite", "seed", "sanitizer", "find")  # beside these torch.compile may fill its caches
 SEARCHED = ("suite", "seed", "sanitizer")  # where something failed these come before all else: they show how far it reaches
 PASSED, RED, SKIPPED, FAILED, HUNG = "passed", "red", "skipped", "failed", "hung"
 BAD = (RED, FAILED, HUNG)
@@ -115,6 +116,7 @@ class Plan:
         self.finding = 0  # the seconds that it took
         self.lock = threading.Lock()
         self.processes = set()  # that run
+        self.warming = None  # the one that compiles ahead
 
     def seconds(self, step):
         own = self.args.seconds.get(step.name, step.seconds) * self.args.minutes / MINUTES
@@ -135,6 +137,8 @@ class Plan:
             if self.args.seconds.get(step.name) == 0:
                 self.note(step, 0, 0, Ended(SKIPPED, "its limit is 0"))
                 continue
+            if step.name not in UNTIMED:
+                self.cool()
             limit, start = self.limit(step), self.clock()
             print(f"\n== {step.name}: {step.what} (at most {limit:.0f} s, {self.end - start:.0f} s left)", flush=True)
             lines(self.args.out / "plan.jsonl", {"begin": step.name, "limit": round(limit, 1)})
@@ -257,7 +261,26 @@ class Plan:
         if "not measured" in text:
             raise Ended(FAILED, "a part was not measured, as it says above")
 
+    def warm(self):
+        """Starts to compile the first workloads with torch.compile, on cores that the suite leaves idle."""
+        command = [self.python, HERE / "run.py", "--warm", "--peers", "dmir,compile", "--only", self.only(), "--dmir", self.dmir, "--budget", f"{self.end - self.clock():.0f}", *(["--small"] if self.args.small else [])]
+        with open(self.args.out / "warm.txt", "a") as log:
+            self.warming = subprocess.Popen([str(c) for c in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.processes.add(self.warming)
+
+    def cool(self):
+        """Ends that."""
+        if self.warming:
+            self.stop(self.warming, wait=2)
+            self.processes.discard(self.warming)
+            self.warming = None
+
+    def only(self):
+        return self.args.only or f"^({'|'.join(FIRST)})$"
+
     def suite(self):
+        if not self.failing:
+            self.warm()
         return self.classes("suite.jsonl", 0)
 
     def seed(self):
@@ -292,7 +315,8 @@ class Plan:
         with concurrent.futures.ThreadPoolExecutor(LANES) as pool:
             jobs = [pool.submit(lane) for _ in range(LANES)]
             try:
-                concurrent.futures.wait(jobs)
+                for job in jobs:
+                    job.result()
             except BaseException:
                 queue.clear()
                 for process in list(self.processes):
@@ -313,6 +337,8 @@ class Plan:
             raise Ended(RED, "; ".join([f"{len(bad)} cases: {bad[0]['case']} {bad[0]['outcome']}"] * bool(bad) + late))
         if not counts:
             raise Ended(SKIPPED, "no case has a second set of inputs" if which else "no case ran")
+        total, left = sum(sum(c.values()) for c in counts.values()), sum(c.get("skipped", 0) for c in counts.values())
+        raise Ended(PASSED, f"{total - left} of {total} cases ran" if left else f"{total} cases")
 
     def sanitizer(self):
         tool = sanitizer()
@@ -377,7 +403,7 @@ class Plan:
             raise Ended(RED if bad else FAILED, f"dmir's results: {', '.join(bad[:4])}" if bad else f"status {status}")
 
     def measure(self):
-        self.measured("--peers", "dmir,eager,cublas,compile", "--only", self.args.only or f"^({'|'.join(FIRST)})$")
+        self.measured("--peers", "dmir,eager,cublas,compile", "--only", self.only())
 
     def gpt2(self):
         program = self.gpu / "workloads" / self.args.target / "gpt2_step.dmx"
@@ -470,7 +496,7 @@ def settle(folder):
     if not os.access(home, os.W_OK):
         os.environ.setdefault("PYTHONUSERBASE", os.path.join(home, ".local"))  # packages are found all the same
         os.environ["HOME"] = os.environ["TMPDIR"]
-    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    os.environ |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "1", "TORCHINDUCTOR_AUTOGRAD_CACHE": "1"}
     tempfile.tempdir = None
 
 
@@ -527,6 +553,8 @@ def main():
         plan.run()
         status = plan.status()
     finally:
+        for process in list(plan.processes):
+            plan.stop(process)
         shutil.rmtree(folder, ignore_errors=True)
     sys.exit(status)
 

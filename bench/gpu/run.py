@@ -255,12 +255,28 @@ def chosen(only, small):
     return out
 
 
+def warm(contest, table):
+    """Compiles the workloads with torch.compile, so that its caches on disk have them when they are timed."""
+    contest.hello()
+    for w in table if contest.checked and "compile" in contest.workers else []:
+        folder = pathlib.Path(tempfile.mkdtemp(dir=contest.scratch))
+        try:
+            contest.must(contest.workers["eager"].ask(contest.limit("make"), do="make", workload=w.name, folder=str(folder), seed=contest.seed))
+            contest.workers["compile"].ask(contest.limit("compile"), do="run", workload=w.name, folder=str(folder), how="compile", runs=0)
+            print(f"compiled ahead: {w.name}", flush=True)
+        except (OutOfTime, RuntimeError) as e:
+            print(f"not compiled ahead: {w.name}: {e}", flush=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "emulator"], default="cuda")
     parser.add_argument("--dmir", default=str(ROOT / "build" / "dmir"))
     parser.add_argument("--compiled", help="folder of precompiled workloads; the others are compiled here")
     parser.add_argument("--sound", type=pathlib.Path, help="the log of the device suite")
+    parser.add_argument("--warm", action="store_true", help="measure nothing: fill the caches of torch.compile")
     parser.add_argument("--resume", action="store_true", help="go on after the results in the folder")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--machine", type=pathlib.Path, help="the machine that dmir calibrate --device cuda wrote")
@@ -296,6 +312,15 @@ def main():
     result = {"date": datetime.date.today().isoformat(), "command": " ".join(["bench/gpu/run.py", *sys.argv[1:]]), "target": args.target}
     log = open(args.out / "workers.log", "a", buffering=1)
     contest, expected = None, {}
+    if args.warm:
+        contest = Contest(args, scratch, log)
+        try:
+            warm(contest, [w for _, w, _ in plan(chosen(args.only, contest.small), ["compile"], ["compile"])])
+        finally:
+            contest.close()
+            log.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+        return
     try:
         contest = Contest(args, scratch, log)
         sound = passed(args.sound) if args.sound else set()
