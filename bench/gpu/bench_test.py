@@ -204,9 +204,9 @@ class Play(unittest.TestCase):
             c = self.contest(folder, Scripted(), {"eager": Scripted(), "compile": compiler})
             c.hello = lambda: {}
             run.warm(c, workloads.table()[:3])
+            self.assertFalse(c.args.lines.exists())
         self.assertEqual([(q["workload"], q["how"], q["runs"]) for q in compiler.asked], [(w.name, "compile", 0) for w in workloads.table()[:3]])
         self.assertIn("not compiled ahead: " + workloads.table()[1].name, out.getvalue())
-        self.assertFalse(c.args.lines.exists())
 
     def test_resume(self):
         """What an earlier run has measured is not measured again, and its hangs count."""

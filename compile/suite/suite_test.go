@@ -32,12 +32,9 @@ func (d *scripted) Run(_ context.Context, p *artifact.Program, inputs [][]byte, 
 	return d.run(p, inputs)
 }
 
-// caseOf is the tests' program with what it should give for the inputs of a seed.
-func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
-	t.Helper()
-	p := artifacttest.Program()
-	p.Name = name
-	x := tensor.Random(types.F32, []int{artifacttest.N}, 7, 0)
+// valuesOf are the tests' program's arguments of a seed and its results.
+func valuesOf(seed uint64) (args, want []*tensor.Tensor, err error) {
+	x := tensor.Random(types.F32, []int{artifacttest.N}, seed, 0)
 	out, sum := tensor.New(types.F32, artifacttest.N), tensor.New(types.F32, 1)
 	total := 0.0
 	for i := range x.Len() {
@@ -47,8 +44,17 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 		out.SetFloat(i, 2*x.Float(i)+total)
 	}
 	sum.SetFloat(0, total)
+	return []*tensor.Tensor{x}, []*tensor.Tensor{out, sum}, nil
+}
+
+// caseOf is the tests' program with what it should give for the inputs of a seed, and of another one if again is given.
+func caseOf(t *testing.T, name, class string, again func(uint64) (args, want []*tensor.Tensor, err error)) (*Case, [][]byte) {
+	t.Helper()
+	p := artifacttest.Program()
+	p.Name = name
+	args, want, _ := valuesOf(7)
 	c, err := Make(Source{
-		Name: name, Class: class, Args: []*tensor.Tensor{x}, Want: []*tensor.Tensor{out, sum},
+		Name: name, Class: class, Args: args, Want: want, Again: again,
 		Build:  func(string) (*artifact.Program, error) { return p, nil },
 		Within: func(int) Within { return Within{Most: 1e-4} },
 	}, 7, "")
@@ -59,7 +65,7 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 		t.Error("random numbers are kept although they can be made again")
 	}
 	var raw [][]byte
-	for _, x := range []*tensor.Tensor{out, sum} {
+	for _, x := range want {
 		raw = append(raw, tensor.Pack(x))
 	}
 	return c, raw
@@ -68,7 +74,7 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 // A case that was written is what it was, and the emulator passes it.
 func TestKept(t *testing.T) {
 	dir := t.TempDir()
-	c, _ := caseOf(t, "kept", "row")
+	c, _ := caseOf(t, "kept", "row", valuesOf)
 	if err := c.Write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +98,22 @@ func TestKept(t *testing.T) {
 	if len(got) != 1 || got[0].Outcome != Passed || got[0].Case != "kept" || got[0].Repeated == nil || !*got[0].Repeated {
 		t.Errorf("%+v", got)
 	}
+	// Of the second set of inputs only the cases run that have one.
+	one, _ := caseOf(t, "one", "row", nil)
+	if err := one.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	files, _ = Files(dir)
+	got = nil
+	if err := Run(t.Context(), d, files, Options{Limit: time.Minute, Trust: true, Set: 1}, func(r Report) { got = append(got, r) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 2 || len(got) != 1 || got[0].Case != "kept" || got[0].Outcome != Passed || c.Sets[1].Seed != 8 {
+		t.Errorf("of the second set: %v, %+v", files, got)
+	}
+	if alone, err := Files(files[0]); err != nil || len(alone) != 1 {
+		t.Errorf("of a file %v, %v", alone, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "broken.case"), []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +128,7 @@ func TestStrikes(t *testing.T) {
 	dir := t.TempDir()
 	var right [][]byte
 	for _, name := range []string{"a1", "a2", "a3", "a4", "b1", "b2", "c1"} {
-		c, raw := caseOf(t, name, name[:1])
+		c, raw := caseOf(t, name, name[:1], nil)
 		right = raw
 		if err := c.Write(dir); err != nil {
 			t.Fatal(err)
