@@ -272,7 +272,7 @@ class Steps(unittest.TestCase):
             self.assertLessEqual(sum(r["used"] for r in p.done), 60 * minutes + 0.1)
             for s in plan.STEPS:
                 if s.name != "find":
-                    self.assertGreaterEqual(self.rows(p)[s.name]["limit"], s.seconds * minutes / 12 - 0.1)
+                    self.assertGreaterEqual(self.rows(p)[s.name]["limit"], s.seconds * (1 if s.fixed else (60 * minutes - 30) / 690) - 0.1)
 
     def test_what_is_left_goes_on(self):
         """Quick steps leave their time to those that take more, and to no other."""

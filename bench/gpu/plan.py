@@ -49,10 +49,11 @@ class Step:
     needs: str
     writes: str
     more: bool = False  # takes what earlier steps have left
+    fixed: bool = False  # needs its seconds whatever the minutes are
 
 
 STEPS = [
-    Step("unpack", 20, 8, "the archive, in the order of the steps; the Python with PyTorch is found", "", "log.txt"),
+    Step("unpack", 20, 8, "the archive, in the order of the steps; the Python with PyTorch is found", "", "log.txt", fixed=True),
     Step("smoke", 20, 12, "a copy, mma, TMA, wgmma and a captured graph, one process each", "", "smoke.jsonl"),
     Step("calibrate", 60, 50, "the constants of the card: `dmir calibrate`", "NVRTC or nvcc", "card.toml, calibrate.txt"),
     Step("suite", 60, 40, "the device suite, one process for each class", "", "suite.jsonl", True),
@@ -62,7 +63,7 @@ STEPS = [
     Step("measure", 190, 170, "eleven workloads beside cuBLAS, eager and torch.compile", "peers: PyTorch", "gpu.jsonl, gpu.json", True),
     Step("gpt2", 50, 35, "a training step of GPT-2 by kernel, beside eager and torch.compile", "peers: PyTorch", "gpt2.json"),
     Step("rest", 160, 160, "the other workloads and peers, most value for each second first", "peers: PyTorch, Triton, JAX", "gpu.jsonl, gpu.json", True),
-    Step("report", 10, 2, "the table of all results", "", "report.md"),
+    Step("report", 10, 2, "the table of all results", "", "report.md", fixed=True),
 ]
 assert sum(s.seconds for s in STEPS) == 60 * MINUTES
 
@@ -119,8 +120,12 @@ class Plan:
         self.warming = None  # the one that compiles ahead
 
     def seconds(self, step):
-        own = self.args.seconds.get(step.name, step.seconds) * self.args.minutes / MINUTES
+        own = self.args.seconds.get(step.name, step.seconds) * self.scale(step)
         return max(0, own - self.finding) if step.name == "find" else own
+
+    def scale(self, step):
+        fixed = sum(self.args.seconds.get(s.name, s.seconds) for s in STEPS if s.fixed)
+        return 1 if step.fixed else max(0, (60 * self.args.minutes - fixed) / (60 * MINUTES - fixed))
 
     def limit(self, step):
         """What the step may take: what is its own, and, of those that take more, what is left if later steps keep theirs."""
@@ -157,38 +162,38 @@ class Plan:
                 self.left.sort(key=lambda s: (s.name != "find", s.name not in SEARCHED))
 
     def note(self, step, limit, used, ended):
-        row = {"step": step.name, "limit": round(limit, 1), "expected": round(step.expected * self.args.minutes / MINUTES, 1), "used": round(used, 1), "outcome": ended.outcome, "why": ended.why}
+        row = {"step": step.name, "limit": round(limit, 1), "expected": round(step.expected * self.scale(step), 1), "used": round(used, 1), "outcome": ended.outcome, "why": ended.why}
         self.done.append(row)
         lines(self.args.out / "plan.jsonl", row)
         print(f"   {step.name} {ended.outcome} in {used:.1f} s, {row['expected']:g} s expected{': ' if ended.why else ''}{ended.why}", flush=True)
 
     # The processes of a step.
 
-    def call(self, command, limit=None, log=None, env=None):
+    def call(self, command, limit=None, log=None, beyond=False):
         """Runs a process within the step's time, or the limit if that is less, and returns its status, None if it took longer. Its
-        output goes to the log. A process whose kernel hangs may not end at once, and nothing waits for it."""
+        output goes to the log. A process whose kernel hangs may not end at once, and nothing waits for it. One that may go beyond
+        its limit goes on beside the next steps."""
         limit = min(limit or self.until, self.until - self.clock())
         if limit <= 0:
             return None
         grace = min(2, limit / 10)
         out = open(log, "a") if log else None
         try:
-            process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT if out else None, stdin=subprocess.DEVNULL, start_new_session=True, env=env)
+            process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT if out else None, stdin=subprocess.DEVNULL, start_new_session=True)
         finally:
             if out:
                 out.close()
         self.processes.add(process)
         try:
-            return process.wait(limit - grace)
+            status = process.wait(limit - grace)
         except subprocess.TimeoutExpired:
+            if beyond:
+                return None
             self.stop(process, signal.SIGTERM, grace / 2)
             self.stop(process, signal.SIGKILL, grace / 2)
-            return None
-        except BaseException:
-            self.stop(process)
-            raise
-        finally:
-            self.processes.discard(process)
+            status = None
+        self.processes.discard(process)
+        return status
 
     @staticmethod
     def stop(process, how=signal.SIGKILL, wait=0.0):
@@ -220,18 +225,21 @@ class Plan:
     # The steps. Each returns None if it passed, or raises Ended.
 
     def unpack(self):
+        late = None
         if self.args.archive:
-            status = self.call([sys.executable, "-W", "ignore", "-c", EXTRACT, self.args.archive, self.scratch])
+            status = self.call([sys.executable, "-W", "ignore", "-c", EXTRACT, self.args.archive, self.scratch], 0.7 * (self.until - self.clock()), beyond=True)
             if status not in (0, None) and not self.dmir.exists():  # a Python without lzma
                 status = self.call(["tar", "-xf", self.args.archive, "-C", self.scratch])
             if not self.dmir.exists():
                 raise Ended(HUNG if status is None else FAILED, "the archive was not unpacked")
             if status != 0:
-                raise Ended(HUNG if status is None else FAILED, "a part of the archive was unpacked, and the steps use that")
+                late = Ended(HUNG if status is None else FAILED, "a part of the archive is unpacked, and the steps use what is there when they begin")
         if not self.args.python:
             self.python = found_python(self.until - self.clock()) or sys.executable
         print(f"   Python of the peers: {self.python}")
         self.call([self.dmir, "doctor"], 10)
+        if late:
+            raise late
 
     def smoke(self):
         cases = sorted((self.gpu / "cases" / "smoke").glob("*.case"), key=lambda p: SMOKE.index(short(p)))
@@ -523,7 +531,7 @@ def table():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", action="store_true", help="print the steps and their seconds")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all steps; their limits scale (default {MINUTES})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"for all steps; their limits scale, but for unpack and report (default {MINUTES})")
     parser.add_argument("--seconds", type=seconds, default={}, help="other limits of steps, as STEP=S,..., with a budget of 12 minutes")
     parser.add_argument("--archive", help="what scripts/gpu-prepare.sh has built")
     parser.add_argument("--dmir", help="without an archive: the program")

@@ -317,7 +317,7 @@ var scenes = []scene{
 	{
 		name: "a slow disk", archive: slowly, args: []string{"--seconds", "smoke=120,rest=60,unpack=10"}, status: 1,
 		want: map[string]string{"unpack": "hung", "gpt2": "skipped", "measure": "red", "rest": "red"},
-		says: []string{"a part of the archive was unpacked", "| wgmma | passed |", "| workloads | 4 |"},
+		says: []string{"a part of the archive is unpacked", "| wgmma | passed |", "| workloads | 4 |"},
 	},
 	{
 		name: "no driver", env: []string{"STANDIN_INIT=999"}, status: 1,

@@ -64,8 +64,12 @@ type Within struct {
 	Scaled bool    // Most is against 1 + the largest element
 }
 
-// sampled bounds the elements of a result in a case.
-const sampled = 1 << 13
+// The elements of a result that a case has at most, a quarter of those that it has all of: of the first set of inputs, and of
+// others, since random numbers are most of an archive of cases.
+const (
+	sampled      = 1 << 13
+	sampledAgain = 1 << 10
+)
 
 // indices are those of the sampled elements of n: the first and last ones, and
 // others that depend only on n.
@@ -104,18 +108,18 @@ func (in *Input) bytes() ([]byte, error) {
 	return tensor.Arrange(raw, elem, in.Shape, in.Order), nil
 }
 
-// wantOf is the result x, in the device's order of elements.
-func wantOf(x *tensor.Tensor, order []int, w Within) (Want, error) {
+// wantOf is the result x, in the device's order of elements; of a large one a sample.
+func wantOf(x *tensor.Tensor, order []int, w Within, sample int) (Want, error) {
 	size := int(x.Elem.Bytes())
 	raw := tensor.Arrange(tensor.Pack(x), x.Elem, x.Shape, order)
 	out := Want{Elem: x.Elem.String(), Len: x.Len(), Within: w}
 	out.Sum, out.Squares, out.Odd = sums(x)
-	if out.Len <= 4*sampled {
+	if out.Len <= 4*sample {
 		out.Bytes = raw
 		return out, nil
 	}
-	out.Sample = sampled
-	for _, i := range indices(out.Len, sampled) {
+	out.Sample = sample
+	for _, i := range indices(out.Len, sample) {
 		out.Bytes = append(out.Bytes, raw[i*size:(i+1)*size]...)
 	}
 	return out, nil

@@ -146,7 +146,10 @@ func (c *Case) fill(s Source, seed uint64, arch string, compile bool) error {
 
 // add adds the set of a seed.
 func (c *Case) add(p *artifact.Program, seed uint64, args, want []*tensor.Tensor, within func(i int) Within) error {
-	set := Set{Seed: seed}
+	set, sample := Set{Seed: seed}, sampled
+	if len(c.Sets) > 0 {
+		sample = sampledAgain
+	}
 	for i, x := range args {
 		in, err := inputOf(x, &p.Buffers[p.Inputs[i]], seed, uint64(i))
 		if err != nil {
@@ -155,7 +158,7 @@ func (c *Case) add(p *artifact.Program, seed uint64, args, want []*tensor.Tensor
 		set.Inputs = append(set.Inputs, in)
 	}
 	for i, x := range want {
-		w, err := wantOf(x, p.ResultView(i).Order, within(i))
+		w, err := wantOf(x, p.ResultView(i).Order, within(i), sample)
 		if err != nil {
 			return err
 		}

@@ -185,7 +185,7 @@ func TestStrikes(t *testing.T) {
 func TestSample(t *testing.T) {
 	x := tensor.Random(types.F16, []int{300, 1000}, 3, 0)
 	x.SetFloat(5, math.NaN())
-	w, err := wantOf(x, nil, Within{Most: 1e-3})
+	w, err := wantOf(x, nil, Within{Most: 1e-3}, sampled)
 	if err != nil || w.Sample == 0 || len(w.Bytes) != 2*sampled {
 		t.Fatalf("%d of %d bytes kept, %v", len(w.Bytes), 2*x.Len(), err)
 	}
