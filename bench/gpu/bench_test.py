@@ -3,8 +3,10 @@ import argparse
 import io
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from contextlib import redirect_stdout
 
@@ -321,6 +323,21 @@ class Steps(unittest.TestCase):
             self.assertIsNone(p.call([sys.executable, "-c", code], 3, log))
             self.assertEqual(log.read_text(), "on\n")
             self.assertEqual(p.call([sys.executable, "-c", "import sys; sys.exit(5)"]), 5)
+
+    @unittest.skipUnless(sys.platform == "linux", "needs Linux")
+    def test_killed(self):
+        """A plan that is killed leaves no process on the card."""
+        code = "import argparse, pathlib, plan; p = plan.Plan(argparse.Namespace(minutes=9, dmir='', python=''), pathlib.Path('.')); p.until = p.end; p.call(['sh', '-c', 'echo $$; exec sleep 600'])"
+        p = subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, text=True, cwd=plan.HERE)
+        child = pathlib.Path("/proc") / p.stdout.readline().strip() / "stat"
+        p.kill()
+        p.wait()
+        p.stdout.close()
+        try:
+            while child.read_text().rpartition(")")[2].split()[0] != "Z":  # without end if it lives
+                time.sleep(0.05)
+        except OSError:  # it is gone
+            pass
 
     def test_the_documented_table(self):
         text = (pathlib.Path(__file__).resolve().parents[1] / "README.md").read_text()

@@ -11,6 +11,7 @@ fails, the search for the fault comes next, and the rest after it. Needs only Py
 """
 import argparse
 import concurrent.futures
+import ctypes
 import dataclasses
 import json
 import os
@@ -179,7 +180,7 @@ class Plan:
         grace = min(2, limit / 10)
         out = open(log, "a") if log else None
         try:
-            process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT if out else None, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT if out else None, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=dies_with_this)
         finally:
             if out:
                 out.close()
@@ -273,7 +274,7 @@ class Plan:
         """Starts to compile the first workloads with torch.compile, on cores that the suite leaves idle."""
         command = [self.python, HERE / "run.py", "--warm", "--peers", "dmir,compile", "--only", self.only(), "--dmir", self.dmir, "--budget", f"{self.end - self.clock():.0f}", *(["--small"] if self.args.small else [])]
         with open(self.args.out / "warm.txt", "a") as log:
-            self.warming = subprocess.Popen([str(c) for c in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+            self.warming = subprocess.Popen([str(c) for c in command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=dies_with_this)
         self.processes.add(self.warming)
 
     def cool(self):
@@ -433,6 +434,18 @@ class Plan:
 
     def status(self):
         return 1 if any(r["outcome"] in BAD for r in self.done) else 0
+
+
+try:
+    prctl = ctypes.CDLL(None).prctl
+except (OSError, AttributeError):  # not Linux
+    prctl = None
+
+
+def dies_with_this():
+    """Ends the calling process when this one is killed, so that none is left on the card."""
+    if prctl:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 SMOKE = ["copy", "mma", "tma", "wgmma", "graph"]
