@@ -371,13 +371,14 @@ class Plan:
 
     def checked(self, tool, kind, path, limit, name):
         """Runs a case under a tool of compute-sanitizer, which sees the process that the suite starts for it only as it is told."""
-        log = self.scratch / f"{name}-{path.stem}-{kind}.txt"
-        under = [tool, "--target-processes", "all", "--tool", kind, "--error-exitcode", "77", "--print-limit", "20", "--log-file", log]
+        log = f"{name}-{path.stem}-{kind}-"
+        under = [tool, "--target-processes", "all", "--tool", kind, "--error-exitcode", "77", "--print-limit", "20", "--log-file", self.scratch / (log + "%p.txt")]
         got = self.alone(path, self.scratch / "checked.jsonl", limit, under=under)
-        text = log.read_text(errors="replace").splitlines() if log.exists() else []
+        text = [t for p in sorted(self.scratch.glob(log + "*.txt")) for t in p.read_text(errors="replace").splitlines()]
+        bad = got["status"] == 77 or any(re.search(r"ERROR SUMMARY: [1-9]", t) for t in text)  # the suite's own status has precedence
         errors = [t for t in text if t.strip("= ") and "COMPUTE-SANITIZER" not in t and "ERROR SUMMARY" not in t]
         ran = "seconds" in got  # a case's report, and not one of why there is none
-        outcome = "errors" if got["status"] == 77 else "did not end" if got["status"] is None else "clean" if ran else "did not run"
+        outcome = "errors" if bad else "did not end" if got["status"] is None else "clean" if ran else "did not run"
         row = {"case": path.stem, "tool": kind, "outcome": outcome, "run": got["outcome"], "text": errors[:20]}
         lines(self.args.out / f"{name}.jsonl", row)
         print(f"   {path.stem} under {kind}: {outcome}" + "".join("\n     " + e for e in errors[:6]), flush=True)
@@ -399,8 +400,9 @@ class Plan:
         raise Ended(RED, "; ".join(found))
 
     def measured(self, *more):
-        machine = self.args.out / CALIBRATED
-        command = [self.python, HERE / "run.py", "--dmir", self.dmir, "--target", self.args.target, "--out", self.args.out, "--budget", f"{max(0.5, self.until - self.clock() - 3):.1f}",
+        machine, left = self.args.out / CALIBRATED, self.until - self.clock()
+        budget = max(0.8 * left, left - 8)  # the rest is for its end
+        command = [self.python, HERE / "run.py", "--dmir", self.dmir, "--target", self.args.target, "--out", self.args.out, "--budget", f"{budget:.1f}",
                    "--limit", f"{self.args.limit:g}", "--runs", self.args.runs, "--resume", *more]  # fmt: skip
         command += ["--compiled", self.gpu / "workloads" / self.args.target] if self.args.archive else []
         command += ["--sound", self.args.out / "suite.jsonl", *(["--machine", machine] if machine.exists() else []), *(["--small"] if self.args.small else [])]

@@ -130,11 +130,15 @@ while :; do
   esac
 done
 "$@"
+status=$?
+log=${log/\%p/$$}
 echo "========= COMPUTE-SANITIZER" >"$log"
 if [ -n "${SANITIZER_FINDS:-}" ] && [[ $* =~ $SANITIZER_FINDS ]]; then
   echo "========= Invalid __global__ read of size 4 bytes" >>"$log"
-  exit 77
+  echo "========= ERROR SUMMARY: 1 error" >>"$log"
+  [ $status = 0 ] && exit 77
 fi
+exit $status
 `, 0o755)
 	return stage{
 		archive: pack(t, root), peers: peers, bare: filepath.Join(bin, "bare"), tools: tools,
