@@ -3,13 +3,17 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"dmir/analysis/machine"
 	"dmir/compile/cuda/audit"
+	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/gpu/ptx/ptxtest"
+	"dmir/gpu/sass"
 	"dmir/internal/need"
 )
 
@@ -64,6 +68,54 @@ func TestTransposedMachineCode(t *testing.T) {
 		t.Logf("%-16s %3d instructions, %.2f slots for each byte (%.0f %%), %d of %d bytes by 16", name, a.All.Instrs, a.PerByte, 100*a.Share, a.All.Vector, a.All.Bytes)
 		if a.All.Vector != a.All.Bytes || a.All.Local > 0 || a.Share > 1 {
 			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+// advice matches what ptxas says of code that it could not make as fast as it might be.
+var advice = regexp.MustCompile(`(?i)warning|advisory|potential`)
+
+// built is the machine code of p, whose kernels hold the rules of package ptx and spill nothing.
+func built(t *testing.T, p *artifact.Program, arch string) []sass.Kernel {
+	t.Helper()
+	code, err := nvrtc.CompileProgram(t.Context(), p, arch, nvrtc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ptxtest.Check(t, p, code)
+	if len(code.Spilled()) > 0 || advice.MatchString(code.Log) {
+		t.Errorf("%s: %v %s", arch, code.Spilled(), code.Log)
+	}
+	listing, err := nvrtc.Disassemble(t.Context(), code.Cubin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sass.Parse(listing)
+}
+
+// The loops over the updates of an embedding's gradient have eight loads in flight: of
+// updates, or of eight sums of pieces.
+func TestScatterMachineCode(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	text, err := os.ReadFile("testdata/embedding-gradient.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		p := compiled(t, string(text), arch)
+		var loops []string
+		for _, k := range built(t, p, arch) {
+			for _, r := range k.Regions() {
+				if c := k.Count(r); r.Depth > 0 && c.Vector >= 4*16 {
+					loops = append(loops, fmt.Sprintf("%s %d", k.Name, c.Vector/16))
+				}
+			}
+		}
+		if got := strings.Join(loops, ", "); got != "k1_d_pieces 8, k2_d 8, k2_d 8" {
+			t.Errorf("%s: loops with loads of 16 bytes: %s", arch, got)
 		}
 	}
 }

@@ -36,12 +36,6 @@
 // columns, then those of the second one's.
 #pragma once
 
-#ifdef DM_HOST
-#define DM_NO_UNROLL
-#else
-#define DM_NO_UNROLL _Pragma("unroll 1")
-#endif
-
 namespace dm {
 
 // Shape is the size of a contraction and its partition into blocks.
