@@ -87,13 +87,16 @@ func (m *model) consider(v *ir.Value, order []int, most int) bool {
 	return true
 }
 
-// spread finds the orders to consider: those that row ops prefer, propagated
+// spread finds the orders to consider: those that row ops and convolutions prefer, propagated
 // through transposes, which map an operand's orders to those of the result that
 // cost nothing, and through ops whose tensors have one order.
 func (m *model) spread(most int) {
 	for _, o := range m.body.Ops {
 		if d := row(o); d >= 0 {
 			m.consider(o.Results[0], last(m.current[o.Results[0]], d), most)
+		}
+		if m.gathers(o) {
+			m.channels(o, most)
 		}
 	}
 	ops := slices.Clone(m.body.Ops)
