@@ -92,8 +92,12 @@ func (s *operand) windowed(x *kernel.Expr) [][3]kernel.Index {
 		w.strided = append(w.strided, strided{of, t.Atom.N, t.Coef})
 	}
 	parts, ok := s.partition(plain)
-	if !ok || !w.bounded(0) {
+	if !ok {
 		return nil
+	}
+	if !w.bounded(0) { // the condition that the row exists
+		lo, hi := w.sums[0].Bounds()
+		w.inside = append(w.inside, bound{lo: lo, hi: hi + 1})
 	}
 	w.narrow = lo >= math.MinInt32 && hi <= math.MaxInt32
 	s.window = w
