@@ -119,3 +119,43 @@ func TestScatterMachineCode(t *testing.T) {
 		}
 	}
 }
+
+// The main loops of convolutions copy both operands to shared memory 16 bytes at a time: an image with
+// channels first is turned before. A product takes few instructions besides.
+func TestConvolutionMachineCode(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	for _, c := range []struct {
+		file  string
+		archs []string
+		most  map[string]float64 // of instructions for each HMMA, by kernel
+	}{
+		{"conv-f16.dmir", []string{"sm_80", "sm_90a", "sm_100"}, map[string]float64{"k2_y": 6}}, // was 38.1
+		{"conv-grad.dmir", []string{"sm_90a"}, map[string]float64{"k1_d": 6, "k2_e": 9}},         // were 38.7 and 16.2
+	} {
+		text, err := os.ReadFile("testdata/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, arch := range c.archs {
+			p := compiled(t, string(text), arch)
+			for _, k := range built(t, p, arch) {
+				r, _ := k.Hot()
+				n := map[string]int{}
+				for _, i := range k.Code[r.From:r.To] {
+					n[i.Base()]++
+				}
+				if n["HMMA"] == 0 {
+					continue
+				}
+				each := float64(r.To-r.From) / float64(n["HMMA"])
+				t.Logf("%s %s %s: %d instructions, %d HMMA, %d LDGSTS, %d LDSM", c.file, arch, k.Name, r.To-r.From, n["HMMA"], n["LDGSTS"], n["LDSM"])
+				if most := c.most[k.Name]; each > most || n["LDG"]+n["STS"] > 0 || n["LDGSTS"] == 0 {
+					t.Errorf("%s %s %s: %.1f instructions for each HMMA, %v", c.file, arch, k.Name, each, n)
+				}
+			}
+		}
+	}
+}

@@ -35,11 +35,16 @@ func (m *model) gathering(o *ir.Op, i int, order []int) float64 {
 	return 1e9 * cost.Gather(m.u.Machine, o, i)
 }
 
-// channels adds the orders that o, which gathers, reads and writes without.
-func (m *model) channels(o *ir.Op, most int) {
-	for _, d := range []int{1, 0} {
-		for _, v := range slices.Concat(o.Operands, o.Results) {
-			m.consider(v, last(m.current[v], d), most)
+// channels adds orders to operands of o, which gathers, that have none in which it does not;
+// it reports whether there are any.
+func (m *model) channels(o *ir.Op, most int) (added bool) {
+	for i, v := range o.Operands {
+		if slices.ContainsFunc(m.orders[v], func(order []int) bool { return m.gathering(o, i, order) == 0 }) {
+			continue
+		}
+		for _, d := range []int{1, 0} {
+			added = m.consider(v, last(m.current[v], d), most) || added
 		}
 	}
+	return added
 }

@@ -95,10 +95,19 @@ func (m *model) spread(most int) {
 		if d := row(o); d >= 0 {
 			m.consider(o.Results[0], last(m.current[o.Results[0]], d), most)
 		}
-		if m.gathers(o) {
-			m.channels(o, most)
-		}
 	}
+	m.propagate(most)
+	added := false
+	for _, o := range m.body.Ops {
+		added = m.gathers(o) && m.channels(o, most) || added
+	}
+	if added {
+		m.propagate(most)
+	}
+}
+
+// propagate adds orders across all ops.
+func (m *model) propagate(most int) {
 	ops := slices.Clone(m.body.Ops)
 	for changed := true; changed; slices.Reverse(ops) { // forwards and backwards in turn
 		changed = false

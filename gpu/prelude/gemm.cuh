@@ -162,25 +162,7 @@ struct Stage {
   // completes it.
   DM_FN void begin(Shared<T> to, i32 k) {
     const i32 l0 = thread() / line, c = thread() % line;
-    if constexpr (coordinates > 0) return window(to, k);
-    DM_UNROLL
-    for (int i = 0; i < each; i++) {
-      const i32 l = l0 + i * apart;
-      const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
-      if constexpr (X::direct) {
-        const bool valid = x.has(r) && ki < depth;
-        const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
-        cp_async<16>(to, at(l, c), x.source(r), from, valid);
-      } else {
-        held[i] = chunk(x, z, r, ki, depth);
-      }
-    }
-  }
-  // window is begin for an operand with elements in a window. Chunks along k have the
-  // same k, so that its part is computed once.
-  DM_FN void window(Shared<T> to, i32 k) {
-    if constexpr (coordinates > 0) {
-      const i32 l0 = thread() / line, c = thread() % line;
+    if constexpr (coordinates > 0) { // chunks along k have the same k, so that its part is computed once
       Offset col;
       i32 tap[coordinates];
       DM_UNROLL
@@ -194,6 +176,19 @@ struct Stage {
         DM_UNROLL
         for (int j = 0; j < coordinates; j++) sum[j] = places[X::along_k ? i : 0][j] + tap[j];
         cp_async<16>(to, at(l, c), x.source(0), base[X::along_k ? i : 0] + col + x.far(sum), ki < depth && x.inside(sum));
+      }
+    } else {
+      DM_UNROLL
+      for (int i = 0; i < each; i++) {
+        const i32 l = l0 + i * apart;
+        const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
+        if constexpr (X::direct) {
+          const bool valid = x.has(r) && ki < depth;
+          const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
+          cp_async<16>(to, at(l, c), x.source(r), from, valid);
+        } else {
+          held[i] = chunk(x, z, r, ki, depth);
+        }
       }
     }
   }
