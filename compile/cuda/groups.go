@@ -65,12 +65,13 @@ func (t Target) groupings(gs []*kernel.Groups) (all []*grouping) {
 // each element's row with all updates, by estimates in cycles: of the additional
 // launches, which also count and store every row, and of the visits, which take
 // the latency of a step each or, with many threads, the time of its instructions.
-// With groups an element visits the bounds of its own.
+// With groups an element visits the bounds of its own. Launches that reduce pieces are left out: where
+// no group is long, their threads end at once.
 func groupingPays(gs []*grouping, visits, threads, sms int64) bool {
 	const launchCycles, stepCycles, stepInstructions, lanes, rowsPerCycle = 8192, 24, 8, 128, 128
 	var grouping int64
 	for _, g := range gs {
-		grouping += launchCycles*int64(1+levels(g.of.Updates)) + g.starts.N/rowsPerCycle
+		grouping += launchCycles + g.starts.N/rowsPerCycle
 		visits -= 2
 	}
 	return len(gs) > 0 && visits*max(stepCycles, threads*stepInstructions/(sms*lanes)) > grouping
