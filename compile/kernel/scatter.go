@@ -112,8 +112,8 @@ func scatterDims(o *ir.Op) (d int, rows int64, others []int64) {
 	return d, shape[d], slices.Concat(shape[:d], shape[d+1:])
 }
 
-// pieces are those of u's reductions of a kind; nil where an update is itself computed from
-// groups.
+// pieces are those of u's reductions of a kind; nil where an update is itself computed by a
+// reduction.
 func (u *updates) pieces(kind string) *Pieces {
 	e, o := u.evaluator, u.op
 	for _, p := range e.pieces {
