@@ -40,6 +40,15 @@ def permute(w, x, *r):
     return t + r[0] if r else t.contiguous()
 
 
+def embedding(w, t, i):
+    return F.embedding(i, t)
+
+
+def convolution(w, x, f):
+    y = F.conv2d(x.permute(0, 3, 1, 2), f.permute(3, 2, 0, 1), padding=w.dims["k"] // 2)  # channels last, as they lie
+    return y.permute(0, 2, 3, 1)
+
+
 def attention(w, q, k, v):
     return F.scaled_dot_product_attention(q, k, v, is_causal=w.dims["causal"], enable_gqa=k.shape[1] != q.shape[1])
 

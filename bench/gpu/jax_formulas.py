@@ -53,6 +53,14 @@ def permute(w, x, *r):
     return t + r[0] if r else t
 
 
+def embedding(w, t, i):
+    return t[i]
+
+
+def convolution(w, x, f):
+    return jax.lax.conv_general_dilated(x, f, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 def attention(w, q, k, v):
     return dot_product(q, k, v, w.dims["causal"])
 

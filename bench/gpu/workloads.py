@@ -47,7 +47,7 @@ class Input:
 @dataclasses.dataclass(frozen=True)
 class Workload:
     name: str
-    group: str  # gemm, epilogue, row, loss, move, attention, mlp, layer
+    group: str  # gemm, epilogue, row, loss, move, conv, attention, mlp, layer
     kind: str  # the program: the name of a builder below and of a formula
     mode: str  # forward, backward (without the forward results), both
     elem: str
@@ -92,6 +92,8 @@ class Workload:
         if self.kind == "attention":
             one = 4 * d["b"] * d["h"] * d["l"] ** 2 * d["p"] * (1 if self.mode == "forward" else 3.5)
             return one / 2 if d["causal"] else one
+        if self.kind == "convolution":
+            return 2 * d["b"] * d["s"] ** 2 * d["k"] ** 2 * d["c"] * d["o"] * times
         if self.kind == "mlp":
             return 4 * d["m"] * d["n"] * d["u"] * times
         return 0
@@ -222,6 +224,28 @@ def permute(w):
     return [x, Input("r", shape, w.elem)], ("", b.lines), shape, [0, 1]
 
 
+def embedding(w):
+    """Rows of a table by ids below `ids`: of all rows, or of few, of which the gradient adds up many updates."""
+    t, i = Input("t", (w.dims["rows"], w.dims["n"]), w.elem), Input("i", (w.dims["tokens"],), "i64", classes=w.dims["ids"])
+    shape, b = (w.dims["tokens"], w.dims["n"]), Body()
+    b.op("y", "dm.embedding", ["t", "i"], [], [t.type, i.type], tensor(shape, w.elem))
+    return [t, i], ("", b.lines), shape, [0]
+
+
+def convolution(w):
+    """Images with channels last, and filters with features last; the size stays."""
+    d, e, k = w.dims, w.elem, w.dims["k"]
+    x, f = Input("x", (d["b"], d["s"], d["s"], d["c"]), e), Input("f", (k, k, d["c"], d["o"]), e, (k * k * d["c"]) ** -0.5)
+    first, filters, shape = (d["b"], d["c"], d["s"], d["s"]), (d["o"], d["c"], k, k), (d["b"], d["s"], d["s"], d["o"])
+    image, taps, result = tensor(first, e), tensor(filters, e), tensor((d["b"], d["o"], d["s"], d["s"]), e)
+    b = Body()
+    b.op("a", "dm.transpose", ["x"], ["dims = [0, 3, 1, 2]"], [x.type], image)
+    b.op("w", "dm.transpose", ["f"], ["dims = [3, 2, 0, 1]"], [f.type], taps)
+    b.op("c", "dm.convolution", ["a", "w"], [f"padding = [[{k // 2}, {k // 2}], [{k // 2}, {k // 2}]]"], [image, taps], result)
+    b.op("y", "dm.transpose", ["c"], ["dims = [0, 2, 3, 1]"], [result], tensor(shape, e))
+    return [x, f], ("", b.lines), shape, [0, 1]
+
+
 def attention(w):
     d, e = w.dims, w.elem
     q = Input("q", (d["b"], d["h"], d["l"], d["p"]), e)
@@ -327,7 +351,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -387,6 +411,13 @@ def table():
     ):
         dims = dict(order=order, plus=plus)
         add(f"{name}_{elem}", "move", "permute", "forward", elem, dict(dims, shape=shape), dict(dims, shape=small), tier)
+    for name, ids in (("uniform", 32000), ("one_id", 1)):
+        dims = dict(rows=32000, n=1024, tokens=4096, ids=ids)
+        add(f"embedding_{name}_backward", "move", "embedding", "backward", "f32", dims, dict(rows=300, n=16, tokens=400, ids=min(ids, 300)), 1)
+    for k, c in ((3, 64), (1, 256)):
+        for mode in ("forward", "backward"):
+            dims, small = dict(b=64, s=56, c=c, o=64, k=k), dict(b=1, s=6, c=32, o=16, k=k)
+            add(f"convolution_{k}x{k}_{c}_{mode}", "conv", "convolution", mode, "f16", dims, small, 1)
     return sorted(out, key=lambda w: w.tier)
 
 

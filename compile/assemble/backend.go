@@ -88,6 +88,8 @@ type Param struct {
 	Temp  *Temp
 	Map   *artifact.TensorMap
 	Idle  bool // read only by a later launch of the plan
+	// Instead: what the launch reads of it, later launches of the plan do not.
+	Instead bool
 }
 
 // Text is the code of one launch's kernel, without its name.

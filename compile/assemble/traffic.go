@@ -12,7 +12,10 @@ import (
 )
 
 // Moved is the traffic of a launch in bytes.
-type Moved struct{ Read, Written int64 }
+type Moved struct {
+	Read, Written int64
+	instead       int64 // of Read, what another launch does not read then
+}
 
 // LaunchBytes is the traffic of each launch of step o, of the form f, where the launches share
 // memory: partial results, and the operands and results of the launch. It is
@@ -40,6 +43,9 @@ func LaunchBytes(o *ir.Op, f *kernel.Form, p Plan, ls []*Launch, flow *cost.Flow
 			}
 			if q.Mode != artifact.Out {
 				out[i].Read += read
+				if q.Instead {
+					out[i].instead += read
+				}
 			}
 			if q.Mode != artifact.In {
 				out[i].Written += written
@@ -100,7 +106,7 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 func setScratchBytes(o *ir.Op, e *cost.Entry, launches []Moved) {
 	var all Moved
 	for _, m := range launches {
-		all.Read, all.Written = all.Read+m.Read, all.Written+m.Written
+		all.Read, all.Written = all.Read+m.Read-m.instead, all.Written+m.Written
 	}
 	for _, x := range []struct {
 		name  string

@@ -31,6 +31,7 @@ type emitter struct {
 	approximate map[*kernel.Expr]bool
 	runs        map[*kernel.Atom]run
 	lists       map[*kernel.Groups]lists
+	sums        map[*kernel.Pieces][]levelSums
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -45,7 +46,7 @@ type scope struct {
 func (t *text) emitter(u *unit) *emitter {
 	return &emitter{
 		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, invalid: &t.invalid,
-		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{}, lists: map[*kernel.Groups]lists{},
+		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{}, lists: map[*kernel.Groups]lists{}, sums: map[*kernel.Pieces][]levelSums{},
 	}
 }
 
@@ -466,9 +467,7 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 	begin := e.begin(x)
 	e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(sum), begin)
 	if x.Groups != nil {
-		e.eachUpdate(x)
-		e.accumulate(x, cpp("%s", sum), body)
-		e.close()
+		e.eachUpdate(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
 		return sum
 	}
 	for _, v := range x.Vars {

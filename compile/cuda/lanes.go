@@ -165,13 +165,16 @@ func (l *lanes) updates(x *kernel.Expr) {
 	}
 	l.lineOf(x.From, "%s %s[%d]", register(x.Elem), def(n), l.n)
 	l.each(func(j code) { l.assign(x.From, cpp("%s[%s]", n, j), l.begin(x)) })
-	vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
-	l.eachUpdate(x)
-	l.ready(x.Args[0])
-	l.each(func(j code) { l.accumulate(x, cpp("%s[%s]", n, j), x.Args[0]) })
-	l.close()
-	l.vecs, l.emitter.lane = vecs, held
+	l.eachUpdate(x, func(y *kernel.Expr) { l.add(x, n, y) })
 	l.emitter.lane[x] = n
+}
+
+// add adds y, a value of the reduction x in each lane, to sums.
+func (l *lanes) add(x *kernel.Expr, sums ident, y *kernel.Expr) {
+	vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
+	l.ready(y)
+	l.each(func(j code) { l.accumulate(x, cpp("%s[%s]", sums, j), y) })
+	l.vecs, l.emitter.lane = vecs, held
 }
 
 // shared are the conditions with the same value in all lanes; ok is false where

@@ -3,13 +3,17 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"dmir/analysis/machine"
 	"dmir/compile/cuda/audit"
+	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/gpu/ptx/ptxtest"
+	"dmir/gpu/sass"
 	"dmir/internal/need"
 )
 
@@ -64,6 +68,95 @@ func TestTransposedMachineCode(t *testing.T) {
 		t.Logf("%-16s %3d instructions, %.2f slots for each byte (%.0f %%), %d of %d bytes by 16", name, a.All.Instrs, a.PerByte, 100*a.Share, a.All.Vector, a.All.Bytes)
 		if a.All.Vector != a.All.Bytes || a.All.Local > 0 || a.Share > 1 {
 			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+// advice matches what ptxas says of code that it could not make as fast as it might be.
+var advice = regexp.MustCompile(`(?i)warning|advisory|potential`)
+
+// built is the machine code of p, whose kernels hold the rules of package ptx and spill nothing.
+func built(t *testing.T, p *artifact.Program, arch string) []sass.Kernel {
+	t.Helper()
+	code, err := nvrtc.CompileProgram(t.Context(), p, arch, nvrtc.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ptxtest.Check(t, p, code)
+	if len(code.Spilled()) > 0 || advice.MatchString(code.Log) {
+		t.Errorf("%s: %v %s", arch, code.Spilled(), code.Log)
+	}
+	listing, err := nvrtc.Disassemble(t.Context(), code.Cubin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sass.Parse(listing)
+}
+
+// The loops over the updates of an embedding's gradient have eight loads in flight: of
+// updates, or of eight sums of pieces.
+func TestScatterMachineCode(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	text, err := os.ReadFile("testdata/embedding-gradient.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		p := compiled(t, string(text), arch)
+		var loops []string
+		for _, k := range built(t, p, arch) {
+			for _, r := range k.Regions() {
+				if c := k.Count(r); r.Depth > 0 && c.Vector >= 4*16 {
+					loops = append(loops, fmt.Sprintf("%s %d", k.Name, c.Vector/16))
+				}
+			}
+		}
+		if got := strings.Join(loops, ", "); got != "k1_d_pieces 8, k2_d 8, k2_d 8" {
+			t.Errorf("%s: loops with loads of 16 bytes: %s", arch, got)
+		}
+	}
+}
+
+// The main loops of convolutions copy both operands to shared memory 16 bytes at a time: an image with
+// channels first is turned before. A product takes few instructions besides.
+func TestConvolutionMachineCode(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	for _, c := range []struct {
+		file  string
+		archs []string
+		most  map[string]float64 // of instructions for each HMMA, by kernel
+	}{
+		{"conv-f16.dmir", []string{"sm_80", "sm_90a", "sm_100"}, map[string]float64{"y": 6}}, // was 38.1
+		{"conv-grad.dmir", []string{"sm_90a"}, map[string]float64{"d": 6, "e": 9}},           // were 38.7 and 16.2
+	} {
+		text, err := os.ReadFile("testdata/" + c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, arch := range c.archs {
+			p := compiled(t, string(text), arch)
+			for _, k := range built(t, p, arch) {
+				r, _ := k.Hot()
+				n := map[string]int{}
+				for _, i := range k.Code[r.From:r.To] {
+					n[i.Base()]++
+				}
+				if n["HMMA"] == 0 {
+					continue
+				}
+				each := float64(r.To-r.From) / float64(n["HMMA"])
+				t.Logf("%s %s %s: %d instructions, %d HMMA, %d LDGSTS, %d LDSM", c.file, arch, k.Name, r.To-r.From, n["HMMA"], n["LDGSTS"], n["LDSM"])
+				_, name, _ := strings.Cut(k.Name, "_")
+				if most := c.most[name]; each > most || n["LDG"]+n["STS"] > 0 || n["LDGSTS"] == 0 {
+					t.Errorf("%s %s %s: %.1f instructions for each HMMA, %v", c.file, arch, k.Name, each, n)
+				}
+			}
 		}
 	}
 }

@@ -89,6 +89,15 @@ func (n *names) free(name string) ident {
 	return ident(try)
 }
 
+// loads adds the parameters that x reads.
+func (n *names) loads(x *kernel.Expr) {
+	kernel.Walk(x, func(x *kernel.Expr) {
+		if x.Op == kernel.Load {
+			n.add(x.Buf, artifact.In)
+		}
+	})
+}
+
 // only are the parameters of the values and the temporaries that a launch uses.
 func (n *names) only(takes func(p assemble.Param) bool) (out []assemble.Param) {
 	for _, p := range n.params {
@@ -146,7 +155,7 @@ func (n *names) written() {
 }
 
 // generated matches the names that emitters generate.
-var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|tile|plane|line|column|step|sums_|scratch_.*)[0-9]*$`)
+var generated = regexp.MustCompile(`^(t|f|c|v|j|k|from|to|rest|out|sum|total|tile|plane|line|column|step|sums_|scratch_.*)[0-9]*$`)
 
 // macro matches names that headers may define or that are reserved for the
 // implementation: upper case, or with a leading underscore.

@@ -18,6 +18,7 @@ type operand struct {
 	flat           kernel.Flat
 	fields         []assemble.Param
 	direct         [][3]kernel.Index // the parts of addresses, where elements are copied to shared memory
+	window         *window           // the conditions under which they are; nil: none
 	boxes          [][]boxDim        // of tensor maps, where those copy it
 	extraRegisters int               // for data on its way to shared memory
 }
@@ -170,17 +171,20 @@ func (s *operand) column() code {
 }
 
 // addresses splits the address of each expression into the parts that depend on
-// z, the row and k, if the operand is a plain tensor that is copied to shared
-// memory in chunks of eight elements; else it is nil.
+// z, the row and k, if the operand is a plain tensor, or one with zeros around it, that
+// is copied to shared memory in chunks of eight elements; else it is nil.
 func (s *operand) addresses() (parts [][3]kernel.Index) {
 	if s.c.Path == Fma || s.v != 8 {
 		return nil
 	}
 	for _, x := range s.xs {
+		if x.Op == kernel.Guard && len(s.xs) == 1 {
+			return s.windowed(x)
+		}
 		if x.Op != kernel.Load || x.Elem != s.elem {
 			return nil
 		}
-		part, ok := partition(x.At, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
+		part, ok := s.partition(x.At)
 		if !ok {
 			return nil
 		}
@@ -196,6 +200,11 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 		}
 	}
 	return parts
+}
+
+// partition splits x into the parts that depend on z, the row and k.
+func (s *operand) partition(x kernel.Index) (parts [3]kernel.Index, ok bool) {
+	return partition(x, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
 }
 
 // partition splits x into parts each of which depends on at most one of three
@@ -226,16 +235,21 @@ func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok 
 func (s *operand) writeAddresses(t *text) {
 	const r, k = operandRow, ident("k")
 	u, parts := t.before, s.direct
-	address := func(part kernel.Index, at code) code {
+	index := func(part kernel.Index, at code) code {
 		e := t.emitter(u)
 		part.Atoms(func(a *kernel.Atom) {
 			if a.Kind == kernel.Var {
 				e.bind(a, at)
 			}
 		})
-		return cpp("dm::i64(%s)", e.index(part))
+		return e.index(part)
 	}
-	source, row := cpp("%s", t.named[s.xs[0].Buf]), address(parts[0][1], cpp("%s", r))
+	wide := "dm::i64"
+	if s.window != nil && s.window.narrow {
+		wide = "dm::i32"
+	}
+	address := func(part kernel.Index, at code) code { return cpp("%s(%s)", wide, index(part, at)) }
+	source, row := cpp("%s", t.named[kernel.LargestLoad(s.xs[0]).Buf]), address(parts[0][1], cpp("%s", r))
 	if s.two() {
 		source = cpp("second(%s) ? %s : %s", r, t.named[s.xs[1].Buf], source)
 		row = address(parts[0][1], cpp("column(%s)", r))
@@ -243,10 +257,15 @@ func (s *operand) writeAddresses(t *text) {
 			row = cpp("second(%s) ? %s : %s", r, address(parts[1][1], cpp("column(%s)", r)), row)
 		}
 	}
+	u.line("using Offset = %s", wide)
+	u.line("static constexpr int coordinates = %d", s.window.count())
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
-	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN dm::i64 outer(dm::i32 %s) const", def(batch))
-	u.function(row, "DM_FN dm::i64 row(dm::i32 %s) const", def(r))
-	u.function(address(parts[0][2], cpp("%s", k)), "DM_FN dm::i64 col(dm::i32 %s) const", def(k))
+	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))
+	u.function(row, "DM_FN %s row(dm::i32 %s) const", wide, def(r))
+	u.function(address(parts[0][2], cpp("%s", k)), "DM_FN %s col(dm::i32 %s) const", wide, def(k))
+	if s.window != nil {
+		s.window.write(u, wide, index)
+	}
 }
 
 // writeLoad writes the function that loads a vector through registers, with the

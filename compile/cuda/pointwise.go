@@ -34,6 +34,7 @@ type elementwise struct {
 	f      *kernel.Form
 	over   map[*ir.Value]*ir.Value
 	groups []*grouping // of the updates of scatters
+	pieces []*pieces   // of groups
 	v      int64       // vector width of a thread
 }
 
@@ -94,7 +95,7 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 		return nil, err
 	}
 	if gs := t.groupings(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
-		p.f, p.groups, p.v = grouped, gs, vectorOfRows(grouped)
+		p.f, p.groups, p.v, p.pieces = grouped, gs, vectorOfRows(grouped), piecesOf(grouped, gs)
 	}
 	return p, nil
 }
@@ -105,7 +106,7 @@ func vectorOfRows(f *kernel.Form) int64 {
 	v := vectorOf(f, kernel.Out.Elements)
 	for ; v > 1; v /= 2 {
 		w, err := f.Widen(v, 0)
-		same := err == nil
+		same := err == nil && !slices.ContainsFunc(w.Pieces, func(p *kernel.Pieces) bool { return p.Cells%v != 0 })
 		if same {
 			for _, o := range w.Outs {
 				for _, x := range o.Exprs() {
@@ -125,6 +126,9 @@ func vectorOfRows(f *kernel.Form) int64 {
 func (p *elementwise) temps() (all []*assemble.Temp) {
 	for _, g := range p.groups {
 		all = append(all, g.starts, g.order)
+	}
+	for _, q := range p.pieces {
+		all = append(all, q.sums...)
 	}
 	return all
 }
@@ -150,23 +154,37 @@ func (p *elementwise) launches() ([]*launch, error) {
 	for i, g := range p.groups {
 		all = append(all, g.launch(i))
 	}
+	for i, q := range p.pieces {
+		ls, err := q.launches(p, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ls...)
+	}
 	ns := namesOver(p.f, p.over)
 	var held []lists
 	for _, g := range p.groups {
 		held = append(held, lists{ns.addTemp("starts", g.starts, artifact.In), ns.addTemp("order", g.order, artifact.In)})
 	}
+	sums := make([][]levelSums, len(p.pieces))
+	for i, q := range p.pieces {
+		for _, t := range q.sums {
+			sums[i] = append(sums[i], q.level(ns, t))
+		}
+	}
 	l := &launch{
 		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
 		named:  ns.of,
-		write:  func(t *text) error { return p.write(t, held, loops) },
+		write:  func(t *text) error { return p.write(t, held, sums, loops) },
 	}
 	if len(held) > 0 {
+		l.include = "scatter.cuh"
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
 	}
 	return append(all, l), nil
 }
 
-func (p *elementwise) write(t *text, held []lists, loops []sharing) error {
+func (p *elementwise) write(t *text, held []lists, sums [][]levelSums, loops []sharing) error {
 	f, err := widened(p.f, p.v)
 	if err != nil {
 		return err
@@ -175,6 +193,9 @@ func (p *elementwise) write(t *text, held []lists, loops []sharing) error {
 	e.approximate = approximate(f.Outs)
 	for i, g := range f.Groups {
 		e.lists[g] = held[i]
+	}
+	for i, q := range f.Pieces {
+		e.sums[q] = sums[i]
 	}
 	count := "dm::i32"
 	if p.threads() > 1<<31-blockThreads {

@@ -151,3 +151,81 @@ func TestRandomWindows(t *testing.T) {
 		report(t, f)
 	}
 }
+
+// convolved is a convolution of images with channels last, as frameworks lay them out for tensor cores.
+type convolved struct {
+	name    string
+	x, w, y []int // images, height, width, channels; height, width, channels of a group, features; y: height, width
+	clauses string
+	groups  int
+	elem    string
+}
+
+var convolvedCases = []convolved{
+	{"3x3", []int{2, 9, 10, 16}, []int{3, 3, 16, 24}, []int{9, 10}, "padding = [[1, 1], [1, 1]]", 1, "f16"},
+	{"tiles and steps with an edge", []int{3, 13, 11, 40}, []int{3, 3, 40, 72}, []int{13, 11}, "padding = [[1, 1], [1, 1]]", 1, "bf16"},
+	{"one tap", []int{2, 7, 9, 64}, []int{1, 1, 64, 32}, []int{7, 9}, "window_strides = [1, 1]", 1, "f16"},
+	{"one tap, strided", []int{2, 9, 9, 32}, []int{1, 1, 32, 16}, []int{5, 5}, "window_strides = [2, 2]", 1, "f16"},
+	{"strided, padded on one side", []int{2, 12, 13, 8}, []int{3, 3, 8, 16}, []int{6, 6}, "window_strides = [2, 2], padding = [[0, 1], [1, 0]]", 1, "f16"},
+	{"strides of three and one", []int{1, 14, 9, 16}, []int{5, 2, 16, 8}, []int{5, 9}, "window_strides = [3, 1], padding = [[2, 2], [1, 0]]", 1, "bf16"},
+	{"dilated", []int{2, 11, 12, 16}, []int{3, 3, 16, 16}, []int{11, 10}, "rhs_dilation = [2, 3], padding = [[2, 2], [2, 2]]", 1, "f16"},
+	{"groups", []int{2, 8, 7, 48}, []int{3, 3, 16, 24}, []int{8, 7}, "padding = [[1, 1], [1, 1]], feature_group_count = 3", 3, "f16"},
+	{"groups without whole accesses", []int{2, 8, 7, 12}, []int{3, 3, 4, 9}, []int{8, 7}, "padding = [[1, 1], [1, 1]], feature_group_count = 3", 3, "f16"},
+	{"transposed", []int{2, 5, 6, 16}, []int{4, 4, 16, 8}, []int{10, 12}, "lhs_dilation = [2, 2], padding = [[2, 2], [2, 2]]", 1, "f16"},
+	{"three channels", []int{2, 17, 15, 3}, []int{7, 7, 3, 16}, []int{9, 8}, "window_strides = [2, 2], padding = [[3, 3], [3, 3]]", 1, "f16"},
+	{"f32", []int{2, 9, 10, 16}, []int{3, 3, 16, 24}, []int{5, 5}, "window_strides = [2, 2], padding = [[1, 1], [1, 1]]", 1, "f32"},
+}
+
+// text is the program: the result and both gradients, of a result times g.
+func (c convolved) text() string {
+	y := []int{c.x[0], c.y[0], c.y[1], c.w[3]}
+	turn := func(s []int, dims ...int) []int {
+		var out []int
+		for _, d := range dims {
+			out = append(out, s[d])
+		}
+		return out
+	}
+	of := func(s []int) string { return tensorOf(s, c.elem) }
+	x, w, g := of(c.x), of(c.w), of(y)
+	inner, filters, result := of(turn(c.x, 0, 3, 1, 2)), of(turn(c.w, 3, 2, 0, 1)), of(turn(y, 0, 3, 1, 2))
+	return fmt.Sprintf(`func.func private @loss(%%x: %[1]s, %%w: %[2]s, %%g: %[3]s) -> tensor<f32> {
+  %%a = dm.transpose %%x, dims = [0, 3, 1, 2] : (%[1]s) -> %[4]s
+  %%b = dm.transpose %%w, dims = [3, 2, 0, 1] : (%[2]s) -> %[5]s
+  %%y = dm.convolution %%a, %%b, %[7]s : (%[4]s, %[5]s) -> %[6]s
+  %%z = dm.transpose %%y, dims = [0, 2, 3, 1] : (%[6]s) -> %[3]s
+  %%m = dm.mul %%z, %%g : %[3]s
+  %%f = dm.convert %%m : (%[3]s) -> %[8]s
+  %%s = dm.reduce add %%f : (%[8]s) -> tensor<f32>
+  return %%s : tensor<f32>
+}
+func.func @main(%%x: %[1]s, %%w: %[2]s, %%g: %[3]s) -> (%[3]s, %[1]s, %[2]s) {
+  %%a = dm.transpose %%x, dims = [0, 3, 1, 2] : (%[1]s) -> %[4]s
+  %%b = dm.transpose %%w, dims = [3, 2, 0, 1] : (%[2]s) -> %[5]s
+  %%y = dm.convolution %%a, %%b, %[7]s : (%[4]s, %[5]s) -> %[6]s
+  %%z = dm.transpose %%y, dims = [0, 2, 3, 1] : (%[6]s) -> %[3]s
+  %%l, %%d, %%e = dm.grad @loss %%x, %%w, %%g, wrt = [0, 1] : (%[1]s, %[2]s, %[3]s) -> (tensor<f32>, %[1]s, %[2]s)
+  return %%z, %%d, %%e : %[3]s, %[1]s, %[2]s
+}
+`, x, w, g, inner, filters, result, c.clauses, tensorOf(y, "f32"))
+}
+
+// Convolutions of images with channels last and their gradients agree with the reference; those whose
+// channels are whole accesses copy them to shared memory, but for small filters of groups, whose
+// channels and features the gradient exchanges where it reads them.
+func TestConvolutionsWithChannelsLast(t *testing.T) {
+	need.Long(t)
+	needEmulator(t)
+	var cases []Case
+	for _, c := range convolvedCases {
+		cases = append(cases, kinds(Case{Name: c.name, Text: c.text(), Seed: 7, Func: "main"}, 0)[:2]...)
+	}
+	agree(t, cases)
+	for i, c := range convolvedCases {
+		source := built(t, cases[2*i]).built.Source
+		whole := c.elem != "f32" && c.w[2]%8 == 0 && c.w[3]/c.groups%8 == 0
+		if single := strings.Contains(source, "direct = false"); whole == single && c.groups == 1 {
+			t.Errorf("%s: elements are loaded through registers: %t", c.name, single)
+		}
+	}
+}

@@ -54,6 +54,11 @@ var scatterCases = []scatterCase{
 	{name: "set of batches", kind: "set", table: "3x290", ids: "3x400", updates: "3x400", clauses: "dim = 1, batch_dims = 1", elem: "i64", id: "i64"},
 	{name: "max", kind: "max", table: "300x6", ids: "450", updates: "450x6"},
 	{name: "mul", kind: "mul", table: "900x3", ids: "450", updates: "450x3"},
+	{name: "one row has nearly all", table: "300x8", ids: "30x100", updates: "30x100x8", draw: "rng uniform low = -400, high = 3"},
+	{name: "two levels of pieces", table: "40x2", ids: "9000", updates: "9000x2", draw: "constant dense<17>"},
+	{name: "pieces of batches", table: "3x30x2", ids: "3x1000", updates: "3x1000x2", clauses: "dim = 1, batch_dims = 1", draw: "rng uniform low = 0, high = 2"},
+	{name: "pieces of a middle dimension", kind: "mul", table: "3x300x4", ids: "900", updates: "3x900x4", clauses: "dim = 1", elem: "i32", draw: "rng uniform low = 0, high = 3"},
+	{name: "pieces of f16", table: "3000x16", ids: "640", updates: "640x16", elem: "f16", draw: "rng uniform low = 4, high = 6"},
 	{name: "no updates", table: "300x6", ids: "0", updates: "0x6", draw: "iota dim = 0"},
 	{name: "few updates", table: "300x6", ids: "9", updates: "9x6"},
 	{name: "no dimension of indices", table: "300x6", ids: "", updates: "6"},
@@ -175,6 +180,38 @@ func TestScatterReads(t *testing.T) {
 		// with the rows, up to the multiprocessors.
 		if n := requested(c.rows, c.ids, c.depth); n > 4*base*5/4 {
 			t.Errorf("%d rows of %d, %d ids: %d bytes are requested, of 500 rows of 16 and 1000 ids %d", c.rows, c.depth, c.ids, n, base)
+		}
+	}
+}
+
+// The longest loop of a thread over the updates of an embedding's gradient does not grow with
+// those of the most frequent id: a thread reads an update and its number, or the sum of a piece.
+func TestScatterLoops(t *testing.T) {
+	need.Long(t)
+	needEmulator(t)
+	longest := func(ids int, draw string) (most int64) {
+		t.Helper()
+		c := scatterCase{table: "400x2", ids: fmt.Sprint(ids), updates: fmt.Sprintf("%dx2", ids), draw: draw}
+		for _, uses := range []string{"new", "donated", "fused"} {
+			p := built(t, Case{Name: draw, Text: c.text(uses), Seed: 7})
+			r, err := emulator.Run(t.Context(), p.built, p.inputs, emulator.Options{Timeout: limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range r.Steps {
+				if !strings.HasSuffix(s.Name, "_groups") {
+					most = max(most, s.Longest)
+				}
+			}
+		}
+		t.Logf("%d ids, %s: %d accesses of a thread", ids, draw, most)
+		return most
+	}
+	for _, ids := range []int{4096, 100000} {
+		const few = 8 // of the indices and of the groups' bounds
+		uniform, equal := longest(ids, "rng uniform low = 0, high = 400"), longest(ids, "constant dense<5>")
+		if bound := int64(2*2*63*2 + 128 + few); equal > bound || uniform > bound {
+			t.Errorf("%d ids: a thread makes %d accesses where they are equal and %d where they are not; %d is the most", ids, equal, uniform, bound)
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // price is the predicted time of a kernel or a plan and, to break ties, the
@@ -210,7 +212,7 @@ func (g *graph) prologue(s *candidate) float64 {
 			continue
 		}
 		for j, v := range n.ins {
-			seen := map[int]bool{}
+			seen, turned := map[int]bool{}, false
 			var back func(v int)
 			back = func(v int) {
 				d := g.values[v].def
@@ -219,14 +221,31 @@ func (g *graph) prologue(s *candidate) float64 {
 				}
 				seen[d] = true
 				ns += g.nodes[d].effort * n.again[j]
+				turned = turned || turns(g.nodes[d].op)
 				for _, w := range g.nodes[d].ins {
 					back(w)
 				}
 			}
-			back(v)
+			if back(v); turned {
+				ns += n.gather[j]
+			}
 		}
 	}
 	return ns
+}
+
+// turns reports whether o permutes dimensions such that other elements are neighbours.
+func turns(o *ir.Op) bool {
+	m := op.MoveOf(o)
+	if m == nil {
+		return false
+	}
+	dims, ok := m.Permutes()
+	to := -1
+	if ok {
+		to = cost.Innermost(o.Out(0))
+	}
+	return to >= 0 && cost.Innermost(o.In(0)) != dims[to]
 }
 
 // tile is the number of rows and of columns of a contraction's result that one

@@ -62,6 +62,7 @@ type node struct {
 	tensor    float64     // ns at the tensor cores' peak
 	vector    float64     // ns at the vector units' peak
 	again     []float64   // of a contraction: how often each element of ins is computed where it is not read
+	gather    []float64   // of a contraction: ns by which it is slower where it reads single elements of ins
 	effort    float64     // ns on the vector units, by the instructions of each element
 	cheap     bool        // may be recomputed in several kernels
 	plain     bool        // is in conflict with no other node that is plain
@@ -308,13 +309,16 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 // recomputes sets how often a contraction of so many products would compute its operands: the elements that the sums name, which for
 // a convolution are as many as its window has for each of the image, for each tile of the result that uses them.
 func (g *graph) recomputes(n *node, products float64) {
-	n.again = make([]float64, len(n.ins))
+	n.again, n.gather = make([]float64, len(n.ins)), make([]float64, len(n.ins))
 	c, err := kernel.ContractionOf(n.op)
 	for j, i := range n.ins {
 		n.again[j] = math.Ceil(products / (g.values[i].elements * tile))
 		for k, v := range n.op.Operands {
 			if at, known := g.number[g.source(v)]; err == nil && known && at == i {
 				sharing := float64(c.Sharing(k))
+				if cost.Gathers(g.m, n.op) {
+					n.gather[j] = 1e9 * cost.Gather(g.m, n.op, k)
+				}
 				n.again[j] = max(1, products/sharing/g.values[i].elements) * math.Ceil(sharing/tile)
 			}
 		}

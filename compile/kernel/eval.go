@@ -21,7 +21,10 @@ type evaluator struct {
 	reductions []reducedSpace
 	grouped    bool      // the updates of scatters are in groups
 	groups     []*Groups // that the expressions made so far read
-	visits     int64     // see Form.Visits
+	pieces     []*Pieces
+	v          int64 // the vector width, and the variable that numbers neighbours; nil: there is one
+	lane       *Atom
+	visits     int64 // see Form.Visits
 	// A composite is expanded on first use; stands maps its operands in the
 	// expansion to values.
 	expanded map[*ir.Op][]*ir.Value

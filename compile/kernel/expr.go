@@ -35,6 +35,10 @@ type Expr struct {
 	// Groups are, of a Reduce over the updates of one row of a scatter, those that
 	// it is one of; see Form.Grouped.
 	Groups *Groups
+	// Pieces are those of its groups, and Cell the number of its value among those of
+	// an update; nil where its groups are not cut.
+	Pieces *Pieces
+	Cell   Index
 
 	// From is the op that the expression was first made for: the one that
 	// computes it or, of a Load, reads it; nil where there is no single one.
@@ -127,7 +131,7 @@ func (c Condition) never() bool {
 
 func (s *Space) expr(e Expr) *Expr {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Groups)
+	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p %p %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Groups, e.Pieces, e.Cell.key())
 	for _, a := range e.Args {
 		fmt.Fprintf(&b, " %d", a.id)
 	}
@@ -164,6 +168,7 @@ func (e *Expr) depend() {
 		e.sums = e.sums || a.sums
 	}
 	data(e.At)
+	data(e.Cell)
 	for _, c := range e.If {
 		data(c.X)
 	}
@@ -242,6 +247,7 @@ func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)
 			})
 		}
 		index(e.At)
+		index(e.Cell)
 		for _, c := range e.If {
 			index(c.X)
 		}

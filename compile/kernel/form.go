@@ -38,6 +38,8 @@ type Form struct {
 	Over map[*ir.Value]bool
 	// Groups are the groups of updates that reductions run over; see Grouped.
 	Groups []*Groups
+	// Pieces are those of the reductions over groups.
+	Pieces []*Pieces
 
 	// V is the vector width: the number of neighbouring elements that one thread
 	// computes at a time, numbered by Lane, which is nil where V is 1. See Widen.
@@ -291,7 +293,7 @@ func (f *Form) pointwise() (*Form, error) {
 		g.Lane = s.Loop("lane", g.V)
 	}
 	g.eval = newEvaluator(s, f.Ops)
-	g.eval.grouped = f.grouped
+	g.eval.grouped, g.eval.v, g.eval.lane = f.grouped, g.V, g.Lane
 	type loop struct {
 		shape []int64
 		vars  []*Atom
@@ -348,7 +350,7 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Class, h.Groups = f.Class, h.eval.groups
+	h.Class, h.Groups, h.Pieces = f.Class, h.eval.groups, h.eval.pieces
 	return h.finish()
 }
 

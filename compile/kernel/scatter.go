@@ -27,6 +27,34 @@ type Groups struct {
 	indices *ir.Value
 }
 
+// Pieces are what a scatter's reduction adds up of each update: a value for each of its
+// cells, the places of the result's other dimensions. Equal parts of the list of all
+// updates that lie in one group can be reduced for all cells before the groups are.
+type Pieces struct {
+	Of    *Groups
+	Kind  string
+	Cells int64
+	// Batch numbers the batches, Cell steps of V cells and Update the updates of a batch,
+	// nil where there is one; X is the value of an update in a cell.
+	Batch, Cell, Update *Atom
+	X                   *Expr
+
+	op    *ir.Op
+	space *Space
+	cell  Index
+}
+
+// Sum is a number of sums, which has one for each of n pieces and each cell: that of the
+// piece which the variable numbers, in the cell of x, a reduction over groups, or of X.
+func (p *Pieces) Sum(sums *ir.Value, n int64, x *Expr) (sum *Expr, piece *Atom) {
+	cell := p.cell
+	if x != nil {
+		cell = x.Cell
+	}
+	piece = p.space.Loop("piece", n)
+	return p.space.expr(Expr{Op: Load, Elem: sums.Elem(), Buf: sums, At: alone(piece).Times(p.Cells).Add(cell)}), piece
+}
+
 // Grouped is f, a kernel of class Loop, with the updates of each scatter grouped
 // by row: its reductions over updates run over those of one row.
 func (f *Form) Grouped() (*Form, error) {
@@ -36,7 +64,7 @@ func (f *Form) Grouped() (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Class, h.Groups = f.Class, h.eval.groups
+	h.Class, h.Groups, h.Pieces = f.Class, h.eval.groups, h.eval.pieces
 	return h.finish()
 }
 
@@ -54,14 +82,18 @@ type updates struct {
 	named Condition // holds where it updates the row
 	group Index     // the number of the row's group
 	of    *Groups   // nil: the reductions visit all updates
+	cell  Index     // the number of the element's cell
+	op    *ir.Op
 }
 
-// updatesOf are the updates of row of o, in the batch with the indices batch.
-func (e *evaluator) updatesOf(o *ir.Op, batch []Index, row Index) *updates {
+// updatesOf are the updates of row of o in the place idx of its other dimensions, those
+// of the batch first.
+func (e *evaluator) updatesOf(o *ir.Op, idx []Index, row Index) *updates {
 	indices := o.Operands[1]
-	d, _ := op.Dim(o, "dim", len(shapeOf(o.Operands[0])))
-	rows, shape := shapeOf(o.Operands[0])[d], shapeOf(indices)
-	u := &updates{evaluator: e, sizes: shape[len(batch):]}
+	_, rows, others := scatterDims(o)
+	shape, batches := shapeOf(indices), op.Int(o, "batch_dims")
+	batch := idx[:batches]
+	u := &updates{evaluator: e, op: o, sizes: shape[batches:], cell: Linear(idx[batches:], others[batches:])}
 	vars, own := e.loops([]int64{Product(u.sizes)})
 	u.vars, u.own = vars, own[0]
 	u.pick = e.Unlinear(u.own, u.sizes)
@@ -71,6 +103,38 @@ func (e *evaluator) updatesOf(o *ir.Op, batch []Index, row Index) *updates {
 		u.of = e.groupsOf(indices, len(batch), rows)
 	}
 	return u
+}
+
+// scatterDims are the dimension that o, a scatter, indexes, its size, and the other sizes.
+func scatterDims(o *ir.Op) (d int, rows int64, others []int64) {
+	shape := shapeOf(o.Operands[0])
+	d, _ = op.Dim(o, "dim", len(shape))
+	return d, shape[d], slices.Concat(shape[:d], shape[d+1:])
+}
+
+// pieces are those of u's reductions of a kind; nil where an update is itself computed by a
+// reduction.
+func (u *updates) pieces(kind string) *Pieces {
+	e, o := u.evaluator, u.op
+	for _, p := range e.pieces {
+		if p.op == o {
+			return p
+		}
+	}
+	d, _, others := scatterDims(o)
+	batches := op.Int(o, "batch_dims")
+	p := &Pieces{Of: u.of, Kind: kind, Cells: Product(others[batches:]), Update: e.Loop("update", u.of.Updates), op: o, space: e.Space}
+	if u.of.Batches > 1 {
+		p.Batch = e.Loop("batch", u.of.Batches)
+	}
+	p.Cell, p.cell = e.wide("cell", p.Cells, e.v, e.lane)
+	idx := slices.Concat(e.Unlinear(alone(p.Batch), others[:batches]), e.Unlinear(p.cell, others[batches:]))
+	p.X = e.at(o.Operands[2], slices.Concat(idx[:d], e.Unlinear(IndexOf(p.Update), u.sizes), idx[d:]))
+	if reduces(p.X) {
+		return nil
+	}
+	e.pieces = append(e.pieces, p)
+	return p
 }
 
 // groupsOf are the groups of the updates at indices of that many rows.
@@ -97,6 +161,11 @@ func (u *updates) reduce(kind string, x, none *Expr) *Expr {
 	r := Expr{Op: Reduce, Elem: x.Elem, Kind: kind, Vars: u.vars, Args: []*Expr{x}}
 	if u.of != nil {
 		r.Groups, r.At = u.of, u.group
+		if kind != First && kind != Last {
+			if r.Pieces = u.pieces(kind); r.Pieces != nil {
+				r.Cell = u.cell
+			}
+		}
 	} else {
 		r.Args[0] = u.guard([]Condition{u.named}, x, none)
 		u.visits += max(0, Product(u.sizes)-1)
@@ -120,8 +189,8 @@ func (e *evaluator) identity(kind string, elem types.Elem) *Expr {
 // in their order, so that the sum is deterministic.
 func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 	x, elem, kind := o.Operands[0], o.Results[0].Elem(), op.Str(o, "kind")
-	d, _ := op.Dim(o, "dim", len(idx))
-	u := e.updatesOf(o, idx[:op.Int(o, "batch_dims")], idx[d])
+	d, _, _ := scatterDims(o)
+	u := e.updatesOf(o, slices.Concat(idx[:d], idx[d+1:]), idx[d])
 	update := e.at(o.Operands[2], slices.Concat(idx[:d], u.pick, idx[d+1:]))
 	old := e.at(x, idx)
 	if kind == "set" {
@@ -136,13 +205,13 @@ func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	x, indices, values := o.Operands[0], o.Operands[1], o.Operands[2]
 	shape, elem, kind := shapeOf(x), x.Elem(), op.Str(o, "kind")
-	d, _ := op.Dim(o, "dim", len(shape))
+	d, _, _ := scatterDims(o)
 	batch := int(op.Int(o, "batch_dims"))
 	end := d + len(shapeOf(indices)) - batch
 	where := e.place(indices, slices.Concat(idx[:batch], idx[d:end]), shape[d])
 	exists := Condition{X: where, Lo: 0, Hi: shape[d]}
 	row := e.Within(where, 0, shape[d]-1)
-	u := e.updatesOf(o, idx[:batch], row)
+	u := e.updatesOf(o, slices.Concat(idx[:d], idx[end:]), row)
 	at := slices.Concat(idx[:d], []Index{row}, idx[end:])
 	out := Out{Value: v, At: Place(o.Results[0], at), If: []Condition{exists}, N: Product(shapeOf(values))}
 	if len(u.vars) > 0 {

@@ -108,9 +108,10 @@ func (f *Form) Tiled() (*Tiled, error) {
 		slices.SortStableFunc(group[name], byOut)
 	}
 	sums := group["k"]
+	distance := func(n int64) int64 { return max(n, -n) } // a window that is reversed has negative strides
 	along := func(i int) func(x, y letterUse) int {
 		return func(x, y letterUse) int {
-			return cmp.Or(cmp.Compare(y.step[i], x.step[i]), cmp.Compare(y.step[1-i], x.step[1-i]))
+			return cmp.Or(cmp.Compare(distance(y.step[i]), distance(x.step[i])), cmp.Compare(distance(y.step[1-i]), distance(x.step[1-i])))
 		}
 	}
 	slices.SortStableFunc(sums, along(left))

@@ -28,7 +28,7 @@ func (m *model) problem(fixed bool) *problem {
 		p.variable(cost)
 	}
 	for _, o := range m.body.Ops {
-		m.op(p, o)
+		m.op(p, o, fixed)
 	}
 	return p
 }
@@ -44,7 +44,7 @@ func (m *model) chosen(v *ir.Value) bool {
 }
 
 // op adds the constraints of o on the orders of its operands and results.
-func (m *model) op(p *problem, o *ir.Op) {
+func (m *model) op(p *problem, o *ir.Op, fixed bool) {
 	vs := m.alike(o)
 	dims, transposed := m.transposed(o)
 	switch {
@@ -54,7 +54,11 @@ func (m *model) op(p *problem, o *ir.Op) {
 		m.transpose(p, o, dims)
 	case m.anyOrders(o):
 		for i, v := range o.Operands {
-			m.read(p, v, func(order []int) float64 { return m.uncoalesced(o, i, v, order) })
+			read := m.read
+			if fixed && m.gathers(o) { // as it is written
+				read = m.written
+			}
+			read(p, v, func(order []int) float64 { return m.reading(o, i, v, order) })
 			m.needs = append(m.needs, m.cheapest(o, i, v))
 		}
 		y := o.Results[0]
@@ -99,12 +103,17 @@ func (m *model) cheapest(o *ir.Op, i int, v *ir.Value) need {
 		s := m.state(v, states[m.number[v]])
 		best := s.base
 		for j, order := range m.orders[v] {
-			if s.mask>>j&1 == 1 && m.uncoalesced(o, i, v, order) < m.uncoalesced(o, i, v, m.orders[v][best]) {
+			if s.mask>>j&1 == 1 && m.reading(o, i, v, order) < m.reading(o, i, v, m.orders[v][best]) {
 				best = j
 			}
 		}
 		return best
 	}}
+}
+
+// reading is the loss of o where it reads operand i, v, in that order.
+func (m *model) reading(o *ir.Op, i int, v *ir.Value, order []int) float64 {
+	return m.uncoalesced(o, i, v, order) + m.gathering(o, i, order)
 }
 
 // uncoalesced is the loss of a contraction where the contiguous dimension of v

@@ -92,7 +92,7 @@ func (m *model) apply(states []int) error {
 		}
 		key := copied{n.v, want}
 		if copies[key] == nil {
-			c, err := m.copy(n.v, m.orders[n.v][want])
+			c, err := m.copy(n.v, m.orders[n.v][want], n.op)
 			if err != nil {
 				return err
 			}
@@ -114,9 +114,9 @@ func ordered(t *types.Tensor, order []int) *types.Tensor {
 }
 
 // copy inserts a copy of v in another order, right after its definition or, of
-// an input, at the start.
-func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
-	at := &ir.Builder{Block: m.body.Block}
+// an input, at the start; user reads it first.
+func (m *model) copy(v *ir.Value, order []int, user *ir.Op) (*ir.Value, error) {
+	at := &ir.Builder{Block: m.body.Block, At: user}
 	if m.body.Defines(v) {
 		at = &ir.Builder{Block: m.body.Block, Index: v.Op.Position() + 1, At: v.Op}
 	}

@@ -87,7 +87,7 @@ func (m *model) consider(v *ir.Value, order []int, most int) bool {
 	return true
 }
 
-// spread finds the orders to consider: those that row ops prefer, propagated
+// spread finds the orders to consider: those that row ops and convolutions prefer, propagated
 // through transposes, which map an operand's orders to those of the result that
 // cost nothing, and through ops whose tensors have one order.
 func (m *model) spread(most int) {
@@ -96,6 +96,18 @@ func (m *model) spread(most int) {
 			m.consider(o.Results[0], last(m.current[o.Results[0]], d), most)
 		}
 	}
+	m.propagate(most)
+	added := false
+	for _, o := range m.body.Ops {
+		added = m.gathers(o) && m.channels(o, most) || added
+	}
+	if added {
+		m.propagate(most)
+	}
+}
+
+// propagate adds orders across all ops.
+func (m *model) propagate(most int) {
 	ops := slices.Clone(m.body.Ops)
 	for changed := true; changed; slices.Reverse(ops) { // forwards and backwards in turn
 		changed = false

@@ -52,6 +52,7 @@ type StepReport struct {
 	Read      int64 // distinct bytes read in a run that the step had not itself written before
 	Written   int64 // distinct bytes written in a run
 	Requested int64 // of all accesses: what the caches see
+	Longest   int64 // the accesses of the thread with the most
 	Params    []ParamReport
 }
 

@@ -18,7 +18,8 @@ import (
 type reply struct {
 	Fault *rawFault
 	Steps [][][3]int64 // of each step, of each argument: read, written, requested
-	Runs  []int64      // of each step
+	// Of each step.
+	Runs, Longest []int64
 }
 
 // execute runs the process to its end, or stops it after timeout if that is not 0:
@@ -72,13 +73,13 @@ func execute(ctx context.Context, timeout time.Duration, out *stream, dir, exe s
 
 // reports converts the numbers of a run to reports with names.
 func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
-	if len(r.Steps) != len(p.Steps) || len(r.Runs) != len(p.Steps) {
+	if len(r.Steps) != len(p.Steps) || len(r.Runs) != len(p.Steps) || len(r.Longest) != len(p.Steps) {
 		return nil, fmt.Errorf("the emulator reports %d steps of %d", len(r.Steps), len(p.Steps))
 	}
 	list := make([]StepReport, len(p.Steps))
 	for i, s := range p.Steps {
 		sr := &list[i]
-		sr.Name, sr.Runs = s.Name, r.Runs[i]
+		sr.Name, sr.Runs, sr.Longest = s.Name, r.Runs[i], r.Longest[i]
 		for k, c := range r.Steps[i] {
 			pr := ParamReport{Read: c[0], Written: c[1], Requested: c[2]}
 			if of := p.KernelOf(&s); of != nil && k < len(of.Params) {

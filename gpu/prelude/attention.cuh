@@ -22,12 +22,6 @@
 //   DM_FN static dm::i32 mask_head(dm::i32 matrix, dm::i32 repeat);
 #pragma once
 
-#ifdef DM_HOST
-#define DM_NO_UNROLL
-#else
-#define DM_NO_UNROLL _Pragma("unroll 1")
-#endif
-
 namespace dm {
 
 // Nothing is the argument for a parameter that a kernel does not have.

@@ -2,14 +2,6 @@
 // softmax in f32. Depths are even and at most 256.
 #pragma once
 
-// Unrolls the following loop by this factor.
-#ifdef DM_HOST
-#define DM_UNROLL_BY(n)
-#else
-#define DM_PRAGMA(x) _Pragma(#x)
-#define DM_UNROLL_BY(n) DM_PRAGMA(unroll n)
-#endif
-
 namespace dm {
 
 // A block owns FM * 16 rows for each warp, and loops over the rows of the other side,

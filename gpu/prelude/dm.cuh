@@ -30,6 +30,8 @@
   extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, blocks) name
 #define DM_UNROLL _Pragma("unroll")
 #define DM_NO_UNROLL _Pragma("unroll 1")
+#define DM_PRAGMA(x) _Pragma(#x)
+#define DM_UNROLL_BY(n) DM_PRAGMA(unroll n)
 #endif
 
 #include "types.cuh"

@@ -30,6 +30,7 @@
 #define DM_KERNEL_CLUSTER(name, threads, blocks, cluster) static void name
 #define DM_UNROLL
 #define DM_NO_UNROLL
+#define DM_UNROLL_BY(n)
 #define DM_COLD __attribute__((noinline, cold))
 
 namespace dm {
@@ -132,6 +133,8 @@ struct Machine {
   i32 thread, lane, warp;
   u32 stamp;                // of the thread's accesses to shared memory now
   Spot line;                 // of the last access
+  i64 accesses[max_threads];  // of global memory, by the threads of the block
+  i64 longest;                // of a thread of the launch, the most
   Warp warps[max_warps];
   Barrier barriers[16];
   u32 ready_warps;

@@ -202,6 +202,10 @@ inline void launch(const Kernel& k, const Step& s) {
       for (m.at[0] = 0; m.at[0] < m.grid[0]; m.at[0]++) {
         report_progress(s, double(m.me - m.first) / double(blocks));
         run_block();
+        for (int t = 0; t < m.thread_count; t++) {
+          if (m.accesses[t] > m.longest) m.longest = m.accesses[t];
+          m.accesses[t] = 0;
+        }
         m.me++;
       }
     }
@@ -211,7 +215,7 @@ inline void launch(const Kernel& k, const Step& s) {
 
 // The bytes that a step moved in all of its runs.
 struct Moved {
-  i64 runs = 0;
+  i64 runs = 0, longest = 0;
   std::vector<i64> read, written, requested;  // by argument
 };
 
@@ -342,7 +346,9 @@ inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size
     m.step = int(i);
     m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
     m.line = {};
+    m.longest = 0;
     run_step(plan, s, kernels);
+    if (m.longest > moved[i].longest) moved[i].longest = m.longest;
     progress.done += s.work;
     moved[i].runs++;
     for (size_t k = 0; k < s.args.size(); k++) {
@@ -426,7 +432,7 @@ int run(int argc, char** argv, const Kernel* kernels, int count) {
     moved[i].requested.resize(n);
   }
   run_steps(plan, kernels, 0, plan.steps.size(), moved);
-  std::string report = "{\"steps\":[", runs;
+  std::string report = "{\"steps\":[", runs, longest;
   for (size_t i = 0; i < moved.size(); i++) {
     report += i ? ",[" : "[";
     for (size_t k = 0; k < moved[i].read.size(); k++) {
@@ -436,8 +442,9 @@ int run(int argc, char** argv, const Kernel* kernels, int count) {
     }
     report += "]";
     runs += (i ? "," : "") + std::to_string(moved[i].runs);
+    longest += (i ? "," : "") + std::to_string(moved[i].longest);
   }
-  report += "],\"runs\":[" + runs;
+  report += "],\"runs\":[" + runs + "],\"longest\":[" + longest;
   report += "]}\n";
   m.step = int(plan.steps.size());
   FILE* out = fopen(argv[3], "wb");

@@ -287,6 +287,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 // of a byte does not conflict with atomic stores, which may be of the other one.
 template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param& p, i64 at, Spot line) {
   m.line = line;
+  m.accesses[m.thread]++;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;
@@ -322,6 +323,7 @@ template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param&
 
 template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot line) {
   m.line = line;
+  m.accesses[m.thread]++;
   for (int b = 0; b < BYTES; b++) p.owners[at + b] = p.owner;
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;

@@ -10,10 +10,19 @@
 //   static constexpr bool direct = true;      // bytes are copied to shared memory unchanged
 //   DM_FN bool has(i32 r) const;              // whether there is a row r
 //   DM_FN auto source(i32 r) const;           // direct: the tensor with row r, and
-//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the index in it, as a sum
+//   using Offset = i64;                       // direct: of the index in it, the sum of
+//   DM_FN Offset outer(i32 z) const, row(i32 r) const, col(i32 k) const;
+//   static constexpr int coordinates = 0;     // direct: from 1 on, it has elements in a window alone
 //   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from (r, k) on
 //
-// where a row is m of A and n of B. An epilogue is a struct
+// where a row is m of A and n of B. The coordinates of an element in a window are sums of
+// those of its row and of its k; outside of the window there are zeros:
+//
+//   DM_FN void place(i32 (&c)[coordinates], i32 r) const, tap(i32 (&c)[coordinates], i32 k) const;
+//   DM_FN static bool inside(const i32 (&c)[coordinates]);            // not where has(r) is false
+//   DM_FN static Offset far(const i32 (&c)[coordinates]);             // a part of the index
+//
+// An epilogue is a struct
 //
 //   static constexpr int vector = 8;          // neighbours along n that one call takes; they divide n
 //   static constexpr int products = 1;        // 2: results combine the sums of two products with one A
@@ -35,12 +44,6 @@
 // Of two products B's rows come in groups: those of the first one's next `group`
 // columns, then those of the second one's.
 #pragma once
-
-#ifdef DM_HOST
-#define DM_NO_UNROLL
-#else
-#define DM_NO_UNROLL _Pragma("unroll 1")
-#endif
 
 namespace dm {
 
@@ -104,6 +107,16 @@ DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth)
   return v;
 }
 
+// Offsets are what a direct operand says of its offsets.
+template <class X, bool Direct = X::direct> struct Offsets {
+  using Type = i64;
+  static constexpr int coordinates = 0;
+};
+template <class X> struct Offsets<X, true> {
+  using Type = typename X::Offset;
+  static constexpr int coordinates = X::coordinates;
+};
+
 // Stage is the part of an operand that one step of a tensor-core loop needs:
 // Rows x BK elements of shared memory, in chunks of eight, swizzled so that
 // the eight rows that one ldmatrix reads lie in different banks.
@@ -126,16 +139,21 @@ struct Stage {
 
   const X& x;
   const i32 z, row, depth; // the matrix, the tile's first row; the length of k
-  i64 base[X::along_k ? each : 1];
+  using Offset = typename Offsets<X>::Type;
+  static constexpr int coordinates = Offsets<X>::coordinates;
+  static constexpr int own = X::along_k ? each : 1; // rows of a thread
+  Offset base[own];
+  i32 places[own][coordinates > 0 ? coordinates : 1];
   Vec<T, 8> held[X::direct ? 1 : each];
 
   DM_FN Stage(const X& x, i32 z, i32 row, i32 depth) : x(x), z(z), row(row), depth(depth) {
     if constexpr (X::direct) {
-      const i64 o = x.outer(z);
+      const Offset o = x.outer(z);
       DM_UNROLL
-      for (int i = 0; i < (X::along_k ? each : 1); i++) {
+      for (int i = 0; i < own; i++) {
         const i32 r = row + (X::along_k ? thread() / line + i * apart : thread() % line * 8);
         base[i] = x.has(r) ? o + x.row(r) : 0;
+        if constexpr (coordinates > 0) x.place(places[i], r);
       }
     }
   }
@@ -144,16 +162,33 @@ struct Stage {
   // completes it.
   DM_FN void begin(Shared<T> to, i32 k) {
     const i32 l0 = thread() / line, c = thread() % line;
-    DM_UNROLL
-    for (int i = 0; i < each; i++) {
-      const i32 l = l0 + i * apart;
-      const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
-      if constexpr (X::direct) {
-        const bool valid = x.has(r) && ki < depth;
-        const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
-        cp_async<16>(to, at(l, c), x.source(r), from, valid);
-      } else {
-        held[i] = chunk(x, z, r, ki, depth);
+    if constexpr (coordinates > 0) { // chunks along k have the same k, so that its part is computed once
+      Offset col;
+      i32 tap[coordinates];
+      DM_UNROLL
+      for (int i = 0; i < each; i++) {
+        const i32 l = l0 + i * apart, ki = X::along_k ? k + c * 8 : k + l;
+        if (i == 0 || !X::along_k) {
+          col = x.col(ki);
+          x.tap(tap, ki);
+        }
+        i32 sum[coordinates];
+        DM_UNROLL
+        for (int j = 0; j < coordinates; j++) sum[j] = places[X::along_k ? i : 0][j] + tap[j];
+        cp_async<16>(to, at(l, c), x.source(0), base[X::along_k ? i : 0] + col + x.far(sum), ki < depth && x.inside(sum));
+      }
+    } else {
+      DM_UNROLL
+      for (int i = 0; i < each; i++) {
+        const i32 l = l0 + i * apart;
+        const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
+        if constexpr (X::direct) {
+          const bool valid = x.has(r) && ki < depth;
+          const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
+          cp_async<16>(to, at(l, c), x.source(r), from, valid);
+        } else {
+          held[i] = chunk(x, z, r, ki, depth);
+        }
       }
     }
   }

@@ -26,6 +26,24 @@ DM_FN i32 block_before(i32 v, i32& total, Shared<i32> scratch DM_LINE) {
 }
 }  // namespace detail
 
+// Range is `count` numbers from `from` on, of which those from low on lie behind a gap.
+struct Range {
+  i32 from, count, low, gap;
+  DM_FN i32 operator[](i32 n) const { return from + n < low ? from + n : from + n + gap; }
+};
+
+// cut is [from, to) without the whole pieces of EACH in it, whose numbers [from, to)
+// becomes.
+template <i32 EACH> DM_FN Range cut(i32& from, i32& to) {
+  Range r{from, to - from, to, 0};
+  from = (from + EACH - 1) / EACH;
+  to = to / EACH;
+  if (from >= to) from = to;
+  else r.low = from * EACH, r.gap = (to - from) * EACH;
+  r.count -= r.gap;
+  return r;
+}
+
 // Groups the UPDATES updates of a batch by row(batch, update), the row that they
 // name if it is one of ROWS, in their order: order has the numbers of the updates
 // of row 0, of row 1 and so on, and starts, from number batch * (ROWS + 1) on, where
@@ -35,10 +53,11 @@ DM_FN i32 block_before(i32 v, i32& total, Shared<i32> scratch DM_LINE) {
 // It counts the updates of each of its rows and of all rows before, which gives the
 // starts, and then reads the updates again in order. The first warp places those
 // of its rows, 32 at a time: of several in one row each lane counts those before it.
-// A thread reads EACH updates at a time. counts has STRIP elements, found EACH for
-// each thread, scratch 32.
-template <i32 ROWS, i32 UPDATES, i32 STRIP, i32 EACH, class Row, class To>
-DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To order, Shared<i32> counts, Shared<u32> found, Shared<i32> scratch DM_LINE) {
+// Where there are many, PLACERS warps share them: each counts those of every row in
+// its part first. A thread reads EACH updates at a time. counts has STRIP elements,
+// parts PLACERS * STRIP, found EACH for each thread, scratch 32.
+template <i32 ROWS, i32 UPDATES, i32 STRIP, i32 EACH, i32 PLACERS, class Row, class To>
+DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To order, Shared<i32> counts, Shared<u16> parts, Shared<u32> found, Shared<i32> scratch DM_LINE) {
   const i32 low = strip * STRIP, rows = min(STRIP, ROWS - low), tile = threads() * EACH;
   for (i32 r = thread(); r < rows; r += threads()) counts[DM_IDX(r)] = 0;
   sync(DM_HERE_ONLY);
@@ -82,20 +101,60 @@ DM_FN void group_updates(i32 batch, i32 strip, const Row& row, To starts, To ord
     for (i32 j = 0; j < EACH; j++) {
       if (in[j] >= 0) found[DM_IDX(slot++)] = u32(in[j]) * tile + thread() * EACH + j;
     }
+    const bool many = PLACERS > 1 && total > 2 * 32;
+    for (i32 i = thread(); many && i < PLACERS * STRIP; i += threads()) parts[DM_IDX(i)] = u16(0);
     sync(DM_HERE_ONLY);
-    for (i32 q = 0; q < total && warp() == 0; q += 32) {
-      const bool has = q + lane() < total;
-      u32 f = 0;
-      if (has) f = found[DM_IDX(q + lane())];
-      const i32 r = has ? i32(f / tile) : -1;
-      const u32 same = match(r DM_HERE);
-      const i32 before = popcount(same & ((1u << lane()) - 1));
-      i32 to = 0;
-      if (has) to = counts[DM_IDX(r)];
-      sync_warp(DM_HERE_ONLY);
-      if (has) order.store(DM_IDX(to + before), k0 + i32(f % tile));
-      if (has && before == 0) counts[DM_IDX(r)] = to + popcount(same);
-      sync_warp(DM_HERE_ONLY);
+    // Calls visit for the updates of [from, to) in found: with the row of each lane, its
+    // number, the lanes of that row and how many of them are before this one.
+    const auto each = [&](i32 from, i32 to, const auto& visit) {
+      for (i32 q = from; q < to; q += 32) {
+        u32 f = 0;
+        if (q + lane() < to) f = found[DM_IDX(q + lane())];
+        const i32 r = q + lane() < to ? i32(f / tile) : -1;
+        const u32 same = match(r DM_HERE);
+        visit(r, k0 + i32(f % tile), popcount(same), popcount(same & ((1u << lane()) - 1)));
+      }
+    };
+    if (!many) {
+      if (warp() == 0) {
+        each(0, total, [&](i32 r, i32 k, i32 same, i32 before) {
+          i32 to = 0;
+          if (r >= 0) to = counts[DM_IDX(r)];
+          sync_warp(DM_HERE_ONLY);
+          if (r >= 0) order.store(DM_IDX(to + before), k);
+          if (r >= 0 && before == 0) counts[DM_IDX(r)] = to + same;
+          sync_warp(DM_HERE_ONLY);
+        });
+      }
+    } else {
+      const i32 size = (total + PLACERS * 32 - 1) / (PLACERS * 32) * 32, own = warp() * STRIP;
+      const i32 from = min(warp() * size, total), to = warp() < PLACERS ? min(from + size, total) : from;
+      each(from, to, [&](i32 r, i32, i32 same, i32 before) {
+        if (r >= 0 && before == 0) parts[DM_IDX(own + r)] += same;
+        sync_warp(DM_HERE_ONLY);
+      });
+      sync(DM_HERE_ONLY);
+      // parts becomes the number of updates of a row in a warp's part and those behind it.
+      for (i32 r = thread(); r < rows; r += threads()) {
+        i32 sum = 0;
+        for (i32 w = PLACERS - 1; w >= 0; w--) {
+          const u16 n = parts[DM_IDX(w * STRIP + r)];
+          sum += n;
+          parts[DM_IDX(w * STRIP + r)] = u16(sum);
+        }
+        counts.add(DM_IDX(r), sum);
+      }
+      sync(DM_HERE_ONLY);
+      each(from, to, [&](i32 r, i32 k, i32 same, i32 before) {
+        i32 end = 0;
+        u16 behind = 0;
+        if (r >= 0) end = counts[DM_IDX(r)];
+        if (r >= 0) behind = parts[DM_IDX(own + r)];
+        sync_warp(DM_HERE_ONLY);
+        if (r >= 0) order.store(DM_IDX(end - behind + before), k);
+        if (r >= 0 && before == 0) parts[DM_IDX(own + r)] = u16(behind - same);
+        sync_warp(DM_HERE_ONLY);
+      });
     }
     sync(DM_HERE_ONLY);
   }

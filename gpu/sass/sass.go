@@ -47,10 +47,16 @@ var (
 // are skipped.
 func Parse(text string) []Kernel {
 	var out []Kernel
-	labels := map[string]int{} // labels are unique in a file
-	of := map[string]int{}     // the kernel of each
-	var names []string
-	var jumps []struct{ kernel, instr, name int }
+	type place struct {
+		kernel int
+		label  string
+	}
+	labels := map[place]int{} // they are unique in a file of machine code, of which a program may have several
+	type jump struct {
+		instr int
+		to    place
+	}
+	var jumps []jump
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if m := section.FindStringSubmatch(line); m != nil {
@@ -62,7 +68,7 @@ func Parse(text string) []Kernel {
 		}
 		k := &out[len(out)-1]
 		if m := label.FindStringSubmatch(line); m != nil {
-			labels[m[1]], of[m[1]] = len(k.Code), len(out)-1
+			labels[place{len(out) - 1, m[1]}] = len(k.Code)
 			continue
 		}
 		m := instruction.FindStringSubmatch(line)
@@ -74,14 +80,14 @@ func Parse(text string) []Kernel {
 			continue
 		}
 		if t := target.FindStringSubmatch(m[4]); t != nil {
-			names = append(names, t[1])
-			jumps = append(jumps, struct{ kernel, instr, name int }{len(out) - 1, len(k.Code), len(names) - 1})
+			jumps = append(jumps, jump{len(k.Code), place{len(out) - 1, t[1]}})
 		}
 		k.Code = append(k.Code, Instr{Addr: int(addr), Guard: strings.TrimSpace(m[2]), Op: m[3], Args: strings.TrimSpace(m[4]), Target: -1})
 	}
 	for _, j := range jumps {
-		if at, ok := labels[names[j.name]]; ok && of[names[j.name]] == j.kernel && at < len(out[j.kernel].Code) {
-			out[j.kernel].Code[j.instr].Target = at
+		code := out[j.to.kernel].Code
+		if at, ok := labels[j.to]; ok && at < len(code) {
+			code[j.instr].Target = at
 		}
 	}
 	return out
