@@ -53,7 +53,7 @@ func (c *collection) source(t *testing.T, p productCase, probes func(*artifact.P
 		Name: p.name, Args: c.in, Want: want, Probes: probes,
 		Build: func(string) (*artifact.Program, error) { return c.out, nil },
 		Within: func(i int) suite.Within {
-			return suite.Within{Most: tolerance(want[i].Elem, c.deep[i]) * float64(c.steps[i])}
+			return suite.Within{Most: c.within(i, want[i])}
 		},
 	}
 }
