@@ -51,8 +51,10 @@ const sumRegisters = 40
 // their additional launches take less time than they save.
 func (t Target) rows(f *kernel.Form) *rows {
 	p := t.wholeRows(f)
-	if q := t.sharedRows(f); q != nil && !p.warp && q.seconds(t.Machine) < p.seconds(t.Machine) {
-		p = q
+	if few := p.blocks < 2*t.multiprocessors(); !p.warp && (few || p.memory) {
+		if q := t.sharedRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
+			p = q
+		}
 	}
 	if p.shared {
 		for i, pass := range p.passes {
