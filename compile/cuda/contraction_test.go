@@ -189,14 +189,18 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for _, v := range fn.Args {
 		shape, _ := kernel.ShapeOf(v)
 		elem := v.Elem()
+		n := elem.Bytes()
 		ints := make([]int, len(shape))
-		for d, n := range shape {
-			ints[d] = int(n)
+		for d, size := range shape {
+			ints[d] = int(size)
+			n *= size
 		}
-		x := tensor.Random(elem, ints, 7, uint64(len(c.in)))
-		args = append(args, x)
-		c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
-		buffer[v] = c.alloc(p.name+v.Name, elem, shape, artifact.Input, x.Bytes())
+		if reference { // else it is not run
+			x := tensor.Random(elem, ints, 7, uint64(len(c.in)))
+			args = append(args, x)
+			c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
+		}
+		buffer[v] = c.alloc(p.name+v.Name, elem, shape, artifact.Input, n)
 		c.out.Inputs = append(c.out.Inputs, buffer[v])
 	}
 	for _, v := range outs {
@@ -352,8 +356,9 @@ func tolerance(elem types.Elem, n int64) float64 {
 	return 0
 }
 
-// compile compiles all cases with NVRTC: no kernel may spill.
-func (c *collection) compile(t *testing.T, archs ...string) {
+// compile compiles all cases with NVRTC: no kernel may spill. It returns the registers
+// of each kernel on the last of archs.
+func (c *collection) compile(t *testing.T, archs ...string) (registers map[string]int) {
 	t.Helper()
 	c.finish(t)
 	var headers []nvrtc.Header
@@ -369,7 +374,9 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			t.Fatal(err)
 		}
 		ptxtest.Check(t, c.out, r)
+		registers = map[string]int{}
 		for _, k := range r.Kernels {
+			registers[k.Name] = k.Registers
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 			shared := 0
 			if i >= 0 {
@@ -384,6 +391,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
 		}
 	}
+	return registers
 }
 
 func (p productCase) of(elem string, tile Config) productCase {

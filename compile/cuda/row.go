@@ -146,7 +146,7 @@ func (t Target) sharedRows(f *kernel.Form) *rows {
 	case len(last.reads) == 0:
 		last.splits = 1
 	case len(cols) > 0:
-		last.steps = max(1, min(last.steps, sumRegisters/(p.v*int64(len(cols)))))
+		last.steps = max(1, min(last.unroll, sumRegisters/(p.v*int64(len(cols)))))
 		last.unroll = last.steps // registers are indexed by constants only
 		last.splits = ceil(p.chunks, last.steps*p.share)
 		p.blocks = max(1, min(r.Rows, 4*sms/last.splits))
@@ -209,16 +209,21 @@ func bytesOf(loads []*kernel.Expr) (n int64) {
 	return n
 }
 
-// flightBytes are the bytes that each thread has in flight where registers do not
-// hold the row: with 512 threads on a multiprocessor, which most kernels' registers
-// allow, 64 KiB.
-const flightBytes = 128
+// flightRegisters are those of each thread for loads in flight where registers do
+// not hold the row: with 512 threads on a multiprocessor, which most kernels'
+// registers allow, 64 KiB.
+const flightRegisters = 32
 
 // unrolled is the number of steps whose loads are in flight together, of a sweep
-// that computes xs in steps; their code is bounded too.
+// that computes xs in steps. Their code is bounded too: the compiler interleaves
+// it, in registers.
 func (p *rows) unrolled(xs []*kernel.Expr, steps int64) int64 {
-	const mostSteps, mostCode = 16, 1024
-	n := min(mostSteps, flightBytes/max(1, p.v*bytesOf(p.f.Streams(xs, p.v))), mostCode/max(1, p.v*p.f.Steps(xs)))
+	const mostSteps, mostCode = 16, 512
+	var registers int64
+	for _, x := range p.f.Streams(xs, p.v) {
+		registers += ceil(p.v*x.Elem.Bytes(), 4)
+	}
+	n := min(mostSteps, flightRegisters/max(1, registers), mostCode/max(1, p.v*p.f.Operations(xs)))
 	return ceil(steps, ceil(steps, max(1, n)))
 }
 

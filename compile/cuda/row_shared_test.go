@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,8 @@ var longRows = []longRow{
 %z = dm.reduce add %x, dims = [1] : (TENSOR) -> ROW`}, 2},
 	{productCase{name: "softmax", args: "%x: TENSOR", out: "%y : TENSOR", body: `
 %y = dm.softmax %x, dim = 1 : (TENSOR) -> TENSOR`}, 2},
+	{productCase{name: "softmax_of_columns", args: "%x: tensor<COLSxROWSxELEM>", out: "%y : tensor<COLSxROWSxELEM>", body: `
+%y = dm.softmax %x, dim = 0 : (tensor<COLSxROWSxELEM>) -> tensor<COLSxROWSxELEM>`}, 2},
 	{productCase{name: "masked_softmax", args: "%x: TENSOR", out: "%y : TENSOR", body: `
 %low = dm.constant dense<LOW> : TENSOR
 %i = dm.iota dim = 1 : () -> tensor<ROWSxCOLSxi32>
@@ -109,7 +112,7 @@ var longRows = []longRow{
 func (r longRow) of(elem string, rows, cols int) productCase {
 	p := r.productCase
 	to := strings.NewReplacer("WIDE", fmt.Sprintf("tensor<%dx%dxf32>", rows, cols), "TENSOR", fmt.Sprintf("tensor<%dx%dx%s>", rows, cols, elem), "ROWS", fmt.Sprint(rows), "ROW", fmt.Sprintf("tensor<%dx%s>", rows, elem),
-		"COLS", fmt.Sprint(cols), "ELEM", elem, "LOW", map[string]string{"f32": "0xFF800000", "f16": "0xFC00", "bf16": "0xFF80"}[elem], "PART", fmt.Sprintf("%.9e", 1/float64(cols)))
+		"COLS", fmt.Sprint(cols), "ELEM", elem, "LOW", map[string]string{"f32": "0xFF800000", "f16": "0xFC00", "bf16": "0xFF80", "f64": "0xFFF0000000000000"}[elem], "PART", fmt.Sprintf("%.9e", 1/float64(cols)))
 	p.args, p.body, p.out = to.Replace(p.args), to.Replace(p.body), to.Replace(p.out)
 	p.name += fmt.Sprintf("_%s_%dx%d", elem, rows, cols)
 	p.rows, p.close = true, true
@@ -122,17 +125,99 @@ func TestLongRows(t *testing.T) {
 	t.Parallel()
 	c := newCollection(targetOf(t, "sm_90a"))
 	sizes := []struct{ rows, cols int }{{2, 81920}, {3, 70001}, {5, 65544}}
+	elems := []string{"f32", "f16", "bf16"}
 	for i, r := range longRows {
-		for k, elem := range []string{"f32", "f16", "bf16"} {
-			size := sizes[(i+k)%len(sizes)]
-			p := r.of(elem, size.rows, size.cols)
-			before := len(c.out.Steps)
-			c.add(t, p, true)
-			if n := len(c.out.Steps) - before; n != r.launches {
-				t.Errorf("%s: %d launches, not %d", p.name, n, r.launches)
+		for k := range elems {
+			if every := r.name == "softmax" || r.name == "cross_entropy" || r.name == "norm_gradient"; k > 0 && !every {
+				break
 			}
+			size, elem := sizes[(i+k)%len(sizes)], elems[(i/len(sizes)+k)%len(elems)]
+			c.launches(t, r.of(elem, size.rows, size.cols), r.launches)
 		}
 	}
 	c.emulate(t)
-	c.compile(t, "sm_80", "sm_90a", "sm_100")
+}
+
+// launches adds a case of a row kernel that takes so many launches.
+func (c *collection) launches(t *testing.T, p productCase, n int) {
+	t.Helper()
+	before := len(c.out.Steps)
+	c.add(t, p, true)
+	if got := len(c.out.Steps) - before; got != n {
+		t.Errorf("%s: %d launches, not %d", p.name, got, n)
+	}
+}
+
+func rowForm(t *testing.T, name string) longRow {
+	t.Helper()
+	i := slices.IndexFunc(longRows, func(r longRow) bool { return r.name == name })
+	if i < 0 {
+		t.Fatalf("no form %s", name)
+	}
+	return longRows[i]
+}
+
+// Rows for many multiprocessors, which share none, and other types.
+func TestManyLongRows(t *testing.T) {
+	t.Parallel()
+	c := newCollection(targetOf(t, "sm_90a"))
+	for _, s := range []struct {
+		name, elem string
+		rows, cols int
+		launches   int
+	}{
+		{"losses", "bf16", 66, 26000, 1},
+		{"losses", "f64", 66, 8001, 1},
+		{"layer_norm", "f32", 66, 13001, 1},
+		{"norm_gradient", "f16", 66, 8192, 2},
+		{"softmax", "f64", 2, 40000, 2},
+		{"greatest_and_sum", "i32", 2, 81920, 2},
+	} {
+		c.launches(t, rowForm(t, s.name).of(s.elem, s.rows, s.cols), s.launches)
+	}
+	c.emulate(t)
+}
+
+// How rows of a million and of 64 to 256 thousand elements are read: by how many
+// launches, how often, and how many bytes a multiprocessor of an H200 has in flight
+// while a row is reduced, with the blocks that its registers allow.
+func TestBytesInFlight(t *testing.T) {
+	for _, s := range []struct {
+		name, elem string
+		rows, cols int
+		launches   int
+		sweeps     int
+		flight     int // KiB
+	}{
+		{"softmax", "f16", 4, 1 << 20, 2, 2, 62}, // all that there is
+		{"layer_norm", "f16", 4, 1 << 20, 2, 2, 62},
+		{"softmax", "f16", 1024, 1 << 16, 1, 2, 64},
+		{"softmax", "f16", 256, 1 << 18, 1, 2, 64},
+		{"losses", "bf16", 512, 1 << 17, 1, 1, 64},
+		{"layer_norm", "f32", 300, 1<<16 + 4, 1, 2, 64},
+		{"norm_gradient", "bf16", 1024, 1 << 16, 4, 3, 64},
+	} {
+		target := targetOf(t, "sm_90a")
+		p := rowForm(t, s.name).of(s.elem, s.rows, s.cols)
+		plan := target.rows(formed(t, p))
+		sweeps := 0
+		for _, x := range plan.sweeps {
+			if len(x.reads) > 0 {
+				sweeps++
+			}
+		}
+		if n := plan.count(); n != s.launches || sweeps != s.sweeps {
+			t.Errorf("%s: %d launches and %d sweeps, not %d and %d", p.name, n, sweeps, s.launches, s.sweeps)
+		}
+		c := newCollection(target)
+		c.add(t, p, false)
+		registers := c.compile(t, "sm_90a")[c.out.Kernels[0].Name]
+		first := plan.sweeps[0]
+		blocks := min(65536/(registers*plan.threads), 2048/plan.threads, int(ceil(int64(s.rows)*first.splits, int64(target.multiprocessors()))))
+		flight := blocks * plan.threads * int(first.unroll*plan.v*bytesOf(plan.f.Streams(first.reads, plan.v)))
+		t.Logf("%s: %d blocks of %d threads, %d registers, %d KiB in flight", p.name, blocks, plan.threads, registers, flight>>10)
+		if flight>>10 < s.flight {
+			t.Errorf("%s: %d KiB in flight, less than %d", p.name, flight>>10, s.flight)
+		}
+	}
 }

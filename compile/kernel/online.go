@@ -140,13 +140,18 @@ func (f *Form) Streams(xs []*Expr, v int64) (loads []*Expr) {
 	return loads
 }
 
-// Steps is the number of distinct operations that xs take for each element of a
-// row.
-func (f *Form) Steps(xs []*Expr) (n int64) {
+// Operations is the number of distinct ones that xs take for each element of a
+// row; random numbers count as many.
+func (f *Form) Operations(xs []*Expr) (n int64) {
+	const random = 16 // neighbours share a draw
 	seen := map[*Expr]bool{}
 	for _, x := range xs {
 		walk(x, seen, (*Expr).overRows, func(y *Expr) {
-			if slices.Contains(y.Free(), f.Rows.Col) {
+			switch {
+			case !slices.Contains(y.Free(), f.Rows.Col):
+			case y.Op == Keep || y.Op == Random:
+				n += random
+			default:
 				n++
 			}
 		})
