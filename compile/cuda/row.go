@@ -340,6 +340,7 @@ type rowKernel struct {
 	// constants only.
 	unrolled bool
 	sweep    *sweep         // that is being written
+	fetched  bool           // its loads are
 	block    code           // the number of the block among those that number rows
 	cols     []*kernel.Expr // reductions over rows, one value for each column
 	alls     []*kernel.Expr // reductions over rows, a single value

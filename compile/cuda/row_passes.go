@@ -43,7 +43,7 @@ func (k *rowKernel) along(body func()) {
 	} else {
 		k.pragma("DM_NO_UNROLL")
 	}
-	k.steps(s.steps, cpp("%s", along), !k.whole(), body)
+	k.steps(s.steps, cpp("%s", along), !k.even(), body)
 }
 
 // batches is the loop over the steps, of which those whose loads are in flight
@@ -62,30 +62,47 @@ func (k *rowKernel) batches(xs []*kernel.Expr, body func(each func(func()))) {
 		k.open("for (int %s = 0; %s < %d; %s += %d)", def(i), i, n*s.unroll, i, s.unroll)
 		step = cpp("(%s + %s)", i, along)
 	}
-	each := func(body func()) {
-		k.pragma("DM_UNROLL")
-		k.steps(s.unroll, step, !k.whole(), body)
+	if !k.fetched {
+		k.fetch(xs, step)
 	}
+	body(func(body func()) { k.batch(step, body) })
+	clear(k.cache)
+	k.fetched = false
+	if n > 1 {
+		k.close()
+	}
+}
+
+// batch is the loop over the steps of a batch.
+func (k *rowKernel) batch(step code, body func()) {
+	k.pragma("DM_UNROLL")
+	k.steps(k.sweep.unroll, step, !k.even(), body)
+}
+
+// fetch reads the loads of xs of a batch.
+func (k *rowKernel) fetch(xs []*kernel.Expr, step code) {
 	seen := map[*kernel.Expr]bool{}
 	for _, x := range xs {
 		k.passLoads(x, seen)
 	}
 	loads := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return !seen[x] })
 	if len(loads) > 0 {
-		k.arrays(loads, s.unroll)
-		each(func() { k.fill(loads) })
-	}
-	body(each)
-	for _, x := range loads {
-		delete(k.cache, x)
-	}
-	if n > 1 {
-		k.close()
+		k.arrays(loads, k.sweep.unroll)
+		k.batch(step, func() { k.fill(loads) })
 	}
 }
 
-// whole reports whether the steps of all blocks that share a row end with it.
-func (k *rowKernel) whole() bool {
+// fetchAhead reads the loads of a sweep that is a single batch, so that they are in
+// flight while the block waits for partial results.
+func (k *rowKernel) fetchAhead(xs []*kernel.Expr) {
+	if s := k.sweep; len(xs) > 0 && s.steps <= s.unroll && !k.p.loop {
+		k.fetch(xs, cpp("%s", along))
+		k.fetched = true
+	}
+}
+
+// even reports whether the steps of all blocks that share a row end with it.
+func (k *rowKernel) even() bool {
 	s := k.sweep
 	n := s.steps
 	if s.unroll > 0 {
@@ -188,7 +205,7 @@ func (k *rowKernel) reduceAlong(level []*kernel.Expr, elements code) {
 			each(func() { k.accumulate(level, accs) })
 			return
 		}
-		k.batch(each, direct, sums, bases, accs, counts)
+		k.reduceBatch(each, direct, sums, bases, accs, counts)
 	})
 	for _, x := range level {
 		all := k.name("f")
@@ -205,9 +222,9 @@ func (k *rowKernel) reduceAlong(level []*kernel.Expr, elements code) {
 	}
 }
 
-// batch reduces the elements of a batch: first the bases, then, relative to
+// reduceBatch reduces the elements of a batch: first the bases, then, relative to
 // these, the sums.
-func (k *rowKernel) batch(each func(func()), direct, sums, bases []*kernel.Expr, accs, counts map[*kernel.Expr]ident) {
+func (k *rowKernel) reduceBatch(each func(func()), direct, sums, bases []*kernel.Expr, accs, counts map[*kernel.Expr]ident) {
 	fresh, n := maps.Clone(accs), map[*kernel.Expr]ident{}
 	for _, b := range bases {
 		fresh[b] = k.accumulator(b)

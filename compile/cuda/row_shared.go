@@ -166,6 +166,9 @@ func (p *rows) writePart(t *text, i int, from [][]ident, to []ident) error {
 	k.begin(i, from, level)
 	k.line("const dm::i32 %s = dm::block_y()", def(row))
 	k.bind(k.f.Rows.Row, cpp("%s", row))
+	if i > 0 {
+		k.fetchAhead(reduced(level))
+	}
 	k.join(from)
 	k.reduceAlong(level, k.elements(k.sweep, cpp("dm::block()")))
 	for j, x := range level {
@@ -190,6 +193,7 @@ func (p *rows) writeLast(t *text, from [][]ident, columns, totals []ident) error
 		k.line("const dm::i32 %s = dm::block_y()", def(row))
 	}
 	k.bind(k.f.Rows.Row, cpp("%s", row))
+	k.fetchAhead(lastOf(k.f))
 	k.join(from)
 	k.outputs()
 	if p.loop {

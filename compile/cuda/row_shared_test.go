@@ -188,14 +188,15 @@ func TestBytesInFlight(t *testing.T) {
 		launches   int
 		sweeps     int
 		flight     int // KiB
+		µs         string
 	}{
-		{"softmax", "f16", 4, 1 << 20, 2, 2, 62}, // all that there is
-		{"layer_norm", "f16", 4, 1 << 20, 2, 2, 62},
-		{"softmax", "f16", 1024, 1 << 16, 1, 2, 64},
-		{"softmax", "f16", 256, 1 << 18, 1, 2, 64},
-		{"losses", "bf16", 512, 1 << 17, 1, 1, 64},
-		{"layer_norm", "f32", 300, 1<<16 + 4, 1, 2, 64},
-		{"norm_gradient", "bf16", 1024, 1 << 16, 4, 3, 64},
+		{"softmax", "f16", 4, 1 << 20, 2, 2, 64, "8.65"}, // all that there is
+		{"layer_norm", "f16", 4, 1 << 20, 2, 2, 64, "9.63"},
+		{"softmax", "f16", 1024, 1 << 16, 1, 2, 64, "68.5"},
+		{"softmax", "f16", 256, 1 << 18, 1, 2, 64, "95"},
+		{"losses", "bf16", 512, 1 << 17, 1, 1, 64, "32.6"},
+		{"layer_norm", "f32", 300, 1<<16 + 4, 1, 2, 64, "56.4"},
+		{"norm_gradient", "bf16", 1024, 1 << 16, 4, 3, 64, "201"},
 	} {
 		target := targetOf(t, "sm_90a")
 		p := rowForm(t, s.name).of(s.elem, s.rows, s.cols)
@@ -208,6 +209,9 @@ func TestBytesInFlight(t *testing.T) {
 		}
 		if n := plan.count(); n != s.launches || sweeps != s.sweeps {
 			t.Errorf("%s: %d launches and %d sweeps, not %d and %d", p.name, n, sweeps, s.launches, s.sweeps)
+		}
+		if µs := fmt.Sprintf("%.3g", plan.seconds(target.Machine)*1e6); µs != s.µs {
+			t.Errorf("%s: predicted %s µs, not %s", p.name, µs, s.µs)
 		}
 		c := newCollection(target)
 		c.add(t, p, false)
