@@ -96,7 +96,8 @@ type Param struct {
 	Over  *ir.Value // the result that is written over Value; nil: none
 	Temp  *Temp
 	Map   *artifact.TensorMap
-	Idle  bool // read only by a later launch of the plan
+	Idle  bool  // read only by a later launch of the plan
+	Most  int64 // bytes that the launch reads of Value at most; 0: all that the step reads
 }
 
 // Text is the code of one launch's kernel, without its name.

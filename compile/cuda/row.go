@@ -465,28 +465,15 @@ func count(i ident, from, to int64, body *stmt) *stmt {
 func (k *rowKernel) read() {
 	passes := map[*kernel.Expr]int{}
 	count := func(xs []*kernel.Expr) {
-		seen := map[*kernel.Expr]bool{}
-		for _, x := range xs {
-			k.passLoads(x, seen)
-		}
-		for x := range seen {
+		for _, x := range k.loadsOf(xs) {
 			passes[x]++
 		}
 	}
-	for _, level := range k.f.Nest.Passes {
-		var xs []*kernel.Expr
-		for _, x := range level {
-			xs = append(xs, x.Args[0])
-		}
-		count(xs)
+	for _, level := range k.Passes {
+		count(reduced(level))
 	}
 	count(lastOf(k.f))
-	var keep []*kernel.Expr
-	for _, x := range k.order() {
-		if passes[x] >= 2 {
-			keep = append(keep, x)
-		}
-	}
+	keep := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return passes[x] < 2 })
 	if len(keep) == 0 {
 		return
 	}

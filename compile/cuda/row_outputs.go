@@ -35,6 +35,15 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	}
 }
 
+// loadsOf are the vector loads of a pass that computes xs.
+func (k *rowKernel) loadsOf(xs []*kernel.Expr) []*kernel.Expr {
+	seen := map[*kernel.Expr]bool{}
+	for _, x := range xs {
+		k.passLoads(x, seen)
+	}
+	return slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return !seen[x] })
+}
+
 // order lists all loads in the order of first occurrence.
 func (k *rowKernel) order() []*kernel.Expr {
 	var out []*kernel.Expr
@@ -258,18 +267,12 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*assemble.Temp, outs []
 	for _, t := range temps {
 		from = append(from, ns.addTemp("partial", t, artifact.In))
 	}
+	var reads []*kernel.Expr
 	for _, o := range outs {
-		for _, x := range o.Exprs() {
-			kernel.WalkOutside(x, func(x *kernel.Expr) {
-				if x.Op == kernel.Load {
-					ns.add(x.Buf, artifact.In)
-				}
-			})
-		}
+		reads = append(reads, o.Exprs()...)
 	}
-	for _, o := range outs {
-		ns.add(o.Value, artifact.Out)
-	}
+	ns.loads(reads, f.Rows)
+	ns.stores(outs)
 	return &launch{Launch: assemble.Launch{Suffix: suffix, Class: string(f.Class), Params: ns.params}, named: ns.of}, from
 }
 

@@ -81,12 +81,7 @@ func (k *rowKernel) batch(step code, body func()) {
 
 // fetch reads the loads of xs of a batch.
 func (k *rowKernel) fetch(xs []*kernel.Expr, step code) {
-	seen := map[*kernel.Expr]bool{}
-	for _, x := range xs {
-		k.passLoads(x, seen)
-	}
-	loads := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return !seen[x] })
-	if len(loads) > 0 {
+	if loads := k.loadsOf(xs); len(loads) > 0 {
 		k.arrays(loads, k.sweep.unroll)
 		k.batch(step, func() { k.fill(loads) })
 	}

@@ -6,6 +6,7 @@ import (
 
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 )
 
@@ -29,7 +30,7 @@ func (p *rows) sharing() []*launch {
 				reads = append(reads, o.Exprs()...)
 			}
 		}
-		ns.loads(reads)
+		ns.loads(reads, p.f.Rows)
 		from := p.joined(ns, i, reads)
 		var to, columns, totals []ident
 		suffix := fmt.Sprintf("_pass%d", i+1)
@@ -63,15 +64,28 @@ func (p *rows) sharing() []*launch {
 	return all
 }
 
-// loads adds the parameters that xs read, where the reductions along a row in them
-// are complete.
-func (n *names) loads(xs []*kernel.Expr) {
+// loads adds the parameters that xs, which are computed for rows of r, read where
+// the reductions in them are complete.
+func (n *names) loads(xs []*kernel.Expr, r *kernel.Rows) {
+	seen := map[*kernel.Expr]bool{}
+	once := map[*ir.Value]int64{} // bytes of loads for each row, of values that are read in no other way
 	for _, x := range xs {
 		kernel.WalkOutside(x, func(x *kernel.Expr) {
-			if x.Op == kernel.Load {
-				n.add(x.Buf, artifact.In)
+			if x.Op != kernel.Load || seen[x] {
+				return
+			}
+			seen[x] = true
+			_, known := n.of[x.Buf]
+			n.add(x.Buf, artifact.In)
+			if row := r != nil && (r.Col == nil || !x.DependsOn(r.Col)); row && (!known || once[x.Buf] > 0) {
+				once[x.Buf] += r.Rows * x.Elem.Bytes()
+			} else {
+				delete(once, x.Buf)
 			}
 		})
+	}
+	for i := range n.params {
+		n.params[i].Most = once[n.params[i].Value]
 	}
 }
 
@@ -112,8 +126,8 @@ func (k *rowKernel) begin(sweep int, from [][]ident, own []*kernel.Expr) {
 		}
 	}
 	k.scratch(scratch)
-	if s := k.sweep; s.splits > 1 {
-		k.line("const dm::i32 %s = %s + dm::thread()", def(first), scaled(cpp("dm::block()"), s.steps*k.p.share, 0))
+	if s, cols := k.sweep, k.f.Rows.Cols; s.splits > 1 {
+		k.line("const %s %s = %s + dm::thread()", counter(cols), def(first), scaled(cpp("dm::block()"), s.steps*k.p.share, cols))
 	} else {
 		k.line("const dm::i32 %s = dm::thread()", def(first))
 	}
