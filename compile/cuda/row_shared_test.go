@@ -96,7 +96,10 @@ var longRows = []longRow{
 %u = dm.mul %t, %by : (tensor<ROWSx1xf32>, tensor<f32>) -> tensor<ROWSx1xf32>
 %nu = dm.mul %n, %u : (WIDE, tensor<ROWSx1xf32>) -> WIDE
 %e = dm.sub %dn, %nu : WIDE
-%dx = dm.mul %e, %i : (WIDE, tensor<ROWSx1xf32>) -> WIDE
+%o = dm.reduce add %dn, dims = [1], keep_dims = true : (WIDE) -> tensor<ROWSx1xf32>
+%k = dm.mul %o, %by : (tensor<ROWSx1xf32>, tensor<f32>) -> tensor<ROWSx1xf32>
+%ek = dm.sub %e, %k : (WIDE, tensor<ROWSx1xf32>) -> WIDE
+%dx = dm.mul %ek, %i : (WIDE, tensor<ROWSx1xf32>) -> WIDE
 %y = dm.convert %dx : (WIDE) -> TENSOR
 %hn = dm.mul %h, %n : WIDE
 %dw = dm.reduce add %hn, dims = [0] : (WIDE) -> tensor<COLSxf32>

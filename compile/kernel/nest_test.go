@@ -152,3 +152,30 @@ func TestOnline(t *testing.T) {
 		}
 	}
 }
+
+// A sum that waits for nothing is computed where its elements are read anyway.
+func TestPostponed(t *testing.T) {
+	fn := load(t, `func.func @f(%x: tensor<8x16xf32>, %g: tensor<8x16xf32>) -> (tensor<8x1xf32>, tensor<8x1xf32>, tensor<8xf32>) {
+  %y = dm.softmax %x : tensor<8x16xf32>
+  %p = dm.mul %y, %g : tensor<8x16xf32>
+  %a = dm.reduce add %p, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>
+  %b = dm.reduce add %g, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>
+  %c = dm.reduce min %x, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>
+  return %a, %b, %c : tensor<8x1xf32>, tensor<8x1xf32>, tensor<8xf32>
+}
+`)
+	f, err := Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, pass := range f.Online().Passes {
+		for _, x := range pass {
+			got = append(got, x.Kind)
+		}
+		got = append(got, "|")
+	}
+	if want := "max min add | add add |"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+}

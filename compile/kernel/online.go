@@ -22,7 +22,8 @@ type Online struct {
 	Base   map[*Expr]*Expr // of the sums
 }
 
-// Online moves each sum that it can into the pass of its base.
+// Online moves each sum that it can into the pass of its base, and what waits for
+// nothing into a later pass that reads the same.
 func (f *Form) Online() Online {
 	o := Online{Base: map[*Expr]*Expr{}}
 	pass := map[*Expr]int{}
@@ -50,7 +51,50 @@ func (f *Form) Online() Online {
 			o.Passes[d] = append(o.Passes[d], x)
 		}
 	}
+	f.postpone(&o)
 	return o
+}
+
+// postpone moves reductions that no other one reads into the first later pass that
+// reads what they do, where the others of their own pass do not.
+func (f *Form) postpone(o *Online) {
+	read := map[*Expr]bool{}
+	for _, pass := range o.Passes {
+		for _, x := range pass {
+			for _, y := range x.over {
+				read[y] = true
+			}
+		}
+	}
+	reads := func(pass []*Expr, x *Expr) bool {
+		var others []*Expr
+		for _, y := range pass {
+			if y != x {
+				others = append(others, y.Args[0])
+			}
+		}
+		loads := f.Streams(others, 1)
+		for _, y := range f.Streams(x.Args, 1) {
+			if !slices.Contains(loads, y) {
+				return false
+			}
+		}
+		return true
+	}
+	for i, pass := range o.Passes {
+		for _, x := range slices.Clone(pass) {
+			if read[x] || o.Base[x] != nil || reads(o.Passes[i], x) {
+				continue
+			}
+			for k := i + 1; k < len(o.Passes); k++ {
+				if reads(o.Passes[k], x) {
+					o.Passes[i] = slices.DeleteFunc(o.Passes[i], func(y *Expr) bool { return y == x })
+					o.Passes[k] = append(o.Passes[k], x)
+					break
+				}
+			}
+		}
+	}
 }
 
 // base is the reduction with which x, a reduction along a row of cols elements,
