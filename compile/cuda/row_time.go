@@ -8,8 +8,8 @@ import (
 
 // moves is what one sweep moves.
 type moves struct {
-	bytes  int64 // first, and of all sweeps of one launch those that are read again
-	again  int64
+	bytes  int64   // that it writes, and that its launch reads for the first time
+	again  int64   // that its launch has read before
 	rounds float64 // loads of a thread that wait for each other
 	blocks int64
 }
