@@ -78,7 +78,7 @@ func (e *Entry) launches() (n dim.Dim, decides bool) {
 	case e.Moved().IsZero() && !e.computes():
 		return dim.Dim{}, false
 	}
-	return dim.Const(1), false
+	return dim.Const(max(1, e.Op.Int(LaunchesAttr, 1))), false
 }
 
 // computes reports whether e, or what is fused in it, has FLOP.

@@ -340,4 +340,11 @@ const (
 	ScratchWrittenAttr = op.ScratchWrittenAttr
 )
 
+// The attributes in which a step records how many kernels run one after the other
+// for it, and the bandwidth that their blocks reach, in bytes per second.
+const (
+	LaunchesAttr  = op.LaunchesAttr
+	BandwidthAttr = op.BandwidthAttr
+)
+
 func scratch(o *ir.Op, name string) dim.Dim { return dim.Const(max(0, o.Int(name, 0))) }

@@ -42,6 +42,14 @@ func TestTime(t *testing.T) {
 			"element-wise, in half precision at the rate of f32", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
 			`dm.exp %x : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory,
 		},
+		{
+			"several launches, whose blocks do not reach the bandwidth", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
+			`dm.exp %x {dm.launches = 3 : i64, dm.bandwidth = 500000000000 : i64} : tensor<1048576xf16>`, 4<<20/0.5e3 + 30, cost.Memory,
+		},
+		{
+			"a bandwidth above the machine's", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
+			`dm.exp %x {dm.bandwidth = 5000000000000 : i64} : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory,
+		},
 		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Launch},
 		{"a view", "%x: tensor<4xf16>", "tensor<2x2xf16>", `dm.reshape %x : (tensor<4xf16>) -> tensor<2x2xf16>`, 0, ""},
 		{

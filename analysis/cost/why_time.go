@@ -2,6 +2,7 @@ package cost
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"dmir/analysis/machine"
@@ -40,6 +41,7 @@ type TimeTerms struct {
 	Link    float64
 	Latency float64 // of the memory
 	Launch  float64
+	Kernels int64 // that run one after the other, of which Latency and Launch are the sums
 
 	Threads  int      // of a processor that run it, where not all do; else 0
 	OneUnit  bool     // works take turns on one unit, and their times add up
@@ -92,6 +94,9 @@ func (t *TimeTerms) bound() string {
 func (t TimeTerms) LaunchText(m *machine.Machine) string {
 	if t.Threads == 1 {
 		return units.Time(t.Launch) + " on one thread"
+	}
+	if t.Kernels > 1 {
+		return fmt.Sprintf("%s in a graph for %d kernels", units.Time(t.Launch), t.Kernels)
 	}
 	return m.LaunchText()
 }
@@ -206,10 +211,16 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if t.Memory > 0 {
 		t.Bandwidth = bandwidth(m, moved, move)
 	}
+	if b := float64(e.Op.Int(BandwidthAttr, 0)); b > 0 && moved > 0 && !m.CPU && float64(moved)/b*1e9 > t.Memory {
+		t.Memory, t.Bandwidth = float64(moved)/b*1e9, b
+	}
 	if link > 0 && m.HostLink > 0 {
 		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
 	}
-	t.Latency, t.Launch = m.Fill()*1e9, m.Latency(t.Threads)*1e9
+	t.Latency, t.Launch, t.Kernels = m.Fill()*1e9, m.Latency(t.Threads)*1e9, 1
+	if n := e.Op.Int(LaunchesAttr, 1); n > 1 && !m.CPU {
+		t.Latency, t.Launch, t.Kernels = t.Latency*float64(n), t.Launch*float64(n), n
+	}
 	return t, true
 }
 

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"io/fs"
+	"math"
 	"strings"
 	"testing"
 
@@ -53,6 +54,25 @@ func TestPeak(t *testing.T) {
 	for _, c := range cases {
 		if got := c.m.Peak(c.contraction, c.e); got != c.want {
 			t.Errorf("%s, contraction %v, %s: %g, want %g", c.m.Name, c.contraction, c.e, got, c.want)
+		}
+	}
+}
+
+// Each of three terms bounds the time of what blocks move.
+func TestStreamed(t *testing.T) {
+	m := &Machine{Bandwidth: 1e12, SMs: 100, Accelerator: Accelerator{L2Bandwidth: 2e12, MemoryLatency: 1e-6}}
+	for _, c := range []struct {
+		name                string
+		memory, all, blocks int64
+		rounds, want        float64
+	}{
+		{"memory", 1e9, 1e9, 1000, 1, 1e-3},
+		{"what lies in the cache, of all multiprocessors", 1e9, 4e9, 1000, 1, 2e-3},
+		{"of one", 1e9, 1e9, 1, 1, 50e-3},
+		{"loads that wait for each other, but for the first", 1e6, 1e6, 1000, 11, 10e-6},
+	} {
+		if got := m.Streamed(c.memory, c.all, c.blocks, c.rounds); math.Abs(got/c.want-1) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", c.name, got, c.want)
 		}
 	}
 }

@@ -170,7 +170,7 @@ class Play(unittest.TestCase):
 
     def test_lines(self):
         c, lines = self.play(Scripted(), {"eager": Scripted()})
-        self.assertEqual(len(lines), 30)
+        self.assertEqual(len(lines), 34)
         self.assertEqual({"pass", "workload", "dmir", "eager"}, set(lines[0]) - {"clock"})
         self.assertEqual(lines[0]["dmir"]["ns"], 1000.0)
         self.assertEqual(c.left_out, [])
@@ -186,17 +186,17 @@ class Play(unittest.TestCase):
     def test_failures_are_no_strikes(self):
         dmir = Scripted(*[{"failed": "it does not compile"}] * 5)
         _, lines = self.play(dmir, {"eager": Scripted()})
-        self.assertEqual((len(dmir.asked), len(lines)), (30, 30))
+        self.assertEqual((len(dmir.asked), len(lines)), (34, 34))
 
     def test_without_peers(self):
         """Without PyTorch there are no inputs from it and no check at full size."""
         dmir = Scripted()
         c, lines = self.play(dmir, {})
-        self.assertEqual((len(lines), lines[0]["dmir"]["checked_small"], "eager" in lines[0]), (30, False, False))
+        self.assertEqual((len(lines), lines[0]["dmir"]["checked_small"], "eager" in lines[0]), (34, False, False))
         out = io.StringIO()
         with redirect_stdout(out):
             report.end({"workloads": list(c.rows.values()), "left_out": [], "seconds": 1, "targets": []}, False)
-        self.assertIn("0 of 30 workloads agree with float32", out.getvalue())
+        self.assertIn("0 of 34 workloads agree with float32", out.getvalue())
 
 
     def test_compiled_ahead(self):

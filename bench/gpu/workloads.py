@@ -397,6 +397,11 @@ def table():
             for mode in ("forward", "backward"):
                 volume = 1 << (26 if mode == "forward" else 25)
                 add(f"{kind}_{n}_{mode}", "row", kind, mode, elem, dict(rows=volume // n, n=n), dict(rows=6, n=min(n, 384)), 1 if n == LENGTHS[0] else 2)
+    few = dict(rows=4, n=1 << 20)  # few long rows, which blocks share
+    for kind, elem in (("softmax", "f16"), ("layer_norm", "f16"), ("cross_entropy", "bf16")):
+        for mode in ("forward", "both" if kind == "cross_entropy" else "backward"):
+            group = "loss" if kind == "cross_entropy" else "row"
+            add(f"{kind}_few_{mode}", group, kind, mode, elem, few, dict(rows=2, n=65544), 1 if mode == "forward" else 2)
     for rows, n in ((2048, 32000), (512, 128256)):
         for mode in ("forward", "both"):
             add(f"cross_entropy_{n}_{mode}", "loss", "cross_entropy", mode, "bf16", dict(rows=rows, n=n), dict(rows=6, n=500), 1)

@@ -54,6 +54,7 @@ type one struct {
 
 func (p *one) Temps() []*assemble.Temp { return []*assemble.Temp{p.t} }
 func (p *one) Tile() (string, string)  { return "", "" }
+func (p *one) Pace() assemble.Pace     { return assemble.Pace{} }
 
 func (p *one) Launches() ([]*assemble.Launch, error) {
 	l := &assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: 1}, Grid: artifact.Grid{1, 1, 1}, Scratch: 64}

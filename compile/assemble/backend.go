@@ -44,6 +44,15 @@ type Plan interface {
 	// Tile is the tile of a contraction, and the name of its product in the
 	// measured choices; both are "" for what has none.
 	Tile() (tile, product string)
+	// Pace is how fast the launches run.
+	Pace() Pace
+}
+
+// Pace is how fast the launches of a plan run, where that is not as the cost model
+// supposes of any kernel.
+type Pace struct {
+	Launches  int     // one after the other; 0: one
+	Bandwidth float64 // that their blocks reach for what they move, bytes/s; 0: the machine's
 }
 
 // Temp is memory that the launches of a plan share.
@@ -90,6 +99,7 @@ type Param struct {
 	Idle  bool // read only by a later launch of the plan
 	// Instead: what the launch reads of it, later launches of the plan do not.
 	Instead bool
+	Most    int64 // bytes that the launch reads of Value at most; 0: all that the step reads
 }
 
 // Text is the code of one launch's kernel, without its name.

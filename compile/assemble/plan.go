@@ -25,6 +25,8 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		placeConstants(o)
 		o.RemoveAttr(cost.ScratchReadAttr)
 		o.RemoveAttr(cost.ScratchWrittenAttr)
+		o.RemoveAttr(cost.LaunchesAttr)
+		o.RemoveAttr(cost.BandwidthAttr)
 		steps = append(steps, o)
 	}
 	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
@@ -53,6 +55,13 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		}
 		if e := costs[o]; e != nil {
 			setScratchBytes(o, e, LaunchBytes(o, f, p, ls, flow))
+		}
+		pace := p.Pace()
+		if pace.Launches > 1 {
+			o.SetAttr(cost.LaunchesAttr, types.Int{V: int64(pace.Launches)})
+		}
+		if pace.Bandwidth > 0 {
+			o.SetAttr(cost.BandwidthAttr, types.Int{V: int64(pace.Bandwidth)})
 		}
 	}
 	return nil

@@ -33,6 +33,9 @@ func LaunchBytes(o *ir.Op, f *kernel.Form, p Plan, ls []*Launch, flow *cost.Flow
 				continue
 			}
 			read, written := reads(q.Value), int64(0)
+			if q.Most > 0 {
+				read = min(read, q.Most)
+			}
 			if q.Temp != nil {
 				read = q.Temp.Bytes()
 				written = read

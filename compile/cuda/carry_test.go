@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func (c *collection) source(t *testing.T, p productCase, probes func(*artifact.P
 		Name: p.name, Args: c.in, Want: want, Probes: probes,
 		Build: func(string) (*artifact.Program, error) { return c.out, nil },
 		Within: func(i int) suite.Within {
-			return suite.Within{Most: tolerance(want[i].Elem, c.deep[i]) * float64(c.steps[i])}
+			return suite.Within{Most: c.within(i, want[i])}
 		},
 	}
 }
@@ -67,6 +68,41 @@ func (c *collection) results() (want []*tensor.Tensor) {
 		want = append(want, placed(w, c.order[i], false))
 	}
 	return want
+}
+
+// within is the greatest error of output i.
+func (c *collection) within(i int, want *tensor.Tensor) float64 {
+	ok := tolerance(want.Elem, c.deep[i]) * float64(c.steps[i])
+	if c.relative[i] {
+		var most float64
+		for k := range want.Len() {
+			if x := math.Abs(want.Float(k)); !math.IsNaN(x) {
+				most = max(most, x)
+			}
+		}
+		ok *= most
+	}
+	return ok
+}
+
+// tolerance for sums of n products: the result's rounding, and f32's on the way.
+func tolerance(elem types.Elem, n int64) float64 {
+	grow := 4 + float64(n)/2 // sums of n terms are of size √n and rounded n times
+	switch elem {
+	case types.F64:
+		return grow * 0x1p-50
+	case types.F32:
+		return grow * 0x1p-22
+	case types.F16:
+		return 0x1p-10 + grow*0x1p-22
+	case types.BF16:
+		return 0x1p-7 + grow*0x1p-22
+	case types.F8E4M3FN:
+		return 0x1p-3
+	case types.F8E5M2:
+		return 0x1p-2
+	}
+	return 0
 }
 
 // pathOf is the main loop of the program's contraction.

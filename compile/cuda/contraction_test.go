@@ -36,6 +36,9 @@ type productCase struct {
 	out  string // "%y : tensor<…>", or several
 	tile Config
 	rows bool // a row kernel, no contraction
+	// close is a kernel whose results are compared relative to the largest element, with
+	// the error of a short sum: long ones are added up in many parts
+	close bool
 	// elements is an element-wise kernel
 	elements bool
 }
@@ -62,9 +65,10 @@ type collection struct {
 	want    []*tensor.Tensor
 	deep    []int64 // products in each element of each output
 	// The ops that compute each output, each of which the reference rounds; its order in memory.
-	steps []int
-	order [][]int
-	cases []productCase
+	steps    []int
+	order    [][]int
+	relative []bool // errors are relative to the output's largest element
+	cases    []productCase
 }
 
 func newCollection(target Target) *collection {
@@ -159,7 +163,9 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	case f.Class == kernel.ClassContraction && !p.rows:
 		deep = c.choose(t, f, p)
 	case f.Class == kernel.ClassRow && p.rows:
-		deep = f.Rows.Cols
+		if deep = f.Rows.Cols; p.close {
+			deep = 16
+		}
 	case f.Class == kernel.ClassPointwise && p.elements:
 		deep = 1
 	default:
@@ -183,14 +189,18 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for _, v := range fn.Args {
 		shape, _ := kernel.ShapeOf(v)
 		elem := v.Elem()
+		n := elem.Bytes()
 		ints := make([]int, len(shape))
-		for d, n := range shape {
-			ints[d] = int(n)
+		for d, size := range shape {
+			ints[d] = int(size)
+			n *= size
 		}
-		x := tensor.Random(elem, ints, c.seed, uint64(len(c.in)))
-		args = append(args, x)
-		c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
-		buffer[v] = c.alloc(p.name+v.Name, elem, shape, artifact.Input, x.Bytes())
+		if reference { // else it is not run
+			x := tensor.Random(elem, ints, c.seed, uint64(len(c.in)))
+			args = append(args, x)
+			c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
+		}
+		buffer[v] = c.alloc(p.name+v.Name, elem, shape, artifact.Input, n)
 		c.out.Inputs = append(c.out.Inputs, buffer[v])
 	}
 	for _, v := range outs {
@@ -207,7 +217,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 			steps *= 16 // sums of elements that the reference has rounded
 		}
 		c.steps = append(c.steps, steps)
-		c.order = append(c.order, v.Tensor().At.Order)
+		c.order, c.relative = append(c.order, v.Tensor().At.Order), append(c.relative, p.close)
 	}
 	read, written := traffic(t, p, values, kinds)
 	scratch := map[*assemble.Temp]int{}
@@ -299,7 +309,7 @@ func (c *collection) run(t *testing.T) error {
 			t.Fatal(err)
 		}
 		got = placed(got, c.order[i], true)
-		if d, ok := tensor.MaxDiff(got, want), tolerance(want.Elem, c.deep[i])*float64(c.steps[i]); d > ok {
+		if d, ok := tensor.MaxDiff(got, want), c.within(i, want); d > ok {
 			errs = append(errs, fmt.Errorf("%s: differs by %g, more than %g", c.out.Steps[c.ends[i]-1].Name, d, ok))
 		}
 	}
@@ -311,28 +321,9 @@ func (c *collection) run(t *testing.T) error {
 	return errors.Join(errs...)
 }
 
-// tolerance for sums of n products: the result's rounding, and f32's on the way.
-func tolerance(elem types.Elem, n int64) float64 {
-	grow := 4 + float64(n)/2 // sums of n terms are of size √n and rounded n times
-	switch elem {
-	case types.F64:
-		return grow * 0x1p-50
-	case types.F32:
-		return grow * 0x1p-22
-	case types.F16:
-		return 0x1p-10 + grow*0x1p-22
-	case types.BF16:
-		return 0x1p-7 + grow*0x1p-22
-	case types.F8E4M3FN:
-		return 0x1p-3
-	case types.F8E5M2:
-		return 0x1p-2
-	}
-	return 0
-}
-
-// compile compiles all cases with NVRTC: no kernel may spill.
-func (c *collection) compile(t *testing.T, archs ...string) {
+// compile compiles all cases with NVRTC: no kernel may spill. It returns the registers
+// of each kernel on the last of archs.
+func (c *collection) compile(t *testing.T, archs ...string) (registers map[string]int) {
 	t.Helper()
 	c.finish(t)
 	var headers []nvrtc.Header
@@ -348,7 +339,9 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			t.Fatal(err)
 		}
 		ptxtest.Check(t, c.out, r)
+		registers = map[string]int{}
 		for _, k := range r.Kernels {
+			registers[k.Name] = k.Registers
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 			shared := 0
 			if i >= 0 {
@@ -363,6 +356,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
 		}
 	}
+	return registers
 }
 
 func (p productCase) of(elem string, tile Config) productCase {

@@ -13,6 +13,7 @@ import (
 // written from it.
 type Plan struct {
 	scheme scheme
+	pace   assemble.Pace
 	made   []*launch // the launches of the scheme, once they were asked for
 }
 
@@ -32,7 +33,8 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 		s, err = t.elementwise(f, o.Over)
 	case kernel.ClassRow:
-		s = t.rows(f)
+		r := t.rows(f)
+		return &Plan{scheme: r, pace: r.pace(t.Machine)}, nil
 	case kernel.ClassColumns:
 		s = t.columns(f)
 	case kernel.ClassLibrary:
@@ -96,6 +98,9 @@ func (p *Plan) Tile() (tile, product string) {
 	}
 	return "", ""
 }
+
+// Pace is how fast the launches run.
+func (p *Plan) Pace() assemble.Pace { return p.pace }
 
 // PartialBytes returns, for the machine of u, the function that gives the bytes
 // of partial results that a kernel writes for its next launch and reads back

@@ -9,24 +9,36 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rows is the partition of a row kernel: a warp or a block for each row, and
-// the number of its steps along it; where the rows are few, several blocks for
-// each row. Partial results for the next launch are in memory.
+// rows is the partition of a row kernel: a warp or a block for each row, or
+// several blocks for each row, which then have a launch for each pass along it
+// and hand partial results to the next one in memory.
 type rows struct {
-	f       *kernel.Form
-	v       int64 // vector width of a thread
-	chunks  int64 // of v columns in a row
-	warp    bool  // a warp for each row, else a block
-	threads int   // of a block
-	share   int64 // threads of a row
-	steps   int64 // of a thread along its row
-	blocks  int64
-	loop    bool  // a block loops over several rows
-	memory  bool  // column sums are in memory, since they exceed the registers
-	splits  int64 // blocks that share a row
-	// The partial sums of columns and of all rows; where blocks share rows, the
-	// partial results of the single pass.
-	columns, totals, passes []*assemble.Temp
+	f        *kernel.Form
+	v        int64 // vector width of a thread
+	chunks   int64 // of v columns in a row
+	warp     bool  // a warp for each row, else a block
+	threads  int   // of a block
+	share    int64 // threads of a row, or of a block's part of it
+	online   bool  // passes are merged where they can be (kernel.Online)
+	passes   [][]*kernel.Expr
+	resident bool    // what several passes read stays in registers
+	sweeps   []sweep // of each pass, and the last one, which stores elements and sums columns
+	blocks   int64   // that number the rows: each has one, or a loop over some
+	loop     bool    // a block loops over several rows
+	memory   bool    // column sums are in memory, since they exceed the registers
+	shared   bool    // blocks share rows
+	// The partial sums of columns and of all rows, and, of shared rows, the partial
+	// results of reductions along them.
+	columns, totals []*assemble.Temp
+	parts           [][]*assemble.Temp
+}
+
+// sweep is how the blocks go along the rows once.
+type sweep struct {
+	reads  []*kernel.Expr // what is computed at each element
+	steps  int64          // of a thread along its part of the row
+	unroll int64          // steps whose loads are in flight together; 0: as the compiler orders them
+	splits int64          // blocks that share a row
 }
 
 // cacheBytes bounds the part of a row that each thread caches in registers.
@@ -35,16 +47,40 @@ const cacheBytes = 192
 // sumRegisters bounds the column sums that a thread keeps in registers.
 const sumRegisters = 40
 
-// rows is the plan of a row kernel.
+// rows is the plan of a row kernel: that of whole rows, or of shared ones where
+// their additional launches take less time than they save.
 func (t Target) rows(f *kernel.Form) *rows {
-	cols, alls := f.Nest.Columns, f.Nest.Totals
-	sums := len(cols)+len(alls) > 0
-	r := f.Rows
+	p := t.wholeRows(f)
+	if few := p.blocks < 2*t.multiprocessors(); !p.warp && (few || p.memory) {
+		if q := t.sharedRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
+			p = q
+		}
+	}
+	if p.shared {
+		for i, pass := range p.passes {
+			p.parts = append(p.parts, parts(pass, f.Rows.Rows*p.sweeps[i].splits, false))
+		}
+	}
+	p.columns = parts(f.Nest.Columns, p.blocks*f.Rows.Cols, p.memory && p.loop) // each row accumulates into them
+	p.totals = parts(f.Nest.Totals, p.blocks, false)
+	return p
+}
+
+// rowsOf is what plans of f share.
+func rowsOf(f *kernel.Form) *rows {
 	p := &rows{f: f, v: min(8, 16/widestOf(f))}
-	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32) {
+	for p.v > 1 && (f.Rows.Cols%p.v != 0 || f.Rows.Cols/p.v < 32) {
 		p.v /= 2
 	}
-	p.chunks = r.Cols / p.v
+	p.chunks = f.Rows.Cols / p.v
+	return p
+}
+
+// wholeRows is the plan with a warp or a block for each row.
+func (t Target) wholeRows(f *kernel.Form) *rows {
+	p, r := rowsOf(f), f.Rows
+	cols := f.Nest.Columns
+	sums := len(cols)+len(f.Nest.Totals) > 0
 	sms := t.multiprocessors()
 	p.warp = !sums && p.chunks <= 32*8 && r.Rows >= 2*sms
 	if p.warp {
@@ -58,18 +94,137 @@ func (t Target) rows(f *kernel.Form) *rows {
 		p.threads = int(p.share)
 		p.blocks = r.Rows
 	}
-	p.steps = (p.chunks + p.share - 1) / p.share
-	if most := rowBlocks(r.Rows, p.share*p.steps, sms); sums && p.blocks > most {
+	steps := ceil(p.chunks, p.share)
+	if most := rowBlocks(r.Rows, p.share*steps, sms); sums && p.blocks > most {
 		p.loop, p.blocks = true, most
 	}
-	p.memory = p.steps*p.v*int64(len(cols)) > sumRegisters
-	if p.splits = p.rowSplits(sms); p.splits > 1 {
-		p.passes = parts(f.Nest.Passes[0], r.Rows*p.splits, false)
+	p.memory = steps*p.v*int64(len(cols)) > sumRegisters
+	p.sweep(func(s *sweep) { s.steps, s.splits = steps, 1 })
+	again := p.again()
+	p.resident = len(again) > 0 && steps*p.v*bytesOf(again) <= p.room()
+	if p.warp || p.resident || steps == 1 {
 		return p
 	}
-	p.columns = parts(cols, p.blocks*r.Cols, p.memory && p.loop) // each row accumulates into them
-	p.totals = parts(alls, p.blocks, false)
+	p.online = true
+	p.sweep(func(s *sweep) {
+		s.steps, s.splits = steps, 1
+		s.unroll = p.unrolled(s.reads, steps)
+	})
+	if last := &p.sweeps[len(p.passes)]; len(cols) > 0 && !p.memory {
+		last.unroll = steps // registers are indexed by constants only
+	}
 	return p
+}
+
+// room is the number of bytes of a row that each thread may keep in registers.
+func (p *rows) room() int64 {
+	if p.share >= 512 { // there are half as many registers for each thread
+		return cacheBytes / 2
+	}
+	return cacheBytes
+}
+
+// sharedRows is the plan in which blocks share rows; nil where there is none.
+func (t Target) sharedRows(f *kernel.Form) *rows {
+	p, r := rowsOf(f), f.Rows
+	if r.Rows > maxSharedRows || p.chunks <= blockThreads {
+		return nil
+	}
+	p.shared, p.online, p.threads, p.share, p.blocks = true, true, blockThreads, blockThreads, r.Rows
+	cols := f.Nest.Columns
+	sms := t.multiprocessors()
+	most := ceil(p.chunks, p.share)
+	p.sweep(func(s *sweep) {
+		// About as many blocks as multiprocessors hold.
+		s.steps = ceil(most, max(1, min(4*sms/r.Rows, most)))
+		s.unroll = p.unrolled(s.reads, s.steps)
+		s.steps = ceil(s.steps, s.unroll) * s.unroll
+		s.splits = ceil(p.chunks, s.steps*p.share)
+	})
+	last := &p.sweeps[len(p.passes)]
+	switch {
+	case len(last.reads) == 0:
+		last.splits = 1
+	case len(cols) > 0:
+		last.steps = max(1, min(last.unroll, sumRegisters/(p.v*int64(len(cols)))))
+		last.unroll = last.steps // registers are indexed by constants only
+		last.splits = ceil(p.chunks, last.steps*p.share)
+		p.blocks = max(1, min(r.Rows, 4*sms/last.splits))
+		p.loop = p.blocks < r.Rows
+	}
+	return p
+}
+
+// maxSharedRows bounds the rows that blocks share: they are the second dimension
+// of a grid.
+const maxSharedRows = 65535
+
+// nest are the passes of f, the form of p or that with vectors, and what sums of
+// the same pass are relative to.
+func (p *rows) nest(f *kernel.Form) kernel.Online {
+	if p.online {
+		return f.Online()
+	}
+	return kernel.Online{Passes: f.Nest.Passes}
+}
+
+// sweep makes p's passes and the sweeps of them.
+func (p *rows) sweep(set func(*sweep)) {
+	p.passes, p.sweeps = p.nest(p.f).Passes, nil
+	for _, pass := range p.passes {
+		p.sweeps = append(p.sweeps, sweep{reads: reduced(pass)})
+	}
+	p.sweeps = append(p.sweeps, sweep{reads: lastOf(p.f)})
+	for i := range p.sweeps {
+		set(&p.sweeps[i])
+	}
+}
+
+// lastOf are the expressions of the last pass, which stores and sums columns.
+func lastOf(f *kernel.Form) (xs []*kernel.Expr) {
+	for _, o := range levelOuts(f, kernel.PerElement) {
+		xs = append(xs, o.X)
+	}
+	return append(xs, reduced(f.Nest.Columns)...)
+}
+
+// again are the loads that several sweeps read.
+func (p *rows) again() (loads []*kernel.Expr) {
+	times := map[*kernel.Expr]int{}
+	for _, s := range p.sweeps {
+		for _, x := range p.f.Streams(s.reads, p.v) {
+			if times[x]++; times[x] == 2 {
+				loads = append(loads, x)
+			}
+		}
+	}
+	return loads
+}
+
+// bytesOf is the size of the elements of loads.
+func bytesOf(loads []*kernel.Expr) (n int64) {
+	for _, x := range loads {
+		n += x.Elem.Bytes()
+	}
+	return n
+}
+
+// flightRegisters are those of each thread for loads in flight where registers do
+// not hold the row: with 512 threads on a multiprocessor, which most kernels'
+// registers allow, 64 KiB.
+const flightRegisters = 32
+
+// unrolled is the number of steps whose loads are in flight together, of a sweep
+// that computes xs in steps. Their code is bounded too: the compiler interleaves
+// it, in registers.
+func (p *rows) unrolled(xs []*kernel.Expr, steps int64) int64 {
+	const mostSteps, mostCode = 16, 512
+	var registers int64
+	for _, x := range p.f.Streams(xs, p.v) {
+		registers += ceil(p.v*x.Elem.Bytes(), 4)
+	}
+	n := min(mostSteps, flightRegisters/max(1, registers), mostCode/max(1, p.v*p.f.Operations(xs)))
+	return ceil(steps, ceil(steps, max(1, n)))
 }
 
 // parts is the memory for n partial results of each reduction.
@@ -80,12 +235,40 @@ func parts(reductions []*kernel.Expr, n int64, updated bool) (out []*assemble.Te
 	return out
 }
 
-func (p *rows) temps() []*assemble.Temp { return slices.Concat(p.passes, p.columns, p.totals) }
+func (p *rows) temps() []*assemble.Temp {
+	return slices.Concat(slices.Concat(p.parts...), p.columns, p.totals)
+}
 
 func (p *rows) launches() ([]*launch, error) {
-	if p.splits > 1 {
-		return p.split(), nil
+	var all []*launch
+	if p.shared {
+		all = p.sharing()
+	} else {
+		all = []*launch{p.whole()}
 	}
+	f := p.f
+	if len(p.columns) > 0 {
+		all = append(all, finishColumns(f, p.columns, p.blocks))
+	}
+	if len(p.totals) > 0 {
+		all = append(all, finishTotals(f, p.totals, p.blocks))
+	}
+	return all, nil
+}
+
+// sums adds the parameters for the partial sums of columns and of all rows.
+func (p *rows) sums(ns *names, mode artifact.Mode) (columns, totals []ident) {
+	for _, t := range p.columns {
+		columns = append(columns, ns.addTemp("partial", t, mode))
+	}
+	for _, t := range p.totals {
+		totals = append(totals, ns.addTemp("partial", t, artifact.Out))
+	}
+	return columns, totals
+}
+
+// whole is the launch in which each row is one block's or one warp's.
+func (p *rows) whole() *launch {
 	f := p.f
 	ns := namesOf(f.Inputs, nil)
 	stores := ns.stores(levelOuts(f, kernel.PerElement, kernel.PerRow))
@@ -94,27 +277,14 @@ func (p *rows) launches() ([]*launch, error) {
 	if p.memory && p.loop {
 		mode = artifact.InOut
 	}
-	var columns, totals []ident
-	for _, t := range p.columns {
-		columns = append(columns, ns.addTemp("partial", t, mode))
-	}
-	for _, t := range p.totals {
-		totals = append(totals, ns.addTemp("partial", t, artifact.Out))
-	}
-	all := []*launch{{
+	columns, totals := p.sums(ns, mode)
+	return &launch{
 		Launch: assemble.Launch{Class: string(f.Class), Block: artifact.Block{Threads: p.threads}, Grid: [3]int{int(p.blocks), 1, 1}, Params: ns.params},
 		// Without a bound on the blocks ptxas aims at a higher occupancy than the
 		// registers allow, and spills.
 		blocks: max(1, 256/p.threads),
 		named:  ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
-	}}
-	if len(p.columns) > 0 {
-		all = append(all, finishColumns(f, p.columns, p.blocks))
 	}
-	if len(p.totals) > 0 {
-		all = append(all, finishTotals(f, p.totals, p.blocks))
-	}
-	return all, nil
 }
 
 // widestOf is the size of the widest element that f reads or writes along its
@@ -162,12 +332,16 @@ func rowBlocks(rows, chunks, sms int64) int64 {
 // rowKernel is the state of writing a row kernel.
 type rowKernel struct {
 	*emitter
+	kernel.Online
 	p     *rows
 	f     *kernel.Form           // with vector width v
 	cache map[*kernel.Expr]ident // register arrays of loads of the row
 	// unrolled reports whether there are such arrays: registers are indexed by
 	// constants only.
 	unrolled bool
+	sweep    *sweep         // that is being written
+	fetched  bool           // its loads are
+	block    code           // the number of the block among those that number rows
 	cols     []*kernel.Expr // reductions over rows, one value for each column
 	alls     []*kernel.Expr // reductions over rows, a single value
 	acc      map[*kernel.Expr]ident
@@ -193,23 +367,26 @@ func (p *rows) kernel(t *text) (*rowKernel, error) {
 		return nil, err
 	}
 	return &rowKernel{
-		emitter: t.emitter(t.body), p: p, f: f, cols: f.Nest.Columns, alls: f.Nest.Totals,
+		emitter: t.emitter(t.body), p: p, f: f, cols: f.Nest.Columns, alls: f.Nest.Totals, Online: p.nest(f),
 		cache: map[*kernel.Expr]ident{}, acc: map[*kernel.Expr]ident{},
 	}, nil
 }
 
-// write writes one row of the form for each warp or block: the loads of the row
-// stay in registers across the passes.
+// write writes one row of the form for each warp or block.
 func (p *rows) write(t *text, columns, totals []ident) error {
 	k, err := p.kernel(t)
 	if err != nil {
 		return err
 	}
-	k.colParts, k.allParts, k.approximate = columns, totals, approximate(k.f.Outs)
+	k.approximate = approximate(k.f.Outs)
+	k.colParts, k.allParts, k.block = columns, totals, cpp("dm::block()")
 	k.start()
-	for _, pass := range k.f.Nest.Passes {
-		k.reduceAlong(pass)
+	for i, pass := range k.Passes {
+		k.sweep = &p.sweeps[i]
+		k.reduceAlong(pass, cpp("%d", k.f.Rows.Cols))
+		k.settle(pass)
 	}
+	k.sweep = &p.sweeps[len(k.Passes)]
 	k.outputs()
 	if p.loop {
 		k.close()
@@ -240,21 +417,7 @@ func (k *rowKernel) start() {
 	} else {
 		k.line("const dm::i32 %s = dm::lane()", def(first))
 	}
-	for _, x := range k.cols {
-		if p.memory {
-			break
-		}
-		n := k.name("sum")
-		k.acc[x] = n
-		k.lineOf(x.From, "%s %s[%d][%d]", register(x.Elem), def(n), p.steps, p.v)
-		k.pragma("DM_UNROLL")
-		k.add(count(along, 0, p.steps, count(near, 0, p.v, &stmt{head: cpp("%s[%s][%s] = %s", n, along, near, identity(x.Kind, x.Elem))})))
-	}
-	for _, x := range k.alls {
-		n := k.name("total")
-		k.acc[x] = n
-		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(n), identity(x.Kind, x.Elem))
-	}
+	k.beginSums()
 	switch {
 	case p.loop:
 		k.open("for (dm::i32 %s = dm::block(); %s < %d; %s += dm::blocks())", def(row), row, r.Rows, row)
@@ -267,7 +430,29 @@ func (k *rowKernel) start() {
 		k.line("const dm::i32 %s = dm::block()", def(row))
 	}
 	k.bind(r.Row, cpp("%s", row))
-	k.read()
+	if p.resident {
+		k.read()
+	}
+}
+
+// beginSums declares the sums of columns and of all rows.
+func (k *rowKernel) beginSums() {
+	p := k.p
+	for _, x := range k.cols {
+		if p.memory {
+			break
+		}
+		n, steps := k.name("sum"), p.sweeps[len(p.passes)].steps
+		k.acc[x] = n
+		k.lineOf(x.From, "%s %s[%d][%d]", register(x.Elem), def(n), steps, p.v)
+		k.pragma("DM_UNROLL")
+		k.add(count(along, 0, steps, count(near, 0, p.v, &stmt{head: cpp("%s[%s][%s] = %s", n, along, near, identity(x.Kind, x.Elem))})))
+	}
+	for _, x := range k.alls {
+		n := k.name("total")
+		k.acc[x] = n
+		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(n), identity(x.Kind, x.Elem))
+	}
 }
 
 // count is a loop on one line, in which i counts up from a number to another.
@@ -280,183 +465,19 @@ func count(i ident, from, to int64, body *stmt) *stmt {
 func (k *rowKernel) read() {
 	passes := map[*kernel.Expr]int{}
 	count := func(xs []*kernel.Expr) {
-		seen := map[*kernel.Expr]bool{}
-		for _, x := range xs {
-			k.passLoads(x, seen)
-		}
-		for x := range seen {
+		for _, x := range k.loadsOf(xs) {
 			passes[x]++
 		}
 	}
-	for _, level := range k.f.Nest.Passes {
-		var xs []*kernel.Expr
-		for _, x := range level {
-			xs = append(xs, x.Args[0])
-		}
-		count(xs)
+	for _, level := range k.Passes {
+		count(reduced(level))
 	}
-	count(k.last())
-	var room int64 = cacheBytes
-	if k.p.share >= 512 { // there are half as many registers for each thread
-		room /= 2
-	}
-	var keep []*kernel.Expr
-	for _, x := range k.order() {
-		if passes[x] < 2 {
-			continue
-		}
-		room -= k.p.steps * k.p.v * x.Elem.Bytes()
-		keep = append(keep, x)
-	}
-	if room < 0 { // the remaining loads keep as many addresses in registers
-		keep = nil
-	}
+	count(lastOf(k.f))
+	keep := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return passes[x] < 2 })
 	if len(keep) == 0 {
 		return
 	}
-	names := make([]ident, len(keep))
-	for i, x := range keep {
-		n := k.name("c")
-		names[i] = n
-		if k.p.v > 1 {
-			k.line("dm::Vec<%s, %d> %s[%d]", storage(x.Elem), k.p.v, def(n), k.p.steps)
-		} else {
-			k.line("%s %s[%d]", storage(x.Elem), def(n), k.p.steps)
-		}
-	}
-	k.unrolled = true
-	k.along(func() {
-		for i, x := range keep {
-			to := cpp("%s[%s]", names[i], along)
-			if k.p.v > 1 {
-				base, _ := contiguous(x.At, k.f.Lane, k.p.v)
-				k.assign(x.From, to, cpp("%s.template load<%d>(%s)", k.param(x.Buf), k.p.v, k.index(base)))
-			} else {
-				k.assign(x.From, to, cpp("%s[%s]", k.param(x.Buf), k.index(x.At)))
-			}
-		}
-	})
-	for i, x := range keep {
-		k.cache[x] = names[i]
-	}
-}
-
-// along is the loop over the steps of a thread along its row.
-func (k *rowKernel) along(body func()) {
-	p, cols := k.p, k.f.Rows.Cols
-	// Registers are indexed by constants only.
-	if k.unrolled || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
-		k.pragma("DM_UNROLL")
-	} else {
-		k.pragma("DM_NO_UNROLL")
-	}
-	k.open("for (int %s = 0; %s < %d; %s++)", def(along), along, p.steps, along)
-	k.line("const %s %s = %s + %s", counter(cols), def(col), first, scaled(cpp("%s", along), p.share, cols))
-	k.bind(k.f.Rows.Col, cpp("%s", col))
-	if p.chunks%p.share != 0 {
-		k.open("if (%s < %d)", col, p.chunks)
-		body()
-		k.close()
-	} else {
-		body()
-	}
-	k.close()
-}
-
-// lanesOfRow are the lanes of one step, with the cached loads.
-func (k *rowKernel) lanesOfRow() *lanes {
-	outer := k.loaded
-	k.loaded = func(x *kernel.Expr) (code, bool) {
-		n, ok := k.cache[x]
-		switch {
-		case !ok && outer != nil:
-			return outer(x)
-		case !ok:
-			return code{}, false
-		case k.p.v > 1:
-			return cpp("dm::wide(%s[%s][%s])", n, along, k.atoms[k.f.Lane]), true
-		}
-		return cpp("dm::wide(%s[%s])", n, along), true
-	}
-	l := k.lanes(k.f.Lane, k.p.v)
-	l.skip = func(x *kernel.Expr) bool { _, ok := k.cache[x]; return ok }
-	end := l.end
-	l.end = func() { end(); k.loaded = outer }
-	return l
-}
-
-// initAccumulators declares the accumulator of each reduction of a pass.
-func (k *rowKernel) initAccumulators(level []*kernel.Expr) []ident {
-	accs := make([]ident, len(level))
-	for i, x := range level {
-		k.hoist(x.Args[0])
-		accs[i] = k.name("f")
-		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(accs[i]), identity(x.Kind, x.Elem))
-	}
-	return accs
-}
-
-// accumulate adds the elements at one position of the row to the reductions of
-// a pass.
-func (k *rowKernel) accumulate(level []*kernel.Expr, accs []ident) {
-	l := k.lanesOfRow()
-	for _, x := range level {
-		l.ready(x.Args[0])
-	}
-	l.each(func(code) {
-		for i, x := range level {
-			k.assign(x.From, accs[i], combined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
-		}
-	})
-	l.end()
-}
-
-// reduceAlong computes the reductions of one pass along the row.
-func (k *rowKernel) reduceAlong(level []*kernel.Expr) {
-	accs := k.initAccumulators(level)
-	k.along(func() { k.accumulate(level, accs) })
-	for i, x := range level {
-		k.assign(x.From, accs[i], reduceThreads(x, accs[i], k.p.warp))
-		k.given[x] = cpp("%s", accs[i])
-	}
-}
-
-// scratchElem is the type in which threads combine partial results of a
-// reduction.
-func scratchElem(elem types.Elem) types.Elem {
-	switch {
-	case elem == types.I1 || !elem.IsFloat() && elem.Bytes() < 4:
-		return types.I32
-	case small(elem):
-		return types.F32
-	}
-	return elem
-}
-
-func scratchName(elem types.Elem) ident { return ident("scratch_" + elem.String()) }
-
-// reduceThreads combines the partial results of the threads of a warp or a
-// block.
-func reduceThreads(x *kernel.Expr, acc ident, warp bool) code {
-	how := map[string]string{"add": "sum", "max": "max", "min": "min", "mul": "product", "and": "min", "or": "max"}[x.Kind]
-	if x.Elem == types.I1 {
-		how = map[string]string{"add": "max", "max": "max", "or": "max"}[x.Kind]
-		if how == "" {
-			how = "min"
-		}
-	}
-	elem := scratchElem(x.Elem)
-	cast := elem != x.Elem && !small(x.Elem)
-	arg := cpp("%s", acc)
-	if cast {
-		arg = cpp("%s(%s)", storage(elem), acc)
-	}
-	c := cpp("dm::warp_%s(%s)", how, arg)
-	if !warp {
-		c = cpp("dm::block_%s(%s, %s)", how, arg, scratchName(elem))
-	}
-	if cast {
-		c = cpp("%s(%s)", register(x.Elem), c)
-	}
-	return c
+	k.arrays(keep, k.p.sweeps[0].steps)
+	k.unrolled, k.sweep = true, &k.p.sweeps[0]
+	k.along(func() { k.fill(keep) })
 }

@@ -10,20 +10,6 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// last are the expressions of the last pass, which stores and sums columns.
-func (k *rowKernel) last() []*kernel.Expr {
-	var xs []*kernel.Expr
-	for _, o := range k.f.Outs {
-		if o.Level == kernel.PerElement {
-			xs = append(xs, o.X)
-		}
-	}
-	for _, x := range k.cols {
-		xs = append(xs, x.Args[0])
-	}
-	return xs
-}
-
 // passLoads are the vector loads at each column of a pass that computes x;
 // reductions of earlier passes are complete by then.
 func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
@@ -47,6 +33,15 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	for _, a := range x.Args {
 		k.passLoads(a, into)
 	}
+}
+
+// loadsOf are the vector loads of a pass that computes xs.
+func (k *rowKernel) loadsOf(xs []*kernel.Expr) []*kernel.Expr {
+	seen := map[*kernel.Expr]bool{}
+	for _, x := range xs {
+		k.passLoads(x, seen)
+	}
+	return slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return !seen[x] })
 }
 
 // order lists all loads in the order of first occurrence.
@@ -88,27 +83,31 @@ func (k *rowKernel) outputs() {
 	if len(elements)+len(k.cols) == 0 {
 		return
 	}
-	for _, x := range k.last() {
+	xs := lastOf(k.f)
+	for _, x := range xs {
 		k.hoist(x)
 	}
-	k.along(func() {
-		l := k.lanesOfRow()
-		l.store(elements)
-		for _, x := range k.cols {
-			l.ready(x.Args[0])
-		}
-		if k.p.memory {
-			k.addInMemory(l)
-		} else if len(k.cols) > 0 {
-			l.each(func(j code) {
-				for _, x := range k.cols {
-					at := cpp("%s[%s][%s]", k.acc[x], along, j)
-					k.assign(x.From, at, combined(x.Kind, x.Elem, at, k.value(x.Args[0])))
-				}
-			})
-		}
-		l.end()
-	})
+	k.batches(xs, func(each func(func())) { each(func() { k.last(elements) }) })
+}
+
+// last computes one position of the row in the last pass.
+func (k *rowKernel) last(elements []kernel.Out) {
+	l := k.lanesOfRow()
+	l.store(elements)
+	for _, x := range k.cols {
+		l.ready(x.Args[0])
+	}
+	if k.p.memory {
+		k.addInMemory(l)
+	} else if len(k.cols) > 0 {
+		l.each(func(j code) {
+			for _, x := range k.cols {
+				at := cpp("%s[%s][%s]", k.acc[x], along, j)
+				k.assign(x.From, at, combined(x.Kind, x.Elem, at, k.value(x.Args[0])))
+			}
+		})
+	}
+	l.end()
 }
 
 // addInMemory adds the lanes of a step to the sums of the block's rows in
@@ -140,7 +139,7 @@ func (k *rowKernel) addInMemory(l *lanes) {
 
 // partAt is the offset of the block's sum of a column in memory.
 func (k *rowKernel) partAt() code {
-	return cpp("dm::i64(dm::block()) * %d + %s * %d + %s", k.f.Rows.Cols, col, k.p.v, near)
+	return cpp("dm::i64(%s) * %d + %s * %d + %s", k.block, k.f.Rows.Cols, col, k.p.v, near)
 }
 
 // partials stores the sums of the block's rows that are in registers.
@@ -158,7 +157,7 @@ func (k *rowKernel) partials() {
 	}
 	for i, x := range k.alls {
 		k.of(x.From)
-		k.oneLine(cpp("%s.store(dm::block(), %s)", k.allParts[i], k.acc[x]), "if (%s == 0)", first)
+		k.oneLine(cpp("%s.store(%s, %s)", k.allParts[i], k.block, k.acc[x]), "if (%s == 0)", first)
 	}
 }
 
@@ -242,7 +241,7 @@ func finishTotals(f *kernel.Form, temps []*assemble.Temp, parts int64) *launch {
 }
 
 // joinParts makes the threads of a block combine n partial results of a
-// reduction, starting at from.
+// reduction, of which from is one.
 func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
 	acc := e.name("f")
 	e.line("%s %s = %s", register(x.Elem), def(acc), identity(x.Kind, x.Elem))
@@ -268,18 +267,12 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*assemble.Temp, outs []
 	for _, t := range temps {
 		from = append(from, ns.addTemp("partial", t, artifact.In))
 	}
+	var reads []*kernel.Expr
 	for _, o := range outs {
-		for _, x := range o.Exprs() {
-			kernel.WalkOutside(x, func(x *kernel.Expr) {
-				if x.Op == kernel.Load {
-					ns.add(x.Buf, artifact.In)
-				}
-			})
-		}
+		reads = append(reads, o.Exprs()...)
 	}
-	for _, o := range outs {
-		ns.add(o.Value, artifact.Out)
-	}
+	ns.rowLoads(reads, f.Rows)
+	ns.stores(outs)
 	return &launch{Launch: assemble.Launch{Suffix: suffix, Class: string(f.Class), Params: ns.params}, named: ns.of}, from
 }
 

@@ -103,3 +103,79 @@ func TestVerify(t *testing.T) {
 		t.Error("an element without its loop passes")
 	}
 }
+
+// Sums that are computed in the pass of what they are relative to, and such as look
+// like them.
+func TestOnline(t *testing.T) {
+	exps := func(m, d, e string) string {
+		return "%m = " + m + "\n%d = " + d + "\n%e = " + e + "\n%1 = dm.reduce add %e, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>"
+	}
+	const (
+		greatest = "dm.reduce max %x, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>"
+		apart    = "dm.sub %x, %m : (tensor<8x16xf32>, tensor<8x1xf32>) -> tensor<8x16xf32>"
+		exp      = "dm.exp %d : tensor<8x16xf32>"
+	)
+	squares := func(by, of string) string {
+		return "%c = dm.constant dense<" + by + "> : tensor<f32>\n" + `%s = dm.reduce add ` + of + `, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>
+%m = dm.mul %s, %c : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x1xf32>
+%d = dm.sub %x, %m : (tensor<8x16xf32>, tensor<8x1xf32>) -> tensor<8x16xf32>
+%q = dm.mul %d, %d : tensor<8x16xf32>
+%1 = dm.reduce add %q, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>`
+	}
+	const row, all = "%1 : tensor<8xf32>", "%1 : tensor<8x16xf32>"
+	for _, c := range []struct {
+		name, body, results string
+		passes, sums        int
+	}{
+		{"exponentials", exps(greatest, apart, exp), row, 1, 1},
+		{"relative to the least", exps(strings.Replace(greatest, "max", "min", 1), apart, exp), row, 2, 0},
+		{"relative to the greatest of others", "%y = dm.abs %x : tensor<8x16xf32>\n" + exps(strings.Replace(greatest, "%x", "%y", 1), apart, exp), row, 2, 0},
+		{"the other way round", exps(greatest, "dm.sub %m, %x : (tensor<8x1xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>", exp), row, 2, 0},
+		{"of another function", exps(greatest, apart, "dm.tanh %d : tensor<8x16xf32>"), row, 2, 0},
+		{"scaled", exps(greatest, "dm.mul %x, %m : (tensor<8x16xf32>, tensor<8x1xf32>) -> tensor<8x16xf32>", exp), row, 2, 0},
+		{"squares", squares("0.0625", "%x"), row, 1, 1},
+		{"squares relative to no mean", squares("0.0624", "%x"), row, 2, 0},
+		{"squares relative to the mean of others", "%y = dm.abs %x : tensor<8x16xf32>\n" + squares("0.0625", "%y"), row, 2, 0},
+		{"a norm", "%1 = dm.layer_norm %x, %b : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>", all, 1, 1},
+		{"a softmax", "%1 = dm.softmax %x : tensor<8x16xf32>", all, 1, 1},
+		{"a softmax of a softmax", "%0 = dm.softmax %x : tensor<8x16xf32>\n%1 = dm.softmax %0 : tensor<8x16xf32>", all, 2, 2},
+		{"a softmax of a norm", "%0 = dm.layer_norm %x, %b : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>\n%1 = dm.softmax %0 : tensor<8x16xf32>", all, 2, 2},
+	} {
+		_, types, _ := strings.Cut(c.results, " : ")
+		fn := load(t, "func.func @f(%x: tensor<8x16xf32>, %b: tensor<16xf32>) -> "+types+" {\n"+c.body+"\nreturn "+c.results+"\n}\n")
+		f, err := Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if o := f.Online(); len(o.Passes) != c.passes || len(o.Base) != c.sums {
+			t.Errorf("%s: %d passes and %d sums with their base, not %d and %d", c.name, len(o.Passes), len(o.Base), c.passes, c.sums)
+		}
+	}
+}
+
+// A sum that waits for nothing is computed where its elements are read anyway.
+func TestPostponed(t *testing.T) {
+	fn := load(t, `func.func @f(%x: tensor<8x16xf32>, %g: tensor<8x16xf32>) -> (tensor<8x1xf32>, tensor<8x1xf32>, tensor<8xf32>) {
+  %y = dm.softmax %x : tensor<8x16xf32>
+  %p = dm.mul %y, %g : tensor<8x16xf32>
+  %a = dm.reduce add %p, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>
+  %b = dm.reduce add %g, dims = [1], keep_dims = true : (tensor<8x16xf32>) -> tensor<8x1xf32>
+  %c = dm.reduce min %x, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>
+  return %a, %b, %c : tensor<8x1xf32>, tensor<8x1xf32>, tensor<8xf32>
+}
+`)
+	f, err := Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, pass := range f.Online().Passes {
+		for _, x := range pass {
+			got = append(got, x.Kind)
+		}
+		got = append(got, "|")
+	}
+	if want := "max min add | add add |"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, " "), want)
+	}
+}

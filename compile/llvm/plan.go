@@ -85,6 +85,9 @@ func (p plan) Texts() ([]assemble.Text, error) {
 // Tile is nothing: blocks follow from the shape.
 func (plan) Tile() (tile, product string) { return "", "" }
 
+// Pace is that of any kernel.
+func (plan) Pace() assemble.Pace { return assemble.Pace{} }
+
 // single is a scheme of one launch.
 type single struct{ *launch }
 

@@ -87,6 +87,8 @@ const (
 	ScratchOffsetAttr  = "dm.scratch_offset"
 	ScratchReadAttr    = "dm.scratch_read"
 	ScratchWrittenAttr = "dm.scratch_written"
+	LaunchesAttr       = "dm.launches"
+	BandwidthAttr      = "dm.bandwidth"
 )
 
 // Discardables are the attributes of the dialect's prefix: by site as people meet them, then those that passes write.
@@ -200,6 +202,8 @@ var Discardables = []*Discardable{
 	{Name: ScratchOffsetAttr, On: OnOp, Made: true, Want: "a number of bytes", Example: "1024", Doc: "where the step's scratch memory lies in the workspace"},
 	{Name: ScratchReadAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "a number of bytes", Example: "0", Doc: "what the step's kernels read beside what crosses its boundary"},
 	{Name: ScratchWrittenAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "a number of bytes", Example: "0", Doc: "what the step's kernels write beside what crosses its boundary"},
+	{Name: LaunchesAttr, On: OnOp, Made: true, Is: wholeFrom(1), Want: "a number of kernels", Example: "2", Doc: "how many kernels run one after the other for the step"},
+	{Name: BandwidthAttr, On: OnOp, Made: true, Is: wholeFrom(1), Want: "a number of bytes per second", Example: "1000000000000", Doc: "the bandwidth that the blocks of the step's kernels reach, where that is less than the machine's"},
 }
 
 var byAttr = func() map[string]*Discardable {

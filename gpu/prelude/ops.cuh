@@ -40,4 +40,30 @@ template <class T, class I> DM_FN auto uniform_between(double low, double high, 
   }
 }
 
+// Sums along a row that are computed before what their elements are relative to
+// is known: a sum relative to one of the values so far is corrected.
+
+// The factor that makes a sum of e^(x - from) one of e^(x - to), to >= from.
+template <class T> DM_FN T rebase(T from, T to) { return from == to ? T(1) : exp(from - to); }
+// What e^(x - m) is computed with for the greatest x so far: where all are -infinity
+// they add nothing.
+template <class T> DM_FN T base_of(T m) { return m == -infinity<T>() ? T(0) : m; }
+// The sum of e^(x - m) with the maximum m: not a number where m is not finite.
+template <class T> DM_FN T settled_exps(T sum, T m) { return sum + (m - m); }
+
+// What n elements with the given sum have as squares of their distances to the mean
+// `total` / `of`, beside those to their own mean.
+template <class T> DM_FN T spread(T n, T sum, T of, T total) {
+  const T d = sum / max(n, T(1)) - total / of;
+  return n == T(0) ? T(0) : n * d * d;
+}
+// The same of two groups of elements to the mean of both.
+template <class T> DM_FN T between(T n, T sum, T m, T more) {
+  const T d = sum / max(n, T(1)) - more / max(m, T(1));
+  return n == T(0) || m == T(0) ? T(0) : n * m / (n + m) * d * d;
+}
+// The sum of squares of distances to the mean of elements with the given sum, which
+// is infinite where the mean is.
+template <class T> DM_FN T settled_squares(T squares, T sum) { return abs(sum) == infinity<T>() ? squares + infinity<T>() : squares; }
+
 }  // namespace dm
