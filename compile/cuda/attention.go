@@ -207,26 +207,58 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	y, lse := ns.result(o, 0), ns.result(o, 1)
-	q, k, v, mask := a.operand(ns, 0), a.operand(ns, 1), a.operand(ns, 2), ns.mask(a)
 	if p.splits == 1 {
-		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
+		return []*launch{p.forward(ns, y, lse)}, nil
 	}
 	join := attentionStage("_join", a.Heads*a.Queries)
 	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
-	l := p.forward(ns, q, k, v, mask, means, weights)
-	l.Grid[0] *= int(p.splits)
+	l := p.forward(ns, means, weights)
 	ns.written()
 	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s>(%s)", geometry, p.splits, storage(a.elem), []code{means, weights, y, lse}))
 	return []*launch{l, join}, nil
 }
 
-// forward is the launch of an attention.
-func (p *attentionPlan) forward(ns *names, args ...code) *launch {
+// forward is the launch of an attention, whose results are y and lse.
+func (p *attentionPlan) forward(ns *names, y, lse code) *launch {
 	types := cpp("%s, %s, %d", p.tile, geometry, p.splits)
-	if !p.tile.tensor() {
+	if p.tile.path == Fma {
 		types = cpp("%s, %s", types, register(p.sum))
 	}
-	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, ns.withStep(p.attention, args)))
+	var operands []code
+	var maps []attentionMap
+	for i := range 3 {
+		x := p.operand(ns, i)
+		if p.tile.path == Wgmma {
+			lines := p.tile.other
+			if i == 0 {
+				lines = p.tile.own
+			}
+			m := p.tensorMap(ns, i, lines)
+			maps = append(maps, m)
+			x = cpp("%s{%s}", mapOf(i), ident(m.field.Name))
+		}
+		operands = append(operands, x)
+	}
+	args := ns.withStep(p.attention, append(operands, ns.mask(p.attention), y, lse))
+	l := p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path, types, arena, args))
+	l.Grid[0] *= int(p.splits)
+	if p.tile.path != Wgmma {
+		return l
+	}
+	l.Arch = p.target.Arch
+	if !op.Bool(p.Op, "causal") {
+		// Blocks compute one tile after another, whose loads overlap with results. Under a causal mask tiles differ in length, and
+		// the next one starts where a multiprocessor is free.
+		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
+	}
+	call := l.write
+	l.write = func(t *text) error {
+		for i, m := range maps {
+			m.write(t, mapOf(i))
+		}
+		return call(t)
+	}
+	return l
 }
 
 // attentionStage is a launch with a warp for each row, before or after the tiles.
@@ -247,7 +279,7 @@ func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix strin
 		Launch: assemble.Launch{
 			Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: t.threads(), Shared: int(a.shared(kind, t))}, Grid: [3]int{int(a.blocks(kind, t)), 1, 1},
 		},
-		blocks: a.resident(kind, t, p.target.Machine), include: "attention.cuh attention_" + t.path() + ".cuh",
+		blocks: a.resident(kind, t, p.target.Machine), include: t.include(),
 	}
 	ns.calls(l, a, call)
 	return l

@@ -43,14 +43,14 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	side := func(kind attentionKind, suffix string, dx, dv code, stores ...*ir.Value) error {
 		err := add(kind, suffix, func(t attentionTile) code {
 			types, order := cpp("%s, %s, %t", t, geometry, kind == gradOfKeys), []int{0, 5, 1, 2}
-			if !t.tensor() {
+			if t.path == Fma {
 				types = cpp("%s, %s", types, register(a.sum))
 			}
 			if kind == gradOfKeys {
 				order = []int{1, 2, 0, 5}
 			}
 			args := []code{in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, ns.mask(a), dx, dv}
-			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
+			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path, types, arena, ns.withStep(a, args))
 		})
 		if err == nil {
 			all[len(all)-1].Stores = stores
