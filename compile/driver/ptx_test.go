@@ -73,9 +73,9 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<512x512xf16>
 }
 `},
-	"attention": {"sm_90a", `func.func @f(%q: tensor<1x4x256x64xf16>, %k: tensor<1x4x256x64xf16>, %v: tensor<1x4x256x64xf16>) -> tensor<1x4x256x64xf16> {
-  %y, %lse = dm.attention %q, %k, %v : (tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>) -> (tensor<1x4x256x64xf16>, tensor<1x4x256xf32>)
-  return %y : tensor<1x4x256x64xf16>
+	"attention": {"sm_90a", `func.func @f(%q: tensor<1x80x128x128xf16>, %k: tensor<1x80x640x128xf16>, %v: tensor<1x80x640x128xf16>) -> tensor<1x80x128x128xf16> {
+  %y, %lse = dm.attention %q, %k, %v : (tensor<1x80x128x128xf16>, tensor<1x80x640x128xf16>, tensor<1x80x640x128xf16>) -> (tensor<1x80x128x128xf16>, tensor<1x80x128xf32>)
+  return %y : tensor<1x80x128x128xf16>
 }
 `},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
@@ -120,6 +120,28 @@ var wrongKernels = []wrongKernel{
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
 	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
+	{"attention", "attention_wgmma.cuh", "barrier_make(k_empty, i, 4 * consumers)", "barrier_make(k_empty, i, 4 * consumers + 1)", ptx.Arrivals},
+	{"attention", "attention_wgmma.cuh", "barrier_make(v_empty, i, 4 * consumers)", "barrier_make(v_empty, i, 4 * consumers - 1)", ptx.Reused},
+	{"attention", "attention_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(q_full, 0, round & 1);", "", ptx.Landed},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(k_full, at.slot, at.phase);\n        // The", "// The", ptx.Landed},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(v_full, at.slot, at.phase);\n        const", "const", ptx.Landed},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(k_empty, at.slot, at.phase ^ 1)", "barrier_wait(k_empty, at.slot, at.phase)", ptx.Phase},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(v_empty, at.slot, at.phase ^ 1);", "", ptx.Reused},
+	{"attention", "attention_wgmma.cuh", "(group ? n : n + 1) & 1);\n        const", "n & 1);\n        const", ptx.Phase},
+	{"attention", "attention_wgmma.cuh", "size * 2);", "size);", ptx.Transactions},
+	{"attention", "attention_wgmma.cuh", "products_begin();\n        product<", "product<", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "products_begin();\nDM_UNROLL", "DM_UNROLL", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "products_commit();\n      };\n      // sums", "};\n      // sums", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "products_wait<1>();", "products_wait<2>();", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "softmax(step);\n          products_wait<0>();", "softmax(step);\n          products_wait<1>();", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "add();\n        products_wait<0>();", "add();", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "softmax(step);\n          products_wait<0>();\n          products_settle(sums);\n          detail::release(v_empty, Stage(n - 1).slot);", "detail::release(v_empty, Stage(n - 1).slot);\n          softmax(step);\n          products_wait<0>();\n          products_settle(sums);", ptx.Reused},
+	{"attention", "attention_wgmma.cuh", "row * 64, 16, 1024)", "row * 64, 16, 2048)", ptx.Descriptor},
+	{"attention", "attention_wgmma.cuh", "0, Rows * 128, 1024)", "0, 1024, Rows * 128)", ptx.Descriptor},
+	{"attention", "attention_wgmma.cuh", "(stages * K::size, 1024)", "(stages * K::size, 1024) + 64", ptx.Bounds},
+	{"attention", "attention_wgmma.cuh", "registers_take<Tile::many>", "registers_take<Tile::many + 8>", ptx.Registers},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();\n    sync();", "cp_async_wait<Tile::stages - 2>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},
