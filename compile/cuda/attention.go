@@ -181,6 +181,15 @@ type attentionPlan struct {
 	scratch []*assemble.Temp // partial results of the first launch: means and weights of the splits
 }
 
+// tileAttr is the tile as the cost model reads it: queries, keys and depth of a step;
+// "" on vector units.
+func (p *attentionPlan) tileAttr() string {
+	if p.tile.path == Fma {
+		return ""
+	}
+	return Config{Path: p.tile.path, BM: p.tile.own, BN: p.tile.other, BK: int(p.Depth), Splits: int(p.splits)}.String()
+}
+
 func (p *attentionPlan) temps() []*assemble.Temp { return p.scratch }
 
 // attention is the plan of an attention: a block for each tile of queries of
@@ -224,39 +233,15 @@ func (p *attentionPlan) forward(ns *names, y, lse code) *launch {
 	if p.tile.path == Fma {
 		types = cpp("%s, %s", types, register(p.sum))
 	}
-	var operands []code
-	var maps []attentionMap
-	for i := range 3 {
-		x := p.operand(ns, i)
-		if p.tile.path == Wgmma {
-			lines := p.tile.other
-			if i == 0 {
-				lines = p.tile.own
-			}
-			m := p.tensorMap(ns, i, lines)
-			maps = append(maps, m)
-			x = cpp("%s{%s}", mapOf(i), ident(m.field.Name))
-		}
-		operands = append(operands, x)
-	}
+	operands, maps := p.operandsOf(ns, p.tile, 1, 0, 1, 2)
 	args := ns.withStep(p.attention, append(operands, ns.mask(p.attention), y, lse))
 	l := p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path, types, arena, args))
 	l.Grid[0] *= int(p.splits)
-	if p.tile.path != Wgmma {
-		return l
-	}
-	l.Arch = p.target.Arch
-	if !op.Bool(p.Op, "causal") {
+	p.copies(l, maps)
+	if p.tile.path == Wgmma && !op.Bool(p.Op, "causal") {
 		// Blocks compute one tile after another, whose loads overlap with results. Under a causal mask tiles differ in length, and
 		// the next one starts where a multiprocessor is free.
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
-	}
-	call := l.write
-	l.write = func(t *text) error {
-		for i, m := range maps {
-			m.write(t, mapOf(i))
-		}
-		return call(t)
 	}
 	return l
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"dmir/compile/assemble"
@@ -20,15 +21,13 @@ type attentionDim struct {
 
 // attentionMap is an operand copied by a tensor map.
 type attentionMap struct {
+	name  local
 	field assemble.Param
 	dims  []attentionDim
 }
 
 // The coordinates of a box of an operand.
 const boxColumn, boxRow, boxMatrix ident = "col", "row", "matrix"
-
-// mapOf is the name of the struct of operand i.
-func mapOf(i int) local { return local("_M" + string(rune('0'+i))) }
 
 // steps are operand i's buffer, shape, its first element, and the elements from one index to the
 // next of each dimension.
@@ -44,9 +43,9 @@ func (a *attention) steps(i int) (buf *ir.Value, shape []int64, start int64, ste
 	return buf, shape, 0, steps
 }
 
-// copied reports whether tensor maps can copy the queries, keys and values.
-func (a *attention) copied() bool {
-	for i := range 3 {
+// copied reports whether tensor maps can copy these operands.
+func (a *attention) copied(operands ...int) bool {
+	for _, i := range operands {
 		if _, ok := a.box(i, 1); !ok {
 			return false
 		}
@@ -119,14 +118,49 @@ func (a *attention) tensorMap(ns *names, i, lines int) attentionMap {
 	}
 	field := assemble.Param{Name: string(ns.free(string(ns.of[buf]) + "_map")), Elem: a.elem, Mode: artifact.Map, Value: buf, Map: m}
 	ns.params = append(ns.params, field)
-	return attentionMap{field, dims}
+	return attentionMap{local(fmt.Sprintf("_M%d", i)), field, dims}
+}
+
+// operandsOf are the arguments for operands as a kernel with this tile takes them: those
+// from number `others` on are the side that it loops over, which a kernel of wgmma copies in
+// boxes by maps.
+func (p *attentionPlan) operandsOf(ns *names, t attentionTile, others int, operands ...int) (args []code, maps []attentionMap) {
+	for n, i := range operands {
+		if t.path != Wgmma {
+			args = append(args, p.operand(ns, i))
+			continue
+		}
+		lines := t.own
+		if n >= others {
+			lines = t.other
+		}
+		m := p.tensorMap(ns, i, lines)
+		maps = append(maps, m)
+		args = append(args, cpp("%s{%s}", m.name, ident(m.field.Name)))
+	}
+	return args, maps
+}
+
+// copies makes l a launch whose operands are copied by maps.
+func (p *attentionPlan) copies(l *launch, maps []attentionMap) {
+	if len(maps) == 0 {
+		return
+	}
+	l.Arch = p.target.Arch
+	call := l.write
+	l.write = func(t *text) error {
+		for _, m := range maps {
+			m.write(t)
+		}
+		return call(t)
+	}
 }
 
 // write writes the functor of an operand copied by a tensor map.
-func (m attentionMap) write(t *text, name local) {
+func (m attentionMap) write(t *text) {
 	const to, at, full, i ident = "to", "at", "full", "i"
 	u := t.before
-	u.enter(closed, "struct %s", name)
+	u.enter(closed, "struct %s", m.name)
 	u.line("using Elem = %s", storage(m.field.Elem))
 	u.declare([]assemble.Param{m.field})
 	u.enter(block, "DM_FN void load(dm::Shared<Elem> %s, dm::i32 %s, dm::Shared<dm::u64> %s, dm::i32 %s, dm::i32 %s, dm::i32 %s, dm::i32 %s) const",

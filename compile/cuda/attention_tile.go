@@ -19,6 +19,7 @@ type attentionTile struct {
 	fragments  int // of 16 rows for each warp (mma)
 	n          int // 16 rows and columns of a thread (fma)
 	stages     int // of the other side (wgmma)
+	gradient   bool
 }
 
 func (t attentionTile) threads() int {
@@ -37,6 +38,9 @@ func (t attentionTile) consumers() int { return t.own / 64 }
 func (t attentionTile) String() string {
 	switch t.path {
 	case Wgmma:
+		if t.gradient {
+			return fmt.Sprintf("dm::AttentionGradWgmma<%d, %d>", t.other, t.stages)
+		}
 		return fmt.Sprintf("dm::AttentionWgmma<%d, %d, %d>", t.consumers(), t.other, t.stages)
 	case Mma:
 		return fmt.Sprintf("dm::AttentionMma<%d, %d, %d>", t.fragments, t.threads()/32, t.other)
@@ -48,7 +52,10 @@ func (t attentionTile) String() string {
 func (t attentionTile) include() string {
 	parts := "attention.cuh attention_" + string(t.path) + ".cuh"
 	if t.path == Wgmma {
-		return "hopper.cuh " + parts
+		parts = "hopper.cuh " + parts
+	}
+	if t.gradient {
+		parts += " attention_grad_wgmma.cuh"
 	}
 	return parts
 }
@@ -84,6 +91,9 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	own, other := int64(t.own), int64(t.other)
 	switch t.path {
 	case Wgmma:
+		if stages := int64(t.stages); t.gradient {
+			return 2*(own+stages*other)*(d+v) + 8*stages*other + 8*(1+2*stages)
+		}
 		return 2*(own*d+int64(t.stages)*other*(d+v)) + 8*int64(2+t.consumers()+4*t.stages)
 	case Mma:
 		if kind == forwardAttention {
@@ -210,7 +220,7 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
 	t := attentionTile{path: Wgmma, own: 192, other: int(min(128, ceil(a.Keys, 16)*16)), stages: 2}
 	value := int((a.Value + 15) / 16 * 16)
-	if !a.tensorCores() || !a.copied() {
+	if !a.tensorCores() || !a.copied(0, 1, 2) {
 		return t, false
 	}
 	others := 40 + a.extras()*42 // addresses, descriptors, the state of the softmax
@@ -224,6 +234,28 @@ func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
 	return t, a.shared(forwardAttention, t) <= m.SharedMemory
 }
 
+// wgmmaGradient is the tile of one kernel of the gradient on warpgroup products, of
+// 128 rows, under the same conditions, and where registers leave room for 32 rows of the
+// other side.
+func (a *attention) wgmmaGradient(kind attentionKind, m *machine.Machine) (attentionTile, bool) {
+	t := attentionTile{path: Wgmma, own: 128, other: 128, stages: 2, gradient: true}
+	if kind == gradOfMask || !a.tensorCores() || !a.copied(0, 1, 2, 5) {
+		return t, false
+	}
+	padded := func(n int64) int { return int(n+15) / 16 * 16 }
+	sums := padded(a.Depth)
+	if kind == gradOfKeys {
+		if sums += padded(a.Value); a.separate() {
+			sums = max(padded(a.Depth), padded(a.Value))
+		}
+	}
+	// Two sums of scores, and what is multiplied again. With more registers than this ptxas makes products wait for each other.
+	for t.other > 16 && (sums/2+t.other*3/2+a.extras()*42 > 208 || a.shared(kind, t) > m.SharedMemory) {
+		t.other -= 16
+	}
+	return t, t.other >= 32 && a.shared(kind, t) <= m.SharedMemory
+}
+
 // attentionTile is that of wgmma where there is one, else the first tile that fits
 // into shared memory and gives every multiprocessor a block; where there is none the one
 // with the most blocks.
@@ -231,8 +263,12 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 	var best attentionTile
 	var most int64
 	tiles := a.tiles(kind)
-	if kind == forwardAttention && t.Arch == "sm_90a" {
-		if c, ok := a.wgmmaTile(t.Machine); ok {
+	if t.Arch == "sm_90a" {
+		of := a.wgmmaTile
+		if kind != forwardAttention {
+			of = func(m *machine.Machine) (attentionTile, bool) { return a.wgmmaGradient(kind, m) }
+		}
+		if c, ok := of(t.Machine); ok {
 			tiles = []attentionTile{c}
 		}
 	}

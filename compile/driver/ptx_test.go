@@ -78,6 +78,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<1x80x128x128xf16>
 }
 `},
+	"gradient": {"sm_90a", `func.func @f(%q: tensor<4x384x64xf16>, %k: tensor<4x384x64xf16>, %v: tensor<4x384x64xf16>, %y: tensor<4x384x64xf16>, %lse: tensor<4x384xf32>, %dy: tensor<4x384x64xf16>) -> (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>) {
+  %dq, %dk, %dv = dm.attention_grad %q, %k, %v, %y, %lse, %dy : (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384xf32>, tensor<4x384x64xf16>) -> (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>)
+  return %dq, %dk, %dv : tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>
+}
+`},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
   %y = dm.softmax %x, dim = 1 : tensor<256x16384xf32>
   return %y : tensor<256x16384xf32>
@@ -142,6 +147,13 @@ var wrongKernels = []wrongKernel{
 	{"attention", "attention_wgmma.cuh", "0, Rows * 128, 1024)", "0, 1024, Rows * 128)", ptx.Descriptor},
 	{"attention", "attention_wgmma.cuh", "(stages * K::size, 1024)", "(stages * K::size, 1024) + 64", ptx.Bounds},
 	{"attention", "attention_wgmma.cuh", "registers_take<Tile::many>", "registers_take<Tile::many + 8>", ptx.Registers},
+	{"gradient", "attention_grad_wgmma.cuh", "barrier_make(full, i, ByKeys ? 2 : 1)", "barrier_make(full, i, 1)", ptx.Phase},
+	{"gradient", "attention_grad_wgmma.cuh", "barrier_wait(own, 0, 0);", "", ptx.Landed},
+	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DX>>();", "products_wait<given<DX> + 1>();", ptx.InFlight},
+	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DV>>();", "products_wait<given<DV> + 1>();", ptx.InFlight},
+	{"gradient", "attention_grad_wgmma.cuh", "products_begin();\nDM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", "DM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", ptx.ProductFence},
+	{"gradient", "attention_grad_wgmma.cuh", "release(empty, before);\n      before = at.slot;", "release(empty, at.slot);\n      before = at.slot;", ptx.Phase},
+	{"gradient", "attention_grad_wgmma.cuh", "    }\n    products_wait<0>();", "    }", ptx.InFlight},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();\n    sync();", "cp_async_wait<Tile::stages - 2>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},

@@ -29,11 +29,14 @@ template <int Consumers_, int BN_, int Stages_> struct AttentionWgmma {
 template <int Depth, int Rows> struct Panels {
   static constexpr int count = (Depth + 63) / 64, size = count * Rows * 64, padded = (Depth + 15) / 16 * 16;
 
-  // Starts copying rows from `row` on.
-  template <class X, class T> DM_FN static void load(const X& x, Shared<T> to, Shared<u64> full, i32 i, i32 row, i32 matrix) {
-    barrier_expect(full, i, size * 2);
+  // Starts copying rows from `row` on; their bytes are expected, or are by load.
+  template <class X, class T> DM_FN static void boxes(const X& x, Shared<T> to, Shared<u64> full, i32 i, i32 row, i32 matrix) {
     DM_UNROLL
     for (int p = 0; p < count; p++) x.load(to, p * Rows * 64, full, i, p * 64, row, matrix);
+  }
+  template <class X, class T> DM_FN static void load(const X& x, Shared<T> to, Shared<u64> full, i32 i, i32 row, i32 matrix) {
+    barrier_expect(full, i, size * 2);
+    boxes(x, to, full, i, row, matrix);
   }
   // The descriptor of an operand whose rows are these, from `row` on, and where it lies from `col` on.
   template <class T> DM_FN static u64 rows_at(Shared<T> s, i32 row) { return operand_at(s, row * 64, 16, 1024); }
