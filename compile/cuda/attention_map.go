@@ -29,8 +29,8 @@ type attentionMap struct {
 // The coordinates of a box of an operand.
 const boxColumn, boxRow, boxMatrix ident = "col", "row", "matrix"
 
-// steps are operand i's buffer, shape, its first element, and the elements from one index to the
-// next of each dimension.
+// steps are operand i's buffer, its shape, its first element, and the elements from one
+// index to the next of each dimension.
 func (a *attention) steps(i int) (buf *ir.Value, shape []int64, start int64, steps []int64) {
 	buf = a.Op.Operands[i]
 	shape, _ = kernel.ShapeOf(buf)
@@ -55,7 +55,7 @@ func (a *attention) copied(operands ...int) bool {
 
 // box are the dimensions, innermost first, of a tensor map that copies operand i in
 // boxes of 64 columns of so many rows; false where the bulk copy engine cannot: it
-// supports up to five dimensions whose strides are multiples of 16 bytes.
+// supports up to five dimensions whose strides are multiples of 16 bytes below 2^40.
 func (a *attention) box(i, lines int) ([]attentionDim, bool) {
 	_, shape, start, steps := a.steps(i)
 	n := len(shape)
@@ -91,7 +91,7 @@ func (a *attention) box(i, lines int) ([]attentionDim, bool) {
 		return nil, false
 	}
 	for _, d := range dims[1:] {
-		if d.stride < width || d.stride%width != 0 {
+		if d.stride < width || d.stride%width != 0 || d.stride*a.elem.Bytes() >= 1<<40 {
 			return nil, false
 		}
 	}
@@ -121,9 +121,9 @@ func (a *attention) tensorMap(ns *names, i, lines int) attentionMap {
 	return attentionMap{local(fmt.Sprintf("_M%d", i)), field, dims}
 }
 
-// operandsOf are the arguments for operands as a kernel with this tile takes them: those
-// from number `others` on are the side that it loops over, which a kernel of wgmma copies in
-// boxes by maps.
+// operandsOf are the arguments for operands as a kernel with this tile takes them. On
+// warpgroup products maps copy them, in boxes of the block's own rows, and from number
+// `others` on of the rows of the side that it loops over.
 func (p *attentionPlan) operandsOf(ns *names, t attentionTile, others int, operands ...int) (args []code, maps []attentionMap) {
 	for n, i := range operands {
 		if t.path != Wgmma {

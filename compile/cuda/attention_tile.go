@@ -89,12 +89,12 @@ const (
 func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	d, v := t.pitch(a.Depth, a.sum), t.pitch(a.Value, a.sum)
 	own, other := int64(t.own), int64(t.other)
-	switch t.path {
+	switch stages := int64(t.stages); t.path {
 	case Wgmma:
-		if stages := int64(t.stages); t.gradient {
+		if t.gradient {
 			return 2*(own+stages*other)*(d+v) + 8*stages*other + 8*(1+2*stages)
 		}
-		return 2*(own*d+int64(t.stages)*other*(d+v)) + 8*int64(2+t.consumers()+4*t.stages)
+		return 2*(own*d+stages*other*(d+v)) + 8*(2+int64(t.consumers())+4*stages)
 	case Mma:
 		if kind == forwardAttention {
 			return 2 * max(own*d+2*other*(d+v), own*v)
@@ -213,10 +213,10 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 }
 
 // wgmmaTile is the tile of an attention on Hopper's warpgroup products: three
-// warpgroups that multiply where the queries occupy most multiprocessors and 160 registers
-// hold a thread's sums, scores and probabilities, else two of 240, and as many keys as registers
-// and shared memory have room for. It is false of attentions on other paths: of other element types and
-// gradients, and where tensor maps cannot copy an operand (boxes).
+// warpgroups that multiply where the queries occupy most multiprocessors and 160
+// registers hold a thread's sums, scores and probabilities, else two of 240, and as many
+// keys as registers and shared memory have room for. It is false of other element types,
+// and where tensor maps cannot copy an operand (box).
 func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
 	t := attentionTile{path: Wgmma, own: 192, other: int(min(128, ceil(a.Keys, 16)*16)), stages: 2}
 	value := int((a.Value + 15) / 16 * 16)
