@@ -430,9 +430,6 @@ func TestAttentionCompiles(t *testing.T) {
 					call := lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "dm::attention_") })]
 					t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Block.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
 				}
-				if strings.Contains(r.Log, "Potential Performance Loss") {
-					t.Errorf("%s: %s", arch, r.Log)
-				}
 				for _, k := range r.Spilled() {
 					t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
 				}
