@@ -66,7 +66,9 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 			return t, false
 		}
 	case e.attention != nil:
-		t = m.AttentionTime(*e.attention)
+		a := *e.attention
+		a.Tile, _ = tileOf(tile)
+		t = m.AttentionTime(a)
 	case e.product.Batch > 0:
 		if at, ok := tileOf(tile); ok && m.SMs > 0 && m.L2Bandwidth > 0 {
 			t = m.ProductTime(e.product, at)

@@ -104,6 +104,22 @@ func TestAttentionTime(t *testing.T) {
 	if got, want := m.AttentionTime(a).Total(), 2*(products+exps)+m.Fill(); math.Abs(got/want-1) > 1e-9 {
 		t.Errorf("a second wave: %g, want %g", got, want)
 	}
+	m.Ceilings.Paths["mma"] = 0.5
+	a.Heads, a.Scores = 10, 10*128*128
+	a.Tile = Tile{Path: "wgmma", Rows: 64}
+	if got, want := m.AttentionTime(a).Total(), products+exps+2*m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("tiles of 64 queries: %g, want %g", got, want)
+	}
+	a.Tile = Tile{Path: "mma", Rows: 128}
+	if got, want := m.AttentionTime(a).Total(), 2*products+exps+m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("on a path of half the rate: %g, want %g", got, want)
+	}
+	a.Gradient, a.Tile = true, Tile{}
+	five := m.AttentionTime(a).Compute - exps
+	a.Tile.Path = "wgmma"
+	if got, want := m.AttentionTime(a).Compute-exps, five*7/5; math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("a gradient of two kernels: %g, want %g", got, want)
+	}
 	one := Attention{Heads: 10, Queries: 1, Keys: 1 << 20, Scores: 10 << 20, Depth: 64, Value: 64, Elem: types.F16}
 	if got := m.AttentionTime(one); got.Tail != 0 {
 		t.Errorf("one query is divided along the keys, and waits for nothing: %g", got.Tail)

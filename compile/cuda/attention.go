@@ -181,6 +181,15 @@ type attentionPlan struct {
 	scratch []*assemble.Temp // partial results of the first launch: means and weights of the splits
 }
 
+// tileAttr is the tile as the cost model reads it: queries, keys and depth of a step;
+// "" on vector units.
+func (p *attentionPlan) tileAttr() string {
+	if p.tile.path == Fma {
+		return ""
+	}
+	return Config{Path: p.tile.path, BM: p.tile.own, BN: p.tile.other, BK: int(p.Depth), Splits: int(p.splits)}.String()
+}
+
 func (p *attentionPlan) temps() []*assemble.Temp { return p.scratch }
 
 // attention is the plan of an attention: a block for each tile of queries of
@@ -207,26 +216,34 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	y, lse := ns.result(o, 0), ns.result(o, 1)
-	q, k, v, mask := a.operand(ns, 0), a.operand(ns, 1), a.operand(ns, 2), ns.mask(a)
 	if p.splits == 1 {
-		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
+		return []*launch{p.forward(ns, y, lse)}, nil
 	}
 	join := attentionStage("_join", a.Heads*a.Queries)
 	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
-	l := p.forward(ns, q, k, v, mask, means, weights)
-	l.Grid[0] *= int(p.splits)
+	l := p.forward(ns, means, weights)
 	ns.written()
 	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s>(%s)", geometry, p.splits, storage(a.elem), []code{means, weights, y, lse}))
 	return []*launch{l, join}, nil
 }
 
-// forward is the launch of an attention.
-func (p *attentionPlan) forward(ns *names, args ...code) *launch {
+// forward is the launch of an attention, whose results are y and lse.
+func (p *attentionPlan) forward(ns *names, y, lse code) *launch {
 	types := cpp("%s, %s, %d", p.tile, geometry, p.splits)
-	if !p.tile.tensor() {
+	if p.tile.path == Fma {
 		types = cpp("%s, %s", types, register(p.sum))
 	}
-	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, ns.withStep(p.attention, args)))
+	operands, maps := p.operandsOf(ns, p.tile, 1, 0, 1, 2)
+	args := ns.withStep(p.attention, append(operands, ns.mask(p.attention), y, lse))
+	l := p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path, types, arena, args))
+	l.Grid[0] *= int(p.splits)
+	p.copies(l, maps)
+	if p.tile.path == Wgmma && !op.Bool(p.Op, "causal") {
+		// Blocks compute one tile after another, whose loads overlap with results. Under a causal mask tiles differ in length, and
+		// the next one starts where a multiprocessor is free.
+		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
+	}
+	return l
 }
 
 // attentionStage is a launch with a warp for each row, before or after the tiles.
@@ -247,7 +264,7 @@ func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix strin
 		Launch: assemble.Launch{
 			Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: t.threads(), Shared: int(a.shared(kind, t))}, Grid: [3]int{int(a.blocks(kind, t)), 1, 1},
 		},
-		blocks: a.resident(kind, t, p.target.Machine), include: "attention.cuh attention_" + t.path() + ".cuh",
+		blocks: a.resident(kind, t, p.target.Machine), include: t.include(),
 	}
 	ns.calls(l, a, call)
 	return l

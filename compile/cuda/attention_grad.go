@@ -19,8 +19,12 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 	if err != nil {
 		return nil, err
 	}
+	tile, err := t.attentionTile(a, gradOfKeys)
+	if err != nil {
+		return nil, err
+	}
 	products := &assemble.Temp{Elem: a.sum, N: a.Heads * a.Queries, Own: true}
-	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*assemble.Temp{products}}}, nil
+	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, tile: tile, splits: 1, scratch: []*assemble.Temp{products}}}, nil
 }
 
 func (p *attentionGradient) launches() ([]*launch, error) {
@@ -41,19 +45,24 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 		return err
 	}
 	side := func(kind attentionKind, suffix string, dx, dv code, stores ...*ir.Value) error {
+		var maps []attentionMap
 		err := add(kind, suffix, func(t attentionTile) code {
 			types, order := cpp("%s, %s, %t", t, geometry, kind == gradOfKeys), []int{0, 5, 1, 2}
-			if !t.tensor() {
+			if t.path == Fma {
 				types = cpp("%s, %s", types, register(a.sum))
 			}
 			if kind == gradOfKeys {
 				order = []int{1, 2, 0, 5}
 			}
-			args := []code{in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, ns.mask(a), dx, dv}
-			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
+			var args []code
+			args, maps = p.operandsOf(ns, t, 2, order...)
+			args = append(args, in(4), delta, ns.mask(a), dx, dv)
+			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path, types, arena, ns.withStep(a, args))
 		})
 		if err == nil {
-			all[len(all)-1].Stores = stores
+			l := all[len(all)-1]
+			l.Stores = stores
+			p.copies(l, maps)
 		}
 		return err
 	}

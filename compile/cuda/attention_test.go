@@ -202,8 +202,14 @@ func carryAttention(t *testing.T, c attentionCase, sms int) {
 }
 
 // agrees compares all cases on the emulator with the reference. With few
-// multiprocessors tiles are the largest, with many the smallest.
+// multiprocessors tiles are the largest, with many the smallest. agreesOn is for another
+// architecture than sm_80.
 func agrees(t *testing.T, cases []attentionCase, sms int) {
+	t.Helper()
+	agreesOn(t, "sm_80", cases, sms)
+}
+
+func agreesOn(t *testing.T, arch string, cases []attentionCase, sms int) {
 	t.Helper()
 	if _, _, ok := suite.Recording(); ok {
 		for _, c := range cases {
@@ -224,7 +230,7 @@ func agrees(t *testing.T, cases []attentionCase, sms int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := buildAttention(t, p, "sm_80", sms)
+	built := buildAttention(t, p, arch, sms)
 	var in [][]byte
 	for _, a := range args {
 		b := tensor.Pack(a)
@@ -354,6 +360,25 @@ func TestAttentionDeep(t *testing.T) {
 	agrees(t, deep, 1)
 }
 
+// On Hopper an attention runs on warpgroup products: with one multiprocessor a block computes
+// several tiles, with many the keys are split.
+func TestAttentionWarpgroups(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	if _, _, ok := suite.Recording(); ok {
+		t.Skip("the other tests' cases are recorded, and built for the card's architecture")
+	}
+	t.Run("depths", func(t *testing.T) { agreesOn(t, "sm_90a", depths("f16", "bf16"), 1) })
+	t.Run("variants", func(t *testing.T) {
+		cases := of("bf16", variants)
+		for i := range cases {
+			cases[i].noMaskGrad = true // its kernel is on vector units
+		}
+		agreesOn(t, "sm_90a", cases, 1)
+	})
+	t.Run("splits", func(t *testing.T) { agreesOn(t, "sm_90a", fewQueries, 1<<20) })
+}
+
 // The CUDA compiler compiles every kernel without spills.
 func TestAttentionCompiles(t *testing.T) {
 	t.Parallel()
@@ -367,6 +392,13 @@ func TestAttentionCompiles(t *testing.T) {
 	}
 	add(", causal = true", "", "f16 16", "bf16 32", "f16 64", "bf16 80", "f16 128", "bf16 256", "f32 64", "f32 128", "f64 64")
 	add(", causal = true, dropout = 0.1", "2x1x85", "bf16 64", "f16 128", "f32 64")
+	long := func(q, k, attributes string) {
+		cases = append(cases, attentionCase{name: q, elem: "bf16", q: q, k: k, attributes: attributes})
+	}
+	long("1x8x400x64", "1x2x500x64", "")
+	long("1x2x768x64", "1x2x768x64", ", causal = true")
+	long("2x4x640x192", "2x4x700x192", ", causal = true")
+	long("1x4x512x128", "1x4x512x128", ", dropout = 0.1")
 	p, _ := calls(t, cases)
 	var headers []nvrtc.Header
 	for _, h := range prelude.Files() {

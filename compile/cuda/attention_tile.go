@@ -15,40 +15,59 @@ import (
 // owns and the rows of the other side that it loads at a time.
 type attentionTile struct {
 	own, other int
-	fragments  int // of 16 rows for each warp, on tensor cores
-	n          int // 16 rows and columns of a thread, on vector units; 0: tensor cores
+	path       Path
+	fragments  int // of 16 rows for each warp (mma)
+	n          int // 16 rows and columns of a thread (fma)
+	stages     int // of the other side (wgmma)
+	gradient   bool
 }
 
-func (t attentionTile) tensor() bool { return t.n == 0 }
-
 func (t attentionTile) threads() int {
-	if t.tensor() {
+	switch t.path {
+	case Wgmma:
+		return (t.consumers() + 1) * 128
+	case Mma:
 		return t.own / t.fragments / 16 * 32
 	}
 	return 256
 }
 
+// consumers is the number of warpgroups that multiply (wgmma).
+func (t attentionTile) consumers() int { return t.own / 64 }
+
 func (t attentionTile) String() string {
-	if t.tensor() {
+	switch t.path {
+	case Wgmma:
+		if t.gradient {
+			return fmt.Sprintf("dm::AttentionGradWgmma<%d, %d>", t.other, t.stages)
+		}
+		return fmt.Sprintf("dm::AttentionWgmma<%d, %d, %d>", t.consumers(), t.other, t.stages)
+	case Mma:
 		return fmt.Sprintf("dm::AttentionMma<%d, %d, %d>", t.fragments, t.threads()/32, t.other)
 	}
 	return fmt.Sprintf("dm::AttentionFma<%d>", t.n)
 }
 
-// path is the suffix of the names of the prelude's functions and of its file.
-func (t attentionTile) path() string {
-	if t.tensor() {
-		return "mma"
+// include is the parts of the prelude that its kernels need.
+func (t attentionTile) include() string {
+	parts := "attention.cuh attention_" + string(t.path) + ".cuh"
+	if t.path == Wgmma {
+		parts = "hopper.cuh " + parts
 	}
-	return "fma"
+	if t.gradient {
+		parts += " attention_grad_wgmma.cuh"
+	}
+	return parts
 }
 
-// pitch is the length of a row of n elements in shared memory (Lines and Wide of
-// the prelude).
+// pitch is the length of a row of n elements in shared memory (Lines, Wide and Panels
+// of the prelude).
 func (t attentionTile) pitch(n int64, sum types.Elem) int64 {
 	padded := (n + 15) / 16 * 16
 	switch {
-	case !t.tensor():
+	case t.path == Wgmma:
+		return (n + 63) / 64 * 64
+	case t.path == Fma:
 		return padded + 16/sum.Bytes()
 	case padded%64 == 0:
 		return padded
@@ -70,7 +89,13 @@ const (
 func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	d, v := t.pitch(a.Depth, a.sum), t.pitch(a.Value, a.sum)
 	own, other := int64(t.own), int64(t.other)
-	if t.tensor() {
+	switch stages := int64(t.stages); t.path {
+	case Wgmma:
+		if t.gradient {
+			return 2*(own+stages*other)*(d+v) + 8*stages*other + 8*(1+2*stages)
+		}
+		return 2*(own*d+stages*other*(d+v)) + 8*(2+int64(t.consumers())+4*stages)
+	case Mma:
 		if kind == forwardAttention {
 			return 2 * max(own*d+2*other*(d+v), own*v)
 		}
@@ -116,7 +141,7 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 		sums, scores = 0, 3
 	}
 	more := a.extras() * 42 // addresses and numbers of 64 bits
-	if t.tensor() {
+	if t.path == Mma {
 		return t.fragments*(int(sums)*8+scores*t.other/2) + 80 + more
 	}
 	return t.n*width*(int(sums)+scores*t.n+8) + 56 + more
@@ -124,6 +149,9 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 
 // resident is the intended number of blocks on a multiprocessor.
 func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
+	if t.path == Wgmma {
+		return 1
+	}
 	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())
 	return max(1, perSM)
 }
@@ -137,10 +165,10 @@ func (a *attention) tensorCores() bool {
 // thread grow with the depth.
 func (a *attention) tiles(kind attentionKind) []attentionTile {
 	if !a.tensorCores() || kind == gradOfMask {
-		return []attentionTile{{own: 64, other: 64, n: 4}, {own: 32, other: 32, n: 2}, {own: 16, other: 16, n: 1}}
+		return []attentionTile{{path: Fma, own: 64, other: 64, n: 4}, {path: Fma, own: 32, other: 32, n: 2}, {path: Fma, own: 16, other: 16, n: 1}}
 	}
 	// Where the sums take most registers, a step has fewer scores.
-	room := 256 - a.registers(kind, attentionTile{fragments: 1})
+	room := 256 - a.registers(kind, attentionTile{path: Mma, fragments: 1})
 	each := 2
 	if kind == forwardAttention {
 		each = 1
@@ -151,9 +179,9 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 	}
 	var out []attentionTile
 	if kind == forwardAttention && max(a.Depth, a.Value) <= 64 && a.extras() == 0 {
-		out = append(out, attentionTile{own: 128, other: 64, fragments: 2})
+		out = append(out, attentionTile{path: Mma, own: 128, other: 64, fragments: 2})
 	}
-	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
+	return append(out, attentionTile{path: Mma, own: 128, other: long, fragments: 1}, attentionTile{path: Mma, own: 64, other: long, fragments: 1}, attentionTile{path: Mma, own: 64, other: 16, fragments: 1})
 }
 
 // Attends reports whether m has kernels for o, a dm.attention of any number of
@@ -184,12 +212,67 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 	return true
 }
 
-// attentionTile is the first tile that fits into shared memory and gives every
-// multiprocessor a block; where there is none the one with the most blocks.
+// wgmmaTile is the tile of an attention on Hopper's warpgroup products: three
+// warpgroups that multiply where the queries occupy most multiprocessors and 160
+// registers hold a thread's sums, scores and probabilities, else two of 240, and as many
+// keys as registers and shared memory have room for. It is false of other element types,
+// and where tensor maps cannot copy an operand (box).
+func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
+	t := attentionTile{path: Wgmma, own: 192, other: int(min(128, ceil(a.Keys, 16)*16)), stages: 2}
+	value := int((a.Value + 15) / 16 * 16)
+	if !a.tensorCores() || !a.copied(0, 1, 2) {
+		return t, false
+	}
+	others := 40 + a.extras()*42 // addresses, descriptors, the state of the softmax
+	registers := func() int { return value/2 + t.other*3/4 + others }
+	if registers() > 168 || a.extras() > 0 || a.Queries <= 128 || 2*a.blocks(forwardAttention, t) <= int64(m.SMs) {
+		t.own = 128
+	}
+	for t.other > 16 && (t.own == 128 && registers() > 224 || a.shared(forwardAttention, t) > m.SharedMemory) {
+		t.other -= 16
+	}
+	return t, a.shared(forwardAttention, t) <= m.SharedMemory
+}
+
+// wgmmaGradient is the tile of one kernel of the gradient on warpgroup products, of
+// 128 rows, under the same conditions, and where registers leave room for 32 rows of the
+// other side.
+func (a *attention) wgmmaGradient(kind attentionKind, m *machine.Machine) (attentionTile, bool) {
+	t := attentionTile{path: Wgmma, own: 128, other: 128, stages: 2, gradient: true}
+	if kind == gradOfMask || !a.tensorCores() || !a.copied(0, 1, 2, 5) {
+		return t, false
+	}
+	padded := func(n int64) int { return int(n+15) / 16 * 16 }
+	sums := padded(a.Depth)
+	if kind == gradOfKeys {
+		if sums += padded(a.Value); a.separate() {
+			sums = max(padded(a.Depth), padded(a.Value))
+		}
+	}
+	// Two sums of scores, and what is multiplied again. With more registers than this ptxas makes products wait for each other.
+	for t.other > 16 && (sums/2+t.other*3/2+a.extras()*42 > 208 || a.shared(kind, t) > m.SharedMemory) {
+		t.other -= 16
+	}
+	return t, t.other >= 32 && a.shared(kind, t) <= m.SharedMemory
+}
+
+// attentionTile is that of wgmma where there is one, else the first tile that fits
+// into shared memory and gives every multiprocessor a block; where there is none the one
+// with the most blocks.
 func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, error) {
 	var best attentionTile
 	var most int64
-	for _, c := range a.tiles(kind) {
+	tiles := a.tiles(kind)
+	if t.Arch == "sm_90a" {
+		of := a.wgmmaTile
+		if kind != forwardAttention {
+			of = func(m *machine.Machine) (attentionTile, bool) { return a.wgmmaGradient(kind, m) }
+		}
+		if c, ok := of(t.Machine); ok {
+			tiles = []attentionTile{c}
+		}
+	}
+	for _, c := range tiles {
 		if a.shared(kind, c) > t.Machine.SharedMemory {
 			continue
 		}

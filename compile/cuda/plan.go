@@ -91,10 +91,16 @@ func (p *Plan) Texts() ([]assemble.Text, error) {
 }
 
 // Tile is the tile of a contraction, and the name of its product in the
-// measured choices; both are "" for other forms.
+// measured choices; that of an attention on tensor cores has no name. Both are "" for
+// other forms.
 func (p *Plan) Tile() (tile, product string) {
-	if c, ok := p.scheme.(*contraction); ok {
-		return c.c.String(), shapeOf(c.t).key(c.target.Arch)
+	switch s := p.scheme.(type) {
+	case *contraction:
+		return s.c.String(), shapeOf(s.t).key(s.target.Arch)
+	case *attentionPlan:
+		return s.tileAttr(), ""
+	case *attentionGradient:
+		return s.tileAttr(), ""
 	}
 	return "", ""
 }

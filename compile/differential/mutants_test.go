@@ -99,6 +99,19 @@ var mutants = []mutant{
 	{name: "a copied tile of a product lies elsewhere", program: "matmul_f16", at: `r \* 96`, with: "r * 88"},
 	{name: "a bulk copy takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `full, i, k, m\)`, with: "full, i, m, k)"},
 
+	{name: "a bulk copy takes queries of another head", program: "attention_wgmma", arch: "sm_90a", at: `full, i, col, matrix \+ 1, row\)`, with: "full, i, col, matrix, row)"},
+
+	// Attention by warpgroups.
+	{name: "values are read as keys are", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `V::padded, true>`, with: "V::padded, false>"},
+	{name: "values of other keys", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `u32\(row \* 128\)`, with: "u32(row * 64)"},
+	{name: "columns of queries and keys are read twice", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `col % 64 \* 2`, with: "col % 32 * 2"},
+	{name: "the panels of values lie too close", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `0, Rows \* 128, 1024`, with: "0, Rows * 64, 1024"},
+	{name: "sums of earlier keys are not scaled", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `sums\[e\] \*= factor.*\n`, with: ";\n"},
+	{name: "scores are used before they are there", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `products_wait<1>\(\);`, with: ""},
+	{name: "probabilities are replaced while they are multiplied", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `(?s)softmax\(step\);(\s*)products_wait<0>\(\);`, with: "softmax(step);"},
+	{name: "neighbours exchange the wrong halves", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `odd \? left : right`, with: "odd ? right : left"},
+	{name: "a warpgroup passes no turn on", program: "attention_wgmma", arch: "sm_90a", header: "attention_wgmma.cuh", at: `(?m)^          pass\(\);`, with: ""},
+
 	// Guards.
 	{name: "the last element is not computed", program: "pointwise", at: `i < 561`, with: "i < 560"},
 	{name: "threads behind the last element store", program: "pointwise", at: `i < 561`, with: "i < 600"},

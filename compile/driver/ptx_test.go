@@ -73,9 +73,14 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<512x512xf16>
 }
 `},
-	"attention": {"sm_90a", `func.func @f(%q: tensor<1x4x256x64xf16>, %k: tensor<1x4x256x64xf16>, %v: tensor<1x4x256x64xf16>) -> tensor<1x4x256x64xf16> {
-  %y, %lse = dm.attention %q, %k, %v : (tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>, tensor<1x4x256x64xf16>) -> (tensor<1x4x256x64xf16>, tensor<1x4x256xf32>)
-  return %y : tensor<1x4x256x64xf16>
+	"attention": {"sm_90a", `func.func @f(%q: tensor<1x80x128x128xf16>, %k: tensor<1x80x640x128xf16>, %v: tensor<1x80x640x128xf16>) -> tensor<1x80x128x128xf16> {
+  %y, %lse = dm.attention %q, %k, %v : (tensor<1x80x128x128xf16>, tensor<1x80x640x128xf16>, tensor<1x80x640x128xf16>) -> (tensor<1x80x128x128xf16>, tensor<1x80x128xf32>)
+  return %y : tensor<1x80x128x128xf16>
+}
+`},
+	"gradient": {"sm_90a", `func.func @f(%q: tensor<4x384x64xf16>, %k: tensor<4x384x64xf16>, %v: tensor<4x384x64xf16>, %y: tensor<4x384x64xf16>, %lse: tensor<4x384xf32>, %dy: tensor<4x384x64xf16>) -> (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>) {
+  %dq, %dk, %dv = dm.attention_grad %q, %k, %v, %y, %lse, %dy : (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384xf32>, tensor<4x384x64xf16>) -> (tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>)
+  return %dq, %dk, %dv : tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>
 }
 `},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
@@ -120,6 +125,24 @@ var wrongKernels = []wrongKernel{
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
 	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "barrier_make(k_empty, i, 4 * consumers)", "barrier_make(k_empty, i, 4 * consumers + 1)", ptx.Arrivals},
+	{"attention", "attention_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(q_full, 0, round & 1);", "", ptx.Landed},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(v_full, at.slot, at.phase);\n        const", "const", ptx.Landed},
+	{"attention", "attention_wgmma.cuh", "barrier_wait(v_empty, at.slot, at.phase ^ 1);", "", ptx.Reused},
+	{"attention", "attention_wgmma.cuh", "(group ? n : n + 1) & 1);\n        const", "n & 1);\n        const", ptx.Phase},
+	{"attention", "attention_wgmma.cuh", "products_begin();\n        product<", "product<", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "products_begin();\nDM_UNROLL", "DM_UNROLL", ptx.ProductFence},
+	{"attention", "attention_wgmma.cuh", "products_wait<1>();", "products_wait<2>();", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "softmax(step);\n          products_wait<0>();", "softmax(step);\n          products_wait<1>();", ptx.InFlight},
+	{"attention", "attention_wgmma.cuh", "softmax(step);\n          products_wait<0>();\n          products_settle(sums);\n          detail::release(v_empty, Stage(n - 1).slot);", "detail::release(v_empty, Stage(n - 1).slot);\n          softmax(step);\n          products_wait<0>();\n          products_settle(sums);", ptx.Reused},
+	{"attention", "attention_wgmma.cuh", "row * 64, 16, 1024)", "row * 64, 16, 2048)", ptx.Descriptor},
+	{"attention", "attention_wgmma.cuh", "0, Rows * 128, 1024)", "0, 1024, Rows * 128)", ptx.Descriptor},
+	{"gradient", "attention_grad_wgmma.cuh", "barrier_make(full, i, ByKeys ? 2 : 1)", "barrier_make(full, i, 1)", ptx.Phase},
+	{"gradient", "attention_grad_wgmma.cuh", "barrier_wait(own, 0, 0);", "", ptx.Landed},
+	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DX>>();", "products_wait<given<DX> + 1>();", ptx.InFlight},
+	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DV>>();", "products_wait<given<DV> + 1>();", ptx.InFlight},
+	{"gradient", "attention_grad_wgmma.cuh", "products_begin();\nDM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", "DM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", ptx.ProductFence},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();\n    sync();", "cp_async_wait<Tile::stages - 2>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},

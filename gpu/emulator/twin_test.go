@@ -27,6 +27,7 @@ type twin struct {
 	body    string
 	fill    func(r *rand.Rand, i int) uint32 // word i of x
 	within  float64                          // relative; 0: the bits are equal, but for NaN
+	load    string                           // what copies the second operand of a product
 	maps    []artifact.TensorMap             // of x, as parameters a and b
 }
 
@@ -129,7 +130,7 @@ func productTwin(elem string, n int, ta, tb bool) twin {
 		b = artifact.TensorMap{Elem: elem, Dims: []uint64{uint64(n), 64}, Strides: []uint64{uint64(2 * n)}, Box: []uint32{64, 64}, Swizzle: 128}
 		load = fmt.Sprintf("for (int i = 0; i < %d; i += 64) dm::tile_load(bs, i * 64, b, full, 0, i, 0);", n)
 	}
-	return twin{name: fmt.Sprintf("product %s %d %t %t", elem, n, ta, tb), threads: 128, x: 32*64 + 32*n, y: 64 * n, fill: smallInts(half), maps: []artifact.TensorMap{m(64, ta), b},
+	return twin{name: fmt.Sprintf("product %s %d %t %t", elem, n, ta, tb), threads: 128, load: load, x: 32*64 + 32*n, y: 64 * n, fill: smallInts(half), maps: []artifact.TensorMap{m(64, ta), b},
 		body: fmt.Sprintf(`
   auto as = arena.take_aligned<dm::%[1]s>(4096, 1024), bs = arena.take_aligned<dm::%[1]s>(64 * %[2]d, 1024);
   auto full = arena.take<dm::u64>(1);
@@ -153,6 +154,45 @@ func productTwin(elem string, n int, ta, tb bool) twin {
   dm::products_wait<0>();
   dm::products_settle(d);
   for (int e = 0; e < %[2]d / 2; e++) y.store(dm::thread() * (%[2]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, elem, n, ta, tb, load)}
+}
+
+// heldTwin is wgmma of a 64 x 32 matrix in registers by 32 x n, and of its first half alone in a second result.
+func heldTwin(elem string, n int, tb bool) twin {
+	half := toF16
+	if elem == "bf16" {
+		half = toBF16
+	}
+	w := productTwin(elem, n, false, tb)
+	w.name = fmt.Sprintf("product_held %s %d %t", elem, n, tb)
+	w.y, w.fill = 64*n, smallInts(half)
+	w.body = fmt.Sprintf(`
+  auto bs = arena.take_aligned<dm::%[1]s>(64 * %[2]d, 1024);
+  auto full = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::sync();
+  if (dm::thread() == 0) {
+    dm::barrier_expect(full, 0, 128 * %[2]d);
+    %[4]s
+  }
+  dm::barrier_wait(full, 0, 0);
+  dm::u32 p[2][4];
+  for (int i = 0; i < 8; i++) p[i / 4][i %% 4] = %[5]du * 0x10001 + (dm::u32(dm::thread()) %% (9 + i) | dm::u32(dm::thread()) %% (7 + i) << 16) * %[6]d;
+  float d[%[2]d / 2] = {}, e[%[2]d / 2];
+  for (int i = 0; i < %[2]d / 2; i++) e[i] = 3;
+  dm::products_settle(d);
+  dm::products_settle(e);
+  dm::products_begin();
+  for (int k = 0; k < 2; k++) dm::product_held<dm::%[1]s, %[2]d, %[3]t>(d, p[k], dm::operand_at(bs, %[3]t ? k * 1024 : k * 16, 8192, 1024));
+  dm::product_held<dm::%[1]s, %[2]d, %[3]t, false>(e, p[1], dm::operand_at(bs, 0, 8192, 1024));
+  dm::products_commit();
+  dm::products_wait<0>();
+  dm::products_settle(d);
+  dm::products_settle(e);
+  for (int i = 0; i < %[2]d / 2; i++) y.store(dm::thread() * (%[2]d / 2) + i, dm::bits_as<dm::u32>(d[i] + 64 * e[i]));`, elem, n, tb, w.load, half(1), (half(1.5)-half(1))/4)
+	return w
 }
 
 // boxTwin copies a box of a tensor of more dimensions.
@@ -213,6 +253,7 @@ var twins = []twin{
 	boxTwin(3), boxTwin(4), boxTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
+	productTwin("f16", 192, false, false), heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
 }
 
 // twinProgram is a program of twins.
@@ -401,11 +442,16 @@ var wrongStrings = []wrongString{
 	{"box of 3 dimensions", "hopper.cuh", `{%3, %4, %5}], [%2];`, `{%3, %5, %4}], [%2];`, false},
 	{"box of 4 dimensions", "hopper.cuh", `{%3, %4, %5, %6}], [%2];`, `{%3, %4, %6, %5}], [%2];`, false},
 	{"box of 5 dimensions", "hopper.cuh", `{%3, %4, %5, %6, %7}], [%2];`, `{%3, %4, %5, %7, %6}], [%2];`, false},
-	{"product f16 64 false false", "hopper.cuh", `}, %32, %33, 1, 1, 1, %34, %35;`, `}, %33, %32, 1, 1, 1, %34, %35;`, false},
-	{"product f16 64 true true", "hopper.cuh", `}, %32, %33, 1, 1, 1, %34, %35;`, `}, %32, %33, 1, 1, 1, 0, 0;`, false},
-	{"product f16 128 false true", "hopper.cuh", `1, 1, 1, %66, %67;`, `1, 1, 1, %67, %66;`, false},
-	{"product bf16 128 false false", "hopper.cuh", `1, 1, 1, %66, %67;`, `1, -1, 1, %66, %67;`, false},
+	{"product f16 64 false false", "hopper.cuh", `}, %" #A ", %" #B ",`, `}, %" #B ", %" #A ",`, false},
+	{"product f16 64 true true", "hopper.cuh", `1, 1, %" #TURN_A ", %" #TURN_B ";`, `1, 1, 0, 0;`, false},
+	{"product f16 128 false true", "hopper.cuh", `#TURN_A ", %" #TURN_B ";`, `#TURN_B ", %" #TURN_A ";`, false},
+	{"product bf16 128 false false", "hopper.cuh", `#ADD ", 1, 1, %" #TURN_A`, `#ADD ", -1, 1, %" #TURN_A`, false},
 	{"product f16 256 false false", "hopper.cuh", `%112, %113,`, `%113, %112,`, false},
+	{"product f16 192 false false", "hopper.cuh", `F(192, 96, 97, 98,`, `F(192, 96, 97, 100,`, false},
+	{"product_held f16 64 true", "hopper.cuh", `{%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}`, `{%" #A0 ", %" #A2 ", %" #A1 ", %" #A3 "}`, false},
+	{"product_held bf16 128 true", "hopper.cuh", `{%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}`, `{%" #A0 ", %" #A1 ", %" #A2 ", %" #A2 "}`, false},
+	{"product_held bf16 192 true", "hopper.cuh", `%" #ADD ", 1, 1, %" #TURN_B ";" \`, `%" #ADD ", 1, 1, 0;" \`, false},
+	{"product_held f16 16 false", "hopper.cuh", `%" #ADD ", 1, 1, %" #TURN_B ";" \`, `1, 1, 1, %" #TURN_B ";" \`, false},
 	{"product bf16 64 true false", "hopper.cuh", `u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32`, `u64((stride & 0x3ffff) >> 4) << 16 | u64((lead & 0x3ffff) >> 4) << 32`, false},
 	{"product f16 64 false false", "hopper.cuh", `u64(1) << 62`, `u64(2) << 62`, false},
 	{"product f16 64 false false", "hopper.cuh", `(address & 0x3ffff) >> 4`, `(address & 0x1ffff) >> 5`, false},
@@ -420,11 +466,7 @@ var wrongStrings = []wrongString{
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 // The same for bf16.`, false},
-	{"product f16 64 false false", "hopper.cuh", `"l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
-
-#define DM_WGMMA_128`, `"r"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
-
-#define DM_WGMMA_128`, true},
+	{"product f16 64 false false", "hopper.cuh", `: "l"(a), "l"(b), "n"(int(Add))`, `: "r"(a), "l"(b), "n"(int(Add))`, true},
 }
 
 // Each mistake in a string shows beside its C++ twin, or the compiler refuses it.

@@ -1,6 +1,6 @@
 // Attention without the matrix of scores in memory: what the kernels on tensor
-// cores (attention_mma.cuh) and on the vector units (attention_fma.cuh) have in
-// common. The softmax is computed online, tile by tile of the keys, and the gradient
+// cores (attention_wgmma.cuh, attention_mma.cuh) and on the vector units
+// (attention_fma.cuh) have in common. The softmax is computed online, tile by tile of the keys, and the gradient
 // recomputes the probabilities from the logarithm of their sum (Dao,
 // FlashAttention-2, arXiv 2307.08691). Results do not depend on the order in
 // which blocks run.
@@ -90,6 +90,11 @@ DM_FN double power_of_2(double x) {
 #else
   return ::exp2(x);
 #endif
+}
+// Of the four lanes that hold a row of a fragment.
+template <class F> DM_FN float quad_reduce(float v) {
+  v = F::of(v, shuffle_xor(v, 1));
+  return F::of(v, shuffle_xor(v, 2));
 }
 DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
 }  // namespace detail

@@ -115,11 +115,6 @@ DM_UNROLL
   }
 }
 
-template <class F> DM_FN float quad_reduce(float v) {
-  v = F::of(v, shuffle_xor(v, 1));
-  return F::of(v, shuffle_xor(v, 2));
-}
-
 }  // namespace detail
 
 // attention_mma computes a tile of queries of one head. Launch with

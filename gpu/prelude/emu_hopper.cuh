@@ -42,8 +42,9 @@ inline Hopper hopper;
 // A product that a warp has started.
 struct Started {
   int group, n;
-  bool ta, tb, half;
+  bool add, ta, tb, half;
   u64 a, b;
+  const u32* held[32];  // A in registers; null: it is in shared memory
   float* d[32];
   Spot line;
 };
@@ -244,24 +245,43 @@ inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t,
   }
 }
 
+// The 16 rows of A that a warp's lanes hold.
+inline void read_held(float* to, const Started& s) {
+  for (int lane = 0; lane < 32; lane++) {
+    for (int i = 0; i < 8; i++) {
+      const u16 bits = u16(s.held[lane][i / 2] >> i % 2 * 16);
+      to[(lane / 4 + i / 2 % 2 * 8) * 16 + i / 4 * 8 + lane % 4 * 2 + i % 2] = s.half ? wide(f16{bits}) : wide(bf16{bits});
+    }
+  }
+}
+
 // A warp's 16 rows of a product.
 inline void multiply_rows(const Started& s) {
   static float a[16 * 16], b[256 * 16];
-  read_operand(a, s.a, m.warp % 4 * 16, 16, s.ta, s.half, s.line);
+  if (s.held[0]) read_held(a, s);
+  else read_operand(a, s.a, m.warp % 4 * 16, 16, s.ta, s.half, s.line);
   read_operand(b, s.b, 0, s.n, s.tb, s.half, s.line);
   for (int lane = 0; lane < 32; lane++) {
     for (int j = 0; j < s.n / 2; j++) {
       const float* x = a + (lane / 4 + (j >> 1 & 1) * 8) * 16;
       const float* y = b + (j / 4 * 8 + lane % 4 * 2 + (j & 1)) * 16;
-      float sum = s.d[lane][j];
+      float sum = s.add ? s.d[lane][j] : 0;
       for (int k = 0; k < 16; k++) sum += x[k] * y[k];
       s.d[lane][j] = sum;
     }
   }
 }
 
-inline void start_product(float* d, int n, bool ta, bool tb, bool half, u64 a, u64 b, Spot line) {
-  struct Lane { float* d; u64 a, b; } mine{d, a, b};
+// A product as its lanes start it.
+struct Product {
+  int n;
+  bool add, ta, tb, half;
+  u64 a, b;
+  const u32* held;
+};
+
+inline void start_product(float* d, const Product& of, Spot line) {
+  struct Lane { float* d; const Product* of; } mine{d, &of};
   collective(WarpGroup, line, &mine, [&](Warp& w) {
     Products& p = this_warp();
     if (!p.fenced) fault("async", line, -1, -1, "a product without products_begin before it");
@@ -272,17 +292,19 @@ inline void start_product(float* d, int n, bool ta, bool tb, bool half, u64 a, u
     }
     Started& s = p.list[p.count++];
     s.group = p.group;
-    s.n = n;
-    s.ta = ta;
-    s.tb = tb;
-    s.half = half;
-    s.a = a;
-    s.b = b;
+    s.n = of.n;
+    s.add = of.add;
+    s.ta = of.ta;
+    s.tb = of.tb;
+    s.half = of.half;
+    s.a = of.a;
+    s.b = of.b;
     s.line = line;
     for (int lane = 0; lane < 32; lane++) {
       Lane* l = static_cast<Lane*>(w.args[lane]);
-      if (l->a != a || l->b != b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
+      if (l->of->a != of.a || l->of->b != of.b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
       s.d[lane] = l->d;
+      s.held[lane] = l->of->held;
     }
   });
 }
@@ -338,6 +360,11 @@ template <class T> DM_FN u64 operand_at(Shared<T> s, i64 i, u32 lead, u32 stride
   return u64((address & 0x3ffff) >> 4) | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
 }
 
+DM_FN u64 operand_behind(u64 descriptor, u32 bytes DM_LINE) {
+  if (bytes % 16) emu::fault("misaligned", at, -1, -1, "an operand %u bytes behind another one", bytes);
+  return descriptor + (bytes >> 4);
+}
+
 DM_FN void products_begin(DM_LINE_ONLY) {
   emu::collective(emu::WarpGroup, at, nullptr, [](emu::Warp&) { emu::this_warp().fenced = true; });
 }
@@ -351,8 +378,11 @@ DM_FN void products_commit(DM_LINE_ONLY) {
 template <int N> DM_FN void products_wait(DM_LINE_ONLY) { emu::end_products(N, at); }
 template <int R> DM_FN void products_settle(float (&)[R]) {}
 
-template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2], u64 a, u64 b DM_LINE) {
-  emu::start_product(d, N, TA, TB, emu::ProductElem<T>::half, a, b, at);
+template <class T, int N, bool TA, bool TB, bool Add = true> DM_FN void product(float (&d)[N / 2], u64 a, u64 b DM_LINE) {
+  emu::start_product(d, {N, Add, TA, TB, emu::ProductElem<T>::half, a, b, nullptr}, at);
+}
+template <class T, int N, bool TB, bool Add = true> DM_FN void product_held(float (&d)[N / 2], const u32 (&a)[4], u64 b DM_LINE) {
+  emu::start_product(d, {N, Add, false, TB, emu::ProductElem<T>::half, 0, b, a}, at);
 }
 
 }  // namespace dm

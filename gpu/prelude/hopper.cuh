@@ -76,6 +76,9 @@ template <class T> DM_FN u64 operand_at(Shared<T> s, i32 at, u32 lead, u32 strid
   return (address & 0x3ffff) >> 4 | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
 }
 
+// The descriptor of an operand that lies so many bytes behind, a multiple of 16.
+DM_FN u64 operand_behind(u64 descriptor, u32 bytes) { return (descriptor & ~u64(0xffffffff)) | (u32(descriptor) + (bytes >> 4)); }
+
 // Before the first product, and after registers that products use were written.
 DM_FN void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes the group of the products since the last one.
@@ -94,85 +97,100 @@ template <> struct ProductElem<f16> { static constexpr bool half = true; };
 template <> struct ProductElem<bf16> { static constexpr bool half = false; };
 }  // namespace detail
 
-#define DM_WGMMA_64(TYPE) \
-  asm volatile( \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {" \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
-      "}, %32, %33, 1, 1, 1, %34, %35;" \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
-      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+// The first N / 2 sums d, as operands of an instruction and as their constraints.
+#define DM_SUMS_16 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define DM_SUMS_32 DM_SUMS_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define DM_SUMS_48 DM_SUMS_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define DM_SUMS_64 DM_SUMS_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define DM_SUMS_80 DM_SUMS_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define DM_SUMS_96 DM_SUMS_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define DM_SUMS_112 DM_SUMS_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define DM_SUMS_128 DM_SUMS_112 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define DM_SUMS_144 DM_SUMS_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define DM_SUMS_160 DM_SUMS_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define DM_SUMS_176 DM_SUMS_160 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define DM_SUMS_192 DM_SUMS_176 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define DM_SUMS_208 DM_SUMS_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define DM_SUMS_224 DM_SUMS_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define DM_SUMS_240 DM_SUMS_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define DM_SUMS_256 DM_SUMS_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define DM_HELD_16 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+#define DM_HELD_32 DM_HELD_16, "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#define DM_HELD_48 DM_HELD_32, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
+#define DM_HELD_64 DM_HELD_48, "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+#define DM_HELD_80 DM_HELD_64, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
+#define DM_HELD_96 DM_HELD_80, "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define DM_HELD_112 DM_HELD_96, "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
+#define DM_HELD_128 DM_HELD_112, "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define DM_HELD_144 DM_HELD_128, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71])
+#define DM_HELD_160 DM_HELD_144, "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
+#define DM_HELD_176 DM_HELD_160, "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
+#define DM_HELD_192 DM_HELD_176, "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define DM_HELD_208 DM_HELD_192, "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103])
+#define DM_HELD_224 DM_HELD_208, "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111])
+#define DM_HELD_240 DM_HELD_224, "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119])
+#define DM_HELD_256 DM_HELD_240, "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+// F of each number of columns, and of the numbers of the seven operands behind the sums.
+#define DM_WIDTHS(F) \
+  F(16, 8, 9, 10, 11, 12, 13, 14) \
+  F(32, 16, 17, 18, 19, 20, 21, 22) \
+  F(48, 24, 25, 26, 27, 28, 29, 30) \
+  F(64, 32, 33, 34, 35, 36, 37, 38) \
+  F(80, 40, 41, 42, 43, 44, 45, 46) \
+  F(96, 48, 49, 50, 51, 52, 53, 54) \
+  F(112, 56, 57, 58, 59, 60, 61, 62) \
+  F(128, 64, 65, 66, 67, 68, 69, 70) \
+  F(144, 72, 73, 74, 75, 76, 77, 78) \
+  F(160, 80, 81, 82, 83, 84, 85, 86) \
+  F(176, 88, 89, 90, 91, 92, 93, 94) \
+  F(192, 96, 97, 98, 99, 100, 101, 102) \
+  F(208, 104, 105, 106, 107, 108, 109, 110) \
+  F(224, 112, 113, 114, 115, 116, 117, 118) \
+  F(240, 120, 121, 122, 123, 124, 125, 126) \
+  F(256, 128, 129, 130, 131, 132, 133, 134)
 
-#define DM_WGMMA_128(TYPE) \
+// A and B in shared memory; A in registers.
+#define DM_WGMMA(TYPE, COLS, A, B, ADD, TURN_A, TURN_B) \
   asm volatile( \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {" \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
-      "}, %64, %65, 1, 1, 1, %66, %67;" \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]) \
-      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
-
-#define DM_WGMMA_256(TYPE) \
+      "wgmma.mma_async.sync.aligned.m64n" #COLS "k16.f32." TYPE "." TYPE " {" DM_SUMS_##COLS "}, %" #A ", %" #B ", %" #ADD ", 1, 1, %" #TURN_A ", %" #TURN_B ";" \
+      : DM_HELD_##COLS \
+      : "l"(a), "l"(b), "n"(int(Add)), "n"(int(TA)), "n"(int(TB)))
+#define DM_WGMMA_HELD(TYPE, COLS, A0, A1, A2, A3, B, ADD, TURN_B) \
   asm volatile( \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " {" \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127" \
-      "}, %128, %129, 1, 1, 1, %130, %131;" \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
-        "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
-        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
-        "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
-        "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
-        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
-        "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
-        "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
-        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127]) \
-      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+      "wgmma.mma_async.sync.aligned.m64n" #COLS "k16.f32." TYPE "." TYPE " {" DM_SUMS_##COLS "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", %" #ADD ", 1, 1, %" #TURN_B ";" \
+      : DM_HELD_##COLS \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Add)), "n"(int(TB)))
 
-// D += A·B, 64 × N by 16 of k, of a warpgroup: T is f16 or bf16, N 64, 128 or
-// 256; TA and TB are whether A and B are contiguous along m and n. Lane l of warp w
-// holds at d[4j + 2h + c] row 16w + l/4 + 8h, column 8j + 2(l%4) + c. A and B are
-// read, and D is written, at any time until the group is waited for.
-template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2], u64 a, u64 b) {
-  constexpr bool half = detail::ProductElem<T>::half;
-  static_assert(N == 64 || N == 128 || N == 256, "64, 128 or 256 columns");
-  if constexpr (N == 64) {
-    if constexpr (half) { DM_WGMMA_64("f16"); } else { DM_WGMMA_64("bf16"); }
-  } else if constexpr (N == 128) {
-    if constexpr (half) { DM_WGMMA_128("f16"); } else { DM_WGMMA_128("bf16"); }
-  } else {
-    if constexpr (half) { DM_WGMMA_256("f16"); } else { DM_WGMMA_256("bf16"); }
+// D += A·B, 64 × N by 16 of k, of a warpgroup, or without Add D = A·B: T is f16 or
+// bf16, N a multiple of 16 up to 256; TA and TB are whether A and B are contiguous along
+// m and n. Lane l of warp w holds at d[4j + 2h + c] row 16w + l/4 + 8h, column
+// 8j + 2(l%4) + c. A and B are read, and D is written, at any time until the group is
+// waited for.
+template <class T, int N, bool TA, bool TB, bool Add = true> DM_FN void product(float (&d)[N / 2], u64 a, u64 b) {
+  static_assert(N % 16 == 0 && N >= 16 && N <= 256, "16 to 256 columns, a multiple of 16");
+#define DM_PRODUCT(COLS, R0, R1, R2, R3, R4, R5, R6) \
+  if constexpr (N == COLS) { \
+    if constexpr (detail::ProductElem<T>::half) DM_WGMMA("f16", COLS, R0, R1, R2, R3, R4); else DM_WGMMA("bf16", COLS, R0, R1, R2, R3, R4); \
   }
+  DM_WIDTHS(DM_PRODUCT)
+#undef DM_PRODUCT
+}
+// The same with A in registers, two numbers in each: lane l of warp w holds at a[2j + h]
+// row 16w + l/4 + 8h, of k 8j + 2(l%4) on. The sums of a product are in this order,
+// too. The registers are read until the group is waited for.
+template <class T, int N, bool TB, bool Add = true> DM_FN void product_held(float (&d)[N / 2], const u32 (&a)[4], u64 b) {
+  static_assert(N % 16 == 0 && N >= 16 && N <= 256, "16 to 256 columns, a multiple of 16");
+#define DM_PRODUCT(COLS, R0, R1, R2, R3, R4, R5, R6) \
+  if constexpr (N == COLS) { \
+    if constexpr (detail::ProductElem<T>::half) DM_WGMMA_HELD("f16", COLS, R0, R1, R2, R3, R4, R5, R6); else DM_WGMMA_HELD("bf16", COLS, R0, R1, R2, R3, R4, R5, R6); \
+  }
+  DM_WIDTHS(DM_PRODUCT)
+#undef DM_PRODUCT
 }
 
-#undef DM_WGMMA_64
-#undef DM_WGMMA_128
-#undef DM_WGMMA_256
+#undef DM_WGMMA
+#undef DM_WGMMA_HELD
+#undef DM_WIDTHS
 
 }  // namespace dm
 

@@ -196,7 +196,7 @@ func (w *warp) swizzled(at uint64) bool {
 }
 
 // layout checks that lines which follow each other in the operand do so in the
-// tensor. Where they lie in several boxes, each is checked by itself.
+// tensor. Where they lie in several boxes, each is checked by itself, and that all begin in one column.
 func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 	out := &panel{ok: true, param: -1}
 	var before []int64
@@ -221,7 +221,12 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 			w.b.undecided(reasonLayout)
 			return nil
 		}
-		if i > 0 && id == last && l.first == lines[i-1].first+1 && l.block == lines[i-1].block {
+		follows := i > 0 && l.first == lines[i-1].first+1 && l.block == lines[i-1].block
+		if follows && id != last && c.param == w.b.shared.copies[last-1].param && place[0] != before[0] {
+			w.b.find(o, at, Descriptor, "row %d of the operand begins in column %d of the tensor, row %d in %d", l.first, place[0], lines[i-1].first, before[0])
+			return nil
+		}
+		if follows && id == last {
 			for k := range place {
 				want := before[k]
 				if k == dim {

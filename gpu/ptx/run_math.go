@@ -207,7 +207,7 @@ func (m *machine) mma(o *op, on []int) error {
 }
 
 // wgmma is wgmma.mma_async of two-byte floats with descriptors of operands with
-// 128-byte swizzle (PTX ISA, "Asynchronous warpgroup level matrix").
+// 128-byte swizzle, or the first operand in registers (PTX ISA, "Asynchronous warpgroup level matrix").
 func (m *machine) wgmma(o *op, on []int) error {
 	warps, err := warpsOf(on)
 	if err != nil {
@@ -216,15 +216,16 @@ func (m *machine) wgmma(o *op, on []int) error {
 	cols := len(o.dst) * 2
 	typ := o.words[6]
 	args := o.in.Args
-	// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, trans-a, trans-b
-	if len(o.words) != 8 || o.words[4] != fmt.Sprintf("m64n%dk16", cols) || o.words[5] != "f32" || typ != o.words[7] || len(args) != 8 || args[1].Kind == Vec || len(warps)%4 != 0 {
+	// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, trans-a, trans-b;
+	// without trans-a where a is in registers
+	held := len(args) == 7 && args[1].Kind == Vec && len(args[1].Sub) == 4
+	if len(o.words) != 8 || o.words[4] != fmt.Sprintf("m64n%dk16", cols) || o.words[5] != "f32" || typ != o.words[7] || !held && (len(args) != 8 || args[1].Kind == Vec) || len(warps)%4 != 0 {
 		return fmt.Errorf("it is not known")
 	}
-	for _, a := range args[3:6] {
-		if a.Text != "1" {
-			return fmt.Errorf("its scales are not 1")
-		}
+	if args[3].Text != "0" && args[3].Text != "1" || args[4].Text != "1" || args[5].Text != "1" {
+		return fmt.Errorf("its scales are not 1")
 	}
+	add := args[3].Text == "1"
 	read := func(d matrix, across bool, r, k int) (float64, error) {
 		at := d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*2)
 		if across {
@@ -238,27 +239,43 @@ func (m *machine) wgmma(o *op, on []int) error {
 	}
 	for g := 0; g < len(warps); g += 4 {
 		first := warps[g]
-		da, db := descriptor(m.get(o.src[0], first)), descriptor(m.get(o.src[1], first))
-		if da.swizzle != 128 || db.swizzle != 128 {
-			return fmt.Errorf("its descriptors' swizzle is not 128 bytes")
-		}
 		a, b := make([][16]float64, 64), make([][16]float64, cols)
-		for k := range 16 {
-			for r := range a {
-				if a[r][k], err = read(da, args[6].Text != "0", r, k); err != nil {
-					return err
+		right := 1 // where its descriptor is
+		fill := func(to [][16]float64, from int, across Operand) error {
+			d := descriptor(m.get(o.src[from], first))
+			if d.swizzle != 128 {
+				return fmt.Errorf("its descriptors' swizzle is not 128 bytes")
+			}
+			for r := range to {
+				for k := range 16 {
+					if to[r][k], err = read(d, across.Text != "0", r, k); err != nil {
+						return err
+					}
 				}
 			}
-			for r := range b {
-				if b[r][k], err = read(db, args[7].Text != "0", r, k); err != nil {
-					return err
+			return nil
+		}
+		if held {
+			right = 4
+			for t := range 128 {
+				for i := range 8 {
+					v := m.get(o.src[i/2], first+t) >> (i % 2 * 16)
+					a[t/32*16+t%32/4+i/2%2*8][i/4*8+t%4*2+i%2] = float64(small(typ, v&0xffff))
 				}
 			}
+		} else if err := fill(a, 0, args[6]); err != nil {
+			return err
+		}
+		if err := fill(b, right, args[len(args)-1]); err != nil {
+			return err
 		}
 		for t := range 128 {
 			for e := range o.dst {
 				row, col := t/32*16+t%32/4+e/2%2*8, e/4*8+t%4*2+e%2
-				sum := float64(f32(m.get(arg{reg: o.dst[e]}, first+t)))
+				sum := 0.0
+				if add {
+					sum = float64(f32(m.get(arg{reg: o.dst[e]}, first+t)))
+				}
 				for k := range 16 {
 					sum += a[row][k] * b[col][k]
 				}

@@ -2,6 +2,7 @@
 package ptxtest
 
 import (
+	"strings"
 	"testing"
 
 	"dmir/gpu/artifact"
@@ -9,8 +10,8 @@ import (
 	"dmir/gpu/ptx"
 )
 
-// Check fails the test for each finding in the kernels of a program, and logs how
-// much was not decided.
+// Check fails the test for each finding in the kernels of a program, and where the
+// assembler makes wgmma wait for each other; it logs how much was not decided.
 func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Report {
 	t.Helper()
 	r, err := ptx.Program(p, compiled.PTX, compiled.Kernels)
@@ -20,6 +21,11 @@ func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Repor
 	}
 	for _, f := range r.Findings {
 		t.Error(f)
+	}
+	for line := range strings.Lines(compiled.Log) {
+		if strings.Contains(line, "Potential Performance Loss") {
+			t.Error(strings.TrimSpace(line))
+		}
 	}
 	for reason, n := range r.Undecided {
 		t.Logf("PTX of %s: %d not decided: %s", p.Name, n, reason)
