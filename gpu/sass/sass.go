@@ -47,13 +47,20 @@ var (
 // are skipped.
 func Parse(text string) []Kernel {
 	var out []Kernel
-	labels := map[string]int{} // labels are unique in a file
-	of := map[string]int{}     // the kernel of each
-	var names []string
-	var jumps []struct{ kernel, instr, name int }
+	labels := map[string]int{} // of the last kernel: files that are joined repeat each other's
+	var jumps []string         // its instructions' targets
+	resolve := func() {
+		for i, name := range jumps {
+			if at, ok := labels[name]; ok && at < len(jumps) {
+				out[len(out)-1].Code[i].Target = at
+			}
+		}
+		labels, jumps = map[string]int{}, nil
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if m := section.FindStringSubmatch(line); m != nil {
+			resolve()
 			out = append(out, Kernel{Name: m[1]})
 			continue
 		}
@@ -62,7 +69,7 @@ func Parse(text string) []Kernel {
 		}
 		k := &out[len(out)-1]
 		if m := label.FindStringSubmatch(line); m != nil {
-			labels[m[1]], of[m[1]] = len(k.Code), len(out)-1
+			labels[m[1]] = len(k.Code)
 			continue
 		}
 		m := instruction.FindStringSubmatch(line)
@@ -73,17 +80,14 @@ func Parse(text string) []Kernel {
 		if err != nil {
 			continue
 		}
+		to := ""
 		if t := target.FindStringSubmatch(m[4]); t != nil {
-			names = append(names, t[1])
-			jumps = append(jumps, struct{ kernel, instr, name int }{len(out) - 1, len(k.Code), len(names) - 1})
+			to = t[1]
 		}
+		jumps = append(jumps, to)
 		k.Code = append(k.Code, Instr{Addr: int(addr), Guard: strings.TrimSpace(m[2]), Op: m[3], Args: strings.TrimSpace(m[4]), Target: -1})
 	}
-	for _, j := range jumps {
-		if at, ok := labels[names[j.name]]; ok && of[names[j.name]] == j.kernel && at < len(out[j.kernel].Code) {
-			out[j.kernel].Code[j.instr].Target = at
-		}
-	}
+	resolve()
 	return out
 }
 
