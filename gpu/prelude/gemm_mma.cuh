@@ -127,7 +127,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
         for (int h = 0; h < 2; h++) {
           Vec<float, 2> v;
           v[0] = acc[x][j][h * 2], v[1] = acc[x][j][h * 2 + 1];
-          slab.template store<2>((r + h * 8) * Tile::pitch + c + j * 8, v);
+          slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), v);
         }
       }
     }

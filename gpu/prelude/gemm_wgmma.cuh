@@ -129,7 +129,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
               for (int h = 0; h < 2; h++) {
                 Vec<float, 2> v;
                 v[0] = acc[x % FM][from * 4 + h * 2], v[1] = acc[x % FM][from * 4 + h * 2 + 1];
-                slab.template store<2>((r + h * 8) * Tile::pitch + c + e * 8, v);
+                slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
               }
             }
           }

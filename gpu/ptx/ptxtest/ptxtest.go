@@ -9,8 +9,8 @@ import (
 	"dmir/gpu/ptx"
 )
 
-// Check fails the test for each finding in the kernels of a program, and logs how
-// much was not decided.
+// Check fails the test for each finding in the kernels of a program, for kernels whose accesses waste more than a quarter of the
+// sectors of global memory or half of the passes of shared memory, and logs how much was not decided.
 func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Report {
 	t.Helper()
 	r, err := ptx.Program(p, compiled.PTX, compiled.Kernels)
@@ -20,6 +20,20 @@ func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Repor
 	}
 	for _, f := range r.Findings {
 		t.Error(f)
+	}
+	for name, m := range r.Traffic {
+		for _, x := range []struct {
+			what  string
+			moved ptx.Moved
+			few   int     // below which the edges of rows count more than the pattern
+			most  float64 // of the ratio
+		}{
+			{"sectors read", m.Read, 64, 4. / 3}, {"sectors written", m.Written, 64, 4. / 3}, {"passes of shared memory", m.Shared, 4096, 2},
+		} {
+			if x.moved.Least >= x.few && x.moved.Ratio() > x.most {
+				t.Errorf("%s of %s: %d %s, %d would do", name, p.Name, x.moved.Used, x.what, x.moved.Least)
+			}
+		}
 	}
 	for reason, n := range r.Undecided {
 		t.Logf("PTX of %s: %d not decided: %s", p.Name, n, reason)
