@@ -1,7 +1,8 @@
 // Sass compiles the examples and prints an analysis of their machine code: for
 // each kernel the issue slots of its hot part per byte that it moves, compared
 // with the slots that the machine issues in that time. Kernels that violate the rules
-// of package ptx are listed first.
+// of package ptx are listed first. The last columns are what accesses move of global memory, in
+// sectors, and of shared memory, in passes, as multiples of the least (docs/PTX.md).
 package main
 
 import (
@@ -56,7 +57,7 @@ func main() {
 		audit.Target, audit.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), audit.Target, units.Bandwidth(m.Bandwidth))
 	var over []string
 	for _, file := range files {
-		audits, err := steps(file, m)
+		audits, report, err := steps(file, m)
 		if err != nil {
 			log.Fatalf("%s: %v", file, err)
 		}
@@ -65,13 +66,13 @@ func main() {
 		}
 		slices.SortStableFunc(audits, func(a, b audit.Step) int { return int(b.Bytes - a.Bytes) })
 		fmt.Printf("## %s\n\n", filepath.Base(file))
-		fmt.Println("| kernel | class | moves | hot part | instr | slots/B | pipe | of budget | 16-byte accesses | 64-bit | f64 | tensor | bulk | local |")
-		fmt.Println("|---|---|--:|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+		fmt.Println("| kernel | class | moves | hot part | instr | slots/B | pipe | of budget | 16-byte accesses | 64-bit | f64 | tensor | bulk | local | read | written | shared |")
+		fmt.Println("|---|---|--:|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 		for _, a := range audits {
 			if a.Bytes < *least || !a.Memory && !*all {
 				continue
 			}
-			fmt.Println(row(a))
+			fmt.Println(row(a, report.Traffic[a.Kernel]))
 			if a.Memory && a.Share > 1 {
 				over = append(over, fmt.Sprintf("%s of %s: %.0f %%", a.Name, filepath.Base(file), 100*a.Share))
 			}
@@ -87,8 +88,8 @@ func main() {
 	}
 }
 
-// row is the line of the table for one step.
-func row(a audit.Step) string {
+// row is the line of the table for one step, whose kernel's accesses move m.
+func row(a audit.Step, m *ptx.Traffic) string {
 	part, share := "all", "–"
 	if a.Loop {
 		part = "loop"
@@ -96,46 +97,48 @@ func row(a audit.Step) string {
 	if a.All.Bytes > 0 {
 		share = fmt.Sprintf("%.0f %%", 100*float64(a.All.Vector)/float64(a.All.Bytes))
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.2f | %s | %.0f %% | %s | %d | %d | %d | %d | %d |",
-		a.Name, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
+	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.2f | %s | %.0f %% | %s | %d | %d | %d | %d | %d | %.2f | %.2f | %.2f |",
+		a.Name, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local,
+		m.Read.Ratio(), m.Written.Ratio(), m.Shared.Ratio())
 }
 
 // steps compiles the only function of a file; a file with several, or one that
 // is not for devices, gives nothing.
-func steps(file string, m *machine.Machine) ([]audit.Step, error) {
+func steps(file string, m *machine.Machine) ([]audit.Step, *ptx.Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := program.Load(source.New(file, string(text)), program.Options{})
 	for _, d := range p.Diags {
 		if d.Severity == diag.Error {
-			return nil, fmt.Errorf("%s", d.Message)
+			return nil, nil, fmt.Errorf("%s", d.Message)
 		}
 	}
 	module, fn, err := driver.Pick(p, "")
 	if err != nil || strings.Contains(string(text), "dm.while") {
-		return nil, nil
+		return nil, nil, nil
 	}
 	ctx := context.Background()
 	built, err := driver.Build(ctx, module, fn, driver.BuildOptions{Machine: m, Arch: m.Arch, Bind: sizes})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	code, err := nvrtc.CompileProgram(ctx, built, m.Arch, nvrtc.Options{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report, err := ptx.Program(built, code.PTX, code.Kernels)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, f := range report.Findings {
 		fmt.Printf("- **%s**\n", f)
 	}
 	listing, err := nvrtc.Disassemble(ctx, code.Cubin)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return audit.Steps(built, listing, m)
+	audits, err := audit.Steps(built, listing, m)
+	return audits, report, err
 }

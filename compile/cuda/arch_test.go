@@ -9,18 +9,20 @@ import (
 	"dmir/compile/assemble"
 )
 
+// large are forms with the largest tiles.
+var large = []struct{ name, args, body, results string }{
+	{"attention of depth 256", "%q: tensor<2x8x1024x256xf16>", "%1 = dm.attention %q, %q, %q : (tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>) -> tensor<2x8x1024x256xf16>", "%1 : tensor<2x8x1024x256xf16>"},
+	{"attention in f32", "%q: tensor<8x1024x128xf32>", "%1 = dm.attention %q, %q, %q : (tensor<8x1024x128xf32>, tensor<8x1024x128xf32>, tensor<8x1024x128xf32>) -> tensor<8x1024x128xf32>", "%1 : tensor<8x1024x128xf32>"},
+	{"a large product", "%x: tensor<8192x8192xbf16>", "%1 = dm.matmul %x, %x : (tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>", "%1 : tensor<8192x8192xbf16>"},
+	{"a large product in f64", "%x: tensor<4096x4096xf64>", "%1 = dm.matmul %x, %x : (tensor<4096x4096xf64>, tensor<4096x4096xf64>) -> tensor<4096x4096xf64>", "%1 : tensor<4096x4096xf64>"},
+	{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},
+	{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x8192xf32>", "%1 : tensor<64x8192xf32>"},
+	{"a convolution", "%x: tensor<8x64x56x56xf16>, %w: tensor<64x64x3x3xf16>", "%1 = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<8x64x56x56xf16>, tensor<64x64x3x3xf16>) -> tensor<8x64x56x56xf16>", "%1 : tensor<8x64x56x56xf16>"},
+}
+
 // What a block asks for is what a multiprocessor of the architecture has, whatever machine the times are predicted for: of the kernels
 // of all forms, and of those with the largest tiles.
 func TestBlocksFitArchitectures(t *testing.T) {
-	large := []struct{ name, args, body, results string }{
-		{"attention of depth 256", "%q: tensor<2x8x1024x256xf16>", "%1 = dm.attention %q, %q, %q : (tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>) -> tensor<2x8x1024x256xf16>", "%1 : tensor<2x8x1024x256xf16>"},
-		{"attention in f32", "%q: tensor<8x1024x128xf32>", "%1 = dm.attention %q, %q, %q : (tensor<8x1024x128xf32>, tensor<8x1024x128xf32>, tensor<8x1024x128xf32>) -> tensor<8x1024x128xf32>", "%1 : tensor<8x1024x128xf32>"},
-		{"a large product", "%x: tensor<8192x8192xbf16>", "%1 = dm.matmul %x, %x : (tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>", "%1 : tensor<8192x8192xbf16>"},
-		{"a large product in f64", "%x: tensor<4096x4096xf64>", "%1 = dm.matmul %x, %x : (tensor<4096x4096xf64>, tensor<4096x4096xf64>) -> tensor<4096x4096xf64>", "%1 : tensor<4096x4096xf64>"},
-		{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},
-		{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x8192xf32>", "%1 : tensor<64x8192xf32>"},
-		{"a convolution", "%x: tensor<8x64x56x56xf16>, %w: tensor<64x64x3x3xf16>", "%1 = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<8x64x56x56xf16>, tensor<64x64x3x3xf16>) -> tensor<8x64x56x56xf16>", "%1 : tensor<8x64x56x56xf16>"},
-	}
 	h200, _ := machine.Lookup("h200")
 	archs := []string{"sm_90a"}
 	for capability := range blockShared {

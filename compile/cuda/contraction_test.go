@@ -21,6 +21,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
+	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
 	"dmir/gpu/ptx/ptxtest"
 	"dmir/internal/need"
@@ -349,12 +350,7 @@ func (c *collection) compile(t *testing.T, archs ...string) (registers map[strin
 			}
 			t.Logf("%s %-40s %3d registers, %6d bytes shared", arch, k.Name, k.Registers, shared)
 		}
-		if strings.Contains(r.Log, "serialized") {
-			t.Errorf("%s: the compiler does not overlap products: %s", arch, r.Log)
-		}
-		for _, k := range r.Spilled() {
-			t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
-		}
+		nvrtctest.Clean(t, r)
 	}
 	return registers
 }

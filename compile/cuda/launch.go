@@ -38,6 +38,7 @@ func texts(ls []*launch) ([]*text, error) {
 		if err := l.write(t); err != nil {
 			return nil, err
 		}
+		t.body.prune()
 		out[i] = t
 		invalid = append(append(invalid, t.invalid...), t.verify()...)
 	}

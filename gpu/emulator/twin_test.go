@@ -246,6 +246,14 @@ var twins = []twin{
 	unary("power_of_2", "dm::bits_as<dm::u32>(dm::detail::power_of_2(p))", func(r *rand.Rand, _ int) uint32 {
 		return math.Float32bits(float32(r.NormFloat64() * 10))
 	}, 0x1p-21),
+	{name: "store of 16 bytes", threads: 32, x: 128, y: 128, fill: anyWord, body: `
+  dm::Vec<dm::u32, 4> v;
+  for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 4 + i];
+  y.store<4>(dm::lane() * 4, v);`},
+	{name: "store of 8 bytes", threads: 32, x: 64, y: 64, fill: anyWord, body: `
+  dm::Vec<dm::u32, 2> v;
+  for (int i = 0; i < 2; i++) v[i] = x[dm::lane() * 2 + i];
+  y.store<2>(dm::lane() * 2, v);`},
 	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
   for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
@@ -418,6 +426,8 @@ var wrongStrings = []wrongString{
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32 %0, %1, %2;`, `cvt.rn.bf16x2.f32 %0, %2, %1;`, false},
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`, false},
 	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%1, %0, %2, %3}, [%4]`, false},
+	{"store of 16 bytes", "memory.cuh", `[%0], {%1, %2, %3, %4}`, `[%0], {%1, %3, %2, %4}`, false},
+	{"store of 8 bytes", "memory.cuh", `[%0], {%1, %2}`, `[%0], {%2, %1}`, false},
 	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%0, %1, %2, %3}, [%4+16]`, false},
 	// Modifiers.
 	{"ldmatrix_x4_trans", "mma.cuh", `x4.trans.shared`, `x4.shared`, false},
@@ -458,7 +468,7 @@ var wrongStrings = []wrongString{
 	// Constraints.
 	{"pack2 f16", "mma.cuh", `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r)`, `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=f"(r)`, true},
 	{"wide f16", "types.cuh", `"h"(x.bits)`, `"r"(x.bits)`, true},
-	{"load_once", "memory.cuh", `"l"(p)`, `"r"(p)`, true},
+	{"load_once", "memory.cuh", `"=r"(r.w) : "l"(p)`, `"=r"(r.w) : "r"(p)`, true},
 	{"mma f16", "mma.cuh", `"+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }

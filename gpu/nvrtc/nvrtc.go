@@ -6,6 +6,7 @@ package nvrtc
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"dmir/gpu/artifact"
@@ -73,6 +74,19 @@ func (r *Result) Spilled() []Usage {
 	}
 	return out
 }
+
+// Warnings are the lines of the log in which the compiler warns, or advises, as in "(C7510) Potential Performance Loss: wgmma.mma_async
+// instructions are serialized".
+func (r *Result) Warnings() (out []string) {
+	for line := range strings.Lines(r.Log) {
+		if warning.MatchString(line) {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return out
+}
+
+var warning = regexp.MustCompile(`\bwarning\b|\(C\d+\)|Performance Loss`)
 
 // Compile compiles a source for an architecture ("sm_80", "sm_90a", "sm_100")
 // with the compiler that Find finds. A source that does not compile gives a

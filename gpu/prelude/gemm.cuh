@@ -251,6 +251,14 @@ struct Rows {
   }
 };
 
+// slab_at is the place of column c of row r in a slab, whose rows lie Pitch apart, a multiple of 8 but not of 32: fours of neighbours of
+// every other row change places in pairs, so that neither the lanes that write pairs of neighbours of four rows nor those that
+// read eight fours of two rows meet in a bank.
+template <int Pitch>
+DM_FN i32 slab_at(i32 r, i32 c) {
+  return r * Pitch + (c ^ (r & 1) * 4);
+}
+
 // flush passes a slab of 16 rows x W columns of accumulators, which the warp has
 // written to shared memory, to the epilogue in runs along n, so that a warp stores
 // whole lines of memory. Rows lie Pitch apart. Of two products the slab
@@ -272,10 +280,10 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
       float acc[P][V];
       DM_UNROLL
       for (int p = 0; p < P; p++) {
-        const i32 at = r * Pitch + (P == 1 ? c : c / Group * Group * P + c % Group + p * Group);
+        const i32 from = P == 1 ? c : c / Group * Group * P + c % Group + p * Group;
         DM_UNROLL
         for (int e = 0; e < V; e += Q) {
-          const Vec<float, Q> v = slab.template load<Q>(at + e);
+          const Vec<float, Q> v = slab.template load<Q>(slab_at<Pitch>(r, from + e));
           DM_UNROLL
           for (int j = 0; j < Q; j++) acc[p][e + j] = v[j];
         }

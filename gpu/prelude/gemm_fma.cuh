@@ -165,8 +165,15 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       DM_UNROLL
       for (int j = 0; j < width; j++) columns[f][j] = Epilogue::first(f);
   }
-  DM_UNROLL
-  for (int i = 0; i < Tile::TM; i++) {
+  DM_NO_UNROLL
+  for (i32 i = 0; i < Tile::TM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
+    Acc sums[Tile::TN];
+    DM_UNROLL
+    for (int x = 0; x < Tile::TM; x++) {
+      if (x != i) continue;
+      DM_UNROLL
+      for (int j = 0; j < Tile::TN; j++) sums[j] = acc[x][j];
+    }
     const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
     float line[F > 0 ? F : 1]; // reductions over the row's columns
     if constexpr (F > 0) {
@@ -181,7 +188,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
         DM_UNROLL
         for (int q = 0; q < P; q++)
           DM_UNROLL
-          for (int e = 0; e < V; e++) run[q][e] = result(acc[i][q * width + j + e]);
+          for (int e = 0; e < V; e++) run[q][e] = result(sums[q * width + j + e]);
         float value[F > 0 ? F : 1][V];
         call(epilogue, z, m, n, run, value);
         if constexpr (F > 0) {

@@ -116,15 +116,19 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
   const i32 n = (p.n + col) / S::products;
   Rows<Tile::WN, Epilogue> rows;
-  DM_UNROLL
-  for (int i = 0; i < FM; i++) {
+  DM_NO_UNROLL
+  for (i32 i = 0; i < FM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
     DM_UNROLL
-    for (int j = 0; j < FN; j++) {
+    for (int x = 0; x < FM; x++) {
+      if (x != i) continue;
       DM_UNROLL
-      for (int h = 0; h < 2; h++) {
-        Vec<float, 2> v;
-        v[0] = acc[i][j][h * 2], v[1] = acc[i][j][h * 2 + 1];
-        slab.template store<2>((r + h * 8) * Tile::pitch + c + j * 8, v);
+      for (int j = 0; j < FN; j++) {
+        DM_UNROLL
+        for (int h = 0; h < 2; h++) {
+          Vec<float, 2> v;
+          v[0] = acc[x][j][h * 2], v[1] = acc[x][j][h * 2 + 1];
+          slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), v);
+        }
       }
     }
     flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n);

@@ -17,11 +17,25 @@ template <> struct Raw<16> { typedef uint4 type; };
 template <class V> DM_FN V load_const(const void* p) {
   return bits_as<V>(__ldg(static_cast<const typename Raw<sizeof(V)>::type*>(p)));
 }
+// The bytes go through a variable: of a copy from memory to memory the compiler may forget that it is aligned.
 template <class V> DM_FN V load_plain(const void* p) {
-  return bits_as<V>(*static_cast<const typename Raw<sizeof(V)>::type*>(p));
+  const typename Raw<sizeof(V)>::type r = *static_cast<const typename Raw<sizeof(V)>::type*>(p);
+  return bits_as<V>(r);
 }
 template <class V> DM_FN void store_plain(void* p, V v) {
   *static_cast<typename Raw<sizeof(V)>::type*>(p) = bits_as<typename Raw<sizeof(V)>::type>(v);
+}
+// One store of a V to global memory, which the compiler does not split into its elements.
+template <class V> DM_FN void store_whole(void* p, V v) {
+  if constexpr (sizeof(V) == 16) {
+    const uint4 r = bits_as<uint4>(v);
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(r.x), "r"(r.y), "r"(r.z), "r"(r.w) : "memory");
+  } else if constexpr (sizeof(V) == 8) {
+    const uint2 r = bits_as<uint2>(v);
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(r.x), "r"(r.y) : "memory");
+  } else {
+    store_plain(p, v);
+  }
 }
 // One load of a V that is not used again and bypasses the first-level cache.
 template <class V> DM_FN V load_once(const void* p) {
@@ -93,7 +107,7 @@ template <int N, class T> DM_FN Vec<T, N> get_plain(const T* p, i64 i) {
 }
 template <int N, class T> DM_FN void put_plain(T* p, i64 i, Vec<T, N> v) {
   if constexpr (is_packed<T>) store_plain(reinterpret_cast<u8*>(p) + (i >> 1), packed<T, N>(v));
-  else store_plain(p + i, v);
+  else store_whole(p + i, v);
 }
 
 }  // namespace detail

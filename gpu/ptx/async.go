@@ -181,6 +181,12 @@ func (w *warp) copyAsync(o *op, at int, mask uint32) {
 		w.b.blind = true
 		return
 	}
+	left := register{kind: uniform, u: n} // bytes that are read, the others are zeros
+	if len(o.src) > 3 {
+		left = w.get(o.src[3])
+	}
+	from := w.accesses(at, w.get(o.src[1]), o.src[1].off, mask, func(lane int) bool { return left.known() && left.each(lane) == 0 })
+	w.b.traffic.Loads.sectors(w.b.read, from, int(n))
 	a := access{o: o, at: at, by: stamp{int32(w.agent(agentCopy)), w.copies[0] + 1}, whole: true}
 	w.b.report.Checked[CopyGroup]++
 	for lane := range 32 {

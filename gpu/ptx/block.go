@@ -69,6 +69,10 @@ type block struct {
 	blind    bool // shared memory was written at an address that is not known
 	depends  bool // the kernel has griddepcontrol
 	deltas   map[[2]int]int64
+	traffic  *Traffic
+	counted  []int // by instruction, how often its accesses were counted
+	read     footprint
+	written  footprint
 }
 
 type seenKey struct {
@@ -97,7 +101,10 @@ func (b *block) find(o *op, at int, rule Rule, format string, args ...any) {
 func (b *block) undecided(reason string) { b.report.Undecided[reason]++ }
 
 func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block {
-	b := &block{c: c, launch: l, index: index, report: r, budget: budget, byAddr: map[uint64]*mbarrier{}, seen: map[seenKey]bool{}, loops: map[[2]int]bool{}, deltas: map[[2]int]int64{}}
+	if r.Traffic[c.fn.Name] == nil {
+		r.Traffic[c.fn.Name] = &Traffic{}
+	}
+	b := &block{c: c, launch: l, index: index, report: r, budget: budget, traffic: r.Traffic[c.fn.Name], counted: make([]int, len(c.list)), read: footprint{}, written: footprint{}, byAddr: map[uint64]*mbarrier{}, seen: map[seenKey]bool{}, loops: map[[2]int]bool{}, deltas: map[[2]int]int64{}}
 	size := c.static
 	for _, v := range c.vars {
 		if v.open {
@@ -119,6 +126,10 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 
 // run runs the warps until all have ended, or none can go on.
 func (b *block) run() {
+	defer func() {
+		b.traffic.Read.add(b.read.moved())
+		b.traffic.Written.add(b.written.moved())
+	}()
 	for {
 		moved, done := false, true
 		for _, w := range b.warps {

@@ -51,8 +51,11 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 	case opLoad:
 		w.load(o, at, mask)
 	case opStore:
-		if o.space == "shared" || o.space == "" {
+		switch o.space {
+		case "shared", "":
 			w.local(o, at, mask, true)
+		case "global":
+			w.b.traffic.Stores.sectors(w.b.written, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 		}
 	case opCopy:
 		w.copyAsync(o, at, mask)
@@ -133,6 +136,7 @@ func (w *warp) load(o *op, at int, mask uint32) {
 		if w.b.depends && !w.depended && w.maybe == 0 {
 			w.b.find(o, at, Dependency, "global memory is read before griddepcontrol.wait")
 		}
+		w.b.traffic.Loads.sectors(w.b.read, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 	case "shared", "":
 		w.local(o, at, mask, false)
 	}
@@ -250,6 +254,7 @@ func (w *warp) matrices(o *op, at int, mask uint32) {
 		w.b.undecided(reasonAddress)
 		return
 	}
+	w.b.traffic.Shared.passes(w.accesses(at, base, o.src[0].off, mask, func(lane int) bool { return lane >= n }), 16)
 	a := access{o: o, at: at, by: w.now(), whole: true}
 	for lane := range n {
 		address := (base.each(lane) + uint64(o.src[0].off)) & 0xffffffff

@@ -82,9 +82,13 @@ type Report struct {
 	Steps int
 	// Checked counts, by rule, what was decided.
 	Checked map[Rule]int
+	// Traffic is, by kernel, what accesses move.
+	Traffic map[string]*Traffic
 }
 
-func newReport() *Report { return &Report{Undecided: map[string]int{}, Checked: map[Rule]int{}} }
+func newReport() *Report {
+	return &Report{Undecided: map[string]int{}, Checked: map[Rule]int{}, Traffic: map[string]*Traffic{}}
+}
 
 // Add adds what another report found.
 func (r *Report) Add(o *Report) {
@@ -96,6 +100,12 @@ func (r *Report) Add(o *Report) {
 	}
 	for k, n := range o.Checked {
 		r.Checked[k] += n
+	}
+	for k, t := range o.Traffic {
+		if r.Traffic[k] == nil {
+			r.Traffic[k] = &Traffic{}
+		}
+		r.Traffic[k].add(t)
 	}
 }
 

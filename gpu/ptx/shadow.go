@@ -184,6 +184,9 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 		w.b.blind = w.b.blind || store
 		return
 	}
+	if o.space == "shared" {
+		w.b.traffic.Shared.passes(w.accesses(at, base, o.src[0].off, mask, nil), o.bytes)
+	}
 	a := access{o: o, at: at, by: w.now(), whole: o.bytes >= 4}
 	for lane := range 32 {
 		if mask>>lane&1 == 0 {

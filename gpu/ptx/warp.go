@@ -52,6 +52,7 @@ type warp struct {
 	regsAt    int
 	depended  bool       // griddepcontrol.wait
 	tmp, mix  [32]uint64 // results of one instruction
+	addresses [32]uint64
 }
 
 func newWarp(b *block, index, threads int) *warp {

@@ -85,11 +85,12 @@ func tensor(i Instr) bool {
 }
 
 // Count counts the instructions of a region that are reached without a call,
-// but those of skip.
+// but those of skip. Of the arms of a switch it counts the longest.
 func (k *Kernel) Count(r Region, skip ...Region) Counts {
 	var c Counts
 	busy := map[string]float64{}
 	live := k.live()
+	skip = append(skip, k.otherArms(r)...)
 	for at := r.From; at < r.To && at < len(k.Code); at++ {
 		if !live[at] || inside(at, skip) {
 			continue
@@ -131,6 +132,40 @@ func (k *Kernel) Count(r Region, skip ...Region) Counts {
 		}
 	}
 	return c
+}
+
+// otherArms are the arms of switches in a region that are not the longest of
+// their switch. An arm lies between a branch forwards and its target, and is executed if
+// a register equals a constant, another for each arm of the switch:
+//
+//	ISETP.NE.AND P5, PT, R10, 0x1, PT
+//	@P5 BRA `(.L_x_6)
+func (k *Kernel) otherArms(r Region) (out []Region) {
+	type compared struct{ register, constant string }
+	held := map[string]compared{}  // what a predicate is the inequality of
+	longest := map[string]Region{} // by register
+	known := map[compared]bool{}
+	for at := r.From; at < r.To && at < len(k.Code); at++ {
+		i := k.Code[at]
+		if arm := (Region{From: at + 1, To: i.Target}); i.Base() == "BRA" && arm.From < arm.To && arm.To <= r.To {
+			is, ok := held[strings.TrimPrefix(i.Guard, "@")]
+			if !ok || known[is] {
+				continue
+			}
+			known[is] = true
+			other := arm
+			if was := longest[is.register]; arm.To-arm.From > was.To-was.From {
+				longest[is.register], other = arm, was
+			}
+			out = append(out, other)
+			continue
+		}
+		args := strings.Split(strings.ReplaceAll(i.Args, ".reuse", ""), ", ")
+		if delete(held, args[0]); i.Op == "ISETP.NE.AND" && len(args) == 5 && (args[3] == "RZ" || strings.HasPrefix(args[3], "0x")) {
+			held[args[0]] = compared{args[2], args[3]}
+		}
+	}
+	return out
 }
 
 func inside(at int, rs []Region) bool {

@@ -47,19 +47,20 @@ var (
 // are skipped.
 func Parse(text string) []Kernel {
 	var out []Kernel
-	type place struct {
-		kernel int
-		label  string
+	labels := map[string]int{} // of the last kernel: files that are joined repeat each other's
+	var jumps []string         // its instructions' targets
+	resolve := func() {
+		for i, name := range jumps {
+			if at, ok := labels[name]; ok && at < len(jumps) {
+				out[len(out)-1].Code[i].Target = at
+			}
+		}
+		labels, jumps = map[string]int{}, nil
 	}
-	labels := map[place]int{} // they are unique in a file of machine code, of which a program may have several
-	type jump struct {
-		instr int
-		to    place
-	}
-	var jumps []jump
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if m := section.FindStringSubmatch(line); m != nil {
+			resolve()
 			out = append(out, Kernel{Name: m[1]})
 			continue
 		}
@@ -68,7 +69,7 @@ func Parse(text string) []Kernel {
 		}
 		k := &out[len(out)-1]
 		if m := label.FindStringSubmatch(line); m != nil {
-			labels[place{len(out) - 1, m[1]}] = len(k.Code)
+			labels[m[1]] = len(k.Code)
 			continue
 		}
 		m := instruction.FindStringSubmatch(line)
@@ -79,17 +80,14 @@ func Parse(text string) []Kernel {
 		if err != nil {
 			continue
 		}
+		to := ""
 		if t := target.FindStringSubmatch(m[4]); t != nil {
-			jumps = append(jumps, jump{len(k.Code), place{len(out) - 1, t[1]}})
+			to = t[1]
 		}
+		jumps = append(jumps, to)
 		k.Code = append(k.Code, Instr{Addr: int(addr), Guard: strings.TrimSpace(m[2]), Op: m[3], Args: strings.TrimSpace(m[4]), Target: -1})
 	}
-	for _, j := range jumps {
-		code := out[j.to.kernel].Code
-		if at, ok := labels[j.to]; ok && at < len(code) {
-			code[j.instr].Target = at
-		}
-	}
+	resolve()
 	return out
 }
 

@@ -41,11 +41,28 @@ $scale$slow:
         /*0020*/                   LDL R1, [R1] ;
         /*0030*/                   STG.E desc[UR4][R2.64], R24 ;
         /*0040*/                   EXIT ;
+.text.switch:
+        /*0000*/                   MOV R10, RZ ;
+.L_x_1:
+        /*0010*/                   ISETP.NE.AND P5, PT, R10.reuse, RZ, PT ;
+        /*0020*/                   ISETP.NE.AND P6, PT, R10, 0x1, PT ;
+        /*0030*/               @P5 BRA ` + "`(.L_x_2)" + ` ;
+        /*0040*/                   STS.64 [R8], R24 ;
+.L_x_2:
+        /*0050*/               @P6 BRA ` + "`(.L_x_3)" + ` ;
+        /*0060*/                   STS.64 [R8], R26 ;
+        /*0070*/                   STS.64 [R8+0x8], R28 ;
+.L_x_3:
+        /*0080*/                   STG.E.128 desc[UR4][R2.64], R4 ;
+        /*0090*/                   VIADD R10, R10, 0x1 ;
+        /*00a0*/                   ISETP.NE.AND P0, PT, R10, 0x2, PT ;
+        /*00b0*/               @P0 BRA ` + "`(.L_x_1)" + ` ;
+        /*00c0*/                   EXIT ;
 `
 
 func TestHot(t *testing.T) {
 	kernels := Parse("no code\n" + listing)
-	if len(kernels) != 2 || kernels[0].Name != "scale" || kernels[1].Name != "product" {
+	if len(kernels) != 3 || kernels[0].Name != "scale" || kernels[1].Name != "product" {
 		t.Fatalf("kernels %+v", kernels)
 	}
 	region, c := kernels[0].Hot()
@@ -61,6 +78,11 @@ func TestHot(t *testing.T) {
 	}
 	region, c = kernels[1].Hot()
 	if d := cmp.Diff(Counts{Instrs: 5, Slots: 8, Pipe: "lsu", Bytes: 4, Tensor: 1, Bulk: 1, Local: 1}, c); d != "" || region.Depth != 0 {
+		t.Errorf("%+v: %s", region, d)
+	}
+	// The labels are those of another kernel too, since kernels are compiled alone. A turn of the loop takes one arm.
+	region, c = kernels[2].Hot()
+	if d := cmp.Diff(Counts{Instrs: 10, Slots: 12, Pipe: "lsu", Bytes: 16, Vector: 16}, c); d != "" || region != (Region{From: 1, To: 12, Depth: 1}) {
 		t.Errorf("%+v: %s", region, d)
 	}
 	if k := (&Kernel{}); len(k.Regions()) != 1 {

@@ -41,3 +41,13 @@ func installed(t testing.TB, err error) {
 	}
 	need.OK(t, err)
 }
+
+// Clean fails the test for each kernel that keeps registers or arrays in memory.
+func Clean(t testing.TB, r *nvrtc.Result) {
+	t.Helper()
+	for _, k := range r.Kernels {
+		if k.Spills() || k.Stack > 0 {
+			t.Errorf("%s: %s spills %d bytes, and has %d bytes of stack", r.Arch, k.Name, k.SpillStores, k.Stack)
+		}
+	}
+}

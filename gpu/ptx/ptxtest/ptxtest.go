@@ -2,7 +2,6 @@
 package ptxtest
 
 import (
-	"strings"
 	"testing"
 
 	"dmir/gpu/artifact"
@@ -10,8 +9,9 @@ import (
 	"dmir/gpu/ptx"
 )
 
-// Check fails the test for each finding in the kernels of a program, and where the
-// assembler makes wgmma wait for each other; it logs how much was not decided.
+// Check fails the test for each finding in the kernels of a program, for what the compiler warns of, as that wgmma wait for each other,
+// and for kernels whose accesses waste more than a quarter of the sectors of global memory or half of the passes of shared memory. It logs
+// how much was not decided.
 func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Report {
 	t.Helper()
 	r, err := ptx.Program(p, compiled.PTX, compiled.Kernels)
@@ -22,9 +22,21 @@ func Check(t testing.TB, p *artifact.Program, compiled *nvrtc.Result) *ptx.Repor
 	for _, f := range r.Findings {
 		t.Error(f)
 	}
-	for line := range strings.Lines(compiled.Log) {
-		if strings.Contains(line, "Potential Performance Loss") {
-			t.Error(strings.TrimSpace(line))
+	for _, line := range compiled.Warnings() {
+		t.Errorf("%s: %s", compiled.Arch, line)
+	}
+	for name, m := range r.Traffic {
+		for _, x := range []struct {
+			what  string
+			moved ptx.Moved
+			few   int     // below which the edges of rows count more than the pattern
+			most  float64 // of the ratio
+		}{
+			{"sectors read", m.Read, 64, 4. / 3}, {"sectors written", m.Written, 64, 4. / 3}, {"passes of shared memory", m.Shared, 4096, 2},
+		} {
+			if x.moved.Least >= x.few && x.moved.Ratio() > x.most {
+				t.Errorf("%s of %s: %d %s, %d would do", name, p.Name, x.moved.Used, x.what, x.moved.Least)
+			}
 		}
 	}
 	for reason, n := range r.Undecided {

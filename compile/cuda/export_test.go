@@ -1,0 +1,19 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FormText is a function whose body is one kernel.
+type FormText struct{ Name, Text string }
+
+// Forms are functions of every form of kernel, and of the largest tiles.
+func Forms() (out []FormText) {
+	for _, c := range slices.Concat(planned, large) {
+		values, kinds, _ := strings.Cut(c.results, " : ")
+		out = append(out, FormText{c.name, fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n", c.args, kinds, c.body, values, kinds)})
+	}
+	return out
+}
