@@ -275,16 +275,25 @@ func rowsOf(space reducedSpace) []*Rows {
 			r.Rows *= n
 		}
 	}
-	// In a reduction of the leading dimensions neighbouring columns are
-	// contiguous in memory.
-	if c := (&Rows{Rows: r.Cols, Cols: r.Rows, shape: space.shape, dims: others}); trailing(space.shape, others) && r.Rows > 1 {
+	// Where the last dimensions stay, neighbouring columns are contiguous in
+	// memory.
+	if c := (&Rows{Rows: r.Cols, Cols: r.Rows, shape: space.shape, dims: others}); r.Rows > 1 && (trailing(space.shape, others) || lastElements(space.shape, others) >= 16) {
 		return []*Rows{c, r}
 	}
 	return []*Rows{r}
 }
 
-// pointwise gives every result a loop of its own over its elements; results of
-// equal shape share it.
+// lastElements is the number of elements of the last dimensions as far as they are of dims.
+func lastElements(shape []int64, dims []int) int64 {
+	n := int64(1)
+	for d := len(shape) - 1; d >= 0 && (shape[d] == 1 || slices.Contains(dims, d)); d-- {
+		n *= shape[d]
+	}
+	return n
+}
+
+// pointwise gives every result a loop of its own over its elements, as they lie in
+// memory; results of equal shape and order share it.
 func (f *Form) pointwise() (*Form, error) {
 	g := *f
 	g.Outs = nil
@@ -296,6 +305,7 @@ func (f *Form) pointwise() (*Form, error) {
 	g.eval.grouped, g.eval.v, g.eval.lane = f.grouped, g.V, g.Lane
 	type loop struct {
 		shape []int64
+		order []int // of the dimensions in memory, nil: as they are
 		vars  []*Atom
 		at    Index
 	}
@@ -303,10 +313,14 @@ func (f *Form) pointwise() (*Form, error) {
 	for _, v := range f.Outputs {
 		for _, part := range g.stored(v) {
 			shape := shapeOf(part.of)
-			i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
+			var order []int
+			if t := part.of.Tensor(); t != nil {
+				order = t.At.Order
+			}
+			i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) && slices.Equal(l.order, order) })
 			if i < 0 {
 				i = len(loops)
-				loops = append(loops, loop{shape: shape})
+				loops = append(loops, loop{shape: shape, order: order})
 				l := &loops[i]
 				if g.run > 0 {
 					if l.vars, l.at = s.turned(Product(shape)/g.V, g.stride, g.run); l.vars == nil {
@@ -320,13 +334,29 @@ func (f *Form) pointwise() (*Form, error) {
 					l.vars[0], l.at = s.wide("i", n, g.V, g.Lane)
 				}
 			}
-			idx := s.Unlinear(loops[i].at, shape)
-			out := part.at(idx)
+			out := part.at(s.places(loops[i].at, shape, order))
 			out.Loops = loops[i].vars
 			g.Outs = append(g.Outs, out)
 		}
 	}
 	return &g, g.eval.why
+}
+
+// places are the indices of element number at, in the order of memory, of a tensor whose
+// dimensions lie in that order; nil: as they are.
+func (s *Space) places(at Index, shape []int64, order []int) []Index {
+	if order == nil {
+		return s.Unlinear(at, shape)
+	}
+	inMemory := make([]int64, len(shape))
+	for i, d := range order {
+		inMemory[i] = shape[d]
+	}
+	idx := make([]Index, len(shape))
+	for i, x := range s.Unlinear(at, inMemory) {
+		idx[order[i]] = x
+	}
+	return idx
 }
 
 // Widen is f with vectors of v neighbouring elements: of a pointwise kernel's
