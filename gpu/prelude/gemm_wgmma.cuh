@@ -109,26 +109,26 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       if (before >= 0 && lane() == 0) barrier_arrive(empty, before);
 
       const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
-      // The epilogue stands once in the machine code, however many slabs there are. Only the stores of the sums, whose registers are
-      // fixed, are written for each.
+      // The epilogue stands once in the machine code, however many windows of columns there are. Only the stores of the sums, whose
+      // registers are fixed, are written for each.
       constexpr int window = Tile::width / S::products, windows = Tile::BN / Tile::width;
       DM_NO_UNROLL
       for (i32 j = 0; j < windows; j++) {
         const i32 n = p.n / S::products + j * window;
         Rows<Tile::width, Epilogue> rows;
-        DM_NO_UNROLL
-        for (i32 i = 0; i < FM; i++) {
+        DM_UNROLL
+        for (int i = 0; i < FM; i++) {
           DM_UNROLL
-          for (int x = 0; x < windows * FM; x++) {
-            if (x != j * FM + i) continue;
+          for (int x = 0; x < windows; x++) {
+            if (x != j) continue;
             DM_UNROLL
             for (int e = 0; e < Tile::width / 8; e++) {
               constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
-              const int from = (e / per * (Tile::BN / S::products) + x / FM * window) / 8 + e % per;
+              const int from = (e / per * (Tile::BN / S::products) + x * window) / 8 + e % per;
               DM_UNROLL
               for (int h = 0; h < 2; h++) {
                 Vec<float, 2> v;
-                v[0] = acc[x % FM][from * 4 + h * 2], v[1] = acc[x % FM][from * 4 + h * 2 + 1];
+                v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
                 slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
               }
             }
