@@ -17,7 +17,7 @@ type pruner struct {
 	of     map[*stmt]*constant
 }
 
-// prune removes the constants that no statement but they themselves use: in C++ each is a warning.
+// prune removes the constants that read no parameter and that no statement but they themselves use: in C++ each is a warning.
 func (u *unit) prune() {
 	p := &pruner{of: map[*stmt]*constant{}}
 	p.block(u.statements(), nil)
@@ -50,7 +50,7 @@ func (p *pruner) names(s *stmt, c *constant) {
 	s.head.names(func(n string) {
 		for _, scope := range slices.Backward(p.scopes) {
 			if used, ok := scope[n]; ok {
-				if c != nil {
+				if c != nil && !c.live {
 					c.uses = append(c.uses, used)
 				} else {
 					used.keep()
@@ -58,6 +58,7 @@ func (p *pruner) names(s *stmt, c *constant) {
 				return
 			}
 		}
+		c.keep() // it reads a parameter, as the plan says
 	}, func(n string) { p.scopes[len(p.scopes)-1][n] = c })
 }
 

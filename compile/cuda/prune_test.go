@@ -9,6 +9,7 @@ func TestPrune(t *testing.T) {
 	u.line("const int %s = f()", def(x))
 	u.line("const int %s = %s + 1", def(y), x)
 	u.line("const int %s = 3", def(z))
+	u.line("const int %s = %s[0]", def(y), ident("parameter"))
 	u.line("int %s = 0", def(i))
 	u.enter(block, "for (;;)")
 	u.line("const int %s = %s", def(x), z)
@@ -21,6 +22,7 @@ func TestPrune(t *testing.T) {
 	p := printer{}
 	p.statements(u.statements(), 0)
 	const want = `const int z = 3;
+const int y = parameter[0];
 int i = 0;
 for (;;) {
   const int x = z;
