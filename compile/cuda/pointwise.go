@@ -179,6 +179,8 @@ func (p *elementwise) launches() ([]*launch, error) {
 	}
 	if len(held) > 0 {
 		l.include = "scatter.cuh"
+	}
+	if len(held) > 0 || p.f.Class == kernel.ClassLoop {
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
 	}
 	return append(all, l), nil

@@ -90,7 +90,7 @@ func TestSolve(t *testing.T) {
 // A solution that ends early has a bound that holds: here of the relaxed program, and of what was found.
 func TestEnds(t *testing.T) {
 	lib := library(t)
-	p := knapsack(60, 8)
+	p := knapsack(400, 30)
 	holds := func(t *testing.T, r milp.Result) {
 		t.Helper()
 		if r.Optimal || r.Infeasible {
