@@ -155,7 +155,9 @@ func FuzzImport(f *testing.F) {
 				continue
 			}
 			for _, d := range verify.Module(m) {
-				t.Fatalf("the imported program is not valid: %s", d.Message)
+				if !slices.Contains(stated, d.Code) {
+					t.Fatalf("the imported program is not valid: %s %s", d.Code, d.Message)
+				}
 			}
 			if _, err := print.Source(m); err != nil {
 				t.Fatal(err)
@@ -163,6 +165,10 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// stated are the codes of attributes of the dialect itself, which arguments and results keep as the program states
+// them: the verifier reports their mistakes.
+var stated = []string{"DM131", "DM132", "DM133", "DM192"}
 
 var number = regexp.MustCompile(`-?[0-9]+`)
 
