@@ -172,6 +172,7 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 	each := 2
 	if kind == forwardAttention {
 		each = 1
+		room -= 17 // the state of the softmax: with 64 scores a step beside sums of depth 256 it spills on sm_100
 	}
 	long := 64
 	for long > 16 && each*long/2 > room {
