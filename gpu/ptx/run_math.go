@@ -152,6 +152,32 @@ func (m *machine) matrices(o *op, on []int) error {
 	return nil
 }
 
+// fragmentA is the row and the k of element e that a thread holds of the first operand of mma.sync m16n8k16 (pair 2) and
+// m16n8k8 of tf32 (pair 1), and, of a warpgroup's 128 threads, of wgmma with that operand in registers.
+func fragmentA(thread, e, pair int) (row, k int) {
+	r := e / pair // the register
+	return thread/32*16 + thread%32/4 + r%2*8, thread%4*pair + e%pair + r/2*4*pair
+}
+
+// fragmentB is the k and the column of element e that a lane holds of the second operand of mma.sync.
+func fragmentB(lane, e, pair int) (k, col int) {
+	return lane%4*pair + e%pair + e/pair*4*pair, lane / 4
+}
+
+// fragmentC is the row and the column of sum e of a thread, of mma.sync and of wgmma.
+func fragmentC(thread, e int) (row, col int) {
+	return thread/32*16 + thread%32/4 + e/2%2*8, e/4*8 + thread%4*2 + e%2
+}
+
+// place is where the two-byte element of row r of m or n, and of k, lies of an operand with a swizzle of 128 bytes, which is
+// contiguous along k or, across, along m or n.
+func (d matrix) place(across bool, r, k int) uint64 {
+	if across {
+		return swizzle(d.at + uint64(r/64)*d.lead + uint64(k/8)*d.stride + uint64(k%8)*128 + uint64(r%64*2))
+	}
+	return swizzle(d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*2))
+}
+
 // mma is mma.sync of m16n8 (PTX ISA, "Matrix fragments for mma.m16n8k16" and k8 of tf32).
 func (m *machine) mma(o *op, on []int) error {
 	warps, err := warpsOf(on)
@@ -180,26 +206,23 @@ func (m *machine) mma(o *op, on []int) error {
 		var a [16][16]float64
 		var b [16][8]float64
 		for lane := range 32 {
-			g, t := lane/4, lane%4
-			for r := range 4 {
-				for i := range pair {
-					a[g+r%2*8][t*pair+i+r/2*4*pair] = value(m.get(o.src[r], w+lane), i)
-				}
+			for e := range 4 * pair {
+				row, k := fragmentA(lane, e, pair)
+				a[row][k] = value(m.get(o.src[e/pair], w+lane), e%pair)
 			}
-			for r := range 2 {
-				for i := range pair {
-					b[t*pair+i+r*4*pair][g] = value(m.get(o.src[4+r], w+lane), i)
-				}
+			for e := range 2 * pair {
+				k, col := fragmentB(lane, e, pair)
+				b[k][col] = value(m.get(o.src[4+e/pair], w+lane), e%pair)
 			}
 		}
 		for lane := range 32 {
-			g, t := lane/4, lane%4
-			for r := range 4 {
-				sum := float64(f32(m.get(o.src[6+r], w+lane)))
+			for e := range 4 {
+				sum := float64(f32(m.get(o.src[6+e], w+lane)))
+				row, col := fragmentC(lane, e)
 				for k := range depth {
-					sum += a[g+r/2*8][k] * b[k][t*2+r%2]
+					sum += a[row][k] * b[k][col]
 				}
-				m.set(o, r, w+lane, bits32(float32(sum)))
+				m.set(o, e, w+lane, bits32(float32(sum)))
 			}
 		}
 	}
@@ -227,11 +250,7 @@ func (m *machine) wgmma(o *op, on []int) error {
 	}
 	add := args[3].Text == "1"
 	read := func(d matrix, across bool, r, k int) (float64, error) {
-		at := d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*2)
-		if across {
-			at = d.at + uint64(r/64)*d.lead + uint64(k/8)*d.stride + uint64(k%8)*128 + uint64(r%64*2)
-		}
-		b, err := m.memory("shared", swizzle(at), 2)
+		b, err := m.memory("shared", d.place(across, r, k), 2)
 		if err != nil {
 			return 0, err
 		}
@@ -260,7 +279,8 @@ func (m *machine) wgmma(o *op, on []int) error {
 			for t := range 128 {
 				for i := range 8 {
 					v := m.get(o.src[i/2], first+t) >> (i % 2 * 16)
-					a[t/32*16+t%32/4+i/2%2*8][i/4*8+t%4*2+i%2] = float64(small(typ, v&0xffff))
+					row, k := fragmentA(t, i, 2)
+					a[row][k] = float64(small(typ, v&0xffff))
 				}
 			}
 		} else if err := fill(a, 0, args[6]); err != nil {
@@ -271,7 +291,7 @@ func (m *machine) wgmma(o *op, on []int) error {
 		}
 		for t := range 128 {
 			for e := range o.dst {
-				row, col := t/32*16+t%32/4+e/2%2*8, e/4*8+t%4*2+e%2
+				row, col := fragmentC(t, e)
 				sum := 0.0
 				if add {
 					sum = float64(f32(m.get(arg{reg: o.dst[e]}, first+t)))
