@@ -302,3 +302,40 @@ func TestLayers(t *testing.T) {
 		})
 	}
 }
+
+// A product of a batch with one matrix has the same plans whether it is written as dm.matmul or as dm.einsum: its gradient by
+// the matrix is one contraction.
+func TestSpellings(t *testing.T) {
+	const text = `func.func @step(%x: tensor<8x512x1024xbf16>, %u: tensor<1024x4096xbf16> {dm.stddev = 0.2}, %d: tensor<4096x1024xbf16> {dm.stddev = 0.2}) -> (tensor<bf16>, tensor<1024x4096xbf16> {dm.state = "u"}, tensor<4096x1024xbf16> {dm.state = "d"}) {
+  %l, %du, %dd = dm.grad @loss %x, %u, %d, wrt = [1, 2] : (tensor<8x512x1024xbf16>, tensor<1024x4096xbf16>, tensor<4096x1024xbf16>) -> (tensor<bf16>, tensor<1024x4096xbf16>, tensor<4096x1024xbf16>)
+  %nu = dm.sgd %u, %du, lr = 0.1 : tensor<1024x4096xbf16>
+  %nd = dm.sgd %d, %dd, lr = 0.1 : tensor<4096x1024xbf16>
+  return %l, %nu, %nd : tensor<bf16>, tensor<1024x4096xbf16>, tensor<4096x1024xbf16>
+}
+func.func private @loss(%x: tensor<8x512x1024xbf16>, %u: tensor<1024x4096xbf16>, %d: tensor<4096x1024xbf16>) -> tensor<bf16> {
+  %a = dm.matmul %x, %u : (tensor<8x512x1024xbf16>, tensor<1024x4096xbf16>) -> tensor<8x512x4096xbf16>
+  %b = dm.silu %a : tensor<8x512x4096xbf16>
+  %c = dm.matmul %b, %d : (tensor<8x512x4096xbf16>, tensor<4096x1024xbf16>) -> tensor<8x512x1024xbf16>
+  %e = dm.add %x, %c : tensor<8x512x1024xbf16>
+  %f = dm.mul %e, %e : tensor<8x512x1024xbf16>
+  %l = dm.mean %f : (tensor<8x512x1024xbf16>) -> tensor<bf16>
+  return %l : tensor<bf16>
+}
+`
+	var tables []string
+	for _, written := range []string{text, strings.ReplaceAll(text, "dm.matmul", `dm.einsum "bmk,kn->bmn"`)} {
+		m := loadText(t, written)
+		r, err := Search(t.Context(), m, m.Func("step"), Options{Machine: cluster(t, "dgx-h100"), Devices: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := ""
+		for _, p := range r.Plans {
+			table += fmt.Sprintf("%v %v, sent %v, memory %v\n", p.Axes, p.Time, p.Sent, p.Memory.Total)
+		}
+		tables = append(tables, table)
+	}
+	if tables[0] != tables[1] || tables[0] == "" {
+		t.Errorf("dm.matmul:\n%sdm.einsum:\n%s", tables[0], tables[1])
+	}
+}

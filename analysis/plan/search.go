@@ -238,7 +238,9 @@ func (s *search) prove(ctx context.Context) {
 	if len(s.found) == 0 {
 		return
 	}
-	best := slices.MinFunc(s.found, func(a, b *candidate) int { return cmp.Compare(a.Time, b.Time) })
+	best := slices.MinFunc(s.found, func(a, b *candidate) int { // whichever was found first
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
+	})
 	if best.Objective-best.Bound <= gap*best.Objective {
 		return
 	}

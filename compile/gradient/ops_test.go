@@ -163,6 +163,8 @@ var variants = []variant{
 	{"matmul", "2x4x3 2x4x5", "transpose_a = true", "2x3x5", nil},
 	{"matmul", "3x4 5x4", "transpose_b = true", "3x5", nil},
 	{"matmul", "4x3 2x5x4", "transpose_a = true, transpose_b = true", "2x3x5", nil},
+	{"matmul", "2x1x3x4 2x5x4", "transpose_b = true", "2x2x3x5", nil},
+	{"matmul", "2x1x4x3 1x1x4x5", "transpose_a = true", "2x1x3x5", nil},
 	{"einsum \"...ij,...jk->...ik\"", "5x1x2x3 4x3x2", "", "5x4x2x2", nil},
 	{"einsum \"...i,ij...,...->j...\"", "1x3x2 2x4x3 3", "", "4x1x3", nil},
 	{"convolution", "2x2x5x5 3x2x3x3", "", "2x3x3x3", nil},

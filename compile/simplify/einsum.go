@@ -65,53 +65,46 @@ func einsumEllipsis(_ *rewriter, o *ir.Op) bool {
 	if !strings.Contains(op.Str(o, "equation"), ".") {
 		return false
 	}
-	e, kept := op.PlainEquation(o)
+	e, xs := lettered(pass.Before(o), o)
 	if e == nil {
 		return false
 	}
-	b := pass.Before(o)
-	for i, dims := range kept {
-		shape := make([]dim.Dim, len(dims))
-		for k, d := range dims {
-			shape[k] = o.In(i).Shape[d]
-		}
-		if len(dims) < o.In(i).Rank() {
-			o.SetOperand(i, b.Reshape(o.Operands[i], shape...))
-		}
+	for i, x := range xs {
+		o.SetOperand(i, x)
 	}
 	setEquation(o, e.Inputs, e.Output)
 	return true
 }
 
+// lettered is the equation of o, a contraction, with a letter for each dimension, and its operands without the batch dimensions
+// of size 1 that broadcast; nil if there are too few letters.
+func lettered(b *op.Builder, o *ir.Op) (*op.Equation, []*ir.Value) {
+	e, kept := op.PlainEquation(o)
+	if e == nil {
+		return nil, nil
+	}
+	xs := slices.Clone(o.Operands)
+	for i, dims := range kept {
+		if len(dims) == o.In(i).Rank() {
+			continue
+		}
+		shape := make([]dim.Dim, len(dims))
+		for k, d := range dims {
+			shape[k] = o.In(i).Shape[d]
+		}
+		xs[i] = b.Reshape(xs[i], shape...)
+	}
+	return e, xs
+}
+
 func matmulToEinsum(_ *rewriter, o *ir.Op) bool {
-	y := o.Out(0)
-	batch, ok := unused("mnk", y.Rank()-2)
-	if !ok {
+	b := pass.Before(o)
+	e, xs := lettered(b, o)
+	if e == nil {
 		return false
 	}
-	b := pass.Before(o)
-	side := func(i int, row, col, flag string) (*ir.Value, string) {
-		x := o.In(i)
-		if op.Bool(o, flag) {
-			row, col = col, row
-		}
-		var letters string
-		var shape []dim.Dim
-		for d := range x.Rank() - 2 {
-			at := d + y.Rank() - x.Rank()
-			if pattern.IsOne(x, d) && !pattern.IsOne(y, at) {
-				continue
-			}
-			letters += batch[at]
-			shape = append(shape, x.Shape[d])
-		}
-		return b.Reshape(o.Operands[i], append(shape, x.Shape[x.Rank()-2:]...)...), letters + row + col
-	}
-	x, left := side(0, "m", "k", "transpose_a")
-	w, right := side(1, "k", "n", "transpose_b")
-	output := strings.Join(batch, "") + "mn"
-	attrs := append(kept(o, "transpose_a", "transpose_b"), attr("equation", equationText([]string{left, right}, output)))
-	return built(b, o, b.Value("einsum", []*ir.Value{x, w}, attrs, o.Results[0].Type))
+	attrs := append(kept(o, "transpose_a", "transpose_b"), attr("equation", equationText(e.Inputs, e.Output)))
+	return built(b, o, b.Value("einsum", xs, attrs, o.Results[0].Type))
 }
 
 func einsumOfOne(_ *rewriter, o *ir.Op) bool {

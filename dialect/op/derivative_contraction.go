@@ -14,7 +14,7 @@ var einsumDerivative = &Derivative{
 }
 
 var matmulDerivative = &Derivative{
-	Doc:  "`dx = dy wᵀ`, `dw = xᵀ dy`, summed over what broadcasting repeats.",
+	Doc:  "`dx = dy wᵀ`, `dw = xᵀ dy`; of an operand that the batch repeats one contraction over the batch as well.",
 	rule: matmulRule,
 }
 
@@ -45,12 +45,17 @@ func (g *backward) alike(dy *ir.Value, others ...*ir.Value) (*ir.Value, []*ir.Va
 }
 
 func einsumRule(g *backward) {
+	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	g.contract(dy, xs, g.want)
+}
+
+// contract gives the cotangents that are wanted of xs, the operands of an einsum or a matmul.
+func (g *backward) contract(dy *ir.Value, xs []*ir.Value, want []bool) {
 	e, sizes, p := equationOf(g.o)
 	if p != nil {
 		g.failed = true
 		return
 	}
-	dy, xs := g.alike(g.dy[0], g.o.Operands...)
 	e, kept := e.Plain(operandShapes(g.o), sizes)
 	for i, dims := range kept {
 		shape := make([]dim.Dim, len(dims))
@@ -60,7 +65,7 @@ func einsumRule(g *backward) {
 		xs[i] = g.Reshape(xs[i], shape...)
 	}
 	for i, letters := range e.Inputs {
-		if !g.want[i] {
+		if !want[i] {
 			continue
 		}
 		inputs, operands := []string{e.Output}, []*ir.Value{dy}
@@ -123,20 +128,38 @@ func matmulRule(g *backward) {
 		}
 		return g.Value("matmul", []*ir.Value{x, y}, attrs)
 	}
-	if g.want[0] {
+	repeated := []bool{g.want[0] && broadcasts(g.o, 0), g.want[1] && broadcasts(g.o, 1)}
+	if g.want[0] && !repeated[0] {
 		if ta { // x is [k, m]: w dyᵀ
 			g.give(0, product(b, dy, tb, true))
 		} else {
 			g.give(0, product(dy, b, false, !tb))
 		}
 	}
-	if g.want[1] {
+	if g.want[1] && !repeated[1] {
 		if tb { // w is [n, k]: dyᵀ x
 			g.give(1, product(dy, a, true, ta))
 		} else {
 			g.give(1, product(a, dy, !ta, false))
 		}
 	}
+	if repeated[0] || repeated[1] { // a product for each part of the batch, and their sum, would move far more
+		g.contract(dy, xs, repeated)
+	}
+}
+
+// broadcasts reports whether the batch of o, a matmul, repeats operand i.
+func broadcasts(o *ir.Op, i int) bool {
+	batch := out(o, 0).Shape
+	batch = batch[:len(batch)-2]
+	have := in(o, i).Shape
+	extra := len(batch) - (len(have) - 2)
+	for d, size := range batch {
+		if !isOne(size) && (d < extra || isOne(have[d-extra])) {
+			return true
+		}
+	}
+	return false
 }
 
 func convolutionRule(g *backward) {

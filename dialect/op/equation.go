@@ -22,14 +22,24 @@ type Equation struct {
 	Batch string
 }
 
-// EquationOf is the equation of o, an einsum, with a letter for each dimension that
-// an ellipsis stands for.
+// EquationOf is the equation of o, an einsum or a matmul, with a letter for each dimension
+// that an ellipsis stands for; a matmul's batch is one.
 func EquationOf(o *ir.Op) (*Equation, error) {
+	text := strings.ReplaceAll(Str(o, "equation"), " ", "")
+	if o.Name == Prefix+"matmul" {
+		sides := []string{"...mk", "...kn"}
+		if Bool(o, "transpose_a") {
+			sides[0] = "...km"
+		}
+		if Bool(o, "transpose_b") {
+			sides[1] = "...nk"
+		}
+		text = strings.Join(sides, ",") + "->...mn"
+	}
 	ranks := make([]int, len(o.Operands))
 	for i := range ranks {
 		ranks[i] = in(o, i).Rank()
 	}
-	text := strings.ReplaceAll(Str(o, "equation"), " ", "")
 	left, output, ok := strings.Cut(text, "->")
 	inputs := strings.Split(left, ",")
 	if !ok || !strings.Contains(text, ellipsis) || len(inputs) != len(ranks) {
