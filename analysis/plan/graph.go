@@ -7,7 +7,6 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
-	"dmir/dialect/microbatch"
 	"dmir/dialect/op"
 	"dmir/internal/work"
 )
@@ -73,13 +72,16 @@ type graph struct {
 	state  []int             // values of arguments that are state
 	data   []int             // values of arguments with samples
 	batch  int64             // samples of a step
-	flop   float64           // of a step, all layers
-	target *machine.Machine
-	timed  sync.Map // machine.Product and machine.Attention to seconds
-	work   *work.Counts
+	// samples are the arguments with samples, whole those that may have been meant to: that neither have samples nor are
+	// stated or known to be no data.
+	samples, whole []string
+	flop           float64 // of a step, all layers
+	target         *machine.Machine
+	timed          sync.Map // machine.Product and machine.Attention to seconds
+	work           *work.Counts
 }
 
-func newGraph(s *straight, m *machine.Machine) (*graph, error) {
+func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 	g := &graph{straight: s, target: m, of: map[*ir.Value]int{}}
 	isNext := map[*ir.Value]*ir.Value{}
 	for a, v := range s.next {
@@ -151,7 +153,9 @@ func newGraph(s *straight, m *machine.Machine) (*graph, error) {
 		}
 	}
 	slices.Sort(g.state)
-	g.divideBatch()
+	if err := g.divideBatch(batch); err != nil {
+		return nil, err
+	}
 	g.phases()
 	g.numberLayers()
 	g.kernels()
@@ -251,56 +255,6 @@ func (g *graph) result(n *node, k int) *value {
 		return g.values[x]
 	}
 	return nil
-}
-
-// divideBatch finds the arguments with the samples of a step and follows them. Gradients and sums over samples
-// end it: what depends on them is done once.
-func (g *graph) divideBatch() {
-	for i, d := range microbatch.Batch(g.fn) {
-		x, ok := g.of[g.fn.Args[i]]
-		if !ok {
-			continue
-		}
-		v := g.values[x]
-		v.micro, v.batch = true, d
-		g.data = append(g.data, x)
-		g.batch = v.shape[d]
-	}
-	slices.Sort(g.data)
-	for _, n := range g.nodes {
-		if n.o != nil {
-			g.follow(n)
-		}
-	}
-}
-
-// follow finds the factor of n that samples are along, and whether each result has them.
-func (g *graph) follow(n *node) {
-	for k := range n.o.Operands {
-		v := g.operand(n, k)
-		if v == nil || !v.micro {
-			continue
-		}
-		n.micro = true
-		if v.batch < 0 || k >= len(n.f.Operands) || v.batch >= len(n.f.Operands[k]) || len(n.f.Operands[k][v.batch]) == 0 {
-			continue
-		}
-		if n.batch < 0 {
-			n.batch = n.f.Operands[k][v.batch][0]
-		}
-	}
-	for k := range n.o.Results {
-		v := g.result(n, k)
-		if v == nil || !n.micro {
-			continue
-		}
-		v.batch = -1
-		if n.batch >= 0 && k < len(n.f.Results) {
-			v.batch = slices.IndexFunc(n.f.Results[k], func(list []int) bool { return len(list) > 0 && list[0] == n.batch })
-		}
-		// A sum over samples is complete when all micro-batches have run.
-		v.micro = v.batch >= 0 || n.batch < 0 || n.f.Kinds[n.batch] != op.Reduced
-	}
 }
 
 // phases tells forward from backward ops. What is computed of sums over samples is done once.

@@ -19,6 +19,7 @@ type Options struct {
 	Devices int
 	Memory  int64            // bytes of a device; 0: the machine's
 	Bind    map[string]int64 // sizes of symbols
+	Batch   []string         // the arguments with the samples of a step; empty: they are found
 	Top     int              // how many plans to give; 0: ten
 	Fix     Setting          // what is given and not searched
 	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
@@ -66,6 +67,10 @@ type Model struct {
 	Samples    int64   `json:"samples"`
 	Tokens     int64   `json:"tokens"`
 	Layers     int     `json:"layers"` // equal ones, in a row
+	// Batch are the arguments with the samples of a step, as "%x" or "%x (dimension 1)"; Whole those that may have been meant to have
+	// some: nothing says that they are no data.
+	Batch []string `json:"batch,omitempty"`
+	Whole []string `json:"whole,omitempty"`
 }
 
 // An Axis is an axis of the mesh of a plan.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -337,5 +338,63 @@ func.func private @loss(%x: tensor<8x512x1024xbf16>, %u: tensor<1024x4096xbf16>,
 	}
 	if tables[0] != tables[1] || tables[0] == "" {
 		t.Errorf("dm.matmul:\n%sdm.einsum:\n%s", tables[0], tables[1])
+	}
+}
+
+// The batch of a step is that of the arguments which neither gradients are taken of nor updates touch, whatever types the results have.
+func TestBatch(t *testing.T) {
+	const loss = `
+func.func private @loss(%x: tensor<32x64xf32>, %s: tensor<64xf32>, %w: tensor<64x64xf32>) -> tensor<f32> {
+  %a = dm.mul %x, %s : (tensor<32x64xf32>, tensor<64xf32>) -> tensor<32x64xf32>
+  %b = dm.matmul %a, %w : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  %l = dm.mean %b : (tensor<32x64xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+	const momentum = `func.func @step(%x: tensor<32x64xf32>, %n: tensor<f32> {dm.init = 1.0}, %s: tensor<64xf32>, %w: tensor<64x64xf32>, %m: tensor<64x64xf32>) -> (tensor<f32>, tensor<64x64xf32>, tensor<64x64xf32>) {
+  %l, %d = dm.grad @loss %x, %s, %w, wrt = [2] : (tensor<32x64xf32>, tensor<64xf32>, tensor<64x64xf32>) -> (tensor<f32>, tensor<64x64xf32>)
+  %v = dm.add %m, %d : tensor<64x64xf32>
+  %u = dm.sub %w, %v : tensor<64x64xf32>
+  return %l, %u, %v : tensor<f32>, tensor<64x64xf32>, tensor<64x64xf32>
+}
+` + loss
+	const inputs = `func.func @step(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %l, %dx, %dw = dm.grad @loss %x, %w, wrt = [0, 1] : (tensor<64x64xf32>, tensor<64x64xf32>) -> (tensor<f32>, tensor<64x64xf32>, tensor<64x64xf32>)
+  %u = dm.sgd %w, %dw, lr = 0.1 : tensor<64x64xf32>
+  return %dx, %u : tensor<64x64xf32>, tensor<64x64xf32>
+}
+func.func private @loss(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<f32> {
+  %b = dm.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %l = dm.mean %b : (tensor<64x64xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+	deep := regexp.MustCompile(` \{dm\.(stddev|state|init)[^}]*\}`).ReplaceAllString(gpt(t, 5), "")
+	for _, c := range []struct {
+		name, text, fn string
+		named          []string
+		samples, whole string
+	}{
+		{"momentum written out", momentum, "step", nil, "%x", "%s"},
+		{"named", momentum, "step", []string{"%x"}, "%x", ""},
+		{"what the batch goes through", momentum, "step", []string{"s"}, "a batch along dimension 0 of %s goes through %w, which the step keeps from step to step or initializes", ""},
+		{"not of the same samples", momentum, "step", []string{"x", "s"}, "a batch along the other arguments that --batch names does not go through %s", ""},
+		{"no such argument", momentum, "step", []string{"y"}, "@step has no argument %y", ""},
+		{"the gradient of an input is returned", inputs, "step", nil, "%x", ""},
+		{"layers that are left out, of arguments that state nothing", deep, "train", nil, "%ids %labels", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := loadText(t, c.text)
+			s, err := newSearch(m, m.Func(c.fn), Options{Machine: cluster(t, "dgx-h100"), Devices: 4, Batch: c.named})
+			if err != nil {
+				if !strings.Contains(err.Error(), c.samples) {
+					t.Errorf("%v, want %q", err, c.samples)
+				}
+				return
+			}
+			if got, whole := strings.Join(s.samples, " "), strings.Join(s.whole, " "); got != c.samples || whole != c.whole {
+				t.Errorf("samples of %q, the same for all %q; want %q, %q", got, whole, c.samples, c.whole)
+			}
+		})
 	}
 }

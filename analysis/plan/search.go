@@ -154,7 +154,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGraph(flat, o.Machine)
+	g, err := newGraph(flat, o.Machine, o.Batch)
 	if err != nil {
 		return nil, err
 	}
@@ -409,7 +409,7 @@ func (s *search) result(searched int) *Result {
 	}
 	r := &Result{
 		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
-		Model: Model{Parameters: s.params, FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers},
+		Model: Model{Parameters: s.params, FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole},
 	}
 	if s.o.Devices > 0 {
 		r.Limit = int64(min(s.memory, math.MaxInt64/2))

@@ -32,6 +32,8 @@ type straight struct {
 	wrt    map[*ir.Value]bool      // what gradients are taken with respect to
 	params int64                   // elements of these, of all layers
 	none   []*ir.Value             // gradients with respect to what layers that were left out use
+
+	updated []bool // by argument; see update
 }
 
 func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, error) {
@@ -61,6 +63,7 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 	if s.layers == nil {
 		s.layers = reduce(s.fn)
 	}
+	s.update()
 	s.forget()
 	s.writeOut()
 	for _, o := range s.fn.Body.Ops {
@@ -285,6 +288,48 @@ func (s *straight) liken() {
 			for j, r := range u.Op.Results {
 				queue = append(queue, pair{r, k.Results[j]})
 			}
+		}
+	}
+}
+
+// update finds the arguments whose gradients something is computed of, and those that go into that, as master weights and the states of
+// optimizers do. Where gradients are returned alone, it is all that they are taken of. The gradient of an input that a
+// step returns beside its updates makes the input no parameter.
+func (s *straight) update() {
+	s.updated = make([]bool, len(s.fn.Args))
+	mark := func(v *ir.Value) {
+		if v.Op == nil && v.Block == s.fn.Body {
+			s.updated[v.Index] = true
+		}
+	}
+	var queue []*ir.Value
+	for of, v := range s.grads {
+		if slices.ContainsFunc(v.Uses, func(u ir.Use) bool { return u.Op.Name != op.Return }) {
+			mark(of)
+			queue = append(queue, v)
+		}
+	}
+	if len(queue) == 0 {
+		for of := range s.grads {
+			mark(of)
+		}
+	}
+	seen := map[*ir.Value]bool{}
+	for len(queue) > 0 {
+		v := queue[0]
+		queue = queue[1:]
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		for _, u := range v.Uses {
+			if u.Op.Name == op.Return {
+				continue
+			}
+			for _, x := range u.Op.Operands {
+				mark(x)
+			}
+			queue = append(queue, u.Op.Results...)
 		}
 	}
 }

@@ -59,20 +59,37 @@ const mostTried = 16
 
 // divide divides f over n micro-batches, or, for one, over as few as there can be.
 //
-// The batch is found, not named: it is the first dimension of the largest argument of data that can be divided so
+// The batch is found unless k names it: it is the first dimension of the largest argument of data that can be divided so
 // that parts of micro-batches meet only in reductions; other arguments follow by propagation. Arguments of data are
 // those that are no state; see carried.
-func divide(f *ir.Func, n int) (*batch, *shard.Problem) {
+func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
+	var first *shard.Problem
+	for _, kept := range carried(f, k) {
+		b, problem := divideBut(f, n, kept, k.Data)
+		if b != nil {
+			return b, nil
+		}
+		if first == nil {
+			first = problem
+		}
+	}
+	return nil, first
+}
+
+// divideBut is divide where the arguments kept are no data, and, unless it is nil, one of only has samples.
+func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
 	var first *shard.Problem
 	note := func(p *shard.Problem) {
 		if first == nil {
 			first = p
 		}
 	}
-	kept, given := carried(f)
 	tried := 0
 	var best *batch
-	for _, c := range candidates(f, kept, given) {
+	for _, c := range candidates(f, kept, initialized(f)) {
+		if only != nil && !only[c.arg] {
+			continue
+		}
 		parts := int64(n)
 		if n == 1 {
 			parts = smallestFactor(c.size)
@@ -153,37 +170,77 @@ func shared(w *writer) int64 {
 	return sum
 }
 
-// carried are the arguments that are no data: those whose next value a result is or, where the function states no
-// state, those that it initializes and those of a result's type, as weights that are returned or whose gradients are.
-// Of the others, given are those that the function initializes, as weights that a step does not change.
-func carried(f *ir.Func) (kept, given []bool) {
-	kept, given = make([]bool, len(f.Args)), make([]bool, len(f.Args))
-	for _, k := range op.State(f.Op) {
-		if k >= 0 && k < len(kept) {
-			kept[k] = true
+// Known is what is known of the arguments of a step besides what it states, by their numbers.
+type Known struct {
+	Updated []bool // that gradients are taken of, or that what is computed of gradients goes into: they are no data
+	Data    []bool // that have samples; nil: they are found
+}
+
+// carried are readings of f, the likeliest first: the arguments that are no data. Those whose next value a result is
+// are none, and where the function states no state, those that are known to be updated and that it initializes; where none
+// is known to be updated, also those of a result's type, as weights that are returned or whose gradients are, unless nothing is
+// left.
+func carried(f *ir.Func, k Known) [][]bool {
+	kept := make([]bool, len(f.Args))
+	copy(kept, k.Updated)
+	if k.Data != nil {
+		for i, is := range Carried(f) {
+			kept[i] = (kept[i] || is) && !k.Data[i]
+		}
+		return [][]bool{kept}
+	}
+	state := false
+	for _, i := range op.State(f.Op) {
+		if i >= 0 && i < len(kept) {
+			kept[i], state = true, true
 		}
 	}
+	if state {
+		return [][]bool{kept}
+	}
+	given := initialized(f)
+	for i, is := range given {
+		kept[i] = kept[i] || is
+	}
+	if slices.Contains(k.Updated, true) {
+		return [][]bool{kept}
+	}
+	returned := slices.Clone(kept)
+	for _, r := range f.Results {
+		for i, a := range f.Args {
+			t := a.Tensor()
+			returned[i] = returned[i] || t != nil && t.Rank() > 0 && types.Equal(plain(t), plain(r))
+		}
+	}
+	switch {
+	case len(candidates(f, returned, given)) == 0:
+		return [][]bool{kept}
+	case slices.Contains(kept, true):
+		return [][]bool{returned, kept}
+	}
+	return [][]bool{returned}
+}
+
+// Carried are the arguments of f that it states to be no data: those whose next value a result is, and those that it initializes.
+func Carried(f *ir.Func) []bool {
+	kept := initialized(f)
+	for _, i := range op.State(f.Op) {
+		if i >= 0 && i < len(kept) {
+			kept[i] = true
+		}
+	}
+	return kept
+}
+
+// initialized are the arguments that f gives values, as weights that a step does not change.
+func initialized(f *ir.Func) []bool {
+	given := make([]bool, len(f.Args))
 	attrs, _ := f.Op.Attr("arg_attrs").(types.Array)
 	for i := range min(len(given), len(attrs)) {
 		own, _ := attrs[i].(types.Dict)
 		given[i] = slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.StddevAttr || a.Name == op.InitAttr })
 	}
-	switch {
-	case slices.Contains(kept, true):
-	case slices.Contains(given, true):
-		kept = given
-	default:
-		for _, r := range f.Results {
-			for i, a := range f.Args {
-				t := a.Tensor()
-				kept[i] = kept[i] || t != nil && t.Rank() > 0 && types.Equal(plain(t), plain(r))
-			}
-		}
-		if len(candidates(f, kept, given)) == 0 { // the type tells nothing
-			clear(kept)
-		}
-	}
-	return kept, given
+	return given
 }
 
 func plain(t types.Type) types.Type {

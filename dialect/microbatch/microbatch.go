@@ -55,7 +55,7 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 	// Values and results state their shardings in one way, so that a result has the type of what is returned.
 	f = f.Clone()
 	op.ShardingsInTypes(f)
-	b, problem := divide(f, n)
+	b, problem := divide(f, n, Known{})
 	if problem != nil {
 		return nil, problem
 	}
@@ -84,22 +84,22 @@ func Split(m *ir.Module, f *ir.Func) (*ir.Func, *shard.Problem) {
 }
 
 // Batch finds the arguments of f that have the samples of a step, by number, and the dimension of each along which
-// they lie. f is as for Split. It is empty where no argument is a batch.
-func Batch(f *ir.Func) map[int]int {
-	dims := map[int]int{}
-	b, problem := divide(f, 1)
+// they lie. f is as for Split. Where no argument is a batch, the problem is the first that was met.
+func Batch(f *ir.Func, k Known) (map[int]int, *shard.Problem) {
+	b, problem := divide(f, 1, k)
 	if problem != nil {
-		return dims
+		return nil, problem
 	}
+	dims := map[int]int{}
 	for a, d := range b.divide {
 		dims[a.Index] = d
 	}
-	return dims
+	return dims, nil
 }
 
 // marked is f as its only micro-batch: the ops that would be computed for each of several are of micro-batch 0.
 func marked(f *ir.Func) (*ir.Func, *shard.Problem) {
-	b, problem := divide(f, 1)
+	b, problem := divide(f, 1, Known{})
 	if problem != nil {
 		return nil, problem
 	}

@@ -25,6 +25,7 @@ type planCmd struct {
 	targeting
 	Devices string `help:"Number of devices; a range of powers of two, 8..4096, or a list, 8,16,24, to compare (default: those of the program's mesh, else dmir.toml's)." placeholder:"N"`
 	Func    string `help:"The training step (default: the only one)." placeholder:"NAME"`
+	Batch   string `help:"The arguments with the samples of a step, %x,%labels (default: found)." placeholder:"NAMES"`
 	Memory  string `help:"Memory of a device that a plan may use (default: dmir.toml's, else all)." placeholder:"SIZE"`
 	Top     int    `help:"How many plans to show." default:"10" placeholder:"N"`
 	Explain bool   `help:"Show the stages of the best plan, and why the next one takes longer, term by term."`
@@ -80,6 +81,11 @@ func (c planCmd) Run(a *app) error {
 		return err
 	}
 	asked := request.Asked{Func: c.Func}
+	for name := range strings.SplitSeq(c.Batch, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			asked.Batch = append(asked.Batch, name)
+		}
+	}
 	if c.Memory != "" {
 		if asked.Memory, err = request.ParseMemory(c.Memory); err != nil {
 			return &failure{"DM612", "--memory " + c.Memory, err.Error(), `write --memory "70 GB"`}

@@ -105,6 +105,26 @@ func Headline(r *plan.Result) string {
 	return strings.Join(parts, " · ")
 }
 
+// Batch says which arguments of a step have its samples and which are the same for all of them, where it does not follow from
+// what the step states and updates; else "".
+func Batch(r *plan.Result) string {
+	if len(r.Model.Whole) == 0 {
+		return ""
+	}
+	list := func(names []string) string {
+		if n := len(names); n > 4 {
+			return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)
+		} else if n > 1 {
+			return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+		}
+		return names[0]
+	}
+	if len(r.Model.Batch) == 0 {
+		return fmt.Sprintf("none was found; if one of %s has samples, name it with --batch", list(r.Model.Whole))
+	}
+	return fmt.Sprintf("the samples are those of %s, and all share %s; --batch NAMES names others", list(r.Model.Batch), list(r.Model.Whole))
+}
+
 // Optimality is how far the best plan of r may be from the best of its space.
 func Optimality(r *plan.Result) string {
 	if r.Gap < 0.0005 {

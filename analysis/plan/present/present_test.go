@@ -99,6 +99,22 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// The batch is said where other arguments may have been meant.
+func TestBatch(t *testing.T) {
+	for _, c := range []struct {
+		batch, whole []string
+		want         string
+	}{
+		{[]string{"%x"}, nil, ""},
+		{[]string{"%x", "%y (dimension 1)"}, []string{"%mask"}, "the samples are those of %x and %y (dimension 1), and all share %mask; --batch NAMES names others"},
+		{nil, []string{"%a", "%b", "%c", "%d", "%e"}, "none was found; if one of %a, %b, %c and 2 more has samples, name it with --batch"},
+	} {
+		if got := Batch(&plan.Result{Model: plan.Model{Batch: c.batch, Whole: c.whole}}); got != c.want {
+			t.Errorf("%v, %v: %q", c.batch, c.whole, got)
+		}
+	}
+}
+
 // The shares of the time add up to it, whatever a planner states.
 func TestShares(t *testing.T) {
 	for _, p := range result(64).Plans {

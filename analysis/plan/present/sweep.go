@@ -75,6 +75,7 @@ func Sweep(w io.Writer, m *machine.Machine, points []Point, o Options) {
 	r := have[0].Result
 	fmt.Fprint(w, o.paint(bold, escape.Terminal("@"+strings.TrimPrefix(r.Function, "@"))))
 	escape.Fprintf(w, " on %s of %s · %s\n\n", m.Title, units.Bytes(r.Limit), Headline(r))
+	batch(w, r, o)
 	rows := [][]string{append([]string{"devices"}, sweepTitles(r)...)}
 	for _, p := range points {
 		rows = append(rows, append([]string{fmt.Sprint(p.Devices)}, sweepCells(p, have[0])...))

@@ -88,6 +88,15 @@ func Table(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 func heading(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 	fmt.Fprint(w, o.paint(bold, escape.Terminal("@"+strings.TrimPrefix(r.Function, "@"))))
 	escape.Fprintf(w, " on %d × %s of %s · %s\n\n", r.Devices, m.Title, units.Bytes(r.Limit), Headline(r))
+	batch(w, r, o)
+}
+
+// batch says which arguments have samples, where others may be meant to.
+func batch(w io.Writer, r *plan.Result, o Options) {
+	if text := Batch(r); text != "" {
+		lines(w, o, "batch: ", text)
+		fmt.Fprintln(w)
+	}
 }
 
 // plans prints two lines for each plan: figures, and what it does in words.

@@ -27,6 +27,7 @@ type Asked struct {
 	Machine *machine.Machine // not replaced by a cluster of such machines
 	Devices int
 	Memory  int64
+	Batch   []string // arguments with samples, where they are not to be found
 
 	Otherwise int // the number of devices where the program has no mesh, before that of dmir.toml
 }
@@ -49,7 +50,7 @@ func New(p *program.Program, a Asked) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Request{Program: p, Module: m, Func: fn, Options: plan.Options{Machine: a.Machine, Devices: a.Devices, Memory: a.Memory, Bind: p.Bind}}
+	r := &Request{Program: p, Module: m, Func: fn, Options: plan.Options{Machine: a.Machine, Devices: a.Devices, Memory: a.Memory, Bind: p.Bind, Batch: a.Batch}}
 	o := &r.Options
 	if o.Machine == nil {
 		o.Machine = Cluster(p)
