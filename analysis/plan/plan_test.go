@@ -273,6 +273,22 @@ func TestLayers(t *testing.T) {
 		calls += fmt.Sprintf("  %%%d = func.call @layer(%%%s, %%w) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>\n", i, []string{"x", "0", "1", "2", "3", "4"}[i])
 	}
 	calls += "  return %5 : tensor<8x8xf32>\n}\nfunc.func private @layer(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {\n" + layer(9, "%x", "relu") + "  return %c9 : tensor<8x8xf32>\n}\n"
+	cheap := strings.ReplaceAll(strings.ReplaceAll(program(6, -1), "dm.matmul", "dm.mul"), "(tensor<8x8xf32>, tensor<8x8xf32>) -> ", "")
+	// Equal products of a gradient.
+	const update = `func.func @f(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<f32>, tensor<8x8xf32>) {
+  %l, %d = dm.grad @loss %x, %w, wrt = [1] : (tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<f32>, tensor<8x8xf32>)
+  %p = dm.matmul %d, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %q = dm.matmul %p, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = dm.sgd %w, %q, lr = 0.1 : tensor<8x8xf32>
+  return %l, %n : tensor<f32>, tensor<8x8xf32>
+}
+func.func private @loss(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<f32> {
+  %a = dm.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = dm.tanh %a : tensor<8x8xf32>
+  %l = dm.mean %b : (tensor<8x8xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
 	// Each layer reads the first one's result.
 	skip := strings.ReplaceAll(program(6, -1), "dm.add %b4, %c3", "dm.add %b4, %c0")
 	for _, c := range []struct {
@@ -286,6 +302,8 @@ func TestLayers(t *testing.T) {
 		{"one of another kind at the end", program(7, 6), 6, 3},
 		{"one of another kind in the middle", program(9, 4), 4, 3},
 		{"a skip over several", skip, 2, 2}, // behind it
+		{"cheap ops", cheap, 0, 0},
+		{"an update", update, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := loadText(t, c.text)

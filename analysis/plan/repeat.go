@@ -247,11 +247,17 @@ func aligned(ops []*ir.Op, index map[*ir.Value]int, from, to, p int) *run {
 	})
 	for _, s := range starts[:min(len(starts), 4)] {
 		r := &run{start: s.at, period: p, count: (to - s.at) / p}
-		if r.count >= 2 && connected(ops, index, r) {
+		if r.count >= 2 && connected(ops, index, r) && slices.ContainsFunc(ops[r.start:r.start+r.period], multiplies) {
 			return r
 		}
 	}
 	return nil
+}
+
+// multiplies reports whether o is an op that a layer is there for: chains of cheap ops that repeat are none.
+func multiplies(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && d.Class == op.ClassContraction || len(o.Regions) > 0
 }
 
 // crossing is how many values the layer from at on hands to the next one.

@@ -60,7 +60,7 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 		return nil, err
 	}
 	size(s.fn, sizes)
-	if s.layers == nil {
+	if s.layers == nil && len(s.grads) == 0 { // equal ops of a backward pass or of updates are no layers
 		s.layers = reduce(s.fn)
 	}
 	s.update()
