@@ -107,6 +107,9 @@ func tolerance(elem types.Elem, n int64) float64 {
 
 // pathOf is the main loop of the program's contraction.
 func pathOf(p *artifact.Program) string {
+	if strings.Contains(p.Source, "gemm_gather.cuh") {
+		return "gather"
+	}
 	for _, path := range []string{"wgmma", "mma", "fma"} {
 		if strings.Contains(p.Source, "gemm_"+path+"<") {
 			return path

@@ -397,6 +397,27 @@ func TestContractionBulk(t *testing.T) {
 	c.emulate(t)
 }
 
+// Operands that are gathered for Hopper's products, in all tiles, whole and with sums that blocks share.
+func TestContractionGathers(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	c := newCollection(targetOf(t, "sm_90a"))
+	for i, p := range gathered {
+		for j := range 2 {
+			tile := gatherTiles[(i+3*j)%len(gatherTiles)]
+			if q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile); c.takes(t, q) {
+				c.add(t, q, true)
+			} else {
+				t.Errorf("%s does not take %s", p.name, tile)
+			}
+		}
+		if p.name += "_split"; i < 6 && i != 2 { // shared sums price operands in full, of which strides leave out a part
+			c.add(t, p.of("f16", split(gatherTiles[(i+1)%len(gatherTiles)], 3)), true)
+		}
+	}
+	c.emulate(t)
+}
+
 func split(c Config, n int) Config {
 	c.Splits = n
 	return c

@@ -82,7 +82,7 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 		s.elem = e
 	}
 	s.xs, s.flat = p.at(which, true, 1)
-	if p.c.Path == Wgmma {
+	if p.c.Path == Wgmma || p.c.Path == Gather && p.mapped(which) {
 		return s, s.maps(ns)
 	}
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
@@ -231,6 +231,24 @@ func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok 
 	return parts, true
 }
 
+// run is how many neighbours along k lie side by side, in one tap of a window, from each multiple of it on.
+func (s *operand) run() int64 {
+	if !s.alongK {
+		return 1
+	}
+	_, n := s.direct[0][2].Along(s.flat.K)
+	if s.window != nil {
+		for _, parts := range s.window.coordinates {
+			step, same := parts[2].Along(s.flat.K)
+			if step != 0 {
+				return 1
+			}
+			n = kernel.GCD(n, same)
+		}
+	}
+	return n
+}
+
 // writeAddresses writes the functions of a direct operand.
 func (s *operand) writeAddresses(t *text) {
 	const r, k = operandRow, ident("k")
@@ -259,6 +277,9 @@ func (s *operand) writeAddresses(t *text) {
 	}
 	u.line("using Offset = %s", wide)
 	u.line("static constexpr int coordinates = %d", s.window.count())
+	if s.c.Path == Gather {
+		u.line("static constexpr int run = %d", s.run())
+	}
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
 	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))
 	u.function(row, "DM_FN %s row(dm::i32 %s) const", wide, def(r))

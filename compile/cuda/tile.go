@@ -16,17 +16,21 @@ type Path string
 
 // The paths.
 const (
-	Wgmma Path = "wgmma" // Hopper's warpgroup products, fed by tensor maps
-	Mma   Path = "mma"   // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma   Path = "fma"   // vector units, for every element type
+	Wgmma  Path = "wgmma"  // Hopper's warpgroup products, fed by tensor maps
+	Gather Path = "gather" // the same, with an operand that a warpgroup gathers by cp.async
+	Mma    Path = "mma"    // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma    Path = "fma"    // vector units, for every element type
 )
+
+// warpgroups reports whether the main loop is that of warpgroup products.
+func (p Path) warpgroups() bool { return p == Wgmma || p == Gather }
 
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
 	BM, BN, BK int // of a block
 	WM, WN     int // of a warp (mma), of a thread (fma)
-	Stages     int // of the pipeline (mma, wgmma)
+	Stages     int // of the pipeline (mma, wgmma, gather)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
 }
 
@@ -41,7 +45,7 @@ func (c Config) String() string {
 // threads of a block.
 func (c Config) threads() int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return 384
 	case Mma:
 		return c.BM / c.WM * (c.BN / c.WN) * 32
@@ -52,7 +56,7 @@ func (c Config) threads() int {
 // shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + 2*c.Stages*8
 	case Mma:
 		warps := c.threads() / 32
@@ -73,7 +77,7 @@ func accBytes(elem types.Elem) int {
 // addresses.
 func (c Config) registers(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return 168
 	case Mma:
 		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
@@ -85,7 +89,7 @@ func (c Config) registers(elem types.Elem) int {
 // shared memory and registers allow, where a thread needs `more` registers than
 // usual. The kernel declares it, so that ptxas may use all registers.
 func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
-	if c.Path == Wgmma {
+	if c.Path.warpgroups() {
 		return 1
 	}
 	perSM := min(int(m.SharedMemory)/(c.shared(elem)+1024), 65536/(c.threads()*min(255, c.registers(elem)+more)), 2048/c.threads())
@@ -99,6 +103,13 @@ var (
 		{Path: Wgmma, BM: 256, BN: 128, BK: 64, Stages: 4},
 		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
 		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
+	}
+	gatherTiles = []Config{
+		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 4},
+		{Path: Gather, BM: 256, BN: 128, BK: 64, Stages: 4},
+		{Path: Gather, BM: 128, BN: 128, BK: 64, Stages: 6},
+		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
+		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
 	mmaTiles = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
@@ -125,7 +136,7 @@ type productShape struct {
 	elems                    [2]types.Elem
 	sum                      types.Elem
 	half, reduces            bool
-	fits                     func(Config) bool // whether tensor maps can copy both operands of a tile; nil: no
+	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
@@ -153,7 +164,7 @@ func (p productShape) tensorElem() (types.Elem, bool) {
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" {
-		p.fits = func(c Config) bool { return bulkFits(t, c) }
+		p.fits = func(c Config) bool { return c.feeds(t) }
 	}
 	return p.candidates(target)
 }
@@ -162,9 +173,12 @@ func (p productShape) candidates(target Target) []Config {
 	tiles := fmaTiles
 	if _, ok := p.tensorElem(); ok {
 		tiles = mmaTiles
-		bulk := slices.DeleteFunc(slices.Clone(wgmmaTiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
-		if len(bulk) > 0 {
-			tiles = bulk
+		for _, of := range [][]Config{wgmmaTiles, gatherTiles} {
+			fed := slices.DeleteFunc(slices.Clone(of), func(c Config) bool { return p.fits == nil || !p.fits(c) })
+			if len(fed) > 0 {
+				tiles = fed
+				break
+			}
 		}
 	}
 	type timed struct {
@@ -205,7 +219,7 @@ func (p productShape) takes(c Config) bool {
 			return c.WN == 8
 		case Mma:
 			return c.WN > 16
-		case Wgmma:
+		case Wgmma, Gather:
 			return c.BN >= 128
 		}
 	}

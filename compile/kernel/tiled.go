@@ -117,6 +117,10 @@ func (f *Form) Tiled() (*Tiled, error) {
 	slices.SortStableFunc(sums, along(left))
 	if n := len(sums); n > 0 && sums[n-1].step[left] != 1 {
 		slices.SortStableFunc(sums, along(1-left))
+		// The taps of a window have no constant stride in the image, whose channels may be last in the other's order.
+		if fast := func(l letterUse) bool { return l.step[1-left] == 1 }; !fast(sums[n-1]) && slices.ContainsFunc(sums, fast) {
+			slices.SortStableFunc(sums, along(left))
+		}
 	}
 	t := &Tiled{
 		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,

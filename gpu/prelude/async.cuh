@@ -24,6 +24,20 @@ template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, InOut<T>
   cp_async<BYTES>(dst, i, In<T>{src.p}, j, valid);
 }
 
+// Source is a place that several copies are relative to. It may lie outside of the tensor. The compiler
+// keeps the pointer, and does not compute it again for each copy.
+template <class T> struct Source {
+  const T* p;
+  DM_FN Source() {}
+  DM_FN Source(In<T> x, i64 i) : p(x.p + i) { asm("" : "+l"(p)); }
+  DM_FN Source(InOut<T> x, i64 i) : Source(In<T>{x.p}, i) {}
+};
+template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, Source<T> src, i64 j, bool valid) {
+  static_assert(BYTES == 16, "16 bytes");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(detail::shared_address(dst.p + i)), "l"(src.p + j), "r"(valid ? 16 : 0)
+               : "memory");
+}
+
 // Closes the group of the copies started since the last one.
 DM_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
