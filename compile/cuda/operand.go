@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"dmir/analysis/cost"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -249,6 +250,12 @@ func (s *operand) run() int64 {
 	return n
 }
 
+// again reports whether several taps of a window meet an element, so that the level-1 cache keeps it.
+func (s *operand) again() bool {
+	rows := int64([2]int{s.c.BM, s.c.BN}[s.which])
+	return s.alongK && s.window.taps() && cost.WindowOf(s.t.Main()).Again(rows) < 1
+}
+
 // writeAddresses writes the functions of a direct operand.
 func (s *operand) writeAddresses(t *text) {
 	const r, k = operandRow, ident("k")
@@ -279,6 +286,7 @@ func (s *operand) writeAddresses(t *text) {
 	u.line("static constexpr int coordinates = %d", s.window.count())
 	if s.c.Path == Gather {
 		u.line("static constexpr int run = %d", s.run())
+		u.line("static constexpr bool again = %t", s.again())
 	}
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
 	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))

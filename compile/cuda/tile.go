@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -104,12 +105,13 @@ var (
 		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
 		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
+	// Tiles that gather leave a part of the level-1 cache to the elements that several taps of a window meet.
 	gatherTiles = []Config{
-		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 4},
-		{Path: Gather, BM: 256, BN: 128, BK: 64, Stages: 4},
-		{Path: Gather, BM: 128, BN: 128, BK: 64, Stages: 6},
+		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 3},
+		{Path: Gather, BM: 256, BN: 128, BK: 64, Stages: 3},
+		{Path: Gather, BM: 128, BN: 128, BK: 64, Stages: 4},
 		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
-		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 8},
+		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 6},
 	}
 	mmaTiles = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
@@ -136,11 +138,18 @@ type productShape struct {
 	elems                    [2]types.Elem
 	sum                      types.Elem
 	half, reduces            bool
+	window                   machine.Window    // of a convolution
+	turned                   bool              // whose image is B
+	operands                 int64             // elements of both; 0: those of the matrices
 	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
-	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil}
+	a, b := t.Elements()
+	return productShape{
+		batch: t.Batch, rows: t.Rows, cols: t.Cols, depth: t.Depth, products: t.Products, elems: t.Elems, sum: t.Elem, half: t.Half, reduces: t.Reduces,
+		window: cost.WindowOf(t.Main()), turned: t.Turned(), operands: a + b,
+	}
 }
 
 // tensorElem is the 16-bit type that holds both operands exactly, for tensor
@@ -173,12 +182,13 @@ func (p productShape) candidates(target Target) []Config {
 	tiles := fmaTiles
 	if _, ok := p.tensorElem(); ok {
 		tiles = mmaTiles
-		for _, of := range [][]Config{wgmmaTiles, gatherTiles} {
-			fed := slices.DeleteFunc(slices.Clone(of), func(c Config) bool { return p.fits == nil || !p.fits(c) })
-			if len(fed) > 0 {
-				tiles = fed
-				break
-			}
+		fed := func(tiles []Config) []Config {
+			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
+		}
+		if bulk := fed(wgmmaTiles); len(bulk) > 0 {
+			tiles = bulk
+		} else {
+			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
 		}
 	}
 	type timed struct {
@@ -231,9 +241,12 @@ func (p productShape) takes(c Config) bool {
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
 	cols := p.cols * int64(p.products)
-	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem},
+	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem, Window: p.window, Turned: p.turned},
 		machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits})
 	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	if p.operands > 0 {
+		bytes = float64(elem.Bytes()) * float64(p.operands+p.batch*p.rows*p.cols)
+	}
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
 	if c.Splits > 1 {

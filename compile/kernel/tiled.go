@@ -133,6 +133,19 @@ func (f *Form) Tiled() (*Tiled, error) {
 	return t, nil
 }
 
+// Main is the op whose products these are.
+func (t *Tiled) Main() *ir.Op { return t.c.Op }
+
+// Turned reports whether A is the op's second operand.
+func (t *Tiled) Turned() bool { return t.left == 1 }
+
+// Elements is how many elements A and B have: of an operand that a window moves over, or that others repeat, fewer than the
+// matrices of the product.
+func (t *Tiled) Elements() (a, b int64) {
+	of := func(i int, n int64) int64 { return min(t.Batch*n*t.Depth, Product(shapeOf(t.c.Op.Operands[i]))) }
+	return of(t.left, t.Rows), int64(t.Products) * of(1-t.left, t.Cols)
+}
+
 // letters are the letters of c and how the operands, of one product at least, and the
 // first result depend on them.
 func (f *Form) letters(c *Contraction) []letterUse {

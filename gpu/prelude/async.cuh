@@ -32,10 +32,16 @@ template <class T> struct Source {
   DM_FN Source(In<T> x, i64 i) : p(x.p + i) { asm("" : "+l"(p)); }
   DM_FN Source(InOut<T> x, i64 i) : Source(In<T>{x.p}, i) {}
 };
-template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, Source<T> src, i64 j, bool valid) {
+// With Near the level-1 cache keeps the bytes for the block's other copies of them.
+template <int BYTES, bool Near, class T> DM_FN void cp_async(Shared<T> dst, i32 i, Source<T> src, i64 j, bool valid) {
   static_assert(BYTES == 16, "16 bytes");
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(detail::shared_address(dst.p + i)), "l"(src.p + j), "r"(valid ? 16 : 0)
-               : "memory");
+  u32 to = detail::shared_address(dst.p + i);
+  i32 bytes = valid ? BYTES : 0;
+  if constexpr (Near) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src.p + j), "r"(bytes) : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src.p + j), "r"(bytes) : "memory");
+  }
 }
 
 // Closes the group of the copies started since the last one.

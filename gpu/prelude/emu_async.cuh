@@ -78,7 +78,7 @@ template <class T> struct Source {
   Source() {}
   Source(emu::Global<T> x, i64 i) : param(x.param), base(i) {}
 };
-template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i64 i, Source<T> src, i64 j, bool valid DM_LINE) {
+template <int BYTES, bool Near, class T> DM_FN void cp_async(Shared<T> dst, i64 i, Source<T> src, i64 j, bool valid DM_LINE) {
   emu::start_copy<BYTES>(dst, At(i, at), emu::Global<T>(src.param), src.base + j, valid);
 }
 DM_FN void cp_async_commit() { emu::copies[emu::m.thread].group++; }

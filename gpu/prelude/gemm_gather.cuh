@@ -17,6 +17,7 @@ struct Gather {
   static constexpr int coordinates = X::coordinates;
   static constexpr int own = X::along_k ? Rows / 16 : Rows / 64; // rows of a thread, or first ones of eight
   static constexpr u32 bytes = 0;                                // that bulk copies bring
+  static constexpr i32 run = X::again ? X::run : 0;              // of k that has one tap, of a window of several
   i32 row;
   Source<T> source[own];
   i32 places[own][coordinates > 0 ? coordinates : 1];
@@ -71,9 +72,9 @@ struct Gather {
       i32 sum[coordinates];
       DM_UNROLL
       for (int j = 0; j < coordinates; j++) sum[j] = places[i][j] + from.tap[j];
-      cp_async<16>(stage, to, source[i], from.col + x.far(sum), from.valid && x.inside(sum));
+      cp_async<16, X::again>(stage, to, source[i], from.col + x.far(sum), from.valid && x.inside(sum));
     } else {
-      cp_async<16>(stage, to, source[i], from.col, from.valid && x.has(row_of(i)));
+      cp_async<16, false>(stage, to, source[i], from.col, from.valid && x.has(row_of(i)));
     }
   }
 };
@@ -82,6 +83,7 @@ struct Gather {
 template <class X, int Rows>
 struct Boxes {
   static constexpr u32 bytes = Rows * 64 * 2;
+  static constexpr i32 run = 0;
   i32 row;
   DM_FN void begin(const X&, i32, i32 r) { row = r; }
   template <i32 Depth>
@@ -91,6 +93,16 @@ struct Boxes {
 };
 template <class X, int Rows, bool ByMaps = by_maps<X>(0)> struct Fed { using Type = Boxes<X, Rows>; };
 template <class X, int Rows> struct Fed<X, Rows, false> { using Type = Gather<X, Rows>; };
+
+// k_of is where step number `step` begins. Steps of one channel after the other go through all taps of a window, whose
+// elements come from the level-1 cache then: runs of k that have one tap are Run long.
+template <i32 K, i32 Run>
+DM_FN i32 k_of(i32 step) {
+  if constexpr (Run > 64 && Run % 64 == 0 && K % Run == 0)
+    return step % (K / Run) * Run + step / (K / Run) * 64;
+  else
+    return step * 64;
+}
 
 // gather_tiles is the producing warpgroup. Copies of `behind` steps are in flight; when those of an earlier one have ended, a warp
 // publishes them: its lanes make their writes visible to wgmma, which reads through the asynchronous proxy, and one of them arrives.
@@ -113,8 +125,9 @@ DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shar
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
       if (bytes > 0 && thread() == 0) barrier_expect(full, slot, bytes);
-      from_a.template load<S::k>(a, as + slot * (Tile::BM * 64), full, slot, p.z, step * 64);
-      from_b.template load<S::k>(b, bs + slot * (Tile::BN * 64), full, slot, p.z, step * 64);
+      const i32 k = k_of<S::k, FedA::run + FedB::run>(step);
+      from_a.template load<S::k>(a, as + slot * (Tile::BM * 64), full, slot, p.z, k);
+      from_b.template load<S::k>(b, bs + slot * (Tile::BN * 64), full, slot, p.z, k);
       cp_async_commit();
       if (++slot == Tile::stages) slot = 0, phase ^= 1;
       if (under_way < behind) {

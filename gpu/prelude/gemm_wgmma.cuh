@@ -43,7 +43,7 @@ template <class A, class B>
 struct Feed {
   static constexpr bool gathers = !by_maps<A>(0) || !by_maps<B>(0);
   static constexpr int arrivals = gathers ? 4 + (by_maps<A>(0) || by_maps<B>(0)) : 1;
-  static constexpr int producer = gathers ? 96 : 40, consumer = gathers ? 208 : 232; // registers
+  static constexpr int producer = gathers ? 88 : 40, consumer = gathers ? 208 : 232; // registers
 };
 template <class Tile, class S, class T, class A, class B>
 DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shared<u64> full, Shared<u64> empty);
@@ -57,7 +57,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
   const Shared<T> as = arena.take_aligned<T>(Tile::stages * size_a, 1024), bs = arena.take_aligned<T>(Tile::stages * size_b, 1024);
   const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
-  const Shared<u64> full = arena.take<u64>(Tile::stages), empty = arena.take<u64>(Tile::stages);
+  const Shared<u64> full = arena.take<u64>(2 * Tile::stages), empty = full + Tile::stages;
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
       barrier_make(full, i, Feed<A, B>::arrivals);
