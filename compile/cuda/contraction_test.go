@@ -532,6 +532,11 @@ func TestContractionCompiles(t *testing.T) {
 					}
 				}
 			}
+			for i, p := range gathered {
+				if arch == "sm_90a" {
+					c.add(t, p.of([]string{"f16", "bf16"}[i%2], gatherTiles[(i+1)%len(gatherTiles)]), false)
+				}
+			}
 			for _, p := range slices.Concat(around, groups, reducing, convolutions) {
 				c.add(t, p.of("bf16", Config{}), false)
 				if arch == "sm_80" {
@@ -552,11 +557,34 @@ func TestContractionTypes(t *testing.T) {
 	c.emulate(t)
 }
 
-// The emulator detects mistakes in Hopper's main loop: a missing wait, a slot freed
+// The emulator detects mistakes in Hopper's main loops: a missing wait, a slot freed
 // too early, an operand read at wrong addresses.
 func TestBulkIsChecked(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
+	check := func(name, header, old, now string, add func(c *collection)) {
+		t.Run(name, func(t *testing.T) {
+			p := newCollection(targetOf(t, "sm_90a"))
+			add(p)
+			found := false
+			for _, file := range prelude.Files() {
+				h := artifact.Header(file)
+				if h.Name == header {
+					found = strings.Contains(h.Text, old)
+					h.Text = strings.Replace(h.Text, old, now, 1)
+				}
+				p.out.Headers = append(p.out.Headers, h)
+			}
+			if !found {
+				t.Fatalf("%s has no %q", header, old)
+			}
+			if err := p.run(t); err == nil {
+				t.Error("nothing was seen")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
@@ -567,27 +595,32 @@ func TestBulkIsChecked(t *testing.T) {
 		{"panels too near", "8192, 1024)", "4096, 1024)"},
 		{"barriers used before they are known", "barriers_ready();", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := newCollection(targetOf(t, "sm_90a"))
+		check(c.name, "gemm_wgmma.cuh", c.old, c.now, func(p *collection) {
 			p.add(t, long[0].of("f16", wgmmaTiles[3]), true)
 			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
-			found := false
-			for _, file := range prelude.Files() {
-				h := artifact.Header(file)
-				if h.Name == "gemm_wgmma.cuh" {
-					found = strings.Contains(h.Text, c.old)
-					h.Text = strings.Replace(h.Text, c.old, c.now, 1)
+		})
+	}
+	for _, c := range []struct{ name, old, now string }{
+		{"copies are not published", "writes_publish();\n      sync_warp", "sync_warp"},
+		{"published before they have ended", "cp_async_wait<behind>();\n      writes_publish();", "writes_publish();\n      cp_async_wait<behind>();"},
+		{"one copy too many is under way", "cp_async_wait<behind>()", "cp_async_wait<behind + 1>()"},
+		{"lanes do not wait for each other", "writes_publish();\n      sync_warp();", "writes_publish();"},
+		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1);", ""},
+		{"the last steps are not published", "i < under_way", "i < under_way - 1"},
+		{"bytes are announced twice", "bytes > 0 && thread() == 0", "bytes > 0 && thread() < 2"},
+		{"chunks without a swizzle", "(line() + i * 16) * 64 + (c ^ (line() & 7)) * 8", "(line() + i * 16) * 64 + c * 8"},
+		{"panels in the wrong order", "i * 4096 + (line() + j) * 64", "(own - 1 - i) * 4096 + (line() + j) * 64"},
+		{"rows that are not there", "from.valid && x.inside(sum)", "from.valid"},
+		{"a part of k that is not there", "Depth % 64 == 0 || k + behind < Depth", "true"},
+		{"taps of other channels", "step % (K / Run) * Run + step / (K / Run) * 64", "step % (K / Run) * Run"},
+	} {
+		check(c.name, "gemm_gather.cuh", c.old, c.now, func(p *collection) {
+			for i, of := range gathered[:6] {
+				if i%5 < 2 {
+					p.add(t, of.of("f16", gatherTiles[4-i%5*2]), true)
 				}
-				p.out.Headers = append(p.out.Headers, h)
 			}
-			if !found {
-				t.Fatalf("the main loop has no %q", c.old)
-			}
-			if err := p.run(t); err == nil {
-				t.Error("nothing was seen")
-			} else {
-				t.Log(err)
-			}
+			p.add(t, gatheredTaps.of("bf16", gatherTiles[4]), true)
 		})
 	}
 }

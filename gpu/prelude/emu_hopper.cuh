@@ -47,6 +47,7 @@ struct Started {
   const u32* held[32];  // A in registers; null: it is in shared memory
   float* d[32];
   Spot line;
+  u32 seen[clocks], floor;  // what the warp had waited for: a product may read its operands at once
 };
 
 // The pending products of one warp.
@@ -330,6 +331,8 @@ inline void start_product(float* d, const Product& of, Spot line) {
     s.a = of.a;
     s.b = of.b;
     s.line = line;
+    s.floor = w.floor;
+    memcpy(s.seen, w.seen, sizeof s.seen);
     for (int lane = 0; lane < 32; lane++) {
       Lane* l = static_cast<Lane*>(w.args[lane]);
       if (l->of->a != of.a || l->of->b != of.b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
@@ -340,10 +343,21 @@ inline void start_product(float* d, const Product& of, Spot line) {
 }
 
 inline void end_products(int under_way, Spot line) {
-  collective(WarpGroup, line, nullptr, [&](Warp&) {
+  collective(WarpGroup, line, nullptr, [&](Warp& w) {
     Products& p = this_warp();
     int n = 0;
-    while (n < p.count && p.list[n].group < p.group - under_way) multiply_rows(p.list[n++]);
+    Started now;
+    now.floor = w.floor;
+    memcpy(now.seen, w.seen, sizeof now.seen);
+    const auto seen = [&w](const Started& at) {
+      w.floor = at.floor;
+      memcpy(w.seen, at.seen, sizeof w.seen);
+    };
+    while (n < p.count && p.list[n].group < p.group - under_way) {
+      seen(p.list[n]);
+      multiply_rows(p.list[n++]);
+    }
+    seen(now);
     if (n) memmove(p.list, p.list + n, sizeof(Started) * size_t(p.count - n));
     p.count -= n;
   });
