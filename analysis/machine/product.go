@@ -100,11 +100,22 @@ func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
 // near is what the level-1 cache keeps beside the stages of a tile that gathers: of 256 kB these leave 60.
 const near = 48 << 10
 
-// Again is the part of its reads that a tile which gathers makes of the level-2 cache, for so many outputs of a window:
-// elements that several taps meet, of 64 channels, come from the level-1 cache where that keeps them.
-func (w Window) Again(outputs int64) float64 {
+// OrderedTaps is the most taps of a window that a tile which gathers visits plane by plane.
+const OrderedTaps = 16
+
+// Again is the part of its reads that a tile which gathers makes of the level-2 cache, for so many outputs of p's window:
+// elements that several taps meet, of up to 64 channels, come from the level-1 cache where that keeps them.
+func (p Product) Again(outputs int64) float64 {
+	w := p.Window
+	if w.Taps <= 1 {
+		return 1
+	}
 	met := w.Planes * (outputs + w.Span)
-	if w.Taps <= 1 || met*128 > near {
+	keep := met
+	if w.Taps <= OrderedTaps {
+		keep /= w.Planes
+	}
+	if keep*min(64, p.Depth/w.Taps)*2 > near {
 		return 1
 	}
 	return min(1, float64(met)/float64(outputs*w.Taps))
@@ -123,7 +134,7 @@ func (t Tile) reads(p Product) (far, near float64) {
 	if p.Turned {
 		image = &cols
 	}
-	if part := p.Window.Again(int64(*image)); part < 1 {
+	if part := p.Again(int64(*image)); part < 1 {
 		near += *image
 		*image *= part
 	}

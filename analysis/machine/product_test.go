@@ -66,8 +66,10 @@ func TestGatheredProduct(t *testing.T) {
 	}
 	whole := float64(10*(256+64)*576*2) / m.L2Bandwidth
 	window := Window{Taps: 9, Images: 1, Lines: 256, Outputs: 10, Span: 22, Planes: 1}
-	near, wide, turned := p, p, p
-	near.Window, wide.Window = window, window
+	near, wide, strided, many, few, turned := p, p, p, p, p, p
+	near.Window, wide.Window, strided.Window, many.Window, few.Window = window, window, window, window, window
+	strided.Window.Planes, many.Window.Planes, few.Window.Planes = 4, 4, 4
+	many.Window.Taps, many.Depth, few.Window.Taps, few.Depth = 49, 49*64, 49, 64
 	wide.Window.Span = 400
 	turned.Rows, turned.Cols, turned.Turned, turned.Window = p.Cols, p.Rows, true, window
 	for _, c := range []struct {
@@ -80,6 +82,9 @@ func TestGatheredProduct(t *testing.T) {
 		{"taps that meet", at(near, "gather", 256, 64), whole * (278.0/9 + 64) / (256 + 64)},
 		{"taps that meet, of B", at(turned, "gather", 64, 256), whole * (278.0/9 + 64) / (256 + 64)},
 		{"more than the cache keeps", at(wide, "gather", 256, 64), whole},
+		{"planes, one at a time", at(strided, "gather", 256, 64), whole * (4*278.0/9 + 64) / (256 + 64)},
+		{"more taps than are ordered", at(many, "gather", 256, 64), whole * 49 / 9},
+		{"few channels", at(few, "gather", 256, 64), whole / 9 * (4*278.0/49 + 64) / (256 + 64)},
 	} {
 		if math.Abs(c.got/c.want-1) > 1e-9 {
 			t.Errorf("%s: %g, want %g", c.name, c.got, c.want)

@@ -253,11 +253,11 @@ var gathered = []productCase{
 	},
 }
 
-// A convolution whose steps go through all taps of 64 channels, and then of the others.
+// A convolution whose steps go through all taps of 64 channels, plane by plane, and then of the others.
 var gatheredTaps = productCase{
-	name: "conv of taps", args: "%x: tensor<1x128x6x7xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>",
-	body: "%y = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<1x128x6x7xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<1x24x6x7xELEM, #dm.at<order = [0, 2, 3, 1]>>",
-	out:  "%y : tensor<1x24x6x7xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	name: "conv of taps", args: "%x: tensor<1x128x7x8xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	body: "%y = dm.convolution %x, %w, window_strides = [2, 1], padding = [[1, 1], [1, 1]] : (tensor<1x128x7x8xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<1x24x4x8xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	out:  "%y : tensor<1x24x4x8xELEM, #dm.at<order = [0, 2, 3, 1]>>",
 }
 
 // Results that reduce elements: over rows, over columns, with and without a

@@ -612,7 +612,8 @@ func TestBulkIsChecked(t *testing.T) {
 		{"panels in the wrong order", "i * 4096 + (line() + j) * 64", "(own - 1 - i) * 4096 + (line() + j) * 64"},
 		{"rows that are not there", "from.valid && x.inside(sum)", "from.valid"},
 		{"a part of k that is not there", "Depth % 64 == 0 || k + behind < Depth", "true"},
-		{"taps of other channels", "step % (K / Run) * Run + step / (K / Run) * 64", "step % (K / Run) * Run"},
+		{"taps of other channels", "tap * Run + step / (K / Run) * 64", "tap * Run"},
+		{"a tap that is visited twice", "tap = i32(Order >> tap * 4) & 15;", "tap = i32(Order >> tap / 2 * 8) & 15;"},
 	} {
 		check(c.name, "gemm_gather.cuh", c.old, c.now, func(p *collection) {
 			for i, of := range gathered[:6] {

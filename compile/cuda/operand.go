@@ -1,7 +1,10 @@
 package cuda
 
 import (
+	"slices"
+
 	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -250,10 +253,41 @@ func (s *operand) run() int64 {
 	return n
 }
 
+// order is the order in which steps visit the taps of a window that moves by several elements, four bits for each: those that meet
+// elements of one plane follow each other, so that the level-1 cache keeps that plane alone. It is 0 where that is the order of k.
+func (s *operand) order() (order uint64) {
+	run := s.run()
+	n := s.t.Depth / run
+	if s.window == nil || run%64 != 0 || s.t.Depth%run != 0 || n > machine.OrderedTaps {
+		return 0
+	}
+	planes := make([][]int64, n)
+	taps := make([]int64, n)
+	for t := range n {
+		taps[t] = t
+		for _, parts := range s.window.coordinates {
+			var step int64
+			for _, term := range parts[1].Terms {
+				step = kernel.GCD(step, max(term.Coef, -term.Coef))
+			}
+			at := parts[2].Value(map[*kernel.Atom]int64{s.flat.K: t * run})
+			planes[t] = append(planes[t], ((at%max(step, 1))+max(step, 1))%max(step, 1))
+		}
+	}
+	slices.SortStableFunc(taps, func(a, b int64) int { return slices.Compare(planes[a], planes[b]) })
+	if slices.IsSorted(taps) {
+		return 0
+	}
+	for i, t := range taps {
+		order |= uint64(t) << (4 * i)
+	}
+	return order
+}
+
 // again reports whether several taps of a window meet an element, so that the level-1 cache keeps it.
 func (s *operand) again() bool {
 	rows := int64([2]int{s.c.BM, s.c.BN}[s.which])
-	return s.alongK && s.window.taps() && cost.WindowOf(s.t.Main()).Again(rows) < 1
+	return s.alongK && s.window.taps() && machine.Product{Depth: s.t.Depth, Window: cost.WindowOf(s.t.Main())}.Again(rows) < 1
 }
 
 // writeAddresses writes the functions of a direct operand.
@@ -287,6 +321,7 @@ func (s *operand) writeAddresses(t *text) {
 	if s.c.Path == Gather {
 		u.line("static constexpr int run = %d", s.run())
 		u.line("static constexpr bool again = %t", s.again())
+		u.line("static constexpr dm::u64 order = 0x%xull", s.order())
 	}
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
 	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))

@@ -18,6 +18,7 @@ struct Gather {
   static constexpr int own = X::along_k ? Rows / 16 : Rows / 64; // rows of a thread, or first ones of eight
   static constexpr u32 bytes = 0;                                // that bulk copies bring
   static constexpr i32 run = X::again ? X::run : 0;              // of k that has one tap, of a window of several
+  static constexpr u64 order = X::order;                         // of taps
   i32 row;
   Source<T> source[own];
   i32 places[own][coordinates > 0 ? coordinates : 1];
@@ -84,6 +85,7 @@ template <class X, int Rows>
 struct Boxes {
   static constexpr u32 bytes = Rows * 64 * 2;
   static constexpr i32 run = 0;
+  static constexpr u64 order = 0;
   i32 row;
   DM_FN void begin(const X&, i32, i32 r) { row = r; }
   template <i32 Depth>
@@ -95,13 +97,17 @@ template <class X, int Rows, bool ByMaps = by_maps<X>(0)> struct Fed { using Typ
 template <class X, int Rows> struct Fed<X, Rows, false> { using Type = Gather<X, Rows>; };
 
 // k_of is where step number `step` begins. Steps of one channel after the other go through all taps of a window, whose
-// elements come from the level-1 cache then: runs of k that have one tap are Run long.
-template <i32 K, i32 Run>
+// elements come from the level-1 cache then: runs of k that have one tap are Run long. Order is that of the taps, four bits each;
+// 0: that of k.
+template <i32 K, i32 Run, u64 Order>
 DM_FN i32 k_of(i32 step) {
-  if constexpr (Run > 64 && Run % 64 == 0 && K % Run == 0)
-    return step % (K / Run) * Run + step / (K / Run) * 64;
-  else
+  if constexpr (Run % 64 == 0 && (Run > 64 || Order > 0) && K % Run == 0) {
+    i32 tap = step % (K / Run);
+    if constexpr (Order > 0) tap = i32(Order >> tap * 4) & 15;
+    return tap * Run + step / (K / Run) * 64;
+  } else {
     return step * 64;
+  }
 }
 
 // gather_tiles is the producing warpgroup. Copies of `behind` steps are in flight; when those of an earlier one have ended, a warp
@@ -125,7 +131,7 @@ DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shar
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
       if (bytes > 0 && thread() == 0) barrier_expect(full, slot, bytes);
-      const i32 k = k_of<S::k, FedA::run + FedB::run>(step);
+      const i32 k = k_of<S::k, FedA::run + FedB::run, FedA::order | FedB::order>(step);
       from_a.template load<S::k>(a, as + slot * (Tile::BM * 64), full, slot, p.z, k);
       from_b.template load<S::k>(b, bs + slot * (Tile::BN * 64), full, slot, p.z, k);
       cp_async_commit();
