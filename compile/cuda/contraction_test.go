@@ -534,7 +534,7 @@ func TestContractionCompiles(t *testing.T) {
 			}
 			for i, p := range gathered {
 				if arch == "sm_90a" {
-					c.add(t, p.of([]string{"f16", "bf16"}[i%2], gatherTiles[(i+1)%len(gatherTiles)]), false)
+					c.add(t, p.of([]string{"f16", "bf16"}[i%2], gatherTiles[i%len(gatherTiles)]), false)
 				}
 			}
 			for _, p := range slices.Concat(around, groups, reducing, convolutions) {

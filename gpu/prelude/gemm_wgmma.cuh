@@ -43,7 +43,7 @@ template <class A, class B>
 struct Feed {
   static constexpr bool gathers = !by_maps<A>(0) || !by_maps<B>(0);
   static constexpr int arrivals = gathers ? 4 + (by_maps<A>(0) || by_maps<B>(0)) : 1;
-  static constexpr int producer = gathers ? 88 : 40, consumer = gathers ? 208 : 232; // registers
+  static constexpr int producer = gathers ? 104 : 40, consumer = gathers ? 200 : 232; // registers
 };
 template <class Tile, class S, class T, class A, class B>
 DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shared<u64> full, Shared<u64> empty);
