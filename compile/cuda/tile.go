@@ -181,7 +181,6 @@ func Candidates(t *kernel.Tiled, target Target) []Config {
 func (p productShape) candidates(target Target) []Config {
 	tiles := fmaTiles
 	if _, ok := p.tensorElem(); ok {
-		tiles = mmaTiles
 		fed := func(tiles []Config) []Config {
 			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
 		}
