@@ -6,6 +6,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
@@ -39,13 +40,34 @@ func (s *scope) products(e *Entry) {
 			return
 		}
 		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
-		if w := p.Window; w != nil {
-			x.Window = machine.Window{Taps: w.Taps, Images: size(w.Images), Lines: size(w.Lines), Outputs: size(w.Outputs), Reach: w.Reach, Planes: w.Planes}
+		if p.Window != nil {
+			w, ok := windowOf(p.Window, s.env)
+			x.Window, known = w, known && ok
 		}
 		if known {
 			e.own().product = x
 		}
 	}
+}
+
+// windowOf is the window of a convolution whose symbols have values; ok is false where its sizes are not known.
+func windowOf(w *op.Moving, env map[string]dim.Dim) (out machine.Window, ok bool) {
+	ok = true
+	size := func(d dim.Dim) int64 {
+		n, is := d.Subst(env).Int()
+		ok = ok && is
+		return n
+	}
+	out = machine.Window{Taps: w.Taps, Images: size(w.Images), Lines: size(w.Lines), Outputs: size(w.Outputs), Reach: w.Reach, Span: size(w.Span), Planes: w.Planes}
+	return out, ok && out.Images > 0 && out.Lines > 0 && out.Outputs > 0
+}
+
+// WindowOf is the window of o, a convolution of known sizes; of other ops it has no taps.
+func WindowOf(o *ir.Op) (w machine.Window) {
+	if p, ok := op.ProductOf(o); ok && p.Window != nil {
+		w, _ = windowOf(p.Window, nil)
+	}
+	return w
 }
 
 // Product is the matrices that e multiplies; ok is false of what is no contraction of two operands of known sizes.

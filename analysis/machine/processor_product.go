@@ -23,6 +23,7 @@ type Window struct {
 	Images         int64
 	Lines, Outputs int64 // of an image, and of a line
 	Reach          int64 // elements of a line behind that of an output that its taps meet
+	Span           int64 // the same of all dimensions: outputs between the first and the last that an element is for
 	Planes         int64 // in which an image is divided where the window moves by several elements
 }
 

@@ -90,8 +90,59 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 // of the next block hide half. Edges are padded to whole tiles. Sums that blocks share are written, and read once
 // more by another kernel.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
-	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), m.sharing())
+	sharing := m.sharing()
+	if t.Path == gatherPath || t.Path == warpPath { // threads copy for their block alone
+		sharing = 1
+	}
+	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), sharing)
 }
+
+// near is what the level-1 cache keeps beside the stages of a tile that gathers: of 256 kB these leave 60.
+const near = 48 << 10
+
+// OrderedTaps is the most taps of a window that a tile which gathers visits plane by plane.
+const OrderedTaps = 16
+
+// Again is the part of its reads that a tile which gathers makes of the level-2 cache, for so many outputs of p's window:
+// elements that several taps meet, of up to 64 channels, come from the level-1 cache where that keeps them.
+func (p Product) Again(outputs int64) float64 {
+	w := p.Window
+	if w.Taps <= 1 {
+		return 1
+	}
+	met := w.Planes * (outputs + w.Span)
+	keep := met
+	if w.Taps <= OrderedTaps {
+		keep /= w.Planes
+	}
+	if keep*min(64, p.Depth/w.Taps)*2 > near {
+		return 1
+	}
+	return min(1, float64(met)/float64(outputs*w.Taps))
+}
+
+// reads is the elements of both operands that a block reads from the level-2 cache for each value of the depth, and how many pass
+// through its own memory, where that may be what it waits for: a tile that gathers writes both operands there, its consumers read
+// the columns once each, and what comes from the level-1 cache is read there, too.
+func (t Tile) reads(p Product) (far, near float64) {
+	rows, cols := float64(t.Rows), float64(t.Cols)
+	if t.Path != gatherPath {
+		return rows + cols, 0
+	}
+	near = 2*rows + 3*cols
+	image := &rows
+	if p.Turned {
+		image = &cols
+	}
+	if part := p.Again(int64(*image)); part < 1 {
+		near += *image
+		*image *= part
+	}
+	return rows + cols, near
+}
+
+// line is how many bytes of its memory a multiprocessor accesses in a clock.
+const line = 128
 
 // productTime is that of a tile whose multiplications have this rate, and which shares reads with so many others.
 func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductTime {
@@ -104,9 +155,13 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	area := float64(t.Rows) * float64(t.Cols)
 
 	compute := 2 * area * depth / (rate / sms)
-	reads := float64(t.Rows+t.Cols) * depth * size / sharing
+	far, near := t.reads(p)
+	reads := far * depth * size / sharing
 	active := min(float64(blocks), sms)
 	loads := reads / min(m.L2Bandwidth/active, 2*m.L2Bandwidth/sms)
+	if near > 0 && m.Clock > 0 {
+		loads = max(loads, near*depth*size/(line*m.Clock))
+	}
 	store := area * size / (m.L2Bandwidth / sms)
 	wave := max(compute, loads) + store/2
 	total := float64(ceil(blocks, int64(m.SMs)))*wave + store/2
@@ -133,8 +188,13 @@ var efficiencies = func() (all [10]float64) {
 	return all
 }()
 
-// vectorPath is that of products on the vector units.
-const vectorPath = "fma"
+// The paths that time is reckoned for in their own way: products on the vector units, of warps, and those
+// with an operand that a warpgroup gathers.
+const (
+	vectorPath = "fma"
+	warpPath   = "mma"
+	gatherPath = "gather"
+)
 
 // large is the reuse of a tile of 128 × 256.
 const large = 128 * 256 / (128 + 256)

@@ -54,6 +54,48 @@ func TestProductTime(t *testing.T) {
 	}
 }
 
+// A tile that gathers shares no reads with other blocks; elements that several taps meet it reads once, where the
+// level-1 cache keeps them, and its own memory may be what it waits for.
+func TestGatheredProduct(t *testing.T) {
+	m := ten.cluster()
+	m.Clock = 0
+	m.L2Bandwidth = 1e11
+	p := Product{Batch: 1, Rows: 2560, Cols: 64, Depth: 576, Elem: types.F16}
+	at := func(p Product, path string, rows, cols int) float64 {
+		return m.ProductTime(p, Tile{Path: path, Rows: rows, Cols: cols, Step: 64, Splits: 1}).L2
+	}
+	whole := float64(10*(256+64)*576*2) / m.L2Bandwidth
+	window := Window{Taps: 9, Images: 1, Lines: 256, Outputs: 10, Span: 22, Planes: 1}
+	near, wide, strided, many, few, turned := p, p, p, p, p, p
+	near.Window, wide.Window, strided.Window, many.Window, few.Window = window, window, window, window, window
+	strided.Window.Planes, many.Window.Planes, few.Window.Planes = 4, 4, 4
+	many.Window.Taps, many.Depth, few.Window.Taps, few.Depth = 49, 49*64, 49, 64
+	wide.Window.Span = 400
+	turned.Rows, turned.Cols, turned.Turned, turned.Window = p.Cols, p.Rows, true, window
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"a cluster shares", at(p, "wgmma", 256, 64), whole / 2},
+		{"warps copy for themselves", at(p, "mma", 256, 64), whole},
+		{"no window", at(p, "gather", 256, 64), whole},
+		{"taps that meet", at(near, "gather", 256, 64), whole * (278.0/9 + 64) / (256 + 64)},
+		{"taps that meet, of B", at(turned, "gather", 64, 256), whole * (278.0/9 + 64) / (256 + 64)},
+		{"more than the cache keeps", at(wide, "gather", 256, 64), whole},
+		{"planes, one at a time", at(strided, "gather", 256, 64), whole * (4*278.0/9 + 64) / (256 + 64)},
+		{"more taps than are ordered", at(many, "gather", 256, 64), whole * 49 / 9},
+		{"few channels", at(few, "gather", 256, 64), whole / 9 * (4*278.0/49 + 64) / (256 + 64)},
+	} {
+		if math.Abs(c.got/c.want-1) > 1e-9 {
+			t.Errorf("%s: %g, want %g", c.name, c.got, c.want)
+		}
+	}
+	m.L2Bandwidth, m.Clock = 1e15, 1e6
+	if got, want := m.ProductTime(near, Tile{Path: "gather", Rows: 256, Cols: 64, Step: 64}).Total(), (3*256+3*64)*576*2/128e6; math.Abs(got/want-1) > 1e-3 {
+		t.Errorf("what passes through a block's memory: %g, want %g", got, want)
+	}
+}
+
 // cluster is m as a machine whose blocks form clusters.
 func (m Machine) cluster() *Machine {
 	m.Arch = "sm_90a"

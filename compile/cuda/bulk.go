@@ -91,27 +91,46 @@ func (c Config) linesOf(which, products int) int64 {
 	return int64(c.BN / products)
 }
 
-// bulkFits reports whether tensor maps can copy both operands of t in the boxes
-// of tile c.
-func bulkFits(t *kernel.Tiled, c Config) bool {
-	elem, ok := shapeOf(t).tensorElem()
+// mapped reports whether a tensor map can copy operand `which` in the boxes of the tile.
+func (p *contraction) mapped(which int) bool {
+	elem, ok := shapeOf(p.t).tensorElem()
 	if !ok {
 		return false
 	}
-	p := &contraction{t: t}
-	for which := range 2 {
-		xs, flat := p.at(which, true, 1)
-		for _, x := range xs {
-			dims, alongK, ok := boxes(x, flat, rowOf(which, flat), elem, c.linesOf(which, t.Products))
-			if ok && !alongK {
-				dims, _, ok = boxes(x, flat, rowOf(which, flat), elem, 64)
-			}
-			if !ok || len(dims) == 0 {
-				return false
-			}
+	xs, flat := p.at(which, true, 1)
+	for _, x := range xs {
+		dims, alongK, ok := boxes(x, flat, rowOf(which, flat), elem, p.c.linesOf(which, p.t.Products))
+		if ok && !alongK {
+			dims, _, ok = boxes(x, flat, rowOf(which, flat), elem, 64)
+		}
+		if !ok || len(dims) == 0 {
+			return false
 		}
 	}
 	return true
+}
+
+// feeds reports whether both operands of t get to the products of tile c, on Hopper, as its path says:
+// by tensor maps, or one of them at least by copies of 16 bytes.
+func (c Config) feeds(t *kernel.Tiled) bool {
+	p := &contraction{t: t, c: c}
+	a, b := p.mapped(0), p.mapped(1)
+	if c.Path == Wgmma {
+		return a && b
+	}
+	return (!a || !b) && (a || p.gathered(0)) && (b || p.gathered(1))
+}
+
+// gathered reports whether copies of 16 bytes bring operand `which` to shared memory unchanged.
+func (p *contraction) gathered(which int) bool {
+	elem, ok := shapeOf(p.t).tensorElem()
+	if !ok {
+		return false
+	}
+	s := &operand{contraction: p, which: which, elem: elem}
+	s.xs, s.flat = p.at(which, true, 1)
+	s.alongK, s.v = orderOf(which, s.xs, s.flat, 8)
+	return s.addresses() != nil
 }
 
 // maps makes the operand one copied by tensor maps, which become parameters in

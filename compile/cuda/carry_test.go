@@ -107,6 +107,9 @@ func tolerance(elem types.Elem, n int64) float64 {
 
 // pathOf is the main loop of the program's contraction.
 func pathOf(p *artifact.Program) string {
+	if strings.Contains(p.Source, "gemm_gather.cuh") {
+		return "gather"
+	}
 	for _, path := range []string{"wgmma", "mma", "fma"} {
 		if strings.Contains(p.Source, "gemm_"+path+"<") {
 			return path
@@ -117,13 +120,16 @@ func pathOf(p *artifact.Program) string {
 
 // Cases are of the class of their main loop.
 func TestPathOf(t *testing.T) {
-	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
-		elem := "f16"
-		if want == "fma" {
+	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", gatherTiles[4]: "gather", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
+		p, elem := orders[0], "f16"
+		switch want {
+		case "fma":
 			elem = "f32"
+		case "gather":
+			p = gathered[0]
 		}
 		c := newCollection(targetOf(t, "sm_90a"))
-		c.add(t, orders[0].of(elem, tile), false)
+		c.add(t, p.of(elem, tile), false)
 		c.finish(t)
 		if got := pathOf(c.out); got != want {
 			t.Errorf("%s is %s", tile, got)
@@ -132,7 +138,7 @@ func TestPathOf(t *testing.T) {
 }
 
 // everyProduct are all tiles with all orders of the operands and types that
-// Hopper's tensor cores take, whole and with sums that blocks share; every tile of
+// Hopper's tensor cores take, whole and with sums that blocks share; all operands that are gathered in all tiles; every tile of
 // the other paths; and reductions in every tile that supports them.
 func everyProduct() []productCase {
 	var out []productCase
@@ -151,6 +157,13 @@ func everyProduct() []productCase {
 		}
 		for j, tile := range fmaTiles {
 			out = append(out, p.of([]string{"f32", "f64", "i32", "i8"}[(i+j)%4], tile))
+		}
+	}
+	for i, p := range append(gathered[:len(gathered):len(gathered)], gatheredTaps) {
+		for j, tile := range gatherTiles {
+			if elem := []string{"f16", "bf16"}[(i+j)%2]; tile.BN >= 128 || !strings.HasPrefix(p.name, "gated") {
+				out = append(out, p.of(elem, tile))
+			}
 		}
 	}
 	for i, p := range long {

@@ -71,7 +71,7 @@ func (c *Choices) Put(product, tile string) bool {
 	if split && err != nil {
 		return false
 	}
-	for _, t := range slices.Concat(wgmmaTiles, mmaTiles, fmaTiles) {
+	for _, t := range slices.Concat(wgmmaTiles, gatherTiles, mmaTiles, fmaTiles) {
 		if t.String() == name {
 			t.Splits = n
 			c.mu.Lock()
@@ -106,8 +106,8 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	}
 	_, tensor := p.tensorElem()
 	switch c.Path {
-	case Wgmma:
-		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) || !bulkFits(t, c) {
+	case Wgmma, Gather:
+		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) && !known(gatherTiles) || !c.feeds(t) {
 			return false
 		}
 	case Mma:

@@ -104,7 +104,7 @@ func (p *contraction) launches() ([]*launch, error) {
 		},
 		named: ns.of, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
-	if c.Path == Wgmma {
+	if c.Path.warpgroups() {
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
 		l.Arch = p.target.Arch
 	}
@@ -164,8 +164,11 @@ func (n *names) fields(fields ...[]assemble.Param) []assemble.Param {
 }
 
 func (p *contraction) include() string {
-	if p.c.Path == Wgmma {
+	switch p.c.Path {
+	case Wgmma:
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
+	case Gather:
+		return "hopper.cuh gemm.cuh gemm_wgmma.cuh gemm_gather.cuh"
 	}
 	return "gemm.cuh gemm_" + string(p.c.Path) + ".cuh"
 }
@@ -174,14 +177,18 @@ func (p *contraction) include() string {
 func (p *contraction) call(u *unit, a, b *operand, result code) {
 	const arena ident = "arena"
 	u.line("DM_ARENA(%s)", def(arena))
-	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", p.c.Path, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
+	loop := p.c.Path
+	if loop == Gather {
+		loop = Wgmma // with another producer
+	}
+	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", loop, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
 }
 
 // tile is the prelude's type of the tile.
 func (p *contraction) tile() string {
 	c := p.c
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
 	case Mma:
 		return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
@@ -227,7 +234,7 @@ func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
 		return 8
-	case Wgmma:
+	case Wgmma, Gather:
 		return p.c.BN / 2
 	}
 	return p.c.BN / (p.c.WN / 4)

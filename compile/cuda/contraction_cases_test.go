@@ -205,6 +205,61 @@ var convolutions = []productCase{
 	},
 }
 
+// Operands that tensor maps cannot copy, whose elements lie side by side in eights: images and filters with channels last, and rows
+// that a box would cross. Rows, columns and depths end inside of tiles and steps.
+var gathered = []productCase{
+	{
+		name: "conv last", args: "%x: tensor<2x40x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<72x40x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>, %b: tensor<72x1x1xELEM>",
+		body: `%0 = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<2x40x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<72x40x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<2x72x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>
+%1 = dm.add %0, %b : (tensor<2x72x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<72x1x1xELEM>) -> tensor<2x72x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>
+%y = dm.relu %1 : tensor<2x72x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>`, out: "%y : tensor<2x72x13x11xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	},
+	{
+		name: "conv last of whole steps", args: "%x: tensor<3x64x9x10xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<136x64x3x3xELEM, #dm.at<order = [2, 3, 1, 0]>>",
+		body: "%y = dm.convolution %x, %w, padding = [[1, 1], [0, 2]] : (tensor<3x64x9x10xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<136x64x3x3xELEM, #dm.at<order = [2, 3, 1, 0]>>) -> tensor<3x136x9x10xELEM>",
+		out:  "%y : tensor<3x136x9x10xELEM>",
+	},
+	{
+		name: "conv last strided", args: "%x: tensor<2x16x12x13xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<24x16x3x2xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+		body: "%y = dm.convolution %x, %w, window_strides = [2, 3], rhs_dilation = [1, 2], padding = [[0, 1], [1, 0]] : (tensor<2x16x12x13xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<24x16x3x2xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<2x24x6x4xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+		out:  "%y : tensor<2x24x6x4xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	},
+	{
+		name: "conv last transposed", args: "%x: tensor<2x24x6x5xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<16x24x4x4xELEM, #dm.at<order = [2, 3, 0, 1]>>",
+		body: "%y = dm.convolution %x, %w, lhs_dilation = [2, 3], padding = [[2, 2], [2, 1]] : (tensor<2x24x6x5xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<16x24x4x4xELEM, #dm.at<order = [2, 3, 0, 1]>>) -> tensor<2x16x12x13xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+		out:  "%y : tensor<2x16x12x13xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	},
+	{
+		name: "conv last in groups", args: "%x: tensor<2x48x7x6xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<72x16x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+		body: "%y = dm.convolution %x, %w, feature_group_count = 3, padding = [[1, 1], [1, 1]] : (tensor<2x48x7x6xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<72x16x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<2x72x7x6xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+		out:  "%y : tensor<2x72x7x6xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	},
+	{ // the gradient of a filter: images are summed over, and lie along rows and columns
+		name: "conv images last", args: "%x: tensor<24x3x10x9xELEM, #dm.at<order = [1, 2, 3, 0]>>, %w: tensor<16x3x8x7xELEM, #dm.at<order = [1, 2, 3, 0]>>",
+		body: "%y = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<24x3x10x9xELEM, #dm.at<order = [1, 2, 3, 0]>>, tensor<16x3x8x7xELEM, #dm.at<order = [1, 2, 3, 0]>>) -> tensor<24x16x5x5xELEM, #dm.at<order = [2, 3, 0, 1]>>",
+		out:  "%y : tensor<24x16x5x5xELEM, #dm.at<order = [2, 3, 0, 1]>>",
+	},
+	{
+		name: "rows of many boxes", args: "%x: tensor<2x3x9x16xELEM>, %w: tensor<24x3x16xELEM>",
+		body: `%y = dm.einsum "bhlp,nhp->bln" %x, %w : (tensor<2x3x9x16xELEM>, tensor<24x3x16xELEM>) -> tensor<2x9x24xELEM>`, out: "%y : tensor<2x9x24xELEM>",
+	},
+	{
+		name: "gated rows of many boxes", args: "%x: tensor<2x3x9x16xELEM>, %w: tensor<40x3x16xELEM>, %v: tensor<40x3x16xELEM>",
+		body: `%0 = dm.einsum "bhlp,nhp->bln" %x, %w : (tensor<2x3x9x16xELEM>, tensor<40x3x16xELEM>) -> tensor<2x9x40xELEM>
+%1 = dm.einsum "bhlp,nhp->bln" %x, %v : (tensor<2x3x9x16xELEM>, tensor<40x3x16xELEM>) -> tensor<2x9x40xELEM>
+%2 = dm.silu %0 : tensor<2x9x40xELEM>
+%y = dm.mul %2, %1 : tensor<2x9x40xELEM>
+%s = dm.reduce %y, kind = max, dims = [2] : (tensor<2x9x40xELEM>) -> tensor<2x9xELEM>`, out: "%y, %s : tensor<2x9x40xELEM>, tensor<2x9xELEM>",
+	},
+}
+
+// A convolution whose steps go through all taps of 64 channels, plane by plane, and then of the others.
+var gatheredTaps = productCase{
+	name: "conv of taps", args: "%x: tensor<1x128x7x8xELEM, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	body: "%y = dm.convolution %x, %w, window_strides = [2, 1], padding = [[1, 1], [1, 1]] : (tensor<1x128x7x8xELEM, #dm.at<order = [0, 2, 3, 1]>>, tensor<24x128x3x3xELEM, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<1x24x4x8xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+	out:  "%y : tensor<1x24x4x8xELEM, #dm.at<order = [0, 2, 3, 1]>>",
+}
+
 // Results that reduce elements: over rows, over columns, with and without a
 // batch.
 var reducing = []productCase{

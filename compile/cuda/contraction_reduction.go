@@ -23,7 +23,7 @@ func (p *contraction) partsOf(rows bool) int64 {
 	if rows {
 		tiles := ceil(p.t.Rows, int64(c.BM))
 		switch c.Path {
-		case Wgmma:
+		case Wgmma, Gather:
 			return tiles * 8
 		case Mma:
 			return tiles * int64(c.BM/c.WM)
@@ -32,7 +32,7 @@ func (p *contraction) partsOf(rows bool) int64 {
 	}
 	window := c.BN
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		window = 32
 	case Mma:
 		window = c.WN

@@ -1,6 +1,10 @@
 package cuda
 
 import (
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -82,7 +86,7 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 		s.elem = e
 	}
 	s.xs, s.flat = p.at(which, true, 1)
-	if p.c.Path == Wgmma {
+	if p.c.Path == Wgmma || p.c.Path == Gather && p.mapped(which) {
 		return s, s.maps(ns)
 	}
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
@@ -231,6 +235,61 @@ func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok 
 	return parts, true
 }
 
+// run is how many neighbours along k lie side by side, in one tap of a window, from each multiple of it on.
+func (s *operand) run() int64 {
+	if !s.alongK {
+		return 1
+	}
+	_, n := s.direct[0][2].Along(s.flat.K)
+	if s.window != nil {
+		for _, parts := range s.window.coordinates {
+			step, same := parts[2].Along(s.flat.K)
+			if step != 0 {
+				return 1
+			}
+			n = kernel.GCD(n, same)
+		}
+	}
+	return n
+}
+
+// order is the order in which steps visit the taps of a window that moves by several elements, four bits for each: those that meet
+// elements of one plane follow each other, so that the level-1 cache keeps that plane alone. It is 0 where that is the order of k.
+func (s *operand) order() (order uint64) {
+	run := s.run()
+	n := s.t.Depth / run
+	if s.window == nil || run%64 != 0 || s.t.Depth%run != 0 || n > machine.OrderedTaps {
+		return 0
+	}
+	planes := make([][]int64, n)
+	taps := make([]int64, n)
+	for t := range n {
+		taps[t] = t
+		for _, parts := range s.window.coordinates {
+			var step int64
+			for _, term := range parts[1].Terms {
+				step = kernel.GCD(step, max(term.Coef, -term.Coef))
+			}
+			at := parts[2].Value(map[*kernel.Atom]int64{s.flat.K: t * run})
+			planes[t] = append(planes[t], ((at%max(step, 1))+max(step, 1))%max(step, 1))
+		}
+	}
+	slices.SortStableFunc(taps, func(a, b int64) int { return slices.Compare(planes[a], planes[b]) })
+	if slices.IsSorted(taps) {
+		return 0
+	}
+	for i, t := range taps {
+		order |= uint64(t) << (4 * i)
+	}
+	return order
+}
+
+// again reports whether several taps of a window meet an element, so that the level-1 cache keeps it.
+func (s *operand) again() bool {
+	rows := int64([2]int{s.c.BM, s.c.BN}[s.which])
+	return s.alongK && s.window.taps() && machine.Product{Depth: s.t.Depth, Window: cost.WindowOf(s.t.Main())}.Again(rows) < 1
+}
+
 // writeAddresses writes the functions of a direct operand.
 func (s *operand) writeAddresses(t *text) {
 	const r, k = operandRow, ident("k")
@@ -259,6 +318,11 @@ func (s *operand) writeAddresses(t *text) {
 	}
 	u.line("using Offset = %s", wide)
 	u.line("static constexpr int coordinates = %d", s.window.count())
+	if s.c.Path == Gather {
+		u.line("static constexpr int run = %d", s.run())
+		u.line("static constexpr bool again = %t", s.again())
+		u.line("static constexpr dm::u64 order = 0x%xull", s.order())
+	}
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
 	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))
 	u.function(row, "DM_FN %s row(dm::i32 %s) const", wide, def(r))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -16,17 +17,21 @@ type Path string
 
 // The paths.
 const (
-	Wgmma Path = "wgmma" // Hopper's warpgroup products, fed by tensor maps
-	Mma   Path = "mma"   // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma   Path = "fma"   // vector units, for every element type
+	Wgmma  Path = "wgmma"  // Hopper's warpgroup products, fed by tensor maps
+	Gather Path = "gather" // the same, with an operand that a warpgroup gathers by cp.async
+	Mma    Path = "mma"    // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma    Path = "fma"    // vector units, for every element type
 )
+
+// warpgroups reports whether the main loop is that of warpgroup products.
+func (p Path) warpgroups() bool { return p == Wgmma || p == Gather }
 
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
 	BM, BN, BK int // of a block
 	WM, WN     int // of a warp (mma), of a thread (fma)
-	Stages     int // of the pipeline (mma, wgmma)
+	Stages     int // of the pipeline (mma, wgmma, gather)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
 }
 
@@ -41,7 +46,7 @@ func (c Config) String() string {
 // threads of a block.
 func (c Config) threads() int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return 384
 	case Mma:
 		return c.BM / c.WM * (c.BN / c.WN) * 32
@@ -52,7 +57,7 @@ func (c Config) threads() int {
 // shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + 2*c.Stages*8
 	case Mma:
 		warps := c.threads() / 32
@@ -73,7 +78,7 @@ func accBytes(elem types.Elem) int {
 // addresses.
 func (c Config) registers(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Gather:
 		return 168
 	case Mma:
 		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
@@ -85,7 +90,7 @@ func (c Config) registers(elem types.Elem) int {
 // shared memory and registers allow, where a thread needs `more` registers than
 // usual. The kernel declares it, so that ptxas may use all registers.
 func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
-	if c.Path == Wgmma {
+	if c.Path.warpgroups() {
 		return 1
 	}
 	perSM := min(int(m.SharedMemory)/(c.shared(elem)+1024), 65536/(c.threads()*min(255, c.registers(elem)+more)), 2048/c.threads())
@@ -99,6 +104,14 @@ var (
 		{Path: Wgmma, BM: 256, BN: 128, BK: 64, Stages: 4},
 		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
 		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
+	}
+	// Tiles that gather leave a part of the level-1 cache to the elements that several taps of a window meet.
+	gatherTiles = []Config{
+		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 3},
+		{Path: Gather, BM: 256, BN: 128, BK: 64, Stages: 3},
+		{Path: Gather, BM: 128, BN: 128, BK: 64, Stages: 4},
+		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
+		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 6},
 	}
 	mmaTiles = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
@@ -125,11 +138,18 @@ type productShape struct {
 	elems                    [2]types.Elem
 	sum                      types.Elem
 	half, reduces            bool
-	fits                     func(Config) bool // whether tensor maps can copy both operands of a tile; nil: no
+	window                   machine.Window    // of a convolution
+	turned                   bool              // whose image is B
+	operands                 int64             // elements of both; 0: those of the matrices
+	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
-	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil}
+	a, b := t.Elements()
+	return productShape{
+		batch: t.Batch, rows: t.Rows, cols: t.Cols, depth: t.Depth, products: t.Products, elems: t.Elems, sum: t.Elem, half: t.Half, reduces: t.Reduces,
+		window: cost.WindowOf(t.Main()), turned: t.Turned(), operands: a + b,
+	}
 }
 
 // tensorElem is the 16-bit type that holds both operands exactly, for tensor
@@ -153,7 +173,7 @@ func (p productShape) tensorElem() (types.Elem, bool) {
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" {
-		p.fits = func(c Config) bool { return bulkFits(t, c) }
+		p.fits = func(c Config) bool { return c.feeds(t) }
 	}
 	return p.candidates(target)
 }
@@ -161,10 +181,13 @@ func Candidates(t *kernel.Tiled, target Target) []Config {
 func (p productShape) candidates(target Target) []Config {
 	tiles := fmaTiles
 	if _, ok := p.tensorElem(); ok {
-		tiles = mmaTiles
-		bulk := slices.DeleteFunc(slices.Clone(wgmmaTiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
-		if len(bulk) > 0 {
+		fed := func(tiles []Config) []Config {
+			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
+		}
+		if bulk := fed(wgmmaTiles); len(bulk) > 0 {
 			tiles = bulk
+		} else {
+			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
 		}
 	}
 	type timed struct {
@@ -205,7 +228,7 @@ func (p productShape) takes(c Config) bool {
 			return c.WN == 8
 		case Mma:
 			return c.WN > 16
-		case Wgmma:
+		case Wgmma, Gather:
 			return c.BN >= 128
 		}
 	}
@@ -217,9 +240,12 @@ func (p productShape) takes(c Config) bool {
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
 	cols := p.cols * int64(p.products)
-	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem},
+	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem, Window: p.window, Turned: p.turned},
 		machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits})
 	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	if p.operands > 0 {
+		bytes = float64(elem.Bytes()) * float64(p.operands+p.batch*p.rows*p.cols)
+	}
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
 	if c.Splits > 1 {

@@ -1,8 +1,10 @@
 package cuda
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"dmir/compile/kernel"
@@ -47,6 +49,46 @@ func TestTileChoice(t *testing.T) {
 		}
 		if got := all[0].String(); got != c.want {
 			t.Errorf("%s: %s at %.1f µs, want %q (then %s at %.1f)", p.key(c.arch), got, p.time(all[0], target.Machine)*1e6, c.want, all[1], p.time(all[1], target.Machine)*1e6)
+		}
+	}
+}
+
+// Convolutions with channels last gather their image on Hopper, where that is faster than mma.sync; those of one tap are products.
+func TestConvolutionTileChoice(t *testing.T) {
+	for _, c := range []struct {
+		images, in, out, size, taps, stride int
+		want                                string
+	}{
+		{256, 64, 64, 56, 3, 1, "gather 256x64x64"},
+		{256, 128, 128, 28, 3, 1, "gather 256x128x64"},
+		{256, 256, 256, 14, 3, 1, "gather 256x128x64"},
+		{32, 256, 256, 14, 3, 1, "gather 128x128x64"},
+		{256, 256, 256, 28, 3, 2, "gather 256x128x64"},
+		{256, 256, 512, 56, 1, 2, "gather 128x256x64"},
+		{256, 64, 256, 56, 1, 1, "wgmma 128x256x64"},
+		{1, 8, 16, 12, 3, 1, "mma 64x64x32"},
+		{256, 3, 64, 224, 7, 2, "mma 128x64x32"}, // three channels are no 16 bytes
+	} {
+		at := func(shape ...int) string {
+			return "tensor<" + strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]") + "xf16, #dm.at<order = [0, 2, 3, 1]>>"
+		}
+		pad := c.taps / 2
+		to := (c.size+2*pad-c.taps)/c.stride + 1
+		x, w, y := at(c.images, c.in, c.size, c.size), at(c.out, c.in, c.taps, c.taps), at(c.images, c.out, to, to)
+		fn := module(t, productCase{
+			name: "choice", args: "%x: " + x + ", %w: " + w, out: "%y : " + y,
+			body: fmt.Sprintf("%%y = dm.convolution %%x, %%w, window_strides = [%[1]d, %[1]d], padding = [[%[2]d, %[2]d], [%[2]d, %[2]d]] : (%[3]s, %[4]s) -> %[5]s", c.stride, pad, x, w, y),
+		}).Funcs[0]
+		f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tiled, err := f.Tiled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Candidates(tiled, targetOf(t, "sm_90a"))[0].String(); got != c.want {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math"
+	"slices"
 
 	"dmir/compile/kernel"
 )
@@ -36,6 +37,11 @@ func (w *window) count() int {
 		return 0
 	}
 	return len(w.coordinates)
+}
+
+// taps reports whether coordinates depend on k, so that elements are met again.
+func (w *window) taps() bool {
+	return w != nil && slices.ContainsFunc(w.coordinates, func(parts [3]kernel.Index) bool { return len(parts[2].Terms) > 0 })
 }
 
 // summed is x with bounded sums written out.

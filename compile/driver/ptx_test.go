@@ -73,6 +73,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<512x512xf16>
 }
 `},
+	"gather": {"sm_90a", `func.func @f(%x: tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<128x128x3x3xf16, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>> {
+  %y = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>, tensor<128x128x3x3xf16, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>
+  return %y : tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>
+}
+`},
 	"attention": {"sm_90a", `func.func @f(%q: tensor<1x80x128x128xf16>, %k: tensor<1x80x640x128xf16>, %v: tensor<1x80x640x128xf16>) -> tensor<1x80x128x128xf16> {
   %y, %lse = dm.attention %q, %k, %v : (tensor<1x80x128x128xf16>, tensor<1x80x640x128xf16>, tensor<1x80x640x128xf16>) -> (tensor<1x80x128x128xf16>, tensor<1x80x128xf32>)
   return %y : tensor<1x80x128x128xf16>
@@ -101,7 +106,7 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "sync();\n\n  i32 slot", "\n  i32 slot", ptx.BarrierInit},
 	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 9)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 7)", ptx.Reused},
-	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, 1)", "barrier_make(full, i, 2)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, Feed<A, B>::arrivals)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(full, slot, phase);", "", ptx.Landed},
@@ -114,8 +119,8 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "if (before >= 0 && lane() == 0) barrier_arrive(empty, before);\n        before", "if (before >= 0) barrier_arrive(empty, before);\n        before", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "barrier_arrive(empty, before);\n        before", "barrier_arrive(empty, slot);\n        before", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "before = slot;", "", ptx.Phase},
-	{"product", "gemm_wgmma.cuh", "registers_take<232>", "registers_take<240>", ptx.Registers},
-	{"product", "gemm_wgmma.cuh", "registers_drop<40>", "registers_drop<48>", ptx.Registers},
+	{"product", "gemm_wgmma.cuh", "gathers ? 200 : 232", "gathers ? 200 : 240", ptx.Registers},
+	{"product", "gemm_wgmma.cuh", "gathers ? 104 : 40", "gathers ? 104 : 48", ptx.Registers},
 	{"product", "gemm_wgmma.cuh", "as + slot * size_a, full", "as + (slot ^ 1) * size_a, full", ptx.Landed},
 	{"product", "gemm_wgmma.cuh", "r * 64 + k, 16, 1024", "r * 64 + k, 16, 512", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "r * 64 + k * 64, 8192, 1024", "r * 64 + k * 64, 8192, 2048", ptx.Descriptor},
@@ -125,6 +130,19 @@ var wrongKernels = []wrongKernel{
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
 	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>();\n      writes_publish();", "cp_async_wait<behind>();", ptx.ProxyFence},
+	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>();\n      writes_publish();", "writes_publish();\n      cp_async_wait<behind>();", ptx.ProxyFence},
+	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>()", "cp_async_wait<behind + 1>()", ptx.CopyGroup},
+	{"gather", "gemm_gather.cuh", "cp_async_commit();", "", ptx.CopyGroup},
+	{"gather", "gemm_gather.cuh", "cp_async_wait<0>();", "", ptx.CopyGroup},
+	{"gather", "gemm_gather.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
+	{"gather", "gemm_gather.cuh", "if (lane() == 0) barrier_arrive(full, ready);", "barrier_arrive(full, ready);", ptx.Arrivals},
+	{"gather", "gemm_gather.cuh", "if (bytes > 0 && thread() == 0) barrier_expect(full, slot, bytes);", "if (thread() == 0) barrier_arrive(full, slot);", ptx.Transactions},
+	{"gather", "gemm_gather.cuh", "bytes = Rows * 64 * 2", "bytes = Rows * 64", ptx.Transactions},
+	{"gather", "gemm_gather.cuh", "behind = Tile::stages - 2", "behind = Tile::stages - 1", ptx.Phase},
+	{"gather", "gemm_gather.cuh", "(line() + i * 16) * 64 + (c", "(line() + i * 16) * 64 + 4 + (c", ptx.Bounds},
+	{"gather", "gemm_wgmma.cuh", "gathers ? 4 + ", "gathers ? 5 + ", ptx.Arrivals},
+	{"gather", "gemm_wgmma.cuh", "gathers ? 104 : 40", "gathers ? 112 : 40", ptx.Registers},
 	{"attention", "attention_wgmma.cuh", "barrier_make(k_empty, i, 4 * consumers)", "barrier_make(k_empty, i, 4 * consumers + 1)", ptx.Arrivals},
 	{"attention", "attention_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
 	{"attention", "attention_wgmma.cuh", "barrier_wait(q_full, 0, round & 1);", "", ptx.Landed},

@@ -117,6 +117,10 @@ func (f *Form) Tiled() (*Tiled, error) {
 	slices.SortStableFunc(sums, along(left))
 	if n := len(sums); n > 0 && sums[n-1].step[left] != 1 {
 		slices.SortStableFunc(sums, along(1-left))
+		// The taps of a window have no constant stride in the image, whose channels may be last in the other's order.
+		if fast := func(l letterUse) bool { return l.step[1-left] == 1 }; !fast(sums[n-1]) && slices.ContainsFunc(sums, fast) {
+			slices.SortStableFunc(sums, along(left))
+		}
 	}
 	t := &Tiled{
 		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
@@ -127,6 +131,19 @@ func (f *Form) Tiled() (*Tiled, error) {
 		*size = Product(t.sizes(name))
 	}
 	return t, nil
+}
+
+// Main is the op whose products these are.
+func (t *Tiled) Main() *ir.Op { return t.c.Op }
+
+// Turned reports whether A is the op's second operand.
+func (t *Tiled) Turned() bool { return t.left == 1 }
+
+// Elements is how many elements A and B have: of an operand that a window moves over, or that others repeat, fewer than the
+// matrices of the product.
+func (t *Tiled) Elements() (a, b int64) {
+	of := func(i int, n int64) int64 { return min(t.Batch*n*t.Depth, Product(shapeOf(t.c.Op.Operands[i]))) }
+	return of(t.left, t.Rows), int64(t.Products) * of(1-t.left, t.Cols)
 }
 
 // letters are the letters of c and how the operands, of one product at least, and the

@@ -79,8 +79,9 @@ type Moving struct {
 	Images         dim.Dim
 	Lines, Outputs dim.Dim // of an image, and of a line
 	Taps           int64
-	Reach          int64 // elements of a line behind that of an output that its taps meet, where outputs are neighbours
-	Planes         int64 // into which steps of several elements divide an image
+	Reach          int64   // elements of a line behind that of an output that its taps meet, where outputs are neighbours
+	Span           dim.Dim // the same of all dimensions: how many outputs lie between the first and the last that an element is for
+	Planes         int64   // into which steps of several elements divide an image
 }
 
 // convolutionProduct is a convolution as the product of its filters and the windows of its images, group by group.
@@ -103,6 +104,7 @@ func convolutionProduct(o *ir.Op) (p Product, ok bool) {
 	for d, n := range win.Size {
 		m.Taps *= n
 		m.Planes *= min(n, win.Stride[d])
+		m.Span = m.Span.Mul(spatial[d]).Add(dim.Const((n - 1) * win.Dilation[d] / win.Stride[d]))
 	}
 	p = Product{
 		Batch:  dim.Const(groups),

@@ -226,6 +226,41 @@ func copyTwin(bytes int) twin {
   for (int i = 0; i < %d; i++) y.store(dm::lane() * %d + i, s[dm::lane() * %d + i]);`, 32*n, bytes, n, n, n, n, n)}
 }
 
+// relativeTwin copies 16 bytes relative to a place.
+func relativeTwin(near bool) twin {
+	return twin{name: fmt.Sprintf("cp_async from a place %t", near), threads: 32, x: 128, y: 128, fill: anyWord, body: fmt.Sprintf(`
+  auto s = arena.take<dm::u32>(128);
+  const dm::Source<dm::u32> from(x, 16 - dm::lane() * 4);
+  dm::cp_async<16, %t>(s, dm::lane() * 4, from, dm::lane() * 8 - 16, dm::lane() %% 5 != 0);
+  dm::cp_async_commit();
+  dm::cp_async_wait<0>();
+  dm::sync_warp();
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, s[dm::lane() * 4 + i]);`, near)}
+}
+
+// publishedTwin is wgmma of operands that threads have copied: 64 x 64 by 64 x 64, the same one, along k.
+func publishedTwin() twin {
+	return twin{name: "writes_publish", threads: 128, x: 2048, y: 4096, fill: smallInts(toF16), body: `
+  auto s = arena.take_aligned<dm::u32>(2048, 1024);
+  const dm::Source<dm::u32> from(x, 0);
+  for (int i = 0; i < 4; i++) {
+    const int r = dm::thread() / 8 + i * 16, c = dm::thread() % 8;
+    dm::cp_async<16, false>(s, r * 32 + (c ^ (r & 7)) * 4, from, r * 32 + c * 4, true);
+  }
+  dm::cp_async_commit();
+  dm::cp_async_wait<0>();
+  dm::writes_publish();
+  dm::sync();
+  float d[32] = {};
+  dm::products_settle(d);
+  dm::products_begin();
+  for (int k = 0; k < 64; k += 16) dm::product<dm::f16, 64, false, false>(d, dm::operand_at(s, k / 2, 16, 1024), dm::operand_at(s, k / 2, 16, 1024));
+  dm::products_commit();
+  dm::products_wait<0>();
+  dm::products_settle(d);
+  for (int e = 0; e < 32; e++) y.store(dm::thread() * 32 + e, dm::bits_as<dm::u32>(d[e]));`}
+}
+
 var twins = []twin{
 	mmaTwin("mma f16", "dm::mma_m16n8k16<dm::f16>(d, a, b)", smallInts(toF16)),
 	mmaTwin("mma bf16", "dm::mma_m16n8k16<dm::bf16>(d, a, b)", smallInts(toBF16)),
@@ -257,7 +292,7 @@ var twins = []twin{
 	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
   for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
-	copyTwin(4), copyTwin(8), copyTwin(16),
+	copyTwin(4), copyTwin(8), copyTwin(16), relativeTwin(false), relativeTwin(true), publishedTwin(),
 	boxTwin(3), boxTwin(4), boxTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
@@ -446,6 +481,9 @@ var wrongStrings = []wrongString{
 	// Immediates.
 	{"cp_async 16", "async.cuh", `[%0], [%1], 16, %2;`, `[%0], [%1], 16;`, false},
 	{"cp_async 16", "async.cuh", `[%0], [%1], 16, %2;`, `[%0], [%1], 16, 8;`, false},
+	{"cp_async from a place false", "async.cuh", `cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src.p + j)`, `cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(src.p + j)`, false},
+	{"cp_async from a place true", "async.cuh", `cp.async.ca.shared.global [%0], [%1], 16, %2;`, `cp.async.ca.shared.global [%0], [%1], 8, %2;`, false},
+	{"cp_async from a place true", "async.cuh", `asm("" : "+l"(p));`, `asm("add.u64 %0, %0, 16;" : "+l"(p));`, false},
 	{"cp_async 8", "async.cuh", `[%0], [%1], %2, %3;`, `[%0], [%1], %2;`, false},
 	{"cp_async 4", "async.cuh", `[%0], [%1], %2, %3;`, `[%0+4], [%1], %2, %3;`, false},
 	{"cp_async 4", "async.cuh", `"n"(BYTES)`, `"n"(BYTES * 2)`, false},

@@ -24,6 +24,26 @@ template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, InOut<T>
   cp_async<BYTES>(dst, i, In<T>{src.p}, j, valid);
 }
 
+// Source is a place that several copies are relative to. It may lie outside of the tensor. The compiler
+// keeps the pointer, and does not compute it again for each copy.
+template <class T> struct Source {
+  const T* p;
+  DM_FN Source() {}
+  DM_FN Source(In<T> x, i64 i) : p(x.p + i) { asm("" : "+l"(p)); }
+  DM_FN Source(InOut<T> x, i64 i) : Source(In<T>{x.p}, i) {}
+};
+// With Near the level-1 cache keeps the bytes for the block's other copies of them.
+template <int BYTES, bool Near, class T> DM_FN void cp_async(Shared<T> dst, i32 i, Source<T> src, i64 j, bool valid) {
+  static_assert(BYTES == 16, "16 bytes");
+  u32 to = detail::shared_address(dst.p + i);
+  i32 bytes = valid ? BYTES : 0;
+  if constexpr (Near) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src.p + j), "r"(bytes) : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(src.p + j), "r"(bytes) : "memory");
+  }
+}
+
 // Closes the group of the copies started since the last one.
 DM_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 

@@ -72,6 +72,15 @@ template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i64 i, In<T> sr
 template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i64 i, InOut<T> src, i64 j, bool valid = true DM_LINE) {
   emu::start_copy<BYTES>(dst, At(i, at), src, j, valid);
 }
+template <class T> struct Source {
+  emu::Param* param;
+  i64 base;
+  Source() {}
+  Source(emu::Global<T> x, i64 i) : param(x.param), base(i) {}
+};
+template <int BYTES, bool Near, class T> DM_FN void cp_async(Shared<T> dst, i64 i, Source<T> src, i64 j, bool valid DM_LINE) {
+  emu::start_copy<BYTES>(dst, At(i, at), emu::Global<T>(src.param), src.base + j, valid);
+}
 DM_FN void cp_async_commit() { emu::copies[emu::m.thread].group++; }
 template <int N> DM_FN void cp_async_wait() { emu::finish_copies(N); }
 

@@ -47,6 +47,7 @@ struct Started {
   const u32* held[32];  // A in registers; null: it is in shared memory
   float* d[32];
   Spot line;
+  u32 seen[clocks], floor;  // what the warp had waited for: a product may read its operands at once
 };
 
 // The pending products of one warp.
@@ -205,12 +206,42 @@ inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from,
   wake();  // a thread that already waits at the barrier completes the copy
 }
 
-// Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote.
+// The times of a thread's last fences for the asynchronous proxy; a fence ends a time of its warp, so that
+// it is known what stands before it.
+constexpr int max_fences = 16;
+struct Fences {
+  u32 block, count;
+  u32 times[max_fences];
+};
+inline Fences fences_of[max_threads];
+
+inline void publish() {
+  Fences& f = fences_of[m.thread];
+  if (f.block != m.me) f.block = m.me, f.count = 0;
+  Warp& w = m.warps[m.warp];
+  f.times[f.count++ % max_fences] = w.clock++;
+  m.stamp = stamp_of(w.clock, u32(m.thread));
+}
+
+// Whether a thread's write was followed by its fence, and that by a wait of the running warp.
+inline bool published(u32 write) {
+  const u32 who = write & 2047, time = write >> 11;
+  const Fences& f = fences_of[who];
+  if (f.block != m.me) return false;
+  const Warp& w = m.warps[m.warp];
+  const u32 seen = warp_of(who) == u32(m.warp) ? w.clock - 1 : w.seen[warp_of(who)];
+  for (u32 i = 0; i < f.count && i < max_fences; i++) {
+    if (f.times[i] >= time && f.times[i] <= seen) return true;
+  }
+  return false;
+}
+
+// Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote, or that were published.
 inline void operand_read(u32 at, u8* to, Spot line) {
   if (at + 16 > shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at);
   for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
     u32 who = smem.writers[k] & 2047;
-    if (smem.writers[k] >= smem.start && who < 1024) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who);
+    if (smem.writers[k] >= smem.start && who < 1024 && !published(smem.writers[k])) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who);
   }
   shared_read(at, 16, line);
   memcpy(to, smem.data + at, 16);
@@ -300,6 +331,8 @@ inline void start_product(float* d, const Product& of, Spot line) {
     s.a = of.a;
     s.b = of.b;
     s.line = line;
+    s.floor = w.floor;
+    memcpy(s.seen, w.seen, sizeof s.seen);
     for (int lane = 0; lane < 32; lane++) {
       Lane* l = static_cast<Lane*>(w.args[lane]);
       if (l->of->a != of.a || l->of->b != of.b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
@@ -310,10 +343,21 @@ inline void start_product(float* d, const Product& of, Spot line) {
 }
 
 inline void end_products(int under_way, Spot line) {
-  collective(WarpGroup, line, nullptr, [&](Warp&) {
+  collective(WarpGroup, line, nullptr, [&](Warp& w) {
     Products& p = this_warp();
     int n = 0;
-    while (n < p.count && p.list[n].group < p.group - under_way) multiply_rows(p.list[n++]);
+    Started now;
+    now.floor = w.floor;
+    memcpy(now.seen, w.seen, sizeof now.seen);
+    const auto seen = [&w](const Started& at) {
+      w.floor = at.floor;
+      memcpy(w.seen, at.seen, sizeof w.seen);
+    };
+    while (n < p.count && p.list[n].group < p.group - under_way) {
+      seen(p.list[n]);
+      multiply_rows(p.list[n++]);
+    }
+    seen(now);
     if (n) memmove(p.list, p.list + n, sizeof(Started) * size_t(p.count - n));
     p.count -= n;
   });
@@ -330,6 +374,7 @@ DM_FN void barriers_ready() {
   emu::Hopper& h = emu::this_block();
   for (int i = 0; i < h.phases; i++) h.phase[i].ready = true;
 }
+DM_FN void writes_publish() { emu::publish(); }
 DM_FN void barrier_expect(Shared<u64> b, i64 i, u32 bytes DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), bytes, at); }
 DM_FN void barrier_arrive(Shared<u64> b, i64 i DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), 0, at); }
 DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }

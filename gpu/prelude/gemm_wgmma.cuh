@@ -35,6 +35,19 @@ struct Bulk {
   }
 };
 
+// by_maps is whether tensor maps copy an operand. Else the producing warpgroup gathers it (gemm_gather.cuh), which takes more registers,
+// and each of its warps publishes a stage; one more arrival announces the bytes of the other operand's bulk copies.
+template <class X> DM_FN constexpr auto by_maps(int) -> decltype(X::box, true) { return true; }
+template <class X> DM_FN constexpr bool by_maps(...) { return false; }
+template <class A, class B>
+struct Feed {
+  static constexpr bool gathers = !by_maps<A>(0) || !by_maps<B>(0);
+  static constexpr int arrivals = gathers ? 4 + (by_maps<A>(0) || by_maps<B>(0)) : 1;
+  static constexpr int producer = gathers ? 104 : 40, consumer = gathers ? 200 : 232; // registers
+};
+template <class Tile, class S, class T, class A, class B>
+DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shared<u64> full, Shared<u64> empty);
+
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …
 // Launch with Tile::threads threads and Tile::shared bytes.
 template <class Tile, class S, class A, class B, class Epilogue>
@@ -44,10 +57,10 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
   const Shared<T> as = arena.take_aligned<T>(Tile::stages * size_a, 1024), bs = arena.take_aligned<T>(Tile::stages * size_b, 1024);
   const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
-  const Shared<u64> full = arena.take<u64>(Tile::stages), empty = arena.take<u64>(Tile::stages);
+  const Shared<u64> full = arena.take<u64>(2 * Tile::stages), empty = full + Tile::stages;
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
-      barrier_make(full, i, 1);
+      barrier_make(full, i, Feed<A, B>::arrivals);
       barrier_make(empty, i, 8); // the consumers' warps
     }
     barriers_ready();
@@ -57,8 +70,10 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   i32 slot = 0;
   u32 phase = 0;
   if (warp() < 4) {
-    registers_drop<40>();
-    if (thread() == 0) {
+    registers_drop<Feed<A, B>::producer>();
+    if constexpr (Feed<A, B>::gathers) {
+      gather_tiles<Tile, S>(a, b, as, bs, full, empty);
+    } else if (thread() == 0) {
       for (i32 tile = block(); tile < tiles; tile += blocks()) {
         const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
         for (i32 step = p.first; step < p.last; step++) {
@@ -71,7 +86,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       }
     }
   } else {
-    registers_take<232>();
+    registers_take<Feed<A, B>::consumer>();
     const i32 row = (warp() / 4 - 1) * Tile::rows;
     const Shared<float> slab = slabs + (warp() - 4) * 16 * Tile::pitch;
     for (i32 tile = block(); tile < tiles; tile += blocks()) {

@@ -21,6 +21,10 @@ DM_FN void barriers_ready() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the copy engine counts bytes at them
 }
 
+// Makes what this thread has written to shared memory visible to the asynchronous proxy, through which products and bulk copies
+// access it: of copies that it has started, what it has waited for.
+DM_FN void writes_publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 // Arrives, and makes the phase wait for `bytes` more bytes.
 DM_FN void barrier_expect(Shared<u64> b, i32 i, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(bytes) : "memory");

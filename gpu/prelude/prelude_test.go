@@ -13,7 +13,7 @@ func TestTextStandsAlone(t *testing.T) {
 			t.Errorf("the flat prelude contains %q", bad)
 		}
 	}
-	for _, want := range []string{"#define DM_KERNEL(name, threads) extern \"C\" __global__", "struct In {", "DM_FN Stream stream(", "cp.async.cg", "DM_FN i32 thread()"} {
+	for _, want := range []string{"#define DM_KERNEL(name, threads) extern \"C\" __global__", "struct In {", "DM_FN Stream stream(", "cp.async.commit_group", "DM_FN i32 thread()"} {
 		if n := strings.Count(text, want); n != 1 {
 			t.Errorf("the flat prelude has %d of %q", n, want)
 		}

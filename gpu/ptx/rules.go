@@ -33,7 +33,7 @@ const (
 
 // Rules says what each rule demands.
 var Rules = map[Rule]string{
-	ProxyFence:   "a write to shared memory by ordinary instructions is followed by fence.proxy.async, in the order of barriers, before wgmma or the copy engine read or replace its bytes",
+	ProxyFence:   "a write to shared memory by ordinary instructions or cp.async is followed by fence.proxy.async, in the order of barriers, before wgmma or the copy engine read or replace its bytes",
 	BarrierInit:  "an mbarrier is initialised, and its initialisation ordered by a barrier of threads and, for the copy engine, by a fence, before it is used",
 	Phase:        "each wait at an mbarrier is for a phase that ends",
 	Arrivals:     "each phase of an mbarrier gets as many arrivals as it was initialised with",

@@ -1,0 +1,100 @@
+package cuda
+
+import (
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/prelude"
+	"dmir/internal/need"
+)
+
+// Operands that are gathered for Hopper's products, in all tiles, whole and with sums that blocks share.
+func TestContractionGathers(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	c := newCollection(targetOf(t, "sm_90a"))
+	for i, p := range gathered {
+		for j := range 2 {
+			tile := gatherTiles[(i+3*j)%len(gatherTiles)]
+			if q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile); c.takes(t, q) {
+				c.add(t, q, true)
+			} else {
+				t.Errorf("%s does not take %s", p.name, tile)
+			}
+		}
+		if p.name += "_split"; i < 6 && i != 2 { // shared sums price operands in full, of which strides leave out a part
+			c.add(t, p.of("f16", split(gatherTiles[(i+1)%len(gatherTiles)], 3)), true)
+		}
+	}
+	c.emulate(t)
+}
+
+// The emulator detects mistakes in Hopper's main loops: a missing wait, a slot freed
+// too early, an operand read at wrong addresses.
+func TestBulkIsChecked(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	check := func(name, header, old, now string, add func(c *collection)) {
+		t.Run(name, func(t *testing.T) {
+			p := newCollection(targetOf(t, "sm_90a"))
+			add(p)
+			found := false
+			for _, file := range prelude.Files() {
+				h := artifact.Header(file)
+				if h.Name == header {
+					found = strings.Contains(h.Text, old)
+					h.Text = strings.Replace(h.Text, old, now, 1)
+				}
+				p.out.Headers = append(p.out.Headers, h)
+			}
+			if !found {
+				t.Fatalf("%s has no %q", header, old)
+			}
+			if err := p.run(t); err == nil {
+				t.Error("nothing was seen")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+	for _, c := range []struct{ name, old, now string }{
+		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
+		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
+		{"fewer arrivals", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 1)"},
+		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},
+		{"no products_begin", "products_begin();", ""},
+		{"groups of eight lines too near", "r * 64 + k, 16, 1024)", "r * 64 + k, 16, 512)"},
+		{"panels too near", "8192, 1024)", "4096, 1024)"},
+		{"barriers used before they are known", "barriers_ready();", ""},
+	} {
+		check(c.name, "gemm_wgmma.cuh", c.old, c.now, func(p *collection) {
+			p.add(t, long[0].of("f16", wgmmaTiles[3]), true)
+			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
+		})
+	}
+	for _, c := range []struct{ name, old, now string }{
+		{"copies are not published", "writes_publish();\n      sync_warp", "sync_warp"},
+		{"published before they have ended", "cp_async_wait<behind>();\n      writes_publish();", "writes_publish();\n      cp_async_wait<behind>();"},
+		{"one copy too many is under way", "cp_async_wait<behind>()", "cp_async_wait<behind + 1>()"},
+		{"lanes do not wait for each other", "writes_publish();\n      sync_warp();", "writes_publish();"},
+		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1);", ""},
+		{"the last steps are not published", "i < under_way", "i < under_way - 1"},
+		{"bytes are announced twice", "bytes > 0 && thread() == 0", "bytes > 0 && thread() < 2"},
+		{"chunks without a swizzle", "(line() + i * 16) * 64 + (c ^ (line() & 7)) * 8", "(line() + i * 16) * 64 + c * 8"},
+		{"panels in the wrong order", "i * 4096 + (line() + j) * 64", "(own - 1 - i) * 4096 + (line() + j) * 64"},
+		{"rows that are not there", "from.valid && x.inside(sum)", "from.valid"},
+		{"a part of k that is not there", "Depth % 64 == 0 || k + behind < Depth", "true"},
+		{"taps of other channels", "tap * Run + step / (K / Run) * 64", "tap * Run"},
+		{"a tap that is visited twice", "tap = i32(Order >> tap * 4) & 15;", "tap = i32(Order >> tap / 2 * 8) & 15;"},
+	} {
+		check(c.name, "gemm_gather.cuh", c.old, c.now, func(p *collection) {
+			for i, of := range gathered[:6] {
+				if i%5 < 2 {
+					p.add(t, of.of("f16", gatherTiles[4-i%5*2]), true)
+				}
+			}
+			p.add(t, gatheredTaps.of("bf16", gatherTiles[4]), true)
+		})
+	}
+}
