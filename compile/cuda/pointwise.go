@@ -62,7 +62,7 @@ func (p *elementwise) loops() (all []sharing) {
 				same.outs = append(same.outs, j)
 			}
 		}
-		if p.f.Class == kernel.ClassPointwise {
+		if p.f.Class == kernel.ClassPointwise && p.f.Cells == nil {
 			if same.tiling = tiled(p.f, same.outs, room); same.tiling != nil {
 				room -= same.tiling.shared()
 			}
@@ -83,8 +83,18 @@ func (p *elementwise) blocks(q sharing) int64 {
 // elementwise is the plan of a kernel whose threads compute single elements.
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
 	p := &elementwise{f: f, over: over, v: 1}
+	if f.Visits() == 0 || f.Class == kernel.ClassPointwise {
+		if g := t.cells(f); g != nil && !slices.ContainsFunc(p.loops(), func(q sharing) bool { return q.tiling != nil }) {
+			p.f = g
+		}
+	}
 	if f.Class == kernel.ClassPointwise {
-		p.v = vectorOf(f, kernel.Out.Elements)
+		p.v = vectorOf(p.f, kernel.Out.Elements)
+		for _, c := range p.f.Cells {
+			for p.v > 1 && c.Neighbours()%p.v != 0 {
+				p.v /= 2
+			}
+		}
 		return p, nil
 	}
 	if f.Visits() == 0 {
@@ -180,7 +190,10 @@ func (p *elementwise) launches() ([]*launch, error) {
 	if len(held) > 0 {
 		l.include = "scatter.cuh"
 	}
-	if len(held) > 0 || p.f.Class == kernel.ClassLoop {
+	switch {
+	case p.f.Cells != nil && p.v == 1:
+		l.blocks = 2 // for the registers of what a cell reads
+	case len(held) > 0 || p.f.Class == kernel.ClassLoop:
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
 	}
 	return append(all, l), nil
@@ -222,6 +235,11 @@ func (p *elementwise) write(t *text, held []lists, sums [][]levelSums, loops []s
 		outs := pick(f.Outs, q.outs)
 		e.open("if (%s < %d)", i, outs[0].Elements()/f.V)
 		e.bind(outs[0].Loops[0], cpp("%s", i))
+		if f.Cells != nil && f.V == 1 {
+			e.cell(outs)
+			e.close()
+			continue
+		}
 		l := e.lanes(f.Lane, f.V)
 		l.store(outs)
 		l.end()
