@@ -14,6 +14,8 @@ type launch struct {
 	assemble.Launch
 	blocks  int    // that a multiprocessor must hold at once; 0: as many as it can
 	include string // parts of the prelude that it needs
+	// triggers lets the kernel behind this one start early, if that waits by itself.
+	triggers bool
 	// named are the names of values in the text, and write writes the text.
 	named map[*ir.Value]ident
 	write func(t *text) error
@@ -77,6 +79,10 @@ func (t *text) kernel() *stmt {
 	for i, p := range t.Params {
 		switch p.Mode {
 		case artifact.In:
+			if t.Block.Waits {
+				params[i] = cpp("dm::InBehind<%s> %s", storage(p.Elem), def(p.Name))
+				continue
+			}
 			params[i] = cpp("dm::In<%s> %s", storage(p.Elem), def(p.Name))
 		case artifact.Out:
 			params[i] = cpp("dm::Out<%s> %s", storage(p.Elem), def(p.Name))
@@ -90,7 +96,17 @@ func (t *text) kernel() *stmt {
 	if t.blocks > 0 {
 		head = cpp("DM_KERNEL_OCCUPANCY(%s, %d, %d)(%s)", local(""), t.Block.Threads, t.blocks, params)
 	}
-	return &stmt{head: head, style: block, body: t.body.statements()}
+	body := t.body.statements()
+	var first []*stmt
+	if t.Block.Waits {
+		first = append(first, &stmt{head: cpp("dm::grid_dependency_wait()")})
+	}
+	// All blocks of a kernel have their places when the last of them is here: the next kernel takes none that this one needs.
+	if t.triggers {
+		first = append(first, &stmt{head: cpp("dm::launch_dependents()")})
+	}
+	body = append(first, body...)
+	return &stmt{head: head, style: block, body: body}
 }
 
 // Key is the text with other names for the kernel and its parameters, and

@@ -72,6 +72,49 @@ func TestTransposedMachineCode(t *testing.T) {
 	}
 }
 
+// Threads that compute several windows, or both halves of a row, have no more issue slots for each byte than stated; an
+// H200 issues 7.75 while it moves one.
+func TestCellMachineCode(t *testing.T) {
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	text, err := os.ReadFile("testdata/pools.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := map[string]float64{"largest": 1.3, "chosen": 5.8, "spread": 1.2, "odd": 6.2, "turned": 2.2}
+	for _, of := range []string{"a100-80", "h200"} {
+		m, ok := machine.Lookup(of)
+		if !ok {
+			t.Fatalf("there is no machine %s", of)
+		}
+		p := compiled(t, string(text), m.Arch)
+		code, err := nvrtc.CompileProgram(t.Context(), p, m.Arch, nvrtc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ptxtest.Check(t, p, code)
+		listing, err := nvrtc.Disassemble(t.Context(), code.Cubin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, err := audit.Steps(p, listing, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(steps) != len(most) || len(code.Spilled()) > 0 {
+			t.Errorf("%s: %d steps, spills in %v", of, len(steps), code.Spilled())
+		}
+		for _, a := range steps {
+			t.Logf("%s %-8s %4d instructions, %.2f slots for each byte (%.0f %%)", of, a.Name, a.All.Instrs, a.PerByte, 100*a.Share)
+			if a.PerByte > most[a.Name] || a.All.Local > 0 {
+				t.Errorf("%s: %.2f slots for each byte, %d bytes of local memory", a.Name, a.PerByte, a.All.Local)
+			}
+		}
+	}
+}
+
 // advice matches what ptxas says of code that it could not make as fast as it might be.
 var advice = regexp.MustCompile(`(?i)warning|advisory|potential`)
 

@@ -15,6 +15,8 @@ type Plan struct {
 	scheme scheme
 	pace   assemble.Pace
 	made   []*launch // the launches of the scheme, once they were asked for
+	// dependents says that a kernel may start before those before it have ended.
+	dependents bool
 }
 
 // scheme is the partition of a form into launches.
@@ -34,7 +36,7 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 		s, err = t.elementwise(f, o.Over)
 	case kernel.ClassRow:
 		r := t.rows(f)
-		return &Plan{scheme: r, pace: r.pace(t.Machine)}, nil
+		return &Plan{scheme: r, pace: r.pace(t.Machine), dependents: dependent(t.Arch)}, nil
 	case kernel.ClassColumns:
 		s = t.columns(f)
 	case kernel.ClassLibrary:
@@ -47,7 +49,7 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{scheme: s}, nil
+	return &Plan{scheme: s, dependents: dependent(t.Arch)}, nil
 }
 
 // Temps is the memory that the launches share.
@@ -70,6 +72,9 @@ func (p *Plan) launches() ([]*launch, error) {
 	}
 	var err error
 	p.made, err = p.scheme.launches()
+	for _, l := range p.made {
+		l.triggers = p.dependents
+	}
 	return p.made, err
 }
 

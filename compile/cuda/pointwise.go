@@ -36,6 +36,7 @@ type elementwise struct {
 	groups []*grouping // of the updates of scatters
 	pieces []*pieces   // of groups
 	v      int64       // vector width of a thread
+	waits  bool        // for the kernels before it, by itself
 }
 
 // sharing is the results that share a loop.
@@ -62,7 +63,7 @@ func (p *elementwise) loops() (all []sharing) {
 				same.outs = append(same.outs, j)
 			}
 		}
-		if p.f.Class == kernel.ClassPointwise {
+		if p.f.Class == kernel.ClassPointwise && p.f.Cells == nil {
 			if same.tiling = tiled(p.f, same.outs, room); same.tiling != nil {
 				room -= same.tiling.shared()
 			}
@@ -82,9 +83,20 @@ func (p *elementwise) blocks(q sharing) int64 {
 
 // elementwise is the plan of a kernel whose threads compute single elements.
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
-	p := &elementwise{f: f, over: over, v: 1}
+	// Threads read what they need before they store, so that ordinary loads are as good as those of constant memory.
+	p := &elementwise{f: f, over: over, v: 1, waits: dependent(t.Arch) && f.Visits() == 0}
+	if f.Visits() == 0 || f.Class == kernel.ClassPointwise {
+		if g := t.cells(f); g != nil && !slices.ContainsFunc(p.loops(), func(q sharing) bool { return q.tiling != nil }) {
+			p.f = g
+		}
+	}
 	if f.Class == kernel.ClassPointwise {
-		p.v = vectorOf(f, kernel.Out.Elements)
+		p.v = vectorOf(p.f, kernel.Out.Elements)
+		for _, c := range p.f.Cells {
+			for p.v > 1 && c.Neighbours()%p.v != 0 {
+				p.v /= 2
+			}
+		}
 		return p, nil
 	}
 	if f.Visits() == 0 {
@@ -173,14 +185,17 @@ func (p *elementwise) launches() ([]*launch, error) {
 		}
 	}
 	l := &launch{
-		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
+		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads, Waits: p.waits}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
 		named:  ns.of,
 		write:  func(t *text) error { return p.write(t, held, sums, loops) },
 	}
 	if len(held) > 0 {
 		l.include = "scatter.cuh"
 	}
-	if len(held) > 0 || p.f.Class == kernel.ClassLoop {
+	switch {
+	case p.f.Cells != nil && p.v == 1:
+		l.blocks = 2 // for the registers of what a cell reads
+	case len(held) > 0 || p.f.Class == kernel.ClassLoop:
 		l.blocks = 4 // else ptxas aims at a higher occupancy than the registers allow, and spills
 	}
 	return append(all, l), nil
@@ -222,6 +237,11 @@ func (p *elementwise) write(t *text, held []lists, sums [][]levelSums, loops []s
 		outs := pick(f.Outs, q.outs)
 		e.open("if (%s < %d)", i, outs[0].Elements()/f.V)
 		e.bind(outs[0].Loops[0], cpp("%s", i))
+		if f.Cells != nil && f.V == 1 {
+			e.cell(outs)
+			e.close()
+			continue
+		}
 		l := e.lanes(f.Lane, f.V)
 		l.store(outs)
 		l.end()

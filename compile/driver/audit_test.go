@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -13,17 +12,9 @@ import (
 	"dmir/gpu/nvrtc"
 )
 
-// overBudget are the examples in which the machine code of a step that is bound
-// by memory issues more than the machine can while its bytes are moved, and why.
-var overBudget = map[string]string{
-	"cnn_train":         "the gradient of a pooling asks of each element which windows chose it",
-	"llama_layer":       "rotary embeddings are counted as if all threads turned k, and both halves of a head",
-	"llama_layer_train": "the same",
-}
-
 // withinBudget checks that the kernels of an example that are bound by memory issue
 // no more instructions than their time allows; small kernels are skipped.
-func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, m *machine.Machine) {
+func withinBudget(t *testing.T, p *artifact.Program, cubin []byte, m *machine.Machine) {
 	t.Helper()
 	if _, err := nvrtc.Disassembler(); err != nil {
 		if os.Getenv("CI") != "" {
@@ -54,11 +45,6 @@ func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, 
 		if !a.Memory || a.Share <= 1 {
 			continue
 		}
-		finding := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Name, a.PerByte, 100*a.Share, audit.Target)
-		if why := overBudget[name]; why != "" {
-			t.Logf("%s; %s", finding, why)
-		} else {
-			t.Error(finding)
-		}
+		t.Errorf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Name, a.PerByte, 100*a.Share, audit.Target)
 	}
 }

@@ -88,6 +88,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %dq, %dk, %dv : tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>
 }
 `},
+	"elements": {"sm_90a", `func.func @f(%x: tensor<4096x128xf16>) -> tensor<4096x128xf16> {
+  %y = dm.exp %x : tensor<4096x128xf16>
+  return %y : tensor<4096x128xf16>
+}
+`},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
   %y = dm.softmax %x, dim = 1 : tensor<256x16384xf32>
   return %y : tensor<256x16384xf32>
@@ -102,6 +107,11 @@ type wrongKernel struct {
 }
 
 var wrongKernels = []wrongKernel{
+	{"elements", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, "", ptx.Dependency},
+	{"elements", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, `if (threadIdx.x & 32) asm volatile("griddepcontrol.wait;" ::: "memory");`, ptx.Dependency},
+	{"elements", "async.cuh", `griddepcontrol.wait`, "griddepcontrol.launch_dependents", ptx.Dependency},
+	{"elements", "memory.cuh", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_const(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_const<N>(p, i); }", ptx.Dependency},
+
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
 	{"product", "gemm_wgmma.cuh", "sync();\n\n  i32 slot", "\n  i32 slot", ptx.BarrierInit},
 	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 9)", ptx.Arrivals},

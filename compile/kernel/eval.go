@@ -24,7 +24,9 @@ type evaluator struct {
 	pieces     []*Pieces
 	v          int64 // the vector width, and the variable that numbers neighbours; nil: there is one
 	lane       *Atom
-	visits     int64 // see Form.Visits
+	visits     int64       // see Form.Visits
+	cells      bool        // results are in cells
+	edge       []Condition // under which the element that is being lowered is inside; what it reads is under them
 	// A composite is expanded on first use; stands maps its operands in the
 	// expansion to values.
 	expanded map[*ir.Op][]*ir.Value
@@ -122,6 +124,9 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	for _, x := range idx {
 		key += " " + x.key()
 	}
+	for _, c := range e.edge {
+		key += fmt.Sprintf(" %d<=%s<%d", c.Lo, c.X.key(), c.Hi)
+	}
 	if old := e.memo[key]; old != nil {
 		return old
 	}
@@ -130,7 +135,7 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	case v.Op != nil && v.Op.Name == op.Constant && splat(v.Op) != nil:
 		x = splat(v.Op).number(e.Space, v.Elem())
 	case v.Op == nil || !e.inside[v.Op] || v.Op.Name == op.Constant: // whose elements are in memory
-		x = e.expr(Expr{Op: Load, Elem: v.Elem(), Buf: v, At: Place(v, idx)})
+		x = e.guard(e.edge, e.expr(Expr{Op: Load, Elem: v.Elem(), Buf: v, At: Place(v, idx)}), e.number(v.Elem(), 0))
 	default:
 		if len(e.memo) > leastPlaces+mostPlaces*len(e.inside) {
 			return e.fail(v.Op, v.Elem(), "each element needs more than %d others: what it reads is computed again at too many places", leastPlaces+mostPlaces*len(e.inside))

@@ -129,6 +129,22 @@ func (c Condition) never() bool {
 	return hi < c.Lo || lo >= c.Hi
 }
 
+// reduced is c without a common factor of the terms of X, so that conditions that hold together are equal.
+func (c Condition) reduced() Condition {
+	g := int64(0)
+	for _, t := range c.X.Terms {
+		g = GCD(g, t.Coef)
+	}
+	if g <= 1 {
+		return c
+	}
+	y := Index{Terms: make([]Term, len(c.X.Terms))}
+	for i, t := range c.X.Terms {
+		y.Terms[i] = Term{t.Coef / g, t.Atom}
+	}
+	return Condition{X: y, Lo: -floorDiv(c.X.C-c.Lo, g), Hi: -floorDiv(c.X.C-c.Hi, g)}
+}
+
 func (s *Space) expr(e Expr) *Expr {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p %p %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Groups, e.Pieces, e.Cell.key())
@@ -214,7 +230,7 @@ func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 			return no
 		}
 		if !c.always() {
-			open = append(open, c)
+			open = append(open, c.reduced())
 		}
 	}
 	if len(open) == 0 || yes == no {

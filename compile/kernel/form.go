@@ -41,6 +41,9 @@ type Form struct {
 	// Pieces are those of the reductions over groups.
 	Pieces []*Pieces
 
+	// Cells divide the results of Pointwise and Loop; nil: a thread computes single elements, or V neighbours.
+	Cells []*Cells
+
 	// V is the vector width: the number of neighbouring elements that one thread
 	// computes at a time, numbered by Lane, which is nil where V is 1. See Widen.
 	V    int64
@@ -50,7 +53,8 @@ type Form struct {
 	grouped     bool
 	stride, run int64 // of Turn
 	in          planes
-	dim         int // of Contraction: the dimension of the result along which V neighbours lie
+	spaces      []space // of Pointwise and Loop
+	dim         int     // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
@@ -303,13 +307,16 @@ func (f *Form) pointwise() (*Form, error) {
 	}
 	g.eval = newEvaluator(s, f.Ops)
 	g.eval.grouped, g.eval.v, g.eval.lane = f.grouped, g.V, g.Lane
+	g.eval.cells = g.Cells != nil
 	type loop struct {
 		shape []int64
 		order []int // of the dimensions in memory, nil: as they are
 		vars  []*Atom
-		at    Index
+		n     int64  // of cells, 0: results are not in cells
+		cells []cell // the elements of a step, one but for results in cells
 	}
 	var loops []loop
+	g.spaces = nil
 	for _, v := range f.Outputs {
 		for _, part := range g.stored(v) {
 			shape := shapeOf(part.of)
@@ -321,40 +328,72 @@ func (f *Form) pointwise() (*Form, error) {
 			if i < 0 {
 				i = len(loops)
 				loops = append(loops, loop{shape: shape, order: order})
-				l := &loops[i]
-				if g.run > 0 {
-					if l.vars, l.at = s.turned(Product(shape)/g.V, g.stride, g.run); l.vars == nil {
+				l, inMemory := &loops[i], inMemory(shape, order)
+				var at Index
+				if c := g.cellsOf(inMemory); c != nil {
+					l.n = c.Count() / g.V * g.V
+					l.vars, l.cells = s.cells(c, g.V, g.Lane)
+				} else if g.run > 0 {
+					if l.vars, at = s.turned(Product(shape)/g.V, g.stride, g.run); l.vars == nil {
 						return nil, reason(f.Ops[0], "steps are not divided as they were to be turned")
 					}
-					l.at = l.at.Times(g.V).Add(IndexOf(g.Lane))
+					at = at.Times(g.V).Add(IndexOf(g.Lane))
 				} else if n := Product(shape); g.in.divide(n) {
-					l.vars, l.at = s.planes(n, g.in, g.V, g.Lane)
+					l.vars, at = s.planes(n, g.in, g.V, g.Lane)
 				} else {
 					l.vars = make([]*Atom, 1)
-					l.vars[0], l.at = s.wide("i", n, g.V, g.Lane)
+					l.vars[0], at = s.wide("i", n, g.V, g.Lane)
 				}
+				if l.cells == nil {
+					l.cells = []cell{{at: s.Unlinear(at, inMemory)}}
+				}
+				g.spaces = append(g.spaces, space{inMemory, l.vars, l.cells[0].at})
 			}
-			out := part.at(s.places(loops[i].at, shape, order))
-			out.Loops = loops[i].vars
-			g.Outs = append(g.Outs, out)
+			for _, c := range loops[i].cells {
+				g.eval.edge = c.inside
+				out := part.at(byDimension(c.at, order))
+				g.eval.edge = nil
+				out.Loops = loops[i].vars
+				if loops[i].n > 0 {
+					out.N = loops[i].n
+					out.If = append(c.inside, out.If...)
+				}
+				g.Outs = append(g.Outs, out)
+			}
 		}
 	}
 	return &g, g.eval.why
 }
 
-// places are the indices of element number at, in the order of memory, of a tensor whose
-// dimensions lie in that order; nil: as they are.
-func (s *Space) places(at Index, shape []int64, order []int) []Index {
+// cellsOf are the cells of results of that shape, nil where they are not in cells.
+func (f *Form) cellsOf(shape []int64) *Cells {
+	i := slices.IndexFunc(f.Cells, func(c *Cells) bool { return slices.Equal(c.shape, shape) })
+	if i < 0 {
+		return nil
+	}
+	return f.Cells[i]
+}
+
+// inMemory is a shape in the order in which its dimensions lie in memory; nil: as they are.
+func inMemory(shape []int64, order []int) []int64 {
 	if order == nil {
-		return s.Unlinear(at, shape)
+		return shape
 	}
-	inMemory := make([]int64, len(shape))
+	out := make([]int64, len(shape))
 	for i, d := range order {
-		inMemory[i] = shape[d]
+		out[i] = shape[d]
 	}
-	idx := make([]Index, len(shape))
-	for i, x := range s.Unlinear(at, inMemory) {
-		idx[order[i]] = x
+	return out
+}
+
+// byDimension is an index whose parts are in the order of memory in that of dimensions.
+func byDimension(at []Index, order []int) []Index {
+	if order == nil {
+		return at
+	}
+	idx := make([]Index, len(at))
+	for i, d := range order {
+		idx[d] = at[i]
 	}
 	return idx
 }

@@ -71,6 +71,11 @@ func (e *evaluator) places(o *ir.Op, p op.Piece, idx []Index) (at []Index, insid
 		if a.Open {
 			inside = append(inside, Condition{X: x, Lo: 0, Hi: most + 1})
 		}
+		if q, rest := written(x).split(div); div > 1 && len(rest.Terms) == 0 {
+			inside = append(inside, Condition{X: rest, Lo: 0, Hi: 1})
+			at[d] = e.Within(q, 0, max(shape[d]-1, 0))
+			continue
+		}
 		if a.Open || p.To > 0 && d == p.Dim {
 			x = e.Within(x, 0, max(most, 0))
 		}

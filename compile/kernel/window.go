@@ -27,6 +27,9 @@ func (e *evaluator) elementAt(x Index, n, spread int64) (at Index, inside []Cond
 	reach := max((n-1)*spread+1, 0)
 	inside = []Condition{{X: x, Lo: 0, Hi: reach}}
 	at = e.Within(x, 0, reach-1)
+	if q, rest := written(x).split(spread); spread > 1 && len(rest.Terms) == 0 {
+		return e.Within(q, 0, n-1), []Condition{{X: q, Lo: 0, Hi: n}, {X: rest, Lo: 0, Hi: 1}}
+	}
 	if spread > 1 {
 		inside = append(inside, Condition{X: e.Mod(at, spread), Lo: 0, Hi: 1})
 		at = e.Within(e.Div(at, spread), 0, n-1)
@@ -85,6 +88,9 @@ func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
+	if e.writes(op.Ints(o, "window_dimensions")) {
+		return e.windowWritten(o, idx)
+	}
 	elem, kind := o.Results[0].Elem(), op.Str(o, "kind")
 	x := o.Operands[0]
 	vars, at, _, inside := e.windowed(o, shapeOf(x), op.Ints(o, "window_dimensions"), idx, "window_strides", "window_dilations")
@@ -104,23 +110,19 @@ func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	x, source := o.Operands[0], o.Operands[1]
 	elem := x.Elem()
 	in, out, win := shapeOf(x), shapeOf(source), op.Ints(o, "window_dimensions")
+	if e.writes(win) {
+		return e.chosenWritten(o, idx)
+	}
 	vars, taps := e.loops(win)
 	var place []Index // of the window in which the element is at the tap
 	var fits []Condition
 	for d := range win {
 		stride, dilation, low := steps(o, d, "window_strides", "window_dilations")
-		z := idx[d].Plus(low).Add(taps[d].Times(-dilation))
-		most := (out[d] - 1) * stride
-		fits = append(fits, Condition{X: z, Lo: 0, Hi: most + 1})
-		z = e.Within(z, 0, most)
-		if stride > 1 {
-			fits = append(fits, Condition{X: e.Mod(z, stride), Lo: 0, Hi: 1})
-			z = e.Within(e.Div(z, stride), 0, out[d]-1)
-		}
-		place = append(place, z)
+		z, conds := e.elementAt(idx[d].Plus(low).Add(taps[d].Times(-dilation)), out[d], stride)
+		fits, place = append(fits, conds...), append(place, z)
 	}
 	others, at, there, inside := e.windowed(o, in, win, place, "window_strides", "window_dilations")
-	v, w := e.at(x, idx), e.at(x, at)
+	v, w := e.rounded(e.at(x, idx)), e.rounded(e.at(x, at))
 	flag := func(name string, args ...*Expr) *Expr { return e.scalar(name, types.I1, args...) }
 	compare := func(dir string, a, b *Expr) *Expr {
 		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})

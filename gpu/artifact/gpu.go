@@ -25,6 +25,17 @@ type Block struct {
 	Threads int
 	Shared  int // bytes of dynamic shared memory
 	Cluster int // blocks of a cluster; 0 or 1: none
+	// Waits says that all threads wait, before they access memory, for the kernels before to have ended
+	// (griddepcontrol.wait): a launch may start while those still run. See Program.Dependent.
+	Waits bool `json:",omitempty"`
+}
+
+// Dependent reports whether step i, before which step before was the last on its stream (negative: none), may be launched
+// as a programmatic dependent of it: both are kernels, and its own waits by itself. Since each such kernel waits before
+// it ends, whatever follows one finds that all before have ended.
+func (p *Program) Dependent(i, before int) bool {
+	k := p.KernelOf(&p.Steps[i])
+	return k != nil && k.Block.Waits && before >= 0 && p.Steps[before].Kind == StepLaunch
 }
 
 func (b *Block) check(bad func(string, ...any)) {

@@ -103,7 +103,7 @@ func (p *oldProgram) program() (*Program, error) {
 	}
 	for _, k := range p.Kernels {
 		q.Kernels = append(q.Kernels, Kernel{
-			Name: k.Name, Class: k.Class, Block: Block{k.Threads, k.Shared, k.Cluster}, Params: k.Params,
+			Name: k.Name, Class: k.Class, Block: Block{Threads: k.Threads, Shared: k.Shared, Cluster: k.Cluster}, Params: k.Params,
 			Lines: k.Lines, First: k.First, Last: k.Last, Arch: k.Arch,
 		})
 	}

@@ -56,6 +56,7 @@ const (
 	eventNoTiming              = 2
 	recordExternal             = 1
 	launchClusterDimension     = 4
+	launchProgrammaticSerial   = 6 // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 )
 
 // launchConfig is CUlaunchConfig.
@@ -121,6 +122,15 @@ type api struct {
 	GraphFree    func(graph handle) status                                                                                                                           `c:"cuGraphDestroy"`
 	GraphLaunch  func(exec, s handle) status                                                                                                                         `c:"cuGraphLaunch"`
 	ExecFree     func(exec handle) status                                                                                                                            `c:"cuGraphExecDestroy"`
+}
+
+// programmaticEdges is the first version of CUDA whose captured graphs have programmatic edges.
+const programmaticEdges = 12030
+
+// dependents reports whether a captured launch may start before the kernel before it has ended.
+func (a *api) dependents() bool {
+	var v int32
+	return a.Launch != nil && a.Version(&v) == success && v >= programmaticEdges
 }
 
 // libraryNames are the names of the driver's library for the system's linker, and

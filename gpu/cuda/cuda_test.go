@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 	if n := len(f.launches); n != 4 {
 		t.Errorf("%d launches were enqueued for 20 runs; the graph has 4", n)
 	}
-	if got, want := f.launches[1], (launched{"negated", [3]uint32{4, 1, 1}, 256, 0, 1}); got != want {
+	if got, want := f.launches[1], (launched{"negated", [3]uint32{4, 1, 1}, 256, 0, 1, false}); got != want {
 		t.Errorf("launch %+v, want %+v", got, want)
 	}
 	if err := s.Close(); err != nil {
@@ -105,6 +105,46 @@ func TestRun(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("closed twice: %v", err)
+	}
+}
+
+// A kernel that waits by itself starts before the one directly before it on its stream has ended, if the driver captures
+// that; behind a fill, or behind a wait for another stream, it starts as others do.
+func TestDependentLaunches(t *testing.T) {
+	for _, c := range []struct {
+		version int32
+		waits   []string
+		want    string
+	}{
+		{13010, []string{"scaled", "negated", "total", "joined"}, "total"},
+		{13010, []string{"joined"}, ""},
+		{12020, []string{"scaled", "negated", "total", "joined"}, ""},
+	} {
+		f := newFake(t)
+		f.version = c.version
+		p := artifacttest.Program()
+		for i := range p.Kernels {
+			p.Kernels[i].Block.Waits = slices.Contains(c.waits, p.Kernels[i].Name)
+		}
+		s := load(t, f, p)
+		x, _, _ := input()
+		outputs, err := s.Run(t.Context(), [][]byte{x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, outputs)
+		var dependent []string
+		for _, l := range f.launches {
+			if l.dependent {
+				dependent = append(dependent, l.name)
+			}
+		}
+		if got := strings.Join(dependent, " "); got != c.want {
+			t.Errorf("%v of version %d: dependent launches are %q, want %q", c.waits, c.version, got, c.want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -122,7 +162,7 @@ func TestLaunchAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, outputs)
-	if got, want := f.launches[0], (launched{"scaled", [3]uint32{4, 1, 1}, 256, 100 << 10, 2}); got != want {
+	if got, want := f.launches[0], (launched{"scaled", [3]uint32{4, 1, 1}, 256, 100 << 10, 2, false}); got != want {
 		t.Errorf("launch %+v, want %+v", got, want)
 	}
 	if want := []string{"7 [40 25] [160] [8 5] [1 1] 1"}; !slices.Equal(f.maps, want) {

@@ -19,6 +19,7 @@ type fake struct {
 	rand     *rand.Rand
 
 	count    int // devices
+	version  int32
 	calls    []string
 	failCall string // this call fails
 	failCode status
@@ -61,6 +62,8 @@ type launched struct {
 	threads uint32
 	shared  uint32
 	cluster uint32
+	// dependent launches may start before the kernel before them on the stream has ended.
+	dependent bool
 }
 
 const fakeBase = 0x7f0000001000 &^ 0xff
@@ -71,7 +74,7 @@ const secondBase = fakeBase + 1<<40
 
 func newFake(t *testing.T) *fake {
 	f := &fake{
-		t: t, rand: rand.New(rand.NewPCG(1, 2)), count: 1, next: 100, live: map[handle]string{}, queues: map[handle][]*node{},
+		t: t, rand: rand.New(rand.NewPCG(1, 2)), count: 1, version: 13010, next: 100, live: map[handle]string{}, queues: map[handle][]*node{},
 		last: map[handle]*node{}, marks: map[handle]*node{}, times: map[handle]float64{}, inside: map[handle]bool{},
 		graphs: map[handle][]*node{}, names: map[handle]string{},
 	}
@@ -193,7 +196,7 @@ func (f *fake) api() *api {
 	attributes := map[int32]int32{attrMajor: 9, attrMinor: 0, attrMultiprocessors: 132, attrSharedOptin: 232448}
 	a := &api{
 		Init:        func(uint32) status { return success },
-		Version:     func(v *int32) status { *v = 13010; return success },
+		Version:     func(v *int32) status { *v = f.version; return success },
 		ErrorName:   func(s status, p **byte) status { *p = text(names[s]); return success },
 		ErrorString: func(s status, p **byte) status { *p = text(texts[s]); return success },
 		DeviceCount: func(n *int32) status {
@@ -453,14 +456,25 @@ func (f *fake) api() *api {
 		},
 	}
 	a.LaunchPlain = func(h handle, gx, gy, gz, bx, by, bz, shared uint32, on handle, args, extra unsafe.Pointer) status {
-		return f.launch(launched{f.names[h], [3]uint32{gx, gy, gz}, bx * by * bz, shared, 1}, on, args)
+		return f.launch(launched{f.names[h], [3]uint32{gx, gy, gz}, bx * by * bz, shared, 1, false}, on, args)
 	}
 	a.Launch = func(c *launchConfig, h handle, args, extra unsafe.Pointer) status {
 		at := unsafe.Slice(c.attributes, c.count)
-		if len(at) != 1 || at[0].id != launchClusterDimension {
-			f.problem("the attributes of %s are %v", f.names[h], at)
+		l := launched{f.names[h], c.grid, c.block[0] * c.block[1] * c.block[2], c.shared, 1, false}
+		for _, a := range at {
+			switch {
+			case a.id == launchClusterDimension && a.value[0] > 0 && l.cluster == 1:
+				l.cluster = a.value[0]
+			case a.id == launchProgrammaticSerial && a.value[0] == 1 && !l.dependent:
+				l.dependent = true
+			default:
+				f.problem("the attributes of %s are %v", f.names[h], at)
+			}
 		}
-		return f.launch(launched{f.names[h], c.grid, c.block[0] * c.block[1] * c.block[2], c.shared, at[0].value[0]}, c.stream, args)
+		if before := f.last[c.stream]; l.dependent && (!f.inside[c.stream] || before == nil || !strings.HasPrefix(before.what, "launch ")) {
+			f.problem("%s depends on no kernel", l.name)
+		}
+		return f.launch(l, c.stream, args)
 	}
 	return a
 }

@@ -54,6 +54,10 @@ func (s *Session) stretch(from, to int) (err error) {
 			}
 		}
 	}
+	last := make([]int, len(s.streams)) // the step that the stream's next work follows directly; -1: none does
+	for k := range last {
+		last[k] = -1
+	}
 	main := s.streams[0]
 	for k, other := range s.streams {
 		if k > 0 && used[k] { // they start after the first stream's event
@@ -72,10 +76,12 @@ func (s *Session) stretch(from, to int) (err error) {
 			if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
 				return err
 			}
+			last[step.Stream] = -1
 		}
-		if err := s.enqueue(i, on); err != nil {
+		if err := s.enqueueAfter(i, last[step.Stream], on); err != nil {
 			return err
 		}
+		last[step.Stream] = i
 		if ended[i] != 0 {
 			if err := s.a.check("cuEventRecord", s.a.EventRecord(ended[i], on)); err != nil {
 				return err
@@ -169,13 +175,16 @@ func (s *Session) capture(fill func() error) (exec handle, err error) {
 	return exec, s.a.check("cuGraphInstantiate", s.a.GraphMake(&exec, graph, 0))
 }
 
-// enqueue adds step i to a stream.
-func (s *Session) enqueue(i int, on handle) error {
+// enqueue adds step i to a stream, behind all that is there.
+func (s *Session) enqueue(i int, on handle) error { return s.enqueueAfter(i, -1, on) }
+
+// enqueueAfter adds step i to a stream, directly behind step before; -1: behind other work.
+func (s *Session) enqueueAfter(i, before int, on handle) error {
 	step := &s.p.Steps[i]
 	to, from := &s.p.Buffers[step.Move.To], &s.p.Buffers[step.Move.From]
 	switch n := to.Size(); {
 	case step.Kind == artifact.StepLaunch:
-		return s.launch(i, on)
+		return s.launch(i, s.p.Dependent(i, before), on)
 	case step.Kind == artifact.StepCollective:
 		return s.enqueueCollective(i, on)
 	case n == 0:
@@ -187,8 +196,9 @@ func (s *Session) enqueue(i int, on handle) error {
 	}
 }
 
-// launch adds the kernel of step i to a stream.
-func (s *Session) launch(i int, on handle) error {
+// launch adds the kernel of step i to a stream. A dependent one may start while the kernel before it on the stream still
+// runs; in a captured graph that is a programmatic edge.
+func (s *Session) launch(i int, dependent bool, on handle) error {
 	step := &s.p.Steps[i]
 	k, l := s.p.KernelOf(step), &step.Launch
 	// The parameters by value, and their addresses. The driver copies them before
@@ -211,17 +221,28 @@ func (s *Session) launch(i int, on handle) error {
 	}
 	grid := [3]uint32{uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])}
 	f := s.functions[l.Kernel]
-	if k.Block.Cluster <= 1 {
+	dependent = dependent && s.d.Major >= 9 && s.a.dependents()
+	var attributes [2]launchAttribute
+	n := 0
+	if k.Block.Cluster > 1 {
+		attributes[n].id = launchClusterDimension
+		attributes[n].value = [16]uint32{uint32(k.Block.Cluster), 1, 1}
+		n++
+	}
+	if dependent {
+		attributes[n].id = launchProgrammaticSerial
+		attributes[n].value[0] = 1
+		n++
+	}
+	if n == 0 {
 		return s.a.check("cuLaunchKernel "+step.Name,
 			s.a.LaunchPlain(f, grid[0], grid[1], grid[2], uint32(k.Block.Threads), 1, 1, uint32(k.Block.Shared), on, unsafe.Pointer(&args[0]), nil))
 	}
 	if s.a.Launch == nil {
 		return fmt.Errorf("kernel %s runs in clusters, which this NVIDIA driver does not support", k.Name)
 	}
-	cluster := &launchAttribute{id: launchClusterDimension}
-	cluster.value[0], cluster.value[1], cluster.value[2] = uint32(k.Block.Cluster), 1, 1
-	pin.Pin(cluster)
-	c := &launchConfig{grid: grid, block: [3]uint32{uint32(k.Block.Threads), 1, 1}, shared: uint32(k.Block.Shared), stream: on, attributes: cluster, count: 1}
+	pin.Pin(&attributes[0])
+	c := &launchConfig{grid: grid, block: [3]uint32{uint32(k.Block.Threads), 1, 1}, shared: uint32(k.Block.Shared), stream: on, attributes: &attributes[0], count: uint32(n)}
 	pin.Pin(c)
 	return s.a.check("cuLaunchKernelEx "+step.Name, s.a.Launch(c, f, unsafe.Pointer(&args[0]), nil))
 }

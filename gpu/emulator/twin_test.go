@@ -285,6 +285,11 @@ var twins = []twin{
   dm::Vec<dm::u32, 4> v;
   for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 4 + i];
   y.store<4>(dm::lane() * 4, v);`},
+	{name: "a wait for the kernels before", threads: 32, x: 32, y: 32, fill: anyWord, body: `
+  dm::grid_dependency_wait();
+  dm::launch_dependents();
+  y.store(dm::thread(), x[dm::thread()]);
+`},
 	{name: "store of 8 bytes", threads: 32, x: 64, y: 64, fill: anyWord, body: `
   dm::Vec<dm::u32, 2> v;
   for (int i = 0; i < 2; i++) v[i] = x[dm::lane() * 2 + i];

@@ -224,21 +224,27 @@ func (e *export) constants() {
 	}
 }
 
-const launchHelper = `// launch enqueues one kernel; args are the addresses of its parameters.
-cudaError_t launch(const void *kernel, dim3 grid, int threads, int shared, int cluster, void **args, cudaStream_t stream) {
+const launchHelper = `// launch enqueues one kernel; args are the addresses of its parameters. A dependent one waits for the kernel before it by
+// itself and may start while that runs.
+cudaError_t launch(const void *kernel, dim3 grid, int threads, int shared, int cluster, bool dependent, void **args, cudaStream_t stream) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared;
   config.stream = stream;
-  cudaLaunchAttribute attribute[1];
+  cudaLaunchAttribute attribute[2];
+  config.attrs = attribute;
   if (cluster > 1) {
-    attribute[0].id = cudaLaunchAttributeClusterDimension;
-    attribute[0].val.clusterDim.x = cluster;
-    attribute[0].val.clusterDim.y = 1;
-    attribute[0].val.clusterDim.z = 1;
-    config.attrs = attribute;
-    config.numAttrs = 1;
+    cudaLaunchAttribute &a = attribute[config.numAttrs++];
+    a.id = cudaLaunchAttributeClusterDimension;
+    a.val.clusterDim.x = cluster;
+    a.val.clusterDim.y = 1;
+    a.val.clusterDim.z = 1;
+  }
+  if (dependent) {
+    cudaLaunchAttribute &a = attribute[config.numAttrs++];
+    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    a.val.programmaticStreamSerializationAllowed = 1;
   }
   return cudaLaunchKernelExC(&config, kernel, args);
 }
@@ -305,12 +311,15 @@ func (e *export) entry() {
 
 // steps writes the steps [from, to), those of decisions in their braces.
 func (e *export) steps(from, to int) {
+	before := -1 // the step that the next one follows directly
 	for i := from; i < to; i++ {
 		s := &e.p.Steps[i]
 		if !s.Decides() {
-			e.step(s)
+			e.step(s, e.p.Dependent(i, before))
+			before = i
 			continue
 		}
+		before = -1
 		second := i + 1 + s.Decision.Parts[0]
 		end := second + s.Decision.Parts[1]
 		read := func() {
@@ -342,7 +351,7 @@ func (e *export) steps(from, to int) {
 	}
 }
 
-func (e *export) step(s *artifact.Step) {
+func (e *export) step(s *artifact.Step, dependent bool) {
 	p := e.p
 	e.f("  { // %s\n", escape.Comment(s.Name))
 	defer e.f("  }\n")
@@ -369,8 +378,8 @@ func (e *export) step(s *artifact.Step) {
 	}
 	list = append(list, "nullptr") // an array of none is no array
 	e.f("    void *args[] = {%s};\n", strings.Join(list, ", "))
-	e.f("    if ((e = launch((const void *)%s, dim3(%d, %d, %d), %d, %d, %d, args, stream)) != cudaSuccess) return e;\n",
-		k.Name, s.Launch.Grid[0], s.Launch.Grid[1], s.Launch.Grid[2], k.Block.Threads, k.Block.Shared, max(1, k.Block.Cluster))
+	e.f("    if ((e = launch((const void *)%s, dim3(%d, %d, %d), %d, %d, %d, %t, args, stream)) != cudaSuccess) return e;\n",
+		k.Name, s.Launch.Grid[0], s.Launch.Grid[1], s.Launch.Grid[2], k.Block.Threads, k.Block.Shared, max(1, k.Block.Cluster), dependent)
 }
 
 // mapTypes are the driver's names of the element types of tensor maps.

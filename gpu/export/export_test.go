@@ -111,11 +111,15 @@ launch joined grid 4,1,1 threads 256 shared 0 clusters of 0: workspace+4096 work
 		}
 	})
 	// An input that is written and one that a tensor map describes, a result that
-	// is returned twice, one that is an input, a cluster, much shared memory.
+	// is returned twice, one that is an input, a cluster, much shared memory, kernels that
+	// wait for those before them by themselves.
 	t.Run("all", func(t *testing.T) {
 		p := sample()
 		p.Kernels[0].Params[0].Mode = artifact.Map
 		p.Steps[1].Launch.Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
+		for i := range p.Kernels {
+			p.Kernels[i].Block.Waits = true
+		}
 		p.Kernels[0].Block.Cluster, p.Kernels[0].Block.Shared = 2, 100<<10
 		p.Outputs = []int{5, 2}
 		p.Buffers[5].Kind = artifact.Temp // then it is copied at the end
@@ -126,9 +130,9 @@ copy 4000 bytes to workspace+0 from x+0
 fill 4 bytes at sum+0 with 0
 map of workspace+0 type 7 swizzle 1: 40/8 step 1 stride 0 25/5 step 1 stride 160
 launch scaled grid 4,1,1 threads 256 shared 102400 clusters of 2: workspace+0 workspace+16384 workspace+4096
-launch negated grid 4,1,1 threads 256 shared 0 clusters of 0: workspace+0 workspace+8192
-launch total grid 1,1,1 threads 128 shared 128 clusters of 0: workspace+4096 sum+0
-launch joined grid 4,1,1 threads 256 shared 0 clusters of 0: workspace+4096 workspace+8192 sum+0 workspace+12288
+launch negated grid 4,1,1 threads 256 shared 0 clusters of 0: dependent on the last: workspace+0 workspace+8192
+launch total grid 1,1,1 threads 128 shared 128 clusters of 0: dependent on the last: workspace+4096 sum+0
+launch joined grid 4,1,1 threads 256 shared 0 clusters of 0: dependent on the last: workspace+4096 workspace+8192 sum+0 workspace+12288
 copy 4000 bytes to out+0 from workspace+12288
 `
 		if d := cmp.Diff(want, run(t, p)); d != "" {

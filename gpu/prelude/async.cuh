@@ -51,4 +51,19 @@ DM_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory
 // threads are visible after their wait and a barrier.
 template <int N> DM_FN void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
+// Waits for all kernels before this one to have ended, with their writes visible: a launch that is a programmatic dependent
+// starts before that (sm_90 up). Every thread comes here before it accesses global memory.
+DM_FN void grid_dependency_wait() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Lets the kernel behind this one start once all blocks are here, or have ended: it then takes only places that no block of
+// this kernel waits for.
+DM_FN void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 }  // namespace dm

@@ -84,4 +84,8 @@ template <int BYTES, bool Near, class T> DM_FN void cp_async(Shared<T> dst, i64 
 DM_FN void cp_async_commit() { emu::copies[emu::m.thread].group++; }
 template <int N> DM_FN void cp_async_wait() { emu::finish_copies(N); }
 
+// The emulator runs one kernel behind the other.
+DM_FN void grid_dependency_wait() {}
+DM_FN void launch_dependents() {}
+
 }  // namespace dm

@@ -121,6 +121,14 @@ template <class T> struct In {
   template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::get_once<N>(p, i); }
 };
 
+// The same in a kernel that starts before those before it have ended, which may then write the parameter: it is read by
+// ordinary loads, none of which the compiler moves in front of grid_dependency_wait.
+template <class T> struct InBehind {
+  const T* p;
+  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }
+  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }
+};
+
 // A parameter that the kernel only writes.
 template <class T> struct Out {
   T* p;

@@ -14,6 +14,7 @@ type Launch struct {
 	Maps      map[int]*artifact.TensorMap // by parameter
 	Registers int                         // of a thread at the start, as the assembler chose them; 0: unknown
 	Blocks    int                         // that share a multiprocessor; 0: one
+	Dependent bool                        // the kernel may start before those before it have ended
 }
 
 // clock orders events: by agent, the last of its events that comes before. Agents
@@ -67,7 +68,7 @@ type block struct {
 	budget   int
 	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
 	blind    bool // shared memory was written at an address that is not known
-	depends  bool // the kernel has griddepcontrol
+	depends  bool // the kernel has griddepcontrol.wait, or starts before those before it have ended
 	deltas   map[[2]int]int64
 	traffic  *Traffic
 	counted  []int // by instruction, how often its accesses were counted
@@ -116,10 +117,9 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 	for i := range n {
 		b.warps = append(b.warps, newWarp(b, i, min(32, l.Threads-32*i)))
 	}
+	b.depends = l.Dependent
 	for i := range c.list {
-		if o := &c.list[i]; o.kind == opDependency {
-			b.depends = true
-		}
+		b.depends = b.depends || c.list[i].kind == opDependency && c.list[i].has("wait")
 	}
 	return b
 }

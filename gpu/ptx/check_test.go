@@ -15,7 +15,7 @@ var launchOf = map[string]Launch{
 		1: {Elem: "f16", Dims: []uint64{256, 64}, Strides: []uint64{512}, Box: []uint32{64, 64}, Swizzle: 128},
 		2: {Elem: "f16", Dims: []uint64{256, 8}, Strides: []uint64{512}, Box: []uint32{64, 8}, Swizzle: 128},
 	}},
-	"staged": {Grid: [3]int{1, 1, 1}, Threads: 256, Registers: 64},
+	"staged": {Grid: [3]int{1, 1, 1}, Threads: 256, Registers: 64, Dependent: true},
 }
 
 func kernelText(t testing.TB, name string) string {
@@ -158,6 +158,13 @@ var mistakes = []planted{
 	{"shared memory is written while wgmma reads it", "staged", 1, "bar.sync 2, 128;", "", Reused},
 	{"wgmma is not waited for", "staged", 1, "wgmma.wait_group.sync.aligned 0;", "", InFlight},
 	{"global memory is read before its writer is done", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.launch_dependents;", Dependency},
+	{"no wait for the kernels before", "staged", 1, "griddepcontrol.wait;", "", Dependency},
+	{"one path waits", "staged", 1, "griddepcontrol.wait;", "setp.lt.u32 %p4, %r1, 240;\n\t@%p4 griddepcontrol.wait;", Dependency},
+	{"some threads end without a wait", "staged", 1, "griddepcontrol.wait;", "setp.gt.u32 %p4, %r1, 191;\n\t@%p4 bra END;\n\tgriddepcontrol.wait;", Dependency},
+	{"a write stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_1];\n\tst.global.f32 [%rd7], %f0;\n\tgriddepcontrol.wait;", Dependency},
+	{"an atomic operation stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_1];\n\tatom.global.add.u32 %r40, [%rd7], 1;\n\tgriddepcontrol.wait;", Dependency},
+	{"a copy stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd1, [staged_0];\n\tcp.async.cg.shared.global [%r5], [%rd1], 16;\n\tgriddepcontrol.wait;", Dependency},
+	{"memory that may change is read as constant", "staged", 1, "ld.global.f32 %f8", "ld.global.nc.f32 %f8", Dependency},
 	{"the wait stands behind the load", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd1, [staged_0];\n\tld.global.f32 %f9, [%rd1];\n\tgriddepcontrol.wait;", Dependency},
 }
 

@@ -50,7 +50,7 @@ var Rules = map[Rule]string{
 	Registers:    "setmaxnreg has multiples of 8 from 24 to 256, the same in a warpgroup, and all warps of the block together have the registers of a multiprocessor",
 	NamedBarrier: "bar.sync names barrier 0 to 15 and a number of threads that is that of the warps that come, a multiple of 32",
 	Aligned:      "all threads of a warp (of wgmma and setmaxnreg: of a warpgroup) execute an .aligned instruction together",
-	Dependency:   "a kernel with griddepcontrol reads no global memory before griddepcontrol.wait",
+	Dependency:   "a kernel that may start before those before it have ended, or has griddepcontrol.wait, reads and writes global memory behind griddepcontrol.wait alone, reads none by ld.global.nc, and ends behind it in every thread, so that all kernels before it have ended then",
 }
 
 // Finding is a violation of a rule.

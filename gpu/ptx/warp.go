@@ -50,7 +50,7 @@ type warp struct {
 	arrived   int // at the barrier of the cluster
 	registers int // by setmaxnreg; 0: as at the start
 	regsAt    int
-	depended  bool       // griddepcontrol.wait
+	depended  uint32     // lanes behind griddepcontrol.wait
 	tmp, mix  [32]uint64 // results of one instruction
 	addresses [32]uint64
 }
@@ -246,7 +246,8 @@ func (w *warp) again(at, pc, until int) bool {
 }
 
 // exit ends the threads of mask.
-func (w *warp) exit(mask uint32) {
+func (w *warp) exit(o *op, at int, mask uint32) {
+	w.depends(o, at, mask, "a thread ends")
 	for i := range w.paths {
 		w.paths[i].mask &^= mask
 	}

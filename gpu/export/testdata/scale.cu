@@ -38,21 +38,27 @@ const std::uint64_t constant1[] = {
     0x40400000u,
 };
 
-// launch enqueues one kernel; args are the addresses of its parameters.
-cudaError_t launch(const void *kernel, dim3 grid, int threads, int shared, int cluster, void **args, cudaStream_t stream) {
+// launch enqueues one kernel; args are the addresses of its parameters. A dependent one waits for the kernel before it by
+// itself and may start while that runs.
+cudaError_t launch(const void *kernel, dim3 grid, int threads, int shared, int cluster, bool dependent, void **args, cudaStream_t stream) {
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared;
   config.stream = stream;
-  cudaLaunchAttribute attribute[1];
+  cudaLaunchAttribute attribute[2];
+  config.attrs = attribute;
   if (cluster > 1) {
-    attribute[0].id = cudaLaunchAttributeClusterDimension;
-    attribute[0].val.clusterDim.x = cluster;
-    attribute[0].val.clusterDim.y = 1;
-    attribute[0].val.clusterDim.z = 1;
-    config.attrs = attribute;
-    config.numAttrs = 1;
+    cudaLaunchAttribute &a = attribute[config.numAttrs++];
+    a.id = cudaLaunchAttributeClusterDimension;
+    a.val.clusterDim.x = cluster;
+    a.val.clusterDim.y = 1;
+    a.val.clusterDim.z = 1;
+  }
+  if (dependent) {
+    cudaLaunchAttribute &a = attribute[config.numAttrs++];
+    a.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    a.val.programmaticStreamSerializationAllowed = 1;
   }
   return cudaLaunchKernelExC(&config, kernel, args);
 }
@@ -77,19 +83,19 @@ extern "C" int dmir_scale(void *workspace, const void *const *inputs, void *cons
     void *a1 = (char *)workspace + 16384;
     void *a2 = (char *)workspace + 4096;
     void *args[] = {&a0, &a1, &a2, nullptr};
-    if ((e = launch((const void *)scaled, dim3(4, 1, 1), 256, 0, 1, args, stream)) != cudaSuccess) return e;
+    if ((e = launch((const void *)scaled, dim3(4, 1, 1), 256, 0, 1, false, args, stream)) != cudaSuccess) return e;
   }
   { // negated
     void *a0 = (char *)inputs[0];
     void *a1 = (char *)workspace + 8192;
     void *args[] = {&a0, &a1, nullptr};
-    if ((e = launch((const void *)negated, dim3(4, 1, 1), 256, 0, 1, args, stream)) != cudaSuccess) return e;
+    if ((e = launch((const void *)negated, dim3(4, 1, 1), 256, 0, 1, false, args, stream)) != cudaSuccess) return e;
   }
   { // total
     void *a0 = (char *)workspace + 4096;
     void *a1 = (char *)outputs[1];
     void *args[] = {&a0, &a1, nullptr};
-    if ((e = launch((const void *)total, dim3(1, 1, 1), 128, 128, 1, args, stream)) != cudaSuccess) return e;
+    if ((e = launch((const void *)total, dim3(1, 1, 1), 128, 128, 1, false, args, stream)) != cudaSuccess) return e;
   }
   { // joined
     void *a0 = (char *)workspace + 4096;
@@ -97,7 +103,7 @@ extern "C" int dmir_scale(void *workspace, const void *const *inputs, void *cons
     void *a2 = (char *)outputs[1];
     void *a3 = (char *)outputs[0];
     void *args[] = {&a0, &a1, &a2, &a3, nullptr};
-    if ((e = launch((const void *)joined, dim3(4, 1, 1), 256, 0, 1, args, stream)) != cudaSuccess) return e;
+    if ((e = launch((const void *)joined, dim3(4, 1, 1), 256, 0, 1, false, args, stream)) != cudaSuccess) return e;
   }
   return e;
 }

@@ -283,6 +283,20 @@ static int launch(Function *f, unsigned gx, unsigned gy, unsigned gz, void **arg
   }
   return enqueue(&op);
 }
+// The attributes of a launch: the blocks of a cluster (4), and that it may start before the kernel before it in the graph
+// has ended (6), which another kernel must be.
+typedef struct { unsigned id, unused, value[16]; } Attribute;
+typedef struct { unsigned gx, gy, gz, bx, by, bz, shared; void *stream; Attribute *attributes; unsigned n; } Config;
+int cuLaunchKernelEx(const Config *c, void *f, void **args, void **extra) {
+  if (c->bx * c->by * c->bz > 1024) return bad;
+  for (unsigned i = 0; i < c->n; i++) {
+    Attribute *a = &c->attributes[i];
+    if (a->id == 4 && a->value[0] && c->gx % a->value[0] == 0) continue;
+    if (a->id == 6 && a->value[0] == 1 && capturing && graph->n && graph->ops[graph->n - 1].kind == KERNEL) continue;
+    return bad;
+  }
+  return launch(f, c->gx, c->gy, c->gz, args);
+}
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s, void **args,
                    void **extra) {
   if (bx * by * bz > 1024) return bad;

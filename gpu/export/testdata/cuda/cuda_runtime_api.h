@@ -11,7 +11,7 @@ typedef struct stream *cudaStream_t;
 enum { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributeNonPortableClusterSizeAllowed = 14 };
-enum { cudaLaunchAttributeClusterDimension = 4 };
+enum { cudaLaunchAttributeClusterDimension = 4, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 
 struct dim3 {
   unsigned x, y, z;
@@ -23,6 +23,7 @@ struct cudaLaunchAttribute {
     struct {
       unsigned x, y, z;
     } clusterDim;
+    int programmaticStreamSerializationAllowed;
   } val;
 };
 struct cudaLaunchConfig_t {
@@ -56,7 +57,11 @@ inline cudaError_t cudaFuncSetAttribute(const void *kernel, int attribute, int v
 }
 inline cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *kernel, void **args) {
   std::printf("launch %s grid %u,%u,%u threads %u shared %zu clusters of %u:", kernel_name(kernel), c->gridDim.x, c->gridDim.y,
-              c->gridDim.z, c->blockDim.x, c->dynamicSmemBytes, c->numAttrs ? c->attrs[0].val.clusterDim.x : 0);
+              c->gridDim.z, c->blockDim.x, c->dynamicSmemBytes, c->numAttrs && c->attrs[0].id == cudaLaunchAttributeClusterDimension ? c->attrs[0].val.clusterDim.x : 0);
+  for (unsigned i = 0; i < c->numAttrs; i++) {
+    const cudaLaunchAttribute &a = c->attrs[i];
+    if (a.id == cudaLaunchAttributeProgrammaticStreamSerialization && a.val.programmaticStreamSerializationAllowed) std::printf(" dependent on the last:");
+  }
   for (; *args; args++) std::printf(" %s", place(*(void **)*args));
   std::printf("\n");
   return cudaSuccess;

@@ -1,0 +1,247 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+)
+
+const (
+	// mostWritten bounds the expressions of a thread that computes a cell, and mostRead the
+	// elements that it reads, which it has in registers.
+	mostWritten, mostRead = 4096, 112
+	// waves is how many waves of threads a kernel has at least where cells are larger than
+	// indices ask for.
+	waves = 2
+)
+
+// cells is f with its results in cells, nil where these gain nothing; see kernel.Fit: those
+// by which an element has the fewest expressions of its own.
+func (t Target) cells(f *kernel.Form) (best *kernel.Form) {
+	least := 0.0
+	if slices.ContainsFunc(f.Outs, func(o kernel.Out) bool { return o.Value.Elem().Packed() }) {
+		return nil // one thread stores both halves of a byte
+	}
+	for _, times := range []int64{1, 2} {
+		for v := vectorOf(f, func(kernel.Out) int64 { return 16 }); v >= 1; v /= 2 {
+			cells := f.Fit(v, times)
+			if cells == nil || times*v > 1 && !slices.ContainsFunc(cells, func(c *kernel.Cells) bool { return c.Count() >= waves*blockThreads*t.multiprocessors() }) {
+				continue
+			}
+			g, err := f.Divided(cells)
+			if err != nil {
+				continue
+			}
+			if work, ok := settled(f, g); ok && (best == nil || work < least) {
+				best, least = g, work
+			}
+		}
+	}
+	return best
+}
+
+// settled is how many expressions g, which is f in cells, has for each element; ok is false
+// where g has loops, or conditions as f has if that has no loops, or more of all than a
+// thread is to compute.
+func settled(f, g *kernel.Form) (work float64, ok bool) {
+	before, after := expressions(f), expressions(g)
+	if after[kernel.Reduce] > 0 || f.Class != kernel.ClassLoop && after[kernel.Guard] >= before[kernel.Guard] {
+		return 0, false
+	}
+	all := 0
+	for _, n := range after {
+		all += n
+	}
+	return float64(all) / float64(len(g.Outs)), all <= mostWritten && after[kernel.Load] <= mostRead
+}
+
+// expressions counts the expressions of f's results by their op.
+func expressions(f *kernel.Form) map[string]int {
+	seen := map[*kernel.Expr]bool{}
+	counts := map[string]int{}
+	for _, o := range f.Outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			if !seen[x] {
+				seen[x] = true
+				counts[x.Op]++
+			}
+		})
+	}
+	return counts
+}
+
+// cell computes outs, elements of a cell, and stores them, as vectors where they are
+// contiguous; those at an edge only where they are inside.
+func (e *emitter) cell(outs []kernel.Out) {
+	l := e.lanes(nil, 1)
+	var xs []*kernel.Expr
+	for _, o := range outs {
+		xs = append(xs, o.X)
+	}
+	e.gather(xs)
+	// A result may overwrite operands of others.
+	values := make([]code, len(outs))
+	places := make([]kernel.Index, len(outs))
+	for i, o := range outs {
+		values[i], places[i] = l.stored(o.X, o.Value.Elem()), o.At
+	}
+	type under struct {
+		value *ir.Value
+		conds string
+	}
+	for _, r := range runs(places, func(i int) any { return under{outs[i].Value, conditionsKey(outs[i].If)} }, func(i int) int64 { return width(outs[i].Value.Elem(), 16) }) {
+		o := outs[r[0]]
+		l.when(o.If, func() {
+			if len(r) == 1 {
+				e.lineOf(o.Value.Op, "%s.store(%s, %s)", e.param(o.Value), e.index(o.At), values[r[0]])
+				return
+			}
+			n := e.name("out")
+			parts := make([]code, len(r))
+			for k, i := range r {
+				parts[k] = values[i]
+			}
+			e.lineOf(o.Value.Op, "const dm::Vec<%s, %d> %s = {%s}", storage(o.Value.Elem()), len(r), def(n), parts)
+			e.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s)", e.param(o.Value), len(r), e.index(o.At), n)
+		})
+	}
+	l.end()
+}
+
+// runs groups places in memory: those of a group, which are of one buffer, are contiguous and
+// aligned, and as many as most allows.
+func runs(places []kernel.Index, of func(i int) any, most func(i int) int64) (all [][]int) {
+	type place struct {
+		base kernel.Index
+		at   int64
+	}
+	split := make([]place, len(places))
+	where := map[string]int{}
+	key := func(i int, at int64) string { return fmt.Sprintf("%v %s %d", of(i), split[i].base.Key(), at) }
+	for i, x := range places {
+		split[i].base, split[i].at = x.Apart()
+		where[key(i, split[i].at)] = i
+	}
+	done := make([]bool, len(places))
+	for i := range places {
+		if done[i] {
+			continue
+		}
+		run := []int{i}
+		for w := most(i); w > 1; w /= 2 {
+			aligned := !slices.ContainsFunc(split[i].base.Terms, func(t kernel.Term) bool { return t.Coef%w != 0 })
+			var found []int
+			for k := range w {
+				j, ok := where[key(i, split[i].at-(split[i].at%w+w)%w+k)]
+				if !ok || done[j] {
+					break
+				}
+				found = append(found, j)
+			}
+			if aligned && len(found) == int(w) {
+				run = found
+				break
+			}
+		}
+		for _, j := range run {
+			done[j] = true
+		}
+		all = append(all, run)
+	}
+	return all
+}
+
+// gather reads what xs need, before they are computed: neighbours in memory as vectors, and
+// what is under the same conditions under one branch.
+func (e *emitter) gather(xs []*kernel.Expr) {
+	var loads []*kernel.Expr
+	var branches []string
+	under := map[string][]*kernel.Expr{}
+	seen := map[*kernel.Expr]bool{}
+	var visit func(x *kernel.Expr)
+	visit = func(x *kernel.Expr) {
+		if seen[x] || e.done(x) {
+			return
+		}
+		seen[x] = true
+		switch x.Op {
+		case kernel.Guard:
+			if x.Args[1].Op != kernel.Number { // either side is read only where it is inside
+				return
+			}
+			key := conditionsKey(x.If)
+			if under[key] == nil {
+				branches = append(branches, key)
+			}
+			under[key] = append(under[key], x)
+			return
+		case kernel.Load:
+			loads = append(loads, x)
+		}
+		for _, a := range x.Args {
+			visit(a)
+		}
+	}
+	for _, x := range xs {
+		visit(x)
+	}
+	e.vectors(loads)
+	for _, key := range branches {
+		e.branch(under[key])
+	}
+}
+
+func conditionsKey(conds []kernel.Condition) string {
+	var b strings.Builder
+	for _, c := range conds {
+		fmt.Fprintf(&b, "%d<=%s<%d ", c.Lo, c.X.Key(), c.Hi)
+	}
+	return b.String()
+}
+
+// vectors reads loads that are neighbours in memory at once.
+func (e *emitter) vectors(loads []*kernel.Expr) {
+	places := make([]kernel.Index, len(loads))
+	for i, x := range loads {
+		places[i] = x.At
+	}
+	top := e.scopes[len(e.scopes)-1].names
+	for _, r := range runs(places, func(i int) any { return loads[i].Buf }, func(i int) int64 { return width(loads[i].Elem, 16) }) {
+		x := loads[r[0]]
+		if len(r) == 1 {
+			continue
+		}
+		n := e.name("v")
+		e.lineOf(x.From, "const auto %s = %s.template load<%d>(%s)", def(n), e.param(x.Buf), len(r), e.index(x.At))
+		for k, i := range r {
+			top[loads[i]] = cpp("dm::wide(%s[%d])", n, k)
+		}
+	}
+}
+
+// branch computes guards with the same conditions, which are numbers otherwise.
+func (e *emitter) branch(guards []*kernel.Expr) {
+	guards = slices.DeleteFunc(guards, e.done)
+	if len(guards) == 0 {
+		return
+	}
+	names := make([]ident, len(guards))
+	yes := make([]*kernel.Expr, len(guards))
+	for i, x := range guards {
+		names[i], yes[i] = e.name("t"), x.Args[0]
+		e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(names[i]), e.value(x.Args[1]))
+	}
+	e.open("if (%s)", e.conditions(guards[0].If))
+	e.gather(yes)
+	for i, x := range guards {
+		e.assign(x.From, names[i], e.value(x.Args[0]))
+	}
+	e.close()
+	top := e.scopes[len(e.scopes)-1].names
+	for i, x := range guards {
+		top[x] = cpp("%s", names[i])
+	}
+}
