@@ -16,6 +16,7 @@ var launchOf = map[string]Launch{
 		2: {Elem: "f16", Dims: []uint64{256, 8}, Strides: []uint64{512}, Box: []uint32{64, 8}, Swizzle: 128},
 	}},
 	"staged": {Grid: [3]int{1, 1, 1}, Threads: 256, Registers: 64},
+	"pair":   {Grid: [3]int{4, 1, 1}, Threads: 64, Cluster: 2},
 }
 
 func kernelText(t testing.TB, name string) string {
@@ -64,6 +65,8 @@ func TestCorrectVariants(t *testing.T) {
 	}{
 		{"barriers of the cluster", "ring", 1, "bar.sync 0;", cluster},
 		{"barriers of the cluster", "staged", 0, "bar.sync 0;", cluster},
+		{"a barrier of the block behind its own accesses", "pair", 1, "ld.shared.v2.f32 {%f2, %f3}, [%r3];", "bar.sync 0;\n\tld.shared.v2.f32 {%f2, %f3}, [%r3];"},
+		{"an arrival that orders nothing", "pair", 3, "barrier.cluster.arrive.release.aligned;", "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;\n\tbarrier.cluster.arrive.relaxed.aligned;"},
 		{"an elected thread", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.wait;\n\telect.sync %r40|%p4, -1;\n\t@%p4 mov.u32 %r41, 1;"},
 		{"the fence of mbarriers alone", "ring", 1, "fence.proxy.async.shared::cta;", ""},
 		{"the fence of the proxy alone", "ring", 1, "fence.mbarrier_init.release.cluster;", ""},
@@ -157,6 +160,26 @@ var mistakes = []planted{
 	{"a barrier for half a warp", "staged", 1, "bar.sync 0;", "setp.lt.u32 %p3, %r1, 144;\n\t@%p3 bar.sync 0;", Aligned},
 	{"shared memory is written while wgmma reads it", "staged", 1, "bar.sync 2, 128;", "", Reused},
 	{"wgmma is not waited for", "staged", 1, "wgmma.wait_group.sync.aligned 0;", "", InFlight},
+	{"the other block may not have begun", "pair", 1, "barrier.cluster.arrive.release.aligned;\n\tld.param.u64 %rd1, [pair_0];\n\tcvta.to.global.u64 %rd2, %rd1;\n\tld.global.f32 %f1, [%rd2];\n\tbarrier.cluster.wait.acquire.aligned;", "bar.sync 0;\n\tld.param.u64 %rd1, [pair_0];\n\tcvta.to.global.u64 %rd2, %rd1;", ClusterLife},
+	{"no barrier behind what the other gives", "pair", 1, "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "GIVEN:\n\tbar.sync 0;", SharedRace},
+	{"an arrival that orders nothing", "pair", 1, "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;", "GIVEN:\n\tbarrier.cluster.arrive.relaxed.aligned;", SharedRace},
+	{"no barrier before the end", "pair", 1, "TAKEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "TAKEN:", ClusterLife},
+	{"one block does not wait before its end", "pair", 1, "TAKEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "TAKEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tsetp.eq.s32 %p4, %r2, 0;\n\t@%p4 bra LAST;\n\tbarrier.cluster.wait.acquire.aligned;\nLAST:", ClusterLife},
+	{"two arrivals without a wait", "pair", 1, "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;", "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.arrive.release.aligned;", ClusterBarrier},
+	{"a wait without an arrival", "pair", 1, "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;", "GIVEN:", ClusterBarrier},
+	{"one warp does not come", "pair", 1, "TAKEN:\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;", "TAKEN:\n\tsetp.gt.u32 %p4, %r1, 31;\n\t@%p4 bra LAST;\n\tbarrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;\nLAST:\n\tbar.sync 0;", ClusterBarrier},
+	{"half a warp comes", "pair", 1, "GIVEN:\n\tbarrier.cluster.arrive.release.aligned;", "GIVEN:\n\tsetp.lt.u32 %p4, %r1, 16;\n\t@%p4 barrier.cluster.arrive.release.aligned;", Aligned},
+	{"a block that is not there", "pair", 1, "%r5, %r3, %r1;", "%r5, %r3, %r4;\n\tadd.s32 %r20, %r4, 1;\n\tmapa.shared::cluster.u32 %r5, %r3, %r20;", Bounds},
+	{"beyond the memory of the other block", "pair", 1, "shl.b32 %r6, %r2, 2;", "shl.b32 %r6, %r4, 5;", Bounds},
+	{"an address of the other block as one's own", "pair", 1, "ld.shared::cluster.f32 %f5", "ld.shared.f32 %f5", Bounds},
+	{"two blocks give to one slot", "pair", 1, "shl.b32 %r6, %r2, 2;", "mov.u32 %r6, 0;", SharedRace},
+	{"what nothing has written is taken", "pair", 1, "[%r13+8];", "[%r13+12];", Unwritten},
+	{"the block is not told", "pair", 1, "mbarrier.try_wait.parity.shared::cta.b64 done, [%r11], %r12;", "setp.eq.s32 done, %r12, %r12;", SharedRace},
+	{"it tells itself", "pair", 1, "%r9, %r3, %r8;", "%r9, %r3, %r2;", SharedRace},
+	{"both warps tell", "pair", 1, "setp.ne.s32 %p3, %r1, 32;", "and.b32 %r20, %r1, 31;\n\tsetp.ne.s32 %p3, %r20, 0;", Phase},
+	{"no mbarrier is there", "pair", 1, "add.s32 %r10, %r9, 16;", "add.s32 %r10, %r9, 24;", BarrierInit},
+	{"it is initialised behind the barrier of the cluster", "pair", 1, "ld.shared.v2.f32 {%f2, %f3}, [%r3];", "@!%p1 mbarrier.init.shared::cta.b64 [%r3+16], %r4;\n\tld.shared.v2.f32 {%f2, %f3}, [%r3];", BarrierInit},
+	{"clusters of another size", "pair", 1, ".reqnctapercluster 2, 1, 1", ".reqnctapercluster 4, 1, 1", ClusterSize},
 	{"global memory is read before its writer is done", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.launch_dependents;", Dependency},
 	{"the wait stands behind the load", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd1, [staged_0];\n\tld.global.f32 %f9, [%rd1];\n\tgriddepcontrol.wait;", Dependency},
 }
