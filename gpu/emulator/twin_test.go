@@ -281,6 +281,16 @@ var twins = []twin{
   if (dm::thread() == 5) dm::barrier_arrive(told, 0, other);
   dm::barrier_wait(told, 0, 0);
   dm::cluster_sync();`},
+	{name: "keep_packed", threads: 32, x: 224, y: 224, fill: anyWord, body: `
+  dm::Vec<dm::u32, 4> v;
+  for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 7 + i];
+  dm::Vec<dm::u32, 2> w;
+  for (int i = 0; i < 2; i++) w[i] = x[dm::lane() * 7 + 4 + i];
+  dm::u32 u = x[dm::lane() * 7 + 6];
+  dm::keep_packed(v), dm::keep_packed(w), dm::keep_packed(u);
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 7 + i, v[i]);
+  for (int i = 0; i < 2; i++) y.store(dm::lane() * 7 + 4 + i, w[i]);
+  y.store(dm::lane() * 7 + 6, u);`},
 	copyTwin(4), copyTwin(8), copyTwin(16),
 	boxTwin(3), boxTwin(4), boxTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),

@@ -14,6 +14,24 @@
 
 namespace dm {
 
+// Makes the compiler forget what it has computed from v, such as wider elements, which it
+// would keep in registers beside v until they are used again.
+template <class T> DM_FN void keep_packed(T& v) {
+  if constexpr (sizeof(T) == 16) {
+    uint4 r = bits_as<uint4>(v);
+    asm volatile("" : "+r"(r.x), "+r"(r.y), "+r"(r.z), "+r"(r.w));
+    v = bits_as<T>(r);
+  } else if constexpr (sizeof(T) == 8) {
+    u64 r = bits_as<u64>(v);
+    asm volatile("" : "+l"(r));
+    v = bits_as<T>(r);
+  } else if constexpr (sizeof(T) == 4) {
+    u32 r = bits_as<u32>(v);
+    asm volatile("" : "+r"(r));
+    v = bits_as<T>(r);
+  }
+}
+
 // The number of the block in its cluster.
 DM_FN i32 cluster_rank() {
   u32 r;

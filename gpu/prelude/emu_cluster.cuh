@@ -26,6 +26,8 @@ inline u32 peer_place(u32 at, i32 rank) { return at % shared_bytes + u32(rank) *
 
 }  // namespace emu
 
+template <class T> DM_FN void keep_packed(T&) {}
+
 DM_FN i32 cluster_rank() { return emu::m.rank; }
 
 DM_FN void cluster_arrive(DM_LINE_ONLY) {
