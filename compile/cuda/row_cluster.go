@@ -97,7 +97,7 @@ func heldBy(loads []*kernel.Expr, v int64) (n int64) {
 // the time of the first exchange.
 func (k *rowKernel) beginCluster() {
 	p, cols := k.p, k.f.Rows.Cols
-	k.line("dm::cluster_arrive()")
+	k.line("dm::cluster_begin()")
 	k.line("const dm::i32 %s = dm::cluster_rank()", def(rank))
 	k.line("const %s %s = %s + dm::thread()", counter(cols), def(first), scaled(cpp("%s", rank), p.sweeps[0].steps*p.share, cols))
 }

@@ -42,7 +42,7 @@ DM_KERNEL_CLUSTER(sums, 64, 1, 3)(dm::In<float> x, dm::Out<float> y) {
 `
 
 var clusterRight = map[string]string{
-	"BEGIN": "dm::cluster_arrive();",
+	"BEGIN": "dm::cluster_begin(); dm::sync();",
 	"WAIT":  "dm::cluster_wait();",
 	"PEER":  "dm::thread()",
 	"MEET":  "dm::cluster_sync();",
@@ -105,6 +105,7 @@ func TestClusters(t *testing.T) {
 		{"the other blocks may not have begun", map[string]string{"BEGIN": "dm::sync();", "WAIT": ""}, Race, "// gives"},
 		{"no barrier behind what others write", map[string]string{"MEET": "dm::sync();"}, Uninitialised, "// adds"},
 		{"no wait behind the arrival", map[string]string{"MEET": "dm::cluster_arrive();", "END": "dm::cluster_wait();"}, Uninitialised, "// adds"},
+		{"an arrival that orders nothing", map[string]string{"MEET": "dm::cluster_begin(); dm::cluster_wait();"}, Race, "// adds"},
 		{"two arrivals without a wait", map[string]string{"WAIT": "dm::cluster_arrive();"}, Divergence, ""},
 		{"a wait without an arrival", map[string]string{"BEGIN": "dm::sync();"}, Divergence, ""},
 		{"one warp does not come", map[string]string{"END": "if (dm::warp() == 0) dm::cluster_sync();"}, Divergence, ""},

@@ -265,7 +265,8 @@ var twins = []twin{
     dm::barrier_make(told, 0, 1);
     dm::barriers_ready();
   }
-  dm::cluster_sync();
+  dm::cluster_begin();
+  dm::cluster_wait();
   const dm::i32 i = dm::block() * 64 + dm::thread(), other = 1 - dm::cluster_rank();
   const auto narrow = dm::peer(s, other);
   const auto wide = dm::peer(w, other);

@@ -4,7 +4,7 @@
 //
 // A block accesses the memory of another one only behind a barrier of the cluster, before
 // which that block has begun, and no block ends before what waits for such accesses. So
-// a kernel begins with cluster_arrive, and does not end before the cluster_wait that comes
+// a kernel begins with cluster_begin, and does not end before the cluster_wait that comes
 // behind the last access.
 #pragma once
 
@@ -41,7 +41,9 @@ DM_FN i32 cluster_rank() {
 
 // The barrier of all threads of the cluster's blocks, in two halves: what a thread has
 // written to any shared memory before it arrives is seen by all behind their wait. All
-// threads of a warp call them together, and in turns.
+// threads of a warp call them together, and in turns. cluster_begin arrives without what was
+// written, and so waits for no memory.
+DM_FN void cluster_begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 DM_FN void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 DM_FN void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 DM_FN void cluster_sync() {

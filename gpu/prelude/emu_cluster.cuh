@@ -14,7 +14,7 @@ inline void touch(i32 rank, Spot line) {
   Block& b = m.blocks[rank];
   if (b.done == m.thread_count) fault("race", line, -1, -1, "block %d of the cluster has ended", rank);
   Warp& w = m.warps[m.warp];
-  bool begun = false;
+  bool begun = w.turn > w.between;  // it has passed a barrier of the cluster
   for (i32 k = 0; k < m.warp_count; k++) begun = begun || w.seen[rank * m.warp_count + k] >= m.began;
   if (!begun) fault("race", line, -1, -1, "block %d of the cluster may not have begun: no barrier of the cluster comes before", rank);
   b.touched[m.warp] = w.clock;
@@ -30,20 +30,26 @@ template <class T> DM_FN void keep_packed(T&) {}
 
 DM_FN i32 cluster_rank() { return emu::m.rank; }
 
-DM_FN void cluster_arrive(DM_LINE_ONLY) {
-  emu::collective(emu::ClusterArrive, at, nullptr, [at](emu::Warp& w) {
-    emu::Gather& g = emu::gather;
-    if (w.between) emu::fault("divergence", at, -1, -1, "warp %d arrives at the barrier of the cluster twice without a wait", warp());
+namespace emu {
+
+inline void arrive_at_cluster(bool releases, Spot line) {
+  collective(ClusterArrive, line, nullptr, [=](Warp& w) {
+    if (w.between) fault("divergence", line, -1, -1, "warp %d arrives at the barrier of the cluster twice without a wait", warp());
     w.between = true;
     w.turn++;
-    emu::release(g.coming);
-    if (++g.warps < emu::m.cluster * emu::m.warp_count) return;
-    g.warps = 0;
-    g.turn++;
-    g.done = g.coming;
-    emu::wake(emu::InCluster);
+    if (releases) release(gather.coming);
+    if (++gather.warps < m.cluster * m.warp_count) return;
+    gather.warps = 0;
+    gather.turn++;
+    gather.done = gather.coming;
+    wake(InCluster);
   });
 }
+
+}  // namespace emu
+
+DM_FN void cluster_begin(DM_LINE_ONLY) { emu::arrive_at_cluster(false, at); }
+DM_FN void cluster_arrive(DM_LINE_ONLY) { emu::arrive_at_cluster(true, at); }
 DM_FN void cluster_wait(DM_LINE_ONLY) {
   emu::collective(emu::ClusterWait, at, nullptr, [at](emu::Warp& w) {
     if (!w.between) emu::fault("divergence", at, -1, -1, "warp %d waits at the barrier of the cluster without having arrived", warp());

@@ -113,7 +113,7 @@ inline const char* shared_name(u32 at, i64* index) {
 }
 
 // The thread of access e as text, for reports.
-DM_COLD inline void name_of(u32 e, char (&to)[64]) {
+DM_COLD inline void name_of(u32 e, char (&to)[96]) {
   u32 who = e & m.who_mask, warps = u32(m.warp_count);
   char block[24] = "";
   if (u32 k = agent_of(who); k < warps * u32(m.cluster) && !of_own_warps(k)) snprintf(block, sizeof block, " of block %u of the cluster", k / warps);
@@ -127,7 +127,7 @@ DM_COLD inline void name_of(u32 e, char (&to)[64]) {
 [[noreturn]] DM_COLD inline void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
   i64 byte;
   const char* name = shared_name(at, &byte);
-  char who[64];
+  char who[96];
   name_of(e, who);
   fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s%s", local_thread(), byte, name, what, e ? " by " : "", e ? who : "");
 }
@@ -316,7 +316,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 
 // A conflict of this thread with another one of its block.
 [[noreturn]] DM_COLD inline void thread_conflict(const Param& p, i64 at, i64 elem, u32 stamp, const char* what, Spot line) {
-  char who[64];
+  char who[96];
   name_of(stamp, who);
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
 }

@@ -66,6 +66,7 @@ func TestCorrectVariants(t *testing.T) {
 		{"barriers of the cluster", "ring", 1, "bar.sync 0;", cluster},
 		{"barriers of the cluster", "staged", 0, "bar.sync 0;", cluster},
 		{"a barrier of the block behind its own accesses", "pair", 1, "ld.shared.v2.f32 {%f2, %f3}, [%r3];", "bar.sync 0;\n\tld.shared.v2.f32 {%f2, %f3}, [%r3];"},
+		{"the first arrival orders nothing", "pair", 1, "barrier.cluster.arrive.release.aligned;", "bar.sync 0;\n\tbarrier.cluster.arrive.relaxed.aligned;"},
 		{"an arrival that orders nothing", "pair", 3, "barrier.cluster.arrive.release.aligned;", "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;\n\tbarrier.cluster.arrive.relaxed.aligned;"},
 		{"an elected thread", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.wait;\n\telect.sync %r40|%p4, -1;\n\t@%p4 mov.u32 %r41, 1;"},
 		{"the fence of mbarriers alone", "ring", 1, "fence.proxy.async.shared::cta;", ""},

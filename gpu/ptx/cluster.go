@@ -139,7 +139,7 @@ func (w *warp) reached(a access, at uint64) (*block, uint64) {
 		return b, place
 	}
 	w.b.report.Checked[ClusterLife]++
-	begun := false
+	begun := w.met
 	for _, other := range b.warps {
 		begun = begun || w.clock.at(other.agent(agentThread)) > 0
 	}
@@ -212,6 +212,6 @@ func (w *warp) meet(o *op, at int, mask uint32) bool {
 	t := &g.turns[w.arrived-1]
 	w.clock.join(t.clock)
 	w.fenced.join(t.fenced)
-	w.between = false
+	w.between, w.met = false, true
 	return true
 }
