@@ -53,12 +53,13 @@ const sumRegisters = 40
 // their additional launches take less time than they save.
 func (t Target) rows(f *kernel.Form) *rows {
 	p := t.wholeRows(f)
-	if few := p.blocks < 2*t.multiprocessors(); !p.warp && (few || p.memory) {
+	few := p.blocks < 2*t.multiprocessors()
+	if !p.warp && (few || p.memory) {
 		if q := t.sharedRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
 			p = q
 		}
 	}
-	if !p.warp {
+	if !p.warp && (few || !p.resident) {
 		if q := t.clusterRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
 			p = q
 		}

@@ -31,30 +31,33 @@ func (t Target) clusterRows(f *kernel.Form) (best *rows) {
 	if t.Arch != "sm_90a" || len(f.Nest.Columns) > 0 {
 		return nil
 	}
+	all := rowsOf(f)
+	all.cluster, all.online, all.blocks = 1, true, f.Rows.Rows
+	all.sweep(func(s *sweep) { s.steps = 1 })
+	again := all.again(all.v)
+	if len(again) < len(all.again(1)) { // single elements, which are read again
+		return nil
+	}
+	all.resident = len(again) > 0
+	registers, code := heldBy(again, all.v), all.written()
+	var least float64
 	for _, n := range clusterSizes {
 		for _, h := range holdings {
-			p := rowsOf(f)
-			p.share, p.threads, p.perSM = int64(h.threads), h.threads, h.blocks
-			p.cluster, p.online, p.blocks = n, true, f.Rows.Rows
+			p := *all
+			p.share, p.threads, p.perSM, p.cluster = int64(h.threads), h.threads, h.blocks, n
 			steps := ceil(p.chunks, p.share*n)
-			p.sweep(func(s *sweep) { s.steps, s.splits = steps, n })
-			again := p.again(p.v)
-			switch {
-			case len(again) < len(p.again(1)): // single elements, which are read again
-				continue
-			case len(again) > 0:
-				p.resident = true
-				if steps*heldBy(again, p.v) > h.registers {
-					continue
-				}
-			case !p.batched(h):
+			if p.resident && (steps*registers > h.registers || steps*code > mostClusterCode) {
 				continue
 			}
-			if (n-1)*p.sweeps[0].steps*p.share >= p.chunks || p.resident && p.written() > mostClusterCode {
-				continue // the last block has nothing, or the code is too long
+			p.sweeps = slices.Clone(all.sweeps)
+			for i := range p.sweeps {
+				p.sweeps[i].steps, p.sweeps[i].splits = steps, n
 			}
-			if best == nil || p.seconds(t.Machine) < best.seconds(t.Machine) {
-				best = p
+			if !p.resident && !p.batched(h) || (n-1)*p.sweeps[0].steps*p.share >= p.chunks {
+				continue // the last block has nothing
+			}
+			if s := p.seconds(t.Machine); best == nil || s < least {
+				best, least = &p, s
 			}
 		}
 	}
@@ -77,7 +80,7 @@ func (p *rows) batched(h held) bool {
 	return true
 }
 
-// written is how many operations are written out where registers hold the row.
+// written is how many operations are written out for each step where registers hold the row.
 func (p *rows) written() (n int64) {
 	for _, s := range p.sweeps {
 		n += s.steps * p.v * p.f.Operations(s.reads)
