@@ -52,7 +52,7 @@ func TestBlocksFitArchitectures(t *testing.T) {
 				if l.Grid[0] < 1 || l.Grid[0] > 1<<31-1 || l.Grid[1] < 1 || l.Grid[1] > 65535 || l.Grid[2] < 1 || l.Grid[2] > 65535 {
 					t.Errorf("%s on %s: a grid of %v", c.name, arch, l.Grid)
 				}
-				if n := l.Block.Cluster; n > 1 && (arch != "sm_90a" || n > 8 || l.Grid[0]%n != 0) { // 8 blocks are portable
+				if n := l.Block.Cluster; n > 1 && (l.Arch != "sm_90a" || arch != l.Arch || n > 8 || l.Grid[0]%n != 0) { // 8 blocks are portable
 					t.Errorf("%s on %s: clusters of %d in a grid of %v", c.name, arch, n, l.Grid)
 				}
 			}

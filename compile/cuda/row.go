@@ -29,6 +29,7 @@ type rows struct {
 	shared   bool    // blocks share rows
 	cluster  int64   // blocks of the cluster that shares a row; 0: none
 	perSM    int     // blocks of clusters that a multiprocessor has at once
+	arch     string  // that clusters are written for
 	// The partial sums of columns and of all rows, and, of shared rows, the partial
 	// results of reductions along them.
 	columns, totals []*assemble.Temp
@@ -304,7 +305,7 @@ func (p *rows) whole() *launch {
 		named:  ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
 	}
 	if p.cluster > 0 {
-		l.blocks, l.include = p.perSM, "cluster.cuh"
+		l.blocks, l.include, l.Arch = p.perSM, "cluster.cuh", p.arch
 	}
 	return l
 }

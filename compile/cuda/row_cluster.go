@@ -32,7 +32,7 @@ func (t Target) clusterRows(f *kernel.Form) (best *rows) {
 		return nil
 	}
 	all := rowsOf(f)
-	all.cluster, all.online, all.blocks = 1, true, f.Rows.Rows
+	all.cluster, all.arch, all.online, all.blocks = 1, t.Arch, true, f.Rows.Rows
 	all.sweep(func(s *sweep) { s.steps = 1 })
 	again := all.again(all.v)
 	if len(again) < len(all.again(1)) { // single elements, which are read again
