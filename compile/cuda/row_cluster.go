@@ -131,8 +131,12 @@ func (k *rowKernel) exchange(level []*kernel.Expr, again bool) {
 		k.pragma("DM_UNROLL")
 		k.open("for (int %s = 0; %s < %d; %s++)", def(part), part, p.cluster, part)
 		one := func(x *kernel.Expr) code {
-			n := k.name("f")
-			k.line("const %s %s = %s(%s(%s[%s]))", register(x.Elem), def(n), register(x.Elem), storage(scratchElem(x.Elem)), slots[x], part)
+			n, held := k.name("f"), storage(scratchElem(x.Elem))
+			value := cpp("%s(%s[%s])", held, slots[x], part)
+			if held != register(x.Elem) {
+				value = cpp("%s(%s)", register(x.Elem), value)
+			}
+			k.line("const %s %s = %s", register(x.Elem), def(n), value)
 			return cpp("%s", n)
 		}
 		value := one(x)
