@@ -50,7 +50,7 @@ type warp struct {
 	arrived   int  // phases of the barrier of the cluster that it has arrived for
 	between   bool // it has not waited for the last one yet
 	met       bool // it has passed the barrier of the cluster
-	registers int // by setmaxnreg; 0: as at the start
+	registers int  // by setmaxnreg; 0: as at the start
 	regsAt    int
 	depended  bool       // griddepcontrol.wait
 	tmp, mix  [32]uint64 // results of one instruction
