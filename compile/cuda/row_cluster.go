@@ -38,6 +38,11 @@ func (t Target) clusterRows(f *kernel.Form) (best *rows) {
 	if len(again) < len(all.again(1)) { // single elements, which are read again
 		return nil
 	}
+	for _, x := range f.Streams(reducedAll(all), all.v) {
+		if _, run := x.At.Along(f.Rows.Col); run <= f.Rows.Col.Max {
+			return nil // each step would compute where its part of the row lies
+		}
+	}
 	all.resident = len(again) > 0
 	registers, code := heldBy(again, all.v), all.written()
 	var least float64
@@ -62,6 +67,14 @@ func (t Target) clusterRows(f *kernel.Form) (best *rows) {
 		}
 	}
 	return best
+}
+
+// reducedAll is what all sweeps compute.
+func reducedAll(p *rows) (xs []*kernel.Expr) {
+	for _, s := range p.sweeps {
+		xs = append(xs, s.reads...)
+	}
+	return xs
 }
 
 // batched makes the only sweep that reads one with loads in flight together; it reports false where more than one reads.
