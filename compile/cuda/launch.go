@@ -93,7 +93,10 @@ func (t *text) kernel() *stmt {
 		}
 	}
 	head := cpp("DM_KERNEL(%s, %d)(%s)", local(""), t.Block.Threads, params)
-	if t.blocks > 0 {
+	switch {
+	case t.Block.Cluster > 1:
+		head = cpp("DM_KERNEL_CLUSTER(%s, %d, %d, %d)(%s)", local(""), t.Block.Threads, max(1, t.blocks), t.Block.Cluster, params)
+	case t.blocks > 0:
 		head = cpp("DM_KERNEL_OCCUPANCY(%s, %d, %d)(%s)", local(""), t.Block.Threads, t.blocks, params)
 	}
 	body := t.body.statements()

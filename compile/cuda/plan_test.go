@@ -73,7 +73,7 @@ func TestPartialBytes(t *testing.T) {
 	}
 }
 
-var word = regexp.MustCompile(`[.:%0-9]?[A-Za-z_][A-Za-z0-9_]*\(?`)
+var word = regexp.MustCompile(`[].:%0-9]?[A-Za-z_][A-Za-z0-9_]*\(?`)
 
 // Names are verified where they are operands of code. So a name that a kernel
 // declares is never part of a format.

@@ -9,9 +9,9 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rows is the partition of a row kernel: a warp or a block for each row, or
-// several blocks for each row, which then have a launch for each pass along it
-// and hand partial results to the next one in memory.
+// rows is the partition of a row kernel: a warp or a block for each row, or the
+// blocks of a cluster, or several blocks for each row, which then have a launch for
+// each pass along it and hand partial results to the next one in memory.
 type rows struct {
 	f        *kernel.Form
 	v        int64 // vector width of a thread
@@ -27,6 +27,9 @@ type rows struct {
 	loop     bool    // a block loops over several rows
 	memory   bool    // column sums are in memory, since they exceed the registers
 	shared   bool    // blocks share rows
+	cluster  int64   // blocks of the cluster that shares a row; 0: none
+	perSM    int     // blocks of clusters that a multiprocessor has at once
+	arch     string  // that clusters are written for
 	// The partial sums of columns and of all rows, and, of shared rows, the partial
 	// results of reductions along them.
 	columns, totals []*assemble.Temp
@@ -51,8 +54,14 @@ const sumRegisters = 40
 // their additional launches take less time than they save.
 func (t Target) rows(f *kernel.Form) *rows {
 	p := t.wholeRows(f)
-	if few := p.blocks < 2*t.multiprocessors(); !p.warp && (few || p.memory) {
+	few := p.blocks < 2*t.multiprocessors()
+	if !p.warp && (few || p.memory) {
 		if q := t.sharedRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
+			p = q
+		}
+	}
+	if !p.warp && (few || !p.resident) {
+		if q := t.clusterRows(f); q != nil && q.seconds(t.Machine) < p.seconds(t.Machine) {
 			p = q
 		}
 	}
@@ -100,7 +109,7 @@ func (t Target) wholeRows(f *kernel.Form) *rows {
 	}
 	p.memory = steps*p.v*int64(len(cols)) > sumRegisters
 	p.sweep(func(s *sweep) { s.steps, s.splits = steps, 1 })
-	again := p.again()
+	again := p.again(p.v)
 	p.resident = len(again) > 0 && steps*p.v*bytesOf(again) <= p.room()
 	if p.warp || p.resident || steps == 1 {
 		return p
@@ -188,17 +197,26 @@ func lastOf(f *kernel.Form) (xs []*kernel.Expr) {
 	return append(xs, reduced(f.Nest.Columns)...)
 }
 
-// again are the loads that several sweeps read.
-func (p *rows) again() (loads []*kernel.Expr) {
+// again are the loads of v elements that several sweeps read.
+func (p *rows) again(v int64) (loads []*kernel.Expr) {
 	times := map[*kernel.Expr]int{}
-	for _, s := range p.sweeps {
-		for _, x := range p.f.Streams(s.reads, p.v) {
-			if times[x]++; times[x] == 2 {
+	for i, s := range p.sweeps {
+		for _, x := range p.f.Streams(s.reads, v) {
+			if times[x]++; times[x] == 1 && p.cluster > 0 && p.twice(i) {
+				times[x]++
+			}
+			if times[x] == 2 {
 				loads = append(loads, x)
 			}
 		}
 	}
 	return loads
+}
+
+// twice reports whether pass i goes over its elements twice: for the bases of sums, and for the sums.
+func (p *rows) twice(i int) bool {
+	base := p.nest(p.f).Base
+	return i < len(p.passes) && slices.ContainsFunc(p.passes[i], func(x *kernel.Expr) bool { return base[x] != nil })
 }
 
 // bytesOf is the size of the elements of loads.
@@ -278,13 +296,18 @@ func (p *rows) whole() *launch {
 		mode = artifact.InOut
 	}
 	columns, totals := p.sums(ns, mode)
-	return &launch{
-		Launch: assemble.Launch{Class: string(f.Class), Block: artifact.Block{Threads: p.threads}, Grid: [3]int{int(p.blocks), 1, 1}, Params: ns.params},
+	block, grid := p.gridOf()
+	l := &launch{
+		Launch: assemble.Launch{Class: string(f.Class), Block: block, Grid: grid, Params: ns.params},
 		// Without a bound on the blocks ptxas aims at a higher occupancy than the
 		// registers allow, and spills.
 		blocks: max(1, 256/p.threads),
 		named:  ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
 	}
+	if p.cluster > 0 {
+		l.blocks, l.include, l.Arch = p.perSM, "cluster.cuh", p.arch
+	}
+	return l
 }
 
 // widestOf is the size of the widest element that f reads or writes along its
@@ -358,6 +381,7 @@ const (
 	along ident = "s"     // the step along the row
 	near  ident = "j"     // the lane
 	part  ident = "p"
+	rank  ident = "rank" // of the block in its cluster
 )
 
 // kernel starts writing a kernel with reductions along rows.
@@ -383,7 +407,12 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 	k.start()
 	for i, pass := range k.Passes {
 		k.sweep = &p.sweeps[i]
-		k.reduceAlong(pass, cpp("%d", k.f.Rows.Cols))
+		if p.cluster > 0 {
+			k.reduceAlong(pass, k.elements(k.sweep, cpp("%s", rank)))
+			k.exchange(pass, i > 0)
+		} else {
+			k.reduceAlong(pass, cpp("%d", k.f.Rows.Cols))
+		}
 		k.settle(pass)
 	}
 	k.sweep = &p.sweeps[len(k.Passes)]
@@ -413,9 +442,14 @@ func (k *rowKernel) start() {
 	r, p := k.f.Rows, k.p
 	if !p.warp {
 		k.scratch(slices.Concat(k.f.Nest.Passes...))
-		k.line("const dm::i32 %s = dm::thread()", def(first))
-	} else {
+	}
+	switch {
+	case p.cluster > 0:
+		k.beginCluster()
+	case p.warp:
 		k.line("const dm::i32 %s = dm::lane()", def(first))
+	default:
+		k.line("const dm::i32 %s = dm::thread()", def(first))
 	}
 	k.beginSums()
 	switch {
@@ -426,6 +460,9 @@ func (k *rowKernel) start() {
 		if r.Rows%int64(p.threads/32) != 0 {
 			k.oneLine(cpp("return"), "if (%s >= %d)", row, r.Rows)
 		}
+	case p.cluster > 0:
+		k.line("const dm::i32 %s = dm::block() / %d", def(row), p.cluster)
+		k.block = cpp("%s", row)
 	default:
 		k.line("const dm::i32 %s = dm::block()", def(row))
 	}
@@ -464,15 +501,17 @@ func count(i ident, from, to int64, body *stmt) *stmt {
 // than once.
 func (k *rowKernel) read() {
 	passes := map[*kernel.Expr]int{}
-	count := func(xs []*kernel.Expr) {
+	count := func(i int, xs []*kernel.Expr) {
 		for _, x := range k.loadsOf(xs) {
-			passes[x]++
+			if passes[x]++; k.p.cluster > 0 && k.p.twice(i) {
+				passes[x]++
+			}
 		}
 	}
-	for _, level := range k.Passes {
-		count(reduced(level))
+	for i, level := range k.Passes {
+		count(i, reduced(level))
 	}
-	count(lastOf(k.f))
+	count(len(k.Passes), lastOf(k.f))
 	keep := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return passes[x] < 2 })
 	if len(keep) == 0 {
 		return

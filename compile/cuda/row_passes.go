@@ -96,10 +96,15 @@ func (k *rowKernel) fetchAhead(xs []*kernel.Expr) {
 	}
 }
 
-// even reports whether the steps of all blocks that share a row end with it.
+// even reports whether the steps of all blocks that share a row end with it, and need no check. Where a thread holds many
+// steps, the check keeps the assembler from interleaving them all, in more registers than there are.
 func (k *rowKernel) even() bool {
+	const interleaved = 8
 	s := k.sweep
 	n := s.steps
+	if k.p.cluster > 0 && n > interleaved {
+		return false
+	}
 	if s.unroll > 0 {
 		n = ceil(n, s.unroll) * s.unroll
 	}
@@ -236,6 +241,7 @@ func (k *rowKernel) reduceBatch(each func(func()), direct, sums, bases []*kernel
 			}
 		}
 	})
+	k.keepPacked()
 	for _, b := range bases {
 		k.of(b.From)
 		to := k.name("f")

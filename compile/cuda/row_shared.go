@@ -147,12 +147,7 @@ func (k *rowKernel) join(from [][]ident) {
 			at := func(id ident) code { return cpp("%s[%s * %d + %s]", id, row, s.splits, part) }
 			value := at(id)
 			if b := k.Base[x]; b != nil {
-				of := at(ids[slices.Index(k.Passes[i], b)])
-				if b.Kind == "max" {
-					value = cpp("%s * dm::rebase(%s, %s)", value, of, k.given[b])
-				} else {
-					value = cpp("%s + dm::spread(%s(%s), %s, %s(%d), %s)", value, register(b.Elem), k.elements(s, cpp("%s", part)), of, register(b.Elem), k.f.Rows.Cols, k.given[b])
-				}
+				value = k.relative(b, value, at(ids[slices.Index(k.Passes[i], b)]), k.elements(s, cpp("%s", part)))
 			}
 			k.of(x.From)
 			k.joinParts(x, s.splits, value)

@@ -51,6 +51,9 @@ func (p *rows) moves(m *machine.Machine) []moves {
 			// those that it can hold.
 			const threads = 1024
 			running := min(x.blocks*int64(p.threads), threads*int64(max(m.SMs, 1)))
+			if p.cluster > 0 {
+				running = min(x.blocks, int64(max(m.SMs, 1))/p.cluster*p.cluster*int64(p.perSM)) * int64(p.threads)
+			}
 			steps := s.unroll
 			if steps == 0 {
 				steps = s.steps
@@ -89,10 +92,26 @@ func (p *rows) streaming(m *machine.Machine) (bytes int64, seconds float64) {
 		return bytes, seconds
 	}
 	memory := whole.bytes
+	if p.cluster > 0 {
+		return bytes, p.exchanged(m, whole)
+	}
 	if rows := min(whole.blocks, 2*int64(m.SMs)); rows*whole.again/p.f.Rows.Rows > m.L2 {
 		memory += whole.again // the rows that are being computed do not lie in the cache
 	}
 	return bytes, m.Streamed(memory, whole.bytes+whole.again, whole.blocks, whole.rounds)
+}
+
+// exchanged is how long clusters take. Of each row the loads are waited for, and then an exchange after each pass: two ways to another
+// multiprocessor, which are together no longer than one to memory. Where a multiprocessor has a single block, it has nothing
+// in flight meanwhile.
+func (p *rows) exchanged(m *machine.Machine, whole moves) float64 {
+	rounds := max(1, whole.rounds)
+	waits := rounds * float64(len(p.passes))
+	t := m.Streamed(whole.bytes, whole.bytes+whole.again, whole.blocks, rounds+waits)
+	if p.perSM == 1 {
+		t = max(t, m.Streamed(whole.bytes, whole.bytes+whole.again, whole.blocks, 1)+waits*m.MemoryLatency)
+	}
+	return t
 }
 
 // count is the number of p's launches.

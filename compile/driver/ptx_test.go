@@ -93,6 +93,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<4096x128xf16>
 }
 `},
+	"clusters": {"sm_90a", `func.func @f(%x: tensor<64x98304xf32>) -> tensor<64x98304xf32> {
+  %y = dm.softmax %x, dim = 1 : tensor<64x98304xf32>
+  return %y : tensor<64x98304xf32>
+}
+`},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
   %y = dm.softmax %x, dim = 1 : tensor<256x16384xf32>
   return %y : tensor<256x16384xf32>
@@ -176,6 +181,15 @@ var wrongKernels = []wrongKernel{
 	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "ahead = step + Tile::stages - 1,", "ahead = step + Tile::stages,", ptx.Reused},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<0>();\n  sync();", "cp_async_wait<0>();", ptx.SharedRace},
+	{"clusters", "cluster.cuh", `asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");`, "", ptx.ClusterBarrier},
+	{"clusters", "cluster.cuh", `asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");`, "", ptx.ClusterBarrier},
+	{"clusters", "cluster.cuh", "arrive.release.aligned", "arrive.relaxed.aligned", ptx.SharedRace},
+	{"clusters", "cluster.cuh", "  cluster_arrive();\n  cluster_wait();", "", ptx.SharedRace},
+	{"clusters", "cluster.cuh", "  cluster_arrive();\n  cluster_wait();", "  __syncthreads();", ptx.ClusterLife},
+	{"clusters", "cluster.cuh", "  cluster_arrive();\n  cluster_wait();", "  if (lane() < 16) cluster_arrive();\n  cluster_wait();", ptx.Aligned},
+	{"clusters", "cluster.cuh", `"r"(at), "r"(rank));`, `"r"(at), "r"(rank + 1));`, ptx.Bounds},
+	{"clusters", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared.u32 [%0], %1;`, ptx.Bounds},
+	{"clusters", "dm.cuh", "__cluster_dims__(cluster, 1, 1)", "__cluster_dims__(cluster / 2, 1, 1)", ptx.ClusterSize},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;", ptx.SharedRace},
 	{"rows", "warp.cuh", "sync(DM_HERE_ONLY);  // the scratch may be used again", "", ptx.SharedRace},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;\n  if (thread() != 5) sync(DM_HERE_ONLY);", ptx.Aligned},

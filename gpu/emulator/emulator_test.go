@@ -95,7 +95,7 @@ func TestBadPrograms(t *testing.T) {
 		{"a crooked buffer", func(p *artifact.Program) { p.Buffers[3].Offset += 4 }, "which is not a multiple of 256"},
 		{"a shape that is too large", func(p *artifact.Program) { p.Buffers[3].Shape = []int64{1001} }, "do not fit into its 4000 bytes"},
 		{"too many threads", func(p *artifact.Program) { p.Kernels[0].Block.Threads = 2048 }, "2048 threads in a block"},
-		{"a cluster", func(p *artifact.Program) { p.Kernels[0].Block.Cluster = 2 }, "clusters of blocks are not emulated"},
+		{"part of a cluster", func(p *artifact.Program) { p.Kernels[0].Block.Cluster = 3 }, "not whole clusters of 3"},
 		{"a name that is none", func(p *artifact.Program) { p.Kernels[0].Name = "a;b" }, "is not a valid name"},
 		{"text that is none", func(p *artifact.Program) { p.Source += "\nint broken = ;\n" }, "does not compile"},
 	} {

@@ -18,11 +18,12 @@ import (
 	"dmir/internal/need"
 )
 
-// twin is a kernel of one block around a function of the prelude that is inline
+// twin is a kernel of one block, or of one cluster, around a function of the prelude that is inline
 // assembly on a device, and C++ here. It reads x and writes y, numbers of 32 bits.
 type twin struct {
 	name    string
 	threads int
+	cluster int // blocks; 0: one
 	x, y    int // words
 	body    string
 	fill    func(r *rand.Rand, i int) uint32 // word i of x
@@ -297,6 +298,40 @@ var twins = []twin{
 	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
   for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
+	{name: "cluster", threads: 64, cluster: 2, x: 128, y: 512, fill: anyWord, body: `
+  auto s = arena.take<dm::u32>(64);
+  auto w = arena.take<dm::u64>(64), told = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(told, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::cluster_begin();
+  dm::cluster_wait();
+  const dm::i32 i = dm::block() * 64 + dm::thread(), other = 1 - dm::cluster_rank();
+  const auto narrow = dm::peer(s, other);
+  const auto wide = dm::peer(w, other);
+  narrow.store(dm::thread(), x[i]);
+  wide.store(dm::thread(), dm::u64(x[i]) << 32 | x[i ^ 1]);
+  dm::cluster_sync();
+  const dm::u32 mine = s[dm::thread()];
+  const dm::u64 both = w[dm::thread()];
+  y.store(4 * i, mine);
+  y.store(4 * i + 1, dm::u32(both >> 32) ^ dm::u32(both) << 1);
+  y.store(4 * i + 2, narrow.load(dm::thread()));
+  y.store(4 * i + 3, dm::u32(wide.load(dm::thread())));
+  if (dm::thread() == 5) dm::barrier_arrive(told, 0, other);
+  dm::barrier_wait(told, 0, 0);
+  dm::cluster_sync();`},
+	{name: "keep_packed", threads: 32, x: 224, y: 224, fill: anyWord, body: `
+  dm::Vec<dm::u32, 4> v;
+  for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 7 + i];
+  dm::Vec<dm::u32, 2> w;
+  for (int i = 0; i < 2; i++) w[i] = x[dm::lane() * 7 + 4 + i];
+  dm::u32 u = x[dm::lane() * 7 + 6];
+  dm::keep_packed(v), dm::keep_packed(w), dm::keep_packed(u);
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 7 + i, v[i]);
+  for (int i = 0; i < 2; i++) y.store(dm::lane() * 7 + 4 + i, w[i]);
+  y.store(dm::lane() * 7 + 6, u);`},
 	copyTwin(4), copyTwin(8), copyTwin(16), relativeTwin(false), relativeTwin(true), publishedTwin(),
 	boxTwin(3), boxTwin(4), boxTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
@@ -312,11 +347,15 @@ func twinProgram(list []twin) *artifact.Program {
 	for i, w := range list {
 		name := fmt.Sprint("twin", i)
 		params := "dm::In<dm::u32> x, dm::Out<dm::u32> y"
-		k := artifact.Kernel{Name: name, Block: artifact.Block{Threads: w.threads, Shared: 64 << 10}}
+		k := artifact.Kernel{Name: name, Block: artifact.Block{Threads: w.threads, Shared: 64 << 10, Cluster: w.cluster}}
 		if w.maps != nil {
 			params = "DM_MAP(a), DM_MAP(b), dm::Out<dm::u32> y"
 		}
-		fmt.Fprintf(&source, "DM_KERNEL(%s, %d)(%s) {\n  DM_ARENA(arena);%s\n}\n", name, w.threads, params, w.body)
+		head := fmt.Sprintf("DM_KERNEL(%s, %d)", name, w.threads)
+		if w.cluster > 0 {
+			head = fmt.Sprintf("DM_KERNEL_CLUSTER(%s, %d, 1, %d)", name, w.threads, w.cluster)
+		}
+		fmt.Fprintf(&source, "%s(%s) {\n  DM_ARENA(arena);%s\n}\n", head, params, w.body)
 		buffer := func(name string, kind artifact.Kind, elem string, bytes int) int {
 			size, _ := artifact.ElemBytes(elem)
 			p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: elem, Shape: []int64{int64(bytes) / size}, Kind: kind, Offset: p.Workspace, Bytes: int64(bytes)})
@@ -328,7 +367,7 @@ func twinProgram(list []twin) *artifact.Program {
 			}
 			return len(p.Buffers) - 1
 		}
-		step := artifact.Step{Name: name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: i, Grid: artifact.Grid{1, 1, 1}}}
+		step := artifact.Step{Name: name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: i, Grid: artifact.Grid{max(1, w.cluster), 1, 1}}}
 		if w.maps == nil {
 			k.Params = append(k.Params, artifact.Param{Name: "x", Elem: "ui32", Mode: artifact.In})
 			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(name+"x", artifact.Input, "ui32", 4*w.x)})
@@ -394,7 +433,7 @@ func runAssembly(t *testing.T, p *artifact.Program, headers []artifact.Header, i
 			}
 			args = append(args, ptx.Argument{Data: data[a.Buffer], Map: a.Map})
 		}
-		if err := ptx.Run(funcs[k.Name], k.Block.Threads, k.Block.Shared, args); err != nil {
+		if err := ptx.Run(funcs[k.Name], k.Block.Threads, max(1, k.Block.Cluster), k.Block.Shared, args); err != nil {
 			return nil, err
 		}
 	}
@@ -469,6 +508,13 @@ var wrongStrings = []wrongString{
 	{"store of 16 bytes", "memory.cuh", `[%0], {%1, %2, %3, %4}`, `[%0], {%1, %3, %2, %4}`, false},
 	{"store of 8 bytes", "memory.cuh", `[%0], {%1, %2}`, `[%0], {%2, %1}`, false},
 	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%0, %1, %2, %3}, [%4+16]`, false},
+	{"cluster", "cluster.cuh", `mapa.shared::cluster.u32 %0, %1, %2;`, `mapa.shared::cluster.u32 %0, %1, 0;`, false},
+	{"cluster", "cluster.cuh", `%%cluster_ctarank`, `%%cluster_nctarank`, false},
+	{"cluster", "cluster.cuh", `ld.shared::cluster.u32 %0, [%1];`, `ld.shared::cluster.u32 %0, [%1+4];`, false},
+	{"cluster", "cluster.cuh", `ld.shared::cluster.u64 %0, [%1];`, `ld.shared::cluster.u64 %0, [%1+8];`, false},
+	{"cluster", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared::cluster.u32 [%0], %0;`, false},
+	{"cluster", "cluster.cuh", `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "l"`, `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "r"`, true},
+	{"cluster", "hopper.cuh", `shared::cluster.b64 _, [%0];`, `shared::cluster.b64 _, [%0+8];`, false},
 	// Modifiers.
 	{"ldmatrix_x4_trans", "mma.cuh", `x4.trans.shared`, `x4.shared`, false},
 	{"ldmatrix_x4", "mma.cuh", `x4.shared`, `x4.trans.shared`, false},

@@ -1,7 +1,7 @@
 // The emulation of the prelude on a host: the machine. A launch runs its blocks
-// one after the other; the threads of a block are fibers of one system thread, each
-// running until it waits for others. emu_memory.cuh has the checked accesses,
-// emu_race.cuh the detection of races.
+// one after the other, those of a cluster together; their threads are fibers of one
+// system thread, each running until it waits for others. emu_memory.cuh has the
+// checked accesses, emu_race.cuh the detection of races.
 //
 // A fault ends the process: a line of JSON on standard output has its kind,
 // place and thread (see Fault).
@@ -52,10 +52,12 @@ typedef unsigned long long u64;
 typedef int32_t i32;
 typedef long long i64;
 
-constexpr int max_threads = 1024;
+constexpr int max_cluster = 16;   // blocks that run together
+constexpr int max_threads = 1024;  // of a block
 constexpr int max_warps = 32;
-constexpr int async_warp = 32;    // the bulk copy engine, as a warp of its own
-constexpr int clocks = 33;        // warps that have one
+constexpr int all_threads = max_cluster * max_threads;
+constexpr int all_warps = max_cluster * max_warps;
+constexpr int max_clocks = all_warps + max_cluster;
 constexpr int max_params = 64;
 constexpr u32 shared_limit = 227 << 10;  // bytes of a block, sm_90
 
@@ -86,8 +88,10 @@ struct Warp {
   int kind;        // of the operation that its lanes arrive at
   Spot line;
   u32 clock;       // counts the points at which its lanes wait for each other
-  u32 floor;       // accesses of all warps up to this time happened before
-  u32 seen[clocks];
+  u32 floor;       // accesses of all warps of its block up to this time happened before
+  u32 seen[max_clocks];
+  u32 turn;        // phases of the cluster's barrier that it has arrived for
+  bool between;    // it has arrived, and not waited yet
   void* args[32];
 };
 
@@ -99,7 +103,19 @@ struct Barrier {
   u32 lanes[max_warps];
 };
 
-enum Status : u8 { Ready, InWarp, InBarrier, Polling, Done };
+// The state of one of the blocks that run together.
+struct Block {
+  u32 id;
+  i32 done;        // threads that have returned
+  u32 ready_warps;
+  bool last, acquired;  // result of last_block; the block sees what others wrote
+  Barrier barriers[16];
+  // The last access to the block's shared memory by each warp of another block.
+  u32 touched[all_warps];
+  Spot touched_at[all_warps];
+};
+
+enum Status : u8 { Ready, InWarp, InBarrier, InCluster, Polling, Done };
 
 struct Thread {
   void* stack;  // where it stopped
@@ -118,7 +134,6 @@ struct Machine {
   i64 bytes;
   u32 first, many, atomic;  // ids of this launch's first block, of several blocks, of atomics
   u32 me;                   // id of the block
-  bool last, acquired;      // result of last_block; the block sees what others wrote
   int granule;              // log2 of the bytes
   // The launch.
   int step;
@@ -127,22 +142,35 @@ struct Machine {
   int param_count;
   void (*body)(Param*);
   i32 grid[3], at[3];
-  i32 thread_count, warp_count;
+  i32 thread_count, warp_count;  // of a block
+  i32 cluster;                   // blocks that run together
   u32 dynamic_shared;
-  // The block.
-  i32 thread, lane, warp;
+  // Threads and warps of a cluster are numbered through, those of each block from a
+  // whole warp on. Agents, which have clocks, are the warps and, for each block, its bulk
+  // copy engine. An access is stamped with its time and, in the lower bits, who did it.
+  i32 agents;
+  u32 who_bits, who_mask, first_agent;
+  // The blocks that run.
+  i32 thread, lane, warp;   // that runs
+  i32 rank, first_warp;     // its block's, in the cluster
   u32 stamp;                // of the thread's accesses to shared memory now
   Spot line;                 // of the last access
-  i64 accesses[max_threads];  // of global memory, by the threads of the block
+  i64 accesses[all_threads];  // of global memory, by thread
   i64 longest;                // of a thread of the launch, the most
-  Warp warps[max_warps];
-  Barrier barriers[16];
-  u32 ready_warps;
-  i32 done;
-  Thread threads[max_threads];
+  u32 latest;                 // time of the blocks before
+  u32 began;                  // time at which these began
+  i32 left;                   // threads that have not returned
+  Warp warps[all_warps];
+  Block blocks[max_cluster];
+  Thread threads[all_threads];
   void* main_stack;
 };
 inline Machine m;
+
+inline Block& own() { return m.blocks[m.rank]; }
+inline i32 local_thread() { return m.thread - 32 * m.first_warp; }
+inline i32 rank_of(i32 warp) { return m.cluster > 1 ? warp / m.warp_count : 0; }
+inline i32 engine(i32 rank) { return m.cluster * m.warp_count + rank; }  // the block's bulk copy engine, as an agent
 
 // Ends the process with a report. kind is one of the words that the reader of the
 // report handles; param is an index or -1; what is the message.
@@ -161,7 +189,7 @@ inline Machine m;
   quoted[n] = 0;
   int length = snprintf(out, sizeof out,
     "{\"fault\":{\"kind\":\"%s\",\"step\":%d,\"param\":%d,\"file\":\"%s\",\"line\":%d,\"block\":[%d,%d,%d],\"thread\":%d,\"index\":%lld,\"msg\":\"%s\"}}\n",
-    kind, m.step, param, line.file ? line.file : "", line.line, m.at[0], m.at[1], m.at[2], m.thread, index, quoted);
+    kind, m.step, param, line.file ? line.file : "", line.line, m.at[0], m.at[1], m.at[2], local_thread(), index, quoted);
   fflush(stdout);
   for (int done = 0; done < length;) {
     ssize_t k = write(1, out + done, size_t(length - done));
@@ -229,26 +257,42 @@ inline void* fresh_stack(u8* top, void (*entry)()) {
 
 constexpr size_t stack_bytes = 256 << 10;  // of a fiber, its guard page included
 
-inline u32 stamp_of(u32 clock, u32 who) { return clock << 11 | who; }
+inline u32 stamp_of(u32 clock, u32 who) { return clock << m.who_bits | who; }
+
+// Switches to a block of the cluster.
+inline void enter_block(i32 rank) {
+  m.at[0] += rank - m.rank;
+  m.rank = rank;
+  m.first_warp = rank * m.warp_count;
+  m.me = m.blocks[rank].id;
+}
 
 // Switches to thread t.
 inline void enter(i32 t) {
   m.thread = t;
   m.lane = t & 31;
   m.warp = t >> 5;
+  if (i32 rank = rank_of(m.warp); rank != m.rank) enter_block(rank);
   m.stamp = stamp_of(m.warps[m.warp].clock, u32(t));
 }
 
 void stuck();
 
-// The thread that runs next: a lane of the same warp if one can, else of the next warp.
+// The thread that runs next: a lane of the same warp if one can, else of the next warp
+// of the block, else of the next block.
 inline i32 next_thread() {
   i32 w = m.warp;
   if (!m.warps[w].runnable) {
-    u32 later = m.ready_warps & ~((2u << w) - 1);
-    u32 from = later ? later : m.ready_warps;
+    u32 ready = own().ready_warps;
+    u32 later = ready & ~((2u << (w - m.first_warp)) - 1);
+    u32 from = later ? later : ready;
+    i32 rank = m.rank;
+    for (i32 k = 1; !from && k < m.cluster; k++) {
+      rank = (m.rank + k) % m.cluster;
+      from = m.blocks[rank].ready_warps;
+    }
     if (!from) return -1;
-    w = __builtin_ctz(from);
+    w = rank * m.warp_count + __builtin_ctz(from);
   }
   return w * 32 + __builtin_ctz(m.warps[w].runnable);
 }
@@ -256,14 +300,15 @@ inline i32 next_thread() {
 inline void stop_running(Status why, Spot line) {
   Warp& w = m.warps[m.warp];
   w.runnable &= ~(1u << m.lane);
-  if (!w.runnable) m.ready_warps &= ~(1u << m.warp);
+  if (!w.runnable) own().ready_warps &= ~(1u << (m.warp - m.first_warp));
   m.threads[m.thread].status = why;
   m.threads[m.thread].line = line;
 }
 
 inline void run_again(i32 warp, u32 lanes) {
   m.warps[warp].runnable |= lanes;
-  m.ready_warps |= 1u << warp;
+  i32 rank = rank_of(warp);
+  m.blocks[rank].ready_warps |= 1u << (warp - rank * m.warp_count);
 }
 
 // Switches from the running thread, which has stopped, to another.
@@ -275,7 +320,7 @@ inline void leave() {
     return;
   }
   if (next < 0) {
-    if (m.done < m.thread_count) stuck();
+    if (m.left > 0) stuck();
     dm_emu_switch(&self.stack, m.main_stack);
     return;
   }
@@ -283,14 +328,26 @@ inline void leave() {
   dm_emu_switch(&self.stack, m.threads[next].stack);
 }
 
+// The block of the running thread, which was its last one, has ended: warps of other blocks
+// may have accessed its shared memory only before, in the order of what waits for what.
+inline void end_block() {
+  for (i32 k = 0; k < m.cluster * m.warp_count; k++) {
+    if (!own().touched[k]) continue;
+    bool before = false;
+    for (i32 w = 0; w < m.warp_count; w++) before = before || m.warps[m.first_warp + w].seen[k] >= own().touched[k];
+    if (!before) fault("race", own().touched_at[k], -1, -1, "shared memory of another block of the cluster is accessed here, and that block may have ended: it waits for nothing behind the access");
+  }
+}
+
 inline void fiber_main() {
   while (true) {
     m.body(m.params);
     Warp& w = m.warps[m.warp];
-    if (w.arrived) fault("divergence", w.line, -1, -1, "thread %d has returned while other lanes of its warp wait for it", m.thread);
-    if (m.barriers[0].arrived) fault("divergence", m.barriers[0].line, -1, -1, "thread %d has returned while %d others wait for it at the barrier", m.thread, m.barriers[0].arrived);
+    if (w.arrived) fault("divergence", w.line, -1, -1, "thread %d has returned while other lanes of its warp wait for it", local_thread());
+    if (Barrier& b = own().barriers[0]; b.arrived) fault("divergence", b.line, -1, -1, "thread %d has returned while %d others wait for it at the barrier", local_thread(), b.arrived);
     w.exited |= 1u << m.lane;
-    m.done++;
+    m.left--;
+    if (++own().done == m.thread_count && m.cluster > 1) end_block();
     stop_running(Done, {});
     leave();
   }
@@ -298,27 +355,31 @@ inline void fiber_main() {
 
 // Nothing can run, and not all are done.
 inline void stuck() {
-  int waiting[5] = {}, who[5];
-  Spot line[5] = {};
-  for (int t = 0; t < m.thread_count; t++) {
-    Thread& th = m.threads[t];
-    if (!waiting[th.status]++) line[th.status] = th.line, who[th.status] = t;
+  int waiting[6] = {}, who[6];
+  Spot line[6] = {};
+  for (int w = 0; w < m.cluster * m.warp_count; w++) {
+    for (u32 left = m.warps[w].full; left; left &= left - 1) {
+      int t = w * 32 + __builtin_ctz(left);
+      Thread& th = m.threads[t];
+      if (!waiting[th.status]++) line[th.status] = th.line, who[th.status] = t;
+    }
   }
-  Status s = waiting[InBarrier] ? InBarrier : waiting[InWarp] ? InWarp : Polling;
-  m.thread = who[s];
+  Status s = waiting[InBarrier] ? InBarrier : waiting[InWarp] ? InWarp : waiting[InCluster] ? InCluster : Polling;
+  enter(who[s]);
   if (s == InBarrier && waiting[InWarp]) {
     fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, %d at an operation of their warp on line %d that not all its lanes reach", waiting[s], waiting[InWarp], line[InWarp].line);
   }
   if (s == InBarrier) fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, which not enough threads reach", waiting[s]);
   if (s == InWarp) fault("divergence", line[s], -1, -1, "%d threads wait at this operation of their warp, which not all its lanes reach", waiting[s]);
+  if (s == InCluster) fault("divergence", line[s], -1, -1, "%d threads wait at this barrier of the cluster, which not all of its threads reach", waiting[s]);
   fault("deadlock", line[s], -1, -1, "%d threads wait for something that no thread will do", waiting[s]);
 }
 
 // ---- waiting
 
-enum Kind { SyncWarp = 1, Shuffle, Vote, Match, Reduce, LoadMatrix, Multiply, WarpGroup };
+enum Kind { SyncWarp = 1, Shuffle, Vote, Match, Reduce, LoadMatrix, Multiply, WarpGroup, ClusterArrive, ClusterWait };
 inline const char* kind_name(int k) {
-  static const char* const names[] = {"", "sync_warp", "shuffle", "ballot", "match", "warp reduction", "ldmatrix", "mma", "warp-group operation"};
+  static const char* const names[] = {"", "sync_warp", "shuffle", "ballot", "match", "warp reduction", "ldmatrix", "mma", "warp-group operation", "arrival at the cluster's barrier", "wait at the cluster's barrier"};
   return names[k];
 }
 
@@ -350,57 +411,58 @@ template <class F> inline void collective(Kind kind, Spot line, void* arg, F fin
 
 // `count` threads arrive at barrier id.
 inline void barrier(int id, i32 count, Spot line) {
-  Barrier& b = m.barriers[id];
-  Warp& w = m.warps[m.warp];
+  Barrier& b = own().barriers[id];
+  const i32 mine = m.warp - m.first_warp;
   m.line = line;
   if (id == 0) {
-    if (m.done) fault("divergence", line, -1, -1, "%d threads have returned and cannot reach this barrier", m.done);
-    if (b.arrived && b.line != line) fault("divergence", line, -1, -1, "thread %d is at this barrier while %d others are at the one on line %d", m.thread, b.arrived, b.line.line);
+    if (own().done) fault("divergence", line, -1, -1, "%d threads have returned and cannot reach this barrier", own().done);
+    if (b.arrived && b.line != line) fault("divergence", line, -1, -1, "thread %d is at this barrier while %d others are at the one on line %d", local_thread(), b.arrived, b.line.line);
   }
   if (!b.arrived) b.line = line;
   b.arrived++;
-  b.warps |= 1u << m.warp;
-  b.lanes[m.warp] |= 1u << m.lane;
+  b.warps |= 1u << mine;
+  b.lanes[mine] |= 1u << m.lane;
   if (b.arrived < count) {
     stop_running(InBarrier, line);
     leave();
     return;
   }
   // All accesses before are ordered before all accesses after.
-  u32 known[clocks] = {};
+  u32 known[max_clocks];
+  memset(known, 0, size_t(m.agents) * sizeof(u32));
   u32 latest = 0;
   for (u32 left = b.warps; left; left &= left - 1) {
-    int k = __builtin_ctz(left);
+    int k = m.first_warp + __builtin_ctz(left);
     Warp& x = m.warps[k];
-    for (int j = 0; j < clocks; j++) known[j] = x.seen[j] > known[j] ? x.seen[j] : known[j];
+    for (int j = 0; j < m.agents; j++) known[j] = x.seen[j] > known[j] ? x.seen[j] : known[j];
     known[k] = x.clock;
     latest = x.clock > latest ? x.clock : latest;
   }
   bool all = id == 0;
   for (u32 left = b.warps; left; left &= left - 1) {
     int k = __builtin_ctz(left);
-    Warp& x = m.warps[k];
-    memcpy(x.seen, known, sizeof known);
+    Warp& x = m.warps[m.first_warp + k];
+    memcpy(x.seen, known, size_t(m.agents) * sizeof(u32));
     x.clock = latest + 1;
     if (all) x.floor = latest;
-    run_again(k, b.lanes[k]);
+    run_again(m.first_warp + k, b.lanes[k]);
     b.lanes[k] = 0;
   }
+  if (latest + 2 >= 1u << (32 - m.who_bits)) fault("memory", line, -1, -1, "more than %u barriers in a block", latest);
   b.arrived = 0;
   b.warps = 0;
-  (void)w;
   enter(m.thread);
 }
 
 // The thread waits until another thread calls wake; then it checks its condition.
-inline void pause(Spot line) {
+inline void pause(Spot line, Status why = Polling) {
   m.line = line;
-  stop_running(Polling, line);
+  stop_running(why, line);
   leave();
 }
-inline void wake() {
-  for (int t = 0; t < m.thread_count; t++) {
-    if (m.threads[t].status == Polling) {
+inline void wake(Status from = Polling) {
+  for (int t = 0; t < m.cluster * m.warp_count * 32; t++) {
+    if (m.threads[t].status == from) {
       m.threads[t].status = Ready;
       run_again(t >> 5, 1u << (t & 31));
     }

@@ -17,7 +17,7 @@ struct Copies {
   Copy* list;
   int count, capacity, group;
 };
-inline Copies copies[max_threads];
+inline Copies copies[all_threads];
 
 inline Copy& add_copy(u32 at, int bytes) {
   Copies& c = copies[m.thread];
@@ -46,7 +46,7 @@ inline void finish_copies(int under_way) {
 }
 
 inline void forget_copies() {
-  for (int t = 0; t < m.thread_count; t++) copies[t].count = copies[t].group = 0;
+  for (int t = 0; t < m.cluster * m.warp_count * 32; t++) copies[t].count = copies[t].group = 0;
 }
 
 template <int BYTES, class T> inline void start_copy(const Shared<T>& dst, At i, const Global<T>& src, i64 j, bool valid) {

@@ -4,6 +4,8 @@
 // race.
 #pragma once
 
+#include "emu_cluster.cuh"
+
 namespace dm {
 
 namespace emu {
@@ -37,7 +39,7 @@ struct Hopper {
   Bulk bulk[max_bulk];
   u32 time;  // of the last bulk copy that has ended
 };
-inline Hopper hopper;
+inline Hopper hopper[max_cluster];
 
 // A product that a warp has started.
 struct Started {
@@ -57,18 +59,20 @@ struct Products {
   bool fenced;
   Started* list;
 };
-inline Products products_of[max_warps];
+inline Products products_of[all_warps];
 
-// The state of this block; that of an earlier one is reset.
-inline Hopper& this_block() {
-  if (hopper.block != m.me) {
-    for (int i = 0; i < hopper.bulks; i++) free(hopper.bulk[i].data);
-    hopper.block = m.me;
-    hopper.phases = hopper.bulks = 0;
-    hopper.time = 0;
+// The state of a block of the cluster; that of an earlier one is reset.
+inline Hopper& block_of(i32 rank) {
+  Hopper& h = hopper[rank];
+  if (h.block != m.blocks[rank].id) {
+    for (int i = 0; i < h.bulks; i++) free(h.bulk[i].data);
+    h.block = m.blocks[rank].id;
+    h.phases = h.bulks = 0;
+    h.time = 0;
   }
-  return hopper;
+  return h;
 }
+inline Hopper& this_block() { return block_of(m.rank); }
 inline Products& this_warp() {
   Products& p = products_of[m.warp];
   if (p.block != m.me) {
@@ -80,7 +84,7 @@ inline Products& this_warp() {
 }
 
 inline Phases& phases_at(u32 at, Spot line) {
-  Hopper& h = this_block();
+  Hopper& h = block_of(i32(at / shared_bytes));
   m.line = line;
   for (int i = 0; i < h.phases; i++) {
     Phases& p = h.phase[i];
@@ -89,7 +93,7 @@ inline Phases& phases_at(u32 at, Spot line) {
     if (!ordered(p.made)) fault("race", line, -1, -1, "a barrier is used without a barrier of the block after line %d, where it was made", p.line.line);
     return p;
   }
-  fault("uninitialised", line, -1, -1, "no barrier was made at byte %u of shared memory", at);
+  fault("uninitialised", line, -1, -1, "no barrier was made at byte %u of shared memory", at % shared_bytes);
 }
 
 inline void make_phases(u32 at, u32 count, Spot line) {
@@ -135,8 +139,8 @@ inline void end_copies(Phases& p) {
     h.time = h.time >= w.clock ? h.time + 1 : w.clock;
     w.clock = h.time + 1;  // a later block starts after all clocks
     m.stamp = stamp_of(w.clock, u32(m.thread));
-    shared_end_async(b.to, b.data, b.bytes, stamp_of(h.time, 1024 + u32(async_warp)));
-    if (p.coming.seen[async_warp] < h.time) p.coming.seen[async_warp] = h.time;
+    shared_end_async(b.to, b.data, b.bytes, stamp_of(h.time, m.first_agent + u32(engine(m.rank))));
+    if (p.coming.seen[engine(m.rank)] < h.time) p.coming.seen[engine(m.rank)] = h.time;
     p.bytes -= b.bytes;
     free(b.data);
   }
@@ -155,7 +159,6 @@ inline void wait_phase(u32 at, u32 parity, Spot line) {
       }
     }
     acquire(p.done);
-    if (m.warps[m.warp].seen[async_warp] < p.done.seen[async_warp]) m.warps[m.warp].seen[async_warp] = p.done.seen[async_warp];
     m.stamp = stamp_of(m.warps[m.warp].clock, u32(m.thread));
     return;
   }
@@ -213,7 +216,7 @@ struct Fences {
   u32 block, count;
   u32 times[max_fences];
 };
-inline Fences fences_of[max_threads];
+inline Fences fences_of[all_threads];
 
 inline void publish() {
   Fences& f = fences_of[m.thread];
@@ -225,11 +228,11 @@ inline void publish() {
 
 // Whether a thread's write was followed by its fence, and that by a wait of the running warp.
 inline bool published(u32 write) {
-  const u32 who = write & 2047, time = write >> 11;
+  const u32 who = write & m.who_mask, time = write >> m.who_bits;
   const Fences& f = fences_of[who];
-  if (f.block != m.me) return false;
+  if (f.block != m.blocks[who / u32(32 * m.warp_count)].id) return false;
   const Warp& w = m.warps[m.warp];
-  const u32 seen = warp_of(who) == u32(m.warp) ? w.clock - 1 : w.seen[warp_of(who)];
+  const u32 seen = agent_of(who) == u32(m.warp) ? w.clock - 1 : w.seen[agent_of(who)];
   for (u32 i = 0; i < f.count && i < max_fences; i++) {
     if (f.times[i] >= time && f.times[i] <= seen) return true;
   }
@@ -238,10 +241,10 @@ inline bool published(u32 write) {
 
 // Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote, or that were published.
 inline void operand_read(u32 at, u8* to, Spot line) {
-  if (at + 16 > shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at);
+  if (at + 16 > shared_base() + shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at - shared_base());
   for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
-    u32 who = smem.writers[k] & 2047;
-    if (smem.writers[k] >= smem.start && who < 1024 && !published(smem.writers[k])) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who);
+    u32 who = smem.writers[k] & m.who_mask;
+    if (smem.writers[k] >= smem.start && who < m.first_agent && !published(smem.writers[k])) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who % u32(32 * m.warp_count));
   }
   shared_read(at, 16, line);
   memcpy(to, smem.data + at, 16);
@@ -251,8 +254,8 @@ inline void operand_read(u32 at, u8* to, Spot line) {
 // contiguous along its rows (t): the address by the descriptor.
 inline u32 operand_address(u64 descriptor, int r, int k, bool t) {
   u32 start = u32(descriptor & 0x3fff) << 4, lead = u32(descriptor >> 16 & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4;
-  if (!t) return swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k) * 2);
-  return swizzled(start + u32(r / 64) * lead + u32(k / 8) * stride + u32(k % 8) * 128 + u32(r % 64) * 2);
+  if (!t) return shared_base() + swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k) * 2);
+  return shared_base() + swizzled(start + u32(r / 64) * lead + u32(k / 8) * stride + u32(k % 8) * 128 + u32(r % 64) * 2);
 }
 
 inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t, bool half, Spot line) {
@@ -290,7 +293,7 @@ inline void read_held(float* to, const Started& s) {
 inline void multiply_rows(const Started& s) {
   static float a[16 * 16], b[256 * 16];
   if (s.held[0]) read_held(a, s);
-  else read_operand(a, s.a, m.warp % 4 * 16, 16, s.ta, s.half, s.line);
+  else read_operand(a, s.a, (m.warp - m.first_warp) % 4 * 16, 16, s.ta, s.half, s.line);
   read_operand(b, s.b, 0, s.n, s.tb, s.half, s.line);
   for (int lane = 0; lane < 32; lane++) {
     for (int j = 0; j < s.n / 2; j++) {
@@ -377,6 +380,11 @@ DM_FN void barriers_ready() {
 DM_FN void writes_publish() { emu::publish(); }
 DM_FN void barrier_expect(Shared<u64> b, i64 i, u32 bytes DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), bytes, at); }
 DM_FN void barrier_arrive(Shared<u64> b, i64 i DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), 0, at); }
+DM_FN void barrier_arrive(Shared<u64> b, i64 i, i32 rank DM_LINE) {
+  u32 own = b.check(At(i, at), 1);
+  emu::touch(rank, at);
+  emu::arrive(emu::phases_at(emu::peer_place(own, rank), at), 0, at);
+}
 DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }
 
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
@@ -400,7 +408,7 @@ template <int N> DM_FN void registers_drop() { static_assert(N % 8 == 0 && N >= 
 template <int N> DM_FN void registers_take() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
 
 template <class T> DM_FN u64 operand_at(Shared<T> s, i64 i, u32 lead, u32 stride DM_LINE) {
-  u32 address = s.check(At(i, at), 1);
+  u32 address = s.check(At(i, at), 1) % emu::shared_bytes;
   if (address % 16 || lead % 16 || stride % 16) emu::fault("misaligned", at, -1, i, "an operand at byte %u of shared memory", address);
   return u64((address & 0x3ffff) >> 4) | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
 }

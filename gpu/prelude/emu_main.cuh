@@ -101,7 +101,7 @@ inline u8* stacks;
 
 inline void make_threads(int n) {
   static int made = 0;
-  if (!stacks) stacks = pages<u8>(i64(stack_bytes) * max_threads);
+  if (!stacks) stacks = pages<u8>(i64(stack_bytes) * all_threads);
   for (; made < n; made++) {
     u8* base = stacks + size_t(made) * stack_bytes;
     mprotect(base, 4096, PROT_NONE);  // an overflowing stack faults
@@ -130,49 +130,80 @@ inline void report_progress(const Step& s, double part) {
   if (write(1, text, size_t(n)) < 0) _exit(1);  // the parent has died
 }
 
-// Runs the block at m.at.
-inline void run_block() {
-  m.acquired = false;
-  m.done = 0;
-  u32 latest = smem.start >> 11;
-  for (int w = 0; w < max_warps; w++) latest = m.warps[w].clock > latest ? m.warps[w].clock : latest;
-  if (latest > 1u << 20) {  // long before the clock's 21 bits overflow
-    memset(smem.writers, 0, sizeof smem.writers);
-    memset(smem.readers, 0, sizeof smem.readers);
-    latest = 0;
+// Runs the block at m.at, or the cluster of blocks that begins there; `first` is its id.
+inline void run_blocks(u32 first) {
+  if (m.latest > 1u << (31 - m.who_bits)) {  // long before the bits of the clock overflow
+    forget_shared(0, shared_bytes, smem.writers);
+    forget_shared(0, shared_bytes, smem.readers);
+    m.latest = 0;
   }
-  latest++;
-  smem.start = latest << 11;
+  m.began = ++m.latest;
+  smem.start = m.began << m.who_bits;
   if (smem.sets_used) {  // entries with a set have no time that identifies their block
-    auto forget = [](u32 from, u32 to) {
-      for (u32 odd : {0u, shared_bytes / 2}) memset(smem.readers + odd + from / 2, 0, (to - from + 1) / 2 * sizeof(u32));
-    };
-    forget(0, smem.fixed);
-    forget(smem.dynamic, smem.dynamic + m.dynamic_shared);
+    forget_shared(0, smem.fixed, smem.readers);
+    forget_shared(smem.dynamic, smem.dynamic + m.dynamic_shared, smem.readers);
     smem.sets_used = 0;
     smem.sets_free = ~0u;
   }
-  m.ready_warps = 0;
-  for (int w = 0; w < m.warp_count; w++) {
-    Warp& x = m.warps[w];
-    int lanes = m.thread_count - 32 * w;
-    x.full = lanes >= 32 ? ~0u : (1u << lanes) - 1;
-    x.exited = x.arrived = 0;
-    x.clock = latest;
-    x.floor = latest - 1;
-    for (u32& s : x.seen) s = latest - 1;
-    run_again(w, x.full);
+  m.left = m.cluster * m.thread_count;
+  if (m.cluster > 1) gather = Gather{};
+  for (int rank = 0; rank < m.cluster; rank++) {
+    Block& b = m.blocks[rank];
+    b.id = first + u32(rank);
+    b.done = 0;
+    b.ready_warps = 0;
+    b.last = b.acquired = false;
+    b.barriers[0].arrived = 0;
+    if (m.cluster > 1) memset(b.touched, 0, sizeof b.touched);
+    for (int w = 0; w < m.warp_count; w++) {
+      Warp& x = m.warps[rank * m.warp_count + w];
+      int lanes = m.thread_count - 32 * w;
+      x.full = lanes >= 32 ? ~0u : (1u << lanes) - 1;
+      x.exited = x.arrived = 0;
+      x.clock = m.began;
+      x.floor = m.began - 1;
+      x.turn = 0;
+      x.between = false;
+      for (int k = 0; k < m.agents; k++) x.seen[k] = m.began - 1;
+      run_again(rank * m.warp_count + w, x.full);
+    }
   }
-  m.barriers[0].arrived = 0;
+  m.rank = m.first_warp = 0;
+  m.me = first;
   enter(0);
   dm_emu_switch(&m.main_stack, m.threads[0].stack);
+  if (m.rank) enter_block(0);
+  for (int w = 0; w < m.cluster * m.warp_count; w++) m.latest = m.warps[w].clock > m.latest ? m.warps[w].clock : m.latest;
   forget_copies();
+}
+
+// Sets up the numbers of a launch of k's threads and agents.
+inline void number(const Kernel& k) {
+  const u32 bits = k.cluster > 1 ? 15 : 11;
+  if (bits != m.who_bits) {  // stamps of other launches mean something else
+    memset(smem.writers, 0, sizeof smem.writers);
+    memset(smem.readers, 0, sizeof smem.readers);
+    m.latest = 0;
+  }
+  m.thread_count = k.threads;
+  m.warp_count = (k.threads + 31) / 32;
+  m.cluster = k.cluster > 1 ? k.cluster : 1;
+  m.who_bits = bits;
+  m.who_mask = (1u << bits) - 1;
+  m.first_agent = u32(m.cluster * m.warp_count * 32);
+  if (i32 n = m.cluster * (m.warp_count + 1); n != m.agents) {
+    m.agents = n;
+    free(smem.reader_sets);
+    smem.reader_sets = nullptr;
+    smem.sets_capacity = 0;
+  }
 }
 
 inline void launch(const Kernel& k, const Step& s) {
   i64 blocks = i64(s.grid[0]) * s.grid[1] * s.grid[2];
   if (k.threads < 1 || k.threads > max_threads) fault("launch", {}, -1, -1, "%d threads in a block; it has 1 to 1024", k.threads);
-  if (k.cluster > 1) fault("launch", {}, -1, -1, "clusters of blocks are not emulated");
+  if (k.cluster > max_cluster) fault("launch", {}, -1, -1, "clusters of %d blocks; %d are the most", k.cluster, max_cluster);
+  if (k.cluster > 1 && s.grid[0] % k.cluster) fault("launch", {}, -1, -1, "%d blocks are not whole clusters of %d", s.grid[0], k.cluster);
   if (blocks < 1 || blocks > 1ll << 31) fault("launch", {}, -1, -1, "%lld blocks", blocks);
   if (i64(m.atomic) + blocks + 3 > 0xffff0000ll) {
     memset(m.writers, 0, size_t(m.bytes) * sizeof(u32));
@@ -184,29 +215,28 @@ inline void launch(const Kernel& k, const Step& s) {
   m.atomic = m.many + 1;
   m.kernel = k.name;
   m.body = k.body;
-  m.thread_count = k.threads;
-  m.warp_count = (k.threads + 31) / 32;
+  number(k);
   m.dynamic_shared = u32(k.shared);
   if (m.dynamic_shared > shared_limit) fault("launch", {}, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
-  memset(smem.readers, 0, sizeof smem.readers);
+  forget_shared(0, shared_bytes, smem.readers);
   smem.sets_used = 0;
   smem.sets_free = ~0u;
   smem.fixed = 0;
   smem.array_count = 0;
   smem.dynamic = (shared_bytes - m.dynamic_shared) & ~1023u;
-  make_threads(m.thread_count);
+  make_threads(m.cluster * m.warp_count * 32);
   for (int i = 0; i < 3; i++) m.grid[i] = s.grid[i];
-  m.me = m.first;
+  u32 id = m.first;
   for (m.at[2] = 0; m.at[2] < m.grid[2]; m.at[2]++) {
     for (m.at[1] = 0; m.at[1] < m.grid[1]; m.at[1]++) {
-      for (m.at[0] = 0; m.at[0] < m.grid[0]; m.at[0]++) {
-        report_progress(s, double(m.me - m.first) / double(blocks));
-        run_block();
-        for (int t = 0; t < m.thread_count; t++) {
+      for (m.at[0] = 0; m.at[0] < m.grid[0]; m.at[0] += m.cluster) {
+        report_progress(s, double(id - m.first) / double(blocks));
+        run_blocks(id);
+        for (int t = 0; t < m.cluster * m.warp_count * 32; t++) {
           if (m.accesses[t] > m.longest) m.longest = m.accesses[t];
           m.accesses[t] = 0;
         }
-        m.me++;
+        id += u32(m.cluster);
       }
     }
   }

@@ -234,13 +234,13 @@ namespace emu {
 // The static array called name, which all threads declare.
 inline u32 static_array(const char* name, Spot line, u32 bytes) {
   for (int k = 0; k < smem.array_count; k++) {
-    if (smem.arrays[k].line == line && !strcmp(smem.arrays[k].name, name)) return smem.arrays[k].at;
+    if (smem.arrays[k].line == line && !strcmp(smem.arrays[k].name, name)) return shared_base() + smem.arrays[k].at;
   }
   u32 at = (smem.fixed + 127) & ~127u;
   if (smem.array_count == 32 || at + bytes > smem.dynamic) fault("bounds", line, -1, -1, "%s: more than 32 static arrays or %u bytes of them", name, smem.dynamic);
   smem.arrays[smem.array_count++] = {name, line, at, bytes};
   smem.fixed = at + bytes;
-  return at;
+  return shared_base() + at;
 }
 
 }  // namespace emu
@@ -250,7 +250,7 @@ class Arena {
   template <class T> Shared<T> take(i32 count DM_LINE) { return take_aligned<T>(count, 16 DM_HERE); }
   template <class T> Shared<T> take_aligned(i32 count, u32 align DM_LINE) {
     used_ = (used_ + align - 1) & ~(align - 1);
-    u32 begin = emu::smem.dynamic + used_;
+    u32 begin = emu::shared_base() + emu::smem.dynamic + used_;
     used_ += u32(sizeof(T)) * u32(count);
     if (used_ > emu::m.dynamic_shared) emu::fault("bounds", at, -1, used_, "the kernel takes %u bytes of dynamic shared memory, the launch gives it %u", used_, emu::m.dynamic_shared);
     return Shared<T>(begin, count);

@@ -8,72 +8,99 @@
 // each other, and stores the time of every other warp up to which it has waited
 // (vector clocks, Fidge and Mattern; kept per access as in FastTrack, Flanagan
 // and Freund, PLDI 2009). Two accesses are ordered if they are one thread's, or
-// the later one's warp has waited for the earlier one's time.
+// the later one's warp has waited for the earlier one's time. The blocks of a cluster
+// have the clocks of all their warps, and one range of addresses for each block's memory.
 #pragma once
 
 namespace dm::emu {
 
 // ---- shared memory
 
-// An access is a stamp: time << 11 | who, where who is a thread, or 1024 + a
-// warp (several of its lanes, or the bulk copies), or one of these.
-constexpr u32 atomics = 2045;  // threads that add atomically, or several readers of global memory
-constexpr u32 pending = 2046;  // a pending copy
-constexpr u32 several = 2047;  // readers of several warps; the time is an index of reader_sets
+// An access is a stamp: time << who_bits | who, where who is a thread, or first_agent + an
+// agent (several lanes of a warp, or bulk copies), or one of these.
+inline u32 atomics() { return m.who_mask - 2; }  // threads that add atomically, or several readers of global memory
+inline u32 pending() { return m.who_mask - 1; }  // a pending copy
+inline u32 several() { return m.who_mask; }      // readers of several warps; the time is an index of reader_sets
 
-constexpr u32 shared_bytes = 256 << 10;
+constexpr u32 shared_bytes = 256 << 10;  // of a block
+constexpr u32 all_shared = max_cluster * shared_bytes;
 struct SharedMemory {
-  alignas(1024) u8 data[shared_bytes];
+  alignas(1024) u8 data[all_shared];
   // One entry for two bytes, and, in the upper half, one for each odd byte, which
   // only accesses of one byte have.
-  u32 writers[shared_bytes], readers[shared_bytes];
+  u32 writers[all_shared], readers[all_shared];
   u32 fixed;      // bytes of the static arrays
   u32 dynamic;    // where the dynamic part begins
   u32 start;      // stamps below are of earlier blocks
   struct Array { const char* name; Spot line; u32 at, bytes; } arrays[32];
   int array_count;
-  u32 (*reader_sets)[clocks];
+  u32* reader_sets;  // of one time for each agent
   u32 sets_used, sets_free, sets_capacity;
 };
 inline SharedMemory smem;
 
-constexpr u32 entry_of(u32 at) { return (at >> 1) + (at & 1) * (shared_bytes / 2); }
+constexpr u32 entry_of(u32 at) { return (at >> 1) + (at & 1) * (all_shared / 2); }
 
-inline u32 warp_of(u32 who) { return who < 1024 ? who >> 5 : who - 1024; }
+inline u32 shared_base() { return u32(m.rank) * shared_bytes; }  // of the block's own memory
+inline u32 agent_of(u32 who) { return who < m.first_agent ? who >> 5 : who - m.first_agent; }
+inline bool of_own_warps(u32 agent) { return agent - u32(m.first_warp) < u32(m.warp_count); }
+
+// Forgets the accesses of bytes [from, to) of the memory of each block that runs.
+inline void forget_shared(u32 from, u32 to, u32 (&entries)[all_shared]) {
+  for (i32 rank = 0; rank < m.cluster; rank++) {
+    u32* even = entries + (u32(rank) * shared_bytes + from) / 2;
+    memset(even, 0, (to - from + 1) / 2 * sizeof(u32));
+    memset(even + all_shared / 2, 0, (to - from + 1) / 2 * sizeof(u32));
+  }
+}
+
+// Whether atomic additions up to a time, which are of any warps, come before.
+inline bool atomics_ordered(u32 time) {
+  const Warp& w = m.warps[m.warp];
+  if (m.cluster == 1) return time <= w.floor;
+  for (i32 k = 0; k < m.cluster * m.warp_count; k++) {
+    if (k == m.warp ? time >= w.clock : time > w.seen[k]) return false;
+  }
+  return true;
+}
 
 // Whether the access e is ordered before the current access of the running thread.
 inline bool ordered(u32 e) {
-  u32 time = e >> 11, who = e & 2047;
+  u32 time = e >> m.who_bits, who = e & m.who_mask;
   const Warp& w = m.warps[m.warp];
-  if (time <= w.floor && who != 1024 + async_warp) return true;
   if (who == u32(m.thread)) return true;
-  if (who == atomics) return false;
-  u32 other = warp_of(who);
+  if (who == atomics()) return atomics_ordered(time);
+  u32 other = agent_of(who);
+  if (time <= w.floor && of_own_warps(other)) return true;
   return other == u32(m.warp) ? time < w.clock : time <= w.seen[other];
 }
+
+inline u32* reader_set(u32 k) { return smem.reader_sets + size_t(k) * size_t(m.agents); }
 
 inline u32 new_set() {
   if (smem.sets_free != ~0u) {
     u32 k = smem.sets_free;
-    smem.sets_free = smem.reader_sets[k][0];
+    smem.sets_free = *reader_set(k);
     return k;
   }
   if (smem.sets_used == smem.sets_capacity) {
     smem.sets_capacity = smem.sets_capacity ? smem.sets_capacity * 2 : 4096;
-    void* p = realloc(smem.reader_sets, sizeof(u32) * clocks * smem.sets_capacity);
+    if (smem.sets_capacity > 1u << (32 - m.who_bits)) fault("memory", m.line, -1, -1, "the shadow of shared memory is full");
+    void* p = realloc(smem.reader_sets, sizeof(u32) * size_t(m.agents) * smem.sets_capacity);
     if (!p) fault("memory", m.line, -1, -1, "no memory for the shadow of shared memory");
-    smem.reader_sets = static_cast<u32(*)[clocks]>(p);
+    smem.reader_sets = static_cast<u32*>(p);
   }
   return smem.sets_used++;
 }
 
 inline void free_set(u32 k) {
-  smem.reader_sets[k][0] = smem.sets_free;
+  *reader_set(k) = smem.sets_free;
   smem.sets_free = k;
 }
 
 // The name of the array that byte `at` of shared memory lies in.
 inline const char* shared_name(u32 at, i64* index) {
+  at %= shared_bytes;
   for (int k = 0; k < smem.array_count; k++) {
     auto& a = smem.arrays[k];
     if (at >= a.at && at < a.at + a.bytes) {
@@ -86,56 +113,58 @@ inline const char* shared_name(u32 at, i64* index) {
 }
 
 // The thread of access e as text, for reports.
-DM_COLD inline void name_of(u32 e, char (&to)[64]) {
-  u32 who = e & 2047;
-  if (who < 1024) snprintf(to, sizeof to, "thread %u", who);
-  else if (who < 1024 + max_warps) snprintf(to, sizeof to, "several lanes of warp %u", who - 1024);
-  else if (who == several) snprintf(to, sizeof to, "threads of several warps");
-  else if (who == atomics) snprintf(to, sizeof to, "several threads");
+DM_COLD inline void name_of(u32 e, char (&to)[96]) {
+  u32 who = e & m.who_mask, warps = u32(m.warp_count);
+  char block[24] = "";
+  if (u32 k = agent_of(who); k < warps * u32(m.cluster) && !of_own_warps(k)) snprintf(block, sizeof block, " of block %u of the cluster", k / warps);
+  if (who < m.first_agent) snprintf(to, sizeof to, "thread %u%s", who % (32 * warps), block);
+  else if (who < m.first_agent + warps * u32(m.cluster)) snprintf(to, sizeof to, "several lanes of warp %u%s", (who - m.first_agent) % warps, block);
+  else if (who == several()) snprintf(to, sizeof to, "threads of several warps");
+  else if (who == atomics()) snprintf(to, sizeof to, "several threads");
   else snprintf(to, sizeof to, "a bulk copy");
 }
 
 [[noreturn]] DM_COLD inline void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
   i64 byte;
   const char* name = shared_name(at, &byte);
-  char who[64];
+  char who[96];
   name_of(e, who);
-  fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s%s", m.thread, byte, name, what, e ? " by " : "", e ? who : "");
+  fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s%s", local_thread(), byte, name, what, e ? " by " : "", e ? who : "");
 }
 
 DM_COLD inline void bad_shared_read(u32 at, u32 w, Spot line) {
   if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there; if another thread does that, no barrier comes between");
-  if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
+  if ((w & m.who_mask) == pending()) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
   shared_fault(at, line, "race", w, "read without a barrier after it was written");
 }
 
 inline void shared_read_entry(u32 k, u32 at, Spot line) {
   u32 w = smem.writers[k];
-  if (w < smem.start || (w & 2047) == pending || !ordered(w)) bad_shared_read(at, w, line);
+  if (w < smem.start || (w & m.who_mask) == pending() || !ordered(w)) bad_shared_read(at, w, line);
   u32 r = smem.readers[k];
   if (r == m.stamp) return;
-  u32 who = r & 2047;
+  u32 who = r & m.who_mask;
   if (r < smem.start) {
     smem.readers[k] = m.stamp;
-  } else if (who == several) {
-    smem.reader_sets[r >> 11][m.warp] = m.warps[m.warp].clock;
+  } else if (who == several()) {
+    reader_set(r >> m.who_bits)[m.warp] = m.warps[m.warp].clock;
   } else if (ordered(r)) {
     smem.readers[k] = m.stamp;
-  } else if (warp_of(who) == u32(m.warp)) {
-    smem.readers[k] = stamp_of(m.warps[m.warp].clock, 1024 + u32(m.warp));
+  } else if (agent_of(who) == u32(m.warp)) {
+    smem.readers[k] = stamp_of(m.warps[m.warp].clock, m.first_agent + u32(m.warp));
   } else {
-    u32 set = new_set();
-    memset(smem.reader_sets[set], 0, sizeof smem.reader_sets[set]);
-    smem.reader_sets[set][warp_of(who)] = r >> 11;
-    smem.reader_sets[set][m.warp] = m.warps[m.warp].clock;
-    smem.readers[k] = stamp_of(set, several);
+    u32 set = new_set(), *times = reader_set(set);
+    memset(times, 0, size_t(m.agents) * sizeof(u32));
+    times[agent_of(who)] = r >> m.who_bits;
+    times[m.warp] = m.warps[m.warp].clock;
+    smem.readers[k] = stamp_of(set, several());
   }
 }
 
 inline bool readers_done(u32 set) {
   const Warp& w = m.warps[m.warp];
-  for (int k = 0; k < clocks; k++) {
-    u32 time = smem.reader_sets[set][k];
+  for (int k = 0; k < m.agents; k++) {
+    u32 time = reader_set(set)[k];
     if (k == m.warp ? time >= w.clock : time > w.seen[k]) return false;
   }
   return true;
@@ -144,13 +173,13 @@ inline bool readers_done(u32 set) {
 inline void shared_write_entry(u32 k, u32 at, Spot line, u32 stamp) {
   u32 w = smem.writers[k], r = smem.readers[k];
   if (w >= smem.start) {
-    if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "written while an asynchronous copy to it is under way; no wait came between");
+    if ((w & m.who_mask) == pending()) shared_fault(at, line, "async", 0, "written while an asynchronous copy to it is under way; no wait came between");
     if (!ordered(w)) shared_fault(at, line, "race", w, "written without a barrier after it was written");
   }
   if (r >= smem.start) {
-    if ((r & 2047) == several) {
-      if (!readers_done(r >> 11)) shared_fault(at, line, "race", r, "written without a barrier after it was read");
-      free_set(r >> 11);
+    if ((r & m.who_mask) == several()) {
+      if (!readers_done(r >> m.who_bits)) shared_fault(at, line, "race", r, "written without a barrier after it was read");
+      free_set(r >> m.who_bits);
     } else if (!ordered(r)) {
       shared_fault(at, line, "race", r, "written without a barrier after it was read");
     }
@@ -187,17 +216,17 @@ inline void shared_atomic(u32 at, int bytes, Spot line) {
   for (int b = 0; b < bytes; b += 2) {
     u32 k = (at + u32(b)) >> 1, w = smem.writers[k];
     if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "added to before anything was written there");
-    if ((w & 2047) != atomics) shared_write_entry(k, at + u32(b), line, 0);
-    smem.writers[k] = stamp_of(m.warps[m.warp].clock, atomics);
+    if ((w & m.who_mask) != atomics()) shared_write_entry(k, at + u32(b), line, 0);
+    smem.writers[k] = stamp_of(m.warps[m.warp].clock, atomics());
   }
 }
 
 // An asynchronous copy: its target is poisoned from its start, and written at its
 // end by `who` at time `time` (for a copy of a thread: itself,
-// now; for a bulk copy: async_warp, at a time that a wait for it acquires).
+// now; for a bulk copy: the block's engine, at a time that a wait for it acquires).
 inline void shared_begin_async(u32 at, int bytes, Spot line) {
   m.line = line;
-  for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> 11, pending));
+  for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> m.who_bits, pending()));
   memset(smem.data + at, 0xff, size_t(bytes));
 }
 inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
@@ -208,11 +237,11 @@ inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
 // The clock of a synchronisation object such as an mbarrier: release adds the clock
 // of the running warp to it, acquire adds it to the running warp's clock.
 struct Clock {
-  u32 seen[clocks];
+  u32 seen[max_clocks];
 };
 inline void release(Clock& c) {
   Warp& w = m.warps[m.warp];
-  for (int k = 0; k < clocks; k++) c.seen[k] = w.seen[k] > c.seen[k] ? w.seen[k] : c.seen[k];
+  for (int k = 0; k < m.agents; k++) c.seen[k] = w.seen[k] > c.seen[k] ? w.seen[k] : c.seen[k];
   if (c.seen[m.warp] < w.clock) c.seen[m.warp] = w.clock;
   w.clock++;
   m.stamp = stamp_of(w.clock, u32(m.thread));
@@ -220,12 +249,21 @@ inline void release(Clock& c) {
 inline void acquire(const Clock& c) {
   Warp& w = m.warps[m.warp];
   u32 floor = ~0u;
-  for (int k = 0; k < clocks; k++) {
+  for (int k = 0; k < m.agents; k++) {
     if (k != m.warp && c.seen[k] > w.seen[k]) w.seen[k] = c.seen[k];
-    if (k < m.warp_count && k != m.warp && w.seen[k] < floor) floor = w.seen[k];
+    if (of_own_warps(u32(k)) && k != m.warp && w.seen[k] < floor) floor = w.seen[k];
   }
   if (floor != ~0u && floor > w.floor && floor < w.clock) w.floor = floor;
 }
+
+// The barrier of a cluster: its phases that have ended, the warps that have arrived for the
+// current one, and the clocks of the current one and of the last one.
+struct Gather {
+  u32 turn;
+  i32 warps;
+  Clock coming, done;
+};
+inline Gather gather;
 
 // ---- global memory
 
@@ -268,7 +306,7 @@ template <int BYTES> inline i64 not_owned(const u16* owners, u16 owner) {
 
 // A conflict of this block with another one over an element.
 DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, Spot line) {
-  if (m.acquired) return;
+  if (own().acquired) return;
   char who[48];
   if (other == m.atomic) snprintf(who, sizeof who, "atomically added to");
   else if (other == m.many) snprintf(who, sizeof who, "read by several blocks");
@@ -278,7 +316,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 
 // A conflict of this thread with another one of its block.
 [[noreturn]] DM_COLD inline void thread_conflict(const Param& p, i64 at, i64 elem, u32 stamp, const char* what, Spot line) {
-  char who[64];
+  char who[96];
   name_of(stamp, who);
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
 }
@@ -316,8 +354,8 @@ template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param&
     }
     u32 before = m.read_stamps[k];
     if (r != me || ordered(before)) m.read_stamps[k] = m.stamp;
-    else if (warp_of(before & 2047) == u32(m.warp)) m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, 1024 + u32(m.warp));
-    else m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, atomics);
+    else if (agent_of(before & m.who_mask) == u32(m.warp)) m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, m.first_agent + u32(m.warp));
+    else m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, atomics());
   }
 }
 

@@ -3,7 +3,7 @@
 
 namespace dm {
 
-DM_FN i32 thread() { return emu::m.thread; }
+DM_FN i32 thread() { return emu::local_thread(); }
 DM_FN i32 threads() { return emu::m.thread_count; }
 DM_FN i32 block() { return emu::m.at[0]; }
 DM_FN i32 block_y() { return emu::m.at[1]; }
@@ -12,7 +12,7 @@ DM_FN i32 blocks() { return emu::m.grid[0]; }
 DM_FN i32 blocks_y() { return emu::m.grid[1]; }
 DM_FN i32 blocks_z() { return emu::m.grid[2]; }
 DM_FN i32 lane() { return emu::m.lane; }
-DM_FN i32 warp() { return emu::m.warp; }
+DM_FN i32 warp() { return emu::m.warp - emu::m.first_warp; }
 
 DM_FN void sync(DM_LINE_ONLY) { emu::barrier(0, emu::m.thread_count, at); }
 DM_FN void sync_warp(DM_LINE_ONLY) {
@@ -75,12 +75,12 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks DM_LINE) {
   if (thread() == 0) {
     u32 before = counter.add(At(i, at), 1);
     if (before >= blocks) emu::fault("bounds", at, counter.param->index, i, "the counter of %u blocks stands at %u", blocks, before);
-    emu::m.last = before == blocks - 1;
-    if (emu::m.last) memset(counter.param->data + i * 4, 0, 4);
+    emu::own().last = before == blocks - 1;
+    if (emu::own().last) memset(counter.param->data + i * 4, 0, 4);
   }
   sync(at);
-  if (emu::m.last) emu::m.acquired = true;
-  return emu::m.last;
+  if (emu::own().last) emu::own().acquired = true;
+  return emu::own().last;
 }
 DM_FN u32 ballot(bool p DM_LINE) {
   u32 mine = p;

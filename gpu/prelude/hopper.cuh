@@ -7,6 +7,8 @@
 #include "emu_hopper.cuh"
 #else
 
+#include "cluster.cuh"
+
 namespace dm {
 
 // A barrier is a u64 in shared memory. Its phase ends when `count` threads have
@@ -31,6 +33,11 @@ DM_FN void barrier_expect(Shared<u64> b, i32 i, u32 bytes) {
 }
 DM_FN void barrier_arrive(Shared<u64> b, i32 i) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(detail::shared_address(b.p + i)) : "memory");
+}
+// Arrives at the barrier of block `rank` of the cluster, after the thread's accesses to any
+// shared memory before.
+DM_FN void barrier_arrive(Shared<u64> b, i32 i, i32 rank) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(detail::peer_address(detail::shared_address(b.p + i), rank)) : "memory");
 }
 // Waits until the phase of that number has ended. A new barrier counts as one
 // whose phase 1 has ended.

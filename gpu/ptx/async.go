@@ -45,8 +45,12 @@ func (w *warp) barrierAt(o *op, at int, mask uint32, a arg) *mbarrier {
 		w.b.fuzzy = true
 		return nil
 	}
-	address := (r.each(bits.TrailingZeros32(mask)) + uint64(a.off)) & 0xffffffff
-	m := w.b.byAddr[address]
+	owner, address := w.reached(access{o: o, at: at}, (r.each(bits.TrailingZeros32(mask))+uint64(a.off))&0xffffffff)
+	if owner == nil {
+		w.b.fuzzy = true
+		return nil
+	}
+	m := owner.byAddr[address]
 	if m == nil {
 		if !w.b.fuzzy {
 			w.b.find(o, at, BarrierInit, "no mbarrier is initialised at shared memory %d", int64(address)-sharedBase)
@@ -79,7 +83,8 @@ func (w *warp) initBarrier(o *op, at int, mask uint32) {
 	w.writes(access{o: o, at: at, by: w.now(), whole: true}, address, 8, 0)
 	m := w.b.byAddr[address]
 	if m == nil {
-		m = &mbarrier{at: address, agent: len(w.b.warps)*agentsPerWarp + len(w.b.barriers)}
+		m = &mbarrier{at: address, agent: len(w.b.group.blocks)*len(w.b.warps)*agentsPerWarp + w.b.group.barriers}
+		w.b.group.barriers++
 		w.b.barriers = append(w.b.barriers, m)
 		w.b.byAddr[address] = m
 	}
@@ -94,7 +99,7 @@ func (w *warp) arrive(o *op, at int, mask uint32) {
 	if m == nil {
 		return
 	}
-	if w.maybe > 0 || o.has("shared::cluster") || o.has("noComplete") {
+	if w.maybe > 0 || o.has("noComplete") {
 		w.b.undecided(reasonBranch)
 		w.b.fuzzy, m.fuzzy = true, true
 	}

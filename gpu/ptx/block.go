@@ -10,6 +10,7 @@ import (
 type Launch struct {
 	Grid      [3]int
 	Threads   int
+	Cluster   int                         // blocks of a cluster, along the first dimension of the grid; 0: one
 	Shared    int                         // bytes of dynamic shared memory
 	Maps      map[int]*artifact.TensorMap // by parameter
 	Registers int                         // of a thread at the start, as the assembler chose them; 0: unknown
@@ -56,12 +57,15 @@ type block struct {
 	c        *code
 	launch   Launch
 	index    [3]uint64
+	group    *cluster
+	rank     int // in it
+	ended    bool
+	touched  map[int]touched // by the agents of other blocks
 	warps    []*warp
 	shared   *shadow
 	barriers []*mbarrier
 	byAddr   map[uint64]*mbarrier
 	named    [16]*gathering
-	cluster  gathering // at the barrier of the cluster
 	report   *Report
 	seen     map[seenKey]bool
 	loops    map[[2]int]bool
@@ -113,44 +117,11 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 		}
 	}
 	b.shared = newShadow(size)
-	n := (l.Threads + 31) / 32
-	for i := range n {
-		b.warps = append(b.warps, newWarp(b, i, min(32, l.Threads-32*i)))
-	}
 	b.depends = l.Dependent
 	for i := range c.list {
 		b.depends = b.depends || c.list[i].kind == opDependency && c.list[i].has("wait")
 	}
 	return b
-}
-
-// run runs the warps until all have ended, or none can go on.
-func (b *block) run() {
-	defer func() {
-		b.traffic.Read.add(b.read.moved())
-		b.traffic.Written.add(b.written.moved())
-	}()
-	for {
-		moved, done := false, true
-		for _, w := range b.warps {
-			if b.budget <= 0 {
-				b.undecided(reasonLong)
-				return
-			}
-			was := b.budget
-			w.run()
-			moved = moved || b.budget < was
-			done = done && w.done
-		}
-		if done {
-			b.end()
-			return
-		}
-		if !moved && !b.release() {
-			b.stuck()
-			return
-		}
-	}
 }
 
 // reach brings a warp to a barrier of threads, and reports whether it may pass.
@@ -234,6 +205,9 @@ func (b *block) stuck() {
 		o := w.op()
 		m := w.blocked
 		if m == nil {
+			if o.kind == opCluster {
+				b.find(o, w.pc(), ClusterBarrier, "the barrier of the cluster waits for warps that do not come")
+			}
 			continue
 		}
 		switch {
@@ -249,6 +223,7 @@ func (b *block) stuck() {
 
 // end checks what must hold when all warps have ended.
 func (b *block) end() {
+	b.outlived()
 	total, changed := 0, false
 	first := b.launch.Registers
 	if first == 0 {

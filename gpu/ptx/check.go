@@ -26,8 +26,8 @@ func check(m *Module, launches map[string][]Launch, budget int) (*Report, error)
 			r.Undecided[reasonLaunch]++
 		}
 		for _, l := range launches[f.Name] {
-			for _, index := range corners(l.Grid) {
-				newBlock(c, l, index, r, budget).run()
+			for _, index := range corners(l.Grid, max(1, l.Cluster)) {
+				newCluster(c, l, index, r, budget).run()
 			}
 		}
 	}
@@ -58,12 +58,13 @@ func Program(p *artifact.Program, text string, usage []artifact.Usage) (*Report,
 	return r, nil
 }
 
-// corners are the blocks that are followed: the first and the last.
-func corners(grid [3]int) [][3]uint64 {
+// corners are the blocks that are followed: the first and the last; of clusters their first ones.
+func corners(grid [3]int, cluster int) [][3]uint64 {
 	last := [3]uint64{}
 	for i, n := range grid {
 		last[i] = uint64(max(n, 1) - 1)
 	}
+	last[0] -= last[0] % uint64(cluster)
 	if last == [3]uint64{} {
 		return [][3]uint64{last}
 	}

@@ -227,6 +227,10 @@ func (o *op) arithmetic(typ string) {
 		f, o.eager = func(a, b, _ uint64) uint64 { return a | b }, '|'
 	case "xor":
 		f = func(a, b, _ uint64) uint64 { return a ^ b }
+	case "mapa":
+		if o.has("shared::cluster") && typ == "u32" {
+			f = peerAddress
+		}
 	case "not":
 		f = func(a, _, _ uint64) uint64 { return ^a }
 		if typ == "pred" {

@@ -431,7 +431,7 @@ func (d *decoder) bind() {
 }
 
 // The numbers of special registers, as negative registers below -1.
-var specials = []string{"%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%laneid", "%warpid", "WARP_SZ"}
+var specials = []string{"%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%laneid", "%warpid", "WARP_SZ", "%cluster_ctarank", "%cluster_nctarank"}
 
 func special(a *arg, name string) {
 	if i := slices.Index(specials, name); i >= 0 {

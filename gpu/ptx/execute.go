@@ -26,7 +26,7 @@ func (w *warp) execute(o *op, at int, mask uint32) bool {
 		p.pc++
 		return true
 	case opCluster:
-		if !w.cluster(o) {
+		if !w.meet(o, at, mask) {
 			return false
 		}
 		p.pc++
@@ -214,26 +214,6 @@ func (w *warp) barrier(o *op, at int, mask uint32) {
 	}
 	w.whole(o, at, mask)
 	w.b.reach(w, o, int(id), int(threads))
-}
-
-// cluster is the barrier of a cluster, of which the other blocks are taken to come.
-func (w *warp) cluster(o *op) bool {
-	g := &w.b.cluster
-	if o.has("arrive") {
-		g.clock.join(w.clock)
-		g.fenced.join(w.fenced)
-		w.tick()
-		w.arrived++
-		return true
-	}
-	for _, other := range w.b.warps {
-		if !other.done && other.arrived < w.arrived {
-			return false
-		}
-	}
-	w.clock.join(g.clock)
-	w.fenced.join(g.fenced)
-	return true
 }
 
 func (w *warp) setRegisters(o *op, at int, mask uint32) {

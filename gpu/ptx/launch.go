@@ -16,7 +16,7 @@ func Launches(p *artifact.Program, usage []artifact.Usage) map[string][]Launch {
 		if k == nil {
 			continue
 		}
-		l := Launch{Grid: s.Launch.Grid, Threads: k.Block.Threads, Shared: k.Block.Shared, Maps: map[int]*artifact.TensorMap{}, Dependent: k.Block.Waits}
+		l := Launch{Grid: s.Launch.Grid, Threads: k.Block.Threads, Cluster: k.Block.Cluster, Shared: k.Block.Shared, Maps: map[int]*artifact.TensorMap{}, Dependent: k.Block.Waits}
 		for j, a := range s.Launch.Args {
 			if a.Map != nil {
 				l.Maps[j] = a.Map

@@ -29,6 +29,10 @@ const (
 	NamedBarrier Rule = "named-barrier"
 	Aligned      Rule = "aligned"
 	Dependency   Rule = "griddepcontrol"
+
+	ClusterBarrier Rule = "cluster-barrier"
+	ClusterLife    Rule = "cluster-life"
+	ClusterSize    Rule = "cluster-size"
 )
 
 // Rules says what each rule demands.
@@ -41,9 +45,9 @@ var Rules = map[Rule]string{
 	Landed:       "what a bulk copy writes is read behind a wait at its mbarrier",
 	CopyGroup:    "what cp.async writes is read behind cp.async.wait_group for its group, and by other warps behind a barrier",
 	Reused:       "shared memory is written again only behind those who read it: by a barrier, an mbarrier, or wgmma.wait_group",
-	SharedRace:   "ordinary accesses of the same shared memory by two warps, one of them a write, are ordered by a barrier",
-	Bounds:       "asynchronous instructions stay inside the block's shared memory, and their addresses are aligned as they must be",
-	Unwritten:    "wgmma, ldmatrix and bulk copies read shared memory that something has written",
+	SharedRace:   "ordinary accesses of the same shared memory by two warps of a block or cluster, one of them a write, are ordered by a barrier",
+	Bounds:       "asynchronous instructions and accesses of other blocks of a cluster stay inside the block's shared memory, and their addresses are aligned as they must be",
+	Unwritten:    "wgmma, ldmatrix, bulk copies and other blocks of the cluster read shared memory that something has written",
 	ProductFence: "wgmma.fence stands before the first wgmma, and between a write of a register and a wgmma that uses it",
 	InFlight:     "sums and operands of wgmma in registers are not used between the instruction and the wait for its group, but by wgmma that continue the sum",
 	Descriptor:   "a descriptor of wgmma addresses rows as the tensor map has laid them out: swizzle, alignment and strides, the same part of k of both operands",
@@ -51,6 +55,10 @@ var Rules = map[Rule]string{
 	NamedBarrier: "bar.sync names barrier 0 to 15 and a number of threads that is that of the warps that come, a multiple of 32",
 	Aligned:      "all threads of a warp (of wgmma and setmaxnreg: of a warpgroup) execute an .aligned instruction together",
 	Dependency:   "a kernel that may start before those before it have ended, or has griddepcontrol.wait, reads and writes global memory behind griddepcontrol.wait alone, reads none by ld.global.nc, and ends behind it in every thread, so that all kernels before it have ended then",
+
+	ClusterBarrier: "the warps of a cluster arrive at its barrier and wait there in turns, and all of them come",
+	ClusterLife:    "the shared memory of another block of the cluster is accessed when that block has begun, by a barrier of the cluster, and before it ends: it waits for what comes behind the access",
+	ClusterSize:    "a kernel is launched in whole clusters of the size that it is compiled for",
 }
 
 // Finding is a violation of a rule.

@@ -17,13 +17,13 @@ type Argument struct {
 // maxRun bounds the instructions of a run.
 const maxRun = 1 << 26
 
-// Run executes a kernel of one block on the values of its arguments, which change in place. It
+// Run executes a kernel of one cluster, which has this many blocks, on the values of its arguments, which change in place. It
 // is for tests that compare single instructions with what emulates them: it knows
 // those of the prelude's inline assembly, and the integer and float arithmetic
 // around them; an error names an instruction that it does not know. Copies end at
 // once, and of several threads at different places those that are furthest behind go
 // first, which is one of the orders that a correct kernel may run in.
-func Run(f *Func, threads, shared int, args []Argument) error {
+func Run(f *Func, threads, cluster, shared int, args []Argument) error {
 	c, err := decode(f)
 	if err != nil {
 		return err
@@ -34,8 +34,11 @@ func Run(f *Func, threads, shared int, args []Argument) error {
 			size = int(v.at) - sharedBase + shared
 		}
 	}
-	m := &machine{c: c, args: args, shared: make([]byte, size), barriers: map[uint64]*tally{}, pc: make([]int, threads)}
-	for range threads {
+	m := &machine{c: c, args: args, threads: threads, barriers: map[spot]*tally{}, pc: make([]int, threads*cluster)}
+	for range cluster {
+		m.shared = append(m.shared, make([]byte, size))
+	}
+	for range threads * cluster {
 		m.regs = append(m.regs, make([]uint64, c.regs))
 	}
 	for range maxRun {
@@ -65,14 +68,29 @@ func Run(f *Func, threads, shared int, args []Argument) error {
 	return fmt.Errorf("%s has not ended after %d instructions", f.Name, maxRun)
 }
 
-// machine is a block that runs.
+// machine is the blocks of a cluster that run, with their threads behind each other.
 type machine struct {
 	c        *code
 	args     []Argument
+	threads  int        // of a block
 	regs     [][]uint64 // by thread
 	pc       []int
-	shared   []byte
-	barriers map[uint64]*tally
+	shared   [][]byte // by block
+	barriers map[spot]*tally
+}
+
+// spot is an address of the shared memory of a block.
+type spot struct {
+	block int
+	at    uint64
+}
+
+// spot is where an address of shared memory is, for a thread.
+func (m *machine) spot(at uint64, t int) spot {
+	if rank := at >> peerShift; rank > 0 {
+		return spot{int(rank - 1), at & (1<<peerShift - 1)}
+	}
+	return spot{t / m.threads, at}
 }
 
 // tally is an mbarrier.
@@ -94,14 +112,18 @@ func (m *machine) get(a arg, t int) uint64 {
 	}
 	switch specials[-2-a.reg] {
 	case "%tid.x":
-		return uint64(t)
+		return uint64(t % m.threads)
 	case "%laneid":
 		return uint64(t & 31)
 	case "%warpid":
-		return uint64(t >> 5)
+		return uint64(t % m.threads >> 5)
 	case "%ntid.x":
-		return uint64(len(m.pc))
-	case "%ctaid.x", "%ctaid.y", "%ctaid.z", "%tid.y", "%tid.z":
+		return uint64(m.threads)
+	case "%ctaid.x", "%cluster_ctarank":
+		return uint64(t / m.threads)
+	case "%nctaid.x", "%cluster_nctarank":
+		return uint64(len(m.shared))
+	case "%ctaid.y", "%ctaid.z", "%tid.y", "%tid.z":
 		return 0
 	}
 	return 1
@@ -116,11 +138,15 @@ func (m *machine) set(o *op, i, t int, v uint64) {
 	}
 }
 
-// memory is n bytes at an address.
-func (m *machine) memory(space string, at uint64, n int) ([]byte, error) {
-	data := m.shared
+// memory is n bytes at an address, for a thread.
+func (m *machine) memory(space string, at uint64, n, t int) ([]byte, error) {
+	var data []byte
 	if space == "shared" {
-		at -= sharedBase
+		s := m.spot(at, t)
+		if s.block >= len(m.shared) {
+			return nil, fmt.Errorf("block %d of a cluster of %d", s.block, len(m.shared))
+		}
+		data, at = m.shared[s.block], s.at-sharedBase
 	} else {
 		p := int(at>>globalShift) - int(globalBase>>globalShift) - 1
 		if p < 0 || p >= len(m.args) {
@@ -171,12 +197,14 @@ func (m *machine) execute(o *op, on []int) error {
 		}
 	case opLoad, opStore:
 		return m.move(o, on)
-	case opBarrier, opFence, opCopyCommit, opCopyWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
+	case opBarrier, opCluster, opFence, opCopyCommit, opCopyWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
 	case opCopy:
 		return m.copy(o, on)
 	case opInit:
-		n := int(m.get(o.src[1], on[0]))
-		m.barriers[m.address(o.src[0], on[0])] = &tally{count: n, pending: n}
+		for _, t := range on {
+			n := int(m.get(o.src[1], t))
+			m.barriers[m.spot(m.address(o.src[0], t), t)] = &tally{count: n, pending: n}
+		}
 	case opArrive, opWait:
 		return m.barrier(o, on)
 	case opBulk:
@@ -217,7 +245,7 @@ func (m *machine) move(o *op, on []int) error {
 			continue
 		}
 		at := m.address(o.src[0], t)
-		b, err := m.memory(o.space, at, o.bytes)
+		b, err := m.memory(o.space, at, o.bytes, t)
 		if err != nil {
 			return err
 		}
@@ -249,7 +277,7 @@ func (m *machine) copy(o *op, on []int) error {
 		if o.has("cg") && n != 16 || take > n || take < 0 {
 			return fmt.Errorf("%d of %d bytes", take, n)
 		}
-		to, err := m.memory("shared", m.address(o.src[0], t), n)
+		to, err := m.memory("shared", m.address(o.src[0], t), n, t)
 		if err != nil {
 			return err
 		}
@@ -257,7 +285,7 @@ func (m *machine) copy(o *op, on []int) error {
 		if take == 0 {
 			continue
 		}
-		from, err := m.memory("global", m.address(o.src[1], t), n)
+		from, err := m.memory("global", m.address(o.src[1], t), n, t)
 		if err != nil {
 			return err
 		}
@@ -268,7 +296,7 @@ func (m *machine) copy(o *op, on []int) error {
 
 func (m *machine) barrier(o *op, on []int) error {
 	for _, t := range on {
-		b := m.barriers[m.address(o.src[0], t)]
+		b := m.barriers[m.spot(m.address(o.src[0], t), t)]
 		if b == nil {
 			return fmt.Errorf("no mbarrier is initialised there")
 		}
@@ -319,7 +347,7 @@ func (m *machine) bulk(o *op, on []int) error {
 			if tm.Swizzle == 128 {
 				place = swizzle(place)
 			}
-			b, err := m.memory("shared", place, elem)
+			b, err := m.memory("shared", place, elem, t)
 			if err != nil {
 				return err
 			}
@@ -328,7 +356,7 @@ func (m *machine) bulk(o *op, on []int) error {
 				copy(b, data[at:])
 			}
 		}
-		b := m.barriers[m.address(o.src[len(o.src)-1], t)]
+		b := m.barriers[m.spot(m.address(o.src[len(o.src)-1], t), t)]
 		if b == nil {
 			return fmt.Errorf("no mbarrier is initialised there")
 		}

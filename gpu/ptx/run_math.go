@@ -131,7 +131,7 @@ func (m *machine) matrices(o *op, on []int) error {
 		for k := range o.dst {
 			var x [8][8]uint64
 			for i := range 8 {
-				row, err := m.memory("shared", m.address(o.src[0], w+8*k+i), 16)
+				row, err := m.memory("shared", m.address(o.src[0], w+8*k+i), 16, w)
 				if err != nil {
 					return err
 				}
@@ -249,8 +249,8 @@ func (m *machine) wgmma(o *op, on []int) error {
 		return fmt.Errorf("its scales are not 1")
 	}
 	add := args[3].Text == "1"
-	read := func(d matrix, across bool, r, k int) (float64, error) {
-		b, err := m.memory("shared", d.place(across, r, k), 2)
+	read := func(d matrix, across bool, r, k, t int) (float64, error) {
+		b, err := m.memory("shared", d.place(across, r, k), 2, t)
 		if err != nil {
 			return 0, err
 		}
@@ -267,7 +267,7 @@ func (m *machine) wgmma(o *op, on []int) error {
 			}
 			for r := range to {
 				for k := range 16 {
-					if to[r][k], err = read(d, across.Text != "0", r, k); err != nil {
+					if to[r][k], err = read(d, across.Text != "0", r, k, first); err != nil {
 						return err
 					}
 				}

@@ -49,7 +49,7 @@ func (s *shadow) span(at uint64, n int) (out []cell, ok bool) {
 
 // kindOf is what kind of agent an agent is; of mbarriers agentsPerWarp.
 func (b *block) kindOf(agent int32) int {
-	if int(agent) >= len(b.warps)*agentsPerWarp {
+	if int(agent) >= len(b.group.blocks)*len(b.warps)*agentsPerWarp {
 		return agentsPerWarp
 	}
 	return int(agent) % agentsPerWarp
@@ -79,9 +79,13 @@ type access struct {
 
 // reads checks a read of n bytes.
 func (w *warp) reads(a access, at uint64, n int) {
-	cells, ok := w.b.shared.span(at, n)
+	owner, at := w.reached(a, at)
+	if owner == nil {
+		return
+	}
+	cells, ok := owner.shared.span(at, n)
 	if !ok {
-		if a.async || a.o.kind == opMatrix {
+		if a.async || a.o.kind == opMatrix || owner != w.b {
 			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
 		}
 		return
@@ -90,7 +94,7 @@ func (w *warp) reads(a access, at uint64, n int) {
 	for i := range cells {
 		c := &cells[i]
 		if c.write.event == 0 {
-			if (a.async || a.o.kind == opMatrix) && !w.b.blind {
+			if (a.async || a.o.kind == opMatrix || owner != w.b) && !owner.blind {
 				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", int(at)-sharedBase+i<<cellShift)
 				return
 			}
@@ -126,9 +130,13 @@ func (w *warp) ordered(a access, c *cell, at uint64) {
 
 // writes checks a write of n bytes and marks them.
 func (w *warp) writes(a access, at uint64, n, copy int) {
-	cells, ok := w.b.shared.span(at, n)
+	owner, at := w.reached(a, at)
+	if owner == nil {
+		return
+	}
+	cells, ok := owner.shared.span(at, n)
 	if !ok {
-		if a.async || a.o.kind == opCopy {
+		if a.async || a.o.kind == opCopy || owner != w.b {
 			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
 		}
 		return
@@ -181,7 +189,9 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 		if o.space == "shared" {
 			w.b.undecided(reasonAddress)
 		}
-		w.b.blind = w.b.blind || store
+		for _, b := range w.b.group.blocks { // an address that is not known may be of any block
+			b.blind = b.blind || store && (b == w.b || o.has("shared::cluster"))
+		}
 		return
 	}
 	if o.space == "shared" {

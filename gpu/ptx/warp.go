@@ -47,8 +47,10 @@ type warp struct {
 	open      bool      // wgmma since the last group
 	fences    uint32    // wgmma.fence
 	products  int
-	arrived   int // at the barrier of the cluster
-	registers int // by setmaxnreg; 0: as at the start
+	arrived   int  // phases of the barrier of the cluster that it has arrived for
+	between   bool // it has not waited for the last one yet
+	met       bool // it has passed the barrier of the cluster
+	registers int  // by setmaxnreg; 0: as at the start
 	regsAt    int
 	depended  uint32     // lanes behind griddepcontrol.wait
 	tmp, mix  [32]uint64 // results of one instruction
@@ -65,7 +67,9 @@ func newWarp(b *block, index, threads int) *warp {
 	return w
 }
 
-func (w *warp) agent(kind int) int { return w.index*agentsPerWarp + kind }
+func (w *warp) agent(kind int) int {
+	return (w.b.rank*((w.b.launch.Threads+31)/32)+w.index)*agentsPerWarp + kind
+}
 
 // tick starts a new event of the warp.
 func (w *warp) tick() { w.clock.set(w.agent(agentThread), w.clock.at(w.agent(agentThread))+1) }
@@ -288,6 +292,10 @@ func (w *warp) get(a arg) register {
 		return n(1)
 	case "WARP_SZ":
 		return n(32)
+	case "%cluster_ctarank":
+		return n(w.b.rank)
+	case "%cluster_nctarank":
+		return n(len(w.b.group.blocks))
 	case "%ctaid.x", "%ctaid.y", "%ctaid.z":
 		return register{kind: uniform, u: w.b.index[name[7]-'x']}
 	default: // %nctaid
