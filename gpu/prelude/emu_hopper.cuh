@@ -49,7 +49,7 @@ struct Started {
   const u32* held[32];  // A in registers; null: it is in shared memory
   float* d[32];
   Spot line;
-  u32 seen[clocks], floor;  // what the warp had waited for: a product may read its operands at once
+  u32 seen[max_clocks], floor;  // what the warp had waited for: a product may read its operands at once
 };
 
 // The pending products of one warp.
@@ -335,7 +335,7 @@ inline void start_product(float* d, const Product& of, Spot line) {
     s.b = of.b;
     s.line = line;
     s.floor = w.floor;
-    memcpy(s.seen, w.seen, sizeof s.seen);
+    memcpy(s.seen, w.seen, size_t(m.agents) * sizeof(u32));
     for (int lane = 0; lane < 32; lane++) {
       Lane* l = static_cast<Lane*>(w.args[lane]);
       if (l->of->a != of.a || l->of->b != of.b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
@@ -351,10 +351,10 @@ inline void end_products(int under_way, Spot line) {
     int n = 0;
     Started now;
     now.floor = w.floor;
-    memcpy(now.seen, w.seen, sizeof now.seen);
+    memcpy(now.seen, w.seen, size_t(m.agents) * sizeof(u32));
     const auto seen = [&w](const Started& at) {
       w.floor = at.floor;
-      memcpy(w.seen, at.seen, sizeof w.seen);
+      memcpy(w.seen, at.seen, size_t(m.agents) * sizeof(u32));
     };
     while (n < p.count && p.list[n].group < p.group - under_way) {
       seen(p.list[n]);
