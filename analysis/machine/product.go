@@ -12,6 +12,7 @@ type Product struct {
 	Elem                     types.Elem // of the operands
 	Turned                   bool       // the rows are those of the second operand
 	Window                   Window     // of a convolution
+	Epilogue                 Epilogue   // of a kernel whose epilogue is known
 }
 
 // FLOP is that of all multiplications and additions.
@@ -87,7 +88,8 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 
 // ProductTime is the time of p with tile t. Blocks run in waves, of one on each multiprocessor; each takes the
 // slower of its multiplications and of reading its operands, and stores its result, of which the multiplications
-// of the next block hide half. Edges are padded to whole tiles. Sums that blocks share are written, and read once
+// of the next block hide half. Hopper's consumers compute the epilogue together behind the multiplications, or in turns, each beside
+// those of the other. Edges are padded to whole tiles. Sums that blocks share are written, and read once
 // more by another kernel.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
 	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), m.sharing())
@@ -108,11 +110,25 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	active := min(float64(blocks), sms)
 	loads := reads / min(m.L2Bandwidth/active, 2*m.L2Bandwidth/sms)
 	store := area * size / (m.L2Bandwidth / sms)
-	wave := max(compute, loads) + store/2
-	total := float64(ceil(blocks, int64(m.SMs)))*wave + store/2
+	e := p.Epilogue
+	if splits > 1 { // the kernel that adds the sums up has it
+		e = Epilogue{}
+	}
+	waves := float64(ceil(blocks, int64(m.SMs)))
+	total := 0.0
+	if t.Path == pingpongPath {
+		own := m.epilogue(e, area, warpgroup) + store
+		total = waves*max(compute, loads, (max(compute, loads)+own)/2) + own
+	} else {
+		wave := max(compute, loads) + store/2
+		if t.Path == wgmmaPath {
+			wave += m.epilogue(e, area, 2*warpgroup)
+		}
+		total = waves*wave + store/2
+	}
 	if splits > 1 {
 		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)
-		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start()
+		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start() + m.epilogue(p.Epilogue, sums/4/sms, 4*warpgroup)
 	}
 	out := ProductTime{Blocks: blocks, Compute: p.FLOP() / rate, L2: float64(blocks) * reads / m.L2Bandwidth}
 	out.Tail = max(0, total-max(out.Compute, out.L2))
@@ -133,8 +149,16 @@ var efficiencies = func() (all [10]float64) {
 	return all
 }()
 
-// vectorPath is that of products on the vector units.
-const vectorPath = "fma"
+// The paths that time is reckoned for in their own way: products on the vector units, and those of warpgroups that share a tile or
+// take turns.
+const (
+	vectorPath   = "fma"
+	wgmmaPath    = "wgmma"
+	pingpongPath = "pingpong"
+)
+
+// warpgroup is its threads.
+const warpgroup = 128
 
 // large is the reuse of a tile of 128 × 256.
 const large = 128 * 256 / (128 + 256)

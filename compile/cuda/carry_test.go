@@ -107,6 +107,9 @@ func tolerance(elem types.Elem, n int64) float64 {
 
 // pathOf is the main loop of the program's contraction.
 func pathOf(p *artifact.Program) string {
+	if strings.Contains(p.Source, "PingpongTile<") {
+		return string(Pingpong)
+	}
 	for _, path := range []string{"wgmma", "mma", "fma"} {
 		if strings.Contains(p.Source, "gemm_"+path+"<") {
 			return path
@@ -117,7 +120,7 @@ func pathOf(p *artifact.Program) string {
 
 // Cases are of the class of their main loop.
 func TestPathOf(t *testing.T) {
-	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
+	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", wgmmaTiles[4]: "pingpong", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
 		elem := "f16"
 		if want == "fma" {
 			elem = "f32"

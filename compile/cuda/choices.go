@@ -106,7 +106,7 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	}
 	_, tensor := p.tensorElem()
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Pingpong:
 		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) || !bulkFits(t, c) {
 			return false
 		}

@@ -104,7 +104,7 @@ func (p *contraction) launches() ([]*launch, error) {
 		},
 		named: ns.of, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
-	if c.Path == Wgmma {
+	if c.Path.bulk() {
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
 		l.Arch = p.target.Arch
 	}
@@ -164,7 +164,7 @@ func (n *names) fields(fields ...[]assemble.Param) []assemble.Param {
 }
 
 func (p *contraction) include() string {
-	if p.c.Path == Wgmma {
+	if p.c.Path.bulk() {
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
 	}
 	return "gemm.cuh gemm_" + string(p.c.Path) + ".cuh"
@@ -174,7 +174,11 @@ func (p *contraction) include() string {
 func (p *contraction) call(u *unit, a, b *operand, result code) {
 	const arena ident = "arena"
 	u.line("DM_ARENA(%s)", def(arena))
-	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", p.c.Path, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
+	loop := p.c.Path
+	if loop == Pingpong {
+		loop = Wgmma
+	}
+	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", loop, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
 }
 
 // tile is the prelude's type of the tile.
@@ -183,6 +187,8 @@ func (p *contraction) tile() string {
 	switch c.Path {
 	case Wgmma:
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
+	case Pingpong:
+		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
 	case Mma:
 		return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
 	}
@@ -227,7 +233,7 @@ func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
 		return 8
-	case Wgmma:
+	case Wgmma, Pingpong:
 		return p.c.BN / 2
 	}
 	return p.c.BN / (p.c.WN / 4)
@@ -304,15 +310,7 @@ func (p *contraction) results(ns *names) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	best := int64(1) // the widest vector of some tensor along n; all must divide n
-	for _, o := range outs {
-		if flat.N != nil {
-			best = max(best, o.At.Vector(flat.N, v))
-		}
-	}
-	for best > 1 && p.t.Cols%best != 0 {
-		best /= 2
-	}
+	best := widthOf(p.t, outs, flat, v)
 	outs, reduced, flat, err := p.t.Results(best)
 	if err != nil {
 		return nil, err
@@ -330,6 +328,21 @@ func (p *contraction) results(ns *names) (*results, error) {
 		r.fields = append(r.fields, ns.params[len(ns.params)-1])
 	}
 	return r, nil
+}
+
+// widthOf is the number of neighbours that an epilogue computes at once, up to limit: the widest vector of some result along n; all
+// must divide n.
+func widthOf(t *kernel.Tiled, outs []kernel.Out, flat kernel.Flat, limit int64) int64 {
+	best := int64(1)
+	for _, o := range outs {
+		if flat.N != nil {
+			best = max(best, o.At.Vector(flat.N, limit))
+		}
+	}
+	for best > 1 && t.Cols%best != 0 {
+		best /= 2
+	}
+	return best
 }
 
 func (r *results) literal() code { return literal("_Out", r.fields) }

@@ -422,6 +422,33 @@ func TestContractionLong(t *testing.T) {
 	c.emulate(t)
 }
 
+// withSMs is the target with so many multiprocessors, so that each block computes several tiles.
+func withSMs(t Target, sms int) Target {
+	m := *t.Machine
+	m.SMs = sms
+	t.Machine = &m
+	return t
+}
+
+// Consumers that take turns: more and fewer tiles than consumers, sums of several lengths, two products, reductions.
+func TestContractionTurns(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	for _, sms := range []int{1, 2} {
+		c := newCollection(withSMs(targetOf(t, "sm_90a"), sms))
+		for i, tile := range wgmmaTiles[4:] {
+			c.add(t, long[(i+sms)%2].of([]string{"f16", "bf16"}[sms-1], tile), true)
+		}
+		c.add(t, reducing[0].of("f16", wgmmaTiles[3+sms]), true)
+		c.add(t, reducing[3].of("bf16", wgmmaTiles[5]), true)
+		c.add(t, long[0].of("bf16", split(wgmmaTiles[6], 3)), true)
+		c.emulate(t)
+		if sms == 1 {
+			c.compile(t, "sm_90a")
+		}
+	}
+}
+
 func TestContractionConvolutions(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
@@ -501,7 +528,7 @@ func TestContractionCompiles(t *testing.T) {
 					c.add(t, p.of("f16", tile), false)
 				}
 				for j, tile := range wgmmaTiles {
-					if arch == "sm_90a" && !odd && i < 8 {
+					if arch == "sm_90a" && !odd && i < 8 && (tile.Path == Wgmma || (i+j)%4 == 0) {
 						c.add(t, p.of([]string{"f16", "bf16"}[(i+j)%2], tile), false)
 					}
 				}
@@ -539,17 +566,22 @@ func TestBulkIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
-		{"fewer arrivals", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 1)"},
+		{"fewer arrivals", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, 1)"},
 		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},
 		{"no products_begin", "products_begin();", ""},
 		{"groups of eight lines too near", "r * 64 + k, 16, 1024)", "r * 64 + k, 16, 512)"},
 		{"panels too near", "8192, 1024)", "4096, 1024)"},
 		{"barriers used before they are known", "barriers_ready();", ""},
+		{"a consumer does not wait for its turn", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait"},
+		{"it takes the other's steps", "skip(tile + blocks());", ""},
+		{"it begins with the other's steps", "if (Tile::turns && group > 0) skip(block());", ""},
+		{"it passes the turn to itself", "barrier_arrive(turns, group ^ 1)", "barrier_arrive(turns, group)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newCollection(targetOf(t, "sm_90a"))
+			p := newCollection(withSMs(targetOf(t, "sm_90a"), 1))
 			p.add(t, long[0].of("f16", wgmmaTiles[3]), true)
 			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
+			p.add(t, long[0].of("f16", wgmmaTiles[6]), true)
 			found := false
 			for _, file := range prelude.Files() {
 				h := artifact.Header(file)

@@ -16,17 +16,21 @@ type Path string
 
 // The paths.
 const (
-	Wgmma Path = "wgmma" // Hopper's warpgroup products, fed by tensor maps
-	Mma   Path = "mma"   // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma   Path = "fma"   // vector units, for every element type
+	Wgmma    Path = "wgmma"    // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
+	Pingpong Path = "pingpong" // the same; consumers have tiles of their own, and take turns
+	Mma      Path = "mma"      // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma      Path = "fma"      // vector units, for every element type
 )
+
+// bulk reports whether tensor maps copy the operands, for Hopper's warpgroup products.
+func (p Path) bulk() bool { return p == Wgmma || p == Pingpong }
 
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
 	BM, BN, BK int // of a block
 	WM, WN     int // of a warp (mma), of a thread (fma)
-	Stages     int // of the pipeline (mma, wgmma)
+	Stages     int // of the pipeline (mma, wgmma, pingpong)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
 }
 
@@ -41,7 +45,7 @@ func (c Config) String() string {
 // threads of a block.
 func (c Config) threads() int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Pingpong:
 		return 384
 	case Mma:
 		return c.BM / c.WM * (c.BN / c.WN) * 32
@@ -52,8 +56,8 @@ func (c Config) threads() int {
 // shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
-		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + 2*c.Stages*8
+	case Wgmma, Pingpong:
+		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
 	case Mma:
 		warps := c.threads() / 32
 		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
@@ -73,7 +77,7 @@ func accBytes(elem types.Elem) int {
 // addresses.
 func (c Config) registers(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma:
+	case Wgmma, Pingpong:
 		return 168
 	case Mma:
 		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
@@ -85,7 +89,7 @@ func (c Config) registers(elem types.Elem) int {
 // shared memory and registers allow, where a thread needs `more` registers than
 // usual. The kernel declares it, so that ptxas may use all registers.
 func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
-	if c.Path == Wgmma {
+	if c.Path.bulk() {
 		return 1
 	}
 	perSM := min(int(m.SharedMemory)/(c.shared(elem)+1024), 65536/(c.threads()*min(255, c.registers(elem)+more)), 2048/c.threads())
@@ -99,6 +103,10 @@ var (
 		{Path: Wgmma, BM: 256, BN: 128, BK: 64, Stages: 4},
 		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
 		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
+		{Path: Pingpong, BM: 128, BN: 128, BK: 64, Stages: 6},
+		{Path: Pingpong, BM: 64, BN: 256, BK: 64, Stages: 5},
+		{Path: Pingpong, BM: 64, BN: 128, BK: 64, Stages: 8},
+		{Path: Pingpong, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
 	mmaTiles = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
@@ -126,10 +134,11 @@ type productShape struct {
 	sum                      types.Elem
 	half, reduces            bool
 	fits                     func(Config) bool // whether tensor maps can copy both operands of a tile; nil: no
+	epilogue                 machine.Epilogue
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
-	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil}
+	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil, machine.Epilogue{}}
 }
 
 // tensorElem is the 16-bit type that holds both operands exactly, for tensor
@@ -154,6 +163,7 @@ func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" {
 		p.fits = func(c Config) bool { return bulkFits(t, c) }
+		p.epilogue = epilogueOf(t)
 	}
 	return p.candidates(target)
 }
@@ -205,7 +215,7 @@ func (p productShape) takes(c Config) bool {
 			return c.WN == 8
 		case Mma:
 			return c.WN > 16
-		case Wgmma:
+		case Wgmma, Pingpong:
 			return c.BN >= 128
 		}
 	}
@@ -217,15 +227,27 @@ func (p productShape) takes(c Config) bool {
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
 	cols := p.cols * int64(p.products)
-	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem},
-		machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits})
-	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	x := m.ProductTime(p.product(), c.tile())
+	bytes := float64(p.batch) * (float64(elem.Bytes())*(float64(p.rows*p.depth)+float64(cols*p.depth)+float64(p.rows*p.cols)) + (p.epilogue.Read+p.epilogue.Written)*float64(p.rows*cols))
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
 	if c.Splits > 1 {
 		t *= 1.05
 	}
+	if c.Path == Pingpong { // the first tile of a block has one consumer's warps alone
+		t *= 1.01
+	}
 	return t
+}
+
+// product is p as the model of costs has it.
+func (p productShape) product() machine.Product {
+	return machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Epilogue: p.epilogue}
+}
+
+// tile is c as the model of costs has it.
+func (c Config) tile() machine.Tile {
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

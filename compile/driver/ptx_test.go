@@ -68,6 +68,12 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<4096x4096xf16>
 }
 `},
+	"turns": {"sm_90a", `func.func @f(%x: tensor<2560x512xf16>, %w: tensor<512x2560xf16>) -> tensor<2560x2560xf16> {
+  %0 = dm.matmul %x, %w : (tensor<2560x512xf16>, tensor<512x2560xf16>) -> tensor<2560x2560xf16>
+  %y = dm.gelu %0 : (tensor<2560x2560xf16>) -> tensor<2560x2560xf16>
+  return %y : tensor<2560x2560xf16>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -98,9 +104,9 @@ type wrongKernel struct {
 
 var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "sync();\n\n  i32 slot", "\n  i32 slot", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 9)", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 7)", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "sync();\n\n  Ring", "\n  Ring", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps + 1)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps - 1)", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, 1)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
@@ -111,8 +117,8 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "products_wait<1>();", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "products_commit();", "", ptx.InFlight},
-	{"product", "gemm_wgmma.cuh", "if (before >= 0 && lane() == 0) barrier_arrive(empty, before);\n        before", "if (before >= 0) barrier_arrive(empty, before);\n        before", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_arrive(empty, before);\n        before", "barrier_arrive(empty, slot);\n        before", ptx.Phase},
+	{"product", "gemm_wgmma.cuh", "if (at >= 0 && lane() == 0)", "if (at >= 0)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "release(before);", "release(slot);", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "before = slot;", "", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "registers_take<232>", "registers_take<240>", ptx.Registers},
 	{"product", "gemm_wgmma.cuh", "registers_drop<40>", "registers_drop<48>", ptx.Registers},
@@ -123,8 +129,18 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "p.m, step * 64", "p.m, step * 32", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(2) << 62", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
-	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
-	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"product", "gemm_wgmma.cuh", "Tile::BM * 64, 1024)", "Tile::BM * 64, 1024) + 64", ptx.Bounds},
+	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      // The other", "for (int i = 0; i < FM; i++) ;\n\n      // The other", ptx.ProductFence},
+	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 3)", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "(group ? round : round + 1) & 1", "round & 1", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "barrier_arrive(turns, group ^ 1)", "barrier_arrive(turns, group)", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "if (lane() == 0) barrier_arrive(turns", "barrier_arrive(turns", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait", ptx.Reused},
+	{"turns", "gemm_wgmma.cuh", "skip(tile + blocks());", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "if (Tile::turns && group > 0) skip(block());", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "phase ^= u32(to / Tile::stages) & 1;", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "warps = 4, rows = BM", "warps = 8, rows = BM", ptx.Phase},
 	{"attention", "attention_wgmma.cuh", "barrier_make(k_empty, i, 4 * consumers)", "barrier_make(k_empty, i, 4 * consumers + 1)", ptx.Arrivals},
 	{"attention", "attention_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
 	{"attention", "attention_wgmma.cuh", "barrier_wait(q_full, 0, round & 1);", "", ptx.Landed},
