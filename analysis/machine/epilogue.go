@@ -2,7 +2,7 @@ package machine
 
 // Epilogue is what the kernel of a product does with each element of its result before it is stored.
 type Epilogue struct {
-	Slots         float64 // instructions of a thread, besides those that store a sum
+	Slots         float64 // instructions of a thread
 	Read, Written float64 // bytes of memory, besides those of one result
 	Width         int     // neighbours that a thread computes at once, from 1 on: loads for the next ones wait until these are stored
 }

@@ -117,14 +117,14 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	waves := float64(ceil(blocks, int64(m.SMs)))
 	total := 0.0
 	if t.Path == pingpongPath {
-		own := m.epilogue(e, area, warpgroup) + store
+		own := max(store, m.epilogue(e, area, warpgroup))
 		total = waves*max(compute, loads, (max(compute, loads)+own)/2) + own
 	} else {
-		wave := max(compute, loads) + store/2
+		behind := store / 2
 		if t.Path == wgmmaPath {
-			wave += m.epilogue(e, area, 2*warpgroup)
+			behind = max(behind, m.epilogue(e, area, 2*warpgroup))
 		}
-		total = waves*wave + store/2
+		total = waves*(max(compute, loads)+behind) + store/2
 	}
 	if splits > 1 {
 		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)

@@ -69,13 +69,14 @@ func TestEpilogue(t *testing.T) {
 		total float64
 	}{
 		{"none", Epilogue{}, "wgmma", 1280, block + store},
-		{"instructions", Epilogue{Slots: 39}, "wgmma", 2560, 2*(block+store/2+issue) + store/2},
-		{"instructions of half the warps", Epilogue{Slots: 39}, "pingpong", 2560, 2*block + 2*issue + store},
-		{"more of them than the products take", Epilogue{Slots: 390}, "pingpong", 2560, 2*(block+20*issue+store)/2 + 20*issue + store},
-		{"bytes", Epilogue{Read: 16, Written: 24, Width: 8}, "wgmma", 2560, 2*(block+store/2+move) + store/2},
-		{"bytes of one tile", Epilogue{Read: 16, Written: 24, Width: 16}, "pingpong", 1280, block + move + store},
-		{"loads that wait", Epilogue{Read: 2, Width: 8}, "wgmma", 1280, block + rounds + store},
-		{"half the loads", Epilogue{Read: 2, Width: 8}, "pingpong", 2560, 2*block + 2*rounds + store},
+		{"few instructions, beside the stores", Epilogue{Slots: 0.01}, "wgmma", 1280, block + store},
+		{"instructions", Epilogue{Slots: 39}, "wgmma", 2560, 2*(block+issue) + store/2},
+		{"instructions of half the warps", Epilogue{Slots: 39}, "pingpong", 2560, 2*block + 2*issue},
+		{"more of them than the products take", Epilogue{Slots: 390}, "pingpong", 2560, 2*(block+20*issue)/2 + 20*issue},
+		{"bytes", Epilogue{Read: 16, Written: 24, Width: 8}, "wgmma", 2560, 2*(block+move) + store/2},
+		{"bytes of one tile", Epilogue{Read: 16, Written: 24, Width: 16}, "pingpong", 1280, block + move},
+		{"loads that wait", Epilogue{Read: 2, Width: 8}, "wgmma", 1280, block + rounds + store/2},
+		{"half the loads", Epilogue{Read: 2, Width: 8}, "pingpong", 2560, 2*block + 2*rounds},
 		{"blocks that share a multiprocessor", Epilogue{Slots: 39}, "mma", 1280, block + store},
 	} {
 		p := Product{Batch: 1, Rows: c.rows, Cols: 128, Depth: 2048, Elem: types.F16, Epilogue: c.e}

@@ -298,6 +298,11 @@ type results struct {
 	fields         []assemble.Param
 	vector         int64 // vector width of a call
 	extraRegisters int   // estimate, besides the sums
+
+	store *assemble.Param // the map by which the copy engine stores the result; nil: threads do
+	boxes []boxDim        // its dimensions, at the variables of place
+	place kernel.Flat
+	reads bool // whether the epilogue then reads memory
 }
 
 // results is the epilogue of the product, whose parameters are in ns.
@@ -310,18 +315,25 @@ func (p *contraction) results(ns *names) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := &results{contraction: p}
 	best := widthOf(p.t, outs, flat, v)
+	if r.bulk(ns) {
+		best = 2
+	}
 	outs, reduced, flat, err := p.t.Results(best)
 	if err != nil {
 		return nil, err
 	}
-	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
+	r.outs, r.flat, r.vector = outs, flat, best
 	var xs []*kernel.Expr
 	for _, f := range reduced {
 		xs = append(xs, f.X)
 	}
 	r.extraRegisters = registersOf(outs, xs)
 	r.fields = ns.read(xs, outs)
+	if r.store != nil {
+		r.fields = append(r.fields, *r.store)
+	}
 	for i, f := range reduced {
 		name := ns.addTemp(string(ns.of[f.Value])+"_parts", p.parts[i], artifact.Out)
 		r.reductions = append(r.reductions, reducedResult{f, p.partsOf(f.Rows), name})
@@ -360,6 +372,15 @@ func (r *results) write(t *text) error {
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
 	u.line("static constexpr int vector = %d, products = %d, reductions = %d", r.vector, p.t.Products, len(r.reductions))
+	if p.c.Path.bulk() {
+		u.line("static constexpr bool bulk = %t", r.store != nil)
+	}
+	result := code{format: "void"}
+	if r.store != nil {
+		u.line("static constexpr bool reads = %t", r.reads)
+		u.line("using Result = %s", storage(r.store.Elem))
+		result = cpp("dm::Vec<Result, %d>", r.vector)
+	}
 	u.declare(r.fields)
 	r.writeJoins(u)
 	sum := p.sumType()
@@ -370,7 +391,7 @@ func (r *results) write(t *text) error {
 	if len(r.reductions) > 0 {
 		params = cpp("%s, float (&%s)[%d][%d]", params, def(reducedValues), len(r.reductions), r.vector)
 	}
-	u.enter(block, "DM_FN void operator()(%s) const", params)
+	u.enter(block, "DM_FN %s operator()(%s) const", result, params)
 	e := t.emitter(u)
 	e.bind(r.flat.Z, cpp("%s", batch))
 	e.bind(r.flat.M, cpp("%s", ident("m")))
@@ -380,12 +401,19 @@ func (r *results) write(t *text) error {
 	for _, f := range r.reductions {
 		xs = append(xs, f.X)
 	}
-	l.storeAnd(r.outs, xs, func(j code) {
-		for i, x := range xs {
-			e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
-		}
-	})
+	if r.store != nil {
+		l.give(r.outs[0])
+	} else {
+		l.storeAnd(r.outs, xs, func(j code) {
+			for i, x := range xs {
+				e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
+			}
+		})
+	}
 	u.leave()
+	if r.store != nil {
+		r.writeBulk(t)
+	}
 	u.leave()
 	return nil
 }

@@ -575,6 +575,10 @@ func TestBulkIsChecked(t *testing.T) {
 		{"a consumer does not wait for its turn", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait"},
 		{"it takes the other's steps", "skip(tile + blocks());", ""},
 		{"it begins with the other's steps", "if (Tile::turns && group > 0) skip(block());", ""},
+		{"a box is stored before it is written", "stores_ready();", ""},
+		{"a box is written while it is stored", "stores_wait<1>()", "stores_wait<2>()"},
+		{"a block ends before its boxes are stored", "if (lane() == 0) stores_wait<0>();", ""},
+		{"rows of a box are exchanged otherwise than by the map", "r / 2 & 3", "r & 3"},
 		{"it passes the turn to itself", "barrier_arrive(turns, group ^ 1)", "barrier_arrive(turns, group)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,16 +13,16 @@ var slots = map[string]float64{
 	"sin": 20, "cos": 20, kernel.Keep: 24, kernel.Random: 40, kernel.Guard: 3,
 }
 
-// epilogueOf is what a kernel of t does with each sum besides storing it. Of two products, an element of the result stands for
-// two sums.
-func epilogueOf(t *kernel.Tiled) (e machine.Epilogue) {
-	outs, reduced, flat, err := t.Results(1)
-	if err != nil {
-		return e // the plan says why
-	}
+// The instructions for an element that round and store it: by slabs of sums, and by the copy engine.
+const (
+	slabSlots = 8.5
+	bulkSlots = 4
+)
+
+// counted calls f for each expression of xs that is computed for each element, with its instructions.
+func counted(xs []*kernel.Expr, flat kernel.Flat, f func(x *kernel.Expr, n float64)) {
 	seen := map[*kernel.Expr]bool{}
-	each := func(x *kernel.Expr) bool { return flat.N != nil && x.DependsOn(flat.N) }
-	count := func(x *kernel.Expr) {
+	for _, x := range xs {
 		kernel.Walk(x, func(x *kernel.Expr) {
 			if seen[x] {
 				return
@@ -30,21 +30,42 @@ func epilogueOf(t *kernel.Tiled) (e machine.Epilogue) {
 			seen[x] = true
 			n, listed := slots[x.Op]
 			switch {
-			case x.Op == kernel.Acc || x.Op == kernel.Number || !each(x) && !x.ReadsSums():
-			case x.Op == kernel.Load:
-				e.Slots += 2 // the access, and the conversion
-				if flat.M == nil || x.DependsOn(flat.M) {
-					e.Read += float64(x.Elem.Bytes())
-				}
+			case x.Op == kernel.Acc || x.Op == kernel.Number || x.Op == "convert" && x.Elem.IsFloat() && x.Args[0].Op == kernel.Acc:
+			case !x.ReadsSums() && (flat.N == nil || !x.DependsOn(flat.N)):
+			case x.Op == kernel.Load: // the access, and the conversion
+				f(x, 2)
 			case listed:
-				e.Slots += n
+				f(x, n)
 			default:
-				e.Slots++
+				f(x, 1)
 			}
 		})
 	}
+}
+
+// slotsOf is the instructions for one element of all results, besides those that store it.
+func slotsOf(outs []kernel.Out, flat kernel.Flat) (all float64) {
+	var xs []*kernel.Expr
+	for _, o := range outs {
+		xs = append(xs, o.X)
+	}
+	counted(xs, flat, func(_ *kernel.Expr, n float64) { all += n })
+	return all
+}
+
+// epilogueOf is what a kernel of t does with each sum. Of two products, an element of the result stands for two sums.
+func epilogueOf(t *kernel.Tiled) (e machine.Epilogue) {
+	outs, reduced, flat, err := t.Results(1)
+	if err != nil {
+		return e // the plan says why
+	}
+	e.Width, e.Slots = int(widthOf(t, outs, flat, 8)), slabSlots
+	if bulkBoxes(t, outs, flat) != nil {
+		e.Width, e.Slots = 2, bulkSlots
+	}
+	var xs []*kernel.Expr
 	for i, o := range outs {
-		count(o.X)
+		xs = append(xs, o.X)
 		if n := o.Value.Elem().Bytes(); i > 0 {
 			e.Slots += 2
 			e.Written += float64(n)
@@ -53,15 +74,18 @@ func epilogueOf(t *kernel.Tiled) (e machine.Epilogue) {
 		}
 	}
 	for _, f := range reduced {
-		count(f.X)
+		xs = append(xs, f.X)
 		e.Slots += 2
 	}
+	counted(xs, flat, func(x *kernel.Expr, n float64) {
+		e.Slots += n
+		if x.Op == kernel.Load && (flat.M == nil || x.DependsOn(flat.M)) {
+			e.Read += float64(x.Elem.Bytes())
+		}
+	})
 	e.Slots /= float64(t.Products)
 	e.Read /= float64(t.Products)
 	e.Written /= float64(t.Products)
-	if e != (machine.Epilogue{}) {
-		e.Width = int(widthOf(t, outs, flat, 8))
-	}
 	return e
 }
 

@@ -53,6 +53,8 @@ typedef int32_t i32;
 typedef long long i64;
 
 constexpr int max_threads = 1024;
+inline void (*at_block_end)() = nullptr; // what a part of the prelude checks then
+
 constexpr int max_warps = 32;
 constexpr int async_warp = 32;    // the bulk copy engine, as a warp of its own
 constexpr int clocks = 33;        // warps that have one

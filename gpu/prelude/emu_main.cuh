@@ -167,6 +167,7 @@ inline void run_block() {
   enter(0);
   dm_emu_switch(&m.main_stack, m.threads[0].stack);
   forget_copies();
+  if (at_block_end) at_block_end();
 }
 
 inline void launch(const Kernel& k, const Step& s) {

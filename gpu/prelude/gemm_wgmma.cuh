@@ -107,6 +107,84 @@ struct Ring {
   }
 };
 
+// store_slabs passes a consumer's sums to the epilogue by slabs of shared memory, so that a warp stores whole lines.
+template <class Tile, class S, class Epilogue, int FM>
+DM_FN void store_slabs(Shared<float> slab, const Epilogue& epilogue, const float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+  const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
+  // The epilogue stands once in the machine code, however many windows of columns there are. Only the stores of the sums, whose
+  // registers are fixed, are written for each.
+  constexpr int window = Tile::width / S::products, windows = Tile::BN / Tile::width;
+  DM_NO_UNROLL
+  for (i32 j = 0; j < windows; j++) {
+    const i32 n = p.n / S::products + j * window;
+    Rows<Tile::width, Epilogue> rows;
+    DM_UNROLL
+    for (int i = 0; i < FM; i++) {
+      DM_UNROLL
+      for (int x = 0; x < windows; x++) {
+        if (x != j) continue;
+        DM_UNROLL
+        for (int e = 0; e < Tile::width / 8; e++) {
+          constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
+          const int from = (e / per * (Tile::BN / S::products) + x * window) / 8 + e % per;
+          DM_UNROLL
+          for (int h = 0; h < 2; h++) {
+            Vec<float, 2> v;
+            v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
+            slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
+          }
+        }
+      }
+      flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
+                                                                    p.m + row + i * 64 + warp() % 4 * 16, n);
+    }
+    rows.template finish<S>(epilogue, z, p.m / Tile::BM * Tile::warps + warp() % Tile::warps,
+                             (S::m + Tile::BM - 1) / Tile::BM * Tile::warps, n);
+  }
+}
+
+// store_bulk rounds a consumer's sums where they are, and has the copy engine store them, by boxes of 16 rows x 32 columns: a warp has
+// two, of which the engine reads one while it writes the other. All of it is unrolled, for epilogues of few instructions.
+template <class Tile, class S, class Epilogue, int FM>
+DM_FN void store_bulk(Shared<typename Epilogue::Result> boxes, const Epilogue& epilogue, const float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+  using T = typename Epilogue::Result;
+  constexpr int P = S::products, W = Tile::width, windows = Tile::BN / P / W;
+  constexpr bool guards = Epilogue::reads && (S::m % Tile::BM != 0 || S::n % (Tile::BN / P) != 0);
+  static_assert(windows % 2 == 0, "a tile begins with the first box");
+  const i32 r = lane() / 4, c = lane() % 4 * 2;
+  DM_UNROLL
+  for (int i = 0; i < FM; i++) {
+    const i32 m = p.m + row + i * 64 + warp() % 4 * 16;
+    DM_UNROLL
+    for (int j = 0; j < windows; j++) {
+      const i32 n = p.n / P + j * W, at = j % 2 * 16 * W;
+      if (lane() == 0) stores_wait<1>();
+      sync_warp();
+      DM_UNROLL
+      for (int e = 0; e < W / 8; e++)
+        DM_UNROLL
+        for (int h = 0; h < 2; h++) {
+          float two[P][2];
+          DM_UNROLL
+          for (int q = 0; q < P; q++) {
+            const int from = (q * (Tile::BN / P) + j * W) / 2 + e * 4 + h * 2;
+            two[q][0] = acc[i][from], two[q][1] = acc[i][from + 1];
+          }
+          Vec<T, 2> v{};
+          if (!guards || (m + r + h * 8 < S::m && n + e * 8 + c < S::n)) v = epilogue(p.z, m + r + h * 8, n + e * 8 + c, two);
+          // Rows are 64 bytes; the map exchanges chunks of 16 by the number of two rows, modulo four.
+          boxes.template store<2>(at + (r + h * 8) * W + (e ^ (r / 2 & 3)) * 8 + c, v);
+        }
+      stores_ready();
+      sync_warp();
+      if (lane() == 0) {
+        if (m < S::m && n < S::n) epilogue.store(boxes, at, p.z, m, n);
+        stores_commit();
+      }
+    }
+  }
+}
+
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
 // other one of them. Launch with Tile::threads threads and Tile::shared bytes.
 template <class Tile, class S, class A, class B, class Epilogue>
@@ -114,8 +192,12 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   using T = typename A::Elem;
   constexpr int FM = Tile::rows / 64;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
+  constexpr i32 slab_size = Epilogue::bulk ? 2 * 16 * Tile::width : 16 * Tile::pitch;
   const Shared<T> as = arena.take_aligned<T>(Tile::stages * Tile::BM * 64, 1024), bs = arena.take_aligned<T>(Tile::stages * Tile::BN * 64, 1024);
-  const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
+  const auto staged = [&] { // what the epilogue takes, a slab for each warp
+    if constexpr (Epilogue::bulk) return arena.take_aligned<typename Epilogue::Result>(8 * slab_size, 1024);
+    else return arena.take<float>(8 * slab_size);
+  }();
   const Shared<u64> full = arena.take<u64>(2 * Tile::stages + 2), empty = full + Tile::stages, turns = empty + Tile::stages;
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
@@ -139,7 +221,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   } else {
     registers_take<232>();
     const i32 group = warp() / 4 - 1, row = Tile::turns ? 0 : group * Tile::rows;
-    const Shared<float> slab = slabs + (warp() - 4) * 16 * Tile::pitch;
+    const auto slab = staged + (warp() - 4) * slab_size;
     // skip passes over the tile of the other consumer.
     const auto skip = [&](i32 tile) {
       const Place p = place_of(tile);
@@ -171,37 +253,13 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       for (int i = 0; i < FM; i++) products_settle(acc[i]);
       ring.release(last);
 
-      const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
-      // The epilogue stands once in the machine code, however many windows of columns there are. Only the stores of the sums, whose
-      // registers are fixed, are written for each.
-      constexpr int window = Tile::width / S::products, windows = Tile::BN / Tile::width;
-      DM_NO_UNROLL
-      for (i32 j = 0; j < windows; j++) {
-        const i32 n = p.n / S::products + j * window;
-        Rows<Tile::width, Epilogue> rows;
-        DM_UNROLL
-        for (int i = 0; i < FM; i++) {
-          DM_UNROLL
-          for (int x = 0; x < windows; x++) {
-            if (x != j) continue;
-            DM_UNROLL
-            for (int e = 0; e < Tile::width / 8; e++) {
-              constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
-              const int from = (e / per * (Tile::BN / S::products) + x * window) / 8 + e % per;
-              DM_UNROLL
-              for (int h = 0; h < 2; h++) {
-                Vec<float, 2> v;
-                v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
-                slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
-              }
-            }
-          }
-          flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
-                                                                        p.m + row + i * 64 + warp() % 4 * 16, n);
-        }
-        rows.template finish<S>(epilogue, z, p.m / Tile::BM * Tile::warps + warp() % Tile::warps,
-                                 (S::m + Tile::BM - 1) / Tile::BM * Tile::warps, n);
-      }
+      if constexpr (Epilogue::bulk)
+        store_bulk<Tile, S>(slab, epilogue, acc, p, row);
+      else
+        store_slabs<Tile, S>(slab, epilogue, acc, p, row);
+    }
+    if constexpr (Epilogue::bulk) {
+      if (lane() == 0) stores_wait<0>();
     }
   }
 }
