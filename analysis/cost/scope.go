@@ -347,4 +347,8 @@ const (
 	BandwidthAttr = op.BandwidthAttr
 )
 
+// EpilogueAttr is the attribute in which a step records what the epilogues of its tiles add to the time of its products, in
+// nanoseconds.
+const EpilogueAttr = op.EpilogueAttr
+
 func scratch(o *ir.Op, name string) dim.Dim { return dim.Const(max(0, o.Int(name, 0))) }

@@ -50,6 +50,11 @@ func TestTime(t *testing.T) {
 			"a bandwidth above the machine's", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
 			`dm.exp %x {dm.bandwidth = 5000000000000 : i64} : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory,
 		},
+		{
+			"epilogues behind the products", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>",
+			`dm.einsum "ij,jk->ik" %x, %x {dm.epilogue = 5000 : i64} : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf16>`,
+			math.Pow(2, 31)/100e12*1e9 + 5010, cost.Compute,
+		},
 		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Launch},
 		{"a view", "%x: tensor<4xf16>", "tensor<2x2xf16>", `dm.reshape %x : (tensor<4xf16>) -> tensor<2x2xf16>`, 0, ""},
 		{

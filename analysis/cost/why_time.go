@@ -201,6 +201,9 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if w.rows {
 		w.tensor, w.vector = w.tensor+w.vector, 0
 	}
+	if ns := float64(e.Op.Int(EpilogueAttr, 0)); ns > 0 && w.tensor > 0 && !m.CPU {
+		w.tensor, w.tail = w.tensor+ns, w.tail+ns
+	}
 	t.products, t.vector = w.tensor*times, w.vector*times
 	t.Compute, t.L2, t.Tail = max(w.compute, w.vector)*times, w.l2*times, w.tail*times
 	if t.OneUnit {

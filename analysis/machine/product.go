@@ -12,6 +12,7 @@ type Product struct {
 	Elem                     types.Elem // of the operands
 	Turned                   bool       // the rows are those of the second operand
 	Window                   Window     // of a convolution
+	Epilogue                 Epilogue   // of a kernel whose epilogue is known
 }
 
 // FLOP is that of all multiplications and additions.
@@ -87,7 +88,8 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 
 // ProductTime is the time of p with tile t. Blocks run in waves, of one on each multiprocessor; each takes the
 // slower of its multiplications and of reading its operands, and stores its result, of which the multiplications
-// of the next block hide half. Edges are padded to whole tiles. Sums that blocks share are written, and read once
+// of the next block hide half. Hopper's consumers compute the epilogue together behind the multiplications, or in turns, each beside
+// those of the other. Edges are padded to whole tiles. Sums that blocks share are written, and read once
 // more by another kernel.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
 	sharing := m.sharing()
@@ -163,11 +165,25 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 		loads = max(loads, near*depth*size/(line*m.Clock))
 	}
 	store := area * size / (m.L2Bandwidth / sms)
-	wave := max(compute, loads) + store/2
-	total := float64(ceil(blocks, int64(m.SMs)))*wave + store/2
+	e := p.Epilogue
+	if splits > 1 { // the kernel that adds the sums up has it
+		e = Epilogue{}
+	}
+	waves := float64(ceil(blocks, int64(m.SMs)))
+	total := 0.0
+	if t.Path == pingpongPath {
+		own := max(store, m.epilogue(e, area, warpgroup))
+		total = waves*max(compute, loads, (max(compute, loads)+own)/2) + own
+	} else {
+		behind := store / 2
+		if t.Path == wgmmaPath || t.Path == gatherPath {
+			behind = max(behind, m.epilogue(e, area, 2*warpgroup))
+		}
+		total = waves*(max(compute, loads)+behind) + store/2
+	}
 	if splits > 1 {
 		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)
-		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start()
+		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start() + m.epilogue(p.Epilogue, sums/4/sms, 4*warpgroup)
 	}
 	out := ProductTime{Blocks: blocks, Compute: p.FLOP() / rate, L2: float64(blocks) * reads / m.L2Bandwidth}
 	out.Tail = max(0, total-max(out.Compute, out.L2))
@@ -188,13 +204,18 @@ var efficiencies = func() (all [10]float64) {
 	return all
 }()
 
-// The paths that time is reckoned for in their own way: products on the vector units, of warps, and those
-// with an operand that a warpgroup gathers.
+// The paths that time is reckoned for in their own way: products on the vector units, of warps, and those of warpgroups that
+// share a tile, take turns, or have an operand that another one gathers.
 const (
-	vectorPath = "fma"
-	warpPath   = "mma"
-	gatherPath = "gather"
+	vectorPath   = "fma"
+	warpPath     = "mma"
+	wgmmaPath    = "wgmma"
+	pingpongPath = "pingpong"
+	gatherPath   = "gather"
 )
+
+// warpgroup is its threads.
+const warpgroup = 128
 
 // large is the reuse of a tile of 128 × 256.
 const large = 128 * 256 / (128 + 256)

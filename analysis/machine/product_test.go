@@ -96,6 +96,46 @@ func TestGatheredProduct(t *testing.T) {
 	}
 }
 
+// Consumers that share a tile compute the epilogue behind the products, those that take turns beside them.
+func TestEpilogue(t *testing.T) {
+	const area = 128 * 128
+	const block, store = 2 * area * 2048 / 1e12, area * 2 / 1e12
+	const issue = area * 39 / (128 * 1e9)             // of two warps of a scheduler
+	const move = area * 40 / 1e11                     // the multiprocessor's part of the bandwidth
+	const rounds = float64(area) / (256 * 8) * 500e-9 // loads that wait for each other
+	for _, c := range []struct {
+		name  string
+		e     Epilogue
+		path  string
+		rows  int64
+		total float64
+	}{
+		{"none", Epilogue{}, "wgmma", 1280, block + store},
+		{"few instructions, beside the stores", Epilogue{Slots: 0.01}, "wgmma", 1280, block + store},
+		{"instructions", Epilogue{Slots: 39}, "wgmma", 2560, 2*(block+issue) + store/2},
+		{"instructions of half the warps", Epilogue{Slots: 39}, "pingpong", 2560, 2*block + 2*issue},
+		{"more of them than the products take", Epilogue{Slots: 390}, "pingpong", 2560, 2*(block+20*issue)/2 + 20*issue},
+		{"bytes", Epilogue{Read: 16, Written: 24, Width: 8}, "wgmma", 2560, 2*(block+move) + store/2},
+		{"bytes of one tile", Epilogue{Read: 16, Written: 24, Width: 16}, "pingpong", 1280, block + move},
+		{"loads that wait", Epilogue{Read: 2, Width: 8}, "wgmma", 1280, block + rounds + store/2},
+		{"half the loads", Epilogue{Read: 2, Width: 8}, "pingpong", 2560, 2*block + 2*rounds},
+		{"blocks that share a multiprocessor", Epilogue{Slots: 39}, "mma", 1280, block + store},
+	} {
+		p := Product{Batch: 1, Rows: c.rows, Cols: 128, Depth: 2048, Elem: types.F16, Epilogue: c.e}
+		tile := Tile{Path: c.path, Rows: 128, Cols: 128, Step: 64, Splits: 1}
+		m := *ten
+		m.TensorCore = map[types.Elem]float64{types.F16: 10e12 / tile.efficiency()}
+		if got := m.ProductTime(p, tile).Total(); math.Abs(got/c.total-1) > 1e-9 {
+			t.Errorf("%s: %g, want %g", c.name, got, c.total)
+		}
+	}
+	p := Product{Batch: 1, Rows: 1280, Cols: 128, Depth: 2048, Elem: types.F16, Epilogue: Epilogue{Slots: 39}}
+	tile := Tile{Path: "wgmma", Rows: 128, Cols: 128, Step: 64, Splits: 2}
+	if got, want := ten.Exposed(p, tile), float64(area)*39/(128*1e9); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("the kernel that adds sums up has the epilogue: %g, want %g", got, want)
+	}
+}
+
 // cluster is m as a machine whose blocks form clusters.
 func (m Machine) cluster() *Machine {
 	m.Arch = "sm_90a"

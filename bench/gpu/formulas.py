@@ -19,6 +19,13 @@ def silu_gate(w, x, wt, u):
     return F.silu(torch.mm(x, wt)) * u
 
 
+def adamw(w, x, dy, p, m, v):
+    g = torch.mm(x.t(), dy).to(p.dtype)
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    p = p - 0.001 * (m / (1 - 0.9**10) / ((v / (1 - 0.999**10)).sqrt() + 1e-8) + 0.1 * p)
+    return p.to(x.dtype), p, m, v
+
+
 def softmax(w, x):
     return torch.softmax(x, -1)
 
@@ -104,7 +111,8 @@ def step(w, forward=None):
 
         def run(inputs):
             with torch.no_grad():
-                return [f(*inputs)]
+                y = f(*inputs)
+                return list(y) if isinstance(y, tuple) else [y]
 
         return run, None
     if w.mode == "both":

@@ -120,10 +120,14 @@ func keep(t *testing.T, name, path, text string) {
 		Build: func(arch string) (*artifact.Program, error) {
 			return driver.Build(t.Context(), m, fn, driver.BuildOptions{Machine: target, Arch: arch})
 		},
-		Within: func(i int) suite.Within { // the limits of worker.py plus the reference's own rounding
-			limit := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[want[i].Elem.Bytes()]
-			if want[i].Elem == types.BF16 {
-				limit = 0x1p-7
+		Within: func(i int) suite.Within { // the limits of worker.py, by the coarsest numbers of the program, plus the reference's own rounding
+			limit := 0.0
+			for _, x := range slices.Concat(args, want[i:i+1]) {
+				of := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[x.Elem.Bytes()]
+				if x.Elem == types.BF16 {
+					of = 0x1p-7
+				}
+				limit = max(limit, of)
 			}
 			return suite.Within{Most: 64 * limit, Length: 12 * limit, Scaled: true}
 		},

@@ -19,6 +19,13 @@ def silu_gate(w, x, wt, u):
     return jax.nn.silu(x @ wt) * u
 
 
+def adamw(w, x, dy, p, m, v):
+    g = (x.T @ dy).astype(p.dtype)
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    p = p - 0.001 * (m / (1 - 0.9**10) / (jnp.sqrt(v / (1 - 0.999**10)) + 1e-8) + 0.1 * p)
+    return p.astype(x.dtype), p, m, v
+
+
 def softmax(w, x):
     return jax.nn.softmax(x.astype(jnp.float32), -1).astype(x.dtype)
 
@@ -96,7 +103,7 @@ def step(w):
     f = lambda *args: globals()[w.kind](w, *args)
     wrt, loss = w.wrt(), w.kind == "cross_entropy"
     if w.mode == "forward":
-        return lambda *inputs: [f(*inputs)]
+        return lambda *inputs: list(y) if isinstance(y := f(*inputs), tuple) else [y]
 
     def run(*inputs):
         args, dy = (inputs, None) if loss else (inputs[:-1], inputs[-1])

@@ -69,8 +69,11 @@ class Workload:
         return [Input("dy", BUILDERS[self.kind](self)[2], self.elem)]
 
     def results(self):
-        """Types of the results: y except in mode backward, then a gradient for each argument of `wrt`."""
+        """Types of the results: y except in mode backward, then a gradient for each argument of `wrt`. An optimizer's step gives the
+        weights in half precision first, and its state behind them."""
         inputs, _, shape, wrt = BUILDERS[self.kind](self)
+        if self.kind == "adamw":
+            return [tensor(shape, self.elem)] + [tensor(shape, "f32")] * 3
         y = tensor(shape, "f32" if self.kind == "cross_entropy" and self.elem == "f32" else self.elem)
         grads = [inputs[i].type for i in wrt]
         return {"forward": [y], "backward": grads, "both": [y] + grads}[self.mode]
@@ -104,9 +107,10 @@ class Workload:
         y = tensor(shape, self.elem)
         args, plain = ", ".join(i.argument for i in inputs), ", ".join(f"%{i.name}: {i.type}" for i in inputs)
         head = f"// {self.name}: {self.kind} in {self.elem}, {self.mode}.\n\n"
-        if self.mode == "forward":
-            return f"{head}func.func @main({args}) -> {y} {{\n{body}  return %y : {y}\n}}\n{private}"
         results = self.results()
+        if self.mode == "forward":
+            given, types = ", ".join(["%y"] + [f"%y{i}" for i in range(1, len(results))]), ", ".join(results)
+            return f"{head}func.func @main({args}) -> ({types}) {{\n{body}  return {given} : {types}\n}}\n{private}"
         names = [f"%d_{inputs[i].name}" for i in wrt]
         given = names if self.mode == "backward" else ["%y"] + names
         loss = self.kind == "cross_entropy"
@@ -179,6 +183,19 @@ def silu_gate(w):
     b.op("s", "dm.silu", ["h"], [], [t], t)
     b.op("y", "dm.mul", ["s", "u"], [], [t, t], t)
     return [x, wt, up], ("", b.lines), y, [0, 1, 2]
+
+
+def adamw(w):
+    """The gradient of a weight, and the tenth step of its optimizer, with a master weight and moments in f32."""
+    d, y = w.dims, (w.dims["m"], w.dims["n"])
+    x, dy = Input("x", (d["k"], d["m"]), w.elem), Input("dy", (d["k"], d["n"]), w.elem, d["k"] ** -0.5)
+    p, m, v = Input("p", y, "f32", 0.02), Input("m", y, "f32"), Input("v", y, "f32", 0.1, 1.0)
+    g = tensor(y, w.elem)
+    b = Body()
+    b.op("g", 'dm.einsum "km,kn->mn"', ["x", "dy"], [], [x.type, dy.type], g)
+    b.lines += "  %step = dm.constant dense<10> : tensor<i64>\n"
+    b.op("y1, %y2, %y3, %y", "dm.adam", ["p", "g", "m", "v", "step"], ["weight_decay = 0.1"], [p.type, g, m.type, v.type, "tensor<i64>"], f"({p.type}, {m.type}, {v.type}, {g})")
+    return [x, dy, p, m, v], ("", b.lines), y, []
 
 
 def softmax(w):
@@ -351,7 +368,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -383,6 +400,8 @@ def table():
             how = {"bert_up": "bias_gelu", "bert_down": "bias_residual", "llama_up": "silu_gate"}.get(who)
             if how:
                 add(f"{how}_{who}_{elem}", "epilogue", how, "forward", elem, dims, small, 0 if first else 2, first)
+    add("gemm_8192_bf16", "gemm", "gemm", "forward", "bf16", dict(m=8192, n=8192, k=8192), dict(m=256, n=192, k=128), 1)
+    add("adamw_llama_bf16", "epilogue", "adamw", "forward", "bf16", dict(m=4096, n=14336, k=4096), dict(m=128, n=192, k=64), 1)
     for mode in ("forward", "both"):
         for l in (4096, 512, 16384, 1024, 2048, 8192):
             dims = dict(b=16384 // l, h=16, g=16, l=l, p=64, causal=False)

@@ -53,6 +53,7 @@ type Plan interface {
 type Pace struct {
 	Launches  int     // one after the other; 0: one
 	Bandwidth float64 // that their blocks reach for what they move, bytes/s; 0: the machine's
+	Epilogue  float64 // what the epilogues of tiles add to the time of products, s
 }
 
 // Temp is memory that the launches of a plan share.

@@ -27,6 +27,7 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		o.RemoveAttr(cost.ScratchWrittenAttr)
 		o.RemoveAttr(cost.LaunchesAttr)
 		o.RemoveAttr(cost.BandwidthAttr)
+		o.RemoveAttr(cost.EpilogueAttr)
 		steps = append(steps, o)
 	}
 	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
@@ -62,6 +63,9 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		}
 		if pace.Bandwidth > 0 {
 			o.SetAttr(cost.BandwidthAttr, types.Int{V: int64(pace.Bandwidth)})
+		}
+		if ns := int64(pace.Epilogue * 1e9); ns > 0 {
+			o.SetAttr(cost.EpilogueAttr, types.Int{V: ns})
 		}
 	}
 	return nil

@@ -26,6 +26,11 @@ type boxDim struct {
 // supports up to five dimensions whose strides are multiples of 16 bytes, and a
 // box must not cross from one value of an outer letter to the next.
 func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, lines int64) (dims []boxDim, alongK, ok bool) {
+	return boxesOf(x, flat, row, elem, 64, lines)
+}
+
+// boxesOf is boxes with so many elements along the contiguous dimension.
+func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, side, lines int64) (dims []boxDim, alongK, ok bool) {
 	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
@@ -42,7 +47,7 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 		box := int64(1)
 		if i > 0 {
 			if box = lines; (i == 2) == alongK {
-				box = 64
+				box = side
 			}
 		}
 		found := i == 0
@@ -64,7 +69,7 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 		}
 	}
 	slices.SortStableFunc(dims, func(a, b boxDim) int { return cmp.Compare(a.stride, b.stride) })
-	if len(dims) < 2 || len(dims) > 5 || dims[0].stride != 1 || dims[0].box != 64 {
+	if len(dims) < 2 || len(dims) > 5 || dims[0].stride != 1 || dims[0].box != side {
 		return nil, false, false
 	}
 	for _, d := range dims[1:] {
@@ -115,7 +120,7 @@ func (p *contraction) mapped(which int) bool {
 func (c Config) feeds(t *kernel.Tiled) bool {
 	p := &contraction{t: t, c: c}
 	a, b := p.mapped(0), p.mapped(1)
-	if c.Path == Wgmma {
+	if c.Path.bulk() {
 		return a && b
 	}
 	return (!a || !b) && (a || p.gathered(0)) && (b || p.gathered(1))
@@ -131,6 +136,19 @@ func (p *contraction) gathered(which int) bool {
 	s.xs, s.flat = p.at(which, true, 1)
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, 8)
 	return s.addresses() != nil
+}
+
+// tensorMap is the map of these dimensions.
+func tensorMap(elem types.Elem, dims []boxDim) *artifact.TensorMap {
+	m := &artifact.TensorMap{Elem: elem.String()}
+	for j, d := range dims {
+		m.Dims = append(m.Dims, uint64(d.from+d.size))
+		m.Box = append(m.Box, uint32(d.box))
+		if j > 0 {
+			m.Strides = append(m.Strides, uint64(d.stride*elem.Bytes()))
+		}
+	}
+	return m
 }
 
 // maps makes the operand one copied by tensor maps, which become parameters in
@@ -149,14 +167,8 @@ func (s *operand) maps(ns *names) error {
 		}
 		s.alongK = alongK
 		s.boxes = append(s.boxes, dims)
-		m := &artifact.TensorMap{Elem: s.elem.String(), Swizzle: 128}
-		for j, d := range dims {
-			m.Dims = append(m.Dims, uint64(d.from+d.size))
-			m.Box = append(m.Box, uint32(d.box))
-			if j > 0 {
-				m.Strides = append(m.Strides, uint64(d.stride*s.elem.Bytes()))
-			}
-		}
+		m := tensorMap(s.elem, dims)
+		m.Swizzle = 128
 		field := assemble.Param{Name: string(ns.free(string(ns.of[x.Buf]) + "_map")), Elem: s.elem, Mode: artifact.Map, Value: x.Buf, Map: m}
 		ns.params, s.fields = append(ns.params, field), append(s.fields, field)
 	}

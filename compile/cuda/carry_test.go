@@ -110,6 +110,9 @@ func pathOf(p *artifact.Program) string {
 	if strings.Contains(p.Source, "gemm_gather.cuh") {
 		return "gather"
 	}
+	if strings.Contains(p.Source, "PingpongTile<") {
+		return string(Pingpong)
+	}
 	for _, path := range []string{"wgmma", "mma", "fma"} {
 		if strings.Contains(p.Source, "gemm_"+path+"<") {
 			return path
@@ -120,7 +123,7 @@ func pathOf(p *artifact.Program) string {
 
 // Cases are of the class of their main loop.
 func TestPathOf(t *testing.T) {
-	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", gatherTiles[4]: "gather", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
+	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", wgmmaTiles[4]: "pingpong", gatherTiles[4]: "gather", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
 		p, elem := orders[0], "f16"
 		switch want {
 		case "fma":

@@ -106,7 +106,7 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	}
 	_, tensor := p.tensorElem()
 	switch c.Path {
-	case Wgmma, Gather:
+	case Wgmma, Pingpong, Gather:
 		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) && !known(gatherTiles) || !c.feeds(t) {
 			return false
 		}

@@ -165,7 +165,7 @@ func (n *names) fields(fields ...[]assemble.Param) []assemble.Param {
 
 func (p *contraction) include() string {
 	switch p.c.Path {
-	case Wgmma:
+	case Wgmma, Pingpong:
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
 	case Gather:
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh gemm_gather.cuh"
@@ -178,8 +178,8 @@ func (p *contraction) call(u *unit, a, b *operand, result code) {
 	const arena ident = "arena"
 	u.line("DM_ARENA(%s)", def(arena))
 	loop := p.c.Path
-	if loop == Gather {
-		loop = Wgmma // with another producer
+	if loop == Gather || loop == Pingpong {
+		loop = Wgmma // with another producer, or consumers that take turns
 	}
 	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", loop, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
 }
@@ -190,6 +190,8 @@ func (p *contraction) tile() string {
 	switch c.Path {
 	case Wgmma, Gather:
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
+	case Pingpong:
+		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
 	case Mma:
 		return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
 	}
@@ -234,7 +236,7 @@ func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
 		return 8
-	case Wgmma, Gather:
+	case Wgmma, Pingpong, Gather:
 		return p.c.BN / 2
 	}
 	return p.c.BN / (p.c.WN / 4)
@@ -299,6 +301,11 @@ type results struct {
 	fields         []assemble.Param
 	vector         int64 // vector width of a call
 	extraRegisters int   // estimate, besides the sums
+
+	store *assemble.Param // the map by which the copy engine stores the result; nil: threads do
+	boxes []boxDim        // its dimensions, at the variables of place
+	place kernel.Flat
+	reads bool // whether the epilogue then reads memory
 }
 
 // results is the epilogue of the product, whose parameters are in ns.
@@ -311,32 +318,46 @@ func (p *contraction) results(ns *names) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	best := int64(1) // the widest vector of some tensor along n; all must divide n
-	for _, o := range outs {
-		if flat.N != nil {
-			best = max(best, o.At.Vector(flat.N, v))
-		}
-	}
-	for best > 1 && p.t.Cols%best != 0 {
-		best /= 2
+	r := &results{contraction: p}
+	best := widthOf(p.t, outs, flat, v)
+	if r.bulk(ns) {
+		best = 2
 	}
 	outs, reduced, flat, err := p.t.Results(best)
 	if err != nil {
 		return nil, err
 	}
-	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
+	r.outs, r.flat, r.vector = outs, flat, best
 	var xs []*kernel.Expr
 	for _, f := range reduced {
 		xs = append(xs, f.X)
 	}
 	r.extraRegisters = registersOf(outs, xs)
 	r.fields = ns.read(xs, outs)
+	if r.store != nil {
+		r.fields = append(r.fields, *r.store)
+	}
 	for i, f := range reduced {
 		name := ns.addTemp(string(ns.of[f.Value])+"_parts", p.parts[i], artifact.Out)
 		r.reductions = append(r.reductions, reducedResult{f, p.partsOf(f.Rows), name})
 		r.fields = append(r.fields, ns.params[len(ns.params)-1])
 	}
 	return r, nil
+}
+
+// widthOf is the number of neighbours that an epilogue computes at once, up to limit: the widest vector of some result along n; all
+// must divide n.
+func widthOf(t *kernel.Tiled, outs []kernel.Out, flat kernel.Flat, limit int64) int64 {
+	best := int64(1)
+	for _, o := range outs {
+		if flat.N != nil {
+			best = max(best, o.At.Vector(flat.N, limit))
+		}
+	}
+	for best > 1 && t.Cols%best != 0 {
+		best /= 2
+	}
+	return best
 }
 
 func (r *results) literal() code { return literal("_Out", r.fields) }
@@ -354,6 +375,15 @@ func (r *results) write(t *text) error {
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
 	u.line("static constexpr int vector = %d, products = %d, reductions = %d", r.vector, p.t.Products, len(r.reductions))
+	if p.c.Path.warpgroups() {
+		u.line("static constexpr bool bulk = %t", r.store != nil)
+	}
+	result := code{format: "void"}
+	if r.store != nil {
+		u.line("static constexpr bool reads = %t", r.reads)
+		u.line("using Result = %s", storage(r.store.Elem))
+		result = cpp("dm::Vec<Result, %d>", r.vector)
+	}
 	u.declare(r.fields)
 	r.writeJoins(u)
 	sum := p.sumType()
@@ -364,7 +394,7 @@ func (r *results) write(t *text) error {
 	if len(r.reductions) > 0 {
 		params = cpp("%s, float (&%s)[%d][%d]", params, def(reducedValues), len(r.reductions), r.vector)
 	}
-	u.enter(block, "DM_FN void operator()(%s) const", params)
+	u.enter(block, "DM_FN %s operator()(%s) const", result, params)
 	e := t.emitter(u)
 	e.bind(r.flat.Z, cpp("%s", batch))
 	e.bind(r.flat.M, cpp("%s", ident("m")))
@@ -374,12 +404,19 @@ func (r *results) write(t *text) error {
 	for _, f := range r.reductions {
 		xs = append(xs, f.X)
 	}
-	l.storeAnd(r.outs, xs, func(j code) {
-		for i, x := range xs {
-			e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
-		}
-	})
+	if r.store != nil {
+		l.give(r.outs[0])
+	} else {
+		l.storeAnd(r.outs, xs, func(j code) {
+			for i, x := range xs {
+				e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
+			}
+		})
+	}
 	u.leave()
+	if r.store != nil {
+		r.writeBulk(t)
+	}
 	u.leave()
 	return nil
 }

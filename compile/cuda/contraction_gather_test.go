@@ -35,9 +35,9 @@ func TestContractionGathers(t *testing.T) {
 func TestBulkIsChecked(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
-	check := func(name, header, old, now string, add func(c *collection)) {
+	check := func(name, header, old, now string, target Target, add func(c *collection)) {
 		t.Run(name, func(t *testing.T) {
-			p := newCollection(targetOf(t, "sm_90a"))
+			p := newCollection(target)
 			add(p)
 			found := false
 			for _, file := range prelude.Files() {
@@ -61,16 +61,25 @@ func TestBulkIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
-		{"fewer arrivals", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 1)"},
+		{"fewer arrivals", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, 1)"},
 		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},
 		{"no products_begin", "products_begin();", ""},
 		{"groups of eight lines too near", "r * 64 + k, 16, 1024)", "r * 64 + k, 16, 512)"},
 		{"panels too near", "8192, 1024)", "4096, 1024)"},
 		{"barriers used before they are known", "barriers_ready();", ""},
+		{"a consumer does not wait for its turn", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait"},
+		{"it takes the other's steps", "skip(tile + blocks());", ""},
+		{"it begins with the other's steps", "if (Tile::turns && group > 0) skip(block());", ""},
+		{"a box is stored before it is written", "writes_publish();", ""},
+		{"a box is written while it is stored", "stores_wait<1>()", "stores_wait<2>()"},
+		{"a block ends before its boxes are stored", "if (lane() == 0) stores_wait<0>();", ""},
+		{"rows of a box are exchanged otherwise than by the map", "r / 2 & 3", "r & 3"},
+		{"it passes the turn to itself", "barrier_arrive(turns, group ^ 1)", "barrier_arrive(turns, group)"},
 	} {
-		check(c.name, "gemm_wgmma.cuh", c.old, c.now, func(p *collection) {
+		check(c.name, "gemm_wgmma.cuh", c.old, c.now, withSMs(targetOf(t, "sm_90a"), 1), func(p *collection) {
 			p.add(t, long[0].of("f16", wgmmaTiles[3]), true)
 			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
+			p.add(t, long[0].of("f16", wgmmaTiles[6]), true)
 		})
 	}
 	for _, c := range []struct{ name, old, now string }{
@@ -88,7 +97,7 @@ func TestBulkIsChecked(t *testing.T) {
 		{"taps of other channels", "tap * Run + step / (K / Run) * 64", "tap * Run"},
 		{"a tap that is visited twice", "tap = i32(Order >> tap * 4) & 15;", "tap = i32(Order >> tap / 2 * 8) & 15;"},
 	} {
-		check(c.name, "gemm_gather.cuh", c.old, c.now, func(p *collection) {
+		check(c.name, "gemm_gather.cuh", c.old, c.now, targetOf(t, "sm_90a"), func(p *collection) {
 			for i, of := range gathered[:6] {
 				if i%5 < 2 {
 					p.add(t, of.of("f16", gatherTiles[4-i%5*2]), true)

@@ -25,6 +25,8 @@ func (p *contraction) partsOf(rows bool) int64 {
 		switch c.Path {
 		case Wgmma, Gather:
 			return tiles * 8
+		case Pingpong:
+			return tiles * 4
 		case Mma:
 			return tiles * int64(c.BM/c.WM)
 		}
@@ -32,7 +34,7 @@ func (p *contraction) partsOf(rows bool) int64 {
 	}
 	window := c.BN
 	switch c.Path {
-	case Wgmma, Gather:
+	case Wgmma, Pingpong, Gather:
 		window = 32
 	case Mma:
 		window = c.WN

@@ -318,6 +318,15 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 	}
 }
 
+// give computes the elements of o as the result of a function.
+func (l *lanes) give(o kernel.Out) {
+	const given ident = "out"
+	l.ready(o.X)
+	l.line("dm::Vec<%s, %d> %s", storage(o.Value.Elem()), l.n, def(given))
+	l.each(func(j code) { l.assign(o.Value.Op, cpp("%s[%s]", given, j), l.stored(o.X, o.Value.Elem())) })
+	l.line("return %s", given)
+}
+
 // storeUnder is store for a result under its conditions.
 func (l *lanes) storeUnder(o kernel.Out) {
 	conds, ok := l.shared(o.If)

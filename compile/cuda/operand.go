@@ -86,7 +86,7 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 		s.elem = e
 	}
 	s.xs, s.flat = p.at(which, true, 1)
-	if p.c.Path == Wgmma || p.c.Path == Gather && p.mapped(which) {
+	if p.c.Path.bulk() || p.c.Path == Gather && p.mapped(which) {
 		return s, s.maps(ns)
 	}
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)

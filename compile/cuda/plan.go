@@ -42,7 +42,11 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 	case kernel.ClassLibrary:
 		s, err = t.library(f)
 	case kernel.ClassContraction:
-		s, err = t.contraction(f, o)
+		c, err := t.contraction(f, o)
+		if err != nil {
+			return nil, err
+		}
+		return &Plan{scheme: c, pace: c.pace()}, nil
 	default:
 		err = fmt.Errorf("no kernel of class %s", f.Class)
 	}

@@ -17,21 +17,25 @@ type Path string
 
 // The paths.
 const (
-	Wgmma  Path = "wgmma"  // Hopper's warpgroup products, fed by tensor maps
-	Gather Path = "gather" // the same, with an operand that a warpgroup gathers by cp.async
-	Mma    Path = "mma"    // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma    Path = "fma"    // vector units, for every element type
+	Wgmma    Path = "wgmma"    // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
+	Pingpong Path = "pingpong" // the same; consumers have tiles of their own, and take turns
+	Gather   Path = "gather"   // consumers share a tile, with an operand that a warpgroup gathers by cp.async
+	Mma      Path = "mma"      // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma      Path = "fma"      // vector units, for every element type
 )
 
-// warpgroups reports whether the main loop is that of warpgroup products.
-func (p Path) warpgroups() bool { return p == Wgmma || p == Gather }
+// warpgroups reports whether the main loop is that of Hopper's warpgroup products.
+func (p Path) warpgroups() bool { return p.bulk() || p == Gather }
+
+// bulk reports whether tensor maps copy both operands for it.
+func (p Path) bulk() bool { return p == Wgmma || p == Pingpong }
 
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
 	BM, BN, BK int // of a block
 	WM, WN     int // of a warp (mma), of a thread (fma)
-	Stages     int // of the pipeline (mma, wgmma, gather)
+	Stages     int // of the pipeline (mma, wgmma, pingpong, gather)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
 }
 
@@ -46,7 +50,7 @@ func (c Config) String() string {
 // threads of a block.
 func (c Config) threads() int {
 	switch c.Path {
-	case Wgmma, Gather:
+	case Wgmma, Pingpong, Gather:
 		return 384
 	case Mma:
 		return c.BM / c.WM * (c.BN / c.WN) * 32
@@ -57,8 +61,8 @@ func (c Config) threads() int {
 // shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma, Gather:
-		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + 2*c.Stages*8
+	case Wgmma, Pingpong, Gather:
+		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
 	case Mma:
 		warps := c.threads() / 32
 		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
@@ -78,7 +82,7 @@ func accBytes(elem types.Elem) int {
 // addresses.
 func (c Config) registers(elem types.Elem) int {
 	switch c.Path {
-	case Wgmma, Gather:
+	case Wgmma, Pingpong, Gather:
 		return 168
 	case Mma:
 		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
@@ -104,6 +108,10 @@ var (
 		{Path: Wgmma, BM: 256, BN: 128, BK: 64, Stages: 4},
 		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
 		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
+		{Path: Pingpong, BM: 128, BN: 128, BK: 64, Stages: 6},
+		{Path: Pingpong, BM: 64, BN: 256, BK: 64, Stages: 5},
+		{Path: Pingpong, BM: 64, BN: 128, BK: 64, Stages: 8},
+		{Path: Pingpong, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
 	// Tiles that gather leave a part of the level-1 cache to the elements that several taps of a window meet.
 	gatherTiles = []Config{
@@ -138,9 +146,10 @@ type productShape struct {
 	elems                    [2]types.Elem
 	sum                      types.Elem
 	half, reduces            bool
-	window                   machine.Window    // of a convolution
-	turned                   bool              // whose image is B
-	operands                 int64             // elements of both; 0: those of the matrices
+	window                   machine.Window // of a convolution
+	turned                   bool           // whose image is B
+	operands                 int64          // elements of both; 0: those of the matrices
+	epilogue                 machine.Epilogue
 	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
 
@@ -174,6 +183,7 @@ func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" {
 		p.fits = func(c Config) bool { return c.feeds(t) }
+		p.epilogue = epilogueOf(t)
 	}
 	return p.candidates(target)
 }
@@ -228,7 +238,7 @@ func (p productShape) takes(c Config) bool {
 			return c.WN == 8
 		case Mma:
 			return c.WN > 16
-		case Wgmma, Gather:
+		case Wgmma, Pingpong, Gather:
 			return c.BN >= 128
 		}
 	}
@@ -240,18 +250,31 @@ func (p productShape) takes(c Config) bool {
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
 	cols := p.cols * int64(p.products)
-	x := m.ProductTime(machine.Product{Batch: p.batch, Rows: p.rows, Cols: cols, Depth: p.depth, Elem: elem, Window: p.window, Turned: p.turned},
-		machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits})
+	x := m.ProductTime(p.product(), c.tile())
 	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
 	if p.operands > 0 {
 		bytes = float64(elem.Bytes()) * float64(p.operands+p.batch*p.rows*p.cols)
 	}
+	bytes += float64(p.batch) * (p.epilogue.Read + p.epilogue.Written) * float64(p.rows*cols)
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
 	if c.Splits > 1 {
 		t *= 1.05
 	}
+	if c.Path == Pingpong { // the first tile of a block has one consumer's warps alone
+		t *= 1.01
+	}
 	return t
+}
+
+// product is p as the model of costs has it.
+func (p productShape) product() machine.Product {
+	return machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue}
+}
+
+// tile is c as the model of costs has it.
+func (c Config) tile() machine.Tile {
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
 )
@@ -14,30 +15,38 @@ import (
 // The model's choices: large products use large tiles; few tiles are split along k;
 // thin products use thin tiles.
 func TestTileChoice(t *testing.T) {
+	var none machine.Epilogue
 	for _, c := range []struct {
 		arch                     string
 		batch, rows, cols, depth int64
 		elem                     types.Elem
 		want                     string
+		epilogue                 machine.Epilogue
 	}{
-		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64"},
-		{"sm_90a", 1, 4096, 4096, 1024, types.BF16, "wgmma 128x256x64"},
-		{"sm_90a", 1, 512, 1024, 1024, types.F16, "wgmma 128x64x64"},
-		{"sm_90a", 128, 512, 512, 64, types.F16, "wgmma 128x256x64"},
-		{"sm_90a", 128, 512, 64, 512, types.F16, "wgmma 128x64x64"},
-		{"sm_90a", 1, 1024, 1024, 4096, types.F16, "wgmma 128x64x64"},
-		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32"},
-		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32"},
-		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32"},
-		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 / 16"},
-		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64"},
-		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64"},
-		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 64"},
-		{"sm_80", 1, 4096, 4096, 1024, types.F32, "fma 128x128x8"},
-		{"sm_80", 1, 256, 256, 256, types.F32, "fma 64x64x16 / 4"},
-		{"sm_80", 1, 256, 256, 16384, types.F64, "fma 128x128x8 / 64"},
+		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64", none},
+		{"sm_90a", 1, 4096, 4096, 1024, types.BF16, "wgmma 128x256x64", none},
+		{"sm_90a", 1, 512, 1024, 1024, types.F16, "wgmma 128x64x64", none},
+		{"sm_90a", 128, 512, 512, 64, types.F16, "wgmma 128x256x64", none},
+		{"sm_90a", 128, 512, 64, 512, types.F16, "wgmma 128x64x64", none},
+		{"sm_90a", 1, 1024, 1024, 4096, types.F16, "wgmma 128x64x64", none},
+		// Residuals, AdamW, dropout with GELU: consumers take turns where a block has several tiles.
+		{"sm_90a", 1, 8192, 8192, 1024, types.F16, "pingpong 128x128x64", machine.Epilogue{Slots: 3, Read: 2, Width: 8}},
+		{"sm_90a", 1, 4096, 4096, 2048, types.BF16, "pingpong 128x128x64", machine.Epilogue{Slots: 70, Read: 12, Written: 12, Width: 8}},
+		{"sm_90a", 1, 4096, 4096, 1024, types.F16, "pingpong 128x128x64", machine.Epilogue{Slots: 50}},
+		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64", machine.Epilogue{Slots: 3}},
+		{"sm_90a", 1, 1024, 4096, 4096, types.F16, "wgmma 128x256x64", machine.Epilogue{Slots: 30}},
+		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32", none},
+		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32", none},
+		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32", none},
+		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 / 16", none},
+		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64", none},
+		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64", none},
+		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 64", none},
+		{"sm_80", 1, 4096, 4096, 1024, types.F32, "fma 128x128x8", none},
+		{"sm_80", 1, 256, 256, 256, types.F32, "fma 64x64x16 / 4", none},
+		{"sm_80", 1, 256, 256, 16384, types.F64, "fma 128x128x8 / 64", none},
 	} {
-		p := productShape{batch: c.batch, rows: c.rows, cols: c.cols, depth: c.depth, products: 1, elems: [2]types.Elem{c.elem, c.elem}, sum: c.elem}
+		p := productShape{batch: c.batch, rows: c.rows, cols: c.cols, depth: c.depth, products: 1, elems: [2]types.Elem{c.elem, c.elem}, sum: c.elem, epilogue: c.epilogue}
 		if c.arch == "sm_90a" {
 			p.fits = func(Config) bool { return true }
 		}

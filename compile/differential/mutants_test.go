@@ -98,6 +98,8 @@ var mutants = []mutant{
 	{name: "a product is stored at another stride", program: "matmul_f32", at: `m \* 66`, with: "m * 64"},
 	{name: "a copied tile of a product lies elsewhere", program: "matmul_f16", at: `r \* 96`, with: "r * 88"},
 	{name: "a bulk copy takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `full, i, k, m\)`, with: "full, i, m, k)"},
+	{name: "a bulk store takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `from, at, n, m\)`, with: "from, at, m, n)"},
+	{name: "rows of a stored box are exchanged otherwise than by the map", program: "matmul_wgmma", arch: "sm_90a", header: "gemm_wgmma.cuh", at: `r / 2 & 3`, with: "r & 3"},
 
 	{name: "a bulk copy takes queries of another head", program: "attention_wgmma", arch: "sm_90a", at: `full, i, col, matrix \+ 1, row\)`, with: "full, i, col, matrix, row)"},
 

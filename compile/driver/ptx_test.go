@@ -68,6 +68,12 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<4096x4096xf16>
 }
 `},
+	"turns": {"sm_90a", `func.func @f(%x: tensor<2560x512xf16>, %w: tensor<512x2560xf16>) -> tensor<2560x2560xf16> {
+  %0 = dm.matmul %x, %w : (tensor<2560x512xf16>, tensor<512x2560xf16>) -> tensor<2560x2560xf16>
+  %y = dm.gelu %0 : (tensor<2560x2560xf16>) -> tensor<2560x2560xf16>
+  return %y : tensor<2560x2560xf16>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -118,9 +124,9 @@ var wrongKernels = []wrongKernel{
 	{"elements", "memory.cuh", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_const(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_const<N>(p, i); }", ptx.Dependency},
 
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "sync();\n\n  i32 slot", "\n  i32 slot", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 9)", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 7)", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "sync();\n\n  Ring", "\n  Ring", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps + 1)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps - 1)", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, Feed<A, B>::arrivals)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
@@ -131,8 +137,8 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "products_wait<1>();", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "products_commit();", "", ptx.InFlight},
-	{"product", "gemm_wgmma.cuh", "if (before >= 0 && lane() == 0) barrier_arrive(empty, before);\n        before", "if (before >= 0) barrier_arrive(empty, before);\n        before", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_arrive(empty, before);\n        before", "barrier_arrive(empty, slot);\n        before", ptx.Phase},
+	{"product", "gemm_wgmma.cuh", "if (at >= 0 && lane() == 0)", "if (at >= 0)", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "release(before);", "release(slot);", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "before = slot;", "", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "gathers ? 200 : 232", "gathers ? 200 : 240", ptx.Registers},
 	{"product", "gemm_wgmma.cuh", "gathers ? 104 : 40", "gathers ? 104 : 48", ptx.Registers},
@@ -143,8 +149,24 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "p.m, step * 64", "p.m, step * 32", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(2) << 62", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
-	{"product", "gemm_wgmma.cuh", "size_a, 1024)", "size_a, 1024) + 64", ptx.Bounds},
-	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      i32 before", "for (int i = 0; i < FM; i++) ;\n\n      i32 before", ptx.ProductFence},
+	{"product", "gemm_wgmma.cuh", "Tile::BM * 64, 1024)", "Tile::BM * 64, 1024) + 64", ptx.Bounds},
+	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      // The other", "for (int i = 0; i < FM; i++) ;\n\n      // The other", ptx.ProductFence},
+	{"product", "gemm_wgmma.cuh", "writes_publish();", "", ptx.ProxyFence},
+	{"one step", "gemm_wgmma.cuh", "stores_wait<1>();", "stores_wait<2>();", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "if (lane() == 0) stores_wait<0>();", "", ptx.BulkGroup},
+	{"product", "gemm_wgmma.cuh", "stores_commit();", "", ptx.BulkGroup},
+	{"product", "gemm_wgmma.cuh", "2 * 16 * Tile::width", "16 * Tile::width", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "(8 * slab_size, 1024)", "(8 * slab_size, 1024) + 64", ptx.Bounds},
+	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 3)", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "(group ? round : round + 1) & 1", "round & 1", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "barrier_arrive(turns, group ^ 1)", "barrier_arrive(turns, group)", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "if (lane() == 0) barrier_arrive(turns", "barrier_arrive(turns", ptx.Arrivals},
+	{"turns", "gemm_wgmma.cuh", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait", ptx.Reused},
+	{"turns", "gemm_wgmma.cuh", "skip(tile + blocks());", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "if (Tile::turns && group > 0) skip(block());", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "phase ^= u32(to / Tile::stages) & 1;", "", ptx.Phase},
+	{"turns", "gemm_wgmma.cuh", "warps = 4, rows = BM", "warps = 8, rows = BM", ptx.Phase},
 	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>();\n      writes_publish();", "cp_async_wait<behind>();", ptx.ProxyFence},
 	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>();\n      writes_publish();", "writes_publish();\n      cp_async_wait<behind>();", ptx.ProxyFence},
 	{"gather", "gemm_gather.cuh", "cp_async_wait<behind>()", "cp_async_wait<behind + 1>()", ptx.CopyGroup},

@@ -89,6 +89,7 @@ const (
 	ScratchWrittenAttr = "dm.scratch_written"
 	LaunchesAttr       = "dm.launches"
 	BandwidthAttr      = "dm.bandwidth"
+	EpilogueAttr       = "dm.epilogue"
 )
 
 // Discardables are the attributes of the dialect's prefix: by site as people meet them, then those that passes write.
@@ -204,6 +205,7 @@ var Discardables = []*Discardable{
 	{Name: ScratchWrittenAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "a number of bytes", Example: "0", Doc: "what the step's kernels write beside what crosses its boundary"},
 	{Name: LaunchesAttr, On: OnOp, Made: true, Is: wholeFrom(1), Want: "a number of kernels", Example: "2", Doc: "how many kernels run one after the other for the step"},
 	{Name: BandwidthAttr, On: OnOp, Made: true, Is: wholeFrom(1), Want: "a number of bytes per second", Example: "1000000000000", Doc: "the bandwidth that the blocks of the step's kernels reach, where that is less than the machine's"},
+	{Name: EpilogueAttr, On: OnOp, Made: true, Is: wholeFrom(1), Want: "a number of nanoseconds", Example: "12000", Doc: "what the epilogues of a contraction's tiles add to the time of its products"},
 }
 
 var byAttr = func() map[string]*Discardable {

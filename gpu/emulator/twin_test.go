@@ -30,6 +30,7 @@ type twin struct {
 	within  float64                          // relative; 0: the bits are equal, but for NaN
 	load    string                           // what copies the second operand of a product
 	maps    []artifact.TensorMap             // of x, as parameters a and b
+	to      *artifact.TensorMap              // of y
 }
 
 // smallInts are two numbers from -8 to 8, of 16 bits each.
@@ -216,6 +217,38 @@ func boxTwin(rank int) twin {
   }`, []string{"0, 1, 2", "0, 1, 2, 1", "0, 1, 2, 1, 0"}[rank-3])}
 }
 
+// storeTwin stores boxes of 16 x 32 numbers, the last of which reaches beyond a tensor of two dimensions.
+func storeTwin(rank int) twin {
+	dims := []uint64{32, 16, 2, 2, 2}[:rank]
+	boxes := 1 << (rank - 2)
+	at := []string{"", "", "", "q % 2", "q % 2, q / 2 % 2", "q % 2, q / 2 % 2, q / 4"}[rank]
+	if rank == 2 {
+		dims, boxes, at = []uint64{32, 24}, 2, ""
+	}
+	m := &artifact.TensorMap{Elem: "f16", Dims: dims, Strides: []uint64{64, 1024, 2048, 4096}[:rank-1], Box: []uint32{32, 16, 1, 1, 1}[:rank], Swizzle: 64}
+	y := 16
+	for _, n := range dims[1:] {
+		y *= int(n)
+	}
+	coordinates := "0, q * 16"
+	if at != "" {
+		coordinates = "0, 0, " + at
+	}
+	return twin{name: fmt.Sprintf("store of %d dimensions", rank), threads: 32, x: 256 * boxes, y: y, fill: anyWord, to: m, body: fmt.Sprintf(`
+  auto s = arena.take_aligned<dm::u32>(256, 1024);
+  for (int q = 0; q < %d; q++) {
+    for (int i = 0; i < 8; i++) s[dm::lane() * 8 + i] = dm::u32(x[q * 256 + dm::lane() * 8 + i]);
+    dm::writes_publish();
+    dm::sync_warp();
+    if (dm::lane() == 0) {
+      dm::tile_store(y, s, 0, %s);
+      dm::stores_commit();
+      dm::stores_wait<0>();
+    }
+    dm::sync_warp();
+  }`, boxes, coordinates)}
+}
+
 func copyTwin(bytes int) twin {
 	n := bytes / 4
 	return twin{name: fmt.Sprintf("cp_async %d", bytes), threads: 32, x: 32 * n, y: 32 * n, fill: anyWord, body: fmt.Sprintf(`
@@ -333,7 +366,7 @@ var twins = []twin{
   for (int i = 0; i < 2; i++) y.store(dm::lane() * 7 + 4 + i, w[i]);
   y.store(dm::lane() * 7 + 6, u);`},
 	copyTwin(4), copyTwin(8), copyTwin(16), relativeTwin(false), relativeTwin(true), publishedTwin(),
-	boxTwin(3), boxTwin(4), boxTwin(5),
+	boxTwin(3), boxTwin(4), boxTwin(5), storeTwin(2), storeTwin(3), storeTwin(4), storeTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
 	productTwin("f16", 192, false, false), heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
@@ -350,6 +383,9 @@ func twinProgram(list []twin) *artifact.Program {
 		k := artifact.Kernel{Name: name, Block: artifact.Block{Threads: w.threads, Shared: 64 << 10, Cluster: w.cluster}}
 		if w.maps != nil {
 			params = "DM_MAP(a), DM_MAP(b), dm::Out<dm::u32> y"
+		}
+		if w.to != nil {
+			params = "dm::In<dm::u32> x, DM_MAP(y)"
 		}
 		head := fmt.Sprintf("DM_KERNEL(%s, %d)", name, w.threads)
 		if w.cluster > 0 {
@@ -380,8 +416,12 @@ func twinProgram(list []twin) *artifact.Program {
 			k.Params = append(k.Params, artifact.Param{Name: string(rune('a' + j)), Elem: w.maps[j].Elem, Mode: artifact.Map})
 			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(fmt.Sprint(name, j), artifact.Input, w.maps[j].Elem, bytes), Map: &w.maps[j]})
 		}
-		k.Params = append(k.Params, artifact.Param{Name: "y", Elem: "ui32", Mode: artifact.Out})
-		step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(name+"y", artifact.Output, "ui32", 4*w.y)})
+		y := artifact.Param{Name: "y", Elem: "ui32", Mode: artifact.Out}
+		if w.to != nil {
+			y.Elem, y.Mode = w.to.Elem, artifact.Map
+		}
+		k.Params = append(k.Params, y)
+		step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(name+"y", artifact.Output, y.Elem, 4*w.y), Map: w.to})
 		p.Kernels, p.Steps = append(p.Kernels, k), append(p.Steps, step)
 	}
 	p.Source = source.String()
@@ -541,6 +581,11 @@ var wrongStrings = []wrongString{
 	{"box of 3 dimensions", "hopper.cuh", `{%3, %4, %5}], [%2];`, `{%3, %5, %4}], [%2];`, false},
 	{"box of 4 dimensions", "hopper.cuh", `{%3, %4, %5, %6}], [%2];`, `{%3, %4, %6, %5}], [%2];`, false},
 	{"box of 5 dimensions", "hopper.cuh", `{%3, %4, %5, %6, %7}], [%2];`, `{%3, %4, %5, %7, %6}], [%2];`, false},
+	{"store of 2 dimensions", "hopper.cuh", `[%0, {%2, %3}], [%1];`, `[%0, {%3, %2}], [%1];`, false},
+	{"store of 3 dimensions", "hopper.cuh", `[%0, {%2, %3, %4}], [%1];`, `[%0, {%2, %4, %3}], [%1];`, false},
+	{"store of 4 dimensions", "hopper.cuh", `[%0, {%2, %3, %4, %5}], [%1];`, `[%0, {%2, %3, %5, %4}], [%1];`, false},
+	{"store of 5 dimensions", "hopper.cuh", `[%0, {%2, %3, %4, %5, %6}], [%1];`, `[%0, {%2, %3, %4, %6, %5}], [%1];`, false},
+	{"store of 2 dimensions", "hopper.cuh", `{%2, %3}], [%1];" ::"l"(&map), "r"(`, `{%2, %3}], [%1+1024];" ::"l"(&map), "r"(`, false},
 	{"product f16 64 false false", "hopper.cuh", `}, %" #A ", %" #B ",`, `}, %" #B ", %" #A ",`, false},
 	{"product f16 64 true true", "hopper.cuh", `1, 1, %" #TURN_A ", %" #TURN_B ";`, `1, 1, 0, 0;`, false},
 	{"product f16 128 false true", "hopper.cuh", `#TURN_A ", %" #TURN_B ";`, `#TURN_B ", %" #TURN_A ";`, false},

@@ -54,6 +54,7 @@ typedef long long i64;
 
 constexpr int max_cluster = 16;   // blocks that run together
 constexpr int max_threads = 1024;  // of a block
+inline void (*at_block_end)() = nullptr;  // what a part of the prelude checks then
 constexpr int max_warps = 32;
 constexpr int all_threads = max_cluster * max_threads;
 constexpr int all_warps = max_cluster * max_warps;

@@ -29,14 +29,25 @@ struct Bulk {
   u8* data;
 };
 
+// A pending bulk store, by the thread that started it and its group.
+struct BulkStore {
+  int thread, group, rank;
+  u32 from;
+  Param* param;
+  i32 at[5];
+  Spot line;
+};
+
 constexpr int max_phases = 128;
 constexpr int max_bulk = 512;
 
 struct Hopper {
   u32 block;  // that the rest is of
-  int phases, bulks;
+  int phases, bulks, stores;
   Phases phase[max_phases];
   Bulk bulk[max_bulk];
+  BulkStore store[max_bulk];
+  int groups[max_threads];  // of stores that a thread has closed
   u32 time;  // of the last bulk copy that has ended
 };
 inline Hopper hopper[max_cluster];
@@ -67,8 +78,9 @@ inline Hopper& block_of(i32 rank) {
   if (h.block != m.blocks[rank].id) {
     for (int i = 0; i < h.bulks; i++) free(h.bulk[i].data);
     h.block = m.blocks[rank].id;
-    h.phases = h.bulks = 0;
+    h.phases = h.bulks = h.stores = 0;
     h.time = 0;
+    for (int t = 0; t < max_threads; t++) h.groups[t] = 0;
   }
   return h;
 }
@@ -165,8 +177,8 @@ inline void wait_phase(u32 at, u32 parity, Spot line) {
 }
 
 // Where byte `at` lies in a pattern of 128-byte lines whose 16-byte chunks are
-// exchanged: the chunk's number xor that of the line, modulo eight.
-inline u32 swizzled(u32 at) { return at ^ (at >> 7 & 7) << 4; }
+// exchanged: the chunk's number xor that of the line, modulo eight; in a pattern of 64 bytes modulo four.
+inline u32 swizzled(u32 at, int pattern = 128) { return at ^ (at >> 7 & u32(pattern / 16 - 1)) << 4; }
 
 inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
   Hopper& h = this_block();
@@ -237,6 +249,84 @@ inline bool published(u32 write) {
     if (f.times[i] >= time && f.times[i] <= seen) return true;
   }
   return false;
+}
+
+// At the end of a block, or of a cluster, no store may be under way.
+inline void check_stores() {
+  for (int rank = 0; rank < m.cluster; rank++) {
+    const Hopper& h = hopper[rank];
+    if (h.block != m.blocks[rank].id || !h.stores) continue;
+    const BulkStore& s = h.store[0];
+    fault("async", s.line, s.param->index, -1, "the block ends before a wait for a bulk store of its shared memory");
+  }
+}
+
+// Starts a store. Its bytes were written, and their writers called writes_publish since.
+inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
+  Hopper& h = this_block();
+  const TensorMap& t = p.map;
+  if (!t.rank) fault("async", line, p.index, -1, "no tensor map was given");
+  if (t.rank != rank) fault("async", line, p.index, -1, "%d coordinates for a tensor map of %d dimensions", rank, t.rank);
+  if (h.stores == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk stores under way", max_bulk);
+  i64 bytes = t.elem_bytes, row = t.box[0] * t.elem_bytes;
+  for (int d = 0; d < rank; d++) bytes *= t.box[d];
+  if (t.swizzle % 64 || row > (t.swizzle ? t.swizzle : 1024)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
+  if (from % u32(t.swizzle ? 8 * t.swizzle : 128)) fault("misaligned", line, p.index, -1, "a bulk store from byte %u of shared memory", from);
+  if (p.offset % 16 || row % 16) fault("misaligned", line, p.index, -1, "a tensor map of rows of %lld bytes from byte %lld on", row, p.offset);
+  for (int d = 1; d < rank; d++) {
+    if (t.strides[d] % 16) fault("misaligned", line, p.index, -1, "a tensor map with a stride of %lld bytes", t.strides[d]);
+  }
+  shared_read(from, int(bytes), line);
+  for (u32 k = from >> 1; k < (from + u32(bytes)) >> 1; k++) {
+    u32 who = smem.writers[k] & m.who_mask;
+    if (smem.writers[k] >= smem.start && who < m.first_agent && !published(smem.writers[k]))
+      fault("async", line, p.index, -1, "a bulk store of what thread %u has written without writes_publish", who % u32(32 * m.warp_count));
+  }
+  at_block_end = check_stores;
+  BulkStore& s = h.store[h.stores++];
+  s = BulkStore{m.thread, h.groups[m.thread % max_threads], rank, from, &p, {}, line};
+  for (int d = 0; d < rank; d++) s.at[d] = at[d];
+}
+
+inline void end_store(const BulkStore& s) {
+  Param& p = *s.param;
+  const TensorMap& t = p.map;
+  i64 row = t.box[0] * t.elem_bytes, count = 1, at[5] = {};
+  for (int d = 0; d < s.rank; d++) count *= t.box[d];
+  shared_read(s.from, int(count * t.elem_bytes), s.line);
+  for (i64 k = 0; k < count * t.elem_bytes; k += t.elem_bytes) {
+    i64 offset = 0;
+    bool inside = true;
+    for (int d = 0; d < s.rank; d++) {
+      i64 c = s.at[d] + at[d];
+      inside = inside && c >= 0 && c < t.dims[d];
+      offset += c * (d ? t.strides[d] : t.elem_bytes);
+    }
+    if (inside) {
+      if (offset < 0 || offset + t.elem_bytes > p.bytes) fault("bounds", s.line, p.index, offset / t.elem_bytes, "the tensor map reaches beyond its buffer");
+      u32 from = s.from + u32(k / row * row + k % row);
+      if (t.swizzle) from = swizzled(from, t.swizzle);
+      if (t.elem_bytes == 2) global_write<2, 2>(p, offset, s.line);
+      else if (t.elem_bytes == 4) global_write<4, 4>(p, offset, s.line);
+      else if (t.elem_bytes == 1) global_write<1, 1>(p, offset, s.line);
+      else global_write<8, 8>(p, offset, s.line);
+      memcpy(p.data + offset, smem.data + from, size_t(t.elem_bytes));
+    }
+    for (int d = 0; d < s.rank && ++at[d] == t.box[d]; d++) at[d] = 0;
+  }
+}
+
+// Ends the calling thread's stores but for the last groups: as late as possible, so that what is written to their boxes
+// before is stored, or is a race.
+inline void end_stores(int under_way) {
+  Hopper& h = this_block();
+  int kept = 0;
+  for (int i = 0; i < h.stores; i++) {
+    const BulkStore s = h.store[i];
+    if (s.thread == m.thread && s.group < h.groups[m.thread % max_threads] - under_way) end_store(s);
+    else h.store[kept++] = s;
+  }
+  h.stores = kept;
 }
 
 // Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote, or that were published.
@@ -403,6 +493,25 @@ template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Sha
   i32 c[] = {c0, c1, c2, c3, c4};
   emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, at);
 }
+
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1 DM_LINE) {
+  i32 c[] = {c0, c1};
+  emu::start_store(from.check(At(n, at), 1), *map.param, 2, c, at);
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1, i32 c2 DM_LINE) {
+  i32 c[] = {c0, c1, c2};
+  emu::start_store(from.check(At(n, at), 1), *map.param, 3, c, at);
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1, i32 c2, i32 c3 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3};
+  emu::start_store(from.check(At(n, at), 1), *map.param, 4, c, at);
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3, c4};
+  emu::start_store(from.check(At(n, at), 1), *map.param, 5, c, at);
+}
+DM_FN void stores_commit() { emu::this_block().groups[emu::m.thread % emu::max_threads]++; }
+template <int N> DM_FN void stores_wait() { emu::end_stores(N); }
 
 template <int N> DM_FN void registers_drop() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
 template <int N> DM_FN void registers_take() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }

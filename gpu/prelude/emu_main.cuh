@@ -175,6 +175,7 @@ inline void run_blocks(u32 first) {
   if (m.rank) enter_block(0);
   for (int w = 0; w < m.cluster * m.warp_count; w++) m.latest = m.warps[w].clock > m.latest ? m.warps[w].clock : m.latest;
   forget_copies();
+  if (at_block_end) at_block_end();
 }
 
 // Sets up the numbers of a launch of k's threads and agents.

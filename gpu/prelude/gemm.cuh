@@ -36,6 +36,14 @@
 //   DM_FN static float first(int f), join(int f, float a, float b);
 //   DM_FN void part(int f, i64 i, float v) const;     // stores a partial result
 //
+// On Hopper an epilogue may give its result back, for the copy engine to store it (bulk); without reductions and with two neighbours:
+//
+//   static constexpr bool bulk = true;        // else the call stores
+//   static constexpr bool reads = true;       // memory, at m or n, which are not beyond the result then
+//   using Result = dm::f16;
+//   DM_FN Vec<Result, 2> operator()(i32 z, i32 m, i32 n, const float (&acc)[products][2]) const;
+//   DM_FN void store(Shared<Result> from, i32 at, i32 z, i32 m, i32 n) const;   // a box of 16 rows and 32 columns
+//
 // A later kernel adds the partial results up in order. Partial result p of the
 // reduction over rows for (z, n) is number (z * parts + p) * N + n, one for each
 // warp and tile; that over columns for (z, m) is number p * batch * M + z * M + m,
@@ -321,6 +329,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
 template <class S, class Acc, int V>
 struct Partial {
   static constexpr int vector = V, products = S::products, reductions = 0;
+  static constexpr bool bulk = false;
   Out<Acc> sums;
   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][V]) const {
     DM_UNROLL

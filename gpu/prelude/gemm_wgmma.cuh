@@ -1,18 +1,30 @@
-// The main loop on Hopper (sm_90a): f16 or bf16, sums in f32. One warpgroup
+// The main loops on Hopper (sm_90a): f16 or bf16, sums in f32. One warpgroup
 // loads tiles by tensor maps, two multiply. Blocks are persistent, so that the next
 // tile's loads overlap with the epilogue.
 #pragma once
 
 namespace dm {
 
-// WgmmaTile is a block's tile: BM x BN, 64 deep, BM in two halves.
+// WgmmaTile is a block's tile: BM x BN, 64 deep, BM in two halves, which the consumers
+// multiply together (CUTLASS's cooperative schedule).
 template <int BM_, int BN_, int Stages_>
 struct WgmmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
-  static constexpr int threads = 384, rows = BM / 2; // of a consumer
+  static constexpr bool turns = false;
+  static constexpr int threads = 384, warps = 8, rows = BM / 2; // warps that share a tile; rows of a consumer
   static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
-  static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + 2 * stages * 8; // bytes of dynamic shared memory
+  static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + (2 * stages + 2) * 8; // bytes of dynamic shared memory
   static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");
+};
+
+// PingpongTile is a consumer's tile: the consumers multiply tiles of their own in turns, so that one's epilogue
+// runs beside the other's products (CUTLASS's ping-pong schedule).
+template <int BM_, int BN_, int Stages_>
+struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_> {
+  static constexpr int BM = BM_, stages = Stages_;
+  static constexpr bool turns = true;
+  static constexpr int warps = 4, rows = BM;
+  static constexpr int shared = stages * (BM + BN_) * 64 * 2 + 8 * 16 * PingpongTile::pitch * 4 + (2 * stages + 2) * 8;
 };
 
 // Bulk is the layout in shared memory of an operand whose stage holds Rows x 64
@@ -48,49 +60,192 @@ struct Feed {
 template <class Tile, class S, class T, class A, class B>
 DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shared<u64> full, Shared<u64> empty);
 
-// gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …
-// Launch with Tile::threads threads and Tile::shared bytes.
+// Ring is the stages of both operands in shared memory, where the producer and the consumers are in it, and the barriers
+// of the stages that are full and empty.
+template <class Tile, class A, class B>
+struct Ring {
+  using T = typename A::Elem;
+  static constexpr int size_a = Tile::BM * 64, size_b = Tile::BN * 64;
+  const Shared<T> as, bs;
+  const Shared<u64> full, empty;
+  i32 slot = 0;
+  u32 phase = 0;
+
+  DM_FN void next() {
+    if (++slot == Tile::stages) slot = 0, phase ^= 1;
+  }
+  // skip passes over the steps of a tile that another consumer multiplies.
+  DM_FN void skip(i32 steps) {
+    const i32 to = slot + steps;
+    phase ^= u32(to / Tile::stages) & 1;
+    slot = to % Tile::stages;
+  }
+  // load loads the steps of a tile; one thread calls it.
+  DM_FN void load(const A& a, const B& b, const Place& p) {
+    for (i32 step = p.first; step < p.last; step++) {
+      barrier_wait(empty, slot, phase ^ 1);
+      barrier_expect(full, slot, (size_a + size_b) * 2);
+      Bulk<A>::template load<Tile::BM>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
+      Bulk<B>::template load<Tile::BN>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
+      next();
+    }
+  }
+  // multiply adds the products of a tile's rows from `row` on to acc. The products of the last step are pending, and its slot, which
+  // it returns, is not released.
+  template <int FM>
+  DM_FN i32 multiply(float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+    i32 before = -1; // the slot of the step whose products may be pending
+    DM_NO_UNROLL
+    for (i32 step = p.first; step < p.last; step++) {
+      barrier_wait(full, slot, phase);
+      products_begin();
+      DM_UNROLL
+      for (int k = 0; k < 64; k += 16) {
+        DM_UNROLL
+        for (int i = 0; i < FM; i++)
+          product<T, Tile::BN, !A::along_k, !B::along_k>(acc[i], Bulk<A>::at(as + slot * size_a, row + i * 64, k),
+                                                         Bulk<B>::at(bs + slot * size_b, 0, k));
+      }
+      products_commit();
+      products_wait<1>();
+      release(before);
+      before = slot;
+      next();
+    }
+    return before;
+  }
+  // release hands a slot back; one lane of each warp counts.
+  DM_FN void release(i32 at) {
+    if (at >= 0 && lane() == 0) barrier_arrive(empty, at);
+  }
+};
+
+// store_slabs passes a consumer's sums to the epilogue by slabs of shared memory, so that a warp stores whole lines.
+template <class Tile, class S, class Epilogue, int FM>
+DM_FN void store_slabs(Shared<float> slab, const Epilogue& epilogue, const float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+  const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
+  // The epilogue stands once in the machine code, however many windows of columns there are. Only the stores of the sums, whose
+  // registers are fixed, are written for each.
+  constexpr int window = Tile::width / S::products, windows = Tile::BN / Tile::width;
+  DM_NO_UNROLL
+  for (i32 j = 0; j < windows; j++) {
+    const i32 n = p.n / S::products + j * window;
+    Rows<Tile::width, Epilogue> rows;
+    DM_UNROLL
+    for (int i = 0; i < FM; i++) {
+      DM_UNROLL
+      for (int x = 0; x < windows; x++) {
+        if (x != j) continue;
+        DM_UNROLL
+        for (int e = 0; e < Tile::width / 8; e++) {
+          constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
+          const int from = (e / per * (Tile::BN / S::products) + x * window) / 8 + e % per;
+          DM_UNROLL
+          for (int h = 0; h < 2; h++) {
+            Vec<float, 2> v;
+            v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
+            slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
+          }
+        }
+      }
+      flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
+                                                                    p.m + row + i * 64 + warp() % 4 * 16, n);
+    }
+    rows.template finish<S>(epilogue, z, p.m / Tile::BM * Tile::warps + warp() % Tile::warps,
+                             (S::m + Tile::BM - 1) / Tile::BM * Tile::warps, n);
+  }
+}
+
+// store_bulk rounds a consumer's sums where they are, and has the copy engine store them, by boxes of 16 rows x 32 columns: a warp has
+// two, of which the engine reads one while it writes the other. All of it is unrolled, for epilogues of few instructions.
+template <class Tile, class S, class Epilogue, int FM>
+DM_FN void store_bulk(Shared<typename Epilogue::Result> boxes, const Epilogue& epilogue, const float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+  using T = typename Epilogue::Result;
+  constexpr int P = S::products, W = Tile::width, windows = Tile::BN / P / W;
+  constexpr bool guards = Epilogue::reads && (S::m % Tile::BM != 0 || S::n % (Tile::BN / P) != 0);
+  static_assert(windows % 2 == 0, "a tile begins with the first box");
+  const i32 r = lane() / 4, c = lane() % 4 * 2;
+  DM_UNROLL
+  for (int i = 0; i < FM; i++) {
+    const i32 m = p.m + row + i * 64 + warp() % 4 * 16;
+    DM_UNROLL
+    for (int j = 0; j < windows; j++) {
+      const i32 n = p.n / P + j * W, at = j % 2 * 16 * W;
+      if (lane() == 0) stores_wait<1>();
+      sync_warp();
+      DM_UNROLL
+      for (int e = 0; e < W / 8; e++)
+        DM_UNROLL
+        for (int h = 0; h < 2; h++) {
+          float two[P][2];
+          DM_UNROLL
+          for (int q = 0; q < P; q++) {
+            const int from = (q * (Tile::BN / P) + j * W) / 2 + e * 4 + h * 2;
+            two[q][0] = acc[i][from], two[q][1] = acc[i][from + 1];
+          }
+          Vec<T, 2> v{};
+          if (!guards || (m + r + h * 8 < S::m && n + e * 8 + c < S::n)) v = epilogue(p.z, m + r + h * 8, n + e * 8 + c, two);
+          // Rows are 64 bytes; the map exchanges chunks of 16 by the number of two rows, modulo four.
+          boxes.template store<2>(at + (r + h * 8) * W + (e ^ (r / 2 & 3)) * 8 + c, v);
+        }
+      writes_publish();
+      sync_warp();
+      if (lane() == 0) {
+        if (m < S::m && n < S::n) epilogue.store(boxes, at, p.z, m, n);
+        stores_commit();
+      }
+    }
+  }
+}
+
+// gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
+// other one of them. Launch with Tile::threads threads and Tile::shared bytes.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
-  constexpr int size_a = Tile::BM * 64, size_b = Tile::BN * 64, FM = Tile::rows / 64;
+  constexpr int FM = Tile::rows / 64;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
-  const Shared<T> as = arena.take_aligned<T>(Tile::stages * size_a, 1024), bs = arena.take_aligned<T>(Tile::stages * size_b, 1024);
-  const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
-  const Shared<u64> full = arena.take<u64>(2 * Tile::stages), empty = full + Tile::stages;
+  constexpr i32 slab_size = Epilogue::bulk ? 2 * 16 * Tile::width : 16 * Tile::pitch;
+  const Shared<T> as = arena.take_aligned<T>(Tile::stages * Tile::BM * 64, 1024), bs = arena.take_aligned<T>(Tile::stages * Tile::BN * 64, 1024);
+  const auto staged = [&] { // what the epilogue takes, a slab for each warp
+    if constexpr (Epilogue::bulk) return arena.take_aligned<typename Epilogue::Result>(8 * slab_size, 1024);
+    else return arena.take<float>(8 * slab_size);
+  }();
+  const Shared<u64> full = arena.take<u64>(2 * Tile::stages + 2), empty = full + Tile::stages, turns = empty + Tile::stages;
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
       barrier_make(full, i, Feed<A, B>::arrivals);
-      barrier_make(empty, i, 8); // the consumers' warps
+      barrier_make(empty, i, Tile::warps);
+    }
+    if constexpr (Tile::turns) {
+      for (i32 i = 0; i < 2; i++) barrier_make(turns, i, 4); // the warps of the consumer before
     }
     barriers_ready();
   }
   sync();
 
-  i32 slot = 0;
-  u32 phase = 0;
+  Ring<Tile, A, B> ring{as, bs, full, empty};
+  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK>(tile); };
   if (warp() < 4) {
     registers_drop<Feed<A, B>::producer>();
     if constexpr (Feed<A, B>::gathers) {
       gather_tiles<Tile, S>(a, b, as, bs, full, empty);
     } else if (thread() == 0) {
-      for (i32 tile = block(); tile < tiles; tile += blocks()) {
-        const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
-        for (i32 step = p.first; step < p.last; step++) {
-          barrier_wait(empty, slot, phase ^ 1);
-          barrier_expect(full, slot, (size_a + size_b) * 2);
-          Bulk<A>::template load<Tile::BM>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
-          Bulk<B>::template load<Tile::BN>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
-          if (++slot == Tile::stages) slot = 0, phase ^= 1;
-        }
-      }
+      for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
     }
   } else {
     registers_take<Feed<A, B>::consumer>();
-    const i32 row = (warp() / 4 - 1) * Tile::rows;
-    const Shared<float> slab = slabs + (warp() - 4) * 16 * Tile::pitch;
-    for (i32 tile = block(); tile < tiles; tile += blocks()) {
-      const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
+    const i32 group = warp() / 4 - 1, row = Tile::turns ? 0 : group * Tile::rows;
+    const auto slab = staged + (warp() - 4) * slab_size;
+    // skip passes over the tile of the other consumer.
+    const auto skip = [&](i32 tile) {
+      const Place p = place_of(tile);
+      ring.skip(p.last - p.first);
+    };
+    if (Tile::turns && group > 0) skip(block());
+    u32 round = 0;
+    for (i32 tile = Tile::turns ? block() + group * blocks() : block(); tile < tiles; tile += Tile::turns ? 2 * blocks() : blocks()) {
+      const Place p = place_of(tile);
       float acc[FM][Tile::BN / 2];
       DM_UNROLL
       for (int i = 0; i < FM; i++)
@@ -100,59 +255,26 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       DM_UNROLL
       for (int i = 0; i < FM; i++) products_settle(acc[i]);
 
-      i32 before = -1; // the slot of the step whose products may be pending
-      DM_NO_UNROLL
-      for (i32 step = p.first; step < p.last; step++) {
-        barrier_wait(full, slot, phase);
-        products_begin();
-        DM_UNROLL
-        for (int k = 0; k < 64; k += 16) {
-          DM_UNROLL
-          for (int i = 0; i < FM; i++)
-            product<T, Tile::BN, !A::along_k, !B::along_k>(acc[i], Bulk<A>::at(as + slot * size_a, row + i * 64, k),
-                                                           Bulk<B>::at(bs + slot * size_b, 0, k));
-        }
-        products_commit();
-        products_wait<1>();
-        if (before >= 0 && lane() == 0) barrier_arrive(empty, before);
-        before = slot;
-        if (++slot == Tile::stages) slot = 0, phase ^= 1;
+      // The other consumer has started its products; the first one waits for those of the tile before.
+      if constexpr (Tile::turns) barrier_wait(turns, group, (group ? round : round + 1) & 1);
+      const i32 last = ring.multiply(acc, p, row);
+      if constexpr (Tile::turns) {
+        if (lane() == 0) barrier_arrive(turns, group ^ 1);
+        skip(tile + blocks());
+        round++;
       }
       products_wait<0>();
       DM_UNROLL
       for (int i = 0; i < FM; i++) products_settle(acc[i]);
-      if (before >= 0 && lane() == 0) barrier_arrive(empty, before);
+      ring.release(last);
 
-      const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
-      // The epilogue stands once in the machine code, however many windows of columns there are. Only the stores of the sums, whose
-      // registers are fixed, are written for each.
-      constexpr int window = Tile::width / S::products, windows = Tile::BN / Tile::width;
-      DM_NO_UNROLL
-      for (i32 j = 0; j < windows; j++) {
-        const i32 n = p.n / S::products + j * window;
-        Rows<Tile::width, Epilogue> rows;
-        DM_UNROLL
-        for (int i = 0; i < FM; i++) {
-          DM_UNROLL
-          for (int x = 0; x < windows; x++) {
-            if (x != j) continue;
-            DM_UNROLL
-            for (int e = 0; e < Tile::width / 8; e++) {
-              constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
-              const int from = (e / per * (Tile::BN / S::products) + x * window) / 8 + e % per;
-              DM_UNROLL
-              for (int h = 0; h < 2; h++) {
-                Vec<float, 2> v;
-                v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
-                slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + e * 8), v);
-              }
-            }
-          }
-          flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
-                                                                        p.m + row + i * 64 + warp() % 4 * 16, n);
-        }
-        rows.template finish<S>(epilogue, z, p.m / Tile::BM * 8 + warp() - 4, (S::m + Tile::BM - 1) / Tile::BM * 8, n);
-      }
+      if constexpr (Epilogue::bulk)
+        store_bulk<Tile, S>(slab, epilogue, acc, p, row);
+      else
+        store_slabs<Tile, S>(slab, epilogue, acc, p, row);
+    }
+    if constexpr (Epilogue::bulk) {
+      if (lane() == 0) stores_wait<0>();
     }
   }
 }

@@ -71,6 +71,30 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
                    detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 
+// Copies from[at] on, in the map's swizzled order, to the box of a tensor map at the given coordinates, but for what lies outside
+// the tensor. One thread calls it, behind writes_publish in the threads that have written the box and a barrier of theirs. The box is read until
+// a wait for its group.
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i32 at, i32 c0, i32 c1) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(
+                   detail::shared_address(from.p + at)), "r"(c0), "r"(c1) : "memory");
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i32 at, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map), "r"(
+                   detail::shared_address(from.p + at)), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i32 at, i32 c0, i32 c1, i32 c2, i32 c3) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map), "r"(
+                   detail::shared_address(from.p + at)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i32 at, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map), "r"(
+                   detail::shared_address(from.p + at)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+// Closes the group of the calling thread's stores since the last one.
+DM_FN void stores_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Waits until at most N groups of the calling thread's stores still read shared memory.
+template <int N> DM_FN void stores_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
+
 // Registers of a thread of the calling warpgroup from here on, a multiple of 8:
 // one warpgroup frees what others take. The kernel sets how many blocks share a
 // multiprocessor (DM_KERNEL_OCCUPANCY).

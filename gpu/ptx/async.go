@@ -235,6 +235,15 @@ func elemBytes(m *artifact.TensorMap) uint64 {
 	return uint64(n)
 }
 
+// boxOf is the bytes of a map's box, and what its address in shared memory is a multiple of.
+func boxOf(tm *artifact.TensorMap) (bytes int, align uint64) {
+	bytes = int(elemBytes(tm))
+	for _, n := range tm.Box {
+		bytes *= int(n)
+	}
+	return bytes, max(128, uint64(8*tm.Swizzle))
+}
+
 // bulk is cp.async.bulk.
 func (w *warp) bulk(o *op, at int, mask uint32) {
 	if w.maybe > 0 {
@@ -270,10 +279,7 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 		m.fuzzy, w.b.blind = true, true
 		return
 	}
-	bytes := int(elemBytes(tm))
-	for _, n := range tm.Box {
-		bytes *= int(n)
-	}
+	bytes, align := boxOf(tm)
 	if rank := len(o.src) - 3; rank != len(tm.Box) {
 		w.b.find(o, at, Descriptor, "%d coordinates for a tensor map of %d dimensions", rank, len(tm.Box))
 		return
@@ -281,10 +287,6 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 	w.b.report.Checked[Transactions]++
 	if known {
 		to = (to + uint64(o.src[0].off)) & 0xffffffff
-		align := uint64(128)
-		if tm.Swizzle > 0 {
-			align = uint64(8 * tm.Swizzle)
-		}
 		if (to-sharedBase)%align != 0 {
 			w.b.find(o, at, Bounds, "a box with a swizzle of %d bytes at shared memory %d, which is no multiple of %d", tm.Swizzle, int64(to)-sharedBase, align)
 		}
@@ -316,13 +318,14 @@ func (w *warp) bulkOther(o *op, at int, toShared bool) {
 		w.b.fuzzy, w.b.blind = true, true
 		return
 	}
-	source, size := o.src[len(o.src)-1], 0
+	source, size, align := o.src[len(o.src)-1], 0, uint64(16)
 	if o.has("tensor") {
 		param, ok := paramOf(w.get(o.src[0]).u)
 		if tm := w.b.launch.Maps[param]; ok && tm != nil {
-			size = int(elemBytes(tm))
-			for _, n := range tm.Box {
-				size *= int(n)
+			size, align = boxOf(tm)
+			if rank := len(o.src) - 2; rank != len(tm.Box) {
+				w.b.find(o, at, Descriptor, "%d coordinates for a tensor map of %d dimensions", rank, len(tm.Box))
+				return
 			}
 		}
 	} else if n, ok := w.value(o.src[2]); ok {
@@ -333,8 +336,14 @@ func (w *warp) bulkOther(o *op, at int, toShared bool) {
 		w.b.undecided(reasonAddress)
 		return
 	}
+	address := (from.each(bits.TrailingZeros32(w.top().mask)) + uint64(source.off)) & 0xffffffff
+	if (address-sharedBase)%align != 0 {
+		w.b.find(o, at, Bounds, "a bulk store from shared memory %d, which is no multiple of %d", int64(address)-sharedBase, align)
+	}
+	w.b.report.Checked[BulkGroup]++
+	w.storing, w.stored = at+1, at
 	by := stamp{int32(w.agent(agentStore)), w.stores[0] + 1}
-	w.reads(access{o: o, at: at, by: by, async: true, whole: true}, from.each(bits.TrailingZeros32(w.top().mask))&0xffffffff, size)
+	w.reads(access{o: o, at: at, by: by, async: true, whole: true}, address, size)
 }
 
 // lane is an operand in the first thread of mask.

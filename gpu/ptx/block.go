@@ -238,6 +238,9 @@ func (b *block) end() {
 		if w.pendingProducts() && !b.fuzzy {
 			b.find(w.op(), w.last, InFlight, "the kernel ends with wgmma that nothing has waited for")
 		}
+		if (w.storing > 0 || w.stores[0] != w.stores[1]) && w.stored > 0 && !b.fuzzy {
+			b.find(&b.c.list[w.stored], w.stored, BulkGroup, "the kernel ends with a bulk store of its shared memory that nothing has waited for")
+		}
 		if lead := b.warps[i/4*4]; lead != w && (lead.products != w.products || lead.registers != w.registers) && !b.fuzzy {
 			b.find(&b.c.list[w.last], w.last, Aligned, "the warps of a warpgroup execute %d and %d wgmma, and have %d and %d registers", lead.products, w.products, lead.registers, w.registers)
 		}

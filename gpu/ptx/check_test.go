@@ -15,6 +15,9 @@ var launchOf = map[string]Launch{
 		1: {Elem: "f16", Dims: []uint64{256, 64}, Strides: []uint64{512}, Box: []uint32{64, 64}, Swizzle: 128},
 		2: {Elem: "f16", Dims: []uint64{256, 8}, Strides: []uint64{512}, Box: []uint32{64, 8}, Swizzle: 128},
 	}},
+	"stored": {Grid: [3]int{1, 1, 1}, Threads: 64, Maps: map[int]*artifact.TensorMap{
+		0: {Elem: "f16", Dims: []uint64{96, 32}, Strides: []uint64{192}, Box: []uint32{32, 16}, Swizzle: 64},
+	}},
 	"staged": {Grid: [3]int{1, 1, 1}, Threads: 256, Registers: 64, Dependent: true},
 	"pair":   {Grid: [3]int{4, 1, 1}, Threads: 64, Cluster: 2},
 }
@@ -145,6 +148,19 @@ var mistakes = []planted{
 	{"for half a warp more", "ring", 1, "bar.sync 1, 128;", "bar.sync 1, 144;", NamedBarrier},
 	{"barrier 16", "ring", 1, "bar.sync 1, 128;", "bar.sync 16, 128;", NamedBarrier},
 	{"for all threads, half of which come", "ring", 1, "bar.sync 1, 128;", "bar.sync 1;", NamedBarrier},
+
+	{"no proxy fence before a bulk store", "stored", 1, "fence.proxy.async.shared::cta;", "", ProxyFence},
+	{"nor before the last one", "stored", 3, "fence.proxy.async.shared::cta;", "", ProxyFence},
+	{"the fence stands before the writes", "stored", 1, "st.shared.v4.u32 [%r8+512], {%r1, %r1, %r1, %r1};\n\tfence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n\tst.shared.v4.u32 [%r8+512], {%r1, %r1, %r1, %r1};", ProxyFence},
+	{"a box is written again while it is stored", "stored", 1, "cp.async.bulk.wait_group.read 1;", "", Reused},
+	{"one group too many is pending", "stored", 1, "cp.async.bulk.wait_group.read 1;", "cp.async.bulk.wait_group.read 2;", Reused},
+	{"the first store is in no group", "stored", 1, "cp.async.bulk.commit_group;", "", Reused},
+	{"the last store is in no group", "stored", 3, "cp.async.bulk.commit_group;", "", BulkGroup},
+	{"no wait at the end", "stored", 1, "cp.async.bulk.wait_group.read 0;", "", BulkGroup},
+	{"a wait for all but the last", "stored", 1, "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group.read 1;", BulkGroup},
+	{"a box that lies askew is stored", "stored", 1, "add.s32 %r10, %r6, 1024;", "add.s32 %r10, %r6, 1152;", Bounds},
+	{"a box that nothing has written", "stored", 1, "st.shared.v4.u32 [%r8+1536], {%r1, %r1, %r1, %r1};", "", Unwritten},
+	{"a coordinate too many", "stored", 1, "{0, %r9}", "{0, %r9, 0}", Descriptor},
 
 	{"no proxy fence before wgmma", "staged", 1, "fence.proxy.async.shared::cta;", "", ProxyFence},
 	{"the fence stands before the write", "staged", 1, "st.shared.v4.f32 [%r10+16], {%f4, %f5, %f6, %f7};\n\tfence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n\tst.shared.v4.f32 [%r10+16], {%f4, %f5, %f6, %f7};", ProxyFence},

@@ -67,6 +67,7 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.waitGroups(o, agentCopy, &w.copies)
 	case opBulkCommit:
 		w.stores[0]++
+		w.storing = 0
 	case opBulkWait:
 		w.waitGroups(o, agentStore, &w.stores)
 	case opInit:

@@ -17,6 +17,7 @@ const (
 	Arrivals     Rule = "mbarrier-arrivals"
 	Transactions Rule = "mbarrier-bytes"
 	Landed       Rule = "bulk-wait"
+	BulkGroup    Rule = "bulk-group"
 	CopyGroup    Rule = "cp-async-wait"
 	Reused       Rule = "reuse"
 	SharedRace   Rule = "shared-race"
@@ -43,8 +44,9 @@ var Rules = map[Rule]string{
 	Arrivals:     "each phase of an mbarrier gets as many arrivals as it was initialised with",
 	Transactions: "the bytes that a phase expects are those of the bulk copies that are issued for it",
 	Landed:       "what a bulk copy writes is read behind a wait at its mbarrier",
+	BulkGroup:    "bulk stores from shared memory are in a group that cp.async.bulk.wait_group waits for before the kernel ends",
 	CopyGroup:    "what cp.async writes is read behind cp.async.wait_group for its group, and by other warps behind a barrier",
-	Reused:       "shared memory is written again only behind those who read it: by a barrier, an mbarrier, or wgmma.wait_group",
+	Reused:       "shared memory is written again only behind those who read it: by a barrier, an mbarrier, wgmma.wait_group or cp.async.bulk.wait_group",
 	SharedRace:   "ordinary accesses of the same shared memory by two warps of a block or cluster, one of them a write, are ordered by a barrier",
 	Bounds:       "asynchronous instructions and accesses of other blocks of a cluster stay inside the block's shared memory, and their addresses are aligned as they must be",
 	Unwritten:    "wgmma, ldmatrix, bulk copies and other blocks of the cluster read shared memory that something has written",

@@ -15,7 +15,7 @@ type Argument struct {
 }
 
 // maxRun bounds the instructions of a run.
-const maxRun = 1 << 26
+const maxRun = 1 << 18
 
 // Run executes a kernel of one cluster, which has this many blocks, on the values of its arguments, which change in place. It
 // is for tests that compare single instructions with what emulates them: it knows
@@ -197,7 +197,7 @@ func (m *machine) execute(o *op, on []int) error {
 		}
 	case opLoad, opStore:
 		return m.move(o, on)
-	case opBarrier, opCluster, opFence, opCopyCommit, opCopyWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
+	case opBarrier, opCluster, opFence, opCopyCommit, opCopyWait, opBulkCommit, opBulkWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
 	case opCopy:
 		return m.copy(o, on)
 	case opInit:
@@ -313,19 +313,25 @@ func (m *machine) barrier(o *op, on []int) error {
 	return nil
 }
 
-// bulk copies a box of a tensor map to shared memory.
+// bulk copies a box of a tensor map to shared memory, or from it.
 func (m *machine) bulk(o *op, on []int) error {
+	store := o.has("bulk_group")
+	source, first, rest := o.src[1], 2, 3 // the map, the first coordinate, and the operands besides coordinates
+	to := o.src[0]
+	if store {
+		source, first, rest, to = o.src[0], 1, 2, o.src[len(o.src)-1]
+	}
 	for _, t := range on {
-		p, ok := paramOf(m.get(o.src[1], t))
+		p, ok := paramOf(m.get(source, t))
 		if !ok || p >= len(m.args) || m.args[p].Map == nil || !o.has("tensor") {
 			return fmt.Errorf("no tensor map")
 		}
 		tm, data := m.args[p].Map, m.args[p].Data
 		elem := int(elemBytes(tm))
-		if len(o.src) != 3+len(tm.Box) || !o.has(fmt.Sprintf("%dd", len(tm.Box))) {
-			return fmt.Errorf("%d coordinates of a tensor of %d dimensions", len(o.src)-3, len(tm.Box))
+		if len(o.src) != rest+len(tm.Box) || !o.has(fmt.Sprintf("%dd", len(tm.Box))) {
+			return fmt.Errorf("%d coordinates of a tensor of %d dimensions", len(o.src)-rest, len(tm.Box))
 		}
-		to := m.address(o.src[0], t)
+		to := m.address(to, t)
 		index := make([]int, len(tm.Box))
 		count := 1
 		for _, n := range tm.Box {
@@ -334,7 +340,7 @@ func (m *machine) bulk(o *op, on []int) error {
 		for i := range count {
 			at, rest, inside := 0, i, true
 			for d := range index {
-				x := rest%int(tm.Box[d]) + int(int32(m.get(o.src[2+d], t)))
+				x := rest%int(tm.Box[d]) + int(int32(m.get(o.src[first+d], t)))
 				rest /= int(tm.Box[d])
 				inside = inside && x >= 0 && x < int(tm.Dims[d])
 				if d == 0 {
@@ -344,17 +350,26 @@ func (m *machine) bulk(o *op, on []int) error {
 				}
 			}
 			place := to + uint64(i*elem)
-			if tm.Swizzle == 128 {
-				place = swizzle(place)
+			if tm.Swizzle > 0 {
+				place ^= place >> 7 & uint64(tm.Swizzle/16-1) << 4
 			}
 			b, err := m.memory("shared", place, elem, t)
 			if err != nil {
 				return err
 			}
+			if store {
+				if inside && at+elem <= len(data) {
+					copy(data[at:], b)
+				}
+				continue
+			}
 			clear(b)
 			if inside && at+elem <= len(data) {
 				copy(b, data[at:])
 			}
+		}
+		if store {
+			continue
 		}
 		b := m.barriers[m.spot(m.address(o.src[len(o.src)-1], t), t)]
 		if b == nil {

@@ -43,6 +43,8 @@ type warp struct {
 	last      int       // instruction
 	copies    [2]uint32 // groups of cp.async: closed, waited for
 	stores    [2]uint32 // the same of bulk stores
+	storing   int       // 1 + the bulk store since the last group; 0: none
+	stored    int       // the last bulk store
 	groups    [2]uint32 // the same of wgmma
 	open      bool      // wgmma since the last group
 	fences    uint32    // wgmma.fence
