@@ -1,6 +1,10 @@
 package ptx
 
-import "dmir/gpu/artifact"
+import (
+	"fmt"
+
+	"dmir/gpu/artifact"
+)
 
 // budget is how many instructions of warps of one block are followed.
 const budget = 4 << 20
@@ -26,6 +30,7 @@ func check(m *Module, launches map[string][]Launch, budget int) (*Report, error)
 			r.Undecided[reasonLaunch]++
 		}
 		for _, l := range launches[f.Name] {
+			l.Dependent = l.Dependent && m.dependents()
 			for _, index := range corners(l.Grid, max(1, l.Cluster)) {
 				newCluster(c, l, index, r, budget).run()
 			}
@@ -33,6 +38,20 @@ func check(m *Module, launches map[string][]Launch, budget int) (*Report, error)
 	}
 	r.finish()
 	return r, nil
+}
+
+// dependents reports whether the architectures that m is for have programmatic dependent launch; elsewhere a kernel starts
+// when those before it have ended.
+func (m *Module) dependents() bool {
+	for _, i := range m.Items {
+		if d, ok := i.(*Directive); ok && d.Name == ".target" && len(d.Words) > 0 {
+			var arch int
+			if n, _ := fmt.Sscanf(d.Words[0], "sm_%d", &arch); n == 1 && arch < 90 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Program checks the kernels of a program: text is what they were compiled to, and
