@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -392,14 +394,23 @@ func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
 		return e.scalar("and", types.I1, e.scalar("not", types.I1, compare(yields, a, b)), compare("eq", b, b))
 	}
 	best, at := none, e.firstInside(o, first, number)
+	// What no window has is not read: what lies beyond the last one, and, where windows leave elements between them out, what a
+	// window has that is none.
+	var real []Condition
+	for d := range first {
+		stride, dilation, low := steps(o, d, "window_strides", "window_dilations")
+		if gaps(out[d], win[d], stride, dilation) {
+			_, conds := e.elementAt(first[d].Plus(low), out[d], stride)
+			real = append(real, conds...)
+		}
+	}
 	for n, tap := range taps {
 		place := make([]Index, len(first))
-		var inside []Condition
+		inside := slices.Clone(real)
 		for d := range first {
 			stride, dilation, low := steps(o, d, "window_strides", "window_dilations")
 			p := first[d].Plus(tap[d] * dilation)
 			place[d] = e.Within(p, 0, in[d]-1)
-			// What no window has is not read.
 			most := (out[d]-1)*stride + (win[d]-1)*dilation - low
 			inside = append(inside, Condition{X: p, Lo: max(0, -low), Hi: min(in[d], most+1)})
 		}
@@ -416,6 +427,23 @@ func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
 		best, at = e.scalar("select", elem, takes, w, best), e.scalar("select", types.I32, takes, number(int64(n)), at)
 	}
 	return at
+}
+
+// gaps reports whether so many windows leave elements between them out, or may where they reach far. What they leave out repeats from
+// window to window.
+func gaps(out, win, stride, dilation int64) bool {
+	reach := (win - 1) * dilation
+	out = min(out, 2*(reach/stride+1)+1)
+	if out*win > 1<<12 {
+		return true
+	}
+	have := map[int64]bool{}
+	for w := range out {
+		for k := range win {
+			have[w*stride+k*dilation] = true
+		}
+	}
+	return int64(len(have)) < (out-1)*stride+reach+1
 }
 
 // firstInside is the number of the first tap of a window that is inside.

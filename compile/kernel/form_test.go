@@ -87,3 +87,25 @@ func TestIndicesAreCompared(t *testing.T) {
 		}
 	}
 }
+
+// Which windows leave elements between them out, by their number, size, stride and dilation.
+func TestGaps(t *testing.T) {
+	for _, c := range []struct {
+		out, win, stride, dilation int64
+		want                       bool
+	}{
+		{1, 3, 2, 1, false},
+		{100, 3, 2, 1, false},
+		{100, 2, 3, 1, true},
+		{1, 2, 3, 1, false},
+		{1, 3, 1, 2, true},
+		{2, 3, 1, 2, false},
+		{100, 3, 2, 2, true},
+		{100, 3, 2, 3, true}, // at its ends
+		{1 << 40, 3, 1, 1 << 30, true},
+	} {
+		if got := gaps(c.out, c.win, c.stride, c.dilation); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
