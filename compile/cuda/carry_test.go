@@ -220,8 +220,8 @@ func TestEveryReduction(t *testing.T) {
 	c.emulate(t)
 }
 
-// takes reports whether the tile of a case computes it.
-func (c *collection) takes(t *testing.T, p productCase) bool {
+// tiledOf is the product of a case.
+func tiledOf(t *testing.T, p productCase) *kernel.Tiled {
 	t.Helper()
 	fn := module(t, p).Funcs[0]
 	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
@@ -232,6 +232,13 @@ func (c *collection) takes(t *testing.T, p productCase) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tiled
+}
+
+// takes reports whether the tile of a case computes it.
+func (c *collection) takes(t *testing.T, p productCase) bool {
+	t.Helper()
+	tiled := tiledOf(t, p)
 	of := c.target
 	of.Tiles = NewChoices()
 	of.Tiles.Set(tiled, of.Arch, p.tile)

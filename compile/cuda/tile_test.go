@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"dmir/analysis/machine"
-	"dmir/compile/kernel"
 	"dmir/dialect/types"
 )
 
@@ -84,18 +83,10 @@ func TestConvolutionTileChoice(t *testing.T) {
 		pad := c.taps / 2
 		to := (c.size+2*pad-c.taps)/c.stride + 1
 		x, w, y := at(c.images, c.in, c.size, c.size), at(c.out, c.in, c.taps, c.taps), at(c.images, c.out, to, to)
-		fn := module(t, productCase{
+		tiled := tiledOf(t, productCase{
 			name: "choice", args: "%x: " + x + ", %w: " + w, out: "%y : " + y,
 			body: fmt.Sprintf("%%y = dm.convolution %%x, %%w, window_strides = [%[1]d, %[1]d], padding = [[%[2]d, %[2]d], [%[2]d, %[2]d]] : (%[3]s, %[4]s) -> %[5]s", c.stride, pad, x, w, y),
-		}).Funcs[0]
-		f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tiled, err := f.Tiled()
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		if got := Candidates(tiled, targetOf(t, "sm_90a"))[0].String(); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
@@ -104,15 +95,7 @@ func TestConvolutionTileChoice(t *testing.T) {
 
 // Choices round-trip through a file; tiles that cannot compute a product are skipped.
 func TestChoices(t *testing.T) {
-	fn := module(t, orders[2].of("f16", Config{})).Funcs[0]
-	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tiled, err := f.Tiled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tiled := tiledOf(t, orders[2].of("f16", Config{}))
 	path := filepath.Join(t.TempDir(), "tiles.json")
 	none, err := ReadChoices(path)
 	if err != nil {

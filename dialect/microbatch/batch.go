@@ -189,13 +189,7 @@ func carried(f *ir.Func, k Known) [][]bool {
 		}
 		return [][]bool{kept}
 	}
-	state := false
-	for _, i := range op.State(f.Op) {
-		if i >= 0 && i < len(kept) {
-			kept[i], state = true, true
-		}
-	}
-	if state {
+	if markState(f, kept) {
 		return [][]bool{kept}
 	}
 	given := initialized(f)
@@ -224,12 +218,18 @@ func carried(f *ir.Func, k Known) [][]bool {
 // Carried are the arguments of f that it states to be no data: those whose next value a result is, and those that it initializes.
 func Carried(f *ir.Func) []bool {
 	kept := initialized(f)
+	markState(f, kept)
+	return kept
+}
+
+// markState sets the arguments of f whose next value a result is, and reports whether there are any.
+func markState(f *ir.Func, kept []bool) (some bool) {
 	for _, i := range op.State(f.Op) {
 		if i >= 0 && i < len(kept) {
-			kept[i] = true
+			kept[i], some = true, true
 		}
 	}
-	return kept
+	return some
 }
 
 // initialized are the arguments that f gives values, as weights that a step does not change.

@@ -18,8 +18,8 @@ DM_KERNEL_CLUSTER(sums, 64, 1, 3)(dm::In<float> x, dm::Out<float> y) {
   DM_SHARED(float, slots, 3);
   DM_SHARED(float, scratch, 32);
   DM_SHARED(float, turned, 3);
-  DM_SHARED(dm::u64, told, 1);
-  if (dm::thread() == 0) dm::barrier_make(told, 0, 2), dm::barriers_ready();
+  DM_SHARED(dm::u64, signal, 1);
+  if (dm::thread() == 0) dm::barrier_make(signal, 0, 2), dm::barriers_ready();
   BEGIN
   const float sum = dm::block_sum(x[dm::block() * 64 + dm::thread()], scratch);
   WAIT
@@ -30,8 +30,8 @@ DM_KERNEL_CLUSTER(sums, 64, 1, 3)(dm::In<float> x, dm::Out<float> y) {
   if (dm::thread() == 32) turned[dm::cluster_rank()] = all * float(1 + dm::cluster_rank());
   ORDER
   if (dm::thread() == 32) // tells
-    for (int k = 0; k < 3; k++) if (k != dm::cluster_rank()) dm::barrier_arrive(told, 0, k); // arrives
-  TOLD // hears
+    for (int k = 0; k < 3; k++) if (k != dm::cluster_rank()) dm::barrier_arrive(signal, 0, k); // arrives
+  AWAIT // waits
   if (dm::thread() == 0) {
     const int next = (dm::cluster_rank() + 1) % 3;
     all += dm::peer(turned, next).load(next); // takes
@@ -47,7 +47,7 @@ var clusterRight = map[string]string{
 	"PEER":  "dm::thread()",
 	"MEET":  "dm::cluster_sync();",
 	"ORDER": "",
-	"TOLD":  "dm::barrier_wait(told, 0, 0);",
+	"AWAIT": "dm::barrier_wait(signal, 0, 0);",
 	"END":   "dm::cluster_sync();",
 }
 
@@ -114,9 +114,9 @@ func TestClusters(t *testing.T) {
 		{"a block that is not there", map[string]string{"PEER": "dm::thread() + 1"}, Bounds, "// gives"},
 		{"two blocks write one slot", map[string]string{"PEER": "1 + 0 * dm::thread()"}, Race, "// gives"},
 		{"a block ends before its memory is read", map[string]string{"END": ""}, Race, "// takes"},
-		{"a block is not told", map[string]string{"TOLD": "dm::sync();"}, Uninitialised, "// takes"},
-		{"too few are awaited", map[string]string{"TOLD": "if (dm::cluster_rank() == 0) dm::barrier_wait(told, 0, 0); else dm::sync();"}, Uninitialised, "// takes"},
-		{"no arrival follows", map[string]string{"TOLD": "dm::barrier_wait(told, 0, 0); dm::barrier_wait(told, 0, 1);"}, Deadlock, "// hears"},
+		{"a block does not wait", map[string]string{"AWAIT": "dm::sync();"}, Uninitialised, "// takes"},
+		{"too few are awaited", map[string]string{"AWAIT": "if (dm::cluster_rank() == 0) dm::barrier_wait(signal, 0, 0); else dm::sync();"}, Uninitialised, "// takes"},
+		{"no arrival follows", map[string]string{"AWAIT": "dm::barrier_wait(signal, 0, 0); dm::barrier_wait(signal, 0, 1);"}, Deadlock, "// waits"},
 		{"another warp arrives than wrote", map[string]string{"ORDER": "if (dm::thread() == 0) turned[dm::cluster_rank()] = all;"}, Race, ""},
 	} {
 		p := clusterProgram(c.change)

@@ -180,44 +180,61 @@ inline void wait_phase(u32 at, u32 parity, Spot line) {
 // exchanged: the chunk's number xor that of the line, modulo eight; in a pattern of 64 bytes modulo four.
 inline u32 swizzled(u32 at, int pattern = 128) { return at ^ (at >> 7 & u32(pattern / 16 - 1)) << 4; }
 
-inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
-  Hopper& h = this_block();
+// The bytes of a box of p's tensor map, which `rank` coordinates place.
+inline i64 box_bytes(Param& p, int rank, Spot line) {
   const TensorMap& t = p.map;
   if (!t.rank) fault("async", line, p.index, -1, "no tensor map was given");
   if (t.rank != rank) fault("async", line, p.index, -1, "%d coordinates for a tensor map of %d dimensions", rank, t.rank);
-  if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
-  i64 bytes = t.elem_bytes, row = t.box[0] * t.elem_bytes;
-  for (int d = 0; d < rank; d++) bytes *= t.box[d];
-  if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
-  if (to % (t.swizzle ? 1024 : 128)) fault("misaligned", line, p.index, -1, "a bulk copy to byte %u of shared memory", to);
+  const i64 row = t.box[0] * t.elem_bytes;
   if (p.offset % 16 || row % 16) fault("misaligned", line, p.index, -1, "a tensor map of rows of %lld bytes from byte %lld on", row, p.offset);
   for (int d = 1; d < rank; d++) {
     if (t.strides[d] % 16) fault("misaligned", line, p.index, -1, "a tensor map with a stride of %lld bytes", t.strides[d]);
   }
-  Bulk& b = h.bulk[h.bulks++];
-  b = Bulk{to, barrier, int(bytes), static_cast<u8*>(calloc(size_t(bytes), 1))};
-  shared_begin_async(to, int(bytes), line);
-  i64 at[5] = {};
+  i64 bytes = t.elem_bytes;
+  for (int d = 0; d < rank; d++) bytes *= t.box[d];
+  return bytes;
+}
+
+// Calls f for each element of the box at `from` that is inside of the tensor: its byte in a box without swizzle, and in the tensor.
+template <class F>
+inline void each_inside(Param& p, const i32* from, Spot line, F f) {
+  const TensorMap& t = p.map;
+  i64 bytes = t.elem_bytes, at[5] = {};
+  for (int d = 0; d < t.rank; d++) bytes *= t.box[d];
   for (i64 k = 0; k < bytes; k += t.elem_bytes) {
     i64 offset = 0;
     bool inside = true;
-    for (int d = 0; d < rank; d++) {
+    for (int d = 0; d < t.rank; d++) {
       i64 c = from[d] + at[d];
       inside = inside && c >= 0 && c < t.dims[d];
       offset += c * (d ? t.strides[d] : t.elem_bytes);
     }
     if (inside) {
       if (offset < 0 || offset + t.elem_bytes > p.bytes) fault("bounds", line, p.index, offset / t.elem_bytes, "the tensor map reaches beyond its buffer");
-      u32 where = u32(k / row * row + k % row);
-      if (t.swizzle) where = swizzled(to + where) - to;
-      if (t.elem_bytes == 2) global_read<2, 2>(p, offset, line);
-      else if (t.elem_bytes == 4) global_read<4, 4>(p, offset, line);
-      else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
-      else global_read<8, 8>(p, offset, line);
-      memcpy(b.data + where, p.data + offset, size_t(t.elem_bytes));
+      f(k, offset);
     }
-    for (int d = 0; d < rank && ++at[d] == t.box[d]; d++) at[d] = 0;
+    for (int d = 0; d < t.rank && ++at[d] == t.box[d]; d++) at[d] = 0;
   }
+}
+
+inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
+  Hopper& h = this_block();
+  const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
+  const TensorMap& t = p.map;
+  if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
+  if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
+  if (to % (t.swizzle ? 1024 : 128)) fault("misaligned", line, p.index, -1, "a bulk copy to byte %u of shared memory", to);
+  Bulk& b = h.bulk[h.bulks++];
+  b = Bulk{to, barrier, int(bytes), static_cast<u8*>(calloc(size_t(bytes), 1))};
+  shared_begin_async(to, int(bytes), line);
+  each_inside(p, from, line, [&](i64 k, i64 offset) {
+    const u32 where = t.swizzle ? swizzled(to + u32(k)) - to : u32(k);
+    if (t.elem_bytes == 2) global_read<2, 2>(p, offset, line);
+    else if (t.elem_bytes == 4) global_read<4, 4>(p, offset, line);
+    else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
+    else global_read<8, 8>(p, offset, line);
+    memcpy(b.data + where, p.data + offset, size_t(t.elem_bytes));
+  });
   wake();  // a thread that already waits at the barrier completes the copy
 }
 
@@ -264,18 +281,11 @@ inline void check_stores() {
 // Starts a store. Its bytes were written, and their writers called writes_publish since.
 inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
   Hopper& h = this_block();
+  const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
   const TensorMap& t = p.map;
-  if (!t.rank) fault("async", line, p.index, -1, "no tensor map was given");
-  if (t.rank != rank) fault("async", line, p.index, -1, "%d coordinates for a tensor map of %d dimensions", rank, t.rank);
   if (h.stores == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk stores under way", max_bulk);
-  i64 bytes = t.elem_bytes, row = t.box[0] * t.elem_bytes;
-  for (int d = 0; d < rank; d++) bytes *= t.box[d];
   if (t.swizzle % 64 || row > (t.swizzle ? t.swizzle : 1024)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
   if (from % u32(t.swizzle ? 8 * t.swizzle : 128)) fault("misaligned", line, p.index, -1, "a bulk store from byte %u of shared memory", from);
-  if (p.offset % 16 || row % 16) fault("misaligned", line, p.index, -1, "a tensor map of rows of %lld bytes from byte %lld on", row, p.offset);
-  for (int d = 1; d < rank; d++) {
-    if (t.strides[d] % 16) fault("misaligned", line, p.index, -1, "a tensor map with a stride of %lld bytes", t.strides[d]);
-  }
   shared_read(from, int(bytes), line);
   for (u32 k = from >> 1; k < (from + u32(bytes)) >> 1; k++) {
     u32 who = smem.writers[k] & m.who_mask;
@@ -291,29 +301,15 @@ inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) 
 inline void end_store(const BulkStore& s) {
   Param& p = *s.param;
   const TensorMap& t = p.map;
-  i64 row = t.box[0] * t.elem_bytes, count = 1, at[5] = {};
-  for (int d = 0; d < s.rank; d++) count *= t.box[d];
-  shared_read(s.from, int(count * t.elem_bytes), s.line);
-  for (i64 k = 0; k < count * t.elem_bytes; k += t.elem_bytes) {
-    i64 offset = 0;
-    bool inside = true;
-    for (int d = 0; d < s.rank; d++) {
-      i64 c = s.at[d] + at[d];
-      inside = inside && c >= 0 && c < t.dims[d];
-      offset += c * (d ? t.strides[d] : t.elem_bytes);
-    }
-    if (inside) {
-      if (offset < 0 || offset + t.elem_bytes > p.bytes) fault("bounds", s.line, p.index, offset / t.elem_bytes, "the tensor map reaches beyond its buffer");
-      u32 from = s.from + u32(k / row * row + k % row);
-      if (t.swizzle) from = swizzled(from, t.swizzle);
-      if (t.elem_bytes == 2) global_write<2, 2>(p, offset, s.line);
-      else if (t.elem_bytes == 4) global_write<4, 4>(p, offset, s.line);
-      else if (t.elem_bytes == 1) global_write<1, 1>(p, offset, s.line);
-      else global_write<8, 8>(p, offset, s.line);
-      memcpy(p.data + offset, smem.data + from, size_t(t.elem_bytes));
-    }
-    for (int d = 0; d < s.rank && ++at[d] == t.box[d]; d++) at[d] = 0;
-  }
+  shared_read(s.from, int(box_bytes(p, s.rank, s.line)), s.line);
+  each_inside(p, s.at, s.line, [&](i64 k, i64 offset) {
+    const u32 from = t.swizzle ? swizzled(s.from + u32(k), t.swizzle) : s.from + u32(k);
+    if (t.elem_bytes == 2) global_write<2, 2>(p, offset, s.line);
+    else if (t.elem_bytes == 4) global_write<4, 4>(p, offset, s.line);
+    else if (t.elem_bytes == 1) global_write<1, 1>(p, offset, s.line);
+    else global_write<8, 8>(p, offset, s.line);
+    memcpy(p.data + offset, smem.data + from, size_t(t.elem_bytes));
+  });
 }
 
 // Ends the calling thread's stores but for the last groups: as late as possible, so that what is written to their boxes
