@@ -93,12 +93,12 @@ func productSamples(m *machine.Machine, e types.Elem) (all []sample) {
 	}
 	window := func(channels, size, features, taps, stride, groups int) {
 		out := (size + stride - 1) / stride
-		pad := taps / 2
+		pad, reach := taps/2, int64((taps-1)/stride)
 		p := &machine.Product{
 			Batch: int64(groups), Rows: int64(features / groups), Cols: int64(m.SMs * out * out), Depth: int64(channels / groups * taps * taps), Elem: e,
 			Window: machine.Window{
 				Taps: int64(taps * taps), Images: int64(m.SMs), Lines: int64(out), Outputs: int64(out),
-				Reach: int64((taps - 1) / stride), Planes: int64(min(taps, stride) * min(taps, stride)),
+				Reach: reach, Span: reach * int64(out+1), Planes: int64(min(taps, stride) * min(taps, stride)),
 			},
 		}
 		add(sample{
