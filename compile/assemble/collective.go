@@ -17,7 +17,8 @@ import (
 func (b *builder) collective(_ int, st schedule.Step) error {
 	o := st.Op
 	name := b.unique(strings.TrimPrefix(o.Name, op.Prefix))
-	x, y := o.Operands[0], o.Results[0]
+	moved := slices.Concat(o.Operands, o.Results) // both, but of a send and a receive
+	x, y := moved[0], moved[len(moved)-1]
 	from, ok := b.buffer[x]
 	to, made := b.buffer[y]
 	if !ok || !made {
@@ -42,13 +43,22 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 	for _, p := range op.Pairs(o, "pairs") {
 		step.Collective.Pairs = append(step.Collective.Pairs, [2]int{int(p[0]), int(p[1])})
 	}
+	if step.Collective.Op.Point() {
+		step.Collective.Pairs = [][2]int{{int(op.Int(o, "from")), int(op.Int(o, "to"))}}
+		step.Collective.Tag = int(op.Int(o, "channel"))
+	}
 	step.Lines = slices.Sorted(slices.Values(b.lines(o)))
 	for _, w := range st.Waits {
 		if last := b.steps[w][1]; last >= b.floor {
 			step.Waits = append(step.Waits, last)
 		}
 	}
-	step.ReadBytes, step.WrittenBytes = b.out.Buffers[from].Size(), b.out.Buffers[to].Size()
+	if step.Collective.Op != artifact.Recv {
+		step.ReadBytes = b.out.Buffers[from].Size()
+	}
+	if step.Collective.Op != artifact.Send {
+		step.WrittenBytes = b.out.Buffers[to].Size()
+	}
 	if e, m := b.costs[o], b.backend.Machine(); e != nil && m != nil {
 		step.TimeNs = e.Time(m).Ns
 	}
@@ -61,6 +71,7 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 var kinds = map[string]artifact.CollectiveOp{
 	op.AllReduce: artifact.AllReduce, op.ReduceScatter: artifact.ReduceScatter, op.AllGather: artifact.AllGather,
 	op.AllToAll: artifact.AllToAll, op.CollectivePermute: artifact.Permute,
+	op.Send: artifact.Send, op.Recv: artifact.Recv,
 }
 
 // spans are axes of the function's mesh as distances between devices.

@@ -81,7 +81,7 @@ func fillsNothing(o *ir.Op) bool {
 
 // runs reports whether o, an op of a function's body, is a step.
 func runs(o *ir.Op) bool {
-	return len(o.Results) > 0 && o.Name != op.Constant && !op.IsView(o)
+	return (len(o.Results) > 0 || o.Name == op.Send) && o.Name != op.Constant && !op.IsView(o)
 }
 
 // formOf is the form of the step o, a dm.kernel or a single op.

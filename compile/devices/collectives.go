@@ -15,8 +15,9 @@ import (
 // Collectives is the pass that writes collectives in the form in which devices run them. Data
 // is contiguous, and is cut and put together along the first dimension, in the order of the
 // devices' numbers: transposes around a collective, which kernels compute, arrange it. A
-// dm.send and its dm.recv are one dm.collective_permute, and a position on the mesh is an
-// argument with op.PositionAttr, so that one program serves all devices.
+// dm.send and its dm.recv in one function are one dm.collective_permute; in the stages of a
+// pipeline, whose devices have other functions, each stays. A position on the mesh is an
+// argument with op.PositionAttr, so that one program serves all devices that run it.
 func Collectives() pass.Pass {
 	return pass.Pass{Name: "collectives", Summary: "collectives of contiguous data, and positions as arguments", Run: runCollectives}
 }
@@ -26,10 +27,7 @@ func runCollectives(u *pass.Unit) error {
 	if m == nil || u.Func.Body == nil {
 		return nil
 	}
-	if only := op.OnlyOf(u.Func.Op); only != nil {
-		return pass.Errorf(u.Func.Op, "DM837", "@%s is a stage of a pipeline along %s, and pipelines are not compiled", u.Func.Name, only.Axis)
-	}
-	c := &collectives{fn: u.Func, mesh: m, positions: map[string]*ir.Value{}}
+	c := &collectives{fn: u.Func, mesh: m, stage: op.OnlyOf(u.Func.Op) != nil, positions: map[string]*ir.Value{}}
 	var found []*ir.Op
 	ir.Walk(u.Func.Body.Ops, func(o *ir.Op) bool {
 		if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
@@ -52,6 +50,7 @@ func runCollectives(u *pass.Unit) error {
 type collectives struct {
 	fn        *ir.Func
 	mesh      *mesh.Mesh
+	stage     bool                 // of a pipeline
 	positions map[string]*ir.Value // by axes
 	sent      []sending            // that no dm.recv has fetched
 }
@@ -109,14 +108,19 @@ func (c *collectives) rewrite(o *ir.Op) error {
 	case op.PartitionID:
 		pass.Replace(o, c.position(g))
 		return nil
-	case op.Send:
-		c.sent = append(c.sent, sending{o, point(o), o.Operands[0]})
+	case op.Send, op.Recv:
+		if c.stage {
+			return c.point(o, g)
+		}
+	}
+	if o.Name == op.Send {
+		c.sent = append(c.sent, sending{o, pairing(o), o.Operands[0]})
 		return nil
 	}
 	b := pass.Before(o)
 	var x *ir.Value
 	if o.Name == op.Recv {
-		i := slices.IndexFunc(c.sent, func(s sending) bool { return s.key == point(o) && s.op.Parent == o.Parent })
+		i := slices.IndexFunc(c.sent, func(s sending) bool { return s.key == pairing(o) && s.op.Parent == o.Parent })
 		if i < 0 {
 			return unmatched(o)
 		}
@@ -131,17 +135,13 @@ func (c *collectives) rewrite(o *ir.Op) error {
 		x = o.Operands[0]
 	}
 	want := o.Results[0].Tensor()
-	for _, t := range []*types.Tensor{x.Tensor(), want} {
-		for _, d := range t.Shape {
-			if syms := d.Symbols(); len(syms) > 0 {
-				return pass.Errorf(o, "DM801", "the size of %s depends on %s", t, syms[0])
-			}
-		}
+	if err := numbers(o, x.Tensor(), want); err != nil {
+		return err
 	}
 	x = rowMajor(b, x)
 	packed := x.Elem().Packed()
 	if packed { // two elements share a byte, which collectives cannot divide
-		x = b.Convert(x, map[types.Elem]types.Elem{types.I4: types.I8, types.UI4: types.UI8}[x.Elem()])
+		x = b.Convert(x, unpacked[x.Elem()])
 	}
 	y := c.canonical(b, o, g, x)
 	if packed {
@@ -157,8 +157,69 @@ func (c *collectives) rewrite(o *ir.Op) error {
 	return nil
 }
 
-// point is what a dm.send and its dm.recv have in common.
-func point(o *ir.Op) string {
+// numbers is an error if a size of what o moves is a symbol.
+func numbers(o *ir.Op, ts ...*types.Tensor) error {
+	for _, t := range ts {
+		for _, d := range t.Shape {
+			if syms := d.Symbols(); len(syms) > 0 {
+				return pass.Errorf(o, "DM801", "the size of %s depends on %s", t, syms[0])
+			}
+		}
+	}
+	return nil
+}
+
+// unpacked are the types that have a byte for each element of the packed ones.
+var unpacked = map[types.Elem]types.Elem{types.I4: types.I8, types.UI4: types.UI8}
+
+// point writes a dm.send or a dm.recv of a stage.
+func (c *collectives) point(o *ir.Op, g group) error {
+	attrs := []types.Named{{Name: "channel", Value: o.Attr("channel")}, g.names()}
+	for _, end := range []string{"from", "to"} {
+		attrs = append(attrs, types.Named{Name: end, Value: types.Int{V: g.rank(op.Int(o, end))}})
+	}
+	b := pass.Before(o)
+	if o.Name == op.Send {
+		x := o.Operands[0]
+		if err := numbers(o, x.Tensor()); err != nil {
+			return err
+		}
+		x = rowMajor(b, x)
+		if e, packed := unpacked[x.Elem()]; packed {
+			x = b.Convert(x, e)
+		}
+		b.Make(op.Send, []*ir.Value{x}, attrs)
+		ir.EraseAll(o)
+	} else {
+		want := o.Results[0].Tensor()
+		if err := numbers(o, want); err != nil {
+			return err
+		}
+		sent := plain(want)
+		if e, packed := unpacked[want.Elem]; packed {
+			sent.Elem = e
+		}
+		made := b.Make(op.Recv, nil, attrs, sent)
+		if err := b.Err(); err != nil {
+			return pass.Errorf(o, "DM820", "%v", err)
+		}
+		y := made.Results[0]
+		if sent.Elem != want.Elem {
+			y = b.Convert(y, want.Elem)
+		}
+		if !types.Equal(y.Type, want) {
+			y = b.Value("copy", []*ir.Value{y}, nil, want)
+		}
+		pass.Replace(o, y)
+	}
+	if err := b.Err(); err != nil {
+		return pass.Errorf(o, "DM820", "%v", err)
+	}
+	return nil
+}
+
+// pairing is what a dm.send and its dm.recv have in common.
+func pairing(o *ir.Op) string {
 	return fmt.Sprint(op.Strings(o, "axes"), op.Int(o, "from"), op.Int(o, "to"), op.Int(o, "channel"))
 }
 

@@ -23,7 +23,6 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM830", Name: "device-count", Doc: "A program is divided over the devices of its mesh, and it was to run on another number of devices.", Help: "give the mesh other sizes with `--mesh data=2,model=2`, or run on as many devices as it has"},
 	{Code: "DM831", Name: "not-divided", Doc: "The shardings of the function cannot be followed: they name two meshes, or parts of an axis that do not divide one another, or a value cannot be divided.", Help: "divide all values of the function over one mesh"},
 	{Code: "DM832", Name: "no-shardings", Doc: "A program was to run on several devices, and nothing in it is divided over a mesh.", Help: "define a mesh, `dm.mesh @pod {data = 4}`, and state the sharding of an argument: `tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>`"},
-	{Code: "DM837", Name: "pipeline-not-compiled", Doc: "The stages of a pipeline are programs of their own, which the reference executor runs. Compiled programs are one for all devices.", Help: "run it with `--device reference`"},
 	{Code: "DM833", Name: "unmatched-send", Doc: "A compiled program pairs each `dm.send` with a `dm.recv` behind it, and one of them has no partner of its type.", Help: "write both with the same axes, positions and channel in the same block, or use dm.collective_permute"},
 })
 

@@ -44,6 +44,16 @@ func Compiled(p *artifact.Program) (*Layout, error) {
 	for _, a := range d.Axes {
 		l.Mesh.Axes = append(l.Mesh.Axes, mesh.Axis{Name: a.Name, Size: a.Size})
 	}
+	if p.Stages != nil {
+		l.along = []types.Axis{{Name: d.Pipeline}}
+		l.has = make([][]bool, len(p.Outputs))
+		for i := range l.has {
+			l.has[i] = make([]bool, len(p.Stages))
+			for at, s := range p.Stages {
+				l.has[i][at] = slices.Contains(s.Outputs, i)
+			}
+		}
+	}
 	for i, w := range d.Inputs {
 		b := &p.Buffers[p.Inputs[i]]
 		t, err := l.whole(w, b.Elem, b.Shape)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"dmir/analysis/machine"
 	"dmir/compile/devices"
 	"dmir/compile/interp"
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
@@ -80,12 +82,45 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	}
 	defer pass.Recover(&err, u.Func, "the code generator")
 	u.Begin("code")
-	if out, err = g.Program(u); err != nil {
+	var stages []artifact.Stage
+	err = pass.Each(u, func(u *pass.Unit) error {
+		out, err = g.Program(u)
+		if err == nil {
+			out.State = op.State(u.Func.Op)
+			stages = append(stages, artifact.Stage{Program: out})
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	out.State = op.State(u.Func.Op)
+	if u.Parts != nil {
+		out = inStages(u, stages)
+	}
 	out.Checks, out.Returned = u.Checks, u.Returned
 	return out, nil
+}
+
+// inStages is the program of u, whose parts were compiled.
+func inStages(u *pass.Unit, stages []artifact.Stage) *artifact.Program {
+	unused := map[int]artifact.Buffer{}
+	for i, a := range u.Func.Args {
+		b := artifact.Buffer{Name: strings.TrimPrefix(a.Name, "%"), Elem: a.Elem().String()}
+		if shape, ok := kernel.ShapeOf(a); ok {
+			b.Shape = shape
+		}
+		b.Bytes = b.Size()
+		unused[i] = b
+	}
+	for i, p := range u.Parts {
+		stages[i].Inputs, stages[i].Outputs = p.Args, p.Results
+		for _, n := range p.Args {
+			delete(unused, n)
+		}
+	}
+	p := artifact.InStages(u.Func.Name, op.OnlyOf(u.Parts[0].Func.Op).Axis, stages, unused)
+	p.State = op.State(u.Func.Op)
+	return p
 }
 
 // overall makes progress within passes, and behind them that of the code, that of all.
@@ -207,7 +242,9 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 		if err := own.add(ctx, arch, report); err != nil {
 			return nil, err
 		}
-		all[0].Program.Variants = append(all[0].Program.Variants, own.Program)
+		for i, p := range all[0].Program.Parts() {
+			p.Variants = append(p.Variants, own.Program.Parts()[i])
+		}
 		all = append(all, own)
 	}
 	return all, nil
@@ -225,23 +262,27 @@ func coding(progress func(what string, done, total int), arch string, at, all in
 // add adds the machine code for an architecture.
 func (c *Compiled) add(ctx context.Context, arch string, progress func(kernel string, done, total int)) (err error) {
 	t := target.For(arch)
-	var code *target.Code
-	if s, ok := t.(target.Stepwise); ok {
-		code, err = s.CompileStepwise(ctx, c.Program, arch, progress)
-	} else {
-		code, err = t.Compile(ctx, c.Program, arch)
+	for _, p := range c.Program.Parts() {
+		var code *target.Code
+		if s, ok := t.(target.Stepwise); ok {
+			code, err = s.CompileStepwise(ctx, p, arch, progress)
+		} else {
+			code, err = t.Compile(ctx, p, arch)
+		}
+		if err != nil {
+			return err
+		}
+		p.Images = append(p.Images, code.Image)
+		c.Code = append(c.Code, code)
 	}
-	if err != nil {
-		return err
-	}
-	c.Program.Images = append(c.Program.Images, code.Image)
-	c.Code = append(c.Code, code)
 	return nil
 }
 
 // describe adds the data to p that a run without the text of fn reads.
 func describe(p *artifact.Program, fn *ir.Func, arch string) {
-	p.Headers = target.For(arch).Headers()
+	for _, q := range p.Parts() {
+		q.Headers = target.For(arch).Headers()
+	}
 	if key, err := local.Key(true); err == nil { // without one the file counts as another user's
 		p.Key = key
 	}

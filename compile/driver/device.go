@@ -90,7 +90,7 @@ func DeviceFor(name string, p *artifact.Program) (d device.Device, why string, e
 		}
 		return nil, "", fmt.Errorf("@%s was compiled for %s", p.Name, strings.Join(names, " and "))
 	}
-	return device.FindAmong(kinds, name, len(p.Images) > 0)
+	return device.FindAmong(kinds, name, len(p.Parts()[0].Images) > 0)
 }
 
 // targeted is the job with a machine.
@@ -114,8 +114,10 @@ func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, w
 		return nil, warnings, err
 	}
 	if c, ok := d.(device.Compiler); ok {
-		if p.Object, _, err = c.Prepare(ctx, p); err != nil {
-			return nil, warnings, err
+		for _, q := range p.Parts() {
+			if q.Object, _, err = c.Prepare(ctx, q); err != nil {
+				return nil, warnings, err
+			}
 		}
 	}
 	keep(path, p, keptNotes{warnings})

@@ -46,6 +46,7 @@ type members struct {
 	p       *artifact.Program
 	comms   []collective.Comm
 	devices []device.Device
+	runs    []artifact.Stage // what each runs
 }
 
 // join connects the devices of p, the first of which is d.
@@ -78,6 +79,7 @@ func (on Distribution) join(ctx context.Context, d device.Device, p *artifact.Pr
 			local = on.Launch.LocalRank
 		}
 		m.devices = append(m.devices, sibling(d, local))
+		m.runs = append(m.runs, p.Of(c.Rank()))
 	}
 	return m, nil
 }
@@ -106,12 +108,17 @@ func sibling(d device.Device, n int) device.Device {
 func (m *members) inputs(args []*tensor.Tensor, pieces map[int]PieceReader) ([][][]byte, error) {
 	out := make([][][]byte, len(m.comms))
 	for k, c := range m.comms {
-		out[k] = make([][]byte, len(m.p.Inputs))
-		for i, x := range args {
+		p := m.runs[k].Program
+		out[k] = make([][]byte, len(p.Inputs))
+		for own, i := range m.runs[k].Inputs {
+			if i >= len(args) {
+				continue
+			}
+			x := args[i]
 			var err error
 			switch read := pieces[i]; {
 			case read != nil:
-				b := &m.p.Buffers[m.p.Inputs[i]]
+				b := &p.Buffers[p.Inputs[own]]
 				elem, _ := types.ElemByName(b.Elem)
 				x, err = read(c.Rank(), elem, extents(b.Shape))
 			case x == nil:
@@ -122,10 +129,10 @@ func (m *members) inputs(args []*tensor.Tensor, pieces map[int]PieceReader) ([][
 			if err != nil {
 				return nil, err
 			}
-			out[k][i] = packed(m.p, i, x)
+			out[k][own] = packed(p, own, x)
 		}
-		for i := range m.p.Divided.Positions {
-			out[k][m.p.Given()+i] = binary.LittleEndian.AppendUint64(nil, uint64(m.p.Divided.Positions[i].Of(c.Rank())))
+		for i := range p.Divided.Positions {
+			out[k][p.Given()+i] = binary.LittleEndian.AppendUint64(nil, uint64(p.Divided.Positions[i].Of(c.Rank())))
 		}
 	}
 	return out, nil
@@ -174,27 +181,38 @@ func (m *members) close() error {
 	return errors.Join(errs...)
 }
 
-// whole are the results whose contents the devices have, put together, or as they are.
-func (m *members) whole(ctx context.Context, outputs [][][]byte, keep bool) ([]Output, error) {
-	own := make([][]Output, len(outputs))
+// whole are the results that are asked for, put together, or as the devices have them; the others have no tensor.
+func (m *members) whole(ctx context.Context, outputs [][][]byte, asked func(i int) bool, keep bool) ([]Output, error) {
+	own := make([][]*tensor.Tensor, len(outputs))
 	for k, b := range outputs {
-		var err error
-		if own[k], err = Unpack(m.p, b); err != nil {
+		outs, err := Unpack(m.runs[k].Program, b)
+		if err != nil {
 			return nil, err
 		}
+		own[k] = make([]*tensor.Tensor, len(m.p.Outputs))
+		for i, n := range m.runs[k].Outputs {
+			own[k][n] = outs[i].Tensor
+		}
 	}
-	all := own[0]
+	all := make([]Output, len(m.p.Outputs))
 	for i := range all {
-		if all[i].Tensor == nil {
+		all[i].Name = m.p.Result(i)
+		if !asked(i) {
 			continue
 		}
 		if keep && i < m.p.Own() {
 			for k := range own {
-				all[i].Pieces = append(all[i].Pieces, Piece{m.comms[k].Rank(), own[k][i].Tensor})
+				if x := own[k][i]; x != nil {
+					all[i].Pieces = append(all[i].Pieces, Piece{m.comms[k].Rank(), x})
+				}
+			}
+			if len(all[i].Pieces) > 0 {
+				all[i].Tensor = all[i].Pieces[0].Tensor
+				all[i].Type = all[i].Tensor.Type()
 			}
 			continue
 		}
-		t, err := m.Gather(ctx, m.comms, i, func(k int) *tensor.Tensor { return own[k][i].Tensor })
+		t, err := m.Gather(ctx, m.comms, i, func(k int) *tensor.Tensor { return own[k][i] })
 		if err != nil {
 			return nil, err
 		}
@@ -207,6 +225,20 @@ func (m *members) whole(ctx context.Context, outputs [][][]byte, keep bool) ([]O
 // the values of its whole arguments, or on the pieces of those that are read, and makes its
 // checks.
 func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, pieces map[int]PieceReader, on Distribution, o device.Options) (*Result, error) {
+	res, err := runTeam(ctx, d, p, args, pieces, on, o)
+	if err == nil {
+		res.present()
+	}
+	return res, err
+}
+
+// present leaves results out of which the devices of this process have no piece.
+func (r *Result) present() {
+	r.Outputs = slices.DeleteFunc(r.Outputs, func(o Output) bool { return o.Tensor == nil })
+}
+
+// runTeam is RunTogether with all results, those without a tensor too.
+func runTeam(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, pieces map[int]PieceReader, on Distribution, o device.Options) (*Result, error) {
 	m, err := on.join(ctx, d, p)
 	if err != nil {
 		return nil, err
@@ -222,7 +254,7 @@ func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args
 		if k > 0 {
 			own.Progress = nil
 		}
-		got[k], err = m.devices[k].Run(ctx, p, in[k], own)
+		got[k], err = m.devices[k].Run(ctx, m.runs[k].Program, in[k], own)
 		return err
 	})
 	if err != nil {
@@ -234,13 +266,13 @@ func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args
 		outputs[k] = r.Outputs
 		out.Elapsed, out.Compile = max(out.Elapsed, r.Elapsed), max(out.Compile, r.Compile)
 	}
-	if out.Outputs, err = m.whole(ctx, outputs, on.Pieces); err != nil {
+	if out.Outputs, err = m.whole(ctx, outputs, func(int) bool { return true }, on.Pieces); err != nil {
 		return nil, err
 	}
 	if out.Outputs, err = Checked(p, out.Outputs); err != nil {
 		return nil, m.leave(err)
 	}
-	out.Kernels = kernels(p.For(d.Arch()), got[0])
+	out.Kernels = kernels(m.runs[0].Program.For(d.Arch()), got[0])
 	return out, m.close()
 }
 
@@ -263,7 +295,7 @@ func runCompiled(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := RunTogether(ctx, d, p, args, j.pieces(), j.On, device.Options{Progress: j.Progress})
+	res, err := runTeam(ctx, d, p, args, j.pieces(), j.On, device.Options{Progress: j.Progress})
 	if err != nil {
 		return nil, placed(err, j.Module.Src)
 	}
@@ -271,6 +303,7 @@ func runCompiled(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	for i, r := range resultsOf(j.Fn) {
 		res.Outputs[i].Name = r.Name
 	}
+	res.present()
 	return res, nil
 }
 
@@ -292,7 +325,7 @@ func (m *members) open(ctx context.Context, o device.Options, pieces map[int]Pie
 		if k > 0 {
 			own.Progress = nil
 		}
-		c.sessions[k], err = device.Open(ctx, m.devices[k], m.p, own)
+		c.sessions[k], err = device.Open(ctx, m.devices[k], m.runs[k].Program, own)
 		return err
 	})
 	return c, err
@@ -312,7 +345,7 @@ func (c *compiledMembers) step(ctx context.Context, args []*tensor.Tensor) ([]*t
 	if err != nil {
 		return nil, c.place(err)
 	}
-	outs, err := c.whole(ctx, outputs, false)
+	outs, err := c.whole(ctx, outputs, func(i int) bool { return c.p.Carried(i) < 0 }, false)
 	if err == nil && len(c.p.Checks) > 0 {
 		err = c.checked(ctx, outs)
 	}
@@ -348,7 +381,7 @@ func (c *compiledMembers) states(ctx context.Context) ([]Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.whole(ctx, state, false)
+	return c.whole(ctx, state, func(i int) bool { return c.p.Carried(i) >= 0 }, false)
 }
 
 func (c *compiledMembers) current(ctx context.Context) ([]*tensor.Tensor, error) {

@@ -41,11 +41,11 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		}
 		u.Begin(p.Name)
 		start := time.Now()
-		if err := each(u, func(u *Unit) error { return apply(u, p) }); err != nil {
+		if err := Each(u, func(u *Unit) error { return apply(u, p) }); err != nil {
 			return err
 		}
 		s := Stage{Pass: p, Elapsed: time.Since(start)}
-		if err := each(u, Check); err != nil {
+		if err := Each(u, Check); err != nil {
 			return broken(p, err)
 		}
 		if observe == nil {
@@ -61,8 +61,8 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 	return nil
 }
 
-// each runs f on u or, if its function is split, on each part.
-func each(u *Unit, f func(*Unit) error) error {
+// Each runs f on u or, if its function is split, on each part.
+func Each(u *Unit, f func(*Unit) error) error {
 	if u.Parts == nil {
 		return f(u)
 	}

@@ -63,6 +63,11 @@ func (t *text) dependencies() {
 		}
 		for _, i := range t.before(s) {
 			if r := t.steps[i]; !t.clock.before(i, s.index) {
+				if r == s.behind {
+					t.problem(s.op, "DM844", "%s on stream %d does not wait for step %d, %s on stream %d: the devices agree on the order of what they send and receive",
+						label(s.op), t.stream[s.index], i, label(r.op), t.stream[i])
+					continue
+				}
 				d := t.problem(s.op, "DM844", "%s on stream %d writes over what step %d, %s, reads on stream %d, and does not wait for it",
 					label(s.op), t.stream[s.index], i, label(r.op), t.stream[i])
 				d.Related = []diag.Related{{Span: place(r.op), Message: "read here"}}

@@ -22,6 +22,7 @@ type model struct {
 	rootOf map[*ir.Value]*root
 	consts []*ir.Op
 	views  []*ir.Op // that move nothing, in the order of the text
+	point  *step    // the last send or receive
 	// inPlace allows element-wise kernels to write over their operands.
 	inPlace bool
 }
@@ -37,6 +38,9 @@ type step struct {
 	// onto is, for each of makes, the value that the op updates in place, nil for
 	// others; its other readers run before.
 	onto []*root
+	// behind is, of a send or a receive, the one before it: in another order a device might wait for what its partner
+	// sends only once it has received.
+	behind *step
 }
 
 // root is a value with storage, which its views share.
@@ -130,6 +134,9 @@ func (g *model) step(o *ir.Op) error {
 	}
 	s := &step{op: o, index: len(g.steps), scratch: roundUp(n), need: n}
 	g.steps = append(g.steps, s)
+	if o.Name == op.Send || o.Name == op.Recv {
+		s.behind, g.point = g.point, s
+	}
 	for _, v := range ir.UsedValues(o) {
 		r := g.rootOf[v]
 		if r == nil || slices.Contains(s.reads, r) {
@@ -248,9 +255,12 @@ func (g *model) over(s *step, i int) []*root {
 	return out
 }
 
-// before are the steps that read values that s overwrites; they run first,
-// although s does not depend on their results.
+// before are the steps that run before s although it does not depend on their results: those that read values that
+// it overwrites, and the one that it is behind.
 func (g *model) before(s *step) (steps []int) {
+	if s.behind != nil {
+		steps = append(steps, s.behind.index)
+	}
 	for _, x := range s.onto {
 		if x == nil {
 			continue

@@ -46,6 +46,8 @@ type Program struct {
 	Returned int     `json:",omitempty"`
 	// Divided is that several devices run the program together; nil: one.
 	Divided *Distribution `json:",omitempty"`
+	// Stages are what the devices of each position along Divided.Pipeline run; nil: all run this program.
+	Stages []Stage `json:",omitempty"`
 	// Variants are the same function for specific architectures, if code was generated
 	// for several. They have no variants themselves.
 	Variants []*Program
@@ -88,9 +90,11 @@ func (p *Program) Image(arch string) (Image, bool) {
 // Arch is the one architecture that the kernels were written for; empty where
 // they run on any of the target's.
 func (p *Program) Arch() string {
-	for _, k := range p.Kernels {
-		if k.Arch != "" {
-			return k.Arch
+	for _, q := range p.Parts() {
+		for _, k := range q.Kernels {
+			if k.Arch != "" {
+				return k.Arch
+			}
 		}
 	}
 	return ""
@@ -154,7 +158,9 @@ func (p *Program) Written() map[int]bool {
 		case StepFill, StepCopy:
 			written[s.Move.To] = true
 		case StepCollective:
-			written[s.Collective.To] = true
+			if s.Collective.Op != Send {
+				written[s.Collective.To] = true
+			}
 		case StepLaunch:
 			for k, a := range s.Launch.Args {
 				if p.Kernels[s.Launch.Kernel].Params[k].Mode != In {

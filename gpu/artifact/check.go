@@ -42,6 +42,11 @@ func (p *Program) Check() error {
 	if len(c.errs) == 0 {
 		c.divided()
 	}
+	if len(c.errs) == 0 && p.Stages != nil {
+		c.stages()
+		c.described()
+		return errors.Join(c.errs...)
+	}
 	if len(c.errs) == 0 {
 		c.steps()
 	}
@@ -58,14 +63,20 @@ func (p *Program) Check() error {
 	return errors.Join(c.errs...)
 }
 
-// variants checks each variant, and that it has the inputs and outputs of p.
-func (c *checker) variants() {
+// described checks what is said of the inputs and the outputs.
+func (c *checker) described() {
 	p := c.p
 	if len(p.Defaults) > 0 && len(p.Defaults) != len(p.Inputs) || len(p.Results) > 0 && len(p.Results) != len(p.Outputs) {
 		c.errorf("%d defaults of %d inputs, %d names of %d outputs", len(p.Defaults), len(p.Inputs), len(p.Results), len(p.Outputs))
 	}
 	c.state()
 	c.expectations()
+}
+
+// variants checks each variant, and that it has the inputs and outputs of p.
+func (c *checker) variants() {
+	p := c.p
+	c.described()
 	if len(p.Variants) > maxVariants {
 		c.errorf("%d variants; %d is the most", len(p.Variants), maxVariants)
 		return

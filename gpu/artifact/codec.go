@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 
 	"dmir/internal/atomicfile"
 	"dmir/internal/local"
@@ -24,16 +25,16 @@ import (
 //	uint32                the version of the format
 //	uint64                the length of the header
 //	the header            the Program as JSON, without the blobs
-//	the blobs             one after another: the constants' data, then the images; then those of the variants
+//	the blobs             one after another: the constants' data, then the images; then those of the variants and the stages
 //	32 bytes              SHA-256 of all before
 const (
 	// Magic is what a .dmx file begins with.
 	Magic         = "\x89DMX\r\n\x1a\n"
-	formatVersion = 4 // older ones: see old.go
-	// aloneVersion is the version before programs for several devices, which is written of others: earlier
-	// dmirs read them.
-	aloneVersion = 3
-	maxHeader    = 256 << 20
+	formatVersion = 5 // older ones: see old.go
+	// Earlier dmirs read what needs no more: programs of one function for all devices, and for one device.
+	dividedVersion = 4
+	aloneVersion   = 3
+	maxHeader      = 256 << 20
 )
 
 // header is the header of a file: a program of type P without its blobs. The
@@ -47,8 +48,18 @@ type header[P any] struct {
 
 type document = header[Program]
 
-// programs are p and its variants.
-func (p *Program) programs() []*Program { return append([]*Program{p}, p.Variants...) }
+// programs are p, its variants and its stages with theirs, in the order of their blobs; nil where a damaged file
+// has none.
+func (p *Program) programs() []*Program {
+	out := append([]*Program{p}, p.Variants...)
+	for _, s := range p.Stages {
+		out = append(out, s.Program)
+		if s.Program != nil {
+			out = append(out, s.Program.Variants...)
+		}
+	}
+	return out
+}
 
 // Write writes the program as a .dmx file.
 func (p *Program) Write(w io.Writer) error {
@@ -76,9 +87,17 @@ func (p *Program) Write(w io.Writer) error {
 		}
 		return &q
 	}
-	doc.Program = lean(p)
-	for _, v := range p.Variants {
-		doc.Program.Variants = append(doc.Program.Variants, lean(v))
+	withVariants := func(p *Program) *Program {
+		q := lean(p)
+		for _, v := range p.Variants {
+			q.Variants = append(q.Variants, lean(v))
+		}
+		return q
+	}
+	doc.Program = withVariants(p)
+	doc.Program.Stages = slices.Clone(p.Stages)
+	for i, s := range p.Stages {
+		doc.Program.Stages[i].Program = withVariants(s.Program)
 	}
 	if p.Key != nil {
 		mac, err := doc.seal(p.Key)
@@ -98,8 +117,11 @@ func (p *Program) Write(w io.Writer) error {
 	to := io.MultiWriter(w, sum)
 	head := append([]byte(Magic), make([]byte, 12)...)
 	version := uint32(aloneVersion)
-	if p.Divided != nil {
+	switch {
+	case p.Stages != nil:
 		version = formatVersion
+	case p.Divided != nil:
+		version = dividedVersion
 	}
 	binary.LittleEndian.PutUint32(head[8:], version)
 	binary.LittleEndian.PutUint64(head[12:], uint64(len(text)))

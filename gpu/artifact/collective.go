@@ -9,6 +9,8 @@ import (
 type Distribution struct {
 	Mesh string // its name
 	Axes []MeshAxis
+	// Pipeline is the axis along which the stages of a program in stages lie; "": it has none.
+	Pipeline string `json:",omitempty"`
 	// Inputs and Outputs are, for each input before the Positions and for each output, the
 	// whole that its buffer has a piece of; nil: the same on all devices.
 	Inputs, Outputs []*Whole
@@ -72,11 +74,12 @@ func (p *Position) Of(rank int) int64 {
 type Collective struct {
 	Op        CollectiveOp
 	Reduction string `json:",omitempty"` // "add", "mul", "max", "min", "and", "or"
-	From, To  int    // buffers; of an all-reduce they may be one
+	From, To  int    // buffers; of an all-reduce they may be one, of a send or a receive they are
 	Axes      []Span // the outermost first
 	// Pairs are, of a permute, the places in the group that give and get; a device that gets
-	// nothing gets zeros.
+	// nothing gets zeros. Of a send and of a receive there is one pair.
 	Pairs [][2]int `json:",omitempty"`
+	Tag   int      `json:",omitempty"` // by which a receive finds what was sent
 }
 
 // CollectiveOp is what a collective does.
@@ -89,10 +92,15 @@ const (
 	AllGather     CollectiveOp = "all_gather"
 	AllToAll      CollectiveOp = "all_to_all"
 	Permute       CollectiveOp = "collective_permute"
+	Send          CollectiveOp = "send" // hands the buffer on and waits for no one
+	Recv          CollectiveOp = "recv" // waits for what was sent
 )
 
+// Point reports whether one device gives to another, each by a step of its own.
+func (op CollectiveOp) Point() bool { return op == Send || op == Recv }
+
 func (c *Collective) empty() bool {
-	return c.Op == "" && c.Reduction == "" && c.From == 0 && c.To == 0 && len(c.Axes) == 0 && len(c.Pairs) == 0
+	return c.Op == "" && c.Reduction == "" && c.From == 0 && c.To == 0 && len(c.Axes) == 0 && len(c.Pairs) == 0 && c.Tag == 0
 }
 
 // Len is the number of devices of a group.
@@ -123,7 +131,7 @@ func (c *Collective) Group(rank int) []int {
 	return group
 }
 
-// Peers are, of a permute, the devices that this one gives to and gets from; -1: none.
+// Peers are, of a permute, a send or a receive, the devices that this one gives to and gets from; -1: none.
 func (c *Collective) Peers(rank int) (to, from int) {
 	group := c.Group(rank)
 	own := slices.Index(group, rank)
@@ -148,6 +156,10 @@ func (p *Program) Sent(c *Collective) int64 {
 		return 2 * (bytes / n * (n - 1))
 	case AllGather:
 		return bytes * (n - 1)
+	case Recv: // counts where it is sent
+		return 0
+	case Send:
+		return bytes
 	case Permute:
 		if !slices.ContainsFunc(c.Pairs, func(p [2]int) bool { return p[0] != p[1] }) {
 			return 0
@@ -185,6 +197,10 @@ func (c *checker) divided() {
 	given := len(p.Inputs) - len(d.Positions)
 	if len(d.Inputs) != given || len(d.Outputs) != len(p.Outputs) {
 		c.errorf("wholes of %d inputs and %d outputs, and there are %d and %d", len(d.Inputs), len(d.Outputs), given, len(p.Outputs))
+		return
+	}
+	if (d.Pipeline != "") != (p.Stages != nil) {
+		c.errorf("a pipeline along %q of %d stages", d.Pipeline, len(p.Stages))
 		return
 	}
 	for i := range d.Positions {
@@ -289,6 +305,11 @@ func (c *checker) collective(bad func(string, ...any), s *Step) {
 	case Permute:
 		fits = in == out
 		c.pairs(bad, k)
+	case Send, Recv:
+		fits = k.From == k.To
+		if c.pairs(bad, k); len(k.Pairs) != 1 || k.Pairs[0][0] == k.Pairs[0][1] || k.Tag < 0 {
+			bad("%s between %v with the tag %d", k.Op, k.Pairs, k.Tag)
+		}
 	default:
 		bad("no collective is %q", k.Op)
 		return
@@ -297,9 +318,9 @@ func (c *checker) collective(bad func(string, ...any), s *Step) {
 	switch {
 	case from.Elem != to.Elem || packed[from.Elem] || elem == 0 || !fits || min(in, out)%elem != 0 || in/n%elem != 0 && k.Op == AllToAll:
 		bad("%s of the %d bytes of %s on %d devices does not fill the %d of %s", k.Op, in, from.Name, n, out, to.Name)
-	case to.Kind == Constant:
+	case to.Kind == Constant && k.Op != Send:
 		bad("writes the constant %s", to.Name)
-	case k.From == k.To && k.Op != AllReduce:
+	case k.From == k.To && k.Op != AllReduce && !k.Op.Point():
 		bad("has one buffer, and needs two")
 	case reduces != (k.Reduction != "") || reduces && !reductions[k.Reduction]:
 		bad("no reduction of %s is %q", k.Op, k.Reduction)

@@ -22,27 +22,36 @@ type Kept struct {
 
 // Keep writes p, which is for one architecture and has no images.
 func (p *Program) Keep(w io.Writer, notes any) (err error) {
-	if len(p.Images) > 0 || len(p.Variants) > 0 {
-		return errors.New("a program with machine code keeps itself")
-	}
-	q := *p
-	if q.Object != "" {
-		q.Source, q.Headers = "", nil
-		q.Kernels = append([]Kernel(nil), p.Kernels...)
-		for i := range q.Kernels {
-			q.Kernels[i].First, q.Kernels[i].Last = 0, 0
+	for _, q := range p.programs() {
+		if len(q.Images) > 0 || len(q.Variants) > 0 {
+			return errors.New("a program with machine code keeps itself")
 		}
 	}
-	q.Buffers = append([]Buffer(nil), p.Buffers...)
 	var data [][]byte
-	for i := range q.Buffers {
-		b := &q.Buffers[i]
-		if b.Array == nil && b.Kind == Constant {
-			data = append(data, b.Data)
+	lean := func(p *Program) *Program {
+		q := *p
+		if q.Object != "" {
+			q.Source, q.Headers = "", nil
+			q.Kernels = append([]Kernel(nil), p.Kernels...)
+			for i := range q.Kernels {
+				q.Kernels[i].First, q.Kernels[i].Last = 0, 0
+			}
 		}
-		b.Data = nil
+		q.Buffers = append([]Buffer(nil), p.Buffers...)
+		for i := range q.Buffers {
+			b := &q.Buffers[i]
+			if b.Array == nil && b.Kind == Constant {
+				data = append(data, b.Data)
+			}
+			b.Data = nil
+		}
+		return &q
 	}
-	k := Kept{Program: &q}
+	k := Kept{Program: lean(p)}
+	k.Program.Stages = append([]Stage(nil), p.Stages...)
+	for i, s := range p.Stages {
+		k.Program.Stages[i].Program = lean(s.Program)
+	}
 	if k.Notes, err = json.Marshal(notes); err != nil {
 		return err
 	}
@@ -79,21 +88,26 @@ func ReadKept(r io.Reader, notes any, read func(b *Buffer) ([]byte, error)) (*Pr
 	}
 	p := k.Program
 	var arrays []*Buffer
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		switch {
-		case b.Kind != Constant:
-			continue
-		case b.Array != nil:
-			arrays = append(arrays, b)
-		case b.Size() < 0 || b.Size() > p.Workspace:
-			err = errDamaged
-		default:
-			b.Data = make([]byte, b.Size())
-			_, err = io.ReadFull(in, b.Data)
+	for _, q := range p.programs() {
+		if q == nil {
+			return nil, errDamaged
 		}
-		if err != nil {
-			return nil, err
+		for i := range q.Buffers {
+			b := &q.Buffers[i]
+			switch {
+			case b.Kind != Constant:
+				continue
+			case b.Array != nil:
+				arrays = append(arrays, b)
+			case b.Size() < 0 || b.Size() > q.Workspace:
+				err = errDamaged
+			default:
+				b.Data = make([]byte, b.Size())
+				_, err = io.ReadFull(in, b.Data)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	failed := make([]error, len(arrays))

@@ -36,8 +36,12 @@ func (p *Program) accesses() [][]access {
 			add(s.Move.To, i, false, true)
 			continue
 		case StepCollective:
-			add(s.Collective.From, i, true, false)
-			add(s.Collective.To, i, false, true)
+			if s.Collective.Op != Recv {
+				add(s.Collective.From, i, true, false)
+			}
+			if s.Collective.Op != Send {
+				add(s.Collective.To, i, false, true)
+			}
 			continue
 		case StepLoop, StepBranch:
 			b := s.Decision.On

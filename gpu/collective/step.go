@@ -8,7 +8,7 @@ import (
 )
 
 // Step runs the collective of a step of p on host memory: from and to are the elements of its
-// buffers, one memory where these are one.
+// buffers, one memory where these are one. A send leaves it as it is.
 func Step(ctx context.Context, c Comm, p *artifact.Program, k *artifact.Collective, from, to []byte) error {
 	group, elem, how := k.Group(c.Rank()), p.Buffers[k.From].Elem, Reduction(k.Reduction)
 	switch k.Op {
@@ -26,6 +26,17 @@ func Step(ctx context.Context, c Comm, p *artifact.Program, k *artifact.Collecti
 	case artifact.Permute:
 		toRank, fromRank := k.Peers(c.Rank())
 		return c.Permute(ctx, toRank, fromRank, from, to)
+	case artifact.Send:
+		if toRank, _ := k.Peers(c.Rank()); toRank >= 0 {
+			return c.Send(ctx, toRank, k.Tag, from)
+		}
+		return nil
+	case artifact.Recv:
+		if _, fromRank := k.Peers(c.Rank()); fromRank >= 0 {
+			return c.Recv(ctx, fromRank, k.Tag, to)
+		}
+		clear(to)
+		return nil
 	}
 	return fmt.Errorf("there is no collective %q", k.Op)
 }

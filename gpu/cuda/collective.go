@@ -102,7 +102,8 @@ func (s *Session) connect(join func(group []int) (deviceComm, error)) error {
 // halves between the ranks.
 var onNCCL = []string{"i8", "ui8", "i32", "ui32", "i64", "ui64", "index", "f32", "f64"}
 
-// onHost reports whether step i is a collective that the host runs.
+// onHost reports whether step i is a collective that the host runs. A send that NCCL runs waits for its receive, and two
+// devices that send to each other at once would wait for ever.
 func (s *Session) onHost(i int) bool {
 	step := &s.p.Steps[i]
 	if step.Kind != artifact.StepCollective {
@@ -110,7 +111,7 @@ func (s *Session) onHost(i int) bool {
 	}
 	k := &step.Collective
 	bits := k.Reduction == "and" || k.Reduction == "or"
-	return s.team.rings == nil || k.Reduction != "" && (bits || !slices.Contains(onNCCL, s.p.Buffers[k.From].Elem))
+	return s.team.rings == nil || k.Op.Point() || k.Reduction != "" && (bits || !slices.Contains(onNCCL, s.p.Buffers[k.From].Elem))
 }
 
 // parts are the steps [from, to) cut at collectives that the host runs, each of which is alone.
@@ -133,18 +134,21 @@ func (s *Session) exchange(i int) error {
 	if err := s.wait(t.ctx); err != nil {
 		return err
 	}
-	in, err := s.copyOut(from)
-	if err == nil {
-		err = s.wait(t.ctx)
-	}
-	if err != nil {
-		return err
+	var in []byte
+	if k.Op != artifact.Recv {
+		var err error
+		if in, err = s.copyOut(from); err == nil {
+			err = s.wait(t.ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	out := in
-	if k.From != k.To {
+	if k.From != k.To || k.Op == artifact.Recv {
 		out = make([]byte, to.Size())
 	}
-	if err := collective.At(t.comm, s.p, i, collective.Step(t.ctx, t.comm, s.p, k, in, out)); err != nil {
+	if err := collective.At(t.comm, s.p, i, collective.Step(t.ctx, t.comm, s.p, k, in, out)); err != nil || k.Op == artifact.Send {
 		return err
 	}
 	return s.copyIn(to, out)

@@ -24,8 +24,15 @@ func exchanges(p *artifact.Program, comm collective.Comm) func(ctx context.Conte
 			return nil, fmt.Errorf("the emulator asks for a collective in step %d, which is none", step)
 		}
 		k := &p.Steps[step].Collective
-		return &exchange{int(p.Buffers[k.From].Size()), func(from []byte) ([]byte, error) {
-			to := make([]byte, p.Buffers[k.To].Size())
+		in, out := p.Buffers[k.From].Size(), p.Buffers[k.To].Size()
+		switch k.Op {
+		case artifact.Send:
+			out = 0
+		case artifact.Recv:
+			in = 0
+		}
+		return &exchange{int(in), func(from []byte) ([]byte, error) {
+			to := make([]byte, out)
 			return to, collective.At(comm, p, step, collective.Step(ctx, comm, p, k, from, to))
 		}}, nil
 	}

@@ -52,6 +52,12 @@ func planText(p *artifact.Program) ([]byte, error) {
 			args = []artifact.Arg{{Buffer: s.Move.To}, {Buffer: s.Move.From}}
 		case artifact.StepCollective:
 			args = []artifact.Arg{{Buffer: s.Collective.To}, {Buffer: s.Collective.From}}
+			switch s.Collective.Op {
+			case artifact.Send:
+				args, kernel = args[1:], sendStep
+			case artifact.Recv:
+				args, kernel = args[:1], recvStep
+			}
 		case artifact.StepLoop, artifact.StepRepeat, artifact.StepBranch:
 			a, b := s.Decision.Parts[0], s.Decision.Parts[1]
 			if left := len(p.Steps) - i - 1; a < 0 || b < 0 || a > left || b > left-a {
@@ -110,6 +116,12 @@ func planText(p *artifact.Program) ([]byte, error) {
 
 // numbers are the kernel numbers in the plan's text of steps that launch none.
 var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4, artifact.StepRepeat: -5, artifact.StepCollective: -6}
+
+// The numbers of collectives that only read a buffer, or only write one.
+const (
+	sendStep = -7
+	recvStep = -8
+)
 
 // content is the bytes of a buffer's elements; the bytes after them are padding that
 // no kernel may access.

@@ -22,7 +22,7 @@ struct StepArg {
   TensorMap map;
 };
 
-enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5, ExchangeStep = -6 };  // a step's kernel below 0
+enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5, ExchangeStep = -6, SendStep = -7, ReceiveStep = -8 };  // a step's kernel below 0
 
 struct Step {
   double work;  // nanoseconds of one run, estimated
@@ -271,9 +271,9 @@ inline void copy_bytes(const Plan& plan, Param& to, Param& from) {
 
 // Gives the elements of a buffer to the process that started this one, which runs the
 // collective, and takes those of the result: "!STEP" and the bytes on standard output, and
-// the bytes on standard input.
-inline void exchange(const Plan& plan, Param& to, Param& from) {
-  require(plan, from.owner - 1);
+// the bytes on standard input. Either may be null.
+inline void exchange(const Plan& plan, Param* to, Param* from) {
+  if (from) require(plan, from->owner - 1);
   fflush(stdout);
   char head[32];
   int n = snprintf(head, sizeof head, "!%d\n", m.step);
@@ -286,12 +286,13 @@ inline void exchange(const Plan& plan, Param& to, Param& from) {
     }
   };
   all(write, 1, reinterpret_cast<u8*>(head), n);
-  all(write, 1, from.data, from.bytes);
-  all(read, 0, to.data, to.bytes);
-  for (i64 b = 0; b < to.bytes; b++) to.owners[b] = to.owner;
-  from.read = from.requested = from.bytes;
-  to.written += to.bytes;
-  to.requested += to.bytes;
+  if (from) all(write, 1, from->data, from->bytes);
+  if (to) all(read, 0, to->data, to->bytes);
+  for (i64 b = 0; to && b < to->bytes; b++) to->owners[b] = to->owner;
+  if (from) from->read = from->requested = from->bytes;
+  if (!to) return;
+  to->written += to->bytes;
+  to->requested += to->bytes;
 }
 
 inline void fill_zero(Param& p) {
@@ -335,7 +336,9 @@ inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
   for (int k = 0; k < m.param_count; k++) m.params[k].mixed = mixed(s, k, kernels);
   m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
   if (s.kernel == FillStep) fill_zero(m.params[0]);
-  else if (s.kernel == ExchangeStep) exchange(plan, m.params[0], m.params[1]);
+  else if (s.kernel == ExchangeStep) exchange(plan, &m.params[0], &m.params[1]);
+  else if (s.kernel == SendStep) exchange(plan, nullptr, &m.params[0]);
+  else if (s.kernel == ReceiveStep) exchange(plan, &m.params[0], nullptr);
   else if (s.kernel == CopyStep) copy_bytes(plan, m.params[0], m.params[1]);
   else launch(kernels[s.kernel], s);
 }
