@@ -164,6 +164,27 @@ type Compiled struct {
 	Gaps    []pass.Gap // of the kernels
 }
 
+// Parts are those that devices run: c itself, or the stages of a program in stages.
+func (c Compiled) Parts() []Compiled {
+	all := c.Program.Parts()
+	if c.Program.Stages == nil {
+		return []Compiled{c}
+	}
+	out := make([]Compiled, len(all))
+	for i, p := range all {
+		out[i].Program = p
+		for k := i; k < len(c.Code); k += len(all) { // by architecture, then by stage
+			out[i].Code = append(out[i].Code, c.Code[k])
+		}
+		for _, g := range c.Gaps {
+			if g.Func == p.Name {
+				out[i].Gaps = append(out[i].Gaps, g)
+			}
+		}
+	}
+	return out
+}
+
 // InvalidError reports that a compiled program breaks a rule of artifacts,
 // which is a defect of the compiler.
 type InvalidError struct{ Err error }

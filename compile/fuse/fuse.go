@@ -136,7 +136,7 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 		f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
 	}
 	f.Recomputed, f.planned = copies(s.kernels), s.price
-	f.gap = pass.Gap{Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
+	f.gap = pass.Gap{Func: u.Func.Name, Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
 	if body.IsRegion() {
 		f.gap.In = body.Region.Op
 	}

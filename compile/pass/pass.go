@@ -67,6 +67,7 @@ func (u *Unit) Functions() []*ir.Func {
 // Gap is how far the kernels of a body may be from the best ones, in the model by
 // which they are chosen.
 type Gap struct {
+	Func           string  // its function
 	In             *ir.Op  // the op whose region it is; nil for the function
 	Ns, LeastNs    float64 // predicted time of the kernels, and a lower bound on that of any others
 	Bytes, Minimum int64   // that the kernels move, and a lower bound on what others move

@@ -18,6 +18,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 	"dmir/internal/atomicfile"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -296,6 +297,9 @@ func firstLineOf(s string) string {
 // write writes the requested output and reports the kernels.
 func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	main := builds[0]
+	if main.Program.Stages != nil && c.Emit != "" && c.Emit != "dmx" {
+		return c.emitStages(a, main, archs)
+	}
 	switch c.Emit {
 	case "", "dmx":
 		if c.Output != "" {
@@ -306,22 +310,9 @@ func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took
 	case "cuda":
 		return c.writeCUDA(a, main.Program)
 	default:
-		if form := target.Emitting(c.Emit); form != nil {
-			out, err := form.Emit(a.ctx, main.Program, c.Emit, archs[0])
-			if err != nil {
-				return codeFailed("--emit "+c.Emit, err)
-			}
-			return c.emit(a, c.Output, string(out))
-		}
-		var text string
-		var err error
-		if c.Emit == "sass" {
-			text, err = target.For(archs[0]).Disassemble(a.ctx, main.Code[0].Image)
-		} else {
-			text, err = main.Code[0].Assembly(a.ctx)
-		}
+		text, err := c.emitted(a, main, archs[0])
 		if err != nil {
-			return codeFailed("--emit "+c.Emit, err)
+			return err
 		}
 		return c.emit(a, c.Output, text)
 	}
@@ -332,6 +323,54 @@ func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took
 		return c.json(a, builds, archs, took)
 	}
 	return c.text(a, builds, archs, took)
+}
+
+// emitted is the form of b that was asked for, for an architecture.
+func (c compileCmd) emitted(a *app, b driver.Compiled, arch string) (text string, err error) {
+	switch form := target.Emitting(c.Emit); {
+	case c.Emit == "cuda":
+		return b.Program.Source, nil
+	case form != nil:
+		var out []byte
+		out, err = form.Emit(a.ctx, b.Program, c.Emit, arch)
+		text = string(out)
+	case c.Emit == "sass":
+		text, err = target.For(arch).Disassemble(a.ctx, b.Code[0].Image)
+	default:
+		text, err = b.Code[0].Assembly(a.ctx)
+	}
+	if err != nil {
+		return "", codeFailed("--emit "+c.Emit, err)
+	}
+	return text, nil
+}
+
+// remarks are how a line of text begins that says what follows, by form.
+var remarks = map[string]string{"cuda": "//", "ptx": "//", "sass": "//", "llvm": ";", "asm": "#"}
+
+// emitStages writes the texts of all stages, one behind the other.
+func (c compileCmd) emitStages(a *app, b driver.Compiled, archs []string) error {
+	mark, isText := remarks[c.Emit]
+	if !isText || c.Emit == "cuda" && c.Output != "" {
+		return &failure{"DM612", "--emit " + c.Emit, fmt.Sprintf("is of one function, and @%s is in %s along %s, which have one each", b.Program.Name,
+			diag.Count(len(b.Program.Stages), "stage"), b.Program.Divided.Pipeline), "write a .dmx file, which holds all; dmir run runs it"}
+	}
+	arch := ""
+	if len(archs) > 0 {
+		arch = archs[0]
+	}
+	var all strings.Builder
+	for i, s := range b.Parts() {
+		text, err := c.emitted(a, s, arch)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&all, "%s @%s\n%s\n", mark, escape.Comment(s.Program.Name), strings.TrimRight(text, "\n"))
+		if i < len(b.Program.Stages)-1 {
+			all.WriteByte('\n')
+		}
+	}
+	return c.emit(a, c.Output, all.String())
 }
 
 // emit writes a text to a file, or to stdout where none is named.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -20,10 +21,14 @@ import (
 
 // text prints for each launch what it is and which resources it takes.
 func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
-	for i, b := range builds {
+	parts := partsOf(builds)
+	for i, b := range parts {
 		p := b.Program
 		if i > 0 {
-			escape.Fprintf(a.stdout, "\nfor %s alone:\n", p.Arch())
+			fmt.Fprintln(a.stdout)
+		}
+		if of := c.partName(builds, parts, i); of != "" {
+			escape.Fprintf(a.stdout, "%s:\n", of)
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "STEP\tCLASS\tLAUNCH\tREGISTERS\tSHARED\tMOVED\tTIME\tLINES")
@@ -53,9 +58,15 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 	}
 	p := builds[0].Program
 	var names []string
-	for _, b := range builds {
+	kernels, steps, moved := 0, 0, int64(0)
+	for i, b := range parts {
+		if i < len(p.Parts()) {
+			kernels, steps, moved = kernels+len(b.Program.Kernels), steps+len(b.Program.Steps), moved+movedBy(b.Program)
+		}
 		for _, r := range b.Code {
-			names = append(names, r.Arch)
+			if !slices.Contains(names, r.Arch) {
+				names = append(names, r.Arch)
+			}
 			for _, k := range r.Usage {
 				if !k.Spills() {
 					continue
@@ -68,12 +79,15 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 	if len(names) > 0 {
 		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
 	}
-	total := p.Predicted()
-	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %s, %s, %s predicted, %s moved, %s of memory\n", p.Name, with,
-		units.Time(float64(took.Nanoseconds())), diag.Count(len(p.Kernels), "kernel"), diag.Count(len(p.Steps), "step"), units.Time(total), units.Bytes(movedBy(p)), units.Bytes(p.Workspace))
-	for i, b := range builds {
-		name := "@" + p.Name
-		if i > 0 {
+	stages := ""
+	if n := len(p.Stages); n > 0 {
+		stages = fmt.Sprintf(" in %s along %s", diag.Count(n, "stage"), p.Divided.Pipeline)
+	}
+	escape.Fprintf(a.stdout, "\ncompiled @%s%s%s in %s: %s, %s, %s predicted, %s moved, %s of memory\n", p.Name, stages, with,
+		units.Time(float64(took.Nanoseconds())), diag.Count(kernels, "kernel"), diag.Count(steps, "step"), units.Time(p.Predicted()), units.Bytes(moved), units.Bytes(p.Workspace))
+	for i, b := range parts {
+		name := "@" + b.Program.Name
+		if i >= len(p.Parts()) {
 			name += " for " + b.Program.Arch()
 		}
 		for _, g := range b.Gaps {
@@ -90,6 +104,31 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 		escape.Fprintf(a.stdout, "no file is written; name one with -o, such as -o %s.dmx, to run it\n", p.Name)
 	}
 	return nil
+}
+
+// partsOf are the programs of all builds that devices run.
+func partsOf(builds []driver.Compiled) (out []driver.Compiled) {
+	for _, b := range builds {
+		out = append(out, b.Parts()...)
+	}
+	return out
+}
+
+// partName heads the table of part i of builds: which stage, and for which architecture where there are several
+// programs; empty where there is one table.
+func (c compileCmd) partName(builds, parts []driver.Compiled, i int) string {
+	p := parts[i].Program
+	alone := ""
+	if i >= len(builds[0].Program.Parts()) {
+		alone = "for " + p.Arch() + " alone"
+	}
+	if builds[0].Program.Stages == nil {
+		return alone
+	}
+	if alone != "" {
+		alone = " " + alone
+	}
+	return "@" + p.Name + alone
 }
 
 // movedBy is what the steps of p move in a run.
@@ -218,6 +257,7 @@ type jsonCompile struct {
 }
 
 type jsonCompiled struct {
+	Func           string       `json:"func,omitempty"` // of a program in stages: the stage
 	Archs          []string     `json:"archs"`
 	WorkspaceBytes int64        `json:"workspace_bytes"`
 	Kernels        []jsonKernel `json:"kernels"`
@@ -269,8 +309,12 @@ type jsonLaunch struct {
 func (c compileCmd) json(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	p := builds[0].Program
 	out := jsonCompile{Func: p.Name, Compiler: compilerOf(builds), ElapsedNs: took.Nanoseconds(), File: c.Output, Inputs: jsonArgs(p, p.Inputs, nil), Outputs: jsonArgs(p, p.Outputs, p.Results)}
-	for _, b := range builds {
-		out.Programs = append(out.Programs, compiledJSON(c.src, b))
+	for _, b := range partsOf(builds) {
+		j := compiledJSON(c.src, b)
+		if p.Stages != nil {
+			j.Func = b.Program.Name
+		}
+		out.Programs = append(out.Programs, j)
 	}
 	return writeJSON(a.stdout, out)
 }
