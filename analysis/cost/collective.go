@@ -124,6 +124,9 @@ func (s *scope) collective(o *ir.Op) *Collective {
 	if !ok {
 		return nil
 	}
+	if s.some && o.Name == op.Send { // all that run it send
+		t.Sent = t.Buffer
+	}
 	all, names, ok := cut(s.mesh, t.Axes)
 	if !ok {
 		return nil

@@ -16,6 +16,7 @@ type Figures struct {
 	Peaks    []dim.Dim // as those of Func
 	Sent     *int64    // nil where it is not known
 	Time     Time
+	Stages   []StageFigures // of a step in stages, by their position; nil: all devices run one program
 }
 
 // Figures are those of f, or of each device that runs it, on m.

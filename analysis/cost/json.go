@@ -86,6 +86,35 @@ type CompiledReport struct {
 	Peak    *int64 `json:"peak_bytes"`
 	TimeNs  *int64 `json:"time_ns"`
 	Sent    *int64 `json:"sent_bytes,omitempty"`
+	// Stages are, of a step in stages, the figures of each position along the axis of its pipeline; those above are then
+	// of the device that has most, and time_ns is until the last has ended.
+	Stages []StageReport `json:"stages,omitempty"`
+}
+
+// StageReport is what the devices of one position along the axis of a pipeline run.
+type StageReport struct {
+	Func    string `json:"func"`
+	Kernels *int64 `json:"kernels"`
+	Moved   *int64 `json:"moved_bytes"`
+	Peak    *int64 `json:"peak_bytes"`
+	BusyNs  *int64 `json:"busy_ns"` // of its kernels
+	WaitNs  *int64 `json:"wait_ns"` // in which none of them runs
+	Sent    *int64 `json:"sent_bytes,omitempty"`
+}
+
+// report is s for JSON.
+func (s *StageFigures) report(timed bool) StageReport {
+	r := StageReport{Func: s.Func, Sent: s.Sent}
+	r.Kernels, _ = number(s.Kernels)
+	r.Moved, _ = number(s.Moved)
+	if len(s.Peaks) == 1 {
+		r.Peak, _ = number(s.Peaks[0])
+	}
+	if timed {
+		busy, wait := int64(math.Round(s.BusyNs)), int64(math.Round(s.WaitNs))
+		r.BusyNs, r.WaitNs = &busy, &wait
+	}
+	return r
 }
 
 // Compile fills in what functions cost as they are compiled.
@@ -108,6 +137,9 @@ func (r *Report) Compile(funcs []*Func, of func(*Func) (Figures, error)) {
 		if x.Time.Known {
 			ns := int64(math.Round(x.Time.Ns))
 			c.TimeNs = &ns
+		}
+		for k := range x.Stages {
+			c.Stages = append(c.Stages, x.Stages[k].report(x.Time.Known))
 		}
 		r.Functions[i].Compiled = c
 	}

@@ -79,16 +79,16 @@ func (e *Entry) talks() bool {
 	return talk(e.Inner)
 }
 
-// overlap is the time of entries of one block.
-func (t timer) overlap(entries []*Entry) Overlap {
-	out := Overlap{Known: true}
+// steps are entries of one block as steps of a device, and what each holds of communication within; ok is false where
+// a time is not known.
+func (t timer) steps(entries []*Entry) (steps []network.Step, within []Overlap, ok bool) {
 	at := make(map[*ir.Op]int, len(entries))
-	steps := make([]network.Step, len(entries))
-	within := make([]Overlap, len(entries))
+	steps = make([]network.Step, len(entries))
+	within = make([]Overlap, len(entries))
 	for i, e := range entries {
 		x := t.entry(e)
 		if !x.Known {
-			return Overlap{}
+			return nil, nil, false
 		}
 		at[e.Op] = i
 		alone := e.Comm != nil || e.parts != nil && !slices.ContainsFunc(e.parts, func(p *Entry) bool { return p.Comm == nil })
@@ -104,12 +104,22 @@ func (t timer) overlap(entries []*Entry) Overlap {
 			}
 			w := t.overlap(inner)
 			if !w.Known {
-				return Overlap{}
+				return nil, nil, false
 			}
 			within[i] = Overlap{Comm: w.Comm * times, ExposedNs: w.ExposedNs * times}
 			step.Duration = max(0, x.Ns-(w.Comm-w.ExposedNs)*times) // less what is hidden
 		}
 		steps[i] = step
+	}
+	return steps, within, true
+}
+
+// overlap is the time of entries of one block.
+func (t timer) overlap(entries []*Entry) Overlap {
+	out := Overlap{Known: true}
+	steps, within, ok := t.steps(entries)
+	if !ok {
+		return Overlap{}
 	}
 	s, err := network.Timeline(steps)
 	if err != nil {

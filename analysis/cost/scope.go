@@ -18,6 +18,7 @@ type scope struct {
 	over  op.InPlace
 	asked bool       // over was, for the entry that is being made
 	mesh  *mesh.Mesh // whose devices run the function; nil: one device does
+	some  bool       // only those of one position along an axis do
 }
 
 func (c *coster) scope(env map[string]dim.Dim) *scope {
@@ -28,7 +29,7 @@ func (c *coster) scope(env map[string]dim.Dim) *scope {
 func (c *coster) scopeOf(fn *ir.Func, env map[string]dim.Dim) *scope {
 	s := c.scope(env)
 	if fn.Op != nil && c.m != nil && op.PerDevice(fn.Op) {
-		s.mesh = mesh.Find(c.m, fn.Op.Str(op.MeshAttr))
+		s.mesh, s.some = mesh.Find(c.m, fn.Op.Str(op.MeshAttr)), op.OnlyOf(fn.Op) != nil
 	}
 	return s
 }

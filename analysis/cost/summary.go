@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/internal/escape"
+	"dmir/syntax/diag"
 )
 
 // summary describes what the function could do without, and what is not known.
@@ -67,10 +68,25 @@ func (p *printer) compiled(x Figures, why error) {
 	if len(x.Peaks) == 1 {
 		text += ", " + units.DimBytes(x.Peaks[0]) + " of memory"
 	}
-	if x.Sent != nil && p.f.body != nil && p.f.body.in.mesh != nil {
+	if x.Sent != nil && p.f.body != nil && (p.f.body.in.mesh != nil || x.Stages != nil) {
 		text += ", " + units.Bytes(*x.Sent) + " sent"
 	}
-	p.field("compiled", text)
+	if x.Stages == nil {
+		p.field("compiled", text)
+		return
+	}
+	axis := p.f.pipeline()
+	p.field("compiled", fmt.Sprintf("in %s along %s; of each at most %s", diag.Count(len(x.Stages), "part"), axis, text))
+	for i, s := range x.Stages {
+		text := units.Time(s.BusyNs) + " of kernels, waits " + units.Time(s.WaitNs) + "; " + units.DimBytes(s.Moved) + " moved, " + units.DimBytes(s.Peaks[0]) + " of memory"
+		if !x.Time.Known {
+			text = units.DimBytes(s.Moved) + " moved, " + units.DimBytes(s.Peaks[0]) + " of memory"
+		}
+		if s.Sent != nil {
+			text += ", " + units.Bytes(*s.Sent) + " sent"
+		}
+		p.field(fmt.Sprintf("%s %d", axis, i), text)
+	}
 }
 
 // devices describes the mesh and what its devices send to each other.
@@ -94,7 +110,11 @@ func (p *printer) devices() {
 		}
 		return
 	}
-	p.field("devices", devices+"; the figures are of each")
+	of := "; the figures are of each"
+	if axis := f.pipeline(); axis != "" {
+		of = "; the figures are of one that runs all stages along " + axis
+	}
+	p.field("devices", devices+of)
 	sent, known := f.Sent()
 	text := SentText(sent)
 	if !known {

@@ -1,6 +1,9 @@
 package network
 
 import (
+	"cmp"
+	"container/heap"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -36,81 +39,154 @@ type Schedule struct {
 //
 // It takes time in proportion to the steps and what they use.
 func Timeline(steps []Step) (Schedule, error) {
-	s := &simulation{steps: steps, waits: make([]int, len(steps)), users: make([][]int, len(steps)), spans: make([]Span, len(steps))}
-	for i, step := range steps {
-		if !(step.Duration >= 0) || math.IsInf(step.Duration, 0) {
-			return Schedule{}, fmt.Errorf("step %d: a duration of %v s", i, step.Duration)
+	all, err := Timelines([][]Step{steps}, nil)
+	if err != nil {
+		return Schedule{}, err
+	}
+	return all[0], nil
+}
+
+// At is a step of one of several devices.
+type At struct{ Device, Step int }
+
+// A Link is that the step To of a device waits for the step From of another, whose result it uses.
+type Link struct{ From, To At }
+
+// Timelines runs the programs of several devices, each on two streams as Timeline does. Total of each is when the last of
+// all ends. It is an error if steps wait for each other.
+func Timelines(programs [][]Step, links []Link) ([]Schedule, error) {
+	s := &simulation{lanes: make([]lane, len(programs))}
+	first := make([]int, len(programs)) // step of each device
+	for d, steps := range programs {
+		s.lanes[d].compute.number, s.lanes[d].comm.number = 2*d, 2*d+1
+		first[d] = len(s.steps)
+		s.steps = append(s.steps, steps...)
+		for range steps {
+			s.device = append(s.device, d)
 		}
-		for _, d := range step.After {
-			if d < 0 || d >= i {
-				return Schedule{}, fmt.Errorf("step %d uses the result of step %d, which is no earlier step", i, d)
+	}
+	s.waits, s.users, s.spans = make([]int, len(s.steps)), make([][]int, len(s.steps)), make([]Span, len(s.steps))
+	for d, steps := range programs {
+		for i, step := range steps {
+			if !(step.Duration >= 0) || math.IsInf(step.Duration, 0) {
+				return nil, fmt.Errorf("step %d: a duration of %v s", i, step.Duration)
 			}
-			s.users[d] = append(s.users[d], i)
-		}
-		s.waits[i] = len(step.After)
-		if !step.Communication {
-			s.compute.order = append(s.compute.order, i)
+			at := first[d] + i
+			for _, k := range step.After {
+				if k < 0 || k >= i {
+					return nil, fmt.Errorf("step %d uses the result of step %d, which is no earlier step", i, k)
+				}
+				s.users[first[d]+k] = append(s.users[first[d]+k], at)
+			}
+			s.waits[at] = len(step.After)
+			if !step.Communication {
+				s.lanes[d].compute.order = append(s.lanes[d].compute.order, at)
+			}
 		}
 	}
-	for i, step := range steps {
-		if step.Communication && s.waits[i] == 0 {
-			s.comm.order = append(s.comm.order, i)
+	for _, l := range links {
+		from, to := first[l.From.Device]+l.From.Step, first[l.To.Device]+l.To.Step
+		s.users[from] = append(s.users[from], to)
+		s.waits[to]++
+	}
+	for i, step := range s.steps {
+		if comm := &s.lanes[s.device[i]].comm; step.Communication && s.waits[i] == 0 {
+			comm.order = append(comm.order, i)
 		}
 	}
-	s.run()
-	out := Schedule{Spans: s.spans, Issued: s.comm.order, Total: max(s.compute.free, s.comm.free)}
-	for _, i := range s.compute.order {
-		out.Compute += steps[i].Duration
+	if s.run() < len(s.steps) {
+		return nil, errors.New("steps wait for each other")
 	}
-	out.expose(s.compute.order)
+	total := 0.0
+	for d := range s.lanes {
+		total = max(total, s.lanes[d].compute.free, s.lanes[d].comm.free)
+	}
+	out := make([]Schedule, len(programs))
+	for d, steps := range programs {
+		l, o := &s.lanes[d], &out[d]
+		o.Spans, o.Total = s.spans[first[d]:first[d]+len(steps):first[d]+len(steps)], total
+		own := func(order []int) (list []int) {
+			for _, i := range order {
+				list = append(list, i-first[d])
+			}
+			return list
+		}
+		o.Issued = own(l.comm.order)
+		compute := own(l.compute.order)
+		for _, i := range compute {
+			o.Compute += steps[i].Duration
+		}
+		o.expose(compute)
+	}
 	return out, nil
 }
 
 // A stream runs steps one after the other.
 type stream struct {
+	number  int // twice that of the device, one more of communication
 	order   []int
 	next    int // place in order of the step that runs or waits
 	running bool
 	free    float64 // end of the last step that was begun
 }
 
+// lane is the streams of a device.
+type lane struct{ compute, comm stream }
+
+// running are the streams that run a step, as a heap: first that which ends first, of several computation, and the first
+// device.
+type running []*stream
+
+func (r running) Len() int      { return len(r) }
+func (r running) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
+func (r running) Less(i, j int) bool {
+	a, b := r[i], r[j]
+	return cmp.Or(cmp.Compare(a.free, b.free), cmp.Compare(a.number%2, b.number%2), cmp.Compare(a.number, b.number)) < 0
+}
+func (r *running) Push(x any) { *r = append(*r, x.(*stream)) }
+func (r *running) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}
+
 type simulation struct {
-	steps         []Step
-	waits         []int   // how many of the steps that each uses have not ended
-	users         [][]int // who uses each
-	spans         []Span
-	compute, comm stream
+	steps   []Step  // of all devices
+	device  []int   // of each
+	waits   []int   // how many of the steps that each uses have not ended
+	users   [][]int // who uses each
+	spans   []Span
+	lanes   []lane
+	running running
 }
 
-// run moves from the end of one step to the end of the next. Each step uses earlier ones
-// only, so that the first one that has not ended can always run.
-func (s *simulation) run() {
-	now := 0.0
-	for {
-		s.begin(&s.compute, now)
-		s.begin(&s.comm, now)
-		first, second := &s.compute, &s.comm
-		switch {
-		case !first.running && !second.running:
-			return
-		case !first.running || second.running && second.free < first.free:
-			first = second
+// run moves from the end of one step to the end of the next, and returns how many have ended. Of one device, each step
+// uses earlier ones only, so that the first one that has not ended can always run.
+func (s *simulation) run() (ended int) {
+	for d := range s.lanes {
+		s.begin(d, 0)
+	}
+	for ; len(s.running) > 0; ended++ {
+		t := heap.Pop(&s.running).(*stream)
+		s.end(t)
+	}
+	return ended
+}
+
+// begin begins what the streams of a device can run.
+func (s *simulation) begin(device int, now float64) {
+	for _, t := range []*stream{&s.lanes[device].compute, &s.lanes[device].comm} {
+		if t.running || t.next == len(t.order) {
+			continue
 		}
-		now = first.free
-		s.end(first)
+		i := t.order[t.next]
+		if s.waits[i] > 0 {
+			continue
+		}
+		t.running, t.free = true, now+s.steps[i].Duration
+		s.spans[i] = Span{Start: now, End: t.free}
+		heap.Push(&s.running, t)
 	}
-}
-
-func (s *simulation) begin(t *stream, now float64) {
-	if t.running || t.next == len(t.order) {
-		return
-	}
-	i := t.order[t.next]
-	if s.waits[i] > 0 {
-		return
-	}
-	t.running, t.free = true, now+s.steps[i].Duration
-	s.spans[i] = Span{Start: now, End: t.free}
 }
 
 func (s *simulation) end(t *stream) {
@@ -119,7 +195,14 @@ func (s *simulation) end(t *stream) {
 	t.running = false
 	for _, u := range s.users[i] {
 		if s.waits[u]--; s.waits[u] == 0 && s.steps[u].Communication {
-			s.comm.order = append(s.comm.order, u)
+			comm := &s.lanes[s.device[u]].comm
+			comm.order = append(comm.order, u)
+		}
+	}
+	s.begin(t.number/2, t.free)
+	for _, u := range s.users[i] {
+		if d := s.device[u]; d != t.number/2 {
+			s.begin(d, t.free)
 		}
 	}
 }

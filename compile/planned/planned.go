@@ -33,6 +33,18 @@ func Cost(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Mach
 
 // For is Cost of fn as it is compiled for an architecture.
 func For(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine, arch string) (*cost.Func, error) {
+	fs, err := each(ctx, p, fn, on, arch)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(fs) > 1:
+		return nil, errors.New("it is in stages, of which each has a plan of its own")
+	}
+	return fs[0], nil
+}
+
+// each is the cost of what devices run: of fn, or of its stages.
+func each(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine, arch string) ([]*cost.Func, error) {
 	f := p.Cost(fn)
 	if f == nil {
 		return nil, errors.New("its cost is not known")
@@ -49,13 +61,14 @@ func For(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machi
 	if errors.As(err, &e) && e.Code == "DM841" { // more than dm.max_peak, which is for others to judge
 		u, err = plan(ctx, moduleOf(p, fn), fn, on, arch, o, false)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case u.Parts != nil:
-		return nil, errors.New("it is in stages, of which each has a plan of its own")
 	}
-	return cost.Function(u.Func, u.Module, nil), nil
+	var out []*cost.Func
+	for _, own := range u.Functions() {
+		out = append(out, cost.Function(own, u.Module, nil))
+	}
+	return out, nil
 }
 
 // plan is fn, a function of m, after the passes, within its budget of memory or without one.
@@ -108,7 +121,7 @@ type known struct {
 // mostKept bounds them.
 const mostKept = 64
 
-// Figures are those of Cost. They are found once for the same text of fn and of what it calls.
+// Figures are those of Cost, and of a step in stages those of all together. They are found once for the same text of fn and of what it calls.
 func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine) (cost.Figures, error) {
 	key, err := keyOf(p, fn, on)
 	if err != nil {
@@ -122,12 +135,16 @@ func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.M
 	kept.mu.Unlock()
 	searches.Add(1)
 	k := known{key: key}
-	f, err := Cost(ctx, p, fn, on)
+	fs, err := each(ctx, p, fn, on, arch(on))
 	if ctx.Err() != nil {
 		return cost.Figures{}, context.Cause(ctx)
 	}
-	if k.err = err; err == nil {
-		k.of = f.Figures(on)
+	switch k.err = err; {
+	case err != nil:
+	case len(fs) > 1:
+		k.of = cost.InStages(fs, on)
+	default:
+		k.of = fs[0].Figures(on)
 	}
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

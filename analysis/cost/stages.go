@@ -1,0 +1,127 @@
+package cost
+
+import (
+	"dmir/analysis/machine"
+	"dmir/analysis/network"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// StageFigures are those of the devices of one position along the axis of a pipeline.
+type StageFigures struct {
+	Func    string // what they run
+	Kernels dim.Dim
+	Moved   dim.Dim
+	Peaks   []dim.Dim // as those of Func
+	Sent    *int64    // nil where it is not known
+	BusyNs  float64   // of its kernels, alone
+	WaitNs  float64   // in which none of them runs, until the last of all devices has ended
+}
+
+// InStages are the figures of a step in stages as it is compiled: fs are the functions of the positions along the axis of
+// its pipeline. They run together: a send takes the time of its network, beside kernels, and what it sends is there when
+// it ends. The time is that until the last device has ended, the other figures are those of the device that has most.
+func InStages(fs []*Func, m *machine.Machine) Figures {
+	out := Figures{Compiled: true, Peaks: []dim.Dim{{}}}
+	programs, links, ok := together(fs, m)
+	var schedules []network.Schedule
+	if ok {
+		var err error
+		schedules, err = network.Timelines(programs, links)
+		ok = err == nil
+	}
+	most := func(into *dim.Dim, n dim.Dim) {
+		a, known := into.Int()
+		if b, also := n.Int(); known && also && b > a {
+			*into = n
+		}
+	}
+	sent := int64(0)
+	out.Sent = &sent
+	for d, f := range fs {
+		x := f.Figures(m)
+		s := StageFigures{Func: f.Func.Name, Kernels: x.Kernels, Moved: x.Moved, Peaks: x.Peaks, Sent: x.Sent}
+		most(&out.Kernels, x.Kernels)
+		most(&out.Moved, x.Moved)
+		for _, p := range x.Peaks {
+			most(&out.Peaks[0], p)
+		}
+		switch {
+		case x.Sent == nil:
+			out.Sent = nil
+		case out.Sent != nil:
+			sent = max(sent, *x.Sent)
+		}
+		if ok {
+			s.BusyNs = schedules[d].Compute
+			s.WaitNs = schedules[d].Total - s.BusyNs
+			out.Time = Time{Ns: schedules[d].Total, Known: true}
+		}
+		out.Stages = append(out.Stages, s)
+	}
+	return out
+}
+
+// pipeline is the axis along which the stages of f lie; "": it has none.
+func (f *Func) pipeline() string { return types.TextOf(f.Func.Op.Attr(op.PipelineAttr)) }
+
+// point is what a dm.send and its dm.recv have in common.
+type point struct{ from, to, channel int64 }
+
+// together are the steps of all devices, and which wait for those of others. A dm.recv is no step: what uses its result
+// waits for the dm.send.
+func together(fs []*Func, m *machine.Machine) (programs [][]network.Step, links []network.Link, ok bool) {
+	sends := map[point][]network.At{}
+	type waiting struct {
+		point
+		nth int
+		at  network.At
+	}
+	var waits []waiting
+	for d, f := range fs {
+		entries := f.PerDevice().Entries
+		received := map[*ir.Op]waiting{}
+		counts := map[point]int{}
+		var own []*Entry
+		for _, e := range entries {
+			p := point{op.Int(e.Op, "from"), op.Int(e.Op, "to"), op.Int(e.Op, "channel")}
+			switch e.Op.Name {
+			case op.Recv:
+				received[e.Op] = waiting{point: p, nth: counts[p]}
+				counts[p]++
+				continue
+			case op.Send:
+				sends[p] = append(sends[p], network.At{Device: d, Step: len(own)})
+			}
+			own = append(own, e)
+		}
+		steps, _, known := timer{m}.steps(own)
+		if !known {
+			return nil, nil, false
+		}
+		for i, e := range own {
+			seen := map[*ir.Op]bool{}
+			ir.Walk([]*ir.Op{e.Op}, func(o *ir.Op) bool {
+				for _, v := range o.Operands {
+					if w, from := received[v.Op]; from && !seen[v.Op] {
+						seen[v.Op] = true
+						w.at = network.At{Device: d, Step: i}
+						waits = append(waits, w)
+					}
+				}
+				return true
+			})
+		}
+		programs = append(programs, steps)
+	}
+	for _, w := range waits {
+		from := sends[w.point]
+		if w.nth >= len(from) {
+			return nil, nil, false
+		}
+		links = append(links, network.Link{From: from[w.nth], To: w.at})
+	}
+	return programs, links, true
+}
