@@ -47,13 +47,17 @@ func (d *Divided) Sharding(v *ir.Value) *types.Sharding {
 }
 
 // Mesh is the mesh whose devices run f together: that of a function of one device, or that
-// over which the text divides values; nil where there is none.
+// over which the text divides values, or along which its stages lie; nil where there is none.
 func (f *Func) Mesh() *mesh.Mesh {
 	if f.body == nil {
 		return nil
 	}
 	if f.body.in.mesh != nil {
 		return f.body.in.mesh
+	}
+	if f.pipeline() != "" {
+		on, _ := f.MeshOf()
+		return on
 	}
 	defer f.lock()()
 	on, _, _ := f.stated()

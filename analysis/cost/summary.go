@@ -103,16 +103,19 @@ func (p *printer) devices() {
 		return
 	}
 	devices := fmt.Sprintf("%d  @%s: %s", on.Devices(), on.Name, on)
+	of := "; the figures are of each"
+	if axis := f.pipeline(); axis != "" {
+		of = "; the figures are of one that runs all stages along " + axis
+	}
 	if f.body.in.mesh == nil {
+		if f.pipeline() != "" {
+			devices += of
+		}
 		p.field("devices", devices)
 		if _, problem := f.Divide(); problem != nil {
 			p.field("", "not divided, the figures are of one device: "+problem.Msg)
 		}
 		return
-	}
-	of := "; the figures are of each"
-	if axis := f.pipeline(); axis != "" {
-		of = "; the figures are of one that runs all stages along " + axis
 	}
 	p.field("devices", devices+of)
 	sent, known := f.Sent()

@@ -53,6 +53,49 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// What one device sends another waits for, beside its own steps; all end with the last.
+func TestTimelines(t *testing.T) {
+	link := func(d, i, e, k int) Link { return Link{At{d, i}, At{e, k}} }
+	for _, c := range []struct {
+		name     string
+		programs [][]Step
+		links    []Link
+		spans    string // of all devices
+		total    float64
+	}{
+		{"nothing", [][]Step{nil, nil}, nil, "| ", 0},
+		{"apart", [][]Step{{compute(2)}, {compute(3)}}, nil, "0-2 | 0-3", 3},
+		{"one behind the other", [][]Step{{compute(2), comm(1, 0)}, {compute(3)}}, []Link{link(0, 1, 1, 0)}, "0-2 2-3 | 3-6", 6},
+		{"back", [][]Step{{compute(2), comm(1, 0), compute(1)}, {compute(3), comm(1, 0)}}, []Link{link(0, 1, 1, 0), link(1, 1, 0, 2)}, "0-2 2-3 7-8 | 3-6 6-7", 8},
+		// Two micro-batches: the second is computed while the first travels.
+		{"in turn", [][]Step{{compute(2), comm(1, 0), compute(2), comm(1, 2)}, {compute(2), compute(2)}}, []Link{link(0, 1, 1, 0), link(0, 3, 1, 1)}, "0-2 2-3 2-4 4-5 | 3-5 5-7", 7},
+		{"to two", [][]Step{{comm(1)}, {compute(1), compute(2)}, {compute(5)}}, []Link{link(0, 0, 1, 1), link(0, 0, 2, 0)}, "0-1 | 0-1 1-3 | 1-6", 6},
+	} {
+		got, err := Timelines(c.programs, c.links)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var devices []string
+		for _, s := range got {
+			var spans []string
+			for _, x := range s.Spans {
+				spans = append(spans, fmt.Sprintf("%v-%v", x.Start, x.End))
+			}
+			devices = append(devices, strings.Join(spans, " "))
+			if s.Total != c.total {
+				t.Errorf("%s: %+v, want %v in all", c.name, s, c.total)
+			}
+		}
+		if s := strings.Join(devices, " | "); strings.TrimSpace(s) != strings.TrimSpace(c.spans) {
+			t.Errorf("%s: %s, want %s", c.name, s, c.spans)
+		}
+	}
+	crossed := [][]Step{{compute(1), comm(1, 0)}, {compute(1), comm(1, 0)}}
+	if _, err := Timelines(crossed, []Link{link(0, 1, 1, 0), link(1, 1, 0, 0)}); err == nil {
+		t.Error("two devices wait for each other, and there is a timeline")
+	}
+}
+
 func TestBadSteps(t *testing.T) {
 	for _, c := range []struct {
 		steps []Step

@@ -3,6 +3,8 @@ package planned
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/stages/stagestest"
 	_ "dmir/compile/target/all"
 	"dmir/syntax/source"
 )
@@ -124,6 +127,39 @@ func TestDevices(t *testing.T) {
 	}
 	if n, _ := x.Moved.Int(); n != 256*256*2+256*1024*2+256*1024*2 {
 		t.Errorf("%d bytes move", n)
+	}
+}
+
+// A step in stages has the figures of each position, which follow its stages; the time is that of all together.
+func TestStages(t *testing.T) {
+	of := func(edit ...string) cost.Figures {
+		t.Helper()
+		text := strings.NewReplacer(edit...).Replace(stagestest.Step{Stages: 4, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 4"}.Text())
+		p := load(t, text)
+		x, err := Figures(t.Context(), p, p.Func("f").Func, p.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	x := of()
+	if len(x.Stages) != 4 || !x.Time.Known || !x.Compiled {
+		t.Fatalf("%+v", x)
+	}
+	for i, s := range x.Stages {
+		if s.Func != fmt.Sprintf("f.pipe%d", i) || s.BusyNs <= 0 || math.Abs(s.BusyNs+s.WaitNs-x.Time.Ns) > 1e-6*x.Time.Ns {
+			t.Errorf("%+v of %v ns", s, x.Time.Ns)
+		}
+		want := int64(2*2*8*4*8) // of two micro-batches, an activation and a gradient
+		if i == 0 || i == 3 {
+			want /= 2
+		}
+		if s.Sent == nil || *s.Sent != want {
+			t.Errorf("%s sends %v bytes, want %d", s.Func, s.Sent, want)
+		}
+	}
+	if slower := of("1f1b", "gpipe"); slower.Peaks[0].String() == x.Peaks[0].String() && slower.Time.Ns == x.Time.Ns {
+		t.Error("another schedule changes nothing")
 	}
 }
 

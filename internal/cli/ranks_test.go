@@ -192,25 +192,27 @@ func TestPipelineRanks(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, "step.dmir", string(text))
 			put(t, dir, "data.dmir", over.Replace(string(text)))
-			for _, name := range []string{"step", "data"} {
-				cmd := exec.Command(dmir, "run", "--devices", "4", "--steps", "3", "--output", name+"-one", name+".dmir")
+			for _, c := range []struct{ name, device string }{{"step", "reference"}, {"data", "reference"}, {"step", "cpu"}} {
+				name, device := c.name, c.device
+				one, ranked := name+"-"+device+"-one", name+"-"+device+"-ranks"
+				cmd := exec.Command(dmir, "run", "--device", device, "--devices", "4", "--steps", "3", "--output", one, name+".dmir")
 				cmd.Dir = dir
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
 				for _, script := range []string{
-					"$dmir run --steps 2 --checkpoint kept-" + name + " " + name + ".dmir",
-					"$dmir run --steps 3 --checkpoint kept-" + name + " --resume --output " + name + "-ranks " + name + ".dmir",
+					"$dmir run --device " + device + " --steps 2 --checkpoint kept-" + ranked + " " + name + ".dmir",
+					"$dmir run --device " + device + " --steps 3 --checkpoint kept-" + ranked + " --resume --output " + ranked + " " + name + ".dmir",
 				} {
-					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on reference (4 devices, ") != 1 {
+					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on "+device+" (4 devices, ") != 1 {
 						t.Fatalf("%s: %v\n%s", script, j.err, j.out)
 					}
 				}
 				for _, file := range []string{"loss", "next.0", "next.3", "m2.1", "n2"} {
-					one, err1 := os.ReadFile(filepath.Join(dir, name+"-one", file+".npy"))
-					ranks, err2 := os.ReadFile(filepath.Join(dir, name+"-ranks", file+".npy"))
-					if err1 != nil || err2 != nil || string(one) != string(ranks) {
-						t.Errorf("%s of %s differs: %v %v", file, name, err1, err2)
+					want, err1 := os.ReadFile(filepath.Join(dir, one, file+".npy"))
+					got, err2 := os.ReadFile(filepath.Join(dir, ranked, file+".npy"))
+					if err1 != nil || err2 != nil || string(want) != string(got) {
+						t.Errorf("%s of %s on %s differs: %v %v", file, name, device, err1, err2)
 					}
 				}
 			}
