@@ -124,6 +124,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(encoded(f, full()))
 	f.Add(encoded(f, &artifact.Program{}))
 	f.Add(encoded(f, artifacttest.Loop()))
+	f.Add(encoded(f, artifacttest.InStages()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := artifact.Read(bytes.NewReader(data))
 		if (p == nil) != (err != nil) {
