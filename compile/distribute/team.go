@@ -36,6 +36,14 @@ func (p *Program) Member(comm collective.Comm) (*Team, error) {
 	return &Team{Program: p, comms: []collective.Comm{comm}}, nil
 }
 
+// Process connects the one device of this process with those of others; nil where all are in this one.
+func (t *Team) Process() collective.Comm {
+	if len(t.comms) < t.Mesh.Devices() {
+		return t.comms[0]
+	}
+	return nil
+}
+
 // Result is what a run gives.
 type Result struct {
 	Pieces  [][]*tensor.Tensor // the results of each device of the team; nil where its function does not have one

@@ -292,4 +292,6 @@ func (r *togetherSteps) current(ctx context.Context) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
+func (r *togetherSteps) process() collective.Comm { return r.team.Process() }
+
 func (r *togetherSteps) close() error { return r.team.Close() }

@@ -2,13 +2,16 @@ package driver
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
+	"time"
 
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
+	"dmir/gpu/collective"
 	"dmir/gpu/device"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -27,6 +30,7 @@ type Steps struct {
 	results []string // names
 	state   []int    // by result the argument that it becomes, -1 for none
 	run     stepper
+	asked   agreement
 }
 
 // stepper is a kind of device.
@@ -36,6 +40,8 @@ type stepper interface {
 	step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error)
 	// current is the state by result, nil for the others.
 	current(ctx context.Context) ([]*tensor.Tensor, error)
+	// process connects this process with others that run the steps too; nil: there are none.
+	process() collective.Comm
 	close() error
 }
 
@@ -163,6 +169,68 @@ func (s *Steps) Current(ctx context.Context) ([]Output, error) {
 	return s.named(outs), nil
 }
 
+// agreement is when the processes of a run agree whether it goes on.
+type agreement struct {
+	step, at, next int // the step to be made; before which they last agreed, and agree next
+	since          time.Time
+}
+
+// agreeEvery is about how often they do. It is short beside the time that a launcher leaves between the signals that ask
+// for an end and enforce it.
+const agreeEvery = 250 * time.Millisecond
+
+// Ends reports whether the run ends before the next step, which is asked before each. stop is that this process was told
+// to: where others run the steps too, all of them then end before the same one, and have the same state.
+func (s *Steps) Ends(ctx context.Context, stop bool) (bool, error) {
+	c := s.run.process()
+	if c == nil {
+		return stop, nil
+	}
+	a := &s.asked
+	a.step++
+	if a.step <= a.next {
+		return false, nil
+	}
+	took := time.Duration(0)
+	if a.at > 0 {
+		took = time.Since(a.since) / time.Duration(a.step-a.at)
+	}
+	said := []int64{0, int64(took)}
+	if stop {
+		said[0] = 1
+	}
+	var buf []byte
+	for _, n := range said {
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(n))
+	}
+	if err := c.AllReduce(ctx, everyRank(c), collective.Max, "i64", buf); err != nil {
+		return false, err
+	}
+	a.next = a.step
+	if a.at > 0 {
+		each := max(time.Duration(binary.LittleEndian.Uint64(buf[8:])), agreeEvery>>20)
+		a.next += int(agreeEvery / each)
+	}
+	a.at, a.since = a.step, time.Now()
+	return binary.LittleEndian.Uint64(buf) > 0, nil
+}
+
+func everyRank(c collective.Comm) []int {
+	all := make([]int, c.Size())
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Failed is err, for which this process does not go on: others that run the steps too are told, and end.
+func (s *Steps) Failed(err error) error {
+	if c := s.run.process(); c != nil {
+		return collective.Report(c, err)
+	}
+	return err
+}
+
 // Close frees what the steps hold.
 func (s *Steps) Close() error { return s.run.close() }
 
@@ -215,6 +283,8 @@ func (r *reference) current(context.Context) ([]*tensor.Tensor, error) {
 	}
 	return out, nil
 }
+
+func (r *reference) process() collective.Comm { return nil }
 
 func (r *reference) close() error { return nil }
 
@@ -281,5 +351,7 @@ func (l *compiledSteps) tensors(outs []Output, state bool) []*tensor.Tensor {
 	}
 	return ts
 }
+
+func (l *compiledSteps) process() collective.Comm { return nil }
 
 func (l *compiledSteps) close() error { return l.session.Close() }

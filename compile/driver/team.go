@@ -399,6 +399,13 @@ func stepTensors(outs []Output, n int) []*tensor.Tensor {
 	return ts
 }
 
+func (c *compiledMembers) process() collective.Comm {
+	if len(c.comms) < c.Mesh.Devices() {
+		return c.comms[0]
+	}
+	return nil
+}
+
 func (c *compiledMembers) close() error {
 	var errs []error
 	for _, s := range c.sessions {

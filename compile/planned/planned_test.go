@@ -150,7 +150,7 @@ func TestStages(t *testing.T) {
 		if s.Func != fmt.Sprintf("f.pipe%d", i) || s.BusyNs <= 0 || math.Abs(s.BusyNs+s.WaitNs-x.Time.Ns) > 1e-6*x.Time.Ns {
 			t.Errorf("%+v of %v ns", s, x.Time.Ns)
 		}
-		want := int64(2*2*8*4*8) // of two micro-batches, an activation and a gradient
+		want := int64(2 * 2 * 8 * 4 * 8) // of two micro-batches, an activation and a gradient
 		if i == 0 || i == 3 {
 			want /= 2
 		}

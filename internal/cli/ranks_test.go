@@ -364,3 +364,51 @@ func TestRankFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestRanksEndTogether: where one process is told to end, all do, after a checkpoint from which the run goes on to the
+// same state; where one cannot write, all end with its report.
+func TestRanksEndTogether(t *testing.T) {
+	need.Long(t)
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../compile/stages/testdata/tied.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mpirun := range launchers(t) {
+		t.Run(filepath.Base(mpirun), func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, "step.dmir", string(text))
+			told := `if [ "$RANK" = 2 ]; then (until ls kept/*.npz >/dev/null 2>&1; do sleep 0.1; done; kill -TERM $$) & fi
+exec $dmir run --timeout 2m --steps 1000000 --checkpoint kept --every 3 step.dmir`
+			j := onRanks(t, mpirun, 4, dir, told)
+			var at int
+			_, after, found := strings.Cut(string(j.out), "interrupted after step ")
+			if _, err := fmt.Sscan(after, &at); j.err == nil || !found || err != nil || strings.Contains(after, "interrupted") {
+				t.Fatalf("%v\n%s", j.err, j.out)
+			}
+			steps := fmt.Sprint(at + 1)
+			if j := onRanks(t, mpirun, 4, dir, "$dmir run --steps "+steps+" --checkpoint kept --resume --output again step.dmir"); j.err != nil {
+				t.Fatalf("%v\n%s", j.err, j.out)
+			}
+			cmd := exec.Command(dmir, "run", "--devices", "4", "--steps", steps, "--output", "one", "step.dmir")
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, file := range []string{"one/next.1.npy", "one/m2.3.npy"} {
+				want, err1 := os.ReadFile(filepath.Join(dir, file))
+				got, err2 := os.ReadFile(filepath.Join(dir, "again", filepath.Base(file)))
+				if err1 != nil || err2 != nil || string(want) != string(got) {
+					t.Errorf("%s differs after step %s: %v %v", file, steps, err1, err2)
+				}
+			}
+			j = onRanks(t, mpirun, 4, dir, "$dmir run --timeout 2m --steps 100 --log /dev/full step.dmir")
+			if j.err == nil || strings.Count(string(j.out), "error[DM603]") != 1 || !strings.Contains(string(j.out), "no space left on device") {
+				t.Errorf("%v\n%s", j.err, j.out)
+			}
+		})
+	}
+}

@@ -254,20 +254,34 @@ func (t *repetition) all() (err error) {
 		return t.s.failed(err)
 	}
 	defer t.run.Close()
+	defer func() {
+		var end exitStatus
+		if err != nil && !errors.As(err, &end) {
+			err = t.run.Failed(err)
+		}
+	}()
 	t.s.warned(t.run.Warnings)
 	if t.log, err = openLog(t.Log, t.Resume, t.first); err != nil {
 		return err
 	}
 	defer t.log.close()
-	step := t.first
-	for ; step < t.steps() && t.a.ctx.Err() == nil; step++ {
-		if err := t.one(step, show); err != nil {
+	step, interrupted := t.first, false
+	for ; step < t.steps(); step++ {
+		if interrupted, err = t.run.Ends(context.WithoutCancel(t.a.ctx), t.a.ctx.Err() != nil); err != nil {
+			err = t.s.failed(err)
+		}
+		if err == nil && !interrupted {
+			err = t.one(step, show)
+		}
+		if err != nil {
 			show.done()
 			return err
 		}
+		if interrupted {
+			break
+		}
 	}
 	show.done()
-	interrupted := step < t.steps()
 	rest := *t.a
 	rest.ctx, t.a = context.WithoutCancel(t.a.ctx), &rest // an interrupt does not keep the results back
 	if t.Checkpoint != "" && step > 0 && t.saved != step {
@@ -277,6 +291,9 @@ func (t *repetition) all() (err error) {
 	}
 	if err := t.finish(step); err != nil {
 		return err
+	}
+	if interrupted && t.rank > 0 {
+		return exitStatus(exitCanceled)
 	}
 	if interrupted {
 		escape.Fprintf(t.a.stderr, "dmir: interrupted after step %d of %d%s\n", step, t.steps(), t.goOn())
