@@ -3,6 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export CGO_ENABLED=0 # as releases are built: what one leg has compiled serves the others
+[ "${CI:-}" != true ] || export GOFLAGS="${GOFLAGS:-} -trimpath" # likewise; elsewhere it serves what a developer builds
 
 # cannot WHY: exits because the test cannot run on this machine: with a failure if CI=true, otherwise with status 77, for which
 # scripts/test.sh reports a skipped leg and the reason.

@@ -17,7 +17,7 @@ command_of() {
   unit) echo scripts/test-go.sh -short ;;        # of these, the ones that take no longer than seconds
   race) echo scripts/test-race.sh ;;             # the race detector
   fuzz) echo scripts/fuzz.sh ;;                  # a fixed number of inputs for each fuzz target
-  cross) echo scripts/cross-build.sh ;;          # builds for every system and architecture
+  cross) echo scripts/cross-build.sh ;;          # checks the types for every system and architecture
   python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md
   pages) echo scripts/test-pages.sh ;;           # the panels in a browser
   vscode) echo scripts/test-vscode.sh ;;         # the extension in the VS Code workbench

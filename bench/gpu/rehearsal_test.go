@@ -45,7 +45,7 @@ func (p played) steps() (outcomes map[string]string, used float64) {
 func (s stage) play(t *testing.T, c scene, until func(lines int) bool) played {
 	t.Helper()
 	out := t.TempDir()
-	args := append([]string{"../../scripts/gpu.sh", "--small", "--runs", "3", "--limit", "4", "--seconds", "smoke=120,rest=60"}, c.args...)
+	args := append([]string{"../../scripts/gpu.sh", "--small", "--runs", "3", "--limit", "30", "--seconds", "smoke=120,rest=60"}, c.args...)
 	cmd := exec.Command("bash", append(args, "--only", "^("+strings.Join(rehearsed[:len(rehearsed)-1], "|")+c.more+")$")...)
 	python, path := s.peers, s.tools+string(os.PathListSeparator)
 	if c.bare {
@@ -282,7 +282,7 @@ var scenes = []scene{
 		},
 	},
 	{
-		name: "hangs", env: []string{"STANDIN_HANG=k0_tiles,k0_y/6,k0_d_x_d_s", "STANDIN_PEER=sleep 600"}, args: []string{"--seconds", "smoke=120,rest=60,gpt2=6,find=8,seed=0", "--limit", "3"}, status: 1,
+		name: "hangs", env: []string{"STANDIN_HANG=k0_tiles,k0_y/6,k0_d_x_d_s", "STANDIN_PEER=sleep 600"}, args: []string{"--seconds", "smoke=120,rest=60,gpt2=6,find=8,seed=0", "--limit", "6"}, status: 1,
 		want: map[string]string{"smoke": "red", "suite": "red", "seed": "skipped", "find": "red", "measure": "red", "rest": "red"},
 		says: []string{"| tma | hung |", "| wgmma | passed |", "no time was left"},
 		check: func(t *testing.T, p played) {

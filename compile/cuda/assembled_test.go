@@ -1,7 +1,6 @@
 package cuda_test
 
 import (
-	"os"
 	"testing"
 
 	"dmir/compile/cuda"
@@ -11,7 +10,7 @@ import (
 	"dmir/internal/need"
 )
 
-// Every form of kernel is assembled for one of the architectures in turn, with $DMIR_PTX_ALL for each of them.
+// Every form of kernel is assembled for one of the architectures in turn.
 func TestFormsAssemble(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
@@ -19,7 +18,7 @@ func TestFormsAssemble(t *testing.T) {
 	archs := []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"}
 	for i, c := range cuda.Forms() {
 		for j, arch := range archs {
-			if os.Getenv("DMIR_PTX_ALL") == "" && i%len(archs) != j {
+			if !need.Turn(t, i+j, len(archs)) {
 				continue
 			}
 			t.Run(c.Name+"/"+arch, func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestRandomWindows(t *testing.T) {
 	need.Long(t)
 	needCPU(t)
 	var cases []Case
-	for seed := range *onCPU / 4 {
+	for seed := range *onCPU / 2 {
 		w := &windows{Rand: rand.New(rand.NewPCG(*first+seed, 9))}
 		cases = append(cases, Case{Name: fmt.Sprintf("windows, seed %d", *first+seed), Text: w.program(), Seed: 7, Device: "cpu"})
 	}
@@ -218,7 +218,7 @@ func TestConvolutionsWithChannelsLast(t *testing.T) {
 	needEmulator(t)
 	var cases []Case
 	for _, c := range convolvedCases {
-		cases = append(cases, kinds(Case{Name: c.name, Text: c.text(), Seed: 7, Func: "main"}, 0)[:2]...)
+		cases = append(cases, kinds(t, Case{Name: c.name, Text: c.text(), Seed: 7, Func: "main"}, 0)[:2]...)
 	}
 	agree(t, cases)
 	for i, c := range convolvedCases {

@@ -20,10 +20,10 @@ import (
 )
 
 var (
-	programs   = flag.Uint64("programs", 500, "how many random programs to run")
+	programs   = flag.Uint64("programs", 192, "how many random programs to run")
 	first      = flag.Uint64("seed", 0, "of the first of them")
-	onCPU      = flag.Uint64("cpu", 100, "how many random programs to run on the processor")
-	scattered  = flag.Uint64("scatters", 128, "how many random programs of scatters to run")
+	onCPU      = flag.Uint64("cpu", 32, "how many random programs to run on the processor")
+	scattered  = flag.Uint64("scatters", 64, "how many random programs of scatters to run")
 	transposed = flag.Uint64("transposes", 48, "how many random programs of transpositions to run")
 	every      = flag.Int("every", 9, "run one of this many programs with views and without elements; 1: all")
 	folder     = flag.String("finds", "", "folder for failing programs, reduced")
@@ -143,26 +143,31 @@ func TestRecurrences(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cases []Case
-	for _, f := range txtar.Parse(data).Files {
-		for _, gradient := range []bool{false, true} {
-			cases = append(cases, kinds(Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient}, len(cases))...)
+	for i, f := range txtar.Parse(data).Files {
+		for k, gradient := range []bool{false, true} {
+			cases = append(cases, kinds(t, Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient}, 2*i+k)...)
 		}
 	}
 	agree(t, cases)
 }
 
-// kinds are c as portable code, on the processor, and for an architecture or, every second n, unfused; with -every 1
-// both.
-func kinds(c Case, n int) []Case {
+// kinds are c as portable code, for an architecture or, every second n, unfused, and in turn, of three, on the
+// processor, for which each program is compiled alone; with -every 1 all.
+func kinds(t *testing.T, c Case, n int) []Case {
+	t.Helper()
 	arch, unfused, cpu := c, c, c
 	arch.Arch, unfused.Unfused, cpu.Device = "sm_90a", true, "cpu"
-	switch {
-	case *every == 1:
+	if *every == 1 {
 		return []Case{c, arch, unfused, cpu}
-	case n%2 == 0:
-		return []Case{c, arch, cpu}
 	}
-	return []Case{c, unfused, cpu}
+	of := []Case{c, arch}
+	if n%2 > 0 {
+		of[1] = unfused
+	}
+	if need.Turn(t, n, 3) {
+		of = append(of, cpu)
+	}
+	return of
 }
 
 func agree(t *testing.T, cases []Case) {
@@ -182,7 +187,7 @@ func TestReproducers(t *testing.T) {
 		t.Fatalf("no files (%v)", err)
 	}
 	var cases []Case
-	for _, path := range files {
+	for i, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -191,7 +196,7 @@ func TestReproducers(t *testing.T) {
 		if strings.Contains(c.Text, "func.func @g") {
 			c.Func = "g"
 		}
-		cases = append(cases, kinds(c, len(cases))...)
+		cases = append(cases, kinds(t, c, i)...)
 	}
 	agree(t, cases)
 }

@@ -121,7 +121,7 @@ func TestScatters(t *testing.T) {
 			if (uses == "fused" || uses == "trained") && c.elem == "i4" {
 				continue // no arithmetic
 			}
-			cases = append(cases, kinds(Case{Name: c.name + ", " + uses, Text: c.text(uses), Seed: 7}, 0)[:2]...)
+			cases = append(cases, kinds(t, Case{Name: c.name + ", " + uses, Text: c.text(uses), Seed: 7}, 0)[:2]...)
 		}
 	}
 	agree(t, cases)

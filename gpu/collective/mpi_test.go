@@ -151,6 +151,9 @@ func TestMPIRuns(t *testing.T) {
 	need.Long(t)
 	onBoth(t, []int{1, 2, 4}, func(t *testing.T, launch string, n int) {
 		for _, name := range []string{"cases", "chunks", "latency"} {
+			if name == "latency" && n != 2 {
+				continue // ranks that share a core spend their time on waiting
+			}
 			out, got, err := mpirun(t, launch, name, n)
 			if err != nil || strings.Count(out, "is done") != n || len(got) > 0 {
 				t.Errorf("%s: %v\n%s", name, err, out)

@@ -27,6 +27,16 @@ func copier(body string, headers ...artifact.Header) Job {
 	}
 }
 
+// together runs programs that one call of the compiler makes.
+func together(t *testing.T, jobs []Job) []Outcome {
+	t.Helper()
+	out, err := RunBatch(t.Context(), jobs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // Programs of a batch with the same names do not conflict; each has its own results,
 // faults and errors, even if one of them, or a header of one, does not compile.
 func TestRunBatch(t *testing.T) {

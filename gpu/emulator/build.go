@@ -21,6 +21,7 @@ import (
 	"dmir/gpu/prelude"
 	"dmir/internal/escape"
 	"dmir/internal/local"
+	"dmir/internal/tally"
 )
 
 // flags of the compiler. Kernels do not fuse multiplications and additions on a
@@ -163,6 +164,7 @@ func (c *toolchain) executable(ctx context.Context, level string, files map[stri
 	exe = c.path(parts...)
 	defer local.LockFor(exe)()
 	if local.Kept(exe) {
+		tally.Kept(tally.Emulator)
 		return exe, 0, nil
 	}
 	if err := local.MakeDir(c.dir); err != nil {
@@ -228,6 +230,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), "TMPDIR="+work) // temporary files of a killed compiler are deleted with the folder
 	cmd.WaitDelay = time.Second
+	tally.Made(tally.Emulator)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {

@@ -86,17 +86,7 @@ func TestClusters(t *testing.T) {
 		}
 	}
 	input := [][]byte{floats(x...)}
-	r, err := Run(t.Context(), clusterProgram(nil), input, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := toFloats(r.Outputs[0]); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the sums are %v, not %v", got, want)
-	}
-	if s := r.Steps[0]; s.Read != 1536 || s.Written != 24 {
-		t.Errorf("it reads %d and writes %d bytes", s.Read, s.Written)
-	}
-	for _, c := range []struct {
+	rows := []struct {
 		name   string
 		change map[string]string
 		kind   Kind
@@ -118,9 +108,24 @@ func TestClusters(t *testing.T) {
 		{"too few are awaited", map[string]string{"AWAIT": "if (dm::cluster_rank() == 0) dm::barrier_wait(signal, 0, 0); else dm::sync();"}, Uninitialised, "// takes"},
 		{"no arrival follows", map[string]string{"AWAIT": "dm::barrier_wait(signal, 0, 0); dm::barrier_wait(signal, 0, 1);"}, Deadlock, "// waits"},
 		{"another warp arrives than wrote", map[string]string{"ORDER": "if (dm::thread() == 0) turned[dm::cluster_rank()] = all;"}, Race, ""},
-	} {
-		p := clusterProgram(c.change)
-		_, err := Run(t.Context(), p, input, Options{})
+	}
+	jobs := []Job{{clusterProgram(nil), input}}
+	for _, c := range rows {
+		jobs = append(jobs, Job{clusterProgram(c.change), input})
+	}
+	out := together(t, jobs)
+	if out[0].Err != nil {
+		t.Fatal(out[0].Err)
+	}
+	r := out[0].Result
+	if got := toFloats(r.Outputs[0]); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the sums are %v, not %v", got, want)
+	}
+	if s := r.Steps[0]; s.Read != 1536 || s.Written != 24 {
+		t.Errorf("it reads %d and writes %d bytes", s.Read, s.Written)
+	}
+	for i, c := range rows {
+		p, err := jobs[i+1].Program, out[i+1].Err
 		var f *Fault
 		if !errors.As(err, &f) || f.Kind != c.kind || f.Line == 0 || !strings.HasSuffix(strings.Split(p.Source, "\n")[f.Line-1], c.line) {
 			t.Errorf("%s: got %v; want %s on the line of %s", c.name, err, c.kind, c.line)

@@ -89,19 +89,7 @@ func TestBulkCopies(t *testing.T) {
 		want[i%64] += float32(v)
 	}
 	input := [][]byte{halves(x...)}
-	r, err := Run(t.Context(), ringProgram(nil), input, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, v := range toFloats(r.Outputs[0]) {
-		if v != want[i] {
-			t.Errorf("column %d: %v, want %v", i, v, want[i])
-		}
-	}
-	if s := r.Steps[0]; s.Read != 8192 || s.Written != 256 {
-		t.Errorf("it reads %d and writes %d bytes", s.Read, s.Written)
-	}
-	for _, c := range []struct {
+	rows := []struct {
 		name   string
 		change map[string]string
 		kind   Kind
@@ -115,9 +103,26 @@ func TestBulkCopies(t *testing.T) {
 		{"the barriers are not published", map[string]string{"READY": ""}, Async, "// waits"},
 		{"no barrier of the block before the first use", map[string]string{"SYNC": ""}, Race, "// awaits"},
 		{"a place that is not there", map[string]string{"ROW": "+ 1"}, "", ""},
-	} {
-		p := ringProgram(c.change)
-		_, err := Run(t.Context(), p, input, Options{})
+	}
+	jobs := []Job{{ringProgram(nil), input}}
+	for _, c := range rows {
+		jobs = append(jobs, Job{ringProgram(c.change), input})
+	}
+	out := together(t, jobs)
+	if out[0].Err != nil {
+		t.Fatal(out[0].Err)
+	}
+	r := out[0].Result
+	for i, v := range toFloats(r.Outputs[0]) {
+		if v != want[i] {
+			t.Errorf("column %d: %v, want %v", i, v, want[i])
+		}
+	}
+	if s := r.Steps[0]; s.Read != 8192 || s.Written != 256 {
+		t.Errorf("it reads %d and writes %d bytes", s.Read, s.Written)
+	}
+	for i, c := range rows {
+		p, err := jobs[i+1].Program, out[i+1].Err
 		if c.kind == "" { // beyond the tensor there are zeros
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
@@ -178,6 +183,8 @@ func TestWarpgroupProducts(t *testing.T) {
 	need.Long(t)
 	needCompiler(t)
 	r := rand.New(rand.NewPCG(8, 8))
+	var jobs []Job
+	var checks []func(d []float32)
 	for _, s := range smalls[:2] {
 		for v := range 4 {
 			transA, transB := v&1 == 1, v&2 == 2
@@ -216,23 +223,27 @@ func TestWarpgroupProducts(t *testing.T) {
 				},
 				Steps: []artifact.Step{{Name: "products", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0, Map: m}, {Buffer: 1, Map: m}, {Buffer: 2}}}}},
 			}
-			res, err := Run(t.Context(), p, [][]byte{halves(ab...), halves(bb...)}, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := toFloats(res.Outputs[0])
-			for i := range 64 {
-				for j := range 64 {
-					var sum, size float64
-					for k := range 64 {
-						x := s.value(a[i][k]) * s.value(b[j][k])
-						sum, size = sum+x, size+math.Abs(x)
-					}
-					if got := float64(d[64*i+j]); math.Abs(got-sum) > size*0x1p-19 {
-						t.Fatalf("%s, transposed %v %v: element %d,%d is %v, want %v", s.name, transA, transB, i, j, got, sum)
+			jobs = append(jobs, Job{p, [][]byte{halves(ab...), halves(bb...)}})
+			checks = append(checks, func(d []float32) {
+				for i := range 64 {
+					for j := range 64 {
+						var sum, size float64
+						for k := range 64 {
+							x := s.value(a[i][k]) * s.value(b[j][k])
+							sum, size = sum+x, size+math.Abs(x)
+						}
+						if got := float64(d[64*i+j]); math.Abs(got-sum) > size*0x1p-19 {
+							t.Fatalf("%s, transposed %v %v: element %d,%d is %v, want %v", s.name, transA, transB, i, j, got, sum)
+						}
 					}
 				}
-			}
+			})
 		}
+	}
+	for i, o := range together(t, jobs) {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		checks[i](toFloats(o.Result.Outputs[0]))
 	}
 }

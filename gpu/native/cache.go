@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"dmir/internal/local"
+	"dmir/internal/tally"
 )
 
 // cacheLimit is how many bytes of shared objects are kept.
@@ -53,8 +54,10 @@ func produce(ctx context.Context, key string, fill func(dir, path string) error)
 	dir := cacheDir()
 	kept := filepath.Join(dir, key+suffix)
 	if dir != "" && local.Kept(kept) {
+		tally.Kept(tally.Native)
 		return &product{path: kept}, true, nil
 	}
+	tally.Made(tally.Native)
 	made, err = fresh(fill)
 	if err != nil || dir == "" {
 		return made, false, err

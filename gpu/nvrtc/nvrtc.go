@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/tally"
 )
 
 // Header is a text that the source may include by its name.
@@ -112,9 +113,11 @@ func (c *Compiler) Compile(ctx context.Context, source string, headers []Header,
 	key := cacheKey(c.build(), source, headers, arch, opts)
 	if !opts.NoCache {
 		if r := readCache(key); r != nil {
+			tally.Kept(tally.NVRTC)
 			return r, nil
 		}
 	}
+	tally.Made(tally.NVRTC)
 	r, err := c.compile(ctx, source, headers, arch, opts)
 	if err != nil {
 		if failed, ok := err.(*CompileError); ok {

@@ -103,6 +103,17 @@ func launchers(t *testing.T) []string {
 	return []string{need.Tool(t, "mpirun.openmpi", "apt-get install openmpi-bin"), need.Tool(t, "mpirun.mpich", "apt-get install mpich")}
 }
 
+// launcherOf is the one of the launchers that case i of a table has in turn, or both.
+func launcherOf(t *testing.T, i int) (own []string) {
+	t.Helper()
+	for k, mpirun := range launchers(t) {
+		if need.Turn(t, i+k, 2) {
+			own = append(own, mpirun)
+		}
+	}
+	return own
+}
+
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -232,30 +243,33 @@ func TestPlannedRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mpirun := range launchers(t) {
-		t.Run(filepath.Base(mpirun), func(t *testing.T) {
-			for _, setting := range []string{
-				"--data 4 --states split",
-				"--data 2 --tensor 2 --pipe 1 --microbatches 2",
-				"--pipe 2 --data 2 --microbatches 2 --schedule 1f1b",
-				"--pipe 2 --data 2 --microbatches 2 --schedule zb-h1 --states split",
-				"--pipe 2 --tensor 2 --microbatches 4 --schedule gpipe --recompute full",
-			} {
-				t.Run(setting, func(t *testing.T) {
+	alone := func(t *testing.T, dir, line string) {
+		t.Helper()
+		cmd := exec.Command(dmir, strings.Fields(line)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	whole := t.TempDir()
+	alone(t, whole, "run --device reference --steps 3 --output one "+example)
+	for i, setting := range []string{
+		"--data 4 --states split",
+		"--data 2 --tensor 2 --pipe 1 --microbatches 2",
+		"--pipe 2 --data 2 --microbatches 2 --schedule 1f1b",
+		"--pipe 2 --data 2 --microbatches 2 --schedule zb-h1 --states split",
+		"--pipe 2 --tensor 2 --microbatches 4 --schedule gpipe --recompute full",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			for _, mpirun := range launcherOf(t, i) {
+				t.Run(filepath.Base(mpirun), func(t *testing.T) {
 					dir := t.TempDir()
-					plan := "plan --devices 4 --target dgx-h100 -o step.dmir " + setting + " " + example
-					for _, line := range []string{plan, "run --device reference --steps 3 --output one " + example} {
-						cmd := exec.Command(dmir, strings.Fields(line)...)
-						cmd.Dir = dir
-						if out, err := cmd.CombinedOutput(); err != nil {
-							t.Fatalf("%s: %v\n%s", line, err, out)
-						}
-					}
+					alone(t, dir, "plan --devices 4 --target dgx-h100 -o step.dmir "+setting+" "+example)
 					j := onRanks(t, mpirun, 4, dir, "$dmir run --device reference --steps 3 --output ranks step.dmir")
 					if j.err != nil || strings.Count(string(j.out), "one process each, by mpirun") != 1 {
 						t.Fatalf("%v\n%s", j.err, j.out)
 					}
-					files, err := filepath.Glob(filepath.Join(dir, "one", "*.npy"))
+					files, err := filepath.Glob(filepath.Join(whole, "one", "*.npy"))
 					if err != nil || len(files) != 29 {
 						t.Fatalf("%d results: %v", len(files), err)
 					}
@@ -307,8 +321,24 @@ func TestRankFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	made := t.TempDir()
+	put(t, made, "step.dmir", divided)
+	put(t, made, "other.dmir", strings.Replace(divided, "gelu", "relu", 1))
+	put(t, made, "bad.dmir", "func.func @f( {")
+	put(t, made, "checked.dmir", checked)
+	for _, args := range [][]string{
+		{"compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "step.dmx", "step.dmir"},
+		{"run", "--devices", "4", "--pieces", "--output", "pieces", "step.dmir"},
+	} {
+		cmd := exec.Command(dmir, args...)
+		cmd.Dir = made
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	os.Remove(filepath.Join(made, "pieces/next.2.npy"))
 	const started = `echo $$ > pid.$RANK; `
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name, script, want string
 		n                  int
 	}{
@@ -327,24 +357,12 @@ func TestRankFailures(t *testing.T) {
 		{"a process that is killed", started + stopped("KILL") + `exec $dmir run --steps 10000000 --log log.csv step.dmir`, "", 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, mpirun := range launchers(t) {
+			for _, mpirun := range launcherOf(t, i) {
 				t.Run(filepath.Base(mpirun), func(t *testing.T) {
 					dir := t.TempDir()
-					put(t, dir, "step.dmir", divided)
-					put(t, dir, "other.dmir", strings.Replace(divided, "gelu", "relu", 1))
-					put(t, dir, "bad.dmir", "func.func @f( {")
-					put(t, dir, "checked.dmir", checked)
-					for _, args := range [][]string{
-						{"compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "step.dmx", "step.dmir"},
-						{"run", "--devices", "4", "--pieces", "--output", "pieces", "step.dmir"},
-					} {
-						cmd := exec.Command(dmir, args...)
-						cmd.Dir = dir
-						if out, err := cmd.CombinedOutput(); err != nil {
-							t.Fatalf("%v\n%s", err, out)
-						}
+					if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+						t.Fatal(err)
 					}
-					os.Remove(filepath.Join(dir, "pieces/next.2.npy"))
 					j := onRanks(t, mpirun, c.n, dir, c.script)
 					out := string(j.out)
 					if j.err == nil || !strings.Contains(out, c.want) {

@@ -1,6 +1,7 @@
 // Progress reads the events of `go test -json` and prints one line for each package
 // as it ends, every half minute the tests that are still running, the output of
-// tests that fail, and at the end what failed and why tests were skipped.
+// tests that fail, and at the end what failed, why tests were skipped, and how much
+// the tests had compiled (package tally).
 package main
 
 import (
@@ -14,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dmir/internal/tally"
 )
 
 // event is an event of `go test -json`, as `go doc test2json` describes it.
@@ -59,6 +62,12 @@ func main() {
 		}
 	}()
 	newReport(os.Stdout).read(lines, time.Tick(30*time.Second))
+	if f, err := os.Open(os.Getenv(tally.Variable)); err == nil {
+		defer f.Close()
+		for _, line := range tally.Summary(f) {
+			fmt.Println(line)
+		}
+	}
 }
 
 func (r *report) read(lines <-chan string, tick <-chan time.Time) {
