@@ -264,6 +264,7 @@ func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix strin
 		Launch: assemble.Launch{
 			Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: t.threads(), Shared: int(a.shared(kind, t))}, Grid: [3]int{int(a.blocks(kind, t)), 1, 1},
 		},
+		late:   kind == forwardAttention && t.path == Wgmma,
 		blocks: a.resident(kind, t, p.target.Machine), include: t.include(),
 	}
 	ns.calls(l, a, call)

@@ -102,7 +102,7 @@ func (p *contraction) launches() ([]*launch, error) {
 		Launch: assemble.Launch{
 			Class: string(p.f.Class), Of: p.f.Main, Block: artifact.Block{Threads: c.threads(), Shared: c.shared(t.Elem)}, Grid: [3]int{int(tiles), 1, 1},
 		},
-		named: ns.of, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
+		named: ns.of, include: p.include(), late: true, blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
 	if c.Path.warpgroups() {
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)

@@ -14,8 +14,8 @@ type launch struct {
 	assemble.Launch
 	blocks  int    // that a multiprocessor must hold at once; 0: as many as it can
 	include string // parts of the prelude that it needs
-	// triggers lets the kernel behind this one start early, if that waits by itself.
-	triggers bool
+	// late says that the text waits by itself for the kernels before, behind what it does without global memory; others wait first.
+	late bool
 	// named are the names of values in the text, and write writes the text.
 	named map[*ir.Value]ident
 	write func(t *text) error
@@ -79,10 +79,6 @@ func (t *text) kernel() *stmt {
 	for i, p := range t.Params {
 		switch p.Mode {
 		case artifact.In:
-			if t.Block.Waits {
-				params[i] = cpp("dm::InBehind<%s> %s", storage(p.Elem), def(p.Name))
-				continue
-			}
 			params[i] = cpp("dm::In<%s> %s", storage(p.Elem), def(p.Name))
 		case artifact.Out:
 			params[i] = cpp("dm::Out<%s> %s", storage(p.Elem), def(p.Name))
@@ -102,11 +98,12 @@ func (t *text) kernel() *stmt {
 	body := t.body.statements()
 	var first []*stmt
 	if t.Block.Waits {
-		first = append(first, &stmt{head: cpp("dm::grid_dependency_wait()")})
-	}
-	// All blocks of a kernel have their places when the last of them is here: the next kernel takes none that this one needs.
-	if t.triggers {
+		// All blocks of a kernel have their places when the last of them is here: the next kernel takes none that this one needs, and
+		// waits for this one's end, which is behind its own wait.
 		first = append(first, &stmt{head: cpp("dm::launch_dependents()")})
+		if !t.late {
+			first = append(first, &stmt{head: cpp("dm::grid_dependency_wait()")})
+		}
 	}
 	body = append(first, body...)
 	return &stmt{head: head, style: block, body: body}

@@ -15,7 +15,7 @@ type Plan struct {
 	scheme scheme
 	pace   assemble.Pace
 	made   []*launch // the launches of the scheme, once they were asked for
-	// dependents says that a kernel may start before those before it have ended.
+	// dependents says that its kernels wait by themselves for those before them, and may start before these have ended.
 	dependents bool
 }
 
@@ -30,13 +30,14 @@ type scheme interface {
 // plan is the plan of f.
 func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 	var s scheme
+	var pace assemble.Pace
 	var err error
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 		s, err = t.elementwise(f, o.Over)
 	case kernel.ClassRow:
 		r := t.rows(f)
-		return &Plan{scheme: r, pace: r.pace(t.Machine), dependents: dependent(t.Arch)}, nil
+		s, pace = r, r.pace(t.Machine)
 	case kernel.ClassColumns:
 		s = t.columns(f)
 	case kernel.ClassLibrary:
@@ -46,14 +47,14 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Plan{scheme: c, pace: c.pace()}, nil
+		s, pace = c, c.pace()
 	default:
 		err = fmt.Errorf("no kernel of class %s", f.Class)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{scheme: s, dependents: dependent(t.Arch)}, nil
+	return &Plan{scheme: s, pace: pace, dependents: dependent(t.Arch)}, nil
 }
 
 // Temps is the memory that the launches share.
@@ -77,7 +78,7 @@ func (p *Plan) launches() ([]*launch, error) {
 	var err error
 	p.made, err = p.scheme.launches()
 	for _, l := range p.made {
-		l.triggers = p.dependents
+		l.Block.Waits = p.dependents
 	}
 	return p.made, err
 }

@@ -36,7 +36,6 @@ type elementwise struct {
 	groups []*grouping // of the updates of scatters
 	pieces []*pieces   // of groups
 	v      int64       // vector width of a thread
-	waits  bool        // for the kernels before it, by itself
 }
 
 // sharing is the results that share a loop.
@@ -83,8 +82,7 @@ func (p *elementwise) blocks(q sharing) int64 {
 
 // elementwise is the plan of a kernel whose threads compute single elements.
 func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elementwise, error) {
-	// Threads read what they need before they store, so that ordinary loads are as good as those of constant memory.
-	p := &elementwise{f: f, over: over, v: 1, waits: dependent(t.Arch) && f.Visits() == 0}
+	p := &elementwise{f: f, over: over, v: 1}
 	if f.Visits() == 0 || f.Class == kernel.ClassPointwise {
 		if g := t.cells(f); g != nil && !slices.ContainsFunc(p.loops(), func(q sharing) bool { return q.tiling != nil }) {
 			p.f = g
@@ -185,7 +183,7 @@ func (p *elementwise) launches() ([]*launch, error) {
 		}
 	}
 	l := &launch{
-		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads, Waits: p.waits}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
+		Launch: assemble.Launch{Class: string(p.f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(blocks), 1, 1}, Params: ns.params},
 		named:  ns.of,
 		write:  func(t *text) error { return p.write(t, held, sums, loops) },
 	}

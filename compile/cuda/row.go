@@ -498,7 +498,8 @@ func count(i ident, from, to int64, body *stmt) *stmt {
 }
 
 // read caches in registers the loads that the passes over the row read more
-// than once.
+// than once, and, as far as registers go, those of one pass, so that all are in flight
+// together: behind the reduction of a pass before they would wait for memory once more.
 func (k *rowKernel) read() {
 	passes := map[*kernel.Expr]int{}
 	count := func(i int, xs []*kernel.Expr) {
@@ -513,10 +514,37 @@ func (k *rowKernel) read() {
 	}
 	count(len(k.Passes), lastOf(k.f))
 	keep := slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool { return passes[x] < 2 })
-	if len(keep) == 0 {
+	room := k.p.room()
+	if !k.p.warp {
+		room = min(room, 128) // more of them cost blocks that share a multiprocessor
+	}
+	for _, x := range keep {
+		room -= k.held(x)
+	}
+	k.keep(slices.DeleteFunc(k.order(), func(x *kernel.Expr) bool {
+		return passes[x] == 0 || passes[x] == 1 && !k.fits(x, &room)
+	}))
+}
+
+// held is the bytes of a load that each thread has of its row.
+func (k *rowKernel) held(x *kernel.Expr) int64 { return k.p.sweeps[0].steps * k.p.v * x.Elem.Bytes() }
+
+// fits reports whether there is room for a load, and takes it.
+func (k *rowKernel) fits(x *kernel.Expr, room *int64) bool {
+	n := k.held(x)
+	if k.p.loop || n > *room {
+		return false
+	}
+	*room -= n
+	return true
+}
+
+// keep reads loads of the whole row to registers.
+func (k *rowKernel) keep(loads []*kernel.Expr) {
+	if len(loads) == 0 {
 		return
 	}
-	k.arrays(keep, k.p.sweeps[0].steps)
+	k.arrays(loads, k.p.sweeps[0].steps)
 	k.unrolled, k.sweep = true, &k.p.sweeps[0]
-	k.along(func() { k.fill(keep) })
+	k.along(func() { k.fill(loads) })
 }

@@ -87,6 +87,11 @@ func (k *rowKernel) outputs() {
 	for _, x := range xs {
 		k.hoist(x)
 	}
+	if k.p.resident && k.sweep.unroll == 0 { // what read had no room for is in flight together, too
+		last, room := k.sweep, k.p.room()
+		k.keep(slices.DeleteFunc(k.loadsOf(xs), func(x *kernel.Expr) bool { return k.cache[x] != "" || !k.fits(x, &room) }))
+		k.sweep = last
+	}
 	k.batches(xs, func(each func(func())) { each(func() { k.last(elements) }) })
 }
 

@@ -79,6 +79,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<512x512xf16>
 }
 `},
+	"warps on Hopper": {"sm_90a", `func.func @f(%x: tensor<64x544xf16>, %w: tensor<544x60xf16>) -> tensor<64x60xf16> {
+  %y = dm.matmul %x, %w : (tensor<64x544xf16>, tensor<544x60xf16>) -> tensor<64x60xf16>
+  return %y : tensor<64x60xf16>
+}
+`},
 	"gather": {"sm_90a", `func.func @f(%x: tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>, %w: tensor<128x128x3x3xf16, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>> {
   %y = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>, tensor<128x128x3x3xf16, #dm.at<order = [0, 2, 3, 1]>>) -> tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>
   return %y : tensor<32x128x28x28xf16, #dm.at<order = [0, 2, 3, 1]>>
@@ -121,7 +126,18 @@ var wrongKernels = []wrongKernel{
 	{"elements", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, "", ptx.Dependency},
 	{"elements", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, `if (threadIdx.x & 32) asm volatile("griddepcontrol.wait;" ::: "memory");`, ptx.Dependency},
 	{"elements", "async.cuh", `griddepcontrol.wait`, "griddepcontrol.launch_dependents", ptx.Dependency},
-	{"elements", "memory.cuh", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }", "struct InBehind {\n  const T* p;\n  DM_FN T operator[](i64 i) const { return detail::get_const(p, i); }\n  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_const<N>(p, i); }", ptx.Dependency},
+	{"elements", "memory.cuh", `ld.global.v4.u32`, "ld.global.nc.v4.u32", ptx.Dependency},
+	{"rows", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, "", ptx.Dependency},
+	{"clusters", "async.cuh", `asm volatile("griddepcontrol.wait;" ::: "memory");`, `if (threadIdx.x < 32) asm volatile("griddepcontrol.wait;" ::: "memory");`, ptx.Dependency},
+	{"warps on Hopper", "gemm_mma.cuh", "grid_dependency_wait(); // what stands", "// what stands", ptx.Dependency},
+	{"warps on Hopper", "gemm_mma.cuh", "grid_dependency_wait(); // what stands", "if (steps > 1) grid_dependency_wait(); // what stands", ptx.Dependency},
+	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() < 4) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() >= 4) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() == 0) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"turns", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (block() > 0) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"gather", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() != 1) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"attention", "attention_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() < 4) grid_dependency_wait(); // of all", ptx.Dependency},
+	{"attention", "attention_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() != 0) grid_dependency_wait(); // of all", ptx.Dependency},
 
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
 	{"product", "gemm_wgmma.cuh", "sync();\n\n  Ring", "\n  Ring", ptx.BarrierInit},

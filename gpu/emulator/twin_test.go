@@ -328,6 +328,13 @@ var twins = []twin{
   dm::Vec<dm::u32, 2> v;
   for (int i = 0; i < 2; i++) v[i] = x[dm::lane() * 2 + i];
   y.store<2>(dm::lane() * 2, v);`},
+	{name: "loads of vectors", threads: 32, x: 256, y: 224, fill: anyWord, body: `
+  const dm::Vec<dm::u32, 4> v = x.load<4>(dm::lane() * 4);
+  const dm::Vec<dm::u32, 2> w = x.load<2>(128 + dm::lane() * 2);
+  const dm::Vec<dm::u32, 1> u = x.load<1>(192 + dm::lane());
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);
+  for (int i = 0; i < 2; i++) y.store(128 + dm::lane() * 2 + i, w[i]);
+  y.store(192 + dm::lane(), u[0]);`},
 	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
   for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
@@ -544,10 +551,25 @@ var wrongStrings = []wrongString{
 	{"pack2 f16", "mma.cuh", `cvt.rn.f16x2.f32 %0, %1, %2;`, `cvt.rn.f16x2.f32 %0, %2, %1;`, false},
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32 %0, %1, %2;`, `cvt.rn.bf16x2.f32 %0, %2, %1;`, false},
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`, false},
-	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%1, %0, %2, %3}, [%4]`, false},
+	{"load_once", "memory.cuh", `v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_vector`, `v4.u32 {%1, %0, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_vector`, false},
+	{"loads of vectors", "memory.cuh", `ld.global.v4.u32 {%0, %1, %2, %3}`, `ld.global.v4.u32 {%1, %0, %2, %3}`, false},
+	{"loads of vectors", "memory.cuh", `ld.global.v2.u32 {%0, %1}, [%2]`, `ld.global.v2.u32 {%1, %0}, [%2]`, false},
+	{"loads of vectors", "memory.cuh", `ld.global.u32 %0, [%1]`, `ld.global.u32 %0, [%1+4]`, false},
 	{"store of 16 bytes", "memory.cuh", `[%0], {%1, %2, %3, %4}`, `[%0], {%1, %3, %2, %4}`, false},
 	{"store of 8 bytes", "memory.cuh", `[%0], {%1, %2}`, `[%0], {%2, %1}`, false},
-	{"load_once", "memory.cuh", `{%0, %1, %2, %3}, [%4]`, `{%0, %1, %2, %3}, [%4+16]`, false},
+	{"load_once", "memory.cuh", `v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_vector`, `v4.u32 {%0, %1, %2, %3}, [%4+16];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_vector`, false},
 	{"cluster", "cluster.cuh", `mapa.shared::cluster.u32 %0, %1, %2;`, `mapa.shared::cluster.u32 %0, %1, 0;`, false},
 	{"cluster", "cluster.cuh", `%%cluster_ctarank`, `%%cluster_nctarank`, false},
 	{"cluster", "cluster.cuh", `ld.shared::cluster.u32 %0, [%1];`, `ld.shared::cluster.u32 %0, [%1+4];`, false},
@@ -602,7 +624,7 @@ var wrongStrings = []wrongString{
 	// Constraints.
 	{"pack2 f16", "mma.cuh", `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r)`, `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=f"(r)`, true},
 	{"wide f16", "types.cuh", `"h"(x.bits)`, `"r"(x.bits)`, true},
-	{"load_once", "memory.cuh", `"=r"(r.w) : "l"(p)`, `"=r"(r.w) : "r"(p)`, true},
+	{"loads of vectors", "memory.cuh", `"=r"(r.w) : "l"(p)`, `"=r"(r.w) : "r"(p)`, true},
 	{"mma f16", "mma.cuh", `"+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }

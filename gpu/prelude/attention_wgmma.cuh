@@ -125,6 +125,7 @@ DM_FN void attention_wgmma(Arena arena, const Queries& q, const Keys& k, const V
     barriers_ready();
   }
   sync();
+  grid_dependency_wait(); // of all roles: none has accessed global memory
 
   using Stage = detail::Stage<stages>;
   u32 n = 0, round = 0; // steps, of keys; tiles, of queries

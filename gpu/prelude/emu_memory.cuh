@@ -97,14 +97,6 @@ template <class T> struct In : emu::Global<T> {
   template <int N> Vec<T, N> load_once(At i) const { return this->template get<Vec<T, N>, N>(i); }
 };
 
-template <class T> struct InBehind : emu::Global<T> {
-  typedef T elem;
-  static constexpr const char* mode = "in";
-  using emu::Global<T>::Global;
-  T operator[](At i) const { return this->template get<T, 1>(i); }
-  template <int N> Vec<T, N> load(At i) const { return this->template get<Vec<T, N>, N>(i); }
-};
-
 template <class T> struct Out : emu::Global<T> {
   typedef T elem;
   static constexpr const char* mode = "out";

@@ -121,6 +121,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   // reads neighbours.
   const i32 row = thread() / across * 4, col = thread() % across * 4;
   const i32 steps = p.last - p.first;
+  grid_dependency_wait(); // what stands before is computed from the block's number
   if (steps > 0) {
     load_a.begin(a, p.z, p.m, p.first * Tile::BK, S::k);
     load_b.begin(b, p.z, p.n, p.first * Tile::BK, S::k);

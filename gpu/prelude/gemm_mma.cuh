@@ -72,6 +72,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
 
   const i32 steps = p.last - p.first;
+  grid_dependency_wait(); // what stands before is computed from the block's number
   DM_UNROLL
   for (int s = 0; s < Tile::stages - 1; s++) {
     if (s < steps) {

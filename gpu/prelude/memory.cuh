@@ -13,10 +13,6 @@ template <> struct Raw<4> { typedef unsigned int type; };
 template <> struct Raw<8> { typedef uint2 type; };
 template <> struct Raw<16> { typedef uint4 type; };
 
-// One load of a V through the read-only path.
-template <class V> DM_FN V load_const(const void* p) {
-  return bits_as<V>(__ldg(static_cast<const typename Raw<sizeof(V)>::type*>(p)));
-}
 // The bytes go through a variable: of a copy from memory to memory the compiler may forget that it is aligned.
 template <class V> DM_FN V load_plain(const void* p) {
   const typename Raw<sizeof(V)>::type r = *static_cast<const typename Raw<sizeof(V)>::type*>(p);
@@ -37,16 +33,47 @@ template <class V> DM_FN void store_whole(void* p, V v) {
     store_plain(p, v);
   }
 }
-// One load of a V that is not used again and bypasses the first-level cache.
+// One load of a V of a parameter that is only read. From sm_90 on a kernel may start before those before it have ended, which may
+// then write the parameter: it is read by ordinary loads, none of which the compiler moves in front of grid_dependency_wait. Those
+// of vectors stay where they are written, so that as many are in flight together as a kernel reads one behind the other.
+#if __CUDA_ARCH__ >= 900
+#define DM_LOAD "ld.global"
+template <class V> DM_FN V load_const(const void* p) { return load_plain<V>(p); }
+template <class V> DM_FN V load_vector(const void* p) {
+  if constexpr (sizeof(V) == 16) {
+    uint4 r;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else if constexpr (sizeof(V) == 8) {
+    uint2 r;
+    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(r.x), "=r"(r.y) : "l"(p));
+    return bits_as<V>(r);
+  } else if constexpr (sizeof(V) == 4) {
+    u32 r;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(r) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_plain<V>(p);
+  }
+}
+#else
+#define DM_LOAD "ld.global.nc"
+template <class V> DM_FN V load_const(const void* p) {
+  return bits_as<V>(__ldg(static_cast<const typename Raw<sizeof(V)>::type*>(p)));
+}
+template <class V> DM_FN V load_vector(const void* p) { return load_const<V>(p); }
+#endif
+// The same of a V that is not used again: it bypasses the first-level cache.
 template <class V> DM_FN V load_once(const void* p) {
   if constexpr (sizeof(V) == 16) {
     uint4 r;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    asm volatile(DM_LOAD ".L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
     return bits_as<V>(r);
   } else {
-    return load_const<V>(p);
+    return load_vector<V>(p);
   }
 }
+#undef DM_LOAD
 
 template <class T> DM_FN T atomic_add(T* p, T v) {
   if constexpr (sizeof(T) == 2) {
@@ -94,8 +121,8 @@ template <class T> DM_FN void put_plain(T* p, i64 i, T v) {
   else p[i] = v;
 }
 template <int N, class T> DM_FN Vec<T, N> get_const(const T* p, i64 i) {
-  if constexpr (is_packed<T>) return unpacked<T, N>(load_const<Vec<u8, N / 2>>(reinterpret_cast<const u8*>(p) + (i >> 1)));
-  else return load_const<Vec<T, N>>(p + i);
+  if constexpr (is_packed<T>) return unpacked<T, N>(load_vector<Vec<u8, N / 2>>(reinterpret_cast<const u8*>(p) + (i >> 1)));
+  else return load_vector<Vec<T, N>>(p + i);
 }
 template <int N, class T> DM_FN Vec<T, N> get_once(const T* p, i64 i) {
   if constexpr (is_packed<T>) return get_const<N>(p, i);
@@ -119,14 +146,6 @@ template <class T> struct In {
   template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_const<N>(p, i); }
   // For elements that are read once in the launch.
   template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::get_once<N>(p, i); }
-};
-
-// The same in a kernel that starts before those before it have ended, which may then write the parameter: it is read by
-// ordinary loads, none of which the compiler moves in front of grid_dependency_wait.
-template <class T> struct InBehind {
-  const T* p;
-  DM_FN T operator[](i64 i) const { return detail::get_plain(p, i); }
-  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::get_plain<N>(p, i); }
 };
 
 // A parameter that the kernel only writes.

@@ -72,7 +72,6 @@ type block struct {
 	budget   int
 	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
 	blind    bool // shared memory was written at an address that is not known
-	depends  bool // the kernel has griddepcontrol.wait, or starts before those before it have ended
 	deltas   map[[2]int]int64
 	traffic  *Traffic
 	counted  []int // by instruction, how often its accesses were counted
@@ -117,10 +116,6 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 		}
 	}
 	b.shared = newShadow(size)
-	b.depends = l.Dependent
-	for i := range c.list {
-		b.depends = b.depends || c.list[i].kind == opDependency && c.list[i].has("wait")
-	}
 	return b
 }
 

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/gpu/artifact"
 )
@@ -29,8 +30,9 @@ func check(m *Module, launches map[string][]Launch, budget int) (*Report, error)
 		if len(launches[f.Name]) == 0 {
 			r.Undecided[reasonLaunch]++
 		}
+		early := func(l Launch) bool { return l.Dependent }
+		c.dependency(m.dependents() && slices.ContainsFunc(launches[f.Name], early), r)
 		for _, l := range launches[f.Name] {
-			l.Dependent = l.Dependent && m.dependents()
 			for _, index := range corners(l.Grid, max(1, l.Cluster)) {
 				newCluster(c, l, index, r, budget).run()
 			}

@@ -205,6 +205,16 @@ var mistakes = []planted{
 	{"an atomic operation stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_1];\n\tatom.global.add.u32 %r40, [%rd7], 1;\n\tgriddepcontrol.wait;", Dependency},
 	{"a copy stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd1, [staged_0];\n\tcp.async.cg.shared.global [%r5], [%rd1], 16;\n\tgriddepcontrol.wait;", Dependency},
 	{"memory that may change is read as constant", "staged", 1, "ld.global.f32 %f8", "ld.global.nc.f32 %f8", Dependency},
+	{"one role waits, the other reads", "staged", 1, "griddepcontrol.wait;", "setp.gt.u32 %p4, %r1, 127;\n\t@%p4 bra SKIP;\n\tgriddepcontrol.wait;\nSKIP:", Dependency},
+	{"a role that ends early reads nothing, and does not wait", "staged", 1, "griddepcontrol.wait;", "setp.gt.u32 %p4, %r1, 223;\n\t@%p4 exit;\n\tgriddepcontrol.wait;", Dependency},
+	{"a block between the first and the last writes first", "staged", 1, "griddepcontrol.wait;", "mov.u32 %r40, %ctaid.x;\n\tsetp.eq.u32 %p4, %r40, 77;\n\tld.param.u64 %rd7, [staged_1];\n\t@%p4 st.global.f32 [%rd7], %f0;\n\tgriddepcontrol.wait;", Dependency},
+	{"a path that depends on data writes first", "staged", 1, "griddepcontrol.wait;", "ld.shared.u32 %r40, [%r3];\n\tsetp.eq.u32 %p4, %r40, 0;\n\t@%p4 bra SKIP;\n\tld.param.u64 %rd7, [staged_1];\n\tred.global.add.u32 [%rd7], 1;\nSKIP:\n\tgriddepcontrol.wait;", Dependency},
+	{"a path that depends on data does not wait", "staged", 1, "griddepcontrol.wait;", "ld.shared.u32 %r40, [%r3];\n\tsetp.eq.u32 %p4, %r40, 0;\n\t@%p4 bra SKIP;\n\tgriddepcontrol.wait;\nSKIP:", Dependency},
+	{"a loop reads before its wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_0];\n\tmov.u32 %r40, 0;\nLOOP:\n\tld.global.f32 %f9, [%rd7];\n\tgriddepcontrol.wait;\n\tadd.u32 %r40, %r40, 1;\n\tsetp.lt.u32 %p4, %r40, 4;\n\t@%p4 bra LOOP;", Dependency},
+	{"an address without a space is read first", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_0];\n\tld.f32 %f9, [%rd7];\n\tgriddepcontrol.wait;", Dependency},
+	{"a reduction without a space stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_1];\n\tred.add.u32 [%rd7], 1;\n\tgriddepcontrol.wait;", Dependency},
+	{"a bulk copy stands before the wait", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd7, [staged_1];\n\tsetp.eq.u32 %p4, %r1, 0;\n\t@%p4 cp.async.bulk.global.shared::cta.bulk_group [%rd7], [%r3], 16;\n\tgriddepcontrol.wait;", Dependency},
+	{"a function is called before the wait", "staged", 1, "griddepcontrol.wait;", "call.uni reader;\n\tgriddepcontrol.wait;", Dependency},
 	{"the wait stands behind the load", "staged", 1, "griddepcontrol.wait;", "ld.param.u64 %rd1, [staged_0];\n\tld.global.f32 %f9, [%rd1];\n\tgriddepcontrol.wait;", Dependency},
 }
 

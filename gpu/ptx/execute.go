@@ -16,7 +16,7 @@ func (w *warp) execute(o *op, at int, mask uint32) bool {
 			p.pc = p.until
 			return true
 		}
-		w.exit(o, at, mask)
+		w.exit(mask)
 		p.pc++
 		return true
 	case opWait:
@@ -55,11 +55,9 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		case "shared", "":
 			w.local(o, at, mask, true)
 		case "global":
-			w.depends(o, at, mask, "global memory is written")
 			w.b.traffic.Stores.sectors(w.b.written, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 		}
 	case opCopy:
-		w.depends(o, at, mask, "global memory is read")
 		w.copyAsync(o, at, mask)
 	case opCopyCommit:
 		w.copies[0]++
@@ -76,7 +74,6 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.arrive(o, at, mask)
 		w.results(o, mask, register{kind: varying})
 	case opBulk:
-		w.depends(o, at, mask, "a bulk copy is issued")
 		w.bulk(o, at, mask)
 	case opFence:
 		w.fence(o)
@@ -95,10 +92,6 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.waitGroups(o, agentProduct, &w.groups)
 	case opRegisters:
 		w.setRegisters(o, at, mask)
-	case opDependency:
-		if o.has("wait") && w.maybe == 0 {
-			w.depended |= mask
-		}
 	case opMatrix:
 		w.matrices(o, at, mask)
 		w.results(o, mask, register{kind: varying})
@@ -123,9 +116,6 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 			w.put(o.dst[1], mask, register{kind: lanes, v: v})
 		}
 	case opUnknown, opCall:
-		if o.space == "global" {
-			w.depends(o, at, mask, "global memory is changed")
-		}
 		w.b.blind = w.b.blind || o.space == "shared" || o.kind == opCall // an atomic operation, or a store
 		w.results(o, mask, register{kind: w.unknown(o)})
 	}
@@ -142,27 +132,11 @@ func (w *warp) load(o *op, at int, mask uint32) {
 			}
 		}
 	case "global":
-		w.depends(o, at, mask, "global memory is read")
-		if w.b.depends && o.has("nc") {
-			w.b.find(o, at, Dependency, "ld.global.nc reads memory that a kernel before may write while this one runs")
-		}
 		w.b.traffic.Loads.sectors(w.b.read, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 	case "shared", "":
 		w.local(o, at, mask, false)
 	}
 	w.results(o, mask, register{kind: kind})
-}
-
-// depends reports what lanes do before griddepcontrol.wait that only follows it: the kernels before may still run, those
-// before them too, and when this kernel ends they are taken to have ended.
-func (w *warp) depends(o *op, at int, mask uint32, what string) {
-	if !w.b.depends || w.maybe > 0 {
-		return
-	}
-	w.b.report.Checked[Dependency]++
-	if mask&^w.depended != 0 {
-		w.b.find(o, at, Dependency, "%s before griddepcontrol.wait", what)
-	}
 }
 
 // fence makes the writes so far visible to the asynchronous proxy; of mbarriers'

@@ -54,7 +54,6 @@ type warp struct {
 	met       bool // it has passed the barrier of the cluster
 	registers int  // by setmaxnreg; 0: as at the start
 	regsAt    int
-	depended  uint32     // lanes behind griddepcontrol.wait
 	tmp, mix  [32]uint64 // results of one instruction
 	addresses [32]uint64
 }
@@ -252,8 +251,7 @@ func (w *warp) again(at, pc, until int) bool {
 }
 
 // exit ends the threads of mask.
-func (w *warp) exit(o *op, at int, mask uint32) {
-	w.depends(o, at, mask, "a thread ends")
+func (w *warp) exit(mask uint32) {
 	for i := range w.paths {
 		w.paths[i].mask &^= mask
 	}
