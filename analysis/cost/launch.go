@@ -23,7 +23,7 @@ func (f *Func) Launches(m *machine.Machine) string {
 	if k, ok := n.Int(); ok && k == 1 {
 		what = "kernel"
 	}
-	each := units.Time(m.Launch*1e9) + " each"
+	each := units.Time(m.Gap()*1e9) + " each"
 	switch {
 	case n.IsZero():
 		return ""
@@ -31,8 +31,8 @@ func (f *Func) Launches(m *machine.Machine) string {
 		return fmt.Sprintf("%s, %s", n, each)
 	case decides:
 		own := "graphs of their own"
-		if m.Stream > m.Launch {
-			own += ", each " + units.Time((m.Stream-m.Launch)*1e9) + " more, which the times leave out"
+		if m.Stream > m.Gap() {
+			own += ", each " + units.Time((m.Stream-m.Gap())*1e9) + " more, which the times leave out"
 		}
 		return fmt.Sprintf("%s %s, %s in a graph; loops and branches launch %s", n, what, each, own)
 	}

@@ -153,7 +153,11 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 	if t.Latency > 0 {
 		t.assume(m, machine.KeyMemoryLatency)
 	}
-	t.assume(m, machine.KeyLaunch)
+	if m.Dependent > 0 {
+		t.assume(m, machine.KeyDependent)
+	} else {
+		t.assume(m, machine.KeyLaunch)
+	}
 	return t, true
 }
 

@@ -13,13 +13,30 @@ import (
 type Accelerator struct {
 	Clock         float64 // of the multiprocessors in long kernels, Hz
 	Stream        float64 // what a kernel adds that is launched by itself, s; Launch is that of one in a graph
+	Dependent     float64 // what one in a graph adds that may start while the one before it runs, s; 0: as Launch
 	MemoryLatency float64 // of one load from memory, s
 	L2Bandwidth   float64 // of all multiprocessors together, reading what lies in the level-2 cache, B/s
 }
 
 // Start is what each kernel takes, however little it moves and computes: its launch, and the way of the first bytes from
 // memory and of the last ones back, s.
-func (m *Machine) Start() float64 { return m.Launch + m.Fill() }
+func (m *Machine) Start() float64 { return m.Gap() + m.Fill() }
+
+// Gap is what a kernel of a graph adds to a step, s: from Hopper on kernels start while the one before them runs (programmatic
+// dependent launch).
+func (m *Machine) Gap() float64 {
+	if m.Dependent > 0 {
+		return m.Dependent
+	}
+	return m.Launch
+}
+
+// Serial is m with kernels that start when the one before has ended, as those of libraries mostly do.
+func (m *Machine) Serial() *Machine {
+	s := *m
+	s.Dependent = 0
+	return &s
+}
 
 // Fill is the way of the first bytes of a kernel from memory and of its last ones back, s.
 func (m *Machine) Fill() float64 { return 2 * m.MemoryLatency }
@@ -62,6 +79,7 @@ const (
 	keyClock         = "clock"
 	KeyLaunch        = "launch_latency"
 	KeyStream        = "stream_latency"
+	KeyDependent     = "dependent_latency"
 	KeyMemoryLatency = "memory_latency"
 	KeyL2Bandwidth   = "l2_bandwidth"
 	keyCeilings      = "ceilings."
@@ -110,6 +128,9 @@ func (m *Machine) assume(from *Machine) {
 	take(keyClock, &m.Clock, from.Clock)
 	take(KeyLaunch, &m.Launch, from.Launch)
 	take(KeyStream, &m.Stream, from.Stream)
+	if m.generation() >= hopper && m.Assumed[KeyLaunch] != "" { // it is a part of that launch
+		take(KeyDependent, &m.Dependent, from.Dependent)
+	}
 	take(KeyMemoryLatency, &m.MemoryLatency, from.MemoryLatency)
 	if from.SMs > 0 && from.Clock > 0 {
 		take(KeyL2Bandwidth, &m.L2Bandwidth, from.L2Bandwidth*float64(m.SMs)*m.Clock/(float64(from.SMs)*from.Clock))

@@ -107,7 +107,7 @@ func (m *Machine) Latency(threads int) float64 {
 	if threads == 1 {
 		return m.Call
 	}
-	return m.Launch
+	return m.Gap()
 }
 
 // OpRate is the rate in FLOP/s of an op on elements of type e that takes longer than

@@ -69,10 +69,10 @@ func (m *Machine) Reach() float64 {
 	return m.Bandwidth
 }
 
-// LaunchText is m.Launch in words. GPUs run a step as one captured graph, in which a
+// LaunchText is m.Gap in words. GPUs run a step as one captured graph, in which a
 // kernel adds far less than a launch by itself does.
 func (m *Machine) LaunchText() string {
-	text := units.Time(m.Launch * 1e9)
+	text := units.Time(m.Gap() * 1e9)
 	if m.CPU {
 		return text + " launch"
 	}

@@ -235,7 +235,11 @@ func TestConstants(t *testing.T) {
 		t.Errorf("a machine without constants takes those of the h100: %+v, %v", m, err)
 	}
 	m, err = Parse("mine", []byte("base = \"b200\"\nlaunch_latency = \"1 µs\"\n"))
-	if err != nil || m.Launch != 1e-6 || m.Assumed[KeyLaunch] != "" || m.Assumed[KeyStream] != "h100" {
+	if err != nil || m.Launch != 1e-6 || m.Gap() != 1e-6 || m.Assumed[KeyLaunch] != "" || m.Assumed[KeyStream] != "h100" {
 		t.Errorf("a constant that the file names is not assumed: %+v, %v", m, err)
+	}
+	m, err = Parse("mine", []byte("base = \"h100\"\ndependent_latency = \"250 ns\"\n"))
+	if err != nil || math.Abs(m.Gap()-250e-9) > 1e-15 || m.Start() != m.Gap()+m.Fill() || m.Serial().Gap() != m.Launch || m.Launch != h100.Launch {
+		t.Errorf("kernels that start early: %+v, %v", m, err)
 	}
 }

@@ -31,6 +31,7 @@ type Spec struct {
 	SMs          *int                `toml:"sms" doc:"Number of multiprocessors, or cores of a CPU"`
 	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel adds to a run: in a captured CUDA graph, or as a launch of its own on a CPU"`
 	Clock        *Hertz              `toml:"clock" doc:"Clock of the multiprocessors while long kernels run"`
+	Dependent    *Seconds            `toml:"dependent_latency" doc:"Time that a kernel adds in a captured CUDA graph where it may start while the one before it runs (programmatic dependent launch), with compute capability 9.0 and up"`
 	Stream       *Seconds            `toml:"stream_latency" doc:"Time that a kernel adds that is launched by itself, outside of a graph"`
 	MemLatency   *Seconds            `toml:"memory_latency" doc:"Time of one load from the memory of an accelerator; a kernel waits for two, its first bytes and its last"`
 	L2Bandwidth  *BytesPerSecond     `toml:"l2_bandwidth" doc:"Bandwidth at which all multiprocessors together read what lies in the last cache"`
@@ -177,7 +178,7 @@ const relative = "h100"
 
 // bare reports whether s names none of the constants that an accelerator may take from a relative.
 func (s *Spec) bare() bool {
-	return s.Clock == nil && s.Launch == nil && s.Stream == nil && s.MemLatency == nil && s.L2Bandwidth == nil && s.Ceilings == nil
+	return s.Clock == nil && s.Launch == nil && s.Stream == nil && s.Dependent == nil && s.MemLatency == nil && s.L2Bandwidth == nil && s.Ceilings == nil
 }
 
 // named is the machine that a key of s names, nil where it names none.
@@ -216,6 +217,10 @@ func (s *Spec) build(name string, base, like *Machine) (*Machine, error) {
 	given(m, KeyLaunch, &m.Launch, s.Launch)
 	given(m, keyClock, &m.Clock, s.Clock)
 	given(m, KeyStream, &m.Stream, s.Stream)
+	if s.Launch != nil {
+		m.Dependent = 0 // the base's is a part of the base's launch
+	}
+	given(m, KeyDependent, &m.Dependent, s.Dependent)
 	given(m, KeyMemoryLatency, &m.MemoryLatency, s.MemLatency)
 	given(m, KeyL2Bandwidth, &m.L2Bandwidth, s.L2Bandwidth)
 	copyTo(&m.HostLink, s.HostLink)
@@ -254,7 +259,7 @@ func (s *Spec) build(name string, base, like *Machine) (*Machine, error) {
 	switch {
 	case m.SMs < 0:
 		return nil, wrong(name, "sms", "sms is %d, which is negative", m.SMs)
-	case m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.Stream < 0 || m.MemoryLatency < 0 || m.HostLink < 0 || m.PeerLink < 0:
+	case m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.Stream < 0 || m.Dependent < 0 || m.MemoryLatency < 0 || m.HostLink < 0 || m.PeerLink < 0:
 		return nil, wrong(name, "", "a negative quantity")
 	case m.Bandwidth <= 0:
 		return nil, wrong(name, "", `bandwidth is missing; write for example bandwidth = "4.8 TB/s"`)

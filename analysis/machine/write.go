@@ -35,6 +35,7 @@ func (m *Machine) TOML() string {
 	}
 	w.seconds("launch_latency", m.Launch)
 	w.seconds("stream_latency", m.Stream)
+	w.seconds("dependent_latency", m.Dependent)
 	w.seconds("memory_latency", m.MemoryLatency)
 	w.bandwidth("l2_bandwidth", m.L2Bandwidth)
 	w.seconds("call_latency", m.Call)

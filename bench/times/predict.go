@@ -50,6 +50,7 @@ func predict(r *row) (prediction, error) {
 	if !ok {
 		return prediction{}, fmt.Errorf("%w for machine %s", errKind, r.Machine)
 	}
+	m = m.Serial() // as published kernels were launched
 	p := prediction{row: r}
 	var flop, moved float64
 	switch r.Kind {

@@ -22,6 +22,9 @@ func dependent(arch string) bool {
 
 // on is m as far as kernels for an architecture can use it: what is compiled for one may be predicted for a larger machine.
 func on(m *machine.Machine, arch string) *machine.Machine {
+	if !dependent(arch) {
+		m = m.Serial()
+	}
 	limit, known := blockShared[strings.TrimRight(strings.TrimPrefix(arch, "sm_"), "af")]
 	if !known || m.SharedMemory <= limit {
 		return m

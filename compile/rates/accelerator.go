@@ -86,6 +86,7 @@ type gpu struct {
 	device device.Device
 	m      *machine.Machine
 	random *rand.Rand
+	serial bool // kernels start when the one before has ended
 }
 
 // measurements is how often a program runs; its time is the median. One that takes longer than hung does not end.
@@ -97,6 +98,7 @@ const (
 // run is a program that was timed.
 type run struct {
 	ns, predicted float64 // of all its kernels
+	dependent     bool    // they may start while the one before runs
 }
 
 // time compiles a program, in which each op and each dm.kernel is a kernel, and runs it. cold empties the caches before each run.
@@ -112,6 +114,11 @@ func (g *gpu) time(text string, cold bool) (r run, err error) {
 	built, err := driver.Build(g.ctx, m, fn, driver.BuildOptions{Machine: g.m, Arch: g.device.Arch(), Skip: []string{"simplify", "fuse"}})
 	if err != nil {
 		return r, err
+	}
+	for i := range built.Kernels {
+		wait := &built.Kernels[i].Block.Waits
+		*wait = *wait && !g.serial
+		r.dependent = r.dependent || *wait
 	}
 	in := make([][]byte, len(built.Inputs))
 	for i, of := range built.Inputs {
@@ -155,15 +162,21 @@ func (g *gpu) contents(e types.Elem, b *artifact.Buffer) []byte {
 // each is the time that one more repeat of what body writes adds to a program, in ns: between programs of few and many repeats the
 // start of a graph cancels out.
 func (g *gpu) each(few, many int, cold bool, body func(n int) string) (ns float64, err error) {
+	ns, _, err = g.eachOf(few, many, cold, body)
+	return ns, err
+}
+
+// eachOf is each, and whether kernels may start while the one before runs.
+func (g *gpu) eachOf(few, many int, cold bool, body func(n int) string) (ns float64, dependent bool, err error) {
 	a, err := g.time(body(few), cold)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	b, err := g.time(body(many), cold)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return max(b.ns-a.ns, 1) / float64(many-few), nil
+	return max(b.ns-a.ns, 1) / float64(many-few), b.dependent, nil
 }
 
 // function is a program of one function.
@@ -234,15 +247,27 @@ func (g *gpu) latency() error {
 // leastLaunch is the shortest launch that is believed, in seconds.
 const leastLaunch = 100e-9
 
-// launches measures empty kernels that wait for each other, in a graph, and in rounds of a loop, which have no graph.
+// launches measures empty kernels that wait for each other, in a graph, behind the end of the one before and from their own start on, and in rounds of a
+// loop, which have no graph.
 func (g *gpu) launches() error {
 	const tiny = "tensor<32xf32>"
-	ns, err := g.each(8, 64, false, func(n int) string { return chained("launches", "dm.exp", tiny, n) })
+	empty := func(n int) string { return chained("launches", "dm.exp", tiny, n) }
+	g.serial = true
+	ns, err := g.each(8, 64, false, empty)
+	g.serial = false
 	if err != nil {
 		return err
 	}
 	g.m.Launch = max(ns*1e-9-g.m.Fill(), leastLaunch)
 	g.known(machine.KeyLaunch)
+	ns, dependent, err := g.eachOf(8, 64, false, empty)
+	if err != nil {
+		return err
+	}
+	if g.m.Dependent = 0; dependent {
+		g.m.Dependent = min(max(ns*1e-9-g.m.Fill(), leastLaunch), g.m.Launch)
+	}
+	g.known(machine.KeyDependent)
 	const rounds = 32
 	ns, err = g.each(4, 20, false, func(n int) string {
 		body, last := chain("dm.exp", "%u", tiny, n)

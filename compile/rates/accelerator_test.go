@@ -16,7 +16,7 @@ import (
 
 // card is a GPU whose kernels take what its constants make of their bytes and FLOP.
 type card struct {
-	launch, stream, load             float64 // s
+	launch, dependent, stream, load  float64 // s
 	bandwidth, l2, f32, f64, product float64 // per second
 	untimed                          string
 	faults, ends                     string // the program that does, and the one in which the time is over
@@ -60,10 +60,14 @@ func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device
 	c.ran[p.Name]++
 	ns := 9e3 // of a graph's launch
 	for _, s := range p.Steps {
-		if p.KernelOf(&s) == nil {
+		k := p.KernelOf(&s)
+		if k == nil {
 			continue
 		}
 		start, work := c.launch, 0.0
+		if k.Block.Waits {
+			start = c.dependent
+		}
 		switch p.Name {
 		case "loads":
 			if !o.Cold {
@@ -106,7 +110,7 @@ func sheet(t *testing.T) *machine.Machine {
 
 // The constants of a card are found from the times of its kernels.
 func TestAccelerator(t *testing.T) {
-	c := &card{launch: 800e-9, stream: 2e-6, load: 500e-9, bandwidth: 2.5e12, l2: 5e12, f32: 40e12, f64: 20e12, product: 600e12}
+	c := &card{launch: 800e-9, dependent: 350e-9, stream: 2e-6, load: 500e-9, bandwidth: 2.5e12, l2: 5e12, f32: 40e12, f64: 20e12, product: 600e12}
 	base := sheet(t)
 	var stages []string
 	m, err := Accelerator(t.Context(), c, base, "card", func(what string, _, _ int) { stages = append(stages, what) })
@@ -118,6 +122,7 @@ func TestAccelerator(t *testing.T) {
 		got, want float64
 	}{
 		{"launch", m.Launch, c.launch},
+		{"dependent launch", m.Dependent, c.dependent},
 		{"stream", m.Stream, c.stream},
 		{"load", m.MemoryLatency, c.load},
 		{"bandwidth", m.Reach(), c.bandwidth},
@@ -141,7 +146,7 @@ func TestAccelerator(t *testing.T) {
 	if a, b := m.Ceilings.Paths["attention"], m.Ceilings.Paths["attention_grad"]; a <= b || a > 1 {
 		t.Errorf("attention reaches %g, its gradient %g", a, b)
 	}
-	for _, key := range []string{machine.KeyLaunch, machine.KeyStream, machine.KeyMemoryLatency, machine.KeyL2Bandwidth, machine.KeyBandwidth, machine.CeilingOf(true, types.F16), machine.CeilingOfPath("attention")} {
+	for _, key := range []string{machine.KeyLaunch, machine.KeyDependent, machine.KeyStream, machine.KeyMemoryLatency, machine.KeyL2Bandwidth, machine.KeyBandwidth, machine.CeilingOf(true, types.F16), machine.CeilingOfPath("attention")} {
 		if m.Assumed[key] != "" {
 			t.Errorf("%s is assumed after %s", key, m.Assumed[key])
 		}
@@ -154,7 +159,7 @@ func TestAccelerator(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, m.TOML())
 	}
-	if math.Abs(read.Launch/m.Launch-1) > 0.01 || math.Abs(read.Reach()/m.Reach()-1) > 0.01 || read.Title != m.Title {
+	if math.Abs(read.Launch/m.Launch-1) > 0.01 || math.Abs(read.Dependent/m.Dependent-1) > 0.01 || math.Abs(read.Reach()/m.Reach()-1) > 0.01 || read.Title != m.Title {
 		t.Errorf("%+v is read as %+v", m, read)
 	}
 	if other := sheet(t); base.Launch != other.Launch || base.Ceilings.TensorCore[types.F16] != other.Ceilings.TensorCore[types.F16] || base.Ceilings.Paths["attention"] != other.Ceilings.Paths["attention"] {
@@ -169,7 +174,7 @@ func TestAcceleratorFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	base := sheet(t)
-	m, err := Accelerator(t.Context(), &card{launch: 2e-6, stream: 3e-6, load: 1e-7, bandwidth: 1e12, l2: 3e12, f32: 4e13, f64: 2e13, product: 4e14, faults: "products"}, base, "card", nothing)
+	m, err := Accelerator(t.Context(), &card{launch: 2e-6, dependent: 1e-6, stream: 3e-6, load: 1e-7, bandwidth: 1e12, l2: 3e12, f32: 4e13, f64: 2e13, product: 4e14, faults: "products"}, base, "card", nothing)
 	if err == nil || err.Error() != "products: an illegal memory access" || m == nil {
 		t.Fatalf("%v, %v", m, err)
 	}
