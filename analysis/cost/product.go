@@ -27,7 +27,7 @@ func (s *scope) products(e *Entry) {
 		}
 		last := func(shape []dim.Dim, i int) int64 { return size(shape[len(shape)-i]) }
 		a := machine.Attention{
-			Heads: size(dim.Prod(q.Shape[:q.Rank()-2]...)), Queries: last(q.Shape, 2), Keys: last(k.Shape, 2),
+			Heads: size(dim.Prod(q.Shape[:q.Rank()-2]...)), KeyHeads: size(dim.Prod(k.Shape[:k.Rank()-2]...)), Queries: last(q.Shape, 2), Keys: last(k.Shape, 2),
 			Depth: last(q.Shape, 1), Value: last(v.Shape, 1), Scores: size(op.Scores(e.Op)),
 			Elem: e.Elem, Gradient: e.Op.Name == op.Prefix+"attention_grad",
 		}

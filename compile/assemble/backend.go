@@ -98,6 +98,7 @@ type Param struct {
 	Temp  *Temp
 	Map   *artifact.TensorMap
 	Idle  bool // read only by a later launch of the plan
+	Fresh bool // read and written, and nowhere read before the launch has written it
 	// Instead: what the launch reads of it, later launches of the plan do not.
 	Instead bool
 	Most    int64 // bytes that the launch reads of Value at most; 0: all that the step reads

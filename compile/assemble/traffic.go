@@ -44,7 +44,7 @@ func LaunchBytes(o *ir.Op, f *kernel.Form, p Plan, ls []*Launch, flow *cost.Flow
 			} else if q.Over != nil {
 				written = bytesStored(f, l, q.Over)
 			}
-			if q.Mode != artifact.Out {
+			if q.Mode != artifact.Out && !q.Fresh {
 				out[i].Read += read
 				if q.Instead {
 					out[i].instead += read

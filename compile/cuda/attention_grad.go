@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
@@ -11,7 +13,8 @@ import (
 // for the sums of dy · y, then one for each side: a block for each tile of keys
 // that loops over the queries, for dk and dv, and one for each tile of queries
 // that loops over the keys, for dq. Both recompute the probabilities, so that
-// no sums are accumulated in memory.
+// no sums are accumulated in memory. On Hopper one kernel computes all, where that is
+// predicted to be faster.
 type attentionGradient struct{ attentionPlan }
 
 func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
@@ -24,7 +27,20 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 		return nil, err
 	}
 	products := &assemble.Temp{Elem: a.sum, N: a.Heads * a.Queries, Own: true}
-	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, tile: tile, splits: 1, scratch: []*assemble.Temp{products}}}, nil
+	p := &attentionGradient{attentionPlan{attention: a, target: t, f: f, tile: tile, splits: 1, scratch: []*assemble.Temp{products}}}
+	if tile, ok := p.fused(); ok && p.wanted(0) && p.wanted(1) && p.wanted(2) {
+		p.tile, p.splits = tile, int64(tile.cluster)
+		if sums := p.sumsOfQueries(); sums.N > 0 {
+			p.scratch = append(p.scratch, sums)
+		}
+	}
+	return p, nil
+}
+
+// wanted reports whether result i is stored.
+func (p *attentionGradient) wanted(i int) bool {
+	o := p.f.Main
+	return i < len(o.Results) && (slices.Contains(p.f.Outputs, o.Results[i]) || p.views[len(o.Operands)+i] != nil)
 }
 
 func (p *attentionGradient) launches() ([]*launch, error) {
@@ -66,13 +82,12 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 		}
 		return err
 	}
-	wanted := func(i int) bool {
-		return i < len(o.Results) && (ns.of[o.Results[i]] != "" || a.views[len(o.Operands)+i] != nil)
-	}
 	dq, dk, dv, dmask := a.result(ns, 0), a.result(ns, 1), a.result(ns, 2), a.result(ns, 3)
 	switch {
-	case !wanted(1) && !wanted(2):
-	case wanted(1) && wanted(2) && a.separate():
+	case p.tile.path == Fused:
+		all = append(all, p.whole(ns, delta, dq, dk, dv))
+	case !p.wanted(1) && !p.wanted(2):
+	case p.wanted(1) && p.wanted(2) && a.separate():
 		if err := side(gradOfKeys, "_dk", dk, cpp(nothing), o.Results[1]); err != nil {
 			return nil, err
 		}
@@ -84,12 +99,12 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 			return nil, err
 		}
 	}
-	if wanted(0) {
+	if p.wanted(0) && p.tile.path != Fused {
 		if err := side(gradOfQueries, "_queries", dq, cpp(nothing), o.Results[0]); err != nil {
 			return nil, err
 		}
 	}
-	if wanted(3) {
+	if p.wanted(3) {
 		err := add(gradOfMask, "_mask", func(t attentionTile) code {
 			args := []code{in(0), in(1), in(2), in(5), in(4), delta, ns.mask(a), dmask}
 			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, ns.withStep(a, args))

@@ -142,8 +142,13 @@ func buildAttention(t *testing.T, p *program.Program, arch string, sms int) *art
 	if sms > 0 {
 		of.SMs = sms
 	}
+	return buildAttentionFor(t, p, arch, &of)
+}
+
+func buildAttentionFor(t *testing.T, p *program.Program, arch string, of *machine.Machine) *artifact.Program {
+	t.Helper()
 	mod := p.Modules[0]
-	built, err := driver.Build(context.Background(), mod, mod.Func("all"), driver.BuildOptions{Machine: &of, Arch: arch})
+	built, err := driver.Build(context.Background(), mod, mod.Func("all"), driver.BuildOptions{Machine: of, Arch: arch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,9 +222,15 @@ func agreesOn(t *testing.T, arch string, cases []attentionCase, sms int) {
 		}
 		return
 	}
+	p, owners := calls(t, cases)
+	runAttention(t, p, owners, buildAttention(t, p, arch, sms))
+}
+
+// runAttention compares a program of cases on the emulator with the reference.
+func runAttention(t *testing.T, p *program.Program, owners []attentionCase, built *artifact.Program) {
+	t.Helper()
 	need.OK(t, emulator.Check())
 	ctx := context.Background()
-	p, owners := calls(t, cases)
 	mod := p.Modules[0]
 	fn := mod.Func("all")
 	args, err := interp.Inputs(ctx, fn, nil, 7, nil)
@@ -230,7 +241,6 @@ func agreesOn(t *testing.T, arch string, cases []attentionCase, sms int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := buildAttention(t, p, arch, sms)
 	var in [][]byte
 	for _, a := range args {
 		b := tensor.Pack(a)
@@ -244,6 +254,9 @@ func agreesOn(t *testing.T, arch string, cases []attentionCase, sms int) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range built.Steps {
+		t.Logf("%s: %s", s.Name, s.Tile)
 	}
 	t.Logf("compiled in %v, ran %d steps in %v", r.Compile, len(built.Steps), r.Run)
 	for i, w := range want.Outputs {

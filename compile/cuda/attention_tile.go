@@ -19,12 +19,13 @@ type attentionTile struct {
 	fragments  int // of 16 rows for each warp (mma)
 	n          int // 16 rows and columns of a thread (fma)
 	stages     int // of the other side (wgmma)
+	cluster    int // blocks that share a head (fused)
 	gradient   bool
 }
 
 func (t attentionTile) threads() int {
 	switch t.path {
-	case Wgmma:
+	case Wgmma, Fused:
 		return (t.consumers() + 1) * 128
 	case Mma:
 		return t.own / t.fragments / 16 * 32
@@ -42,6 +43,8 @@ func (t attentionTile) String() string {
 			return fmt.Sprintf("dm::AttentionGradWgmma<%d, %d>", t.other, t.stages)
 		}
 		return fmt.Sprintf("dm::AttentionWgmma<%d, %d, %d>", t.consumers(), t.other, t.stages)
+	case Fused:
+		return fmt.Sprintf("dm::AttentionGradFused<%d, %d, %d>", t.other, t.stages, t.cluster)
 	case Mma:
 		return fmt.Sprintf("dm::AttentionMma<%d, %d, %d>", t.fragments, t.threads()/32, t.other)
 	}
@@ -50,6 +53,9 @@ func (t attentionTile) String() string {
 
 // include is the parts of the prelude that its kernels need.
 func (t attentionTile) include() string {
+	if t.path == Fused {
+		return "hopper.cuh attention.cuh attention_wgmma.cuh attention_grad_fused.cuh"
+	}
 	parts := "attention.cuh attention_" + string(t.path) + ".cuh"
 	if t.path == Wgmma {
 		parts = "hopper.cuh " + parts
@@ -65,7 +71,7 @@ func (t attentionTile) include() string {
 func (t attentionTile) pitch(n int64, sum types.Elem) int64 {
 	padded := (n + 15) / 16 * 16
 	switch {
-	case t.path == Wgmma:
+	case t.path == Wgmma || t.path == Fused:
 		return (n + 63) / 64 * 64
 	case t.path == Fma:
 		return padded + 16/sum.Bytes()
@@ -95,6 +101,8 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 			return 2*(own+stages*other)*(d+v) + 8*stages*other + 8*(1+2*stages)
 		}
 		return 2*(own*d+stages*other*(d+v)) + 8*(2+int64(t.consumers())+4*stages)
+	case Fused:
+		return 2*(own+stages*other)*(d+v) + 4*own*other + 8*stages*other + 8*(3+2*stages)
 	case Mma:
 		if kind == forwardAttention {
 			return 2 * max(own*d+2*other*(d+v), own*v)
@@ -149,7 +157,7 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 
 // resident is the intended number of blocks on a multiprocessor.
 func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
-	if t.path == Wgmma {
+	if t.path == Wgmma || t.path == Fused {
 		return 1
 	}
 	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())
@@ -296,6 +304,9 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 
 func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
 	queries, keys := ceil(a.Queries, int64(t.own)), ceil(a.Keys, int64(t.own))
+	if t.path == Fused {
+		return a.Heads / a.Group * int64(t.cluster)
+	}
 	switch kind {
 	case gradOfKeys:
 		return keys * a.Heads / a.Group

@@ -17,11 +17,12 @@ type Path string
 
 // The paths.
 const (
-	Wgmma    Path = "wgmma"    // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
-	Pingpong Path = "pingpong" // the same; consumers have tiles of their own, and take turns
-	Gather   Path = "gather"   // consumers share a tile, with an operand that a warpgroup gathers by cp.async
-	Mma      Path = "mma"      // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma      Path = "fma"      // vector units, for every element type
+	Wgmma    Path = "wgmma"           // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
+	Pingpong Path = "pingpong"        // the same; consumers have tiles of their own, and take turns
+	Gather   Path = "gather"          // consumers share a tile, with an operand that a warpgroup gathers by cp.async
+	Fused    Path = machine.FusedPath // all products of attention's gradient in one kernel of warpgroup products
+	Mma      Path = "mma"             // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma      Path = "fma"             // vector units, for every element type
 )
 
 // warpgroups reports whether the main loop is that of Hopper's warpgroup products.

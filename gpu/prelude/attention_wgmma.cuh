@@ -68,10 +68,10 @@ DM_FN void release(Shared<u64> empty, i32 slot) {
   if (lane() == 0) barrier_arrive(empty, slot);
 }
 
-// Stores a warp's rows, its sums times a factor of each of their rows. Neighbouring
+// Stores a warp's rows from column `from` on, its sums times a factor of each of their rows. Neighbouring
 // lanes exchange halves of two fragments, so that four lanes store 32 bytes of a row.
 template <int Depth, int N, class Y>
-DM_FN void store_rows(const float (&x)[N], const float (&factor)[2], const Y& to, i64 matrix, i32 first, i32 rows) {
+DM_FN void store_rows(const float (&x)[N], const float (&factor)[2], const Y& to, i64 matrix, i32 first, i32 rows, i32 from = 0) {
   using M = Matrices<Y, Depth>;
   using T = typename M::elem;
   const i64 base = M::at(matrix, rows);
@@ -86,7 +86,7 @@ DM_UNROLL
       const u32 right = pack2<T>(x[j + 4 + 2 * h] * factor[h], x[j + 5 + 2 * h] * factor[h]);
       const u32 other = shuffle_xor(odd ? left : right, 1);
       const u64 four = odd ? u64(other) | u64(right) << 32 : u64(left) | u64(other) << 32;
-      const i32 col = j * 2 + (odd ? 8 + (c - 1) * 2 : c * 2);
+      const i32 col = from + j * 2 + (odd ? 8 + (c - 1) * 2 : c * 2);
       if (row < rows && col < Depth) M::data(to).template store<4>(base + i64(row) * M::row + col, bits_as<Vec<T, 4>>(four));
     }
   }

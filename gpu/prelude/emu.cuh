@@ -92,6 +92,7 @@ struct Warp {
   u32 clock;       // counts the points at which its lanes wait for each other
   u32 floor;       // accesses of all warps of its block up to this time happened before
   u32 seen[max_clocks];
+  u32 shown[max_clocks];  // writes of other blocks' warps to global memory that it sees
   u32 turn;        // phases of the cluster's barrier that it has arrived for
   bool between;    // it has arrived, and not waited yet
   void* args[32];

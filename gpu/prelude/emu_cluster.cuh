@@ -57,7 +57,7 @@ DM_FN void cluster_wait(DM_LINE_ONLY) {
     w.clock++;
   });
   while (emu::gather.turn < emu::m.warps[emu::m.warp].turn) emu::pause(at, emu::InCluster);
-  emu::acquire(emu::gather.done);
+  emu::acquire(emu::gather.done, true);
   emu::enter(emu::m.thread);
 }
 DM_FN void cluster_sync(DM_LINE_ONLY) {

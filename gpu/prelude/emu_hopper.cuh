@@ -160,7 +160,7 @@ inline void end_copies(Phases& p) {
   turn(p);
 }
 
-inline void wait_phase(u32 at, u32 parity, Spot line) {
+inline void wait_phase(u32 at, u32 parity, bool peers, Spot line) {
   while (true) {
     Phases& p = phases_at(at, line);
     if ((p.phase & 1) == (parity & 1)) {
@@ -170,7 +170,7 @@ inline void wait_phase(u32 at, u32 parity, Spot line) {
         continue;
       }
     }
-    acquire(p.done);
+    acquire(p.done, peers);
     m.stamp = stamp_of(m.warps[m.warp].clock, u32(m.thread));
     return;
   }
@@ -471,7 +471,16 @@ DM_FN void barrier_arrive(Shared<u64> b, i64 i, i32 rank DM_LINE) {
   emu::touch(rank, at);
   emu::arrive(emu::phases_at(emu::peer_place(own, rank), at), 0, at);
 }
-DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }
+DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, false, at); }
+DM_FN void barrier_wait_peers(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, true, at); }
+DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v DM_LINE) {
+  const i64 from = emu::checked<float, 4>(*to.param, At(i, at));
+  emu::global_add<16, 4>(*to.param, from, at);
+  float sum[4];
+  memcpy(sum, to.param->data + from, sizeof sum);
+  for (int e = 0; e < 4; e++) sum[e] += v[e];
+  memcpy(to.param->data + from, sum, sizeof sum);
+}
 
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
   i32 c[] = {c0, c1};

@@ -164,7 +164,7 @@ inline void run_blocks(u32 first) {
       x.floor = m.began - 1;
       x.turn = 0;
       x.between = false;
-      for (int k = 0; k < m.agents; k++) x.seen[k] = m.began - 1;
+      for (int k = 0; k < m.agents; k++) x.seen[k] = x.shown[k] = m.began - 1;
       run_again(rank * m.warp_count + w, x.full);
     }
   }
@@ -180,7 +180,8 @@ inline void run_blocks(u32 first) {
 
 // Sets up the numbers of a launch of k's threads and agents.
 inline void number(const Kernel& k) {
-  const u32 bits = k.cluster > 1 ? 15 : 11;
+  u32 bits = 11;
+  while (k.cluster > 1 && (1 << bits) < k.cluster * ((k.threads + 31) / 32 * 33 + 1) + 3) bits++;
   if (bits != m.who_bits) {  // stamps of other launches mean something else
     memset(smem.writers, 0, sizeof smem.writers);
     memset(smem.readers, 0, sizeof smem.readers);

@@ -235,7 +235,8 @@ inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
 }
 
 // The clock of a synchronisation object such as an mbarrier: release adds the clock
-// of the running warp to it, acquire adds it to the running warp's clock.
+// of the running warp to it, acquire adds it to the running warp's clock; with `peers` the
+// running warp then sees what other blocks of the cluster have written to global memory.
 struct Clock {
   u32 seen[max_clocks];
 };
@@ -246,11 +247,12 @@ inline void release(Clock& c) {
   w.clock++;
   m.stamp = stamp_of(w.clock, u32(m.thread));
 }
-inline void acquire(const Clock& c) {
+inline void acquire(const Clock& c, bool peers) {
   Warp& w = m.warps[m.warp];
   u32 floor = ~0u;
   for (int k = 0; k < m.agents; k++) {
     if (k != m.warp && c.seen[k] > w.seen[k]) w.seen[k] = c.seen[k];
+    if (peers && c.seen[k] > w.shown[k]) w.shown[k] = c.seen[k];
     if (of_own_warps(u32(k)) && k != m.warp && w.seen[k] < floor) floor = w.seen[k];
   }
   if (floor != ~0u && floor > w.floor && floor < w.clock) w.floor = floor;
@@ -321,6 +323,15 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
 }
 
+// Whether the current access of global memory is ordered behind one of the launch by block `other`: of the same block, or of
+// another one of the cluster, whose writes the running warp sees.
+inline bool behind(const Param& p, i64 at, i64 elem, u32 other, u32 stamp, const char* what, Spot line) {
+  if (other == m.me) return ordered(stamp);
+  if (m.cluster > 1 && other - m.blocks[0].id < u32(m.cluster)) return stamp >> m.who_bits <= m.warps[m.warp].shown[agent_of(stamp & m.who_mask)];
+  conflict(p, at, elem, other, what, line);
+  return true;
+}
+
 // Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts. A HALF
 // of a byte does not conflict with atomic stores, which may be of the other one.
 template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param& p, i64 at, Spot line) {
@@ -343,8 +354,7 @@ template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param&
     u32 w = m.writers[k], r = m.readers[k];
     if (w >= first) {
       if (HALF && w == m.atomic) continue;
-      if (w != me) conflict(p, at, ELEM, w, "read", line);
-      else if (!ordered(m.write_stamps[k])) thread_conflict(p, at, ELEM, m.write_stamps[k], "written", line);
+      if (!behind(p, at, ELEM, w, m.write_stamps[k], "read", line)) thread_conflict(p, at, ELEM, m.write_stamps[k], "written", line);
     }
     if (r < first) {
       if (w < first) p.read += i64(1) << m.granule;
@@ -369,8 +379,7 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot l
   for (; k < end; k++) {
     u32 w = m.writers[k];
     if (w >= first) {
-      if (w != me) conflict(p, at, ELEM, w, "written", line);
-      else if (!ordered(m.write_stamps[k])) thread_conflict(p, at, ELEM, m.write_stamps[k], "also written", line);
+      if (!behind(p, at, ELEM, w, m.write_stamps[k], "written", line)) thread_conflict(p, at, ELEM, m.write_stamps[k], "also written", line);
     } else {
       p.written += i64(1) << m.granule;
     }
@@ -385,6 +394,13 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot l
     m.writers[k] = me;
     m.write_stamps[k] = m.stamp;
   }
+}
+
+// An addition whose place among others is given by waits, as that of a write.
+template <int BYTES, int ELEM> inline void global_add(Param& p, i64 at, Spot line) {
+  if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
+  global_write<BYTES, ELEM>(p, at, line);
+  p.requested += BYTES;
 }
 
 // An atomic store of one half of the byte at `at`, whose other half may be anyone's.

@@ -51,6 +51,23 @@ DM_FN void barrier_wait(Shared<u64> b, i32 i, u32 phase) {
       "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
 }
 
+// The same where threads of other blocks of the cluster have arrived, to see what they have written to global memory.
+DM_FN void barrier_wait_peers(Shared<u64> b, i32 i, u32 phase) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
+}
+
+// Adds v to four numbers, which others add to behind a wait for this thread or before one of this thread: so sums do not
+// depend on how threads run.
+DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v) {
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to.p + i), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+}
+
 // Copies the box of a tensor map at the given coordinates, innermost first, to to[at]
 // on, in the map's swizzled order, zeros where it lies outside
 // the tensor; its bytes count at barrier b[i]. One thread calls it.
