@@ -73,6 +73,9 @@ func (m *Machine) AttentionTime(a Attention) ProductTime {
 	return t
 }
 
+// mixed is the part of memory's rate that reads and writes of the same lines reach.
+const mixed = 0.8
+
 // fusedGradient is the time of a gradient whose blocks, in clusters of Tile.Splits for each head of the keys, have tiles of
 // Tile.Rows keys in rounds, and in a round take the same steps of Tile.Cols queries, those that some block of the cluster
 // sees; a round begins with the keys' way from memory. In a step a block reads queries and their gradients and adds to the sums of the queries, in the level-2 cache; what
@@ -113,7 +116,7 @@ func (m *Machine) fusedGradient(a Attention) ProductTime {
 	moved := float64(2*(a.Depth+a.Value)) + float64(8*a.Depth) // of a query in a round
 	t.L2 = float64(steps*cols*t.Blocks) * moved / m.L2Bandwidth
 	if held := float64(min(t.Blocks, running)/cluster*group*a.Queries) * (moved - float64(4*a.Depth)); held > float64(m.L2) {
-		t.L2 = max(t.L2, float64(steps*cols*heads)*moved*(1-float64(m.L2)/held)/m.Reach())
+		t.L2 = max(t.L2, float64(steps*cols*heads)*moved*(1-float64(m.L2)/held)/(mixed*m.Reach()))
 	}
 	return t
 }

@@ -34,17 +34,15 @@ template <class S, class Tile, bool Skips> struct Rounds {
   // Tiles of queries that only the first tile of keys adds to need no sums in memory.
   static constexpr i32 alone = owners == 1 ? parts : !Skips || shift >= BM ? 0 : (BM - shift) / BN < parts ? (BM - shift) / BN : parts;
 
-  i32 rank, number, head;      // of the block, the round, and of the head in its group
-  i32 from, n, step, part;     // the first tile of queries and how many, the step of a head, and its tile
+  i32 rank, number, head; // of the block, the round, and of the head in its group
+  i32 from, part;         // the round's first tile of queries, and that of the step
 
   DM_FN explicit Rounds(i32 rank) : rank(rank), number(0), head(0) { begin(); }
   // The next step; false behind the last one of the round.
   DM_FN bool next() {
-    step++;
-    if (++part == from + n) part = from;
-    if (step < n) return true;
-    step = 0, part = from + rank % n;
-    return ++head < S::group;
+    if (++part == parts) part = from;
+    if (part != start()) return true;
+    return S::group > 1 && ++head < S::group;
   }
   DM_FN bool next_round() {
     head = 0, number++;
@@ -73,9 +71,10 @@ template <class S, class Tile, bool Skips> struct Rounds {
       const i32 first = number * cluster * BM - shift;
       if (first > 0) from = first / BN;
     }
-    n = parts - from;
-    step = 0, part = from + rank % n;
+    part = start();
   }
+  // Blocks with keys are no more than the tiles of the round.
+  DM_FN i32 start() const { return from + rank < parts ? from + rank : parts - 1; }
   DM_FN i32 last_owner() const {
     const i32 last = owners - 1;
     if constexpr (!Skips) return last;
@@ -105,7 +104,7 @@ DM_FN void attention_grad_fused(Arena arena, const K& k, const V& v, const Q& q,
   constexpr bool halves = BN == 64;
   constexpr int columns = !halves ? Keys::padded : Keys::count == 2 ? 64 : 32;
   static_assert(columns * (halves ? 2 : 1) >= S::depth && Keys::count <= 2, "dq has up to 128 columns");
-  const i32 matrix = block() / cluster, rank = cluster == 1 ? 0 : cluster_rank();
+  const i32 matrix = block() / cluster, rank = block() % cluster;
 
   const Shared<T> ks = arena.take_aligned<T>(Keys::size, 1024), vs = arena.take_aligned<T>(Values::size, 1024);
   const Shared<T> qs = arena.take_aligned<T>(stages * Queries::size, 1024), dys = arena.take_aligned<T>(stages * Grads::size, 1024);
@@ -263,11 +262,10 @@ DM_UNROLL
         }
         // The gradients of the scores, in the order in which a tensor map would lay them.
         const Shared<T> to = scored + i32(n & 1) * Scored::size;
+        const i32 corner = detail::again((thread() - 128) / 32 * 1024 + l / 4 * 72 + l % 4 * 2); // no register holds the others' places
 DM_UNROLL
-        for (int i = 0; i < BN / 4; i++) {
-          const i32 line = group * 64 + warp() % 4 * 16 + i % 2 * 8 + l / 4;
-          to.template store<2>(i / 16 * BM * 64 + line * 64 + ((i / 2 % 8) ^ (l / 4)) * 8 + l % 4 * 2, bits_as<Vec<T, 2>>(left[i / 4][i % 4]));
-        }
+        for (int i = 0; i < BN / 4; i++)
+          to.template store<2>(i / 16 * BM * 64 + i % 2 * 512 + (corner ^ i / 2 % 8 * 8), bits_as<Vec<T, 2>>(left[i / 4][i % 4]));
         writes_publish();
         sync_named(1, 128 * consumers);
         {
