@@ -19,21 +19,15 @@ func (a *attention) fusedGradient(cluster int, m *machine.Machine) (attentionTil
 	if !a.tensorCores() || !a.copied(0, 1, 2, 5) || max(a.Depth, a.Value) > 128 {
 		return t, false
 	}
-	padded := func(n int64) int { return int(n+15) / 16 * 16 }
-	sums := (padded(a.Depth) + padded(a.Value)) / 2
-	// Scores, gradients and probabilities of a step.
-	registers := func() int { return sums + t.other*5/4 + a.extras()*42 }
-	if a.Depth > 64 || a.Queries <= 64 || registers() > fusedRegisters {
+	// With tiles of 128 queries a thread has two sums of 64 scores beside those of its keys.
+	if a.Depth > 64 || a.Depth+a.Value > 128 || a.Queries <= 64 || a.extras() > 0 {
 		t.other = 64
 	}
-	if registers() > fusedRegisters || a.shared(gradOfKeys, t) > m.SharedMemory {
+	if a.shared(gradOfKeys, t) > m.SharedMemory {
 		return t, false
 	}
 	return t, int64(cluster) <= min(ceil(a.Keys, int64(t.own)), ceil(a.Queries, int64(t.other))) && cluster <= max(1, m.SMs)
 }
-
-// fusedRegisters are those that ptxas has for the sums and scores of a thread.
-const fusedRegisters = 208
 
 // model is the attention as the time model has it.
 func (a *attention) model(t attentionTile, splits int) machine.Attention {
@@ -49,7 +43,7 @@ func (a *attention) model(t attentionTile, splits int) machine.Attention {
 // fused is the tile with which one kernel computes the whole gradient, where that takes less time than a kernel for
 // each side.
 func (p *attentionGradient) fused() (best attentionTile, ok bool) {
-	if p.target.Arch != "sm_90a" || p.tile.path != Wgmma {
+	if p.target.Arch != "sm_90a" {
 		return best, false
 	}
 	m := p.target.Machine

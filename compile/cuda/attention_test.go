@@ -255,9 +255,6 @@ func runAttention(t *testing.T, p *program.Program, owners []attentionCase, buil
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range built.Steps {
-		t.Logf("%s: %s", s.Name, s.Tile)
-	}
 	t.Logf("compiled in %v, ran %d steps in %v", r.Compile, len(built.Steps), r.Run)
 	for i, w := range want.Outputs {
 		got, err := tensor.Unpack(r.Outputs[i], w.Elem, w.Shape)

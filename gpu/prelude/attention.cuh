@@ -152,6 +152,10 @@ template <class S, class Acc, class Mask, class Step> struct Scores {
   DM_FN bool keeps(i32 query, i32 key) const {
     return dm::keeps(seed, numbers + u64(query) * u64(S::keys) + u64(key), S::threshold);
   }
+  // The same of key + j, where key and the number of keys are even: of both keys one draw is made.
+  DM_FN bool keeps(i32 query, i32 key, i32 j) const {
+    return dm::keeps(seed, numbers + u64(query) * u64(S::keys) + u64(key), j, S::threshold);
+  }
 };
 
 // Span is the rows that a block owns, and the tiles of the other side that it

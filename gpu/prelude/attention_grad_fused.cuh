@@ -100,6 +100,7 @@ DM_FN void attention_grad_fused(Arena arena, const K& k, const V& v, const Q& q,
   using Scored = Panels<BN, BM>; // gradients of scores: rows are keys
   using Walk = detail::Rounds<S, Tile, Score::skips>;
   using Stage = detail::Stage<stages>;
+  static_assert(cluster <= Walk::parts && cluster <= Walk::owners, "in a step each block has queries of its own");
   // What a warpgroup computes of a tile of dq: the columns of 64 queries, or a half of them.
   constexpr bool halves = BN == 64;
   constexpr int columns = !halves ? Keys::padded : Keys::count == 2 ? 64 : 32;
@@ -167,15 +168,16 @@ DM_NO_UNROLL
     const i32 group = warp() / 4 - 1, l = lane();
     Walk walk(rank);
     u32 n = 0, steps = 0; // those that see queries, and all
-    // Additions of a step: behind those of the step before by all blocks.
-    const auto begin_turn = [&] {
-      if constexpr (cluster > 1) barrier_wait_peers(turn, 0, steps++ & 1 ^ 1);
-    };
-    const auto end_turn = [&] {
+    // The warp's additions of earlier steps are done, and so are those of all blocks. The first waits for memory, and so comes
+    // while products run.
+    const auto pass_turn = [&] {
       if constexpr (cluster > 1) {
         sync_warp();
         if (l < cluster) barrier_arrive(turn, 0, l);
       }
+    };
+    const auto take_turn = [&] {
+      if constexpr (cluster > 1) barrier_wait_peers(turn, 0, steps++ & 1);
     };
     do {
       const i32 mine = walk.owner() * BM + group * 64, first = mine + warp() % 4 * 16;
@@ -190,8 +192,8 @@ DM_UNROLL
 DM_NO_UNROLL
       do {
         if (!walk.owns() || !walk.sees()) {
-          begin_turn();
-          end_turn();
+          pass_turn();
+          take_turn();
           continue;
         }
         const Stage at(n);
@@ -215,6 +217,7 @@ DM_UNROLL
           for (int d = 16; d < Values::padded; d += 16) product<T, BN, false, false>(ds, Values::along(a, d), Grads::along(b, d));
           products_commit();
         }
+        pass_turn();
         products_wait<1>();
         products_settle(p);
 
@@ -235,31 +238,55 @@ DM_UNROLL
 DM_UNROLL
           for (int c = 0; c < 4; c++) p[e + c] = Score::exponential(p[e + c], sum[c % 2]);
         }
-        u64 kept = 0; // a bit for each element
+        u32 kept = 0; // a bit for each element
         if constexpr (Score::drops) {
-DM_UNROLL
-          for (int e = 0; e < BN / 2; e++) kept |= u64(scores.keeps(query(e), key(e))) << e;
+          static_assert(halves, "32 elements");
+          if constexpr (S::keys % 2 == 0) {
+            // Two neighbouring keys have one draw, which one of their lanes makes.
+            u32 others = 0;
+            const i32 odd = l / 4 % 2;
+DM_UNROLL_BY(2)
+            for (int i = 0; i < BN / 2; i += 2) {
+              const int e = i + odd;
+              const u32 two[2] = {scores.keeps(query(e), key(e) - odd, 0), scores.keeps(query(e), key(e) - odd, 1)};
+              kept |= (odd ? two[1] : two[0]) << e, others |= (odd ? two[0] : two[1]) << e;
+            }
+            kept |= shuffle_xor(others, 4);
+          } else {
+DM_UNROLL_BY(4)
+            for (int e = 0; e < BN / 2; e++) kept |= u32(scores.keeps(query(e), key(e))) << e;
+          }
         }
-        const auto keep = [&](int e) { return !Score::drops ? 1.0f : kept >> e & 1 ? float(S::keep) : 0.0f; };
-        {
-DM_UNROLL
-          for (int i = 0; i < BN / 4; i++) left_v[i / 4][i % 4] = pack2<T>(p[2 * i] * keep(2 * i), p[2 * i + 1] * keep(2 * i + 1));
+        const auto keep = [&](float v, int e) { return !Score::drops || kept >> e & 1 ? v : 0.0f; };
+        // Both of p and left_v are held beside ds where there are registers for them; then this product runs beside ds.
+        const auto pack_v = [&](int i) { left_v[i / 4][i % 4] = pack2<T>(keep(p[2 * i], 2 * i), keep(p[2 * i + 1], 2 * i + 1)); };
+        const auto multiply_v = [&] {
           const u64 b = Grads::columns_at(dys + at.slot * Grads::size);
           products_begin();
 DM_UNROLL
           for (int i = 0; i < BN / 16; i++) product_held<T, Values::padded, true>(sums_v, left_v[i], Grads::down(b, i * 16));
           products_commit();
+        };
+        if constexpr (halves) {
+DM_UNROLL
+          for (int i = 0; i < BN / 4; i++) pack_v(i);
+          multiply_v();
         }
-        products_wait<1>();
+        products_wait<halves>();
         products_settle(ds);
+        if constexpr (Score::drops) kept = u32(detail::again(i32(kept))); // 32 registers would hold its bits
 DM_UNROLL
         for (int e = 0; e < BN / 2; e += 4) {
           const Vec<float, 2> sum = row.template load<2>(BN + e / 4 * 8);
 DM_UNROLL
-          for (int c = 0; c < 4; c++) ds[e + c] = p[e + c] * (ds[e + c] * keep(e + c) - sum[c % 2]);
+          for (int c = 0; c < 4; c++) ds[e + c] = p[e + c] * fma(keep(ds[e + c], e + c), Score::drops ? float(S::keep) : 1.0f, -sum[c % 2]);
 DM_UNROLL
-          for (int c = 0; c < 4; c += 2) left[e / 8][e / 2 % 4 + c / 2] = pack2<T>(ds[e + c], ds[e + c + 1]);
+          for (int c = 0; c < 4; c += 2) {
+            if constexpr (!halves) pack_v(e / 2 + c / 2);
+            left[e / 8][e / 2 % 4 + c / 2] = pack2<T>(ds[e + c], ds[e + c + 1]);
+          }
         }
+        if constexpr (!halves) multiply_v();
         // The gradients of the scores, in the order in which a tensor map would lay them.
         const Shared<T> to = scored + i32(n & 1) * Scored::size;
         const i32 corner = detail::again((thread() - 128) / 32 * 1024 + l / 4 * 72 + l % 4 * 2); // no register holds the others' places
@@ -287,22 +314,22 @@ DM_UNROLL
         products_wait<1>();
         products_settle(part);
 
-        begin_turn();
+        take_turn();
         const bool is_first = walk.is_first(), is_last = walk.is_last();
         if constexpr (given<Sums>) {
           const i64 tile = i64(head) * (Walk::parts - Walk::alone) + (walk.part - Walk::alone);
-          const i64 at = (tile * consumers + group) * (columns * 64) + thread() % 128 * 4;
+          const i64 place = (tile * consumers + group) * (columns * 64) + detail::again(thread() % 128) * 4;
           if (is_first && is_last) {
           } else if (is_first) {
 DM_UNROLL
-            for (int e = 0; e < columns / 2; e += 4) sums.template store<4>(at + e * 128, Vec<float, 4>{{part[e], part[e + 1], part[e + 2], part[e + 3]}});
+            for (int e = 0; e < columns / 2; e += 4) sums.template store<4>(place + e * 128, Vec<float, 4>{{part[e], part[e + 1], part[e + 2], part[e + 3]}});
           } else if (!is_last) {
 DM_UNROLL
-            for (int e = 0; e < columns / 2; e += 4) add_in_turn(sums, at + e * 128, Vec<float, 4>{{part[e], part[e + 1], part[e + 2], part[e + 3]}});
+            for (int e = 0; e < columns / 2; e += 4) add_in_turn(sums, place + e * 128, Vec<float, 4>{{part[e], part[e + 1], part[e + 2], part[e + 3]}});
           } else {
 DM_UNROLL
             for (int e = 0; e < columns / 2; e += 4) {
-              const Vec<float, 4> before = sums.template load<4>(at + e * 128);
+              const Vec<float, 4> before = sums.template load<4>(place + e * 128);
 DM_UNROLL
               for (int c = 0; c < 4; c++) part[e + c] += before[c];
             }
@@ -312,7 +339,6 @@ DM_UNROLL
           const float factor[2] = {float(S::scale), float(S::scale)};
           detail::store_rows<S::depth>(part, factor, dq, head, walk.part * BN + (halves ? 0 : group * 64) + warp() % 4 * 16, S::queries, halves ? group * columns : 0);
         }
-        end_turn();
         products_wait<0>();
         products_settle(sums_k);
         products_settle(sums_v);
@@ -321,13 +347,16 @@ DM_UNROLL
       } while (walk.next());
       if (walk.owns()) {
         detail::release(own_empty, 0);
-        const float scale[2] = {float(S::scale), float(S::scale)}, one[2] = {1, 1};
+        const float scale[2] = {float(S::scale), float(S::scale)}, keep[2] = {float(S::keep), float(S::keep)};
         detail::store_rows<S::depth>(sums_k, scale, dk, matrix, first, S::keys);
-        detail::store_rows<S::value>(sums_v, one, dv, matrix, first, S::keys);
+        detail::store_rows<S::value>(sums_v, keep, dv, matrix, first, S::keys);
       }
     } while (walk.next_round());
   }
-  if constexpr (cluster > 1) cluster_sync(); // others may arrive until here
+  if constexpr (cluster > 1) {
+    sync_warp();
+    cluster_sync(); // others may arrive until here
+  }
 }
 
 }  // namespace dm
