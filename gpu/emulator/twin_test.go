@@ -360,8 +360,20 @@ var twins = []twin{
   y.store(4 * i + 2, narrow.load(dm::thread()));
   y.store(4 * i + 3, dm::u32(wide.load(dm::thread())));
   if (dm::thread() == 5) dm::barrier_arrive(told, 0, other);
-  dm::barrier_wait(told, 0, 0);
+  dm::barrier_wait_peers(told, 0, 0);
   dm::cluster_sync();`},
+	{name: "add_in_turn", threads: 32, x: 256, y: 128, fill: anyFloat, body: `
+#ifdef DM_HOST
+  const dm::InOut<float> sums(y.param);
+#else
+  const dm::InOut<float> sums{reinterpret_cast<float*>(y.p)};
+#endif
+  dm::Vec<float, 4> v;
+  for (int i = 0; i < 4; i++) {
+    y.store(dm::lane() * 4 + i, x[dm::lane() * 8 + i]);
+    v[i] = dm::bits_as<float>(dm::u32(x[dm::lane() * 8 + 4 + i]));
+  }
+  dm::add_in_turn(sums, dm::lane() * 4, v);`},
 	{name: "keep_packed", threads: 32, x: 224, y: 224, fill: anyWord, body: `
   dm::Vec<dm::u32, 4> v;
   for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 7 + i];
@@ -577,6 +589,9 @@ var wrongStrings = []wrongString{
 	{"cluster", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared::cluster.u32 [%0], %0;`, false},
 	{"cluster", "cluster.cuh", `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "l"`, `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "r"`, true},
 	{"cluster", "hopper.cuh", `shared::cluster.b64 _, [%0];`, `shared::cluster.b64 _, [%0+8];`, false},
+	{"cluster", "hopper.cuh", `acquire.cluster.shared::cta.b64 done, [%0], %1;`, `acquire.cluster.shared::cta.b64 done, [%0+8], %1;`, false},
+	{"add_in_turn", "hopper.cuh", `add.v4.f32 [%0], {%1, %2, %3, %4};`, `add.v4.f32 [%0], {%1, %3, %2, %4};`, false},
+	{"add_in_turn", "hopper.cuh", `add.v4.f32 [%0], {%1, %2, %3, %4};`, `add.v4.f32 [%0+16], {%1, %2, %3, %4};`, false},
 	// Modifiers.
 	{"ldmatrix_x4_trans", "mma.cuh", `x4.trans.shared`, `x4.shared`, false},
 	{"ldmatrix_x4", "mma.cuh", `x4.shared`, `x4.trans.shared`, false},

@@ -456,6 +456,9 @@ template <class T> struct ProductElem;
 template <> struct ProductElem<f16> { static constexpr bool half = true; };
 template <> struct ProductElem<bf16> { static constexpr bool half = false; };
 
+// A number as additions in memory take and give it: a subnormal one is zero.
+inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
 }  // namespace emu
 
 DM_FN void barrier_make(Shared<u64> b, i64 i, u32 count DM_LINE) { emu::make_phases(b.check(At(i, at), 1), count, at); }
@@ -478,7 +481,7 @@ DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v DM_LINE) {
   emu::global_add<16, 4>(*to.param, from, at);
   float sum[4];
   memcpy(sum, to.param->data + from, sizeof sum);
-  for (int e = 0; e < 4; e++) sum[e] += v[e];
+  for (int e = 0; e < 4; e++) sum[e] = emu::flushed(emu::flushed(sum[e]) + emu::flushed(v[e]));
   memcpy(to.param->data + from, sum, sizeof sum);
 }
 

@@ -17,6 +17,7 @@ type mbarrier struct {
 	init    stamp
 	visible bool // a fence.mbarrier_init stands behind the initialisation
 	fuzzy   bool
+	peers   bool  // threads of other blocks have arrived, which add to global memory
 	last    int   // instruction that changed bytes
 	clock   clock // of the arrivals so far
 	fenced  clock
@@ -93,11 +94,36 @@ func (w *warp) initBarrier(o *op, at int, mask uint32) {
 	w.b.report.Checked[BarrierInit]++
 }
 
-// arrive is mbarrier.arrive, perhaps with expect_tx, and mbarrier.expect_tx.
+// arrive is mbarrier.arrive, perhaps with expect_tx, and mbarrier.expect_tx: of each mbarrier that threads of the warp address.
 func (w *warp) arrive(o *op, at int, mask uint32) {
+	r := w.get(o.src[0])
+	for mask != 0 {
+		same := mask
+		if r.known() {
+			first := r.each(bits.TrailingZeros32(mask))
+			for lane := range 32 {
+				if r.each(lane) != first {
+					same &^= 1 << lane
+				}
+			}
+		}
+		mask &^= same
+		w.arriveAt(o, at, same)
+	}
+}
+
+// arriveAt is arrive where all threads of mask address one mbarrier.
+func (w *warp) arriveAt(o *op, at int, mask uint32) {
 	m := w.barrierAt(o, at, mask, o.src[0])
 	if m == nil {
 		return
+	}
+	if o.has("shared::cluster") && w.b.reduces {
+		m.peers = true
+		w.b.report.Checked[ClusterScope]++
+		if !o.has("release") || !o.has("cluster") {
+			w.b.find(o, at, ClusterScope, "blocks of the cluster add to the same memory, and the arrival does not make what the thread has added visible to the others")
+		}
 	}
 	if w.maybe > 0 || o.has("noComplete") {
 		w.b.undecided(reasonBranch)
@@ -162,6 +188,9 @@ func (w *warp) wait(o *op, at int, mask uint32) bool {
 		p &= 1
 	}
 	w.b.report.Checked[Phase]++
+	if m.peers && (!o.has("acquire") || !o.has("cluster")) {
+		w.b.find(o, at, ClusterScope, "blocks of the cluster add to the same memory, and the wait does not make what the others have added visible to the thread")
+	}
 	if m.phase&1 == p {
 		w.blocked, w.parity = m, p
 		return false

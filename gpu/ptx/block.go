@@ -72,6 +72,7 @@ type block struct {
 	budget   int
 	fuzzy    bool // a synchronisation was not decided: what follows from counts is not reported
 	blind    bool // shared memory was written at an address that is not known
+	reduces  bool // the kernel's blocks are in clusters, and add to global memory by red
 	deltas   map[[2]int]int64
 	traffic  *Traffic
 	counted  []int // by instruction, how often its accesses were counted
@@ -116,6 +117,9 @@ func newBlock(c *code, l Launch, index [3]uint64, r *Report, budget int) *block 
 		}
 	}
 	b.shared = newShadow(size)
+	for i := range c.list {
+		b.reduces = b.reduces || c.list[i].kind == opReduce && l.Cluster > 1
+	}
 	return b
 }
 

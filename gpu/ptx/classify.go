@@ -37,6 +37,7 @@ var prefixes = []struct {
 	{"tcgen05", opForeign},
 	{"st.async", opForeign},
 	{"red.async", opForeign},
+	{"red", opReduce},
 	{"elect.sync", opElect},
 	{"fence", opFence},
 	{"wgmma.mma_async", opProduct},
@@ -75,6 +76,11 @@ func (o *op) classify() {
 		}
 	}
 	switch o.kind {
+	case opReduce:
+		if o.space != "global" {
+			o.kind = opUnknown // its results are not known, and are no registers
+		}
+		fallthrough
 	case opLoad, opStore:
 		o.bytes = typeBytes(typ)
 		for _, v := range []struct {

@@ -69,6 +69,7 @@ const (
 	opExit
 	opLoad
 	opStore
+	opReduce // red, of global memory
 	opBarrier
 	opCopy // cp.async
 	opCopyCommit
@@ -314,7 +315,7 @@ func (d *decoder) flat(o Operand, s *scope, at int, out []arg) []arg {
 // dsts are how many of the first operands an instruction writes.
 func dsts(o *op) int {
 	switch o.kind {
-	case opStore, opBarrier, opCopy, opCopyCommit, opCopyWait, opInit, opBulk, opBulkCommit, opBulkWait, opFence, opProductFence,
+	case opStore, opReduce, opBarrier, opCopy, opCopyCommit, opCopyWait, opInit, opBulk, opBulkCommit, opBulkWait, opFence, opProductFence,
 		opProductCommit, opProductWait, opRegisters, opDependency, opBranch, opExit, opCluster, opForeign, opNone:
 		return 0
 	case opWarp:

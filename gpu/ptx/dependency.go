@@ -52,7 +52,7 @@ func (o *op) touches() string {
 		return "a bulk copy is issued"
 	case o.kind == opCall:
 		return "a function is called"
-	case o.kind == opUnknown && global && (o.words[0] == "atom" || o.words[0] == "red"):
+	case o.kind == opReduce, o.kind == opUnknown && global && (o.words[0] == "atom" || o.words[0] == "red"):
 		return "global memory is changed"
 	}
 	return ""

@@ -57,6 +57,8 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		case "global":
 			w.b.traffic.Stores.sectors(w.b.written, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 		}
+	case opReduce:
+		w.b.traffic.Stores.sectors(w.b.written, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
 	case opCopy:
 		w.copyAsync(o, at, mask)
 	case opCopyCommit:

@@ -3,6 +3,7 @@ package ptx
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"dmir/gpu/artifact"
@@ -197,6 +198,8 @@ func (m *machine) execute(o *op, on []int) error {
 		}
 	case opLoad, opStore:
 		return m.move(o, on)
+	case opReduce:
+		return m.reduce(o, on)
 	case opBarrier, opCluster, opFence, opCopyCommit, opCopyWait, opBulkCommit, opBulkWait, opProductFence, opProductCommit, opProductWait, opRegisters, opDependency, opNone:
 	case opCopy:
 		return m.copy(o, on)
@@ -261,6 +264,33 @@ func (m *machine) move(o *op, on []int) error {
 		}
 	}
 	return nil
+}
+
+// reduce is red.add of floats, whose subnormal numbers are zeros.
+func (m *machine) reduce(o *op, on []int) error {
+	if !o.has("add") || o.words[len(o.words)-1] != "f32" || o.bytes != 4*(len(o.src)-1) {
+		return fmt.Errorf("it is not known")
+	}
+	for _, t := range on {
+		b, err := m.memory(o.space, m.address(o.src[0], t), o.bytes, t)
+		if err != nil {
+			return err
+		}
+		for i := range o.bytes / 4 {
+			to := b[4*i:]
+			sum := flushed(math.Float32frombits(uint32(m.get(o.src[1+i], t)))) + flushed(math.Float32frombits(binary.LittleEndian.Uint32(to)))
+			binary.LittleEndian.PutUint32(to, math.Float32bits(flushed(sum)))
+		}
+	}
+	return nil
+}
+
+// flushed is x, or a zero of its sign where it is subnormal.
+func flushed(x float32) float32 {
+	if y := float32(math.Abs(float64(x))); y > 0 && y < 0x1p-126 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
 }
 
 // copy is cp.async: bytes behind those that are read are zeros.
