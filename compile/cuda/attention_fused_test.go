@@ -1,14 +1,26 @@
 package cuda_test
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/compile/driver"
+	"dmir/compile/interp"
 	"dmir/compile/suite"
+	"dmir/compile/tensor"
+	"dmir/gpu/artifact"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
+	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/gpu/prelude"
 	"dmir/internal/need"
+	"dmir/syntax/source"
 )
 
 // fusedCases are gradients by one kernel, and their tiles on eight multiprocessors.
@@ -61,4 +73,118 @@ func TestAttentionFused(t *testing.T) {
 		t.Errorf("tiles %q, want %q", tiles, want)
 	}
 	runAttention(t, p, owners, built)
+}
+
+// The machine code of fused gradients holds the rules of package ptx, spills nothing, and has no products that wait for each
+// other: five for a step, with what adds to the queries' sums by 16 bytes.
+func TestFusedMachineCode(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	for _, c := range []struct {
+		name, q, k, mask, attributes string
+		products                     int // instructions of a step
+	}{
+		{"deep, with dropout", "16x16x512x128", "16x16x512x128", "", ", causal = true, dropout = 0.1", 8 + 8 + 4 + 8 + 4},
+		{"128 queries", "16x16x512x64", "16x8x512x64", "", "", 4 + 4 + 8 + 8 + 8},
+		{"mask and dropout", "16x16x512x64", "16x16x512x64", "16x1x1x512", ", dropout = 0.1", 4 + 4 + 4 + 8 + 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := compiled(t, gradientText("bf16", c.q, c.k, c.mask, c.attributes), "sm_90a")
+			kernels := built(t, p, "sm_90a")
+			last := kernels[len(kernels)-1]
+			products, additions := 0, 0
+			for _, i := range last.Code {
+				switch i.Base() {
+				case "HGMMA":
+					products++
+				case "REDG":
+					additions++
+				}
+			}
+			t.Logf("%s: %s, %d instructions", c.name, p.Steps[0].Tile, len(last.Code))
+			if !strings.HasPrefix(p.Steps[0].Tile, machine.FusedPath) || products != c.products || additions == 0 || additions > 8 {
+				t.Errorf("%s: %s, %d products in a step and %d additions, want %d", c.name, p.Steps[0].Tile, products, additions, c.products)
+			}
+		})
+	}
+}
+
+// gradientText is a function that computes the gradient of an attention.
+func gradientText(elem, q, k, mask, attributes string) string {
+	type_ := func(shape, elem string) string { return fmt.Sprintf("tensor<%sx%s>", shape, elem) }
+	x, y, sums := type_(q, elem), type_(k, elem), type_(q[:strings.LastIndexByte(q, 'x')], "f32")
+	params, more, types := "", "", ""
+	if mask != "" {
+		m := type_(mask, elem)
+		params, more, types = ", %m: "+m, ", %m", ", "+m
+	}
+	return fmt.Sprintf(`func.func @f(%%q: %[1]s, %%k: %[2]s, %%v: %[2]s, %%y: %[1]s, %%lse: %[3]s, %%dy: %[1]s%[4]s) -> (%[1]s, %[2]s, %[2]s) {
+  %%dq, %%dk, %%dv = dm.attention_grad %%q, %%k, %%v, %%y, %%lse, %%dy%[5]s%[7]s : (%[1]s, %[2]s, %[2]s, %[1]s, %[3]s, %[1]s%[6]s) -> (%[1]s, %[2]s, %[2]s)
+  return %%dq, %%dk, %%dv : %[1]s, %[2]s, %[2]s
+}
+`, x, y, sums, params, more, types, attributes)
+}
+
+// What is wrong with a step, a turn or a sum of fused gradients is found on the emulator, by a fault or by other numbers.
+func TestFusedIsChecked(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	need.OK(t, emulator.Check())
+	p := program.Load(source.New("gradient.dmir", gradientText("f16", "1x1x300x16", "1x1x560x16", "", ", causal = true")), program.Options{})
+	mod := p.Modules[0]
+	fn := mod.Funcs[0]
+	of, err := driver.Build(t.Context(), mod, fn, driver.BuildOptions{Machine: fast(2), Arch: "sm_90a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := interp.Inputs(t.Context(), fn, nil, 7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in [][]byte
+	for _, a := range args {
+		in = append(in, tensor.Pack(a))
+	}
+	right, err := emulator.Run(t.Context(), of, in, emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, old, now string }{
+		{"no turn is waited for", "        take_turn();\n        const bool", "        const bool"},
+		{"what the others have added is not seen", "barrier_wait_peers(turn", "barrier_wait(turn"},
+		{"a turn is passed on before the additions are done", "        take_turn();\n        const bool", "        pass_turn();\n        take_turn();\n        const bool"},
+		{"all blocks begin with the same queries", "from + rank < parts ? from + rank : parts - 1", "from"},
+		{"a step without keys passes no turn on", "          pass_turn();\n          take_turn();\n          continue;", "          continue;"},
+		{"the first addition is taken for another", "part < last ? part : last", "last"},
+		{"the last addition is taken for another", "last >= behind ? behind : 0", "0"},
+		{"queries that see keys are left out", "from = first / BN;", "from = first / BN + 1;"},
+		{"gradients of scores without a swizzle", "(corner ^ i / 2 % 8 * 8)", "(corner + i / 2 % 8 * 8)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wrong := *of
+			wrong.Headers = nil
+			changed := false
+			for _, file := range prelude.Files() {
+				h := artifact.Header(file)
+				if h.Name == "attention_grad_fused.cuh" {
+					text := strings.Replace(h.Text, c.old, c.now, 1)
+					changed, h.Text = text != h.Text, text
+				}
+				wrong.Headers = append(wrong.Headers, h)
+			}
+			if !changed {
+				t.Fatalf("there is no %q", c.old)
+			}
+			got, err := emulator.Run(t.Context(), &wrong, in, emulator.Options{})
+			switch {
+			case err != nil:
+				t.Log(err)
+			case slices.EqualFunc(got.Outputs, right.Outputs, bytes.Equal):
+				t.Error("nothing was seen")
+			}
+		})
+	}
 }

@@ -99,6 +99,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %dq, %dk, %dv : tensor<4x384x64xf16>, tensor<4x384x64xf16>, tensor<4x384x64xf16>
 }
 `},
+	"fused": {"sm_90a", `func.func @f(%q: tensor<1024x256x64xf16>, %k: tensor<1024x256x64xf16>, %v: tensor<1024x256x64xf16>, %y: tensor<1024x256x64xf16>, %lse: tensor<1024x256xf32>, %dy: tensor<1024x256x64xf16>) -> (tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256x64xf16>) {
+  %dq, %dk, %dv = dm.attention_grad %q, %k, %v, %y, %lse, %dy : (tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256xf32>, tensor<1024x256x64xf16>) -> (tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256x64xf16>)
+  return %dq, %dk, %dv : tensor<1024x256x64xf16>, tensor<1024x256x64xf16>, tensor<1024x256x64xf16>
+}
+`},
 	"elements": {"sm_90a", `func.func @f(%x: tensor<4096x128xf16>) -> tensor<4096x128xf16> {
   %y = dm.exp %x : tensor<4096x128xf16>
   return %y : tensor<4096x128xf16>
@@ -215,6 +220,16 @@ var wrongKernels = []wrongKernel{
 	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DX>>();", "products_wait<given<DX> + 1>();", ptx.InFlight},
 	{"gradient", "attention_grad_wgmma.cuh", "products_wait<given<DV>>();", "products_wait<given<DV> + 1>();", ptx.InFlight},
 	{"gradient", "attention_grad_wgmma.cuh", "products_begin();\nDM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", "DM_UNROLL\n        for (int i = 0; i < BN / 16; i++) product_held<T, Own::", ptx.ProductFence},
+	{"fused", "attention_grad_fused.cuh", "barrier_wait_peers(turn", "barrier_wait(turn", ptx.ClusterScope},
+	{"fused", "hopper.cuh", "mbarrier.arrive.release.cluster", "mbarrier.arrive.relaxed.cluster", ptx.ClusterScope},
+	{"fused", "attention_grad_fused.cuh", "if (l < cluster) barrier_arrive(turn, 0, l)", "if (l < 1) barrier_arrive(turn, 0, l)", ptx.Phase},
+	{"fused", "attention_grad_fused.cuh", "barrier_make(turn, 0, 4 * consumers * cluster)", "barrier_make(turn, 0, 4 * consumers)", ptx.Arrivals},
+	{"fused", "attention_grad_fused.cuh", "cluster_sync(); // others may arrive until here", "", ptx.ClusterLife},
+	{"fused", "attention_grad_fused.cuh", "cluster_sync(); // others arrive at `turn`", "", ptx.ClusterLife},
+	{"fused", "attention_grad_fused.cuh", "writes_publish();", "", ptx.ProxyFence},
+	{"fused", "attention_grad_fused.cuh", "sync_named(1, 128 * consumers);", "", ptx.ProxyFence},
+	{"fused", "attention_grad_fused.cuh", "i32(n & 1) * Scored::size", "0 * Scored::size", ptx.Reused},
+	{"fused", "attention_grad_fused.cuh", "products_wait<1>();\n        products_settle(part);", "products_wait<2>();\n        products_settle(part);", ptx.InFlight},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();\n    sync();", "cp_async_wait<Tile::stages - 2>();", ptx.CopyGroup},
 	{"warps", "gemm_mma.cuh", "cp_async_commit();\n    DM_UNROLL", "DM_UNROLL", ptx.CopyGroup},

@@ -115,7 +115,7 @@ inline const char* shared_name(u32 at, i64* index) {
 // The thread of access e as text, for reports.
 DM_COLD inline void name_of(u32 e, char (&to)[96]) {
   u32 who = e & m.who_mask, warps = u32(m.warp_count);
-  char block[24] = "";
+  char block[32] = "";
   if (u32 k = agent_of(who); k < warps * u32(m.cluster) && !of_own_warps(k)) snprintf(block, sizeof block, " of block %u of the cluster", k / warps);
   if (who < m.first_agent) snprintf(to, sizeof to, "thread %u%s", who % (32 * warps), block);
   else if (who < m.first_agent + warps * u32(m.cluster)) snprintf(to, sizeof to, "several lanes of warp %u%s", (who - m.first_agent) % warps, block);
