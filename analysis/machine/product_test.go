@@ -208,6 +208,44 @@ func TestAttentionTime(t *testing.T) {
 	}
 }
 
+// A fused gradient takes the steps of all rounds of its clusters, also those that a block sees no query of; sums of queries
+// that the level-2 cache does not hold are moved in each round.
+func TestFusedGradient(t *testing.T) {
+	m := *ten
+	m.L2, m.L2Bandwidth = 1<<30, 1e15
+	a := Attention{
+		Heads: 10, KeyHeads: 5, Queries: 256, Keys: 512, Scores: 10 * 256 * 512, Depth: 64, Value: 64, Elem: types.F16, Gradient: true,
+		Tile: Tile{Path: FusedPath, Rows: 128, Cols: 64, Splits: 2},
+	}
+	compute := func(a Attention) float64 {
+		return max(2*float64(a.Scores)*5*64/10e12, float64(a.Scores)/160e9)
+	}
+	if got, want := m.AttentionTime(a).Total(), compute(a)+2*m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("two rounds on all multiprocessors: %g, want %g", got, want)
+	}
+	a.KeyHeads = 0
+	if got, want := m.AttentionTime(a).Total(), compute(a)+2*2*m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("two waves of heads of their own: %g, want %g", got, want)
+	}
+	a.Queries = 512
+	whole := a
+	whole.Scores = 10 * 512 * 512
+	a.Scores = 10 * 512 * 513 / 2
+	// 8 and 4 tiles of queries for the two rounds, where whole squares have 16.
+	if got, want := m.AttentionTime(a).Total(), compute(whole)*12/16+4*m.Fill(); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("under a causal mask: %g, want %g", got, want)
+	}
+	m.L2Bandwidth = 1e9
+	if got, want := m.AttentionTime(whole).L2, 10*2*2*512.0*(2*128+8*64)/1e9; math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("from the level-2 cache: %g, want %g", got, want)
+	}
+	m.L2, m.L2Bandwidth = 640<<10, 1e15
+	held := 5 * 512 * 512.0
+	if got, want := m.AttentionTime(whole).L2, 10*2*512.0*768*(1-float64(m.L2)/held)/(0.8*m.Reach()); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("what the level-2 cache does not hold: %g, want %g", got, want)
+	}
+}
+
 // Every machine has every constant, and what is assumed says after which machine.
 func TestConstants(t *testing.T) {
 	for _, m := range All() {

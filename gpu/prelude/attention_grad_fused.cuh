@@ -123,7 +123,7 @@ DM_FN void attention_grad_fused(Arena arena, const K& k, const V& v, const Q& q,
     barriers_ready();
   }
   sync();
-  if constexpr (cluster > 1) cluster_sync(); // others arrive at `turn`
+  if constexpr (cluster > 1) cluster_sync(); // others arrive at `turn`, the last time before a block's last turn
 
   if (warp() < 4) {
     registers_drop<Tile::few>();
@@ -352,10 +352,6 @@ DM_UNROLL
         detail::store_rows<S::value>(sums_v, keep, dv, matrix, first, S::keys);
       }
     } while (walk.next_round());
-  }
-  if constexpr (cluster > 1) {
-    sync_warp();
-    cluster_sync(); // others may arrive until here
   }
 }
 
