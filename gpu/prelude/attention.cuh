@@ -152,8 +152,9 @@ template <class S, class Acc, class Mask, class Step> struct Scores {
   DM_FN bool keeps(i32 query, i32 key) const {
     return dm::keeps(seed, numbers + u64(query) * u64(S::keys) + u64(key), S::threshold);
   }
-  // The same of key + j, where key and the number of keys are even: of both keys one draw is made.
+  // The same of key + j, where key is even, and j 0 or 1 and known to the compiler: of two keys one draw is made if their number is even.
   DM_FN bool keeps(i32 query, i32 key, i32 j) const {
+    if constexpr (S::keys % 2 != 0) return keeps(query, key + j);
     return dm::keeps(seed, numbers + u64(query) * u64(S::keys) + u64(key), j, S::threshold);
   }
 };

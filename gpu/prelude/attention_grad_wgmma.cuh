@@ -163,7 +163,7 @@ DM_UNROLL
       u64 kept = 0; // a bit for each element
       if constexpr (Score::drops) {
 DM_UNROLL
-        for (int e = 0; e < BN / 2; e++) kept |= u64(scores.keeps(query(e), key(e))) << e;
+        for (int e = 0; e < BN / 2; e++) kept |= u64(ByKeys ? scores.keeps(query(e), key(e)) : scores.keeps(query(e), key(e - e % 2), e % 2)) << e;
       }
       const auto keep = [&](int e) { return !Score::drops ? 1.0f : kept >> e & 1 ? float(S::keep) : 0.0f; };
       if constexpr (given<DV>) {

@@ -229,7 +229,7 @@ DM_UNROLL
         if constexpr (Score::drops) {
 DM_UNROLL
           for (int e = 0; e < BN / 2; e++)
-            if (!scores.keeps(query + e / 2 % 2 * 8, key + e / 4 * 8 + e % 2)) s[e] = 0;
+            if (!scores.keeps(query + e / 2 % 2 * 8, key + e / 4 * 8, e % 2)) s[e] = 0;
         }
       };
       // p = s, rounded to T.
