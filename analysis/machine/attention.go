@@ -102,10 +102,10 @@ func (m *Machine) fusedGradient(a Attention) ProductTime {
 	queries, rounds := ceil(a.Queries, cols), ceil(a.Keys, rows*cluster)
 	steps := queries * rounds
 	if shift := a.Keys - a.Queries; shift >= 0 && scores < float64(a.Heads)*float64(a.Queries)*float64(a.Keys) {
-		steps = 0
-		for r := range rounds {
-			steps += queries - max(0, r*rows*cluster-shift)/cols
-		}
+		// Round r leaves out (r·rows·cluster - shift) / cols tiles, from round `first` on.
+		first := min(rounds, ceil(shift, rows*cluster))
+		steps -= rows * cluster / cols * (first + rounds - 1) * (rounds - first) / 2
+		steps += ceil(shift, cols) * (rounds - first)
 	}
 	group := a.Heads / heads
 	steps *= group

@@ -1,9 +1,10 @@
 package cuda
 
 import (
+	"slices"
+
 	"dmir/analysis/machine"
 	"dmir/compile/assemble"
-	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 )
@@ -40,10 +41,10 @@ func (a *attention) model(t attentionTile, splits int) machine.Attention {
 	return x
 }
 
-// fused is the tile with which one kernel computes the whole gradient, where that takes less time than a kernel for
+// fused is the tile of the cluster with which one kernel computes the whole gradient, where that takes less time than a kernel for
 // each side.
 func (p *attentionGradient) fused() (best attentionTile, ok bool) {
-	if p.target.Arch != "sm_90a" {
+	if p.target.Arch != "sm_90a" || !p.wanted(0) || !p.wanted(1) || !p.wanted(2) {
 		return best, false
 	}
 	m := p.target.Machine
@@ -60,7 +61,8 @@ func (p *attentionGradient) fused() (best attentionTile, ok bool) {
 	return best, ok
 }
 
-// shared tiles of dq: those that several tiles of keys add to, in order.
+// sumsOfQueries is the memory for the tiles of dq that several tiles of keys add to: all but the first ones under a causal
+// mask (Rounds::alone of the prelude).
 func (p *attentionGradient) sumsOfQueries() *assemble.Temp {
 	a, t := p.attention, p.tile
 	tiles, owners := ceil(a.Queries, int64(t.other)), ceil(a.Keys, int64(t.own))
@@ -91,7 +93,7 @@ func (p *attentionGradient) whole(ns *names, delta code, dq, dk, dv code) *launc
 	if p.tile.cluster > 1 {
 		l.Block.Cluster = p.tile.cluster
 	}
-	l.Stores = append([]*ir.Value(nil), p.f.Main.Results[:3]...)
+	l.Stores = slices.Clone(p.f.Main.Results[:3])
 	p.copies(l, maps)
 	return l
 }

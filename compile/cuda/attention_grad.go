@@ -28,7 +28,7 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 	}
 	products := &assemble.Temp{Elem: a.sum, N: a.Heads * a.Queries, Own: true}
 	p := &attentionGradient{attentionPlan{attention: a, target: t, f: f, tile: tile, splits: 1, scratch: []*assemble.Temp{products}}}
-	if tile, ok := p.fused(); ok && p.wanted(0) && p.wanted(1) && p.wanted(2) {
+	if tile, ok := p.fused(); ok {
 		p.tile, p.splits = tile, int64(tile.cluster)
 		if sums := p.sumsOfQueries(); sums.N > 0 {
 			p.scratch = append(p.scratch, sums)
