@@ -7,8 +7,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// budget is how many instructions of warps of one block are followed.
-const budget = 4 << 20
+// budget is how many instructions of warps of one block are followed, and share of one of a large cluster at least.
+const budget, share = 4 << 20, 1 << 20
 
 // Check checks the kernels of a module. launches are those of each kernel, by its
 // name; kernels without one are parsed alone. The error is an *Error.

@@ -24,7 +24,9 @@ type touched struct {
 // newCluster makes the blocks of a cluster from index on.
 func newCluster(c *code, l Launch, index [3]uint64, r *Report, budget int) *cluster {
 	g := &cluster{}
-	for rank := range max(1, l.Cluster) {
+	n := max(1, l.Cluster)
+	budget = max(budget/n, min(budget, share))
+	for rank := range n {
 		b := newBlock(c, l, index, r, budget)
 		b.index[0] += uint64(rank)
 		b.group, b.rank = g, rank
