@@ -88,12 +88,14 @@ func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem
 }
 
 // linesOf is the number of rows of an operand in one box where it is contiguous
-// along k.
+// along k: those of a product, or the half that a block of a pair loads of what they share.
 func (c Config) linesOf(which, products int) int64 {
-	if which == 0 {
-		return int64(c.BM)
+	if c.shares(which) {
+		products = 2
+	} else if which == 0 {
+		products = 1
 	}
-	return int64(c.BN / products)
+	return int64([]int{c.BM, c.BN}[which] / products)
 }
 
 // mapped reports whether a tensor map can copy operand `which` in the boxes of the tile.
@@ -193,7 +195,11 @@ func (s *operand) writeMaps(t *text) {
 		for _, d := range dims {
 			coordinates = append(coordinates, plus(e.atom(d.atom), d.from))
 		}
-		loads = append(loads, &stmt{head: cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)})
+		head := cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)
+		if s.c.shares(s.which) { // to both blocks of the cluster
+			head = cpp("dm::tile_multicast(%s, %s, %s, %s, %s, 3, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)
+		}
+		loads = append(loads, &stmt{head: head})
 	}
 	arg := s.row
 	if s.two() {

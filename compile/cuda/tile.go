@@ -37,10 +37,14 @@ type Config struct {
 	WM, WN     int // of a warp (mma), of a thread (fma)
 	Stages     int // of the pipeline (mma, wgmma, pingpong, gather)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
+	Pair       machine.Pair
 }
 
 func (c Config) String() string {
 	s := fmt.Sprintf("%s %dx%dx%d", c.Path, c.BM, c.BN, c.BK)
+	if c.Pair != "" {
+		s += " " + string(c.Pair)
+	}
 	if c.Splits > 1 {
 		s += fmt.Sprintf(" / %d", c.Splits)
 	}
@@ -205,8 +209,8 @@ func (p productShape) candidates(target Target) []Config {
 		t float64
 	}
 	var all []timed
-	for _, c := range tiles {
-		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) {
+	for _, c := range paired(tiles) {
+		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) || !p.pairs(c, target.Machine) {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
@@ -228,6 +232,30 @@ func (p productShape) candidates(target Target) []Config {
 		out[i] = a.c
 	}
 	return out
+}
+
+// paired are tiles and, of those whose operands tensor maps copy, the same in pairs.
+func paired(tiles []Config) (all []Config) {
+	for _, c := range tiles {
+		all = append(all, c)
+		if !c.Path.bulk() {
+			continue
+		}
+		for _, c.Pair = range []machine.Pair{machine.PairRows, machine.PairCols} {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// pairs reports whether the blocks of p with tile c form the pairs that it has, and both operands get to them so.
+func (p productShape) pairs(c Config, m *machine.Machine) bool {
+	return c.Pair == "" || c.Path.bulk() && m.Pairs(p.product(), c.tile()) && (p.fits == nil || p.fits(c))
+}
+
+// shares reports whether the pairs of c share operand `which`.
+func (c Config) shares(which int) bool {
+	return c.Pair == machine.PairCols && which == 0 || c.Pair == machine.PairRows && which == 1
 }
 
 // takes reports whether c can compute p.
@@ -274,7 +302,7 @@ func (p productShape) product() machine.Product {
 
 // tile is c as the model of costs has it.
 func (c Config) tile() machine.Tile {
-	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits}
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Pair: c.Pair}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

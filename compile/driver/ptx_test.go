@@ -74,6 +74,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<2560x2560xf16>
 }
 `},
+	"pair": {"sm_90a", `func.func @f(%x: tensor<2048x1024xf16>, %w: tensor<1024x4096xf16>) -> tensor<2048x4096xf16> {
+  %y = dm.matmul %x, %w : (tensor<2048x1024xf16>, tensor<1024x4096xf16>) -> tensor<2048x4096xf16>
+  return %y : tensor<2048x4096xf16>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -141,12 +146,12 @@ var wrongKernels = []wrongKernel{
 	{"attention", "attention_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() != 0) grid_dependency_wait(); // of all", ptx.Dependency},
 
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "sync();\n\n  Ring", "\n  Ring", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps + 1)", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps - 1)", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "Pair::none) sync();", "Pair::none) ;", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps + 1", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps - 1", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, Feed<A, B>::arrivals)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
-	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", ";", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(full, slot, phase);", "", ptx.Landed},
 	{"product", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "size_a * 2", ptx.Transactions},
 	{"product", "gemm_wgmma.cuh", "products_begin();", "", ptx.ProductFence},
@@ -174,6 +179,21 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "stores_commit();", "", ptx.BulkGroup},
 	{"product", "gemm_wgmma.cuh", "2 * 16 * Tile::width", "16 * Tile::width", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "(8 * slab_size, 1024)", "(8 * slab_size, 1024) + 64", ptx.Bounds},
+	{"pair", "gemm_wgmma.cuh", "else cluster_sync();", "else sync();", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
+	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "Tile::warps", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "2 * Tile::warps + 1", ptx.Arrivals},
+	{"pair", "gemm_wgmma.cuh", "barrier_arrive(empty, at, lane())", "barrier_arrive(empty, at, cluster_rank())", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "lane() < 2) barrier", "lane() < 1) barrier", ptx.Phase},
+	{"pair", "gemm_wgmma.cuh", "ring.drain();", ";", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "i < Tile::stages; i++) {\n      await", "i < Tile::stages - 1; i++) {\n      await", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "else barrier_wait_cluster(empty, slot, phase ^ 1);", "else ;", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "cluster_rank() * (Rows / 2)", "0", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "(first + i) * 64, full", "i * 64, full", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "(size_a + size_b / 2) * 2", ptx.Transactions},
+	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(mask << 1)), "r"(c0), "r"(c1) :`, ptx.Multicast},
+	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(1)), "r"(c0), "r"(c1) :`, ptx.Transactions},
+	{"pair", "cluster.cuh", `mapa.shared::cluster.u32 %0, %1, %2;`, `mapa.shared::cluster.u32 %0, %1, 0;`, ptx.Reused},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 3)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "(group ? round : round + 1) & 1", "round & 1", ptx.Phase},

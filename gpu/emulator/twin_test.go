@@ -217,6 +217,35 @@ func boxTwin(rank int) twin {
   }`, []string{"0, 1, 2", "0, 1, 2, 1", "0, 1, 2, 1, 0"}[rank-3])}
 }
 
+// multicastTwin copies a box to both blocks of a cluster, from each of them.
+func multicastTwin(rank int) twin {
+	w := boxTwin(max(rank, 3))
+	m := w.maps[0]
+	m.Dims, m.Strides, m.Box = m.Dims[:rank], m.Strides[:rank-1], m.Box[:rank]
+	w.name, w.maps, w.cluster, w.y = fmt.Sprintf("multicast of %d dimensions", rank), []artifact.TensorMap{m, m}, 2, 512
+	bytes := 512
+	if rank == 2 {
+		bytes, w.y = 256, 256
+	}
+	w.body = fmt.Sprintf(`
+  auto s = arena.take_aligned<dm::u32>(512, 1024);
+  auto full = arena.take<dm::u64>(1);
+  const int rank = dm::cluster_rank();
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::cluster_sync();
+  if (dm::thread() == 0) {
+    dm::barrier_expect(full, 0, %[1]d);
+    dm::tile_multicast(s, rank * 256, a, full, 0, 3, %[2]s);
+  }
+  dm::barrier_wait_cluster(full, 0, 0);
+  for (int i = 0; i < %[3]d; i++) y.store(rank * %[4]d + dm::lane() * %[3]d + i, s[dm::lane() / 16 * 256 + dm::lane() %% 16 * %[3]d + i]);
+  dm::cluster_sync();`, 2*bytes, []string{"0, rank", "0, 1, rank", "0, 1, 2, rank", "0, 1, 2, rank, 1"}[rank-2], bytes/64, bytes/2)
+	return w
+}
+
 // storeTwin stores boxes of 16 x 32 numbers, the last of which reaches beyond a tensor of two dimensions.
 func storeTwin(rank int) twin {
 	dims := []uint64{32, 16, 2, 2, 2}[:rank]
@@ -373,7 +402,7 @@ var twins = []twin{
   for (int i = 0; i < 2; i++) y.store(dm::lane() * 7 + 4 + i, w[i]);
   y.store(dm::lane() * 7 + 6, u);`},
 	copyTwin(4), copyTwin(8), copyTwin(16), relativeTwin(false), relativeTwin(true), publishedTwin(),
-	boxTwin(3), boxTwin(4), boxTwin(5), storeTwin(2), storeTwin(3), storeTwin(4), storeTwin(5),
+	boxTwin(3), boxTwin(4), boxTwin(5), multicastTwin(2), multicastTwin(3), multicastTwin(4), multicastTwin(5), storeTwin(2), storeTwin(3), storeTwin(4), storeTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
 	productTwin("f16", 192, false, false), heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
@@ -603,6 +632,13 @@ var wrongStrings = []wrongString{
 	{"box of 3 dimensions", "hopper.cuh", `{%3, %4, %5}], [%2];`, `{%3, %5, %4}], [%2];`, false},
 	{"box of 4 dimensions", "hopper.cuh", `{%3, %4, %5, %6}], [%2];`, `{%3, %4, %6, %5}], [%2];`, false},
 	{"box of 5 dimensions", "hopper.cuh", `{%3, %4, %5, %6, %7}], [%2];`, `{%3, %4, %5, %7, %6}], [%2];`, false},
+	{"multicast of 2 dimensions", "hopper.cuh", `{%4, %5}], [%2], %3;`, `{%5, %4}], [%2], %3;`, false},
+	{"multicast of 3 dimensions", "hopper.cuh", `{%4, %5, %6}], [%2], %3;`, `{%4, %6, %5}], [%2], %3;`, false},
+	{"multicast of 4 dimensions", "hopper.cuh", `{%4, %5, %6, %7}], [%2], %3;`, `{%4, %5, %7, %6}], [%2], %3;`, false},
+	{"multicast of 5 dimensions", "hopper.cuh", `{%4, %5, %6, %7, %8}], [%2], %3;`, `{%4, %5, %6, %8, %7}], [%2], %3;`, false},
+	{"multicast of 2 dimensions", "hopper.cuh", `"h"(mask), "r"(c0), "r"(c1) :`, `"h"(u16(1)), "r"(c0), "r"(c1) :`, false},
+	{"multicast of 3 dimensions", "hopper.cuh", `"h"(mask), "r"(c0), "r"(c1), "r"(c2) :`, `"r"(mask), "r"(c0), "r"(c1), "r"(c2) :`, true},
+	{"multicast of 2 dimensions", "hopper.cuh", `acquire.cluster.shared::cta.b64 done, [%0], %1;`, `acquire.cluster.shared::cta.b64 done, [%0+8], %1;`, false},
 	{"store of 2 dimensions", "hopper.cuh", `[%0, {%2, %3}], [%1];`, `[%0, {%3, %2}], [%1];`, false},
 	{"store of 3 dimensions", "hopper.cuh", `[%0, {%2, %3, %4}], [%1];`, `[%0, {%2, %4, %3}], [%1];`, false},
 	{"store of 4 dimensions", "hopper.cuh", `[%0, {%2, %3, %4, %5}], [%1];`, `[%0, {%2, %3, %5, %4}], [%1];`, false},

@@ -27,6 +27,7 @@ struct Bulk {
   u32 to, barrier;
   int bytes;
   u8* data;
+  Spot line;
 };
 
 // A pending bulk store, by the thread that started it and its group.
@@ -217,25 +218,52 @@ inline void each_inside(Param& p, const i32* from, Spot line, F f) {
   }
 }
 
-inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
-  Hopper& h = this_block();
+// At the end of a block, or of a cluster, no store may be under way, and no copy to its memory.
+inline void check_transfers() {
+  for (int rank = 0; rank < m.cluster; rank++) {
+    const Hopper& h = hopper[rank];
+    if (h.block != m.blocks[rank].id) continue;
+    if (h.bulks) fault("async", h.bulk[0].line, -1, -1, "the block ends before a wait for a bulk copy to its shared memory");
+    if (!h.stores) continue;
+    const BulkStore& s = h.store[0];
+    fault("async", s.line, s.param->index, -1, "the block ends before a wait for a bulk store of its shared memory");
+  }
+}
+
+// Starts a copy to the block's memory, or to that of each block that mask has.
+inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line, u32 mask = 0) {
   const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
   const TensorMap& t = p.map;
-  if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
   if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
   if (to % (t.swizzle ? 1024 : 128)) fault("misaligned", line, p.index, -1, "a bulk copy to byte %u of shared memory", to);
-  Bulk& b = h.bulk[h.bulks++];
-  b = Bulk{to, barrier, int(bytes), static_cast<u8*>(calloc(size_t(bytes), 1))};
-  shared_begin_async(to, int(bytes), line);
+  u8* data = static_cast<u8*>(calloc(size_t(bytes), 1));
   each_inside(p, from, line, [&](i64 k, i64 offset) {
     const u32 where = t.swizzle ? swizzled(to + u32(k)) - to : u32(k);
     if (t.elem_bytes == 2) global_read<2, 2>(p, offset, line);
     else if (t.elem_bytes == 4) global_read<4, 4>(p, offset, line);
     else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
     else global_read<8, 8>(p, offset, line);
-    memcpy(b.data + where, p.data + offset, size_t(t.elem_bytes));
+    memcpy(data + where, p.data + offset, size_t(t.elem_bytes));
   });
+  at_block_end = check_transfers;
+  const u32 ranks = mask ? mask : 1u << m.rank;
+  for (i32 r = 0; r < max_cluster; r++) {
+    if (!(ranks >> r & 1)) continue;
+    reach(r, line);
+    Hopper& h = block_of(r);
+    if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
+    Bulk& b = h.bulk[h.bulks++];
+    b = Bulk{peer_place(to, r), peer_place(barrier, r), int(bytes), static_cast<u8*>(malloc(size_t(bytes))), line};
+    memcpy(b.data, data, size_t(bytes));
+    shared_begin_async(b.to, int(bytes), line);
+  }
+  free(data);
   wake();  // a thread that already waits at the barrier completes the copy
+}
+
+inline void start_multicast(u32 to, Param& p, u32 barrier, int rank, const i32* from, u32 mask, Spot line) {
+  if (!mask) fault("async", line, p.index, -1, "a multicast to no block");
+  start_bulk(to, p, barrier, rank, from, line, mask);
 }
 
 // The times of a thread's last fences for the asynchronous proxy; a fence ends a time of its warp, so that
@@ -268,16 +296,6 @@ inline bool published(u32 write) {
   return false;
 }
 
-// At the end of a block, or of a cluster, no store may be under way.
-inline void check_stores() {
-  for (int rank = 0; rank < m.cluster; rank++) {
-    const Hopper& h = hopper[rank];
-    if (h.block != m.blocks[rank].id || !h.stores) continue;
-    const BulkStore& s = h.store[0];
-    fault("async", s.line, s.param->index, -1, "the block ends before a wait for a bulk store of its shared memory");
-  }
-}
-
 // Starts a store. Its bytes were written, and their writers called writes_publish since.
 inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
   Hopper& h = this_block();
@@ -292,7 +310,7 @@ inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) 
     if (smem.writers[k] >= smem.start && who < m.first_agent && !published(smem.writers[k]))
       fault("async", line, p.index, -1, "a bulk store of what thread %u has written without writes_publish", who % u32(32 * m.warp_count));
   }
-  at_block_end = check_stores;
+  at_block_end = check_transfers;
   BulkStore& s = h.store[h.stores++];
   s = BulkStore{m.thread, h.groups[m.thread % max_threads], rank, from, &p, {}, line};
   for (int d = 0; d < rank; d++) s.at[d] = at[d];
@@ -472,6 +490,7 @@ DM_FN void barrier_arrive(Shared<u64> b, i64 i, i32 rank DM_LINE) {
   emu::arrive(emu::phases_at(emu::peer_place(own, rank), at), 0, at);
 }
 DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }
+DM_FN void barrier_wait_cluster(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }
 
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
   i32 c[] = {c0, c1};
@@ -488,6 +507,23 @@ template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Sha
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
   i32 c[] = {c0, c1, c2, c3, c4};
   emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, at);
+}
+
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1 DM_LINE) {
+  i32 c[] = {c0, c1};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 2, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2 DM_LINE) {
+  i32 c[] = {c0, c1, c2};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 3, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 4, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3, c4};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, mask, at);
 }
 
 template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1 DM_LINE) {

@@ -5,11 +5,17 @@
 
 namespace dm {
 
+// Pair is how the two blocks of a cluster lie, if there are clusters: one below the other they share B's tile, side by side A's. Each
+// loads half of it, and multicasts that to both.
+enum class Pair { none, rows, cols };
+
 // WgmmaTile is a block's tile: BM x BN, 64 deep, BM in two halves, which the consumers
 // multiply together (CUTLASS's cooperative schedule).
-template <int BM_, int BN_, int Stages_>
+template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none>
 struct WgmmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
+  static constexpr Pair pair = Pair_;
+  static constexpr int across = pair == Pair::cols ? 2 : 1;
   static constexpr bool turns = false;
   static constexpr int threads = 384, warps = 8, rows = BM / 2; // warps that share a tile; rows of a consumer
   static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
@@ -19,8 +25,8 @@ struct WgmmaTile {
 
 // PingpongTile is a consumer's tile: the consumers multiply tiles of their own in turns, so that one's epilogue
 // runs beside the other's products (CUTLASS's ping-pong schedule).
-template <int BM_, int BN_, int Stages_>
-struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_> {
+template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none>
+struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_, Pair_> {
   static constexpr int BM = BM_, stages = Stages_;
   static constexpr bool turns = true;
   static constexpr int warps = 4, rows = BM;
@@ -39,11 +45,13 @@ struct Bulk {
     else
       return operand_at(stage, r * 64 + k * 64, 8192, 1024);
   }
-  // load loads a stage, in boxes of X::box rows; load_tile loads one box.
-  template <int Rows>
+  // load loads a stage, in boxes of X::box rows; load_tile loads one box. Of an operand that a pair shares it loads the block's half,
+  // and load_tile multicasts.
+  template <int Rows, bool Half = false>
   DM_FN static void load(const X& x, Shared<T> stage, Shared<u64> full, i32 slot, i32 z, i32 r, i32 k) {
+    const i32 first = Half ? cluster_rank() * (Rows / 2) : 0;
     DM_UNROLL
-    for (int i = 0; i < Rows; i += X::box) x.load_tile(stage, i * 64, full, slot, z, r + i, k);
+    for (int i = 0; i < (Half ? Rows / 2 : Rows); i += X::box) x.load_tile(stage, (first + i) * 64, full, slot, z, r + first + i, k);
   }
 };
 
@@ -80,13 +88,26 @@ struct Ring {
     phase ^= u32(to / Tile::stages) & 1;
     slot = to % Tile::stages;
   }
-  // load loads the steps of a tile; one thread calls it.
+  // load loads the steps of a tile; one thread calls it. A slot is empty when the consumers of both blocks of a pair have left it: each
+  // block writes to both. What the other one sends may arrive before the block expects it, and is counted then.
   DM_FN void load(const A& a, const B& b, const Place& p) {
     for (i32 step = p.first; step < p.last; step++) {
-      barrier_wait(empty, slot, phase ^ 1);
+      await();
       barrier_expect(full, slot, (size_a + size_b) * 2);
-      Bulk<A>::template load<Tile::BM>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
-      Bulk<B>::template load<Tile::BN>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
+      Bulk<A>::template load<Tile::BM, Tile::pair == Pair::cols>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
+      Bulk<B>::template load<Tile::BN, Tile::pair == Pair::rows>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
+      next();
+    }
+  }
+  // await waits until the slot is empty.
+  DM_FN void await() {
+    if constexpr (Tile::pair == Pair::none) barrier_wait(empty, slot, phase ^ 1);
+    else barrier_wait_cluster(empty, slot, phase ^ 1);
+  }
+  // drain waits until all slots are empty: then no block writes to this one's memory any more, nor arrives at its barriers.
+  DM_FN void drain() {
+    for (i32 i = 0; i < Tile::stages; i++) {
+      await();
       next();
     }
   }
@@ -114,9 +135,13 @@ struct Ring {
     }
     return before;
   }
-  // release hands a slot back; one lane of each warp counts.
+  // release hands a slot back; one lane of each warp counts, in a pair one for each block.
   DM_FN void release(i32 at) {
-    if (at >= 0 && lane() == 0) barrier_arrive(empty, at);
+    if constexpr (Tile::pair == Pair::none) {
+      if (at >= 0 && lane() == 0) barrier_arrive(empty, at);
+    } else {
+      if (at >= 0 && lane() < 2) barrier_arrive(empty, at, lane());
+    }
   }
 };
 
@@ -199,7 +224,8 @@ DM_FN void store_bulk(Shared<typename Epilogue::Result> boxes, const Epilogue& e
 }
 
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
-// other one of them. Launch with Tile::threads threads and Tile::shared bytes.
+// other one of them. Launch with Tile::threads threads and Tile::shared bytes; pairs in clusters of two, of which all tiles and all
+// blocks are a multiple.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
@@ -215,17 +241,18 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
       barrier_make(full, i, Feed<A, B>::arrivals);
-      barrier_make(empty, i, Tile::warps);
+      barrier_make(empty, i, Tile::pair == Pair::none ? Tile::warps : 2 * Tile::warps);
     }
     if constexpr (Tile::turns) {
       for (i32 i = 0; i < 2; i++) barrier_make(turns, i, 4); // the warps of the consumer before
     }
     barriers_ready();
   }
-  sync();
+  if constexpr (Tile::pair == Pair::none) sync();
+  else cluster_sync(); // the other block's barriers and memory are there
 
   Ring<Tile, A, B> ring{as, bs, full, empty};
-  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK>(tile); };
+  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK, Tile::across>(tile); };
   grid_dependency_wait(); // of all roles: none has accessed global memory
   if (warp() < 4) {
     registers_drop<Feed<A, B>::producer>();
@@ -233,6 +260,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       gather_tiles<Tile, S>(a, b, as, bs, full, empty);
     } else if (thread() == 0) {
       for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
+      if constexpr (Tile::pair != Pair::none) ring.drain();
     }
   } else {
     registers_take<Feed<A, B>::consumer>();

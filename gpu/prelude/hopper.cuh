@@ -51,6 +51,17 @@ DM_FN void barrier_wait(Shared<u64> b, i32 i, u32 phase) {
       "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
 }
 
+// The same for arrivals of other blocks of the cluster, whose accesses to this block's memory before come before what follows.
+DM_FN void barrier_wait_cluster(Shared<u64> b, i32 i, u32 phase) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
+}
+
 // Copies the box of a tensor map at the given coordinates, innermost first, to to[at]
 // on, in the map's swizzled order, zeros where it lies outside
 // the tensor; its bytes count at barrier b[i]. One thread calls it.
@@ -69,6 +80,25 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
 template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(
                    detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+
+// The same to the memory of each block of the cluster whose bit mask has: to the same place, and its bytes count at that block's
+// barrier at the same place.
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 
 // Copies from[at] on, in the map's swizzled order, to the box of a tensor map at the given coordinates, but for what lies outside

@@ -34,6 +34,7 @@ const (
 	ClusterBarrier Rule = "cluster-barrier"
 	ClusterLife    Rule = "cluster-life"
 	ClusterSize    Rule = "cluster-size"
+	Multicast      Rule = "multicast"
 )
 
 // Rules says what each rule demands.
@@ -61,6 +62,7 @@ var Rules = map[Rule]string{
 	ClusterBarrier: "the warps of a cluster arrive at its barrier and wait there in turns, and all of them come",
 	ClusterLife:    "the shared memory of another block of the cluster is accessed when that block has begun, by a barrier of the cluster, and before it ends: it waits for what comes behind the access",
 	ClusterSize:    "a kernel is launched in whole clusters of the size that it is compiled for",
+	Multicast:      "the mask of a multicast copy names blocks of the cluster, at least one, and each of them has an mbarrier where the copy names one",
 }
 
 // Finding is a violation of a rule.
