@@ -126,7 +126,15 @@ func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
 	if m.generation() >= hopper && (t.Path == wgmmaPath || t.Path == pingpongPath) {
 		sharing = neighbours
 	}
-	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), sharing)
+	return m.productTime(p, t, m.Rate(t.Path != vectorPath, t.multiplied(p.Elem), t.Path)*t.efficiency(), sharing)
+}
+
+// multiplied is the type that t multiplies numbers of type e as: only tensor maps bring those of 8 bits to the tensor cores, threads widen them.
+func (t Tile) multiplied(e types.Elem) types.Elem {
+	if e.IsFloat() && e.Bytes() == 1 && (t.Path == warpPath || t.Path == gatherPath) {
+		return types.F16
+	}
+	return e
 }
 
 // near is what the level-1 cache keeps beside the stages of a tile that gathers: of 256 kB these leave 60.

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -194,6 +195,9 @@ func (p *contraction) tile() string {
 	pair := map[machine.Pair]string{machine.PairRows: ", dm::Pair::rows", machine.PairCols: ", dm::Pair::cols"}[c.Pair]
 	switch c.Path {
 	case Wgmma, Gather:
+		if c.bytes() {
+			pair = fmt.Sprintf("%s, %d", cmp.Or(pair, ", dm::Pair::none"), c.BK)
+		}
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Pingpong:
 		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)

@@ -66,7 +66,7 @@ func (c Config) threads() int {
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
-		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
+		return c.Stages*(c.BM+c.BN)*128 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
 	case Mma:
 		warps := c.threads() / 32
 		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
@@ -117,6 +117,12 @@ var (
 		{Path: Pingpong, BM: 64, BN: 128, BK: 64, Stages: 8},
 		{Path: Pingpong, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
+	// Tiles of f8 numbers: two sets of sums of half a tile's rows fit the registers.
+	byteTiles = []Config{
+		{Path: Wgmma, BM: 256, BN: 128, BK: 128, Stages: 4},
+		{Path: Wgmma, BM: 128, BN: 128, BK: 128, Stages: 6},
+		{Path: Wgmma, BM: 128, BN: 64, BK: 128, Stages: 8},
+	}
 	// Tiles that gather leave a part of the level-1 cache to the elements that several taps of a window meet.
 	gatherTiles = []Config{
 		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 3},
@@ -125,7 +131,8 @@ var (
 		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
 		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 6},
 	}
-	mmaTiles = []Config{
+	bulkTiles = slices.Concat(byteTiles, wgmmaTiles)
+	mmaTiles  = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 256, BN: 128, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 128, BN: 128, BK: 32, WM: 64, WN: 32, Stages: 4},
@@ -181,6 +188,18 @@ func (p productShape) tensorElem() (types.Elem, bool) {
 	return a, a == b && (a == types.F16 || a == types.BF16)
 }
 
+// elem is the type of an operand in shared memory for tile c, of p that tensor cores take: its own for tiles of f8 numbers.
+func (p productShape) elem(c Config, which int) (types.Elem, bool) {
+	if c.bytes() {
+		e := p.elems[which]
+		return e, !p.half && e.IsFloat() && e.Bytes() == 1
+	}
+	return p.tensorElem()
+}
+
+// bytes reports whether the tile is one of f8 numbers.
+func (c Config) bytes() bool { return c.Path.bulk() && c.BK == 128 }
+
 // Candidates are the tiles that can compute t on an architecture, least
 // predicted time first, for measurements to choose from.
 func Candidates(t *kernel.Tiled, target Target) []Config {
@@ -198,7 +217,7 @@ func (p productShape) candidates(target Target) []Config {
 		fed := func(tiles []Config) []Config {
 			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
 		}
-		if bulk := fed(wgmmaTiles); len(bulk) > 0 {
+		if bulk := fed(bulkTiles); len(bulk) > 0 {
 			tiles = bulk
 		} else {
 			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
@@ -260,6 +279,11 @@ func (c Config) shares(which int) bool {
 
 // takes reports whether c can compute p.
 func (p productShape) takes(c Config) bool {
+	for which := range 2 {
+		if _, ok := p.elem(c, which); c.bytes() && !ok {
+			return false
+		}
+	}
 	if p.products == 2 {
 		switch c.Path {
 		case Fma:

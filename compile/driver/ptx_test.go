@@ -79,6 +79,11 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<2048x4096xf16>
 }
 `},
+	"bytes": {"sm_90a", `func.func @f(%x: tensor<2048x2048xf8E4M3FN>, %w: tensor<4096x2048xf8E5M2>) -> tensor<2048x4096xbf16> {
+  %y = dm.einsum "mk,nk->mn" %x, %w : (tensor<2048x2048xf8E4M3FN>, tensor<4096x2048xf8E5M2>) -> tensor<2048x4096xbf16>
+  return %y : tensor<2048x4096xbf16>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -151,7 +156,7 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps - 1", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, Feed<A, B>::arrivals)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
-	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", ";", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(full, slot, phase);", "", ptx.Landed},
 	{"product", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "size_a * 2", ptx.Transactions},
 	{"product", "gemm_wgmma.cuh", "products_begin();", "", ptx.ProductFence},
@@ -183,17 +188,28 @@ var wrongKernels = []wrongKernel{
 	{"pair", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
 	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "Tile::warps", ptx.Reused},
 	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "2 * Tile::warps + 1", ptx.Arrivals},
-	{"pair", "gemm_wgmma.cuh", "barrier_arrive(empty, at, lane())", "barrier_arrive(empty, at, cluster_rank())", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "barrier_leave(empty, at, lane())", "barrier_leave(empty, at, cluster_rank())", ptx.Reused},
 	{"pair", "gemm_wgmma.cuh", "lane() < 2) barrier", "lane() < 1) barrier", ptx.Phase},
 	{"pair", "gemm_wgmma.cuh", "ring.drain();", ";", ptx.ClusterLife},
-	{"pair", "gemm_wgmma.cuh", "i < Tile::stages; i++) {\n      await", "i < Tile::stages - 1; i++) {\n      await", ptx.ClusterLife},
-	{"pair", "gemm_wgmma.cuh", "else barrier_wait_cluster(empty, slot, phase ^ 1);", "else ;", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "i < Tile::stages; i++) {\n      barrier_wait", "i < Tile::stages - 1; i++) {\n      barrier_wait", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
 	{"pair", "gemm_wgmma.cuh", "cluster_rank() * (Rows / 2)", "0", ptx.Reused},
 	{"pair", "gemm_wgmma.cuh", "(first + i) * 64, full", "i * 64, full", ptx.Reused},
 	{"pair", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "(size_a + size_b / 2) * 2", ptx.Transactions},
 	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(mask << 1)), "r"(c0), "r"(c1) :`, ptx.Multicast},
 	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(1)), "r"(c0), "r"(c1) :`, ptx.Transactions},
 	{"pair", "cluster.cuh", `mapa.shared::cluster.u32 %0, %1, %2;`, `mapa.shared::cluster.u32 %0, %1, 0;`, ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "int(sizeof(T)));", "2);", ptx.Transactions},
+	{"bytes", "gemm_wgmma.cuh", "r * line + k, 16, 1024", "r * line + k, 16, 512", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "Bulk<B>::at(right, 0, k)", "Bulk<B>::at(right, 0, k / 2)", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "(first + i) * line, full", "(first + i) * 64, full", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "p.z, p.n, step * Tile::BK", "p.z, p.n, step * 64", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "products_begin();\n        product_of_bytes", "product_of_bytes", ptx.ProductFence},
+	{"bytes", "gemm_wgmma.cuh", "products_wait<0>();\n        products_settle(part);", "products_settle(part);", ptx.InFlight},
+	{"bytes", "gemm_wgmma.cuh", "products_commit();\n        products_wait<0>();", "products_wait<0>();", ptx.InFlight},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "if (i == 0) release(slot);", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "release(slot);", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "", ptx.Phase},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 3)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "(group ? round : round + 1) & 1", "round & 1", ptx.Phase},

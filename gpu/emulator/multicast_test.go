@@ -40,7 +40,7 @@ DM_KERNEL_CLUSTER(halves, 64, 1, 2)(DM_MAP(x), dm::Out<float> y) {
         for (int h = 0; h < 2; h++) sum[h] += dm::narrow<float>(tiles[t % 2 * 1024 + r * 64 + h * 32 + dm::lane()]); // read
       }
       dm::sync_warp();
-      if (dm::lane() < 2) dm::barrier_arrive(empty, t % 2, TO); // arrives
+      if (dm::lane() < 2) dm::barrier_leave(empty, t % 2, TO); // arrives
     }
     for (int h = 0; h < 2; h++) y.store(rank * 64 + h * 32 + dm::lane(), sum[h]);
   }
@@ -50,11 +50,11 @@ DM_KERNEL_CLUSTER(halves, 64, 1, 2)(DM_MAP(x), dm::Out<float> y) {
 var halvesRight = map[string]string{
 	"READERS":    "2",
 	"BEGIN":      "dm::cluster_sync();",
-	"WAIT_EMPTY": "dm::barrier_wait_cluster(empty, t % 2, t / 2 & 1 ^ 1);",
+	"WAIT_EMPTY": "dm::barrier_wait(empty, t % 2, t / 2 & 1 ^ 1);",
 	"BYTES":      "2048",
 	"PLACE":      "rank * 512",
 	"MASK":       "3",
-	"DRAIN":      "for (int t = 4; t < 6; t++) dm::barrier_wait_cluster(empty, t % 2, t / 2 & 1 ^ 1);",
+	"DRAIN":      "for (int t = 4; t < 6; t++) dm::barrier_wait(empty, t % 2, t / 2 & 1 ^ 1);",
 	"WAIT_FULL":  "dm::barrier_wait(full, t % 2, t / 2 & 1);",
 	"TO":         "dm::lane()",
 }

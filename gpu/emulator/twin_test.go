@@ -158,6 +158,44 @@ func productTwin(elem string, n int, ta, tb bool) twin {
   for (int e = 0; e < %[2]d / 2; e++) y.store(dm::thread() * (%[2]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, elem, n, ta, tb, load)}
 }
 
+// bytesTwin is wgmma of 64 x 64 by 64 x n of numbers of 8 bits, in two instructions, the first of which sets the sums.
+func bytesTwin(a, b string, n int) twin {
+	w := productTwin("f16", n, false, false)
+	cpp := map[string]string{"f8E4M3FN": "f8e4", "f8E5M2": "f8e5"}
+	w.name = fmt.Sprintf("product %s %s %d", a, b, n)
+	for i, elem := range []string{a, b} {
+		m := &w.maps[i]
+		m.Elem, m.Dims, m.Box = elem, []uint64{128, m.Dims[1]}, []uint32{128, m.Box[1]}
+	}
+	w.fill = func(r *rand.Rand, _ int) uint32 { return r.Uint32() & 0x9b9b9b9b } // no NaN, and sums that are exact
+	w.body = fmt.Sprintf(`
+  auto as = arena.take_aligned<dm::%[1]s>(8192, 1024);
+  auto bs = arena.take_aligned<dm::%[2]s>(128 * %[3]d, 1024);
+  auto full = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::sync();
+  if (dm::thread() == 0) {
+    dm::barrier_expect(full, 0, 8192 + 128 * %[3]d);
+    dm::tile_load(as, 0, a, full, 0, 0, 0);
+    dm::tile_load(bs, 0, b, full, 0, 0, 0);
+  }
+  dm::barrier_wait(full, 0, 0);
+  float d[%[3]d / 2];
+  for (int e = 0; e < %[3]d / 2; e++) d[e] = 3;
+  dm::products_settle(d);
+  dm::products_begin();
+  dm::product_of_bytes<dm::%[1]s, dm::%[2]s, %[3]d, false>(d, dm::operand_at(as, 64, 16, 1024), dm::operand_at(bs, 64, 16, 1024));
+  dm::product_of_bytes<dm::%[1]s, dm::%[2]s, %[3]d>(d, dm::operand_at(as, 0, 16, 1024), dm::operand_at(bs, 0, 16, 1024));
+  dm::products_commit();
+  dm::products_wait<0>();
+  dm::products_settle(d);
+  for (int e = 0; e < %[3]d / 2; e++) y.store(dm::thread() * (%[3]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, cpp[a], cpp[b], n)
+	return w
+}
+
 // heldTwin is wgmma of a 64 x 32 matrix in registers by 32 x n, and of its first half alone in a second result.
 func heldTwin(elem string, n int, tb bool) twin {
 	half := toF16
@@ -229,10 +267,10 @@ func multicastTwin(rank int) twin {
 	}
 	w.body = fmt.Sprintf(`
   auto s = arena.take_aligned<dm::u32>(512, 1024);
-  auto full = arena.take<dm::u64>(1);
+  auto full = arena.take<dm::u64>(2);
   const int rank = dm::cluster_rank();
   if (dm::thread() == 0) {
-    dm::barrier_make(full, 0, 1);
+    dm::barrier_make(full, 0, 1), dm::barrier_make(full, 1, 2);
     dm::barriers_ready();
   }
   dm::cluster_sync();
@@ -240,9 +278,10 @@ func multicastTwin(rank int) twin {
     dm::barrier_expect(full, 0, %[1]d);
     dm::tile_multicast(s, rank * 256, a, full, 0, 3, %[2]s);
   }
-  dm::barrier_wait_cluster(full, 0, 0);
+  dm::barrier_wait(full, 0, 0);
   for (int i = 0; i < %[3]d; i++) y.store(rank * %[4]d + dm::lane() * %[3]d + i, s[dm::lane() / 16 * 256 + dm::lane() %% 16 * %[3]d + i]);
-  dm::cluster_sync();`, 2*bytes, []string{"0, rank", "0, 1, rank", "0, 1, 2, rank", "0, 1, 2, rank, 1"}[rank-2], bytes/64, bytes/2)
+  if (dm::lane() < 2) dm::barrier_leave(full, 1, dm::lane());
+  dm::barrier_wait(full, 1, 0);`, 2*bytes, []string{"0, rank", "0, 1, rank", "0, 1, 2, rank", "0, 1, 2, rank, 1"}[rank-2], bytes/64, bytes/2)
 	return w
 }
 
@@ -405,7 +444,8 @@ var twins = []twin{
 	boxTwin(3), boxTwin(4), boxTwin(5), multicastTwin(2), multicastTwin(3), multicastTwin(4), multicastTwin(5), storeTwin(2), storeTwin(3), storeTwin(4), storeTwin(5),
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
-	productTwin("f16", 192, false, false), heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
+	productTwin("f16", 192, false, false), bytesTwin("f8E4M3FN", "f8E4M3FN", 128), bytesTwin("f8E4M3FN", "f8E5M2", 64), bytesTwin("f8E5M2", "f8E4M3FN", 128), bytesTwin("f8E5M2", "f8E5M2", 64),
+	heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
 }
 
 // twinProgram is a program of twins.
@@ -638,7 +678,7 @@ var wrongStrings = []wrongString{
 	{"multicast of 5 dimensions", "hopper.cuh", `{%4, %5, %6, %7, %8}], [%2], %3;`, `{%4, %5, %6, %8, %7}], [%2], %3;`, false},
 	{"multicast of 2 dimensions", "hopper.cuh", `"h"(mask), "r"(c0), "r"(c1) :`, `"h"(u16(1)), "r"(c0), "r"(c1) :`, false},
 	{"multicast of 3 dimensions", "hopper.cuh", `"h"(mask), "r"(c0), "r"(c1), "r"(c2) :`, `"r"(mask), "r"(c0), "r"(c1), "r"(c2) :`, true},
-	{"multicast of 2 dimensions", "hopper.cuh", `acquire.cluster.shared::cta.b64 done, [%0], %1;`, `acquire.cluster.shared::cta.b64 done, [%0+8], %1;`, false},
+	{"multicast of 2 dimensions", "hopper.cuh", `mbarrier.arrive.shared::cluster.b64 _, [%0];`, `mbarrier.arrive.shared::cluster.b64 _, [%0+8];`, false},
 	{"store of 2 dimensions", "hopper.cuh", `[%0, {%2, %3}], [%1];`, `[%0, {%3, %2}], [%1];`, false},
 	{"store of 3 dimensions", "hopper.cuh", `[%0, {%2, %3, %4}], [%1];`, `[%0, {%2, %4, %3}], [%1];`, false},
 	{"store of 4 dimensions", "hopper.cuh", `[%0, {%2, %3, %4, %5}], [%1];`, `[%0, {%2, %3, %5, %4}], [%1];`, false},
@@ -657,6 +697,15 @@ var wrongStrings = []wrongString{
 	{"product bf16 64 true false", "hopper.cuh", `u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32`, `u64((stride & 0x3ffff) >> 4) << 16 | u64((lead & 0x3ffff) >> 4) << 32`, false},
 	{"product f16 64 false false", "hopper.cuh", `u64(1) << 62`, `u64(2) << 62`, false},
 	{"product f16 64 false false", "hopper.cuh", `(address & 0x3ffff) >> 4`, `(address & 0x1ffff) >> 5`, false},
+	{"product f8E4M3FN f8E4M3FN 128", "hopper.cuh", `"}, %" #A ", %" #B ", %" #ADD ", 1, 1;"`, `"}, %" #B ", %" #A ", %" #ADD ", 1, 1;"`, false},
+	{"product f8E4M3FN f8E4M3FN 128", "hopper.cuh", `if constexpr (left && right) DM_WGMMA_BYTES("e4m3", "e4m3"`, `if constexpr (left && right) DM_WGMMA_BYTES("e5m2", "e5m2"`, false},
+	{"product f8E4M3FN f8E5M2 64", "hopper.cuh", `if constexpr (left) DM_WGMMA_BYTES("e4m3", "e5m2"`, `if constexpr (left) DM_WGMMA_BYTES("e5m2", "e4m3"`, false},
+	{"product f8E5M2 f8E4M3FN 128", "hopper.cuh", `if constexpr (right) DM_WGMMA_BYTES("e5m2", "e4m3"`, `if constexpr (right) DM_WGMMA_BYTES("e4m3", "e4m3"`, false},
+	{"product f8E5M2 f8E5M2 64", "hopper.cuh", `#ADD ", 1, 1;" \
+      : DM_HELD_##COLS \
+      : "l"(a), "l"(b), "n"(int(Add)))`, `#ADD ", 1, 1;" \
+      : DM_HELD_##COLS \
+      : "l"(a), "l"(b), "n"(1))`, false},
 	// Constraints.
 	{"pack2 f16", "mma.cuh", `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r)`, `asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=f"(r)`, true},
 	{"wide f16", "types.cuh", `"h"(x.bits)`, `"r"(x.bits)`, true},

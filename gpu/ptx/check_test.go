@@ -216,7 +216,7 @@ var mistakes = []planted{
 	{"a block does not wait for the last arrivals of the other", "halves", 1, "mov.u32 %r40, 2;", "mov.u32 %r40, 1;", ClusterLife},
 	{"nor for any", "halves", 1, "mov.u32 %r10, 0;\nDRAIN:", "bra.uni END;\nDRAIN:", ClusterLife},
 	{"a block ends before what the other one copies to it has arrived", "halves", 1, "mov.u32 %r40, 2;\n\tmov.u32 %r41, 5;", "mov.u32 %r40, 1;\n\tmov.u32 %r41, 4;", ClusterLife},
-	{"a slot is written before its readers are done", "halves", 1, "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%r16], %r13;", "setp.eq.s32 done, %r13, %r13;", Reused},
+	{"a slot is written before its readers are done", "halves", 1, "mbarrier.try_wait.parity.shared::cta.b64 done, [%r16], %r13;", "setp.eq.s32 done, %r13, %r13;", Reused},
 	{"no step is waited for", "halves", 1, "mbarrier.try_wait.parity.shared::cta.b64 done, [%r17], %r12;", "setp.eq.s32 done, %r12, %r12;", Phase},
 	{"clusters of another size", "pair", 1, ".reqnctapercluster 2, 1, 1", ".reqnctapercluster 4, 1, 1", ClusterSize},
 	{"global memory is read before its writer is done", "staged", 1, "griddepcontrol.wait;", "griddepcontrol.launch_dependents;", Dependency},
