@@ -411,7 +411,7 @@ def table():
                 add(f"{how}_{who}_{elem}", "epilogue", how, "forward", elem, dims, small, 0 if first else 2, first)
     add("gemm_8192_bf16", "gemm", "gemm", "forward", "bf16", dict(m=8192, n=8192, k=8192), dict(m=256, n=192, k=128), 1)
     for name, (m, n, k), tier in (("8192", (8192, 8192, 8192), 1), ("llama_up", LLAMA["up"], 2)):
-        add(f"gemm_{name}_f8", "gemm", "gemm_bytes", "forward", "bf16", dict(m=m, n=n, k=k), dict(m=256, n=192, k=144), tier)
+        add(f"gemm_bytes_{name}_f8", "gemm", "gemm_bytes", "forward", "bf16", dict(m=m, n=n, k=k), dict(m=256, n=192, k=144), tier)
     add("adamw_llama_bf16", "epilogue", "adamw", "forward", "bf16", dict(m=4096, n=14336, k=4096), dict(m=128, n=192, k=64), 1)
     for mode in ("forward", "both"):
         for l in (4096, 512, 16384, 1024, 2048, 8192):
