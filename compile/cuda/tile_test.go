@@ -115,6 +115,8 @@ func TestChoices(t *testing.T) {
 		{Config{Path: Mma, BM: 96, BN: 96, BK: 32, WM: 48, WN: 48, Stages: 3}, false},
 		{Config{Path: "tcgen05", BM: 128, BN: 128, BK: 64}, false},
 		{split(mmaTiles[1], 1000), false},
+		{pairedTiles[0], false}, // one tile of rows
+		{byteTiles[0], false},
 	} {
 		none.Set(tiled, "sm_90a", c.tile)
 		if err := none.Write(path); err != nil {
