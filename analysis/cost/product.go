@@ -106,18 +106,22 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 	return t, true
 }
 
-// tileOf reads the attribute of a tile, "mma 128x128x32 / 4".
+// tileOf reads the attribute of a tile, "mma 128x128x32 / 4" or "wgmma 128x256x64 2x1".
 func tileOf(text string) (t machine.Tile, ok bool) {
 	path, rest, ok := strings.Cut(text, " ")
 	if !ok {
 		return t, false
 	}
 	block, splits, split := strings.Cut(rest, " / ")
+	block, pair, _ := strings.Cut(block, " ")
 	sizes := strings.Split(block, "x")
 	if len(sizes) != 3 {
 		return t, false
 	}
-	t = machine.Tile{Path: path, Splits: 1}
+	t = machine.Tile{Path: path, Splits: 1, Pair: machine.Pair(pair)}
+	if t.Pair != "" && t.Pair != machine.PairRows && t.Pair != machine.PairCols {
+		return t, false
+	}
 	for i, to := range []*int{&t.Rows, &t.Cols, &t.Step} {
 		n, err := strconv.Atoi(sizes[i])
 		if err != nil || n < 1 {

@@ -26,6 +26,36 @@ type Tile struct {
 	Rows, Cols int
 	Step       int // of the sum, which it reads at a time
 	Splits     int // blocks that share a sum, 1 or more
+	Pair       Pair
+}
+
+// Pair is how the two blocks of a cluster lie, as the shape of the cluster in tiles; "": there are no clusters. They share the
+// operand of which both need the same part: each reads half of it, and multicasts that to both.
+type Pair string
+
+// The pairs.
+const (
+	PairRows Pair = "2x1" // one below the other: they share the columns' operand
+	PairCols Pair = "1x2" // side by side: they share the rows' operand
+)
+
+// half is the least extent of a shared operand: a tensor map's boxes have 64 lines or more.
+const half = 64
+
+// Pairs reports whether the blocks of p with tile t, whose operands tensor maps copy, form such pairs: from Hopper on, where the tiles
+// and the multiprocessors are whole pairs, and each block has a part of what they share.
+func (m *Machine) Pairs(p Product, t Tile) bool {
+	tiles, of, all := ceil(p.Rows, int64(t.Rows)), t.Cols, p.Cols
+	switch t.Pair {
+	case "":
+		return true
+	case PairRows:
+	case PairCols:
+		tiles, of, all = ceil(p.Cols, int64(t.Cols)), t.Rows, p.Rows
+	default:
+		return false
+	}
+	return m.generation() >= hopper && m.SMs%2 == 0 && tiles%2 == 0 && of >= 2*half && all > int64(of/2)
 }
 
 // ProductTime is how long a product takes with a tile, in seconds, besides what a kernel adds: the slower
@@ -88,15 +118,23 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 
 // ProductTime is the time of p with tile t. Blocks run in waves, of one on each multiprocessor; each takes the
 // slower of its multiplications and of reading its operands, and stores its result, of which the multiplications
-// of the next block hide half. Hopper's consumers compute the epilogue together behind the multiplications, or in turns, each beside
+// of the next block hide half. The two blocks of a pair begin together, which takes no longer than a load from memory. Hopper's consumers compute the epilogue together behind the multiplications, or in turns, each beside
 // those of the other. Edges are padded to whole tiles. Sums that blocks share are written, and read once
 // more by another kernel.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
-	sharing := m.sharing()
-	if t.Path == gatherPath || t.Path == warpPath { // threads copy for their block alone
-		sharing = 1
+	sharing := 1.0
+	if m.generation() >= hopper && (t.Path == wgmmaPath || t.Path == pingpongPath) {
+		sharing = neighbours
 	}
-	return m.productTime(p, t, m.Rate(t.Path != vectorPath, p.Elem, t.Path)*t.efficiency(), sharing)
+	return m.productTime(p, t, m.Rate(t.Path != vectorPath, t.multiplied(p.Elem), t.Path)*t.efficiency(), sharing)
+}
+
+// multiplied is the type that t multiplies numbers of type e as: only tensor maps bring those of 8 bits to the tensor cores, threads widen them.
+func (t Tile) multiplied(e types.Elem) types.Elem {
+	if e.IsFloat() && e.Bytes() == 1 && (t.Path == warpPath || t.Path == gatherPath) {
+		return types.F16
+	}
+	return e
 }
 
 // near is what the level-1 cache keeps beside the stages of a tile that gathers: of 256 kB these leave 60.
@@ -128,6 +166,12 @@ func (p Product) Again(outputs int64) float64 {
 // the columns once each, and what comes from the level-1 cache is read there, too.
 func (t Tile) reads(p Product) (far, near float64) {
 	rows, cols := float64(t.Rows), float64(t.Cols)
+	switch t.Pair {
+	case PairRows:
+		cols /= 2
+	case PairCols:
+		rows /= 2
+	}
 	if t.Path != gatherPath {
 		return rows + cols, 0
 	}
@@ -180,6 +224,9 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 			behind = max(behind, m.epilogue(e, area, 2*warpgroup))
 		}
 		total = waves*(max(compute, loads)+behind) + store/2
+	}
+	if t.Pair != "" {
+		total += m.MemoryLatency
 	}
 	if splits > 1 {
 		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)

@@ -76,7 +76,9 @@ func TestGatheredProduct(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"a cluster shares", at(p, "wgmma", 256, 64), whole / 2},
+		{"neighbours read at once", at(p, "wgmma", 256, 64), whole * 3 / 4},
+		{"a pair shares rows", m.ProductTime(p, Tile{Path: "wgmma", Rows: 256, Cols: 64, Step: 64, Pair: PairCols}).L2, whole * 3 / 4 * 192 / 320},
+		{"a pair shares columns", m.ProductTime(p, Tile{Path: "pingpong", Rows: 64, Cols: 256, Step: 64, Pair: PairRows}).L2, whole * 3 * 192 / 320},
 		{"warps copy for themselves", at(p, "mma", 256, 64), whole},
 		{"no window", at(p, "gather", 256, 64), whole},
 		{"taps that meet", at(near, "gather", 256, 64), whole * (278.0/9 + 64) / (256 + 64)},
@@ -89,6 +91,31 @@ func TestGatheredProduct(t *testing.T) {
 		if math.Abs(c.got/c.want-1) > 1e-9 {
 			t.Errorf("%s: %g, want %g", c.name, c.got, c.want)
 		}
+	}
+	for _, c := range []struct {
+		rows, cols int64
+		tile       Tile
+		want       bool
+	}{
+		{1024, 1024, Tile{Rows: 128, Cols: 256, Pair: PairRows}, true},
+		{1024, 1024, Tile{Rows: 128, Cols: 256, Pair: PairCols}, true},
+		{900, 1024, Tile{Rows: 128, Cols: 256, Pair: PairRows}, true},
+		{768, 1024, Tile{Rows: 256, Cols: 128, Pair: PairRows}, false}, // three tiles
+		{768, 768, Tile{Rows: 128, Cols: 256, Pair: PairCols}, false},
+		{1024, 128, Tile{Rows: 128, Cols: 256, Pair: PairRows}, false}, // the second block would load nothing
+		{1024, 1024, Tile{Rows: 128, Cols: 64, Pair: PairRows}, false},
+		{1024, 1024, Tile{Rows: 64, Cols: 256, Pair: PairCols}, false},
+		{1024, 1024, Tile{Rows: 128, Cols: 256, Pair: "2x2"}, false},
+	} {
+		p := Product{Batch: 1, Rows: c.rows, Cols: c.cols, Depth: 64, Elem: types.F16}
+		if got := m.Pairs(p, c.tile); got != c.want {
+			t.Errorf("%d x %d in %+v: %t", c.rows, c.cols, c.tile, got)
+		}
+	}
+	odd := *m
+	odd.SMs = 11
+	if p := (Product{Rows: 1024, Cols: 1024}); ten.Pairs(p, Tile{Rows: 128, Cols: 128, Pair: PairRows}) || odd.Pairs(p, Tile{Rows: 128, Cols: 128, Pair: PairRows}) {
+		t.Error("pairs without clusters, or of an odd number of multiprocessors")
 	}
 	m.L2Bandwidth, m.Clock = 1e15, 1e6
 	if got, want := m.ProductTime(near, Tile{Path: "gather", Rows: 256, Cols: 64, Step: 64}).Total(), (3*256+3*64)*576*2/128e6; math.Abs(got/want-1) > 1e-3 {

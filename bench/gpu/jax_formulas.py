@@ -7,6 +7,10 @@ def gemm(w, x, wt):
     return x @ wt
 
 
+def gemm_bytes(w, x, wt):
+    return jnp.einsum("mk,nk->mn", x, wt, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+
+
 def bias_gelu(w, x, wt, b):
     return jax.nn.gelu(x @ wt + b, approximate=False)
 

@@ -8,7 +8,7 @@ usage: worker.py eager|compile|triton|jax [--device cuda|cpu]
   {"do": "check", "workload", "results": [FILE…]}    eager: compares these with the float32 results
   {"do": "run", "workload", "folder", "how", "runs"} runs on the folder's inputs, writes NAME_i.npy, measures times
 
-Arrays are .npy files, bf16 as float32. A time is the median of its runs, in ns.
+Arrays are .npy files, bf16 and f8 as float32. A time is the median of its runs, in ns.
 """
 import argparse
 import gc
@@ -39,7 +39,7 @@ class Torch:
 
         self.torch, self.name, self.device, self.want = torch, name, device, None
         self.made = (None, None)  # folder and inputs of the last make request
-        self.elems = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64}
+        self.elems = {"f8E4M3FN": getattr(torch, "float8_e4m3fn", None), "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64}
         if name == "triton":
             import triton
             import triton_kernels as formulas
@@ -83,7 +83,7 @@ class Torch:
             t = (torch.randn(i.shape, generator=g, device=self.device) * i.scale + i.shift).to(self.elems[i.elem])
             exact.append(t.float())
             given.append(t)
-            np.save(os.path.join(q["folder"], i.name + ".npy"), (t.float() if i.elem == "bf16" else t).cpu().numpy())
+            np.save(os.path.join(q["folder"], i.name + ".npy"), (t.float() if i.elem in ("bf16", "f8E4M3FN") else t).cpu().numpy())
         run, before = self.formulas.step(w)
         self.want = [t.float() for t in run(before(exact) if before else exact)]
         self.made = (q["folder"], given)
@@ -216,7 +216,7 @@ class Jax:
 
     def run(self, q):
         jax, w = self.jax, q["workload"]
-        elems = {"f16": jax.numpy.float16, "bf16": jax.numpy.bfloat16, "f32": jax.numpy.float32, "i64": jax.numpy.int32}
+        elems = {"f8E4M3FN": getattr(jax.numpy, "float8_e4m3fn", None), "f16": jax.numpy.float16, "bf16": jax.numpy.bfloat16, "f32": jax.numpy.float32, "i64": jax.numpy.int32}
         if self.device == "cpu":  # the CPU has no half-precision products: test only the formulas
             elems = dict.fromkeys(elems, jax.numpy.float32) | {"i64": jax.numpy.int32}
         inputs = [jax.numpy.asarray(load(q["folder"], i.name), elems[i.elem]) for i in w.inputs()]

@@ -15,7 +15,7 @@ import pathlib
 import re
 import struct
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "i64": 8}
+BYTES = {"f8E4M3FN": 1, "f16": 2, "bf16": 2, "f32": 4, "i64": 8}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +153,15 @@ def gemm(w):
     b = Body()
     b.op("y", "dm.matmul", ["x", "w"], [], [x.type, wt.type], tensor(y, e))
     return [x, wt], ("", b.lines), y, [0, 1]
+
+
+def gemm_bytes(w):
+    """A product of f8 numbers, both contiguous along the dimension that is summed over."""
+    d, e, y = w.dims, "f8E4M3FN", (w.dims["m"], w.dims["n"])
+    x, wt = Input("x", (d["m"], d["k"]), e), Input("w", (d["n"], d["k"]), e)
+    b = Body()
+    b.op("y", 'dm.einsum "mk,nk->mn"', ["x", "w"], [], [x.type, wt.type], tensor(y, w.elem))
+    return [x, wt], ("", b.lines), y, []
 
 
 def bias_gelu(w):
@@ -368,7 +377,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, gemm_bytes, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -401,6 +410,8 @@ def table():
             if how:
                 add(f"{how}_{who}_{elem}", "epilogue", how, "forward", elem, dims, small, 0 if first else 2, first)
     add("gemm_8192_bf16", "gemm", "gemm", "forward", "bf16", dict(m=8192, n=8192, k=8192), dict(m=256, n=192, k=128), 1)
+    for name, (m, n, k), tier in (("8192", (8192, 8192, 8192), 1), ("llama_up", LLAMA["up"], 2)):
+        add(f"gemm_bytes_{name}_f8", "gemm", "gemm_bytes", "forward", "bf16", dict(m=m, n=n, k=k), dict(m=256, n=192, k=144), tier)
     add("adamw_llama_bf16", "epilogue", "adamw", "forward", "bf16", dict(m=4096, n=14336, k=4096), dict(m=128, n=192, k=64), 1)
     for mode in ("forward", "both"):
         for l in (4096, 512, 16384, 1024, 2048, 8192):

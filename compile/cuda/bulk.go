@@ -20,16 +20,11 @@ type boxDim struct {
 	from   int64
 }
 
-// boxes are the dimensions, innermost first, of a tensor map that copies an
-// operand in boxes of 64 elements along its contiguous dimension by `lines`
+// boxesOf are the dimensions, innermost first, of a tensor map that copies an
+// operand in boxes of `side` elements along its contiguous dimension by `lines`
 // along the other of its row and k; false where the bulk copy engine cannot: it
 // supports up to five dimensions whose strides are multiples of 16 bytes, and a
 // box must not cross from one value of an outer letter to the next.
-func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, lines int64) (dims []boxDim, alongK, ok bool) {
-	return boxesOf(x, flat, row, elem, 64, lines)
-}
-
-// boxesOf is boxes with so many elements along the contiguous dimension.
 func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, side, lines int64) (dims []boxDim, alongK, ok bool) {
 	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
@@ -88,31 +83,46 @@ func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem
 }
 
 // linesOf is the number of rows of an operand in one box where it is contiguous
-// along k.
+// along k: those of a product, or the half that a block of a pair loads of what they share.
 func (c Config) linesOf(which, products int) int64 {
-	if which == 0 {
-		return int64(c.BM)
+	if c.shares(which) {
+		products = 2
+	} else if which == 0 {
+		products = 1
 	}
-	return int64(c.BN / products)
+	return int64([]int{c.BM, c.BN}[which] / products)
 }
 
 // mapped reports whether a tensor map can copy operand `which` in the boxes of the tile.
 func (p *contraction) mapped(which int) bool {
-	elem, ok := shapeOf(p.t).tensorElem()
+	elem, ok := shapeOf(p.t).elem(p.c, which)
 	if !ok {
 		return false
 	}
 	xs, flat := p.at(which, true, 1)
 	for _, x := range xs {
-		dims, alongK, ok := boxes(x, flat, rowOf(which, flat), elem, p.c.linesOf(which, p.t.Products))
-		if ok && !alongK {
-			dims, _, ok = boxes(x, flat, rowOf(which, flat), elem, 64)
-		}
-		if !ok || len(dims) == 0 {
+		if dims, _, _ := p.boxes(x, flat, which, elem); dims == nil {
 			return false
 		}
 	}
 	return true
+}
+
+// boxes are those of a load of operand `which`, whether it is contiguous along k, and the rows of a box: a step of k, or, where wgmma takes
+// operands that are contiguous along the row, panels of 64 rows. They are nil where a tensor map cannot copy it.
+func (p *contraction) boxes(x *kernel.Expr, flat kernel.Flat, which int, elem types.Elem) (dims []boxDim, alongK bool, lines int64) {
+	row, side := rowOf(which, flat), 128/elem.Bytes()
+	lines = p.c.linesOf(which, p.t.Products)
+	dims, alongK, ok := boxesOf(x, flat, row, elem, side, lines)
+	if ok && !alongK {
+		lines = 64
+		dims, _, ok = boxesOf(x, flat, row, elem, side, lines)
+		ok = ok && elem.Bytes() == 2
+	}
+	if !ok {
+		return nil, false, 0
+	}
+	return dims, alongK, lines
 }
 
 // feeds reports whether both operands of t get to the products of tile c, on Hopper, as its path says:
@@ -154,17 +164,13 @@ func tensorMap(elem types.Elem, dims []boxDim) *artifact.TensorMap {
 // maps makes the operand one copied by tensor maps, which become parameters in
 // ns.
 func (s *operand) maps(ns *names) error {
-	row := rowOf(s.which, s.flat)
-	box := s.c.linesOf(s.which, s.t.Products)
+	var box int64
 	for _, x := range s.xs {
-		dims, alongK, ok := boxes(x, s.flat, row, s.elem, box)
-		if ok && !alongK {
-			box = 64
-			dims, _, ok = boxes(x, s.flat, row, s.elem, box)
-		}
-		if !ok {
+		dims, alongK, lines := s.contraction.boxes(x, s.flat, s.which, s.elem)
+		if dims == nil {
 			return fmt.Errorf("%s cannot be loaded with a tensor map", x.Buf.Name)
 		}
+		box = lines
 		s.alongK = alongK
 		s.boxes = append(s.boxes, dims)
 		m := tensorMap(s.elem, dims)
@@ -193,7 +199,11 @@ func (s *operand) writeMaps(t *text) {
 		for _, d := range dims {
 			coordinates = append(coordinates, plus(e.atom(d.atom), d.from))
 		}
-		loads = append(loads, &stmt{head: cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)})
+		head := cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)
+		if s.c.shares(s.which) { // to both blocks of the cluster
+			head = cpp("dm::tile_multicast(%s, %s, %s, %s, %s, 3, %s)", to, at, ident(s.fields[n].Name), full, i, coordinates)
+		}
+		loads = append(loads, &stmt{head: head})
 	}
 	arg := s.row
 	if s.two() {

@@ -71,7 +71,7 @@ func (c *Choices) Put(product, tile string) bool {
 	if split && err != nil {
 		return false
 	}
-	for _, t := range slices.Concat(wgmmaTiles, gatherTiles, mmaTiles, fmaTiles) {
+	for _, t := range slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, fmaTiles) {
 		if t.String() == name {
 			t.Splits = n
 			c.mu.Lock()
@@ -107,7 +107,7 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	_, tensor := p.tensorElem()
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
-		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) && !known(gatherTiles) || !c.feeds(t) {
+		if !tensor || target.Arch != "sm_90a" || !known(paired(bulkTiles)) && !known(gatherTiles) || !c.feeds(t) || !p.pairs(c, target.Machine) {
 			return false
 		}
 	case Mma:

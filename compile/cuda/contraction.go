@@ -1,9 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"dmir/analysis/machine"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
@@ -108,6 +110,9 @@ func (p *contraction) launches() ([]*launch, error) {
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
 		l.Arch = p.target.Arch
 	}
+	if c.Pair != "" {
+		l.Block.Cluster = 2
+	}
 	if p.sums != nil {
 		return p.split(l, ns, a, b, r), nil
 	}
@@ -187,11 +192,15 @@ func (p *contraction) call(u *unit, a, b *operand, result code) {
 // tile is the prelude's type of the tile.
 func (p *contraction) tile() string {
 	c := p.c
+	pair := map[machine.Pair]string{machine.PairRows: ", dm::Pair::rows", machine.PairCols: ", dm::Pair::cols"}[c.Pair]
 	switch c.Path {
 	case Wgmma, Gather:
-		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
+		if c.bytes() {
+			pair = fmt.Sprintf("%s, %d", cmp.Or(pair, ", dm::Pair::none"), c.BK)
+		}
+		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Pingpong:
-		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d>", c.BM, c.BN, c.Stages)
+		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Mma:
 		return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
 	}

@@ -65,10 +65,10 @@ func TestBulkIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
-		{"fewer arrivals", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, 1)"},
-		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},
+		{"fewer arrivals", "Pair::none ? Tile::warps", "Pair::none ? 1"},
+		{"more bytes announced", "int(sizeof(T)));", "int(sizeof(T)) + 16);"},
 		{"no products_begin", "products_begin();", ""},
-		{"groups of eight lines too near", "r * 64 + k, 16, 1024)", "r * 64 + k, 16, 512)"},
+		{"groups of eight lines too near", "r * line + k, 16, 1024)", "r * line + k, 16, 512)"},
 		{"panels too near", "8192, 1024)", "4096, 1024)"},
 		{"barriers used before they are known", "barriers_ready();", ""},
 		{"a consumer does not wait for its turn", "if constexpr (Tile::turns) barrier_wait", "if constexpr (false) barrier_wait"},

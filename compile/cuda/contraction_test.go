@@ -69,6 +69,7 @@ type collection struct {
 	steps    []int
 	order    [][]int
 	relative []bool // errors are relative to the output's largest element
+	bytes    []bool // sums of f8 products: relative, too, with what the tensor cores keep of them
 	cases    []productCase
 	// scattered are parts of names of kernels that may read far apart.
 	scattered []string
@@ -221,6 +222,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		}
 		c.steps = append(c.steps, steps)
 		c.order, c.relative = append(c.order, v.Tensor().At.Order), append(c.relative, p.close)
+		c.bytes = append(c.bytes, p.tile.bytes())
 	}
 	read, written := traffic(t, p, values, kinds)
 	scratch := map[*assemble.Temp]int{}

@@ -82,7 +82,7 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	if p.c.Path == Fma {
 		limit = 4
 		s.elem = p.t.Elems[which]
-	} else if e, ok := shapeOf(p.t).tensorElem(); ok {
+	} else if e, ok := shapeOf(p.t).elem(p.c, which); ok {
 		s.elem = e
 	}
 	s.xs, s.flat = p.at(which, true, 1)

@@ -38,10 +38,14 @@ type Config struct {
 	WM, WN     int // of a warp (mma), of a thread (fma)
 	Stages     int // of the pipeline (mma, wgmma, pingpong, gather)
 	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
+	Pair       machine.Pair
 }
 
 func (c Config) String() string {
 	s := fmt.Sprintf("%s %dx%dx%d", c.Path, c.BM, c.BN, c.BK)
+	if c.Pair != "" {
+		s += " " + string(c.Pair)
+	}
 	if c.Splits > 1 {
 		s += fmt.Sprintf(" / %d", c.Splits)
 	}
@@ -63,7 +67,7 @@ func (c Config) threads() int {
 func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
-		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
+		return c.Stages*(c.BM+c.BN)*128 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
 	case Mma:
 		warps := c.threads() / 32
 		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
@@ -114,6 +118,12 @@ var (
 		{Path: Pingpong, BM: 64, BN: 128, BK: 64, Stages: 8},
 		{Path: Pingpong, BM: 128, BN: 64, BK: 64, Stages: 8},
 	}
+	// Tiles of f8 numbers: two sets of sums of half a tile's rows fit the registers.
+	byteTiles = []Config{
+		{Path: Wgmma, BM: 256, BN: 128, BK: 128, Stages: 4},
+		{Path: Wgmma, BM: 128, BN: 128, BK: 128, Stages: 6},
+		{Path: Wgmma, BM: 128, BN: 64, BK: 128, Stages: 8},
+	}
 	// Tiles that gather leave a part of the level-1 cache to the elements that several taps of a window meet.
 	gatherTiles = []Config{
 		{Path: Gather, BM: 128, BN: 256, BK: 64, Stages: 3},
@@ -122,7 +132,8 @@ var (
 		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
 		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 6},
 	}
-	mmaTiles = []Config{
+	bulkTiles = slices.Concat(byteTiles, wgmmaTiles)
+	mmaTiles  = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 256, BN: 128, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 128, BN: 128, BK: 32, WM: 64, WN: 32, Stages: 4},
@@ -178,6 +189,18 @@ func (p productShape) tensorElem() (types.Elem, bool) {
 	return a, a == b && (a == types.F16 || a == types.BF16)
 }
 
+// elem is the type of an operand in shared memory for tile c, of p that tensor cores take: its own for tiles of f8 numbers.
+func (p productShape) elem(c Config, which int) (types.Elem, bool) {
+	if c.bytes() {
+		e := p.elems[which]
+		return e, !p.half && e.IsFloat() && e.Bytes() == 1
+	}
+	return p.tensorElem()
+}
+
+// bytes reports whether the tile is one of f8 numbers.
+func (c Config) bytes() bool { return c.Path.bulk() && c.BK == 128 }
+
 // Candidates are the tiles that can compute t on an architecture, least
 // predicted time first, for measurements to choose from.
 func Candidates(t *kernel.Tiled, target Target) []Config {
@@ -195,7 +218,7 @@ func (p productShape) candidates(target Target) []Config {
 		fed := func(tiles []Config) []Config {
 			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
 		}
-		if bulk := fed(wgmmaTiles); len(bulk) > 0 {
+		if bulk := fed(bulkTiles); len(bulk) > 0 {
 			tiles = bulk
 		} else {
 			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
@@ -206,8 +229,8 @@ func (p productShape) candidates(target Target) []Config {
 		t float64
 	}
 	var all []timed
-	for _, c := range tiles {
-		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) {
+	for _, c := range paired(tiles) {
+		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) || !p.pairs(c, target.Machine) {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
@@ -231,8 +254,37 @@ func (p productShape) candidates(target Target) []Config {
 	return out
 }
 
+// paired are tiles and, of those whose operands tensor maps copy, the same in pairs.
+func paired(tiles []Config) (all []Config) {
+	for _, c := range tiles {
+		all = append(all, c)
+		if !c.Path.bulk() {
+			continue
+		}
+		for _, c.Pair = range []machine.Pair{machine.PairRows, machine.PairCols} {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// pairs reports whether the blocks of p with tile c form the pairs that it has, and both operands get to them so.
+func (p productShape) pairs(c Config, m *machine.Machine) bool {
+	return c.Pair == "" || c.Path.bulk() && m.Pairs(p.product(), c.tile()) && (p.fits == nil || p.fits(c))
+}
+
+// shares reports whether the pairs of c share operand `which`.
+func (c Config) shares(which int) bool {
+	return c.Pair == machine.PairCols && which == 0 || c.Pair == machine.PairRows && which == 1
+}
+
 // takes reports whether c can compute p.
 func (p productShape) takes(c Config) bool {
+	for which := range 2 {
+		if _, ok := p.elem(c, which); c.bytes() && !ok {
+			return false
+		}
+	}
 	if p.products == 2 {
 		switch c.Path {
 		case Fma:
@@ -275,7 +327,7 @@ func (p productShape) product() machine.Product {
 
 // tile is c as the model of costs has it.
 func (c Config) tile() machine.Tile {
-	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits}
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Pair: c.Pair}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

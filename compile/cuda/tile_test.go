@@ -22,18 +22,18 @@ func TestTileChoice(t *testing.T) {
 		want                     string
 		epilogue                 machine.Epilogue
 	}{
-		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64", none},
-		{"sm_90a", 1, 4096, 4096, 1024, types.BF16, "wgmma 128x256x64", none},
+		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64 2x1", none},
+		{"sm_90a", 1, 4096, 4096, 1024, types.BF16, "wgmma 128x256x64 2x1", none},
 		{"sm_90a", 1, 512, 1024, 1024, types.F16, "wgmma 128x64x64", none},
-		{"sm_90a", 128, 512, 512, 64, types.F16, "wgmma 128x256x64", none},
+		{"sm_90a", 128, 512, 512, 64, types.F16, "wgmma 128x256x64 2x1", none},
 		{"sm_90a", 128, 512, 64, 512, types.F16, "wgmma 128x64x64", none},
-		{"sm_90a", 1, 1024, 1024, 4096, types.F16, "wgmma 128x64x64", none},
+		{"sm_90a", 1, 1024, 1024, 4096, types.F16, "wgmma 128x64x64 1x2", none},
 		// Residuals, AdamW, dropout with GELU: consumers take turns where a block has several tiles.
-		{"sm_90a", 1, 8192, 8192, 1024, types.F16, "pingpong 128x128x64", machine.Epilogue{Slots: 3, Read: 2, Width: 8}},
-		{"sm_90a", 1, 4096, 4096, 2048, types.BF16, "pingpong 128x128x64", machine.Epilogue{Slots: 70, Read: 12, Written: 12, Width: 8}},
-		{"sm_90a", 1, 4096, 4096, 1024, types.F16, "pingpong 128x128x64", machine.Epilogue{Slots: 50}},
-		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64", machine.Epilogue{Slots: 3}},
-		{"sm_90a", 1, 1024, 4096, 4096, types.F16, "wgmma 128x256x64", machine.Epilogue{Slots: 30}},
+		{"sm_90a", 1, 8192, 8192, 1024, types.F16, "pingpong 128x128x64 2x1", machine.Epilogue{Slots: 3, Read: 2, Width: 8}},
+		{"sm_90a", 1, 4096, 4096, 2048, types.BF16, "pingpong 128x128x64 2x1", machine.Epilogue{Slots: 70, Read: 12, Written: 12, Width: 8}},
+		{"sm_90a", 1, 4096, 4096, 1024, types.F16, "pingpong 128x128x64 2x1", machine.Epilogue{Slots: 50}},
+		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64 2x1", machine.Epilogue{Slots: 3}},
+		{"sm_90a", 1, 1024, 4096, 4096, types.F16, "wgmma 128x256x64 2x1", machine.Epilogue{Slots: 30}},
 		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32", none},
@@ -73,7 +73,7 @@ func TestConvolutionTileChoice(t *testing.T) {
 		{32, 256, 256, 14, 3, 1, "gather 128x128x64"},
 		{256, 256, 256, 28, 3, 2, "gather 256x128x64"},
 		{256, 256, 512, 56, 1, 2, "gather 128x256x64"},
-		{256, 64, 256, 56, 1, 1, "wgmma 128x256x64"},
+		{256, 64, 256, 56, 1, 1, "wgmma 128x256x64 2x1"},
 		{1, 8, 16, 12, 3, 1, "mma 64x64x32"},
 		{256, 3, 64, 224, 7, 2, "mma 128x64x32"}, // three channels are no 16 bytes
 	} {
@@ -115,6 +115,8 @@ func TestChoices(t *testing.T) {
 		{Config{Path: Mma, BM: 96, BN: 96, BK: 32, WM: 48, WN: 48, Stages: 3}, false},
 		{Config{Path: "tcgen05", BM: 128, BN: 128, BK: 64}, false},
 		{split(mmaTiles[1], 1000), false},
+		{pairedTiles[0], false}, // one tile of rows
+		{byteTiles[0], false},
 	} {
 		none.Set(tiled, "sm_90a", c.tile)
 		if err := none.Write(path); err != nil {

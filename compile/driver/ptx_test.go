@@ -74,6 +74,16 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<2560x2560xf16>
 }
 `},
+	"pair": {"sm_90a", `func.func @f(%x: tensor<2048x1024xf16>, %w: tensor<1024x4096xf16>) -> tensor<2048x4096xf16> {
+  %y = dm.matmul %x, %w : (tensor<2048x1024xf16>, tensor<1024x4096xf16>) -> tensor<2048x4096xf16>
+  return %y : tensor<2048x4096xf16>
+}
+`},
+	"bytes": {"sm_90a", `func.func @f(%x: tensor<2048x2048xf8E4M3FN>, %w: tensor<4096x2048xf8E5M2>) -> tensor<2048x4096xbf16> {
+  %y = dm.einsum "mk,nk->mn" %x, %w : (tensor<2048x2048xf8E4M3FN>, tensor<4096x2048xf8E5M2>) -> tensor<2048x4096xbf16>
+  return %y : tensor<2048x4096xbf16>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -146,18 +156,18 @@ var wrongKernels = []wrongKernel{
 	{"attention", "attention_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() != 0) grid_dependency_wait(); // of all", ptx.Dependency},
 
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "sync();\n\n  Ring", "\n  Ring", ptx.BarrierInit},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps + 1)", ptx.Arrivals},
-	{"product", "gemm_wgmma.cuh", "barrier_make(empty, i, Tile::warps)", "barrier_make(empty, i, Tile::warps - 1)", ptx.Reused},
+	{"product", "gemm_wgmma.cuh", "Pair::none) sync();", "Pair::none) ;", ptx.BarrierInit},
+	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps + 1", ptx.Arrivals},
+	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps - 1", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_make(full, i, Feed<A, B>::arrivals)", "barrier_make(full, i, 2)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "phase ^ 1", "phase", ptx.Phase},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "barrier_wait(full, slot, phase);", "", ptx.Landed},
-	{"product", "gemm_wgmma.cuh", "(size_a + size_b) * 2", "size_a * 2", ptx.Transactions},
+	{"product", "gemm_wgmma.cuh", "(size_a + size_b) * int", "size_a * int", ptx.Transactions},
 	{"product", "gemm_wgmma.cuh", "products_begin();", "", ptx.ProductFence},
 	{"product", "gemm_wgmma.cuh", "products_wait<1>();", "products_wait<2>();", ptx.Reused},
-	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "", ptx.InFlight},
-	{"product", "gemm_wgmma.cuh", "products_wait<0>();", "products_wait<1>();", ptx.InFlight},
+	{"product", "gemm_wgmma.cuh", "products_wait<0>();\n      DM_UNROLL", "DM_UNROLL", ptx.InFlight},
+	{"product", "gemm_wgmma.cuh", "products_wait<0>();\n      DM_UNROLL", "products_wait<1>();\n      DM_UNROLL", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "products_commit();", "", ptx.InFlight},
 	{"product", "gemm_wgmma.cuh", "if (at >= 0 && lane() == 0)", "if (at >= 0)", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "release(before);", "release(slot);", ptx.Reused},
@@ -165,13 +175,13 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "gathers ? 200 : 232", "gathers ? 200 : 240", ptx.Registers},
 	{"product", "gemm_wgmma.cuh", "gathers ? 104 : 40", "gathers ? 104 : 48", ptx.Registers},
 	{"product", "gemm_wgmma.cuh", "as + slot * size_a, full", "as + (slot ^ 1) * size_a, full", ptx.Landed},
-	{"product", "gemm_wgmma.cuh", "r * 64 + k, 16, 1024", "r * 64 + k, 16, 512", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "r * line + k, 16, 1024", "r * line + k, 16, 512", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "r * 64 + k * 64, 8192, 1024", "r * 64 + k * 64, 8192, 2048", ptx.Descriptor},
 	{"product", "gemm_wgmma.cuh", "r * 64 + k * 64, 8192, 1024", "r * 64 + k * 32, 8192, 1024", ptx.Descriptor},
-	{"product", "gemm_wgmma.cuh", "p.m, step * 64", "p.m, step * 32", ptx.Descriptor},
+	{"product", "gemm_wgmma.cuh", "p.m, step * Tile::BK", "p.m, step * 32", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(2) << 62", ptx.Descriptor},
 	{"product", "hopper.cuh", "u64(1) << 62", "u64(0) << 62", ptx.Descriptor},
-	{"product", "gemm_wgmma.cuh", "Tile::BM * 64, 1024)", "Tile::BM * 64, 1024) + 64", ptx.Bounds},
+	{"product", "gemm_wgmma.cuh", "Tile::BM * Tile::BK, 1024)", "Tile::BM * Tile::BK, 1024) + 64", ptx.Bounds},
 	{"one step", "gemm_wgmma.cuh", "for (int i = 0; i < FM; i++) products_settle(acc[i]);\n\n      // The other", "for (int i = 0; i < FM; i++) ;\n\n      // The other", ptx.ProductFence},
 	{"product", "gemm_wgmma.cuh", "writes_publish();", "", ptx.ProxyFence},
 	{"one step", "gemm_wgmma.cuh", "stores_wait<1>();", "stores_wait<2>();", ptx.Reused},
@@ -179,6 +189,32 @@ var wrongKernels = []wrongKernel{
 	{"product", "gemm_wgmma.cuh", "stores_commit();", "", ptx.BulkGroup},
 	{"product", "gemm_wgmma.cuh", "2 * 16 * Tile::width", "16 * Tile::width", ptx.Reused},
 	{"product", "gemm_wgmma.cuh", "(8 * slab_size, 1024)", "(8 * slab_size, 1024) + 64", ptx.Bounds},
+	{"pair", "gemm_wgmma.cuh", "else cluster_sync();", "else sync();", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
+	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "Tile::warps", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "2 * Tile::warps", "2 * Tile::warps + 1", ptx.Arrivals},
+	{"pair", "gemm_wgmma.cuh", "barrier_leave(empty, at, lane())", "barrier_leave(empty, at, cluster_rank())", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "lane() < 2) barrier", "lane() < 1) barrier", ptx.Phase},
+	{"pair", "gemm_wgmma.cuh", "ring.drain();", ";", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "i < Tile::stages; i++) {\n      barrier_wait", "i < Tile::stages - 1; i++) {\n      barrier_wait", ptx.ClusterLife},
+	{"pair", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "cluster_rank() * (Rows / 2)", "0", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "(first + i) * line, full", "i * line, full", ptx.Reused},
+	{"pair", "gemm_wgmma.cuh", "(size_a + size_b) * int", "(size_a + size_b / 2) * int", ptx.Transactions},
+	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(mask << 1)), "r"(c0), "r"(c1) :`, ptx.Multicast},
+	{"pair", "hopper.cuh", `"r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) :`, `"r"(detail::shared_address(b.p + i)), "h"(u16(1)), "r"(c0), "r"(c1) :`, ptx.Transactions},
+	{"pair", "cluster.cuh", `mapa.shared::cluster.u32 %0, %1, %2;`, `mapa.shared::cluster.u32 %0, %1, 0;`, ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "int(sizeof(T)));", "2);", ptx.Transactions},
+	{"bytes", "gemm_wgmma.cuh", "r * line + k, 16, 1024", "r * line + k, 16, 512", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "Bulk<B>::at(right, 0, k)", "Bulk<B>::at(right, 0, k / 2)", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "(first + i) * line, full", "(first + i) * 64, full", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "p.z, p.n, step * Tile::BK", "p.z, p.n, step * 64", ptx.Descriptor},
+	{"bytes", "gemm_wgmma.cuh", "products_begin();\n        product_of_bytes", "product_of_bytes", ptx.ProductFence},
+	{"bytes", "gemm_wgmma.cuh", "products_wait<0>();\n        products_settle(part);", "products_settle(part);", ptx.InFlight},
+	{"bytes", "gemm_wgmma.cuh", "products_commit();\n        products_wait<0>();", "products_wait<0>();", ptx.InFlight},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "if (i == 0) release(slot);", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "release(slot);", ptx.Reused},
+	{"bytes", "gemm_wgmma.cuh", "if (i == FM - 1) release(slot);", "", ptx.Phase},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 5)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "barrier_make(turns, i, 4)", "barrier_make(turns, i, 3)", ptx.Arrivals},
 	{"turns", "gemm_wgmma.cuh", "(group ? round : round + 1) & 1", "round & 1", ptx.Phase},

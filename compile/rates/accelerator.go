@@ -377,16 +377,21 @@ func (g *gpu) arithmetic() error {
 var shapes = [][3]int{{4096, 4096, 4096}, {8192, 4096, 1024}, {4096, 1024, 4096}, {2048, 8192, 8192}}
 
 // products measures matrices that are large, of each type that the tensor cores take: twelve where these are f16, bf16 and an
-// eight-bit one. Rates are lower than those of multiplications by what tiles wait for, as the cost model has it.
+// eight-bit one, whose operands are contiguous along k, as wgmma takes them; elsewhere than on Hopper they are products of f16. Rates are lower than those of multiplications by what tiles wait for, as the cost model has it.
 func (g *gpu) products() error {
 	for _, e := range []types.Elem{types.F16, types.BF16, types.F8E4M3FN} {
-		if g.m.TensorCore[e] == 0 {
+		bytes := e.Bytes() == 1
+		if g.m.TensorCore[e] == 0 || bytes && g.m.Arch != "sm_90a" {
 			continue
 		}
 		var rates []float64
 		for _, s := range shapes {
 			x, w, y := fmt.Sprintf("tensor<%dx%dx%s>", s[0], s[2], e), fmt.Sprintf("tensor<%dx%dx%s>", s[2], s[1], e), fmt.Sprintf("tensor<%dx%dx%s>", s[0], s[1], e)
-			part, err := g.against("products", fmt.Sprintf("%%x: %s, %%w: %s", x, w), fmt.Sprintf("dm.matmul %%x, %%w : (%s, %s) -> %s", x, w, y), y)
+			attr := ""
+			if bytes {
+				w, attr = fmt.Sprintf("tensor<%dx%dx%s>", s[1], s[2], e), ", transpose_b = true"
+			}
+			part, err := g.against("products", fmt.Sprintf("%%x: %s, %%w: %s", x, w), fmt.Sprintf("dm.matmul %%x, %%w%s : (%s, %s) -> %s", attr, x, w, y), y)
 			if err != nil {
 				return err
 			}

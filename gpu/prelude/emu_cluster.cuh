@@ -6,17 +6,24 @@ namespace dm {
 
 namespace emu {
 
-// The running warp accesses shared memory of a block: that has begun before, and has not
-// ended; whether it may end before is checked where it does.
-inline void touch(i32 rank, Spot line) {
+// A block whose shared memory the running warp accesses, or has copied to: it has begun before, and has not ended.
+inline void reach(i32 rank, Spot line) {
   if (rank < 0 || rank >= m.cluster) fault("bounds", line, -1, rank, "block %d of a cluster of %d", rank, m.cluster);
   if (rank == m.rank) return;
-  Block& b = m.blocks[rank];
+  const Block& b = m.blocks[rank];
   if (b.done == m.thread_count) fault("race", line, -1, -1, "block %d of the cluster has ended", rank);
-  Warp& w = m.warps[m.warp];
+  const Warp& w = m.warps[m.warp];
   bool begun = w.turn > w.between;  // it has passed a barrier of the cluster
   for (i32 k = 0; k < m.warp_count; k++) begun = begun || w.seen[rank * m.warp_count + k] >= m.began;
   if (!begun) fault("race", line, -1, -1, "block %d of the cluster may not have begun: no barrier of the cluster comes before", rank);
+}
+
+// The running warp accesses shared memory of a block; whether that may end before is checked where it does.
+inline void touch(i32 rank, Spot line) {
+  reach(rank, line);
+  if (rank == m.rank) return;
+  Block& b = m.blocks[rank];
+  const Warp& w = m.warps[m.warp];
   b.touched[m.warp] = w.clock;
   b.touched_at[m.warp] = line;
 }

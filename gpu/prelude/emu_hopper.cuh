@@ -27,6 +27,7 @@ struct Bulk {
   u32 to, barrier;
   int bytes;
   u8* data;
+  Spot line;
 };
 
 // A pending bulk store, by the thread that started it and its group.
@@ -52,26 +53,6 @@ struct Hopper {
 };
 inline Hopper hopper[max_cluster];
 
-// A product that a warp has started.
-struct Started {
-  int group, n;
-  bool add, ta, tb, half;
-  u64 a, b;
-  const u32* held[32];  // A in registers; null: it is in shared memory
-  float* d[32];
-  Spot line;
-  u32 seen[max_clocks], floor;  // what the warp had waited for: a product may read its operands at once
-};
-
-// The pending products of one warp.
-struct Products {
-  u32 block;
-  int count, capacity, group;
-  bool fenced;
-  Started* list;
-};
-inline Products products_of[all_warps];
-
 // The state of a block of the cluster; that of an earlier one is reset.
 inline Hopper& block_of(i32 rank) {
   Hopper& h = hopper[rank];
@@ -85,16 +66,6 @@ inline Hopper& block_of(i32 rank) {
   return h;
 }
 inline Hopper& this_block() { return block_of(m.rank); }
-inline Products& this_warp() {
-  Products& p = products_of[m.warp];
-  if (p.block != m.me) {
-    p.block = m.me;
-    p.count = p.group = 0;
-    p.fenced = false;
-  }
-  return p;
-}
-
 inline Phases& phases_at(u32 at, Spot line) {
   Hopper& h = block_of(i32(at / shared_bytes));
   m.line = line;
@@ -217,25 +188,52 @@ inline void each_inside(Param& p, const i32* from, Spot line, F f) {
   }
 }
 
-inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
-  Hopper& h = this_block();
+// At the end of a block, or of a cluster, no store may be under way, and no copy to its memory.
+inline void check_transfers() {
+  for (int rank = 0; rank < m.cluster; rank++) {
+    const Hopper& h = hopper[rank];
+    if (h.block != m.blocks[rank].id) continue;
+    if (h.bulks) fault("async", h.bulk[0].line, -1, -1, "the block ends before a wait for a bulk copy to its shared memory");
+    if (!h.stores) continue;
+    const BulkStore& s = h.store[0];
+    fault("async", s.line, s.param->index, -1, "the block ends before a wait for a bulk store of its shared memory");
+  }
+}
+
+// Starts a copy to the block's memory, or to that of each block that mask has.
+inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line, u32 mask = 0) {
   const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
   const TensorMap& t = p.map;
-  if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
   if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
   if (to % (t.swizzle ? 1024 : 128)) fault("misaligned", line, p.index, -1, "a bulk copy to byte %u of shared memory", to);
-  Bulk& b = h.bulk[h.bulks++];
-  b = Bulk{to, barrier, int(bytes), static_cast<u8*>(calloc(size_t(bytes), 1))};
-  shared_begin_async(to, int(bytes), line);
+  u8* data = static_cast<u8*>(calloc(size_t(bytes), 1));
   each_inside(p, from, line, [&](i64 k, i64 offset) {
     const u32 where = t.swizzle ? swizzled(to + u32(k)) - to : u32(k);
     if (t.elem_bytes == 2) global_read<2, 2>(p, offset, line);
     else if (t.elem_bytes == 4) global_read<4, 4>(p, offset, line);
     else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
     else global_read<8, 8>(p, offset, line);
-    memcpy(b.data + where, p.data + offset, size_t(t.elem_bytes));
+    memcpy(data + where, p.data + offset, size_t(t.elem_bytes));
   });
+  at_block_end = check_transfers;
+  const u32 ranks = mask ? mask : 1u << m.rank;
+  for (i32 r = 0; r < max_cluster; r++) {
+    if (!(ranks >> r & 1)) continue;
+    reach(r, line);
+    Hopper& h = block_of(r);
+    if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
+    Bulk& b = h.bulk[h.bulks++];
+    b = Bulk{peer_place(to, r), peer_place(barrier, r), int(bytes), static_cast<u8*>(malloc(size_t(bytes))), line};
+    memcpy(b.data, data, size_t(bytes));
+    shared_begin_async(b.to, int(bytes), line);
+  }
+  free(data);
   wake();  // a thread that already waits at the barrier completes the copy
+}
+
+inline void start_multicast(u32 to, Param& p, u32 barrier, int rank, const i32* from, u32 mask, Spot line) {
+  if (!mask) fault("async", line, p.index, -1, "a multicast to no block");
+  start_bulk(to, p, barrier, rank, from, line, mask);
 }
 
 // The times of a thread's last fences for the asynchronous proxy; a fence ends a time of its warp, so that
@@ -268,16 +266,6 @@ inline bool published(u32 write) {
   return false;
 }
 
-// At the end of a block, or of a cluster, no store may be under way.
-inline void check_stores() {
-  for (int rank = 0; rank < m.cluster; rank++) {
-    const Hopper& h = hopper[rank];
-    if (h.block != m.blocks[rank].id || !h.stores) continue;
-    const BulkStore& s = h.store[0];
-    fault("async", s.line, s.param->index, -1, "the block ends before a wait for a bulk store of its shared memory");
-  }
-}
-
 // Starts a store. Its bytes were written, and their writers called writes_publish since.
 inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
   Hopper& h = this_block();
@@ -292,7 +280,7 @@ inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) 
     if (smem.writers[k] >= smem.start && who < m.first_agent && !published(smem.writers[k]))
       fault("async", line, p.index, -1, "a bulk store of what thread %u has written without writes_publish", who % u32(32 * m.warp_count));
   }
-  at_block_end = check_stores;
+  at_block_end = check_transfers;
   BulkStore& s = h.store[h.stores++];
   s = BulkStore{m.thread, h.groups[m.thread % max_threads], rank, from, &p, {}, line};
   for (int d = 0; d < rank; d++) s.at[d] = at[d];
@@ -325,137 +313,6 @@ inline void end_stores(int under_way) {
   h.stores = kept;
 }
 
-// Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote, or that were published.
-inline void operand_read(u32 at, u8* to, Spot line) {
-  if (at + 16 > shared_base() + shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at - shared_base());
-  for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
-    u32 who = smem.writers[k] & m.who_mask;
-    if (smem.writers[k] >= smem.start && who < m.first_agent && !published(smem.writers[k])) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who % u32(32 * m.warp_count));
-  }
-  shared_read(at, 16, line);
-  memcpy(to, smem.data + at, 16);
-}
-
-// Element (r, k) for 8 neighbours along k, or along r if the operand is
-// contiguous along its rows (t): the address by the descriptor.
-inline u32 operand_address(u64 descriptor, int r, int k, bool t) {
-  u32 start = u32(descriptor & 0x3fff) << 4, lead = u32(descriptor >> 16 & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4;
-  if (!t) return shared_base() + swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k) * 2);
-  return shared_base() + swizzled(start + u32(r / 64) * lead + u32(k / 8) * stride + u32(k % 8) * 128 + u32(r % 64) * 2);
-}
-
-inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t, bool half, Spot line) {
-  if (descriptor >> 62 != 1 || descriptor >> 49 & 7) fault("async", line, -1, -1, "an operand's descriptor without 128-byte swizzle or with a base offset is not emulated");
-  u16 part[8];
-  auto value = [&](int e) { return half ? wide(f16{part[e]}) : wide(bf16{part[e]}); };
-  if (!t) {
-    for (int r = 0; r < rows; r++) {
-      for (int k = 0; k < 16; k += 8) {
-        operand_read(operand_address(descriptor, first + r, k, t), reinterpret_cast<u8*>(part), line);
-        for (int e = 0; e < 8; e++) to[r * 16 + k + e] = value(e);
-      }
-    }
-    return;
-  }
-  for (int k = 0; k < 16; k++) {
-    for (int r = 0; r < rows; r += 8) {
-      operand_read(operand_address(descriptor, first + r, k, t), reinterpret_cast<u8*>(part), line);
-      for (int e = 0; e < 8; e++) to[(r + e) * 16 + k] = value(e);
-    }
-  }
-}
-
-// The 16 rows of A that a warp's lanes hold.
-inline void read_held(float* to, const Started& s) {
-  for (int lane = 0; lane < 32; lane++) {
-    for (int i = 0; i < 8; i++) {
-      const u16 bits = u16(s.held[lane][i / 2] >> i % 2 * 16);
-      to[(lane / 4 + i / 2 % 2 * 8) * 16 + i / 4 * 8 + lane % 4 * 2 + i % 2] = s.half ? wide(f16{bits}) : wide(bf16{bits});
-    }
-  }
-}
-
-// A warp's 16 rows of a product.
-inline void multiply_rows(const Started& s) {
-  static float a[16 * 16], b[256 * 16];
-  if (s.held[0]) read_held(a, s);
-  else read_operand(a, s.a, (m.warp - m.first_warp) % 4 * 16, 16, s.ta, s.half, s.line);
-  read_operand(b, s.b, 0, s.n, s.tb, s.half, s.line);
-  for (int lane = 0; lane < 32; lane++) {
-    for (int j = 0; j < s.n / 2; j++) {
-      const float* x = a + (lane / 4 + (j >> 1 & 1) * 8) * 16;
-      const float* y = b + (j / 4 * 8 + lane % 4 * 2 + (j & 1)) * 16;
-      float sum = s.add ? s.d[lane][j] : 0;
-      for (int k = 0; k < 16; k++) sum += x[k] * y[k];
-      s.d[lane][j] = sum;
-    }
-  }
-}
-
-// A product as its lanes start it.
-struct Product {
-  int n;
-  bool add, ta, tb, half;
-  u64 a, b;
-  const u32* held;
-};
-
-inline void start_product(float* d, const Product& of, Spot line) {
-  struct Lane { float* d; const Product* of; } mine{d, &of};
-  collective(WarpGroup, line, &mine, [&](Warp& w) {
-    Products& p = this_warp();
-    if (!p.fenced) fault("async", line, -1, -1, "a product without products_begin before it");
-    if (p.count == p.capacity) {
-      p.capacity = p.capacity ? 2 * p.capacity : 16;
-      p.list = static_cast<Started*>(realloc(p.list, sizeof(Started) * size_t(p.capacity)));
-      if (!p.list) fault("memory", line, -1, -1, "no memory for products");
-    }
-    Started& s = p.list[p.count++];
-    s.group = p.group;
-    s.n = of.n;
-    s.add = of.add;
-    s.ta = of.ta;
-    s.tb = of.tb;
-    s.half = of.half;
-    s.a = of.a;
-    s.b = of.b;
-    s.line = line;
-    s.floor = w.floor;
-    memcpy(s.seen, w.seen, size_t(m.agents) * sizeof(u32));
-    for (int lane = 0; lane < 32; lane++) {
-      Lane* l = static_cast<Lane*>(w.args[lane]);
-      if (l->of->a != of.a || l->of->b != of.b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
-      s.d[lane] = l->d;
-      s.held[lane] = l->of->held;
-    }
-  });
-}
-
-inline void end_products(int under_way, Spot line) {
-  collective(WarpGroup, line, nullptr, [&](Warp& w) {
-    Products& p = this_warp();
-    int n = 0;
-    Started now;
-    now.floor = w.floor;
-    memcpy(now.seen, w.seen, size_t(m.agents) * sizeof(u32));
-    const auto seen = [&w](const Started& at) {
-      w.floor = at.floor;
-      memcpy(w.seen, at.seen, size_t(m.agents) * sizeof(u32));
-    };
-    while (n < p.count && p.list[n].group < p.group - under_way) {
-      seen(p.list[n]);
-      multiply_rows(p.list[n++]);
-    }
-    seen(now);
-    if (n) memmove(p.list, p.list + n, sizeof(Started) * size_t(p.count - n));
-    p.count -= n;
-  });
-}
-
-template <class T> struct ProductElem;
-template <> struct ProductElem<f16> { static constexpr bool half = true; };
-template <> struct ProductElem<bf16> { static constexpr bool half = false; };
-
 // A number as additions in memory take and give it: a subnormal one is zero.
 inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
@@ -484,6 +341,7 @@ DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v DM_LINE) {
   for (int e = 0; e < 4; e++) sum[e] = emu::flushed(emu::flushed(sum[e]) + emu::flushed(v[e]));
   memcpy(to.param->data + from, sum, sizeof sum);
 }
+DM_FN void barrier_leave(Shared<u64> b, i64 i, i32 rank DM_LINE) { barrier_arrive(b, i, rank, at); }
 
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
   i32 c[] = {c0, c1};
@@ -500,6 +358,23 @@ template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Sha
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
   i32 c[] = {c0, c1, c2, c3, c4};
   emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, at);
+}
+
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1 DM_LINE) {
+  i32 c[] = {c0, c1};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 2, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2 DM_LINE) {
+  i32 c[] = {c0, c1, c2};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 3, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 4, c, mask, at);
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3, c4};
+  emu::start_multicast(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, mask, at);
 }
 
 template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, i32 c0, i32 c1 DM_LINE) {
@@ -521,38 +396,6 @@ template <class T> DM_FN void tile_store(const Map& map, Shared<T> from, i64 n, 
 DM_FN void stores_commit() { emu::this_block().groups[emu::m.thread % emu::max_threads]++; }
 template <int N> DM_FN void stores_wait() { emu::end_stores(N); }
 
-template <int N> DM_FN void registers_drop() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
-template <int N> DM_FN void registers_take() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
-
-template <class T> DM_FN u64 operand_at(Shared<T> s, i64 i, u32 lead, u32 stride DM_LINE) {
-  u32 address = s.check(At(i, at), 1) % emu::shared_bytes;
-  if (address % 16 || lead % 16 || stride % 16) emu::fault("misaligned", at, -1, i, "an operand at byte %u of shared memory", address);
-  return u64((address & 0x3ffff) >> 4) | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
-}
-
-DM_FN u64 operand_behind(u64 descriptor, u32 bytes DM_LINE) {
-  if (bytes % 16) emu::fault("misaligned", at, -1, -1, "an operand %u bytes behind another one", bytes);
-  return descriptor + (bytes >> 4);
-}
-
-DM_FN void products_begin(DM_LINE_ONLY) {
-  emu::collective(emu::WarpGroup, at, nullptr, [](emu::Warp&) { emu::this_warp().fenced = true; });
-}
-DM_FN void products_commit(DM_LINE_ONLY) {
-  emu::collective(emu::WarpGroup, at, nullptr, [](emu::Warp&) {
-    emu::Products& p = emu::this_warp();
-    p.group++;
-    p.fenced = false;
-  });
-}
-template <int N> DM_FN void products_wait(DM_LINE_ONLY) { emu::end_products(N, at); }
-template <int R> DM_FN void products_settle(float (&)[R]) {}
-
-template <class T, int N, bool TA, bool TB, bool Add = true> DM_FN void product(float (&d)[N / 2], u64 a, u64 b DM_LINE) {
-  emu::start_product(d, {N, Add, TA, TB, emu::ProductElem<T>::half, a, b, nullptr}, at);
-}
-template <class T, int N, bool TB, bool Add = true> DM_FN void product_held(float (&d)[N / 2], const u32 (&a)[4], u64 b DM_LINE) {
-  emu::start_product(d, {N, Add, false, TB, emu::ProductElem<T>::half, 0, b, a}, at);
-}
-
 }  // namespace dm
+
+#include "emu_product.cuh"

@@ -180,16 +180,17 @@ inline void run_blocks(u32 first) {
 
 // Sets up the numbers of a launch of k's threads and agents.
 inline void number(const Kernel& k) {
+  const int blocks = k.cluster > 1 ? k.cluster : 1, warps = (k.threads + 31) / 32;
   u32 bits = 11;
-  while (k.cluster > 1 && (1 << bits) < k.cluster * ((k.threads + 31) / 32 * 33 + 1) + 3) bits++;
+  while ((1 << bits) < blocks * (33 * warps + 1) + 3) bits++;  // those who access: threads, agents and three more
   if (bits != m.who_bits) {  // stamps of other launches mean something else
     memset(smem.writers, 0, sizeof smem.writers);
     memset(smem.readers, 0, sizeof smem.readers);
     m.latest = 0;
   }
   m.thread_count = k.threads;
-  m.warp_count = (k.threads + 31) / 32;
-  m.cluster = k.cluster > 1 ? k.cluster : 1;
+  m.warp_count = warps;
+  m.cluster = blocks;
   m.who_bits = bits;
   m.who_mask = (1u << bits) - 1;
   m.first_agent = u32(m.cluster * m.warp_count * 32);

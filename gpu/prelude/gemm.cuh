@@ -74,10 +74,12 @@ template <class S, i32 BM, i32 BN>
 constexpr i32 tiles_of = ((S::m + BM - 1) / BM) * ((S::n * S::products + BN - 1) / BN) * S::batch * S::splits;
 
 // place numbers tiles so that blocks that run together share rows and columns
-// in the cache: eight tiles down, then one to the right. n counts B's rows.
-template <class S, i32 BM, i32 BN, i32 BK>
-DM_FN Place place(i32 index) {
-  constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n * S::products + BN - 1) / BN, steps = (S::k + BK - 1) / BK;
+// in the cache: eight tiles down, then one to the right. n counts B's rows. Tiles 2i and 2i + 1 lie one below the other where their
+// rows are even in number, or side by side with Across = 2, of an even number of columns.
+template <class S, i32 BM, i32 BN, i32 BK, i32 Across = 1>
+DM_FN Place place(i32 number) {
+  constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n * S::products + BN - 1) / BN / Across, steps = (S::k + BK - 1) / BK;
+  const i32 index = number / Across;
   constexpr i32 deep = rows < 8 ? rows : 8;
   Place p;
   const i32 tile = index % (rows * cols), rest = index / (rows * cols);
@@ -86,7 +88,7 @@ DM_FN Place place(i32 index) {
   const i32 band = tile / (deep * cols), in = tile % (deep * cols);
   const i32 height = rows - band * deep < deep ? rows - band * deep : deep;
   p.m = (band * deep + in % height) * BM;
-  p.n = in / height * BN;
+  p.n = (in / height * Across + number % Across) * BN;
   p.first = i32(i64(steps) * p.split / S::splits);
   p.last = i32(i64(steps) * (p.split + 1) / S::splits);
   return p;

@@ -1,49 +1,59 @@
-// The main loops on Hopper (sm_90a): f16 or bf16, sums in f32. One warpgroup
+// The main loops on Hopper (sm_90a): f16, bf16 or f8, sums in f32. One warpgroup
 // loads tiles by tensor maps, two multiply. Blocks are persistent, so that the next
 // tile's loads overlap with the epilogue.
 #pragma once
 
 namespace dm {
 
-// WgmmaTile is a block's tile: BM x BN, 64 deep, BM in two halves, which the consumers
+// Pair is how the two blocks of a cluster lie, if there are clusters: one below the other they share B's tile, side by side A's. Each
+// loads half of it, and multicasts that to both.
+enum class Pair { none, rows, cols };
+
+// WgmmaTile is a block's tile: BM x BN, BK deep, which are 128 bytes, BM in two halves, which the consumers
 // multiply together (CUTLASS's cooperative schedule).
-template <int BM_, int BN_, int Stages_>
+template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none, int BK_ = 64>
 struct WgmmaTile {
-  static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
+  static constexpr int BM = BM_, BN = BN_, BK = BK_, stages = Stages_;
+  static constexpr Pair pair = Pair_;
+  static constexpr int across = pair == Pair::cols ? 2 : 1;
   static constexpr bool turns = false;
   static constexpr int threads = 384, warps = 8, rows = BM / 2; // warps that share a tile; rows of a consumer
   static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
-  static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + (2 * stages + 2) * 8; // bytes of dynamic shared memory
+  static constexpr int shared = stages * (BM + BN) * 128 + 8 * 16 * pitch * 4 + (2 * stages + 2) * 8; // bytes of dynamic shared memory
   static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");
 };
 
 // PingpongTile is a consumer's tile: the consumers multiply tiles of their own in turns, so that one's epilogue
 // runs beside the other's products (CUTLASS's ping-pong schedule).
-template <int BM_, int BN_, int Stages_>
-struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_> {
+template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none>
+struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_, Pair_> {
   static constexpr int BM = BM_, stages = Stages_;
   static constexpr bool turns = true;
   static constexpr int warps = 4, rows = BM;
   static constexpr int shared = stages * (BM + BN_) * 64 * 2 + 8 * 16 * PingpongTile::pitch * 4 + (2 * stages + 2) * 8;
 };
 
-// Bulk is the layout in shared memory of an operand whose stage holds Rows x 64
-// elements: lines of 64 of k, or panels of 64 rows with 64 lines of k each.
+// Bulk is the layout in shared memory of an operand whose stage holds Rows lines of 128 bytes
+// of k, or panels of 64 rows of two bytes with 64 lines of k each.
 template <class X>
 struct Bulk {
   using T = typename X::Elem;
-  // at is the descriptor of row r, a multiple of 64, from k on, a multiple of 16.
+  static constexpr int line = 128 / int(sizeof(T)); // elements
+  static_assert(X::along_k || sizeof(T) == 2, "wgmma takes bytes along k alone");
+  // at is the descriptor of row r, a multiple of 64, from k on, a multiple of 32 bytes.
   DM_FN static u64 at(Shared<T> stage, i32 r, i32 k) {
     if constexpr (X::along_k)
-      return operand_at(stage, r * 64 + k, 16, 1024);
+      return operand_at(stage, r * line + k, 16, 1024);
     else
       return operand_at(stage, r * 64 + k * 64, 8192, 1024);
   }
-  // load loads a stage, in boxes of X::box rows; load_tile loads one box.
-  template <int Rows>
+  // load loads a stage, in boxes of X::box rows; load_tile loads one box. Of an operand that a pair shares it loads the block's half,
+  // and load_tile multicasts.
+  template <int Rows, bool Half = false>
   DM_FN static void load(const X& x, Shared<T> stage, Shared<u64> full, i32 slot, i32 z, i32 r, i32 k) {
+    const i32 first = Half ? cluster_rank() * (Rows / 2) : 0;
     DM_UNROLL
-    for (int i = 0; i < Rows; i += X::box) x.load_tile(stage, i * 64, full, slot, z, r + i, k);
+    for (int i = 0; i < (Half ? Rows / 2 : Rows); i += X::box) x.load_tile(stage, (first + i) * line, full, slot, z, r + first + i, k);
   }
 };
 
@@ -59,14 +69,18 @@ struct Feed {
 };
 template <class Tile, class S, class T, class A, class B>
 DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shared<u64> full, Shared<u64> empty);
+template <class A> constexpr bool of_bytes = sizeof(typename A::Elem) == 1;
 
 // Ring is the stages of both operands in shared memory, where the producer and the consumers are in it, and the barriers
 // of the stages that are full and empty.
 template <class Tile, class A, class B>
 struct Ring {
   using T = typename A::Elem;
-  static constexpr int size_a = Tile::BM * 64, size_b = Tile::BN * 64;
-  const Shared<T> as, bs;
+  using U = typename B::Elem;
+  static constexpr int size_a = Tile::BM * Tile::BK, size_b = Tile::BN * Tile::BK;
+  static_assert(Tile::BK == Bulk<A>::line && Tile::BK == Bulk<B>::line, "a step is a line of both operands");
+  const Shared<T> as;
+  const Shared<U> bs;
   const Shared<u64> full, empty;
   i32 slot = 0;
   u32 phase = 0;
@@ -80,13 +94,21 @@ struct Ring {
     phase ^= u32(to / Tile::stages) & 1;
     slot = to % Tile::stages;
   }
-  // load loads the steps of a tile; one thread calls it.
+  // load loads the steps of a tile; one thread calls it. A slot is empty when the consumers of both blocks of a pair have left it: each
+  // block writes to both. What the other one sends may arrive before the block expects it, and is counted then.
   DM_FN void load(const A& a, const B& b, const Place& p) {
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
-      barrier_expect(full, slot, (size_a + size_b) * 2);
-      Bulk<A>::template load<Tile::BM>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
-      Bulk<B>::template load<Tile::BN>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
+      barrier_expect(full, slot, (size_a + size_b) * int(sizeof(T)));
+      Bulk<A>::template load<Tile::BM, Tile::pair == Pair::cols>(a, as + slot * size_a, full, slot, p.z, p.m, step * Tile::BK);
+      Bulk<B>::template load<Tile::BN, Tile::pair == Pair::rows>(b, bs + slot * size_b, full, slot, p.z, p.n, step * Tile::BK);
+      next();
+    }
+  }
+  // drain waits until all slots are empty: then no block writes to this one's memory any more, nor arrives at its barriers.
+  DM_FN void drain() {
+    for (i32 i = 0; i < Tile::stages; i++) {
+      barrier_wait(empty, slot, phase ^ 1);
       next();
     }
   }
@@ -114,9 +136,40 @@ struct Ring {
     }
     return before;
   }
-  // release hands a slot back; one lane of each warp counts.
+  // multiply_bytes is multiply of numbers of 8 bits. The tensor cores add the products of a step up, of which they keep few bits; the sums of
+  // the steps are added to acc by the vector units (CUTLASS's promotion, DeepGEMM's two-level accumulation), while the other consumer multiplies.
+  template <int FM>
+  DM_FN void multiply_bytes(float (&acc)[FM][Tile::BN / 2], const Place& p, i32 row) {
+    DM_NO_UNROLL
+    for (i32 step = p.first; step < p.last; step++) {
+      barrier_wait(full, slot, phase);
+      DM_UNROLL
+      for (int i = 0; i < FM; i++) {
+        float part[Tile::BN / 2];
+        const Shared<T> left = as + slot * size_a;
+        const Shared<U> right = bs + slot * size_b;
+        products_begin();
+        product_of_bytes<T, U, Tile::BN, false>(part, Bulk<A>::at(left, row + i * 64, 0), Bulk<B>::at(right, 0, 0));
+        DM_UNROLL
+        for (int k = 32; k < Tile::BK; k += 32)
+          product_of_bytes<T, U, Tile::BN>(part, Bulk<A>::at(left, row + i * 64, k), Bulk<B>::at(right, 0, k));
+        products_commit();
+        products_wait<0>();
+        products_settle(part);
+        if (i == FM - 1) release(slot);
+        DM_UNROLL
+        for (int e = 0; e < Tile::BN / 2; e++) acc[i][e] += part[e];
+      }
+      next();
+    }
+  }
+  // release hands a slot back; one lane of each warp counts, in a pair one for each block.
   DM_FN void release(i32 at) {
-    if (at >= 0 && lane() == 0) barrier_arrive(empty, at);
+    if constexpr (Tile::pair == Pair::none) {
+      if (at >= 0 && lane() == 0) barrier_arrive(empty, at);
+    } else {
+      if (at >= 0 && lane() < 2) barrier_leave(empty, at, lane());
+    }
   }
 };
 
@@ -199,14 +252,17 @@ DM_FN void store_bulk(Shared<typename Epilogue::Result> boxes, const Epilogue& e
 }
 
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
-// other one of them. Launch with Tile::threads threads and Tile::shared bytes.
+// other one of them. Launch with Tile::threads threads and Tile::shared bytes; pairs in clusters of two, of which all tiles and all
+// blocks are a multiple.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
+  using U = typename B::Elem;
   constexpr int FM = Tile::rows / 64;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
   constexpr i32 slab_size = Epilogue::bulk ? 2 * 16 * Tile::width : 16 * Tile::pitch;
-  const Shared<T> as = arena.take_aligned<T>(Tile::stages * Tile::BM * 64, 1024), bs = arena.take_aligned<T>(Tile::stages * Tile::BN * 64, 1024);
+  const Shared<T> as = arena.take_aligned<T>(Tile::stages * Tile::BM * Tile::BK, 1024);
+  const Shared<U> bs = arena.take_aligned<U>(Tile::stages * Tile::BN * Tile::BK, 1024);
   const auto staged = [&] { // what the epilogue takes, a slab for each warp
     if constexpr (Epilogue::bulk) return arena.take_aligned<typename Epilogue::Result>(8 * slab_size, 1024);
     else return arena.take<float>(8 * slab_size);
@@ -215,17 +271,18 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   if (thread() == 0) {
     for (i32 i = 0; i < Tile::stages; i++) {
       barrier_make(full, i, Feed<A, B>::arrivals);
-      barrier_make(empty, i, Tile::warps);
+      barrier_make(empty, i, Tile::pair == Pair::none ? Tile::warps : 2 * Tile::warps);
     }
     if constexpr (Tile::turns) {
       for (i32 i = 0; i < 2; i++) barrier_make(turns, i, 4); // the warps of the consumer before
     }
     barriers_ready();
   }
-  sync();
+  if constexpr (Tile::pair == Pair::none) sync();
+  else cluster_sync(); // the other block's barriers and memory are there
 
   Ring<Tile, A, B> ring{as, bs, full, empty};
-  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK>(tile); };
+  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK, Tile::across>(tile); };
   grid_dependency_wait(); // of all roles: none has accessed global memory
   if (warp() < 4) {
     registers_drop<Feed<A, B>::producer>();
@@ -233,6 +290,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       gather_tiles<Tile, S>(a, b, as, bs, full, empty);
     } else if (thread() == 0) {
       for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
+      if constexpr (Tile::pair != Pair::none) ring.drain();
     }
   } else {
     registers_take<Feed<A, B>::consumer>();
@@ -258,7 +316,9 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
 
       // The other consumer has started its products; the first one waits for those of the tile before.
       if constexpr (Tile::turns) barrier_wait(turns, group, (group ? round : round + 1) & 1);
-      const i32 last = ring.multiply(acc, p, row);
+      i32 last = -1;
+      if constexpr (of_bytes<A>) ring.multiply_bytes(acc, p, row);
+      else last = ring.multiply(acc, p, row);
       if constexpr (Tile::turns) {
         if (lane() == 0) barrier_arrive(turns, group ^ 1);
         skip(tile + blocks());

@@ -39,6 +39,11 @@ DM_FN void barrier_arrive(Shared<u64> b, i32 i) {
 DM_FN void barrier_arrive(Shared<u64> b, i32 i, i32 rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(detail::peer_address(detail::shared_address(b.p + i), rank)) : "memory");
 }
+// The same after what the thread has read, which may be replaced then: it makes no writes visible to the other block, for which it
+// would wait until they have reached the level-2 cache.
+DM_FN void barrier_leave(Shared<u64> b, i32 i, i32 rank) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(detail::peer_address(detail::shared_address(b.p + i), rank)) : "memory");
+}
 // Waits until the phase of that number has ended. A new barrier counts as one
 // whose phase 1 has ended.
 DM_FN void barrier_wait(Shared<u64> b, i32 i, u32 phase) {
@@ -86,6 +91,25 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
 template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(
                    detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+
+// The same to the memory of each block of the cluster whose bit mask has: to the same place, and its bytes count at that block's
+// barrier at the same place.
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+template <class T> DM_FN void tile_multicast(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, u16 mask, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "h"(mask), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
 
 // Copies from[at] on, in the map's swizzled order, to the box of a tensor map at the given coordinates, but for what lies outside
@@ -147,6 +171,8 @@ namespace detail {
 template <class T> struct ProductElem;
 template <> struct ProductElem<f16> { static constexpr bool half = true; };
 template <> struct ProductElem<bf16> { static constexpr bool half = false; };
+template <> struct ProductElem<f8e4> { static constexpr bool four = true; }; // bits of the exponent
+template <> struct ProductElem<f8e5> { static constexpr bool four = false; };
 }  // namespace detail
 
 // The first N / 2 sums d, as operands of an instruction and as their constraints.
@@ -213,6 +239,13 @@ template <> struct ProductElem<bf16> { static constexpr bool half = false; };
       : DM_HELD_##COLS \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Add)), "n"(int(TB)))
 
+// Numbers of 8 bits, whose operands are contiguous along k.
+#define DM_WGMMA_BYTES(TYPE_A, TYPE_B, COLS, A, B, ADD) \
+  asm volatile( \
+      "wgmma.mma_async.sync.aligned.m64n" #COLS "k32.f32." TYPE_A "." TYPE_B " {" DM_SUMS_##COLS "}, %" #A ", %" #B ", %" #ADD ", 1, 1;" \
+      : DM_HELD_##COLS \
+      : "l"(a), "l"(b), "n"(int(Add)))
+
 // D += A·B, 64 × N by 16 of k, of a warpgroup, or without Add D = A·B: T is f16 or
 // bf16, N a multiple of 16 up to 256; TA and TB are whether A and B are contiguous along
 // m and n. Lane l of warp w holds at d[4j + 2h + c] row 16w + l/4 + 8h, column
@@ -240,8 +273,25 @@ template <class T, int N, bool TB, bool Add = true> DM_FN void product_held(floa
 #undef DM_PRODUCT
 }
 
+// D += A·B, 64 × N by 32 of k, of f8e4 or f8e5 numbers in any pair. The tensor cores keep 13 bits behind the point of the largest summand
+// (DeepSeek-V3 Technical Report, 3.3.2): long sums are added up in other registers, in parts.
+template <class T, class U, int N, bool Add = true> DM_FN void product_of_bytes(float (&d)[N / 2], u64 a, u64 b) {
+  static_assert(N % 16 == 0 && N >= 16 && N <= 256, "16 to 256 columns, a multiple of 16");
+  constexpr bool left = detail::ProductElem<T>::four, right = detail::ProductElem<U>::four;
+#define DM_PRODUCT(COLS, R0, R1, R2, R3, R4, R5, R6) \
+  if constexpr (N == COLS) { \
+    if constexpr (left && right) DM_WGMMA_BYTES("e4m3", "e4m3", COLS, R0, R1, R2); \
+    else if constexpr (left) DM_WGMMA_BYTES("e4m3", "e5m2", COLS, R0, R1, R2); \
+    else if constexpr (right) DM_WGMMA_BYTES("e5m2", "e4m3", COLS, R0, R1, R2); \
+    else DM_WGMMA_BYTES("e5m2", "e5m2", COLS, R0, R1, R2); \
+  }
+  DM_WIDTHS(DM_PRODUCT)
+#undef DM_PRODUCT
+}
+
 #undef DM_WGMMA
 #undef DM_WGMMA_HELD
+#undef DM_WGMMA_BYTES
 #undef DM_WIDTHS
 
 }  // namespace dm

@@ -286,54 +286,103 @@ func (w *warp) bulk(o *op, at int, mask uint32) {
 		return
 	}
 	toShared := o.has("mbarrier::complete_tx::bytes") && o.has("global")
-	if !o.has("tensor") || !toShared || o.has("multicast::cluster") || o.has("im2col") {
+	if !o.has("tensor") || !toShared || o.has("im2col") {
 		w.bulkOther(o, at, toShared)
 		return
 	}
-	to, known := w.lane(o.src[0], mask)
-	from, ok := w.lane(o.src[1], mask)
-	barrier := o.src[len(o.src)-1]
-	m := w.barrierAt(o, at, mask, barrier)
+	c, args := box{o: o, at: at}, o.src
+	ranks := uint64(1) << w.b.rank
+	if o.has("multicast::cluster") {
+		var ok bool
+		last := len(args) - 1
+		if ranks, ok = w.lane(args[last], mask); !ok {
+			w.b.undecided(reasonArgument)
+			for _, b := range w.b.group.blocks {
+				b.fuzzy, b.blind = true, true
+			}
+			return
+		}
+		args = args[:last]
+		w.b.report.Checked[Multicast]++
+		if n := len(w.b.group.blocks); ranks&0xffff == 0 || ranks>>n != 0 {
+			w.b.find(o, at, Multicast, "the mask %#x of a multicast in a cluster of %d", ranks, n)
+			return
+		}
+	}
+	first := w.barrierAt(o, at, mask, args[len(args)-1])
+	if first == nil {
+		return
+	}
+	from, ok := w.lane(args[1], mask)
 	param, isParam := paramOf(from)
-	tm := w.b.launch.Maps[param]
-	if m == nil {
-		return
-	}
-	if !m.visible && w.fenced.at(int(m.init.agent)) < m.init.event {
-		w.b.find(o, at, BarrierInit, "the copy engine uses the mbarrier at shared memory %d without a fence behind its initialisation", m.at-sharedBase)
-	}
-	m.last = at
-	if !ok || !isParam || tm == nil {
+	c.param, c.m = param, w.b.launch.Maps[param]
+	if ok = ok && isParam && c.m != nil; !ok {
 		w.b.undecided(reasonLaunch)
-		m.fuzzy, w.b.blind = true, true
+	} else if rank := len(args) - 3; rank != len(c.m.Box) {
+		w.b.find(o, at, Descriptor, "%d coordinates for a tensor map of %d dimensions", rank, len(c.m.Box))
 		return
+	} else if c.to, c.placed = w.lane(args[0], mask); !c.placed {
+		w.b.undecided(reasonAddress)
+	} else {
+		c.to = (c.to + uint64(args[0].off)) & 0xffffffff
+		if _, align := boxOf(c.m); (c.to-sharedBase)%align != 0 {
+			w.b.find(o, at, Bounds, "a box with a swizzle of %d bytes at shared memory %d, which is no multiple of %d", c.m.Swizzle, int64(c.to)-sharedBase, align)
+		}
+		for _, x := range args[2 : len(args)-1] {
+			v, ok := w.lane(x, mask)
+			if !ok {
+				c.coordinates = nil
+				break
+			}
+			c.coordinates = append(c.coordinates, int64(int32(v)))
+		}
 	}
-	bytes, align := boxOf(tm)
-	if rank := len(o.src) - 3; rank != len(tm.Box) {
-		w.b.find(o, at, Descriptor, "%d coordinates for a tensor map of %d dimensions", rank, len(tm.Box))
+	for rank, b := range w.b.group.blocks {
+		if ranks>>rank&1 == 0 {
+			continue
+		}
+		m := b.byAddr[first.at]
+		if m == nil {
+			w.b.find(o, at, Multicast, "no mbarrier is initialised at shared memory %d of block %d", int64(first.at)-sharedBase, rank)
+			continue
+		}
+		w.lands(c, b, m, ok)
+	}
+}
+
+// box is a bulk copy by a tensor map.
+type box struct {
+	o           *op
+	at          int // of the instruction
+	m           *artifact.TensorMap
+	param       int
+	to          uint64
+	placed      bool    // that is known
+	coordinates []int64 // nil: they are not
+}
+
+// lands copies a box to a block, at whose mbarrier its bytes count; known is whether the map is.
+func (w *warp) lands(c box, b *block, m *mbarrier, known bool) {
+	if !w.before(m.init) || !m.visible && w.fenced.at(int(m.init.agent)) < m.init.event {
+		w.b.find(c.o, c.at, BarrierInit, "the copy engine uses the mbarrier at shared memory %d without a fence behind its initialisation", m.at-sharedBase)
+	}
+	m.last = c.at
+	if !known {
+		m.fuzzy, b.blind = true, true
 		return
 	}
 	w.b.report.Checked[Transactions]++
-	if known {
-		to = (to + uint64(o.src[0].off)) & 0xffffffff
-		if (to-sharedBase)%align != 0 {
-			w.b.find(o, at, Bounds, "a box with a swizzle of %d bytes at shared memory %d, which is no multiple of %d", tm.Swizzle, int64(to)-sharedBase, align)
+	by := access{o: c.o, at: c.at, by: stamp{int32(m.agent), uint32(m.phase) + 1}, async: true, whole: true}
+	bytes, _ := boxOf(c.m)
+	if c.placed {
+		b.shared.copies = append(b.shared.copies, copied{to: c.to, at: c.coordinates, m: c.m, param: c.param, elem: elemBytes(c.m)})
+		to := c.to
+		if b != w.b {
+			to = peerAddress(c.to, uint64(b.rank), 0)
 		}
-		c := copied{to: to, m: tm, param: param, elem: elemBytes(tm)}
-		for _, x := range o.src[2 : len(o.src)-1] {
-			v, ok := w.lane(x, mask)
-			if !ok {
-				c.at = nil
-				break
-			}
-			c.at = append(c.at, int64(int32(v)))
-		}
-		w.b.shared.copies = append(w.b.shared.copies, c)
-		by := stamp{int32(m.agent), uint32(m.phase) + 1}
-		w.writes(access{o: o, at: at, by: by, async: true, whole: true}, to, bytes, len(w.b.shared.copies))
+		w.writes(by, to, bytes, len(b.shared.copies))
 	} else {
-		w.b.undecided(reasonAddress)
-		w.b.blind = true
+		b.blind = true
 	}
 	m.bytes -= bytes
 	m.complete()

@@ -140,6 +140,20 @@ func (w *warp) reached(a access, at uint64) (*block, uint64) {
 	case b == w.b:
 		return b, place
 	}
+	w.alive(a, b)
+	by := a.by
+	if by.event == 0 {
+		by = w.now()
+	}
+	if b.touched == nil {
+		b.touched = map[int]touched{}
+	}
+	b.touched[int(by.agent)] = touched{a.o, a.at, by.event}
+	return b, place
+}
+
+// alive checks that another block, whose shared memory is accessed, has begun and has not ended.
+func (w *warp) alive(a access, b *block) {
 	w.b.report.Checked[ClusterLife]++
 	begun := w.met
 	for _, other := range b.warps {
@@ -151,12 +165,6 @@ func (w *warp) reached(a access, at uint64) (*block, uint64) {
 	case b.ended:
 		w.b.find(a.o, a.at, ClusterLife, "shared memory of block %d of the cluster is accessed, which may have ended", b.rank)
 	}
-	if b.touched == nil {
-		b.touched = map[int]touched{}
-	}
-	n := w.agent(agentThread)
-	b.touched[n] = touched{a.o, a.at, w.clock.at(n)}
-	return b, place
 }
 
 // outlived checks that a block that has ended has waited for the accesses of others to its memory.

@@ -59,12 +59,12 @@ func TestFragments(t *testing.T) {
 }
 
 // Descriptors of wgmma say what CUTLASS's do (include/cute/arch/mma_sm90_desc.hpp, GmmaDescriptor), and address elements as in the
-// canonical layouts with a swizzle of 128 bytes (mma_traits_sm90_gmma.hpp, make_gmma_desc), T = 8 elements of two bytes being 16 bytes:
+// canonical layouts with a swizzle of 128 bytes (mma_traits_sm90_gmma.hpp, make_gmma_desc), T elements being 16 bytes:
 //
 //	K-major:  Swizzle<3,4,3> o ((8,m),(T,2)):((8T,SBO),(1,T))
 //	MN-major: Swizzle<3,4,3> o ((T,8,m),(8,k)):((1,T,LBO),(8T,SBO))
 func TestDescriptors(t *testing.T) {
-	const start, lead, stride, elem = 0x4400, 0x2000, 0x400, 2
+	const start, lead, stride = 0x4400, 0x2000, 0x400
 	for layoutType, swizzled := range []uint64{0, 128, 64, 32} {
 		d := descriptor(start>>4 | lead>>4<<16 | stride>>4<<32 | uint64(layoutType)<<62)
 		if d != (matrix{at: start, lead: lead, stride: stride, swizzle: swizzled}) {
@@ -78,16 +78,18 @@ func TestDescriptors(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		across bool
+		elem   int
 		mn, k  layout
 	}{
-		{"K-major", false, layout{[]int{8, 32}, []int{64, stride / elem}}, layout{[]int{8, 2}, []int{1, 8}}},
-		{"MN-major", true, layout{[]int{8, 8, 4}, []int{1, 8, lead / elem}}, layout{[]int{8, 2}, []int{64, stride / elem}}},
+		{"K-major", false, 2, layout{[]int{8, 32}, []int{64, stride / 2}}, layout{[]int{8, 2}, []int{1, 8}}},
+		{"K-major bytes", false, 1, layout{[]int{8, 32}, []int{128, stride}}, layout{[]int{16, 2}, []int{1, 16}}},
+		{"MN-major", true, 2, layout{[]int{8, 8, 4}, []int{1, 8, lead / 2}}, layout{[]int{8, 2}, []int{64, stride / 2}}},
 	} {
 		for r := range c.mn.size() {
 			for k := range c.k.size() {
-				at := uint64(start + (c.mn.at(r)+c.k.at(k))*elem)
+				at := uint64(start + (c.mn.at(r)+c.k.at(k))*c.elem)
 				at ^= at & (7 << 7) >> 3 // Swizzle<3,4,3>: 3 bits from 4 + 3 on are added to those from 4 on
-				if got := d.place(c.across, r, k); got != at {
+				if got := d.place(c.across, r, k, c.elem); got != at {
 					t.Fatalf("%s: row %d, k %d is at %#x, not %#x", c.name, r, k, got, at)
 				}
 			}

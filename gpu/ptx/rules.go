@@ -35,6 +35,7 @@ const (
 	ClusterLife    Rule = "cluster-life"
 	ClusterSize    Rule = "cluster-size"
 	ClusterScope   Rule = "cluster-scope"
+	Multicast      Rule = "multicast"
 )
 
 // Rules says what each rule demands.
@@ -63,6 +64,7 @@ var Rules = map[Rule]string{
 	ClusterLife:    "the shared memory of another block of the cluster is accessed when that block has begun, by a barrier of the cluster, and before it ends: it waits for what comes behind the access",
 	ClusterSize:    "a kernel is launched in whole clusters of the size that it is compiled for",
 	ClusterScope:   "where blocks of a cluster add to global memory by red, arrivals at mbarriers of other blocks are .release.cluster, and waits there .acquire.cluster",
+	Multicast:      "the mask of a multicast copy names blocks of the cluster, at least one, and each of them has an mbarrier where the copy names one",
 }
 
 // Finding is a violation of a rule.

@@ -343,13 +343,17 @@ func (m *machine) barrier(o *op, on []int) error {
 	return nil
 }
 
-// bulk copies a box of a tensor map to shared memory, or from it.
+// bulk copies a box of a tensor map to shared memory, perhaps of several blocks, or from it.
 func (m *machine) bulk(o *op, on []int) error {
-	store := o.has("bulk_group")
-	source, first, rest := o.src[1], 2, 3 // the map, the first coordinate, and the operands besides coordinates
-	to := o.src[0]
+	store, args := o.has("bulk_group"), o.src
+	var mask arg
+	if o.has("multicast::cluster") {
+		mask, args = args[len(args)-1], args[:len(args)-1]
+	}
+	source, first, rest := args[1], 2, 3 // the map, the first coordinate, and the operands besides coordinates
+	place := args[0]
 	if store {
-		source, first, rest, to = o.src[0], 1, 2, o.src[len(o.src)-1]
+		source, first, rest, place = args[0], 1, 2, args[len(args)-1]
 	}
 	for _, t := range on {
 		p, ok := paramOf(m.get(source, t))
@@ -357,56 +361,79 @@ func (m *machine) bulk(o *op, on []int) error {
 			return fmt.Errorf("no tensor map")
 		}
 		tm, data := m.args[p].Map, m.args[p].Data
-		elem := int(elemBytes(tm))
-		if len(o.src) != rest+len(tm.Box) || !o.has(fmt.Sprintf("%dd", len(tm.Box))) {
-			return fmt.Errorf("%d coordinates of a tensor of %d dimensions", len(o.src)-rest, len(tm.Box))
+		if len(args) != rest+len(tm.Box) || !o.has(fmt.Sprintf("%dd", len(tm.Box))) {
+			return fmt.Errorf("%d coordinates of a tensor of %d dimensions", len(args)-rest, len(tm.Box))
 		}
-		to := m.address(to, t)
-		index := make([]int, len(tm.Box))
-		count := 1
-		for _, n := range tm.Box {
-			count *= int(n)
+		var from []int
+		for d := range tm.Box {
+			from = append(from, int(int32(m.get(args[first+d], t))))
 		}
-		for i := range count {
-			at, rest, inside := 0, i, true
-			for d := range index {
-				x := rest%int(tm.Box[d]) + int(int32(m.get(o.src[first+d], t)))
-				rest /= int(tm.Box[d])
-				inside = inside && x >= 0 && x < int(tm.Dims[d])
-				if d == 0 {
-					at += x * elem
-				} else {
-					at += x * int(tm.Strides[d-1])
-				}
-			}
-			place := to + uint64(i*elem)
-			if tm.Swizzle > 0 {
-				place ^= place >> 7 & uint64(tm.Swizzle/16-1) << 4
-			}
-			b, err := m.memory("shared", place, elem, t)
-			if err != nil {
+		to := m.address(place, t)
+		if store {
+			if err := m.box(tm, data, from, to, t, true); err != nil {
 				return err
 			}
-			if store {
-				if inside && at+elem <= len(data) {
-					copy(data[at:], b)
-				}
+			continue
+		}
+		ranks := uint64(1) << (t / m.threads)
+		if len(args) < len(o.src) {
+			ranks = m.get(mask, t)
+		}
+		for rank := range 64 {
+			if ranks>>rank&1 == 0 {
 				continue
 			}
+			if err := m.box(tm, data, from, peerAddress(to, uint64(rank), 0), t, false); err != nil {
+				return err
+			}
+			b := m.barriers[spot{rank, m.address(args[len(args)-1], t)}]
+			if b == nil {
+				return fmt.Errorf("no mbarrier is initialised there")
+			}
+			bytes, _ := boxOf(tm)
+			b.bytes -= bytes
+			b.complete()
+		}
+	}
+	return nil
+}
+
+// box copies the box of a tensor at these coordinates to shared memory, or stores it.
+func (m *machine) box(tm *artifact.TensorMap, data []byte, from []int, to uint64, t int, store bool) error {
+	elem, count := int(elemBytes(tm)), 1
+	for _, n := range tm.Box {
+		count *= int(n)
+	}
+	for i := range count {
+		at, rest, inside := 0, i, true
+		for d := range from {
+			x := rest%int(tm.Box[d]) + from[d]
+			rest /= int(tm.Box[d])
+			inside = inside && x >= 0 && x < int(tm.Dims[d])
+			if d == 0 {
+				at += x * elem
+			} else {
+				at += x * int(tm.Strides[d-1])
+			}
+		}
+		place := to + uint64(i*elem)
+		if tm.Swizzle > 0 {
+			place ^= place >> 7 & uint64(tm.Swizzle/16-1) << 4
+		}
+		b, err := m.memory("shared", place, elem, t)
+		if err != nil {
+			return err
+		}
+		inside = inside && at+elem <= len(data)
+		switch {
+		case store && inside:
+			copy(data[at:], b)
+		case !store:
 			clear(b)
-			if inside && at+elem <= len(data) {
+			if inside {
 				copy(b, data[at:])
 			}
 		}
-		if store {
-			continue
-		}
-		b := m.barriers[m.spot(m.address(o.src[len(o.src)-1], t), t)]
-		if b == nil {
-			return fmt.Errorf("no mbarrier is initialised there")
-		}
-		b.bytes -= count * elem
-		b.complete()
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/x448/float16"
@@ -11,10 +12,26 @@ import (
 func f32(v uint64) float32    { return math.Float32frombits(uint32(v)) }
 func bits32(x float32) uint64 { return uint64(math.Float32bits(x)) }
 
-// small is the value of a 16-bit float.
+// small is the value of a 16-bit float, or of one of 8 bits.
 func small(typ string, v uint64) float32 {
-	if typ == "bf16" {
+	switch typ {
+	case "bf16":
 		return f32(v & 0xffff << 16)
+	case "e5m2":
+		v = v & 0xff << 8
+	case "e4m3": // 1 + 4 + 3 bits; all ones are a NaN, and nothing is infinite
+		exp, frac := int(v>>3&15), float64(v&7)
+		x := math.Ldexp(8+frac, exp-10)
+		switch {
+		case v&0x7f == 0x7f:
+			x = math.NaN()
+		case exp == 0:
+			x = math.Ldexp(frac, -9)
+		}
+		if v>>7&1 == 1 {
+			x = -x
+		}
+		return float32(x)
 	}
 	return float16.Frombits(uint16(v)).Float32()
 }
@@ -169,13 +186,13 @@ func fragmentC(thread, e int) (row, col int) {
 	return thread/32*16 + thread%32/4 + e/2%2*8, e/4*8 + thread%4*2 + e%2
 }
 
-// place is where the two-byte element of row r of m or n, and of k, lies of an operand with a swizzle of 128 bytes, which is
-// contiguous along k or, across, along m or n.
-func (d matrix) place(across bool, r, k int) uint64 {
+// place is where the element of row r of m or n, and of k, lies of an operand with a swizzle of 128 bytes, which is
+// contiguous along k or, across and of two bytes, along m or n.
+func (d matrix) place(across bool, r, k, bytes int) uint64 {
 	if across {
 		return swizzle(d.at + uint64(r/64)*d.lead + uint64(k/8)*d.stride + uint64(k%8)*128 + uint64(r%64*2))
 	}
-	return swizzle(d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*2))
+	return swizzle(d.at + uint64(r/8)*d.stride + uint64(r%8)*128 + uint64(k*bytes))
 }
 
 // mma is mma.sync of m16n8 (PTX ISA, "Matrix fragments for mma.m16n8k16" and k8 of tf32).
@@ -229,7 +246,7 @@ func (m *machine) mma(o *op, on []int) error {
 	return nil
 }
 
-// wgmma is wgmma.mma_async of two-byte floats with descriptors of operands with
+// wgmma is wgmma.mma_async of floats of one or two bytes with descriptors of operands with
 // 128-byte swizzle, or the first operand in registers (PTX ISA, "Asynchronous warpgroup level matrix").
 func (m *machine) wgmma(o *op, on []int) error {
 	warps, err := warpsOf(on)
@@ -240,17 +257,26 @@ func (m *machine) wgmma(o *op, on []int) error {
 	typ := o.words[6]
 	args := o.in.Args
 	// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, trans-a, trans-b;
-	// without trans-a where a is in registers
+	// without trans-a where a is in registers, and both where elements are bytes:
+	// wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2 d, a, b, scale-d, imm-scale-a, imm-scale-b;
+	bytes, depth := 2, 16
+	types := o.words[6:]
+	if strings.HasPrefix(typ, "e") {
+		bytes, depth = 1, 32
+		args = append(slices.Clone(args), Operand{Text: "0"}, Operand{Text: "0"})
+	} else if typ != types[1] {
+		return fmt.Errorf("it is not known")
+	}
 	held := len(args) == 7 && args[1].Kind == Vec && len(args[1].Sub) == 4
-	if len(o.words) != 8 || o.words[4] != fmt.Sprintf("m64n%dk16", cols) || o.words[5] != "f32" || typ != o.words[7] || !held && (len(args) != 8 || args[1].Kind == Vec) || len(warps)%4 != 0 {
+	if len(o.words) != 8 || o.words[4] != fmt.Sprintf("m64n%dk%d", cols, depth) || o.words[5] != "f32" || !held && (len(args) != 8 || args[1].Kind == Vec) || len(warps)%4 != 0 {
 		return fmt.Errorf("it is not known")
 	}
 	if args[3].Text != "0" && args[3].Text != "1" || args[4].Text != "1" || args[5].Text != "1" {
 		return fmt.Errorf("its scales are not 1")
 	}
 	add := args[3].Text == "1"
-	read := func(d matrix, across bool, r, k, t int) (float64, error) {
-		b, err := m.memory("shared", d.place(across, r, k), 2, t)
+	read := func(typ string, d matrix, across bool, r, k, t int) (float64, error) {
+		b, err := m.memory("shared", d.place(across, r, k, bytes), bytes, t)
 		if err != nil {
 			return 0, err
 		}
@@ -258,16 +284,16 @@ func (m *machine) wgmma(o *op, on []int) error {
 	}
 	for g := 0; g < len(warps); g += 4 {
 		first := warps[g]
-		a, b := make([][16]float64, 64), make([][16]float64, cols)
+		a, b := make([][32]float64, 64), make([][32]float64, cols)
 		right := 1 // where its descriptor is
-		fill := func(to [][16]float64, from int, across Operand) error {
+		fill := func(typ string, to [][32]float64, from int, across Operand) error {
 			d := descriptor(m.get(o.src[from], first))
 			if d.swizzle != 128 {
 				return fmt.Errorf("its descriptors' swizzle is not 128 bytes")
 			}
 			for r := range to {
-				for k := range 16 {
-					if to[r][k], err = read(d, across.Text != "0", r, k, first); err != nil {
+				for k := range depth {
+					if to[r][k], err = read(typ, d, across.Text != "0", r, k, first); err != nil {
 						return err
 					}
 				}
@@ -283,10 +309,10 @@ func (m *machine) wgmma(o *op, on []int) error {
 					a[row][k] = float64(small(typ, v&0xffff))
 				}
 			}
-		} else if err := fill(a, 0, args[6]); err != nil {
+		} else if err := fill(typ, a, 0, args[6]); err != nil {
 			return err
 		}
-		if err := fill(b, right, args[len(args)-1]); err != nil {
+		if err := fill(types[1], b, right, args[len(args)-1]); err != nil {
 			return err
 		}
 		for t := range 128 {
@@ -296,7 +322,7 @@ func (m *machine) wgmma(o *op, on []int) error {
 				if add {
 					sum = float64(f32(m.get(arg{reg: o.dst[e]}, first+t)))
 				}
-				for k := range 16 {
+				for k := range depth {
 					sum += a[row][k] * b[col][k]
 				}
 				m.set(o, e, first+t, bits32(float32(sum)))

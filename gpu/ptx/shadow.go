@@ -158,7 +158,7 @@ func (w *warp) writes(a access, at uint64, n, copy int) {
 			}
 			w.b.find(a.o, a.at, Reused, "shared memory %d is written while warp %d may still read it", place, int(r.agent)/agentsPerWarp)
 		}
-		if s := c.write; s.event > 0 && !w.before(s) && s != a.by {
+		if s := c.write; s.event > 0 && !w.before(s) && (s != a.by || c.copy != int32(copy)) {
 			switch kind := w.b.kindOf(s.agent); {
 			case kind != agentThread || a.async:
 				w.b.find(a.o, a.at, Reused, "shared memory %d is written while %s may still write it", place, []string{"a warp", "cp.async", "wgmma", "a bulk store", "a bulk copy"}[kind])

@@ -1,0 +1,24 @@
+package cost
+
+import (
+	"testing"
+
+	"dmir/analysis/machine"
+)
+
+// The attribute of a tile has its path and sizes, and may have how blocks form pairs and how many share a sum.
+func TestTileOf(t *testing.T) {
+	for text, want := range map[string]machine.Tile{
+		"mma 128x64x32":              {Path: "mma", Rows: 128, Cols: 64, Step: 32, Splits: 1},
+		"mma 128x64x32 / 4":          {Path: "mma", Rows: 128, Cols: 64, Step: 32, Splits: 4},
+		"wgmma 128x256x64 2x1":       {Path: "wgmma", Rows: 128, Cols: 256, Step: 64, Splits: 1, Pair: machine.PairRows},
+		"pingpong 128x64x64 1x2 / 8": {Path: "pingpong", Rows: 128, Cols: 64, Step: 64, Splits: 8, Pair: machine.PairCols},
+		"wgmma 128x256x64 2x2":       {},
+		"wgmma 128x256":              {},
+		"wgmma":                      {},
+	} {
+		if got, ok := tileOf(text); ok != (want.Rows > 0) || ok && got != want {
+			t.Errorf("%q: %+v, %t", text, got, ok)
+		}
+	}
+}
