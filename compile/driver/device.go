@@ -113,12 +113,8 @@ func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, w
 	if err != nil {
 		return nil, warnings, err
 	}
-	if c, ok := d.(device.Compiler); ok {
-		for _, q := range p.Parts() {
-			if q.Object, _, err = c.Prepare(ctx, q); err != nil {
-				return nil, warnings, err
-			}
-		}
+	if err := prepare(ctx, d, p); err != nil {
+		return nil, warnings, err
 	}
 	keep(path, p, keptNotes{warnings})
 	return p, warnings, nil

@@ -89,12 +89,24 @@ func (j Job) kept(ctx context.Context, d device.Device, path string) (*artifact.
 	if err != nil {
 		return nil, nil
 	}
-	if c, ok := d.(device.Compiler); ok {
-		if _, _, err := c.Prepare(ctx, p); err != nil {
-			return nil, nil
-		}
+	if prepare(ctx, d, p) != nil {
+		return nil, nil
 	}
 	return p, notes.Warnings
+}
+
+// prepare compiles what devices of the kind of d run of p, if they do so on this machine.
+func prepare(ctx context.Context, d device.Device, p *artifact.Program) (err error) {
+	c, ok := d.(device.Compiler)
+	if !ok {
+		return nil
+	}
+	for _, q := range p.Parts() {
+		if q.Object, _, err = c.Prepare(ctx, q); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // array is the data of a constant in a file, which only kernels read.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dmir/analysis/program"
+	"dmir/compile/stages/stagestest"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -130,6 +131,27 @@ func TestKept(t *testing.T) {
 		k = k.targeted()
 		if other(&k); k.keptPath(t.Context(), d) == path {
 			t.Errorf("%s makes no other program", name)
+		}
+	}
+}
+
+// The stages of a pipeline are kept, and found, together.
+func TestKeptStages(t *testing.T) {
+	r := newKeptRun(t)
+	j, d := r.job(stagestest.Step{Stages: 2, Micro: 2, Schedule: "1f1b", Mesh: "pipe = 2"}.Text())
+	j.On.Devices = 2
+	before, err := Run(t.Context(), j, nil)
+	must(t, err)
+	j = j.targeted()
+	p, _ := j.kept(t.Context(), d, j.keptPath(t.Context(), d))
+	if p == nil || len(p.Stages) != 2 || p.Stages[1].Program.Source != "" {
+		t.Fatalf("not kept, or with its source: %+v", p)
+	}
+	again, err := Run(t.Context(), j, nil)
+	must(t, err)
+	for i, want := range before.Outputs {
+		if x := again.Outputs[i].Tensor; tensor.MaxDiff(x, want.Tensor) != 0 {
+			t.Errorf("%s from the cache is %s, before %s", want.Name, x, want.Tensor)
 		}
 	}
 }
