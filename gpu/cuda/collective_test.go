@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"strings"
@@ -105,6 +106,48 @@ func TestCollectives(t *testing.T) {
 			})
 		}
 		both.Wait()
+	}
+}
+
+// TestStages: what a device of one stage computes, one of the next gets, by the host with NCCL or without.
+func TestStages(t *testing.T) {
+	p := artifacttest.InStages()
+	for _, onDevice := range []bool{false, true} {
+		var all sync.WaitGroup
+		for rank, comm := range collective.Local(4) {
+			f := newFake(t)
+			s := load(t, f, p.Of(rank).Program)
+			all.Go(func() {
+				if err := s.Join(t.Context(), comm); err != nil {
+					t.Error(err)
+				}
+				if onDevice {
+					s.team.rings = map[string]deviceComm{}
+				}
+				var x []byte // another one for each pair of devices
+				for i := range artifacttest.N {
+					x = binary.LittleEndian.AppendUint32(x, math.Float32bits(float32(i+rank/2)))
+				}
+				in := [][]byte{x}[:len(p.Of(rank).Program.Inputs)]
+				for range 2 {
+					outputs, err := s.Run(t.Context(), in)
+					if err != nil {
+						t.Errorf("rank %d: %v", rank, err)
+						return
+					}
+					for i, v := range floats(outputs[0]) {
+						if want := 3 * float32(i+rank/2); v != want {
+							t.Errorf("rank %d: element %d is %v, want %v", rank, i, v, want)
+							return
+						}
+					}
+				}
+				if err := s.Close(); err != nil || f.left() != "" {
+					t.Errorf("closed: %v; left %s", err, f.left())
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 
