@@ -30,11 +30,11 @@ func (a *attention) fusedGradient(cluster int, m *machine.Machine) (attentionTil
 	return t, int64(cluster) <= min(ceil(a.Keys, int64(t.own)), ceil(a.Queries, int64(t.other))) && cluster <= max(1, m.SMs)
 }
 
-// model is the attention as the time model has it.
+// model is the gradient as the time model has it.
 func (a *attention) model(t attentionTile, splits int) machine.Attention {
 	x := machine.Attention{
 		Heads: a.Heads, KeyHeads: a.Heads / a.Group, Queries: a.Queries, Keys: a.Keys, Depth: a.Depth, Value: a.Value, Elem: a.elem,
-		Gradient: a.Op.Name == "dm.attention_grad",
+		Gradient: true,
 		Tile:     machine.Tile{Path: string(t.path), Rows: t.own, Cols: t.other, Step: int(a.Depth), Splits: splits},
 	}
 	x.Scores, _ = op.Scores(a.Op).Int()
