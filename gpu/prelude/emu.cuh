@@ -60,7 +60,7 @@ constexpr int max_warps = 32;
 constexpr int all_threads = max_cluster * max_threads;
 constexpr int all_warps = max_cluster * max_warps;
 constexpr int max_clocks = all_warps + max_cluster;
-constexpr int max_params = 64;
+constexpr int max_params = 512;  // of 8 bytes each, what a launch takes
 constexpr u32 shared_limit = 227 << 10;  // bytes of a block, sm_90
 
 // One tensor map, as the artifact has it.
