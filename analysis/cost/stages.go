@@ -11,13 +11,10 @@ import (
 
 // StageFigures are those of the devices of one position along the axis of a pipeline.
 type StageFigures struct {
-	Func    string // what they run
-	Kernels dim.Dim
-	Moved   dim.Dim
-	Peaks   []dim.Dim // as those of Func
-	Sent    *int64    // nil where it is not known
-	BusyNs  float64   // of its kernels, alone
-	WaitNs  float64   // in which none of them runs, until the last of all devices has ended
+	Func string // what they run
+	Figures
+	BusyNs float64 // of its kernels, alone
+	WaitNs float64 // in which none of them runs, until the last of all devices has ended
 }
 
 // InStages are the figures of a step in stages as it is compiled: fs are the functions of the positions along the axis of
@@ -41,18 +38,17 @@ func InStages(fs []*Func, m *machine.Machine) Figures {
 	sent := int64(0)
 	out.Sent = &sent
 	for d, f := range fs {
-		x := f.Figures(m)
-		s := StageFigures{Func: f.Func.Name, Kernels: x.Kernels, Moved: x.Moved, Peaks: x.Peaks, Sent: x.Sent}
-		most(&out.Kernels, x.Kernels)
-		most(&out.Moved, x.Moved)
-		for _, p := range x.Peaks {
+		s := StageFigures{Func: f.Func.Name, Figures: f.Figures(m)}
+		most(&out.Kernels, s.Kernels)
+		most(&out.Moved, s.Moved)
+		for _, p := range s.Peaks {
 			most(&out.Peaks[0], p)
 		}
 		switch {
-		case x.Sent == nil:
+		case s.Sent == nil:
 			out.Sent = nil
 		case out.Sent != nil:
-			sent = max(sent, *x.Sent)
+			sent = max(sent, *s.Sent)
 		}
 		if ok {
 			s.BusyNs = schedules[d].Compute
@@ -67,32 +63,30 @@ func InStages(fs []*Func, m *machine.Machine) Figures {
 // pipeline is the axis along which the stages of f lie; "": it has none.
 func (f *Func) pipeline() string { return types.TextOf(f.Func.Op.Attr(op.PipelineAttr)) }
 
-// point is what a dm.send and its dm.recv have in common.
-type point struct{ from, to, channel int64 }
-
 // together are the steps of all devices, and which wait for those of others. A dm.recv is no step: what uses its result
 // waits for the dm.send.
 func together(fs []*Func, m *machine.Machine) (programs [][]network.Step, links []network.Link, ok bool) {
-	sends := map[point][]network.At{}
+	sends := map[string][]network.At{} // by op.Point
 	type waiting struct {
-		point
-		nth int
-		at  network.At
+		point string
+		nth   int
+		at    network.At
 	}
 	var waits []waiting
 	for d, f := range fs {
 		entries := f.PerDevice().Entries
 		received := map[*ir.Op]waiting{}
-		counts := map[point]int{}
+		counts := map[string]int{}
 		var own []*Entry
 		for _, e := range entries {
-			p := point{op.Int(e.Op, "from"), op.Int(e.Op, "to"), op.Int(e.Op, "channel")}
 			switch e.Op.Name {
 			case op.Recv:
+				p := op.Point(e.Op)
 				received[e.Op] = waiting{point: p, nth: counts[p]}
 				counts[p]++
 				continue
 			case op.Send:
+				p := op.Point(e.Op)
 				sends[p] = append(sends[p], network.At{Device: d, Step: len(own)})
 			}
 			own = append(own, e)

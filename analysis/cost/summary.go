@@ -78,9 +78,9 @@ func (p *printer) compiled(x Figures, why error) {
 	axis := p.f.pipeline()
 	p.field("compiled", fmt.Sprintf("in %s along %s; of each at most %s", diag.Count(len(x.Stages), "part"), axis, text))
 	for i, s := range x.Stages {
-		text := units.Time(s.BusyNs) + " of kernels, waits " + units.Time(s.WaitNs) + "; " + units.DimBytes(s.Moved) + " moved, " + units.DimBytes(s.Peaks[0]) + " of memory"
-		if !x.Time.Known {
-			text = units.DimBytes(s.Moved) + " moved, " + units.DimBytes(s.Peaks[0]) + " of memory"
+		text := units.DimBytes(s.Moved) + " moved, " + units.DimBytes(s.Peaks[0]) + " of memory"
+		if x.Time.Known {
+			text = units.Time(s.BusyNs) + " of kernels, waits " + units.Time(s.WaitNs) + "; " + text
 		}
 		if s.Sent != nil {
 			text += ", " + units.Bytes(*s.Sent) + " sent"
@@ -103,21 +103,19 @@ func (p *printer) devices() {
 		return
 	}
 	devices := fmt.Sprintf("%d  @%s: %s", on.Devices(), on.Name, on)
-	of := "; the figures are of each"
-	if axis := f.pipeline(); axis != "" {
-		of = "; the figures are of one that runs all stages along " + axis
+	switch axis := f.pipeline(); {
+	case axis != "":
+		devices += "; the figures are of one that runs all stages along " + axis
+	case f.body.in.mesh != nil:
+		devices += "; the figures are of each"
 	}
+	p.field("devices", devices)
 	if f.body.in.mesh == nil {
-		if f.pipeline() != "" {
-			devices += of
-		}
-		p.field("devices", devices)
 		if _, problem := f.Divide(); problem != nil {
 			p.field("", "not divided, the figures are of one device: "+problem.Msg)
 		}
 		return
 	}
-	p.field("devices", devices+of)
 	sent, known := f.Sent()
 	text := SentText(sent)
 	if !known {

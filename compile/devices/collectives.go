@@ -104,23 +104,20 @@ func (c *collectives) rewrite(o *ir.Op) error {
 	if err != nil {
 		return err
 	}
-	switch o.Name {
-	case op.PartitionID:
+	switch {
+	case o.Name == op.PartitionID:
 		pass.Replace(o, c.position(g))
 		return nil
-	case op.Send, op.Recv:
-		if c.stage {
-			return c.point(o, g)
-		}
-	}
-	if o.Name == op.Send {
-		c.sent = append(c.sent, sending{o, pairing(o), o.Operands[0]})
+	case c.stage && (o.Name == op.Send || o.Name == op.Recv):
+		return c.point(o, g)
+	case o.Name == op.Send:
+		c.sent = append(c.sent, sending{o, op.Point(o), o.Operands[0]})
 		return nil
 	}
 	b := pass.Before(o)
 	var x *ir.Value
 	if o.Name == op.Recv {
-		i := slices.IndexFunc(c.sent, func(s sending) bool { return s.key == pairing(o) && s.op.Parent == o.Parent })
+		i := slices.IndexFunc(c.sent, func(s sending) bool { return s.key == op.Point(o) && s.op.Parent == o.Parent })
 		if i < 0 {
 			return unmatched(o)
 		}
@@ -138,18 +135,7 @@ func (c *collectives) rewrite(o *ir.Op) error {
 	if err := numbers(o, x.Tensor(), want); err != nil {
 		return err
 	}
-	x = rowMajor(b, x)
-	packed := x.Elem().Packed()
-	if packed { // two elements share a byte, which collectives cannot divide
-		x = b.Convert(x, unpacked[x.Elem()])
-	}
-	y := c.canonical(b, o, g, x)
-	if packed {
-		y = b.Convert(y, want.Elem)
-	}
-	if y != nil && !types.Equal(y.Type, want) {
-		y = b.Value("copy", []*ir.Value{y}, nil, want)
-	}
+	y := received(b, c.canonical(b, o, g, sent(b, x)), want)
 	if err := b.Err(); err != nil {
 		return pass.Errorf(o, "DM820", "%v", err)
 	}
@@ -169,58 +155,67 @@ func numbers(o *ir.Op, ts ...*types.Tensor) error {
 	return nil
 }
 
-// unpacked are the types that have a byte for each element of the packed ones.
-var unpacked = map[types.Elem]types.Elem{types.I4: types.I8, types.UI4: types.UI8}
+// unpacked is the type with a byte for each element of the packed type e, which collectives cannot divide, or e.
+func unpacked(e types.Elem) types.Elem {
+	switch e {
+	case types.I4:
+		return types.I8
+	case types.UI4:
+		return types.UI8
+	}
+	return e
+}
+
+// sent is x in the form in which devices exchange it.
+func sent(b *op.Builder, x *ir.Value) *ir.Value {
+	x = rowMajor(b, x)
+	if e := unpacked(x.Elem()); e != x.Elem() {
+		x = b.Convert(x, e)
+	}
+	return x
+}
+
+// received is y, which was exchanged, as a value of type want.
+func received(b *op.Builder, y *ir.Value, want *types.Tensor) *ir.Value {
+	if y != nil && y.Elem() != want.Elem {
+		y = b.Convert(y, want.Elem)
+	}
+	if y != nil && !types.Equal(y.Type, want) {
+		y = b.Value("copy", []*ir.Value{y}, nil, want)
+	}
+	return y
+}
 
 // point writes a dm.send or a dm.recv of a stage.
 func (c *collectives) point(o *ir.Op, g group) error {
-	attrs := []types.Named{{Name: "channel", Value: o.Attr("channel")}, g.names()}
+	attrs := []types.Named{{Name: "channel", Value: op.Attr(o, "channel")}, g.names()}
 	for _, end := range []string{"from", "to"} {
 		attrs = append(attrs, types.Named{Name: end, Value: types.Int{V: g.rank(op.Int(o, end))}})
 	}
 	b := pass.Before(o)
-	if o.Name == op.Send {
-		x := o.Operands[0]
-		if err := numbers(o, x.Tensor()); err != nil {
+	for _, v := range slices.Concat(o.Operands, o.Results) {
+		if err := numbers(o, v.Tensor()); err != nil {
 			return err
 		}
-		x = rowMajor(b, x)
-		if e, packed := unpacked[x.Elem()]; packed {
-			x = b.Convert(x, e)
-		}
-		b.Make(op.Send, []*ir.Value{x}, attrs)
-		ir.EraseAll(o)
+	}
+	var y *ir.Value
+	if o.Name == op.Send {
+		b.Make(op.Send, []*ir.Value{sent(b, o.Operands[0])}, attrs)
 	} else {
 		want := o.Results[0].Tensor()
-		if err := numbers(o, want); err != nil {
-			return err
-		}
-		sent := plain(want)
-		if e, packed := unpacked[want.Elem]; packed {
-			sent.Elem = e
-		}
-		made := b.Make(op.Recv, nil, attrs, sent)
-		if err := b.Err(); err != nil {
-			return pass.Errorf(o, "DM820", "%v", err)
-		}
-		y := made.Results[0]
-		if sent.Elem != want.Elem {
-			y = b.Convert(y, want.Elem)
-		}
-		if !types.Equal(y.Type, want) {
-			y = b.Value("copy", []*ir.Value{y}, nil, want)
-		}
-		pass.Replace(o, y)
+		t := plain(want)
+		t.Elem = unpacked(t.Elem)
+		y = received(b, b.Value(op.Recv, nil, attrs, t), want)
 	}
 	if err := b.Err(); err != nil {
 		return pass.Errorf(o, "DM820", "%v", err)
 	}
+	if y == nil {
+		ir.EraseAll(o)
+	} else {
+		pass.Replace(o, y)
+	}
 	return nil
-}
-
-// pairing is what a dm.send and its dm.recv have in common.
-func pairing(o *ir.Op) string {
-	return fmt.Sprint(op.Strings(o, "axes"), op.Int(o, "from"), op.Int(o, "to"), op.Int(o, "channel"))
 }
 
 func unmatched(o *ir.Op) error {

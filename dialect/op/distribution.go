@@ -1,6 +1,8 @@
 package op
 
 import (
+	"fmt"
+
 	"slices"
 
 	"dmir/dialect/ir"
@@ -271,6 +273,11 @@ func pointAttrs() []AttrDef {
 		{Name: "channel", Kind: KindInt, Default: types.Int{}, Doc: "tells apart what travels between the same devices"},
 		axesAttr,
 	}
+}
+
+// Point is what a dm.send and its dm.recv have in common, o being one of them.
+func Point(o *ir.Op) string {
+	return fmt.Sprint(Strings(o, "axes"), Int(o, "from"), Int(o, "to"), Int(o, "channel"))
 }
 
 func pointProblem(o *ir.Op) *Problem {
