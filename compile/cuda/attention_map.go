@@ -126,7 +126,7 @@ func (a *attention) tensorMap(ns *names, i, lines int) attentionMap {
 // `others` on of the rows of the side that it loops over.
 func (p *attentionPlan) operandsOf(ns *names, t attentionTile, others int, operands ...int) (args []code, maps []attentionMap) {
 	for n, i := range operands {
-		if t.path != Wgmma && t.path != Fused {
+		if !t.bulk() {
 			args = append(args, p.operand(ns, i))
 			continue
 		}

@@ -23,6 +23,9 @@ type attentionTile struct {
 	gradient   bool
 }
 
+// bulk reports whether tensor maps copy its operands, for warpgroup products.
+func (t attentionTile) bulk() bool { return t.path == Wgmma || t.path == Fused }
+
 func (t attentionTile) threads() int {
 	switch t.path {
 	case Wgmma, Fused:
@@ -71,7 +74,7 @@ func (t attentionTile) include() string {
 func (t attentionTile) pitch(n int64, sum types.Elem) int64 {
 	padded := (n + 15) / 16 * 16
 	switch {
-	case t.path == Wgmma || t.path == Fused:
+	case t.bulk():
 		return (n + 63) / 64 * 64
 	case t.path == Fma:
 		return padded + 16/sum.Bytes()
@@ -157,7 +160,7 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 
 // resident is the intended number of blocks on a multiprocessor.
 func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
-	if t.path == Wgmma || t.path == Fused {
+	if t.bulk() {
 		return 1
 	}
 	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())

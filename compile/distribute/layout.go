@@ -34,6 +34,15 @@ func (l *Layout) owners(i int) []int {
 	return out
 }
 
+// Process connects the device of this process with those of others, where comms are those of the devices in it; nil where
+// all are.
+func (l *Layout) Process(comms []collective.Comm) collective.Comm {
+	if len(comms) < l.Mesh.Devices() {
+		return comms[0]
+	}
+	return nil
+}
+
 // Compiled is the layout of a compiled program.
 func Compiled(p *artifact.Program) (*Layout, error) {
 	d := p.Divided

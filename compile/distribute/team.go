@@ -36,13 +36,8 @@ func (p *Program) Member(comm collective.Comm) (*Team, error) {
 	return &Team{Program: p, comms: []collective.Comm{comm}}, nil
 }
 
-// Process connects the one device of this process with those of others; nil where all are in this one.
-func (t *Team) Process() collective.Comm {
-	if len(t.comms) < t.Mesh.Devices() {
-		return t.comms[0]
-	}
-	return nil
-}
+// Process is that of the layout.
+func (t *Team) Process() collective.Comm { return t.Layout.Process(t.comms) }
 
 // Result is what a run gives.
 type Result struct {

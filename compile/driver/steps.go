@@ -195,15 +195,12 @@ func (s *Steps) Ends(ctx context.Context, stop bool) (bool, error) {
 	if a.at > 0 {
 		took = time.Since(a.since) / time.Duration(a.step-a.at)
 	}
-	said := []int64{0, int64(took)}
+	buf := make([]byte, 16) // whether to stop, and how long a step took
 	if stop {
-		said[0] = 1
+		buf[0] = 1
 	}
-	var buf []byte
-	for _, n := range said {
-		buf = binary.LittleEndian.AppendUint64(buf, uint64(n))
-	}
-	if err := c.AllReduce(ctx, everyRank(c), collective.Max, "i64", buf); err != nil {
+	binary.LittleEndian.PutUint64(buf[8:], uint64(took))
+	if err := c.AllReduce(ctx, collective.Everyone(c), collective.Max, "i64", buf); err != nil {
 		return false, err
 	}
 	a.next = a.step
@@ -213,14 +210,6 @@ func (s *Steps) Ends(ctx context.Context, stop bool) (bool, error) {
 	}
 	a.at, a.since = a.step, time.Now()
 	return binary.LittleEndian.Uint64(buf) > 0, nil
-}
-
-func everyRank(c collective.Comm) []int {
-	all := make([]int, c.Size())
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // Failed is err, for which this process does not go on: others that run the steps too are told, and end.

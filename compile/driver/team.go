@@ -399,12 +399,7 @@ func stepTensors(outs []Output, n int) []*tensor.Tensor {
 	return ts
 }
 
-func (c *compiledMembers) process() collective.Comm {
-	if len(c.comms) < c.Mesh.Devices() {
-		return c.comms[0]
-	}
-	return nil
-}
+func (c *compiledMembers) process() collective.Comm { return c.Process(c.comms) }
 
 func (c *compiledMembers) close() error {
 	var errs []error

@@ -58,6 +58,15 @@ type Comm interface {
 	Close() error
 }
 
+// Everyone is the group of all ranks.
+func Everyone(c Comm) []int {
+	all := make([]int, c.Size())
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
 // Reduction is how elements are combined.
 type Reduction string
 

@@ -55,12 +55,8 @@ func (s *Session) eachHas(ctx context.Context, nccl bool) (bool, error) {
 		copy(own, fmt.Sprintf("%d %s", s.d.Ordinal, host))
 	}
 	n := s.team.comm.Size()
-	group := make([]int, n)
-	for i := range group {
-		group[i] = i
-	}
 	all := make([]byte, n*size)
-	if err := s.team.comm.AllGather(ctx, group, "ui8", own, all); err != nil {
+	if err := s.team.comm.AllGather(ctx, collective.Everyone(s.team.comm), "ui8", own, all); err != nil {
 		return false, err
 	}
 	seen := map[string]bool{}

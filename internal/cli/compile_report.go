@@ -27,7 +27,7 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if of := c.partName(builds, parts, i); of != "" {
+		if of := partName(builds, parts, i); of != "" {
 			escape.Fprintf(a.stdout, "%s:\n", of)
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -116,7 +116,7 @@ func partsOf(builds []driver.Compiled) (out []driver.Compiled) {
 
 // partName heads the table of part i of builds: which stage, and for which architecture where there are several
 // programs; empty where there is one table.
-func (c compileCmd) partName(builds, parts []driver.Compiled, i int) string {
+func partName(builds, parts []driver.Compiled, i int) string {
 	p := parts[i].Program
 	alone := ""
 	if i >= len(builds[0].Program.Parts()) {
