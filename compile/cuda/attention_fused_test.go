@@ -12,7 +12,6 @@ import (
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
-	"dmir/compile/suite"
 	"dmir/compile/tensor"
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
@@ -52,9 +51,7 @@ func fast(sms int) *machine.Machine {
 func TestAttentionFused(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
-	if _, _, ok := suite.Recording(); ok {
-		t.Skip("the other tests' cases are recorded, and built for the card's architecture")
-	}
+	notRecorded(t)
 	var cases []attentionCase
 	var want []string
 	for _, c := range fusedCases {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"dmir/gpu/artifact"
 )
@@ -125,18 +126,7 @@ func productTwin(elem string, n int, ta, tb bool) twin {
 	return twin{name: fmt.Sprintf("product %s %d %t %t", elem, n, ta, tb), threads: 128, load: load, x: 32*64 + 32*n, y: 64 * n, fill: smallInts(half), maps: []artifact.TensorMap{m(64, ta), b},
 		body: fmt.Sprintf(`
   auto as = arena.take_aligned<dm::%[1]s>(4096, 1024), bs = arena.take_aligned<dm::%[1]s>(64 * %[2]d, 1024);
-  auto full = arena.take<dm::u64>(1);
-  if (dm::thread() == 0) {
-    dm::barrier_make(full, 0, 1);
-    dm::barriers_ready();
-  }
-  dm::sync();
-  if (dm::thread() == 0) {
-    dm::barrier_expect(full, 0, 8192 + 128 * %[2]d);
-    dm::tile_load(as, 0, a, full, 0, 0, 0);
-    %[5]s
-  }
-  dm::barrier_wait(full, 0, 0);
+  %[5]s
   float d[%[2]d / 2] = {};
   dm::products_settle(d);
   dm::products_begin();
@@ -145,7 +135,22 @@ func productTwin(elem string, n int, ta, tb bool) twin {
   dm::products_commit();
   dm::products_wait<0>();
   dm::products_settle(d);
-  for (int e = 0; e < %[2]d / 2; e++) y.store(dm::thread() * (%[2]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, elem, n, ta, tb, load)}
+  for (int e = 0; e < %[2]d / 2; e++) y.store(dm::thread() * (%[2]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, elem, n, ta, tb, copied(8192+128*n, "dm::tile_load(as, 0, a, full, 0, 0, 0);", load))}
+}
+
+// copied waits for copies of so many bytes to shared memory.
+func copied(bytes int, loads ...string) string {
+	return fmt.Sprintf(`auto full = arena.take<dm::u64>(1);
+  if (dm::thread() == 0) {
+    dm::barrier_make(full, 0, 1);
+    dm::barriers_ready();
+  }
+  dm::sync();
+  if (dm::thread() == 0) {
+    dm::barrier_expect(full, 0, %d);
+    %s
+  }
+  dm::barrier_wait(full, 0, 0);`, bytes, strings.Join(loads, "\n    "))
 }
 
 // bytesTwin is wgmma of 64 x 64 by 64 x n of numbers of 8 bits, in two instructions, the first of which sets the sums.
@@ -161,18 +166,7 @@ func bytesTwin(a, b string, n int) twin {
 	w.body = fmt.Sprintf(`
   auto as = arena.take_aligned<dm::%[1]s>(8192, 1024);
   auto bs = arena.take_aligned<dm::%[2]s>(128 * %[3]d, 1024);
-  auto full = arena.take<dm::u64>(1);
-  if (dm::thread() == 0) {
-    dm::barrier_make(full, 0, 1);
-    dm::barriers_ready();
-  }
-  dm::sync();
-  if (dm::thread() == 0) {
-    dm::barrier_expect(full, 0, 8192 + 128 * %[3]d);
-    dm::tile_load(as, 0, a, full, 0, 0, 0);
-    dm::tile_load(bs, 0, b, full, 0, 0, 0);
-  }
-  dm::barrier_wait(full, 0, 0);
+  %[4]s
   float d[%[3]d / 2];
   for (int e = 0; e < %[3]d / 2; e++) d[e] = 3;
   dm::products_settle(d);
@@ -182,7 +176,7 @@ func bytesTwin(a, b string, n int) twin {
   dm::products_commit();
   dm::products_wait<0>();
   dm::products_settle(d);
-  for (int e = 0; e < %[3]d / 2; e++) y.store(dm::thread() * (%[3]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, cpp[a], cpp[b], n)
+  for (int e = 0; e < %[3]d / 2; e++) y.store(dm::thread() * (%[3]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, cpp[a], cpp[b], n, copied(8192+128*n, "dm::tile_load(as, 0, a, full, 0, 0, 0);", w.load))
 	return w
 }
 
@@ -197,17 +191,7 @@ func heldTwin(elem string, n int, tb bool) twin {
 	w.y, w.fill = 64*n, smallInts(half)
 	w.body = fmt.Sprintf(`
   auto bs = arena.take_aligned<dm::%[1]s>(64 * %[2]d, 1024);
-  auto full = arena.take<dm::u64>(1);
-  if (dm::thread() == 0) {
-    dm::barrier_make(full, 0, 1);
-    dm::barriers_ready();
-  }
-  dm::sync();
-  if (dm::thread() == 0) {
-    dm::barrier_expect(full, 0, 128 * %[2]d);
-    %[4]s
-  }
-  dm::barrier_wait(full, 0, 0);
+  %[4]s
   dm::u32 p[2][4];
   for (int i = 0; i < 8; i++) p[i / 4][i %% 4] = %[5]du * 0x10001 + (dm::u32(dm::thread()) %% (9 + i) | dm::u32(dm::thread()) %% (7 + i) << 16) * %[6]d;
   float d[%[2]d / 2] = {}, e[%[2]d / 2];
@@ -221,7 +205,7 @@ func heldTwin(elem string, n int, tb bool) twin {
   dm::products_wait<0>();
   dm::products_settle(d);
   dm::products_settle(e);
-  for (int i = 0; i < %[2]d / 2; i++) y.store(dm::thread() * (%[2]d / 2) + i, dm::bits_as<dm::u32>(d[i] + 64 * e[i]));`, elem, n, tb, w.load, half(1), (half(1.5)-half(1))/4)
+  for (int i = 0; i < %[2]d / 2; i++) y.store(dm::thread() * (%[2]d / 2) + i, dm::bits_as<dm::u32>(d[i] + 64 * e[i]));`, elem, n, tb, copied(128*n, w.load), half(1), (half(1.5)-half(1))/4)
 	return w
 }
 

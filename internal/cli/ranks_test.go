@@ -185,24 +185,31 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPipelineRanks: the stages of a pipeline run in a process for each device, and make the state that they make in
-// one process; a checkpoint and whole results are written by the first process.
-func TestPipelineRanks(t *testing.T) {
-	need.Long(t)
+// tied is the binary, and a training step in four stages with tied weights.
+func tied(t *testing.T) (dmir, text string) {
+	t.Helper()
 	dmir, err := builtBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../compile/stages/testdata/tied.dmir")
+	step, err := os.ReadFile("../../compile/stages/testdata/tied.dmir")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dmir, string(step)
+}
+
+// TestPipelineRanks: the stages of a pipeline run in a process for each device, and make the state that they make in
+// one process; a checkpoint and whole results are written by the first process.
+func TestPipelineRanks(t *testing.T) {
+	need.Long(t)
+	dmir, text := tied(t)
 	over := strings.NewReplacer("pipe = 4", "pipe = 2, data = 2", "1f1b", "zb-v", "!x = tensor<8x6xf64>", "!x = tensor<8x6xf64, #dm.at<split = @plan[{data}, {}]>>")
 	for _, mpirun := range launchers(t) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, "step.dmir", string(text))
-			put(t, dir, "data.dmir", over.Replace(string(text)))
+			put(t, dir, "step.dmir", text)
+			put(t, dir, "data.dmir", over.Replace(text))
 			for _, c := range []struct{ name, device string }{{"step", "reference"}, {"data", "reference"}, {"step", "cpu"}} {
 				name, device := c.name, c.device
 				one, ranked := name+"-"+device+"-one", name+"-"+device+"-ranks"
@@ -387,18 +394,11 @@ func TestRankFailures(t *testing.T) {
 // same state; where one cannot write, all end with its report.
 func TestRanksEndTogether(t *testing.T) {
 	need.Long(t)
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("../../compile/stages/testdata/tied.dmir")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir, text := tied(t)
 	for _, mpirun := range launchers(t) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, "step.dmir", string(text))
+			put(t, dir, "step.dmir", text)
 			told := `if [ "$RANK" = 2 ]; then (until ls kept/*.npz >/dev/null 2>&1; do sleep 0.1; done; kill -TERM $$) & fi
 exec $dmir run --timeout 2m --steps 1000000 --checkpoint kept --every 3 step.dmir`
 			j := onRanks(t, mpirun, 4, dir, told)
