@@ -4,6 +4,7 @@ import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM147", Name: "bad-format", Doc: "The format of a sparse tensor, `#dm.csr<…>` and the like, is not one: an unknown name or argument, a map that does not walk each dimension once, or blocks that do not divide a dimension.", Help: "write `#dm.csr<nnz = e>`, `#dm.bsr<16x16>`, or `#dm.sparse<map = (d0, d1) -> (d0 : dense, d1 : compressed), nnz = e, posWidth = 32, crdWidth = 32>`"},
 	{Code: "DM150", Name: "bad-placement", Doc: "The text of a placement #dm.at<…> is not a memory space, an order of dimensions, names of dimensions and a sharding (split, then partial), each at most once.", Help: "write `#dm.at<hbm, order = [1, 0], dims = [n], split = @mesh[{data}, {}], partial = {model}>`; every part may be left out"},
 	{Code: "DM152", Name: "alias-cycle", Doc: "An alias is defined in terms of itself, directly or through others.", Help: "replace one of the aliases by its definition"},
 	{Code: "DM153", Name: "type-too-large", Doc: "The size of a tensor in bytes, elements times element size, exceeds 2^62.", Help: "check the dimensions; no memory can hold such a tensor"},

@@ -24,7 +24,7 @@ func Compatible(a, b Type) bool {
 func HasUnnamed(t Type) bool {
 	switch t := t.(type) {
 	case *Tensor:
-		return slices.ContainsFunc(t.Shape, dim.Dim.IsUnnamed)
+		return t.hasSize(dim.Dim.IsUnnamed)
 	case *Tuple:
 		return slices.ContainsFunc(t.Of, HasUnnamed)
 	}
@@ -35,7 +35,7 @@ func match(a, b Type, same func(d, e dim.Dim) bool) bool {
 	switch a := a.(type) {
 	case *Tensor:
 		t, ok := b.(*Tensor)
-		return ok && (a == t || a.Elem == t.Elem && a.Enc == t.Enc && a.At.Equal(t.At) && slices.EqualFunc(a.Shape, t.Shape, same))
+		return ok && (a == t || a.Elem == t.Elem && a.Enc == t.Enc && a.At.Equal(t.At) && slices.EqualFunc(a.Shape, t.Shape, same) && a.Format.match(t.Format, same))
 	case *Tuple:
 		t, ok := b.(*Tuple)
 		return ok && (a == t || slices.EqualFunc(a.Of, t.Of, func(x, y Type) bool { return match(x, y, same) }))

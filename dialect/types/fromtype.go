@@ -2,8 +2,8 @@ package types
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/syntax/ast"
@@ -43,17 +43,12 @@ func Distinct(t Type, place string) Type {
 		return t
 	}
 	return Each(t, func(m Member) Type {
-		if !slices.ContainsFunc(m.Tensor.Shape, dim.Dim.IsUnnamed) {
-			return m.Tensor
-		}
-		r := *m.Tensor
-		r.Shape = slices.Clone(r.Shape)
-		for i, d := range r.Shape {
-			if d.IsUnnamed() {
-				r.Shape[i] = dim.Unnamed(place + m.Path + "." + strconv.Itoa(i))
+		return m.Tensor.resized(func(i int, d dim.Dim) dim.Dim {
+			if !d.IsUnnamed() {
+				return d
 			}
-		}
-		return &r
+			return dim.Unnamed(place + m.Path + "." + strconv.Itoa(i))
+		})
 	})
 }
 
@@ -167,6 +162,8 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 	switch {
 	case enc == nil:
 		return nil
+	case enc.Kind == ast.ADialect && (enc.Name == sparseEncoding || strings.HasPrefix(enc.Name, "dm.") && enc.Name != "dm.at"):
+		return e.format(t, enc, dynamic)
 	case enc.Kind != ast.ADialect || enc.Name != "dm.at":
 		t.Enc = e.foreign(enc.Text)
 		return nil
@@ -185,15 +182,37 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 		return badPlacement("dims names %d sizes, but the shape has %d of unknown size (\"?\")", len(p.dims), dynamic)
 	}
 	t.At = p.placement()
+	t.name(p.dims)
+	return nil
+}
+
+// name gives the dimensions of t of unknown size their names, if there are any.
+func (t *Tensor) name(dims []dim.Dim) {
 	n := 0
 	for i, d := range t.Shape {
-		if d.IsUnnamed() && p.dims != nil {
-			if !p.dims[n].IsUnnamed() {
-				t.Shape[i] = p.dims[n]
+		if d.IsUnnamed() && dims != nil {
+			if !dims[n].IsUnnamed() {
+				t.Shape[i] = dims[n]
 			}
 			n++
 		}
 	}
+}
+
+// format reads the encoding of t, a sparse tensor.
+func (e *Env) format(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
+	f, dims, understood, err := parseFormat(enc.Name, enc.Body, t.Shape)
+	switch {
+	case err != nil:
+		return err
+	case !understood:
+		t.Enc = e.foreign(enc.Text)
+		return nil
+	case dims != nil && len(dims) != dynamic:
+		return badFormat("dims names %d sizes, but the shape has %d of unknown size (\"?\")", len(dims), dynamic)
+	}
+	t.Format = f
+	t.name(dims)
 	return nil
 }
 

@@ -152,7 +152,7 @@ func parseDims(list string) ([]dim.Dim, error) {
 	return dims, nil
 }
 
-// splitTop splits at commas outside brackets.
+// splitTop splits at commas outside brackets; an arrow is none.
 func splitTop(s string) []string {
 	var parts []string
 	depth, start := 0, 0
@@ -161,7 +161,9 @@ func splitTop(s string) []string {
 		case '[', '(', '<', '{':
 			depth++
 		case ']', ')', '>', '}':
-			depth--
+			if s[i] != '>' || i == 0 || s[i-1] != '-' { // no arrow
+				depth--
+			}
 		case ',':
 			if depth == 0 {
 				parts = append(parts, s[start:i])

@@ -9,17 +9,39 @@ import (
 // Sized is t with sizes for its symbols; t itself where it has none of them.
 func Sized(t Type, sizes map[string]dim.Dim) Type {
 	return Each(t, func(m Member) Type {
-		w := m.Tensor
-		if !slices.ContainsFunc(w.Shape, func(d dim.Dim) bool { return !d.IsConst() }) {
-			return w
-		}
-		r := *w
-		r.Shape = make([]dim.Dim, len(w.Shape))
-		for i, d := range w.Shape {
-			r.Shape[i] = d.Subst(sizes)
-		}
-		return &r
+		return m.Tensor.resized(func(_ int, d dim.Dim) dim.Dim { return d.Subst(sizes) })
 	})
+}
+
+// hasSize reports whether yes of a size of t: of a dimension, or of what a level of its
+// format has room for.
+func (t *Tensor) hasSize(yes func(dim.Dim) bool) bool {
+	return slices.ContainsFunc(t.Shape, yes) || t.Format != nil && slices.ContainsFunc(t.Format.Stored, yes)
+}
+
+// resized is t with by of each size that is no number, which is called with the number of
+// the size: of a dimension, then of a level.
+func (t *Tensor) resized(by func(i int, d dim.Dim) dim.Dim) *Tensor {
+	if !t.hasSize(func(d dim.Dim) bool { return !d.IsConst() }) {
+		return t
+	}
+	sizes := func(ds []dim.Dim, first int) []dim.Dim {
+		out := slices.Clone(ds)
+		for i, d := range out {
+			if !d.IsConst() {
+				out[i] = by(first+i, d)
+			}
+		}
+		return out
+	}
+	r := *t
+	r.Shape = sizes(t.Shape, 0)
+	if t.Format != nil {
+		f := *t.Format
+		f.Stored = sizes(f.Stored, len(t.Shape))
+		r.Format = &f
+	}
+	return &r
 }
 
 // Unify notes in sizes what the symbols of a parameter of type want stand for
@@ -36,11 +58,17 @@ func Unify(want, have Type, sizes map[string]dim.Dim) {
 	if !ok || !ok2 || w.Rank() != h.Rank() {
 		return
 	}
-	for i, d := range w.Shape {
-		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-			if _, known := sizes[names[0]]; !known {
-				sizes[names[0]] = h.Shape[i]
+	note := func(want, have []dim.Dim) {
+		for i, d := range want {
+			if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+				if _, known := sizes[names[0]]; !known {
+					sizes[names[0]] = have[i]
+				}
 			}
 		}
+	}
+	note(w.Shape, h.Shape)
+	if w.Format.Alike(h.Format) && w.Format != nil {
+		note(w.Format.Stored, h.Format.Stored)
 	}
 }

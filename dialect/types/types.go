@@ -159,13 +159,15 @@ func (p Placement) Equal(q Placement) bool {
 	return p.In() == q.In() && slices.Equal(p.Order, q.Order) && p.Shard.Equal(q.Shard)
 }
 
-// Tensor is a ranked tensor. A "?" without a name in the encoding's dims gets a
+// Tensor is a ranked tensor, dense or sparse. A "?" without a name in the encoding's dims gets a
 // symbol made from where it is declared, so that every dimension is a Dim.
 type Tensor struct {
 	Shape []dim.Dim
 	Elem  Elem
 	At    Placement
-	Enc   string // an encoding of another dialect, verbatim
+	// Format is how a sparse tensor is stored, nil of others.
+	Format *Format
+	Enc    string // an encoding of another dialect, verbatim
 }
 
 // Rank is the number of dimensions.
@@ -174,8 +176,26 @@ func (t *Tensor) Rank() int { return len(t.Shape) }
 // Elements is the product of the dimensions; 1 for rank 0.
 func (t *Tensor) Elements() dim.Dim { return dim.Prod(t.Shape...) }
 
-// Bytes is the size of all elements.
-func (t *Tensor) Bytes() dim.Dim { return t.Elem.Size(t.Elements()) }
+// Bytes is the size of all elements; of a sparse tensor that of its components.
+func (t *Tensor) Bytes() dim.Dim {
+	if t.Format == nil {
+		return t.Elem.Size(t.Elements())
+	}
+	var sum dim.Dim
+	for _, c := range t.Components() {
+		sum = sum.Add(c.Tensor.Bytes())
+	}
+	return sum
+}
+
+// Values is how many elements t stores.
+func (t *Tensor) Values() dim.Dim {
+	if t.Format == nil {
+		return t.Elements()
+	}
+	entries := t.Entries()
+	return entries[len(entries)-1]
+}
 
 // With returns a tensor of the same element type and placement-free layout with another shape.
 func (t *Tensor) With(shape ...dim.Dim) *Tensor {
@@ -217,8 +237,11 @@ func (t *Tensor) String() string {
 }
 
 func (t *Tensor) encoding(names []string) string {
-	if t.Enc != "" {
+	switch {
+	case t.Enc != "":
 		return t.Enc
+	case t.Format != nil:
+		return t.Format.Text(t.Rank(), names)
 	}
 	var parts []string
 	if t.At.In() != HBM {

@@ -1,0 +1,390 @@
+package types
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmir/dialect/dim"
+)
+
+// Format is how a sparse tensor is stored: a tree of levels, as in Chou,
+// Kjolstad and Amarasinghe (Format Abstraction for Sparse Tensor Algebra
+// Compilers, OOPSLA 2018) and MLIR's sparse_tensor.
+type Format struct {
+	Levels []Level // the outermost first
+	// Stored is how many entries each compressed level has room for, the outermost
+	// first. How many it has is its last position; what lies beyond takes part in nothing.
+	Stored             []dim.Dim
+	PosWidth, CrdWidth int // bits of a position and of a coordinate; 0 is 64
+}
+
+// LevelKind is what a level stores of the coordinates along it.
+type LevelKind string
+
+// The kinds of levels.
+const (
+	DenseLevel           LevelKind = "dense"            // every coordinate has an entry: nothing is stored
+	CompressedLevel      LevelKind = "compressed"       // the coordinates that have one, from a position of each parent to that of the next
+	LooseCompressedLevel LevelKind = "loose_compressed" // those from a position of each parent to another
+	SingletonLevel       LevelKind = "singleton"        // one for each parent
+	StructuredLevel      LevelKind = "structured"       // of each M neighbours N
+)
+
+// Level is a level of a Format: it walks the coordinate Dim, Dim floordiv Div,
+// or Dim mod Mod.
+type Level struct {
+	Kind                        LevelKind
+	Dim                         int
+	Div, Mod                    int64 // 0: the coordinate itself
+	N, M                        int64 // of StructuredLevel
+	NonUnique, NonOrdered, Soas bool
+}
+
+// Component is a tensor that stores a part of a sparse one.
+type Component struct {
+	Name   string // "positions", "coordinates" or "values", with the level's number where several levels have some
+	Level  int    // -1: the values
+	Tensor *Tensor
+}
+
+// CompressedLevels is how many levels have positions.
+func (f *Format) CompressedLevels() (n int) {
+	for _, l := range f.Levels {
+		if l.positions() {
+			n++
+		}
+	}
+	return n
+}
+
+func (l Level) positions() bool { return l.Kind == CompressedLevel || l.Kind == LooseCompressedLevel }
+
+func (l Level) coordinates() bool { return l.Kind != DenseLevel }
+
+// Size is how many coordinates level l has along it in a tensor of that shape.
+func (l Level) Size(shape []dim.Dim) dim.Dim {
+	switch {
+	case l.Div > 0:
+		return dim.Quotient(shape[l.Dim], l.Div)
+	case l.Mod > 0:
+		return dim.Const(l.Mod)
+	}
+	return shape[l.Dim]
+}
+
+// Entries is how many entries each level of t has room for, t.Format's levels; the last
+// is the number of values.
+func (t *Tensor) Entries() []dim.Dim {
+	f := t.Format
+	out := make([]dim.Dim, len(f.Levels))
+	n, next := dim.Const(1), 0
+	for i, l := range f.Levels {
+		switch l.Kind {
+		case DenseLevel:
+			n = n.Mul(l.Size(t.Shape))
+		case CompressedLevel, LooseCompressedLevel:
+			n = f.Stored[next]
+			next++
+		case StructuredLevel:
+			n = n.Mul(dim.Quotient(l.Size(t.Shape), l.M)).Scale(l.N)
+		}
+		out[i] = n
+	}
+	return out
+}
+
+// Components are the tensors that store t, a sparse tensor: level by level its
+// positions and coordinates, then the values.
+func (t *Tensor) Components() []Component {
+	f := t.Format
+	var out []Component
+	vector := func(name string, level int, elem Elem, n dim.Dim) {
+		out = append(out, Component{name, level, &Tensor{Shape: []dim.Dim{n}, Elem: elem, At: Placement{Space: t.At.Space}}})
+	}
+	parents, entries := dim.Const(1), t.Entries()
+	number := func(kind string, has func(Level) bool, i int) string {
+		n := 0
+		for _, l := range f.Levels {
+			if has(l) {
+				n++
+			}
+		}
+		if n > 1 {
+			return kind + strconv.Itoa(i)
+		}
+		return kind
+	}
+	for i, l := range f.Levels {
+		switch l.Kind {
+		case CompressedLevel:
+			vector(number("positions", Level.positions, i), i, widthElem(f.PosWidth), parents.Add(dim.Const(1)))
+		case LooseCompressedLevel:
+			vector(number("positions", Level.positions, i), i, widthElem(f.PosWidth), parents.Scale(2))
+		}
+		if l.coordinates() {
+			vector(number("coordinates", Level.coordinates, i), i, widthElem(f.CrdWidth), entries[i])
+		}
+		parents = entries[i]
+	}
+	vector("values", -1, t.Elem, parents)
+	return out
+}
+
+// widthElem is the element type of positions or coordinates of that width.
+func widthElem(bits int) Elem {
+	switch bits {
+	case 8:
+		return UI8
+	case 16:
+		return UI16
+	case 32:
+		return I32
+	}
+	return I64
+}
+
+// Equal reports whether f and g have the same levels and widths, and room for as
+// many entries.
+func (f *Format) Equal(g *Format) bool { return f.match(g, dim.Dim.Equal) }
+
+// Alike reports whether f and g have the same levels and widths.
+func (f *Format) Alike(g *Format) bool {
+	return f.match(g, func(dim.Dim, dim.Dim) bool { return true })
+}
+
+func (f *Format) match(g *Format, same func(d, e dim.Dim) bool) bool {
+	if f == nil || g == nil {
+		return f == g
+	}
+	return f == g || bits(f.PosWidth) == bits(g.PosWidth) && bits(f.CrdWidth) == bits(g.CrdWidth) && slices.Equal(f.Levels, g.Levels) && slices.EqualFunc(f.Stored, g.Stored, same)
+}
+
+func bits(width int) int {
+	if width == 0 {
+		return 64
+	}
+	return width
+}
+
+// Transposed is f of a tensor whose dimension i becomes dimension to[i].
+func (f *Format) Transposed(to []int) *Format {
+	g := *f
+	g.Levels = slices.Clone(f.Levels)
+	for i := range g.Levels {
+		g.Levels[i].Dim = to[g.Levels[i].Dim]
+	}
+	return &g
+}
+
+// check is what is wrong with f as the format of a tensor of that shape, "" if nothing.
+func (f *Format) check(shape []dim.Dim) string {
+	if len(f.Levels) == 0 {
+		return "a format has at least one level"
+	}
+	type walk struct{ plain, div, mod int64 }
+	walks := make([]walk, len(shape))
+	for i, l := range f.Levels {
+		w := &walks[l.Dim]
+		switch {
+		case l.Div > 0:
+			if w.div != 0 || w.mod != 0 {
+				return fmt.Sprintf("the blocks of dimension %d stand after what is in them, or twice", l.Dim)
+			}
+			w.div = l.Div
+		case l.Mod > 0:
+			if w.mod != 0 || w.div != l.Mod {
+				return fmt.Sprintf("dimension %d mod %d has no level of blocks of %d before it", l.Dim, l.Mod, l.Mod)
+			}
+			w.mod = l.Mod
+		default:
+			w.plain++
+		}
+		if n, ok := shape[l.Dim].Int(); ok && l.Div > 0 && n%l.Div != 0 {
+			return fmt.Sprintf("blocks of %d do not divide dimension %d of size %d", l.Div, l.Dim, n)
+		}
+		switch l.Kind {
+		case SingletonLevel:
+			if i == 0 || !f.Levels[i-1].coordinates() {
+				return fmt.Sprintf("level %d is singleton, but the level before it stores no coordinates", i)
+			}
+		case StructuredLevel:
+			if n, ok := l.Size(shape).Int(); l.N <= 0 || l.N > l.M || ok && n%l.M != 0 {
+				return fmt.Sprintf("level %d is structured[%d, %d], which does not divide its size", i, l.N, l.M)
+			}
+		}
+	}
+	for d, w := range walks {
+		if (w.plain != 1 || w.div != 0) && (w.plain != 0 || w.div == 0 || w.mod == 0) {
+			return fmt.Sprintf("dimension %d is not walked by one level, or by one of its blocks and one inside them", d)
+		}
+	}
+	return ""
+}
+
+// shortNames are the formats that have a name of their own.
+var shortNames = []struct {
+	name   string
+	rank   int
+	levels string
+}{
+	{"csr", 2, "d0 : dense, d1 : compressed"},
+	{"csc", 2, "d1 : dense, d0 : compressed"},
+	{"dcsr", 2, "d0 : compressed, d1 : compressed"},
+	{"dcsc", 2, "d1 : compressed, d0 : compressed"},
+	{"sparse_vector", 1, "d0 : compressed"},
+}
+
+// blocked is the levels of a matrix of blocks of a×b elements.
+func blocked(a, b int64) string {
+	return fmt.Sprintf("d0 floordiv %d : dense, d1 floordiv %d : compressed, d0 mod %d : dense, d1 mod %d : dense", a, b, a, b)
+}
+
+// coordinates is the levels of the coordinate format, and fibers of compressed sparse fibers.
+func coordinates(rank int) string {
+	s := "d0 : compressed"
+	if rank > 1 {
+		s += "(nonunique)"
+	}
+	for d := 1; d < rank; d++ {
+		s += ", d" + strconv.Itoa(d) + " : singleton"
+		if d < rank-1 {
+			s += "(nonunique)"
+		}
+	}
+	return s
+}
+
+func fibers(rank int) string {
+	s := make([]string, rank)
+	for d := range s {
+		s[d] = "d" + strconv.Itoa(d) + " : compressed"
+	}
+	return strings.Join(s, ", ")
+}
+
+// mapText is the levels of f as in a map.
+func (f *Format) mapText() string {
+	s := make([]string, len(f.Levels))
+	for i, l := range f.Levels {
+		s[i] = l.String()
+	}
+	return strings.Join(s, ", ")
+}
+
+func (l Level) String() string {
+	s := "d" + strconv.Itoa(l.Dim)
+	switch {
+	case l.Div > 0:
+		s += " floordiv " + strconv.FormatInt(l.Div, 10)
+	case l.Mod > 0:
+		s += " mod " + strconv.FormatInt(l.Mod, 10)
+	}
+	s += " : " + string(l.Kind)
+	if l.Kind == StructuredLevel {
+		s += fmt.Sprintf("[%d, %d]", l.N, l.M)
+	}
+	var props []string
+	for _, p := range l.props() {
+		if *p.on {
+			props = append(props, p.name)
+		}
+	}
+	if props != nil {
+		s += "(" + strings.Join(props, ", ") + ")"
+	}
+	return s
+}
+
+type levelProp struct {
+	name string
+	on   *bool
+}
+
+func (l *Level) props() []levelProp {
+	return []levelProp{{"nonunique", &l.NonUnique}, {"nonordered", &l.NonOrdered}, {"soa", &l.Soas}}
+}
+
+// short is the name of f for tensors of that rank, with its arguments; "" if it has none.
+func (f *Format) short(rank int) (name string, args []string) {
+	levels := f.mapText()
+	for _, s := range shortNames {
+		if s.rank == rank && s.levels == levels {
+			return s.name, nil
+		}
+	}
+	switch {
+	case rank == 2 && len(f.Levels) == 4 && f.Levels[0].Div > 0 && f.Levels[1].Div > 0 && levels == blocked(f.Levels[0].Div, f.Levels[1].Div):
+		return "bsr", []string{fmt.Sprintf("%dx%d", f.Levels[0].Div, f.Levels[1].Div)}
+	case rank > 1 && levels == coordinates(rank):
+		return "coo", nil
+	case rank > 2 && levels == fibers(rank):
+		return "csf", nil
+	case rank == 2 && len(f.Levels) == 2 && f.Levels[1].Kind == StructuredLevel && levels == structured(f.Levels[1].N, f.Levels[1].M):
+		return "nm", []string{fmt.Sprintf("%d:%d", f.Levels[1].N, f.Levels[1].M)}
+	}
+	return "", nil
+}
+
+func structured(n, m int64) string {
+	return fmt.Sprintf("d0 : dense, d1 : structured[%d, %d]", n, m)
+}
+
+// Text is f as the encoding of a tensor of that rank whose "?" have names, if they do.
+func (f *Format) Text(rank int, names []string) string {
+	var parts []string
+	named := slices.ContainsFunc(f.Stored, func(d dim.Dim) bool { return !d.IsUnnamed() })
+	head, args := f.short(rank)
+	dims := make([]string, rank)
+	for d := range dims {
+		dims[d] = "d" + strconv.Itoa(d)
+	}
+	levels := "(" + strings.Join(dims, ", ") + ") -> (" + f.mapText() + ")"
+	widths := func(otherwise int) {
+		for _, w := range []struct {
+			key  string
+			bits int
+		}{{"posWidth", f.PosWidth}, {"crdWidth", f.CrdWidth}} {
+			if bits(w.bits) != otherwise {
+				parts = append(parts, fmt.Sprintf("%s = %d", w.key, bits(w.bits)))
+			}
+		}
+	}
+	if !named && names == nil && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
+		parts = append(parts, "map = "+levels)
+		widths(64)
+		return "#sparse_tensor.encoding<{ " + strings.Join(parts, ", ") + " }>"
+	}
+	parts = args
+	if head == "" {
+		head, parts = "sparse", []string{"map = " + levels}
+	}
+	if named {
+		parts = append(parts, "nnz = "+storedText(f.Stored))
+	}
+	widths(32)
+	if names != nil {
+		parts = append(parts, "dims = ["+strings.Join(names, ", ")+"]")
+	}
+	if parts == nil {
+		return "#dm." + head
+	}
+	return "#dm." + head + "<" + strings.Join(parts, ", ") + ">"
+}
+
+func storedText(ds []dim.Dim) string {
+	s := make([]string, len(ds))
+	same := true
+	for i, d := range ds {
+		s[i] = "?"
+		if !d.IsUnnamed() {
+			s[i] = d.String()
+		}
+		same = same && s[i] == s[0]
+	}
+	if same {
+		return s[0]
+	}
+	return "[" + strings.Join(s, ", ") + "]"
+}
