@@ -21,7 +21,7 @@ func (p *Program) Symbols() []string {
 		if t == nil {
 			return
 		}
-		for _, d := range t.Shape {
+		for _, d := range t.Sizes() {
 			for _, s := range d.Symbols() {
 				if !dim.Sym(s).IsUnnamed() {
 					have[s] = true

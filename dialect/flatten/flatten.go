@@ -47,7 +47,7 @@ func flat(f *ir.Func, from From) *ir.Func {
 	} else {
 		g.Args = nil
 		for _, a := range f.Args {
-			g.Args = append(g.Args, op.Leaves(a)...)
+			g.Args = append(g.Args, op.Parts(a)...)
 		}
 		for i, a := range g.Args {
 			a.Index = i
@@ -95,7 +95,7 @@ func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) {
 }
 
 func grouped(f *ir.Func) bool {
-	if slices.ContainsFunc(f.Results, types.IsTuple) || slices.ContainsFunc(ir.Types(f.Args), types.IsTuple) {
+	if slices.ContainsFunc(f.Results, types.Compound) || slices.ContainsFunc(ir.Types(f.Args), types.Compound) {
 		return true
 	}
 	if f.Body == nil {
@@ -103,7 +103,7 @@ func grouped(f *ir.Func) bool {
 	}
 	found := false
 	ir.Walk([]*ir.Op{f.Op}, func(o *ir.Op) bool {
-		found = found || op.Grouped(o) || o.Name == op.Pack || o.Name == op.Unpack
+		found = found || op.Grouped(o) || op.IsSparse(o) || o.Name == op.Pack || o.Name == op.Unpack
 		return !found
 	})
 	return found
@@ -113,11 +113,11 @@ func grouped(f *ir.Func) bool {
 func tensors(ts []types.Type) []types.Type {
 	out := make([]types.Type, 0, len(ts))
 	for _, t := range ts {
-		if !types.IsTuple(t) {
+		if !types.Compound(t) {
 			out = append(out, t)
 			continue
 		}
-		for _, m := range types.Members(t) {
+		for _, m := range types.Parts(t) {
 			out = append(out, m.Tensor)
 		}
 	}
@@ -138,6 +138,9 @@ func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
 	for i, t := range ts {
 		for k := range tensors([]types.Type{t}) {
 			d := list[i]
+			if t, ok := t.(*types.Tensor); ok && t.Format != nil && !tensors([]types.Type{t})[k].(*types.Tensor).Elem.IsFloat() && t.Elem.IsFloat() {
+				d = types.Dict{} // of positions and coordinates
+			}
 			if a := op.SignatureAttr(f, name, i, op.ShardingAttr); a != nil {
 				d = op.WithSharding(d.(types.Dict), op.MemberSharding(a, []types.Type{t}, k))
 			}
@@ -163,7 +166,7 @@ type flattener struct {
 func (x *flattener) of(v *ir.Value) []*ir.Value {
 	vs, ok := x.values[v]
 	if !ok {
-		vs = op.Leaves(v)
+		vs = op.Parts(v)
 		x.values[v] = vs
 	}
 	return vs
@@ -181,7 +184,7 @@ func (x *flattener) all(vs []*ir.Value) []*ir.Value {
 func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 	switch {
 	case o.Name == op.Pack && len(o.Results) == 1:
-		if vs := x.all(o.Operands); len(vs) == len(op.Leaves(o.Results[0])) {
+		if vs := x.all(o.Operands); len(vs) == len(op.Parts(o.Results[0])) {
 			x.values[o.Results[0]] = vs
 			return nil
 		}
@@ -193,16 +196,38 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 	if op.IsCheck(o) && op.Grouped(o) {
 		return x.check(o, b)
 	}
+	if op.IsSparse(o) && !op.PassesOn(o) {
+		in := make([][]*ir.Value, len(o.Operands))
+		for i, v := range o.Operands {
+			in[i] = x.of(v)
+		}
+		made, results := x.sparse(o, o, in, b)
+		for i, v := range o.Results {
+			x.values[v] = results[i]
+		}
+		return made
+	}
 	parts := op.Split(o)
 	if parts == nil {
 		return []*ir.Op{x.copied(o, x.all(o.Operands), b)}
 	}
 	results := make([][]*ir.Value, len(o.Results))
-	out := make([]*ir.Op, len(parts))
+	var out []*ir.Op
 	for i, p := range parts {
+		in := make([][]*ir.Value, len(o.Operands))
 		for j, v := range o.Operands {
-			vs := x.of(v)
-			p.Operands[j] = vs[min(i, len(vs)-1)]
+			in[j] = member(v, i, x.of(v))
+		}
+		if op.IsSparse(p) {
+			made, own := x.sparse(p, o, in, b)
+			for j, vs := range own {
+				results[j] = append(results[j], vs...)
+			}
+			out = append(out, made...)
+			continue
+		}
+		for j, vs := range in {
+			p.Operands[j] = vs[0]
 		}
 		p.Attrs, p.Parent = slices.Clone(o.Attrs), b
 		if a := o.Attr(op.ShardingAttr); a != nil {
@@ -215,12 +240,54 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 		for j, r := range p.Results {
 			results[j] = append(results[j], r)
 		}
-		out[i] = p
+		out = append(out, p)
 	}
 	for j, v := range o.Results {
 		x.values[v] = results[j]
 	}
 	return out
+}
+
+// member are those of vs, what v has become, that member i of a tuple has; of other values all.
+func member(v *ir.Value, i int, vs []*ir.Value) []*ir.Value {
+	if !types.IsTuple(v.Type) {
+		return vs
+	}
+	first := 0
+	for k, m := range types.Members(v.Type) {
+		n := len(types.Parts(m.Tensor))
+		if k == i {
+			return vs[first : first+n]
+		}
+		first += n
+	}
+	return vs
+}
+
+// sparse is o, which has sparse tensors and is a part of from, as dense ops. Of an op with
+// errors the results are new values.
+func (x *flattener) sparse(o, from *ir.Op, in [][]*ir.Value, b *ir.Block) ([]*ir.Op, [][]*ir.Value) {
+	build := &ir.Builder{Block: &ir.Block{}, At: from, Loose: true}
+	results, problem := op.LowerSparse(build, o, in)
+	if problem != nil {
+		results = make([][]*ir.Value, len(o.Results))
+		for i, v := range o.Results {
+			results[i] = op.Parts(v)
+		}
+		return nil, results
+	}
+	for _, made := range build.Block.Ops {
+		made.Parent = b
+		x.note(made, from)
+	}
+	for i, v := range o.Results {
+		for k, part := range types.Parts(v.Type) {
+			if r := results[i][k]; r.Op != nil && r.Op.Parent == b && r.Name == "" {
+				r.Name = op.MemberName(v.Name, part)
+			}
+		}
+	}
+	return build.Block.Ops, results
 }
 
 // check is o, which compares tuples, as a check of each member.
@@ -244,13 +311,13 @@ func (x *flattener) check(o *ir.Op, b *ir.Block) []*ir.Op {
 func (x *flattener) unpack(o *ir.Op) bool {
 	vs, n := x.of(o.Operands[0]), 0
 	for _, r := range o.Results {
-		n += len(op.Leaves(r))
+		n += len(op.Parts(r))
 	}
 	if n != len(vs) {
 		return false
 	}
 	for _, r := range o.Results {
-		n := len(op.Leaves(r))
+		n := len(op.Parts(r))
 		x.values[r], vs = vs[:n:n], vs[n:]
 	}
 	return true
@@ -269,10 +336,10 @@ func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
 		}
 		x.values[v] = vs
 	}
-	if o.Name == op.Grad && op.Grouped(o) {
-		gradients(&c, o)
+	if o.Name == op.Grad && (op.Grouped(o) || op.IsSparse(o)) {
+		x.gradients(&c, o)
 	}
-	if a := o.Attr(op.ShardingAttr); a != nil && slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return types.IsTuple(v.Type) }) {
+	if a := o.Attr(op.ShardingAttr); a != nil && slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return types.Compound(v.Type) }) {
 		c.RemoveAttr(op.ShardingAttr)
 		if flat := op.FlatSharding(a, ir.Types(o.Results)); flat != nil {
 			c.SetAttr(op.ShardingAttr, flat)
@@ -291,20 +358,45 @@ func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
 
 // fresh is copies of v, or values for its tensors.
 func fresh(v *ir.Value) []*ir.Value {
-	if types.IsTuple(v.Type) {
-		return op.Leaves(v)
+	if types.Compound(v.Type) {
+		return op.Parts(v)
 	}
 	n := *v
 	n.Uses = nil
 	return []*ir.Value{&n}
 }
 
-// gradients counts the arguments of a dm.grad in tensors.
-func gradients(c, o *ir.Op) {
+// gradients counts the arguments of a dm.grad in tensors. The gradient by a sparse tensor
+// is one by its values, stored as the tensor is; so is a cotangent.
+func (x *flattener) gradients(c, o *ir.Op) {
 	wrt, cotangents := op.Gradients(o)
 	c.SetAttr("wrt", op.IntList(wrt...))
 	if cotangents > 0 {
 		c.SetAttr("cotangents", types.Int{V: cotangents})
+	}
+	args, _ := op.GradArgs(o)
+	own := len(o.Results) - len(args)
+	if own < 0 {
+		return
+	}
+	c.Results, c.Operands = nil, nil
+	for i, v := range o.Operands {
+		vs := x.of(v)
+		if i >= len(o.Operands)-int(op.Int(o, "cotangents")) {
+			vs = slices.DeleteFunc(slices.Clone(vs), func(v *ir.Value) bool { return !v.Elem().IsFloat() })
+		}
+		c.Operands = append(c.Operands, vs...)
+	}
+	for i, v := range o.Results {
+		vs := x.values[v]
+		for k, r := range vs {
+			if i >= own && !r.Elem().IsFloat() {
+				vs[k] = x.of(o.Operands[args[i-own]])[k]
+				continue
+			}
+			r.Op, r.Index = c, len(c.Results)
+			c.Results = append(c.Results, r)
+		}
 	}
 }
 

@@ -193,17 +193,9 @@ func (l *lowerer) refine(o *ir.Op, def *op.Def) {
 	for i, v := range o.Results {
 		written, ok := v.Type.(*types.Tensor)
 		from, ok2 := inferred[i].(*types.Tensor)
-		if !ok || !ok2 || written.Rank() != from.Rank() {
-			continue
+		if ok && ok2 {
+			v.Type = written.Refined(from)
 		}
-		r := *written
-		r.Shape = slices.Clone(r.Shape)
-		for j, d := range r.Shape {
-			if d.IsUnnamed() && from.Shape[j].IsUnnamed() {
-				r.Shape[j] = from.Shape[j]
-			}
-		}
-		v.Type = &r
 	}
 }
 

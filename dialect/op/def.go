@@ -21,6 +21,7 @@ const (
 	Kernels       Family = "kernels"
 	Training      Family = "training"
 	Groups        Family = "groups of values"
+	SparseTensors Family = "sparse tensors"
 	Distribution  Family = "distribution"
 )
 
@@ -212,6 +213,8 @@ type Def struct {
 	// values that replace o's results, or nil, leaving the block as it was, where
 	// it needs a size in numbers that is a symbol. nil: the op is no composite.
 	Expand func(b *ir.Builder, o *ir.Op) []*ir.Value
+	// Sparse is how the op takes sparse tensors; nil: it takes none.
+	Sparse *Sparse
 	// Derivative is how gradients flow back. nil: by what the op expands to or, for
 	// ops with regions, through these; sources and terminators have none.
 	Derivative *Derivative

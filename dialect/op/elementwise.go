@@ -25,6 +25,7 @@ type unary struct {
 	scalar                 Scalar
 	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
+	zero                   bool // of 0 it is 0
 }
 
 // binary describes two broadcast operands and one result of their element type.
@@ -38,6 +39,7 @@ type binary struct {
 	steps                  int
 	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
+	sparse                 *Sparse
 }
 
 func elementwise() []*Def {
@@ -53,12 +55,12 @@ func elementwise() []*Def {
 
 var unaries = []unary{
 	{
-		name: "abs", summary: "absolute value", formula: "|x|", foreign: []Foreign{{Names: "absolute fabs absf"}}, elems: signedNum,
+		name: "abs", zero: true, summary: "absolute value", formula: "|x|", foreign: []Foreign{{Names: "absolute fabs absf"}}, elems: signedNum,
 		scalar:     Scalar{Kinks: true, Exact: true, Range: absolute},
 		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sign", x)) }),
 	},
 	{
-		name: "neg", summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate negf"}}, elems: signedNum,
+		name: "neg", zero: true, summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate negf"}}, elems: signedNum,
 		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
 		linear:     linearIn([]int{0}),
 		derivative: direct("`dx = -dy`.", func(w *Builder, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
@@ -74,17 +76,17 @@ var unaries = []unary{
 		derivative: direct("`dx = dy / x`.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
 	},
 	{
-		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", foreign: []Foreign{{Names: "log_plus_one"}}, elems: floats, flop: 1,
+		name: "log1p", zero: true, summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", foreign: []Foreign{{Names: "log_plus_one"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log1p)},
 		derivative: ofX("`dx = dy / (1 + x)`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
 	},
 	{
-		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", foreign: []Foreign{{Names: "exponential_minus_one"}}, elems: floats, flop: 1,
+		name: "expm1", zero: true, summary: "exponential minus 1, exact near 0", formula: "e^x - 1", foreign: []Foreign{{Names: "exponential_minus_one"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Expm1)},
 		derivative: ofY("`dx = dy · (y + 1)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
 	},
 	{
-		name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
+		name: "sqrt", zero: true, summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
 		scalar:     Scalar{Tame: positive, Range: monotone(math.Sqrt)},
 		derivative: ofY("`dx = dy / (2 y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
 	},
@@ -96,21 +98,21 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
+		name: "cbrt", zero: true, summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Cbrt)},
 		derivative: ofY("`dx = dy / (3 y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.div(dy, w.scale(w.mul(y, y), 3))
 		}),
 	},
 	{
-		name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1,
+		name: "tanh", zero: true, summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Range: between(-1, 1)},
 		derivative: ofY("`dx = dy · (1 - y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(dy, w.sub(w.number(y, 1), w.mul(y, y)))
 		}),
 	},
 	{
-		name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1,
+		name: "erf", zero: true, summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Range: between(-1, 1)},
 		derivative: ofX("`dx = dy · 2/√π · e^(-x²)`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
 			return w.mul(w.scale(dy, 2/math.Sqrt(math.Pi)), w.Unary("exp", w.neg(w.mul(x, x))))
@@ -125,7 +127,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "erfinv", summary: "inverse error function", formula: "erf⁻¹ x", elems: floats, flop: 1,
+		name: "erfinv", zero: true, summary: "inverse error function", formula: "erf⁻¹ x", elems: floats, flop: 1,
 		note:   "It is ±∞ at ±1 and NaN beyond.",
 		steps:  16,
 		scalar: Scalar{Tame: within(0.75), Range: monotone(math.Erfinv)},
@@ -142,14 +144,14 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", foreign: []Foreign{{Names: "rectified_linear"}}, elems: signedNum,
+		name: "relu", zero: true, summary: "rectified linear unit", formula: "max(x, 0)", foreign: []Foreign{{Names: "rectified_linear"}}, elems: signedNum,
 		scalar: Scalar{Kinks: true, Exact: true, Range: monotone(func(x float64) float64 { return max(x, 0) })},
 		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *Builder, _, y, dy *ir.Value) *ir.Value {
 			return w.when(w.compare("gt", y, w.number(y, 0)), dy)
 		}),
 	},
 	{
-		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", foreign: []Foreign{{Names: "gelu_new gelu_fast gelu_tanh gelu_pytorch_tanh", Form: "approximate = tanh"}, {Names: "geglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats,
+		name: "gelu", zero: true, summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", foreign: []Foreign{{Names: "gelu_new gelu_fast gelu_tanh gelu_pytorch_tanh", Form: "approximate = tanh"}, {Names: "geglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats,
 		note: "With `approximate = tanh` the function is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`. " +
 			"Counted by the formula's operations: 5 FLOP an element, 9 with `tanh`. " +
 			"Source: Hendrycks and Gimpel, *Gaussian Error Linear Units*, arXiv 1606.08415.",
@@ -174,7 +176,7 @@ var unaries = []unary{
 		},
 	},
 	{
-		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", foreign: []Foreign{{Names: "swish"}, {Names: "swiglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats, flop: 4,
+		name: "silu", zero: true, summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", foreign: []Foreign{{Names: "swish"}, {Names: "swiglu", Rest: "of one half, and dm.mul by the other"}}, elems: floats, flop: 4,
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
 		steps: 8, scalar: Scalar{Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.3) })},
@@ -184,27 +186,27 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", foreign: []Foreign{{Names: "sgn signum"}}, elems: signedNum, note: "The sign of NaN is NaN.",
+		name: "sign", zero: true, summary: "sign: -1, 0 or 1", formula: "sign x", foreign: []Foreign{{Names: "sgn signum"}}, elems: signedNum, note: "The sign of NaN is NaN.",
 		scalar:     Scalar{Jumps: true, Exact: true, Range: between(-1, 1)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "floor", summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats,
+		name: "floor", zero: true, summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Floor)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", foreign: []Foreign{{Names: "ceiling"}}, elems: floats,
+		name: "ceil", zero: true, summary: "smallest integral value not below x", formula: "⌈x⌉", foreign: []Foreign{{Names: "ceiling"}}, elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Ceil)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "round", summary: "nearest integral value, halves to even", formula: "round x", foreign: []Foreign{{Names: "rint round_nearest_even"}}, elems: floats,
+		name: "round", zero: true, summary: "nearest integral value, halves to even", formula: "round x", foreign: []Foreign{{Names: "rint round_nearest_even"}}, elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.RoundToEven)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "round_half_away", summary: "nearest integral value, halves away from zero", formula: "sign(x) · ⌊|x| + 1/2⌋", foreign: []Foreign{{Names: "round_nearest_afz"}}, elems: floats,
+		name: "round_half_away", zero: true, summary: "nearest integral value, halves away from zero", formula: "sign(x) · ⌊|x| + 1/2⌋", foreign: []Foreign{{Names: "round_nearest_afz"}}, elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Round)},
 		derivative: flat(constantDoc),
 	},
@@ -214,19 +216,19 @@ var unaries = []unary{
 		derivative: ofX("`dx = -dy · sin x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.Unary("sin", x))) }),
 	},
 	{
-		name: "sin", summary: "sine", formula: "sin x", foreign: []Foreign{{Names: "sine"}}, elems: floats, flop: 1,
+		name: "sin", zero: true, summary: "sine", formula: "sin x", foreign: []Foreign{{Names: "sine"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = dy · cos x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cos", x)) }),
 	},
 	{
-		name: "tan", summary: "tangent", formula: "tan x", foreign: []Foreign{{Names: "tangent"}}, elems: floats, flop: 1,
+		name: "tan", zero: true, summary: "tangent", formula: "tan x", foreign: []Foreign{{Names: "tangent"}}, elems: floats, flop: 1,
 		steps: 12, scalar: Scalar{Tame: within(1.2), Range: tangents},
 		derivative: ofY("`dx = dy · (1 + y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(dy, w.plus(w.mul(y, y), 1))
 		}),
 	},
 	{
-		name: "sinh", summary: "hyperbolic sine", formula: "(e^x - e^(-x)) / 2", elems: floats, flop: 1,
+		name: "sinh", zero: true, summary: "hyperbolic sine", formula: "(e^x - e^(-x)) / 2", elems: floats, flop: 1,
 		steps: 12, scalar: Scalar{Tame: within(7), Range: monotone(math.Sinh)},
 		derivative: ofX("`dx = dy · cosh x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cosh", x)) }),
 	},
@@ -238,7 +240,7 @@ var unaries = []unary{
 		derivative: ofX("`dx = dy · sinh x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sinh", x)) }),
 	},
 	{
-		name: "asinh", summary: "inverse hyperbolic sine", formula: "ln(x + √(x² + 1))", foreign: []Foreign{{Names: "arcsinh"}}, elems: floats, flop: 1,
+		name: "asinh", zero: true, summary: "inverse hyperbolic sine", formula: "ln(x + √(x² + 1))", foreign: []Foreign{{Names: "arcsinh"}}, elems: floats, flop: 1,
 		steps: 12, scalar: Scalar{Range: monotone(math.Asinh)},
 		derivative: ofX("`dx = dy / √(x² + 1)`, whose squares do not overflow.", func(w *Builder, x, dy *ir.Value) *ir.Value {
 			inverse := w.div(w.number(x, 1), w.Binary("max", w.Unary("abs", x), w.number(x, 1)))
@@ -255,7 +257,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "atanh", summary: "inverse hyperbolic tangent", formula: "ln((1 + x) / (1 - x)) / 2", foreign: []Foreign{{Names: "arctanh"}}, elems: floats, flop: 1,
+		name: "atanh", zero: true, summary: "inverse hyperbolic tangent", formula: "ln((1 + x) / (1 - x)) / 2", foreign: []Foreign{{Names: "arctanh"}}, elems: floats, flop: 1,
 		note:  "It is ±∞ at ±1 and NaN beyond.",
 		steps: 12, scalar: Scalar{Tame: within(0.9), Range: monotone(math.Atanh)},
 		derivative: ofX("`dx = dy / ((1 - x) · (1 + x))`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
@@ -282,7 +284,7 @@ const shiftNote = "A shift by at least the number of bits, or by a negative one,
 
 var binaries = []binary{
 	{
-		name: "add", summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "add", sparse: eachStored, summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
@@ -290,7 +292,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "sub", summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
+		name: "sub", sparse: eachStored, summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
 		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
@@ -300,7 +302,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", sparse: scaling(false), summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInEach,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
@@ -312,7 +314,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "div", summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		name: "div", sparse: scaling(true), summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
 		linear: linearFloat,
 		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
 			q := g.div(g.wide(dz), g.wide(y))
@@ -323,11 +325,11 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "max", summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "max", sparse: eachStored, summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the larger operand; equal ones share it half and half.", extremum("gt")),
 	},
 	{
-		name: "min", summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "min", sparse: eachStored, summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the smaller operand; equal ones share it half and half.", extremum("lt")),
 	},
 	{
@@ -418,6 +420,9 @@ func (u unary) def() *Def {
 		Steps:      u.steps,
 		Derivative: u.derivative,
 	}
+	if u.zero {
+		d.Sparse = eachStored
+	}
 	perElement := func(*ir.Op) int64 { return u.flop }
 	if u.flopOf != nil {
 		perElement = u.flopOf
@@ -451,6 +456,7 @@ func (b binary) def() *Def {
 		Scalar:     &Scalar{},
 		Steps:      b.steps,
 		Derivative: b.derivative,
+		Sparse:     b.sparse,
 		Example:    fmt.Sprintf("func.func @example(%%x: %[1]s, %%y: %[3]s) -> %[1]s {\n  %%z = dm.%[2]s %%x, %%y : (%[1]s, %[3]s) -> %[1]s\n  return %%z : %[1]s\n}", t, b.name, v),
 	}
 }

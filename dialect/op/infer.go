@@ -143,7 +143,7 @@ func Compatible(inferred, written types.Type) bool {
 	if !ok || !ok2 {
 		return types.Equal(inferred, written)
 	}
-	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && a.At.In() == b.At.In()
+	return a.Elem == b.Elem && sameShape(a.Sizes(), b.Sizes()) && a.Format.Alike(b.Format) && a.At.In() == b.At.In()
 }
 
 // known picks the most specific size: a number, else a named formula, else any.

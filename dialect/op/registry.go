@@ -22,7 +22,7 @@ var (
 func init() {
 	for _, family := range [][]*Def{
 		contractions(), elementwise(), normalizations(), attentions(),
-		movements(), sources(), controls(), kernels(), trainings(), groups(), distributions(),
+		movements(), sources(), controls(), kernels(), trainings(), groups(), sparseTensors(), distributions(),
 	} {
 		for _, d := range family {
 			all = append(all, d)
@@ -234,6 +234,8 @@ func FLOP(o *ir.Op) dim.Dim {
 		return dim.Dim{}
 	case Grouped(o):
 		return groupFLOP(o)
+	case IsSparse(o):
+		return flopSparse(o)
 	case Valid(o):
 		return d.FLOP(o)
 	}

@@ -91,16 +91,28 @@ func Gradients(o *ir.Op) (wrt []int, cotangents int64) {
 	first, n := make([]int, len(o.Operands)), 0
 	for i, v := range o.Operands {
 		first[i] = n
-		n += max(1, len(types.Members(v.Type)))
+		n += max(1, len(types.Parts(v.Type)))
 	}
 	wrt = []int{}
 	for _, i := range args {
-		for k := range max(1, len(types.Members(o.Operands[i].Type))) {
-			wrt = append(wrt, first[i]+k)
+		for k, m := range types.Parts(o.Operands[i].Type) { // of a sparse tensor the values alone
+			if m.Tensor.Elem.IsFloat() {
+				wrt = append(wrt, first[i]+k)
+			}
 		}
 	}
 	if c := Int(o, "cotangents"); c > 0 && c <= int64(len(o.Operands)) {
-		cotangents = int64(n - first[len(o.Operands)-int(c)])
+		for _, v := range o.Operands[len(o.Operands)-int(c):] {
+			parts := types.Parts(v.Type)
+			for _, m := range parts {
+				if len(parts) == 1 || m.Tensor.Elem.IsFloat() {
+					cotangents++
+				}
+			}
+			if len(parts) == 0 {
+				cotangents++
+			}
+		}
 	}
 	return wrt, cotangents
 }

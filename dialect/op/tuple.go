@@ -222,7 +222,10 @@ func valueName(v *ir.Value) string {
 func Infer(o *ir.Op) ([]types.Type, *Problem) {
 	d := Of(o)
 	t := structure(o)
-	if t == nil {
+	switch {
+	case t == nil && IsSparse(o):
+		return inferSparse(o)
+	case t == nil:
 		return d.Infer(o)
 	}
 	if p := misfit(o); p != nil {
@@ -230,7 +233,7 @@ func Infer(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	var columns [][]types.Type
 	for _, m := range Split(o) {
-		ts, p := d.Infer(m)
+		ts, p := Infer(m)
 		if p != nil {
 			return nil, p
 		}

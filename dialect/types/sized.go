@@ -13,10 +13,19 @@ func Sized(t Type, sizes map[string]dim.Dim) Type {
 	})
 }
 
+// Sizes are the sizes of t: its dimensions, then what the compressed levels of its format
+// have room for.
+func (t *Tensor) Sizes() []dim.Dim {
+	if t.Format == nil {
+		return t.Shape
+	}
+	return slices.Concat(t.Shape, t.Format.Stored)
+}
+
 // hasSize reports whether yes of a size of t: of a dimension, or of what a level of its
 // format has room for.
 func (t *Tensor) hasSize(yes func(dim.Dim) bool) bool {
-	return slices.ContainsFunc(t.Shape, yes) || t.Format != nil && slices.ContainsFunc(t.Format.Stored, yes)
+	return slices.ContainsFunc(t.Sizes(), yes)
 }
 
 // resized is t with by of each size that is no number, which is called with the number of
@@ -44,6 +53,21 @@ func (t *Tensor) resized(by func(i int, d dim.Dim) dim.Dim) *Tensor {
 	return &r
 }
 
+// Refined is t with the symbols of from, of which t is another text, for its sizes
+// without a name.
+func (t *Tensor) Refined(from *Tensor) *Tensor {
+	have := from.Sizes()
+	if t.Rank() != from.Rank() || !t.Format.Alike(from.Format) {
+		return t
+	}
+	return t.resized(func(i int, d dim.Dim) dim.Dim {
+		if d.IsUnnamed() && have[i].IsUnnamed() {
+			return have[i]
+		}
+		return d
+	})
+}
+
 // Unify notes in sizes what the symbols of a parameter of type want stand for
 // where it takes a value of type have. What a symbol stands for already remains.
 func Unify(want, have Type, sizes map[string]dim.Dim) {
@@ -55,20 +79,15 @@ func Unify(want, have Type, sizes map[string]dim.Dim) {
 	}
 	w, ok := want.(*Tensor)
 	h, ok2 := have.(*Tensor)
-	if !ok || !ok2 || w.Rank() != h.Rank() {
+	if !ok || !ok2 || w.Rank() != h.Rank() || !w.Format.Alike(h.Format) {
 		return
 	}
-	note := func(want, have []dim.Dim) {
-		for i, d := range want {
-			if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-				if _, known := sizes[names[0]]; !known {
-					sizes[names[0]] = have[i]
-				}
+	of := h.Sizes()
+	for i, d := range w.Sizes() {
+		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+			if _, known := sizes[names[0]]; !known {
+				sizes[names[0]] = of[i]
 			}
 		}
-	}
-	note(w.Shape, h.Shape)
-	if w.Format.Alike(h.Format) && w.Format != nil {
-		note(w.Format.Stored, h.Format.Stored)
 	}
 }

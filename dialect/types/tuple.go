@@ -110,3 +110,31 @@ func (e *Env) tupleOf(x *ast.TypeExpr) (Type, error) {
 	}
 	return t, nil
 }
+
+// Compound reports whether a value of type t is no value in memory but several: a tuple,
+// or a sparse tensor.
+func Compound(t Type) bool {
+	switch t := t.(type) {
+	case *Tuple:
+		return true
+	case *Tensor:
+		return t.Format != nil
+	}
+	return false
+}
+
+// Parts are the dense tensors that make up a value of type t: the members of a tuple,
+// of sparse ones their components, called ".values" and so on after their path.
+func Parts(t Type) []Member {
+	var out []Member
+	for _, m := range Members(t) {
+		if m.Tensor.Format == nil {
+			out = append(out, m)
+			continue
+		}
+		for _, c := range m.Tensor.Components() {
+			out = append(out, Member{m.Path + "." + c.Name, c.Tensor})
+		}
+	}
+	return out
+}

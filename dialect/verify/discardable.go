@@ -188,7 +188,7 @@ func (v *verifier) bound(o *ir.Op, bind types.Dict) bool {
 	var names []string
 	add := func(t types.Type) {
 		for _, m := range types.Members(t) {
-			for _, d := range m.Tensor.Shape {
+			for _, d := range m.Tensor.Sizes() {
 				for _, s := range d.Symbols() {
 					if !have[s] && !dim.Sym(s).IsUnnamed() {
 						have[s] = true

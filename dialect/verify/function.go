@@ -233,13 +233,14 @@ func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
 	of := types.Members(have)
 	for i, m := range types.Members(want) {
 		w, h := m.Tensor, of[i].Tensor
-		if w.Rank() != h.Rank() {
+		if w.Rank() != h.Rank() || !w.Format.Alike(h.Format) {
 			return types.Compatible(have, want)
 		}
-		for j, d := range w.Shape {
+		sizes := h.Sizes()
+		for j, d := range w.Sizes() {
 			if syms := d.Symbols(); len(syms) == 1 && d.Equal(dim.Sym(syms[0])) {
 				if _, bound := bind[syms[0]]; !bound && !d.IsUnnamed() {
-					bind[syms[0]] = h.Shape[j]
+					bind[syms[0]] = sizes[j]
 				}
 			}
 		}

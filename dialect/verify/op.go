@@ -257,6 +257,14 @@ func regions(o *ir.Op, def *op.Def) *op.Problem {
 	return nil
 }
 
+// sparseTensors checks that o takes those that it has.
+func sparseTensors(o *ir.Op, def *op.Def) *op.Problem {
+	if !op.IsSparse(o) || op.PassesOn(o) {
+		return nil
+	}
+	return op.VerifySparse(o)
+}
+
 // operandTypes checks that operands are tensors, or all bare element types
 // where the op works element by element, and the element types.
 func operandTypes(o *ir.Op, def *op.Def) *op.Problem {

@@ -98,7 +98,7 @@ func Op(o *ir.Op) *op.Problem {
 	if !knownTypes(o) || slices.ContainsFunc(o.Results, isUnknown) {
 		return nil
 	}
-	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{operandTypes, spaces, resultTypes} {
+	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{operandTypes, spaces, resultTypes, sparseTensors} {
 		if p := check(o, def); p != nil {
 			return p
 		}

@@ -1,0 +1,303 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// A sparse tensor is no value in memory: its components are (types.Tensor.Components).
+// An op on sparse tensors is written out, by package flatten, as dense ops on
+// components, which is what runs; its cost is theirs.
+
+func sparseTensors() []*Def {
+	contraction := &Sparse{Doc: "One sparse operand: products of the elements that it stores; the result is dense.", lower: einsumSparse}
+	einsumDef.Sparse, matmulDef.Sparse = contraction, contraction
+	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
+	sampleDef.Sparse, convertFormatDef.Sparse = sampledProduct, converted
+	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
+	return []*Def{sampleDef, convertFormatDef}
+}
+
+// Sparse is how an op takes and gives sparse tensors.
+type Sparse struct {
+	// Doc says which operands may be sparse, and how the result is stored, in Markdown.
+	Doc string
+	// Infer changes the types that follow for dense operands to those of the results; nil:
+	// they are dense.
+	Infer func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem)
+	// Assembles is set where the text states how many elements the result has room for.
+	Assembles bool
+
+	lower func(l *lowering)
+}
+
+// IsSparse reports whether an operand or a result of o is a sparse tensor.
+func IsSparse(o *ir.Op) bool {
+	for _, vs := range [2][]*ir.Value{o.Operands, o.Results} {
+		for _, v := range vs {
+			if t, ok := v.Type.(*types.Tensor); ok && t.Format != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Parts are new values for the dense tensors of v, a tuple or a sparse tensor, without
+// uses and belonging to no op; v itself where it is dense.
+func Parts(v *ir.Value) []*ir.Value {
+	if !types.Compound(v.Type) {
+		return []*ir.Value{v}
+	}
+	var out []*ir.Value
+	for _, m := range types.Parts(v.Type) {
+		out = append(out, &ir.Value{Name: MemberName(v.Name, m), Type: m.Tensor, Span: v.Span})
+	}
+	return out
+}
+
+// LowerSparse writes o, an op of which IsSparse, as dense ops at b, from the parts of its
+// operands, and returns those of its results.
+func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Problem) {
+	d := Of(o)
+	if d == nil || d.Sparse == nil {
+		return nil, refused(o)
+	}
+	l := &lowering{Builder: NewBuilder(b, nil), o: o, in: in}
+	for _, v := range o.Results {
+		l.out = append(l.out, asTensor(v.Type))
+	}
+	l.results = make([][]*ir.Value, len(o.Results))
+	if l.problem = supported(o); l.problem == nil {
+		d.Sparse.lower(l)
+	}
+	if err := l.Err(); l.problem == nil && err != nil {
+		l.problem = problem("DM145", -1, "%s cannot be written out for these formats: %s", o.Name, err).help("convert the operand: dm.convert_format")
+	}
+	if l.problem != nil {
+		l.Undo()
+		return nil, l.problem
+	}
+	return l.results, nil
+}
+
+// refused is why o, whose entry takes no sparse tensors, has one.
+func refused(o *ir.Op) *Problem {
+	for i, v := range o.Operands {
+		if t, ok := v.Type.(*types.Tensor); ok && t.Format != nil {
+			dense := &types.Tensor{Shape: t.Shape, Elem: t.Elem, At: t.At}
+			return problem("DM145", i, "%s takes no sparse tensors, and %s is %s", o.Name, valueName(v), t).
+				help("make it dense: dm.convert_format %s : (%s) -> %s, which writes %s bytes", valueName(v), t, dense, dense.Bytes())
+		}
+	}
+	return problem("DM145", -1, "%s gives no sparse tensors", o.Name).help("convert the result: dm.convert_format")
+}
+
+// supported is why the formats of o's tensors have no code, nil where they have.
+func supported(o *ir.Op) *Problem {
+	for n, vs := range [2][]*ir.Value{o.Operands, o.Results} {
+		for i, v := range vs {
+			t := asTensor(v.Type)
+			if t == nil || t.Format == nil {
+				continue
+			}
+			at := -1
+			if n == 0 {
+				at = i
+			}
+			for j, l := range t.Format.Levels {
+				if l.Kind == types.LooseCompressedLevel || l.Kind == types.StructuredLevel {
+					return problem("DM145", at, "%s has a level that is %s, for which there is no code", valueName(v), l.Kind).help("store it with dense, compressed and singleton levels")
+				}
+				if l.NonOrdered {
+					return problem("DM145", at, "the coordinates of level %d of %s are in no order, for which there is no code", j, valueName(v)).help("store it in order")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// scratch is o written out for tools that ask what it does: the dense ops, in a block of
+// their own, and the parts of its operands.
+func scratch(o *ir.Op) (ops []*ir.Op, in [][]*ir.Value, out [][]*ir.Value, p *Problem) {
+	b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
+	same := map[*ir.Value][]*ir.Value{}
+	for _, v := range o.Operands {
+		root := PatternOf(v)
+		if same[v] == nil {
+			parts := Parts(v)
+			if of := same[root]; of != nil && root != v { // of one pattern
+				parts = append(slices.Clone(of[:len(of)-1]), parts[len(parts)-1])
+			}
+			same[v] = parts
+			if same[root] == nil {
+				same[root] = parts
+			}
+		}
+		in = append(in, same[v])
+	}
+	out, p = LowerSparse(b, o, in)
+	return b.Block.Ops, in, out, p
+}
+
+// PatternOf is the value that says which elements of v, a sparse tensor, are stored: the
+// first of those that hand it on.
+func PatternOf(v *ir.Value) *ir.Value {
+	for v.Op != nil {
+		d := Of(v.Op)
+		if d == nil || d.Sparse == nil || !d.Sparse.keeps(v.Op) {
+			return v
+		}
+		next := pattern(v.Op)
+		if next == nil {
+			return v
+		}
+		v = next
+	}
+	return v
+}
+
+// pattern is the first sparse operand of o.
+func pattern(o *ir.Op) *ir.Value {
+	for _, v := range o.Operands {
+		if t := asTensor(v.Type); t != nil && t.Format != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// keeps reports whether the results of o store the elements that its first sparse operand
+// does.
+func (s *Sparse) keeps(o *ir.Op) bool {
+	if s.Assembles || s.Infer == nil {
+		return false
+	}
+	var one *ir.Value
+	for _, v := range o.Operands {
+		t := asTensor(v.Type)
+		switch {
+		case t == nil || t.Format == nil:
+		case one == nil:
+			one = v
+		case o.Name != Prefix+"sample" && PatternOf(v) != PatternOf(one):
+			return false
+		}
+	}
+	return one != nil && o.Name != Prefix+"transpose"
+}
+
+// keptFormat is the Infer of ops whose result stores the elements that the first sparse
+// operand does.
+func keptFormat(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
+	p := asTensor(pattern(o).Type)
+	out := make([]types.Type, len(dense))
+	for i, t := range dense {
+		r, ok := t.(*types.Tensor)
+		if !ok || !slices.EqualFunc(r.Shape, p.Shape, sameDim) {
+			return nil, problem("DM145", -1, "the result of %s has the shape %s, which differs from that of the sparse operand, %s", o.Name, dims(t), shapeText(p.Shape)).
+				help("a dense operand broadcasts to the shape of the sparse one, not beyond")
+		}
+		s := *r
+		s.Format = p.Format
+		out[i] = &s
+	}
+	return out, nil
+}
+
+func dims(t types.Type) string {
+	if r, ok := t.(*types.Tensor); ok {
+		return shapeText(r.Shape)
+	}
+	return fmt.Sprint(t)
+}
+
+// inferSparse gives the types of the results of o, which takes sparse tensors, from
+// those for dense ones.
+func inferSparse(o *ir.Op) ([]types.Type, *Problem) {
+	d := Of(o)
+	if d.Sparse == nil {
+		return nil, refused(o)
+	}
+	ts, p := d.Infer(o)
+	if p != nil {
+		return nil, p
+	}
+	for i, t := range ts {
+		if r, ok := t.(*types.Tensor); ok && r.Format != nil {
+			s := *r
+			s.Format = nil
+			ts[i] = &s
+		}
+	}
+	if d.Sparse.Infer == nil || pattern(o) == nil && !d.Sparse.Assembles {
+		return ts, nil
+	}
+	return d.Sparse.Infer(o, ts)
+}
+
+// VerifySparse checks what the types of o, which has sparse tensors, do not show.
+func VerifySparse(o *ir.Op) *Problem {
+	_, _, _, p := scratch(o)
+	return p
+}
+
+// flopSparse and trafficSparse are the FLOP and the bytes of o, an op on sparse tensors:
+// those of the dense ops that it is written out as, of which only what comes in and
+// what goes out is in memory.
+func flopSparse(o *ir.Op) dim.Dim {
+	ops, _, _, _ := scratch(o)
+	var sum dim.Dim
+	for _, p := range ops {
+		sum = sum.Add(FLOP(p))
+	}
+	return sum
+}
+
+func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	ops, in, out, _ := scratch(o)
+	read = make([]dim.Dim, len(o.Operands))
+	most := map[*ir.Value]dim.Dim{}
+	for _, p := range ops {
+		d := Of(p)
+		if d.Is(View) && IsView(p) {
+			continue
+		}
+		r, _ := traffic(d, p)
+		for i, v := range p.Operands {
+			from := Source(v)
+			if i < len(r) && (from.Op == nil || !slices.Contains(ops, from.Op)) && r[i].AtLeast(most[from]) {
+				most[from] = r[i]
+			}
+		}
+	}
+	counted := map[*ir.Value]bool{}
+	for i, vs := range in {
+		for _, v := range vs {
+			if !counted[v] {
+				counted[v] = true
+				read[i] = read[i].Add(most[v])
+			}
+		}
+	}
+	for _, vs := range out {
+		for _, v := range vs {
+			if from := Source(v); from.Op != nil && slices.Contains(ops, from.Op) {
+				written = written.Add(asTensor(v.Type).Bytes())
+			}
+		}
+	}
+	return read, written
+}
+
+func traffic(d *Def, o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	if d.Traffic != nil {
+		return d.Traffic(o)
+	}
+	return wholeTraffic(o)
+}

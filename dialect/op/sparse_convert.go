@@ -1,0 +1,288 @@
+package op
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// convertFormatDef changes how a tensor is stored.
+var convertFormatDef = &Def{
+	Name: "convert_format", Family: SparseTensors, Class: ClassMovement,
+	Summary: "the tensor in another format, or dense",
+	Foreign: []Foreign{{Names: "to_dense to_sparse todense tocsr tocsc tocoo"}},
+	Doc: "The elements stay; the format is the one written. A dense tensor becomes a sparse one by the elements that are not 0 (of blocks, those with such an element); " +
+		"the written `nnz` is how many it has room for, and it is an error if there are more. A sparse tensor becomes dense with 0 where nothing is stored, and another sparse one with the same elements stored, " +
+		"0 or not.\n\nCounts no FLOP.",
+	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %a = dm.convert_format %x : (tensor<4x6xf32>) -> tensor<4x6xf32, #dm.csr<nnz = 24>>
+  %t = dm.convert_format %a : (tensor<4x6xf32, #dm.csr<nnz = 24>>) -> tensor<4x6xf32, #dm.csc<nnz = 24>>
+  %y = dm.convert_format %t : (tensor<4x6xf32, #dm.csc<nnz = 24>>) -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: multiply, Doc: "any shape, sparse or dense"}},
+	Results:  []Param{{Name: "y", Elems: multiply, Doc: "x's shape and element type, the format as written"}},
+	Traits:   Pure | Cast,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		if len(o.Results) == 0 || asTensor(o.Results[0].Type) == nil {
+			return nil, noResult("convert_format")
+		}
+		x := in(o, 0)
+		r := *tensor(x, x.Elem, x.Shape...)
+		r.Format = out(o, 0).Format
+		return one(&r), nil
+	},
+	Whole:  "The elements that are stored are numbered throughout.",
+	Kernel: Structure,
+}
+
+var converted = &Sparse{
+	Doc: "Any formats.", Assembles: true,
+	Infer: func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
+		r := *dense[0].(*types.Tensor)
+		r.Format = out(o, 0).Format
+		return one(&r), nil
+	},
+	lower: func(l *lowering) {
+		to := l.out[0]
+		switch {
+		case !l.sparse(0):
+			l.assemble(to, l.nonzero(to))
+		case to.Format == nil:
+			c := l.elementsOf(0)
+			y := c.contract("add", term{c.values(), c.ofValues()}, nil)
+			l.results[0] = []*ir.Value{c.unblocked(y)}
+		case to.Format.Alike(in(l.o, 0).Format) && slices.EqualFunc(to.Format.Stored, in(l.o, 0).Format.Stored, dim.Dim.Equal):
+			l.results[0] = l.in[0]
+		default:
+			l.assemble(to, l.reordered(to))
+		}
+	},
+}
+
+// keys are what a tensor stores: for each entry of core its number in a row-major tensor of
+// the levels up to it, rising, and for padding end, which is beyond all; its values, and how many
+// there are, [1].
+type keys struct {
+	key, values, count *ir.Value
+	end                dim.Dim
+}
+
+// order is the levels of t up to core as dimensions, and their sizes.
+func (e *entries) order() (sizes []dim.Dim) {
+	for i := range e.core + 1 {
+		sizes = append(sizes, e.size(i))
+	}
+	return sizes
+}
+
+// keyElem is an integer type that holds n.
+func (l *lowering) keyElem(n dim.Dim) types.Elem {
+	if most, ok := n.Int(); ok && most < math.MaxInt32 {
+		return types.I32
+	}
+	return types.I64
+}
+
+// constant is n as a scalar.
+func (l *lowering) constant(elem types.Elem, n dim.Dim) *ir.Value {
+	v, ok := n.Int()
+	if !ok || v > 1<<53 {
+		l.refuse(problem("DM145", -1, "%s numbers the places of a tensor, for which it needs %s as a number below 2^53", l.o.Name, n).help("bind the symbols"))
+	}
+	return l.Splat(&types.Tensor{Elem: elem}, float64(v))
+}
+
+// leveled is a dense x with the levels of t as dimensions.
+func (e *entries) leveled(x *ir.Value) *ir.Value {
+	var shape []dim.Dim
+	at := make([]int, len(e.levels())) // the dimension that each level is before they are put in order
+	n := 0
+	for d, size := range e.t.Shape {
+		for i, l := range e.levels() {
+			switch {
+			case l.Dim != d:
+			case l.Div > 0:
+				at[i] = n
+				shape = append(shape, e.size(i))
+				n++
+			case l.Mod > 0:
+				at[i] = n
+				shape = append(shape, e.size(i))
+				n++
+			default:
+				at[i] = n
+				shape = append(shape, size)
+				n++
+			}
+		}
+	}
+	return e.Transpose(e.Reshape(x, shape...), at...)
+}
+
+// nonzero are the keys of the entries of a dense operand that are not 0, as to stores them.
+func (l *lowering) nonzero(to *types.Tensor) keys {
+	e := l.entriesOf(to, nil)
+	end := dim.Prod(e.order()...)
+	elem := l.keyElem(end)
+	x := e.leveled(l.in[0][0])
+	x = l.Reshape(x, append([]dim.Dim{end}, e.inner()...)...)
+	is := l.Value("compare", []*ir.Value{x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0)}, named("direction", types.Keyword("ne")))
+	n := l.Convert(is, elem)
+	for range e.inner() {
+		n = l.reduce("max", n, 1)
+	}
+	upTo := l.Value("cumsum", []*ir.Value{n}, named("dim", intAttr(0)))
+	one := l.constant(elem, dim.Const(1))
+	some := l.Value("compare", []*ir.Value{n, l.constant(elem, dim.Const(0))}, named("direction", types.Keyword("ne")))
+	at := l.Value("select", []*ir.Value{some, l.Binary("sub", upTo, one), l.constant(elem, dim.Const(-1))}, nil)
+	room := e.count(e.core)
+	k := keys{end: end, count: l.Value("dynamic_slice", []*ir.Value{upTo, l.Splat(&types.Tensor{Elem: types.I32}, math.MaxInt32)}, named("slice_sizes", IntList(1)))}
+	cells := l.Value("iota", nil, named("dim", intAttr(0)), l.vector(elem, end))
+	base := l.Value("broadcast", []*ir.Value{l.constant(elem, end)}, nil, l.vector(elem, room))
+	k.key = l.Value("scatter", []*ir.Value{base, at, cells}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
+	k.values = l.padded(l.take(x, k.key), k.key, end)
+	return k
+}
+
+// padded is x with 0 for the entries whose key is end.
+func (l *lowering) padded(x, key *ir.Value, end dim.Dim) *ir.Value {
+	is := l.Value("compare", []*ir.Value{key, l.constant(key.Elem(), end)}, named("direction", types.Keyword("lt")))
+	shape := asTensor(x.Type).Shape
+	ones := make([]dim.Dim, len(shape))
+	for i := range ones {
+		ones[i] = dim.Const(1)
+	}
+	ones[0] = shape[0]
+	return l.Value("select", []*ir.Value{l.Reshape(is, ones...), x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0)}, nil)
+}
+
+// reordered are the keys of a sparse operand in the order in which to stores them.
+func (l *lowering) reordered(to *types.Tensor) keys {
+	from, e := l.elementsOf(0), l.entriesOf(to, nil)
+	if len(from.inner()) > 0 || len(e.inner()) > 0 {
+		l.refuse(problem("DM145", 0, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
+		return keys{}
+	}
+	end := dim.Prod(e.order()...)
+	elem := l.keyElem(end)
+	var key *ir.Value
+	for i, level := range e.levels() {
+		var own *ir.Value
+		for j, f := range from.levels() {
+			if f.Dim == level.Dim {
+				own = l.Convert(from.coordinates(j, from.core), elem)
+			}
+		}
+		if key == nil {
+			key = own
+			continue
+		}
+		key = l.Binary("add", l.Binary("mul", key, l.constant(elem, e.size(i))), own)
+	}
+	if is := from.stored(from.core); is != nil {
+		key = l.Value("select", []*ir.Value{is, key, l.constant(elem, end)}, nil)
+	}
+	n := from.count(from.core)
+	sorted := l.Make("sort", []*ir.Value{key}, named("dim", intAttr(0)), l.vector(elem, n), l.vector(types.I32, n))
+	if sorted == nil {
+		return keys{}
+	}
+	key = sorted.Results[0]
+	room := e.count(e.core)
+	at := l.numbers(room)
+	k := keys{end: end}
+	k.values = l.take(l.take(from.values(), sorted.Results[1]), at)
+	// What the result has room for beyond the operand is padding.
+	whole := l.Value("compare", []*ir.Value{at, l.Value("broadcast", []*ir.Value{l.lengthOf(key)}, nil, l.vector(types.I32, room))}, named("direction", types.Keyword("lt")))
+	k.key = l.Value("select", []*ir.Value{whole, l.take(key, at), l.constant(elem, end)}, nil)
+	k.values = l.padded(k.values, k.key, end)
+	k.count = l.Value("searchsorted", []*ir.Value{key, l.Reshape(l.constant(elem, end), dim.Const(1))}, nil, l.vector(types.I32, dim.Const(1)))
+	return k
+}
+
+// lengthOf is the number of elements of x, a vector, as a scalar.
+func (l *lowering) lengthOf(x *ir.Value) *ir.Value {
+	n := asTensor(x.Type).Shape[0]
+	if v, ok := n.Int(); ok {
+		return l.Splat(&types.Tensor{Elem: types.I32}, float64(v))
+	}
+	ones := l.Splat(&types.Tensor{Shape: []dim.Dim{n}, Elem: types.I32}, 1)
+	return l.reduce("add", ones, 0)
+}
+
+// assemble makes the result a tensor with the entries of k.
+func (l *lowering) assemble(to *types.Tensor, k keys) {
+	if l.failed {
+		return
+	}
+	e := l.entriesOf(to, nil)
+	elem := k.key.Elem()
+	sizes := e.order()
+	below := func(level int) dim.Dim { return dim.Prod(sizes[level+1:]...) } // cells of an entry of a level
+	var parts []*ir.Value
+	// cells are the keys of the entries of the level before, nil where there is one for each cell.
+	var cells *ir.Value
+	for i := range e.core + 1 {
+		level := e.levels()[i]
+		if level.Kind == types.DenseLevel {
+			if cells != nil {
+				l.refuse(problem("DM145", -1, "level %d of %s is dense below a compressed one and not the innermost", i, to))
+				return
+			}
+			continue
+		}
+		unique := i < e.core && e.levels()[i+1].Kind != types.SingletonLevel
+		own := k.key // of each entry of this level a key
+		if level.Kind == types.CompressedLevel {
+			n := dim.Prod(sizes[:i]...)
+			starts := l.Value("iota", nil, append(named("dim", intAttr(0)), types.Named{Name: "step", Value: stepOf(below(i - 1))}), l.vector(elem, n.Add(dim.Const(1))))
+			if cells != nil { // those of the level before, and the end
+				n = e.count(i - 1)
+				last := l.Reshape(l.constant(elem, k.end), dim.Const(1))
+				starts = l.Value("concatenate", []*ir.Value{cells, last}, named("dim", intAttr(0)))
+			}
+			if unique {
+				own = l.distinct(k, below(i), e.count(i))
+			}
+			p := l.Value("searchsorted", []*ir.Value{own, starts}, nil, l.vector(types.I32, n.Add(dim.Const(1))))
+			parts = append(parts, l.Convert(p, to.Components()[len(parts)].Tensor.Elem))
+		}
+		at := own
+		if b := below(i); !isOne(b) {
+			at = l.Binary("div", at, l.constant(elem, b))
+		}
+		if i > 0 {
+			at = l.Binary("rem", at, l.constant(elem, sizes[i]))
+		}
+		end := l.Value("compare", []*ir.Value{own, l.constant(elem, k.end)}, named("direction", types.Keyword("lt")))
+		at = l.Value("select", []*ir.Value{end, at, l.constant(elem, dim.Const(0))}, nil)
+		parts = append(parts, l.Convert(at, to.Components()[len(parts)].Tensor.Elem))
+		cells = own
+	}
+	l.results[0] = append(parts, e.flat(k.values))
+}
+
+func stepOf(n dim.Dim) types.Attr {
+	v, _ := n.Int()
+	return types.Int{V: v}
+}
+
+// distinct are the first keys of the groups of cells that k has entries in.
+func (l *lowering) distinct(k keys, cells, room dim.Dim) *ir.Value {
+	elem := k.key.Elem()
+	group := l.Binary("div", k.key, l.constant(elem, cells))
+	i, zero := l.numbers(asTensor(k.key.Type).Shape[0]), l.Splat(&types.Tensor{Elem: types.I32}, 0)
+	before := l.take(group, l.Binary("max", l.Binary("sub", i, l.Splat(&types.Tensor{Elem: types.I32}, 1)), zero))
+	first := l.Binary("or", l.Value("compare", []*ir.Value{group, before}, named("direction", types.Keyword("ne"))), l.Value("compare", []*ir.Value{i, zero}, named("direction", types.Keyword("eq"))))
+	inside := l.Value("compare", []*ir.Value{k.key, l.constant(elem, k.end)}, named("direction", types.Keyword("lt")))
+	first = l.Binary("and", first, inside)
+	number := l.Value("cumsum", []*ir.Value{l.Convert(first, types.I32)}, named("dim", intAttr(0)))
+	at := l.Value("select", []*ir.Value{first, l.Binary("sub", number, l.Splat(&types.Tensor{Elem: types.I32}, 1)), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil)
+	base := l.Value("broadcast", []*ir.Value{l.constant(elem, k.end)}, nil, l.vector(elem, room))
+	start := l.Binary("mul", group, l.constant(elem, cells))
+	return l.Value("scatter", []*ir.Value{base, at, start}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
+}

@@ -1,0 +1,374 @@
+package op
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// The letters of a term: entry is the dimension of the entries of a level, positive
+// numbers are those of an equation, and inside(c) is the place within a block along c.
+const entry = 0
+
+func inside(c int) int { return -c }
+
+// term is a dense tensor with a letter for each dimension.
+type term struct {
+	v       *ir.Value
+	letters []int
+}
+
+func (t term) size(c int) dim.Dim { return asTensor(t.v.Type).Shape[slices.Index(t.letters, c)] }
+
+// einsumSparse is an einsum or a product of which one operand is sparse. From the innermost
+// level outwards, the dense operands are multiplied at the level that has the last of
+// their coordinates, and a level whose letter the output lacks is summed over:
+// so what is common to several elements is computed once. What is left at a level
+// that the output has is added up at its place.
+func einsumSparse(l *lowering) {
+	eq, err := EquationOf(l.o)
+	if err != nil {
+		l.refuse(problem("DM120", -1, "%s", err))
+		return
+	}
+	one := -1
+	for i := range l.in {
+		switch {
+		case !l.sparse(i):
+		case one >= 0:
+			l.refuse(problem("DM145", i, "operands %d and %d of %s are both sparse, and only one can be", one, i, l.o.Name).help("convert the one with more elements stored: dm.convert_format"))
+			return
+		default:
+			one = i
+		}
+	}
+	if one < 0 || eq.Diagonal() {
+		l.refuse(problem("DM145", -1, "a letter stands twice in an operand of %s, for which there is no code with sparse operands", l.o.Name))
+		return
+	}
+	letters := func(s string) []int {
+		out := make([]int, len(s))
+		for i := range s {
+			out[i] = int(s[i])
+		}
+		return out
+	}
+	c := &contractedSparse{entries: l.entries(one), output: letters(eq.Output)}
+	c.dims = letters(eq.Inputs[one])
+	elem := wide(c.t.Elem)
+	if l.out[0].Elem.Bytes() > elem.Bytes() {
+		elem = l.out[0].Elem
+	}
+	var others []term
+	for i, vs := range l.in {
+		if i != one {
+			others = append(others, c.blocked(term{l.Convert(vs[0], elem), letters(eq.Inputs[i])}))
+		}
+	}
+	y := c.contract("add", term{l.Convert(c.values(), elem), c.ofValues()}, others)
+	l.results[0] = []*ir.Value{l.Convert(c.unblocked(y), l.out[0].Elem)}
+}
+
+// contractedSparse is the sum over products of a sparse operand with dense ones.
+type contractedSparse struct {
+	*entries
+	dims   []int // the letters of the sparse operand's dimensions
+	output []int
+}
+
+// letter is that of a level.
+func (c *contractedSparse) letter(level int) int {
+	l := c.levels()[level]
+	if l.Mod > 0 {
+		return inside(c.dims[l.Dim])
+	}
+	return c.dims[l.Dim]
+}
+
+// block is the size of the blocks along the letter, 0 where there are none.
+func (c *contractedSparse) block(letter int) int64 {
+	for _, l := range c.levels() {
+		if l.Mod > 0 && c.dims[l.Dim] == letter {
+			return l.Mod
+		}
+	}
+	return 0
+}
+
+func (c *contractedSparse) ofValues() []int {
+	ls := []int{entry}
+	for i := c.core + 1; i < len(c.levels()); i++ {
+		ls = append(ls, c.letter(i))
+	}
+	return ls
+}
+
+// blocked divides the dimensions of x along which the sparse operand has blocks.
+func (c *contractedSparse) blocked(x term) term {
+	var shape []dim.Dim
+	var letters []int
+	for i, d := range asTensor(x.v.Type).Shape {
+		if b := c.block(x.letters[i]); b > 0 {
+			shape = append(shape, dim.Quotient(d, b), dim.Const(b))
+			letters = append(letters, x.letters[i], inside(x.letters[i]))
+			continue
+		}
+		shape, letters = append(shape, d), append(letters, x.letters[i])
+	}
+	return term{c.Reshape(x.v, shape...), letters}
+}
+
+// wanted are the letters of the output, with those of blocks.
+func (c *contractedSparse) wanted() (out []int) {
+	for _, x := range c.output {
+		out = append(out, x)
+		if c.block(x) > 0 {
+			out = append(out, inside(x))
+		}
+	}
+	return out
+}
+
+// unblocked is y, which has wanted's letters, with output's.
+func (c *contractedSparse) unblocked(y term) *ir.Value {
+	return c.Reshape(c.arranged(y, c.wanted()).v, c.lowering.out[0].Shape...)
+}
+
+// contract reduces x, the values, times others over the letters that the output lacks.
+func (c *contractedSparse) contract(kind string, x term, others []term) term {
+	kept := append([]int{entry}, c.wanted()...)
+	level := c.core
+	for ; level >= 0; level-- {
+		x, others = c.multiply(x, others, level, level, kept)
+		if slices.Contains(kept, c.letter(level)) {
+			break
+		}
+		switch c.levels()[level].Kind {
+		case types.CompressedLevel:
+			x.v = c.Value("segment_reduce", []*ir.Value{x.v, c.positions(level)}, named("kind", types.Keyword(kind)))
+		case types.DenseLevel:
+			shape := asTensor(x.v.Type).Shape
+			x.v = c.Reshape(x.v, append([]dim.Dim{c.count(level - 1), c.size(level)}, shape[1:]...)...)
+			x.v = c.reduce(kind, x.v, 1)
+		}
+	}
+	x, _ = c.multiply(x, others, -1, level, kept)
+	return c.place(kind, c.reduced(kind, x, kept), level)
+}
+
+// multiply multiplies x, of the entries of a level, by those of others whose deepest letter
+// of the sparse operand's is that of level from or one below; left are the rest.
+func (c *contractedSparse) multiply(x term, others []term, from, level int, kept []int) (_ term, left []term) {
+	var now []term
+	for _, o := range others {
+		if c.deepest(o) >= from {
+			now = append(now, o)
+		} else {
+			left = append(left, o)
+		}
+	}
+	for i, o := range now {
+		keep := slices.Clone(kept)
+		for _, p := range slices.Concat(now[i+1:], left) {
+			keep = append(keep, p.letters...)
+		}
+		if c.deepest(o) >= 0 {
+			o = c.at(o, level)
+		}
+		x = c.product(x, o, keep)
+	}
+	return x, left
+}
+
+// deepest is the last level, of those up to core, whose letter o has; -1 where it has none.
+func (c *contractedSparse) deepest(o term) int {
+	deepest := -1
+	for i := range c.core + 1 {
+		if slices.Contains(o.letters, c.letter(i)) {
+			deepest = i
+		}
+	}
+	return deepest
+}
+
+// at is o at the coordinates of the entries of a level: its dimensions along the levels up to
+// it become that of the entries.
+func (c *contractedSparse) at(o term, level int) term {
+	var levels []int
+	for i := range level + 1 {
+		if slices.Contains(o.letters, c.letter(i)) {
+			levels = append(levels, i)
+		}
+	}
+	var first, rest []int
+	for _, i := range levels {
+		first = append(first, c.letter(i))
+	}
+	for _, x := range o.letters {
+		if !slices.Contains(first, x) {
+			rest = append(rest, x)
+		}
+	}
+	o = c.arranged(o, append(first, rest...))
+	shape := asTensor(o.v.Type).Shape
+	at := c.linear(levels, level)
+	n := len(levels)
+	v := c.Reshape(o.v, append([]dim.Dim{dim.Prod(shape[:n]...)}, shape[n:]...)...)
+	return term{c.take(v, at), append([]int{entry}, rest...)}
+}
+
+// linear numbers, for each entry of a level, its place in a row-major tensor of the levels along.
+func (e *entries) linear(along []int, level int) *ir.Value {
+	var at *ir.Value
+	var all dim.Dim
+	for i, a := range along {
+		x, n := e.coordinates(a, level), e.size(a)
+		if i == 0 {
+			at, all = x, n
+			continue
+		}
+		all = all.Mul(n)
+		if most, ok := all.Int(); !ok || most > math.MaxInt32 {
+			at = e.Convert(at, types.I64)
+		}
+		size, ok := n.Int()
+		if !ok {
+			e.refuse(problem("DM145", -1, "%s numbers the places of a tensor, for which it needs the size %s as a number", e.o.Name, n).help("bind the symbol"))
+			return at
+		}
+		if size != 1 {
+			at = e.Binary("mul", at, e.Splat(&types.Tensor{Elem: at.Elem()}, float64(size)))
+		}
+		at = e.Binary("add", at, e.Convert(x, at.Elem()))
+	}
+	return at
+}
+
+// arranged is x with its dimensions in the order of the letters.
+func (l *lowering) arranged(x term, letters []int) term {
+	dims := make([]int, len(letters))
+	for i, c := range letters {
+		dims[i] = slices.Index(x.letters, c)
+	}
+	return term{l.Transpose(x.v, dims...), letters}
+}
+
+// product is x times y. Letters of both that are not kept are contracted.
+func (l *lowering) product(x, y term, keep []int) term {
+	var sums bool
+	all := slices.Clone(x.letters)
+	for _, c := range y.letters {
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+		sums = sums || slices.Contains(x.letters, c) && !slices.Contains(keep, c)
+	}
+	if sums { // within blocks: a product of matrices
+		var out []int
+		for _, c := range all {
+			if slices.Contains(keep, c) {
+				out = append(out, c)
+			}
+		}
+		return l.contracted(x, y, out)
+	}
+	return term{l.Binary("mul", l.spread(x, all), l.spread(y, all)), all}
+}
+
+// contracted is the einsum of x and y with the letters of out.
+func (l *lowering) contracted(x, y term, out []int) term {
+	var names []int
+	text := func(ls []int) string {
+		s := ""
+		for _, c := range ls {
+			at := slices.Index(names, c)
+			if at < 0 {
+				at = len(names)
+				names = append(names, c)
+			}
+			s += string(rune('a' + at))
+		}
+		return s
+	}
+	eq := text(x.letters) + "," + text(y.letters) + "->"
+	return term{l.Value("einsum", []*ir.Value{x.v, y.v}, named("equation", types.Str(eq+text(out)))), out}
+}
+
+// spread is x with dimensions of size 1 for the letters that it lacks, for a broadcast.
+func (l *lowering) spread(x term, all []int) *ir.Value {
+	var own []int
+	for _, c := range all {
+		if slices.Contains(x.letters, c) {
+			own = append(own, c)
+		}
+	}
+	x = l.arranged(x, own)
+	shape := make([]dim.Dim, len(all))
+	for i, c := range all {
+		shape[i] = dim.Const(1)
+		if slices.Contains(own, c) {
+			shape[i] = x.size(c)
+		}
+	}
+	return l.Reshape(x.v, shape...)
+}
+
+// reduced is x without the letters that are not kept, reduced over.
+func (l *lowering) reduced(kind string, x term, keep []int) term {
+	var dims, letters []int
+	for i, c := range x.letters {
+		if slices.Contains(keep, c) {
+			letters = append(letters, c)
+		} else {
+			dims = append(dims, i)
+		}
+	}
+	return term{l.reduce(kind, x.v, dims...), letters}
+}
+
+func (l *lowering) reduce(kind string, x *ir.Value, dims ...int) *ir.Value {
+	if len(dims) == 0 {
+		return x
+	}
+	return l.Value("reduce", []*ir.Value{x}, append(named("kind", types.Keyword(kind)), named("dims", IntList(dims...))...))
+}
+
+// place is x, of the entries of a level, in a tensor with a dimension for each of the levels
+// that the output has; those that meet are reduced, and where there is none is the kind's
+// identity.
+func (c *contractedSparse) place(kind string, x term, level int) term {
+	rest, sizes := x.letters[1:], asTensor(x.v.Type).Shape[1:]
+	if level < 0 {
+		return term{c.Reshape(x.v, sizes...), rest}
+	}
+	kept := c.wanted()
+	var levels []int
+	dense := true
+	for i := range level + 1 {
+		dense = dense && c.levels()[i].Kind == types.DenseLevel
+		if slices.Contains(kept, c.letter(i)) {
+			levels = append(levels, i)
+		}
+	}
+	var shape []dim.Dim
+	var letters []int
+	for _, i := range levels {
+		shape, letters = append(shape, c.size(i)), append(letters, c.letter(i))
+	}
+	letters = append(letters, rest...)
+	whole := append(slices.Clone(shape), sizes...)
+	if dense && len(levels) == level+1 {
+		return term{c.Reshape(x.v, whole...), letters}
+	}
+	at := c.linear(levels, level)
+	if is := c.stored(level); is != nil { // padding is at no place
+		at = c.Value("select", []*ir.Value{is, at, c.Splat(&types.Tensor{Elem: at.Elem()}, -1)}, nil)
+	}
+	none := map[string]float64{"add": 0, "mul": 1, "max": math.Inf(-1), "min": math.Inf(1)}[kind]
+	base := c.Splat(&types.Tensor{Shape: append([]dim.Dim{dim.Prod(shape...)}, sizes...), Elem: x.v.Elem()}, none)
+	v := c.Value("scatter", []*ir.Value{base, at, x.v}, append(named("kind", types.Keyword(kind)), named("dim", intAttr(0))...))
+	return term{c.Reshape(v, whole...), letters}
+}

@@ -1,0 +1,315 @@
+package op
+
+import (
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// eachStored is how ops that keep zeros take a sparse operand: they compute what is stored.
+var eachStored = &Sparse{
+	Doc:   "A sparse operand: computed for the elements that it stores; the result stores the same.",
+	Infer: keptFormat,
+	lower: func(l *lowering) {
+		values := make([]*ir.Value, len(l.in))
+		one := -1
+		for i, vs := range l.in {
+			values[i] = vs[len(vs)-1]
+			switch {
+			case !l.sparse(i):
+				l.refuse(problem("DM145", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
+			case one < 0:
+				one = i
+			case !l.samePattern(one, i):
+				l.refuse(otherPattern(l.o, one, i))
+			}
+		}
+		if l.failed {
+			return
+		}
+		l.give(l.apply(values...), one)
+	},
+}
+
+// apply is o, element by element, of other operands: the values of its results.
+func (l *lowering) apply(values ...*ir.Value) []*ir.Value {
+	var ts []types.Type
+	for _, t := range l.out {
+		ts = append(ts, &types.Tensor{Shape: asTensor(values[0].Type).Shape, Elem: t.Elem})
+	}
+	attrs := slices.DeleteFunc(slices.Clone(l.o.Attrs), func(a types.Named) bool { return a.Name == ShardingAttr })
+	o := l.Make(l.o.Name, values, attrs, ts...)
+	if o == nil {
+		return nil
+	}
+	return o.Results
+}
+
+// give makes the results tensors with those values, stored as operand i is.
+func (l *lowering) give(values []*ir.Value, i int) {
+	for r, v := range values {
+		l.results[r] = append(slices.Clone(l.in[i][:len(l.in[i])-1]), v)
+	}
+}
+
+// samePattern reports whether operands i and j store the same elements, because one hands on
+// the pattern of the other.
+func (l *lowering) samePattern(i, j int) bool {
+	a, b := l.in[i], l.in[j]
+	return asTensor(l.o.Operands[i].Type).Format.Alike(asTensor(l.o.Operands[j].Type).Format) && slices.Equal(a[:len(a)-1], b[:len(b)-1])
+}
+
+func otherPattern(o *ir.Op, i, j int) *Problem {
+	return problem("DM145", j, "%s and %s need not store the same elements", valueName(o.Operands[i]), valueName(o.Operands[j])).
+		help("use values computed from one of them, or dm.sample, which takes the elements that another tensor stores")
+}
+
+// scaling is how mul and div take sparse operands: what is not stored stays 0.
+func scaling(divides bool) *Sparse {
+	doc := "A sparse operand and a dense one, or two that store the same elements: computed for the elements that are stored; the result stores the same."
+	if divides {
+		doc = "A sparse dividend and a dense divisor, or two tensors that store the same elements: computed for the elements that are stored; the result stores the same."
+	}
+	return &Sparse{Doc: doc, Infer: keptFormat, lower: func(l *lowering) {
+		switch a, b := l.sparse(0), l.sparse(1); {
+		case a && b && !l.samePattern(0, 1):
+			l.refuse(otherPattern(l.o, 0, 1))
+		case a && b:
+			l.give(l.apply(l.in[0][len(l.in[0])-1], l.in[1][len(l.in[1])-1]), 0)
+		case divides && b:
+			l.refuse(problem("DM145", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
+		case a:
+			values := l.in[0][len(l.in[0])-1]
+			l.give(l.apply(values, l.atStored(0, 1)), 0)
+		default:
+			values := l.in[1][len(l.in[1])-1]
+			l.give(l.apply(l.atStored(1, 0), values), 1)
+		}
+	}}
+}
+
+// atStored are the elements of dense operand j that operand i stores, as its values lie.
+func (l *lowering) atStored(i, j int) *ir.Value {
+	c := l.elementsOf(i)
+	t := asTensor(l.o.Operands[j].Type)
+	x := term{v: l.in[j][0]}
+	var shape []dim.Dim
+	for d, n := range t.Shape {
+		if !isOne(n) || isOne(c.t.Shape[c.t.Rank()-t.Rank()+d]) {
+			shape = append(shape, n)
+			x.letters = append(x.letters, c.dims[c.t.Rank()-t.Rank()+d])
+		}
+	}
+	x.v = l.Reshape(x.v, shape...)
+	if len(shape) == 0 {
+		return x.v
+	}
+	return c.flat(c.whole(c.atEntries(x)))
+}
+
+// elementsOf is operand i with letters of its own for its dimensions, all of them in the output.
+func (l *lowering) elementsOf(i int) *contractedSparse {
+	c := &contractedSparse{entries: l.entries(i)}
+	for d := range c.t.Rank() {
+		c.dims = append(c.dims, d+1)
+	}
+	c.output = c.dims
+	return c
+}
+
+// atEntries is x at the coordinates of the entries of core.
+func (c *contractedSparse) atEntries(x term) term {
+	x = c.blocked(x)
+	if c.deepest(x) < 0 {
+		return term{c.Reshape(x.v, append([]dim.Dim{dim.Const(1)}, asTensor(x.v.Type).Shape...)...), append([]int{entry}, x.letters...)}
+	}
+	return c.at(x, c.core)
+}
+
+// whole is x, of some of the letters of the values, broadcast to all of them.
+func (c *contractedSparse) whole(x term) *ir.Value {
+	v := c.spread(x, c.ofValues())
+	to := &types.Tensor{Shape: append([]dim.Dim{c.count(c.core)}, c.inner()...), Elem: v.Elem()}
+	if slices.EqualFunc(asTensor(v.Type).Shape, to.Shape, dim.Dim.Equal) {
+		return v
+	}
+	return c.Value("broadcast", []*ir.Value{v}, nil, to)
+}
+
+// transposed is how dm.transpose takes a sparse operand: the levels walk other dimensions.
+var transposed = &Sparse{
+	Doc: "A sparse operand: nothing moves. The result stores the same, and its levels walk the dimensions where they are now: compressed rows become compressed columns.",
+	Infer: func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
+		x, r := in(o, 0), *dense[0].(*types.Tensor)
+		dims, ok := Dims(o, "dims", x.Rank())
+		if !ok {
+			return dense, nil
+		}
+		to := make([]int, len(dims))
+		for i, d := range dims {
+			to[d] = i
+		}
+		r.Format = x.Format.Transposed(to)
+		return one(&r), nil
+	},
+	lower: func(l *lowering) { l.results[0] = l.in[0] },
+}
+
+// summed is how dm.reduce takes a sparse operand.
+var summed = &Sparse{
+	Doc: "`add` of a sparse operand, which gives a dense tensor.",
+	lower: func(l *lowering) {
+		if Str(l.o, "kind") != "add" || len(l.in) > 1 {
+			l.refuse(problem("DM145", 0, "only sums of the elements of a sparse tensor can be reduced, since others see the zeros as well").help("make it dense: dm.convert_format"))
+			return
+		}
+		c := l.elementsOf(0)
+		dims, _ := reducedDims(l.o)
+		c.output = nil
+		for d, letter := range c.dims {
+			if !slices.Contains(dims, d) {
+				c.output = append(c.output, letter)
+			}
+		}
+		y := c.contract("add", term{c.Convert(c.values(), wide(c.t.Elem)), c.ofValues()}, nil)
+		v := c.arranged(y, c.wanted()).v
+		l.results[0] = []*ir.Value{l.Convert(l.Reshape(v, l.out[0].Shape...), l.out[0].Elem)}
+	},
+}
+
+// normalized is how softmax takes a sparse operand: what is not stored has probability 0.
+var normalized = &Sparse{
+	Doc:   "A sparse operand: over the elements of a row that it stores; the others have probability 0. The result stores the same.",
+	Infer: keptFormat,
+	lower: func(l *lowering) {
+		c := l.elementsOf(0)
+		d, _ := Dim(l.o, "dim", c.t.Rank())
+		c.output = slices.Delete(slices.Clone(c.dims), d, d+1)
+		x := term{c.Convert(c.values(), wide(c.t.Elem)), c.ofValues()}
+		each := func(kind string, x term) *ir.Value { // of the row that an element is in
+			y := c.arranged(c.contract(kind, x, nil), c.wanted())
+			return c.whole(c.atEntries(term{c.unblocked(y), c.output}))
+		}
+		x.v = c.Unary("exp", c.Binary("sub", x.v, each("max", x)))
+		y := c.Binary("div", x.v, each("add", x))
+		l.give([]*ir.Value{c.Convert(c.flat(y), l.out[0].Elem)}, 0)
+	},
+}
+
+// sampleDef computes products at the places that another tensor stores.
+var sampleDef = &Def{
+	Name: "sample", Family: SparseTensors, Class: ClassContraction,
+	Summary: "elements of a product where another tensor stores some",
+	Foreign: []Foreign{{Names: "sddmm sampled_addmm"}},
+	Doc: "The result stores what the first operand, a sparse tensor, does; its elements are those of the product of the other operands, an Einstein summation whose equation has a term for each of them: " +
+		"`\"ik,jk->ij\"` are the scores of queries and keys. Nothing is computed for elements that are not stored, and the first operand's own values are not read. " +
+		"Without an equation there is one other operand, of the first one's shape.\n\nCounts 2 FLOP for each stored element and each index that is summed over, less the first addition.",
+	Example: `func.func @example(%mask: tensor<4x4xf32, #dm.csr<nnz = 6>>, %q: tensor<4x8xf32>, %k: tensor<4x8xf32>) -> tensor<4x4xf32, #dm.csr<nnz = 6>> {
+  %s = dm.sample "ik,jk->ij" %mask, %q, %k : (tensor<4x4xf32, #dm.csr<nnz = 6>>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32, #dm.csr<nnz = 6>>
+  return %s : tensor<4x4xf32, #dm.csr<nnz = 6>>
+}`,
+	Operands: []Param{
+		{Name: "pattern", Elems: storable, Doc: "a sparse tensor"},
+		{Name: "operands", Elems: multiply, Variadic: true, Doc: "dense, one for each comma-separated part of the equation; one element type"},
+	},
+	Results: []Param{{Name: "y", Elems: multiply, Doc: "the pattern's shape and format, the operands' element type"}},
+	Attrs:   []AttrDef{{Name: "equation", Kind: KindString, Lead: true, Optional: true, Doc: "letters of the operands, `->`, letters of the output"}},
+	Traits:  Pure,
+	Infer:   inferSample,
+	Whole:   "What is stored of a row is known to the device that runs.",
+	Kernel:  Structure,
+}
+
+func inferSample(o *ir.Op) ([]types.Type, *Problem) {
+	p := in(o, 0)
+	switch {
+	case p.Format == nil:
+		return nil, problem("DM145", 0, "%s is dense, and dm.sample takes the elements that a sparse tensor stores", valueName(o.Operands[0])).help("give it a format, such as #dm.csr, or compute the product with dm.einsum")
+	case len(o.Operands) < 2:
+		return nil, problem("DM124", -1, "dm.sample needs at least one operand besides the pattern")
+	}
+	for i := 1; i < len(o.Operands); i++ {
+		if in(o, i).Format != nil {
+			return nil, problem("DM145", i, "%s is sparse, and dm.sample multiplies dense tensors", valueName(o.Operands[i])).help("make it dense: dm.convert_format")
+		}
+	}
+	if q := contractionElems(o, 1, len(o.Operands)); q != nil {
+		return nil, q
+	}
+	eq, q := sampled(o)
+	if q != nil {
+		return nil, q
+	}
+	sizes, err := eq.Sizes(operandShapes(o)[1:])
+	if err != nil {
+		return nil, problem("DM121", -1, "%s", err)
+	}
+	shape := make([]dim.Dim, len(eq.Output))
+	for i := range shape {
+		shape[i] = sizes[eq.Output[i]]
+	}
+	if !sameShape(shape, p.Shape) {
+		return nil, problem("DM121", -1, "the product has the shape %s, but the pattern %s", shapeText(shape), shapeText(p.Shape)).help("the output's letters are the pattern's dimensions")
+	}
+	return one(tensor(p, in(o, 1).Elem, unify(shape, p.Shape)...)), nil
+}
+
+// sampled is the equation of o, a dm.sample: of its operands but the first.
+func sampled(o *ir.Op) (*Equation, *Problem) {
+	text := Str(o, "equation")
+	if text == "" {
+		letters := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[:min(in(o, 0).Rank(), 52)]
+		text = letters + "->" + letters
+		if len(o.Operands) > 2 {
+			return nil, attrProblem("DM120", "equation", "the product of %d operands needs an equation", len(o.Operands)-1).help(`write one before the operands: "ik,jk->ij"`)
+		}
+	}
+	eq, err := ParseEquation(text, len(o.Operands)-1)
+	if err == nil && eq.Diagonal() {
+		return nil, attrProblem("DM120", "equation", "a letter stands twice in an operand of %q", text).help("take the diagonal with dm.einsum first")
+	}
+	if err != nil {
+		return nil, attrProblem("DM120", "equation", "%s", err)
+	}
+	return eq, nil
+}
+
+var sampledProduct = &Sparse{
+	Doc:   "The first operand is sparse; the result stores what it does.",
+	Infer: keptFormat,
+	lower: func(l *lowering) {
+		eq, p := sampled(l.o)
+		if p != nil {
+			l.refuse(p)
+			return
+		}
+		c := &contractedSparse{entries: l.entries(0)}
+		letters := func(s string) []int {
+			out := make([]int, len(s))
+			for i := range s {
+				out[i] = int(s[i])
+			}
+			return out
+		}
+		c.dims = letters(eq.Output)
+		c.output = c.dims
+		elem := wide(in(l.o, 1).Elem)
+		var x term
+		keep := append([]int{entry}, c.wanted()...)
+		for i := range eq.Inputs {
+			y := c.atEntries(term{l.Convert(l.in[i+1][0], elem), letters(eq.Inputs[i])})
+			switch {
+			case i == 0:
+				x = y
+			case len(c.inner()) > 0 && i == len(eq.Inputs)-1:
+				x = c.product(x, y, keep)
+			default: // one kernel with the sum
+				x = c.product(x, y, append(slices.Concat(keep, x.letters), y.letters...))
+			}
+		}
+		x = c.reduced("add", x, keep)
+		l.give([]*ir.Value{l.Convert(c.flat(c.whole(x)), l.out[0].Elem)}, 0)
+	},
+}

@@ -1,0 +1,200 @@
+package op
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// lowering writes an op on sparse tensors as dense ops. After a failure what it builds is void.
+type lowering struct {
+	*Builder
+	o       *ir.Op
+	in      [][]*ir.Value   // the parts of its operands
+	out     []*types.Tensor // the types of its results
+	results [][]*ir.Value
+	problem *Problem
+}
+
+// refuse ends the lowering.
+func (l *lowering) refuse(p *Problem) {
+	if l.problem == nil {
+		l.problem = p
+	}
+	l.failed = true
+}
+
+func (l *lowering) sparse(i int) bool { return asTensor(l.o.Operands[i].Type).Format != nil }
+
+// entries are the entries of a level of a sparse tensor.
+//
+// The innermost levels that are dense are dimensions of each value: those of the entries
+// of core, the last level that is not.
+type entries struct {
+	*lowering
+	t     *types.Tensor
+	parts []*ir.Value
+	core  int // -1 where all levels are dense
+}
+
+func (l *lowering) entries(i int) *entries {
+	return l.entriesOf(asTensor(l.o.Operands[i].Type), l.in[i])
+}
+
+func (l *lowering) entriesOf(t *types.Tensor, parts []*ir.Value) *entries {
+	e := &entries{l, t, parts, -1}
+	for i, level := range t.Format.Levels {
+		if level.Kind != types.DenseLevel {
+			e.core = i
+		}
+	}
+	return e
+}
+
+func (e *entries) levels() []types.Level { return e.t.Format.Levels }
+
+// size is how many coordinates there are along a level.
+func (e *entries) size(level int) dim.Dim { return e.levels()[level].Size(e.t.Shape) }
+
+// count is how many entries a level has room for; of level -1 one.
+func (e *entries) count(level int) dim.Dim {
+	if level < 0 {
+		return dim.Const(1)
+	}
+	return e.t.Entries()[level]
+}
+
+// inner are the sizes of the levels within an entry of core.
+func (e *entries) inner() (sizes []dim.Dim) {
+	for i := e.core + 1; i < len(e.levels()); i++ {
+		sizes = append(sizes, e.size(i))
+	}
+	return sizes
+}
+
+// component is the part of that name of a level, nil where it has none.
+func (e *entries) component(level int, positions bool) *ir.Value {
+	for i, c := range e.t.Components() {
+		if c.Level == level && (c.Name[0] == 'p') == positions {
+			return e.parts[i]
+		}
+	}
+	return nil
+}
+
+func (e *entries) positions(level int) *ir.Value { return e.index(e.component(level, true)) }
+
+// values has the entries of core as its first dimension, then inner.
+func (e *entries) values() *ir.Value {
+	return e.Reshape(e.parts[len(e.parts)-1], append([]dim.Dim{e.count(e.core)}, e.inner()...)...)
+}
+
+// flat is values as they lie in memory.
+func (e *entries) flat(v *ir.Value) *ir.Value { return e.Reshape(v, e.t.Values()) }
+
+// index is x with elements that ops take as indices.
+func (l *lowering) index(x *ir.Value) *ir.Value {
+	if x == nil || slices.Contains(indexes, x.Elem()) {
+		return x
+	}
+	return l.Convert(x, types.I32)
+}
+
+func (l *lowering) vector(elem types.Elem, n dim.Dim) *types.Tensor {
+	return &types.Tensor{Shape: []dim.Dim{n}, Elem: elem}
+}
+
+// parents is, for each entry of a level, the entry of the level before that it is under:
+// nil where that has the same number. Padding is under an entry beyond the last.
+func (e *entries) parents(level int, of *ir.Value) *ir.Value {
+	switch e.levels()[level].Kind {
+	case types.SingletonLevel:
+		return of
+	case types.CompressedLevel:
+		ids := e.Value("segment_ids", []*ir.Value{e.positions(level)}, nil, e.vector(types.I32, e.count(level)))
+		if of == nil {
+			return ids
+		}
+		return e.take(ids, of)
+	}
+	return e.along(level, of, "div")
+}
+
+// along is the quotient, or the remainder, of the numbers of entries of a dense level by
+// its size.
+func (e *entries) along(level int, of *ir.Value, op string) *ir.Value {
+	if one := e.count(level - 1); isOne(one) { // the level counts from the root
+		if op == "rem" {
+			return of
+		}
+		return e.Splat(asTensor(of.Type), 0)
+	}
+	return e.Binary(op, of, e.Splat(&types.Tensor{Elem: of.Elem()}, e.wholeSize(level)))
+}
+
+// wholeSize is the size of a level as a number.
+func (e *entries) wholeSize(level int) float64 {
+	n, ok := e.size(level).Int()
+	if !ok {
+		e.refuse(problem("DM145", -1, "%s needs the size of level %d, which is %s, as a number", e.o.Name, level, e.size(level)).help("bind the symbol"))
+	}
+	return float64(n)
+}
+
+// take is x at the entries given.
+func (l *lowering) take(x, at *ir.Value) *ir.Value {
+	return l.Value("gather", []*ir.Value{x, at}, named("dim", intAttr(0)))
+}
+
+// coordinates are, for each entry of a level, its coordinate along level or one before.
+func (e *entries) coordinates(along, level int) *ir.Value {
+	var at *ir.Value // nil: the entry's own number
+	for i := level; i > along; i-- {
+		if at == nil && e.levels()[i].Kind == types.DenseLevel {
+			at = e.numbers(e.count(level))
+		}
+		at = e.parents(i, at)
+	}
+	if x := e.index(e.component(along, false)); x != nil {
+		if at == nil {
+			return x
+		}
+		return e.take(x, at)
+	}
+	if at == nil {
+		at = e.numbers(e.count(level))
+	}
+	return e.along(along, at, "rem")
+}
+
+func (l *lowering) numbers(n dim.Dim) *ir.Value {
+	return l.Value("iota", nil, named("dim", intAttr(0)), l.vector(types.I32, n))
+}
+
+// stored is, for each entry of a level, whether it is one, and no padding; nil where there is
+// no padding.
+func (e *entries) stored(level int) *ir.Value {
+	at := level
+	for at >= 0 && !(e.levels()[at].Kind == types.CompressedLevel) {
+		at--
+	}
+	if at < 0 {
+		return nil
+	}
+	n := e.last(at)
+	for i := at + 1; i <= level; i++ {
+		if e.levels()[i].Kind == types.DenseLevel {
+			n = e.Binary("mul", n, e.Splat(&types.Tensor{Elem: n.Elem()}, e.wholeSize(i)))
+		}
+	}
+	return e.Value("compare", []*ir.Value{e.Convert(e.numbers(e.count(level)), n.Elem()), n}, named("direction", types.Keyword("lt")))
+}
+
+// last is the last position of a level: how many entries it has, [1].
+func (e *entries) last(level int) *ir.Value {
+	end := e.Splat(&types.Tensor{Elem: types.I32}, math.MaxInt32) // moved to the last one
+	return e.Value("dynamic_slice", []*ir.Value{e.positions(level), end}, named("slice_sizes", IntList(1)))
+}
