@@ -110,7 +110,7 @@ var Codes = diag.Register([]diag.Code{
 		Help: "pack the members of one tuple as those of the other",
 	},
 	{
-		Code: "DM145", Name: "sparse-operands",
+		Code: "DM134", Name: "sparse-operands",
 		Doc:  "The op takes no sparse tensors, or not these: the page of the dialect says of each op which operands may be sparse and how its result is stored. Two sparse operands of an element-wise op store the same elements, because one is computed from the other.",
 		Help: "make the operand dense with `dm.convert_format`, or take the elements that another tensor stores with `dm.sample`",
 	},

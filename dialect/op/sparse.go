@@ -73,10 +73,10 @@ func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 	}
 	l.results = make([][]*ir.Value, len(o.Results))
 	if l.problem = supported(o); l.problem == nil {
-		d.Sparse.lower(l)
+		l.run(d.Sparse.lower)
 	}
 	if err := l.Err(); l.problem == nil && err != nil {
-		l.problem = problem("DM145", -1, "%s cannot be written out for these formats: %s", o.Name, err).help("convert the operand: dm.convert_format")
+		l.problem = problem("DM134", -1, "%s cannot be written out for these formats: %s", o.Name, err).help("convert the operand: dm.convert_format")
 	}
 	if l.problem != nil {
 		l.Undo()
@@ -85,16 +85,28 @@ func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 	return l.results, nil
 }
 
+// run calls lower until it ends or stops.
+func (l *lowering) run(lower func(l *lowering)) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(stopped); !ok {
+				panic(r)
+			}
+		}
+	}()
+	lower(l)
+}
+
 // refused is why o, whose entry takes no sparse tensors, has one.
 func refused(o *ir.Op) *Problem {
 	for i, v := range o.Operands {
 		if t, ok := v.Type.(*types.Tensor); ok && t.Format != nil {
 			dense := &types.Tensor{Shape: t.Shape, Elem: t.Elem, At: t.At}
-			return problem("DM145", i, "%s takes no sparse tensors, and %s is %s", o.Name, valueName(v), t).
+			return problem("DM134", i, "%s takes no sparse tensors, and %s is %s", o.Name, valueName(v), t).
 				help("make it dense: dm.convert_format %s : (%s) -> %s, which writes %s bytes", valueName(v), t, dense, dense.Bytes())
 		}
 	}
-	return problem("DM145", -1, "%s gives no sparse tensors", o.Name).help("convert the result: dm.convert_format")
+	return problem("DM134", -1, "%s gives no sparse tensors", o.Name).help("convert the result: dm.convert_format")
 }
 
 // supported is why the formats of o's tensors have no code, nil where they have.
@@ -111,10 +123,10 @@ func supported(o *ir.Op) *Problem {
 			}
 			for j, l := range t.Format.Levels {
 				if l.Kind == types.LooseCompressedLevel || l.Kind == types.StructuredLevel {
-					return problem("DM145", at, "%s has a level that is %s, for which there is no code", valueName(v), l.Kind).help("store it with dense, compressed and singleton levels")
+					return problem("DM134", at, "%s has a level that is %s, for which there is no code", valueName(v), l.Kind).help("store it with dense, compressed and singleton levels")
 				}
 				if l.NonOrdered {
-					return problem("DM145", at, "the coordinates of level %d of %s are in no order, for which there is no code", j, valueName(v)).help("store it in order")
+					return problem("DM134", at, "the coordinates of level %d of %s are in no order, for which there is no code", j, valueName(v)).help("store it in order")
 				}
 			}
 		}
@@ -200,7 +212,7 @@ func keptFormat(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
 	for i, t := range dense {
 		r, ok := t.(*types.Tensor)
 		if !ok || !slices.EqualFunc(r.Shape, p.Shape, sameDim) {
-			return nil, problem("DM145", -1, "the result of %s has the shape %s, which differs from that of the sparse operand, %s", o.Name, dims(t), shapeText(p.Shape)).
+			return nil, problem("DM134", -1, "the result of %s has the shape %s, which differs from that of the sparse operand, %s", o.Name, dims(t), shapeText(p.Shape)).
 				help("a dense operand broadcasts to the shape of the sparse one, not beyond")
 		}
 		s := *r

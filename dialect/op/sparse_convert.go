@@ -91,7 +91,7 @@ func (l *lowering) keyElem(n dim.Dim) types.Elem {
 func (l *lowering) constant(elem types.Elem, n dim.Dim) *ir.Value {
 	v, ok := n.Int()
 	if !ok || v > 1<<53 {
-		l.refuse(problem("DM145", -1, "%s numbers the places of a tensor, for which it needs %s as a number below 2^53", l.o.Name, n).help("bind the symbols"))
+		l.refuse(problem("DM134", -1, "%s numbers the places of a tensor, for which it needs %s as a number below 2^53", l.o.Name, n).help("bind the symbols"))
 	}
 	return l.Splat(&types.Tensor{Elem: elem}, float64(v))
 }
@@ -164,8 +164,7 @@ func (l *lowering) padded(x, key *ir.Value, end dim.Dim) *ir.Value {
 func (l *lowering) reordered(to *types.Tensor) keys {
 	from, e := l.elementsOf(0), l.entriesOf(to, nil)
 	if len(from.inner()) > 0 || len(e.inner()) > 0 {
-		l.refuse(problem("DM145", 0, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
-		return keys{}
+		l.refuse(problem("DM134", 0, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
 	}
 	end := dim.Prod(e.order()...)
 	elem := l.keyElem(end)
@@ -187,10 +186,7 @@ func (l *lowering) reordered(to *types.Tensor) keys {
 		key = l.Value("select", []*ir.Value{is, key, l.constant(elem, end)}, nil)
 	}
 	n := from.count(from.core)
-	sorted := l.Make("sort", []*ir.Value{key}, named("dim", intAttr(0)), l.vector(elem, n), l.vector(types.I32, n))
-	if sorted == nil {
-		return keys{}
-	}
+	sorted := l.Value("sort", []*ir.Value{key}, named("dim", intAttr(0)), l.vector(elem, n), l.vector(types.I32, n)).Op
 	key = sorted.Results[0]
 	room := e.count(e.core)
 	at := l.numbers(room)
@@ -216,9 +212,6 @@ func (l *lowering) lengthOf(x *ir.Value) *ir.Value {
 
 // assemble makes the result a tensor with the entries of k.
 func (l *lowering) assemble(to *types.Tensor, k keys) {
-	if l.failed {
-		return
-	}
 	e := l.entriesOf(to, nil)
 	elem := k.key.Elem()
 	sizes := e.order()
@@ -230,8 +223,7 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 		level := e.levels()[i]
 		if level.Kind == types.DenseLevel {
 			if cells != nil {
-				l.refuse(problem("DM145", -1, "level %d of %s is dense below a compressed one and not the innermost", i, to))
-				return
+				l.refuse(problem("DM134", -1, "level %d of %s is dense below a compressed one and not the innermost", i, to))
 			}
 			continue
 		}

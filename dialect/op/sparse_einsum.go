@@ -32,22 +32,19 @@ func einsumSparse(l *lowering) {
 	eq, err := EquationOf(l.o)
 	if err != nil {
 		l.refuse(problem("DM120", -1, "%s", err))
-		return
 	}
 	one := -1
 	for i := range l.in {
 		switch {
 		case !l.sparse(i):
 		case one >= 0:
-			l.refuse(problem("DM145", i, "operands %d and %d of %s are both sparse, and only one can be", one, i, l.o.Name).help("convert the one with more elements stored: dm.convert_format"))
-			return
+			l.refuse(problem("DM134", i, "operands %d and %d of %s are both sparse, and only one can be", one, i, l.o.Name).help("convert the one with more elements stored: dm.convert_format"))
 		default:
 			one = i
 		}
 	}
 	if one < 0 || eq.Diagonal() {
-		l.refuse(problem("DM145", -1, "a letter stands twice in an operand of %s, for which there is no code with sparse operands", l.o.Name))
-		return
+		l.refuse(problem("DM134", -1, "a letter stands twice in an operand of %s, for which there is no code with sparse operands", l.o.Name))
 	}
 	letters := func(s string) []int {
 		out := make([]int, len(s))
@@ -236,7 +233,7 @@ func (e *entries) linear(along []int, level int) *ir.Value {
 		}
 		size, ok := n.Int()
 		if !ok {
-			e.refuse(problem("DM145", -1, "%s numbers the places of a tensor, for which it needs the size %s as a number", e.o.Name, n).help("bind the symbol"))
+			e.refuse(problem("DM134", -1, "%s numbers the places of a tensor, for which it needs the size %s as a number", e.o.Name, n).help("bind the symbol"))
 			return at
 		}
 		if size != 1 {

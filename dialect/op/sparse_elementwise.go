@@ -19,15 +19,12 @@ var eachStored = &Sparse{
 			values[i] = vs[len(vs)-1]
 			switch {
 			case !l.sparse(i):
-				l.refuse(problem("DM145", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
+				l.refuse(problem("DM134", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
 			case one < 0:
 				one = i
 			case !l.samePattern(one, i):
 				l.refuse(otherPattern(l.o, one, i))
 			}
-		}
-		if l.failed {
-			return
 		}
 		l.give(l.apply(values...), one)
 	},
@@ -40,11 +37,7 @@ func (l *lowering) apply(values ...*ir.Value) []*ir.Value {
 		ts = append(ts, &types.Tensor{Shape: asTensor(values[0].Type).Shape, Elem: t.Elem})
 	}
 	attrs := slices.DeleteFunc(slices.Clone(l.o.Attrs), func(a types.Named) bool { return a.Name == ShardingAttr })
-	o := l.Make(l.o.Name, values, attrs, ts...)
-	if o == nil {
-		return nil
-	}
-	return o.Results
+	return l.Value(l.o.Name, values, attrs, ts...).Op.Results
 }
 
 // give makes the results tensors with those values, stored as operand i is.
@@ -62,7 +55,7 @@ func (l *lowering) samePattern(i, j int) bool {
 }
 
 func otherPattern(o *ir.Op, i, j int) *Problem {
-	return problem("DM145", j, "%s and %s need not store the same elements", valueName(o.Operands[i]), valueName(o.Operands[j])).
+	return problem("DM134", j, "%s and %s need not store the same elements", valueName(o.Operands[i]), valueName(o.Operands[j])).
 		help("use values computed from one of them, or dm.sample, which takes the elements that another tensor stores")
 }
 
@@ -79,7 +72,7 @@ func scaling(divides bool) *Sparse {
 		case a && b:
 			l.give(l.apply(l.in[0][len(l.in[0])-1], l.in[1][len(l.in[1])-1]), 0)
 		case divides && b:
-			l.refuse(problem("DM145", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
+			l.refuse(problem("DM134", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
 		case a:
 			values := l.in[0][len(l.in[0])-1]
 			l.give(l.apply(values, l.atStored(0, 1)), 0)
@@ -162,8 +155,7 @@ var summed = &Sparse{
 	Doc: "`add` of a sparse operand, which gives a dense tensor.",
 	lower: func(l *lowering) {
 		if Str(l.o, "kind") != "add" || len(l.in) > 1 {
-			l.refuse(problem("DM145", 0, "only sums of the elements of a sparse tensor can be reduced, since others see the zeros as well").help("make it dense: dm.convert_format"))
-			return
+			l.refuse(problem("DM134", 0, "only sums of the elements of a sparse tensor can be reduced, since others see the zeros as well").help("make it dense: dm.convert_format"))
 		}
 		c := l.elementsOf(0)
 		dims, _ := reducedDims(l.o)
@@ -226,13 +218,13 @@ func inferSample(o *ir.Op) ([]types.Type, *Problem) {
 	p := in(o, 0)
 	switch {
 	case p.Format == nil:
-		return nil, problem("DM145", 0, "%s is dense, and dm.sample takes the elements that a sparse tensor stores", valueName(o.Operands[0])).help("give it a format, such as #dm.csr, or compute the product with dm.einsum")
+		return nil, problem("DM134", 0, "%s is dense, and dm.sample takes the elements that a sparse tensor stores", valueName(o.Operands[0])).help("give it a format, such as #dm.csr, or compute the product with dm.einsum")
 	case len(o.Operands) < 2:
 		return nil, problem("DM124", -1, "dm.sample needs at least one operand besides the pattern")
 	}
 	for i := 1; i < len(o.Operands); i++ {
 		if in(o, i).Format != nil {
-			return nil, problem("DM145", i, "%s is sparse, and dm.sample multiplies dense tensors", valueName(o.Operands[i])).help("make it dense: dm.convert_format")
+			return nil, problem("DM134", i, "%s is sparse, and dm.sample multiplies dense tensors", valueName(o.Operands[i])).help("make it dense: dm.convert_format")
 		}
 	}
 	if q := contractionElems(o, 1, len(o.Operands)); q != nil {
@@ -283,7 +275,6 @@ var sampledProduct = &Sparse{
 		eq, p := sampled(l.o)
 		if p != nil {
 			l.refuse(p)
-			return
 		}
 		c := &contractedSparse{entries: l.entries(0)}
 		letters := func(s string) []int {

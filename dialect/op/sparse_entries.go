@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// lowering writes an op on sparse tensors as dense ops. After a failure what it builds is void.
+// lowering writes an op on sparse tensors as dense ops.
 type lowering struct {
 	*Builder
 	o       *ir.Op
@@ -19,12 +19,45 @@ type lowering struct {
 	problem *Problem
 }
 
+// stopped ends a lowering that cannot go on; LowerSparse recovers it.
+type stopped struct{}
+
 // refuse ends the lowering.
 func (l *lowering) refuse(p *Problem) {
-	if l.problem == nil {
-		l.problem = p
+	l.problem = p
+	panic(stopped{})
+}
+
+// built is v, unless building it failed.
+func (l *lowering) built(v *ir.Value) *ir.Value {
+	if l.failed {
+		panic(stopped{})
 	}
-	l.failed = true
+	return v
+}
+
+func (l *lowering) Value(name string, operands []*ir.Value, attrs []types.Named, results ...types.Type) *ir.Value {
+	return l.built(l.Builder.Value(name, operands, attrs, results...))
+}
+
+func (l *lowering) Unary(name string, x *ir.Value) *ir.Value {
+	return l.built(l.Builder.Unary(name, x))
+}
+
+func (l *lowering) Binary(name string, x, y *ir.Value) *ir.Value {
+	return l.built(l.Builder.Binary(name, x, y))
+}
+
+func (l *lowering) Convert(x *ir.Value, elem types.Elem) *ir.Value {
+	return l.built(l.Builder.Convert(x, elem))
+}
+
+func (l *lowering) Reshape(x *ir.Value, shape ...dim.Dim) *ir.Value {
+	return l.built(l.Builder.Reshape(x, shape...))
+}
+
+func (l *lowering) Transpose(x *ir.Value, dims ...int) *ir.Value {
+	return l.built(l.Builder.Transpose(x, dims...))
 }
 
 func (l *lowering) sparse(i int) bool { return asTensor(l.o.Operands[i].Type).Format != nil }
@@ -139,7 +172,7 @@ func (e *entries) along(level int, of *ir.Value, op string) *ir.Value {
 func (e *entries) wholeSize(level int) float64 {
 	n, ok := e.size(level).Int()
 	if !ok {
-		e.refuse(problem("DM145", -1, "%s needs the size of level %d, which is %s, as a number", e.o.Name, level, e.size(level)).help("bind the symbol"))
+		e.refuse(problem("DM134", -1, "%s needs the size of level %d, which is %s, as a number", e.o.Name, level, e.size(level)).help("bind the symbol"))
 	}
 	return float64(n)
 }
