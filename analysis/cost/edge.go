@@ -226,7 +226,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 					views[u.Op] = true
 					work = append(work, u.Op.Results[0].Uses)
 				}
-			case d != nil && d.Traffic != nil && op.Valid(u.Op):
+			case op.HasTraffic(u.Op) && op.Valid(u.Op):
 				if box, ok := op.Taken(u.Op); ok {
 					sliced = addPart(sliced, u.Op.Operands[0], box)
 					continue

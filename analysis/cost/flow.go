@@ -34,7 +34,7 @@ func (f *Flow) Reads(o *ir.Op) []dim.Dim {
 	if d == nil || !op.Valid(o) || o.Name == op.Kernel || o.Name == op.If || op.LoopBody(o) != nil || op.IsView(o) {
 		return out
 	}
-	if d.Traffic != nil {
+	if op.HasTraffic(o) {
 		read, _ := f.s.traffic(o)
 		for i := range min(len(read), len(out)) {
 			out[i] = f.s.part(o, i, read)

@@ -169,7 +169,10 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	default:
 		e.Class, e.Elem = d.Class, computed(o)
 		e.FLOP = op.FLOP(o).Subst(s.env)
-		if e.Class == op.ClassContraction && e.Elem.IsFloat() {
+		switch {
+		case op.IsSparse(o) && e.Class == op.ClassContraction: // sums of what is stored, row by row
+			e.Class = op.ClassNormalization
+		case e.Class == op.ClassContraction && e.Elem.IsFloat():
 			s.products(e)
 		}
 		e.elements, e.rows = s.elements(o)
@@ -239,7 +242,7 @@ func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	switch {
 	case op.IsView(o):
 		return
-	case d.Traffic != nil:
+	case op.HasTraffic(o):
 		read, written := s.traffic(o)
 		e.Written = written.Subst(s.env)
 		for i := range o.Operands {

@@ -92,7 +92,7 @@ func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
 		for _, v := range c.read.order {
 			add(v, s.touched(v, c.read.of[v]))
 		}
-	case d.Traffic != nil:
+	case op.HasTraffic(o):
 		read, _ := s.traffic(o)
 		for i, v := range o.Operands {
 			if i < len(read) {
@@ -124,7 +124,7 @@ func (s *scope) writtenTerms(o *ir.Op, d *op.Def, all dim.Dim) []Term {
 				add(i, s.stored(v, c.outside))
 			}
 		}
-	case d.Traffic != nil && len(o.Results) == 1:
+	case op.HasTraffic(o) && len(o.Results) == 1:
 		add(0, all)
 	default:
 		for i, v := range o.Results {

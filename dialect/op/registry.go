@@ -230,12 +230,14 @@ func wrapDim(n int64, rank int) (int, bool) {
 // of regions.
 func FLOP(o *ir.Op) dim.Dim {
 	switch d := Of(o); {
-	case d == nil || d.FLOP == nil:
+	case d == nil:
+		return dim.Dim{}
+	case d.Sparse != nil && IsSparse(o) && Valid(o):
+		return flopSparse(o)
+	case d.FLOP == nil:
 		return dim.Dim{}
 	case Grouped(o):
 		return groupFLOP(o)
-	case IsSparse(o):
-		return flopSparse(o)
 	case Valid(o):
 		return d.FLOP(o)
 	}

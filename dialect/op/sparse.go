@@ -307,6 +307,13 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	return read, written
 }
 
+// HasTraffic reports whether TrafficOf says what o moves; other ops read their operands and
+// write their results in full.
+func HasTraffic(o *ir.Op) bool {
+	d := Of(o)
+	return d != nil && (d.Traffic != nil || d.Sparse != nil && IsSparse(o))
+}
+
 func traffic(d *Def, o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	if d.Traffic != nil {
 		return d.Traffic(o)

@@ -260,7 +260,7 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 
 func stepOf(n dim.Dim) types.Attr {
 	v, _ := n.Int()
-	return types.Int{V: v}
+	return types.Float{V: float64(v)}
 }
 
 // distinct are the first keys of the groups of cells that k has entries in.

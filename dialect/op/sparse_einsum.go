@@ -131,7 +131,14 @@ func (c *contractedSparse) wanted() (out []int) {
 
 // unblocked is y, which has wanted's letters, with output's.
 func (c *contractedSparse) unblocked(y term) *ir.Value {
-	return c.Reshape(c.arranged(y, c.wanted()).v, c.lowering.out[0].Shape...)
+	shape := make([]dim.Dim, len(c.output))
+	for i, x := range c.output {
+		shape[i] = y.size(x)
+		if b := c.block(x); b > 0 {
+			shape[i] = shape[i].Scale(b)
+		}
+	}
+	return c.Reshape(c.arranged(y, c.wanted()).v, shape...)
 }
 
 // contract reduces x, the values, times others over the letters that the output lacks.

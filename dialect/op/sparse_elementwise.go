@@ -181,8 +181,7 @@ var normalized = &Sparse{
 		c.output = slices.Delete(slices.Clone(c.dims), d, d+1)
 		x := term{c.Convert(c.values(), wide(c.t.Elem)), c.ofValues()}
 		each := func(kind string, x term) *ir.Value { // of the row that an element is in
-			y := c.arranged(c.contract(kind, x, nil), c.wanted())
-			return c.whole(c.atEntries(term{c.unblocked(y), c.output}))
+			return c.whole(c.atEntries(term{c.unblocked(c.contract(kind, x, nil)), c.output}))
 		}
 		x.v = c.Unary("exp", c.Binary("sub", x.v, each("max", x)))
 		y := c.Binary("div", x.v, each("add", x))

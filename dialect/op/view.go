@@ -18,6 +18,9 @@ func IsView(o *ir.Op) bool {
 	if x == nil || y == nil || x.At.In() != y.At.In() {
 		return false
 	}
+	if x.Format != nil || y.Format != nil {
+		return x.Format != nil && y.Format != nil && o.Name == "dm.transpose"
+	}
 	if o.Name == "dm.transpose" {
 		dims, ok := Dims(o, "dims", x.Rank())
 		return ok && len(dims) == x.Rank() && slices.Equal(TransposedOrder(OrderOf(x), dims), OrderOf(y))
