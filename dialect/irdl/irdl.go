@@ -42,6 +42,9 @@ func Generate() string {
 		"  irdl.attribute @at {\n    %0 = irdl.base \"#builtin.string\"\n    irdl.parameters(placement: %0)\n  }\n" +
 		"  // an array in a file in NumPy's format: its path, and its name in a .npz file\n" +
 		"  irdl.attribute @file {\n    %0 = irdl.base \"#builtin.string\"\n    %1 = irdl.base \"#builtin.string\"\n    irdl.parameters(path: %0, name: %1)\n  }\n")
+	for _, f := range types.Formats {
+		fmt.Fprintf(&b, "  // a format: %s\n  irdl.attribute @%s {\n    %%0 = irdl.base \"#builtin.string\"\n    irdl.parameters(arguments: %%0)\n  }\n", f.Doc, f.Name)
+	}
 	for _, d := range op.All() {
 		if d.Is(op.Terminator) {
 			continue

@@ -3,6 +3,7 @@ package irdl
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -72,9 +73,18 @@ func segments(o *ir.Op, attr string, ps []op.Param, slots string, n int) bool {
 }
 
 var (
-	placement = regexp.MustCompile(`#dm\.at<((?:[^<>"]|"(?:[^"\\]|\\.)*")*)>`) // a mesh may have a name in quotes
-	file      = regexp.MustCompile(`#dm\.file<("(?:[^"\\]|\\.)*")>`)           // without the name of an array
+	encoding = regexp.MustCompile(`#dm\.(at|` + formats() + `)\b(?:<((?:->|[^<>"]|"(?:[^"\\]|\\.)*")*)>)?`) // a mesh may have a name in quotes
+	file     = regexp.MustCompile(`#dm\.file<("(?:[^"\\]|\\.)*")>`)                                         // without the name of an array
 )
+
+// formats are the names of formats as alternatives.
+func formats() string {
+	names := make([]string, len(types.Formats))
+	for i, f := range types.Formats {
+		names[i] = f.Name
+	}
+	return strings.Join(names, "|")
+}
 
 // Text is m in generic form as mlir-opt --irdl-file verifies it with the
 // generated definition. m stays as it is. Errors are those of print.Generic, and
@@ -89,8 +99,9 @@ func Text(m *ir.Module) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text = placement.ReplaceAllStringFunc(text, func(s string) string {
-		return "#dm.at<" + types.Str(placement.FindStringSubmatch(s)[1]).String() + ">"
+	text = encoding.ReplaceAllStringFunc(text, func(s string) string {
+		of := encoding.FindStringSubmatch(s)
+		return "#dm." + of[1] + "<" + types.Str(of[2]).String() + ">"
 	})
 	return file.ReplaceAllString(text, `#dm.file<$1, "">`), nil
 }

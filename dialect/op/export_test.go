@@ -15,8 +15,8 @@ var (
 // table of definitions states: every operand and every result once in full unless
 // the op's entry has its own function.
 func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil && (Valid(o) || Grouped(o)) {
-		return d.Traffic(o)
+	if HasTraffic(o) && (Valid(o) || Grouped(o)) {
+		return TrafficOf(o, false)
 	}
 	return wholeTraffic(o)
 }

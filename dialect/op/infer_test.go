@@ -131,6 +131,19 @@ var goodOps = []struct {
 	{"pack", "4xf32 =tuple<tensor<i64>,tensor<2xf16>>", "", "=tuple<tensor<4xf32>,tuple<tensor<i64>,tensor<2xf16>>>", "0", "0 0", "0"},
 	{"unpack", "=tuple<tensor<4xf32>,tuple<tensor<i64>,tensor<2xf16>>>", "", "4xf32 =tuple<tensor<i64>,tensor<2xf16>>", "0", "0", "0"},
 
+	// Sparse tensors: 9 positions, and for each of e elements a coordinate and a value.
+	{"matmul", "=tensor<8x6xf32,#dm.csr<nnz=e>> 6x4xf32", "", "8x4xf32", "8*e", "8*e + 36 16*e", "128"},
+	{"einsum", "=tensor<8x6xf32,#dm.csr<nnz=e>> 6xf32", `equation = "ij,j->i"`, "8xf32", "2*e", "8*e + 36 4*e", "32"},
+	{"einsum", "6xf32 =tensor<8x6xf32,#dm.csc<nnz=e>>", `equation = "j,ij->i"`, "8xf32", "2*e", "4*e 8*e + 28", "32"},
+	{"reduce", "=tensor<8x6xf32,#dm.csr<nnz=9>>", `kind = "add", dims = [1]`, "8xf32", "9", "72", "32"},
+	{"softmax", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "dim = 1", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "36", "72", "36"},
+	{"relu", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "0", "36", "36"},
+	{"mul", "=tensor<8x6xf32,#dm.coo<nnz=e>> 6xf32", "", "=tensor<8x6xf32,#dm.coo<nnz=e>>", "e", "8*e 4*e", "4*e"},
+	{"transpose", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "dims = [1, 0]", "=tensor<6x8xf32,#dm.csc<nnz=e>>", "0", "0", "0"},
+	{"sample", "=tensor<8x6xf32,#dm.csr<nnz=e>> 8x4xf32 6x4xf32", `equation = "ik,jk->ij"`, "=tensor<8x6xf32,#dm.csr<nnz=e>>", "7*e", "4*e + 36 16*e 16*e", "4*e"},
+	{"convert_format", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "", "8x6xf32", "e", "8*e + 36", "192"},
+	{"convert_format", "8x6xf32", "", "=tensor<8x6xf32,#dm.bsr<2x2,nnz=12>>", "0", "192", "260"},
+
 	// Movement.
 	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},
 	{"transpose", "nx3xi1", "dims = [1, 0]", "3xnxi1", "0", "3*n", "3*n"},

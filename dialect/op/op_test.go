@@ -12,10 +12,11 @@ import (
 )
 
 // tensorOf reads the tests' short form of a type: "8xnx4xf16" is a tensor with
-// a symbol, "?" an unnamed size, "f32" a tensor of rank 0, "=f32" a bare scalar, "=tuple<…>" a tuple in full.
+// a symbol, "?" an unnamed size, "f32" a tensor of rank 0, "=f32" a bare scalar, "=tuple<…>" and
+// "=tensor<…>" a type in full.
 func tensorOf(t *testing.T, text string) types.Type {
 	t.Helper()
-	if s, ok := strings.CutPrefix(text, "="); ok && strings.HasPrefix(s, "tuple") {
+	if s, ok := strings.CutPrefix(text, "="); ok && (strings.HasPrefix(s, "tuple") || strings.HasPrefix(s, "tensor")) {
 		x, err := parse.Type(s)
 		if err != nil {
 			t.Fatal(err)
@@ -57,8 +58,8 @@ func tensorOf(t *testing.T, text string) types.Type {
 
 func shortText(ty types.Type) string {
 	r, ok := ty.(*types.Tensor)
-	if !ok {
-		return "=" + ty.String()
+	if !ok || r.Format != nil {
+		return "=" + strings.ReplaceAll(ty.String(), " ", "")
 	}
 	var b strings.Builder
 	for _, d := range r.Shape {
@@ -180,6 +181,7 @@ while scan if map
 kernel yield
 grad sgd momentum adam
 pack unpack
+sample convert_format
 mesh reshard all_reduce reduce_scatter all_gather all_to_all collective_permute send recv partition_id`
 
 func TestTable(t *testing.T) {

@@ -69,6 +69,9 @@ operands and results share it. A leading attribute stands before the operands: `
 - **Groups.** A value may be a tuple of tensors, ` + "`!layer = tuple<tensor<8x8xf32>, tensor<8xf32>>`" + `, at any depth: functions take and return it, ` + "`dm.pack` and `dm.unpack`" + ` make it
   and give its members, ` + "`dm.grad`" + ` gives the tuple of its members' gradients, loops and branches carry it, and ops marked member by member work on each of its members. Other ops take the members alone.
   What runs has no tuples: the members of the argument ` + "`%params`" + ` are the inputs ` + "`params.0`, `params.1.0`" + ` and so on, each with its attributes, and so are results.
+- **Sparse tensors.** The encoding of a type may state a format, by which a tensor stores some of its elements: ` + "`tensor<8192x8192xf32, #dm.csr<nnz = e>>`" + `; see [sparse tensors](#sparse-tensors).
+  Each entry states which of its operands may be sparse, and how its result is stored; other ops refuse them. What runs has no sparse tensors but their components, which are inputs of their own:
+  of the argument ` + "`%a`" + ` ` + "`a.positions`, `a.coordinates` and `a.values`" + `. Gradients are those of the values; which elements are stored is not differentiated.
 - **Many devices.** A placement may state how the pieces of a tensor lie on the devices of a mesh: ` + "`tensor<8x4xf32, #dm.at<split = @pod[{data}, {}]>>`" + `; see [distribution](#distribution).
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network,
@@ -131,6 +134,9 @@ func (d *Def) Markdown() string {
 	}
 	if names := d.elsewhere(); names != "" {
 		fmt.Fprintf(&b, "**Elsewhere.** %s.\n\n", names)
+	}
+	if d.Sparse != nil {
+		fmt.Fprintf(&b, "**Sparse.** %s\n\n", d.Sparse.Doc)
 	}
 	if d.Derivative != nil {
 		fmt.Fprintf(&b, "**Gradient.** %s\n\n", d.Derivative.Doc)

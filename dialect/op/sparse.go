@@ -14,6 +14,7 @@ import (
 // components, which is what runs; its cost is theirs.
 
 func sparseTensors() []*Def {
+	introductions[SparseTensors] = formatReference()
 	contraction := &Sparse{Doc: "One sparse operand: products of the elements that it stores; the result is dense.", lower: einsumSparse}
 	einsumDef.Sparse, matmulDef.Sparse = contraction, contraction
 	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
@@ -319,4 +320,20 @@ func traffic(d *Def, o *ir.Op) (read []dim.Dim, written dim.Dim) {
 		return d.Traffic(o)
 	}
 	return wholeTraffic(o)
+}
+
+// formatReference says, on the reference page, how formats are written.
+func formatReference() string {
+	s := "A format is a list of levels, the outermost first, each of which walks a dimension, the blocks of one (`d0 floordiv 4`) or the places in a block (`d0 mod 4`). A level is `dense` (every coordinate has an entry), " +
+		"`compressed` (the coordinates of the entries below each entry of the level before, with positions where these begin and end) or `singleton` (one coordinate for each entry); `loose_compressed` and `structured[n, m]` are read, " +
+		"but there is no code for them. The values are those of the last level, in its order. (Chou, Kjolstad and Amarasinghe, *Format Abstraction for Sparse Tensor Algebra Compilers*, OOPSLA 2018; MLIR's `sparse_tensor`.)\n\n" +
+		"MLIR's attribute, `#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>`, states a format; so do short names:\n\n| format | stores |\n|---|---|\n"
+	for _, f := range types.Formats {
+		s += "| `#dm." + f.Name + "<" + f.Args + ">` | " + f.Doc + " |\n"
+	}
+	return s + "\n`nnz` is how many entries a compressed level has room for, a number or a symbol that inputs bind; with several such levels a list, or one size for all. The last position says how many it has: " +
+		"what lies beyond takes part in nothing. `dims` names sizes written as `?`. Positions and coordinates take 32 bits in short names and 64 in MLIR's attribute, or `posWidth` and `crdWidth`. " +
+		"Coordinates are sorted and no element is stored twice.\n\n" +
+		"An op on sparse tensors is written out as dense ops on their components before it runs: a product with compressed rows is a gather of rows, a multiplication and a [`segment_reduce`](#dmsegment_reduce), one kernel. " +
+		"Its FLOP and bytes are theirs: of a dense operand it reads what the stored elements meet.\n"
 }

@@ -13,7 +13,7 @@ import (
 var convertFormatDef = &Def{
 	Name: "convert_format", Family: SparseTensors, Class: ClassMovement,
 	Summary: "the tensor in another format, or dense",
-	Foreign: []Foreign{{Names: "to_dense to_sparse todense tocsr tocsc tocoo"}},
+	Foreign: []Foreign{{Names: "to_dense to_sparse tocsr tocsc tocoo"}},
 	Doc: "The elements stay; the format is the one written. A dense tensor becomes a sparse one by the elements that are not 0 (of blocks, those with such an element); " +
 		"the written `nnz` is how many it has room for, and it is an error if there are more. A sparse tensor becomes dense with 0 where nothing is stored, and another sparse one with the same elements stored, " +
 		"0 or not.\n\nCounts no FLOP.",
