@@ -145,7 +145,7 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 				return "", nil, err
 			}
 		default:
-			return "", nil, badFormat("unexpected %s in a format", key)
+			return "", nil, badFormat("unexpected %q in a format", strings.TrimSpace(part))
 		}
 	}
 	return levels, nnz, nil
