@@ -145,3 +145,118 @@ func sameValues(a, b *tensor.Tensor, tolerance float64) bool {
 	}
 	return true
 }
+
+// TestSparseElements compares ops whose results are sparse with the same on dense tensors:
+// of one pattern, of two that are merged, and of conversions between all formats.
+func TestSparseElements(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, rank := range []int{1, 2, 3} {
+		shape := []int{4, 6, 8}[:rank]
+		formats := formatsOf(rank)
+		for _, format := range formats {
+			for density := range 5 {
+				random := func(p float64) *tensor.Tensor {
+					x := tensor.New(types.F64, shape...)
+					for i := range x.Len() {
+						if rng.Float64() < p {
+							x.SetFloat(i, math.Abs(rng.NormFloat64())+0.5)
+						}
+					}
+					return x
+				}
+				p := []float64{0, 0.02, 0.2, 0.6, 1}[density]
+				x, y, b := random(p), random(0.5*p+0.1), random(1)
+				dense, sparse, other := typeOf(shape, ""), typeOf(shape, format), typeOf(shape, formats[rng.IntN(len(formats))])
+				blocks := strings.Contains(sparse+other, "floordiv") || strings.Contains(sparse+other, "bsr") || strings.Contains(sparse+other, ": dense)")
+				var body strings.Builder
+				fmt.Fprintf(&body, "  %%s = dm.convert_format %%x : (%s) -> %s\n  %%t = dm.convert_format %%y : (%[1]s) -> %[2]s\n", dense, sparse)
+				var got, want []string
+				each := func(ofSparse, ofDense string) {
+					n := len(got)
+					fmt.Fprintf(&body, "  %%r%[1]d = %[2]s\n  %%g%[1]d = dm.convert_format %%r%[1]d : (%[3]s) -> %[4]s\n  %%w%[1]d = %[5]s\n", n, ofSparse, sparse, dense, ofDense)
+					got, want = append(got, fmt.Sprintf("%%g%d", n)), append(want, fmt.Sprintf("%%w%d", n))
+				}
+				for _, op := range []string{"add", "sub", "max", "min", "mul"} {
+					each(fmt.Sprintf("dm.%s %%s, %%t : %s", op, sparse), fmt.Sprintf("dm.%s %%x, %%y : %s", op, dense))
+				}
+				each(fmt.Sprintf("dm.mul %%s, %%b : (%s, %s) -> %[1]s", sparse, dense), fmt.Sprintf("dm.mul %%x, %%b : %s", dense))
+				each(fmt.Sprintf("dm.div %%s, %%b : (%s, %s) -> %[1]s", sparse, dense), fmt.Sprintf("dm.div %%x, %%b : %s", dense))
+				each("dm.tanh %s : "+sparse, "dm.tanh %x : "+dense)
+				fmt.Fprintf(&body, "  %%two = dm.add %%s, %%s : %s\n  %%q = dm.relu %%two : %[1]s\n", sparse)
+				each("dm.sub %q, %s : "+sparse, "dm.max %x, %x : "+dense)
+				if !blocks {
+					fmt.Fprintf(&body, "  %%o = dm.convert_format %%s : (%s) -> %s\n", sparse, other)
+					each(fmt.Sprintf("dm.convert_format %%o : (%s) -> %s", other, sparse), "dm.max %x, %x : "+dense)
+				}
+				ts := strings.Repeat(dense+", ", 2*len(got)-1) + dense
+				program := fmt.Sprintf("func.func @f(%%x: %s, %%y: %[1]s, %%b: %[1]s) -> (%s) {\n%s  return %s : %[2]s\n}", dense, ts, body.String(), strings.Join(append(got, want...), ", "))
+				out := run(t, program, x, y, b)
+				for i := range got {
+					if !sameValues(out[i], out[len(got)+i], 1e-12) {
+						t.Fatalf("%s\nx = %v\ny = %v\nresult %d: %v, dense %v", program, x, y, i, out[i], out[len(got)+i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSparseRows compares sampled products and softmax over what is stored with dense ones
+// under a mask.
+func TestSparseRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, format := range formatsOf(2) {
+		for _, p := range []float64{0.1, 0.5, 1} {
+			args := []*tensor.Tensor{tensor.New(types.F64, 4, 6), tensor.New(types.F64, 4, 3), tensor.New(types.F64, 6, 3)}
+			for a, x := range args {
+				for i := range x.Len() {
+					if a > 0 || rng.Float64() < p || i%6 == 0 {
+						x.SetFloat(i, math.Abs(rng.NormFloat64())+0.5)
+					}
+				}
+			}
+			sparse := typeOf([]int{4, 6}, format)
+			out := run(t, strings.ReplaceAll(`func.func @f(%x: tensor<4x6xf64>, %q: tensor<4x3xf64>, %k: tensor<6x3xf64>) -> (tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>) {
+  %s = dm.convert_format %x : (tensor<4x6xf64>) -> SPARSE
+  %one = dm.div %s, %s : SPARSE
+  %stored = dm.convert_format %one : (SPARSE) -> tensor<4x6xf64>
+  %a = dm.sample "ik,jk->ij" %s, %q, %k : (SPARSE, tensor<4x3xf64>, tensor<6x3xf64>) -> SPARSE
+  %p = dm.softmax %a, dim = 1 : SPARSE
+  %c = dm.softmax %s, dim = 0 : SPARSE
+  %y = dm.convert_format %p : (SPARSE) -> tensor<4x6xf64>
+  %z = dm.convert_format %c : (SPARSE) -> tensor<4x6xf64>
+  %e = dm.sample %s, %x : (SPARSE, tensor<4x6xf64>) -> SPARSE
+  %d = dm.convert_format %e : (SPARSE) -> tensor<4x6xf64>
+  %m = dm.einsum "ik,jk->ij" %q, %k : (tensor<4x3xf64>, tensor<6x3xf64>) -> tensor<4x6xf64>
+  return %stored, %m, %y, %z, %d : tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>
+}`, "SPARSE", sparse), args...)
+			stored, scores := out[0], out[1]
+			if strings.Contains(format, "bsr") || strings.Contains(format, "dense") { // what is in a block is stored, 0 or not: 0/0
+				for i := range stored.Len() {
+					if math.IsNaN(stored.Float(i)) {
+						stored.SetFloat(i, 1)
+					}
+				}
+			}
+			soft := func(x *tensor.Tensor, i int, others func(k int) int, n int) float64 {
+				sum := 0.0
+				for k := range n {
+					if j := others(k); stored.Float(j) == 1 {
+						sum += math.Exp(x.Float(j))
+					}
+				}
+				if stored.Float(i) != 1 {
+					return 0
+				}
+				return math.Exp(x.Float(i)) / sum
+			}
+			for i := range 24 {
+				row := soft(scores, i, func(k int) int { return i/6*6 + k }, 6)
+				column := soft(args[0], i, func(k int) int { return k*6 + i%6 }, 4)
+				if math.Abs(out[2].Float(i)-row) > 1e-12 || math.Abs(out[3].Float(i)-column) > 1e-12 || out[4].Float(i) != args[0].Float(i) {
+					t.Fatalf("%s: element %d: %g and %g, want %g and %g; sampled %g of %g\n%v", format, i, out[2].Float(i), out[3].Float(i), row, column, out[4].Float(i), args[0].Float(i), stored)
+				}
+			}
+		}
+	}
+}

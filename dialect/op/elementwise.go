@@ -284,7 +284,7 @@ const shiftNote = "A shift by at least the number of bits, or by a negative one,
 
 var binaries = []binary{
 	{
-		name: "add", sparse: eachStored, summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "add", sparse: merging(false), summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
@@ -292,7 +292,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "sub", sparse: eachStored, summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
+		name: "sub", sparse: merging(false), summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
 		linear: linearInAll,
 		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
@@ -302,7 +302,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", sparse: scaling(false), summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", sparse: merging(true), summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInEach,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
@@ -314,7 +314,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "div", sparse: scaling(true), summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		name: "div", sparse: quotients, summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
 		linear: linearFloat,
 		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
 			q := g.div(g.wide(dz), g.wide(y))
@@ -325,11 +325,11 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "max", sparse: eachStored, summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "max", sparse: merging(false), summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the larger operand; equal ones share it half and half.", extremum("gt")),
 	},
 	{
-		name: "min", sparse: eachStored, summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "min", sparse: merging(false), summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the smaller operand; equal ones share it half and half.", extremum("lt")),
 	},
 	{

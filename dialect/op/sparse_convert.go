@@ -58,7 +58,7 @@ var converted = &Sparse{
 		case to.Format.Alike(in(l.o, 0).Format) && slices.EqualFunc(to.Format.Stored, in(l.o, 0).Format.Stored, dim.Dim.Equal):
 			l.results[0] = l.in[0]
 		default:
-			l.assemble(to, l.reordered(to))
+			l.assemble(to, l.reordered(0, to))
 		}
 	},
 }
@@ -160,11 +160,11 @@ func (l *lowering) padded(x, key *ir.Value, end dim.Dim) *ir.Value {
 	return l.Value("select", []*ir.Value{l.Reshape(is, ones...), x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0)}, nil)
 }
 
-// reordered are the keys of a sparse operand in the order in which to stores them.
-func (l *lowering) reordered(to *types.Tensor) keys {
-	from, e := l.elementsOf(0), l.entriesOf(to, nil)
+// reordered are the keys of operand i, sorted into the order in which to stores them.
+func (l *lowering) reordered(i int, to *types.Tensor) keys {
+	from, e := l.elementsOf(i), l.entriesOf(to, nil)
 	if len(from.inner()) > 0 || len(e.inner()) > 0 {
-		l.refuse(problem("DM134", 0, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
+		l.refuse(problem("DM134", i, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
 	}
 	end := dim.Prod(e.order()...)
 	elem := l.keyElem(end)

@@ -59,30 +59,6 @@ func otherPattern(o *ir.Op, i, j int) *Problem {
 		help("use values computed from one of them, or dm.sample, which takes the elements that another tensor stores")
 }
 
-// scaling is how mul and div take sparse operands: what is not stored stays 0.
-func scaling(divides bool) *Sparse {
-	doc := "A sparse operand and a dense one, or two that store the same elements: computed for the elements that are stored; the result stores the same."
-	if divides {
-		doc = "A sparse dividend and a dense divisor, or two tensors that store the same elements: computed for the elements that are stored; the result stores the same."
-	}
-	return &Sparse{Doc: doc, Infer: keptFormat, lower: func(l *lowering) {
-		switch a, b := l.sparse(0), l.sparse(1); {
-		case a && b && !l.samePattern(0, 1):
-			l.refuse(otherPattern(l.o, 0, 1))
-		case a && b:
-			l.give(l.apply(l.in[0][len(l.in[0])-1], l.in[1][len(l.in[1])-1]), 0)
-		case divides && b:
-			l.refuse(problem("DM134", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
-		case a:
-			values := l.in[0][len(l.in[0])-1]
-			l.give(l.apply(values, l.atStored(0, 1)), 0)
-		default:
-			values := l.in[1][len(l.in[1])-1]
-			l.give(l.apply(l.atStored(1, 0), values), 1)
-		}
-	}}
-}
-
 // atStored are the elements of dense operand j that operand i stores, as its values lie.
 func (l *lowering) atStored(i, j int) *ir.Value {
 	c := l.elementsOf(i)
@@ -112,11 +88,11 @@ func (l *lowering) elementsOf(i int) *contractedSparse {
 	return c
 }
 
-// atEntries is x at the coordinates of the entries of core.
+// atEntries is x at the coordinates of the entries of core, if it has dimensions along them.
 func (c *contractedSparse) atEntries(x term) term {
 	x = c.blocked(x)
-	if c.deepest(x) < 0 {
-		return term{c.Reshape(x.v, append([]dim.Dim{dim.Const(1)}, asTensor(x.v.Type).Shape...)...), append([]int{entry}, x.letters...)}
+	if c.deepest(x) < 0 { // it has those of blocks alone
+		return x
 	}
 	return c.at(x, c.core)
 }
