@@ -160,7 +160,7 @@ func (x *checks) op(o *ir.Op, top bool) ([]*record, error) {
 
 // check erases o, a check, and gives its record.
 func (x *checks) check(o *ir.Op, top bool) (*record, error) {
-	r := &record{op: o, check: artifact.Check{Line: interp.LineOf(x.u.Module, o), Tolerance: op.Tolerance(o), ULPs: op.ULPs(o), Member: o.Str(op.MemberAttr)}}
+	r := &record{op: o, check: artifact.Check{Line: interp.LineOf(x.u.Module, o), Tolerance: op.Tolerance(o), ULPs: op.ULPs(o), Member: o.Str(op.MemberAttr), Room: o.Str(op.RoomAttr)}}
 	b := pass.Before(o)
 	values := slices.Clone(o.Operands)
 	if len(values) == 1 {

@@ -68,9 +68,9 @@ func expected(p *artifact.Program, all []Output) error {
 	case len(c.Types) > 0:
 		e.Msg = interp.MismatchedTypes(c.Types[0], c.Types[1], places)
 	case c.Kept:
-		e.Msg = interp.Mismatch(c.Member, interp.Index(index, extents(c.Shape)), interp.Element(got, 0), interp.Element(got, 1), places)
+		e.Msg = interp.Mismatch(c.Member, c.Room, interp.Index(index, extents(c.Shape)), interp.Element(got, 0), interp.Element(got, 1), places)
 	default:
-		e.Msg = interp.Mismatch(c.Member, interp.Index(index, got.Shape), interp.Element(got, index), interp.Element(want, index), places)
+		e.Msg = interp.Mismatch(c.Member, c.Room, interp.Index(index, got.Shape), interp.Element(got, index), interp.Element(want, index), places)
 	}
 	return e
 }

@@ -81,8 +81,11 @@ func LineOf(m *ir.Module, o *ir.Op) int {
 }
 
 // Mismatch is what an element that differs, at its index in the values compared,
-// and the places that the check was reached in are reported as.
-func Mismatch(member string, at []int, got, want string, places []Place) string {
+// and the places that the check was reached in are reported as; room is of op.RoomAttr.
+func Mismatch(member, room string, at []int, got, want string, places []Place) string {
+	if room != "" {
+		return within(fmt.Sprintf("%s would store %s elements, but its nnz leaves room for %s", room, got, want), places)
+	}
 	of := ""
 	if member != "" {
 		of = " of member " + strings.TrimPrefix(member, ".")
@@ -141,7 +144,7 @@ func (c *call) expect() error {
 		return c.errorf(CheckFailed, "%s", MismatchedTypes(got.Type(), want.Type(), places))
 	}
 	if i := Differs(got, want, op.Tolerance(c.op), op.ULPs(c.op)); i >= 0 {
-		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
+		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), c.op.Str(op.RoomAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
 	}
 	return nil
 }

@@ -52,6 +52,10 @@ func ULPs(o *ir.Op) int64 {
 // MemberAttr is the place in a tuple of what a check made of one on tuples compares.
 const MemberAttr = "member"
 
+// RoomAttr names, of a check made of an op that assembles a sparse tensor, the tensor:
+// compared are how many elements it would store, and as many of them as it has room for.
+const RoomAttr = "room"
+
 // callsAttr are the calls through which the body with a check was inlined.
 const callsAttr = "calls"
 

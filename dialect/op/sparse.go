@@ -278,7 +278,7 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	most := map[*ir.Value]dim.Dim{}
 	for _, p := range ops {
 		d := Of(p)
-		if d.Is(View) && IsView(p) {
+		if d == nil || IsView(p) { // a check, or nothing moves
 			continue
 		}
 		r, _ := traffic(d, p)

@@ -64,11 +64,10 @@ var converted = &Sparse{
 }
 
 // keys are what a tensor stores: for each entry of core its number in a row-major tensor of
-// the levels up to it, rising, and for padding end, which is beyond all; its values, and how many
-// there are, [1].
+// the levels up to it, rising, and for padding end, which is beyond all, and its values.
 type keys struct {
-	key, values, count *ir.Value
-	end                dim.Dim
+	key, values *ir.Value
+	end         dim.Dim
 }
 
 // order is the levels of t up to core as dimensions, and their sizes.
@@ -140,10 +139,10 @@ func (l *lowering) nonzero(to *types.Tensor) keys {
 	some := l.Value("compare", []*ir.Value{n, l.constant(elem, dim.Const(0))}, named("direction", types.Keyword("ne")))
 	at := l.Value("select", []*ir.Value{some, l.Binary("sub", upTo, one), l.constant(elem, dim.Const(-1))}, nil)
 	room := e.count(e.core)
-	k := keys{end: end, count: l.Value("dynamic_slice", []*ir.Value{upTo, l.Splat(&types.Tensor{Elem: types.I32}, math.MaxInt32)}, named("slice_sizes", IntList(1)))}
+	k := keys{end: end}
 	cells := l.Value("iota", nil, named("dim", intAttr(0)), l.vector(elem, end))
-	base := l.Value("broadcast", []*ir.Value{l.constant(elem, end)}, nil, l.vector(elem, room))
-	k.key = l.Value("scatter", []*ir.Value{base, at, cells}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
+	l.fit(at, end, room)
+	k.key = l.moved(cells, at, room, l.constant(elem, end))
 	k.values = l.padded(l.take(x, k.key), k.key, end)
 	return k
 }
@@ -190,13 +189,16 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 	key = sorted.Results[0]
 	room := e.count(e.core)
 	at := l.numbers(room)
+	if !room.AtLeast(n) {
+		inside := l.compared("lt", key, l.constant(elem, end))
+		l.fit(l.Value("select", []*ir.Value{inside, l.numbers(n), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil), n, room)
+	}
 	k := keys{end: end}
 	k.values = l.take(l.take(from.values(), sorted.Results[1]), at)
 	// What the result has room for beyond the operand is padding.
 	whole := l.Value("compare", []*ir.Value{at, l.Value("broadcast", []*ir.Value{l.lengthOf(key)}, nil, l.vector(types.I32, room))}, named("direction", types.Keyword("lt")))
 	k.key = l.Value("select", []*ir.Value{whole, l.take(key, at), l.constant(elem, end)}, nil)
 	k.values = l.padded(k.values, k.key, end)
-	k.count = l.Value("searchsorted", []*ir.Value{key, l.Reshape(l.constant(elem, end), dim.Const(1))}, nil, l.vector(types.I32, dim.Const(1)))
 	return k
 }
 
@@ -274,7 +276,18 @@ func (l *lowering) distinct(k keys, cells, room dim.Dim) *ir.Value {
 	first = l.Binary("and", first, inside)
 	number := l.Value("cumsum", []*ir.Value{l.Convert(first, types.I32)}, named("dim", intAttr(0)))
 	at := l.Value("select", []*ir.Value{first, l.Binary("sub", number, l.Splat(&types.Tensor{Elem: types.I32}, 1)), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil)
-	base := l.Value("broadcast", []*ir.Value{l.constant(elem, k.end)}, nil, l.vector(elem, room))
 	start := l.Binary("mul", group, l.constant(elem, cells))
-	return l.Value("scatter", []*ir.Value{base, at, start}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
+	l.fit(at, asTensor(k.key.Type).Shape[0], room)
+	return l.moved(start, at, room, l.constant(elem, k.end))
+}
+
+// fit checks that places, of which there are at most so many, lie below room.
+func (l *lowering) fit(at *ir.Value, most, room dim.Dim) {
+	if room.AtLeast(most) {
+		return
+	}
+	n := l.Binary("add", l.reduce("max", at, 0), l.constant(at.Elem(), dim.Const(1)))
+	limit := l.Convert(l.lengthOf(l.Splat(&types.Tensor{Shape: []dim.Dim{room}, Elem: types.I32}, 0)), at.Elem())
+	name := valueName(l.o.Results[0])
+	l.Op("check.expect_eq", []*ir.Value{n, l.Binary("min", n, limit)}, named(RoomAttr, types.Str(name)))
 }

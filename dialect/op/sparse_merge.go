@@ -146,6 +146,10 @@ func (l *lowering) union(to *types.Tensor) keys {
 	atA, atB := place(a, b), place(b, a)
 	zero := l.Splat(&types.Tensor{Elem: a.values.Elem()}, 0)
 	end := l.constant(a.key.Elem(), a.end)
+	nA, nB := asTensor(a.key.Type).Shape[0], asTensor(b.key.Type).Shape[0]
+	if !n.AtLeast(nA.Add(nB)) {
+		l.fit(l.Value("concatenate", []*ir.Value{atA, atB}, named("dim", intAttr(0))), nA.Add(nB), n)
+	}
 	k := keys{end: a.end, key: l.moved(a.key, atA, n, end)}
 	k.key = l.Value("scatter", []*ir.Value{k.key, atB, b.key}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
 	k.values = l.apply(l.moved(a.values, atA, n, zero), l.moved(b.values, atB, n, zero))[0]
@@ -159,6 +163,7 @@ func (l *lowering) common(to *types.Tensor) keys {
 	n := e.count(e.core)
 	before, is := l.find(a, b)
 	at := l.Value("select", []*ir.Value{is, l.counted(is), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil)
+	l.fit(at, asTensor(a.key.Type).Shape[0], n)
 	values := l.apply(a.values, l.take(b.values, before))[0]
 	return keys{
 		end: a.end, key: l.moved(a.key, at, n, l.constant(a.key.Elem(), a.end)),

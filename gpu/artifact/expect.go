@@ -8,6 +8,7 @@ type Check struct {
 	Tolerance float64 `json:",omitempty"` // relative for values above 1, absolute below
 	ULPs      int64   `json:",omitempty"` // units in the last place
 	Member    string  `json:",omitempty"` // the place in a tuple of what is compared
+	Room      string  `json:",omitempty"` // the sparse tensor that would store Got elements and has room for Want
 	Got, Want int     // results
 	// Kept: result Got is the two elements that differ, and result Want their row-major
 	// index in Shape, the number of elements where none differs, and then for each loop
