@@ -32,6 +32,7 @@ type emitter struct {
 	runs        map[*kernel.Atom]run
 	lists       map[*kernel.Groups]lists
 	sums        map[*kernel.Pieces][]levelSums
+	team        *team // that shares the segments of reductions; nil: a thread has them alone
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -463,7 +464,7 @@ func (e *emitter) accumulate(x *kernel.Expr, sum code, body *kernel.Expr) {
 // loop computes a serial reduction.
 func (e *emitter) loop(x *kernel.Expr) ident {
 	sum, body := e.name("f"), x.Args[0]
-	if x.Groups == nil {
+	if x.Groups == nil && !x.Rare() {
 		e.hoist(body)
 	}
 	begin := e.begin(x)
@@ -474,6 +475,7 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 	}
 	if x.Span != nil {
 		e.overSegment(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
+		e.together(x, sum)
 		return sum
 	}
 	for _, v := range x.Vars {
