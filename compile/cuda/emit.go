@@ -32,6 +32,7 @@ type emitter struct {
 	runs        map[*kernel.Atom]run
 	lists       map[*kernel.Groups]lists
 	sums        map[*kernel.Pieces][]levelSums
+	team        *team // that shares the segments of reductions; nil: a thread has them alone
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -171,6 +172,8 @@ func (e *emitter) value(x *kernel.Expr) code {
 			return e.fail("a reduction (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
 		n = e.loop(x)
+	case kernel.Search:
+		n = e.search(x)
 	case kernel.Part:
 		return e.fail("a partial result of a reduction by a region is read outside of it")
 	default:
@@ -461,13 +464,18 @@ func (e *emitter) accumulate(x *kernel.Expr, sum code, body *kernel.Expr) {
 // loop computes a serial reduction.
 func (e *emitter) loop(x *kernel.Expr) ident {
 	sum, body := e.name("f"), x.Args[0]
-	if x.Groups == nil {
+	if x.Groups == nil && !x.Rare() {
 		e.hoist(body)
 	}
 	begin := e.begin(x)
 	e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(sum), begin)
 	if x.Groups != nil {
 		e.eachUpdate(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
+		return sum
+	}
+	if x.Span != nil {
+		e.overSegment(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
+		e.together(x, sum)
 		return sum
 	}
 	for _, v := range x.Vars {
