@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
+	"dmir/internal/randprog"
 )
 
 // formatsOf are formats of tensors of a rank with dimensions of 4, 6 and 8, by which blocks
@@ -139,7 +143,7 @@ func sameValues(a, b *tensor.Tensor, tolerance float64) bool {
 		return false
 	}
 	for i := range a.Len() {
-		if math.Abs(a.Float(i)-b.Float(i)) > tolerance*max(1, math.Abs(b.Float(i))) {
+		if !(math.Abs(a.Float(i)-b.Float(i)) <= tolerance*max(1, math.Abs(b.Float(i)))) {
 			return false
 		}
 	}
@@ -256,6 +260,30 @@ func TestSparseRows(t *testing.T) {
 				if math.Abs(out[2].Float(i)-row) > 1e-12 || math.Abs(out[3].Float(i)-column) > 1e-12 || out[4].Float(i) != args[0].Float(i) {
 					t.Fatalf("%s: element %d: %g and %g, want %g and %g; sampled %g of %g\n%v", format, i, out[2].Float(i), out[3].Float(i), row, column, out[4].Float(i), args[0].Float(i), stored)
 				}
+			}
+		}
+	}
+}
+
+// TestSparsePrograms compares random programs on sparse tensors with the same on dense ones.
+func TestSparsePrograms(t *testing.T) {
+	n := uint64(100)
+	if s := os.Getenv("DMIR_SPARSE"); s != "" {
+		n, _ = strconv.ParseUint(s, 10, 64)
+	}
+	for seed := range n {
+		text := randprog.Sparse(seed)
+		m := read(t, text)
+		for _, d := range verify.Module(m) {
+			t.Fatalf("seed %d: %s\n%s", seed, d.Message, text)
+		}
+		out, err := try(t, m, Options{})
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		for i := range randprog.SparsePairs {
+			if !sameValues(out[i], out[randprog.SparsePairs+i], 1e-10) {
+				t.Fatalf("seed %d: result %d: %v, dense %v\n%s", seed, i, out[i], out[randprog.SparsePairs+i], text)
 			}
 		}
 	}

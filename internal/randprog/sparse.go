@@ -1,0 +1,267 @@
+package randprog
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// SparsePairs is how many results a program of Sparse has of each kind.
+const SparsePairs = 3
+
+// Sparse is a program on a random sparse tensor of 1 to 3 dimensions, in random formats,
+// none, few, half or all of whose elements are stored. Its first SparsePairs results are computed with it, and
+// the others are the same on dense tensors.
+func Sparse(seed uint64) string {
+	g := &sparse{rng: rand.New(rand.NewPCG(seed, 41))}
+	rank := 1 + g.rng.IntN(3)
+	g.shape = []int{4, 6, 8}[:rank]
+	g.rng.Shuffle(rank, func(i, j int) { g.shape[i], g.shape[j] = g.shape[j], g.shape[i] })
+	if rank == 2 && g.rng.IntN(2) == 0 {
+		g.shape[0] *= 1 + g.rng.IntN(4)
+	}
+	dense := g.of(g.shape, "")
+	for i, least := range [2]float64{[]float64{9, 2, 1, 0, -9}[g.rng.IntN(5)], []float64{9, 1.5, 0.5, 0}[g.rng.IntN(4)]} {
+		g.line("%%c%d = dm.constant dense<%.1f> : tensor<f64>", i, least)
+		g.line("%%m%d = dm.compare ge %%x%[1]d, %%c%[1]d : (%s, tensor<f64>) -> %s", i, dense, strings.Replace(dense, "f64", "i1", 1))
+		g.line("%%f%d = dm.convert %%m%[1]d : (%s) -> %s", i, strings.Replace(dense, "f64", "i1", 1), dense)
+		g.line("%%d%d = dm.mul %%f%[1]d, %%x%[1]d : %s", i, dense)
+	}
+	format := g.format()
+	g.line("%%s = dm.convert_format %%d0 : (%s) -> %s", dense, g.of(g.shape, format))
+	v := pair{"%s", "%d0", g.shape, format}
+	for range g.rng.IntN(5) {
+		v = g.step(v)
+	}
+	var results, ts []string
+	var twins []string
+	for range SparsePairs {
+		y := g.end(v)
+		results, twins, ts = append(results, y.sparse), append(twins, y.dense), append(ts, g.of(y.shape, ""))
+	}
+	all := strings.Join(append(ts, ts...), ", ")
+	return fmt.Sprintf("func.func @f(%%x0: %s, %%x1: %[1]s) -> (%s) {\n%s  return %s : %[2]s\n}\n", dense, all, g.b.String(), strings.Join(append(results, twins...), ", "))
+}
+
+// pair is a value of the same shape on both sides; format is that of sparse.
+type pair struct {
+	sparse, dense string
+	shape         []int
+	format        string
+}
+
+type sparse struct {
+	rng   *rand.Rand
+	b     strings.Builder
+	n     int
+	shape []int
+}
+
+func (g *sparse) line(format string, args ...any) { fmt.Fprintf(&g.b, "  "+format+"\n", args...) }
+
+func (g *sparse) name() string {
+	g.n++
+	return fmt.Sprintf("%%v%d", g.n)
+}
+
+// of is the type of a tensor, with room for all elements.
+func (g *sparse) of(shape []int, format string) string {
+	s, n := "tensor<", 1
+	for _, d := range shape {
+		s += fmt.Sprintf("%dx", d)
+		n *= d
+	}
+	if format == "" {
+		return s + "f64>"
+	}
+	return s + "f64, " + strings.ReplaceAll(format, "E", fmt.Sprint(n+3)) + ">"
+}
+
+// format is a random one of the shape's rank: the dimensions in a random order, of which the
+// levels from some on may be compressed, in coordinates or in blocks.
+func (g *sparse) format() string {
+	rank := len(g.shape)
+	order := g.rng.Perm(rank)
+	dims, levels := make([]string, rank), make([]string, rank)
+	for d := range dims {
+		dims[d] = fmt.Sprintf("d%d", d)
+	}
+	var inner []string
+	first := g.rng.IntN(rank + 1) // that is compressed
+	if first == rank && g.rng.IntN(4) > 0 {
+		first = rank - 1
+	}
+	coordinates, compressed := g.rng.IntN(4) == 0, 0
+	for i, d := range order {
+		switch {
+		case i < first:
+			levels[i] = dims[d] + " : dense"
+		case coordinates && i == first && i < rank-1:
+			levels[i] = dims[d] + " : compressed(nonunique)"
+			compressed++
+		case coordinates && i > first && i < rank-1:
+			levels[i] = dims[d] + " : singleton(nonunique)"
+		case coordinates && i > first:
+			levels[i] = dims[d] + " : singleton"
+		default:
+			levels[i] = dims[d] + " : compressed"
+			compressed++
+		}
+	}
+	if !coordinates && g.rng.IntN(4) == 0 { // blocks
+		for i, d := range order {
+			kind := levels[i][strings.IndexByte(levels[i], ':'):]
+			levels[i] = dims[d] + " floordiv 2 " + kind
+			inner = append(inner, dims[d]+" mod 2 : dense")
+		}
+	}
+	s := "#dm.sparse<map = (" + strings.Join(dims, ", ") + ") -> (" + strings.Join(append(levels, inner...), ", ") + ")"
+	if compressed > 0 {
+		s += ", nnz = E"
+	}
+	return s + []string{"", ", posWidth = 64", ", crdWidth = 16", ", posWidth = 64, crdWidth = 8"}[g.rng.IntN(4)] + ">"
+}
+
+// blocked reports whether a format has dense levels within those that are not.
+func blocked(format string) bool {
+	last := strings.LastIndex(format, ": ")
+	return strings.HasPrefix(format[last:], ": dense")
+}
+
+// step is a sparse value of v.
+func (g *sparse) step(v pair) pair {
+	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
+	w := pair{g.name(), g.name(), v.shape, v.format}
+	both := func(op string) pair {
+		g.line("%s = dm.%s %s : %s", w.sparse, op, v.sparse, t)
+		g.line("%s = dm.%s %s : %s", w.dense, op, v.dense, dense)
+		return w
+	}
+	two := func(op string) pair {
+		other := g.name()
+		g.line("%s = dm.convert_format %s : (%s) -> %s", other, g.other(v, false), dense, t)
+		g.line("%s = dm.%s %s, %s : %s", w.sparse, op, v.sparse, other, t)
+		g.line("%s = dm.%s %s, %s : %s", w.dense, op, v.dense, g.other(v, false), dense)
+		return w
+	}
+	switch k := g.rng.IntN(9); {
+	case k < 2:
+		return both([]string{"neg", "tanh", "abs", "relu", "sin"}[g.rng.IntN(5)])
+	case k < 4:
+		return two([]string{"add", "sub", "max", "min", "mul"}[g.rng.IntN(5)])
+	case k == 4:
+		x := g.other(v, true)
+		g.line("%s = dm.mul %s, %s : (%s, %s) -> %s", w.sparse, v.sparse, x, t, dense, t)
+		g.line("%s = dm.mul %s, %s : %s", w.dense, v.dense, x, dense)
+		return w
+	case k == 5 && len(v.shape) > 1:
+		to := g.rng.Perm(len(v.shape))
+		w.shape = make([]int, len(to))
+		for i, d := range to {
+			w.shape[i] = v.shape[d]
+		}
+		w.format = transposed(v.format, to)
+		dims := strings.ReplaceAll(fmt.Sprint(to), " ", ", ")
+		g.line("%s = dm.transpose %s, dims = %s : (%s) -> %s", w.sparse, v.sparse, dims, t, g.of(w.shape, w.format))
+		g.line("%s = dm.transpose %s, dims = %s : (%s) -> %s", w.dense, v.dense, dims, dense, g.of(w.shape, ""))
+		return w
+	case k == 6:
+		own := g.name() // of the same pattern
+		g.line("%s = dm.tanh %s : %s", own, v.sparse, t)
+		g.line("%s = dm.sub %s, %s : %s", w.sparse, own, v.sparse, t)
+		g.line("%sd = dm.tanh %s : %s", own, v.dense, dense)
+		g.line("%s = dm.sub %sd, %s : %s", w.dense, own, v.dense, dense)
+		return w
+	}
+	shape := g.shape
+	g.shape = v.shape
+	w.format = g.format()
+	g.shape = shape
+	from := v
+	if blocked(v.format) || blocked(w.format) { // through a dense tensor
+		from.sparse, from.format = g.name(), ""
+		g.line("%s = dm.convert_format %s : (%s) -> %s", from.sparse, v.sparse, t, dense)
+	}
+	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, from.sparse, g.of(v.shape, from.format), g.of(w.shape, w.format))
+	w.dense = v.dense
+	return w
+}
+
+// other is the second argument in the shape of v: as it is, or with zeros.
+func (g *sparse) other(v pair, whole bool) string {
+	name := "%d1"
+	if whole {
+		name = "%x1"
+	}
+	if slices.Equal(v.shape, g.shape) {
+		return name
+	}
+	r := g.name()
+	g.line("%s = dm.reshape %s : (%s) -> %s", r, name, g.of(g.shape, ""), g.of(v.shape, ""))
+	return r
+}
+
+// transposed is a format of a tensor of which dimension i was dimension to[i].
+func transposed(format string, to []int) string {
+	head, levels, _ := strings.Cut(format, "->")
+	for i, d := range to {
+		levels = strings.ReplaceAll(levels, fmt.Sprintf("d%d ", d), fmt.Sprintf("@%d ", i))
+	}
+	return head + "->" + strings.ReplaceAll(levels, "@", "d")
+}
+
+// end is a dense value of v: an Einstein summation with dense operands, a sum, or all elements.
+func (g *sparse) end(v pair) pair {
+	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
+	w := pair{g.name(), g.name(), nil, ""}
+	rank := len(v.shape)
+	letters := "ijk"[:rank]
+	if g.rng.IntN(5) == 0 {
+		w.shape = v.shape
+		g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, v.sparse, t, dense)
+		w.dense = v.dense
+		return w
+	}
+	size := map[byte]int{'l': 3, 'm': 5}
+	for d := range rank {
+		size[letters[d]] = v.shape[d]
+	}
+	var terms, names, ts []string
+	seen := letters
+	for range g.rng.IntN(3) {
+		term := ""
+		for _, c := range []byte(letters + "lm") {
+			if g.rng.IntN(3) == 0 {
+				term += string(c)
+			}
+		}
+		if term == "" {
+			term = letters[:1]
+		}
+		var shape []int
+		for i := range term {
+			shape = append(shape, size[term[i]])
+			if !strings.Contains(seen, term[i:i+1]) {
+				seen += term[i : i+1]
+			}
+		}
+		x := g.name()
+		g.line("%s = dm.rng normal, seed = %d : %s", x, g.n, g.of(shape, ""))
+		terms, names, ts = append(terms, term), append(names, x), append(ts, g.of(shape, ""))
+	}
+	out := ""
+	for i := range seen {
+		if g.rng.IntN(2) == 0 {
+			out += seen[i : i+1]
+			w.shape = append(w.shape, size[seen[i]])
+		}
+	}
+	at := g.rng.IntN(len(terms) + 1)
+	terms, names, ts = slices.Insert(terms, at, letters), slices.Insert(names, at, v.sparse), slices.Insert(ts, at, t)
+	eq := strings.Join(terms, ",") + "->" + out
+	g.line("%s = dm.einsum %q %s : (%s) -> %s", w.sparse, eq, strings.Join(names, ", "), strings.Join(ts, ", "), g.of(w.shape, ""))
+	names[at], ts[at] = v.dense, dense
+	g.line("%s = dm.einsum %q %s : (%s) -> %s", w.dense, eq, strings.Join(names, ", "), strings.Join(ts, ", "), g.of(w.shape, ""))
+	return w
+}
