@@ -156,16 +156,22 @@ func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 	var first *types.Named
 	for k := range own {
 		a := &own[k]
-		if a.Name != op.InitAttr && a.Name != op.StddevAttr {
+		if a.Name != op.InitAttr && a.Name != op.StddevAttr && a.Name != op.PatternAttr {
 			continue
 		}
 		key, value := origin.SignatureEntry(f, v.m.Src, "arg_attrs", i, a.Name)
 		if why := op.Unfit(*a, t); why != "" {
 			r := v.report("DM133", value, "%s is %s, but the argument, %s, %s", a.Name, clip(a.Value.String()), t, why)
-			if r.Help = "write a number that is one of its elements"; a.Name == op.StddevAttr {
+			switch r.Help = "write a number that is one of its elements"; a.Name {
+			case op.StddevAttr:
 				r.Help = "remove it, or write " + op.LookupAttr(op.InitAttr).Form() + " for a value"
+			case op.PatternAttr:
+				r.Help = "remove it, or give the argument a format: #dm.csr<nnz = e>"
 			}
 			return
+		}
+		if a.Name == op.PatternAttr {
+			continue
 		}
 		if first != nil {
 			r := v.report("DM133", key, "%s and %s stand together: all elements are one number, or they are random", first.Name, a.Name)

@@ -1,0 +1,282 @@
+package sparse
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+)
+
+// Check returns what is wrong with the components of t, nil where they store a tensor of
+// its type.
+func (t *Tensor) Check() error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (t *Tensor) check() *Error {
+	l, err := layoutOf(t.Type)
+	if err != nil {
+		return err
+	}
+	cs := t.Type.Components()
+	if len(t.Parts) != len(cs) {
+		return problem("", "%s has %d components, not %d", t.Type, len(cs), len(t.Parts))
+	}
+	for i, c := range cs {
+		n, _ := c.Tensor.Shape[0].Int()
+		if x := t.Parts[i]; x == nil || x.Elem != c.Tensor.Elem || len(x.Shape) != 1 || int64(x.Shape[0]) != n {
+			return problem("", "%s is no %s", c.Name, c.Tensor)
+		}
+	}
+	k := checker{t, l, 1}
+	for i := range l.levels {
+		if err := k.level(i); err != nil {
+			return err
+		}
+	}
+	for i := int(k.count); i < t.Values().Len(); i++ {
+		if t.Values().Float(i) != 0 {
+			return at("values", i, "write 0 behind the last position", "is %v, but the level above ends at %d: what is behind is padding, and 0", t.Values().Float(i), k.count)
+		}
+	}
+	return nil
+}
+
+// checker goes through the levels of t.
+type checker struct {
+	t *Tensor
+	*layout
+	count int64 // how many entries the level before has
+}
+
+// at is a problem at an entry of a component.
+func at(part string, entry int, help, format string, args ...any) *Error {
+	e := problem(help, format, args...)
+	e.Part = fmt.Sprintf("%s[%d]", part, entry)
+	return e
+}
+
+func (k *checker) level(i int) *Error {
+	switch l := k.levels[i]; l.Kind {
+	case types.DenseLevel:
+		k.count *= k.size[i]
+		return nil
+	case types.SingletonLevel:
+		return k.coordinates(i, k.count)
+	case types.StructuredLevel:
+		return k.structured(i)
+	default:
+		return k.compressed(i)
+	}
+}
+
+// coordinates checks that those of level i are within its size, and 0 behind the first
+// count.
+func (k *checker) coordinates(i int, count int64) *Error {
+	n, name := k.part(i, false)
+	for j, x := range k.t.Parts[n].Int {
+		switch {
+		case int64(j) >= count && x != 0:
+			return at(name, j, "write 0 behind the last position", "is %d, but level %d ends at %d: what is behind is padding, and 0", x, i, count)
+		case int64(j) < count && (x < 0 || x >= k.size[i]):
+			return at(name, j, "coordinates count from 0", "is %d, outside of level %d (%s), whose size is %d", x, i, k.levels[i], k.size[i])
+		}
+	}
+	return nil
+}
+
+func (k *checker) compressed(i int) *Error {
+	l := k.levels[i]
+	n, name := k.part(i, true)
+	pos := k.t.Parts[n].Int
+	crd, coords := k.part(i, false)
+	room := int64(k.t.Parts[crd].Len())
+	for j, p := range pos {
+		switch {
+		case j == 0 && p != 0:
+			return at(name, j, "begin with 0, and subtract the first position from all", "is %d: positions of level %d (%s) begin with 0", p, i, l)
+		case j > 0 && p < pos[j-1]:
+			return at(name, j, "give running sums of how many entries each parent has", "is %d, behind %d: positions of level %d (%s) never fall", p, pos[j-1], i, l)
+		case p > room:
+			return at(name, j, fmt.Sprintf("give %d coordinates and values, or bind nnz to %d or more", p, p), "is %d, but level %d (%s) has room for %d entries", p, i, l, room)
+		}
+	}
+	k.count = pos[len(pos)-1]
+	if err := k.coordinates(i, k.count); err != nil {
+		return err
+	}
+	last := i
+	if l.NonUnique {
+		last = k.chain(i)
+	}
+	chain := make([][]int64, 0, last-i+1)
+	for j := i; j <= last; j++ {
+		n, _ := k.part(j, false)
+		chain = append(chain, k.t.Parts[n].Int)
+	}
+	step := 1
+	if l.Kind == types.LooseCompressedLevel {
+		step = 2
+	}
+	for p := 0; p+1 < len(pos); p += step {
+		if err := k.segment(i, coords, chain, int(pos[p]), int(pos[p+1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// segment checks that the entries of one parent rise, those that are in order, and are
+// all different. chain are the coordinates by which entries of level i differ.
+func (k *checker) segment(i int, name string, chain [][]int64, from, to int) *Error {
+	tuple := func(j int) string {
+		if len(chain) == 1 {
+			return fmt.Sprint(chain[0][j])
+		}
+		at := make([]int64, len(chain))
+		for d := range at {
+			at[d] = chain[d][j]
+		}
+		return place(at)
+	}
+	ordered := !slices.ContainsFunc(k.levels[i:i+len(chain)], func(l types.Level) bool { return l.NonOrdered })
+	order := make([]int, 0)
+	if !ordered {
+		for j := from; j < to; j++ {
+			order = append(order, j)
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return compare(chain, a, b) })
+	}
+	for j := from + 1; j < to; j++ {
+		a, b := j-1, j
+		if !ordered {
+			a, b = order[j-1-from], order[j-from]
+		}
+		switch c := compare(chain, a, b); {
+		case c == 0:
+			return at(name, b, "add them up, and store one", "is %s, as is entry %d: level %d (%s) has it twice in one segment", tuple(b), a, i, k.levels[i])
+		case c > 0:
+			return at(name, b, "sort the entries of each segment, and values with them", "is %s, behind %s: coordinates of level %d (%s) rise in each segment", tuple(b), tuple(a), i, k.levels[i])
+		}
+	}
+	return nil
+}
+
+// structured checks that the entries of each group are in it, and rise.
+func (k *checker) structured(i int) *Error {
+	l := k.levels[i]
+	n, name := k.part(i, false)
+	crd := k.t.Parts[n].Int
+	groups := k.size[i] / l.M
+	k.count *= groups * l.N
+	for j := range int(k.count) {
+		group := int64(j) / l.N % groups
+		switch {
+		case crd[j] < group*l.M || crd[j] >= (group+1)*l.M:
+			return at(name, j, fmt.Sprintf("give %d coordinates for each %d neighbours", l.N, l.M), "is %d, outside of %d … %d, the neighbours of which it is one of %d (level %d)", crd[j], group*l.M, (group+1)*l.M-1, l.N, i)
+		case int64(j)%l.N > 0 && crd[j] <= crd[j-1]:
+			return at(name, j, "sort them, and store each once", "is %d, behind %d: coordinates of level %d rise in each group of %d", crd[j], crd[j-1], i, l.N)
+		}
+	}
+	return k.coordinates(i, k.count)
+}
+
+// Unpack are the elements that t stores, those that are 0 among them, in the order of t;
+// an error says what is wrong with its components.
+func (t *Tensor) Unpack() (*COO, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	l, _ := layoutOf(t.Type)
+	w := &walk{layout: l, t: t, node: []int64{0}}
+	for i := range l.levels {
+		w.level(i)
+	}
+	shape, _ := Numbers(t.Type.Shape)
+	c := &COO{Shape: make([]int, len(shape)), At: make([][]int64, len(shape)), Values: tensor.New(t.Type.Elem, len(w.node))}
+	for d, n := range shape {
+		c.Shape[d] = int(n)
+	}
+	for i, level := range l.levels {
+		switch at := c.At[level.Dim]; {
+		case at == nil:
+			c.At[level.Dim] = w.at[i]
+			if level.Div > 0 {
+				for k := range w.at[i] {
+					w.at[i][k] *= level.Div
+				}
+			}
+		default: // blocks, and then what is in them
+			for k, x := range w.at[i] {
+				at[k] += x
+			}
+		}
+	}
+	for k, n := range w.node {
+		move(c.Values, k, t.Values(), int(n))
+	}
+	return c, nil
+}
+
+// walk goes down the levels of t.
+type walk struct {
+	*layout
+	t    *Tensor
+	node []int64   // by entry, its number at the level
+	at   [][]int64 // by level before, the coordinate of each entry
+}
+
+// level goes to the entries of level i.
+func (w *walk) level(i int) {
+	l := w.levels[i]
+	var crd []int64
+	if n, _ := w.part(i, false); n >= 0 {
+		crd = w.t.Parts[n].Int
+	}
+	switch l.Kind {
+	case types.DenseLevel:
+		w.expand(func(n int64) (from, to int64) { return n * w.size[i], (n + 1) * w.size[i] }, func(n int64) int64 { return n % w.size[i] })
+	case types.StructuredLevel:
+		each := w.size[i] / l.M * l.N
+		w.expand(func(n int64) (from, to int64) { return n * each, (n + 1) * each }, func(n int64) int64 { return crd[n] })
+	case types.SingletonLevel:
+		w.expand(func(n int64) (from, to int64) { return n, n + 1 }, func(n int64) int64 { return crd[n] })
+	default:
+		p, _ := w.part(i, true)
+		pos := w.t.Parts[p].Int
+		step := int64(1)
+		if l.Kind == types.LooseCompressedLevel {
+			step = 2
+		}
+		w.expand(func(n int64) (from, to int64) { return pos[n*step], pos[n*step+1] }, func(n int64) int64 { return crd[n] })
+	}
+}
+
+// expand replaces each entry by those of the next level, from one number to another, with
+// their coordinates.
+func (w *walk) expand(children func(int64) (from, to int64), coordinate func(int64) int64) {
+	total := 0
+	for _, n := range w.node {
+		from, to := children(n)
+		total += int(to - from)
+	}
+	node, crd := make([]int64, 0, total), make([]int64, 0, total)
+	at := make([][]int64, len(w.at))
+	for i := range at {
+		at[i] = make([]int64, 0, total)
+	}
+	for k, n := range w.node {
+		from, to := children(n)
+		for c := from; c < to; c++ {
+			node, crd = append(node, c), append(crd, coordinate(c))
+			for i := range at {
+				at[i] = append(at[i], w.at[i][k])
+			}
+		}
+	}
+	w.node, w.at = node, append(at, crd)
+}
