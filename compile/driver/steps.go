@@ -28,7 +28,8 @@ type Steps struct {
 	Warnings []diag.Diagnostic // about the program's text, from compiling it
 
 	results []string // names
-	state   []int    // by result the argument that it becomes, -1 for none
+	sparse  []sparseResult
+	state   []int // by result the argument that it becomes, -1 for none
 	run     stepper
 	asked   agreement
 }
@@ -49,7 +50,7 @@ type stepper interface {
 // compiles.
 func Open(ctx context.Context, j Job) (*Steps, error) {
 	flat, _ := flatten.Func(j.Fn)
-	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
+	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op), sparse: sparseResults(j.Fn, j.sizes())}
 	if d, err := j.compiles(); j.together() && (d != nil || err != nil) {
 		if err != nil {
 			return nil, err

@@ -17,33 +17,62 @@ func (t *Tensor) Check() error {
 	return nil
 }
 
+// CheckPattern is Check of what says which elements are stored: all components but the values.
+func (t *Tensor) CheckPattern() error {
+	if _, err := t.pattern(); err != nil {
+		return err
+	}
+	return nil
+}
+
 func (t *Tensor) check() *Error {
-	l, err := layoutOf(t.Type)
+	stored, err := t.pattern()
 	if err != nil {
 		return err
 	}
 	cs := t.Type.Components()
-	if len(t.Parts) != len(cs) {
-		return problem("", "%s has %d components, not %d", t.Type, len(cs), len(t.Parts))
+	if err := t.typed(len(cs)-1, cs[len(cs)-1]); err != nil {
+		return err
 	}
-	for i, c := range cs {
-		n, _ := c.Tensor.Shape[0].Int()
-		if x := t.Parts[i]; x == nil || x.Elem != c.Tensor.Elem || len(x.Shape) != 1 || int64(x.Shape[0]) != n {
-			return problem("", "%s is no %s", c.Name, c.Tensor)
+	for i := int(stored); i < t.Values().Len(); i++ {
+		if t.Values().Float(i) != 0 {
+			return at("values", i, "write 0 behind the last position", "is %v, but %d values are stored: what is behind is padding, and 0", t.Values().Float(i), stored)
+		}
+	}
+	return nil
+}
+
+// typed is an error where component i is none of its type.
+func (t *Tensor) typed(i int, c types.Component) *Error {
+	n, _ := c.Tensor.Shape[0].Int()
+	if x := t.Parts[i]; x == nil || x.Elem != c.Tensor.Elem || len(x.Shape) != 1 || int64(x.Shape[0]) != n {
+		return problem("", "%s is no %s", c.Name, c.Tensor)
+	}
+	return nil
+}
+
+// pattern checks all components but the values, and returns how many values are stored.
+func (t *Tensor) pattern() (stored int64, err *Error) {
+	l, err := layoutOf(t.Type)
+	if err != nil {
+		return 0, err
+	}
+	cs := t.Type.Components()
+	if len(t.Parts) != len(cs) {
+		return 0, problem("", "%s has %d components, not %d", t.Type, len(cs), len(t.Parts))
+	}
+	for i, c := range cs[:len(cs)-1] {
+		if err := t.typed(i, c); err != nil {
+			return 0, err
 		}
 	}
 	k := checker{t, l, 1}
 	for i := range l.levels {
 		if err := k.level(i); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	for i := int(k.count); i < t.Values().Len(); i++ {
-		if t.Values().Float(i) != 0 {
-			return at("values", i, "write 0 behind the last position", "is %v, but the level above ends at %d: what is behind is padding, and 0", t.Values().Float(i), k.count)
-		}
-	}
-	return nil
+	return k.count, nil
 }
 
 // checker goes through the levels of t.
@@ -141,7 +170,7 @@ func (k *checker) segment(i int, name string, chain [][]int64, from, to int) *Er
 		for d := range at {
 			at[d] = chain[d][j]
 		}
-		return place(at)
+		return Place(at)
 	}
 	ordered := !slices.ContainsFunc(k.levels[i:i+len(chain)], func(l types.Level) bool { return l.NonOrdered })
 	order := make([]int, 0)
@@ -192,9 +221,9 @@ func (t *Tensor) Unpack() (*COO, error) {
 		return nil, err
 	}
 	l, _ := layoutOf(t.Type)
-	w := &walk{layout: l, t: t, node: []int64{0}}
+	w := &walk{node: []int64{0}}
 	for i := range l.levels {
-		w.level(i)
+		w.expand(t.below(l, i))
 	}
 	shape, _ := Numbers(t.Type.Shape)
 	c := &COO{Shape: make([]int, len(shape)), At: make([][]int64, len(shape)), Values: tensor.New(t.Type.Elem, len(w.node))}
@@ -222,38 +251,63 @@ func (t *Tensor) Unpack() (*COO, error) {
 	return c, nil
 }
 
-// walk goes down the levels of t.
+// walk goes down the levels of a tensor.
 type walk struct {
-	*layout
-	t    *Tensor
 	node []int64   // by entry, its number at the level
 	at   [][]int64 // by level before, the coordinate of each entry
 }
 
-// level goes to the entries of level i.
-func (w *walk) level(i int) {
-	l := w.levels[i]
-	var crd []int64
-	if n, _ := w.part(i, false); n >= 0 {
-		crd = w.t.Parts[n].Int
+// below are the entries of level i: from one number to another of each entry of the level before, and
+// their coordinates.
+func (t *Tensor) below(l *layout, i int) (children func(int64) (from, to int64), coordinate func(int64) int64) {
+	level := l.levels[i]
+	coordinate = func(n int64) int64 { return n % l.size[i] }
+	if n, _ := l.part(i, false); n >= 0 {
+		crd := t.Parts[n].Int
+		coordinate = func(n int64) int64 { return crd[n] }
 	}
-	switch l.Kind {
+	each := int64(1)
+	switch level.Kind {
 	case types.DenseLevel:
-		w.expand(func(n int64) (from, to int64) { return n * w.size[i], (n + 1) * w.size[i] }, func(n int64) int64 { return n % w.size[i] })
+		each = l.size[i]
 	case types.StructuredLevel:
-		each := w.size[i] / l.M * l.N
-		w.expand(func(n int64) (from, to int64) { return n * each, (n + 1) * each }, func(n int64) int64 { return crd[n] })
-	case types.SingletonLevel:
-		w.expand(func(n int64) (from, to int64) { return n, n + 1 }, func(n int64) int64 { return crd[n] })
-	default:
-		p, _ := w.part(i, true)
-		pos := w.t.Parts[p].Int
-		step := int64(1)
-		if l.Kind == types.LooseCompressedLevel {
+		each = l.size[i] / level.M * level.N
+	case types.CompressedLevel, types.LooseCompressedLevel:
+		p, _ := l.part(i, true)
+		pos, step := t.Parts[p].Int, int64(1)
+		if level.Kind == types.LooseCompressedLevel {
 			step = 2
 		}
-		w.expand(func(n int64) (from, to int64) { return pos[n*step], pos[n*step+1] }, func(n int64) int64 { return crd[n] })
+		return func(n int64) (from, to int64) { return pos[n*step], pos[n*step+1] }, coordinate
 	}
+	return func(n int64) (from, to int64) { return n * each, (n + 1) * each }, coordinate
+}
+
+// First are the first elements that t stores, at most n; its components must be right (Check).
+func (t *Tensor) First(n int) (at [][]int64, values *tensor.Tensor) {
+	l, err := layoutOf(t.Type)
+	if err != nil {
+		return nil, tensor.New(t.Type.Elem, 0)
+	}
+	var kept []int
+	here := make([]int64, len(t.Type.Shape))
+	var down func(i int, node int64)
+	down = func(i int, node int64) {
+		if i == len(l.levels) {
+			at, kept = append(at, slices.Clone(here)), append(kept, int(node))
+			return
+		}
+		children, coordinate := t.below(l, i)
+		level := l.levels[i]
+		before := here[level.Dim]
+		for from, to := children(node); from < to && len(kept) < n; from++ {
+			here[level.Dim] = before + coordinate(from)*max(level.Div, 1)
+			down(i+1, from)
+		}
+		here[level.Dim] = before
+	}
+	down(0, 0)
+	return at, Take(t.Values(), kept)
 }
 
 // expand replaces each entry by those of the next level, from one number to another, with

@@ -30,10 +30,11 @@ func (c *COO) Place(k int) string {
 	for d := range at {
 		at[d] = c.At[d][k]
 	}
-	return place(at)
+	return Place(at)
 }
 
-func place(at []int64) string {
+// Place is coordinates as text: (3, 5).
+func Place(at []int64) string {
 	s := "("
 	for i, x := range at {
 		if i > 0 {
@@ -48,6 +49,27 @@ func place(at []int64) string {
 type Tensor struct {
 	Type  *types.Tensor    // its sizes are numbers
 	Parts []*tensor.Tensor // as Type.Components
+}
+
+// Held is t's type with room for as many entries as its components have; nil where these are none of
+// it, or a dimension is no number.
+func (t *Tensor) Held() *types.Tensor {
+	cs := t.Type.Components()
+	shape, ok := Numbers(t.Type.Shape)
+	if len(t.Parts) != len(cs) || !ok {
+		return nil
+	}
+	var stored []int64
+	for i, c := range cs {
+		if c.Level >= 0 && c.Name[0] == 'c' && compressed(t.Type.Format.Levels[c.Level]) {
+			stored = append(stored, int64(t.Parts[i].Len()))
+		}
+	}
+	sizes := make([]int, len(shape))
+	for d, n := range shape {
+		sizes[d] = int(n)
+	}
+	return Shaped(t.Type, sizes, stored)
 }
 
 // Values are the elements that are stored, and behind them padding.

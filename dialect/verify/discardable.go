@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -154,9 +155,10 @@ func (v *verifier) unknownAttr(name string, at source.Span, site op.Sites) {
 // initial checks how argument i of f, of type t, is initialized: own are its attributes.
 func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 	var first *types.Named
+	part := slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.ComponentAttr }) // of a sparse tensor
 	for k := range own {
 		a := &own[k]
-		if a.Name != op.InitAttr && a.Name != op.StddevAttr && a.Name != op.PatternAttr {
+		if a.Name != op.InitAttr && a.Name != op.StddevAttr && (a.Name != op.PatternAttr || part) {
 			continue
 		}
 		key, value := origin.SignatureEntry(f, v.m.Src, "arg_attrs", i, a.Name)

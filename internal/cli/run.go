@@ -322,7 +322,7 @@ func (c runCmd) listOutputs(a *app, res *driver.Result) error {
 		}
 		to := ""
 		if c.Output != "" {
-			to = " → " + filepath.Join(c.Output, o.Name+".npy")
+			to = " → " + filepath.Join(c.Output, fileName(o))
 		}
 		escape.Fprintf(a.stdout, "  %-*s  %s  %s%s\n", width, o.Name, o.Type, o.Summary(), to)
 	}
@@ -348,7 +348,9 @@ type jsonOutput struct {
 	Mean *float64 `json:"mean"`
 	NaNs int      `json:"nans"`
 	Infs int      `json:"infs"`
-	File string   `json:"file,omitempty"`
+	// Stored is how many elements a sparse result stores, whose figures these are.
+	Stored *int   `json:"stored,omitempty"`
+	File   string `json:"file,omitempty"`
 }
 
 type jsonOpTime struct {
@@ -380,8 +382,12 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 func (c runCmd) jsonOutput(o driver.Output) jsonOutput {
 	s := o.Tensor.Stats()
 	j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
+	if o.Sparse != nil {
+		n := o.Tensor.Len()
+		j.Stored = &n
+	}
 	if c.Output != "" {
-		j.File = filepath.Join(c.Output, o.Name+".npy")
+		j.File = filepath.Join(c.Output, fileName(o))
 	}
 	return j
 }
