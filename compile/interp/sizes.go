@@ -42,13 +42,18 @@ func shapeOf(t *types.Tensor, bind map[string]int64) (shape []int, bad *dim.Dim)
 	return shape, bad
 }
 
-// unify binds the symbols of t so that it fits the shape, and reports whether
-// it fits. A size that is a linear formula in one unbound symbol is solved for it.
+// unify is Unify of t's sizes.
 func unify(t *types.Tensor, shape []int, bind map[string]int64) bool {
-	if len(t.Shape) != len(shape) {
+	return Unify(t.Shape, shape, bind)
+}
+
+// Unify binds the symbols of sizes so that they are those of shape, and reports whether
+// they can be. A size that is a linear formula in one unbound symbol is solved for it.
+func Unify(sizes []dim.Dim, shape []int, bind map[string]int64) bool {
+	if len(sizes) != len(shape) {
 		return false
 	}
-	for i, d := range t.Shape {
+	for i, d := range sizes {
 		if !solve(d.Eval(bind), int64(shape[i]), bind) {
 			return false
 		}

@@ -296,7 +296,7 @@ func (t *Tensor) WriteNPZ(w io.Writer) error {
 		f.array("coords", at.Reshape(len(c.Shape), c.Len()))
 		f.array("data", widened(c.Values))
 	default:
-		trimmed, err := Pack(open(t.Type), c)
+		trimmed, err := Pack(Open(t.Type), c)
 		if err != nil {
 			return err
 		}
@@ -318,8 +318,8 @@ func (t *Tensor) WriteNPZ(w io.Writer) error {
 	return z.Close()
 }
 
-// open is t with room for as many entries as there are.
-func open(t *types.Tensor) *types.Tensor {
+// Open is t with room for as many entries as there are.
+func Open(t *types.Tensor) *types.Tensor {
 	r, f := *t, *t.Format
 	f.Stored = make([]dim.Dim, len(f.Stored))
 	for i := range f.Stored {
