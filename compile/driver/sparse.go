@@ -11,7 +11,9 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 )
 
 // sparseResult is a result that is a sparse tensor: the names of its components among the
@@ -19,6 +21,7 @@ import (
 type sparseResult struct {
 	name  string
 	parts []string
+	first int // the number of the first component among the results
 	t     *types.Tensor
 }
 
@@ -41,7 +44,7 @@ func sparseResults(fn *ir.Func, sizes map[string]int64) []sparseResult {
 				k++
 				continue
 			}
-			r := sparseResult{t: sparse.Bound(m.Tensor, sizes)}
+			r := sparseResult{first: k, t: sparse.Bound(m.Tensor, sizes)}
 			for _, c := range m.Tensor.Components() {
 				r.parts = append(r.parts, outs[k].Name)
 				if r.name == "" {
@@ -128,6 +131,64 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Together are results of p with sparse tensors in place of their components.
+func Together(p *artifact.Program, outs []Output) []Output { return together(outs, sparseOf(p)) }
+
+// sparseOf are the results of p that are sparse tensors. What a file says of them and is wrong is left out.
+func sparseOf(p *artifact.Program) (out []sparseResult) {
+	for _, s := range p.Sparse {
+		t, err := sparse.ParseType(s.Type)
+		if err != nil || !s.Result || s.First < 0 {
+			continue
+		}
+		r := sparseResult{name: s.Name, first: s.First, t: t}
+		for i := range t.Components() {
+			if s.First+i < len(p.Outputs) {
+				r.parts = append(r.parts, p.Result(s.First+i))
+			}
+		}
+		if len(r.parts) == len(t.Components()) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// describeSparse adds to p the sparse tensors among the arguments and the results of fn, for runs without its text.
+func describeSparse(p *artifact.Program, fn *ir.Func, bind map[string]int64) {
+	if p.Divided != nil {
+		return // their pieces are stored otherwise
+	}
+	add := func(s artifact.Sparse, t *types.Tensor, size func(part int) int64) {
+		x := &sparse.Tensor{Type: t}
+		for k, c := range t.Components() {
+			x.Parts = append(x.Parts, &tensor.Tensor{Elem: c.Tensor.Elem, Shape: []int{int(size(k))}})
+		}
+		if t = x.Held(); t != nil {
+			s.Type = t.String()
+			p.Sparse = append(p.Sparse, s)
+		}
+	}
+	sizes := op.Bindings(fn, bind)
+	flat, _ := flatten.Func(fn)
+	for _, g := range interp.SparseArgs(flat) {
+		if g.First+len(g.Type.Components()) > len(p.Inputs) {
+			continue
+		}
+		s := artifact.Sparse{First: g.First, Name: strings.TrimPrefix(g.Name, "%")}
+		if a := interp.ArgAttr(flat, g.First, op.PatternAttr); a != nil {
+			of, _ := op.StatedPattern(a)
+			s.Pattern = &artifact.Pattern{Kind: of.Kind, Exponent: of.Exponent, Width: of.Width, Size: of.Size}
+		}
+		add(s, sparse.Bound(g.Type, sizes), func(part int) int64 { return p.Buffers[p.Inputs[g.First+part]].Shape[0] })
+	}
+	for _, r := range sparseResults(fn, sizes) {
+		if r.first+len(r.parts) <= len(p.Outputs) {
+			add(artifact.Sparse{Result: true, First: r.first, Name: r.name}, r.t, func(part int) int64 { return p.ResultView(r.first + part).Shape[0] })
+		}
+	}
 }
 
 // Together are results of steps with sparse tensors in place of their components.

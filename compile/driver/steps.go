@@ -96,7 +96,7 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 // OpenArtifact prepares the steps of a compiled program on d, which reports its
 // progress if it is slow.
 func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, progress func(device.Progress)) (*Steps, error) {
-	s := &Steps{state: p.State}
+	s := &Steps{state: p.State, sparse: sparseOf(p)}
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}
@@ -105,7 +105,7 @@ func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, pro
 
 // OpenTogether is OpenArtifact on several devices, of which d is the first.
 func OpenTogether(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress)) (*Steps, error) {
-	s := &Steps{state: p.State}
+	s := &Steps{state: p.State, sparse: sparseOf(p)}
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}

@@ -12,41 +12,53 @@ import (
 	"dmir/dialect/types"
 )
 
-// SparseArg is the sparse tensor that argument i of fn, which has no sparse tensors (flatten.Func), and
-// those behind it store; nil where that is none.
-func SparseArg(fn *ir.Func, i int) *types.Tensor {
+// SparseArg is a sparse tensor that arguments in a row store.
+type SparseArg struct {
+	First int    // the number of the first of them
+	Name  string // of the tensor
+	Type  *types.Tensor
+}
+
+// SparseArgs are those of fn, which has no sparse tensors itself (flatten.Func).
+func SparseArgs(fn *ir.Func) (out []SparseArg) {
+	for i := range fn.Args {
+		if a := sparseArg(fn, i); a != nil {
+			out = append(out, *a)
+		}
+	}
+	return out
+}
+
+// sparseArg is the sparse tensor that arguments from number i on store, nil where that is none's first.
+func sparseArg(fn *ir.Func, i int) *SparseArg {
 	a, _ := ArgAttr(fn, i, op.ComponentAttr).(types.TypeAttr)
 	t, ok := a.T.(*types.Tensor)
 	if !ok || t.Format == nil {
 		return nil
 	}
-	for k, c := range t.Components() {
-		if i+k >= len(fn.Args) {
-			return nil
-		}
-		have := tensorType(fn.Args[i+k].Type)
-		if have == nil || have.Elem != c.Tensor.Elem || have.Rank() != 1 || !strings.HasSuffix(fn.Args[i+k].Name, "."+c.Name) {
+	cs := t.Components()
+	name, ok := strings.CutSuffix(fn.Args[i].Name, "."+cs[0].Name)
+	if !ok || i+len(cs) > len(fn.Args) {
+		return nil
+	}
+	for k, c := range cs {
+		own := tensorType(fn.Args[i+k].Type)
+		if own == nil || own.Elem != c.Tensor.Elem || own.Rank() != 1 || fn.Args[i+k].Name != name+"."+c.Name {
 			return nil
 		}
 	}
-	return t
-}
-
-// SparseName is the name of the sparse tensor that argument i of fn is the first to store.
-func SparseName(fn *ir.Func, i int, t *types.Tensor) string {
-	return strings.TrimSuffix(fn.Args[i].Name, "."+t.Components()[0].Name)
+	return &SparseArg{i, name, t}
 }
 
 // sparse makes the arguments from number i on that store a sparse tensor, those that are not
 // given, and checks those that are; n is how many there are, 0 where argument i is none's.
 func (in *inputs) sparse(i int) (n int, err error) {
-	t := SparseArg(in.fn, i)
-	if t == nil {
+	a := sparseArg(in.fn, i)
+	if a == nil {
 		return 0, nil
 	}
-	cs := t.Components()
-	name, values := SparseName(in.fn, i, t), i+len(cs)-1
-	var given, missing []string
+	cs := a.Type.Components()
+	name, values := a.Name, i+len(cs)-1
 	for k, c := range cs {
 		if size, ok := in.fn.Args[i+k].Type.(*types.Tensor).Shape[0].Eval(in.bind).Int(); ok {
 			solve(c.Tensor.Shape[0].Eval(in.bind), size, in.bind)
@@ -54,20 +66,8 @@ func (in *inputs) sparse(i int) (n int, err error) {
 		if in.args[i+k] != nil {
 			solve(c.Tensor.Shape[0].Eval(in.bind), int64(in.args[i+k].Len()), in.bind)
 		}
-		switch {
-		case c.Level < 0:
-		case in.args[i+k] != nil:
-			given = append(given, in.fn.Args[i+k].Name)
-		default:
-			missing = append(missing, in.fn.Args[i+k].Name)
-		}
 	}
-	if given != nil && missing != nil {
-		e := argError(in.fn, i, "DM702", "inputs of @%s store the elements of %s in part: %s is given, and %s is not", in.fn.Name, name, strings.Join(given, ", "), strings.Join(missing, ", "))
-		e.Help = "give all of them, or one file of the matrix: --input " + strings.TrimPrefix(name, "%") + "=FILE.npz"
-		return 0, e
-	}
-	t = sparse.Bound(t, in.bind)
+	t := sparse.Bound(a.Type, in.bind)
 	for _, d := range t.Sizes() {
 		if v, ok := d.Int(); !ok || v < 0 {
 			e := sizeError(nil, t, d)
@@ -82,14 +82,8 @@ func (in *inputs) sparse(i int) (n int, err error) {
 		}
 	}
 	x := &sparse.Tensor{Type: t, Parts: in.args[i : values+1]}
-	if missing != nil {
-		p, _ := op.StatedPattern(ArgAttr(in.fn, i, op.PatternAttr))
-		drawn, err := sparse.Draw(t, p, tensor.NewStream(in.seed, uint64(i)))
-		if err != nil {
-			return 0, in.stores(i, name, err)
-		}
-		copy(x.Parts, drawn.Parts[:len(cs)-1])
-	} else if err := x.CheckPattern(); err != nil {
+	p, _ := op.StatedPattern(ArgAttr(in.fn, i, op.PatternAttr))
+	if err := x.Complete(p, tensor.NewStream(in.seed, uint64(i))); err != nil {
 		return 0, in.stores(i, name, err)
 	}
 	if in.args[values] != nil {
@@ -101,9 +95,7 @@ func (in *inputs) sparse(i int) (n int, err error) {
 	if err := in.argument(values); err != nil {
 		return 0, err
 	}
-	for k := int(x.Stored()); k < x.Values().Len(); k++ { // padding
-		x.Values().SetFloat(k, 0)
-	}
+	x.Pad()
 	return len(cs), nil
 }
 
@@ -113,11 +105,11 @@ func (in *inputs) stores(i int, name string, err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	text := fmt.Sprintf("argument %s of @%s: %s", name, in.fn.Name, bad)
+	where := fmt.Sprintf("argument %s of @%s: ", name, in.fn.Name)
 	if bad.Part != "" {
-		text = fmt.Sprintf("argument %s of @%s: %s.%s", name, in.fn.Name, name, bad)
+		where += name + "."
 	}
-	e := argError(in.fn, i, "DM712", "%s", text)
+	e := argError(in.fn, i, "DM712", "%s%s", where, bad)
 	if bad.Help != "" {
 		e.Help = bad.Help
 	}

@@ -3,8 +3,10 @@ package sparse
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -23,6 +25,39 @@ func (t *Tensor) CheckPattern() error {
 		return err
 	}
 	return nil
+}
+
+// Complete draws which elements t stores, by the pattern p from s, where none of the components that
+// say so is there, and otherwise checks them. Those that are missing are nil.
+func (t *Tensor) Complete(p op.Pattern, s tensor.Stream) error {
+	cs := t.Type.Components()
+	var given, missing []string
+	for i, c := range cs[:len(cs)-1] {
+		if t.Parts[i] != nil {
+			given = append(given, c.Name)
+		} else {
+			missing = append(missing, c.Name)
+		}
+	}
+	switch {
+	case missing == nil:
+		return t.CheckPattern()
+	case given != nil:
+		return problem("give all of them, or one file of the whole matrix", "%s given, and %s not: together they say which elements are stored", strings.Join(given, ", "), strings.Join(missing, ", "))
+	}
+	x, err := Draw(t.Type, p, s)
+	if err != nil {
+		return err
+	}
+	copy(t.Parts, x.Parts[:len(cs)-1])
+	return nil
+}
+
+// Pad makes the values behind those that are stored 0; the other components must be right.
+func (t *Tensor) Pad() {
+	for k := int(t.Stored()); k < t.Values().Len(); k++ {
+		t.Values().SetFloat(k, 0)
+	}
 }
 
 func (t *Tensor) check() *Error {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
@@ -40,7 +42,7 @@ func StatedPattern(a types.Attr) (p Pattern, ok bool) {
 			switch s, is := e.Value.(types.Str); {
 			case e.Name == "kind" && is:
 				p.Kind = string(s)
-			case e.Name == "exponent" && number && v > 1 && !math.IsInf(v, 0):
+			case e.Name == "exponent" && number:
 				p.Exponent = v
 			case e.Name == "width" && wholeFrom(0)(e.Value):
 				p.Width = int64(v)
@@ -56,8 +58,34 @@ func StatedPattern(a types.Attr) (p Pattern, ok bool) {
 	default:
 		return p, false
 	}
-	return p, slices.Contains(Patterns, p.Kind)
+	return p, p.Valid()
+}
+
+// Valid reports whether p is a pattern.
+func (p Pattern) Valid() bool {
+	return slices.Contains(Patterns, p.Kind) && p.Exponent > 1 && !math.IsInf(p.Exponent, 0) && p.Width >= -1 && p.Size >= 1
 }
 
 // patternSizes are what a pattern may state beside its kind, by the kind that it is of.
 var patternSizes = map[string]string{"exponent": "power_law", "width": "band", "size": "blocks"}
+
+// SizeComponents gives numbers to the symbols of the sparse tensors that arguments of the function f store.
+func SizeComponents(f *ir.Op, sizes map[string]dim.Dim) {
+	all, _ := f.Attr("arg_attrs").(types.Array)
+	changed := slices.Clone(all)
+	for i, a := range all {
+		own, _ := a.(types.Dict)
+		at := slices.IndexFunc(own, func(a types.Named) bool { return a.Name == ComponentAttr })
+		if at < 0 {
+			continue
+		}
+		if t, ok := own[at].Value.(types.TypeAttr); ok {
+			own = slices.Clone(own)
+			own[at].Value = types.TypeAttr{T: types.Sized(t.T, sizes)}
+			changed[i] = own
+		}
+	}
+	if changed != nil {
+		f.SetAttr("arg_attrs", changed)
+	}
+}

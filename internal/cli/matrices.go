@@ -16,6 +16,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/internal/hostmem"
 	"dmir/internal/regular"
 	"dmir/syntax/source"
@@ -25,20 +26,52 @@ import (
 type sparseArgument struct {
 	name  string // without "%"
 	t     *types.Tensor
-	first int // of the arguments that store it
+	first int        // of the arguments that store it
+	drawn op.Pattern // of a compiled program
+}
+
+// compiledSparse are those of a compiled program. What its file says of them must be what its inputs are.
+func compiledSparse(p *artifact.Program, path string) (out []sparseArgument, err error) {
+	for _, s := range p.Sparse {
+		if s.Result {
+			continue
+		}
+		a := sparseArgument{name: s.Name, first: s.First}
+		if a.t, err = sparse.ParseType(s.Type); err == nil {
+			err = stores(p, a)
+		}
+		a.drawn, _ = op.StatedPattern(nil)
+		if s.Pattern != nil {
+			a.drawn = op.Pattern{Kind: s.Pattern.Kind, Exponent: s.Pattern.Exponent, Width: s.Pattern.Width, Size: s.Pattern.Size}
+		}
+		if err == nil && !a.drawn.Valid() {
+			err = fmt.Errorf("has a pattern that is none")
+		}
+		if err != nil {
+			return nil, &failure{"DM616", path, fmt.Sprintf("its argument %%%s %v", s.Name, err), "compile it again with dmir compile -o FILE.dmx"}
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// stores is an error where inputs of p are not what stores a.
+func stores(p *artifact.Program, a sparseArgument) error {
+	for k, c := range a.t.Components() {
+		n, _ := c.Tensor.Shape[0].Int()
+		if i := a.first + k; i < 0 || i >= p.Given() || p.Buffers[p.Inputs[i]].Elem != c.Tensor.Elem.String() || !slices.Equal(p.Buffers[p.Inputs[i]].Shape, []int64{n}) {
+			return fmt.Errorf("is no %s", a.t)
+		}
+	}
+	return nil
 }
 
 // sparseArguments are those of fn; sizes that bind gives are numbers.
 func sparseArguments(fn *ir.Func, bind map[string]int64) []sparseArgument {
 	flat, _ := flatten.Func(fn)
 	var out []sparseArgument
-	for i := 0; i < len(flat.Args); i++ {
-		t := interp.SparseArg(flat, i)
-		if t == nil {
-			continue
-		}
-		out = append(out, sparseArgument{strings.TrimPrefix(interp.SparseName(flat, i, t), "%"), sparse.Bound(t, op.Bindings(fn, bind)), i})
-		i += len(t.Components()) - 1
+	for _, g := range interp.SparseArgs(flat) {
+		out = append(out, sparseArgument{strings.TrimPrefix(g.Name, "%"), sparse.Bound(g.Type, op.Bindings(fn, bind)), g.First, op.Pattern{}})
 	}
 	return out
 }
