@@ -33,6 +33,7 @@ func run(u *pass.Unit) error {
 	for _, v := range u.Func.Args {
 		v.Type = types.Sized(v.Type, sizes)
 	}
+	op.SizeComponents(u.Func.Op, sizes)
 	ir.WalkValues(u.Func.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 	infer(u.Func.Body.Ops)
 	if err := leftOver(u); err != nil {

@@ -220,6 +220,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 		planned++
 		o.Warn = nil // later builds have the same text
 		describe(p, fn, arch)
+		describeSparse(p, fn, o.Bind)
 		return Compiled{Program: p, Gaps: gaps}, nil
 	}
 	if len(archs) <= 1 {

@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/sparse"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -45,12 +46,20 @@ type Job struct {
 type Output struct {
 	Name   string // of the value that the function returns, without "%"; unique among the outputs
 	Type   string
-	Tensor *tensor.Tensor
-	Pieces []Piece // where they are asked for: those of this process, the first of which is Tensor
+	Tensor *tensor.Tensor // of a sparse one the values that are stored
+	Sparse *sparse.Tensor // nil of a dense one
+	Pieces []Piece        // where they are asked for: those of this process, the first of which is Tensor
 }
 
-// Summary is the output's range in a few words.
+// Summary is the output's range in a few words, and of a sparse one what it stores.
 func (o Output) Summary() string {
+	if o.Sparse != nil {
+		return o.stored()
+	}
+	return o.values()
+}
+
+func (o Output) values() string {
 	if o.Tensor.Len() == 0 {
 		return "empty"
 	}
@@ -173,6 +182,14 @@ func onDevice(ctx context.Context, j Job, on func(device.Device) error) (done bo
 // Run executes the job. progress is called with the parts done and the op; it may be
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
+	res, err := run(ctx, j, progress)
+	if err == nil {
+		res.Outputs = together(res.Outputs, sparseResults(j.Fn, j.sizes()))
+	}
+	return res, err
+}
+
+func run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
 	if j.together() {
 		d, err := j.compiles()
 		switch {
@@ -216,14 +233,14 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 	return out, nil
 }
 
-// resultsOf are the results of fn without their values, a tuple as its tensors.
+// resultsOf are the results of fn without their values, a tuple and a sparse tensor as their parts.
 func resultsOf(fn *ir.Func) []Output {
 	var out []Output
 	for _, t := range fn.Results {
-		if !types.IsTuple(t) {
+		if !types.Compound(t) {
 			out = append(out, Output{Type: t.String()})
 		}
-		for _, m := range types.Members(t) {
+		for _, m := range types.Parts(t) {
 			if m.Path != "" {
 				out = append(out, Output{Type: m.Tensor.String()})
 			}
@@ -237,15 +254,15 @@ func resultsOf(fn *ir.Func) []Output {
 
 // outputNames names the results by dm.name, else after the values that the function returns,
 // with numbers where these have no names or repeat. The tensors of a tuple have the
-// tuple's name and their places in it.
+// tuple's name and their places in it, the components of a sparse tensor its name and theirs.
 func outputNames(fn *ir.Func, n int) []string {
 	names := make([]string, n)
 	used := map[string]bool{}
 	var returned, stated []string
 	for i, t := range fn.Results {
 		name, _ := op.SignatureAttr(fn.Op, "res_attrs", i, op.NameAttr).(types.Str)
-		members := types.Members(t)
-		if len(members) == 0 && !types.IsTuple(t) {
+		members := types.Parts(t)
+		if len(members) == 0 && !types.Compound(t) {
 			members = []types.Member{{}}
 		}
 		for _, m := range members {
@@ -258,8 +275,8 @@ func outputNames(fn *ir.Func, n int) []string {
 	}
 	if ret := fn.Body.Terminator(); ret != nil {
 		for _, v := range ret.Operands {
-			for _, leaf := range op.Leaves(v) {
-				returned = append(returned, leaf.Name)
+			for _, part := range op.Parts(v) {
+				returned = append(returned, part.Name)
 			}
 		}
 	}

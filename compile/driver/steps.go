@@ -28,7 +28,8 @@ type Steps struct {
 	Warnings []diag.Diagnostic // about the program's text, from compiling it
 
 	results []string // names
-	state   []int    // by result the argument that it becomes, -1 for none
+	sparse  []sparseResult
+	state   []int // by result the argument that it becomes, -1 for none
 	run     stepper
 	asked   agreement
 }
@@ -49,7 +50,7 @@ type stepper interface {
 // compiles.
 func Open(ctx context.Context, j Job) (*Steps, error) {
 	flat, _ := flatten.Func(j.Fn)
-	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
+	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op), sparse: sparseResults(j.Fn, j.sizes())}
 	if d, err := j.compiles(); j.together() && (d != nil || err != nil) {
 		if err != nil {
 			return nil, err
@@ -95,7 +96,7 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 // OpenArtifact prepares the steps of a compiled program on d, which reports its
 // progress if it is slow.
 func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, progress func(device.Progress)) (*Steps, error) {
-	s := &Steps{state: p.State}
+	s := &Steps{state: p.State, sparse: sparseOf(p)}
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}
@@ -104,7 +105,7 @@ func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, pro
 
 // OpenTogether is OpenArtifact on several devices, of which d is the first.
 func OpenTogether(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress)) (*Steps, error) {
-	s := &Steps{state: p.State}
+	s := &Steps{state: p.State, sparse: sparseOf(p)}
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}

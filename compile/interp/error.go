@@ -38,6 +38,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: CheckFailed, Name: "check-failed", Doc: "The program ran, and a check.expect_* op found a value that differs from the expected one. `dmir run` ends with status 1.", Help: "correct the program or its expectation"},
 	{Code: "DM710", Name: "one-device", Doc: "A function with the attribute `dm.mesh` is what one device of a mesh runs, together with the others.", Help: "run it with --devices and the number of devices of its mesh"},
 	{Code: "DM711", Name: "collective-failed", Doc: "A collective did not come to its end: a device ran something else, failed, or could not be reached.", Help: "run the same program on every device"},
+	{Code: "DM712", Name: "sparse-storage", Doc: "What is given for a sparse argument is none that its format stores: positions that fall or do not begin with 0, or go beyond the coordinates; coordinates that are outside, not sorted, or there twice; padding that is not 0; more elements than the type has room for. Or no pattern stores as many elements as the type says.", Help: "give the argument a file of a matrix, `--input a=FILE.mtx` or one that SciPy has written, `--input a=FILE.npz`: it is stored as the format asks for"},
 })
 
 func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {

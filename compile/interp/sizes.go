@@ -3,6 +3,7 @@ package interp
 import (
 	"context"
 	"math"
+	"strings"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/dim"
@@ -41,13 +42,18 @@ func shapeOf(t *types.Tensor, bind map[string]int64) (shape []int, bad *dim.Dim)
 	return shape, bad
 }
 
-// unify binds the symbols of t so that it fits the shape, and reports whether
-// it fits. A size that is a linear formula in one unbound symbol is solved for it.
+// unify is Unify of t's sizes.
 func unify(t *types.Tensor, shape []int, bind map[string]int64) bool {
-	if len(t.Shape) != len(shape) {
+	return Unify(t.Shape, shape, bind)
+}
+
+// Unify binds the symbols of sizes so that they are those of shape, and reports whether
+// they can be. A size that is a linear formula in one unbound symbol is solved for it.
+func Unify(sizes []dim.Dim, shape []int, bind map[string]int64) bool {
+	if len(sizes) != len(shape) {
 		return false
 	}
-	for i, d := range t.Shape {
+	for i, d := range sizes {
 		if !solve(d.Eval(bind), int64(shape[i]), bind) {
 			return false
 		}
@@ -111,7 +117,8 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 // Inputs returns the arguments of fn, a tuple as its tensors: those in given, by
 // name with or without "%", and for the others tensor.Random of the seed with the argument's number
 // as the stream, so that it does not depend on what else is given, modified by
-// the argument's attributes (op.InitAttr, op.StddevAttr). Sizes left open by bind are
+// the argument's attributes (op.InitAttr, op.StddevAttr). A sparse tensor is its components: its values are as
+// those of others, and the elements that are stored are a pattern (op.PatternAttr). Sizes left open by bind are
 // taken from the given tensors. A cancelled context returns its error within
 // about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -144,40 +151,78 @@ func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64
 			free -= StorageBytes(x.Elem, x.Len())
 		}
 	}
-	for i := range fn.Args {
-		if args[i] != nil {
-			continue
-		}
-		elem, shape, err := ArgType(fn, i, all)
+	in := &inputs{ctx, p, fn, all, seed, free, args}
+	for i := 0; i < len(fn.Args); {
+		n, err := in.sparse(i)
 		if err != nil {
 			return nil, err
 		}
-		t := tensorType(fn.Args[i].Type)
-		if _, bad := shapeOf(t, all); bad != nil {
-			e := sizeError(nil, t, *bad)
-			e.Span = fn.Args[i].Span
-			return nil, e
-		}
-		n, ok := tensor.Count(shape)
-		if !ok || StorageBytes(elem, n) > free {
-			return nil, argError(fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
-		}
-		free -= StorageBytes(elem, n)
-		if args[i], err = array(fn, i); err != nil {
-			return nil, err
-		}
-		if args[i] != nil {
+		if n > 0 {
+			i += n
 			continue
 		}
-		args[i] = tensor.New(elem, shape...)
-		s := tensor.NewStream(seed, uint64(i))
-		p.parallel(n, elements, func(lo, hi int) { s.Fill(args[i], lo, hi) })
-		p.initial(fn, i, args[i])
-		if p.stopped() {
-			return nil, context.Cause(ctx)
+		if err := in.argument(i); err != nil {
+			return nil, err
 		}
+		i++
 	}
 	return args, nil
+}
+
+// inputs makes the arguments of fn that are not given.
+type inputs struct {
+	ctx context.Context
+	*pool
+	fn   *ir.Func
+	bind map[string]int64
+	seed uint64
+	free int64 // bytes of memory that are left
+	args []*tensor.Tensor
+}
+
+// argument makes argument i, unless it is given.
+func (in *inputs) argument(i int) error {
+	if in.args[i] != nil {
+		return nil
+	}
+	elem, shape, err := ArgType(in.fn, i, in.bind)
+	if err != nil {
+		return err
+	}
+	t := tensorType(in.fn.Args[i].Type)
+	if _, bad := shapeOf(t, in.bind); bad != nil {
+		e := sizeError(nil, t, *bad)
+		e.Span = in.fn.Args[i].Span
+		return e
+	}
+	if !in.takes(elem, shape) {
+		return argError(in.fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", in.fn.Args[i].Name, in.fn.Name, t)
+	}
+	x, err := array(in.fn, i)
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		x = tensor.New(elem, shape...)
+		s := tensor.NewStream(in.seed, uint64(i))
+		in.parallel(x.Len(), elements, func(lo, hi int) { s.Fill(x, lo, hi) })
+		in.initial(in.fn, i, x)
+		if in.stopped() {
+			return context.Cause(in.ctx)
+		}
+	}
+	in.args[i] = x
+	return nil
+}
+
+// takes takes the memory of a tensor from what is left, and reports whether there is as much.
+func (in *inputs) takes(elem types.Elem, shape []int) bool {
+	n, ok := tensor.Count(shape)
+	if !ok || StorageBytes(elem, n) > in.free {
+		return false
+	}
+	in.free -= StorageBytes(elem, n)
+	return true
 }
 
 func unusedInput(fn *ir.Func, given map[string]*tensor.Tensor) *Error {
@@ -203,6 +248,19 @@ func unusedInput(fn *ir.Func, given map[string]*tensor.Tensor) *Error {
 		}
 	}
 	return errorAt(fn.Op, "DM702", "", "an input is given twice, with and without %q", "%")
+}
+
+// Sizes are the sizes of symbols that bind, fn, which has no sparse tensors and no tuples, and its given arguments
+// state, as Inputs takes them.
+func Sizes(fn *ir.Func, bind map[string]int64, given map[string]*tensor.Tensor) map[string]int64 {
+	all := op.Bindings(fn, bind)
+	for _, a := range fn.Args {
+		x := given[strings.TrimPrefix(a.Name, "%")]
+		if t := tensorType(a.Type); x != nil && t != nil {
+			unify(t, x.Shape, all)
+		}
+	}
+	return all
 }
 
 // checkArg checks x against the type of argument i and binds its open sizes.

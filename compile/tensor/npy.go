@@ -287,13 +287,7 @@ func WriteNPY(w io.Writer, t *Tensor) error {
 	if len(shape) == 1 {
 		tuple += ","
 	}
-	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s), }", dtypes[t.Elem], tuple)
-	pad := 63 - (10+len(dict))%64
-	head := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
-	binary.LittleEndian.PutUint16(head[8:], uint16(len(dict)+pad+1))
-	head = append(head, dict...)
-	head = append(head, strings.Repeat(" ", pad)...)
-	if _, err := w.Write(append(head, '\n')); err != nil {
+	if _, err := w.Write(head(dtypes[t.Elem], tuple+")")); err != nil {
 		return err
 	}
 	const block = 1 << 14
@@ -305,6 +299,17 @@ func WriteNPY(w io.Writer, t *Tensor) error {
 		}
 	}
 	return nil
+}
+
+// head is what stands before the data of an array in C order.
+func head(descr, shape string) []byte {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape)
+	pad := 63 - (10+len(dict))%64
+	b := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
+	binary.LittleEndian.PutUint16(b[8:], uint16(len(dict)+pad+1))
+	b = append(b, dict...)
+	b = append(b, strings.Repeat(" ", pad)...)
+	return append(b, '\n')
 }
 
 func encode(b []byte, t *Tensor, lo, hi int) []byte {

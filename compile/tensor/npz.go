@@ -3,6 +3,7 @@ package tensor
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -118,6 +119,54 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 	return h.Shape, dtypeName(h.Type), nil
 }
 
+// Has reports whether the archive has an array called name.
+func (a *Archive) Has(name string) bool { return slices.Contains(a.Names(), name) }
+
+// elemOf is the element type by NumPy's name.
+var elemOf = map[string]types.Elem{
+	"float64": types.F64, "float32": types.F32, "float16": types.F16,
+	"int64": types.I64, "int32": types.I32, "int16": types.I16, "int8": types.I8, "bool": types.I1,
+	"uint64": types.UI64, "uint32": types.UI32, "uint16": types.UI16, "uint8": types.UI8,
+}
+
+// Any reads the array called name, of real numbers of any type and of any shape.
+func (a *Archive) Any(name string) (*Tensor, error) {
+	shape, dtype, err := a.Describe(name)
+	if err != nil {
+		return nil, err
+	}
+	elem, ok := elemOf[dtype]
+	if !ok {
+		return nil, fmt.Errorf("%s: %s has elements of %s", a.path, name, dtype)
+	}
+	return a.Read(name, elem, shape)
+}
+
+// mostText bounds the text that Text reads.
+const mostText = 1 << 12
+
+// Text is the array called name, which is one string: of bytes, or of code points.
+func (a *Archive) Text(name string) (string, error) {
+	b, err := a.Bytes(name+".npy", mostText)
+	if err != nil {
+		return "", err
+	}
+	h, err := readHeader(bytes.NewReader(b))
+	if err != nil {
+		return "", fmt.Errorf("%s: %s: %w", a.path, name, err)
+	}
+	kind := strings.TrimLeft(h.Type, "<>|=")
+	data := b[min(h.Size, int64(len(b))):]
+	switch {
+	case len(h.Shape) == 0 && strings.HasPrefix(kind, "S"):
+	case len(h.Shape) == 0 && strings.HasPrefix(kind, "U"):
+		data = bytes.ReplaceAll(data, []byte{0}, nil) // of what is within ASCII
+	default:
+		return "", fmt.Errorf("%s: %s is no text", a.path, name)
+	}
+	return strings.TrimRight(string(data), "\x00"), nil
+}
+
 // Writer writes a .npz file, which is complete after Close. Nothing is compressed.
 type Writer struct{ zip *zip.Writer }
 
@@ -131,6 +180,11 @@ func (w *Writer) Array(name string, t *Tensor) error {
 		return err
 	}
 	return WriteNPY(to, t)
+}
+
+// Text adds an array that is one string, of bytes.
+func (w *Writer) Text(name, text string) error {
+	return w.File(name+".npy", append(head("|S"+strconv.Itoa(len(text)), "()"), text...))
 }
 
 // File adds a file that is no array.

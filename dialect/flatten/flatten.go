@@ -124,33 +124,69 @@ func tensors(ts []types.Type) []types.Type {
 	return out
 }
 
-// attributes gives each member of an argument or a result its dictionary in the list
-// called name. It is the one place where an attribute of a tuple becomes those of
-// its members: the state of a result's member is the same member of the argument,
-// counted from the argument's place in first.
+// attributes gives each part of an argument or a result its dictionary in the list
+// called name. It is the one place where an attribute of a tuple, or of a sparse tensor, becomes
+// those of its parts: the state of a result's part is the same part of the argument,
+// counted from the argument's place in first. Arguments say which sparse tensor they store.
 func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
 	list, ok := f.Attr(name).(types.Array)
-	if !ok || len(list) != len(ts) {
+	if name == "arg_attrs" && !ok && slices.ContainsFunc(ts, sparse) {
+		list = slices.Repeat(types.Array{types.Dict{}}, len(ts))
+	}
+	if list == nil || len(list) != len(ts) {
 		return
 	}
 	state := op.State(f)
 	var flat types.Array
 	for i, t := range ts {
-		for k := range tensors([]types.Type{t}) {
-			d := list[i]
-			if t, ok := t.(*types.Tensor); ok && t.Format != nil && !tensors([]types.Type{t})[k].(*types.Tensor).Elem.IsFloat() && t.Elem.IsFloat() {
-				d = types.Dict{} // of positions and coordinates
+		k := 0
+		for _, m := range types.Members(t) {
+			for _, own := range parts(list[i].(types.Dict), m.Tensor, name) {
+				if a := op.SignatureAttr(f, name, i, op.ShardingAttr); a != nil {
+					own = op.WithSharding(own, op.MemberSharding(a, []types.Type{t}, k))
+				}
+				if first != nil && i < len(state) && state[i] >= 0 && state[i] < len(first) {
+					own = op.WithState(own, types.Int{V: int64(first[state[i]] + k), Elem: types.I64})
+				}
+				flat = append(flat, own)
+				k++
 			}
-			if a := op.SignatureAttr(f, name, i, op.ShardingAttr); a != nil {
-				d = op.WithSharding(d.(types.Dict), op.MemberSharding(a, []types.Type{t}, k))
-			}
-			if first != nil && i < len(state) && state[i] >= 0 && state[i] < len(first) {
-				d = op.WithState(d.(types.Dict), types.Int{V: int64(first[state[i]] + k), Elem: types.I64})
-			}
-			flat = append(flat, d)
+		}
+		if k == 0 { // of another type
+			flat = append(flat, list[i])
 		}
 	}
 	f.SetAttr(name, flat)
+}
+
+func sparse(t types.Type) bool {
+	return slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Format != nil })
+}
+
+// parts are the dictionaries of what stores t, which has the dictionary d in the list called name:
+// what begins the values is of them alone, and the pattern of the first one.
+func parts(d types.Dict, t *types.Tensor, name string) []types.Dict {
+	without := func(d types.Dict, names ...string) types.Dict {
+		return slices.DeleteFunc(slices.Clone(d), func(a types.Named) bool { return slices.Contains(names, a.Name) })
+	}
+	if t.Format == nil {
+		return []types.Dict{without(d, op.PatternAttr)}
+	}
+	var out []types.Dict
+	for i, c := range t.Components() {
+		own := slices.Clone(d)
+		if c.Level >= 0 {
+			own = without(own, op.InitAttr, op.StddevAttr)
+		}
+		if i > 0 {
+			own = without(own, op.PatternAttr)
+		}
+		if name == "arg_attrs" {
+			own = append(own, types.Named{Name: op.ComponentAttr, Value: types.TypeAttr{T: t}})
+		}
+		out = append(out, own)
+	}
+	return out
 }
 
 // flattener copies the ops of a function.

@@ -148,6 +148,13 @@ var Discardables = []*Discardable{
 		Doc: "the standard deviation of the random numbers where no input is given, as of weights",
 	},
 	{
+		Name: PatternAttr, On: OnArgument, Is: func(a types.Attr) bool { _, ok := StatedPattern(a); return ok },
+		Want:    "one of " + strings.Join(Patterns, ", ") + ", or a dictionary of its kind and its exponent, width or size",
+		Example: `{kind = "power_law", exponent = 2.1}`, Snippet: `"${1:power_law}"`,
+		Doc: "which elements of a sparse argument are stored where no input is given, as many as its type has room for. `\"uniform\"`: any, each as likely; `\"power_law\"`: few rows have many and many have few, " +
+			"the number of rows with d elements falls as d to the negative `exponent`, 2.1 by default; `\"band\"`: those near the diagonal, at most `width` from it; `\"blocks\"`: dense blocks with sides of `size`, 32 by default",
+	},
+	{
 		Name: DonatedAttr, On: OnArgument, Is: isFlag, Want: "an attribute without a value",
 		Doc: "the function may overwrite the argument",
 	},
@@ -189,6 +196,7 @@ var Discardables = []*Discardable{
 		Doc: "element-wise kernels write over operands whose last use they are",
 	},
 
+	{Name: ComponentAttr, On: OnArgument, Made: true, Is: isTensorType, Want: "the type of a sparse tensor", Example: "tensor<8x8xf32, #dm.csr<nnz = 12>>", Doc: "the sparse tensor that the argument, with those beside it, stores"},
 	{Name: RecomputedAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "the op computes again what one with `dm.recompute` has computed"},
 	{Name: BackwardAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "differentiation has added the op"},
 	{Name: MicroAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "the number of a micro-batch", Example: "0 : i64", Doc: "the micro-batch that the op works on"},
@@ -267,9 +275,12 @@ func (d *Discardable) Markdown() string {
 	return "**" + d.Name + "**, an attribute of " + d.On.String() + "\n\n" + strings.ToUpper(d.Doc[:1]) + d.Doc[1:] + ".\n\n```mlir\n" + d.Form() + "\n```\n"
 }
 
-// Unfit is why an argument of type t cannot have the attribute a: a number that its elements cannot be, or a
-// deviation of what has none; "" where it can.
+// Unfit is why an argument of type t cannot have the attribute a: a number that its elements cannot be, a
+// deviation of what has none, or a pattern of what is dense; "" where it can.
 func Unfit(a types.Named, t types.Type) string {
+	if a.Name == PatternAttr && !slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Format != nil }) {
+		return "is dense"
+	}
 	v, ok := types.NumberOf(a.Value)
 	if !ok {
 		return ""

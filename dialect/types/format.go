@@ -327,6 +327,12 @@ func (f *Format) short(rank int) (name string, args []string) {
 	return "", nil
 }
 
+// ShortName is the name of f for tensors of that rank, "csr"; "" if it has none.
+func (f *Format) ShortName(rank int) string {
+	name, _ := f.short(rank)
+	return name
+}
+
 func structured(n, m int64) string {
 	return fmt.Sprintf("d0 : dense, d1 : structured[%d, %d]", n, m)
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -154,18 +155,25 @@ func (v *verifier) unknownAttr(name string, at source.Span, site op.Sites) {
 // initial checks how argument i of f, of type t, is initialized: own are its attributes.
 func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 	var first *types.Named
+	part := slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.ComponentAttr }) // of a sparse tensor
 	for k := range own {
 		a := &own[k]
-		if a.Name != op.InitAttr && a.Name != op.StddevAttr {
+		if a.Name != op.InitAttr && a.Name != op.StddevAttr && (a.Name != op.PatternAttr || part) {
 			continue
 		}
 		key, value := origin.SignatureEntry(f, v.m.Src, "arg_attrs", i, a.Name)
 		if why := op.Unfit(*a, t); why != "" {
 			r := v.report("DM133", value, "%s is %s, but the argument, %s, %s", a.Name, clip(a.Value.String()), t, why)
-			if r.Help = "write a number that is one of its elements"; a.Name == op.StddevAttr {
+			switch r.Help = "write a number that is one of its elements"; a.Name {
+			case op.StddevAttr:
 				r.Help = "remove it, or write " + op.LookupAttr(op.InitAttr).Form() + " for a value"
+			case op.PatternAttr:
+				r.Help = "remove it, or give the argument a format: #dm.csr<nnz = e>"
 			}
 			return
+		}
+		if a.Name == op.PatternAttr {
+			continue
 		}
 		if first != nil {
 			r := v.report("DM133", key, "%s and %s stand together: all elements are one number, or they are random", first.Name, a.Name)

@@ -39,6 +39,8 @@ type Program struct {
 	// is, -1 for a result that is none's; nil: none is. A result may be in the buffer
 	// of its input.
 	State []int `json:",omitempty"`
+	// Sparse are the sparse tensors that inputs and results store; nil: none is.
+	Sparse []Sparse `json:",omitempty"`
 	// Checks are what the program expects of its results, which the host compares
 	// after a run. The first Returned results are those of the function, the others serve
 	// checks alone; without checks Returned is 0.
@@ -69,6 +71,22 @@ type Default struct {
 	Init   *float64 // the value of every element
 	Stddev *float64 // what random numbers are scaled by
 	Array  *Array   `json:",omitempty"` // the array in a file, which lies as it did beside the program's text
+}
+
+// Sparse is a sparse tensor that inputs in a row store, or results: its components.
+type Sparse struct {
+	Result  bool // results store it, and not inputs
+	First   int  // the number of the first of them
+	Name    string
+	Type    string   // as the text of programs states it, with numbers for its sizes
+	Pattern *Pattern `json:",omitempty"` // which of its elements are stored where it is not given; nil: any
+}
+
+// Pattern is which elements of a sparse tensor are stored: the sizes are those of its kind.
+type Pattern struct {
+	Kind        string
+	Exponent    float64 `json:",omitempty"`
+	Width, Size int64   `json:",omitempty"`
 }
 
 // Header is a text that Source may include by its name.

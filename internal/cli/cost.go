@@ -11,6 +11,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/planned"
 	"dmir/dialect/budget"
@@ -22,6 +23,7 @@ type costCmd struct {
 	deviceFlags
 	Planned      bool     `help:"The table of the program as it is compiled: its kernels."`
 	Func         string   `help:"Function to print (default: all)." placeholder:"NAME"`
+	Input        []string `help:"Take the sizes of a sparse argument, and how many elements it stores, from a matrix." placeholder:"a=FILE.mtx" sep:"none"`
 	By           string   `help:"Cost by the lines, functions, modules or name scopes of the Python program that FILE was traced from: line, function, module or scope." enum:",line,function,module,scope" default:"" placeholder:"PART"`
 	Unfold       []string `help:"With --by, show the lines of a library of its own: flax." placeholder:"LIBRARY"`
 	Sort         string   `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
@@ -66,11 +68,8 @@ func (c costCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.load(a, c.File)
+	p, err := c.analysed(a)
 	if err != nil {
-		return err
-	}
-	if err := c.bound(p); err != nil {
 		return err
 	}
 	if err := c.divide(a, p); err != nil {
@@ -118,6 +117,45 @@ func (c costCmd) Run(a *app) error {
 		return exitStatus(exitFindings)
 	}
 	return nil
+}
+
+// analysed is the program, with the sizes of the matrices that are given.
+func (c *costCmd) analysed(a *app) (*program.Program, error) {
+	src, opts, err := c.program(a, c.File)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.checked(a, src, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.bound(p); err != nil || len(c.Input) == 0 {
+		return p, err
+	}
+	_, fn, err := driver.Pick(p, c.Func)
+	if err != nil {
+		return nil, noFunction(p, err, "--func")
+	}
+	p, matrices, err := a.sized(src, opts, p, fn, c.Input)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range c.Input {
+		name, _, _ := strings.Cut(in, "=")
+		if name = strings.TrimPrefix(name, "%"); slices.ContainsFunc(matrices, func(m matrix) bool { return m.arg == name }) {
+			continue
+		}
+		var sparse []string
+		for _, s := range sparseArguments(fn, nil) {
+			sparse = append(sparse, s.name)
+		}
+		help := "give sizes with --bind n=512"
+		if sparse != nil {
+			help = "its sparse arguments are " + strings.Join(sparse, ", ") + ", as a=FILE.mtx; " + help
+		}
+		return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no sparse argument %%%s that takes it", fn.Name, name), help}
+	}
+	return p, nil
 }
 
 // funcs are the functions that are asked for.

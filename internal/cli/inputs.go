@@ -17,6 +17,7 @@ import (
 // argument is an argument of what is run.
 type argument struct {
 	name, typ string // without "%"
+	of        string // the sparse tensor that it stores a part of; "": none
 	drawn     bool   // the text says how its numbers are drawn, or which one they all are
 	elem      types.Elem
 	shape     []int
@@ -45,6 +46,9 @@ func (c runCmd) inputs(fn string, args []argument, series func(index int, path s
 		return nil, nil, err
 	}
 	given, pieces = map[int]*tensor.Tensor{}, map[int]driver.PieceReader{}
+	if err := give(c.matrices, c.sparse, given); err != nil {
+		return nil, nil, err
+	}
 	for _, in := range paths {
 		if strings.Contains(in.path, devicePlace) {
 			pieces[in.index] = pieceReader(in.path, args[in.index])
@@ -79,6 +83,9 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 		name, path, ok := strings.Cut(in, "=")
 		name = strings.TrimPrefix(name, "%")
 		flag := "--input " + in
+		if slices.ContainsFunc(c.matrices, func(m matrix) bool { return m.arg == name }) {
+			continue
+		}
 		if !ok || path == "" {
 			return nil, &failure{"DM607", flag, "is not name=file.npy", "write --input x=file.npy"}
 		}
@@ -102,6 +109,9 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 			return nil, &failure{"DM607", flag, "gives %" + name + " a second time", "give each argument once"}
 		}
 		taken[name] = true
+		if i := slices.IndexFunc(c.matrices, func(m matrix) bool { return strings.HasPrefix(name, m.arg+".") }); i >= 0 {
+			return nil, &failure{"DM607", flag, "gives a component of %" + c.matrices[i].arg + ", which is given as a whole", "give one of them"}
+		}
 		out = append(out, inputPath{path, index})
 	}
 	return out, nil
@@ -210,8 +220,14 @@ func (c runCmd) tellRandom(a *app, args []argument, known func(i int) bool) {
 	const most = 12
 	var names []string
 	for i, arg := range args {
-		if !arg.drawn && !known(i) {
-			names = append(names, "%"+arg.name)
+		if arg.drawn || known(i) {
+			continue
+		}
+		if arg.of != "" {
+			arg.name = arg.of
+		}
+		if name := "%" + arg.name; len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
 		}
 	}
 	if len(names) == 0 || c.rank > 0 {

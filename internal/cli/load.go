@@ -82,6 +82,11 @@ func (t *targeting) load(a *app, path string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.checked(a, src, opts)
+}
+
+// checked is the program of src. One with errors is reported, and an error.
+func (t *targeting) checked(a *app, src *source.File, opts program.Options) (*program.Program, error) {
 	p, err := a.analyse(src, opts)
 	if err != nil {
 		return nil, err

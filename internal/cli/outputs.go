@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"dmir/compile/driver"
+	"dmir/compile/sparse"
 	"dmir/compile/tensor"
 	"dmir/internal/atomicfile"
 )
@@ -47,16 +48,33 @@ func (c runCmd) prepare() (discard func(), err error) {
 type outputFile struct {
 	name   string
 	tensor *tensor.Tensor
+	sparse *sparse.Tensor // in place of tensor
+}
+
+// save writes the file at path.
+func (f outputFile) save(path string) error {
+	if f.sparse != nil {
+		return atomicfile.WriteFile(path, 0o644, f.sparse.WriteNPZ)
+	}
+	return tensor.SaveNPY(path, f.tensor)
+}
+
+// fileName is the name of the file for an output.
+func fileName(o driver.Output) string {
+	if o.Sparse != nil {
+		return o.Name + ".npz"
+	}
+	return o.Name + ".npy"
 }
 
 // outputFiles are those of the results, or of their pieces.
 func outputFiles(res *driver.Result) (out []outputFile) {
 	for _, o := range res.Outputs {
 		for _, p := range o.Pieces {
-			out = append(out, outputFile{fmt.Sprintf("%s.%d.npy", o.Name, p.Device), p.Tensor})
+			out = append(out, outputFile{fmt.Sprintf("%s.%d.npy", o.Name, p.Device), p.Tensor, nil})
 		}
 		if o.Pieces == nil {
-			out = append(out, outputFile{o.Name + ".npy", o.Tensor})
+			out = append(out, outputFile{fileName(o), o.Tensor, o.Sparse})
 		}
 	}
 	return out
@@ -78,7 +96,7 @@ func (c runCmd) save(res *driver.Result) error {
 		if err := atomicfile.Check(filepath.Join(c.Output, f.name)); err != nil {
 			return cannotWrite(filepath.Join(c.Output, f.name), err)
 		}
-		if err := tensor.SaveNPY(filepath.Join(tmp, f.name), f.tensor); err != nil {
+		if err := f.save(filepath.Join(tmp, f.name)); err != nil {
 			return cannotWrite(filepath.Join(c.Output, f.name), err)
 		}
 	}

@@ -34,7 +34,7 @@ type runCmd struct {
 	Device       string   `complete:"device" help:"auto, cuda, cuda:N, cpu, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
-	Output       string   `complete:"dir" help:"Folder for the results, one .npy each." placeholder:"DIR"`
+	Output       string   `complete:"dir" help:"Folder for the results, one .npy each, of sparse ones .npz." placeholder:"DIR"`
 	Pieces       bool     `help:"Write the piece of each device, NAME.DEVICE.npy, in place of whole results."`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
@@ -44,12 +44,17 @@ type runCmd struct {
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" complete:"file:dmir,mlir,onnx,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 
-	rank int // of this process among those that run the program together
+	rank     int      // of this process among those that run the program together
+	matrices []matrix // that Input names
+	sparse   []sparseArgument
 }
 
 // Help is what --help adds.
 func (runCmd) Help() string {
-	return "An input may also name an array of an archive: x=FILE.npz:name. A tuple takes an archive with an\n" +
+	return "An input may also name an array of an archive, x=FILE.npz:name, or a matrix in the Matrix Market format,\n" +
+		"x=FILE.mtx. A sparse argument takes such a matrix, one of scipy.sparse.save_npz, or a dense array, whatever its\n" +
+		"format, and sizes and nnz that are symbols are those of the matrix; or each component: a.values=FILE.npy.\n" +
+		"A sparse result is written as scipy.sparse.load_npz reads it. A tuple takes an archive with an\n" +
 		"array for each member (w=FILE.npz has w.0, w.1.0 and so on), or a file for each: w.0=FILE.npy.\n" +
 		"With --steps the file may hold more of it, one value for each step: an array with one more dimension in\n" +
 		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
@@ -62,14 +67,31 @@ func (runCmd) Help() string {
 
 // load reads the program. Most of what that allocates lives as long as the program, which ends when it has
 // run: a collector that starts at a few megabytes would follow it again and again.
-func (c *runCmd) load(a *app) (*source.File, *program.Program, error) {
+func (c *runCmd) load(a *app) (*source.File, program.Options, *program.Program, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	src, opts, err := c.program(a, c.File)
 	if err != nil {
-		return nil, nil, err
+		return nil, opts, nil, err
 	}
 	p, err := a.analyse(src, opts)
-	return src, p, err
+	return src, opts, p, err
+}
+
+// pick chooses the function of p that runs.
+func (c runCmd) pick(a *app, p *program.Program) (*ir.Module, *ir.Func, error) {
+	m, fn, err := driver.Pick(p, c.Func)
+	if err != nil {
+		if p.HasErrors() { // its errors may be why the function is missing
+			printErrors(a.stderr, p.Src, p.Diags)
+			return nil, nil, exitStatus(exitFailed)
+		}
+		return nil, nil, noFunction(p, err, "--func")
+	}
+	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
+		printErrors(a.stderr, p.Src, errs)
+		return nil, nil, exitStatus(exitFailed)
+	}
+	return m, fn, nil
 }
 
 // Run runs one function and prints the bytes and the time of each line.
@@ -86,7 +108,7 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	src, p, err := c.load(a)
+	src, opts, p, err := c.load(a)
 	if err != nil {
 		return err
 	}
@@ -96,18 +118,17 @@ func (c runCmd) Run(a *app) error {
 	if cases := driver.Cases(p); len(cases) > 1 && c.ofCases() {
 		return c.cases(a, p, cases)
 	}
-	m, fn, err := driver.Pick(p, c.Func)
+	m, fn, err := c.pick(a, p)
 	if err != nil {
-		if p.HasErrors() { // its errors may be why the function is missing
-			printErrors(a.stderr, src, p.Diags)
-			return exitStatus(exitFailed)
-		}
-		return noFunction(p, err, "--func")
+		return err
 	}
-	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
-		printErrors(a.stderr, src, errs)
-		return exitStatus(exitFailed)
+	if p, c.matrices, err = a.sized(src, opts, p, fn, c.Input); err != nil {
+		return err
 	}
+	if m, fn, err = c.pick(a, p); err != nil {
+		return err
+	}
+	c.sparse = sparseArguments(fn, p.Bind)
 	on, err := c.distribution(p, m, fn, fmt.Sprint(c.Seed), fmt.Sprint(c.steps()))
 	if err != nil {
 		return err
@@ -218,6 +239,13 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 		arg.drawn = interp.ArgAttr(flat, i, op.InitAttr) != nil || interp.ArgAttr(flat, i, op.StddevAttr) != nil
 		args = append(args, arg)
 	}
+	for _, s := range sparseArguments(fn, p.Bind) {
+		parts := args[s.first:][:len(s.t.Components())]
+		for k := range parts {
+			parts[k].of = s.name
+			parts[k].drawn = parts[k].drawn || k < len(parts)-1 && interp.ArgAttr(flat, s.first, op.PatternAttr) != nil
+		}
+	}
 	return args
 }
 
@@ -250,7 +278,7 @@ func smallerProgram(p *program.Program) string {
 	return help + "; or write smaller sizes in the program"
 }
 
-// readTensor reads FILE.npy or FILE.npz:name as an argument.
+// readTensor reads FILE.npy, FILE.npz:name or FILE.mtx as an argument.
 func readTensor(path string, arg argument) (*tensor.Tensor, error) {
 	if arg.err != nil {
 		return nil, &failure{"DM607", path, arg.err.Error(), "only tensors can be read from files"}
@@ -264,7 +292,9 @@ func readTensor(path string, arg argument) (*tensor.Tensor, error) {
 	}
 	var t *tensor.Tensor
 	var err error
-	if archive {
+	if strings.HasSuffix(path, ".mtx") {
+		t, err = denseMatrix(path, arg)
+	} else if archive {
 		var z *tensor.Archive
 		if z, err = tensor.OpenNPZ(file); err == nil {
 			defer z.Close()
@@ -283,7 +313,7 @@ func readTensor(path string, arg argument) (*tensor.Tensor, error) {
 	case errors.As(err, &missing):
 		return nil, cannotRead(file, err)
 	case err != nil:
-		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%%%s has type %s", arg.name, arg.typ)}
+		return nil, cannotTake(path, err, fmt.Sprintf("%%%s has type %s", arg.name, arg.typ))
 	}
 	return t, nil
 }
@@ -322,7 +352,7 @@ func (c runCmd) listOutputs(a *app, res *driver.Result) error {
 		}
 		to := ""
 		if c.Output != "" {
-			to = " → " + filepath.Join(c.Output, o.Name+".npy")
+			to = " → " + filepath.Join(c.Output, fileName(o))
 		}
 		escape.Fprintf(a.stdout, "  %-*s  %s  %s%s\n", width, o.Name, o.Type, o.Summary(), to)
 	}
@@ -348,7 +378,9 @@ type jsonOutput struct {
 	Mean *float64 `json:"mean"`
 	NaNs int      `json:"nans"`
 	Infs int      `json:"infs"`
-	File string   `json:"file,omitempty"`
+	// Stored is how many elements a sparse result stores, whose figures these are.
+	Stored *int   `json:"stored,omitempty"`
+	File   string `json:"file,omitempty"`
 }
 
 type jsonOpTime struct {
@@ -380,8 +412,12 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 func (c runCmd) jsonOutput(o driver.Output) jsonOutput {
 	s := o.Tensor.Stats()
 	j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
+	if o.Sparse != nil {
+		n := o.Tensor.Len()
+		j.Stored = &n
+	}
 	if c.Output != "" {
-		j.File = filepath.Join(c.Output, o.Name+".npy")
+		j.File = filepath.Join(c.Output, fileName(o))
 	}
 	return j
 }

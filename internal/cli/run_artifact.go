@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
+	"dmir/compile/sparse"
 	"dmir/compile/tensor"
 	"dmir/dialect/dim"
 	"dmir/dialect/types"
@@ -57,6 +59,12 @@ func (c runCmd) artifact(a *app) error {
 		return err
 	}
 	if c, err = c.together(a, &on); err != nil {
+		return err
+	}
+	if c.sparse, err = compiledSparse(p, c.File); err != nil {
+		return err
+	}
+	if c.matrices, err = readMatrices(c.Input, c.sparse); err != nil {
 		return err
 	}
 	if c.steps() > 0 {
@@ -140,6 +148,13 @@ func artifactArgs(p *artifact.Program) []argument {
 		arg.drawn = i < len(p.Defaults) && p.Defaults[i] != artifact.Default{}
 		args = append(args, arg)
 	}
+	stored, _ := compiledSparse(p, p.File) // what is wrong with them is reported before
+	for _, s := range stored {
+		parts := args[s.first:][:len(s.t.Components())]
+		for k := range parts {
+			parts[k].of = s.name
+		}
+	}
 	return args
 }
 
@@ -147,11 +162,18 @@ func artifactArgs(p *artifact.Program) []argument {
 // random numbers.
 func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
 	var out []*tensor.Tensor
+	patterns, err := c.patterns(given)
+	if err != nil {
+		return nil, err
+	}
 	for i, arg := range artifactArgs(p) {
 		if arg.err != nil {
 			return nil, arg.err
 		}
 		t := given[i]
+		if t == nil {
+			t = patterns[i]
+		}
 		if t == nil && i < len(p.Defaults) && p.Defaults[i].Array != nil {
 			var err error
 			if t, err = c.initialArray(p.Defaults[i].Array, arg); err != nil {
@@ -163,7 +185,48 @@ func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor
 		}
 		out = append(out, t)
 	}
+	return out, c.padded(given, out)
+}
+
+// patterns are the components that say which elements of the sparse arguments are stored, those that are not given, by the number
+// of the argument.
+func (c runCmd) patterns(given map[int]*tensor.Tensor) (map[int]*tensor.Tensor, error) {
+	out := map[int]*tensor.Tensor{}
+	for _, s := range c.sparse {
+		x := &sparse.Tensor{Type: s.t, Parts: make([]*tensor.Tensor, len(s.t.Components()))}
+		for k := range x.Parts {
+			x.Parts[k] = given[s.first+k]
+		}
+		if err := x.Complete(s.drawn, tensor.NewStream(c.Seed, uint64(s.first))); err != nil {
+			return nil, badStorage(s, err)
+		}
+		for k := range x.Parts[:len(x.Parts)-1] {
+			out[s.first+k] = x.Parts[k]
+		}
+	}
 	return out, nil
+}
+
+// padded makes the padding of random values of sparse arguments 0, and checks that of those that are given.
+func (c runCmd) padded(given map[int]*tensor.Tensor, args []*tensor.Tensor) error {
+	for _, s := range c.sparse {
+		x := &sparse.Tensor{Type: s.t, Parts: args[s.first:][:len(s.t.Components())]}
+		if given[s.first+len(x.Parts)-1] == nil {
+			x.Pad()
+		} else if err := x.Check(); err != nil {
+			return badStorage(s, err)
+		}
+	}
+	return nil
+}
+
+// badStorage is why a sparse argument is not stored as its type says.
+func badStorage(s sparseArgument, err error) error {
+	var bad *sparse.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &failure{"DM712", "--input " + s.name, bad.Error(), cmp.Or(bad.Help, diag.Find("DM712").Help)}
 }
 
 // initialArray is what an argument begins with: an array in a file in the folder of the compiled program.
@@ -276,6 +339,7 @@ func fileNames(outs []driver.Output) {
 
 // artifactResult saves the results and prints what each step took and moved.
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
+	res.Outputs = driver.Together(p, res.Outputs)
 	fileNames(res.Outputs)
 	if err := c.save(res); err != nil {
 		return err

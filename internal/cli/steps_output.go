@@ -162,7 +162,7 @@ func (t *repetition) finish(step int) error {
 	if err != nil {
 		return t.s.failed(err)
 	}
-	res := &driver.Result{Device: t.run.Device, Why: t.run.Why, Outputs: append(t.last, state...)}
+	res := &driver.Result{Device: t.run.Device, Why: t.run.Why, Outputs: t.run.Together(append(t.last, state...))}
 	fileNames(res.Outputs)
 	if err := t.runCmd.save(res); err != nil {
 		return err
