@@ -12,8 +12,9 @@ import sys
 
 root = pathlib.Path(__file__).parent.parent
 repository = json.loads((root / "project.json").read_text())["repository"]
-pages = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md"}
-pages |= {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob("*.md"))}
+pages = {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob("*.md"))}
+# A README.md would be the index of its folder.
+pages |= {"README.md": "index.md", "docs/README.md": "documentation.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
 # A block of code, a link or picture, or a span of code: the first that matches at a place counts.
 token = re.compile(r"^```.*?^```$|(!?)\[((?:`[^`]*`|[^\[\]`]|\[[^\]]*\])*)\]\(([^)\s]+)\)|`[^`\n]*`", re.M | re.S)
 

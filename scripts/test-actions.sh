@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests GitHub workflows: actionlint checks those of this repository and of docs/EDITORS.md, and the commands of the latter work in
+# Tests GitHub workflows: actionlint checks those of this repository and of docs/CI.md, and the commands of the latter work in
 # a repository with wasted data movement. The effects of steps that only GitHub can run are simulated.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -43,7 +43,7 @@ git add .
 git commit --quiet --message 'through memory'
 
 # steps N: writes the commands of the N-th workflow of the page to one file each, in order; checks that its "uses" are known.
-python3 - "$root/docs/EDITORS.md" "$scratch" <<'END'
+python3 - "$root/docs/CI.md" "$scratch" <<'END'
 import pathlib, re, sys, yaml
 page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
 known = {"actions/checkout", "actions/setup-go", "github/codeql-action/upload-sarif"}

@@ -88,7 +88,7 @@ mkdir "$scratch/project"
   cd "$scratch/project"
   git init --quiet
   printf 'func.func @f() {\nreturn\n}\n' >f.dmir
-  sed -n '/^<!-- pre-commit with pip -->/,/^```$/p' "$root/docs/EDITORS.md" | sed '1,2d;$d;s/DMIR_VERSION/1.2.3rc4/' >.pre-commit-config.yaml
+  sed -n '/^<!-- pre-commit with pip -->/,/^```$/p' "$root/docs/CI.md" | sed '1,2d;$d;s/DMIR_VERSION/1.2.3rc4/' >.pre-commit-config.yaml
   git add .
   export PRE_COMMIT_HOME=$scratch/pre-commit PATH=/usr/local/bin:/usr/bin:/bin
   ! pre-commit run --all-files >"$scratch/pre-commit.log" 2>&1

@@ -26,7 +26,7 @@ command_of() {
   emacs) echo scripts/test-emacs.sh ;;           #
   tree-sitter) echo scripts/test-tree-sitter.sh ;; # the grammar, compared with dmir's own parser
   pre-commit) echo scripts/test-precommit.sh ;;  # the hooks
-  actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/EDITORS.md
+  actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/CI.md
   release) echo scripts/test-release.sh ;;       # the packages of a release, each installed
   site) echo scripts/build-site.sh ;;            # the site of the documentation, and its links
   *) return 1 ;;

@@ -15,7 +15,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "bench/README.md", "vscode-extension/README.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "bench/README.md", "vscode-extension/README.md"} {
 		docs = append(docs, filepath.Join(root, filepath.FromSlash(name)))
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
