@@ -50,9 +50,9 @@ func TestReadme(t *testing.T) {
 }
 
 // TestDocsShown runs each command of the pages that is shown with its output, on a
-// terminal of 120 columns, and compares; a line "…" replaces omitted lines.
+// terminal of 100 columns, and compares; a line "…" replaces omitted lines.
 func TestDocsShown(t *testing.T) {
-	t.Setenv("COLUMNS", "120")
+	t.Setenv("COLUMNS", "100")
 	shown := 0
 	for _, name := range pages {
 		text := page(t, name)
