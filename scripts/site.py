@@ -25,8 +25,10 @@ picture = re.compile(r'<picture><source media="\(prefers-color-scheme: dark\)" s
 def convert(source):
     def replace(match):
         mark, text, target = match.groups()
-        if target is None:  # code; a mark behind its language is for tests, and for the site no fence
-            return re.sub(r"^```(\w+) (?:jax|torch|notebook)$", r"```\1", match[0], flags=re.M)
+        if target is None:  # code; a mark behind its language is for tests, and for the site no fence, nor is "|" to be escaped
+            if match[0].startswith("```"):
+                return re.sub(r"^```(\w+) (?:jax|torch|notebook)$", r"```\1", match[0], flags=re.M)
+            return match[0].replace(r"\|", "|")
         path, _, anchor = target.partition("#")
         if not path or ":" in path:
             return match[0]
