@@ -18,7 +18,7 @@ command_of() {
   race) echo scripts/test-race.sh ;;             # the race detector
   fuzz) echo scripts/fuzz.sh ;;                  # a fixed number of inputs for each fuzz target
   cross) echo scripts/cross-build.sh ;;          # checks the types for every system and architecture
-  python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md
+  python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md and README.md
   pages) echo scripts/test-pages.sh ;;           # the panels in a browser
   vscode) echo scripts/test-vscode.sh ;;         # the extension in the VS Code workbench
   nvim) echo scripts/test-nvim.sh ;;             # the setup of each editor
