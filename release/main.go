@@ -24,6 +24,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
+// development is the version of a commit without a tag.
+const development = "0.0.0-dev"
+
 // A platform is a system that a release has packages for.
 type platform struct {
 	os, arch string
@@ -88,7 +91,8 @@ func run() error {
 	out := flag.String("out", "../build/release", "the folder to write; its old content is removed")
 	only := flag.String("platforms", "", "the platforms to build, as os/arch with commas (default all)")
 	base := flag.String("base", "", "a folder ARCH/root for each Linux architecture with the container image's base files (default no image)")
-	version := flag.String("version", "0.0.0-dev", "the semantic version of the release")
+	version := flag.String("version", development, "the semantic version of the release")
+	wheels := flag.Bool("wheels", false, "build the Python wheels alone")
 	flag.Parse()
 
 	r := release{root: *root, out: *out, version: *version}
@@ -100,6 +104,9 @@ func run() error {
 		return fmt.Errorf("project.json: %w", err)
 	}
 	if r.time, err = r.committed(); err != nil {
+		return err
+	}
+	if err := r.hooks(); err != nil {
 		return err
 	}
 	wanted, err := choose(*only)
@@ -125,14 +132,17 @@ func run() error {
 		if err != nil {
 			return err
 		}
+		if err := r.wheel(p, program); err != nil {
+			return err
+		}
+		if *wheels {
+			continue
+		}
 		archive, err := r.archive(p, program)
 		if err != nil {
 			return err
 		}
 		archives[p.String()] = archive
-		if err := r.wheel(p, program); err != nil {
-			return err
-		}
 		if err := r.sbom(p, program); err != nil {
 			return err
 		}
@@ -150,6 +160,9 @@ func run() error {
 			return err
 		}
 		images = append(images, made)
+	}
+	if *wheels {
+		return nil
 	}
 	if len(images) > 0 {
 		if err := r.image(images); err != nil {

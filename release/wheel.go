@@ -65,6 +65,20 @@ func (r *release) wheel(p platform, program file) error {
 	return r.write(fmt.Sprintf("dmir-%s-py3-none-%s.whl", version, p.wheel), b.Bytes())
 }
 
+// hooks checks that the hooks of pre-commit, which a tag of the repository provides, install
+// the wheel of this release. A build without a version of its own has no such tag.
+func (r *release) hooks() error {
+	text, err := os.ReadFile(filepath.Join(r.root, "pyproject.toml"))
+	if err != nil {
+		return err
+	}
+	want := fmt.Sprintf("dependencies = [%q]", "dmir=="+pep440(r.version))
+	if r.version != development && !bytes.Contains(text, []byte("\n"+want+"\n")) {
+		return fmt.Errorf("pyproject.toml, by which pre-commit installs the hooks, does not have the release's version: write %s, commit and tag again", want)
+	}
+	return nil
+}
+
 // python reads the module that every wheel has, and what its pyproject.toml says of it.
 func (r *release) python() error {
 	dir := filepath.Join(r.root, "python")

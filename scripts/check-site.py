@@ -16,11 +16,12 @@ problems = []
 class Page(html.parser.HTMLParser):
     def __init__(self, path):
         super().__init__()
-        self.path, self.ids, self.links = path, set(), []
+        self.path, self.ids, self.links, self.code = path, set(), [], 0
         self.feed(path.read_text())
 
     def handle_starttag(self, tag, attributes):
         of = dict(attributes)
+        self.code += tag == "code"
         if of.get("id"):
             self.ids.add(of["id"])
         if tag == "a" and of.get("href"):
@@ -30,6 +31,13 @@ class Page(html.parser.HTMLParser):
             problems.append(f"{self.path.relative_to(site)} fetches {fetched}")
         elif fetched:
             self.links.append(fetched)
+
+    def handle_endtag(self, tag):
+        self.code -= tag == "code"
+
+    def handle_data(self, data):
+        if "```" in data and (not self.code or data.lstrip().startswith("```")):
+            problems.append(f"{self.path.relative_to(site)}: a fence that is none: {data.strip()[:40]}")
 
 
 pages = {path: Page(path) for path in site.rglob("*.html")}

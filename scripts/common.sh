@@ -69,6 +69,12 @@ build_dmir() {
   (cd "$root" && alone go build -o build/dmir .)
 }
 
+# build_wheel VERSION FOLDER: builds the Python wheel of this machine into FOLDER, whose old content is removed.
+build_wheel() {
+  command -v go >/dev/null || cannot "install Go and run this again"
+  (cd "$root/release" && go run . -wheels -version "$1" -platforms "$(go env GOOS)/$(go env GOARCH)" -out "$2")
+}
+
 # release_version: prints the version of the commit's tag vX.Y.Z, or 0.0.0-dev if it has none.
 release_version() {
   local tag

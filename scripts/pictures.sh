@@ -11,6 +11,8 @@ scenes='^(the example|panels: roofline|pictures)'
 vscode() {
   DMIR_VSCODE=newer DMIR_SCENE=$scenes "$root/scripts/test-vscode.sh" scenes
   take example vscode-extension/images/readme-editor.png
+  take picture-readme vscode-extension/images/readme-finding.png
+  take picture-readme-fix vscode-extension/images/readme-fix.png
   take graph-dark vscode-extension/images/readme-graph.png
   for step in open hints fix run cuda panel; do take picture-$step vscode-extension/walkthrough/$step.png; done
 }

@@ -12,8 +12,9 @@ import sys
 
 root = pathlib.Path(__file__).parent.parent
 repository = json.loads((root / "project.json").read_text())["repository"]
-pages = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md"}
-pages |= {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob("*.md"))}
+pages = {f"docs/{page.name}": page.name for page in sorted((root / "docs").glob("*.md"))}
+# A README.md would be the index of its folder.
+pages |= {"README.md": "index.md", "docs/README.md": "documentation.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md"}
 # A block of code, a link or picture, or a span of code: the first that matches at a place counts.
 token = re.compile(r"^```.*?^```$|(!?)\[((?:`[^`]*`|[^\[\]`]|\[[^\]]*\])*)\]\(([^)\s]+)\)|`[^`\n]*`", re.M | re.S)
 
@@ -24,8 +25,10 @@ picture = re.compile(r'<picture><source media="\(prefers-color-scheme: dark\)" s
 def convert(source):
     def replace(match):
         mark, text, target = match.groups()
-        if target is None:
-            return match[0]  # code
+        if target is None:  # code; a mark behind its language is for tests, and for the site no fence, nor is "|" to be escaped
+            if match[0].startswith("```"):
+                return re.sub(r"^```(\w+) (?:jax|torch|notebook)$", r"```\1", match[0], flags=re.M)
+            return match[0].replace(r"\|", "|")
         path, _, anchor = target.partition("#")
         if not path or ":" in path:
             return match[0]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests GitHub workflows: actionlint checks those of this repository and of docs/EDITORS.md, and the commands of the latter work in
+# Tests GitHub workflows: actionlint checks those of this repository and of docs/CI.md, and the commands of the latter work in
 # a repository with wasted data movement. The effects of steps that only GitHub can run are simulated.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -13,9 +13,11 @@ python3 -c 'import yaml' 2>/dev/null || {
   python3 -c 'import yaml' 2>/dev/null || cannot "install PyYAML (python3-yaml) and run this again"
 }
 
+want pip3 python3-pip
+python3 -c 'import ensurepip' 2>/dev/null || want python3-venv python3-venv
 scratch=$(mktemp -d)
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" 2>/dev/null || true' EXIT
-export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1 GOBIN=$scratch/bin PATH=$scratch/bin:$PATH
+export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1 PATH=$scratch/bin:$PATH
 git config --global user.name test
 git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
@@ -43,10 +45,10 @@ git add .
 git commit --quiet --message 'through memory'
 
 # steps N: writes the commands of the N-th workflow of the page to one file each, in order; checks that its "uses" are known.
-python3 - "$root/docs/EDITORS.md" "$scratch" <<'END'
+python3 - "$root/docs/CI.md" "$scratch" <<'END'
 import pathlib, re, sys, yaml
 page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
-known = {"actions/checkout", "actions/setup-go", "github/codeql-action/upload-sarif"}
+known = {"actions/checkout", "github/codeql-action/upload-sarif"}
 workflows = [w for w in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.S)) if "jobs" in w]
 assert len(workflows) == 2, f"{len(workflows)} workflows"
 for number, workflow in enumerate(workflows, 1):
@@ -84,16 +86,10 @@ END
 
 (cd "$root" && go run "$actionlint" -no-color -shellcheck= -pyflakes= .github/workflows/*.yml "$scratch"/workflow*.yml)
 
-# Simulates the second checkout of each workflow.
-sources() {
-  mkdir "$project/.dmir"
-  (
-    cd "$root"
-    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-      if [ -e "$file" ]; then printf '%s\0' "$file"; fi
-    done | tar --create --null --files-from=-
-  ) | tar --extract --directory "$project/.dmir"
-}
+# The runner's Python, whose pip finds the wheel of this repository and nothing else.
+python3 -m venv "$scratch" || cannot "python3 -m venv failed"
+build_wheel 0.0.0-dev "$scratch/wheels"
+export PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/wheels PIP_PRE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # run WORKFLOW COMMAND: runs the step of the workflow that contains the command, as GitHub's shell does; sets $status to its
 # exit status and writes its output to $log.
@@ -119,11 +115,9 @@ check() { # check WHAT CONDITION...
 }
 
 for workflow in 1 2; do
-  sources
-  run $workflow 'go -C .dmir install'
+  run $workflow 'pip install dmir'
   check "workflow $workflow installs dmir" [ "$status" = 0 ]
-  run $workflow 'rm -rf .dmir'
-  check "  and leaves nothing of it to be linted" [ ! -e "$project/.dmir" ]
+  check "  as the program that runs" [ "$(command -v dmir)" = "$scratch/bin/dmir" ]
 done
 
 run 1 '--output-format sarif'
@@ -145,14 +139,14 @@ END
 
 run 2 'fmt --check'
 check "fmt --check stops the job and names the file" grep -q messy.dmir "$log"
-check "  with status 1" [ "$status" = 1 ]
-run 2 '--output-format github .'
+check "  and fails" [ "$status" != 0 ]
+run 2 'lint --output-format github'
 check "lint marks the line of a finding" grep -Eq '^::warning file=kernel\.dmir,line=[0-9]+,.*DM201' "$log"
 run 2 'dmir diff'
 check "diff stops the job where more is moved than before" grep -Eq '^::(error|warning) .*ffn' "$log"
 check "  and not for nothing" [ "$status" != 0 ]
 (cd "$project" && git checkout --quiet origin/main -- ffn.dmir && dmir fmt messy.dmir && dmir lint --fix kernel.dmir && git commit --quiet --all --message 'one kernel again')
-for step in 'fmt --check' '--output-format github .' 'dmir diff'; do
+for step in 'fmt --check' 'lint --output-format github' 'dmir diff'; do
   run 2 "$step"
   check "a change without waste passes: $step" [ "$status" = 0 ]
 done

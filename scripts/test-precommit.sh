@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Tests the pre-commit hooks of this repository in a separate repository, as pre-commit runs them for users:
-# built with Go from the sources here, and with the binary on PATH.
+# from the wheel, built with Go from the sources here, and with the binary on PATH.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 want git git
 want pre-commit pre-commit
+want python3 python3
+want pip3 python3-pip
 build_dmir
 
 scratch=$(mktemp -d)
@@ -19,6 +21,12 @@ git config --global user.name test
 git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
 git config --global --add safe.directory '*'
+
+# The wheel of the release that the hooks install, which pip finds here and in no registry.
+pinned=$(sed -n 's/^dependencies = \["dmir==\(.*\)"\]$/\1/p' "$root/pyproject.toml")
+build_wheel "$pinned" "$scratch/wheels"
+python3 -m pip download --quiet --disable-pip-version-check --dest "$scratch/wheels" setuptools || cannot "pip could not fetch setuptools"
+export PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/wheels
 
 # Copies the repository as it is on disk, with uncommitted changes, to one commit that provides the hooks.
 (
@@ -45,7 +53,7 @@ project() {
 repos:
   - repo: $scratch/dmir
     rev: $revision
-    hooks: [{id: dmir-fmt}, {id: dmir-lint}, {id: dmir-fmt-system}, {id: dmir-lint-system}]
+    hooks: [{id: dmir-fmt}, {id: dmir-lint}, {id: dmir-fmt-go}, {id: dmir-lint-go}, {id: dmir-fmt-system}, {id: dmir-lint-system}]
 END
   git add .
 }
@@ -78,7 +86,7 @@ check() { # check WHAT CONDITION...
   fi
 }
 
-for kind in '' -system; do
+for kind in '' -go -system; do
   project messy.dmir
   check "dmir-fmt$kind stops a commit of an unformatted file" [ "$(hook dmir-fmt$kind)" = 1 ]
   check "  and has formatted it, comments kept" grep -Eq '^  %y = dm\.exp %x : tensor<64x64xf32> +// kept$' messy.dmir

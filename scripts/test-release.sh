@@ -32,6 +32,7 @@ export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
 git config --global user.name test
 git config --global user.email test@example.invalid
 sed -i 's|"repository": ""|"repository": "https://example.com/dmir"|' "$sources/project.json"
+sed -i 's|"dmir==.*"|"dmir==1.2.3rc4"|' "$sources/pyproject.toml"
 git -C "$sources" init --quiet
 git -C "$sources" add .
 git -C "$sources" commit --quiet --message release
@@ -82,18 +83,25 @@ works "Python module" "$scratch/venv/bin/python" -m dmir
 (cd / && PATH=/usr/bin:/bin "$scratch/venv/bin/python" -c 'import dmir; dmir.shape("f32[8,64]")' && "$scratch/venv/bin/python" -m dmir trace --help >/dev/null) ||
   { echo "  FAIL Python module: import" && failed=1; }
 
-# pre-commit installs the wheel; no Go is on PATH.
-mkdir "$scratch/project"
-(
-  cd "$scratch/project"
-  git init --quiet
-  printf 'func.func @f() {\nreturn\n}\n' >f.dmir
-  sed -n '/^<!-- pre-commit with pip -->/,/^```$/p' "$root/docs/EDITORS.md" | sed '1,2d;$d;s/DMIR_VERSION/1.2.3rc4/' >.pre-commit-config.yaml
-  git add .
-  export PRE_COMMIT_HOME=$scratch/pre-commit PATH=/usr/local/bin:/usr/bin:/bin
-  ! pre-commit run --all-files >"$scratch/pre-commit.log" 2>&1
-  grep -q '^  return$' f.dmir && git add . && pre-commit run --all-files >"$scratch/pre-commit.log" 2>&1
-) && echo "  ok   wheel in pre-commit" || { echo "  FAIL wheel in pre-commit" && cat "$scratch/pre-commit.log" && failed=1; }
+# pre-commit installs the wheel, by the hooks of the tag and by those that need no address; no Go is on PATH.
+for hooks in tag local; do
+  rm -rf "$scratch/project"
+  mkdir "$scratch/project"
+  (
+    cd "$scratch/project"
+    git init --quiet
+    printf 'func.func @f() {\nreturn\n}\n' >f.dmir
+    if [ $hooks = tag ]; then
+      printf 'repos:\n  - {repo: "%s", rev: v1.2.3-rc.4, hooks: [{id: dmir-fmt}, {id: dmir-lint}]}\n' "$sources" >.pre-commit-config.yaml
+    else
+      sed -n '/^<!-- pre-commit with pip -->/,/^```$/p' "$root/docs/CI.md" | sed '1,2d;$d;s/DMIR_VERSION/1.2.3rc4/' >.pre-commit-config.yaml
+    fi
+    git add .
+    export PRE_COMMIT_HOME=$scratch/pre-commit PATH=/usr/local/bin:/usr/bin:/bin
+    ! pre-commit run --all-files >"$scratch/pre-commit.log" 2>&1
+    grep -q '^  return$' f.dmir && git add . && pre-commit run --all-files >"$scratch/pre-commit.log" 2>&1
+  ) && echo "  ok   wheel in pre-commit: $hooks" || { echo "  FAIL wheel in pre-commit: $hooks" && cat "$scratch/pre-commit.log" && failed=1; }
+done
 
 # The formula's own code, run by Ruby with the few methods of Homebrew that it uses.
 ruby "$root/release/testdata/formula.rb" "$out" "$scratch/brew"

@@ -18,7 +18,7 @@ command_of() {
   race) echo scripts/test-race.sh ;;             # the race detector
   fuzz) echo scripts/fuzz.sh ;;                  # a fixed number of inputs for each fuzz target
   cross) echo scripts/cross-build.sh ;;          # checks the types for every system and architecture
-  python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md
+  python) echo scripts/test-python.sh ;;         # the Python package, and the blocks of docs/PYTHON.md and README.md
   pages) echo scripts/test-pages.sh ;;           # the panels in a browser
   vscode) echo scripts/test-vscode.sh ;;         # the extension in the VS Code workbench
   nvim) echo scripts/test-nvim.sh ;;             # the setup of each editor
@@ -26,7 +26,7 @@ command_of() {
   emacs) echo scripts/test-emacs.sh ;;           #
   tree-sitter) echo scripts/test-tree-sitter.sh ;; # the grammar, compared with dmir's own parser
   pre-commit) echo scripts/test-precommit.sh ;;  # the hooks
-  actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/EDITORS.md
+  actions) echo scripts/test-actions.sh ;;       # the GitHub workflows of docs/CI.md
   release) echo scripts/test-release.sh ;;       # the packages of a release, each installed
   site) echo scripts/build-site.sh ;;            # the site of the documentation, and its links
   *) return 1 ;;

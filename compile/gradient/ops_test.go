@@ -96,6 +96,8 @@ var variants = []variant{
 	{"cummax", "2x5", "reverse = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{0, 2, 1, 4, 3, 5, -4, 3, 2, 1})}},
 	{"roll", "3x4", "shifts = [1, -6]", "3x4", nil},
 	{"roll", "3x4", "shifts = [3], dims = [1]", "3x4", nil},
+	{"rope", "2x3x4 3x2 1x2", "", "2x3x4", nil},
+	{"rope", "2x3x4 2 2x1x2", "pairs = interleaved", "2x3x4", nil},
 	{"softmax", "2x3x4", "dim = 1", "2x3x4", nil},
 	{"softmax", "2x4", "", "2x4", nil},
 	{"log_softmax", "2x4", "", "2x4", nil},

@@ -18,6 +18,7 @@ func movementExecutors() map[string]executor {
 		"dm.reverse":     runReverse,
 		"dm.roll":        runRoll,
 		"dm.one_hot":     runOneHot,
+		"dm.rope":        runRope,
 		// Values are immutable, so a copy may share memory.
 		"dm.copy":          runSame,
 		"dm.stop_gradient": runSame,

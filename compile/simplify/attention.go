@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // Attention is the pass that finds attentions that are written out, in the
@@ -45,13 +46,33 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
 	op.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
 	var seconds []*ir.Op
+	var stated []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		if o.Name == "dm.einsum" || o.Name == "dm.matmul" {
+		switch o.Name {
+		case "dm.einsum", "dm.matmul":
 			seconds = append(seconds, o)
+		case "dm.attention":
+			stated = append(stated, o)
 		}
 		return true
 	})
 	found := false
+	for _, o := range stated {
+		if operands, attrs, ok := attention.Causal(o); ok && plain(o) {
+			b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
+			var results []types.Type
+			for _, v := range o.Results {
+				results = append(results, v.Type)
+			}
+			now := b.Op(o.Name, operands, attrs, results...)
+			for i, v := range o.Results {
+				now.Results[i].Name = v.Name
+				ir.ReplaceUses(v, now.Results[i])
+			}
+			ir.Erase(o)
+			found = true
+		}
+	}
 	for _, o := range seconds {
 		if o.Parent == nil || !plain(o) {
 			continue

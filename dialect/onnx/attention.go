@@ -207,18 +207,11 @@ func (n *node) rotate(h, cos, sin *ir.Value, interleaved bool) *ir.Value {
 	s, half := n.shape(h), n.shape(cos)[3]
 	size := 2 * half
 	moved := n.part(h, 3, 0, size)
-	pairs := n.reshape(moved, s[0], s[1], s[2], 2, half)
-	d := 3
+	pairs := "halves"
 	if interleaved {
-		pairs, d = n.reshape(moved, s[0], s[1], s[2], half, 2), 4
+		pairs = "interleaved"
 	}
-	part := func(i int) *ir.Value { return n.reshape(n.part(pairs, d, i, i+1), s[0], s[1], s[2], half) }
-	a, b := part(0), part(1)
-	re := n.binary("sub", n.binary("mul", cos, a), n.binary("mul", sin, b))
-	im := n.binary("add", n.binary("mul", sin, a), n.binary("mul", cos, b))
-	single := []int{s[0], s[1], s[2], half, half}
-	single[d] = 1
-	v := n.reshape(n.concatenate(d, n.reshape(re, single...), n.reshape(im, single...)), s[0], s[1], s[2], size)
+	v := n.make("rope", []*ir.Value{moved, cos, sin}, named("pairs", types.Keyword(pairs)), moved.Type)
 	if size < s[3] {
 		v = n.concatenate(3, v, n.part(h, 3, size, s[3]))
 	}

@@ -18,7 +18,7 @@ var attentionDef = &Def{
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
-		"so that the last query sees all. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`. " +
+		"so that the last query sees all; the compiler takes a mask for that which hides the same keys, as a constant or computed of indices. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`. " +
 		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
 		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each score 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout. " +
 		"There are heads·queries·keys scores; under `causal` only those that are seen count, heads·n·(n + 1)/2 for as many queries as keys and heads·(queries·keys - queries·(queries - 1)/2) for fewer. " +

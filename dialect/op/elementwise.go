@@ -50,7 +50,7 @@ func elementwise() []*Def {
 	for _, b := range binaries {
 		defs = append(defs, b.def())
 	}
-	return append(defs, selections()...)
+	return append(append(defs, selections()...), ropeDef)
 }
 
 var unaries = []unary{
@@ -302,7 +302,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", sparse: merging(true), summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}, {Names: "rope rotary_embedding apply_rotary_pos_emb rotary_position_embedding", Rest: "by the cosines, and dm.add of the halves swapped, one of them negated, times the sines"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", sparse: merging(true), summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}}, elems: numeric, flop: 1, traits: Commutative,
 		linear: linearInEach,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {

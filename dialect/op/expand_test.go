@@ -51,6 +51,8 @@ var composites = []struct{ name, in, clauses, out string }{
 	{"roll", "4x5x3xi32", "shifts = [-7, 0, 4]", "4x5x3xi32"},
 	{"roll", "4x5xi1", "shifts = [1], dims = [1]", "4x5xi1"},
 	{"one_hot", "2x3xi32", "classes = 4", "2x3x4xf16"},
+	{"rope", "2x3x8xf16 3x4xf16 1x4xf16", "", "2x3x8xf16"},
+	{"rope", "2x3x8xf32 2x1x4xf32 4xf32", "pairs = interleaved", "2x3x8xf32"},
 	{"one_hot", "2x3xui64", "classes = 4, dim = 0", "4x2x3xi1"},
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32", "causal = true", "1x4x3x6xf32"},
 	{"attention", "2x4x3x8xf32 2x4x3x8xf32 2x4x3x8xf32", "dropout = 0.5, seed = 3", "2x4x3x8xf32"},

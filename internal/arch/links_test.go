@@ -15,7 +15,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "bench/README.md", "vscode-extension/README.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "bench/README.md", "vscode-extension/README.md"} {
 		docs = append(docs, filepath.Join(root, filepath.FromSlash(name)))
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -38,6 +38,42 @@ func TestLinks(t *testing.T) {
 	}
 	if links < 100 {
 		t.Errorf("found %d relative links, expected at least 100", links)
+	}
+}
+
+// TestMap checks that the files and folders that docs/ARCHITECTURE.md names exist, also
+// those behind one in the same cell, which are in its folder.
+func TestMap(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, named := regexp.MustCompile("`([a-z0-9_/]+(?:\\.go)?)`"), 0
+	_, table, _ := strings.Cut(string(text), "| question | first | then |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		folder := ""
+		for _, m := range file.FindAllStringSubmatch(row, -1) {
+			path := m[1]
+			if strings.Contains(path, "/") {
+				folder = filepath.Dir(path)
+				if filepath.Ext(path) == "" {
+					folder = path
+				}
+			} else if filepath.Ext(path) == ".go" {
+				path = filepath.Join(folder, path)
+			} else {
+				continue
+			}
+			named++
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil {
+				t.Errorf("%s is not there: %s", path, row)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("the page names %d files", named)
 	}
 }
 

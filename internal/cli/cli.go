@@ -31,6 +31,7 @@ const (
 
 // grammar is the command line as kong reads it.
 type grammar struct {
+	Init        initCmd        `cmd:"" help:"Set a repository up: dmir.toml, hooks, a CI job, and a first program or the trace of a model."`
 	Fmt         fmtCmd         `cmd:"" help:"Format files in place ('-' is stdin)."`
 	Lint        lintCmd        `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
 	Cost        costCmd        `cmd:"" help:"Show FLOP, bytes and time of every op and function."`

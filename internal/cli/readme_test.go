@@ -22,28 +22,56 @@ import (
 	"dmir/internal/need"
 )
 
-// TestReadme runs each command in README.md that is shown with its output, on a
-// terminal of 120 columns, and compares; a line "…" replaces omitted lines.
+// pages are those whose commands the tests run; paths below the repository.
+var pages = []string{"README.md", "docs/COMMANDS.md", "docs/COMPILING.md", "docs/TRAINING.md", "docs/DEVICES.md", "docs/PLANNING.md", "docs/CI.md"}
+
+// page is the text of one of them.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", name))
+	must(t, err)
+	return string(text)
+}
+
+// README.md is short, and its first screen shows the example as it is.
 func TestReadme(t *testing.T) {
-	t.Chdir("../..")
-	t.Setenv("COLUMNS", "120")
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+	text := page(t, "README.md")
+	if n := len(strings.Fields(text)); n > 900 {
+		t.Errorf("%d words; what is more than 900 belongs in docs", n)
 	}
+	_, program, _ := strings.Cut(page(t, "examples/ffn.dmir"), "!x")
+	if !strings.Contains(text, "\n```mlir\n!x"+program+"```\n") {
+		t.Error("README.md does not show examples/ffn.dmir")
+	}
+	before := page(t, "examples/ffn.dmir")
+	if want := savings(t, before, "--fix"); !strings.Contains(prose(text), "The fix takes the layer "+want) {
+		t.Errorf("README.md does not state that the fix takes the layer %s", want)
+	}
+}
+
+// TestDocsShown runs each command of the pages that is shown with its output, on a
+// terminal of 100 columns, and compares; a line "…" replaces omitted lines.
+func TestDocsShown(t *testing.T) {
+	t.Setenv("COLUMNS", "100")
 	shown := 0
-	for _, block := range regexp.MustCompile("(?s)\n```\n(\\$ dmir .*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
-		for _, part := range strings.Split("\n"+block[1], "\n$ dmir ")[1:] {
-			command, want, _ := strings.Cut(part, "\n")
-			shown++
-			var out, errs bytes.Buffer
-			cli.Main(strings.Fields(command), strings.NewReader(""), &out, &errs)
-			if missing := leftOut(strings.TrimRight(want, "\n"), out.String()); missing != "" {
-				t.Errorf("dmir %s: README.md shows\n%s\nwhich is not there in\n%s%s", command, missing, &out, &errs)
+	for _, name := range pages {
+		text := page(t, name)
+		t.Run(name, func(t *testing.T) {
+			t.Chdir("../..")
+			for _, block := range regexp.MustCompile("(?s)\n```\n(\\$ dmir .*?)\n```\n").FindAllStringSubmatch(text, -1) {
+				for _, part := range strings.Split("\n"+block[1], "\n$ dmir ")[1:] {
+					command, want, _ := strings.Cut(part, "\n")
+					shown++
+					var out, errs bytes.Buffer
+					cli.Main(strings.Fields(command), strings.NewReader(""), &out, &errs)
+					if missing := leftOut("\n"+strings.TrimRight(want, "\n"), out.String()); missing != "" {
+						t.Errorf("dmir %s: the page shows\n%s\nwhich is not there in\n%s%s", command, missing, &out, &errs)
+					}
+				}
 			}
-		}
+		})
 	}
-	if shown < 3 {
+	if shown < 5 {
 		t.Errorf("%d commands with their output", shown)
 	}
 }
@@ -54,9 +82,10 @@ type readmeCondition struct {
 	met          func() bool
 }
 
-// conditional are the commands in README.md that do not run everywhere.
+// conditional are the commands of the pages that do not run everywhere.
 var conditional = []readmeCondition{
 	{`^make test$`, "it runs this test", never},
+	{`^pip install`, "needs a release", never},
 	{`--tune|^dmir run step\.dmx`, "needs a GPU", hasGPU},
 	{`--arch sm_`, "needs NVRTC", func() bool { _, err := nvrtc.Find(); return err == nil }},
 	{`step\.so|--emit llvm|\.o |\.h |x86-64-v3`, "needs clang", func() bool { _, err := native.Find(context.Background()); return err == nil }},
@@ -79,17 +108,19 @@ func hasGPU() bool {
 	return err == nil && len(gpus) > 0
 }
 
-// TestReadmeCommands runs the shell commands in README.md as they stand, in a folder
+// TestDocsCommands runs the shell commands of the pages as they stand, in a folder
 // with what they name: the examples, an array of tokens, and a repository with a branch
 // origin/main. Those of which a condition is not met are left out.
-func TestReadmeCommands(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	must(t, err)
+func TestDocsCommands(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	must(t, err)
-	dir := readmeFolder(t, root)
+	dir := docsFolder(t, root)
+	var blocks [][]string
+	for _, name := range pages {
+		blocks = append(blocks, regexp.MustCompile("(?s)\n```sh\n(.*?)\n```\n").FindAllStringSubmatch(page(t, name), -1)...)
+	}
 	ran := 0
-	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range blocks {
 		for command := range strings.Lines(block[1]) {
 			command, _, _ := strings.Cut(command, " # ")
 			command = strings.TrimSpace(command)
@@ -113,13 +144,13 @@ func TestReadmeCommands(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 6 {
+	if ran < 20 {
 		t.Errorf("%d commands", ran)
 	}
 }
 
-// readmeFolder is a folder in which README.md's commands find their files.
-func readmeFolder(t *testing.T, root string) string {
+// docsFolder is a folder in which the commands of the pages find their files.
+func docsFolder(t *testing.T, root string) string {
 	dir := t.TempDir()
 	for _, name := range []string{"examples", "testdata"} {
 		must(t, os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)))
@@ -166,35 +197,32 @@ func leftOut(want, got string) string {
 	return ""
 }
 
-// The statements in README.md about the fixes of the encoder layer are true.
-func TestReadmeFixes(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile("../../examples/bert_encoder.dmir")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var fixed, errs bytes.Buffer
-	cli.Main([]string{"lint", "--fix", "--hints", "-"}, strings.NewReader(string(program)), &fixed, &errs)
-	was, _, took := figures(t, string(program))
-	is, _, takes := figures(t, fixed.String())
-	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)
-	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("README.md does not state that the fixes %s", want)
+// The statements in docs/COMMANDS.md about the fixes of the encoder layer are true.
+func TestDocsFixes(t *testing.T) {
+	if want := savings(t, page(t, "examples/bert_encoder.dmir"), "--fix", "--hints"); !strings.Contains(prose(page(t, "docs/COMMANDS.md")), "take the layer "+want) {
+		t.Errorf("docs/COMMANDS.md does not state that the fixes take the layer %s", want)
 	}
 }
 
-// The table in README.md of the plans of the examples is true.
-func TestReadmePlans(t *testing.T) {
+// savings is what dmir lint with these flags makes of a program, in the words of the pages.
+func savings(t *testing.T, text string, flags ...string) string {
+	t.Helper()
+	var fixed, errs bytes.Buffer
+	cli.Main(append(append([]string{"lint"}, flags...), "-"), strings.NewReader(text), &fixed, &errs)
+	was, _, took := figures(t, text)
+	is, _, takes := figures(t, fixed.String())
+	return fmt.Sprintf("from %s moved to %s and from %s to %s predicted", was, is, took, takes)
+}
+
+// prose is a text with blanks in place of its line breaks.
+func prose(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// The table in docs/COMPILING.md of the plans of the examples is true.
+func TestDocsPlans(t *testing.T) {
 	need.Long(t)
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := page(t, "docs/COMPILING.md")
 	// Name, moved as written, as planned, minimum, time as written, as planned.
-	rows := regexp.MustCompile("\\(`(\\w+\\.dmir)`\\) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| [^|]+ \\| ([0-9.]+)( [µm]s)? → ([^|]+) \\|").FindAllStringSubmatch(string(text), -1)
+	rows := regexp.MustCompile("\\(`(\\w+\\.dmir)`\\) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| [^|]+ \\| ([0-9.]+)( [µm]s)? → ([^|]+) \\|").FindAllStringSubmatch(text, -1)
 	if len(rows) < 6 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -218,7 +246,7 @@ func TestReadmePlans(t *testing.T) {
 			unit = " " + unit
 		}
 		if written, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); written != is {
-			t.Errorf("README.md has for %s: %s; it is: %s", r[1], written, is)
+			t.Errorf("docs/COMPILING.md has for %s: %s; it is: %s", r[1], written, is)
 		}
 	}
 }

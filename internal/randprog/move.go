@@ -494,3 +494,23 @@ func (w *writer) source() bool {
 	}
 	return true
 }
+
+// rope turns pairs by numbers that need be no cosines.
+func (w *writer) rope() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.shape[len(v.shape)-1]%2 == 0 }))
+	if !ok {
+		return false
+	}
+	angles := slices.Clone(x.shape[w.r.IntN(len(x.shape)):])
+	angles[len(angles)-1] /= 2
+	if d := w.r.IntN(len(angles)); w.chance(3) {
+		angles[d] = 1
+	}
+	cos, sin := w.features(x.elem, angles), w.features(x.elem, angles)
+	top := x.top() * (cos.top() + sin.top())
+	if top > limit(x.elem) {
+		return false
+	}
+	w.one("rope", "pairs = "+w.pick("halves", "interleaved"), w.fresh(x.elem, x.shape, -top, top, false, x, cos, sin), x, cos, sin)
+	return true
+}

@@ -58,6 +58,7 @@ func statements() []weighted {
 		{"copy", 1, (*writer).copied, true},
 		{"roll", 2, (*writer).roll, true},
 		{"one_hot", 1, (*writer).oneHot, true},
+		{"rope", 1, (*writer).rope, true},
 		{"stop_gradient", 1, (*writer).stopped, false}, // differences do not stop at it
 		{"source", 2, (*writer).source, true},
 		{"grouped", 2, (*writer).grouped, true},

@@ -1,5 +1,5 @@
 """Does what docs/PYTHON.md tells, in its order, in an empty folder: a block with a title is a file to save, a block of Python
-runs, one of a notebook in a shell of IPython, and a block of commands shows their output."""
+runs, one of a notebook in a shell of IPython, and a block of commands shows their output. README.md shows its models in short."""
 
 import contextlib
 import io
@@ -14,7 +14,8 @@ from pathlib import Path
 from dmir import _binary
 from support import Case, needs
 
-PAGE = Path(__file__).parents[2] / "docs/PYTHON.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/PYTHON.md"
 BLOCK = re.compile(r'^## ([^\n]*)$|^```(\w*)(?: (notebook|jax|torch|title="(.*?)"))?\n(.*?)^```$', re.M | re.S)
 
 
@@ -52,6 +53,30 @@ class Page(Case):
                     self.fail(f"a block of {language}")
         self.assertGreater(done, 4)
 
+    @needs("jax")
+    def test_readme_jax(self):
+        self.short("jax", "from model import *; params, tokens, targets = shapes()", "step, ", "```text\n")
+
+    @needs("torch", "onnx", "onnxscript")
+    def test_readme_pytorch(self):
+        self.short("torch", "from torchmodel import *; model = Model()", "model, ", None)
+
+    def short(self, framework, before, argument, shown):
+        """Runs the block of README.md for the framework on the model of the page, and finds the output that it shows."""
+        sys.path.insert(0, str(self.root))
+        self.addCleanup(sys.path.remove, str(self.root))
+        for _, _, _, file, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+            if file:
+                self.write(file, body)
+                self.addCleanup(sys.modules.pop, Path(file).stem, None)
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        (block,) = re.findall(rf"^```python {framework}\n(.*?)^```$", readme, re.M | re.S)
+        self.assertIn(argument, block)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(before + "\n" + block, "<page>", "exec"), {})
+        if shown:
+            self.shows("README.md", readme.partition(shown)[2].partition("\n```")[0], out.getvalue())
+
     def cell(self, body):
         from IPython.core.interactiveshell import InteractiveShell
 
@@ -67,13 +92,16 @@ class Page(Case):
             words[0] = {"python": sys.executable, "dmir": _binary.find()}[words[0]]
             done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "COLUMNS": ""})
             self.assertEqual(done.returncode, 0, done.stderr)
-            lines = iter(done.stdout.splitlines())
-            for line in want.rstrip().splitlines():
-                if line != "…":
-                    self.assertTrue(
-                        any(line == shown for shown in lines),
-                        f"{command}: the page shows\n{line}\nwhich is not, in this order, in\n{done.stdout}",
-                    )
+            self.shows(command, want, done.stdout)
+
+    def shows(self, what, want, text):
+        lines = iter(text.splitlines())
+        for line in want.rstrip().splitlines():
+            if line != "…":
+                self.assertTrue(
+                    any(line == shown for shown in lines),
+                    f"{what}: the page shows\n{line}\nwhich is not, in this order, in\n{text}",
+                )
 
 
 if __name__ == "__main__":

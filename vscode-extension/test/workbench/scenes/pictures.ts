@@ -6,6 +6,25 @@ import { cost, measured, type Scene } from "../scene";
 /** The pictures of the walkthrough: its example, step by step. scripts/pictures.sh takes them, and others, from the screenshots. */
 export const pictureScenes: Scene[] = [
   {
+    name: "pictures: the README's example, its finding and what is offered",
+    settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern", "breadcrumbs.enabled": false }),
+    file: "examples/ffn.dmir",
+    play: async (wb) => {
+      await wb.resize(1100, 560);
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.squiggles().first().waitFor();
+      await wb.until("costs", async () => cost.test(await wb.line("dm.einsum")));
+      await wb.goTo(10, 10);
+      await wb.hover("Quick Fix");
+      await wb.screenshot("picture-readme");
+      await wb.page.keyboard.press("Escape");
+      await wb.resize(1100, 500);
+      await wb.actionMenu();
+      await wb.screenshot("picture-readme-fix");
+    },
+  },
+  {
     name: "pictures: the steps of the walkthrough",
     settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern", "breadcrumbs.enabled": false }),
     file: "example.dmir",
@@ -47,6 +66,8 @@ export const pictureScenes: Scene[] = [
       await wb.lens(/^lines? .* of the program/).first().waitFor();
       const start = wb.page.locator(".view-line", { hasText: /^struct.k0/ }).first();
       await wb.until("the kernel's colours", async () => (await start.locator("span[class*=mtk]").count()) > 1);
+      await wb.page.keyboard.press("ArrowLeft"); // the kernel is selected, and its colours are to be seen
+      await wb.until("no selection", async () => (await wb.page.locator(".selected-text:visible").count()) === 0);
       await wb.screenshot("picture-cuda");
       await wb.tab("ffn.cu").first().click();
       await wb.page.keyboard.press("Control+W");
