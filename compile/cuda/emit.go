@@ -105,7 +105,7 @@ func storage(elem types.Elem) string {
 		return "dm::f8e4"
 	case types.F8E5M2:
 		return "dm::f8e5"
-	case types.F32:
+	case types.F32, types.TF32:
 		return "float"
 	case types.F64:
 		return "double"
