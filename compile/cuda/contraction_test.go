@@ -175,7 +175,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		if deep = f.Rows.Cols; p.close {
 			deep = 16
 		}
-	case f.Class == kernel.ClassPointwise && p.elements:
+	case (f.Class == kernel.ClassPointwise || f.Class == kernel.ClassLoop) && p.elements:
 		deep = 1
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)

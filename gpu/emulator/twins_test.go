@@ -122,6 +122,23 @@ func unary(name, call string, fill func(*rand.Rand, int) uint32, within float64)
   y.store(dm::thread(), ` + call + `);`}
 }
 
+// orderTwin is the integers of two numbers of 16 bits, ordered as these are, and that of the first one alone.
+func orderTwin(elem string, negate bool) twin {
+	special := []uint32{0, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7fc0, 0xffff, 0x0001, 0x8001}
+	return twin{name: fmt.Sprintf("order_keys %s %t", elem, negate), threads: 128, x: 256, y: 384, body: fmt.Sprintf(`
+  const dm::%[1]s p{dm::u16(x[dm::thread() * 2])}, q{dm::u16(x[dm::thread() * 2 + 1])};
+  const auto keys = dm::order_keys<%[2]t>(p, q);
+  y.store(dm::thread() * 3, dm::u32(keys[0]));
+  y.store(dm::thread() * 3 + 1, dm::u32(keys[1]));
+  y.store(dm::thread() * 3 + 2, dm::u32(dm::order_key<%[2]t>(p)));`, elem, negate),
+		fill: func(r *rand.Rand, _ int) uint32 {
+			if r.IntN(2) == 0 {
+				return special[r.IntN(len(special))]
+			}
+			return r.Uint32() & 0xffff
+		}}
+}
+
 // productTwin is wgmma of 64 x 16 by 16 x n, and a bulk copy of either operand.
 func productTwin(elem string, n int, ta, tb bool) twin {
 	half := toF16
@@ -384,6 +401,7 @@ var twins = []twin{
 	matrixTwin("ldmatrix_x4", 4), matrixTwin("ldmatrix_x4_trans", 4), matrixTwin("ldmatrix_x2", 2), matrixTwin("ldmatrix_x2_trans", 2),
 	matrixOfFloatsTwin(),
 	unary("round_tf32", "dm::round_tf32(dm::bits_as<dm::u32>(p))", withNaN, 0),
+	orderTwin("f16", false), orderTwin("f16", true), orderTwin("bf16", false), orderTwin("bf16", true),
 	unary("pack2 f16", "dm::pack2<dm::f16>(p, q)", anyFloat, 0),
 	unary("pack2 bf16", "dm::pack2<dm::bf16>(p, q)", anyFloat, 0),
 	unary("narrow f16", "dm::u32(dm::narrow<dm::f16>(p).bits)", anyFloat, 0),

@@ -68,8 +68,19 @@ var floats = map[string]struct {
 	"cvt.rn.f16.f32":     {1, func(x []uint64) uint64 { return narrow("f16", f32(x[0])) }},
 	"cvt.rn.bf16.f32":    {1, func(x []uint64) uint64 { return narrow("bf16", f32(x[0])) }},
 	"cvt.rn.f16x2.f32":   {2, func(x []uint64) uint64 { return narrow("f16", f32(x[0]))<<16 | narrow("f16", f32(x[1])) }},
+	"fma.rn.f16x2":       {3, func(x []uint64) uint64 { return halves("f16", x) }},
+	"fma.rn.bf16x2":      {3, func(x []uint64) uint64 { return halves("bf16", x) }},
 	"cvt.rna.tf32.f32":   {1, func(x []uint64) uint64 { return uint64(tf32(uint32(x[0]))) }},
 	"cvt.rn.bf16x2.f32":  {2, func(x []uint64) uint64 { return narrow("bf16", f32(x[0]))<<16 | narrow("bf16", f32(x[1])) }},
+}
+
+// halves is x·y + z of both halves.
+func halves(typ string, x []uint64) (all uint64) {
+	for at := 0; at < 32; at += 16 {
+		half := func(i int) float64 { return float64(small(typ, x[i]>>at&0xffff)) }
+		all |= narrow(typ, float32(math.FMA(half(0), half(1), half(2)))) << at
+	}
+	return all
 }
 
 // tf32 is an f32 rounded to TF32: to nearest, ties away from zero.
