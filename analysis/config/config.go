@@ -26,14 +26,19 @@ import (
 // FileName is the name of the configuration file.
 const FileName = "dmir.toml"
 
+// Precisions are how products of f32 may be computed.
+var Precisions = []string{"f32", "tf32"}
+
 // Config is the content of a dmir.toml. The zero value is what holds without one.
 type Config struct {
-	Path     string           // of the file, "" where there is none
-	Target   string           // name of the machine to predict for; "" is machine.Default
-	Bind     map[string]int64 // sizes of dimension symbols
-	Lint     Lint
-	Plan     Plan
-	Machines map[string]*machine.Machine // the user's own, by lower-case name
+	Path   string           // of the file, "" where there is none
+	Target string           // name of the machine to predict for; "" is machine.Default
+	Bind   map[string]int64 // sizes of dimension symbols
+	// F32Products is how products of f32 that state no precision are computed, "f32" or "tf32"; "" is in f32.
+	F32Products string
+	Lint        Lint
+	Plan        Plan
+	Machines    map[string]*machine.Machine // the user's own, by lower-case name
 }
 
 // Plan is what dmir plan and the editor's lens plan for, unless they are told otherwise. What is
@@ -82,6 +87,7 @@ func (c *Config) MachineNames() []string {
 type text struct {
 	Target   string                  `toml:"target" names:"machine" doc:"The machine that times are predicted for; absent, h200"`
 	Bind     map[string]int64        `toml:"bind" doc:"Sizes of dimension symbols, by name"`
+	Products string                  `toml:"f32_products" doc:"How products of f32 that state no precision are computed: f32, or tf32, which rounds their operands for the tensor cores; absent, f32"`
 	Lint     Lint                    `toml:"lint" doc:"Which lint rules apply"`
 	Traces   []string                `toml:"traces" doc:"Traces of Python programs, or folders of them, beside those in .dmir/traces; paths below the folder of this file"`
 	Plan     Plan                    `toml:"plan" doc:"What a training step is planned for"`
@@ -216,6 +222,10 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 			continue
 		}
 		c.Bind[name] = t.Bind[name]
+	}
+	if c.F32Products = t.Products; !slices.Contains(Precisions, t.Products) && t.Products != "" {
+		diags = append(diags, problem("DM904", find("f32_products"), fmt.Sprintf("f32_products is %q; it is f32 or tf32", t.Products)))
+		c.F32Products = ""
 	}
 	c.Machines = map[string]*machine.Machine{}
 	described := map[string]bool{} // the machines of the file, with errors or without

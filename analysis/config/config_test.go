@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"everything", "target = \"box\"\n[bind]\nn = 512\n[lint]\nselect = [\"DM2\"]\n[machines.box]\nbase = \"h200\"\nbandwidth = \"3 TB/s\"\n", nil},
 		{"empty", "", nil},
-		{"misspelt key", "traget = \"h200\"\n", []string{`1:1 DM903 unknown key "traget" | did you mean "target"? the keys here are target, bind, lint, traces, plan, machines`}},
+		{"misspelt key", "traget = \"h200\"\n", []string{`1:1 DM903 unknown key "traget" | did you mean "target"? the keys here are target, bind, f32_products, lint, traces, plan, machines`}},
 		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? the keys here are select, ignore, hints`}},
 		{
 			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",

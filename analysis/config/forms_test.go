@@ -70,7 +70,7 @@ func TestOneMistakeOneError(t *testing.T) {
 // Mistakes that are found behind the text: a machine that cannot be built, and what names it.
 func TestOneMistakeInMachine(t *testing.T) {
 	for _, c := range []struct{ text, at, want string }{
-		{"target = \"pod\"\n[machines.pod]\nbase = \"h100\"\n[machines.pod.tensor_core]\ntf32 = \"1 GFLOP/s\"", "tf32 = \"1 GFLOP/s\"", "not a floating-point element type"},
+		{"target = \"pod\"\n[machines.pod]\nbase = \"h100\"\n[machines.pod.tensor_core]\ntf16 = \"1 GFLOP/s\"", "tf16 = \"1 GFLOP/s\"", "not a floating-point element type"},
 		{"target = \"pod\"\nmachines.pod.base = \"h1000\"", `machines.pod.base = "h1000"`, "no machine \"h1000\""},
 		{"[plan]\ntarget = \"Pod\"\n[machines.pod]\nbase = \"h100\"\nsms = -1", "sms = -1", "sms is -1, which is negative"},
 		{"[machines.pod]\nbase = \"h100\"\nvector = {f16 = \"1 TFLOP/s\", i8 = \"1 TFLOP/s\"}", `vector = {f16 = "1 TFLOP/s", i8 = "1 TFLOP/s"}`, "vector.i8"},

@@ -312,9 +312,12 @@ func onHost(v *ir.Value) bool {
 	return t != nil && t.At.Space == types.Host
 }
 
-// computed is the element type that o computes on: the first floating-point
+// computed is the element type that o computes on: TF32 where it rounds operands to that, the first floating-point
 // operand's, else the first floating-point result's, else the first there is.
 func computed(o *ir.Op) types.Elem {
+	if op.TF32(o) {
+		return types.TF32
+	}
 	first := types.InvalidElem
 	for _, vs := range [2][]*ir.Value{o.Operands, o.Results} {
 		for _, v := range vs {

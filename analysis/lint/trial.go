@@ -64,7 +64,7 @@ func (c *Context) changed(edits []diag.Edit) *program.Program {
 		at = e.Span.End
 	}
 	text.WriteString(p.Src.Text()[at:])
-	q := program.Load(source.New(p.Src.Path, text.String()), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
+	q := program.Load(source.New(p.Src.Path, text.String()), program.Options{Target: p.Target, F32Products: p.F32Products, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
 	if q.HasErrors() || len(q.Funcs) != len(p.Funcs) {
 		return nil
 	}

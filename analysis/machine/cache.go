@@ -124,8 +124,11 @@ const LongRow = 1 << 10
 func (m *Machine) RowTime(op string, e types.Elem) float64 { return m.Rows[m.computedAs(e)][op] }
 
 // computedAs is the type that numbers of type e are computed in: processors widen half and
-// quarter precision.
+// quarter precision, and only tensor cores round to TF32.
 func (m *Machine) computedAs(e types.Elem) types.Elem {
+	if m.TensorCore[e] == 0 { // without units that take TF32, products are those of f32
+		e = e.Stored()
+	}
 	if m.OneUnit() && e.IsFloat() && e.Bytes() < types.F32.Bytes() && m.TensorCore[e] == 0 && m.Vector[e] == 0 {
 		return types.F32
 	}

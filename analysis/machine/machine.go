@@ -83,7 +83,9 @@ func (m *Machine) LaunchText() string {
 // where none was measured. path is how a contraction uses the tensor cores, ""
 // where that is not known: the best there is.
 func (m *Machine) Rate(contraction bool, e types.Elem, path string) float64 {
-	e = m.computedAs(e)
+	if e = m.computedAs(e); !contraction {
+		e = e.Stored()
+	}
 	if contraction && m.TensorCore[e] > 0 {
 		rate := m.TensorCore[e]
 		if c := m.Ceilings.TensorCore[e]; c > 0 {
@@ -110,6 +112,9 @@ func (m *Machine) Rate(contraction bool, e types.Elem, path string) float64 {
 // the vector units otherwise. Half and quarter precision run on the vector
 // units at the rate of f32 where the data names no rate of their own.
 func (m *Machine) Peak(contraction bool, e types.Elem) float64 {
+	if !contraction || m.TensorCore[e] == 0 {
+		e = e.Stored()
+	}
 	if contraction {
 		if p := m.TensorCore[e]; p > 0 {
 			return p

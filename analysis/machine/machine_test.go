@@ -45,6 +45,9 @@ func TestPeak(t *testing.T) {
 		{h200, true, types.F16, 989e12},
 		{h200, false, types.F16, 134e12},
 		{h200, true, types.F32, 67e12}, // not tf32: that would be another function
+		{h200, true, types.TF32, 494.7e12},
+		{h200, false, types.TF32, 67e12},  // of what is no product it is f32
+		{v100, true, types.TF32, 15.7e12}, // no tensor cores for it: as f32
 		{h200, true, types.F64, 67e12},
 		{h200, true, types.F8E5M2, 1979e12},
 		{v100, true, types.BF16, 15.7e12}, // no tensor cores for it, no rate of its own

@@ -314,6 +314,9 @@ func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table stri
 	sort.Strings(keys)
 	for _, k := range keys {
 		e, ok := types.ElemByName(k)
+		if strings.HasSuffix(table, "tensor_core") && k == types.TF32.String() {
+			e, ok = types.TF32, true
+		}
 		if !ok || !e.IsFloat() {
 			all = errors.Join(all, wrong(name, table+"."+k, "%s.%s: %q is not a floating-point element type", table, k, k))
 			continue

@@ -34,6 +34,9 @@ type Options struct {
 	Target *machine.Machine // nil: the configuration's, else machine.Default
 	Bind   map[string]int64 // sizes of dimension symbols, over the configuration's
 	Config *config.Config   // may be nil
+	// F32Products is how products of f32 that state no precision of their own are computed, "f32" or "tf32"; "": as the
+	// configuration says, else in f32.
+	F32Products string
 
 	// Arrays are the files with elements of constants; nil: they cannot be read, which
 	// only matters where the program is executed.
@@ -63,6 +66,8 @@ type Program struct {
 	Bind   map[string]int64
 	Config *config.Config
 	Arrays types.Arrays
+	// F32Products is that of the options, or the configuration's.
+	F32Products string
 	// Compiled is that of the options.
 	Compiled Compiler
 	Tree     *ast.File
@@ -110,6 +115,7 @@ func Load(src *source.File, opts Options) *Program {
 	if p.Target == nil {
 		p.Target, _ = p.Config.Machine("")
 	}
+	p.F32Products = cmp.Or(opts.F32Products, p.Config.F32Products)
 	maps.Copy(p.Bind, p.Config.Bind)
 	maps.Copy(p.Bind, opts.Bind)
 	p.ends, p.bad = map[*ir.Op][]diag.Diagnostic{}, map[*ir.Op]bool{}
@@ -142,11 +148,19 @@ func (p *Program) open(modules []*ir.Module) {
 	p.Modules = modules
 	for _, m := range modules {
 		m.Work = p.Tree.Work
+		p.precise(m.Ops)
 		p.check(m, m.Ops)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))
 	}
 	p.list()
 	p.sum()
+}
+
+// precise makes ops state the precision of products that holds for the whole program.
+func (p *Program) precise(ops []*ir.Op) {
+	if p.F32Products != "" {
+		op.SetPrecision(ops, p.F32Products)
+	}
 }
 
 // Change changes the modules, such as the sizes of their meshes, and checks and costs them again.

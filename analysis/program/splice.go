@@ -62,6 +62,7 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	for _, o := range change.New {
 		p.rules = slices.DeleteFunc(p.rules, func(d diag.Diagnostic) bool { return o.Span.Start <= d.Span.Start && d.Span.Start < o.Span.End })
 	}
+	p.precise(change.New)
 	p.check(change.Module, change.New)
 	costs := p.costs[slices.Index(p.Modules, change.Module)]
 	if costs.Splice(change, from) {

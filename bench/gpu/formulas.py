@@ -14,6 +14,10 @@ def gemm_bytes(w, x, wt):
     return torch._scaled_mm(x, wt.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
+def gemm_tf32(w, x, wt):
+    return torch.mm(x, wt.t() if w.dims["along"] else wt)
+
+
 def bias_gelu(w, x, wt, b):
     return F.gelu(torch.mm(x, wt) + b)
 

@@ -11,6 +11,10 @@ def gemm_bytes(w, x, wt):
     return jnp.einsum("mk,nk->mn", x, wt, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
 
 
+def gemm_tf32(w, x, wt):  # XLA's default precision on GPUs is TF32
+    return x @ (wt.T if w.dims["along"] else wt)
+
+
 def bias_gelu(w, x, wt, b):
     return jax.nn.gelu(x @ wt + b, approximate=False)
 

@@ -23,7 +23,7 @@ import numpy as np
 import workloads
 
 FLUSH = 256 << 20  # bytes written before each run, more than any L2 cache: evicts the operands for every contestant
-EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-20}
+EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-20, "tf32": 2.0**-10}
 DEEP = {"layer": 3, "mlp": 2, "attention": 2}  # consecutive roundings by group; 1 elsewhere
 
 
@@ -71,6 +71,7 @@ class Torch:
     def make(self, q):
         torch, w = self.torch, q["workload"]
         self.made = (None, None)
+        torch.backends.cuda.matmul.allow_tf32 = False
         g = torch.Generator(self.device).manual_seed(q["seed"])
         exact, given = [], []
         for i in w.inputs():
@@ -93,7 +94,7 @@ class Torch:
 
     def check(self, q):
         torch, w = self.torch, q["workload"]
-        limit = EPSILON[w.elem] * DEEP.get(w.group, 1)
+        limit = EPSILON["tf32" if w.kind == "gemm_tf32" else w.elem] * DEEP.get(w.group, 1)
         worst, wrong = 0.0, None
         if len(q["results"]) != len(self.want):
             return {"error": 0.0, "wrong": f"{len(q['results'])} results of {len(self.want)}"}
@@ -130,6 +131,7 @@ class Torch:
 
     def run(self, q):
         torch, w, how = self.torch, q["workload"], q["how"]
+        torch.backends.cuda.matmul.allow_tf32 = w.kind == "gemm_tf32"
         run, before = self.program(w, how)
         if run is None:
             return {"absent": True}

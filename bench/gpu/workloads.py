@@ -164,6 +164,15 @@ def gemm_bytes(w):
     return [x, wt], ("", b.lines), y, []
 
 
+def gemm_tf32(w):
+    """A product of f32 that may be rounded to TF32, of a weight as layers of PyTorch have it, or, as those of JAX do, with outputs last."""
+    d, along = w.dims, w.dims["along"]
+    x, wt = Input("x", (d["m"], d["k"]), "f32"), Input("w", (d["n"], d["k"]) if along else (d["k"], d["n"]), "f32", d["k"] ** -0.5)
+    y, b = (d["m"], d["n"]), Body()
+    b.op("y", "dm.matmul", ["x", "w"], [f"transpose_b = {str(along).lower()}", "precision = tf32"], [x.type, wt.type], tensor(y, "f32"))
+    return [x, wt], ("", b.lines), y, [0, 1]
+
+
 def bias_gelu(w):
     (x, wt), _, y, _ = gemm(w)
     t, bias = tensor(y, w.elem), Input("b", (y[1],), w.elem)
@@ -377,7 +386,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, gemm_bytes, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, gemm_bytes, gemm_tf32, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -412,6 +421,8 @@ def table():
     add("gemm_8192_bf16", "gemm", "gemm", "forward", "bf16", dict(m=8192, n=8192, k=8192), dict(m=256, n=192, k=128), 1)
     for name, (m, n, k), tier in (("8192", (8192, 8192, 8192), 1), ("llama_up", LLAMA["up"], 2)):
         add(f"gemm_bytes_{name}_f8", "gemm", "gemm_bytes", "forward", "bf16", dict(m=m, n=n, k=k), dict(m=256, n=192, k=144), tier)
+    for name, along, tier in (("along", True, 1), ("across", False, 2)):
+        add(f"gemm_tf32_4096_{name}", "gemm", "gemm_tf32", "forward", "f32", dict(m=4096, n=4096, k=4096, along=along), dict(m=256, n=192, k=128, along=along), tier)
     add("adamw_llama_bf16", "epilogue", "adamw", "forward", "bf16", dict(m=4096, n=14336, k=4096), dict(m=128, n=192, k=64), 1)
     for mode in ("forward", "both"):
         for l in (4096, 512, 16384, 1024, 2048, 8192):

@@ -14,6 +14,8 @@ var large = []struct{ name, args, body, results string }{
 	{"attention of depth 256", "%q: tensor<2x8x1024x256xf16>", "%1 = dm.attention %q, %q, %q : (tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>, tensor<2x8x1024x256xf16>) -> tensor<2x8x1024x256xf16>", "%1 : tensor<2x8x1024x256xf16>"},
 	{"attention in f32", "%q: tensor<8x1024x128xf32>", "%1 = dm.attention %q, %q, %q : (tensor<8x1024x128xf32>, tensor<8x1024x128xf32>, tensor<8x1024x128xf32>) -> tensor<8x1024x128xf32>", "%1 : tensor<8x1024x128xf32>"},
 	{"a large product", "%x: tensor<8192x8192xbf16>", "%1 = dm.matmul %x, %x : (tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>", "%1 : tensor<8192x8192xbf16>"},
+	{"a large product in tf32", "%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>", "%1 = dm.matmul %x, %w, precision = tf32 : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>", "%1 : tensor<4096x4096xf32>"},
+	{"a product along k in tf32", "%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>, %b: tensor<4096xf32>", "%0 = dm.matmul %x, %w, transpose_b = true, precision = tf32 : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>\n%1 = dm.add %0, %b : (tensor<4096x4096xf32>, tensor<4096xf32>) -> tensor<4096x4096xf32>", "%1 : tensor<4096x4096xf32>"},
 	{"a large product in f64", "%x: tensor<4096x4096xf64>", "%1 = dm.matmul %x, %x : (tensor<4096x4096xf64>, tensor<4096x4096xf64>) -> tensor<4096x4096xf64>", "%1 : tensor<4096x4096xf64>"},
 	{"rows of clusters", "%x: tensor<64x131072xf32>", "%1 = dm.softmax %x : tensor<64x131072xf32>", "%1 : tensor<64x131072xf32>"},
 	{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},

@@ -26,7 +26,7 @@ type boxDim struct {
 // supports up to five dimensions whose strides are multiples of 16 bytes, and a
 // box must not cross from one value of an outer letter to the next.
 func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, side, lines int64) (dims []boxDim, alongK, ok bool) {
-	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
+	if x.Op != kernel.Load || x.Elem != elem.Stored() || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
 	parts, ok := partition(x.At, flat.Z, row, flat.K)
@@ -145,7 +145,7 @@ func (p *contraction) gathered(which int) bool {
 	s := &operand{contraction: p, which: which, elem: elem}
 	s.xs, s.flat = p.at(which, true, 1)
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, 8)
-	return s.addresses() != nil
+	return elem.Bytes() == 2 && s.addresses() != nil
 }
 
 // tensorMap is the map of these dimensions.
@@ -175,7 +175,7 @@ func (s *operand) maps(ns *names) error {
 		s.boxes = append(s.boxes, dims)
 		m := tensorMap(s.elem, dims)
 		m.Swizzle = 128
-		field := assemble.Param{Name: string(ns.free(string(ns.of[x.Buf]) + "_map")), Elem: s.elem, Mode: artifact.Map, Value: x.Buf, Map: m}
+		field := assemble.Param{Name: string(ns.free(string(ns.of[x.Buf]) + "_map")), Elem: s.elem.Stored(), Mode: artifact.Map, Value: x.Buf, Map: m}
 		ns.params, s.fields = append(ns.params, field), append(s.fields, field)
 	}
 	s.v = box

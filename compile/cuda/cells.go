@@ -25,10 +25,14 @@ func (t Target) cells(f *kernel.Form) (best *kernel.Form) {
 	if slices.ContainsFunc(f.Outs, func(o kernel.Out) bool { return o.Value.Elem().Packed() }) {
 		return nil // one thread stores both halves of a byte
 	}
-	for _, times := range []int64{1, 2} {
-		for v := vectorOf(f, func(kernel.Out) int64 { return 16 }); v >= 1; v /= 2 {
+	widest := vectorOf(f, func(kernel.Out) int64 { return 16 })
+	for _, times := range [][2]int64{{1, 1}, {2, 2}, {2, 3}} {
+		if times[0] != times[1] && slices.ContainsFunc(f.Fit(1, [2]int64{2, 2}), (*kernel.Cells).Whole) {
+			continue // lines are read and written in vectors
+		}
+		for v := widest; v >= 1; v /= 2 {
 			cells := f.Fit(v, times)
-			if cells == nil || times*v > 1 && !slices.ContainsFunc(cells, func(c *kernel.Cells) bool { return c.Count() >= waves*blockThreads*t.multiprocessors() }) {
+			if cells == nil || times[0]*v > 1 && !slices.ContainsFunc(cells, func(c *kernel.Cells) bool { return c.Count() >= waves*blockThreads*t.multiprocessors() }) {
 				continue
 			}
 			g, err := f.Divided(cells)
@@ -157,7 +161,7 @@ func runs(places []kernel.Index, of func(i int) any, most func(i int) int64) (al
 // gather reads what xs need, before they are computed: neighbours in memory as vectors, and
 // what is under the same conditions under one branch.
 func (e *emitter) gather(xs []*kernel.Expr) {
-	var loads []*kernel.Expr
+	var loads, keys []*kernel.Expr
 	var branches []string
 	under := map[string][]*kernel.Expr{}
 	seen := map[*kernel.Expr]bool{}
@@ -180,6 +184,10 @@ func (e *emitter) gather(xs []*kernel.Expr) {
 			return
 		case kernel.Load:
 			loads = append(loads, x)
+		case kernel.Key:
+			if load, _ := keyed(x); load != nil {
+				keys = append(keys, x)
+			}
 		}
 		for _, a := range x.Args {
 			visit(a)
@@ -189,15 +197,23 @@ func (e *emitter) gather(xs []*kernel.Expr) {
 		visit(x)
 	}
 	e.vectors(loads)
+	e.keys(keys)
 	for _, key := range branches {
 		e.branch(under[key])
 	}
 }
 
+// conditionsKey is the same for conditions that differ in bounds alone that always hold.
 func conditionsKey(conds []kernel.Condition) string {
 	var b strings.Builder
 	for _, c := range conds {
-		fmt.Fprintf(&b, "%d<=%s<%d ", c.Lo, c.X.Key(), c.Hi)
+		lo, hi := c.X.Bounds()
+		if lo < c.Lo {
+			fmt.Fprintf(&b, "%s>=%d ", c.X.Key(), c.Lo)
+		}
+		if hi >= c.Hi {
+			fmt.Fprintf(&b, "%s<%d ", c.X.Key(), c.Hi)
+		}
 	}
 	return b.String()
 }
@@ -217,8 +233,64 @@ func (e *emitter) vectors(loads []*kernel.Expr) {
 		n := e.name("v")
 		e.lineOf(x.From, "const auto %s = %s.template load<%d>(%s)", def(n), e.param(x.Buf), len(r), e.index(x.At))
 		for k, i := range r {
+			e.stored[loads[i]] = stored{cpp("%s[%d]", n, k), len(e.stored)}
 			top[loads[i]] = cpp("dm::wide(%s[%d])", n, k)
 		}
+	}
+}
+
+// stored is a number as it is in memory, and how many were read before it: those of a vector lie side by side.
+type stored struct {
+	name   code
+	number int
+}
+
+// keyed is the load whose number, or with negate the negative one, x is the key of; nil where it is that of another value.
+func keyed(x *kernel.Expr) (load *kernel.Expr, negate bool) {
+	y := x.Args[0]
+	if negate = y.Op == "neg"; negate {
+		y = y.Args[0]
+	}
+	if y.Op != kernel.Load {
+		return nil, false
+	}
+	return y, negate
+}
+
+// keys computes keys of loads in pairs, as a register has two of their numbers.
+func (e *emitter) keys(xs []*kernel.Expr) {
+	top := e.scopes[len(e.scopes)-1].names
+	var own []*kernel.Expr
+	for _, x := range xs {
+		load, _ := keyed(x)
+		if _, ok := e.stored[load]; !ok && !e.done(load) {
+			n := e.name("h")
+			e.lineOf(x.From, "const %s %s = %s[%s]", storage(load.Elem), def(n), e.param(load.Buf), e.index(load.At))
+			e.stored[load], top[load] = stored{cpp("%s", n), len(e.stored)}, cpp("dm::wide(%s)", n)
+		}
+		if _, ok := e.stored[load]; ok && !e.done(x) {
+			own = append(own, x)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b *kernel.Expr) int {
+		x, _ := keyed(a)
+		y, _ := keyed(b)
+		return e.stored[x].number - e.stored[y].number
+	})
+	for i := 0; i < len(own); i++ {
+		x := own[i]
+		a, negate := keyed(x)
+		n := e.name("k")
+		if i+1 < len(own) {
+			if b, other := keyed(own[i+1]); other == negate && b.Elem == a.Elem {
+				e.lineOf(x.From, "const auto %s = dm::order_keys<%t>(%s, %s)", def(n), negate, e.stored[a].name, e.stored[b].name)
+				top[x], top[own[i+1]] = cpp("%s[0]", n), cpp("%s[1]", n)
+				i++
+				continue
+			}
+		}
+		e.lineOf(x.From, "const dm::i32 %s = dm::order_key<%t>(%s)", def(n), negate, e.stored[a].name)
+		top[x] = cpp("%s", n)
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *Choices) Put(product, tile string) bool {
 	if split && err != nil {
 		return false
 	}
-	for _, t := range slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, fmaTiles) {
+	for _, t := range allTiles {
 		if t.String() == name {
 			t.Splits = n
 			c.mu.Lock()
@@ -98,27 +98,14 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 
 // can reports whether tile c, which may come from a file, can compute p.
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
-	known := func(tiles []Config) bool {
-		return slices.ContainsFunc(tiles, func(k Config) bool {
-			k.Splits = c.Splits
-			return k == c
-		})
+	known := slices.ContainsFunc(allTiles, func(k Config) bool {
+		k.Splits = c.Splits
+		return k == c
+	})
+	if _, tensor := p.tensorElem(); !known || !tensor && c.Path != Fma {
+		return false
 	}
-	_, tensor := p.tensorElem()
-	switch c.Path {
-	case Wgmma, Pingpong, Gather:
-		if !tensor || target.Arch != "sm_90a" || !known(paired(bulkTiles)) && !known(gatherTiles) || !c.feeds(t) || !p.pairs(c, target.Machine) {
-			return false
-		}
-	case Mma:
-		if !tensor || !known(mmaTiles) {
-			return false
-		}
-	case Fma:
-		if !known(fmaTiles) {
-			return false
-		}
-	default:
+	if c.Path.warpgroups() && (target.Arch != "sm_90a" || !c.feeds(t) || !p.pairs(c, target.Machine)) {
 		return false
 	}
 	unsplit := c.Splits <= 1

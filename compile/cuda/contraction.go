@@ -193,15 +193,18 @@ func (p *contraction) call(u *unit, a, b *operand, result code) {
 func (p *contraction) tile() string {
 	c := p.c
 	pair := map[machine.Pair]string{machine.PairRows: ", dm::Pair::rows", machine.PairCols: ", dm::Pair::cols"}[c.Pair]
+	if c.Path.bulk() && c.width() != 2 {
+		pair = fmt.Sprintf("%s, %d", cmp.Or(pair, ", dm::Pair::none"), c.BK)
+	}
 	switch c.Path {
 	case Wgmma, Gather:
-		if c.bytes() {
-			pair = fmt.Sprintf("%s, %d", cmp.Or(pair, ", dm::Pair::none"), c.BK)
-		}
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Pingpong:
 		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Mma:
+		if c.TF32 {
+			return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d, 4>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
+		}
 		return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)
 	}
 	return fmt.Sprintf("dm::FmaTile<%s, %d, %d, %d, %d, %d>", p.sumType(), c.BM, c.BN, c.BK, c.WM, c.WN)

@@ -110,4 +110,20 @@ func TestBulkIsChecked(t *testing.T) {
 			p.add(t, gatheredTaps.of("bf16", gatherTiles[4]), true)
 		})
 	}
+	for _, c := range []struct{ name, header, old, now string }{
+		{"rows that are not rounded", "gemm_mma.cuh", "rounded<T>(to[i]);", ""},
+		{"columns that are not rounded", "gemm_mma.cuh", "rounded<T>(r);", ""},
+		{"numbers of another k", "gemm_mma.cuh", "k + t + i / rows * 4", "k + t + i / rows * 2"},
+		{"numbers of other rows", "gemm_mma.cuh", "i % rows * 8", "i % rows * 4"},
+		{"chunks of eight numbers", "gemm_mma.cuh", "k / G::piece + (l >> 4)", "k / 8 + (l >> 4)"},
+		{"lines of k lie closer than they were copied", "gemm.cuh", "return l * pitch + r;", "return l * (pitch - 8) + r;"},
+		{"half the steps of a line", "gemm_wgmma.cuh", "k += 32 / int(sizeof(T))", "k += 16"},
+	} {
+		check("tf32: "+c.name, c.header, c.old, c.now, withSMs(targetOf(t, "sm_90a"), 1), func(p *collection) {
+			for i, of := range long {
+				p.add(t, of.of("tf32", mmaTF32Tiles[4+i]), true)
+			}
+			p.add(t, long[0].of("tf32", tf32Tiles(wgmmaTiles)[3]), true)
+		})
+	}
 }

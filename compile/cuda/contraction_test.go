@@ -42,6 +42,7 @@ type productCase struct {
 	close bool
 	// elements is an element-wise kernel
 	elements bool
+	tf32     bool // operands of f32 are rounded to TF32
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
@@ -87,7 +88,11 @@ func module(t *testing.T, p productCase) *ir.Module {
 	t.Helper()
 	values, kinds, _ := strings.Cut(p.out, " : ")
 	text := fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n", p.args, kinds, p.body, values, kinds)
-	prog := program.Load(source.New("t.dmir", text), program.Options{})
+	options := program.Options{}
+	if p.tf32 {
+		options.F32Products = "tf32"
+	}
+	prog := program.Load(source.New("t.dmir", text), options)
 	for _, d := range prog.Diags {
 		t.Fatalf("%s: %s %s\n%s", p.name, d.Code, d.Message, text)
 	}
@@ -170,7 +175,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		if deep = f.Rows.Cols; p.close {
 			deep = 16
 		}
-	case f.Class == kernel.ClassPointwise && p.elements:
+	case (f.Class == kernel.ClassPointwise || f.Class == kernel.ClassLoop) && p.elements:
 		deep = 1
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
@@ -360,7 +365,9 @@ func (c *collection) compile(t *testing.T, archs ...string) (registers map[strin
 }
 
 func (p productCase) of(elem string, tile Config) productCase {
-	p.args, p.body, p.out = strings.ReplaceAll(p.args, "ELEM", elem), strings.ReplaceAll(p.body, "ELEM", elem), strings.ReplaceAll(p.out, "ELEM", elem)
+	written := strings.TrimPrefix(elem, "t") // of TF32 the numbers are f32
+	p.tf32 = written != elem
+	p.args, p.body, p.out = strings.ReplaceAll(p.args, "ELEM", written), strings.ReplaceAll(p.body, "ELEM", written), strings.ReplaceAll(p.out, "ELEM", written)
 	p.name += "_" + elem
 	if tile.BM > 0 {
 		p.name += fmt.Sprintf("_%dx%d", tile.BM, tile.BN)
@@ -507,6 +514,16 @@ func TestContractionCompiles(t *testing.T) {
 						continue // tiles with loads element by element are alike
 					}
 					add(p.of("f16", tile))
+				}
+				for j, tile := range mmaTF32Tiles {
+					if arch != "sm_90a" && !odd && i < 8 && (i/2+j)%3 == 0 {
+						add(p.of("tf32", tile))
+					}
+				}
+				for j, tile := range tf32Tiles(wgmmaTiles) {
+					if arch == "sm_90a" && linesOfK(p) && j%2 == 0 {
+						add(p.of("tf32", tile))
+					}
 				}
 				for j, tile := range wgmmaTiles {
 					if arch == "sm_90a" && !odd && i < 8 && (tile.Path == Wgmma || (i+j)%4 == 0) {

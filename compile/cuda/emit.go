@@ -33,6 +33,8 @@ type emitter struct {
 	lists       map[*kernel.Groups]lists
 	sums        map[*kernel.Pieces][]levelSums
 	team        *team // that shares the segments of reductions; nil: a thread has them alone
+	// stored are loads that were read before, as they are in memory; of those with a name.
+	stored map[*kernel.Expr]stored
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -47,7 +49,7 @@ type scope struct {
 func (t *text) emitter(u *unit) *emitter {
 	return &emitter{
 		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, invalid: &t.invalid,
-		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{}, lists: map[*kernel.Groups]lists{}, sums: map[*kernel.Pieces][]levelSums{},
+		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{}, lists: map[*kernel.Groups]lists{}, sums: map[*kernel.Pieces][]levelSums{}, stored: map[*kernel.Expr]stored{},
 	}
 }
 
@@ -106,7 +108,7 @@ func storage(elem types.Elem) string {
 		return "dm::f8e4"
 	case types.F8E5M2:
 		return "dm::f8e5"
-	case types.F32:
+	case types.F32, types.TF32:
 		return "float"
 	case types.F64:
 		return "double"
@@ -262,6 +264,8 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
 	case x.Op == "bitcast":
 		return bitcast(x, args[0])
+	case x.Op == kernel.Key:
+		return cpp("dm::order_key<false>(dm::narrow<%s>(%s))", storage(x.Args[0].Elem), args[0])
 	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Reduce && x.Args[1].Over == kernel.RowReduction:
 		return cpp("dm::quotient_shared(%s, %s)", args...) // the divisor is shared by the row
 	case e.approximate[x]:

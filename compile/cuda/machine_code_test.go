@@ -75,7 +75,9 @@ func TestCellMachineCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	most := map[string]float64{"largest": 1.3, "chosen": 5.8, "spread": 1.2, "odd": 6.2, "turned": 2.2}
+	most := map[string]float64{"largest": 1.3, "chosen": 5.5, "spread": 1.2, "odd": 5, "halves": 5.9, "odd_halves": 7.1, "turned": 2.2}
+	// Before Hopper an addition and a maximum, and three maxima, are instructions of their own.
+	before := map[string]float64{"halves": 7.7, "odd_halves": 9.1}
 	for _, of := range []string{"a100-80", "h200"} {
 		m, ok := machine.Lookup(of)
 		if !ok {
@@ -91,7 +93,11 @@ func TestCellMachineCode(t *testing.T) {
 		}
 		for _, a := range steps {
 			t.Logf("%s %-8s %4d instructions, %.2f slots for each byte (%.0f %%)", of, a.Name, a.All.Instrs, a.PerByte, 100*a.Share)
-			if a.PerByte > most[a.Name] || a.All.Local > 0 {
+			limit := most[a.Name]
+			if of != "h200" {
+				limit = max(limit, before[a.Name])
+			}
+			if a.PerByte > limit || a.All.Local > 0 {
 				t.Errorf("%s: %.2f slots for each byte, %d bytes of local memory", a.Name, a.PerByte, a.All.Local)
 			}
 		}
@@ -154,7 +160,7 @@ func TestScatterMachineCode(t *testing.T) {
 
 // The main loops of convolutions copy both operands to shared memory 16 bytes at a time: an image with
 // channels first is turned before. A product takes few instructions besides; on Hopper the warps that multiply issue none of the copies, and
-// those that copy issue few for each.
+// those that copy issue few for each. So it is of products of f32 rounded to TF32.
 func TestConvolutionMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
@@ -167,6 +173,8 @@ func TestConvolutionMachineCode(t *testing.T) {
 	}{
 		{"conv-f16.dmir", []string{"sm_80", "sm_100"}, map[string]map[string]float64{"y": {"HMMA": 6}}}, // was 38.1
 		{"conv-f16.dmir", []string{"sm_90a"}, map[string]map[string]float64{"y": {"HGMMA": 21, "LDGSTS": 11}}},
+		{"tf32.dmir", []string{"sm_80"}, map[string]map[string]float64{"across": {"HMMA": 6}, "along": {"HMMA": 6.4}}}, // each operand of a product of 16x8x8 is rounded
+		{"tf32.dmir", []string{"sm_90a"}, map[string]map[string]float64{"across": {"HMMA": 6}, "along": {"HGMMA": 23}}},
 		{"conv-grad.dmir", []string{"sm_90a"}, map[string]map[string]float64{"d": {"HGMMA": 16, "LDGSTS": 9}, "e": {"HGMMA": 23, "LDGSTS": 21}}},
 	} {
 		text, err := os.ReadFile("testdata/" + c.file)

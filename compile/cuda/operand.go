@@ -82,8 +82,10 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	if p.c.Path == Fma {
 		limit = 4
 		s.elem = p.t.Elems[which]
+		s.elem = s.elem.Stored()
 	} else if e, ok := shapeOf(p.t).elem(p.c, which); ok {
 		s.elem = e
+		limit = 16 / e.Bytes() // that a chunk has
 	}
 	s.xs, s.flat = p.at(which, true, 1)
 	if p.c.Path.bulk() || p.c.Path == Gather && p.mapped(which) {
@@ -92,6 +94,9 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
 	if s.direct = s.addresses(); s.direct == nil {
 		s.extraRegisters = s.registers()
+	}
+	if s.elem == types.TF32 && !s.alongK && which == 0 { // the addresses of numbers that lanes read one by one
+		s.extraRegisters += 16
 	}
 	s.fields = ns.read(s.xs, nil)
 	return s, nil
@@ -176,16 +181,16 @@ func (s *operand) column() code {
 
 // addresses splits the address of each expression into the parts that depend on
 // z, the row and k, if the operand is a plain tensor, or one with zeros around it, that
-// is copied to shared memory in chunks of eight elements; else it is nil.
+// is copied to shared memory in chunks of 16 bytes; else it is nil.
 func (s *operand) addresses() (parts [][3]kernel.Index) {
-	if s.c.Path == Fma || s.v != 8 {
+	if s.c.Path == Fma || s.v != 16/s.elem.Bytes() {
 		return nil
 	}
 	for _, x := range s.xs {
 		if x.Op == kernel.Guard && len(s.xs) == 1 {
 			return s.windowed(x)
 		}
-		if x.Op != kernel.Load || x.Elem != s.elem {
+		if x.Op != kernel.Load || x.Elem != s.elem.Stored() {
 			return nil
 		}
 		part, ok := s.partition(x.At)
@@ -374,7 +379,7 @@ func (s *operand) writeLoad(t *text) {
 // element16 is x as stored in shared memory; an element without computation is
 // copied.
 func (l *lanes) element16(x *kernel.Expr, elem types.Elem) code {
-	if x.Op == kernel.Load && x.Elem == elem {
+	if elem = elem.Stored(); x.Op == kernel.Load && x.Elem == elem {
 		if n, ok := l.vecs[x]; ok && l.n == width(x.Elem, l.n) {
 			return cpp("%s[%s]", n, l.atoms[l.lane])
 		} else if !ok {

@@ -34,10 +34,11 @@ func (p Path) bulk() bool { return p == Wgmma || p == Pingpong }
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
-	BM, BN, BK int // of a block
-	WM, WN     int // of a warp (mma), of a thread (fma)
-	Stages     int // of the pipeline (mma, wgmma, pingpong, gather)
-	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
+	BM, BN, BK int  // of a block
+	WM, WN     int  // of a warp (mma), of a thread (fma)
+	Stages     int  // of the pipeline (mma, wgmma, pingpong, gather)
+	Splits     int  // blocks that a sum is split over; a second kernel adds up their partial sums
+	TF32       bool // of f32 rounded to TF32, on tensor cores
 	Pair       machine.Pair
 }
 
@@ -69,10 +70,24 @@ func (c Config) shared(elem types.Elem) int {
 	case Wgmma, Pingpong, Gather:
 		return c.Stages*(c.BM+c.BN)*128 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
 	case Mma:
-		warps := c.threads() / 32
-		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
+		warps, padding := c.threads()/32, 0
+		if c.TF32 {
+			padding = 16
+		}
+		return max(c.Stages*(c.BM+c.BN+padding)*c.BK*c.width(), warps*16*(c.WN+8)*4)
 	}
 	return 2 * c.BK * (c.BM + 4 + c.BN + 4) * accBytes(elem)
+}
+
+// width is the bytes of an element in the shared memory of a tile that tensor cores multiply.
+func (c Config) width() int {
+	switch {
+	case c.TF32:
+		return 4
+	case c.bytes():
+		return 1
+	}
+	return 2
 }
 
 // accBytes is the size of an accumulator on the vector units.
@@ -132,8 +147,7 @@ var (
 		{Path: Gather, BM: 256, BN: 64, BK: 64, Stages: 4},
 		{Path: Gather, BM: 128, BN: 64, BK: 64, Stages: 6},
 	}
-	bulkTiles = slices.Concat(byteTiles, wgmmaTiles)
-	mmaTiles  = []Config{
+	mmaTiles = []Config{
 		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 256, BN: 128, BK: 32, WM: 64, WN: 64, Stages: 3},
 		{Path: Mma, BM: 128, BN: 128, BK: 32, WM: 64, WN: 32, Stages: 4},
@@ -150,6 +164,21 @@ var (
 		{Path: Fma, BM: 32, BN: 128, BK: 16, WM: 4, WN: 8},
 	}
 )
+
+// The same with TF32, whose lines of shared memory have as many bytes.
+var (
+	bulkTiles    = slices.Concat(byteTiles, wgmmaTiles, tf32Tiles(wgmmaTiles))
+	mmaTF32Tiles = tf32Tiles(mmaTiles)
+	allTiles     = slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, mmaTF32Tiles, fmaTiles)
+)
+
+func tf32Tiles(tiles []Config) []Config {
+	tiles = slices.Clone(tiles)
+	for i := range tiles {
+		tiles[i].BK, tiles[i].TF32 = tiles[i].BK/2, true
+	}
+	return tiles
+}
 
 // productShape is what the choice of a tile depends on.
 type productShape struct {
@@ -173,11 +202,17 @@ func shapeOf(t *kernel.Tiled) productShape {
 	}
 }
 
+// tf32 reports whether operands are rounded to TF32.
+func (p productShape) tf32() bool { return p.elems[0] == types.TF32 }
+
 // tensorElem is the 16-bit type that holds both operands exactly, for tensor
-// cores; false where there is none.
+// cores, or TF32; false where there is none.
 func (p productShape) tensorElem() (types.Elem, bool) {
 	if p.half || !p.sum.IsFloat() || p.sum == types.F64 {
 		return 0, false
+	}
+	if p.tf32() {
+		return types.TF32, true
 	}
 	exact := func(e types.Elem) types.Elem {
 		if e.IsFloat() && e.Bytes() == 1 {
@@ -220,6 +255,8 @@ func (p productShape) candidates(target Target) []Config {
 		}
 		if bulk := fed(bulkTiles); len(bulk) > 0 {
 			tiles = bulk
+		} else if p.tf32() {
+			tiles = mmaTF32Tiles
 		} else {
 			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
 		}
@@ -281,7 +318,7 @@ func (c Config) shares(which int) bool {
 // takes reports whether c can compute p.
 func (p productShape) takes(c Config) bool {
 	for which := range 2 {
-		if _, ok := p.elem(c, which); c.bytes() && !ok {
+		if _, ok := p.elem(c, which); c.bytes() && !ok || c.Path != Fma && c.TF32 != p.tf32() {
 			return false
 		}
 	}

@@ -75,7 +75,7 @@ func (s *operand) windowed(x *kernel.Expr) [][3]kernel.Index {
 			}
 		}
 	}
-	if x.Op != kernel.Load || x.Elem != s.elem {
+	if x.Op != kernel.Load || x.Elem != s.elem.Stored() {
 		return nil
 	}
 	offset := summed(x.At)

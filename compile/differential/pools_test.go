@@ -9,7 +9,7 @@ import (
 )
 
 // pooled is a pool over windows and its gradient. Elements are those of x, zero where they
-// are negative, so that windows have several largest ones, or NaN there.
+// are negative, so that windows have several largest ones, or NaN there, of either sign, or zeros of both signs.
 type pooled struct {
 	name, kind, elem string
 	x, y             []int
@@ -19,6 +19,7 @@ type pooled struct {
 var pooledCases = []pooled{
 	{"windows side by side", "max", "f32", []int{2, 3, 8, 12}, []int{2, 3, 4, 6}, "window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2]"},
 	{"windows that overlap", "max", "bf16", []int{2, 3, 16, 32}, []int{2, 3, 8, 16}, "window_dimensions = [1, 1, 3, 3], window_strides = [1, 1, 2, 2], padding = [[0, 0], [0, 0], [1, 1], [1, 1]]"},
+	{"odd sizes of halves", "max", "f16", []int{1, 3, 35, 17}, []int{1, 3, 17, 8}, "window_dimensions = [1, 1, 3, 3], window_strides = [1, 1, 2, 2]"},
 	{"odd sizes", "max", "f32", []int{1, 3, 35, 17}, []int{1, 3, 17, 8}, "window_dimensions = [1, 1, 3, 3], window_strides = [1, 1, 2, 2]"},
 	{"least, of steps of three", "min", "f16", []int{2, 2, 11, 18}, []int{2, 2, 4, 6}, "window_dimensions = [1, 1, 3, 2], window_strides = [1, 1, 3, 3], padding = [[0, 0], [0, 0], [2, 0], [0, 0]]"},
 	{"taps apart", "max", "f32", []int{2, 2, 9, 12}, []int{2, 2, 3, 6}, "window_dimensions = [1, 1, 2, 3], window_strides = [1, 1, 3, 2], window_dilations = [1, 1, 2, 2], padding = [[0, 0], [0, 0], [1, 0], [2, 1]]"},
@@ -36,10 +37,12 @@ func (p pooled) text() string {
 	return strings.NewReplacer("X", x, "Y", y).Replace("func.func private @pool(%x: X) -> Y {\n  %y = dm.reduce_window "+p.kind+" %x, "+p.clauses+` : (X) -> Y
   return %y : Y
 }
-func.func @main(%x: X, %g: Y) -> (Y, X, Y, X, Y, X) {
+func.func @main(%x: X, %g: Y) -> (Y, X, Y, X, Y, X, X, X) {
   %r = dm.relu %x : X
   %n = dm.div %r, %r : X
-`) + gradient("x") + gradient("r") + gradient("n") + strings.NewReplacer("X", x, "Y", y).Replace("  return %px, %dx, %pr, %dr, %pn, %dn : Y, X, Y, X, Y, X\n}\n")
+  %m = dm.neg %n : X
+  %z = dm.round %x : X
+`) + gradient("x") + gradient("r") + gradient("n") + gradient("m") + gradient("z") + strings.NewReplacer("X", x, "Y", y).Replace("  return %px, %dx, %pr, %dr, %pn, %dn, %dm, %dz : Y, X, Y, X, Y, X, X, X\n}\n")
 }
 
 // Pools and their gradients agree with the reference where threads compute the elements of

@@ -84,6 +84,16 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<2048x4096xbf16>
 }
 `},
+	"tf32": {"sm_90a", `func.func @f(%x: tensor<2048x1024xf32>, %w: tensor<1920x1024xf32>) -> tensor<2048x1920xf32> {
+  %y = dm.einsum "mk,nk->mn" %x, %w, precision = tf32 : (tensor<2048x1024xf32>, tensor<1920x1024xf32>) -> tensor<2048x1920xf32>
+  return %y : tensor<2048x1920xf32>
+}
+`},
+	"tf32 of warps": {"sm_80", `func.func @f(%x: tensor<512x544xf32>, %w: tensor<544x512xf32>) -> tensor<512x512xf32> {
+  %y = dm.matmul %x, %w, precision = tf32 : (tensor<512x544xf32>, tensor<544x512xf32>) -> tensor<512x512xf32>
+  return %y : tensor<512x512xf32>
+}
+`},
 	"warps": {"sm_80", `func.func @f(%x: tensor<512x544xf16>, %w: tensor<544x512xf16>) -> tensor<512x512xf16> {
   %y = dm.matmul %x, %w : (tensor<512x544xf16>, tensor<544x512xf16>) -> tensor<512x512xf16>
   return %y : tensor<512x512xf16>
@@ -156,6 +166,13 @@ var wrongKernels = []wrongKernel{
 	{"attention", "attention_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() != 0) grid_dependency_wait(); // of all", ptx.Dependency},
 
 	{"product", "gemm_wgmma.cuh", "barriers_ready();", "", ptx.BarrierInit},
+	{"tf32", "gemm_wgmma.cuh", "barrier_wait(empty, slot, phase ^ 1);", "", ptx.Reused},
+	{"tf32", "gemm_wgmma.cuh", "(size_a + size_b) * int", "size_a * int", ptx.Transactions},
+	{"tf32", "gemm_wgmma.cuh", "products_begin();", "", ptx.ProductFence},
+	{"tf32", "gemm_wgmma.cuh", "r * line + k, 16, 1024)", "r * line + k, 16, 512)", ptx.Descriptor},
+	{"tf32", "gemm_wgmma.cuh", "Bulk<B>::at(bs + slot * size_b, 0, k)", "Bulk<B>::at(bs + slot * size_b, 0, k / 2)", ptx.Descriptor},
+	{"tf32 of warps", "gemm_mma.cuh", "cp_async_wait<Tile::stages - 2>();", "cp_async_wait<Tile::stages - 1>();", ptx.CopyGroup},
+	{"tf32 of warps", "gemm_mma.cuh", "    sync();\n    // The slot", "    // The slot", ptx.CopyGroup},
 	{"product", "gemm_wgmma.cuh", "Pair::none) sync();", "Pair::none) ;", ptx.BarrierInit},
 	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps + 1", ptx.Arrivals},
 	{"product", "gemm_wgmma.cuh", "Pair::none ? Tile::warps", "Pair::none ? Tile::warps - 1", ptx.Reused},

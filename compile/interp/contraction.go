@@ -94,17 +94,35 @@ func runEinsum(c *call) ([]*tensor.Tensor, error) {
 		if i == len(args)-2 {
 			elem = c.outElem(0)
 		}
-		left = label(c.contract(left, args[i+1], []rune(s.Out), elem, acc), []rune(s.Out))
+		part := c.contract(left, args[i+1], []rune(s.Out), elem, acc)
+		if i < len(args)-2 && op.TF32(c.op) { // an operand of the next product
+			part = c.roundedTF32(part)
+		}
+		left = label(part, []rune(s.Out))
 	}
 	return one(left.t), nil
 }
 
-// widened converts an operand to the storage of the accumulator.
+// widened converts an operand to the storage of the accumulator, rounded to TF32 where the op says so.
 func (c *call) widened(t *tensor.Tensor, acc accumulator) *tensor.Tensor {
+	if op.TF32(c.op) && t.F32 != nil {
+		return c.roundedTF32(t)
+	}
 	if t.Kind() == tensor.KindOf(acc.elem) {
 		return t
 	}
 	return convert(c.pool, t, acc.elem)
+}
+
+// roundedTF32 is t rounded to TF32.
+func (c *call) roundedTF32(t *tensor.Tensor) *tensor.Tensor {
+	to := tensor.New(t.Elem, t.Shape...)
+	c.parallel(len(t.F32), elements, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			to.F32[i] = tensor.RoundTF32(t.F32[i])
+		}
+	})
+	return to
 }
 
 // diagonal reads a repeated letter as one dimension with the sum of its

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"math"
+	"math/bits"
 	"slices"
 
 	"dmir/dialect/ir"
@@ -29,6 +31,12 @@ func (c *Cells) Of() int64 {
 		n *= a.N
 	}
 	return n
+}
+
+// Whole reports whether the fastest dimension is whole cells, so that elements of one may be neighbours in aligned places.
+func (c *Cells) Whole() bool {
+	last := len(c.Axes) - 1
+	return last < 0 || c.shape[last]%(c.Axes[last].N*c.Axes[last].Stride) == 0
 }
 
 // Count is the number of cells, those at an edge of which only a part is inside included.
@@ -115,9 +123,9 @@ const mostTaps = 64
 // Fit are cells for f by what its indices depend on, nil where they gain nothing. With
 // divisions with a remainder along a dimension, cells have as many elements of it as make
 // the remainder a number: the elements of a window's stride. Where a dimension has parts of
-// equal size, cells have an element of each. Where windows are written out, they have so many times
-// the elements of a remainder, and neighbours along the fastest dimension at least, if these divide it.
-func (f *Form) Fit(neighbours, times int64) []*Cells {
+// equal size, cells have an element of each. Where windows are written out, they have times[0] times
+// the elements of a remainder, times[1] along the fastest dimension, and neighbours along that one at least, if these divide it.
+func (f *Form) Fit(neighbours int64, times [2]int64) []*Cells {
 	if f.Class == ClassLoop && !f.windows() {
 		return nil
 	}
@@ -130,7 +138,11 @@ func (f *Form) Fit(neighbours, times int64) []*Cells {
 			if n := f.remainders(l.digits[d]); n > 1 && n <= l.shape[d] {
 				a.N = n
 				// A cell at the edge may be wasted in part, an eighth of all at most.
-				if m := n * times; f.Class == ClassLoop && (m-l.shape[d]%m)%m*8 <= l.shape[d] {
+				m := n * times[0]
+				if d == len(l.shape)-1 {
+					m = n * times[1]
+				}
+				if f.Class == ClassLoop && (m-l.shape[d]%m)%m*8 <= l.shape[d] {
 					a.N = m
 				}
 			} else if f.Class == ClassPointwise {
@@ -339,7 +351,8 @@ func always(conds []Condition) bool {
 }
 
 // chosenWritten is selectAndScatter without loops: of every window that an element may be
-// in, the tap of the chosen element is found once, for all elements of a cell.
+// in, the tap of the chosen element is found once, for all elements of a cell. What no window adds to stays as it is: a sum from 0
+// on is never -0.
 func (e *evaluator) chosenWritten(o *ir.Op, idx []Index) *Expr {
 	idx, done := e.unbound(idx)
 	defer done()
@@ -361,35 +374,28 @@ func (e *evaluator) chosenWritten(o *ir.Op, idx []Index) *Expr {
 		if never(fits) {
 			continue
 		}
-		is := e.expr(Expr{Op: "compare", Elem: types.I1, Kind: "eq", Args: []*Expr{e.winner(o, first, taps), e.number(types.I32, float64(n))}})
-		sum = e.scalar("add", elem, sum, e.scalar("select", elem, is, e.guard(fits, e.at(source, place), none), none))
+		is := e.wins(o, first, taps, n)
+		sum = e.scalar("select", elem, is, e.scalar("add", elem, sum, e.guard(fits, e.at(source, place), none)), sum)
 	}
 	return sum
 }
 
-// winner is the number of the tap whose element is the first extreme one of a window; first is
-// the place of the window's first tap, which may lie outside.
-func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
+// wins reports whether tap n has the first extreme element of a window; first is the place of the window's first tap, which may
+// lie outside.
+func (e *evaluator) wins(o *ir.Op, first []Index, taps [][]int64, n int) *Expr {
+	var at *Expr
+	if elem := o.Operands[0].Elem(); elem.IsFloat() && elem.Bytes() == 2 {
+		at, n = e.greatest(o, first, taps), -n&lowBits(taps)
+	} else {
+		at = e.winner(o, first, taps)
+	}
+	return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: "eq", Args: []*Expr{at, e.number(types.I32, float64(n))}})
+}
+
+// tapsInside calls f for each tap of a window that may have an element, with that element, or none where it is outside.
+func (e *evaluator) tapsInside(o *ir.Op, first []Index, taps [][]int64, value func(at []Index) *Expr, none *Expr, f func(n int, always bool, w *Expr)) {
 	x := o.Operands[0]
 	in, out, win := shapeOf(x), shapeOf(o.Operands[1]), op.Ints(o, "window_dimensions")
-	elem, kind := x.Elem(), op.Str(o, "kind")
-	f, i := Identity(kind, elem)
-	none := (&constant{f, i}).number(e.Space, elem)
-	number := func(n int64) *Expr { return e.number(types.I32, float64(n)) }
-	compare := func(dir string, a, b *Expr) *Expr {
-		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})
-	}
-	beats, yields := "gt", "le"
-	if kind == "min" {
-		beats, yields = "lt", "ge"
-	}
-	better := func(a, b *Expr) *Expr { // whether a precedes b, which it follows: a NaN precedes all but a NaN
-		if !elem.IsFloat() {
-			return compare(beats, a, b)
-		}
-		return e.scalar("and", types.I1, e.scalar("not", types.I1, compare(yields, a, b)), compare("eq", b, b))
-	}
-	best, at := none, e.firstInside(o, first, number)
 	// What no window has is not read: what lies beyond the last one, and, where windows leave elements between them out, what a
 	// window has that is none.
 	var real []Condition
@@ -410,18 +416,70 @@ func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
 			most := (out[d]-1)*stride + (win[d]-1)*dilation - low
 			inside = append(inside, Condition{X: p, Lo: max(0, -low), Hi: min(in[d], most+1)})
 		}
-		if never(inside) {
-			continue
+		if !never(inside) {
+			f(n, always(inside), e.guard(inside, value(place), none))
 		}
-		w := e.guard(inside, e.rounded(e.at(x, place)), none)
-		if n == 0 && always(inside) {
+	}
+}
+
+// greatest is, of a window of 16-bit floats, the low bits of minus the number of the tap whose element is the first extreme one: those of
+// the greatest of the elements' keys, from each of which the number of its tap is taken, by which equal ones are ordered.
+func (e *evaluator) greatest(o *ir.Op, first []Index, taps [][]int64) *Expr {
+	x := o.Operands[0]
+	best := e.number(types.I32, math.MinInt32+KeyStep/2) // what lies outside, below all keys
+	e.tapsInside(o, first, taps, func(at []Index) *Expr {
+		v := e.rounded(e.at(x, at))
+		if op.Str(o, "kind") == "min" {
+			v = e.scalar("neg", v.Elem, v)
+		}
+		return e.scalar(Key, types.I32, v)
+	}, best, func(n int, always bool, w *Expr) {
+		if n > 0 {
+			w = e.scalar("sub", types.I32, w, e.number(types.I32, float64(n)))
+		}
+		if best.Op == Number && always {
+			best = w
+			return
+		}
+		best = e.scalar("max", types.I32, best, w)
+	})
+	return e.scalar("and", types.I32, best, e.number(types.I32, float64(lowBits(taps))))
+}
+
+// lowBits are those of a key that tell the taps of a window.
+func lowBits(taps [][]int64) int { return 1<<bits.Len(uint(len(taps)-1)) - 1 }
+
+// winner is the number of the tap whose element is the first extreme one of a window; first is
+// the place of the window's first tap, which may lie outside.
+func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
+	x := o.Operands[0]
+	elem, kind := x.Elem(), op.Str(o, "kind")
+	f, i := Identity(kind, elem)
+	none := (&constant{f, i}).number(e.Space, elem)
+	number := func(n int64) *Expr { return e.number(types.I32, float64(n)) }
+	compare := func(dir string, a, b *Expr) *Expr {
+		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})
+	}
+	beats, yields := "gt", "le"
+	if kind == "min" {
+		beats, yields = "lt", "ge"
+	}
+	better := func(a, b *Expr) *Expr { // whether a precedes b, which it follows: a NaN precedes all but a NaN
+		if !elem.IsFloat() {
+			return compare(beats, a, b)
+		}
+		return e.scalar("and", types.I1, e.scalar("not", types.I1, compare(yields, a, b)), compare("eq", b, b))
+	}
+	best, at := none, e.firstInside(o, first, number)
+	e.tapsInside(o, first, taps, func(at []Index) *Expr { return e.rounded(e.at(x, at)) }, none, func(n int, always bool, w *Expr) {
+		if n == 0 && always {
 			best, at = w, number(0)
-			continue
+			return
 		}
 		// Outside, the identity is no better than what is inside.
 		takes := better(w, best)
 		best, at = e.scalar("select", elem, takes, w, best), e.scalar("select", types.I32, takes, number(int64(n)), at)
-	}
+	})
 	return at
 }
 

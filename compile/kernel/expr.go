@@ -97,6 +97,9 @@ const (
 // Args[4].
 const Region = "region"
 
+// KeyStep is what keys of different numbers differ by at least: places can be told apart within it.
+const KeyStep = 1 << 16
+
 // The operations that are no ops of the dialect.
 const (
 	Number = "number"    // a constant
@@ -106,9 +109,10 @@ const (
 	Reduce = "reduction" // Args[0] over all values of Vars
 	Search = "search"    // how many values of Vars there are, from 0 on, for which Args[0] (i1) holds, which it does for none behind them
 	Guard  = "guard"
-	Part   = "part"   // one of the two operands of a reduction's region; Vars is a variable that identifies it
-	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed, mixed with the step Args[0] if there is one, is Int or more
-	Random = "random" // dm.rng's element At, of Seed and Args as in Keep
+	Part   = "part"      // one of the two operands of a reduction's region; Vars is a variable that identifies it
+	Keep   = "keep"      // whether dropout keeps an element (i1): half At of stream 1 of Seed, mixed with the step Args[0] if there is one, is Int or more
+	Key    = "order_key" // Args[0], a float of 16 bits, as an i32: equal numbers have equal keys, larger ones larger keys, and NaN the largest one; multiples of KeyStep
+	Random = "random"    // dm.rng's element At, of Seed and Args as in Keep
 )
 
 // Spaced is the kind of a Count that starts at Par[0] and counts in steps of Par[1].

@@ -144,7 +144,7 @@ func (f *Form) stores(v *ir.Value, places map[*ir.Value]place) ([]Out, error) {
 // operand.
 func paired(o, p *ir.Op) bool {
 	if o.Name != p.Name || op.Of(o).Is(op.Windowed) || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
-		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") {
+		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") || op.TF32(o) != op.TF32(p) {
 		return false
 	}
 	for i := range o.Operands {

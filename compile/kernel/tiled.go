@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -21,8 +22,8 @@ type Tiled struct {
 	Rows, Cols int64 // of m and n
 	Depth      int64 // of k
 	Products   int   // 1, or 2 that share A and whose sums the results combine
-	// Elems are the element types of the operands, Elem that of the sums, as the
-	// op's result has it.
+	// Elems are the element types of the operands as they are multiplied, TF32 where they may be rounded to it; Elem that of the
+	// sums, as the op's result has it.
 	Elems [2]types.Elem
 	Elem  types.Elem
 	Half  bool // every product and partial sum is rounded to f16
@@ -126,6 +127,9 @@ func (f *Form) Tiled() (*Tiled, error) {
 		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
 		Elems: [2]types.Elem{f.Main.Operands[left].Elem(), f.Main.Operands[1-left].Elem()},
 		form:  f, c: c, groups: group, left: left, Reduces: f.Reduces(),
+	}
+	if op.TF32(f.Main) {
+		t.Elems = [2]types.Elem{types.TF32, types.TF32}
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
 		*size = Product(t.sizes(name))

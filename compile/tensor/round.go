@@ -71,6 +71,19 @@ func RoundSlice(elem types.Elem, x []float32) {
 	}
 }
 
+// RoundTF32 is x rounded to TF32, 10 bits of the mantissa, to nearest with ties away from zero, as cvt.rna.tf32.f32
+// does; a NaN stays one.
+func RoundTF32(x float32) float32 {
+	b := math.Float32bits(x)
+	if b&^(1<<31) > 0xff<<23 {
+		return x
+	}
+	if b&^(1<<31) < 0xff<<23 {
+		b += 0x1000
+	}
+	return math.Float32frombits(b &^ 0x1fff)
+}
+
 // round scales x so that the last bit kept has weight 1, and rounds there.
 func (f *format) round(x float64) float64 {
 	if x == 0 || x != x || math.IsInf(x, 0) && f.inf {

@@ -173,7 +173,7 @@ func TestBrokenOps(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			good := 0
 			r := rand.New(rand.NewPCG(1, 2))
-			for i := range 1000 {
+			for i := range 2000 {
 				o := randomOp(r, d)
 				if i%2 == 0 {
 					o = plausibleOp(r, d)

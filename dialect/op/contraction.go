@@ -14,9 +14,47 @@ func contractions() []*Def { return []*Def{einsumDef, matmulDef, convolutionDef}
 const accumulateDoc = "Half precision is accumulated in f32 and rounded once, unless `accumulate = f16`. " +
 	"The result has the operands' element type or, as written, a wider one, which keeps the accumulator's bits."
 
+const precisionDoc = "\n\n" +
+	"`precision = tf32` states that the operands, of f32, may be rounded to TF32 on their way to the tensor cores: to nearest, ties away from zero, with 10 bits of the mantissa " +
+	"(an error of up to 2⁻¹¹ of each operand); sums stay f32. Without it products of f32 are those of f32, unless `--f32-products tf32` or `f32_products` in `dmir.toml` says " +
+	"otherwise for the whole program; `precision = f32` exempts an op from that. The gradient inherits it. The reference executor rounds so, too; where there is no such unit, as on processors, " +
+	"products are those of f32, which are more precise."
+
 var accumulateAttr = AttrDef{
 	Name: "accumulate", Kind: KindKeyword, Enum: []string{"f32", "f16"}, Default: types.Keyword("f32"),
 	Doc: "the type in which sums of operands narrower than it are kept",
+}
+
+// PrecisionAttr is how the tensor cores may take the operands of a contraction of f32.
+const PrecisionAttr = "precision"
+
+// precisionAttr has no default: where an op has none, a setting for the whole program holds.
+var precisionAttr = AttrDef{
+	Name: PrecisionAttr, Kind: KindKeyword, Enum: []string{"f32", "tf32"}, Optional: true,
+	Doc: "`tf32`: operands of f32 may be rounded to TF32 for the tensor cores; `f32`, not",
+}
+
+// TF32 reports whether o is a contraction of two operands or more that may be rounded to TF32.
+func TF32(o *ir.Op) bool {
+	return len(o.Operands) > 1 && in(o, 0).Elem == types.F32 && Of(o).Attr(PrecisionAttr) != nil && Str(o, PrecisionAttr) == "tf32"
+}
+
+// SetPrecision gives the contractions of f32 among ops, and in their regions, that state no precision this one.
+func SetPrecision(ops []*ir.Op, precision string) {
+	ir.Walk(ops, func(o *ir.Op) bool {
+		if Of(o).Attr(PrecisionAttr) != nil && o.Attr(PrecisionAttr) == nil && len(o.Operands) > 1 && in(o, 0).Elem == types.F32 && out(o, 0).Elem == types.F32 {
+			o.SetAttr(PrecisionAttr, types.Keyword(precision))
+		}
+		return true
+	})
+}
+
+// inherited is the precision of o, a contraction, as an attribute of another one that computes a part of it, or its gradient.
+func inherited(o *ir.Op) []types.Named {
+	if a := o.Attr(PrecisionAttr); a != nil {
+		return named(PrecisionAttr, a)
+	}
+	return nil
 }
 
 var einsumDef = &Def{
@@ -26,7 +64,7 @@ var einsumDef = &Def{
 	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
 		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
 		"The output is always written. `...` in a term stands for the dimensions of its operand that have no letter, aligned at the last and broadcast as in NumPy; where it stands for any, the output has it as well: `\"...ij,jk->...ik\"`.\n\n" +
-		accumulateDoc + " Operands of the two f8 types may be mixed.\n\n" +
+		accumulateDoc + " Operands of the two f8 types may be mixed." + precisionDoc + "\n\n" +
 		"Counts 2 FLOP (a multiplication and an addition) for each point of the loops over all letters where something is summed, 1 for a product without a sum " +
 		"(an outer product); a single operand counts the additions of its sum, and none if it is only permuted. " +
 		"Three and more operands are contracted pairwise from left to right, each step keeping the letters needed later, and counted so. Integers count none.",
@@ -38,7 +76,7 @@ var einsumDef = &Def{
 	Results:  []Param{{Name: "y", Elems: multiply, Doc: "the output's letters as dimensions"}},
 	Attrs: []AttrDef{
 		{Name: "equation", Kind: KindString, Lead: true, Doc: "letters of the operands, `->`, letters of the output"},
-		accumulateAttr,
+		accumulateAttr, precisionAttr,
 	},
 	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
 	Linear:     linearInEach,
@@ -55,7 +93,7 @@ var matmulDef = &Def{
 		{Names: "linear dense addmm baddbmm fully_connected", Rest: "and dm.add of the bias"},
 	},
 	Doc: "`y[…,m,n] = Σₖ x[…,m,k] · w[…,k,n]`. The dimensions before the last two are a batch and broadcast as in NumPy. " +
-		"`transpose_a` reads the first operand as `[…,k,m]`, `transpose_b` the second as `[…,n,k]`.\n\n" + accumulateDoc +
+		"`transpose_a` reads the first operand as `[…,k,m]`, `transpose_b` the second as `[…,n,k]`.\n\n" + accumulateDoc + precisionDoc +
 		"\n\nCounts 2·batch·m·n·k FLOP; integers count none.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>, %w: tensor<5x4xf32>) -> tensor<2x3x5xf32> {
   %y = dm.matmul %x, %w, transpose_b = true : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
@@ -69,7 +107,7 @@ var matmulDef = &Def{
 	Attrs: []AttrDef{
 		{Name: "transpose_a", Kind: KindBool, Default: types.Bool(false), Doc: "x is `[…, k, m]`"},
 		{Name: "transpose_b", Kind: KindBool, Default: types.Bool(false), Doc: "w is `[…, n, k]`"},
-		accumulateAttr,
+		accumulateAttr, precisionAttr,
 	},
 	Traits:  Pure,
 	Linear:  linearInEach,
@@ -107,6 +145,9 @@ func accumulated(o *ir.Op) (types.Elem, *Problem) {
 	if Str(o, "accumulate") == "f16" && from.IsFloat() && from != types.F16 && from.Bytes() != 1 {
 		return from, attrProblem("DM115", "accumulate", "accumulate = f16 is not supported for operands of %s", from).
 			help("leave accumulate out: %s is accumulated in %s", from, wide(from))
+	}
+	if Str(o, PrecisionAttr) == "tf32" && (from != types.F32 || to.Bytes() > from.Bytes()) {
+		return from, attrProblem("DM115", PrecisionAttr, "precision = tf32 is of operands and results of f32, and these are of %s and %s", from, to).help("leave precision out")
 	}
 	if to == types.InvalidElem || to == from {
 		return from, nil
@@ -205,7 +246,7 @@ var convolutionDef = &Def{
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
 		"`(d + low + high - (window - 1)·rhs_dilation - 1) / stride + 1`, rounded down.\n\n" +
 		"With `lhs_dilation = l` there are `l - 1` zeros between the elements of x first, so that its size is `(d - 1)·l + 1`. This is a transposed convolution: that of stride s, padding p and a window k is " +
-		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are neither stored nor multiplied.\n\n" + accumulateDoc +
+		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are neither stored nor multiplied.\n\n" + accumulateDoc + precisionDoc +
 		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included, but not the products with the zeros between elements. Reads the elements of x that some window touches, and all of w.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
@@ -222,7 +263,7 @@ var convolutionDef = &Def{
 		{Name: "lhs_dilation", Kind: KindInts, Optional: true, Doc: "distance of x's elements, with zeros between them; 1 where absent"},
 		{Name: "rhs_dilation", Kind: KindInts, Optional: true, Doc: "distance of the window's taps; 1 where absent"},
 		{Name: "feature_group_count", Kind: KindInt, Default: types.Int{V: 1}, Doc: "groups into which the channels fall; as many as channels is a depthwise convolution"},
-		accumulateAttr,
+		accumulateAttr, precisionAttr,
 	},
 	Traits:  Pure | Windowed,
 	Factors: convolutionFactors, Linear: linearInEach, Piece: convolutionPiece,

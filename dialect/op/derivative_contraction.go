@@ -44,6 +44,9 @@ func (g *backward) alike(dy *ir.Value, others ...*ir.Value) (*ir.Value, []*ir.Va
 	return g.Convert(dy, e), vs
 }
 
+// precision is that of the products of the gradient: the op's own. Products of one operand alone have none.
+func (g *backward) precision() []types.Named { return inherited(g.o) }
+
 func einsumRule(g *backward) {
 	dy, xs := g.alike(g.dy[0], g.o.Operands...)
 	g.contract(dy, xs, g.want)
@@ -83,7 +86,8 @@ func (g *backward) contract(dy *ir.Value, xs []*ir.Value, want []bool) {
 		}
 		v := dy
 		if len(inputs) > 1 || found != e.Output {
-			v = g.einsum(strings.Join(inputs, ",")+"->"+found, operands...)
+			equation := types.Named{Name: "equation", Value: types.Str(strings.Join(inputs, ",") + "->" + found)}
+			v = g.Value("einsum", operands, append(g.precision(), equation))
 		}
 		g.give(i, g.Reshape(g.spread(v, found, letters, sizes), in(g.o, i).Shape...))
 	}
@@ -119,7 +123,7 @@ func matmulRule(g *backward) {
 	a, b := xs[0], xs[1]
 	ta, tb := Bool(g.o, "transpose_a"), Bool(g.o, "transpose_b")
 	product := func(x, y *ir.Value, tx, ty bool) *ir.Value {
-		var attrs []types.Named
+		attrs := g.precision()
 		if tx {
 			attrs = append(attrs, types.Named{Name: "transpose_a", Value: types.Bool(true)})
 		}
@@ -273,7 +277,7 @@ func (g *backward) convolve(x, w *ir.Value, padding [][2]int64, strides, dilatio
 		}
 		pads[i] = types.Array{types.Int{V: max(0, p[0])}, types.Int{V: max(0, p[1])}}
 	}
-	attrs := []types.Named{{Name: "padding", Value: pads}}
+	attrs := append(g.precision(), types.Named{Name: "padding", Value: pads})
 	for name, l := range map[string][]int64{"window_strides": strides, "rhs_dilation": dilation} {
 		if l != nil {
 			attrs = append(attrs, types.Named{Name: name, Value: int64sAttr(l)})

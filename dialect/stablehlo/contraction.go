@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -56,6 +57,9 @@ func (n *node) contracted(batchA, batchB, sumA, sumB []int) *ir.Value {
 	}
 	batch := counting(len(batchA), len(batchA))
 	product := func(name string, attrs ...types.Named) *ir.Value {
+		if elem == types.F32 && out.Elem == types.F32 && n.rounds() {
+			attrs = append(attrs, named(op.PrecisionAttr, types.Keyword("tf32")))
+		}
 		return n.convert(n.make(name, []*ir.Value{x, y}, attrs, out).Results[0], to.Elem)
 	}
 	if len(sumA) == 1 && len(freeA) == 1 && len(freeB) == 1 && slices.Equal(batchA, batch) && slices.Equal(batchB, batch) {
@@ -98,6 +102,17 @@ func (n *node) contracted(batchA, batchB, sumA, sumB []int) *ir.Value {
 	spread(summed, sumB, inB)
 	equation := strings.Join(inA, "") + "," + strings.Join(inB, "") + "->" + strings.Join(slices.Concat(shared, left, right), "")
 	return product("einsum", named("equation", types.Str(equation)))
+}
+
+// rounds reports whether the algorithm that the op asks for rounds its operands to TF32, once: those of several products come near f32. A
+// precision, DEFAULT or another, is no such request: what it means differs from machine to machine, and f32 is as precise as any.
+func (n *node) rounds() bool {
+	a, ok := n.attrs["algorithm"]
+	if !ok {
+		return false
+	}
+	text := strings.ReplaceAll(a.x.Text+a.x.Body, " ", "")
+	return strings.Contains(text, "lhs_precision_type=tf32") && strings.Contains(text, "rhs_precision_type=tf32") && strings.Contains(text, "num_primitive_operations=1,")
 }
 
 // untransposed is what v is with its last two dimensions exchanged, if it is that.

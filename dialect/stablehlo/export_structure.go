@@ -168,7 +168,12 @@ func (c *out) dotted(x, y term, needed []int, e types.Elem) term {
 	}
 	numbers := fmt.Sprintf("#stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>",
 		op.IntList(lists[0]...), op.IntList(lists[1]...), op.IntList(lists[2]...), op.IntList(lists[3]...))
-	r.v = c.make("dot_general", t, []*ir.Value{x.v, y.v}, types.Named{Name: "dot_dimension_numbers", Value: types.Raw(numbers)})
+	attrs := []types.Named{{Name: "dot_dimension_numbers", Value: types.Raw(numbers)}}
+	if op.TF32(c.o) {
+		attrs = append(attrs, types.Named{Name: "algorithm", Value: types.Raw("#stablehlo.dot_algorithm<lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, " +
+			"lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false>")})
+	}
+	r.v = c.make("dot_general", t, []*ir.Value{x.v, y.v}, attrs...)
 	return r
 }
 

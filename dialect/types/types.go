@@ -35,6 +35,10 @@ const (
 	UI8
 	UI4
 	Index
+
+	// TF32 is f32 as tensor cores multiply it: 10 bits of the mantissa count, behind a rounding to nearest. No
+	// tensor has it; it is the type of the operands of a product with precision = tf32 that machines have a rate for.
+	TF32
 )
 
 var elems = [...]struct {
@@ -60,6 +64,7 @@ var elems = [...]struct {
 	{"ui8", 8},
 	{"ui4", 4},
 	{"index", 64},
+	{"tf32", 32},
 }
 
 func (e Elem) String() string { return elems[e].name }
@@ -83,17 +88,25 @@ func (e Elem) Size(n dim.Dim) dim.Dim {
 }
 
 // IsFloat reports whether e is a floating-point type.
-func (e Elem) IsFloat() bool { return e >= F64 && e <= F8E5M2 }
+func (e Elem) IsFloat() bool { return e >= F64 && e <= F8E5M2 || e == TF32 }
+
+// Stored is the type that numbers of e have in memory: that of tensors.
+func (e Elem) Stored() Elem {
+	if e == TF32 {
+		return F32
+	}
+	return e
+}
 
 // IsInt reports whether e is an integer type, i1 and index included.
-func (e Elem) IsInt() bool { return e >= I64 }
+func (e Elem) IsInt() bool { return e >= I64 && e <= Index }
 
 // IsUnsigned reports whether e is one of ui4 … ui64, or i1.
 func (e Elem) IsUnsigned() bool { return e >= UI64 && e <= UI4 || e == I1 }
 
-// ElemByName is the element type called name.
+// ElemByName is the element type of tensors called name.
 func ElemByName(name string) (Elem, bool) {
-	for i := F64; int(i) < len(elems); i++ {
+	for i := F64; i <= Index; i++ {
 		if elems[i].name == name {
 			return i, true
 		}

@@ -64,17 +64,28 @@ func (g Grid) check(bad func(string, ...any), b *Block) {
 // TensorMap describes a tiled tensor to an engine that copies boxes of it:
 // innermost dimension first.
 type TensorMap struct {
-	Elem    string
+	Elem    string // "tf32": of f32, which the engine rounds to TF32 on the way
 	Dims    []uint64
 	Strides []uint64 // bytes, of all dimensions but the innermost
 	Box     []uint32
 	Swizzle int // bytes: 0, 32, 64 or 128
 }
 
+// Rounds reports whether the engine rounds what it copies to TF32.
+func (m *TensorMap) Rounds() bool { return m.Elem == "tf32" }
+
+// ElemBytes is the size in bytes of an element; ok is false for a type that there are no maps of.
+func (m *TensorMap) ElemBytes() (n int64, ok bool) {
+	if m.Rounds() {
+		return elemBytes["f32"], true
+	}
+	return ElemBytes(m.Elem)
+}
+
 // check checks a tensor map against the limits of the copy engine and the size of
 // the buffer.
 func (m *TensorMap) check(b *Buffer) error {
-	elem, ok := elemBytes[m.Elem]
+	elem, ok := m.ElemBytes()
 	rank := len(m.Dims)
 	switch {
 	case !ok:

@@ -253,7 +253,7 @@ type mapTable map[[2]int]*tensorMap
 // mapTypes are the numbers of CUtensorMapDataType.
 var mapTypes = map[string]uint32{
 	"ui8": 0, "i8": 0, "i1": 0, "f8E4M3FN": 0, "f8E5M2": 0, "ui16": 1, "i16": 1, "ui32": 2, "i32": 3, "ui64": 4, "i64": 5, "index": 5,
-	"f16": 6, "f32": 7, "f64": 8, "bf16": 9,
+	"f16": 6, "f32": 7, "f64": 8, "bf16": 9, "tf32": 11,
 }
 
 // The numbers of CUtensorMapSwizzle, by bytes, and of the other choices.

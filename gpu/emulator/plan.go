@@ -90,10 +90,11 @@ func planText(p *artifact.Program) ([]byte, error) {
 			if params != nil && params[i].Elem != "" {
 				elem = params[i].Elem
 			}
+			size, ok := artifact.ElemBytes(elem)
 			if a.Map != nil {
 				elem = a.Map.Elem
+				size, ok = a.Map.ElemBytes()
 			}
-			size, ok := artifact.ElemBytes(elem)
 			if !ok {
 				return nil, fmt.Errorf("step %s: argument %d has elements of %q", s.Name, i, elem)
 			}
@@ -143,11 +144,15 @@ func mapText(b *bytes.Buffer, m *artifact.TensorMap) error {
 	if rank < 1 || rank > 5 || len(m.Strides) != rank-1 || len(m.Box) != rank {
 		return fmt.Errorf("a tensor map of %d dimensions, %d strides and %d sizes of the box", rank, len(m.Strides), len(m.Box))
 	}
-	size, ok := artifact.ElemBytes(m.Elem)
+	size, ok := m.ElemBytes()
 	if !ok {
 		return fmt.Errorf("a tensor map of %q", m.Elem)
 	}
-	fmt.Fprintf(b, " %d %d", rank, m.Swizzle)
+	rounds := 0
+	if m.Rounds() {
+		rounds = 1
+	}
+	fmt.Fprintf(b, " %d %d %d", rank, m.Swizzle, rounds)
 	for _, d := range m.Dims {
 		fmt.Fprintf(b, " %d", d)
 	}

@@ -19,7 +19,7 @@ import (
 // twinProgram is a program of twins.
 func twinProgram(list []twin) *artifact.Program {
 	var source strings.Builder
-	source.WriteString("#include \"dm.cuh\"\n#include \"hopper.cuh\"\n#include \"attention.cuh\"\n")
+	source.WriteString("#include \"dm.cuh\"\n#include \"hopper.cuh\"\n#include \"ops.cuh\"\n#include \"attention.cuh\"\n")
 	p := &artifact.Program{Name: "twins", File: "twins.dmir"}
 	for i, w := range list {
 		name := fmt.Sprint("twin", i)
@@ -57,8 +57,9 @@ func twinProgram(list []twin) *artifact.Program {
 			if strings.HasPrefix(w.name, "product") { // x is one operand behind the other
 				bytes = []int{8192, 4*w.x - 8192}[j]
 			}
-			k.Params = append(k.Params, artifact.Param{Name: string(rune('a' + j)), Elem: w.maps[j].Elem, Mode: artifact.Map})
-			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(fmt.Sprint(name, j), artifact.Input, w.maps[j].Elem, bytes), Map: &w.maps[j]})
+			elem := strings.TrimPrefix(w.maps[j].Elem, "t") // the numbers of a map that rounds are f32
+			k.Params = append(k.Params, artifact.Param{Name: string(rune('a' + j)), Elem: elem, Mode: artifact.Map})
+			step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: buffer(fmt.Sprint(name, j), artifact.Input, elem, bytes), Map: &w.maps[j]})
 		}
 		y := artifact.Param{Name: "y", Elem: "ui32", Mode: artifact.Out}
 		if w.to != nil {

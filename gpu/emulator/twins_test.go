@@ -101,11 +101,42 @@ func matrixTwin(name string, n int) twin {
   for (int i = 0; i < %d; i++) y.store(dm::lane() * %d + i, r[i]);`, n, name, n, n)}
 }
 
+// matrixOfFloatsTwin is ldmatrix of four matrices of 32-bit numbers.
+func matrixOfFloatsTwin() twin {
+	w := matrixTwin("ldmatrix_x4", 4)
+	w.name = "ldmatrix_x4 of floats"
+	w.body = `
+  auto s = arena.take<float>(128);
+  for (int i = 0; i < 4; i++) s[dm::lane() * 4 + i] = dm::bits_as<float>(dm::u32(x[dm::lane() * 4 + i]));
+  dm::sync_warp();
+  dm::u32 r[4];
+  dm::ldmatrix_x4(r, s, (dm::lane() ^ 5) * 4);
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, r[i]);`
+	return w
+}
+
 // unary is a function of one or two floats for each thread.
 func unary(name, call string, fill func(*rand.Rand, int) uint32, within float64) twin {
 	return twin{name: name, threads: 128, x: 256, y: 128, fill: fill, within: within, body: `
   const float p = dm::bits_as<float>(dm::u32(x[dm::thread() * 2])), q = dm::bits_as<float>(dm::u32(x[dm::thread() * 2 + 1]));
   y.store(dm::thread(), ` + call + `);`}
+}
+
+// orderTwin is the integers of two numbers of 16 bits, ordered as these are, and that of the first one alone.
+func orderTwin(elem string, negate bool) twin {
+	special := []uint32{0, 0x8000, 0x7c00, 0xfc00, 0x7f80, 0xff80, 0x7fc0, 0xffff, 0x0001, 0x8001}
+	return twin{name: fmt.Sprintf("order_keys %s %t", elem, negate), threads: 128, x: 256, y: 384, body: fmt.Sprintf(`
+  const dm::%[1]s p{dm::u16(x[dm::thread() * 2])}, q{dm::u16(x[dm::thread() * 2 + 1])};
+  const auto keys = dm::order_keys<%[2]t>(p, q);
+  y.store(dm::thread() * 3, dm::u32(keys[0]));
+  y.store(dm::thread() * 3 + 1, dm::u32(keys[1]));
+  y.store(dm::thread() * 3 + 2, dm::u32(dm::order_key<%[2]t>(p)));`, elem, negate),
+		fill: func(r *rand.Rand, _ int) uint32 {
+			if r.IntN(2) == 0 {
+				return special[r.IntN(len(special))]
+			}
+			return r.Uint32() & 0xffff
+		}}
 }
 
 // productTwin is wgmma of 64 x 16 by 16 x n, and a bulk copy of either operand.
@@ -177,6 +208,30 @@ func bytesTwin(a, b string, n int) twin {
   dm::products_wait<0>();
   dm::products_settle(d);
   for (int e = 0; e < %[3]d / 2; e++) y.store(dm::thread() * (%[3]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, cpp[a], cpp[b], n, copied(8192+128*n, "dm::tile_load(as, 0, a, full, 0, 0, 0);", w.load))
+	return w
+}
+
+// tf32Twin is wgmma of 64 x 32 by 32 x n of f32, which the copies round to TF32.
+func tf32Twin(n int) twin {
+	w := productTwin("f16", n, false, false)
+	w.name = fmt.Sprintf("product tf32 %d", n)
+	for i := range w.maps {
+		w.maps[i].Elem, w.maps[i].Dims[0], w.maps[i].Box[0] = "tf32", 32, 32
+	}
+	w.fill = func(r *rand.Rand, _ int) uint32 { // small integers when they are rounded; else half of them are less
+		return math.Float32bits(float32(1+r.IntN(8))) + r.Uint32()&0x1fff - 0xfff | r.Uint32()&(1<<31)
+	}
+	w.body = fmt.Sprintf(`
+  auto as = arena.take_aligned<float>(2048, 1024), bs = arena.take_aligned<float>(32 * %[1]d, 1024);
+  %[2]s
+  float d[%[1]d / 2] = {};
+  dm::products_settle(d);
+  dm::products_begin();
+  for (int k = 0; k < 32; k += 8) dm::product<float, %[1]d, false, false>(d, dm::operand_at(as, k, 16, 1024), dm::operand_at(bs, k, 16, 1024));
+  dm::products_commit();
+  dm::products_wait<0>();
+  dm::products_settle(d);
+  for (int e = 0; e < %[1]d / 2; e++) y.store(dm::thread() * (%[1]d / 2) + e, dm::bits_as<dm::u32>(d[e]));`, n, copied(8192+128*n, "dm::tile_load(as, 0, a, full, 0, 0, 0);", w.load))
 	return w
 }
 
@@ -344,6 +399,9 @@ var twins = []twin{
 		return math.Float32bits(float32(r.IntN(17)-8)) | r.Uint32()&0x1fff
 	}),
 	matrixTwin("ldmatrix_x4", 4), matrixTwin("ldmatrix_x4_trans", 4), matrixTwin("ldmatrix_x2", 2), matrixTwin("ldmatrix_x2_trans", 2),
+	matrixOfFloatsTwin(),
+	unary("round_tf32", "dm::round_tf32(dm::bits_as<dm::u32>(p))", withNaN, 0),
+	orderTwin("f16", false), orderTwin("f16", true), orderTwin("bf16", false), orderTwin("bf16", true),
 	unary("pack2 f16", "dm::pack2<dm::f16>(p, q)", anyFloat, 0),
 	unary("pack2 bf16", "dm::pack2<dm::bf16>(p, q)", anyFloat, 0),
 	unary("narrow f16", "dm::u32(dm::narrow<dm::f16>(p).bits)", anyFloat, 0),
@@ -431,5 +489,6 @@ var twins = []twin{
 	productTwin("f16", 64, false, false), productTwin("f16", 64, true, true), productTwin("f16", 128, false, true), productTwin("f16", 256, false, false),
 	productTwin("bf16", 64, true, false), productTwin("bf16", 128, false, false), productTwin("bf16", 256, true, true),
 	productTwin("f16", 192, false, false), bytesTwin("f8E4M3FN", "f8E4M3FN", 128), bytesTwin("f8E4M3FN", "f8E5M2", 64), bytesTwin("f8E5M2", "f8E4M3FN", 128), bytesTwin("f8E5M2", "f8E5M2", 64),
+	tf32Twin(64), tf32Twin(256),
 	heldTwin("f16", 64, true), heldTwin("bf16", 128, true), heldTwin("f16", 16, false), heldTwin("bf16", 192, true),
 }

@@ -32,6 +32,15 @@ var wrongStrings = []wrongString{
 	{"mma f16", "mma.cuh", `f32.f16.f16.f32`, `f32.bf16.bf16.f32`, false},
 	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%9, %8}`, false},
 	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%5, %4`, false},
+	{"round_tf32", "mma.cuh", `cvt.rna.tf32.f32 %0, %1;`, `and.b32 %0, %1, 0xffffe000;`, false},
+	{"round_tf32", "mma.cuh", `cvt.rna.tf32.f32 %0, %1;`, `mov.b32 %0, %1;`, false},
+	{"ldmatrix_x4 of floats", "mma.cuh", `x4.shared.b16 {%0, %1, %2, %3}`, `x4.shared.b16 {%0, %2, %1, %3}`, false},
+	{"product tf32 64", "hopper.cuh", `"}, %" #A ", %" #B ", %" #ADD ", 1, 1;"`, `"}, %" #B ", %" #A ", %" #ADD ", 1, 1;"`, false},
+	{"product tf32 64", "hopper.cuh", `DM_WGMMA_LINES("tf32", "tf32", COLS, 8, R0, R1, R2)`, `DM_WGMMA_LINES("tf32", "tf32", COLS, 8, R1, R0, R2)`, false},
+	{"order_keys f16 false", "ops.cuh", `prmt.b32 %0, %1, 0, 0xbb99;`, `prmt.b32 %0, %1, 0, 0xbbbb;`, false},
+	{"order_keys bf16 false", "ops.cuh", `fma.rn.bf16x2 %0, %0, %1, %2;`, `fma.rn.f16x2 %0, %0, %1, %2;`, false},
+	{"order_keys f16 true", "ops.cuh", `fma.rn.f16x2 %0, %0, %1, %2;`, `mov.b32 %0, %0;`, false},
+	{"order_keys bf16 true", "ops.cuh", `0xbf80bf80u : 0x3f803f80u), "r"(0)`, `0xbf80bf80u : 0x3f803f80u), "r"(0x80008000)`, false},
 	{"pack2 f16", "mma.cuh", `cvt.rn.f16x2.f32 %0, %1, %2;`, `cvt.rn.f16x2.f32 %0, %2, %1;`, false},
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32 %0, %1, %2;`, `cvt.rn.bf16x2.f32 %0, %2, %1;`, false},
 	{"pack2 bf16", "mma.cuh", `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`, false},
@@ -116,9 +125,9 @@ var wrongStrings = []wrongString{
 	{"product f16 64 false false", "hopper.cuh", `u64(1) << 62`, `u64(2) << 62`, false},
 	{"product f16 64 false false", "hopper.cuh", `(address & 0x3ffff) >> 4`, `(address & 0x1ffff) >> 5`, false},
 	{"product f8E4M3FN f8E4M3FN 128", "hopper.cuh", `"}, %" #A ", %" #B ", %" #ADD ", 1, 1;"`, `"}, %" #B ", %" #A ", %" #ADD ", 1, 1;"`, false},
-	{"product f8E4M3FN f8E4M3FN 128", "hopper.cuh", `if constexpr (left && right) DM_WGMMA_BYTES("e4m3", "e4m3"`, `if constexpr (left && right) DM_WGMMA_BYTES("e5m2", "e5m2"`, false},
-	{"product f8E4M3FN f8E5M2 64", "hopper.cuh", `if constexpr (left) DM_WGMMA_BYTES("e4m3", "e5m2"`, `if constexpr (left) DM_WGMMA_BYTES("e5m2", "e4m3"`, false},
-	{"product f8E5M2 f8E4M3FN 128", "hopper.cuh", `if constexpr (right) DM_WGMMA_BYTES("e5m2", "e4m3"`, `if constexpr (right) DM_WGMMA_BYTES("e4m3", "e4m3"`, false},
+	{"product f8E4M3FN f8E4M3FN 128", "hopper.cuh", `if constexpr (left && right) DM_WGMMA_LINES("e4m3", "e4m3"`, `if constexpr (left && right) DM_WGMMA_LINES("e5m2", "e5m2"`, false},
+	{"product f8E4M3FN f8E5M2 64", "hopper.cuh", `if constexpr (left) DM_WGMMA_LINES("e4m3", "e5m2"`, `if constexpr (left) DM_WGMMA_LINES("e5m2", "e4m3"`, false},
+	{"product f8E5M2 f8E4M3FN 128", "hopper.cuh", `if constexpr (right) DM_WGMMA_LINES("e5m2", "e4m3"`, `if constexpr (right) DM_WGMMA_LINES("e4m3", "e4m3"`, false},
 	{"product f8E5M2 f8E5M2 64", "hopper.cuh", `#ADD ", 1, 1;" \
       : DM_HELD_##COLS \
       : "l"(a), "l"(b), "n"(int(Add)))`, `#ADD ", 1, 1;" \

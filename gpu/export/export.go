@@ -386,7 +386,7 @@ func (e *export) step(s *artifact.Step, dependent bool) {
 var mapTypes = map[string]string{
 	"f64": "FLOAT64", "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "f8E4M3FN": "UINT8", "f8E5M2": "UINT8",
 	"i64": "INT64", "i32": "INT32", "i16": "UINT16", "i8": "UINT8", "i1": "UINT8",
-	"ui64": "UINT64", "ui32": "UINT32", "ui16": "UINT16", "ui8": "UINT8", "index": "INT64",
+	"tf32": "TFLOAT32", "ui64": "UINT64", "ui32": "UINT32", "ui16": "UINT16", "ui8": "UINT8", "index": "INT64",
 }
 
 func (e *export) tensorMap(i int, a artifact.Arg) {

@@ -65,7 +65,7 @@ constexpr u32 shared_limit = 227 << 10;  // bytes of a block, sm_90
 
 // One tensor map, as the artifact has it.
 struct TensorMap {
-  int rank, swizzle, elem_bytes;
+  int rank, swizzle, elem_bytes, rounds;
   i64 dims[5], strides[5], box[5];
 };
 

@@ -214,6 +214,12 @@ inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from,
     else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
     else global_read<8, 8>(p, offset, line);
     memcpy(data + where, p.data + offset, size_t(t.elem_bytes));
+    if (t.rounds) {
+      u32 x;
+      memcpy(&x, data + where, sizeof x);
+      x = tf32_of(x);
+      memcpy(data + where, &x, sizeof x);
+    }
   });
   at_block_end = check_transfers;
   const u32 ranks = mask ? mask : 1u << m.rank;

@@ -47,7 +47,7 @@ inline i64 number(FILE* f) {
 
 // workspace; number of buffers, of each offset, bytes, kind; number of steps, of
 // each work, kernel, grid, number of arguments, of each buffer, bytes of an element and
-// rank of the tensor map, if not 0 its swizzle, dims, strides and box; number of
+// rank of the tensor map, if not 0 its swizzle, whether it rounds to TF32, dims, strides and box; number of
 // outputs, of each the buffer.
 inline Plan read_plan(const char* path) {
   FILE* f = fopen(path, "r");
@@ -74,6 +74,7 @@ inline Plan read_plan(const char* path) {
       a.map.rank = int(number(f));
       if (a.map.rank) {
         a.map.swizzle = int(number(f));
+        a.map.rounds = int(number(f));
         for (int d = 0; d < a.map.rank; d++) a.map.dims[d] = number(f);
         for (int d = 0; d < a.map.rank; d++) a.map.strides[d] = number(f);
         for (int d = 0; d < a.map.rank; d++) a.map.box[d] = number(f);

@@ -11,11 +11,11 @@ struct Rows {
 };
 
 template <int N, bool TRANS, class T> inline void load_matrices(u32 (&r)[N], const Shared<T>& s, At i) {
-  static_assert(sizeof(T) == 2, "16-bit elements");
+  static_assert(sizeof(T) == 2 || (sizeof(T) == 4 && !TRANS), "16-bit elements, or 32-bit ones, of which a register has one");
   Rows mine;
   mine.r = r;
   if (m.lane < 8 * N) {
-    u32 at = s.check(i, 8);
+    u32 at = s.check(i, 16 / int(sizeof(T)));
     shared_read(at, 16, i.line);
     memcpy(mine.row, smem.data + at, 16);
   }
@@ -37,6 +37,12 @@ struct Fragments {
   float* d;
   const u32 *a, *b;
 };
+
+// A number rounded to TF32, as cvt.rna.tf32.f32 does.
+inline u32 tf32_of(u32 bits) {
+  if ((bits & 0x7fffffff) < 0x7f800000) bits += 0x1000;
+  return bits & ~0x1fffu;
+}
 
 // Four numbers at once.
 typedef float F4 __attribute__((vector_size(16)));
@@ -124,6 +130,8 @@ template <class T> DM_FN void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], con
     x.give_sums(w);
   });
 }
+
+DM_FN u32 round_tf32(u32 bits) { return emu::tf32_of(bits); }
 
 DM_FN void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2] DM_LINE) {
   emu::Fragments mine{d, a, b};

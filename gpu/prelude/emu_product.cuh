@@ -6,10 +6,12 @@ namespace dm {
 namespace emu {
 
 // What the numbers of an operand are.
-enum Format : u8 { isF16, isBF16, isE4M3, isE5M2 };
-constexpr int bytes_of(Format f) { return f < isE4M3 ? 2 : 1; }
+enum Format : u8 { isTF32, isF16, isBF16, isE4M3, isE5M2 };
+constexpr int bytes_of(Format f) { return f == isTF32 ? 4 : f < isE4M3 ? 2 : 1; }
 inline float number(Format f, const u8* from) {
   u16 two;
+  u32 four;
+  if (f == isTF32) return memcpy(&four, from, 4), bits_as<float>(four & ~0x1fffu); // the low bits are ignored
   if (f >= isE4M3) return f == isE4M3 ? wide(f8e4{*from}) : wide(f8e5{*from});
   memcpy(&two, from, 2);
   return f == isF16 ? wide(f16{two}) : wide(bf16{two});
@@ -179,6 +181,7 @@ inline void end_products(int under_way, Spot line) {
 }
 
 template <class T> struct ProductElem;
+template <> struct ProductElem<float> { static constexpr Format format = isTF32; };
 template <> struct ProductElem<f16> { static constexpr Format format = isF16; };
 template <> struct ProductElem<bf16> { static constexpr Format format = isBF16; };
 template <> struct ProductElem<f8e4> { static constexpr Format format = isE4M3; };
@@ -214,6 +217,7 @@ template <int N> DM_FN void products_wait(DM_LINE_ONLY) { emu::end_products(N, a
 template <int R> DM_FN void products_settle(float (&)[R]) {}
 
 template <class T, int N, bool TA, bool TB, bool Add = true> DM_FN void product(float (&d)[N / 2], u64 a, u64 b DM_LINE) {
+  static_assert(sizeof(T) == 2 || (!TA && !TB), "TF32 is contiguous along k");
   emu::start_product(d, {N, Add, TA, TB, emu::ProductElem<T>::format, emu::ProductElem<T>::format, a, b, nullptr}, at);
 }
 template <class T, int N, bool TB, bool Add = true> DM_FN void product_held(float (&d)[N / 2], const u32 (&a)[4], u64 b DM_LINE) {

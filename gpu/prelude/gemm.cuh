@@ -4,7 +4,7 @@
 //
 // A generated kernel passes a Shape and three functors. An operand is a struct
 //
-//   using Elem = dm::f16;                     // element type in shared memory
+//   using Elem = dm::f16;                     // element type in shared memory; on tensor cores float is rounded to TF32
 //   static constexpr bool along_k = true;     // neighbours in memory follow k; else they follow the row
 //   static constexpr int vector = 8;          // neighbours that one load takes, a power of two up to 8
 //   static constexpr bool direct = true;      // bytes are copied to shared memory unchanged
@@ -94,15 +94,18 @@ DM_FN Place place(i32 number) {
   return p;
 }
 
-// chunk reads eight neighbours of an operand, from (r, k) on along k or along the
+// chunk_of is the elements of a chunk of 16 bytes.
+template <class X> constexpr int chunk_of = 16 / int(sizeof(typename X::Elem));
+
+// chunk reads 16 bytes of neighbours of an operand, from (r, k) on along k or along the
 // row; elements outside the matrix are zero.
 template <class X>
-DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth) {
+DM_FN Vec<typename X::Elem, chunk_of<X>> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth) {
   using T = typename X::Elem;
   constexpr int W = X::vector;
-  Vec<T, 8> v;
+  Vec<T, chunk_of<X>> v;
   DM_UNROLL
-  for (int i = 0; i < 8; i += W) {
+  for (int i = 0; i < chunk_of<X>; i += W) {
     const i32 ri = X::along_k ? r : r + i, ki = X::along_k ? k + i : k;
     T part[W];
     if (x.has(ri) && ki < depth) {
@@ -128,14 +131,18 @@ template <class X> struct Offsets<X, true> {
 };
 
 // Stage is the part of an operand that one step of a tensor-core loop needs:
-// Rows x BK elements of shared memory, in chunks of eight, swizzled so that
-// the eight rows that one ldmatrix reads lie in different banks.
+// Rows x BK elements of shared memory, in chunks of 16 bytes, swizzled so that the
+// eight rows that one ldmatrix reads lie in different banks. Numbers of 32 bits along rows, which
+// ldmatrix cannot transpose, are read one by one: by a warp eight neighbours of four lines. Those lie in different banks, and at fixed
+// distances, where lines are padded by eight numbers.
 template <class X, int Rows, int BK, int Threads>
 struct Stage {
   using T = typename X::Elem;
-  static constexpr int size = Rows * BK;
-  static constexpr int line = (X::along_k ? BK : Rows) / 8; // chunks side by side
+  static constexpr int piece = chunk_of<X>; // elements of a chunk
+  static constexpr int line = (X::along_k ? BK : Rows) / piece; // chunks side by side
   static constexpr int lines = X::along_k ? Rows : BK;
+  static constexpr bool padded = sizeof(T) == 4 && !X::along_k;
+  static constexpr int pitch = line * piece + (padded ? 8 : 0), size = lines * pitch; // in elements
   static constexpr int each = lines * line / Threads; // chunks of a thread
   static constexpr int apart = Threads / line;        // lines between two of them
   static_assert(Threads % line == 0 && lines * line % Threads == 0, "threads share the chunks evenly");
@@ -144,8 +151,12 @@ struct Stage {
   DM_FN static i32 at(i32 l, i32 c) {
     constexpr int period = line >= 8 ? 1 : 8 / line; // lines in 128 bytes
     constexpr int mask = line >= 8 ? 7 : line - 1;
-    return (l * line + (c ^ ((l / period) & mask))) * 8;
+    if constexpr (padded) return l * pitch + c * piece;
+    return (l * line + (c ^ ((l / period) & mask))) * piece;
   }
+
+  // number is the index of element r of a padded line.
+  DM_FN static i32 number(i32 l, i32 r) { return l * pitch + r; }
 
   const X& x;
   const i32 z, row, depth; // the matrix, the tile's first row; the length of k
@@ -154,14 +165,14 @@ struct Stage {
   static constexpr int own = X::along_k ? each : 1; // rows of a thread
   Offset base[own];
   i32 places[own][coordinates > 0 ? coordinates : 1];
-  Vec<T, 8> held[X::direct ? 1 : each];
+  Vec<T, piece> held[X::direct ? 1 : each];
 
   DM_FN Stage(const X& x, i32 z, i32 row, i32 depth) : x(x), z(z), row(row), depth(depth) {
     if constexpr (X::direct) {
       const Offset o = x.outer(z);
       DM_UNROLL
       for (int i = 0; i < own; i++) {
-        const i32 r = row + (X::along_k ? thread() / line + i * apart : thread() % line * 8);
+        const i32 r = row + (X::along_k ? thread() / line + i * apart : thread() % line * piece);
         base[i] = x.has(r) ? o + x.row(r) : 0;
         if constexpr (coordinates > 0) x.place(places[i], r);
       }
@@ -177,7 +188,7 @@ struct Stage {
       i32 tap[coordinates];
       DM_UNROLL
       for (int i = 0; i < each; i++) {
-        const i32 l = l0 + i * apart, ki = X::along_k ? k + c * 8 : k + l;
+        const i32 l = l0 + i * apart, ki = X::along_k ? k + c * piece : k + l;
         if (i == 0 || !X::along_k) {
           col = x.col(ki);
           x.tap(tap, ki);
@@ -191,7 +202,7 @@ struct Stage {
       DM_UNROLL
       for (int i = 0; i < each; i++) {
         const i32 l = l0 + i * apart;
-        const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
+        const i32 r = X::along_k ? row + l : row + c * piece, ki = X::along_k ? k + c * piece : k + l;
         if constexpr (X::direct) {
           const bool valid = x.has(r) && ki < depth;
           const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
@@ -206,7 +217,7 @@ struct Stage {
     if constexpr (!X::direct) {
       const i32 l0 = thread() / line, c = thread() % line;
       DM_UNROLL
-      for (int i = 0; i < each; i++) to.template store<8>(at(l0 + i * apart, c), held[i]);
+      for (int i = 0; i < each; i++) to.template store<piece>(at(l0 + i * apart, c), held[i]);
     }
   }
 };

@@ -1,22 +1,51 @@
-// The main loop on tensor cores by mma.sync (sm_80 up): f16 or bf16 in shared
-// memory, sums in f32. Copies to shared memory run Stages - 1 steps ahead.
+// The main loop on tensor cores by mma.sync (sm_80 up): f16, bf16 or, for TF32, f32 in
+// shared memory, sums in f32. Copies to shared memory run Stages - 1 steps ahead.
 #pragma once
 
 namespace dm {
 
-// MmaTile is a block's tile: BM x BN, BK deep, in warps of WM x WN.
-template <int BM_, int BN_, int BK_, int WM_, int WN_, int Stages_>
+// MmaTile is a block's tile: BM x BN, BK deep, in warps of WM x WN, of elements of so many bytes.
+template <int BM_, int BN_, int BK_, int WM_, int WN_, int Stages_, int Bytes = 2>
 struct MmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = BK_, WM = WM_, WN = WN_, stages = Stages_;
   static constexpr int warps = BM / WM * (BN / WN), threads = warps * 32;
   static constexpr int group = 8; // of B's rows, where there are two products
   static constexpr int pitch = WN + 8; // of a slab of accumulators, in floats
-  static constexpr int pipeline = stages * (BM + BN) * BK * 2, slabs = warps * 16 * pitch * 4;
+  static constexpr int padding = Bytes == 4 ? 16 : 0; // of the lines of both operands
+  static constexpr int pipeline = stages * (BM + BN + padding) * BK * Bytes, slabs = warps * 16 * pitch * 4;
   static constexpr int shared = pipeline > slabs ? pipeline : slabs; // bytes of dynamic shared memory
-  static_assert(WM % 16 == 0 && WN % 16 == 0 && BK % 16 == 0, "whole fragments");
+  static constexpr int step = 32 / Bytes; // of k that an mma multiplies
+  static_assert(WM % 16 == 0 && WN % 16 == 0 && BK % step == 0, "whole fragments");
 };
 
-// fragments_a reads the 16 x 16 fragments of A of a warp's rows, for 16 of k.
+// A fragment of TF32 along k is one of 16 bits whose elements are halves of those of 32: ldmatrix gives a lane the same row and the
+// number at lane() % 4. Along rows a lane reads its numbers: a[i] of row g + 8 (i & 1) at k = t + 4 (i >> 1), b[i] at k = t + 4 i.
+template <class G, int N, class T>
+DM_FN void numbers(u32 (&to)[N], Shared<T> s, i32 row, i32 k, int rows) {
+  const i32 g = lane() / 4, t = lane() % 4;
+  DM_UNROLL
+  for (int i = 0; i < N; i++) {
+    const i32 r = row + g + i % rows * 8;
+    to[i] = bits_as<u32>(float(s[G::number(k + t + i / rows * 4, r)]));
+  }
+}
+
+// rounded rounds a fragment's numbers to TF32.
+template <class T, int N>
+DM_FN void rounded(u32 (&x)[N]) {
+  if constexpr (sizeof(T) == 4) {
+    DM_UNROLL
+    for (int i = 0; i < N; i++) x[i] = round_tf32(x[i]);
+  }
+}
+
+template <class T>
+DM_FN void multiply_fragments(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  if constexpr (sizeof(T) == 4) mma_m16n8k8_tf32(d, a, b);
+  else mma_m16n8k16<T>(d, a, b);
+}
+
+// fragments_a reads the fragments of A of a warp's rows, for a step of k: 16 x 16, or 16 x 8 of TF32.
 template <class X, class G, int F, class T>
 DM_FN void fragments_a(u32 (&to)[F][4], Shared<T> s, i32 row, i32 k) {
   const i32 l = lane();
@@ -24,14 +53,17 @@ DM_FN void fragments_a(u32 (&to)[F][4], Shared<T> s, i32 row, i32 k) {
   for (int i = 0; i < F; i++) {
     const i32 r = row + i * 16;
     if constexpr (X::along_k) {
-      ldmatrix_x4(to[i], s, G::at(r + (l & 15), k / 8 + (l >> 4)));
+      ldmatrix_x4(to[i], s, G::at(r + (l & 15), k / G::piece + (l >> 4)));
+    } else if constexpr (sizeof(T) == 4) {
+      numbers<G>(to[i], s, r, k, 2);
     } else {
       ldmatrix_x4_trans(to[i], s, G::at(k + (l & 7) + (l >> 4) * 8, r / 8 + ((l >> 3) & 1)));
     }
+    rounded<T>(to[i]);
   }
 }
 
-// fragments_b reads the 16 x 8 fragments of B of a warp's columns, two at a time.
+// fragments_b reads the fragments of B of a warp's columns, 16 x 8 or 8 x 8, two at a time.
 template <class X, class G, int F, class T>
 DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
   const i32 l = lane();
@@ -40,10 +72,16 @@ DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
     const i32 c = col + i * 8;
     u32 r[4];
     if constexpr (X::along_k) {
-      ldmatrix_x4(r, s, G::at(c + (l & 7) + (l >> 4) * 8, k / 8 + ((l >> 3) & 1)));
+      ldmatrix_x4(r, s, G::at(c + (l & 7) + (l >> 4) * 8, k / G::piece + ((l >> 3) & 1)));
+    } else if constexpr (sizeof(T) == 4) {
+      u32 one[2], next[2];
+      numbers<G>(one, s, c, k, 1);
+      numbers<G>(next, s, c + 8, k, 1);
+      r[0] = one[0], r[1] = one[1], r[2] = next[0], r[3] = next[1];
     } else {
       ldmatrix_x4_trans(r, s, G::at(k + (l & 15), c / 8 + (l >> 4)));
     }
+    rounded<T>(r);
     to[i][0] = r[0], to[i][1] = r[1], to[i + 1][0] = r[2], to[i + 1][1] = r[3];
   }
 }
@@ -96,14 +134,14 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
     }
     cp_async_commit();
     DM_UNROLL
-    for (int k = 0; k < Tile::BK; k += 16) {
+    for (int k = 0; k < Tile::BK; k += Tile::step) {
       u32 fa[FM][4], fb[FN][2];
       fragments_a<A, StageA>(fa, as + now * StageA::size, row, k);
       fragments_b<B, StageB>(fb, bs + now * StageB::size, col, k);
       DM_UNROLL
       for (int i = 0; i < FM; i++)
         DM_UNROLL
-        for (int j = 0; j < FN; j++) mma_m16n8k16<T>(acc[i][j], fa[i], fb[j]);
+        for (int j = 0; j < FN; j++) multiply_fragments<T>(acc[i][j], fa[i], fb[j]);
     }
     if (ahead < steps) {
       load_a.finish(as + slot * StageA::size);

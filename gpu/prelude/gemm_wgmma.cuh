@@ -1,4 +1,4 @@
-// The main loops on Hopper (sm_90a): f16, bf16 or f8, sums in f32. One warpgroup
+// The main loops on Hopper (sm_90a): f16, bf16, f8, or f32 that tensor maps round to TF32, sums in f32. One warpgroup
 // loads tiles by tensor maps, two multiply. Blocks are persistent, so that the next
 // tile's loads overlap with the epilogue.
 #pragma once
@@ -25,12 +25,12 @@ struct WgmmaTile {
 
 // PingpongTile is a consumer's tile: the consumers multiply tiles of their own in turns, so that one's epilogue
 // runs beside the other's products (CUTLASS's ping-pong schedule).
-template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none>
-struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_, Pair_> {
+template <int BM_, int BN_, int Stages_, Pair Pair_ = Pair::none, int BK_ = 64>
+struct PingpongTile : WgmmaTile<2 * BM_, BN_, Stages_, Pair_, BK_> {
   static constexpr int BM = BM_, stages = Stages_;
   static constexpr bool turns = true;
   static constexpr int warps = 4, rows = BM;
-  static constexpr int shared = stages * (BM + BN_) * 64 * 2 + 8 * 16 * PingpongTile::pitch * 4 + (2 * stages + 2) * 8;
+  static constexpr int shared = stages * (BM + BN_) * 128 + 8 * 16 * PingpongTile::pitch * 4 + (2 * stages + 2) * 8;
 };
 
 // Bulk is the layout in shared memory of an operand whose stage holds Rows lines of 128 bytes
@@ -39,7 +39,7 @@ template <class X>
 struct Bulk {
   using T = typename X::Elem;
   static constexpr int line = 128 / int(sizeof(T)); // elements
-  static_assert(X::along_k || sizeof(T) == 2, "wgmma takes bytes along k alone");
+  static_assert(X::along_k || sizeof(T) == 2, "wgmma takes bytes and TF32 along k alone");
   // at is the descriptor of row r, a multiple of 64, from k on, a multiple of 32 bytes.
   DM_FN static u64 at(Shared<T> stage, i32 r, i32 k) {
     if constexpr (X::along_k)
@@ -122,7 +122,7 @@ struct Ring {
       barrier_wait(full, slot, phase);
       products_begin();
       DM_UNROLL
-      for (int k = 0; k < 64; k += 16) {
+      for (int k = 0; k < Tile::BK; k += 32 / int(sizeof(T))) {
         DM_UNROLL
         for (int i = 0; i < FM; i++)
           product<T, Tile::BN, !A::along_k, !B::along_k>(acc[i], Bulk<A>::at(as + slot * size_a, row + i * 64, k),

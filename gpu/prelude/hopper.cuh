@@ -169,8 +169,9 @@ template <int R> DM_FN void products_settle(float (&d)[R]) {
 
 namespace detail {
 template <class T> struct ProductElem;
-template <> struct ProductElem<f16> { static constexpr bool half = true; };
-template <> struct ProductElem<bf16> { static constexpr bool half = false; };
+template <> struct ProductElem<float> { static constexpr bool tf32 = true, half = false; };
+template <> struct ProductElem<f16> { static constexpr bool tf32 = false, half = true; };
+template <> struct ProductElem<bf16> { static constexpr bool tf32 = false, half = false; };
 template <> struct ProductElem<f8e4> { static constexpr bool four = true; }; // bits of the exponent
 template <> struct ProductElem<f8e5> { static constexpr bool four = false; };
 }  // namespace detail
@@ -239,23 +240,25 @@ template <> struct ProductElem<f8e5> { static constexpr bool four = false; };
       : DM_HELD_##COLS \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(Add)), "n"(int(TB)))
 
-// Numbers of 8 bits, whose operands are contiguous along k.
-#define DM_WGMMA_BYTES(TYPE_A, TYPE_B, COLS, A, B, ADD) \
+// Numbers of 8 bits and TF32, whose operands are contiguous along k.
+#define DM_WGMMA_LINES(TYPE_A, TYPE_B, COLS, DEPTH, A, B, ADD) \
   asm volatile( \
-      "wgmma.mma_async.sync.aligned.m64n" #COLS "k32.f32." TYPE_A "." TYPE_B " {" DM_SUMS_##COLS "}, %" #A ", %" #B ", %" #ADD ", 1, 1;" \
+      "wgmma.mma_async.sync.aligned.m64n" #COLS "k" #DEPTH ".f32." TYPE_A "." TYPE_B " {" DM_SUMS_##COLS "}, %" #A ", %" #B ", %" #ADD ", 1, 1;" \
       : DM_HELD_##COLS \
       : "l"(a), "l"(b), "n"(int(Add)))
 
 // D += A·B, 64 × N by 16 of k, of a warpgroup, or without Add D = A·B: T is f16 or
-// bf16, N a multiple of 16 up to 256; TA and TB are whether A and B are contiguous along
+// bf16, or float for TF32, 8 of k, whose low 13 bits are ignored; N a multiple of 16 up to 256; TA and TB are whether A and B are contiguous along
 // m and n. Lane l of warp w holds at d[4j + 2h + c] row 16w + l/4 + 8h, column
 // 8j + 2(l%4) + c. A and B are read, and D is written, at any time until the group is
 // waited for.
 template <class T, int N, bool TA, bool TB, bool Add = true> DM_FN void product(float (&d)[N / 2], u64 a, u64 b) {
   static_assert(N % 16 == 0 && N >= 16 && N <= 256, "16 to 256 columns, a multiple of 16");
+  static_assert(sizeof(T) == 2 || (!TA && !TB), "TF32 is contiguous along k");
 #define DM_PRODUCT(COLS, R0, R1, R2, R3, R4, R5, R6) \
   if constexpr (N == COLS) { \
-    if constexpr (detail::ProductElem<T>::half) DM_WGMMA("f16", COLS, R0, R1, R2, R3, R4); else DM_WGMMA("bf16", COLS, R0, R1, R2, R3, R4); \
+    if constexpr (detail::ProductElem<T>::tf32) DM_WGMMA_LINES("tf32", "tf32", COLS, 8, R0, R1, R2); \
+    else if constexpr (detail::ProductElem<T>::half) DM_WGMMA("f16", COLS, R0, R1, R2, R3, R4); else DM_WGMMA("bf16", COLS, R0, R1, R2, R3, R4); \
   }
   DM_WIDTHS(DM_PRODUCT)
 #undef DM_PRODUCT
@@ -280,10 +283,10 @@ template <class T, class U, int N, bool Add = true> DM_FN void product_of_bytes(
   constexpr bool left = detail::ProductElem<T>::four, right = detail::ProductElem<U>::four;
 #define DM_PRODUCT(COLS, R0, R1, R2, R3, R4, R5, R6) \
   if constexpr (N == COLS) { \
-    if constexpr (left && right) DM_WGMMA_BYTES("e4m3", "e4m3", COLS, R0, R1, R2); \
-    else if constexpr (left) DM_WGMMA_BYTES("e4m3", "e5m2", COLS, R0, R1, R2); \
-    else if constexpr (right) DM_WGMMA_BYTES("e5m2", "e4m3", COLS, R0, R1, R2); \
-    else DM_WGMMA_BYTES("e5m2", "e5m2", COLS, R0, R1, R2); \
+    if constexpr (left && right) DM_WGMMA_LINES("e4m3", "e4m3", COLS, 32, R0, R1, R2); \
+    else if constexpr (left) DM_WGMMA_LINES("e4m3", "e5m2", COLS, 32, R0, R1, R2); \
+    else if constexpr (right) DM_WGMMA_LINES("e5m2", "e4m3", COLS, 32, R0, R1, R2); \
+    else DM_WGMMA_LINES("e5m2", "e5m2", COLS, 32, R0, R1, R2); \
   }
   DM_WIDTHS(DM_PRODUCT)
 #undef DM_PRODUCT
@@ -291,7 +294,7 @@ template <class T, class U, int N, bool Add = true> DM_FN void product_of_bytes(
 
 #undef DM_WGMMA
 #undef DM_WGMMA_HELD
-#undef DM_WGMMA_BYTES
+#undef DM_WGMMA_LINES
 #undef DM_WIDTHS
 
 }  // namespace dm

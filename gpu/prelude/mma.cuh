@@ -8,10 +8,10 @@
 
 namespace dm {
 
-// Four 8×8 matrices of 16-bit elements: lanes 8k to 8k+7 pass, by i, the row
+// Four 8×8 matrices of 16-bit elements, or 8×4 of 32-bit ones: lanes 8k to 8k+7 pass, by i, the row
 // addresses of matrix k, 16-byte aligned; r[k] is the lane's pair of it.
 template <class T> DM_FN void ldmatrix_x4(u32 (&r)[4], Shared<T> s, i32 i) {
-  static_assert(sizeof(T) == 2, "16-bit elements");
+  static_assert(sizeof(T) <= 4, "16-bit elements, or 32-bit ones, of which a register has one");
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(detail::shared_address(s.p + i)) : "memory");
 }
@@ -46,6 +46,13 @@ template <> DM_FN void mma_m16n8k16<bf16>(float (&d)[4], const u32 (&a)[4], cons
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The number, an f32, rounded to TF32: to nearest, ties away from zero, the low 13 bits zero.
+DM_FN u32 round_tf32(u32 bits) {
+  u32 r;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(__uint_as_float(bits)));
+  return r;
 }
 
 // D += A·B with A 16×8 and B 8×8 of f32 whose low 13 bits are ignored: a[0] to

@@ -260,7 +260,7 @@ func paramOf(v uint64) (int, bool) {
 }
 
 func elemBytes(m *artifact.TensorMap) uint64 {
-	n, _ := artifact.ElemBytes(m.Elem)
+	n, _ := m.ElemBytes()
 	return uint64(n)
 }
 

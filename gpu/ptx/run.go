@@ -432,6 +432,9 @@ func (m *machine) box(tm *artifact.TensorMap, data []byte, from []int, to uint64
 			clear(b)
 			if inside {
 				copy(b, data[at:])
+				if tm.Rounds() {
+					binary.LittleEndian.PutUint32(b, tf32(binary.LittleEndian.Uint32(b)))
+				}
 			}
 		}
 	}

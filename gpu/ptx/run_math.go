@@ -68,7 +68,27 @@ var floats = map[string]struct {
 	"cvt.rn.f16.f32":     {1, func(x []uint64) uint64 { return narrow("f16", f32(x[0])) }},
 	"cvt.rn.bf16.f32":    {1, func(x []uint64) uint64 { return narrow("bf16", f32(x[0])) }},
 	"cvt.rn.f16x2.f32":   {2, func(x []uint64) uint64 { return narrow("f16", f32(x[0]))<<16 | narrow("f16", f32(x[1])) }},
+	"fma.rn.f16x2":       {3, func(x []uint64) uint64 { return halves("f16", x) }},
+	"fma.rn.bf16x2":      {3, func(x []uint64) uint64 { return halves("bf16", x) }},
+	"cvt.rna.tf32.f32":   {1, func(x []uint64) uint64 { return uint64(tf32(uint32(x[0]))) }},
 	"cvt.rn.bf16x2.f32":  {2, func(x []uint64) uint64 { return narrow("bf16", f32(x[0]))<<16 | narrow("bf16", f32(x[1])) }},
+}
+
+// halves is x·y + z of both halves.
+func halves(typ string, x []uint64) (all uint64) {
+	for at := 0; at < 32; at += 16 {
+		half := func(i int) float64 { return float64(small(typ, x[i]>>at&0xffff)) }
+		all |= narrow(typ, float32(math.FMA(half(0), half(1), half(2)))) << at
+	}
+	return all
+}
+
+// tf32 is an f32 rounded to TF32: to nearest, ties away from zero.
+func tf32(bits uint32) uint32 {
+	if bits&0x7fffffff < 0x7f800000 {
+		bits += 0x1000
+	}
+	return bits &^ 0x1fff
 }
 
 // float is arithmetic of floats, and what packs registers.
@@ -246,7 +266,7 @@ func (m *machine) mma(o *op, on []int) error {
 	return nil
 }
 
-// wgmma is wgmma.mma_async of floats of one or two bytes with descriptors of operands with
+// wgmma is wgmma.mma_async of floats of one, two or four bytes with descriptors of operands with
 // 128-byte swizzle, or the first operand in registers (PTX ISA, "Asynchronous warpgroup level matrix").
 func (m *machine) wgmma(o *op, on []int) error {
 	warps, err := warpsOf(on)
@@ -257,12 +277,14 @@ func (m *machine) wgmma(o *op, on []int) error {
 	typ := o.words[6]
 	args := o.in.Args
 	// wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, trans-a, trans-b;
-	// without trans-a where a is in registers, and both where elements are bytes:
+	// without trans-a where a is in registers, and both where elements are bytes, or tf32:
 	// wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2 d, a, b, scale-d, imm-scale-a, imm-scale-b;
 	bytes, depth := 2, 16
 	types := o.words[6:]
-	if strings.HasPrefix(typ, "e") {
-		bytes, depth = 1, 32
+	if strings.HasPrefix(typ, "e") || typ == "tf32" {
+		if bytes, depth = 1, 32; typ == "tf32" {
+			bytes, depth = 4, 8
+		}
 		args = append(slices.Clone(args), Operand{Text: "0"}, Operand{Text: "0"})
 	} else if typ != types[1] {
 		return fmt.Errorf("it is not known")
@@ -279,6 +301,9 @@ func (m *machine) wgmma(o *op, on []int) error {
 		b, err := m.memory("shared", d.place(across, r, k, bytes), bytes, t)
 		if err != nil {
 			return 0, err
+		}
+		if typ == "tf32" {
+			return float64(f32(little(b) &^ 0x1fff)), nil
 		}
 		return float64(small(typ, little(b))), nil
 	}

@@ -124,7 +124,7 @@ func (f deviceFlags) distribution(p *program.Program, m *ir.Module, fn *ir.Func,
 	}
 	on.Devices, on.Launch = 0, &l
 	h := sha256.New()
-	for _, part := range append([]string{versionText(), p.Src.Text(), fn.Name, fmt.Sprint(p.Bind), fmt.Sprint(on.Mesh)}, flags...) {
+	for _, part := range append([]string{versionText(), p.Src.Text(), fn.Name, fmt.Sprint(p.Bind), p.F32Products, fmt.Sprint(on.Mesh)}, flags...) {
 		fmt.Fprintf(h, "%d %s", len(part), part)
 	}
 	on.Identity = fmt.Sprintf("%x", h.Sum(nil))

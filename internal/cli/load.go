@@ -22,8 +22,9 @@ import (
 
 // targeting are the flags of every command that computes cost.
 type targeting struct {
-	Target string   `complete:"machine" help:"Machine to predict for (default: dmir.toml's target, else h200)." placeholder:"NAME"`
-	Bind   []string `help:"Give a dimension symbol its size." placeholder:"n=512" sep:","`
+	Target      string   `complete:"machine" help:"Machine to predict for (default: dmir.toml's target, else h200)." placeholder:"NAME"`
+	Bind        []string `help:"Give a dimension symbol its size." placeholder:"n=512" sep:","`
+	F32Products string   `name:"f32-products" enum:",f32,tf32" default:"" help:"How products of f32 that state no precision are computed: f32, or tf32, rounded for the tensor cores (default: dmir.toml's f32_products, else f32)." placeholder:"PRECISION"`
 }
 
 // options reads the configuration that applies to path; flags override it.
@@ -48,7 +49,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		return program.Options{}, err
 	}
 	maps.Copy(bind, sizes)
-	return program.Options{Target: target, Bind: bind, Config: cfg, Arrays: tensor.In(filepath.Dir(path)), OneKernel: kernel.Unfit, Compiled: planned.Figures}, nil
+	return program.Options{Target: target, Bind: bind, F32Products: t.F32Products, Config: cfg, Arrays: tensor.In(filepath.Dir(path)), OneKernel: kernel.Unfit, Compiled: planned.Figures}, nil
 }
 
 // binding reads sizes of symbols, each as name=size.

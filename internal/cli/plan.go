@@ -358,7 +358,7 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 		return planFailed(a, p, nil, err)
 	}
 	was := p.Src.Text()
-	check, err := a.analyse(source.New(p.Src.Path, text), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
+	check, err := a.analyse(source.New(p.Src.Path, text), program.Options{Target: p.Target, F32Products: p.F32Products, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (t targeting) version(a *app, old, path string, new *program.Program) (p *p
 	if err != nil {
 		return nil, "", err
 	}
-	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config, Arrays: arrays, Compiled: new.Compiled})
+	p, err = a.analyse(src, program.Options{Target: new.Target, F32Products: new.F32Products, Bind: new.Bind, Config: new.Config, Arrays: arrays, Compiled: new.Compiled})
 	if err != nil {
 		return nil, "", err
 	}

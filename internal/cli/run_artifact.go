@@ -29,8 +29,8 @@ import (
 
 // artifact runs a compiled file.
 func (c runCmd) artifact(a *app) error {
-	if c.Func != "" || len(c.Bind) > 0 || c.Target != "" {
-		return &failure{"DM612", c.File, "is already compiled: --func, --bind and --target apply to programs", "remove them, or compile the program again with dmir compile"}
+	if c.Func != "" || len(c.Bind) > 0 || c.Target != "" || c.F32Products != "" {
+		return &failure{"DM612", c.File, "is already compiled: --func, --bind, --target and --f32-products apply to programs", "remove them, or compile the program again with dmir compile"}
 	}
 	p, err := artifact.ReadFile(c.File)
 	var system *fs.PathError

@@ -69,7 +69,7 @@ func (j *Jobs) admitted(ctx context.Context, kind, fn string, token protocol.Pro
 // request is the worker's request for a function of a document.
 func request(p session.Place, kind, fn string) worker.Request {
 	prog := p.Program()
-	return worker.Request{Kind: kind, Path: p.Src.Path, Text: p.Src.Text(), Func: fn, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: prog.Bind, Machine: prog.Target}
+	return worker.Request{Kind: kind, Path: p.Src.Path, Text: p.Src.Text(), Func: fn, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: prog.Bind, F32Products: prog.F32Products, Machine: prog.Target}
 }
 
 // Run runs a function in a worker process, or profiles it there.

@@ -73,7 +73,7 @@ func (ps *Pages) placeOf(ctx context.Context, document, fn string, needed bool) 
 	var at place
 	_, err := ps.s.OnPlace(document, func(_ context.Context, p session.Place) (any, error) {
 		prog := p.Program()
-		at = place{p.Address, p.Snapshot, program.Options{Target: prog.Target, Bind: prog.Bind, Config: prog.Config, Arrays: prog.Arrays}, strings.TrimPrefix(fn, "@")}
+		at = place{p.Address, p.Snapshot, program.Options{Target: prog.Target, F32Products: prog.F32Products, Bind: prog.Bind, Config: prog.Config, Arrays: prog.Arrays}, strings.TrimPrefix(fn, "@")}
 		if at.fn == "" && needed {
 			var err error
 			at.fn, err = report.Choose(prog, "")

@@ -388,7 +388,7 @@ func (l *Loaded) compiled(ctx context.Context) (*Side, []attribution.Finding) {
 		if err != nil {
 			return nil, nil
 		}
-		text = program.Load(source.New(p.Src.Path, written), program.Options{Target: p.Target, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
+		text = program.Load(source.New(p.Src.Path, written), program.Options{Target: p.Target, F32Products: p.F32Products, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
 	}
 	findings := l.Sources.Findings(text, lint.Run(ctx, text, lint.Options{Select: p.Config.Lint.Select, Ignore: p.Config.Lint.Ignore}))
 	var funcs []*cost.Func

@@ -22,17 +22,18 @@ const (
 
 // Request describes what to do with a function.
 type Request struct {
-	Kind    string           `json:"kind,omitempty"`
-	Path    string           `json:"path"` // as shown in messages
-	Text    string           `json:"text"`
-	Func    string           `json:"func"`   // without "@"
-	Device  string           `json:"device"` // "auto", "reference", "emulator", "cuda"
-	Seed    int64            `json:"seed"`   // of the inputs
-	Bind    map[string]int64 `json:"bind,omitempty"`
-	Machine *machine.Machine `json:"machine,omitempty"` // what predictions are for; nil: the default
-	Code    bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
-	Devices int              `json:"devices,omitempty"` // of KindPlan
-	Memory  int64            `json:"memory,omitempty"`  // of KindPlan: bytes of a device; 0: the machine's
+	Kind        string           `json:"kind,omitempty"`
+	Path        string           `json:"path"` // as shown in messages
+	Text        string           `json:"text"`
+	Func        string           `json:"func"`   // without "@"
+	Device      string           `json:"device"` // "auto", "reference", "emulator", "cuda"
+	Seed        int64            `json:"seed"`   // of the inputs
+	Bind        map[string]int64 `json:"bind,omitempty"`
+	F32Products string           `json:"f32_products,omitempty"`
+	Machine     *machine.Machine `json:"machine,omitempty"` // what predictions are for; nil: the default
+	Code        bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
+	Devices     int              `json:"devices,omitempty"` // of KindPlan
+	Memory      int64            `json:"memory,omitempty"`  // of KindPlan: bytes of a device; 0: the machine's
 }
 
 // Progress is how far a function has run.
