@@ -19,6 +19,7 @@ inputs() {
   case $1 in
   lsp/server.FuzzServe) echo 10 ;;
   dialect/print.* | compile/schedule.*) echo 150 ;;
+  compile/sparse.FuzzReadNPZ) echo 500 ;;
   dialect/stablehlo.* | dialect/onnx.*) echo 1000 ;;
   analysis/refactor.* | lsp/feature.* | lsp/server.FuzzRequests) echo 250 ;;
   analysis/cost.* | analysis/diff.*) echo 1000 ;;

@@ -292,8 +292,17 @@ func FuzzReadNPZ(f *testing.F) {
 			name string
 			x    *tensor.Tensor
 		}{
-			{"shape", ints(shape)}, {"data", data}, {"indptr", ints(first)}, {"indices", ints(second)}, {"row", ints(first)}, {"col", ints(second)},
-			{"positions0", ints(first)}, {"coordinates0", ints(second)}, {"positions1", ints(first)}, {"coordinates1", ints(second)}, {"values", data},
+			{"shape", ints(shape)},
+			{"data", data},
+			{"indptr", ints(first)},
+			{"indices", ints(second)},
+			{"row", ints(first)},
+			{"col", ints(second)},
+			{"positions0", ints(first)},
+			{"coordinates0", ints(second)},
+			{"positions1", ints(first)},
+			{"coordinates1", ints(second)},
+			{"values", data},
 		} {
 			err = errors.Join(err, w.Array(a.name, a.x))
 		}

@@ -278,8 +278,12 @@ func (d *Discardable) Markdown() string {
 // Unfit is why an argument of type t cannot have the attribute a: a number that its elements cannot be, a
 // deviation of what has none, or a pattern of what is dense; "" where it can.
 func Unfit(a types.Named, t types.Type) string {
-	if a.Name == PatternAttr && !slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Format != nil }) {
+	sparse := slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Format != nil })
+	switch {
+	case a.Name == PatternAttr && !sparse:
 		return "is dense"
+	case a.Name == InitAttr && !isNumber(a.Value) && sparse:
+		return "is sparse, and no array in a file"
 	}
 	v, ok := types.NumberOf(a.Value)
 	if !ok {

@@ -167,6 +167,10 @@ func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 			switch r.Help = "write a number that is one of its elements"; a.Name {
 			case op.StddevAttr:
 				r.Help = "remove it, or write " + op.LookupAttr(op.InitAttr).Form() + " for a value"
+			case op.InitAttr:
+				if _, number := types.NumberOf(a.Value); !number {
+					r.Help = "write a number, or give the matrix to the run: --input a=FILE.npz"
+				}
 			case op.PatternAttr:
 				r.Help = "remove it, or give the argument a format: #dm.csr<nnz = e>"
 			}

@@ -118,14 +118,15 @@ func (c runCmd) Run(a *app) error {
 	if cases := driver.Cases(p); len(cases) > 1 && c.ofCases() {
 		return c.cases(a, p, cases)
 	}
-	m, fn, err := c.pick(a, p)
+	_, fn, err := c.pick(a, p)
 	if err != nil {
 		return err
 	}
 	if p, c.matrices, err = a.sized(src, opts, p, fn, c.Input); err != nil {
 		return err
 	}
-	if m, fn, err = c.pick(a, p); err != nil {
+	m, fn, err := c.pick(a, p)
+	if err != nil {
 		return err
 	}
 	c.sparse = sparseArguments(fn, p.Bind)
