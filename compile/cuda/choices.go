@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/internal/atomicfile"
 )
@@ -66,6 +67,7 @@ func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 // Put stores a tile for a product, both named as in artifact.Step; it reports
 // whether the tile exists.
 func (c *Choices) Put(product, tile string) bool {
+	tile, cluster := strings.CutSuffix(tile, machine.ClusterMark)
 	name, splits, split := strings.Cut(tile, " / ")
 	n, err := strconv.Atoi(splits)
 	if split && err != nil {
@@ -73,7 +75,7 @@ func (c *Choices) Put(product, tile string) bool {
 	}
 	for _, t := range slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, fmaTiles) {
 		if t.String() == name {
-			t.Splits = n
+			t.Splits, t.Cluster = n, cluster
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tiles[product] = t
@@ -100,7 +102,7 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	known := func(tiles []Config) bool {
 		return slices.ContainsFunc(tiles, func(k Config) bool {
-			k.Splits = c.Splits
+			k.Splits, k.Cluster = c.Splits, c.Cluster
 			return k == c
 		})
 	}
@@ -119,6 +121,9 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 			return false
 		}
 	default:
+		return false
+	}
+	if c.Cluster && !p.clusters(c, target) {
 		return false
 	}
 	unsplit := c.Splits <= 1
