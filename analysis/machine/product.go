@@ -193,8 +193,8 @@ func (t Tile) reads(p Product) (far, near float64) {
 }
 
 // The blocks of a cluster that share sums meet before they read each other's, and before they end: each takes no longer than a load from
-// memory. A multiprocessor reads distributed shared memory at about half of the rate of the level-2 cache (Luo et al., Dissecting the NVIDIA
-// Hopper Architecture through Microbenchmarking, 2025: 3.3 TB/s in clusters of two, 2.7 in clusters of four).
+// memory. That a multiprocessor reads distributed shared memory at half of the rate of the level-2 cache is an assumption, on the safe side: blocks
+// compete for it (Luo et al., Dissecting the NVIDIA Hopper Architecture through Microbenchmarking, 2025).
 const (
 	clusterBarriers = 2
 	distributed     = 2

@@ -58,9 +58,9 @@ func TestRandomKernels(t *testing.T) {
 
 // The programs whose kernels mistakes are planted in.
 var wrongBases = map[string]struct{ arch, text string }{
-	"product": {"sm_90a", `func.func @f(%x: tensor<512x1024xf16>, %w: tensor<1024x512xf16>) -> tensor<512x512xf16> {
-  %y = dm.matmul %x, %w : (tensor<512x1024xf16>, tensor<1024x512xf16>) -> tensor<512x512xf16>
-  return %y : tensor<512x512xf16>
+	"product": {"sm_90a", `func.func @f(%x: tensor<512x1024xf16>, %w: tensor<1024x1024xf16>) -> tensor<512x1024xf16> {
+  %y = dm.matmul %x, %w : (tensor<512x1024xf16>, tensor<1024x1024xf16>) -> tensor<512x1024xf16>
+  return %y : tensor<512x1024xf16>
 }
 `},
 	"one step": {"sm_90a", `func.func @f(%x: tensor<4096x64xf16>, %w: tensor<64x4096xf16>) -> tensor<4096x4096xf16> {
@@ -289,8 +289,8 @@ var wrongKernels = []wrongKernel{
 	{"clusters", "cluster.cuh", `"r"(at), "r"(rank));`, `"r"(at), "r"(rank + 1));`, ptx.Bounds},
 	{"clusters", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared.u32 [%0], %1;`, ptx.Bounds},
 	{"clusters", "dm.cuh", "__cluster_dims__(cluster, 1, 1)", "__cluster_dims__(cluster / 2, 1, 1)", ptx.ClusterSize},
-	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, 32 * Tile::warps);", "", ptx.Reused},
-	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, 32 * Tile::warps);", "sync_named(1 + warp() / 8, 32 * Tile::warps / 2);", ptx.Reused},
+	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, Tile::warps * 32);", "", ptx.Reused},
+	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, Tile::warps * 32);", "sync_named(1 + warp() / 8, Tile::warps * 16);", ptx.Reused},
 	{"shared sums", "gemm_wgmma.cuh", "sync_warp();\n      cluster_sync();", "cluster_arrive();", ptx.ClusterBarrier},
 	{"shared sums", "gemm_cluster.cuh", "cluster_sync(); // the parts are whole", "sync_named(2, 256);", ptx.ClusterLife},
 	{"shared sums", "gemm_cluster.cuh", "cluster_sync(); // no block ends", "// no block ends", ptx.ClusterLife},

@@ -97,6 +97,7 @@ struct Ring {
   // load loads the steps of a tile; one thread calls it. A slot is empty when the consumers of both blocks of a pair have left it: each
   // block writes to both. What the other one sends may arrive before the block expects it, and is counted then.
   DM_FN void load(const A& a, const B& b, const Place& p) {
+    DM_NO_UNROLL
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
       barrier_expect(full, slot, (size_a + size_b) * int(sizeof(T)));
@@ -259,7 +260,7 @@ template <class Tile, class S, int FM>
 DM_FN void keep_part(const SumsOf<Tile, S>& part, const float (&acc)[FM][Tile::BN / 2], i32 row) {
   static_assert(SumsOf<Tile, S>::size * 4 <= Tile::stages * (Tile::BM + Tile::BN) * 128, "the stages hold a part");
   const i32 r = row + warp() % 4 * 16 + lane() / 4, c = lane() % 4 * 2;
-  sync_named(1, 32 * Tile::warps);
+  sync_named(1, Tile::warps * 32);
   DM_UNROLL
   for (int i = 0; i < FM; i++)
     DM_UNROLL
