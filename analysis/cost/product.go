@@ -106,8 +106,9 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 	return t, true
 }
 
-// tileOf reads the attribute of a tile, "mma 128x128x32 / 4" or "wgmma 128x256x64 2x1".
+// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1".
 func tileOf(text string) (t machine.Tile, ok bool) {
+	text, cluster := strings.CutSuffix(text, machine.ClusterMark)
 	path, rest, ok := strings.Cut(text, " ")
 	if !ok {
 		return t, false
@@ -118,7 +119,10 @@ func tileOf(text string) (t machine.Tile, ok bool) {
 	if len(sizes) != 3 {
 		return t, false
 	}
-	t = machine.Tile{Path: path, Splits: 1, Pair: machine.Pair(pair)}
+	if cluster && !split {
+		return t, false
+	}
+	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair)}
 	if t.Pair != "" && t.Pair != machine.PairRows && t.Pair != machine.PairCols {
 		return t, false
 	}

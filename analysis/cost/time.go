@@ -198,7 +198,7 @@ func (t timer) collective(e *Entry) Time {
 }
 
 // TileAttr is the attribute in which a contraction records how it is cut into
-// tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
+// tiles, "mma 128x128x32 / 4": path, block, and how blocks share operands and sums. The
 // pass kernels writes it; one that is there is kept where it fits.
 const TileAttr = op.TileAttr
 

@@ -26,8 +26,13 @@ type Tile struct {
 	Rows, Cols int
 	Step       int // of the sum, which it reads at a time
 	Splits     int // blocks that share a sum, 1 or more
-	Pair       Pair
+	// Cluster: these are a cluster, and add their partial sums up on the chip.
+	Cluster bool
+	Pair    Pair
 }
+
+// ClusterMark is the end of the text of a tile with Cluster.
+const ClusterMark = " cluster"
 
 // Pair is how the two blocks of a cluster lie, as the shape of the cluster in tiles; "": there are no clusters. They share the
 // operand of which both need the same part: each reads half of it, and multicasts that to both.
@@ -120,7 +125,7 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 // slower of its multiplications and of reading its operands, and stores its result, of which the multiplications
 // of the next block hide half. The two blocks of a pair begin together, which takes no longer than a load from memory. Hopper's consumers compute the epilogue together behind the multiplications, or in turns, each beside
 // those of the other. Edges are padded to whole tiles. Sums that blocks share are written, and read once
-// more by another kernel.
+// more by another kernel; those of a cluster pass through distributed shared memory, and each of its blocks stores a part of the tile.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
 	sharing := 1.0
 	if m.generation() >= hopper && (t.Path == wgmmaPath || t.Path == pingpongPath) {
@@ -187,6 +192,15 @@ func (t Tile) reads(p Product) (far, near float64) {
 	return rows + cols, near
 }
 
+// The blocks of a cluster that share sums meet before they read each other's, and before they end: each takes no longer than a load from
+// memory. That a multiprocessor reads distributed shared memory at half of the rate of the level-2 cache is an assumption, on the safe side: blocks
+// compete for it (Luo et al., Dissecting the NVIDIA Hopper Architecture through Microbenchmarking, 2025).
+const (
+	clusterBarriers = 2
+	distributed     = 2
+	accumulator     = 4 // bytes of a sum
+)
+
 // line is how many bytes of its memory a multiprocessor accesses in a clock.
 const line = 128
 
@@ -208,12 +222,19 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	if near > 0 && m.Clock > 0 {
 		loads = max(loads, near*depth*size/(line*m.Clock))
 	}
-	store := area * size / (m.L2Bandwidth / sms)
+	at := int64(m.SMs) // blocks at a time
 	e := p.Epilogue
-	if splits > 1 { // the kernel that adds the sums up has it
+	exchange := 0.0
+	switch {
+	case t.Cluster:
+		at = max(1, at/splits) * splits // a group of multiprocessors has whole clusters
+		exchange = area * accumulator * float64(splits-1) / float64(splits) / (m.L2Bandwidth / sms / distributed)
+		area /= float64(splits) // of the epilogue and the stores
+	case splits > 1: // the kernel that adds the sums up has it
 		e = Epilogue{}
 	}
-	waves := float64(ceil(blocks, int64(m.SMs)))
+	store := area * size / (m.L2Bandwidth / sms)
+	waves := float64(ceil(blocks, at))
 	total := 0.0
 	if t.Path == pingpongPath {
 		own := max(store, m.epilogue(e, area, warpgroup))
@@ -228,9 +249,12 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	if t.Pair != "" {
 		total += m.MemoryLatency
 	}
-	if splits > 1 {
-		sums := 4 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)
-		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start() + m.epilogue(p.Epilogue, sums/4/sms, 4*warpgroup)
+	switch {
+	case t.Cluster:
+		total += waves*exchange + clusterBarriers*m.MemoryLatency
+	case splits > 1:
+		sums := accumulator * float64(p.Batch) * float64(p.Rows) * float64(p.Cols)
+		total += 2*sums*float64(splits)/m.L2Bandwidth + m.Start() + m.epilogue(p.Epilogue, sums/accumulator/sms, 4*warpgroup)
 	}
 	out := ProductTime{Blocks: blocks, Compute: p.FLOP() / rate, L2: float64(blocks) * reads / m.L2Bandwidth}
 	out.Tail = max(0, total-max(out.Compute, out.L2))

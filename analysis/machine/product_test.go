@@ -37,6 +37,20 @@ func TestProductTime(t *testing.T) {
 			block,
 			store + 2*4*5*128*256*2/10e12 + ten.Start(),
 		},
+		{
+			"a sum that two blocks of a cluster share: each stores half a tile, and reads as much from the other",
+			Product{Batch: 5, Rows: 128, Cols: 256, Depth: 2048, Elem: types.F16},
+			Tile{Rows: 128, Cols: 256, Step: 64, Splits: 2, Cluster: true},
+			block,
+			store/2 + 128*256*4/2/0.5e12 + 2*ten.MemoryLatency,
+		},
+		{
+			"clusters of four, of which ten multiprocessors have two",
+			Product{Batch: 3, Rows: 128, Cols: 256, Depth: 4096, Elem: types.F16},
+			Tile{Rows: 128, Cols: 256, Step: 64, Splits: 4, Cluster: true},
+			1.2 * block,
+			2*(block+store/8+128*256*3/0.5e12) + store/8 + 2*ten.MemoryLatency - 1.2*block,
+		},
 	} {
 		got := ten.ProductTime(c.p, c.tile)
 		if math.Abs(got.Compute/c.compute-1) > 1e-9 || math.Abs(got.Tail/c.tail-1) > 1e-9 {

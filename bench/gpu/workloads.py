@@ -418,6 +418,7 @@ def table():
             how = {"bert_up": "bias_gelu", "bert_down": "bias_residual", "llama_up": "silu_gate"}.get(who)
             if how:
                 add(f"{how}_{who}_{elem}", "epilogue", how, "forward", elem, dims, small, 0 if first else 2, first)
+    add("gemm_few_bf16", "gemm", "gemm", "forward", "bf16", dict(m=64, n=4096, k=4096), dict(m=16, n=256, k=1024), 1)
     add("gemm_8192_bf16", "gemm", "gemm", "forward", "bf16", dict(m=8192, n=8192, k=8192), dict(m=256, n=192, k=128), 1)
     for name, (m, n, k), tier in (("8192", (8192, 8192, 8192), 1), ("llama_up", LLAMA["up"], 2)):
         add(f"gemm_bytes_{name}_f8", "gemm", "gemm_bytes", "forward", "bf16", dict(m=m, n=n, k=k), dict(m=256, n=192, k=144), tier)

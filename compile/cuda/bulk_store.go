@@ -44,7 +44,7 @@ func bulkBoxes(t *kernel.Tiled, outs []kernel.Out, flat kernel.Flat) []boxDim {
 // bulk makes the copy engine store the result, if it can: the tensor map, which becomes a parameter in ns in place of the result.
 func (r *results) bulk(ns *names) bool {
 	p := r.contraction
-	if !p.c.Path.bulk() || p.sums != nil {
+	if !p.c.Path.bulk() || p.c.Splits > 1 {
 		return false
 	}
 	outs, _, flat, err := p.t.Results(1)

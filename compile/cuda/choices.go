@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/internal/atomicfile"
 )
@@ -66,6 +67,7 @@ func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 // Put stores a tile for a product, both named as in artifact.Step; it reports
 // whether the tile exists.
 func (c *Choices) Put(product, tile string) bool {
+	tile, cluster := strings.CutSuffix(tile, machine.ClusterMark)
 	name, splits, split := strings.Cut(tile, " / ")
 	n, err := strconv.Atoi(splits)
 	if split && err != nil {
@@ -73,7 +75,7 @@ func (c *Choices) Put(product, tile string) bool {
 	}
 	for _, t := range allTiles {
 		if t.String() == name {
-			t.Splits = n
+			t.Splits, t.Cluster = n, cluster
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tiles[product] = t
@@ -99,13 +101,16 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 // can reports whether tile c, which may come from a file, can compute p.
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	known := slices.ContainsFunc(allTiles, func(k Config) bool {
-		k.Splits = c.Splits
+		k.Splits, k.Cluster = c.Splits, c.Cluster
 		return k == c
 	})
 	if _, tensor := p.tensorElem(); !known || !tensor && c.Path != Fma {
 		return false
 	}
 	if c.Path.warpgroups() && (target.Arch != "sm_90a" || !c.feeds(t) || !p.pairs(c, target.Machine)) {
+		return false
+	}
+	if c.Cluster && !p.clusters(c, target) {
 		return false
 	}
 	unsplit := c.Splits <= 1

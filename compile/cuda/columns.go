@@ -19,7 +19,10 @@ type columns struct {
 	wide   int64 // threads of a block along a row
 	deep   int64 // threads of a block that share the rows
 	tiles  int64 // blocks along a row
-	splits int64 // blocks that share the rows; from 2 on with partial sums in memory
+	splits int64 // blocks that share the rows; from 2 on with partial sums in memory, or in a cluster
+	// cluster: they are a cluster, on the architecture arch, and combine their sums on the chip.
+	cluster bool
+	arch    string
 	// The partial sums of columns, and of all rows.
 	sums, totals []*assemble.Temp
 }
@@ -40,14 +43,23 @@ func (t Target) columns(f *kernel.Form) *columns {
 	for p.wide > 1 && p.wide/2 >= p.chunks {
 		p.wide /= 2
 	}
+	if c := t.clusterColumns(p); c != nil {
+		return c
+	}
+	p.partition(t)
+	return p
+}
+
+// partition gives p its blocks, whose partial sums a second kernel combines.
+func (p *columns) partition(t Target) {
+	r, n := p.f.Rows, p.f.Nest
 	p.deep = blockThreads / p.wide
-	p.tiles = (p.chunks + p.wide - 1) / p.wide
+	p.tiles = ceil(p.chunks, p.wide)
 	// Each thread has several rows, so that the final reduction stays small.
 	p.splits = max(1, min(4*t.multiprocessors()/p.tiles, r.Rows/(p.deep*8)))
 	if p.splits > 1 {
 		p.sums, p.totals = parts(n.Columns, p.splits*r.Cols, false), parts(n.Totals, p.splits*r.Cols, false)
 	}
-	return p
 }
 
 func (p *columns) temps() []*assemble.Temp { return slices.Concat(p.sums, p.totals) }
@@ -63,7 +75,11 @@ func (p *columns) launches() ([]*launch, error) {
 		Launch: assemble.Launch{Class: string(f.Class), Block: artifact.Block{Threads: blockThreads}, Grid: [3]int{int(p.tiles), int(p.splits), 1}},
 		named:  ns.of,
 	}
-	if p.splits == 1 {
+	if p.cluster {
+		first.Block.Cluster, first.Grid = int(p.splits), [3]int{int(p.tiles * p.splits), 1, 1}
+		first.blocks, first.include, first.Arch = clusterColumnBlocks, "cluster.cuh", p.arch
+	}
+	if len(p.temps()) == 0 {
 		reads = slices.Concat(reads, ns.stores(levelOuts(f, kernel.PerColumn)), ns.stores(levelOuts(f, kernel.PerKernel)))
 	}
 	ns.readers(reads...)
@@ -94,7 +110,12 @@ func (p *columns) write(t *text, to []ident) error {
 	const laneRow ident = "lane_row"
 	e := t.emitter(t.body)
 	e.approximate = approximate(f.Outs)
-	e.line("const %s %s = %s + dm::thread() %% %d", counter(p.chunks), def(col), scaled(cpp("dm::block()"), p.wide, p.chunks), p.wide)
+	tile, firstRow := cpp("dm::block()"), cpp("dm::block_y()")
+	if p.cluster {
+		e.line("const dm::i32 %s = dm::cluster_rank()", def(rank))
+		tile, firstRow = cpp("dm::block() / %d", p.splits), cpp("%s", rank)
+	}
+	e.line("const %s %s = %s + dm::thread() %% %d", counter(p.chunks), def(col), scaled(tile, p.wide, p.chunks), p.wide)
 	e.bind(r.Col, cpp("%s", col))
 	e.line("const dm::i32 %s = dm::thread() / %d", def(laneRow), p.wide)
 	acc := map[*kernel.Expr]ident{}
@@ -109,7 +130,7 @@ func (p *columns) write(t *text, to []ident) error {
 	if p.chunks%p.wide != 0 {
 		e.open("if (%s < %d)", col, p.chunks)
 	}
-	e.open("for (dm::i32 %s = dm::block_y() * %d + %s; %s < %d; %s += %d)", def(row), p.deep, laneRow, row, r.Rows, row, p.deep*p.splits)
+	e.open("for (dm::i32 %s = %s * %d + %s; %s < %d; %s += %d)", def(row), firstRow, p.deep, laneRow, row, r.Rows, row, p.deep*p.splits)
 	e.bind(r.Row, cpp("%s", row))
 	if rows := levelOuts(f, kernel.PerRow); len(rows) > 0 {
 		e.open("if (%s == 0)", col)
@@ -133,6 +154,10 @@ func (p *columns) write(t *text, to []ident) error {
 	e.close()
 	if p.chunks%p.wide != 0 {
 		e.close()
+	}
+	if p.cluster {
+		p.combine(e, acc, all)
+		return nil
 	}
 	// The threads of a column combine their sums; the first one of each continues.
 	for i, x := range all {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"dmir/analysis/machine"
 	"dmir/compile/assemble"
@@ -20,7 +21,7 @@ type contraction struct {
 	f      *kernel.Form
 	t      *kernel.Tiled
 	c      Config
-	sums   *assemble.Temp   // partial sums, where splits > 1
+	sums   *assemble.Temp   // partial sums, where splits > 1 and their blocks are no cluster
 	parts  []*assemble.Temp // partial results of the reduced results
 	over   map[*ir.Value]*ir.Value
 }
@@ -37,7 +38,7 @@ func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, e
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
 	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.Tile), over: o.Over}
-	if p.c.Splits > 1 {
+	if p.c.Splits > 1 && !p.c.Cluster {
 		p.sums = &assemble.Temp{Elem: p.sumElem(), N: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), Own: true}
 		return p, nil
 	}
@@ -106,7 +107,10 @@ func (p *contraction) launches() ([]*launch, error) {
 		},
 		named: ns.of, include: p.include(), late: true, blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
-	if c.Path.warpgroups() {
+	switch {
+	case c.Cluster:
+		l.Arch, l.Block.Cluster = p.target.Arch, c.Splits
+	case c.Path.warpgroups():
 		l.Grid[0] = min(l.Grid[0], p.target.Machine.SMs)
 		l.Arch = p.target.Arch
 	}
@@ -169,13 +173,17 @@ func (n *names) fields(fields ...[]assemble.Param) []assemble.Param {
 }
 
 func (p *contraction) include() string {
+	parts := []string{"gemm.cuh", "gemm_" + string(p.c.Path) + ".cuh"}
 	switch p.c.Path {
 	case Wgmma, Pingpong:
-		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
+		parts = []string{"hopper.cuh", "gemm.cuh", "gemm_wgmma.cuh"}
 	case Gather:
-		return "hopper.cuh gemm.cuh gemm_wgmma.cuh gemm_gather.cuh"
+		parts = []string{"hopper.cuh", "gemm.cuh", "gemm_wgmma.cuh", "gemm_gather.cuh"}
 	}
-	return "gemm.cuh gemm_" + string(p.c.Path) + ".cuh"
+	if p.c.Cluster {
+		parts = append([]string{"cluster.cuh"}, append(parts, "gemm_cluster.cuh")...)
+	}
+	return strings.Join(parts, " ")
 }
 
 // call is the kernel's body.
@@ -211,7 +219,11 @@ func (p *contraction) tile() string {
 }
 
 func (p *contraction) shape() string {
-	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products)
+	cluster := ""
+	if p.c.Cluster {
+		cluster = ", true"
+	}
+	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d%s>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products, cluster)
 }
 
 // sumType is the type in which products are accumulated.
@@ -323,7 +335,7 @@ type results struct {
 // results is the epilogue of the product, whose parameters are in ns.
 func (p *contraction) results(ns *names) (*results, error) {
 	v := int64(8)
-	if p.c.Path == Fma {
+	if p.c.Path == Fma || p.c.Cluster { // a thread of a cluster holds all blocks' sums of its run
 		v = 4
 	}
 	outs, _, flat, err := p.t.Results(1)

@@ -171,6 +171,8 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	switch {
 	case f.Class == kernel.ClassContraction && !p.rows:
 		deep = c.choose(t, f, p)
+	case f.Class == kernel.ClassColumns && p.rows:
+		deep = f.Rows.Rows
 	case f.Class == kernel.ClassRow && p.rows:
 		if deep = f.Rows.Cols; p.close {
 			deep = 16

@@ -39,7 +39,8 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 		r := t.rows(f)
 		s, pace = r, r.pace(t.Machine)
 	case kernel.ClassColumns:
-		s = t.columns(f)
+		c := t.columns(f)
+		s, pace = c, c.pace(t.Machine)
 	case kernel.ClassLibrary:
 		s, err = t.library(f)
 	case kernel.ClassContraction:

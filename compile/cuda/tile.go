@@ -34,12 +34,14 @@ func (p Path) bulk() bool { return p == Wgmma || p == Pingpong }
 // Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
-	BM, BN, BK int  // of a block
-	WM, WN     int  // of a warp (mma), of a thread (fma)
-	Stages     int  // of the pipeline (mma, wgmma, pingpong, gather)
-	Splits     int  // blocks that a sum is split over; a second kernel adds up their partial sums
-	TF32       bool // of f32 rounded to TF32, on tensor cores
-	Pair       machine.Pair
+	BM, BN, BK int // of a block
+	WM, WN     int // of a warp (mma), of a thread (fma)
+	Stages     int // of the pipeline (mma, wgmma, pingpong, gather)
+	Splits     int // blocks that a sum is split over
+	// Cluster: they are a cluster, and add their partial sums up on the chip; else a second kernel does it.
+	Cluster bool
+	TF32    bool // of f32 rounded to TF32, on tensor cores
+	Pair    machine.Pair
 }
 
 func (c Config) String() string {
@@ -49,6 +51,9 @@ func (c Config) String() string {
 	}
 	if c.Splits > 1 {
 		s += fmt.Sprintf(" / %d", c.Splits)
+	}
+	if c.Cluster {
+		s += machine.ClusterMark
 	}
 	return s
 }
@@ -64,8 +69,14 @@ func (c Config) threads() int {
 	return c.BM / c.WM * (c.BN / c.WN)
 }
 
-// shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
+// shared is the bytes of dynamic shared memory, as the prelude's tiles count them. The parts of a cluster's sums take the memory of the
+// stages.
 func (c Config) shared(elem types.Elem) int {
+	if c.Cluster {
+		whole := c
+		whole.Cluster = false
+		return max(whole.shared(elem), c.BM*(c.BN+8)*accBytes(elem))
+	}
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
 		return c.Stages*(c.BM+c.BN)*128 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
@@ -271,10 +282,13 @@ func (p productShape) candidates(target Target) []Config {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
-			if c.Splits = splits; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
+			if c.Splits, c.Cluster = splits, false; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
 				break
 			}
 			all = append(all, timed{c, p.time(c, target.Machine)})
+			if c.Cluster = true; p.clusters(c, target) {
+				all = append(all, timed{c, p.time(c, target.Machine)})
+			}
 		}
 	}
 	// There are few entries: insertion keeps the order of the tables among
@@ -308,6 +322,13 @@ func paired(tiles []Config) (all []Config) {
 // pairs reports whether the blocks of p with tile c form the pairs that it has, and both operands get to them so.
 func (p productShape) pairs(c Config, m *machine.Machine) bool {
 	return c.Pair == "" || c.Path.bulk() && m.Pairs(p.product(), c.tile()) && (p.fits == nil || p.fits(c))
+}
+
+// clusters reports whether the blocks that share a sum of p with tile c can be a cluster: of a portable size, each with a single tile whose
+// sums its shared memory holds.
+func (p productShape) clusters(c Config, target Target) bool {
+	return dependent(target.Arch) && slices.Contains(clusterSizes, int64(c.Splits)) && c.Pair == "" &&
+		int64(c.shared(p.sum)) <= target.Machine.SharedMemory
 }
 
 // shares reports whether the pairs of c share operand `which`.
@@ -348,7 +369,7 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	bytes += float64(p.batch) * (p.epilogue.Read + p.epilogue.Written) * float64(p.rows*cols)
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
-	if c.Splits > 1 {
+	if c.Splits > 1 && !c.Cluster {
 		t *= 1.05
 	}
 	if c.Path == Pingpong { // the first tile of a block has one consumer's warps alone
@@ -364,7 +385,7 @@ func (p productShape) product() machine.Product {
 
 // tile is c as the model of costs has it.
 func (c Config) tile() machine.Tile {
-	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Pair: c.Pair}
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Cluster: c.Cluster, Pair: c.Pair}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -34,6 +34,12 @@ func TestTileChoice(t *testing.T) {
 		{"sm_90a", 1, 4096, 4096, 1024, types.F16, "pingpong 128x128x64 2x1", machine.Epilogue{Slots: 50}},
 		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64 2x1", machine.Epilogue{Slots: 3}},
 		{"sm_90a", 1, 1024, 4096, 4096, types.F16, "wgmma 128x256x64 2x1", machine.Epilogue{Slots: 30}},
+		// Sums that few blocks share are added up on the chip, those of many in memory.
+		{"sm_90a", 1, 512, 512, 8192, types.F16, "wgmma 128x128x64 / 8 cluster", none},
+		{"sm_90a", 1, 64, 4096, 4096, types.F16, "pingpong 64x128x64 / 4 cluster", none},
+		{"sm_90a", 1, 64, 64, 65536, types.F16, "wgmma 128x64x64 / 64", none},
+		{"sm_90a", 1, 197, 768, 768, types.F32, "fma 64x64x16 / 8 cluster", none},
+		{"sm_100", 1, 256, 256, 1024, types.F16, "mma 64x64x32 / 8 cluster", none},
 		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32", none},
@@ -115,6 +121,9 @@ func TestChoices(t *testing.T) {
 		{Config{Path: Mma, BM: 96, BN: 96, BK: 32, WM: 48, WN: 48, Stages: 3}, false},
 		{Config{Path: "tcgen05", BM: 128, BN: 128, BK: 64}, false},
 		{split(mmaTiles[1], 1000), false},
+		{clustered(mmaTiles[5], 4), true},
+		{clustered(mmaTiles[5], 16), false},
+		{clustered(pairedTiles[0], 2), false},
 		{pairedTiles[0], false}, // one tile of rows
 		{byteTiles[0], false},
 	} {

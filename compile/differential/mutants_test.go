@@ -100,6 +100,15 @@ var mutants = []mutant{
 	{name: "a bulk copy takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `full, i, k, m\)`, with: "full, i, m, k)"},
 	{name: "a bulk store takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `from, at, n, m\)`, with: "from, at, m, n)"},
 	{name: "rows of a stored box are exchanged otherwise than by the map", program: "matmul_wgmma", arch: "sm_90a", header: "gemm_wgmma.cuh", at: `r / 2 & 3`, with: "r & 3"},
+	{name: "the blocks of a cluster have the same part of k", program: "matmul_cluster", arch: "sm_90a", header: "gemm.cuh", at: `number % parts :`, with: "number % 2 :"},
+	{name: "sums of another block are read before it has them", program: "columns", arch: "sm_90a", at: `dm::cluster_sync\(\);\n`, with: "dm::sync();\n"},
+	{name: "a block ends before its sums are read", program: "columns", arch: "sm_90a", at: `dm::cluster_sync\(\);\n`, with: "", nth: 1},
+	{name: "the sums of one block for those of all", program: "columns", arch: "sm_90a", at: `given4, k\)`, with: "given4, 0)"},
+	{name: "each block of a cluster stores its columns", program: "columns", arch: "sm_90a", at: `rank == 0 && `, with: ""},
+	{name: "blocks of a cluster have the same rows", program: "columns", arch: "sm_90a", at: `row = rank \* 8`, with: "row = rank / 2 * 8"},
+	{name: "the first block's sums are left out", program: "matmul_cluster", arch: "sm_90a", header: "gemm_cluster.cuh", at: `int s = 0; s < S::splits; s\+\+\) acc`, with: "int s = 1; s < S::splits; s++) acc"},
+	{name: "sums of the row beside", program: "matmul_cluster", arch: "sm_90a", header: "gemm_cluster.cuh", at: `slab_at<pitch>\(r, `, with: "slab_at<pitch>(r ^ 1, "},
+	{name: "a cluster leaves out a tile's last row", program: "matmul_cluster", arch: "sm_90a", header: "gemm_cluster.cuh", at: `run < rows \* runs`, with: "run < (rows - 1) * runs"},
 
 	{name: "a bulk copy takes queries of another head", program: "attention_wgmma", arch: "sm_90a", at: `full, i, col, matrix \+ 1, row\)`, with: "full, i, col, matrix, row)"},
 

@@ -58,9 +58,9 @@ func TestRandomKernels(t *testing.T) {
 
 // The programs whose kernels mistakes are planted in.
 var wrongBases = map[string]struct{ arch, text string }{
-	"product": {"sm_90a", `func.func @f(%x: tensor<512x1024xf16>, %w: tensor<1024x512xf16>) -> tensor<512x512xf16> {
-  %y = dm.matmul %x, %w : (tensor<512x1024xf16>, tensor<1024x512xf16>) -> tensor<512x512xf16>
-  return %y : tensor<512x512xf16>
+	"product": {"sm_90a", `func.func @f(%x: tensor<512x1024xf16>, %w: tensor<1024x1024xf16>) -> tensor<512x1024xf16> {
+  %y = dm.matmul %x, %w : (tensor<512x1024xf16>, tensor<1024x1024xf16>) -> tensor<512x1024xf16>
+  return %y : tensor<512x1024xf16>
 }
 `},
 	"one step": {"sm_90a", `func.func @f(%x: tensor<4096x64xf16>, %w: tensor<64x4096xf16>) -> tensor<4096x4096xf16> {
@@ -132,6 +132,16 @@ var wrongBases = map[string]struct{ arch, text string }{
 	"clusters": {"sm_90a", `func.func @f(%x: tensor<64x98304xf32>) -> tensor<64x98304xf32> {
   %y = dm.softmax %x, dim = 1 : tensor<64x98304xf32>
   return %y : tensor<64x98304xf32>
+}
+`},
+	"shared sums": {"sm_90a", `func.func @f(%x: tensor<4096x256xf16>, %w: tensor<4096x384xf16>) -> tensor<256x384xf16> {
+  %y = dm.einsum "km,kn->mn" %x, %w : (tensor<4096x256xf16>, tensor<4096x384xf16>) -> tensor<256x384xf16>
+  return %y : tensor<256x384xf16>
+}
+`},
+	"sums of warps": {"sm_100", `func.func @f(%x: tensor<248x1024xf16>, %w: tensor<1024x256xf16>) -> tensor<248x256xf16> {
+  %y = dm.einsum "mk,kn->mn" %x, %w : (tensor<248x1024xf16>, tensor<1024x256xf16>) -> tensor<248x256xf16>
+  return %y : tensor<248x256xf16>
 }
 `},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
@@ -296,6 +306,17 @@ var wrongKernels = []wrongKernel{
 	{"clusters", "cluster.cuh", `"r"(at), "r"(rank));`, `"r"(at), "r"(rank + 1));`, ptx.Bounds},
 	{"clusters", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared.u32 [%0], %1;`, ptx.Bounds},
 	{"clusters", "dm.cuh", "__cluster_dims__(cluster, 1, 1)", "__cluster_dims__(cluster / 2, 1, 1)", ptx.ClusterSize},
+	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, Tile::warps * 32);", "", ptx.Reused},
+	{"shared sums", "gemm_wgmma.cuh", "sync_named(1, Tile::warps * 32);", "sync_named(1 + warp() / 8, Tile::warps * 16);", ptx.Reused},
+	{"shared sums", "gemm_wgmma.cuh", "sync_warp();\n      cluster_sync();", "cluster_arrive();", ptx.ClusterBarrier},
+	{"shared sums", "gemm_cluster.cuh", "cluster_sync(); // the parts are whole", "sync_named(2, 256);", ptx.ClusterLife},
+	{"shared sums", "gemm_cluster.cuh", "cluster_sync(); // no block ends", "// no block ends", ptx.ClusterLife},
+	{"shared sums", "gemm_cluster.cuh", "cluster_sync(); // no block ends", "cluster_begin(), cluster_wait(); // no block ends", ptx.ClusterLife},
+	{"shared sums", "gemm_cluster.cuh", "peer(part.sums, s)", "peer(part.sums, s + 1)", ptx.Bounds},
+	{"sums of warps", "gemm_cluster.cuh", "cluster_sync(); // the parts are whole", "sync();", ptx.ClusterLife},
+	{"sums of warps", "gemm_cluster.cuh", "cluster_sync(); // the parts are whole", "cluster_begin(), cluster_wait();", ptx.SharedRace},
+	{"sums of warps", "gemm_cluster.cuh", "cluster_sync(); // no block ends", "sync(); // no block ends", ptx.ClusterLife},
+	{"sums of warps", "gemm_mma.cuh", "cp_async_wait<0>();\n  sync();", "cp_async_wait<0>();", ptx.SharedRace},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;", ptx.SharedRace},
 	{"rows", "warp.cuh", "sync(DM_HERE_ONLY);  // the scratch may be used again", "", ptx.SharedRace},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;\n  if (thread() != 5) sync(DM_HERE_ONLY);", ptx.Aligned},

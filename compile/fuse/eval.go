@@ -201,7 +201,8 @@ const (
 
 // prologue is the time that recomputing their operands adds to the contractions
 // of s: a tile of an operand is computed for each tile of the result that reads
-// it, and of a convolution's for each place of the window. Package cost, in whose model every op of a kernel runs once, leaves that
+// it, and of a convolution's for each place of the window. On Hopper the tensor cores are slower for it, as no tensor map brings what is
+// computed. Package cost, in whose model every op of a kernel runs once, leaves that
 // out; without it, plans would fuse the backward pass of a normalization into
 // each contraction that reads its result.
 func (g *graph) prologue(s *candidate) float64 {
@@ -211,6 +212,7 @@ func (g *graph) prologue(s *candidate) float64 {
 		if n.again == nil || len(s.nodes) == 1 {
 			continue
 		}
+		computed := false
 		for j, v := range n.ins {
 			seen, turned := map[int]bool{}, false
 			var back func(v int)
@@ -222,6 +224,8 @@ func (g *graph) prologue(s *candidate) float64 {
 				seen[d] = true
 				ns += g.nodes[d].effort * n.again[j]
 				turned = turned || turns(g.nodes[d].op)
+				m := op.MoveOf(g.nodes[d].op)
+				computed = computed || m == nil || len(m.Pieces) != 1
 				for _, w := range g.nodes[d].ins {
 					back(w)
 				}
@@ -229,6 +233,9 @@ func (g *graph) prologue(s *candidate) float64 {
 			if back(v); turned {
 				ns += n.gather[j]
 			}
+		}
+		if computed {
+			ns += n.threads
 		}
 	}
 	return ns

@@ -22,6 +22,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -115,6 +116,7 @@ func whole(t *testing.T, u *pass.Unit) {
 			t.Errorf("%s stands outside kernels", e.Op.Name)
 		}
 	}
+	var inPlace op.InPlace
 	for _, o := range u.Func.Body.Ops {
 		if o.Name != "dm.kernel" {
 			continue
@@ -124,7 +126,7 @@ func whole(t *testing.T, u *pass.Unit) {
 		}
 		body := o.Body(0)
 		if ops := body.Ops[:len(body.Ops)-1]; len(ops) > 1 {
-			if _, err := kernel.Of(ops, body.Terminator().Operands); err != nil {
+			if _, err := kernel.OfOver(ops, body.Terminator().Operands, kernel.Updating(&inPlace, o)); err != nil {
 				t.Errorf("%s cannot run as one kernel: %v", o.Str("dm.name"), err)
 			}
 		}

@@ -63,6 +63,7 @@ type node struct {
 	vector    float64     // ns at the vector units' peak
 	again     []float64   // of a contraction: how often each element of ins is computed where it is not read
 	gather    []float64   // of a contraction: ns by which it is slower where it reads single elements of ins
+	threads   float64     // of a contraction: ns by which it is slower where threads bring an operand to the tensor cores
 	effort    float64     // ns on the vector units, by the instructions of each element
 	cheap     bool        // may be recomputed in several kernels
 	plain     bool        // is in conflict with no other node that is plain
@@ -300,6 +301,9 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	if e.Class == op.ClassContraction {
 		n.tensor = e.Computes(g.m)
 		g.recomputes(n, float64(flop)/2)
+		if x := n.op.In(0); x != nil && !cost.Gathers(g.m, n.op) {
+			n.threads = n.tensor * (g.m.Rate(true, x.Elem, "")/g.m.Rate(true, x.Elem, "mma") - 1)
+		}
 	} else {
 		n.vector = e.Computes(g.m)
 	}

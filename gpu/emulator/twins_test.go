@@ -438,7 +438,7 @@ var twins = []twin{
 	{name: "load_once", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   const dm::Vec<dm::u32, 4> v = x.load_once<4>(dm::lane() * 4);
   for (int i = 0; i < 4; i++) y.store(dm::lane() * 4 + i, v[i]);`},
-	{name: "cluster", threads: 64, cluster: 2, x: 128, y: 512, fill: anyWord, body: `
+	{name: "cluster", threads: 64, cluster: 2, x: 128, y: 1536, fill: anyWord, body: `
   auto s = arena.take<dm::u32>(64);
   auto w = arena.take<dm::u64>(64), told = arena.take<dm::u64>(1);
   if (dm::thread() == 0) {
@@ -455,10 +455,16 @@ var twins = []twin{
   dm::cluster_sync();
   const dm::u32 mine = s[dm::thread()];
   const dm::u64 both = w[dm::thread()];
-  y.store(4 * i, mine);
-  y.store(4 * i + 1, dm::u32(both >> 32) ^ dm::u32(both) << 1);
-  y.store(4 * i + 2, narrow.load(dm::thread()));
-  y.store(4 * i + 3, dm::u32(wide.load(dm::thread())));
+  y.store(12 * i, mine);
+  y.store(12 * i + 1, dm::u32(both >> 32) ^ dm::u32(both) << 1);
+  y.store(12 * i + 2, narrow.load(dm::thread()));
+  y.store(12 * i + 3, dm::u32(wide.load(dm::thread())));
+  const dm::Vec<dm::u32, 2> two = narrow.load<2>(dm::thread() & ~1);
+  const dm::Vec<dm::u32, 4> four = narrow.load<4>(dm::thread() & ~3);
+  const dm::Vec<dm::u64, 2> twice = wide.load<2>(dm::thread() & ~1);
+  for (int k = 0; k < 2; k++) y.store(12 * i + 4 + k, two[k]);
+  for (int k = 0; k < 4; k++) y.store(12 * i + 6 + k, four[k]);
+  for (int k = 0; k < 2; k++) y.store(12 * i + 10 + k, dm::u32(twice[k] >> 32));
   if (dm::thread() == 5) dm::barrier_arrive(told, 0, other);
   dm::barrier_wait_peers(told, 0, 0);
   dm::cluster_sync();`},

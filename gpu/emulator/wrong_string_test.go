@@ -67,6 +67,8 @@ var wrongStrings = []wrongString{
 	{"cluster", "cluster.cuh", `%%cluster_ctarank`, `%%cluster_nctarank`, false},
 	{"cluster", "cluster.cuh", `ld.shared::cluster.u32 %0, [%1];`, `ld.shared::cluster.u32 %0, [%1+4];`, false},
 	{"cluster", "cluster.cuh", `ld.shared::cluster.u64 %0, [%1];`, `ld.shared::cluster.u64 %0, [%1+8];`, false},
+	{"cluster", "cluster.cuh", `ld.shared::cluster.v4.u32 {%0, %1, %2, %3}`, `ld.shared::cluster.v4.u32 {%0, %2, %1, %3}`, false},
+	{"cluster", "cluster.cuh", `ld.shared::cluster.v2.u32 {%0, %1}`, `ld.shared::cluster.v2.u32 {%1, %0}`, false},
 	{"cluster", "cluster.cuh", `st.shared::cluster.u32 [%0], %1;`, `st.shared::cluster.u32 [%0], %0;`, false},
 	{"cluster", "cluster.cuh", `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "l"`, `st.shared::cluster.u64 [%0], %1;" ::"r"(to), "r"`, true},
 	{"cluster", "hopper.cuh", `shared::cluster.b64 _, [%0];`, `shared::cluster.b64 _, [%0+8];`, false},

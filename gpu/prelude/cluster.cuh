@@ -76,6 +76,21 @@ template <class T> struct Remote {
       return bits_as<T>(v);
     }
   }
+  // N elements of up to 16 bytes, from a multiple of N on.
+  template <int N> DM_FN Vec<T, N> load(i32 i) const {
+    if constexpr (N * sizeof(T) == 16) {
+      uint4 r;
+      asm volatile("ld.shared::cluster.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "r"(at + u32(i) * u32(sizeof(T))) : "memory");
+      return bits_as<Vec<T, N>>(r);
+    } else if constexpr (N * sizeof(T) == 8 && N > 1) {
+      uint2 r;
+      asm volatile("ld.shared::cluster.v2.u32 {%0, %1}, [%2];" : "=r"(r.x), "=r"(r.y) : "r"(at + u32(i) * u32(sizeof(T))) : "memory");
+      return bits_as<Vec<T, N>>(r);
+    } else {
+      static_assert(N == 1, "vectors of 8 or 16 bytes");
+      return Vec<T, 1>{load(i)};
+    }
+  }
   DM_FN void store(i32 i, T v) const {
     const u32 to = at + u32(i) * u32(sizeof(T));
     if constexpr (sizeof(T) == 4) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(to), "r"(bits_as<u32>(v)) : "memory");

@@ -77,21 +77,28 @@ template <class T> class Remote {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "elements of four or eight bytes");
   Remote(Shared<T> s, i32 rank) : s_(s), rank_(rank) {}
   T load(At i) const {
-    u32 at = place(i);
+    u32 at = place(i, 1);
     emu::shared_read(at, int(sizeof(T)), i.line);
     T v;
     memcpy(&v, emu::smem.data + at, sizeof v);
     return v;
   }
+  template <int N> Vec<T, N> load(At i) const {
+    u32 at = place(i, N);
+    emu::shared_read(at, int(sizeof(T)) * N, i.line);
+    Vec<T, N> v;
+    memcpy(&v, emu::smem.data + at, sizeof v);
+    return v;
+  }
   void store(At i, T v) const {
-    u32 at = place(i);
+    u32 at = place(i, 1);
     emu::shared_write(at, int(sizeof(T)), i.line);
     memcpy(emu::smem.data + at, &v, sizeof v);
   }
 
  private:
-  u32 place(At i) const {
-    u32 at = s_.check(i, 1);
+  u32 place(At i, int n) const {
+    u32 at = s_.check(i, n);
     emu::touch(rank_, i.line);
     return emu::peer_place(at, rank_);
   }

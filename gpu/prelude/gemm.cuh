@@ -56,12 +56,14 @@
 namespace dm {
 
 // Shape is the size of a contraction and its partition into blocks.
-template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1>
+template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false>
 struct Shape {
   static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
   // splits is how many blocks share a sum: block s sums over its part of k and
-  // passes z + s * batch to the epilogue, which stores partial sums.
+  // passes z + s * batch to the epilogue, which stores partial sums. In a cluster they add
+  // these up on the chip instead (gemm_cluster.cuh).
   static constexpr i32 splits = Splits;
+  static constexpr bool cluster = Cluster;
 };
 
 // Place is what one block computes: a tile of one matrix of the batch, over
@@ -75,20 +77,23 @@ constexpr i32 tiles_of = ((S::m + BM - 1) / BM) * ((S::n * S::products + BN - 1)
 
 // place numbers tiles so that blocks that run together share rows and columns
 // in the cache: eight tiles down, then one to the right. n counts B's rows. Tiles 2i and 2i + 1 lie one below the other where their
-// rows are even in number, or side by side with Across = 2, of an even number of columns.
+// rows are even in number, or side by side with Across = 2, of an even number of columns. The blocks of a cluster that share sums are
+// neighbours, too: their split is their rank.
 template <class S, i32 BM, i32 BN, i32 BK, i32 Across = 1>
 DM_FN Place place(i32 number) {
   constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n * S::products + BN - 1) / BN / Across, steps = (S::k + BK - 1) / BK;
-  const i32 index = number / Across;
+  constexpr i32 parts = S::cluster ? S::splits : 1;
+  static_assert(parts == 1 || Across == 1, "a cluster shares an operand or sums");
+  const i32 index = number / parts / Across;
   constexpr i32 deep = rows < 8 ? rows : 8;
   Place p;
   const i32 tile = index % (rows * cols), rest = index / (rows * cols);
   p.z = rest % S::batch;
-  p.split = rest / S::batch;
+  p.split = S::cluster ? number % parts : rest / S::batch;
   const i32 band = tile / (deep * cols), in = tile % (deep * cols);
   const i32 height = rows - band * deep < deep ? rows - band * deep : deep;
   p.m = (band * deep + in % height) * BM;
-  p.n = (in / height * Across + number % Across) * BN;
+  p.n = (in / height * Across + number / parts % Across) * BN;
   p.first = i32(i64(steps) * p.split / S::splits);
   p.last = i32(i64(steps) * (p.split + 1) / S::splits);
   return p;
@@ -279,6 +284,20 @@ template <int Pitch>
 DM_FN i32 slab_at(i32 r, i32 c) {
   return r * Pitch + (c ^ (r & 1) * 4);
 }
+
+// TileSums is a block's sums of a tile in its shared memory, for the blocks of a cluster that share the sums: BM rows of BN, of which Group
+// columns are the first product's, then Group the second one's, and so on.
+template <class Tile, class Acc, int Group_>
+struct TileSums {
+  static constexpr int pitch = Tile::BN + 8, size = Tile::BM * pitch, group = Group_;
+  const Shared<Acc> sums;
+  template <int N> DM_FN void put(i32 r, i32 c, Vec<Acc, N> v) const { sums.template store<N>(slab_at<pitch>(r, c), v); }
+};
+
+// add_parts adds the parts of the blocks up and passes the sums to the epilogue (gemm_cluster.cuh); warps number 0 to Warps - 1 of each
+// block call it.
+template <class Tile, class S, int Warps, class Acc, int Group, class Epilogue>
+DM_FN void add_parts(const TileSums<Tile, Acc, Group>& part, const Epilogue& epilogue, const Place& p, i32 number);
 
 // flush passes a slab of 16 rows x W columns of accumulators, which the warp has
 // written to shared memory, to the epilogue in runs along n, so that a warp stores

@@ -100,13 +100,14 @@ struct Lines {
 };
 
 // gemm_fma computes one tile. Launch with Tile::threads threads and
-// Tile::shared bytes, one block for each tile, matrix and split.
+// Tile::shared bytes, one block for each tile, matrix and split; those of a split may be a cluster, which takes room for TileSums.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using Acc = typename Tile::Acc;
   constexpr int GM = Tile::TM / 4, GN = Tile::TN / 4, across = Tile::BN / Tile::TN;
   constexpr int size_a = Tile::BK * Tile::pitch_a, size_b = Tile::BK * Tile::pitch_b;
   const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  Arena after = arena; // the parts of a cluster reuse the memory of the stages
   const Shared<Acc> as = arena.take<Acc>(2 * size_a), bs = arena.take<Acc>(2 * size_b);
   Lines<Tile, A, Tile::BM, Tile::pitch_a> load_a;
   Lines<Tile, B, Tile::BN, Tile::pitch_b> load_b;
@@ -155,76 +156,92 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
     sync();
   }
 
-  // Of two products a thread's second half of columns is that of the second one.
-  constexpr int V = Epilogue::vector, P = S::products, F = Epilogue::reductions, width = Tile::TN / P;
-  static_assert(V <= 4 && (P == 1 || GN == P) && 32 % across == 0, "runs and pairs are a thread's own, rows of threads a warp's");
-  const i32 z = p.z + p.split * S::batch;
-  float columns[F > 0 ? F : 1][width]; // reductions over rows
-  if constexpr (F > 0) {
+  if constexpr (S::cluster) {
+    constexpr int W = sizeof(Acc) <= 4 ? 4 : 2;
+    using Sums = TileSums<Tile, Acc, Tile::BN / GN>;
+    const Sums part{after.take<Acc>(Sums::size)};
     DM_UNROLL
-    for (int f = 0; f < F; f++)
+    for (int i = 0; i < Tile::TM; i++)
       DM_UNROLL
-      for (int j = 0; j < width; j++) columns[f][j] = Epilogue::first(f);
-  }
-  DM_NO_UNROLL
-  for (i32 i = 0; i < Tile::TM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
-    Acc sums[Tile::TN];
-    DM_UNROLL
-    for (int x = 0; x < Tile::TM; x++) {
-      if (x != i) continue;
-      DM_UNROLL
-      for (int j = 0; j < Tile::TN; j++) sums[j] = acc[x][j];
-    }
-    const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
-    float line[F > 0 ? F : 1]; // reductions over the row's columns
+      for (int j = 0; j < Tile::TN; j += W) {
+        Vec<Acc, W> v;
+        DM_UNROLL
+        for (int e = 0; e < W; e++) v[e] = acc[i][j + e];
+        part.put(row + i % 4 + i / 4 * (Tile::BM / GM), col + j % 4 + j / 4 * (Tile::BN / GN), v);
+      }
+    add_parts<Tile, S, Tile::threads / 32>(part, epilogue, p, warp());
+  } else {
+    // Of two products a thread's second half of columns is that of the second one.
+    constexpr int V = Epilogue::vector, P = S::products, F = Epilogue::reductions, width = Tile::TN / P;
+    static_assert(V <= 4 && (P == 1 || GN == P) && 32 % across == 0, "runs and pairs are a thread's own, rows of threads a warp's");
+    const i32 z = p.z + p.split * S::batch;
+    float columns[F > 0 ? F : 1][width]; // reductions over rows
     if constexpr (F > 0) {
       DM_UNROLL
-      for (int f = 0; f < F; f++) line[f] = Epilogue::first(f);
-    }
-    DM_UNROLL
-    for (int j = 0; j < width; j += V) {
-      const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
-      if (m < S::m && n < S::n) {
-        decltype(result(Acc(0))) run[P][V];
+      for (int f = 0; f < F; f++)
         DM_UNROLL
-        for (int q = 0; q < P; q++)
+        for (int j = 0; j < width; j++) columns[f][j] = Epilogue::first(f);
+    }
+    DM_NO_UNROLL
+    for (i32 i = 0; i < Tile::TM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
+      Acc sums[Tile::TN];
+      DM_UNROLL
+      for (int x = 0; x < Tile::TM; x++) {
+        if (x != i) continue;
+        DM_UNROLL
+        for (int j = 0; j < Tile::TN; j++) sums[j] = acc[x][j];
+      }
+      const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
+      float line[F > 0 ? F : 1]; // reductions over the row's columns
+      if constexpr (F > 0) {
+        DM_UNROLL
+        for (int f = 0; f < F; f++) line[f] = Epilogue::first(f);
+      }
+      DM_UNROLL
+      for (int j = 0; j < width; j += V) {
+        const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
+        if (m < S::m && n < S::n) {
+          decltype(result(Acc(0))) run[P][V];
           DM_UNROLL
-          for (int e = 0; e < V; e++) run[q][e] = result(sums[q * width + j + e]);
-        float value[F > 0 ? F : 1][V];
-        call(epilogue, z, m, n, run, value);
-        if constexpr (F > 0) {
-          DM_UNROLL
-          for (int f = 0; f < F; f++)
+          for (int q = 0; q < P; q++)
             DM_UNROLL
-            for (int e = 0; e < V; e++) {
-              columns[f][j + e] = Epilogue::join(f, columns[f][j + e], value[f][e]);
-              line[f] = Epilogue::join(f, line[f], value[f][e]);
-            }
+            for (int e = 0; e < V; e++) run[q][e] = result(sums[q * width + j + e]);
+          float value[F > 0 ? F : 1][V];
+          call(epilogue, z, m, n, run, value);
+          if constexpr (F > 0) {
+            DM_UNROLL
+            for (int f = 0; f < F; f++)
+              DM_UNROLL
+              for (int e = 0; e < V; e++) {
+                columns[f][j + e] = Epilogue::join(f, columns[f][j + e], value[f][e]);
+                line[f] = Epilogue::join(f, line[f], value[f][e]);
+              }
+          }
+        }
+      }
+      if constexpr (F > 0) {
+        DM_UNROLL
+        for (int f = 0; f < F; f++) {
+          if (Epilogue::over_rows(f)) continue;
+          DM_UNROLL
+          for (int d = across / 2; d > 0; d /= 2) line[f] = Epilogue::join(f, line[f], shuffle_xor(line[f], d));
+          if (lane() % across == 0 && m < S::m) epilogue.part(f, i64(p.n / Tile::BN) * S::batch * S::m + i64(z) * S::m + m, line[f]);
         }
       }
     }
     if constexpr (F > 0) {
       DM_UNROLL
       for (int f = 0; f < F; f++) {
-        if (Epilogue::over_rows(f)) continue;
+        if (!Epilogue::over_rows(f)) continue;
         DM_UNROLL
-        for (int d = across / 2; d > 0; d /= 2) line[f] = Epilogue::join(f, line[f], shuffle_xor(line[f], d));
-        if (lane() % across == 0 && m < S::m) epilogue.part(f, i64(p.n / Tile::BN) * S::batch * S::m + i64(z) * S::m + m, line[f]);
-      }
-    }
-  }
-  if constexpr (F > 0) {
-    DM_UNROLL
-    for (int f = 0; f < F; f++) {
-      if (!Epilogue::over_rows(f)) continue;
-      DM_UNROLL
-      for (int j = 0; j < width; j++) {
-        float x = columns[f][j];
-        DM_UNROLL
-        for (int d = across; d < 32; d *= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
-        const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
-        constexpr i32 warps = Tile::threads / 32, parts = (S::m + Tile::BM - 1) / Tile::BM * warps;
-        if (lane() < across && n < S::n) epilogue.part(f, (i64(z) * parts + p.m / Tile::BM * warps + warp()) * S::n + n, x);
+        for (int j = 0; j < width; j++) {
+          float x = columns[f][j];
+          DM_UNROLL
+          for (int d = across; d < 32; d *= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
+          const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
+          constexpr i32 warps = Tile::threads / 32, parts = (S::m + Tile::BM - 1) / Tile::BM * warps;
+          if (lane() < across && n < S::n) epilogue.part(f, (i64(z) * parts + p.m / Tile::BM * warps + warp()) * S::n + n, x);
+        }
       }
     }
   }

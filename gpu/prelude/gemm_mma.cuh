@@ -87,7 +87,7 @@ DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
 }
 
 // gemm_mma computes one tile. Launch with Tile::threads threads and
-// Tile::shared bytes, one block for each tile, matrix and split.
+// Tile::shared bytes, one block for each tile, matrix and split; those of a split may be a cluster, which takes room for TileSums.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
@@ -151,28 +151,42 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   cp_async_wait<0>();
   sync();
 
-  const Shared<float> slab = after.take<float>(Tile::warps * 16 * Tile::pitch) + warp() * 16 * Tile::pitch;
-  const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
-  const i32 n = (p.n + col) / S::products;
-  Rows<Tile::WN, Epilogue> rows;
-  DM_NO_UNROLL
-  for (i32 i = 0; i < FM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
+  const i32 r = lane() / 4, c = lane() % 4 * 2;
+  // The sums in two neighbouring columns of row h of fragment (x, j).
+  const auto pair = [&](int x, int j, int h) {
+    Vec<float, 2> v;
+    v[0] = acc[x][j][h * 2], v[1] = acc[x][j][h * 2 + 1];
+    return v;
+  };
+  if constexpr (S::cluster) {
+    const TileSums<Tile, float, Tile::group> part{after.take<float>(TileSums<Tile, float, Tile::group>::size)};
     DM_UNROLL
-    for (int x = 0; x < FM; x++) {
-      if (x != i) continue;
+    for (int x = 0; x < FM; x++)
       DM_UNROLL
-      for (int j = 0; j < FN; j++) {
+      for (int j = 0; j < FN; j++)
         DM_UNROLL
-        for (int h = 0; h < 2; h++) {
-          Vec<float, 2> v;
-          v[0] = acc[x][j][h * 2], v[1] = acc[x][j][h * 2 + 1];
-          slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), v);
+        for (int h = 0; h < 2; h++) part.put(row + x * 16 + r + h * 8, col + j * 8 + c, pair(x, j, h));
+    add_parts<Tile, S, Tile::warps>(part, epilogue, p, warp());
+  } else {
+    const Shared<float> slab = after.take<float>(Tile::warps * 16 * Tile::pitch) + warp() * 16 * Tile::pitch;
+    const i32 z = p.z + p.split * S::batch;
+    const i32 n = (p.n + col) / S::products;
+    Rows<Tile::WN, Epilogue> rows;
+    DM_NO_UNROLL
+    for (i32 i = 0; i < FM; i++) { // the epilogue stands once in the machine code, as in gemm_wgmma
+      DM_UNROLL
+      for (int x = 0; x < FM; x++) {
+        if (x != i) continue;
+        DM_UNROLL
+        for (int j = 0; j < FN; j++) {
+          DM_UNROLL
+          for (int h = 0; h < 2; h++) slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), pair(x, j, h));
         }
       }
+      flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n);
     }
-    flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n);
+    rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
   }
-  rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
 }
 
 }  // namespace dm

@@ -97,6 +97,7 @@ struct Ring {
   // load loads the steps of a tile; one thread calls it. A slot is empty when the consumers of both blocks of a pair have left it: each
   // block writes to both. What the other one sends may arrive before the block expects it, and is counted then.
   DM_FN void load(const A& a, const B& b, const Place& p) {
+    DM_NO_UNROLL
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
       barrier_expect(full, slot, (size_a + size_b) * int(sizeof(T)));
@@ -251,9 +252,30 @@ DM_FN void store_bulk(Shared<typename Epilogue::Result> boxes, const Epilogue& e
   }
 }
 
+// SumsOf is a block's sums of a tile, for the blocks of a cluster that share them.
+template <class Tile, class S> using SumsOf = TileSums<Tile, float, Tile::BN / S::products>;
+
+// keep_part leaves a consumer's sums in the memory of the stages, which all consumers of the tile have read then.
+template <class Tile, class S, int FM>
+DM_FN void keep_part(const SumsOf<Tile, S>& part, const float (&acc)[FM][Tile::BN / 2], i32 row) {
+  static_assert(SumsOf<Tile, S>::size * 4 <= Tile::stages * (Tile::BM + Tile::BN) * 128, "the stages hold a part");
+  const i32 r = row + warp() % 4 * 16 + lane() / 4, c = lane() % 4 * 2;
+  sync_named(1, Tile::warps * 32);
+  DM_UNROLL
+  for (int i = 0; i < FM; i++)
+    DM_UNROLL
+    for (int e = 0; e < Tile::BN / 8; e++)
+      DM_UNROLL
+      for (int h = 0; h < 2; h++) {
+        Vec<float, 2> v;
+        v[0] = acc[i][e * 4 + h * 2], v[1] = acc[i][e * 4 + h * 2 + 1];
+        part.put(r + i * 64 + h * 8, c + e * 8, v);
+      }
+}
+
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
 // other one of them. Launch with Tile::threads threads and Tile::shared bytes; pairs in clusters of two, of which all tiles and all
-// blocks are a multiple.
+// blocks are a multiple; a cluster that shares sums with a block for each tile, matrix and split.
 template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
@@ -261,6 +283,11 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   constexpr int FM = Tile::rows / 64;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
   constexpr i32 slab_size = Epilogue::bulk ? 2 * 16 * Tile::width : 16 * Tile::pitch;
+  static_assert(!S::cluster || Tile::pair == Pair::none && !Epilogue::bulk, "a block of a cluster that shares sums has one tile");
+  const auto part = [&] { // a cluster's, in the memory of the stages
+    if constexpr (S::cluster) return SumsOf<Tile, S>{Arena(arena).take<float>(SumsOf<Tile, S>::size)};
+    else return 0;
+  }();
   const Shared<T> as = arena.take_aligned<T>(Tile::stages * Tile::BM * Tile::BK, 1024);
   const Shared<U> bs = arena.take_aligned<U>(Tile::stages * Tile::BN * Tile::BK, 1024);
   const auto staged = [&] { // what the epilogue takes, a slab for each warp
@@ -291,6 +318,11 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
     } else if (thread() == 0) {
       for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
       if constexpr (Tile::pair != Pair::none) ring.drain();
+    }
+    if constexpr (S::cluster) { // the barriers of add_parts are of all threads
+      sync_warp();
+      cluster_sync();
+      cluster_sync();
     }
   } else {
     registers_take<Feed<A, B>::consumer>();
@@ -329,11 +361,14 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       for (int i = 0; i < FM; i++) products_settle(acc[i]);
       ring.release(last);
 
-      if constexpr (Epilogue::bulk)
+      if constexpr (S::cluster)
+        keep_part<Tile, S>(part, acc, row);
+      else if constexpr (Epilogue::bulk)
         store_bulk<Tile, S>(slab, epilogue, acc, p, row);
       else
         store_slabs<Tile, S>(slab, epilogue, acc, p, row);
     }
+    if constexpr (S::cluster) add_parts<Tile, S, 8>(part, epilogue, place_of(block()), warp() - 4);
     if constexpr (Epilogue::bulk) {
       if (lane() == 0) stores_wait<0>();
     }
