@@ -4,13 +4,13 @@ import (
 	"math"
 
 	"dmir/compile/tensor"
-	"dmir/dialect/partition"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
 // fillNeutral makes every element of x the neutral one of a reduction.
 func fillNeutral(x *tensor.Tensor, r types.Reduction) {
-	d := partition.Neutral(r, &types.Tensor{Elem: x.Elem})
+	d := op.Neutral(r, &types.Tensor{Elem: x.Elem})
 	for i := range x.Len() {
 		if x.Elem.IsFloat() {
 			x.SetFloat(i, d.Float(0))

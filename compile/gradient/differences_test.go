@@ -167,6 +167,11 @@ func positive(shape ...int) *tensor.Tensor {
 	return x
 }
 
+// integers are ns as a vector of i64.
+func integers(ns ...int64) *tensor.Tensor {
+	return tensor.FromInts(i64, []int{len(ns)}, ns)
+}
+
 func whole(n int, shape ...int) *tensor.Tensor {
 	x := tensor.New(i64, shape...)
 	for k := range x.Len() {

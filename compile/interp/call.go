@@ -27,7 +27,7 @@ func init() {
 	for _, family := range []map[string]executor{
 		unaryExecutors(), binaryExecutors(), selectionExecutors(), contractionExecutors(),
 		reductionExecutors(), normalizationExecutors(), orderExecutors(), attentionExecutors(),
-		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(), trainingExecutors(), distributionExecutors(),
+		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(), trainingExecutors(), distributionExecutors(), segmentExecutors(),
 	} {
 		for name, e := range family {
 			executors[name] = e

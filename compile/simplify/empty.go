@@ -6,7 +6,6 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/partition"
 	"dmir/dialect/types"
 )
 
@@ -110,8 +109,14 @@ func leftOf(b *op.Builder, o *ir.Op) *ir.Value {
 			return b.Value("broadcast", []*ir.Value{last}, []types.Named{{Name: "dims", Value: op.IntList()}}, t)
 		}
 		if kind, ok := types.ReductionOf(op.Str(o, "kind")); ok {
-			return b.Value("constant", nil, []types.Named{{Name: "value", Value: partition.Neutral(kind, t)}}, t)
+			return b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(kind, t)}}, t)
 		}
+	case "dm.segment_reduce":
+		if kind, ok := types.ReductionOf(op.Str(o, "kind")); ok {
+			return b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(kind, t)}}, t)
+		}
+	case "dm.searchsorted":
+		return b.Splat(t, 0)
 	case "dm.pad":
 		return b.Value("broadcast", []*ir.Value{last}, []types.Named{{Name: "dims", Value: op.IntList()}}, t)
 	case "dm.scatter":

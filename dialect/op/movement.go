@@ -11,6 +11,7 @@ func movements() []*Def {
 	return []*Def{
 		transposeDef, reshapeDef, broadcastDef, sliceDef, dynamicSliceDef, dynamicUpdateSliceDef,
 		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef, rollDef, oneHotDef, stopGradientDef,
+		segmentIDsDef, searchSortedDef,
 	}
 }
 

@@ -12,7 +12,7 @@ func normalizations() []*Def {
 	return append([]*Def{
 		reduceDef, softmaxDef, logSoftmaxDef, layerNormDef, rmsNormDef, batchNormDef, groupNormDef,
 		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, selectAndScatterDef, topKDef, sortDef,
-		cumprodDef, cummaxDef,
+		cumprodDef, cummaxDef, segmentReduceDef,
 	}, statistics()...)
 }
 

@@ -172,9 +172,9 @@ einsum matmul convolution
 abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf erfc erfinv logistic relu gelu silu sign floor ceil round round_half_away cos sin tan sinh cosh asinh acosh atanh popcnt count_leading_zeros not
 add sub mul div max min pow rem atan2 and or xor shift_left shift_right_logical shift_right_arithmetic
 compare select clamp convert bitcast dropout rope
-reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort cumprod cummax mean variance logsumexp
+reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort cumprod cummax segment_reduce mean variance logsumexp
 attention attention_grad
-transpose reshape broadcast slice dynamic_slice dynamic_update_slice concatenate pad reverse gather scatter copy embedding roll one_hot stop_gradient
+transpose reshape broadcast slice dynamic_slice dynamic_update_slice concatenate pad reverse gather scatter copy embedding roll one_hot stop_gradient segment_ids searchsorted
 constant empty iota rng
 while scan if map
 kernel yield

@@ -43,7 +43,7 @@ func (p *partitioner) reduce(r types.Reduction, x *ir.Value, d int) *ir.Value {
 // neutral is the neutral element of a reduction of x, a scalar tensor.
 func (p *partitioner) neutral(r types.Reduction, x *ir.Value) *ir.Value {
 	t := scalar(x)
-	return p.b.Value("constant", nil, []types.Named{{Name: "value", Value: Neutral(r, t)}}, t)
+	return p.b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(r, t)}}, t)
 }
 
 func replaced(shape []dim.Dim, d int, n int64) []dim.Dim {

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func (p *partitioner) move(t *types.Tensor, x *ir.Value, at shard.Layout, m shar
 		return p.collective(op.CollectivePermute, x, x.Type, types.Named{Name: "pairs", Value: pairs}, axes)
 	default: // shard.Part
 		first := p.b.Value("compare", []*ir.Value{p.position(m.Atoms), p.whole(0)}, []types.Named{{Name: "direction", Value: types.Keyword("eq")}})
-		none := p.b.Value("constant", nil, []types.Named{{Name: "value", Value: Neutral(m.Into.Reduce, scalar(x))}}, scalar(x))
+		none := p.b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(m.Into.Reduce, scalar(x))}}, scalar(x))
 		return p.b.Value("select", []*ir.Value{first, x, none}, nil)
 	}
 }
@@ -74,35 +73,6 @@ func (p *partitioner) collective(name string, x *ir.Value, result types.Type, at
 // scalar is the type of one element of x.
 func scalar(x *ir.Value) *types.Tensor {
 	return &types.Tensor{Elem: x.Elem(), At: types.Placement{Space: types.HBM}}
-}
-
-// Neutral is the neutral element of a reduction as a literal of type t.
-func Neutral(r types.Reduction, t *types.Tensor) *types.Dense {
-	e := t.Elem
-	bits := e.Bits()
-	switch {
-	case r == types.Add, r == types.Or:
-		return types.SplatOf(t, 0)
-	case r == types.Mul:
-		return types.SplatOf(t, 1)
-	case r == types.And && e == types.I1:
-		return types.SplatOf(t, 1)
-	case r == types.And:
-		return types.IntOf(t, -1)
-	case e.IsFloat() && r == types.Max:
-		return types.SplatOf(t, math.Inf(-1))
-	case e.IsFloat():
-		return types.SplatOf(t, math.Inf(1))
-	case e == types.I1:
-		return types.SplatOf(t, map[types.Reduction]float64{types.Min: 1}[r])
-	case e.IsUnsigned() && r == types.Max:
-		return types.IntOf(t, 0)
-	case e.IsUnsigned():
-		return types.IntOf(t, -1)
-	case r == types.Max:
-		return types.IntOf(t, -1<<(bits-1))
-	}
-	return types.IntOf(t, 1<<(bits-1)-1)
 }
 
 // pad makes dimension d of x, at its end, as long as size.
@@ -198,7 +168,7 @@ func (p *partitioner) mask(t *types.Tensor, x *ir.Value, l shard.Layout, d int, 
 		return x
 	}
 	inside := p.within(x.Tensor(), n, l, d)
-	none := p.b.Value("constant", nil, []types.Named{{Name: "value", Value: Neutral(r, scalar(x))}}, scalar(x))
+	none := p.b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(r, scalar(x))}}, scalar(x))
 	return p.b.Value("select", []*ir.Value{inside, x, none}, nil)
 }
 

@@ -1,0 +1,112 @@
+package randprog
+
+import (
+	"fmt"
+	"slices"
+)
+
+// positions writes a constant of the positions of m segments of n elements, which full leaves none
+// of empty. Others may be empty, begin behind the first element or before it, end before the
+// last or beyond it.
+func (w *writer) positions(m, n int, full bool) value {
+	at := make([]int, m+1)
+	for i := range at {
+		switch {
+		case full:
+			at[i] = i * n / m
+		case w.chance(4) && i > 0:
+			at[i] = at[i-1]
+		default:
+			at[i] = w.r.IntN(n + 1)
+		}
+	}
+	if !full {
+		slices.Sort(at)
+		switch w.r.IntN(8) {
+		case 0:
+			at[m] = n + w.r.IntN(5)
+		case 1:
+			at[0] = -w.r.IntN(5)
+		case 2, 3, 4:
+			at[0], at[m] = 0, n
+		}
+	}
+	v := w.fresh(w.pick("i32", "i64"), []int{m + 1}, float64(slices.Min(at)), float64(slices.Max(at)), true)
+	fmt.Fprintf(&w.out, "%s%s = dm.constant dense<%s> : %s\n", w.indent, v.name, list(at), v.typ())
+	w.vals = append(w.vals, v)
+	return v
+}
+
+// segments writes a reduction of segments, of what other statements computed or of elements that a
+// gather picks.
+func (w *writer) segments() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return numbers(v) && (v.float() || !w.grad) && v.depth < 4 }))
+	if !ok {
+		return false
+	}
+	d, kind := w.r.IntN(len(x.shape)), w.kindOf(x)
+	if w.chance(3) {
+		shape := slices.Clone(x.shape)
+		shape[d] = 8 + w.r.IntN(90)
+		if count(shape) <= most {
+			x = w.one("gather", fmt.Sprintf("dim = %d", d), w.moved(x, shape), x, w.indices([]int{shape[d]}))
+		}
+	}
+	n := x.shape[d]
+	lo, hi, exact := x.lo, x.hi, x.exact
+	switch kind {
+	case "add":
+		if float64(n)*x.top() > limit(x.elem) {
+			return false
+		}
+		lo, hi, exact = min(0, x.lo*float64(n)), max(0, x.hi*float64(n)), exact && isInt(x.elem)
+	case "mul":
+		if n > 6 || x.top() > 2 || w.grad {
+			return false
+		}
+		hi = float64(int(1) << n)
+		lo, exact = -hi, exact && isInt(x.elem)
+	}
+	m := min(w.size(), 70)
+	full := kind == "max" || kind == "min" // the neutral element of an empty one is out of all bounds
+	if full {
+		m = min(m, n)
+	}
+	shape := slices.Clone(x.shape)
+	shape[d] = m
+	if count(shape) > most {
+		return false
+	}
+	r := w.fresh(x.elem, shape, lo, hi, exact, x)
+	r.depth++
+	w.one("segment_reduce "+kind, fmt.Sprintf("dim = %d", d), r, x, w.positions(m, n, full))
+	return true
+}
+
+// segmentIDs writes the numbers of segments and, mostly, a gather by them.
+func (w *writer) segmentIDs() bool {
+	m, n := min(w.size(), 70), min(w.size(), 400)
+	ids := w.one("segment_ids", "", w.fresh(w.pick("i32", "i32", "i64"), []int{n}, 0, float64(m), true), w.positions(m, n, false))
+	if x, ok := w.find(ranked(1, w.anything)); ok && !w.chance(4) {
+		d := w.r.IntN(len(x.shape))
+		if shape := picked(x, d, 0, ids.shape); count(shape) <= most {
+			w.one("gather", fmt.Sprintf("dim = %d", d), w.moved(x, shape), x, ids)
+		}
+	}
+	return true
+}
+
+// searchSorted writes a search for elements that are exact in a vector that is sorted before.
+func (w *writer) searchSorted() bool {
+	x, ok := w.find(func(v value) bool { return numbers(v) && v.exact })
+	if !ok {
+		return false
+	}
+	v, ok := w.find(func(v value) bool { return v.elem == x.elem && len(v.shape) == 1 && v.exact })
+	if !ok {
+		v = w.argument(x.elem, []int{w.size()})
+	}
+	sorted := w.one("sort", "", w.moved(v, v.shape), v)
+	w.one("searchsorted", "side = "+w.pick("left", "right"), w.fresh(w.pick("i32", "i32", "i64"), x.shape, 0, float64(v.shape[0]), true), sorted, x)
+	return true
+}
