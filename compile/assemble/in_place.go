@@ -164,6 +164,9 @@ func dataDependence(f *kernel.Form, launches int) string {
 	if copied > 1 || !apart {
 		return "what updates replace is not read"
 	}
+	if f.Segmented() {
+		return "positions determine which elements are read"
+	}
 	if f.Drops() {
 		return "what no result depends on is not read"
 	}

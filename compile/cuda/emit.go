@@ -173,6 +173,8 @@ func (e *emitter) value(x *kernel.Expr) code {
 			return e.fail("a reduction (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
 		n = e.loop(x)
+	case kernel.Search:
+		n = e.search(x)
 	case kernel.Part:
 		return e.fail("a partial result of a reduction by a region is read outside of it")
 	default:
@@ -472,6 +474,10 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 	e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(sum), begin)
 	if x.Groups != nil {
 		e.eachUpdate(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
+		return sum
+	}
+	if x.Span != nil {
+		e.overSegment(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
 		return sum
 	}
 	for _, v := range x.Vars {

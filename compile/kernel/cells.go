@@ -178,11 +178,7 @@ func (f *Form) windows() bool {
 			if x.Op != Reduce {
 				return
 			}
-			n := int64(1)
-			for _, v := range x.Vars {
-				n *= v.Max + 1
-			}
-			found, few = true, few && n <= mostTaps && x.Groups == nil
+			found, few = true, few && x.Steps() <= mostTaps && x.Groups == nil && x.Span == nil
 		})
 	}
 	return found && few

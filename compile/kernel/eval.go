@@ -24,7 +24,8 @@ type evaluator struct {
 	pieces     []*Pieces
 	v          int64 // the vector width, and the variable that numbers neighbours; nil: there is one
 	lane       *Atom
-	visits     int64       // see Form.Visits
+	visits     int64 // see Form.Visits
+	segments   []*segment
 	cells      bool        // results are in cells
 	edge       []Condition // under which the element that is being lowered is inside; what it reads is under them
 	// A composite is expanded on first use; stands maps its operands in the
@@ -221,6 +222,9 @@ func init() {
 		"dm.reduce_window":      one((*evaluator).window),
 		"dm.scatter":            one((*evaluator).scatter),
 		"dm.select_and_scatter": one((*evaluator).selectAndScatter),
+		"dm.segment_reduce":     one((*evaluator).segmentReduce),
+		"dm.segment_ids":        one((*evaluator).segmentIDs),
+		"dm.searchsorted":       one((*evaluator).searchSorted),
 		"dm.iota":               one((*evaluator).iota),
 		"dm.rng":                (*evaluator).rng,
 	}

@@ -24,14 +24,16 @@ type Expr struct {
 
 	Num  float64     // of Number, where Elem is a floating-point type
 	Int  int64       // of Number otherwise; of Keep the threshold
-	Buf  *ir.Value   // of Load
+	Buf  *ir.Value   // of Load; of a Search for the segment that has element At the positions
 	At   Index       // of Load: the element's offset in memory; of Count: the number; of Keep and Random: the element's number; of a Reduce with Groups: the group's number
 	Kind string      // of Reduce: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
 	Par  [2]float64  // of Random: low and high, or mean and deviation; of a Count that is Spaced: start and step
-	Vars []*Atom     // of Reduce: the loop variables
+	Vars []*Atom     // of Reduce: the loop variables; of Search the one that numbers elements
 	Over Over        // of Reduce
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
+	// Span is, of a Reduce over a segment, the range of its variable.
+	Span *Span
 	// Groups are, of a Reduce over the updates of one row of a scatter, those that
 	// it is one of; see Form.Grouped.
 	Groups *Groups
@@ -105,6 +107,7 @@ const (
 	Count  = "count"     // the index At as a number, or with the kind Spaced that of dm.iota
 	Acc    = "acc"       // the sum of products of a contraction, here
 	Reduce = "reduction" // Args[0] over all values of Vars
+	Search = "search"    // how many values of Vars there are, from 0 on, for which Args[0] (i1) holds, which it does for none behind them
 	Guard  = "guard"
 	Part   = "part"      // one of the two operands of a reduction's region; Vars is a variable that identifies it
 	Keep   = "keep"      // whether dropout keeps an element (i1): half At of stream 1 of Seed, mixed with the step Args[0] if there is one, is Int or more
@@ -151,7 +154,7 @@ func (c Condition) reduced() Condition {
 
 func (s *Space) expr(e Expr) *Expr {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p %p %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Groups, e.Pieces, e.Cell.key())
+	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p %p %p %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Span, e.Groups, e.Pieces, e.Cell.key())
 	for _, a := range e.Args {
 		fmt.Fprintf(&b, " %d", a.id)
 	}
@@ -189,6 +192,10 @@ func (e *Expr) depend() {
 	}
 	data(e.At)
 	data(e.Cell)
+	if e.Span != nil {
+		data(e.Span.From)
+		data(e.Span.To)
+	}
 	for _, c := range e.If {
 		data(c.X)
 	}
@@ -199,7 +206,7 @@ func (e *Expr) depend() {
 	case e.Op == Reduce && e.Kind == Region:
 		bound = slices.Concat(bound, e.Args[3].Vars, e.Args[4].Vars)
 	}
-	if e.Op == Reduce {
+	if e.Op == Reduce || e.Op == Search {
 		e.free = slices.DeleteFunc(slices.Clone(e.free), func(a *Atom) bool { return slices.Contains(bound, a) })
 	}
 }
@@ -268,6 +275,10 @@ func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)
 		}
 		index(e.At)
 		index(e.Cell)
+		if e.Span != nil {
+			index(e.Span.From)
+			index(e.Span.To)
+		}
 		for _, c := range e.If {
 			index(c.X)
 		}

@@ -20,8 +20,20 @@ func Hoist(x *Expr, done, ready func(*Expr) bool, compute func(*Expr)) {
 		for _, a := range x.Args {
 			visit(a)
 		}
+		x.At.Atoms(func(a *Atom) {
+			if a.Kind == Datum && searches(a.E) {
+				visit(a.E)
+			}
+		})
 	}
 	visit(x)
+}
+
+// searches reports whether x takes a search, which is too much for every iteration of a loop.
+func searches(x *Expr) bool {
+	found := false
+	Walk(x, func(x *Expr) { found = found || x.Op == Search })
+	return found
 }
 
 // Ready reports whether x can be computed where the variables of atoms have values and

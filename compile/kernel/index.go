@@ -152,11 +152,14 @@ func (x Index) DependsOn(a *Atom) bool { return slices.Contains(x.free(), a) }
 type Space struct {
 	atoms map[string]*Atom
 	exprs map[string]*Expr
+	spans map[string]*Span
 	vars  int
 	from  *ir.Op // the op that is being lowered
 }
 
-func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}} }
+func newSpace() *Space {
+	return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}, spans: map[string]*Span{}}
+}
 
 // Loop returns a new variable that runs from 0 to n - 1.
 func (s *Space) Loop(name string, n int64) *Atom {

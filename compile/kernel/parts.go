@@ -55,21 +55,26 @@ func (f *Form) Gathers() bool {
 			x.At.Atoms(func(a *Atom) { found = found || a.Kind == Datum })
 		}
 	}
+	f.each(look)
+	return found
+}
+
+// each visits the expressions that f evaluates.
+func (f *Form) each(visit func(x *Expr)) {
 	for _, o := range f.Outs {
 		if o.X != nil { // else a library kernel
-			Walk(o.X, look)
+			Walk(o.X, visit)
 		}
 	}
 	if f.Class == ClassContraction {
 		for _, o := range f.Mains {
 			for i := range o.Operands {
 				if x, _, err := f.Operand(o, i); err == nil {
-					Walk(x, look)
+					Walk(x, visit)
 				}
 			}
 		}
 	}
-	return found
 }
 
 // Overlaps reports whether f reads the same memory as several values: views of

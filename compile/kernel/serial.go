@@ -31,13 +31,10 @@ const mostRepeated = 8
 // wasteful reports whether a loop in which the reduction x is computed for each step does far more work than there is: x has few
 // values, by the indices that it depends on, and each is a long sum.
 func wasteful(x *Expr, loops []*Atom) bool {
-	steps, length, values := 1.0, 1.0, 1.0
+	steps, length, values := 1.0, float64(x.Steps()), 1.0
 	loops = present(slices.Clone(loops)...)
 	for _, a := range loops {
 		steps *= float64(a.Max - a.Min + 1)
-	}
-	for _, a := range x.Vars {
-		length *= float64(a.Max - a.Min + 1)
 	}
 	seen := map[*Atom]bool{}
 	index := func(i Index) {

@@ -33,6 +33,11 @@ type elementLoop struct {
 	each  int64 // steps of a task, or neighbours where there is one step
 	tasks int64
 	tiles *tiling // nil: none
+	// Of reductions of segments: the rows that tasks share by what they have, nil where they have
+	// equally many; those across neighbours; and whether elements may be computed again.
+	balance *kernel.Span
+	strips  [][]*kernel.Expr
+	again   bool
 }
 
 func newElements(f *kernel.Form, over map[*dm.Value]*dm.Value) (*elements, error) {
@@ -113,6 +118,9 @@ func (p *elements) part(outputs []*dm.Value) error {
 	}
 	for i := range p.loops {
 		if l := &p.loops[i]; l.form == f {
+			if l.segments(len(p.over)+len(f.Over) == 0); l.balance != nil {
+				continue
+			}
 			if l.turn(); l.tiles != nil {
 				strips := l.tiles.runs * l.tiles.each()
 				l.each = max(1, l.each/min(tileSteps, l.tiles.steps))
@@ -124,13 +132,38 @@ func (p *elements) part(outputs []*dm.Value) error {
 	return nil
 }
 
+// rows is the variable that tasks divide.
+func (l *elementLoop) rows() *kernel.Atom {
+	if l.steps > 1 {
+		return l.outs[0].Loops[0]
+	}
+	return l.form.Lane
+}
+
+// segments divides the rows of reductions over segments; again says that no element is overwritten.
+func (l *elementLoop) segments(again bool) {
+	xs := exprsOf(l.outs)
+	l.again = again
+	if l.steps > 1 {
+		l.strips = acrossNeighbours(xs, l.form.Lane)
+	}
+	if l.balance = rowsOf(xs, l.rows()); l.balance == nil {
+		return
+	}
+	rows, each := l.steps, l.v
+	if l.steps == 1 {
+		rows, each = l.v, 1
+	}
+	l.tasks = max(1, min(rows, ceil(rows*(l.balance.Mean+1)*each, segmentTask)))
+}
+
 // work is about the number of iterations that an element of o takes, beyond its own.
 func work(o kernel.Out) int64 {
 	n := int64(1)
 	for _, x := range o.Exprs() {
 		kernel.Walk(x, func(x *kernel.Expr) {
 			if x.Op == kernel.Reduce && x.Groups == nil {
-				n += iterations(x)
+				n += x.Steps()
 			}
 		})
 	}
@@ -241,7 +274,20 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 		xs = append(xs, o.Exprs()...)
 	}
 	segs := segments(xs, l.form.Lane, l.v)
+	span := func(each, n int64) (from, to value.Value) {
+		if l.balance != nil {
+			return b.shares(l.balance, l.rows(), first, last, l.tasks)
+		}
+		return b.span(first, last, each, n)
+	}
 	inner := func(from, to value.Value) {
+		if s := searched(xs, l.form.Lane); s != nil {
+			b.bySegments(s, l.form.Lane, from, to, code.Loop{Vectorize: true}, nil, func(value.Value, []value.Value) []value.Value {
+				b.storeAll(l.outs)
+				return nil
+			})
+			return
+		}
 		b.along(l.form.Lane, segs, from, to, code.Loop{Vectorize: true, Short: l.v < short && near(xs, l.form.Lane)}, nil, func(value.Value, []value.Value) []value.Value {
 			b.storeAll(l.outs)
 			return nil
@@ -254,8 +300,7 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 			})
 			return
 		}
-		from, to := b.span(first, last, l.each, l.v)
-		inner(from, to)
+		inner(span(l.each, l.v))
 		return
 	}
 	if l.tiles != nil {
@@ -263,15 +308,25 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 		l.writeTiles(b, from, to)
 		return
 	}
-	from, to := b.span(first, last, l.each, l.steps)
+	from, to := span(l.each, l.steps)
 	step := l.outs[0].Loops[0]
-	b.along(step, segments(xs, step, l.steps), from, to, code.Loop{Vectorize: l.v == 1}, nil, func(value.Value, []value.Value) []value.Value {
+	how := code.Loop{Vectorize: l.v == 1}
+	each := func(value.Value, []value.Value) []value.Value {
 		for _, x := range xs {
 			b.hoist(x)
 		}
-		inner(code.Int(0), code.Int(l.v))
+		if l.strips != nil {
+			l.writeStrips(b, l.strips)
+		} else {
+			inner(code.Int(0), code.Int(l.v))
+		}
 		return nil
-	})
+	}
+	if s := searched(xs, step); s != nil {
+		b.bySegments(s, step, from, to, how, nil, each)
+		return
+	}
+	b.along(step, segments(xs, step, l.steps), from, to, how, nil, each)
 }
 
 // short is the neighbours below which the rest of a vector counts.

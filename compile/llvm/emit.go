@@ -137,6 +137,8 @@ func (e *emitter) compute(x *kernel.Expr) value.Value {
 			return e.fail(t, "a reduction (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
 		return e.reduction(x)
+	case kernel.Search:
+		return e.search(x)
 	case kernel.Part:
 		return e.fail(t, "a partial result of a reduction by a region is read outside of it")
 	case kernel.Acc:
@@ -291,15 +293,6 @@ func (e *emitter) accumulate(x *kernel.Expr, acc value.Value, body *kernel.Expr)
 	return v
 }
 
-// iterations is how often the reduction x evaluates its body.
-func iterations(x *kernel.Expr) int64 {
-	n := int64(1)
-	for _, v := range x.Vars {
-		n *= v.Max + 1
-	}
-	return n
-}
-
 // reduction computes a serial reduction.
 func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 	body := x.Args[0]
@@ -312,6 +305,9 @@ func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 		return e.selected(x, begin)
 	}
 	defer func() { out = e.end(x, out) }()
+	if x.Span != nil {
+		return e.overSegment(x, begin)
+	}
 	var nest func(vars []*kernel.Atom, acc value.Value) value.Value
 	nest = func(vars []*kernel.Atom, acc value.Value) value.Value {
 		if len(vars) == 0 {

@@ -49,10 +49,22 @@ func (p *rows) write(b *body) error {
 				b.lib.Store(b.Func, kept(x.Elem), w.sums[i], c, b.lib.Identity(x.Kind, x.Elem))
 			})
 		}
-		totals := b.fold(r.Row, from, to, code.Loop{Unroll: 1}, w.begins(f.Nest.Totals), func(_ value.Value, totals []value.Value) []value.Value { return w.row(totals) })
+		row := func(_ value.Value, totals []value.Value) []value.Value { return w.row(totals) }
+		how, begin := code.Loop{Unroll: 1}, w.begins(f.Nest.Totals)
+		var totals []value.Value
+		if s := searched(w.evaluated(), r.Row); s != nil {
+			totals = b.bySegments(s, r.Row, from, to, how, begin, row)
+		} else {
+			totals = b.fold(r.Row, from, to, how, begin, row)
+		}
 		w.end(part, totals)
 	})
 	return nil
+}
+
+// evaluated are all expressions of the kernel.
+func (p *rows) evaluated() []*kernel.Expr {
+	return append(exprsOf(p.f.Outs), bodiesOf(slices.Concat(append(slices.Clone(p.f.Nest.Passes), p.f.Nest.Columns, p.f.Nest.Totals)...))...)
 }
 
 // begins are what loops over the values of reductions begin with.

@@ -131,10 +131,10 @@ const mostUnrolled = 25
 // unrolls reports whether x reduces the elements of a small window: unrolled, it can be
 // computed for a vector of neighbours at once, with nothing to decide about padding.
 func unrolls(x *kernel.Expr) bool {
-	if x.Op != kernel.Reduce || x.Over != kernel.OwnLoop || x.Groups != nil || selects(x) || x.From == nil || !op.Of(x.From).Is(op.Windowed) {
+	if x.Op != kernel.Reduce || x.Over != kernel.OwnLoop || x.Groups != nil || x.Span != nil || selects(x) || x.From == nil || !op.Of(x.From).Is(op.Windowed) {
 		return false
 	}
-	return iterations(x) <= mostUnrolled
+	return x.Steps() <= mostUnrolled
 }
 
 // least and most are the smaller and the larger of two indices.

@@ -103,10 +103,12 @@ func (f *Func) Alloca(t types.Type, n int64, align int) *ir.InstAlloca {
 
 // Loop is how a loop is to be compiled.
 type Loop struct {
-	Step      int64 // of the variable; 0 is 1
-	Vectorize bool  // the iterations are independent but for reductions, and worth vectors
-	Short     bool  // with Vectorize: there are few iterations, so that the rest of a vector counts
-	Unroll    int   // 0: as the compiler likes; 1: not; Full
+	Step       int64 // of the variable; 0 is 1
+	Vectorize  bool  // the iterations are independent but for reductions, and worth vectors
+	Short      bool  // with Vectorize: there are few iterations, so that the rest of a vector counts
+	Wide       int   // with Vectorize: iterations of a vector; 0: as the compiler likes
+	Interleave int   // with Wide: vectors of an iteration
+	Unroll     int   // 0: as the compiler likes; 1: not; Full
 }
 
 // Full unrolls a loop of a known number of iterations.
@@ -182,6 +184,10 @@ func (m *Module) hints(how Loop) metadata.MDNode {
 	}
 	if how.Vectorize {
 		hint("llvm.loop.vectorize.enable", constant.True)
+		if how.Wide > 0 {
+			hint("llvm.loop.vectorize.width", constant.NewInt(types.I32, int64(how.Wide)))
+			hint("llvm.loop.interleave.count", constant.NewInt(types.I32, int64(max(how.Interleave, 1))))
+		}
 		if how.Short && m.Masks {
 			hint("llvm.loop.vectorize.predicate.enable", constant.True)
 		}

@@ -1,0 +1,240 @@
+package llvm
+
+import (
+	"slices"
+
+	"dmir/compile/kernel"
+	"dmir/compile/llvm/code"
+
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/value"
+)
+
+// Kernels over the segments of positions: rows of a sparse matrix, or what it stores in their order.
+
+// segmentTask is the number of elements of the segments of a task.
+const segmentTask = 16 << 10
+
+// rowsOf is a span of xs that begins where the positions say of row a itself, by which rows are
+// divided among tasks; nil where there is none.
+func rowsOf(xs []*kernel.Expr, a *kernel.Atom) (span *kernel.Span) {
+	if a == nil {
+		return nil
+	}
+	for _, x := range xs {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Span == nil || len(x.Span.From.Terms) != 1 {
+				return
+			}
+			from := x.Span.From.Terms[0].Atom
+			if from.Kind == kernel.Datum && from.E.Op == "clamp" && from.E.Args[1].Op == kernel.Load && from.E.Args[1].At.Equal(kernel.IndexOf(a)) {
+				span = x.Span
+			}
+		})
+	}
+	return span
+}
+
+// shares are the rows, numbered by a, of the tasks first to last - 1 of n: each task has about as many
+// elements and rows together. Where positions fall, tasks still have each row once: halving a range
+// finds for a greater number no row in front of that for a lesser one.
+func (b *body) shares(span *kernel.Span, a *kernel.Atom, first, last value.Value, n int64) (from, to value.Value) {
+	rows := a.Max + 1
+	at := func(row value.Value, bound kernel.Index) (out value.Value) {
+		b.within(func() {
+			b.bind(a, row)
+			out = b.index(bound)
+		})
+		return out
+	}
+	all := b.NewAdd(at(code.Int(rows-1), span.To), code.Int(rows))
+	begin := func(t value.Value) value.Value {
+		want := b.NewUDiv(b.NewMul(all, t), code.Int(n))
+		ends := b.While([]value.Value{code.Int(0), code.Int(rows)}, func(acc []value.Value) value.Value {
+			return b.NewICmp(less, acc[0], acc[1])
+		}, func(acc []value.Value) []value.Value {
+			middle := b.NewLShr(b.NewAdd(acc[0], acc[1]), code.Int(1))
+			before := b.NewICmp(less, b.NewAdd(at(middle, span.From), middle), want)
+			return []value.Value{b.NewSelect(before, b.NewAdd(middle, code.Int(1)), acc[0]), b.NewSelect(before, acc[1], middle)}
+		})
+		return b.NewSelect(b.NewICmp(enum.IPredEQ, t, code.Int(n)), code.Int(rows), ends[0])
+	}
+	return begin(first), begin(last)
+}
+
+// searched is a search in xs for the segment that has element a itself; nil where there is none.
+func searched(xs []*kernel.Expr, a *kernel.Atom) (found *kernel.Expr) {
+	if a == nil {
+		return nil
+	}
+	for _, x := range xs {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Op == kernel.Search && x.Buf != nil && x.At.Equal(kernel.IndexOf(a)) {
+				found = x
+			}
+		})
+	}
+	return found
+}
+
+// bySegments is fold over elements a in their order, of which s finds the segment: a search for
+// the first one, then a loop over each segment, in which its number is known.
+func (e *emitter) bySegments(s *kernel.Expr, a *kernel.Atom, from, to value.Value, how code.Loop, acc []value.Value, body func(i value.Value, acc []value.Value) []value.Value) []value.Value {
+	m := s.Vars[0].Max + 1
+	var first value.Value
+	e.within(func() {
+		e.bind(a, from)
+		first = e.wholeNumber(e.value(s))
+	})
+	end := func(i value.Value) (out value.Value) {
+		e.within(func() {
+			e.bind(s.Vars[0], i)
+			out = e.wholeNumber(e.value(s.Args[0].Args[0]))
+		})
+		return out
+	}
+	done := e.While(append([]value.Value{from, first}, acc...), func(acc []value.Value) value.Value {
+		return e.NewICmp(less, acc[0], to)
+	}, func(acc []value.Value) []value.Value {
+		k, i := acc[0], acc[1]
+		stop := e.Choose(e.NewICmp(less, i, code.Int(m)), func() []value.Value {
+			return []value.Value{e.least(e.most(end(i), k), to)}
+		}, func() []value.Value { return []value.Value{to} })[0]
+		e.given[s] = e.number(s, i)
+		next := e.fold(a, k, stop, how, acc[2:], body)
+		delete(e.given, s)
+		return append([]value.Value{stop, e.NewAdd(i, code.Int(1))}, next...)
+	})
+	return done[2:]
+}
+
+// wholeNumber is a signed integer as an index.
+func (e *emitter) wholeNumber(v value.Value) value.Value {
+	if v.Type().Equal(code.Index) {
+		return v
+	}
+	return e.NewSExt(v, code.Index)
+}
+
+// acrossNeighbours are the reductions over segments in xs that have a value for each neighbour, by
+// their segments; nil where neighbours have other segments.
+func acrossNeighbours(xs []*kernel.Expr, lane *kernel.Atom) (groups [][]*kernel.Expr) {
+	ok := lane != nil
+	seen := map[*kernel.Expr]bool{}
+	for _, x := range xs {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Span == nil || !ok || seen[x] || !x.DependsOn(lane) {
+				return
+			}
+			seen[x] = true
+			if ok = !x.Span.From.DependsOn(lane) && !x.Span.To.DependsOn(lane) && combines(x) && !reducesAgain(x); !ok {
+				return
+			}
+			i := slices.IndexFunc(groups, func(g []*kernel.Expr) bool { return g[0].Span == x.Span && g[0].Vars[0] == x.Vars[0] })
+			if i < 0 {
+				i, groups = len(groups), append(groups, nil)
+			}
+			groups[i] = append(groups[i], x)
+		})
+	}
+	if !ok {
+		return nil
+	}
+	return groups
+}
+
+// reducesAgain reports whether what x reduces is itself reduced.
+func reducesAgain(x *kernel.Expr) bool {
+	found := false
+	kernel.Walk(x.Args[0], func(y *kernel.Expr) { found = found || y.Op == kernel.Reduce })
+	return found
+}
+
+// stripBytes are what the neighbours of a strip accumulate at a time: as much as is in registers.
+const (
+	stripBytes  = 256
+	vectorBytes = 64
+)
+
+// writeStrips computes the neighbours of a step: a loop over each segment for a strip of them, whose
+// sums stay in registers. Strips have powers of two of neighbours, so that they are whole vectors; the
+// last one may compute neighbours again that the one before has, unless these have been overwritten.
+func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
+	size := int64(1)
+	for _, g := range groups {
+		for _, x := range g {
+			size = max(size, kept(x.Elem).Bytes())
+		}
+	}
+	at, w := int64(0), stripBytes/size
+	if whole := l.v / w; whole > 0 {
+		b.For(code.Int(0), code.Int(whole), code.Loop{Unroll: 1}, func(i value.Value) {
+			l.strip(b, b.NewMul(i, code.Int(w)), w, size, groups)
+		})
+		at = whole * w
+	}
+	for at < l.v {
+		rest := l.v - at
+		for w > rest {
+			w /= 2
+		}
+		if w < rest && 2*w <= l.v && l.again { // one strip instead of several small ones
+			w *= 2
+			at = l.v - w
+		}
+		l.strip(b, code.Int(at), w, size, groups)
+		at += w
+	}
+}
+
+// strip computes n neighbours from number first on, of which the widest sums have size bytes.
+func (l *elementLoop) strip(b *body, first value.Value, n, size int64, groups [][]*kernel.Expr) {
+	lane := l.form.Lane
+	how := code.Loop{Vectorize: true, Wide: int(min(n, vectorBytes/size)), Interleave: int(max(1, n*size/vectorBytes)), Unroll: 1}
+	if n == 1 {
+		how = code.Loop{}
+	}
+	each := func(f func(j value.Value)) {
+		b.For(code.Int(0), code.Int(n), how, func(j value.Value) {
+			b.within(func() {
+				b.bind(lane, b.NewAdd(first, j))
+				f(j)
+			})
+		})
+	}
+	b.within(func() {
+		var all []*kernel.Expr
+		sums := map[*kernel.Expr]value.Value{}
+		begins := map[*kernel.Expr]value.Value{}
+		sum := func(x *kernel.Expr, j value.Value) value.Value { return b.Element(begins[x].Type(), sums[x], j) }
+		for _, g := range groups {
+			all = append(all, g...)
+			for _, x := range g {
+				begins[x] = b.begin(x)
+				sums[x] = b.Alloca(begins[x].Type(), n, vectorBytes)
+				b.For(code.Int(0), code.Int(n), how, func(j value.Value) { b.NewStore(begins[x], sum(x, j)) })
+			}
+			span := g[0].Span
+			b.loop(g[0].Vars[0], b.index(span.From), b.index(span.To), code.Loop{Unroll: 1}, func(value.Value) {
+				for _, x := range g {
+					b.hoist(x.Args[0])
+				}
+				each(func(j value.Value) {
+					for _, x := range g {
+						to := sum(x, j)
+						b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
+					}
+				})
+			})
+		}
+		each(func(j value.Value) {
+			for _, x := range all {
+				b.given[x] = b.end(x, b.NewLoad(begins[x].Type(), sum(x, j)))
+			}
+			b.storeAll(l.outs)
+			for _, x := range all {
+				delete(b.given, x)
+			}
+		})
+	})
+}
