@@ -35,6 +35,7 @@ type emitter struct {
 	column value.Value
 	ranges map[*kernel.Atom]segment // of the variables of loops that are parts of longer ones
 	lists  map[*kernel.Groups]lists
+	inside bool      // a loop over a segment that is no vector code
 	bad    *[]string // why expressions cannot be computed where they are used
 }
 

@@ -65,6 +65,10 @@ func (e *emitter) atom(a *kernel.Atom) value.Value {
 	case kernel.Within:
 		return e.index(a.X)
 	case kernel.Datum:
+		if e.inside && a.E.Op == "clamp" && a.Min == 0 && a.E.Elem.Bytes() >= 4 {
+			v = e.between(a)
+			break
+		}
 		v = e.value(a.E)
 		if t := v.Type().(*lltypes.IntType); t.BitSize < 64 {
 			if a.E.Elem.IsUnsigned() || t.BitSize == 1 {

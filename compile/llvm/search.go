@@ -5,6 +5,9 @@ import (
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/scalar"
 
+	"github.com/llir/llvm/ir/constant"
+	"github.com/llir/llvm/ir/enum"
+	lltypes "github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 )
 
@@ -33,13 +36,59 @@ func (e *emitter) number(x *kernel.Expr, n value.Value) value.Value {
 	return n
 }
 
-// longSegment is the mean length of segments from which a loop over one is worth vectors.
-const longSegment = 8
+// sumsOfSegment is how many sums a loop over a segment has where one is not much shorter: additions
+// wait for the one before.
+const sumsOfSegment = 4
 
-// overSegment is the reduction x over the elements of its segment.
+// longSegment is the mean length of segments from which a loop over one has several sums.
+const longSegment = 20
+
+// overSegment is the reduction x over the elements of its segment. What segments are of is mostly
+// gathered, for which processors have no vectors that pay.
 func (e *emitter) overSegment(x *kernel.Expr, begin value.Value) value.Value {
-	how := code.Loop{Vectorize: x.Span.Mean >= longSegment}
-	return e.fold(x.Vars[0], e.index(x.Span.From), e.index(x.Span.To), how, []value.Value{begin}, func(_ value.Value, acc []value.Value) []value.Value {
+	outer := e.inside
+	e.inside = true
+	defer func() { e.inside = outer }()
+	from, to := e.index(x.Span.From), e.index(x.Span.To)
+	acc := []value.Value{begin}
+	if combines(x) && x.Span.Mean >= longSegment {
+		for range sumsOfSegment - 1 {
+			acc = append(acc, begin)
+		}
+		whole := e.NewSub(e.most(e.NewSub(to, from), code.Int(0)), code.Int(sumsOfSegment-1))
+		rest := e.NewAdd(from, e.NewAnd(e.most(e.NewSub(to, from), code.Int(0)), code.Int(-sumsOfSegment)))
+		acc = e.Fold(from, e.NewAdd(from, whole), code.Loop{Step: sumsOfSegment, Scalar: true, Unroll: 1}, acc, func(k value.Value, acc []value.Value) []value.Value {
+			out := make([]value.Value, len(acc))
+			for i := range out {
+				e.within(func() {
+					e.bind(x.Vars[0], e.NewAdd(k, code.Int(int64(i))))
+					out[i] = e.step(x, x.Args[0], acc[i])
+				})
+			}
+			return out
+		})
+		held := e.accumulator(x)
+		acc = []value.Value{held.Merge(e.Func, held.Merge(e.Func, acc[0], acc[1]), held.Merge(e.Func, acc[2], acc[3]))}
+		from = rest
+	}
+	return e.fold(x.Vars[0], from, to, code.Loop{Scalar: true, Unroll: 1}, acc, func(_ value.Value, acc []value.Value) []value.Value {
 		return []value.Value{e.step(x, x.Args[0], acc[0])}
 	})[0]
+}
+
+// between is a datum that is clamped to what a dimension has, in a loop that is no vector code: as it
+// is where it is one of them, which a branch foresees.
+func (e *emitter) between(a *kernel.Atom) value.Value {
+	x := a.E.Args[1]
+	v := e.value(x)
+	t := v.Type().(*lltypes.IntType)
+	inside := e.NewICmp(enum.IPredULT, v, constant.NewInt(t, a.Max+1))
+	v = e.Likely(inside, func() []value.Value { return []value.Value{v} }, func() (out []value.Value) {
+		e.within(func() { out = []value.Value{e.value(a.E)} })
+		return out
+	})[0]
+	if t.BitSize < 64 {
+		return e.NewZExt(v, code.Index)
+	}
+	return v
 }

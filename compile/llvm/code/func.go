@@ -105,6 +105,7 @@ func (f *Func) Alloca(t types.Type, n int64, align int) *ir.InstAlloca {
 type Loop struct {
 	Step       int64 // of the variable; 0 is 1
 	Vectorize  bool  // the iterations are independent but for reductions, and worth vectors
+	Scalar     bool  // it is no vector code
 	Short      bool  // with Vectorize: there are few iterations, so that the rest of a vector counts
 	Wide       int   // with Vectorize: iterations of a vector; 0: as the compiler likes
 	Interleave int   // with Wide: vectors of an iteration
@@ -182,11 +183,16 @@ func (m *Module) hints(how Loop) metadata.MDNode {
 		}
 		fields = append(fields, m.tuple(false, fs...))
 	}
+	if how.Scalar {
+		hint("llvm.loop.vectorize.enable", constant.False)
+	}
 	if how.Vectorize {
 		hint("llvm.loop.vectorize.enable", constant.True)
 		if how.Wide > 0 {
 			hint("llvm.loop.vectorize.width", constant.NewInt(types.I32, int64(how.Wide)))
 			hint("llvm.loop.interleave.count", constant.NewInt(types.I32, int64(max(how.Interleave, 1))))
+			// What it then takes as vectors is unrolled, such as the single iteration of a loop as long as they are.
+			fields = append(fields, m.tuple(false, &metadata.String{Value: "llvm.loop.vectorize.followup_vectorized"}, m.tuple(false, &metadata.String{Value: "llvm.loop.unroll.full"})))
 		}
 		if how.Short && m.Masks {
 			hint("llvm.loop.vectorize.predicate.enable", constant.True)
@@ -252,11 +258,23 @@ func (f *Func) If(cond value.Value, then func()) {
 	f.Block = after
 }
 
+// Likely is Choose where cond nearly always holds: a branch, with the other case aside.
+func (f *Func) Likely(cond value.Value, then, otherwise func() []value.Value) []value.Value {
+	weights := f.M.tuple(false, &metadata.String{Value: "branch_weights"}, Text("i32 2000"), Text("i32 1"))
+	return f.choose(cond, &metadata.Attachment{Name: "prof", Node: weights}, then, otherwise)
+}
+
 // Choose is the values of then where cond holds, else those of otherwise; only the
 // chosen ones are computed.
 func (f *Func) Choose(cond value.Value, then, otherwise func() []value.Value) []value.Value {
+	return f.choose(cond, nil, then, otherwise)
+}
+
+func (f *Func) choose(cond value.Value, note *metadata.Attachment, then, otherwise func() []value.Value) []value.Value {
 	yes, no, after := f.block("then"), f.block("else"), f.block("end")
-	f.NewCondBr(cond, yes, no)
+	if br := f.NewCondBr(cond, yes, no); note != nil {
+		br.Metadata = append(br.Metadata, note)
+	}
 	f.Block = yes
 	a := then()
 	yes = f.Block

@@ -1,0 +1,82 @@
+"""Runs the rows of bench/sparse with SciPy or PyTorch; bench/sparse starts it and talks to it in lines of JSON.
+
+usage: peers.py scipy|torch
+
+The first line of the output describes the peer. {"do": "prepare", "kind", "folder", "threads"} loads p, c, a, x and z from NAME.npy in
+the folder, computes the row once and writes its result as PEER.npy there; {"do": "sample", "runs": n} runs it n times and answers with
+the median in seconds. A row that the peer has no function for is an error.
+"""
+import json
+import sys
+import time
+
+import numpy
+
+
+class SciPy:
+    def __init__(self):
+        import scipy
+        import scipy.sparse
+
+        self.sparse, self.about = scipy.sparse, f"SciPy {scipy.__version__}"
+
+    def prepare(self, kind, get, threads):
+        p, c, x = get("p"), get("c"), get("x")
+        if kind.startswith("sddmm"):  # SciPy has none; this is how it is written with NumPy
+            z, i = get("z"), numpy.repeat(numpy.arange(len(p) - 1), numpy.diff(p))
+            return lambda: numpy.einsum("kd,kd->k", x[i], z[c])
+        m = self.sparse.csr_matrix((get("a"), c, p), shape=(len(p) - 1, len(x)))
+        return lambda: m @ x
+
+
+class Torch:
+    def __init__(self):
+        import torch
+
+        self.torch = torch
+        self.about = f"PyTorch {torch.__version__}, MKL {torch.backends.mkl.is_available()}"
+
+    def prepare(self, kind, get, threads):
+        torch = self.torch
+        torch.set_num_threads(threads)
+        p, c, x = (torch.from_numpy(get(name)) for name in ("p", "c", "x"))
+        if kind.startswith("sddmm"):
+            z = torch.from_numpy(get("z")).t()
+            m = torch.sparse_csr_tensor(p, c, torch.zeros(len(c)), size=(len(p) - 1, len(x)), check_invariants=False)
+            return lambda: torch.sparse.sampled_addmm(m, x, z, beta=0.0).values().numpy()
+        m = torch.sparse_csr_tensor(p, c, torch.from_numpy(get("a")), size=(len(p) - 1, len(x)), check_invariants=False)
+        return lambda: (m @ x).numpy()
+
+
+def main():
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    name = sys.argv[1]
+    try:
+        peer = {"scipy": SciPy, "torch": Torch}[name]()
+    except ImportError as e:
+        print(json.dumps({"error": str(e)}), flush=True)
+        return
+    print(json.dumps({"about": peer.about}), flush=True)
+    run = None
+    for line in sys.stdin:
+        q, answer = json.loads(line), {}
+        try:
+            if q["do"] == "prepare":
+                get = lambda n: numpy.load(f"{q['folder']}/{n}.npy")
+                run = peer.prepare(q["kind"], get, q["threads"])
+                numpy.save(f"{q['folder']}/{name}.npy", run())
+            else:
+                times = []
+                for _ in range(q["runs"]):
+                    start = time.perf_counter()
+                    run()
+                    times.append(time.perf_counter() - start)
+                answer["seconds"] = sorted(times)[len(times) // 2]
+        except Exception as e:
+            answer["error"] = f"{type(e).__name__}: {e}"
+        print(json.dumps(answer), flush=True)
+
+
+main()
