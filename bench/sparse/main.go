@@ -238,7 +238,6 @@ func measure(d device.Device, m *matrix, w *row, peers []*python, threads, round
 	return f, nil
 }
 
-
 func results(ctx context.Context, d device.Device, out *artifact.Program, in [][]byte) (*tensor.Tensor, error) {
 	r, err := d.Run(ctx, out, in, device.Options{})
 	if err != nil {

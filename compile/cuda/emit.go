@@ -34,6 +34,7 @@ type emitter struct {
 	sums        map[*kernel.Pieces][]levelSums
 	// stored are loads that were read before, as they are in memory; of those with a name.
 	stored map[*kernel.Expr]stored
+	team   *team // that shares the segments of reductions; nil: a thread has them alone
 	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -467,7 +468,7 @@ func (e *emitter) accumulate(x *kernel.Expr, sum code, body *kernel.Expr) {
 // loop computes a serial reduction.
 func (e *emitter) loop(x *kernel.Expr) ident {
 	sum, body := e.name("f"), x.Args[0]
-	if x.Groups == nil {
+	if x.Groups == nil && !x.Rare() {
 		e.hoist(body)
 	}
 	begin := e.begin(x)
@@ -478,6 +479,7 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 	}
 	if x.Span != nil {
 		e.overSegment(x, func(y *kernel.Expr) { e.accumulate(x, cpp("%s", sum), y) })
+		e.together(x, sum)
 		return sum
 	}
 	for _, v := range x.Vars {

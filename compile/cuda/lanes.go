@@ -93,7 +93,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		l.guarded(x)
 		return
 	}
-	if x.Op == kernel.Reduce && x.Groups != nil && !l.done(x) {
+	if x.Op == kernel.Reduce && (x.Groups != nil || x.Span != nil) && !l.done(x) {
 		l.updates(x)
 		return
 	}
@@ -153,8 +153,8 @@ func (l *lanes) guarded(x *kernel.Expr) {
 	l.emitter.lane[x] = n
 }
 
-// updates computes x, a reduction over the updates of a group, for all lanes at
-// once: its loads are vectors then.
+// updates computes x, a reduction over the updates of a group or over a segment, for all lanes
+// at once: its loads are vectors then.
 func (l *lanes) updates(x *kernel.Expr) {
 	if l.inLanes(x) || !x.DependsOn(l.lane) {
 		return
@@ -165,7 +165,14 @@ func (l *lanes) updates(x *kernel.Expr) {
 	}
 	l.lineOf(x.From, "%s %s[%d]", register(x.Elem), def(n), l.n)
 	l.each(func(j code) { l.assign(x.From, cpp("%s[%s]", n, j), l.begin(x)) })
-	l.eachUpdate(x, func(y *kernel.Expr) { l.add(x, n, y) })
+	if x.Span != nil {
+		l.overSegment(x, func(y *kernel.Expr) { l.add(x, n, y) })
+		if l.team != nil {
+			l.each(func(j code) { l.together(x, cpp("%s[%s]", n, j)) })
+		}
+	} else {
+		l.eachUpdate(x, func(y *kernel.Expr) { l.add(x, n, y) })
+	}
 	l.emitter.lane[x] = n
 }
 

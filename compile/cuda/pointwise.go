@@ -36,6 +36,7 @@ type elementwise struct {
 	groups []*grouping // of the updates of scatters
 	pieces []*pieces   // of groups
 	v      int64       // vector width of a thread
+	team   *team       // of lanes for each element; nil: a thread computes it
 }
 
 // sharing is the results that share a loop.
@@ -77,7 +78,7 @@ func (p *elementwise) blocks(q sharing) int64 {
 	if q.tiling != nil {
 		return q.tiling.blocks()
 	}
-	return ceil(p.f.Outs[q.outs[0]].Elements()/p.v, blockThreads)
+	return ceil(p.f.Outs[q.outs[0]].Elements()/p.v*p.teamLanes(), blockThreads)
 }
 
 // elementwise is the plan of a kernel whose threads compute single elements.
@@ -98,6 +99,12 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 		return p, nil
 	}
 	if f.Visits() == 0 {
+		if f.Segmented() && p.f.Cells == nil {
+			p.v = vectorOfRows(f)
+			if len(p.loops()) == 1 {
+				p.team = teamOf(f, p.v)
+			}
+		}
 		return p, nil
 	}
 	grouped, err := f.Grouped()
@@ -121,7 +128,7 @@ func vectorOfRows(f *kernel.Form) int64 {
 			for _, o := range w.Outs {
 				for _, x := range o.Exprs() {
 					kernel.Walk(x, func(x *kernel.Expr) {
-						same = same && (x.Op != kernel.Reduce || x.Groups != nil && !x.At.DependsOn(w.Lane))
+						same = same && (x.Op != kernel.Reduce || x.Groups != nil && !x.At.DependsOn(w.Lane) || x.Span != nil && !x.Span.From.DependsOn(w.Lane) && !x.Span.To.DependsOn(w.Lane))
 					})
 				}
 			}
@@ -146,9 +153,17 @@ func (p *elementwise) temps() (all []*assemble.Temp) {
 // threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
 	for _, o := range p.f.Outs {
-		most = max(most, o.Elements()/p.v)
+		most = max(most, o.Elements()/p.v*p.teamLanes())
 	}
 	return most
+}
+
+// teamLanes is how many threads compute an element.
+func (p *elementwise) teamLanes() int64 {
+	if p.team == nil {
+		return 1
+	}
+	return p.team.lanes
 }
 
 func (p *elementwise) launches() ([]*launch, error) {
@@ -233,6 +248,10 @@ func (p *elementwise) write(t *text, held []lists, sums [][]levelSums, loops []s
 			continue
 		}
 		outs := pick(f.Outs, q.outs)
+		if p.team != nil {
+			p.team.write(e, f, outs, i, count, outs[0].Elements()/f.V)
+			continue
+		}
 		e.open("if (%s < %d)", i, outs[0].Elements()/f.V)
 		e.bind(outs[0].Loops[0], cpp("%s", i))
 		if f.Cells != nil && f.V == 1 {

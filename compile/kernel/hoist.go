@@ -14,7 +14,7 @@ func Hoist(x *Expr, done, ready func(*Expr) bool, compute func(*Expr)) {
 			compute(x)
 			return
 		}
-		if x.Op == Guard || x.overRows() {
+		if x.Op == Guard || x.overRows() || x.Rare() {
 			return
 		}
 		for _, a := range x.Args {

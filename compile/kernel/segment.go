@@ -42,6 +42,10 @@ func (x *Expr) Steps() int64 {
 	return n
 }
 
+// Rare reports whether the body of the reduction x may be evaluated less than once, where most segments are empty: what
+// it reads is not to be read before.
+func (x *Expr) Rare() bool { return x.Span != nil && x.Span.Mean <= 1 }
+
 // segment is a segment of a dimension that reductions run over: reductions of one segment have
 // one variable, so that what they read is the same.
 type segment struct {

@@ -300,7 +300,9 @@ func (e *emitter) reduction(x *kernel.Expr) (out value.Value) {
 	if x.Groups != nil {
 		return e.eachUpdate(x)
 	}
-	e.hoist(body)
+	if !x.Rare() {
+		e.hoist(body)
+	}
 	begin := e.begin(x)
 	if selects(x) {
 		return e.selected(x, begin)
