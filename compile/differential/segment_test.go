@@ -31,6 +31,7 @@ var segmentCases = []segmentCase{
 	{name: "a middle dimension", x: "3xnx8", n: 200, m: 21, dim: 1, position: "i64"},
 	{name: "one huge segment", x: "n", n: 9000, m: 5, positions: "constant dense<[0, 3, 8990, 8990, 9000, 9000]>"},
 	{name: "one huge segment of vectors", x: "nx4", n: 3000, m: 5, positions: "constant dense<[0, 3, 2990, 2990, 3000, 3000]>", position: "i64"},
+	{name: "one huge segment of columns", x: "nx16", n: 2000, m: 7, positions: "constant dense<[0, 3, 1990, 1990, 1994, 1997, 1999, 2000]>"},
 	{name: "one segment", x: "nx5", n: 400, m: 1, positions: "constant dense<[0, 400]>"},
 	{name: "all empty", x: "nx5", n: 40, m: 60, positions: "constant dense<7>"},
 	{name: "more segments than elements", x: "nx3", n: 37, m: 500},
