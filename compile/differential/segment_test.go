@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/gpu/emulator"
 	"dmir/internal/need"
 )
 
@@ -129,3 +130,45 @@ func TestSegments(t *testing.T) {
 	}
 	agree(t, cases)
 }
+
+// What a product with a sparse matrix reads grows with what is stored and with its rows, and not with
+// their product; nor does the longest loop of a thread with the longest row.
+func TestSegmentReads(t *testing.T) {
+	need.Long(t)
+	needEmulator(t)
+	work := func(m, n int, x, positions string) (requested, longest int64) {
+		t.Helper()
+		c := segmentCase{x: x, m: m, n: n, positions: positions}
+		p := built(t, Case{Name: "reads", Text: c.text("product"), Seed: 7})
+		r, err := emulator.Run(t.Context(), p.built, p.inputs, emulator.Options{Timeout: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range r.Steps {
+			if s.Name == "y" {
+				requested, longest = requested+s.Requested, max(longest, s.Longest)
+			}
+		}
+		t.Logf("%d segments of %d elements: %d bytes requested, %d accesses of a thread", m, n, requested, longest)
+		return requested, longest
+	}
+	for _, x := range []string{"n", "nx16"} {
+		base, _ := work(200, 2000, x, "")
+		for _, c := range [][2]int{{800, 2000}, {200, 8000}, {800, 8000}} {
+			if n, _ := work(c[0], c[1], x, ""); n > 4*base*5/4 {
+				t.Errorf("%s: %d segments of %d elements: %d bytes are requested, of 200 of 2000 elements %d", x, c[0], c[1], n, base)
+			}
+		}
+		const n = 60000
+		// A thread has a part of the row, with up to five accesses for each element.
+		if _, longest := work(400, n, x, fmt.Sprintf("iota dim = 0, start = %d, step = 1", n-400)); longest > 5*teamMost {
+			t.Errorf("%s: a thread makes %d accesses in rows of one element", x, longest)
+		}
+		if _, longest := work(3, n, x, fmt.Sprintf("constant dense<[0, 1, %d, %d]>", n-1, n)); longest > 5*n/16 {
+			t.Errorf("%s: a thread makes %d accesses in a row of %d elements", x, longest, n)
+		}
+	}
+}
+
+// teamMost is more than what a thread takes of segments of a usual length.
+const teamMost = 100
