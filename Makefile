@@ -1,7 +1,7 @@
 # The targets that developers and CI run. `make test` runs every test that needs no GPU, `make quick` those of two minutes;
 # each leg of the tests is a target as well (`make nvim`): scripts/test.sh lists them.
 legs := $(shell scripts/test.sh --list)
-.PHONY: test quick $(legs) bench bench-lsp bench-cpu bench-dist bench-renew gpu models fmt generate
+.PHONY: test quick $(legs) bench bench-lsp bench-cpu bench-sparse bench-dist bench-renew gpu models fmt generate
 
 test:
 	@scripts/test.sh
@@ -16,6 +16,9 @@ bench-lsp: ## the language server compared with mlir-lsp-server; fmt and lint ov
 	scripts/bench-lsp.sh
 bench-cpu: ## programs on this machine's processor compared with OpenBLAS, PyTorch and ONNX Runtime
 	scripts/bench-cpu.sh
+
+bench-sparse: ## products with sparse matrices compared with SciPy and PyTorch
+	scripts/bench-sparse.sh
 bench-dist: ## bytes that devices send in divided programs compared with XLA's partitioner
 	scripts/bench-dist.sh
 bench-renew: ## bench/results renewed on this machine; lists what is worse than what was committed

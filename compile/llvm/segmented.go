@@ -150,11 +150,15 @@ func reducesAgain(x *kernel.Expr) bool {
 	return found
 }
 
-// stripBytes are what the neighbours of a strip accumulate at a time: as much as is in registers.
-const (
-	stripBytes  = 256
-	vectorBytes = 64
-)
+const vectorBytes = 64
+
+// stripBytes are what the neighbours of a strip accumulate at a time: half of what registers hold.
+func (b *body) stripBytes() int64 {
+	if b.M.Vector >= vectorBytes { // there are 32 registers then
+		return 16 * vectorBytes
+	}
+	return 8 * 32
+}
 
 // writeStrips computes the neighbours of a step: a loop over each segment for a strip of them, whose
 // sums stay in registers. Strips have powers of two of neighbours, so that they are whole vectors; the
@@ -166,7 +170,7 @@ func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
 			size = max(size, kept(x.Elem).Bytes())
 		}
 	}
-	at, w := int64(0), stripBytes/size
+	at, w := int64(0), b.stripBytes()/size
 	if whole := l.v / w; whole > 0 {
 		b.For(code.Int(0), code.Int(whole), code.Loop{Unroll: 1}, func(i value.Value) {
 			l.strip(b, b.NewMul(i, code.Int(w)), w, size, groups)
