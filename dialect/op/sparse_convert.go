@@ -23,8 +23,8 @@ var convertFormatDef = &Def{
   %y = dm.convert_format %t : (tensor<4x6xf32, #dm.csc<nnz = 24>>) -> tensor<4x6xf32>
   return %y : tensor<4x6xf32>
 }`,
-	Operands: []Param{{Name: "x", Elems: multiply, Doc: "any shape, sparse or dense"}},
-	Results:  []Param{{Name: "y", Elems: multiply, Doc: "x's shape and element type, the format as written"}},
+	Operands: []Param{{Name: "x", Elems: numeric, Doc: "any shape, sparse or dense"}},
+	Results:  []Param{{Name: "y", Elems: numeric, Doc: "x's shape and element type, the format as written"}},
 	Traits:   Pure | Cast,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if len(o.Results) == 0 || asTensor(o.Results[0].Type) == nil {

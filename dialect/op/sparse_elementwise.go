@@ -178,10 +178,10 @@ var sampleDef = &Def{
   return %s : tensor<4x4xf32, #dm.csr<nnz = 6>>
 }`,
 	Operands: []Param{
-		{Name: "pattern", Elems: storable, Doc: "a sparse tensor"},
-		{Name: "operands", Elems: multiply, Variadic: true, Doc: "dense, one for each comma-separated part of the equation; one element type"},
+		{Name: "pattern", Elems: numeric, Doc: "a sparse tensor"},
+		{Name: "operands", Elems: numeric, Variadic: true, Doc: "dense, one for each comma-separated part of the equation; one element type"},
 	},
-	Results: []Param{{Name: "y", Elems: multiply, Doc: "the pattern's shape and format, the operands' element type"}},
+	Results: []Param{{Name: "y", Elems: numeric, Doc: "the pattern's shape and format, the operands' element type"}},
 	Attrs:   []AttrDef{{Name: "equation", Kind: KindString, Lead: true, Optional: true, Doc: "letters of the operands, `->`, letters of the output"}},
 	Traits:  Pure,
 	Infer:   inferSample,
