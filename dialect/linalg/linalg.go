@@ -12,6 +12,7 @@ package linalg
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -62,6 +63,9 @@ type importer struct {
 // symbol is the size called name.
 func (c *importer) symbol(name string) dim.Dim {
 	if n, ok := c.bind[name]; ok {
+		if !slices.Contains(c.m.Sizes, name) {
+			c.m.Sizes = append(c.m.Sizes, name)
+		}
 		return dim.Const(n)
 	}
 	return dim.Sym(name)
