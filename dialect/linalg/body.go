@@ -347,7 +347,7 @@ func (x *function) result(o *ast.Op, y *scalar, l *loops, former *value) error {
 		return err
 	}
 	if y.into != "" && (former.v != nil || former.number != 0 || y.into != "add") {
-		v = x.b.Binary(y.into, x.built(former), v)
+		v = x.b.Binary(y.into, x.built(former), x.stored(v, former.t.Format))
 	}
 	if x.b.Err() != nil {
 		return nil // which the caller reports

@@ -165,6 +165,9 @@ func (x *function) set(o *ast.Op, v *value) {
 
 // op imports one op of a function's body.
 func (x *function) op(o *ast.Op) error {
+	if o.Name == "bufferization.dealloc_tensor" {
+		return nil
+	}
 	ends := o.Name == "return" || o.Name == op.Return
 	if !ends && (len(o.Results) != 1 || o.Results[0].Count != 1) {
 		return unsupported(o, "%s is not imported", diag.Name(o.Name))
@@ -257,6 +260,12 @@ func (x *function) constant(o *ast.Op) error {
 		return unsupported(o, "this constant is not imported")
 	}
 	if d, ok := a.(*types.Dense); ok {
+		if d.Splat && d.Elem.IsFloat() && len(e.Elems) == 1 { // only built where something reads it
+			if n, err := strconv.ParseFloat(e.Elems[0].Text, 64); err == nil {
+				x.set(o, &value{t: d.Type, number: n})
+				return nil
+			}
+		}
 		x.set(o, &value{v: x.b.Value("constant", nil, []types.Named{{Name: "value", Value: d}}, d.Type), t: d.Type})
 		return nil
 	}

@@ -45,6 +45,26 @@ module {
     %y = sparse_tensor.convert %p : tensor<4x6xf32, #CSR> to tensor<4x6xf32>
     return %y : tensor<4x6xf32>
   }
+  func.func @dense_sampled(%a: tensor<4x6xf32>, %q: tensor<4x5xf32>, %k: tensor<5x6xf32>, %c: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) {
+    %s = sparse_tensor.convert %a : tensor<4x6xf32> to tensor<4x6xf32, #CSR>
+    %z = arith.constant dense<0.0> : tensor<4x6xf32>
+    %y = linalg.generic #sampled ins(%s, %q, %k : tensor<4x6xf32, #CSR>, tensor<4x5xf32>, tensor<5x6xf32>) outs(%z : tensor<4x6xf32>) {
+      ^bb0(%x: f32, %u: f32, %v: f32, %o: f32):
+        %0 = arith.mulf %x, %u : f32
+        %1 = arith.mulf %0, %v : f32
+        %2 = arith.addf %o, %1 : f32
+        linalg.yield %2 : f32
+    } -> tensor<4x6xf32>
+    %w = linalg.generic #sampled ins(%s, %q, %k : tensor<4x6xf32, #CSR>, tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>) {
+      ^bb0(%x: f32, %u: f32, %v: f32, %o: f32):
+        %0 = arith.mulf %x, %u : f32
+        %1 = arith.mulf %0, %v : f32
+        %2 = arith.addf %o, %1 : f32
+        linalg.yield %2 : f32
+    } -> tensor<4x6xf32>
+    bufferization.dealloc_tensor %s : tensor<4x6xf32, #CSR>
+    return %y, %w : tensor<4x6xf32>, tensor<4x6xf32>
+  }
   func.func @mttkrp(%a: tensor<2x3x4xf32>, %b: tensor<3x5xf32>, %c: tensor<4x5xf32>, %init: tensor<2x5xf32>) -> tensor<2x5xf32> {
     %s = sparse_tensor.convert %a : tensor<2x3x4xf32> to tensor<2x3x4xf32, #CSF>
     %y = linalg.generic {
