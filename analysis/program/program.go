@@ -15,6 +15,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/dialect/linalg"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
 	"dmir/dialect/raise"
@@ -41,6 +42,10 @@ type Options struct {
 	// Arrays are the files with elements of constants; nil: they cannot be read, which
 	// only matters where the program is executed.
 	Arrays types.Arrays
+
+	// Upstream imports programs in MLIR's own linalg and sparse_tensor too; else their ops are
+	// those of dialects that are not checked.
+	Upstream bool
 
 	// OneKernel is a compiler's rule, by which lint and refactorings propose
 	// kernels: why ops, which are in an order that computes them and have sizes in
@@ -129,8 +134,14 @@ func Load(src *source.File, opts Options) *Program {
 		defer func() { _ = recover() }() // OnceValue panics again in the caller
 		names()
 	}()
-	if p.Imported = stablehlo.Holds(p.Tree); p.Imported {
-		modules := stablehlo.ImportBound(p.Tree, p.Bind, p.Arrays)
+	upstream := opts.Upstream && !stablehlo.Holds(p.Tree) && linalg.Holds(p.Tree)
+	if p.Imported = upstream || stablehlo.Holds(p.Tree); p.Imported {
+		var modules []*ir.Module
+		if upstream {
+			modules = linalg.Import(p.Tree, p.Bind)
+		} else {
+			modules = stablehlo.ImportBound(p.Tree, p.Bind, p.Arrays)
+		}
 		for _, m := range modules {
 			if !slices.ContainsFunc(m.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }) {
 				raise.Module(m)

@@ -159,6 +159,27 @@ func TestExportForms(t *testing.T) {
 	}
 }
 
+// Sparse tensors are exported as their components.
+func TestExportSparse(t *testing.T) {
+	text, err := os.ReadFile("../linalg/testdata/sparse.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrices, _, _ := strings.Cut(string(text), "// -----\n")
+	for _, formats := range [][2]string{{"csr", "csc"}, {"dcsc", "dcsr"}} {
+		of := strings.NewReplacer("#FORMAT", "#dm."+formats[0]+"<nnz = 24>", "#TRANSPOSED", "#dm."+formats[1]+"<nnz = 24>")
+		m := lower.File(parse.File(source.New("sparse.dmir", of.Replace(matrices))))[0]
+		for _, f := range m.Funcs {
+			back, err := again(t, m, f)
+			if err != nil {
+				t.Errorf("%s: %s: %v", formats[0], f.Name, err)
+			} else if !same(t, f.Name, m, back, f) {
+				t.Errorf("%s: %s does not run", formats[0], f.Name)
+			}
+		}
+	}
+}
+
 // The programs of StableHLO's suites that are imported compute the same after an export
 // and another import, and their checks hold.
 func TestExportSuite(t *testing.T) {

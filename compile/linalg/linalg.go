@@ -1,5 +1,5 @@
 // Package linalg writes programs in MLIR's own dialects func, arith, math, tensor,
-// linalg and scf, whose tools compile and run them.
+// linalg, scf and sparse_tensor, whose tools compile and run them.
 //
 // Most ops follow from the registry: an element-wise op is a linalg.generic over its
 // Maps with its function of scalars, an op that computes nothing one that reads by its
@@ -22,6 +22,7 @@ import (
 // Codes are the diagnostics of this package.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM807", Name: "not-exported", Doc: "The op or one of its types has no equivalent in the dialects that the program is exported to.", Help: "leave the op out of what is exported, or print the program with `--emit graph`"},
+	{Code: "DM809", Name: "sparse-as-components", Doc: "The program is exported with the components of its sparse tensors as values of their own, since one of its ops has no form for sparse tensors in MLIR's `sparse_tensor`.", Help: "keep the op out of what is exported to have tensors of `sparse_tensor`, or pass the components"},
 })
 
 func refuse(o *ir.Op, format string, args ...any) error {
@@ -80,6 +81,9 @@ func (x *exporter) typ(o *ir.Op, t types.Type) (types.Type, error) {
 			return nil, err
 		}
 	}
+	if u.Format != nil {
+		return stored(u, signless(e)), nil
+	}
 	return &types.Tensor{Elem: signless(e), Shape: u.Shape}, nil
 }
 
@@ -125,6 +129,11 @@ func (x *exporter) op(b builder, o *ir.Op, d *op.Def) (values, error) {
 	case o.Name == op.Call:
 		c := &call{exporter: x, builder: b, o: o}
 		return c.Op(o.Name, x.of(o.Operands), o.Attrs, c.types()...).Results, nil
+	case op.IsSparse(o):
+		if s := sparseForm(o); s != nil {
+			return s(&call{exporter: x, builder: b, o: o, in: x.of(o.Operands)})
+		}
+		return nil, refuse(o, "%s of sparse tensors has no equivalent in sparse_tensor", o.Name)
 	case d == nil:
 		return nil, nil
 	}

@@ -37,8 +37,8 @@ const (
 	install    = "apt-get install mlir-22-tools"
 )
 
-// lowering is the pipeline of MLIR that the documentation names.
-var lowering = []string{
+// dense is the pipeline of MLIR that the documentation names.
+var dense = []string{
 	"--empty-tensor-to-alloc-tensor", "--one-shot-bufferize=bufferize-function-boundaries allow-return-allocs-from-loops", "--convert-linalg-to-loops",
 	"--expand-strided-metadata", "--lower-affine", "--convert-scf-to-cf", "--convert-math-to-llvm", "--convert-math-to-libm",
 	"--convert-arith-to-llvm", "--finalize-memref-to-llvm", "--convert-func-to-llvm", "--convert-cf-to-llvm", "--reconcile-unrealized-casts",
@@ -74,6 +74,7 @@ func exportedFunc(t *testing.T, m *ir.Module, from, name string) (string, error)
 	t.Helper()
 	u := &pass.Unit{Ctx: t.Context(), Module: m.Clone()}
 	u.Func = u.Module.Func(from)
+	linalg.Sparse(u)
 	if err := pass.Run(u, pipeline.Export(), nil); err != nil {
 		return "", err
 	}
@@ -128,7 +129,7 @@ func literal(x *tensor.Tensor) string {
 
 // execute runs all programs in one process and returns the bits of their results as
 // numbers of 64 bits.
-func execute(t *testing.T, ps []program) [][][]int64 {
+func execute(t *testing.T, ps []program, lowering ...string) [][][]int64 {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("func.func private @printMemrefI64(tensor<*xi64>) attributes {llvm.emit_c_interface}\n")
@@ -268,7 +269,7 @@ func TestExamples(t *testing.T) {
 	need.Tool(t, mlirOpt, install)
 	need.Tool(t, mlirRunner, install)
 	ps := programs(t)
-	for i, got := range execute(t, ps) {
+	for i, got := range execute(t, ps, dense...) {
 		compare(t, ps[i], got)
 	}
 	t.Logf("%d programs", len(ps))
@@ -302,7 +303,7 @@ func TestForms(t *testing.T) {
 		}
 		ps = append(ps, p)
 	}
-	for i, got := range execute(t, ps) {
+	for i, got := range execute(t, ps, dense...) {
 		compare(t, ps[i], got)
 	}
 }
@@ -372,7 +373,7 @@ func TestStableHLO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, got := range execute(t, ps) {
+	for i, got := range execute(t, ps, dense...) {
 		compare(t, ps[i], got)
 	}
 	t.Logf("%d programs", len(ps))

@@ -145,6 +145,9 @@ type Options struct {
 	// Devices is how many devices run the function together: those of its mesh; 0: one, for
 	// which shardings mean nothing. AllDevices are as many as the mesh has.
 	Devices int
+	// Sparse keeps sparse tensors as values, for who writes them where there are some; else
+	// passes see their components.
+	Sparse bool
 }
 
 // AllDevices is Options.Devices where the mesh of the program decides.

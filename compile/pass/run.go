@@ -32,7 +32,7 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		e.Code, e.Help = "DM804", diag.Find("DM804").Help
 		return e
 	}
-	if len(ps) > 0 { // passes see no tuples
+	if len(ps) > 0 && !u.Options.Sparse { // passes see no tuples
 		u.Module, u.Func, _ = flatten.In(u.Module, u.Func)
 	}
 	for _, p := range ps {

@@ -205,7 +205,7 @@ func inferSample(o *ir.Op) ([]types.Type, *Problem) {
 	if q := contractionElems(o, 1, len(o.Operands)); q != nil {
 		return nil, q
 	}
-	eq, q := sampled(o)
+	eq, q := SampleEquation(o)
 	if q != nil {
 		return nil, q
 	}
@@ -223,8 +223,8 @@ func inferSample(o *ir.Op) ([]types.Type, *Problem) {
 	return one(tensor(p, in(o, 1).Elem, unify(shape, p.Shape)...)), nil
 }
 
-// sampled is the equation of o, a dm.sample: of its operands but the first.
-func sampled(o *ir.Op) (*Equation, *Problem) {
+// SampleEquation is the equation of o, a dm.sample: of its operands but the first.
+func SampleEquation(o *ir.Op) (*Equation, *Problem) {
 	text := Str(o, "equation")
 	if text == "" {
 		letters := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"[:min(in(o, 0).Rank(), 52)]
@@ -247,7 +247,7 @@ var sampledProduct = &Sparse{
 	Doc:   "The first operand is sparse; the result stores what it does.",
 	Infer: keptFormat,
 	lower: func(l *lowering) {
-		eq, p := sampled(l.o)
+		eq, p := SampleEquation(l.o)
 		if p != nil {
 			l.refuse(p)
 		}

@@ -273,6 +273,15 @@ func (f *Format) mapText() string {
 	return strings.Join(s, ", ")
 }
 
+// mapOf states the map of f, of a tensor of that rank.
+func (f *Format) mapOf(rank int) string {
+	dims := make([]string, rank)
+	for d := range dims {
+		dims[d] = "d" + strconv.Itoa(d)
+	}
+	return "map = (" + strings.Join(dims, ", ") + ") -> (" + f.mapText() + ")"
+}
+
 func (l Level) String() string {
 	s := "d" + strconv.Itoa(l.Dim)
 	switch {
@@ -337,39 +346,41 @@ func structured(n, m int64) string {
 	return fmt.Sprintf("d0 : dense, d1 : structured[%d, %d]", n, m)
 }
 
-// Text is f as the encoding of a tensor of that rank whose "?" have names, if they do.
-func (f *Format) Text(rank int, names []string) string {
-	var parts []string
-	named := slices.ContainsFunc(f.Stored, func(d dim.Dim) bool { return !d.IsUnnamed() })
-	head, args := f.short(rank)
-	dims := make([]string, rank)
-	for d := range dims {
-		dims[d] = "d" + strconv.Itoa(d)
-	}
-	levels := "(" + strings.Join(dims, ", ") + ") -> (" + f.mapText() + ")"
-	widths := func(otherwise int) {
-		for _, w := range []struct {
-			key  string
-			bits int
-		}{{"posWidth", f.PosWidth}, {"crdWidth", f.CrdWidth}} {
-			if bits(w.bits) != otherwise {
-				parts = append(parts, fmt.Sprintf("%s = %d", w.key, bits(w.bits)))
-			}
+// Encoding is the attribute by which MLIR states f of a tensor of that rank. It has no place
+// for how many entries there are.
+func (f *Format) Encoding(rank int) string {
+	parts := []string{f.mapOf(rank)}
+	return "#" + sparseEncoding + "<{ " + strings.Join(append(parts, f.widths(64)...), ", ") + " }>"
+}
+
+// widths states those of f that differ from otherwise.
+func (f *Format) widths(otherwise int) (parts []string) {
+	for _, w := range []struct {
+		key  string
+		bits int
+	}{{"posWidth", f.PosWidth}, {"crdWidth", f.CrdWidth}} {
+		if bits(w.bits) != otherwise {
+			parts = append(parts, fmt.Sprintf("%s = %d", w.key, bits(w.bits)))
 		}
 	}
+	return parts
+}
+
+// Text is f as the encoding of a tensor of that rank whose "?" have names, if they do.
+func (f *Format) Text(rank int, names []string) string {
+	named := slices.ContainsFunc(f.Stored, func(d dim.Dim) bool { return !d.IsUnnamed() })
+	head, args := f.short(rank)
 	if !named && names == nil && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
-		parts = append(parts, "map = "+levels)
-		widths(64)
-		return "#sparse_tensor.encoding<{ " + strings.Join(parts, ", ") + " }>"
+		return f.Encoding(rank)
 	}
-	parts = args
+	parts := args
 	if head == "" {
-		head, parts = "sparse", []string{"map = " + levels}
+		head, parts = "sparse", []string{f.mapOf(rank)}
 	}
 	if named {
 		parts = append(parts, "nnz = "+storedText(f.Stored))
 	}
-	widths(32)
+	parts = append(parts, f.widths(32)...)
 	if names != nil {
 		parts = append(parts, "dims = ["+strings.Join(names, ", ")+"]")
 	}

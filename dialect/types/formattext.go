@@ -1,6 +1,7 @@
 package types
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,11 +48,16 @@ type formatText struct {
 	rank   int
 }
 
+// errBeyond is of what MLIR's attribute can say and Format does not hold: slices, symbols,
+// batches, the value of what is not stored, levels that walk other expressions.
+var errBeyond = errors.New("not held")
+
 // parseFormat reads the attribute #name<body> of a tensor of that shape. Of MLIR's own
 // attribute understood is false where it says what Format does not hold.
 func parseFormat(name, body string, shape []dim.Dim) (f *Format, dims []dim.Dim, understood bool, err error) {
 	p := &formatText{rank: len(shape), format: Format{PosWidth: 32, CrdWidth: 32}}
 	foreign := name == sparseEncoding
+	body = withoutComments(body)
 	if foreign {
 		p.format.PosWidth, p.format.CrdWidth = 64, 64
 		inner, ok := strings.CutPrefix(strings.TrimSpace(body), "{")
@@ -83,16 +89,37 @@ func parseFormat(name, body string, shape []dim.Dim) (f *Format, dims []dim.Dim,
 	}
 	if err == nil {
 		if why := p.format.check(shape); why != "" {
-			err = badFormat("%s", why)
+			if err = badFormat("%s", why); foreign {
+				err = errBeyond
+			}
 		}
 	}
 	if err == nil {
 		err = p.stored(nnz)
 	}
+	switch {
+	case foreign && err == errBeyond:
+		return nil, nil, false, nil
+	case err == errBeyond:
+		err = badFormat("the map %s is one of MLIR's, which has no code here", levels)
+	}
 	if err != nil {
-		return nil, nil, !foreign, err
+		return nil, nil, true, err
 	}
 	return &p.format, p.dims, true, nil
+}
+
+// withoutComments is text without what stands behind "//" in a line.
+func withoutComments(text string) string {
+	if !strings.Contains(text, "//") {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "//")
+		b.WriteString(code + "\n")
+	}
+	return b.String()
 }
 
 // parts reads the arguments of a format: its levels, and how many entries it has room for.
@@ -105,6 +132,7 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 	if strings.TrimSpace(body) == "" {
 		return levels, nil, nil
 	}
+	beyond := false
 	for _, part := range splitTop(body) {
 		key, value, ok := strings.Cut(part, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
@@ -120,8 +148,8 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 			levels = value
 		case key == "posWidth" || key == "crdWidth":
 			n, err := strconv.Atoi(value)
-			if err != nil || foreign && n == 0 {
-				n, err = 64, nil
+			if err == nil && foreign && n == 0 {
+				n = 64
 			}
 			if !slices.Contains([]int{8, 16, 32, 64}, n) || err != nil {
 				return "", nil, badFormat("%s is 8, 16, 32 or 64, not %s", key, value)
@@ -144,9 +172,14 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 			if p.dims, err = parseDims(inner); err != nil {
 				return "", nil, err
 			}
+		case foreign && (key == "explicitVal" || key == "implicitVal"):
+			beyond = true
 		default:
 			return "", nil, badFormat("unexpected %q in a format", strings.TrimSpace(part))
 		}
+	}
+	if beyond {
+		return levels, nil, errBeyond
 	}
 	return levels, nnz, nil
 }
@@ -246,9 +279,18 @@ func (p *formatText) stored(nnz []dim.Dim) error {
 	return nil
 }
 
-// levels reads (i, j) -> (i : dense, j : compressed).
+// levels reads (i, j) -> (i : dense, j : compressed), where MLIR's form may also name the
+// levels: {l, m} (i = l, j = m) -> (l = i : dense, m = j : compressed).
 func (p *formatText) levels(text string) error {
 	from, to, ok := strings.Cut(text, "->")
+	from = strings.TrimSpace(from)
+	if strings.HasPrefix(from, "[") {
+		return errBeyond
+	}
+	_, rest, named := strings.Cut(from, "}")
+	if named = named && strings.HasPrefix(from, "{"); named {
+		from = rest
+	}
 	list := func(s string) ([]string, bool) {
 		inner, ok := strings.CutPrefix(strings.TrimSpace(s), "(")
 		inner, closed := strings.CutSuffix(inner, ")")
@@ -267,6 +309,12 @@ func (p *formatText) levels(text string) error {
 	}
 	dims := map[string]int{}
 	for i, n := range names {
+		if strings.Contains(n, "#sparse_tensor<slice(") {
+			return errBeyond
+		}
+		if named {
+			n, _, _ = strings.Cut(n, "=")
+		}
 		n = strings.TrimSpace(n)
 		if _, twice := dims[n]; twice || !isBareID(n) {
 			return badFormat("%q is not the name of a dimension, or that of two", n)
@@ -277,6 +325,9 @@ func (p *formatText) levels(text string) error {
 		return badFormat("the map has %d levels", len(levels))
 	}
 	for _, l := range levels {
+		if _, walks, ok := strings.Cut(l, "="); named && ok {
+			l = walks
+		}
 		level, err := parseLevel(l, dims)
 		if err != nil {
 			return err
@@ -290,7 +341,10 @@ func parseLevel(text string, dims map[string]int) (l Level, err error) {
 	expr, kind, ok := strings.Cut(text, ":")
 	words := strings.Fields(expr)
 	bad := badFormat("a level is d0 : compressed, d0 floordiv 4 : dense or d0 mod 4 : dense, not %q", strings.TrimSpace(text))
-	if !ok || len(words) != 1 && len(words) != 3 {
+	switch {
+	case ok && strings.ContainsAny(expr, "+-*(") || strings.TrimSpace(kind) == "batch":
+		return l, errBeyond
+	case !ok || len(words) != 1 && len(words) != 3:
 		return l, bad
 	}
 	if l.Dim, ok = dims[words[0]]; !ok {

@@ -41,7 +41,7 @@ type grammar struct {
 	Run         runCmd         `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile     compileCmd     `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt         optCmd         `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
-	Import      importCmd      `cmd:"" help:"Turn a program of another tool, in StableHLO or ONNX, into one in the data-movement dialect."`
+	Import      importCmd      `cmd:"" help:"Turn a program of another tool, in StableHLO, MLIR's linalg or ONNX, into one in the data-movement dialect."`
 	Explain     explainCmd     `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
 	Irdl        irdlCmd        `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
 	Conformance conformanceCmd `cmd:"" help:"Run the conformance suite of a format that dmir imports."`

@@ -12,10 +12,12 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/print"
+	"dmir/dialect/stablehlo"
 	"dmir/dialect/train"
 	"dmir/dialect/types"
 	"dmir/dialect/weights"
 	"dmir/internal/atomicfile"
+	"dmir/syntax/diag"
 )
 
 type importCmd struct {
@@ -24,7 +26,7 @@ type importCmd struct {
 	Bind      []string `help:"Give a size that a model in ONNX leaves open." placeholder:"n=512" sep:","`
 	spec      *train.Spec
 	Train     string `help:"Make a training step of a model in ONNX: its loss, optimizer and their options." placeholder:"loss=cross_entropy,optimizer=adamw,lr=0.001"`
-	File      string `arg:"" complete:"file:mlir,onnx,json" help:"A program in StableHLO (or mhlo, chlo), in pretty or generic form, or a model in ONNX, or the .json of a trace; '-' is stdin."`
+	File      string `arg:"" complete:"file:mlir,onnx,json" help:"A program in StableHLO (or mhlo, chlo) or in MLIR's linalg and sparse_tensor, in pretty or generic form, or a model in ONNX, or the .json of a trace; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -125,12 +127,12 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 	if err != nil {
 		return "", nil, err
 	}
-	p, err := a.analyse(src, program.Options{Bind: bind, Arrays: tensor.In(filepath.Dir(name))})
+	p, err := a.analyse(src, program.Options{Bind: bind, Arrays: tensor.In(filepath.Dir(name)), Upstream: true})
 	switch {
 	case err != nil:
 		return "", nil, err
 	case !p.Imported:
-		return "", nil, &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO; a program in the dialect needs no import"}
+		return "", nil, &failure{"DM619", src.Path, "holds no op of a dialect that is imported", "name a file in StableHLO, linalg or sparse_tensor; a program in the dialect needs no import"}
 	case p.HasErrors():
 		printErrors(a.stderr, src, p.Diags)
 		return "", nil, exitStatus(exitFailed)
@@ -138,11 +140,24 @@ func (c importCmd) imported(a *app, path string) (_ string, arrays *weights.Set,
 	if err := unknownSize(c.Bind, p.Symbols()); err != nil {
 		return "", nil, err
 	}
+	a.warn(src, leftOut(p))
 	if arrays, err = weights.Place(p.Modules, path); err != nil {
 		return "", nil, err
 	}
 	written, err := await(a.ctx, func() (string, error) { return print.Sections(p.Modules, locations(c.Locations)...) })
 	return written, arrays, err
+}
+
+// leftOut are the warnings of functions that were not imported.
+func leftOut(p *program.Program) (out []diag.Diagnostic) {
+	for _, m := range p.Modules {
+		for _, d := range m.Diags {
+			if d.Severity == diag.Warning && d.Code == stablehlo.Unsupported {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
 }
 
 // model is the text of a model in ONNX in the ops of the dialect, whose large constants

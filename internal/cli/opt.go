@@ -30,7 +30,7 @@ type optCmd struct {
 	deviceFlags
 	Passes        string   `complete:"pass" help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
 	Skip          []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
-	Emit          string   `help:"Stage to print: graph, kernels, schedule, or generic (the graph in MLIR's generic form). Or what to write the program in: mlir (func, arith, math, tensor, linalg and scf), stablehlo." enum:"graph,kernels,schedule,generic,mlir,stablehlo" default:"graph"`
+	Emit          string   `help:"Stage to print: graph, kernels, schedule, or generic (the graph in MLIR's generic form). Or what to write the program in: mlir (func, arith, math, tensor, linalg, scf and sparse_tensor), stablehlo." enum:"graph,kernels,schedule,generic,mlir,stablehlo" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
 	Locations     bool     `help:"Print the locations of ops, as #loc aliases at the end."`
@@ -250,6 +250,9 @@ func (r *optimizer) module(t task) error {
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
 			Options:  pass.Options{Bind: r.p.Bind, Grad: r.Grad != "", Devices: r.devices()},
 			Progress: func(pass string, done float64) { r.bar.stage(pass, int(done*100), 100) },
+		}
+		if r.Emit == "mlir" && r.Passes == "" {
+			linalg.Sparse(u)
 		}
 		err := pass.Run(u, r.passes, func(s pass.Stage) error {
 			r.times = append(r.times, timing{u.Func.Name, s})

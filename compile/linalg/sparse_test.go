@@ -1,0 +1,80 @@
+package linalg_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/internal/need"
+)
+
+// MLIR's sparsifier makes of what sparse programs are exported to code that computes the
+// numbers of the reference executor, in all formats that it has as well. The operands are
+// dense, with zeros, and the programs store them.
+func TestSparse(t *testing.T) {
+	need.Long(t)
+	need.Tool(t, mlirOpt, install)
+	need.Tool(t, mlirRunner, install)
+	text, err := os.ReadFile("testdata/sparse.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrices, tensors, _ := strings.Cut(string(text), "// -----\n")
+	var ps []program
+	for _, c := range []struct{ name, format, transposed, text string }{
+		{"csr", "#dm.csr<nnz = 24>", "#dm.csc<nnz = 24>", matrices},
+		{"csc", "#dm.csc<nnz = 24>", "#dm.csr<nnz = 24>", matrices},
+		{"dcsr", "#dm.dcsr<nnz = [4, 24]>", "#dm.dcsc<nnz = [4, 24]>", matrices},
+		{"coo", "#dm.coo<nnz = 24>", "#dm.sparse<map = (d0, d1) -> (d1 : compressed(nonunique), d0 : singleton), nnz = 24>", matrices},
+		{
+			"bsr", "#dm.bsr<2x3, nnz = 4>",
+			"#dm.sparse<map = (d0, d1) -> (d1 floordiv 2 : dense, d0 floordiv 3 : compressed, d1 mod 2 : dense, d0 mod 3 : dense), nnz = 4>", matrices,
+		},
+		{"csf", "#dm.csf<nnz = [2, 6, 24]>", "", tensors},
+	} {
+		m, err := read(strings.NewReplacer("#FORMAT", c.format, "#TRANSPOSED", c.transposed).Replace(c.text))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		for _, f := range m.Funcs {
+			p := program{name: c.name + "_" + f.Name}
+			if p.args, err = interp.Inputs(t.Context(), f, nil, 3, nil); err != nil {
+				t.Fatal(err)
+			}
+			for k, a := range p.args {
+				thin(a, f.Args[k].Name)
+			}
+			res, err := interp.Run(t.Context(), m, f, p.args, interp.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", p.name, err)
+			}
+			p.want = res.Outputs
+			if p.text, err = exportedFunc(t, m, f.Name, p.name); err != nil {
+				t.Fatalf("%s: %v", p.name, err)
+			}
+			if !strings.Contains(p.text, "#sparse_tensor.encoding") && p.name != "bsr_attention" { // for which there is no form
+				t.Fatalf("%s is exported without sparse tensors", p.name)
+			}
+			ps = append(ps, p)
+		}
+	}
+	for i, got := range execute(t, ps, "--sparsifier") {
+		compare(t, ps[i], got)
+	}
+	t.Logf("%d programs", len(ps))
+}
+
+// thin sets most elements of an argument called %a… to 0, a whole row of them.
+func thin(x *tensor.Tensor, name string) {
+	if !strings.HasPrefix(name, "%a") {
+		return
+	}
+	n := x.Shape[len(x.Shape)-1]
+	for i := range x.Len() {
+		if i*7%5 > 1 || i/n == len(name)%2+1 {
+			x.SetFloat(i, 0)
+		}
+	}
+}
