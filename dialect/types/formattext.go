@@ -11,18 +11,37 @@ import (
 	"dmir/syntax/diag"
 )
 
-// Formats are the names of formats, as in #dm.csr, each with an example of its arguments.
-var Formats = []struct{ Name, Args, Doc string }{
-	{"csr", "nnz = e", "compressed sparse rows"},
-	{"csc", "nnz = e", "compressed sparse columns"},
-	{"coo", "nnz = e", "the coordinates of each element, sorted"},
-	{"dcsr", "nnz = [r, e]", "compressed sparse rows, of which only those with elements are stored"},
-	{"dcsc", "nnz = [c, e]", "compressed sparse columns, of which only those with elements are stored"},
-	{"csf", "nnz = e", "compressed sparse fibers, of any number of dimensions"},
-	{"bsr", "16x16, nnz = b", "compressed sparse rows of dense blocks; nnz counts blocks"},
-	{"sparse_vector", "nnz = e", "a vector's elements with their coordinates"},
-	{"nm", "2:4", "of each M neighbours in a row N are stored"},
-	{"sparse", "map = (d0, d1) -> (d0 : dense, d1 : compressed), nnz = e", "any levels, as MLIR's sparse_tensor writes them"},
+// FormatName is a name of formats, as csr in #dm.csr, with an example of its arguments.
+type FormatName struct {
+	Name, Args, Doc string
+	Rank            int  // of the tensors that it is for, 0 for any
+	Blocks          bool // the first argument is the size of blocks
+}
+
+// Formats are the names of formats.
+var Formats = []FormatName{
+	{Name: "csr", Args: "nnz = e", Doc: "compressed sparse rows", Rank: 2},
+	{Name: "csc", Args: "nnz = e", Doc: "compressed sparse columns", Rank: 2},
+	{Name: "coo", Args: "nnz = e", Doc: "the coordinates of each element, sorted"},
+	{Name: "dcsr", Args: "nnz = [r, e]", Doc: "compressed sparse rows, of which only those with elements are stored", Rank: 2},
+	{Name: "dcsc", Args: "nnz = [c, e]", Doc: "compressed sparse columns, of which only those with elements are stored", Rank: 2},
+	{Name: "csf", Args: "nnz = e", Doc: "compressed sparse fibers, of any number of dimensions"},
+	{Name: "bsr", Args: "16x16, nnz = b", Doc: "compressed sparse rows of dense blocks; nnz counts blocks", Rank: 2, Blocks: true},
+	{Name: "sparse_vector", Args: "nnz = e", Doc: "a vector's elements with their coordinates", Rank: 1},
+	{Name: "nm", Args: "2:4", Doc: "of each M neighbours in a row N are stored", Rank: 2, Blocks: true},
+	{Name: "sparse", Args: "map = (d0, d1) -> (d0 : dense, d1 : compressed), nnz = e", Doc: "any levels, as MLIR's sparse_tensor writes them"},
+}
+
+// LevelKinds are the kinds of levels, with what they store.
+var LevelKinds = []struct {
+	Kind LevelKind
+	Doc  string
+}{
+	{DenseLevel, "every coordinate has an entry: nothing is stored"},
+	{CompressedLevel, "positions of each parent, and the coordinates of its entries"},
+	{SingletonLevel, "one coordinate for each parent"},
+	{LooseCompressedLevel, "two positions for each parent, and the coordinates between them"},
+	{StructuredLevel, "of each m neighbours n: structured[n, m]"},
 }
 
 // FormatHelp says how a format is written.
@@ -68,7 +87,7 @@ func parseFormat(name, body string, shape []dim.Dim) (f *Format, dims []dim.Dim,
 		body = inner
 	} else {
 		name, _ = formatName(name)
-		if !slices.ContainsFunc(Formats, func(f struct{ Name, Args, Doc string }) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(Formats, func(f FormatName) bool { return f.Name == name }) {
 			names := make([]string, 0, len(Formats)+1)
 			for _, f := range Formats {
 				names = append(names, f.Name)

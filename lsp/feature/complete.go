@@ -92,7 +92,13 @@ func Complete(p *program.Program, off int) Completions {
 	case first == '!':
 		out.Items = s.aliases('!')
 	case first == '#':
-		if l := s.place(); l.inside() < 0 || !s.inPlacement(l) {
+		switch l := s.place(); {
+		case l.inside() >= 0 && (s.inPlacement(l) || s.inFormat(l) >= 0):
+		case l.inside() >= 0 && s.tok(l.inside()) == "<" && shaped(s.tok(l.inside()-1)):
+			out.Items = slices.Concat(placements(), encodings(s.encoded(l.inside())), s.aliases('#'))
+		case s.name < 0:
+			out.Items = slices.Concat(placements(), encodings(-1), s.aliases('#'))
+		default:
 			out.Items = append(placements(), s.aliases('#')...)
 		}
 	case s.name >= 0 && len(s.before) == s.name:
@@ -159,10 +165,14 @@ func (s *statement) definition() []Completion {
 	case first[0] == '!' && s.tok(1) == "=" || first[0] == '^' && s.place().inside() >= 0:
 		return s.types(s.place())
 	case first[0] == '#' && s.tok(1) == "=":
-		if l := s.place(); s.inPlacement(l) {
+		l := s.place()
+		if s.inPlacement(l) {
 			return s.placeItems(l)
 		}
-		return placements()
+		if open := s.inFormat(l); open >= 0 {
+			return s.formatItems(l, open)
+		}
+		return append(placements(), encodings(-1)...)
 	}
 	return nil
 }
@@ -175,7 +185,12 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 	switch in := l.inside(); {
 	case s.inPlacement(l):
 		return s.placeItems(l), false
+	case s.inFormat(l) >= 0:
+		return s.formatItems(l, s.inFormat(l)), false
 	case in >= 0 && s.tok(in) == "<" && shaped(s.tok(in-1)):
+		if last == "," {
+			return slices.Concat(placements(), encodings(s.encoded(in)), s.aliases('#')), false
+		}
 		return s.elements(span), false
 	case in >= 0 && s.tok(in) == "[":
 		return s.listed(def, in), false

@@ -43,6 +43,9 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 	if h := shardingAt(p, off); h != nil {
 		return h
 	}
+	if h := formatAt(p, off); h != nil {
+		return h
+	}
 	o := opAt(p, off)
 	if o == nil || origin.Tree(o) == nil {
 		return nil
@@ -80,7 +83,7 @@ func nameText(p *program.Program, n *scope.Name, span source.Span, off int, pict
 		return axisText(p, n, span, off)
 	case scope.AttrAlias, scope.TypeAlias:
 		if len(n.Defs()) > 0 {
-			return code(firstLine(p.Src.Text()[n.Defs()[0].Start:]))
+			return code(firstLine(p.Src.Text()[n.Defs()[0].Start:])) + aliasText(p, n, off)
 		}
 	}
 	return ""
@@ -114,12 +117,11 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value, pictures bool) st
 	b.WriteByte('\n')
 	if t := v.Tensor(); t != nil {
 		bind := bindings(p, v)
-		size, elements := t.Bytes().Eval(bind), t.Elements().Eval(bind)
-		count := elements.String()
-		if k, ok := elements.Int(); ok {
-			count = group(k)
+		elements := count(t.Elements().Eval(bind)) + " elements"
+		if t.Format != nil {
+			elements = storedText(t, bind)
 		}
-		fmt.Fprintf(&b, "%s · %s elements · %s", escape(units.DimBytes(size)), escape(count), plural(len(v.Uses), "use"))
+		fmt.Fprintf(&b, "%s · %s · %s", escape(units.DimBytes(t.Bytes().Eval(bind))), escape(elements), plural(len(v.Uses), "use"))
 	} else {
 		b.WriteString(plural(len(v.Uses), "use"))
 	}
@@ -131,6 +133,9 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value, pictures bool) st
 		}
 	case v.Block != nil && v.Block.Label == "":
 		b.WriteString(" · argument")
+	}
+	if t := v.Tensor(); t != nil && t.Format != nil {
+		b.WriteString("\n\n" + componentsText(t, bindings(p, v)))
 	}
 	return b.String()
 }
@@ -253,7 +258,7 @@ func funcOf(p *program.Program, o *ir.Op) *cost.Func {
 	return nil
 }
 
-// dimensionAt is the symbol of a dimension at off, in the "dims = […]" of a type.
+// dimensionAt is the symbol of a size at off, in the "dims = […]" or the "nnz = …" of a type.
 func dimensionAt(p *program.Program, off int) *Hover {
 	text := p.Src.Text()
 	if off > len(text) {
@@ -267,8 +272,15 @@ func dimensionAt(p *program.Program, off int) *Hover {
 		end++
 	}
 	line := text[p.Src.LineStart(p.Src.Pos(off).Line):start]
+	what, ends := "names a dimension", "]>"
 	open := strings.LastIndex(line, "dims = [")
-	if start == end || open < 0 || strings.ContainsAny(line[open:], "]>") {
+	if stored := strings.LastIndex(line, "nnz = "); stored > open {
+		open, what = stored, "is how many entries are stored"
+		if !strings.HasPrefix(line[open:], "nnz = [") {
+			ends = ",>"
+		}
+	}
+	if start == end || open < 0 || strings.ContainsAny(line[open:], ends) {
 		return nil
 	}
 	name := text[start:end]
@@ -276,10 +288,10 @@ func dimensionAt(p *program.Program, off int) *Hover {
 		return nil
 	}
 	f := funcOf(p, opAt(p, off))
-	b := fmt.Sprintf("`%s` names a dimension. It is not bound: costs that depend on it are formulas.", name)
+	b := fmt.Sprintf("`%s` %s. It is not bound: costs that depend on it are formulas.", name, what)
 	if f != nil {
 		if size, bound := op.Bindings(f.Func, p.Bind)[name]; bound {
-			b = fmt.Sprintf("`%s` names a dimension, bound to %d.", name, size)
+			b = fmt.Sprintf("`%s` %s, bound to %d.", name, what, size)
 		}
 		if slices.Contains(f.Unbound(), name) {
 			b += "\n\n" + table([]row{{"FLOP of @" + f.Func.Name, units.DimFLOP(f.FLOP)}, {"moved", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum())}})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
@@ -241,10 +242,18 @@ func (s *statement) dimensions() []Completion {
 		if t == nil {
 			continue
 		}
-		for _, name := range t.Elements().Symbols() {
-			if !seen[name] && wordByte(name[0]) {
-				seen[name] = true
-				out = append(out, Completion{Kind: WordItem, Label: name, Detail: "dimension of " + v.Name, Text: name})
+		add := func(d dim.Dim, what string) {
+			for _, name := range d.Symbols() {
+				if !seen[name] && wordByte(name[0]) {
+					seen[name] = true
+					out = append(out, Completion{Kind: WordItem, Label: name, Detail: what + " of " + v.Name, Text: name})
+				}
+			}
+		}
+		add(t.Elements(), "dimension")
+		if t.Format != nil {
+			for _, d := range t.Format.Stored {
+				add(d, "stored entries")
 			}
 		}
 	}

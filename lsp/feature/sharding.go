@@ -149,13 +149,22 @@ func reductionNoun(r types.Reduction) string {
 
 // shardedAt is the tensor type with a sharding in whose text off lies, nil where there is none.
 func shardedAt(p *program.Program, off int) *types.Tensor {
+	if t, _ := tensorAt(p, off); t != nil && t.At.Shard != nil {
+		return t
+	}
+	return nil
+}
+
+// tensorAt is the tensor type in whose text off lies, and where that stands; nil where there
+// is none.
+func tensorAt(p *program.Program, off int) (*types.Tensor, source.Span) {
 	const reach = 4096 // bytes of a type on either side
 	base := max(0, off-reach)
 	text := p.Src.Slice(source.Span{Start: base, End: off + reach})
 	at := off - base
 	start := strings.LastIndex(text[:at], "tensor<")
 	if start < 0 {
-		return nil
+		return nil, source.Span{}
 	}
 	depth := 0
 	for i := start; i < len(text); i++ {
@@ -163,24 +172,27 @@ func shardedAt(p *program.Program, off int) *types.Tensor {
 		case '<':
 			depth++
 		case '>':
+			if text[i-1] == '-' { // the arrow of a map of levels
+				continue
+			}
 			if depth--; depth > 0 {
 				continue
 			}
 			if i < at {
-				return nil
+				return nil, source.Span{}
 			}
 			x, err := parse.Type(text[start : i+1])
 			if err != nil {
-				return nil
+				return nil, source.Span{}
 			}
-			t, err := types.FromExpr(x, nil)
-			if tensor, ok := t.(*types.Tensor); ok && err == nil && tensor.At.Shard != nil {
-				return tensor
+			t, err := types.FromExpr(x, (&statement{p: p, off: off}).moduleAt().Aliases)
+			if tensor, ok := t.(*types.Tensor); ok && err == nil {
+				return tensor, source.Span{Start: base + start, End: base + i + 1}
 			}
-			return nil
+			return nil, source.Span{}
 		}
 	}
-	return nil
+	return nil, source.Span{}
 }
 
 // statedAt is the tensor, with its sharding in its type, whose attribute dm.sharding states it where off lies; nil

@@ -170,7 +170,7 @@ func (c *colours) opName(t source.Span, end int) {
 var keywordOps = words("func.func builtin.module func.return func.call dm.kernel dm.map dm.scan dm.while dm.if dm.yield affine.for affine.if affine.parallel affine.yield")
 
 var (
-	keywords  = words("public private nested attributes to step do else in as dense sparse array dense_resource affine_map affine_set strided distinct opaque loc callsite fused unknown ceildiv floordiv mod true false unit host hbm smem reg remote")
+	keywords  = words("public private nested attributes to step do else in as dense sparse array dense_resource affine_map affine_set strided distinct opaque loc callsite fused unknown ceildiv floordiv mod true false unit host hbm smem reg remote compressed loose_compressed singleton structured nonunique nonordered soa")
 	typeWords = words("tensor memref vector complex tuple index none token bf16 tf32")
 )
 
