@@ -20,6 +20,7 @@ func sparseTensors() []*Def {
 	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
 	sampleDef.Sparse, convertFormatDef.Sparse = sampledProduct, converted
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
+	packDef.Sparse, unpackDef.Sparse = packed, unpacked
 	return []*Def{sampleDef, convertFormatDef}
 }
 

@@ -59,11 +59,11 @@ func.func @example(%x: tensor<2x4xf32>, %params: !affine) -> tensor<2x4xf32> {
 	Results:  []Param{{Name: "members", Elems: storable, Variadic: true, Tuples: true, Doc: "its members"}},
 	Traits:   Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
-		t, ok := o.Operands[0].Type.(*types.Tuple)
-		if !ok {
-			return nil, problem("DM183", 0, "%s is not a tuple", o.Operands[0].Type).help("only what dm.pack makes, or an argument of type tuple<…>, has members")
+		ts := unpackedTypes(o.Operands[0].Type)
+		if ts == nil {
+			return nil, problem("DM183", 0, "%s is not a tuple", o.Operands[0].Type).help("only what dm.pack makes, an argument of type tuple<…>, or a sparse tensor, has members")
 		}
-		return append([]types.Type(nil), t.Of...), nil
+		return ts, nil
 	},
 	Traffic: movesNothing,
 	Kernel:  Structure,
