@@ -74,7 +74,34 @@ func (s *scope) memory(from flatten.From) memory.Sizes {
 		}
 		return s.calleePeak(from.Of(o))
 	}
-	return memory.Sizes{Value: s.resident, View: free, Over: s.over.Over, Extra: extra}
+	value := func(v *ir.Value) dim.Dim {
+		if s.between(v, from) {
+			return dim.Dim{}
+		}
+		return s.resident(v)
+	}
+	return memory.Sizes{Value: value, View: free, Over: s.over.Over, Extra: extra}
+}
+
+// between reports whether v passes from one to another of the dense ops that an op on sparse
+// tensors is written out as. That op is one kernel here, as its bytes are: what is in memory
+// are its operands and results.
+func (s *scope) between(v *ir.Value, from flatten.From) bool {
+	o := from[v.Op]
+	if o == nil || !op.IsSparse(o) || len(v.Uses) == 0 {
+		return false
+	}
+	for _, u := range v.Uses {
+		if from[u.Op] != o {
+			return false
+		}
+		for i, r := range u.Op.Results {
+			if (op.IsView(u.Op) || s.over.Over(u.Op, i) == v) && !s.between(r, from) {
+				return false // the result lies in the memory of v
+			}
+		}
+	}
+	return true
 }
 
 // holds is what a kernel holds beyond its operands and results: the constants inside that are

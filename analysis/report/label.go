@@ -201,7 +201,11 @@ func shortType(v *ir.Value) string {
 		}
 		s.WriteString(text)
 	}
-	return cut(s.String(), 60) + " " + t.Elem.String()
+	text := cut(s.String(), 60) + " " + t.Elem.String()
+	if t.Format != nil {
+		text += " " + cmp.Or(t.Format.ShortName(t.Rank()), "sparse")
+	}
+	return text
 }
 
 // detail is what sets o apart from others of its name: an equation, a kind, a
