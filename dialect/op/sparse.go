@@ -66,7 +66,7 @@ func Parts(v *ir.Value) []*ir.Value {
 // operands, and returns those of its results.
 func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Problem) {
 	d := Of(o)
-	if d == nil || d.Sparse == nil {
+	if d == nil || d.Sparse == nil || !Valid(o) {
 		return nil, refused(o)
 	}
 	l := &lowering{Builder: NewBuilder(b, nil), o: o, in: in}

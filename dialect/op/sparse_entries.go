@@ -60,7 +60,10 @@ func (l *lowering) Transpose(x *ir.Value, dims ...int) *ir.Value {
 	return l.built(l.Builder.Transpose(x, dims...))
 }
 
-func (l *lowering) sparse(i int) bool { return asTensor(l.o.Operands[i].Type).Format != nil }
+func (l *lowering) sparse(i int) bool {
+	t := asTensor(l.o.Operands[i].Type)
+	return t != nil && t.Format != nil
+}
 
 // entries are the entries of a level of a sparse tensor.
 //

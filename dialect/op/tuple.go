@@ -223,7 +223,7 @@ func Infer(o *ir.Op) ([]types.Type, *Problem) {
 	d := Of(o)
 	t := structure(o)
 	switch {
-	case t == nil && IsSparse(o) && !PassesOn(o):
+	case t == nil && IsSparse(o) && (d != nil && d.Sparse != nil || !PassesOn(o)):
 		return inferSparse(o)
 	case t == nil:
 		return d.Infer(o)
