@@ -70,10 +70,11 @@ func (c *Context) index(o *ir.Op) int {
 	return i
 }
 
-// onePlace reports whether o can be taken into a kernel as it stands in the text.
+// onePlace reports whether o can be taken into a kernel as it stands in the text. An op on
+// sparse tensors is several, which the compiler fuses: where they are cut no text can say.
 func onePlace(o *ir.Op) bool {
 	def := op.Of(o)
-	if origin.Tree(o) == nil || def == nil || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty {
+	if op.IsSparse(o) || origin.Tree(o) == nil || def == nil || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty {
 		return false
 	}
 	for _, r := range origin.Tree(o).Results {
