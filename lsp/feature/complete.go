@@ -95,9 +95,9 @@ func Complete(p *program.Program, off int) Completions {
 		switch l := s.place(); {
 		case l.inside() >= 0 && (s.inPlacement(l) || s.inFormat(l) >= 0):
 		case l.inside() >= 0 && s.tok(l.inside()) == "<" && shaped(s.tok(l.inside()-1)):
-			out.Items = slices.Concat(placements(), encodings(s.encoded(l.inside())), s.aliases('#'))
+			out.Items = slices.Concat(placements(), s.aliases('#'), encodings(s.encoded(l.inside())))
 		case s.name < 0:
-			out.Items = slices.Concat(placements(), encodings(-1), s.aliases('#'))
+			out.Items = slices.Concat(placements(), s.aliases('#'), encodings(-1))
 		default:
 			out.Items = append(placements(), s.aliases('#')...)
 		}
@@ -189,7 +189,7 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 		return s.formatItems(l, s.inFormat(l)), false
 	case in >= 0 && s.tok(in) == "<" && shaped(s.tok(in-1)):
 		if last == "," {
-			return slices.Concat(placements(), encodings(s.encoded(in)), s.aliases('#')), false
+			return slices.Concat(placements(), s.aliases('#'), encodings(s.encoded(in))), false
 		}
 		return s.elements(span), false
 	case in >= 0 && s.tok(in) == "[":

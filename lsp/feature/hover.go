@@ -289,10 +289,10 @@ func dimensionAt(p *program.Program, off int) *Hover {
 	}
 	f := funcOf(p, opAt(p, off))
 	b := fmt.Sprintf("`%s` %s. It is not bound: costs that depend on it are formulas.", name, what)
+	if size, bound := bindingsAt(p, off)[name]; bound {
+		b = fmt.Sprintf("`%s` %s, bound to %d.", name, what, size)
+	}
 	if f != nil {
-		if size, bound := op.Bindings(f.Func, p.Bind)[name]; bound {
-			b = fmt.Sprintf("`%s` %s, bound to %d.", name, what, size)
-		}
 		if slices.Contains(f.Unbound(), name) {
 			b += "\n\n" + table([]row{{"FLOP of @" + f.Func.Name, units.DimFLOP(f.FLOP)}, {"moved", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum())}})
 		}
