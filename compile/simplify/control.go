@@ -64,6 +64,16 @@ func yieldUnused(_ *rewriter, o *ir.Op) bool {
 		if v := yields[0].Operands[i]; agree(yields, i, i) && !v.Inside(o) && types.Equal(v.Type, r.Type) {
 			ir.ReplaceUses(r, v)
 		}
+		if v := yields[0].Operands[i]; o.Name == op.Kernel && v.Op != nil && v.Op.Name == op.Constant && len(r.Uses) > 0 && types.Equal(v.Type, r.Type) {
+			if v.Inside(o) { // nothing computes it
+				b := v.Op.Parent
+				b.Ops = slices.Delete(b.Ops, slices.Index(b.Ops, v.Op), slices.Index(b.Ops, v.Op)+1)
+				at := slices.Index(o.Parent.Ops, o)
+				o.Parent.Ops, v.Op.Parent = slices.Insert(o.Parent.Ops, at, v.Op), o.Parent
+			}
+			ir.ReplaceUses(r, v)
+			changed = true
+		}
 		for j := range i {
 			if agree(yields, i, j) && types.Equal(r.Type, o.Results[j].Type) {
 				ir.ReplaceUses(r, o.Results[j])
