@@ -233,7 +233,7 @@ func (e *emitter) vectors(loads []*kernel.Expr) {
 		n := e.name("v")
 		e.lineOf(x.From, "const auto %s = %s.template load<%d>(%s)", def(n), e.param(x.Buf), len(r), e.index(x.At))
 		for k, i := range r {
-			e.stored[loads[i]] = stored{cpp("%s[%d]", n, k), len(e.stored)}
+			e.keep(loads[i], cpp("%s[%d]", n, k))
 			top[loads[i]] = cpp("dm::wide(%s[%d])", n, k)
 		}
 	}
@@ -243,6 +243,13 @@ func (e *emitter) vectors(loads []*kernel.Expr) {
 type stored struct {
 	name   code
 	number int
+}
+
+// keep notes that x was read, here and in scopes within this one.
+func (e *emitter) keep(x *kernel.Expr, name code) {
+	in := &e.scopes[len(e.scopes)-1]
+	in.loads = append(in.loads, x)
+	e.stored[x] = stored{name, len(e.stored)}
 }
 
 // keyed is the load whose number, or with negate the negative one, x is the key of; nil where it is that of another value.
@@ -266,7 +273,8 @@ func (e *emitter) keys(xs []*kernel.Expr) {
 		if _, ok := e.stored[load]; !ok && !e.done(load) {
 			n := e.name("h")
 			e.lineOf(x.From, "const %s %s = %s[%s]", storage(load.Elem), def(n), e.param(load.Buf), e.index(load.At))
-			e.stored[load], top[load] = stored{cpp("%s", n), len(e.stored)}, cpp("dm::wide(%s)", n)
+			e.keep(load, cpp("%s", n))
+			top[load] = cpp("dm::wide(%s)", n)
 		}
 		if _, ok := e.stored[load]; ok && !e.done(x) {
 			own = append(own, x)

@@ -43,6 +43,7 @@ type emitter struct {
 type scope struct {
 	names map[*kernel.Expr]code // of the expressions computed in it
 	bound []*kernel.Atom        // variables that have values only in it
+	loads []*kernel.Expr        // those of emitter.stored that were read in it
 }
 
 // emitter writes into u.
@@ -88,6 +89,9 @@ func (e *emitter) openAs(s style, format string, args ...any) {
 func (e *emitter) close() {
 	for _, a := range e.scopes[len(e.scopes)-1].bound {
 		delete(e.atoms, a)
+	}
+	for _, x := range e.scopes[len(e.scopes)-1].loads {
+		delete(e.stored, x)
 	}
 	e.scopes = e.scopes[:len(e.scopes)-1]
 	e.leave()
