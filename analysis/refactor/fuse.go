@@ -162,6 +162,8 @@ func fusible(o *ir.Op) error {
 		return refuse("%s runs on several devices, and a kernel on one", o.Name)
 	case !def.Is(op.Pure):
 		return refuse("%s has side effects", o.Name)
+	case op.IsSparse(o):
+		return refuse("%s has sparse tensors, and the compiler fuses the dense ops that it is written out as", o.Name)
 	}
 	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
 		for _, v := range vs {

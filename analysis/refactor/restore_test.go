@@ -92,8 +92,11 @@ func follows(o *ir.Op) bool {
 	if def == nil || def.Infer == nil || len(o.Operands) == 0 || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty || def.Is(op.Terminator) || len(o.Regions) > 0 {
 		return false
 	}
+	if o.Name == op.Pack && op.IsSparse(o) {
+		return false
+	}
 	switch o.Name {
-	case "dm.convert", "dm.copy", "dm.reshape", "dm.broadcast", "dm.dropout", "dm.one_hot", op.Reshard, op.AllGather, op.AllToAll, op.ReduceScatter: // give what is written
+	case "dm.convert_format", "dm.segment_ids", "dm.convert", "dm.copy", "dm.reshape", "dm.broadcast", "dm.dropout", "dm.one_hot", op.Reshard, op.AllGather, op.AllToAll, op.ReduceScatter: // give what is written
 		return false
 	}
 	inferred, ok := verify.Infer(o)
