@@ -146,7 +146,14 @@ func numbered(v *ir.Value) string {
 func (s *selection) attributes() string {
 	var list []string
 	for _, name := range []string{op.BindAttr, op.MeshAttr} {
-		if a := s.fn.Op.Attr(name); a != nil {
+		a := s.fn.Op.Attr(name)
+		if bind, ok := a.(types.Dict); ok && name == op.BindAttr {
+			if bind = s.sized(bind); len(bind) == 0 {
+				continue
+			}
+			a = bind
+		}
+		if a != nil {
 			list = append(list, types.Named{Name: name, Value: a}.String())
 		}
 	}
@@ -154,6 +161,32 @@ func (s *selection) attributes() string {
 		return ""
 	}
 	return fmt.Sprintf(" attributes {%s}", strings.Join(list, ", "))
+}
+
+// sized are the entries of bind for symbols in the types of the selected ops.
+func (s *selection) sized(bind types.Dict) (out types.Dict) {
+	have := map[string]bool{op.TripsSymbol: true}
+	add := func(v *ir.Value) {
+		for _, m := range types.Members(v.Type) {
+			for _, d := range m.Tensor.Sizes() {
+				for _, name := range d.Symbols() {
+					have[name] = true
+				}
+			}
+		}
+	}
+	for _, o := range s.ops {
+		for _, v := range o.Operands {
+			add(v)
+		}
+	}
+	ir.WalkValues(s.ops, add)
+	for _, e := range bind {
+		if have[e.Name] {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // restOfLine is what stands behind off on its line.
