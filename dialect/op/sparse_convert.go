@@ -99,23 +99,11 @@ func (l *lowering) constant(elem types.Elem, n dim.Dim) *ir.Value {
 func (e *entries) leveled(x *ir.Value) *ir.Value {
 	var shape []dim.Dim
 	at := make([]int, len(e.levels())) // the dimension that each level is before they are put in order
-	n := 0
-	for d, size := range e.t.Shape {
+	for d := range e.t.Shape {
 		for i, l := range e.levels() {
-			switch {
-			case l.Dim != d:
-			case l.Div > 0:
-				at[i] = n
+			if l.Dim == d {
+				at[i] = len(shape)
 				shape = append(shape, e.size(i))
-				n++
-			case l.Mod > 0:
-				at[i] = n
-				shape = append(shape, e.size(i))
-				n++
-			default:
-				at[i] = n
-				shape = append(shape, size)
-				n++
 			}
 		}
 	}
