@@ -180,8 +180,11 @@ func (e *entries) wholeSize(level int) float64 {
 	return float64(n)
 }
 
-// take is x at the entries given.
+// take is x at the entries given; 0 where it has none.
 func (l *lowering) take(x, at *ir.Value) *ir.Value {
+	if t := asTensor(x.Type); t.Shape[0].IsZero() {
+		return l.Splat(t.With(append(slices.Clone(asTensor(at.Type).Shape), t.Shape[1:]...)...), 0)
+	}
 	return l.Value("gather", []*ir.Value{x, at}, named("dim", intAttr(0)))
 }
 

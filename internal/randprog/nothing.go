@@ -49,10 +49,10 @@ var cutAt = map[string][]string{
 	"pad":     {"low = [2, 0], high = [1, 1], interior = [3, 1]", "0x3", "3x6"},
 }
 
-// lookedUp are the arguments that a form cannot have, since an element of them is looked up, or the scale is 1/√0.
+// lookedUp are the arguments that a form cannot have, since an element of them is looked up or stored, or the scale is 1/√0.
 var lookedUp = map[string]string{
 	"cross_entropy": "%logits: tensor<3x0x", "argmax": "%x: tensor<2x0x", "gather": "%x: tensor<0x", "embedding": "%table: tensor<0x",
-	"attention_grad": "x3x0x",
+	"attention_grad": "x3x0x", "sample": "%mask: tensor<0x",
 }
 
 // WithoutElements are forms of the example of d with a dimension of size 0; some are not
