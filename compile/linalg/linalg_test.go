@@ -228,6 +228,9 @@ func command(t *testing.T, input, name string, args ...string) string {
 func programs(t *testing.T) (ps []program) {
 	elems := []types.Elem{types.F32, types.F64, types.F16, types.BF16, types.I64, types.I32, types.I8, types.UI8, types.UI64, types.I1, types.I4}
 	for _, d := range op.All() {
+		if d.Family == op.SparseTensors { // TestSparse runs them, by the sparsifier
+			continue
+		}
 		for i, e := range elems {
 			text := strings.NewReplacer("xf32", "x"+e.String(), "<f32", "<"+e.String(), ": f32", ": "+e.String()).Replace(d.Example)
 			if !strings.Contains(d.Example, "f32") {

@@ -923,7 +923,7 @@ it('shows the costs of a traced program beside its Python file, and asks before 
   local buffer = vim.api.nvim_get_current_buf()
   local row = find(buffer, 'jax.nn.relu')
   eventually('the cost as compiled', function()
-    return hint_labels(buffer)[row] == '10.6µs 848kB'
+    return hint_labels(buffer)[row] == '10.2µs 634kB'
   end)
   eventually('the finding', function()
     return #findings(buffer) > 0
@@ -934,7 +934,7 @@ it('shows the costs of a traced program beside its Python file, and asks before 
   assert(not client.server_capabilities.documentFormattingProvider)
   vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { '# a line more' })
   eventually('the cost one line below', function()
-    return hint_labels(buffer)[row + 1] == '10.6µs 848kB'
+    return hint_labels(buffer)[row + 1] == '10.2µs 634kB'
   end)
   local asked
   local handler = vim.lsp.handlers['window/showMessageRequest']
@@ -977,7 +977,7 @@ if vim.env.DMIR_PYRIGHT then
       vim.lsp.start({ name = 'basedpyright', cmd = { 'node', vim.env.DMIR_PYRIGHT, '--stdio' }, root_dir = workspace .. '/traced' }, { bufnr = buffer })
       local row = find(buffer, 'jax.nn.relu')
       eventually('the cost', function()
-        return hint_labels(buffer)[row] == '10.6µs 848kB'
+        return hint_labels(buffer)[row] == '10.2µs 634kB'
       end)
       local sources = eventually('the diagnostics of both', function()
         local sources = {}
@@ -1002,7 +1002,7 @@ if vim.env.DMIR_PYRIGHT then
       vim.api.nvim_buf_set_lines(buffer, 0, 0, false, { 'wrong: int = "text"' })
       eventually('the error of the one and the cost of the other', function()
         local wrong = vim.diagnostic.get(buffer, { lnum = 0, severity = vim.diagnostic.severity.ERROR })
-        return #wrong > 0 and wrong[1].source == 'basedpyright' and hint_labels(buffer)[row + 1] == '10.6µs 848kB'
+        return #wrong > 0 and wrong[1].source == 'basedpyright' and hint_labels(buffer)[row + 1] == '10.2µs 634kB'
       end)
       assert(sources.dmir > 0 and #shown == 0 and vim.v.errmsg == '', vim.inspect({ sources, shown, vim.v.errmsg }))
       undo_edits()
