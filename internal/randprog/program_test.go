@@ -26,6 +26,9 @@ func TestProgram(t *testing.T) {
 		}
 		all.WriteString(text)
 	}
+	for seed := range uint64(50) {
+		all.WriteString(randprog.Sparse(seed))
+	}
 	for _, d := range op.All() {
 		if d.Family == op.Distribution { // programs run on one device
 			continue

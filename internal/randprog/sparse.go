@@ -145,7 +145,7 @@ func (g *sparse) step(v pair) pair {
 		g.line("%s = dm.%s %s, %s : %s", w.dense, op, v.dense, g.other(v, false), dense)
 		return w
 	}
-	switch k := g.rng.IntN(9); {
+	switch k := g.rng.IntN(10); {
 	case k < 2:
 		return both([]string{"neg", "tanh", "abs", "relu", "sin"}[g.rng.IntN(5)])
 	case k < 4:
@@ -165,6 +165,13 @@ func (g *sparse) step(v pair) pair {
 		dims := strings.ReplaceAll(fmt.Sprint(to), " ", ", ")
 		g.line("%s = dm.transpose %s, dims = %s : (%s) -> %s", w.sparse, v.sparse, dims, t, g.of(w.shape, w.format))
 		g.line("%s = dm.transpose %s, dims = %s : (%s) -> %s", w.dense, v.dense, dims, dense, g.of(w.shape, ""))
+		return w
+	case k == 9: // sampled where v stores elements, which decides about v's zeros alone
+		x := g.other(v, true)
+		own := g.name()
+		g.line("%s = dm.sample %s, %s : (%s, %s) -> %s", own, v.sparse, x, t, dense, t)
+		g.line("%s = dm.mul %s, %s : %s", w.sparse, own, v.sparse, t)
+		g.line("%s = dm.mul %s, %s : %s", w.dense, v.dense, x, dense)
 		return w
 	case k == 6:
 		own := g.name() // of the same pattern
