@@ -80,7 +80,8 @@
 ((identifier) @constant.builtin
   (#any-of? @constant.builtin
     "add" "and" "carries" "contractions" "eq" "f16" "f32" "ge" "gt" "halves" "hbm" "host" "interleaved" "le" "left"
-    "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "or" "reg" "remote" "right" "set" "smem" "sum" "tanh" "uniform"))
+    "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "or" "reg" "remote" "right" "set" "smem" "sum" "tanh" "tf32"
+    "uniform"))
 
 ((operation
   name: (op_name) @keyword
