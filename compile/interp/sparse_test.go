@@ -288,3 +288,33 @@ func TestSparsePrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestSparseCases runs programs that once went wrong: their results are equal in pairs.
+func TestSparseCases(t *testing.T) {
+	for name, text := range map[string]string{
+		"a tensor that a tuple holds twice": `!s = tensor<8x6xf64, #dm.csr<nnz = 48>>
+func.func @f(%x: tensor<8x6xf64>) -> (tensor<8x6xf64>, tensor<8x6xf64>) {
+  %a = dm.convert_format %x : (tensor<8x6xf64>) -> !s
+  %p = dm.pack %a, %a : (!s, !s) -> tuple<!s, !s>
+  %b, %c = dm.unpack %p : (tuple<!s, !s>) -> (!s, !s)
+  %d = dm.add %b, %c : (!s, !s) -> tensor<8x6xf64, #dm.csr<nnz = 96>>
+  %y = dm.convert_format %d : (tensor<8x6xf64, #dm.csr<nnz = 96>>) -> tensor<8x6xf64>
+  %z = dm.add %x, %x : tensor<8x6xf64>
+  return %y, %z : tensor<8x6xf64>, tensor<8x6xf64>
+}`,
+		"blocks of which some elements are stored": `!s = tensor<8xf64, #dm.sparse<map = (i) -> (i floordiv 2 : compressed, i mod 2 : compressed), nnz = 8>>
+func.func @f(%x: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
+  %r = dm.relu %x : tensor<8xf64>
+  %a = dm.convert_format %r : (tensor<8xf64>) -> !s
+  %b = dm.convert_format %a : (!s) -> tensor<8xf64, #dm.sparse_vector<nnz = 8>>
+  %c = dm.convert_format %b : (tensor<8xf64, #dm.sparse_vector<nnz = 8>>) -> !s
+  %y = dm.convert_format %c : (!s) -> tensor<8xf64>
+  return %y, %r : tensor<8xf64>, tensor<8xf64>
+}`,
+	} {
+		out := run(t, text)
+		if !sameValues(out[0], out[1], 0) {
+			t.Errorf("%s: %v, want %v", name, out[0], out[1])
+		}
+	}
+}

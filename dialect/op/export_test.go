@@ -20,3 +20,10 @@ func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	}
 	return wholeTraffic(o)
 }
+
+// PatternVisits is how many values SamePattern looks at.
+func PatternVisits(a, b *ir.Value) int {
+	p := &patterns{map[*ir.Value]*ir.Value{}}
+	p.alike(a, b)
+	return len(p.roots)
+}

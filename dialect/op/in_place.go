@@ -504,10 +504,14 @@ func sameOrder(a, b *types.Tensor) bool {
 // all of it: an update of a slice reads what it does not replace, a scatter,
 // whose places are data, reads all.
 func TrafficOf(o *ir.Op, copied bool) (read []dim.Dim, written dim.Dim) {
-	if IsSparse(o) {
+	switch d := Of(o); {
+	case IsSparse(o):
 		return trafficSparse(o)
+	case d.Traffic == nil:
+		return wholeTraffic(o)
+	default:
+		read, written = d.Traffic(o)
 	}
-	read, written = Of(o).Traffic(o)
 	if !copied || !Of(o).Is(Update) || len(read) < 2 {
 		return read, written
 	}

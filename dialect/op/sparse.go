@@ -1,7 +1,6 @@
 package op
 
 import (
-	"fmt"
 	"slices"
 
 	"dmir/dialect/dim"
@@ -33,6 +32,9 @@ type Sparse struct {
 	Infer func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem)
 	// Assembles is set where the text states how many elements the result has room for.
 	Assembles bool
+	// Keeps reports whether the results store the elements that the first sparse operand does,
+	// where alike says so of operands; nil: they do not.
+	Keeps func(o *ir.Op, alike func(a, b *ir.Value) bool) bool
 
 	lower func(l *lowering)
 }
@@ -140,41 +142,51 @@ func supported(o *ir.Op) *Problem {
 // their own, and the parts of its operands.
 func scratch(o *ir.Op) (ops []*ir.Op, in [][]*ir.Value, out [][]*ir.Value, p *Problem) {
 	b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
-	same := map[*ir.Value][]*ir.Value{}
+	parts := map[*ir.Value][]*ir.Value{}
 	for _, v := range o.Operands {
-		root := PatternOf(v)
-		if same[v] == nil {
-			parts := Parts(v)
-			if of := same[root]; of != nil && root != v { // of one pattern
-				parts = append(slices.Clone(of[:len(of)-1]), parts[len(parts)-1])
-			}
-			same[v] = parts
-			if same[root] == nil {
-				same[root] = parts
-			}
+		if parts[v] == nil {
+			parts[v] = Parts(v)
 		}
-		in = append(in, same[v])
+		in = append(in, parts[v])
 	}
 	out, p = LowerSparse(b, o, in)
 	return b.Block.Ops, in, out, p
 }
 
-// PatternOf is the value that says which elements of v, a sparse tensor, are stored: the
-// first of those that hand it on.
-func PatternOf(v *ir.Value) *ir.Value {
-	for v.Op != nil {
-		d := Of(v.Op)
-		if d == nil || d.Sparse == nil || !d.Sparse.keeps(v.Op) {
-			return v
-		}
-		next := pattern(v.Op)
-		if next == nil {
-			return v
-		}
-		v = next
+// patterns finds which values hand on what another stores, and visits each value once.
+type patterns struct{ roots map[*ir.Value]*ir.Value }
+
+// root is the value that says which elements of v, a sparse tensor, are stored: the first of
+// those that hand it on.
+func (p *patterns) root(v *ir.Value) *ir.Value {
+	if r := p.roots[v]; r != nil {
+		return r
 	}
-	return v
+	p.roots[v] = v
+	d := Of(v.Op)
+	if d == nil || d.Sparse == nil || d.Sparse.Keeps == nil {
+		return v
+	}
+	if from := pattern(v.Op); from != nil && d.Sparse.Keeps(v.Op, p.alike) {
+		p.roots[v] = p.root(from)
+	}
+	return p.roots[v]
 }
+
+func (p *patterns) alike(a, b *ir.Value) bool {
+	s, t := asTensor(a.Type), asTensor(b.Type)
+	return s.Format.Alike(t.Format) && s.Format.Full() || p.root(a) == p.root(b)
+}
+
+// SamePattern reports whether a and b, sparse tensors of one shape, store the same elements,
+// because one of them, or both, hand on what a value stores, or because they store all.
+func SamePattern(a, b *ir.Value) bool {
+	p := &patterns{map[*ir.Value]*ir.Value{}}
+	return p.alike(a, b)
+}
+
+// keptAlways is the Keeps of ops whose other sparse operands, if they have any, store the same.
+func keptAlways(*ir.Op, func(a, b *ir.Value) bool) bool { return true }
 
 // pattern is the first sparse operand of o.
 func pattern(o *ir.Op) *ir.Value {
@@ -186,49 +198,21 @@ func pattern(o *ir.Op) *ir.Value {
 	return nil
 }
 
-// keeps reports whether the results of o store the elements that its first sparse operand
-// does.
-func (s *Sparse) keeps(o *ir.Op) bool {
-	if s.Assembles || s.Infer == nil {
-		return false
-	}
-	var one *ir.Value
-	for _, v := range o.Operands {
-		t := asTensor(v.Type)
-		switch {
-		case t == nil || t.Format == nil:
-		case one == nil:
-			one = v
-		case o.Name != Prefix+"sample" && PatternOf(v) != PatternOf(one):
-			return false
-		}
-	}
-	return one != nil && o.Name != Prefix+"transpose"
-}
-
 // keptFormat is the Infer of ops whose result stores the elements that the first sparse
 // operand does.
 func keptFormat(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
 	p := asTensor(pattern(o).Type)
 	out := make([]types.Type, len(dense))
 	for i, t := range dense {
-		r, ok := t.(*types.Tensor)
-		if !ok || !slices.EqualFunc(r.Shape, p.Shape, sameDim) {
-			return nil, problem("DM134", -1, "the result of %s has the shape %s, which differs from that of the sparse operand, %s", o.Name, dims(t), shapeText(p.Shape)).
+		r := *asTensor(t)
+		if !sameShape(r.Shape, p.Shape) {
+			return nil, problem("DM134", -1, "the result of %s has the shape %s, which differs from that of the sparse operand, %s", o.Name, shapeText(r.Shape), shapeText(p.Shape)).
 				help("a dense operand broadcasts to the shape of the sparse one, not beyond")
 		}
-		s := *r
-		s.Format = p.Format
-		out[i] = &s
+		r.Format = p.Format
+		out[i] = &r
 	}
 	return out, nil
-}
-
-func dims(t types.Type) string {
-	if r, ok := t.(*types.Tensor); ok {
-		return shapeText(r.Shape)
-	}
-	return fmt.Sprint(t)
 }
 
 // inferSparse gives the types of the results of o, which takes sparse tensors, from
@@ -278,11 +262,10 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	read = make([]dim.Dim, len(o.Operands))
 	most := map[*ir.Value]dim.Dim{}
 	for _, p := range ops {
-		d := Of(p)
-		if d == nil || IsView(p) { // a check, or nothing moves
+		if Of(p) == nil || IsView(p) { // a check, or nothing moves
 			continue
 		}
-		r, _ := traffic(d, p)
+		r, _ := TrafficOf(p, false)
 		for i, v := range p.Operands {
 			from := Source(v)
 			if i < len(r) && (from.Op == nil || !slices.Contains(ops, from.Op)) && r[i].AtLeast(most[from]) {
@@ -314,13 +297,6 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 func HasTraffic(o *ir.Op) bool {
 	d := Of(o)
 	return d != nil && (d.Traffic != nil || d.Sparse != nil && IsSparse(o))
-}
-
-func traffic(d *Def, o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d.Traffic != nil {
-		return d.Traffic(o)
-	}
-	return wholeTraffic(o)
 }
 
 // formatReference says, on the reference page, how formats are written.

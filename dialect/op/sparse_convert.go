@@ -31,9 +31,7 @@ var convertFormatDef = &Def{
 			return nil, noResult("convert_format")
 		}
 		x := in(o, 0)
-		r := *tensor(x, x.Elem, x.Shape...)
-		r.Format = out(o, 0).Format
-		return one(&r), nil
+		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
 	Whole:  "The elements that are stored are numbered throughout.",
 	Kernel: Structure,
@@ -117,14 +115,14 @@ func (l *lowering) nonzero(to *types.Tensor) keys {
 	elem := l.keyElem(end)
 	x := e.leveled(l.in[0][0])
 	x = l.Reshape(x, append([]dim.Dim{end}, e.inner()...)...)
-	is := l.Value("compare", []*ir.Value{x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0)}, named("direction", types.Keyword("ne")))
+	is := l.compared("ne", x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0))
 	n := l.Convert(is, elem)
 	for range e.inner() {
 		n = l.reduce("max", n, 1)
 	}
 	upTo := l.Value("cumsum", []*ir.Value{n}, named("dim", intAttr(0)))
 	one := l.constant(elem, dim.Const(1))
-	some := l.Value("compare", []*ir.Value{n, l.constant(elem, dim.Const(0))}, named("direction", types.Keyword("ne")))
+	some := l.compared("ne", n, l.constant(elem, dim.Const(0)))
 	at := l.Value("select", []*ir.Value{some, l.Binary("sub", upTo, one), l.constant(elem, dim.Const(-1))}, nil)
 	room := e.count(e.core)
 	k := keys{end: end}
@@ -137,7 +135,7 @@ func (l *lowering) nonzero(to *types.Tensor) keys {
 
 // padded is x with 0 for the entries whose key is end.
 func (l *lowering) padded(x, key *ir.Value, end dim.Dim) *ir.Value {
-	is := l.Value("compare", []*ir.Value{key, l.constant(key.Elem(), end)}, named("direction", types.Keyword("lt")))
+	is := l.compared("lt", key, l.constant(key.Elem(), end))
 	shape := asTensor(x.Type).Shape
 	ones := make([]dim.Dim, len(shape))
 	for i := range ones {
@@ -157,11 +155,12 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 	elem := l.keyElem(end)
 	var key *ir.Value
 	for i, level := range e.levels() {
-		var own *ir.Value
-		for j, f := range from.levels() {
-			if f.Dim == level.Dim {
-				own = l.Convert(from.coordinates(j, from.core), elem)
-			}
+		own := from.coordinate(level.Dim, elem)
+		switch {
+		case level.Div > 0:
+			own = l.Binary("div", own, l.constant(elem, dim.Const(level.Div)))
+		case level.Mod > 0:
+			own = l.Binary("rem", own, l.constant(elem, dim.Const(level.Mod)))
 		}
 		if key == nil {
 			key = own
@@ -169,9 +168,7 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 		}
 		key = l.Binary("add", l.Binary("mul", key, l.constant(elem, e.size(i))), own)
 	}
-	if is := from.stored(from.core); is != nil {
-		key = l.Value("select", []*ir.Value{is, key, l.constant(elem, end)}, nil)
-	}
+	key = from.ended(key, end)
 	n := from.count(from.core)
 	sorted := l.Value("sort", []*ir.Value{key}, named("dim", intAttr(0)), l.vector(elem, n), l.vector(types.I32, n)).Op
 	key = sorted.Results[0]
@@ -184,10 +181,39 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 	k := keys{end: end}
 	k.values = l.take(l.take(from.values(), sorted.Results[1]), at)
 	// What the result has room for beyond the operand is padding.
-	whole := l.Value("compare", []*ir.Value{at, l.Value("broadcast", []*ir.Value{l.lengthOf(key)}, nil, l.vector(types.I32, room))}, named("direction", types.Keyword("lt")))
+	whole := l.compared("lt", at, l.Value("broadcast", []*ir.Value{l.lengthOf(key)}, nil, l.vector(types.I32, room)))
 	k.key = l.Value("select", []*ir.Value{whole, l.take(key, at), l.constant(elem, end)}, nil)
 	k.values = l.padded(k.values, k.key, end)
 	return k
+}
+
+// coordinate is, for each entry of core, its coordinate along a dimension of which no level is
+// an inner one.
+func (e *entries) coordinate(d int, elem types.Elem) *ir.Value {
+	var sum *ir.Value
+	for i, level := range e.levels() {
+		if level.Dim != d {
+			continue
+		}
+		x := e.Convert(e.coordinates(i, e.core), elem)
+		if level.Div > 0 {
+			x = e.Binary("mul", x, e.constant(elem, dim.Const(level.Div)))
+		}
+		if sum != nil {
+			x = e.Binary("add", sum, x)
+		}
+		sum = x
+	}
+	return sum
+}
+
+// ended is key, of the entries of core, with end for padding.
+func (e *entries) ended(key *ir.Value, end dim.Dim) *ir.Value {
+	is := e.stored(e.core)
+	if is == nil {
+		return key
+	}
+	return e.Value("select", []*ir.Value{is, key, e.constant(key.Elem(), end)}, nil)
 }
 
 // lengthOf is the number of elements of x, a vector, as a scalar.
@@ -240,7 +266,7 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 		if i > 0 {
 			at = l.Binary("rem", at, l.constant(elem, sizes[i]))
 		}
-		end := l.Value("compare", []*ir.Value{own, l.constant(elem, k.end)}, named("direction", types.Keyword("lt")))
+		end := l.compared("lt", own, l.constant(elem, k.end))
 		at = l.Value("select", []*ir.Value{end, at, l.constant(elem, dim.Const(0))}, nil)
 		parts = append(parts, l.Convert(at, to.Components()[len(parts)].Tensor.Elem))
 		cells = own
@@ -259,8 +285,8 @@ func (l *lowering) distinct(k keys, cells, room dim.Dim) *ir.Value {
 	group := l.Binary("div", k.key, l.constant(elem, cells))
 	i, zero := l.numbers(asTensor(k.key.Type).Shape[0]), l.Splat(&types.Tensor{Elem: types.I32}, 0)
 	before := l.take(group, l.Binary("max", l.Binary("sub", i, l.Splat(&types.Tensor{Elem: types.I32}, 1)), zero))
-	first := l.Binary("or", l.Value("compare", []*ir.Value{group, before}, named("direction", types.Keyword("ne"))), l.Value("compare", []*ir.Value{i, zero}, named("direction", types.Keyword("eq"))))
-	inside := l.Value("compare", []*ir.Value{k.key, l.constant(elem, k.end)}, named("direction", types.Keyword("lt")))
+	first := l.Binary("or", l.compared("ne", group, before), l.compared("eq", i, zero))
+	inside := l.compared("lt", k.key, l.constant(elem, k.end))
 	first = l.Binary("and", first, inside)
 	number := l.Value("cumsum", []*ir.Value{l.Convert(first, types.I32)}, named("dim", intAttr(0)))
 	at := l.Value("select", []*ir.Value{first, l.Binary("sub", number, l.Splat(&types.Tensor{Elem: types.I32}, 1)), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil)

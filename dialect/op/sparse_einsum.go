@@ -46,15 +46,7 @@ func einsumSparse(l *lowering) {
 	if one < 0 || eq.Diagonal() {
 		l.refuse(problem("DM134", -1, "a letter stands twice in an operand of %s, for which there is no code with sparse operands", l.o.Name))
 	}
-	letters := func(s string) []int {
-		out := make([]int, len(s))
-		for i := range s {
-			out[i] = int(s[i])
-		}
-		return out
-	}
-	c := &contractedSparse{entries: l.entries(one), output: letters(eq.Output)}
-	c.dims = letters(eq.Inputs[one])
+	c := &contractedSparse{entries: l.entries(one), dims: lettersOf(eq.Inputs[one]), output: lettersOf(eq.Output)}
 	elem := wide(c.t.Elem)
 	if l.out[0].Elem.Bytes() > elem.Bytes() {
 		elem = l.out[0].Elem
@@ -62,11 +54,20 @@ func einsumSparse(l *lowering) {
 	var others []term
 	for i, vs := range l.in {
 		if i != one {
-			others = append(others, c.blocked(term{l.Convert(vs[0], elem), letters(eq.Inputs[i])}))
+			others = append(others, c.blocked(term{l.Convert(vs[0], elem), lettersOf(eq.Inputs[i])}))
 		}
 	}
 	y := c.contract("add", term{l.Convert(c.values(), elem), c.ofValues()}, others)
 	l.results[0] = []*ir.Value{l.Convert(c.unblocked(y), l.out[0].Elem)}
+}
+
+// lettersOf are those of a part of an equation.
+func lettersOf(s string) []int {
+	out := make([]int, len(s))
+	for i := range s {
+		out[i] = int(s[i])
+	}
+	return out
 }
 
 // contractedSparse is the sum over products of a sparse operand with dense ones.
@@ -238,13 +239,8 @@ func (e *entries) linear(along []int, level int) *ir.Value {
 		if most, ok := all.Int(); !ok || most > math.MaxInt32 {
 			at = e.Convert(at, types.I64)
 		}
-		size, ok := n.Int()
-		if !ok {
-			e.refuse(problem("DM134", -1, "%s numbers the places of a tensor, for which it needs the size %s as a number", e.o.Name, n).help("bind the symbol"))
-			return at
-		}
-		if size != 1 {
-			at = e.Binary("mul", at, e.Splat(&types.Tensor{Elem: at.Elem()}, float64(size)))
+		if !isOne(n) {
+			at = e.Binary("mul", at, e.Splat(&types.Tensor{Elem: at.Elem()}, e.wholeSize(a)))
 		}
 		at = e.Binary("add", at, e.Convert(x, at.Elem()))
 	}
@@ -371,8 +367,9 @@ func (c *contractedSparse) place(kind string, x term, level int) term {
 	if is := c.stored(level); is != nil { // padding is at no place
 		at = c.Value("select", []*ir.Value{is, at, c.Splat(&types.Tensor{Elem: at.Elem()}, -1)}, nil)
 	}
-	none := map[string]float64{"add": 0, "mul": 1, "max": math.Inf(-1), "min": math.Inf(1)}[kind]
-	base := c.Splat(&types.Tensor{Shape: append([]dim.Dim{dim.Prod(shape...)}, sizes...), Elem: x.v.Elem()}, none)
+	to := &types.Tensor{Shape: append([]dim.Dim{dim.Prod(shape...)}, sizes...), Elem: x.v.Elem()}
+	r, _ := types.ReductionOf(kind)
+	base := c.Value("constant", nil, named("value", Neutral(r, to)), to)
 	v := c.Value("scatter", []*ir.Value{base, at, x.v}, append(named("kind", types.Keyword(kind)), named("dim", intAttr(0))...))
 	return term{c.Reshape(v, whole...), letters}
 }

@@ -11,12 +11,12 @@ import (
 // eachStored is how ops that keep zeros take a sparse operand: they compute what is stored.
 var eachStored = &Sparse{
 	Doc:   "A sparse operand: computed for the elements that it stores; the result stores the same.",
-	Infer: keptFormat,
+	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		values := make([]*ir.Value, len(l.in))
 		one := -1
 		for i, vs := range l.in {
-			values[i] = vs[len(vs)-1]
+			values[i] = last(vs)
 			switch {
 			case !l.sparse(i):
 				l.refuse(problem("DM134", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
@@ -47,12 +47,13 @@ func (l *lowering) give(values []*ir.Value, i int) {
 	}
 }
 
-// samePattern reports whether operands i and j store the same elements, because one hands on
-// the pattern of the other.
+// samePattern is SamePattern of operands i and j, by which their types follow as well.
 func (l *lowering) samePattern(i, j int) bool {
-	a, b := l.in[i], l.in[j]
-	return asTensor(l.o.Operands[i].Type).Format.Alike(asTensor(l.o.Operands[j].Type).Format) && slices.Equal(a[:len(a)-1], b[:len(b)-1])
+	return SamePattern(l.o.Operands[i], l.o.Operands[j])
 }
+
+// last is the values among the components of a sparse tensor.
+func last(parts []*ir.Value) *ir.Value { return parts[len(parts)-1] }
 
 func otherPattern(o *ir.Op, i, j int) *Problem {
 	return problem("DM134", j, "%s and %s need not store the same elements", valueName(o.Operands[i]), valueName(o.Operands[j])).
@@ -150,7 +151,7 @@ var summed = &Sparse{
 // normalized is how softmax takes a sparse operand: what is not stored has probability 0.
 var normalized = &Sparse{
 	Doc:   "A sparse operand: over the elements of a row that it stores; the others have probability 0. The result stores the same.",
-	Infer: keptFormat,
+	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		c := l.elementsOf(0)
 		d, _ := Dim(l.o, "dim", c.t.Rank())
@@ -245,27 +246,18 @@ func SampleEquation(o *ir.Op) (*Equation, *Problem) {
 
 var sampledProduct = &Sparse{
 	Doc:   "The first operand is sparse; the result stores what it does.",
-	Infer: keptFormat,
+	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		eq, p := SampleEquation(l.o)
 		if p != nil {
 			l.refuse(p)
 		}
-		c := &contractedSparse{entries: l.entries(0)}
-		letters := func(s string) []int {
-			out := make([]int, len(s))
-			for i := range s {
-				out[i] = int(s[i])
-			}
-			return out
-		}
-		c.dims = letters(eq.Output)
-		c.output = c.dims
+		c := &contractedSparse{entries: l.entries(0), dims: lettersOf(eq.Output), output: lettersOf(eq.Output)}
 		elem := wide(in(l.o, 1).Elem)
 		var x term
 		keep := append([]int{entry}, c.wanted()...)
 		for i := range eq.Inputs {
-			y := c.atEntries(term{l.Convert(l.in[i+1][0], elem), letters(eq.Inputs[i])})
+			y := c.atEntries(term{l.Convert(l.in[i+1][0], elem), lettersOf(eq.Inputs[i])})
 			switch {
 			case i == 0:
 				x = y

@@ -125,7 +125,7 @@ func (e *entries) positions(level int) *ir.Value { return e.index(e.component(le
 
 // values has the entries of core as its first dimension, then inner.
 func (e *entries) values() *ir.Value {
-	return e.Reshape(e.parts[len(e.parts)-1], append([]dim.Dim{e.count(e.core)}, e.inner()...)...)
+	return e.Reshape(last(e.parts), append([]dim.Dim{e.count(e.core)}, e.inner()...)...)
 }
 
 // flat is values as they lie in memory.
@@ -217,23 +217,23 @@ func (l *lowering) numbers(n dim.Dim) *ir.Value {
 // no padding.
 func (e *entries) stored(level int) *ir.Value {
 	at := level
-	for at >= 0 && !(e.levels()[at].Kind == types.CompressedLevel) {
+	for at >= 0 && e.levels()[at].Kind != types.CompressedLevel {
 		at--
 	}
 	if at < 0 {
 		return nil
 	}
-	n := e.last(at)
+	n := e.end(at)
 	for i := at + 1; i <= level; i++ {
 		if e.levels()[i].Kind == types.DenseLevel {
 			n = e.Binary("mul", n, e.Splat(&types.Tensor{Elem: n.Elem()}, e.wholeSize(i)))
 		}
 	}
-	return e.Value("compare", []*ir.Value{e.Convert(e.numbers(e.count(level)), n.Elem()), n}, named("direction", types.Keyword("lt")))
+	return e.compared("lt", e.Convert(e.numbers(e.count(level)), n.Elem()), n)
 }
 
-// last is the last position of a level: how many entries it has, [1].
-func (e *entries) last(level int) *ir.Value {
+// end is the last position of a level: how many entries it has, [1].
+func (e *entries) end(level int) *ir.Value {
 	end := e.Splat(&types.Tensor{Elem: types.I32}, math.MaxInt32) // moved to the last one
 	return e.Value("dynamic_slice", []*ir.Value{e.positions(level), end}, named("slice_sizes", IntList(1)))
 }

@@ -23,7 +23,7 @@ func merging(both bool) *Sparse {
 		Doc: doc,
 		Infer: func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem) {
 			ts, p := keptFormat(o, dense)
-			if p != nil || len(o.Operands) < 2 || in(o, 0).Format == nil || in(o, 1).Format == nil || PatternOf(o.Operands[0]) == PatternOf(o.Operands[1]) {
+			if p != nil || len(o.Operands) < 2 || in(o, 0).Format == nil || in(o, 1).Format == nil || SamePattern(o.Operands[0], o.Operands[1]) {
 				return ts, p
 			}
 			r := ts[0].(*types.Tensor)
@@ -36,18 +36,21 @@ func merging(both bool) *Sparse {
 			r.Format = &f
 			return ts, nil
 		},
+		Keeps: func(o *ir.Op, alike func(a, b *ir.Value) bool) bool {
+			return len(o.Operands) < 2 || in(o, 0).Format == nil || in(o, 1).Format == nil || alike(o.Operands[0], o.Operands[1])
+		},
 		lower: func(l *lowering) {
 			switch a, b := l.sparse(0), l.sparse(1); {
 			case a && b && l.samePattern(0, 1):
-				l.give(l.apply(l.in[0][len(l.in[0])-1], l.in[1][len(l.in[1])-1]), 0)
+				l.give(l.apply(last(l.in[0]), last(l.in[1])), 0)
 			case a && b && both:
 				l.assemble(l.out[0], l.common(l.out[0]))
 			case a && b:
 				l.assemble(l.out[0], l.union(l.out[0]))
 			case both && a:
-				l.give(l.apply(l.in[0][len(l.in[0])-1], l.atStored(0, 1)), 0)
+				l.give(l.apply(last(l.in[0]), l.atStored(0, 1)), 0)
 			case both:
-				l.give(l.apply(l.atStored(1, 0), l.in[1][len(l.in[1])-1]), 1)
+				l.give(l.apply(l.atStored(1, 0), last(l.in[1])), 1)
 			default:
 				l.refuse(problem("DM134", 0, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
 			}
@@ -69,15 +72,15 @@ func room(a []dim.Dim, b *types.Format, both bool) []dim.Dim {
 // quotients is how div takes sparse operands.
 var quotients = &Sparse{
 	Doc:   "A sparse dividend and a dense divisor, or two tensors that store the same elements: computed for the elements that are stored; the result stores the same.",
-	Infer: keptFormat,
+	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		switch a, b := l.sparse(0), l.sparse(1); {
 		case a && b && l.samePattern(0, 1):
-			l.give(l.apply(l.in[0][len(l.in[0])-1], l.in[1][len(l.in[1])-1]), 0)
+			l.give(l.apply(last(l.in[0]), last(l.in[1])), 0)
 		case b:
 			l.refuse(problem("DM134", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
 		default:
-			l.give(l.apply(l.in[0][len(l.in[0])-1], l.atStored(0, 1)), 0)
+			l.give(l.apply(last(l.in[0]), l.atStored(0, 1)), 0)
 		}
 	},
 }
@@ -97,10 +100,7 @@ func (l *lowering) keysOf(i int, to *types.Tensor) keys {
 	for k := range all {
 		all[k] = k
 	}
-	key := l.Convert(from.linear(all, from.core), elem)
-	if is := from.stored(from.core); is != nil {
-		key = l.Value("select", []*ir.Value{is, key, l.constant(elem, end)}, nil)
-	}
+	key := from.ended(l.Convert(from.linear(all, from.core), elem), end)
 	return keys{key: key, values: from.values(), end: end}
 }
 

@@ -35,11 +35,11 @@ const (
 // Level is a level of a Format: it walks the coordinate Dim, Dim floordiv Div,
 // or Dim mod Mod.
 type Level struct {
-	Kind                        LevelKind
-	Dim                         int
-	Div, Mod                    int64 // 0: the coordinate itself
-	N, M                        int64 // of StructuredLevel
-	NonUnique, NonOrdered, Soas bool
+	Kind                       LevelKind
+	Dim                        int
+	Div, Mod                   int64 // 0: the coordinate itself
+	N, M                       int64 // of StructuredLevel
+	NonUnique, NonOrdered, SoA bool
 }
 
 // Component is a tensor that stores a part of a sparse one.
@@ -167,6 +167,9 @@ func bits(width int) int {
 	}
 	return width
 }
+
+// Full reports whether f stores every element.
+func (f *Format) Full() bool { return !slices.ContainsFunc(f.Levels, Level.coordinates) }
 
 // Transposed is f of a tensor whose dimension i becomes dimension to[i].
 func (f *Format) Transposed(to []int) *Format {
@@ -312,7 +315,7 @@ type levelProp struct {
 }
 
 func (l *Level) props() []levelProp {
-	return []levelProp{{"nonunique", &l.NonUnique}, {"nonordered", &l.NonOrdered}, {"soa", &l.Soas}}
+	return []levelProp{{"nonunique", &l.NonUnique}, {"nonordered", &l.NonOrdered}, {"soa", &l.SoA}}
 }
 
 // short is the name of f for tensors of that rank, with its arguments; "" if it has none.

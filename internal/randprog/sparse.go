@@ -109,11 +109,16 @@ func (g *sparse) format() string {
 			compressed++
 		}
 	}
-	if !coordinates && g.rng.IntN(4) == 0 { // blocks
+	if !coordinates && g.rng.IntN(4) == 0 { // blocks, with all of their elements or some
+		within := "dense"
+		if first < rank && g.rng.IntN(3) == 0 {
+			within = "compressed"
+			compressed += rank
+		}
 		for i, d := range order {
 			kind := levels[i][strings.IndexByte(levels[i], ':'):]
 			levels[i] = dims[d] + " floordiv 2 " + kind
-			inner = append(inner, dims[d]+" mod 2 : dense")
+			inner = append(inner, dims[d]+" mod 2 : "+within)
 		}
 	}
 	s := "#dm.sparse<map = (" + strings.Join(dims, ", ") + ") -> (" + strings.Join(append(levels, inner...), ", ") + ")"
