@@ -61,7 +61,10 @@ func Suite(root string, random int) ([]Program, error) {
 // small are the examples that shrink does not handle, with a smaller program for
 // each.
 var small = map[string]string{
-	"cnn": "testdata/programs/cnn_forward",
+	"cnn":                    "testdata/programs/cnn_forward",
+	"block_sparse_attention": "testdata/counted/sparse_attention", // nnz does not shrink with the sizes
+	"gcn_train":              "testdata/counted/sparse_train",
+	"pruned_mlp":             "testdata/counted/sparse_train",
 }
 
 var (
