@@ -135,7 +135,7 @@ var mutants = []mutant{
 	{name: "lanes of a team begin at one element", program: "segments", at: `from34 \+ sub2`, with: "from34"},
 	{name: "half of a team is not added up", program: "segments", at: `dm::shuffle_xor\(f32\[j43\], 4\)`, with: "0.0f"},
 	{name: "a team adds up what two columns have", program: "segments", at: `dm::shuffle_xor\(f32\[j43\], 2\)`, with: "dm::shuffle_xor(f32[j43], 1)"},
-	{name: "a long segment is nobody's", program: "segments", at: `f17\[j28\] \+ parts15`, with: "f17[j28]; (void) parts15"},
+	{name: "no block takes a long segment", program: "segments", at: `f17\[j28\] \+ parts15`, with: "f17[j28]; (void) parts15"},
 	{name: "a team takes a long segment as well", program: "segments", at: ` && !long4`, with: ""},
 	{name: "a warp's part of a long segment is lost", program: "segments", at: `w29 < 8`, with: "w29 < 7"},
 	{name: "threads of a long segment meet", program: "segments", at: `k21 \+= 128`, with: "k21 += 127"},

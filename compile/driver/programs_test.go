@@ -107,6 +107,10 @@ func builderOf(m *ir.Module, fn *ir.Func, bind map[string]int64) func(arch strin
 
 func tensorsOf(r *Result) (ts []*tensor.Tensor) {
 	for _, o := range r.Outputs {
+		if o.Sparse != nil {
+			ts = append(ts, o.Sparse.Parts...)
+			continue
+		}
 		ts = append(ts, o.Tensor)
 	}
 	return ts

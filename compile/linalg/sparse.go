@@ -87,7 +87,7 @@ func upstream(t *types.Tensor) bool {
 }
 
 // blocked reports whether two levels of f walk a dimension. The sparsifier begins a reduction by
-// a region anew in each iteration of the outer one.
+// a region again in each iteration of the outer one.
 func blocked(f *types.Format) bool {
 	return slices.ContainsFunc(f.Levels, func(l types.Level) bool { return l.Div > 0 })
 }

@@ -41,8 +41,10 @@ func (p *placed) print(w io.Writer, s diag.Style) {
 
 func (f *failure) Error() string { return f.where + ": " + f.msg }
 
-func (f *failure) print(w io.Writer, s diag.Style) {
-	d := diag.New(f.code, diag.Error, source.Span{}, f.msg)
+func (f *failure) print(w io.Writer, s diag.Style) { f.printAs(diag.Error, w, s) }
+
+func (f *failure) printAs(severity diag.Severity, w io.Writer, s diag.Style) {
+	d := diag.New(f.code, severity, source.Span{}, f.msg)
 	diag.TextWithoutPlace(w, f.where, d, s)
 	if f.help != "" {
 		escape.Fprintf(w, "    = help: %s\n", f.help)
@@ -77,7 +79,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM622", Name: "bad-checkpoint", Doc: "A checkpoint of `dmir run --checkpoint` is damaged, or was written by another program (its state has other names or types), or with other data, another seed or another order; or the folder has checkpoints and `--resume` was not given; or the log that a resumed run would go on with is no log.", Help: "go on with what the checkpoint was written with, or name a new folder"},
 	{Code: "DM623", Name: "no-solver", Doc: "HiGHS, a solver of integer programs, could not be installed.", Help: "`dmir doctor --install-highs` fetches it with pip; the variable `DMIR_HIGHS` names a library"},
 	{Code: "DM625", Name: "bad-trace", Doc: "The description of a trace, `.dmir/traces/NAME.json`, is damaged, of another version, or names a program or a file that is not beside it.", Help: "trace the program again: `python -m dmir trace MODULE:FUNCTION`"},
-	{Code: "DM626", Name: "kept", Doc: "`dmir init` overwrites no file: those that exist are named, and stay as they are.", Help: "move a file away to have it written anew"},
+	{Code: "DM626", Name: "kept", Doc: "`dmir init` overwrites no file: those that exist are named, and stay as they are.", Help: "move a file away to have it written again"},
 	{Code: "DM627", Name: "cannot-trace", Doc: "`dmir init --python` could not trace the model: there is no Python with the module `dmir`, the file does not say what to trace, or its code failed.", Help: "name what to trace, `--python model.py:step`, with `--shapes` where nothing states its arguments; `pip install dmir` installs the module"},
 })
 

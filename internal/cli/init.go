@@ -18,7 +18,6 @@ import (
 	"dmir/analysis/machine"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
-	"dmir/syntax/source"
 )
 
 //go:embed init
@@ -87,9 +86,8 @@ func (c initCmd) Run(a *app) error {
 		}
 	}
 	if len(s.kept) > 0 {
-		d := diag.New("DM626", diag.Warning, source.Span{}, "there already, not changed")
-		diag.TextWithoutPlace(a.stderr, strings.Join(s.kept, ", "), d, styleOf(a.stderr))
-		escape.Fprintf(a.stderr, "    = help: move a file away to have it written anew\n    = dmir explain DM626\n")
+		kept := &failure{"DM626", strings.Join(s.kept, ", "), "there already, not changed", diag.Find("DM626").Help}
+		kept.printAs(diag.Warning, a.stderr, styleOf(a.stderr))
 	}
 	return nil
 }
