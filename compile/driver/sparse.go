@@ -44,7 +44,7 @@ func sparseResults(fn *ir.Func, sizes map[string]int64) []sparseResult {
 				k++
 				continue
 			}
-			r := sparseResult{first: k, t: sparse.Bound(m.Tensor, sizes)}
+			r := sparseResult{first: k, t: m.Tensor.Bound(sizes)}
 			for _, c := range m.Tensor.Components() {
 				r.parts = append(r.parts, outs[k].Name)
 				if r.name == "" {
@@ -182,7 +182,7 @@ func describeSparse(p *artifact.Program, fn *ir.Func, bind map[string]int64) {
 			of, _ := op.StatedPattern(a)
 			s.Pattern = &artifact.Pattern{Kind: of.Kind, Exponent: of.Exponent, Width: of.Width, Size: of.Size}
 		}
-		add(s, sparse.Bound(g.Type, sizes), func(part int) int64 { return p.Buffers[p.Inputs[g.First+part]].Shape[0] })
+		add(s, g.Type.Bound(sizes), func(part int) int64 { return p.Buffers[p.Inputs[g.First+part]].Shape[0] })
 	}
 	for _, r := range sparseResults(fn, sizes) {
 		if r.first+len(r.parts) <= len(p.Outputs) {

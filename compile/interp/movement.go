@@ -64,7 +64,7 @@ func runReshape(c *call) ([]*tensor.Tensor, error) {
 		shape[open] = x.Len() / rest
 	}
 	if n, ok := tensor.Count(shape); !ok || n != x.Len() {
-		return nil, c.errorf("DM704", "%s has %d elements and cannot become %s", x.Type(), x.Len(), evaluated(t, c.frame.bind))
+		return nil, c.errorf("DM704", "%s has %d elements and cannot become %s", x.Type(), x.Len(), t.Bound(c.frame.bind))
 	}
 	return one(x.Reshape(shape...)), nil
 }

@@ -305,7 +305,7 @@ func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
 		return nil
 	}
 	if t.Elem != want.Elem || !unify(want, t.Shape, f.bind) {
-		return errorAt(o, "DM704", "", "%s returned %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
+		return errorAt(o, "DM704", "", "%s returned %s, but its type is %s", o.Name, t.Type(), want.Bound(f.bind))
 	}
 	return nil
 }

@@ -274,16 +274,7 @@ func checkArg(fn *ir.Func, i int, x *tensor.Tensor, bind map[string]int64) *Erro
 		if x != nil {
 			got = x.Type()
 		}
-		return argError(fn, i, "DM702", "input %s of @%s: expected %s, got %s", fn.Args[i].Name, fn.Name, evaluated(t, bind), got)
+		return argError(fn, i, "DM702", "input %s of @%s: expected %s, got %s", fn.Args[i].Name, fn.Name, t.Bound(bind), got)
 	}
 	return nil
-}
-
-// evaluated is t with the bound sizes.
-func evaluated(t *types.Tensor, bind map[string]int64) *types.Tensor {
-	shape := make([]dim.Dim, len(t.Shape))
-	for i, d := range t.Shape {
-		shape[i] = d.Eval(bind)
-	}
-	return &types.Tensor{Shape: shape, Elem: t.Elem, At: t.At, Enc: t.Enc}
 }

@@ -67,7 +67,7 @@ func (in *inputs) sparse(i int) (n int, err error) {
 			solve(c.Tensor.Shape[0].Eval(in.bind), int64(in.args[i+k].Len()), in.bind)
 		}
 	}
-	t := sparse.Bound(a.Type, in.bind)
+	t := a.Type.Bound(in.bind)
 	for _, d := range t.Sizes() {
 		if v, ok := d.Int(); !ok || v < 0 {
 			e := sizeError(nil, t, d)

@@ -141,7 +141,7 @@ func (k *checker) level(i int) *Error {
 // coordinates checks that those of level i are within its size, and 0 behind the first
 // count.
 func (k *checker) coordinates(i int, count int64) *Error {
-	n, name := k.part(i, false)
+	n, name := k.part(i, types.Coordinates)
 	for j, x := range k.t.Parts[n].Int {
 		switch {
 		case int64(j) >= count && x != 0:
@@ -155,9 +155,9 @@ func (k *checker) coordinates(i int, count int64) *Error {
 
 func (k *checker) compressed(i int) *Error {
 	l := k.levels[i]
-	n, name := k.part(i, true)
+	n, name := k.part(i, types.Positions)
 	pos := k.t.Parts[n].Int
-	crd, coords := k.part(i, false)
+	crd, coords := k.part(i, types.Coordinates)
 	room := int64(k.t.Parts[crd].Len())
 	for j, p := range pos {
 		switch {
@@ -179,7 +179,7 @@ func (k *checker) compressed(i int) *Error {
 	}
 	chain := make([][]int64, 0, last-i+1)
 	for j := i; j <= last; j++ {
-		n, _ := k.part(j, false)
+		n, _ := k.part(j, types.Coordinates)
 		chain = append(chain, k.t.Parts[n].Int)
 	}
 	step := 1
@@ -233,7 +233,7 @@ func (k *checker) segment(i int, name string, chain [][]int64, from, to int) *Er
 // structured checks that the entries of each group are in it, and rise.
 func (k *checker) structured(i int) *Error {
 	l := k.levels[i]
-	n, name := k.part(i, false)
+	n, name := k.part(i, types.Coordinates)
 	crd := k.t.Parts[n].Int
 	groups := k.size[i] / l.M
 	k.count *= groups * l.N
@@ -297,7 +297,7 @@ type walk struct {
 func (t *Tensor) below(l *layout, i int) (children func(int64) (from, to int64), coordinate func(int64) int64) {
 	level := l.levels[i]
 	coordinate = func(n int64) int64 { return n % l.size[i] }
-	if n, _ := l.part(i, false); n >= 0 {
+	if n, _ := l.part(i, types.Coordinates); n >= 0 {
 		crd := t.Parts[n].Int
 		coordinate = func(n int64) int64 { return crd[n] }
 	}
@@ -308,7 +308,7 @@ func (t *Tensor) below(l *layout, i int) (children func(int64) (from, to int64),
 	case types.StructuredLevel:
 		each = l.size[i] / level.M * level.N
 	case types.CompressedLevel, types.LooseCompressedLevel:
-		p, _ := l.part(i, true)
+		p, _ := l.part(i, types.Positions)
 		pos, step := t.Parts[p].Int, int64(1)
 		if level.Kind == types.LooseCompressedLevel {
 			step = 2

@@ -28,7 +28,7 @@ func draw(t *types.Tensor, p op.Pattern, s *source) (*Tensor, *Error) {
 	}
 	last := -1 // of the levels whose entries are drawn
 	for i, level := range l.levels {
-		if compressed(level) {
+		if level.HasPositions() {
 			last = l.chain(i)
 		}
 	}
@@ -71,7 +71,7 @@ func (b *builder) all(i int, s *source) {
 func (b *builder) drawn(last int, p op.Pattern, n int64, s *source) *Error {
 	sizes := slices.Clone(b.size[:last+1])
 	var outer []int64 // the coordinates that the outermost level has room for
-	if first := b.levels[0]; compressed(first) && last > 0 && !first.NonUnique {
+	if first := b.levels[0]; first.HasPositions() && last > 0 && !first.NonUnique {
 		if room, _ := b.t.Format.Stored[0].Int(); room < sizes[0] {
 			outer, sizes[0] = s.distinct(nil, sizes[0], room), room
 		}

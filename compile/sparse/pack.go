@@ -209,7 +209,7 @@ func (b *builder) components() (*Tensor, *Error) {
 		}
 	}
 	for i, l := range b.levels {
-		if !compressed(l) {
+		if !l.HasPositions() {
 			continue
 		}
 		if has, fits := b.stored[stored], room[stored]; has > fits {
@@ -231,10 +231,10 @@ func (b *builder) components() (*Tensor, *Error) {
 			return nil, problem("store it with fewer dense levels", "%s of %s does not fit into memory", c.Name, t)
 		}
 		switch {
-		case c.Level < 0:
+		case c.Kind == types.Values:
 			x.Parts = append(x.Parts, tensor.New(c.Tensor.Elem, int(n)))
 			continue
-		case c.Name[0] == 'p':
+		case c.Kind == types.Positions:
 			pos := b.positions[c.Level]
 			end := pos[len(pos)-1]
 			for int64(len(pos)) < n {

@@ -61,7 +61,7 @@ func (t *Tensor) Held() *types.Tensor {
 	}
 	var stored []int64
 	for i, c := range cs {
-		if c.Level >= 0 && c.Name[0] == 'c' && compressed(t.Type.Format.Levels[c.Level]) {
+		if c.Kind == types.Coordinates && t.Type.Format.Levels[c.Level].HasPositions() {
 			stored = append(stored, int64(t.Parts[i].Len()))
 		}
 	}
@@ -94,29 +94,6 @@ func (e *Error) Error() string {
 
 func problem(help, format string, args ...any) *Error {
 	return &Error{Element: -1, Other: -1, Msg: fmt.Sprintf(format, args...), Help: help}
-}
-
-// Bound is t with sizes for its symbols.
-func Bound(t *types.Tensor, bind map[string]int64) *types.Tensor {
-	return sized(t, func(d dim.Dim) dim.Dim { return d.Eval(bind) })
-}
-
-func sized(t *types.Tensor, of func(dim.Dim) dim.Dim) *types.Tensor {
-	each := func(ds []dim.Dim) []dim.Dim {
-		out := make([]dim.Dim, len(ds))
-		for i, d := range ds {
-			out[i] = of(d)
-		}
-		return out
-	}
-	r := *t
-	r.Shape = each(t.Shape)
-	if t.Format != nil {
-		f := *t.Format
-		f.Stored = each(f.Stored)
-		r.Format = &f
-	}
-	return &r
 }
 
 // Shaped is t with the shape given and, for each compressed level, room for as many entries as
@@ -179,10 +156,6 @@ func (l *layout) chain(i int) int {
 	return i
 }
 
-func compressed(l types.Level) bool {
-	return l.Kind == types.CompressedLevel || l.Kind == types.LooseCompressedLevel
-}
-
 // along is the coordinate along a level of an element whose coordinate along the dimension is x.
 func along(l types.Level, x int64) int64 {
 	switch {
@@ -194,14 +167,12 @@ func along(l types.Level, x int64) int64 {
 	return x
 }
 
-// part is the component of level i that holds its positions, or its coordinates.
-func (l *layout) part(i int, positions bool) (n int, name string) {
-	for n, c := range l.t.Components() {
-		if c.Level == i && (c.Name[0] == 'p') == positions {
-			return n, c.Name
-		}
+// part is the number and the name of the component of level i of that kind; -1 where it has none.
+func (l *layout) part(i int, kind types.ComponentKind) (n int, name string) {
+	if n = l.t.Component(i, kind); n >= 0 {
+		name = l.t.Components()[n].Name
 	}
-	return -1, ""
+	return n, name
 }
 
 // counts are how many entries each level of t has, without padding.
@@ -215,7 +186,7 @@ func (t *Tensor) counts(l *layout) []int64 {
 		case types.StructuredLevel:
 			n *= l.size[i] / level.M * level.N
 		case types.CompressedLevel, types.LooseCompressedLevel:
-			at, _ := l.part(i, true)
+			at, _ := l.part(i, types.Positions)
 			p := t.Parts[at].Int
 			n = p[len(p)-1]
 		}

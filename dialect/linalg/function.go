@@ -302,7 +302,7 @@ func room(t *types.Tensor, f *types.Format) *types.Format {
 	n := dim.Const(1)
 	for i, l := range f.Levels {
 		n = n.Mul(l.Size(t.Shape))
-		if l.Kind != types.CompressedLevel && l.Kind != types.LooseCompressedLevel {
+		if !l.HasPositions() {
 			continue
 		}
 		all := n

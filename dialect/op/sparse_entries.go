@@ -111,17 +111,15 @@ func (e *entries) inner() (sizes []dim.Dim) {
 	return sizes
 }
 
-// component is the part of that name of a level, nil where it has none.
-func (e *entries) component(level int, positions bool) *ir.Value {
-	for i, c := range e.t.Components() {
-		if c.Level == level && (c.Name[0] == 'p') == positions {
-			return e.parts[i]
-		}
+// component is what a level stores of that kind, as indices; nil where it stores none.
+func (e *entries) component(level int, kind types.ComponentKind) *ir.Value {
+	if i := e.t.Component(level, kind); i >= 0 {
+		return e.index(e.parts[i])
 	}
 	return nil
 }
 
-func (e *entries) positions(level int) *ir.Value { return e.index(e.component(level, true)) }
+func (e *entries) positions(level int) *ir.Value { return e.component(level, types.Positions) }
 
 // values has the entries of core as its first dimension, then inner.
 func (e *entries) values() *ir.Value {
@@ -133,7 +131,7 @@ func (e *entries) flat(v *ir.Value) *ir.Value { return e.Reshape(v, e.t.Values()
 
 // index is x with elements that ops take as indices.
 func (l *lowering) index(x *ir.Value) *ir.Value {
-	if x == nil || slices.Contains(indexes, x.Elem()) {
+	if slices.Contains(indexes, x.Elem()) {
 		return x
 	}
 	return l.Convert(x, types.I32)
@@ -197,7 +195,7 @@ func (e *entries) coordinates(along, level int) *ir.Value {
 		}
 		at = e.parents(i, at)
 	}
-	if x := e.index(e.component(along, false)); x != nil {
+	if x := e.component(along, types.Coordinates); x != nil {
 		if at == nil {
 			return x
 		}

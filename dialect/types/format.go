@@ -44,24 +44,39 @@ type Level struct {
 
 // Component is a tensor that stores a part of a sparse one.
 type Component struct {
-	Name   string // "positions", "coordinates" or "values", with the level's number where several levels have some
+	Kind   ComponentKind
+	Name   string // its kind, with the level's number where several levels have some
 	Level  int    // -1: the values
 	Tensor *Tensor
 }
 
+// ComponentKind is what a component stores.
+type ComponentKind string
+
+// The kinds of components.
+const (
+	Positions   ComponentKind = "positions"
+	Coordinates ComponentKind = "coordinates"
+	Values      ComponentKind = "values"
+)
+
 // CompressedLevels is how many levels have positions.
 func (f *Format) CompressedLevels() (n int) {
 	for _, l := range f.Levels {
-		if l.positions() {
+		if l.HasPositions() {
 			n++
 		}
 	}
 	return n
 }
 
-func (l Level) positions() bool { return l.Kind == CompressedLevel || l.Kind == LooseCompressedLevel }
+// HasPositions reports whether l stores where the entries below each entry before it begin and end.
+func (l Level) HasPositions() bool {
+	return l.Kind == CompressedLevel || l.Kind == LooseCompressedLevel
+}
 
-func (l Level) coordinates() bool { return l.Kind != DenseLevel }
+// HasCoordinates reports whether l stores coordinates.
+func (l Level) HasCoordinates() bool { return l.Kind != DenseLevel }
 
 // Size is how many coordinates level l has along it in a tensor of that shape.
 func (l Level) Size(shape []dim.Dim) dim.Dim {
@@ -100,36 +115,43 @@ func (t *Tensor) Entries() []dim.Dim {
 func (t *Tensor) Components() []Component {
 	f := t.Format
 	var out []Component
-	vector := func(name string, level int, elem Elem, n dim.Dim) {
-		out = append(out, Component{name, level, &Tensor{Shape: []dim.Dim{n}, Elem: elem, At: Placement{Space: t.At.Space}}})
+	several := map[ComponentKind]int{}
+	for _, l := range f.Levels {
+		if l.HasPositions() {
+			several[Positions]++
+		}
+		if l.HasCoordinates() {
+			several[Coordinates]++
+		}
+	}
+	vector := func(kind ComponentKind, level int, elem Elem, n dim.Dim) {
+		name := string(kind)
+		if several[kind] > 1 {
+			name += strconv.Itoa(level)
+		}
+		out = append(out, Component{kind, name, level, &Tensor{Shape: []dim.Dim{n}, Elem: elem, At: Placement{Space: t.At.Space}}})
 	}
 	parents, entries := dim.Const(1), t.Entries()
-	number := func(kind string, has func(Level) bool, i int) string {
-		n := 0
-		for _, l := range f.Levels {
-			if has(l) {
-				n++
-			}
-		}
-		if n > 1 {
-			return kind + strconv.Itoa(i)
-		}
-		return kind
-	}
 	for i, l := range f.Levels {
 		switch l.Kind {
 		case CompressedLevel:
-			vector(number("positions", Level.positions, i), i, widthElem(f.PosWidth), parents.Add(dim.Const(1)))
+			vector(Positions, i, widthElem(f.PosWidth), parents.Add(dim.Const(1)))
 		case LooseCompressedLevel:
-			vector(number("positions", Level.positions, i), i, widthElem(f.PosWidth), parents.Scale(2))
+			vector(Positions, i, widthElem(f.PosWidth), parents.Scale(2))
 		}
-		if l.coordinates() {
-			vector(number("coordinates", Level.coordinates, i), i, widthElem(f.CrdWidth), entries[i])
+		if l.HasCoordinates() {
+			vector(Coordinates, i, widthElem(f.CrdWidth), entries[i])
 		}
 		parents = entries[i]
 	}
-	vector("values", -1, t.Elem, parents)
+	vector(Values, -1, t.Elem, parents)
 	return out
+}
+
+// Component is the number among t.Components of what a level stores of that kind, -1 where it
+// stores none.
+func (t *Tensor) Component(level int, kind ComponentKind) int {
+	return slices.IndexFunc(t.Components(), func(c Component) bool { return c.Level == level && c.Kind == kind })
 }
 
 // widthElem is the element type of positions or coordinates of that width.
@@ -169,7 +191,7 @@ func bits(width int) int {
 }
 
 // Full reports whether f stores every element.
-func (f *Format) Full() bool { return !slices.ContainsFunc(f.Levels, Level.coordinates) }
+func (f *Format) Full() bool { return !slices.ContainsFunc(f.Levels, Level.HasCoordinates) }
 
 // Transposed is f of a tensor whose dimension i becomes dimension to[i].
 func (f *Format) Transposed(to []int) *Format {
@@ -209,7 +231,7 @@ func (f *Format) check(shape []dim.Dim) string {
 		}
 		switch l.Kind {
 		case SingletonLevel:
-			if i == 0 || !f.Levels[i-1].coordinates() {
+			if i == 0 || !f.Levels[i-1].HasCoordinates() {
 				return fmt.Sprintf("level %d is singleton, but the level before it stores no coordinates", i)
 			}
 		case StructuredLevel:

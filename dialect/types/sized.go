@@ -13,6 +13,11 @@ func Sized(t Type, sizes map[string]dim.Dim) Type {
 	})
 }
 
+// Bound is t with numbers for the symbols in bind.
+func (t *Tensor) Bound(bind map[string]int64) *Tensor {
+	return t.resized(func(_ int, d dim.Dim) dim.Dim { return d.Eval(bind) })
+}
+
 // Sizes are the sizes of t: its dimensions, then what the compressed levels of its format
 // have room for.
 func (t *Tensor) Sizes() []dim.Dim {

@@ -71,7 +71,7 @@ func sparseArguments(fn *ir.Func, bind map[string]int64) []sparseArgument {
 	flat, _ := flatten.Func(fn)
 	var out []sparseArgument
 	for _, g := range interp.SparseArgs(flat) {
-		out = append(out, sparseArgument{strings.TrimPrefix(g.Name, "%"), sparse.Bound(g.Type, op.Bindings(fn, bind)), g.First, op.Pattern{}})
+		out = append(out, sparseArgument{strings.TrimPrefix(g.Name, "%"), g.Type.Bound(op.Bindings(fn, bind)), g.First, op.Pattern{}})
 	}
 	return out
 }
@@ -191,11 +191,11 @@ func sizes(matrices []matrix, args []sparseArgument) (map[string]int64, error) {
 	out := map[string]int64{}
 	for _, m := range matrices {
 		a := args[slices.IndexFunc(args, func(a sparseArgument) bool { return a.name == m.arg })]
-		t := sparse.Bound(a.t, out)
+		t := a.t.Bound(out)
 		if !interp.Unify(t.Shape, m.elements.Shape, out) {
 			return nil, &failure{"DM607", m.path, fmt.Sprintf("expected %s, got a matrix of %s", t, shapeText(m.elements.Shape)), fmt.Sprintf("%%%s has type %s", m.arg, a.t)}
 		}
-		t = sparse.Bound(t, out)
+		t = t.Bound(out)
 		if _, ok := sparse.Numbers(t.Shape); !ok {
 			continue // the program says which size it lacks
 		}
