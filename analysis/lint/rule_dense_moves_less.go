@@ -74,22 +74,28 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 		dense.Op = conversion
 	}
 	var users []*ir.Op
+	seen, uses := map[*ir.Op]int{}, 0 // how often an op reads v; how often users do
+	for _, u := range v.Uses {
+		seen[u.Op]++
+	}
 	var before, after []*cost.Entry
 	var now, then int64
 	for _, u := range v.Uses {
 		o := u.Op
-		if slices.Contains(users, o) || !c.takesDense(o, v) || len(users) > 0 && o.Parent != users[0].Parent {
+		n := seen[o]
+		delete(seen, o)
+		if n == 0 || !c.takesDense(o, v) || len(users) > 0 && o.Parent != users[0].Parent {
 			continue
 		}
 		e, d := c.entry(o), cost.Replaced(c.Fn, c.Module, c.Bind, o, map[*ir.Value]*ir.Value{v: dense})
-		n, ok1 := e.Moved().Int()
-		m, ok2 := d.Moved().Int()
+		moved, ok1 := e.Moved().Int()
+		less, ok2 := d.Moved().Int()
 		s := c.saving([]*cost.Entry{e}, []*cost.Entry{d})
-		if !ok1 || !ok2 || m >= n || !s.timed || s.Ns < 0 {
+		if !ok1 || !ok2 || less >= moved || !s.timed || s.Ns < 0 {
 			continue
 		}
 		users, before, after = append(users, o), append(before, e), append(after, d)
-		now, then = now+n, then+m
+		now, then, uses = now+moved, then+less, uses+n
 	}
 	if len(users) == 0 {
 		return
@@ -113,7 +119,7 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 		after = append(after, cost.Replaced(c.Fn, c.Module, c.Bind, conversion, nil))
 		at := origin.Tree(users[0]).Off
 		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: c.written(conversion, c.spell) + "\n" + c.Module.Src.Indent(at)})
-	case len(v.Uses) == usesIn(v, users) && c.entry(v.Op) != nil && origin.Tree(v.Op) != nil:
+	case len(v.Uses) == uses && c.entry(v.Op) != nil && origin.Tree(v.Op) != nil:
 		before = append(before, c.entry(v.Op))
 		edits = append(edits, c.remove(v.Op)...)
 	}
@@ -140,14 +146,4 @@ func (c *Context) takesDense(o *ir.Op, v *ir.Value) bool {
 		}
 	}
 	return o.Name != "dm.sample" // its pattern is what it computes
-}
-
-// usesIn is how many uses of v are in ops.
-func usesIn(v *ir.Value, ops []*ir.Op) (n int) {
-	for _, u := range v.Uses {
-		if slices.Contains(ops, u.Op) {
-			n++
-		}
-	}
-	return n
 }

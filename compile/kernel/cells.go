@@ -389,7 +389,7 @@ func (e *evaluator) wins(o *ir.Op, first []Index, taps [][]int64, n int) *Expr {
 	} else {
 		at = e.winner(o, first, taps)
 	}
-	return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: "eq", Args: []*Expr{at, e.number(types.I32, float64(n))}})
+	return e.compares("eq", at, e.number(types.I32, float64(n)))
 }
 
 // tapsInside calls f for each tap of a window that may have an element, with that element, or none where it is outside.
@@ -457,18 +457,15 @@ func (e *evaluator) winner(o *ir.Op, first []Index, taps [][]int64) *Expr {
 	f, i := Identity(kind, elem)
 	none := (&constant{f, i}).number(e.Space, elem)
 	number := func(n int64) *Expr { return e.number(types.I32, float64(n)) }
-	compare := func(dir string, a, b *Expr) *Expr {
-		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})
-	}
 	beats, yields := "gt", "le"
 	if kind == "min" {
 		beats, yields = "lt", "ge"
 	}
 	better := func(a, b *Expr) *Expr { // whether a precedes b, which it follows: a NaN precedes all but a NaN
 		if !elem.IsFloat() {
-			return compare(beats, a, b)
+			return e.compares(beats, a, b)
 		}
-		return e.scalar("and", types.I1, e.scalar("not", types.I1, compare(yields, a, b)), compare("eq", b, b))
+		return e.scalar("and", types.I1, e.scalar("not", types.I1, e.compares(yields, a, b)), e.compares("eq", b, b))
 	}
 	best, at := none, e.firstInside(o, first, number)
 	e.tapsInside(o, first, taps, func(at []Index) *Expr { return e.rounded(e.at(x, at)) }, none, func(n int, always bool, w *Expr) {

@@ -124,22 +124,19 @@ func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	others, at, there, inside := e.windowed(o, in, win, place, "window_strides", "window_dilations")
 	v, w := e.rounded(e.at(x, idx)), e.rounded(e.at(x, at))
 	flag := func(name string, args ...*Expr) *Expr { return e.scalar(name, types.I1, args...) }
-	compare := func(dir string, a, b *Expr) *Expr {
-		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})
-	}
 	beats := "gt"
 	if op.Str(o, "kind") == "min" {
 		beats = "lt"
 	}
 	better := func(a, b *Expr) *Expr { // whether a precedes b in the order of values
 		if !elem.IsFloat() {
-			return compare(beats, a, b)
+			return e.compares(beats, a, b)
 		}
-		return flag("or", compare(beats, a, b), flag("and", compare("ne", a, a), compare("eq", b, b)))
+		return flag("or", e.compares(beats, a, b), flag("and", e.compares("ne", a, a), e.compares("eq", b, b)))
 	}
 	number := func(at []Index) *Expr { return e.expr(Expr{Op: Count, Elem: types.I32, At: Linear(at, win)}) }
-	earlier := compare("lt", number(there), number(taps))
-	same := compare("eq", number(there), number(taps))
+	earlier := e.compares("lt", number(there), number(taps))
+	same := e.compares("eq", number(there), number(taps))
 	wins := flag("or", same, flag("select", earlier, better(v, w), flag("not", better(w, v))))
 	chosen := e.guard(inside, wins, e.number(types.I1, 1))
 	if len(others) > 0 {

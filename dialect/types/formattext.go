@@ -410,8 +410,10 @@ func parseLevel(text string, dims map[string]int) (l Level, err error) {
 		return l, nil
 	}
 	l.Kind = LevelKind(kind)
-	if !slices.Contains([]LevelKind{DenseLevel, CompressedLevel, LooseCompressedLevel, SingletonLevel}, l.Kind) {
-		return l, badFormat("%q is not a kind of level: dense, compressed, loose_compressed, singleton, structured[n, m]", kind)
+	for _, k := range LevelKinds {
+		if k.Kind == l.Kind && k.Kind != StructuredLevel {
+			return l, nil
+		}
 	}
-	return l, nil
+	return l, badFormat("%q is not a kind of level: dense, compressed, loose_compressed, singleton, structured[n, m]", kind)
 }
