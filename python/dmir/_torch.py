@@ -51,10 +51,10 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any], training: bool = False, 
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
-    """The torch.export.ExportedProgram of a module."""
+    """The torch.export.ExportedProgram of a module, of whose results it has the tensors."""
     import torch
 
-    with _quiet(), torch.no_grad():
+    with _quiet(), torch.no_grad(), _without_cache(module), _only_tensors(module):
         return torch.export.export(module, args, kwargs or {}, strict=False)
 
 
@@ -67,7 +67,7 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
     import torch
 
     try:
-        with _quiet():
+        with _quiet(), torch.no_grad():
             program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
             graph = program.model.graph
             _weights_to_inputs(graph, keep=training and weights)
@@ -87,6 +87,35 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
             names = (_PART.sub("", out.name or "") for out in node.outputs)
             node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
     return program
+
+
+@contextlib.contextmanager
+def _without_cache(module: Any) -> Iterator[None]:
+    """Models of transformers fill no cache of keys and values, unless a caller passes use_cache=True: none is given to them."""
+    configs = {id(c): c for m in module.modules() if getattr(c := getattr(m, "config", None), "use_cache", None) is True}.values()
+    for c in configs:
+        c.use_cache = False
+    try:
+        yield
+    finally:
+        for c in configs:
+            c.use_cache = True
+
+
+@contextlib.contextmanager
+def _only_tensors(module: Any) -> Iterator[None]:
+    """None in the places of results that torch.export has no form for, such as caches."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    def kept(x: Any) -> Any:
+        return x if isinstance(x, (torch.Tensor, int, float, str, bool)) else None
+
+    hook = module.register_forward_hook(lambda module, args, result: pytree.tree_map(kept, result))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def files(data: bytes) -> list[str]:
@@ -172,12 +201,13 @@ def _has_no_data(x: Any) -> bool:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporters' own warnings, which are about other uses."""
-    logger = logging.getLogger("onnxscript")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    levels = {logger: logger.level for logger in map(logging.getLogger, ("onnxscript", "torch.onnx"))}
+    for logger in levels:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)

@@ -54,6 +54,50 @@ class Traces(Case):
 
         self.assertLess(dmir.trace(Large, dmir.shape("f32[1024,65536]"), name="large").program.stat().st_size, 1 << 16)
 
+    def test_results_that_are_no_tensors(self):
+        import torch
+        from torch import nn
+
+        class Cache:
+            def __init__(self, x):
+                self.x = x
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.Linear(8, 8)
+
+            def forward(self, x):
+                return {"y": self.up(x), "cache": Cache(x), "layers": [x + 1]}
+
+        self.assertEqual(len(self.graph(dmir.trace(Model, dmir.shape("f32[2,8]"), name="cached")).output), 2)
+        model = Model()
+        dmir.trace(model, dmir.shape("f32[2,8]"), name="again")
+        self.assertIsInstance(model(torch.zeros(2, 8))["cache"], Cache)
+
+    @needs("transformers")
+    def test_decoder_of_transformers(self):
+        import transformers
+
+        config = transformers.GPT2Config(n_layer=1, n_embd=32, n_head=2, vocab_size=64)
+        model = transformers.GPT2LMHeadModel(config)
+        made = dmir.trace(model, dmir.shape("i64[2,16]"), name="gpt2")
+        self.assertEqual([[d.dim_value for d in o.type.tensor_type.shape.dim] for o in self.graph(made).output], [[2, 16, 64]])
+        self.assertTrue(config.use_cache)
+
+    @needs("transformers")
+    def test_view_of_attention(self):
+        """A model's view of what attention gives is valid of what the exporter writes in its place, too."""
+        import transformers
+
+        config = transformers.SwinConfig(image_size=56, depths=[1, 1], num_heads=[3, 6], embed_dim=48)
+        dmir.trace(transformers.SwinModel(config).eval(), dmir.shape("f32[1,3,56,56]"), name="swin")
+
+    def graph(self, trace):
+        import onnx
+
+        return onnx.load(trace.program).graph
+
     def test_cost_by_module(self):
         with self.module("net", TORCH_MODEL) as net:
             made = dmir.trace(net.Model, name="inference")
