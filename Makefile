@@ -1,12 +1,14 @@
 # The targets that developers and CI run. `make test` runs every test that needs no GPU, `make quick` those of two minutes;
 # each leg of the tests is a target as well (`make nvim`): scripts/test.sh lists them.
 legs := $(shell scripts/test.sh --list)
-.PHONY: test quick $(legs) bench bench-lsp bench-cpu bench-sparse bench-dist bench-renew gpu models fmt generate
+.PHONY: test quick full $(legs) bench bench-lsp bench-cpu bench-sparse bench-dist bench-renew gpu models fmt generate
 
 test:
 	@scripts/test.sh
 quick:
 	@scripts/test.sh check unit
+full: ## the Go tests with every row of the tables whose rows take turns
+	@DMIR_TURN=all scripts/test.sh go
 $(legs):
 	@scripts/test.sh $@
 

@@ -28,8 +28,8 @@ var Suites = map[string]func(ctx context.Context, dir string, o Options) (*Repor
 // Options are how a suite runs.
 type Options struct {
 	Device device.Device // nil: the reference executor
-	// Every runs one program of so many; 0: all.
-	Every int
+	// Every runs one program of so many, from the one numbered First; 0: all.
+	Every, First int
 	// Progress is called after each program; it may be nil.
 	Progress func(done, total int)
 }
@@ -40,7 +40,7 @@ func (o Options) some(all []string) []string {
 		return all
 	}
 	var out []string
-	for i := 0; i < len(all); i += o.Every {
+	for i := o.First; i < len(all); i += o.Every {
 		out = append(out, all[i])
 	}
 	return out

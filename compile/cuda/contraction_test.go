@@ -491,7 +491,7 @@ func TestContractionAround(t *testing.T) {
 	}
 }
 
-// The CUDA compiler compiles every tile with every order of the operands, a third of
+// The CUDA compiler compiles every tile with every order of the operands, a sixth of
 // them in turn: registers and shared memory are reported, and none may spill.
 func TestContractionCompiles(t *testing.T) {
 	t.Parallel()
@@ -502,7 +502,7 @@ func TestContractionCompiles(t *testing.T) {
 			c := newCollection(targetOf(t, arch))
 			n := 0
 			add := func(p productCase) {
-				if n++; need.Turn(t, n, 3) {
+				if n++; need.Turn(t, n, 6) {
 					c.add(t, p, false)
 				}
 			}

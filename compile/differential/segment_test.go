@@ -110,7 +110,7 @@ func (c segmentCase) text(uses string) string {
 	return b.String()
 }
 
-// Reductions of segments of all shapes agree with the reference, alone and fused.
+// Reductions of segments of all shapes agree with the reference, alone and fused: on the processor a third of them in turn.
 func TestSegments(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
@@ -123,7 +123,7 @@ func TestSegments(t *testing.T) {
 				cases = append(cases, x)
 			}
 			x.Device = "cpu"
-			if i%2 == n%2 {
+			if i%2 == n%2 && need.Turn(t, i/2+n/2, 3) { // each is compiled alone
 				cases = append(cases, x)
 			}
 		}
