@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets on more inputs than the seeds, which every test run includes.
-# usage: fuzz.sh         each target on a fixed number of inputs, from its seeds only: one minute on two cores in total
-#        fuzz.sh TIME    each target for TIME ("30s", "5m"), from its seeds and Go's cache of interesting inputs
+# usage: fuzz.sh         each target on a fixed number of inputs, mutations of its seeds: one minute on two cores in total
+#        fuzz.sh TIME    each target for TIME ("30s", "5m"), guided by coverage, from its seeds and Go's cache of interesting inputs
 # A failing input is written to testdata/fuzz of its package. Give it a descriptive name and commit it with the fix.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -31,8 +31,9 @@ inputs() {
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r folder; do
   package=${folder#./}
   binary=$root/$scratch/${package//\//_}
-  # As with -fuzz, but for the module's own packages alone: the others are compiled as for the other tests.
-  go test -c -gcflags="$module/...=-d=libfuzzer" -ldflags=-w -o "$binary" "$folder"
+  # As with -fuzz, but for the module's own packages alone: the others are compiled as for the other tests. A second is too short for
+  # coverage to guide it anywhere, and compiling for it takes longer than all the inputs do.
+  go test -c -vet off ${time:+-gcflags="$module/...=-d=libfuzzer"} -ldflags=-w -o "$binary" "$folder"
   for target in $(cat "$folder"/*_test.go | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' | sort); do
     amount=${time:-$(inputs "$package.$target")x}
     cache=$root/$scratch/${package//\//_}.$target
