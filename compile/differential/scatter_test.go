@@ -153,33 +153,54 @@ func built(t *testing.T, c Case) *prepared {
 	return p
 }
 
+// emulated is how the cases run on the emulator, for which they are compiled at once.
+func emulated(t *testing.T, cases []Case) []*emulator.Result {
+	t.Helper()
+	var jobs []emulator.Job
+	for _, c := range cases {
+		p := built(t, c)
+		jobs = append(jobs, emulator.Job{Program: p.built, Inputs: p.inputs})
+	}
+	outcomes, err := emulator.RunBatch(t.Context(), jobs, emulator.Options{Timeout: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []*emulator.Result
+	for i, o := range outcomes {
+		if o.Err != nil {
+			t.Fatalf("%s: %v", cases[i].Name, o.Err)
+		}
+		results = append(results, o.Result)
+	}
+	return results
+}
+
 // What the gradient of an embedding reads grows with its ids, with its table and
 // with the updates, and not with their products.
 func TestScatterReads(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
-	requested := func(rows, ids, depth int) (n int64) {
-		t.Helper()
-		c := scatterCase{table: fmt.Sprintf("%dx%d", rows, depth), ids: fmt.Sprint(ids), updates: fmt.Sprintf("%dx%d", ids, depth), draw: fmt.Sprintf("rng uniform low = 0, high = %d", rows)}
-		for _, uses := range []string{"new", "donated"} {
-			p := built(t, Case{Name: "reads", Text: c.text(uses), Seed: 7})
-			r, err := emulator.Run(t.Context(), p.built, p.inputs, emulator.Options{Timeout: limit})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range r.Steps {
-				n += s.Requested
-			}
+	shapes := []struct{ rows, ids, depth int }{{500, 1000, 16}, {2000, 1000, 16}, {500, 4000, 16}, {500, 1000, 64}, {2000, 4000, 16}}
+	both := []string{"new", "donated"}
+	var cases []Case
+	for _, s := range shapes {
+		c := scatterCase{table: fmt.Sprintf("%dx%d", s.rows, s.depth), ids: fmt.Sprint(s.ids), updates: fmt.Sprintf("%dx%d", s.ids, s.depth), draw: fmt.Sprintf("rng uniform low = 0, high = %d", s.rows)}
+		for _, uses := range both {
+			cases = append(cases, Case{Name: "reads", Text: c.text(uses), Seed: 7})
 		}
-		t.Logf("%d rows of %d, %d ids: %d bytes requested", rows, depth, ids, n)
-		return n
 	}
-	base := requested(500, 1000, 16)
-	for _, c := range []struct{ rows, ids, depth int }{{2000, 1000, 16}, {500, 4000, 16}, {500, 1000, 64}, {2000, 4000, 16}} {
+	requested := make([]int64, len(shapes))
+	for i, r := range emulated(t, cases) {
+		for _, s := range r.Steps {
+			requested[i/len(both)] += s.Requested
+		}
+	}
+	for i, n := range requested {
+		t.Logf("%+v: %d bytes requested", shapes[i], n)
 		// All of them grow by a factor of four; strips of rows make the ids' part grow
 		// with the rows, up to the multiprocessors.
-		if n := requested(c.rows, c.ids, c.depth); n > 4*base*5/4 {
-			t.Errorf("%d rows of %d, %d ids: %d bytes are requested, of 500 rows of 16 and 1000 ids %d", c.rows, c.depth, c.ids, n, base)
+		if n > 4*requested[0]*5/4 {
+			t.Errorf("%+v: %d bytes are requested, of %+v %d", shapes[i], n, shapes[0], requested[0])
 		}
 	}
 }
@@ -189,29 +210,27 @@ func TestScatterReads(t *testing.T) {
 func TestScatterLoops(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
-	longest := func(ids int, draw string) (most int64) {
-		t.Helper()
-		c := scatterCase{table: "400x2", ids: fmt.Sprint(ids), updates: fmt.Sprintf("%dx2", ids), draw: draw}
-		for _, uses := range []string{"new", "donated", "fused"} {
-			p := built(t, Case{Name: draw, Text: c.text(uses), Seed: 7})
-			r, err := emulator.Run(t.Context(), p.built, p.inputs, emulator.Options{Timeout: limit})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range r.Steps {
-				if !strings.HasSuffix(s.Name, "_groups") {
-					most = max(most, s.Longest)
-				}
+	var cases []Case
+	for _, ids := range []int{4096, 100000} {
+		for _, draw := range []string{"rng uniform low = 0, high = 400", "constant dense<5>"} {
+			c := scatterCase{table: "400x2", ids: fmt.Sprint(ids), updates: fmt.Sprintf("%dx2", ids), draw: draw}
+			for _, uses := range []string{"new", "donated", "fused"} {
+				cases = append(cases, Case{Name: fmt.Sprintf("%d ids, %s, %s", ids, draw, uses), Text: c.text(uses), Seed: 7})
 			}
 		}
-		t.Logf("%d ids, %s: %d accesses of a thread", ids, draw, most)
-		return most
 	}
-	for _, ids := range []int{4096, 100000} {
-		const few = 8 // of the indices and of the groups' bounds
-		uniform, equal := longest(ids, "rng uniform low = 0, high = 400"), longest(ids, "constant dense<5>")
-		if bound := int64(2*2*63*2 + 128 + few); equal > bound || uniform > bound {
-			t.Errorf("%d ids: a thread makes %d accesses where they are equal and %d where they are not; %d is the most", ids, equal, uniform, bound)
+	const few = 8 // of the indices and of the groups' bounds
+	const bound = 2*2*63*2 + 128 + few
+	for i, r := range emulated(t, cases) {
+		longest := int64(0)
+		for _, s := range r.Steps {
+			if !strings.HasSuffix(s.Name, "_groups") {
+				longest = max(longest, s.Longest)
+			}
+		}
+		t.Logf("%s: %d accesses of a thread", cases[i].Name, longest)
+		if longest > bound {
+			t.Errorf("%s: a thread makes %d accesses; %d is the most", cases[i].Name, longest, bound)
 		}
 	}
 }
