@@ -94,6 +94,12 @@ func (l *levels) check(where, text, code string) {
 		}
 	}
 	p := load(text)
+	type moves struct {
+		bytes int64
+		ns    float64
+		err   error
+	}
+	before := map[string]moves{} // by function, compiled once for all of its findings
 	for _, d := range lint.Run(l.t.Context(), p, lint.Options{Select: []string{code}}) {
 		changed, ok := withoutFinding(p, d)
 		if !ok {
@@ -105,8 +111,13 @@ func (l *levels) check(where, text, code string) {
 				fn = f.Func.Name
 			}
 		}
-		was, slow, err := compiledMoves(l.t, p, fn, bind)
-		if err != nil {
+		if _, done := before[fn]; !done {
+			var m moves
+			m.bytes, m.ns, m.err = compiledMoves(l.t, p, fn, bind)
+			before[fn] = m
+		}
+		was, slow := before[fn].bytes, before[fn].ns
+		if before[fn].err != nil {
 			continue // a case that no compiler takes
 		}
 		is, fast, err := compiledMoves(l.t, load(changed), fn, bind)
