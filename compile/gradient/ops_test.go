@@ -200,6 +200,8 @@ var variants = []variant{
 	{"segment_reduce add", "2x7x3 4:i64", "dim = 1", "2x3x3", given{"a1": integers(0, 2, 2, 7)}},
 	{"segment_reduce max", "3x7 5:i64", "dim = -1", "3x4", given{"a1": integers(0, 1, 3, 6, 7)}},
 	{"segment_reduce min", "7x3 4:i64", "", "3x3", given{"a1": integers(2, 4, 6, 9)}},
+	{"segment_attention", "2x4x3 1x5x3 1x5x2 5:i64 7:i64", "scale = 0.5", "2x4x2", given{"a3": integers(0, 2, 2, 5, 6), "a4": integers(0, 3, 1, 2, 4, 2, 0)}},
+	{"segment_attention", "2x4x3 2x6x3 2x6x3 3:i64 4:i64 1x4x2x2", "block = [2, 2]", "2x4x3", given{"a3": integers(0, 2, 3), "a4": integers(0, 2, 1, 2)}},
 	{"segment_reduce mul", "7x2 4:i64", "", "3x2", given{"a1": integers(0, 3, 5, 6)}},
 	{"segment_reduce mul", "7 3:i64", "", "2", given{"a0": tensor.FromFloats(f64, []int{7}, []float64{2, 0, 3, 0, -1, 0, 5}), "a1": integers(0, 3, 6)}},
 	{"embedding", "5x3 2x4:i64", "", "2x4x3", given{"a1": whole(7, 2, 4)}},

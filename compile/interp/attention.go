@@ -10,7 +10,7 @@ import (
 )
 
 func attentionExecutors() map[string]executor {
-	return map[string]executor{"dm.attention": runAttention, "dm.attention_grad": runAttentionGrad}
+	return map[string]executor{"dm.attention": runAttention, "dm.attention_grad": runAttentionGrad, "dm.segment_attention": runSegmentAttention}
 }
 
 // attention is the geometry and the attributes of one dm.attention.

@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-func attentions() []*Def { return []*Def{attentionDef, attentionGradDef} }
+func attentions() []*Def { return []*Def{attentionDef, attentionGradDef, segmentAttentionDef} }
 
 var attentionDef = &Def{
 	Name: "attention", Family: Attention, Class: ClassContraction,

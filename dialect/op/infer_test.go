@@ -117,6 +117,8 @@ var goodOps = []struct {
 
 	{"attention", "2x3x8xf16 2x5x8xf16 2x5x8xf16", "", "2x3x8xf16 2x3xf32", "1110", "96 160 160", "120"},
 	// 60 scores, each 6·8 + 4·6 and 6, with a mask and dropout 9, and 2 for each of 72 elements of y.
+	{"segment_attention", "2x3x8xf32 1x4x8xf32 1x4x5xf32 4xi32 5xi32", "", "2x3x5xf32", "310", "192 128 80 16 20", "120"},
+	{"segment_attention", "1x4x8xf16 1x64x8xf16 1x64x8xf16 3xi64 3xi32 1x3x2x4xf16", "block = [2, 4]", "1x4x8xf16", "912", "64 192 192 24 12 48", "64"},
 	{"attention_grad", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 1x4x3x6xf32 1x4x3xf32 1x4x3x6xf32", "", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "4824", "384 320 240 288 48 288", "944"},
 	{"attention_grad", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 1x4x3x6xf16 1x4x3xf32 1x4x3x6xf16 3x5xf16", "dropout = 0.5", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 3x5xf16", "5004", "192 160 120 144 48 144 30", "502"},
 
@@ -257,6 +259,11 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"adam", "4xf32 4xf32 4xf32 4xf32 4xi64", "", "4xf32 4xf32 4xf32", "DM117", "step"},
 	{"adam", "4xf32 4xf32 4xf32 4xf32 i64", "beta1 = 1.0", "4xf32 4xf32 4xf32", "DM115", "not in [0, 1)"},
 	{"select_and_scatter", "4x4xf32 2x3xf32", `kind = "max", window_dimensions = [2, 2], window_strides = [2, 2]`, "4x4xf32", "DM122", "[2, 3]"},
+	{"segment_attention", "2x3x8xf32 1x4x8xf32 1x4x5xf32 5xi32 5xi32", "", "2x3x5xf32", "DM122", "4 segments"},
+	{"segment_attention", "2x4x8xf32 1x5x8xf32 1x5x5xf32 5xi32 5xi32", "block = [1, 2]", "2x4x5xf32", "DM123", "multiple"},
+	{"segment_attention", "3x4x8xf32 2x5x8xf32 2x5x5xf32 5xi32 5xi32", "", "3x4x5xf32", "DM123", "heads"},
+	{"segment_attention", "2x4x8xf32 1x5x8xf32 1x5x5xf32 5xi32 5xi32 2x5x1xf32", "", "2x4x5xf32", "DM122", "bias"},
+	{"segment_attention", "4x8xf32 5x8xf32 5x5xf32 5xi32 5xi32", "", "4x5xf32", "DM117", "3 dimensions"},
 	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x7xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32", "DM122", "3x7xf32"},
 	{"attention_grad", "3x8xf16 5x8xf16 5x8xf16 3x8xf16 3xf64 3x8xf16", "", "3x8xf16 5x8xf16 5x8xf16", "DM122", "second result"},
 	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x8xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32 3x5xf32", "DM125", "mask"},

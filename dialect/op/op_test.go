@@ -174,7 +174,7 @@ abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf erfc erfinv logistic relu g
 add sub mul div max min pow rem atan2 and or xor shift_left shift_right_logical shift_right_arithmetic
 compare select clamp convert bitcast dropout rope
 reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort cumprod cummax segment_reduce mean variance logsumexp
-attention attention_grad
+attention attention_grad segment_attention
 transpose reshape broadcast slice dynamic_slice dynamic_update_slice concatenate pad reverse gather scatter copy embedding roll one_hot stop_gradient segment_ids searchsorted
 constant empty iota rng
 while scan if map

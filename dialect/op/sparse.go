@@ -17,6 +17,7 @@ func sparseTensors() []*Def {
 	contraction := &Sparse{Doc: "One sparse operand: products of the elements that it stores; the result is dense.", lower: einsumSparse}
 	einsumDef.Sparse, matmulDef.Sparse = contraction, contraction
 	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
+	attentionDef.Sparse = attended
 	sampleDef.Sparse, convertFormatDef.Sparse = sampledProduct, converted
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
