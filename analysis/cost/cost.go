@@ -83,6 +83,7 @@ type Within struct {
 	// Of contractions whose sizes are known: the matrices, or the scores.
 	product   machine.Product
 	attention *machine.Attention
+	segments  *machine.Segments
 
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host

@@ -93,7 +93,10 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 		return true
 	}
 	var ns float64
-	if x, tiled := e.productTime(m, tile, w.threads); tiled {
+	if e.segments != nil && !m.CPU && m.L2Bandwidth > 0 {
+		ns = m.SegmentTime(*e.segments) * 1e9
+		w.vector += ns
+	} else if x, tiled := e.productTime(m, tile, w.threads); tiled {
 		ns = x.Compute
 		if x.Streams {
 			w.streams = true

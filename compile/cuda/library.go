@@ -16,6 +16,7 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	return kernel.Library[scheme]{
 		Attention:         func(f *kernel.Form) (scheme, error) { return t.attention(f) },
 		AttentionGradient: func(f *kernel.Form) (scheme, error) { return t.attentionGradient(f) },
+		SegmentAttention:  func(f *kernel.Form) (scheme, error) { return t.segmentAttention(f) },
 		Running:           func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:            func(f *kernel.Form) scheme { return argmax(f) },
 		Ordered:           func(f *kernel.Form, most int64, falling bool) scheme { return ordered(f, most, falling) },

@@ -74,6 +74,13 @@ var mutants = []mutant{
 	{name: "tiles are used before they have arrived", program: "matmul_f16", header: "gemm_mma.cuh", at: `cp_async_wait<Tile::stages - 2>\(\);`, with: ""},
 	{name: "no barrier after the tiles have arrived", program: "matmul_f16", header: "gemm_mma.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
 
+	{name: "no barrier before the warps of a query are joined", program: "segment_attention", header: "segment_attention.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
+	{name: "the last keys of a segment are left out", program: "segment_attention", header: "segment_attention.cuh", at: `from < keys; from`, with: "from < keys - all; from"},
+	{name: "a sum stays relative to an earlier maximum", program: "segment_attention", header: "segment_attention.cuh", at: `o\.sum \*= by;`, with: ""},
+	{name: "positions behind the last entry are followed", program: "segment_attention", header: "segment_attention.cuh", at: `at > S::entries \? S::entries : at`, with: "at"},
+	{name: "coordinates of no key are followed", program: "segment_attention", header: "segment_attention.cuh", at: `i64\(coordinate\) < S::blocks \?`, with: "true ?"},
+	{name: "a query has the next segment", program: "segment_attention", at: `rows = 2, columns = 2`, with: "rows = 1, columns = 2"},
+
 	// Indices.
 	{name: "a row is read at another stride", program: "softmax_rows", at: `x\[row \* 1025 \+ col\]`, with: "x[row * 1024 + col]"},
 	{name: "a row is stored at another stride", program: "softmax_rows", at: `store\(row \* 1025 \+ col`, with: "store(row * 1024 + col"},

@@ -8,7 +8,7 @@ import (
 
 // A Library is what a target makes of library ops: a function for each family of them.
 type Library[S any] struct {
-	Attention, AttentionGradient func(f *Form) (S, error)
+	Attention, AttentionGradient, SegmentAttention func(f *Form) (S, error)
 	// Running joins the elements of each line in order, by a reduction of the kind.
 	Running func(f *Form, kind string) S
 	// Argmax finds the first of the largest elements of each line.
@@ -28,6 +28,8 @@ func (l Library[S]) Of(f *Form) (s S, err error) {
 		return l.Attention(f)
 	case "dm.attention_grad":
 		return l.AttentionGradient(f)
+	case "dm.segment_attention":
+		return l.SegmentAttention(f)
 	case "dm.cumsum":
 		return l.Running(f, "add"), nil
 	case "dm.cumprod":

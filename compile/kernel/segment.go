@@ -144,7 +144,7 @@ func (e *evaluator) search(x Expr, n int64, first func(j Index) *Expr) *Expr {
 
 // Segmented reports whether f reads the segments of positions, or searches.
 func (f *Form) Segmented() bool {
-	found := false
+	found := f.Main != nil && op.TakesSegments(f.Main)
 	f.each(func(x *Expr) { found = found || x.Span != nil || x.Op == Search })
 	return found
 }

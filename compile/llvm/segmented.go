@@ -39,7 +39,6 @@ func rowsOf(xs []*kernel.Expr, a *kernel.Atom) (span *kernel.Span) {
 // elements and rows together. Where positions fall, tasks still have each row once: halving a range
 // finds for a greater number no row in front of that for a lesser one.
 func (b *body) shares(span *kernel.Span, a *kernel.Atom, first, last value.Value, n int64) (from, to value.Value) {
-	rows := a.Max + 1
 	at := func(row value.Value, bound kernel.Index) (out value.Value) {
 		b.within(func() {
 			b.bind(a, row)
@@ -47,15 +46,22 @@ func (b *body) shares(span *kernel.Span, a *kernel.Atom, first, last value.Value
 		})
 		return out
 	}
+	rows := a.Max + 1
 	all := b.NewAdd(at(code.Int(rows-1), span.To), code.Int(rows))
+	return b.divided(rows, n, all, first, last, func(row value.Value) value.Value { return b.NewAdd(at(row, span.From), row) })
+}
+
+// divided are the rows of the tasks first to last - 1 of n, of about equal parts of all, of which before
+// gives what is in front of a row.
+func (b *body) divided(rows, n int64, all, first, last value.Value, before func(row value.Value) value.Value) (from, to value.Value) {
 	begin := func(t value.Value) value.Value {
 		want := b.NewUDiv(b.NewMul(all, t), code.Int(n))
 		ends := b.While([]value.Value{code.Int(0), code.Int(rows)}, func(acc []value.Value) value.Value {
 			return b.NewICmp(less, acc[0], acc[1])
 		}, func(acc []value.Value) []value.Value {
 			middle := b.NewLShr(b.NewAdd(acc[0], acc[1]), code.Int(1))
-			before := b.NewICmp(less, b.NewAdd(at(middle, span.From), middle), want)
-			return []value.Value{b.NewSelect(before, b.NewAdd(middle, code.Int(1)), acc[0]), b.NewSelect(before, acc[1], middle)}
+			early := b.NewICmp(less, before(middle), want)
+			return []value.Value{b.NewSelect(early, b.NewAdd(middle, code.Int(1)), acc[0]), b.NewSelect(early, acc[1], middle)}
 		})
 		return b.NewSelect(b.NewICmp(enum.IPredEQ, t, code.Int(n)), code.Int(rows), ends[0])
 	}

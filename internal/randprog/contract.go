@@ -220,8 +220,11 @@ func (w *writer) convolution() bool {
 	return ok
 }
 
-// attention writes an attention, sometimes with its second result and its gradient.
+// attention writes an attention, sometimes to the keys of segments, or with its second result and its gradient.
 func (w *writer) attention() bool {
+	if w.chance(5) {
+		return w.segmentAttention()
+	}
 	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
 	if isFloat(w.elem) && w.chance(2) {
 		elem = w.elem

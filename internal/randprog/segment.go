@@ -110,3 +110,32 @@ func (w *writer) searchSorted() bool {
 	w.one("searchsorted", "side = "+w.pick("left", "right"), w.fresh(w.pick("i32", "i32", "i64"), x.shape, 0, float64(v.shape[0]), true), sorted, x)
 	return true
 }
+
+// segmentAttention writes an attention to the keys that segments list, sometimes in blocks and with a bias.
+func (w *writer) segmentAttention() bool {
+	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
+	if isFloat(w.elem) && w.chance(2) {
+		elem = w.elem
+	}
+	heads, group := 1+w.r.IntN(2), 1+w.r.IntN(3)
+	m, entries, rows, columns := 1+w.r.IntN(20), 1+w.r.IntN(60), 1, 1
+	if w.chance(2) {
+		rows, columns = 1+w.r.IntN(4), 1+w.r.IntN(4)
+	}
+	keys, depth, width := columns*(1+w.r.IntN(12)), []int{4, 8, 7, 32}[w.r.IntN(4)], []int{4, 8, 5, 48}[w.r.IntN(4)]
+	q := w.features(elem, []int{heads * group, m * rows, depth})
+	k, v := w.features(elem, []int{heads, keys, depth}), w.features(elem, []int{heads, keys, width})
+	ins := []value{q, k, v, w.positions(m, entries, false), w.indices([]int{entries})}
+	if w.chance(3) {
+		of := 1
+		if w.chance(2) {
+			of = heads * group
+		}
+		ins = append(ins, w.features(elem, []int{of, entries, rows, columns}))
+	}
+	y := w.fresh(elem, []int{heads * group, m * rows, width}, -2*v.top(), 2*v.top(), false, ins...)
+	y.depth++
+	// With large scores one key has all the weight, and rounding decides which.
+	w.one("segment_attention", fmt.Sprintf("block = [%d, %d], scale = %s", rows, columns, number(elem, 0.25/float64(depth))), y, ins...)
+	return true
+}

@@ -1,0 +1,76 @@
+package machine
+
+import "dmir/dialect/types"
+
+// Segments is an attention to the keys that segments list (dm.segment_attention).
+type Segments struct {
+	Queries      int64 // of all heads
+	Keys         int64 // that a query sees, about
+	Rows         int64 // queries of a segment
+	Depth, Value int64 // of a key, and of a value
+	Elem         types.Elem
+}
+
+// SegmentBlock is the warps of a block that computes such queries.
+const SegmentBlock = 8
+
+// Lanes are those that read a row together, in vectors of 16 bytes or of what divides it.
+func (s Segments) Lanes() int64 {
+	lanes := int64(1)
+	for lanes < 32 && lanes < max(ceil(s.Depth, s.vector(s.Depth)), ceil(s.Value, s.vector(s.Value))) {
+		lanes *= 2
+	}
+	return lanes
+}
+
+// vector is the elements of a vector of rows of n.
+func (s Segments) vector(n int64) int64 {
+	v := max(1, 16/s.Elem.Bytes())
+	for n%v != 0 {
+		v /= 2
+	}
+	return v
+}
+
+// SegmentWarps are the warps of m that compute a query of s: several where there are few queries with many keys, as long as a
+// block has a few queries of a segment, which read the same keys.
+func (m *Machine) SegmentWarps(s Segments) int64 {
+	warps, resident := int64(1), int64(max(m.SMs, 1))*32 // warps that hide the latency of loads
+	for warps < SegmentBlock && 2*warps*(32/s.Lanes()) <= s.Keys && s.Queries*warps < resident && SegmentBlock/(2*warps) >= min(s.Rows, 4) {
+		warps *= 2
+	}
+	return warps
+}
+
+// SegmentTime is how long s takes, in seconds, besides what a kernel adds: the instructions of its lanes at the rate of
+// multiply-adds, or keys and values from the level-2 cache, which the queries of a segment that a block has read once.
+func (m *Machine) SegmentTime(s Segments) float64 {
+	const (
+		softmax  = 12 // instructions of a lane for a key: its place, the exponential, the sum
+		exchange = 4  // a shuffle takes as long as so many of them
+	)
+	scores, lanes, size := float64(s.Queries)*float64(s.Keys), s.Lanes(), s.Elem.Bytes()
+	elements := s.Depth + s.Value
+	work := elements + ceil(s.Depth, s.vector(s.Depth)) + ceil(s.Value, s.vector(s.Value)) + softmax*lanes
+	if size < 4 {
+		work += elements // conversions
+	}
+	for n := int64(1); n < lanes; n *= 2 {
+		work += exchange * lanes
+	}
+	rate := m.Rate(false, summed(s.Elem), "") / 2
+	together := max(1, min(s.Rows, SegmentBlock/m.SegmentWarps(s)))
+	time := scores * float64(work) / rate
+	if m.L2Bandwidth > 0 {
+		time = max(time, scores*float64(elements*size)/float64(together)/m.L2Bandwidth)
+	}
+	return time
+}
+
+// summed is the type in which elements of e are summed.
+func summed(e types.Elem) types.Elem {
+	if e.Bytes() < 4 {
+		return types.F32
+	}
+	return e
+}

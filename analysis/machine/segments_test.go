@@ -1,0 +1,36 @@
+package machine
+
+import (
+	"testing"
+
+	"dmir/dialect/types"
+)
+
+// Attention to segments takes longer with more scores and longer rows, and less where queries share keys; few queries have several warps.
+func TestSegmentTime(t *testing.T) {
+	m, _ := Lookup("h100")
+	base := Segments{Queries: 1 << 16, Keys: 64, Rows: 1, Depth: 64, Value: 64, Elem: types.F32}
+	of := func(change func(s *Segments)) float64 {
+		s := base
+		change(&s)
+		return m.SegmentTime(s)
+	}
+	own := m.SegmentTime(base)
+	if more := of(func(s *Segments) { s.Keys *= 2 }); more < 1.9*own || more > 2.1*own {
+		t.Errorf("twice as many keys take %g, and %g before", more, own)
+	}
+	if longer := of(func(s *Segments) { s.Depth, s.Value = 128, 128 }); longer < 1.5*own {
+		t.Errorf("rows of twice the length take %g, and %g before", longer, own)
+	}
+	if shared := of(func(s *Segments) { s.Rows = 32 }); shared >= own {
+		t.Errorf("queries that share keys take %g, and %g alone", shared, own)
+	}
+	if half := of(func(s *Segments) { s.Elem = types.F16 }); half >= own {
+		t.Errorf("half precision takes %g, and f32 %g", half, own)
+	}
+	for _, c := range []struct{ queries, keys, rows, warps int64 }{{1 << 16, 64, 1, 1}, {64, 4096, 1, 8}, {64, 4096, 32, 2}, {64, 8, 1, 4}, {64, 2, 1, 1}} {
+		if w := m.SegmentWarps(Segments{Queries: c.queries, Keys: c.keys, Rows: c.rows, Depth: 64, Value: 64, Elem: types.F32}); w != c.warps {
+			t.Errorf("%d queries with %d keys have %d warps each, want %d", c.queries, c.keys, w, c.warps)
+		}
+	}
+}

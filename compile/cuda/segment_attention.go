@@ -1,0 +1,100 @@
+package cuda
+
+import (
+	"dmir/analysis/machine"
+	"dmir/compile/assemble"
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// maxSegmentChunk is the bytes of values that a block computes, as they are summed: as many as a warp's registers hold beside
+// queries and keys.
+const maxSegmentChunk = 2048
+
+// segmentShape is how threads divide a dm.segment_attention.
+type segmentShape struct {
+	lanes, warps int64 // of a team, of a query
+	deep, wide   int64 // elements of a vector of q and k, and of v and y
+	chunk        int64 // elements of values of a block
+	ahead        int64 // keys that a team reads together
+}
+
+// segmentShapeOf is that of a: teams as wide as a row in vectors, as many warps for a query as keep teams busy where there are few
+// queries, and several keys in flight as far as registers go.
+func (t Target) segmentShapeOf(a *kernel.SegmentAttention) segmentShape {
+	elem := a.Op.Operands[0].Elem()
+	size := max(elem.Bytes(), 4) // of a sum
+	vector := func(n int64) int64 { return kernel.GCD(n, 16/elem.Bytes()) }
+	of := machine.Segments{Queries: a.Heads * a.Queries, Keys: a.Mean(), Rows: a.Rows, Depth: a.Depth, Value: min(a.Value, maxSegmentChunk/size), Elem: elem}
+	s := segmentShape{lanes: of.Lanes(), warps: t.Machine.SegmentWarps(of), deep: vector(a.Depth), wide: vector(a.Value), chunk: min(a.Value, maxSegmentChunk/size)}
+	held := (ceil(a.Depth, s.lanes*s.deep)*s.deep + ceil(s.chunk, s.lanes*s.wide)*s.wide) * size / 4 // registers of a key and its value
+	s.ahead = 4
+	for s.ahead > 1 && (s.ahead*held > 32 || s.ahead*s.warps*(32/s.lanes) >= 2*a.Mean()) {
+		s.ahead /= 2
+	}
+	return s
+}
+
+// shared is the shared memory in which the warps of a query are joined.
+func (s segmentShape) shared(sum types.Elem) int64 {
+	if s.warps == 1 {
+		return 0
+	}
+	return (16 + machine.SegmentBlock*ceil(s.chunk, s.lanes*s.wide)*s.lanes*s.wide) * sum.Bytes()
+}
+
+// segmentAttention has a warp, or several, for each query of each head.
+func (t Target) segmentAttention(f *kernel.Form) (scheme, error) {
+	a, err := kernel.SegmentAttentionOf(f)
+	if err != nil {
+		return nil, err
+	}
+	s := t.segmentShapeOf(a)
+	ns := namesOf(f.Inputs, f.Outputs, arena)
+	sum := types.F32
+	if a.Op.Operands[0].Elem() == types.F64 {
+		sum = types.F64
+	}
+	bias, y, lse := cpp(nothing), cpp(nothing), cpp(nothing)
+	if a.Bias {
+		bias = cpp("%s", ns.of[a.Op.Operands[5]])
+	}
+	if a.HasY {
+		y = cpp("%s", ns.of[a.Y.Buf])
+	}
+	if a.HasTotal {
+		lse = cpp("%s", ns.of[a.Op.Results[1]])
+	}
+	call := cpp("dm::segment_attention<%s, %s>(%s, %s, %s, %s, %s, %s, %s, %s, %s)", geometry, register(sum), arena,
+		ns.of[a.Q.Buf], ns.of[a.K.Buf], ns.of[a.V.Buf], ns.of[a.Op.Operands[3]], ns.of[a.Op.Operands[4]], bias, y, lse)
+	return singleLaunch{&launch{
+		Launch: assemble.Launch{
+			Class: "segment_attention", Block: artifact.Block{Threads: 32 * machine.SegmentBlock, Shared: int(s.shared(sum))},
+			Grid: [3]int{int(ceil(a.Heads*a.Queries, machine.SegmentBlock/s.warps)), int(ceil(a.Value, s.chunk)), 1}, Params: ns.params,
+		},
+		named: ns.of, include: "attention.cuh segment_attention.cuh",
+		write: func(t *text) error {
+			s.describe(t.before, a)
+			t.body.line("DM_ARENA(%s)", def(arena))
+			t.body.line("%s", call)
+			return nil
+		},
+	}}, nil
+}
+
+// describe writes the prelude's struct of the geometry.
+func (s segmentShape) describe(u *unit, a *kernel.SegmentAttention) {
+	u.enter(closed, "struct %s", geometry)
+	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, depth = %d, value = %d, rows = %d, columns = %d", a.Heads, a.Group, a.Queries, a.Depth, a.Value, a.Rows, a.Columns)
+	u.line("static constexpr dm::i64 entries = %d, blocks = %d, bias_head = %d", a.Entries, a.Keys/a.Columns, a.BiasHead)
+	u.line("static constexpr double scale = %s", hexFloat(a.Scale))
+	u.line("static constexpr dm::i32 lanes = %d, warps = %d, deep = %d, wide = %d, chunk = %d, ahead = %d", s.lanes, s.warps, s.deep, s.wide, s.chunk, s.ahead)
+	for _, m := range []struct {
+		name string
+		kernel.Matrices
+	}{{"q", a.Q}, {"k", a.K}, {"v", a.V}, {"y", a.Y}} {
+		u.line("static constexpr dm::i64 %[1]s_start = %[2]d, %[1]s_head = %[3]d, %[1]s_row = %[4]d", m.name, m.Start, m.Head, m.Row)
+	}
+	u.leave()
+}
