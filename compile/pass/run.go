@@ -33,7 +33,7 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		return e
 	}
 	if len(ps) > 0 && !u.Options.Sparse { // passes see no tuples
-		u.Module, u.Func, _ = flatten.In(u.Module, u.Func)
+		u.Module, u.Func, _ = flatten.Fused(u.Module, u.Func)
 	}
 	for _, p := range ps {
 		if err := context.Cause(u.Context()); err != nil {

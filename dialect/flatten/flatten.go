@@ -29,18 +29,21 @@ func (f From) Of(o *ir.Op) *ir.Op {
 // flattened as well.
 func Func(f *ir.Func) (*ir.Func, From) {
 	from := From{}
-	return flat(f, from), from
+	return flat(f, from, false), from
 }
 
-func flat(f *ir.Func, from From) *ir.Func {
+func flat(f *ir.Func, from From, fused bool) *ir.Func {
 	if !grouped(f) {
 		return f
 	}
-	x := &flattener{values: map[*ir.Value][]*ir.Value{}, blocks: map[*ir.Block]*ir.Block{}, from: from}
+	x := &flattener{values: map[*ir.Value][]*ir.Value{}, blocks: map[*ir.Block]*ir.Block{}, from: from, fused: fused}
 	g := *f
 	g.Op = x.op(f.Op, nil)[0]
 	g.Body = g.Op.Body(0)
 	x.link()
+	if x.joined { // nothing needs scores and probabilities
+		op.RemoveDead(g.Body)
+	}
 	ty := &types.Func{Out: tensors(f.Results)}
 	if g.Body != nil {
 		g.Args = g.Body.Args
@@ -70,15 +73,21 @@ func flat(f *ir.Func, from From) *ir.Func {
 
 // In is Func of f in the module m, with the functions that f may call: m itself
 // where none has tuples, else a module that shares the functions without.
-func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) {
+func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) { return within(m, f, false) }
+
+// Fused is In for who compiles: ops on sparse tensors that one kernel computes without
+// what is between them in memory are one op.
+func Fused(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) { return within(m, f, true) }
+
+func within(m *ir.Module, f *ir.Func, fused bool) (*ir.Module, *ir.Func, From) {
 	from := From{}
 	if m == nil || !slices.ContainsFunc(m.Funcs, grouped) {
-		return m, flat(f, from), from
+		return m, flat(f, from, fused), from
 	}
 	c := &ir.Module{Src: m.Src, Aliases: m.Aliases, Diags: m.Diags, Resources: m.Resources, Outer: m.Outer, Origin: m.Origin}
 	ops := map[*ir.Op]*ir.Op{}
 	for _, f := range m.Funcs {
-		g := flat(f, from)
+		g := flat(f, from, fused)
 		ops[f.Op] = g.Op
 		c.AddFunc(g)
 	}
@@ -91,7 +100,7 @@ func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) {
 	if m.Func(f.Name) == f {
 		return c, c.Func(f.Name), from
 	}
-	return c, flat(f, from), from
+	return c, flat(f, from, fused), from
 }
 
 func grouped(f *ir.Func) bool {
@@ -194,6 +203,8 @@ type flattener struct {
 	values map[*ir.Value][]*ir.Value // what a value has become: its tensors, or one value
 	blocks map[*ir.Block]*ir.Block
 	from   From
+	fused  bool
+	joined bool // an op does what several did
 	made   []*ir.Op
 }
 
@@ -304,7 +315,7 @@ func member(v *ir.Value, i int, vs []*ir.Value) []*ir.Value {
 // errors the results are new values.
 func (x *flattener) sparse(o, from *ir.Op, in [][]*ir.Value, b *ir.Block) ([]*ir.Op, [][]*ir.Value) {
 	build := &ir.Builder{Block: &ir.Block{}, At: from, Loose: true}
-	results, problem := op.LowerSparse(build, o, in)
+	results, problem := x.lowered(build, o, in)
 	if problem != nil {
 		results = make([][]*ir.Value, len(o.Results))
 		for i, v := range o.Results {
@@ -324,6 +335,17 @@ func (x *flattener) sparse(o, from *ir.Op, in [][]*ir.Value, b *ir.Block) ([]*ir
 		}
 	}
 	return build.Block.Ops, results
+}
+
+// lowered writes o at b, with ops before it that only it needs where that is better.
+func (x *flattener) lowered(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *op.Problem) {
+	if x.fused {
+		if results, ok := op.LowerStoredAttention(b, o, x.of); ok {
+			x.joined = true
+			return results, nil
+		}
+	}
+	return op.LowerSparse(b, o, in)
 }
 
 // check is o, which compares tuples, as a check of each member.

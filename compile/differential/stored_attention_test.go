@@ -1,0 +1,80 @@
+package differential
+
+import (
+	"strings"
+	"testing"
+
+	"dmir/internal/need"
+)
+
+// storedAttention is attention to what sparse tensors of several formats store, as text writes it, and its gradient.
+const storedAttention = `
+!csr = tensor<48x40xf32, #dm.csr<nnz = 300>>
+!bsr = tensor<48x40xf16, #dm.bsr<8x4, nnz = 20>>
+!within = tensor<3x48x40xf32, #dm.sparse<map = (h, i, j) -> (i : dense, j : compressed, h : dense), nnz = 250>>
+!apart = tensor<3x48x40xf32, #dm.sparse<map = (h, i, j) -> (h : dense, i : dense, j : compressed), nnz = 500>>
+
+func.func @f(%csr: !csr, %bsr: !bsr, %within: !within {dm.pattern = "power_law"}, %apart: !apart,
+    %q: tensor<48x20xf32>, %k: tensor<40x20xf32>, %v: tensor<40x12xf32>, %bq: tensor<48x16xf16>, %bk: tensor<40x16xf16>, %bv: tensor<40x24xf16>,
+    %hq: tensor<48x3x8xf32>, %hk: tensor<40x3x8xf32>, %hv: tensor<40x3x6xf32>, %vk: tensor<40x8xf32>)
+    -> (tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr) {
+  %scale = dm.constant dense<0.25> : tensor<f32>
+  %half = dm.constant dense<0.5> : tensor<f16>
+
+  %s = dm.sample "id,jd->ij" %csr, %q, %k : (!csr, tensor<48x20xf32>, tensor<40x20xf32>) -> !csr
+  %ss = dm.mul %s, %scale : (!csr, tensor<f32>) -> !csr
+  %biased = dm.add %csr, %ss : !csr
+  %p = dm.softmax %biased, dim = 1 : !csr
+  %y = dm.matmul %p, %v : (!csr, tensor<40x12xf32>) -> tensor<48x12xf32>
+
+  %bqs = dm.div %bq, %half : (tensor<48x16xf16>, tensor<f16>) -> tensor<48x16xf16>
+  %bs = dm.sample "jd,id->ij" %bsr, %bk, %bqs : (!bsr, tensor<40x16xf16>, tensor<48x16xf16>) -> !bsr
+  %bp = dm.softmax %bs, dim = 1 : !bsr
+  %by = dm.matmul %bp, %bv : (!bsr, tensor<40x24xf16>) -> tensor<48x24xf16>
+
+  %ws = dm.sample "ihd,jhd->hij" %within, %hq, %hk : (!within, tensor<48x3x8xf32>, tensor<40x3x8xf32>) -> !within
+  %wb = dm.add %ws, %within : !within
+  %wp = dm.softmax %wb, dim = 2 : !within
+  %wy = dm.einsum "hij,jhd->ihd" %wp, %hv : (!within, tensor<40x3x6xf32>) -> tensor<48x3x6xf32>
+
+  %as = dm.sample "ihd,jhd->hij" %apart, %hq, %hk : (!apart, tensor<48x3x8xf32>, tensor<40x3x8xf32>) -> !apart
+  %ap = dm.softmax %as, dim = 2 : !apart
+  %ay = dm.einsum "jhd,hij->hid" %hv, %ap : (tensor<40x3x6xf32>, !apart) -> tensor<3x48x6xf32>
+
+  %os = dm.sample "ihd,jd->hij" %within, %hq, %vk : (!within, tensor<48x3x8xf32>, tensor<40x8xf32>) -> !within
+  %op = dm.softmax %os, dim = 2 : !within
+  %six = dm.slice %v, dims = [1], start_indices = [0], limit_indices = [6] : (tensor<40x12xf32>) -> tensor<40x6xf32>
+  %oy = dm.einsum "hij,jd->dih" %op, %six : (!within, tensor<40x6xf32>) -> tensor<6x48x3xf32>
+
+  %loss, %dq, %dk, %dv, %dcsr = dm.grad @weighted %q, %k, %v, %csr, %y, wrt = [0, 1, 2, 3] : (tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr, tensor<48x12xf32>) -> (tensor<f32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr)
+  return %y, %by, %wy, %ay, %oy, %y, %dq, %dk, %dv, %dcsr : tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr
+}
+
+func.func private @weighted(%q: tensor<48x20xf32>, %k: tensor<40x20xf32>, %v: tensor<40x12xf32>, %csr: !csr, %w: tensor<48x12xf32>) -> tensor<f32> {
+  %s = dm.sample "id,jd->ij" %csr, %q, %k : (!csr, tensor<48x20xf32>, tensor<40x20xf32>) -> !csr
+  %biased = dm.add %s, %csr : !csr
+  %p = dm.softmax %biased, dim = 1 : !csr
+  %y = dm.matmul %p, %v : (!csr, tensor<40x12xf32>) -> tensor<48x12xf32>
+  %z = dm.mul %y, %w : tensor<48x12xf32>
+  %loss = dm.reduce add %z, dims = [0, 1] : (tensor<48x12xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+`
+
+// Attention to what sparse tensors store is one kernel that computes what the reference does, op by op.
+func TestStoredAttention(t *testing.T) {
+	need.Long(t)
+	needEmulator(t)
+	needCPU(t)
+	c := Case{Name: "emulator", Text: storedAttention, Seed: 3}
+	kernels := 0
+	for _, k := range built(t, c).built.Kernels {
+		if strings.HasPrefix(k.Class, "segment_attention") {
+			kernels++
+		}
+	}
+	if kernels != 6 {
+		t.Errorf("%d of 6 attentions are one kernel", kernels)
+	}
+	agree(t, []Case{c, {Name: "processor", Text: storedAttention, Seed: 3, Device: "cpu"}})
+}
