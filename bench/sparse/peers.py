@@ -22,6 +22,8 @@ class SciPy:
 
     def prepare(self, kind, get, threads):
         p, c, x = get("p"), get("c"), get("x")
+        if kind.startswith("attention"):
+            raise NotImplementedError("SciPy has no softmax over what is stored")
         if kind.startswith("sddmm"):  # SciPy has none; this is how it is written with NumPy
             z, i = get("z"), numpy.repeat(numpy.arange(len(p) - 1), numpy.diff(p))
             return lambda: numpy.einsum("kd,kd->k", x[i], z[c])
@@ -40,12 +42,27 @@ class Torch:
         torch = self.torch
         torch.set_num_threads(threads)
         p, c, x = (torch.from_numpy(get(name)) for name in ("p", "c", "x"))
+        if kind.startswith("attention"):
+            return self.attention(p, c, x, torch.from_numpy(get("z")))
         if kind.startswith("sddmm"):
             z = torch.from_numpy(get("z")).t()
             m = torch.sparse_csr_tensor(p, c, torch.zeros(len(c)), size=(len(p) - 1, len(x)), check_invariants=False)
             return lambda: torch.sparse.sampled_addmm(m, x, z, beta=0.0).values().numpy()
         m = torch.sparse_csr_tensor(p, c, torch.from_numpy(get("a")), size=(len(p) - 1, len(x)), check_invariants=False)
         return lambda: (m @ x).numpy()
+
+    def attention(self, p, c, q, k):
+        torch = self.torch
+        kt, lengths = k.t(), torch.diff(p)
+        m = torch.sparse_csr_tensor(p, c, torch.zeros(len(c)), size=(len(q), len(k)), check_invariants=False)
+
+        def run():
+            s = torch.sparse.sampled_addmm(m, q, kt, beta=0.0, alpha=0.125).values()
+            e = torch.exp(s - torch.repeat_interleave(torch.segment_reduce(s, "max", lengths=lengths, initial=float("-inf")), lengths))
+            w = e / torch.repeat_interleave(torch.segment_reduce(e, "sum", lengths=lengths), lengths)
+            return (torch.sparse_csr_tensor(p, c, w, size=m.shape, check_invariants=False) @ k).numpy()
+
+        return run
 
 
 def main():

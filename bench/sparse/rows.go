@@ -34,6 +34,7 @@ func rows(m *matrix) (all []row) {
 	}
 	const w = 64
 	dense, each := fmt.Sprintf("tensor<%dx%dxf32>", n, w), fmt.Sprintf("tensor<%dx%dxf32>", e, w)
+	all = append(all, attention(m, w)...)
 	return append(all, row{name: "sddmm 64", width: w, text: fmt.Sprintf(`func.func @main(%%p: %[1]s, %%c: %[2]s, %%x: %[4]s, %%z: %[4]s) -> %[3]s {
   %%i = dm.segment_ids %%p : (%[1]s) -> %[2]s
   %%g = dm.gather %%x, %%i : (%[4]s, %[2]s) -> %[5]s
