@@ -178,16 +178,10 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 		return nil, problem
 	}
 	f.visit("shard", len(fn.Body.Ops))
-	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
-		return nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
-	}
-	m, flat, _ := flatten.In(c.m, fn)
-	whole := flat.Clone()
-	size(whole, op.Bindings(fn, c.bind))
-	if problem := inlined(ctx, m, whole); problem != nil {
+	m, whole, problem := c.whole(ctx, fn)
+	if problem != nil {
 		return nil, problem
 	}
-	size(whole, op.Bindings(fn, c.bind))
 	if cut {
 		step, problem := microbatch.Split(m, whole)
 		if problem != nil {
@@ -220,6 +214,33 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 	})
 	d.Lines = lines(fn, d.Device, c)
 	return d, nil
+}
+
+// Whole is f as one block of ops on whole tensors, in a module: without tuples, calls and gradients, sizes as numbers where
+// they are bound. Each op has the stage that its text gives it (op.StageAttr), and the place of the op of f that led to it. It is
+// made anew with each call.
+func (f *Func) Whole(ctx context.Context) (*ir.Module, *ir.Func, *shard.Problem) {
+	if f.body == nil || f.body.in.m == nil {
+		return nil, nil, &shard.Problem{Msg: "it has no body"}
+	}
+	c := f.body.in.coster
+	c.late.Lock()
+	defer c.late.Unlock()
+	return c.whole(ctx, f.Func)
+}
+
+func (c *coster) whole(ctx context.Context, fn *ir.Func) (*ir.Module, *ir.Func, *shard.Problem) {
+	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
+		return nil, nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
+	}
+	m, flat, _ := flatten.In(c.m, fn)
+	whole := flat.Clone()
+	size(whole, op.Bindings(fn, c.bind))
+	if problem := inlined(ctx, m, whole); problem != nil {
+		return nil, nil, problem
+	}
+	size(whole, op.Bindings(fn, c.bind))
+	return m, whole, nil
 }
 
 // unsound is an op of fn, or of the functions that it calls, that breaks a rule or that dmir does

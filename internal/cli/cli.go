@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"dmir/analysis/attribution"
+	"dmir/analysis/plan/export"
 	"dmir/compile/checkpoint"
 	"dmir/internal/escape"
 	"dmir/internal/local"
@@ -130,7 +132,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, errors),
-		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText(), "suites": suites()},
+		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText(), "suites": suites(), "export_formats": strings.Join(export.Names(), ", ")},
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),

@@ -12,6 +12,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/machine"
+	"dmir/analysis/plan/export"
 	"dmir/compile/pipeline"
 	"dmir/dialect/op"
 	"dmir/gpu/device"
@@ -211,6 +212,10 @@ func values(root *kong.Node, v *kong.Value, before, word string) []candidate {
 		}
 		if kind == "arch" {
 			add("none")
+		}
+	case "export":
+		for _, f := range export.Formats() {
+			out = append(out, candidate{f.Name, f.Doc})
 		}
 	case "pass":
 		for _, p := range pipeline.For(nil) {

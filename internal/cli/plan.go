@@ -34,6 +34,7 @@ type planCmd struct {
 	Apply        int    `help:"Write plan N into the program." placeholder:"N" xor:"write"`
 	Diff         bool   `help:"Change nothing; print what --write, or --apply, would change."`
 	Output       string `short:"o" complete:"file:dmir" help:"Write the program with the plan to this file instead; '-' is stdout." placeholder:"FILE"`
+	Export       string `complete:"export" help:"Write the best plan, or that of --apply, for other tools, to -o FILE or stdout: ${export_formats}. A program that states a plan has its own written." placeholder:"FORMAT"`
 	HTML         string `complete:"file:html" help:"Write the plans, and charts of several numbers of devices, as a page; '-' is stdout." placeholder:"FILE"`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
 	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin, and the program with a plan goes to stdout."`
@@ -80,6 +81,10 @@ func (c planCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
 	asked := request.Asked{Func: c.Func}
 	for name := range strings.SplitSeq(c.Batch, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -98,6 +103,11 @@ func (c planCmd) Run(a *app) error {
 	if err := c.bound(p); err != nil {
 		return err
 	}
+	if format != nil {
+		if p, err = c.dialect(a, p); err != nil {
+			return err
+		}
+	}
 	if c.Target != "" {
 		asked.Machine = p.Target
 	}
@@ -110,6 +120,9 @@ func (c planCmd) Run(a *app) error {
 			}
 		}
 		requests[i] = r
+	}
+	if c.own(r) {
+		return c.exported(a, format, p, r, nil)
 	}
 	points, err := c.search(a, requests)
 	if err != nil {
@@ -127,10 +140,13 @@ func (c planCmd) Run(a *app) error {
 	if err := c.show(a, p, r.Options.Machine, points); err != nil {
 		return err
 	}
-	if !c.writes() {
-		return nil
+	switch {
+	case format != nil:
+		return c.exportFound(a, format, p, r, points[0].Result)
+	case c.writes():
+		return c.put(a, p, points[0].Result)
 	}
-	return c.put(a, p, points[0].Result)
+	return nil
 }
 
 // counts are the numbers of --devices; one 0 where it is not given.
@@ -172,7 +188,9 @@ func (c planCmd) counts() ([]int, error) {
 }
 
 // writes reports whether the program with a plan is written or compared.
-func (c planCmd) writes() bool { return c.Write || c.Apply > 0 || c.Diff || c.Output != "" }
+func (c planCmd) writes() bool {
+	return c.Write || c.Apply > 0 || c.Diff || c.Output != "" || c.Export != ""
+}
 
 // sensible returns an error for flags that cannot be combined; several numbers of devices are a sweep.
 func (c planCmd) sensible(sweep bool) error {
@@ -187,7 +205,7 @@ func (c planCmd) sensible(sweep bool) error {
 		return &failure{"DM612", "--explain", "compares plans for one number of devices", "name one with --devices"}
 	case c.Diff && c.Output != "":
 		return &failure{"DM612", "--diff", "writes nothing, and --output names a file", "remove one of them"}
-	case c.HTML == "-" && (c.Output == "-" || c.Diff):
+	case c.HTML == "-" && (c.Output == "-" || c.Diff || c.Export != "" && c.Output == ""):
 		return &failure{"DM612", "--html -", "is stdout, where the program goes", "name a file"}
 	case c.HTML != "" && c.HTML != "-" && sameFile(c.HTML, c.File):
 		return &failure{"DM612", "--html " + c.HTML, "is the program itself", "name another file"}
@@ -284,7 +302,7 @@ func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []p
 			return err
 		}
 	}
-	if c.Diff || c.Output == "-" || c.File == "-" && c.writes() && c.Output == "" {
+	if c.Diff || c.Output == "-" || (c.File == "-" || c.Export != "") && c.writes() && c.Output == "" {
 		return nil
 	}
 	if c.OutputFormat == "json" {
@@ -353,19 +371,11 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 	if p.Imported {
 		return &failure{"DM612", c.File, "is no text in the dialect, so no plan can be written into it", "dmir import makes one of it"}
 	}
-	text, err := await(a.ctx, func() (string, error) { return r.Write(chosen) })
-	if err != nil {
-		return planFailed(a, p, nil, err)
-	}
-	was := p.Src.Text()
-	check, err := a.analyse(source.New(p.Src.Path, text), program.Options{Target: p.Target, F32Products: p.F32Products, Bind: p.Bind, Config: p.Config, Arrays: p.Arrays})
+	check, err := c.planned(a, p, r, chosen)
 	if err != nil {
 		return err
 	}
-	if check.HasErrors() {
-		printErrors(a.stderr, check.Src, check.Diags)
-		return &failure{plan.CodeStated, p.Src.Path, "the program with the plan has errors; nothing is written", "this is a bug in dmir: report it with the file"}
-	}
+	was, text := p.Src.Text(), check.Src.Text()
 	path := c.Output
 	if path == "" {
 		path = c.File
@@ -390,4 +400,21 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 	}
 	escape.Fprintf(a.stderr, "%s: plan %d: %s\n", path, n, present.Sentence(chosen))
 	return nil
+}
+
+// planned is p with a plan of r in its text.
+func (c planCmd) planned(a *app, p *program.Program, r *plan.Result, chosen *plan.Plan) (*program.Program, error) {
+	text, err := await(a.ctx, func() (string, error) { return r.Write(chosen) })
+	if err != nil {
+		return nil, planFailed(a, p, nil, err)
+	}
+	with, err := a.analyse(source.New(p.Src.Path, text), optionsOf(p))
+	if err != nil {
+		return nil, err
+	}
+	if with.HasErrors() {
+		printErrors(a.stderr, with.Src, with.Diags)
+		return nil, &failure{plan.CodeStated, p.Src.Path, "the program with the plan has errors; nothing is written", "this is a bug in dmir: report it with the file"}
+	}
+	return with, nil
 }

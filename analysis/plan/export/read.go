@@ -1,0 +1,515 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/plan"
+	"dmir/analysis/program"
+	"dmir/dialect/ir"
+	"dmir/dialect/loc"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/dialect/shard"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
+
+// A Source is a program whose text states a plan, and what is known of that besides.
+type Source struct {
+	Program *program.Program
+	Module  *ir.Module
+	Func    *ir.Func // the step
+	Options plan.Options
+	Plan    *plan.Plan // that the text was written for; nil: the text's own
+	Summary string     // of Plan
+}
+
+// Stated reports whether fn, a function of m, states a plan: a mesh over which it divides values, or into how many parts it cuts
+// its batch.
+func Stated(m *ir.Module, fn *ir.Func) bool {
+	on, all, problem := shard.Stated(m, fn)
+	return problem == nil && on != nil && len(all) > 0 || fn.Op.Int(op.MicrobatchesAttr, 0) > 0 || fn.Op.Attr(op.PipelineAttr) != nil
+}
+
+// Read describes the plan that the text of s states. The error is a *plan.Error where the text cannot be divided as it says, or
+// that of ctx.
+func Read(ctx context.Context, s Source) (*Portable, error) {
+	f := s.Program.Cost(s.Func)
+	if f == nil {
+		return nil, &plan.Error{Code: plan.CodeStep, Msg: "@" + s.Func.Name + " has no body", Help: "name the training step with --func"}
+	}
+	if !f.DivideUnless(ctx) {
+		return nil, ctx.Err()
+	}
+	_, whole, problem := f.Whole(ctx)
+	if problem != nil {
+		return nil, &plan.Error{Code: plan.CodeStated, At: problem.At, Msg: problem.Msg, Help: problem.Help}
+	}
+	r := &reader{
+		Source: s, cost: f, whole: whole, on: f.Mesh(),
+		p: &Portable{
+			Program: s.Program.Src.Path, Function: s.Func.Name, Summary: s.Summary, Devices: 1, Target: targetOf(s.Options.Machine),
+			Microbatches: int(max(s.Func.Op.Int(op.MicrobatchesAttr, 1), 1)), Pipeline: s.Func.Op.Str(op.PipelineAttr), Chunks: 1, Recompute: plan.None,
+		},
+	}
+	if err := r.arguments(); err != nil {
+		return nil, err
+	}
+	r.results()
+	r.marks()
+	r.axes()
+	r.states()
+	r.stages()
+	r.predict()
+	if r.p.Summary == "" {
+		r.p.Summary = r.summary()
+	}
+	return r.p, nil
+}
+
+// targetOf is what an export needs of a machine.
+func targetOf(m *machine.Machine) Target {
+	t := Target{Name: m.Name, Title: m.Title, PerNode: 1, Memory: m.Memory, CPU: m.CPU}
+	for _, l := range m.Joined() {
+		if l.Devices > 0 {
+			t.PerNode = l.Devices
+			break
+		}
+	}
+	return t
+}
+
+type reader struct {
+	Source
+	cost  *cost.Func
+	whole *ir.Func // the step as one block
+	on    *mesh.Mesh
+	p     *Portable
+}
+
+// arguments are those of the step. A sharding is that of the text, else that which follows from it.
+func (r *reader) arguments() error {
+	kinds, err := plan.Arguments(r.Module, r.Func, r.Options)
+	if err != nil {
+		return err
+	}
+	for i, v := range r.whole.Args {
+		a := Array{Name: strings.TrimPrefix(v.Name, "%"), Kind: plan.Other, Batch: -1, Next: -1, Of: -1}
+		a.Path = a.Name
+		if i < len(kinds) {
+			a.Kind, a.Batch = kinds[i].Kind, kinds[i].Batch
+		}
+		r.shape(&a, v.Tensor())
+		a.Spec = r.spec(op.StatedSharding(v), len(a.Shape))
+		if d, _ := r.cost.Divide(); d != nil && op.StatedSharding(v) == nil {
+			if t, _ := op.GlobalType(d.Fn.Op, "arg_attrs", i); t != nil {
+				a.Spec = r.spec(t.At.Shard, len(a.Shape))
+			}
+		}
+		if a.Kind == plan.Samples && a.Batch < len(a.Shape) {
+			r.p.Samples = a.Shape[a.Batch]
+		}
+		r.p.Arguments = append(r.p.Arguments, a)
+	}
+	return nil
+}
+
+// shape is the element type and the sizes of t.
+func (r *reader) shape(a *Array, t *types.Tensor) {
+	if t == nil {
+		return
+	}
+	a.Elem, a.Shape = t.Elem.String(), []int64{}
+	for _, d := range t.Shape {
+		n, _ := d.Int()
+		a.Shape = append(a.Shape, n)
+	}
+}
+
+// spec is a sharding of an array of a rank.
+func (r *reader) spec(s *types.Sharding, rank int) Spec {
+	out := make(Spec, rank)
+	for d := range out {
+		out[d] = []string{}
+	}
+	if s == nil {
+		return out
+	}
+	for d, split := range s.Dims {
+		for _, x := range split.Axes {
+			if d < rank {
+				out[d] = append(out[d], x.String())
+			}
+		}
+	}
+	return out
+}
+
+// results are those of the step; the next value of an argument is divided as that.
+func (r *reader) results() {
+	state := op.State(r.whole.Op)
+	stated := op.ResultShardings(r.whole)
+	for i, t := range r.whole.Results {
+		a := Array{Kind: plan.Other, Batch: -1, Next: -1, Of: -1}
+		if name, ok := op.SignatureAttr(r.whole.Op, "res_attrs", i, op.NameAttr).(types.Str); ok {
+			a.Name, a.Path = string(name), string(name)
+		}
+		tensor, _ := t.(*types.Tensor)
+		r.shape(&a, tensor)
+		a.Spec = r.spec(nil, len(a.Shape))
+		if i < len(stated) && len(stated[i]) == 1 {
+			a.Spec = r.spec(stated[i][0], len(a.Shape))
+		}
+		if d, _ := r.cost.Divide(); d != nil {
+			if t, _ := op.GlobalType(d.Fn.Op, "res_attrs", i); t != nil {
+				a.Spec = r.spec(t.At.Shard, len(a.Shape))
+			}
+		}
+		if i < len(state) && state[i] >= 0 && state[i] < len(r.p.Arguments) {
+			from := r.p.Arguments[state[i]]
+			a.Next, a.Kind = state[i], from.Kind
+			if a.Name == "" {
+				a.Name, a.Path = from.Name, from.Path
+			}
+		}
+		r.p.Results = append(r.p.Results, a)
+	}
+}
+
+// marks are the values whose sharding the text states in its bodies, of the step and of the functions that it calls, and what it
+// says is computed again.
+func (r *reader) marks() {
+	seen := map[*ir.Func]bool{}
+	var visit func(f *ir.Func)
+	visit = func(f *ir.Func) {
+		if f == nil || f.Body == nil || seen[f] {
+			return
+		}
+		seen[f] = true
+		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+			if o.Attr(op.RecomputeAttr) != nil {
+				if o.Name == op.Call {
+					r.p.Recompute = plan.Full
+				} else if r.p.Recompute == plan.None {
+					r.p.Recompute = plan.Selective
+				}
+			}
+			for _, v := range o.Results {
+				s := op.StatedSharding(v)
+				if s == nil {
+					continue
+				}
+				a := Array{}
+				r.shape(&a, v.Tensor())
+				r.p.Activations = append(r.p.Activations, Activation{
+					Name: strings.TrimPrefix(v.Name, "%"), Function: f.Name, Line: r.line(o), Where: whereOf(o),
+					Elem: a.Elem, Shape: a.Shape, Spec: r.spec(s, len(a.Shape)),
+				})
+			}
+			if o.Name == op.Call || o.Name == op.Grad {
+				visit(r.Module.Func(o.Str("callee")))
+			}
+			return true
+		})
+	}
+	visit(r.Func)
+	if r.Plan != nil {
+		r.p.Recompute = r.Plan.Recompute
+	}
+}
+
+func (r *reader) line(o *ir.Op) int {
+	line, _ := r.Program.Src.Human(o.Span.Start)
+	return line
+}
+
+// whereOf is the place that o was traced from.
+func whereOf(o *ir.Op) (w Where) {
+	for _, part := range loc.Parts(o.Loc) {
+		t := loc.TraceOf(part.Loc)
+		w.Scope = strings.Join(t.Scopes, "/")
+		if len(t.Frames) > 0 {
+			w.File, w.Line = t.Frames[0].File, t.Frames[0].Line
+		}
+		if part.Costs {
+			return w
+		}
+	}
+	return w
+}
+
+// axes are those of the mesh, with what each divides.
+func (r *reader) axes() {
+	if r.on == nil {
+		return
+	}
+	r.p.Devices = r.on.Devices()
+	for _, a := range r.on.Axes {
+		r.p.Axes = append(r.p.Axes, Axis{a.Name, a.Size, r.role(a.Name)})
+	}
+}
+
+// role is what an axis divides: by its name where the planner gives that name to one, else by what lies along it.
+func (r *reader) role(name string) Role {
+	if name == r.p.Pipeline {
+		return Pipe
+	}
+	for _, known := range []Role{Data, Tensor, Sequence, Expert, Pipe, Replica} {
+		if strings.TrimRight(name, "2") == string(known) {
+			return known
+		}
+	}
+	divides := func(k plan.Kind, batch bool) bool {
+		return slices.ContainsFunc(r.p.Arguments, func(a Array) bool {
+			d := a.Spec.Along(name)
+			return a.Kind == k && d >= 0 && (d == a.Batch) == batch
+		})
+	}
+	switch {
+	case divides(plan.Samples, true):
+		return Data
+	case divides(plan.Parameter, false):
+		return Tensor
+	case divides(plan.Samples, false):
+		return Sequence
+	case divides(plan.State, false):
+		return Data
+	case slices.ContainsFunc(r.p.Activations, func(a Activation) bool { return a.Spec.Along(name) >= 0 }):
+		return Tensor
+	}
+	return Replica
+}
+
+// stages are the parts of the pipeline, and which of them use an argument.
+func (r *reader) stages() {
+	if r.p.Pipeline == "" || r.on == nil {
+		return
+	}
+	pipe := 1
+	if a := r.p.Axis(r.p.Pipeline); a != nil {
+		pipe = a.Size
+	}
+	r.p.Schedule = r.Func.Op.Str(op.ScheduleAttr)
+	if r.p.Schedule == "" {
+		r.p.Schedule = op.Schedule1F1B
+	}
+	begins := map[int64]*ir.Op{}
+	for _, f := range r.Module.Funcs {
+		if f.Body == nil {
+			continue
+		}
+		for _, o := range f.Body.Ops {
+			if n, ok := op.StageOf(o); ok && begins[n] == nil {
+				begins[n] = o
+			}
+		}
+	}
+	count := 1
+	for n := range begins {
+		count = max(count, int(n)+1)
+	}
+	r.p.Chunks = max(count/pipe, 1)
+	for k := range count {
+		st := Stage{Place: place(k, pipe, r.p.Schedule)}
+		if o := begins[int64(k)]; o != nil {
+			st.Line, st.Begins = r.line(o), whereOf(o)
+		}
+		if r.Plan != nil && k < len(r.Plan.Stages) {
+			st.Layers = r.Plan.Stages[k].Layers
+		}
+		r.p.Stages = append(r.p.Stages, st)
+	}
+	for i, a := range r.whole.Args {
+		r.p.Arguments[i].Stages = stagesOf(a)
+	}
+	for i, a := range r.p.Arguments { // an optimizer is where its parameter is
+		if len(a.Stages) == 0 && a.Of >= 0 {
+			r.p.Arguments[i].Stages = r.p.Arguments[a.Of].Stages
+		}
+	}
+	for i := range r.p.Results {
+		if from := r.p.Results[i].Next; from >= 0 {
+			r.p.Results[i].Stages = r.p.Arguments[from].Stages
+		}
+	}
+}
+
+// place is where stage k of a schedule lies along an axis of p devices.
+func place(k, p int, schedule string) int {
+	if schedule == op.ScheduleZBV {
+		return min(k, 2*p-1-k)
+	}
+	return k % p
+}
+
+// stagesOf are the stages of the ops that use v, of values made of v where an op has no stage.
+func stagesOf(v *ir.Value) []int {
+	found := map[int]bool{}
+	seen := map[*ir.Value]bool{}
+	queue := []*ir.Value{v}
+	for len(queue) > 0 {
+		v := queue[0]
+		queue = queue[1:]
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		for _, u := range v.Uses {
+			if n, ok := op.StageOf(u.Op); ok {
+				found[int(n)] = true
+			} else {
+				queue = append(queue, u.Op.Results...)
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// states finds the parameter of each state: that whose gradient, or whose next value, is made with it, of one shape.
+func (r *reader) states() {
+	next := map[*ir.Value]int{} // of what the step returns, the parameter whose next value it is
+	ret := r.whole.Body.Terminator()
+	for i, a := range r.p.Results {
+		if a.Next >= 0 && i < len(ret.Operands) && a.Kind == plan.Parameter {
+			next[ret.Operands[i]] = a.Next
+		}
+	}
+	for i, a := range r.p.Arguments {
+		if a.Kind == plan.State {
+			r.p.Arguments[i].Of = r.parameterOf(r.whole.Args[i], next)
+		}
+	}
+}
+
+// parameterOf follows what is made of v, a state, by values of its shape, to the next value of a parameter.
+func (r *reader) parameterOf(v *ir.Value, next map[*ir.Value]int) int {
+	if v.Tensor() == nil || v.Tensor().Rank() == 0 {
+		return -1
+	}
+	shape := fmt.Sprint(v.Tensor().Shape)
+	seen := map[*ir.Value]bool{}
+	queue := []*ir.Value{v}
+	for len(queue) > 0 {
+		v := queue[0]
+		queue = queue[1:]
+		if seen[v] || v.Tensor() == nil || fmt.Sprint(v.Tensor().Shape) != shape {
+			continue
+		}
+		seen[v] = true
+		if at, ok := next[v]; ok {
+			return at
+		}
+		for _, u := range v.Uses {
+			queue = append(queue, u.Op.Results...)
+		}
+	}
+	return -1
+}
+
+// predict is what a step takes: by the plan, else by the text.
+func (r *reader) predict() {
+	x := &r.p.Predicted
+	x.Sent = -1
+	figures := r.cost.Figures(r.Options.Machine)
+	if figures.Time.Known {
+		x.Seconds = figures.Time.Ns / 1e9
+	}
+	for _, peak := range figures.Peaks {
+		if n, ok := peak.Int(); ok {
+			x.Memory = max(x.Memory, n)
+		}
+	}
+	if figures.Sent != nil {
+		x.Sent = *figures.Sent
+	}
+	if d, _ := r.cost.Divide(); d != nil && d.Mesh != nil {
+		x.Collectives = collectives(d.Fn, d.Mesh)
+	}
+	if r.Plan == nil {
+		return
+	}
+	x.Seconds, x.Memory, x.Sent = r.Plan.Time, r.Plan.Memory.Total, 0
+	for _, n := range r.Plan.Sent {
+		x.Sent += n
+	}
+}
+
+// collectives are those that a device runs in a step, of one kind and along the same axes together; those that send most first.
+func collectives(fn *ir.Func, on *mesh.Mesh) []Collective {
+	type key struct{ kind, axes string }
+	sum := map[key]*Collective{}
+	var visit func(b *ir.Block, times int64)
+	visit = func(b *ir.Block, times int64) {
+		for _, o := range b.Ops {
+			if t, ok := shard.TransferOf(o, on); ok {
+				kind := strings.ReplaceAll(strings.TrimPrefix(o.Name, "dm."), "_", "-")
+				k := key{kind, t.Key()}
+				if sum[k] == nil {
+					sum[k] = &Collective{Kind: kind}
+					for _, a := range t.Axes {
+						sum[k].Axes = append(sum[k].Axes, a.String())
+					}
+				}
+				sum[k].Count += times
+				sum[k].Bytes += times * t.Sent
+			}
+			each := times
+			switch o.Name {
+			case op.While:
+				if n, ok := op.TripCount(o); ok {
+					each *= n
+				}
+			case op.Scan:
+				if x := o.Operands[op.Carries(o):]; len(x) > 0 {
+					n, _ := x[0].Tensor().Shape[0].Int()
+					each *= n
+				}
+			}
+			for _, region := range o.Regions {
+				for _, inner := range region.Blocks {
+					visit(inner, each)
+				}
+			}
+		}
+	}
+	visit(fn.Body, 1)
+	out := make([]Collective, 0, len(sum))
+	for _, c := range sum {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Collective) int {
+		if a.Bytes != b.Bytes {
+			return int(min(max(b.Bytes-a.Bytes, -1), 1))
+		}
+		return strings.Compare(a.Kind+strings.Join(a.Axes, ","), b.Kind+strings.Join(b.Axes, ","))
+	})
+	return out
+}
+
+// summary is the plan in a line, from what the text states.
+func (r *reader) summary() string {
+	var parts []string
+	var sizes []string
+	for _, a := range r.p.Axes {
+		sizes = append(sizes, fmt.Sprintf("%s %d", a.Name, a.Size))
+	}
+	if len(sizes) > 0 {
+		parts = append(parts, strings.Join(sizes, " × "))
+	}
+	if n := len(r.p.Stages); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s, schedule %s", diag.Count(n, "stage"), r.p.Schedule))
+	}
+	if r.p.Microbatches > 1 {
+		parts = append(parts, fmt.Sprintf("%d micro-batches", r.p.Microbatches))
+	}
+	if r.p.Recompute != plan.None {
+		parts = append(parts, r.p.Recompute+" recomputation")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"strings"
+
+	"dmir/dialect/ir"
+)
+
+// A Kind is what an argument of a step is to it.
+type Kind string
+
+// The kinds of arguments.
+const (
+	Parameter Kind = "parameter" // of the model: gradients are taken of it, or it goes from step to step and samples meet it
+	State     Kind = "state"     // goes from step to step and meets no sample: a moment, a master weight, a count of steps
+	Samples   Kind = "samples"   // has the samples of a step
+	Other     Kind = "other"     // a mask, a table, a rate
+)
+
+// An Argument is an argument of a step; of a tuple, one of its tensors.
+type Argument struct {
+	Name  string // without "%"
+	Kind  Kind
+	Batch int // the dimension along which samples lie; negative: none
+}
+
+// Arguments are those of fn, a function of m, as Search reads them.
+func Arguments(m *ir.Module, fn *ir.Func, o Options) ([]Argument, error) {
+	s, err := newStraight(m, fn, o.Bind)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGraph(s, o.Machine, o.Batch)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Argument, len(s.fn.Args))
+	for i, a := range s.fn.Args {
+		out[i] = Argument{Name: strings.TrimPrefix(a.Name, "%"), Kind: Other, Batch: -1}
+		if like := s.like[a]; like != nil {
+			a = like
+		}
+		x, ok := g.of[a]
+		if !ok {
+			continue
+		}
+		switch v := g.values[x]; {
+		case s.wrt[a] && s.updated[a.Index] || v.next >= 0 && g.usedBySamples(v):
+			out[i].Kind = Parameter
+		case v.next >= 0 || s.updated[a.Index]:
+			out[i].Kind = State
+		case v.micro:
+			out[i].Kind, out[i].Batch = Samples, v.batch
+		}
+	}
+	return out, nil
+}
