@@ -104,6 +104,7 @@ type Value struct {
 	Index int
 	Uses  []Use       // in the order of the text
 	Span  source.Span // where it is defined
+	Loc   loc.Loc     // of an argument of a function: what it was traced from, as its path in a tree; nil where that is not known
 	// Guessed reports that the definition has no type in the text: Type is that of
 	// the first use that has one.
 	Guessed bool

@@ -372,6 +372,9 @@ func (l *lowerer) arguments(b *ir.Block, args []ast.BlockArg, t *ast.Op) {
 		if !a.Type.Empty() {
 			v.Type = types.Distinct(l.typeAt(b.Region.Op, t, a.Type), a.Name)
 		}
+		if !a.Loc.Empty() {
+			v.Loc = l.locs.Read(t.Text(l.src, a.Loc))
+		}
 		b.Args[i] = v
 		l.define(a.Name, b.Args[i:i+1], v.Span)
 	}

@@ -204,6 +204,7 @@ func (x *importer) main(p *modelProto) {
 			continue
 		}
 		v := body.AddArg(x.fresh(in.name), x.inputType(in))
+		v.Loc = loc.Named(in.name, nil)
 		s.define(in.name, v)
 		x.trainedInput(in.name, v)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/loc"
 	"dmir/dialect/raise"
 	"dmir/dialect/train"
 	"dmir/dialect/types"
@@ -235,6 +236,7 @@ func (s *scope) trained(t *tensorProto, d *types.Dense) *ir.Value {
 		return nil
 	}
 	v := s.b.Block.AddArg(s.fresh(t.name), d.Type)
+	v.Loc = loc.Named(t.name, nil)
 	if o.parameters == nil { // it may be one that decides about shapes
 		s.known[v] = d
 	}

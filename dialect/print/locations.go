@@ -43,6 +43,13 @@ func (p *printer) loc(o *ir.Op) {
 	}
 }
 
+// traced prints what an argument was called in the program that it was traced from, where that is not its name.
+func (p *printer) traced(v *ir.Value) {
+	if p.locations != nil && v.Loc != nil && v.Loc.Kind == loc.Name && v.Loc.A == nil && "%"+v.Loc.Text != v.Name {
+		p.out.WriteString(" loc(" + visible(v.Loc.Write(p.locations.name)) + ")")
+	}
+}
+
 // definitions prints the aliases that were used.
 func (p *printer) definitions() {
 	if p.locations != nil {

@@ -241,6 +241,9 @@ func (p *printer) function(o *ir.Op, depth int) bool {
 			}
 			p.typ(o, t)
 			p.argAttrs(o, "arg_attrs", i)
+			if body != nil && i < len(body.Args) {
+				p.traced(body.Args[i])
+			}
 		})
 	}
 	p.list(args, true)

@@ -334,7 +334,14 @@ func (c *importer) function(t *ast.Op) {
 		if s.args != nil {
 			named = s.args[i]
 		}
+		first := len(fn.Body.Args)
 		c.scope.names[a.Name] = n.argument(fn, n.argumentName(named, taken), a, s.written[at:at+1])
+		if !named.Loc.Empty() {
+			from := c.locs.Read(n.t.Text(c.src, named.Loc))
+			for _, v := range fn.Body.Args[first:] {
+				v.Loc = from
+			}
+		}
 		at++
 	}
 	fn.Args = fn.Body.Args

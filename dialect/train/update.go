@@ -111,13 +111,19 @@ func (w *writer) step() error {
 	s := &stepFunc{builder: builder{op.NewBuilder(&ir.Builder{Block: body, At: madeFor("optimizer/" + w.spec.Optimizer)}, verify.Op)}, writer: w, body: body}
 	for _, v := range w.f.Args {
 		a := w.m.Args[v]
+		var own *ir.Value
 		switch a.Role {
 		case Input:
-			s.arg(v.Name, v.Type, nil)
+			own = s.arg(v.Name, v.Type, nil)
 		case Parameter:
-			s.params = append(s.params, s.arg(v.Name, v.Type, a.begin()))
+			own = s.arg(v.Name, v.Type, a.begin())
+			s.params = append(s.params, own)
 		case Buffer:
-			s.others = append(s.others, s.arg(v.Name, v.Type, a.begin()))
+			own = s.arg(v.Name, v.Type, a.begin())
+			s.others = append(s.others, own)
+		}
+		if own != nil {
+			own.Loc = v.Loc
 		}
 	}
 	given := slices.Clone(body.Args)

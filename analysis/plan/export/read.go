@@ -102,6 +102,9 @@ func (r *reader) arguments() error {
 	for i, v := range r.whole.Args {
 		a := Array{Name: strings.TrimPrefix(v.Name, "%"), Kind: plan.Other, Batch: -1, Next: -1, Of: -1}
 		a.Path = a.Name
+		if named := r.Func.Args; len(named) == len(r.whole.Args) && named[i].Loc != nil && named[i].Loc.Kind == loc.Name {
+			a.Path = named[i].Loc.Text
+		}
 		if i < len(kinds) {
 			a.Kind, a.Batch = kinds[i].Kind, kinds[i].Batch
 		}
@@ -174,8 +177,9 @@ func (r *reader) results() {
 		if i < len(state) && state[i] >= 0 && state[i] < len(r.p.Arguments) {
 			from := r.p.Arguments[state[i]]
 			a.Next, a.Kind = state[i], from.Kind
+			a.Path = from.Path
 			if a.Name == "" {
-				a.Name, a.Path = from.Name, from.Path
+				a.Name = from.Name
 			}
 		}
 		r.p.Results = append(r.p.Results, a)
