@@ -20,10 +20,11 @@ type Portable struct {
 	Devices int    `json:"devices"`
 	Axes    []Axis `json:"axes"` // of the mesh, the outermost first
 
-	Arguments   []Array      `json:"arguments"`   // of the step, in order
-	Results     []Array      `json:"results"`     // of the step, in order
-	Activations []Activation `json:"activations"` // whose sharding the text states, in the order of the text
-	Samples     int64        `json:"samples"`     // of a step; 0 where that is not known
+	Arguments   []Array      `json:"arguments"`        // of the step, in order
+	Results     []Array      `json:"results"`          // of the step, in order
+	Activations []Activation `json:"activations"`      // whose sharding the text states, in the order of the text
+	Points      []Point      `json:"points,omitempty"` // the same in the program that was traced, with calls written out; none where that is not known
+	Samples     int64        `json:"samples"`          // of a step; 0 where that is not known
 
 	Microbatches int     `json:"microbatches"` // 1: the batch is not cut
 	Pipeline     string  `json:"pipeline"`
@@ -175,6 +176,16 @@ type Where struct {
 	File  string `json:"file"` // "" where that is not known
 	Line  int    `json:"line"`
 	Scope string `json:"scope"` // the path of modules or scopes around it: "h.0/attn"
+	Back  bool   `json:"back"`  // it is of the backward pass
+}
+
+// A Point is an operation of the person's program whose value the plan divides: which of those that look alike.
+type Point struct {
+	Where Where   `json:"where"` // Scope ends with the name of the operation
+	Shape []int64 `json:"shape"`
+	Nth   int     `json:"nth"` // from 0, in the order in which the program computes
+	Of    int     `json:"of"`  // how many there are of this operation, line, pass and shape
+	Spec  Spec    `json:"spec"`
 }
 
 // A Stage is a part of a pipeline.

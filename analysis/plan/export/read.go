@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -223,8 +224,35 @@ func (r *reader) marks() {
 		})
 	}
 	visit(r.Func)
+	r.points()
 	if r.Plan != nil {
 		r.p.Recompute = r.Plan.Recompute
+	}
+}
+
+// points finds the marked values among the operations of the program that was traced.
+func (r *reader) points() {
+	count := map[string]int{}
+	of := func(w Where, shape []int64) string {
+		return fmt.Sprint(w.File, ":", w.Line, w.Back, path.Base(w.Scope), shape)
+	}
+	ir.Walk(r.whole.Body.Ops, func(o *ir.Op) bool {
+		if len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Loc == nil {
+			return true
+		}
+		w, a := whereOf(o), Array{}
+		if r.shape(&a, o.Results[0].Tensor()); w.File == "" {
+			return true
+		}
+		k := of(w, a.Shape)
+		if s := op.StatedSharding(o.Results[0]); s != nil {
+			r.p.Points = append(r.p.Points, Point{Where: w, Shape: a.Shape, Nth: count[k], Spec: r.spec(s, len(a.Shape))})
+		}
+		count[k]++
+		return true
+	})
+	for i, p := range r.p.Points {
+		r.p.Points[i].Of = count[of(p.Where, p.Shape)]
 	}
 }
 
@@ -237,7 +265,7 @@ func (r *reader) line(o *ir.Op) int {
 func whereOf(o *ir.Op) (w Where) {
 	for _, part := range loc.Parts(o.Loc) {
 		t := loc.TraceOf(part.Loc)
-		w.Scope = strings.Join(t.Scopes, "/")
+		w.Scope, w.Back = strings.Join(t.Scopes, "/"), t.Backward()
 		if len(t.Frames) > 0 {
 			w.File, w.Line = t.Frames[0].File, t.Frames[0].Line
 		}
