@@ -112,6 +112,7 @@ ENTRY %main (a: f32[8,4], b: bf16[4]) -> f32[8,4] {
   %e = (f32[1]{0}, f32[1]{0}) all-to-all(%u, %v), replica_groups={{0,1},{2,3},{4,5},{6,7}}
   %n = pred[3]{0} all-reduce(%q), replica_groups={}, to_apply=%add
   %m = f32[8]{0} all-reduce(%q), replica_groups=mesh['a'=8] {'a':(1)4}, to_apply=%add
+  %k = f32[2]{0} dynamic-slice(%m, %i), dynamic_slice_sizes={2}
   %w = (s32[], f32[4]{0}) while(%t), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"7"}}
   ROOT %o = f32[8,4]{1,0} copy(%a)
 }
@@ -121,13 +122,13 @@ ENTRY %main (a: f32[8,4], b: bf16[4]) -> f32[8,4] {
 		t.Fatal(err)
 	}
 	want := []collective{
-		{"all-reduce", 132, 4, 0, 1},
-		{"reduce-scatter", 128, 4, 0, 1},
-		{"all-gather", 8, 2, 0, 1},
-		{"all-to-all", 8, 2, 0, 1},
-		{"all-reduce", 3, 8, 0, 1},
-		{"all-reduce", 32, 4, 0, 1},
-		{"collective-permute", 16, 8, 2, 7},
+		{"all-reduce", 132, 4, 0, 0, 1},
+		{"reduce-scatter", 128, 4, 0, 0, 1},
+		{"all-gather", 8, 2, 0, 0, 1},
+		{"all-to-all", 8, 2, 0, 0, 1},
+		{"all-reduce", 3, 8, 0, 0, 1},
+		{"all-reduce", 32, 4, 0, 32, 1},
+		{"collective-permute", 16, 8, 2, 0, 7},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

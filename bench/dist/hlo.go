@@ -14,6 +14,7 @@ type collective struct {
 	bytes int64  // of the operands
 	group int    // devices that run it together
 	pairs int    // of a collective-permute: between two devices
+	own   int64  // of an all-reduce: bytes of operands of whose result a device uses its own part alone
 	times int64  // how often it runs
 }
 
@@ -88,6 +89,11 @@ func collectives(text string, devices int) ([]collective, error) {
 			}
 			if ok {
 				c.times = times
+				if c.kind == "all-reduce" {
+					if c.own, err = ownBytes(line, m[1], bodies[name], c.group); err != nil {
+						return err
+					}
+				}
 				out = append(out, c)
 				continue
 			}
@@ -161,6 +167,77 @@ func collectiveOf(line, shape, name string, devices int) (c collective, ok bool,
 		c.bytes *= int64(c.group)
 	}
 	return c, true, nil
+}
+
+// scattered is c as XLA has it on devices for which it reduces and scatters at once: for processors it reduces, and takes
+// a part of the result.
+func (c collective) scattered() []collective {
+	if c.own == 0 {
+		return []collective{c}
+	}
+	part := c
+	part.kind, part.bytes, part.own = "reduce-scatter", c.own, 0
+	c.bytes, c.own = c.bytes-c.own, 0
+	if c.bytes == 0 {
+		return []collective{part}
+	}
+	return []collective{c, part}
+}
+
+var (
+	resultName = regexp.MustCompile(`^(?:ROOT )?(%?[\w.\-]+) = `)
+	elementOf  = regexp.MustCompile(`get-tuple-element\((%?[\w.\-]+)\), index=(\d+)`)
+)
+
+// ownBytes is how many bytes of what an all-reduce of shape gives are only sliced, in parts for each of the devices of a group,
+// by the instructions of its computation.
+func ownBytes(line, shape string, body []string, group int) (own int64, err error) {
+	name := resultName.FindStringSubmatch(line)[1]
+	results := map[string]int{} // what has a result, and which
+	if !strings.HasPrefix(shape, "(") {
+		results[name] = 0
+	}
+	for _, l := range body {
+		if m := elementOf.FindStringSubmatch(l); m != nil && m[1] == name {
+			i, _ := strconv.Atoi(m[2])
+			results[resultName.FindStringSubmatch(l)[1]] = i
+		}
+	}
+	shapes := tensorShape.FindAllStringSubmatch(shape, -1)
+	for result, i := range results {
+		if i >= len(shapes) {
+			continue
+		}
+		whole, err := bytesOf(shapes[i][1], shapes[i][2])
+		if err != nil {
+			return 0, err
+		}
+		if sliced(result, body, whole, int64(group)) {
+			own += whole
+		}
+	}
+	return own, nil
+}
+
+// sliced reports whether all that uses a value of whole bytes takes one part of p of it.
+func sliced(name string, body []string, whole, p int64) bool {
+	used := false
+	word := regexp.MustCompile(`[(, ]` + regexp.QuoteMeta(name) + `[),]`)
+	for _, l := range body {
+		m := instruction.FindStringSubmatch(l)
+		if m == nil || resultName.FindStringSubmatch(l)[1] == name || !word.MatchString(l) {
+			continue
+		}
+		used = true
+		s := tensorShape.FindStringSubmatch(m[1])
+		if m[2] != "dynamic-slice" && !(m[2] == "fusion" && strings.Contains(l, "calls=%wrapped_dynamic-slice")) || s == nil {
+			return false
+		}
+		if n, err := bytesOf(s[1], s[2]); err != nil || n*p != whole {
+			return false
+		}
+	}
+	return used
 }
 
 // groupOf is how many devices are in a group.

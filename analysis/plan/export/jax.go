@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ func writeJAX(w io.Writer, p *Portable) error {
 		{"AXES", "{}", "{", axes.String(), "}"},
 		{"ARGUMENTS", "()", "(", jaxRows(p.Arguments), ")"},
 		{"RESULTS", "()", "(", jaxRows(p.Results), ")"},
+		{"SENT", "{}", "{", jaxSent(p), "}"},
 		{"ACTIVATIONS", "()", "(", jaxPoints(p.Points), ")"},
 	} {
 		if table.rows != "" {
@@ -40,6 +42,18 @@ func writeJAX(w io.Writer, p *Portable) error {
 	text = strings.Replace(text, "\nRECOMPUTE = \"none\"\n", fmt.Sprintf("\nRECOMPUTE = %s\n", pyString(p.Recompute)), 1)
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+func jaxSent(p *Portable) string {
+	sent := map[string]int64{}
+	for _, c := range p.Predicted.Collectives {
+		sent[c.Kind] += c.Bytes
+	}
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(sent)) {
+		fmt.Fprintf(&b, "    %s: %d,\n", pyString(kind), sent[kind])
+	}
+	return b.String()
 }
 
 func jaxRows(list []Array) string {
