@@ -45,7 +45,7 @@ func Arguments(m *ir.Module, fn *ir.Func, o Options) ([]Argument, error) {
 			continue
 		}
 		switch v := g.values[x]; {
-		case s.wrt[a] && s.updated[a.Index] || v.next >= 0 && g.usedBySamples(v):
+		case s.wrt[a] && s.updated[a.Index], len(s.wrt) == 0 && v.next >= 0 && len(v.shape) > 0 && g.usedBySamples(v):
 			out[i].Kind = Parameter
 		case v.next >= 0 || s.updated[a.Index]:
 			out[i].Kind = State

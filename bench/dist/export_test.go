@@ -69,7 +69,7 @@ func TestExported(t *testing.T) {
 		name  string
 		plans []string
 	}{
-		{"mlp", []string{"--data 8 --states split", "--data 2 --tensor 4 --states whole", "--tensor 8 --states whole"}},
+		{"mlp", []string{"--data 8 --states split", "--data 2 --tensor 4 --states whole", "--data 8 --states whole --microbatches 4"}},
 		{"transformer", []string{"--data 2 --tensor 4 --states whole"}},
 	} {
 		var traced struct{ Program string }

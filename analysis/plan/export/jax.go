@@ -162,7 +162,8 @@ func jaxNotes(p *Portable) []string {
 		"loops and of jax.checkpoint are out of their reach.",
 	)
 	if p.Microbatches > 1 {
-		notes = append(notes, fmt.Sprintf("The plan cuts the samples into %d micro-batches: take plan.value_and_grad(loss) in place of jax.value_and_grad(loss).", p.Microbatches))
+		notes = append(notes, fmt.Sprintf("The plan cuts the samples into %d micro-batches: take plan.value_and_grad(loss) in place of jax.value_and_grad(loss).", p.Microbatches),
+			"They run in a loop, where XLA divides what ACTIVATIONS has as it finds best.")
 	}
 	switch p.Recompute {
 	case plan.Selective:

@@ -86,7 +86,7 @@ def jit(step, on=None, **options):
 
 def constrained(step, on=None):
     """The step with the values of ACTIVATIONS divided as the plan has them; jit does this."""
-    if not ACTIVATIONS:
+    if not ACTIVATIONS or MICROBATCHES > 1:
         return step
 
     @functools.wraps(step)
@@ -126,9 +126,10 @@ def checkpoint(layer):
 
 
 def value_and_grad(loss, argnums=0, on=None):
-    """jax.value_and_grad of a loss that is a mean over samples: the mean of those of MICROBATCHES parts of them.
+    """jax.value_and_grad of a loss that is a mean over samples: the mean of those of MICROBATCHES parts of them, one after the other.
 
-    The samples are along the first dimension of all arguments but those of argnums. Each device takes its parts from samples that it has.
+    The samples are along the first dimension of all arguments but those of argnums. Each device takes its parts from samples that it
+    has, and gradients are reduced over devices once, behind the last part.
     """
     whole = jax.value_and_grad(loss, argnums)
     fixed = {argnums} if isinstance(argnums, int) else set(argnums)
@@ -142,22 +143,26 @@ def value_and_grad(loss, argnums=0, on=None):
             groups *= AXES[name]
 
         def cut(x):
-            rows = x.shape[0] // (groups * MICROBATCHES)
-            x = x.reshape(groups, MICROBATCHES, rows, *x.shape[1:]).swapaxes(0, 1)
-            spec = P(None, axes or None, *[None] * (x.ndim - 2))
-            x = jax.lax.with_sharding_constraint(x, NamedSharding(on or mesh(), spec))
-            return x.reshape(MICROBATCHES, groups * rows, *x.shape[3:])
+            rows, rest = divmod(x.shape[0], groups * MICROBATCHES)
+            if rest:
+                raise ValueError(f"{x.shape[0]} samples are no multiple of {groups} devices times {MICROBATCHES} micro-batches")
+            return placed(x.reshape(groups, MICROBATCHES, rows, *x.shape[1:]).swapaxes(0, 1), None)
+
+        def placed(x, *front):  # behind the dimensions in front, one for each group of devices
+            return jax.lax.with_sharding_constraint(x, NamedSharding(on or mesh(), P(*front, axes or None)))
 
         parts = jax.tree.map(cut, [x for i, x in enumerate(args) if i not in fixed])
+        group = jax.vmap(whole, [None if i in fixed else 0 for i in range(len(args))], spmd_axis_name=axes or None)
 
         def one(total, part):
             part = iter(part)
-            made = whole(*[x if i in fixed else next(part) for i, x in enumerate(args)])
-            return jax.tree.map(lambda a, b: a + b / MICROBATCHES, total, made), None
+            made = group(*[x if i in fixed else next(part) for i, x in enumerate(args)])
+            return jax.tree.map(lambda a, b: placed(a + b), total, made), None
 
-        shapes = jax.eval_shape(one, jax.eval_shape(whole, *args), jax.tree.map(lambda x: x[0], parts))[0]
-        zeros = jax.tree.map(lambda x: jax.numpy.zeros(x.shape, x.dtype), shapes)
-        return jax.lax.scan(one, zeros, parts)[0]
+        shapes = jax.eval_shape(whole, *args)
+        zeros = jax.tree.map(lambda x: placed(jax.numpy.zeros((groups, *x.shape), x.dtype)), shapes)
+        total = jax.lax.scan(one, zeros, parts)[0]
+        return jax.tree.map(lambda x: x.sum(0) / (groups * MICROBATCHES), total)
 
     return call
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def mlp():
-    """The step of a network, and its arguments."""
+def mlp(value_and_grad=jax.value_and_grad):
+    """The step of a network, its arguments, and how many of them are state."""
 
     def loss(params, x, y):
         for p in params[:-1]:
@@ -16,7 +16,7 @@ def mlp():
         return jnp.mean((x @ params[-1]["w"] + params[-1]["b"] - y) ** 2)
 
     def step(params, velocity, x, y):
-        value, grads = jax.value_and_grad(loss)(params, x, y)
+        value, grads = value_and_grad(loss)(params, x, y)
         velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, grads)
         params = jax.tree.map(lambda p, v: p - 0.1 * v, params, velocity)
         return params, velocity, value
@@ -27,8 +27,8 @@ def mlp():
     return step, (params, jax.tree.map(np.zeros_like, params), normal(r, 1024, 128), normal(r, 1024, 128)), 2
 
 
-def transformer(layers=2, d=256, heads=8, vocabulary=128, batch=16, length=32):
-    """The step of a causal language model, and its arguments."""
+def transformer(value_and_grad=jax.value_and_grad, layers=2, d=256, heads=8, vocabulary=128, batch=16, length=32):
+    """The step of a causal language model, its arguments, and how many of them are state."""
 
     def norm(x, scale):
         x = x - x.mean(-1, keepdims=True)
@@ -52,7 +52,7 @@ def transformer(layers=2, d=256, heads=8, vocabulary=128, batch=16, length=32):
         return -jnp.mean(jnp.take_along_axis(logits, labels[..., None], -1))
 
     def step(params, state, tokens, labels):
-        value, grads = jax.value_and_grad(loss)(params, tokens, labels)
+        value, grads = value_and_grad(loss)(params, tokens, labels)
         m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["m"], grads)
         v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, state["v"], grads)
         params = jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), params, m, v)

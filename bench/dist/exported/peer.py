@@ -39,6 +39,8 @@ def run(name, file):
     step, args, _ = getattr(models, name)()
     if name not in alone:
         alone[name] = jax.jit(step)(*args)
+    if plan.MICROBATCHES > 1:
+        step = getattr(models, name)(plan.value_and_grad)[0]
     compiled = plan.jit(step).lower(*args).compile()
     got = compiled(*jax.device_put(args, compiled.input_shardings[0]))
     return {"apart": max(jax.tree.leaves(jax.tree.map(apart, got, alone[name]))), "sent": plan.SENT, "hlo": compiled.as_text()}
