@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"dmir/analysis/plan"
@@ -71,9 +72,10 @@ func (c planCmd) own(r *request.Request) bool {
 
 // exported writes the plan that the text of p states.
 func (c planCmd) exported(a *app, f *export.Format, p *program.Program, r *request.Request, chosen *plan.Plan) error {
-	s := export.Source{Program: p, Module: r.Module, Func: r.Func, Options: r.Options, Plan: chosen}
+	s := export.Source{Program: p, Module: r.Module, Func: r.Func, Options: r.Options, Plan: chosen, Planned: c.File}
 	if chosen != nil {
 		s.Summary = present.Sentence(chosen)
+		s.Planned, s.Writes = c.writing(r)
 	}
 	data, err := await(a.ctx, func() ([]byte, error) { return encoded(a.ctx, f, s) })
 	if err != nil {
@@ -125,4 +127,50 @@ func (c planCmd) exportFound(a *app, f *export.Format, p *program.Program, r *re
 	with := *r
 	with.Program, with.Module, with.Func = planned, m, fn
 	return c.exported(a, f, planned, &with, chosen)
+}
+
+// writing is the file for the program with the plan that is exported, beside the program, and the commands that write it.
+func (c planCmd) writing(r *request.Request) (file string, commands []string) {
+	base := strings.TrimSuffix(c.File, filepath.Ext(c.File))
+	if c.File == "-" {
+		base = "step"
+	}
+	file = base + ".planned.dmir"
+	from := c.File
+	if filepath.Ext(from) != ".dmir" {
+		from = base + ".dmir"
+		commands = append(commands, "dmir import --locations -o "+export.ShellWord(from)+" "+export.ShellWord(c.File))
+	}
+	words := []string{"dmir", "plan", "--devices", fmt.Sprint(r.Options.Devices), "--target", r.Options.Machine.Name}
+	text := func(flag, value string) {
+		if value != "" {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	number := func(flag string, n int) {
+		if n > 0 {
+			text(flag, fmt.Sprint(n))
+		}
+	}
+	text("func", c.Func)
+	text("batch", c.Batch)
+	text("memory", c.Memory)
+	for _, b := range c.Bind {
+		text("bind", b)
+	}
+	number("data", c.Data)
+	number("tensor", c.Tensor)
+	number("pipe", c.Pipe)
+	number("chunks", c.Chunks)
+	number("microbatches", c.Microbatches)
+	text("schedule", c.Schedule)
+	text("recompute", c.Recompute)
+	text("states", c.States)
+	if c.Apply > 1 {
+		number("apply", c.Apply)
+	}
+	for i, w := range words {
+		words[i] = export.ShellWord(w)
+	}
+	return file, append(commands, strings.Join(append(words, "-o", export.ShellWord(file), export.ShellWord(from)), " "))
 }

@@ -26,7 +26,7 @@ func writeJAX(w io.Writer, p *Portable) error {
 	for _, a := range p.Axes {
 		fmt.Fprintf(&axes, "    %s: %d,  # %s\n", pyString(a.Name), a.Size, a.Role)
 	}
-	text := "# " + strings.Join(jaxNotes(p), "\n# ") + "\n" + jaxCode
+	text := commented(jaxNotes(p)) + jaxCode
 	for _, table := range []struct{ name, empty, open, rows, end string }{
 		{"AXES", "{}", "{", axes.String(), "}"},
 		{"ARGUMENTS", "()", "(", jaxRows(p.Arguments), ")"},
@@ -197,6 +197,9 @@ func heading(p *Portable) []string {
 	}
 	if len(parts) > 0 {
 		notes = append(notes, "Predicted: "+strings.Join(parts, ", ")+".")
+	}
+	if len(x.Collectives) > 0 {
+		notes = append(notes, "As its text divides the step, a device sends:")
 	}
 	for _, c := range x.Collectives {
 		notes = append(notes, fmt.Sprintf("  %s × %d along %s: %s", c.Kind, c.Count, comment(words(c.Axes)), units.Bytes(c.Bytes)))

@@ -12,9 +12,11 @@ import (
 
 // A Portable is a plan without the program that it was made for: names, sizes and numbers.
 type Portable struct {
-	Program  string `json:"program"`  // the file that was planned, as the person named it
-	Function string `json:"function"` // the step, without "@"
-	Summary  string `json:"summary"`  // the plan in a line
+	Program  string   `json:"program"`          // the file that was planned, as the person named it
+	Planned  string   `json:"planned"`          // the file of the program with the plan, which dmir runs
+	Writes   []string `json:"writes,omitempty"` // the commands that write it; none: it is there
+	Function string   `json:"function"`         // the step, without "@"
+	Summary  string   `json:"summary"`          // the plan in a line
 
 	Target  Target `json:"target"`
 	Devices int    `json:"devices"`
@@ -34,6 +36,11 @@ type Portable struct {
 	Recompute    string  `json:"recompute"` // plan.None, plan.Selective or plan.Full
 
 	Predicted Predicted `json:"predicted"`
+}
+
+// HasState reports whether the step returns next values of its arguments, so that it can be repeated.
+func (p *Portable) HasState() bool {
+	return slices.ContainsFunc(p.Results, func(a Array) bool { return a.Next >= 0 })
 }
 
 // A Target is the cluster that a plan is for.

@@ -11,6 +11,15 @@ import (
 // comment is s for a comment to the end of a line, in any of the languages that are written.
 func comment(s string) string { return escape.Terminal(s) }
 
+// commented is lines as comments behind "#", which have no line ends.
+func commented(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(strings.TrimRight("# "+l, " ") + "\n")
+	}
+	return b.String()
+}
+
 // pyString is s as a string of Python, in ASCII.
 func pyString(s string) string {
 	var b strings.Builder
@@ -36,6 +45,37 @@ func pyString(s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
+}
+
+// ShellWord is s as a word of a POSIX shell: itself, or in single quotes.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,%@+", r)
+	}
+	if s != "" && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 || strings.HasPrefix(s, "--") && len(s) > 2 && ShellWord(s[2:]) == s[2:] {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// label is s as a name of a Kubernetes object and of a job: lower-case letters, digits and single hyphens.
+func label(s string) string {
+	const most = 40
+	var b strings.Builder
+	for _, r := range strings.ToLower(s) {
+		switch {
+		case b.Len() >= most:
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	name := strings.Trim(b.String(), "-")
+	if name == "" || name[0] < 'a' {
+		return strings.TrimSuffix("dmir-"+name, "-")
+	}
+	return name
 }
 
 // pyTuple is a tuple of numbers of Python.

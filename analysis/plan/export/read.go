@@ -29,6 +29,8 @@ type Source struct {
 	Options plan.Options
 	Plan    *plan.Plan // that the text was written for; nil: the text's own
 	Summary string     // of Plan
+	Planned string     // the file of the program with the plan
+	Writes  []string   // the commands that write it; none: it is there
 }
 
 // Stated reports whether fn, a function of m, states a plan: a mesh over which it divides values, or into how many parts it cuts
@@ -55,7 +57,7 @@ func Read(ctx context.Context, s Source) (*Portable, error) {
 	r := &reader{
 		Source: s, cost: f, whole: whole, on: f.Mesh(),
 		p: &Portable{
-			Program: s.Program.Src.Path, Function: s.Func.Name, Summary: s.Summary, Devices: 1, Target: targetOf(s.Options.Machine),
+			Program: s.Program.Src.Path, Planned: s.Planned, Writes: s.Writes, Function: s.Func.Name, Summary: s.Summary, Devices: 1, Target: targetOf(s.Options.Machine),
 			Microbatches: int(max(s.Func.Op.Int(op.MicrobatchesAttr, 1), 1)), Pipeline: s.Func.Op.Str(op.PipelineAttr), Chunks: 1, Recompute: plan.None,
 		},
 	}
