@@ -53,7 +53,9 @@ func (s *search) finish(c *candidate) {
 		c.Values = w.values
 	}
 	c.Names = append(c.Names, c.storage(roles)...)
-	c.Names = append(c.Names, c.sequence(roles)...)
+	between := c.sequence(roles)
+	c.SequenceParallel = len(between) > 0
+	c.Names = append(c.Names, between...)
 	if c.Schedule != "" {
 		c.Names = append(c.Names, fmt.Sprintf("%d stages, schedule %s", len(c.Stages), c.Schedule))
 	}

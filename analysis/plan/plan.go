@@ -88,6 +88,8 @@ type Plan struct {
 	Microbatches int                  `json:"microbatches"`
 	Schedule     string               `json:"schedule"`  // "" without a pipeline
 	Recompute    string               `json:"recompute"` // "none", "selective", "full"
+	// SequenceParallel: tensor parallelism divides normalizations along the sequence.
+	SequenceParallel bool `json:"sequence_parallel"`
 	Time         float64              `json:"time_s"`
 	Compute      float64              `json:"compute_s"` // of the device that computes longest
 	Exposed      float64              `json:"exposed_s"` // communication that nothing hides

@@ -122,7 +122,7 @@ func (c planCmd) Run(a *app) error {
 		requests[i] = r
 	}
 	if c.own(r) {
-		return c.exported(a, format, p, r, nil)
+		return c.exported(a, format, p, r, nil, nil)
 	}
 	points, err := c.search(a, requests)
 	if err != nil {

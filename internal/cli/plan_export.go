@@ -71,10 +71,10 @@ func (c planCmd) own(r *request.Request) bool {
 }
 
 // exported writes the plan that the text of p states.
-func (c planCmd) exported(a *app, f *export.Format, p *program.Program, r *request.Request, chosen *plan.Plan) error {
+func (c planCmd) exported(a *app, f *export.Format, p *program.Program, r *request.Request, chosen *plan.Plan, search func(plan.Setting) (*plan.Plan, error)) error {
 	s := export.Source{Program: p, Module: r.Module, Func: r.Func, Options: r.Options, Plan: chosen, Planned: c.File}
 	if chosen != nil {
-		s.Summary = present.Sentence(chosen)
+		s.Summary, s.Search = present.Sentence(chosen), search
 		s.Planned, s.Writes = c.writing(r)
 	}
 	data, err := await(a.ctx, func() ([]byte, error) { return encoded(a.ctx, f, s) })
@@ -124,9 +124,18 @@ func (c planCmd) exportFound(a *app, f *export.Format, p *program.Program, r *re
 	if err != nil {
 		return err
 	}
+	search := func(fix plan.Setting) (*plan.Plan, error) {
+		again := *r
+		again.Options.Top, again.Options.Fix, again.Options.Progress = 1, fix, nil
+		found, err := again.Search(a.ctx)
+		if err != nil {
+			return nil, err
+		}
+		return found.Plans[0], nil
+	}
 	with := *r
 	with.Program, with.Module, with.Func = planned, m, fn
-	return c.exported(a, f, planned, &with, chosen)
+	return c.exported(a, f, planned, &with, chosen, search)
 }
 
 // writing is the file for the program with the plan that is exported, beside the program, and the commands that write it.

@@ -2,6 +2,7 @@ package export
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -174,9 +175,26 @@ func jaxNotes(p *Portable) []string {
 	}
 	if n := len(p.Stages); n > 1 {
 		notes = append(notes, fmt.Sprintf("Not expressed: the pipeline of %d stages, schedule %s. jax.jit has no stages; here the devices along %q divide the samples,", n, p.Schedule, comment(p.Pipeline)),
-			"and each holds all layers.")
+			"and each holds all layers.", nearest(p, "JAX", plan.Setting{Data: p.Size(Data) * p.Size(Pipe), Tensor: p.Size(Tensor), Pipe: 1}))
 	}
 	return notes
+}
+
+// nearest says what the best plan under a setting takes, the nearest to p that a tool can run.
+func nearest(p *Portable, tool string, s plan.Setting) string {
+	near, err := p.near(s)
+	var none *plan.Error
+	switch {
+	case errors.As(err, &none):
+		return "The nearest plan that " + tool + " runs is none: " + comment(none.Msg) + "."
+	case err != nil || near == nil:
+		return "The nearest that " + tool + " runs is not costed: the plan is that of the program's text."
+	}
+	more := ""
+	if was := p.Predicted.Seconds; was > 0 {
+		more = fmt.Sprintf(", %+.1f %%", 100*(near.Time/was-1))
+	}
+	return fmt.Sprintf("The nearest that %s runs takes %s a step%s, and %s of memory: %s.", tool, units.Time(near.Time*1e9), more, units.Bytes(near.Memory.Total), comment(strings.Join(near.Names, ", ")))
 }
 
 // heading says of which program and plan a file is, and what is predicted of it.

@@ -34,8 +34,20 @@ type Portable struct {
 	Chunks       int     `json:"chunks"`   // stages at each place of the pipeline
 	Stages       []Stage `json:"stages"`
 	Recompute    string  `json:"recompute"` // plan.None, plan.Selective or plan.Full
+	// SequenceParallel: what lies between the contractions of tensor parallelism is divided along the sequence.
+	SequenceParallel bool `json:"sequence_parallel"`
 
 	Predicted Predicted `json:"predicted"`
+
+	search func(plan.Setting) (*plan.Plan, error) // nil where the plan was not searched
+}
+
+// near is the best plan under a setting, nil where none is searched.
+func (p *Portable) near(s plan.Setting) (*plan.Plan, error) {
+	if p.search == nil {
+		return nil, nil
+	}
+	return p.search(s)
 }
 
 // HasState reports whether the step returns next values of its arguments, so that it can be repeated.

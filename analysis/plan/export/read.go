@@ -27,10 +27,11 @@ type Source struct {
 	Module  *ir.Module
 	Func    *ir.Func // the step
 	Options plan.Options
-	Plan    *plan.Plan // that the text was written for; nil: the text's own
-	Summary string     // of Plan
-	Planned string     // the file of the program with the plan
-	Writes  []string   // the commands that write it; none: it is there
+	Plan    *plan.Plan                             // that the text was written for; nil: the text's own
+	Summary string                                 // of Plan
+	Planned string                                 // the file of the program with the plan
+	Writes  []string                               // the commands that write it; none: it is there
+	Search  func(plan.Setting) (*plan.Plan, error) // the best plan under another setting; nil: none is searched
 }
 
 // Stated reports whether fn, a function of m, states a plan: a mesh over which it divides values, or into how many parts it cuts
@@ -70,6 +71,7 @@ func Read(ctx context.Context, s Source) (*Portable, error) {
 	r.states()
 	r.stages()
 	r.predict()
+	r.p.search, r.p.SequenceParallel = s.Search, r.sequenceParallel()
 	if r.p.Summary == "" {
 		r.p.Summary = r.summary()
 	}
@@ -179,6 +181,10 @@ func (r *reader) results() {
 		}
 		if i < len(state) && state[i] >= 0 && state[i] < len(r.p.Arguments) {
 			from := r.p.Arguments[state[i]]
+			if a.Name != "" && from.Path == from.Name { // a name of PyTorch may be none in the dialect: 0.weight
+				from.Path = a.Name
+				r.p.Arguments[state[i]].Path = a.Name
+			}
 			a.Next, a.Kind = state[i], from.Kind
 			a.Path = from.Path
 			if a.Name == "" {
@@ -256,6 +262,20 @@ func (r *reader) points() {
 	for i, p := range r.p.Points {
 		r.p.Points[i].Of = count[of(p.Where, p.Shape)]
 	}
+}
+
+// sequenceParallel reports whether a tensor axis divides values between contractions along their second dimension, behind that with the
+// samples.
+func (r *reader) sequenceParallel() bool {
+	if r.Plan != nil {
+		return r.Plan.SequenceParallel
+	}
+	return slices.ContainsFunc(r.p.Activations, func(a Activation) bool {
+		return len(a.Spec) == 3 && slices.ContainsFunc(a.Spec[1], func(name string) bool {
+			x := r.p.Axis(name)
+			return x != nil && x.Role == Tensor
+		})
+	})
 }
 
 func (r *reader) line(o *ir.Op) int {
