@@ -81,29 +81,29 @@ type Axis struct {
 
 // A Plan is one way to divide the step.
 type Plan struct {
-	Axes         []Axis               `json:"axes"`  // the outermost first
-	Names        []string             `json:"names"` // "data 8 × tensor 4", "optimizer states split over data (ZeRO-1)"
-	Stages       []Stage              `json:"stages"`
-	Chunks       int                  `json:"chunks"`
-	Microbatches int                  `json:"microbatches"`
-	Schedule     string               `json:"schedule"`  // "" without a pipeline
-	Recompute    string               `json:"recompute"` // "none", "selective", "full"
+	Axes         []Axis   `json:"axes"`  // the outermost first
+	Names        []string `json:"names"` // "data 8 × tensor 4", "optimizer states split over data (ZeRO-1)"
+	Stages       []Stage  `json:"stages"`
+	Chunks       int      `json:"chunks"`
+	Microbatches int      `json:"microbatches"`
+	Schedule     string   `json:"schedule"`  // "" without a pipeline
+	Recompute    string   `json:"recompute"` // "none", "selective", "full"
 	// SequenceParallel: tensor parallelism divides normalizations along the sequence.
-	SequenceParallel bool `json:"sequence_parallel"`
-	Time         float64              `json:"time_s"`
-	Compute      float64              `json:"compute_s"` // of the device that computes longest
-	Exposed      float64              `json:"exposed_s"` // communication that nothing hides
-	Bubble       float64              `json:"bubble"`    // fraction of the step in which the pipeline waits
-	Tokens       float64              `json:"tokens_per_s"`
-	MFU          float64              `json:"model_flop_utilization"`
-	Memory       Memory               `json:"memory"`     // of the device that holds most
-	Sent         map[string]int64     `json:"sent_bytes"` // by a device in a step, by axes
-	Objective    float64              `json:"objective_s"`
-	Bound        float64              `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
-	Values       []Value              `json:"values"`
-	Timeline     *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
-	edits        func() []diag.Edit
-	Why          string `json:"why,omitempty"` // against the best plan: what it loses, and where
+	SequenceParallel bool                 `json:"sequence_parallel"`
+	Time             float64              `json:"time_s"`
+	Compute          float64              `json:"compute_s"` // of the device that computes longest
+	Exposed          float64              `json:"exposed_s"` // communication that nothing hides
+	Bubble           float64              `json:"bubble"`    // fraction of the step in which the pipeline waits
+	Tokens           float64              `json:"tokens_per_s"`
+	MFU              float64              `json:"model_flop_utilization"`
+	Memory           Memory               `json:"memory"`     // of the device that holds most
+	Sent             map[string]int64     `json:"sent_bytes"` // by a device in a step, by axes
+	Objective        float64              `json:"objective_s"`
+	Bound            float64              `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
+	Values           []Value              `json:"values"`
+	Timeline         *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
+	edits            func() []diag.Edit
+	Why              string `json:"why,omitempty"` // against the best plan: what it loses, and where
 }
 
 // A Stage is what the devices at one place of the pipeline run.

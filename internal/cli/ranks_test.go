@@ -430,3 +430,44 @@ exec $dmir run --timeout 2m --steps 1000000 --checkpoint kept --every 3 step.dmi
 		})
 	}
 }
+
+// The batch file of Slurm that a plan is exported as runs the step on as many processes as the plan has devices.
+func TestSlurm(t *testing.T) {
+	need.Long(t)
+	dmir, err := builtBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := filepath.Abs("../../examples/transformer_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mpirun := range launchers(t) {
+		t.Run(filepath.Base(mpirun), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Symlink(mpirun, filepath.Join(dir, "mpirun")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(example, filepath.Join(dir, "step.dmir")); err != nil {
+				t.Fatal(err)
+			}
+			run := func(name string, args ...string) ([]byte, error) {
+				cmd := exec.Command(name, args...)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DMIR="+dmir, "SLURM_NTASKS=4", "STEPS=2", "OMPI_ALLOW_RUN_AS_ROOT=1",
+					"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1", "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "DMIR_THREADS=1")
+				return cmd.CombinedOutput()
+			}
+			const plan = "plan --devices 4 --target dgx-h100 --data 2 --tensor 2 step.dmir "
+			for _, more := range []string{"--export slurm -o run.sh", "-o step.planned.dmir"} {
+				if out, err := run(dmir, strings.Fields(plan+more)...); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			out, err := run("bash", "run.sh")
+			if err != nil || !strings.Contains(string(out), "made 2 steps of @train") || !strings.Contains(string(out), "one process each, by mpirun") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}

@@ -2,7 +2,10 @@ package export_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -113,5 +116,29 @@ func TestFormats(t *testing.T) {
 	}
 	if export.Lookup("") != nil {
 		t.Error("a format without a name")
+	}
+}
+
+var update = flag.Bool("update", false, "write the table of formats into the documentation")
+
+// The documentation lists the formats that there are.
+func TestTable(t *testing.T) {
+	const begin, end = "<!-- formats -->\n", "<!-- /formats -->\n"
+	path := filepath.Join("..", "..", "..", "docs", "PLANNING.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	have, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of formats", path)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+export.Table()+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if have != export.Table() {
+		t.Errorf("%s has\n%s\nwhere there is\n%s\nwrite it with go test ./analysis/plan/export -update", path, have, export.Table())
 	}
 }

@@ -11,11 +11,11 @@ import (
 // comment is s for a comment to the end of a line, in any of the languages that are written.
 func comment(s string) string { return escape.Terminal(s) }
 
-// commented is lines as comments behind "#", which have no line ends.
+// commented is lines as comments behind "#".
 func commented(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(strings.TrimRight("# "+l, " ") + "\n")
+		b.WriteString(strings.TrimRight("# "+comment(l), " ") + "\n")
 	}
 	return b.String()
 }
