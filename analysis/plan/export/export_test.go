@@ -108,6 +108,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Axes of which the text names parts are these parts.
+func TestParts(t *testing.T) {
+	p := read(t, `dm.mesh @line {x = 8}
+#rows = #dm.at<split = @line[{x:(1)2}, {}]>
+#columns = #dm.at<split = @line[{}, {x:(2)4}]>
+#both = #dm.at<split = @line[{x}, {}]>
+func.func @f(%a: tensor<16x8xf32> {dm.sharding = #rows}, %b: tensor<8x32xf32> {dm.sharding = #columns}, %c: tensor<16x32xf32> {dm.sharding = #both}) -> tensor<16x32xf32> {
+  %h = dm.matmul %a, %b : (tensor<16x8xf32>, tensor<8x32xf32>) -> tensor<16x32xf32>
+  %y = dm.add %h, %c : tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+`)
+	got := fmt.Sprintln(p.Axes[0].Name, p.Axes[0].Size, p.Axes[1].Name, p.Axes[1].Size, p.Arguments[0].Spec, p.Arguments[1].Spec, p.Arguments[2].Spec)
+	if want := "x_1 2 x_2 4 [[x_1] []] [[] [x_2]] [[x_1 x_2] []]\n"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestFormats(t *testing.T) {
 	for _, f := range export.Formats() {
 		if export.Lookup(f.Name) != f || f.Doc == "" || f.Tool == "" || !strings.HasPrefix(f.Extension, ".") || !strings.Contains(export.Table(), f.Doc) {

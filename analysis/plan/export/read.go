@@ -62,6 +62,9 @@ func Read(ctx context.Context, s Source) (*Portable, error) {
 			Microbatches: int(max(s.Func.Op.Int(op.MicrobatchesAttr, 1), 1)), Pipeline: s.Func.Op.Str(op.PipelineAttr), Chunks: 1, Recompute: plan.None,
 		},
 	}
+	if err := r.cut(); err != nil {
+		return nil, err
+	}
 	if err := r.arguments(); err != nil {
 		return nil, err
 	}
@@ -95,7 +98,42 @@ type reader struct {
 	cost  *cost.Func
 	whole *ir.Func // the step as one block
 	on    *mesh.Mesh
+	grid  *shard.Grid // of on
+	names []string    // of the grid's atoms
 	p     *Portable
+}
+
+// cut finds the axes of the description: those of the mesh, and of one of which the text names parts, these parts.
+func (r *reader) cut() (err error) {
+	if r.on == nil {
+		return nil
+	}
+	_, stated, _ := shard.Stated(r.Module, r.Func)
+	_, inside, _ := shard.Stated(r.Module, r.whole)
+	if r.grid, err = shard.NewGrid(r.on, append(stated, inside...)); err != nil {
+		return &plan.Error{Code: plan.CodeStated, Msg: err.Error(), Help: "name parts of the axis that divide one another"}
+	}
+	parts := map[string]int{}
+	for _, a := range r.grid.Atoms {
+		name := a.Name
+		if a.Size > 0 {
+			parts[a.Name]++
+			for name = fmt.Sprintf("%s_%d", a.Name, parts[a.Name]); slices.ContainsFunc(r.on.Axes, func(x mesh.Axis) bool { return x.Name == name }); {
+				name += "_"
+			}
+		}
+		r.names = append(r.names, name)
+	}
+	return nil
+}
+
+// named are atoms of the grid by their names.
+func (r *reader) named(atoms []int) []string {
+	out := make([]string, 0, len(atoms))
+	for _, i := range atoms {
+		out = append(out, r.names[i])
+	}
+	return out
 }
 
 // arguments are those of the step. A sharding is that of the text, else that which follows from it.
@@ -146,14 +184,9 @@ func (r *reader) spec(s *types.Sharding, rank int) Spec {
 	for d := range out {
 		out[d] = []string{}
 	}
-	if s == nil {
-		return out
-	}
-	for d, split := range s.Dims {
-		for _, x := range split.Axes {
-			if d < rank {
-				out[d] = append(out[d], x.String())
-			}
+	if r.grid != nil && s != nil && len(s.Dims) <= rank {
+		for d, atoms := range r.grid.Layout(s, rank).Dims {
+			out[d] = r.named(atoms)
 		}
 	}
 	return out
@@ -305,7 +338,14 @@ func (r *reader) axes() {
 	}
 	r.p.Devices = r.on.Devices()
 	for _, a := range r.on.Axes {
-		r.p.Axes = append(r.p.Axes, Axis{a.Name, a.Size, r.role(a.Name)})
+		if a.Size == 1 {
+			r.p.Axes = append(r.p.Axes, Axis{a.Name, 1, r.role(a.Name)})
+		}
+		for i, atom := range r.grid.Atoms {
+			if atom.Name == a.Name {
+				r.p.Axes = append(r.p.Axes, Axis{r.names[i], r.grid.Sizes[i], r.role(r.names[i])})
+			}
+		}
 	}
 }
 
@@ -483,7 +523,7 @@ func (r *reader) predict() {
 		x.Sent = *figures.Sent
 	}
 	if d, _ := r.cost.Divide(); d != nil && d.Mesh != nil {
-		x.Collectives = collectives(d.Fn, d.Mesh)
+		x.Collectives = r.collectives(d.Fn)
 	}
 	if r.Plan == nil {
 		return
@@ -495,20 +535,17 @@ func (r *reader) predict() {
 }
 
 // collectives are those that a device runs in a step, of one kind and along the same axes together; those that send most first.
-func collectives(fn *ir.Func, on *mesh.Mesh) []Collective {
+func (r *reader) collectives(fn *ir.Func) []Collective {
 	type key struct{ kind, axes string }
 	sum := map[key]*Collective{}
 	var visit func(b *ir.Block, times int64)
 	visit = func(b *ir.Block, times int64) {
 		for _, o := range b.Ops {
-			if t, ok := shard.TransferOf(o, on); ok {
+			if t, ok := shard.TransferOf(o, r.on); ok {
 				kind := strings.ReplaceAll(strings.TrimPrefix(o.Name, "dm."), "_", "-")
 				k := key{kind, t.Key()}
 				if sum[k] == nil {
-					sum[k] = &Collective{Kind: kind}
-					for _, a := range t.Axes {
-						sum[k].Axes = append(sum[k].Axes, a.String())
-					}
+					sum[k] = &Collective{Kind: kind, Axes: r.named(r.grid.Layout(&types.Sharding{Partial: t.Axes}, 0).Partial)}
 				}
 				sum[k].Count += times
 				sum[k].Bytes += times * t.Sent
