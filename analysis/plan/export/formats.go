@@ -18,7 +18,7 @@ type Format struct {
 
 // formats are all there are, in the order in which people read of them. Help, completion and documentation list these.
 var formats = []*Format{
-	{"jax", ".py", "JAX", "a module with the mesh, the `PartitionSpec` of every parameter, argument, state and result by its path, and `jit`, `shard`, `constrain`, `checkpoint` and `value_and_grad` for your own step", writeJAX},
+	{"jax", ".py", "JAX", "a module with the mesh, the `PartitionSpec` of every parameter, argument, state and result by its path, and `jit`, `shard`, `constrained`, `checkpoint` and `value_and_grad` for your own step", writeJAX},
 	{"slurm", ".sh", "Slurm", "a batch file that runs the planned program with `mpirun dmir run` on its machines", writeSlurm},
 	{"jobset", ".yaml", "Kubernetes", "a JobSet that does the same in pods", writeJobSet},
 	{"json", ".json", "any program", "the description that the other files are written from", writeJSON},

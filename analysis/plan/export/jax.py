@@ -255,7 +255,7 @@ def _specs(tree, table, names, what):
         known = {_name(entry[0]): entry for entry in table}
         found = {i: known.get(_name(names[i])) for i in arrays} if names else {}
     for i in arrays:
-        path, kind, shape, spec = found.get(i) or ("", "", None, P())
+        path, kind, shape, spec = found.get(i) or ("", "", None, P() if names else None)
         have = jax.numpy.shape(leaves[i])
         if shape is not None and (len(have) != len(shape) or kind != "samples" and have != shape):
             raise ValueError(f"{what} {path} has the shape {have}; the plan is for {shape}")
