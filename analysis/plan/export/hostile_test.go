@@ -19,7 +19,7 @@ import (
 
 // hostile are names that end strings, comments and lines of the languages that are written, where they are not escaped.
 var hostile = []string{
-	`a"b'c\d`, "line\nimport os; os.abort()\n", "$(touch pwned)`touch pwned`${HOME}", "'; touch pwned; '", `"""` + "'''", "}); x = {(", "- a: &b *c !d", "é ‮ 😀 \x00\x1b[31m", "#SBATCH --uid=0", "\r\n---\nkind: Pod", "%s %d {0}",
+	`a"b'c\d`, "line\nimport os; os.abort()\n", "$(touch pwned)`touch pwned`${HOME}", "'; touch pwned; '", `"""` + "'''", "}); x = {(", "- a: &b *c !d", "é \u202e 😀 \x00\x1b[31m", "#SBATCH --uid=0", "\r\n---\nkind: Pod", "%s %d {0}",
 }
 
 // named is a plan whose names are all s.
