@@ -22,6 +22,7 @@ var formats = []*Format{
 	{"slurm", ".sh", "Slurm", "a batch file that runs the planned program with `mpirun dmir run` on its machines", writeSlurm},
 	{"jobset", ".yaml", "Kubernetes", "a JobSet that does the same in pods", writeJobSet},
 	{"json", ".json", "any program", "the description that the other files are written from", writeJSON},
+	{"torch", ".py", "PyTorch", "a module that divides the parameters of an `nn.Module` (DTensor, FSDP2), cuts it into stages and runs its step", writeTorch},
 }
 
 // Formats are all formats.
