@@ -23,6 +23,10 @@ var formats = []*Format{
 	{"jobset", ".yaml", "Kubernetes", "a JobSet that does the same in pods", writeJobSet},
 	{"json", ".json", "any program", "the description that the other files are written from", writeJSON},
 	{"torch", ".py", "PyTorch", "a module that divides the parameters of an `nn.Module` (DTensor, FSDP2), cuts it into stages and runs its step", writeTorch},
+	{"torchtitan", ".py", "torchtitan", "a function that puts degrees, schedule, batch and recomputation into a configuration", writeTorchTitan},
+	{"megatron", ".sh", "Megatron-LM", "command-line flags, as an array of a shell", writeMegatron},
+	{"deepspeed", ".json", "DeepSpeed", "a configuration: ZeRO stage, batch, accumulation, tensor parallelism, pipeline", writeDeepSpeed},
+	{"nemo", ".yaml", "NeMo", "what recipes of Megatron Bridge are overridden with", writeNeMo},
 }
 
 // Formats are all formats.

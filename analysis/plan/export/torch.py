@@ -288,7 +288,7 @@ def layers(module):
 
 
 def keep(_, op, *args, **kwargs):
-    """Contractions, convolutions and attention are kept, the rest is computed again."""
+    """Contractions, convolutions, attention and what collectives give are kept, the rest is computed again."""
     name = op.overloadpacket.__name__
-    kept = name in ("mm", "addmm", "bmm", "baddbmm") or "convolution" in name or "attention" in name
+    kept = name in ("mm", "addmm", "bmm", "baddbmm") or op.namespace == "_c10d_functional" or "convolution" in name or "attention" in name
     return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
