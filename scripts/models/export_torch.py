@@ -151,7 +151,7 @@ def loss_of(output, wanted):
 
 
 def train(model, parameters, step, data):
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
     losses = []
     for x, y in zip(*data):
         losses.append(float(step(x, y)))
@@ -228,7 +228,7 @@ def main():
         make, data = MODELS[name]
         with contextlib.redirect_stdout(sys.stderr):
             torch.onnx.export(make().train(), (data()[0][0],), folder / f"{name}.onnx", dynamo=True, optimize=False, verbose=False)
-        said = "loss=cross_entropy,optimizer=adamw,lr=0.001"
+        said = "loss=cross_entropy,optimizer=momentum,lr=0.1"
         subprocess.run([dmir, "import", "--train", said, "-o", folder / f"{name}.dmir", folder / f"{name}.onnx"], check=True, stdout=2)
     for i, (name, flags) in enumerate(ROWS):
         if only and name not in only and not any(word in flags for word in only):

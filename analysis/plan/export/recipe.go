@@ -201,7 +201,7 @@ func (r *recipe) finish(usage ...string) []string {
 		more = fmt.Sprintf(", %+.1f %%", 100*(near.Time/was-1))
 	}
 	return append(out, fmt.Sprintf("The nearest that %s runs takes %s a step%s, and %s of memory: %s.", r.tool, units.Time(near.Time*1e9), more,
-		units.Bytes(near.Memory.Total), comment(near.Names[0])))
+		units.Bytes(near.Memory.Total), comment(strings.Join(near.Names, ", "))))
 }
 
 // shString is s as a word of a shell.

@@ -115,6 +115,8 @@ class Step:
                     where = placements(PARAMETERS.get(known.get(f"{at}.{name}" if at else name), {}))
                     made[p] = nn.Parameter(distribute_tensor(p.data, self.dense, where, src_data_rank=None), p.requires_grad)
                 owner.register_parameter(name, made[p])
+            if any(isinstance(p, DTensor) for p in owner.parameters(recurse=False)):
+                owner.register_forward_hook(lambda _, inputs, output: whole(output))
 
     def recompute(self, module):
         if RECOMPUTE == "none":
@@ -254,6 +256,13 @@ def names(model, rename):
     if missing:
         raise ValueError(f"the plan is of a model with other parameters: here is no {', '.join(missing)}")
     return known
+
+
+def whole(x):
+    """Adds up partial sums, as of a matrix whose rows are divided, before something else of the model sees them."""
+    if not isinstance(x, DTensor) or not any(at.is_partial() for at in x.placements):
+        return x
+    return x.redistribute(placements=[Replicate() if at.is_partial() else at for at in x.placements])
 
 
 def placements(divided):

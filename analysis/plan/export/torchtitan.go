@@ -41,6 +41,7 @@ func writeTorchTitan(w io.Writer, p *Portable) error {
 	set("parallelism.expert_parallel_degree", r.expert)
 	set("parallelism.pipeline_parallel_degree", r.pipe)
 	if r.pipe > 1 {
+		set("training.disable_cuda_graphs", "True") // it captures no pipelines
 		set("parallelism.pipeline_parallel_schedule", pyString(titanSchedules[r.schedule]))
 		switch parts := modulesOf(p); {
 		case parts != nil:
