@@ -110,6 +110,24 @@ func (w *writer) typed(l layout, r int) *types.Sharding {
 	return s
 }
 
+// inUse are the layouts in which ops see the tensors of the arguments, nil of one that no op sees.
+func (w *writer) inUse() []*types.Sharding {
+	m := w.c.m
+	out := make([]*types.Sharding, len(m.fn.Args))
+	for i, a := range m.fn.Args {
+		if like := m.like[a]; like != nil {
+			a = like
+		}
+		x, ok := m.of[a]
+		if !ok {
+			continue
+		}
+		v := m.ofNode[m.values[x].node]
+		out[i] = w.typed(m.vars[v].strategies[w.c.choice[v]].out[0], a.Tensor().Rank())
+	}
+	return out
+}
+
 // alike are the ops of the text that are written as o is planned: o's own, and those at its place in other
 // layers.
 func (w *writer) alike(o *ir.Op) []*ir.Op {

@@ -51,6 +51,7 @@ func (s *search) finish(c *candidate) {
 		w := newWriter(s, c)
 		w.arguments()
 		c.Values = w.values
+		c.Used = w.inUse()
 	}
 	c.Names = append(c.Names, c.storage(roles)...)
 	between := c.sequence(roles)

@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/pipelining"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 	"dmir/internal/milp"
 	"dmir/internal/work"
 	"dmir/syntax/diag"
@@ -102,6 +103,7 @@ type Plan struct {
 	Bound            float64              `json:"bound_s"` // of all plans with these axes, micro-batches and schedule
 	Values           []Value              `json:"values"`
 	Timeline         *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
+	Used             []*types.Sharding    `json:"-"`                  // how ops see each tensor of the arguments: as it lies, or gathered once for each step
 	edits            func() []diag.Edit
 	Why              string `json:"why,omitempty"` // against the best plan: what it loses, and where
 }

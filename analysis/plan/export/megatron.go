@@ -76,7 +76,7 @@ func writeMegatron(w io.Writer, p *Portable) error {
 	add("pipeline-model-parallel-size", r.pipe)
 	switch layout := r.megatronLayout(); {
 	case layout != "":
-		add("pipeline-model-parallel-layout", shString(layout))
+		add("pipeline-model-parallel-layout", ShellWord(layout))
 	case r.chunks > 1:
 		add("num-virtual-stages-per-pipeline-rank", r.chunks)
 	}
@@ -113,7 +113,7 @@ func writeMegatron(w io.Writer, p *Portable) error {
 		"    . plan.sh",
 		fmt.Sprintf("    torchrun --nnodes %d --nproc-per-node %d pretrain_gpt.py \"${PLAN[@]}\" ...", nodes(p), p.Devices/nodes(p)),
 	)
-	_, err := io.WriteString(w, pyComment(head)+"PLAN=(\n  "+strings.Join(flags, "\n  ")+"\n)\n")
+	_, err := io.WriteString(w, commented(head)+"PLAN=(\n  "+strings.Join(flags, "\n  ")+"\n)\n")
 	return err
 }
 
@@ -187,6 +187,6 @@ func writeNeMo(w io.Writer, p *Portable) error {
 		"",
 		"NeMo 2's MegatronStrategy takes the keys under model, but for those of recomputation, which its model's configuration has.",
 	)
-	_, err := io.WriteString(w, pyComment(head)+b.String())
+	_, err := io.WriteString(w, commented(head)+b.String())
 	return err
 }

@@ -95,6 +95,7 @@ type Array struct {
 	Elem   string    `json:"elem"`  // "f32"
 	Shape  []int64   `json:"shape"`
 	Spec   Spec      `json:"spec"`
+	Used   Spec      `json:"used,omitempty"`   // of an argument: how ops see it, where that is gathered once for each step
 	Stages []int     `json:"stages,omitempty"` // of a pipeline, those that use it, in order
 }
 

@@ -158,6 +158,11 @@ func (r *reader) arguments() error {
 				a.Spec = r.spec(t.At.Shard, len(a.Shape))
 			}
 		}
+		if r.Plan != nil && i < len(r.Plan.Used) && r.Plan.Used[i] != nil {
+			if used := r.spec(r.Plan.Used[i], len(a.Shape)); fmt.Sprint(used) != fmt.Sprint(a.Spec) {
+				a.Used = used
+			}
+		}
 		if a.Kind == plan.Samples && a.Batch < len(a.Shape) {
 			r.p.Samples = a.Shape[a.Batch]
 		}

@@ -204,8 +204,5 @@ func (r *recipe) finish(usage ...string) []string {
 		units.Bytes(near.Memory.Total), comment(strings.Join(near.Names, ", "))))
 }
 
-// shString is s as a word of a shell.
-func shString(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
 // yamlString is s as a string of YAML: one of Python in double quotes is one of YAML.
 func yamlString(s string) string { return pyString(s) }

@@ -18,7 +18,7 @@ var torchCode string
 // writeTorch writes a module of Python that needs PyTorch alone.
 func writeTorch(w io.Writer, p *Portable) error {
 	t := torchOf(p)
-	text := pyComment(t.notes()) + torchCode
+	text := commented(t.notes()) + torchCode
 	for _, table := range []struct{ name, empty, value string }{
 		{"AXES", "{}", pyDict(t.axes)},
 		{"DATA", "()", pyNames(t.data)},
@@ -62,7 +62,7 @@ type torchPlan struct {
 	labels            string // the loss's second argument
 	target            int    // its dimension with samples
 	begins, layers    []string
-	unlike            []string // parameters that lie otherwise than the plan has them
+	unlike, gathered  []string // parameters that lie otherwise than the plan has them: cut elsewhere, and whole
 }
 
 func torchOf(p *Portable) *torchPlan {
@@ -146,11 +146,17 @@ func (t *torchPlan) pieces(i int) int {
 	return -1
 }
 
-// along are the dimensions of a that axes of the model divide.
+// along are the dimensions of a that axes of the model divide where it is used: DTensor gathers no parameter once for a step.
 func (t *torchPlan) along(a Array) (out []entry) {
+	spec := a.Spec
+	if a.Used != nil {
+		spec = a.Used
+	}
 	for _, axis := range t.model {
-		if d := a.Spec.Along(axis); d >= 0 {
+		if d := spec.Along(axis); d >= 0 {
 			out = append(out, entry{axis, fmt.Sprint(d)})
+		} else if a.Kind == plan.Parameter && a.Spec.Along(axis) >= 0 {
+			t.gathered = append(t.gathered, a.Path)
 		}
 	}
 	return out
@@ -245,7 +251,9 @@ func beginsOf(parameters []Array, n int) []string {
 		module := ""
 		for depth := 1; depth < len(parts) && module == ""; depth++ {
 			prefix := strings.Join(parts[:depth], ".")
-			before := func(a Array) bool { return strings.HasPrefix(a.Path, prefix+".") && len(a.Stages) > 0 && a.Stages[0] < k }
+			before := func(a Array) bool {
+				return strings.HasPrefix(a.Path, prefix+".") && len(a.Stages) > 0 && a.Stages[0] < k
+			}
 			if !slices.ContainsFunc(parameters, before) {
 				module = prefix
 			}
@@ -295,7 +303,10 @@ func (t *torchPlan) notes() []string {
 			"before the step in place of after it, and what is sent is the same.")
 	}
 	if len(t.unlike) > 0 {
-		notes = append(notes, "Not expressed: pieces of different sizes along another dimension than the first, of "+words(commented(t.unlike))+", which are cut along the first.")
+		notes = append(notes, "Not expressed: pieces of different sizes along another dimension than the first, of "+words(comments(t.unlike))+", which are cut along the first.")
+	}
+	if len(t.gathered) > 0 {
+		notes = append(notes, "Not expressed: pieces over "+words(comments(t.model))+" of parameters that are gathered once for each step: here whole are "+some(comments(t.gathered))+".")
 	}
 	if t.pipe != "" && len(t.begins) == 0 {
 		notes = append(notes, "Not expressed: at which modules stages begin, since no parameter's name says that. Name them: apply(..., stages=[...]).")
@@ -306,21 +317,12 @@ func (t *torchPlan) notes() []string {
 	return notes
 }
 
-func commented(list []string) []string {
+func comments(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = comment(s)
 	}
 	return out
-}
-
-// pyComment is lines as a comment of Python, of shells, TOML and YAML.
-func pyComment(lines []string) string {
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString(strings.TrimRight("# "+line, " ") + "\n")
-	}
-	return b.String()
 }
 
 func pyDict(list []entry) string {

@@ -93,7 +93,7 @@ func writeTorchTitan(w io.Writer, p *Portable) error {
 		"",
 		fmt.Sprintf("    NGPU=%d MODULE=my_runs CONFIG=planned ./run_train.sh", p.Devices/nodes(p)),
 	)
-	text := pyComment(head)
+	text := commented(head)
 	if r.recompute != plan.None {
 		name, _, _ := strings.Cut(policy, ".")
 		text += "from torchtitan.distributed.activation_checkpoint import " + name + "\n\n\n"
