@@ -2,8 +2,9 @@
 # Exports models and training steps with JAX and models with PyTorch, in environments of their own in build/models, and imports, runs,
 # costs, plans and compiles each (scripts/models/check.py). The tables replace those in docs/MODELS.md. Needs 10 GB of disk: PyTorch's
 # package asks for CUDA's libraries. The third table is of models that PyTorch and dmir train (scripts/models/train.py), in
-# docs/TRAINING.md.
-# usage: models.sh [jax|torch|train [NAME...]]    (default: all; with names the table is printed only)
+# docs/TRAINING.md. The last two, in docs/PLANNING.md, are of exported plans: models that PyTorch trains under them on four processes
+# (scripts/models/export_torch.py), and what torchtitan, DeepSpeed, Megatron Core and NeMo read (scripts/models/export_tools.py).
+# usage: models.sh [jax|torch|train|export [NAME...]]    (default: all; with names the table is printed only)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -49,10 +50,23 @@ trained() {
   page train docs/TRAINING.md
 }
 
+# exported [NAME...]
+exported() {
+  environment torch "$torch"
+  "$python" -W ignore scripts/models/export_torch.py "$at/programs/export" build/dmir "$@" | tee "$at/export-torch.md" || failed=1
+  [ $# = 0 ] || return 0
+  page export-torch docs/PLANNING.md
+  environment tools "$tools"
+  "$python" -W ignore scripts/models/export_tools.py "$at/programs/export/gpt.dmir" build/dmir | grep '^|' | tee "$at/export-tools.md" || failed=1
+  page export-tools docs/PLANNING.md
+}
+
 torch="torch==2.15.0 torchvision==0.29.2 transformers==5.23.0 onnx==1.23.2 onnxscript==0.7.2"
+tools="torch==2.15.0 torchtitan==0.3.0 deepspeed==0.19.8 megatron-core==0.16.1 pyyaml"
 only=${1:-all}
 [ $# = 0 ] || shift
 case $only in jax | all) table jax "jax==0.10.2 flax==0.12.8 optax==0.2.8" "$@" ;; esac
 case $only in torch | all) table torch "$torch" "$@" ;; esac
 case $only in train | all) trained "$@" ;; esac
+case $only in export | all) exported "$@" ;; esac
 exit $failed

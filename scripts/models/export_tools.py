@@ -12,6 +12,7 @@ import dataclasses
 import importlib.util
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -140,8 +141,10 @@ def main():
                 at = export(name)
                 try:
                     good = read(at, plan)
-                    lacks = at.read_text().count("Not expressed")
-                    row.append(("as planned" if not lacks else f"{lacks} not expressed") if good else "other sizes")
+                    text = at.read_text()
+                    lacks, near = text.count("Not expressed"), re.search(r"The nearest that .* takes .* a step, (\S+ %)", text)
+                    said = f"{lacks} not expressed" + (f", {near[1]}" if near else "") if lacks else "as planned"
+                    row.append(said if good else "other sizes")
                 except Exception as e:  # what a tool refuses is a row of the table
                     good = False
                     row.append(f"refused: {e}".replace("\n", " ")[:120])
