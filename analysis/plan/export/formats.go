@@ -19,14 +19,14 @@ type Format struct {
 // formats are all there are, in the order in which people read of them. Help, completion and documentation list these.
 var formats = []*Format{
 	{"jax", ".py", "JAX", "a module with the mesh, the `PartitionSpec` of every parameter, argument, state and result by its path, and `jit`, `shard`, `constrained`, `checkpoint` and `value_and_grad` for your own step", writeJAX},
-	{"slurm", ".sh", "Slurm", "a batch file that runs the planned program with `mpirun dmir run` on its machines", writeSlurm},
-	{"jobset", ".yaml", "Kubernetes", "a JobSet that does the same in pods", writeJobSet},
-	{"json", ".json", "any program", "the description that the other files are written from", writeJSON},
 	{"torch", ".py", "PyTorch", "a module that divides the parameters of an `nn.Module` (DTensor, FSDP2), cuts it into stages and runs its step", writeTorch},
 	{"torchtitan", ".py", "torchtitan", "a function that puts degrees, schedule, batch and recomputation into a configuration", writeTorchTitan},
 	{"megatron", ".sh", "Megatron-LM", "command-line flags, as an array of a shell", writeMegatron},
 	{"deepspeed", ".json", "DeepSpeed", "a configuration: ZeRO stage, batch, accumulation, tensor parallelism, pipeline", writeDeepSpeed},
 	{"nemo", ".yaml", "NeMo", "what recipes of Megatron Bridge are overridden with", writeNeMo},
+	{"slurm", ".sh", "Slurm", "a batch file that runs the planned program with `mpirun dmir run` on its machines", writeSlurm},
+	{"jobset", ".yaml", "Kubernetes", "a JobSet that does the same in pods", writeJobSet},
+	{"json", ".json", "any program", "the description that the other files are written from", writeJSON},
 }
 
 // Formats are all formats.

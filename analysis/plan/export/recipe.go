@@ -1,13 +1,11 @@
 package export
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"dmir/analysis/plan"
-	"dmir/analysis/units"
 	"dmir/dialect/op"
 )
 
@@ -187,21 +185,7 @@ func (r *recipe) finish(usage ...string) []string {
 	if !r.changed {
 		return out
 	}
-	near, err := r.p.near(r.setting())
-	was := r.p.Predicted.Seconds
-	var none *plan.Error
-	switch {
-	case errors.As(err, &none):
-		return append(out, "The nearest that "+r.tool+" runs is no plan: "+comment(none.Msg)+".")
-	case err != nil || near == nil:
-		return append(out, "The nearest that "+r.tool+" runs is not costed: the plan is that of the program's text.")
-	}
-	more := ""
-	if was > 0 {
-		more = fmt.Sprintf(", %+.1f %%", 100*(near.Time/was-1))
-	}
-	return append(out, fmt.Sprintf("The nearest that %s runs takes %s a step%s, and %s of memory: %s.", r.tool, units.Time(near.Time*1e9), more,
-		units.Bytes(near.Memory.Total), comment(strings.Join(near.Names, ", "))))
+	return append(out, nearest(r.p, r.tool, r.setting()))
 }
 
 // yamlString is s as a string of YAML: one of Python in double quotes is one of YAML.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +19,6 @@ import (
 	"dmir/analysis/program"
 	"dmir/syntax/source"
 )
-
-var update = flag.Bool("update", false, "rewrite the exported files in testdata")
 
 // layers is a training step of four layers with momentum, whose text states a plan.
 const layers = `func.func private @loss(%x: tensor<16x8xf32>, %labels: tensor<16x8xf32>, %a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>, %d: tensor<8x8xf32>) -> tensor<f32> {
