@@ -140,8 +140,11 @@ def size_of(x):
 
 def group_size(space, args):
     if space == "c10d":
-        groups = [a for a in args if isinstance(a, torch.ScriptObject) and hasattr(a, "size")]
-        return next((dist.ProcessGroup.unbox(g).size() for g in groups), PROCESSES)
+        for a in args:
+            with contextlib.suppress(RuntimeError):  # another object, as the kind of reduction
+                if isinstance(a, torch.ScriptObject):
+                    return dist.ProcessGroup.unbox(a).size()
+        raise ValueError(f"no group among {args}")
     names = [a for a in args if isinstance(a, str)]
     return dist.distributed_c10d._resolve_process_group(names[-1]).size()
 
