@@ -28,7 +28,7 @@ bench-renew: ## bench/results renewed on this machine; lists what is worse than 
 gpu: ## 12 minutes of the local NVIDIA card: what it computes right, and predicted and measured times beside its peers
 	scripts/gpu.sh
 
-models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md; models trained as PyTorch trains them: docs/TRAINING.md
+models: ## models of JAX and PyTorch, imported, run, costed and compiled: the tables of docs/MODELS.md; models trained as PyTorch trains them: docs/TRAINING.md; exported plans run: docs/PLANNING.md
 	scripts/models.sh
 
 fmt:

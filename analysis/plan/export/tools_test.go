@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,5 +202,62 @@ func sourced(t *testing.T, files []string) {
 		if words := strings.Fields(string(out)); err != nil || len(words) < 6 || words[0] != "--tensor-model-parallel-size" || words[len(words)-1] == "x" {
 			t.Errorf("%s: %v: %s", file, err, out)
 		}
+	}
+}
+
+// TestUsed: an argument is used as it lies, or gathered along axes over which it lies in pieces; PyTorch's module has it as it is used.
+func TestUsed(t *testing.T) {
+	m, _ := machine.Lookup("dgx-h100")
+	path := "../../../examples/transformer_train.dmir"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(text string) *program.Program {
+		return program.Load(source.New(path, text), program.Options{Target: m})
+	}
+	r, err := request.New(load(string(data)), request.Asked{Devices: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Options.Fix = plan.Setting{Tensor: 4}
+	found, err := r.Search(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := found.Plans[0]
+	text, err := found.Write(best)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := load(text)
+	module, fn, err := request.Step(planned, r.Func.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := export.Read(context.Background(), export.Source{Program: planned, Module: module, Func: fn, Options: r.Options, Plan: best})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := export.Lookup("torch").Write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	gathered := 0
+	for _, a := range d.Arguments {
+		for dim, axes := range a.Used {
+			if slices.ContainsFunc(axes, func(axis string) bool { return !slices.Contains(a.Spec[dim], axis) }) {
+				t.Errorf("%s lies as %v and is used as %v", a.Name, a.Spec, a.Used)
+			}
+		}
+		if a.Used != nil && a.Kind == plan.Parameter {
+			gathered++
+			if a.Used.Whole() && !strings.Contains(b.String(), `"`+a.Path+`": {},`) {
+				t.Errorf("%s is used whole, and the module divides it", a.Path)
+			}
+		}
+	}
+	if gathered == 0 {
+		t.Error("no parameter is gathered")
 	}
 }
