@@ -22,5 +22,41 @@ func TestSparsePrograms(t *testing.T) {
 		}
 		cases = append(cases, c)
 	}
+	for i, text := range sparseProducts {
+		cases = append(cases, Case{Name: fmt.Sprint("product ", i), Text: text, Seed: 1}, Case{Name: fmt.Sprint("product ", i, " on the processor"), Text: text, Seed: 1, Device: "cpu"})
+	}
 	agree(t, cases)
 }
+
+// sparseProducts are products of sparse matrices: in rows, masked, of blocks, and of vectors.
+var sparseProducts = []string{`!a = tensor<40x30xf32, #dm.csr<nnz = 700>>
+!b = tensor<30x50xf32, #dm.csr<nnz = 800>>
+!c = tensor<40x50xf32, #dm.csr<nnz = 2000>>
+func.func @f(%x: tensor<40x30xf32>, %y: tensor<30x50xf32>) -> (tensor<40x50xf32>, tensor<40x50xf32>, tensor<40x50xf32>) {
+  %p = dm.relu %x : tensor<40x30xf32>
+  %q = dm.relu %y : tensor<30x50xf32>
+  %a = dm.convert_format %p : (tensor<40x30xf32>) -> !a
+  %b = dm.convert_format %q : (tensor<30x50xf32>) -> !b
+  %c = dm.matmul %a, %b, products = 20000 : (!a, !b) -> !c
+  %m = dm.sample "ik,kj->ij" %c, %a, %b, products = 60000 : (!c, !a, !b) -> !c
+  %u = dm.convert_format %c : (!c) -> tensor<40x50xf32>
+  %v = dm.convert_format %m : (!c) -> tensor<40x50xf32>
+  %w = dm.matmul %a, %b, products = 20000 : (!a, !b) -> tensor<40x50xf32>
+  return %u, %v, %w : tensor<40x50xf32>, tensor<40x50xf32>, tensor<40x50xf32>
+}
+`, `!a = tensor<16x24xf32, #dm.bsr<4x4, nnz = 24>>
+!b = tensor<24x12xf32, #dm.bsr<4x4, nnz = 18>>
+!c = tensor<16x12xf32, #dm.bsr<4x4, nnz = 12>>
+!v = tensor<24xf32, #dm.sparse_vector<nnz = 24>>
+func.func @f(%x: tensor<16x24xf32>, %y: tensor<24x12xf32>, %s: tensor<24xf32>) -> (tensor<16x12xf32>, tensor<f32>, tensor<16xf32>) {
+  %r = dm.relu %s : tensor<24xf32>
+  %a = dm.convert_format %x : (tensor<16x24xf32>) -> !a
+  %b = dm.convert_format %y : (tensor<24x12xf32>) -> !b
+  %v = dm.convert_format %r : (tensor<24xf32>) -> !v
+  %c = dm.matmul %a, %b, products = 100 : (!a, !b) -> !c
+  %u = dm.convert_format %c : (!c) -> tensor<16x12xf32>
+  %d = dm.einsum "i,i->" %v, %v : (!v, !v) -> tensor<f32>
+  %e = dm.einsum "ij,j->i" %a, %v : (!a, !v) -> tensor<16xf32>
+  return %u, %d, %e : tensor<16x12xf32>, tensor<f32>, tensor<16xf32>
+}
+`}

@@ -83,6 +83,9 @@ func LineOf(m *ir.Module, o *ir.Op) int {
 // Mismatch is what an element that differs, at its index in the values compared,
 // and the places that the check was reached in are reported as; room is of op.RoomAttr.
 func Mismatch(member, room string, at []int, got, want string, places []Place) string {
+	if sum, ok := strings.CutPrefix(room, op.RoomForProducts); ok {
+		return within(fmt.Sprintf("%s is a sum of %s products of stored elements, but %s = %s", sum, got, op.ProductsAttr, want), places)
+	}
 	if room != "" {
 		return within(fmt.Sprintf("%s would store %s elements, but its nnz leaves room for %s", room, got, want), places)
 	}

@@ -193,6 +193,8 @@ func (w *writer) valueOf(a *op.AttrDef) string {
 		return base("float", "integer")
 	case op.KindString, op.KindName:
 		return base("string")
+	case op.KindSize:
+		return base("integer", "string")
 	case op.KindInts:
 		return base("array", "dense_array")
 	case op.KindPairs, op.KindStrings:

@@ -264,9 +264,16 @@ func coerce(a types.Attr, def *op.AttrDef) types.Attr {
 		if _, ok := a.(types.Unit); ok {
 			return types.Bool(true)
 		}
-	case op.KindInt:
-		if n, ok := a.(types.Int); ok && n.Elem == types.I64 {
-			return types.Int{V: n.V}
+	case op.KindInt, op.KindSize:
+		switch a := a.(type) {
+		case types.Int:
+			if a.Elem == types.I64 {
+				return types.Int{V: a.V}
+			}
+		case types.Keyword:
+			if def.Kind == op.KindSize {
+				return types.Str(a)
+			}
 		}
 	case op.KindFloat:
 		switch n := a.(type) {

@@ -122,6 +122,8 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 			v = types.Str([]string{"ij,jk->ik", "ii->", "ij->ji", "i,i->i"}[r.IntN(4)])
 		case op.KindName:
 			v = types.Str("f")
+		case op.KindSize:
+			v = []types.Attr{small(), types.Str("2 * n")}[r.IntN(2)]
 		case op.KindStrings:
 			list := types.Array{}
 			for i := range r.IntN(3) {

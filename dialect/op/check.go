@@ -54,7 +54,11 @@ const MemberAttr = "member"
 
 // RoomAttr names, of a check made of an op that assembles a sparse tensor, the tensor:
 // compared are how many elements it would store, and as many of them as it has room for.
-const RoomAttr = "room"
+// or, behind RoomForProducts, how many products it sums and as many as its attribute states.
+const (
+	RoomAttr        = "room"
+	RoomForProducts = "products of "
+)
 
 // callsAttr are the calls through which the body with a check was inlined.
 const callsAttr = "calls"

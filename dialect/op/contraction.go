@@ -76,7 +76,7 @@ var einsumDef = &Def{
 	Results:  []Param{{Name: "y", Elems: multiply, Doc: "the output's letters as dimensions"}},
 	Attrs: []AttrDef{
 		{Name: "equation", Kind: KindString, Lead: true, Doc: "letters of the operands, `->`, letters of the output"},
-		accumulateAttr, precisionAttr,
+		accumulateAttr, precisionAttr, productsAttr,
 	},
 	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
 	Linear:     linearInEach,
@@ -107,7 +107,7 @@ var matmulDef = &Def{
 	Attrs: []AttrDef{
 		{Name: "transpose_a", Kind: KindBool, Default: types.Bool(false), Doc: "x is `[…, k, m]`"},
 		{Name: "transpose_b", Kind: KindBool, Default: types.Bool(false), Doc: "w is `[…, n, k]`"},
-		accumulateAttr, precisionAttr,
+		accumulateAttr, precisionAttr, productsAttr,
 	},
 	Traits:  Pure,
 	Linear:  linearInEach,

@@ -94,6 +94,7 @@ const (
 	KindName    AttrKind = "name"      // @f where the op defines it; a string in generic form
 	KindStrings AttrKind = "strings"   // ["data", "model"]
 	KindPlace   AttrKind = "placement" // #dm.at<…>
+	KindSize    AttrKind = "size"      // 1000, or a formula of symbols as a string
 )
 
 // Param is an operand or a result.

@@ -133,6 +133,22 @@ func Int(o *ir.Op, name string) int64 {
 	return a.V
 }
 
+// Size is an attribute that is a size, at least 0; ok is false where it is absent or none.
+func Size(o *ir.Op, name string) (d dim.Dim, ok bool) { return SizeOf(Attr(o, name)) }
+
+// SizeOf is a, an attribute, as a size.
+func SizeOf(a types.Attr) (d dim.Dim, ok bool) {
+	switch a := a.(type) {
+	case types.Int:
+		return dim.Const(a.V), a.V >= 0
+	case types.Str:
+		d, err := dim.Parse(string(a))
+		n, number := d.Int()
+		return d, err == nil && (!number || n >= 0)
+	}
+	return d, false
+}
+
 // Float is a floating-point attribute or its default; 0 where there is neither.
 func Float(o *ir.Op, name string) float64 {
 	v, _ := types.NumberOf(Attr(o, name))

@@ -14,8 +14,7 @@ import (
 
 func sparseTensors() []*Def {
 	introductions[SparseTensors] = formatReference()
-	contraction := &Sparse{Doc: "One sparse operand: products of the elements that it stores; the result is dense.", lower: einsumSparse}
-	einsumDef.Sparse, matmulDef.Sparse = contraction, contraction
+	einsumDef.Sparse, matmulDef.Sparse = products, products
 	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
 	attentionDef.Sparse = attended
 	sampleDef.Sparse, convertFormatDef.Sparse = sampledProduct, converted

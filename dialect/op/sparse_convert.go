@@ -155,7 +155,7 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 	elem := l.keyElem(end)
 	var key *ir.Value
 	for i, level := range e.levels() {
-		own := from.coordinate(level.Dim, elem)
+		own := from.coordinateAt(level.Dim, elem, from.core)
 		switch {
 		case level.Div > 0:
 			own = l.Binary("div", own, l.constant(elem, dim.Const(level.Div)))
@@ -187,17 +187,17 @@ func (l *lowering) reordered(i int, to *types.Tensor) keys {
 	return k
 }
 
-// coordinate is, for each entry of core, its coordinate along a dimension of which no level is
-// an inner one.
-func (e *entries) coordinate(d int, elem types.Elem) *ir.Value {
+// coordinateAt is, for each entry of a level, its coordinate along a dimension of which no level
+// is below it.
+func (e *entries) coordinateAt(d int, elem types.Elem, level int) *ir.Value {
 	var sum *ir.Value
-	for i, level := range e.levels() {
-		if level.Dim != d {
+	for i, of := range e.levels() {
+		if of.Dim != d {
 			continue
 		}
-		x := e.Convert(e.coordinates(i, e.core), elem)
-		if level.Div > 0 {
-			x = e.Binary("mul", x, e.constant(elem, dim.Const(level.Div)))
+		x := e.Convert(e.coordinates(i, level), elem)
+		if of.Div > 0 {
+			x = e.Binary("mul", x, e.constant(elem, dim.Const(of.Div)))
 		}
 		if sum != nil {
 			x = e.Binary("add", sum, x)
@@ -283,13 +283,8 @@ func stepOf(n dim.Dim) types.Attr {
 func (l *lowering) distinct(k keys, cells, room dim.Dim) *ir.Value {
 	elem := k.key.Elem()
 	group := l.Binary("div", k.key, l.constant(elem, cells))
-	i, zero := l.numbers(asTensor(k.key.Type).Shape[0]), l.Splat(&types.Tensor{Elem: types.I32}, 0)
-	before := l.take(group, l.Binary("max", l.Binary("sub", i, l.Splat(&types.Tensor{Elem: types.I32}, 1)), zero))
-	first := l.Binary("or", l.compared("ne", group, before), l.compared("eq", i, zero))
-	inside := l.compared("lt", k.key, l.constant(elem, k.end))
-	first = l.Binary("and", first, inside)
-	number := l.Value("cumsum", []*ir.Value{l.Convert(first, types.I32)}, named("dim", intAttr(0)))
-	at := l.Value("select", []*ir.Value{first, l.Binary("sub", number, l.Splat(&types.Tensor{Elem: types.I32}, 1)), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil)
+	number, first := l.groups(group, l.compared("lt", k.key, l.constant(elem, k.end)))
+	at := l.placed(first, number)
 	start := l.Binary("mul", group, l.constant(elem, cells))
 	l.fit(at, asTensor(k.key.Type).Shape[0], room)
 	return l.moved(start, at, room, l.constant(elem, k.end))
@@ -297,11 +292,14 @@ func (l *lowering) distinct(k keys, cells, room dim.Dim) *ir.Value {
 
 // fit checks that places, of which there are at most so many, lie below room.
 func (l *lowering) fit(at *ir.Value, most, room dim.Dim) {
-	if room.AtLeast(most) {
-		return
+	if !room.AtLeast(most) {
+		n := l.Binary("add", l.reduce("max", at, 0), l.constant(at.Elem(), dim.Const(1)))
+		l.within(n, room, valueName(l.o.Results[0]))
 	}
-	n := l.Binary("add", l.reduce("max", at, 0), l.constant(at.Elem(), dim.Const(1)))
-	limit := l.Convert(l.lengthOf(l.Splat(&types.Tensor{Shape: []dim.Dim{room}, Elem: types.I32}, 0)), at.Elem())
-	name := valueName(l.o.Results[0])
-	l.Op("check.expect_eq", []*ir.Value{n, l.Binary("min", n, limit)}, named(RoomAttr, types.Str(name)))
+}
+
+// within checks that n is at most room; what is of RoomAttr.
+func (l *lowering) within(n *ir.Value, room dim.Dim, what string) {
+	limit := l.Convert(l.lengthOf(l.Splat(&types.Tensor{Shape: []dim.Dim{room}, Elem: types.I32}, 0)), n.Elem())
+	l.Op("check.expect_eq", []*ir.Value{n, l.Binary("min", n, limit)}, named(RoomAttr, types.Str(what)))
 }

@@ -23,44 +23,6 @@ type term struct {
 
 func (t term) size(c int) dim.Dim { return asTensor(t.v.Type).Shape[slices.Index(t.letters, c)] }
 
-// einsumSparse is an einsum or a product of which one operand is sparse. From the innermost
-// level outwards, the dense operands are multiplied at the level that has the last of
-// their coordinates, and a level whose letter the output lacks is summed over:
-// so what is common to several elements is computed once. What is left at a level
-// that the output has is added up at its place.
-func einsumSparse(l *lowering) {
-	eq, err := EquationOf(l.o)
-	if err != nil {
-		l.refuse(problem("DM120", -1, "%s", err))
-	}
-	one := -1
-	for i := range l.in {
-		switch {
-		case !l.sparse(i):
-		case one >= 0:
-			l.refuse(problem("DM134", i, "operands %d and %d of %s are both sparse, and only one can be", one, i, l.o.Name).help("convert the one with more elements stored: dm.convert_format"))
-		default:
-			one = i
-		}
-	}
-	if one < 0 || eq.Diagonal() {
-		l.refuse(problem("DM134", -1, "a letter stands twice in an operand of %s, for which there is no code with sparse operands", l.o.Name))
-	}
-	c := &contractedSparse{entries: l.entries(one), dims: lettersOf(eq.Inputs[one]), output: lettersOf(eq.Output)}
-	elem := wide(c.t.Elem)
-	if l.out[0].Elem.Bytes() > elem.Bytes() {
-		elem = l.out[0].Elem
-	}
-	var others []term
-	for i, vs := range l.in {
-		if i != one {
-			others = append(others, c.blocked(term{l.Convert(vs[0], elem), lettersOf(eq.Inputs[i])}))
-		}
-	}
-	y := c.contract("add", term{l.Convert(c.values(), elem), c.ofValues()}, others)
-	l.results[0] = []*ir.Value{l.Convert(c.unblocked(y), l.out[0].Elem)}
-}
-
 // lettersOf are those of a part of an equation.
 func lettersOf(s string) []int {
 	out := make([]int, len(s))

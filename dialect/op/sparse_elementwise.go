@@ -180,10 +180,10 @@ var sampleDef = &Def{
 }`,
 	Operands: []Param{
 		{Name: "pattern", Elems: numeric, Doc: "a sparse tensor"},
-		{Name: "operands", Elems: numeric, Variadic: true, Doc: "dense, one for each comma-separated part of the equation; one element type"},
+		{Name: "operands", Elems: numeric, Variadic: true, Doc: "one for each comma-separated part of the equation; one element type"},
 	},
 	Results: []Param{{Name: "y", Elems: numeric, Doc: "the pattern's shape and format, the operands' element type"}},
-	Attrs:   []AttrDef{{Name: "equation", Kind: KindString, Lead: true, Optional: true, Doc: "letters of the operands, `->`, letters of the output"}},
+	Attrs:   []AttrDef{{Name: "equation", Kind: KindString, Lead: true, Optional: true, Doc: "letters of the operands, `->`, letters of the output"}, productsAttr},
 	Traits:  Pure,
 	Infer:   inferSample,
 	Whole:   "What is stored of a row is known to the device that runs.",
@@ -197,11 +197,6 @@ func inferSample(o *ir.Op) ([]types.Type, *Problem) {
 		return nil, problem("DM134", 0, "%s is dense, and dm.sample takes the elements that a sparse tensor stores", valueName(o.Operands[0])).help("give it a format, such as #dm.csr, or compute the product with dm.einsum")
 	case len(o.Operands) < 2:
 		return nil, problem("DM124", -1, "dm.sample needs at least one operand besides the pattern")
-	}
-	for i := 1; i < len(o.Operands); i++ {
-		if in(o, i).Format != nil {
-			return nil, problem("DM134", i, "%s is sparse, and dm.sample multiplies dense tensors", valueName(o.Operands[i])).help("make it dense: dm.convert_format")
-		}
 	}
 	if q := contractionElems(o, 1, len(o.Operands)); q != nil {
 		return nil, q
@@ -245,19 +240,27 @@ func SampleEquation(o *ir.Op) (*Equation, *Problem) {
 }
 
 var sampledProduct = &Sparse{
-	Doc:   "The first operand is sparse; the result stores what it does.",
+	Doc: "The first operand is sparse; the result stores what it does. Of the others any may be, and are joined by the coordinates that they share, beginning with the first operand's: " +
+		"a masked product of sparse matrices. Where one is walked for each combination of elements so far, `products` states how many there are at most; without it they are made dense.",
 	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		eq, p := SampleEquation(l.o)
 		if p != nil {
 			l.refuse(p)
 		}
+		if l.compressed(0) && slices.ContainsFunc(l.o.Operands[1:], compressed) {
+			if j := l.joined(eq); j != nil {
+				c := j.folded(j.combine(true))
+				l.give([]*ir.Value{l.Convert(j.ofPattern(c), l.out[0].Elem)}, 0)
+				return
+			}
+		}
 		c := &contractedSparse{entries: l.entries(0), dims: lettersOf(eq.Output), output: lettersOf(eq.Output)}
 		elem := wide(in(l.o, 1).Elem)
 		var x term
 		keep := append([]int{entry}, c.wanted()...)
 		for i := range eq.Inputs {
-			y := c.atEntries(term{l.Convert(l.in[i+1][0], elem), lettersOf(eq.Inputs[i])})
+			y := c.atEntries(term{l.Convert(l.denseOf(i+1), elem), lettersOf(eq.Inputs[i])})
 			switch {
 			case i == 0:
 				x = y

@@ -168,6 +168,9 @@ func isKind(v types.Attr, a *op.AttrDef) bool {
 	case op.KindPlace:
 		_, ok := v.(types.Place)
 		return ok
+	case op.KindSize:
+		_, ok := op.SizeOf(v)
+		return ok
 	}
 	return true
 }
@@ -199,6 +202,8 @@ func kindPhrase(k op.AttrKind) string {
 		return "a symbol"
 	case op.KindStrings:
 		return "a list of strings"
+	case op.KindSize:
+		return "a size, a number or a formula in quotes"
 	}
 	return "a placement"
 }
@@ -208,6 +213,8 @@ func kindExample(a *op.AttrDef) string {
 	switch a.Kind {
 	case op.KindInt:
 		value = "1"
+	case op.KindSize:
+		value = "1000000"
 	case op.KindFloat:
 		value = "0.5"
 	case op.KindBool:

@@ -235,7 +235,7 @@ func (g *sparse) end(v pair) pair {
 		w.dense = v.dense
 		return w
 	}
-	size := map[byte]int{'l': 3, 'm': 5}
+	size := map[byte]int{'l': 4, 'm': 5}
 	for d := range rank {
 		size[letters[d]] = v.shape[d]
 	}
@@ -262,6 +262,28 @@ func (g *sparse) end(v pair) pair {
 		g.line("%s = dm.rng normal, seed = %d : %s", x, g.n, g.of(shape, ""))
 		terms, names, ts = append(terms, term), append(names, x), append(ts, g.of(shape, ""))
 	}
+	denses, dts := slices.Clone(names), slices.Clone(ts)
+	products := false
+	for i := range names { // some of them sparse as well, with half of their elements
+		if g.rng.IntN(3) > 0 {
+			continue
+		}
+		var own []int
+		for k := range terms[i] {
+			own = append(own, size[terms[i][k]])
+		}
+		if slices.ContainsFunc(own, func(n int) bool { return n%2 != 0 }) { // blocks do not divide it
+			continue
+		}
+		shape := g.shape
+		g.shape = own
+		half, x := g.name(), g.name()
+		g.line("%s = dm.relu %s : %s", half, names[i], dts[i])
+		t := g.of(own, g.format())
+		g.shape = shape
+		g.line("%s = dm.convert_format %s : (%s) -> %s", x, half, dts[i], t)
+		denses[i], names[i], ts[i], products = half, x, t, true
+	}
 	out := ""
 	for i := range seen {
 		if g.rng.IntN(2) == 0 {
@@ -271,9 +293,23 @@ func (g *sparse) end(v pair) pair {
 	}
 	at := g.rng.IntN(len(terms) + 1)
 	terms, names, ts = slices.Insert(terms, at, letters), slices.Insert(names, at, v.sparse), slices.Insert(ts, at, t)
+	denses, dts = slices.Insert(denses, at, v.dense), slices.Insert(dts, at, dense)
 	eq := strings.Join(terms, ",") + "->" + out
-	g.line("%s = dm.einsum %q %s : (%s) -> %s", w.sparse, eq, strings.Join(names, ", "), strings.Join(ts, ", "), g.of(w.shape, ""))
-	names[at], ts[at] = v.dense, dense
-	g.line("%s = dm.einsum %q %s : (%s) -> %s", w.dense, eq, strings.Join(names, ", "), strings.Join(ts, ", "), g.of(w.shape, ""))
+	bound, whole := "", g.of(w.shape, "")
+	if products && g.rng.IntN(2) == 0 {
+		bound = ", products = 200000"
+	}
+	if bound != "" && out != "" && strings.Contains(t, "nnz") && g.rng.IntN(2) == 0 && !slices.ContainsFunc(w.shape, func(n int) bool { return n%2 != 0 }) && len(out) < 4 {
+		shape := g.shape
+		g.shape = w.shape
+		to := g.of(w.shape, g.format())
+		g.shape = shape
+		own := g.name()
+		g.line("%s = dm.einsum %q %s%s : (%s) -> %s", own, eq, strings.Join(names, ", "), bound, strings.Join(ts, ", "), to)
+		g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, own, to, whole)
+	} else {
+		g.line("%s = dm.einsum %q %s%s : (%s) -> %s", w.sparse, eq, strings.Join(names, ", "), bound, strings.Join(ts, ", "), whole)
+	}
+	g.line("%s = dm.einsum %q %s : (%s) -> %s", w.dense, eq, strings.Join(denses, ", "), strings.Join(dts, ", "), whole)
 	return w
 }
