@@ -59,4 +59,20 @@ func.func @f(%x: tensor<16x24xf32>, %y: tensor<24x12xf32>, %s: tensor<24xf32>) -
   %e = dm.einsum "ij,j->i" %a, %v : (!a, !v) -> tensor<16xf32>
   return %u, %d, %e : tensor<16x12xf32>, tensor<f32>, tensor<16xf32>
 }
+`, `!a = tensor<20x16xf32, #dm.csr<nnz = 200>>
+!b = tensor<20x32xf32, #dm.csr<nnz = 400>>
+!c = tensor<12x32xf32, #dm.bsr<2x4, nnz = 48>>
+!n = tensor<20x16xf32, #dm.nm<2:4>>
+func.func @f(%x: tensor<20x16xf32>, %w: tensor<16x5xf32>) -> (tensor<12x32xf32>, tensor<20x5xf32>, tensor<20xf32>, tensor<16xf32>) {
+  %r = dm.relu %x : tensor<20x16xf32>
+  %a = dm.convert_format %r : (tensor<20x16xf32>) -> !a
+  %b = dm.concatenate %a, %a, dim = 1 : (!a, !a) -> !b
+  %c = dm.slice %b, dims = [0], start_indices = [3], limit_indices = [15] : (!b) -> !c
+  %u = dm.convert_format %c : (!c) -> tensor<12x32xf32>
+  %n = dm.prune %x : (tensor<20x16xf32>) -> !n
+  %y = dm.matmul %n, %w : (!n, tensor<16x5xf32>) -> tensor<20x5xf32>
+  %m = dm.reduce max %a, dims = [1] : (!a) -> tensor<20xf32>
+  %v = dm.mean %a, dims = [0] : (!a) -> tensor<16xf32>
+  return %u, %y, %m, %v : tensor<12x32xf32>, tensor<20x5xf32>, tensor<20xf32>, tensor<16xf32>
+}
 `}

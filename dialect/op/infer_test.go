@@ -147,6 +147,14 @@ var goodOps = []struct {
 	{"sample", "=tensor<8x6xf32,#dm.csr<nnz=e>> 8x4xf32 6x4xf32", `equation = "ik,jk->ij"`, "=tensor<8x6xf32,#dm.csr<nnz=e>>", "7*e", "4*e + 36 16*e 16*e", "4*e"},
 	{"convert_format", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "", "8x6xf32", "e", "8*e + 36", "192"},
 	{"convert_format", "8x6xf32", "", "=tensor<8x6xf32,#dm.bsr<2x2,nnz=12>>", "0", "192", "260"},
+	{"matmul", "=tensor<8x6xf32,#dm.csr<nnz=e>> =tensor<6x4xf32,#dm.csr<nnz=f>>", `products = "p"`, "8x4xf32", "2*p", "8*e + 36 4*e + 8*p", "128"},
+	{"matmul", "=tensor<8x6xf32,#dm.csr<nnz=e>> =tensor<6x4xf32,#dm.csr<nnz=f>>", `products = "p"`, "=tensor<8x4xf32,#dm.csr<nnz=g>>", "2*p", "8*e + 36 4*e + 8*p", "8*g + 36"},
+	{"einsum", "=tensor<8xf32,#dm.sparse_vector<nnz=e>> =tensor<8xf32,#dm.sparse_vector<nnz=f>>", `equation = "i,i->"`, "f32", "2*e", "8*e + 8 4*e + 4*f + 4", "4"},
+	{"sample", "=tensor<8x4xf32,#dm.csr<nnz=e>> =tensor<8x6xf32,#dm.csr<nnz=f>> =tensor<6x4xf32,#dm.csr<nnz=g>>", `equation = "ik,kj->ij", products = "p"`, "=tensor<8x4xf32,#dm.csr<nnz=e>>", "2*p", "4*e + 36 4*e + 8*p 4*g + 4*p + 28", "4*e"},
+	{"slice", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "dims = [0], start_indices = [2], limit_indices = [6]", "=tensor<4x6xf32,#dm.csr<nnz=e>>", "0", "8*e + 36", "8*e + 20"},
+	{"concatenate", "=tensor<8x6xf32,#dm.csr<nnz=e>> =tensor<4x6xf32,#dm.csr<nnz=f>>", "dim = 0", "=tensor<12x6xf32,#dm.csr<nnz=e+f>>", "0", "8*e + 36 8*f + 20", "8*e + 8*f + 52"},
+	{"mean", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "dims = [1]", "8xf32", "17", "72", "32"},
+	{"prune", "8x16xf32", "", "=tensor<8x16xf32,#dm.nm<2:4>>", "0", "512", "512"},
 
 	// Movement.
 	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},

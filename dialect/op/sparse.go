@@ -18,9 +18,11 @@ func sparseTensors() []*Def {
 	transposeDef.Sparse, reduceDef.Sparse, softmaxDef.Sparse = transposed, summed, normalized
 	attentionDef.Sparse = attended
 	sampleDef.Sparse, convertFormatDef.Sparse = sampledProduct, converted
+	sliceDef.Sparse, concatenateDef.Sparse = slicedElements, concatenatedElements
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
-	return []*Def{sampleDef, convertFormatDef}
+	pruneDef.Sparse = pruned
+	return []*Def{sampleDef, convertFormatDef, pruneDef}
 }
 
 // Sparse is how an op takes and gives sparse tensors.
@@ -126,7 +128,7 @@ func supported(o *ir.Op) *Problem {
 				at = i
 			}
 			for j, l := range t.Format.Levels {
-				if l.Kind == types.LooseCompressedLevel || l.Kind == types.StructuredLevel {
+				if l.Kind == types.LooseCompressedLevel {
 					return problem("DM134", at, "%s has a level that is %s, for which there is no code", valueName(v), l.Kind).help("store it with dense, compressed and singleton levels")
 				}
 				if l.NonOrdered {
@@ -261,11 +263,18 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	ops, in, out, _ := scratch(o)
 	read = make([]dim.Dim, len(o.Operands))
 	most := map[*ir.Value]dim.Dim{}
+	// What is repeated for each product is read once: one element after the other.
+	repeats := func(at *ir.Value) bool {
+		return at.Op != nil && at.Op.Name == Prefix+"segment_ids" && at.Op.Operands[0].Op != nil && slices.Contains(ops, at.Op.Operands[0].Op)
+	}
 	for _, p := range ops {
 		if Of(p) == nil || IsView(p) { // a check, or nothing moves
 			continue
 		}
 		r, _ := TrafficOf(p, false)
+		if p.Name == Prefix+"gather" && repeats(p.Operands[1]) {
+			r[0] = asTensor(p.Operands[0].Type).Bytes()
+		}
 		for i, v := range p.Operands {
 			from := Source(v)
 			if i < len(r) && (from.Op == nil || !slices.Contains(ops, from.Op)) && r[i].AtLeast(most[from]) {
@@ -302,8 +311,8 @@ func HasTraffic(o *ir.Op) bool {
 // formatReference says, on the reference page, how formats are written.
 func formatReference() string {
 	s := "A format is a list of levels, the outermost first, each of which walks a dimension, the blocks of one (`d0 floordiv 4`) or the places in a block (`d0 mod 4`). A level is `dense` (every coordinate has an entry), " +
-		"`compressed` (the coordinates of the entries below each entry of the level before, with positions where these begin and end) or `singleton` (one coordinate for each entry); `loose_compressed` and `structured[n, m]` are read, " +
-		"but there is no code for them. The values are those of the last level, in its order. (Chou, Kjolstad and Amarasinghe, *Format Abstraction for Sparse Tensor Algebra Compilers*, OOPSLA 2018; MLIR's `sparse_tensor`.)\n\n" +
+		"`compressed` (the coordinates of the entries below each entry of the level before, with positions where these begin and end) or `singleton` (one coordinate for each entry) or `structured[n, m]` (n coordinates of each m neighbours); `loose_compressed` is read, " +
+		"but there is no code for it. The values are those of the last level, in its order. (Chou, Kjolstad and Amarasinghe, *Format Abstraction for Sparse Tensor Algebra Compilers*, OOPSLA 2018; MLIR's `sparse_tensor`.)\n\n" +
 		"MLIR's attribute, `#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>`, states a format; so do short names:\n\n| format | stores |\n|---|---|\n"
 	for _, f := range types.Formats {
 		s += "| `#dm." + f.Name + "<" + f.Args + ">` | " + f.Doc + " |\n"

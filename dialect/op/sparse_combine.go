@@ -22,6 +22,7 @@ type matched struct {
 	positions *ir.Value
 	side      *side // whose entries these are, where of is nil
 	unrolled  bool  // they are the places within entries
+	inOrder   bool  // of more than one operand, but they lie as the result stores them, each once
 }
 
 // combine joins all operands and multiplies by the dense ones. pattern: the first one's own
@@ -276,8 +277,12 @@ func (s *side) children(parents *ir.Value, first int) (from, to *ir.Value) {
 		case types.CompressedLevel:
 			p := s.positions(i)
 			from, to = s.take(p, from), s.take(p, to)
-		case types.DenseLevel:
-			n := s.Splat(&types.Tensor{Elem: from.Elem()}, s.wholeSize(i))
+		case types.DenseLevel, types.StructuredLevel:
+			size := s.wholeSize(i)
+			if s.levels()[i].Kind == types.StructuredLevel {
+				size = s.each(i)
+			}
+			n := s.Splat(&types.Tensor{Elem: from.Elem()}, size)
 			from, to = s.Binary("mul", from, n), s.Binary("mul", to, n)
 		}
 	}

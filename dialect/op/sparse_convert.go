@@ -47,6 +47,11 @@ var converted = &Sparse{
 	lower: func(l *lowering) {
 		to := l.out[0]
 		switch {
+		case to.Format != nil && to.Format.Full():
+			e := l.entriesOf(to, nil)
+			l.results[0] = []*ir.Value{e.flat(e.leveled(l.denseOf(0)))}
+		case structuredLevel(to) != nil:
+			l.results[0] = l.largest(l.denseOf(0), to, true)
 		case !l.sparse(0):
 			l.assemble(to, l.nonzero(to))
 		case to.Format == nil:
@@ -56,7 +61,7 @@ var converted = &Sparse{
 		case to.Format.Alike(in(l.o, 0).Format) && slices.EqualFunc(to.Format.Stored, in(l.o, 0).Format.Stored, dim.Dim.Equal):
 			l.results[0] = l.in[0]
 		default:
-			l.assemble(to, l.reordered(0, to))
+			l.assemble(to, l.storedAs(0, to))
 		}
 	},
 }
@@ -145,48 +150,6 @@ func (l *lowering) padded(x, key *ir.Value, end dim.Dim) *ir.Value {
 	return l.Value("select", []*ir.Value{l.Reshape(is, ones...), x, l.Splat(&types.Tensor{Elem: x.Elem()}, 0)}, nil)
 }
 
-// reordered are the keys of operand i, sorted into the order in which to stores them.
-func (l *lowering) reordered(i int, to *types.Tensor) keys {
-	from, e := l.elementsOf(i), l.entriesOf(to, nil)
-	if len(from.inner()) > 0 || len(e.inner()) > 0 {
-		l.refuse(problem("DM134", i, "a format with dense inner levels is not converted to, or from, another sparse one").help("make it dense first: dm.convert_format"))
-	}
-	end := dim.Prod(e.order()...)
-	elem := l.keyElem(end)
-	var key *ir.Value
-	for i, level := range e.levels() {
-		own := from.coordinateAt(level.Dim, elem, from.core)
-		switch {
-		case level.Div > 0:
-			own = l.Binary("div", own, l.constant(elem, dim.Const(level.Div)))
-		case level.Mod > 0:
-			own = l.Binary("rem", own, l.constant(elem, dim.Const(level.Mod)))
-		}
-		if key == nil {
-			key = own
-			continue
-		}
-		key = l.Binary("add", l.Binary("mul", key, l.constant(elem, e.size(i))), own)
-	}
-	key = from.ended(key, end)
-	n := from.count(from.core)
-	sorted := l.Value("sort", []*ir.Value{key}, named("dim", intAttr(0)), l.vector(elem, n), l.vector(types.I32, n)).Op
-	key = sorted.Results[0]
-	room := e.count(e.core)
-	at := l.numbers(room)
-	if !room.AtLeast(n) {
-		inside := l.compared("lt", key, l.constant(elem, end))
-		l.fit(l.Value("select", []*ir.Value{inside, l.numbers(n), l.Splat(&types.Tensor{Elem: types.I32}, -1)}, nil), n, room)
-	}
-	k := keys{end: end}
-	k.values = l.take(l.take(from.values(), sorted.Results[1]), at)
-	// What the result has room for beyond the operand is padding.
-	whole := l.compared("lt", at, l.Value("broadcast", []*ir.Value{l.lengthOf(key)}, nil, l.vector(types.I32, room)))
-	k.key = l.Value("select", []*ir.Value{whole, l.take(key, at), l.constant(elem, end)}, nil)
-	k.values = l.padded(k.values, k.key, end)
-	return k
-}
-
 // coordinateAt is, for each entry of a level, its coordinate along a dimension of which no level
 // is below it.
 func (e *entries) coordinateAt(d int, elem types.Elem, level int) *ir.Value {
@@ -237,6 +200,10 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 	var cells *ir.Value
 	for i := range e.core + 1 {
 		level := e.levels()[i]
+		if level.Kind == types.StructuredLevel {
+			l.refuse(problem("DM134", -1, "%s stores %d of each %d neighbours, and %s may give others", to, level.N, level.M, l.o.Name).
+				help("give the result another format, and choose what to keep with dm.prune"))
+		}
 		if level.Kind == types.DenseLevel {
 			if cells != nil {
 				l.refuse(problem("DM134", -1, "level %d of %s is dense below a compressed one and not the innermost", i, to))

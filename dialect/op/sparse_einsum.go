@@ -120,6 +120,11 @@ func (c *contractedSparse) contract(kind string, x term, others []term) term {
 			shape := asTensor(x.v.Type).Shape
 			x.v = c.Reshape(x.v, append([]dim.Dim{c.count(level - 1), c.size(level)}, shape[1:]...)...)
 			x.v = c.reduce(kind, x.v, 1)
+		case types.StructuredLevel:
+			shape := asTensor(x.v.Type).Shape
+			of, own := c.count(level-1), c.levels()[level]
+			x.v = c.Reshape(x.v, append([]dim.Dim{of, dim.Quotient(c.size(level), own.M).Scale(own.N)}, shape[1:]...)...)
+			x.v = c.reduce(kind, x.v, 1)
 		}
 	}
 	x, _ = c.multiply(x, others, -1, level, kept)

@@ -129,23 +129,58 @@ var transposed = &Sparse{
 
 // summed is how dm.reduce takes a sparse operand.
 var summed = &Sparse{
-	Doc: "`add` of a sparse operand, which gives a dense tensor.",
+	Doc: "`add`, `mul`, `max` or `min` of a sparse operand, which gives a dense tensor. What is not stored is 0, and counts: the maximum of a row with room for another element is at least 0, its product is 0.",
 	lower: func(l *lowering) {
-		if Str(l.o, "kind") != "add" || len(l.in) > 1 {
-			l.refuse(problem("DM134", 0, "only sums of the elements of a sparse tensor can be reduced, since others see the zeros as well").help("make it dense: dm.convert_format"))
+		kind := Str(l.o, "kind")
+		if !slices.Contains([]string{"add", "mul", "max", "min"}, kind) || len(l.in) > 1 {
+			l.refuse(problem("DM134", 0, "of the elements of a sparse tensor only sums, products, maxima and minima can be reduced").help("make it dense: dm.convert_format"))
 		}
-		c := l.elementsOf(0)
-		dims, _ := reducedDims(l.o)
-		c.output = nil
-		for d, letter := range c.dims {
-			if !slices.Contains(dims, d) {
-				c.output = append(c.output, letter)
+		c, total := l.overRows()
+		y := c.rows(kind, c.Convert(c.values(), wide(c.t.Elem)))
+		if kind != "add" {
+			ones := &types.Tensor{Shape: append([]dim.Dim{c.count(c.core)}, c.inner()...), Elem: types.I32}
+			missing := c.compared("lt", c.rows("add", c.Splat(ones, 1)), c.constant(types.I32, total))
+			zero := c.Splat(&types.Tensor{Elem: y.Elem()}, 0)
+			with := zero
+			if kind != "mul" {
+				with = c.Binary(kind, y, zero)
 			}
+			y = c.Value("select", []*ir.Value{missing, with, y}, nil)
 		}
-		y := c.contract("add", term{c.Convert(c.values(), wide(c.t.Elem)), c.ofValues()}, nil)
-		v := c.arranged(y, c.wanted()).v
-		l.results[0] = []*ir.Value{l.Convert(l.Reshape(v, l.out[0].Shape...), l.out[0].Elem)}
+		l.results[0] = []*ir.Value{l.Convert(l.Reshape(y, l.out[0].Shape...), l.out[0].Elem)}
 	},
+}
+
+// averaged is how dm.mean takes a sparse operand.
+var averaged = &Sparse{
+	Doc: "A sparse operand, which gives a dense tensor: the sum of what is stored, divided by the number of all elements.",
+	lower: func(l *lowering) {
+		c, total := l.overRows()
+		y := c.rows("add", c.Convert(c.values(), wide(c.t.Elem)))
+		y = c.Binary("div", y, c.constant(y.Elem(), total))
+		l.results[0] = []*ir.Value{l.Convert(l.Reshape(y, l.out[0].Shape...), l.out[0].Elem)}
+	},
+}
+
+// overRows is the operand of o, with the dimensions that o leaves as the output, and how many
+// elements become one.
+func (l *lowering) overRows() (c *contractedSparse, total dim.Dim) {
+	c = l.elementsOf(0)
+	dims, _ := reducedDims(l.o)
+	c.output, total = nil, dim.Const(1)
+	for d, letter := range c.dims {
+		if slices.Contains(dims, d) {
+			total = total.Mul(c.t.Shape[d])
+		} else {
+			c.output = append(c.output, letter)
+		}
+	}
+	return c, total
+}
+
+// rows reduces x, of the shape of the values.
+func (c *contractedSparse) rows(kind string, x *ir.Value) *ir.Value {
+	return c.unblocked(c.contract(kind, term{x, c.ofValues()}, nil))
 }
 
 // normalized is how softmax takes a sparse operand: what is not stored has probability 0.

@@ -147,6 +147,11 @@ func (e *entries) parents(level int, of *ir.Value) *ir.Value {
 	switch e.levels()[level].Kind {
 	case types.SingletonLevel:
 		return of
+	case types.StructuredLevel:
+		if of == nil {
+			of = e.numbers(e.count(level))
+		}
+		return e.below(level, of, e.each(level))
 	case types.CompressedLevel:
 		ids := e.Value("segment_ids", []*ir.Value{e.positions(level)}, nil, e.vector(types.I32, e.count(level)))
 		if of == nil {
@@ -157,16 +162,32 @@ func (e *entries) parents(level int, of *ir.Value) *ir.Value {
 	return e.along(level, of, "div")
 }
 
+// each is how many entries a structured level has below each entry of the level before.
+func (e *entries) each(level int) float64 {
+	l := e.levels()[level]
+	return e.wholeSize(level) / float64(l.M) * float64(l.N)
+}
+
+// below is the numbers of entries of a level divided by how many are below each entry of the level before.
+func (e *entries) below(level int, of *ir.Value, each float64) *ir.Value {
+	if isOne(e.count(level - 1)) {
+		return e.Splat(asTensor(of.Type), 0)
+	}
+	return e.Binary("div", of, e.Splat(&types.Tensor{Elem: of.Elem()}, each))
+}
+
 // along is the quotient, or the remainder, of the numbers of entries of a dense level by
 // its size.
 func (e *entries) along(level int, of *ir.Value, op string) *ir.Value {
-	if one := e.count(level - 1); isOne(one) { // the level counts from the root
-		if op == "rem" {
-			return of
-		}
+	switch {
+	case op == "rem" && isOne(e.count(level-1)): // the level counts from the root
+		return of
+	case op == "rem":
+		return e.Binary("rem", of, e.Splat(&types.Tensor{Elem: of.Elem()}, e.wholeSize(level)))
+	case isOne(e.count(level - 1)):
 		return e.Splat(asTensor(of.Type), 0)
 	}
-	return e.Binary(op, of, e.Splat(&types.Tensor{Elem: of.Elem()}, e.wholeSize(level)))
+	return e.below(level, of, e.wholeSize(level))
 }
 
 // wholeSize is the size of a level as a number.
@@ -223,8 +244,11 @@ func (e *entries) stored(level int) *ir.Value {
 	}
 	n := e.end(at)
 	for i := at + 1; i <= level; i++ {
-		if e.levels()[i].Kind == types.DenseLevel {
+		switch e.levels()[i].Kind {
+		case types.DenseLevel:
 			n = e.Binary("mul", n, e.Splat(&types.Tensor{Elem: n.Elem()}, e.wholeSize(i)))
+		case types.StructuredLevel:
+			n = e.Binary("mul", n, e.Splat(&types.Tensor{Elem: n.Elem()}, e.each(i)))
 		}
 	}
 	return e.compared("lt", e.Convert(e.numbers(e.count(level)), n.Elem()), n)

@@ -288,7 +288,7 @@ func (j *joining) stored(c *matched, to *types.Tensor) keys {
 	x := j.divided(c.x, rest)
 	room := e.count(e.core)
 	sorted, unique := j.ordered(c, outer)
-	if sorted && unique && places == nil {
+	if sorted && unique && places == nil && c.is != nil {
 		at := j.placed(c.is, j.counted(c.is))
 		j.fit(at, c.n, room)
 		k.key = j.moved(key, at, room, end)
@@ -364,10 +364,10 @@ func (j *joining) divided(x term, levels []types.Level) *ir.Value {
 // ordered reports whether the combinations of c, entries of one operand, lie as the result's
 // levels do, and whether no two of them have one place.
 func (j *joining) ordered(c *matched, outer []types.Level) (sorted, unique bool) {
-	if c.of != nil || c.unrolled || twice(c.side.letters) {
-		return false, false
-	}
 	s := c.side
+	if c.of != nil || c.unrolled || s == nil || twice(s.letters) {
+		return c.inOrder, c.inOrder
+	}
 	own := s.levels()[:s.level+1]
 	sorted = len(own) >= len(outer)
 	for i, level := range outer {

@@ -21,6 +21,7 @@ type statistic struct {
 	body       func(w *Builder, o *ir.Op, x *ir.Value, dims []int) *ir.Value
 	derivative *Derivative
 	linear     func(o *ir.Op) [][]int
+	sparse     *Sparse
 }
 
 func (s statistic) def() *Def {
@@ -56,6 +57,7 @@ func (s statistic) def() *Def {
 		Reduced:    reducedDims,
 		Orders:     AnyOrders,
 		Derivative: s.derivative,
+		Sparse:     s.sparse,
 	}
 }
 
@@ -67,6 +69,7 @@ func statistics() []*Def {
 			doc:    "`y = Σ x / n` over the n elements along `dims`; NaN of none. " + wideDoc + "\n\nCounts 1 FLOP for each element of x: the additions and a division.",
 			flop:   1,
 			linear: linearIn([]int{0}),
+			sparse: averaged,
 			body: func(w *Builder, o *ir.Op, x *ir.Value, dims []int) *ir.Value {
 				return w.over(w.reduce("add", x, dims...), w.elements(in(o, 0), dims))
 			},

@@ -144,13 +144,20 @@ func (g *sparse) step(v pair) pair {
 		return w
 	}
 	two := func(op string) pair {
+		if strings.Contains(v.format, "structured") { // another pattern may not fit
+			return both("neg")
+		}
 		other := g.name()
 		g.line("%s = dm.convert_format %s : (%s) -> %s", other, g.other(v, false), dense, t)
 		g.line("%s = dm.%s %s, %s : %s", w.sparse, op, v.sparse, other, t)
 		g.line("%s = dm.%s %s, %s : %s", w.dense, op, v.dense, g.other(v, false), dense)
 		return w
 	}
-	switch k := g.rng.IntN(10); {
+	switch k := g.rng.IntN(14); {
+	case k >= 12 && len(v.shape) > 0: // a part, and twice as much
+		return g.moved(v, k == 12)
+	case k >= 10:
+		return g.pruned(v)
 	case k < 2:
 		return both([]string{"neg", "tanh", "abs", "relu", "sin"}[g.rng.IntN(5)])
 	case k < 4:
@@ -190,14 +197,75 @@ func (g *sparse) step(v pair) pair {
 	g.shape = v.shape
 	w.format = g.format()
 	g.shape = shape
-	from := v
-	if blocked(v.format) || blocked(w.format) { // through a dense tensor
-		from.sparse, from.format = g.name(), ""
-		g.line("%s = dm.convert_format %s : (%s) -> %s", from.sparse, v.sparse, t, dense)
-	}
-	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, from.sparse, g.of(v.shape, from.format), g.of(w.shape, w.format))
+	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, v.sparse, t, g.of(w.shape, w.format))
 	w.dense = v.dense
 	return w
+}
+
+// moved is a part of v, or a part of it behind v, in v's format or another one.
+func (g *sparse) moved(v pair, cut bool) pair {
+	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
+	w := pair{g.name(), g.name(), slices.Clone(v.shape), v.format}
+	if strings.Contains(v.format, "nnz") && g.rng.IntN(2) == 0 {
+		shape := g.shape
+		g.shape = v.shape
+		if f := g.format(); strings.Contains(f, "nnz") {
+			w.format = f
+		}
+		g.shape = shape
+	}
+	if !strings.Contains(v.format, "nnz") {
+		return v
+	}
+	d := g.rng.IntN(len(v.shape))
+	from, to, step := g.rng.IntN(v.shape[d]/2)*2, v.shape[d], 1+g.rng.IntN(2)
+	if !cut {
+		w.shape[d] *= 2
+		g.line("%s = dm.concatenate %s, %s, dim = %d : (%s, %s) -> %s", w.sparse, v.sparse, v.sparse, d, t, t, g.of(w.shape, w.format))
+		g.line("%s = dm.concatenate %s, %s, dim = %d : (%s, %s) -> %s", w.dense, v.dense, v.dense, d, dense, dense, g.of(w.shape, ""))
+		v, t, dense = w, g.of(w.shape, w.format), g.of(w.shape, "")
+		w = pair{g.name(), g.name(), slices.Clone(v.shape), v.format}
+		step = 2
+		from, to = g.rng.IntN(2), v.shape[d]
+	}
+	if w.shape[d] = (to - from + step - 1) / step; w.shape[d]%2 != 0 { // blocks would not divide it
+		from, step = 0, 1
+		w.shape[d] = to
+	}
+	text := func(x, t, y, u string) {
+		g.line("%s = dm.slice %s, dims = [%d], start_indices = [%d], limit_indices = [%d], strides = [%d] : (%s) -> %s", y, x, d, from, to, step, t, u)
+	}
+	// There is room for all elements, as many as there were.
+	whole := g.of(v.shape, w.format)
+	number := whole[strings.LastIndex(whole, "f64"):]
+	sized := g.of(w.shape, w.format)
+	text(v.sparse, t, w.sparse, sized[:strings.LastIndex(sized, "f64")]+number)
+	text(v.dense, dense, w.dense, g.of(w.shape, ""))
+	if sized == sized[:strings.LastIndex(sized, "f64")]+number {
+		return w
+	}
+	own := g.name()
+	g.line("%s = dm.convert_format %s : (%s) -> %s", own, w.sparse, sized[:strings.LastIndex(sized, "f64")]+number, sized)
+	w.sparse = own
+	return w
+}
+
+// pruned is v as a tensor that stores 1 of 2 neighbours, and that as v is stored.
+func (g *sparse) pruned(v pair) pair {
+	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
+	dims, levels := make([]string, len(v.shape)), make([]string, len(v.shape))
+	for i, d := range g.rng.Perm(len(v.shape)) {
+		dims[i] = fmt.Sprintf("d%d", i)
+		levels[i] = fmt.Sprintf("d%d : dense", d)
+	}
+	last := &levels[len(levels)-1]
+	*last = strings.Replace(*last, "dense", "structured[1, 2]", 1)
+	format := "#dm.sparse<map = (" + strings.Join(dims, ", ") + ") -> (" + strings.Join(levels, ", ") + "), crdWidth = 32>"
+	x, y, z, u := g.name(), g.name(), g.name(), g.of(v.shape, format)
+	g.line("%s = dm.convert_format %s : (%s) -> %s", x, v.sparse, t, dense)
+	g.line("%s = dm.prune %s : (%s) -> %s", y, x, dense, u)
+	g.line("%s = dm.convert_format %s : (%s) -> %s", z, y, u, dense)
+	return pair{y, z, v.shape, format}
 }
 
 // other is the second argument in the shape of v: as it is, or with zeros.
@@ -210,8 +278,20 @@ func (g *sparse) other(v pair, whole bool) string {
 		return name
 	}
 	r := g.name()
+	if elements(v.shape) != elements(g.shape) {
+		g.line("%s = dm.rng uniform, seed = 77 : %s", r, g.of(v.shape, ""))
+		return r
+	}
 	g.line("%s = dm.reshape %s : (%s) -> %s", r, name, g.of(g.shape, ""), g.of(v.shape, ""))
 	return r
+}
+
+func elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
 }
 
 // transposed is a format of a tensor of which dimension i was dimension to[i].
@@ -229,6 +309,14 @@ func (g *sparse) end(v pair) pair {
 	w := pair{g.name(), g.name(), nil, ""}
 	rank := len(v.shape)
 	letters := "ijk"[:rank]
+	if g.rng.IntN(5) == 0 { // reduced
+		d := g.rng.IntN(rank)
+		op := []string{"reduce max", "reduce min", "reduce mul", "mean"}[g.rng.IntN(4)]
+		w.shape = slices.Delete(slices.Clone(v.shape), d, d+1)
+		g.line("%s = dm.%s %s, dims = [%d] : (%s) -> %s", w.sparse, op, v.sparse, d, t, g.of(w.shape, ""))
+		g.line("%s = dm.%s %s, dims = [%d] : (%s) -> %s", w.dense, op, v.dense, d, dense, g.of(w.shape, ""))
+		return w
+	}
 	if g.rng.IntN(5) == 0 {
 		w.shape = v.shape
 		g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, v.sparse, t, dense)
