@@ -111,7 +111,7 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM134", Name: "sparse-operands",
-		Doc:  "The op takes no sparse tensors, or not these: the page of the dialect says of each op which operands may be sparse and how its result is stored. Two sparse operands of an element-wise op store the same elements, because one is computed from the other.",
-		Help: "make the operand dense with `dm.convert_format`, or take the elements that another tensor stores with `dm.sample`",
+		Doc:  "The op takes no sparse tensors, or not these: the page of the dialect says of each op which operands may be sparse and how its result is stored. A contraction of several sparse operands with a sparse result states how many products there is room for.",
+		Help: "make the operand dense with `dm.convert_format`, which the fix does, or take the elements that another tensor stores with `dm.sample`",
 	},
 })

@@ -205,6 +205,8 @@ func (v *verifier) problem(o *ir.Op, p *op.Problem) {
 		d.Help = p.Help
 	}
 	switch p.Code {
+	case "DM134":
+		v.densify(o, p.Operand, d)
 	case "DM166":
 		v.propose(o, d)
 	case "DM182":

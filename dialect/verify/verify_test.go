@@ -74,7 +74,7 @@ func apply(text string, edits []diag.Edit) string {
 }
 
 // replaced is the codes whose fixes leave an op without errors.
-var replaced = map[string]bool{"DM154": true, "DM166": true, "DM168": true, "DM182": true}
+var replaced = map[string]bool{"DM134": true, "DM154": true, "DM166": true, "DM168": true, "DM182": true}
 
 // TestFixes applies the first fix of every diagnostic in testdata that has
 // one: the text then has one finding less of that code, and
