@@ -128,12 +128,6 @@ func (g *sparse) format() string {
 	return s + []string{"", ", posWidth = 64", ", crdWidth = 16", ", posWidth = 64, crdWidth = 8"}[g.rng.IntN(4)] + ">"
 }
 
-// blocked reports whether a format has dense levels within those that are not.
-func blocked(format string) bool {
-	last := strings.LastIndex(format, ": ")
-	return strings.HasPrefix(format[last:], ": dense")
-}
-
 // step is a sparse value of v.
 func (g *sparse) step(v pair) pair {
 	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
