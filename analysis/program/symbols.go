@@ -12,20 +12,21 @@ import (
 )
 
 // Symbols are the dimension symbols that can be given a size: those of the types
-// of values, those that functions bind themselves, and, where there is a loop
+// of values and of attributes that are sizes, those that functions bind themselves, and, where there is a loop
 // whose turns are not known, their number.
 func (p *Program) Symbols() []string {
 	have := map[string]bool{}
-	add := func(v *ir.Value) {
-		t := v.Tensor()
-		if t == nil {
-			return
+	of := func(d dim.Dim) {
+		for _, s := range d.Symbols() {
+			if !dim.Sym(s).IsUnnamed() {
+				have[s] = true
+			}
 		}
-		for _, d := range t.Sizes() {
-			for _, s := range d.Symbols() {
-				if !dim.Sym(s).IsUnnamed() {
-					have[s] = true
-				}
+	}
+	add := func(v *ir.Value) {
+		if t := v.Tensor(); t != nil {
+			for _, d := range t.Sizes() {
+				of(d)
 			}
 		}
 	}
@@ -43,6 +44,9 @@ func (p *Program) Symbols() []string {
 						add(v)
 					}
 				}
+			}
+			if n, ok := op.Size(o, op.ProductsAttr); ok {
+				of(n)
 			}
 			if _, known := op.Trips(o); o.Name == op.While && !known {
 				have[cost.Trips] = true

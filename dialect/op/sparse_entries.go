@@ -40,6 +40,15 @@ func (l *lowering) Value(name string, operands []*ir.Value, attrs []types.Named,
 	return l.built(l.Builder.Value(name, operands, attrs, results...))
 }
 
+// Splat is v as a tensor of type t: a constant has a number of elements, and where that is a
+// symbol one is broadcast.
+func (l *lowering) Splat(t *types.Tensor, v float64) *ir.Value {
+	if !slices.ContainsFunc(t.Shape, func(d dim.Dim) bool { return !d.IsConst() }) {
+		return l.Builder.Splat(t, v)
+	}
+	return l.Value("broadcast", []*ir.Value{l.Builder.Splat(&types.Tensor{Elem: t.Elem}, v)}, nil, t)
+}
+
 func (l *lowering) Unary(name string, x *ir.Value) *ir.Value {
 	return l.built(l.Builder.Unary(name, x))
 }
