@@ -10,9 +10,10 @@ import (
 
 func contractionExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.einsum":      runEinsum,
-		"dm.matmul":      runMatmul,
-		"dm.convolution": runConvolution,
+		"dm.einsum":         runEinsum,
+		"dm.matmul":         runMatmul,
+		"dm.grouped_matmul": runGroupedMatmul,
+		"dm.convolution":    runConvolution,
 	}
 }
 

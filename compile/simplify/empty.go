@@ -102,7 +102,7 @@ func leftOf(b *op.Builder, o *ir.Op) *ir.Value {
 	t := o.Out(0)
 	last := o.Operands[len(o.Operands)-1]
 	switch o.Name {
-	case "dm.einsum", "dm.matmul", "dm.convolution", "dm.select_and_scatter":
+	case "dm.einsum", "dm.matmul", "dm.grouped_matmul", "dm.convolution", "dm.select_and_scatter":
 		return b.Splat(t, 0)
 	case "dm.reduce", "dm.reduce_window":
 		if len(o.Operands) > 1 { // of a region, with its initial value

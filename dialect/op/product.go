@@ -13,11 +13,16 @@ type Product struct {
 	// Turned: the rows are those of the second operand.
 	Turned bool
 	Window *Moving // of a convolution
+	// Groups is how many matrices divide the rows, each of which meets one; the batch is 1 then.
+	Groups dim.Dim
 }
 
 // ProductOf is o as products of matrices; ok is false of what is no contraction of two operands.
 func ProductOf(o *ir.Op) (p Product, ok bool) {
 	d := Of(o)
+	if d == groupedMatmulDef && Valid(o) {
+		return groupedProduct(o), true
+	}
 	if d == nil || d.Class != ClassContraction || len(o.Operands) != 2 || len(o.Results) != 1 || !Valid(o) {
 		return p, false
 	}

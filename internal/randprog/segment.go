@@ -2,6 +2,7 @@ package randprog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -111,6 +112,7 @@ func (w *writer) searchSorted() bool {
 	return true
 }
 
+<<<<<<< HEAD
 // segmentAttention writes an attention to the keys that segments list, sometimes in blocks and with a bias.
 func (w *writer) segmentAttention() bool {
 	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
@@ -138,4 +140,32 @@ func (w *writer) segmentAttention() bool {
 	// With large scores one key has all the weight, and rounding decides which.
 	w.one("segment_attention", fmt.Sprintf("block = [%d, %d], scale = %s", rows, columns, number(elem, 0.25/float64(depth))), y, ins...)
 	return true
+=======
+// groupedMatmul writes a product of groups of rows with a matrix each, or the product of each group.
+func (w *writer) groupedMatmul() bool {
+	x, ok := w.find(func(v value) bool { return len(v.shape) == 2 && w.factor(v) && !isF8(v.elem) })
+	if !ok {
+		return false
+	}
+	rows, k := x.shape[0], x.shape[1]
+	groups, n := 1+w.r.IntN(6), w.size()
+	matrices, sum := []int{groups, k, n}, k
+	shape, clause := []int{rows, n}, ""
+	switch w.r.IntN(3) {
+	case 0:
+		matrices, clause = []int{groups, n, k}, "transpose_b = true"
+	case 1:
+		matrices, shape, sum = []int{rows, n}, []int{groups, k, n}, rows
+	}
+	if count(matrices) > most || count(shape) > most || count(shape)*sum > points {
+		return false
+	}
+	y := w.argument(x.elem, matrices)
+	x, y = w.within(x, math.Sqrt(limit(x.elem)/float64(sum))), w.within(y, math.Sqrt(limit(x.elem)/float64(sum)))
+	z, ok := w.product(x.elem, shape, sum, x, y)
+	if ok {
+		w.one("grouped_matmul", clause, z, x, y, w.positions(groups, rows, false))
+	}
+	return ok
+>>>>>>> e05e059a (op: dm.grouped_matmul, products of groups of rows whose lengths are data)
 }

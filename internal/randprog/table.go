@@ -64,6 +64,7 @@ func statements() []weighted {
 		{"grouped", 2, (*writer).grouped, true},
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},
+		{"grouped_matmul", 1, (*writer).groupedMatmul, true},
 		{"convolution", 2, (*writer).convolution, true},
 		{"layer", 2, (*writer).layer, true},
 		{"parts", 2, (*writer).parts, true},
