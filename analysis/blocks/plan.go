@@ -39,7 +39,7 @@ const (
 // Choose plans a product for an architecture.
 func Choose(s Shape, arch string) Plan {
 	p := Plan{Shape: s, Machine: MachineOf(arch)}
-	if s.Rows <= fewRows && !s.Half && s.Window == nil {
+	if s.Rows <= fewRows && !s.Half && s.Window == nil && !s.Grouped {
 		p.Few = true
 		p.chooseStream()
 		return p

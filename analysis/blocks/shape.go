@@ -46,6 +46,8 @@ type Shape struct {
 	// Window, if not nil, is how B is read from an image, of which Kernel.Image has the
 	// elements. There is one product then, and Half is false.
 	Window *Window
+	// Grouped: the matrices of the batch share the rows, or the depth, of which each has a part that is data.
+	Grouped bool
 }
 
 // Window states that B is the channels of an image over which a window moves. The depth is

@@ -51,6 +51,9 @@ func (s *scope) products(e *Entry) {
 			return
 		}
 		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
+		if !p.Groups.IsZero() {
+			x.Groups = size(p.Groups)
+		}
 		if p.Window != nil {
 			w, ok := windowOf(p.Window, s.env)
 			x.Window, known = w, known && ok

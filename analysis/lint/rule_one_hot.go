@@ -23,7 +23,7 @@ var _ = register(&Rule{
 	Summary: "a product with one-hot rows, which are zeros but for one element, does what a gather does",
 	Python: "index instead: table[ids] in place of jax.nn.one_hot(ids, n) @ table (torch: F.embedding(ids, table)); of the label's " +
 		"logarithm optax.softmax_cross_entropy_with_integer_labels or jnp.take_along_axis (torch: F.cross_entropy with labels, gather); to " +
-		"dispatch to experts sort tokens by expert, then index and jax.lax.ragged_dot (torch: torch.argsort, index_select, index_add_)",
+		"dispatch to experts sort tokens by expert, then index and jax.lax.ragged_dot (torch: torch.argsort, F.grouped_mm, index_add_)",
 	Doc: `## What it does
 Finds contractions with a ` + "`dm.one_hot`" + ` and sums over a product with one, along the dimension of the classes, and large contractions
 with a mask that is a product of ` + "`dm.one_hot`" + `s, as mixtures of experts dispatch tokens by.

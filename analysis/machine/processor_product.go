@@ -41,6 +41,9 @@ func (r ProductRates) seconds(w blocks.Work, size int64, cores int) (sums, rest 
 // PlanOf is how a CPU of an architecture computes p.
 func PlanOf(p Product, arch string) blocks.Plan {
 	s := blocks.Shape{Batch: p.Batch, Rows: p.Rows, Cols: p.Cols, Depth: p.Depth, Products: 1, B: blocks.Outer}
+	if p.Groups > 1 { // about as many rows each
+		s.Batch, s.Rows, s.Grouped = p.Groups, ceil(p.Rows, p.Groups), true
+	}
 	if p.Elem == types.F64 {
 		s.Acc = blocks.F64
 	}

@@ -12,6 +12,7 @@ type Product struct {
 	Elem                     types.Elem // of the operands
 	Turned                   bool       // the rows are those of the second operand
 	Window                   Window     // of a convolution
+	Groups                   int64      // that divide the rows, each with a second matrix of its own, where there are more than one
 	Epilogue                 Epilogue   // of a kernel whose epilogue is known
 }
 
@@ -204,12 +205,20 @@ const (
 // line is how many bytes of its memory a multiprocessor accesses in a clock.
 const line = 128
 
+// down is how many tiles of so many rows lie one below the other. Each group has whole tiles, the last of which is half full on average.
+func (p Product) down(rows int64) int64 {
+	if p.Groups > 1 {
+		return ceil(p.Rows, rows) + p.Groups/2
+	}
+	return ceil(p.Rows, rows)
+}
+
 // productTime is that of a tile whose multiplications have this rate, and which shares reads with so many others.
 func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductTime {
 	size := float64(p.Elem.Bytes())
 	splits := int64(max(t.Splits, 1))
 	rows, cols, step := int64(t.Rows), int64(t.Cols), int64(max(t.Step, 1))
-	blocks := p.Batch * ceil(p.Rows, rows) * ceil(p.Cols, cols) * splits
+	blocks := p.Batch * p.down(rows) * ceil(p.Cols, cols) * splits
 	depth := float64(ceil(ceil(p.Depth, splits), step) * step)
 	sms := float64(m.SMs)
 	area := float64(t.Rows) * float64(t.Cols)

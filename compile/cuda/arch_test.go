@@ -17,6 +17,8 @@ var large = []struct{ name, args, body, results string }{
 	{"a large product in tf32", "%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>", "%1 = dm.matmul %x, %w, precision = tf32 : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>", "%1 : tensor<4096x4096xf32>"},
 	{"a product along k in tf32", "%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>, %b: tensor<4096xf32>", "%0 = dm.matmul %x, %w, transpose_b = true, precision = tf32 : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>\n%1 = dm.add %0, %b : (tensor<4096x4096xf32>, tensor<4096xf32>) -> tensor<4096x4096xf32>", "%1 : tensor<4096x4096xf32>"},
 	{"a large product in f64", "%x: tensor<4096x4096xf64>", "%1 = dm.matmul %x, %x : (tensor<4096x4096xf64>, tensor<4096x4096xf64>) -> tensor<4096x4096xf64>", "%1 : tensor<4096x4096xf64>"},
+	{"groups of halves", "%x: tensor<4096x1024xf16>, %w: tensor<16x1024x2048xf16>, %p: tensor<17xi32>", "%1 = dm.grouped_matmul %x, %w, %p : (tensor<4096x1024xf16>, tensor<16x1024x2048xf16>, tensor<17xi32>) -> tensor<4096x2048xf16>", "%1 : tensor<4096x2048xf16>"},
+	{"products of groups", "%x: tensor<4096x1024xf16>, %g: tensor<4096x2048xf16>, %p: tensor<17xi32>", "%1 = dm.grouped_matmul %x, %g, %p : (tensor<4096x1024xf16>, tensor<4096x2048xf16>, tensor<17xi32>) -> tensor<16x1024x2048xf16>", "%1 : tensor<16x1024x2048xf16>"},
 	{"rows of clusters", "%x: tensor<64x131072xf32>", "%1 = dm.softmax %x : tensor<64x131072xf32>", "%1 : tensor<64x131072xf32>"},
 	{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},
 	{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x8192xf32>", "%1 : tensor<64x8192xf32>"},

@@ -79,6 +79,7 @@ func (p *contraction) temps() []*assemble.Temp {
 
 func (p *contraction) launches() ([]*launch, error) {
 	t, c := p.t, p.c
+	groups := t.Grouping()
 	for _, n := range []int64{t.Batch, t.Rows, t.Cols * int64(t.Products), t.Depth} {
 		if n > 1<<30 {
 			return nil, fmt.Errorf("indices of %d values do not fit in 32 bits", n)
@@ -97,7 +98,11 @@ func (p *contraction) launches() ([]*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	tiles := t.Batch * ceil(t.Rows, int64(c.BM)) * ceil(t.Cols*int64(t.Products), int64(c.BN)) * int64(max(c.Splits, 1))
+	batch, down := t.Batch, ceil(t.Rows, int64(c.BM))
+	if groups != nil && groups.Rows { // each group has whole tiles
+		batch, down = 1, down+groups.Count
+	}
+	tiles := batch * down * ceil(t.Cols*int64(t.Products), int64(c.BN)) * int64(max(c.Splits, 1))
 	if tiles > 1<<31-1 {
 		return nil, fmt.Errorf("%d tiles exceed the limit of a launch", tiles)
 	}
@@ -222,6 +227,12 @@ func (p *contraction) shape() string {
 	cluster := ""
 	if p.c.Cluster {
 		cluster = ", true"
+	}
+	if g := p.t.Grouping(); g != nil {
+		cluster = ", false, dm::Groups::depth"
+		if g.Rows {
+			cluster = ", false, dm::Groups::rows"
+		}
 	}
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d%s>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products, cluster)
 }

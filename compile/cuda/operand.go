@@ -92,6 +92,10 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 		return s, s.maps(ns)
 	}
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
+	g := p.t.Grouping()
+	if g != nil {
+		s.alongGroups(g, limit)
+	}
 	if s.direct = s.addresses(); s.direct == nil {
 		s.extraRegisters = s.registers()
 	}
@@ -99,7 +103,32 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 		s.extraRegisters += 16
 	}
 	s.fields = ns.read(s.xs, nil)
+	if g != nil && which == 0 {
+		s.fields = ns.read(append(slices.Clone(s.xs), g.Reads()...), nil)
+	}
 	return s, nil
+}
+
+// alongGroups is the order of an operand of a grouped product, in which groups may begin anywhere: no vector lies across
+// what they divide.
+func (s *operand) alongGroups(g *kernel.Grouping, limit int64) {
+	along := func(a *kernel.Atom) int64 {
+		v := limit
+		for _, x := range s.xs {
+			if main := kernel.LargestLoad(x); main != nil {
+				v = min(v, main.At.Vector(a, limit))
+			} else {
+				v = 1
+			}
+		}
+		return v
+	}
+	switch {
+	case !g.Rows:
+		s.alongK, s.v = false, along(rowOf(s.which, s.flat))
+	case s.which == 0:
+		s.alongK, s.v = true, along(s.flat.K)
+	}
 }
 
 // name is the suffix of the functor's name.
@@ -120,6 +149,9 @@ func (s *operand) write(t *text) {
 		u.line("static constexpr int vector = %d", s.v)
 		u.declare(s.fields)
 		s.writeRows(u)
+		if g := s.t.Grouping(); g != nil && s.which == 0 {
+			s.writeGroups(t, g)
+		}
 		if s.direct != nil {
 			s.writeAddresses(t)
 		} else {
@@ -170,6 +202,21 @@ func (s *operand) writeRows(u *unit) {
 	u.function(s.column(), "DM_FN static dm::i32 column(dm::i32 %s)", def(r))
 	u.function(cpp("%s / %d %% 2 != 0", r, g), "DM_FN static bool second(dm::i32 %s)", def(r))
 	u.function(cpp("column(%s) < %d", r, count), "DM_FN bool has(dm::i32 %s) const", def(r))
+}
+
+// writeGroups writes the functions of where a group begins and ends.
+func (s *operand) writeGroups(t *text, g *kernel.Grouping) {
+	for _, f := range []struct {
+		name string
+		at   kernel.Index
+	}{{"begin", g.First}, {"end", g.End}} {
+		u := t.before
+		u.enter(block, "DM_FN dm::i32 %s(dm::i32 %s) const", code{format: f.name}, def(batch))
+		e := t.emitter(u)
+		e.bind(g.Z, cpp("%s", batch))
+		u.line("return %s", e.index(f.at))
+		u.leave()
+	}
 }
 
 // column is the column of the product that a row belongs to, where there are

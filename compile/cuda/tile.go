@@ -201,16 +201,26 @@ type productShape struct {
 	window                   machine.Window // of a convolution
 	turned                   bool           // whose image is B
 	operands                 int64          // elements of both; 0: those of the matrices
+	groups                   int64          // of a grouped product, 0 of others: of its rows, where the batch is 1, else each of the batch
 	epilogue                 machine.Epilogue
 	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
 	a, b := t.Elements()
-	return productShape{
+	p := productShape{
 		batch: t.Batch, rows: t.Rows, cols: t.Cols, depth: t.Depth, products: t.Products, elems: t.Elems, sum: t.Elem, half: t.Half, reduces: t.Reduces,
 		window: cost.WindowOf(t.Main()), turned: t.Turned(), operands: a + b,
 	}
+	if g := t.Grouping(); g != nil {
+		p.groups = g.Count
+		if g.Rows {
+			p.batch = 1
+		} else {
+			p.depth = ceil(p.depth, g.Count)
+		}
+	}
+	return p
 }
 
 // tf32 reports whether operands are rounded to TF32.
@@ -251,7 +261,7 @@ func (c Config) bytes() bool { return c.Path.bulk() && c.BK == 128 }
 // predicted time first, for measurements to choose from.
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
-	if target.Arch == "sm_90a" {
+	if target.Arch == "sm_90a" && p.groups == 0 {
 		p.fits = func(c Config) bool { return c.feeds(t) }
 		p.epilogue = epilogueOf(t)
 	}
@@ -282,7 +292,7 @@ func (p productShape) candidates(target Target) []Config {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
-			if c.Splits, c.Cluster = splits, false; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
+			if c.Splits, c.Cluster = splits, false; splits > 1 && (p.half || p.reduces || p.groups > 0 || int64(splits*4*c.BK) > p.depth) {
 				break
 			}
 			all = append(all, timed{c, p.time(c, target.Machine)})
@@ -380,7 +390,11 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 
 // product is p as the model of costs has it.
 func (p productShape) product() machine.Product {
-	return machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue}
+	x := machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue}
+	if p.batch == 1 {
+		x.Groups = p.groups
+	}
+	return x
 }
 
 // tile is c as the model of costs has it.
@@ -396,7 +410,7 @@ func (p productShape) key(arch string) string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
+	}{{p.groups > 0, fmt.Sprintf("%d groups", p.groups)}, {p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
 		if part.is {
 			parts = append(parts, part.name)
 		}

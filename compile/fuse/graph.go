@@ -318,7 +318,7 @@ func (g *graph) recomputes(n *node, products float64) {
 	for j, i := range n.ins {
 		n.again[j] = math.Ceil(products / (g.values[i].elements * tile))
 		for k, v := range n.op.Operands {
-			if at, known := g.number[g.source(v)]; err == nil && known && at == i {
+			if at, known := g.number[g.source(v)]; err == nil && k < len(c.In) && known && at == i {
 				sharing := float64(c.Sharing(k))
 				if cost.Gathers(g.m, n.op) {
 					n.gather[j] = 1e9 * cost.Gather(g.m, n.op, k)

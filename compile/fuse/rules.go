@@ -222,7 +222,7 @@ func reduces(o *ir.Op) bool {
 // paired reports whether two contractions might share a kernel: the same op and
 // attributes, with a common operand.
 func paired(a, b *ir.Op) bool {
-	if a.Name != b.Name || len(a.Operands) != 2 || len(b.Operands) != 2 || len(a.Results) != 1 || len(b.Results) != 1 {
+	if a.Name != b.Name || len(a.Operands) != len(b.Operands) || len(a.Operands) > 3 || len(a.Results) != 1 || len(b.Results) != 1 {
 		return false
 	}
 	if op.Str(a, "equation") != op.Str(b, "equation") || !types.Equal(a.Results[0].Type, b.Results[0].Type) {

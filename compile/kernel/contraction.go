@@ -17,16 +17,19 @@ type Contraction struct {
 	Out   string    // of the result's; a convolution's channels have two, group and channel of it
 	Sum   string    // those that are summed over
 	Sizes map[byte]int64
+	// Groups is the letter of groups of a grouped product, 0 of others, and Within that of which each has a part.
+	Groups, Within byte
 	// Half reports whether every product and partial sum is rounded to f16.
 	Half bool
 }
 
 // ContractionOf returns the contraction that o, an einsum of two operands, a
-// matmul or a convolution, computes. A batch dimension that broadcasts keeps
+// matmul, a grouped one or a convolution, computes. A batch dimension that broadcasts keeps
 // its letter; where the operand's dimension is 1, its index is 0. The error is
 // the reason why o is no contraction.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
-	if len(o.Operands) != 2 || len(o.Results) != 1 {
+	grouped := o.Name == op.Prefix+"grouped_matmul"
+	if len(o.Operands) != 2 && !grouped || len(o.Results) != 1 {
 		return nil, fmt.Errorf("%s of %d operands is not a product of two tensors", o.Name, len(o.Operands))
 	}
 	c := &Contraction{Op: o, Sizes: map[byte]int64{}, Half: op.Str(o, "accumulate") == "f16"}
@@ -42,6 +45,8 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 			return nil, err
 		}
 		c.In, c.Out = [2]string{e.Inputs[0], e.Inputs[1]}, e.Output
+	case grouped:
+		c.grouped()
 	default:
 		c.matmul()
 	}
@@ -52,7 +57,7 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 		}
 		for d, n := range shape {
 			c.Sizes[letters[d]] = max(c.Sizes[letters[d]], n)
-			if strings.IndexByte(c.Out+c.Sum, letters[d]) < 0 {
+			if strings.IndexByte(c.Out+c.Sum, letters[d]) < 0 && letters[d] != c.Groups {
 				c.Sum += string(letters[d])
 			}
 		}
@@ -83,6 +88,30 @@ func (c *Contraction) matmul() {
 		c.Out += string(rune('a' + d))
 	}
 	c.Out += string(rune(row)) + string(rune(col))
+}
+
+// grouped names the dimensions of a grouped product: with a matrix for each group, a group has a part of the
+// result's rows; else a part of those that are summed over.
+func (c *Contraction) grouped() {
+	c.Groups = 'Z'
+	switch {
+	case !op.GroupedRows(c.Op):
+		c.In, c.Out, c.Within = [2]string{"KM", "KN"}, "ZMN", 'K'
+		c.Sizes['Z'] = shapeOf(c.Op.Results[0])[0]
+	case op.Bool(c.Op, "transpose_b"):
+		c.In, c.Out, c.Within = [2]string{"MK", "ZNK"}, "MN", 'M'
+	default:
+		c.In, c.Out, c.Within = [2]string{"MK", "ZKN"}, "MN", 'M'
+	}
+}
+
+// letters are those of the loops, each once.
+func (c *Contraction) letters() []byte {
+	all := []byte(c.Out + c.Sum)
+	if c.Groups != 0 && strings.IndexByte(c.Out, c.Groups) < 0 {
+		all = append(all, c.Groups)
+	}
+	return all
 }
 
 // The letters of a convolution: images, groups of channels, channels of a group

@@ -217,6 +217,7 @@ func init() {
 		"dm.map":                (*evaluator).region,
 		"dm.einsum":             one((*evaluator).contracted),
 		"dm.matmul":             one((*evaluator).contracted),
+		"dm.grouped_matmul":     one((*evaluator).contracted),
 		"dm.convolution":        one((*evaluator).contracted),
 		"dm.reduce":             one((*evaluator).reduce),
 		"dm.reduce_window":      one((*evaluator).window),
@@ -280,8 +281,11 @@ func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
 			return x
 		}
 	}
-	if op.Of(o).Is(op.Windowed) {
+	switch d := op.Of(o); {
+	case d.Is(op.Windowed):
 		return e.convolution(o, idx)
+	case d.Expand != nil:
+		return e.at(e.composite(o.Results[0], o), idx)
 	}
 	return e.product(o, idx)
 }

@@ -87,6 +87,9 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	if e.why != nil {
 		return nil, e.why
 	}
+	if c, err := ContractionOf(mains[0]); err == nil && c.Groups != 0 && g.Reduces() {
+		return nil, reason(mains[0], "a grouped product's elements are reduced by another kernel")
+	}
 	seen := map[*ir.Value]bool{}
 	for _, o := range mains {
 		for i, v := range o.Operands {
@@ -143,11 +146,11 @@ func (f *Form) stores(v *ir.Value, places map[*ir.Value]place) ([]Out, error) {
 // paired reports whether o and p are the same contraction except for one
 // operand.
 func paired(o, p *ir.Op) bool {
-	if o.Name != p.Name || op.Of(o).Is(op.Windowed) || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
+	if o.Name != p.Name || op.Of(o).Is(op.Windowed) || len(o.Operands) != len(p.Operands) || len(o.Operands) > 2 && o.Operands[2] != p.Operands[2] || op.Str(o, "equation") != op.Str(p, "equation") ||
 		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") || op.TF32(o) != op.TF32(p) {
 		return false
 	}
-	for i := range o.Operands {
+	for i := range 2 {
 		if !slices.Equal(shapeOf(o.Operands[i]), shapeOf(p.Operands[i])) || o.Operands[i].Elem() != p.Operands[i].Elem() {
 			return false
 		}

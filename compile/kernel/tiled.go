@@ -79,6 +79,8 @@ func (f *Form) Tiled() (*Tiled, error) {
 		}
 		name := "m"
 		switch {
+		case l.letter == c.Groups:
+			name = "z"
 		case l.out < 0:
 			name = "k"
 		case l.uses[0] && l.uses[1]:
@@ -91,11 +93,15 @@ func (f *Form) Tiled() (*Tiled, error) {
 	// The result's fastest dimension becomes one of n, so that stores of a tile
 	// are contiguous; with two products n is always the dimension of the operand
 	// that differs.
+	// Groups divide the rows.
 	left := 0
-	if fastest(group["m"]) < fastest(group["n"]) {
+	if c.Groups == 0 && fastest(group["m"]) < fastest(group["n"]) {
 		left = 1
 	}
 	if len(f.Mains) > 1 {
+		if shared != 0 && c.Groups != 0 {
+			return nil, reason(f.Mains[1], "two grouped products of different rows")
+		}
 		if left != shared && len(group["m"]) > 0 && len(group["n"]) > 0 {
 			return nil, reason(f.Main, "the results of two contractions would be stored across their rows")
 		}
@@ -156,7 +162,7 @@ func (f *Form) letters(c *Contraction) []letterUse {
 	e := newEvaluator(newSpace(), f.Ops)
 	of, atoms := map[byte]Index{}, map[byte]*Atom{}
 	var out []letterUse
-	for _, l := range []byte(c.Out + c.Sum) {
+	for _, l := range c.letters() {
 		if n := c.Sizes[l]; n > 1 {
 			atoms[l] = e.Loop("l", n)
 			of[l] = IndexOf(atoms[l])
@@ -294,7 +300,7 @@ func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
 			return nil
 		}
-		return e.expr(Expr{Op: Acc, Elem: o.Results[0].Elem(), Int: int64(which), At: alone(flat.Lane)})
+		return t.inGroups(e, of, e.expr(Expr{Op: Acc, Elem: o.Results[0].Elem(), Int: int64(which), At: alone(flat.Lane)}))
 	}
 	places := map[*ir.Value]place{}
 	for _, o := range f.Mains {

@@ -42,6 +42,7 @@ func (g generator) contraction(f *kernel.Form, o assemble.Options) (scheme, erro
 		Batch: t.Batch, Rows: t.Rows, Cols: t.Cols, Depth: t.Depth, Products: t.Products, Acc: sums(t.Elem), Half: t.Half,
 		A: axis(a, flatA.M, flatA.K), B: axis(bs[0], flatB.N, flatB.K),
 	}
+	s.Grouped = t.Grouping() != nil
 	p := &contraction{f: f, t: t, image: image(t), over: o.Over}
 	if p.image != nil {
 		s = windowed(s, p.image)
@@ -149,6 +150,9 @@ func (p *contraction) write(b *body) error {
 	if p.image != nil {
 		k.B, k.Image = nil, p.elementsOf(b)
 	}
+	if g := t.Grouping(); g != nil {
+		k.Rows, k.Depth = p.groups(b, g)
+	}
 	r, err := p.results()
 	if err != nil {
 		return err
@@ -156,6 +160,23 @@ func (p *contraction) write(b *body) error {
 	k.Done = func(f *code.Func, tile gemm.Tile) { p.finish(b.at(f), b, tile, r) }
 	p.p.Emit(b.Func, b.first, b.last, b.scratch, k)
 	return nil
+}
+
+// groups are the rows, or the part of the depth, that a group has. Rows in front of the first group are that one's, and rows behind the last one that one's.
+func (p *contraction) groups(b *body, g *kernel.Grouping) (rows, depth func(f *code.Func, z value.Value) (from, below value.Value)) {
+	bounds := func(f *code.Func, z value.Value) (from, below value.Value) {
+		e := b.at(f)
+		e.bind(g.Z, z)
+		return e.index(g.First), e.index(g.End)
+	}
+	if !g.Rows {
+		return nil, bounds
+	}
+	return func(f *code.Func, z value.Value) (from, below value.Value) {
+		from, below = bounds(f, z)
+		first, last := f.NewICmp(enum.IPredEQ, z, code.Int(0)), f.NewICmp(enum.IPredEQ, z, code.Int(g.Count-1))
+		return f.NewSelect(first, code.Int(0), from), f.NewSelect(last, code.Int(p.t.Rows), below)
+	}, nil
 }
 
 // at is an emitter with the buffers of b that adds to f.

@@ -15,7 +15,18 @@ func init() {
 	register(map[string]conversion{
 		"CausalConvWithState": convertCausalConv,
 		"Conv":                convertConv, "ConvTranspose": convertConvTranspose, "Einsum": convertEinsum, "Gemm": convertGemm, "MatMul": convertMatMul,
+		"dmir.GroupedMatmul": convertGroupedMatmul,
 	})
+}
+
+// convertGroupedMatmul is an operator of the Python module's own, for the grouped_mm of PyTorch: groups are given by where they end.
+func convertGroupedMatmul(n *node) []*ir.Value {
+	ends := n.in(2)
+	if len(n.shape(ends)) != 1 {
+		fail("ends of groups of shape %s, not a vector", n.in(2).Type)
+	}
+	positions := n.make("concatenate", []*ir.Value{n.splat(ends.Elem(), 0, 1), ends}, named("dim", 0))
+	return one(n.make("grouped_matmul", []*ir.Value{n.in(0), n.in(1), positions}, nil))
 }
 
 func convertMatMul(n *node) []*ir.Value { return one(n.matmul(n.in(0), n.in(1))) }

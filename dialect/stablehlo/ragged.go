@@ -8,8 +8,8 @@ import (
 )
 
 // raggedDot is chlo.ragged_dot: a product of which one dimension of the first operand is cut into groups of
-// the sizes that the third holds. The groups are told apart by masks, one of each group, so that the work is
-// that of all groups on the whole dimension.
+// the sizes that the third holds: a dm.grouped_matmul where the operands are matrices. Else the groups are told apart by masks, one of
+// each group, so that the work is that of all groups on the whole dimension.
 //
 //   - a free dimension of the first operand: each group has a matrix of its own, of the second operand's
 //     group dimension; elements behind the last group give zeros;
@@ -33,6 +33,10 @@ func raggedDot(n *node) []*ir.Value {
 	free := !contracting
 	n.must(len(group) == either(free, 1, 0), "DM141", "%s has a group dimension of the second operand where the ragged one is free, and else none", n.name)
 	n.must(!free || b[group[0]] == count, "DM142", "%s has %d groups, but the second operand has %d", n.name, count, b[either(free, group, []int{0})[0]])
+
+	if y := n.groupedMatmul(free, r, sumA, sumB, group); y != nil {
+		return []*ir.Value{y}
+	}
 
 	// Letters for the equation: those of the first operand, and the group's.
 	letter := func(i int) byte { return byte('a' + i) }
@@ -100,4 +104,27 @@ func raggedDot(n *node) []*ir.Value {
 
 func (n *node) einsum(equation string, x, y *ir.Value) *ir.Value {
 	return n.op("einsum", []*ir.Value{x, y}, named("equation", types.Str(equation)))
+}
+
+// groupedMatmul is a ragged product of matrices in groups along dimension 0; nil of others.
+func (n *node) groupedMatmul(free bool, r int, sumA, sumB, group []int) *ir.Value {
+	a, b, sizes := n.in[0], n.in[1], n.in[2]
+	if len(n.shape(a)) != 2 || len(n.shape(sizes)) != 1 || len(sumA) != 1 || r != 0 {
+		return nil
+	}
+	to := n.result(0)
+	e := commonElem(a.Elem(), b.Elem(), to.Elem)
+	var attrs []types.Named
+	switch {
+	case !free && len(n.shape(b)) == 2 && sumB[0] == 0:
+	case free && sumA[0] == 1 && len(n.shape(b)) == 3 && group[0] == 0:
+		if sumB[0] == 2 {
+			attrs = append(attrs, named("transpose_b", types.Bool(true)))
+		}
+	default:
+		return nil
+	}
+	ends := n.op("cumsum", []*ir.Value{n.convert(sizes, types.I64)}, intAttr("dim", 0))
+	positions := n.op("concat", []*ir.Value{n.filled(types.I64, 0, 1), ends}, intAttr("dim", 0))
+	return n.convert(n.op("grouped_matmul", []*ir.Value{n.convert(a, e), n.convert(b, e), positions}, attrs...), to.Elem)
 }

@@ -55,10 +55,16 @@
 
 namespace dm {
 
+// Groups is what the matrices of a batch divide, instead of having one each: the rows of A and C, or k. A says which part is theirs:
+//
+//   DM_FN i32 begin(i32 z) const, end(i32 z) const;   // no less than 0, no more than m, or k
+enum class Groups { none, rows, depth };
+
 // Shape is the size of a contraction and its partition into blocks.
-template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false>
+template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false, Groups By = Groups::none>
 struct Shape {
   static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
+  static constexpr Groups groups = By;
   // splits is how many blocks share a sum: block s sums over its part of k and
   // passes z + s * batch to the epilogue, which stores partial sums. In a cluster they add
   // these up on the chip instead (gemm_cluster.cuh).
@@ -72,8 +78,12 @@ struct Place {
   i32 z, split, m, n, first, last;
 };
 
+// down_of is how many tiles lie one below the other, and matrices_of how many have tiles of their own. Groups of rows have whole tiles.
+template <class S, i32 BM> constexpr i32 down_of = (S::m + BM - 1) / BM + (S::groups == Groups::rows ? S::batch : 0);
+template <class S> constexpr i32 matrices_of = S::groups == Groups::rows ? 1 : S::batch;
+
 template <class S, i32 BM, i32 BN>
-constexpr i32 tiles_of = ((S::m + BM - 1) / BM) * ((S::n * S::products + BN - 1) / BN) * S::batch * S::splits;
+constexpr i32 tiles_of = down_of<S, BM> * ((S::n * S::products + BN - 1) / BN) * matrices_of<S> * S::splits;
 
 // place numbers tiles so that blocks that run together share rows and columns
 // in the cache: eight tiles down, then one to the right. n counts B's rows. Tiles 2i and 2i + 1 lie one below the other where their
@@ -81,15 +91,15 @@ constexpr i32 tiles_of = ((S::m + BM - 1) / BM) * ((S::n * S::products + BN - 1)
 // neighbours, too: their split is their rank.
 template <class S, i32 BM, i32 BN, i32 BK, i32 Across = 1>
 DM_FN Place place(i32 number) {
-  constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n * S::products + BN - 1) / BN / Across, steps = (S::k + BK - 1) / BK;
+  constexpr i32 rows = down_of<S, BM>, cols = (S::n * S::products + BN - 1) / BN / Across, steps = (S::k + BK - 1) / BK;
   constexpr i32 parts = S::cluster ? S::splits : 1;
   static_assert(parts == 1 || Across == 1, "a cluster shares an operand or sums");
   const i32 index = number / parts / Across;
   constexpr i32 deep = rows < 8 ? rows : 8;
   Place p;
   const i32 tile = index % (rows * cols), rest = index / (rows * cols);
-  p.z = rest % S::batch;
-  p.split = S::cluster ? number % parts : rest / S::batch;
+  p.z = rest % matrices_of<S>;
+  p.split = S::cluster ? number % parts : rest / matrices_of<S>;
   const i32 band = tile / (deep * cols), in = tile % (deep * cols);
   const i32 height = rows - band * deep < deep ? rows - band * deep : deep;
   p.m = (band * deep + in % height) * BM;
@@ -97,6 +107,53 @@ DM_FN Place place(i32 number) {
   p.first = i32(i64(steps) * p.split / S::splits);
   p.last = i32(i64(steps) * (p.split + 1) / S::splits);
   return p;
+}
+
+// Part is what of a tile and of k belongs to its group: rows below `rows`, and k from `from` on, below `depth`. A block without rows
+// has nothing to do.
+struct Part {
+  i32 rows, from, depth;
+};
+
+// part is that of a block at p, which it moves to its group. A lane looks at a group, a warp at 32 of them; rows in front of the first group are
+// that one's, rows behind the last one that one's, and all of them C has.
+template <class S, i32 BM, i32 BK, class A>
+DM_FN Part part(Place& p, const A& a) {
+  if constexpr (S::groups == Groups::rows) {
+    i32 tile = p.m / BM; // among those of the groups from z on
+    DM_NO_UNROLL
+    for (i32 z = 0; z < S::batch; z += 32) {
+      const i32 own = z + lane();
+      i32 begin = 0, end = 0;
+      if (own < S::batch) {
+        begin = own == 0 ? 0 : a.begin(own);
+        end = own == S::batch - 1 ? S::m : a.end(own);
+      }
+      const i32 tiles = end > begin ? (end - begin + BM - 1) / BM : 0;
+      i32 sum = tiles; // of the groups up to this lane's
+      DM_UNROLL
+      for (int d = 1; d < 32; d *= 2) {
+        const i32 before = shuffle(sum, lane() - d & 31);
+        if (lane() >= d) sum += before;
+      }
+      const u32 found = ballot(tile < sum);
+      if (found != 0) {
+        const i32 at = popcount((found & (0u - found)) - 1);
+        p.z = z + at;
+        p.m = shuffle(begin, at) + (tile - shuffle(sum - tiles, at)) * BM;
+        return {shuffle(end, at), 0, S::k};
+      }
+      tile -= shuffle(sum, 31);
+    }
+    return {0, 0, S::k};
+  } else if constexpr (S::groups == Groups::depth) {
+    const i32 begin = a.begin(p.z), end = a.end(p.z);
+    p.first = 0;
+    p.last = end > begin ? (end - begin + BK - 1) / BK : 0;
+    return {S::m, begin, end};
+  } else {
+    return {S::m, 0, S::k};
+  }
 }
 
 // chunk_of is the elements of a chunk of 16 bytes.
@@ -303,9 +360,9 @@ DM_FN void add_parts(const TileSums<Tile, Acc, Group>& part, const Epilogue& epi
 // written to shared memory, to the epilogue in runs along n, so that a warp stores
 // whole lines of memory. Rows lie Pitch apart. Of two products the slab
 // has Group columns of the first, then Group of the second, and so on; n is
-// the first one's column.
+// the first one's column. Rows end below `below`.
 template <int W, int Pitch, int Group, class S, class Epilogue>
-DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>& rows, i32 z, i32 m, i32 n) {
+DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>& rows, i32 z, i32 m, i32 n, i32 below = S::m) {
   constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::reductions, runs = W / P / V, Q = V < 4 ? V : 4;
   constexpr int slots = Rows<W, Epilogue>::slots;
   static_assert(16 * runs % 32 == 0 && (P == 1 || Group % V == 0), "runs fill the slab, and the warp shares them evenly");
@@ -314,7 +371,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
   DM_UNROLL
   for (int i = 0; i < runs / 2; i++) {
     const i32 run = i * 32 + lane(), r = run / runs, c = run % runs * V;
-    const bool inside = m + r < S::m && n + c < S::n;
+    const bool inside = m + r < below && n + c < S::n;
     float value[F > 0 ? F : 1][V];
     if (inside) {
       float acc[P][V];

@@ -106,7 +106,10 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   using Acc = typename Tile::Acc;
   constexpr int GM = Tile::TM / 4, GN = Tile::TN / 4, across = Tile::BN / Tile::TN;
   constexpr int size_a = Tile::BK * Tile::pitch_a, size_b = Tile::BK * Tile::pitch_b;
-  const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
+  const Part own = part<S, Tile::BM, Tile::BK>(p, a);
+  if (S::groups == Groups::rows && own.rows == 0) return;
   Arena after = arena; // the parts of a cluster reuse the memory of the stages
   const Shared<Acc> as = arena.take<Acc>(2 * size_a), bs = arena.take<Acc>(2 * size_b);
   Lines<Tile, A, Tile::BM, Tile::pitch_a> load_a;
@@ -124,8 +127,8 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   const i32 steps = p.last - p.first;
   grid_dependency_wait(); // what stands before is computed from the block's number
   if (steps > 0) {
-    load_a.begin(a, p.z, p.m, p.first * Tile::BK, S::k);
-    load_b.begin(b, p.z, p.n, p.first * Tile::BK, S::k);
+    load_a.begin(a, p.z, p.m, own.from + p.first * Tile::BK, own.depth);
+    load_b.begin(b, p.z, p.n, own.from + p.first * Tile::BK, own.depth);
     load_a.finish(as);
     load_b.finish(bs);
   }
@@ -134,8 +137,8 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   for (i32 step = 0; step < steps; step++) {
     const Shared<Acc> now_a = as + step % 2 * size_a, now_b = bs + step % 2 * size_b;
     if (step + 1 < steps) {
-      load_a.begin(a, p.z, p.m, (p.first + step + 1) * Tile::BK, S::k);
-      load_b.begin(b, p.z, p.n, (p.first + step + 1) * Tile::BK, S::k);
+      load_a.begin(a, p.z, p.m, own.from + (p.first + step + 1) * Tile::BK, own.depth);
+      load_b.begin(b, p.z, p.n, own.from + (p.first + step + 1) * Tile::BK, own.depth);
     }
     DM_UNROLL
     for (int k = 0; k < Tile::BK; k++) {
@@ -200,7 +203,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       DM_UNROLL
       for (int j = 0; j < width; j += V) {
         const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
-        if (m < S::m && n < S::n) {
+        if (m < own.rows && n < S::n) {
           decltype(result(Acc(0))) run[P][V];
           DM_UNROLL
           for (int q = 0; q < P; q++)

@@ -94,12 +94,15 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   constexpr int FM = Tile::WM / 16, FN = Tile::WN / 8;
   using StageA = Stage<A, Tile::BM, Tile::BK, Tile::threads>;
   using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
-  const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
+  const Part own = part<S, Tile::BM, Tile::BK>(p, a);
+  if (S::groups == Groups::rows && own.rows == 0) return;
 
   Arena after = arena; // the slabs reuse the memory of the stages
   const Shared<T> as = arena.take<T>(Tile::stages * StageA::size), bs = arena.take<T>(Tile::stages * StageB::size);
-  StageA load_a(a, p.z, p.m, S::k);
-  StageB load_b(b, p.z, p.n, S::k);
+  StageA load_a(a, p.z, p.m, own.depth);
+  StageB load_b(b, p.z, p.n, own.depth);
 
   float acc[FM][FN][4];
   DM_UNROLL
@@ -114,8 +117,8 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   DM_UNROLL
   for (int s = 0; s < Tile::stages - 1; s++) {
     if (s < steps) {
-      load_a.begin(as + s * StageA::size, (p.first + s) * Tile::BK);
-      load_b.begin(bs + s * StageB::size, (p.first + s) * Tile::BK);
+      load_a.begin(as + s * StageA::size, own.from + (p.first + s) * Tile::BK);
+      load_b.begin(bs + s * StageB::size, own.from + (p.first + s) * Tile::BK);
       load_a.finish(as + s * StageA::size);
       load_b.finish(bs + s * StageB::size);
     }
@@ -129,8 +132,8 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
     // The slot of the previous step is free now.
     const i32 ahead = step + Tile::stages - 1, slot = ahead % Tile::stages, now = step % Tile::stages;
     if (ahead < steps) {
-      load_a.begin(as + slot * StageA::size, (p.first + ahead) * Tile::BK);
-      load_b.begin(bs + slot * StageB::size, (p.first + ahead) * Tile::BK);
+      load_a.begin(as + slot * StageA::size, own.from + (p.first + ahead) * Tile::BK);
+      load_b.begin(bs + slot * StageB::size, own.from + (p.first + ahead) * Tile::BK);
     }
     cp_async_commit();
     DM_UNROLL
@@ -183,7 +186,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
           for (int h = 0; h < 2; h++) slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), pair(x, j, h));
         }
       }
-      flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n);
+      flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n, own.rows);
     }
     rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
   }

@@ -30,6 +30,9 @@ type Kernel struct {
 	B []Load // one for each product; none of a product with a window
 	// Image is what the window of the product, if any, moves over.
 	Image Image
+	// Rows and Depth, where one of them is not nil, give the part of the rows, or of the depth, that a matrix of the batch has: from
+	// the first index on, below the second. Of a grouped product.
+	Rows, Depth func(f *code.Func, z value.Value) (from, below value.Value)
 	// Done emits what consumes a tile, loops over its elements included: columns inside,
 	// which may be vectors. Each element of C is in one tile. It may overwrite the sums, and
 	// gets at them by the addresses in the tile alone.
@@ -63,13 +66,24 @@ func (p Plan) Emit(f *code.Func, first, last, scratch value.Value, k Kernel) {
 		block := e.NewUDiv(task, down)
 		z := e.NewUDiv(block, across)
 		cols := spanOf(e.Func, e.NewMul(e.NewURem(block, across), code.Int(p.NC)), p.NC, s.Cols)
-		rows := spanOf(e.Func, e.NewMul(e.NewURem(task, down), code.Int(p.MC)), p.MC, s.Rows)
-		if p.Resident {
-			e.If(e.NewICmp(enum.IPredNE, block, packed[0]), func() {
-				e.passes(func(pass value.Value, ks span) { e.packPass(pass, z, cols, ks) })
-			})
+		first := e.NewMul(e.NewURem(task, down), code.Int(p.MC))
+		compute := func(rows span) {
+			if p.Resident {
+				e.If(e.NewICmp(enum.IPredNE, block, packed[0]), func() {
+					e.passes(z, func(pass, _ value.Value, ks span) { e.packPass(pass, z, cols, ks) })
+				})
+			}
+			e.block(z, rows, cols)
 		}
-		e.block(z, rows, cols)
+		if k.Rows == nil {
+			compute(spanOf(e.Func, first, p.MC, s.Rows))
+			return []value.Value{block}
+		}
+		from, below := k.Rows(e.Func, z) // blocks of rows are counted from the group's first
+		from = e.NewAdd(from, first)
+		e.If(e.NewICmp(enum.IPredSLT, from, below), func() {
+			compute(span{from, least(e.Func, code.Int(p.MC), e.NewSub(below, from)), p.MC, false})
+		})
 		return []value.Value{block}
 	})
 }
@@ -89,10 +103,22 @@ func (e *emitter) at(scratch value.Value, byte int64) value.Value {
 	return e.NewBitCast(e.Element(types.I8, scratch, code.Int(byte)), types.NewPointer(e.elem))
 }
 
-// passes runs body for each pass over a part of the depth.
-func (e *emitter) passes(body func(pass value.Value, ks span)) {
+// passes runs body for each pass over a part of the depth, of which there is one at least, and the last is number `last`.
+func (e *emitter) passes(z value.Value, body func(pass, last value.Value, ks span)) {
+	if e.kernel.Depth != nil {
+		from, below := e.kernel.Depth(e.Func, z)
+		var n value.Value = e.NewSub(below, from)
+		n = e.NewSelect(e.NewICmp(enum.IPredSLT, n, code.Int(0)), code.Int(0), n)
+		var passes value.Value = e.parts(n, e.p.KC)
+		passes = e.NewSelect(e.NewICmp(enum.IPredEQ, n, code.Int(0)), code.Int(1), passes)
+		e.For(code.Int(0), passes, code.Loop{Unroll: 1}, func(pass value.Value) {
+			done := e.NewMul(pass, code.Int(e.p.KC))
+			body(pass, e.NewSub(passes, code.Int(1)), span{e.NewAdd(from, done), least(e.Func, code.Int(e.p.KC), e.NewSub(n, done)), e.p.KC, false})
+		})
+		return
+	}
 	e.For(code.Int(0), code.Int(e.p.Passes()), code.Loop{Unroll: 1}, func(pass value.Value) {
-		body(pass, spanOf(e.Func, e.NewMul(pass, code.Int(e.p.KC)), e.p.KC, e.p.Shape.Depth))
+		body(pass, code.Int(e.p.Passes()-1), spanOf(e.Func, e.NewMul(pass, code.Int(e.p.KC)), e.p.KC, e.p.Shape.Depth))
 	})
 }
 
@@ -126,7 +152,7 @@ func (e *emitter) parts(n value.Value, size int64) value.Value {
 // block computes the block of C of one task. Each pass adds to the sums of those before.
 func (e *emitter) block(z value.Value, rows, cols span) {
 	p := e.p
-	e.passes(func(pass value.Value, ks span) {
+	e.passes(z, func(pass, last value.Value, ks span) {
 		if !p.Resident {
 			e.packPass(pass, z, cols, ks)
 		}
@@ -136,6 +162,9 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 		e.For(code.Int(0), e.parts(rows.n, p.MR), code.Loop{Unroll: 1}, func(i value.Value) {
 			from := e.NewMul(i, code.Int(p.MR))
 			part := spanOf(e.Func, e.NewAdd(rows.from, from), p.MR, p.Shape.Rows)
+			if e.kernel.Rows != nil {
+				part = span{part.from, least(e.Func, code.Int(p.MR), e.NewSub(rows.n, from)), p.MR, false}
+			}
 			a, sums := e.a, e.sums
 			if p.Shape.A == blocks.Outer {
 				a = e.Element(e.elem, a, e.NewMul(i, code.Int(p.sliver().size)))
@@ -148,7 +177,7 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 					sums = append(sums, e.Element(e.elem, s, e.NewMul(from, code.Int(p.NC))))
 				}
 			}
-			e.strip(a, sums, pass, ks, Tile{Z: z, M0: part.from, M1: e.NewAdd(part.from, part.n)}, cols)
+			e.strip(a, sums, pass, last, ks, Tile{Z: z, M0: part.from, M1: e.NewAdd(part.from, part.n)}, cols)
 		})
 	})
 }
@@ -156,7 +185,7 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 // strip multiplies a packed sliver of A with a block of B. The last pass finishes a few
 // panels at a time, which are consumed while they are in the L1 cache: their stores then
 // go on while the next ones are computed.
-func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks span, t Tile, cols span) {
+func (e *emitter) strip(a value.Value, sums []value.Value, pass, end value.Value, ks span, t Tile, cols span) {
 	p, micro := e.p, e.p.micro(e.M)
 	again := e.NewICmp(enum.IPredNE, pass, code.Int(0))
 	depth, deep := e.padded(ks), p.Deep()
@@ -185,6 +214,6 @@ func (e *emitter) strip(a value.Value, sums []value.Value, pass value.Value, ks 
 			e.finish(done)
 			return
 		}
-		e.If(e.NewICmp(enum.IPredEQ, pass, code.Int(p.Passes()-1)), func() { e.finish(done) })
+		e.If(e.NewICmp(enum.IPredEQ, pass, end), func() { e.finish(done) })
 	})
 }

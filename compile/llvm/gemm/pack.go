@@ -59,7 +59,7 @@ func (e *emitter) full(s span, body func(n value.Value)) {
 
 // padded is the depth of ks as the micro-kernel runs it.
 func (e *emitter) padded(ks span) value.Value {
-	if e.p.Shape.Depth%blocks.Unroll == 0 || e.p.Shape.Window != nil {
+	if e.p.Shape.Depth%blocks.Unroll == 0 && e.kernel.Depth == nil || e.p.Shape.Window != nil {
 		return ks.n // KC is a multiple of it, too; or channels are not unrolled
 	}
 	return e.NewAnd(e.NewAdd(ks.n, code.Int(blocks.Unroll-1)), code.Int(-blocks.Unroll))
