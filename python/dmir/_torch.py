@@ -68,7 +68,9 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
 
     try:
         with _quiet(), torch.no_grad():
-            program = torch.onnx.export(exported, dynamo=True, optimize=False, verbose=False, external_data=False)
+            program = torch.onnx.export(
+                exported, dynamo=True, optimize=False, verbose=False, external_data=False, custom_translation_table=_translations()
+            )
             graph = program.model.graph
             _weights_to_inputs(graph, keep=training and weights)
             if training:
@@ -87,6 +89,44 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
             names = (_PART.sub("", out.name or "") for out in node.outputs)
             node.metadata_props.update(next((origins[name] for name in names if name in origins), {}))
     return program
+
+
+def _translations() -> dict[Any, Callable[..., Any]]:
+    """What layers of experts compute with, for which ONNX has no operators: products of groups of rows, an operator of dmir's own, and
+    how many tokens each expert has."""
+    import onnx
+    import torch
+    from onnxscript import opset18 as op
+    from onnxscript.values import Op, Opset
+
+    of = onnx.defs.OpSchema.FormalParameter
+    types = [("T", [f"tensor({t})" for t in ("float16", "bfloat16", "float", "double")], ""), ("I", ["tensor(int32)", "tensor(int64)"], "")]
+    schema = onnx.defs.OpSchema(
+        "GroupedMatmul", "dmir", 1, inputs=[of("x", "T"), of("w", "T"), of("ends", "I")], outputs=[of("y", "T")], type_constraints=types
+    )
+    product = Op(Opset("dmir", 1), "GroupedMatmul", schema)
+
+    def grouped(x: Any, w: Any, offs: Any, bias: Any = None, out_dtype: Any = None) -> Any:
+        if bias is not None or out_dtype is not None:
+            raise TraceError("grouped_mm with a bias or another type of results is not supported")
+        return product(x, w, offs)
+
+    def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+        if max <= min:
+            max = min + 1  # one value, as of one expert
+        number = op.CastLike(bins, x)
+        at = op.Floor(op.Div(op.Mul(op.Sub(op.Reshape(x, [-1]), op.CastLike(min, x)), number), op.CastLike(max - min, x)))
+        inside = op.And(op.GreaterOrEqual(at, op.CastLike(0, x)), op.LessOrEqual(at, number))
+        at = op.Where(inside, op.Min(at, op.CastLike(bins - 1, x)), op.CastLike(bins, x))
+        counts = op.ReduceSum(op.OneHot(op.Cast(at, to=7), op.Constant(value_int=bins + 1), op.CastLike([0, 1], x)), [0], keepdims=0)
+        return op.Slice(counts, [0], [bins])
+
+    table = {torch.ops.aten.histc.default: histc}
+    for space, name in ("aten", "_grouped_mm"), ("transformers", "grouped_mm_fallback"):
+        found = getattr(getattr(torch.ops, space), name, None)
+        if found is not None:
+            table[found.default] = grouped
+    return table
 
 
 @contextlib.contextmanager
@@ -201,7 +241,7 @@ def _has_no_data(x: Any) -> bool:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporters' own warnings, which are about other uses."""
-    levels = {logger: logger.level for logger in map(logging.getLogger, ("onnxscript", "torch.onnx"))}
+    levels = {logger: logger.level for logger in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
     for logger in levels:
         logger.setLevel(logging.ERROR)
     try:
