@@ -112,7 +112,6 @@ func (w *writer) searchSorted() bool {
 	return true
 }
 
-<<<<<<< HEAD
 // segmentAttention writes an attention to the keys that segments list, sometimes in blocks and with a bias.
 func (w *writer) segmentAttention() bool {
 	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
@@ -140,7 +139,8 @@ func (w *writer) segmentAttention() bool {
 	// With large scores one key has all the weight, and rounding decides which.
 	w.one("segment_attention", fmt.Sprintf("block = [%d, %d], scale = %s", rows, columns, number(elem, 0.25/float64(depth))), y, ins...)
 	return true
-=======
+}
+
 // groupedMatmul writes a product of groups of rows with a matrix each, or the product of each group.
 func (w *writer) groupedMatmul() bool {
 	x, ok := w.find(func(v value) bool { return len(v.shape) == 2 && w.factor(v) && !isF8(v.elem) })
@@ -167,5 +167,4 @@ func (w *writer) groupedMatmul() bool {
 		w.one("grouped_matmul", clause, z, x, y, w.positions(groups, rows, false))
 	}
 	return ok
->>>>>>> e05e059a (op: dm.grouped_matmul, products of groups of rows whose lengths are data)
 }
