@@ -146,7 +146,11 @@ func (l *lowering) index(x *ir.Value) *ir.Value {
 	return l.Convert(x, types.I32)
 }
 
+// vector is a vector of n elements. Those of i32 number entries, of which there may be so many.
 func (l *lowering) vector(elem types.Elem, n dim.Dim) *types.Tensor {
+	if most, ok := n.Int(); ok && elem == types.I32 && most > math.MaxInt32 {
+		l.refuse(problem("DM134", -1, "%s numbers %d entries in 32 bits", l.o.Name, most).help("store fewer elements than 2^31: divide the tensor"))
+	}
 	return &types.Tensor{Shape: []dim.Dim{n}, Elem: elem}
 }
 
