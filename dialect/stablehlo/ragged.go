@@ -125,6 +125,6 @@ func (n *node) groupedMatmul(free bool, r int, sumA, sumB, group []int) *ir.Valu
 		return nil
 	}
 	ends := n.op("cumsum", []*ir.Value{n.convert(sizes, types.I64)}, intAttr("dim", 0))
-	positions := n.op("concat", []*ir.Value{n.filled(types.I64, 0, 1), ends}, intAttr("dim", 0))
+	positions := n.op("concatenate", []*ir.Value{n.filled(types.I64, 0, 1), ends}, intAttr("dim", 0))
 	return n.convert(n.op("grouped_matmul", []*ir.Value{n.convert(a, e), n.convert(b, e), positions}, attrs...), to.Elem)
 }

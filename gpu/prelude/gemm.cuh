@@ -109,16 +109,16 @@ DM_FN Place place(i32 number) {
   return p;
 }
 
-// Part is what of a tile and of k belongs to its group: rows below `rows`, and k from `from` on, below `depth`. A block without rows
+// GroupPart is what of a tile and of k belongs to its group: rows below `rows`, and k from `from` on, below `depth`. A block without rows
 // has nothing to do.
-struct Part {
+struct GroupPart {
   i32 rows, from, depth;
 };
 
-// part is that of a block at p, which it moves to its group. A lane looks at a group, a warp at 32 of them; rows in front of the first group are
+// group_part is that of a block at p, which it moves to its group. A lane looks at a group, a warp at 32 of them; rows in front of the first group are
 // that one's, rows behind the last one that one's, and all of them C has.
 template <class S, i32 BM, i32 BK, class A>
-DM_FN Part part(Place& p, const A& a) {
+DM_FN GroupPart group_part(Place& p, const A& a) {
   if constexpr (S::groups == Groups::rows) {
     i32 tile = p.m / BM; // among those of the groups from z on
     DM_NO_UNROLL

@@ -108,7 +108,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   constexpr int size_a = Tile::BK * Tile::pitch_a, size_b = Tile::BK * Tile::pitch_b;
   Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
   if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
-  const Part own = part<S, Tile::BM, Tile::BK>(p, a);
+  const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
   if (S::groups == Groups::rows && own.rows == 0) return;
   Arena after = arena; // the parts of a cluster reuse the memory of the stages
   const Shared<Acc> as = arena.take<Acc>(2 * size_a), bs = arena.take<Acc>(2 * size_b);

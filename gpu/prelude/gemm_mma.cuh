@@ -96,7 +96,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
   Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
   if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
-  const Part own = part<S, Tile::BM, Tile::BK>(p, a);
+  const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
   if (S::groups == Groups::rows && own.rows == 0) return;
 
   Arena after = arena; // the slabs reuse the memory of the stages
