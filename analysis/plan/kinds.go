@@ -37,21 +37,47 @@ func Arguments(m *ir.Module, fn *ir.Func, o Options) ([]Argument, error) {
 	out := make([]Argument, len(s.fn.Args))
 	for i, a := range s.fn.Args {
 		out[i] = Argument{Name: strings.TrimPrefix(a.Name, "%"), Kind: Other, Batch: -1}
-		if like := s.like[a]; like != nil {
-			a = like
-		}
-		x, ok := g.of[a]
-		if !ok {
+		v := g.valueOf(a)
+		if v == nil {
 			continue
 		}
-		switch v := g.values[x]; {
-		case s.wrt[a] && s.updated[a.Index], len(s.wrt) == 0 && v.next >= 0 && len(v.shape) > 0 && g.usedBySamples(v):
+		switch {
+		case s.wrt[v.v] && s.updated[v.v.Index], g.parameter(v):
 			out[i].Kind = Parameter
-		case v.next >= 0 || s.updated[a.Index]:
+		case v.next >= 0 || s.updated[v.v.Index]:
 			out[i].Kind = State
 		case v.micro:
 			out[i].Kind, out[i].Batch = Samples, v.batch
 		}
 	}
 	return out, nil
+}
+
+// valueOf is the value of a, an argument of the step, or that of the one that stands for it; nil where nothing uses it.
+func (g *graph) valueOf(a *ir.Value) *value {
+	if like := g.like[a]; like != nil {
+		a = like
+	}
+	if x, ok := g.of[a]; ok {
+		return g.values[x]
+	}
+	return nil
+}
+
+// parameter reports whether v is a parameter of a step that states its gradient itself, as one of JAX does: it goes from step to step, and samples
+// meet it.
+func (g *graph) parameter(v *value) bool {
+	return len(g.wrt) == 0 && v.next >= 0 && len(v.shape) > 0 && g.usedBySamples(v)
+}
+
+// parameters is how many elements those of the model have.
+func (g *graph) parameters() int64 {
+	n := g.params
+	for _, a := range g.fn.Args {
+		if v := g.valueOf(a); v != nil && g.parameter(v) {
+			size, _ := a.Tensor().Elements().Int()
+			n += size
+		}
+	}
+	return n
 }

@@ -409,7 +409,7 @@ func (s *search) result(searched int) *Result {
 	}
 	r := &Result{
 		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
-		Model: Model{Parameters: s.params, FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole},
+		Model: Model{Parameters: s.parameters(), FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole},
 	}
 	if s.o.Devices > 0 {
 		r.Limit = int64(min(s.memory, math.MaxInt64/2))

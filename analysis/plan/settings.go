@@ -125,6 +125,14 @@ func (s *search) noSetting() error {
 
 // tooLarge is the error where no plan fits.
 func (s *search) tooLarge() error {
+	if f := s.o.Fix.Recompute; f != "" && f != None && s.layers == nil {
+		e := &Error{Code: CodeStated, Msg: fmt.Sprintf("@%s has no equal layers in a row that the backward pass could compute again", s.text.Name), Help: "leave --recompute out"}
+		if len(s.wrt) == 0 {
+			e.Msg = fmt.Sprintf("@%s states its backward pass itself, and with it what that computes again", s.text.Name)
+			e.Help = "leave --recompute out; a step of JAX has jax.checkpoint"
+		}
+		return e
+	}
 	if math.IsInf(s.least.bytes, 1) {
 		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("the step cannot be divided over %d devices", s.o.Devices), Help: "ask for another number of devices"}
 	}
