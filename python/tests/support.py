@@ -13,10 +13,10 @@ from pathlib import Path
 
 
 def needs(*modules):
-    """Skips a test where a module is not installed, saying what to install. PyTorch and what reads its files are too large
+    """Skips a test where a module is not installed, saying what to install. PyTorch, what reads its files and its models are too large
     for the tests to install; other modules are in requirements.txt, and a run with CI=true fails without them."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
-    torch = {"torch", "onnx", "onnxscript"} & set(missing)
+    torch = {"torch", "onnx", "onnxscript", "transformers"} & set(missing)
     if missing and not torch and os.environ.get("CI") == "true":
         raise ImportError(f"the tests need {', '.join(missing)}: pip install -r python/tests/requirements.txt")
     return unittest.skipIf(missing, f"pip install {' '.join(missing)}")
