@@ -547,7 +547,7 @@ func (p *propagation) extend(k *value, d int, atoms []int) bool {
 		return false
 	}
 	n := len(have)
-	for n < len(atoms) && !k.layout.Uses(atoms[n]) {
+	for n < len(atoms) && !k.layout.Uses(atoms[n]) && !slices.Contains(atoms[:n], atoms[n]) { // two factors of d may claim an atom
 		if size, known := k.shape[d].Int(); known && size < int64(p.Grid.Count(atoms[:n+1])) {
 			break
 		}
