@@ -114,6 +114,13 @@ func.func @f(%x: tensor<6x16xf32>, %s: tensor<16xf32>, %b: tensor<16xf32>, %dy: 
 }`, "-,-,x,- -,-,x,- .", ". -,-,x,-", "x4", 5 * 2 * 3 * (2*4*4 + 2*2*4),
 	},
 	{
+		// y divides the heads of each key head in the queries and the key heads in the values, so that both claim it for the results.
+		"heads that queries and values divide over one axis", `func.func @f(%q: tensor<4x4x8xf32>, %k: tensor<2x4x8xf32>, %v: tensor<2x4x64xf32>) -> tensor<4x4x64xf32> {
+  %y = dm.attention %q, %k, %v : (tensor<4x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x64xf32>) -> tensor<4x4x64xf32>
+  return %y : tensor<4x4x64xf32>
+}`, "x+y,-,- . y,-,-", ".", "x2 y2", 0,
+	},
+	{
 		// How often the loop runs depends on a sum whose parts the devices have: they agree, because each has
 		// the whole sum before it decides.
 		"a loop until all devices are done", `func.func @f(%x0: tensor<13xf32>) -> (tensor<13xf32>, tensor<i64>) {
