@@ -86,6 +86,28 @@ class Traces(Case):
         self.assertTrue(config.use_cache)
 
     @needs("transformers")
+    def test_experts_of_transformers(self):
+        import numpy
+        import torch
+        import transformers
+
+        sizes = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, vocab_size=64)
+        config = transformers.MixtralConfig(num_local_experts=4, bos_token_id=1, eos_token_id=2, **sizes)
+        torch.manual_seed(0)
+        model = transformers.MixtralForCausalLM(config).eval()
+        tokens = torch.randint(64, (2, 9))
+        made = dmir.trace(model, tokens, name="experts")
+        self.assertEqual(sum(n.op_type == "GroupedMatmul" for n in self.graph(made).node), 2)
+        arguments = []
+        for i, given in enumerate(self.graph(made).input):
+            numpy.save(f"{i}.npy", model.state_dict()[given.name] if given.name in model.state_dict() else tokens)
+            arguments += ["--input", f"{given.name}={i}.npy"]
+        _binary.run("run", "--device", "reference", *arguments, "--output", ".", made.program)
+        result = numpy.load(f"{self.graph(made).output[0].name}.npy")
+        with torch.no_grad():
+            numpy.testing.assert_allclose(result, model(tokens).logits, atol=1e-5)
+
+    @needs("transformers")
     def test_view_of_attention(self):
         """A model's view of what attention gives is valid of what the exporter writes in its place, too."""
         import transformers
