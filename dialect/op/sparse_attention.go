@@ -27,6 +27,7 @@ type storedAttention struct {
 	withinKey        []int
 	shared           bool // k and v have no heads
 	of               func(v *ir.Value) []*ir.Value
+	parts            []*ir.Op // that it takes the place of, besides the last one
 	elem             types.Elem
 	result, sums     *types.Tensor // of the op, sums may be nil
 	contractedSparse *contractedSparse
@@ -73,6 +74,7 @@ func (a *storedAttention) second(o *ir.Op) bool {
 	if softmax == nil {
 		return false
 	}
+	a.parts = append(a.parts, softmax)
 	d, ok := Dim(softmax, "dim", in(softmax, 0).Rank())
 	if !ok || !a.scores(softmax.Operands[0], d) {
 		return false
@@ -113,9 +115,11 @@ func alone(v *ir.Value, name string) *ir.Op {
 func (a *storedAttention) scores(v *ir.Value, d int) bool {
 	for {
 		if o := alone(v, "dm.sample"); o != nil {
+			a.parts = append(a.parts, o)
 			return a.sampled(o, d)
 		}
 		if x, by, ok := scaled(v); ok && len(v.Uses) == 1 {
+			a.parts = append(a.parts, v.Op)
 			v, a.scale = x, a.scale*by
 			continue
 		}
@@ -127,6 +131,7 @@ func (a *storedAttention) scores(v *ir.Value, d int) bool {
 		if i < 0 || !SamePattern(o.Operands[0], o.Operands[1]) {
 			return false
 		}
+		a.parts = append(a.parts, o)
 		v, a.bias = o.Operands[i], o.Operands[1-i]
 	}
 }
@@ -190,6 +195,9 @@ func (a *storedAttention) sampled(o *ir.Op, d int) bool {
 			x, by, ok := scaled(*v)
 			if !ok {
 				break
+			}
+			if len((*v).Uses) == 1 {
+				a.parts = append(a.parts, (*v).Op)
 			}
 			*v, a.scale = x, a.scale*by
 		}
@@ -319,7 +327,9 @@ func (a *storedAttention) lower(l *lowering) {
 	if a.sums != nil {
 		ts = append(ts, &types.Tensor{Shape: q.Shape[:2], Elem: a.sums.Elem})
 	}
-	ys := l.Value("segment_attention", operands, attrs, ts...).Op.Results
+	o := l.Value("segment_attention", operands, attrs, ts...).Op
+	o.Loc = FusedLoc(l.o.Loc, a.parts)
+	ys := o.Results
 	l.results[0] = []*ir.Value{a.back(ys[0], a.value, a.output)}
 	if a.sums != nil {
 		l.results[1] = []*ir.Value{a.back(ys[1], nil, those(a.output, a.value, false))}
