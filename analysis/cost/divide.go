@@ -217,8 +217,8 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 }
 
 // Whole is f as one block of ops on whole tensors, in a module: without tuples, calls and gradients, sizes as numbers where
-// they are bound. Each op has the stage that its text gives it (op.StageAttr), and the place of the op of f that led to it. It is
-// made anew with each call.
+// they are bound. Each op has the stage that its text gives it (op.StageAttr), and the place of the op of f that led to it. Each
+// call makes a new one.
 func (f *Func) Whole(ctx context.Context) (*ir.Module, *ir.Func, *shard.Problem) {
 	if f.body == nil || f.body.in.m == nil {
 		return nil, nil, &shard.Problem{Msg: "it has no body"}

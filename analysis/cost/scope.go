@@ -172,7 +172,7 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		switch {
 		case op.IsSparse(o) && e.Class == op.ClassContraction: // sums of what is stored, row by row
 			e.Class = op.ClassNormalization
-		case e.Class == op.ClassContraction && e.Elem.IsFloat(), op.TakesSegments(o):
+		case (e.Class == op.ClassContraction || op.TakesSegments(o)) && e.Elem.IsFloat():
 			s.products(e)
 		}
 		e.elements, e.rows = s.elements(o)

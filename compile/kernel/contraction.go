@@ -28,7 +28,7 @@ type Contraction struct {
 // its letter; where the operand's dimension is 1, its index is 0. The error is
 // the reason why o is no contraction.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
-	grouped := o.Name == op.Prefix+"grouped_matmul"
+	grouped := op.TakesSegments(o) // the family is asked below
 	if len(o.Operands) != 2 && !grouped || len(o.Results) != 1 {
 		return nil, fmt.Errorf("%s of %d operands is not a product of two tensors", o.Name, len(o.Operands))
 	}

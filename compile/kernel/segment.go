@@ -145,10 +145,6 @@ func (e *evaluator) search(x Expr, n int64, first func(j Index) *Expr) *Expr {
 // Segmented reports whether f reads the segments of positions, or searches.
 func (f *Form) Segmented() bool {
 	found := f.Main != nil && op.TakesSegments(f.Main)
-	if f.Class == ClassContraction {
-		c, err := ContractionOf(f.Main)
-		found = err == nil && c.Groups != 0
-	}
 	f.each(func(x *Expr) { found = found || x.Span != nil || x.Op == Search })
 	return found
 }

@@ -101,8 +101,11 @@ func ofNothing(r *rewriter, o *ir.Op) bool {
 func leftOf(b *op.Builder, o *ir.Op) *ir.Value {
 	t := o.Out(0)
 	last := o.Operands[len(o.Operands)-1]
+	if d := op.Of(o); d != nil && d.Family == op.Contraction {
+		return b.Splat(t, 0)
+	}
 	switch o.Name {
-	case "dm.einsum", "dm.matmul", "dm.grouped_matmul", "dm.convolution", "dm.select_and_scatter":
+	case "dm.select_and_scatter":
 		return b.Splat(t, 0)
 	case "dm.reduce", "dm.reduce_window":
 		if len(o.Operands) > 1 { // of a region, with its initial value

@@ -63,7 +63,10 @@ var segmentAttentionDef = &Def{
 }
 
 // TakesSegments reports whether o's own kernel reads what positions of segments determine.
-func TakesSegments(o *ir.Op) bool { return Of(o) == segmentAttentionDef }
+func TakesSegments(o *ir.Op) bool {
+	d := Of(o)
+	return d != nil && (d == segmentAttentionDef || d == groupedMatmulDef)
+}
 
 // last3 is the last dimension of operand i, a tensor of three.
 func last3(o *ir.Op, i int) dim.Dim {
