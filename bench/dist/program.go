@@ -144,14 +144,8 @@ func (d *divided) count(b *ir.Block, times int64, sum map[string]int64) {
 			sum[strings.Join(op.Strings(o, "axes"), "·")] += c.sent(d.mesh.Devices())
 		}
 		each := times
-		switch o.Name {
-		case op.While:
-			if n, ok := op.TripCount(o); ok {
-				each *= n
-			}
-		case op.Scan:
-			if x := o.Operands[op.Carries(o):]; len(x) > 0 {
-				n, _ := x[0].Tensor().Shape[0].Int()
+		if trips, ok := op.Trips(o); ok {
+			if n, known := trips.Int(); known {
 				each *= n
 			}
 		}

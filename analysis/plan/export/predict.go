@@ -55,14 +55,8 @@ func (r *reader) collectives(fn *ir.Func) []Collective {
 				sum[k].Bytes += times * t.Sent
 			}
 			each := times
-			switch o.Name {
-			case op.While:
-				if n, ok := op.TripCount(o); ok {
-					each *= n
-				}
-			case op.Scan:
-				if x := o.Operands[op.Carries(o):]; len(x) > 0 {
-					n, _ := x[0].Tensor().Shape[0].Int()
+			if trips, ok := op.Trips(o); ok {
+				if n, known := trips.Int(); known {
 					each *= n
 				}
 			}
