@@ -161,9 +161,11 @@ func (e *emitter) block(z value.Value, rows, cols span) {
 		}
 		e.For(code.Int(0), e.parts(rows.n, p.MR), code.Loop{Unroll: 1}, func(i value.Value) {
 			from := e.NewMul(i, code.Int(p.MR))
-			part := spanOf(e.Func, e.NewAdd(rows.from, from), p.MR, p.Shape.Rows)
-			if e.kernel.Rows != nil {
-				part = span{part.from, least(e.Func, code.Int(p.MR), e.NewSub(rows.n, from)), p.MR, false}
+			part := span{from: e.NewAdd(rows.from, from), size: p.MR}
+			if e.kernel.Rows == nil {
+				part = spanOf(e.Func, part.from, p.MR, p.Shape.Rows)
+			} else { // the group's rows end before the product's
+				part.n = least(e.Func, code.Int(p.MR), e.NewSub(rows.n, from))
 			}
 			a, sums := e.a, e.sums
 			if p.Shape.A == blocks.Outer {
