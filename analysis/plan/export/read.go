@@ -450,24 +450,28 @@ func place(k, p int, schedule string) int {
 // stagesOf are the stages of the ops that use v, of values made of v where an op has no stage.
 func stagesOf(v *ir.Value) []int {
 	found := map[int]bool{}
-	seen := map[*ir.Value]bool{}
-	queue := []*ir.Value{v}
-	for len(queue) > 0 {
-		v := queue[0]
-		queue = queue[1:]
-		if seen[v] {
-			continue
-		}
-		seen[v] = true
+	flow(v, func(v *ir.Value) (next []*ir.Value) {
 		for _, u := range v.Uses {
 			if n, ok := op.StageOf(u.Op); ok {
 				found[int(n)] = true
 			} else {
-				queue = append(queue, u.Op.Results...)
+				next = append(next, u.Op.Results...)
 			}
 		}
-	}
+		return next
+	})
 	return slices.Sorted(maps.Keys(found))
+}
+
+// flow visits v, the values that visit gives for it, those for these and so on, each once.
+func flow(v *ir.Value, visit func(v *ir.Value) (next []*ir.Value)) {
+	seen := map[*ir.Value]bool{}
+	for queue := []*ir.Value{v}; len(queue) > 0; queue = queue[1:] {
+		if v := queue[0]; !seen[v] {
+			seen[v] = true
+			queue = append(queue, visit(v)...)
+		}
+	}
 }
 
 // states finds the parameter of each state: that whose gradient, or whose next value, is made with it, of one shape.
@@ -491,24 +495,21 @@ func (r *reader) parameterOf(v *ir.Value, next map[*ir.Value]int) int {
 	if v.Tensor() == nil || v.Tensor().Rank() == 0 {
 		return -1
 	}
-	shape := fmt.Sprint(v.Tensor().Shape)
-	seen := map[*ir.Value]bool{}
-	queue := []*ir.Value{v}
-	for len(queue) > 0 {
-		v := queue[0]
-		queue = queue[1:]
-		if seen[v] || v.Tensor() == nil || fmt.Sprint(v.Tensor().Shape) != shape {
-			continue
+	shape, of := fmt.Sprint(v.Tensor().Shape), -1
+	flow(v, func(v *ir.Value) (made []*ir.Value) {
+		if of >= 0 || v.Tensor() == nil || fmt.Sprint(v.Tensor().Shape) != shape {
+			return nil
 		}
-		seen[v] = true
 		if at, ok := next[v]; ok {
-			return at
+			of = at
+			return nil
 		}
 		for _, u := range v.Uses {
-			queue = append(queue, u.Op.Results...)
+			made = append(made, u.Op.Results...)
 		}
-	}
-	return -1
+		return made
+	})
+	return of
 }
 
 // summary is the plan in a line, from what the text states.
