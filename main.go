@@ -5,9 +5,9 @@ package main
 import (
 	"os"
 
+	"dmir/cli"
 	_ "dmir/compile/target/all"
 	"dmir/gpu/device/nvidia"
-	"dmir/internal/cli"
 )
 
 func main() {

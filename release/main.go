@@ -214,7 +214,7 @@ func (r *release) command(name string, args ...string) (string, error) {
 func (r *release) documents() error {
 	for name, path := range map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
-		"THIRD_PARTY_NOTICES.txt": "internal/notices/THIRD_PARTY_NOTICES.txt",
+		"THIRD_PARTY_NOTICES.txt": "cli/notices/THIRD_PARTY_NOTICES.txt",
 	} {
 		text, err := os.ReadFile(filepath.Join(r.root, path))
 		if err != nil {
@@ -251,7 +251,7 @@ func (r *release) build(p platform) (file, error) {
 	}
 	defer os.Remove(out)
 	c := exec.Command("go", "build", "-buildvcs=true", "-trimpath", "-o", out,
-		"-ldflags", "-s -w -X dmir/internal/cli.version="+r.version, ".")
+		"-ldflags", "-s -w -X dmir/cli.version="+r.version, ".")
 	c.Dir = r.root
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	if text, err := c.CombinedOutput(); err != nil {

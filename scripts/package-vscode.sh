@@ -68,9 +68,9 @@ for target in "${wanted[@]}"; do
       ;;
     esac
     # Tests also use the binary in build/vsix/bin/TARGET.
-    (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags="-s -w -X dmir/internal/cli.version=$released" -o "$out/bin/$target/" .)
+    (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags="-s -w -X dmir/cli.version=$released" -o "$out/bin/$target/" .)
     cp -R "$out/bin/$target" "$stage/bin"
-    (echo && cat "$root/internal/notices/THIRD_PARTY_NOTICES.txt") >>"$stage/THIRD_PARTY_NOTICES.txt"
+    (echo && cat "$root/cli/notices/THIRD_PARTY_NOTICES.txt") >>"$stage/THIRD_PARTY_NOTICES.txt"
     which=(--target "$target")
   fi
   file=dmir-$target-$version.vsix

@@ -25,7 +25,7 @@ export async function bundle() {
     logLevel: "warning",
     banner: { js: `// ${notice}`, css: `/* ${notice} */` },
   });
-  // The notices (internal/notices) list what others wrote: the pages have none of it.
+  // The notices (cli/notices) list what others wrote: the pages have none of it.
   const foreign = Object.keys(result.metafile.inputs).filter((name) => !name.startsWith("src/"));
   if (foreign.length > 0) throw new Error(`the bundle has files from outside web/src: ${foreign.join(", ")}`);
   return new Map(result.outputFiles.map((file) => [file.path, file.text]));

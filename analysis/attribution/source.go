@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/base/escape"
 	"dmir/dialect/loc"
-	"dmir/internal/escape"
 )
 
 // Sources are the files that locations name: which of them are the person's own, and their text. They are safe for concurrent

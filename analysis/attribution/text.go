@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // Listing is what is printed of functions.

@@ -18,7 +18,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"dmir/analysis/machine"
-	"dmir/internal/regular"
+	"dmir/base/regular"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

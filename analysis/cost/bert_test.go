@@ -10,7 +10,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 const (

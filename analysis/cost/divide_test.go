@@ -16,8 +16,8 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/shard"
-	"dmir/internal/canceltest"
 	"dmir/syntax/source"
+	"dmir/testkit/canceltest"
 )
 
 // divided are the functions of the golden program and of the examples that are divided.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // ANSI parameters.

@@ -3,10 +3,10 @@ package cost
 import (
 	"runtime"
 
+	"dmir/base/parallel"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/internal/parallel"
 )
 
 const (

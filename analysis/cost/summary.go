@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/syntax/diag"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/units"
+	"dmir/base/escape"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/internal/escape"
 )
 
 // TableOptions adjust what Table draws.

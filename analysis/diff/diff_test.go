@@ -11,8 +11,8 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/diff"
 	"dmir/analysis/program"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 func load(text string) *program.Program {

@@ -17,8 +17,8 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/loc"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -15,9 +15,9 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // TestFixesAreBuilt compiles what all fixes leave of the examples and of random

@@ -10,9 +10,9 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/internal/commented"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/commented"
+	"dmir/testkit/randprog"
 )
 
 var kept = regexp.MustCompile("// (keep|inside).*")

@@ -15,10 +15,10 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // TestLevels compiles the rules' cases with and without what each finding asks for.

@@ -8,10 +8,10 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 var programs = flag.Int("programs", 250, "how many random programs TestRandomPrograms checks")

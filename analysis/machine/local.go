@@ -13,7 +13,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"dmir/internal/regular"
+	"dmir/base/regular"
 )
 
 // The names of the machines that dmir calibrate has measured: the processor that dmir runs on, and its first GPU.

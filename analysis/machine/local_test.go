@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // keepLocal makes text the file of the local machine for the test.

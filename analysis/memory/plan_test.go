@@ -12,8 +12,8 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/memory"
 	"dmir/analysis/program"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 func lay(t *testing.T, p *program.Program, f *cost.Func) (*memory.Plan, error) {

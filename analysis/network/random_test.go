@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dmir/analysis/machine"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // randomCase is a mesh on a cluster of up to three links, and axes of it.

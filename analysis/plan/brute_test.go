@@ -11,8 +11,8 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/program"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // smallProgram is a step of n ops on matrices of 64 rows.

@@ -6,9 +6,9 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
+	"dmir/base/work"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/internal/work"
 )
 
 // A phase is the part of a step that an op belongs to.

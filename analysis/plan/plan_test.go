@@ -11,11 +11,11 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/base/work"
 	"dmir/bench/models"
 	"dmir/dialect/ir"
-	"dmir/internal/need"
-	"dmir/internal/work"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // load is the module of a text without errors.

@@ -12,8 +12,8 @@ import (
 
 	"dmir/analysis/network"
 	"dmir/analysis/plan/solve"
+	"dmir/base/parallel"
 	"dmir/dialect/ir"
-	"dmir/internal/parallel"
 	"dmir/syntax/source"
 )
 

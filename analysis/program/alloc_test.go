@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // TestAllocationsOfOpening holds what opening a text allocates to a number for each op: ops, values, names and

@@ -16,9 +16,9 @@ import (
 	"dmir/dialect/ir/irtest"
 	"dmir/dialect/lower"
 	"dmir/dialect/origin"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const good = `

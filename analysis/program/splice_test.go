@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/cost"
-	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 
 	"github.com/google/go-cmp/cmp"
 )

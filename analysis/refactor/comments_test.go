@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"dmir/analysis/refactor"
-	"dmir/internal/commented"
-	"dmir/internal/randprog"
+	"dmir/testkit/commented"
+	"dmir/testkit/randprog"
 )
 
 // A refactoring of a program whose every statement has comments leaves each

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dmir/analysis/refactor"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // TestConformanceFiles tries selections in files of other projects, whatever

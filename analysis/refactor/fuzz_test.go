@@ -9,9 +9,9 @@ import (
 
 	"dmir/analysis/refactor"
 	"dmir/dialect/op"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // FuzzSelection holds that any stretch of any text, however broken, gives

@@ -23,12 +23,12 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 var (

@@ -15,12 +15,12 @@ import (
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/randprog"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 // texts are the examples and random programs, laid out.

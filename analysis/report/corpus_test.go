@@ -9,8 +9,8 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/analysis/report"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const corpus = "../../../shared/conformance/mlir"

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // Markdown prints what changed as tables for a comment on a pull request: the

@@ -18,8 +18,8 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // TextOptions adjust what Text draws.

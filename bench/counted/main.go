@@ -20,7 +20,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/bench/record"
-	"dmir/internal/counted"
+	"dmir/testkit/counted"
 )
 
 // report is the JSON file.

@@ -14,9 +14,9 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/raise"
 	"dmir/dialect/stablehlo"
-	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // What one device runs computes with the others what one device computes alone, and so it does after

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"dmir/bench/peer"
-	"dmir/internal/cli"
-	"dmir/internal/need"
+	"dmir/cli"
+	"dmir/testkit/need"
 )
 
 // dmir runs a command of it and returns what it prints.

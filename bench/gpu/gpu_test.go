@@ -23,8 +23,8 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // python runs Python 3 in this folder.

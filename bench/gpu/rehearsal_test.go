@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"dmir/compile/suite"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // played is the output of a rehearsal.

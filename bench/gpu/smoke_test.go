@@ -16,8 +16,8 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // smoke are the programs that scripts/gpu.sh runs first, each in a process of its own and on top of the one before:

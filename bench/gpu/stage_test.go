@@ -21,8 +21,8 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda/cudatest"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // rehearsed lists the workloads of the rehearsal, at small sizes. The last one has no

@@ -11,11 +11,11 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func load(t *testing.T, text string, err error) *program.Program {

@@ -15,7 +15,7 @@ import (
 	"dmir/bench/models"
 	"dmir/bench/record"
 	"dmir/dialect/ir"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 func set(t *testing.T) *Set {

@@ -21,10 +21,10 @@ import (
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/plan/solve/solvetest"
 	"dmir/analysis/program"
+	"dmir/base/milp"
 	"dmir/bench/models"
 	"dmir/bench/record"
 	"dmir/gpu/highs"
-	"dmir/internal/milp"
 	"dmir/syntax/source"
 )
 

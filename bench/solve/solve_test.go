@@ -11,9 +11,9 @@ import (
 
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/plan/solve/solvetest"
+	"dmir/base/milp"
 	"dmir/gpu/highs"
-	"dmir/internal/milp"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 func library(t *testing.T) *highs.Library {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
-	"dmir/internal/escape"
 )
 
 // StepName is the name of a step: from the fuse pass, else that of its first

@@ -14,10 +14,10 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/base/atomicfile"
+	"dmir/base/filelock"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
-	"dmir/internal/atomicfile"
-	"dmir/internal/filelock"
 )
 
 // Keep is how many checkpoints a folder keeps.

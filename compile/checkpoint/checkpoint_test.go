@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/base/filelock"
 	"dmir/compile/checkpoint"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
-	"dmir/internal/filelock"
 )
 
 // state is a checkpoint with a tensor of each kind of elements, and what reads it.

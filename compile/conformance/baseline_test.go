@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 var (

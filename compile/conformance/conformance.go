@@ -12,12 +12,12 @@ import (
 	"sync"
 
 	"dmir/analysis/machine"
+	"dmir/base/parallel"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/gpu/device"
-	"dmir/internal/parallel"
 )
 
 // Suites run the programs in a folder, by the name of the format.

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dmir/base/regular"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/regular"
 )
 
 // ONNX runs the cases in a folder: each is a folder with a model.onnx and folders

@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/types"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // Branches, loops, functions and recurrent networks compute what their definition says.

@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/types"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // A model whose sizes are open gives one program, which computes for all sizes what the

@@ -7,7 +7,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/types"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // Ops that the suites lack give the results of the examples in ONNX's definition.

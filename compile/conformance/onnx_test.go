@@ -14,11 +14,11 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/onnx"
 	"dmir/dialect/types"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // The suites of ONNX: one op each, and what PyTorch exported.

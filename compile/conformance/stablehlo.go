@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"dmir/analysis/program"
+	"dmir/base/regular"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/dialect/stablehlo"
-	"dmir/internal/regular"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

@@ -11,10 +11,10 @@ import (
 	"dmir/dialect/print"
 	"dmir/gpu/device"
 	"dmir/gpu/native"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // The suites of StableHLO: what JAX's primitives lower to, and the interpreter's own.

@@ -7,7 +7,7 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Every form of kernel is assembled for one of the architectures in turn.

@@ -21,9 +21,9 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/prelude"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // attentionCase is an attention, with its gradient where back is set.

@@ -13,7 +13,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // record records each case for the device suite, if that is requested.

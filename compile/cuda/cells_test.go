@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Threads that compute cells of several windows' strides give the gradients of pools that the reference executor gives: of lines that are

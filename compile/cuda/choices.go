@@ -13,8 +13,8 @@ import (
 	"sync"
 
 	"dmir/analysis/machine"
+	"dmir/base/atomicfile"
 	"dmir/compile/kernel"
-	"dmir/internal/atomicfile"
 )
 
 // Choices are the tiles measured to be the fastest, by product and

@@ -3,7 +3,7 @@ package cuda
 import (
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // columnCases are reductions over rows alone.

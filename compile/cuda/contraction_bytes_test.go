@@ -7,7 +7,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/compile/suite"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // productOfBytes is a product of f8 numbers whose last rows, columns and step end inside of a tile.

@@ -7,7 +7,7 @@ import (
 
 	"dmir/compile/suite"
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 func clustered(c Config, n int) Config {

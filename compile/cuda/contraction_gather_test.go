@@ -6,7 +6,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Operands that are gathered for Hopper's products, in all tiles, whole and with sums that blocks share.

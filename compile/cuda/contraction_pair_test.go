@@ -7,7 +7,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/compile/suite"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // pairedTiles are all tiles whose blocks form pairs.

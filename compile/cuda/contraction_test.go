@@ -24,8 +24,8 @@ import (
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // productCase is a function whose body is one kernel around a contraction, and the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // linesOfK reports whether both operands of an order of orders are contiguous along k, in lines that a tensor map can copy.

@@ -3,7 +3,7 @@ package cuda
 import (
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // withSMs is the target with so many multiprocessors, so that each block computes several tiles.

@@ -14,7 +14,7 @@ import (
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/ptx/ptxtest"
 	"dmir/gpu/sass"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // moving are programs that change which dimension is contiguous.

@@ -12,8 +12,8 @@ import (
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // The CUDA compiler compiles attention to segments without spills, at the depths with the most registers too, and keeps its protocol.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"dmir/analysis/machine"
+	"dmir/base/escape"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 // assembler is a Target as the back end of package assemble.

@@ -7,7 +7,7 @@ import (
 
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // transposing are element-wise kernels that read operands along other dimensions than

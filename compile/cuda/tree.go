@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/dialect/ir"
-	"dmir/internal/escape"
 	"dmir/syntax/source"
 )
 

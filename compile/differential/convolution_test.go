@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // windows writes a program of convolutions and pools, of one argument each, with what may

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"dmir/base/parallel"
 	"dmir/gpu/emulator"
 	"dmir/gpu/native"
-	"dmir/internal/need"
-	"dmir/internal/parallel"
+	"dmir/testkit/need"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // Random is the case of a seed: a function; one that the compiler

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // groupedCase is a grouped product of t rows of k elements and n columns.

@@ -9,7 +9,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
 	"dmir/gpu/prelude"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // mutant is a mistake that a generator of code could make, made in the code of

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"dmir/dialect/op"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // withoutElements are the valid programs of the registry's examples with a dimension of

@@ -22,11 +22,11 @@ import (
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // chain is a step of n equal layers, h ← h + tanh(h·w)·v, whose state is one tuple of weights and one of

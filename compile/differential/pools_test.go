@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // pooled is a pool over windows and its gradient. Elements are those of x, zero where they

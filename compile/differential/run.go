@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"time"
 
+	"dmir/base/parallel"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
-	"dmir/internal/counted"
-	"dmir/internal/parallel"
+	"dmir/testkit/counted"
 )
 
 // Batch is the number of programs that are compiled for the emulator together.

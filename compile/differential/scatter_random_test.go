@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // scatters writes programs whose scatters are grouped by row, or just not, with sizes

@@ -9,7 +9,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // scatterCase is a scatter of updates into a tensor.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // segmentAttentionCase is a dm.segment_attention with m segments.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // segmentCase is a reduction of segments of n elements along a dimension of x.

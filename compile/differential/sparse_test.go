@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"dmir/internal/need"
-	"dmir/internal/randprog"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // Random programs on sparse tensors compute what the reference does, on the processor and

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // storedAttention is attention to what sparse tensors of several formats store, as text writes it, and its gradient.

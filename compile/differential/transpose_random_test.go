@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // transposes writes programs that permute dimensions among other moves and element-wise

@@ -11,7 +11,7 @@ import (
 
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // viewedOp is an op whose operands are views, one after the other.

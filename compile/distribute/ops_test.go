@@ -20,8 +20,8 @@ import (
 	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 var meshes = []*mesh.Mesh{

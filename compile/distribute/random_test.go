@@ -9,7 +9,7 @@ import (
 	"dmir/compile/pass/passtest"
 	"dmir/dialect/mesh"
 	"dmir/dialect/types"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // sharding is a random one of a tensor: each axis divides a dimension, or none, and two axes

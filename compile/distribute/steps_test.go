@@ -18,7 +18,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/partition"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // steps are whole training steps and the meshes that they run on: of 2 and of 4 devices.

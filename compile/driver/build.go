@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/analysis/machine"
+	"dmir/base/local"
 	"dmir/compile/devices"
 	"dmir/compile/interp"
 	"dmir/compile/kernel"
@@ -19,7 +20,6 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/local"
 	"dmir/syntax/diag"
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/base/escape"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/sparse"
@@ -21,7 +22,6 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 

@@ -16,8 +16,8 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/device"
 	"dmir/gpu/native"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func load(t *testing.T, text string) *program.Program {

@@ -18,9 +18,9 @@ import (
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc/nvrtctest"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func loaded(t testing.TB, name, text string) *program.Program {

@@ -12,12 +12,12 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
+	"dmir/base/local"
 	"dmir/compile/target"
 	"dmir/dialect/dim"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/local"
 	"dmir/syntax/diag"
 )
 

@@ -15,8 +15,8 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/native"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // keptText adds an array in a file, and one in the text, to its argument.

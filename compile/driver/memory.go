@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"dmir/analysis/units"
+	"dmir/base/hostmem"
 	"dmir/compile/interp"
 	"dmir/compile/target"
 	"dmir/compile/tensor"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/hostmem"
 )
 
 // MemoryError reports that this process may not use as much memory as a run takes.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
+	"dmir/base/hostmem"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/hostmem"
 )
 
 // someDevice is a device of which only the architecture is known.

@@ -24,7 +24,7 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 const programs = "../../testdata/programs"

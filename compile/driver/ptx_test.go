@@ -12,8 +12,8 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/ptx"
 	"dmir/gpu/ptx/ptxtest"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // builtFor compiles the only function of a text for an architecture.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // Random programs, fused by the compiler, agree with the

@@ -18,8 +18,8 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
 	"dmir/gpu/device"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // teamJob is the function called name of a text without errors.

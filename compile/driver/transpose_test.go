@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dmir/gpu/native"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Transpositions whose rows and columns lie apart in several ways: along one dimension of several, with dimensions between them

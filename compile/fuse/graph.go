@@ -7,12 +7,12 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
+	"dmir/base/work"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/work"
 )
 
 // graph is the data-flow graph of a body. Constants and views that

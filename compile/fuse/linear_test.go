@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/base/work"
 	"dmir/compile/fuse"
-	"dmir/internal/need"
-	"dmir/internal/work"
+	"dmir/testkit/need"
 )
 
 // chain is n element-wise ops, each of which reads the one before it.

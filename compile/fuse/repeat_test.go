@@ -17,8 +17,8 @@ import (
 	"dmir/compile/simplify"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
-	"dmir/internal/canceltest"
 	"dmir/syntax/source"
+	"dmir/testkit/canceltest"
 )
 
 // deep is the text of a gradient of so many equal layers of random ops, with their

@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/types"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // What the importer writes in place of one op of ONNX has the op's gradient.

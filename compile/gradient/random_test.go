@@ -9,7 +9,7 @@ import (
 
 	"dmir/compile/gradient"
 	"dmir/compile/tensor"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // shaped is a value of a random program.

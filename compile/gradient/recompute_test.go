@@ -15,8 +15,8 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 // TestRecomputedPrograms: the gradient of a random program in which random ops are computed again, one by one

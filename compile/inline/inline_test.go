@@ -7,7 +7,7 @@ import (
 	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 func both(string) []pass.Pass { return []pass.Pass{inline.Pass(), bind.Pass()} }

@@ -15,7 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // divided is what TestFactors did with each op.

@@ -1,10 +1,10 @@
 package interp
 
 import (
+	"dmir/base/hostmem"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/internal/hostmem"
 )
 
 // StorageBytes is the host memory of n elements.

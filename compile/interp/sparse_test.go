@@ -13,7 +13,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // formatsOf are formats of tensors of a rank with dimensions of 4, 6 and 8, by which blocks

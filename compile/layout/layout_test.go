@@ -15,7 +15,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/simplify"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 var programs = flag.Int("programs", 80, "how many random programs get layouts")

@@ -25,10 +25,10 @@ import (
 	"dmir/dialect/stablehlo"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const (

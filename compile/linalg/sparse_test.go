@@ -7,7 +7,7 @@ import (
 
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // MLIR's sparsifier makes of what sparse programs are exported to code that computes the

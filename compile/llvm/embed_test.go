@@ -17,8 +17,8 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/native"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func needClang(t testing.TB) *native.Clang {

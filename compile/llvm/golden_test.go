@@ -17,8 +17,8 @@ import (
 	"dmir/compile/driver"
 	_ "dmir/compile/target/all"
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dmir/gpu/native"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Machine code has the lines of the program that it came from, as profilers read them.

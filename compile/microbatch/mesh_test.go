@@ -15,7 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/shard/shardtest"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // onMesh is the first function of text, cut into n micro-batches, as each device of its mesh runs it.

@@ -17,7 +17,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // passed is the first function of text after the passes that executors need, with the number of micro-batches; 0 leaves

@@ -10,8 +10,8 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/tensor"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // Random programs are cut wherever they can be, whatever they compute, and refused with a diagnostic otherwise.

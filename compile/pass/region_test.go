@@ -9,7 +9,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/dialect/ir"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // A region that a pass is given lists as its inputs what it captures, as it is: all

@@ -16,9 +16,9 @@ import (
 	"dmir/compile/tensor"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // written is an attention as people write it, with a mask of keys, and its

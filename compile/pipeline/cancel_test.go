@@ -11,8 +11,8 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
-	"dmir/internal/canceltest"
 	"dmir/syntax/source"
+	"dmir/testkit/canceltest"
 )
 
 // Compiling ends soon after its context has, wherever it is: it asks a few times

@@ -15,8 +15,8 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/loc"
 	"dmir/dialect/op"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // Every pass keeps where ops come from: what a compiled function computes or moves has a location, and each line of the text

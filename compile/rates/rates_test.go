@@ -13,7 +13,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/calibrate"
 	"dmir/gpu/native"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // host is this machine as it may have been measured.

@@ -14,8 +14,8 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/schedule"
 	"dmir/dialect/types"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // Plans of the examples are valid, need at most 1 % more memory than any plan, and

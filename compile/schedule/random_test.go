@@ -14,9 +14,9 @@ import (
 	"dmir/compile/pass/passtest"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
-	"dmir/internal/need"
-	"dmir/internal/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
+	"dmir/testkit/randprog"
 )
 
 // randomText is a random function of about n kernels, bare ops, views, constants

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // dag is a random problem of n tasks, some of which make two stores, read many,

@@ -17,9 +17,9 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/simplify"
-	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 var programs = flag.Int("programs", 120, "how many random programs are simplified")

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dmir/base/atomicfile"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/internal/atomicfile"
 )
 
 // Case is one program.

@@ -17,7 +17,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // scripted is a device whose programs end with given outcomes.

@@ -18,8 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"dmir/base/regular"
 	"dmir/dialect/types"
-	"dmir/internal/regular"
 	"dmir/syntax/diag"
 )
 

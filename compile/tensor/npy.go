@@ -15,8 +15,8 @@ import (
 	"github.com/sbinet/npyio/npy"
 	"github.com/x448/float16"
 
+	"dmir/base/regular"
 	"dmir/dialect/types"
-	"dmir/internal/regular"
 )
 
 // Element types that NumPy lacks are written, exactly, in its next wider one,

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/base/atomicfile"
+	"dmir/base/regular"
 	"dmir/dialect/types"
-	"dmir/internal/atomicfile"
-	"dmir/internal/regular"
 )
 
 // Archive is an open .npz file: a zip archive of .npy files.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 
+	"dmir/base/regular"
 	"dmir/dialect/types"
-	"dmir/internal/regular"
 )
 
 // Series is an open .npy file with the values of an argument for many steps: an

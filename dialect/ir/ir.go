@@ -9,9 +9,9 @@ import (
 	"cmp"
 	"slices"
 
+	"dmir/base/work"
 	"dmir/dialect/loc"
 	"dmir/dialect/types"
-	"dmir/internal/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

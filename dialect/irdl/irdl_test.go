@@ -10,9 +10,9 @@ import (
 	"dmir/dialect/irdl"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
-	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // verifier writes the definition to a file and gives a function that runs

@@ -14,10 +14,10 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected programs in testdata")

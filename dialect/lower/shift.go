@@ -3,9 +3,9 @@ package lower
 import (
 	"sort"
 
+	"dmir/base/parallel"
 	"dmir/dialect/ir"
 	"dmir/dialect/origin"
-	"dmir/internal/parallel"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"

@@ -13,10 +13,10 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 
 	"github.com/google/go-cmp/cmp"
 )

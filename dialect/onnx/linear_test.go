@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"dmir/dialect/onnx"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // What an import allocates for a node does not grow with the number of nodes.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dmir/dialect/onnx"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 func relu(ins ...Message) []byte {

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"dmir/base/regular"
 	"dmir/dialect/dim"
 	"dmir/dialect/types"
-	"dmir/internal/regular"
 )
 
 // elems are the element types by their numbers.

@@ -10,7 +10,7 @@ import (
 
 	"dmir/dialect/onnx"
 	"dmir/dialect/train"
-	. "dmir/internal/onnxmodel"
+	. "dmir/testkit/onnxmodel"
 )
 
 // classifier is a layer, batch normalization, dropout and a layer: x of [4, 3] and y of [4, 2].

@@ -10,10 +10,10 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // TestForeign lowers MLIR files of many projects, whose ops dmir mostly does

@@ -10,10 +10,10 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
-	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 // sound lowers a text and reports whether each of its modules has no errors.

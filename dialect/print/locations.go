@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/dialect/ir"
 	"dmir/dialect/loc"
 	"dmir/dialect/origin"
-	"dmir/internal/escape"
 )
 
 // An Option changes what is printed.

@@ -10,16 +10,16 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"dmir/base/escape"
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
-	"dmir/internal/escape"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // load lowers a text of one section that has no errors.

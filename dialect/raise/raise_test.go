@@ -27,10 +27,10 @@ import (
 	"dmir/dialect/stablehlo"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 var (

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/escape"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"

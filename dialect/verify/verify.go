@@ -11,13 +11,13 @@ import (
 	"slices"
 	"sort"
 
+	"dmir/base/parallel"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/shard"
 	"dmir/dialect/types"
-	"dmir/internal/parallel"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

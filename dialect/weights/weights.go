@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/escape"
 )
 
 // maxListed is how many elements a constant has at most that stays in the text.

@@ -14,9 +14,9 @@ import (
 	"os"
 	"slices"
 
-	"dmir/internal/atomicfile"
-	"dmir/internal/local"
-	"dmir/internal/regular"
+	"dmir/base/atomicfile"
+	"dmir/base/local"
+	"dmir/base/regular"
 )
 
 // A .dmx file is, with numbers in little-endian order:

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dmir/internal/parallel"
+	"dmir/base/parallel"
 )
 
 // Kept is a program for this machine's cache: without the texts that it was compiled from, where

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
-	"dmir/internal/local"
 )
 
 // resummed is a changed file with a correct checksum.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"dmir/base/local"
 	"dmir/gpu/dylib"
-	"dmir/internal/local"
 )
 
 //go:embed c/bench.c

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // The test binary is the program of the ranks as well: mpirun starts it with the name of a

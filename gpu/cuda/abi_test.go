@@ -13,7 +13,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/dylib"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // A library built by a C compiler receives the arguments of the calls.

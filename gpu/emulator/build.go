@@ -17,11 +17,11 @@ import (
 	"sync"
 	"time"
 
+	"dmir/base/escape"
+	"dmir/base/local"
+	"dmir/base/tally"
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
-	"dmir/internal/escape"
-	"dmir/internal/local"
-	"dmir/internal/tally"
 )
 
 // flags of the compiler. Kernels do not fuse multiplications and additions on a

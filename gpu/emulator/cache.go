@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync"
 
-	"dmir/internal/local"
+	"dmir/base/local"
 )
 
 // cacheLimit is how many bytes of compiled programs are kept.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact/artifacttest"
-	"dmir/internal/local"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // TestCacheEntries verifies that only undamaged files of the cache run: every other

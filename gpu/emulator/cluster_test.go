@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // clusterSource adds up x over the two warps of each of three blocks: each block gives its sum

@@ -9,7 +9,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // small is a floating-point type of at most 16 bits.

@@ -20,9 +20,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
-	"dmir/internal/local"
 )
 
 // Options are the options of a run. The zero value is right for most.

@@ -8,7 +8,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // needCompiler skips a test where there is no compiler, but not in CI.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // ringSource sums the columns of a 64×64 matrix: one warp loads 16 rows at a time

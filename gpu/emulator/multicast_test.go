@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // halvesSource sums the columns of a 64×64 matrix in both blocks of a cluster: each loads half of 16 rows at a time into a slot of

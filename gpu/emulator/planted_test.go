@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 func wantError(t *testing.T, name string, err error, want string) {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"dmir/base/sandbox"
 	"dmir/gpu/artifact"
-	"dmir/internal/sandbox"
 )
 
 // reply is the JSON that the process writes.

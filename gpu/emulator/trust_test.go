@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
-	"dmir/internal/local"
 )
 
 // TestForeign verifies that a foreign program is an error before it is compiled.

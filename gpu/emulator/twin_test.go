@@ -13,7 +13,7 @@ import (
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
 	"dmir/gpu/ptx"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // twinProgram is a program of twins.

@@ -9,7 +9,7 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // wrongString is one mistake in a string of inline assembly.

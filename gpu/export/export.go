@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
-	"dmir/internal/escape"
 )
 
 // cName is the program's name as an identifier of C.

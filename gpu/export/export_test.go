@@ -16,7 +16,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/export"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs")

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/base/local"
 	"dmir/gpu/wheel"
-	"dmir/internal/local"
 )
 
 // wheels is the Python package that carries HiGHS, as pip's requirements.

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"dmir/base/milp"
 	"dmir/gpu/dylib"
-	"dmir/internal/milp"
 )
 
 // model is the library's handle of a program.

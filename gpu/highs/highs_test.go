@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"dmir/internal/milp"
-	"dmir/internal/need"
+	"dmir/base/milp"
+	"dmir/testkit/need"
 )
 
 func library(t *testing.T) *Library {

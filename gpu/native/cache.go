@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"dmir/internal/local"
-	"dmir/internal/tally"
+	"dmir/base/local"
+	"dmir/base/tally"
 )
 
 // cacheLimit is how many bytes of shared objects are kept.

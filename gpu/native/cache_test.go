@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/internal/local"
 )
 
 // Only undamaged files of the cache are used: any other is made again.

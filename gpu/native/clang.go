@@ -19,9 +19,9 @@ import (
 	"sync"
 	"time"
 
+	"dmir/base/atomicfile"
+	"dmir/base/local"
 	"dmir/gpu/artifact"
-	"dmir/internal/atomicfile"
-	"dmir/internal/local"
 )
 
 // The versions of clang that are looked for by name. Older ones do not read the IR, or

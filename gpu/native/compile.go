@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
-	"dmir/internal/local"
 )
 
 // Result is the code of a program for one architecture.

@@ -13,7 +13,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/devicetest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // needClang skips a test where programs cannot be compiled, but not in CI.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 const examples = "../../examples/embed"

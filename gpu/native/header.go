@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 // Header is a C header for p: the interface of its object, and the numbers of its

@@ -12,9 +12,9 @@ import (
 	"time"
 	"unsafe"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
 	"dmir/gpu/dylib"
-	"dmir/internal/local"
 )
 
 // apiVersion is the version of the interface of the shared objects.

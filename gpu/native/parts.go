@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"dmir/internal/parallel"
+	"dmir/base/parallel"
 )
 
 // partBytes is the text that is worth a process of its own.

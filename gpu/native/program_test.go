@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dmir/gpu/artifact"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // kernel is IR of a kernel whose task i stores %r, of a type, to the i-th element of its

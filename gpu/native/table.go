@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 // tables writes the C file that describes a program to the runtime; see

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"dmir/internal/atomicfile"
-	"dmir/internal/local"
+	"dmir/base/atomicfile"
+	"dmir/base/local"
 )
 
 // cacheLimit is how many bytes of compiled code are kept.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // standins creates a folder of Python packages for each name, with a fake compiler in

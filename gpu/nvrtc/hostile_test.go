@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/base/escape"
+	"dmir/base/escape/escapetest"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
-	"dmir/internal/escape"
-	"dmir/internal/escape/escapetest"
 )
 
 // TestHostileNames verifies that a program's name cannot become an argument of a

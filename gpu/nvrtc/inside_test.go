@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dmir/internal/need"
+	"dmir/testkit/need"
 
 	"github.com/google/go-cmp/cmp"
 )

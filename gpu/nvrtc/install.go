@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"runtime"
 
+	"dmir/base/local"
 	"dmir/gpu/wheel"
-	"dmir/internal/local"
 )
 
 // wheels are Python packages as pip's requirements: one holds NVRTC and nothing

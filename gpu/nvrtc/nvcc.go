@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"dmir/internal/local"
+	"dmir/base/local"
 )
 
 // nvccRelease is in what nvcc --version prints: "release 12.8, V12.8.93".

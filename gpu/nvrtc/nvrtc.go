@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"strings"
 
+	"dmir/base/tally"
 	"dmir/gpu/artifact"
-	"dmir/internal/tally"
 )
 
 // Header is a text that the source may include by its name.

@@ -14,7 +14,7 @@ import (
 
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 const twice = `#include "twice.cuh"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/base/escape"
+	"dmir/base/parallel"
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
-	"dmir/internal/escape"
-	"dmir/internal/parallel"
 )
 
 // CompileProgram compiles the kernels of a program for an architecture, with the

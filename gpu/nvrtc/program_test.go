@@ -16,7 +16,7 @@ import (
 	"dmir/gpu/export"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // The kernels of a program compile from its text and from the exported file.

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmir/base/local"
 	"dmir/gpu/artifact"
-	"dmir/internal/local"
 )
 
 // ErrNoDisassembler reports that the tools that print machine code are not installed.

@@ -8,7 +8,7 @@ import (
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Every intrinsic compiles for every architecture, without a toolkit's headers,

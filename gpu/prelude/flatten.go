@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"dmir/base/escape"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"strings"
 
-	"dmir/internal/local"
+	"dmir/base/local"
 )
 
 // Install fetches Python packages with pip into the folder dir, whose content it replaces. The

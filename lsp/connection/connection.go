@@ -22,7 +22,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // Conn is the connection with one editor. All that is sent except responses goes

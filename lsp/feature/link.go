@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"dmir/analysis/units"
+	"dmir/base/regular"
 	"dmir/compile/tensor"
-	"dmir/internal/regular"
 	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )

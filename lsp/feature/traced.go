@@ -12,8 +12,8 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	esc "dmir/base/escape"
 	"dmir/dialect/op"
-	esc "dmir/internal/escape"
 )
 
 // TracedLabel is what is due to a line of a Python program for the margin: as compiled where that is known, otherwise as written.

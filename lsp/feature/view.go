@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"dmir/analysis/program"
+	esc "dmir/base/escape"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
-	esc "dmir/internal/escape"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"

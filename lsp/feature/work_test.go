@@ -9,12 +9,12 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/internal/need"
-	"dmir/internal/work"
+	"dmir/base/work"
 	"dmir/lsp/feature"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // chain is a program of n ops in functions of size ops, with a mesh over which the first value is

@@ -8,7 +8,7 @@ import (
 
 	"go.lsp.dev/protocol"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/lsp/session"
 	"dmir/lsp/worker"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/escape/escapetest"
+	"dmir/base/escape/escapetest"
 )
 
 // A message that stands for a view ends no comment, whatever it quotes.

@@ -14,7 +14,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/lsp/connection"
 	"dmir/lsp/feature"
 	"dmir/lsp/job"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"dmir/internal/regular"
+	"dmir/base/regular"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"

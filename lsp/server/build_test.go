@@ -16,13 +16,13 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
-	"dmir/internal/need"
 	"dmir/lsp/feature"
 	"dmir/lsp/job"
 	"dmir/lsp/session"
 	"dmir/lsp/worker"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func command(name, more string) string {

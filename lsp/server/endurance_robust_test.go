@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dmir/internal/edittest"
+	"dmir/testkit/edittest"
 )
 
 // changeTo sends a step as an editor does.

@@ -19,7 +19,7 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 
-	"dmir/internal/edittest"
+	"dmir/testkit/edittest"
 )
 
 // anything holds parameters for every method about a place of a document: each
@@ -97,7 +97,7 @@ func TestEveryRequestEverywhere(t *testing.T) {
 		}
 		visit(text, append(places, len(text)))
 	}
-	hostile, err := filepath.Glob("../../internal/cli/testdata/hostile/*.dmir")
+	hostile, err := filepath.Glob("../../cli/testdata/hostile/*.dmir")
 	if err != nil || len(hostile) == 0 {
 		t.Fatalf("%v, %v", hostile, err)
 	}

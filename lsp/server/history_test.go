@@ -15,8 +15,8 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/analysis/report"
-	"dmir/internal/randprog"
 	"dmir/lsp/connection"
+	"dmir/testkit/randprog"
 )
 
 // historyEditor is an editor that applies actions to its text, as editors do.

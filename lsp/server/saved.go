@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"dmir/internal/regular"
+	"dmir/base/regular"
 	"dmir/lsp/session"
 )
 

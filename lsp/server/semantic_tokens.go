@@ -12,7 +12,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
-	"dmir/internal/parallel"
+	"dmir/base/parallel"
 	"dmir/lsp/feature"
 	"dmir/lsp/session"
 	"dmir/syntax/source"

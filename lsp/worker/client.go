@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"dmir/internal/local"
-	"dmir/internal/sandbox"
+	"dmir/base/local"
+	"dmir/base/sandbox"
 )
 
 // Bounds on what a worker may write.

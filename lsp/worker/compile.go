@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"dmir/base/escape"
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
@@ -13,7 +14,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
 	"dmir/gpu/artifact"
-	"dmir/internal/escape"
 )
 
 // Passes are the names of the passes whose texts a build has, in their order.

@@ -8,10 +8,10 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // Every stage of a compiled function is text that parses, its kernels lie in the

@@ -17,12 +17,12 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/op"
-	"dmir/internal/edittest"
 	"dmir/lsp/feature"
 	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
+	"dmir/testkit/edittest"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"dmir/analysis/machine"
-	"dmir/internal/regular"
+	"dmir/base/regular"
 	"dmir/lsp/feature"
 	"dmir/lsp/history"
 	"dmir/syntax/diag"

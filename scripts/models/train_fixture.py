@@ -1,6 +1,6 @@
-"""Writes the models with which internal/cli/train_test.go holds training to PyTorch where PyTorch is not installed.
+"""Writes the models with which cli/train_test.go holds training to PyTorch where PyTorch is not installed.
 
-usage: train_fixture.py FOLDER        (FOLDER: internal/cli/testdata/train)
+usage: train_fixture.py FOLDER        (FOLDER: cli/testdata/train)
 
 For each of two small models NAME: NAME.onnx, as torch.onnx.export(dynamo=True, optimize=False) writes it but for where its
 nodes come from; NAME.x.npy and NAME.y.npy, the inputs and the labels of all steps; NAME.npz, the state after the last;

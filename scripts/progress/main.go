@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"dmir/internal/tally"
+	"dmir/base/tally"
 )
 
 // event is an event of `go test -json`, as `go doc test2json` describes it.

@@ -9,7 +9,7 @@
 package ast
 
 import (
-	"dmir/internal/work"
+	"dmir/base/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

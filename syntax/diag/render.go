@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/syntax/source"
 )
 

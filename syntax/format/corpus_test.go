@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // corpus is the folder of MLIR files from twelve projects, seen from here. DMIR_CORPUS

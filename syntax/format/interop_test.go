@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"dmir/internal/need"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const mlirOpt = "mlir-opt-22"

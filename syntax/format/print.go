@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dmir/internal/work"
+	"dmir/base/work"
 	"dmir/syntax/ast"
 	"dmir/syntax/lex"
 	"dmir/syntax/source"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/syntax/ast"
 	"dmir/syntax/lex"
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/internal/need"
 	"dmir/syntax/ast"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const corpus = "../../../shared/conformance/mlir"

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"dmir/internal/parallel"
+	"dmir/base/parallel"
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"

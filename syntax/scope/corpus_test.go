@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"testing"
 
-	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 const corpus = "../../../shared/conformance/mlir"

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"sync"
 
-	"dmir/internal/work"
+	"dmir/base/work"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"

@@ -14,7 +14,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/analysis/plan/export"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // hostile are names that end strings, comments and lines of the languages that are written, where they are not escaped.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // comment is s for a comment to the end of a line, in any of the languages that are written.

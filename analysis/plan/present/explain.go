@@ -10,7 +10,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // Explain prints what the best plan of r consists of, and why the next one takes longer: the terms

@@ -12,7 +12,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 )
 
 // A Point is what a number of devices gives: plans, or why there is none.

@@ -10,7 +10,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/units"
-	"dmir/internal/escape"
+	"dmir/base/escape"
 	"dmir/syntax/diag"
 )
 

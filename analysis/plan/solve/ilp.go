@@ -3,7 +3,7 @@ package solve
 import (
 	"math"
 
-	"dmir/internal/milp"
+	"dmir/base/milp"
 )
 
 // An ILP is the integer linear program of a problem: that of Alpa (Zheng et al., "Alpa: Automating inter-

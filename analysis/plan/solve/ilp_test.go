@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dmir/internal/milp"
+	"dmir/base/milp"
 )
 
 // A standIn solves the programs of problems with few choices by trying them: it knows the formulation only by

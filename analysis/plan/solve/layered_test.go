@@ -10,7 +10,7 @@ import (
 
 	"dmir/analysis/plan/solve"
 	"dmir/analysis/plan/solve/solvetest"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // TestLayered solves problems of the shape of a transformer to proved optima, in two ways that must agree:

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"dmir/internal/milp"
+	"dmir/base/milp"
 )
 
 // A Problem is what is minimised. Costs may be +Inf, which forbids a choice.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"dmir/internal/milp"
+	"dmir/base/milp"
 )
 
 // A stage is a model that has every choice of the problem whose value is below the cutoff, with what is

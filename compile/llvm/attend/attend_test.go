@@ -16,8 +16,8 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/native"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 func TestAttention(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dmir/compile/llvm/code"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 
 	"github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/constant"

@@ -15,7 +15,7 @@ import (
 	"dmir/analysis/blocks"
 	"dmir/compile/llvm/gemm"
 	"dmir/gpu/dylib"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 
 	"github.com/x448/float16"
 	"golang.org/x/sys/cpu"

@@ -18,10 +18,10 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/types"
 	"dmir/gpu/dylib"
-	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 
 	"github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/enum"

@@ -9,7 +9,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // TestScalars compares every op with a scalar function, on every element type that its

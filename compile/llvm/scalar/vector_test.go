@@ -10,7 +10,7 @@ import (
 
 	"dmir/compile/llvm/scalar"
 	"dmir/dialect/types"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // TestVectors checks that loops over operations become code on vectors, without calls.

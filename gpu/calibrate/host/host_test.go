@@ -5,7 +5,7 @@ import (
 
 	"dmir/gpu/calibrate"
 	"dmir/gpu/native"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // The processor of this machine is measured.

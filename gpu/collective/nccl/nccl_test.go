@@ -17,7 +17,7 @@ import (
 
 	"dmir/gpu/collective"
 	"dmir/gpu/dylib"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // stream is the stream that the stand-in expects.

@@ -15,7 +15,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 //go:embed testdata/driver.c

@@ -12,7 +12,7 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Every device of this machine computes the program of the tests.

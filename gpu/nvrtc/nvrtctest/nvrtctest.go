@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dmir/gpu/nvrtc"
-	"dmir/internal/need"
+	"dmir/testkit/need"
 )
 
 // Compiler is the compiler of this machine. Without one the test is skipped with
