@@ -1,15 +1,23 @@
 // Package plan finds how to divide a training step over the devices of a cluster: data, tensor,
 // sequence, expert, optimizer-state and pipeline parallelism together, for the least predicted time of a step
 // under the memory of a device. It says how far its answer may be from the best one.
+//
+// Read search.go first: Search goes from the program to a Result. A graph (graph.go) is the
+// step as nodes and values, with one of equal layers in a row for all of them (repeat.go,
+// straight.go). On the grid of a setting, a mesh and what the pipeline does on it (settings.go), a
+// model (model.go) has a variable for each node, whose choices are the strategies of its op (strategy.go), and
+// links between them, priced by layouts (layout.go, between.go); package solve finds the
+// cheapest choices and a bound. What they make of a step, its stages, time and memory is in
+// evaluate.go and schedule.go, and write.go states a plan in the program's text.
 package plan
 
 import (
 	"dmir/analysis/machine"
 	"dmir/analysis/pipelining"
+	"dmir/base/milp"
+	"dmir/base/work"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/internal/milp"
-	"dmir/internal/work"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

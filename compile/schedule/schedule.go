@@ -31,6 +31,13 @@
 // run repeatedly; a result keeps its memory from its definition to the end. All
 // other values share memory by live range. All of this may be edited by hand:
 // Check proves or refutes the text.
+//
+// Read model.go first: a model is the steps of a function, and the roots, which are
+// values with memory of their own. order.go is the pass schedule: problem.go states the
+// order as tasks, list.go finds a good one, exact.go proves short ones best, stream.go
+// assigns streams by times, and budget.go and remat.go compute values again where a budget
+// of memory asks for it. plan.go is the pass plan: live_range.go, place.go and skyline.go
+// give roots their offsets. read.go reads a Schedule from text, check.go proves it.
 package schedule
 
 import (
