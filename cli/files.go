@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -312,11 +313,26 @@ func (a *app) warn(src *source.File, ds []diag.Diagnostic) {
 	}
 }
 
-// writeJSON writes v as the indented JSON of --output-format json.
+// JSONVersion is that of all JSON that commands print; docs/VERSIONS.md says when it changes.
+const JSONVersion = 1
+
+// writeJSON writes v, a struct or a map, as the indented JSON of --output-format json, with its version first.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	members, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf(`{"dmir_json":%d`, JSONVersion)
+	if string(members) != "{}" {
+		head += ","
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, append([]byte(head), members[1:]...), "", "  "); err != nil {
+		return err
+	}
+	out.WriteByte('\n')
+	_, err = out.WriteTo(w)
+	return err
 }
 
 // printErrors writes the errors among ds.

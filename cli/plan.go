@@ -309,7 +309,7 @@ func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []p
 		if len(points) == 1 {
 			return writeJSON(a.stdout, points[0].Result)
 		}
-		return writeJSON(a.stdout, points)
+		return writeJSON(a.stdout, map[string]any{"points": points})
 	}
 	var b bytes.Buffer
 	sources, err := a.sources(c.File, nil)

@@ -9,16 +9,21 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"dmir/analysis/attribution"
 	"dmir/cli"
+	"dmir/compile/checkpoint"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
 	"dmir/gpu/emulator"
 	"dmir/gpu/native"
 	"dmir/gpu/nvrtc"
+	"dmir/lsp/server"
 	"dmir/testkit/need"
 )
 
@@ -46,6 +51,24 @@ func TestReadme(t *testing.T) {
 	before := page(t, "examples/ffn.dmir")
 	if want := savings(t, before, "--fix"); !strings.Contains(prose(text), "The fix takes the layer "+want) {
 		t.Errorf("README.md does not state that the fix takes the layer %s", want)
+	}
+}
+
+// docs/VERSIONS.md states the versions that the code has.
+func TestVersions(t *testing.T) {
+	text := page(t, "docs/VERSIONS.md")
+	header := page(t, "gpu/native/runtime/dmir.h")
+	_, stated, _ := strings.Cut(header, "The version of this interface: ")
+	var c int
+	_, err := fmt.Sscan(strings.TrimRight(strings.Fields(stated)[0], "."), &c)
+	must(t, err)
+	for row, version := range map[string]int{
+		"JSON of commands": cli.JSONVersion, "`.dmx` files": artifact.FormatVersion, "`dmir.h`": c, "requests, notifications": server.ProtocolVersion,
+		"traces": attribution.TraceVersion, "checkpoints": checkpoint.Version,
+	} {
+		if !regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + `[^|]*\| ` + strconv.Itoa(version) + ` \|`).MatchString(text) {
+			t.Errorf("docs/VERSIONS.md has no row that begins with %q and says %d", row, version)
+		}
 	}
 }
 

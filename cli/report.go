@@ -138,7 +138,7 @@ func reportJSON(w io.Writer, found []finding) error {
 		}
 		out = append(out, j)
 	}
-	return writeJSON(w, out)
+	return writeJSON(w, map[string]any{"findings": out})
 }
 
 // github's levels and escapes: "Workflow commands for GitHub Actions".

@@ -123,7 +123,7 @@ func sameFile(a, b string) bool {
 }
 
 func (c reportCmd) json(a *app, panels []panel.Data) error {
-	var out any = panels
+	var out any = map[string]any{"panels": panels}
 	if c.Kind != allKinds {
 		out = panels[0]
 	}

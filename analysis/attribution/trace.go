@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// TraceVersion is that of the format of traces.
+const TraceVersion = 1
+
 // Folder is where the traces of a workspace are.
 const Folder = ".dmir/traces"
 
@@ -69,8 +72,8 @@ func ReadTrace(path string, data []byte) (*Trace, error) {
 		return nil, fmt.Errorf(`it is no description of a trace: it has no "dmir_trace"`)
 	case !traceName.MatchString(t.Name):
 		return nil, fmt.Errorf("its name %q is not of letters, digits, and . _ -", t.Name)
-	case t.Version > 1:
-		return nil, fmt.Errorf("it is of version %d, which this dmir does not read", t.Version)
+	case t.Version > TraceVersion:
+		return nil, fmt.Errorf("it is of version %d of traces; this dmir reads version %d: update dmir", t.Version, TraceVersion)
 	case t.Program == "" || t.Program != filepath.Base(t.Program) || strings.HasPrefix(t.Program, ".") || strings.ContainsAny(t.Program, `/\`):
 		return nil, fmt.Errorf("its program %q is no name of a file beside it", t.Program)
 	}

@@ -29,8 +29,8 @@ const metaName = "checkpoint.json"
 // maxMeta bounds the bytes of that entry.
 const maxMeta = 1 << 20
 
-// version is that of the format.
-const version = 1
+// Version is that of the format.
+const Version = 1
 
 // Checkpoint is the state after a step.
 type Checkpoint struct {
@@ -97,7 +97,7 @@ func Path(dir string, step int) string {
 // Write adds c to dir and removes all but the last Keep. An error leaves
 // dir as it was.
 func Write(dir string, c *Checkpoint) (path string, err error) {
-	c.Version = version
+	c.Version = Version
 	path = Path(dir, c.Step)
 	err = atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
 		z := tensor.NewWriter(w)
@@ -186,8 +186,8 @@ func Read(path string, want []Want) (*Checkpoint, error) {
 		return nil, damaged(path, fmt.Errorf("%s: %w", metaName, err))
 	}
 	switch {
-	case c.Version > version:
-		return nil, &OtherError{fmt.Sprintf("has version %d of checkpoints; this dmir reads version %d", c.Version, version)}
+	case c.Version > Version:
+		return nil, &OtherError{fmt.Sprintf("has version %d of checkpoints; this dmir reads version %d", c.Version, Version)}
 	case c.Version < 1 || c.Step < 0:
 		return nil, damaged(path, fmt.Errorf("%s is not that of a checkpoint", metaName))
 	}

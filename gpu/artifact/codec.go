@@ -29,8 +29,9 @@ import (
 //	32 bytes              SHA-256 of all before
 const (
 	// Magic is what a .dmx file begins with.
-	Magic         = "\x89DMX\r\n\x1a\n"
-	formatVersion = 5 // older ones: see old.go
+	Magic = "\x89DMX\r\n\x1a\n"
+	// FormatVersion is that of the newest files. Of older ones: see old.go.
+	FormatVersion = 5
 	// Earlier dmirs read what needs no more: programs of one function for all devices, and for one device.
 	dividedVersion = 4
 	aloneVersion   = 3
@@ -119,7 +120,7 @@ func (p *Program) Write(w io.Writer) error {
 	version := uint32(aloneVersion)
 	switch {
 	case p.Stages != nil:
-		version = formatVersion
+		version = FormatVersion
 	case p.Divided != nil:
 		version = dividedVersion
 	}
@@ -186,8 +187,8 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 		return nil, err
 	}
 	version := binary.LittleEndian.Uint32(head[8:])
-	if version < 1 || version > formatVersion {
-		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads versions 1 to %d: update dmir, or compile it again", version, formatVersion)
+	if version < 1 || version > FormatVersion {
+		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads versions 1 to %d: update dmir, or compile it again", version, FormatVersion)
 	}
 	size := binary.LittleEndian.Uint64(head[12:])
 	if size > maxHeader {

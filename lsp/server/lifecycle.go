@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,9 +49,14 @@ func initialize(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 		if s.Features.Pulls { // no other editor can be asked to pull again
 			can.DiagnosticProvider = diagnostics.Options()
 		}
+		can.Experimental = fmt.Appendf(nil, `{"dmir":{"version":%d}}`, ProtocolVersion)
 		return &protocol.InitializeResult{Capabilities: can, ServerInfo: info}, nil
 	}, nil
 }
+
+// ProtocolVersion is that of the requests, notifications and commands whose names begin with "dmir"; docs/VERSIONS.md says
+// when it changes.
+const ProtocolVersion = 1
 
 func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 	yes, change := true, protocol.TextDocumentSyncKindIncremental

@@ -31,6 +31,8 @@ class Cost:
         text = _binary.run(*arguments, "--output-format", "json", program)
         try:
             data = json.loads(text)
+            if data["dmir_json"] != 1:
+                raise ValueError(data["dmir_json"])
             self.target: str = data["target"]
             self.by: str = data["by"]
             self.level: str = data["level"]

@@ -33,8 +33,8 @@ def main():
         trace = dmir.trace(f, *args, name=name, folder=folder, **(options[0] if options else {}))
         run = subprocess.run([binary, "lint", "--output-format", "json", str(trace.path)], capture_output=True, text=True)
         try:
-            findings = json.loads(run.stdout)
-        except ValueError:
+            findings = json.loads(run.stdout)["findings"]
+        except (ValueError, KeyError):
             sys.exit(f"{name}: {run.stderr}")
         text = subprocess.run([binary, "lint", str(trace.path)], capture_output=True, text=True)
         (folder / f"{name}.txt").write_text(text.stdout + text.stderr)
