@@ -279,21 +279,6 @@ func (t *Tensor) encoding(names []string) string {
 	return "#dm.at<" + strings.Join(parts, ", ") + ">"
 }
 
-// Bytes is the size of the tensors of t, 0 where it has none.
-func Bytes(t Type) dim.Dim {
-	switch t := t.(type) {
-	case *Tensor:
-		return t.Bytes()
-	case *Tuple:
-		var sum dim.Dim
-		for _, m := range t.Of {
-			sum = sum.Add(Bytes(m))
-		}
-		return sum
-	}
-	return dim.Dim{}
-}
-
 // Func is a function type.
 type Func struct{ In, Out []Type }
 

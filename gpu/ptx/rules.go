@@ -104,25 +104,6 @@ func newReport() *Report {
 	return &Report{Undecided: map[string]int{}, Checked: map[Rule]int{}, Traffic: map[string]*Traffic{}}
 }
 
-// Add adds what another report found.
-func (r *Report) Add(o *Report) {
-	r.Kernels += o.Kernels
-	r.Steps += o.Steps
-	r.Findings = append(r.Findings, o.Findings...)
-	for k, n := range o.Undecided {
-		r.Undecided[k] += n
-	}
-	for k, n := range o.Checked {
-		r.Checked[k] += n
-	}
-	for k, t := range o.Traffic {
-		if r.Traffic[k] == nil {
-			r.Traffic[k] = &Traffic{}
-		}
-		r.Traffic[k].add(t)
-	}
-}
-
 // finish orders findings and removes those that repeat one at the same place.
 func (r *Report) finish() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {

@@ -22,15 +22,6 @@ type Moved struct{ Used, Least int }
 // Ratio is how many times the least is used, 1 where nothing is.
 func (m Moved) Ratio() float64 { return float64(max(1, m.Used)) / float64(max(1, m.Least)) }
 
-// add adds the counts of others.
-func (t *Traffic) add(o *Traffic) {
-	t.Read.add(o.Read)
-	t.Written.add(o.Written)
-	t.Loads.add(o.Loads)
-	t.Stores.add(o.Stores)
-	t.Shared.add(o.Shared)
-}
-
 func (m *Moved) add(o Moved) { m.Used, m.Least = m.Used+o.Used, m.Least+o.Least }
 
 const (

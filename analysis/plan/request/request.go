@@ -215,16 +215,6 @@ func ClusterOf(m *machine.Machine) *machine.Machine {
 	return nil
 }
 
-// Inner is the number of devices that the innermost links of m join.
-func Inner(m *machine.Machine) int {
-	for _, l := range m.Joined() {
-		if l.Devices > 0 {
-			return l.Devices
-		}
-	}
-	return 0
-}
-
 func noLinks(p *program.Program, m *machine.Machine) *plan.Error {
 	e := &plan.Error{Code: plan.CodeLinks, Msg: fmt.Sprintf("%s (%s) is no cluster: nothing is known of the links between its devices", m.Name, m.Title)}
 	var names []string
