@@ -233,7 +233,9 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	tally.Made(tally.Emulator)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	tally.Took(tally.Emulator, cmd.ProcessState)
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

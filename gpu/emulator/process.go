@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dmir/base/sandbox"
+	"dmir/base/tally"
 	"dmir/gpu/artifact"
 )
 
@@ -47,6 +48,7 @@ func execute(ctx context.Context, timeout time.Duration, out *stream, dir, exe s
 	})
 	if runErr == nil {
 		runErr = cmd.Wait()
+		tally.Took(tally.Emulated, cmd.ProcessState)
 	}
 	if out.failed != nil {
 		return nil, out.failed

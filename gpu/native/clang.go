@@ -21,6 +21,7 @@ import (
 
 	"dmir/base/atomicfile"
 	"dmir/base/local"
+	"dmir/base/tally"
 	"dmir/gpu/artifact"
 )
 
@@ -171,6 +172,7 @@ func command(ctx context.Context, dir, path string, args ...string) ([]byte, err
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	tally.Took(tally.Native, cmd.ProcessState)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -145,6 +145,7 @@ func (c *Compiler) compile(ctx context.Context, source string, headers []Header,
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	defer tally.Within(tally.NVRTC)()
 	return c.lib.compile(ctx, c.Version, source, headers, arch, opts)
 }
 

@@ -131,18 +131,30 @@ inline void report_progress(const Step& s, double part) {
   if (write(1, text, size_t(n)) < 0) _exit(1);  // the parent has died
 }
 
+// Notes what the running launch has used of shared memory.
+inline void note_shared() {
+  if (m.cluster > smem.used_blocks) smem.used_blocks = m.cluster;
+  if (smem.fixed > smem.used_fixed) smem.used_fixed = smem.fixed;
+  if (u32 dynamic = shared_bytes - smem.dynamic; dynamic > smem.used_dynamic) smem.used_dynamic = dynamic;
+}
+
+// Forgets all accesses to shared memory of the launches that have noted what they use of it.
+inline void forget_launches() {
+  forget_shared(smem.writers, smem.used_blocks, smem.used_fixed, smem.used_dynamic);
+  forget_shared(smem.readers, smem.used_blocks, smem.used_fixed, smem.used_dynamic);
+}
+
 // Runs the block at m.at, or the cluster of blocks that begins there; `first` is its id.
 inline void run_blocks(u32 first) {
   if (m.latest > 1u << (31 - m.who_bits)) {  // long before the bits of the clock overflow
-    forget_shared(0, shared_bytes, smem.writers);
-    forget_shared(0, shared_bytes, smem.readers);
+    note_shared();
+    forget_launches();
     m.latest = 0;
   }
   m.began = ++m.latest;
   smem.start = m.began << m.who_bits;
   if (smem.sets_used) {  // entries with a set have no time that identifies their block
-    forget_shared(0, smem.fixed, smem.readers);
-    forget_shared(smem.dynamic, smem.dynamic + m.dynamic_shared, smem.readers);
+    forget_shared(smem.readers, m.cluster, smem.fixed, shared_bytes - smem.dynamic);
     smem.sets_used = 0;
     smem.sets_free = ~0u;
   }
@@ -185,8 +197,7 @@ inline void number(const Kernel& k) {
   u32 bits = 11;
   while ((1 << bits) < blocks * (33 * warps + 1) + 3) bits++;  // those who access: threads, agents and three more
   if (bits != m.who_bits) {  // stamps of other launches mean something else
-    memset(smem.writers, 0, sizeof smem.writers);
-    memset(smem.readers, 0, sizeof smem.readers);
+    forget_launches();
     m.latest = 0;
   }
   m.thread_count = k.threads;
@@ -222,7 +233,7 @@ inline void launch(const Kernel& k, const Step& s) {
   number(k);
   m.dynamic_shared = u32(k.shared);
   if (m.dynamic_shared > shared_limit) fault("launch", {}, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
-  forget_shared(0, shared_bytes, smem.readers);
+  if (smem.sets_used) forget_shared(smem.readers, smem.used_blocks, smem.used_fixed, smem.used_dynamic);
   smem.sets_used = 0;
   smem.sets_free = ~0u;
   smem.fixed = 0;
@@ -244,6 +255,7 @@ inline void launch(const Kernel& k, const Step& s) {
       }
     }
   }
+  note_shared();
   if (smem.fixed > 48 << 10) fault("launch", {}, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
 }
 

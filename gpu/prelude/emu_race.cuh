@@ -31,6 +31,8 @@ struct SharedMemory {
   u32 writers[all_shared], readers[all_shared];
   u32 fixed;      // bytes of the static arrays
   u32 dynamic;    // where the dynamic part begins
+  u32 used_fixed, used_dynamic;  // bytes of both that any launch has used
+  i32 used_blocks;               // and in how many blocks
   u32 start;      // stamps below are of earlier blocks
   struct Array { const char* name; Spot line; u32 at, bytes; } arrays[32];
   int array_count;
@@ -45,12 +47,18 @@ inline u32 shared_base() { return u32(m.rank) * shared_bytes; }  // of the block
 inline u32 agent_of(u32 who) { return who < m.first_agent ? who >> 5 : who - m.first_agent; }
 inline bool of_own_warps(u32 agent) { return agent - u32(m.first_warp) < u32(m.warp_count); }
 
-// Forgets the accesses of bytes [from, to) of the memory of each block that runs.
-inline void forget_shared(u32 from, u32 to, u32 (&entries)[all_shared]) {
-  for (i32 rank = 0; rank < m.cluster; rank++) {
-    u32* even = entries + (u32(rank) * shared_bytes + from) / 2;
+// Forgets the accesses to the shared memory of `blocks` blocks: bytes [0, fixed) and the last `dynamic`
+// ones, since no others have been used. The rest is never touched, which costs a page fault for each 2 KiB.
+inline void forget_shared(u32 (&entries)[all_shared], i32 blocks, u32 fixed, u32 dynamic) {
+  auto forget = [&](u32 from, u32 to) {
+    u32* even = entries + from / 2;
     memset(even, 0, (to - from + 1) / 2 * sizeof(u32));
     memset(even + all_shared / 2, 0, (to - from + 1) / 2 * sizeof(u32));
+  };
+  for (i32 rank = 0; rank < blocks; rank++) {
+    u32 base = u32(rank) * shared_bytes;
+    forget(base, base + fixed);
+    forget(base + shared_bytes - dynamic, base + shared_bytes);
   }
 }
 
