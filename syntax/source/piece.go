@@ -122,6 +122,9 @@ func (f *File) measure(start, end int) (runes, units int) {
 }
 
 func lengthOf(s string) length {
+	if n := utf8.RuneCountInString(s); n == len(s) { // bytes of ASCII, as most pieces are, or of no rune
+		return length{n, n}
+	}
 	var n length
 	for _, r := range s {
 		n.runes++
