@@ -28,9 +28,12 @@ import (
 // host, so that they compute the same everywhere.
 var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-DDM_HOST"}
 
-// smallWork is the FLOP and bytes of a kernel, as predicted, below which it runs faster
-// than a compiler optimises it.
-const smallWork = 20_000_000
+// The FLOP and bytes of a kernel, as predicted, below which it runs faster than a compiler optimises it: at all, or
+// as far as -O1 does.
+const (
+	tinyWork  = 2_000_000
+	smallWork = 20_000_000
+)
 
 // level is how much the compiler optimises a program.
 func level(p *artifact.Program) string {
@@ -38,7 +41,12 @@ func level(p *artifact.Program) string {
 	for _, s := range p.Steps {
 		work += s.FLOP + s.ReadBytes + s.WrittenBytes
 	}
-	if work > 0 && work < smallWork*int64(max(1, len(p.Kernels))) {
+	switch kernels := int64(max(1, len(p.Kernels))); {
+	case work == 0: // unknown
+		return "-O1"
+	case work < tinyWork*kernels:
+		return "-O0"
+	case work < smallWork*kernels:
 		return "-Og"
 	}
 	return "-O1"
