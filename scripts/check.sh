@@ -3,6 +3,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+lavish
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 command -v go >/dev/null || cannot "install Go and run this again"

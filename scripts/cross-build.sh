@@ -4,5 +4,6 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+lavish
 command -v go >/dev/null || cannot "install Go and run this again"
 go run ./scripts/cross darwin/arm64 windows/amd64

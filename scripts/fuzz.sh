@@ -6,6 +6,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+lavish
 command -v go >/dev/null || cannot "install Go and run this again"
 time=${1:-}
 mkdir -p build

@@ -5,6 +5,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+lavish
 
 # want_sanitizers installs the libraries of clang's sanitizers, of clang's version.
 want_sanitizers() {

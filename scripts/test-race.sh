@@ -4,6 +4,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+lavish
 command -v go >/dev/null || cannot "install Go and run this again"
 want gcc gcc # the race detector links with the C linker
 CGO_ENABLED=1 go test -race -short -skip 'RoundF|RoundBF|EveryPair|EveryEncoding|Float8|Linear|LongLists|WorkOf|Allocations|OneMistake|MessagesName|SpliceEquals|EveryOffset|^TestBounds$' -timeout 0 -vet off -ldflags=-w ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./compile/driver ./gpu/cuda ./gpu/device/...
