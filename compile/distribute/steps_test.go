@@ -168,7 +168,7 @@ func TestStepsOverMPI(t *testing.T) {
 				n *= size
 			}
 			for k, l := range launchers {
-				if !need.Turn(t, i+j+k, len(launchers)) {
+				if !need.Turn(t, i+2*j+k, 2*len(launchers)) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s %s %s", filepath.Base(l[0]), filepath.Base(s.file), sizes), func(t *testing.T) {
