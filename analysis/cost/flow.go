@@ -22,6 +22,39 @@ func NewFlow(fn *ir.Func, m *ir.Module, bind map[string]int64) *Flow {
 	return &Flow{c.scope(sizes(fn, bind)), fn}
 }
 
+// Called is what e, a call or a gradient, runs: the function, its entries as ByOp has them, and its flow. All are
+// nil for other ops, and where what runs is not known.
+func (e *Entry) Called() (fn *ir.Func, entries map[*ir.Op]*Entry, flow *Flow) {
+	b := e.callee
+	if b == nil {
+		return nil, nil, nil
+	}
+	c := newCoster(b.in.m, b.in.bind)
+	c.data.Store(true)
+	return b.fn, byOp(b.entries, b.extra), &Flow{c.scope(b.in.env), b.fn}
+}
+
+// Runs is how many ops e, a call or a gradient, runs, those that it calls in turn among them: 0 for other ops, and more than
+// most where these are more. It takes time in proportion to most.
+func (e *Entry) Runs(most int) int {
+	if e.callee == nil {
+		return 0
+	}
+	n := 0
+	var count func(entries []*Entry)
+	count = func(entries []*Entry) {
+		for _, inner := range entries {
+			if n++; n > most {
+				return
+			}
+			count(inner.Inner)
+			n += inner.Runs(most - n)
+		}
+	}
+	count(e.callee.entries)
+	return n
+}
+
 // Size is the bytes of v, 0 for what is no tensor.
 func (f *Flow) Size(v *ir.Value) dim.Dim { return f.s.size(v) }
 

@@ -5,18 +5,32 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 type builder struct {
 	*Graph
-	flow   *cost.Flow
-	entry  map[*ir.Op]*cost.Entry
-	node   map[*ir.Op]int
-	owner  map[*ir.Region]int   // the group that a region belongs to
+	*body                       // that is being added
 	kernel []int                // by node: the outermost kernel around it, or None
 	off    []bool               // by node: in the arm of its branch that does not count
 	made   map[edgeKey]int      // edges, by number
 	inside map[capture][]ir.Use // of a value from outside, in an outermost kernel
+	bodies map[int]*body        // by node: of calls
+	left   int                  // how many ops calls may still be opened to
+}
+
+// body is a function on its way into the graph: that of the graph itself, or what a call runs. Calls of one function each have one.
+type body struct {
+	fn    *ir.Func
+	flow  *cost.Flow
+	entry map[*ir.Op]*cost.Entry
+	node  map[*ir.Op]int
+	owner map[*ir.Region]int // the group that a region belongs to
+	call  int                // the node whose inside it is; None of the function of the graph
+}
+
+func newBody(fn *ir.Func, entry map[*ir.Op]*cost.Entry, flow *cost.Flow, call int) *body {
+	return &body{fn: fn, flow: flow, entry: entry, node: map[*ir.Op]int{}, owner: map[*ir.Region]int{}, call: call}
 }
 
 // edgeKey names an edge: a value enters a node once, and leaves a group once
@@ -48,6 +62,18 @@ func (b *builder) add(n Node) int {
 	return len(b.Nodes) - 1
 }
 
+// function adds the nodes of the body that is being added.
+func (b *builder) function(f frame) {
+	if all := sectionsOf(b.fn, b.entry, b.call != None); all != nil {
+		b.owner[b.fn.Op.Regions[0]] = f.parent
+		b.sections(all, f.parent, f.idle)
+		return
+	}
+	for _, r := range b.fn.Op.Regions {
+		b.region(r, f)
+	}
+}
+
 // region adds the nodes of r.
 func (b *builder) region(r *ir.Region, f frame) {
 	b.owner[r] = f.parent
@@ -71,26 +97,51 @@ func (b *builder) ops(ops []*ir.Op, f frame) {
 }
 
 // sections adds the nodes of sections and of what is in them.
-func (b *builder) sections(all []*section, parent int) {
+func (b *builder) sections(all []*section, parent int, idle bool) {
 	for _, s := range all {
 		in := parent
 		if s.kind != "" {
-			in = b.add(Node{Kind: s.kind, Parent: parent, Name: s.name})
+			in = b.add(Node{Kind: s.kind, Parent: parent, Name: s.name, Value: s.value, Idle: idle})
 			b.kernel[in] = None
 		}
 		if s.parts != nil {
-			b.sections(s.parts, in)
+			b.sections(s.parts, in, idle)
 		} else {
-			b.ops(s.ops, frame{parent: in, kernel: None})
+			b.ops(s.ops, frame{parent: in, kernel: None, idle: idle})
 		}
 	}
+}
+
+// open adds what a call runs, unless it is too much, or runs in a kernel.
+func (b *builder) open(id int, f frame) {
+	e := b.Nodes[id].Entry
+	runs := e.Runs(b.left)
+	if runs > b.left {
+		b.left = 0 // nor is a later call opened: they are not counted again and again
+	}
+	if runs == 0 || runs > b.left || f.kernel != None {
+		return
+	}
+	fn, entry, flow := e.Called()
+	if fn.Op == nil || len(fn.Op.Regions) != 1 || len(fn.Op.Regions[0].Blocks) != 1 {
+		return
+	}
+	b.left -= len(fn.Body.Ops)
+	outer := b.body
+	b.body = newBody(fn, entry, flow, id)
+	b.bodies[id] = b.body
+	b.function(f)
+	b.body = outer
 }
 
 func (b *builder) regions(o *ir.Op, id int, outer frame) {
 	n := b.Nodes[id]
 	f := frame{parent: id, idle: n.Idle, kernel: outer.kernel}
 	switch n.Kind {
-	case Op, Call:
+	case Op:
+		return
+	case Call:
+		b.open(id, f)
 		return
 	case Kernel:
 		if f.kernel == None {
@@ -158,6 +209,12 @@ func (b *builder) operands(o *ir.Op, id int) {
 			b.Edges[at].Moved = b.Edges[at].Moved.Add(reads[i])
 		}
 	}
+	if inner := b.bodies[id]; inner != nil {
+		outer := b.body
+		b.body = inner
+		b.connect(inner.fn.Op.Regions[0], id)
+		b.body = outer
+	}
 	for _, r := range o.Regions {
 		if _, group := b.owner[r]; group {
 			b.connect(r, id)
@@ -199,11 +256,7 @@ func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
 	if !ok {
 		return -1
 	}
-	// Out of the sections that do not hold the use as well.
-	for home != None && b.Nodes[home].Kind.Section() && !b.holds(home, group) {
-		b.edge(Edge{From: from, To: home, Value: v}, edgeKey{v, home, true})
-		from, home = home, b.Nodes[home].Parent
-	}
+	from, home = b.leave(v, from, home, group)
 	first := -1
 	for {
 		here := from
@@ -213,7 +266,11 @@ func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
 		if here == None {
 			return first // defined in a region that is not around the use
 		}
-		at := b.edge(Edge{From: here, To: to, Value: v}, edgeKey{v, to, false})
+		e := Edge{From: here, To: to, Value: v}
+		if here == b.call && here != None && v.Block == b.fn.Body {
+			e.Outer = member(b.Nodes[here].Entry.Op.Operands, v.Index, len(b.fn.Args))
+		}
+		at := b.edge(e, edgeKey{v, to, false})
 		if first < 0 {
 			first = at
 		}
@@ -226,6 +283,35 @@ func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
 		}
 		to, group = group, b.Nodes[group].Parent
 	}
+}
+
+// leave adds the edges by which v, which node from in group home gives, leaves the sections that do not hold group; it
+// returns the outermost of them and where that stands.
+func (b *builder) leave(v *ir.Value, from, home, group int) (node, in int) {
+	for home != None && b.Nodes[home].Kind.Section() && !b.holds(home, group) {
+		b.edge(Edge{From: from, To: home, Value: v}, edgeKey{v, home, true})
+		from, home = home, b.Nodes[home].Parent
+	}
+	return from, home
+}
+
+// member is the one of vs, operands or results of a call, that holds number i of the n arguments or results of what the call runs:
+// these are as many, or, in what a gradient runs, the members of tuples instead. It is nil where there is none.
+func member(vs []*ir.Value, i, n int) *ir.Value {
+	if len(vs) == n {
+		return vs[i]
+	}
+	for _, v := range vs {
+		k := 1
+		if types.IsTuple(v.Type) {
+			k = len(types.Members(v.Type))
+		}
+		if i < k {
+			return v
+		}
+		i -= k
+	}
+	return nil
 }
 
 // holds reports whether node, or None, is group or stands in it.
@@ -249,7 +335,7 @@ func (b *builder) producer(v *ir.Value) (from, home int, ok bool) {
 	if v.Block == nil || v.Block.Region == nil {
 		return 0, 0, false
 	}
-	if v.Block == b.Func.Func.Body {
+	if b.call == None && v.Block == b.fn.Body {
 		return v.Index, None, true // arguments are the first nodes
 	}
 	group, ok := b.owner[v.Block.Region]
@@ -275,10 +361,17 @@ func (b *builder) yields(o *ir.Op, group int) {
 	}
 	for i, v := range o.Operands {
 		from, home, ok := b.producer(v)
+		if ok {
+			from, home = b.leave(v, from, home, group)
+		}
 		switch {
 		case !ok || from == group: // passed on unchanged
 		case home == group:
-			b.edge(Edge{From: from, To: group, Value: v, Back: i < carried}, edgeKey{v, group, true})
+			e := Edge{From: from, To: group, Value: v, Back: i < carried}
+			if n.Kind == Call {
+				e.Outer = member(n.Entry.Op.Results, i, len(o.Operands))
+			}
+			b.edge(e, edgeKey{v, group, true})
 		default:
 			kernel := b.kernel[group]
 			if n.Kind == Kernel && kernel == None {

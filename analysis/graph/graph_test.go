@@ -28,19 +28,24 @@ func check(t *testing.T, g *graph.Graph) {
 	t.Helper()
 	structure(t, g)
 	f := g.Func
-	var moved dim.Dim
+	moved := map[int]dim.Dim{} // by the group with costs around nodes, what these move
 	reads := make([]dim.Dim, len(g.Nodes))
 	for i, n := range g.Nodes {
-		if g.Outside(i) && n.Entry != nil {
-			moved = moved.Add(n.Entry.Moved())
+		if n.Entry != nil {
+			moved[g.Around(i)] = moved[g.Around(i)].Add(n.Entry.Moved())
 		}
 	}
-	if !moved.Equal(f.Moved()) {
-		t.Fatalf("@%s: the nodes move %s, the function %s", f.Func.Name, moved, f.Moved())
+	if !moved[graph.None].Equal(f.Moved()) {
+		t.Fatalf("@%s: the nodes move %s, the function %s", f.Func.Name, moved[graph.None], f.Moved())
+	}
+	for i, n := range g.Nodes {
+		if n.Kind == graph.Call && g.IsGroup(i) && !moved[i].Equal(n.Entry.Moved()) {
+			t.Fatalf("@%s: line %d: the nodes in the call move %s, the call %s", f.Func.Name, n.Entry.Line(), moved[i], n.Entry.Moved())
+		}
 	}
 	for _, e := range g.Edges {
 		reads[e.To] = reads[e.To].Add(e.Moved)
-		if k, whole := g.Nodes[e.To].Kind, e.Size; k != graph.Loop && k != graph.Branch && !k.Section() && !whole.AtLeast(e.Moved) {
+		if k, whole := g.Nodes[e.To].Kind, e.Size; k != graph.Loop && k != graph.Branch && k != graph.Call && !k.Section() && !whole.AtLeast(e.Moved) {
 			t.Fatalf("@%s: %s of the %s bytes of %s move", f.Func.Name, e.Moved, whole, e.Value.Name)
 		}
 	}
@@ -187,6 +192,34 @@ func TestLarge(t *testing.T) {
 		t.Errorf("only %d nodes", len(g.Nodes))
 	}
 	check(t, g)
+}
+
+// Calls that call others twice: what they run is shown where it is not too much, and is not counted out where it is.
+func TestManyCalls(t *testing.T) {
+	var text strings.Builder
+	const depth = 60
+	text.WriteString("func.func @f0(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = dm.exp %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}\n")
+	for i := range depth {
+		fmt.Fprintf(&text, "func.func @f%d(%%x: tensor<4xf32>) -> tensor<4xf32> {\n", i+1)
+		for j, of := range []string{"%x", "%y0"} {
+			fmt.Fprintf(&text, "  %%y%d = func.call @f%d(%s) : (tensor<4xf32>) -> tensor<4xf32>\n", j, i, of)
+		}
+		text.WriteString("  return %y1 : tensor<4xf32>\n}\n")
+	}
+	p := load(t, text.String())
+	for i, want := range map[int]int{0: 1, 1: 2, 10: 1 << 10, depth: 0} {
+		g := graph.Build(p, p.Func(fmt.Sprintf("f%d", i)))
+		structure(t, g)
+		ops := 0
+		for _, n := range g.Nodes {
+			if n.Kind == graph.Op {
+				ops++
+			}
+		}
+		if ops != want {
+			t.Errorf("@f%d shows %d ops, want %d", i, ops, want)
+		}
+	}
 }
 
 func TestGolden(t *testing.T) {

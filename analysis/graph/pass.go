@@ -8,7 +8,7 @@ import (
 )
 
 // pass fills in what moves into groups, from the inside out: what a kernel
-// touches, and for a loop or a branch the sum of what its nodes read.
+// touches, and for a loop, a branch or a call the sum of what its nodes read.
 func (b *builder) pass() {
 	slices.SortStableFunc(b.Edges, func(x, y Edge) int { return cmp.Compare(x.To, y.To) })
 	into := make(map[edgeKey]int, len(b.Edges))
@@ -29,7 +29,9 @@ func (b *builder) pass() {
 		n := b.Nodes[group]
 		moved, outer := e.Moved, e.Value
 		switch {
-		case n.Kind == Loop && e.Value.Block != nil && b.owner[e.Value.Block.Region] == group && e.Value.Index < len(n.Entry.Op.Operands):
+		case n.Kind == Call:
+			outer = e.Outer
+		case n.Kind == Loop && e.Value.Block != nil && e.Value.Block.Region.Op == n.Entry.Op && e.Value.Index < len(n.Entry.Op.Operands):
 			outer = n.Entry.Op.Operands[e.Value.Index]   // carried: the first round reads it
 			if e.Value.Index >= op.Carries(n.Entry.Op) { // a slice
 				moved = moved.Mul(n.Entry.Trips)

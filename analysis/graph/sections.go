@@ -18,6 +18,8 @@ type section struct {
 	name  string
 	ops   []*ir.Op   // in the order of the text; those in parts too
 	parts []*section // that hold the ops, in their order; nil where the ops are right inside
+	rules rules      // of the backward pass of a gradient
+	value *ir.Value  // of a rule: the value that it is the derivative of
 }
 
 // The names of the phases.
@@ -31,23 +33,31 @@ const (
 
 // sectionsOf divides the ops of a function's body: the phases of a training step,
 // each into modules and stacks of equal layers. None where there are none of them.
-func sectionsOf(f *cost.Func, entry map[*ir.Op]*cost.Entry) []*section {
-	if f.Func.Body == nil || f.Func.Op == nil || len(f.Func.Op.Regions) != 1 || len(f.Func.Op.Regions[0].Blocks) != 1 {
+//
+// called: it is what a call runs, which may be the gradient of a function.
+func sectionsOf(fn *ir.Func, entry map[*ir.Op]*cost.Entry, called bool) []*section {
+	if fn.Body == nil || fn.Op == nil || len(fn.Op.Regions) != 1 || len(fn.Op.Regions[0].Blocks) != 1 {
 		return nil
 	}
 	var ops []*ir.Op
-	for _, o := range f.Func.Body.Ops {
+	for _, o := range fn.Body.Ops {
 		if entry[o] != nil {
 			ops = append(ops, o)
 		}
 	}
-	all := phases(f.Func, ops)
+	all := phases(fn, ops)
+	if all == nil && called {
+		all = passes(ops)
+	}
 	if all == nil {
 		all = []*section{{ops: ops}}
 	}
-	found := all[0].kind == Phase
+	found := len(all) > 1 || all[0].kind == Phase
 	for _, s := range all {
 		s.parts = scopes(s.ops)
+		if s.rules != nil {
+			s.parts = s.rules.divide(s)
+		}
 		found = found || slices.ContainsFunc(s.parts, func(p *section) bool { return p.kind != "" })
 	}
 	if !found {
@@ -138,6 +148,9 @@ func phases(fn *ir.Func, ops []*ir.Op) []*section {
 	}
 	var out []*section
 	for _, s := range in {
+		if len(s.ops) == 1 && s.ops[0].Name == op.Grad {
+			s.kind = "" // it shows its passes itself
+		}
 		if len(s.ops) > 0 {
 			out = append(out, s)
 		}

@@ -188,7 +188,7 @@ type Node struct {
 	ID     int    `json:"id"`     // its index in Nodes
 	Parent int    `json:"parent"` // the group it is in, -1 for none
 	Kind   string `json:"kind"`
-	Op     string `json:"op"`     // "dm.einsum"; the name of a phase, a stack or a layer; "" for arguments and results
+	Op     string `json:"op"`     // "dm.einsum"; the name of a phase, a stack, a layer, a module or a rule; "" for arguments and results
 	Result string `json:"result"` // "%h", "%q, %k"; an argument's own name; what is returned
 	Detail string `json:"detail"` // what sets it apart: "bln,nu->blu", "@callee", "f16 → f32"; may be ""
 	Type   string `json:"type"`   // of its first result, in short: "8×512×1024 f16"
@@ -208,8 +208,9 @@ type Node struct {
 type Edge struct {
 	From       int    `json:"from"`
 	To         int    `json:"to"`
-	Value      string `json:"value"` // "%h"
-	Type       string `json:"type"`  // in short: "8×512×1024 f16"
+	Value      string `json:"value"`           // "%h"
+	Outer      string `json:"outer,omitempty"` // over the border of a call: what the value is called outside
+	Type       string `json:"type"`            // in short: "8×512×1024 f16"
 	Size       *int64 `json:"size_bytes"`
 	SizeLabel  string `json:"size_label"`
 	Moved      *int64 `json:"moved_bytes"` // what To reads of it from memory; 0 inside a kernel, to a view and to a result

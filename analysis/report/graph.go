@@ -24,9 +24,12 @@ func (b *builder) graph() *Graph {
 			Moved: number(e.Moved), MovedLabel: bytesLabel(e.Moved),
 			Place: place(b.p.Src, e.Value.Span),
 		}
-		// Who calls does not know what of an operand is read, nor does anyone
+		// It is not known what of an operand a call reads whose inside is not shown, nor does anyone know
 		// of an op that is not known.
-		if k := g.Nodes[e.To].Kind; k == graph.Call || k == graph.Opaque {
+		if e.Outer != nil {
+			x.Outer = e.Outer.Name
+		}
+		if k := g.Nodes[e.To].Kind; (k == graph.Call && !g.IsGroup(e.To) || k == graph.Opaque) && g.Nodes[e.From].Parent != e.To {
 			x.Moved, x.MovedLabel = nil, unknownLabel
 		}
 		out.Edges[i] = x
@@ -36,28 +39,46 @@ func (b *builder) graph() *Graph {
 }
 
 // heaviest marks the path through the ops of the function's body that takes
-// longest, of the times that are known, and the edges along it.
+// longest, of the times that are known, and the edges along it; in a call on it
+// the path of what it runs.
 func (b *builder) heaviest(g *graph.Graph, out *Graph) {
+	within := map[int][]int{graph.None: nil} // by the call around them, the nodes with costs
+	for i, n := range g.Nodes {
+		if n.Entry != nil && g.Once(i) {
+			in := g.Around(i)
+			within[in] = append(within[in], i)
+		}
+	}
+	along := map[*ir.Value]map[int]bool{} // the values of the path, and the nodes at their ends with what holds these
+	for calls := []int{graph.None}; len(calls) > 0; calls = calls[1:] {
+		for _, i := range b.heaviestOf(g, within[calls[0]], along) {
+			for p := i; p != graph.None && !out.Nodes[p].Heavy; p = g.Nodes[p].Parent {
+				out.Nodes[p].Heavy = true
+			}
+			if within[i] != nil {
+				calls = append(calls, i)
+			}
+		}
+	}
+	for i, e := range g.Edges {
+		ends := along[e.Value]
+		out.Edges[i].Heavy = ends[e.From] && ends[e.To]
+	}
+}
+
+// heaviestOf is the path through nodes, which are the ops of one body, that takes longest. It adds to along the values of the path
+// with the nodes at their ends and what holds these.
+func (b *builder) heaviestOf(g *graph.Graph, nodes []int, along map[*ir.Value]map[int]bool) (path []int) {
 	type step struct {
 		ns     float64
 		before *ir.Value // by which the path comes in; nil where it begins
 	}
-	at := map[*ir.Op]int{}
-	for i, n := range g.Nodes {
-		if n.Entry != nil && g.Outside(i) {
-			at[n.Entry.Op] = i
-		}
-	}
-	steps := map[*ir.Op]step{}
+	at := make(map[*ir.Op]int, len(nodes))
+	steps := make(map[*ir.Op]step, len(nodes))
 	var last *ir.Op
-	if b.f.Func.Body == nil {
-		return
-	}
-	for _, o := range b.f.Func.Body.Ops {
-		i, ok := at[o]
-		if !ok {
-			continue
-		}
+	for _, i := range nodes {
+		o := g.Nodes[i].Entry.Op
+		at[o] = i
 		var s step
 		ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 			for _, v := range p.Operands {
@@ -76,26 +97,22 @@ func (b *builder) heaviest(g *graph.Graph, out *Graph) {
 		}
 	}
 	if last == nil || steps[last].ns == 0 {
-		return
+		return nil
 	}
-	along := map[*ir.Value]map[int]bool{} // the values of the path, and the nodes at their ends with what holds these
-	mark := func(o *ir.Op, ends map[int]bool) {
-		for i := at[o]; i != graph.None; i = g.Nodes[i].Parent {
-			out.Nodes[i].Heavy = true
-			ends[i] = true
+	path = append(path, at[last])
+	for o := last; steps[o].before != nil; o = steps[o].before.Op {
+		v := steps[o].before
+		path = append(path, at[v.Op])
+		if along[v] == nil {
+			along[v] = map[int]bool{}
+		}
+		for _, i := range []int{at[o], at[v.Op]} {
+			for ; i != graph.None; i = g.Nodes[i].Parent {
+				along[v][i] = true
+			}
 		}
 	}
-	mark(last, map[int]bool{})
-	for o := last; steps[o].before != nil; o = steps[o].before.Op {
-		ends := map[int]bool{}
-		mark(o, ends)
-		mark(steps[o].before.Op, ends)
-		along[steps[o].before] = ends
-	}
-	for i, e := range g.Edges {
-		ends := along[e.Value]
-		out.Edges[i].Heavy = ends[e.From] && ends[e.To]
-	}
+	return path
 }
 
 // sections gives the groups that the text does not have the costs of what is in them.
@@ -119,7 +136,7 @@ func (b *builder) sections(g *graph.Graph, nodes []Node) {
 			}
 			nodes[i].Class, nodes[i].Place = nodes[s.longest].Class, nodes[s.first].Place
 			nodes[i].InLines, nodes[i].InModules = nil, nil // its nodes have them
-			if s.time.Known {
+			if s.time.Known && g.Once(i) {
 				nodes[i].Share = b.share(s.time.Ns)
 			}
 		case n.Entry != nil:
@@ -148,6 +165,9 @@ func (b *builder) node(g *graph.Graph, id int) Node {
 	out := Node{ID: id, Parent: n.Parent, Kind: string(n.Kind), Region: n.Region, Idle: n.Idle, Rank: n.Rank}
 	if n.Kind.Section() {
 		out.Op = n.Name
+		if n.Value != nil {
+			out.Result = n.Value.Name
+		}
 		return out
 	}
 	if n.Entry == nil {
@@ -163,7 +183,7 @@ func (b *builder) node(g *graph.Graph, id int) Node {
 	}
 	out.Place = b.placeOf(e.Op)
 	out.Cost = b.entryCost(e)
-	if t := e.Time(b.p.Target); t.Known && g.Outside(id) {
+	if t := e.Time(b.p.Target); t.Known && g.Once(id) {
 		out.Share = b.share(t.Ns)
 	}
 	if n.Kind == graph.Loop {

@@ -1,6 +1,6 @@
 // Details of an item: a tooltip under the pointer, and a card while the item is selected.
 import type { Item, Section } from "./figure";
-import type { Frame } from "./frame";
+import type { State } from "./state";
 import { el } from "./util";
 import type { Box } from "./view";
 
@@ -42,7 +42,7 @@ export class Tooltip {
 export class Card {
   readonly element: HTMLElement;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     this.element = el("aside", { id: "card", "aria-label": "Selected item" });
     this.element.hidden = true;
     this.element.addEventListener("keydown", (event) => {

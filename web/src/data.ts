@@ -216,6 +216,7 @@ export interface GraphEdge extends Place {
   from: number;
   to: number;
   value: string;
+  outer?: string;
   type: string;
   size_bytes: number | null;
   size_label: string;

@@ -8,17 +8,18 @@ import { frameButtons, Header, Legend } from "./header";
 import { Help } from "./help";
 import type { Host } from "./host";
 import { Keys, Pointer } from "./input";
-import { drawMinimap, minimapPointer } from "./minimap";
+import { Minimap } from "./minimap";
 import { printOnPaper } from "./paper";
 import { CanvasPen } from "./pen";
 import { recall } from "./recall";
 import { Search } from "./search";
+import type { State } from "./state";
 import { Table } from "./table";
 import { readTheme, type Theme, watchTheme } from "./theme";
 import { at, clamp, el } from "./util";
 import { type Box, View } from "./view";
 
-export class Frame {
+export class Frame implements State {
   figure: Figure;
   theme: Theme;
   readonly view: View;
@@ -29,13 +30,10 @@ export class Frame {
   /** The selection is the page's own and has no card. */
   quiet = false;
   pending = 0;
-  minimapKey = "";
-  minimapOf: Figure | null = null;
-  minimapBase: HTMLCanvasElement | null = null;
   readonly connection: Connection;
   readonly host: Host;
   readonly canvas: HTMLCanvasElement;
-  readonly minimap: HTMLCanvasElement;
+  readonly minimap: Minimap;
   readonly card: Card;
   readonly tip: Tooltip;
   readonly blank: HTMLParagraphElement;
@@ -67,11 +65,11 @@ export class Frame {
       role: "application",
       "aria-describedby": "summary",
     });
-    this.minimap = el("canvas", { id: "minimap", "aria-hidden": "true" });
+    this.minimap = new Minimap(this);
     this.card = new Card(this);
     this.tip = new Tooltip();
     this.blank = el("p", { id: "blank" });
-    this.stage = el("div", { id: "stage" }, this.canvas, this.minimap, this.blank, this.card.element);
+    this.stage = el("div", { id: "stage" }, this.canvas, this.minimap.element, this.blank, this.card.element);
     this.table = new Table(this);
     this.notes = el("div", { id: "notes" });
     this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
@@ -86,7 +84,7 @@ export class Frame {
     this.legend = new Legend(this);
     this.tableButton = el("button", { type: "button", "aria-pressed": "false", title: "Table of all rows (t)", id: "tableButton" }, "Table");
     this.openButtons = el("div", { class: "group", role: "group", "aria-label": "Groups", id: "openButtons" });
-    this.header.tools.append(this.search.element, ...frameButtons(this));
+    this.header.tools.append(this.search.element, ...frameButtons(this, this.tableButton, this.openButtons));
     const paper = el("section", { id: "paper", "aria-hidden": "true" });
     document.body.append(
       this.header.element,
@@ -103,7 +101,6 @@ export class Frame {
     );
     new Pointer(this);
     new Keys(this);
-    minimapPointer(this);
     printOnPaper(this, paper);
     this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
     this.figure.prefer?.(this.aspect);
@@ -186,7 +183,7 @@ export class Frame {
     this.blank.textContent = f.empty;
     this.blank.hidden = f.empty === "";
     this.openButtons.hidden = !f.items.some((_, i) => f.toggleName?.(i));
-    this.minimap.hidden = !f.minimap;
+    this.minimap.element.hidden = !f.minimap;
     this.search.groups.show();
     this.search.find(this.query, false);
     this.notes.replaceChildren(...(f.notes?.(this.theme) ?? []));
@@ -286,14 +283,14 @@ export class Frame {
   }
 
   selectLine(line: number) {
-    const around = (this.data.functions ?? []).filter((f) => f.line > 0 && f.line <= line).reduce((last, f) => (f.line >= last.line ? f : last), { name: "", line: 0 });
-    if (around.name !== this.data.function) return;
+    // Of the function around the line: the one that is shown, or one that it calls.
+    const from = (this.data.functions ?? []).filter((f) => f.line <= line).reduce((last, f) => Math.max(last, f.line), 0);
     let best = -1;
     const items = this.figure.items;
     for (let i = 0; i < items.length; i++) {
       const l = at(items, i).place.line;
       // The last item that begins at or before the line: an op may have several lines.
-      if (l > 0 && l <= line && (best < 0 || l > at(items, best).place.line)) best = i;
+      if (l > 0 && l >= from && l <= line && (best < 0 || l > at(items, best).place.line)) best = i;
     }
     if (best >= 0 && best !== this.look.selected) this.select(best, false, false);
   }
@@ -393,6 +390,6 @@ export class Frame {
     const v = this.view;
     this.canvas.dataset["drawn"] = String(drawn);
     this.canvas.dataset["view"] = [v.x, v.y, v.kx].map((n) => n.toFixed(3)).join(" ");
-    drawMinimap(this);
+    this.minimap.draw();
   }
 }

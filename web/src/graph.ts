@@ -2,9 +2,10 @@
 import type { GraphEdge, GraphNode, PanelData } from "./data";
 import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, type Switch, titleOf } from "./figure";
 import { drawGraph, type GraphPicture, titleScale } from "./graph_draw";
-import { curvePoint } from "./graph_labels";
+import { curvePoint, placeLabels } from "./graph_labels";
 import { isSection, isValue } from "./graph_fold";
 import { GraphModel, groupInset, nodeTitle, type Scene } from "./graph_model";
+import { openFirst, opensFirst } from "./graph_open";
 import { boxAt, zoomGroups } from "./graph_zoom";
 import { totalRows } from "./header";
 import { figureKeys } from "./help";
@@ -16,8 +17,6 @@ import type { Box, View } from "./view";
 
 /** Graphs up to this number of nodes start with their groups open. */
 const openAtFirst = 250;
-/** Phases of a training step with up to this number of ops start open: more have no room for their text. */
-const fewOps = 40;
 /** From this number on arguments and results start folded. */
 const manyValues = 9;
 const valuesKey = "arguments and results";
@@ -37,7 +36,7 @@ export class GraphFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
+  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition; a call and a gradient hold what they run, and in a backward pass ∂ mul %y holds what the derivative of that op computes. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
   readonly keys: string[][];
   readonly switches: Switch[];
   choice = new Map<string, boolean>();
@@ -46,11 +45,13 @@ export class GraphFigure implements Figure {
   laid: Scene | null = null;
   stamps = 0;
   aspect = 1.5;
+  readonly openFirst: Set<number>;
   readonly columns: Column[];
   bounds: { x: number; y: number; w: number; h: number } | undefined;
 
   constructor(data: PanelData) {
     this.model = new GraphModel(data.graph ?? { nodes: [], edges: [] });
+    this.openFirst = openFirst(this.model);
     const { nodes } = this.model;
     const keys = distinctKeys(nodes.map((n) => `${n.kind} ${n.op} ${n.result} ${nodes[n.parent]?.result ?? ""}`));
     this.items = nodes.map((n, i) => ({
@@ -139,8 +140,8 @@ export class GraphFigure implements Figure {
     const chosen = this.choice.get(at(this.items, i).key);
     if (chosen !== undefined) return chosen;
     const { kind } = at(this.model.nodes, i);
-    if (kind === "phase") return this.model.opCount <= fewOps;
-    return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
+    if (opensFirst.has(kind)) return this.openFirst.has(i);
+    return kind !== "stack" && kind !== "rule" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
   }
 
   get folded() {
@@ -151,6 +152,7 @@ export class GraphFigure implements Figure {
     if (!this.laid) {
       this.model.folded = this.folded;
       this.laid = this.model.scene((i) => this.isOpen(i), this.aspect);
+      placeLabels(this.model, this.laid);
       this.stamps++;
       this.bounds = { x: -24, y: -24, w: this.laid.width + 48, h: this.laid.height + 48 };
     }

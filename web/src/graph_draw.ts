@@ -14,6 +14,9 @@ import type { Box, View } from "./view";
 const textScale = 0.55;
 const paperScale = 0.42;
 export const titleScale = 0.2;
+/** Below the first size there is no text; below the second it is cut rather than made smaller. */
+const least = 4.5;
+const legible = 6.5;
 
 export interface GraphPicture {
   model: GraphModel;
@@ -225,7 +228,7 @@ function drawNode(pen: Pen, g: GraphPicture, i: number, box: Box, view: View, lo
     return;
   }
   drawShape(pen, shape, x, y, w, h, { fill: tiny ? mark.color : mark.fill, ...outline, dash: n.idle ? [4, 3] : [], opacity });
-  if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group);
+  if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group, shape);
 }
 
 function drawNodeText(
@@ -241,6 +244,7 @@ function drawNodeText(
   mark: Mark,
   opacity: number,
   group: boolean,
+  shape: string,
 ) {
   const value = isValue(n);
   const all = k >= (look.paper ? paperScale : textScale);
@@ -249,9 +253,12 @@ function drawNodeText(
     // At small scales only the title, as large as the node allows.
     const text = nodeTitle(n);
     const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-    const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
-    if (size < 5 && !look.paper) return;
-    pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
+    const room = w * (shape === "box" ? 0.9 : 0.8);
+    const high = Math.min(13 * k * 1.7, h * (timed ? 0.42 : 0.6));
+    if (high < least && !look.paper) return;
+    const size = Math.min(high, Math.max(Math.min(high, legible), (title.size * room) / Math.max(1, textWidth(text, title))));
+    const cut = { ...title, size };
+    pen.text(fitText(text, cut, room), x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...cut, align: "middle" });
     if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
     return;
   }

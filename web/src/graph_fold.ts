@@ -6,12 +6,18 @@ export function isValue(n: GraphNode) {
   return n.kind === "argument" || n.kind === "result";
 }
 
-/** Whether a node is a group that the text does not have: a phase of a training step, a module, equal layers, or one of them. */
+/** Whether a node is a group that the text does not have: a phase of a training step, a module, equal layers, one of them, or a derivative. */
 export function isSection(n: GraphNode) {
-  return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer";
+  return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer" || n.kind === "rule";
 }
 
-/** The edges by which arguments come to ops and results leave them, through any number of sections. */
+/** Whether what goes into a group is what its members use, and what comes out is what they make. */
+const passesOn = (n: GraphNode) => isSection(n) || n.kind === "call";
+
+/** What the value of an edge is called on the outer side of the group that the edge enters or leaves. */
+export const outside = (e: GraphEdge) => e.outer ?? e.value;
+
+/** The edges by which arguments come to ops and results leave them, through any number of sections and calls. */
 export class ValueEdges {
   private readonly entering = new Map<string, number>();
   private readonly leaving = new Map<string, number[]>();
@@ -23,8 +29,8 @@ export class ValueEdges {
       const from = at(nodes, e.from);
       const to = at(nodes, e.to);
       const into = `${e.to} ${e.value}`;
-      if (isSection(to) && from.parent !== to.id && !this.entering.has(into)) this.entering.set(into, i);
-      if (!isSection(from) || to.parent === from.id) return;
+      if (passesOn(to) && from.parent !== to.id && !this.entering.has(into)) this.entering.set(into, i);
+      if (!passesOn(from) || to.parent === from.id) return;
       const out = `${e.from} ${e.value}`;
       const list = this.leaving.get(out);
       if (list) list.push(i);
@@ -39,8 +45,8 @@ export class ValueEdges {
     const edge = at(this.edges, i);
     const from = at(this.nodes, edge.from);
     let is = from.kind === "argument";
-    if (isSection(from) && at(this.nodes, edge.to).parent === from.id) {
-      const outer = this.entering.get(`${from.id} ${edge.value}`);
+    if (passesOn(from) && at(this.nodes, edge.to).parent === from.id) {
+      const outer = this.entering.get(`${from.id} ${outside(edge)}`);
       is = outer !== undefined && this.isArgument(outer);
     }
     this.known.set(i, is);
@@ -53,7 +59,7 @@ export class ValueEdges {
     if (before !== undefined) return before;
     const edge = at(this.edges, i);
     const to = at(this.nodes, edge.to);
-    const is = to.kind === "result" || (isSection(to) && at(this.nodes, edge.from).parent === to.id && (this.leaving.get(`${to.id} ${edge.value}`) ?? []).every((e) => this.isResult(e)));
+    const is = to.kind === "result" || (passesOn(to) && at(this.nodes, edge.from).parent === to.id && (this.leaving.get(`${to.id} ${outside(edge)}`) ?? []).every((e) => this.isResult(e)));
     this.returned.set(i, is);
     return is;
   }

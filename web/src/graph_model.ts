@@ -1,8 +1,7 @@
 // Layout of the movement graph. An open group is laid out by itself and is one node of the group around it.
 import type { GraphData, GraphEdge, GraphNode } from "./data";
 import { shortOp } from "./figure";
-import { Bundles, isSection, isValue, ValueEdges } from "./graph_fold";
-import { placeLabels } from "./graph_labels";
+import { Bundles, isSection, isValue, outside, ValueEdges } from "./graph_fold";
 import { end, type Layout, layoutGraph, movePath, type Path } from "./layout";
 import type { LayoutInput } from "./layout_rank";
 import { textWidth } from "./pen";
@@ -44,6 +43,7 @@ export const numberFont = { size: 11.5, fill: "" };
 
 export function nodeTitle(n: GraphNode) {
   if (n.op === "func.call") return n.detail || "call";
+  if (n.kind === "call") return `${shortOp(n.op)} ${n.detail}`;
   if (n.kind === "kernel" && n.detail !== "") return n.detail;
   return isValue(n) ? n.result : shortOp(n.op);
 }
@@ -76,8 +76,6 @@ export class GraphModel {
   readonly inside: number[][];
   readonly bundles: Bundles;
   readonly values: ValueEdges;
-  /** The number of ops outside kernels. */
-  readonly opCount: number;
   readonly valueCount: number;
   readonly outs: number[][];
   readonly ins: number[][];
@@ -108,7 +106,6 @@ export class GraphModel {
     this.values = new ValueEdges(this.nodes, [...this.edges]);
     this.bundles = new Bundles(this.edges);
     this.valueCount = this.nodes.filter(isValue).length;
-    this.opCount = this.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.inKernel(n.id)).length;
     this.mostShare = this.nodes.reduce((m, n) => (this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share)), 0);
   }
 
@@ -151,13 +148,13 @@ export class GraphModel {
     return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
   }
 
+  /** The boxes and lines; placeLabels adds the labels. */
   scene(open: (i: number) => boolean, aspect: number): Scene {
     const scene: Scene = { boxes: this.nodes.map(() => null), lines: [], labels: [], width: 0, height: 0 };
     const whole = this.layoutOf(-1, open, aspect);
     scene.width = whole.layout.width;
     scene.height = whole.layout.height;
     this.place(whole, 0, 0, scene);
-    placeLabels(this, scene);
     return scene;
   }
 
@@ -175,7 +172,7 @@ export class GraphModel {
         g.height.push(h);
         continue;
       }
-      const inner = this.layoutOf(m, open, 0);
+      const inner = this.layoutOf(m, open, aspect);
       groups.set(m, inner);
       g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, headWidth(at(this.nodes, m)) + 16));
       g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
@@ -198,8 +195,8 @@ export class GraphModel {
     for (const e of this.bundles.of(drawn, (i) => isSection(at(this.nodes, i)) && !groups.has(i))) {
       const edge = at(this.edges, e);
       if (edge.back && edge.to !== group) continue;
-      const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
-      const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
+      const from = edge.from === group ? gate(entries, outside(edge), g.first) : local.get(edge.from);
+      const to = edge.to === group ? gate(exits, outside(edge), g.last) : local.get(edge.to);
       if (from === undefined || to === undefined || from === to) continue;
       g.from.push(from);
       g.to.push(to);

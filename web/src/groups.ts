@@ -1,6 +1,6 @@
 // The lines and the modules that a program was traced from: a list beside the figure, of which one is lit up when it is chosen.
 import type { Group, Place } from "./data";
-import type { Frame } from "./frame";
+import type { State } from "./state";
 import { at, el } from "./util";
 
 type By = "lines" | "modules";
@@ -19,7 +19,7 @@ export class Groups {
   readonly select: HTMLSelectElement;
   readonly element: HTMLElement;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     this.select = el("select", { id: "groupBy", "aria-label": "Group", title: "Group (g)" });
     this.select.addEventListener("change", () => {
       this.set(this.offered()[this.select.selectedIndex]?.by ?? "");

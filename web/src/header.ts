@@ -1,8 +1,8 @@
 // The top of a page: panel, function and machine; the totals; the legend, which filters by class.
 import type { MeshData, PanelData, TimelineData } from "./data";
-import type { Frame } from "./frame";
 import type { Host } from "./host";
 import { type Pen, type Stroke, SvgPen } from "./pen";
+import type { State } from "./state";
 import { type Mark, markOf } from "./theme";
 import { el } from "./util";
 
@@ -23,7 +23,7 @@ export class Header {
     this.functions.addEventListener("change", () => {
       this.page.host.post({ type: "function", name: this.functions.value });
     });
-    this.devices = el("select", { "aria-label": "Figures of", id: "devices" });
+    this.devices = el("select", { "aria-label": "Figures of", id: "devices", hidden: true });
     this.tools = el("div", { class: "tools" });
     this.totals = el("dl", { id: "totals" });
     this.warning = el("p", { class: "warning" });
@@ -107,7 +107,7 @@ export class Legend {
   readonly note: HTMLSpanElement;
   readonly element: HTMLDivElement;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     this.chips = el("div", { class: "chips", role: "group", "aria-label": "Classes of ops" });
     this.switches = el("div", { class: "chips", role: "group", "aria-label": "Parts of the picture", id: "switches" });
     this.note = el("span", { class: "note" });
@@ -180,13 +180,13 @@ export function drawShape(pen: Pen, shape: string, x: number, y: number, w: numb
   }
 }
 
-export function frameButtons(frame: Frame): HTMLElement[] {
+export function frameButtons(frame: State, table: HTMLElement, open: HTMLElement): HTMLElement[] {
   const button = (text: string, name: string, act: () => void) =>
     el("button", { type: "button", title: name, "aria-label": name, onclick: act }, text);
-  frame.tableButton.addEventListener("click", () => {
+  table.addEventListener("click", () => {
     frame.showTable(!frame.table.shown);
   });
-  frame.openButtons.append(
+  open.append(
     button("Open all", "Open all groups (e)", () => {
       frame.toggleAll(true);
     }),
@@ -210,5 +210,5 @@ export function frameButtons(frame: Frame): HTMLElement[] {
   const help = button("?", "Keys and what is shown (?)", () => {
     frame.help.open();
   });
-  return [frame.openButtons, zoom, frame.tableButton, help];
+  return [open, zoom, table, help];
 }

@@ -1,13 +1,13 @@
 // Pointer and keyboard input.
 import type { Direction, Hit } from "./figure";
-import type { Frame } from "./frame";
+import type { State } from "./state";
 import { clamp } from "./util";
 
 export class Pointer {
   down = new Map<number, { x: number; y: number }>();
   travel = 0;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     const canvas = frame.canvas;
     canvas.addEventListener("pointerdown", (e) => { this.press(e); });
     canvas.addEventListener("pointermove", (e) => { this.move(e); });
@@ -104,7 +104,7 @@ export class Pointer {
 const walks: Record<string, Direction> = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Home: "first", End: "last" };
 
 export class Keys {
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     document.addEventListener("keydown", (e) => {
       if (e.defaultPrevented || e.altKey || e.metaKey || e.ctrlKey || frame.help.shown) return;
       const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;

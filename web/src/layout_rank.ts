@@ -44,6 +44,9 @@ const farSpan = 32;
 const farSpanOfMany = 6;
 const manyUses = 12;
 
+/** A rank that is as high, with an open group, may be a column of its own. */
+const tallRank = 600;
+
 /** Ranks by longest path from the sources; a node with more consumers than operands moves down to its first consumer. */
 function rankNodes(g: LayoutInput): number[] {
   const n = g.width.length;
@@ -98,8 +101,11 @@ function breakColumns(g: LayoutInput, rank: number[]): number[] {
   }
   const column = new Array<number>(ranks).fill(0);
   const total = height.reduce((a, h) => a + h + layoutGap.rank, 0);
-  const wide = quantile(width, 0.9) * 1.25 + layoutGap.column;
-  const count = Math.min(Math.round(Math.sqrt((g.aspect * total) / wide)), Math.floor(ranks / 4));
+  const tall = height.filter((h) => h >= tallRank).length;
+  const typical = tall > 1 ? width.reduce((sum, w, r) => sum + w * at(height, r), 0) / height.reduce((a, h) => a + h, 0) : quantile(width, 0.9);
+  const wide = typical * 1.25 + layoutGap.column;
+  const most = Math.max(Math.floor(ranks / 4), tall);
+  const count = Math.min(Math.round(Math.sqrt((g.aspect * total) / wide)), most);
   if (g.aspect === 0 || count < 2 || total < 1400) return column;
 
   const crossing = new Array<number>(ranks + 1).fill(0);
@@ -121,7 +127,7 @@ function breakColumns(g: LayoutInput, rank: number[]): number[] {
       const share = (at(top, r + 1) - at(top, start)) / ideal;
       if (share > 1.15 && best >= 0) break;
       const cost = at(crossing, r) + Math.abs(share - 1) * 6;
-      if (share < 0.7 || cost >= least) continue;
+      if (share < 0.7 || cost >= least || total - at(top, r + 1) < 0.3 * ideal) continue;
       least = cost;
       best = r;
     }

@@ -1,15 +1,15 @@
 // Printing: the whole figure in print colours, the totals, and a table of the most expensive items.
 import type { Figure } from "./figure";
-import type { Frame } from "./frame";
 import { markPicture, totalRows } from "./header";
 import { SvgPen } from "./pen";
+import type { State } from "./state";
 import { markOf, paperTheme } from "./theme";
 import { at, el } from "./util";
 import { View } from "./view";
 
 const paperRows = 24;
 
-export function printOnPaper(frame: Frame, paper: HTMLElement) {
+export function printOnPaper(frame: State, paper: HTMLElement) {
   window.addEventListener("beforeprint", () => {
     paper.replaceChildren(...paperContent(frame));
   });
@@ -18,7 +18,7 @@ export function printOnPaper(frame: Frame, paper: HTMLElement) {
   });
 }
 
-function paperContent(frame: Frame): HTMLElement[] {
+function paperContent(frame: State): HTMLElement[] {
   const { figure, data } = frame;
   const totals = totalRows(data);
   const legend = el("p", { class: "legend" });
@@ -40,7 +40,7 @@ function paperContent(frame: Frame): HTMLElement[] {
   return parts;
 }
 
-function paperFigure(frame: Frame) {
+function paperFigure(frame: State) {
   const { figure, look } = frame;
   const world = figure.world();
   const long = figure.uniform > 0 && world.h > world.w * 1.3;

@@ -2,35 +2,17 @@
 import type { PlanRow } from "./data";
 import { Tooltip } from "./card";
 import type { Item } from "./figure";
-import { Lane, taskClasses } from "./pipeline_lane";
+import { type Block, Lane, type Pipelines, type Spot, taskClasses, titleHeight } from "./pipeline_lane";
 import { CanvasPen, type Pen, SvgPen } from "./pen";
 import { partsOf, PipelineDrawing, planTitle } from "./pipeline_draw";
 import { markOf, paperTheme, type Theme } from "./theme";
 import { at, clamp, duration, el } from "./util";
 import { View } from "./view";
 
-/** A plan with its rows. A plan without a pipeline has none: its devices all do the same. */
-export interface Block {
-  plan: PlanRow;
-  lanes: Lane[];
-  total: number;
-}
-
-/** A place in the picture: a task of a device, a device at a time, or a part of a plan without a pipeline. */
-export interface Spot {
-  block: number;
-  lane: number;
-  /** -1 where the device is idle or its tasks are not known one by one. */
-  task: number;
-  time: number;
-}
-
-/** Above the rows of each plan. */
-export const titleHeight = 24;
 const blockGap = 12;
 const axisHeight = 44;
 
-export class PipelineView {
+export class PipelineView implements Pipelines {
   readonly canvas = el("canvas", { id: "figure", tabindex: 0, role: "application", "aria-describedby": "task" });
   /** The selected task in words. */
   readonly task = el("p", { id: "task", class: "note", "aria-live": "polite" });

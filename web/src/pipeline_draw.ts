@@ -1,8 +1,7 @@
 // Draws the rows of PipelineView.
 import type { PlanRow } from "./data";
 import { fitText, type Pen, textWidth } from "./pen";
-import { type Block, type PipelineView, type Spot, titleHeight } from "./pipeline";
-import { type Lane, taskClasses } from "./pipeline_lane";
+import { type Block, type Lane, type Pipelines, type Spot, taskClasses, titleHeight } from "./pipeline_lane";
 import { markOf, type Theme } from "./theme";
 import { at, duration, ticks } from "./util";
 import type { View } from "./view";
@@ -12,7 +11,7 @@ const narrow = 3;
 const column = 2;
 
 export class PipelineDrawing {
-  constructor(readonly of: PipelineView, readonly pen: Pen, readonly view: View, readonly theme: Theme, readonly selected: Spot | null) {}
+  constructor(readonly of: Pipelines, readonly pen: Pen, readonly view: View, readonly theme: Theme, readonly selected: Spot | null) {}
 
   /** Draws everything and returns the number of tasks and parts drawn; a device drawn as shares is one part. */
   paint() {

@@ -1,5 +1,5 @@
 // What a device of a pipeline does in a step, decoded from the columns of the data.
-import type { PipelineLane } from "./data";
+import type { PipelineLane, PlanRow } from "./data";
 import { at, clamp } from "./util";
 
 /** The classes of the kinds of tasks, in the order of the legend. */
@@ -82,4 +82,33 @@ export class Lane {
     }
     return [sums[0] / (to - from), sums[1] / (to - from), sums[2] / (to - from)];
   }
+}
+
+/** A plan with its rows. A plan without a pipeline has none: its devices all do the same. */
+export interface Block {
+  plan: PlanRow;
+  lanes: Lane[];
+  total: number;
+}
+
+/** A place in the picture: a task of a device, a device at a time, or a part of a plan without a pipeline. */
+export interface Spot {
+  block: number;
+  lane: number;
+  /** -1 where the device is idle or its tasks are not known one by one. */
+  task: number;
+  time: number;
+}
+
+/** Above the rows of each plan. */
+export const titleHeight = 24;
+
+/** The plans that are drawn, one below the other, and their measures. */
+export interface Pipelines {
+  readonly blocks: Block[];
+  readonly length: number;
+  readonly rowHeight: number;
+  blockHeight(b: Block): number;
+  /** The top of the rows of each plan. */
+  tops(): number[];
 }

@@ -1,8 +1,8 @@
 // What a web view that was hidden shows again.
-import type { Frame } from "./frame";
+import type { State } from "./state";
 
 /** Restores what remember of the frame has stored, of the same panel and function. */
-export function recall(frame: Frame) {
+export function recall(frame: State) {
   const state = frame.host.remembered();
   if (typeof state !== "object" || state === null || !("kind" in state) || !("function" in state)) return;
   if (state.kind !== frame.data.kind || state.function !== frame.data.function) return;

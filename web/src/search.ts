@@ -1,6 +1,6 @@
 // Search: an item matches if every word occurs in its name, op, class, type or detail, and if it is in the chosen group.
-import type { Frame } from "./frame";
 import { Groups } from "./groups";
+import type { State } from "./state";
 import { at, el } from "./util";
 
 export class Search {
@@ -11,7 +11,7 @@ export class Search {
   readonly element: HTMLDivElement;
   readonly groups: Groups;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     this.groups = new Groups(frame);
     this.input = el("input", {
       type: "search",

@@ -1,7 +1,7 @@
 // All items as a table, for sorting by numbers and for use without a pointer or with a screen reader.
 import type { Column } from "./figure";
-import type { Frame } from "./frame";
 import { markPicture } from "./header";
+import type { State } from "./state";
 import { markOf, type Theme } from "./theme";
 import { at, el } from "./util";
 
@@ -13,7 +13,7 @@ export class Table {
   readonly rows = new Map<number, HTMLElement>();
   readonly element: HTMLElement;
 
-  constructor(readonly frame: Frame) {
+  constructor(readonly frame: State) {
     this.element = el("section", { id: "table", "aria-label": "Table" });
     this.element.hidden = true;
     this.element.addEventListener("keydown", (event) => {

@@ -68,16 +68,41 @@ describe("movement graph", () => {
   test("a training step: its phases, its heaviest path, and many values as one line", () =>
     on(address("bert_encoder_train.graph"), {}, async (page) => {
       const { nodes, edges } = data("bert_encoder_train.graph").graph;
-      const phases = nodes.filter((n) => n.kind === "phase");
-      assert.deepEqual(phases.map((n) => n.op), ["forward and backward", "update"]);
-      assert.equal(await drawn(page), opsOf("bert_encoder_train.graph").length);
-      const heavy = nodes.filter((n) => n.heavy && n.kind !== "phase");
-      assert.deepEqual(heavy.map((n) => n.op), ["dm.grad", "dm.adam"]);
-      assert.ok(edges.some((e) => e.heavy && e.from === phases[0].id && e.to === phases[1].id));
+      const within = (id) => nodes.filter((n) => n.parent === id && n.kind !== "argument" && n.kind !== "result");
+      const [grad, update] = within(-1);
+      assert.deepEqual([grad.op, update.op, within(-1).length], ["dm.grad", "update", 2]);
+      assert.ok(edges.some((e) => e.heavy && e.from === grad.id && e.to === update.id));
       await picture(page, "graph-training");
       await page.keyboard.press("c");
-      await until("closed phases", async () => (await drawn(page)) === 2);
+      await until("closed groups", async () => (await drawn(page)) === 2);
       await picture(page, "graph-phases");
+    }));
+
+  test("the gradient of a training step opens: forward and backward, op by op, each with its line in the text", () =>
+    on(address("bert_encoder_train.graph"), {}, async (page) => {
+      const { graph, functions } = data("bert_encoder_train.graph");
+      const within = (id) => graph.nodes.filter((n) => n.parent === id);
+      const grad = graph.nodes.find((n) => n.op === "dm.grad");
+      const passes = within(grad.id);
+      assert.deepEqual(passes.map((n) => n.op), ["forward", "backward"]);
+      assert.equal(passes[0].flop + passes[1].flop, grad.flop);
+      assert.equal(passes[0].moved_bytes + passes[1].moved_bytes, grad.moved_bytes);
+      const [, encoder] = functions;
+      for (const n of graph.nodes.filter((n) => n.parent > grad.id && n.op.startsWith("dm.") && n.id < grad.id + 120)) assert.ok(n.line > encoder.line, `${n.op} has line ${n.line}`);
+      await page.keyboard.press("c");
+      await until("closed groups", async () => (await drawn(page)) === 2);
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      await page.keyboard.press(" ");
+      await until("forward and backward", async () => (await drawn(page)) === 4);
+      // The derivative of an op leads to the op's line.
+      const rule = graph.nodes.find((n) => n.op === "∂ softmax");
+      await page.keyboard.press("/");
+      await page.keyboard.type("∂ softmax");
+      await until("the rule", async () => (await chosen(page)).includes("∂ softmax"));
+      assert.equal(await page.locator("#card .reveal").innerText(), `Line ${rule.line}`);
+      assert.equal(rule.line, graph.nodes.find((n) => n.op === "dm.softmax").line);
+      assert.ok((await drawn(page)) > 20);
     }));
 
   test("the heaviest path is marked, searched for, sorted, and switched off", () =>

@@ -535,7 +535,7 @@
       this.functions.addEventListener("change", () => {
         this.page.host.post({ type: "function", name: this.functions.value });
       });
-      this.devices = el("select", { "aria-label": "Figures of", id: "devices" });
+      this.devices = el("select", { "aria-label": "Figures of", id: "devices", hidden: true });
       this.tools = el("div", { class: "tools" });
       this.totals = el("dl", { id: "totals" });
       this.warning = el("p", { class: "warning" });
@@ -696,12 +696,12 @@
       pen.rect(x, y, w, h, { ...s, radius: shape === "pill" ? h / 2 : Math.min(4, h / 5) });
     }
   }
-  function frameButtons(frame) {
+  function frameButtons(frame, table, open) {
     const button = (text, name, act) => el("button", { type: "button", title: name, "aria-label": name, onclick: act }, text);
-    frame.tableButton.addEventListener("click", () => {
+    table.addEventListener("click", () => {
       frame.showTable(!frame.table.shown);
     });
-    frame.openButtons.append(
+    open.append(
       button("Open all", "Open all groups (e)", () => {
         frame.toggleAll(true);
       }),
@@ -725,7 +725,7 @@
     const help = button("?", "Keys and what is shown (?)", () => {
       frame.help.open();
     });
-    return [frame.openButtons, zoom, frame.tableButton, help];
+    return [open, zoom, table, help];
   }
 
   // src/help.ts
@@ -1403,46 +1403,69 @@
   };
 
   // src/minimap.ts
-  function drawMinimap(frame) {
-    const { figure, minimap, view, theme } = frame;
-    if (!figure.minimap || !figure.drawSmall) return;
-    const world = figure.world();
-    const whole = view.holds(world);
-    minimap.hidden = whole;
-    if (whole || world.w === 0 || world.h === 0) return;
-    const small = minimapView(frame);
-    const density = window.devicePixelRatio || 1;
-    const [w, h] = [small.area.w + 8, small.area.h + 8];
-    minimap.style.width = `${w}px`;
-    minimap.style.height = `${h}px`;
-    const key = [w, h, density, theme.dark, theme.background, [...frame.look.hidden].join(), figure.stamp?.()].join(" ");
-    const context = minimap.getContext("2d");
-    if (!context) return;
-    if (frame.minimapKey !== key || frame.minimapOf !== figure) {
-      const base = document.createElement("canvas");
-      base.width = w * density;
-      base.height = h * density;
-      const on = base.getContext("2d");
-      if (!on) return;
-      on.scale(density, density);
-      figure.drawSmall(new CanvasPen(on), small, theme);
-      frame.minimapKey = key;
-      frame.minimapOf = figure;
-      frame.minimapBase = base;
-      minimap.width = base.width;
-      minimap.height = base.height;
+  var Minimap = class {
+    constructor(frame) {
+      this.frame = frame;
+      const go = (e) => {
+        if (e.buttons === 0) return;
+        const small = minimapView(frame);
+        frame.view.centre(small.wx(e.offsetX), small.wy(e.offsetY));
+        frame.moved();
+      };
+      this.element.addEventListener("pointerdown", (e) => {
+        this.element.setPointerCapture(e.pointerId);
+        go(e);
+      });
+      this.element.addEventListener("pointermove", go);
     }
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, minimap.width, minimap.height);
-    if (frame.minimapBase) context.drawImage(frame.minimapBase, 0, 0);
-    context.scale(density, density);
-    const a = view.area;
-    const x = clamp(small.sx(view.x), 1, w - 1);
-    const y = clamp(small.sy(view.y), 1, h - 1);
-    const right = clamp(small.sx(view.x + a.w / view.kx), 1, w - 1);
-    const bottom = clamp(small.sy(view.y + a.h / view.ky), 1, h - 1);
-    new CanvasPen(context).rect(x, y, Math.max(3, right - x), Math.max(3, bottom - y), { stroke: theme.accent, width: 1.5 });
-  }
+    frame;
+    element = el("canvas", { id: "minimap", "aria-hidden": "true" });
+    /** The picture without the frame, and what it is of. */
+    base = null;
+    key = "";
+    of = null;
+    draw() {
+      const { frame, element: minimap } = this;
+      const { figure, view, theme } = frame;
+      if (!figure.minimap || !figure.drawSmall) return;
+      const world = figure.world();
+      const whole = view.holds(world);
+      minimap.hidden = whole;
+      if (whole || world.w === 0 || world.h === 0) return;
+      const small = minimapView(frame);
+      const density = window.devicePixelRatio || 1;
+      const [w, h] = [small.area.w + 8, small.area.h + 8];
+      minimap.style.width = `${w}px`;
+      minimap.style.height = `${h}px`;
+      const key = [w, h, density, theme.dark, theme.background, [...frame.look.hidden].join(), figure.stamp?.()].join(" ");
+      const context = minimap.getContext("2d");
+      if (!context) return;
+      if (this.key !== key || this.of !== figure) {
+        const base = document.createElement("canvas");
+        base.width = w * density;
+        base.height = h * density;
+        const on = base.getContext("2d");
+        if (!on) return;
+        on.scale(density, density);
+        figure.drawSmall(new CanvasPen(on), small, theme);
+        this.key = key;
+        this.of = figure;
+        this.base = base;
+        minimap.width = base.width;
+        minimap.height = base.height;
+      }
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.clearRect(0, 0, minimap.width, minimap.height);
+      if (this.base) context.drawImage(this.base, 0, 0);
+      context.scale(density, density);
+      const a = view.area;
+      const x = clamp(small.sx(view.x), 1, w - 1);
+      const y = clamp(small.sy(view.y), 1, h - 1);
+      const right = clamp(small.sx(view.x + a.w / view.kx), 1, w - 1);
+      const bottom = clamp(small.sy(view.y + a.h / view.ky), 1, h - 1);
+      new CanvasPen(context).rect(x, y, Math.max(3, right - x), Math.max(3, bottom - y), { stroke: theme.accent, width: 1.5 });
+    }
+  };
   function minimapView(frame) {
     const world = frame.figure.world();
     const small = new View();
@@ -1450,20 +1473,6 @@
     small.area = { x: 4, y: 4, w: Math.max(12, Math.round(world.w * k)), h: Math.max(12, Math.round(world.h * k)) };
     small.fit(world, Infinity);
     return small;
-  }
-  function minimapPointer(frame) {
-    const { minimap } = frame;
-    const go = (e) => {
-      if (e.buttons === 0) return;
-      const small = minimapView(frame);
-      frame.view.centre(small.wx(e.offsetX), small.wy(e.offsetY));
-      frame.moved();
-    };
-    minimap.addEventListener("pointerdown", (e) => {
-      minimap.setPointerCapture(e.pointerId);
-      go(e);
-    });
-    minimap.addEventListener("pointermove", go);
   }
 
   // src/paper.ts
@@ -1864,11 +1873,11 @@
         role: "application",
         "aria-describedby": "summary"
       });
-      this.minimap = el("canvas", { id: "minimap", "aria-hidden": "true" });
+      this.minimap = new Minimap(this);
       this.card = new Card(this);
       this.tip = new Tooltip();
       this.blank = el("p", { id: "blank" });
-      this.stage = el("div", { id: "stage" }, this.canvas, this.minimap, this.blank, this.card.element);
+      this.stage = el("div", { id: "stage" }, this.canvas, this.minimap.element, this.blank, this.card.element);
       this.table = new Table(this);
       this.notes = el("div", { id: "notes" });
       this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
@@ -1883,7 +1892,7 @@
       this.legend = new Legend(this);
       this.tableButton = el("button", { type: "button", "aria-pressed": "false", title: "Table of all rows (t)", id: "tableButton" }, "Table");
       this.openButtons = el("div", { class: "group", role: "group", "aria-label": "Groups", id: "openButtons" });
-      this.header.tools.append(this.search.element, ...frameButtons(this));
+      this.header.tools.append(this.search.element, ...frameButtons(this, this.tableButton, this.openButtons));
       const paper = el("section", { id: "paper", "aria-hidden": "true" });
       document.body.append(
         this.header.element,
@@ -1900,7 +1909,6 @@
       );
       new Pointer(this);
       new Keys(this);
-      minimapPointer(this);
       printOnPaper(this, paper);
       this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
       this.figure.prefer?.(this.aspect);
@@ -1927,9 +1935,6 @@
     /** The selection is the page's own and has no card. */
     quiet = false;
     pending = 0;
-    minimapKey = "";
-    minimapOf = null;
-    minimapBase = null;
     connection;
     host;
     canvas;
@@ -1991,13 +1996,13 @@
       const mx = this.view.wx(a.x + a.w / 2);
       const my = this.view.wy(a.y + a.h / 2);
       let best = null;
-      let least = Infinity;
+      let least2 = Infinity;
       for (let i = 0; i < this.figure.items.length; i++) {
         const box = this.figure.boxOf(i);
         if (!box) continue;
         const far = i === this.look.selected && this.view.touches(box) ? -1 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
-        if (far < least) {
-          least = far;
+        if (far < least2) {
+          least2 = far;
           best = { key: at(this.figure.items, i).key, box };
         }
       }
@@ -2013,7 +2018,7 @@
       this.blank.textContent = f.empty;
       this.blank.hidden = f.empty === "";
       this.openButtons.hidden = !f.items.some((_, i) => f.toggleName?.(i));
-      this.minimap.hidden = !f.minimap;
+      this.minimap.element.hidden = !f.minimap;
       this.search.groups.show();
       this.search.find(this.query, false);
       this.notes.replaceChildren(...f.notes?.(this.theme) ?? []);
@@ -2101,13 +2106,12 @@
       return view.sx(box.x + box.w) < card.offsetLeft || view.sy(box.y + box.h) < card.offsetTop || view.sy(box.y) > card.offsetTop + card.offsetHeight;
     }
     selectLine(line) {
-      const around = (this.data.functions ?? []).filter((f) => f.line > 0 && f.line <= line).reduce((last, f) => f.line >= last.line ? f : last, { name: "", line: 0 });
-      if (around.name !== this.data.function) return;
+      const from = (this.data.functions ?? []).filter((f) => f.line <= line).reduce((last, f) => Math.max(last, f.line), 0);
       let best = -1;
       const items = this.figure.items;
       for (let i = 0; i < items.length; i++) {
         const l = at(items, i).place.line;
-        if (l > 0 && l <= line && (best < 0 || l > at(items, best).place.line)) best = i;
+        if (l > 0 && l >= from && l <= line && (best < 0 || l > at(items, best).place.line)) best = i;
       }
       if (best >= 0 && best !== this.look.selected) this.select(best, false, false);
     }
@@ -2196,7 +2200,7 @@
       const v = this.view;
       this.canvas.dataset["drawn"] = String(drawn);
       this.canvas.dataset["view"] = [v.x, v.y, v.kx].map((n) => n.toFixed(3)).join(" ");
-      drawMinimap(this);
+      this.minimap.draw();
     }
   };
 
@@ -2205,8 +2209,10 @@
     return n.kind === "argument" || n.kind === "result";
   }
   function isSection(n) {
-    return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer";
+    return n.kind === "phase" || n.kind === "scope" || n.kind === "stack" || n.kind === "layer" || n.kind === "rule";
   }
+  var passesOn = (n) => isSection(n) || n.kind === "call";
+  var outside = (e) => e.outer ?? e.value;
   var ValueEdges = class {
     constructor(nodes, edges) {
       this.nodes = nodes;
@@ -2215,8 +2221,8 @@
         const from = at(nodes, e.from);
         const to = at(nodes, e.to);
         const into = `${e.to} ${e.value}`;
-        if (isSection(to) && from.parent !== to.id && !this.entering.has(into)) this.entering.set(into, i);
-        if (!isSection(from) || to.parent === from.id) return;
+        if (passesOn(to) && from.parent !== to.id && !this.entering.has(into)) this.entering.set(into, i);
+        if (!passesOn(from) || to.parent === from.id) return;
         const out = `${e.from} ${e.value}`;
         const list = this.leaving.get(out);
         if (list) list.push(i);
@@ -2236,8 +2242,8 @@
       const edge = at(this.edges, i);
       const from = at(this.nodes, edge.from);
       let is = from.kind === "argument";
-      if (isSection(from) && at(this.nodes, edge.to).parent === from.id) {
-        const outer = this.entering.get(`${from.id} ${edge.value}`);
+      if (passesOn(from) && at(this.nodes, edge.to).parent === from.id) {
+        const outer = this.entering.get(`${from.id} ${outside(edge)}`);
         is = outer !== void 0 && this.isArgument(outer);
       }
       this.known.set(i, is);
@@ -2249,7 +2255,7 @@
       if (before !== void 0) return before;
       const edge = at(this.edges, i);
       const to = at(this.nodes, edge.to);
-      const is = to.kind === "result" || isSection(to) && at(this.nodes, edge.from).parent === to.id && (this.leaving.get(`${to.id} ${edge.value}`) ?? []).every((e) => this.isResult(e));
+      const is = to.kind === "result" || passesOn(to) && at(this.nodes, edge.from).parent === to.id && (this.leaving.get(`${to.id} ${outside(edge)}`) ?? []).every((e) => this.isResult(e));
       this.returned.set(i, is);
       return is;
     }
@@ -2290,86 +2296,6 @@
       return i;
     }
   };
-
-  // src/graph_labels.ts
-  function placeLabels(model, scene) {
-    const cell = 240;
-    const grid = /* @__PURE__ */ new Map();
-    const cells = (b) => {
-      const keys = [];
-      for (let i = Math.floor(b.x / cell); i <= Math.floor((b.x + b.w) / cell); i++) {
-        for (let j = Math.floor(b.y / cell); j <= Math.floor((b.y + b.h) / cell); j++) keys.push(`${i} ${j}`);
-      }
-      return keys;
-    };
-    const take = (b) => {
-      for (const key of cells(b)) {
-        const list = grid.get(key);
-        if (list) list.push(b);
-        else grid.set(key, [b]);
-      }
-    };
-    const free = (b) => cells(b).every((key) => (grid.get(key) ?? []).every((o) => b.x >= o.x + o.w || o.x >= b.x + b.w || b.y >= o.y + o.h || o.y >= b.y + b.h));
-    scene.boxes.forEach((box, i) => {
-      if (!box) return;
-      const open = model.isGroup(i) && at(model.members, i).some((m) => scene.boxes[m]);
-      if (open) {
-        take({ ...box, h: groupInset.top - 6 });
-        take({ ...box, y: box.y + box.h - 3, h: 6 });
-      } else take(box);
-    });
-    const mind = (line) => {
-      for (const [x, y] of samples(line.path ?? [])) take({ x: x - line.width / 2 - 1, y: y - 3, w: line.width + 2, h: 6 });
-    };
-    const many2 = scene.lines.length > 2500;
-    if (!many2) scene.lines.forEach(mind);
-    const drawn = /* @__PURE__ */ new Set();
-    for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
-      const text = line.edge.back ? "next round" : model.amount(line.edge);
-      const key = `${line.edge.from} ${line.edge.value} ${text}`;
-      if (!line.path || text === "" || text === "?" || line.dash && !line.edge.back || drawn.has(key)) continue;
-      const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
-      if (many2) mind(line);
-      for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
-        const [x, y] = pointOn(line.path, t);
-        const side = line.width / 2 + 6;
-        const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
-        if (!box) continue;
-        take(box);
-        drawn.add(key);
-        scene.labels.push({ text, x: box.x + 4, y, line });
-        break;
-      }
-    }
-  }
-  function samples(path) {
-    const points = [];
-    let [px, py] = [0, 0];
-    for (const c of path) {
-      const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
-      const steps2 = c[0] === "M" ? 0 : Math.min(400, Math.ceil(Math.hypot(x - px, y - py) / 7));
-      for (let i = 1; i <= steps2; i++) points.push(c[0] === "C" ? curvePoint(px, py, c, i / steps2) : [px + (x - px) * i / steps2, py + (y - py) * i / steps2]);
-      [px, py] = [x, y];
-    }
-    return points;
-  }
-  function pointOn(path, t) {
-    let [px, py] = [0, 0];
-    let longest = [0, 0, 0, 0];
-    for (const c of path) {
-      if (c[0] === "C" && Math.abs(c[6] - py) > 16) return curvePoint(px, py, c, t);
-      const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
-      if (c[0] === "L" && Math.abs(y - py) > Math.abs(longest[3] - longest[1])) longest = [px, py, x, y];
-      [px, py] = [x, y];
-    }
-    const [ax, ay, bx, by] = longest;
-    return [ax + (bx - ax) * t, ay + (by - ay) * t];
-  }
-  function curvePoint(px, py, c, t) {
-    const u = 1 - t;
-    const [a, b, d, e] = [u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t];
-    return [a * px + b * c[1] + d * c[3] + e * c[5], a * py + b * c[2] + d * c[4] + e * c[6]];
-  }
 
   // src/layout_order.ts
   function orderLayers(g) {
@@ -2496,6 +2422,7 @@
   var farSpan = 32;
   var farSpanOfMany = 6;
   var manyUses = 12;
+  var tallRank = 600;
   function rankNodes(g) {
     const n = g.width.length;
     const { outs, ins } = adjacency(n, g.from, g.to);
@@ -2543,8 +2470,11 @@
     }
     const column2 = new Array(ranks).fill(0);
     const total = height.reduce((a, h) => a + h + layoutGap.rank, 0);
-    const wide = quantile(width, 0.9) * 1.25 + layoutGap.column;
-    const count = Math.min(Math.round(Math.sqrt(g.aspect * total / wide)), Math.floor(ranks / 4));
+    const tall = height.filter((h) => h >= tallRank).length;
+    const typical = tall > 1 ? width.reduce((sum, w, r) => sum + w * at(height, r), 0) / height.reduce((a, h) => a + h, 0) : quantile(width, 0.9);
+    const wide = typical * 1.25 + layoutGap.column;
+    const most = Math.max(Math.floor(ranks / 4), tall);
+    const count = Math.min(Math.round(Math.sqrt(g.aspect * total / wide)), most);
     if (g.aspect === 0 || count < 2 || total < 1400) return column2;
     const crossing = new Array(ranks + 1).fill(0);
     for (let e = 0; e < g.from.length; e++) {
@@ -2559,13 +2489,13 @@
     for (let r = 0; r < ranks; r++) top.push(at(top, r) + at(height, r) + layoutGap.rank);
     for (let start = 0, current = 0; total - at(top, start) > 1.3 * ideal; current++) {
       let best = -1;
-      let least = Infinity;
+      let least2 = Infinity;
       for (let r = start; r < ranks - 1; r++) {
         const share = (at(top, r + 1) - at(top, start)) / ideal;
         if (share > 1.15 && best >= 0) break;
         const cost = at(crossing, r) + Math.abs(share - 1) * 6;
-        if (share < 0.7 || cost >= least) continue;
-        least = cost;
+        if (share < 0.7 || cost >= least2 || total - at(top, r + 1) < 0.3 * ideal) continue;
+        least2 = cost;
         best = r;
       }
       if (best < 0) break;
@@ -2739,9 +2669,9 @@
     }
     for (let i = order.length - 1; i >= 0; i--) {
       const b = at(order, i);
-      let room = Infinity;
-      for (const [to, by] of next.get(b) ?? []) room = Math.min(room, (x.get(to) ?? 0) - by);
-      if (room !== Infinity) x.set(b, Math.max(x.get(b) ?? 0, room));
+      let room2 = Infinity;
+      for (const [to, by] of next.get(b) ?? []) room2 = Math.min(room2, (x.get(to) ?? 0) - by);
+      if (room2 !== Infinity) x.set(b, Math.max(x.get(b) ?? 0, room2));
     }
     const centre = /* @__PURE__ */ new Map();
     for (const [v, b] of root) centre.set(v, (flip ? -1 : 1) * (x.get(b) ?? 0));
@@ -2925,6 +2855,7 @@
   var numberFont = { size: 11.5, fill: "" };
   function nodeTitle(n) {
     if (n.op === "func.call") return n.detail || "call";
+    if (n.kind === "call") return `${shortOp(n.op)} ${n.detail}`;
     if (n.kind === "kernel" && n.detail !== "") return n.detail;
     return isValue(n) ? n.result : shortOp(n.op);
   }
@@ -2951,8 +2882,6 @@
     inside;
     bundles;
     values;
-    /** The number of ops outside kernels. */
-    opCount;
     valueCount;
     outs;
     ins;
@@ -2982,7 +2911,6 @@
       this.values = new ValueEdges(this.nodes, [...this.edges]);
       this.bundles = new Bundles(this.edges);
       this.valueCount = this.nodes.filter(isValue).length;
-      this.opCount = this.nodes.filter((n) => !isValue(n) && !isSection(n) && !this.inKernel(n.id)).length;
       this.mostShare = this.nodes.reduce((m, n) => this.isGroup(n.id) && n.kind !== "kernel" && n.kind !== "layer" ? m : Math.max(m, n.time_share), 0);
     }
     isGroup(i) {
@@ -3018,13 +2946,13 @@
       const pad = isValue(n) ? 26 : 56;
       return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
     }
+    /** The boxes and lines; placeLabels adds the labels. */
     scene(open, aspect) {
       const scene = { boxes: this.nodes.map(() => null), lines: [], labels: [], width: 0, height: 0 };
       const whole = this.layoutOf(-1, open, aspect);
       scene.width = whole.layout.width;
       scene.height = whole.layout.height;
       this.place(whole, 0, 0, scene);
-      placeLabels(this, scene);
       return scene;
     }
     /** Lays out the members of a group; -1 is the function. */
@@ -3041,7 +2969,7 @@
           g.height.push(h);
           continue;
         }
-        const inner = this.layoutOf(m, open, 0);
+        const inner = this.layoutOf(m, open, aspect);
         groups.set(m, inner);
         g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, headWidth(at(this.nodes, m)) + 16));
         g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
@@ -3064,8 +2992,8 @@
       for (const e of this.bundles.of(drawn, (i) => isSection(at(this.nodes, i)) && !groups.has(i))) {
         const edge = at(this.edges, e);
         if (edge.back && edge.to !== group) continue;
-        const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
-        const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
+        const from = edge.from === group ? gate(entries, outside(edge), g.first) : local.get(edge.from);
+        const to = edge.to === group ? gate(exits, outside(edge), g.last) : local.get(edge.to);
         if (from === void 0 || to === void 0 || from === to) continue;
         g.from.push(from);
         g.to.push(to);
@@ -3222,6 +3150,8 @@
   var textScale = 0.55;
   var paperScale = 0.42;
   var titleScale = 0.2;
+  var least = 4.5;
+  var legible = 6.5;
   function drawGraph(pen, g, view, look) {
     const k = view.kx;
     const bright = brightness(g, look);
@@ -3396,37 +3326,139 @@
       return;
     }
     drawShape(pen, shape, x, y, w, h, { fill: tiny ? mark.color : mark.fill, ...outline, dash: n.idle ? [4, 3] : [], opacity });
-    if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group);
+    if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group, shape);
   }
-  function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
+  function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group, shape) {
     const value = isValue(n);
     const all = k >= (look.paper ? paperScale : textScale);
     const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
     if (!all) {
       const text = nodeTitle(n);
       const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
-      const size2 = Math.min(13 * k * 1.7, title.size * (w * 0.84) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
-      if (size2 < 5 && !look.paper) return;
-      pen.text(text, x + w / 2, y + h / 2 - (timed ? size2 * 0.56 : 0), { ...title, size: size2, align: "middle" });
+      const room3 = w * (shape === "box" ? 0.9 : 0.8);
+      const high = Math.min(13 * k * 1.7, h * (timed ? 0.42 : 0.6));
+      if (high < least && !look.paper) return;
+      const size2 = Math.min(high, Math.max(Math.min(high, legible), title.size * room3 / Math.max(1, textWidth(text, title))));
+      const cut = { ...title, size: size2 };
+      pen.text(fitText(text, cut, room3), x + w / 2, y + h / 2 - (timed ? size2 * 0.56 : 0), { ...cut, align: "middle" });
       if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size2 * 0.62, { ...numberFont, size: size2 * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
       return;
     }
     if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
     const left = value ? x + 12 * k : x + 40 * k;
-    const room = x + w - (value ? 12 : 14) * k - left;
-    pen.text(fitText(nodeTitle(n), title, room), left, y + h / 2 - 8.5 * k, title);
+    const room2 = x + w - (value ? 12 : 14) * k - left;
+    pen.text(fitText(nodeTitle(n), title, room2), left, y + h / 2 - 8.5 * k, title);
     const used = textWidth(nodeTitle(n), title) + 8 * k;
     const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
-    if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
+    if (room2 - used > 12 * k) pen.text(fitText(nodeName(n), name, room2 - used), left + used, y + h / 2 - 8.5 * k, name);
     const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
     const folded = g.model.foldedAt(n.id);
     const tail = folded ? textWidth(folded, numbers) : 0;
-    pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room - (tail && tail + 8 * k)), left, y + h / 2 + 9 * k, numbers);
-    if (folded) pen.text(folded, left + room - tail, y + h / 2 + 9 * k, { ...numbers, fill: look.theme.muted });
+    pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room2 - (tail && tail + 8 * k)), left, y + h / 2 + 9 * k, numbers);
+    if (folded) pen.text(folded, left + room2 - tail, y + h / 2 + 9 * k, { ...numbers, fill: look.theme.muted });
   }
   function chip(pen, mark, x, y, size2, k, opacity, letter) {
     pen.rect(x, y, size2, size2, { fill: mark.color, radius: 4 * k, opacity });
     pen.text(letter, x + size2 / 2, y + size2 / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });
+  }
+
+  // src/graph_labels.ts
+  function placeLabels(model, scene) {
+    const cell = 240;
+    const grid = /* @__PURE__ */ new Map();
+    const cells = (b) => {
+      const keys = [];
+      for (let i = Math.floor(b.x / cell); i <= Math.floor((b.x + b.w) / cell); i++) {
+        for (let j = Math.floor(b.y / cell); j <= Math.floor((b.y + b.h) / cell); j++) keys.push(`${i} ${j}`);
+      }
+      return keys;
+    };
+    const take = (b) => {
+      for (const key of cells(b)) {
+        const list = grid.get(key);
+        if (list) list.push(b);
+        else grid.set(key, [b]);
+      }
+    };
+    const free = (b) => cells(b).every((key) => (grid.get(key) ?? []).every((o) => b.x >= o.x + o.w || o.x >= b.x + b.w || b.y >= o.y + o.h || o.y >= b.y + b.h));
+    scene.boxes.forEach((box, i) => {
+      if (!box) return;
+      const open = model.isGroup(i) && at(model.members, i).some((m) => scene.boxes[m]);
+      if (open) {
+        take({ ...box, h: groupInset.top - 6 });
+        take({ ...box, y: box.y + box.h - 3, h: 6 });
+      } else take(box);
+    });
+    const mind = (line) => {
+      for (const [x, y] of samples(line.path ?? [])) take({ x: x - line.width / 2 - 1, y: y - 3, w: line.width + 2, h: 6 });
+    };
+    const many2 = scene.lines.length > 2500;
+    if (!many2) scene.lines.forEach(mind);
+    const drawn = /* @__PURE__ */ new Set();
+    for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
+      const text = line.edge.back ? "next round" : model.amount(line.edge);
+      const key = `${line.edge.from} ${line.edge.value} ${text}`;
+      if (!line.path || text === "" || text === "?" || line.dash && !line.edge.back || drawn.has(key)) continue;
+      const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
+      if (many2) mind(line);
+      for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
+        const [x, y] = pointOn(line.path, t);
+        const side = line.width / 2 + 6;
+        const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
+        if (!box) continue;
+        take(box);
+        drawn.add(key);
+        scene.labels.push({ text, x: box.x + 4, y, line });
+        break;
+      }
+    }
+  }
+  function samples(path) {
+    const points = [];
+    let [px, py] = [0, 0];
+    for (const c of path) {
+      const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
+      const steps2 = c[0] === "M" ? 0 : Math.min(400, Math.ceil(Math.hypot(x - px, y - py) / 7));
+      for (let i = 1; i <= steps2; i++) points.push(c[0] === "C" ? curvePoint(px, py, c, i / steps2) : [px + (x - px) * i / steps2, py + (y - py) * i / steps2]);
+      [px, py] = [x, y];
+    }
+    return points;
+  }
+  function pointOn(path, t) {
+    let [px, py] = [0, 0];
+    let longest = [0, 0, 0, 0];
+    for (const c of path) {
+      if (c[0] === "C" && Math.abs(c[6] - py) > 16) return curvePoint(px, py, c, t);
+      const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
+      if (c[0] === "L" && Math.abs(y - py) > Math.abs(longest[3] - longest[1])) longest = [px, py, x, y];
+      [px, py] = [x, y];
+    }
+    const [ax, ay, bx, by] = longest;
+    return [ax + (bx - ax) * t, ay + (by - ay) * t];
+  }
+  function curvePoint(px, py, c, t) {
+    const u = 1 - t;
+    const [a, b, d, e] = [u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t];
+    return [a * px + b * c[1] + d * c[3] + e * c[5], a * py + b * c[2] + d * c[4] + e * c[6]];
+  }
+
+  // src/graph_open.ts
+  var room = 48;
+  var opensFirst = /* @__PURE__ */ new Set(["phase", "call", "scope"]);
+  function openFirst({ nodes, members, top }) {
+    const open = /* @__PURE__ */ new Set();
+    const closed = (some) => some.filter((i) => opensFirst.has(at(nodes, i).kind) && at(members, i).length > 0);
+    let shown = top.filter((i) => !isValue(at(nodes, i))).length;
+    for (const waiting = closed(top); waiting.length > 0; ) {
+      waiting.sort((a, b) => (at(nodes, a).time_ns ?? 0) - (at(nodes, b).time_ns ?? 0));
+      const i = waiting.pop() ?? 0;
+      const inside = at(members, i);
+      if (shown + inside.length > room) continue;
+      shown += inside.length;
+      open.add(i);
+      waiting.push(...closed(inside));
+    }
+    return open;
   }
 
   // src/graph_zoom.ts
@@ -3472,7 +3504,6 @@
 
   // src/graph.ts
   var openAtFirst = 250;
-  var fewOps = 40;
   var manyValues = 9;
   var valuesKey = "arguments and results";
   var heavyKey = "heaviest path";
@@ -3489,7 +3520,7 @@
     empty;
     summary;
     note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
+    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it. The path that takes longest has a strong outline. The phases of a training step, the modules of a traced program and layers that are equal are groups, found by what the ops need, by where they were traced, and by repetition; a call and a gradient hold what they run, and in a backward pass ∂ mul %y holds what the derivative of that op computes. +2 →1 in a node are arguments that it reads and results that it returns, while they are folded.";
     keys;
     switches;
     choice = /* @__PURE__ */ new Map();
@@ -3498,10 +3529,12 @@
     laid = null;
     stamps = 0;
     aspect = 1.5;
+    openFirst;
     columns;
     bounds;
     constructor(data2) {
       this.model = new GraphModel(data2.graph ?? { nodes: [], edges: [] });
+      this.openFirst = openFirst(this.model);
       const { nodes } = this.model;
       const keys = distinctKeys(nodes.map((n) => `${n.kind} ${n.op} ${n.result} ${nodes[n.parent]?.result ?? ""}`));
       this.items = nodes.map((n, i) => ({
@@ -3584,8 +3617,8 @@
       const chosen = this.choice.get(at(this.items, i).key);
       if (chosen !== void 0) return chosen;
       const { kind } = at(this.model.nodes, i);
-      if (kind === "phase") return this.model.opCount <= fewOps;
-      return kind !== "stack" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
+      if (opensFirst.has(kind)) return this.openFirst.has(i);
+      return kind !== "stack" && kind !== "rule" && this.model.nodes.length <= openAtFirst && at(this.model.members, i).length <= 16;
     }
     get folded() {
       return !(this.choice.get(valuesKey) ?? this.model.valueCount < manyValues);
@@ -3594,6 +3627,7 @@
       if (!this.laid) {
         this.model.folded = this.folded;
         this.laid = this.model.scene((i) => this.isOpen(i), this.aspect);
+        placeLabels(this.model, this.laid);
         this.stamps++;
         this.bounds = { x: -24, y: -24, w: this.laid.width + 48, h: this.laid.height + 48 };
       }
@@ -3770,15 +3804,15 @@
     const from = boxes[i];
     if (!from) return i;
     let best = i;
-    let least = Infinity;
+    let least2 = Infinity;
     boxes.forEach((b, j) => {
       if (!b || j === i || skip(j)) return;
       const gap2 = to === "left" ? from.x - (b.x + b.w) : b.x - (from.x + from.w);
       const off = Math.abs(b.y + b.h / 2 - (from.y + from.h / 2));
       if (gap2 < -1 || off > gap2 + from.h) return;
       const far = gap2 + 3 * off;
-      if (far < least) {
-        least = far;
+      if (far < least2) {
+        least2 = far;
         best = j;
       }
     });
@@ -3786,11 +3820,11 @@
   }
   function distance(path, x, y) {
     let [px, py] = [0, 0];
-    let least = Infinity;
+    let least2 = Infinity;
     const step = (qx, qy) => {
       const [dx, dy] = [qx - px, qy - py];
       const t = clamp(((x - px) * dx + (y - py) * dy) / (dx * dx + dy * dy || 1), 0, 1);
-      least = Math.min(least, Math.hypot(x - px - t * dx, y - py - t * dy));
+      least2 = Math.min(least2, Math.hypot(x - px - t * dx, y - py - t * dy));
       [px, py] = [qx, qy];
     };
     for (const c of path) {
@@ -3800,7 +3834,7 @@
       } else if (c[0] === "L") step(c[1], c[2]);
       else [px, py] = [c[1], c[2]];
     }
-    return least;
+    return least2;
   }
 
   // src/history.ts
@@ -3992,15 +4026,15 @@
       const name = { size: 12, fill: theme.text, mono: true, opacity, halo: b.kind === "value" ? void 0 : mark.fill };
       const numbers = { size: 11.5, fill: theme.muted, opacity, halo: name.halo };
       const middle = (top + bottom) / 2;
-      const room = right - left - 12;
+      const room2 = right - left - 12;
       const full = textWidth(b.name, name);
-      if (full + 10 + textWidth(b.bytes_label, numbers) <= room) {
+      if (full + 10 + textWidth(b.bytes_label, numbers) <= room2) {
         pen.text(b.name, left + 6, middle, name);
         pen.text(b.bytes_label, left + 6 + full + 10, middle, numbers);
-      } else if (bottom - top > 32 && textWidth(b.bytes_label, numbers) <= room) {
-        pen.text(fitText(b.name, name, room), left + 6, middle - 8, name);
+      } else if (bottom - top > 32 && textWidth(b.bytes_label, numbers) <= room2) {
+        pen.text(fitText(b.name, name, room2), left + 6, middle - 8, name);
         pen.text(b.bytes_label, left + 6, middle + 8, numbers);
-      } else pen.text(fitText(b.name, name, room), left + 6, middle, name);
+      } else pen.text(fitText(b.name, name, room2), left + 6, middle, name);
     }
     drawPeak(pen, view, theme) {
       const m = this.plan;
@@ -4193,7 +4227,7 @@
     if (!readable2) return;
     const mono = { size: 11.5 * k, fill: theme.text, mono: true };
     const left = x + (layout ? picture.x + picture.w + 10 : picture.x) * k;
-    const room = x + w - 6 * k - left;
+    const room2 = x + w - 6 * k - left;
     const lines = layout ? dims.map((d) => partOf(d, cell).label) : [value.piece];
     if (layout && lines.length === 0) lines.push("scalar");
     const shown = lines.length > mostRanges ? lines.filter((_, i) => dims[i]?.axes).slice(0, mostRanges) : lines;
@@ -4202,8 +4236,8 @@
     shown.forEach((line, i) => {
       const divided = lines.length > mostRanges || Boolean(dims[i]?.axes);
       const style2 = { ...mono, bold: divided, fill: divided ? theme.text : theme.muted };
-      style2.size *= clamp(room / textWidth(line, style2), 0.75, 1);
-      pen.text(fitText(line, style2, room), left, top + i * step * k, style2);
+      style2.size *= clamp(room2 / textWidth(line, style2), 0.75, 1);
+      pen.text(fitText(line, style2, room2), left, top + i * step * k, style2);
     });
     const [note, warn] = noteOf(cell, value, layout);
     const style = { ...small, fill: warn ? theme.warning : theme.muted };
@@ -4563,6 +4597,7 @@
       return [sums[0] / (to - from), sums[1] / (to - from), sums[2] / (to - from)];
     }
   };
+  var titleHeight = 24;
 
   // src/pipeline_draw.ts
   var narrow = 3;
@@ -4711,7 +4746,6 @@
   }
 
   // src/pipeline.ts
-  var titleHeight = 24;
   var blockGap2 = 12;
   var axisHeight = 44;
   var PipelineView = class {
@@ -4922,8 +4956,8 @@
       this.draw();
     }
     zoom(factor, px = this.view.area.x + this.view.area.w / 2) {
-      const least = this.view.area.w * 0.6;
-      this.view.zoom(px, 0, clamp(this.view.kx * factor, least, this.view.area.w * 5e3) / this.view.kx);
+      const least2 = this.view.area.w * 0.6;
+      this.view.zoom(px, 0, clamp(this.view.kx * factor, least2, this.view.area.w * 5e3) / this.view.kx);
       this.fitted = false;
       this.tip.hide();
       this.draw();
@@ -5088,8 +5122,8 @@
   }
   function range(values) {
     const [lo, hi] = [Math.min(...values), Math.max(...values)];
-    const room = Math.max(0.06, (hi - lo) * 0.08);
-    return [lo - room, hi + room];
+    const room2 = Math.max(0.06, (hi - lo) * 0.08);
+    return [lo - room2, hi + room2];
   }
   function steps(lo, hi) {
     const out = [];
@@ -5550,14 +5584,14 @@
     }
     hit(px, py, view) {
       let best = -1;
-      let least = Infinity;
+      let least2 = Infinity;
       this.dots.forEach((d, i) => {
         const p = this.point(d);
         if (!p) return;
         const r = this.radius(d);
-        if (Math.hypot(view.sx(p[0]) - px, view.sy(p[1]) - py) <= r + 2 && r <= least) {
+        if (Math.hypot(view.sx(p[0]) - px, view.sy(p[1]) - py) <= r + 2 && r <= least2) {
           best = i;
-          least = r;
+          least2 = r;
         }
       });
       return best < 0 ? null : { index: best };
@@ -5747,27 +5781,27 @@
       const left = Math.max(view.sx(box.x), a.x);
       const right = Math.min(view.sx(box.x + box.w), a.x + a.w);
       const [top, high] = [view.sy(box.y), box.h * view.ky];
-      const room = right - left;
-      if (room < 15 || high < 30) return;
+      const room2 = right - left;
+      if (room2 < 15 || high < 30) return;
       const mark = markOf(theme, b.class);
       const name = { size: 12, fill: theme.text, mono: true, opacity, halo: mark.fill };
       const numbers = { size: 11.5, fill: theme.muted, opacity, halo: mark.fill };
       const full = titleOf(b.result, b.op);
-      const title = textWidth(full, name) <= Math.max(room - 10, 0) ? full : shortOp(b.op);
+      const title = textWidth(full, name) <= Math.max(room2 - 10, 0) ? full : shortOp(b.op);
       const lines = isComm(b) && b.collective ? [`along ${b.collective.axes}`, b.time_label, sentText(b)] : [b.time_label];
       const middle = top + high / 2;
-      if (room > 74) {
+      if (room2 > 74) {
         const first = middle - lines.length * 16 / 2;
-        pen.text(fitText(title, name, room - 10), left + 6, first, name);
+        pen.text(fitText(title, name, room2 - 10), left + 6, first, name);
         lines.forEach((line, i) => {
-          pen.text(fitText(line, numbers, room - 10), left + 6, first + 16 * (i + 1), numbers);
+          pen.text(fitText(line, numbers, room2 - 10), left + 6, first + 16 * (i + 1), numbers);
         });
         return;
       }
-      const x = left + room / 2;
+      const x = left + room2 / 2;
       const along = b.collective ? ` ${b.collective.axes}` : "";
       const upright = { ...name, size: 11 };
-      if (room < 34) pen.text(fitText(`${title}${along}  ${b.time_label}`, upright, high - 10), x, middle, { ...upright, align: "middle", turn: -90 });
+      if (room2 < 34) pen.text(fitText(`${title}${along}  ${b.time_label}`, upright, high - 10), x, middle, { ...upright, align: "middle", turn: -90 });
       else {
         pen.text(fitText(title, name, high - 14), x - 8, middle, { ...name, align: "middle", turn: -90 });
         pen.text(fitText(lines.join("  "), numbers, high - 14), x + 8, middle, { ...numbers, align: "middle", turn: -90 });
@@ -5806,14 +5840,14 @@
       const a = view.area;
       if (px < a.x - 2 || px > a.x + a.w + 2) return null;
       let best = -1;
-      let least = Infinity;
+      let least2 = Infinity;
       this.bars.forEach((_, i) => {
         const box = this.boxOf(i);
         if (!box || py < view.sy(box.y) || py > view.sy(box.y + box.h)) return;
         const far = Math.max(view.sx(box.x) - px, px - view.sx(box.x + box.w), 0);
-        if (far <= 2 && far < least) {
+        if (far <= 2 && far < least2) {
           best = i;
-          least = far;
+          least2 = far;
         }
       });
       return best < 0 ? null : { index: best };
