@@ -106,16 +106,17 @@ func TestGallery(t *testing.T) {
 		row("time on h200", units.Time(written.Time), units.Time(planned.Time))
 		row("time on a100-80", units.Time(olderWritten.Time), units.Time(older.Time))
 	}
-	b.WriteString("\n## Training steps\n\nForward, backward and optimizer as one graph: as written with calls and gradients written out, and as planned. Equal layers are one\n" +
-		"node, arguments and results are part of their ops.\n")
+	b.WriteString("\n## Training steps\n\nForward, backward and optimizer as one graph: as written, with the gradient open, and as planned. Equal layers are one node, the ops\n" +
+		"that compute the derivative of one op are one (∂ softmax), and arguments and results are part of their ops.\n")
 	for _, step := range steps {
 		fmt.Fprintf(&b, "\n%s:\n", step.title)
 		for _, stage := range []string{"written", "planned"} {
 			fmt.Fprintf(&b, "\n<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/steps/%[1]s-%[2]s-dark.png\"><img alt=\"Movement graph of %[1]s as %[2]s\" src=\"images/steps/%[1]s-%[2]s-light.png\"></picture>\n", step.name, stage)
 		}
 	}
-	b.WriteString("\n## Plans\n\nWhat `dmir plan --devices 16 --pipe 4 --target dgx-h100 --html plans.html` finds for GPT-2 with 48 layers: the plans, and the pipelines of two of\n" +
-		"them on one time axis. Each row of the picture is a device, the numbers are micro-batches.\n\n" +
+	b.WriteString("\n## Plans\n\nWhat `dmir plan --devices 64 --target dgx-h100 --top 5 --html plans.html` finds for a step of Llama 3.1 70B with 64 sequences of 8,192\n" +
+		"tokens (`go run ./bench/plan -batch 64 text`): the plans, and the pipelines of two of them on one time axis. Each row of the picture is\n" +
+		"a device, the numbers are micro-batches.\n\n" +
 		"<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/plans-dark.png\"><img alt=\"Plans for a training step and their pipelines\" src=\"images/plans-light.png\"></picture>\n")
 	if *update {
 		if err := os.WriteFile(gallery, []byte(b.String()), 0o644); err != nil {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation: for docs/GALLERY.md the movement graph of each example, and those of training steps as
 # written and as planned, the plans for one of them, and for the README the timeline and the mesh of a divided step, as a light and as a
-# dark page shows them; for the READMEs, docs/EDITORS.md and the walkthrough of the extension screenshots of VS Code.
-# usage: pictures.sh [vscode] [steps] [plans] [timeline] [NAME...]     names of examples; all without a name
+# dark page shows them; for the READMEs, docs/EDITORS.md and the walkthrough of the extension screenshots of VS Code; and the recording
+# of the README.
+# usage: pictures.sh [vscode] [recording] [steps] [plans] [timeline] [NAME...]     names of examples; all without a name
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -11,10 +12,14 @@ scenes='^(the example|panels: roofline|pictures)'
 vscode() {
   DMIR_VSCODE=newer DMIR_SCENE=$scenes "$root/scripts/test-vscode.sh" scenes
   take example vscode-extension/images/readme-editor.png
-  take picture-readme vscode-extension/images/readme-finding.png
-  take picture-readme-fix vscode-extension/images/readme-fix.png
   take graph-dark vscode-extension/images/readme-graph.png
   for step in open hints fix run cuda panel; do take picture-$step vscode-extension/walkthrough/$step.png; done
+}
+# The story of the README: see, fix, compile, run.
+recording() {
+  DMIR_VSCODE=newer DMIR_SCENE='^recording' "$root/scripts/test-vscode.sh" scenes
+  go run ./scripts/recording build/screenshots/recording docs/images/story.gif
+  echo docs/images/story.gif
 }
 take() {
   pngquant --force --quality=60-95 --strip --output "$2" "build/screenshots/$1.png"
@@ -36,14 +41,14 @@ picture() {
   echo "$2"
 }
 
-# The graphs of training steps in two stages.
+# The graphs of training steps in two stages: as they are written, with their gradients open, and as planned.
 steps() {
   cp examples/bert_encoder_train.dmir examples/llama_layer_train.dmir "$scratch"
   go run ./bench/depth -text 48 >"$scratch/gpt2_48_layers.dmir"
   mkdir "$scratch/written" "$scratch/planned"
   for program in "$scratch"/*.dmir; do
     step=$(basename "$program" .dmir)
-    build/dmir opt --passes inline,bind,gradient "$program" >"$scratch/written/$step.dmir"
+    cp "$program" "$scratch/written/$step.dmir"
     build/dmir opt --emit schedule "$program" >"$scratch/planned/$step.dmir"
     for stage in written planned; do
       (cd "$scratch/$stage" && "$root/build/dmir" report -o page.html "$step.dmir") >/dev/null
@@ -52,10 +57,10 @@ steps() {
   done
 }
 
-# The plans for a training step with a pipeline; two settings, so that the search is short.
+# The plans for a training step that needs many devices. The search takes half a minute of an idle machine.
 plans() {
-  go run ./bench/depth -text 48 >"$scratch/gpt2_48_layers.dmir"
-  (cd "$scratch" && "$root/build/dmir" plan --devices 16 --pipe 4 --target dgx-h100 --html plans.html gpt2_48_layers.dmir) >/dev/null
+  go run ./bench/plan -batch 64 text >"$scratch/llama_70b.dmir"
+  (cd "$scratch" && "$root/build/dmir" plan --devices 64 --target dgx-h100 --top 5 --html plans.html llama_70b.dmir) >/dev/null
   picture "$scratch/plans.html" plans
 }
 
@@ -83,10 +88,11 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
 mkdir -p docs/images/gallery docs/images/steps
-[ $# -gt 0 ] || set -- vscode $(basename -s .dmir examples/*.dmir) steps plans timeline
+[ $# -gt 0 ] || set -- vscode recording $(basename -s .dmir examples/*.dmir) steps plans timeline
 for name in "$@"; do
   case $name in
   vscode) vscode ;;
+  recording) recording ;;
   steps) steps ;;
   plans) plans ;;
   timeline) timeline ;;

@@ -1,9 +1,10 @@
 // Command plan compares the planner with published training steps: it predicts the time of each step with the plan
 // that was published, searches the best plan of the same devices, and prints a table. With scale it measures how long
-// planning takes for models of up to 96 layers on up to 16,384 devices.
+// planning takes for models of up to 96 layers on up to 16,384 devices; with text it prints a step to plan.
 //
 //	go run ./bench/plan [-run REGEXP] [-search REGEXP] [-update docs/PLANNING.md] [-json FILE] published
 //	go run ./bench/plan [-update FILE] [-json FILE] scale
+//	go run ./bench/plan [-batch N] text
 package main
 
 import (
@@ -28,9 +29,10 @@ func main() {
 	update := flag.String("update", "", "the page in which to replace the table, instead of printing it")
 	file := flag.String("json", "", "a file for the results")
 	better := flag.String("search", "", "the runs for which the best plan is searched too, and not only the published one predicted")
+	batch := flag.Int("batch", 128, "the sequences of the step that text prints")
 	limit := flag.Duration("limit", 10*time.Minute, "the time for the search of one run")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published|scale")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: plan [flags] published|scale|text")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -42,6 +44,8 @@ func main() {
 		err = compare(ctx, *only, *update, *file, *limit, *better)
 	case "scale":
 		err = scale(ctx, *update, *file)
+	case "text":
+		err = text(*batch)
 	default:
 		flag.Usage()
 		os.Exit(2)

@@ -65,8 +65,9 @@ export class ValueEdges {
   }
 }
 
-/** The number of lines between the same two nodes from which on they are drawn as one. */
+/** The number of lines between the same two closed nodes from which on they are drawn as one, and between any two ends. */
 const many = 4;
+const tooMany = 24;
 
 /** Edges that stand for many between the same two nodes. */
 export class Bundles {
@@ -76,17 +77,22 @@ export class Bundles {
   /** @param edges all edges of the graph, to which bundles are added */
   constructor(readonly edges: GraphEdge[]) {}
 
-  /** Some edges, of which the many between the same two closed nodes are one. */
+  /** Some edges, of which the many between the same two nodes, or a node and the border of its group, are one. */
   of(some: number[], closed: (i: number) => boolean): number[] {
     const between = new Map<string, number[]>();
     for (const i of some) {
       const { from, to, back } = at(this.edges, i);
-      const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
+      const key = back ? `back ${i}` : `${from} ${to}`;
       const list = between.get(key);
       if (list) list.push(i);
       else between.set(key, [i]);
     }
-    return [...between].flatMap(([key, all]) => (all.length < many ? all : [this.made.get(key) ?? this.make(key, all)]));
+    return [...between].flatMap(([ends, all]) => {
+      const { from, to } = at(this.edges, at(all, 0));
+      if (all.length < (closed(from) && closed(to) ? many : tooMany)) return all;
+      const key = `${ends} ${all.length}`;
+      return [this.made.get(key) ?? this.make(key, all)];
+    });
   }
 
   /** The edges that edge i stands for; none if it is no bundle. */

@@ -6,6 +6,7 @@ import { findingScenes } from "./scenes/findings";
 import { panelScenes } from "./scenes/panels";
 import { pictureScenes } from "./scenes/pictures";
 import { pythonScenes } from "./scenes/python";
+import { recording } from "./scenes/recording";
 import { serverScenes } from "./scenes/server";
 import { story } from "./scenes/story";
 import { untrusted } from "./scenes/untrusted";
@@ -18,7 +19,7 @@ export async function storyLeg(browser: Browser): Promise<void> {
 
 /** Plays every scene, the story first; throws an error with the names of those that failed. */
 export async function scenesLeg(browser: Browser): Promise<void> {
-  const trusted = [story, ...columnScenes, ...editingScenes, ...panelScenes, ...pictureScenes, ...versionScenes, ...findingScenes, ...pythonScenes, ...serverScenes, choosingMachine];
+  const trusted = [story, ...columnScenes, ...editingScenes, ...panelScenes, ...pictureScenes, ...versionScenes, ...findingScenes, ...pythonScenes, ...serverScenes, choosingMachine, recording];
   complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);
 }
 

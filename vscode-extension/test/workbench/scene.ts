@@ -15,6 +15,8 @@ export interface Scene {
   name: string;
   settings: () => Record<string, unknown>;
   file: string;
+  /** It is played only where DMIR_SCENE asks for it. */
+  onDemand?: boolean;
   /** Adds files to the scene's copy of the workspace. */
   prepare?: (folder: string) => void;
   play: (workbench: Workbench, code: VSCode) => Promise<void>;
@@ -26,7 +28,7 @@ export interface Scene {
  */
 export async function playAll(browser: Browser, scenes: Scene[], trustEverything: boolean): Promise<string[]> {
   const only = new RegExp(process.env["DMIR_SCENE"] ?? "");
-  const chosen = scenes.filter((scene) => only.test(scene.name));
+  const chosen = scenes.filter((scene) => only.test(scene.name) && !(scene.onDemand && only.test("")));
   const failed: string[] = [];
   if (chosen.length === 0) return failed;
   const code = await VSCode.start({ vsix: need("DMIR_VSIX"), trustEverything });

@@ -2261,6 +2261,7 @@
     }
   };
   var many = 4;
+  var tooMany = 24;
   var Bundles = class {
     /** @param edges all edges of the graph, to which bundles are added */
     constructor(edges) {
@@ -2269,17 +2270,22 @@
     edges;
     made = /* @__PURE__ */ new Map();
     members = /* @__PURE__ */ new Map();
-    /** Some edges, of which the many between the same two closed nodes are one. */
+    /** Some edges, of which the many between the same two nodes, or a node and the border of its group, are one. */
     of(some, closed) {
       const between2 = /* @__PURE__ */ new Map();
       for (const i of some) {
         const { from, to, back } = at(this.edges, i);
-        const key = closed(from) && closed(to) && !back ? `${from} ${to}` : `edge ${i}`;
+        const key = back ? `back ${i}` : `${from} ${to}`;
         const list = between2.get(key);
         if (list) list.push(i);
         else between2.set(key, [i]);
       }
-      return [...between2].flatMap(([key, all]) => all.length < many ? all : [this.made.get(key) ?? this.make(key, all)]);
+      return [...between2].flatMap(([ends, all]) => {
+        const { from, to } = at(this.edges, at(all, 0));
+        if (all.length < (closed(from) && closed(to) ? many : tooMany)) return all;
+        const key = `${ends} ${all.length}`;
+        return [this.made.get(key) ?? this.make(key, all)];
+      });
     }
     /** The edges that edge i stands for; none if it is no bundle. */
     inside(i) {

@@ -6,25 +6,6 @@ import { cost, measured, type Scene } from "../scene";
 /** The pictures of the walkthrough: its example, step by step. scripts/pictures.sh takes them, and others, from the screenshots. */
 export const pictureScenes: Scene[] = [
   {
-    name: "pictures: the README's example, its finding and what is offered",
-    settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern", "breadcrumbs.enabled": false }),
-    file: "examples/ffn.dmir",
-    play: async (wb) => {
-      await wb.resize(1100, 560);
-      await wb.page.keyboard.press("Control+B");
-      await wb.lens(/^Run/).first().waitFor();
-      await wb.squiggles().first().waitFor();
-      await wb.until("costs", async () => cost.test(await wb.line("dm.einsum")));
-      await wb.goTo(10, 10);
-      await wb.hover("Quick Fix");
-      await wb.screenshot("picture-readme");
-      await wb.page.keyboard.press("Escape");
-      await wb.resize(1100, 500);
-      await wb.actionMenu();
-      await wb.screenshot("picture-readme-fix");
-    },
-  },
-  {
     name: "pictures: the steps of the walkthrough",
     settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern", "breadcrumbs.enabled": false }),
     file: "example.dmir",
