@@ -314,8 +314,8 @@ func size(f *ir.Func, bind map[string]int64) {
 	}
 }
 
-// inlined puts what calls and gradients compute in their place, with their places in the text,
-// and leaves checks out, which only compare.
+// inlined puts what calls and gradients compute in their place, and leaves checks out, which only compare. An op has the
+// place of the call (ir.Op.Span), to whose line its costs count, and its own head, where a person looks for it.
 func inlined(ctx context.Context, m *ir.Module, f *ir.Func) *shard.Problem {
 	left := budget.New(m, 0)
 	if budget.SizesOf(m).Exceeds(f) {
@@ -350,7 +350,7 @@ func inlined(ctx context.Context, m *ir.Module, f *ir.Func) *shard.Problem {
 				return refusal(o, err)
 			}
 			ir.Walk(o.Parent.Ops[start:b.Index], func(p *ir.Op) bool {
-				p.Span, p.Head, p.Origin = o.Span, o.Head, o.Origin
+				p.Span, p.Origin = o.Span, o.Origin
 				return true
 			})
 			for i, r := range o.Results {

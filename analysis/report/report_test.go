@@ -281,6 +281,37 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// The ops of a gradient stand at lines of the function that it differentiates, also where devices run them.
+func TestLinesOfGradients(t *testing.T) {
+	for _, name := range []string{"mlp_train", "llama_fsdp"} {
+		path := "../../examples/" + name + ".dmir"
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := load(path, string(text))
+		d, err := report.Build(p, report.KindGraph, "", report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var differentiated int
+		for _, f := range d.Functions {
+			if f.Name != d.Function {
+				differentiated = f.Line
+			}
+		}
+		lines := map[int]bool{}
+		for _, n := range d.Graph.Nodes {
+			if n.Kind == "op" && n.Line > differentiated {
+				lines[n.Line] = true
+			}
+		}
+		if differentiated == 0 || len(lines) < 8 {
+			t.Errorf("%s: ops stand at %d lines after line %d", name, len(lines), differentiated)
+		}
+	}
+}
+
 func graph(t *testing.T, d report.Data) {
 	t.Helper()
 	var moved, ns int64
