@@ -30,11 +30,11 @@ take() {
 graph() {
   # shellcheck disable=SC2046 # the flags are words
   (cd examples && "$root/build/dmir" report $(sed -n "s/^$1 //p" ../docs/images/gallery.flags) -o "$scratch/$1.html" "$1.dmir") >/dev/null
-  picture "$scratch/$1.html" "gallery/$1"
+  picture "$scratch/$1.html" "gallery/$1" 1120
 }
-# picture PAGE NAME
+# picture PAGE NAME [HEIGHT]: HEIGHT of a taller window, for figures that are small in one of 800 pixels.
 picture() {
-  node web/test/picture.mjs "$1" "$scratch/picture"
+  node web/test/picture.mjs "$1" "$scratch/picture" "${@:3}"
   for theme in light dark; do
     pngquant --force --strip --speed 1 --output "docs/images/$2-$theme.png" 64 "$scratch/picture-$theme.png"
   done
@@ -52,7 +52,7 @@ steps() {
     build/dmir opt --emit schedule "$program" >"$scratch/planned/$step.dmir"
     for stage in written planned; do
       (cd "$scratch/$stage" && "$root/build/dmir" report -o page.html "$step.dmir") >/dev/null
-      picture "$scratch/$stage/page.html" "steps/$step-$stage"
+      picture "$scratch/$stage/page.html" "steps/$step-$stage" 1120
     done
   done
 }

@@ -20,13 +20,24 @@ func passes(ops []*ir.Op) []*section {
 	if first <= 0 {
 		return nil
 	}
+	return []*section{{kind: Phase, name: forward, ops: ops[:first]}, {kind: Phase, name: backward, ops: ops[first:], rules: rulesOf(ops[:first])}}
+}
+
+// rulesOf are those of ops. Of several that were made of one op of the text, as a product and the sum over devices behind it, it is the
+// first that computes something.
+func rulesOf(ops []*ir.Op) rules {
 	of := rules{}
-	for _, o := range ops[:first] {
-		if o.Head.Len() > 0 {
+	for _, o := range ops {
+		if known := of[o.Head]; o.Head.Len() > 0 && (known == nil || moves(known) && !moves(o)) {
 			of[o.Head] = o
 		}
 	}
-	return []*section{{kind: Phase, name: forward, ops: ops[:first]}, {kind: Phase, name: backward, ops: ops[first:], rules: of}}
+	return of
+}
+
+func moves(o *ir.Op) bool {
+	d := op.Of(o)
+	return d == nil || d.Class == op.ClassMovement
 }
 
 // divide is the parts of s, of a backward pass: where no module and no layer divides them further, ops that compute

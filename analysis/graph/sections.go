@@ -146,6 +146,7 @@ func phases(fn *ir.Func, ops []*ir.Op) []*section {
 			in[0].ops = append(in[0].ops, o)
 		}
 	}
+	in[1].rules = rulesOf(in[0].ops)
 	var out []*section
 	for _, s := range in {
 		if len(s.ops) == 1 && s.ops[0].Name == op.Grad {

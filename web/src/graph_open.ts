@@ -4,7 +4,7 @@ import { isValue } from "./graph_fold";
 import { at } from "./util";
 
 /** The number of nodes, beyond which there is no room for their text. */
-const room = 48;
+const room = 56;
 
 /** The kinds of groups that start open where there is room. */
 export const opensFirst = new Set(["phase", "call", "scope"]);

@@ -3449,7 +3449,7 @@
   }
 
   // src/graph_open.ts
-  var room = 48;
+  var room = 56;
   var opensFirst = /* @__PURE__ */ new Set(["phase", "call", "scope"]);
   function openFirst({ nodes, members, top }) {
     const open = /* @__PURE__ */ new Set();
