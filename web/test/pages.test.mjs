@@ -102,7 +102,6 @@ describe("movement graph", () => {
       await until("the rule", async () => (await chosen(page)).includes("∂ softmax"));
       assert.equal(await page.locator("#card .reveal").innerText(), `Line ${rule.line}`);
       assert.equal(rule.line, graph.nodes.find((n) => n.op === "dm.softmax").line);
-      assert.ok((await drawn(page)) > 20);
     }));
 
   test("the heaviest path is marked, searched for, sorted, and switched off", () =>
