@@ -73,7 +73,8 @@ export class View {
   /** Reports whether a box of the world is completely on the screen. */
   holds(b: Box) {
     const a = this.area;
-    return this.sx(b.x) >= a.x && this.sy(b.y) >= a.y && this.sx(b.x + b.w) <= a.x + a.w && this.sy(b.y + b.h) <= a.y + a.h;
+    const slack = 0.5; // a view that was fitted holds all, however its numbers are rounded
+    return this.sx(b.x) >= a.x - slack && this.sy(b.y) >= a.y - slack && this.sx(b.x + b.w) <= a.x + a.w + slack && this.sy(b.y + b.h) <= a.y + a.h + slack;
   }
 
   /** Reports whether any part of a box of the world is on the screen. */

@@ -1394,7 +1394,8 @@
     /** Reports whether a box of the world is completely on the screen. */
     holds(b) {
       const a = this.area;
-      return this.sx(b.x) >= a.x && this.sy(b.y) >= a.y && this.sx(b.x + b.w) <= a.x + a.w && this.sy(b.y + b.h) <= a.y + a.h;
+      const slack = 0.5;
+      return this.sx(b.x) >= a.x - slack && this.sy(b.y) >= a.y - slack && this.sx(b.x + b.w) <= a.x + a.w + slack && this.sy(b.y + b.h) <= a.y + a.h + slack;
     }
     /** Reports whether any part of a box of the world is on the screen. */
     touches(b) {
