@@ -21,11 +21,12 @@ const (
 	sizes    = pictures + ".flags" // of examples with symbols; scripts/pictures.sh reads it too
 )
 
-// steps are the training steps whose graphs scripts/pictures.sh makes in two stages.
-var steps = []struct{ name, title string }{
-	{"bert_encoder_train", "A layer of BERT-large"},
-	{"llama_layer_train", "A layer of Llama"},
-	{"gpt2_48_layers", "GPT-2 with 48 layers (`go run ./bench/depth -text 48`)"},
+// steps are the training steps whose graphs are shown in two stages: the picture of the step as it is written, which for examples
+// is that of the gallery, and as it is planned.
+var steps = []struct{ name, title, written string }{
+	{"bert_encoder_train", "A layer of BERT-large", "gallery/bert_encoder_train"},
+	{"llama_layer_train", "A layer of Llama", "gallery/llama_layer_train"},
+	{"gpt2_48_layers", "GPT-2 with 48 layers (`go run ./bench/depth -text 48`)", "steps/gpt2_48_layers-written"},
 }
 
 // galleryFlags are the flags that give the symbols of examples their sizes.
@@ -110,8 +111,8 @@ func TestGallery(t *testing.T) {
 		"that compute the derivative of one op are one (∂ softmax), and arguments and results are part of their ops.\n")
 	for _, step := range steps {
 		fmt.Fprintf(&b, "\n%s:\n", step.title)
-		for _, stage := range []string{"written", "planned"} {
-			fmt.Fprintf(&b, "\n<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/steps/%[1]s-%[2]s-dark.png\"><img alt=\"Movement graph of %[1]s as %[2]s\" src=\"images/steps/%[1]s-%[2]s-light.png\"></picture>\n", step.name, stage)
+		for _, stage := range [][2]string{{"written", step.written}, {"planned", "steps/" + step.name + "-planned"}} {
+			fmt.Fprintf(&b, "\n<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"images/%[3]s-dark.png\"><img alt=\"Movement graph of %[1]s as %[2]s\" src=\"images/%[3]s-light.png\"></picture>\n", step.name, stage[0], stage[1])
 		}
 	}
 	b.WriteString("\n## Plans\n\nWhat `dmir plan --devices 64 --target dgx-h100 --top 5 --html plans.html` finds for a step of Llama 3.1 70B with 64 sequences of 8,192\n" +
