@@ -91,7 +91,7 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 					w.round = append(w.round, s.handed(o, v))
 				}
 			}
-			place += len(tensors([]*ir.Value{v}))
+			place += tensors(v)
 		}
 	}
 	made := map[*ir.Value]bool{} // is written where it is stacked, in place of memory of its own
@@ -121,7 +121,7 @@ func packed(v *ir.Value) []*ir.Value {
 // of another value the value itself.
 func member(v *ir.Value) (of *ir.Value, place int) {
 	for v.Op != nil && v.Op.Name == op.Unpack {
-		place += len(tensors(v.Op.Results[:v.Index]))
+		place += tensors(v.Op.Results[:v.Index]...)
 		v = v.Op.Operands[0]
 	}
 	return v, place
@@ -193,35 +193,27 @@ func (s *scope) callee(o *ir.Op) *body {
 // passed is the sizes that a call gives to the callee's symbols, those of the
 // caller in place of its own; the bindings give the rest.
 func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
-	env := sizes(fn, s.bind)
-	given := tensors(o.Operands)
-	for i, t := range tensors(fn.Args) {
-		if i >= len(given) {
-			break
-		}
-		u := given[i]
-		if t == nil || u == nil || len(t.Shape) != len(u.Shape) {
+	var given []types.Type
+	for _, v := range o.Operands {
+		t := types.Sized(v.Type, s.env)
+		if o.Name != op.Grad || !types.Compound(t) {
+			given = append(given, t)
 			continue
 		}
-		for j, d := range t.Shape {
-			if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-				env[names[0]] = u.Shape[j].Subst(s.env)
-			}
+		for _, part := range types.Parts(t) { // a gradient has no tuples
+			given = append(given, part.Tensor)
 		}
 	}
-	return env
+	b, _ := op.Bound(fn, given, s.bind)
+	return b.Sizes
 }
 
-// tensors are the types of vs, those of a tuple's members in its place, nil for what
-// is no tensor.
-func tensors(vs []*ir.Value) []*types.Tensor {
-	out := make([]*types.Tensor, 0, len(vs))
+// tensors is how many tensors vs are, those of a tuple counted each.
+func tensors(vs ...*ir.Value) (n int) {
 	for _, v := range vs {
-		for _, leaf := range op.Leaves(v) {
-			out = append(out, leaf.Tensor())
-		}
+		n += len(op.Leaves(v))
 	}
-	return out
+	return n
 }
 
 // calleePeak is what a call holds in memory beyond its operands and results.

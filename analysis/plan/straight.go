@@ -129,10 +129,7 @@ func size(f *ir.Func, bind map[string]int64) {
 	for name, n := range bind {
 		sizes[name] = dim.Const(n)
 	}
-	for _, v := range f.Args {
-		v.Type = types.Sized(v.Type, sizes)
-	}
-	ir.WalkValues(f.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
+	op.Resize(f, sizes)
 	f.Retype()
 }
 

@@ -93,6 +93,8 @@ type Program struct {
 	rules []diag.Diagnostic            // from verification, but for
 	ends  map[*ir.Op][]diag.Diagnostic // what concerns the bodies of functions as a whole
 	bad   map[*ir.Op]bool              // ops that break a rule
+
+	instances []*instances // of the modules
 }
 
 // Figures are those of f, one of p's functions, on a machine: as written or as it is compiled. Where it cannot be
@@ -161,6 +163,9 @@ func (p *Program) open(modules []*ir.Module) {
 		m.Work = p.Tree.Work
 		p.precise(m.Ops)
 		p.check(m, m.Ops)
+		x := newInstances(m, p.Bind)
+		x.add(m.Ops)
+		p.instances = append(p.instances, x)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))
 	}
 	p.list()
@@ -181,7 +186,7 @@ func (p *Program) Change(change func(*ir.Module) error) error {
 			return err
 		}
 	}
-	p.rules, p.costs = nil, nil
+	p.rules, p.costs, p.instances = nil, nil, nil
 	p.open(p.Modules)
 	return nil
 }
@@ -202,6 +207,9 @@ func (p *Program) sum() {
 	}
 	for _, ds := range p.ends {
 		p.Diags = append(p.Diags, ds...)
+	}
+	for _, x := range p.instances {
+		p.Diags = append(p.Diags, x.diags()...)
 	}
 	if !p.Imported {
 		p.gradients()

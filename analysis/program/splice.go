@@ -64,7 +64,14 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	}
 	p.precise(change.New)
 	p.check(change.Module, change.New)
-	costs := p.costs[slices.Index(p.Modules, change.Module)]
+	of := slices.Index(p.Modules, change.Module)
+	calls := p.instances[of]
+	calls.drop(change.Gone)
+	if !change.Whole {
+		calls.changed(change.Func.Str("sym_name"))
+	}
+	calls.add(change.New)
+	costs := p.costs[of]
 	if costs.Splice(change, from) {
 		p.list()
 	}

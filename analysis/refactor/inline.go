@@ -47,41 +47,19 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 		len(f.Body.Terminator().Operands) != len(o.Results):
 		return nil, nil, refuse("the call does not match the signature of @%s", f.Name)
 	}
-	sizes := map[string]dim.Dim{}
-	for i, a := range f.Args {
-		if !passed(a.Type, o.Operands[i].Type, sizes) {
-			return nil, nil, refuse("@%s takes %s, and %s is %s", f.Name, a.Type, spelled(o.Operands[i]), o.Operands[i].Type)
-		}
+	b, mismatch := types.Bind(ir.Types(f.Args), ir.Types(o.Operands))
+	if mismatch != nil {
+		x := o.Operands[mismatch.Param]
+		return nil, nil, refuse("@%s takes %s, and %s is %s", f.Name, f.Args[mismatch.Param].Type, spelled(x), x.Type)
 	}
 	own, callers := op.Bindings(f, s.p.Bind), op.Bindings(s.fn, s.p.Bind)
 	for name, n := range own {
-		if m, bound := callers[name]; sizes[name].IsZero() && (!bound || m != n) {
+		_, passed := b.Sizes[name]
+		if m, bound := callers[name]; !passed && (!bound || m != n) {
 			return nil, nil, refuse("@%s binds %s to %d, which is not its size here", f.Name, name, n)
 		}
 	}
-	return f, sizes, nil
-}
-
-// passed reports whether a parameter of type want takes a value of type have,
-// noting what the parameter's symbols stand for.
-func passed(want, have types.Type, sizes map[string]dim.Dim) bool {
-	w, ok := want.(*types.Tensor)
-	h, ok2 := have.(*types.Tensor)
-	if !ok || !ok2 {
-		return types.Equal(want, have)
-	}
-	if w.Rank() != h.Rank() {
-		return false
-	}
-	for i, d := range w.Shape {
-		if names := d.Symbols(); len(names) == 1 && !d.IsUnnamed() && d.Equal(dim.Sym(names[0])) {
-			if _, seen := sizes[names[0]]; !seen {
-				sizes[names[0]] = h.Shape[i]
-			}
-		}
-	}
-	s := types.Sized(w, sizes)
-	return types.Equal(s, have) || s.String() == have.String()
+	return f, b.Sizes, nil
 }
 
 // respell are the edits that write the types in a called function with the sizes

@@ -30,12 +30,8 @@ func run(u *pass.Unit) error {
 	for name, n := range given {
 		sizes[name] = dim.Const(n)
 	}
-	for _, v := range u.Func.Args {
-		v.Type = types.Sized(v.Type, sizes)
-	}
-	op.SizeComponents(u.Func.Op, sizes)
-	ir.WalkValues(u.Func.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
-	infer(u.Func.Body.Ops)
+	op.Resize(u.Func, sizes)
+	verify.Complete(u.Func.Body.Ops, verify.Infer)
 	if err := leftOver(u); err != nil {
 		return err
 	}
@@ -56,65 +52,6 @@ func run(u *pass.Unit) error {
 	u.Func.Op.RemoveAttr(op.BindAttr)
 	u.Func.Op.RemoveAttr(op.SizesAttr)
 	return nil
-}
-
-// infer gives results that were written with "?" the sizes that follow from
-// their operands, in the order of the text.
-func infer(ops []*ir.Op) {
-	for _, o := range ops {
-		for _, r := range o.Regions {
-			for _, b := range r.Blocks {
-				infer(b.Ops)
-			}
-		}
-		if !slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return open(v) >= 0 }) {
-			continue
-		}
-		ts, ok := verify.Infer(o)
-		for i, v := range o.Results {
-			if !ok || i >= len(ts) || open(v) < 0 {
-				continue
-			}
-			have := v.Tensor()
-			t, is := ts[i].(*types.Tensor)
-			if !is || t.Rank() != have.Rank() {
-				continue
-			}
-			r := *have
-			r.Shape = slices.Clone(have.Shape)
-			for d := range r.Shape {
-				if !r.Shape[d].IsConst() {
-					r.Shape[d] = t.Shape[d]
-				}
-			}
-			v.Type = completed(&r, o)
-		}
-	}
-}
-
-// completed finds the one open size of a reshape's result by counting elements.
-func completed(t *types.Tensor, o *ir.Op) types.Type {
-	if o.Name != "dm.reshape" || o.In(0) == nil {
-		return t
-	}
-	at, rest := -1, dim.Const(1)
-	for i, d := range t.Shape {
-		switch {
-		case d.IsConst():
-			rest = rest.Mul(d)
-		case at >= 0:
-			return t
-		default:
-			at = i
-		}
-	}
-	if at < 0 {
-		return t
-	}
-	if n, ok := o.In(0).Elements().Div(rest); ok {
-		t.Shape[at] = n
-	}
-	return t
 }
 
 // open is the first dimension of v that is no number, -1 where there is none.

@@ -10,7 +10,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/loc"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
 )
 
 // Pass puts the bodies of called functions in place of the calls.
@@ -103,15 +102,8 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 // own: those of the operands, and for what these leave open those of the function's
 // own bindings.
 func (x *inliner) fit(c *ir.Func, o *ir.Op) {
-	sizes := map[string]dim.Dim{}
-	for i, a := range c.Args {
-		types.Unify(a.Type, o.Operands[i].Type, sizes)
-	}
-	for name, n := range op.Bindings(c, x.u.Options.Bind) {
-		if _, known := sizes[name]; !known {
-			sizes[name] = dim.Const(n)
-		}
-	}
+	bound, _ := op.Bound(c, ir.Types(o.Operands), x.u.Options.Bind)
+	sizes := bound.Sizes
 	ir.WalkValues(c.Body.Ops, func(v *ir.Value) {
 		t := v.Tensor()
 		if t == nil {
@@ -125,7 +117,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 			}
 		}
 	})
-	ir.WalkValues(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
+	op.Resize(c, sizes)
 }
 
 // replace puts the body of c, a copy of the callee, in the place of the call o.

@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 func controlExecutors() map[string]executor {
@@ -36,18 +38,9 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 	case c.calls >= maxCalls:
 		return nil, c.errorf("DM706", "functions call each other more than %d deep", maxCalls)
 	}
-	// Symbols are local to the callee: its arguments bind them, and the run's
-	// bindings those that the arguments leave open.
-	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
-	for i, x := range c.in {
-		if err := checkArg(fn, i, x, f.bind); err != nil {
-			return nil, c.errorf("DM704", "%s", err.Msg)
-		}
-	}
-	for s, n := range op.Bindings(fn, c.opts.Bind) {
-		if _, bound := f.bind[s]; !bound {
-			f.bind[s] = n
-		}
+	f, err := c.called(fn)
+	if err != nil {
+		return nil, err
 	}
 	if outside := op.BeyondLimits(fn.Op, f.bind); outside != "" {
 		return nil, c.errorf("DM704", "@%s: %s", fn.Name, outside)
@@ -58,6 +51,36 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 	_, leave := c.inside(name)
 	defer leave()
 	return c.block(f, fn.Body, c.in)
+}
+
+// called is a frame of fn, called with the operands of the op: its symbols have the sizes of these.
+func (c *call) called(fn *ir.Func) (*frame, error) {
+	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
+	given := make([]types.Type, len(c.in))
+	for i, x := range c.in {
+		given[i] = storedType(x)
+	}
+	b, _ := op.Bound(fn, given, c.opts.Bind)
+	for s, d := range b.Sizes {
+		if n, ok := d.Int(); ok {
+			f.bind[s] = n
+		}
+	}
+	for i, x := range c.in {
+		if err := checkArg(fn, i, x, f.bind); err != nil {
+			return nil, c.errorf("DM704", "%s", err.Msg)
+		}
+	}
+	return f, nil
+}
+
+// storedType is the type of a tensor in memory.
+func storedType(x *tensor.Tensor) *types.Tensor {
+	t := &types.Tensor{Elem: x.Elem, At: types.Placement{Space: types.HBM}}
+	for _, n := range x.Shape {
+		t.Shape = append(t.Shape, dim.Const(int64(n)))
+	}
+	return t
 }
 
 // inside notes that the op runs a loop or, where it has a name, a function.

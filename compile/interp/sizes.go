@@ -48,39 +48,32 @@ func unify(t *types.Tensor, shape []int, bind map[string]int64) bool {
 }
 
 // Unify binds the symbols of sizes so that they are those of shape, and reports whether
-// they can be. A size that is a linear formula in one unbound symbol is solved for it.
+// they can be. A size that is linear in one unbound symbol is solved for it; one that
+// does not say what a symbol is may be any.
 func Unify(sizes []dim.Dim, shape []int, bind map[string]int64) bool {
 	if len(sizes) != len(shape) {
 		return false
 	}
-	for i, d := range sizes {
-		if !solve(d.Eval(bind), int64(shape[i]), bind) {
-			return false
+	again := true
+	for again {
+		again = false
+		for i, d := range sizes {
+			e := d.Eval(bind)
+			if n, ok := e.Int(); ok {
+				if n != int64(shape[i]) {
+					return false
+				}
+				continue
+			}
+			name, x, ok := e.Solve(dim.Const(int64(shape[i])))
+			if ok {
+				bind[name], _ = x.Int()
+				again = true
+			} else if e.Linear() {
+				return false
+			}
 		}
 	}
-	return true
-}
-
-func solve(d dim.Dim, n int64, bind map[string]int64) bool {
-	if v, ok := d.Int(); ok {
-		return v == n
-	}
-	syms := d.Symbols()
-	if len(syms) != 1 {
-		return len(syms) > 1 // not known yet
-	}
-	at := func(x int64) int64 {
-		v, _ := d.Eval(map[string]int64{syms[0]: x}).Int()
-		return v
-	}
-	c, k := at(0), at(1)-at(0)
-	if at(2)-at(1) != k {
-		return true // not linear: its symbols are bound by other sizes
-	}
-	if k == 0 || (n-c)%k != 0 || (n-c)/k < 0 {
-		return false
-	}
-	bind[syms[0]] = (n - c) / k
 	return true
 }
 

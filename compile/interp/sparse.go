@@ -61,10 +61,10 @@ func (in *inputs) sparse(i int) (n int, err error) {
 	name, values := a.Name, i+len(cs)-1
 	for k, c := range cs {
 		if size, ok := in.fn.Args[i+k].Type.(*types.Tensor).Shape[0].Eval(in.bind).Int(); ok {
-			solve(c.Tensor.Shape[0].Eval(in.bind), size, in.bind)
+			Unify(c.Tensor.Shape, []int{int(size)}, in.bind)
 		}
 		if in.args[i+k] != nil {
-			solve(c.Tensor.Shape[0].Eval(in.bind), int64(in.args[i+k].Len()), in.bind)
+			Unify(c.Tensor.Shape, []int{in.args[i+k].Len()}, in.bind)
 		}
 	}
 	t := a.Type.Bound(in.bind)

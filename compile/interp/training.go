@@ -7,7 +7,6 @@ import (
 
 	"dmir/compile/tensor"
 	"dmir/dialect/autodiff"
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -38,13 +37,9 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 		known = gradient{}
 	}
 	if known.fn == nil {
-		operands := make([]*types.Tensor, len(c.in))
+		operands := make([]types.Type, len(c.in))
 		for i, x := range c.in {
-			t := &types.Tensor{Elem: x.Elem, At: types.Placement{Space: types.HBM}}
-			for _, n := range x.Shape {
-				t.Shape = append(t.Shape, dim.Const(int64(n)))
-			}
-			operands[i] = t
+			operands[i] = storedType(x)
 			known.shapes = append(known.shapes, x.Shape)
 		}
 		fn, err := autodiff.Of(c.module, c.op, operands, nil)
@@ -58,16 +53,9 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 	if len(known.fn.Args) != len(c.in) {
 		return nil, c.errorf("DM704", "the gradient of @%s takes %d values, got %d", c.op.Str("callee"), len(known.fn.Args), len(c.in))
 	}
-	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
-	for i, x := range c.in {
-		if err := checkArg(known.fn, i, x, f.bind); err != nil {
-			return nil, c.errorf("DM704", "%s", err.Msg)
-		}
-	}
-	for s, n := range op.Bindings(known.fn, c.opts.Bind) {
-		if _, bound := f.bind[s]; !bound {
-			f.bind[s] = n
-		}
+	f, err := c.called(known.fn)
+	if err != nil {
+		return nil, err
 	}
 	c.enter(known.fn, f.bind)
 	c.calls++

@@ -25,11 +25,7 @@ func Inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left) ([]*ir.Val
 
 // inline is Inline; a call whose values are computed again for the derivative is number segment of those.
 func inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left, callers []string, segment int64) ([]*ir.Value, error) {
-	types := make([]*types.Tensor, len(o.Operands))
-	for i := range types {
-		types[i] = o.In(i)
-	}
-	f, err := target(m, o, types, left, callers)
+	f, err := target(m, o, ir.Types(o.Operands), left, callers)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +67,7 @@ func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 
 // target is the function that o stands for: the callee, or its gradient, in the
 // sizes that operands of the types given have.
-func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, left *budget.Left, callers []string) (*ir.Func, error) {
+func target(m *ir.Module, o *ir.Op, operands []types.Type, left *budget.Left, callers []string) (*ir.Func, error) {
 	name := o.Str("callee")
 	f := m.Func(name)
 	switch {
@@ -83,18 +79,8 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, left *budget.Left,
 		return nil, fail(m, o, "DM812", "@%s calls itself", name)
 	}
 	f, _ = flatten.Func(f)
-	sizes := map[string]dim.Dim{}
-	for i, a := range f.Args {
-		if i < len(operands) && operands[i] != nil {
-			types.Unify(a.Type, operands[i], sizes)
-		}
-	}
-	for s, n := range op.Bindings(f, nil) {
-		if _, bound := sizes[s]; !bound {
-			sizes[s] = dim.Const(n)
-		}
-	}
-	f = resized(f, sizes)
+	bound, _ := op.Bound(f, operands, nil)
+	f = resized(f, bound.Sizes)
 	if o.Name != op.Grad {
 		return f, nil
 	}
@@ -149,11 +135,7 @@ func resized(f *ir.Func, sizes map[string]dim.Dim) *ir.Func {
 		return f
 	}
 	f = f.Clone()
-	change := func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) }
-	for _, v := range f.Args {
-		change(v)
-	}
-	ir.WalkValues(f.Body.Ops, change)
+	op.Resize(f, sizes)
 	f.Results = nil
 	for _, v := range f.Body.Terminator().Operands {
 		f.Results = append(f.Results, v.Type)

@@ -11,7 +11,7 @@ import (
 // given: the joint gradient of the function that it names, with the options that
 // it states. left is what may be written out, nil for the budget of m. An error is a
 // *Error.
-func Of(m *ir.Module, o *ir.Op, operands []*types.Tensor, left *budget.Left) (*ir.Func, error) {
+func Of(m *ir.Module, o *ir.Op, operands []types.Type, left *budget.Left) (*ir.Func, error) {
 	if left == nil {
 		left = budget.New(m, 0)
 	}

@@ -87,3 +87,38 @@ func (d Dim) positive() bool {
 
 // Terms is the number of terms of d besides the constant: what arithmetic on it costs.
 func (d Dim) Terms() int { return len(d.poly()) }
+
+// Symbol is the name that d consists of; ok is false for a number or a formula.
+func (d Dim) Symbol() (name string, ok bool) {
+	if t := d.poly(); d.c == 0 && !d.Overflow() && len(t) == 1 && t[0].coef == 1 && len(t[0].syms) == 1 {
+		name = t[0].syms[0]
+		_, _, division := quotient(name)
+		return name, !division
+	}
+	return "", false
+}
+
+// Linear reports whether d is a multiple of one symbol and a number, so that Solve fails for sizes alone that it never is.
+func (d Dim) Linear() bool {
+	t := d.poly()
+	if len(t) != 1 || d.Overflow() {
+		return false
+	}
+	_, ok := build(0, []term{{1, t[0].syms}}, false).Symbol()
+	return ok
+}
+
+// Solve is the one symbol of d and the size of it for which d is e: h is n + 1 where 2*h is 2*n + 2. ok is false
+// where d has no symbol or several, is not linear in it, or is e for no size of 0 or more.
+func (d Dim) Solve(e Dim) (name string, x Dim, ok bool) {
+	if !d.Linear() {
+		return "", Dim{}, false
+	}
+	t := d.poly()
+	name = t[0].syms[0]
+	x, ok = e.Sub(Const(d.c)).Div(Const(t[0].coef))
+	if n, number := x.Int(); !ok || number && n < 0 {
+		return "", Dim{}, false
+	}
+	return name, x, true
+}

@@ -72,27 +72,3 @@ func (t *Tensor) Refined(from *Tensor) *Tensor {
 		return d
 	})
 }
-
-// Unify notes in sizes what the symbols of a parameter of type want stand for
-// where it takes a value of type have. What a symbol stands for already remains.
-func Unify(want, have Type, sizes map[string]dim.Dim) {
-	if g, ok := want.(*Tuple); ok && SameStructure(want, have) {
-		for i, m := range g.Of {
-			Unify(m, have.(*Tuple).Of[i], sizes)
-		}
-		return
-	}
-	w, ok := want.(*Tensor)
-	h, ok2 := have.(*Tensor)
-	if !ok || !ok2 || w.Rank() != h.Rank() || !w.Format.Alike(h.Format) {
-		return
-	}
-	of := h.Sizes()
-	for i, d := range w.Sizes() {
-		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-			if _, known := sizes[names[0]]; !known {
-				sizes[names[0]] = of[i]
-			}
-		}
-	}
-}

@@ -134,31 +134,28 @@ func signature(f *ir.Func) []diag.Related {
 // arguments and results, and gives what the symbols of f stand for; ok is false
 // after a report.
 func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]dim.Dim, ok bool) {
-	related := signature(f)
-	bind = map[string]dim.Dim{}
-	for i, x := range o.Operands[:operands] {
-		if want := f.Args[i].Type; !accepts(want, x.Type, bind) {
-			v.report("DM188", origin.OperandSpan(o, i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
-			return nil, false
-		}
+	b, mismatch := types.Bind(ir.Types(f.Args), ir.Types(o.Operands[:operands]))
+	if mismatch != nil {
+		v.mismatch(o, f, b, mismatch)
+		return nil, false
 	}
 	numbers := map[string]int64{}
-	for s, d := range bind {
+	for s, d := range b.Sizes {
 		if n, ok := d.Int(); ok {
 			numbers[s] = n
 		}
 	}
 	if outside := op.BeyondLimits(f.Op, numbers); outside != "" {
-		v.report("DM188", o.Head, "%s", outside).Related = related
+		v.report("DM188", o.Head, "%s", outside).Related = signature(f)
 		return nil, false
 	}
 	for i, r := range o.Results[:len(f.Results)] {
-		if gives := types.Sized(f.Results[i], bind); !types.Compatible(r.Type, gives) {
-			v.report("DM188", o.Head, "%s is declared as %s, but @%s returns %s", resultName(r), r.Type, f.Name, gives).Related = related
+		if gives := types.Sized(f.Results[i], b.Sizes); !types.Compatible(r.Type, gives) {
+			v.returned(o, f, b, i, gives)
 			return nil, false
 		}
 	}
-	return bind, true
+	return b.Sizes, true
 }
 
 // grad compares a dm.grad with the function that it differentiates.
@@ -222,30 +219,6 @@ func first(ts []types.Type) types.Type {
 		return nil
 	}
 	return ts[0]
-}
-
-// accepts reports whether a parameter of type want takes an operand of type
-// have, binding the parameter's symbols to sizes.
-func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
-	if !types.SameStructure(want, have) {
-		return types.Compatible(have, want)
-	}
-	of := types.Members(have)
-	for i, m := range types.Members(want) {
-		w, h := m.Tensor, of[i].Tensor
-		if w.Rank() != h.Rank() || !w.Format.Alike(h.Format) {
-			return types.Compatible(have, want)
-		}
-		sizes := h.Sizes()
-		for j, d := range w.Sizes() {
-			if syms := d.Symbols(); len(syms) == 1 && d.Equal(dim.Sym(syms[0])) {
-				if _, bound := bind[syms[0]]; !bound && !d.IsUnnamed() {
-					bind[syms[0]] = sizes[j]
-				}
-			}
-		}
-	}
-	return types.Compatible(have, types.Sized(want, bind))
 }
 
 // yield checks where a dm.yield stands. What it yields is a rule of the op

@@ -76,6 +76,9 @@ func nameText(p *program.Program, n *scope.Name, span source.Span, off int, pict
 			if f.Func.Body != nil {
 				text += "\n" + funcText(p, f)
 			}
+			if calls := callsText(p, f.Func); calls != "" {
+				text += "\n" + calls
+			}
 			return text
 		}
 		return meshText(p, n, off)
@@ -291,6 +294,10 @@ func dimensionAt(p *program.Program, off int) *Hover {
 	b := fmt.Sprintf("`%s` %s. It is not bound: costs that depend on it are formulas.", name, what)
 	if size, bound := bindingsAt(p, off)[name]; bound {
 		b = fmt.Sprintf("`%s` %s, bound to %d.", name, what, size)
+	} else if f != nil {
+		if sizes := givenTo(p, f.Func, name); sizes != "" {
+			b = fmt.Sprintf("`%s` %s. Calls make it %s; costs of the function's own lines are formulas.", name, what, sizes)
+		}
 	}
 	if f != nil {
 		if slices.Contains(f.Unbound(), name) {

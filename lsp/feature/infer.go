@@ -31,7 +31,7 @@ func (s *statement) expected(l place) (text, what string) {
 	}
 	f := s.callee()
 	if f != nil && s.opName() != op.Grad {
-		text = strings.TrimPrefix(signature(f), " : ")
+		text = strings.TrimPrefix(signature(s.instance(f)), " : ")
 		if last == "->" {
 			_, text, _ = strings.Cut(text, " -> ")
 		}
@@ -45,7 +45,7 @@ func (s *statement) expected(l place) (text, what string) {
 	}
 	results, ok := s.inferred(l)
 	if f != nil && len(results) >= len(f.Results) { // a gradient gives the callee's results first
-		copy(results, f.Results)
+		copy(results, s.instance(f).Results)
 	}
 	switch {
 	case !ok || slices.Contains(results, types.Type(types.Unknown)):
@@ -87,6 +87,29 @@ func (s *statement) callee() *ir.Func {
 		}
 	}
 	return nil
+}
+
+// instance is f with the types that it has for the operands that are written: the sizes of these for its symbols, and
+// what it returns then. A symbol that they leave open stays.
+func (s *statement) instance(f *ir.Func) *ir.Func {
+	if !op.Generic(f) || s.op == nil {
+		return f
+	}
+	call := *s.op
+	call.Name, call.Bad, call.Attrs = op.Call, false, nil
+	call.SetAttr("callee", types.SymbolOf(f.Name))
+	b, _ := op.Bound(f, ir.Types(s.op.Operands), s.p.Bind)
+	c := &ir.Func{Name: f.Name}
+	for _, a := range f.Args {
+		c.Args = append(c.Args, &ir.Value{Name: a.Name, Type: types.Sized(a.Type, b.Sizes)})
+	}
+	for _, t := range f.Results {
+		c.Results = append(c.Results, types.Sized(t, b.Sizes))
+	}
+	if i := s.p.Instance(s.module, &call); i != nil {
+		c.Results = i.Results
+	}
+	return c
 }
 
 // inferred are the types of the results as they follow from the operands and

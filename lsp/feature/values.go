@@ -142,7 +142,7 @@ func (s *statement) wanted() want {
 		}
 	case "call", op.Call, op.Grad:
 		if f := s.callee(); f != nil && n < len(f.Args) {
-			return want{exact: f.Args[n].Type}
+			return want{exact: s.instance(f).Args[n].Type}
 		}
 	case op.Yield:
 		if owner != nil && n < len(owner.Results) && !op.Of(owner).Is(op.Isolated) {
@@ -167,7 +167,7 @@ func (w want) fit(v *ir.Value) int {
 		return 2
 	}
 	if w.exact != nil {
-		if v.Type.String() == w.exact.String() {
+		if _, mismatch := types.Bind([]types.Type{w.exact}, []types.Type{v.Type}); mismatch == nil {
 			return 0
 		}
 		return 3

@@ -13,6 +13,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/verify"
 )
 
 // maxTerms bounds the summands that are written out.
@@ -47,7 +48,7 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 	case e.Fused && len(e.Inner) == 0:
 		add("moved", "0 B: inside a kernel, where only the kernel's inputs and outputs are counted")
 	case len(e.Inner) > 0 || e.Op.Name == op.Call || e.Op.Name == op.Grad:
-		add("all", whole(e))
+		add("all", whole(p, m, e))
 	}
 	return equations(eqs)
 }
@@ -281,12 +282,18 @@ func productTerms(text string, t cost.TimeTerms) string {
 }
 
 // whole describes the sum of an op without terms of its own sums up.
-func whole(e *cost.Entry) string {
+func whole(p *program.Program, m *ir.Module, e *cost.Entry) string {
 	switch e.Op.Name {
-	case op.Grad:
-		return "the costs of the joint forward and backward graph of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
-	case op.Call:
-		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
+	case op.Grad, op.Call:
+		text := "the costs of "
+		if e.Op.Name == op.Grad {
+			text += "the joint forward and backward graph of "
+		}
+		text += "@" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
+		if i := p.Instance(m, e.Op); i != nil && verify.Where(i.Sizes) != "" {
+			text += ": " + verify.Where(i.Sizes)
+		}
+		return text
 	case op.Prefix + "if":
 		return "the more expensive branch"
 	case op.While, op.Scan:
