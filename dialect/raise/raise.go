@@ -62,6 +62,7 @@ func Module(m *ir.Module) map[string]int {
 	}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
+			ropes(f.Body, found)
 			attentions(f.Body, found)
 			if len(found) > 0 {
 				op.RemoveDead(f.Body) // numbers, and masks of an attention

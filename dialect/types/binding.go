@@ -40,7 +40,7 @@ func Bind(params, given []Type) (Binding, *Mismatch) {
 			if e.done {
 				continue
 			}
-			if sym, x, ok := e.want.Subst(b.Sizes).Solve(e.have); ok {
+			if sym, x, ok := b.solve(e); ok {
 				b.Sizes[sym], b.Sites[sym] = x, e.at
 				formulas[i].done, again = true, true
 			}
@@ -59,6 +59,25 @@ type equation struct {
 	want, have dim.Dim
 	at         Site
 	done       bool
+}
+
+// solve gives the one symbol that e leaves open its size. The caller's symbols may have the same names: the open one gets
+// a name that no text has.
+func (b Binding) solve(e equation) (sym string, x dim.Dim, ok bool) {
+	const open = "$"
+	with := map[string]dim.Dim{}
+	for _, s := range e.want.Symbols() {
+		size, bound := b.Sizes[s]
+		if !bound {
+			if sym != "" {
+				return "", x, false
+			}
+			sym, size = s, dim.Sym(open)
+		}
+		with[s] = size
+	}
+	name, x, ok := e.want.Subst(with).Solve(e.have)
+	return sym, x, ok && name == open
 }
 
 // symbols binds those sizes of parameter number i, of type want, that are symbols, and collects the formulas.

@@ -37,6 +37,7 @@ func TestBind(t *testing.T) {
 		{"a formula", vec("2*h"), "tensor<6xf32>", "h=3", ""},
 		{"a formula with a number", vec("2*h + 1"), "tensor<7xf32>", "h=3", ""},
 		{"a formula of a formula", vec("2*h"), vec("4*m"), "h=2*m", ""},
+		{"a symbol of the caller's with the same name", vec("c + 1") + "; " + vec("c + 1") + "; " + vec("2*c"), vec("c") + "; " + vec("c") + "; " + vec("2*c - 2"), "c=c - 1", ""},
 		{"an odd size", vec("2*h"), "tensor<7xf32>", "", "0.0 2*h 7"},
 		{"less than none", vec("h + 8"), "tensor<7xf32>", "", "0.0 h + 8 7"},
 		{"a formula before its symbol", vec("n*m") + "; " + vec("n"), "tensor<6xf32>; tensor<2xf32>", "m=3, n=2", ""},
