@@ -12,9 +12,9 @@ import (
 // instances are the functions with symbols that a module's calls give sizes, and what is wrong with them.
 type instances struct {
 	*verify.Instances
-	reading sync.Mutex // of those who read a program and ask for an instance
-	users map[string]map[*ir.Op]bool // calls by the names of the functions that they lead to
-	wrong map[*ir.Op]*verify.Instance
+	reading sync.Mutex                 // of those who read a program and ask for an instance
+	users   map[string]map[*ir.Op]bool // calls by the names of the functions that they lead to
+	wrong   map[*ir.Op]*verify.Instance
 }
 
 func newInstances(m *ir.Module, bind map[string]int64) *instances {

@@ -199,9 +199,14 @@ func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bo
 	if !ok || d.Splat {
 		return nil
 	}
+	d, err := d.Inline()
+	if err != nil {
+		return nil
+	}
 	c := &causal{}
 	var queries, keys, row, col int64 // sizes and strides
 	stride := int64(1)
+	var also []repeated
 	for i := len(x) - 1; i >= 0; i-- {
 		n, _ := o.Out(0).Shape[i].Int()
 		at := f.longest(x[i])
@@ -216,10 +221,12 @@ func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bo
 				return nil
 			case f.isKey(a) && c.key == nil:
 				c.key, keys, col = a, taken, stride
-			case !f.isKey(a) && c.query == nil:
+			case f.isKey(a):
+				return nil
+			case c.query == nil: // the innermost: what lies outside it repeats the rule
 				c.query, queries, row = a, taken, stride
 			default:
-				return nil
+				also = append(also, repeated{taken, stride})
 			}
 		}
 		stride *= n
@@ -228,12 +235,33 @@ func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bo
 		return nil
 	}
 	c.shift = keys - queries
-	for i := range queries {
-		for j := range keys {
-			if seen, ok := what(d.Float(int(i*row + j*col))); !ok || seen != (j <= i+c.shift) {
-				return nil
+	holds := func(from int64) bool {
+		for i := range queries {
+			for j := range keys {
+				if seen, ok := what(d.Float(int(from + i*row + j*col))); !ok || seen != (j <= i+c.shift) {
+					return false
+				}
 			}
 		}
+		return true
+	}
+	var all func(dims []repeated, from int64) bool
+	all = func(dims []repeated, from int64) bool {
+		if len(dims) == 0 {
+			return holds(from)
+		}
+		for i := range dims[0].size {
+			if !all(dims[1:], from+i*dims[0].stride) {
+				return false
+			}
+		}
+		return true
+	}
+	if !all(also, 0) {
+		return nil
 	}
 	return c
 }
+
+// repeated is a dimension of a mask that is neither of queries nor of keys: batches, and heads.
+type repeated struct{ size, stride int64 }

@@ -19,12 +19,13 @@ type lanes struct {
 	sizes  []int64 // how far each axis goes, those of t's dimensions, the last one over pairs; 0: not known
 	ids    map[*ir.Value]int
 	visits int
+	known  *tables
 }
 
 const maxLanes = 400
 
-func newLanes(x *ir.Value, t *types.Tensor) *lanes {
-	r := &lanes{x: x, t: t, ids: map[*ir.Value]int{}}
+func newLanes(x *ir.Value, t *types.Tensor, known *tables) *lanes {
+	r := &lanes{x: x, t: t, ids: map[*ir.Value]int{}, known: known}
 	for _, d := range t.Shape {
 		n, _ := d.Int()
 		r.sizes = append(r.sizes, n)
@@ -101,6 +102,10 @@ func (r *lanes) term(v *ir.Value, at []place) *term {
 		return number(n)
 	}
 	switch name := o.Name; {
+	case name == op.Constant:
+		if t := r.elements(o, at); t != nil {
+			return t
+		}
 	case name == "dm.convert" && o.Operands[0].Elem().IsFloat():
 		return r.term(o.Operands[0], at)
 	case name == "dm.add", name == "dm.sub", name == "dm.mul", name == "dm.neg", lanesOf[name]:

@@ -64,6 +64,7 @@ func Module(m *ir.Module) map[string]int {
 		if f.Body != nil {
 			ropes(f.Body, found)
 			attentions(f.Body, found)
+			causals(f.Body, found)
 			if len(found) > 0 {
 				op.RemoveDead(f.Body) // numbers, and masks of an attention
 			}
@@ -260,6 +261,31 @@ func forget(o *ir.Op, found map[string]int) {
 	name := strings.TrimPrefix(o.Name, op.Prefix)
 	if found[name]--; found[name] <= 0 {
 		delete(found, name)
+	}
+}
+
+// causals states the masks of attentions in b that hide later keys and nothing else.
+func causals(b *ir.Block, found map[string]int) {
+	var masked []*ir.Op
+	ir.Walk(b.Ops, func(o *ir.Op) bool {
+		if o.Name == "dm.attention" && op.OperandNumber(o, "mask") >= 0 {
+			masked = append(masked, o)
+		}
+		return o.Name != op.Kernel
+	})
+	for _, o := range masked {
+		operands, attrs, ok := attention.Causal(o)
+		if !ok {
+			continue
+		}
+		at := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
+		now := at.Op(o.Name, operands, attrs, ir.Types(o.Results)...)
+		for i, v := range o.Results {
+			now.Results[i].Name = v.Name
+			ir.ReplaceUses(v, now.Results[i])
+		}
+		ir.Erase(o)
+		found["causal mask"]++
 	}
 }
 

@@ -149,7 +149,7 @@ func same(t *testing.T, text string) map[string]int {
 		if found["cross_entropy"] > 0 {
 			nan = "loss"
 		}
-		if found["attention"] > 0 {
+		if found["attention"]+found["causal mask"] > 0 {
 			nan = "zero"
 			if edges != nil {
 				edges, nan = smallEdges, "any"

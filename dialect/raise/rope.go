@@ -3,7 +3,6 @@ package raise
 import (
 	"slices"
 
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -17,7 +16,7 @@ import (
 
 // ropes raises the rotary embeddings of b and of the blocks within it.
 func ropes(b *ir.Block, found map[string]int) {
-	halves := map[tableKey]*ir.Value{}
+	known := newTables()
 	var roots []*ir.Op
 	ir.Walk(b.Ops, func(o *ir.Op) bool {
 		if endsRope(o) {
@@ -26,7 +25,7 @@ func ropes(b *ir.Block, found map[string]int) {
 		return o.Name != op.Kernel
 	})
 	for _, o := range slices.Backward(roots) {
-		if o.Parent != nil && raiseRope(o, halves) {
+		if o.Parent != nil && raiseRope(o, known) {
 			found["rope"]++
 		}
 	}
@@ -116,14 +115,14 @@ func ropePartsOf(root *ir.Op) *ropeParts {
 }
 
 // raiseRope makes o a dm.rope if it ends one.
-func raiseRope(o *ir.Op, halves map[tableKey]*ir.Value) bool {
+func raiseRope(o *ir.Op, known *tables) bool {
 	p := ropePartsOf(o)
 	if p == nil {
 		return false
 	}
 	for _, x := range p.xs[:min(maxRopeXs, len(p.xs))] {
 		for _, pairs := range []string{"halves", "interleaved"} {
-			if p.try(x, pairs, halves) {
+			if p.try(x, pairs, known) {
 				return true
 			}
 		}
@@ -132,9 +131,9 @@ func raiseRope(o *ir.Op, halves map[tableKey]*ir.Value) bool {
 }
 
 // try makes the root a dm.rope of x with two of the tables, where that is what it computes.
-func (p *ropeParts) try(x *ir.Value, pairs string, halves map[tableKey]*ir.Value) bool {
+func (p *ropeParts) try(x *ir.Value, pairs string, known *tables) bool {
 	t := p.root.Out(0)
-	r := newLanes(x, t)
+	r := newLanes(x, t, known)
 	first, second := r.pair(p.root.Results[0], pairs)
 	if first == nil || second == nil {
 		return false
@@ -152,7 +151,7 @@ func (p *ropeParts) try(x *ir.Value, pairs string, halves map[tableKey]*ir.Value
 				continue
 			}
 			b := op.NewBuilder(&ir.Builder{Block: &ir.Block{}, At: p.root, Loose: true}, verify.Op)
-			c, s := half(b, cos, t, pairs), half(b, sin, t, pairs)
+			c, s := known.half(b, cos, t, pairs), known.half(b, sin, t, pairs)
 			if c == nil || s == nil {
 				continue
 			}
@@ -167,7 +166,7 @@ func (p *ropeParts) try(x *ir.Value, pairs string, halves map[tableKey]*ir.Value
 			if one, other := r.pair(vs[0], pairs); !alike(first, one, slack(t.Elem)) || !alike(second, other, slack(t.Elem)) {
 				continue
 			}
-			return p.replace(x, cos, sin, attr, pairs, halves)
+			return p.replace(x, cos, sin, attr, pairs, known)
 		}
 	}
 	return false
@@ -182,7 +181,7 @@ func (p *ropeParts) leadsTo(v, x *ir.Value) bool {
 }
 
 // replace makes the root a dm.rope, unless some of what it replaces is needed by others.
-func (p *ropeParts) replace(x, cos, sin *ir.Value, attr []types.Named, pairs string, halves map[tableKey]*ir.Value) bool {
+func (p *ropeParts) replace(x, cos, sin *ir.Value, attr []types.Named, pairs string, known *tables) bool {
 	group := map[*ir.Op]bool{}
 	var collect func(o *ir.Op)
 	collect = func(o *ir.Op) {
@@ -203,16 +202,16 @@ func (p *ropeParts) replace(x, cos, sin *ir.Value, attr []types.Named, pairs str
 	}
 	table := func(v *ir.Value) *ir.Value {
 		key := tableKey{v, pairs}
-		if halves[key] == nil {
+		if known.values[key] == nil {
 			at := &ir.Builder{Block: p.root.Parent, Index: p.root.Position(), At: p.root}
 			if v.Op != nil && v.Op.Parent != nil { // beside the table, which other rows share
 				at.Block, at.Index, at.At = v.Op.Parent, v.Op.Position()+1, v.Op
 			} else if v.Block != nil {
 				at.Block, at.Index = v.Block, 0
 			}
-			halves[key] = half(op.NewBuilder(at, nil), v, p.root.Out(0), pairs)
+			known.values[key] = known.half(op.NewBuilder(at, nil), v, p.root.Out(0), pairs)
 		}
-		return halves[key]
+		return known.values[key]
 	}
 	c, s := table(cos), table(sin)
 	b := op.NewBuilder(&ir.Builder{Block: p.root.Parent, Index: p.root.Position(), At: p.root}, nil)
@@ -223,77 +222,4 @@ func (p *ropeParts) replace(x, cos, sin *ir.Value, attr []types.Named, pairs str
 		ir.Erase(o)
 	}
 	return true
-}
-
-// tableKey is a table and how its rows are paired.
-type tableKey struct {
-	table *ir.Value
-	pairs string
-}
-
-// half is a table of one number for each pair of rows of type t: v itself where it is one, what it repeats, or every
-// first number of a pair. Proof that the others are the same is the caller's. nil: v is no table of t.
-func half(b *op.Builder, v *ir.Value, t *types.Tensor, pairs string) *ir.Value {
-	n, _ := lastOf(t)
-	m, known := lastOf(v.Tensor())
-	switch {
-	case v.Tensor() == nil || v.Tensor().Rank() > t.Rank():
-		return nil
-	case v.Tensor().Rank() == 0 || known && (m == n/2 || m == 1):
-		return v
-	case !known || m != n:
-		return nil
-	}
-	return halved(b, v, pairs, 8)
-}
-
-// halved is the first numbers of the pairs of v's rows.
-func halved(b *op.Builder, v *ir.Value, pairs string, depth int) *ir.Value {
-	t := v.Tensor()
-	n, _ := lastOf(t)
-	shape := slices.Clone(t.Shape)
-	shape[t.Rank()-1] = dim.Const(n / 2)
-	if o := v.Op; o != nil && depth > 0 && op.Valid(o) && len(o.Results) == 1 && len(o.Regions) == 0 {
-		switch {
-		case o.Name == "dm.concatenate" && pairs == "halves" && len(o.Operands) == 2 && o.In(0).Rank() == t.Rank():
-			if m, _ := lastOf(o.In(0)); m == n/2 {
-				return o.Operands[0]
-			}
-		case o.Name == "dm.reshape" && pairs == "interleaved":
-			if r := o.Operands[0].Op; r != nil && r.Name == "dm.broadcast" && r.Out(0).Rank() == t.Rank()+1 && repeatsLast(r) {
-				return b.Reshape(r.Operands[0], shape...)
-			}
-		}
-		x := o.In(0)
-		m, _ := lastOf(x)
-		switch {
-		case o.Name == "dm.reshape" && m == n && x.Rank() > 0:
-			return b.Reshape(halved(b, o.Operands[0], pairs, depth-1), shape...)
-		case op.Of(o).Is(op.Pointwise) && m == n && (len(o.Operands) == 1 || len(o.Operands) == 2 && o.In(1).Rank() == 0):
-			return b.Value(o.Name[len(op.Prefix):], append([]*ir.Value{halved(b, o.Operands[0], pairs, depth-1)}, o.Operands[1:]...), o.Attrs, t.With(shape...))
-		}
-	}
-	limit, stride := n/2, 1
-	if pairs == "interleaved" {
-		limit, stride = n, 2
-	}
-	return b.Value("slice", []*ir.Value{v}, []types.Named{
-		{Name: "start_indices", Value: op.IntList(0)}, {Name: "limit_indices", Value: op.IntList(int(limit))},
-		{Name: "strides", Value: op.IntList(stride)}, {Name: "dims", Value: op.IntList(t.Rank() - 1)},
-	})
-}
-
-// repeatsLast reports whether o, a broadcast, repeats each element of its operand twice, along a new last dimension.
-func repeatsLast(o *ir.Op) bool {
-	dims, p := op.BroadcastDims(o)
-	x, y := o.In(0), o.Out(0)
-	if n, _ := lastOf(y); p != nil || n != 2 || x.Rank() == 0 {
-		return false
-	}
-	for i, d := range dims {
-		if d != i || !x.Shape[i].Equal(y.Shape[i]) && (i != y.Rank()-1 || !isOne(x, i)) {
-			return false
-		}
-	}
-	return x.Rank() == y.Rank()-1 || isOne(x, x.Rank()-1)
 }

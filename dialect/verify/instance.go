@@ -104,9 +104,9 @@ type Instance struct {
 
 // Failure is a rule that an instance breaks.
 type Failure struct {
-	Op         *ir.Op // that breaks it, a copy of the function's own
-	Code       string
-	Msg, Help  string
+	Op        *ir.Op // that breaks it, a copy of the function's own
+	Code      string
+	Msg, Help string
 }
 
 // NewInstances are those of m, with sizes for the symbols that calls leave open.
