@@ -33,6 +33,21 @@ func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 `
 
+const sizedPair = `func.func private @inner(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %y = dm.add %x, %x : tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+func.func private @outer(%x: tensor<?x?xf32, #dm.at<dims = [r, 2*c]>>) -> tensor<?x?xf32> {
+  %y = func.call @inner(%x) : (tensor<?x?xf32, #dm.at<dims = [r, 2*c]>>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %a = func.call @outer(%x) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  %b = func.call @inner(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+  return %b : tensor<4x6xf32>
+}
+`
+
 // Edits that a program must follow as loading finds them, or not at all.
 func TestSpliceCases(t *testing.T) {
 	generic := `"func.func"() ({
@@ -49,6 +64,12 @@ func TestSpliceCases(t *testing.T) {
 		"what is left is a module":             {"module {\n" + pair + "}\nfunc.func @c() {\n  return\n}\n", "func.func @c() {\n  return\n}\n", ""},
 		"a function goes that another calls":   {pair, pair[strings.Index(pair, "func.func @b"):], ""},
 		"an op loses its derivative":           {trainedPair, "dm.exp", "other.op"},
+		"an op is none for the sizes of calls": {sizedPair, "dm.add %x, %x", "dm.matmul %x, %x"},
+		"an op is one for the sizes of calls":  {strings.Replace(sizedPair, "dm.add %x, %x", "dm.matmul %x, %x", 1), "dm.matmul %x, %x", "dm.add %x, %x"},
+		"a call returns another size":          {sizedPair, "@inner(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>", "@inner(%a) : (tensor<4x6xf32>) -> tensor<4x7xf32>"},
+		"a call that is wrong goes":            {strings.Replace(sizedPair, "dm.add %x, %x", "dm.matmul %x, %x", 1), "  %b = func.call @inner(%a) : (tensor<4x6xf32>) -> tensor<4x6xf32>\n", ""},
+		"an op of a function between changes":  {sizedPair, "%y = func.call @inner(%x)", "%z = dm.matmul %x, %x : (tensor<?x?xf32, #dm.at<dims = [r, 2*c]>>, tensor<?x?xf32, #dm.at<dims = [r, 2*c]>>) -> tensor<?x?xf32>\n  %y = func.call @inner(%x)"},
+		"a line before a call that is wrong":   {strings.Replace(sizedPair, "dm.add %x, %x", "dm.matmul %x, %x", 1), "  %a = func.call", "  // 😀\n  %a = func.call"},
 		"a gradient is taken":                  {strings.Replace(trainedPair, "dm.grad @loss", "dm.grad @none", 1), "@none", "@loss"},
 		"a number is an operand":               {pair, "dm.exp %x", "dm.mul %x, 2.0"},
 		"a constant has its name":              {strings.Replace(pair, "dm.exp %x", "dm.mul %x, 2.0", 1), "  %0 = func.call", "  %c7 = dm.exp %x : tensor<4xf32>\n  %0 = func.call"},

@@ -91,7 +91,7 @@ type Instances struct {
 	m     *ir.Module
 	bind  map[string]int64
 	known map[string]*Instance
-	deep  int
+	begun map[string]bool // functions of which an instance is being checked
 }
 
 // Instance is a function in the sizes of a call.
@@ -111,14 +111,11 @@ type Failure struct {
 
 // NewInstances are those of m, with sizes for the symbols that calls leave open.
 func NewInstances(m *ir.Module, bind map[string]int64) *Instances {
-	return &Instances{m: m, bind: bind, known: map[string]*Instance{}}
+	return &Instances{m: m, bind: bind, known: map[string]*Instance{}, begun: map[string]bool{}}
 }
 
-// Bounds of what is followed: a function that calls itself in other sizes has no end of instances.
-const (
-	mostDeep      = 64
-	mostInstances = 1 << 12
-)
+// mostInstances bounds what is followed.
+const mostInstances = 1 << 12
 
 // Forget drops the instances that the function called name is part of.
 func (x *Instances) Forget(name string) {
@@ -146,15 +143,15 @@ func (x *Instances) Of(o *ir.Op) *Instance {
 		fmt.Fprintf(&key, " %s=%s", s, b.Sizes[s])
 	}
 	i, known := x.known[key.String()]
-	if !known && (x.deep >= mostDeep || len(x.known) >= mostInstances) {
+	if !known && (x.begun[f.Name] || len(x.known) >= mostInstances) { // what calls itself in other sizes has no end of instances
 		return nil
 	}
 	if !known {
 		i = &Instance{Sizes: b.Sizes, Results: sized(f.Results, b.Sizes), Uses: map[string]bool{f.Name: true}}
 		x.known[key.String()] = i // a function that calls itself finds the beginning of it
-		x.deep++
+		x.begun[f.Name] = true
 		x.check(i, f)
-		x.deep--
+		delete(x.begun, f.Name)
 	}
 	return i
 }
@@ -169,6 +166,17 @@ func sized(ts []types.Type, sizes map[string]dim.Dim) []types.Type {
 
 // check fills in what is true of i, which is f in sizes.
 func (x *Instances) check(i *Instance, f *ir.Func) {
+	wrong := false
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		if called := x.Of(o); called != nil {
+			maps.Copy(i.Uses, called.Uses)
+			wrong = wrong || called.Failure != nil || x.Problem(o, called) != nil
+		}
+		return !wrong
+	})
+	if wrong { // in any sizes, which is said in f
+		return
+	}
 	c := f.Clone()
 	op.Resize(c, i.Sizes)
 	fail := func(o *ir.Op, code, msg, help string) {

@@ -50,6 +50,12 @@ func called(n int) string {
 	return b.String()
 }
 
+// sized is called, whose functions have a symbol that the calls give a size.
+func sized(n int) string {
+	functions, main, _ := strings.Cut(called(n), "func.func @main")
+	return strings.ReplaceAll(functions, "tensor<8x512x1024xf16>", "tensor<?x512x1024xf16, #dm.at<dims = [b]>>") + "func.func @main" + main
+}
+
 // typist edits a program as the editor's server does, and counts what that visits.
 type typist struct {
 	t    *testing.T
@@ -139,6 +145,7 @@ func TestWorkOfEdits(t *testing.T) {
 		"functions":                 func(n int) string { return chain(n, 100, false) },
 		"functions and a mesh":      func(n int) string { return chain(n, 100, true) },
 		"functions that are called": called,
+		"functions called in sizes": sized,
 	}
 	for _, n := range []int{1000, 10_000, 100_000} {
 		for name, text := range shapes {
