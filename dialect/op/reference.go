@@ -54,6 +54,8 @@ operands and results share it. A leading attribute stands before the operands: `
 
 - **Shapes.** A size is a number or a symbol: ` + "`tensor<?x512xf16, #dm.at<dims = [b]>>`" + `. The same symbol is the same size within a function; a formula
   such as ` + "`2*n`" + ` or ` + "`(h + 1)/2`" + ` (rounded down) may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
+  A call gives the symbols of the function that it calls the sizes of its operands, and the function's rules must hold for these: one that takes
+  ` + "`tensor<?x?xf32, #dm.at<dims = [m, 2*h]>>`" + ` is called in several sizes, all of them with an even number of columns.
   A function that is for some sizes only says so: ` + "`attributes {dm.sizes = {n = {min = 2, max = 512}}}`" + `; other sizes are an error where they are bound.
 - **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
 - **Element types.** Operands of an op have one element type unless its entry states otherwise; nothing is converted silently. Half precision is
