@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 )
 
 // TestCallsInSizes: whatever shows, runs or writes a program does not distinguish a function with symbols, called in

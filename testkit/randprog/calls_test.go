@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"dmir/analysis/program"
-	"dmir/internal/randprog"
+	"dmir/testkit/randprog"
 	"dmir/syntax/source"
 )
 
