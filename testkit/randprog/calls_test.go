@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"dmir/analysis/program"
-	"dmir/testkit/randprog"
 	"dmir/syntax/source"
+	"dmir/testkit/randprog"
 )
 
 // TestCalls: the programs are right, and call functions in several sizes.
