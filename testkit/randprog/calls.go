@@ -3,7 +3,6 @@ package randprog
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -30,8 +29,6 @@ func (s shape) in(env map[string]dim.Dim) shape {
 	}
 	return out
 }
-
-func (s shape) equal(t shape) bool { return slices.EqualFunc(s, t, dim.Dim.Equal) }
 
 // String is the type of f32 tensors of the shape.
 func (s shape) String() string {
