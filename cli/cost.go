@@ -23,7 +23,7 @@ type costCmd struct {
 	deviceFlags
 	Planned      bool     `help:"The table of the program as it is compiled: its kernels."`
 	Func         string   `help:"Function to print (default: all)." placeholder:"NAME"`
-	Input        []string `help:"Take the sizes of a sparse argument, and how many elements it stores, from a matrix." placeholder:"a=FILE.mtx" sep:"none"`
+	Input        []string `help:"Take the sizes of a sparse argument from a matrix, and count the pattern of what it stores." placeholder:"a=FILE.mtx" sep:"none"`
 	By           string   `help:"Cost by the lines, functions, modules or name scopes of the Python program that FILE was traced from: line, function, module or scope." enum:",line,function,module,scope" default:"" placeholder:"PART"`
 	Unfold       []string `help:"With --by, show the lines of a library of its own: flax." placeholder:"LIBRARY"`
 	Sort         string   `help:"Order of the ops: line, time, moved, read, written or flop, the most first." enum:",line,time,moved,read,written,flop" default:"" placeholder:"FIGURE"`
@@ -154,6 +154,9 @@ func (c *costCmd) analysed(a *app) (*program.Program, error) {
 			help = "its sparse arguments are " + strings.Join(sparse, ", ") + ", as a=FILE.mtx; " + help
 		}
 		return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no sparse argument %%%s that takes it", fn.Name, name), help}
+	}
+	if err := countPatterns(p, fn.Name, matrices); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

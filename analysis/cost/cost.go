@@ -85,6 +85,8 @@ type Within struct {
 	attention *machine.Attention
 	segments  *machine.Segments
 
+	tables []table // that the op reads row by row
+
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
 }

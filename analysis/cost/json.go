@@ -69,6 +69,11 @@ type FunctionReport struct {
 	CommNs     *int64           `json:"communication_ns,omitempty"`
 	NotDivided string           `json:"not_divided,omitempty"` // why the figures are of one device
 
+	// Rows that are read by number: from the level-2 cache, or a processor's caches, and from the memory beyond moved_bytes.
+	Rows    int64           `json:"rows_from_cache_bytes,omitempty"`
+	Again   int64           `json:"rows_again_bytes,omitempty"`
+	Counted []CountedReport `json:"counted,omitempty"`
+
 	Unbound    []string   `json:"unbound,omitempty"`
 	UnknownOps int        `json:"unknown_ops,omitempty"`
 	Ops        []OpReport `json:"ops"`
@@ -77,6 +82,19 @@ type FunctionReport struct {
 	// As it is compiled, or why that is not known; neither unless it was asked for.
 	Compiled    *CompiledReport `json:"compiled,omitempty"`
 	NotCompiled string          `json:"not_compiled,omitempty"`
+}
+
+// CountedReport is what was counted of the elements that a sparse argument stores.
+type CountedReport struct {
+	Argument string  `json:"argument"`
+	File     string  `json:"file"`
+	Stored   int64   `json:"stored"`
+	Rows     int64   `json:"rows"`
+	Empty    int64   `json:"empty_rows"`
+	Median   int64   `json:"median_row"`
+	Longest  int64   `json:"longest_row"`
+	Blocks   int64   `json:"blocks_16,omitempty"`
+	Touched  []int64 `json:"touched"` // by level with coordinates
 }
 
 // CompiledReport is a function as it is compiled.
@@ -174,6 +192,9 @@ type OpReport struct {
 
 	Sent map[string]int64 `json:"sent_bytes,omitempty"` // by axes
 
+	Rows  int64 `json:"rows_from_cache_bytes,omitempty"`
+	Again int64 `json:"rows_again_bytes,omitempty"`
+
 	Bound *string    `json:"bound"`
 	Inner []OpReport `json:"inner,omitempty"`
 }
@@ -218,6 +239,8 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 	if known {
 		r.TimeNs = &ns
 	}
+	r.Rows, r.Again = f.Rows(m)
+	r.Counted = f.countedReport()
 	f.distribution(m, &r)
 	return r
 }
@@ -280,6 +303,9 @@ func (t *timer) report(e *Entry) OpReport {
 	}
 	if sent, known := e.Sent(); known {
 		r.Sent = sentReport(sent)
+	}
+	if t.m != nil {
+		r.Rows, r.Again = e.rowBytes(t.m)
 	}
 	for _, i := range e.Inner {
 		r.Inner = append(r.Inner, t.report(i))

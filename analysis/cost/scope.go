@@ -176,6 +176,12 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 			s.products(e)
 		}
 		e.elements, e.rows = s.elements(o)
+		if ts := s.tables(o); ts != nil {
+			for i := range ts {
+				ts[i].segments = e.segments
+			}
+			e.own().tables = ts
+		}
 		if op.IsData(o) {
 			s.data.Store(true)
 		}

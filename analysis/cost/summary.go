@@ -16,6 +16,17 @@ func (p *printer) summary() {
 	moved := f.Moved()
 	fmt.Fprintln(p.w)
 	p.field("moved", units.DimBytes(moved))
+	if near, again := f.Rows(p.m); near > 0 {
+		where := "L2"
+		if p.m.CPU {
+			where = "caches"
+		}
+		text := units.Bytes(near) + "  rows that are read by number, from " + where
+		if again > 0 {
+			text += ", and " + units.Bytes(again) + " of them from the memory again"
+		}
+		p.field("rows", text)
+	}
 	what := "its used arguments and its results"
 	if f.HasData() {
 		what = "its used arguments, its constants and its results"
@@ -30,6 +41,9 @@ func (p *printer) summary() {
 		peak = f.PeakFormula() + " B"
 	}
 	p.field("peak", peak)
+	for _, text := range f.counted() {
+		p.field("counted", text)
+	}
 	p.devices()
 	if text := f.Launches(p.m); text != "" {
 		p.field("launches", text)

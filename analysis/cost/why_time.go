@@ -24,18 +24,21 @@ type Work struct {
 // Ns is how long the work takes.
 func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
 
-// TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Memory, Link), in
-// nanoseconds, and the figures of the machine that they come from. On a processor (OneUnit) products and rows that are reduced do
+// TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Tables, Memory, Link), in
+// nanoseconds, and the figures of the machine that they come from. Rows that a kernel reads by their numbers come from the level-2 cache
+// (Near) or, where it does not hold them until they are read again, from the memory a further time (Again). On a processor (OneUnit) products and rows that are reduced do
 // not run beside what comes from memory: their time is added to the larger of the rest.
 type TimeTerms struct {
 	Work                []Work  // contractions first; units work side by side
 	Moved               int64   // bytes
+	Near, Again         int64   // bytes of rows read by number: from the caches, and from the memory beyond what is among Moved
 	Level               string  // where they lie: "L2", "L2 and L3"; "" for the memory
 	Linked              int64   // bytes of it that cross the link to the host
 	Bandwidth, LinkRate float64 // bytes/s; LinkRate is 0 where the machine names none
 
 	Compute float64 // the slower unit's
 	L2      float64 // operands of the tiles of contractions, from the level-2 cache
+	Tables  float64 // rows read by number, from the caches
 	Tail    float64 // edges that tiles pad, and multiprocessors that wait for the last ones
 	Memory  float64
 	Link    float64
@@ -57,9 +60,18 @@ func (t TimeTerms) Ns() float64 { return t.ns() }
 
 func (t *TimeTerms) ns() float64 {
 	if t.OneUnit {
-		return t.products + max(t.vector, t.Memory, t.Link) + t.Latency + t.Launch
+		return t.products + max(t.vector, t.Memory+t.Tables, t.Link) + t.Latency + t.Launch
 	}
-	return max(t.products, t.vector, t.Memory, t.Link) + t.Latency + t.Launch
+	return max(t.products, t.vector, t.Tables, t.Memory, t.Link) + t.Latency + t.Launch
+}
+
+// NearText is "67.1 MB of rows / 6.00 TB/s in L2", or on a processor in its caches.
+func (t TimeTerms) NearText(m *machine.Machine) string {
+	where := "L2"
+	if m.CPU {
+		where = "the caches"
+	}
+	return units.Bytes(t.Near) + " of rows / " + units.Bandwidth(float64(t.Near)/t.Tables*1e9) + " in " + where
 }
 
 // bound is the largest term of the time.
@@ -80,6 +92,9 @@ func (t *TimeTerms) bound() string {
 				bound, most = Tail, t.Tail
 			}
 		}
+	}
+	if t.Tables > most {
+		bound, most = L2, t.Tables
 	}
 	if t.Latency > most {
 		bound, most = Latency, t.Latency
@@ -103,7 +118,11 @@ func (t TimeTerms) LaunchText(m *machine.Machine) string {
 
 // MovedText is "50.3 MB / 4.30 TB/s", with the level of the caches.
 func (t TimeTerms) MovedText() string {
-	text := units.Bytes(t.Moved) + " / " + units.Bandwidth(t.Bandwidth)
+	text := units.Bytes(t.Moved)
+	if t.Again > 0 {
+		text = units.Bytes(t.Moved+t.Again) + ", of which " + units.Bytes(t.Again) + " again,"
+	}
+	text += " / " + units.Bandwidth(t.Bandwidth)
 	if t.Level != "" {
 		text += " in " + t.Level
 	}
@@ -147,7 +166,7 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 		t.Measured = t.Measured || t.Bandwidth != m.Bandwidth
 		t.assume(m, machine.KeyBandwidth)
 	}
-	if t.L2 > 0 {
+	if t.L2 > 0 || t.Tables > 0 {
 		t.assume(m, machine.KeyL2Bandwidth)
 	}
 	if t.Latency > 0 {
@@ -213,13 +232,14 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if t.OneUnit {
 		t.Compute = t.products + t.vector - t.Tail
 	}
-	move := m.Move(read, written, t.Threads)
+	again := e.tableTerms(m, &t, moved)
+	move := m.Move(read+again, written, t.Threads)
 	t.Moved, t.Linked, t.Bandwidth, t.Level, t.Memory = moved, link, m.Reach(), move.Level, move.Seconds*1e9
 	if t.Memory > 0 {
-		t.Bandwidth = bandwidth(m, moved, move)
+		t.Bandwidth = bandwidth(m, moved+again, move)
 	}
-	if b := float64(e.Op.Int(BandwidthAttr, 0)); b > 0 && moved > 0 && !m.CPU && float64(moved)/b*1e9 > t.Memory {
-		t.Memory, t.Bandwidth = float64(moved)/b*1e9, b
+	if b := float64(e.Op.Int(BandwidthAttr, 0)); b > 0 && moved > 0 && !m.CPU && float64(moved+again)/b*1e9 > t.Memory {
+		t.Memory, t.Bandwidth = float64(moved+again)/b*1e9, b
 	}
 	if link > 0 && m.HostLink > 0 {
 		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9

@@ -42,8 +42,14 @@ func (m *Machine) SegmentWarps(s Segments) int64 {
 	return warps
 }
 
-// SegmentTime is how long s takes, in seconds, besides what a kernel adds: the instructions of its lanes at the rate of
-// multiply-adds, or keys and values from the level-2 cache, which the queries of a segment that a block has read once.
+// Times is how often warps of m read a key or a value that a coordinate names from the level-2 cache: once for the queries of a segment that a
+// block has.
+func (s Segments) Times(m *Machine) float64 {
+	return float64(s.Rows) / float64(max(1, min(s.Rows, SegmentBlock/m.SegmentWarps(s))))
+}
+
+// SegmentTime is how long the instructions of the lanes of s take at the rate of multiply-adds, in seconds. Keys and values are read
+// meanwhile (ReadTables).
 func (m *Machine) SegmentTime(s Segments) float64 {
 	const (
 		softmax  = 12 // instructions of a lane for a key: its place, the exponential, the sum
@@ -58,13 +64,7 @@ func (m *Machine) SegmentTime(s Segments) float64 {
 	for n := int64(1); n < lanes; n *= 2 {
 		work += exchange * lanes
 	}
-	rate := m.Rate(false, summed(s.Elem), "") / 2
-	together := max(1, min(s.Rows, SegmentBlock/m.SegmentWarps(s)))
-	time := scores * float64(work) / rate
-	if m.L2Bandwidth > 0 {
-		time = max(time, scores*float64(elements*size)/float64(together)/m.L2Bandwidth)
-	}
-	return time
+	return scores * float64(work) / (m.Rate(false, summed(s.Elem), "") / 2)
 }
 
 // summed is the type in which elements of e are summed.

@@ -3,6 +3,7 @@ package machine
 import (
 	"testing"
 
+	"dmir/dialect/reuse"
 	"dmir/dialect/types"
 )
 
@@ -13,9 +14,11 @@ func TestSegmentTime(t *testing.T) {
 	of := func(change func(s *Segments)) float64 {
 		s := base
 		change(&s)
-		return m.SegmentTime(s)
+		reads := reuse.Uniform(1<<16, s.Queries/s.Rows*s.Keys)
+		keys := Table{Tables: 1, Row: (s.Depth + s.Value) * s.Elem.Bytes(), Times: s.Times(m), Profile: reads}
+		return max(m.SegmentTime(s), m.ReadTables([]Table{keys}, 0, 0).Seconds)
 	}
-	own := m.SegmentTime(base)
+	own := of(func(*Segments) {})
 	if more := of(func(s *Segments) { s.Keys *= 2 }); more < 1.9*own || more > 2.1*own {
 		t.Errorf("twice as many keys take %g, and %g before", more, own)
 	}

@@ -95,6 +95,9 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 	if t.Moved > 0 {
 		terms = append(terms, term{t.Memory, t.MovedText() + " = " + units.Time(t.Memory)})
 	}
+	if t.Tables > 0 {
+		terms = append(terms, term{t.Tables, t.NearText(m) + " = " + units.Time(t.Tables)})
+	}
 	if t.LinkRate > 0 {
 		terms = append(terms, term{t.Link, units.Bytes(t.Linked) + " / " + units.Bandwidth(t.LinkRate) + " to the host = " + units.Time(t.Link)})
 	}

@@ -173,13 +173,13 @@ func sparse(t types.Type) bool {
 }
 
 // parts are the dictionaries of what stores t, which has the dictionary d in the list called name:
-// what begins the values is of them alone, and the pattern of the first one.
+// what begins the values is of them alone, and the pattern, stated or counted, of the first one.
 func parts(d types.Dict, t *types.Tensor, name string) []types.Dict {
 	without := func(d types.Dict, names ...string) types.Dict {
 		return slices.DeleteFunc(slices.Clone(d), func(a types.Named) bool { return slices.Contains(names, a.Name) })
 	}
 	if t.Format == nil {
-		return []types.Dict{without(d, op.PatternAttr)}
+		return []types.Dict{without(d, op.PatternAttr, op.CountedAttr)}
 	}
 	var out []types.Dict
 	for i, c := range t.Components() {
@@ -188,7 +188,7 @@ func parts(d types.Dict, t *types.Tensor, name string) []types.Dict {
 			own = without(own, op.InitAttr, op.StddevAttr)
 		}
 		if i > 0 {
-			own = without(own, op.PatternAttr)
+			own = without(own, op.PatternAttr, op.CountedAttr)
 		}
 		if name == "arg_attrs" {
 			own = append(own, types.Named{Name: op.ComponentAttr, Value: types.TypeAttr{T: t}})

@@ -102,12 +102,16 @@ func segmentAttentionTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	if len(read) < 5 || in(o, 4).Rank() != 1 {
 		return read, written
 	}
+	n := numbersOf(o.Operands[4])
 	for i := 1; i < 3; i++ {
 		t := in(o, i)
 		if t.Rank() != 3 {
 			continue
 		}
 		rows := in(o, 4).Shape[0].Scale(c)
+		if p := n.profile(); p != nil {
+			rows = dim.Const(p.By[0].Touched).Scale(c)
+		}
 		if touched := t.Elem.Size(dim.Prod(t.Shape[0], rows, t.Shape[2])); !touched.AtLeast(read[i]) {
 			read[i] = touched
 		}

@@ -255,7 +255,7 @@ var gatherDef = &Def{
 	Summary: "slices selected by an index tensor",
 	Foreign: []Foreign{{Names: "take index_select"}},
 	Doc: "`y[a…, i…, c…] = x[a…, indices[i…], c…]`: the dimension `dim` of x is replaced by the indices' dimensions, as in NumPy's `take`. The first `batch_dims` dimensions of x and indices are shared: " +
-		"each batch has its own indices. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
+		"each batch has its own indices. " + outsideDoc + "\n\nReads what it takes, the result's size or, where the indices were counted (`dm.counted`), the rows that they name, and the indices; writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x3xf32>) -> tensor<2x3xf32> {
   %i = dm.constant dense<[3, 0]> : tensor<2xi64>
   %y = dm.gather %x, %i, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
@@ -278,7 +278,7 @@ var gatherDef = &Def{
 		}
 		return one(tensor(in(o, 0), in(o, 0).Elem, shape...)), nil
 	},
-	Traffic:    touchedTraffic,
+	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return gatherTraffic(o, numbersOf(o.Operands[1])) },
 	Move:       moveGather,
 	Derivative: gatherDerivative,
 }

@@ -267,11 +267,15 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	repeats := func(at *ir.Value) bool {
 		return at.Op != nil && at.Op.Name == Prefix+"segment_ids" && at.Op.Operands[0].Op != nil && slices.Contains(ops, at.Op.Operands[0].Op)
 	}
+	numbers := partNumbers(o, in)
 	for _, p := range ops {
 		if Of(p) == nil || IsView(p) { // a check, or nothing moves
 			continue
 		}
 		r, _ := TrafficOf(p, false)
+		if p.Name == Prefix+"gather" {
+			r, _ = gatherTraffic(p, numbers(p.Operands[1]))
+		}
 		if p.Name == Prefix+"gather" && repeats(p.Operands[1]) {
 			r[0] = asTensor(p.Operands[0].Type).Bytes()
 		}

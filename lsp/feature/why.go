@@ -241,7 +241,14 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		terms = append(terms, text)
 	}
 	if t.Moved > 0 {
-		terms = append(terms, t.MovedText())
+		text := t.MovedText()
+		if t.Tables > 0 && t.OneUnit { // one core waits for both
+			text += " + " + t.NearText(m)
+		}
+		terms = append(terms, text)
+	}
+	if t.Tables > 0 && !t.OneUnit {
+		terms = append(terms, t.NearText(m))
 	}
 	if t.LinkRate > 0 {
 		terms = append(terms, units.Bytes(t.Linked)+" / "+units.Bandwidth(t.LinkRate)+" to the host")

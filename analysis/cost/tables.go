@@ -1,0 +1,138 @@
+package cost
+
+import (
+	"math"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/reuse"
+)
+
+// table is rows of a value in memory that an op reads by numbers that are in memory too.
+type table struct {
+	of, by *ir.Value
+	machine.Table
+	segments *machine.Segments // of an attention
+}
+
+// tables are those that o reads whose sizes are known. Where nothing says which rows are read more often than others, each is as likely.
+func (s *scope) tables(o *ir.Op) (out []table) {
+	for _, l := range op.TableReads(o) {
+		tables, ok1 := l.Tables.Subst(s.env).Int()
+		rows, ok2 := l.Rows.Subst(s.env).Int()
+		reads, ok3 := l.Reads.Subst(s.env).Int()
+		row, ok4 := l.Row.Subst(s.env).Int()
+		if !ok1 || !ok2 || !ok3 || !ok4 || tables <= 0 || rows <= 0 || reads <= 0 || row <= 0 {
+			continue
+		}
+		p, known := l.Numbers.Profile(rows, reads, s.env)
+		if !known {
+			p = reuse.Uniform(rows, reads)
+		}
+		of, by := l.Table, l.Index
+		if op.IsSparse(o) {
+			of, by = o.Operands[l.Operand], nil
+		}
+		out = append(out, table{of, by, machine.Table{Tables: tables, Row: row, Profile: p}, nil})
+	}
+	return out
+}
+
+// reads are the tables that a kernel reads, each once for the same numbers.
+func (e *Entry) reads(out []table) []table {
+	for _, t := range e.tables {
+		seen := false
+		for i := range out {
+			seen = seen || out[i].of == t.of && out[i].by == t.by && t.by != nil
+		}
+		if !seen {
+			out = append(out, t)
+		}
+	}
+	if e.Fused {
+		for _, i := range e.Inner {
+			out = i.reads(out)
+		}
+	}
+	return out
+}
+
+// within are those of ts that e, a kernel, does not compute itself.
+func within(e *Entry, ts []table) []table {
+	if !e.Fused {
+		return ts
+	}
+	made := map[*ir.Value]bool{}
+	for _, r := range e.Op.Regions {
+		walkBlocks(r.Blocks, func(*ir.Block) {}, func(p *ir.Op) {
+			for _, v := range p.Results {
+				made[v] = p.Name != op.Constant
+			}
+		})
+	}
+	var out []table
+	for _, t := range ts {
+		if !made[t.of] {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// tableTerms are what e's tables add to the terms of its time: again are bytes that come from the memory more than once.
+func (e *Entry) tableTerms(m *machine.Machine, t *TimeTerms, moved int64) (again int64) {
+	all := within(e, e.reads(nil))
+	if len(all) == 0 || m.L2 == 0 && len(m.Caches) == 0 {
+		return 0
+	}
+	ts := make([]machine.Table, len(all))
+	first := 0.0 // bytes of the tables among moved
+	for i, x := range all {
+		if ts[i] = x.Table; x.segments != nil {
+			ts[i].Times = x.segments.Times(m)
+		}
+		first += float64(x.Tables) * float64(x.Profile.By[0].Touched) * float64(x.Row)
+	}
+	x := m.ReadTables(ts, max(0, moved-int64(first)), t.Threads)
+	t.Near, t.Again = int64(math.Round(x.Near)), int64(math.Round(x.Again))
+	t.Tables = x.Seconds * 1e9
+	return t.Again
+}
+
+// Rows is what f reads of tables row by row on m: bytes from the caches, of a GPU the level-2 cache, and from the memory beyond the bytes moved. What is
+// not known does not count.
+func (f *Func) Rows(m *machine.Machine) (near, again int64) {
+	if m == nil {
+		return 0, 0
+	}
+	return rowsOf(m, f.Entries)
+}
+
+func rowsOf(m *machine.Machine, entries []*Entry) (near, again int64) {
+	for _, e := range entries {
+		n, a := e.rowBytes(m)
+		near, again = near+n, again+a
+	}
+	return near, again
+}
+
+func (e *Entry) rowBytes(m *machine.Machine) (near, again int64) {
+	switch {
+	case !e.Known || e.inside:
+		return 0, 0
+	case e.callee != nil:
+		return rowsOf(m, e.callee.entries)
+	case e.parts != nil:
+		return rowsOf(m, e.parts)
+	case len(e.Inner) > 0 && !e.Fused:
+		trips, _ := e.Trips.Int()
+		near, again = rowsOf(m, e.Inner)
+		return near * trips, again * trips
+	}
+	if e.Within == nothing || e.tables == nil && !e.Fused {
+		return 0, 0
+	}
+	t, _ := e.terms(m, nil)
+	return t.Near, t.Again
+}

@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"cmp"
+	"math"
+
+	"dmir/dialect/reuse"
+)
+
+// Table is rows that a kernel reads by their numbers: the dense operand of a product with a sparse one, or what a gather takes rows of.
+type Table struct {
+	Tables  int64   // that are read by the same numbers, one after the other: of heads
+	Row     int64   // bytes
+	Times   float64 // how often warps read it at about the same time from the level-2 cache; 0: once
+	Profile reuse.Profile
+}
+
+// The lines that a read of a part of one brings: a sector of the level-2 cache of a GPU, and a line of a processor.
+const (
+	sector        = 32
+	processorLine = 64
+)
+
+// line is the bytes of a line, and the rows that are in one, at least 1.
+func (m *Machine) line(row int64) (bytes, rows int64) {
+	bytes = sector
+	if m.CPU {
+		bytes = processorLine
+	}
+	return bytes, max(1, bytes/max(row, 1))
+}
+
+// each is the bytes of the lines that a read brings, and the number of the grain by which these are counted.
+func (m *Machine) each(t *Table) (bytes float64, grain int) {
+	line, rows := m.line(t.Row)
+	return float64(max(line, (t.Row+line-1)/line*line)), reuse.GrainOf(rows)
+}
+
+// warp is the logarithm of how many reads next to each other bring a line together, where rows are shorter than it: of the lanes of a
+// warp, and about as many are what a processor's first cache has beside all else.
+const warp = 5
+
+// Near is the bytes that reads of t bring from the caches behind the first one: a row for each that is not of the row before.
+func (m *Machine) Near(t *Table) float64 {
+	bytes, grain := m.each(t)
+	k := 0
+	if _, rows := m.line(t.Row); rows > 1 {
+		k = warp
+	}
+	return float64(t.Tables) * t.Profile.Apart(grain, k) * bytes * cmp.Or(t.Times, 1)
+}
+
+// Again is the bytes of t that miss a cache of so many bytes beyond the first read of each line; beside is what else a read brings into
+// that cache, bytes that are not read again.
+func (m *Machine) Again(t *Table, cache int64, beside float64) float64 {
+	bytes, grain := m.each(t)
+	misses := t.Profile.Misses(grain, float64(cache)/bytes, beside/bytes)
+	return float64(t.Tables) * max(0, misses-float64(t.Profile.By[grain].Touched)) * bytes
+}
+
+// Tables is what reads of tables add to the moves of a kernel.
+type Tables struct {
+	Near    float64 // bytes from the caches: of a GPU the level-2 cache
+	Again   float64 // bytes from the memory besides the first read of each line
+	Seconds float64 // of Near, or on a processor of what its caches give, and its cores add for each row
+}
+
+// ReadTables is that of ts on some threads of m, where a kernel moves so many bytes besides them.
+func (m *Machine) ReadTables(ts []Table, beside int64, threads int) (out Tables) {
+	for i := range ts {
+		t := &ts[i]
+		each := float64(beside) / max(1, float64(t.Tables)*float64(t.Profile.Reads))
+		near := m.Near(t)
+		out.Near += near
+		switch {
+		case len(m.Caches) > 0:
+			again, seconds := m.fromCaches(t, each, threads)
+			out.Again += again
+			out.Seconds += seconds
+		case m.L2 > 0:
+			share := m.L2 / int64(len(ts))
+			out.Again += m.Again(t, share, each)
+		}
+	}
+	if m.L2Bandwidth > 0 {
+		out.Seconds = out.Near / m.L2Bandwidth
+	}
+	return out
+}
+
+// fromCaches is the bytes of t that come from the memory again, and how long the caches of a processor take for those that come from them: of each
+// what misses the smaller ones. The first reads of lines are among what the kernel moves.
+func (m *Machine) fromCaches(t *Table, beside float64, threads int) (again, seconds float64) {
+	part := 1.0
+	if m.SMs > 0 && threads > 0 {
+		part = min(1, float64(threads)/float64(m.SMs))
+	}
+	again = max(0, m.Near(t)-float64(t.Tables)*float64(t.Profile.By[0].Touched)*float64(t.Row))
+	for i, c := range m.Caches {
+		size := float64(c.Size)
+		if !c.PerCore {
+			size /= max(1, math.Round(part*float64(max(m.SMs, 1))))
+		}
+		left := min(again, m.Again(t, int64(size), beside))
+		if i > 0 { // what the first one has is part of computing
+			seconds += (again - left) / (c.reads() * part)
+		}
+		again = left
+	}
+	return again, seconds
+}
+
+func (c Cache) reads() float64 {
+	if c.Read > 0 {
+		return c.Read
+	}
+	return c.Bandwidth
+}
