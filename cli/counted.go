@@ -45,7 +45,7 @@ func countPatterns(p *program.Program, name string, matrices []matrix) error {
 				x.elements.CountRows(c)
 				counted[x.arg] = c.Attr()
 			}
-			op.SetArgAttr(fn.Op, i, op.CountedAttr, counted[x.arg])
+			op.SetArgAttr(fn, i, op.CountedAttr, counted[x.arg])
 		}
 		return nil
 	})

@@ -34,7 +34,11 @@ func (s *scope) tables(o *ir.Op) (out []table) {
 		if op.IsSparse(o) {
 			of, by = o.Operands[l.Operand], nil
 		}
-		out = append(out, table{of, by, machine.Table{Tables: tables, Row: row, Profile: p}, nil})
+		t := machine.Table{Tables: tables, Row: row, Profile: p}
+		if c := l.Numbers.Counted; c != nil && l.Numbers.Level > 0 && l.Numbers.Type.Rank() == 2 && l.Numbers.Type.Format.Levels[0].Dim == 0 && p.Reads == c.Stored {
+			t.Longest = c.Longest
+		}
+		out = append(out, table{of, by, t, nil})
 	}
 	return out
 }
@@ -96,7 +100,7 @@ func (e *Entry) tableTerms(m *machine.Machine, t *TimeTerms, moved int64) (again
 	}
 	x := m.ReadTables(ts, max(0, moved-int64(first)), t.Threads)
 	t.Near, t.Again = int64(math.Round(x.Near)), int64(math.Round(x.Again))
-	t.Tables = x.Seconds * 1e9
+	t.Tables, t.Longest = x.Seconds*1e9, x.Longest*1e9
 	return t.Again
 }
 

@@ -24,7 +24,7 @@ type Work struct {
 // Ns is how long the work takes.
 func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
 
-// TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Tables, Memory, Link), in
+// TimeTerms are the terms of a time: Launch + Latency + max(max(Compute, L2) + Tail, Tables, Longest, Memory, Link), in
 // nanoseconds, and the figures of the machine that they come from. Rows that a kernel reads by their numbers come from the level-2 cache
 // (Near) or, where it does not hold them until they are read again, from the memory a further time (Again). On a processor (OneUnit) products and rows that are reduced do
 // not run beside what comes from memory: their time is added to the larger of the rest.
@@ -39,6 +39,7 @@ type TimeTerms struct {
 	Compute float64 // the slower unit's
 	L2      float64 // operands of the tiles of contractions, from the level-2 cache
 	Tables  float64 // rows read by number, from the caches
+	Longest float64 // those of the longest row of a sparse matrix, which one block or thread reads
 	Tail    float64 // edges that tiles pad, and multiprocessors that wait for the last ones
 	Memory  float64
 	Link    float64
@@ -60,9 +61,9 @@ func (t TimeTerms) Ns() float64 { return t.ns() }
 
 func (t *TimeTerms) ns() float64 {
 	if t.OneUnit {
-		return t.products + max(t.vector, t.Memory+t.Tables, t.Link) + t.Latency + t.Launch
+		return t.products + max(t.vector, t.Memory+t.Tables, t.Longest, t.Link) + t.Latency + t.Launch
 	}
-	return max(t.products, t.vector, t.Tables, t.Memory, t.Link) + t.Latency + t.Launch
+	return max(t.products, t.vector, t.Tables, t.Longest, t.Memory, t.Link) + t.Latency + t.Launch
 }
 
 // NearText is "67.1 MB of rows / 6.00 TB/s in L2", or on a processor in its caches.
@@ -95,6 +96,9 @@ func (t *TimeTerms) bound() string {
 	}
 	if t.Tables > most {
 		bound, most = L2, t.Tables
+	}
+	if t.Longest > most {
+		bound, most = Tail, t.Longest
 	}
 	if t.Latency > most {
 		bound, most = Latency, t.Latency

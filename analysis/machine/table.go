@@ -12,6 +12,7 @@ type Table struct {
 	Tables  int64   // that are read by the same numbers, one after the other: of heads
 	Row     int64   // bytes
 	Times   float64 // how often warps read it at about the same time from the level-2 cache; 0: once
+	Longest int64   // reads of the longest row of a sparse matrix, which one block or thread computes; 0: not known
 	Profile reuse.Profile
 }
 
@@ -62,7 +63,8 @@ func (m *Machine) Again(t *Table, cache int64, beside float64) float64 {
 type Tables struct {
 	Near    float64 // bytes from the caches: of a GPU the level-2 cache
 	Again   float64 // bytes from the memory besides the first read of each line
-	Seconds float64 // of Near, or on a processor of what its caches give, and its cores add for each row
+	Seconds float64 // of Near, or on a processor of what its caches give
+	Longest float64 // seconds of the longest row alone
 }
 
 // ReadTables is that of ts on some threads of m, where a kernel moves so many bytes besides them.
@@ -77,6 +79,7 @@ func (m *Machine) ReadTables(ts []Table, beside int64, threads int) (out Tables)
 			again, seconds := m.fromCaches(t, each, threads)
 			out.Again += again
 			out.Seconds += seconds
+			out.Longest += seconds * m.share(threads) * float64(t.Longest) / max(1, float64(t.Profile.Reads))
 		case m.L2 > 0:
 			share := m.L2 / int64(len(ts))
 			out.Again += m.Again(t, share, each)
@@ -84,8 +87,19 @@ func (m *Machine) ReadTables(ts []Table, beside int64, threads int) (out Tables)
 	}
 	if m.L2Bandwidth > 0 {
 		out.Seconds = out.Near / m.L2Bandwidth
+		for i := range ts {
+			out.Longest += float64(ts[i].Longest*ts[i].Row) * float64(max(m.SMs, 1)) / m.L2Bandwidth // from that of one multiprocessor
+		}
 	}
 	return out
+}
+
+// share is how many threads of a processor work at the same time.
+func (m *Machine) share(threads int) float64 {
+	if threads == 0 {
+		threads = m.SMs
+	}
+	return float64(max(threads, 1))
 }
 
 // fromCaches is the bytes of t that come from the memory again, and how long the caches of a processor take for those that come from them: of each

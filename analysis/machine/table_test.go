@@ -32,6 +32,10 @@ func TestTables(t *testing.T) {
 	if order.Near != 256<<10 || order.Again != 0 {
 		t.Errorf("rows in order: %+v", order)
 	}
+	long := m.ReadTables([]Table{{Tables: 1, Row: 256, Longest: 1 << 18, Profile: reuse.Uniform(1<<16, reads)}}, 0, 0)
+	if long.Longest < 2*long.Seconds || long.Seconds != small.Seconds {
+		t.Errorf("a sixteenth of all reads in one row: %+v", long)
+	}
 	if two := m.ReadTables([]Table{{Tables: 3, Row: 256, Profile: reuse.Uniform(1<<16, reads)}, {Tables: 1, Row: 256, Profile: reuse.Uniform(1<<16, reads)}}, 0, 0); two.Near != 4*small.Near {
 		t.Errorf("four tables: %+v", two)
 	}

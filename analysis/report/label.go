@@ -103,6 +103,7 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 	}
 	for _, x := range []term{
 		{t.L2, "tiles from L2 = " + units.Time(t.L2)},
+		{t.Longest, "longest row alone = " + units.Time(t.Longest)},
 		{t.Tail, "tail of the last tiles = " + units.Time(t.Tail)},
 		{t.Latency, "latency of the memory = " + units.Time(t.Latency)},
 		{t.Launch, "launch " + t.LaunchText(m)},

@@ -354,15 +354,15 @@ func CountedArg(fn *ir.Func, i int) *Counted {
 	return CountedOf(argAttr(fn.Op, i, CountedAttr))
 }
 
-// SetArgAttr gives argument i of the function f an attribute, in place of one of its name.
-func SetArgAttr(f *ir.Op, i int, name string, value types.Attr) {
-	all, _ := f.Attr("arg_attrs").(types.Array)
+// SetArgAttr gives argument i of fn an attribute, in place of one of its name.
+func SetArgAttr(fn *ir.Func, i int, name string, value types.Attr) {
+	all, _ := fn.Op.Attr("arg_attrs").(types.Array)
 	all = slices.Clone(all)
-	for len(all) <= i {
+	for len(all) < len(fn.Args) {
 		all = append(all, types.Dict(nil))
 	}
 	own, _ := all[i].(types.Dict)
 	own = slices.DeleteFunc(slices.Clone(own), func(a types.Named) bool { return a.Name == name })
 	all[i] = append(own, types.Named{Name: name, Value: value})
-	f.SetAttr("arg_attrs", all)
+	fn.Op.SetAttr("arg_attrs", all)
 }

@@ -250,6 +250,9 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	if t.Tables > 0 && !t.OneUnit {
 		terms = append(terms, t.NearText(m))
 	}
+	if t.Longest > 0 {
+		terms = append(terms, units.Time(t.Longest)+" of the longest row")
+	}
 	if t.LinkRate > 0 {
 		terms = append(terms, units.Bytes(t.Linked)+" / "+units.Bandwidth(t.LinkRate)+" to the host")
 	}
