@@ -11,7 +11,6 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/planned"
 	"dmir/dialect/budget"
@@ -132,33 +131,8 @@ func (c *costCmd) analysed(a *app) (*program.Program, error) {
 	if err := c.bound(p); err != nil || len(c.Input) == 0 {
 		return p, err
 	}
-	_, fn, err := driver.Pick(p, c.Func)
-	if err != nil {
-		return nil, noFunction(p, err, "--func")
-	}
-	p, matrices, err := a.sized(src, opts, p, fn, c.Input)
-	if err != nil {
-		return nil, err
-	}
-	for _, in := range c.Input {
-		name, _, _ := strings.Cut(in, "=")
-		if name = strings.TrimPrefix(name, "%"); slices.ContainsFunc(matrices, func(m matrix) bool { return m.arg == name }) {
-			continue
-		}
-		var sparse []string
-		for _, s := range sparseArguments(fn, nil) {
-			sparse = append(sparse, s.name)
-		}
-		help := "give sizes with --bind n=512"
-		if sparse != nil {
-			help = "its sparse arguments are " + strings.Join(sparse, ", ") + ", as a=FILE.mtx; " + help
-		}
-		return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no sparse argument %%%s that takes it", fn.Name, name), help}
-	}
-	if err := countPatterns(p, fn.Name, matrices); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p, _, err = a.counted(src, opts, p, c.Func, c.Input)
+	return p, err
 }
 
 // funcs are the functions that are asked for.

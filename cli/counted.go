@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"dmir/analysis/program"
+	"dmir/compile/driver"
 	"dmir/compile/sparse"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/source"
 )
 
 // countPatterns states in p what there is to count of the matrices that arguments of its function called name are, by which costs are those
@@ -49,4 +53,36 @@ func countPatterns(p *program.Program, name string, matrices []matrix) error {
 		}
 		return nil
 	})
+}
+
+// counted is p, which is src, with the matrices that inputs name for sparse arguments of its function called name: sizes that it leaves
+// open are theirs, and costs those of their patterns.
+func (a *app) counted(src *source.File, opts program.Options, p *program.Program, name string, inputs []string) (*program.Program, []matrix, error) {
+	_, fn, err := driver.Pick(p, name)
+	if err != nil {
+		return nil, nil, noFunction(p, err, "--func")
+	}
+	p, matrices, err := a.sized(src, opts, p, fn, inputs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, in := range inputs {
+		arg, _, _ := strings.Cut(in, "=")
+		if arg = strings.TrimPrefix(arg, "%"); slices.ContainsFunc(matrices, func(m matrix) bool { return m.arg == arg }) {
+			continue
+		}
+		var sparse []string
+		for _, s := range sparseArguments(fn, nil) {
+			sparse = append(sparse, s.name)
+		}
+		help := "give sizes with --bind n=512"
+		if sparse != nil {
+			help = "its sparse arguments are " + strings.Join(sparse, ", ") + ", as a=FILE.mtx; " + help
+		}
+		return nil, nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no sparse argument %%%s that takes it", fn.Name, arg), help}
+	}
+	if err := countPatterns(p, fn.Name, matrices); err != nil {
+		return nil, nil, err
+	}
+	return p, matrices, nil
 }

@@ -10,23 +10,26 @@ import (
 	panel "dmir/analysis/report"
 	"dmir/base/atomicfile"
 	"dmir/base/escape"
+	"dmir/compile/patterns"
+	"dmir/dialect/ir"
 )
 
 type reportCmd struct {
 	targeting
-	Kind         string `help:"graph, roofline, memory, mesh, timeline (these two of functions that several devices run), diff (needs --against), or all." enum:"graph,roofline,memory,mesh,timeline,diff,all" default:"graph"`
-	Func         string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"function" placeholder:"NAME"`
-	Undivided    bool   `help:"Show the undivided function, not what each device of its mesh runs; a page shows either."`
-	Against      string `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
-	Output       string `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
-	OutputFormat string `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
-	File         string `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
+	Kind         string   `help:"graph, roofline, memory, mesh, timeline (these two of functions that several devices run), pattern (of sparse tensors), diff (needs --against), or all." enum:"graph,roofline,memory,mesh,timeline,pattern,diff,all" default:"graph"`
+	Func         string   `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"function" placeholder:"NAME"`
+	Undivided    bool     `help:"Show the undivided function, not what each device of its mesh runs; a page shows either."`
+	Against      string   `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
+	Input        []string `help:"Take the sizes of a sparse argument from a matrix, and count and picture the pattern of what it stores." placeholder:"a=FILE.mtx" sep:"none"`
+	Output       string   `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
+	OutputFormat string   `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
+	File         string   `arg:"" complete:"file:dmir,mlir,onnx" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.
 func (reportCmd) Help() string {
-	return "Writes the movement graph, the roofline, the memory plan, what each device of a mesh has, the timeline of a device or\n" +
-		"the difference of two versions as one page that needs nothing else, and prints where it is."
+	return "Writes the movement graph, the roofline, the memory plan, what each device of a mesh has, the timeline of a device,\n" +
+		"which elements sparse tensors store, or the difference of two versions as one page that needs nothing else, and prints where it is."
 }
 
 const allKinds = "all"
@@ -42,11 +45,26 @@ func (c reportCmd) Run(a *app) error {
 	if err := c.sensible(); err != nil {
 		return err
 	}
-	p, err := c.load(a, c.File)
+	src, base, err := c.program(a, c.File)
 	if err != nil {
 		return err
 	}
-	opts := panel.Options{Undivided: c.Undivided, Both: c.OutputFormat == "html", Context: a.ctx}
+	p, err := c.checked(a, src, base)
+	if err != nil {
+		return err
+	}
+	given := map[string]patterns.Given{}
+	if len(c.Input) > 0 {
+		var matrices []matrix
+		if p, matrices, err = a.counted(src, base, p, c.Func, c.Input); err != nil {
+			return err
+		}
+		for _, m := range matrices {
+			given[m.arg] = patterns.Given{File: filepath.Base(m.path), Elements: m.elements}
+		}
+	}
+	ofSparse := func(fn *ir.Func) []panel.PatternAt { return patterns.Of(fn, p.Bind, given) }
+	opts := panel.Options{Patterns: ofSparse, Undivided: c.Undivided, Both: c.OutputFormat == "html", Context: a.ctx}
 	if opts.Sources, err = a.sources(c.File, nil); err != nil {
 		return err
 	}
@@ -77,6 +95,9 @@ func (c reportCmd) Run(a *app) error {
 		case a.ctx.Err() != nil:
 			return a.ctx.Err()
 		case errors.Is(err, panel.ErrKind):
+			if kind == panel.KindPattern {
+				return &failure{"DM612", "--kind " + kind, "has nothing to show: " + err.Error(), "give an argument a format, #dm.csr<nnz = e>, or name another kind"}
+			}
 			return &failure{"DM612", "--kind " + kind, "has nothing to show: nothing in the function is divided over a mesh", "define a dm.mesh and divide a value over its axes, or name another kind"}
 		case err != nil:
 			return noFunction(p, err, "--func")

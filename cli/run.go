@@ -237,14 +237,14 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 	for i, v := range flat.Args {
 		arg := argument{name: strings.TrimPrefix(v.Name, "%"), typ: v.Type.String()}
 		arg.elem, arg.shape, arg.err = interp.ArgType(flat, i, p.Bind)
-		arg.drawn = interp.ArgAttr(flat, i, op.InitAttr) != nil || interp.ArgAttr(flat, i, op.StddevAttr) != nil
+		arg.drawn = op.ArgAttr(flat, i, op.InitAttr) != nil || op.ArgAttr(flat, i, op.StddevAttr) != nil
 		args = append(args, arg)
 	}
 	for _, s := range sparseArguments(fn, p.Bind) {
 		parts := args[s.first:][:len(s.t.Components())]
 		for k := range parts {
 			parts[k].of = s.name
-			parts[k].drawn = parts[k].drawn || k < len(parts)-1 && interp.ArgAttr(flat, s.first, op.PatternAttr) != nil
+			parts[k].drawn = parts[k].drawn || k < len(parts)-1 && op.ArgAttr(flat, s.first, op.PatternAttr) != nil
 		}
 	}
 	return args

@@ -9,14 +9,15 @@ const (
 	KindMemory   = "memory"
 	KindMesh     = "mesh"
 	KindTimeline = "timeline"
+	KindPattern  = "pattern"
 	KindDiff     = "diff"
 	KindHistory  = "history"
 )
 
 // Kinds are the kinds that need one program only. Those of deviceKinds need a function that
-// the devices of a mesh run together.
+// the devices of a mesh run together, KindPattern one with sparse tensors.
 var (
-	Kinds       = []string{KindGraph, KindRoofline, KindMemory, KindMesh, KindTimeline}
+	Kinds       = []string{KindGraph, KindRoofline, KindMemory, KindMesh, KindTimeline, KindPattern}
 	deviceKinds = []string{KindMesh, KindTimeline}
 )
 
@@ -39,6 +40,7 @@ type Data struct {
 	Memory    *Memory    `json:"memory,omitempty"`
 	Mesh      *Mesh      `json:"mesh,omitempty"`
 	Timeline  *Timeline  `json:"timeline,omitempty"`
+	Patterns  []Pattern  `json:"patterns,omitempty"`
 	Diff      *Diff      `json:"diff,omitempty"`
 	History   *History   `json:"history,omitempty"`
 	Plans     *Plans     `json:"plans,omitempty"`

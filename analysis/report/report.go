@@ -24,6 +24,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	Context   context.Context  // ends what takes long, the gate's plans; nil: nothing does
 	Undivided bool             // the figures are of the undivided function, not of each device
 	Both      bool             // the panel of each device has that of the undivided function as well
+
+	// Patterns gives the pictures of the sparse tensors of a function of the program; nil: there are none.
+	Patterns func(fn *ir.Func) []PatternAt
 
 	// Sources are the files that the program was traced from; nil: what its locations say of them.
 	Sources *attribution.Sources
@@ -91,6 +95,9 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	if ofDevices && f.Mesh() == nil {
 		return Data{}, kindError(fmt.Sprintf("@%s runs on one device and has no %s; divide it over a mesh, for example as dmir plan proposes", f.Func.Name, kind))
 	}
+	if kind == KindPattern && !hasPatterns(f) {
+		return Data{}, kindError(fmt.Sprintf("@%s has no sparse argument, and packs no sparse constant", f.Func.Name))
+	}
 	b := builder{p: p, f: f, undivided: o.Undivided && !ofDevices}
 	d.Function = f.Func.Name
 	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
@@ -110,7 +117,7 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 	d.Unbound = f.Unbound()
 	d.Functions = b.functions(kind)
 	if o.Both && d.Devices != nil && d.Devices.Each && !ofDevices {
-		whole, err := Build(p, kind, function, Options{Undivided: true, Sources: o.Sources})
+		whole, err := Build(p, kind, function, Options{Undivided: true, Sources: o.Sources, Patterns: o.Patterns})
 		if err != nil {
 			return Data{}, err
 		}
@@ -127,17 +134,21 @@ func Build(p *program.Program, kind, function string, o Options) (Data, error) {
 		d.Mesh = b.mesh()
 	case KindTimeline:
 		d.Timeline = b.timeline()
+	case KindPattern:
+		if o.Patterns != nil {
+			d.Patterns = b.patterns(o.Patterns(f.Func))
+		}
 	}
 	return d, nil
 }
 
-// KindsOf are those of Kinds that there are of the function that Build takes for a name: all
-// that need no mesh, where the program has no such function.
+// KindsOf are those of Kinds that there are of the function that Build takes for a name: those
+// that need no mesh and no sparse tensor, where the program has no such function.
 func KindsOf(p *program.Program, function string) []string {
-	if f, err := choose(p, function); err == nil && f.Mesh() != nil {
-		return Kinds
-	}
-	return slices.DeleteFunc(slices.Clone(Kinds), func(kind string) bool { return slices.Contains(deviceKinds, kind) })
+	f, err := choose(p, function)
+	return slices.DeleteFunc(slices.Clone(Kinds), func(kind string) bool {
+		return slices.Contains(deviceKinds, kind) && (err != nil || f.Mesh() == nil) || kind == KindPattern && (err != nil || !hasPatterns(f))
+	})
 }
 
 // Choose returns the function that Build takes for a name.
@@ -212,7 +223,7 @@ func (b *builder) functions(kind string) []Function {
 	out := []Function{}
 	for _, f := range b.p.Funcs {
 		switch divided := f.Mesh() != nil; {
-		case !divided && slices.Contains(deviceKinds, kind):
+		case !divided && slices.Contains(deviceKinds, kind), kind == KindPattern && !hasPatterns(f):
 		case !divided || b.undivided:
 			out = append(out, b.function(f))
 		case f.Tried():

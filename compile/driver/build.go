@@ -9,7 +9,6 @@ import (
 	"dmir/analysis/machine"
 	"dmir/base/local"
 	"dmir/compile/devices"
-	"dmir/compile/interp"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
@@ -319,10 +318,10 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	fn, _ = flatten.Func(fn)
 	for i := range p.Inputs { // fn's arguments, followed by the cotangents of its gradient
 		var d artifact.Default
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.InitAttr)); ok {
+		if v, ok := types.NumberOf(op.ArgAttr(fn, i, op.InitAttr)); ok {
 			d.Init = &v
 		}
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.StddevAttr)); ok {
+		if v, ok := types.NumberOf(op.ArgAttr(fn, i, op.StddevAttr)); ok {
 			d.Stddev = &v
 		}
 		if a := op.InitialArray(fn.Op, i); a != nil {

@@ -178,7 +178,7 @@ func describeSparse(p *artifact.Program, fn *ir.Func, bind map[string]int64) {
 			continue
 		}
 		s := artifact.Sparse{First: g.First, Name: strings.TrimPrefix(g.Name, "%")}
-		if a := interp.ArgAttr(flat, g.First, op.PatternAttr); a != nil {
+		if a := op.ArgAttr(flat, g.First, op.PatternAttr); a != nil {
 			of, _ := op.StatedPattern(a)
 			s.Pattern = &artifact.Pattern{Kind: of.Kind, Exponent: of.Exponent, Width: of.Width, Size: of.Size}
 		}

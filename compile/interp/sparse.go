@@ -31,7 +31,7 @@ func SparseArgs(fn *ir.Func) (out []SparseArg) {
 
 // sparseArg is the sparse tensor that arguments from number i on store, nil where that is none's first.
 func sparseArg(fn *ir.Func, i int) *SparseArg {
-	a, _ := ArgAttr(fn, i, op.ComponentAttr).(types.TypeAttr)
+	a, _ := op.ArgAttr(fn, i, op.ComponentAttr).(types.TypeAttr)
 	t, ok := a.T.(*types.Tensor)
 	if !ok || t.Format == nil {
 		return nil
@@ -82,7 +82,7 @@ func (in *inputs) sparse(i int) (n int, err error) {
 		}
 	}
 	x := &sparse.Tensor{Type: t, Parts: in.args[i : values+1]}
-	p, _ := op.StatedPattern(ArgAttr(in.fn, i, op.PatternAttr))
+	p, _ := op.StatedPattern(op.ArgAttr(in.fn, i, op.PatternAttr))
 	if err := x.Complete(p, tensor.NewStream(in.seed, uint64(i))); err != nil {
 		return 0, in.stores(i, name, err)
 	}

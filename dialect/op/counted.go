@@ -346,12 +346,17 @@ func gatherTraffic(o *ir.Op, n Numbers) (read []dim.Dim, written dim.Dim) {
 	return read, written
 }
 
-// CountedArg is what was counted of argument i of fn, nil for nothing.
-func CountedArg(fn *ir.Func, i int) *Counted {
+// ArgAttr is an attribute of argument i of fn, nil for none.
+func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 	if fn.Op == nil {
 		return nil
 	}
-	return CountedOf(argAttr(fn.Op, i, CountedAttr))
+	return argAttr(fn.Op, i, name)
+}
+
+// CountedArg is what was counted of argument i of fn, nil for nothing.
+func CountedArg(fn *ir.Func, i int) *Counted {
+	return CountedOf(ArgAttr(fn, i, CountedAttr))
 }
 
 // SetArgAttr gives argument i of fn an attribute, in place of one of its name.

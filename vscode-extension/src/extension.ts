@@ -99,6 +99,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("showMemoryPlan", () => panelCommand(theServer, panels, "memory")),
     register("showMesh", () => panelCommand(theServer, panels, "mesh")),
     register("showTimeline", () => panelCommand(theServer, panels, "timeline")),
+    register("showPatterns", () => panelCommand(theServer, panels, "pattern")),
     register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
     register("compareWithHead", () => panelCommand(theServer, panels, "diff", "git:HEAD")),
     register("showHistory", () => panelCommand(theServer, panels, "history")),

@@ -72,6 +72,7 @@ function entries(): Entry[] {
     { label: "$(layers) Memory plan", command: "dmir.showMemoryPlan" },
     { label: "$(server) Mesh of devices", command: "dmir.showMesh" },
     { label: "$(list-tree) Timeline of a device", command: "dmir.showTimeline" },
+    { label: "$(table) Patterns of sparse tensors", command: "dmir.showPatterns" },
     { label: "$(diff) Comparison with the saved file", command: "dmir.compareWithSaved" },
     { label: "$(git-compare) Comparison with HEAD", command: "dmir.compareWithHead" },
     { label: "$(history) History of fixes and refactorings", command: "dmir.showHistory" },

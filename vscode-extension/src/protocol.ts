@@ -78,7 +78,7 @@ export interface Target {
   current?: boolean;
 }
 
-export const panelKinds = ["graph", "roofline", "memory", "mesh", "timeline", "plans", "diff", "history"] as const;
+export const panelKinds = ["graph", "roofline", "memory", "mesh", "timeline", "pattern", "plans", "diff", "history"] as const;
 export type PanelKind = (typeof panelKinds)[number];
 
 /** Identifies a panel: file, kind and, optionally, function. */

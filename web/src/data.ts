@@ -17,6 +17,7 @@ export interface PanelData {
   memory?: MemoryData;
   mesh?: MeshData;
   timeline?: TimelineData;
+  patterns?: Pattern[];
   diff?: DiffData;
   history?: HistoryData;
   plans?: PlansData;
@@ -123,6 +124,25 @@ export interface TimelineData {
   exposed_share_label: string;
   sent: SentOn[] | null;
   sent_label: string;
+}
+
+export interface Pattern extends Place {
+  name: string;
+  kind: string;
+  type: string;
+  from: string;
+  reason: string;
+  shape: number[] | null;
+  stored: number;
+  down: number;
+  across: number;
+  counts: number[] | null;
+  longest_row: number;
+  median_row: number;
+  empty_rows: number;
+  blocks_16: number;
+  stored_label: string;
+  summary_label: string;
 }
 
 export interface DiffData {

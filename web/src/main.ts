@@ -7,6 +7,7 @@ import { HistoryPage } from "./history";
 import { pageData } from "./host";
 import { MemoryFigure } from "./memory";
 import { MeshFigure } from "./mesh";
+import { PatternFigure } from "./pattern";
 import { PlansPage } from "./plans";
 import { RooflineFigure } from "./roofline";
 import { TimelineFigure } from "./timeline";
@@ -27,6 +28,9 @@ switch (data.kind) {
     break;
   case "timeline":
     new Frame((d) => new TimelineFigure(d), data);
+    break;
+  case "pattern":
+    new Frame((d) => new PatternFigure(d), data);
     break;
   case "diff":
     new DiffPage(data);

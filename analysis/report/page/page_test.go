@@ -16,6 +16,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/report/page"
+	"dmir/dialect/ir"
 	"dmir/syntax/source"
 )
 
@@ -134,7 +135,7 @@ func TestPages(t *testing.T) {
 	loaded["deep"] = program.Load(source.New("deep.dmir", transformer(278)), program.Options{})
 	for name, p := range loaded {
 		for _, kind := range report.KindsOf(p, "") {
-			d, err := report.Build(p, kind, "", report.Options{Sources: sources})
+			d, err := report.Build(p, kind, "", report.Options{Sources: sources, Patterns: pictures})
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -164,6 +165,20 @@ func TestPages(t *testing.T) {
 		}
 		write(name, d)
 	}
+}
+
+// pictures are a diagonal for each sparse argument, and one that could not be drawn.
+func pictures(fn *ir.Func) (out []report.PatternAt) {
+	for _, v := range fn.Args {
+		if t := v.Tensor(); t != nil && t.Format != nil {
+			p := report.Pattern{Name: v.Name, Kind: report.PatternArgument, Type: t.String(), From: "drawn: band", Shape: []int64{64, 64}, Stored: 36, Down: 8, Across: 8, Counts: make([]int64, 64)}
+			for i := range 8 {
+				p.Counts[9*i] = int64(i + 1)
+			}
+			out = append(out, report.PatternAt{Pattern: p, Span: v.Span})
+		}
+	}
+	return append(out, report.PatternAt{Pattern: report.Pattern{Name: "%open", Kind: report.PatternArgument, Type: "tensor<?x?xf32, #dm.csr<nnz = e>>", From: "drawn: uniform", Reason: "a size is no number: bind it"}})
 }
 
 // transformer is a program of so many layers, 18 nodes each, of which later
