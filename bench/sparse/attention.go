@@ -11,14 +11,14 @@ func attention(m *matrix, w int) []row {
 	head := fmt.Sprintf("func.func @main(%%p: %s, %%c: %s, %%x: %s, %%z: %s) -> %s {\n", positions, columns, dense, dense, dense)
 	one := fmt.Sprintf("tensor<1x%dx%dxf32>", n, w)
 	return []row{
-		{name: fmt.Sprintf("attention %d", w), width: w, text: head + fmt.Sprintf(`  %%q = dm.reshape %%x : (%[1]s) -> %[2]s
+		{name: fmt.Sprintf("attention %d", w), text: head + fmt.Sprintf(`  %%q = dm.reshape %%x : (%[1]s) -> %[2]s
   %%k = dm.reshape %%z : (%[1]s) -> %[2]s
   %%a = dm.segment_attention %%q, %%k, %%k, %%p, %%c, scale = 0.125 : (%[2]s, %[2]s, %[2]s, %[3]s, %[4]s) -> %[2]s
   %%y = dm.reshape %%a : (%[2]s) -> %[1]s
   return %%y : %[1]s
 }
 `, dense, one, positions, columns)},
-		{name: fmt.Sprintf("attention %d, ops apart", w), width: w, text: head + fmt.Sprintf(`  %%i = dm.segment_ids %%p : (%[3]s) -> %[4]s
+		{name: fmt.Sprintf("attention %d, ops apart", w), text: head + fmt.Sprintf(`  %%i = dm.segment_ids %%p : (%[3]s) -> %[4]s
   %%g = dm.gather %%x, %%i : (%[1]s, %[4]s) -> %[2]s
   %%h = dm.gather %%z, %%c : (%[1]s, %[4]s) -> %[2]s
   %%v = dm.mul %%g, %%h : %[2]s

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"dmir/compile/sparse"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 )
@@ -17,10 +18,10 @@ type matrix struct {
 	columns   []int64
 }
 
-// matrices have the shapes of matrices that papers measure: uniform rows, rows by a power law as of a
-// graph of the web, a band as of a discretized equation, and few neighbours as of a network of roads.
-func matrices(n int) []matrix {
-	draw := func(name string, row func(r *rand.Rand, i int) []int64) matrix {
+// matrices have the shapes of those of the SuiteSparse collection that papers measure: uniform rows, graphs of the web, of citations and of a
+// social network, by power laws, bands and stencils as of discretized equations, dense blocks as of finite elements, and a network of roads.
+func matrices(n int) (all []matrix) {
+	draw := func(name string, row func(r *rand.Rand, i int) []int64) {
 		r := rand.New(rand.NewPCG(7, uint64(n)))
 		m := matrix{name: name, n: n, positions: []int64{0}}
 		for i := range n {
@@ -29,53 +30,124 @@ func matrices(n int) []matrix {
 			m.columns = append(m.columns, slices.Compact(columns)...)
 			m.positions = append(m.positions, int64(len(m.columns)))
 		}
-		return m
+		all = append(all, m)
 	}
 	inside := func(j int) int64 { return int64(min(max(j, 0), n-1)) }
-	side := int(math.Sqrt(float64(n)))
-	return []matrix{
-		draw("uniform", func(r *rand.Rand, _ int) (c []int64) {
-			for range 16 {
-				c = append(c, r.Int64N(int64(n)))
-			}
-			return c
-		}),
-		draw("power law", func(r *rand.Rand, _ int) (c []int64) {
-			length := min(int(4*math.Pow(1-r.Float64(), -1/1.4)), n/8) // Pareto, of exponent 2.4
-			for range length {
-				u := r.Float64()
-				c = append(c, inside(int(float64(n)*u*u*u)))
-			}
-			return c
-		}),
-		draw("band", func(_ *rand.Rand, i int) (c []int64) {
-			for j := i - 13; j <= i+13; j++ {
-				c = append(c, inside(j))
-			}
-			return c
-		}),
-		draw("road", func(r *rand.Rand, i int) (c []int64) {
-			for _, j := range []int{i - 1, i + 1, i - side, i + side} {
-				if r.IntN(3) > 0 {
-					c = append(c, inside(j))
+	near := func(offsets ...int) func(*rand.Rand, int) []int64 {
+		return func(_ *rand.Rand, i int) (c []int64) {
+			for _, d := range offsets {
+				if j := i + d; j >= 0 && j < n {
+					c = append(c, int64(j))
 				}
 			}
 			return c
-		}),
+		}
 	}
+	span := func(width int) (offsets []int) {
+		for d := -width; d <= width; d++ {
+			offsets = append(offsets, d)
+		}
+		return offsets
+	}
+	side, edge := int(math.Sqrt(float64(n))), int(math.Cbrt(float64(n)))
+	for _, each := range []struct {
+		name string
+		n    int
+	}{{"uniform 4", 4}, {"uniform", 16}, {"uniform 48", 48}} {
+		draw(each.name, func(r *rand.Rand, _ int) (c []int64) {
+			for range each.n {
+				c = append(c, r.Int64N(int64(n)))
+			}
+			return c
+		})
+	}
+	// Pareto with so many elements at least and an exponent; columns are the more frequent the smaller they are, by a power.
+	graph := func(name string, least, exponent, skew float64) {
+		draw(name, func(r *rand.Rand, _ int) (c []int64) {
+			length := min(int(least*math.Pow(1-r.Float64(), -1/(exponent-1))), n/8)
+			for range length {
+				c = append(c, inside(int(float64(n)*math.Pow(r.Float64(), skew))))
+			}
+			return c
+		})
+	}
+	graph("power law", 4, 2.4, 3)
+	graph("social", 6, 2.1, 2)
+	graph("citation", 2, 3, 1.5)
+	draw("tridiagonal", near(-1, 0, 1))
+	draw("band", near(span(13)...))
+	draw("stencil", near(-edge*edge, -edge, -1, 0, 1, edge, edge*edge))
+	blocks := func(name string, size, across int) {
+		draw(name, func(_ *rand.Rand, i int) (c []int64) {
+			chosen := rand.New(rand.NewPCG(5, uint64(i/size)))
+			for range across {
+				b := chosen.IntN(max(n/size, 1))
+				for j := range size {
+					c = append(c, inside(b*size+j))
+				}
+			}
+			return c
+		})
+	}
+	blocks("blocks 8", 8, 3)
+	blocks("blocks 32", 32, 2)
+	draw("road", func(r *rand.Rand, i int) (c []int64) {
+		for _, j := range []int{i - 1, i + 1, i - side, i + side} {
+			if r.IntN(3) > 0 {
+				c = append(c, inside(j))
+			}
+		}
+		return c
+	})
+	return all
 }
 
 func (m *matrix) stored() int { return len(m.columns) }
 
-// tensors are the components of m.
-func (m *matrix) tensors() map[string]*tensor.Tensor {
+// products is how many products the square of m takes, and how many elements that stores.
+func (m *matrix) products() (products, stored int) {
+	last := make([]int, m.n)
+	for i := range m.n {
+		for _, k := range m.columns[m.positions[i]:m.positions[i+1]] {
+			for _, j := range m.columns[m.positions[k]:m.positions[k+1]] {
+				products++
+				if last[j] != i+1 {
+					last[j] = i + 1
+					stored++
+				}
+			}
+		}
+	}
+	return products, stored
+}
+
+// middle is the size of the second dimension of the tensor of three dimensions that is made of a matrix.
+const middle = 64
+
+// values are those of the elements.
+func (m *matrix) values() *tensor.Tensor {
 	values := tensor.New(types.F32, m.stored())
 	for k := range values.F32 {
 		values.F32[k] = float32(tensor.Normal(3, 2, uint64(k)))
 	}
-	return map[string]*tensor.Tensor{
-		"p": tensor.FromInts(types.I32, []int{m.n + 1}, m.positions),
-		"c": tensor.FromInts(types.I32, []int{m.stored()}, m.columns),
-		"a": values,
+	return values
+}
+
+// elements are those of m; of the tensor of three dimensions element (i, j) is (i, j mod middle, j).
+func (m *matrix) elements(three bool) *sparse.COO {
+	rows := make([]int64, m.stored())
+	for i := range m.n {
+		for k := m.positions[i]; k < m.positions[i+1]; k++ {
+			rows[k] = int64(i)
+		}
 	}
+	c := &sparse.COO{Shape: []int{m.n, m.n}, At: [][]int64{rows, m.columns}, Values: m.values()}
+	if three {
+		between := make([]int64, m.stored())
+		for k, j := range m.columns {
+			between[k] = j % middle
+		}
+		c.Shape, c.At = []int{m.n, middle, m.n}, [][]int64{rows, between, m.columns}
+	}
+	return c
 }

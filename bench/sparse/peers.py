@@ -21,13 +21,26 @@ class SciPy:
         self.sparse, self.about = scipy.sparse, f"SciPy {scipy.__version__}"
 
     def prepare(self, kind, get, threads):
-        p, c, x = get("p"), get("c"), get("x")
+        p, c, x = get("p"), get("c"), None if kind == "spgemm" else get("x")
         if kind.startswith("attention"):
             raise NotImplementedError("SciPy has no softmax over what is stored")
         if kind.startswith("sddmm"):  # SciPy has none; this is how it is written with NumPy
             z, i = get("z"), numpy.repeat(numpy.arange(len(p) - 1), numpy.diff(p))
             return lambda: numpy.einsum("kd,kd->k", x[i], z[c])
-        m = self.sparse.csr_matrix((get("a"), c, p), shape=(len(p) - 1, len(x)))
+        n = len(p) - 1
+        m = self.sparse.csr_matrix((get("a"), c, p), shape=(n, n))
+        if kind == "spgemm":
+
+            def square():
+                r = m @ m
+                r.sort_indices()
+                return r.data
+
+            return square
+        if kind.startswith("mttkrp"):  # SciPy has none; this is how it is written with NumPy and a product
+            z, a, j = get("z"), get("a"), c % len(x)
+            ones = self.sparse.csr_matrix((numpy.ones(len(c), numpy.float32), numpy.arange(len(c)), p), shape=(n, len(c)))
+            return lambda: ones @ (a[:, None] * x[j] * z[c])
         return lambda: m @ x
 
 
@@ -41,7 +54,14 @@ class Torch:
     def prepare(self, kind, get, threads):
         torch = self.torch
         torch.set_num_threads(threads)
-        p, c, x = (torch.from_numpy(get(name)) for name in ("p", "c", "x"))
+        p, c = torch.from_numpy(get("p")), torch.from_numpy(get("c"))
+        if kind == "spgemm":
+            m = torch.sparse_csr_tensor(p, c, torch.from_numpy(get("a")), size=(len(p) - 1, len(p) - 1), check_invariants=False)
+            return lambda: (m @ m).values().numpy()
+        x = torch.from_numpy(get("x"))
+        if kind.startswith("mttkrp"):
+            z, a, j, k, lengths = torch.from_numpy(get("z")), torch.from_numpy(get("a"))[:, None], c.long() % len(x), c.long(), torch.diff(p).long()
+            return lambda: torch.segment_reduce(a * x[j] * z[k], "sum", lengths=lengths, axis=0, initial=0).numpy()
         if kind.startswith("attention"):
             return self.attention(p, c, x, torch.from_numpy(get("z")))
         if kind.startswith("sddmm"):

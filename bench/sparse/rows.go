@@ -1,47 +1,65 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"dmir/compile/sparse"
+)
 
 // row is a function of a matrix.
 type row struct {
-	name  string
-	width int // columns of the dense operands; 0: they are vectors
-	text  string
+	name   string
+	text   string
+	format string // of the matrix, "csr"; "csf" for the tensor of three dimensions; "": the text has its components
 }
+
+// mostProducts bounds the products of a sparse product that is measured.
+const mostProducts = 1 << 23
 
 // rows are the functions that are measured of m.
 func rows(m *matrix) (all []row) {
 	n, e := m.n, m.stored()
-	stored, columns, positions := fmt.Sprintf("tensor<%dxf32>", e), fmt.Sprintf("tensor<%dxi32>", e), fmt.Sprintf("tensor<%dxi32>", n+1)
+	csr := fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", n, e)
+	add := func(name, format, arguments, result, body string) {
+		text := fmt.Sprintf("func.func @main(%s) -> %s {\n  %%y = %s\n  return %%y : %s\n}\n", arguments, result, body, result)
+		all = append(all, row{name, text, format})
+	}
+	dense := func(rows, w int) string { return fmt.Sprintf("tensor<%dx%dxf32>", rows, w) }
 	vector := fmt.Sprintf("tensor<%dxf32>", n)
-	all = append(all, row{name: "spmv", text: fmt.Sprintf(`func.func @main(%%p: %[1]s, %%c: %[2]s, %%a: %[3]s, %%x: %[4]s) -> %[4]s {
-  %%g = dm.gather %%x, %%c : (%[4]s, %[2]s) -> %[3]s
-  %%v = dm.mul %%g, %%a : %[3]s
-  %%y = dm.segment_reduce add %%v, %%p : (%[3]s, %[1]s) -> %[4]s
-  return %%y : %[4]s
-}
-`, positions, columns, stored, vector)})
+	add("spmv", "csr", fmt.Sprintf("%%a: %s, %%x: %s", csr, vector), vector, fmt.Sprintf(`dm.einsum "ij,j->i" %%a, %%x : (%s, %s) -> %s`, csr, vector, vector))
 	for _, w := range []int{16, 64, 256} {
-		dense, each := fmt.Sprintf("tensor<%dx%dxf32>", n, w), fmt.Sprintf("tensor<%dx%dxf32>", e, w)
-		all = append(all, row{name: fmt.Sprintf("spmm %d", w), width: w, text: fmt.Sprintf(`func.func @main(%%p: %[1]s, %%c: %[2]s, %%a: %[3]s, %%x: %[4]s) -> %[4]s {
-  %%g = dm.gather %%x, %%c : (%[4]s, %[2]s) -> %[5]s
-  %%w = dm.reshape %%a : (%[3]s) -> tensor<%[6]dx1xf32>
-  %%v = dm.mul %%g, %%w : (%[5]s, tensor<%[6]dx1xf32>) -> %[5]s
-  %%y = dm.segment_reduce add %%v, %%p : (%[5]s, %[1]s) -> %[4]s
-  return %%y : %[4]s
-}
-`, positions, columns, stored, dense, each, e)})
+		x := dense(n, w)
+		add(fmt.Sprintf("spmm %d", w), "csr", fmt.Sprintf("%%a: %s, %%x: %s", csr, x), x, fmt.Sprintf("dm.matmul %%a, %%x : (%s, %s) -> %s", csr, x, x))
 	}
 	const w = 64
-	dense, each := fmt.Sprintf("tensor<%dx%dxf32>", n, w), fmt.Sprintf("tensor<%dx%dxf32>", e, w)
 	all = append(all, attention(m, w)...)
-	return append(all, row{name: "sddmm 64", width: w, text: fmt.Sprintf(`func.func @main(%%p: %[1]s, %%c: %[2]s, %%x: %[4]s, %%z: %[4]s) -> %[3]s {
-  %%i = dm.segment_ids %%p : (%[1]s) -> %[2]s
-  %%g = dm.gather %%x, %%i : (%[4]s, %[2]s) -> %[5]s
-  %%h = dm.gather %%z, %%c : (%[4]s, %[2]s) -> %[5]s
-  %%v = dm.mul %%g, %%h : %[5]s
-  %%y = dm.reduce add %%v, dims = [1] : (%[5]s) -> %[3]s
-  return %%y : %[3]s
+	x := dense(n, w)
+	add("sddmm 64", "csr", fmt.Sprintf("%%a: %s, %%x: %s, %%z: %s", csr, x, x), csr, fmt.Sprintf(`dm.sample "ik,jk->ij" %%a, %%x, %%z : (%s, %s, %s) -> %s`, csr, x, x, csr))
+	const r = 16
+	if csf, err := m.packed("csf"); err == nil {
+		a, b, c := csf.Type.String(), dense(middle, r), dense(n, r)
+		add("mttkrp 16", "csf", fmt.Sprintf("%%a: %s, %%x: %s, %%z: %s", a, b, c), c, fmt.Sprintf(`dm.einsum "ijk,jr,kr->ir" %%a, %%x, %%z : (%s, %s, %s) -> %s`, a, b, c, c))
+	}
+	if products, stored := m.products(); products <= mostProducts {
+		out := fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", n, stored)
+		add("spgemm", "csr", fmt.Sprintf("%%a: %s", csr), out, fmt.Sprintf(`dm.matmul %%a, %%a, products = "%d" : (%s, %s) -> %s`, products, csr, csr, out))
+	}
+	return all
 }
-`, positions, columns, stored, dense, each)})
+
+// packed is m in a format.
+func (m *matrix) packed(format string) (*sparse.Tensor, error) {
+	shape := fmt.Sprintf("%[1]dx%[1]d", m.n)
+	if format == "csf" {
+		shape = fmt.Sprintf("%dx%dx%d", m.n, middle, m.n)
+	}
+	t, err := sparse.ParseType(fmt.Sprintf("tensor<%sxf32, #dm.%s<nnz = %d>>", shape, format, m.stored()))
+	if err != nil {
+		return nil, err
+	}
+	x, err := sparse.Pack(sparse.Open(t), m.elements(format == "csf"))
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
 }
