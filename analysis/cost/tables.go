@@ -64,7 +64,7 @@ func (e *Entry) reads(out []table) []table {
 
 // within are those of ts that e, a kernel, does not compute itself.
 func within(e *Entry, ts []table) []table {
-	if !e.Fused {
+	if !e.Fused || len(ts) == 0 {
 		return ts
 	}
 	made := map[*ir.Value]bool{}
