@@ -402,7 +402,7 @@ func TestErrors(t *testing.T) {
 		{"graph", "@c", "@c"},
 		{"memory", "a", "@a"},
 		{"graph", "d", "there is no function @d with a body; there are @a, @b, @c"},
-		{"pie", "", `there is no panel "pie"; there are graph, roofline, memory, mesh, timeline, diff`},
+		{"pie", "", `there is no panel "pie"; there are graph, roofline, memory, mesh, timeline, pattern, diff`},
 		{"timeline", "b", "@b runs on one device and has no timeline; divide it over a mesh, for example as dmir plan proposes"},
 		{"diff", "", "a diff needs a version to compare with"},
 	} {

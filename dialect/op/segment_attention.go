@@ -99,7 +99,7 @@ func SegmentScores(o *ir.Op) dim.Dim {
 func segmentAttentionTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	read, written = wholeTraffic(o)
 	_, c := SegmentBlock(o)
-	if len(read) < 5 || in(o, 4).Rank() != 1 {
+	if len(read) < 5 || len(o.Operands) < 5 || in(o, 4).Rank() != 1 {
 		return read, written
 	}
 	n := numbersOf(o.Operands[4])

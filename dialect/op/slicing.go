@@ -278,7 +278,12 @@ var gatherDef = &Def{
 		}
 		return one(tensor(in(o, 0), in(o, 0).Elem, shape...)), nil
 	},
-	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return gatherTraffic(o, numbersOf(o.Operands[1])) },
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		if len(o.Operands) < 2 {
+			return touchedTraffic(o)
+		}
+		return gatherTraffic(o, numbersOf(o.Operands[1]))
+	},
 	Move:       moveGather,
 	Derivative: gatherDerivative,
 }

@@ -5,7 +5,10 @@
 // that miss a cache are those whose row was not in the longest window that fits it.
 package reuse
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Grains are the numbers of neighbouring rows that lie in one line of a cache, for which a profile is kept: rows as long as a line, and
 // elements of vectors.
@@ -66,7 +69,7 @@ func Count(at []int64, limit int64) (p Profile, ok bool) {
 }
 
 // log2 is the logarithm of n, 1 or more, rounded down.
-func log2(n int64) int { return int(math.Ilogb(float64(n))) }
+func log2(n int64) int { return bits.Len64(uint64(n)) - 1 }
 
 // missing is the part of the reads whose line was not among the last t, at t = 0 and at t = 2^k.
 func (l *Lines) missing(reads int64, k int) float64 {

@@ -15,8 +15,6 @@ import (
 	"dmir/analysis/attribution"
 	"dmir/analysis/report"
 	"dmir/analysis/report/page"
-	"dmir/compile/patterns"
-	"dmir/dialect/ir"
 	"dmir/lsp/connection"
 	"dmir/lsp/feature"
 	"dmir/lsp/loopback"
@@ -50,7 +48,7 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 	_, err = ps.s.OnPlace(args.URI, func(_ context.Context, p session.Place) (_ any, err error) {
 		version = p.Version
 		panel := shownPanel{p.Key, args.Kind, args.Function}
-		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{Both: true, Patterns: patternsOf(p.Program().Bind), Sources: &attribution.Sources{Root: attribution.RootOf(p.Path)}}); err == nil {
+		if data, err = report.Build(p.Program(), args.Kind, args.Function, report.Options{Both: true, Patterns: feature.Pictures(p.Program()), Sources: &attribution.Sources{Root: attribution.RootOf(p.Path)}}); err == nil {
 			data.File = ps.s.Folders.Relative(p.Path)
 		}
 		span := source.Span{End: p.Src.Len()}
@@ -69,11 +67,6 @@ func (ps *Pages) Data(ctx context.Context, args PanelArgs) (version int32, data 
 		return nil, err
 	})(ctx)
 	return version, data, failed(err)
-}
-
-// patternsOf gives the pictures of sparse tensors with these sizes.
-func patternsOf(bind map[string]int64) func(*ir.Func) []report.PatternAt {
-	return func(fn *ir.Func) []report.PatternAt { return patterns.Of(fn, bind, nil) }
 }
 
 // Panel draws a panel: the page itself for an editor that shows it, else
