@@ -883,16 +883,12 @@ describe("small and large", () => {
 });
 
 describe("patterns", () => {
-  test("draws a picture of each sparse tensor, says in words where its elements are, and names the cell under the pointer", () =>
+  test("draws a picture of each sparse tensor, and says in words where its elements are", () =>
     on(address("gcn_train.pattern"), {}, async (page) => {
       const { patterns } = data("gcn_train.pattern");
       assert.equal(await drawn(page), patterns.length);
       assert.match(await page.locator("#figure").getAttribute("aria-label") ?? await page.content(), /of the elements lie within an eighth of the diagonal/);
       await picture(page, "patterns");
-      await page.keyboard.press("End");
-      await until("the last one", async () => (await chosen(page)) === patterns.at(-1).name);
-      await page.keyboard.press("t");
-      await page.getByRole("cell", { name: patterns[0].name, exact: true }).first().waitFor();
     }));
 });
 
