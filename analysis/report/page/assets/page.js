@@ -446,8 +446,8 @@
     if (right - left < 3 || bottom - top < 3) return;
     const high = bottom - top;
     const path = [];
-    const gap2 = 9;
-    for (let c = Math.ceil(left / gap2) * gap2; c < right + high; c += gap2) {
+    const gap3 = 9;
+    for (let c = Math.ceil(left / gap3) * gap3; c < right + high; c += gap3) {
       const t0 = Math.max(0, c - right);
       const t1 = Math.min(high, c - left);
       if (t1 <= t0) continue;
@@ -868,13 +868,13 @@
     }
     /** The names of both versions; in an editor they can be chosen and opened. */
     versions(diff) {
-      const part = (word, side, name, choices) => {
-        const choice = diff[side] ?? "";
+      const part = (word, side2, name, choices) => {
+        const choice = diff[side2] ?? "";
         if (choices.length === 0) return el("span", {}, `${word} `, el("b", {}, name));
-        const open = el("button", { type: "button", "data-part": `open ${side}`, title: `Open the ${word} version in the editor`, onclick: () => {
+        const open = el("button", { type: "button", "data-part": `open ${side2}`, title: `Open the ${word} version in the editor`, onclick: () => {
           this.connection.reveal({ line: 1, column: 1, end_column: 1 }, { choice, file: name });
         } }, "Open");
-        return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
+        return el("span", { class: "group" }, el("label", {}, `${word} `, this.chooser(side2, choices, diff)), diff.reason || !/^(git:|after-)/.test(choice) ? "" : el("b", {}, name), diff.reason ? "" : open);
       };
       const bases = diff.bases ?? [];
       const again = el("button", { type: "button", "data-part": "refresh", title: "Read both versions again", onclick: () => {
@@ -883,19 +883,19 @@
       const refresh = el("span", { class: "group" }, again, el("span", { class: "note", role: "status" }, this.busy ? "comparing…" : this.failure));
       return el("div", { class: "versions", "data-key": "versions" }, part("old", "base", diff.old, bases), part("new", "version", diff.new, diff.versions ?? []), bases.length > 0 ? refresh : "");
     }
-    chooser(side, choices, diff) {
+    chooser(side2, choices, diff) {
       const groups = /* @__PURE__ */ new Map();
       for (const c of choices) {
         let group = groups.get(c.group);
         if (!group) groups.set(c.group, group = el("optgroup", { label: c.group }));
-        group.append(el("option", { value: c.value, selected: c.value === diff[side] }, c.label));
+        group.append(el("option", { value: c.value, selected: c.value === diff[side2] }, c.label));
       }
-      if (side === "base" && this.asking) return this.named;
-      const select = el("select", { id: side, "data-part": side, "aria-label": side === "base" ? "Old version" : "New version" }, ...groups.values());
-      if (side === "base") select.append(el("option", { value: other }, "another revision or file…"));
+      if (side2 === "base" && this.asking) return this.named;
+      const select = el("select", { id: side2, "data-part": side2, "aria-label": side2 === "base" ? "Old version" : "New version" }, ...groups.values());
+      if (side2 === "base") select.append(el("option", { value: other }, "another revision or file…"));
       select.addEventListener("change", () => {
         if (select.value !== other) {
-          this.compare({ [side]: select.value });
+          this.compare({ [side2]: select.value });
           return;
         }
         this.asking = true;
@@ -979,7 +979,7 @@
       const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), el("span", { class: "op" }, "  ".repeat(o.depth) + title));
       if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
       const kernel = (label2, inside) => inside ? el("span", { class: "note", title: o.note }, "in kernel") : label2;
-      const line = (side, place) => place.line > 0 ? this.link(String(place.line), side, place) : el("span", { class: "note" }, "–");
+      const line = (side2, place) => place.line > 0 ? this.link(String(place.line), side2, place) : el("span", { class: "note" }, "–");
       return el(
         "tr",
         { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
@@ -993,11 +993,11 @@
       );
     }
     /** A button that shows a place of one of the versions. */
-    link(text, side, place) {
+    link(text, side2, place) {
       const diff = this.data.diff;
-      const name = (side === "base" ? diff?.old : diff?.new) ?? "";
-      return el("button", { type: "button", "data-part": side, title: `Show line ${place.line} of ${name}`, onclick: () => {
-        this.connection.reveal(place, { choice: diff?.[side] ?? "", file: name });
+      const name = (side2 === "base" ? diff?.old : diff?.new) ?? "";
+      return el("button", { type: "button", "data-part": side2, title: `Show line ${place.line} of ${name}`, onclick: () => {
+        this.connection.reveal(place, { choice: diff?.[side2] ?? "", file: name });
       } }, text);
     }
     selectLine(line) {
@@ -1527,8 +1527,8 @@
       (i) => el("tr", {}, ...figure.columns.map((c) => el("td", { class: c.numeric ? "number" : void 0 }, c.text(i))))
     );
     const head = el("tr", {}, ...figure.columns.map((c) => el("th", { scope: "col", class: c.numeric ? "number" : void 0 }, c.name)));
-    const caption = rows.length < figure.items.length ? `The first ${rows.length} of ${figure.items.length} rows` : "";
-    return el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body));
+    const caption2 = rows.length < figure.items.length ? `The first ${rows.length} of ${figure.items.length} rows` : "";
+    return el("table", {}, el("caption", {}, caption2), el("thead", {}, head), el("tbody", {}, ...body));
   }
 
   // src/recall.ts
@@ -1794,8 +1794,8 @@
         this.rows.set(i, row);
         body.append(row);
       }
-      const caption = el("caption", {}, `${figure.name}: ${order.length} rows. Enter shows a row in the text, t shows the figure.`);
-      this.element.replaceChildren(el("table", {}, caption, el("thead", {}, head), body));
+      const caption2 = el("caption", {}, `${figure.name}: ${order.length} rows. Enter shows a row in the text, t shows the figure.`);
+      this.element.replaceChildren(el("table", {}, caption2, el("thead", {}, head), body));
       this.mark(look.selected);
       if (within) this.rows.values().next().value?.querySelector("button")?.focus();
     }
@@ -2686,8 +2686,8 @@
   }
   function separation(g, u, v) {
     const points = (u >= g.nodes ? 1 : 0) + (v >= g.nodes ? 1 : 0);
-    const gap2 = points === 2 ? layoutGap.pass : points === 1 ? (layoutGap.pass + layoutGap.node) / 2 : layoutGap.node;
-    return (at(g.width, u) + at(g.width, v)) / 2 + gap2;
+    const gap3 = points === 2 ? layoutGap.pass : points === 1 ? (layoutGap.pass + layoutGap.node) / 2 : layoutGap.node;
+    return (at(g.width, u) + at(g.width, v)) / 2 + gap3;
   }
   function balance(g, layers, all, x) {
     const nodes = layers.flat();
@@ -3015,10 +3015,10 @@
       return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
     }
     /** Where an edge crosses the border of the group at one of its ends; undefined if free. */
-    port(side, e, width, groups) {
+    port(side2, e, width, groups) {
       if (e === void 0) return void 0;
       const edge = at(this.edges, e);
-      return groups.get(side === "exits" ? edge.from : edge.to)?.port(side, edge.value, width, this.nodes);
+      return groups.get(side2 === "exits" ? edge.from : edge.to)?.port(side2, edge.value, width, this.nodes);
     }
     /** Adds edges that are not drawn, so that many nodes without edges between them stand in rows. */
     gridOf(g, members) {
@@ -3113,9 +3113,9 @@
      * Where a value crosses the border, relative to the centre of the group.
      * @param width width of the group
      */
-    port(side, value, width, nodes) {
-      const gates = this[side];
-      const names = side === "exits" ? (nodes[this.group]?.result ?? "").split(", ") : [];
+    port(side2, value, width, nodes) {
+      const gates = this[side2];
+      const names = side2 === "exits" ? (nodes[this.group]?.result ?? "").split(", ") : [];
       const position = names.length === gates.size ? names.indexOf(value) : -1;
       const gate = gates.get(value) ?? [...gates.values()][gates.size === 1 ? 0 : position];
       if (gate === void 0) return void 0;
@@ -3410,8 +3410,8 @@
       if (many2) mind(line);
       for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
         const [x, y] = pointOn(line.path, t);
-        const side = line.width / 2 + 6;
-        const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
+        const side2 = line.width / 2 + 6;
+        const box = [x + side2, x - side2 - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
         if (!box) continue;
         take(box);
         drawn.add(key);
@@ -3814,10 +3814,10 @@
     let least2 = Infinity;
     boxes.forEach((b, j) => {
       if (!b || j === i || skip(j)) return;
-      const gap2 = to === "left" ? from.x - (b.x + b.w) : b.x - (from.x + from.w);
+      const gap3 = to === "left" ? from.x - (b.x + b.w) : b.x - (from.x + from.w);
       const off = Math.abs(b.y + b.h / 2 - (from.y + from.h / 2));
-      if (gap2 < -1 || off > gap2 + from.h) return;
-      const far = gap2 + 3 * off;
+      if (gap3 < -1 || off > gap3 + from.h) return;
+      const far = gap3 + 3 * off;
       if (far < least2) {
         least2 = far;
         best = j;
@@ -4527,6 +4527,174 @@
     }
   };
 
+  // src/pattern.ts
+  var side = 384;
+  var caption = 46;
+  var gap2 = 36;
+  var cardRoom = 340;
+  function range(i, cells, size2) {
+    const from = Math.ceil(i * size2 / cells);
+    const to = Math.ceil((i + 1) * size2 / cells) - 1;
+    return from >= to ? String(from) : `${from}–${to}`;
+  }
+  var PatternFigure = class {
+    name = "Patterns";
+    patterns;
+    items;
+    classes = [];
+    uniform = 2;
+    minimap = false;
+    cardSide = "beside";
+    empty;
+    summary;
+    note;
+    about = "Each picture is a sparse tensor: its first dimension goes down, the others across. The more elements lie in a cell, the stronger is its colour, on a logarithmic scale; empty cells store nothing. Elements are those of the matrix that is given, else of the distribution that the argument states, by default a uniform one.";
+    keys = [["← → ↑ ↓", "the pictures"], ...figureKeys];
+    columns;
+    /** The pictures in a row of them. */
+    across = 1;
+    constructor(data2) {
+      this.patterns = data2.patterns ?? [];
+      const keys = distinctKeys(this.patterns.map((p2) => `${p2.kind} ${p2.name}`));
+      this.items = this.patterns.map((p2, i) => ({
+        key: at(keys, i),
+        title: p2.name,
+        sub: p2.type,
+        cls: "",
+        place: p2,
+        search: `${p2.name} ${p2.type} ${p2.kind} ${p2.from}`.toLowerCase(),
+        rows: this.rows(p2),
+        why: [p2.summary_label],
+        weight: p2.stored
+      }));
+      this.empty = this.patterns.length === 0 ? "This function has no sparse tensors." : "";
+      this.summary = this.patterns.map((p2) => `${p2.name}, ${p2.from}: ${p2.stored_label} stored. ${p2.summary_label}.`).join(" ");
+      this.note = `${this.patterns.length === 1 ? "1 sparse tensor" : `${this.patterns.length} sparse tensors`} · stronger cells hold more elements`;
+      const p = (i) => at(this.patterns, i);
+      const count = (name, of) => ({ name, text: (i) => of(p(i)) > 0 ? String(of(p(i))) : "", by: (i) => of(p(i)), numeric: true });
+      this.columns = [
+        { name: "Tensor", text: (i) => p(i).name, by: (i) => p(i).name },
+        { name: "Type", text: (i) => p(i).type, by: (i) => p(i).type },
+        { name: "Pattern", text: (i) => p(i).from, by: (i) => p(i).from },
+        { name: "Stored", text: (i) => p(i).stored_label, by: (i) => p(i).stored, numeric: true },
+        count("Longest row", (x) => x.longest_row),
+        count("Median row", (x) => x.median_row),
+        count("Empty rows", (x) => x.empty_rows),
+        { name: "Where", text: (i) => p(i).summary_label, by: (i) => p(i).summary_label }
+      ];
+    }
+    rows(p) {
+      const rows = [["pattern", p.from]];
+      if (p.reason) rows.push(["no picture", p.reason]);
+      else rows.push(["stored", p.stored_label]);
+      if (p.longest_row > 0) rows.push(["longest row", String(p.longest_row)], ["median row", String(p.median_row)], ["empty rows", String(p.empty_rows)]);
+      if (p.blocks_16 > 0) rows.push(["blocks of 16 × 16 with elements", String(p.blocks_16)]);
+      return rows;
+    }
+    /** The picture of a tensor, without its caption. */
+    box(i) {
+      const p = at(this.patterns, i);
+      const unit = side / Math.max(p.across, p.down, 1);
+      const [column2, row] = [i % this.across, Math.floor(i / this.across)];
+      return { x: column2 * (side + gap2), y: row * (side + caption + gap2) + caption, w: Math.max(p.across, 1) * unit, h: Math.max(p.down, 1) * unit };
+    }
+    boxOf(i) {
+      const b = this.box(i);
+      return { x: b.x, y: b.y - caption, w: side, h: b.h + caption };
+    }
+    world() {
+      const n = this.patterns.length;
+      const rows = Math.max(1, Math.ceil(n / this.across));
+      return { x: 0, y: 0, w: Math.max(1, Math.min(n, this.across)) * (side + gap2) - gap2, h: rows * (side + caption + gap2) - gap2 };
+    }
+    prefer(aspect) {
+      this.across = clamp(Math.round(Math.sqrt(this.patterns.length * aspect)), 1, Math.max(1, this.patterns.length));
+    }
+    margins(w) {
+      return { left: 24, top: 20, right: this.roomy(w) ? cardRoom : 24, bottom: 20 };
+    }
+    first() {
+      return this.patterns.length > 0 ? 0 : -1;
+    }
+    roomy(width) {
+      return width >= 900;
+    }
+    draw(pen, view, look) {
+      let drawn = 0;
+      this.patterns.forEach((p, i) => {
+        const whole = this.boxOf(i);
+        if (!whole || !view.touches(whole)) return;
+        drawn++;
+        const { theme } = look;
+        const b = this.box(i);
+        const [x, y, w, h] = [view.sx(b.x), view.sy(b.y), b.w * view.kx, b.h * view.ky];
+        const opacity = look.found && !look.found.has(i) ? 0.3 : 1;
+        const size2 = clamp(13 * view.kx, 10, 15);
+        const wide = side * view.kx;
+        const mono = { size: size2, fill: theme.text, mono: true, bold: true, opacity };
+        pen.text(fitText(p.name, mono, wide), x, y - size2 * 2.3, mono);
+        const muted = { size: size2 * 0.88, fill: theme.muted, opacity };
+        pen.text(fitText(p.reason || `${p.from} · ${p.stored_label}`, muted, wide), x, y - size2 * 0.9, muted);
+        pen.rect(x, y, w, h, { fill: theme.surface });
+        this.drawCells(pen, p, { x, y, w, h }, markOf(theme, "contraction").color, opacity);
+        const chosen = i === look.selected;
+        pen.rect(x, y, w, h, { stroke: chosen ? theme.accent : theme.edge, width: chosen ? 2 : 1 });
+      });
+      return drawn;
+    }
+    drawCells(pen, p, b, fill, opacity) {
+      const counts = p.counts ?? [];
+      const most = counts.reduce((a, n) => Math.max(a, n), 1);
+      for (let row = 0; row < p.down; row++) {
+        const [top, bottom] = [Math.round(b.y + row * b.h / p.down), Math.round(b.y + (row + 1) * b.h / p.down)];
+        for (let column2 = 0; column2 < p.across; column2++) {
+          const n = counts[row * p.across + column2] ?? 0;
+          if (n === 0) continue;
+          const [left, right] = [Math.round(b.x + column2 * b.w / p.across), Math.round(b.x + (column2 + 1) * b.w / p.across)];
+          const strong = most > 1 ? 0.22 + 0.78 * Math.log(n) / Math.log(most) : 1;
+          pen.rect(left, top, Math.max(1, right - left), Math.max(1, bottom - top), { fill, opacity: opacity * strong });
+        }
+      }
+    }
+    hit(px, py, view) {
+      const [x, y] = [view.wx(px), view.wy(py)];
+      for (let i = 0; i < this.patterns.length; i++) {
+        const whole = this.boxOf(i);
+        if (!whole || x < whole.x || y < whole.y || x > whole.x + whole.w || y > whole.y + whole.h) continue;
+        const b = this.box(i);
+        const p = at(this.patterns, i);
+        const [column2, row] = [Math.floor((x - b.x) / b.w * p.across), Math.floor((y - b.y) / b.h * p.down)];
+        if (y < b.y || column2 < 0 || column2 >= p.across || row < 0 || row >= p.down) return { index: i };
+        return { index: i, other: this.cell(p, row, column2) };
+      }
+      return null;
+    }
+    /** What lies in a cell. */
+    cell(p, row, column2) {
+      const shape = p.shape ?? [];
+      const rows = shape.length > 1 ? at(shape, 0) : 1;
+      const columns = shape.slice(shape.length > 1 ? 1 : 0).reduce((a, n) => a * n, 1);
+      const share = (p.counts ?? [])[row * p.across + column2] ?? 0;
+      const all = (p.counts ?? []).reduce((a, n) => a + n, 0);
+      const figures = [["rows", range(row, p.down, rows)], ["columns", range(column2, p.across, columns)], ["of the elements", all > 0 ? `${(100 * share / all).toPrecision(3)} %` : "none"]];
+      return { key: `cell ${row} ${column2}`, title: p.name, sub: p.from, cls: "", place: p, search: "", rows: figures, why: [], weight: 0 };
+    }
+    walk(i, to) {
+      const n = this.patterns.length;
+      if (n === 0) return -1;
+      if (to === "first" || i < 0) return 0;
+      if (to === "last") return n - 1;
+      const step = to === "right" ? 1 : to === "left" ? -1 : to === "down" ? this.across : -this.across;
+      return i + step >= 0 && i + step < n ? i + step : i;
+    }
+    sections() {
+      return [];
+    }
+    show(i) {
+      return i;
+    }
+  };
+
   // src/pipeline_lane.ts
   var taskClasses = ["forward", "backward", "weight"];
   var kindOf = /* @__PURE__ */ new Map([["F", 0], ["B", 1], ["W", 2]]);
@@ -4535,14 +4703,14 @@
     constructor(data2, total) {
       this.data = data2;
       this.total = total;
-      const gap2 = data2.gap_ns ?? [];
+      const gap3 = data2.gap_ns ?? [];
       const run = data2.run_ns ?? [];
       this.stages = data2.stages ?? [];
-      this.start = new Float64Array(gap2.length);
-      this.end = new Float64Array(gap2.length);
+      this.start = new Float64Array(gap3.length);
+      this.end = new Float64Array(gap3.length);
       let now = 0;
-      for (let i = 0; i < gap2.length; i++) {
-        this.start[i] = now + at(gap2, i);
+      for (let i = 0; i < gap3.length; i++) {
+        this.start[i] = now + at(gap3, i);
         now = this.end[i] = at(this.start, i) + (run[i] ?? 0);
       }
     }
@@ -5100,8 +5268,8 @@
     const dots = results.map((r, i) => ({ r, i, x: Math.log10(r.devices), y: Math.log10(s.value(r)) })).filter((d) => s.value(d.r) > 0);
     const first = at(dots, 0);
     const ideal = dots.map((d) => ({ x: d.x, y: first.y + Math.log10(s.ideal(d.r.devices / first.r.devices)) }));
-    const [x0, x1] = range(dots.map((d) => d.x));
-    const [y0, y1] = range([...dots, ...ideal].map((d) => d.y));
+    const [x0, x1] = range2(dots.map((d) => d.x));
+    const [y0, y1] = range2([...dots, ...ideal].map((d) => d.y));
     const sx = (x) => size.left + (x - x0) / (x1 - x0) * (size.w - size.left - size.right);
     const sy = (y) => size.h - size.bottom - (y - y0) / (y1 - y0) * (size.h - size.top - size.bottom);
     const pen = new SvgPen(size.w, size.h);
@@ -5127,7 +5295,7 @@
     pen.root.setAttribute("aria-label", `${s.name} over devices: ${words}`);
     return el("figure", {}, el("figcaption", {}, s.name, el("span", { class: "note" }, " · dashed: ideal scaling")), pen.root);
   }
-  function range(values) {
+  function range2(values) {
     const [lo, hi] = [Math.min(...values), Math.max(...values)];
     const room2 = Math.max(0.06, (hi - lo) * 0.08);
     return [lo - room2, hi + room2];
@@ -5299,9 +5467,9 @@
           return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y))) || a.rank - b.rank;
         });
       }
-      const caption = `${plural(this.plans.length, "plan")} for ${plural(result.devices, "device")} of ${plural(result.searched, "setting")}, found in ${result.elapsed_label}. No plan takes less than ${result.bound_label}: the first one can be undercut by at most ${result.gap_label}.`;
+      const caption2 = `${plural(this.plans.length, "plan")} for ${plural(result.devices, "device")} of ${plural(result.searched, "setting")}, found in ${result.elapsed_label}. No plan takes less than ${result.bound_label}: the first one can be undercut by at most ${result.gap_label}.`;
       const head = el("tr", {}, el("th", { scope: "col" }, "Compare"), ...this.columns.map((c, i) => this.heading(c, i)));
-      return [el("section", { "aria-label": "Plans" }, el("div", { class: "wide" }, el("table", { class: "rows" }, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...rows.map((p) => this.row(p))))), el("p", { class: "legend" }, "Parts of the time: ", ...this.legend([["compute", "compute"], ["communication", "exposed communication"], ["idle", "bubble"], ["unknown", "other"]])))];
+      return [el("section", { "aria-label": "Plans" }, el("div", { class: "wide" }, el("table", { class: "rows" }, el("caption", {}, caption2), el("thead", {}, head), el("tbody", {}, ...rows.map((p) => this.row(p))))), el("p", { class: "legend" }, "Parts of the time: ", ...this.legend([["compute", "compute"], ["communication", "exposed communication"], ["idle", "bubble"], ["unknown", "other"]])))];
     }
     heading(c, i) {
       const name = c.title ? el("abbr", { title: c.title }, c.name) : c.name;
@@ -5922,6 +6090,9 @@
       break;
     case "timeline":
       new Frame((d) => new TimelineFigure(d), data);
+      break;
+    case "pattern":
+      new Frame((d) => new PatternFigure(d), data);
       break;
     case "diff":
       new DiffPage(data);
