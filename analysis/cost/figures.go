@@ -15,8 +15,11 @@ type Figures struct {
 	Moved    dim.Dim
 	Peaks    []dim.Dim // as those of Func
 	Sent     *int64    // nil where it is not known
+	Along    []Sent    // the same, by axes
 	Time     Time
-	Stages   []StageFigures // of a step in stages, by their position; nil: all devices run one program
+	// ExposedNs is the part of Time in which a collective runs and no kernel.
+	ExposedNs float64
+	Stages    []StageFigures // of a step in stages, by their position; nil: all devices run one program
 }
 
 // Figures are those of f, or of each device that runs it, on m.
@@ -26,7 +29,10 @@ func (f *Func) Figures(m *machine.Machine) Figures {
 	x.Kernels, _ = f.kernels()
 	if sent, known := f.Sent(); known {
 		n := TotalSent(sent)
-		x.Sent = &n
+		x.Sent, x.Along = &n, sent
+	}
+	if o := f.Overlap(m); o.Known {
+		x.ExposedNs = o.ExposedNs
 	}
 	return x
 }

@@ -47,8 +47,8 @@ func InStages(fs []*Func, m *machine.Machine) Figures {
 		switch {
 		case s.Sent == nil:
 			out.Sent = nil
-		case out.Sent != nil:
-			sent = max(sent, *s.Sent)
+		case out.Sent != nil && (d == 0 || *s.Sent > sent):
+			sent, out.Along = *s.Sent, s.Along
 		}
 		if ok {
 			s.BusyNs = schedules[d].Compute

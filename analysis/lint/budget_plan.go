@@ -75,7 +75,7 @@ func (c *Context) overPlan(l cost.Limit, budget float64, r *plan.Result) {
 		Op: c.Fn.Op, Message: x.Message(c.Cost) + ", with the best plan found for " + l.On.String(), Label: l.Attr + " exceeded",
 		Help: fmt.Sprintf("use more devices (dmir plan --devices %d --target %s shows the plans), or raise %s", 2*l.On.Devices, l.On.Machine, l.Attr),
 	}
-	note := "no plan takes less than " + units.Time(r.Bound*1e9)
+	note := "by the planner's model no plan takes less than " + units.Time(r.Bound*1e9)
 	if r.Bound*1e9 <= budget {
 		note += ": whether one meets the budget is not known"
 	}

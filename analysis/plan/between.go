@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -46,16 +47,34 @@ func (w *writer) between() {
 		}
 		n := m.nodes[m.values[at].node]
 		o := w.textOp(n.o)
-		l, _ := w.planned(at)
-		text := w.sharding(l, len(m.values[at].shape))
-		w.values = append(w.values, Value{Name: o.Results[0].Name, Line: lineOf(w.src, o.Span), Sharding: w.plain(text), Span: o.Head})
+		layouts := make([]layout, len(n.o.Results))
+		text := make([]string, len(n.o.Results))
+		for i, r := range n.o.Results {
+			text[i] = "unit"
+			x, isValue := m.of[r]
+			if !isValue || len(m.values[x].shape) == 0 {
+				continue
+			}
+			l, ok := w.planned(x)
+			if layouts[i] = l; !ok {
+				continue
+			}
+			text[i] = w.sharding(l, len(m.values[x].shape))
+			w.values = append(w.values, Value{Name: o.Results[i].Name, Line: lineOf(w.src, o.Span), Sharding: w.plain(text[i]), Span: o.Head})
+		}
+		all := text[0]
+		if len(text) > 1 {
+			all = "[" + strings.Join(text, ", ") + "]"
+		}
 		for _, like := range w.alike(n.o) {
-			w.opAttrs[like] = append(w.opAttrs[like], attribute{op.ShardingAttr, text})
+			w.opAttrs[like] = append(w.opAttrs[like], attribute{op.ShardingAttr, all})
 		}
 		for x, v := range m.values {
 			if k := m.nodes[v.node]; k.o != nil && k.phase == forward && slices.Contains(w.alike(n.o), w.textOp(k.o)) {
 				stated[x] = true
-				state(twin[v.v], l)
+				if text[v.index] != "unit" {
+					state(twin[v.v], layouts[v.index])
+				}
 			}
 		}
 	}
@@ -70,7 +89,7 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 			continue
 		}
 		o := w.textOp(n.o)
-		if o == nil || len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Results[0].Tensor().At.Shard != nil {
+		if o == nil || len(o.Results) != len(n.o.Results) || slices.ContainsFunc(o.Results, unstatable) {
 			continue
 		}
 		l, ok := w.planned(x)
@@ -86,6 +105,12 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 		}
 	}
 	return -1
+}
+
+// unstatable reports whether the text cannot state how v is divided, or does already.
+func unstatable(v *ir.Value) bool {
+	t := v.Tensor()
+	return t == nil || t.At.Shard != nil || t.Format != nil
 }
 
 // planned is the layout of value x in the plan; ok is false of sums that stay partial.

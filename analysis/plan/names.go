@@ -31,7 +31,15 @@ func (s *search) finish(c *candidate) {
 	roles := c.roles()
 	c.Plan.Axes = c.named(roles)
 	c.Names = append(c.Names, axesText(c.Plan.Axes))
-	if !slices.ContainsFunc(roles, func(r role) bool { return r != unusedRole }) && s.o.Devices > c.m.grid.pipe {
+	divides := false
+	for a := range c.m.grid.axes {
+		divides = divides || c.divides(a)
+	}
+	switch {
+	case s.o.Devices == c.m.grid.pipe || slices.ContainsFunc(roles, func(r role) bool { return r != unusedRole }):
+	case divides:
+		c.Names = append(c.Names, "each device computes all products: to exchange would take longer than it saves")
+	default:
 		c.Names = append(c.Names, "nothing is divided: to exchange would take longer than it saves")
 	}
 	names := map[string]string{}

@@ -32,6 +32,8 @@ type Options struct {
 	Top     int              // how many plans to give; 0: ten
 	Fix     Setting          // what is given and not searched
 	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
+	// Price gives the figures of a plan's text; nil: plans have those of the model by which they are searched.
+	Price Price
 	// Progress is called while the search runs, from one goroutine at a time.
 	Progress func(done, total int)
 	// Work counts the ops that are read and the strategies that are priced; nil unless a test counts.
@@ -63,8 +65,10 @@ type Result struct {
 	Model    Model   `json:"model"`
 	Plans    []*Plan `json:"plans"`
 	Searched int     `json:"searched"` // settings that were looked at
-	Bound    float64 `json:"bound_s"`  // no plan of the space takes less
-	Gap      float64 `json:"gap"`      // (best − bound) / best
+	Bound    float64 `json:"bound_s"`  // no plan of the space takes less by the search's model
+	Gap      float64 `json:"gap"`      // (best − bound) / best, by the model
+	// Modelled is why the figures of the plans are those of the model and not of their texts as compiled; "" where they are these.
+	Modelled string `json:"modelled,omitempty"`
 	src      *source.File
 	Elapsed  float64 `json:"elapsed_s"` // of the search
 }
@@ -100,9 +104,10 @@ type Plan struct {
 	// SequenceParallel: tensor parallelism divides normalizations along the sequence.
 	SequenceParallel bool                 `json:"sequence_parallel"`
 	Time             float64              `json:"time_s"`
-	Compute          float64              `json:"compute_s"` // of the device that computes longest
-	Exposed          float64              `json:"exposed_s"` // communication that nothing hides
-	Bubble           float64              `json:"bubble"`    // fraction of the step in which the pipeline waits
+	Modelled         float64              `json:"modelled_s"` // Time by the model of the search
+	Compute          float64              `json:"compute_s"`  // of the device that computes longest
+	Exposed          float64              `json:"exposed_s"`  // communication that nothing hides
+	Bubble           float64              `json:"bubble"`     // fraction of the step in which the pipeline waits
 	Tokens           float64              `json:"tokens_per_s"`
 	MFU              float64              `json:"model_flop_utilization"`
 	Memory           Memory               `json:"memory"`     // of the device that holds most

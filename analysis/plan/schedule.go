@@ -43,7 +43,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st, l}}, lacks
+		return []*candidate{{&p, m, sol.Choice, set, st, l, false}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -97,9 +97,35 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l})
+		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false})
 	}
 	return found, lacks
+}
+
+// undivided is the plan on one axis in which each device does all that there is; none where something is to be divided, or there
+// is no memory for it. Where dividing the step gains next to nothing by the model, its text may cost less.
+func (s *search) undivided(m *model, l load, p *solve.Problem, bound float64, set setting) []*candidate {
+	if axes := slices.DeleteFunc(slices.Clone(set.axes), func(a Axis) bool { return a.Size == 1 }); len(axes) != 1 || set.pipe > 1 || set.micro > 1 {
+		return nil
+	}
+	choice := make([]int, len(m.vars))
+	for i := range m.vars {
+		x := &m.vars[i]
+		if x.strategies == nil {
+			choice[i] = slices.Index(x.layouts, allWhole)
+		} else {
+			n := m.nodes[x.nodes[0]]
+			choice[i] = slices.IndexFunc(x.strategies, func(s strategy) bool { return s.undivided(n) })
+		}
+		if choice[i] < 0 {
+			return nil
+		}
+	}
+	found, _ := s.schedule(m, l, &solve.Solution{Choice: choice, Value: p.Value(choice), Bound: bound}, set)
+	for _, c := range found {
+		c.whole = true
+	}
+	return found
 }
 
 // onDevice is what a device of the pipeline does in all of its stages.
@@ -160,14 +186,20 @@ func (m *model) peak(st *staging, s pipelining.Schedule, sh pipelining.Shape, tl
 	return most
 }
 
-// describe fills in what a person reads of a plan.
-func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timeline) {
-	micro := float64(p.Microbatches)
-	p.Timeline = tl
+// rates are what follows from the time of a step.
+func (s *search) rates(p *Plan) {
 	p.Tokens = float64(s.tokens) / p.Time
 	if s.peak > 0 {
 		p.MFU = s.flop / (p.Time * float64(s.o.Devices) * s.peak)
 	}
+}
+
+// describe fills in what a person reads of a plan.
+func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timeline) {
+	micro := float64(p.Microbatches)
+	p.Timeline = tl
+	p.Modelled = p.Time
+	s.rates(p)
 	p.Sent = map[string]int64{}
 	var worst part
 	for k := range st.parts {

@@ -34,7 +34,7 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	done := 0
 	step := func() {
 		if done++; o.Progress != nil {
-			o.Progress(done, 2*len(settings))
+			o.Progress(done, 3*len(settings))
 		}
 	}
 	// What a setting takes at least, with unlimited memory, tells in which order to look, and when to stop.
@@ -67,10 +67,18 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 		return nil, err
 	}
 	s.prove(ctx)
-	if len(s.found) == 0 {
+	best, why := s.rank(ctx, func(priced, of int) {
+		if o.Progress != nil {
+			o.Progress(2*len(settings)+len(settings)*priced/of, 3*len(settings))
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(best) == 0 {
 		return nil, s.tooLarge()
 	}
-	r := s.result(len(settings))
+	r := s.result(len(settings), best, why)
 	r.Elapsed = time.Since(start).Seconds()
 	return r, nil
 }
@@ -137,6 +145,7 @@ type candidate struct {
 	set    setting
 	st     staging
 	load   load
+	whole  bool // nothing is divided
 }
 
 func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
@@ -331,6 +340,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	bound = sol.Bound
 	if bound < s.cutoff() {
 		found, need.bytes = s.schedule(m, l, sol, set)
+		found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
 	}
 	return found, bound, need
 }
@@ -398,36 +408,25 @@ func (s *search) keep(found []*candidate, bound float64, need shortage) {
 	}
 }
 
-// result are the best plans that differ in more than the number of micro-batches.
-func (s *search) result(searched int) *Result {
-	slices.SortStableFunc(s.found, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(rounded(a.Time), rounded(b.Time)), cmp.Compare(a.complexity(), b.complexity()), cmp.Compare(a.Time, b.Time), cmp.Compare(a.Memory.Total, b.Memory.Total), cmp.Compare(a.Microbatches, b.Microbatches), cmp.Compare(a.key(), b.key()))
-	})
+// result are the best plans; modelled says why their figures are those of the model.
+func (s *search) result(searched int, best []*candidate, modelled string) *Result {
 	layers := 0
 	if s.layers != nil {
 		layers = s.layers.count
 	}
 	r := &Result{
-		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound,
+		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound, Modelled: modelled,
 		Model: Model{Parameters: s.parameters(), FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole},
 	}
 	if s.o.Devices > 0 {
 		r.Limit = int64(min(s.memory, math.MaxInt64/2))
 	}
-	seen := map[string]bool{}
-	for _, c := range s.found {
-		if seen[c.key()] {
-			continue
-		}
-		seen[c.key()] = true
-		s.finish(c)
+	for _, c := range best {
 		r.Plans = append(r.Plans, c.Plan)
-		if len(r.Plans) == s.shown() {
-			break
-		}
 	}
-	r.Bound = min(r.Bound, r.Plans[0].Time)
-	r.Gap = (r.Plans[0].Time - r.Bound) / r.Plans[0].Time
+	first := r.Plans[0].Modelled
+	r.Bound = min(r.Bound, first)
+	r.Gap = (first - r.Bound) / first
 	for _, p := range r.Plans[1:] {
 		p.Why = why(r.Plans[0], p)
 	}
@@ -440,6 +439,9 @@ func rounded(t float64) float64 { return math.Round(math.Log(t) * 1000) }
 // complexity is by how many axes, and ways to run, a plan is more than the simplest one.
 func (c *candidate) complexity() int {
 	n := 0
+	if c.whole {
+		return n
+	}
 	for _, a := range c.set.axes {
 		if a.Size > 1 {
 			n++
@@ -455,5 +457,5 @@ func (c *candidate) complexity() int {
 }
 
 func (c *candidate) key() string {
-	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
+	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute, c.whole)
 }

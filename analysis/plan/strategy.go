@@ -23,6 +23,14 @@ type strategy struct {
 	held    float64 // bytes of an argument as it is stored and as it is used
 }
 
+// undivided reports whether s, a strategy of n, divides nothing over any axis.
+func (s *strategy) undivided(n *node) bool {
+	if n.o == nil {
+		return s.stored == allWhole
+	}
+	return s.factors == [maxAxes]int8{whole, whole, whole}
+}
+
 // strategies are all ways to divide n on the grid.
 func (g *graph) strategies(n *node, gr *grid, bandwidth float64) []strategy {
 	if n.o == nil {

@@ -22,16 +22,21 @@ const meshName = "plan"
 // Write is the text of the file with a plan of r in it: the mesh, shardings, stages and schedule. Nothing else
 // changes.
 func (r *Result) Write(p *Plan) (string, error) {
-	text := r.src.Text()
+	return written(r.src, p.Edits()), nil
+}
+
+// written is the text of src with edits, which are in order.
+func written(src *source.File, edits []diag.Edit) string {
+	text := src.Text()
 	var out strings.Builder
 	at := 0
-	for _, e := range p.Edits() {
+	for _, e := range edits {
 		out.WriteString(text[at:e.Span.Start])
 		out.WriteString(e.Text)
 		at = e.Span.End
 	}
 	out.WriteString(text[at:])
-	return out.String(), nil
+	return out.String()
 }
 
 // Edits are those of Write, in order.
@@ -186,7 +191,7 @@ func (w *writer) arguments() {
 			}
 			l, ok := stored[v]
 			ten, isTensor := t.(*types.Tensor)
-			if !ok || !isTensor || ten.Rank() == 0 || ten.At.Shard != nil {
+			if !ok || !isTensor || ten.Rank() == 0 || ten.At.Shard != nil || ten.Format != nil {
 				return "unit"
 			}
 			any = true

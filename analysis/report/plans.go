@@ -81,6 +81,9 @@ func planResult(r *plan.Result, tasks *int) PlanResult {
 	if len(r.Plans) == 0 {
 		return out
 	}
+	if r.Modelled == "" {
+		out.BoundLabel += " by the model of the search"
+	}
 	best := r.Plans[0]
 	out.GapLabel = units.Percent(r.Gap, 1)
 	out.TimeNs, out.TimeLabel = ns(best.Time), seconds(best.Time)
@@ -116,8 +119,8 @@ func planRow(p *plan.Plan, rank int, best *plan.Plan, limit int64, tasks *int) P
 	if rank > 1 && best.Time > 0 {
 		row.Slower = "+" + units.Percent(p.Time-best.Time, best.Time)
 	}
-	if p.Time > 0 && p.Bound > 0 {
-		row.Gap = max(0, p.Time-p.Bound) / p.Time
+	if by := cmp.Or(p.Modelled, p.Time); by > 0 && p.Bound > 0 {
+		row.Gap = max(0, by-p.Bound) / by
 		row.GapLabel = units.Percent(row.Gap, 1)
 	}
 	for _, axes := range slices.Sorted(maps.Keys(p.Sent)) {

@@ -210,7 +210,7 @@ func heading(p *Portable) []string {
 	if x.Memory > 0 {
 		parts = append(parts, units.Bytes(x.Memory)+" of memory on the device that holds most")
 	}
-	if x.Sent >= 0 {
+	if x.Sent >= 0 && len(x.Collectives) == 0 {
 		parts = append(parts, units.Bytes(x.Sent)+" sent by a device in a step")
 	}
 	if len(parts) > 0 {

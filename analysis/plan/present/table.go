@@ -83,6 +83,9 @@ func Table(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 	fmt.Fprintln(w)
 	lines(w, o, "best: ", fmt.Sprintf("%s; %s a step, %s (%s)", Sentence(best), seconds(best.Time), Optimality(r),
 		diag.Count(r.Searched, "setting")))
+	if r.Modelled != "" {
+		lines(w, o, "figures: ", "those of the model of the search, not of the compiled text: "+r.Modelled)
+	}
 }
 
 func heading(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {

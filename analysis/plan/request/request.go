@@ -19,6 +19,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // Asked is what a person asks for; what is zero follows from the program and its dmir.toml.
@@ -72,7 +73,24 @@ func New(p *program.Program, a Asked) (*Request, error) {
 
 // Search finds the plans of a request.
 func (r *Request) Search(ctx context.Context) (*plan.Result, error) {
-	return plan.Search(ctx, r.Module, r.Func, r.Options)
+	o := r.Options
+	if r.Program.Compiled != nil && !r.Program.Imported {
+		o.Price = r.price
+	}
+	return plan.Search(ctx, r.Module, r.Func, o)
+}
+
+// price is the figures of the step in another text of the program, as it is compiled.
+func (r *Request) price(ctx context.Context, text string) (cost.Figures, error) {
+	of := r.Program
+	p := program.Load(source.New(of.Src.Path, text), program.Options{
+		Target: of.Target, F32Products: of.F32Products, Bind: of.Bind, Config: of.Config, Arrays: of.Arrays,
+	})
+	f := p.Func(r.Func.Name)
+	if p.HasErrors() || f == nil {
+		return cost.Figures{}, errors.New("the text has errors")
+	}
+	return of.Compiled(ctx, p, f.Func, r.Options.Machine)
 }
 
 // Error is err, of a search, as a diagnostic at its op or function; ok is false for any other
