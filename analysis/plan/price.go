@@ -17,7 +17,7 @@ import (
 type Price func(ctx context.Context, text string) (cost.Figures, error)
 
 // mostPriced bounds the ops of the texts that are priced, micro-batches written out.
-const mostPriced = 4000
+const mostPriced = 2500
 
 // group is how many texts are priced at a time behind those that are shown.
 const group = 4
@@ -29,10 +29,14 @@ const group = 4
 func (s *search) rank(ctx context.Context, progress func(done, total int)) (best []*candidate, why string) {
 	all := s.distinct()
 	n := min(s.shown(), len(all))
+	first := min(s.kept(), len(all)) // how many are priced before it is asked whether these are enough
+	for first > n && s.work(all[:first]) > mostPriced {
+		first--
+	}
 	switch {
 	case s.o.Price == nil:
 		why = "there is no compiler"
-	case s.work(all[:n]) > mostPriced:
+	case s.work(all[:first]) > mostPriced:
 		why = "the step is too long to be compiled for each plan"
 	}
 	if why != "" {
@@ -43,7 +47,7 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 	}
 	ratio, left, done := math.Inf(1), mostPriced, 0
 	for done < len(all) {
-		next := all[done:min(len(all), max(n, done+group))]
+		next := all[done:min(len(all), max(first, done+group))]
 		if left -= s.work(next); done > 0 && (left < 0 || len(best) > 0 && next[0].Modelled*ratio >= best[0].Time) {
 			break
 		}
@@ -71,7 +75,7 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		progress(done, len(all))
 	}
 	if len(best) == 0 && why != "" {
-		return all[:n], why
+		return all[:n], why // they are among those that were finished
 	}
 	return best[:min(n, len(best))], ""
 }

@@ -351,11 +351,11 @@ const gap = 1e-3
 // quick is the effort for each setting.
 var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
 
-// cutoff is the time of the last plan that is shown: settings that cannot be faster are not searched.
+// cutoff is the time of the last plan that is kept: settings that cannot be faster are not searched.
 func (s *search) cutoff() float64 {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if len(s.best) < s.shown() {
+	if len(s.best) < s.kept() {
 		return math.Inf(1)
 	}
 	worst := 0.0
@@ -363,6 +363,15 @@ func (s *search) cutoff() float64 {
 		worst = max(worst, t)
 	}
 	return worst
+}
+
+// kept is how many plans the search keeps. Of which the text takes least is not known before texts are priced, so
+// that the first plan does not depend on how many are shown.
+func (s *search) kept() int {
+	if s.o.Price != nil {
+		return max(s.shown(), top)
+	}
+	return s.shown()
 }
 
 func (s *search) shown() int {
@@ -392,7 +401,7 @@ func (s *search) keep(found []*candidate, bound float64, need shortage) {
 		if t, ok := s.best[c.key()]; !ok || c.Time < t {
 			s.best[c.key()] = c.Time
 		}
-		for len(s.best) > s.shown() {
+		for len(s.best) > s.kept() {
 			worst := ""
 			for k, t := range s.best {
 				if worst == "" || t > s.best[worst] || t == s.best[worst] && k > worst {
