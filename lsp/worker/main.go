@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
+	"dmir/compile/planned"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/gpu/device"
@@ -124,7 +125,7 @@ func (t *task) failed(err error) *Result { return t.fail(diagnostic(err, t.src))
 func execute(ctx context.Context, req Request, progress func(Progress)) *Result {
 	src := source.New(req.Path, req.Text)
 	t := &task{req: req, src: src, progress: progress, res: &Result{Device: req.Device, Results: []Output{}, Ops: []OpTime{}}}
-	t.program = program.Load(src, program.Options{Bind: req.Bind, F32Products: req.F32Products, Target: req.Machine, Arrays: tensor.In(filepath.Dir(req.Path))})
+	t.program = program.Load(src, program.Options{Bind: req.Bind, F32Products: req.F32Products, Target: req.Machine, Arrays: tensor.In(filepath.Dir(req.Path)), Compiled: planned.Figures})
 	broken := func(d diag.Diagnostic) *Result {
 		line, _ := src.Human(d.Span.Start)
 		// No place: editors show this problem already.

@@ -129,8 +129,8 @@ func Batch(r *plan.Result) string {
 // are not by where the texts of the plans are compiled.
 func Optimality(r *plan.Result) string {
 	by := ""
-	if r.Modelled == "" {
-		by = "by the model of the search "
+	if r.Modelled == "" && len(r.Plans) > 0 {
+		by = fmt.Sprintf("by the model of the search, which has it at %s, ", seconds(r.Plans[0].Modelled))
 	}
 	if r.Gap < 0.0005 {
 		return by + "no plan of the space takes less"

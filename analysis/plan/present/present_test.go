@@ -28,7 +28,7 @@ func result(devices int) *plan.Result {
 		Names:  []string{fmt.Sprintf("pipe 2 × data %d × tensor 4", devices/8), "optimizer states split over data (ZeRO-1)", "sequence split between norms"},
 		Stages: []plan.Stage{{Line: 12, Layers: 16, Forward: 2e-3, Backward: 4e-3, Transfer: 1e-5, Once: 1e-2, Memory: 61e9}, {Line: 80, Layers: 16, Forward: 2.1e-3, Backward: 4.2e-3, Once: 1e-2, Memory: 55e9}},
 		Chunks: 1, Microbatches: 16, Schedule: "1f1b", Recompute: "selective",
-		Time: 0.35 * scale, Compute: 0.28 * scale, Exposed: 0.02 * scale, Bubble: 0.06, Tokens: 1048576 / (0.35 * scale), MFU: 0.523,
+		Time: 0.35 * scale, Modelled: 0.35 * scale, Compute: 0.28 * scale, Exposed: 0.02 * scale, Bubble: 0.06, Tokens: 1048576 / (0.35 * scale), MFU: 0.523,
 		Memory: plan.Memory{Parameters: 3e9, Gradients: 6e9, States: 12e9, Activations: 35e9, Working: 5e9, Total: 61e9},
 		Sent:   map[string]int64{"data": 4e9, "tensor": 9e9},
 	}
