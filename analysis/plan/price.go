@@ -45,6 +45,12 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		}
 		return all[:n], why
 	}
+	if i := slices.IndexFunc(all, func(c *candidate) bool { return c.whole }); i >= first {
+		// Whether dividing gains anything shows beside the plan that divides nothing.
+		c := all[i]
+		all = slices.Insert(slices.Delete(all, i, i+1), first, c)
+		first++
+	}
 	ratio, left, done := math.Inf(1), mostPriced, 0
 	for done < len(all) {
 		next := all[done:min(len(all), max(first, done+group))]

@@ -105,7 +105,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 // undivided is the plan on one axis in which each device does all that there is; none where something is to be divided, or there
 // is no memory for it. Where dividing the step gains next to nothing by the model, its text may cost less.
 func (s *search) undivided(m *model, l load, p *solve.Problem, bound float64, set setting) []*candidate {
-	if axes := slices.DeleteFunc(slices.Clone(set.axes), func(a Axis) bool { return a.Size == 1 }); len(axes) != 1 || set.pipe > 1 || set.micro > 1 {
+	if !set.plain() {
 		return nil
 	}
 	choice := make([]int, len(m.vars))

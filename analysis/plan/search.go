@@ -55,7 +55,7 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 		}
 		var found []*candidate
 		bound, need := settings[i].least, shortage{bytes: math.Inf(1)}
-		if bound < s.cutoff() {
+		if bound < s.cutoff() || s.o.Price != nil && settings[i].plain() {
 			found, bound, need = s.look(ctx, settings[i])
 		}
 		s.lock.Lock()
@@ -135,6 +135,17 @@ type setting struct {
 	micro     int64
 	recompute string
 	least     float64 // s: no plan of it takes less
+}
+
+// plain reports whether the setting is one axis, without a pipeline or micro-batches.
+func (set *setting) plain() bool {
+	divide := 0
+	for _, a := range set.axes {
+		if a.Size > 1 {
+			divide++
+		}
+	}
+	return divide == 1 && set.pipe == 1 && set.micro == 1
 }
 
 // A candidate is a plan with the model that it comes from.
@@ -340,8 +351,8 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	bound = sol.Bound
 	if bound < s.cutoff() {
 		found, need.bytes = s.schedule(m, l, sol, set)
-		found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
 	}
+	found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
 	return found, bound, need
 }
 
