@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
+	"dmir/base/parallel"
 	"dmir/dialect/budget"
-	"dmir/internal/parallel"
 )
 
 // A Price gives the figures of a file in which a plan is written: of the step as it is compiled for the cluster.

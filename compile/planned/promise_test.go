@@ -14,8 +14,8 @@ import (
 	planner "dmir/analysis/plan"
 	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
-	"dmir/internal/need"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // step is a random training step: layers that are calls of one function, or a recurrence, with a loss and an optimizer.
