@@ -16,8 +16,12 @@ import (
 // A Price gives the figures of a file in which a plan is written: of the step as it is compiled for the cluster.
 type Price func(ctx context.Context, text string) (cost.Figures, error)
 
-// mostPriced bounds the ops of the texts that are priced, micro-batches written out.
-const mostPriced = 2500
+// mostPriced bounds the ops of the texts that are priced in any case, micro-batches written out, and mostMore how many there are
+// before more are.
+const (
+	mostPriced = 2500
+	mostMore   = 1000
+)
 
 // group is how many texts are priced at a time behind those that are shown.
 const group = 4
@@ -51,7 +55,7 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		all = slices.Insert(slices.Delete(all, i, i+1), first, c)
 		first++
 	}
-	ratio, left, done := math.Inf(1), mostPriced, 0
+	ratio, left, done := math.Inf(1), mostMore, 0
 	for done < len(all) {
 		next := all[done:min(len(all), max(first, done+group))]
 		if left -= s.work(next); done > 0 && (left < 0 || len(best) > 0 && next[0].Modelled*ratio >= best[0].Time) {

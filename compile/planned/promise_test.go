@@ -26,7 +26,7 @@ func step(r *rand.Rand) string {
 	elem := pick("f32", "f32", "bf16")
 	var b strings.Builder
 	fmt.Fprintf(&b, "!x = tensor<%dx%dx%s>\n!h = tensor<%[1]dx%[4]dx%[3]s>\n!w = tensor<%[2]dx%[4]dx%[3]s>\n!b = tensor<%[4]dx%[3]s>\n!v = tensor<%[4]dx%[2]dx%[3]s>\n!l = tensor<%[3]s>\n\n", batch, width, elem, inner)
-	layers := 1 + r.IntN(4)
+	layers := 1 + r.IntN(3)
 	shared := r.IntN(4) == 0 // by all layers
 	own := layers
 	if shared {
@@ -114,19 +114,21 @@ func TestRowsCostWhatTheirTextsDo(t *testing.T) {
 	clusters := []string{"dgx-h100", "dgx-a100"}
 	schedules := []pipelining.Schedule{pipelining.OneFOneB, pipelining.GPipe, pipelining.ZBH1, pipelining.ZBV}
 	for i := range compared {
-		if !need.Turn(t, i, 40) {
+		if !need.Turn(t, i, 50) {
 			continue
 		}
 		r := rand.New(rand.NewPCG(uint64(i), 33))
 		text := step(r)
 		cluster, _ := machine.Lookup(clusters[i%2])
-		devices := []int{2, 4, 8, 16}[r.IntN(4)]
+		devices := []int{2, 2, 4, 4, 4, 8, 8, 16}[r.IntN(8)]
 		var fix planner.Setting
 		switch r.IntN(4) {
 		case 0:
 			fix.Pipe, fix.Microbatches, fix.Schedule = 2, 4, string(schedules[r.IntN(len(schedules))])
 		case 1:
-			fix.Tensor = 2
+			fix.Tensor, fix.Pipe = 2, 1
+		case 2:
+			fix.Pipe, fix.Microbatches = 1, 1
 		}
 		t.Run(fmt.Sprintf("%d on %d %s %+v", i, devices, cluster.Name, fix), func(t *testing.T) {
 			p := program.Load(source.New("step.dmir", text), program.Options{Target: cluster, Compiled: Figures})
