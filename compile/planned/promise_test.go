@@ -114,7 +114,7 @@ func TestRowsCostWhatTheirTextsDo(t *testing.T) {
 	clusters := []string{"dgx-h100", "dgx-a100"}
 	schedules := []pipelining.Schedule{pipelining.OneFOneB, pipelining.GPipe, pipelining.ZBH1, pipelining.ZBV}
 	for i := range compared {
-		if !need.Turn(t, i, 50) {
+		if !need.Turn(t, i, 20) {
 			continue
 		}
 		r := rand.New(rand.NewPCG(uint64(i), 33))
@@ -141,8 +141,12 @@ func TestRowsCostWhatTheirTextsDo(t *testing.T) {
 			}
 			q.Options.Top, q.Options.Fix = 3, fix
 			found, err := q.Search(t.Context())
+			if err != nil && fix.Pipe == 2 { // there are not enough layers for such stages
+				q.Options.Fix = planner.Setting{Pipe: 1, Microbatches: 1}
+				found, err = q.Search(t.Context())
+			}
 			if err != nil {
-				t.Skip(err) // layers do not divide into such stages
+				t.Fatal(err)
 			}
 			if found.Modelled != "" {
 				t.Fatalf("the figures are those of the model: %s\n%s", found.Modelled, text)
