@@ -27,6 +27,10 @@ func einsumRules() []Rule {
 			Ops: []string{"einsum"}, apply: einsumOfOne,
 		},
 		{
+			Name: "einsum-of-factors", Doc: "An einsum of two tensors that sums nothing, or along dimensions of size 1 alone, is an element-wise product: of outer products and of products row by row, tensor cores would use one step in the depth of a tile.",
+			Ops: []string{"einsum"}, apply: einsumOfFactors,
+		},
+		{
 			Name: "einsum-in-steps", Doc: "An einsum of more than two tensors is contracted in pairs, in its order from left to right; what passes between the steps keeps the accumulator's type.",
 			Ops: []string{"einsum"}, apply: einsumInSteps,
 		},
@@ -139,6 +143,65 @@ func einsumOfOne(_ *rewriter, o *ir.Op) bool {
 		dims[i] = strings.Index(rest, l)
 	}
 	return built(b, o, b.Transpose(x, dims...))
+}
+
+func einsumOfFactors(_ *rewriter, o *ir.Op) bool {
+	e := pattern.Equation(o)
+	if e == nil || len(e.Inputs) != 2 || e.Diagonal() || op.IsSparse(o) {
+		return false
+	}
+	out := o.Out(0).Elem
+	elem := out // of the product, which rounds once: it holds the operands
+	for i, letters := range e.Inputs {
+		for d, l := range split(letters) {
+			if !strings.Contains(e.Output, l) && !o.In(i).Shape[d].Equal(dim.Const(1)) {
+				return false
+			}
+		}
+		if x := o.In(i).Elem; x != elem && x.Bytes() >= elem.Bytes() {
+			elem = x
+		}
+	}
+	switch {
+	case elem.IsFloat() && elem.Bytes() < 4 && (elem.Bytes() < 2 || o.In(0).Elem != elem || o.In(1).Elem != elem || out != elem):
+		elem = types.F32
+	case !elem.IsFloat() && elem != out:
+		return false
+	}
+	b := pass.Before(o)
+	var factors [2]*ir.Value
+	for i, letters := range e.Inputs {
+		factors[i] = along(b, b.Convert(o.Operands[i], elem), letters, e.Output)
+	}
+	product := b.Value("mul", factors[:], kept(o, "equation", "accumulate", op.PrecisionAttr, "products"))
+	if b.Err() != nil {
+		b.Undo()
+		return false
+	}
+	return built(b, o, b.Convert(product, out))
+}
+
+// along is x, whose dimensions have letters, with the dimensions of output in their order: of size 1 where x lacks one, and without
+// those that output lacks, whose size is 1.
+func along(b *op.Builder, x *ir.Value, letters, output string) *ir.Value {
+	t, ok := x.Type.(*types.Tensor)
+	if !ok {
+		return x
+	}
+	var dims, rest []int // of x, in the order of output, and those that it lacks
+	shape := make([]dim.Dim, len(output))
+	for i, l := range split(output) {
+		shape[i] = dim.Const(1)
+		if d := strings.Index(letters, l); d >= 0 {
+			dims, shape[i] = append(dims, d), t.Shape[d]
+		}
+	}
+	for d, l := range split(letters) {
+		if !strings.Contains(output, l) {
+			rest = append(rest, d)
+		}
+	}
+	return b.Reshape(b.Transpose(x, append(dims, rest...)...), shape...)
 }
 
 func einsumInSteps(_ *rewriter, o *ir.Op) bool {
