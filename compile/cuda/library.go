@@ -19,7 +19,7 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 		SegmentAttention:  func(f *kernel.Form) (scheme, error) { return t.segmentAttention(f) },
 		Running:           func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:            func(f *kernel.Form) scheme { return argmax(f) },
-		Ordered:           func(f *kernel.Form, most int64, falling bool) scheme { return ordered(f, most, falling) },
+		Ordered:           func(f *kernel.Form, most int64, by kernel.Order) scheme { return ordered(f, most, by) },
 	}.Of(f)
 }
 
@@ -122,19 +122,22 @@ func running(f *kernel.Form, name string) singleLaunch {
 }
 
 // comesBefore is the C++ condition that element b with index j precedes a with
-// index i in ascending (or descending) order, with NaN greatest and equal
-// elements in the order of their indices.
-func comesBefore(elem types.Elem, falling bool) code {
-	a, b := elemA, elemB
-	less, more := cpp("(%s < %s)", b, a), cpp("(%s > %s)", b, a)
-	if elem.IsFloat() {
-		less = cpp("(%s < %s || (%s != %s && %s == %s))", b, a, a, a, b, b)
-		more = cpp("(%s > %s || (%s != %s && %s == %s))", b, a, b, b, a, a)
+// index i in an order.
+func comesBefore(elem types.Elem, by kernel.Order) code {
+	precedes := func(b, a ident) code {
+		less, first, second := "<", b, a
+		if by.Falling {
+			less = ">"
+		}
+		if !by.NaNFirst {
+			first, second = a, b
+		}
+		if !elem.IsFloat() {
+			return cpp("(%s %s %s)", b, cpp(less), a)
+		}
+		return cpp("(%s %s %s || (%s != %s && %s == %s))", b, cpp(less), a, first, first, second, second)
 	}
-	if falling {
-		less, more = more, less
-	}
-	return cpp("(%s || (!%s && %s < %s))", less, more, atB, atA)
+	return cpp("(%s || (!%s && %s < %s))", precedes(elemB, elemA), precedes(elemA, elemB), atB, atA)
 }
 
 // argmax has one warp for each line.
@@ -144,7 +147,7 @@ func argmax(f *kernel.Form) singleLaunch {
 	elem := o.Operands[0].Elem()
 	return libraryLaunch(f, "argmax", 128, ceil(l.Lines, 4), func(u *unit, x ident, results []ident) {
 		const m ident = "m"
-		better := comesBefore(elem, true)
+		better := comesBefore(elem, kernel.Greatest)
 		reg := register(elem)
 		take := &stmt{head: cpp("if (%s)", better), style: inBrace, body: []*stmt{{head: cpp("%s = %s", elemA, elemB)}, {head: cpp("%s = %s", atA, atB)}}}
 		u.line("const dm::i32 %s = dm::block() * 4 + dm::warp()", def(lineVar))
@@ -171,7 +174,7 @@ func argmax(f *kernel.Form) singleLaunch {
 
 // ordered has one thread for each element, which counts its predecessors: its
 // rank is its position.
-func ordered(f *kernel.Form, most int64, falling bool) singleLaunch {
+func ordered(f *kernel.Form, most int64, by kernel.Order) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Operands[0].Elem()
@@ -185,7 +188,7 @@ func ordered(f *kernel.Form, most int64, falling bool) singleLaunch {
 		u.line("dm::i32 %s = 0", def(rank))
 		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atB), atB, l.N, atB)
 		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemB), x, l.at(from, atB))
-		u.line("%s += %s", rank, comesBefore(elem, falling))
+		u.line("%s += %s", rank, comesBefore(elem, by))
 		u.leave()
 		u.oneLine(cpp("return"), "if (%s >= %d)", rank, most)
 		u.line("const dm::i64 %s = %s", def(to), l.base(most))

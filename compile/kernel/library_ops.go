@@ -14,8 +14,17 @@ type Library[S any] struct {
 	// Argmax finds the first of the largest elements of each line.
 	Argmax func(f *Form) S
 	// Ordered stores the first most elements of each sorted line, and their indices.
-	Ordered func(f *Form, most int64, falling bool) S
+	Ordered func(f *Form, most int64, by Order) S
 }
+
+// Order is how the elements of a line are ordered; equal ones in the order of their indices.
+type Order struct {
+	Falling  bool
+	NaNFirst bool // before all numbers, not behind them
+}
+
+// Greatest is the order whose first element is the result of dm.argmax.
+var Greatest = Order{Falling: true, NaNFirst: true}
 
 // Of is what l makes of f, the form of a library op.
 func (l Library[S]) Of(f *Form) (s S, err error) {
@@ -39,9 +48,10 @@ func (l Library[S]) Of(f *Form) (s S, err error) {
 	case "dm.argmax":
 		return l.Argmax(f), nil
 	case "dm.sort":
-		return l.Ordered(f, LineOf(o).N, op.Bool(o, "descending")), nil
+		return l.Ordered(f, LineOf(o).N, Order{Falling: op.Bool(o, "descending")}), nil
 	case "dm.top_k":
-		return l.Ordered(f, op.Int(o, "k"), op.Bool(o, "largest")), nil
+		largest := op.Bool(o, "largest")
+		return l.Ordered(f, op.Int(o, "k"), Order{Falling: largest, NaNFirst: largest}), nil
 	}
 	return s, fmt.Errorf("there is no kernel for %s", o.Name)
 }

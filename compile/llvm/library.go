@@ -19,7 +19,7 @@ func (g generator) library(f *kernel.Form) (scheme, error) {
 		Attention: g.attention, AttentionGradient: g.attentionGradient, SegmentAttention: newSegmentAttention,
 		Running: func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:  func(f *kernel.Form) scheme { return argmax(f) },
-		Ordered: func(f *kernel.Form, most int64, falling bool) scheme { return ordered(f, most, falling) },
+		Ordered: func(f *kernel.Form, most int64, by kernel.Order) scheme { return ordered(f, most, by) },
 	}.Of(f)
 }
 
@@ -101,31 +101,32 @@ func running(f *kernel.Form, kind string) single {
 	})
 }
 
-// comesBefore is whether element v with index j precedes u with index i in ascending
-// (or descending) order, with NaN greatest and equal elements in the order of their
-// indices.
-func comesBefore(b *body, elem types.Elem, falling bool, u, i, v, j value.Value) value.Value {
+// comesBefore is whether element v with index j precedes u with index i in an order.
+func comesBefore(b *body, elem types.Elem, by kernel.Order, u, i, v, j value.Value) value.Value {
 	earlier := b.NewICmp(enum.IPredSLT, j, i)
 	if !elem.IsFloat() {
 		first := enum.IPredSLT
 		switch unsigned := elem.IsUnsigned() || elem == types.I1; {
-		case unsigned && falling:
+		case unsigned && by.Falling:
 			first = enum.IPredUGT
 		case unsigned:
 			first = enum.IPredULT
-		case falling:
+		case by.Falling:
 			first = enum.IPredSGT
 		}
 		return b.NewOr(b.NewICmp(first, v, u), b.NewAnd(b.NewICmp(enum.IPredEQ, u, v), earlier))
 	}
-	nanU, nanV := b.NewFCmp(enum.FPredUNO, u, u), b.NewFCmp(enum.FPredUNO, v, v)
-	not := func(x value.Value) value.Value { return b.NewXor(x, constant.True) }
-	less := b.NewOr(b.NewFCmp(enum.FPredOLT, v, u), b.NewAnd(nanU, not(nanV)))
-	more := b.NewOr(b.NewFCmp(enum.FPredOGT, v, u), b.NewAnd(nanV, not(nanU)))
-	if falling {
-		less, more = more, less
+	precedes := func(v, u value.Value) value.Value {
+		less, first, second := enum.FPredOLT, v, u
+		if by.Falling {
+			less = enum.FPredOGT
+		}
+		if !by.NaNFirst {
+			first, second = u, v
+		}
+		return b.NewOr(b.NewFCmp(less, v, u), b.NewAnd(b.NewFCmp(enum.FPredUNO, first, first), b.NewFCmp(enum.FPredORD, second, second)))
 	}
-	return b.NewOr(less, b.NewAnd(not(more), earlier))
+	return b.NewOr(precedes(v, u), b.NewAnd(b.NewXor(precedes(u, v), constant.True), earlier))
 }
 
 // argmax finds the first of the largest elements of each line.
@@ -139,7 +140,7 @@ func argmax(f *kernel.Form) single {
 		zero := code.Int(0)
 		best := b.Fold(code.Int(1), code.Int(l.N), code.Loop{}, []value.Value{load(zero), zero}, func(j value.Value, acc []value.Value) []value.Value {
 			v := load(j)
-			better := comesBefore(b, elem, true, acc[0], acc[1], v, j)
+			better := comesBefore(b, elem, kernel.Greatest, acc[0], acc[1], v, j)
 			return []value.Value{b.NewSelect(better, v, acc[0]), b.NewSelect(better, j, acc[1])}
 		})
 		b.lib.Store(b.Func, o.Results[0].Elem(), b.stored(f, 0), r, b.counted(o.Results[0].Elem(), best[1]))
@@ -151,11 +152,14 @@ func (b *body) counted(elem types.Elem, i value.Value) value.Value {
 	return b.lib.Apply(b.Func, &kernel.Expr{Op: "convert", Elem: elem, Args: []*kernel.Expr{{Elem: types.I64}}}, []value.Value{i})
 }
 
-// ordered sorts each line by merging: runs of sorted indices become longer ones, from
-// one half of the scratch memory to the other. It is stable.
-func ordered(f *kernel.Form, most int64, falling bool) single {
+// ordered sorts each line: long ones by their digits, short ones by merging, in which runs of sorted indices become
+// longer ones, from one half of the scratch memory to the other. Both are stable.
+func ordered(f *kernel.Form, most int64, by kernel.Order) single {
 	o := f.Main
 	l := lineOfDim(o)
+	if l.N >= radixLine {
+		return radix(f, l, most, by)
+	}
 	x, elem := o.Operands[0], o.Operands[0].Elem()
 	i32 := lltypes.I32
 	half := scratchBytes(types.I32, l.N)
@@ -186,7 +190,7 @@ func ordered(f *kernel.Form, most int64, falling bool) single {
 					u := b.NewSelect(haveU, at[0], left)
 					v := b.NewSelect(haveV, at[1], left)
 					i, j := read(src, u), read(src, v)
-					swap := comesBefore(b, elem, falling, load(i), i, load(j), j)
+					swap := comesBefore(b, elem, by, load(i), i, load(j), j)
 					second := b.NewAnd(haveV, b.NewOr(b.NewXor(haveU, constant.True), swap))
 					b.NewStore(b.NewTrunc(b.NewSelect(second, j, i), i32), b.Element(i32, dst, k))
 					one := b.NewZExt(second, code.Index)
@@ -196,16 +200,23 @@ func ordered(f *kernel.Form, most int64, falling bool) single {
 			})
 			return []value.Value{twice, dst, src}
 		})
-		out := l.base(b, r, most)
-		b.For(code.Int(0), code.Int(most), code.Loop{}, func(k value.Value) {
-			i := read(sorted[1], k)
-			at := l.at(b, out, k)
-			if p := b.stored(f, 0); p != nil {
-				b.lib.Store(b.Func, elem, p, at, load(i))
-			}
-			if len(o.Results) > 1 && b.stored(f, 1) != nil {
-				b.lib.Store(b.Func, o.Results[1].Elem(), b.stored(f, 1), at, b.counted(o.Results[1].Elem(), i))
-			}
-		})
+		l.give(b, f, r, most, sorted[1])
+	})
+}
+
+// give stores the first most elements of line r, by their indices in order, and their numbers.
+func (l line) give(b *body, f *kernel.Form, r value.Value, most int64, order value.Value) {
+	o := f.Main
+	x, elem := o.Operands[0], o.Operands[0].Elem()
+	base, out := l.base(b, r, l.N), l.base(b, r, most)
+	b.For(code.Int(0), code.Int(most), code.Loop{}, func(k value.Value) {
+		i := b.NewZExt(b.NewLoad(lltypes.I32, b.Element(lltypes.I32, order, k)), code.Index)
+		at := l.at(b, out, k)
+		if p := b.stored(f, 0); p != nil {
+			b.lib.Store(b.Func, elem, p, at, b.lib.Load(b.Func, elem, b.buffer(x), l.at(b, base, i)))
+		}
+		if len(o.Results) > 1 && b.stored(f, 1) != nil {
+			b.lib.Store(b.Func, o.Results[1].Elem(), b.stored(f, 1), at, b.counted(o.Results[1].Elem(), i))
+		}
 	})
 }

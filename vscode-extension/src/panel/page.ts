@@ -50,7 +50,7 @@ export function errorPage(reason: string): string {
   return `<!DOCTYPE html><html lang="en"><head><title>dmir</title></head><body><p>${text}</p></body></html>`;
 }
 
-const kindNames: Record<PanelKind, string> = { graph: "Graph", roofline: "Roofline", memory: "Memory plan", mesh: "Mesh", timeline: "Timeline", plans: "Plans", diff: "Changes", history: "History" };
+const kindNames: Record<PanelKind, string> = { graph: "Graph", roofline: "Roofline", memory: "Memory plan", mesh: "Mesh", timeline: "Timeline", pattern: "Patterns", plans: "Plans", diff: "Changes", history: "History" };
 
 /** The title of a panel's tab. */
 export function titleOf({ uri, kind, function: func }: PanelArguments): string {
