@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
@@ -18,7 +19,10 @@ type table struct {
 
 // tables are those that o reads whose sizes are known. Where nothing says which rows are read more often than others, each is as likely.
 func (s *scope) tables(o *ir.Op) (out []table) {
-	for _, l := range op.TableReads(o) {
+	reads := op.TableReads(o)
+	// Where numbers and tables are from is followed through ops: views, conversions, what has the pattern of its operand.
+	s.asked = s.asked || len(reads) > 0 && slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return v.Op != nil && v.Op.Name != op.Constant })
+	for _, l := range reads {
 		tables, ok1 := l.Tables.Subst(s.env).Int()
 		rows, ok2 := l.Rows.Subst(s.env).Int()
 		reads, ok3 := l.Reads.Subst(s.env).Int()

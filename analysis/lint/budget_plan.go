@@ -98,14 +98,16 @@ type plannedFor struct {
 // keptPlanned bounds them.
 const keptPlanned = 16
 
-// plansFor finds plans for the function, once for the same text.
+// plansFor finds plans for the function, once for the same text and settings.
 func (c *Context) plansFor(on *machine.Machine, devices int) (*plan.Result, error) {
 	asked, err := json.Marshal(struct {
 		Text, Func string
 		Machine    *machine.Machine
 		Devices    int
 		Bind       map[string]int64
-	}{c.program.Src.Text(), c.Fn.Name, on, devices, c.Bind})
+		Plan       any  // of dmir.toml
+		Compiled   bool // plans have the figures of their texts as compiled
+	}{c.program.Src.Text(), c.Fn.Name, on, devices, c.Bind, c.program.Config.Plan, c.program.Compiled != nil})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (c *importer) loopsOf(o *ast.Op) (*loops, error) {
 	attrs := c.attrs(o)
 	l := &loops{}
 	maps := attrs["indexing_maps"]
-	if maps == nil {
+	if maps == nil || len(maps.Elems) == 0 {
 		return nil, unsupported(o, "%s without indexing_maps", o.Name)
 	}
 	if eq, ok := named[o.Name]; ok { // with maps of its own

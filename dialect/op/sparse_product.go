@@ -308,8 +308,8 @@ func (j *joining) stored(c *matched, to *types.Tensor) keys {
 	j.fit(at, c.n, room)
 	k.key = j.moved(key, at, room, end)
 	if places == nil {
-		starts := j.Value("concatenate", []*ir.Value{k.key, j.Reshape(end, dim.Const(1))}, named("dim", intAttr(0)))
-		starts = j.Value("searchsorted", []*ir.Value{key, starts}, nil, j.vector(types.I32, room.Add(dim.Const(1))))
+		// A group begins at the number of its first combination; entries that are none, where the last one ends.
+		starts := j.moved(j.numbers(c.n), at, room.Add(dim.Const(1)), j.reduce("add", j.Convert(inside, types.I32), 0))
 		k.values = j.Value("segment_reduce", []*ir.Value{x, starts}, named("kind", types.Keyword("add")))
 		k.values = j.Convert(k.values, to.Elem)
 		return k
