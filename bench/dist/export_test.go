@@ -17,6 +17,7 @@ import (
 
 	"dmir/bench/peer"
 	"dmir/cli"
+	_ "dmir/compile/target/all"
 	"dmir/testkit/need"
 )
 
