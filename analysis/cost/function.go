@@ -58,6 +58,7 @@ type body struct {
 	in      *scope
 	fn      *ir.Func
 	timed   sync.Map // *machine.Machine to Time
+	read    sync.Map // *machine.Machine to the bytes of rows that are read by number; see rows
 	once    sync.Once
 	sends   sentTally // computed once: many may call it
 	starts  sync.Once

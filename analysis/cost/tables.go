@@ -125,12 +125,23 @@ func rowsOf(m *machine.Machine, entries []*Entry) (near, again int64) {
 	return near, again
 }
 
+// rows are those of b, counted once for all that call it.
+func (b *body) rows(m *machine.Machine) (near, again int64) {
+	if x, done := b.read.Load(m); done {
+		n := x.([2]int64)
+		return n[0], n[1]
+	}
+	near, again = rowsOf(m, b.entries)
+	b.read.Store(m, [2]int64{near, again})
+	return near, again
+}
+
 func (e *Entry) rowBytes(m *machine.Machine) (near, again int64) {
 	switch {
 	case !e.Known || e.inside:
 		return 0, 0
 	case e.callee != nil:
-		return rowsOf(m, e.callee.entries)
+		return e.callee.rows(m)
 	case e.parts != nil:
 		return rowsOf(m, e.parts)
 	case len(e.Inner) > 0 && !e.Fused:
