@@ -161,6 +161,9 @@ func TestDocsCommands(t *testing.T) {
 				sh.Dir = root
 				sh.Env = append(sh.Env, "GOBIN="+t.TempDir())
 			}
+			if strings.Contains(command, " --install-") { // not in place of what other tests use
+				sh.Env = append(sh.Env, "DMIR_CACHE="+t.TempDir())
+			}
 			if out, err := sh.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", command, err, out)
 			}
