@@ -382,7 +382,7 @@ func (o *op) complete() bool {
 		return len(o.dst) > 0 && len(o.src) > 0
 	case opInit:
 		return len(o.src) > 1
-	case opArrive, opWait, opMatrix, opStore:
+	case opArrive, opWait, opMatrix, opLoad, opStore:
 		return len(o.src) > 0
 	case opCopy, opBulk:
 		return len(o.src) > 2
