@@ -7,6 +7,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // A Discardable is an attribute with the dialect's prefix, which an op, a function, an argument or a result may have
@@ -51,10 +52,7 @@ func (s Sites) String() string {
 			names = append(names, bare+"s")
 		}
 	}
-	if last := len(names) - 1; last > 1 {
-		return strings.Join(names[:last], ", ") + " and " + names[last]
-	}
-	return strings.Join(names, " and ")
+	return diag.List(names)
 }
 
 // Name is one site with its article, "an argument".

@@ -79,10 +79,7 @@ func Where(sizes map[string]dim.Dim) string {
 			parts = append(parts, fmt.Sprintf("%s is %s", s, sizes[s]))
 		}
 	}
-	if n := len(parts); n > 2 {
-		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
-	}
-	return strings.Join(parts, " and ")
+	return diag.List(parts)
 }
 
 // Instances are functions with symbols in the sizes that calls give these: a rule that holds for symbols may fail for

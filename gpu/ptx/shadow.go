@@ -181,9 +181,6 @@ func (w *warp) now() stamp {
 
 // local checks a load or a store of ordinary instructions.
 func (w *warp) local(o *op, at int, mask uint32, store bool) {
-	if len(o.src) == 0 {
-		return
-	}
 	base := w.get(o.src[0])
 	if !base.known() {
 		if o.space == "shared" {

@@ -3,7 +3,6 @@ package feature
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
@@ -12,6 +11,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/verify"
+	"dmir/syntax/diag"
 )
 
 // mostSizes bounds how many sizes, or calls in other sizes, are listed.
@@ -90,8 +90,5 @@ func givenTo(p *program.Program, fn *ir.Func, symbol string) string {
 	if len(list) > mostSizes {
 		list = append(list[:mostSizes], "others")
 	}
-	if n := len(list); n > 1 {
-		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
-	}
-	return strings.Join(list, "")
+	return diag.List(list)
 }

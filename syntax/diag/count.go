@@ -1,6 +1,9 @@
 package diag
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Count is a number of things as messages write it: "no results", "1 result",
 // "2 results".
@@ -20,4 +23,13 @@ func CountAre(n int, thing string) string {
 		return Count(n, thing) + " is"
 	}
 	return Count(n, thing) + " are"
+}
+
+// List is a list as messages write it: "a", "a and b", "a, b and c"; "" for none.
+func List(all []string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }

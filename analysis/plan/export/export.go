@@ -5,7 +5,6 @@ package export
 
 import (
 	"slices"
-	"strings"
 
 	"dmir/analysis/plan"
 )
@@ -241,12 +240,4 @@ func Named(list []Array, k plan.Kind) []Array {
 		}
 	}
 	return out
-}
-
-// words is a list as text: "a, b and c".
-func words(list []string) string {
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }

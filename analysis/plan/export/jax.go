@@ -13,6 +13,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/analysis/units"
+	"dmir/syntax/diag"
 )
 
 // jaxCode is the module but for the plan: its tables are empty.
@@ -220,7 +221,7 @@ func heading(p *Portable) []string {
 		notes = append(notes, "As its text divides the step, a device sends:")
 	}
 	for _, c := range x.Collectives {
-		notes = append(notes, fmt.Sprintf("  %s × %d along %s: %s", c.Kind, c.Count, comment(words(c.Axes)), units.Bytes(c.Bytes)))
+		notes = append(notes, fmt.Sprintf("  %s × %d along %s: %s", c.Kind, c.Count, comment(diag.List(c.Axes)), units.Bytes(c.Bytes)))
 	}
 	return append(notes, "Written by dmir plan --export.")
 }

@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/dialect/op"
+	"dmir/syntax/diag"
 )
 
 // A recipe is a plan by the sizes that training frameworks take: how many devices lie along each kind of parallelism. What of the
@@ -50,7 +51,7 @@ func recipeOf(p *Portable, tool string) *recipe {
 			}
 		}
 		if len(along) > 1 {
-			r.lack("%d axes of %s parallelism, %s: here they are one", len(along), role, words(along))
+			r.lack("%d axes of %s parallelism, %s: here they are one", len(along), role, diag.List(along))
 		}
 	}
 	if r.expert > 1 {
@@ -103,7 +104,7 @@ func (r *recipe) layout() {
 func some(list []string) string {
 	const most = 3
 	if len(list) <= most {
-		return words(list)
+		return diag.List(list)
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmir/analysis/plan"
+	"dmir/syntax/diag"
 )
 
 // torchCode is the module but for the plan: its tables are empty.
@@ -285,7 +286,7 @@ func (t *torchPlan) notes() []string {
 		names = append(names, comment(x.name))
 	}
 	if len(names) > 0 {
-		notes = append(notes, "The model's inputs are "+words(names)+".")
+		notes = append(notes, "The model's inputs are "+diag.List(names)+".")
 	}
 	if t.labels != "" {
 		notes = append(notes, "The loss's second argument is "+comment(t.labels)+".")
@@ -303,10 +304,10 @@ func (t *torchPlan) notes() []string {
 			"before the step in place of after it, and what is sent is the same.")
 	}
 	if len(t.unlike) > 0 {
-		notes = append(notes, "Not expressed: pieces of different sizes along another dimension than the first, of "+words(comments(t.unlike))+", which are cut along the first.")
+		notes = append(notes, "Not expressed: pieces of different sizes along another dimension than the first, of "+diag.List(comments(t.unlike))+", which are cut along the first.")
 	}
 	if len(t.gathered) > 0 {
-		notes = append(notes, "Not expressed: pieces over "+words(comments(t.model))+" of parameters that are gathered once for each step: here whole are "+some(comments(t.gathered))+".")
+		notes = append(notes, "Not expressed: pieces over "+diag.List(comments(t.model))+" of parameters that are gathered once for each step: here whole are "+some(comments(t.gathered))+".")
 	}
 	if t.pipe != "" && len(t.begins) == 0 {
 		notes = append(notes, "Not expressed: at which modules stages begin, since no parameter's name says that. Name them: apply(..., stages=[...]).")

@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/plan"
 	"dmir/analysis/units"
+	"dmir/syntax/diag"
 )
 
 // none stands where there is nothing to show.
@@ -114,10 +115,8 @@ func Batch(r *plan.Result) string {
 	list := func(names []string) string {
 		if n := len(names); n > 4 {
 			return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)
-		} else if n > 1 {
-			return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 		}
-		return names[0]
+		return diag.List(names)
 	}
 	if len(r.Model.Batch) == 0 {
 		return fmt.Sprintf("none was found; if one of %s has samples, name it with --batch", list(r.Model.Whole))
