@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -169,6 +170,26 @@ func TestType(t *testing.T) {
 	b, _ := Type("tensor<4x8xf32>")
 	if a != b {
 		t.Error("equal texts have different trees")
+	}
+}
+
+// TestTypeRemedies holds what a person is told whose word is no type, but close to one.
+func TestTypeRemedies(t *testing.T) {
+	general := diag.Find("DM040").Help
+	for text, want := range map[string]string{
+		"float32":            "did you mean f32?",
+		"tensor<4xbfloat16>": "did you mean bf16?",
+		"tensor<mxkxf32>":    "a size with a name is `?`, and the names follow: `?x?xf32, #dm.at<dims = [m, k]>`",
+		"tensor<mx4xkxf32>":  "a size with a name is `?`, and the names follow: `?x4x?xf32, #dm.at<dims = [m, k]>`",
+		"tensor<8xmxf16>":    "a size with a name is `?`, and the names follow: `?xf16, #dm.at<dims = [m]>`",
+		"tensor<maxxf32>":    general,
+		"tensor<mxtext>":     general,
+		"tensor<x>":          general,
+	} {
+		_, err := Type(text)
+		if e, ok := err.(*Error); !ok || e.Help != want {
+			t.Errorf("%s: %+v, want the remedy %s", text, err, want)
+		}
 	}
 }
 

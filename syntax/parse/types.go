@@ -230,6 +230,8 @@ func (b *builder) typeExpr(t *typeSyntax) *ast.TypeExpr {
 			err := newError("DM040", t.start(), t.end(), "`%s` is not a type", excerpt(t.Scalar))
 			if s := foreignScalars[strings.ToLower(t.Scalar)]; s != "" {
 				err.Help = "did you mean " + s + "?"
+			} else if shape := namedSizes(t.Scalar); shape != "" {
+				err.Help = "a size with a name is `?`, and the names follow: `" + shape + "`"
 			}
 			b.fail(err)
 		}
@@ -320,6 +322,27 @@ var foreignScalars = map[string]string{
 	"int64": "i64", "long": "i64", "int32": "i32", "int": "i32", "int16": "i16", "short": "i16", "int8": "i8", "int4": "i4",
 	"uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8", "uint4": "ui4", "bool": "i1",
 	"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
+}
+
+// namedSizes is how a word is written that was meant as sizes, some with names,
+// before a scalar type: "mx4xf32" is "?x4xf32, #dm.at<dims = [m]>".
+func namedSizes(word string) string {
+	sizes := strings.Split(word, "x")
+	elem := len(sizes) - 1
+	var names []string
+	for i, s := range sizes[:elem] {
+		if s == "" {
+			return ""
+		}
+		if strings.Trim(s, "0123456789") != "" {
+			names = append(names, s)
+			sizes[i] = "?"
+		}
+	}
+	if len(names) == 0 || !isScalar(sizes[elem]) {
+		return ""
+	}
+	return strings.Join(sizes, "x") + ", #dm.at<dims = [" + strings.Join(names, ", ") + "]>"
 }
 
 // isScalar reports whether a word is a builtin scalar type.
