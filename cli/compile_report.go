@@ -43,14 +43,14 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 			if k == nil {
 				lines := ""
 				if s.Kind == artifact.StepCollective {
-					lines = lineText(s.Lines)
+					lines = diag.Ranges(s.Lines)
 					moved += ", sends " + units.Bytes(artifact.Repeated(p.Sent(&s.Collective), n))
 				}
 				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t%s\n", repeated(s.Name, n), string(s.Kind), moved, predicted, lines)
 				continue
 			}
 			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Launch.Grid), k.Block.Threads,
-				registers(b.Code, k.Name), units.Bytes(int64(k.Block.Shared+static(b.Code, k.Name))), moved, predicted, lineText(p.LinesOf(s)))
+				registers(b.Code, k.Name), units.Bytes(int64(k.Block.Shared+static(b.Code, k.Name))), moved, predicted, diag.Ranges(p.LinesOf(s)))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -226,24 +226,6 @@ func static(code []*target.Code, kernel string) int {
 		most = max(most, k.Shared)
 	}
 	return most
-}
-
-// lineText writes 3, 4, 5, 9 as "3-5, 9".
-func lineText(lines []int) string {
-	var parts []string
-	for i := 0; i < len(lines); {
-		j := i
-		for j+1 < len(lines) && lines[j+1] == lines[j]+1 {
-			j++
-		}
-		if i == j {
-			parts = append(parts, strconv.Itoa(lines[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", lines[i], lines[j]))
-		}
-		i = j + 1
-	}
-	return strings.Join(parts, ", ")
 }
 
 type jsonCompile struct {

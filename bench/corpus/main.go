@@ -104,8 +104,8 @@ func run(runs int, dir, peer, out string) error {
 		}
 	}
 	res := results{
-		Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu(), Cores: runtime.NumCPU(), Go: runtime.Version(),
-		Peer: version(peer), Command: "go run ./bench/corpus " + strings.Join(os.Args[1:], " "),
+		Date: time.Now().UTC().Format(time.DateOnly), CPU: record.Processor(), Cores: runtime.NumCPU(), Go: runtime.Version(),
+		Peer: record.Version(peer), Command: "go run ./bench/corpus " + strings.Join(os.Args[1:], " "),
 	}
 	fmt.Printf("%s, %d cores, %s\npeer: %s\n\n", res.CPU, res.Cores, res.Go, res.Peer)
 	fmt.Printf("%-13s %6s %9s %-10s %-11s %10s %7s %7s\n", "files", "", "bytes", "processes", "", "wall", "ratio", "failed")
@@ -216,24 +216,4 @@ func succeeds(argv []string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func cpu() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, "\t :"))
-		}
-	}
-	return runtime.GOARCH
-}
-
-func version(path string) string {
-	out, _ := exec.Command(path, "--version").Output()
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "version") {
-			return filepath.Base(path) + ", " + strings.TrimSpace(line)
-		}
-	}
-	return filepath.Base(path)
 }

@@ -108,12 +108,12 @@ func run(o *options) error {
 		return err
 	}
 	res := results{
-		Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu(), Cores: runtime.NumCPU(), Go: runtime.Version(),
+		Date: time.Now().UTC().Format(time.DateOnly), CPU: record.Processor(), Cores: runtime.NumCPU(), Go: runtime.Version(),
 		Dmir: revision(), Command: "go run ./bench/lsp " + strings.Join(os.Args[1:], " "),
 	}
 	fmt.Printf("%s, %d cores, %s\n%s\n", res.CPU, res.Cores, res.Go, res.Dmir)
 	if !o.noPeer {
-		res.Peer = peerVersion(subjects[1].argv[0])
+		res.Peer = record.Version(subjects[1].argv[0])
 		fmt.Println(res.Peer)
 	}
 	printHead()
@@ -212,30 +212,10 @@ func (o *options) measure(subjects []*subject, f form, n, perFunc int) (*row, er
 	return r, nil
 }
 
-func cpu() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, "\t :"))
-		}
-	}
-	return runtime.GOARCH
-}
-
 func revision() string {
 	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		return "dmir"
 	}
 	return "dmir " + strings.TrimSpace(string(out))
-}
-
-func peerVersion(path string) string {
-	out, _ := exec.Command(path, "--version").Output()
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "version") {
-			return filepath.Base(path) + ", " + strings.TrimSpace(line)
-		}
-	}
-	return filepath.Base(path)
 }

@@ -148,8 +148,8 @@ func measure(runs int, sizes, peer, out string) error {
 	}
 	defer os.RemoveAll(dir)
 	res := results{
-		Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu(), Cores: runtime.NumCPU(), Go: runtime.Version(),
-		Peer: peerVersion(peerPath), Command: "go run ./bench/mliropt " + strings.Join(os.Args[1:], " "),
+		Date: time.Now().UTC().Format(time.DateOnly), CPU: record.Processor(), Cores: runtime.NumCPU(), Go: runtime.Version(),
+		Peer: record.Version(peerPath), Command: "go run ./bench/mliropt " + strings.Join(os.Args[1:], " "),
 	}
 	fmt.Printf("%s, %d cores, %s\npeer: %s --allow-unregistered-dialect\n\n", res.CPU, res.Cores, res.Go, res.Peer)
 	fmt.Printf("%8s %-13s %-7s %12s %12s %7s %11s %11s %7s\n", "ops", "layout", "stage", "dmir", "mlir-opt", "ratio", "dmir peak", "peer peak", "ratio")
@@ -215,26 +215,6 @@ func (r *row) measure(runs int, dmir, peer []string) error {
 func median(x []float64) float64 {
 	slices.Sort(x)
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
-
-func cpu() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, "\t :"))
-		}
-	}
-	return runtime.GOARCH
-}
-
-func peerVersion(path string) string {
-	out, _ := exec.Command(path, "--version").Output()
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "version") {
-			return filepath.Base(path) + ", " + strings.TrimSpace(line)
-		}
-	}
-	return filepath.Base(path)
 }
 
 // timed runs a command and returns its wall time in ms and its peak memory in MiB.

@@ -1,4 +1,4 @@
-// Package record writes what benchmarks measured to files.
+// Package record writes what benchmarks measured, and on which machine, to files.
 package record
 
 import (

@@ -1,12 +1,11 @@
 package feature
 
 import (
-	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"dmir/analysis/units"
+	"dmir/syntax/diag"
 )
 
 // KernelTime is what a device saw of one kernel of a compiled function.
@@ -101,20 +100,7 @@ func (k KernelTime) rows(device string) []row {
 // LineList writes 3, 4, 5, 9 as "lines 3–5, 9".
 func LineList(lines []int) string {
 	if len(lines) == 1 {
-		return "line " + strconv.Itoa(lines[0])
+		return "line " + diag.Ranges(lines)
 	}
-	var parts []string
-	for i := 0; i < len(lines); {
-		j := i
-		for j+1 < len(lines) && lines[j+1] == lines[j]+1 {
-			j++
-		}
-		if i == j {
-			parts = append(parts, strconv.Itoa(lines[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d–%d", lines[i], lines[j]))
-		}
-		i = j + 1
-	}
-	return "lines " + strings.Join(parts, ", ")
+	return "lines " + diag.Ranges(lines)
 }

@@ -2,6 +2,7 @@ package diag
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -32,4 +33,22 @@ func List(all []string) string {
 	}
 	last := len(all) - 1
 	return strings.Join(all[:last], ", ") + " and " + all[last]
+}
+
+// Ranges writes rising numbers, such as those of lines, with their neighbours together: "3–5, 9".
+func Ranges(numbers []int) string {
+	var parts []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(numbers[i])
+		if j > i {
+			part += "–" + strconv.Itoa(numbers[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
 }
