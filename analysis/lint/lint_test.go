@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -262,6 +263,10 @@ func TestRulesAreDocumented(t *testing.T) {
 			t.Errorf("%s %q: codes are unique, names and summaries are there and end without a stop", r.Code, r.Name)
 		}
 		codes[r.Code] = true
+		file := "rule_" + strings.ReplaceAll(r.Name, "-", "_") + ".go"
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), strconv.Quote(r.Code)) {
+			t.Errorf("%s %s does not stand in %s", r.Code, r.Name, file)
+		}
 		for _, part := range []string{"## What it does", "## Why it matters", "## Example", "## Fix"} {
 			if !strings.Contains(r.Doc, part) {
 				t.Errorf("%s: no %q in its documentation", r.Code, part)

@@ -1,6 +1,11 @@
 // Package fuse partitions a function into kernels so that its predicted time is
 // least, and the bytes it moves where times are equal.
 //
+// Read fuse.go first (best), then branch.go (solve). A graph (graph.go) has the nodes and
+// values of a function, a candidate (eval.go) is a kernel with its price, and a partition
+// (partition.go) is what the local search changes. rules.go says which ops may share a
+// kernel; order.go and rewrite.go write the kernels, assemble.go those that store the parts of a value.
+//
 // The function's ops form a graph, which is cut into parts that no kernel spans
 // (parts.go). A local search (local_search.go) finds a plan of the whole graph, in
 // which equal layers have equal kernels (repeat.go);
@@ -9,8 +14,7 @@
 // from the last kernel to the first (search.go, enumerate.go). Cheap ops may be
 // recomputed in each kernel that uses them instead of being stored; decisions
 // that concern several parts are made by branch and bound (branch.go). The
-// remaining difference between plan and bound is reported as the gap. Rules
-// decide which ops can form one kernel.
+// remaining difference between plan and bound is reported as the gap.
 //
 // Compare Chen et al., EVT, ASPLOS 2024: an integer program for the same
 // partition without recomputation.

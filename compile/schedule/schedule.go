@@ -4,6 +4,14 @@
 // text is still a function with value semantics that every other tool reads and
 // runs.
 //
+// Read model.go first: a model is the steps of a function, and the roots, which are
+// values with memory of their own. order.go is the pass schedule: problem.go states the
+// order as tasks, list.go finds a good one, exact.go proves short ones best, stream.go
+// assigns streams by times, and budget.go and remat.go compute values again where a budget
+// of memory asks for it. plan.go is the pass plan: live_range.go, place.go and skyline.go
+// give roots their offsets. apply.go puts the ops of a model in their new order, read.go and
+// text.go read a Schedule from text, check.go proves it; region.go treats what a loop or a branch holds.
+//
 // A step is an op of the body that runs: all but constants, views that move
 // nothing and the return. Steps are numbered from 0 in the order of the text.
 //
@@ -31,13 +39,6 @@
 // run repeatedly; a result keeps its memory from its definition to the end. All
 // other values share memory by live range. All of this may be edited by hand:
 // Check proves or refutes the text.
-//
-// Read model.go first: a model is the steps of a function, and the roots, which are
-// values with memory of their own. order.go is the pass schedule: problem.go states the
-// order as tasks, list.go finds a good one, exact.go proves short ones best, stream.go
-// assigns streams by times, and budget.go and remat.go compute values again where a budget
-// of memory asks for it. plan.go is the pass plan: live_range.go, place.go and skyline.go
-// give roots their offsets. read.go reads a Schedule from text, check.go proves it.
 package schedule
 
 import (
