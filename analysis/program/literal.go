@@ -15,7 +15,8 @@ import (
 
 // complete completes diagnostics of the parser, which knows no ops. Those about numbers
 // in place of operands name the op that makes a value of one, and offer to insert it;
-// those about names without a dialect name the op that they stand for.
+// those about names without a dialect name the op that they stand for, and those about
+// the form of an op show it written.
 func (p *Program) complete(diags []diag.Diagnostic) {
 	next := -1 // number of a name that the text has not
 	for i := range diags {
@@ -23,6 +24,14 @@ func (p *Program) complete(diags []diag.Diagnostic) {
 		if d.Code == "DM027" {
 			if m, ok := op.Means(p.Src.Slice(d.Span)); ok {
 				d.Help = "the op of this dialect is " + m.String()
+			}
+			continue
+		}
+		if d.Code == "DM021" || d.Code == "DM022" {
+			if t := opAt(p.Tree.Items, d.Span); t != nil {
+				if def := op.Lookup(t.Name); def != nil {
+					d.Help = "an example is `" + def.ExampleLine() + "`"
+				}
 			}
 			continue
 		}

@@ -50,6 +50,23 @@ func TestLiteralOperands(t *testing.T) {
 	}
 }
 
+// TestFormOfOp: an op that is not written as its form has it is one finding, which shows the op written.
+func TestFormOfOp(t *testing.T) {
+	for line, want := range map[string]string{
+		`dm.matmul %x, %x "ij,jk->ik" : tensor<4x4xf32>`: "%y = dm.matmul %x, %w, ",
+		"dm.softmax %x dim = 1 : tensor<4x4xf32>":        "%y = dm.softmax %x, dim = 1 : ",
+		"dm.exp(%x) : tensor<4x4xf32>":                   "%y = dm.exp %x : ",
+		"dm.exp %x, : tensor<4x4xf32>":                   "%y = dm.exp %x : ",
+		"test.op %x dim = 1 : tensor<4x4xf32>":           "",
+	} {
+		p := program.Load(source.New("in.dmir", "func.func @f(%x: tensor<4x4xf32>) {\n  %0 = "+line+"\n  return\n}\n"), program.Options{})
+		shown := len(p.Diags) == 1 && strings.HasPrefix(p.Diags[0].Help, "an example is `"+want)
+		if want != "" && !shown || want == "" && slices.ContainsFunc(p.Diags, func(d diag.Diagnostic) bool { return strings.Contains(d.Help, "example") }) {
+			t.Errorf("%s: %+v, want the example %s", line, p.Diags, want)
+		}
+	}
+}
+
 // Names of constants are new, and differ for findings that are mended together.
 func TestLiteralOperandNames(t *testing.T) {
 	text := `func.func @f(%c: tensor<4xf32>, %c7: tensor<4xf32>) -> tensor<4xf32> {

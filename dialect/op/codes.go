@@ -77,12 +77,12 @@ var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM124", Name: "operand-count",
 		Doc:  "The op has the wrong number of operands.",
-		Help: "see the op's signature, which hover shows",
+		Help: "see the op's signature, which `dmir explain` and hover show",
 	},
 	{
 		Code: "DM125", Name: "result-count",
 		Doc:  "The op has the wrong number of results.",
-		Help: "see the op's signature, which hover shows",
+		Help: "see the op's signature, which `dmir explain` and hover show",
 	},
 	{
 		Code: "DM126", Name: "region-arguments",

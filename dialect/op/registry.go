@@ -55,6 +55,16 @@ func Of(o *ir.Op) *Def {
 // FullName is the name with the dialect: "dm.add".
 func (d *Def) FullName() string { return Prefix + d.Name }
 
+// ExampleLine is the line of the Example with the op, the first of several.
+func (d *Def) ExampleLine() string {
+	for line := range strings.Lines(d.Example) {
+		if slices.Contains(strings.Fields(line), d.FullName()) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
 // OperandParam is what operand i of o stands for, nil beyond the last. Where several
 // are optional, the operand's element type tells which of them it is.
 func OperandParam(o *ir.Op, i int) *Param {

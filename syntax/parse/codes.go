@@ -21,7 +21,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM014", Name: "unclosed-resource", Doc: "A `{-#` section has no `#-}`.", Help: "add `#-}` at its end"},
 	{Code: "DM020", Name: "expected-op", Doc: "An op is expected here, and the text does not begin one.", Help: "an op is `%results = dialect.name operands : type`"},
 	{Code: "DM021", Name: "unfinished-op", Doc: "An op ends before it is complete.", Help: "complete the op or remove it"},
-	{Code: "DM022", Name: "unexpected-token", Doc: "An op contains text that its syntax does not allow there.", Help: "compare the line with the op's form, which hover shows"},
+	{Code: "DM022", Name: "unexpected-token", Doc: "An op contains text that its syntax does not allow there.", Help: "compare the line with the op's form, which `dmir explain` and hover show"},
 	{Code: "DM023", Name: "bad-operand", Doc: "A list of operands holds something that is not an SSA value such as `%x` or `%x#1`.", Help: "operands are values: write `%name`"},
 	{Code: "DM024", Name: "bad-result", Doc: "The names left of `=` are not a list of SSA values such as `%x` or `%x:2`.", Help: "results are values: write `%name = …`"},
 	{Code: "DM025", Name: "bad-block", Doc: "A block label is not of the form `^name(%arg: type, …):`.", Help: "write `^bb0(%x: f32):`"},
