@@ -150,7 +150,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return a.status(nil)
 	}
 	if err != nil {
-		escape.Fprintf(errors, "dmir: error: %v\n  = help: %s --help\n", err, commandOf(err))
+		help := commandOf(err) + " --help"
+		if info, failed := os.Stat(args[0]); failed == nil && info.Mode().IsRegular() {
+			help = "a command stands before the file: dmir cost " + args[0]
+		}
+		escape.Fprintf(errors, "dmir: error: %v\n  = help: %s\n", err, help)
 		return rank.settle(ctx, exitFailed, err)
 	}
 	err = command.Run(a)

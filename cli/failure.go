@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"dmir/analysis/program"
@@ -66,7 +67,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
 	{Code: "DM610", Name: "unknown-rule", Doc: "The code or name is not that of a rule, diagnostic or op.", Help: "`dmir explain` lists them"},
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
-	{Code: "DM612", Name: "flags-disagree", Doc: "Flags or arguments that do not go together, or a version that names nothing: `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` describes the flags"},
+	{Code: "DM612", Name: "bad-flags", Doc: "A value that a flag does not take, flags or arguments that do not go together, or a version that names nothing: `--devices many`, `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` describes the flags"},
 	{Code: "DM613", Name: "unknown-pass", Doc: "`dmir opt` was asked to run or to skip a pass that does not exist. `dmir opt --help` lists them in their order.", Help: "name one of the passes"},
 	{Code: "DM614", Name: "no-compiler", Doc: "Machine code was asked for and a tool for it is not installed: NVRTC, NVIDIA's run-time compiler, which needs no GPU and no toolkit; nvdisasm for `--emit sass`; or for a processor clang 14 or newer.", Help: "`dmir doctor --install-nvrtc` fetches the first two, and the system's packages have clang; `dmir doctor` lists what is available"},
 	{Code: "DM615", Name: "kernel-rejected", Doc: "The CUDA compiler, or clang, does not accept the code that was generated for a program. This is a bug in dmir, not in the program.", Help: "report it with the file; `dmir compile --emit cuda`, or `--emit llvm`, prints the code"},
@@ -93,12 +94,20 @@ func cannotRead(path string, err error) *failure {
 
 // noFunction explains why a function of p cannot be chosen; flag names one.
 func noFunction(p *program.Program, err error, flag string) *failure {
+	var names []string
 	for _, f := range p.Funcs {
 		if f.Func.Body != nil {
-			return &failure{"DM606", p.Src.Path, err.Error(), "name one with " + flag}
+			names = append(names, f.Func.Name)
 		}
 	}
-	return &failure{"DM606", p.Src.Path, err.Error(), "write one, or name another file"}
+	help := "write one, or name another file"
+	if len(names) > 0 {
+		help = "name one with " + flag + ": " + strings.Join(names[:min(len(names), 8)], ", ")
+		if len(names) > 8 {
+			help += " …"
+		}
+	}
+	return &failure{"DM606", p.Src.Path, err.Error(), help}
 }
 
 func tooLarge(path string, limit int64) *failure {

@@ -35,10 +35,10 @@ const maxBytes = 256_000_000
 // StableHLO: what the former allows.
 const maxModel = 2 << 30
 
-// isModel reports whether a file is a model in ONNX, by its name or, for stdin, by its
-// first byte, with which no text begins.
+// isModel reports whether a file is a model in ONNX, by its name or by its first byte, with
+// which no text begins.
 func isModel(name string, data []byte) bool {
-	return filepath.Ext(name) == ".onnx" || name == stdin && bytes.HasPrefix(data, []byte{8})
+	return filepath.Ext(name) == ".onnx" || bytes.HasPrefix(data, []byte{8})
 }
 
 // stdin is what the standard input is called in messages.
@@ -130,6 +130,12 @@ func otherKind(name string, text []byte) (kind, help string) {
 		return "machine code", "name the .dmir file that it was compiled from"
 	case slices.Contains([]string{".cu", ".cuh", ".h", ".cpp", ".cc"}, ext):
 		return "C++", "name the .dmir file that it was made from"
+	case ext == ".py":
+		return "a program in Python", "python -m dmir trace FILE.py:NAME writes its trace, whose .json every command takes; dmir.cost reports from within the program"
+	case ext == ".ipynb":
+		return "a notebook", "%load_ext dmir and %%dmir in a cell report its cost"
+	case ext == ".json":
+		return "JSON", "name the .json that python -m dmir trace has written below .dmir/traces, or the .dmir file"
 	case ext == ".ptx", ext == ".sass":
 		return "assembly", "name the .dmir file that it was made from"
 	}

@@ -45,7 +45,8 @@ func report(w io.Writer, format string, found []finding, files, hidden int) erro
 }
 
 func summary(w io.Writer, found []finding, files, hidden int) {
-	findings, hints, notes, fixable := 0, 0, 0, 0
+	findings, hints, notes := 0, 0, 0
+	fixable, fixableHints := 0, 0
 	for _, f := range found {
 		switch {
 		case f.counts():
@@ -55,7 +56,11 @@ func summary(w io.Writer, found []finding, files, hidden int) {
 		default:
 			notes++
 		}
-		if len(f.Fixes) > 0 && f.Fixes[0].Safe {
+		switch {
+		case len(f.Fixes) == 0 || !f.Fixes[0].Safe:
+		case f.Severity == diag.Hint:
+			fixableHints++
+		default:
 			fixable++
 		}
 	}
@@ -72,6 +77,9 @@ func summary(w io.Writer, found []finding, files, hidden int) {
 	fmt.Fprintf(w, " in %s", count(files, "file"))
 	if fixable > 0 {
 		fmt.Fprintf(w, ", %d fixable with --fix", fixable)
+	}
+	if fixableHints > 0 {
+		fmt.Fprintf(w, ", %d fixable with --fix --hints", fixable+fixableHints)
 	}
 	if hidden > 0 {
 		fmt.Fprintf(w, "; %s about what the compiler does by itself: --hints", count(hidden, "hint"))

@@ -175,6 +175,9 @@ func TestType(t *testing.T) {
 
 // TestTypeRemedies holds what a person is told whose word is no type, but close to one.
 func TestTypeRemedies(t *testing.T) {
+	if _, err := Signature("tensor<4xf32>, f32 -> f32"); err == nil || err.(*Error).Help != "write `(tensor<4xf32>, f32) -> f32`" {
+		t.Errorf("operands without parentheses: %+v", err)
+	}
 	general := diag.Find("DM040").Help
 	for text, want := range map[string]string{
 		"float32":            "did you mean f32?",

@@ -126,7 +126,14 @@ func Signature(text string) (*Sig, error) {
 	return sigTable.get(text, func(text string) (*Sig, *Error) {
 		tree, err := readExpr[sigSyntax](text)
 		if err != nil {
-			return nil, exprError("DM043", text, err)
+			bad := exprError("DM043", text, err)
+			if operands, results, ok := strings.Cut(text, "->"); ok && !strings.HasPrefix(strings.TrimSpace(operands), "(") {
+				with := "(" + strings.TrimSpace(operands) + ") ->" + results
+				if _, err := readExpr[sigSyntax](with); err == nil {
+					bad.Help = "write `" + with + "`"
+				}
+			}
+			return nil, bad
 		}
 		b := builder{src: text}
 		s := &Sig{}
