@@ -132,7 +132,7 @@ func batchFiles(jobs []Job, list []int) (map[string]string, error) {
 		fmt.Fprintf(&body, "namespace %[1]s {\n#include \"%[1]s.cu\"\nstatic const dm::emu::Kernel kernels[] = {\n%[2]s  {}};\n}\n", name, kernelTable(j.Program))
 		fmt.Fprintf(&table, "    case %d: return dm::emu::run(n - 1, a + 1, %s::kernels, %d);\n", i, name, len(j.Program.Kernels))
 	}
-	files["main.cc"] = fmt.Sprintf("#include \"emu_kernel.cuh\"\n%s"+noAssembly+"%sint main(int n, char** a) {\n  switch (n > 1 ? atoi(a[1]) : -1) {\n%s  }\n  return 2;\n}\n", head.String(), body.String(), table.String())
+	files["main.cc"] = fmt.Sprintf("#include \""+kernelHeader+"\"\n%s"+noAssembly+"%sint main(int n, char** a) {\n  switch (n > 1 ? atoi(a[1]) : -1) {\n%s  }\n  return 2;\n}\n", head.String(), body.String(), table.String())
 	return files, nil
 }
 

@@ -165,11 +165,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 // executable returns main.cc, which includes the other files, as an executable,
 // compiled or from the cache, and the time of compiling.
 func (c *toolchain) executable(ctx context.Context, level string, files map[string]string) (exe string, took time.Duration, err error) {
-	parts := []string{level}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		parts = append(parts, name, files[name])
-	}
-	exe = c.path(parts...)
+	exe = c.path(append([]string{level}, list(files)...)...)
 	defer local.LockFor(exe)()
 	if local.Kept(exe) {
 		tally.Kept(tally.Emulator)
@@ -180,14 +176,26 @@ func (c *toolchain) executable(ctx context.Context, level string, files map[stri
 	}
 	start := time.Now()
 	local.Trim(c.dir, "", cacheLimit) // before compiling, so that this program's files stay
-	common, err := c.runtimeObject(ctx)
+	common, first, err := c.runtimeObject(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	if err := compile(ctx, c.compiler, files, c.dir, exe, level, "main.cc", common); err != nil {
+	header := ""
+	if !first { // the first program is not kept waiting for what speeds up the next ones
+		header = c.precompiled(ctx, level)
+	}
+	if err := compile(ctx, c.compiler, files, header, c.dir, exe, level, "main.cc", common); err != nil {
 		return "", 0, err
 	}
 	return exe, time.Since(start), nil
+}
+
+// list is the names and texts of files, by name.
+func list(files map[string]string) (parts []string) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		parts = append(parts, name, files[name])
+	}
+	return parts
 }
 
 // path is the file of what the compiler makes of the parts.
@@ -197,21 +205,45 @@ func (c *toolchain) path(parts ...string) string {
 	return filepath.Join(c.dir, hex.EncodeToString(key[:16]))
 }
 
-// runtimeObject is the half of the emulation that does not depend on the
-// program, compiled or from the cache.
-func (c *toolchain) runtimeObject(ctx context.Context) (string, error) {
-	object := c.path() + ".o"
-	defer local.LockFor(object)()
-	if local.Kept(object) {
-		return object, nil
+// kept is what the compiler makes of the files with args, under a name that ends so: compiled, which made reports,
+// or from the cache.
+func (c *toolchain) kept(ctx context.Context, end string, files map[string]string, args ...string) (path string, made bool, err error) {
+	path = c.path(slices.Concat([]string{end}, args, list(files))...) + end
+	defer local.LockFor(path)()
+	if local.Kept(path) {
+		return path, false, nil
 	}
-	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
-	return object, compile(ctx, c.compiler, files, c.dir, object, "-O1", "-c", "runtime.cc")
+	if err := local.MakeDir(c.dir); err != nil {
+		return "", false, err
+	}
+	return path, true, compile(ctx, c.compiler, files, "", c.dir, path, args...)
 }
 
-// compile runs the compiler with args in a folder with the prelude and the files, and
-// moves its output to target, atomically.
-func compile(ctx context.Context, cxx string, files map[string]string, dir, target string, args ...string) error {
+// runtimeObject is the half of the emulation that does not depend on the program.
+func (c *toolchain) runtimeObject(ctx context.Context) (object string, made bool, err error) {
+	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
+	return c.kept(ctx, ".o", files, "-O1", "-c", "runtime.cc")
+}
+
+// kernelHeader is what every program includes before anything else.
+const kernelHeader = "emu_kernel.cuh"
+
+// precompiled is kernelHeader with all that it includes, precompiled for programs of this level: three quarters of the
+// work on a small program. It is "" if the compiler is not GCC, which alone finds it by its name.
+func (c *toolchain) precompiled(ctx context.Context, level string) string {
+	if !strings.Contains(c.version, "Free Software Foundation") {
+		return ""
+	}
+	header, _, err := c.kept(ctx, ".gch", nil, level, "-x", "c++-header", kernelHeader)
+	if err != nil {
+		return "" // compiling the program reports why
+	}
+	return header
+}
+
+// compile runs the compiler with args in a folder with the prelude, of which kernelHeader may be precompiled, and the
+// files, and moves its output to target, atomically.
+func compile(ctx context.Context, cxx string, files map[string]string, header, dir, target string, args ...string) error {
 	folder, err := local.NewWork()
 	if err != nil {
 		return err
@@ -225,6 +257,11 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	if header != "" {
+		if err := os.Symlink(header, filepath.Join(work, kernelHeader+".gch")); err != nil { // one that another process trims is not there for GCC
 			return err
 		}
 	}
@@ -260,7 +297,7 @@ const noAssembly = "#pragma GCC poison asm __asm __asm__\n"
 
 // mainText is the C++ that includes the program and lists its kernels.
 func mainText(p *artifact.Program) string {
-	return fmt.Sprintf("#include \"emu_kernel.cuh\"\n"+noAssembly+"#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n%s  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n",
+	return fmt.Sprintf("#include \""+kernelHeader+"\"\n"+noAssembly+"#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n%s  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n",
 		programName, kernelTable(p), len(p.Kernels))
 }
 

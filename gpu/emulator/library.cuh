@@ -1,20 +1,20 @@
 // The kernels of a program as a shared library: steps are launched one by one from
-// outside, by a fake driver.
+// outside, by a fake driver. This half of it is compiled once for all programs.
 #define DM_EMU_MAIN
 #include "emu_main.cuh"
-#include "main.cc"
+
+// The other half: the program's kernels and its plan.
+extern const dm::emu::Kernel* const dm_kernels;
+extern const char dm_plan[];
+extern const size_t dm_plan_bytes;
 
 namespace {
-
-const char plan_text[] =
-#include "plan.inc"
-    ;
 
 const dm::emu::Plan& the_plan() {
   static const dm::emu::Plan plan = [] {
     char path[] = "/tmp/dmir-plan-XXXXXX";
     int fd = mkstemp(path);
-    if (fd < 0 || write(fd, plan_text, sizeof plan_text - 1) != ssize_t(sizeof plan_text - 1)) dm::emu::fault("plan", {}, -1, -1, "cannot write the plan");
+    if (fd < 0 || write(fd, dm_plan, dm_plan_bytes) != ssize_t(dm_plan_bytes)) dm::emu::fault("plan", {}, -1, -1, "cannot write the plan");
     close(fd);
     dm::emu::Plan p = dm::emu::read_plan(path);
     unlink(path);
@@ -44,7 +44,7 @@ extern "C" __attribute__((visibility("default"))) int dm_launch(const char* name
   }
   for (size_t i = 0; i < plan.steps.size(); i++) {
     const Step& s = plan.steps[i];
-    if (s.kernel < 0 || strcmp(kernels[s.kernel].name, name)) continue;
+    if (s.kernel < 0 || strcmp(dm_kernels[s.kernel].name, name)) continue;
     bool same = true;
     for (int d = 0; d < 3; d++) same = same && s.grid[d] == grid[d];
     for (size_t k = 0; same && k < s.args.size(); k++) {
@@ -59,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) int dm_launch(const char* name
       const Buffer& b = plan.buffers[size_t(a.buffer)];
       for (i64 j = 0; j < b.bytes; j++) m.owners[b.offset + j] = u16(a.buffer + 1);
     }
-    run_step(plan, s, kernels);
+    run_step(plan, s, dm_kernels);
     return 0;
   }
   return 1;

@@ -48,11 +48,7 @@ func Driver(t testing.TB) (dir string) {
 // Compile adds machine code for the fake GPU to the program.
 func Compile(t testing.TB, p *artifact.Program) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "image.so")
-	if err := emulator.Library(context.Background(), p, path, emulator.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	code, err := os.ReadFile(path)
+	code, err := emulator.Library(context.Background(), p, emulator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
