@@ -39,18 +39,6 @@ func.func @main() {
 }
 `
 
-var builtBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "dmir-ranks-*")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "dmir")
-	if out, err := exec.Command("go", "build", "-o", path, "dmir").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
-
 // job is the processes of one mpirun.
 type job struct {
 	out []byte
@@ -61,10 +49,7 @@ type job struct {
 // number of the process. No process of it is left.
 func onRanks(t *testing.T, mpirun string, n int, dir, script string) job {
 	t.Helper()
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir := need.Command(t)
 	args := []string{"-n", fmt.Sprint(n), "sh", "-c", `RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; ` + script}
 	if filepath.Base(mpirun) == "mpirun.openmpi" {
 		args = append([]string{"--oversubscribe"}, args...)
@@ -126,10 +111,7 @@ func put(t *testing.T, dir, name, text string) {
 func TestRanks(t *testing.T) {
 	need.Long(t)
 	need.Tool(t, "clang", "apt-get install clang")
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir := need.Command(t)
 	for _, mpirun := range launchers(t) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
@@ -188,10 +170,7 @@ func TestRanks(t *testing.T) {
 // tied is the binary, and a training step in four stages with tied weights.
 func tied(t *testing.T) (dmir, text string) {
 	t.Helper()
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir = need.Command(t)
 	step, err := os.ReadFile("../compile/stages/testdata/tied.dmir")
 	if err != nil {
 		t.Fatal(err)
@@ -242,10 +221,7 @@ func TestPipelineRanks(t *testing.T) {
 // without the plan on one.
 func TestPlannedRanks(t *testing.T) {
 	need.Long(t)
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir := need.Command(t)
 	example, err := filepath.Abs("../examples/transformer_train.dmir")
 	if err != nil {
 		t.Fatal(err)
@@ -324,10 +300,7 @@ func stopped(signal string) string {
 func TestRankFailures(t *testing.T) {
 	need.Long(t)
 	need.Tool(t, "clang", "apt-get install clang")
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir := need.Command(t)
 	made := t.TempDir()
 	put(t, made, "step.dmir", divided)
 	put(t, made, "other.dmir", strings.Replace(divided, "gelu", "relu", 1))
@@ -434,10 +407,7 @@ exec $dmir run --timeout 2m --steps 1000000 --checkpoint kept --every 3 step.dmi
 // The batch file of Slurm that a plan is exported as runs the step on as many processes as the plan has devices.
 func TestSlurm(t *testing.T) {
 	need.Long(t)
-	dmir, err := builtBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dmir := need.Command(t)
 	example, err := filepath.Abs("../examples/transformer_train.dmir")
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,8 @@ fi
 # Without a time limit, since a machine may be slow; a test that hangs is named every half minute.
 go build -o build/progress ./scripts/progress
 if [ "${1:-}" != -short ]; then
+  build_dmir
+  export DMIR_COMMAND=$root/build/dmir # for the tests that run the command, of several packages
   # Counts the compilations of this run, for build/progress to sum up; outside the module, whose files Go's cache of results depends on.
   export DMIR_TALLY=${XDG_CACHE_HOME:-$HOME/.cache}/dmir/tally
   mkdir -p "$(dirname "$DMIR_TALLY")"

@@ -16,7 +16,7 @@ export PRE_COMMIT_HOME=$scratch/cache PATH=$root/build:$PATH
 export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
 # pre-commit builds in a separate GOPATH for each trial; downloads and compiled packages are shared with this one.
 GOMODCACHE=$(go env GOMODCACHE)
-export GOMODCACHE GOFLAGS=-trimpath
+export GOMODCACHE GOFLAGS="${GOFLAGS:-} -trimpath"
 git config --global user.name test
 git config --global user.email test@example.invalid
 git config --global init.defaultBranch main

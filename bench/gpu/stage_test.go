@@ -51,10 +51,11 @@ func setStage(t *testing.T) stage {
 	if err := os.MkdirAll(cases, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, pkg := range map[string]string{"dmir": "dmir", "suite": "dmir/bench/gpu/suite"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(root, name), pkg).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	if out, err := exec.Command("cp", need.Command(t), filepath.Join(root, "dmir")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(root, "suite"), "dmir/bench/gpu/suite").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	python(t, "workloads.py", "--small", "--write", workloads)
 	texts, err := filepath.Glob(filepath.Join(workloads, "*"))

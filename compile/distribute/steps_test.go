@@ -151,10 +151,7 @@ func TestStepsOverMPI(t *testing.T) {
 		{need.Tool(t, "mpirun.openmpi", "apt-get install openmpi-bin"), "--oversubscribe", "-n"},
 		{need.Tool(t, "mpirun.mpich", "apt-get install mpich"), "-n"},
 	}
-	dmir := filepath.Join(t.TempDir(), "dmir")
-	if out, err := exec.Command("go", "build", "-o", dmir, "dmir").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	dmir := need.Command(t)
 	for i, s := range steps {
 		for j, sizes := range s.meshes[:2] {
 			u := step(t, s.file, sizes)

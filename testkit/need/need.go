@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -41,3 +43,30 @@ func Long(t testing.TB) {
 		t.Skip("takes longer than seconds")
 	}
 }
+
+// Command returns the path of dmir's command, built from the sources here: the file that $DMIR_COMMAND names, which
+// scripts/test-go.sh builds for all packages, or one of this process.
+func Command(t testing.TB) string {
+	t.Helper()
+	path, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var command = sync.OnceValues(func() (path string, err error) {
+	if path = os.Getenv("DMIR_COMMAND"); path != "" {
+		_, err = os.Stat(path) // so that Go's cache of results depends on it
+		return path, err
+	}
+	dir, err := os.MkdirTemp("", "dmir-command-*")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "dmir")
+	if out, err := exec.Command("go", "build", "-o", path, "dmir").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
