@@ -86,7 +86,7 @@ func TestEveryRequestEverywhere(t *testing.T) {
 	}
 	sample, step := 16, 1
 	if testing.Short() {
-		sample, step = 4, 5
+		sample, step = 1, 20
 	}
 	for i, text := range brokenTexts {
 		var places []int

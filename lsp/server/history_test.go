@@ -187,7 +187,10 @@ func TestHistory(t *testing.T) {
 // Actions at random places, reverted from the last to the first, leave the text of
 // before, whatever was written around them.
 func TestHistoryOfRandomPrograms(t *testing.T) {
-	const seeds = 30
+	seeds := 30
+	if testing.Short() {
+		seeds = 8
+	}
 	refused := 0
 	for seed := range uint64(seeds) {
 		text := randprog.Structure(seed, 12, seed%2 == 1)

@@ -64,7 +64,7 @@ func sequence(t *testing.T, seed uint64, base string, pool []string, enc source.
 	defer func() { play.close() }()
 	count := *editCount
 	if testing.Short() {
-		count /= 4
+		count /= 8
 	}
 	for range count {
 		s := w.Step()
