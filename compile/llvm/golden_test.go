@@ -110,8 +110,8 @@ func verify(t testing.TB, text string) {
 	}
 }
 
-// The kernels of all examples and programs are valid for every architecture: each for one of them in turn, so that a
-// run has a quarter of the programs for each.
+// The kernels of all examples and programs are valid for every architecture: a program for one of them in every second
+// run, in turn, so that a run has an eighth of the programs for each.
 func TestVerified(t *testing.T) {
 	need.Long(t)
 	for _, pattern := range []string{"../../examples/*.dmir", "../../testdata/programs/*.dmir"} {
@@ -129,7 +129,7 @@ func TestVerified(t *testing.T) {
 			}
 			archs := []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "armv8-a"}
 			for j, arch := range archs {
-				if !need.Turn(t, i+j, len(archs)) {
+				if !need.Turn(t, i+j, 2*len(archs)) {
 					continue
 				}
 				t.Run(filepath.Base(file)+"/"+arch, func(t *testing.T) {
