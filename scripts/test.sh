@@ -57,14 +57,16 @@ mkdir -p "$logs"
 
 # Several legs build the same packages: they are compiled before the legs start, since of legs side by side each would compile them.
 compile_shared() {
-  . scripts/common.sh
-  lavish
-  go list -export -deps ./... >/dev/null
+  (
+    . scripts/common.sh
+    lavish
+    go list -export -deps ./...
+  ) >/dev/null 2>"$logs/build.log" || true # what does not compile, the legs report
 }
 if [ ${#legs[@]} -gt 1 ] && command -v go >/dev/null; then
   SECONDS=0
   TIMEFORMAT='%U %S'
-  { time (compile_shared) >"$logs/build.log" 2>&1 || true; } 2>"$logs/build.log.times" # what does not compile, legs report
+  { time compile_shared; } 2>"$logs/build.log.times"
   built=$SECONDS
 fi
 set -m # each leg is a process group, which is ended as a whole
