@@ -31,6 +31,12 @@ func TestChecks(t *testing.T) {
 		{"NaN is NaN", `%0 = dm.constant dense<0.0> : tensor<f32>
   %1 = dm.div %0, %0 : tensor<f32>
   check.expect_eq_const %1, dense<0x7FC00000> : tensor<f32>`, ""},
+		{"in a function that is called", `func.call @g() : () -> ()
+  return
+}
+func.func private @g() {
+  %0 = dm.constant dense<true> : tensor<i1>
+  check.expect_eq_const %0, dense<false> : tensor<i1>`, "element [] is 1, expected 0, in @g, called in line 2"},
 		{"generic form", `%0 = dm.constant dense<true> : tensor<2xi1>
   "check.expect_eq_const"(%0) <{value = dense<[true, false]> : tensor<2xi1>}> : (tensor<2xi1>) -> ()`, "element [1] is 1, expected 0"},
 		{"nothing to compare with", `%0 = dm.constant dense<true> : tensor<2xi1>

@@ -290,6 +290,7 @@ func TestErrors(t *testing.T) {
 		{"one symbol, two sizes", symbolic, []*tensor.Tensor{f32([]int{1, 2}, 1, 2), f32([]int{3}, 1, 2, 3)}, "DM702", "input %y of @f: expected tensor<1xf32>, got tensor<3xf32>"},
 		{"a size too small", strings.Replace(symbolic, ">> {", ">> attributes {dm.sizes = {n = {min = 2, max = 3}}} {", 1), []*tensor.Tensor{f32([]int{1, 2}, 1, 2), f32([]int{1}, 3)}, "DM702", "@f: the size n is 1, and the function is for sizes from 2 on (dm.sizes)"},
 		{"a size too large", strings.Replace(symbolic, ">> {", ">> attributes {dm.sizes = {n = {max = 3}}} {", 1), []*tensor.Tensor{f32([]int{4, 2}, 1, 2, 1, 2, 1, 2, 1, 2), f32([]int{4}, 3, 3, 3, 3)}, "DM702", "@f: the size n is 4, and the function is for sizes up to 3 (dm.sizes)"},
+		{"no input", symbolic, []*tensor.Tensor{nil, f32([]int{1}, 1)}, "DM702", "expected tensor<?x2xf32, #dm.at<dims = [n]>>, got nothing"},
 		{"count", symbolic, []*tensor.Tensor{f32([]int{1}, 1)}, "DM702", "@f takes 2 inputs, got 1"},
 		{"unknown op", "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %y = \"other.op\"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %y : tensor<2xf32>\n}", nil, "DM703", "other.op cannot be run by the reference executor"},
 		{"declaration", "func.func private @f(%x: tensor<2xf32>) -> tensor<2xf32>", nil, "DM703", "@f is only declared"},
@@ -312,6 +313,16 @@ func TestErrors(t *testing.T) {
 				t.Errorf("the diagnostic lacks a name, a help or a place: %+v", d)
 			}
 		})
+	}
+}
+
+// Rows without elements have no results, and fail nothing.
+func TestEmptyRows(t *testing.T) {
+	for _, name := range []string{"cumsum", "softmax", "sort"} {
+		out, err := try(t, read(t, "func.func @f(%x: tensor<3x0xf32>) -> tensor<3x0xf32> {\n  %y = dm."+name+" %x, dim = 1 : tensor<3x0xf32>\n  return %y : tensor<3x0xf32>\n}"), Options{})
+		if err != nil || out[0].Len() != 0 {
+			t.Errorf("%s: %v, %v", name, out, err)
+		}
 	}
 }
 

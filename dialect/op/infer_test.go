@@ -309,6 +309,8 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"einsum", "", `equation = "->"`, "f32", "DM124", "at least one"},
 	{"matmul", "2x3xf32 4x5xf32", "", "2x5xf32", "DM122", "sizes 3 and 4"},
 	{"matmul", "2x3xf32 4x3xf32", "", "2x4xf32", "DM122", "[2, 3] and [4, 3]"},
+	{"matmul", "2x3xf16 3x4xf16", "", "2x4xf8E4M3FN", "DM128", "cannot produce a result of f8E4M3FN"},
+	{"sample", "=tensor<8x6xf32,#dm.csr<nnz=e>>", `equation = "ik,jk->ij"`, "=tensor<8x6xf32,#dm.csr<nnz=e>>", "DM124", "at least one operand"},
 	{"matmul", "3xf32 3x4xf32", "", "4xf32", "DM117", "at least 2 dimensions"},
 	{"matmul", "2x2x3xf32 3x3x4xf32", "", "2x2x4xf32", "DM110", "batch dimensions"},
 	{"grouped_matmul", "5x3xf32 2x4x3xf32 3xi32", "", "5x4xf32", "DM122", "contracted dimensions of 3 and 4"},

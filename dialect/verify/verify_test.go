@@ -114,6 +114,33 @@ func TestFixes(t *testing.T) {
 	}
 }
 
+// What a call makes of a function whose sizes are symbols.
+func TestInstances(t *testing.T) {
+	m := lower.File(parse.File(source.New("test.dmir", `func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = dm.relu %x : tensor<3xf32>
+  %1 = func.call @g(%0) : (tensor<3xf32>) -> tensor<3xf32>
+  %2 = func.call @h(%1) : (tensor<3xf32>) -> tensor<3xf32>
+  return %2 : tensor<3xf32>
+}
+func.func private @g(%x: tensor<?xf32, #dm.at<dims = [n]>>) -> tensor<?xf32, #dm.at<dims = [n]>> {
+  %0 = dm.exp %x : tensor<?xf32, #dm.at<dims = [n]>>
+  return %0 : tensor<?xf32, #dm.at<dims = [n]>>
+}
+func.func private @h(%x: tensor<3xf32>) -> tensor<3xf32> {
+  return %x : tensor<3xf32>
+}
+`)))[0]
+	all := verify.NewInstances(m, nil)
+	for i, o := range m.Funcs[0].Body.Ops {
+		of := all.Of(o)
+		if (of != nil) != (i == 1) {
+			t.Errorf("%s is an instance: %t", o.Name, of != nil)
+		} else if of != nil && (of.Sizes["n"].String() != "3" || len(of.Results) != 1) {
+			t.Errorf("an instance of %v", of.Sizes)
+		}
+	}
+}
+
 func count(ds []diag.Diagnostic, code string) int {
 	n := 0
 	for _, d := range ds {

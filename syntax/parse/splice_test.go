@@ -79,6 +79,18 @@ func TestSpliceEqualsFile(t *testing.T) {
 	}
 }
 
+// What a change defines besides values.
+func TestSplicePlain(t *testing.T) {
+	src := source.New("f.dmir", "func.func @f(%a: f32) {\n  %0 = dm.exp %a : f32\n  return\n}\n")
+	at := strings.Index(src.Text(), "  %0")
+	for in, plain := range map[string]bool{"  %1 = dm.exp %a : f32\n": true, "  \"a.b\"() : () -> ()\n": true, "  \"func.func\"() <{sym_name = \"g\"}> : () -> ()\n": false} {
+		p, ok := Replan(File(src), src.Edit(at, at, in), Change{at, at, len(in)})
+		if !ok || p.Plain() != plain {
+			t.Errorf("%q: spliced %t, want plain %t", in, ok, plain)
+		}
+	}
+}
+
 func around(text string, at int) string {
 	lo, hi := max(0, at-300), min(len(text), at+300)
 	return strings.ToValidUTF8(text[lo:hi], "?")
