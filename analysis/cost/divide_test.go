@@ -46,7 +46,7 @@ func divided(t *testing.T) map[string]*program.Program {
 // The lines of the text have, together, what each device runs, and the text of what it runs costs the
 // same.
 func TestLinesAreWhatADeviceRuns(t *testing.T) {
-	count := 0
+	count, partial := 0, 0
 	for name, p := range divided(t) {
 		for i, f := range p.Funcs {
 			d, problem := f.Divide()
@@ -57,6 +57,13 @@ func TestLinesAreWhatADeviceRuns(t *testing.T) {
 				continue
 			}
 			count++
+			for _, o := range f.Func.Body.Ops {
+				for _, v := range o.Results {
+					if s := d.Sharding(v); s != nil && len(s.Partial) > 0 {
+						partial++
+					}
+				}
+			}
 			var flop, moved, ns int64
 			sent := map[string]int64{}
 			for _, e := range d.Lines.Entries {
@@ -97,8 +104,8 @@ func TestLinesAreWhatADeviceRuns(t *testing.T) {
 			}
 		}
 	}
-	if count < 4 {
-		t.Errorf("%d divided functions", count)
+	if count < 4 || partial == 0 {
+		t.Errorf("%d divided functions, %d values that are first partial", count, partial)
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
+	"dmir/compile/planned"
+	_ "dmir/compile/target/all"
 	"dmir/dialect/ir"
 )
 
 // Each archive in testdata is a program and the expected text of its cost. The
 // comment at its head describes its purpose; lines "target NAME", "bind n=512",
-// "width 80", "color" and "measured NS" in it set the options.
+// "width 80", "color", "measured NS", "by ORDER" and "compiled" in it set the options.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
@@ -36,6 +38,7 @@ func golden(t *testing.T, path string) {
 	}
 	opts := program.Options{Target: lookup(t, "h200"), Bind: map[string]int64{}}
 	var table cost.TableOptions
+	var p *program.Program
 	var measured int64
 	for line := range strings.Lines(string(a.Comment)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -54,10 +57,13 @@ func golden(t *testing.T, path string) {
 			table.Color = true
 		case "measured":
 			measured = n
+		case "by":
+			table.Order.By = rest
+		case "compiled":
+			table.Compiled = func(f *cost.Func) (cost.Figures, error) { return planned.Figures(t.Context(), p, f.Func, p.Target) }
 		}
 	}
 	var changed bool
-	var p *program.Program
 	for i := range a.Files {
 		f := &a.Files[i]
 		var got bytes.Buffer

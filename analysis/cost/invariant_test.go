@@ -227,3 +227,39 @@ func TestValueReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// What an update copies it does not where its operand is donated.
+func TestDonated(t *testing.T) {
+	f := only(t, load(t, "f.dmir", `func.func @f(%x: tensor<64x64xf32>, %u: tensor<1x64xf32>, %i: tensor<i64>) -> tensor<64x64xf32> {
+  %y = dm.dynamic_update_slice %x, %u, %i, %i : (tensor<64x64xf32>, tensor<1x64xf32>, tensor<i64>, tensor<i64>) -> tensor<64x64xf32>
+  return %y : tensor<64x64xf32>
+}`, program.Options{}))
+	e := f.Entries[0]
+	given := cost.Donated(f.Func, f.Module(), nil, e.Op, f.Func.Args[0])
+	if as, without := number(t, e.Moved()), number(t, given.Moved()); as-without != 2*4*63*64 {
+		t.Errorf("%d bytes moved, %d where %%x is donated", as, without)
+	}
+}
+
+// How many ops a call runs, those of calls in it among them.
+func TestRuns(t *testing.T) {
+	p := load(t, "f.dmir", `func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = dm.exp %x : tensor<4xf32>
+  %b = func.call @g(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %b : tensor<4xf32>
+}
+func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = func.call @h(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %b = func.call @h(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %b : tensor<4xf32>
+}
+func.func private @h(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = dm.exp %x : tensor<4xf32>
+  %b = dm.tanh %a : tensor<4xf32>
+  return %b : tensor<4xf32>
+}`, program.Options{})
+	es := p.Funcs[0].Entries
+	if own, all, most := es[0].Runs(100), es[1].Runs(100), es[1].Runs(3); own != 0 || all != 6 || most <= 3 {
+		t.Errorf("an op runs %d others, the call %d, at most 3: %d", own, all, most)
+	}
+}

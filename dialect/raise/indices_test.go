@@ -41,7 +41,7 @@ func (d *drawn) number() int {
 
 func (d *drawn) step() {
 	t, b := "tensor<6x"+d.elem+">", "tensor<6xi1>"
-	switch d.r.IntN(12) {
+	switch d.r.IntN(13) {
 	case 0:
 		d.add(&d.ints, "constant dense<%d> : %s", d.number(), t)
 	case 1:
@@ -66,6 +66,12 @@ func (d *drawn) step() {
 			return
 		}
 		d.add(&d.ints, "gather %%x, %s : (%s, %s) -> %s", d.int(), t, t, t)
+	case 12: // two numbers, which may be equal
+		var two []string
+		for range 2 {
+			d.add(&two, "constant dense<%d> : %s", d.r.IntN(2), t)
+		}
+		d.add(&d.bools, "compare %s %s, %s : (%s, %s) -> %s", []string{"eq", "ne", "le", "gt"}[d.r.IntN(4)], two[0], two[1], t, t, b)
 	case 11: // element i·6 + j of a matrix
 		if strings.HasSuffix(d.elem, "8") {
 			return
