@@ -117,15 +117,15 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 			n.divideRows()
 		}
 		e := costs[o]
-		if e == nil || !e.Known {
-			n.compute = 0
-		} else if t, ok := e.TimeTerms(m); ok {
-			n.compute = e.Computes(m) / 1e9
-			n.launch = (t.Launch + t.Latency) / 1e9
-			n.product = productOf(n, e)
-			n.moved = float64(t.Moved)
-		} else if t := e.Time(m); t.Known {
-			n.compute = t.Ns / 1e9
+		if e != nil && e.Known {
+			if t, ok := e.TimeTerms(m); ok {
+				n.compute = e.Computes(m) / 1e9
+				n.launch = (t.Launch + t.Latency) / 1e9
+				n.product = productOf(n, e)
+				n.moved = float64(t.Moved)
+			} else if t := e.Time(m); t.Known {
+				n.compute = t.Ns / 1e9
+			}
 		}
 		if e != nil {
 			if f, ok := e.FLOP.Int(); ok {

@@ -302,6 +302,7 @@ func.func private @loss(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<f32>
 		{"one of another kind at the end", program(7, 6), 6, 3},
 		{"one of another kind in the middle", program(9, 4), 4, 3},
 		{"a skip over several", skip, 2, 2}, // behind it
+		{"another result of the layer before", strings.ReplaceAll(program(6, -1), "dm.matmul %c3", "dm.matmul %b3"), 2, 2}, // behind it
 		{"cheap ops", cheap, 0, 0},
 		{"an update", update, 0, 0},
 	} {

@@ -91,6 +91,7 @@ var variants = []variant{
 	{"cumprod", "2x5", "reverse = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{2, 0, 3, 0, -1, 1, -2, 0, 0.5, 3})}},
 	{"cumprod", "2x5", "reverse = true, exclusive = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{2, 0, 3, 4, -1, 0, -2, 5, 0.5, 0})}},
 	{"cummax", "3x4", "dim = 0", "3x4", nil},
+	{"cummax", "2x1", "dim = 1", "2x1", nil},
 	{"cummax", "2x3x4", "dim = -2", "2x3x4", nil},
 	{"cummax", "3x4", "reverse = true", "3x4", nil},
 	{"cummax", "2x5", "reverse = true", "2x5", given{"a0": tensor.FromFloats(f64, []int{2, 5}, []float64{0, 2, 1, 4, 3, 5, -4, 3, 2, 1})}},

@@ -1,8 +1,12 @@
 package kernel
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
 )
 
 // How indices go with a variable: their step, the values within which it holds,
@@ -85,5 +89,67 @@ func TestTiled(t *testing.T) {
 				t.Errorf("%d×%d×%d×%d, %d products, reduces %t", g.Batch, g.Rows, g.Cols, g.Depth, g.Products, g.Reduces)
 			}
 		})
+	}
+}
+
+// What Along and Vector state of an index holds for every value of its variables.
+func TestAlongHolds(t *testing.T) {
+	stepped, wide := 0, 0
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		s := newSpace()
+		a, b := s.Loop("a", []int64{8, 12, 16}[r.IntN(3)]), s.Loop("b", 6)
+		table := &ir.Value{Type: &types.Tensor{Elem: types.I32}}
+		x := Const(int64(r.IntN(3) * 4))
+		for range 1 + r.IntN(3) {
+			y := IndexOf([]*Atom{a, a, b}[r.IntN(3)]).Times(1 + r.Int64N(2)*r.Int64N(4))
+			if r.IntN(2) == 0 {
+				y = y.Add(IndexOf(b).Times([]int64{1, 4, 8, 16}[r.IntN(4)]))
+			}
+			if r.IntN(3) == 0 {
+				y = y.Plus(r.Int64N(9))
+			}
+			n := []int64{2, 3, 4, 6, 8, 16}[r.IntN(6)]
+			switch r.IntN(5) {
+			case 0:
+				y = s.Div(y, n)
+			case 1:
+				y = s.Mod(y, n)
+			case 2:
+				lo, hi := y.Bounds()
+				y = s.Within(y.Plus(-1), lo, hi)
+			case 3:
+				y = s.atom(Atom{Kind: Datum, E: s.expr(Expr{Op: Load, Elem: types.I32, Buf: table, At: y}), Max: 1 << 20})
+			}
+			x = x.Add(y.Times([]int64{0, 1, 3, 4, 16, 48}[r.IntN(6)]))
+		}
+		data := make([]float64, 1000)
+		for i := range data {
+			data[i] = float64(r.IntN(100))
+		}
+		step, run := x.Along(a)
+		v := x.Vector(a, 8)
+		m := &machine{values: map[*ir.Value][]float64{table: data}, vars: map[*Atom]int64{}, free: true, left: 1 << 30}
+		for m.vars[b] = 0; m.vars[b] <= b.Max; m.vars[b]++ {
+			for i := int64(0); i <= a.Max; i++ {
+				m.vars[a] = i - i%run
+				from := m.index(x)
+				m.vars[a] = i
+				if at := m.index(x); at != from+i%run*step {
+					t.Fatalf("seed %d: at %d, within %d, it is %d, not %d and %d times %d", seed, i, run, at, from, i%run, step)
+				} else if i%v == 0 && v > 1 && at%v != 0 {
+					t.Fatalf("seed %d: at %d it is %d, no multiple of %d", seed, i, at, v)
+				}
+			}
+		}
+		if step != 0 && run > 1 {
+			stepped++
+		}
+		if v > 1 {
+			wide++
+		}
+	}
+	if stepped < 300 || wide < 30 {
+		t.Errorf("%d indices with steps, %d with vectors", stepped, wide)
 	}
 }

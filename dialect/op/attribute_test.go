@@ -1,6 +1,7 @@
 package op_test
 
 import (
+	"strings"
 	"testing"
 
 	"dmir/dialect/op"
@@ -78,6 +79,26 @@ func TestIsView(t *testing.T) {
 	} {
 		if view := op.IsView(build(t, c.name, c.in, c.attrs, c.out)); view != c.view {
 			t.Errorf("%s %s %s -> %s: %t, want %t", c.name, c.in, c.attrs, c.out, view, c.view)
+		}
+	}
+}
+
+// The operands that a kernel reads only where it writes.
+func TestPointwiseOperands(t *testing.T) {
+	for name, c := range map[string]struct{ body, want string }{
+		"element-wise":      {"%y = dm.add %x, %w : !x", "%x %w"},
+		"another transpose": {"%t = dm.transpose %w, dims = [1, 0] : (!x) -> !x\n%y = dm.add %x, %t : !x", "%x"},
+		"its own too":       {"%t = dm.transpose %x, dims = [1, 0] : (!x) -> !x\n%y = dm.add %x, %t : !x", ""},
+		"a product's":       {"%t = dm.matmul %w, %w : (!x, !x) -> !x\n%y = dm.add %x, %t : !x", "%x"},
+		"a sum of rows":     {"%t = dm.softmax %w : !x\n%y = dm.add %x, %t : !x", ""},
+	} {
+		_, o := first(t, "!x = tensor<4x4xf32>\nfunc.func @f(%x: !x, %w: !x) -> !x {\n%k = dm.kernel -> !x {\n"+c.body+"\ndm.yield %y : !x\n}\nreturn %k : !x\n}\n", "dm.kernel")
+		var names []string
+		for _, v := range op.PointwiseOperands(o, o.Results[0]) {
+			names = append(names, v.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
