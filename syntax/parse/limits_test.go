@@ -185,7 +185,7 @@ func TestManyErrors(t *testing.T) {
 	if len(f.Diags) != maxDiags+1 || f.Diags[maxDiags].Code != "DM004" {
 		t.Fatalf("%d diagnostics, the last %+v", len(f.Diags), f.Diags[len(f.Diags)-1])
 	}
-	if s := f.Diags[maxDiags].Span; s.Len() <= 0 || s.Start <= f.Diags[maxDiags-1].Span.Start {
+	if s := f.Diags[maxDiags].Span; s.Len() <= 1 || s.Start <= f.Diags[maxDiags-1].Span.Start {
 		t.Errorf("the rest begins at %v, and the last shown is at %v", s, f.Diags[maxDiags-1].Span)
 	}
 	if msg := check(f); msg != "" {
