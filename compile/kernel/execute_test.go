@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/random"
+	"dmir/dialect/types"
 )
 
 // machine computes forms one element at a time, in double precision, from the values that their ops have by the reference
@@ -90,6 +91,9 @@ func (m *machine) holds(conditions []Condition) bool {
 func (m *machine) eval(x *Expr) float64 {
 	if m.left--; m.left < 0 {
 		panic(unknown("the rest"))
+	}
+	if x.Elem == types.InvalidElem {
+		panic(x.Op + " has no type")
 	}
 	switch x.Op {
 	case Number:

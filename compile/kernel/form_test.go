@@ -29,6 +29,7 @@ func TestClass(t *testing.T) {
 		{"softmax along the first dimension", "%1 = dm.softmax %x, dim = 0 : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
 		{"norm and what follows", "%0 = dm.layer_norm %x, %b, %b : (tensor<8x64xf16>, tensor<64xf16>, tensor<64xf16>) -> tensor<8x64xf16>\n%1 = dm.relu %0 : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
 		{"sums of columns", "%1 = dm.reduce %x, kind = add, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>", "columns"},
+		{"sums of columns beside the sum of all", "%0 = dm.reduce add %x, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>\n%1 = dm.reduce add %x : (tensor<8x64xf16>) -> tensor<f16>", "%0, %1 : tensor<64xf16>, tensor<f16>", ""},
 		{"sums of rows", "%1 = dm.reduce %x, kind = add, dims = [1] : (tensor<8x64xf16>) -> tensor<8xf16>", "%1 : tensor<8xf16>", "row"},
 		{"a product with bias", "%0 = dm.einsum \"ij,kj->ik\" %x, %w : (tensor<8x64xf16>, tensor<32x64xf16>) -> tensor<8x32xf16>\n%1 = dm.relu %0 : tensor<8x32xf16>", "%1 : tensor<8x32xf16>", "contraction"},
 		{"a product before a softmax", "%0 = dm.einsum \"ij,kj->ik\" %x, %w : (tensor<8x64xf16>, tensor<32x64xf16>) -> tensor<8x32xf16>\n%1 = dm.softmax %0 : tensor<8x32xf16>", "%1 : tensor<8x32xf16>", ""},

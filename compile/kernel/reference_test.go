@@ -162,6 +162,7 @@ func variants(f *Form) map[string]*Form {
 }
 
 var lacking = map[string]int{}
+
 // compare computes f and says where it differs from values; ok is false where it has functions that the machine lacks.
 func compare(f *Form, values map[*ir.Value][]float64) (what string, ok bool) {
 	m := &machine{values: values, vars: map[*Atom]int64{}, parts: map[*Expr]float64{}, memo: map[*Expr]float64{}, left: 1 << 15}
