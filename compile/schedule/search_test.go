@@ -377,6 +377,41 @@ func TestSkylineAgainstAllPlacements(t *testing.T) {
 	}
 }
 
+// The parts that are placed one by one have each block once, and no block of one lives with one of another.
+func TestParts(t *testing.T) {
+	several := 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		l := boxes(r, 3+r.IntN(12), 60)
+		in := map[int]int{}
+		parts := l.parts()
+		for k, part := range parts {
+			for _, i := range part {
+				if _, again := in[i]; again {
+					t.Fatalf("seed %d: block %d is in two parts, or twice in one: %v", seed, i, parts)
+				}
+				in[i] = k
+			}
+		}
+		if len(parts) > 1 {
+			several++
+		}
+		for i, with := range l.interferes {
+			for _, j := range with {
+				if in[i] != in[int(j)] {
+					t.Fatalf("seed %d: %d and %d live together, and are in two parts: %v", seed, i, j, parts)
+				}
+			}
+		}
+		if len(in) != len(l.size) {
+			t.Fatalf("seed %d: %d of %d blocks are in parts", seed, len(in), len(l.size))
+		}
+	}
+	if several < 50 {
+		t.Errorf("only %d layouts have parts", several)
+	}
+}
+
 // Layouts of many blocks come within a few percent of the bound.
 func TestPlacingManyBlocks(t *testing.T) {
 	near := 0
