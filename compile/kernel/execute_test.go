@@ -359,7 +359,7 @@ func (m *machine) product(f *Form, stored map[*ir.Value][]float64) {
 	}
 	a, at := t.A("m", 1)
 	bs, bt := t.B("n", 1)
-	totals := map[*ir.Value]map[int64]float64{}
+	totals, kept := map[*ir.Value]map[int64]float64{}, map[*ir.Value]map[int64]int64{} // kept: of which row or column a total is
 	m.loop([]*Atom{flat.Z, flat.M, flat.N, flat.Lane}, func() {
 		column := m.vars[flat.N]*v + m.vars[flat.Lane]
 		m.sums = make([]float64, len(bs))
@@ -405,9 +405,17 @@ func (m *machine) product(f *Form, stored map[*ir.Value][]float64) {
 				m.vars[r.Kept.N] = column
 			}
 			if totals[r.Value] == nil {
-				totals[r.Value] = map[int64]float64{}
+				totals[r.Value], kept[r.Value] = map[int64]float64{}, map[int64]int64{}
 			}
 			place, x := m.index(r.At), m.eval(r.X)
+			own := m.vars[flat.M]
+			if r.Rows {
+				own = column
+			}
+			if old, ok := kept[r.Value][place]; ok && old != own {
+				panic(fmt.Sprintf("%s has a value for each row: %t, and this one is of several", r.Value.Name, !r.Rows))
+			}
+			kept[r.Value][place] = own
 			if sum, ok := totals[r.Value][place]; ok {
 				x, _ = apply(&Expr{Op: r.Kind, Elem: r.X.Elem}, []float64{sum, x}, 0)
 			}

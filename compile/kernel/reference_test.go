@@ -23,6 +23,16 @@ var given = []string{
   %y = dm.select_and_scatter max %x, %s, window_dimensions = [1, 2, 3], window_strides = [1, 3, 1], window_dilations = [1, 2, 3], padding = [[0, 0], [0, 0], [1, 0]] : (tensor<2x9x8xf32>, tensor<2x3x3xf32>) -> tensor<2x9x8xf32>
   return %y : tensor<2x9x8xf32>
 }`,
+	`func.func @f(%x: tensor<6x8xf32>, %w: tensor<8x10xf32>) -> (tensor<6x10xf32>, tensor<10xf32>) {
+  %y = dm.matmul %x, %w : (tensor<6x8xf32>, tensor<8x10xf32>) -> tensor<6x10xf32>
+  %s = dm.reduce add %y, dims = [0] : (tensor<6x10xf32>) -> tensor<10xf32>
+  return %y, %s : tensor<6x10xf32>, tensor<10xf32>
+}`,
+	`func.func @f(%x: tensor<6x8xf32>, %w: tensor<8x10xf32>) -> (tensor<6x10xf32>, tensor<6xf32>) {
+  %y = dm.matmul %x, %w : (tensor<6x8xf32>, tensor<8x10xf32>) -> tensor<6x10xf32>
+  %s = dm.reduce max %y, dims = [1] : (tensor<6x10xf32>) -> tensor<6xf32>
+  return %y, %s : tensor<6x10xf32>, tensor<6xf32>
+}`,
 }
 
 // Groups of ops of programs store, in each form that they have, what the reference executor computes.
