@@ -209,7 +209,7 @@ func TestUnequalLayer(t *testing.T) {
 // Planning ends soon after its context has, wherever it is, also between the parts
 // of a plan of equal layers.
 func TestCancelRepeated(t *testing.T) {
-	for steps := 1; steps < 1<<20; steps = steps*3 + 1 {
+	for steps := 1; steps < 1<<20; steps = steps*7 + 1 {
 		u := deepUnit(t, 1, 24)
 		ctx := &canceltest.Context{Context: t.Context(), Left: steps}
 		u.Ctx = ctx

@@ -30,13 +30,18 @@ func TestEveryOpHasAnAnswer(t *testing.T) {
 
 // A rule that refuses leaves the block as it was.
 func TestDeriveRefuses(t *testing.T) {
-	o := build(t, "layer_norm", "nx4xf16", "dims = [0]", "nx4xf16")
-	block := &ir.Block{Ops: []*ir.Op{o}}
-	o.Parent = block
-	dy := &ir.Value{Type: o.Results[0].Type}
-	_, ok, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, []*ir.Value{dy}, []bool{true})
-	if !ok || p == nil || !strings.Contains(p.Msg, "sizes in numbers") || len(block.Ops) != 1 || len(dy.Uses) != 0 {
-		t.Errorf("ok %t, problem %v, %d ops, %d uses", ok, p, len(block.Ops), len(dy.Uses))
+	for _, c := range []struct{ name, in, attrs, out, why string }{
+		{"layer_norm", "nx4xf16", "dims = [0]", "nx4xf16", "sizes in numbers"},
+		{"select_and_scatter", "9000xf32 4001xf32", `kind = "max", window_dimensions = [5000]`, "9000xf32", "more than 256 elements"},
+	} {
+		o := build(t, c.name, c.in, c.attrs, c.out)
+		block := &ir.Block{Ops: []*ir.Op{o}}
+		o.Parent = block
+		dy := &ir.Value{Type: o.Results[0].Type}
+		_, ok, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, []*ir.Value{dy}, []bool{true, true}[:len(o.Operands)])
+		if !ok || p == nil || !strings.Contains(p.Msg, c.why) || len(block.Ops) != 1 || len(dy.Uses) != 0 {
+			t.Errorf("%s: ok %t, problem %v, %d ops, %d uses", c.name, ok, p, len(block.Ops), len(dy.Uses))
+		}
 	}
 }
 
