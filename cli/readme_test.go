@@ -135,6 +135,7 @@ func hasGPU() bool {
 // with what they name: the examples, an array of tokens, and a repository with a branch
 // origin/main. Those of which a condition is not met are left out.
 func TestDocsCommands(t *testing.T) {
+	need.Long(t)
 	root, err := filepath.Abs("..")
 	must(t, err)
 	dir := docsFolder(t, root)
