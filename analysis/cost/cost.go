@@ -84,6 +84,7 @@ type Within struct {
 	product   machine.Product
 	attention *machine.Attention
 	segments  *machine.Segments
+	sort      *machine.Sort // of lines whose sizes are known
 
 	tables []table // that the op reads row by row
 

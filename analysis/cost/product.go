@@ -156,3 +156,17 @@ func tileOf(text string) (t machine.Tile, ok bool) {
 	}
 	return t, true
 }
+
+// ordering notes the lines that e puts in order, if their sizes are known: the time depends on how they are divided.
+func (s *scope) ordering(e *Entry) {
+	x, ok := op.OrderingOf(e.Op)
+	if !ok {
+		return
+	}
+	lines, ok1 := x.Lines.Subst(s.env).Int()
+	n, ok2 := x.Length.Subst(s.env).Int()
+	most, ok3 := x.Most.Subst(s.env).Int()
+	if ok1 && ok2 && ok3 && lines > 0 && n > 0 {
+		e.own().sort = &machine.Sort{Lines: lines, N: n, Most: most, Elem: e.Op.In(0).Elem}
+	}
+}

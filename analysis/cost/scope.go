@@ -174,6 +174,8 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 			e.Class = op.ClassNormalization
 		case (e.Class == op.ClassContraction || op.TakesSegments(o)) && e.Elem.IsFloat():
 			s.products(e)
+		default:
+			s.ordering(e)
 		}
 		e.elements, e.rows = s.elements(o)
 		if ts := s.tables(o); ts != nil {

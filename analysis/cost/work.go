@@ -86,7 +86,8 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 		return false
 	}
 	u := unitOf(m, e)
-	if n == 0 && u.op != "" {
+	sorts := e.sort != nil && !m.CPU && m.L2Bandwidth > 0
+	if n == 0 && (u.op != "" || sorts) {
 		n, u.elements = e.elements, true
 	}
 	if n == 0 {
@@ -95,6 +96,9 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	var ns float64
 	if e.segments != nil && !m.CPU && m.L2Bandwidth > 0 {
 		ns = m.SegmentTime(*e.segments) * 1e9
+		w.vector += ns
+	} else if sorts {
+		ns = m.SortTime(*e.sort) * 1e9
 		w.vector += ns
 	} else if x, tiled := e.productTime(m, tile, w.threads); tiled {
 		ns = x.Compute

@@ -19,7 +19,7 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 		SegmentAttention:  func(f *kernel.Form) (scheme, error) { return t.segmentAttention(f) },
 		Running:           func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:            func(f *kernel.Form) scheme { return argmax(f) },
-		Ordered:           func(f *kernel.Form, most int64, by kernel.Order) scheme { return ordered(f, most, by) },
+		Ordered:           func(f *kernel.Form, most int64, by kernel.Order) (scheme, error) { return t.ordered(f, most, by) },
 	}.Of(f)
 }
 
@@ -169,34 +169,5 @@ func argmax(f *kernel.Form) singleLaunch {
 		u.add(take)
 		u.leave()
 		u.oneLine(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(o.Results[0].Elem()), atA), "if (dm::lane() == 0)")
-	})
-}
-
-// ordered has one thread for each element, which counts its predecessors: its
-// rank is its position.
-func ordered(f *kernel.Form, most int64, by kernel.Order) singleLaunch {
-	o := f.Main
-	l := lineOfDim(o)
-	elem := o.Operands[0].Elem()
-	return libraryLaunch(f, "sort", blockThreads, ceil(l.Lines*l.N, blockThreads), func(u *unit, x ident, results []ident) {
-		const e, rank, to ident = "e", "rank", "to"
-		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(e), blockThreads)
-		u.oneLine(cpp("return"), "if (%s >= %d)", e, l.Lines*l.N)
-		u.line("const dm::i32 %s = %s / %d, %s = %s %% %d", def(lineVar), e, l.N, def(atA), e, l.N)
-		u.line("const dm::i64 %s = %s", def(from), l.base(l.N))
-		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemA), x, l.at(from, atA))
-		u.line("dm::i32 %s = 0", def(rank))
-		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atB), atB, l.N, atB)
-		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemB), x, l.at(from, atB))
-		u.line("%s += %s", rank, comesBefore(elem, by))
-		u.leave()
-		u.oneLine(cpp("return"), "if (%s >= %d)", rank, most)
-		u.line("const dm::i64 %s = %s", def(to), l.base(most))
-		if results[0] != "" {
-			u.line("%s.store(%s, dm::narrow<%s>(%s))", results[0], l.at(to, rank), storage(elem), elemA)
-		}
-		if len(results) > 1 && results[1] != "" {
-			u.line("%s.store(%s, %s(%s))", results[1], l.at(to, rank), storage(o.Results[1].Elem()), atA)
-		}
 	})
 }

@@ -43,6 +43,9 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 		s, pace = c, c.pace(t.Machine)
 	case kernel.ClassLibrary:
 		s, err = t.library(f)
+		if o, ok := s.(*sorting); ok {
+			pace = assemble.Pace{Launches: int(o.plan.Launches())}
+		}
 	case kernel.ClassContraction:
 		c, err := t.contraction(f, o)
 		if err != nil {

@@ -14,7 +14,7 @@ type Library[S any] struct {
 	// Argmax finds the first of the largest elements of each line.
 	Argmax func(f *Form) S
 	// Ordered stores the first most elements of each sorted line, and their indices.
-	Ordered func(f *Form, most int64, by Order) S
+	Ordered func(f *Form, most int64, by Order) (S, error)
 }
 
 // Order is how the elements of a line are ordered; equal ones in the order of their indices.
@@ -48,10 +48,10 @@ func (l Library[S]) Of(f *Form) (s S, err error) {
 	case "dm.argmax":
 		return l.Argmax(f), nil
 	case "dm.sort":
-		return l.Ordered(f, LineOf(o).N, Order{Falling: op.Bool(o, "descending")}), nil
+		return l.Ordered(f, LineOf(o).N, Order{Falling: op.Bool(o, "descending")})
 	case "dm.top_k":
 		largest := op.Bool(o, "largest")
-		return l.Ordered(f, op.Int(o, "k"), Order{Falling: largest, NaNFirst: largest}), nil
+		return l.Ordered(f, op.Int(o, "k"), Order{Falling: largest, NaNFirst: largest})
 	}
 	return s, fmt.Errorf("there is no kernel for %s", o.Name)
 }

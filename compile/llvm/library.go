@@ -19,7 +19,7 @@ func (g generator) library(f *kernel.Form) (scheme, error) {
 		Attention: g.attention, AttentionGradient: g.attentionGradient, SegmentAttention: newSegmentAttention,
 		Running: func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:  func(f *kernel.Form) scheme { return argmax(f) },
-		Ordered: func(f *kernel.Form, most int64, by kernel.Order) scheme { return ordered(f, most, by) },
+		Ordered: func(f *kernel.Form, most int64, by kernel.Order) (scheme, error) { return ordered(f, most, by), nil },
 	}.Of(f)
 }
 

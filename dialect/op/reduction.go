@@ -325,3 +325,32 @@ func withIndices(o *ir.Op, values *types.Tensor) []types.Type {
 	}
 	return ts
 }
+
+// Ordering is what dm.sort and dm.top_k put in order: lines of so many elements, of which the first Most are results.
+type Ordering struct{ Lines, Length, Most dim.Dim }
+
+// OrderingOf is that of o, if it is such an op.
+func OrderingOf(o *ir.Op) (x Ordering, ok bool) {
+	d := Of(o)
+	if d != sortDef && d != topKDef {
+		return x, false
+	}
+	t := o.In(0)
+	if t == nil {
+		return x, false
+	}
+	at, ok := Dim(o, "dim", t.Rank())
+	if !ok {
+		return x, false
+	}
+	x = Ordering{Lines: dim.Const(1), Length: t.Shape[at], Most: t.Shape[at]}
+	for i, n := range t.Shape {
+		if i != at {
+			x.Lines = x.Lines.Mul(n)
+		}
+	}
+	if d == topKDef {
+		x.Most = dim.Const(Int(o, "k"))
+	}
+	return x, true
+}

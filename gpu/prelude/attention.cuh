@@ -24,11 +24,6 @@
 
 namespace dm {
 
-// Nothing is the argument for a parameter that a kernel does not have.
-struct Nothing {};
-template <class X> constexpr bool given = true;
-template <> constexpr bool given<Nothing> = false;
-
 // View is a tensor that lies in the memory of another one, a part or a permutation
 // of it, as Where describes:
 //
