@@ -21,7 +21,8 @@ var large = []struct{ name, args, body, results string }{
 	{"products of groups", "%x: tensor<4096x1024xf16>, %g: tensor<4096x2048xf16>, %p: tensor<17xi32>", "%1 = dm.grouped_matmul %x, %g, %p : (tensor<4096x1024xf16>, tensor<4096x2048xf16>, tensor<17xi32>) -> tensor<16x1024x2048xf16>", "%1 : tensor<16x1024x2048xf16>"},
 	{"rows of clusters", "%x: tensor<64x131072xf32>", "%1 = dm.softmax %x : tensor<64x131072xf32>", "%1 : tensor<64x131072xf32>"},
 	{"long rows", "%x: tensor<4x1048576xf32>", "%1 = dm.softmax %x : tensor<4x1048576xf32>", "%1 : tensor<4x1048576xf32>"},
-	{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x8192xf32>", "%1 : tensor<64x8192xf32>"},
+	{"a rank of long rows", "%x: tensor<64x8192xf32>", "%1, %2 = dm.sort %x, dim = 1 : (tensor<64x8192xf32>) -> (tensor<64x8192xf32>, tensor<64x8192xi64>)", "%1, %2 : tensor<64x8192xf32>, tensor<64x8192xi64>"},
+	{"the first of long lines in f64", "%x: tensor<1000000xf64>", "%1, %2 = dm.top_k %x, k = 1024 : (tensor<1000000xf64>) -> (tensor<1024xf64>, tensor<1024xi64>)", "%1, %2 : tensor<1024xf64>, tensor<1024xi64>"},
 	{"a convolution", "%x: tensor<8x64x56x56xf16>, %w: tensor<64x64x3x3xf16>", "%1 = dm.convolution %x, %w, window_strides = [1, 1], padding = [[1, 1], [1, 1]] : (tensor<8x64x56x56xf16>, tensor<64x64x3x3xf16>) -> tensor<8x64x56x56xf16>", "%1 : tensor<8x64x56x56xf16>"},
 }
 

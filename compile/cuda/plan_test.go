@@ -26,6 +26,12 @@ var planned = []struct{ name, args, body, results string }{
 	{"numbers of segments", "%p: tensor<9001xi32>", "%1 = dm.segment_ids %p : (tensor<9001xi32>) -> tensor<100000xi32>", "%1 : tensor<100000xi32>"},
 	{"the greatest", "%x: tensor<64x700xf32>", "%1 = dm.argmax %x, dim = 1 : (tensor<64x700xf32>) -> tensor<64xi64>", "%1 : tensor<64xi64>"},
 	{"a rank", "%x: tensor<64x37xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x37xf32>", "%1 : tensor<64x37xf32>"},
+	{"short lines in order", "%x: tensor<300x100xf64>", "%1, %2 = dm.sort %x, dim = 1, descending = true : (tensor<300x100xf64>) -> (tensor<300x100xf64>, tensor<300x100xi64>)", "%1, %2 : tensor<300x100xf64>, tensor<300x100xi64>"},
+	{"the first across short lines", "%x: tensor<4x40x30xf16>", "%1, %2 = dm.top_k %x, k = 7, dim = 1 : (tensor<4x40x30xf16>) -> (tensor<4x7x30xf16>, tensor<4x7x30xi32>)", "%1, %2 : tensor<4x7x30xf16>, tensor<4x7x30xi32>"},
+	{"lines in order", "%x: tensor<7x250xbf16>", "%1, %2 = dm.sort %x : (tensor<7x250xbf16>) -> (tensor<7x250xbf16>, tensor<7x250xi32>)", "%1, %2 : tensor<7x250xbf16>, tensor<7x250xi32>"},
+	{"long lines in order", "%x: tensor<2x3000000xf16>", "%1, %2 = dm.sort %x : (tensor<2x3000000xf16>) -> (tensor<2x3000000xf16>, tensor<2x3000000xi32>)", "%1, %2 : tensor<2x3000000xf16>, tensor<2x3000000xi32>"},
+	{"many of a long line in order", "%x: tensor<20000xf32>", "%1, %2 = dm.top_k %x, k = 2000 : (tensor<20000xf32>) -> (tensor<2000xf32>, tensor<2000xi32>)", "%1, %2 : tensor<2000xf32>, tensor<2000xi32>"},
+	{"the first of long lines", "%x: tensor<2x1000000xf32>", "%1, %2 = dm.top_k %x, k = 1000 : (tensor<2x1000000xf32>) -> (tensor<2x1000xf32>, tensor<2x1000xi64>)", "%1, %2 : tensor<2x1000xf32>, tensor<2x1000xi64>"},
 	{"a scatter of many updates", "%x: tensor<500x8xf32>, %i: tensor<20x20xi32>, %u: tensor<20x20x8xf32>", "%1 = dm.scatter add %x, %i, %u, dim = 0 : (tensor<500x8xf32>, tensor<20x20xi32>, tensor<20x20x8xf32>) -> tensor<500x8xf32>", "%1 : tensor<500x8xf32>"},
 	{"an attention", "%q: tensor<1x64x64xf16>, %k: tensor<1x4096x64xf16>", "%1 = dm.attention %q, %k, %k : (tensor<1x64x64xf16>, tensor<1x4096x64xf16>, tensor<1x4096x64xf16>) -> tensor<1x64x64xf16>", "%1 : tensor<1x64x64xf16>"},
 }

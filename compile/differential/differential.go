@@ -49,6 +49,7 @@ type Case struct {
 	Arch     string       // of the code; "": portable
 	Device   string       // the one device to run on, for which Arch is left empty; "": the emulator, and GPUs of this machine
 	Unfused  bool         // each op is a kernel of its own
+	SMs      int          // multiprocessors of the machine that the code is made for; 0: as it is
 	Arrays   types.Arrays // of constants in files
 	// Of is the program whose gradient Text is, as returned by Derive, if it is
 	// one: it is compared with central differences as well.
@@ -241,6 +242,11 @@ func (p *prepared) build(ctx context.Context) *Find {
 		name = "a100-80"
 	}
 	m, _ := machine.Lookup(name)
+	if p.c.SMs > 0 {
+		of := *m
+		of.SMs = p.c.SMs
+		m = &of
+	}
 	arch := p.c.Arch
 	if p.c.Device != "" {
 		d, _, err := device.Find(p.c.Device)

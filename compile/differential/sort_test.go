@@ -44,3 +44,70 @@ func orders(n int) string {
 	types := strings.Join(results, ", ")
 	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n  %s\n  return %s : %s\n}\n", strings.Join(args, ", "), types, strings.Join(body, "\n  "), strings.Join(values, ", "), types)
 }
+
+// Lines of lengths around those at which sorts take another form, of elements with zeros of both signs, NaN, infinities and many equal
+// ones; those that are equal all, that are in order, and in the opposite one.
+func TestSortedLengths(t *testing.T) {
+	agree(t, []Case{
+		{Name: "short lines", Seed: 7, Text: lengths(
+			lengthCase{"f32", "3x1", 1, ""}, lengthCase{"f32", "300x2", 1, ""}, lengthCase{"f32", "9x31", 1, ""}, lengthCase{"f64", "5x32", 1, ""}, lengthCase{"f32", "5x33x3", 1, ""}, lengthCase{"bf16", "3x128x9", 1, ""},
+			lengthCase{"f16", "3x129", 1, ""}, lengthCase{"f32", "2x257", 1, ""}, lengthCase{"f64", "2x600x2", 1, ""}, lengthCase{"i64", "1023", 0, ""}, lengthCase{"i8", "1025", 0, ""}, lengthCase{"f32", "2x2049", 1, ""}, lengthCase{"f64", "4096", 0, ""}, lengthCase{"f32", "8192", 0, ""},
+		)},
+		{Name: "long lines", Seed: 7, Text: lengths(
+			lengthCase{"f32", "8193", 0, ""}, lengthCase{"f64", "4097", 0, ""}, lengthCase{"i16", "2x9000x2", 1, ""}, lengthCase{"ui8", "140000", 0, ""}, lengthCase{"f16", "100000", 0, ", k = 40"}, lengthCase{"f32", "2x40000", 1, ", k = 1"},
+		)},
+		{Name: "lines of several tiles", Seed: 7, SMs: 1, Text: lengths(
+			lengthCase{"f16", "2x20000", 1, ""}, lengthCase{"f32", "60001", 0, ", k = 1024"}, lengthCase{"f32", "3x20000x2", 1, ", k = 17"}, lengthCase{"f32", "20000", 0, ", k = 3000"},
+		)},
+		{Name: "numbers in order", Seed: 7, SMs: 11, Text: `func.func @f() -> (tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<100xi32>, tensor<100xi32>, tensor<100xi32>, tensor<700xi32>, tensor<700xi32>) {
+  %u = dm.iota : tensor<20000xi32>
+  %d = dm.neg %u : tensor<20000xi32>
+  %e = dm.compare lt %u, %u : (tensor<20000xi32>, tensor<20000xi32>) -> tensor<20000xi1>
+  %z = dm.convert %e : (tensor<20000xi1>) -> tensor<20000xi32>
+  %a, %ai = dm.sort %u : (tensor<20000xi32>) -> (tensor<20000xi32>, tensor<20000xi32>)
+  %b, %bi = dm.sort %d : (tensor<20000xi32>) -> (tensor<20000xi32>, tensor<20000xi32>)
+  %c, %ci = dm.sort %z, descending = true : (tensor<20000xi32>) -> (tensor<20000xi32>, tensor<20000xi32>)
+  %g, %gi = dm.top_k %u, k = 100 : (tensor<20000xi32>) -> (tensor<100xi32>, tensor<100xi32>)
+  %h, %hi = dm.top_k %z, k = 100 : (tensor<20000xi32>) -> (tensor<100xi32>, tensor<100xi32>)
+  %l = dm.slice %d, start_indices = [0], limit_indices = [700] : (tensor<20000xi32>) -> tensor<700xi32>
+  %k, %ki = dm.sort %l : (tensor<700xi32>) -> (tensor<700xi32>, tensor<700xi32>)
+  return %a, %b, %bi, %c, %ci, %g, %hi, %gi, %k, %ki : tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<20000xi32>, tensor<100xi32>, tensor<100xi32>, tensor<100xi32>, tensor<700xi32>, tensor<700xi32>
+}
+`},
+	})
+}
+
+// lengthCase is the elements and sizes of a tensor that is sorted along dim, or of which the first are taken.
+type lengthCase struct {
+	elem, sizes string
+	dim         int
+	k           string
+}
+
+// lengths is a program of them, in turn rising and falling.
+func lengths(cases ...lengthCase) string {
+	var args, body, values, kinds []string
+	for i, c := range cases {
+		x, sizes := of(c.sizes, c.elem), strings.Split(c.sizes, "x")
+		y := fmt.Sprintf("%%x%d", i)
+		args = append(args, y+": "+x)
+		if strings.HasPrefix(c.elem, "f") || c.elem == "bf16" {
+			y = fmt.Sprintf("%%y%d", i)
+			args = append(args, fmt.Sprintf("%%z%d: %s", i, x))
+			body = append(body, fmt.Sprintf("%%r%d = dm.round %%x%[1]d : %[2]s", i, x), fmt.Sprintf("%%q%d = dm.round %%z%[1]d : %[2]s", i, x), fmt.Sprintf("%s = dm.div %%r%d, %%q%[2]d : %[3]s", y, i, x))
+		}
+		name, order := "sort", "descending"
+		if c.k != "" {
+			name, order, sizes[c.dim] = "top_k", "largest", strings.TrimPrefix(c.k, ", k = ")
+		}
+		sorted, index := of(strings.Join(sizes, "x"), c.elem), of(strings.Join(sizes, "x"), []string{"i64", "i32"}[i/2%2])
+		body = append(body, fmt.Sprintf("%%s%d, %%i%[1]d = dm.%s %s%s, dim = %d, %s = %t : (%s) -> (%s, %s)", i, name, y, c.k, c.dim, order, i%2 == 1, x, sorted, index))
+		if i%3 != 2 { // else places alone
+			values, kinds = append(values, fmt.Sprintf("%%s%d", i)), append(kinds, sorted)
+		}
+		if i%4 != 3 || i%3 == 2 { // else elements alone
+			values, kinds = append(values, fmt.Sprintf("%%i%d", i)), append(kinds, index)
+		}
+	}
+	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n  %s\n  return %s : %s\n}\n", strings.Join(args, ", "), strings.Join(kinds, ", "), strings.Join(body, "\n  "), strings.Join(values, ", "), strings.Join(kinds, ", "))
+}

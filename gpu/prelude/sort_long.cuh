@@ -171,52 +171,58 @@ DM_FN void select_first(In<T> x, A from_places, Y y, P places, Arena& arena DM_L
       if constexpr (given<A>) places_ahead[i] = from_places[DM_IDX(i64(line) * G::n + p)];
     }
   };
-  T v[items] = {};
-  i32 place[items] = {};
-  const auto sorted = [&](i32 n) {
-    DM_UNROLL
-    for (int i = 0; i < items; i++) {
-      if (first + i * 32 >= n) continue;
-      v[i] = s.x[DM_IDX(first + i * 32)];
-      if constexpr (with) place[i] = s.place[DM_IDX(first + i * 32)];
-    }
-    s.template sort<G, with>(v, place, n DM_HERE);
-  };
   i32 held = 0, turn = 0;
   bool full = false;
   K limit = 0;
   load(begin);
   DM_NO_UNROLL
-  for (i32 from = begin; from < end; from += tile, turn ^= warps) {
+  for (i32 from = begin;; from += tile, turn ^= warps) {
     T e[each];
-    i32 e_at[each];
+    i32 e_place[each];
     u32 taken[each];
-    i32 slot = 0;
+    i32 slot = 0, total = 0;
     DM_UNROLL
     for (int i = 0; i < each; i++) {
+      const i32 p = from + own + i * 32;
       e[i] = ahead[i];
-      e_at[i] = from + own + i * 32;
-      if constexpr (given<A>) e_at[i] = places_ahead[i];
-    }
-    load(from + tile);
-    DM_UNROLL
-    for (int i = 0; i < each; i++) {
-      taken[i] = ballot(from + own + i * 32 < end && (!full || sort_key<G>(e[i]) < limit) DM_HERE);
+      e_place[i] = p;
+      if constexpr (given<A>) e_place[i] = places_ahead[i];
+      taken[i] = ballot(p < end && (!full || sort_key<G>(e[i]) < limit) DM_HERE);
       slot += popcount(taken[i]);
     }
+    load(from + tile);
     if (lane() == 0) sums[DM_IDX(turn + warp())] = slot;
     sync(DM_HERE_ONLY);
-    i32 total = 0;
-    slot = 0;
+    slot = held;
     DM_UNROLL
     for (int w = 0; w < warps; w++) {
       const i32 n = sums[DM_IDX(turn + w)];
       if (w < warp()) slot += n;
       total += n;
     }
-    if (total == 0) continue;
-    if (held + total > room) {
-      sorted(held);
+    if (total == 0 && from < end) continue;
+    if (from >= end || held + total > room) {
+      T v[items] = {};
+      i32 place[items] = {};
+      DM_UNROLL
+      for (int i = 0; i < items; i++) {
+        if (first + i * 32 >= held) continue;
+        v[i] = s.x[DM_IDX(first + i * 32)];
+        if constexpr (with) place[i] = s.place[DM_IDX(first + i * 32)];
+      }
+      s.template sort<G, with>(v, place, held DM_HERE);
+      if (from >= end) {
+        DM_UNROLL
+        for (int i = 0; i < items; i++) {
+          const i32 p = first + i * 32;
+          if (p >= G::most) continue;
+          i64 to = i64(block()) * G::most + p;
+          if constexpr (LAST) to = detail::line_place<G>(line, p, G::most);
+          if constexpr (given<Y>) y.store(DM_IDX(to), v[i]);
+          if constexpr (with) places.store(DM_IDX(to), place[i]);
+        }
+        return;
+      }
       DM_UNROLL
       for (int i = 0; i < items; i++) {
         if (first + i * 32 >= G::most) continue;
@@ -224,32 +230,21 @@ DM_FN void select_first(In<T> x, A from_places, Y y, P places, Arena& arena DM_L
         if constexpr (with) s.place[DM_IDX(first + i * 32)] = place[i];
       }
       sync(DM_HERE_ONLY);
+      slot += G::most - held;
       held = G::most;
       full = true;
       limit = sort_key<G>(T(s.x[DM_IDX(held - 1)]));
     }
-    slot += held;
     DM_UNROLL
     for (int i = 0; i < each; i++) {
       if (taken[i] >> lane() & 1) {
         const i32 to = slot + popcount(taken[i] & ((1u << lane()) - 1));
         s.x[DM_IDX(to)] = e[i];
-        if constexpr (with) s.place[DM_IDX(to)] = e_at[i];
+        if constexpr (with) s.place[DM_IDX(to)] = e_place[i];
       }
       slot += popcount(taken[i]);
     }
     held += total;
-  }
-  sync(DM_HERE_ONLY);
-  sorted(held);
-  DM_UNROLL
-  for (int i = 0; i < items; i++) {
-    const i32 p = first + i * 32;
-    if (p >= G::most) continue;
-    i64 to = i64(block()) * G::most + p;
-    if constexpr (LAST) to = detail::line_place<G>(line, p, G::most);
-    if constexpr (given<Y>) y.store(DM_IDX(to), v[i]);
-    if constexpr (with) places.store(DM_IDX(to), place[i]);
   }
 }
 
