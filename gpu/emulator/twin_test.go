@@ -19,7 +19,7 @@ import (
 // twinProgram is a program of twins.
 func twinProgram(list []twin) *artifact.Program {
 	var source strings.Builder
-	source.WriteString("#include \"dm.cuh\"\n#include \"hopper.cuh\"\n#include \"ops.cuh\"\n#include \"attention.cuh\"\n")
+	source.WriteString("#include \"dm.cuh\"\n#include \"hopper.cuh\"\n#include \"ops.cuh\"\n#include \"attention.cuh\"\n#include \"scatter.cuh\"\n#include \"sort.cuh\"\n")
 	p := &artifact.Program{Name: "twins", File: "twins.dmir"}
 	for i, w := range list {
 		name := fmt.Sprint("twin", i)

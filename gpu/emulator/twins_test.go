@@ -415,6 +415,8 @@ var twins = []twin{
 	unary("power_of_2", "dm::bits_as<dm::u32>(dm::detail::power_of_2(p))", func(r *rand.Rand, _ int) uint32 {
 		return math.Float32bits(float32(r.NormFloat64() * 10))
 	}, 0x1p-21),
+	{name: "match_digit", threads: 64, x: 64, y: 64, fill: func(r *rand.Rand, _ int) uint32 { return r.Uint32() >> (24 + r.IntN(8)) }, body: `
+  y.store(dm::thread(), dm::match_digit(dm::u32(x[dm::thread()])));`},
 	{name: "store of 16 bytes", threads: 32, x: 128, y: 128, fill: anyWord, body: `
   dm::Vec<dm::u32, 4> v;
   for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 4 + i];

@@ -217,10 +217,13 @@ func (m *machine) execute(o *op, on []int) error {
 	case opProduct:
 		return m.wgmma(o, on)
 	case opWarp:
-		if o.words[0] == "mma" {
+		switch o.words[0] {
+		case "mma":
 			return m.mma(o, on)
-		}
-		if o.words[0] != "bar" {
+		case "vote":
+			return m.ballot(o, on)
+		case "bar":
+		default:
 			return fmt.Errorf("it is not known")
 		}
 	default:

@@ -155,6 +155,30 @@ func warpsOf(on []int) ([]int, error) {
 	return out, nil
 }
 
+// ballot is vote.sync.ballot of all lanes of warps (PTX ISA, "vote.sync").
+func (m *machine) ballot(o *op, on []int) error {
+	warps, err := warpsOf(on)
+	if err != nil {
+		return err
+	}
+	if !o.has("ballot") || !o.has("b32") {
+		return fmt.Errorf("it is not known")
+	}
+	for _, w := range warps {
+		var votes uint64
+		for lane := range 32 {
+			if m.get(o.src[1], w+lane)&(1<<32-1) != 1<<32-1 {
+				return fmt.Errorf("of a part of a warp")
+			}
+			votes |= m.get(o.src[0], w+lane) & 1 << lane
+		}
+		for lane := range 32 {
+			m.set(o, 0, w+lane, votes)
+		}
+	}
+	return nil
+}
+
 // matrices is ldmatrix (PTX ISA, "ldmatrix").
 func (m *machine) matrices(o *op, on []int) error {
 	warps, err := warpsOf(on)
