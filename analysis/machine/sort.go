@@ -110,15 +110,14 @@ func (p SortPlan) Launches() int64 {
 	return 1
 }
 
-// Instructions of a thread for an element, as compiled.
+// Instructions of a thread for an element, as compiled (bench/sass).
 const (
-	exchangeSlots = 4  // of a stage of a network, and
-	wordSlots     = 3  // for each 32 bits of a key and its place
-	digitSlots    = 52 // to find the place of a digit among those of a block, and to move the element there
-	countSlots    = 12 // to count a digit of a chunk
-	moveSlots     = 14 // to write an element behind those of other chunks with its digit
-	selectSlots   = 14 // to compare an element with the last one selected
-	lineSlots     = 24 // to read and to write
+	exchangeSlots = 4   // of a stage of a network, and
+	wordSlots     = 2   // for each 32 bits of a key and its place
+	digitSlots    = 115 // to find the place of a digit among those of a block, and to move the element there
+	countSlots    = 18  // to count a digit of a chunk
+	selectSlots   = 30  // to compare an element with the last one selected
+	lineSlots     = 30  // to read and to write
 )
 
 // SortTime is how long the instructions of s take, in seconds, at the rate of multiply-adds.
@@ -138,7 +137,7 @@ func (m *Machine) SortTime(s Sort) float64 {
 		padded = p.Threads * p.Items
 		slots += float64(p.Passes * digitSlots)
 	case SortDigits:
-		slots += float64(p.Passes * (countSlots + digitSlots + moveSlots))
+		slots += float64(p.Passes * (countSlots + digitSlots))
 	case SortSelect:
 		slots += selectSlots
 		// The room is sorted at least once in each part.

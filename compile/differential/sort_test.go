@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"dmir/testkit/need"
 )
 
 // Orders in every element type, with zeros of both signs, NaN, infinities, equal elements and digits that all have alike: of short
@@ -75,6 +77,52 @@ func TestSortedLengths(t *testing.T) {
 }
 `},
 	})
+}
+
+// What sorts read and write grows with the lines as the lines do, of every form: no element is compared with all others of its line.
+func TestSortReads(t *testing.T) {
+	need.Long(t)
+	needEmulator(t)
+	grown := []struct {
+		name string
+		few  lengthCase // and lines four times as long
+		n    int64
+		each int64 // bytes of an element at most
+	}{
+		{"teams", lengthCase{"i32", "40x32", 1, ""}, 32, 4 + 12},
+		{"blocks", lengthCase{"i32", "3x2048", 1, ""}, 2048, 4 + 12},
+		{"digits", lengthCase{"i16", "9000", 0, ""}, 9000, 2*(2+2+6) + 4 + 13},
+		{"selections", lengthCase{"i32", "10000", 0, ", k = 16"}, 10000, 4 + 1},
+	}
+	var cases []Case
+	for _, g := range grown {
+		more := g.few
+		more.sizes = strings.Replace(more.sizes, fmt.Sprint(g.n), fmt.Sprint(4*g.n), 1)
+		cases = append(cases, Case{Name: g.name, Text: lengths(g.few), Seed: 7}, Case{Name: g.name, Text: lengths(more), Seed: 7})
+	}
+	results := emulated(t, cases)
+	for i, g := range grown {
+		var requested, longest [2]int64
+		for j := range requested {
+			for _, s := range results[2*i+j].Steps {
+				requested[j], longest[j] = requested[j]+s.Requested, max(longest[j], s.Longest)
+			}
+		}
+		lines := int64(1)
+		if !strings.HasPrefix(g.few.sizes, fmt.Sprint(g.n)) {
+			fmt.Sscanf(g.few.sizes, "%dx", &lines)
+		}
+		t.Logf("%s: %d bytes of lines of %d, %d of longer ones; %d and %d accesses of a thread", g.name, requested[0], g.n, requested[1], longest[0], longest[1])
+		if requested[1] > 9*requested[0]/2 {
+			t.Errorf("%s: %d bytes are requested, of lines of a fourth %d", g.name, requested[1], requested[0])
+		}
+		if most := g.each * lines * 4 * g.n; requested[1] > most {
+			t.Errorf("%s: %d bytes are requested, %d are enough", g.name, requested[1], most)
+		}
+		if longest[1] > 5*longest[0] {
+			t.Errorf("%s: a thread makes %d accesses, of lines of a fourth %d", g.name, longest[1], longest[0])
+		}
+	}
 }
 
 // lengthCase is the elements and sizes of a tensor that is sorted along dim, or of which the first are taken.

@@ -59,9 +59,9 @@ DM_FN u32 match_digit(u32 digit DM_LINE) {
   u32 same = 0xffffffffu;
   DM_UNROLL
   for (int b = 0; b < 8; b++) {
-    u32 with;  // whose bit is that of this lane
-    asm volatile("{\n .reg .pred set;\n .reg .b32 bit;\n and.b32 bit, %1, %2;\n setp.ne.u32 set, bit, 0;\n vote.sync.ballot.b32 %0, set, 0xffffffff;\n @!set not.b32 %0, %0;\n}" : "=r"(with) : "r"(digit), "r"(1u << b));
-    same &= with;
+    u32 with;
+    asm volatile("{\n .reg .pred set;\n .reg .b32 bit;\n and.b32 bit, %1, %2;\n setp.ne.u32 set, bit, 0;\n vote.sync.ballot.b32 %0, set, 0xffffffff;\n}" : "=r"(with) : "r"(digit), "r"(1u << b));
+    same &= ~(with ^ u32(i32(digit << (31 - b)) >> 31));
   }
   return same;
 #endif

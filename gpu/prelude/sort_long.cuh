@@ -172,8 +172,7 @@ DM_FN void select_first(In<T> x, A from_places, Y y, P places, Arena& arena DM_L
     }
   };
   i32 held = 0, turn = 0;
-  bool full = false;
-  K limit = 0;
+  K last = ~K(0);  // what is behind comes behind all that is held
   load(begin);
   DM_NO_UNROLL
   for (i32 from = begin;; from += tile, turn ^= warps) {
@@ -187,7 +186,7 @@ DM_FN void select_first(In<T> x, A from_places, Y y, P places, Arena& arena DM_L
       e[i] = ahead[i];
       e_place[i] = p;
       if constexpr (given<A>) e_place[i] = places_ahead[i];
-      taken[i] = ballot(p < end && (!full || sort_key<G>(e[i]) < limit) DM_HERE);
+      taken[i] = ballot(bool((p < end) & (sort_key<G>(e[i]) <= last)) DM_HERE);
       slot += popcount(taken[i]);
     }
     load(from + tile);
@@ -232,8 +231,7 @@ DM_FN void select_first(In<T> x, A from_places, Y y, P places, Arena& arena DM_L
       sync(DM_HERE_ONLY);
       slot += G::most - held;
       held = G::most;
-      full = true;
-      limit = sort_key<G>(T(s.x[DM_IDX(held - 1)]));
+      last = sort_key<G>(T(s.x[DM_IDX(held - 1)])) - 1;  // those that are equal come later; where none is less all are taken
     }
     DM_UNROLL
     for (int i = 0; i < each; i++) {
