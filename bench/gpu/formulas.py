@@ -53,6 +53,14 @@ def cross_entropy(w, x, labels):
     return F.cross_entropy(x, labels)
 
 
+def in_order(w, x):
+    return tuple(torch.sort(x, dim=-1, stable=True))
+
+
+def greatest(w, x):
+    return torch.topk(x, w.dims["k"], -1).values
+
+
 def permute(w, x, *r):
     t = x.permute(w.dims["order"])
     return t + r[0] if r else t.contiguous()

@@ -47,7 +47,7 @@ class Input:
 @dataclasses.dataclass(frozen=True)
 class Workload:
     name: str
-    group: str  # gemm, epilogue, row, loss, move, conv, attention, mlp, layer
+    group: str  # gemm, epilogue, row, loss, move, order, conv, attention, mlp, layer
     kind: str  # the program: the name of a builder below and of a formula
     mode: str  # forward, backward (without the forward results), both
     elem: str
@@ -70,10 +70,12 @@ class Workload:
 
     def results(self):
         """Types of the results: y except in mode backward, then a gradient for each argument of `wrt`. An optimizer's step gives the
-        weights in half precision first, and its state behind them."""
+        weights in half precision first, and its state behind them; a sort the elements and where they were."""
         inputs, _, shape, wrt = BUILDERS[self.kind](self)
         if self.kind == "adamw":
             return [tensor(shape, self.elem)] + [tensor(shape, "f32")] * 3
+        if self.kind == "in_order":
+            return [tensor(shape, self.elem), tensor(shape, "i64")]
         y = tensor(shape, "f32" if self.kind == "cross_entropy" and self.elem == "f32" else self.elem)
         grads = [inputs[i].type for i in wrt]
         return {"forward": [y], "backward": grads, "both": [y] + grads}[self.mode]
@@ -259,6 +261,22 @@ def permute(w):
     return [x, Input("r", shape, w.elem)], ("", b.lines), shape, [0, 1]
 
 
+def in_order(w):
+    """The elements of each row in order, equal ones in the order of their places, and these places."""
+    x = Input("x", (w.dims["rows"], w.dims["n"]), w.elem)
+    b = Body()
+    b.op("y, %y1", "dm.sort", ["x"], ["dim = 1"], [x.type], f"({x.type}, {tensor(x.shape, 'i64')})")
+    return [x], ("", b.lines), x.shape, []
+
+
+def greatest(w):
+    """The k greatest elements of each row: without their places, since frameworks choose others among equal elements."""
+    x, shape = Input("x", (w.dims["rows"], w.dims["n"]), w.elem), (w.dims["rows"], w.dims["k"])
+    b = Body()
+    b.op("y", "dm.top_k", ["x"], [f"k = {w.dims['k']}", "dim = 1"], [x.type], tensor(shape, w.elem))
+    return [x], ("", b.lines), shape, []
+
+
 def embedding(w):
     """Rows of a table by ids below `ids`: of all rows, or of few, of which the gradient adds up many updates."""
     t, i = Input("t", (w.dims["rows"], w.dims["n"]), w.elem), Input("i", (w.dims["tokens"],), "i64", classes=w.dims["ids"])
@@ -386,7 +404,7 @@ def llama(w):
     return args, ("", o.lines), x.shape, [0] + list(range(3, len(args)))
 
 
-BUILDERS = {f.__name__: f for f in (gemm, gemm_bytes, gemm_tf32, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, embedding, convolution, attention, mlp, bert, llama)}
+BUILDERS = {f.__name__: f for f in (gemm, gemm_bytes, gemm_tf32, adamw, bias_gelu, bias_residual, silu_gate, softmax, layer_norm, rms_norm, cross_entropy, permute, in_order, greatest, embedding, convolution, attention, mlp, bert, llama)}
 
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
@@ -458,6 +476,10 @@ def table():
     ):
         dims = dict(order=order, plus=plus)
         add(f"{name}_{elem}", "move", "permute", "forward", elem, dict(dims, shape=shape), dict(dims, shape=small), tier)
+    for name, rows, n, tier in (("short", 1 << 18, 64, 2), ("rows", 16384, 1024, 1), ("long", 1, 1 << 24, 1)):
+        add(f"sort_{name}_f32", "order", "in_order", "forward", "f32", dict(rows=rows, n=n), dict(rows=3, n=min(n, 9000)), tier)
+    for name, rows, n, k, tier in (("logits", 64, 128256, 50, 1), ("long", 1, 1 << 24, 1000, 2)):
+        add(f"top_k_{name}_f32", "order", "greatest", "forward", "f32", dict(rows=rows, n=n, k=k), dict(rows=min(rows, 2), n=9000, k=k), tier)
     for name, ids in (("uniform", 32000), ("one_id", 1)):
         dims = dict(rows=32000, n=1024, tokens=4096, ids=ids)
         add(f"embedding_{name}_backward", "move", "embedding", "backward", "f32", dims, dict(rows=300, n=16, tokens=400, ids=min(ids, 300)), 1)
