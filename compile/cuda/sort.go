@@ -114,11 +114,11 @@ func (s *sorting) launches() (all []*launch, err error) {
 
 // The variables of these kernels.
 const (
-	order  local = "_Order" // the prelude's struct of lines and their order
+	order    local = "_Order" // the prelude's struct of lines and their order
 	lineTile ident = "tile"
-	byRank ident = "by_rank"
-	found  ident = "found"
-	sums   ident = "sums"
+	byRank   ident = "by_rank"
+	found    ident = "found"
+	sums     ident = "sums"
 )
 
 // launch has threads for blocks of lines of n elements; write writes its body.
