@@ -209,7 +209,7 @@ var mutants = []mutant{
 	{name: "counts are stored before all have counted", program: "sort_digits", header: "sort_long.cuh", at: `(?m)^  sync\(DM_HERE_ONLY\);\n`, with: "", nth: 1},
 	{name: "counts of the first warp are those of all", program: "sort_scan", header: "sort_long.cuh", at: `if \(w < warp\(\)\) before \+= n;`, with: ""},
 	{name: "counts are added up before they are there", program: "sort_scan", header: "sort_long.cuh", at: `(?m)^  sync\(DM_HERE_ONLY\);\n`, with: "", nth: 2},
-	{name: "a selection is compared with one of its first", program: "top_k", header: "sort_long.cuh", at: `held - 1`, with: "held / 8"},
+	{name: "a selection is compared with one of its first", program: "top_k", header: "sort_long.cuh", at: `held - 1`, with: "held / 50"},
 	{name: "a selection grows over what it has", program: "top_k", header: "sort_long.cuh", at: `slot \+= G::most - held;`, with: ""},
 	{name: "a warp counts its elements before others have read", program: "top_k", header: "sort_long.cuh", at: `turn \^= warps`, with: "turn ^= 0"},
 	{name: "what is selected is compared before all have stored it", program: "top_k", header: "sort_long.cuh", at: `(?m)^      sync\(DM_HERE_ONLY\);\n`, with: ""},
