@@ -282,6 +282,12 @@ func TestRefusals(t *testing.T) {
 	}{
 		"rows that are sorted": {step("  %y = dm.sort %p, dim = 0 : (tensor<6x3xf64>) -> tensor<6x3xf64>"), 2, "for dm.sort, the whole batch of %p is needed at once (dimension 0 of %x"},
 		"no divisor":           {step("  %y = dm.exp %p : tensor<6x3xf64>"), 4, "dimension 0 of %x has 6 elements, which 4 micro-batches do not divide evenly"},
+		"no divisor, and weights that state nothing": {`func.func @f(%x: tensor<6x8xf64>, %n: tensor<f64> {dm.init = 1.0}, %w: tensor<8x8xf64>) -> (tensor<f64>, tensor<8x8xf64>) {
+  %p = dm.matmul %x, %w : (tensor<6x8xf64>, tensor<8x8xf64>) -> tensor<6x8xf64>
+  %loss = dm.reduce add %p : (tensor<6x8xf64>) -> tensor<f64>
+  %next = dm.mul %w, %n : (tensor<8x8xf64>, tensor<f64>) -> tensor<8x8xf64>
+  return %loss, %next : tensor<f64>, tensor<8x8xf64>
+}`, 4, "dimension 0 of %x has 6 elements, which 4 micro-batches do not divide evenly"},
 		"no batch": {`func.func @f(%w: tensor<3x3xf64> {dm.stddev = 0.5}) -> (tensor<3x3xf64> {dm.state = "w"}) {
   %y = dm.exp %w : tensor<3x3xf64>
   return %y : tensor<3x3xf64>

@@ -72,8 +72,21 @@ func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
 		if first == nil {
 			first = problem
 		}
+		if uneven(f, n, kept, k.Data) {
+			break
+		}
 	}
 	return nil, first
+}
+
+// uneven reports whether f has a batch in this reading that n micro-batches do not divide evenly. No less likely reading
+// is tried then: it would divide a weight, and each micro-batch would wait for all others.
+func uneven(f *ir.Func, n int, kept, only []bool) bool {
+	if n == 1 {
+		return false
+	}
+	b, _ := divideBut(f, 1, kept, only)
+	return b != nil && b.shared == 0
 }
 
 // divideBut is divide where the arguments kept are no data, and, unless it is nil, one of only has samples.
