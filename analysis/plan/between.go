@@ -22,16 +22,17 @@ func (w *writer) between() {
 	fn := m.fn.Clone()
 	mod := &ir.Module{Src: m.straight.m.Src, Ops: []*ir.Op{w.on.Op()}}
 	twin := twins(m.fn, fn)
-	state := func(v *ir.Value, l layout) {
-		if t := v.Tensor(); t != nil && t.Rank() > 0 {
+	state := func(v *value, l layout) {
+		own := twin[v.v]
+		if t := own.Tensor(); t != nil && t.Rank() > 0 {
 			r := *t
-			r.At.Shard = w.typed(l, t.Rank())
-			v.Type = &r
+			r.At.Shard = w.typed(v, l)
+			own.Type = &r
 		}
 	}
 	for i, n := range m.nodes {
 		if n.o == nil && n.arg.Tensor().Rank() > 0 {
-			state(twin[n.arg], m.vars[m.ofNode[i]].strategies[w.c.choice[m.ofNode[i]]].stored)
+			state(m.result(n, 0), m.vars[m.ofNode[i]].strategies[w.c.choice[m.ofNode[i]]].stored)
 		}
 	}
 	fn.Retype()
@@ -59,7 +60,7 @@ func (w *writer) between() {
 			if layouts[i] = l; !ok {
 				continue
 			}
-			text[i] = w.sharding(l, len(m.values[x].shape))
+			text[i] = w.sharding(m.values[x], l)
 			w.values = append(w.values, Value{Name: o.Results[i].Name, Line: lineOf(w.src, o.Span), Sharding: w.plain(text[i]), Span: o.Head})
 		}
 		all := text[0]
@@ -73,7 +74,7 @@ func (w *writer) between() {
 			if k := m.nodes[v.node]; k.o != nil && k.phase == forward && slices.Contains(w.alike(n.o), w.textOp(k.o)) {
 				stated[x] = true
 				if text[v.index] != "unit" {
-					state(twin[v.v], layouts[v.index])
+					state(v, layouts[v.index])
 				}
 			}
 		}
@@ -98,9 +99,9 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 		}
 		have, _ := values.Sharding(twin[v.v])
 		if have == nil {
-			have = w.typed(allWhole, len(v.shape))
+			have = w.typed(v, allWhole)
 		}
-		if !have.Equal(w.typed(l, len(v.shape))) {
+		if !have.Equal(w.typed(v, l)) {
 			return x
 		}
 	}
@@ -125,14 +126,36 @@ func (w *writer) planned(x int) (l layout, ok bool) {
 	return l, !slices.Contains(l[:len(m.grid.axes)], partial)
 }
 
-func (w *writer) typed(l layout, r int) *types.Sharding {
-	s := &types.Sharding{Mesh: types.SymbolOf(w.on.Name), Dims: make([]types.Split, r)}
-	for a := range w.c.m.grid.axes {
-		if d := l[a]; d >= 0 && int(d) < r && w.c.m.grid.axes[a].Size > 1 {
-			s.Dims[d].Axes = append(s.Dims[d].Axes, types.Axis{Name: w.axes[a]})
+// typed is how the text states layout l of v. Where several axes divide a dimension, the ones that come last are those along
+// which pieces are gathered and sums scattered, since neighbours in the last axes hold what is contiguous: of samples the axes
+// that divide parameters too, of other dimensions those that do not.
+func (w *writer) typed(v *value, l layout) *types.Sharding {
+	s := &types.Sharding{Mesh: types.SymbolOf(w.on.Name), Dims: make([]types.Split, len(v.shape))}
+	for _, inner := range []bool{false, true} {
+		for a := range w.c.m.grid.axes {
+			d := int(l[a])
+			if d < 0 || d >= len(s.Dims) || w.c.m.grid.axes[a].Size == 1 {
+				continue
+			}
+			if samples := d == v.batch; inner == (samples == w.parameters[a]) {
+				s.Dims[d].Axes = append(s.Dims[d].Axes, types.Axis{Name: w.axes[a]})
+			}
 		}
 	}
 	return s
+}
+
+// dividesParameters reports whether ops see a parameter divided along axis a.
+func (c *candidate) dividesParameters(a int) bool {
+	for i, n := range c.m.nodes {
+		if n.o != nil {
+			continue
+		}
+		if v := c.m.result(n, 0); !v.micro && c.m.usedBySamples(v) && c.m.vars[c.m.ofNode[i]].strategies[c.choice[c.m.ofNode[i]]].out[0][a] >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // inUse are the layouts in which ops see the tensors of the arguments, nil of one that no op sees.
@@ -148,7 +171,7 @@ func (w *writer) inUse() []*types.Sharding {
 			continue
 		}
 		v := m.ofNode[m.values[x].node]
-		out[i] = w.typed(m.vars[v].strategies[w.c.choice[v]].out[0], a.Tensor().Rank())
+		out[i] = w.typed(m.values[x], m.vars[v].strategies[w.c.choice[v]].out[0])
 	}
 	return out
 }

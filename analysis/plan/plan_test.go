@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -415,5 +417,26 @@ func.func private @loss(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<
 				t.Errorf("samples of %q, the same for all %q; want %q, %q", got, whole, c.samples, c.whole)
 			}
 		})
+	}
+}
+
+// Of the axes that divide a dimension the last one is that along which pieces are gathered and sums scattered, in whichever order the
+// mesh has them: data of a moment, whose gradient is summed over the samples.
+func TestOrderOfAxes(t *testing.T) {
+	text, err := os.ReadFile("../../examples/mlp_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, axes := range []string{"data = 4, tensor = 2", "tensor = 2, data = 4"} {
+		m := loadText(t, strings.Replace("dm.mesh @pod {"+axes+"}\n"+string(text), "%x: !inputs", "%x: !inputs {dm.sharding = #dm.at<split = @pod[{data}, {}]>}", 1))
+		fix := Setting{Data: 4, Tensor: 2, Pipe: 1, Microbatches: 1, States: StatesSplit}
+		r, err := Search(t.Context(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-h100"), Devices: 8, Fix: fix, Top: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.Plans[0].Values, func(v Value) bool { return v.Name == "%m_b1" })
+		if i < 0 || !strings.Contains(r.Plans[0].Values[i].Sharding, "{tensor, data}") {
+			t.Errorf("mesh %s: %+v", axes, r.Plans[0].Values)
+		}
 	}
 }

@@ -51,6 +51,8 @@ type writer struct {
 	src     *source.File
 	on      *mesh.Mesh
 	axes    []string               // of the grid, as the mesh calls them
+	// parameters are the axes of the grid that divide a parameter as ops see it.
+	parameters []bool
 	shards  map[string]string      // attributes by their text: the alias
 	used    map[string]int         // how often an attribute is written
 	names   map[string]bool        // aliases
@@ -76,6 +78,7 @@ func newWriter(s *search, c *candidate) *writer {
 	roles := c.roles()
 	for a := range c.m.grid.axes {
 		w.axes = append(w.axes, c.axisName(roles, a))
+		w.parameters = append(w.parameters, c.dividesParameters(a))
 	}
 	for _, o := range s.module.Ops {
 		if t := origin.Tree(o); t != nil {
@@ -125,9 +128,9 @@ func (w *writer) write() []diag.Edit {
 	return edits
 }
 
-// sharding is a layout of a value of rank r as the text states it.
-func (w *writer) sharding(l layout, r int) string {
-	s := w.typed(l, r)
+// sharding is layout l of v as the text states it.
+func (w *writer) sharding(v *value, l layout) string {
+	s, r := w.typed(v, l), len(v.shape)
 	name := ""
 	for d, split := range s.Dims {
 		for _, a := range split.Axes {
@@ -195,7 +198,7 @@ func (w *writer) arguments() {
 				return "unit"
 			}
 			any = true
-			return w.sharding(l, ten.Rank())
+			return w.sharding(m.values[m.of[v]], l)
 		}
 		value := text(a.Type)
 		if !any || op.SignatureAttr(w.s.text.Op, "arg_attrs", i, op.ShardingAttr) != nil {
