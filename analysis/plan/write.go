@@ -46,20 +46,20 @@ func (p *Plan) Edits() []diag.Edit { return p.edits() }
 // arguments and of values that would be divided otherwise, the first op of each stage, and what the
 // step runs.
 type writer struct {
-	s       *search
-	c       *candidate
-	src     *source.File
-	on      *mesh.Mesh
-	axes    []string               // of the grid, as the mesh calls them
+	s    *search
+	c    *candidate
+	src  *source.File
+	on   *mesh.Mesh
+	axes []string // of the grid, as the mesh calls them
 	// parameters are the axes of the grid that divide a parameter as ops see it.
 	parameters []bool
-	shards  map[string]string      // attributes by their text: the alias
-	used    map[string]int         // how often an attribute is written
-	names   map[string]bool        // aliases
-	order   []string               // attributes in the order in which they were made
-	opAttrs map[*ir.Op][]attribute // of the text's ops
-	argText map[int]string         // by argument of the text's function: the value of dm.sharding
-	values  []Value
+	shards     map[string]string      // attributes by their text: the alias
+	used       map[string]int         // how often an attribute is written
+	names      map[string]bool        // aliases
+	order      []string               // attributes in the order in which they were made
+	opAttrs    map[*ir.Op][]attribute // of the text's ops
+	argText    map[int]string         // by argument of the text's function: the value of dm.sharding
+	values     []Value
 }
 
 type attribute struct{ name, value string }
