@@ -2,9 +2,11 @@ package cost
 
 import (
 	"math"
+	"slices"
 
 	"dmir/analysis/machine"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
@@ -20,6 +22,13 @@ type Figures struct {
 	// ExposedNs is the part of Time in which a collective runs and no kernel.
 	ExposedNs float64
 	Stages    []StageFigures // of a step in stages, by their position; nil: all devices run one program
+	Shares    []Share        // of Time, of a function that is compiled for one device
+}
+
+// A Share is what a kernel, or another op of the compiled function, takes.
+type Share struct {
+	Ops []int // the ops of the function in the text that it was made of, by their places there
+	Ns  float64
 }
 
 // Figures are those of f, or of each device that runs it, on m.
@@ -35,6 +44,30 @@ func (f *Func) Figures(m *machine.Machine) Figures {
 		x.ExposedNs = o.ExposedNs
 	}
 	return x
+}
+
+// Shares are what the entries of f take on m, of a function that was compiled from source.
+func (f *Func) Shares(m *machine.Machine, source *ir.Func) []Share {
+	number := make(map[int]int, len(source.Body.Ops))
+	for i, o := range source.Body.Ops {
+		number[o.Span.Start] = i
+	}
+	var out []Share
+	for _, e := range f.Entries {
+		t := e.Time(m)
+		if !t.Known || t.Ns == 0 || e.Op.Name == op.Return {
+			continue
+		}
+		s := Share{Ns: t.Ns}
+		ir.Walk([]*ir.Op{e.Op}, func(o *ir.Op) bool {
+			if i, ok := number[o.Span.Start]; ok && !slices.Contains(s.Ops, i) {
+				s.Ops = append(s.Ops, i)
+			}
+			return true
+		})
+		out = append(out, s)
+	}
+	return out
 }
 
 // of is the candidates for the figure that a limit is on, each of which must be within it.

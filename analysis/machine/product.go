@@ -92,7 +92,7 @@ var tiles = [10]Tile{
 	{Rows: 16, Cols: 128},
 }
 
-// thin is the most rows or columns of a matrix that is multiplied as vectors, on the vector units.
+// thin is the most rows or columns of a matrix that is multiplied as vectors, on the vector units. Convolutions are not.
 const thin = 8
 
 // BestProduct is the time of p with the best of the tiles that libraries have. Of a machine that names neither
@@ -116,7 +116,7 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 			}
 		}
 	}
-	if vector := p.FLOP() / m.Rate(false, p.Elem, ""); vector < least && min(p.Rows, p.Cols) <= thin {
+	if vector := p.FLOP() / m.Rate(false, p.Elem, ""); vector < least && min(p.Rows, p.Cols) <= thin && p.Window.Taps == 0 {
 		return ProductTime{Compute: vector}
 	}
 	return best

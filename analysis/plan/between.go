@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -126,18 +127,16 @@ func (w *writer) planned(x int) (l layout, ok bool) {
 	return l, !slices.Contains(l[:len(m.grid.axes)], partial)
 }
 
-// typed is how the text states layout l of v. Where several axes divide a dimension, the ones that come last are those along
-// which pieces are gathered and sums scattered, since neighbours in the last axes hold what is contiguous: of samples the axes
-// that divide parameters too, of other dimensions those that do not.
+// typed is how the text states layout l of v.
 func (w *writer) typed(v *value, l layout) *types.Sharding {
 	s := &types.Sharding{Mesh: types.SymbolOf(w.on.Name), Dims: make([]types.Split, len(v.shape))}
-	for _, inner := range []bool{false, true} {
-		for a := range w.c.m.grid.axes {
-			d := int(l[a])
-			if d < 0 || d >= len(s.Dims) || w.c.m.grid.axes[a].Size == 1 {
-				continue
-			}
-			if samples := d == v.batch; inner == (samples == w.parameters[a]) {
+	for d := range s.Dims {
+		order := w.order.others
+		if d == v.batch {
+			order = w.order.samples
+		}
+		for _, a := range order {
+			if int(l[a]) == d && w.c.m.grid.axes[a].Size > 1 {
 				s.Dims[d].Axes = append(s.Dims[d].Axes, types.Axis{Name: w.axes[a]})
 			}
 		}
@@ -145,17 +144,57 @@ func (w *writer) typed(v *value, l layout) *types.Sharding {
 	return s
 }
 
-// dividesParameters reports whether ops see a parameter divided along axis a.
-func (c *candidate) dividesParameters(a int) bool {
-	for i, n := range c.m.nodes {
-		if n.o != nil {
-			continue
-		}
-		if v := c.m.result(n, 0); !v.micro && c.m.usedBySamples(v) && c.m.vars[c.m.ofNode[i]].strategies[c.choice[c.m.ofNode[i]]].out[0][a] >= 0 {
-			return true
+// nesting is in which order the axes that divide a dimension are written, of samples and of other dimensions.
+type nesting struct{ samples, others []int }
+
+// nesting puts the axis last along which pieces are cut, gathered and sums scattered: neighbours along the last axis hold what is
+// contiguous, so that a moment divided over {tensor, data} is a slice of a gradient divided over {tensor}.
+func (c *candidate) nesting() nesting {
+	m := c.m
+	var first [2][maxAxes]float64 // bytes that change between a layout with an axis and one with others behind it
+	note := func(v *value, a, b layout) {
+		for d := range v.shape {
+			if m.grid.parts(a, d) > m.grid.parts(b, d) {
+				a, b = b, a
+			}
+			kind := 0
+			if d != v.batch {
+				kind = 1
+			}
+			inside, more := true, false
+			for x := range m.grid.axes {
+				inside = inside && (a[x] != int8(d) || b[x] == int8(d))
+				more = more || a[x] != int8(d) && b[x] == int8(d)
+			}
+			for x := range m.grid.axes {
+				if inside && more && m.grid.parts(a, d) > 1 && b[x] == int8(d) {
+					if a[x] == int8(d) {
+						first[kind][x] += v.bytes
+					} else {
+						first[kind][x] -= v.bytes
+					}
+				}
+			}
 		}
 	}
-	return false
+	for i := range m.links {
+		k := &m.links[i]
+		note(m.values[k.value], m.made(k, c.choice[k.from]), m.wanted(k, c.choice[k.to]))
+	}
+	for i, n := range m.nodes {
+		if n.o == nil {
+			s := &m.vars[m.ofNode[i]].strategies[c.choice[m.ofNode[i]]]
+			note(m.result(n, 0), s.stored, s.out[0])
+		}
+	}
+	var order [2][]int
+	for kind := range order {
+		for a := range m.grid.axes {
+			order[kind] = append(order[kind], a)
+		}
+		slices.SortStableFunc(order[kind], func(a, b int) int { return cmp.Compare(first[kind][b], first[kind][a]) })
+	}
+	return nesting{order[0], order[1]}
 }
 
 // inUse are the layouts in which ops see the tensors of the arguments, nil of one that no op sees.

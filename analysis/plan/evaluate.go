@@ -331,7 +331,9 @@ func (m *model) transfer(p *part) float64 {
 }
 
 // exposed is the communication of a stage that the computation of one micro-batch does not hide.
-func (p *part) exposed() float64 { return max(0, p.deferred-p.compute) }
+func (p *part) exposed() float64 {
+	return unhidden*p.deferred + max(0, (1-unhidden)*p.deferred-p.compute)
+}
 
 // peak is the rate, in FLOP/s, of the units that do most of the step's contractions.
 func (g *graph) elem() types.Elem {

@@ -32,9 +32,11 @@ type node struct {
 	micro bool
 	batch int // the factor along which micro-batches divide the op; negative: none
 
-	compute float64  // s, of the whole op
+	compute float64 // s, of the whole op
+	flop    float64
 	product *product // of a contraction: what of it a device computes decides how long
 	launch  float64  // s, of the kernel that it begins
+	fused   float64  // what it takes among the ops of its kernel, as a part of what it takes by itself
 	reads   []int    // operands that its kernel reads from memory
 	writes  []int    // results that its kernel writes to memory
 	moved   float64  // bytes of the whole op, for ops that move parts of their operands; else negative
@@ -97,7 +99,7 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 		if a.Tensor() == nil || !used[a] {
 			continue
 		}
-		g.add(&node{arg: a, batch: -1, phase: once, moved: -1}, a)
+		g.add(&node{arg: a, batch: -1, phase: once, moved: -1, fused: 1}, a)
 	}
 	costs := cost.Function(s.fn, s.m, nil).ByOp()
 	for _, o := range s.fn.Body.Ops {
@@ -107,7 +109,7 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 		if o.Bad || op.Of(o) == nil {
 			return nil, &Error{Code: CodeStep, At: o, Msg: o.Name + " is not known, so that the step cannot be planned", Help: "write it with ops of the dialect"}
 		}
-		n := &node{o: o, f: op.DivisionOf(o), batch: -1, moved: -1}
+		n := &node{o: o, f: op.DivisionOf(o), batch: -1, moved: -1, fused: 1}
 		if o.Name == op.Reshard {
 			n.f = alike(o)
 		}
@@ -129,6 +131,7 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 		}
 		if e != nil {
 			if f, ok := e.FLOP.Int(); ok {
+				n.flop = float64(f)
 				g.flop += float64(f) * float64(s.layers.times(int(o.Int(layerAttr, 0))))
 			}
 		}

@@ -234,7 +234,7 @@ func (m *model) connect() {
 				from: from, to: m.ofNode[u.node], value: x, result: result, operand: u.operand, node: u.node,
 				stored: maker.o == nil && n.phase == once, times: m.between(maker.layer, n.layer), layer: n.layer, phase: m.flow(maker, n, v),
 			}
-			l.deferred = maker.o != nil && maker.phase != once && n.phase == once
+			l.deferred = maker.o != nil && maker.phase != once && (n.phase == once || m.aside(n))
 			m.links = append(m.links, l)
 		}
 	}
@@ -252,6 +252,11 @@ func (m *model) connect() {
 		}
 		m.links = append(m.links, l)
 	}
+}
+
+// aside reports whether nothing but the end of the step waits for n, of the only micro-batch: for the gradient of a parameter.
+func (m *model) aside(n *node) bool {
+	return m.grid.micro == 1 && m.grid.pipe == 1 && n.phase == backward && m.ofWeights(n)
 }
 
 // flow is the phase in which a value is brought from its maker to a user: that of the micro-batch, unless
@@ -297,6 +302,7 @@ type load struct {
 	recompute string
 	inflight  float64 // micro-batches whose activations the first stage holds
 	memory    float64 // bytes of a device
+	hidden    float64 // the part of the communication beside computation that computation may hide
 }
 
 // weights are how often a device does what is done for each micro-batch, and what is done once, if a pipeline's
@@ -354,6 +360,10 @@ const (
 // choices that take equally long, that which holds less is taken.
 const preferPieces = 1e-3
 
+// unhidden is the part of the communication that runs beside computation which is waited for all the same: by the first op that
+// needs it, and because nothing is left to compute behind the last gradient.
+const unhidden = 0.1
+
 // problem is the choice of strategies and layouts as an optimization.
 func (m *model) problem(l load) *solve.Problem {
 	micro, single := m.weights(l)
@@ -380,7 +390,8 @@ func (m *model) problem(l load) *solve.Problem {
 			}
 			for c, s := range x.strategies {
 				if n.o == nil {
-					excess.Unary[i][c] += s.comm * times * single
+					excess.Unary[i][c] += l.hidden * s.comm * times * single
+					p.Unary[i][c] += (1 - l.hidden) * s.comm * times * single
 					p.Unary[i][c] += preferPieces * s.held / m.bandwidth * times * single
 				} else {
 					p.Unary[i][c] += (s.time + s.comm) * w
@@ -505,11 +516,12 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 		u, w2 := k.from, k.to
 		if u == w2 { // a variable with itself, as of layers in a row
 			for a := range rows {
+				t := table[a*cols+a]
 				if k.deferred {
-					excess.Unary[u][a] += table[a*cols+a]
-				} else {
-					p.Unary[u][a] += table[a*cols+a]
+					excess.Unary[u][a] += l.hidden * t
+					t *= 1 - l.hidden
 				}
+				p.Unary[u][a] += t
 			}
 			continue
 		}
@@ -526,15 +538,15 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 			p.Edges = append(p.Edges, solve.Edge{U: u, V: w2, Cost: make([]float64, rows*cols)})
 			excess.Edges = append(excess.Edges, nil)
 		}
-		into := p.Edges[e].Cost
-		if k.deferred {
-			if excess.Edges[e] == nil {
-				excess.Edges[e] = make([]float64, rows*cols)
-			}
-			into = excess.Edges[e]
+		if k.deferred && excess.Edges[e] == nil {
+			excess.Edges[e] = make([]float64, rows*cols)
 		}
 		for i, t := range table {
-			into[i] += t
+			if k.deferred {
+				excess.Edges[e][i] += l.hidden * t
+				t *= 1 - l.hidden
+			}
+			p.Edges[e].Cost[i] += t
 		}
 	}
 }

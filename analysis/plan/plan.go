@@ -69,6 +69,7 @@ type Result struct {
 	Searched int     `json:"searched"` // settings that were looked at
 	Bound    float64 `json:"bound_s"`  // no plan of the space takes less by the search's model
 	Gap      float64 `json:"gap"`      // (best − bound) / best, by the model
+	Floor    float64 `json:"floor_s"`  // the products of the step at the peak rate of all devices: no text takes less
 	// Modelled is why the figures of the plans are those of the model and not of their texts as compiled; "" where they are these.
 	Modelled string `json:"modelled,omitempty"`
 	src      *source.File

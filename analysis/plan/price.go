@@ -87,6 +87,13 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 	if len(best) == 0 && why != "" {
 		return all[:n], why // they are among those that were finished
 	}
+	seen := map[string]bool{}
+	best = slices.DeleteFunc(best, func(c *candidate) bool {
+		name := c.name()
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 	return best[:min(n, len(best))], ""
 }
 

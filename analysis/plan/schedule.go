@@ -38,12 +38,12 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		}
 		micro := float64(set.micro)
 		p.Compute = micro*all.compute + all.onceCompute
-		p.Time = micro*(all.forward+all.backward) + all.once + all.exposed()
+		p.Time = micro*(all.forward+all.backward) + all.once + max(all.exposed(), m.exposed(sol.Choice, l))
 		p.Exposed = p.Time - p.Compute
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st, l, false}}, lacks
+		return []*candidate{{&p, m, sol.Choice, set, st, l, false, false}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -97,7 +97,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false})
+		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false, false})
 	}
 	return found, lacks
 }

@@ -31,6 +31,7 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if len(settings) == 0 {
 		return nil, s.noSetting()
 	}
+	s.fuse(ctx)
 	done := 0
 	step := func() {
 		if done++; o.Progress != nil {
@@ -96,7 +97,7 @@ func Problems(m *ir.Module, fn *ir.Func, o Options) ([]*solve.Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: 1 - unhidden}
 		out = append(out, newModel(s.graph, gr, s.bandwidth).problem(l))
 	}
 	return out, nil
@@ -157,6 +158,7 @@ type candidate struct {
 	st     staging
 	load   load
 	whole  bool // nothing is divided
+	other  bool // see search.otherwise
 }
 
 func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
@@ -198,16 +200,21 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err := s.keepStated(); err != nil {
 		return nil, err
 	}
-	s.bandwidth = o.Machine.Bandwidth
-	if b := o.Machine.Ceilings.Bandwidth; b > 0 {
-		s.bandwidth = b
-	}
+	s.bandwidth = g.rate()
 	s.peak = o.Machine.Peak(true, g.elem())
 	s.tokens = g.tokens()
 	if !slices.ContainsFunc(g.nodes, func(n *node) bool { return n.o != nil }) {
 		return nil, &Error{Code: CodeStep, Msg: "@" + fn.Name + " computes nothing", Help: "name the function that takes the gradient with --func"}
 	}
 	return s, nil
+}
+
+// rate is the bandwidth of the memory that kernels reach, in B/s.
+func (g *graph) rate() float64 {
+	if b := g.target.Ceilings.Bandwidth; b > 0 {
+		return b
+	}
+	return g.target.Bandwidth
 }
 
 // tokens are those of a step: the elements of its largest integer argument with samples, or samples times positions
@@ -244,7 +251,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 	if s.o.Fix.Recompute != "" {
 		recompute = s.o.Fix.Recompute
 	}
-	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1)}
+	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: 1 - unhidden}
 	sol, err := solve.Solve(ctx, newModel(s.graph, gr, s.bandwidth).problem(l), quick)
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
@@ -307,7 +314,7 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 
 func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
-	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory}
+	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: 1 - unhidden}
 	p := m.problem(l)
 	for range tries {
 		var least float64
@@ -351,9 +358,30 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	bound = sol.Bound
 	if bound < s.cutoff() {
 		found, need.bytes = s.schedule(m, l, sol, set)
+		found = append(found, s.otherwise(ctx, m, l, sol, set)...)
 	}
 	found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
 	return found, bound, need
+}
+
+// otherwise is the choice that is best where computation hides all communication beside it, if that is another one: which of the
+// two takes less, their texts tell.
+func (s *search) otherwise(ctx context.Context, m *model, l load, sol *solve.Solution, set setting) []*candidate {
+	if s.o.Price == nil || set.pipe > 1 {
+		return nil
+	}
+	l.hidden = 1
+	other, err := solve.Solve(ctx, m.problem(l), quick)
+	if err != nil || other.Infeasible != nil || other.Choice == nil || slices.Equal(other.Choice, sol.Choice) {
+		return nil
+	}
+	l.hidden = 1 - unhidden
+	other.Value, other.Bound = m.problem(l).Value(other.Choice), sol.Bound
+	found, _ := s.schedule(m, l, other, set)
+	for _, c := range found {
+		c.other = true
+	}
+	return found
 }
 
 // gap is how close to the best choice of a setting the search comes before it goes on to the next one, if quick allows.
@@ -444,6 +472,7 @@ func (s *search) result(searched int, best []*candidate, modelled string) *Resul
 	for _, c := range best {
 		r.Plans = append(r.Plans, c.Plan)
 	}
+	r.Floor = s.floor()
 	first := r.Plans[0].Modelled
 	r.Bound = min(r.Bound, first)
 	r.Gap = (first - r.Bound) / first
@@ -451,6 +480,25 @@ func (s *search) result(searched int, best []*candidate, modelled string) *Resul
 		p.Why = why(r.Plans[0], p)
 	}
 	return r
+}
+
+// floor is what the products of the step take at the peak rate of all devices: no text that computes them takes less, whatever it
+// divides, exchanges and fuses.
+func (s *search) floor() float64 {
+	t := 0.0
+	for _, n := range s.nodes {
+		if !isContraction(n) || n.fused == 0 {
+			continue
+		}
+		e := n.o.Operands[0].Elem()
+		if n.product != nil && n.product.attention == nil {
+			e = n.product.Elem
+		}
+		if peak := s.target.Peak(true, e); peak > 0 {
+			t += n.flop * float64(s.layers.times(n.layer)) / peak / float64(s.o.Devices)
+		}
+	}
+	return t
 }
 
 // rounded is a time of which differences below a thousandth do not count.
@@ -476,6 +524,10 @@ func (c *candidate) complexity() int {
 	return n
 }
 
-func (c *candidate) key() string {
+// name is what plans of the table differ in.
+func (c *candidate) name() string {
 	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute, c.whole)
 }
+
+// key is what plans differ in that are kept until they are ranked.
+func (c *candidate) key() string { return fmt.Sprint(c.name(), c.other) }

@@ -222,7 +222,7 @@ func (g *graph) divided(n *node, gr *grid, s strategy, bandwidth float64) (strat
 	if n.moved >= 0 {
 		s.traffic = n.moved / s.parts / micro
 	}
-	s.time = max(g.computing(n, gr, &s, micro), s.traffic/bandwidth) + n.launch
+	s.time = n.fused * (max(g.computing(n, gr, &s, micro), s.traffic/bandwidth) + n.launch)
 	return s, true
 }
 

@@ -46,27 +46,26 @@ func (p *Plan) Edits() []diag.Edit { return p.edits() }
 // arguments and of values that would be divided otherwise, the first op of each stage, and what the
 // step runs.
 type writer struct {
-	s    *search
-	c    *candidate
-	src  *source.File
-	on   *mesh.Mesh
-	axes []string // of the grid, as the mesh calls them
-	// parameters are the axes of the grid that divide a parameter as ops see it.
-	parameters []bool
-	shards     map[string]string      // attributes by their text: the alias
-	used       map[string]int         // how often an attribute is written
-	names      map[string]bool        // aliases
-	order      []string               // attributes in the order in which they were made
-	opAttrs    map[*ir.Op][]attribute // of the text's ops
-	argText    map[int]string         // by argument of the text's function: the value of dm.sharding
-	values     []Value
+	s       *search
+	c       *candidate
+	src     *source.File
+	on      *mesh.Mesh
+	axes    []string // of the grid, as the mesh calls them
+	order   nesting
+	shards  map[string]string      // attributes by their text: the alias
+	used    map[string]int         // how often an attribute is written
+	names   map[string]bool        // aliases
+	made    []string               // attributes in the order in which they were made
+	opAttrs map[*ir.Op][]attribute // of the text's ops
+	argText map[int]string         // by argument of the text's function: the value of dm.sharding
+	values  []Value
 }
 
 type attribute struct{ name, value string }
 
 func newWriter(s *search, c *candidate) *writer {
 	w := &writer{
-		s: s, c: c, src: s.module.Src, on: &mesh.Mesh{Name: freshMesh(s.module)},
+		s: s, c: c, order: c.nesting(), src: s.module.Src, on: &mesh.Mesh{Name: freshMesh(s.module)},
 		shards: map[string]string{}, used: map[string]int{}, names: map[string]bool{}, opAttrs: map[*ir.Op][]attribute{}, argText: map[int]string{},
 	}
 	for _, a := range c.Axes {
@@ -78,7 +77,6 @@ func newWriter(s *search, c *candidate) *writer {
 	roles := c.roles()
 	for a := range c.m.grid.axes {
 		w.axes = append(w.axes, c.axisName(roles, a))
-		w.parameters = append(w.parameters, c.dividesParameters(a))
 	}
 	for _, o := range s.module.Ops {
 		if t := origin.Tree(o); t != nil {
@@ -157,7 +155,7 @@ func (w *writer) alias(text, name string) string {
 	w.names[fresh] = true
 	w.shards[text] = "#" + fresh
 	w.used[text]++
-	w.order = append(w.order, text)
+	w.made = append(w.made, text)
 	return "#" + fresh
 }
 
@@ -212,7 +210,7 @@ func (w *writer) arguments() {
 
 // plain is an attribute with its aliases written out.
 func (w *writer) plain(value string) string {
-	for _, text := range slices.Backward(w.order) {
+	for _, text := range slices.Backward(w.made) {
 		value = strings.ReplaceAll(value, w.shards[text], text)
 	}
 	return value
@@ -281,7 +279,7 @@ func (w *writer) head() diag.Edit {
 		text.WriteString("}\n\n")
 	}
 	n := 0
-	for _, attr := range w.order {
+	for _, attr := range w.made {
 		if w.used[attr] > 0 {
 			fmt.Fprintf(&text, "%s = %s\n", w.shards[attr], attr)
 			n++

@@ -145,6 +145,9 @@ func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.M
 		k.of = cost.InStages(fs, on)
 	default:
 		k.of = fs[0].Figures(on)
+		if fs[0].Mesh() == nil && fn.Body != nil {
+			k.of.Shares = fs[0].Shares(on, fn)
+		}
 	}
 	kept.mu.Lock()
 	defer kept.mu.Unlock()

@@ -131,10 +131,14 @@ func Optimality(r *plan.Result) string {
 	if r.Modelled == "" && len(r.Plans) > 0 {
 		by = fmt.Sprintf("by the model of the search, which has it at %s, ", seconds(r.Plans[0].Modelled))
 	}
-	if r.Gap < 0.0005 {
-		return by + "no plan of the space takes less"
+	floor := ""
+	if r.Floor > 0 && r.Modelled == "" {
+		floor = fmt.Sprintf("; no text takes less than %s, its products at the peak rate of all devices", seconds(r.Floor))
 	}
-	return fmt.Sprintf("%sat most %.1f %% above the best of the space", by, r.Gap/(1-r.Gap)*100)
+	if r.Gap < 0.0005 {
+		return by + "no plan of the space takes less" + floor
+	}
+	return fmt.Sprintf("%sat most %.1f %% above the best of the space%s", by, r.Gap/(1-r.Gap)*100, floor)
 }
 
 // Time is the time of a step with p, as people read it.
