@@ -43,7 +43,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st, l, false, false}}, lacks
+		return []*candidate{{&p, m, sol.Choice, set, st, l, set.micro == 1 && m.dividesNothing(sol.Choice), false}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -122,10 +122,18 @@ func (s *search) undivided(m *model, l load, p *solve.Problem, bound float64, se
 		}
 	}
 	found, _ := s.schedule(m, l, &solve.Solution{Choice: choice, Value: p.Value(choice), Bound: bound}, set)
-	for _, c := range found {
-		c.whole = true
-	}
 	return found
+}
+
+// dividesNothing reports whether each device does all that there is.
+func (m *model) dividesNothing(choice []int) bool {
+	for i := range m.vars {
+		x := &m.vars[i]
+		if x.strategies != nil && !x.strategies[choice[i]].undivided(m.nodes[x.nodes[0]]) {
+			return false
+		}
+	}
+	return true
 }
 
 // onDevice is what a device of the pipeline does in all of its stages.

@@ -379,7 +379,7 @@ func (s *search) otherwise(ctx context.Context, m *model, l load, sol *solve.Sol
 	other.Value, other.Bound = m.problem(l).Value(other.Choice), sol.Bound
 	found, _ := s.schedule(m, l, other, set)
 	for _, c := range found {
-		c.other = true
+		c.other = !c.whole
 	}
 	return found
 }
@@ -526,7 +526,10 @@ func (c *candidate) complexity() int {
 
 // name is what plans of the table differ in.
 func (c *candidate) name() string {
-	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute, c.whole)
+	if c.whole {
+		return "nothing is divided"
+	}
+	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
 }
 
 // key is what plans differ in that are kept until they are ranked.
