@@ -330,9 +330,9 @@ func (m *model) transfer(p *part) float64 {
 	return m.grid.collective(network.Permute, 1<<len(m.grid.axes), p.boundary)
 }
 
-// exposed is the communication of a stage that the computation of one micro-batch does not hide.
-func (p *part) exposed() float64 {
-	return unhidden*p.deferred + max(0, (1-unhidden)*p.deferred-p.compute)
+// exposed is the communication of a stage that the computation of one micro-batch does not hide, of which it may hide a part.
+func (p *part) exposed(hidden float64) float64 {
+	return (1-hidden)*p.deferred + max(0, hidden*p.deferred-p.compute)
 }
 
 // peak is the rate, in FLOP/s, of the units that do most of the step's contractions.

@@ -9,6 +9,9 @@ import (
 // begin when these are made, one after the other, parameters are gathered in the order in which they are used, what is done once in a
 // step begins when what it needs is there, and the step ends when all is there. Without a pipeline.
 func (m *model) exposed(choice []int, l load) float64 {
+	if !m.near {
+		return 0
+	}
 	strategy := func(i int) *strategy { return &m.vars[m.ofNode[i]].strategies[choice[m.ofNode[i]]] }
 	takes := make([]float64, len(m.nodes))    // with what is exchanged in front of it and waited for
 	gathered := make([]float64, len(m.nodes)) // for the arguments that a node is the first to use

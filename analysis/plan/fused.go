@@ -17,7 +17,7 @@ const mostCompiled = 1000
 // fuse gives nodes the times that they have in the kernels of the step as it is compiled for one device, with the layers that the
 // graph has. Nodes keep the times of the model where the step cannot be compiled.
 func (s *search) fuse(ctx context.Context) {
-	if s.o.Price == nil || len(s.fn.Body.Ops) > mostCompiled {
+	if !s.near || len(s.fn.Body.Ops) > mostCompiled {
 		return
 	}
 	text, err := s.undividedText()

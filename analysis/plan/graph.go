@@ -81,6 +81,9 @@ type graph struct {
 	target         *machine.Machine
 	timed          sync.Map // machine.Product and machine.Attention to seconds
 	work           *work.Counts
+	// near is that the model follows what texts take as they are compiled, which are compared with it: see search.fuse,
+	// model.exposed, model.aside and hidden.
+	near bool
 }
 
 func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {

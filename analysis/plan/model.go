@@ -256,7 +256,7 @@ func (m *model) connect() {
 
 // aside reports whether nothing but the end of the step waits for n, of the only micro-batch: for the gradient of a parameter.
 func (m *model) aside(n *node) bool {
-	return m.grid.micro == 1 && m.grid.pipe == 1 && n.phase == backward && m.ofWeights(n)
+	return m.near && m.grid.micro == 1 && m.grid.pipe == 1 && n.phase == backward && m.ofWeights(n)
 }
 
 // flow is the phase in which a value is brought from its maker to a user: that of the micro-batch, unless
@@ -302,7 +302,7 @@ type load struct {
 	recompute string
 	inflight  float64 // micro-batches whose activations the first stage holds
 	memory    float64 // bytes of a device
-	hidden    float64 // the part of the communication beside computation that computation may hide
+	hidden    float64 // see graph.hidden
 }
 
 // weights are how often a device does what is done for each micro-batch, and what is done once, if a pipeline's
@@ -363,6 +363,14 @@ const preferPieces = 1e-3
 // unhidden is the part of the communication that runs beside computation which is waited for all the same: by the first op that
 // needs it, and because nothing is left to compute behind the last gradient.
 const unhidden = 0.1
+
+// hidden is the part of the communication beside computation that computation may hide.
+func (g *graph) hidden() float64 {
+	if g.near {
+		return 1 - unhidden
+	}
+	return 1
+}
 
 // problem is the choice of strategies and layouts as an optimization.
 func (m *model) problem(l load) *solve.Problem {

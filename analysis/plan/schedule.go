@@ -38,7 +38,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		}
 		micro := float64(set.micro)
 		p.Compute = micro*all.compute + all.onceCompute
-		p.Time = micro*(all.forward+all.backward) + all.once + max(all.exposed(), m.exposed(sol.Choice, l))
+		p.Time = micro*(all.forward+all.backward) + all.once + max(all.exposed(m.hidden()), m.exposed(sol.Choice, l))
 		p.Exposed = p.Time - p.Compute
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
@@ -94,7 +94,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Time, p.Bubble = c.Timeline.Total, c.Timeline.Bubble
 		d := m.busiest(st, c.Option.Schedule, c.Option.Shape)
 		p.Compute = float64(set.micro)*d.compute + d.onceCompute
-		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed()
+		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
 		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false, false})
@@ -173,7 +173,7 @@ func (m *model) load(st *staging, s pipelining.Schedule, sh pipelining.Shape) (p
 	}
 	for d := range sh.Devices {
 		all := onDevice(st, s, sh, d)
-		t.Once[d] = all.once + all.exposed()
+		t.Once[d] = all.once + all.exposed(m.hidden())
 		mem.Base[d] = all.bytes(0).Total
 	}
 	return t, mem
@@ -232,7 +232,7 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 		x := &st.parts[k]
 		stage := Stage{
 			Layers: st.layers[k], Forward: x.forward, Backward: x.backward, Weight: x.weight, Transfer: m.transfer(x),
-			Once: x.once + x.exposed(), Memory: x.bytes(1).Total,
+			Once: x.once + x.exposed(m.hidden()), Memory: x.bytes(1).Total,
 		}
 		if s.layers != nil {
 			stage.Line = s.line(s.siteOf(s.layers.begin[st.first[k]]))

@@ -97,7 +97,7 @@ func Problems(m *ir.Module, fn *ir.Func, o Options) ([]*solve.Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: 1 - unhidden}
+		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: s.hidden()}
 		out = append(out, newModel(s.graph, gr, s.bandwidth).problem(l))
 	}
 	return out, nil
@@ -181,6 +181,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 		return nil, err
 	}
 	g.work = o.Work
+	g.near = o.Price != nil
 	g.work.Add("nodes", len(g.nodes))
 	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
 	for _, f := range m.Funcs {
@@ -251,7 +252,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 	if s.o.Fix.Recompute != "" {
 		recompute = s.o.Fix.Recompute
 	}
-	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: 1 - unhidden}
+	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
 	sol, err := solve.Solve(ctx, newModel(s.graph, gr, s.bandwidth).problem(l), quick)
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
@@ -314,7 +315,7 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 
 func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
-	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: 1 - unhidden}
+	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: s.hidden()}
 	p := m.problem(l)
 	for range tries {
 		var least float64
@@ -367,7 +368,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 // otherwise is the choice that is best where computation hides all communication beside it, if that is another one: which of the
 // two takes less, their texts tell.
 func (s *search) otherwise(ctx context.Context, m *model, l load, sol *solve.Solution, set setting) []*candidate {
-	if s.o.Price == nil || set.pipe > 1 {
+	if !s.near || set.pipe > 1 {
 		return nil
 	}
 	l.hidden = 1
@@ -375,7 +376,7 @@ func (s *search) otherwise(ctx context.Context, m *model, l load, sol *solve.Sol
 	if err != nil || other.Infeasible != nil || other.Choice == nil || slices.Equal(other.Choice, sol.Choice) {
 		return nil
 	}
-	l.hidden = 1 - unhidden
+	l.hidden = s.hidden()
 	other.Value, other.Bound = m.problem(l).Value(other.Choice), sol.Bound
 	found, _ := s.schedule(m, l, other, set)
 	for _, c := range found {
