@@ -12,7 +12,8 @@ import (
 type Step struct {
 	Communication bool    // it runs on the stream for communication, beside computation
 	Duration      float64 // s
-	After         []int   // earlier steps whose results it uses
+	After         []int   // earlier steps that it begins after: whose results it uses, or that it waits for
+	Alone         bool    // it begins once all earlier steps have ended, and all later ones begin after it: a loop
 }
 
 // A Span is when a step runs.
@@ -24,18 +25,14 @@ type Span struct {
 // A Schedule is when the steps of a device run.
 type Schedule struct {
 	Spans   []Span // of each step
-	Issued  []int  // the steps of communication, in the order in which they run
 	Total   float64
 	Compute float64 // sum of the steps of computation
 	Exposed float64 // what communication adds: Total without Compute
 }
 
-// Timeline runs steps on two streams. Computation runs in the order of the steps, each one
-// once what it uses is there. Communication is issued as soon as its inputs are there, and
-// runs in the order in which it is issued; of what one step made ready, in the order of the
-// steps. Where steps of both streams end at the same time, computation counts as first. In
-// the order of the program, communication that waits for late inputs would hold up what is
-// ready.
+// Timeline runs steps on two streams, one of computation and one of communication. On each they run in the order of the
+// steps, which Order finds, and a step begins once what it waits for has ended: so does a device, which all ranks of a
+// collective rely on.
 //
 // It takes time in proportion to the steps and what they use.
 func Timeline(steps []Step) (Schedule, error) {
@@ -79,20 +76,18 @@ func Timelines(programs [][]Step, links []Link) ([]Schedule, error) {
 				s.users[first[d]+k] = append(s.users[first[d]+k], at)
 			}
 			s.waits[at] = len(step.After)
-			if !step.Communication {
-				s.lanes[d].compute.order = append(s.lanes[d].compute.order, at)
+			on := &s.lanes[d].compute
+			if step.Communication {
+				on = &s.lanes[d].comm
 			}
+			on.order = append(on.order, at)
 		}
+		s.alone(steps, first[d])
 	}
 	for _, l := range links {
 		from, to := first[l.From.Device]+l.From.Step, first[l.To.Device]+l.To.Step
 		s.users[from] = append(s.users[from], to)
 		s.waits[to]++
-	}
-	for i, step := range s.steps {
-		if comm := &s.lanes[s.device[i]].comm; step.Communication && s.waits[i] == 0 {
-			comm.order = append(comm.order, i)
-		}
 	}
 	if s.run() < len(s.steps) {
 		return nil, errors.New("steps wait for each other")
@@ -105,20 +100,45 @@ func Timelines(programs [][]Step, links []Link) ([]Schedule, error) {
 	for d, steps := range programs {
 		l, o := &s.lanes[d], &out[d]
 		o.Spans, o.Total = s.spans[first[d]:first[d]+len(steps):first[d]+len(steps)], total
-		own := func(order []int) (list []int) {
-			for _, i := range order {
-				list = append(list, i-first[d])
+		own := func(order []int) []int {
+			list := make([]int, len(order))
+			for k, i := range order {
+				list[k] = i - first[d]
 			}
 			return list
 		}
-		o.Issued = own(l.comm.order)
 		compute := own(l.compute.order)
 		for _, i := range compute {
 			o.Compute += steps[i].Duration
 		}
-		o.expose(compute)
+		o.expose(compute, own(l.comm.order))
 	}
 	return out, nil
+}
+
+// alone makes the steps of a device that run alone wait for the last one of each stream before them, and those behind
+// them wait for them.
+func (s *simulation) alone(steps []Step, first int) {
+	link := func(from, to int) {
+		s.users[first+from] = append(s.users[first+from], first+to)
+		s.waits[first+to]++
+	}
+	last, since := [2]int{-1, -1}, -1 // of each stream, and the last that ran alone
+	for i, step := range steps {
+		lane := 0
+		if step.Communication {
+			lane = 1
+		}
+		if other := last[1-lane]; step.Alone && other >= 0 {
+			link(other, i)
+		}
+		if since >= 0 && last[lane] < since {
+			link(since, i)
+		}
+		if last[lane] = i; step.Alone {
+			since = i
+		}
+	}
 }
 
 // A stream runs steps one after the other.
@@ -194,10 +214,7 @@ func (s *simulation) end(t *stream) {
 	t.next++
 	t.running = false
 	for _, u := range s.users[i] {
-		if s.waits[u]--; s.waits[u] == 0 && s.steps[u].Communication {
-			comm := &s.lanes[s.device[u]].comm
-			comm.order = append(comm.order, u)
-		}
+		s.waits[u]--
 	}
 	s.begin(t.number/2, t.free)
 	for _, u := range s.users[i] {
@@ -210,7 +227,7 @@ func (s *simulation) end(t *stream) {
 // expose attributes the gaps in computation to the communication that runs in them. In a
 // gap there always is some: what computation waits for has all of its inputs from
 // computation, or is itself behind other communication.
-func (s *Schedule) expose(compute []int) {
+func (s *Schedule) expose(compute, comm []int) {
 	var gaps []Span
 	end := 0.0
 	for _, c := range compute {
@@ -219,7 +236,7 @@ func (s *Schedule) expose(compute []int) {
 	}
 	gaps = append(gaps, Span{Start: end, End: s.Total})
 	next := 0
-	for _, c := range s.Issued {
+	for _, c := range comm {
 		span := &s.Spans[c]
 		for ; ; next++ {
 			g := gaps[next]

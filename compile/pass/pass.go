@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"dmir/analysis/machine"
+	"dmir/base/work"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
@@ -43,7 +44,9 @@ type Unit struct {
 	// Progress, if not nil, is called at the start of each pass and, by long ones, as
 	// they go on: how much of the pass is done, from 0 to 1.
 	Progress func(pass string, done float64)
-	pass     string // that runs
+	// Work counts what passes visit; nil unless a test counts.
+	Work *work.Counts
+	pass string // that runs
 }
 
 // Part is the function of the devices of one position along the axis of a pipeline.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
@@ -70,19 +72,20 @@ func order(u *pass.Unit) error {
 			return err
 		}
 	}
-	each := make([]duration, len(r.tasks))
-	for i := range each {
-		each[i] = ds[r.origin[i]]
-	}
-	stream, waits := assignStreams(r.problem, r.order, each)
-	if slices.Max(append(stream, 0)) > 0 {
-		allowed := held(newRematerialized(p, p.textOrder(), nil), t.stream, t.waits)
-		if allowed = max(allowed, m.L2); limited {
+	var stream []int
+	var waits, extra [][]int
+	if slices.ContainsFunc(ds, func(d duration) bool { return d.sends }) {
+		allowed := max(m.Memory, m.L2)
+		if limited {
 			allowed = budget
 		}
-		if held(r, stream, waits) > allowed {
-			stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
+		found, err := overlapped(g, r, ds, allowed, u.Work)
+		if err != nil {
+			return pass.Errorf(body.Func.Op, "DM843", "%v", err)
 		}
+		r, stream, waits, extra = found.rematerialized, found.stream, found.waits, found.extra
+	} else {
+		stream, waits = parallel(p, r, ds, t, m, budget, limited)
 	}
 	estimate(body, held(r, stream, waits))
 	ops := apply(g, r)
@@ -91,7 +94,7 @@ func order(u *pass.Unit) error {
 			return err
 		}
 		now := g.problem(true)
-		waits = waitsFor(now, now.textOrder(), stream)
+		waits = waitsFor(now, now.textOrder(), stream, extra)
 	}
 	for k, o := range ops {
 		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
@@ -187,40 +190,92 @@ func (g *model) overBudget(r *rematerialized, budget, peak int64, top int) error
 		g.body.Func.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
 }
 
+// parallel are streams for kernels that are too small to fill the machine, where they save time and memory allows it, and
+// their waits; t is an earlier run.
+func parallel(p *problem, r *rematerialized, ds []duration, t *text, m *machine.Machine, budget int64, limited bool) (stream []int, waits [][]int) {
+	each := make([]duration, len(r.tasks))
+	for i := range each {
+		each[i] = ds[r.origin[i]]
+	}
+	stream, waits = assignStreams(r.problem, r.order, each)
+	if slices.Max(append(stream, 0)) > 0 {
+		allowed := held(newRematerialized(p, p.textOrder(), nil), t.stream, t.waits)
+		if allowed = max(allowed, m.L2); limited {
+			allowed = budget
+		}
+		if held(r, stream, waits) > allowed {
+			stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
+		}
+	}
+	return stream, waits
+}
+
 // held is the most memory that can be live at once when r's steps run on
-// streams: at a step, all that may be defined and is not known to be dead.
+// streams: at a step, all that may be defined and is not known to be dead. Of each stream that is so
+// for the steps of a stretch.
 func held(r *rematerialized, stream []int, waits [][]int) (most int64) {
 	c := newClock(stream, waits)
-	place := make([]int, len(r.tasks))
-	for k, i := range r.order {
-		place[i] = k
+	on := make([][]int, c.count) // the steps of each stream
+	rank := make([]int, len(stream))
+	for k, s := range stream {
+		rank[k] = len(on[s])
+		on[s] = append(on[s], k)
+	}
+	grows := make([][]int64, c.count) // by stream and rank: what is live from there on, less what no longer is
+	for s := range on {
+		grows[s] = make([]int64, len(on[s])+1)
+	}
+	last := make([]int32, c.count)
+	add := func(bytes int64, made int, users []int, kept bool) {
+		if bytes == 0 {
+			return
+		}
+		for s := range last {
+			last[s] = -1
+		}
+		last[stream[made]] = int32(made)
+		for _, k := range users {
+			last[stream[k]] = max(last[stream[k]], int32(k))
+		}
+		for s, list := range on {
+			from, to := 0, len(list)
+			if n := c.ended[made][s]; n >= 0 {
+				from = rank[n] + 1
+			}
+			if !kept {
+				to = sort.Search(len(list), func(n int) bool {
+					for q, k := range last {
+						if k > c.ended[list[n]][q] {
+							return false
+						}
+					}
+					return true
+				})
+			}
+			if from < to {
+				grows[s][from] += bytes
+				grows[s][to] -= bytes
+			}
+		}
 	}
 	readers := make([][]int, len(r.size))
-	for _, i := range r.order {
+	for k, i := range r.order {
 		for _, s := range r.tasks[i].reads {
-			readers[s] = append(readers[s], place[i])
+			readers[s] = append(readers[s], k)
 		}
 	}
-	for k := range r.order {
-		sum := r.base
-		for j, i := range r.order {
-			if j != k && c.before(k, j) { // defined after this step
-				continue
-			}
-			if j == k || !c.before(j, k) {
-				sum += r.tasks[i].scratch
-			}
-			for _, s := range r.tasks[i].makes {
-				gone := !r.kept[s] && j != k && c.before(j, k)
-				for _, u := range readers[s] {
-					gone = gone && u != k && c.before(u, k)
-				}
-				if !gone {
-					sum += r.size[s]
-				}
-			}
+	for k, i := range r.order {
+		add(r.tasks[i].scratch, k, nil, false)
+		for _, s := range r.tasks[i].makes {
+			add(r.size[s], k, readers[s], r.kept[s])
 		}
-		most = max(most, sum)
+	}
+	for _, list := range grows {
+		sum := r.base
+		for _, n := range list[:len(list)-1] {
+			sum += n
+			most = max(most, sum)
+		}
 	}
 	return most
 }

@@ -6,7 +6,6 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/pass"
-	"dmir/dialect/op"
 )
 
 // clock is the happens-before order of steps on several streams: when a step
@@ -16,36 +15,56 @@ type clock struct {
 	stream []int     // of each step
 	ended  [][]int32 // by step and stream, the last step of that stream that has ended; -1 for none
 	count  int       // streams
+	last   []int     // of each stream, the last step so far
 }
 
 // newClock computes the order of steps.
 func newClock(stream []int, waits [][]int) *clock {
+	c := startClock(stream)
+	for i := range stream {
+		c.begin()
+		for _, j := range waits[i] {
+			c.wait(j)
+		}
+	}
+	return c
+}
+
+// startClock is the clock of steps on these streams, none of which has begun.
+func startClock(stream []int) *clock {
 	c := &clock{stream: stream, count: 1}
 	for _, s := range stream {
 		c.count = max(c.count, s+1)
 	}
-	last := make([]int, c.count)
-	for i := range last {
-		last[i] = -1
-	}
-	for i, s := range stream {
-		e := make([]int32, c.count)
-		for k := range e {
-			e[k] = -1
-		}
-		for _, j := range append([]int{last[s]}, waits[i]...) {
-			if j < 0 || j >= i {
-				continue
-			}
-			for k, n := range c.ended[j] {
-				e[k] = max(e[k], n)
-			}
-			e[stream[j]] = max(e[stream[j]], int32(j))
-		}
-		c.ended = append(c.ended, e)
-		last[s] = i
+	c.last = make([]int, c.count)
+	for i := range c.last {
+		c.last[i] = -1
 	}
 	return c
+}
+
+// begin adds the next step.
+func (c *clock) begin() {
+	i := len(c.ended)
+	e := make([]int32, c.count)
+	for k := range e {
+		e[k] = -1
+	}
+	c.ended = append(c.ended, e)
+	c.wait(c.last[c.stream[i]])
+	c.last[c.stream[i]] = i
+}
+
+// wait makes the last step added wait for step j.
+func (c *clock) wait(j int) {
+	i := len(c.ended) - 1
+	if j < 0 || j >= i {
+		return
+	}
+	for k, n := range c.ended[j] {
+		c.ended[i][k] = max(c.ended[i][k], n)
+	}
+	c.ended[i][c.stream[j]] = max(c.ended[i][c.stream[j]], int32(j))
 }
 
 // overFrom returns a function that reports whether b is dead when step i begins, and
@@ -90,7 +109,7 @@ func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 	out := make([]duration, len(g.steps))
 	for i, s := range g.steps {
 		d := &out[i]
-		d.sends = op.Of(s.op).Is(op.Collective) && !m.CPU
+		d.sends = sends(s)
 		if e := byOp[s.op]; e != nil {
 			if t := e.Time(m); t.Known && t.Ns > 0 {
 				d.launch = min(m.Start()*1e9, t.Ns)
@@ -124,15 +143,7 @@ func assignStreams(p *problem, order []int, ds []duration) (stream []int, waits 
 			total, stream = t, s
 		}
 	}
-	if slices.ContainsFunc(ds, func(d duration) bool { return d.sends }) { // on a stream of their own
-		own := slices.Max(stream) + 1
-		for at, i := range order {
-			if ds[i].sends {
-				stream[at] = own
-			}
-		}
-	}
-	return stream, waitsFor(p, order, stream)
+	return stream, waitsFor(p, order, stream, nil)
 }
 
 // assign assigns each step, in order, to the one of n streams on which it
@@ -210,17 +221,18 @@ func (l *line) put(at, s int) {
 	l.end = append(l.end, t)
 }
 
-// waitsFor are the fewest waits by which every step runs after those that
-// define its operands; steps are positions in the order.
-func waitsFor(p *problem, order []int, stream []int) [][]int {
-	at := make([]int, len(order))
-	for k, i := range order {
-		at[i] = k
-	}
+// waitsFor are the fewest waits by which every step runs after those that define its operands, and after the extra ones;
+// steps are positions in the order.
+func waitsFor(p *problem, order []int, stream []int, extra [][]int) [][]int {
 	waits := make([][]int, len(order))
 	if len(order) == 0 || slices.Max(stream) == 0 {
 		return waits
 	}
+	at := make([]int, len(order))
+	for k, i := range order {
+		at[i] = k
+	}
+	c := startClock(stream)
 	for k, i := range order {
 		var from []int
 		for _, j := range p.tasks[i].after {
@@ -228,11 +240,16 @@ func waitsFor(p *problem, order []int, stream []int) [][]int {
 				from = append(from, at[j])
 			}
 		}
+		if extra != nil {
+			from = append(from, extra[k]...)
+		}
 		slices.Sort(from)
 		slices.Reverse(from) // later steps imply those that ended before
+		c.begin()
 		for _, j := range from {
-			if c := newClock(stream[:k+1], waits[:k+1]); !c.before(j, k) {
+			if !c.before(j, k) {
 				waits[k] = append(waits[k], j)
+				c.wait(j)
 			}
 		}
 		slices.Sort(waits[k])
