@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
-	"dmir/analysis/network"
+	"dmir/base/streams"
+	visited "dmir/base/work"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // Overlap is the time of a function whose collectives run on a stream of their own, beside its
@@ -28,9 +31,10 @@ type Span struct {
 	Exposed float64
 }
 
-// Overlap is when f's ops run on m: kernels in the order of the text, collectives as soon as
-// what they use is there (network.Timeline). A loop is one step, inside which its own
-// collectives overlap with its own kernels.
+// Overlap is when f's ops run on m: kernels on one stream, collectives on another (streams.Timeline). Of a function that is
+// compiled the order is that of the text, with the waits in it; of one as it is written the best that the compiler tries
+// (streams.Orders). A loop is one step, beside which nothing runs, and inside which its own collectives overlap with its own
+// kernels.
 func (f *Func) Overlap(m *machine.Machine) Overlap {
 	if f.device != nil {
 		return f.device.Overlap(m)
@@ -42,7 +46,11 @@ func (f *Func) Overlap(m *machine.Machine) Overlap {
 	x, done := f.overlap.Load(m)
 	if !done {
 		f.visit("cost", len(f.Entries))
-		x, _ = f.overlap.LoadOrStore(m, timer{m}.overlap(f.Entries))
+		var counts *visited.Counts
+		if f.body.in.m != nil {
+			counts = f.body.in.m.Work
+		}
+		x, _ = f.overlap.LoadOrStore(m, timer{m}.overlap(f.Entries, counts))
 	}
 	return x.(Overlap)
 }
@@ -79,20 +87,65 @@ func (e *Entry) talks() bool {
 	return talk(e.Inner)
 }
 
-// steps are entries of one block as steps of a device, and what each holds of communication within; ok is false where
-// a time is not known.
-func (t timer) steps(entries []*Entry) (steps []network.Step, within []Overlap, ok bool) {
+// numbered are the ops of entries that have a place in a schedule, which dm.waits counts; none of a block without one.
+func numbered(entries []*Entry) (ops []*ir.Op) {
+	for _, e := range entries {
+		if e.Op.Attr(op.StreamAttr) != nil {
+			ops = append(ops, e.Op)
+		}
+	}
+	return ops
+}
+
+// waitsOf are the steps that o waits for, of those that are numbered.
+func waitsOf(o *ir.Op, numbered []*ir.Op) (ops []*ir.Op) {
+	for _, w := range types.IntegersOf(o.Attr(op.WaitsAttr)) {
+		if w >= 0 && w < int64(len(numbered)) {
+			ops = append(ops, numbered[w])
+		}
+	}
+	return ops
+}
+
+// program is entries of one block as steps of a device.
+type program struct {
+	steps  []streams.Step
+	within []Overlap // of steps: what each holds of communication within
+	at     []int     // of entries: the step; -1: it takes no time and no place on a stream, as a view does not
+	after  [][]int   // of entries: the steps that each begins after
+}
+
+// program is entries of one block as steps; scheduled are the numbered ops of the block, and opaque are steps whatever they
+// take. ok is false where a time is not known.
+func (t timer) program(entries []*Entry, scheduled []*ir.Op, opaque func(*Entry) bool) (p program, ok bool) {
 	at := make(map[*ir.Op]int, len(entries))
-	steps = make([]network.Step, len(entries))
-	within = make([]Overlap, len(entries))
+	p.at, p.after = make([]int, len(entries)), make([][]int, len(entries))
 	for i, e := range entries {
 		x := t.entry(e)
 		if !x.Known {
-			return nil, nil, false
+			return program{}, false
 		}
 		at[e.Op] = i
+		note := func(k int) {
+			for _, n := range p.ends(k) {
+				if !slices.Contains(p.after[i], n) {
+					p.after[i] = append(p.after[i], n)
+				}
+			}
+		}
+		before(e.Op, at, i, note)
+		for _, o := range waitsOf(e.Op, scheduled) {
+			if k, ok := at[o]; ok && k < i {
+				note(k)
+			}
+		}
 		alone := e.Comm != nil || e.parts != nil && !slices.ContainsFunc(e.parts, func(p *Entry) bool { return p.Comm == nil })
-		step := network.Step{Communication: alone, Duration: x.Ns, After: before(e.Op, at, i)}
+		if p.at[i] = -1; x.Ns == 0 && !alone && !e.talks() && !opaque(e) {
+			continue
+		}
+		p.at[i] = len(p.steps)
+		step := streams.Step{Communication: alone, Duration: x.Ns, After: p.after[i], Alone: op.LoopBody(e.Op) != nil || e.Op.Name == op.If}
+		within := Overlap{}
 		if !alone && e.talks() {
 			inner, times := e.Inner, 1.0
 			if e.callee != nil {
@@ -102,66 +155,83 @@ func (t timer) steps(entries []*Entry) (steps []network.Step, within []Overlap, 
 			} else if n, ok := e.Trips.Int(); ok {
 				times = float64(n)
 			}
-			w := t.overlap(inner)
+			w := t.overlap(inner, nil)
 			if !w.Known {
-				return nil, nil, false
+				return program{}, false
 			}
-			within[i] = Overlap{Comm: w.Comm * times, ExposedNs: w.ExposedNs * times}
+			within = Overlap{Comm: w.Comm * times, ExposedNs: w.ExposedNs * times}
 			step.Duration = max(0, x.Ns-(w.Comm-w.ExposedNs)*times) // less what is hidden
 		}
-		steps[i] = step
+		p.steps, p.within = append(p.steps, step), append(p.within, within)
 	}
-	return steps, within, true
+	return p, true
+}
+
+// ends are the steps that have ended when entry k has.
+func (p *program) ends(k int) []int {
+	if n := p.at[k]; n >= 0 {
+		return []int{n}
+	}
+	return p.after[k]
+}
+
+// span is when entry k runs.
+func (p *program) span(k int, spans []streams.Span) streams.Span {
+	if n := p.at[k]; n >= 0 {
+		return spans[n]
+	}
+	end := 0.0
+	for _, n := range p.after[k] {
+		end = max(end, spans[n].End)
+	}
+	return streams.Span{Start: end, End: end}
 }
 
 // overlap is the time of entries of one block.
-func (t timer) overlap(entries []*Entry) Overlap {
+func (t timer) overlap(entries []*Entry, counts *visited.Counts) Overlap {
 	out := Overlap{Known: true}
-	steps, within, ok := t.steps(entries)
+	scheduled := numbered(entries)
+	p, ok := t.program(entries, scheduled, func(*Entry) bool { return false })
 	if !ok {
 		return Overlap{}
 	}
-	s, err := network.Timeline(steps)
+	s, err := streams.Timeline(p.steps)
+	if err == nil && scheduled == nil {
+		s, err = streams.Hidden(p.steps, s, counts)
+	}
 	if err != nil {
 		return Overlap{}
 	}
 	out.Ns, out.Compute, out.ExposedNs = s.Total, s.Compute, s.Exposed
-	for i, span := range s.Spans {
-		comm := steps[i].Communication
-		out.Spans = append(out.Spans, Span{entries[i], comm, span.Start, span.End, span.Exposed + within[i].ExposedNs})
-		if comm {
-			out.Comm += steps[i].Duration
+	for i, e := range entries {
+		span, comm, exposed := p.span(i, s.Spans), false, 0.0
+		if k := p.at[i]; k >= 0 {
+			comm, exposed = p.steps[k].Communication, p.within[k].ExposedNs
+			if comm {
+				out.Comm += p.steps[k].Duration
+			}
+			out.Comm += p.within[k].Comm
+			out.ExposedNs += exposed
+			out.Compute -= exposed
 		}
-		out.Comm += within[i].Comm
-		out.ExposedNs += within[i].ExposedNs
-		out.Compute -= within[i].ExposedNs
+		out.Spans = append(out.Spans, Span{e, comm, span.Start, span.End, span.Exposed + exposed})
 	}
 	return out
 }
 
-// before are the steps that define what o uses, in its regions too.
-func before(o *ir.Op, at map[*ir.Op]int, i int) []int {
-	var out []int
-	note := func(v *ir.Value) {
-		if v.Op == nil {
-			return
-		}
-		if k, ok := at[v.Op]; ok && k < i {
-			for _, have := range out {
-				if have == k {
-					return
-				}
-			}
-			out = append(out, k)
-		}
-	}
+// before calls note for the steps that define what o uses, in its regions too.
+func before(o *ir.Op, at map[*ir.Op]int, i int, note func(int)) {
 	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 		for _, v := range p.Operands {
-			note(v)
+			if v.Op == nil {
+				continue
+			}
+			if k, ok := at[v.Op]; ok && k < i {
+				note(k)
+			}
 		}
 		return true
 	})
-	return out
 }
 
 // NoLinks is why m has no times for the collectives of f: it lacks links, or devices; nil

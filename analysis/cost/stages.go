@@ -2,7 +2,7 @@ package cost
 
 import (
 	"dmir/analysis/machine"
-	"dmir/analysis/network"
+	"dmir/base/streams"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -23,10 +23,10 @@ type StageFigures struct {
 func InStages(fs []*Func, m *machine.Machine) Figures {
 	out := Figures{Compiled: true, Peaks: []dim.Dim{{}}}
 	programs, links, ok := together(fs, m)
-	var schedules []network.Schedule
+	var schedules []streams.Schedule
 	if ok {
 		var err error
-		schedules, err = network.Timelines(programs, links)
+		schedules, err = streams.Timelines(programs, links)
 		ok = err == nil
 	}
 	most := func(into *dim.Dim, n dim.Dim) {
@@ -65,12 +65,12 @@ func (f *Func) pipeline() string { return types.TextOf(f.Func.Op.Attr(op.Pipelin
 
 // together are the steps of all devices, and which wait for those of others. A dm.recv is no step: what uses its result
 // waits for the dm.send.
-func together(fs []*Func, m *machine.Machine) (programs [][]network.Step, links []network.Link, ok bool) {
-	sends := map[string][]network.At{} // by op.Point
+func together(fs []*Func, m *machine.Machine) (programs [][]streams.Step, links []streams.Link, ok bool) {
+	sends := map[string][]streams.At{} // by op.Point
 	type waiting struct {
 		point string
 		nth   int
-		at    network.At
+		at    streams.At
 	}
 	var waits []waiting
 	for d, f := range fs {
@@ -85,37 +85,53 @@ func together(fs []*Func, m *machine.Machine) (programs [][]network.Step, links 
 				received[e.Op] = waiting{point: p, nth: counts[p]}
 				counts[p]++
 				continue
-			case op.Send:
-				p := op.Point(e.Op)
-				sends[p] = append(sends[p], network.At{Device: d, Step: len(own)})
 			}
 			own = append(own, e)
 		}
-		steps, _, known := timer{m}.steps(own)
+		scheduled := numbered(entries)
+		uses := func(e *Entry, f func(o *ir.Op)) {
+			ir.Walk([]*ir.Op{e.Op}, func(o *ir.Op) bool {
+				for _, v := range o.Operands {
+					f(v.Op)
+				}
+				return true
+			})
+			for _, o := range waitsOf(e.Op, scheduled) {
+				f(o)
+			}
+		}
+		p, known := timer{m}.program(own, scheduled, func(e *Entry) (waits bool) {
+			uses(e, func(o *ir.Op) {
+				_, from := received[o]
+				waits = waits || from
+			})
+			return waits
+		})
 		if !known {
 			return nil, nil, false
 		}
 		for i, e := range own {
+			if e.Op.Name == op.Send {
+				point := op.Point(e.Op)
+				sends[point] = append(sends[point], streams.At{Device: d, Step: p.at[i]})
+			}
 			seen := map[*ir.Op]bool{}
-			ir.Walk([]*ir.Op{e.Op}, func(o *ir.Op) bool {
-				for _, v := range o.Operands {
-					if w, from := received[v.Op]; from && !seen[v.Op] {
-						seen[v.Op] = true
-						w.at = network.At{Device: d, Step: i}
-						waits = append(waits, w)
-					}
+			uses(e, func(o *ir.Op) {
+				if w, from := received[o]; from && !seen[o] {
+					seen[o] = true
+					w.at = streams.At{Device: d, Step: p.at[i]}
+					waits = append(waits, w)
 				}
-				return true
 			})
 		}
-		programs = append(programs, steps)
+		programs = append(programs, p.steps)
 	}
 	for _, w := range waits {
 		from := sends[w.point]
 		if w.nth >= len(from) {
 			return nil, nil, false
 		}
-		links = append(links, network.Link{From: from[w.nth], To: w.at})
+		links = append(links, streams.Link{From: from[w.nth], To: w.at})
 	}
 	return programs, links, true
 }

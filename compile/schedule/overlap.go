@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"dmir/analysis/network"
+	"dmir/base/streams"
 	"dmir/base/work"
 	"dmir/compile/pass"
 	"dmir/dialect/op"
@@ -26,13 +26,10 @@ type played struct {
 	held   int64
 }
 
-// Of orders whose time is within this part of the least, that with the least memory is taken.
-const alike = 0.005
-
 // overlapped is the order of r, or another one, with collectives on a stream of their own: each begins once its operand is
 // there, and is waited for by what needs its result, so that what stands between the two runs meanwhile. Of orders that hold
-// no more than allowed, and which r does in any case, it is one with the least time (network.Orders, from the order of r and
-// from that of the text).
+// no more than allowed, and which r does in any case, it is one with the least time, and of those alike (streams.Worth) the
+// one with the least memory; streams.Orders finds them, from the order of r and from that of the text.
 //
 // Where values would live too long, since a collective may begin early and end late, it waits for the kernels behind which it
 // is expected to begin, and kernels that are expected to begin after it wait for it (paced); at last each waits for what
@@ -47,7 +44,7 @@ func overlapped(g *model, r *rematerialized, ds []duration, allowed int64, count
 		given = append(given, &text)
 	}
 	var all []*played
-	try := func(r *rematerialized, steps []network.Step) error {
+	try := func(r *rematerialized, steps []streams.Step) error {
 		free, err := r.played(ds, steps, nil)
 		if err != nil {
 			return err
@@ -67,13 +64,13 @@ func overlapped(g *model, r *rematerialized, ds []duration, allowed int64, count
 		if g.point != nil {
 			continue
 		}
-		for _, order := range network.Orders(steps, counts) {
+		for _, order := range streams.Orders(steps, counts) {
 			moved := *from
 			moved.order = make([]int, len(order))
 			for k, i := range order {
 				moved.order[k] = from.order[i]
 			}
-			if err := try(&moved, network.InOrder(steps, order)); err != nil {
+			if err := try(&moved, streams.InOrder(steps, order)); err != nil {
 				return nil, err
 			}
 		}
@@ -86,21 +83,21 @@ func overlapped(g *model, r *rematerialized, ds []duration, allowed int64, count
 	all = slices.DeleteFunc(all, func(p *played) bool { return p.held > max(allowed, serial.held) })
 	all = append(all, &serial.played)
 	least := slices.MinFunc(all, func(a, b *played) int { return cmp.Compare(a.total, b.total) }).total
-	return slices.MinFunc(slices.DeleteFunc(all, func(p *played) bool { return p.total > least*(1+alike) }), func(a, b *played) int {
+	return slices.MinFunc(slices.DeleteFunc(all, func(p *played) bool { return p.total > least*(1+streams.Worth) }), func(a, b *played) int {
 		return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(a.total, b.total))
 	}), nil
 }
 
 // steps are the tasks in their order as the steps of a device.
-func (r *rematerialized) steps(g *model, ds []duration) []network.Step {
+func (r *rematerialized) steps(g *model, ds []duration) []streams.Step {
 	at := make([]int, len(r.tasks))
 	for k, i := range r.order {
 		at[i] = k
 	}
-	out := make([]network.Step, len(r.order))
+	out := make([]streams.Step, len(r.order))
 	for k, i := range r.order {
 		d := &ds[r.origin[i]]
-		out[k] = network.Step{Communication: d.sends, Duration: (d.launch + d.busy) / 1e9, Alone: pass.Controls(g.steps[r.origin[i]].op)}
+		out[k] = streams.Step{Communication: d.sends, Duration: (d.launch + d.busy) / 1e9, Alone: pass.Controls(g.steps[r.origin[i]].op)}
 		for _, j := range r.tasks[i].after {
 			out[k].After = append(out[k].After, at[j])
 		}
@@ -111,12 +108,12 @@ func (r *rematerialized) steps(g *model, ds []duration) []network.Step {
 // timed is an order with the times of its steps.
 type timed struct {
 	played
-	steps []network.Step
-	spans []network.Span
+	steps []streams.Step
+	spans []streams.Span
 }
 
 // played plays the steps, which are r's in its order, and wait for extra ones too.
-func (r *rematerialized) played(ds []duration, steps []network.Step, extra [][]int) (*timed, error) {
+func (r *rematerialized) played(ds []duration, steps []streams.Step, extra [][]int) (*timed, error) {
 	t := &timed{played{rematerialized: r, extra: extra}, steps, nil}
 	for _, i := range r.order {
 		s := computing
@@ -131,7 +128,7 @@ func (r *rematerialized) played(ds []duration, steps []network.Step, extra [][]i
 			t.steps[k].After = slices.Concat(steps[k].After, more)
 		}
 	}
-	s, err := network.Timeline(t.steps)
+	s, err := streams.Timeline(t.steps)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +162,7 @@ func (t *timed) paces() [][]int {
 }
 
 // serially are waits by which each step begins once the one before it has ended.
-func serially(steps []network.Step) [][]int {
+func serially(steps []streams.Step) [][]int {
 	out := make([][]int, len(steps))
 	for k := 1; k < len(steps); k++ {
 		if steps[k].Communication != steps[k-1].Communication {

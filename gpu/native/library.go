@@ -42,7 +42,8 @@ type library struct {
 	// BindConstant is missing in objects that have their constants inside.
 	BindConstant func(p uintptr, buffer int32, data unsafe.Pointer) int32 `c:"dmir_bind_constant,optional"`
 	// OnCollective is missing in machine code of programs for one device that earlier dmirs made.
-	OnCollective func(p, f, user uintptr) `c:"dmir_on_collective,optional"`
+	OnCollective func(p, f, user uintptr)             `c:"dmir_on_collective,optional"`
+	OnBackground func(p, begin, finish, user uintptr) `c:"dmir_on_background,optional"`
 }
 
 // What the functions of a shared object return.

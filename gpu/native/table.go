@@ -207,6 +207,7 @@ func (t *tables) direct(kind string, buffers []int) []int {
 
 func (t *tables) steps() {
 	var list, args []string
+	beside, behind := background(t.p)
 	for i := range t.p.Steps {
 		s := &t.p.Steps[i]
 		kernel, at, tasks, work := 0, len(args), int64(0), int64(0)
@@ -227,11 +228,38 @@ func (t *tables) steps() {
 		default:
 			args = append(args, fmt.Sprint(s.Decision.On))
 		}
-		list = append(list, fmt.Sprintf("{%s, %s, %d, %d, {%d, %d}, %d, %d}", escape.String(s.Name), strings.ToUpper(string(s.Kind)), kernel, at, s.Decision.Parts[0], s.Decision.Parts[1], tasks, work))
+		list = append(list, fmt.Sprintf("{%s, %s, %d, %d, {%d, %d}, %d, %d, %d, %d}", escape.String(s.Name), strings.ToUpper(string(s.Kind)), kernel, at, s.Decision.Parts[0], s.Decision.Parts[1], tasks, work, beside[i], behind[i]))
 	}
 	t.list("static const struct step table_steps", list)
 	t.list("static const int32_t table_args", args)
 	t.f("enum { STEPS = %d, ARGS = %d };\n", len(list), len(args))
+}
+
+// background are, by step, whether other steps run beside a collective, 1, since the next one that is none does not wait for
+// it or for a later one; and the last such collective that each other step waits for, -1: none. Steps begin in the order of
+// the program, so that what a collective waits for has ended when it begins, and collectives end in that order.
+func background(p *artifact.Program) (beside, behind []int) {
+	collective := func(i int) bool { return p.Steps[i].Kind == artifact.StepCollective && p.Steps[i].Stream > 0 }
+	beside, behind = make([]int, len(p.Steps)), make([]int, len(p.Steps))
+	for i := range behind {
+		behind[i] = -1
+	}
+	for _, s := range p.Stretches() {
+		next := -1 // the next step that is no collective
+		for i := s[1] - 1; i >= s[0]; i-- {
+			if !collective(i) {
+				for _, w := range p.Steps[i].Waits {
+					if collective(w) {
+						behind[i] = max(behind[i], w)
+					}
+				}
+				next = i
+			} else if next >= 0 && behind[next] < i {
+				beside[i] = 1
+			}
+		}
+	}
+	return beside, behind
 }
 
 // workOf is the predicted work of one run of a launch; without a prediction all

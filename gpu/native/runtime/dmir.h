@@ -100,6 +100,13 @@ DMIR_API const char *dmir_error(const dmir *p);
 typedef int32_t dmir_exchange(void *user, int32_t step, const void *from, int64_t from_bytes, void *to, int64_t to_bytes);
 DMIR_API void dmir_on_collective(dmir *p, dmir_exchange *f, void *user);
 
+/* The same for collectives beside which kernels run, of a caller that has a thread for them: begin may return at once, and
+ * finish returns when the collective of that step, and those begun before it, have ended; -1: all. Collectives are
+ * done in the order in which they are begun. Those beside which nothing runs are given to the function of
+ * dmir_on_collective, after the others have ended; without begin and finish all are. Every run ends with finish. */
+typedef int32_t dmir_finish(void *user, int32_t step);
+DMIR_API void dmir_on_background(dmir *p, dmir_exchange *begin, dmir_finish *finish, void *user);
+
 /* Measurements of the last run, in nanoseconds. */
 DMIR_API int32_t dmir_steps(void);
 DMIR_API const char *dmir_step_name(int32_t step);

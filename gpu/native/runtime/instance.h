@@ -27,6 +27,10 @@ struct dmir {
   double mark, total;
   dmir_exchange *exchange;
   void *exchange_user;
+  dmir_exchange *begin;
+  dmir_finish *finish;
+  void *background_user;
+  int begun; /* a collective was begun, and not all have ended */
   _Atomic int cancelled;
   _Atomic int32_t at;
   char error[512];
@@ -48,6 +52,11 @@ int32_t dmir_threads(const dmir *p) { return p->pool.count; }
 void dmir_on_collective(dmir *p, dmir_exchange *f, void *user) {
   p->exchange = f;
   p->exchange_user = user;
+}
+void dmir_on_background(dmir *p, dmir_exchange *begin, dmir_finish *finish, void *user) {
+  p->begin = begin;
+  p->finish = finish;
+  p->background_user = user;
 }
 void dmir_cancel(dmir *p) { p->cancelled = 1; }
 const char *dmir_error(const dmir *p) { return p->error; }

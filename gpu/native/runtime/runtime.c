@@ -42,15 +42,36 @@ static void ended(dmir *p, int32_t i) {
   p->mark = t;
 }
 
-/* Gives a collective to the caller, between two kernels. */
+/* Waits for the collective of step i and those begun before it, -1: for all. The time is that of the collective. */
+static void settle(dmir *p, int32_t i) {
+  if (!p->begun) return;
+  if (p->finish(p->background_user, i) != 0) p->cancelled = 1;
+  if (i < 0) {
+    p->begun = 0;
+    p->mark = now();
+  } else {
+    ended(p, i);
+  }
+}
+
+/* Gives a collective to the caller: between two kernels, or beside the next ones. */
 static void exchange(dmir *p, int32_t i) {
   const struct step *s = &table_steps[i];
   const struct buffer *to = &table_buffers[table_args[s->args]], *from = &table_buffers[table_args[s->args + 1]];
-  if (!p->exchange || p->exchange(p->exchange_user, i, p->args[s->args + 1], from->bytes, p->args[s->args], to->bytes) != 0) p->cancelled = 1;
+  int beside = s->beside && p->begin && p->finish;
+  if (!beside) settle(p, -1);
+  dmir_exchange *f = beside ? p->begin : p->exchange;
+  void *user = beside ? p->background_user : p->exchange_user;
+  if (!f || f(user, i, p->args[s->args + 1], from->bytes, p->args[s->args], to->bytes) != 0) p->cancelled = 1;
+  if (beside) p->begun = 1;
 }
 
 static void run_step(dmir *p, int32_t i) {
   const struct step *s = &table_steps[i];
+  if (s->behind >= 0) {
+    settle(p, s->behind);
+    if (stopped(p)) return;
+  }
   p->runs[i]++;
   if (s->kind == LAUNCH) {
     run_job(p, table_kernels[s->kernel], p->args + s->args, s->tasks, s->work);
@@ -70,6 +91,10 @@ static void run_steps(dmir *p, int32_t from, int32_t to) {
     const struct step *s = &table_steps[i];
     int32_t first = i + 1, second = first + s->parts[0], end = second + s->parts[1];
     p->at = i;
+    if (s->kind == REPEAT || s->kind == LOOP || s->kind == BRANCH) { /* they come behind all steps before them */
+      settle(p, -1);
+      if (stopped(p)) return;
+    }
     switch (s->kind) {
     case REPEAT:
       if (end == second) p->runs[i] += s->tasks;
@@ -101,6 +126,7 @@ static void run_steps(dmir *p, int32_t from, int32_t to) {
     }
     i = end;
   }
+  settle(p, -1);
 }
 
 /* Gives inputs that kernels do not read in the caller's memory their values. */
@@ -156,6 +182,7 @@ int dmir_run(dmir *p) {
   copy_in(p);
   double start = p->mark = now();
   run_steps(p, 0, STEPS);
+  settle(p, -1); /* of a run that was stopped */
   p->total = now() - start;
   if (stopped(p)) return early(p);
   int32_t last = p->at;

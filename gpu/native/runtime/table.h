@@ -32,6 +32,8 @@ struct step {
   int32_t parts[2]; /* steps of the parts that follow a decision */
   int64_t tasks;    /* of a launch; how often a repetition runs */
   int64_t work;     /* of a launch: FLOP and bytes, by which threads are used; of a move: bytes */
+  int32_t beside;   /* of a collective: steps that do not wait for it run next */
+  int32_t behind;   /* the last collective that must have ended, of those that others run beside; -1: none */
 };
 
 /* A state that lies elsewhere than its input, which it is copied to after a run. */

@@ -1,4 +1,7 @@
-package network
+// Package streams plays what a device computes and what it exchanges with others on two streams, and finds orders of the steps
+// in which one hides the other. It knows durations and what waits for what, and neither programs nor machines: the cost of a
+// text, the compiler's schedule and the time of an artifact are all played here.
+package streams
 
 import (
 	"cmp"

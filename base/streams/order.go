@@ -1,4 +1,4 @@
-package network
+package streams
 
 import (
 	"cmp"
@@ -38,6 +38,34 @@ func Orders(steps []Step, counts *work.Counts) [][]int {
 		}
 	}
 }
+
+// Hidden is the schedule of steps in the order, of Orders and the one given, whose schedule is given, that takes the least
+// time: the given one where no other takes Worth less. Spans are by the steps as they are given.
+func Hidden(steps []Step, given Schedule, counts *work.Counts) (Schedule, error) {
+	best, limit := given, given.Total*(1-Worth)
+	if given.Exposed <= given.Total*Worth { // there is nothing to gain
+		return best, nil
+	}
+	for _, order := range Orders(steps, counts) {
+		s, err := Timeline(InOrder(steps, order))
+		if err != nil {
+			return given, err
+		}
+		if s.Total >= limit {
+			continue
+		}
+		spans := make([]Span, len(steps))
+		for k, i := range order {
+			spans[i] = s.Spans[k]
+		}
+		best, limit = s, s.Total
+		best.Spans = spans
+	}
+	return best, nil
+}
+
+// Worth is the part of the time from which another order is taken: less is within the error of the times of steps.
+const Worth = 0.005
 
 // leastReach is the least by which steps overtake others.
 const leastReach = 8
