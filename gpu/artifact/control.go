@@ -176,41 +176,6 @@ func Repeated(n, times int64) int64 {
 	return n * times
 }
 
-// Predicted is the time of one run in ns by the cost model: each step by Times, and
-// of a branch the slower side. Of a program in stages it is that of all devices together.
-func (p *Program) Predicted() float64 {
-	if p.Stages != nil {
-		return p.played()
-	}
-	return p.within(0, len(p.Steps), p.Times())
-}
-
-// within is the time of the steps from, to but not including to.
-func (p *Program) within(from, to int, times []int64) float64 {
-	total := 0.0
-	for i := from; i < to; {
-		ns, end := p.step(i, times)
-		i, total = end, total+ns
-	}
-	return total
-}
-
-// step is the time of step i and of the steps that it controls, behind which is step end.
-func (p *Program) step(i int, times []int64) (ns float64, end int) {
-	s := &p.Steps[i]
-	ns = s.TimeNs * float64(times[i])
-	if !s.Decides() {
-		return ns, i + 1
-	}
-	second := i + 1 + s.Decision.Parts[0]
-	end = second + s.Decision.Parts[1]
-	a, b := p.within(i+1, second, times), p.within(second, end, times)
-	if s.Kind == StepBranch {
-		return ns + max(a, b), end
-	}
-	return ns + a + b, end
-}
-
 // part is a part of a decision.
 type part struct {
 	from, to int // steps

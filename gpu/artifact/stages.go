@@ -53,44 +53,6 @@ func (p *Program) Parts() []*Program {
 	return out
 }
 
-// played is the time of one run in ns by the cost model: each device runs its steps one after the other, what is
-// sent travels meanwhile, and a receive ends once it has arrived.
-func (p *Program) played() float64 {
-	type parcel struct{ from, to, tag int }
-	arrived := map[parcel][]float64{}
-	next, at := make([]int, len(p.Stages)), make([]float64, len(p.Stages))
-	times := make([][]int64, len(p.Stages))
-	for d, s := range p.Stages {
-		times[d] = s.Program.Times()
-	}
-	for moved := true; moved; {
-		moved = false
-		for d, s := range p.Stages {
-			for next[d] < len(s.Program.Steps) {
-				step := &s.Program.Steps[next[d]]
-				k := &step.Collective
-				if !k.Op.Point() {
-					ns, end := s.Program.step(next[d], times[d])
-					next[d], at[d], moved = end, at[d]+ns, true
-					continue
-				}
-				key := parcel{k.Pairs[0][0], k.Pairs[0][1], k.Tag}
-				if k.Op == Send {
-					arrived[key] = append(arrived[key], at[d]+step.TimeNs)
-				} else {
-					if len(arrived[key]) == 0 {
-						break
-					}
-					at[d] = max(at[d], arrived[key][0])
-					arrived[key] = arrived[key][1:]
-				}
-				next[d], moved = next[d]+1, true
-			}
-		}
-	}
-	return slices.Max(at)
-}
-
 // InStages puts the programs of all positions along an axis together. The first is that of position 0, and an
 // argument that none of them has is one of unused, by its number.
 func InStages(name, axis string, stages []Stage, unused map[int]Buffer) *Program {
