@@ -45,6 +45,7 @@ func (p *Program) Predicted() float64 {
 // steps are those from, to but not including to, with what each decision controls as one, and their numbers.
 func (p *Program) steps(from, to int, times []int64) (steps []streams.Step, of []int) {
 	at := map[int]int{}
+	last := -1 // the last step that is beside no other
 	for i := from; i < to; {
 		s := &p.Steps[i]
 		step := streams.Step{Duration: s.TimeNs * float64(times[i])}
@@ -61,6 +62,9 @@ func (p *Program) steps(from, to int, times []int64) (steps []streams.Step, of [
 			}
 		case s.Kind == StepCollective:
 			step.Communication = s.Stream > 0 || s.Collective.Op == Send
+			if s.Stream == 0 && last >= 0 { // it comes behind the others of its stream
+				step.After = append(step.After, last)
+			}
 			if s.Collective.Op == Recv {
 				step.Duration = 0
 			}
@@ -70,7 +74,9 @@ func (p *Program) steps(from, to int, times []int64) (steps []streams.Step, of [
 				step.After = append(step.After, k)
 			}
 		}
-		at[i] = len(steps)
+		if at[i] = len(steps); !step.Communication {
+			last = len(steps)
+		}
 		steps, of = append(steps, step), append(of, i)
 		i = end
 	}
