@@ -17,8 +17,8 @@ var _ = register(&Rule{
 	Summary: "devices wait for each other during much of the time",
 	Doc: `## What it does
 Compares the time of the collectives during which no kernel runs with the time of the function, and names the lines that
-wait most. More than a quarter is reported. Kernels run in the order of the text; collectives run beside them, as soon as what they
-read is there.
+wait most. More than a quarter is reported. Kernels run one after the other and collectives beside them, each once what it reads is
+there, in the order that hides most of those that the compiler tries.
 
 ## Why it matters
 What computation hides costs nothing. What it does not hide is time in which every device stands still.

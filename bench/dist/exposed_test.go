@@ -38,12 +38,12 @@ func TestExposed(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fix    planner.Setting
-		before float64 // µs exposed
+		before float64 // µs exposed; 0: it was not measured
 	}{
 		{"mlp", data, 164.3},
 		{"mlp", tensor, 161.7},
 		{"mlp", both, 368.9},
-		{"gpt2", both, 1e9},
+		{"gpt2", both, 0},
 	} {
 		p := program.Load(source.New("step.dmir", texts[c.name]), program.Options{Target: on})
 		q, err := request.New(p, request.Asked{Devices: 8})
@@ -74,7 +74,7 @@ func TestExposed(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		t.Logf("%s %v: %.1f µs, exposed %.1f of %.1f µs; before %.1f", c.name, found.Plans[0].Names, x.Ns/1e3, x.ExposedNs/1e3, x.Comm/1e3, c.before)
-		if !x.Known || x.ExposedNs > c.before*1e3 || x.ExposedNs > x.Comm+1 || x.Ns > x.Compute+x.Comm+1 {
+		if !x.Known || c.before > 0 && x.ExposedNs > c.before*1e3 || x.ExposedNs > x.Comm+1 || x.Ns > x.Compute+x.Comm+1 {
 			t.Errorf("%s %v: %.1f µs exposed of %.1f, and %.1f before", c.name, found.Plans[0].Names, x.ExposedNs/1e3, x.Comm/1e3, c.before)
 		}
 		if got := built.Predicted(); math.Abs(got-x.Ns) > 1e-6*x.Ns {
