@@ -1,5 +1,5 @@
-// Package network predicts how long collectives take on a cluster, and how much of that
-// time computation hides. It knows machines, and neither ops nor programs.
+// Package network predicts how long collectives take on a cluster.
+// It knows machines, and neither ops nor programs.
 //
 // # Meshes on clusters
 //
