@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/program"
 	"dmir/base/atomicfile"
 	"dmir/compile/interp"
@@ -199,7 +200,16 @@ func (a *app) onnx(name string, data []byte, bind map[string]int64, read func(on
 		return r, err
 	})
 	if e := onnx.As(err); e != nil {
-		err = &failure{e.Code, name, e.Msg, ""}
+		f := &failure{e.Code, name, e.Msg, ""}
+		if e.Loc != nil {
+			if from := attribution.OriginText(e.Loc); from != "" {
+				f.msg += " (" + from + ")"
+			}
+		}
+		if e.Value {
+			f.help = "sizes may not depend on data: in place of x[mask] or nonzero() keep the shape, as with torch.where(mask, x, 0)"
+		}
+		err = f
 	}
 	return r.open, r.arrays, err
 }

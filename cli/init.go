@@ -42,7 +42,9 @@ func (initCmd) Help() string {
 type setup struct {
 	*app
 	folder string
-	kept   []string // paths of files that exist
+	lines  []string // what was written, with what it is for
+	kept   []string // paths of files that exist and are others
+	same   []string // paths of files that exist as they would be written
 }
 
 // Run writes what is missing, and reports once what was there.
@@ -71,6 +73,7 @@ func (c initCmd) Run(a *app) error {
 		func() error {
 			return s.file("dmir.toml", strings.Replace(initFile("dmir.toml"), "TARGET", c.Target, 1), "the machine that times are for")
 		},
+		func() error { return s.trace(target, c.Shapes) },
 	}
 	if root := repository(c.Folder); root == "" || sameFile(root, c.Folder) {
 		steps = append(steps, s.hooks, func() error {
@@ -79,11 +82,24 @@ func (c initCmd) Run(a *app) error {
 	} else {
 		escape.Fprintf(a.stderr, "dmir: the hooks and the workflow belong to the root of the repository: dmir init %s\n", root)
 	}
-	steps = append(steps, func() error { return s.program(target, c.Shapes) })
+	steps = append(steps, func() error { return s.program(target) })
+	var err error
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
+		if err = step(); err != nil {
+			break
 		}
+	}
+	for _, line := range s.lines {
+		escape.Fprintf(a.stdout, "%s\n", line)
+	}
+	if err != nil {
+		return err
+	}
+	if len(s.same) > 0 {
+		escape.Fprintf(a.stdout, "%s: there already\n", strings.Join(s.same, ", "))
+	}
+	if target == "" {
+		s.models()
 	}
 	if len(s.kept) > 0 {
 		kept := &failure{"DM626", strings.Join(s.kept, ", "), "there already, not changed", diag.Find("DM626").Help}
@@ -119,7 +135,11 @@ func (s *setup) file(name, text, about string) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
-		s.kept = append(s.kept, path)
+		if is, err := os.ReadFile(path); err == nil && string(is) == text {
+			s.same = append(s.same, path)
+		} else {
+			s.kept = append(s.kept, path)
+		}
 		return nil
 	}
 	if err != nil {
@@ -133,12 +153,12 @@ func (s *setup) file(name, text, about string) error {
 	return nil
 }
 
-func (s *setup) wrote(path, about string) { escape.Fprintf(s.stdout, "%s: %s\n", path, about) }
+func (s *setup) wrote(path, about string) { s.lines = append(s.lines, path+": "+about) }
 
-// program writes the first program, unless there is one, or has Python trace target.
-func (s *setup) program(target string, shapes []string) error {
+// program writes the first program, unless there is one or a model is traced.
+func (s *setup) program(target string) error {
 	if target != "" {
-		return s.trace(target, shapes)
+		return nil
 	}
 	if found, err := expand([]string{s.folder}); err == nil && !slices.Equal(found, []string{filepath.Join(s.folder, "first.dmir")}) {
 		return nil
@@ -168,20 +188,65 @@ func (c initCmd) traced() (string, error) {
 		}
 		name = names[0]
 	}
+	if own := strings.TrimSuffix(name, "()"); len(c.Shapes) == 0 && !bytes.Contains(text, []byte("trace_with")) {
+		return "", &failure{
+			"DM627", file, own + " states no arguments to trace it with",
+			fmt.Sprintf("add their shapes: --python %s:%s --shapes f32[8,64], with --shapes once for each argument", file, name),
+		}
+	}
 	file, err = filepath.Abs(file)
 	return file + ":" + name, err
 }
 
+// module matches a class of PyTorch's modules.
+var module = regexp.MustCompile(`(?m)^class (\w+)\((?:[\w.]*\.)?(?:Module|LightningModule|PreTrainedModel)\):`)
+
+// models says how the models in the folder's own files are traced.
+func (s *setup) models() {
+	files, err := filepath.Glob(filepath.Join(s.folder, "*.py"))
+	if err != nil {
+		return
+	}
+	for _, file := range files[:min(len(files), mostModels)] {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		shapes := " --shapes f32[8,64]"
+		if bytes.Contains(text, []byte("trace_with")) {
+			shapes = ""
+		}
+		if all := module.FindAllSubmatch(text, -1); len(all) > 0 { // the last is made of those before it
+			escape.Fprintf(s.stdout, "%s: has a model; to trace it: dmir init --python %s:%s%s\n", file, file, all[len(all)-1][1], shapes)
+		}
+	}
+}
+
+// mostModels bounds the files that init looks into.
+const mostModels = 20
+
 // decorated matches a definition that states the arguments to trace it with.
 var decorated = regexp.MustCompile(`(?m)^@dmir\.trace_with\b(?:.*\n)+?(?:async )?(?:def|class) (\w+)`)
 
-// trace has Python trace target into the folder's .dmir/traces.
-func (s *setup) trace(target string, shapes []string) error {
-	const help = "pip install dmir where the model's framework is; python3 -m dmir trace --help"
+// trace has Python trace target into the folder's .dmir/traces. Where that fails nothing of this setup stays.
+func (s *setup) trace(target string, shapes []string) (err error) {
+	if target == "" {
+		return nil
+	}
+	defer func() {
+		if err == nil || len(s.lines) == 0 {
+			return
+		}
+		s.lines = nil // dmir.toml, which makes the folder that of the trace
+		if e := os.Remove(filepath.Join(s.folder, "dmir.toml")); e != nil {
+			err = errors.Join(err, e)
+		}
+	}()
+	const missing, help = "pip install dmir where the model's framework is", "python3 -m dmir trace --help tells what can be traced"
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		if python, err = exec.LookPath("python"); err != nil {
-			return &failure{"DM627", "--python", "there is no python3 on PATH", help}
+			return &failure{"DM627", "--python", "there is no python3 on PATH", missing}
 		}
 	}
 	args := []string{"-m", "dmir", "trace", target}
@@ -201,7 +266,14 @@ func (s *setup) trace(target string, shapes []string) error {
 		if before := strings.TrimSpace(said[:len(said)-len(last)]); before != "" { // the traceback of the model's code
 			fmt.Fprintln(s.stderr, escape.Lines(before))
 		}
-		return &failure{"DM627", target, strings.TrimPrefix(last, "dmir: error: "), help}
+		f := &failure{"DM627", target, strings.TrimPrefix(last, "dmir: error: "), help}
+		switch why, _, states := strings.Cut(f.msg, " to trace it with; "); {
+		case strings.HasSuffix(f.msg, "No module named dmir"):
+			f.help = missing
+		case states:
+			f.msg, f.help = why+" to trace it with", "add their shapes: --shapes f32[8,64], once for each argument"
+		}
+		return f
 	}
 	path := filepath.Join(s.folder, strings.TrimSpace(out.String()))
 	s.wrote(path, "what the lines of the model cost: dmir cost --by line "+path)

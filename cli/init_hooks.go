@@ -28,7 +28,7 @@ func (s *setup) hooks() error {
 	case err != nil:
 		return cannotRead(path, err)
 	case hasHooks(text):
-		s.kept = append(s.kept, path)
+		s.same = append(s.same, path)
 		return nil
 	}
 	added, ok := withEntry(string(text))

@@ -70,10 +70,12 @@ func unknownTarget(name string, cfg *config.Config) error {
 	if machine.IsLocal(name) {
 		return unknownLocal(name)
 	}
-	return &failure{
-		"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name),
-		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml",
+	names := cfg.MachineNames()
+	help := "use one of " + strings.Join(names, ", ") + ", or describe it in dmir.toml"
+	if near := diag.Suggest(name, names); near != "" {
+		help = "did you mean " + near + "? " + help
 	}
+	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name), help}
 }
 
 // load reads and checks the program at path. A program with errors is

@@ -65,10 +65,11 @@ type release struct {
 	time      time.Time
 	shared    []file // documents, completions and the manual page
 
-	// The Python module of the wheels: its files, its entry points, and the versions of Python that it runs on.
+	// The Python module of the wheels: its files, its entry points, the versions of Python that it runs on, and its extras.
 	module         []file
 	entryPoints    []byte
 	requiresPython string
+	extras         []extra
 }
 
 // A file is an entry of a package.

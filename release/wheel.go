@@ -41,6 +41,12 @@ func (r *release) wheel(p platform, program file) error {
 			fmt.Fprintf(&meta, "License-File: %s\n", f.name)
 		}
 	}
+	for _, e := range r.extras {
+		fmt.Fprintf(&meta, "Provides-Extra: %s\n", e.name)
+		for _, need := range e.needs {
+			fmt.Fprintf(&meta, "Requires-Dist: %s; extra == %q\n", need, e.name)
+		}
+	}
 	fmt.Fprintf(&meta, "Requires-Python: %s\nDescription-Content-Type: text/markdown\n\n%s", r.requiresPython, readme)
 	add("METADATA", []byte(meta.String()))
 	add("entry_points.txt", r.entryPoints)
@@ -91,6 +97,15 @@ func (r *release) python() error {
 		return errors.New("python/pyproject.toml has no requires-python")
 	}
 	r.requiresPython = string(found[1])
+	_, extras, _ := strings.Cut(string(text), "\n[project.optional-dependencies]\n")
+	extras, _, _ = strings.Cut(extras, "\n[")
+	for _, m := range extraLine.FindAllStringSubmatch(extras, -1) {
+		e := extra{name: m[1]}
+		for _, need := range quoted.FindAllStringSubmatch(m[2], -1) {
+			e.needs = append(e.needs, need[1])
+		}
+		r.extras = append(r.extras, e)
+	}
 	if r.entryPoints, err = os.ReadFile(filepath.Join(dir, "entry_points.txt")); err != nil {
 		return err
 	}
@@ -110,6 +125,17 @@ func (r *release) python() error {
 	}
 	return nil
 }
+
+// extra is a name under which the module's package has more to install with it.
+type extra struct {
+	name  string
+	needs []string
+}
+
+var (
+	extraLine = regexp.MustCompile(`(?m)^(\w+) = \[(.*)\]$`)
+	quoted    = regexp.MustCompile(`"([^"]+)"`)
+)
 
 // pep440 converts a semantic version: 0.2.0-rc.1 is 0.2.0rc1, 0.0.0-dev is 0.0.0.dev0.
 func pep440(version string) string {

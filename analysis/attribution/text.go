@@ -12,6 +12,8 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/base/escape"
+	"dmir/dialect/loc"
+	"dmir/dialect/train"
 )
 
 // Listing is what is printed of functions.
@@ -65,15 +67,27 @@ func (l *Listing) heading(w io.Writer, f *Function) {
 
 // notes say what figures do not show by themselves.
 func (l *Listing) notes(w io.Writer, f *Function, rows []*Row) {
-	lost, shared := Amount{}, false
+	var lost, added Amount
+	shared := false
 	for _, r := range rows {
 		shared = shared || r.Shared
-		if !l.By.Tree() && r.File == nil {
-			lost = lost.Plus(r.Amount)
+		if l.By.Tree() || r.File != nil {
+			continue
+		}
+		for _, x := range r.Shares {
+			if slices.ContainsFunc(loc.TraceOf(x.Loc).Scopes, train.Added) {
+				added = added.Plus(x.Amount)
+			} else {
+				lost = lost.Plus(x.Amount)
+			}
 		}
 	}
 	if shared {
 		fmt.Fprintf(w, "+ shares ops or kernels with other %ss; they are divided by what each would compute and move alone\n", l.By)
+	}
+	if added.TimeNs > 0 {
+		fmt.Fprintf(w, "%s of the time is the loss and the optimizer, which dmir adds to the model: no line\n",
+			units.Percent(float64(added.TimeNs), float64(f.Total.TimeNs)))
 	}
 	if lost.TimeNs > 0 || lost.Moved() > 0 {
 		fmt.Fprintf(w, "%s of the time is due to ops without a line: JAX writes lines with lowered.as_text(debug_info=True), PyTorch with torch.onnx.export(…, dynamo=True)\n",

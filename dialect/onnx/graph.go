@@ -192,7 +192,7 @@ func (s *scope) node(p *nodeProto) {
 	defer func() {
 		r := recover()
 		if e, ok := r.(*Error); ok && !strings.Contains(e.Msg, "node ") {
-			e.Msg = p.title() + ": " + e.Msg
+			e.Msg, e.Loc = p.title()+": "+e.Msg, s.stackOf(p)
 		}
 		if r != nil {
 			panic(r)

@@ -56,6 +56,7 @@ type Error struct {
 	Msg  string
 	// Value reports that the import takes the value of an input of the model.
 	Value bool
+	Loc   loc.Loc // of the node, nil where none is known
 }
 
 func (e *Error) Error() string { return e.Msg }

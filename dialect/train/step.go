@@ -82,7 +82,7 @@ func (w *writer) loss() error {
 		w.target = body.AddArg(w.fresh(name), t)
 	}
 	ir.Erase(ret)
-	b := builder{op.NewBuilder(&ir.Builder{Block: body, Index: len(body.Ops), At: madeFor("loss/" + w.spec.Loss)}, verify.Op)}
+	b := builder{op.NewBuilder(&ir.Builder{Block: body, Index: len(body.Ops), At: madeFor(lossScope + w.spec.Loss)}, verify.Op)}
 	first, err := b.loss(w.spec, x, w.target)
 	if err != nil {
 		return err
@@ -251,6 +251,17 @@ func (w *writer) order() {
 	w.f.Args, w.f.Body.Args = args, args
 	w.f.Retype()
 }
+
+// Added reports whether a path of scopes is that of what is added to a model, the loss or the optimizer.
+func Added(scopes string) bool {
+	return strings.HasPrefix(scopes, lossScope) || strings.HasPrefix(scopes, optimizerScope)
+}
+
+// The paths of what is added, before the name of the loss and of the optimizer.
+const (
+	lossScope      = "loss/"
+	optimizerScope = "optimizer/"
+)
 
 // madeFor is the place of ops that are added to a model, by the path of a scope: they come from no line.
 func madeFor(scope string) *ir.Op { return &ir.Op{Loc: loc.Named(scope, nil)} }

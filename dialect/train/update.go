@@ -108,7 +108,7 @@ func (w *writer) step() error {
 	for _, v := range w.f.Args {
 		w.names[v.Name] = true
 	}
-	s := &stepFunc{builder: builder{op.NewBuilder(&ir.Builder{Block: body, At: madeFor("optimizer/" + w.spec.Optimizer)}, verify.Op)}, writer: w, body: body}
+	s := &stepFunc{builder: builder{op.NewBuilder(&ir.Builder{Block: body, At: madeFor(optimizerScope + w.spec.Optimizer)}, verify.Op)}, writer: w, body: body}
 	for _, v := range w.f.Args {
 		a := w.m.Args[v]
 		var own *ir.Value

@@ -100,8 +100,12 @@ def cost(
     if isinstance(f, (str, os.PathLike)):
         program = Path(f)
         trace = Trace.load(program) if program.suffix == ".json" else None
+    elif isinstance(f, Trace):
+        trace, program = f, f.path
     else:
-        trace = f if isinstance(f, Trace) else temporary(f, *args, **options)
+        if target:  # before the trace, which takes longer
+            _binary.run("cost", f"--target={target}", "-", input="func.func @f() {\n  return\n}\n")
+        trace = temporary(f, *args, **options)
         program = trace.path
     arguments = ["cost", f"--by={by}"]
     if target:
@@ -110,4 +114,9 @@ def cost(
         arguments.append("--planned")
     if top is not None:
         arguments.append(f"--top={top}")
-    return Cost(trace, program, arguments)
+    try:
+        return Cost(trace, program, arguments)
+    except Error as e:
+        if isinstance(f, (str, os.PathLike, Trace)):
+            raise
+        raise type(e)(str(e).replace(f"{program.parent}{os.sep}", "")) from None  # a folder that the person does not know

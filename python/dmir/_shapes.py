@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
 from ._errors import TraceError
 
@@ -26,6 +27,7 @@ _TYPES = {
     "i1": "bool",
     "bool": "bool",
 }
+_SIZES = re.compile(r"\s*\d+(\s*[x,]\s*\d+)+\s*")
 _TEXT = re.compile(r"\s*(\w+)\s*\[\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\]\s*")
 
 
@@ -47,3 +49,14 @@ def shape(text: str) -> Shape:
         raise TraceError(f"{text!r} is not a shape; write an element type and sizes, such as f32[8,64] (types: {', '.join(_TYPES)})")
     name = found[1].lower()
     return Shape(_TYPES.get(name, name), tuple(int(n) for n in found[2].split(",") if n.strip()))
+
+
+def read(x: Any) -> Any:
+    """Arguments with shapes in the places of texts that are written as shapes are; other texts are constants."""
+    if isinstance(x, str):
+        return shape(x) if "[" in x or _SIZES.fullmatch(x) else x
+    if isinstance(x, dict) and type(x) is dict:
+        return {k: read(v) for k, v in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)(map(read, x))
+    return x

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 from . import _jax
-from ._errors import TraceError
+from ._errors import TraceError, meant
 from ._shapes import Shape
 from ._state import value_name
 
@@ -210,7 +210,7 @@ def _loss(loss: Any) -> Callable[[Any, Any], Any]:
         return loss
     if loss in named:
         return named[loss]
-    raise TraceError(f"there is no loss {loss!r}; give a function of the output and the target, or one of {', '.join(named)}")
+    raise TraceError(f"there is no loss {loss!r}{meant(str(loss), named)}; give a function of the output and the target, or one of {', '.join(named)}")
 
 
 def _optimizer(optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ._errors import Error, TraceError
+from ._errors import Error, TraceError, own_line, tracebacks
 from ._shapes import shape
 from ._trace import Trace, trace
 
@@ -19,7 +19,8 @@ TARGET is MODULE:NAME or FILE.py:NAME, where NAME is a function of JAX, a torch.
 it, what the function or class returns, for example model.py:GPT.small() (of PyTorch on the device "meta").
 
 Arguments to trace with are those of the decorator @dmir.trace_with, else --shapes, else --args, a function that returns a
-tuple of them. The trace goes to .dmir/traces of the workspace. Exit status: 0 traced, 2 not.
+tuple of them. The trace goes to .dmir/traces of the workspace. What fails is one line, which names yours; with DMIR_TRACEBACK=1 in the
+environment its traceback is above it. Exit status: 0 traced, 2 not.
 """
 
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         made = _trace(options, [sys.executable, "-m", "dmir", "trace", *argv])
     except Error as e:
         cause = e.__cause__
-        if cause is not None and not isinstance(cause, Error) and (frames := _frames(cause)):
+        if tracebacks() and cause is not None and not isinstance(cause, Error) and (frames := _frames(cause)):
             traceback.print_exception(cause, limit=-frames)
         print(f"dmir: error: {e}", file=sys.stderr)
         return 2
@@ -128,7 +129,7 @@ def _module(place: str) -> Any:
         raise TraceError(f"{place} cannot be imported: {e}") from e
     except (Exception, SystemExit) as e:
         first = (str(e).strip() or "no message").splitlines()[0]
-        raise TraceError(f"{place} failed while it was imported: {type(e).__name__}: {first}") from e
+        raise TraceError(f"{place} failed while it was imported: {type(e).__name__}: {first}{own_line(e)}") from e
 
 
 def _call(f: Any, target: str) -> Any:
@@ -141,7 +142,7 @@ def _call(f: Any, target: str) -> Any:
             return f()
     except Exception as e:
         first = (str(e).strip() or "no message").splitlines()[0]
-        raise TraceError(f"{target} failed: {type(e).__name__}: {first}") from e
+        raise TraceError(f"{target} failed: {type(e).__name__}: {first}{own_line(e)}") from e
 
 
 def _frames(e: BaseException) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import io
 import logging
 import re
 import sys
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Callable
 
+from . import _autocast
 from ._errors import TraceError
 from ._shapes import Shape
 
@@ -19,7 +21,33 @@ _FILE = re.compile(r'File "([^"\n]+)", line \d+')
 _TRACE = "pkg.torch.onnx.stack_trace"
 _MOST = 1_900_000_000  # bytes of weights in a file, which has less than 2 GiB
 _PART = re.compile(r"_split_\d+$")  # what simplification adds to the name of a sequence whose parts become results
+_LOGGERS = ("onnxscript", "onnx_ir", "torch.onnx", "torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
 _SIGNATURE = "pkg.torch.export.graph_signature.InputSpec."
+
+# What `dmir import --train` knows.
+LOSSES = ("cross_entropy", "nll", "mse", "bce_with_logits", "output")
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
+
+
+def loss(given: Any) -> tuple[Any, dict[str, Any]]:
+    """The name of a loss and its options by those of `dmir import --train`, of a module or a function of PyTorch; others are as given."""
+    import torch
+    from torch.nn import functional
+
+    functions = {functional.cross_entropy: "cross_entropy", functional.nll_loss: "nll", functional.mse_loss: "mse"}
+    functions[functional.binary_cross_entropy_with_logits] = "bce_with_logits"
+    classes = {"CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll", "MSELoss": "mse", "BCEWithLogitsLoss": "bce_with_logits"}
+    if isinstance(given, type) and issubclass(given, torch.nn.Module):
+        given = given()
+    if not isinstance(given, torch.nn.Module):
+        return (functions.get(given, given), {}) if callable(given) else (given, {})
+    kind = type(given).__name__
+    if kind not in classes or not type(given).__module__.startswith("torch.nn."):
+        return given, {}
+    if any(getattr(given, name, None) is not None for name in ("weight", "pos_weight")) or given.reduction not in ("mean", "sum"):
+        raise TraceError(f"{given!r} has weights or no reduction, which a training step of dmir does not have; give loss={classes[kind]!r}")
+    unless = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
+    return classes[kind], {k: v for k, usual in unless.items() if (v := getattr(given, k, usual)) != usual}
 
 
 def is_module(f: Any) -> bool:
@@ -47,7 +75,12 @@ def export(f: Any, args: tuple, kwargs: dict[str, Any], training: bool = False, 
     size = sum(t.numel() * t.element_size() for t in module.parameters() if not _has_no_data(t))
     if training and weights and size > _MOST:
         raise TraceError(f"the weights take {size / 1e9:.1f} GB, more than a file of ONNX holds; trace with save_weights=False")
-    return to_onnx(exported(module, args, kwargs), training, weights).model_proto.SerializeToString()
+    said = io.StringIO()  # torch.export prints the graph so far before it raises an error
+    with contextlib.redirect_stderr(said), _autocast.as_asked(module):
+        program = _autocast.written_out(exported(module, args, kwargs))
+    sys.stderr.write(said.getvalue())
+    with _autocast.off():
+        return to_onnx(program, training, weights).model_proto.SerializeToString()
 
 
 def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> Any:
@@ -240,10 +273,10 @@ def _has_no_data(x: Any) -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' own warnings, which are about other uses."""
-    levels = {logger: logger.level for logger in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
+    """Without the exporters' own warnings, which are about other uses, and what they log of an error before they raise it."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, _LOGGERS)}
     for logger in levels:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL if logger.name.startswith("torch.") else logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

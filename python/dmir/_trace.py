@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _jax, _step, _torch, _workspace
-from ._errors import Error, TraceError
-from ._shapes import shape
+from ._errors import Error, TraceError, meant, own_line, tracebacks
+from ._shapes import read
 
 if TYPE_CHECKING:
     from ._cost import Cost
@@ -82,12 +82,13 @@ def trace(
     Args:
         f: a function of JAX, jitted or not; a torch.nn.Module, on the device "meta" so that nothing is allocated; a class
             of modules; a function of tensors.
-        args, kwargs: arrays, jax.ShapeDtypeStruct, tensors, dmir.shape("f32[8,64]"), or trees of them. Without any, those
-            that dmir.trace_with stated for f.
+        args, kwargs: arrays, jax.ShapeDtypeStruct, tensors, shapes as texts, "f32[8,64]", or trees of them. Without any,
+            those that dmir.trace_with stated for f.
         name: what the trace is called; by default the module and the name of f.
         loss, optimizer, lr: makes f a training step. Of JAX, f(params, *inputs) is the model, the last argument the
             target; loss a function of output and target, "mse" or "cross_entropy"; optimizer one of Optax's or a name. Of
-            PyTorch, names that `dmir import --train` knows; parameters that need no gradient stay as they are.
+            PyTorch, names that `dmir import --train` knows, the loss also a module, such as torch.nn.CrossEntropyLoss();
+            parameters that need no gradient stay as they are.
         training: of PyTorch, other keys of `dmir import --train`, such as {"weight_decay": 0.1}.
         state: of JAX, how many of the first arguments are state of a step that f is: the first results, each of its argument's
             form, are their next values. `dmir run --steps` goes on with them.
@@ -97,7 +98,8 @@ def trace(
         folder: where to write; by default .dmir/traces of the workspace.
         command: what traces again, for editors.
 
-    Raises TraceError where f cannot be traced; an exception of f itself is its cause.
+    Raises TraceError where f cannot be traced; its text names the line. With DMIR_TRACEBACK=1 in the environment the exception
+    of f itself is its cause.
     """
     stated = getattr(f, "dmir_example", None)
     if stated is not None:
@@ -105,6 +107,7 @@ def trace(
             args, kwargs = stated.arguments()
         name, loss, optimizer, lr = name or stated.name, loss or stated.loss, optimizer or stated.optimizer, lr or stated.lr
         training, state = training or stated.training, state or stated.state
+    args, kwargs = read(args), read(kwargs)
     name = _check_name(name) if name else _default_name(f)
     workspace = _workspace.root()
     train, weights = None, {}
@@ -173,11 +176,7 @@ class Example:
         if len(args) == 1 and inspect.isfunction(args[0]):
             made = args[0]()
             args = made if isinstance(made, tuple) else (made,)
-        return tuple(map(_read, args)), {k: _read(x) for k, x in self.kwargs.items()}
-
-
-def _read(x: Any) -> Any:
-    return shape(x) if isinstance(x, str) else x
+        return args, self.kwargs
 
 
 def trace_with(
@@ -205,14 +204,22 @@ def trace_with(
 
 
 def _attempt(make: Callable[..., Any], f: Any, *args: Any) -> Any:
-    """Calls make(f, …); what fails there is a TraceError with the reason as its cause."""
+    """Calls make(f, …); what fails there is a TraceError that names the person's line. The frameworks' tracebacks, of hundreds of
+    lines, are shown where they are asked for."""
     try:
         return make(f, *args)
-    except Error:
-        raise
+    except Error as e:
+        if tracebacks():
+            raise
+        raise e.with_traceback(None) from None
     except Exception as e:
         first = (str(e).strip() or "no message").splitlines()[0]
-        raise TraceError(f"{getattr(f, '__qualname__', type(f).__name__)} failed while it was traced: {type(e).__name__}: {first}") from e
+        if type(e).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in first:
+            first = f"what Python does here depends on data, and a trace has none: write it with torch.where or torch.cond ({first})"
+        elif isinstance(e, TypeError) and first.startswith("missing a required argument"):
+            first += "; give each argument or its shape, such as \"f32[8,64]\""
+        what = f"{getattr(f, '__qualname__', type(f).__name__)} failed while it was traced"
+        raise TraceError(f"{what}: {type(e).__name__}: {first}{own_line(e)}") from (e if tracebacks() else None)
 
 
 def _framework(f: Any, args: tuple, kwargs: dict[str, Any]) -> str:
@@ -247,10 +254,18 @@ def _jax_step(
 def _train(f: Any, loss: Any, optimizer: Any, lr: float | None, training: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """What `dmir import --train` completes a model of PyTorch with."""
     if loss is None and optimizer is None:
+        if training or lr is not None:
+            raise TraceError("lr= and training= are of a training step, which loss= and optimizer= make")
         return None
-    if not isinstance(loss, str) or not isinstance(optimizer, str):
-        raise TraceError('of a PyTorch model, loss= and optimizer= are names, such as loss="cross_entropy", optimizer="adamw"')
-    train = {"loss": loss, "optimizer": optimizer, **({} if lr is None else {"lr": lr}), **(training or {})}
+    if loss is None or optimizer is None:
+        raise TraceError('a training step needs both loss= and optimizer=, such as loss="cross_entropy", optimizer="adamw"')
+    loss, options = _torch.loss(loss)
+    for what, name, names in ("loss", loss, _torch.LOSSES), ("optimizer", optimizer, _torch.OPTIMIZERS):
+        if not isinstance(name, str):
+            raise TraceError(f"of a PyTorch model {what}= is a name, one of {', '.join(names)}, and no {type(name).__name__}")
+        if name not in names:
+            raise TraceError(f"there is no {what} {name!r} of a PyTorch model{meant(name, names)}; the names are {', '.join(names)}")
+    train = {"loss": loss, "optimizer": optimizer, **({} if lr is None else {"lr": lr}), **options, **(training or {})}
     frozen = [] if isinstance(f, type) else [name for name, p in f.named_parameters() if not p.requires_grad]
     if frozen:
         given = train.get("freeze", [])
