@@ -75,11 +75,15 @@ class Command(Case):
                 self.assertEqual(got, status, err)
                 last = err.strip().splitlines()[-1:] or [""]
                 self.assertIn(want, last[0])
-                self.assertNotIn("dmir/_", err)  # the traceback is the person's, without this package's frames
+                self.assertEqual(len(err.splitlines()), 1 if status else 0)
 
     def test_traceback_is_the_persons(self):
         self.write("f.py", FAILING)
         _, _, err = self.python("-m", "dmir", "trace", "f:fails")
+        self.assertRegex(err, r"^dmir: error: fails failed .* \(f.py:5, in inner: return x.nope\)\n$")
+        os.environ["DMIR_TRACEBACK"] = "1"
+        _, _, err = self.python("-m", "dmir", "trace", "f:fails")
+        self.assertNotIn("dmir/_", err)  # this package's frames are left out
         lines = err.splitlines()
         self.assertEqual(lines[0], "Traceback (most recent call last):")
         self.assertIn("in inner", err)

@@ -202,11 +202,52 @@ class Traces(Case):
         for what, call, want in [
             ("a module that fails", lambda: dmir.trace(Wrong, dmir.shape("f32[2]")), "AttributeError"),
             ("control flow by data", lambda: dmir.trace(Dynamic, dmir.shape("f32[2]")), "failed while it was traced"),
-            ("a loss that is a function", lambda: dmir.trace(Dynamic, dmir.shape("f32[2]"), loss=f, optimizer="sgd"), "are names"),
+            ("a line of the person's", lambda: dmir.trace(Wrong, "f32[2]"), r"test_torch.py:\d+, in forward: return x.nope\)$"),
+            ("a remedy for control flow", lambda: dmir.trace(Dynamic, "f32[2]"), r"torch.where or torch.cond .*test_torch.py:\d+, in forward"),
+            ("a text that is no shape", lambda: dmir.trace(Dynamic, "2x3"), "'2x3' is not a shape"),
+            ("no arguments", lambda: dmir.trace(Dynamic), "give each argument or its shape"),
+            ("a loss that is a function", lambda: dmir.trace(Dynamic, "f32[2]", loss=f, optimizer="sgd"), "loss= is a name, one of cross_entropy, "),
+            ("a loss alone", lambda: dmir.trace(Dynamic, "f32[2]", loss="mse"), "both loss= and optimizer="),
+            ("a misspelt loss", lambda: dmir.trace(Dynamic, "f32[2]", loss="crossentropy", optimizer="sgd"), "did you mean 'cross_entropy'"),
+            ("a misspelt optimizer", lambda: dmir.trace(Dynamic, "f32[2]", loss="mse", optimizer="adamW2"), "did you mean 'adamw'"),
+            (
+                "a loss with weights",
+                lambda: dmir.trace(Dynamic, "f32[2]", loss=torch.nn.CrossEntropyLoss(torch.ones(2)), optimizer="sgd"),
+                "give loss='cross_entropy'",
+            ),
         ]:
             with self.subTest(what), self.assertRaisesRegex(dmir.TraceError, want) as raised:
                 call()
             self.assertNotIn("\n", str(raised.exception))
+            self.assertIsNone(raised.exception.__cause__)
+        os.environ["DMIR_TRACEBACK"] = "1"
+        with self.assertRaises(dmir.TraceError) as raised:
+            dmir.trace(Wrong, "f32[2]")
+        self.assertIsInstance(raised.exception.__cause__, AttributeError)
+
+    def test_names_are_those_of_the_binary(self):
+        import torch
+        from dmir import _torch
+
+        for key, names in ("loss", _torch.LOSSES), ("optimizer", _torch.OPTIMIZERS):
+            spec = {"loss": "mse", "optimizer": "sgd"} | {key: "none"}
+            with self.assertRaisesRegex(dmir.Error, f"write one of {', '.join(names)}\n"):
+                _binary.run("import", "--train", ",".join(f"{k}={v}" for k, v in spec.items()), "x.onnx")
+        for given, want in [
+            (torch.nn.CrossEntropyLoss(), ("cross_entropy", {})),
+            (torch.nn.CrossEntropyLoss, ("cross_entropy", {})),
+            (torch.nn.functional.mse_loss, ("mse", {})),
+            (torch.nn.CrossEntropyLoss(label_smoothing=0.1, reduction="sum"), ("cross_entropy", {"label_smoothing": 0.1, "reduction": "sum"})),
+            (torch.nn.BCEWithLogitsLoss(), ("bce_with_logits", {})),
+        ]:
+            self.assertEqual(_torch.loss(given), want)
+
+    def test_size_that_depends_on_data(self):
+        self.write("masked.py", "from torch import nn\n\nclass Masked(nn.Module):\n    def forward(self, x):\n        return x[x > 0].sum()\n")
+        with self.module("masked", (self.root / "masked.py").read_text()) as masked:
+            with self.assertRaisesRegex(dmir.Error, r"(?s)^masked.Masked.onnx: .*\(masked.py:5 in forward\).*torch.where") as raised:
+                dmir.cost(masked.Masked(), "f32[4,8]")
+        self.assertNotIn("dmir-trace-", str(raised.exception))
 
 
 @needs("torch", "onnx", "onnxscript")
