@@ -103,6 +103,7 @@ func plannedPrograms(t *testing.T) map[string]string {
 		"chain 4":     chain(4, "f64"),
 		"chain 8":     chain(8, "f32"),
 		"gpt":         written(models.GPT(c)),
+		"groups":      groups,
 		"mixture":     written(models.Mixture(c, models.Experts{Count: 4, Chosen: 2, FF: 8, Group: 4})),
 		"lstm": example(t, "lstm_train.dmir", "16x16x32", "4x8x8", "16x32", "8x8", "16x64x", "8x8x", "16x256", "8x32", "32x256", "8x32",
 			"64x256", "8x32", "<256x", "<32x", "64x10", "8x10", "16x10", "8x10", "<16xi64", "<8xi64",
@@ -111,6 +112,39 @@ func plannedPrograms(t *testing.T) map[string]string {
 			"3x32x32", "3x8x8", "<32x3x3x3", "<4x3x3x3", "<64x32x3x3", "<8x4x3x3", "<32x", "<4x", "<64x", "<8x"),
 	}
 }
+
+// groups is a step with a grouped and two depthwise convolutions, the last of one spatial dimension.
+const groups = `// Channels by groups.
+!x = tensor<8x4x6x6xf32>
+!h = tensor<8x8x6x6xf32>
+!w = tensor<8x2x3x3xf32> // 2 groups of 4 channels made of 2
+!d = tensor<8x1x3x3xf32>
+!line = tensor<8x8x12xf32>
+!l = tensor<8x1x3xf32>
+!v = tensor<8x4xf32>
+
+func.func @train(%x: !x, %labels: tensor<8xi64> {dm.init = 2}, %w: !w {dm.stddev = 0.4}, %d: !d {dm.stddev = 0.4}, %l: !l {dm.stddev = 0.4}, %v: !v {dm.stddev = 0.4})
+    -> (tensor<f32>, !w {dm.state = "w"}, !d {dm.state = "d"}, !l {dm.state = "l"}, !v {dm.state = "v"}) {
+  %loss, %dw, %dd, %dl, %dv = dm.grad @loss %x, %labels, %w, %d, %l, %v, wrt = [2, 3, 4, 5] : (!x, tensor<8xi64>, !w, !d, !l, !v) -> (tensor<f32>, !w, !d, !l, !v)
+  %w_next = dm.sgd %w, %dw, lr = 0.1 : !w
+  %d_next = dm.sgd %d, %dd, lr = 0.1 : !d
+  %l_next = dm.sgd %l, %dl, lr = 0.1 : !l
+  %v_next = dm.sgd %v, %dv, lr = 0.1 : !v
+  return %loss, %w_next, %d_next, %l_next, %v_next : tensor<f32>, !w, !d, !l, !v
+}
+
+func.func private @loss(%x: !x, %labels: tensor<8xi64>, %w: !w, %d: !d, %l: !l, %v: !v) -> tensor<f32> {
+  %a = dm.convolution %x, %w, padding = [[1, 1], [1, 1]], feature_group_count = 2 : (!x, !w) -> !h
+  %b = dm.gelu %a : !h
+  %c = dm.convolution %b, %d, window_strides = [3, 1], padding = [[1, 1], [1, 1]], feature_group_count = 8 : (!h, !d) -> tensor<8x8x2x6xf32>
+  %e = dm.reshape %c : (tensor<8x8x2x6xf32>) -> !line
+  %f = dm.convolution %e, %l, padding = [[2, 0]], feature_group_count = 8 : (!line, !l) -> !line
+  %g = dm.mean %f, dims = [2] : (!line) -> tensor<8x8xf32>
+  %y = dm.matmul %g, %v : (tensor<8x8xf32>, !v) -> tensor<8x4xf32>
+  %loss = dm.cross_entropy %y, %labels : (tensor<8x4xf32>, tensor<8xi64>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+`
 
 // A planned is a program with a plan written into it.
 type planned struct {

@@ -174,6 +174,8 @@ var variants = []variant{
 	{"convolution", "1x2x5x6 3x2x3x2", "window_strides = [2, 3], padding = [[1, 2], [0, 1]]", "1x3x3x2", nil},
 	{"convolution", "2x4x7 6x2x2", "feature_group_count = 2, rhs_dilation = [2], window_strides = [2]", "2x6x3", nil},
 	{"convolution", "1x3x6 3x1x2", "feature_group_count = 3, padding = [[3, 0]]", "1x3x8", nil},
+	{"convolution", "3x4x5 6x2x2", "feature_group_count = 2, padding = [[0, 1]]", "3x6x5", nil},
+	{"convolution", "2x4x2x3x3 4x2x2x2x1", "feature_group_count = 2, padding = [[1, 0], [0, 0], [0, 0]], window_strides = [1, 1, 2]", "2x4x2x2x2", nil},
 	{"convolution", "1x1x8 1x1x2", "window_strides = [4]", "1x1x2", nil},
 	{"convolution", "2x2x4 3x2x3", "lhs_dilation = [2], padding = [[2, 2]]", "2x3x9", nil},
 	{"convolution", "1x4x3x2 6x2x2x3", "lhs_dilation = [3, 2], feature_group_count = 2, rhs_dilation = [2, 1], window_strides = [2, 1], padding = [[0, 1], [2, 1]]", "1x6x3x4", nil},

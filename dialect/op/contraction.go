@@ -267,7 +267,7 @@ var convolutionDef = &Def{
 	},
 	Traits:  Pure | Windowed,
 	Factors: convolutionFactors, Linear: linearInEach, Piece: convolutionPiece,
-	Divides:  "The batch, the groups, the out channels of every group; along the channels of a group the results are parts of a sum. A spatial dimension along which no window moves: of one tap, with stride 1 and no padding.",
+	Divides:  "The batch, the groups, the out channels of every group; along the channels of a group the results are parts of a sum, and so along a spatial dimension that the window covers whole, without padding. A spatial dimension along which no window moves: of one tap, with stride 1 and no padding.",
 	Exchange: exchangedSpace, Exchanges: "The spatial dimensions: devices get the elements of x that they lack from their neighbours. Where the window is larger than the result, as in the gradient of a filter, the window is divided and the results are parts of a sum.",
 	Infer: inferConvolution,
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
@@ -299,12 +299,15 @@ var convolutionDef = &Def{
 	Derivative: convolutionDerivative,
 }
 
+// maxSpatial is how many spatial dimensions a convolution may have.
+const maxSpatial = 3
+
 func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	if p := contractionElems(o, 0, 2); p != nil {
 		return nil, p
 	}
 	x, w := in(o, 0), in(o, 1)
-	if r := x.Rank(); r < 3 || r > 5 {
+	if r := x.Rank(); r < 3 || r > 2+maxSpatial {
 		return nil, problem("DM117", 0, "convolution needs 1 to 3 spatial dimensions after batch and channels, but x has shape %s", shapeText(x.Shape))
 	}
 	if p := rankIs(o, 1, x.Rank(), "the filter"); p != nil {

@@ -230,27 +230,12 @@ func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside [
 	return g.convolve(dy, w, padding, strides, win.Dilation, Int(g.o, "feature_group_count"))
 }
 
-// filterGradient convolves x with dy, both with batch and channels exchanged:
-// x becomes [C/G, G·N, …], dy, the filter, [O, N, …].
+// filterGradient convolves x with dy, both with batch and channels exchanged: x becomes [C, N, …], dy, the
+// filter, [O, N, …]. Of groups the samples are no channels, which the groups would stand around, so that no part of
+// the batch could be divided: see groupedFilterGradient.
 func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside []int64) *ir.Value {
-	groups := dim.Const(Int(g.o, "feature_group_count"))
-	xt := asTensor(x.Type)
-	per, ok := xt.Shape[1].Div(groups)
-	if !ok {
-		g.failed = true
-		return dy
-	}
-	rank := xt.Rank()
-	space := xt.Shape[2:]
-	x = g.Reshape(x, append([]dim.Dim{xt.Shape[0], groups, per}, space...)...)
-	order := identity(rank + 1)
-	order[0], order[2] = 2, 0
-	x = g.Transpose(x, order...)
-	x = g.Reshape(x, append([]dim.Dim{per, groups.Mul(xt.Shape[0])}, space...)...)
-	swap := identity(rank)
-	swap[0], swap[1] = 1, 0
-	dy = g.Transpose(dy, swap...)
-
+	groups := Int(g.o, "feature_group_count")
+	rank := asTensor(x.Type).Rank()
 	padding, between := make([][2]int64, len(inside)), make([]int, rank)
 	for i := range inside {
 		between[2+i] = int(win.spread(i) - 1)
@@ -259,7 +244,48 @@ func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside 
 		padding[i] = [2]int64{low, reach - inside[i] - low}
 	}
 	x = g.pad(x, make([]int, rank), make([]int, rank), between)
-	return g.Transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, Int(g.o, "feature_group_count")), swap...)
+	if groups > 1 {
+		return g.groupedFilterGradient(win, dy, x, padding, groups)
+	}
+	swap := identity(rank)
+	swap[0], swap[1] = 1, 0
+	x, dy = g.Transpose(x, swap...), g.Transpose(dy, swap...)
+	return g.Transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, 1), swap...)
+}
+
+// groupedFilterGradient has the samples as a dimension that the window covers: x becomes [C/G, G, N, …], dy
+// [O, 1, N, …]. Where that is a dimension too many, each sample has groups of its own, whose gradients are summed. Samples
+// whose number is a symbol can be neither, and are channels: [C/G, G·N, …].
+func (g *backward) groupedFilterGradient(win *window, dy, x *ir.Value, padding [][2]int64, groups int64) *ir.Value {
+	xt, yt := asTensor(x.Type), asTensor(dy.Type)
+	rank, samples, features := xt.Rank(), xt.Shape[0], yt.Shape[1]
+	per, ok := xt.Shape[1].Div(dim.Const(groups))
+	if !ok {
+		g.failed = true
+		return dy
+	}
+	x = g.Reshape(x, append([]dim.Dim{samples, dim.Const(groups), per}, xt.Shape[2:]...)...)
+	byGroup, bySample, swap := identity(rank+1), identity(rank+1), identity(rank)
+	byGroup[0], byGroup[2] = 2, 0
+	bySample[0], bySample[1], bySample[2] = 2, 0, 1
+	swap[0], swap[1] = 1, 0
+	var y *ir.Value // [C/G, O, window]
+	switch n, known := samples.Int(); {
+	case !known:
+		x = g.Reshape(g.Transpose(x, byGroup...), append([]dim.Dim{per, samples.Scale(groups)}, xt.Shape[2:]...)...)
+		y = g.convolve(x, g.Transpose(dy, swap...), padding, win.Dilation, win.Stride, groups)
+	case rank-2 < maxSpatial:
+		dy = g.Reshape(g.Transpose(dy, swap...), append([]dim.Dim{features, dim.Const(1), samples}, yt.Shape[2:]...)...)
+		along := func(steps []int64) []int64 { return append([]int64{1}, steps...) }
+		y = g.convolve(g.Transpose(x, byGroup...), dy, append([][2]int64{{}}, padding...), along(win.Dilation), along(win.Stride), groups)
+		y = g.Reshape(y, append([]dim.Dim{per, features}, asTensor(y.Type).Shape[3:]...)...)
+	default:
+		x = g.Reshape(g.Transpose(x, bySample...), append([]dim.Dim{per, samples.Scale(groups)}, xt.Shape[2:]...)...)
+		dy = g.Reshape(dy, append([]dim.Dim{samples.Mul(features), dim.Const(1)}, yt.Shape[2:]...)...)
+		y = g.convolve(x, dy, padding, win.Dilation, win.Stride, n*groups)
+		y = g.sum(g.Reshape(y, append([]dim.Dim{per, samples, features}, asTensor(y.Type).Shape[2:]...)...), 1)
+	}
+	return g.Transpose(y, swap...)
 }
 
 // convolve is a convolution whose padding may be negative: what it then takes

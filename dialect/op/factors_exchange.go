@@ -16,7 +16,7 @@ import (
 type Moves struct{ Size, Stride, Dilation, Spread, Low int64 }
 
 // MovesOf is how the window of o moves along dimension d of its first operand; false where o has no
-// window there.
+// window there, or it covers the dimension.
 func MovesOf(o *ir.Op, d int) (Moves, bool) {
 	switch o.Name {
 	case "dm.convolution":
@@ -37,7 +37,7 @@ func (w *window) moves(i int) Moves {
 
 func convolutionMoves(o *ir.Op, d int) (Moves, bool) {
 	w, p := convolutionWindow(o)
-	if p != nil || d < 2 || w.still(d-2) {
+	if p != nil || d < 2 || w.still(d-2) || w.covers(in(o, 0), d) {
 		return Moves{}, false
 	}
 	return w.moves(d - 2), true

@@ -103,6 +103,7 @@ func TestFactors(t *testing.T) {
 		{"einsum", "2x3xf8E5M2 3x4xf8E5M2", `equation = "ik,kj->ij"`, "2x4xf8E5M2", "[2,] [,4] -> [2,4]"},
 		{"convolution", "2x6x5x1xf32 4x3x3x1xf32", "feature_group_count = 2", "2x4x3x1xf32", "[2,2·3+,,] [2·2,3+,,] -> [2,2·2,,] linear [[0] [1]]"},
 		{"convolution", "2x6x5x4xf32 6x1x3x1xf32", "feature_group_count = 6", "2x6x3x4xf32", "[2,6,,4] [6,,,] -> [2,6,,4] linear [[0] [1]]"},
+		{"convolution", "2x6x5x4xf32 6x1x5x1xf32", "feature_group_count = 6", "2x6x1x4xf32", "[2,6,5+,4] [6,,5+,] -> [2,6,,4] linear [[0] [1]]"},
 		{"group_norm", "2x6x5xf32 6xf32", "groups = 3", "2x6x5xf32", "[2,3·2!,] [3·2!] -> [2,3·2!,]"},
 		{"group_norm", "2x6x5xf32 6xf32", "groups = 1", "2x6x5xf32", "[2,,] [] -> [2,,]"},
 		{"attention", "2x8x4x6xf32 2x4x5x6xf32 2x4x5x3xf32", "", "2x8x4x3xf32", "[2,4·2,4,] [2,4,,] [2,4,,] -> [2,4·2,4,] linear [[2]]"},

@@ -12,7 +12,21 @@ func (w *window) still(i int) bool {
 	return w.Size[i] == 1 && w.Stride[i] == 1 && w.spread(i) == 1 && w.Padding[i] == [2]int64{}
 }
 
-// convolutionFactors are the samples, the channels and the dimensions along which no window moves.
+// covers reports whether the window, that of a convolution, is the whole of dimension d of x and nothing else: it is summed
+// over, as a channel is.
+func (w *window) covers(x *types.Tensor, d int) bool {
+	i := d - 2
+	n, ok := x.Shape[d].Int()
+	return ok && n > 1 && n == w.Size[i] && w.Dilation[i] == 1 && w.spread(i) == 1 && w.Padding[i] == [2]int64{}
+}
+
+// Covers reports whether dimension d of the image of o, a dm.convolution, is one that its window covers.
+func Covers(o *ir.Op, d int) bool {
+	w, p := convolutionWindow(o)
+	return p == nil && d >= 2 && w.covers(in(o, 0), d)
+}
+
+// convolutionFactors are the samples, the channels and the dimensions along which no window moves, or that it covers.
 func convolutionFactors(o *ir.Op) *Factors {
 	x, w := in(o, 0), in(o, 1)
 	groups := dim.Const(Int(o, "feature_group_count"))
@@ -30,9 +44,13 @@ func convolutionFactors(o *ir.Op) *Factors {
 		xs[1], ws[0], ws[1], ys[1] = []int{g, sum}, []int{g, out}, []int{sum}, []int{g, out}
 	}
 	for i := range win.Size {
-		if win.still(i) {
+		switch {
+		case win.still(i):
 			n := f.factor(x.Shape[2+i], Parallel)
 			xs[2+i], ys[2+i] = []int{n}, []int{n}
+		case win.covers(x, 2+i):
+			n := f.factor(x.Shape[2+i], Reduced)
+			xs[2+i], ws[2+i] = []int{n}, []int{n}
 		}
 	}
 	return f

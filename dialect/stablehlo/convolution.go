@@ -48,14 +48,25 @@ func convolution(n *node) []*ir.Value {
 	}
 	w = n.reversed(w, back)
 	n.must(groups > 0 && batches > 0 && (groups == 1 || batches == 1), "DM141", "%s has the groups %d and %d, of which one is 1", n.name, groups, batches)
+	exact := n.exact && elem.IsFloat() && elem == to.Elem && product(n.shape(w))*product(n.sizes(to)) <= maxInOrder*maxKnown
+	covered := batches > 1 && k < 3 && n.shape(w)[1] > 0 && !exact
 	if batches > 1 {
 		x, groups = n.batchGroups(x, batches), batches
 	}
-	if k == 0 {
+	if covered {
+		// The channels, which of the gradient of a filter are the samples, are a dimension that the window covers instead:
+		// it can be divided, channels between which the groups stand cannot.
+		xs, ws := n.shape(x), n.shape(w)
+		n.must(xs[1] == batches*ws[1], "DM142", "%s: filters of %s do not fit %d groups of %d channels", n.name, n.in[1].Type, batches, xs[1]/batches)
+		x = n.reshape(x, append([]int{xs[0], batches, ws[1]}, xs[2:]...)...)
+		w = n.reshape(w, append([]int{ws[0], 1, ws[1]}, ws[2:]...)...)
+		strides, dilated, distance, padding = append([]int{1}, strides...), append([]int{1}, dilated...), append([]int{1}, distance...), append([][2]int{{}}, padding...)
+	}
+	if k == 0 && !covered {
 		x, w = n.reshape(x, append(n.shape(x), 1)...), n.reshape(w, append(n.shape(w), 1)...)
 		strides, padding, dilated, distance = ones(1), make([][2]int, 1), ones(1), ones(1)
 	}
-	if n.exact && elem.IsFloat() && elem == to.Elem && product(n.shape(w))*product(n.sizes(to)) <= maxInOrder*maxKnown {
+	if exact {
 		y := n.convolvedInOrder(x, w, in, strides, padding, dilated, distance, groups)
 		if len(in.spatial) == 0 {
 			s := n.shape(y)
@@ -66,9 +77,8 @@ func convolution(n *node) []*ir.Value {
 	n.must(k <= 3, Unsupported, "a convolution over %d spatial dimensions is not supported", k)
 	x = n.cut(x, padding, dilated)
 	y := n.convolved(x, w, to.Elem, strides, padding, dilated, distance, groups)
-	if k == 0 {
-		s := n.shape(y)
-		y = n.reshape(y, s[:2]...)
+	if s := n.shape(y); k == 0 || covered {
+		y = n.reshape(y, append(s[:2:2], s[3:]...)...)
 	}
 	return []*ir.Value{n.convert(n.transpose(y, op.Inverse(out.order())), to.Elem)}
 }
