@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/analysis/attribution"
 	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/plan/present"
@@ -128,7 +129,7 @@ func (c planCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if err := noPlan(a, p, r, points); err != nil {
+	if err := c.noPlan(a, p, r, points); err != nil {
 		return err
 	}
 	if c.writes() {
@@ -229,7 +230,7 @@ func (c planCmd) request(a *app, p *program.Program, asked request.Asked) (*requ
 	case errors.Is(err, request.ErrDevices):
 		return nil, &failure{"DM612", "--devices", "is not given, and " + err.Error(), "write --devices 64"}
 	case err != nil:
-		return nil, planFailed(a, p, r, err)
+		return nil, c.failed(a, p, r, err)
 	}
 	r.Options.Top, r.Options.Fix = max(c.Top, c.Apply), fix
 	if lib, err := highs.Find(); err == nil {
@@ -264,20 +265,21 @@ func (c planCmd) search(a *app, requests []*request.Request) ([]present.Point, e
 }
 
 // noPlan is an error if none of the points has a plan, reported in the program.
-func noPlan(a *app, p *program.Program, r *request.Request, points []present.Point) error {
+func (c planCmd) noPlan(a *app, p *program.Program, r *request.Request, points []present.Point) error {
 	for _, at := range points {
 		if at.Err == nil && len(at.Result.Plans) > 0 {
 			return nil
 		}
 	}
 	if err := points[len(points)-1].Err; err != nil {
-		return planFailed(a, p, r, err)
+		return c.failed(a, p, r, err)
 	}
-	return planFailed(a, p, r, &plan.Error{Code: plan.CodeDevices, Msg: "there is no plan for so many devices", Help: "ask for another number"})
+	return c.failed(a, p, r, &plan.Error{Code: plan.CodeDevices, Msg: "there is no plan for so many devices", Help: "ask for another number"})
 }
 
-// planFailed reports why there is no plan, in the program where that is known.
-func planFailed(a *app, p *program.Program, r *request.Request, err error) error {
+// failed reports why there is no plan, in the program where that is known. Of a text that was made of the file that a person named,
+// a model or the description of a trace, that file is named, and the line of Python that the op was traced from.
+func (c planCmd) failed(a *app, p *program.Program, r *request.Request, err error) error {
 	var d diag.Diagnostic
 	ok := false
 	if r != nil {
@@ -288,11 +290,30 @@ func planFailed(a *app, p *program.Program, r *request.Request, err error) error
 	switch {
 	case !ok:
 		return noFunction(p, err, "--func")
+	case isModel(c.File, nil) || p.Src.Path != c.File && c.File != "-":
+		return &failure{d.Code, c.File, c.tracedFrom(a, err) + d.Message, d.Help}
 	case d.Span.Len() == 0:
 		return &failure{d.Code, p.Src.Path, d.Message, d.Help}
 	}
 	diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
 	return exitStatus(exitFailed)
+}
+
+// tracedFrom is "model.py:14: " where err is at an op that was traced from there, else "".
+func (c planCmd) tracedFrom(a *app, err error) string {
+	var e *plan.Error
+	if !errors.As(err, &e) || e.At == nil || e.At.Loc == nil {
+		return ""
+	}
+	sources, err := a.sources(c.File, nil)
+	if err != nil {
+		return ""
+	}
+	place := sources.Place(attribution.Costs(e.At.Loc)[0])
+	if place.File == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d: ", place.File.Path, place.Frame.Line)
 }
 
 // show prints the plans: not where stdout has the program.
@@ -406,7 +427,7 @@ func (c planCmd) put(a *app, p *program.Program, r *plan.Result) error {
 func (c planCmd) planned(a *app, p *program.Program, r *plan.Result, chosen *plan.Plan) (*program.Program, error) {
 	text, err := await(a.ctx, func() (string, error) { return r.Write(chosen) })
 	if err != nil {
-		return nil, planFailed(a, p, nil, err)
+		return nil, c.failed(a, p, nil, err)
 	}
 	with, err := a.analyse(source.New(p.Src.Path, text), optionsOf(p))
 	if err != nil {

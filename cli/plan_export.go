@@ -82,7 +82,7 @@ func (c planCmd) exported(a *app, f *export.Format, p *program.Program, r *reque
 		if a.ctx.Err() != nil {
 			return a.ctx.Err()
 		}
-		return planFailed(a, p, r, err)
+		return c.failed(a, p, r, err)
 	}
 	if c.Output == "" || c.Output == "-" {
 		_, err = a.stdout.Write(data)

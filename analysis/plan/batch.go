@@ -35,7 +35,10 @@ func (g *graph) divideBatch(named []string) error {
 	}
 	dims, problem := microbatch.Batch(g.fn, known)
 	if problem != nil && len(named) > 0 {
-		return &Error{Code: CodeStep, Msg: problem.Msg, Help: problem.Help}
+		return &Error{
+			Code: CodeStep, At: g.siteOf(problem.At), Msg: problem.Msg,
+			Help: "name other arguments with --batch, or leave it out: devices then divide what can be divided",
+		}
 	}
 	stated := microbatch.Carried(g.fn)
 	for i, a := range g.fn.Args {

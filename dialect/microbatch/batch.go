@@ -3,6 +3,7 @@ package microbatch
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -63,16 +64,33 @@ const mostTried = 16
 // that parts of micro-batches meet only in reductions; other arguments follow by propagation. Arguments of data are
 // those that are no state; see carried.
 func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
+	if c := independent(f, k); c != nil {
+		kept := initialized(f)
+		if n == 1 {
+			return attempt(f, *c, smallestFactor(c.size), kept)
+		}
+		if c.size%int64(n) != 0 {
+			return nil, indivisible(f, *c, n)
+		}
+		return attempt(f, *c, int64(n), kept)
+	}
 	var first *shard.Problem
 	for _, kept := range carried(f, k) {
-		b, problem := divideBut(f, n, kept, k.Data)
+		only, most := k.Data, int64(math.MaxInt64)
+		if unknown(f, k) {
+			only = notWeights(f)
+		}
+		if unknown(f, k) || k.Data != nil {
+			most = products(f) / mostShared
+		}
+		b, problem := divideBut(f, n, kept, only, most)
 		if b != nil {
 			return b, nil
 		}
 		if first == nil {
 			first = problem
 		}
-		if uneven(f, n, kept, k.Data) {
+		if uneven(f, n, kept, only, most) {
 			break
 		}
 	}
@@ -81,16 +99,17 @@ func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
 
 // uneven reports whether f has a batch in this reading that n micro-batches do not divide evenly. No less likely reading
 // is tried then: it would divide a weight, and each micro-batch would wait for all others.
-func uneven(f *ir.Func, n int, kept, only []bool) bool {
+func uneven(f *ir.Func, n int, kept, only []bool, most int64) bool {
 	if n == 1 {
 		return false
 	}
-	b, _ := divideBut(f, 1, kept, only)
+	b, _ := divideBut(f, 1, kept, only, most)
 	return b != nil && b.shared == 0
 }
 
-// divideBut is divide where the arguments kept are no data, and, unless it is nil, one of only has samples.
-func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
+// divideBut is divide where the arguments kept are no data, and, unless it is nil, one of only has samples, which leave most
+// FLOP of contractions to be done once.
+func divideBut(f *ir.Func, n int, kept, only []bool, most int64) (*batch, *shard.Problem) {
 	var first *shard.Problem
 	note := func(p *shard.Problem) {
 		if first == nil {
@@ -99,7 +118,7 @@ func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
 	}
 	tried := 0
 	var best *batch
-	for _, c := range candidates(f, kept, initialized(f)) {
+	for _, c := range candidates(f, kept, initialized(f), nil) {
 		if only != nil && !only[c.arg] {
 			continue
 		}
@@ -108,11 +127,7 @@ func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
 			parts = smallestFactor(c.size)
 		}
 		if parts < 2 || c.size%parts != 0 {
-			note(&shard.Problem{
-				At:   f.Op,
-				Msg:  fmt.Sprintf("dimension %d of %s has %d elements, which %d micro-batches do not divide evenly", c.dim, f.Args[c.arg].Name, c.size, n),
-				Help: "state " + op.MicrobatchesAttr + " as " + choices(c.size),
-			})
+			note(indivisible(f, c, n))
 			continue
 		}
 		if tried++; tried > mostTried {
@@ -125,7 +140,15 @@ func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
 		}
 		// Along a dimension that is no batch, as the features of an input, ops behind the first sum are the same for
 		// all micro-batches.
-		if b.shared = shared(newWriter(f, b, n)); best == nil || b.shared < best.shared {
+		b.shared = shared(newWriter(f, b, n))
+		if b.shared > most {
+			note(&shard.Problem{
+				At: f.Op, Msg: fmt.Sprintf("most products do not have dimension %d of %s", c.dim, f.Args[c.arg].Name),
+				Help: "hand the data to the step as an argument of its own",
+			})
+			continue
+		}
+		if best == nil || b.shared < best.shared {
 			best = b
 		}
 		if best.shared == 0 {
@@ -143,6 +166,15 @@ func divideBut(f *ir.Func, n int, kept, only []bool) (*batch, *shard.Problem) {
 		}
 	}
 	return nil, first
+}
+
+// indivisible is the problem of a candidate that n micro-batches do not divide evenly.
+func indivisible(f *ir.Func, c candidate, n int) *shard.Problem {
+	return &shard.Problem{
+		At:   f.Op,
+		Msg:  fmt.Sprintf("dimension %d of %s has %d elements, which %d micro-batches do not divide evenly", c.dim, f.Args[c.arg].Name, c.size, n),
+		Help: "state " + op.MicrobatchesAttr + " as " + choices(c.size),
+	}
 }
 
 func smallestFactor(n int64) int64 {
@@ -220,7 +252,7 @@ func carried(f *ir.Func, k Known) [][]bool {
 		}
 	}
 	switch {
-	case len(candidates(f, returned, given)) == 0:
+	case len(candidates(f, returned, given, nil)) == 0:
 		return [][]bool{kept}
 	case slices.Contains(kept, true):
 		return [][]bool{returned, kept}
@@ -264,8 +296,9 @@ func plain(t types.Type) types.Type {
 	return x.With(x.Shape...)
 }
 
-// candidates are the dimensions of the arguments that are no state: those that are not given first, the largest first.
-func candidates(f *ir.Func, kept, given []bool) []candidate {
+// candidates are the dimensions of the arguments that are no state: those that are not given first, then those that are not
+// behind, the largest first.
+func candidates(f *ir.Func, kept, given []bool, behind []int) []candidate {
 	bytes := func(i int) int64 {
 		n, _ := f.Args[i].Tensor().Bytes().Int()
 		return n
@@ -279,6 +312,9 @@ func candidates(f *ir.Func, kept, given []bool) []candidate {
 	slices.SortStableFunc(order, func(i, k int) int {
 		if given[i] != given[k] {
 			return map[bool]int{true: 1, false: -1}[given[i]]
+		}
+		if behind != nil && behind[i] != behind[k] {
+			return cmp.Compare(behind[i], behind[k])
 		}
 		return cmp.Compare(bytes(k), bytes(i))
 	})
@@ -393,7 +429,7 @@ func (b *batch) meets(arg *ir.Value, d int) *shard.Problem {
 	for value != nil && value.Name == "" && b.Renamed[value] != nil {
 		value = b.Renamed[value]
 	}
-	name := "a value"
+	name := "its operand"
 	if value != nil && value.Name != "" {
 		name = value.Name
 	}
@@ -410,7 +446,7 @@ func (b *batch) meets(arg *ir.Value, d int) *shard.Problem {
 	}
 	return &shard.Problem{
 		At:   at,
-		Msg:  fmt.Sprintf("%sthe whole batch of %s is needed at once (dimension %d of %s is divided into micro-batches)", who, name, d, arg.Name),
+		Msg:  fmt.Sprintf("%sthe whole batch of %s is needed at once (dimension %d of %s has the samples)", who, name, d, arg.Name),
 		Help: "only sums, products and extremes over the batch are accumulated: keep its dimension out of such ops, or do without " + op.MicrobatchesAttr,
 	}
 }

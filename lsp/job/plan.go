@@ -173,7 +173,7 @@ func (j *Jobs) Plan(ctx context.Context, p session.Place, args PlanArgs, token p
 	j.plans.keep(&Planned{Key: p.Key, Func: args.Func, Path: p.Path, Src: p.Src, Version: p.Version, Machine: o.Machine, Plans: got.Plans})
 	res.OK, res.Plans = true, got.Plans.Result
 	best := res.Plans.Plans[0]
-	res.Message = fmt.Sprintf("@%s on %d × %s: %s, %s a step, %s", args.Func, o.Devices, o.Machine.Title, present.Sentence(best),
+	res.Message = fmt.Sprintf("@%s on %d × %s: %s, %s a step; %s", args.Func, o.Devices, o.Machine.Title, present.Sentence(best),
 		present.Time(best), present.Optimality(res.Plans))
 	j.s.Show(protocol.MessageTypeInfo, res.Message)
 	return res, nil

@@ -97,7 +97,7 @@ func Headline(r *plan.Result) string {
 	if r.Model.Samples > 0 {
 		parts = append(parts, number(r.Model.Samples)+" samples")
 	}
-	if r.Model.Tokens > 0 {
+	if r.Model.Tokens > 1 {
 		parts = append(parts, number(r.Model.Tokens)+" tokens")
 	}
 	if r.Model.Layers > 1 {
@@ -124,21 +124,24 @@ func Batch(r *plan.Result) string {
 	return fmt.Sprintf("the samples are those of %s, and all share %s; --batch NAMES names others", list(r.Model.Batch), list(r.Model.Whole))
 }
 
-// Optimality is how far the best plan of r may be from the best of its space: by the model of the search, which the figures
-// are not by where the texts of the plans are compiled.
+// Optimality is a sentence on how far the best plan of r may be from the best of its space: by the model of the search, which
+// the figures are not by where the texts of the plans are compiled.
 func Optimality(r *plan.Result) string {
-	by := ""
+	by, and := "", ""
 	if r.Modelled == "" && len(r.Plans) > 0 {
-		by = fmt.Sprintf("by the model of the search, which has it at %s, ", seconds(r.Plans[0].Modelled))
+		by, and = fmt.Sprintf("by the model of the search it takes %s, ", seconds(r.Plans[0].Modelled)), "and "
 	}
 	floor := ""
 	if r.Floor > 0 && r.Modelled == "" {
 		floor = fmt.Sprintf("; no text takes less than %s, its products at the peak rate of all devices", seconds(r.Floor))
 	}
 	if r.Gap < 0.0005 {
-		return by + "no plan of the space takes less" + floor
+		return by + and + "no plan of the space takes less" + floor
 	}
-	return fmt.Sprintf("%sat most %.1f %% above the best of the space%s", by, r.Gap/(1-r.Gap)*100, floor)
+	if by == "" {
+		by = "it takes "
+	}
+	return fmt.Sprintf("%sat most %.1f %% longer than the best of the space%s", by, r.Gap/(1-r.Gap)*100, floor)
 }
 
 // Time is the time of a step with p, as people read it.

@@ -81,8 +81,8 @@ func Table(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 	}
 	best := r.Plans[0]
 	fmt.Fprintln(w)
-	lines(w, o, "best: ", fmt.Sprintf("%s; %s a step, %s (%s)", Sentence(best), seconds(best.Time), Optimality(r),
-		diag.Count(r.Searched, "setting")))
+	lines(w, o, "best: ", fmt.Sprintf("%s; %s a step", Sentence(best), seconds(best.Time)))
+	lines(w, o, "bound: ", fmt.Sprintf("%s (%s)", Optimality(r), diag.Count(r.Searched, "setting")))
 	if r.Modelled != "" {
 		lines(w, o, "figures: ", "those of the model of the search, not of the compiled text: "+r.Modelled)
 	}
