@@ -69,12 +69,12 @@ var telling = map[string]bool{
 	"x": true, "xs": true, "input": true, "inputs": true, "input_ids": true, "ids": true, "tokens": true, "batch": true, "data": true, "images": true, "image": true,
 }
 
-// sums reports whether parts of the batch are added up to more than numbers and statistics, which a dm.reduce begins.
+// sums reports whether parts of the batch are added up to more than numbers and statistics, which begin with a reduction.
 func (b *batch) sums() (some bool) {
 	ir.Walk(b.Func.Body.Ops, func(o *ir.Op) bool {
 		if o.Name == op.AllReduce && o.In(0) != nil && o.In(0).Rank() > 0 {
 			from := o.Operands[0].Op
-			some = some || from == nil || from.Name != "dm.reduce"
+			some = some || from == nil || op.Of(from).Reduced == nil
 		}
 		return !some
 	})
@@ -82,21 +82,21 @@ func (b *batch) sums() (some bool) {
 }
 
 // isWeight reports whether v, and what is made of it alone, is used as weights are: on the right of products, as the table
-// that indices read, as the factor or the bias of a larger value.
+// that indices read, as the factor or the bias of a larger value. Integers are numbers of rows or of classes.
 func isWeight(v *ir.Value, seen map[*ir.Value]bool) bool {
 	if seen[v] {
 		return true
 	}
 	seen[v] = true
+	if t := v.Tensor(); t != nil && !t.Elem.IsFloat() {
+		return false
+	}
 	for _, u := range v.Uses {
 		d := op.Of(u.Op)
 		switch {
 		case d == nil || u.Op.Name == op.Return:
 			return false
-		case u.Op.Name == "dm.embedding" || u.Op.Name == "dm.gather":
-			if u.Index > 0 {
-				return false
-			}
+		case d.Classes != nil && d.Family != op.Normalization: // a table that numbers of rows read
 		case len(u.Op.Operands) == 1 && len(u.Op.Results) == 1:
 			if !isWeight(u.Op.Results[0], seen) {
 				return false
@@ -124,7 +124,15 @@ func notWeights(f *ir.Func) []bool {
 
 // broadcastBy reports whether v is repeated to the shape of the values that o, which is element-wise, takes beside it.
 func broadcastBy(o *ir.Op, v *ir.Value) bool {
-	return v.Op != nil && v.Op.Name == "dm.broadcast" && slices.ContainsFunc(o.Operands, func(x *ir.Value) bool {
-		return x != v && (x.Op == nil || x.Op.Name != "dm.broadcast")
-	})
+	return repeated(v) && slices.ContainsFunc(o.Operands, func(x *ir.Value) bool { return x != v && !repeated(x) })
+}
+
+// repeated reports whether v has more elements than the one value it is made of.
+func repeated(v *ir.Value) bool {
+	if v.Op == nil || len(v.Op.Operands) != 1 || v.Tensor() == nil || v.Op.In(0) == nil {
+		return false
+	}
+	n, ok := v.Tensor().Elements().Int()
+	m, known := v.Op.In(0).Elements().Int()
+	return ok && known && m < n
 }
