@@ -128,6 +128,9 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 // those of the other. Edges are padded to whole tiles. Sums that blocks share are written, and read once
 // more by another kernel; those of a cluster pass through distributed shared memory, and each of its blocks stores a part of the tile.
 func (m *Machine) ProductTime(p Product, t Tile) ProductTime {
+	if t.Path == WindowPath {
+		return m.windowTime(p, t)
+	}
 	sharing := 1.0
 	if m.generation() >= hopper && (t.Path == wgmmaPath || t.Path == pingpongPath) {
 		sharing = neighbours
@@ -283,6 +286,21 @@ var efficiencies = func() (all [10]float64) {
 	}
 	return all
 }()
+
+// WindowPath is the path of a convolution that threads compute as sums over windows: each has Rows lines of Cols outputs, and takes
+// Step slots of the issue of instructions.
+const WindowPath = "window"
+
+// windowTime is the time of p as sums over windows: that of the issue of instructions, or of the multiplications where a machine
+// multiplies fewer numbers in a clock than it issues. Four instructions of 32 lanes are issued in a clock of a multiprocessor.
+func (m *Machine) windowTime(p Product, t Tile) ProductTime {
+	issue := m.Rate(false, types.F32, "") / 2
+	if lanes := float64(m.SMs) * m.Clock * 4 * 32; lanes > issue && m.Clock > 0 {
+		issue = lanes * m.Rate(false, types.F32, "") / m.Peak(false, types.F32)
+	}
+	slots := float64(p.Batch) * float64(p.Rows) * float64(p.Cols) / float64(t.Rows*t.Cols) * float64(t.Step)
+	return ProductTime{Compute: max(slots/issue, p.FLOP()/m.Rate(false, p.Elem, ""))}
+}
 
 // The paths that time is reckoned for in their own way: products on the vector units, of warps, and those of warpgroups that
 // share a tile, take turns, or have an operand that another one gathers.

@@ -78,9 +78,16 @@ func expressions(f *kernel.Form) map[string]int {
 }
 
 // cell computes outs, elements of a cell, and stores them, as vectors where they are
-// contiguous; those at an edge only where they are inside.
-func (e *emitter) cell(outs []kernel.Out) {
+// contiguous; those at an edge only where they are inside. Before them it computes parts of them in stages, so that
+// what a stage alone reads is in registers no longer.
+func (e *emitter) cell(outs []kernel.Out, stages [][]*kernel.Expr) {
 	l := e.lanes(nil, 1)
+	for _, xs := range stages {
+		e.gather(xs)
+		for _, x := range xs {
+			e.value(x)
+		}
+	}
 	var xs []*kernel.Expr
 	for _, o := range outs {
 		xs = append(xs, o.X)

@@ -52,6 +52,9 @@ func (t Target) plan(f *kernel.Form, o assemble.Options) (*Plan, error) {
 			return nil, err
 		}
 		s, pace = c, c.pace()
+		if w := t.windowSum(f, c, o); w != nil {
+			s, pace = w, assemble.Pace{}
+		}
 	default:
 		err = fmt.Errorf("no kernel of class %s", f.Class)
 	}
@@ -105,12 +108,14 @@ func (p *Plan) Texts() ([]assemble.Text, error) {
 }
 
 // Tile is the tile of a contraction, and the name of its product in the
-// measured choices; that of an attention on tensor cores has no name. Both are "" for
+// measured choices; that of an attention on tensor cores and of a sum over windows have no name. Both are "" for
 // other forms.
 func (p *Plan) Tile() (tile, product string) {
 	switch s := p.scheme.(type) {
 	case *contraction:
 		return s.c.String(), shapeOf(s.t).key(s.target.Arch)
+	case *windowSum:
+		return s.String(), ""
 	case *attentionPlan:
 		return s.tileAttr(), ""
 	case *attentionGradient:

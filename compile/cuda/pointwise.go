@@ -255,7 +255,7 @@ func (p *elementwise) write(t *text, held []lists, sums [][]levelSums, loops []s
 		e.open("if (%s < %d)", i, outs[0].Elements()/f.V)
 		e.bind(outs[0].Loops[0], cpp("%s", i))
 		if f.Cells != nil && f.V == 1 {
-			e.cell(outs)
+			e.cell(outs, stages(f))
 			e.close()
 			continue
 		}

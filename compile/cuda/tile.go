@@ -369,16 +369,9 @@ func (p productShape) takes(c Config) bool {
 // time predicts the seconds that p takes with tile c, by the model of costs: the product with this tile, and no less
 // than the operands and the result take at the bandwidth that kernels reach.
 func (p productShape) time(c Config, m *machine.Machine) float64 {
-	elem := p.elems[0]
-	cols := p.cols * int64(p.products)
 	x := m.ProductTime(p.product(), c.tile())
-	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
-	if p.operands > 0 {
-		bytes = float64(elem.Bytes()) * float64(p.operands+p.batch*p.rows*p.cols)
-	}
-	bytes += float64(p.batch) * (p.epilogue.Read + p.epilogue.Written) * float64(p.rows*cols)
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
-	t := math.Max(x.Total(), bytes/m.Reach()) + x.Total()/1000
+	t := math.Max(x.Total(), p.bytes()/m.Reach()) + x.Total()/1000
 	if c.Splits > 1 && !c.Cluster {
 		t *= 1.05
 	}
@@ -386,6 +379,16 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 		t *= 1.01
 	}
 	return t
+}
+
+// bytes is what p moves at least: its operands, the result, and what the epilogue does.
+func (p productShape) bytes() float64 {
+	elem, cols := p.elems[0], p.cols*int64(p.products)
+	bytes := float64(p.batch) * float64(elem.Bytes()) * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	if p.operands > 0 {
+		bytes = float64(elem.Bytes()) * float64(p.operands+p.batch*p.rows*p.cols)
+	}
+	return bytes + float64(p.batch)*(p.epilogue.Read+p.epilogue.Written)*float64(p.rows*cols)
 }
 
 // product is p as the model of costs has it.

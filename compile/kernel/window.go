@@ -60,6 +60,9 @@ func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr,
 }
 
 func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
+	if e.writes(shapeOf(o.Operands[1])[1:]) {
+		return e.convolutionWritten(o, idx)
+	}
 	elem := o.Results[0].Elem()
 	x, w := o.Operands[0], o.Operands[1]
 	xs, ws := shapeOf(x), shapeOf(w)

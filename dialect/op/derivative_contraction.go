@@ -1,6 +1,7 @@
 package op
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -20,7 +21,7 @@ var matmulDerivative = &Derivative{
 
 var convolutionDerivative = &Derivative{
 	Doc: "`dx` is the convolution of dy, dilated by the window's strides, with the reversed filters; " +
-		"`dw` is that of x and dy, dilated by the strides, with batch and channels exchanged.",
+		"`dw` is that of x and dy, dilated by the strides, with batch and channels exchanged. Zeros between elements are dilations of the convolutions: they are neither stored nor counted.",
 	rule: convolutionRule,
 }
 
@@ -204,30 +205,26 @@ func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside [
 		return dy
 	}
 	rank := wt.Rank()
-	window := wt.Shape[2:]
+	taps := wt.Shape[2:]
 	space := identity(rank)[2:]
 	// [G, O/G, C/G, window] -> [G, C/G, O/G, window] -> [C, O/G, window]
-	w = g.Reshape(w, append([]dim.Dim{groups, perOut, wt.Shape[1]}, window...)...)
+	w = g.Reshape(w, append([]dim.Dim{groups, perOut, wt.Shape[1]}, taps...)...)
 	order := identity(rank + 1)
 	order[1], order[2] = 2, 1
 	w = g.Transpose(w, order...)
-	w = g.Reshape(w, append([]dim.Dim{wt.Shape[1].Mul(groups), perOut}, window...)...)
+	w = g.Reshape(w, append([]dim.Dim{wt.Shape[1].Mul(groups), perOut}, taps...)...)
 	w = g.Value("reverse", []*ir.Value{w}, named("dims", IntList(space...)))
 
-	between, padding := make([]int, rank), make([][2]int64, len(inside))
+	padding := make([][2]int64, len(inside))
 	for i := range inside {
-		between[2+i] = int(win.Stride[i] - 1)
 		reach := (win.Size[i] - 1) * win.Dilation[i]
 		spread := (outside[i]-1)*win.Stride[i] + 1
 		low := reach - win.Padding[i][0]
 		padding[i] = [2]int64{low, inside[i] + reach - spread - low}
 	}
-	dy = g.pad(dy, make([]int, rank), make([]int, rank), between)
-	var strides []int64
-	if g.o.Attr("lhs_dilation") != nil {
-		strides = win.Spread // of the zeros between elements no gradient is asked
-	}
-	return g.convolve(dy, w, padding, strides, win.Dilation, Int(g.o, "feature_group_count"))
+	// Of the zeros between elements of x no gradient is asked.
+	moves := window{Stride: win.Spread, Spread: win.Stride, Dilation: win.Dilation, Padding: padding}
+	return g.convolve(dy, w, &moves, Int(g.o, "feature_group_count"))
 }
 
 // filterGradient convolves x with dy, both with batch and channels exchanged: x becomes [C, N, …], dy, the
@@ -235,28 +232,26 @@ func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside [
 // the batch could be divided: see groupedFilterGradient.
 func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside []int64) *ir.Value {
 	groups := Int(g.o, "feature_group_count")
-	rank := asTensor(x.Type).Rank()
-	padding, between := make([][2]int64, len(inside)), make([]int, rank)
+	padding := make([][2]int64, len(inside))
 	for i := range inside {
-		between[2+i] = int(win.spread(i) - 1)
 		low := win.Padding[i][0]
 		reach := (win.Size[i]-1)*win.Dilation[i] + (outside[i]-1)*win.Stride[i] + 1
 		padding[i] = [2]int64{low, reach - inside[i] - low}
 	}
-	x = g.pad(x, make([]int, rank), make([]int, rank), between)
+	moves := &window{Stride: win.Dilation, Spread: win.Spread, Dilation: win.Stride, Padding: padding}
 	if groups > 1 {
-		return g.groupedFilterGradient(win, dy, x, padding, groups)
+		return g.groupedFilterGradient(moves, dy, x, groups)
 	}
-	swap := identity(rank)
+	swap := identity(asTensor(x.Type).Rank())
 	swap[0], swap[1] = 1, 0
 	x, dy = g.Transpose(x, swap...), g.Transpose(dy, swap...)
-	return g.Transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, 1), swap...)
+	return g.Transpose(g.convolve(x, dy, moves, 1), swap...)
 }
 
 // groupedFilterGradient has the samples as a dimension that the window covers: x becomes [C/G, G, N, …], dy
 // [O, 1, N, …]. Where that is a dimension too many, each sample has groups of its own, whose gradients are summed. Samples
 // whose number is a symbol can be neither, and are channels: [C/G, G·N, …].
-func (g *backward) groupedFilterGradient(win *window, dy, x *ir.Value, padding [][2]int64, groups int64) *ir.Value {
+func (g *backward) groupedFilterGradient(moves *window, dy, x *ir.Value, groups int64) *ir.Value {
 	xt, yt := asTensor(x.Type), asTensor(dy.Type)
 	rank, samples, features := xt.Rank(), xt.Shape[0], yt.Shape[1]
 	per, ok := xt.Shape[1].Div(dim.Const(groups))
@@ -273,40 +268,60 @@ func (g *backward) groupedFilterGradient(win *window, dy, x *ir.Value, padding [
 	switch n, known := samples.Int(); {
 	case !known:
 		x = g.Reshape(g.Transpose(x, byGroup...), append([]dim.Dim{per, samples.Scale(groups)}, xt.Shape[2:]...)...)
-		y = g.convolve(x, g.Transpose(dy, swap...), padding, win.Dilation, win.Stride, groups)
+		y = g.convolve(x, g.Transpose(dy, swap...), moves, groups)
 	case rank-2 < maxSpatial:
 		dy = g.Reshape(g.Transpose(dy, swap...), append([]dim.Dim{features, dim.Const(1), samples}, yt.Shape[2:]...)...)
-		along := func(steps []int64) []int64 { return append([]int64{1}, steps...) }
-		y = g.convolve(g.Transpose(x, byGroup...), dy, append([][2]int64{{}}, padding...), along(win.Dilation), along(win.Stride), groups)
+		over := &window{
+			Stride: append([]int64{1}, moves.Stride...), Dilation: append([]int64{1}, moves.Dilation...),
+			Padding: append([][2]int64{{}}, moves.Padding...),
+		}
+		if moves.Spread != nil {
+			over.Spread = append([]int64{1}, moves.Spread...)
+		}
+		y = g.convolve(g.Transpose(x, byGroup...), dy, over, groups)
 		y = g.Reshape(y, append([]dim.Dim{per, features}, asTensor(y.Type).Shape[3:]...)...)
 	default:
 		x = g.Reshape(g.Transpose(x, bySample...), append([]dim.Dim{per, samples.Scale(groups)}, xt.Shape[2:]...)...)
 		dy = g.Reshape(dy, append([]dim.Dim{samples.Mul(features), dim.Const(1)}, yt.Shape[2:]...)...)
-		y = g.convolve(x, dy, padding, win.Dilation, win.Stride, n*groups)
+		y = g.convolve(x, dy, moves, n*groups)
 		y = g.sum(g.Reshape(y, append([]dim.Dim{per, samples, features}, asTensor(y.Type).Shape[2:]...)...), 1)
 	}
 	return g.Transpose(y, swap...)
 }
 
-// convolve is a convolution whose padding may be negative: what it then takes
-// away is cut off first.
-func (g *backward) convolve(x, w *ir.Value, padding [][2]int64, strides, dilation []int64, groups int64) *ir.Value {
-	xt := asTensor(x.Type)
+// convolve is a convolution whose padding may be negative: what it then takes away is cut off first. Of
+// elements with zeros between them, an edge that is not cut between two elements leaves zeros before the first or
+// behind the last one, which are padding.
+func (g *backward) convolve(x, w *ir.Value, win *window, groups int64) *ir.Value {
+	rank := asTensor(x.Type).Rank()
+	between := make([]int, rank)
+	spread := make([]int64, len(win.Padding))
 	var dims, start, limit, steps []int
-	pads := make(types.Array, len(padding))
-	for i, p := range padding {
+	pads := make(types.Array, len(win.Padding))
+	for i, p := range win.Padding {
+		spread[i] = win.spread(i)
 		if p[0] < 0 || p[1] < 0 {
-			size, ok := xt.Shape[2+i].Int()
+			size, ok := asTensor(x.Type).Shape[2+i].Int()
 			g.failed = g.failed || !ok
+			cut := func(side int) int64 { return (max(0, -p[side]) + spread[i] - 1) / spread[i] }
+			if spread[i] > 1 && cut(0)+cut(1) >= size { // of which only zeros remain
+				between[2+i], size, spread[i] = int(spread[i]-1), (size-1)*spread[i]+1, 1
+			}
+			low, high := cut(0), cut(1)
 			dims, steps = append(dims, 2+i), append(steps, 1)
-			start, limit = append(start, int(max(0, -p[0]))), append(limit, int(size-max(0, -p[1])))
+			start, limit = append(start, int(low)), append(limit, int(size-high))
+			p = [2]int64{p[0] + low*spread[i], p[1] + high*spread[i]}
 		}
-		pads[i] = types.Array{types.Int{V: max(0, p[0])}, types.Int{V: max(0, p[1])}}
+		pads[i] = types.Array{types.Int{V: p[0]}, types.Int{V: p[1]}}
 	}
+	x = g.pad(x, make([]int, rank), make([]int, rank), between)
 	attrs := append(g.precision(), types.Named{Name: "padding", Value: pads})
-	for name, l := range map[string][]int64{"window_strides": strides, "rhs_dilation": dilation} {
-		if l != nil {
-			attrs = append(attrs, types.Named{Name: name, Value: int64sAttr(l)})
+	for _, l := range []struct {
+		name string
+		of   []int64
+	}{{"window_strides", win.Stride}, {"lhs_dilation", spread}, {"rhs_dilation", win.Dilation}} {
+		if slices.ContainsFunc(l.of, func(n int64) bool { return n != 1 }) {
+			attrs = append(attrs, types.Named{Name: l.name, Value: int64sAttr(l.of)})
 		}
 	}
 	if groups > 1 {
