@@ -43,6 +43,7 @@ type productCase struct {
 	// elements is an element-wise kernel
 	elements bool
 	tf32     bool // operands of f32 are rounded to TF32
+	cell     int  // the number of the cells of a sum over windows, from 1; 0: the model chooses
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
@@ -182,7 +183,11 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
 	}
-	plan, err := c.target.plan(f, assemble.Options{})
+	var options assemble.Options
+	if p.cell > 0 {
+		options.Tile = c.target.sums(t, f)[p.cell-1].String()
+	}
+	plan, err := c.target.plan(f, options)
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}

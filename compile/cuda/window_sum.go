@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 
 	"dmir/analysis/machine"
 	"dmir/compile/assemble"
@@ -15,17 +16,13 @@ type windowSum struct {
 	slots int64 // of the issue of instructions by a thread
 }
 
-// windowSum is f, a contraction, as sums over windows where these take less time than the tile of c, or where that was the
-// choice before; nil otherwise.
-func (t Target) windowSum(f *kernel.Form, c *contraction, o assemble.Options) *windowSum {
+// windowSums are f, a contraction of the given product, as sums over windows, with each of the cells that a thread may compute; none
+// where f is no such sum.
+func (t Target) windowSums(f *kernel.Form, product productShape, o assemble.Options) (all []*windowSum) {
 	s := f.Sums()
-	if t.Rank > 0 || s == nil {
+	if s == nil {
 		return nil
 	}
-	product := shapeOf(c.t)
-	var best *windowSum
-	memory := product.bytes() / t.Machine.Reach()
-	least := product.time(c.c, t.Machine)
 	for _, cells := range s.SumCells(width(f.Outputs[0].Elem(), 16)) {
 		g, err := s.Divided([]*kernel.Cells{cells})
 		if err != nil {
@@ -34,15 +31,32 @@ func (t Target) windowSum(f *kernel.Form, c *contraction, o assemble.Options) *w
 		if n := expressions(g); n[kernel.Reduce] > 0 || n["mul"]+n["add"] > mostWritten {
 			continue
 		}
-		p := &windowSum{elementwise: &elementwise{f: g, over: o.Over, v: 1}}
-		var live int
-		if p.slots, live = threadSlots(g); live > mostRead {
+		n, live := threadSlots(g)
+		if live > mostRead {
 			continue
 		}
 		// Cells at edges are computed whole.
-		p.slots = ceil(p.slots*cells.Count()*cells.Of(), c.t.Batch*c.t.Rows*c.t.Cols)
+		n = ceil(n*cells.Count()*cells.Of(), product.batch*product.rows*product.cols)
+		all = append(all, &windowSum{elementwise: &elementwise{f: g, over: o.Over, v: 1}, slots: n})
+	}
+	return all
+}
+
+// windowSum is f, a contraction, as sums over windows where these take less time than the tile of c, or where that was the
+// choice before; nil otherwise.
+func (t Target) windowSum(f *kernel.Form, c *contraction, o assemble.Options) (best *windowSum) {
+	if t.Rank > 0 || o.Tile != "" && !strings.HasPrefix(o.Tile, machine.WindowPath) {
+		return nil
+	}
+	product := shapeOf(c.t)
+	memory := product.bytes() / t.Machine.Reach()
+	least := product.time(c.c, t.Machine)
+	for _, p := range t.windowSums(f, product, o) {
+		if p.String() == o.Tile {
+			return p
+		}
 		// Without enough warps nothing hides the latency of what a thread reads.
-		if best != nil && cells.Count() < waves*blockThreads*t.multiprocessors() {
+		if best != nil && p.f.Cells[0].Count() < waves*blockThreads*t.multiprocessors() {
 			continue
 		}
 		compute := t.Machine.ProductTime(product.product(), p.tile()).Total()
