@@ -10,6 +10,10 @@ import (
 	"dmir/dialect/types"
 )
 
+// fewChannels is the most channels of a group that a sum over windows makes as fast as tensor cores whose operand is gathered, which
+// take about 32 instructions for each element of it.
+const fewChannels = 8
+
 // Gathers reports whether o is a convolution on m's tensor cores, whose kernels read
 // elements one by one where the order of an operand asks for it: neighbours along the
 // image shift with the window, so that eight of them are not one aligned access.
@@ -22,6 +26,16 @@ func Gathers(m *machine.Machine, o *ir.Op) bool {
 	elem := o.In(0).Elem
 	if elem != o.In(1).Elem || !elem.IsFloat() || elem.Bytes() != 2 || m.TensorCore[elem] == 0 {
 		return false
+	}
+	if p, ok := op.ProductOf(o); ok {
+		depth, known := p.Depth.Int()
+		channels, fixed := p.Cols.Int()
+		if p.Turned {
+			channels, fixed = p.Rows.Int()
+		}
+		if known && fixed && depth <= machine.WindowProducts && channels <= fewChannels { // threads add them up
+			return false
+		}
 	}
 	// A window of one tap that visits each element is a product of matrices.
 	moves := func(n int64) bool { return n != 1 }

@@ -177,6 +177,8 @@ var variants = []variant{
 	{"convolution", "3x4x5 6x2x2", "feature_group_count = 2, padding = [[0, 1]]", "3x6x5", nil},
 	{"convolution", "2x4x2x3x3 4x2x2x2x1", "feature_group_count = 2, padding = [[1, 0], [0, 0], [0, 0]], window_strides = [1, 1, 2]", "2x4x2x2x2", nil},
 	{"convolution", "1x1x8 1x1x2", "window_strides = [4]", "1x1x2", nil},
+	{"convolution", "1x1x1 1x1x1", "window_strides = [3], padding = [[5, 5]]", "1x1x4", nil},
+	{"convolution", "1x1x2 1x1x1", "window_strides = [2], padding = [[3, 2]]", "1x1x4", nil},
 	{"convolution", "2x2x4 3x2x3", "lhs_dilation = [2], padding = [[2, 2]]", "2x3x9", nil},
 	{"convolution", "1x4x3x2 6x2x2x3", "lhs_dilation = [3, 2], feature_group_count = 2, rhs_dilation = [2, 1], window_strides = [2, 1], padding = [[0, 1], [2, 1]]", "1x6x3x4", nil},
 	{"convolution", "1x2x5 2x2x1", "lhs_dilation = [2], window_strides = [3]", "1x2x3", nil},
