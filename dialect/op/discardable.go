@@ -205,7 +205,7 @@ var Discardables = []*Discardable{
 	{Name: BackwardAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "differentiation has added the op"},
 	{Name: MicroAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "the number of a micro-batch", Example: "0 : i64", Doc: "the micro-batch that the op works on"},
 	{Name: TaskAttr, On: OnOp, Made: true, Is: isString, Want: "a task", Example: `"2F0"`, Doc: "the task of the pipeline's schedule in which the op runs: the stage, `F`, `B` or `W`, the micro-batch"},
-	{Name: TileAttr, On: OnOp, Made: true, Is: isString, Want: "a tile", Example: `"mma 128x128x32 / 4"`, Doc: "how a contraction or an attention is cut into tiles: its path, the block, how two blocks share an operand (`2x1`), and the blocks that share a sum (`/ 4`), in memory or as a `cluster`"},
+	{Name: TileAttr, On: OnOp, Made: true, Is: isString, Want: "a tile", Example: `"mma 128x128x32 / 4"`, Doc: "how a contraction or an attention is cut into tiles: its path, the block, how two blocks share an operand (`2x1`), and the blocks that share a sum (`/ 4`), in memory or as a `cluster`; of a convolution whose threads add up windows (`window 4x2x186`) the lines and outputs of a thread, and the slots in which its instructions are issued"},
 	{Name: StreamAttr, On: OnOp, Made: true, Want: "the number of a stream", Example: "0", Doc: "the stream on which the step runs"},
 	{Name: WaitsAttr, On: OnOp, Made: true, Want: "a list of steps", Example: "[0]", Doc: "the steps on other streams that the step waits for"},
 	{Name: OffsetsAttr, On: OnOp, Made: true, Want: "a list of bytes", Example: "[256]", Doc: "where the results lie in the workspace"},
