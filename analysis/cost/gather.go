@@ -33,7 +33,7 @@ func Gathers(m *machine.Machine, o *ir.Op) bool {
 		if p.Turned {
 			channels, fixed = p.Rows.Int()
 		}
-		if known && fixed && depth <= machine.WindowProducts && channels <= fewChannels { // threads add them up
+		if known && fixed && depth <= op.WindowProducts && channels <= fewChannels { // threads add them up
 			return false
 		}
 	}

@@ -291,9 +291,6 @@ var efficiencies = func() (all [10]float64) {
 // Step slots of the issue of instructions.
 const WindowPath = "window"
 
-// WindowProducts is the most products of an output that threads add up so: their loops are written out.
-const WindowProducts = 64
-
 // windowTime is the time of p as sums over windows: that of the issue of instructions, or of the multiplications where a machine
 // multiplies fewer numbers in a clock than it issues. Four instructions of 32 lanes are issued in a clock of a multiprocessor.
 func (m *Machine) windowTime(p Product, t Tile) ProductTime {

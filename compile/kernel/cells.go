@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 
-	limits "dmir/analysis/machine"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -119,7 +118,7 @@ func (f *Form) Divided(all []*Cells) (*Form, error) {
 }
 
 // mostTaps bounds the windows that are written out.
-const mostTaps = limits.WindowProducts
+const mostTaps = op.WindowProducts
 
 // Fit are cells for f by what its indices depend on, nil where they gain nothing. With
 // divisions with a remainder along a dimension, cells have as many elements of it as make

@@ -5,6 +5,10 @@ import (
 	"dmir/dialect/ir"
 )
 
+// WindowProducts is the most elements of a window, or products of a convolution's output, that a kernel's threads
+// add up in code without a loop.
+const WindowProducts = 64
+
 // window is how a window moves over the spatial dimensions of a convolution or
 // over all dimensions of a reduce_window; every list has one entry for each.
 type window struct {
