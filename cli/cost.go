@@ -140,7 +140,11 @@ func (c costCmd) funcs(p *program.Program) ([]*cost.Func, error) {
 	if c.Func != "" {
 		i := slices.IndexFunc(p.Funcs, func(f *cost.Func) bool { return f.Func.Name == strings.TrimPrefix(c.Func, "@") })
 		if i < 0 {
-			return nil, noFunction(p, fmt.Errorf("there is no function %q", c.Func), "--func")
+			var all []string
+			for _, f := range p.Funcs {
+				all = append(all, "@"+f.Func.Name)
+			}
+			return nil, noFunction(p, fmt.Errorf("no function @%s; there are %s", strings.TrimPrefix(c.Func, "@"), strings.Join(all, ", ")), "--func")
 		}
 		return p.Funcs[i : i+1], nil
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 
 	"dmir/analysis/program"
@@ -94,20 +93,12 @@ func cannotRead(path string, err error) *failure {
 
 // noFunction explains why a function of p cannot be chosen; flag names one.
 func noFunction(p *program.Program, err error, flag string) *failure {
-	var names []string
 	for _, f := range p.Funcs {
 		if f.Func.Body != nil {
-			names = append(names, f.Func.Name)
+			return &failure{"DM606", p.Src.Path, err.Error(), "name one with " + flag}
 		}
 	}
-	help := "write one, or name another file"
-	if len(names) > 0 {
-		help = "name one with " + flag + ": " + strings.Join(names[:min(len(names), 8)], ", ")
-		if len(names) > 8 {
-			help += " …"
-		}
-	}
-	return &failure{"DM606", p.Src.Path, err.Error(), help}
+	return &failure{"DM606", p.Src.Path, err.Error(), "write one, or name another file"}
 }
 
 func tooLarge(path string, limit int64) *failure {
