@@ -127,13 +127,12 @@ func Batch(r *plan.Result) string {
 // Optimality is a sentence on how far the best plan of r may be from the best of its space: by the model of the search, which
 // the figures are not by where the texts of the plans are compiled.
 func Optimality(r *plan.Result) string {
-	by, and := "", ""
+	by, and, floor := "", "", ""
 	if r.Modelled == "" && len(r.Plans) > 0 {
 		by, and = fmt.Sprintf("by the model of the search it takes %s, ", seconds(r.Plans[0].Modelled)), "and "
-	}
-	floor := ""
-	if r.Floor > 0 && r.Modelled == "" {
-		floor = fmt.Sprintf("; no text takes less than %s, its products at the peak rate of all devices", seconds(r.Floor))
+		if r.Floor > r.Plans[0].Time/10 { // less says nothing
+			floor = fmt.Sprintf("; no text takes less than %s, its products at the peak rate of all devices", seconds(r.Floor))
+		}
 	}
 	if r.Gap < 0.0005 {
 		return by + and + "no plan of the space takes less" + floor
