@@ -26,7 +26,8 @@ func.func @f(%table: tensor<40x8xf32>, %w: tensor<8x8xf32>, %ids: tensor<2x6xi64
 }`, "x,- . . .", ". x,- .", "x4", 2 * 3 * (2*(2*6*8*4) + 5*(2*6*4)),
 	},
 	{
-		// Halos of x, of the first result and of the second, there and back; the sum of the first filter's gradient; the
+		// Halos of x, of the first result and of the second, there and back; of the last gradient, which the stride spreads
+		// out, from one side alone; the sum of the first filter's gradient; the
 		// second one's is less to compute whole.
 		"convolutions over divided space", `func.func @g(%x: tensor<2x3x16x6xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x4x3x3xf32>) -> tensor<f32> {
   %0 = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<2x3x16x6xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x16x6xf32>
@@ -40,7 +41,7 @@ func.func @f(%table: tensor<40x8xf32>, %w: tensor<8x8xf32>, %ids: tensor<2x6xi64
 func.func @f(%x: tensor<2x3x16x6xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x4x3x3xf32>) -> (tensor<f32>, tensor<2x3x16x6xf32>, tensor<4x3x3x3xf32>, tensor<4x4x3x3xf32>) {
   %y, %dx, %dw, %dv = dm.grad @g %x, %w, %v, wrt = [0, 1, 2] : (tensor<2x3x16x6xf32>, tensor<4x3x3x3xf32>, tensor<4x4x3x3xf32>) -> (tensor<f32>, tensor<2x3x16x6xf32>, tensor<4x3x3x3xf32>, tensor<4x4x3x3xf32>)
   return %y, %dx, %dw, %dv : tensor<f32>, tensor<2x3x16x6xf32>, tensor<4x3x3x3xf32>, tensor<4x4x3x3xf32>
-}`, "-,-,x,- . .", ". -,-,x,- . .", "x4", 3 * ((2+2)*(2*3*6*4) + (1+2+2)*(2*4*6*4) + (1+2)*(2*4*3*4) + 2*(4*3*9*4+4) +
+}`, "-,-,x,- . .", ". -,-,x,- . .", "x4", 3 * ((2+2)*(2*3*6*4) + (1+2+2)*(2*4*6*4) + (1+1)*(2*4*3*4) + 2*(4*3*9*4+4) +
 			4*(4*2*2*3*4+4*2*1*3*4)),
 	},
 	{

@@ -10,12 +10,12 @@ import (
 // Sums is f, a convolution of few products for each element, as sums of what its windows meet: loops of threads
 // that compute elements of results, as for the reductions of pools. A product of matrices has a row for each channel
 // of a group that is made, so that where these are few, as in a depthwise convolution, its tiles are empty for the most
-// part. It is nil where f is another product.
+// part. It is nil where f is another product, or rounds in another way.
 func (f *Form) Sums() *Form {
 	if f.Class != ClassContraction || len(f.Mains) != 1 || f.Reduces() || len(f.Over) > 0 || !op.Of(f.Main).Is(op.Windowed) {
 		return nil
 	}
-	if Product(shapeOf(f.Main.Operands[1])[1:]) > mostTaps || op.Str(f.Main, "accumulate") == "f16" {
+	if Product(shapeOf(f.Main.Operands[1])[1:]) > mostTaps || op.Str(f.Main, "accumulate") == "f16" || op.TF32(f.Main) {
 		return nil
 	}
 	g, err := (&Form{Ops: f.Ops, Outputs: f.Outputs, V: 1}).pointwise()

@@ -245,7 +245,7 @@ template <class To, class From> DM_FN To convert(From value) {
 // Nothing is the argument for a parameter that a kernel does not have.
 struct Nothing {};
 template <class X> constexpr bool given = true;
-template <> constexpr bool given<Nothing> = false;
+template <> inline constexpr bool given<Nothing> = false;
 
 #ifndef DM_HOST
 // A tensor map (CUtensorMap) for bulk copies; a kernel takes it as
