@@ -18,6 +18,9 @@ func (f *Form) Sums() *Form {
 	if Product(shapeOf(f.Main.Operands[1])[1:]) > mostTaps || op.Str(f.Main, "accumulate") == "f16" || op.TF32(f.Main) {
 		return nil
 	}
+	if !op.TapsMeet(f.Main) { // sums would not read those taps of the filters, as cost has it
+		return nil
+	}
 	g, err := (&Form{Ops: f.Ops, Outputs: f.Outputs, V: 1}).pointwise()
 	if err != nil || len(g.spaces) != 1 {
 		return nil

@@ -57,6 +57,33 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	return dim.Const(count)
 }
 
+// TapsMeet reports whether each tap of the window of o, a convolution of known sizes, is at an element of the image at some
+// place. One that is not meets padding alone, or zeros between elements.
+func TapsMeet(o *ir.Op) bool {
+	w, p := convolutionWindow(o)
+	if p != nil {
+		return false
+	}
+	for i, size := range w.Size {
+		n, ok := in(o, 0).Shape[2+i].Int()
+		out, known := w.Out[i].Int()
+		if !ok || !known {
+			return false
+		}
+		for j := range size {
+			met := false
+			for place := int64(0); place < out && !met; place++ {
+				at := place*w.Stride[i] + j*w.Dilation[i] - w.Padding[i][0]
+				met = at >= 0 && at%w.spread(i) == 0 && at/w.spread(i) < n
+			}
+			if !met {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
