@@ -39,6 +39,8 @@ func (s *search) finish(c *candidate) {
 	case s.o.Devices == c.m.grid.pipe || slices.ContainsFunc(roles, func(r role) bool { return r != unusedRole }):
 	case divides:
 		c.Names = append(c.Names, "each device computes all products: to exchange would take longer than it saves")
+	case c.m.grid.pipe > 1:
+		c.Names = append(c.Names, "the devices of a stage do the same: to exchange would take longer than it saves")
 	default:
 		c.Names = append(c.Names, "nothing is divided: to exchange would take longer than it saves")
 	}
