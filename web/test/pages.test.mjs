@@ -951,7 +951,8 @@ describe("timeline", () => {
     on(address("overlap.timeline"), {}, async (page) => {
       const t = data("overlap.timeline").timeline;
       assert.ok(t.exposed_ns > 0 && t.exposed_ns < t.communication_ns, "something is hidden, and something is not");
-      assert.equal(t.exposed.reduce((sum, e) => sum + e.end_ns - e.start_ns, 0), t.exposed_ns);
+      const apart = t.exposed.reduce((sum, e) => sum + e.end_ns - e.start_ns, 0) - t.exposed_ns;
+      assert.ok(Math.abs(apart) <= t.exposed.length, `spans of whole ns add up to the total but for their rounding: ${apart} ns`);
       assert.equal(await drawn(page), t.bars.length);
       const totals = await page.locator("#totals").innerText();
       for (const s of [t.time_label, t.compute_label, t.communication_label, t.exposed_label, ...t.sent.flatMap((s) => [`sent along ${s.axes}`, s.label])]) assert.ok(totals.includes(s), s);
