@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/collective"
@@ -58,8 +57,26 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// run lets each rank begin collectives in its order and finish them, as C code does, and gives the ranks' values and errors.
-func run(ctx context.Context, orders [2][]int32) (values [2][3]int32, errs [2]error) {
+// expired is a context whose deadline passes when done is closed.
+type expired struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e expired) Done() <-chan struct{} { return e.done }
+
+func (e expired) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// run lets each rank begin collectives in its order and finish them, as C code does, and gives the ranks' values and errors;
+// rank 1 calls ended at its end.
+func run(ctx context.Context, orders [2][]int32, ended func()) (values [2][3]int32, errs [2]error) {
 	p := sums()
 	var all sync.WaitGroup
 	for rank, c := range collective.Local(2) {
@@ -83,6 +100,9 @@ func run(ctx context.Context, orders [2][]int32) (values [2][3]int32, errs [2]er
 				panic("an error that C code was not told")
 			}
 			x.mu.Unlock()
+			if rank == 1 {
+				ended()
+			}
 			values[rank] = [3]int32{int32(binary.LittleEndian.Uint32(a)), int32(binary.LittleEndian.Uint32(b)), int32(binary.LittleEndian.Uint32(b[4:]))}
 		})
 	}
@@ -93,21 +113,18 @@ func run(ctx context.Context, orders [2][]int32) (values [2][3]int32, errs [2]er
 // Collectives in the background end in the order in which they are begun. Ranks that begin them in different orders, which no
 // two ranks of one program do, and a rank that begins one less, are told and do not hang; so is one whose run is cancelled.
 func TestExchangeInTheBackground(t *testing.T) {
-	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	values, errs := run(within, [2][]int32{{0, 2}, {0, 2}})
+	values, errs := run(t.Context(), [2][]int32{{0, 2}, {0, 2}}, func() {})
 	if want := [3]int32{3, 20, 40}; values[0] != want || values[1] != want || errs[0] != nil || errs[1] != nil {
 		t.Errorf("%v, %v", values, errs)
 	}
-	_, errs = run(within, [2][]int32{{0, 2}, {2, 0}})
+	_, errs = run(t.Context(), [2][]int32{{0, 2}, {2, 0}}, func() {})
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "ranks do not make the same call") {
 			t.Errorf("in different orders: rank %d: %v", rank, err)
 		}
 	}
-	short, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer end()
-	_, errs = run(short, [2][]int32{{0, 2}, {0}})
+	over := expired{t.Context(), make(chan struct{})}
+	_, errs = run(over, [2][]int32{{0, 2}, {0}}, func() { close(over.done) })
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), context.DeadlineExceeded.Error()) || errs[1] != nil {
 		t.Errorf("one rank alone: %v", errs)
 	}
