@@ -15,33 +15,18 @@ const maxTaps = 1 << 12
 // beyond the window leaves gaps, and so may a dilation or a rest at the end.
 // Dimensions of open size and very large windows count whole.
 func (w *window) touched(i int, n dim.Dim) dim.Dim {
-	size, stride, dilation, low := w.Size[i], w.Stride[i], w.Dilation[i], w.Padding[i][0]
+	size := w.Size[i]
 	in, ok := n.Int()
 	out, known := w.Out[i].Int()
 	spread := w.spread(i)
-	every := gcd(stride, spread)
-	step, period := stride/every, spread/every
+	every := gcd(w.Stride[i], spread)
+	period := spread / every
 	if !ok || !known || size > maxTaps || period > maxTaps/size || out == 0 {
 		return n
 	}
-	// Of the places at which tap j is at an element every period'th is one, and the
-	// elements are step apart: stretches of every step'th element, which overlap
-	// where the rests are the same.
-	type stretch struct{ rest, from, to int64 }
-	var all []stretch
+	var all []stretch // which overlap where the rests are the same
 	for j := range size {
-		for p := range min(period, out) {
-			at := p*stride + j*dilation - low
-			if at%spread != 0 {
-				continue
-			}
-			rest := (at/spread%step + step) % step
-			from := (at/spread - rest) / step
-			s := stretch{rest, max(from, 0), min(from+(out-1-p)/period+1, (in-1-rest)/step+1)}
-			if rest < in && s.from < s.to {
-				all = append(all, s)
-			}
-		}
+		all = append(all, w.stretches(i, j, in, out)...)
 	}
 	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.from, b.from)) })
 	var count, end int64
@@ -55,6 +40,30 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 		}
 	}
 	return dim.Const(count)
+}
+
+// stretch is the elements rest, rest + step, … of a dimension, counted from number from to before number to.
+type stretch struct{ rest, from, to int64 }
+
+// stretches are the elements of dimension i, of in, that tap j is at, for out places of the window: of these every period'th is
+// at one, and the elements are step apart.
+func (w *window) stretches(i int, j, in, out int64) (all []stretch) {
+	stride, spread := w.Stride[i], w.spread(i)
+	every := gcd(stride, spread)
+	step, period := stride/every, spread/every
+	for p := range min(period, out) {
+		at := p*stride + j*w.Dilation[i] - w.Padding[i][0]
+		if at%spread != 0 {
+			continue
+		}
+		rest := (at/spread%step + step) % step
+		from := (at/spread - rest) / step
+		s := stretch{rest, max(from, 0), min(from+(out-1-p)/period+1, (in-1-rest)/step+1)}
+		if rest < in && s.from < s.to {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // TapsMeet reports whether each tap of the window of o, a convolution of known sizes, is at an element of the image at some
@@ -71,12 +80,7 @@ func TapsMeet(o *ir.Op) bool {
 			return false
 		}
 		for j := range size {
-			met := false
-			for place := int64(0); place < out && !met; place++ {
-				at := place*w.Stride[i] + j*w.Dilation[i] - w.Padding[i][0]
-				met = at >= 0 && at%w.spread(i) == 0 && at/w.spread(i) < n
-			}
-			if !met {
+			if len(w.stretches(i, j, n, out)) == 0 {
 				return false
 			}
 		}
