@@ -44,7 +44,7 @@ const (
 	sortTeam = 128
 	// sortBytes is what a block's elements have at most, in bytes, beside 8192 elements.
 	sortBytes = 32 << 10
-	// SortTile is the elements of a thread in a tile of SortDigits, whose blocks have sortThreads threads.
+	// sortThreads are the threads of a block of SortDigits and SortSelect.
 	sortThreads = 256
 	// sortResident is how many blocks of SortDigits and SortSelect a multiprocessor has at once.
 	sortResident = 3

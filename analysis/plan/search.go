@@ -359,7 +359,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	bound = sol.Bound
 	if bound < s.cutoff() {
 		found, need.bytes = s.schedule(m, l, sol, set)
-		found = append(found, s.otherwise(ctx, m, l, sol, set)...)
+		found = append(found, s.otherwise(ctx, m, l, p, sol, set)...)
 	}
 	found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
 	return found, bound, need
@@ -367,17 +367,17 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 
 // otherwise is the choice that is best where computation hides all communication beside it, if that is another one: which of the
 // two takes less, their texts tell.
-func (s *search) otherwise(ctx context.Context, m *model, l load, sol *solve.Solution, set setting) []*candidate {
+func (s *search) otherwise(ctx context.Context, m *model, l load, p *solve.Problem, sol *solve.Solution, set setting) []*candidate {
 	if !s.near || set.pipe > 1 {
 		return nil
 	}
-	l.hidden = 1
-	other, err := solve.Solve(ctx, m.problem(l), quick)
+	all := l
+	all.hidden = 1
+	other, err := solve.Solve(ctx, m.problem(all), quick)
 	if err != nil || other.Infeasible != nil || other.Choice == nil || slices.Equal(other.Choice, sol.Choice) {
 		return nil
 	}
-	l.hidden = s.hidden()
-	other.Value, other.Bound = m.problem(l).Value(other.Choice), sol.Bound
+	other.Value, other.Bound = p.Value(other.Choice), sol.Bound
 	found, _ := s.schedule(m, l, other, set)
 	for _, c := range found {
 		c.other = !c.whole

@@ -64,25 +64,25 @@ const mostTried = 16
 // that parts of micro-batches meet only in reductions; other arguments follow by propagation. Arguments of data are
 // those that are no state; see carried.
 func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
-	if c := independent(f, k); c != nil {
-		kept := initialized(f)
-		if n == 1 {
-			return attempt(f, *c, smallestFactor(c.size), kept)
+	only, most := k.Data, int64(math.MaxInt64)
+	if unknown(f, k) {
+		if c := independent(f); c != nil {
+			kept := initialized(f)
+			if n == 1 {
+				return attempt(f, *c, smallestFactor(c.size), kept)
+			}
+			if c.size%int64(n) != 0 {
+				return nil, indivisible(f, *c, n)
+			}
+			return attempt(f, *c, int64(n), kept)
 		}
-		if c.size%int64(n) != 0 {
-			return nil, indivisible(f, *c, n)
-		}
-		return attempt(f, *c, int64(n), kept)
+		only = notWeights(f)
+	}
+	if only != nil {
+		most = products(f) / mostShared
 	}
 	var first *shard.Problem
 	for _, kept := range carried(f, k) {
-		only, most := k.Data, int64(math.MaxInt64)
-		if unknown(f, k) {
-			only = notWeights(f)
-		}
-		if unknown(f, k) || k.Data != nil {
-			most = products(f) / mostShared
-		}
 		b, problem := divideBut(f, n, kept, only, most)
 		if b != nil {
 			return b, nil

@@ -8,14 +8,11 @@ import (
 	"dmir/dialect/op"
 )
 
-// independent is the batch of a function that trains nothing, as far as it shows: the dimension whose parts go through all
-// contractions and need nothing of each other but numbers and statistics, as a loss and the variance of a batch. Those of weights meet in sums of activations, or
-// leave contractions that do not have them. Where several do, as of a function that is a single product, it is the first
-// dimension of what stands on the left of products. nil: there is none, or what is no data is known otherwise.
-func independent(f *ir.Func, k Known) *candidate {
-	if !unknown(f, k) {
-		return nil
-	}
+// independent is the batch of a function of which nothing is known (unknown), as far as it shows: the dimension whose parts go
+// through all contractions and need nothing of each other but numbers and statistics, as a loss and the variance of a batch.
+// Those of weights meet in sums of activations, or leave contractions that do not have them. Where several do, as of a function
+// that is a single product, it is the first dimension of what stands on the left of products. nil: there is none.
+func independent(f *ir.Func) *candidate {
 	given := initialized(f)
 	behind := make([]int, len(f.Args))
 	data := notWeights(f)
