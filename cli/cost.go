@@ -11,6 +11,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/planned"
 	"dmir/dialect/budget"
@@ -140,11 +141,8 @@ func (c costCmd) funcs(p *program.Program) ([]*cost.Func, error) {
 	if c.Func != "" {
 		i := slices.IndexFunc(p.Funcs, func(f *cost.Func) bool { return f.Func.Name == strings.TrimPrefix(c.Func, "@") })
 		if i < 0 {
-			var all []string
-			for _, f := range p.Funcs {
-				all = append(all, "@"+f.Func.Name)
-			}
-			return nil, noFunction(p, fmt.Errorf("no function @%s; there are %s", strings.TrimPrefix(c.Func, "@"), strings.Join(all, ", ")), "--func")
+			_, _, err := driver.Pick(p, c.Func)
+			return nil, noFunction(p, err, "--func")
 		}
 		return p.Funcs[i : i+1], nil
 	}

@@ -83,6 +83,14 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM627", Name: "cannot-trace", Doc: "`dmir init --python` could not trace the model: there is no Python with the module `dmir`, the file does not say what to trace, or its code failed.", Help: "name what to trace, `--python model.py:step`, with `--shapes` where nothing states its arguments; `pip install dmir` installs the module"},
 })
 
+// suggested is help behind the name, of those that are known, that name may be meant as; help alone where none is near.
+func suggested(name string, known []string, help string) string {
+	if near := diag.Suggest(name, known); near != "" {
+		return "did you mean " + near + "? " + help
+	}
+	return help
+}
+
 func cannotRead(path string, err error) *failure {
 	var other *regular.Error
 	if errors.Is(err, syscall.EISDIR) || errors.As(err, &other) && other.Mode.IsDir() {

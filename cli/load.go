@@ -16,7 +16,6 @@ import (
 	"dmir/compile/planned"
 	"dmir/compile/tensor"
 	"dmir/dialect/weights"
-	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -71,10 +70,7 @@ func unknownTarget(name string, cfg *config.Config) error {
 		return unknownLocal(name)
 	}
 	names := cfg.MachineNames()
-	help := "use one of " + strings.Join(names, ", ") + ", or describe it in dmir.toml"
-	if near := diag.Suggest(name, names); near != "" {
-		help = "did you mean " + near + "? " + help
-	}
+	help := suggested(name, names, "use one of "+strings.Join(names, ", ")+", or describe it in dmir.toml")
 	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name), help}
 }
 
@@ -126,10 +122,7 @@ func unknownSize(list, have []string) error {
 		}
 		help := "none of its sizes is a symbol: remove --bind"
 		if len(have) > 0 {
-			help = "its symbols are " + strings.Join(have, ", ")
-			if s := diag.Suggest(name, have); s != "" {
-				help = "did you mean " + s + "? " + help
-			}
+			help = suggested(name, have, "its symbols are "+strings.Join(have, ", "))
 		}
 		return &failure{"DM605", "--bind " + b, fmt.Sprintf("the program has no symbol %q", name), help}
 	}

@@ -153,10 +153,7 @@ func passNamed(flag, name string) (string, error) {
 	if slices.Contains(pipeline.Names(), name) {
 		return name, nil
 	}
-	help := "the passes are " + strings.Join(pipeline.Names(), ", ")
-	if s := diag.Suggest(name, pipeline.Names()); s != "" {
-		help = "did you mean " + s + "? " + help
-	}
+	help := suggested(name, pipeline.Names(), "the passes are "+strings.Join(pipeline.Names(), ", "))
 	return "", &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is not a pass", name), help}
 }
 

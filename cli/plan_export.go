@@ -17,7 +17,6 @@ import (
 	"dmir/base/escape"
 	"dmir/dialect/print"
 	"dmir/dialect/shard"
-	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -28,10 +27,7 @@ func (c planCmd) format() (*export.Format, error) {
 	}
 	f := export.Lookup(c.Export)
 	if f == nil {
-		help := "the formats are " + strings.Join(export.Names(), ", ")
-		if near := diag.Suggest(c.Export, export.Names()); near != "" {
-			help = "did you mean " + near + "? " + help
-		}
+		help := suggested(c.Export, export.Names(), "the formats are "+strings.Join(export.Names(), ", "))
 		return nil, &failure{"DM612", "--export " + c.Export, "is no format", help}
 	}
 	switch {
