@@ -7,7 +7,7 @@
 // Read model.go first: a model is the steps of a function, and the roots, which are
 // values with memory of their own. order.go is the pass schedule: problem.go states the
 // order as tasks, list.go finds a good one, exact.go proves short ones best, stream.go
-// assigns streams by times, and budget.go and remat.go compute values again where a budget
+// assigns streams by times, overlap.go puts collectives beside other work, and budget.go and remat.go compute values again where a budget
 // of memory asks for it. plan.go is the pass plan: live_range.go, place.go and skyline.go
 // give roots their offsets. apply.go puts the ops of a model in their new order, read.go and
 // text.go read a Schedule from text, check.go proves it; region.go treats what a loop or a branch holds.
