@@ -56,6 +56,9 @@ node -e '
   if (repository !== "") Object.assign(manifest, { repository: { type: "git", url: repository }, homepage: repository, bugs: { url: repository + "/issues" } });
   fs.writeFileSync(file, JSON.stringify(manifest, null, 2) + "\n");
 ' "$stage/package.json" "$version" "$repository"
+# Files in the packages have the time of the commit, in UTC, so that packages of one commit are equal.
+SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 made=()
 for target in "${wanted[@]}"; do
   rm -rf "$stage/bin"
@@ -74,7 +77,7 @@ for target in "${wanted[@]}"; do
     which=(--target "$target")
   fi
   file=dmir-$target-$version.vsix
-  (cd "$stage" && node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies \
+  (cd "$stage" && TZ=UTC node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies \
     "${links[@]}" "${which[@]}" --out "$out/$file") >"$out/$target.log" 2>&1 || { cat "$out/$target.log" >&2; exit 1; }
   made+=("$file")
 done

@@ -47,7 +47,20 @@ ln -s "$root/build/image-base" "$sources/build/image-base"
 out=$sources/build/release
 (cd "$out" && sha256sum --check --quiet SHA256SUMS)
 
+# A clone of the same commit, elsewhere and in another time zone, gives the same packages.
+again=$scratch/elsewhere/again
+git clone --quiet "$sources" "$again"
+ln -s "$root/vscode-extension/node_modules" "$again/vscode-extension/node_modules"
+mkdir "$again/build"
+ln -s "$root/build/image-base" "$again/build/image-base"
+TZ=Asia/Tokyo "$again/scripts/release.sh" "linux/$arch" >"$scratch/again.log"
+
 failed=0
+if diff "$out/SHA256SUMS" "$again/build/release/SHA256SUMS"; then
+  echo "  ok   built twice, equal"
+else
+  echo "  FAIL built twice, and the packages differ" && failed=1
+fi
 # works WHAT PROGRAM...: the program has the version of the release and formats and lints a file.
 works() {
   local what=$1 version
