@@ -82,6 +82,7 @@ type Within struct {
 
 	// Of contractions whose sizes are known: the matrices, or the scores.
 	product   machine.Product
+	phases    machine.Product // of a convolution whose image has zeros between its elements
 	attention *machine.Attention
 	segments  *machine.Segments
 	sort      *machine.Sort // of lines whose sizes are known

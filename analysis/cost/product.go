@@ -50,16 +50,28 @@ func (s *scope) products(e *Entry) {
 		if !ok {
 			return
 		}
-		x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
-		if !p.Groups.IsZero() {
-			x.Groups = size(p.Groups)
+		of := func(p op.Product) machine.Product {
+			x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
+			if p.Phases > 0 {
+				x.Phases, x.Channels = p.Phases, size(p.Channels)
+			}
+			if !p.Groups.IsZero() {
+				x.Groups = size(p.Groups)
+			}
+			if p.Window != nil {
+				w, ok := windowOf(p.Window, s.env)
+				x.Window, known = w, known && ok
+			}
+			return x
 		}
-		if p.Window != nil {
-			w, ok := windowOf(p.Window, s.env)
-			x.Window, known = w, known && ok
-		}
-		if known {
+		if x := of(p); known {
 			e.own().product = x
+		}
+		if p.Divided == nil {
+			return
+		}
+		if x := of(*p.Divided); known {
+			e.own().phases = x
 		}
 	}
 }
@@ -76,9 +88,13 @@ func windowOf(w *op.Moving, env map[string]dim.Dim) (out machine.Window, ok bool
 	return out, ok && out.Images > 0 && out.Lines > 0 && out.Outputs > 0
 }
 
-// WindowOf is the window of o, a convolution of known sizes; of other ops it has no taps.
-func WindowOf(o *ir.Op) (w machine.Window) {
-	if p, ok := op.ProductOf(o); ok && p.Window != nil {
+// WindowOf is the window of o, a convolution of known sizes, or that of its phases; of other ops it has no taps.
+func WindowOf(o *ir.Op, phases bool) (w machine.Window) {
+	p, ok := op.ProductOf(o)
+	if ok && phases && p.Divided != nil {
+		p = *p.Divided
+	}
+	if ok && p.Window != nil {
 		w, _ = windowOf(p.Window, nil)
 	}
 	return w
@@ -106,10 +122,15 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 		a.Tile, _ = tileOf(tile)
 		t = m.AttentionTime(a)
 	case e.product.Batch > 0:
-		if at, ok := tileOf(tile); ok && m.SMs > 0 && m.L2Bandwidth > 0 {
-			t = m.ProductTime(e.product, at)
+		at, ok := tileOf(tile)
+		p := e.product
+		if e.phases.Batch > 0 && (!ok || at.Phases || at.Path == machine.WindowPath) {
+			p = e.phases
+		}
+		if ok && m.SMs > 0 && m.L2Bandwidth > 0 {
+			t = m.ProductTime(p, at)
 		} else {
-			t = m.BestProduct(e.product)
+			t = m.BestProduct(p)
 		}
 	default:
 		return t, false
@@ -120,7 +141,7 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 	return t, true
 }
 
-// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1".
+// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1", "gather 128x64x64 phases".
 func tileOf(text string) (t machine.Tile, ok bool) {
 	text, cluster := strings.CutSuffix(text, machine.ClusterMark)
 	path, rest, ok := strings.Cut(text, " ")
@@ -128,6 +149,7 @@ func tileOf(text string) (t machine.Tile, ok bool) {
 		return t, false
 	}
 	block, splits, split := strings.Cut(rest, " / ")
+	block, phases := strings.CutSuffix(block, machine.PhasesMark)
 	block, pair, _ := strings.Cut(block, " ")
 	sizes := strings.Split(block, "x")
 	if len(sizes) != 3 {
@@ -136,7 +158,7 @@ func tileOf(text string) (t machine.Tile, ok bool) {
 	if cluster && !split {
 		return t, false
 	}
-	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair)}
+	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair), Phases: phases}
 	if t.Pair != "" && t.Pair != machine.PairRows && t.Pair != machine.PairCols {
 		return t, false
 	}

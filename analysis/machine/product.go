@@ -14,11 +14,25 @@ type Product struct {
 	Window                   Window     // of a convolution
 	Groups                   int64      // that divide the rows, each with a second matrix of its own, where there are more than one
 	Epilogue                 Epilogue   // of a kernel whose epilogue is known
+	Phases                   int64      // of a convolution's outputs: of the batch so many share the depth, each with a part of it; 0: all have all of it
+	Channels                 int64      // of which the parts are multiples
 }
 
 // FLOP is that of all multiplications and additions.
 func (p Product) FLOP() float64 {
-	return 2 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols) * float64(p.Depth)
+	return 2 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols) * float64(p.Depth) / float64(max(p.Phases, 1))
+}
+
+// depth is how long a block's sum is, on average over phases, in whole steps.
+func (p Product) depth(splits, step int64) float64 {
+	if p.Phases <= 1 {
+		return float64(ceil(ceil(p.Depth, splits), step) * step)
+	}
+	all := float64(p.Depth)
+	if p.Channels%step != 0 { // the last step of a phase is half full on average
+		all += float64(p.Phases*step) / 2
+	}
+	return all / float64(p.Phases*splits)
 }
 
 // Tile is the part of a result that a block computes, and how.
@@ -30,7 +44,12 @@ type Tile struct {
 	// Cluster: these are a cluster, and add their partial sums up on the chip.
 	Cluster bool
 	Pair    Pair
+	// Phases: it is of a phase of a convolution.
+	Phases bool
 }
+
+// PhasesMark follows the sizes of a tile with Phases.
+const PhasesMark = " phases"
 
 // ClusterMark is the end of the text of a tile with Cluster.
 const ClusterMark = " cluster"
@@ -161,10 +180,14 @@ func (p Product) Again(outputs int64) float64 {
 	}
 	met := w.Planes * (outputs + w.Span)
 	keep := met
-	if w.Taps <= OrderedTaps {
+	if w.Taps <= OrderedTaps && p.Phases == 0 {
 		keep /= w.Planes
 	}
-	if keep*min(64, p.Depth/w.Taps)*2 > near {
+	channels := p.Depth / w.Taps
+	if p.Phases > 0 {
+		channels = p.Channels
+	}
+	if keep*min(64, channels)*2 > near {
 		return 1
 	}
 	return min(1, float64(met)/float64(outputs*w.Taps))
@@ -222,7 +245,7 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	splits := int64(max(t.Splits, 1))
 	rows, cols, step := int64(t.Rows), int64(t.Cols), int64(max(t.Step, 1))
 	blocks := p.Batch * p.down(rows) * ceil(p.Cols, cols) * splits
-	depth := float64(ceil(ceil(p.Depth, splits), step) * step)
+	depth := p.depth(splits, step)
 	sms := float64(m.SMs)
 	area := float64(t.Rows) * float64(t.Cols)
 

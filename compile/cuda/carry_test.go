@@ -231,7 +231,7 @@ func tiledOf(t *testing.T, p productCase) *kernel.Tiled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tiled, err := f.Tiled()
+	tiled, _, err := targetOf(t, "sm_90a").tiled(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,9 +73,10 @@ func (c *Choices) Put(product, tile string) bool {
 	if split && err != nil {
 		return false
 	}
+	name, phases := strings.CutSuffix(name, machine.PhasesMark)
 	for _, t := range allTiles {
 		if t.String() == name {
-			t.Splits, t.Cluster = n, cluster
+			t.Splits, t.Cluster, t.Phases = n, cluster, phases
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tiles[product] = t
@@ -101,7 +102,7 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 // can reports whether tile c, which may come from a file, can compute p.
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	known := slices.ContainsFunc(allTiles, func(k Config) bool {
-		k.Splits, k.Cluster = c.Splits, c.Cluster
+		k.Splits, k.Cluster, k.Phases = c.Splits, c.Cluster, c.Phases
 		return k == c
 	})
 	if _, tensor := p.tensorElem(); !known || !tensor && c.Path != Fma {

@@ -29,13 +29,9 @@ type contraction struct {
 // contraction is the plan of a contraction with the tile of the options, or the best
 // one.
 func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, error) {
-	tiled, err := f.Tiled()
+	tiled, configs, err := t.tiled(f)
 	if err != nil {
 		return nil, err
-	}
-	configs := Candidates(tiled, t)
-	if len(configs) == 0 {
-		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
 	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.Tile), over: o.Over}
 	if p.c.Splits > 1 && !p.c.Cluster {
@@ -52,6 +48,19 @@ func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, e
 	return p, err
 }
 
+// tiled is f as products of matrices, those of phases where f has some, and the tiles that compute them.
+func (t Target) tiled(f *kernel.Form) (tiled *kernel.Tiled, configs []Config, err error) {
+	if tiled = f.Phased(); tiled == nil {
+		if tiled, err = f.Tiled(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if configs = Candidates(tiled, t); len(configs) == 0 {
+		return nil, nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
+	}
+	return tiled, configs, nil
+}
+
 // tileOf is, in this order of preference, the given tile, the candidate of the
 // rank being measured, the tile measured to be fastest, and the first in the
 // model.
@@ -65,6 +74,7 @@ func (t Target) tileOf(tiled *kernel.Tiled, candidates []Config, tile string) Co
 		return candidates[min(n, len(candidates))-1]
 	}
 	if c, ok := t.Tiles.Find(tiled, t); ok {
+		c.Phases = tiled.Phases() > 0
 		return c
 	}
 	return candidates[0]
@@ -233,6 +243,9 @@ func (p *contraction) shape() string {
 		if g.Rows {
 			cluster = ", false, dm::Groups::rows"
 		}
+	}
+	if p.t.Phases() > 0 {
+		cluster = fmt.Sprintf(", %t, dm::Groups::taps", p.c.Cluster)
 	}
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d%s>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products, cluster)
 }

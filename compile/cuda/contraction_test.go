@@ -271,7 +271,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 // choose sets the tile of a case for its contraction, and returns the length of its sums.
 func (c *collection) choose(t *testing.T, f *kernel.Form, p productCase) int64 {
 	t.Helper()
-	tiled, err := f.Tiled()
+	tiled, _, err := c.target.tiled(f)
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}

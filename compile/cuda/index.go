@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"strings"
 
 	"dmir/compile/kernel"
@@ -103,6 +105,32 @@ func (e *emitter) atom(a *kernel.Atom) code {
 		return e.factor(a.X)
 	case kernel.Datum:
 		return cpp("dm::i64(%s)", e.value(a.E))
+	case kernel.Table:
+		return e.entry(a)
 	}
 	return e.fail("the variable %s is read where it has no value", a.Name)
+}
+
+// entry is an entry of a table, whose values lie side by side in numbers of 64 bits.
+func (e *emitter) entry(a *kernel.Atom) code {
+	x := e.factor(a.X)
+	width := bits.Len64(uint64(a.Max))
+	each := 64 / width
+	var words []code
+	for from := range slices.Chunk(a.Values, each) {
+		word := uint64(0)
+		for i, v := range from {
+			word |= uint64(v) << (i * width)
+		}
+		words = append(words, cpp("0x%xull", word))
+	}
+	n := len(words) - 1
+	word, at := words[n], x
+	for i := n - 1; i >= 0; i-- {
+		word = cpp("%s < %d ? %s : %s", x, (i+1)*each, words[i], word)
+	}
+	if n > 0 {
+		word, at = cpp("(%s)", word), cpp("%s %% %d", x, each)
+	}
+	return cpp("dm::i32(%s >> %s * %d & %d)", word, at, width, 1<<width-1)
 }

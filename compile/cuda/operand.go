@@ -3,7 +3,6 @@ package cuda
 import (
 	"slices"
 
-	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
@@ -142,6 +141,10 @@ func (s *operand) write(t *text) {
 	u.of(s.f.Main)
 	u.enter(closed, "struct %s", local(s.name()))
 	u.line("using Elem = %s", storage(s.elem))
+	if f := s.t.PhasePart(); f != nil && s.which == 0 {
+		u.line("static constexpr dm::i32 channels = %d", s.t.Channels())
+		writePart(t, f.Z, f.Begin, f.End)
+	}
 	if s.boxes != nil {
 		s.writeMaps(t)
 	} else {
@@ -150,7 +153,7 @@ func (s *operand) write(t *text) {
 		u.declare(s.fields)
 		s.writeRows(u)
 		if g := s.t.Grouping(); g != nil && s.which == 0 {
-			s.writeGroups(t, g)
+			writePart(t, g.Z, g.First, g.End)
 		}
 		if s.direct != nil {
 			s.writeAddresses(t)
@@ -204,16 +207,16 @@ func (s *operand) writeRows(u *unit) {
 	u.function(cpp("column(%s) < %d", r, count), "DM_FN bool has(dm::i32 %s) const", def(r))
 }
 
-// writeGroups writes the functions of where a group begins and ends.
-func (s *operand) writeGroups(t *text, g *kernel.Grouping) {
+// writePart writes the functions of where the part of a group or a phase, number z, begins and ends.
+func writePart(t *text, z *kernel.Atom, begin, end kernel.Index) {
 	for _, f := range []struct {
 		name string
 		at   kernel.Index
-	}{{"begin", g.First}, {"end", g.End}} {
+	}{{"begin", begin}, {"end", end}} {
 		u := t.before
 		u.enter(block, "DM_FN dm::i32 %s(dm::i32 %s) const", code{format: f.name}, def(batch))
 		e := t.emitter(u)
-		e.bind(g.Z, cpp("%s", batch))
+		e.bind(z, cpp("%s", batch))
 		u.line("return %s", e.index(f.at))
 		u.leave()
 	}
@@ -310,7 +313,7 @@ func (s *operand) run() int64 {
 func (s *operand) order() (order uint64) {
 	run := s.run()
 	n := s.t.Depth / run
-	if s.window == nil || run%64 != 0 || s.t.Depth%run != 0 || n > machine.OrderedTaps {
+	if s.window == nil || s.t.Phases() > 0 || run%64 != 0 || s.t.Depth%run != 0 || n > machine.OrderedTaps {
 		return 0
 	}
 	planes := make([][]int64, n)
@@ -339,7 +342,7 @@ func (s *operand) order() (order uint64) {
 // again reports whether several taps of a window meet an element, so that the level-1 cache keeps it.
 func (s *operand) again() bool {
 	rows := int64([2]int{s.c.BM, s.c.BN}[s.which])
-	return s.alongK && s.window.taps() && machine.Product{Depth: s.t.Depth, Window: cost.WindowOf(s.t.Main())}.Again(rows) < 1
+	return s.alongK && s.window.taps() && shapeOf(s.t).product().Again(rows) < 1
 }
 
 // writeAddresses writes the functions of a direct operand.

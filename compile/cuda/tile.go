@@ -42,12 +42,16 @@ type Config struct {
 	Cluster bool
 	TF32    bool // of f32 rounded to TF32, on tensor cores
 	Pair    machine.Pair
+	Phases  bool // of the phases of a convolution
 }
 
 func (c Config) String() string {
 	s := fmt.Sprintf("%s %dx%dx%d", c.Path, c.BM, c.BN, c.BK)
 	if c.Pair != "" {
 		s += " " + string(c.Pair)
+	}
+	if c.Phases {
+		s += machine.PhasesMark
 	}
 	if c.Splits > 1 {
 		s += fmt.Sprintf(" / %d", c.Splits)
@@ -202,6 +206,7 @@ type productShape struct {
 	turned                   bool           // whose image is B
 	operands                 int64          // elements of both; 0: those of the matrices
 	groups                   int64          // of a grouped product, 0 of others: of its rows, where the batch is 1, else each of the batch
+	phases, channels         int64          // of a convolution's outputs, that share the depth in parts of so many; 0: all have all of it
 	epilogue                 machine.Epilogue
 	fits                     func(Config) bool // whether both operands of a tile get to Hopper's products on its path; nil: no
 }
@@ -210,7 +215,10 @@ func shapeOf(t *kernel.Tiled) productShape {
 	a, b := t.Elements()
 	p := productShape{
 		batch: t.Batch, rows: t.Rows, cols: t.Cols, depth: t.Depth, products: t.Products, elems: t.Elems, sum: t.Elem, half: t.Half, reduces: t.Reduces,
-		window: cost.WindowOf(t.Main()), turned: t.Turned(), operands: a + b,
+		window: cost.WindowOf(t.Main(), t.Phases() > 0), turned: t.Turned(), operands: a + b,
+	}
+	if p.phases = t.Phases(); p.phases > 0 {
+		p.channels = t.Channels()
 	}
 	if g := t.Grouping(); g != nil {
 		p.groups = g.Count
@@ -288,6 +296,7 @@ func (p productShape) candidates(target Target) []Config {
 	}
 	var all []timed
 	for _, c := range paired(tiles) {
+		c.Phases = p.phases > 0
 		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) || !p.pairs(c, target.Machine) {
 			continue
 		}
@@ -393,7 +402,7 @@ func (p productShape) bytes() float64 {
 
 // product is p as the model of costs has it.
 func (p productShape) product() machine.Product {
-	x := machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue}
+	x := machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue, Phases: p.phases, Channels: p.channels}
 	if p.batch == 1 {
 		x.Groups = p.groups
 	}
@@ -402,7 +411,7 @@ func (p productShape) product() machine.Product {
 
 // tile is c as the model of costs has it.
 func (c Config) tile() machine.Tile {
-	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Cluster: c.Cluster, Pair: c.Pair}
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Cluster: c.Cluster, Pair: c.Pair, Phases: c.Phases}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }
@@ -413,7 +422,7 @@ func (p productShape) key(arch string) string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{p.groups > 0, fmt.Sprintf("%d groups", p.groups)}, {p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
+	}{{p.groups > 0, fmt.Sprintf("%d groups", p.groups)}, {p.phases > 0, fmt.Sprintf("%d phases", p.phases)}, {p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
 		if part.is {
 			parts = append(parts, part.name)
 		}

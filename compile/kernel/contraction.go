@@ -21,6 +21,8 @@ type Contraction struct {
 	Groups, Within byte
 	// Half reports whether every product and partial sum is rounded to f16.
 	Half bool
+	// phases divide a convolution's outputs, and with them the taps of the window; nil: they are whole.
+	phases *op.Phases
 }
 
 // ContractionOf returns the contraction that o, an einsum of two operands, a
@@ -119,6 +121,8 @@ func (c *Contraction) letters() []byte {
 const (
 	convImage, convGroup, convOut, convIn = 'n', 'g', 'o', 'c'
 	convSpace, convWindow                 = "xyz", "pqr"
+
+	convPhase, convTap = '#', '*' // of a convolution that is divided
 )
 
 // convolution labels the loops of a convolution: the image is indexed by output
@@ -154,6 +158,9 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 		}
 		return e.at(v, idx)
 	}
+	if c.phases != nil {
+		return c.ofPhase(e, i, of)
+	}
 	if i == 1 {
 		idx[0], idx[1] = of[convGroup].Times(c.Sizes[convOut]).Add(of[convOut]), of[convIn]
 		for d := range shape[2:] {
@@ -181,7 +188,7 @@ func (c *Contraction) indexes(i int, letter byte) bool {
 		return strings.IndexByte(c.In[i], letter) >= 0
 	}
 	switch letter {
-	case convGroup, convIn:
+	case convGroup, convIn, convTap:
 		return true
 	case convImage:
 		return i == 0
@@ -213,8 +220,10 @@ type outDim struct {
 
 func (c *Contraction) outDims() []outDim {
 	var dims []outDim
-	for i := range len(c.Out) {
-		dims = append(dims, outDim{c.Out[i], i, 1})
+	for i, letter := range []byte(c.Out) {
+		if letter != convPhase || c.phases == nil {
+			dims = append(dims, outDim{letter, i, 1})
+		}
 	}
 	if op.Of(c.Op).Is(op.Windowed) {
 		dims[1].times = c.Sizes[convOut]
@@ -222,14 +231,24 @@ func (c *Contraction) outDims() []outDim {
 			dims[2+i].dim--
 		}
 	}
+	if c.phases != nil {
+		for d, n := range c.phases.Period {
+			dims[3+d].times = n
+		}
+	}
 	return dims
 }
 
 // out is the position in the result.
-func (c *Contraction) out(of map[byte]Index) []Index {
+func (c *Contraction) out(e *evaluator, of map[byte]Index) []Index {
 	idx := make([]Index, len(shapeOf(c.Op.Results[0])))
 	for _, d := range c.outDims() {
 		idx[d.dim] = idx[d.dim].Add(of[d.letter].Times(d.times))
+	}
+	if c.phases != nil {
+		for d := range c.phases.Period {
+			idx[2+d], _ = c.place(e, d, of)
+		}
 	}
 	return idx
 }

@@ -32,6 +32,7 @@ const (
 	Mod                    // X mod N of a non-negative X
 	Within                 // X, which lies between Min and Max where it is used
 	Datum                  // the value of E, an integer read from memory
+	Table                  // number X of Values, of which the least is 0
 )
 
 // Atom is an indivisible term of an index. Atoms of one space are equal if
@@ -42,6 +43,7 @@ type Atom struct {
 	X        Index
 	N        int64
 	E        *Expr
+	Values   []int64
 	Min, Max int64 // both inclusive
 	id       int
 	free     []*Atom // the variables that it depends on
@@ -175,7 +177,7 @@ func (s *Space) atom(a Atom) Index {
 	if a.E != nil {
 		e = a.E.id
 	}
-	key := fmt.Sprintf("%d %s %d %d %d %d", a.Kind, a.X.key(), a.N, e, a.Min, a.Max)
+	key := fmt.Sprintf("%d %s %d %d %d %d %v", a.Kind, a.X.key(), a.N, e, a.Min, a.Max, a.Values)
 	if old := s.atoms[key]; old != nil {
 		return old.index()
 	}

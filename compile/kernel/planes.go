@@ -102,6 +102,8 @@ func (a *Atom) value(vars map[*Atom]int64) int64 {
 		return x - floorDiv(x, a.N)*a.N
 	case Within:
 		return a.X.Value(vars)
+	case Table:
+		return a.Values[a.X.Value(vars)]
 	}
 	return 0
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"dmir/dialect/ir"
@@ -59,6 +60,11 @@ func (f *Form) Tiled() (*Tiled, error) {
 	if err != nil {
 		return nil, reason(f.Main, "%s", err)
 	}
+	return f.tiled(c)
+}
+
+// tiled is f, whose products are those of c.
+func (f *Form) tiled(c *Contraction) (*Tiled, error) {
 	if len(f.Mains) > 2 {
 		return nil, reason(f.Mains[2], "three contractions in one kernel")
 	}
@@ -79,7 +85,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 		}
 		name := "m"
 		switch {
-		case l.letter == c.Groups:
+		case l.letter == c.Groups, l.letter == convPhase:
 			name = "z"
 		case l.out < 0:
 			name = "k"
@@ -114,7 +120,25 @@ func (f *Form) Tiled() (*Tiled, error) {
 	for _, name := range []string{"z", "m", "n"} {
 		slices.SortStableFunc(group[name], byOut)
 	}
-	sums := group["k"]
+	if c.phases == nil { // those have their taps in order, each with all channels
+		sortSums(group["k"], left)
+	}
+	t := &Tiled{
+		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
+		Elems: [2]types.Elem{f.Main.Operands[left].Elem(), f.Main.Operands[1-left].Elem()},
+		form:  f, c: c, groups: group, left: left, Reduces: f.Reduces(),
+	}
+	if op.TF32(f.Main) {
+		t.Elems = [2]types.Elem{types.TF32, types.TF32}
+	}
+	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
+		*size = Product(t.sizes(name))
+	}
+	return t, nil
+}
+
+// sortSums sorts what is summed over, so that neighbours follow each other in the operand that is A, if it has some, or else in the other one.
+func sortSums(sums []letterUse, left int) {
 	distance := func(n int64) int64 { return max(n, -n) } // a window that is reversed has negative strides
 	along := func(i int) func(x, y letterUse) int {
 		return func(x, y letterUse) int {
@@ -129,18 +153,6 @@ func (f *Form) Tiled() (*Tiled, error) {
 			slices.SortStableFunc(sums, along(left))
 		}
 	}
-	t := &Tiled{
-		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
-		Elems: [2]types.Elem{f.Main.Operands[left].Elem(), f.Main.Operands[1-left].Elem()},
-		form:  f, c: c, groups: group, left: left, Reduces: f.Reduces(),
-	}
-	if op.TF32(f.Main) {
-		t.Elems = [2]types.Elem{types.TF32, types.TF32}
-	}
-	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
-		*size = Product(t.sizes(name))
-	}
-	return t, nil
 }
 
 // Main is the op whose products these are.
@@ -192,6 +204,11 @@ func (f *Form) letters(c *Contraction) []letterUse {
 		}
 	}
 	first := f.Outs[0]
+	for i := range out {
+		if out[i].letter == convPhase {
+			out[i].out = math.MaxInt64 // phases follow each other
+		}
+	}
 	for i, d := range c.outDims() {
 		out[i].out = 0
 		if a := first.Loops[d.dim]; a != nil {
@@ -292,9 +309,9 @@ func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
 
 // results is an evaluator at z, m and n in which Acc is the accumulated sum,
 // and the index of the product's elements in the values computed from them.
-func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
+func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, map[byte]Index, Flat) {
 	e, of, flat := t.flatten("n", v)
-	f, idx := t.form, t.c.out(of)
+	f, idx := t.form, t.c.out(e, of)
 	e.acc = func(o *ir.Op, at []Index) *Expr {
 		which := slices.Index(f.Mains, o)
 		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
@@ -309,15 +326,16 @@ func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 	for _, o := range f.Ops {
 		e.follow(o, places)
 	}
-	return e, places, flat
+	return e, places, of, flat
 }
 
 // Results are the results at z, m and n, with vectors of v along n, and the
 // reduced results; Acc, at the lane's number, is the accumulated sum.
 func (t *Tiled) Results(v int64) (outs []Out, reductions []ReducedResult, flat Flat, err error) {
-	e, places, flat := t.results(v)
+	e, places, of, flat := t.results(v)
 	f := *t.form
 	f.eval = e
+	uneven := t.uneven(e, of)
 	for _, v := range f.Outputs {
 		o, reduced := reductionOf(v, places)
 		if !reduced {
@@ -325,11 +343,15 @@ func (t *Tiled) Results(v int64) (outs []Out, reductions []ReducedResult, flat F
 			if err != nil {
 				return nil, nil, flat, err
 			}
+			for i := range stored {
+				stored[i].If = append(stored[i].If, uneven...)
+			}
 			outs = append(outs, stored...)
 			continue
 		}
 		x := o.Operands[0]
 		r := ReducedResult{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
+		r.X = e.existing(uneven, r.X, r.Kind)
 		if err := t.kept(&r, o); err != nil {
 			return nil, nil, flat, err
 		}
@@ -377,6 +399,9 @@ func (b *Atom) along(a *Atom) (step, run int64) {
 	if s == 0 {
 		return 0, r
 	}
+	if b.Kind == Table {
+		return 0, 1
+	}
 	// Within a run X grows from a multiple of s·run plus the rest of X: it does
 	// not cross a multiple of N if that rest is a multiple of the run's span.
 	for _, t := range b.X.Terms {
@@ -404,6 +429,7 @@ func (x Index) Multiple(v int64, a *Atom) bool {
 		case t.Coef%v == 0, t.Atom == a:
 		case t.Atom.Kind == Mod && t.Atom.N%v == 0 && t.Atom.X.Multiple(v, a):
 		case t.Atom.Kind == Within && t.Atom.X.Multiple(v, a):
+		case t.Atom.Kind == Table && !slices.ContainsFunc(t.Atom.Values, func(n int64) bool { return t.Coef*n%v != 0 }):
 		default:
 			return false
 		}

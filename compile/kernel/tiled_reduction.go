@@ -43,7 +43,7 @@ func reductionOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
 
 // kept finds the indices that the reduction o keeps.
 func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
-	_, places, flat := t.results(1)
+	_, places, _, flat := t.results(1)
 	x := o.Operands[0]
 	if elem := x.Elem(); !elem.IsFloat() || elem == types.F64 || !f.Value.Elem().IsFloat() {
 		return reason(o, "a reduction of %s beside a contraction", elem)

@@ -15,6 +15,12 @@ type Product struct {
 	Window *Moving // of a convolution
 	// Groups is how many matrices divide the rows, each of which meets one; the batch is 1 then.
 	Groups dim.Dim
+	// Phases is how many products the outputs of each group of channels are divided into, where they are: the batch has them all,
+	// and the depth is that of all of them together, Channels for each tap of the window.
+	Phases   int64
+	Channels dim.Dim
+	// Divided is the same of a convolution whose image has zeros between its elements, in phases; nil of others.
+	Divided *Product
 }
 
 // ProductOf is o as products of matrices; ok is false of what is no contraction of two operands.
@@ -120,6 +126,9 @@ func convolutionProduct(o *ir.Op) (p Product, ok bool) {
 	}
 	if innermost(y) != 1 {
 		p.turn()
+	}
+	if f := win.phases(); f != nil {
+		p.Divided = p.phased(f, win, *m, spatial, y.Shape[0], w.Shape[1])
 	}
 	return p, true
 }

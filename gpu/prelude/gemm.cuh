@@ -58,7 +58,13 @@ namespace dm {
 // Groups is what the matrices of a batch divide, instead of having one each: the rows of A and C, or k. A says which part is theirs:
 //
 //   DM_FN i32 begin(i32 z) const, end(i32 z) const;   // no less than 0, no more than m, or k
-enum class Groups { none, rows, depth };
+//
+// The phases of a convolution's outputs, matrices of the batch, divide k: each has the taps of the window with which its outputs meet
+// elements, of channels numbers each. That is known at compile time, so that a block waits for nothing.
+enum class Groups { none, rows, depth, taps };
+
+// groups_read is whether memory says where groups begin.
+template <class S> constexpr bool groups_read = S::groups == Groups::rows || S::groups == Groups::depth;
 
 // Shape is the size of a contraction and its partition into blocks.
 template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false, Groups By = Groups::none>
@@ -151,9 +157,26 @@ DM_FN GroupPart group_part(Place& p, const A& a) {
     p.first = 0;
     p.last = end > begin ? (end - begin + BK - 1) / BK : 0;
     return {S::m, begin, end};
+  } else if constexpr (S::groups == Groups::taps) {
+    const i32 begin = a.begin(p.z), end = a.end(p.z), steps = (end - begin + BK - 1) / BK;
+    p.first = i32(i64(steps) * p.split / S::splits);
+    p.last = i32(i64(steps) * (p.split + 1) / S::splits);
+    return {S::m, begin, end};
   } else {
     return {S::m, 0, S::k};
   }
+}
+
+// place_in is place where tensor maps copy operands: the steps of a phase are those of k, which has whole steps for each tap.
+template <class S, i32 BM, i32 BN, i32 BK, i32 Across, class A>
+DM_FN Place place_in(i32 number, const A& a) {
+  Place p = place<S, BM, BN, BK, Across>(number);
+  if constexpr (S::groups == Groups::taps) {
+    const GroupPart own = group_part<S, BM, BK>(p, a);
+    p.first += own.from / BK;
+    p.last += own.from / BK;
+  }
+  return p;
 }
 
 // chunk_of is the elements of a chunk of 16 bytes.

@@ -107,7 +107,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   constexpr int GM = Tile::TM / 4, GN = Tile::TN / 4, across = Tile::BN / Tile::TN;
   constexpr int size_a = Tile::BK * Tile::pitch_a, size_b = Tile::BK * Tile::pitch_b;
   Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
-  if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
+  if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
   const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
   if (S::groups == Groups::rows && own.rows == 0) return;
   Arena after = arena; // the parts of a cluster reuse the memory of the stages

@@ -37,19 +37,19 @@ struct Gather {
     }
   }
 
-  // load starts copying the step from k on, of Depth.
-  template <i32 Depth>
-  DM_FN void load(const X& x, Shared<T> stage, Shared<u64>, i32, i32, i32 k) const {
+  // load starts copying the step from k on, which ends below `end`; Whole: with it, or behind it.
+  template <bool Whole>
+  DM_FN void load(const X& x, Shared<T> stage, Shared<u64>, i32, i32, i32 k, i32 end) const {
     const i32 c = thread() % 8;
     if constexpr (X::along_k) {
       constexpr bool uniform = X::run % 64 == 0; // all chunks of the step are of one tap
-      const At<Depth> from(x, uniform ? k : k + c * 8, uniform ? c * 8 : 0);
+      const At<Whole> from(x, uniform ? k : k + c * 8, uniform ? c * 8 : 0, end);
       DM_UNROLL
       for (int i = 0; i < own; i++) copy(x, stage, (line() + i * 16) * 64 + (c ^ (line() & 7)) * 8, i, from);
     } else {
       DM_UNROLL
       for (int j = 0; j < 64; j += 16) {
-        const At<Depth> from(x, k + line() + j, 0);
+        const At<Whole> from(x, k + line() + j, 0, end);
         DM_UNROLL
         for (int i = 0; i < own; i++) copy(x, stage, i * 4096 + (line() + j) * 64 + (c ^ (line() & 7)) * 8, i, from);
       }
@@ -58,17 +58,17 @@ struct Gather {
 
  private:
   // At is what of a chunk's place depends on k.
-  template <i32 Depth>
+  template <bool Whole>
   struct At {
     Offset col;
     i32 tap[coordinates > 0 ? coordinates : 1];
     bool valid;
-    DM_FN At(const X& x, i32 k, i32 behind) : col(x.col(k) + behind), valid(Depth % 64 == 0 || k + behind < Depth) {
+    DM_FN At(const X& x, i32 k, i32 behind, i32 end) : col(x.col(k) + behind), valid(Whole || k + behind < end) {
       if constexpr (coordinates > 0) x.tap(tap, k);
     }
   };
-  template <i32 Depth>
-  DM_FN void copy(const X& x, Shared<T> stage, i32 to, int i, const At<Depth>& from) const {
+  template <bool Whole>
+  DM_FN void copy(const X& x, Shared<T> stage, i32 to, int i, const At<Whole>& from) const {
     if constexpr (coordinates > 0) {
       i32 sum[coordinates];
       DM_UNROLL
@@ -88,8 +88,8 @@ struct Boxes {
   static constexpr u64 order = 0;
   i32 row;
   DM_FN void begin(const X&, i32, i32 r) { row = r; }
-  template <i32 Depth>
-  DM_FN void load(const X& x, Shared<typename X::Elem> stage, Shared<u64> full, i32 slot, i32 z, i32 k) const {
+  template <bool Whole>
+  DM_FN void load(const X& x, Shared<typename X::Elem> stage, Shared<u64> full, i32 slot, i32 z, i32 k, i32) const {
     if (thread() == 0) Bulk<X>::template load<Rows>(x, stage, full, slot, z, row, k);
   }
 };
@@ -110,6 +110,37 @@ DM_FN i32 k_of(i32 step) {
   }
 }
 
+// Walk goes through the steps of a tile, as k_of says. Those of a phase go through its taps for 64 channels, then for others, where Run
+// says that taps meet elements again.
+template <class S, i32 Run, u64 Order, class A>
+struct Walk {
+  i32 step;
+  DM_FN Walk(const A&, const GroupPart&, i32 first) : step(first) {}
+  DM_FN i32 next() { return k_of<S::k, Run, Order>(step++); }
+};
+template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits, i32 Products, bool Cluster, i32 Run, u64 Order, class A>
+struct Walk<Shape<Batch, M, N, K, Splits, Products, Cluster, Groups::taps>, Run, Order, A> {
+  static constexpr bool by_channels = Run > 0 && A::channels % 64 == 0;
+  i32 from, taps = 1, tap, channel;
+  DM_FN Walk(const A&, const GroupPart& own, i32 first) : from(own.from) {
+    if (by_channels && own.depth > own.from) taps = (own.depth - own.from) / A::channels;
+    tap = first % taps;
+    channel = first / taps * 64;
+  }
+  DM_FN i32 next() {
+    const i32 k = from + tap * (by_channels ? A::channels : 0) + channel;
+    if (++tap == taps) tap = 0, channel += 64;
+    return k;
+  }
+};
+
+// whole_steps is whether no step of a tile ends behind k.
+template <class S, class A>
+constexpr bool whole_steps() {
+  if constexpr (S::groups == Groups::taps) return A::channels % 64 == 0;
+  return S::k % 64 == 0;
+}
+
 // gather_tiles is the producing warpgroup. Copies of `behind` steps are in flight; when those of an earlier one have ended, a warp
 // publishes them: its lanes make their writes visible to wgmma, which reads through the asynchronous proxy, and one of them arrives.
 template <class Tile, class S, class T, class A, class B>
@@ -118,22 +149,25 @@ DM_FN void gather_tiles(const A& a, const B& b, Shared<T> as, Shared<T> bs, Shar
   using FedB = typename Fed<B, Tile::BN>::Type;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>, behind = Tile::stages - 2;
   constexpr u32 bytes = FedA::bytes + FedB::bytes;
+  constexpr bool whole = whole_steps<S, A>();
   static_assert(behind > 0, "the consumers free a slot when they have the step behind it");
   FedA from_a;
   FedB from_b;
   i32 slot = 0, ready = 0, under_way = 0; // the slot to fill, that to publish next, and the steps between
   u32 phase = 0;
   for (i32 tile = block(); tile < tiles; tile += blocks()) {
-    const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
+    Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
+    const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
+    Walk<S, FedA::run + FedB::run, FedA::order | FedB::order, A> walk(a, own, p.first);
     from_a.begin(a, p.z, p.m);
     from_b.begin(b, p.z, p.n);
     DM_NO_UNROLL
     for (i32 step = p.first; step < p.last; step++) {
       barrier_wait(empty, slot, phase ^ 1);
       if (bytes > 0 && thread() == 0) barrier_expect(full, slot, bytes);
-      const i32 k = k_of<S::k, FedA::run + FedB::run, FedA::order | FedB::order>(step);
-      from_a.template load<S::k>(a, as + slot * (Tile::BM * 64), full, slot, p.z, k);
-      from_b.template load<S::k>(b, bs + slot * (Tile::BN * 64), full, slot, p.z, k);
+      const i32 k = walk.next();
+      from_a.template load<whole>(a, as + slot * (Tile::BM * 64), full, slot, p.z, k, own.depth);
+      from_b.template load<whole>(b, bs + slot * (Tile::BN * 64), full, slot, p.z, k, own.depth);
       cp_async_commit();
       if (++slot == Tile::stages) slot = 0, phase ^= 1;
       if (under_way < behind) {

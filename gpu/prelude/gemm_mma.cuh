@@ -95,7 +95,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   using StageA = Stage<A, Tile::BM, Tile::BK, Tile::threads>;
   using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
   Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
-  if constexpr (S::groups != Groups::none) grid_dependency_wait(); // for what says where groups begin
+  if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
   const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
   if (S::groups == Groups::rows && own.rows == 0) return;
 

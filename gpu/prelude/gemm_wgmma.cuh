@@ -309,7 +309,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
   else cluster_sync(); // the other block's barriers and memory are there
 
   Ring<Tile, A, B> ring{as, bs, full, empty};
-  const auto place_of = [](i32 tile) { return place<S, Tile::BM, Tile::BN, Tile::BK, Tile::across>(tile); };
+  const auto place_of = [&](i32 tile) { return place_in<S, Tile::BM, Tile::BN, Tile::BK, Tile::across>(tile, a); };
   grid_dependency_wait(); // of all roles: none has accessed global memory
   if (warp() < 4) {
     registers_drop<Feed<A, B>::producer>();
