@@ -44,10 +44,21 @@ func Gathers(m *machine.Machine, o *ir.Op) bool {
 		slices.ContainsFunc(op.Pairs(o, "padding"), func(p [2]int64) bool { return p != [2]int64{} })
 }
 
-// Gather is the time in seconds that o, which gathers, takes for loads of single elements of
-// operand i; 0 where sizes are not known.
-func Gather(m *machine.Machine, o *ir.Op, i int) float64 {
+// Apart is the time in seconds that o takes longer on m for loads of single elements of operand i, whose channels and features are not
+// side by side: of a convolution that gathers, and of a filter of which a phase reads every so many-th tap. It is 0 of other operands,
+// and where sizes are not known.
+func Apart(m *machine.Machine, o *ir.Op, i int) float64 {
+	gathers := Gathers(m, o)
+	if !gathers && (i != 1 || m.CPU || m.SMs == 0 || m.L2Bandwidth == 0 || o.In(1) == nil) {
+		return 0
+	}
 	p, ok := op.ProductOf(o)
+	if !gathers && (!ok || p.Divided == nil || p.Cols.Equal(dim.Const(1))) {
+		return 0
+	}
+	if p.Divided != nil {
+		p = *p.Divided
+	}
 	var n [4]int64
 	for j, x := range []dim.Dim{p.Batch, p.Rows, p.Cols, p.Depth} {
 		var known bool
@@ -57,7 +68,11 @@ func Gather(m *machine.Machine, o *ir.Op, i int) float64 {
 	if !ok {
 		return 0
 	}
-	return m.Gather(machine.Product{Batch: n[0], Rows: n[1], Cols: n[2], Depth: n[3], Turned: p.Turned}, i)
+	x := machine.Product{Batch: n[0], Rows: n[1], Cols: n[2], Depth: n[3], Turned: p.Turned, Phases: p.Phases}
+	if !gathers {
+		return m.Sectors(x, i, o.In(1).Elem)
+	}
+	return m.Gather(x, i)
 }
 
 // Innermost is the dimension of t, of those with more than one element, whose neighbours

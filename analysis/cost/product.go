@@ -103,6 +103,9 @@ func WindowOf(o *ir.Op, phases bool) (w machine.Window) {
 // Product is the matrices that e multiplies; ok is false of what is no contraction of two operands of known sizes.
 func (e *Entry) Product() (p machine.Product, ok bool) { return e.product, e.product.Batch > 0 }
 
+// Phases is the matrices of the phases of e, a convolution of known sizes whose image has zeros between its elements.
+func (e *Entry) Phases() (p machine.Product, ok bool) { return e.phases, e.phases.Batch > 0 }
+
 // Attention is what e, an attention or its gradient, computes; nil of other ops and where sizes are not known.
 func (e *Entry) Attention() *machine.Attention { return e.attention }
 

@@ -188,10 +188,19 @@ const gatherSlots = 32
 // itself, once by each of the tiles of 128 that it is a part of, s. A multiprocessor issues an
 // instruction for each lane of f32 arithmetic in a clock.
 func (m *Machine) Gather(p Product, i int) float64 {
+	return p.loads(i) * gatherSlots / (m.Peak(false, types.F32) / 2)
+}
+
+// loads is how many elements of operand i tiles of 128 load.
+func (p Product) loads(i int) float64 {
 	of, others := p.Rows, p.Cols
 	if (i == 1) != p.Turned {
 		of, others = others, of
 	}
-	loads := float64(p.Batch) * float64(of) * float64(p.Depth) * float64(ceil(others, 128))
-	return loads * gatherSlots / (m.Peak(false, types.F32) / 2)
+	return float64(p.Batch) * float64(of) * float64(p.Depth) / float64(max(p.Phases, 1)) * float64(ceil(others, 128))
+}
+
+// Sectors is how much longer these loads take of the level-2 cache where each has a sector of its own, s.
+func (m *Machine) Sectors(p Product, i int, e types.Elem) float64 {
+	return p.loads(i) * float64(sector-e.Bytes()) / m.L2Bandwidth
 }

@@ -97,7 +97,7 @@ func TestBulkIsChecked(t *testing.T) {
 		{"chunks without a swizzle", "(line() + i * 16) * 64 + (c ^ (line() & 7)) * 8", "(line() + i * 16) * 64 + c * 8"},
 		{"panels in the wrong order", "i * 4096 + (line() + j) * 64", "(own - 1 - i) * 4096 + (line() + j) * 64"},
 		{"rows that are not there", "from.valid && x.inside(sum)", "from.valid"},
-		{"a part of k that is not there", "Depth % 64 == 0 || k + behind < Depth", "true"},
+		{"a part of k that is not there", "Whole || k + behind < end", "true"},
 		{"taps of other channels", "tap * Run + step / (K / Run) * 64", "tap * Run"},
 		{"a tap that is visited twice", "tap = i32(Order >> tap * 4) & 15;", "tap = i32(Order >> tap / 2 * 8) & 15;"},
 	} {
@@ -108,6 +108,26 @@ func TestBulkIsChecked(t *testing.T) {
 				}
 			}
 			p.add(t, gatheredTaps.of("bf16", gatherTiles[4]), true)
+		})
+	}
+	for _, c := range []struct{ name, header, old, now string }{
+		{"a phase has the taps of the one before", "gemm.cuh", "begin = a.begin(p.z), end = a.end(p.z), steps", "begin = a.begin(p.z > 0 ? p.z - 1 : 0), end = a.end(p.z > 0 ? p.z - 1 : 0), steps"},
+		{"a phase has one step too few", "gemm.cuh", "steps = (end - begin + BK - 1) / BK;", "steps = (end - begin - 1) / BK;"},
+		{"a phase's steps begin with those of the first", "gemm.cuh", "p.first += own.from / BK;\n    p.last += own.from / BK;", ""},
+		{"channels of one tap alone", "gemm_gather.cuh", "taps = (own.depth - own.from) / A::channels;", ""},
+		{"taps of other channels", "gemm_gather.cuh", "if (++tap == taps) tap = 0, channel += 64;", "if (++tap == taps) tap = 0;"},
+		{"it begins at another phase's taps", "gemm_gather.cuh", "const i32 k = from + tap *", "const i32 k = tap *"},
+		{"steps that end in another phase's taps", "gemm_gather.cuh", "return A::channels % 64 == 0;", "return true;"},
+	} {
+		check("phases: "+c.name, c.header, c.old, c.now, targetOf(t, "sm_90a"), func(p *collection) {
+			s := spreads[0]
+			s.last = true
+			p.add(t, s.of().of("f16", gatherTiles[4]), true)
+			s.name, s.channels = "gradient of whole steps", 128
+			p.add(t, s.of().of("f16", gatherTiles[4]), true)
+			p.add(t, s.of().of("bf16", mmaTiles[5]), true)
+			s.name, s.window, s.lower, s.upper = "mapped", []int{2, 2}, []int{1, 1}, []int{1, 1}
+			p.add(t, s.of().of("f16", wgmmaTiles[3]), true)
 		})
 	}
 	for _, c := range []struct{ name, header, old, now string }{

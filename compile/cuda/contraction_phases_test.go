@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/cost"
+	"dmir/compile/kernel"
 	"dmir/testkit/need"
 )
 
@@ -128,4 +130,85 @@ func TestContractionPhases(t *testing.T) {
 		}
 		c.emulate(t)
 	}
+}
+
+// The kernels of phases hold the protocols and do not spill.
+func TestContractionPhasesCompile(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	for arch, tiles := range map[string][]Config{
+		"sm_80": {mmaTiles[2], fmaTiles[0], mmaTF32Tiles[3]}, "sm_90a": {gatherTiles[0], wgmmaTiles[0], wgmmaTiles[4]}, "sm_100": {mmaTiles[0], fmaTiles[1]},
+	} {
+		c := newCollection(targetOf(t, arch))
+		for _, tile := range tiles {
+			s := spreads[0]
+			if tile.Path.bulk() {
+				s = spreads[2]
+			}
+			s.last = true // a filter whose taps lie side by side is copied first: package layout
+			elem := "f16"
+			switch {
+			case tile.TF32:
+				elem = "tf32"
+			case tile.Path == Fma:
+				elem = "f32"
+			}
+			c.add(t, s.of().of(elem, tile), false)
+		}
+		c.compile(t, arch)
+	}
+}
+
+// Kernels multiply what the cost model counts: the products of phases are those of the op with elements, however far apart these are.
+func TestContractionPhasesMultiplyNoZeros(t *testing.T) {
+	t.Parallel()
+	var before int64
+	for distance := 2; distance <= 5; distance++ {
+		// An output for each element and tap: of each phase there are as many as elements.
+		s := spread{
+			name: "far", images: 2, channels: 8, features: 8, in: []int{6, 6}, window: []int{4, 4}, between: []int{distance, distance}, lower: []int{3, 3}, upper: []int{distance - 1, distance - 1},
+		}
+		products := multiplied(t, tiledOf(t, s.of().of("f16", Config{})))
+		if before > 0 && products > before*49/36 {
+			t.Errorf("with elements %d apart a kernel computes %d products, %d before", distance, products, before)
+		}
+		before = max(before, products)
+	}
+	for _, s := range spreads {
+		p := s.of().of("f16", Config{})
+		tiled := tiledOf(t, p)
+		m := module(t, p)
+		var e cost.Entry
+		for _, x := range cost.Function(m.Funcs[0], m, nil).Entries {
+			if x.Op == tiled.Main() || x.Op.Name == tiled.Main().Name {
+				e = *x
+			}
+		}
+		model, _ := e.Phases()
+		mine := shapeOf(tiled).product()
+		mine.Elem = model.Elem
+		if tiled.Turned() != model.Turned {
+			model.Rows, model.Cols, model.Turned = model.Cols, model.Rows, tiled.Turned()
+		}
+		if mine != model {
+			t.Errorf("%s: the kernel is\n%+v, the cost model has\n%+v", s.name, mine, model)
+		}
+		if n := multiplied(t, tiled); float64(n) != mine.FLOP()/2 {
+			t.Errorf("%s: the kernel computes %d products, the cost model has %g FLOP", s.name, n, mine.FLOP())
+		}
+	}
+}
+
+// multiplied is how many products a kernel of phases computes, without what tiles pad.
+func multiplied(t *testing.T, tiled *kernel.Tiled) (n int64) {
+	t.Helper()
+	f := tiled.PhasePart()
+	if f == nil {
+		t.Fatal("there are no phases")
+	}
+	for z := range tiled.Batch {
+		of := map[*kernel.Atom]int64{f.Z: z}
+		n += (f.End.Value(of) - f.Begin.Value(of)) * tiled.Rows * tiled.Cols
+	}
+	return n
 }

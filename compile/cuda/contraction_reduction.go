@@ -90,6 +90,8 @@ func (p *contraction) combineLaunches(l *launch, ns *names, r *results) (all []*
 			} else if values = p.t.Cols * p.t.Batch; p.t.Batch > 1 {
 				of = cpp("dm::i64(%s / %d) * %d + %s %% %d", i, p.t.Cols, f.parts*p.t.Cols, i, p.t.Cols)
 			}
+		} else if f.Batch { // those of the batch follow each other
+			values, parts, step = p.t.Rows, parts*p.t.Batch, p.t.Rows
 		}
 		out := ns.of[f.Value]
 		join := &launch{

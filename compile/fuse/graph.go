@@ -320,9 +320,7 @@ func (g *graph) recomputes(n *node, products float64) {
 		for k, v := range n.op.Operands {
 			if at, known := g.number[g.source(v)]; err == nil && k < len(c.In) && known && at == i {
 				sharing := float64(c.Sharing(k))
-				if cost.Gathers(g.m, n.op) {
-					n.gather[j] = 1e9 * cost.Gather(g.m, n.op, k)
-				}
+				n.gather[j] = 1e9 * cost.Apart(g.m, n.op, k)
 				n.again[j] = max(1, products/sharing/g.values[i].elements) * math.Ceil(sharing/tile)
 			}
 		}

@@ -74,6 +74,8 @@ func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
 	case n == t.Cols && !has(flat.M) && !has(flat.Z):
 		f.Rows, f.Batch = true, true
 	case n == t.Rows*t.Batch && !has(flat.N):
+	case n == t.Rows && t.c.phases != nil && !has(flat.N) && !has(flat.Z):
+		f.Batch = true
 	default:
 		return reason(o, "%s reduces neither all rows nor all columns of the contraction", f.Value.Name)
 	}

@@ -8,15 +8,19 @@ import (
 	"dmir/dialect/op"
 )
 
-// gathers reports whether o is a convolution that reads single elements in some orders.
-func (m *model) gathers(o *ir.Op) bool { return m.anyOrders(o) && cost.Gathers(m.u.Machine, o) }
+// gathers reports whether o is a convolution that reads single elements of an operand in some orders.
+func (m *model) gathers(o *ir.Op) bool { return m.anyOrders(o) && cost.Apart(m.u.Machine, o, 1) > 0 }
 
 // vector is the number of elements of an access of convolutions.
 const vector = 8
 
 // gathering is the loss of o where it reads operand i in that order.
 func (m *model) gathering(o *ir.Op, i int, order []int) float64 {
-	if !m.gathers(o) {
+	loss := 0.0
+	if m.anyOrders(o) {
+		loss = 1e9 * cost.Apart(m.u.Machine, o, i)
+	}
+	if loss == 0 {
 		return 0
 	}
 	t := o.In(i)
@@ -28,11 +32,11 @@ func (m *model) gathering(o *ir.Op, i int, order []int) float64 {
 		} else if i == 1 {
 			n /= max(op.Int(o, "feature_group_count"), 1)
 		}
-		if n > 0 && n%vector == 0 {
+		if n > 0 && n%vector == 0 || n > 1 && t.Elem.Bytes() > 2 {
 			return 0
 		}
 	}
-	return 1e9 * cost.Gather(m.u.Machine, o, i)
+	return loss
 }
 
 // channels adds orders to operands of o, which gathers, that have none in which it does not;

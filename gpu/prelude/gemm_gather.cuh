@@ -136,7 +136,7 @@ struct Walk<Shape<Batch, M, N, K, Splits, Products, Cluster, Groups::taps>, Run,
 
 // whole_steps is whether no step of a tile ends behind k.
 template <class S, class A>
-constexpr bool whole_steps() {
+DM_FN constexpr bool whole_steps() {
   if constexpr (S::groups == Groups::taps) return A::channels % 64 == 0;
   return S::k % 64 == 0;
 }
