@@ -114,7 +114,7 @@ func TestBulkIsChecked(t *testing.T) {
 		{"a phase has the taps of the one before", "gemm.cuh", "begin = a.begin(p.z), end = a.end(p.z), steps", "begin = a.begin(p.z > 0 ? p.z - 1 : 0), end = a.end(p.z > 0 ? p.z - 1 : 0), steps"},
 		{"a phase has one step too few", "gemm.cuh", "steps = (end - begin + BK - 1) / BK;", "steps = (end - begin - 1) / BK;"},
 		{"a phase's steps begin with those of the first", "gemm.cuh", "p.first += own.from / BK;\n    p.last += own.from / BK;", ""},
-		{"channels of one tap alone", "gemm_gather.cuh", "taps = (own.depth - own.from) / A::channels;", ""},
+		{"a tap too many", "gemm_gather.cuh", "(own.depth - own.from) / A::channels;", "(own.depth - own.from) / A::channels + 1;"},
 		{"taps of other channels", "gemm_gather.cuh", "if (++tap == taps) tap = 0, channel += 64;", "if (++tap == taps) tap = 0;"},
 		{"it begins at another phase's taps", "gemm_gather.cuh", "const i32 k = from + tap *", "const i32 k = tap *"},
 		{"steps that end in another phase's taps", "gemm_gather.cuh", "return A::channels % 64 == 0;", "return true;"},

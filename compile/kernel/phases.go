@@ -147,7 +147,7 @@ func (s *Space) Table(x Index, values []int64) Index {
 		return Const(least)
 	}
 	step := values[1] - values[0]
-	straight := true
+	straight := step > 0 // strides of tensor maps are not negative
 	for i, v := range values {
 		straight = straight && v == values[0]+int64(i)*step
 	}

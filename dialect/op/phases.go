@@ -131,7 +131,7 @@ func (p Product) phased(f *Phases, w *window, m Moving, spatial []dim.Dim, image
 	for d := range spatial {
 		n := f.Outputs(d, spatial[d])
 		common := gcd(w.Dilation[d], w.spread(d))
-		taps := (w.Size[d]-1)*common/w.spread(d) + 1                 // of a phase, at most
+		taps := (w.Size[d]-1)*common/w.spread(d) + 1                // of a phase, at most
 		behind := (taps - 1) * (w.Dilation[d] / common) / f.Step[d] // outputs between the first and the last that they meet
 		m.Span = m.Span.Mul(n).Add(dim.Const(behind))
 		m.Planes *= min(taps, f.Step[d])
