@@ -101,7 +101,7 @@ func TestContractionPhases(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		if arch == "sm_90a" { // pairs of blocks, of one phase each
-			s := spread{name: "pair", images: 1, channels: 64, features: 256, in: []int{8, 8}, window: []int{1, 1}, between: []int{2, 2}, lower: []int{0, 0}, upper: []int{1, 1}}
+			s := spread{name: "pair", images: 1, channels: 64, features: 256, in: []int{8, 10}, window: []int{1, 1}, between: []int{2, 2}, lower: []int{0, 0}, upper: []int{1, 1}}
 			tile := wgmmaTiles[2]
 			tile.Pair = machine.PairRows
 			c.add(t, s.of().of("f16", tile), true)
