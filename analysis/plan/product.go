@@ -27,6 +27,9 @@ const (
 // productOf is the product of n, whose cost is e; nil of what is no contraction, or whose sizes are not known.
 func productOf(n *node, e *cost.Entry) *product {
 	p, ok := e.Product()
+	if x, phases := e.Phases(); phases { // a CPU, which has none, is not asked for products
+		p = x
+	}
 	out := &product{Product: p, attention: e.Attention(), sides: make([]side, len(n.f.Sizes))}
 	if out.attention != nil {
 		return out
