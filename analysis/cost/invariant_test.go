@@ -268,12 +268,12 @@ func.func private @h(%x: tensor<4xf32>) -> tensor<4xf32> {
 func TestGather(t *testing.T) {
 	for n, known := range map[string]bool{"2": true, "?": false} {
 		at := map[bool]string{false: ", #dm.at<dims = [n]>"}[known]
-		text := strings.NewReplacer("IN", "tensor<"+n+"x64x16x16xf32"+at+">", "OUT", "tensor<"+n+"x64x14x14xf32"+at+">").Replace(`func.func @f(%x: IN, %w: tensor<64x64x3x3xf32>) -> OUT {
-  %y = dm.convolution %x, %w : (IN, tensor<64x64x3x3xf32>) -> OUT
+		text := strings.NewReplacer("IN", "tensor<"+n+"x64x16x16xf16"+at+">", "OUT", "tensor<"+n+"x64x14x14xf16"+at+">").Replace(`func.func @f(%x: IN, %w: tensor<64x64x3x3xf16>) -> OUT {
+  %y = dm.convolution %x, %w : (IN, tensor<64x64x3x3xf16>) -> OUT
   return %y : OUT
 }`)
 		f := only(t, load(t, "f.dmir", text, program.Options{}))
-		if s := cost.Gather(lookup(t, "h200"), f.Entries[0].Op, 0); (s > 0) != known {
+		if s := cost.Apart(lookup(t, "h200"), f.Entries[0].Op, 0); (s > 0) != known {
 			t.Errorf("%s images: %g s", n, s)
 		}
 	}
