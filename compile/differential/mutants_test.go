@@ -181,7 +181,7 @@ var mutants = []mutant{
 	{name: "a phase begins with another one's taps", program: "convolution", at: `0x8d0ull`, with: "0x8d8ull"},
 	{name: "a phase ends before its last tap", program: "convolution", at: ` \* 16 \+ 64;`, with: " * 16 + 48;"},
 	{name: "outputs that a phase does not have", program: "convolution", at: `if \(\(m % 7\) \* 2 \+ [^<]*< 13\)`, with: "if (m >= 0)"},
-	{name: "elements lie between those of a gradient", program: "convolution_zeros", at: `c\[0\] % 2 == 0`, with: "c[0] % 2 >= 0"},
+	{name: "elements lie between those of a gradient", program: "convolution_zeros", at: `c\[1\] % 2 == 0`, with: "c[1] % 2 >= 0"},
 	{name: "taps are those of a step's first chunk", program: "convolution", header: "gemm.cuh", at: `x\.tap\(tap, ki\)`, with: "x.tap(tap, k)"},
 	{name: "all lines of a step have the first one's k", program: "convolution", header: "gemm.cuh", at: `i == 0 \|\| !X::along_k`, with: "i == 0"},
 	{name: "a position is not divided by a gradient's stride", program: "convolution_zeros", header: "gemm.cuh", at: ` \+ x\.far\(sum\)`, with: ""},
