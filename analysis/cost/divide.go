@@ -233,7 +233,11 @@ func (c *coster) whole(ctx context.Context, fn *ir.Func) (*ir.Module, *ir.Func, 
 	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
 		return nil, nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
 	}
-	m, flat, _ := flatten.In(c.m, fn)
+	m, fn, problem := flatten.Divided(c.m, fn, c.bind)
+	if problem != nil {
+		return nil, nil, problem
+	}
+	m, flat, _ := flatten.In(m, fn)
 	whole := flat.Clone()
 	size(whole, op.Bindings(fn, c.bind))
 	if problem := inlined(ctx, m, whole); problem != nil {

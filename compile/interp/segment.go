@@ -20,7 +20,7 @@ func segmentExecutors() map[string]executor {
 
 // positions are t's, clamped to [0, n].
 func (c *call) positions(t *tensor.Tensor, n int) ([]int, *Error) {
-	if t.Rank() != 1 || t.Len() == 0 {
+	if t.Rank() != 1+int(op.Int(c.op, "batch_dims")) || t.Shape[t.Rank()-1] == 0 {
 		return nil, c.errorf("DM704", "positions must be a vector with an element, not %s", t.Type())
 	}
 	at := make([]int, t.Len())
@@ -40,17 +40,19 @@ func runSegmentReduce(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	ends := c.in[1].Shape[c.in[1].Rank()-1]
 	shape := slices.Clone(x.Shape)
-	shape[d] = len(at) - 1
+	shape[d] = ends - 1
 	outer, n, inner := product(x.Shape[:d]), x.Shape[d], product(x.Shape[d+1:])
+	each := &segments{at, ends, max(1, outer*ends/max(1, len(at)))}
 	to := tensor.New(c.outElem(0), shape...)
 	switch x.Kind() {
 	case tensor.KindF32:
 		f := newReducer[float32, float64](kind, x.Elem)
-		reduceSegments(c.pool, x.F32, at, outer, n, inner, f, to.SetFloat)
+		reduceSegments(c.pool, x.F32, each, outer, n, inner, f, to.SetFloat)
 	case tensor.KindF64:
 		f := newReducer[float64, float64](kind, x.Elem)
-		reduceSegments(c.pool, x.F64, at, outer, n, inner, f, to.SetFloat)
+		reduceSegments(c.pool, x.F64, each, outer, n, inner, f, to.SetFloat)
 	case tensor.KindInt:
 		data, flip := signedOrder(x, kind)
 		elem := x.Elem
@@ -58,23 +60,35 @@ func runSegmentReduce(c *call) ([]*tensor.Tensor, error) {
 			elem = types.I64
 		}
 		f := newReducer[int64, int64](kind, elem)
-		reduceSegments(c.pool, data, at, outer, n, inner, f, func(i int, v int64) { to.SetInt(i, v^flip) })
+		reduceSegments(c.pool, data, each, outer, n, inner, f, func(i int, v int64) { to.SetInt(i, v^flip) })
 	default:
 		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, x.Elem)
 	}
 	return one(to), nil
 }
 
+// segments are the positions of batches, ends of each.
+type segments struct {
+	at   []int
+	ends int
+	each int // how many outer elements a batch has
+}
+
+// of are the positions for an outer element.
+func (s *segments) of(outer int) []int { return s.at[outer/s.each*s.ends:][:s.ends] }
+
 // reduceSegments reduces the segments at of the middle one of the dimensions [outer, n, inner] of x.
-func reduceSegments[T number, A float64 | int64](p *pool, x []T, at []int, outer, n, inner int, f reducer[T, A], set func(i int, v A)) {
-	m := len(at) - 1
+func reduceSegments[T number, A float64 | int64](p *pool, x []T, of *segments, outer, n, inner int, f reducer[T, A], set func(i int, v A)) {
+	m := of.ends - 1
 	p.parallel(outer*m, max(1, elements*m/(1+(n+m)*inner)), func(lo, hi int) {
 		acc := make([]A, inner)
 		for i := lo; i < hi && !p.stopped(); i++ {
 			for j := range acc {
 				acc[j] = f.init
 			}
-			o, from, end := i/m, at[i%m], at[i%m+1]
+			o := i / m
+			at := of.of(o)
+			from, end := at[i%m], at[i%m+1]
 			switch {
 			case from >= end:
 			case inner == 1:
@@ -100,9 +114,11 @@ func runSegmentIDs(c *call) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	to := tensor.New(c.outElem(0), shape...)
-	ends := c.in[0].Int[1:]
+	n := shape[len(shape)-1]
+	all := c.in[0].Shape[c.in[0].Rank()-1]
 	for k := range to.Len() {
-		to.SetInt(k, int64(sort.Search(len(ends), func(i int) bool { return ends[i] > int64(k) })))
+		ends := c.in[0].Int[k/n*all:][1:all]
+		to.SetInt(k, int64(sort.Search(len(ends), func(i int) bool { return ends[i] > int64(k%n) })))
 	}
 	return one(to), nil
 }

@@ -84,6 +84,9 @@ func (e *evaluator) original(v *ir.Value) *ir.Value {
 // segmentReduce reduces a segment in a loop over it.
 func (e *evaluator) segmentReduce(o *ir.Op, idx []Index) *Expr {
 	x, elem := o.Operands[0], o.Results[0].Elem()
+	if op.HasBatches(o) {
+		return e.fail(o, elem, "%s has positions with leading dimensions, which the pass simplify takes away", o.Name)
+	}
 	shape := shapeOf(x)
 	d, _ := op.Dim(o, "dim", len(shape))
 	s := e.segment(o.Operands[1], idx[d], shape[d])
@@ -96,6 +99,9 @@ func (e *evaluator) segmentReduce(o *ir.Op, idx []Index) *Expr {
 // reduction's elements, else a search among the positions.
 func (e *evaluator) segmentIDs(o *ir.Op, idx []Index) *Expr {
 	positions, elem := e.original(o.Operands[0]), o.Results[0].Elem()
+	if op.HasBatches(o) {
+		return e.fail(o, elem, "%s has positions with leading dimensions, which the pass simplify takes away", o.Name)
+	}
 	for _, s := range e.segments {
 		if s.positions == positions && idx[0].Equal(IndexOf(s.k)) {
 			return e.expr(Expr{Op: Count, Elem: elem, At: s.number})

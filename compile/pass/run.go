@@ -10,6 +10,7 @@ import (
 
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
+	"dmir/dialect/shard"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
 )
@@ -33,6 +34,12 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		return e
 	}
 	if len(ps) > 0 && !u.Options.Sparse { // passes see no tuples
+		if u.Options.Devices != 0 {
+			var problem *shard.Problem
+			if u.Module, u.Func, problem = flatten.Divided(u.Module, u.Func, u.Options.Bind); problem != nil {
+				return u.Refused("DM831", problem)
+			}
+		}
 		u.Module, u.Func, _ = flatten.Fused(u.Module, u.Func)
 	}
 	for _, p := range ps {

@@ -6,7 +6,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		controlRules(), scanRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
-		sliceRules(), scatterRules(), einsumRules(), transposeRules(), convolutionRules(),
+		sliceRules(), scatterRules(), segmentRules(), einsumRules(), transposeRules(), convolutionRules(),
 		{commonRule()},
 		{mergeRule(), sumRule(), rowsRule()},
 	} {

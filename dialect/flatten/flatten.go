@@ -149,10 +149,15 @@ func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
 	var flat types.Array
 	for i, t := range ts {
 		k := 0
+		var shardings []types.Attr
+		a := op.SignatureAttr(f, name, i, op.ShardingAttr)
+		if a != nil {
+			shardings = op.MemberShardings(a, t)
+		}
 		for _, m := range types.Members(t) {
 			for _, own := range parts(list[i].(types.Dict), m.Tensor, name) {
-				if a := op.SignatureAttr(f, name, i, op.ShardingAttr); a != nil {
-					own = op.WithSharding(own, op.MemberSharding(a, []types.Type{t}, k))
+				if a != nil {
+					own = op.WithSharding(own, shardings[k])
 				}
 				if first != nil && i < len(state) && state[i] >= 0 && state[i] < len(first) {
 					own = op.WithState(own, types.Int{V: int64(first[state[i]] + k), Elem: types.I64})
@@ -179,8 +184,9 @@ func parts(d types.Dict, t *types.Tensor, name string) []types.Dict {
 		return slices.DeleteFunc(slices.Clone(d), func(a types.Named) bool { return slices.Contains(names, a.Name) })
 	}
 	if t.Format == nil {
-		return []types.Dict{without(d, op.PatternAttr, op.CountedAttr)}
+		return []types.Dict{without(d, op.PatternAttr, op.CountedAttr, op.PieceRoomAttr)}
 	}
+	d = without(d, op.PieceRoomAttr)
 	var out []types.Dict
 	for i, c := range t.Components() {
 		own := slices.Clone(d)
@@ -332,6 +338,9 @@ func (x *flattener) sparse(o, from *ir.Op, in [][]*ir.Value, b *ir.Block) ([]*ir
 			if r := results[i][k]; r.Op != nil && r.Op.Parent == b && r.Name == "" {
 				r.Name = op.MemberName(v.Name, part)
 			}
+		}
+		if r := results[i][0]; !types.Compound(v.Type) && r.Op != nil && r.Op.Parent == b {
+			op.KeepSharding(v, r)
 		}
 	}
 	return build.Block.Ops, results

@@ -153,6 +153,10 @@ var Discardables = []*Discardable{
 			"the number of rows with d elements falls as d to the negative `exponent`, 2.1 by default; `\"band\"`: those near the diagonal, at most `width` from it; `\"blocks\"`: dense blocks with sides of `size`, 32 by default",
 	},
 	{
+		Name: PieceRoomAttr, On: OnArgument, Is: func(a types.Attr) bool { return RoomOf(a, 1) != nil }, Want: "a number of entries, or a list with one for each compressed level", Example: "4096", Snippet: "${1:4096}",
+		Doc: "how many entries each device's piece has room for, of a sparse argument that devices divide; where it is not stated, as many as the largest piece has that a run counts, else its share of `nnz`",
+	},
+	{
 		Name: DonatedAttr, On: OnArgument, Is: isFlag, Want: "an attribute without a value",
 		Doc: "the function may overwrite the argument",
 	},

@@ -2,6 +2,7 @@ package op
 
 import (
 	"math/bits"
+	"slices"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -10,6 +11,9 @@ import (
 
 // The ops on positions: a vector of m + 1 integers that do not fall, by which m segments divide
 // a dimension, as the positions of a compressed level divide what a sparse tensor stores.
+
+// batchedPositions is how many leading dimensions positions have, in each of which they divide segments of their own.
+var batchedPositions = AttrDef{Name: "batch_dims", Kind: KindInt, Default: types.Int{}, Doc: "how many leading dimensions positions have, along which each element has positions of its own"}
 
 // positionElems are the element types of positions, and of numbers of segments.
 var positionElems = []types.Elem{types.I64, types.I32}
@@ -42,10 +46,11 @@ var segmentReduceDef = &Def{
 	Results: []Param{{Name: "y", Elems: numeric, Doc: "x's sizes with m at `dim`, x's element type"}},
 	Attrs: []AttrDef{
 		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: reductionKinds, Doc: "the reduction"},
-		{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension that the segments divide"},
+		{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension that the segments divide; not below `batch_dims`"},
+		batchedPositions,
 	},
 	Traits:  Pure,
-	Factors: rowsOf(reducedDim), Linear: linearKind,
+	Factors: segmentReduceFactors, Linear: linearKind,
 	Divides: "The dimensions but `dim`.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
@@ -57,6 +62,10 @@ var segmentReduceDef = &Def{
 		if p != nil {
 			return nil, p
 		}
+		if b := batched(o); d < b || !sameShape(x.Shape[:b], in(o, 1).Shape[:b]) {
+			return nil, attrProblem("DM115", "batch_dims", "batch_dims = %d with dim = %d of %s and positions %s", b, d, shapeText(x.Shape), shapeText(in(o, 1).Shape)).
+				help("x and the positions begin with the same dimensions, and segments divide one behind these")
+		}
 		return one(tensor(x, x.Elem, replaced(x.Shape, d, m)...)), nil
 	},
 	FLOP:       func(o *ir.Op) dim.Dim { return sums(o, in(o, 0).Elements()) },
@@ -64,12 +73,38 @@ var segmentReduceDef = &Def{
 	Derivative: segmentReduceDerivative,
 }
 
+// batched is how many leading dimensions the positions of o have.
+func batched(o *ir.Op) int { return int(Int(o, "batch_dims")) }
+
+// batchFactors are the leading dimensions of tensors, which are those of positions, the last operand.
+func batchFactors(o *ir.Op, f *Factors) {
+	positions := f.Operands[len(f.Operands)-1]
+	for d := range min(batched(o), len(positions)) {
+		n := f.factor(in(o, len(f.Operands)-1).Shape[d], Parallel)
+		positions[d], f.Results[0][d] = []int{n}, []int{n}
+	}
+}
+
+func segmentReduceFactors(o *ir.Op) *Factors {
+	f := rowsOf(reducedDim)(o)
+	if f != nil {
+		for d := range min(batched(o), in(o, 1).Rank()) {
+			f.Operands[1][d] = f.Operands[0][d]
+		}
+	}
+	return f
+}
+
 // segments is the number of segments of the positions, operand i.
 func segments(o *ir.Op, i int) (dim.Dim, *Problem) {
-	if p := rankIs(o, i, 1, "the vector of positions"); p != nil {
+	b := batched(o)
+	if b < 0 {
+		return dim.Dim{}, attrProblem("DM115", "batch_dims", "batch_dims = %d is no number of dimensions", b)
+	}
+	if p := rankIs(o, i, 1+b, "the vector of positions"); p != nil {
 		return dim.Dim{}, p
 	}
-	n := in(o, i).Shape[0]
+	n := in(o, i).Shape[b]
 	if n.IsZero() {
 		return dim.Dim{}, problem("DM119", i, "no positions").help("m segments have m + 1 positions; one position is that of no segments")
 	}
@@ -90,8 +125,17 @@ var segmentIDsDef = &Def{
 }`,
 	Operands: []Param{{Name: "positions", Elems: positionElems, Doc: positionsDoc}},
 	Results:  []Param{{Name: "ids", Elems: positionElems, Doc: "a vector of the length written"}},
+	Attrs:    []AttrDef{batchedPositions},
 	Traits:   Pure | Cast,
-	Whole:    "an element depends on its number in the whole vector.",
+	Factors: func(o *ir.Op) *Factors {
+		if batched(o) == 0 { // an element depends on its number in the whole vector
+			return nil
+		}
+		f := newFactors(o)
+		batchFactors(o, f)
+		return f
+	},
+	Divides: "The leading dimensions of the positions: an element depends on its number in the whole vector.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if _, p := segments(o, 0); p != nil {
 			return nil, p
@@ -99,9 +143,9 @@ var segmentIDsDef = &Def{
 		if len(o.Results) == 0 {
 			return nil, noResult("segment_ids")
 		}
-		y := out(o, 0)
-		if y.Rank() != 1 {
-			return nil, problem("DM117", -1, "the numbers of segments have shape %s where 1 dimension is expected", shapeText(y.Shape))
+		y, b := out(o, 0), batched(o)
+		if y.Rank() != 1+b || !sameShape(y.Shape[:b], in(o, 0).Shape[:b]) {
+			return nil, problem("DM117", -1, "the numbers of segments have shape %s where those of the positions and 1 dimension are expected", shapeText(y.Shape))
 		}
 		return one(tensor(in(o, 0), countElem(o), y.Shape...)), nil
 	},
@@ -165,6 +209,9 @@ var searchSortedDef = &Def{
 
 // expandSegmentReduce scatters each element into its segment; those in none are dropped.
 func expandSegmentReduce(b *ir.Builder, o *ir.Op) []*ir.Value {
+	if batched(o) > 0 {
+		return Unbatched(b, o)
+	}
 	x := in(o, 0)
 	kind, known := types.ReductionOf(Str(o, "kind"))
 	d, ok := Dim(o, "dim", x.Rank())
@@ -189,15 +236,19 @@ func expandSegmentReduce(b *ir.Builder, o *ir.Op) []*ir.Value {
 // does.
 func (w *Builder) segmentsOf(positions *ir.Value, n dim.Dim) (ids, inside *ir.Value) {
 	t := asTensor(positions.Type)
-	ids = w.Value("segment_ids", []*ir.Value{positions}, nil, tensor(t, types.I32, n))
-	first := w.part(positions, []int{0}, []int{0}, []int{1}, []int{1})
+	batch := t.Rank() - 1
+	ids = w.Value("segment_ids", []*ir.Value{positions}, named("batch_dims", intAttr(batch)), tensor(t, types.I32, append(slices.Clone(t.Shape[:batch]), n)...))
+	first := w.part(positions, []int{batch}, []int{0}, []int{1}, []int{1})
 	k := w.count(tensor(t, t.Elem, n), 0)
-	inside = w.Binary("and", w.compare("ge", k, first), w.compare("le", ids, w.lastIndex(ids, t.Shape[0].Sub(dim.Const(1)))))
+	inside = w.Binary("and", w.compare("ge", k, first), w.compare("le", ids, w.lastIndex(ids, t.Shape[batch].Sub(dim.Const(1)))))
 	return ids, inside
 }
 
 // expandSegmentIDs counts the positions at each element, and sums the counts up.
 func expandSegmentIDs(b *ir.Builder, o *ir.Op) []*ir.Value {
+	if batched(o) > 0 {
+		return Unbatched(b, o)
+	}
 	p, ids := in(o, 0), out(o, 0)
 	n, ok := p.Shape[0].Int()
 	w := NewBuilder(b, nil)
@@ -255,16 +306,18 @@ var segmentReduceDerivative = &Derivative{
 func segmentReduceRule(g *backward) {
 	x, kind := in(g.o, 0), Str(g.o, "kind")
 	d, _ := Dim(g.o, "dim", x.Rank())
+	batch := batched(g.o)
 	ids, inside := g.segmentsOf(g.x(1), x.Shape[d])
 	shape := make([]dim.Dim, x.Rank())
 	for i := range shape {
 		shape[i] = dim.Const(1)
 	}
+	copy(shape, x.Shape[:batch])
 	shape[d] = x.Shape[d]
 	inside = g.Reshape(inside, shape...)
-	each := func(v *ir.Value) *ir.Value { return g.gather(v, ids, d, 0) }
+	each := func(v *ir.Value) *ir.Value { return g.gather(v, ids, d, batch) }
 	reduce := func(kind string, v *ir.Value) *ir.Value {
-		return g.Value("segment_reduce", []*ir.Value{v, g.x(1)}, []types.Named{{Name: "kind", Value: types.Keyword(kind)}, {Name: "dim", Value: intAttr(d)}})
+		return g.Value("segment_reduce", []*ir.Value{v, g.x(1)}, []types.Named{{Name: "kind", Value: types.Keyword(kind)}, {Name: "dim", Value: intAttr(d)}, {Name: "batch_dims", Value: intAttr(batch)}})
 	}
 	dy := g.dy[0]
 	switch kind {

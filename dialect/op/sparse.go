@@ -73,7 +73,16 @@ func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 	if d == nil || d.Sparse == nil || !Valid(o) {
 		return nil, refused(o)
 	}
-	l := &lowering{Builder: NewBuilder(b, nil), o: o, in: in}
+	if pieced(o) != nil && o.Name != Prefix+"transpose" {
+		return lowerPieces(b, o, in)
+	}
+	return lowerWhole(b, o, in, o)
+}
+
+// lowerWhole is LowerSparse of o, which stands for of.
+func lowerWhole(b *ir.Builder, o *ir.Op, in [][]*ir.Value, of *ir.Op) ([][]*ir.Value, *Problem) {
+	d := Of(o)
+	l := &lowering{Builder: NewBuilder(b, nil), o: o, of: of, in: in}
 	for _, v := range o.Results {
 		l.out = append(l.out, asTensor(v.Type))
 	}

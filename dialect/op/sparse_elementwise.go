@@ -49,7 +49,7 @@ func (l *lowering) give(values []*ir.Value, i int) {
 
 // samePattern is SamePattern of operands i and j, by which their types follow as well.
 func (l *lowering) samePattern(i, j int) bool {
-	return SamePattern(l.o.Operands[i], l.o.Operands[j])
+	return SamePattern(l.of.Operands[i], l.of.Operands[j])
 }
 
 // last is the values among the components of a sparse tensor.

@@ -13,6 +13,7 @@ import (
 type lowering struct {
 	*Builder
 	o       *ir.Op
+	of      *ir.Op          // the one in the text, where o is a piece of it
 	in      [][]*ir.Value   // the parts of its operands
 	out     []*types.Tensor // the types of its results
 	results [][]*ir.Value

@@ -58,3 +58,35 @@ func (p *partitioner) broken(o *ir.Op) bool {
 	}
 	return false
 }
+
+// unbatch writes ops on segments whose positions have leading dimensions, of which a device has its own, without these.
+func (p *partitioner) unbatch() {
+	var found []*ir.Op
+	ir.Walk(p.entry.Ops, func(o *ir.Op) bool {
+		if op.HasBatches(o) {
+			found = append(found, o)
+		}
+		return true
+	})
+	ir.CountUses(p.entry)
+	for _, o := range found {
+		start := o.Position()
+		b := &ir.Builder{Block: o.Parent, Index: start, At: o}
+		vs := op.Unbatched(b, o)
+		if vs == nil {
+			continue
+		}
+		for _, made := range o.Parent.Ops[start:b.Index] {
+			p.From[made] = p.From[o]
+		}
+		for i, r := range o.Results {
+			if vs[i].Op != nil && vs[i].Name == "" {
+				vs[i].Name = r.Name
+			}
+			p.Of[vs[i]] = p.Of[r]
+			ir.ReplaceUses(r, vs[i])
+		}
+		delete(p.From, o)
+		ir.EraseAll(o)
+	}
+}

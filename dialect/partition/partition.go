@@ -173,6 +173,7 @@ func (p *partitioner) function() (*ir.Func, *shard.Problem) {
 		return nil, p.problem
 	}
 	p.b.Builder.Op(op.Return, outs.pieces, nil)
+	p.unbatch()
 	g := &ir.Func{Op: o, Name: f.Name, Private: f.Private, Args: p.entry.Args, Body: p.entry}
 	g.Retype()
 	results := make(types.Array, len(outs.layouts))

@@ -18,6 +18,10 @@ type Format struct {
 	// first. How many it has is its last position; what lies beyond takes part in nothing.
 	Stored             []dim.Dim
 	PosWidth, CrdWidth int // bits of a position and of a coordinate; 0 is 64
+	// Pieces is into how many parts of equally many coordinates along the outermost level the tensor is cut, the last
+	// of which are padded; 0: it is whole. Each is stored as a tensor of its own, with coordinates along that level from
+	// 0 and the room that Stored says, and components have the pieces as their first dimension.
+	Pieces int64
 }
 
 // LevelKind is what a level stores of the coordinates along it.
@@ -89,9 +93,41 @@ func (l Level) Size(shape []dim.Dim) dim.Dim {
 	return shape[l.Dim]
 }
 
+// Piece is the type of one of the pieces of t, t itself where it is whole.
+func (t *Tensor) Piece() *Tensor {
+	n, ok := dim.Dim{}, false
+	if t.Format != nil && t.Format.Pieces > 0 {
+		n, ok = t.Format.Cut(t.Shape)
+	}
+	if !ok {
+		return t
+	}
+	r, f := *t, *t.Format
+	r.Shape = slices.Clone(t.Shape)
+	r.Shape[f.Outermost()] = n
+	f.Pieces = 0
+	r.Format = &f
+	return &r
+}
+
+// Outermost is the dimension that the outermost level walks.
+func (f *Format) Outermost() int { return f.Levels[0].Dim }
+
+// Cut is how many coordinates along the outermost level's dimension each piece of a tensor of that shape has; ok is false
+// where the size is no number.
+func (f *Format) Cut(shape []dim.Dim) (each dim.Dim, ok bool) {
+	n, ok := f.Levels[0].Size(shape).Int()
+	each = dim.Const((n + f.Pieces - 1) / max(f.Pieces, 1))
+	if b := f.Levels[0].Div; b > 0 {
+		each = each.Scale(b)
+	}
+	return each, ok
+}
+
 // Entries is how many entries each level of t has room for, t.Format's levels; the last
-// is the number of values.
+// is the number of values. Of a tensor in pieces they are those of each piece.
 func (t *Tensor) Entries() []dim.Dim {
+	t = t.Piece()
 	f := t.Format
 	out := make([]dim.Dim, len(f.Levels))
 	n, next := dim.Const(1), 0
@@ -114,6 +150,7 @@ func (t *Tensor) Entries() []dim.Dim {
 // positions and coordinates, then the values.
 func (t *Tensor) Components() []Component {
 	f := t.Format
+	pieces, t := f.Pieces, t.Piece()
 	var out []Component
 	several := map[ComponentKind]int{}
 	for _, l := range f.Levels {
@@ -129,7 +166,11 @@ func (t *Tensor) Components() []Component {
 		if several[kind] > 1 {
 			name += strconv.Itoa(level)
 		}
-		out = append(out, Component{kind, name, level, &Tensor{Shape: []dim.Dim{n}, Elem: elem, At: Placement{Space: t.At.Space}}})
+		shape := []dim.Dim{n}
+		if pieces > 0 {
+			shape = []dim.Dim{dim.Const(pieces), n}
+		}
+		out = append(out, Component{kind, name, level, &Tensor{Shape: shape, Elem: elem, At: Placement{Space: t.At.Space}}})
 	}
 	parents, entries := dim.Const(1), t.Entries()
 	for i, l := range f.Levels {
@@ -180,7 +221,7 @@ func (f *Format) match(g *Format, same func(d, e dim.Dim) bool) bool {
 	if f == nil || g == nil {
 		return f == g
 	}
-	return f == g || bits(f.PosWidth) == bits(g.PosWidth) && bits(f.CrdWidth) == bits(g.CrdWidth) && slices.Equal(f.Levels, g.Levels) && slices.EqualFunc(f.Stored, g.Stored, same)
+	return f == g || f.Pieces == g.Pieces && bits(f.PosWidth) == bits(g.PosWidth) && bits(f.CrdWidth) == bits(g.CrdWidth) && slices.Equal(f.Levels, g.Levels) && slices.EqualFunc(f.Stored, g.Stored, same)
 }
 
 func bits(width int) int {
@@ -395,7 +436,7 @@ func (f *Format) widths(otherwise int) (parts []string) {
 func (f *Format) Text(rank int, names []string) string {
 	named := slices.ContainsFunc(f.Stored, func(d dim.Dim) bool { return !d.IsUnnamed() })
 	head, args := f.short(rank)
-	if !named && names == nil && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
+	if !named && names == nil && f.Pieces == 0 && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
 		return f.Encoding(rank)
 	}
 	parts := args
@@ -404,6 +445,9 @@ func (f *Format) Text(rank int, names []string) string {
 	}
 	if named {
 		parts = append(parts, "nnz = "+storedText(f.Stored))
+	}
+	if f.Pieces > 0 {
+		parts = append(parts, "pieces = "+strconv.FormatInt(f.Pieces, 10))
 	}
 	parts = append(parts, f.widths(32)...)
 	if names != nil {

@@ -182,6 +182,10 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 			if nnz, err = p.sizes(value); err != nil {
 				return "", nil, err
 			}
+		case key == "pieces" && !foreign:
+			if p.format.Pieces, err = strconv.ParseInt(value, 10, 32); err != nil || p.format.Pieces <= 0 {
+				return "", nil, badFormat("pieces is a positive number, not %s", value)
+			}
 		case key == "dims" && !foreign:
 			inner, ok := strings.CutPrefix(value, "[")
 			inner, closed := strings.CutSuffix(inner, "]")

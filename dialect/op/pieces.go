@@ -1,0 +1,127 @@
+package op
+
+import (
+	"fmt"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// PieceRoomAttr is how many entries each piece of a sparse argument that devices divide has room for: a number, or one for each
+// compressed level.
+const PieceRoomAttr = "dm.piece_room"
+
+// RoomOf is the value of PieceRoomAttr for a format with that many compressed levels, nil where it states none.
+func RoomOf(a types.Attr, levels int) []int64 {
+	list, ok := a.(types.Array)
+	if !ok {
+		if a == nil {
+			return nil
+		}
+		list = types.Array{a}
+	}
+	var out []int64
+	for _, e := range list {
+		n, ok := e.(types.Int)
+		if !ok || n.V < 0 {
+			return nil
+		}
+		out = append(out, n.V)
+	}
+	for len(list) == 1 && len(out) < levels {
+		out = append(out, out[0])
+	}
+	return out
+}
+
+// DivisionProblem is why t, a sparse tensor, cannot be divided as s says over so many devices along a dimension, with what to do;
+// "" where it can.
+func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types.Axis) int) (msg, help string) {
+	f := t.Format
+	outer := f.Outermost()
+	example := types.Sharding{Mesh: s.Mesh, Dims: make([]types.Split, t.Rank())}
+	for _, d := range s.Dims {
+		if len(d.Axes) > 0 {
+			example.Dims[outer].Axes = d.Axes
+		}
+	}
+	for d := range s.Dims {
+		if d != outer && len(s.Dims[d].Axes) > 0 {
+			return fmt.Sprintf("%s is stored by dimension %d, along which devices can divide it, and not along dimension %d", t, outer, d), "write #dm.at<" + example.Text() + ">, or store it by the other dimension, as #dm.csc is"
+		}
+	}
+	n, known := f.Levels[0].Size(t.Shape).Int()
+	switch devices := int64(count(s.Dims[outer].Axes)); {
+	case len(s.Partial) > 0:
+		return fmt.Sprintf("%s stores elements, and no parts of a sum", t), "divide its rows"
+	case f.Levels[0].Kind != types.DenseLevel && f.Levels[0].Kind != types.CompressedLevel || f.Levels[0].NonOrdered:
+		return fmt.Sprintf("the outermost level of %s is %s, which devices do not divide", t, f.Levels[0].Kind), "store it as #dm.csr"
+	case known && n < devices:
+		return fmt.Sprintf("%d rows of %s are too few for %d devices", n, t, devices), "divide it over fewer devices"
+	}
+	return "", ""
+}
+
+// PieceSharding is s, a sharding of the sparse tensor t, as one of what stores t: pieces are the first dimension. It is nil where
+// t is whole.
+func PieceSharding(t *types.Tensor, s *types.Sharding) *types.Sharding {
+	if s == nil || t.Format.Pieces == 0 || t.Format.Outermost() >= len(s.Dims) {
+		return nil
+	}
+	return &types.Sharding{Mesh: s.Mesh, Dims: []types.Split{s.Dims[t.Format.Outermost()], {}}}
+}
+
+// MemberShardings is PieceSharding for each of what stores a value of type t, of which a, the value of ShardingAttr, states
+// how it is divided: an attribute for each tensor, nil for one of which nothing is stated.
+func MemberShardings(a types.Attr, t types.Type) []types.Attr {
+	list, problem := shardingsIn(a, t)
+	var out []types.Attr
+	for i, m := range types.Members(t) {
+		var s *types.Sharding
+		if problem == "" && i < len(list) {
+			s = list[i]
+		}
+		n := 1
+		if m.Tensor.Format != nil {
+			n, s = len(m.Tensor.Components()), PieceSharding(m.Tensor, s)
+		}
+		for range n {
+			out = append(out, shardingAttr([]*types.Sharding{s}))
+		}
+	}
+	return out
+}
+
+// InPieces gives the sparse results of o, of which operands may have got pieces, the pieces that they are in.
+func InPieces(o *ir.Op) *Problem {
+	first := pieced(o)
+	if first == nil {
+		return nil
+	}
+	d := Of(o)
+	f := asTensor(first.Type).Format
+	for _, r := range o.Results {
+		t := asTensor(r.Type)
+		if t == nil || t.Format == nil {
+			continue
+		}
+		if o.Name != Prefix+"transpose" && (d.Sparse == nil || d.Sparse.Keeps == nil || !d.Sparse.Keeps(o, SamePattern)) {
+			_, p := cuts(o)
+			if p == nil {
+				p = problem("DM134", -1, "%s gives a sparse tensor with a pattern of its own from one that devices divide", o.Name).help("take the sharding away, or make the result dense")
+			}
+			return p
+		}
+		s, g := *t, *t.Format
+		g.Pieces, g.Stored = f.Pieces, f.Stored
+		s.Format = &g
+		r.Type = &s
+	}
+	if o.Name == Prefix+"transpose" {
+		return nil
+	}
+	return VerifySparse(o)
+}
+
+// HasPieces reports whether o has an operand in pieces.
+func HasPieces(o *ir.Op) bool { return pieced(o) != nil }

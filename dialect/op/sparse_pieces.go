@@ -1,0 +1,442 @@
+package op
+
+import (
+	"slices"
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// A sparse tensor that devices divide is in pieces (types.Format.Pieces): each has some of the coordinates along the
+// outermost level. An op on it is written out for one piece, whose dense operands have the same rows of theirs, and these
+// ops then get the pieces as their first dimension, which is what a mesh divides. What a piece gives that has no rows is
+// a part of a sum.
+
+// cutOf is along which dimension each operand and each result of an op is in pieces, -1 where it is whole. A result that
+// is whole is the sum of those of the pieces.
+type cutOf struct{ operands, results []int }
+
+// pieced is the first operand of o that is in pieces, nil where none is.
+func pieced(o *ir.Op) *ir.Value {
+	for _, v := range o.Operands {
+		if t := asTensor(v.Type); t != nil && t.Format != nil && t.Format.Pieces > 0 {
+			return v
+		}
+	}
+	return nil
+}
+
+// cuts is the cut of o, which has an operand in pieces.
+func cuts(o *ir.Op) (*cutOf, *Problem) {
+	first := pieced(o)
+	t := asTensor(first.Type)
+	rows := t.Format.Outermost()
+	for i, v := range o.Operands {
+		s := asTensor(v.Type)
+		if s != nil && s.Format != nil && (s.Format.Pieces != t.Format.Pieces || s.Format.Outermost() != rows || !s.Shape[rows].Equal(t.Shape[rows])) {
+			return nil, problem("DM134", i, "%s is not divided as %s is", valueName(v), valueName(first)).help("state the same sharding of both")
+		}
+	}
+	c := &cutOf{slices.Repeat([]int{-1}, len(o.Operands)), slices.Repeat([]int{-1}, len(o.Results))}
+	letters := func(ops []string, from int, output string, letter byte) *Problem {
+		for i, s := range ops {
+			if strings.Count(s, string(letter)) > 1 {
+				return problem("DM134", from+i, "%s takes the diagonal of what is divided", o.Name).help("take it before, or do not divide it")
+			}
+			c.operands[from+i] = strings.IndexByte(s, letter)
+		}
+		c.results[0] = strings.IndexByte(output, letter)
+		return nil
+	}
+	d := Of(o)
+	sparse := 0
+	for _, v := range o.Operands {
+		if asTensor(v.Type).Format != nil {
+			sparse++
+		}
+	}
+	switch name := strings.TrimPrefix(o.Name, Prefix); {
+	case (name == "einsum" || name == "matmul") && sparse == 1 && asTensor(o.Results[0].Type).Format == nil:
+		eq, err := EquationOf(o)
+		if err != nil {
+			return nil, problem("DM120", -1, "%s", err)
+		}
+		return c, letters(eq.Inputs, 0, eq.Output, eq.Inputs[slices.Index(o.Operands, first)][rows])
+	case name == "sample" && sparse == 1:
+		eq, p := SampleEquation(o)
+		if p != nil {
+			return nil, p
+		}
+		c.operands[0] = rows
+		return c, letters(eq.Inputs, 1, eq.Output, eq.Output[rows])
+	case name == "softmax":
+		if along, _ := Dim(o, "dim", t.Rank()); along == rows {
+			return nil, problem("DM134", 0, "a softmax along the dimension that devices divide needs all of its pieces").help("divide the other dimension, or none")
+		}
+		c.operands[0], c.results[0] = rows, rows
+		return c, nil
+	case name == "reduce" || name == "mean":
+		dims, _ := reducedDims(o)
+		if slices.Contains(dims, rows) {
+			if name != "reduce" || Str(o, "kind") != "add" {
+				return nil, problem("DM134", 0, "of the dimension that devices divide only a sum is taken, not %s", o.Name).help("divide the other dimension, or none")
+			}
+			c.operands[0] = rows
+			return c, nil
+		}
+		c.operands[0], c.results[0] = rows, rows
+		if !Bool(o, "keep_dims") {
+			for _, k := range dims {
+				if k < rows {
+					c.results[0]--
+				}
+			}
+		}
+		return c, nil
+	case name == "convert_format" && asTensor(o.Results[0].Type).Format == nil:
+		c.operands[0], c.results[0] = rows, rows
+		return c, nil
+	case d.Is(Pointwise) && (sparse == 1 || d.Sparse.Keeps != nil && d.Sparse.Keeps(o, SamePattern)):
+		for i, v := range o.Operands {
+			s := asTensor(v.Type)
+			if k := rows - (t.Rank() - s.Rank()); k >= 0 && (s.Format != nil || !isOne(s.Shape[k])) {
+				c.operands[i] = k
+			}
+		}
+		for i := range c.results {
+			c.results[i] = rows
+		}
+		return c, nil
+	}
+	return nil, problem("DM134", slices.Index(o.Operands, first), "%s has no form for sparse tensors that devices divide", o.Name).
+		help("divide products with dense operands, dm.sample, dm.softmax in rows, sums and ops of elements; or take the sharding away")
+}
+
+// lowerPieces is LowerSparse of o, of which an operand is in pieces.
+func lowerPieces(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Problem) {
+	c, p := cuts(o)
+	if p != nil {
+		return nil, p
+	}
+	t := asTensor(pieced(o).Type)
+	each, ok := t.Format.Cut(t.Shape)
+	if !ok {
+		return nil, problem("DM134", -1, "the size %s that devices divide is no number", t.Shape[t.Format.Outermost()]).help("bind the symbol")
+	}
+	// The op of one piece.
+	one := *o
+	one.Operands, one.Results = nil, nil
+	own := func(v *ir.Value, d int) *ir.Value {
+		s := *asTensor(v.Type)
+		switch {
+		case s.Format != nil:
+			s = *s.Piece()
+		case d >= 0:
+			s.Shape = slices.Clone(s.Shape)
+			s.Shape[d] = each
+		}
+		s.At.Shard = nil
+		return &ir.Value{Name: v.Name, Type: &s, Span: v.Span}
+	}
+	pieces := make([][]*ir.Value, len(o.Operands))
+	w := &inPieces{NewBuilder(b, nil), dim.Const(t.Format.Pieces), map[*ir.Value]*ir.Value{}, map[*ir.Value]bool{}}
+	for i, v := range o.Operands {
+		x := own(v, c.operands[i])
+		one.Operands = append(one.Operands, x)
+		pieces[i] = Parts(x)
+		for k, part := range pieces[i] {
+			from := in[i][k]
+			if s := asTensor(v.Type); s.Format == nil && c.operands[i] >= 0 {
+				from = w.inFront(from, c.operands[i], each)
+			}
+			w.of[part] = from
+			w.batched[from] = asTensor(v.Type).Format != nil || c.operands[i] >= 0
+		}
+	}
+	for i, v := range o.Results {
+		r := own(v, c.results[i])
+		r.Op, r.Index = &one, i
+		one.Results = append(one.Results, r)
+	}
+	block := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
+	outs, p := lowerWhole(block, &one, pieces, o)
+	if p == nil {
+		p = w.all(block.Block.Ops)
+	}
+	if p != nil {
+		w.Undo()
+		return nil, p
+	}
+	results := make([][]*ir.Value, len(o.Results))
+	for i, vs := range outs {
+		s := asTensor(o.Results[i].Type)
+		for _, v := range vs {
+			x := w.value(v)
+			switch {
+			case s.Format != nil:
+				x = w.repeated(x)
+			case c.results[i] >= 0:
+				x = w.joined(w.repeated(x), c.results[i], s.Shape)
+			case w.batched[x]:
+				x = w.Value("reduce", []*ir.Value{x}, append(named("kind", types.Keyword("add")), named("dims", IntList(0))...))
+			}
+			results[i] = append(results[i], x)
+		}
+	}
+	if err := w.Err(); err != nil {
+		w.Undo()
+		return nil, problem("DM134", -1, "%s cannot be written out for these formats in pieces: %s", o.Name, err).help("take the sharding away")
+	}
+	return results, nil
+}
+
+// inPieces writes ops of one piece as those of all of them.
+type inPieces struct {
+	*Builder
+	pieces  dim.Dim
+	of      map[*ir.Value]*ir.Value // of a value of one piece that of all, or one that all share
+	batched map[*ir.Value]bool      // which of the latter have the pieces as their first dimension
+}
+
+// inFront is x with dimension d in pieces, which are the first dimension.
+func (w *inPieces) inFront(x *ir.Value, d int, each dim.Dim) *ir.Value {
+	t := asTensor(x.Type)
+	have, ok := t.Shape[d].Int()
+	n, _ := w.pieces.Int()
+	size, _ := each.Int()
+	if !ok {
+		w.failed, w.reason = true, "the size "+t.Shape[d].String()+" is no number"
+		return x
+	}
+	if more := n*size - have; more > 0 {
+		high := make([]int, t.Rank())
+		high[d] = int(more)
+		x = w.Value("pad", []*ir.Value{x, w.Splat(&types.Tensor{Elem: t.Elem}, 0)}, []types.Named{{Name: "low", Value: IntList(make([]int, t.Rank())...)}, {Name: "high", Value: IntList(high...)}})
+	}
+	x = w.Reshape(x, slices.Concat(t.Shape[:d], []dim.Dim{w.pieces, each}, t.Shape[d+1:])...)
+	order := []int{d}
+	for i := range t.Rank() + 1 {
+		if i != d {
+			order = append(order, i)
+		}
+	}
+	return w.Transpose(x, order...)
+}
+
+// joined is the inverse of inFront, without padding.
+func (w *inPieces) joined(x *ir.Value, d int, shape []dim.Dim) *ir.Value {
+	t := asTensor(x.Type)
+	var order []int
+	for i := 1; i < t.Rank(); i++ {
+		if i == d+1 {
+			order = append(order, 0)
+		}
+		order = append(order, i)
+	}
+	x = w.Transpose(x, order...)
+	whole := slices.Clone(shape)
+	whole[d] = w.pieces.Mul(t.Shape[d+1])
+	x = w.Reshape(x, whole...)
+	if n, ok := shape[d].Int(); ok && !whole[d].Equal(shape[d]) {
+		x = w.part(x, []int{d}, []int{0}, []int{int(n)}, []int{1})
+	}
+	return x
+}
+
+func (w *inPieces) value(v *ir.Value) *ir.Value {
+	if x := w.of[v]; x != nil {
+		return x
+	}
+	return v
+}
+
+// repeated is x with the pieces as its first dimension.
+func (w *inPieces) repeated(x *ir.Value) *ir.Value {
+	if w.batched[x] {
+		return x
+	}
+	t := asTensor(x.Type)
+	y := w.Reshape(x, append([]dim.Dim{dim.Const(1)}, t.Shape...)...)
+	y = w.Value("broadcast", []*ir.Value{y}, nil, t.With(append([]dim.Dim{w.pieces}, t.Shape...)...))
+	w.batched[y] = true
+	return y
+}
+
+// all writes ops.
+func (w *inPieces) all(ops []*ir.Op) *Problem {
+	for _, p := range ops {
+		if err := w.op(p); err != nil || w.failed {
+			if err == nil {
+				err = problem("DM134", -1, "%s, of which the op consists, cannot be written out in pieces: %s", p.Name, w.reason).help("take the sharding away")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// op writes p.
+func (w *inPieces) op(p *ir.Op) *Problem {
+	operands, any := make([]*ir.Value, len(p.Operands)), false
+	for i, v := range p.Operands {
+		operands[i] = w.value(v)
+		any = any || w.batched[operands[i]]
+	}
+	attrs := slices.Clone(p.Attrs)
+	ts := ir.Types(p.Results)
+	if any {
+		for i, t := range ts {
+			ts[i] = asTensor(t).With(append([]dim.Dim{w.pieces}, asTensor(t).Shape...)...)
+		}
+		var bad *Problem
+		if operands, attrs, bad = w.form(p, operands, attrs); bad != nil {
+			return bad
+		}
+		if along, batched := w.behind(p); batched { // the pieces stand behind the dimensions before the one that is indexed
+			x := w.Value(p.Name, operands, attrs)
+			order := []int{along}
+			for i := range asTensor(x.Type).Rank() {
+				if i != along {
+					order = append(order, i)
+				}
+			}
+			x = w.Transpose(x, order...)
+			w.of[p.Results[0]], w.batched[x] = x, true
+			return nil
+		}
+	}
+	made := w.Make(p.Name, operands, attrs, ts...)
+	if made == nil {
+		return nil
+	}
+	for i, r := range p.Results {
+		w.of[r] = made.Results[i]
+		w.batched[made.Results[i]] = any
+	}
+	return nil
+}
+
+// behind reports whether p is a dm.gather from a table that all pieces share along a dimension behind others, and which.
+func (w *inPieces) behind(p *ir.Op) (along int, is bool) {
+	if p.Name != Prefix+"gather" || w.batched[w.value(p.Operands[0])] {
+		return 0, false
+	}
+	d, _ := Dim(p, "dim", in(p, 0).Rank())
+	return d, d > 0 && Int(p, "batch_dims") == 0
+}
+
+// form is the operands and attributes of p where some operands have the pieces in front.
+func (w *inPieces) form(p *ir.Op, operands []*ir.Value, attrs []types.Named) ([]*ir.Value, []types.Named, *Problem) {
+	set := func(name string, value types.Attr) {
+		attrs = slices.DeleteFunc(attrs, func(a types.Named) bool { return a.Name == name })
+		attrs = append(attrs, types.Named{Name: name, Value: value})
+	}
+	rank := func(i int) int { return asTensor(p.Operands[i].Type).Rank() }
+	moved := func(name string) { // the dimension that an attribute names
+		d, _ := Dim(p, name, rank(0))
+		set(name, intAttr(d+1))
+	}
+	every := func() {
+		for i := range operands {
+			operands[i] = w.repeated(operands[i])
+		}
+	}
+	listed := func(name string, of []int, front ...int) {
+		set(name, IntList(append(front, of...)...))
+	}
+	behind := func(dims []int) []int {
+		out := slices.Clone(dims)
+		for i := range out {
+			out[i]++
+		}
+		return out
+	}
+	aligned := func(most int) { // trailing dimensions are those that are aligned
+		for i, v := range operands {
+			if t := asTensor(v.Type); w.batched[v] && t.Rank()-1 < most {
+				shape := append([]dim.Dim{t.Shape[0]}, slices.Repeat([]dim.Dim{dim.Const(1)}, most-t.Rank()+1)...)
+				operands[i] = w.Reshape(v, append(shape, t.Shape[1:]...)...)
+			}
+		}
+	}
+	d := Of(p)
+	switch name := strings.TrimPrefix(p.Name, Prefix); {
+	case name == "reshape":
+	case name == "broadcast" && Attr(p, "dims") == nil:
+		aligned(out(p, 0).Rank())
+	case name == "transpose":
+		dims, _ := Dims(p, "dims", rank(0))
+		listed("dims", behind(dims), 0)
+	case name == "reduce" && len(operands) == 1 && len(p.Regions) == 0:
+		dims, _ := reducedDims(p)
+		listed("dims", behind(dims))
+	case name == "slice" && Attr(p, "dims") != nil:
+		dims, _ := Dims(p, "dims", rank(0))
+		listed("dims", behind(dims))
+	case name == "pad":
+		for _, list := range []string{"low", "high", "interior"} {
+			if a, ok := Attr(p, list).(types.Array); ok {
+				set(list, append(types.Array{intAttr(0)}, a...))
+			}
+		}
+	case name == "concatenate":
+		every()
+		moved("dim")
+	case name == "dynamic_slice" && !slices.ContainsFunc(operands[1:], func(v *ir.Value) bool { return w.batched[v] }):
+		start := w.Splat(asTensor(operands[1].Type), 0)
+		operands = slices.Insert(operands, 1, start)
+		sizes, _ := Attr(p, "slice_sizes").(types.Array)
+		set("slice_sizes", append(types.Array{intAttr(-1)}, sizes...))
+	case name == "einsum":
+		text := strings.ReplaceAll(Str(p, "equation"), " ", "")
+		left, output, _ := strings.Cut(text, "->")
+		letter := "Z"
+		for c := 'A'; c <= 'Z'; c++ {
+			if !strings.ContainsRune(text, c) {
+				letter = string(c)
+				break
+			}
+		}
+		terms := strings.Split(left, ",")
+		for i := range terms {
+			if w.batched[operands[i]] {
+				terms[i] = letter + terms[i]
+			}
+		}
+		set("equation", types.Str(strings.Join(terms, ",")+"->"+letter+output))
+	case name == "gather":
+		table, at := w.batched[operands[0]], w.batched[operands[1]]
+		batch := Int(p, "batch_dims")
+		switch {
+		case table && at || batch > 0:
+			every()
+			moved("dim")
+			set("batch_dims", types.Int{V: batch + 1})
+		case table:
+			moved("dim")
+		}
+	case name == "scatter":
+		every()
+		moved("dim")
+		set("batch_dims", types.Int{V: Int(p, "batch_dims") + 1})
+	case name == "segment_reduce" || name == "segment_ids":
+		if w.batched[last(operands)] {
+			every()
+			set("batch_dims", types.Int{V: Int(p, "batch_dims") + 1})
+		}
+		if name == "segment_reduce" {
+			moved("dim")
+		}
+	case d != nil && d.Is(Pointwise) && len(p.Regions) == 0:
+		most := 0
+		for i := range operands {
+			most = max(most, rank(i))
+		}
+		aligned(most)
+	default:
+		return nil, nil, problem("DM134", -1, "%s, of which the op consists, has no form in pieces", p.Name).help("take the sharding away")
+	}
+	return operands, attrs, nil
+}
