@@ -254,8 +254,10 @@ func programArgs(p *program.Program, fn *ir.Func) []argument {
 func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func, on driver.Distribution) *stepped {
 	flat, _ := flatten.Func(fn)
 	s := &stepped{name: fn.Name, state: op.State(flat.Op), args: programArgs(p, fn), labels: driver.LabelsOf(m, fn, p.Bind)}
+	var inputs map[string]*tensor.Tensor
 	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
-		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, byName(s.args, given))
+		inputs = byName(s.args, given)
+		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, inputs)
 		if err != nil {
 			return nil, c.failed(a, p, err)
 		}
@@ -263,7 +265,7 @@ func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.
 	}
 	s.smaller = smallerProgram(p)
 	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Pieces: piecesByName(s.args, s.pieces), Device: c.Device, Steps: c.steps(), Progress: progress})
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, On: on, Seed: c.Seed, Inputs: inputs, Pieces: piecesByName(s.args, s.pieces), Device: c.Device, Steps: c.steps(), Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
 	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }

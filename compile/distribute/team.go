@@ -47,6 +47,10 @@ type Result struct {
 
 // Set gives the arguments new values, whole ones; those that are nil stay.
 func (t *Team) Set(args []*tensor.Tensor) error {
+	args, err := t.Cut(args)
+	if err != nil {
+		return err
+	}
 	if t.args == nil {
 		t.args = make([][]*tensor.Tensor, len(t.comms))
 	}

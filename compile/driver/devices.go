@@ -138,6 +138,7 @@ func (j Job) team(ctx context.Context) (*distribute.Team, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.sparsely(p.Layout)
 	if j.On.Launch == nil {
 		return p.Local(), nil
 	}
@@ -171,13 +172,17 @@ func (j Job) inputs(ctx context.Context, p *distribute.Program) ([]*tensor.Tenso
 
 // runTogether runs the job on several devices, on the reference executor.
 func runTogether(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
+	j, err := j.roomy(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
 	t, err := j.team(ctx)
 	if err != nil {
 		return nil, err
 	}
 	args, err := j.inputs(ctx, t.Program)
 	if err == nil {
-		err = t.Set(args)
+		err = notCut(t.Set(args))
 	}
 	if err == nil {
 		err = j.readPieces(t)
@@ -215,6 +220,11 @@ func runTogether(ctx context.Context, j Job, progress func(done, total int, op *
 		}
 		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: whole.Type(), Tensor: whole})
 	}
+	if !j.On.Pieces {
+		if err := joined(t.Layout, out.Outputs); err != nil {
+			return nil, err
+		}
+	}
 	if out.Outputs, err = j.checkedTogether(t, out.Outputs); err != nil {
 		return nil, err
 	}
@@ -232,7 +242,7 @@ type togetherSteps struct {
 
 func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if err := r.team.Set(args); err != nil {
-		return nil, err
+		return nil, notCut(err)
 	}
 	if !r.begun {
 		if err := r.job.readPieces(r.team); err != nil {
@@ -259,6 +269,9 @@ func (r *togetherSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*ten
 		if r.carried(i) < 0 {
 			outs[i] = all[i].Tensor
 		}
+	}
+	if err := r.team.Joined(outs); err != nil {
+		return nil, err
 	}
 	r.team.Carry(res, r.state)
 	_, err = r.job.checkedTogether(r.team, all)
@@ -289,7 +302,7 @@ func (r *togetherSteps) current(ctx context.Context) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, r.team.Joined(out)
 }
 
 func (r *togetherSteps) process() collective.Comm { return r.team.Process() }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"dmir/compile/distribute"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
@@ -49,6 +50,10 @@ type stepper interface {
 // Open prepares the steps of the job's function: it chooses the device and
 // compiles.
 func Open(ctx context.Context, j Job) (*Steps, error) {
+	j, err := j.roomy(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
 	flat, _ := flatten.Func(j.Fn)
 	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op), sparse: sparseResults(j.Fn, j.sizes())}
 	if d, err := j.compiles(); j.together() && (d != nil || err != nil) {
@@ -60,7 +65,7 @@ func Open(ctx context.Context, j Job) (*Steps, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s, s.join(ctx, d, p, j.On, j.pieces(), j.Progress, j.Module.Src)
+		return s, s.join(ctx, d, p, j.On, j.pieces(), j.Progress, j.Module.Src, j.sparsely)
 	}
 	if j.together() {
 		t, err := j.team(ctx)
@@ -109,11 +114,11 @@ func OpenTogether(ctx context.Context, d device.Device, p *artifact.Program, on 
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}
-	return s, s.join(ctx, d, p, on, pieces, progress, nil)
+	return s, s.join(ctx, d, p, on, pieces, progress, nil, nil)
 }
 
-func (s *Steps) join(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress), src *source.File) error {
-	m, err := on.join(ctx, d, p)
+func (s *Steps) join(ctx context.Context, d device.Device, p *artifact.Program, on Distribution, pieces map[int]PieceReader, progress func(device.Progress), src *source.File, sparsely func(*distribute.Layout)) error {
+	m, err := on.join(ctx, d, p, sparsely)
 	if err != nil {
 		return err
 	}

@@ -50,10 +50,14 @@ type members struct {
 }
 
 // join connects the devices of p, the first of which is d.
-func (on Distribution) join(ctx context.Context, d device.Device, p *artifact.Program) (*members, error) {
+// sparsely, if not nil, tells which arguments and results store sparse tensors.
+func (on Distribution) join(ctx context.Context, d device.Device, p *artifact.Program, sparsely func(*distribute.Layout)) (*members, error) {
 	l, err := distribute.Compiled(p)
 	if err != nil {
 		return nil, err
+	}
+	if sparsely != nil {
+		sparsely(l)
 	}
 	n := p.Devices()
 	want := on.Devices
@@ -106,6 +110,10 @@ func sibling(d device.Device, n int) device.Device {
 // inputs are the contents of the buffers of each device's arguments: pieces of args, which may
 // be nil, or what pieces reads, and positions.
 func (m *members) inputs(args []*tensor.Tensor, pieces map[int]PieceReader) ([][][]byte, error) {
+	args, err := m.Cut(args)
+	if err != nil {
+		return nil, notCut(err)
+	}
 	out := make([][][]byte, len(m.comms))
 	for k, c := range m.comms {
 		p := m.runs[k].Program
@@ -218,14 +226,34 @@ func (m *members) whole(ctx context.Context, outputs [][][]byte, asked func(i in
 		}
 		all[i].Type, all[i].Tensor = t.Type(), t
 	}
-	return all, nil
+	if keep {
+		return all, nil
+	}
+	return all, joined(m.Layout, all)
+}
+
+// joined puts the sparse tensors in pieces among outs together.
+func joined(l *distribute.Layout, outs []Output) error {
+	ts := make([]*tensor.Tensor, len(outs))
+	for i, o := range outs {
+		ts[i] = o.Tensor
+	}
+	if err := l.Joined(ts); err != nil {
+		return err
+	}
+	for i, t := range ts {
+		if t != nil {
+			outs[i].Tensor, outs[i].Type = t, t.Type()
+		}
+	}
+	return nil
 }
 
 // RunTogether runs a compiled program on several devices, of which d is the first, on args,
 // the values of its whole arguments, or on the pieces of those that are read, and makes its
 // checks.
 func RunTogether(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, pieces map[int]PieceReader, on Distribution, o device.Options) (*Result, error) {
-	res, err := runTeam(ctx, d, p, args, pieces, on, o)
+	res, err := runTeam(ctx, d, p, args, pieces, on, o, nil)
 	if err == nil {
 		res.present()
 	}
@@ -238,8 +266,8 @@ func (r *Result) present() {
 }
 
 // runTeam is RunTogether with all results, those without a tensor too.
-func runTeam(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, pieces map[int]PieceReader, on Distribution, o device.Options) (*Result, error) {
-	m, err := on.join(ctx, d, p)
+func runTeam(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, pieces map[int]PieceReader, on Distribution, o device.Options, sparsely func(*distribute.Layout)) (*Result, error) {
+	m, err := on.join(ctx, d, p, sparsely)
 	if err != nil {
 		return nil, err
 	}
@@ -291,11 +319,14 @@ func runCompiled(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j, err = j.roomy(ctx, args); err != nil {
+		return nil, err
+	}
 	p, warnings, err := j.build(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	res, err := runTeam(ctx, d, p, args, j.pieces(), j.On, device.Options{Progress: j.Progress})
+	res, err := runTeam(ctx, d, p, args, j.pieces(), j.On, device.Options{Progress: j.Progress}, j.sparsely)
 	if err != nil {
 		return nil, placed(err, j.Module.Src)
 	}

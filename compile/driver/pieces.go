@@ -1,0 +1,111 @@
+package driver
+
+import (
+	"context"
+	"errors"
+
+	"dmir/compile/devices"
+	"dmir/compile/distribute"
+	"dmir/compile/interp"
+	"dmir/compile/sparse"
+	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
+	"dmir/dialect/ir"
+	"dmir/dialect/mesh"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// sparsely tells l which arguments and results of the job's function store sparse tensors.
+func (j Job) sparsely(l *distribute.Layout) {
+	sizes := j.sizes()
+	flat, _ := flatten.Func(j.Fn)
+	for _, g := range interp.SparseArgs(flat) {
+		l.SparseArgs = append(l.SparseArgs, distribute.Stored{First: g.First, Type: g.Type.Bound(sizes)})
+	}
+	for _, r := range sparseResults(j.Fn, sizes) {
+		l.SparseResults = append(l.SparseResults, distribute.Stored{First: r.first, Type: r.t})
+	}
+}
+
+// roomy is the job with the room that the pieces of each sparse argument need which devices divide, where the text states none:
+// that of the largest. args are the job's arguments; nil: those that it would be given are made.
+func (j Job) roomy(ctx context.Context, args []*tensor.Tensor) (Job, error) {
+	divided := func(fn *ir.Func, i int) *types.Sharding {
+		v := fn.Args[i]
+		if t := v.Tensor(); t == nil || t.Format == nil || op.ArgAttr(fn, i, op.PieceRoomAttr) != nil {
+			return nil
+		}
+		return op.StatedSharding(v)
+	}
+	found := false
+	for i := range j.Fn.Args {
+		found = found || divided(j.Fn, i) != nil
+	}
+	if !found || !j.together() {
+		return j, nil
+	}
+	if args == nil {
+		var err error
+		if args, err = interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs); err != nil {
+			return j, err
+		}
+	}
+	sizes := j.sizes()
+	flat, _ := flatten.Func(j.Fn)
+	m := j.Module.Clone()
+	if err := devices.Mesh(m, j.On.Mesh); err != nil {
+		return j, err
+	}
+	fn := m.Func(j.Fn.Name)
+	for i, v := range fn.Args {
+		s := divided(fn, i)
+		if s == nil {
+			continue
+		}
+		name, _ := s.Mesh.Name()
+		on := mesh.Find(m, name)
+		if msg, _ := op.DivisionProblem(v.Tensor().Bound(sizes), s, count(on)); on == nil || on.Problem(s) != "" || msg != "" {
+			continue // dividing tells why it cannot be
+		}
+		for _, g := range interp.SparseArgs(flat) {
+			if g.Name != v.Name {
+				continue
+			}
+			x := &sparse.Tensor{Type: g.Type.Bound(sizes), Parts: args[g.First:][:len(g.Type.Components())]}
+			if x.Type = x.Held(); x.Type == nil {
+				continue
+			}
+			most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)))
+			if err != nil {
+				return j, notCut(err)
+			}
+			room := make(types.Array, len(most))
+			for k, n := range most {
+				room[k] = types.Int{V: max(n, 1)}
+			}
+			if len(room) > 0 {
+				op.SetArgAttr(fn, i, op.PieceRoomAttr, room)
+			}
+		}
+	}
+	j.Module, j.Fn = m, fn
+	return j, nil
+}
+
+// count is how many devices on has along axes.
+func count(on *mesh.Mesh) func([]types.Axis) int {
+	if on == nil {
+		return func([]types.Axis) int { return 1 }
+	}
+	return on.Count
+}
+
+// notCut is err, that a sparse argument cannot be cut, as an error of the run.
+func notCut(err error) error {
+	var bad *sparse.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &interp.Error{Code: "DM712", Msg: bad.Error(), Help: bad.Help}
+}

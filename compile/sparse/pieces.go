@@ -1,0 +1,162 @@
+package sparse
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/dim"
+	"dmir/dialect/types"
+)
+
+// pieces are t cut along its outermost level into n parts of equally many coordinates, each with room for what it stores.
+func (t *Tensor) pieces(n int64) ([]*Tensor, error) {
+	c, err := t.Unpack()
+	if err != nil {
+		return nil, err
+	}
+	whole := InPieces(t.Type, n, nil)
+	own := whole.Piece()
+	outer := t.Type.Format.Outermost()
+	each, _ := own.Shape[outer].Int()
+	at := make([][]int, n) // the elements of each piece, in order
+	for k, x := range c.At[outer] {
+		at[x/each] = append(at[x/each], k)
+	}
+	shape := slices.Clone(c.Shape)
+	shape[outer] = int(each)
+	out := make([]*Tensor, n)
+	for p, list := range at {
+		part := &COO{Shape: shape, At: make([][]int64, len(c.At)), Values: Take(c.Values, list)}
+		for d := range c.At {
+			for _, k := range list {
+				x := c.At[d][k]
+				if d == outer {
+					x -= int64(p) * each
+				}
+				part.At[d] = append(part.At[d], x)
+			}
+		}
+		if out[p], err = Pack(Open(own), part); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// InPieces is t in n pieces, each with room for as many entries as stored says; nil: as t.
+func InPieces(t *types.Tensor, n int64, stored []int64) *types.Tensor {
+	r, f := *t, *t.Format
+	f.Pieces = n
+	if stored != nil {
+		f.Stored = make([]dim.Dim, len(stored))
+		for i, s := range stored {
+			f.Stored[i] = dim.Const(s)
+		}
+	}
+	r.Format = &f
+	return &r
+}
+
+// Largest is how many entries each compressed level of the largest of n pieces of t has.
+func (t *Tensor) Largest(n int64) ([]int64, error) {
+	all, err := t.pieces(n)
+	if err != nil {
+		return nil, err
+	}
+	most := make([]int64, len(t.Type.Format.Stored))
+	for _, x := range all {
+		held, _ := Numbers(x.Held().Format.Stored)
+		for i := range most {
+			most[i] = max(most[i], held[i])
+		}
+	}
+	return most, nil
+}
+
+// Cut is what stores t in pieces, as the type to: its components, which have the pieces as their first dimension.
+func (t *Tensor) Cut(to *types.Tensor) ([]*tensor.Tensor, error) {
+	all, err := t.pieces(to.Format.Pieces)
+	if err != nil {
+		return nil, err
+	}
+	var out []*tensor.Tensor
+	for _, c := range to.Components() {
+		shape, ok := Numbers(c.Tensor.Shape)
+		if !ok {
+			return nil, problem("", "%s has sizes that are no numbers", to)
+		}
+		out = append(out, tensor.New(c.Tensor.Elem, int(shape[0]), int(shape[1])))
+	}
+	for p, x := range all {
+		x, err := x.Fit(to.Piece())
+		if err != nil {
+			return nil, problem("state more as dm.piece_room of the argument", "piece %d of %d is too large: %v", p, len(all), err)
+		}
+		for i, part := range x.Parts {
+			n := part.Len()
+			for k := range n {
+				move(out[i], p*n+k, part, k)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Joined is the tensor that parts store in pieces, as the type of, stored as to.
+func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor, error) {
+	own := of.Piece()
+	outer := of.Format.Outermost()
+	each, _ := own.Shape[outer].Int()
+	shape, ok := Numbers(to.Shape)
+	if !ok {
+		return nil, problem("", "%s has sizes that are no numbers", to)
+	}
+	c := &COO{At: make([][]int64, len(shape))}
+	for _, n := range shape {
+		c.Shape = append(c.Shape, int(n))
+	}
+	var values []*tensor.Tensor
+	for p := range of.Format.Pieces {
+		x := &Tensor{Type: own}
+		for _, part := range parts {
+			n := part.Shape[1]
+			x.Parts = append(x.Parts, Take(part.Reshape(part.Len()), span(int(p)*n, n)))
+		}
+		piece, err := x.Unpack()
+		if err != nil {
+			return nil, fmt.Errorf("piece %d of %d: %w", p, of.Format.Pieces, err)
+		}
+		for d := range c.At {
+			for _, k := range piece.At[d] {
+				if d == outer {
+					k += p * each
+				}
+				c.At[d] = append(c.At[d], k)
+			}
+		}
+		values = append(values, piece.Values)
+	}
+	total := 0
+	for _, v := range values {
+		total += v.Len()
+	}
+	c.Values = tensor.New(to.Elem, total)
+	at := 0
+	for _, v := range values {
+		for k := range v.Len() {
+			move(c.Values, at, v, k)
+			at++
+		}
+	}
+	return Pack(to, c)
+}
+
+// span are the n numbers from first on.
+func span(first, n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = first + i
+	}
+	return out
+}
