@@ -1,6 +1,7 @@
 package sparse
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -123,8 +124,12 @@ func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor
 			n := part.Shape[1]
 			x.Parts = append(x.Parts, Take(part.Reshape(part.Len()), span(int(p)*n, n)))
 		}
-		piece, err := x.Unpack()
-		if err != nil {
+		err := x.CheckPattern()
+		if err == nil { // what was computed of padding is any number
+			x.Pad()
+		}
+		piece, unpacked := x.Unpack()
+		if err = cmp.Or(err, unpacked); err != nil {
 			return nil, fmt.Errorf("piece %d of %d: %w", p, of.Format.Pieces, err)
 		}
 		for d := range c.At {
