@@ -103,8 +103,11 @@ func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout)
 
 // settle brings the results of o whose sharding the text states into it, and forgets other
 // versions of them: what is written is what the devices have. The terms of sums over micro-batches stay
-// partial: their sum is reduced once.
+// partial: their sum is reduced once. A constant of one number is there in every layout.
 func (p *partitioner) settle(o *ir.Op) {
+	if splatted(o) != nil {
+		return
+	}
 	for _, r := range o.Results {
 		if o.Attr(op.MicroAttr) != nil && adds(r) {
 			continue
