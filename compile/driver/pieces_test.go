@@ -2,7 +2,9 @@ package driver_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,8 +12,13 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/gpu/emulator"
+	"dmir/gpu/native"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
+	"dmir/testkit/need"
 )
 
 // piecesFormats are formats whose outermost level devices divide, and the dimension that it walks.
@@ -33,11 +40,7 @@ var piecesFormats = []struct {
 func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	f := piecesFormats[r.IntN(len(piecesFormats))]
 	m, n, k := (devices+r.IntN(9))*f.block, (devices+r.IntN(9))*f.block, 1+r.IntN(5)
-	cells := m * n / (f.block * f.block / max(1, f.block/6*6))
-	if f.block > 1 {
-		cells = m * n / 6
-	}
-	e := 1 + r.IntN(cells)
+	e := 1 + r.IntN(m*n/f.block)
 	sharding := ""
 	if divided {
 		dims := []string{"{}", "{}"}
@@ -54,10 +57,7 @@ func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	}
 	bind := " attributes {dm.bind = {" + binds + "}} "
 	var b strings.Builder
-	types := strings.NewReplacer("A", fmt.Sprintf("tensor<%dx%dxf32, %s>", m, n, f.name), "ROW", fmt.Sprintf("tensor<%dx1xf32>", m), "COL", fmt.Sprintf("tensor<%dxf32>", n),
-		"B", fmt.Sprintf("tensor<%dx%dxf32>", n, k), "Q", fmt.Sprintf("tensor<%dx%dxf32>", m, k), "F", "tensor<f32>")
 	fmt.Fprintf(&b, "dm.mesh @pod {data = %d}\n!a = tensor<%dx%dxf32, %s>\n!row = tensor<%dx1xf32>\n!col = tensor<%dxf32>\n!b = tensor<%dx%dxf32>\n!q = tensor<%dx%dxf32>\n", devices, m, n, f.name, m, n, n, k, m, k)
-	_ = types
 	fmt.Fprintf(&b, "func.func @f(%%a: !a {%sdm.pattern = %q}, %%b: !b, %%q: !q, %%row: !row, %%col: !col) -> (tensor<f32>, !a, !b, !q, !row, !a, !q)%s{\n", sharding, pattern, bind)
 	b.WriteString("  %l, %da, %db, %dq, %drow = dm.grad @loss %a, %b, %q, %row, %col, wrt = [0, 1, 2, 3] : (!a, !b, !q, !row, !col) -> (tensor<f32>, !a, !b, !q, !row)\n")
 	b.WriteString("  %t = dm.tanh %a : !a\n  %u = dm.add %t, %a : (!a, !a) -> !a\n  %y = dm.matmul %u, %b : (!a, !b) -> !q\n")
@@ -142,8 +142,12 @@ func TestPieces(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			devices := 1 + int(seed%5)
 			kind := map[uint64]string{3: "emulator", 13: "emulator", 4: "cpu", 14: "cpu"}[seed]
-			if kind == "cpu" && cpu.Check() != nil || kind == "emulator" && emulator.Check() != nil {
-				kind = "auto"
+			switch kind {
+			case "emulator":
+				need.OK(t, emulator.Check())
+			case "cpu":
+				_, err := native.Find(t.Context())
+				need.OK(t, err)
 			}
 			want := ran(t, dividedProgram(rand.New(rand.NewPCG(seed, 3)), false, devices), 0, "reference")
 			text := dividedProgram(rand.New(rand.NewPCG(seed, 3)), true, devices)
@@ -152,6 +156,81 @@ func TestPieces(t *testing.T) {
 				if diff := tensor.MaxDiff(got[i].Tensor, w.Tensor); !(diff <= 1e-4) {
 					t.Errorf("%s differs by %g\n%s", w.Name, diff, text)
 				}
+			}
+		})
+	}
+}
+
+// dividedGCN is the training step of a graph network with its nodes divided.
+func dividedGCN(t *testing.T) (one, divided string) {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/gcn_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := "dm.sharding = #dm.at<split = @pod[{data}, {}]>"
+	text := strings.NewReplacer(`dm.pattern = "power_law"}, %x: !x`, `dm.pattern = "power_law", `+by+`}, %x: !x {`+by+`}`).Replace(string(b))
+	if text == string(b) {
+		t.Fatal("the example has other arguments")
+	}
+	return string(b), "dm.mesh @pod {data = 4}\n" + text
+}
+
+// TestPiecesOfGCN: the step divided over nodes gathers what the layers read of other devices' nodes, scatters its gradients and reduces
+// those of the weights; and it is the step of one device.
+func TestPiecesOfGCN(t *testing.T) {
+	one, divided := dividedGCN(t)
+	for i, w := range ran(t, strings.ReplaceAll(one, "@train", "@f"), 0, "reference") {
+		got := ran(t, strings.ReplaceAll(divided, "@train", "@f"), pass.AllDevices, "auto")
+		if diff := tensor.MaxDiff(got[i].Tensor, w.Tensor); !(diff <= 1e-4) {
+			t.Errorf("%s differs by %g", w.Name, diff)
+		}
+	}
+	p := program.Load(source.New("gcn.dmir", divided), program.Options{})
+	m, fn, err := driver.Pick(p, "train")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := driver.Divide(t.Context(), m, fn, nil, driver.Distribution{Devices: pass.AllDevices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := map[string]int{}
+	ir.Walk(q.Functions()[0].Body.Ops, func(o *ir.Op) bool {
+		if op.Of(o) != nil && op.Of(o).Is(op.Collective) {
+			sent[strings.TrimPrefix(o.Name, op.Prefix)]++
+		}
+		return true
+	})
+	if want := map[string]int{"all_gather": 3, "reduce_scatter": 2, "all_reduce": 5}; !maps.Equal(sent, want) {
+		t.Errorf("the devices exchange %v, not %v", sent, want)
+	}
+}
+
+// TestPiecesRefused: what cannot be divided is one error.
+func TestPiecesRefused(t *testing.T) {
+	const rows = "dm.sharding = #dm.at<split = @pod[{data}, {}]>"
+	for _, c := range []struct{ name, args, body, code, says string }{
+		{"other pattern", "%a: !a {" + rows + "}, %b: !a", "%y = dm.einsum \"ij,jk->ik\" %a, %b : (!a, !a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "%b is not divided as %a is"},
+		{"softmax", "%a: !a {" + rows + "}", "%s = dm.softmax %a, dim = 0 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "needs all of its pieces"},
+		{"maximum", "%a: !a {" + rows + "}", "%m = dm.reduce max %a, dims = [0] : (!a) -> tensor<8xf32>\n %y = dm.broadcast %m : (tensor<8xf32>) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "only a sum is taken"},
+		{"slice", "%a: !a {" + rows + "}", "%s = dm.slice %a, start_indices = [0, 0], limit_indices = [8, 8] : (!a) -> !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "no form for sparse tensors that devices divide"},
+		{"room", "%a: !a {dm.piece_room = 1, " + rows + "}", "%y = dm.convert_format %a : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM712", "has room for 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := "dm.mesh @pod {data = 4}\n!a = tensor<8x8xf32, #dm.csr<nnz = 40>>\nfunc.func @f(" + c.args + ") -> tensor<8x8xf32> {\n " + c.body + "\n}\n"
+			p := program.Load(source.New("bad.dmir", text), program.Options{})
+			m, fn, err := driver.Pick(p, "f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = driver.Run(t.Context(), driver.Job{Program: p, Module: m, Fn: fn, Device: "auto", On: driver.Distribution{Devices: pass.AllDevices}}, nil)
+			if err == nil {
+				t.Fatal("it runs")
+			}
+			d, ok := driver.Diagnostic(err, p.Src)
+			if !ok || d.Code != c.code || !strings.Contains(d.Message, c.says) || d.Help == "" {
+				t.Errorf("%s %s (%s), not %s with %q", d.Code, d.Message, d.Help, c.code, c.says)
 			}
 		})
 	}

@@ -145,7 +145,7 @@ var segmentIDsDef = &Def{
 		}
 		y, b := out(o, 0), batched(o)
 		if y.Rank() != 1+b || !sameShape(y.Shape[:b], in(o, 0).Shape[:b]) {
-			return nil, problem("DM117", -1, "the numbers of segments have shape %s where those of the positions and 1 dimension are expected", shapeText(y.Shape))
+			return nil, problem("DM117", -1, "the numbers of segments have shape %s where 1 dimension is expected, behind those that the positions have in front", shapeText(y.Shape))
 		}
 		return one(tensor(in(o, 0), countElem(o), y.Shape...)), nil
 	},

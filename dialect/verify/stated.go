@@ -40,8 +40,36 @@ func (v *verifier) stated(o *ir.Op) {
 		v.badStated(where(), problem, ir.Types(o.Results)...)
 		return
 	}
-	for _, list := range lists {
+	for i, list := range lists {
 		v.onMesh(list, where)
+		for k, m := range types.Members(o.Results[i].Type) {
+			if k < len(list) && list[k] != nil && m.Tensor.Format != nil {
+				v.report("DM196", where(), "%s is sparse, and devices divide what it stores as the argument whose pattern it has", m.Tensor).Help = "state the sharding of the argument"
+				return
+			}
+		}
+	}
+}
+
+// storedPieces checks the shardings of the sparse tensors among those that a value of type t holds.
+func (v *verifier) storedPieces(list []*types.Sharding, t types.Type, where func() source.Span) {
+	for k, m := range types.Members(t) {
+		if k >= len(list) || list[k] == nil || m.Tensor.Format == nil {
+			continue
+		}
+		if types.IsTuple(t) {
+			v.report("DM196", where(), "%s is a member of a tuple, where devices divide no sparse tensor", m.Tensor).Help = "make it an argument of its own"
+			return
+		}
+		name, _ := list[k].Mesh.Name()
+		on := v.find(name)
+		if on == nil || on.Problem(list[k]) != "" {
+			return
+		}
+		if msg, help := op.DivisionProblem(m.Tensor, list[k], on.Count); msg != "" {
+			v.report("DM196", where(), "%s", msg).Help = help
+			return
+		}
 	}
 }
 
@@ -90,6 +118,7 @@ func (v *verifier) statedSignature(o *ir.Op) {
 				return
 			}
 			v.onMesh(shards, where)
+			v.storedPieces(shards, t, where)
 		}
 	}
 	check("arg_attrs", sig.In)
