@@ -116,6 +116,8 @@ var ruled = []string{
 	regional("xor", "i1", "false"), regional("and", "i1", "true"), regional("or", "i32", "0"), regional("max", "f32", "-1.0e30"), regional("min", "i16", "32767"), regional("mul", "f64", "1.0"),
 	`%y = dm.one_hot %x, classes = 5, dim = 1 : (tensor<4x6xi32>) -> tensor<4x5x6xf32>`,
 	`%y = dm.gather %x, %i, dim = 2, batch_dims = 1 : (tensor<4x6x5x2xf32>, tensor<4x3xi64>) -> tensor<4x6x3x2xf32>`,
+	`%y = dm.segment_ids %i, batch_dims = 1 : (tensor<4x6xi64>) -> tensor<4x5xi32>`,
+	`%y = dm.segment_reduce add %x, %i, dim = 2, batch_dims = 1 : (tensor<4x2x6x3xf32>, tensor<4x5xi64>) -> tensor<4x2x4x3xf32>`,
 	`%y = dm.scatter add %x, %i, %u, dim = 2, batch_dims = 1 : (tensor<4x6x5x2xf32>, tensor<4x3xi64>, tensor<4x6x3x2xf32>) -> tensor<4x6x5x2xf32>`,
 	`%y = dm.scatter mul %x, %i, %u : (tensor<4x6xf32>, tensor<3xi64>, tensor<3x6xf32>) -> tensor<4x6xf32>`,
 	`%y = dm.scatter %x, %i, %u, dim = 1 : (tensor<4x6xf32>, tensor<3xi64>, tensor<4x3xf32>) -> tensor<4x6xf32>`,

@@ -73,8 +73,16 @@ func (v *verifier) sharded(t types.Type, where func() source.Span) {
 	if !v.unseen(t) {
 		return
 	}
-	v.meshed(t.(*types.Tensor).At.Shard, where)
+	x := t.(*types.Tensor)
+	if inPieces(x) {
+		v.report("DM147", where(), "%s is in pieces, which only a text that was divided has", x).Help = "take pieces away, and state how devices divide the argument: dm.sharding = #dm.at<split = @pod[{data}, {}]>"
+		return
+	}
+	v.meshed(x.At.Shard, where)
 }
+
+// inPieces reports whether t is a sparse tensor in pieces.
+func inPieces(t *types.Tensor) bool { return t.Format != nil && t.Format.Pieces > 0 }
 
 // meshed checks that s is a sharding on a mesh of the file; false where it is none, which is
 // reported at the place that where gives.
@@ -117,7 +125,7 @@ func (v *verifier) shardings(o *ir.Op) {
 // unseen reports whether t has a sharding that is not the one that was right last.
 func (v *verifier) unseen(t types.Type) bool {
 	x, ok := t.(*types.Tensor)
-	return ok && x.At.Shard != nil && x.At.Shard != v.lastShard
+	return ok && (inPieces(x) || x.At.Shard != nil && x.At.Shard != v.lastShard)
 }
 
 // resultType is where the type of the results of o is written; empty where it is not known.
