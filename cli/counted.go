@@ -18,7 +18,7 @@ import (
 // countPatterns states in p what there is to count of the matrices that arguments of its function called name are, by which costs are those
 // of their patterns.
 func countPatterns(p *program.Program, name string, matrices []matrix) error {
-	counted := map[string]types.Attr{} // by the name of the argument
+	counted, rooms := map[string]types.Attr{}, map[string]types.Attr{} // by the name of the argument
 	return p.Change(func(m *ir.Module) error {
 		fn := m.Func(name)
 		if fn == nil || fn.Op == nil {
@@ -48,8 +48,14 @@ func countPatterns(p *program.Program, name string, matrices []matrix) error {
 				}
 				x.elements.CountRows(c)
 				counted[x.arg] = c.Attr()
+				if rooms[x.arg], err = driver.PieceRoom(m, fn, i, packed); err != nil {
+					return err
+				}
 			}
 			op.SetArgAttr(fn, i, op.CountedAttr, counted[x.arg])
+			if rooms[x.arg] != nil {
+				op.SetArgAttr(fn, i, op.PieceRoomAttr, rooms[x.arg])
+			}
 		}
 		return nil
 	})

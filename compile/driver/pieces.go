@@ -59,14 +59,8 @@ func (j Job) roomy(ctx context.Context, args []*tensor.Tensor) (Job, error) {
 	}
 	fn := m.Func(j.Fn.Name)
 	for i, v := range fn.Args {
-		s := divided(fn, i)
-		if s == nil {
+		if divided(fn, i) == nil {
 			continue
-		}
-		name, _ := s.Mesh.Name()
-		on := mesh.Find(m, name)
-		if msg, _ := op.DivisionProblem(v.Tensor().Bound(sizes), s, count(on)); on == nil || on.Problem(s) != "" || msg != "" {
-			continue // dividing tells why it cannot be
 		}
 		for _, g := range interp.SparseArgs(flat) {
 			if g.Name != v.Name {
@@ -76,15 +70,11 @@ func (j Job) roomy(ctx context.Context, args []*tensor.Tensor) (Job, error) {
 			if x.Type = x.Held(); x.Type == nil {
 				continue
 			}
-			most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)))
+			room, err := PieceRoom(m, fn, i, x)
 			if err != nil {
 				return j, notCut(err)
 			}
-			room := make(types.Array, len(most))
-			for k, n := range most {
-				room[k] = types.Int{V: max(n, 1)}
-			}
-			if len(room) > 0 {
+			if room != nil {
 				op.SetArgAttr(fn, i, op.PieceRoomAttr, room)
 			}
 		}
@@ -93,12 +83,30 @@ func (j Job) roomy(ctx context.Context, args []*tensor.Tensor) (Job, error) {
 	return j, nil
 }
 
-// count is how many devices on has along axes.
-func count(on *mesh.Mesh) func([]types.Axis) int {
-	if on == nil {
-		return func([]types.Axis) int { return 1 }
+// PieceRoom is the room that the pieces of argument i of fn, a function of m, need where it is x: that of the largest one, as
+// op.PieceRoomAttr states it. It is nil where the text states the room, or no sharding that can be; dividing tells why.
+func PieceRoom(m *ir.Module, fn *ir.Func, i int, x *sparse.Tensor) (types.Attr, error) {
+	s := op.StatedSharding(fn.Args[i])
+	if s == nil || op.ArgAttr(fn, i, op.PieceRoomAttr) != nil {
+		return nil, nil
 	}
-	return on.Count
+	name, _ := s.Mesh.Name()
+	on := mesh.Find(m, name)
+	if on == nil || on.Problem(s) != "" {
+		return nil, nil
+	}
+	if msg, _ := op.DivisionProblem(x.Type, s, on.Count); msg != "" {
+		return nil, nil
+	}
+	most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)))
+	if err != nil || len(most) == 0 {
+		return nil, err
+	}
+	room := make(types.Array, len(most))
+	for k, n := range most {
+		room[k] = types.Int{V: max(n, 1)}
+	}
+	return room, nil
 }
 
 // notCut is err, that a sparse argument cannot be cut, as an error of the run.
