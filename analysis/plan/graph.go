@@ -116,7 +116,7 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 		if o.Name == op.Reshard {
 			n.f = alike(o)
 		}
-		if n.f == nil || op.Float(o, "dropout") > 0 {
+		if n.f == nil {
 			n.f = &op.Factors{}
 		} else {
 			n.divideRows()

@@ -40,6 +40,9 @@ func newAttention(g kernel.Attention, views []*kernel.View) *attention {
 // geometry is the name of the prelude's struct of the geometry.
 const geometry local = "_S"
 
+// numbering is the name of the struct that describes of which rows of a whole the scores are.
+const numbering local = "_R"
+
 // describe writes the prelude's struct of the geometry.
 func (a *attention) describe(u *unit) {
 	var threshold uint64
@@ -72,6 +75,11 @@ func (a *attention) describe(u *unit) {
 		u.function(a.maskHead(matrix, repeat), "DM_FN static dm::i32 mask_head(dm::i32 %s, dm::i32 %s)", def(matrix), def(repeat))
 	}
 	u.leave()
+	if a.First != nil {
+		u.enter(closed, "struct %s", numbering)
+		u.function(a.parts(head, a.Batch, a.Batch, func(d int) int64 { return a.Rows[d] }), "DM_FN static dm::i64 row_at(dm::i32 %s)", def(head))
+		u.leave()
+	}
 	for i, v := range a.views {
 		if v == nil {
 			continue
@@ -234,7 +242,7 @@ func (p *attentionPlan) forward(ns *names, y, lse code) *launch {
 		types = cpp("%s, %s", types, register(p.sum))
 	}
 	operands, maps := p.operandsOf(ns, p.tile, 1, 0, 1, 2)
-	args := ns.withStep(p.attention, append(operands, ns.mask(p.attention), y, lse))
+	args := ns.withDrawn(p.attention, append(operands, ns.mask(p.attention), y, lse))
 	l := p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path, types, arena, args))
 	l.Grid[0] *= int(p.splits)
 	p.copies(l, maps)
@@ -307,10 +315,18 @@ func (n *names) mask(a *attention) code {
 	return cpp("%s", n.of[a.Mask])
 }
 
-// withStep adds the parameter for the step of the dropout, if there is one.
-func (n *names) withStep(a *attention, args []code) []code {
-	if a.Step == nil {
+// withDrawn adds what the dropout draws numbers by, if there is more than its seed: its step, and of a part of a whole the number of
+// its first row of scores.
+func (n *names) withDrawn(a *attention, args []code) []code {
+	step := cpp(nothing)
+	if a.Step != nil {
+		step = cpp("%s", n.of[a.Step])
+	}
+	switch {
+	case a.First != nil:
+		return append(args, cpp("dm::part_of_whole<%s>(%s, %s)", numbering, n.of[a.First], step))
+	case a.Step == nil:
 		return args
 	}
-	return append(args, cpp("%s", n.of[a.Step]))
+	return append(args, step)
 }

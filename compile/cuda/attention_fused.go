@@ -89,7 +89,7 @@ func (p *attentionGradient) whole(ns *names, delta code, dq, dk, dv code) *launc
 	}
 	args, maps := p.operandsOf(ns, p.tile, 2, 1, 2, 0, 5)
 	args = append(args, cpp("%s", ns.of[p.f.Main.Operands[4]]), delta, ns.mask(a), sums, dq, dk, dv)
-	l := p.launch(gradOfKeys, p.tile, "_all", ns, cpp("dm::attention_grad_fused<%s, %s>(%s, %s)", p.tile, geometry, arena, ns.withStep(a, args)))
+	l := p.launch(gradOfKeys, p.tile, "_all", ns, cpp("dm::attention_grad_fused<%s, %s>(%s, %s)", p.tile, geometry, arena, ns.withDrawn(a, args)))
 	if p.tile.cluster > 1 {
 		l.Block.Cluster = p.tile.cluster
 	}

@@ -73,7 +73,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 			var args []code
 			args, maps = p.operandsOf(ns, t, 2, order...)
 			args = append(args, in(4), delta, ns.mask(a), dx, dv)
-			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path, types, arena, ns.withStep(a, args))
+			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path, types, arena, ns.withDrawn(a, args))
 		})
 		if err == nil {
 			l := all[len(all)-1]
@@ -107,7 +107,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	if p.wanted(3) {
 		err := add(gradOfMask, "_mask", func(t attentionTile) code {
 			args := []code{in(0), in(1), in(2), in(5), in(4), delta, ns.mask(a), dmask}
-			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, ns.withStep(a, args))
+			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, ns.withDrawn(a, args))
 		})
 		if err != nil {
 			return nil, err

@@ -212,10 +212,10 @@ func structural(o *ir.Op) bool {
 }
 
 // drawn reports whether result i of o, one of several, depends on no operand: a
-// dropout's mask, where there is no step.
+// dropout's mask, where there is no step, and it is one of a whole.
 func drawn(o *ir.Op, i int) bool {
 	d := op.Of(o)
-	return i > 0 && op.StepOf(o) == nil && d != nil && i < len(d.Results) && d.Results[i].Drawn
+	return i > 0 && op.StepOf(o) == nil && op.OperandNumber(o, "first") < 0 && d != nil && i < len(d.Results) && d.Results[i].Drawn
 }
 
 func (g *graph) value(v *ir.Value, size int64, def int) int {

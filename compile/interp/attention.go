@@ -23,6 +23,7 @@ type attention struct {
 	causal  bool
 	rate    float64
 	seed    uint64
+	rows    []uint64 // of dropout: the number of each head's first row of scores
 	maskAt  []int // offset of each head's mask; nil for none
 	maskRow int   // stride from one query to the next
 	maskCol int   // stride from one key to the next
@@ -51,6 +52,13 @@ func (c *call) attention() (*attention, *Error) {
 	}
 	if op.Attr(c.op, "scale") != nil {
 		a.scale = op.Float(c.op, "scale")
+	}
+	if a.rate > 0 {
+		first, steps := c.numbering(q.Shape[:n-1])
+		a.rows = make([]uint64, 0, a.heads)
+		for _, at := range offsets(q.Shape[:n-2], steps[:n-2]) {
+			a.rows = append(a.rows, first+uint64(at))
+		}
 	}
 	if mask := op.OperandNumber(c.op, "mask"); mask >= 0 {
 		m := c.in[mask]
@@ -160,7 +168,7 @@ func dropRow[T float](a *attention, head, query int, s []T) {
 		return
 	}
 	keep := [2]float64{0, 1 / (1 - a.rate)}
-	base := uint64(head*a.queries+query) * uint64(a.keys)
+	base := (a.rows[head] + uint64(query)) * uint64(a.keys)
 	stream, threshold := tensor.NewStream(a.seed, random.Dropout), tensor.Threshold(a.rate)
 	kept := make([]uint8, len(s))
 	stream.Keep(kept, base, threshold)

@@ -167,11 +167,11 @@ func convert(p *pool, x *tensor.Tensor, elem types.Elem) *tensor.Tensor {
 	return to
 }
 
-// runDropout draws element i as a function of the seed and i only.
+// runDropout draws element i as a function of the seed and the number of i only.
 func runDropout(c *call) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	rate, seed := op.Float(c.op, "rate"), c.seed()
-	keep := dropMask(c.pool, x.Len(), rate, seed)
+	keep := c.dropMask(x.Shape, rate, seed)
 	y := tensor.New(x.Elem, x.Shape...)
 	scale := [2]float64{0, 1 / (1 - rate)} // by the mask; 0 · NaN stays NaN
 	c.parallel(x.Len(), elements, func(lo, hi int) {
@@ -194,12 +194,23 @@ func runDropout(c *call) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// dropMask is 1 for each of n elements that is kept.
-func dropMask(p *pool, n int, rate float64, seed uint64) []uint8 {
-	keep := make([]uint8, n)
+// dropMask is 1 for each element of a shape that is kept.
+func (c *call) dropMask(shape []int, rate float64, seed uint64) []uint8 {
+	first, steps := c.numbering(shape)
+	// Elements of a line have numbers one behind another: all, but of a part of a whole those of the last dimensions only.
+	line, lines := product(shape), []int{0}
+	if op.NumberingOf(c.op).First != nil {
+		n := max(len(shape)-1, 0)
+		line, lines = product(shape[n:]), offsets(shape[:n], steps[:n])
+	}
+	keep := make([]uint8, product(shape))
 	stream, threshold := tensor.NewStream(seed, random.Dropout), tensor.Threshold(rate)
-	p.parallel(n, elements, func(lo, hi int) {
-		stream.Keep(keep[lo:hi], uint64(lo), threshold)
+	c.parallel(len(keep), elements, func(lo, hi int) {
+		for lo < hi {
+			end := min(hi, lo/line*line+line)
+			stream.Keep(keep[lo:end], first+uint64(lines[lo/line]+lo%line), threshold)
+			lo = end
+		}
 	})
 	return keep
 }

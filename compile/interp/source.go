@@ -115,6 +115,26 @@ func (c *call) seed() uint64 {
 	return seed
 }
 
+// numbering is where the numbers that an op with dropout draws for elements of a shape stand in its random sequence: the number of
+// the first, and by how much those of neighbours along each dimension differ.
+func (c *call) numbering(shape []int) (first uint64, steps []int) {
+	n := op.NumberingOf(c.op)
+	if n.First != nil {
+		first = uint64(c.in[op.OperandNumber(c.op, "first")].Int[0])
+	}
+	steps = make([]int, len(shape))
+	step := 1
+	for d := len(shape) - 1; d >= 0; d-- {
+		steps[d] = step
+		if n.Whole != nil {
+			step *= int(n.Whole[d])
+		} else {
+			step *= shape[d]
+		}
+	}
+	return first, steps
+}
+
 // runRNG draws element i as a function of the seed, the step and i only.
 func runRNG(c *call) ([]*tensor.Tensor, error) {
 	shape, err := c.outShape(0)

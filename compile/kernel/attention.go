@@ -21,6 +21,10 @@ type Attention struct {
 	MaskShape     []int64   // of the rank of Batch, queries and keys together; nil without a mask
 	Dropout       float64   // the rate; 0 for none
 	Step          *ir.Value // of the dropout; nil: none
+	// Of dropout in a part of a whole, the number of its first row of scores there, nil for the whole, and by how much the numbers of
+	// the first rows of neighbours along the dimensions of Batch differ.
+	First *ir.Value
+	Rows  []int64
 }
 
 // AttentionOf is the geometry of o. An error is why no target has a kernel for it.
@@ -55,6 +59,10 @@ func AttentionOf(o *ir.Op) (a Attention, err error) {
 	}
 	if a.Dropout > 0 {
 		a.Step = op.StepOf(o)
+		if drawn := op.NumberingOf(o); drawn.First != nil {
+			steps, _ := drawn.Steps()
+			a.First, a.Rows = drawn.First, steps[:n-2]
+		}
 	}
 	if i := op.OperandNumber(o, "mask"); i >= 0 {
 		a.Mask = o.Operands[i]

@@ -335,8 +335,17 @@ func (e *evaluator) rounded(x *Expr) *Expr {
 
 func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem, rate := v.Elem(), op.Float(o, "rate")
+	at := Linear(idx, shapeOf(o.Operands[0]))
+	if n := op.NumberingOf(o); n.First != nil {
+		all := Product(n.Whole)
+		first := e.at(n.First, nil)
+		if first.Elem != types.I64 {
+			first = e.scalar("convert", types.I64, first)
+		}
+		at = e.datum(first, all).Add(Linear(idx, n.Whole))
+	}
 	keep := e.expr(Expr{
-		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(o.Operands[0])),
+		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: at,
 		Int:  int64(math.Ceil(rate * 0x1p32)), // as tensor.Threshold
 		Args: e.step(o),
 	})

@@ -29,6 +29,11 @@ type attention struct {
 	maskShape []int64   // of the rank of batch, queries and keys together
 	dropout   float64   // the rate
 	step      *dm.Value // of the dropout; nil: none
+	// Of dropout in a part of a whole: the number of its first row of scores there, nil for the whole, and by how much those of
+	// neighbours differ: of heads along the dimensions of batch, and between queries.
+	first   *dm.Value
+	numbers []int64
+	between int64
 }
 
 // attentionOf reads the main op of f.
@@ -37,7 +42,7 @@ func attentionOf(f *kernel.Form) (*attention, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &attention{f: f, o: f.Main, sum: kept(f.Main.Operands[0].Elem()), batch: g.Batch, mask: g.Mask, maskShape: g.MaskShape, step: g.Step, dropout: g.Dropout}
+	a := &attention{f: f, o: f.Main, sum: kept(f.Main.Operands[0].Elem()), batch: g.Batch, mask: g.Mask, maskShape: g.MaskShape, step: g.Step, dropout: g.Dropout, first: g.First, numbers: g.Rows, between: 1}
 	s := attend.Shape{
 		Heads: g.Heads, Group: g.Group, Queries: g.Queries, Keys: g.Keys, Depth: g.Depth, Value: g.Value,
 		Scale: g.Scale, Causal: op.Bool(a.o, "causal"), Double: a.sum == types.F64,
@@ -67,6 +72,10 @@ func (a *attention) merge() {
 	s.Heads, s.Queries, s.Group = s.Heads/s.Group, s.Group, 1
 	a.batch = slices.Clone(a.batch)
 	a.batch[len(a.batch)-1] /= s.Queries
+	if h := len(a.batch) - 1; a.first != nil {
+		a.numbers = slices.Clone(a.numbers)
+		a.numbers[h], a.between = a.numbers[h]*s.Queries, a.numbers[h]
+	}
 	if m, h := a.maskShape, len(a.batch)-1; m != nil && m[h] > 1 {
 		m[h], m[h+1] = m[h]/s.Queries, s.Queries
 		s.Mask.Rows = true
@@ -227,6 +236,11 @@ func (a *attention) kernel(b *body) attend.Kernel {
 				args = append(args, b.lib.Load(f, step.Elem(), b.buffer(step), code.Int(0)))
 			}
 			row := f.NewAdd(f.NewMul(head, code.Int(s.Queries)), query)
+			if first := a.first; first != nil {
+				to := &kernel.Expr{Op: "convert", Elem: types.I64, Args: []*kernel.Expr{{Elem: first.Elem()}}}
+				start := b.lib.Apply(f, to, []value.Value{b.lib.Load(f, first.Elem(), b.buffer(first), code.Int(0))})
+				row = f.NewAdd(f.NewAdd(start, parts(f, head, a.batch, a.numbers)), f.NewMul(query, code.Int(a.between)))
+			}
 			return b.lib.Apply(f, x, append(args, f.NewAdd(f.NewMul(row, code.Int(s.Keys)), key)))
 		}
 	}

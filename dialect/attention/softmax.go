@@ -29,6 +29,9 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 			if f.dropout != nil || v.Index != 0 {
 				return f.no("two dropouts are between the probabilities and the values")
 			}
+			if op.NumberingOf(o).First != nil {
+				return f.no("the dropout is of a part of a whole")
+			}
 			if step := op.StepOf(o); step != nil && !f.visible(step) {
 				return f.no("the step of the dropout cannot be read behind the probabilities")
 			}

@@ -87,7 +87,21 @@ func (w *writer) seed() *ir.Value {
 
 // positions are the numbers of the result's elements.
 func (w *writer) positions() *ir.Value {
+	if n := op.NumberingOf(w.o); w.o.Name == "dm.dropout" && n.First != nil {
+		return w.part(n)
+	}
 	return w.Value("iota", nil, nil, &types.Tensor{Elem: types.UI64, Shape: []dim.Dim{dim.Const(w.n)}})
+}
+
+// part are the numbers of the elements of a part of a whole.
+func (w *writer) part(n op.Numbering) *ir.Value {
+	steps, _ := n.Steps()
+	at := w.Convert(n.First, types.UI64)
+	for d := range steps {
+		count := w.Value("iota", nil, []types.Named{{Name: "dim", Value: types.Int{V: int64(d)}}}, &types.Tensor{Elem: types.UI64, Shape: n.Shape})
+		at = w.Binary("add", at, w.Binary("mul", count, w.word(uint64(steps[d]))))
+	}
+	return w.Reshape(at, dim.Const(w.n))
 }
 
 func (w *writer) compare(direction string, x, y *ir.Value) *ir.Value {

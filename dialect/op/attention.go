@@ -18,7 +18,8 @@ var attentionDef = &Def{
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
-		"so that the last query sees all; the compiler takes a mask for that which hides the same keys, as a constant or computed of indices. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`. " +
+		"so that the last query sees all; the compiler takes a mask for that which hides the same keys, as a constant or computed of indices. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`; " +
+		"of an attention that is a part of a whole, with all keys, the numbers are those that the whole would draw: `first` is the number of its first row of scores there, in row-major order of `whole`. " +
 		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
 		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each score 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout. " +
 		"There are heads·queries·keys scores; under `causal` only those that are seen count, heads·n·(n + 1)/2 for as many queries as keys and heads·(queries·keys - queries·(queries - 1)/2) for fewer. " +
@@ -31,7 +32,7 @@ var attentionDef = &Def{
 		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`", Strided: true},
 		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`", Strided: true},
 		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`", Strided: true},
-		maskParam, stepParam,
+		maskParam, stepParam, firstRowParam,
 	},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "`[…, heads, queries, value depth]`"},
@@ -40,7 +41,7 @@ var attentionDef = &Def{
 	Attrs:   attentionAttrs,
 	Traits:  Pure,
 	Factors: attentionFactors, Linear: linearAttention,
-	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries. With dropout nothing: it depends on the number of the score in the whole.",
+	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries. With dropout each piece draws what the whole would.",
 	Exchange: exchangedScores, Exchanges: "The queries with `causal`, and the keys: where the queries are divided alike, keys and values are passed round a ring, as far as a query sees them; else the devices combine the results.",
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		ts, p := inferAttention(o)
@@ -65,11 +66,14 @@ var attentionDef = &Def{
 
 var maskParam = Param{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"}
 
+var firstRowParam = firstParam("of a part of a whole, with the attribute `whole`: the number of its first row of scores there, a scalar")
+
 var attentionAttrs = []AttrDef{
 	{Name: "scale", Kind: KindFloat, Optional: true, Doc: "factor of the scores; `1/√depth` where absent"},
 	{Name: "causal", Kind: KindBool, Default: types.Bool(false), Doc: "a query attends to no later key"},
 	{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
 	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
+	wholeParam("of a part of a whole, with the operand `first`: the sizes `[…, heads, queries]` of the whole"),
 }
 
 // Scores is the number of scores of an attention that count: those of keys that

@@ -10,7 +10,7 @@ var attentionGradDef = &Def{
 	Name: "attention_grad", Family: Attention, Class: ClassContraction,
 	Summary: "gradient of scaled dot-product attention",
 	Doc: "The cotangents of q, k and v, and as fourth result, which may be left out, of the mask, from y and lse, the results of `dm.attention`, and dy, the cotangent of y. " +
-		"Attributes, mask and step are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
+		"Attributes, mask, step and first are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
 		"`dv = dropout(p)ᵀ dy`, `ds = p · (dropout(dy vᵀ) - Σ dy · y)`, `dq = scale · ds k`, `dk = scale · dsᵀ q`, `dmask = ds` summed over what broadcasting repeats; " +
 		"heads that share a key head add up in dk and dv. Half precision is computed in f32 throughout and rounded once.\n\n" +
 		"Counts five contractions, 6·scores·depth + 4·scores·value depth, 2 for each element of y, and for each score 6 (scale, subtraction and exponential, subtraction, product, scale), 1 for a mask and 2 for dropout; under `causal` those scores that `dm.attention` counts. " +
@@ -27,7 +27,7 @@ var attentionGradDef = &Def{
 		{Name: "y", Elems: floats, Doc: "the attention's result, `[…, heads, queries, value depth]`"},
 		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Doc: "its second result, `[…, heads, queries]`"},
 		{Name: "dy", Elems: floats, Doc: "cotangent of y, of its type"},
-		maskParam, stepParam,
+		maskParam, stepParam, firstRowParam,
 	},
 	Results: []Param{
 		{Name: "dq", Elems: floats, Doc: "q's type", Strided: true},
@@ -38,7 +38,7 @@ var attentionGradDef = &Def{
 	Attrs:   attentionAttrs,
 	Traits:  Pure,
 	Factors: attentionFactors, Linear: linearIn([]int{5}),
-	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout nothing.",
+	Divides:  "The batch, the key heads, the heads of each and, without `causal`, the queries; results that lack a dimension, as dk and dv the queries, are parts of a sum. With dropout each piece draws what the whole would.",
 	Exchange: exchangedScores, Exchanges: "The queries with `causal`, and without dmask the keys: where the queries are divided alike, keys and values are passed round a ring, and their gradients come back.",
 	Infer:  inferAttentionGrad,
 	Verify: drawnProblem("dropout"),
@@ -142,7 +142,7 @@ func attentionRule(g *backward) {
 			ts = append(ts, tensor(in(g.o, mask), q.Elem, in(g.o, mask).Shape...))
 		}
 	}
-	operands = withStep(g.o, operands...)
+	operands = withDrawn(g.o, operands...)
 	var attrs []types.Named
 	for _, a := range attentionAttrs {
 		if v := g.o.Attr(a.Name); v != nil {

@@ -102,11 +102,12 @@ type Param struct {
 	Name     string
 	Elems    []types.Elem // allowed element types; nil is any
 	Doc      string
-	Optional bool // at most one, may be absent; only the last ones
-	Variadic bool // any number; only the last
-	Drawn    bool // of a result: it depends on no elements of operands that are not optional
-	Tuples   bool // it may be a tuple of tensors of these element types
-	Strided  bool // of an operand or a result of a library op: its kernel takes the strides of all dimensions but the last
+	Optional bool   // at most one, may be absent; only the last ones
+	Variadic bool   // any number; only the last
+	Drawn    bool   // of a result: it depends on no elements of operands that are not optional
+	Tuples   bool   // it may be a tuple of tensors of these element types
+	With     string // of an optional operand: the attribute with which it is given, as the last one
+	Strided  bool   // of an operand or a result of a library op: its kernel takes the strides of all dimensions but the last
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.

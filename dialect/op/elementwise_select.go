@@ -167,13 +167,13 @@ var dropoutDef = &Def{
 	Summary: "random zeros, seeded; returns value and mask",
 	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
 		"always gives the same mask: two neighbours share 64 random bits, of which the even one has the lower 32, and an element is kept where " +
-		"these are at least `rate · 2³²`: SplitMix64 of `key(seed, 1) + γ · (number / 2 + 1)`. " + stepDoc + " `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
+		"these are at least `rate · 2³²`: SplitMix64 of `key(seed, 1) + γ · (number / 2 + 1)`. The elements of a part of a whole have the numbers that they have there: `first` is that of the first, in row-major order of `whole`. " + stepDoc + " `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
 		"Counts 1 FLOP an element. Source: Srivastava et al., *Dropout*, JMLR 15 (2014).",
 	Example: `func.func @example(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>) {
   %y, %mask = dm.dropout %x, rate = 0.5, seed = 7 : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>)
   return %y, %mask : tensor<2x8xf32>, tensor<2x8xi1>
 }`,
-	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}, stepParam},
+	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}, stepParam, firstParam("of a part of a whole, with the attribute `whole`: the number of its first element there, a scalar")},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "x's type"},
 		{Name: "mask", Elems: join(floats, bools), Optional: true, Drawn: true, Doc: "x's shape; 1 where the element was kept"},
@@ -181,6 +181,7 @@ var dropoutDef = &Def{
 	Attrs: []AttrDef{
 		{Name: "rate", Kind: KindFloat, Doc: "probability that an element becomes 0: at least 0, below 1"},
 		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
+		wholeParam("of a part of a whole, with the operand `first`: the sizes of the whole"),
 	},
 	Traits: Pure | Pointwise | Random,
 	Whole:  "what is dropped depends on the number of the element in the whole tensor, which the partitioner gives to each device.",

@@ -5,12 +5,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// attentionFactors are the batch, the heads and, where no score depends on its query's
+// attentionFactors are the batch, the heads and, where no query sees keys by its
 // place, the queries.
 func attentionFactors(o *ir.Op) *Factors {
-	if Float(o, "dropout") > 0 {
-		return nil // drawn by the place of the score
-	}
 	f := newFactors(o)
 	q, k := in(o, 0).Shape, in(o, 1).Shape
 	n := len(q)

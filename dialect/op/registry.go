@@ -66,7 +66,8 @@ func (d *Def) ExampleLine() string {
 }
 
 // OperandParam is what operand i of o stands for, nil beyond the last. Where several
-// are optional, the operand's element type tells which of them it is.
+// are optional, the operand's element type tells which of them it is, and an attribute
+// that states so makes the last operand that of Param.With.
 func OperandParam(o *ir.Op, i int) *Param {
 	d := Of(o)
 	if d == nil || i >= len(o.Operands) {
@@ -78,7 +79,8 @@ func OperandParam(o *ir.Op, i int) *Param {
 			return nil
 		}
 		if d.Operands[at].Optional {
-			takes := func(p Param) bool { return slices.Contains(p.Elems, in(o, n).Elem) }
+			last := n == len(o.Operands)-1 && slices.ContainsFunc(d.Operands, func(p Param) bool { return p.With != "" && o.Attr(p.With) != nil })
+			takes := func(p Param) bool { return slices.Contains(p.Elems, in(o, n).Elem) && (p.With != "") == last }
 			at += max(slices.IndexFunc(d.Operands[at:], takes), 0)
 		}
 		if n == i || d.Operands[at].Variadic {

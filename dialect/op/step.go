@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -38,19 +40,40 @@ func drawnProblem(attr string) func(o *ir.Op) *Problem {
 			return attrProblem("DM115", attr, "%s = %g is not a probability below 1", attr, r).
 				help("write 0.1 to make one element in ten 0")
 		}
-		return stepProblem(o)
+		if p := stepProblem(o); p != nil {
+			return p
+		}
+		return numberingProblem(o)
 	}
 }
 
-// withStep is the operands and then o's step, if it has one.
-func withStep(o *ir.Op, operands ...*ir.Value) []*ir.Value {
-	if s := StepOf(o); s != nil {
-		return append(operands, s)
+// withDrawn is the operands and then those by which o draws random numbers: its step and the number of
+// its first element in the whole, if it has them.
+func withDrawn(o *ir.Op, operands ...*ir.Value) []*ir.Value {
+	for _, v := range []*ir.Value{StepOf(o), NumberingOf(o).First} {
+		if v != nil {
+			operands = append(operands, v)
+		}
 	}
 	return operands
 }
 
-// dropoutAs is dropout of v with the rate, the seed and the step of o.
+// dropoutAs is dropout of v, o's x or its probabilities, with the rate, the seed and the step of o, and of the same part of the
+// whole.
 func (w *Builder) dropoutAs(o *ir.Op, rate string, v *ir.Value) *ir.Value {
-	return w.Value("dropout", withStep(o, v), []types.Named{{Name: "rate", Value: types.Float{V: Float(o, rate)}}, {Name: "seed", Value: types.Int{V: Int(o, "seed")}}})
+	attrs := []types.Named{{Name: "rate", Value: types.Float{V: Float(o, rate)}}, {Name: "seed", Value: types.Int{V: Int(o, "seed")}}}
+	operands := []*ir.Value{v}
+	if step := StepOf(o); step != nil {
+		operands = append(operands, step)
+	}
+	if n := NumberingOf(o); n.First != nil {
+		first, whole := n.First, n.Whole
+		if o.Name != "dm.dropout" { // rows of scores are numbered
+			keys, ok := in(o, 1).Shape[in(o, 1).Rank()-2].Int()
+			w.failed = w.failed || !ok
+			first, whole = w.scale(w.Convert(first, types.I64), float64(keys)), append(slices.Clone(whole), keys)
+		}
+		operands, attrs = append(operands, first), append(attrs, types.Named{Name: wholeAttr, Value: intList(whole)})
+	}
+	return w.Value("dropout", operands, attrs)
 }

@@ -27,7 +27,7 @@ type factored struct {
 // factorsOf are the factors of o, none where it cannot be divided.
 func factorsOf(o *ir.Op) factored {
 	f := op.DivisionOf(o)
-	if f == nil || op.Float(o, "dropout") > 0 { // what is dropped depends on places in the whole
+	if f == nil {
 		f = &op.Factors{}
 	}
 	return factored{o, f, f.Pieces()}

@@ -82,12 +82,16 @@ func (p *partitioner) layouts(x factored, a assignment) []shard.Layout {
 // emit writes o on pieces, with results in the given layouts.
 func (p *partitioner) emit(o *ir.Op, pieces []*ir.Value, layouts []shard.Layout) *ir.Op {
 	values := map[*ir.Value]*ir.Value{}
+	drawn := p.drawn(o, layouts)
 	for i, v := range o.Operands {
 		values[v] = pieces[i]
 	}
 	piece := ir.CloneOps(p.b.Builder, []*ir.Op{o}, values)[0]
 	for i, v := range pieces { // of an operand that is read twice in different layouts
 		piece.SetOperand(i, v)
+	}
+	if drawn != nil {
+		op.SetPart(piece, drawn.first, drawn.whole)
 	}
 	for i, r := range piece.Results {
 		if t := r.Tensor(); t != nil {

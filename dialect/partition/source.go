@@ -72,6 +72,48 @@ func (p *partitioner) piece(t *types.Tensor, whole *ir.Value, l shard.Layout) *i
 	return whole
 }
 
+// part is where the numbers of an op with dropout stand in the sequence of the whole.
+type part struct {
+	first *ir.Value
+	whole []int64
+}
+
+// drawn is that of the piece of o, an op whose first result has the leading dimensions that are numbered; nil where it draws
+// nothing or the whole.
+func (p *partitioner) drawn(o *ir.Op, layouts []shard.Layout) *part {
+	if !op.Draws(o) {
+		return nil
+	}
+	n := op.NumberingOf(o)
+	steps, ok := n.Steps()
+	t, l := o.Results[0].Tensor(), layouts[0]
+	into := p.grid.Piece(p.shape(t), l)
+	var first *ir.Value
+	add := func(v *ir.Value) {
+		if first == nil {
+			first = v
+		} else {
+			first = p.b.Binary("add", first, v)
+		}
+	}
+	for d := range n.Shape {
+		if len(l.Dims[d]) > 0 && ok {
+			add(p.times(p.position(l.Dims[d]), into[d]*steps[d]))
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	if n.First != nil {
+		add(p.b.Convert(p.get(n.First, shard.Whole(0)), types.I64))
+	}
+	whole := n.Whole
+	if whole == nil {
+		whole = p.shape(t)[:len(n.Shape)]
+	}
+	return &part{first, whole}
+}
+
 // dropout draws the mask of the whole and multiplies the piece with its own part of it.
 func (p *partitioner) dropout(o *ir.Op) {
 	x := o.Operands[0]

@@ -37,7 +37,31 @@ template <class T, class Where> struct Placed {
   Out<T> data;
 };
 
+// PartOfWhole is the Step of a dropout in a part of a whole, whose numbers are those that the whole draws: first is the number of its
+// first row of scores there, and Where describes the others:
+//
+//   DM_FN static dm::i64 row_at(dm::i32 head); // behind first, the number of a head's first row
+template <class Where, class First, class Step> struct PartOfWhole {
+  First first;
+  Step step;
+};
+template <class Where, class First, class Step> DM_FN PartOfWhole<Where, First, Step> part_of_whole(const First& first, const Step& step) {
+  return {first, step};
+}
+
 namespace detail {
+// Drawn is by what dropout draws the numbers of a head: the number of its first row, and its seed.
+template <class S, class Step> struct Drawn {
+  DM_FN static u64 row(const Step&, i32 head) { return u64(head) * u64(S::queries); }
+  DM_FN static u64 seed(const Step& step) {
+    if constexpr (given<Step>) return seed_of(S::seed, u64(wide(step[0])));
+    return S::seed;
+  }
+};
+template <class S, class Where, class First, class Step> struct Drawn<S, PartOfWhole<Where, First, Step>> {
+  DM_FN static u64 row(const PartOfWhole<Where, First, Step>& part, i32 head) { return u64(wide(part.first[0])) + u64(Where::row_at(head)); }
+  DM_FN static u64 seed(const PartOfWhole<Where, First, Step>& part) { return Drawn<S, Step>::seed(part.step); }
+};
 // Matrices is how the heads of an operand with rows of Depth elements lie.
 template <class X, int Depth> struct Matrices;
 template <class T, int Depth> struct Matrices<In<T>, Depth> {
@@ -116,8 +140,8 @@ template <class S, class Acc, class Mask, class Step> struct Scores {
   i64 at;
   u64 numbers, seed;
 
-  DM_FN Scores(const Mask& m, const Step& step, i32 head) : mask(m), at(S::mask_at(head)), numbers(u64(head) * u64(S::queries) * u64(S::keys)), seed(S::seed) {
-    if constexpr (drops && given<Step>) seed = seed_of(S::seed, u64(wide(step[0])));
+  DM_FN Scores(const Mask& m, const Step& step, i32 head) : mask(m), at(S::mask_at(head)), numbers(0), seed(S::seed) {
+    if constexpr (drops) numbers = detail::Drawn<S, Step>::row(step, head) * u64(S::keys), seed = detail::Drawn<S, Step>::seed(step);
   }
 
   DM_FN static bool sees(i32 query, i32 key) { return query < S::queries && key < S::keys && (!S::causal || key <= query + shift); }
