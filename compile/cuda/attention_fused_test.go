@@ -32,6 +32,7 @@ var fusedCases = []struct {
 	{attentionCase{name: "dropout and mask", elem: "bf16", q: "1x1x200x64", k: "1x1x300x64", mask: "200x300", attributes: ", dropout = 0.3, seed = 11"}, "fused 128x64x64 / 2"},
 	{attentionCase{name: "an odd number of keys", elem: "f16", q: "1x2x150x16", k: "1x1x263x16", value: "40", attributes: ", causal = true, dropout = 0.2, seed = 5"}, "fused 128x64x16 / 2"},
 	{attentionCase{name: "dropout of a step", elem: "f16", q: "1x1x90x80", k: "1x1x120x80", attributes: ", dropout = 0.3, seed = 11", step: "i64"}, "fused 128x64x80"},
+	{attentionCase{name: "dropout in a part of a whole", elem: "bf16", q: "1x2x90x64", k: "1x2x200x64", attributes: ", dropout = 0.3, seed = 11, whole = [3, 5, 100]", step: "i64", first: "710"}, "fused 128x64x64 / 2"},
 	{attentionCase{name: "queries that see nothing", elem: "bf16", q: "1x1x300x24", k: "1x1x260x24", attributes: ", causal = true"}, "fused 128x128x24 / 2"},
 	{attentionCase{name: "queries behind the first keys", elem: "bf16", q: "1x1x260x64", k: "1x1x420x64", attributes: ", causal = true"}, "fused 128x128x64 / 2"},
 }

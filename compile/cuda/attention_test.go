@@ -35,6 +35,7 @@ type attentionCase struct {
 	mask       string // its shape; "": none
 	attributes string
 	step       string // its element type; "": none
+	first      string // of a part of a whole, the number of its first row of scores; "": the whole
 	back       bool
 	noMaskGrad bool
 	free       bool // the gradient takes a y that is not the attention's, so that no sums cancel out
@@ -73,7 +74,12 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 	}
 	in := strings.Join(args, ", ")
 	results = []string{y, lse}
-	body := fmt.Sprintf("  %%y, %%lse = dm.attention %s%s : (%s) -> (%s, %s)\n", operands, c.attributes, in, y, lse)
+	body := ""
+	if c.first != "" {
+		body = "  %first = dm.constant dense<" + c.first + "> : tensor<i64>\n"
+		operands, in = operands+", %first", in+", tensor<i64>"
+	}
+	body += fmt.Sprintf("  %%y, %%lse = dm.attention %s%s : (%s) -> (%s, %s)\n", operands, c.attributes, in, y, lse)
 	values := "%y, %lse"
 	if c.back {
 		args = append(args, y)
@@ -94,6 +100,9 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 		}
 		if c.step != "" {
 			operands, in = operands+", %step", in+", tensor<"+c.step+">"
+		}
+		if c.first != "" {
+			operands, in = operands+", %first", in+", tensor<i64>"
 		}
 		body += fmt.Sprintf("  %s = dm.attention_grad %s%s : (%s) -> (%s)\n", grads, operands, c.attributes, in, strings.Join(kinds, ", "))
 		values += ", " + grads
@@ -303,6 +312,8 @@ var variants = []attentionCase{
 	{name: "dropout, causal, mask", q: "1x2x40x32", k: "1x2x140x32", mask: "2x40x140", attributes: ", causal = true, dropout = 0.5, seed = 3", back: true},
 	{name: "dropout of a step", q: "2x2x40x16", k: "2x1x50x16", attributes: ", dropout = 0.3, seed = 11", step: "i64", back: true},
 	{name: "dropout of a step, mask", q: "1x2x19x16", k: "1x2x35x16", mask: "19x35", attributes: ", dropout = 0.3, seed = 11", step: "ui8", back: true},
+	{name: "dropout in a part of a whole", q: "2x2x40x16", k: "2x1x50x16", attributes: ", dropout = 0.3, seed = 11, whole = [7000000000, 3, 60]", step: "i64", first: "420000000147", back: true},
+	{name: "dropout in a part, odd keys", q: "2x19x16", k: "1x35x16", attributes: ", causal = true, dropout = 0.3, whole = [5, 19]", first: "38", back: true},
 	{name: "no heads", q: "33x16", k: "47x16", back: true},
 	{name: "many batch dimensions", q: "2x1x3x2x9x16", k: "2x1x3x1x20x16", mask: "3x1x9x1", back: true, free: true},
 	{name: "values of their own depth", q: "1x1x40x16", k: "1x1x50x16", value: "40", attributes: ", causal = true", back: true},
@@ -345,7 +356,7 @@ func TestAttentionSmallTiles(t *testing.T) {
 // Blocks share the keys where there are few queries.
 var fewQueries = []attentionCase{
 	{name: "one query, many keys", elem: "f16", q: "1x4x1x64", k: "1x2x700x64", attributes: ", causal = true"},
-	{name: "few queries, dropout and mask", elem: "bf16", q: "1x2x9x20", k: "1x2x300x20", value: "6", mask: "9x300", attributes: ", dropout = 0.2", back: true},
+	{name: "few queries, dropout and mask", elem: "bf16", q: "1x2x9x20", k: "1x2x300x20", value: "6", mask: "9x300", attributes: ", dropout = 0.2, whole = [3, 2, 30]", first: "70", back: true},
 	{name: "keys behind all queries", elem: "f16", q: "1x1x300x16", k: "1x1x330x16", attributes: ", causal = true", back: true},
 	{name: "few queries that see nothing", elem: "f16", q: "1x1x340x16", k: "1x1x300x16", attributes: ", causal = true"},
 	{name: "f32", elem: "f32", q: "1x2x3x7", k: "1x1x100x7", attributes: ", causal = true", back: true},
@@ -403,11 +414,15 @@ func TestAttentionCompiles(t *testing.T) {
 	add := func(attributes, mask string, kinds ...string) {
 		for _, kind := range kinds {
 			elem, depth, _ := strings.Cut(kind, " ")
-			cases = append(cases, attentionCase{name: kind, elem: elem, q: "1x2x70x" + depth, k: "1x1x85x" + depth, mask: mask, attributes: attributes, back: true})
+			first := ""
+			if strings.Contains(attributes, "whole") {
+				first = "70"
+			}
+			cases = append(cases, attentionCase{name: kind, elem: elem, first: first, q: "1x2x70x" + depth, k: "1x1x85x" + depth, mask: mask, attributes: attributes, back: true})
 		}
 	}
 	add(", causal = true", "", "f16 16", "bf16 32", "f16 64", "bf16 80", "f16 128", "bf16 256", "f32 64", "f32 128", "f64 64")
-	add(", causal = true, dropout = 0.1", "2x1x85", "bf16 64", "f16 128", "f32 64")
+	add(", causal = true, dropout = 0.1, whole = [4, 2, 70]", "2x1x85", "bf16 64", "f16 128", "f32 64")
 	long := func(q, k, attributes string) {
 		cases = append(cases, attentionCase{name: q, elem: "bf16", q: q, k: k, attributes: attributes})
 	}

@@ -114,7 +114,7 @@ func numberingProblem(o *ir.Op) *Problem {
 	}
 	for d, size := range n.Whole {
 		if own, ok := n.Shape[d].Int(); size < 1 || ok && own > size {
-			return attrProblem("DM115", wholeAttr, "%s is no part of a whole of the sizes %s", shapeText(n.Shape), types.IntegersOf(o.Attr(wholeAttr)))
+			return attrProblem("DM115", wholeAttr, "%s is no part of a whole of the sizes %v", shapeText(n.Shape), n.Whole)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ type attention struct {
 	attrs         string
 	mask          string // its shape; empty: none
 	step          bool
+	first         string // of a part of a whole, the number of its first row of scores
 	least         bool // the mask is the least finite number for all keys of some queries
 	hidden        bool // the mask hides each third key
 	none          bool // the mask hides all keys of a query
@@ -57,6 +58,8 @@ var table = []attention{
 	{name: "nothing seen", heads: "1x2", kv: "1x2", queries: 40, keys: 50, depth: 16, value: 16, mask: "40x50", none: true},
 	{name: "dropout", heads: "2x4", kv: "2x2", queries: 50, keys: 141, depth: 16, value: 16, attrs: ", dropout = 0.3, seed = 7"},
 	{name: "dropout with a step", heads: "1x2", kv: "1x2", queries: 50, keys: 40, depth: 16, value: 16, attrs: ", causal = true, dropout = 0.5, seed = 3", step: true, mask: "50x40"},
+	{name: "dropout in a part of a whole", heads: "2x4", kv: "2x2", queries: 50, keys: 41, depth: 16, value: 16, attrs: ", dropout = 0.3, seed = 7, whole = [7000000000, 6, 70]", first: "420000000147"},
+	{name: "decode of a part of a whole", heads: "2x8", kv: "2x2", queries: 1, keys: 40, depth: 8, value: 8, attrs: ", dropout = 0.2, seed = 5, whole = [5, 9, 3]", step: true, first: "29"},
 	{name: "f64", elem: "f64", heads: "2x2", kv: "2x1", queries: 37, keys: 141, depth: 19, value: 33, attrs: ", causal = true", mask: "37x141"},
 	{name: "f16", elem: "f16", heads: "2x2", kv: "2x1", queries: 37, keys: 141, depth: 32, value: 48, attrs: ", causal = true"},
 	{name: "bf16", elem: "bf16", heads: "2x2", kv: "2x1", queries: 37, keys: 141, depth: 19, value: 33, mask: "2x1x1x141", hidden: true},
@@ -98,16 +101,21 @@ func (a attention) text() string {
 	if a.step {
 		params, names, types = params+", %s: tensor<i64>", names+", %s", types+", tensor<i64>"
 	}
+	first := ""
+	if a.first != "" {
+		first = "  %n = dm.constant dense<" + a.first + "> : tensor<i64>\n"
+		names, types = names+", %n", types+", tensor<i64>"
+	}
 	var grads []string
 	for i := range results {
 		grads = append(grads, fmt.Sprintf("%%d%d", i))
 	}
 	all := strings.Join(append([]string{y, lse}, results...), ", ")
 	return fmt.Sprintf(`func.func @f(%%q: %[1]s, %%k: %[2]s, %%v: %[3]s, %%dy: %[4]s, %%z: %[4]s%[6]s) -> (%[9]s) {
-  %%y, %%l = dm.attention %%q, %%k, %%v%[7]s%[8]s : (%[1]s, %[2]s, %[3]s%[10]s) -> (%[4]s, %[5]s)
+%[13]s  %%y, %%l = dm.attention %%q, %%k, %%v%[7]s%[8]s : (%[1]s, %[2]s, %[3]s%[10]s) -> (%[4]s, %[5]s)
   %[11]s = dm.attention_grad %%q, %%k, %%v, %%z, %%l, %%dy%[7]s%[8]s : (%[1]s, %[2]s, %[3]s, %[4]s, %[5]s, %[4]s%[10]s) -> (%[12]s)
   return %%y, %%l, %[11]s : %[9]s
-}`, q, k, v, y, lse, params, names, a.attrs, all, types, strings.Join(grads, ", "), strings.Join(results, ", "))
+}`, q, k, v, y, lse, params, names, a.attrs, all, types, strings.Join(grads, ", "), strings.Join(results, ", "), first)
 }
 
 // edit puts special numbers into the mask.
