@@ -58,6 +58,8 @@ var composites = []struct{ name, in, clauses, out string }{
 	{"attention", "2x4x3x8xf32 2x4x3x8xf32 2x4x3x8xf32", "dropout = 0.5, seed = 3", "2x4x3x8xf32"},
 	{"attention", "2x6x3x8xf32 2x2x3x8xf32 2x2x3x8xf32 2x6x1x3xf32", "dropout = 0.25, scale = 0.5", "2x6x3x8xf32"},
 	{"attention", "2x4x3x8xf32 2x4x3x8xf32 2x4x3x8xf32 i64", "dropout = 0.5, seed = 3", "2x4x3x8xf32"},
+	{"attention", "2x4x3x8xf32 2x2x5x8xf32 2x2x5x8xf32 i64", "dropout = 0.5, seed = 3, whole = [3, 6, 7]", "2x4x3x8xf32"},
+	{"attention_grad", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x2x3x6xf32 2x2x3xf32 2x2x3x6xf32 2x1x5xf32 i32 i32", "dropout = 0.25, seed = 3, whole = [9, 2, 4]", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x1x5xf32"},
 	{"attention", "3x8xf16 5x8xf16 5x8xf16", "causal = true", "3x8xf16"},
 	{"attention", "4x3x8xf32 1x5x8xf32 1x5x8xf32", "", "4x3x8xf32"},
 	{"embedding", "10x4xf16 2x3xi32", "", "2x3x4xf16"},

@@ -55,13 +55,13 @@ const (
 func FactorsOf(o *ir.Op) *Factors { return factorsOf(o, false) }
 
 // DivisionOf is FactorsOf with the factors that the partitioner has an algorithm for, in which
-// devices exchange what they need: see Def.Exchange.
+// devices exchange what they need (see Def.Exchange), or draw the numbers that their pieces have in the whole.
 func DivisionOf(o *ir.Op) *Factors { return factorsOf(o, true) }
 
 func factorsOf(o *ir.Op, exchange bool) *Factors {
 	d := Of(o)
 	drawn := exchange && d != nil && d.Maps != nil && d.Is(Random) // the partitioner draws the whole for each device
-	if d == nil || d.Whole != "" && !drawn || !Valid(o) {
+	if d == nil || d.Whole != "" && !drawn || !Valid(o) || !exchange && Draws(o) {
 		return nil
 	}
 	var f *Factors

@@ -67,6 +67,8 @@ var goodOps = []struct {
 	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16", "32", "64", "64"},
 
 	{"dropout", "4x8xf16 i64", "rate = 0.1", "4x8xf16 4x8xi1", "32", "64 8", "96"},
+	{"dropout", "4x8xf16 i64", "rate = 0.1, whole = [5, 9]", "4x8xf16 4x8xi1", "32", "64 8", "96"},
+	{"dropout", "4x8xf16 i32 i64", "rate = 0.1, whole = [4, 8]", "4x8xf16", "32", "64 4 8", "64"},
 
 	// Of 27 pairs of a place and a tap, 13 are at zeros between elements.
 	{"convolution", "1x2x4xf32 3x2x3xf32", "padding = [[2, 2]], lhs_dilation = [2]", "1x3x9xf32", "168", "32 72", "108"},
@@ -115,6 +117,7 @@ var goodOps = []struct {
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "causal = true", "1x4x3x6xf32", "1584", "384 320 240", "288"},
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60", "288"},
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32 i32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60 4", "288"},
+	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32 i32 i64", "dropout = 0.5, whole = [2, 4, 3]", "1x4x3x6xf32", "2100", "384 320 240 60 4 8", "288"},
 	{"attention", "bxhxnx8xf16 bxhxnx8xf16 bxhxnx8xf16", "", "bxhxnx8xf16", "37*b*h*n^2", "16*b*h*n 16*b*h*n 16*b*h*n", "16*b*h*n"},
 	{"attention", "3x8xf32 5x8xf32 5x8xf32", "scale = 1.0", "3x8xf32", "555", "96 160 160", "96"},
 
@@ -288,6 +291,12 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"dropout", "2xf32", "rate = 1.0", "2xf32", "DM115", "rate = 1"},
 	{"dropout", "2xf32", "rate = -0.5", "2xf32", "DM115", "rate = -0.5"},
 	{"dropout", "2xf32 1xi64", "rate = 0.5", "2xf32", "DM117", "step has shape [1]"},
+	{"dropout", "2xf32 i64 i64", "rate = 0.5", "2xf32", "DM124", "not the sizes of the whole"},
+	{"dropout", "2xf32", "rate = 0.5, whole = [4]", "2xf32", "DM115", "not the number of the first element"},
+	{"dropout", "2xf32 i64", "rate = 0.5, whole = [4, 2]", "2xf32", "DM114", "whole has 2 sizes"},
+	{"dropout", "3x2xf32 i64", "rate = 0.5, whole = [2, 2]", "3x2xf32", "DM115", "[3, 2] is no part of a whole of the sizes [2 2]"},
+	{"dropout", "2xf32 i64 2xi64", "rate = 0.5, whole = [4]", "2xf32", "DM117", "first has shape [2]"},
+	{"attention", "2x3x8xf32 2x5x8xf32 2x5x8xf32 i64", "dropout = 0.5, whole = [2, 3, 5]", "2x3x8xf32", "DM114", "whole has 3 sizes"},
 	{"rng", "2xi64", "distribution = uniform", "2xf32", "DM117", "step has shape [2]"},
 	{"attention", "3x8xf32 5x8xf32 5x8xf32 3x5xi32", "", "3x8xf32", "DM117", "step has shape [3, 5]"},
 	{"einsum", "2x3xf32 3x4xf32", `equation = "ij,jk"`, "2x4xf32", "DM120", "output is missing"},

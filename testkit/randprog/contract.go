@@ -268,8 +268,10 @@ func (w *writer) attention() bool {
 		clauses = append(clauses, "causal = true")
 	}
 	if w.chance(6) {
-		clauses = append(clauses, "dropout = 0.25, seed = 3")
 		ins = append(ins, w.step()...)
+		part, first := w.ofWhole(q.shape[:3])
+		clauses = append(clauses, "dropout = 0.25, seed = 3"+part)
+		ins = append(ins, first...)
 	}
 	y := w.fresh(elem, []int{q.shape[0], q.shape[1], q.shape[2], depth}, -2*v.top(), 2*v.top(), false, ins...)
 	y.depth++

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -346,8 +348,25 @@ func (w *writer) dropout() bool {
 	}
 	y := w.fresh(x.elem, x.shape, 2*min(0, x.lo), 2*max(0, x.hi), false, x)
 	outs := []value{y, w.fresh("i1", x.shape, 0, 1, true)}
-	w.emit("dropout", fmt.Sprintf("rate = %s, seed = %d", w.pick("0.5", "0.25", "0.1"), w.r.IntN(4)), outs, append([]value{x}, w.step()...))
+	ins := append([]value{x}, w.step()...)
+	clauses, first := w.ofWhole(x.shape)
+	w.emit("dropout", fmt.Sprintf("rate = %s, seed = %d", w.pick("0.5", "0.25", "0.1"), w.r.IntN(4))+clauses, outs, append(ins, first...))
 	return true
+}
+
+// ofWhole makes what dropout numbers, of a shape, a part of a whole, in one of four programs: the clause and the operand.
+func (w *writer) ofWhole(shape []int) (clause string, first []value) {
+	if !w.chance(4) {
+		return "", nil
+	}
+	var whole []string
+	number := 0
+	for _, n := range shape {
+		all := max(1, n) + w.r.IntN(3)
+		whole = append(whole, strconv.Itoa(all))
+		number = number*all + w.r.IntN(all-n+1)
+	}
+	return ", whole = [" + strings.Join(whole, ", ") + "]", []value{w.constant(w.pick("i64", "i32"), float64(number))}
 }
 
 // step is the step of an op that draws random numbers, in one of three programs.
