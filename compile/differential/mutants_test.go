@@ -99,6 +99,8 @@ var mutants = []mutant{
 	{name: "an operand that repeats does not", program: "pointwise", at: `y\[\(i % 17\)\]`, with: "y[(i % 16)]"},
 	{name: "a scan starts in the row before", program: "scan", at: `dm::i64\(r\) \* 700`, with: "dm::i64(r) * 699"},
 	{name: "random numbers of another place", program: "dropout", at: `row \* 40 \+ col, 2147483648ull`, with: "row * 41 + col, 2147483648ull"},
+	{name: "rows of scores of another head of the whole", program: "dropout_of_a_part", at: `dm::i64\(head / 2\) \* 35`, with: "dm::i64(head / 2) * 14"},
+	{name: "rows of scores of the first part of the whole", program: "dropout_of_a_part", header: "attention.cuh", at: `u64\(wide\(part\.first\[0\]\)\) \+ `, with: ""},
 	{name: "a reversed row ends one too early", program: "moves", at: ` \+ 34\]`, with: " + 33]"},
 	{name: "a stride of a slice is forgotten", program: "moves", at: `\(i % 6\) \* 6`, with: "(i % 6) * 2"},
 	{name: "an operand of a product is read at another stride", program: "matmul_f32", at: `m \* 40`, with: "m * 41"},
