@@ -48,3 +48,38 @@ func TestDropout(t *testing.T) {
 		})
 	}
 }
+
+// parts are programs with dropout in a part of a whole, and how their arguments and results are divided.
+var parts = []struct{ name, text, args, results, mesh string }{
+	{
+		"attention of a part, in a step", `func.func @f(%q: tensor<2x4x5x3xf64>, %k: tensor<2x2x6x3xf64>, %s: tensor<i32> {dm.init = 3}, %n: tensor<i32> {dm.init = 131}) -> tensor<2x4x5x3xf64> {
+  %y = dm.attention %q, %k, %k, %s, %n, dropout = 0.4, seed = 9, whole = [3, 7, 8] : (tensor<2x4x5x3xf64>, tensor<2x2x6x3xf64>, tensor<2x2x6x3xf64>, tensor<i32>, tensor<i32>) -> tensor<2x4x5x3xf64>
+  return %y : tensor<2x4x5x3xf64>
+}`, "x,y,-,- x,y,-,- . .", "x,y,-,-", "x2 y2",
+	},
+	{
+		"dropout of a part, in a step", `func.func @f(%x: tensor<4x5x6xf64>, %s: tensor<i32> {dm.init = 3}, %n: tensor<i32> {dm.init = 59}) -> (tensor<4x5x6xf64>, tensor<4x5x6xi1>) {
+  %y, %m = dm.dropout %x, %s, %n, rate = 0.4, seed = 9, whole = [5, 7, 8] : (tensor<4x5x6xf64>, tensor<i32>, tensor<i32>) -> (tensor<4x5x6xf64>, tensor<4x5x6xi1>)
+  return %y, %m : tensor<4x5x6xf64>, tensor<4x5x6xi1>
+}`, "x,-,y . .", "x,-,y x,-,y", "x2 y3",
+	},
+	{
+		// Causal queries are divided as rows of scores, whose mask is that of the whole too.
+		"causal queries of a part", `func.func @f(%q: tensor<2x4x6x3xf64>, %k: tensor<2x2x6x3xf64>, %n: tensor<i64> {dm.init = 90}) -> tensor<2x4x6x3xf64> {
+  %y = dm.attention %q, %k, %k, %n, causal = true, dropout = 0.4, whole = [4, 5, 9] : (tensor<2x4x6x3xf64>, tensor<2x2x6x3xf64>, tensor<2x2x6x3xf64>, tensor<i64>) -> tensor<2x4x6x3xf64>
+  return %y : tensor<2x4x6x3xf64>
+}`, "-,-,x,- . .", "-,-,x,-", "x2",
+	},
+}
+
+// TestDropoutOfParts: pieces of parts drop what the wholes of these drop.
+func TestDropoutOfParts(t *testing.T) {
+	for _, c := range parts {
+		t.Run(c.name, func(t *testing.T) {
+			local, sent := whole(t, c.text, "f").run(t, grid(c.mesh), layouts(c.args), layouts(c.results))
+			if len(sent) > 0 || !strings.Contains(local, "whole = [") {
+				t.Errorf("the devices send %v, and it is\n%s", sent, local)
+			}
+		})
+	}
+}

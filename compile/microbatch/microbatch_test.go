@@ -200,7 +200,7 @@ func.func private @l(%x: tensor<8x3xf64>, %w: tensor<3x4xf64>) -> (tensor<f64>, 
 }
 func.func private @l(%x: tensor<8x2x4x3xf64>, %w: tensor<3xf64>, %s: tensor<i32>) -> tensor<f64> {
   %h = dm.layer_norm %x, %w, %w : (tensor<8x2x4x3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<8x2x4x3xf64>
-  %a = dm.attention %h, %h, %h, causal = true : (tensor<8x2x4x3xf64>, tensor<8x2x4x3xf64>, tensor<8x2x4x3xf64>) -> tensor<8x2x4x3xf64>
+  %a = dm.attention %h, %h, %h, %s, scale = 0.01, causal = true, dropout = 0.2 : (tensor<8x2x4x3xf64>, tensor<8x2x4x3xf64>, tensor<8x2x4x3xf64>, tensor<i32>) -> tensor<8x2x4x3xf64>
   %y = dm.dropout %a, %s, rate = 0.3, seed = 5 : (tensor<8x2x4x3xf64>, tensor<i32>) -> tensor<8x2x4x3xf64>
   %q = dm.mul %y, %x : tensor<8x2x4x3xf64>
   %loss = dm.reduce add %q : (tensor<8x2x4x3xf64>) -> tensor<f64>
