@@ -140,8 +140,8 @@ template <class S, class Acc, class Mask, class Step> struct Scores {
   i64 at;
   u64 numbers, seed;
 
-  DM_FN Scores(const Mask& m, const Step& step, i32 head) : mask(m), at(S::mask_at(head)), numbers(0), seed(S::seed) {
-    if constexpr (drops) numbers = detail::Drawn<S, Step>::row(step, head) * u64(S::keys), seed = detail::Drawn<S, Step>::seed(step);
+  DM_FN Scores(const Mask& m, const Step& step, i32 head) : mask(m), at(S::mask_at(head)), numbers(detail::Drawn<S, Step>::row(step, head) * u64(S::keys)), seed(S::seed) {
+    if constexpr (drops && given<Step>) seed = detail::Drawn<S, Step>::seed(step);
   }
 
   DM_FN static bool sees(i32 query, i32 key) { return query < S::queries && key < S::keys && (!S::causal || key <= query + shift); }
