@@ -24,9 +24,9 @@ type attention struct {
 	rate    float64
 	seed    uint64
 	rows    []uint64 // of dropout: the number of each head's first row of scores
-	maskAt  []int // offset of each head's mask; nil for none
-	maskRow int   // stride from one query to the next
-	maskCol int   // stride from one key to the next
+	maskAt  []int    // offset of each head's mask; nil for none
+	maskRow int      // stride from one query to the next
+	maskCol int      // stride from one key to the next
 }
 
 // attention reads the geometry.

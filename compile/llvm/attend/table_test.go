@@ -19,9 +19,9 @@ type attention struct {
 	mask          string // its shape; empty: none
 	step          bool
 	first         string // of a part of a whole, the number of its first row of scores
-	least         bool // the mask is the least finite number for all keys of some queries
-	hidden        bool // the mask hides each third key
-	none          bool // the mask hides all keys of a query
+	least         bool   // the mask is the least finite number for all keys of some queries
+	hidden        bool   // the mask hides each third key
+	none          bool   // the mask hides all keys of a query
 }
 
 var table = []attention{
