@@ -87,7 +87,7 @@ func (w *writer) seed() *ir.Value {
 
 // positions are the numbers of the result's elements.
 func (w *writer) positions() *ir.Value {
-	if n := op.NumberingOf(w.o); w.o.Name == "dm.dropout" && n.First != nil {
+	if n := op.NumberingOf(w.o); n.First != nil {
 		return w.part(n)
 	}
 	return w.Value("iota", nil, nil, &types.Tensor{Elem: types.UI64, Shape: []dim.Dim{dim.Const(w.n)}})

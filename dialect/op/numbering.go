@@ -28,11 +28,11 @@ type Numbering struct {
 	Whole []int64   // the sizes of that whole; nil: o has the whole
 }
 
-// NumberingOf is the numbering of o, a dm.dropout or an attention.
+// NumberingOf is the numbering of o, a dm.dropout or an attention; other ops have a whole.
 func NumberingOf(o *ir.Op) Numbering {
 	n := Numbering{Whole: Ints(o, wholeAttr)}
-	if x := in(o, 0); x != nil {
-		n.Shape = x.Shape
+	if len(o.Operands) > 0 {
+		n.Shape = in(o, 0).Shape
 	}
 	if i := OperandNumber(o, "first"); i >= 0 {
 		n.First = o.Operands[i]
