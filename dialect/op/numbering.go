@@ -30,10 +30,7 @@ type Numbering struct {
 
 // NumberingOf is the numbering of o, a dm.dropout or an attention; other ops have a whole.
 func NumberingOf(o *ir.Op) Numbering {
-	n := Numbering{Whole: Ints(o, wholeAttr)}
-	if len(o.Operands) > 0 {
-		n.Shape = in(o, 0).Shape
-	}
+	n := Numbering{Shape: in(o, 0).Shape, Whole: Ints(o, wholeAttr)}
 	if i := OperandNumber(o, "first"); i >= 0 {
 		n.First = o.Operands[i]
 	}
