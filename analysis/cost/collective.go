@@ -23,6 +23,7 @@ type Collective struct {
 
 	fabric *fabric
 	names  []string // of the axes in fabric
+	values int      // that are exchanged as one; 0: one
 }
 
 // Estimate predicts the collective on m. It is an error if m does not have the devices of
@@ -54,8 +55,11 @@ var kindOf = map[string]network.Kind{
 	op.AllToAll: network.AllToAll, op.CollectivePermute: network.Permute, op.Send: network.Send,
 }
 
-// communicates reports whether o sends something.
+// communicates reports whether o sends something: a collective, or several as one.
 func communicates(o *ir.Op) bool {
+	if op.IsBucket(o) {
+		o = o.Body(0).Ops[0]
+	}
 	_, ok := kindOf[o.Name]
 	return ok
 }
@@ -132,6 +136,36 @@ func (s *scope) collective(o *ir.Op) *Collective {
 		return nil
 	}
 	return &Collective{Kind: kindOf[o.Name], Transfer: t, Axes: t.Key(), fabric: s.fabrics.of(all), names: names}
+}
+
+// bucket is what the collectives of a kernel, which are one, make the devices of s's mesh send; nil where that is not known.
+func (s *scope) bucket(members []*ir.Op) *Collective {
+	var all []*Collective
+	for _, o := range members {
+		c := s.collective(o)
+		if c == nil {
+			return nil
+		}
+		all = append(all, c)
+	}
+	return Together(all)
+}
+
+// Together is collectives, of one kind and the same axes, as one. It is nil of none.
+func Together(all []*Collective) *Collective {
+	if len(all) == 0 {
+		return nil
+	}
+	one := *all[0]
+	one.values = 0
+	for i, c := range all {
+		one.values += max(c.values, 1)
+		if i > 0 {
+			one.Buffer += c.Buffer
+			one.Sent += c.Sent
+		}
+	}
+	return &one
 }
 
 // Sent is bytes that a device sends along axes, "data" or "data,model".

@@ -22,6 +22,9 @@ func (s *scope) kernel(e *Entry, o *ir.Op, fused bool) {
 	if !fused {
 		e.Read, e.Written = s.edge(o)
 	}
+	if members := op.Bucket(o); members != nil {
+		e.own().Comm = s.bucket(members)
+	}
 }
 
 // branch: the costlier of the two, by bytes moved and then by FLOP; the first

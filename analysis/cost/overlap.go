@@ -33,7 +33,7 @@ type Span struct {
 
 // Overlap is when f's ops run on m: kernels on one stream, collectives on another (streams.Timeline). Of a function that is
 // compiled the order is that of the text, with the waits in it; of one as it is written the best that the compiler tries
-// (streams.Orders). A loop is one step, beside which nothing runs, and inside which its own collectives overlap with its own
+// (streams.Orders), with the collectives as one that it would make one (Buckets). A loop is one step, beside which nothing runs, and inside which its own collectives overlap with its own
 // kernels.
 func (f *Func) Overlap(m *machine.Machine) Overlap {
 	if f.device != nil {
@@ -198,6 +198,9 @@ func (t timer) overlap(entries []*Entry, counts *visited.Counts) Overlap {
 	s, err := streams.Timeline(p.steps)
 	if err == nil && scheduled == nil {
 		s, err = streams.Hidden(p.steps, s, counts)
+		if err == nil {
+			s, err = t.bucketed(entries, &p, s, counts)
+		}
 	}
 	if err != nil {
 		return Overlap{}
@@ -208,7 +211,7 @@ func (t timer) overlap(entries []*Entry, counts *visited.Counts) Overlap {
 		if k := p.at[i]; k >= 0 {
 			comm, exposed = p.steps[k].Communication, p.within[k].ExposedNs
 			if comm {
-				out.Comm += p.steps[k].Duration
+				out.Comm += span.End - span.Start
 			}
 			out.Comm += p.within[k].Comm
 			out.ExposedNs += exposed

@@ -187,7 +187,7 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		if op.IsData(o) {
 			s.data.Store(true)
 		}
-		if communicates(o) {
+		if communicates(o) && !fused {
 			e.own().Comm = s.collective(o)
 		}
 		if !fused {

@@ -190,11 +190,21 @@ func (t timer) collective(e *Entry) Time {
 	if e.Comm == nil || !ok1 || !ok2 {
 		return Time{}
 	}
-	x, err := e.Comm.Estimate(t.m)
+	return e.Comm.time(t.m, read, written)
+}
+
+// time is that of a collective which reads and writes so many bytes of memory. Values that are one are copied into one buffer
+// and out of it where processors exchange; GPUs begin their exchanges together.
+func (c *Collective) time(m *machine.Machine, read, written int64) Time {
+	x, err := c.Estimate(m)
 	if err != nil {
 		return Time{}
 	}
-	return Time{Ns: max(x.Time, t.m.Move(read, written, 0).Seconds) * 1e9, Bound: Network, Known: true}
+	seconds := max(x.Time, m.Move(read, written, 0).Seconds)
+	if m.CPU && c.values > 1 {
+		seconds += m.Move(read+written, read+written, 0).Seconds
+	}
+	return Time{Ns: seconds * 1e9, Bound: Network, Known: true}
 }
 
 // TileAttr is the attribute in which a contraction records how it is cut into

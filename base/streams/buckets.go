@@ -19,13 +19,12 @@ const Barrier = -1
 // come after it (the window) where a part Worth of the time is saved. Windows are tried by kind, from the longest to a few
 // parts of the time, and each trial is played.
 //
-// The schedule is that of the steps with the buckets, in the best of Orders; given is one without, of the steps in any order. Of
-// steps in one bucket each has a part of its span. What counts has as "buckets" grows with the steps and what they wait for,
-// times the logarithm of the steps.
-func Buckets(steps []Step, kinds []int, together func(members []int) float64, given Schedule, counts *work.Counts) ([][]int, Schedule, error) {
+// given is a schedule without, of the steps in any order. What counts has as "buckets" grows with the steps and what they wait
+// for, times the logarithm of the steps.
+func Buckets(steps []Step, kinds []int, together func(members []int) float64, given Schedule, counts *work.Counts) (Bucketed, error) {
 	of := frequent(steps, kinds)
 	if len(of) == 0 || given.Exposed <= given.Total*Worth {
-		return nil, given, nil
+		return Bucketed{Schedule: given}, nil
 	}
 	b := newBuckets(steps, kinds, together, given, counts)
 	windows := make([]float64, len(of)) // of kinds; negative: each step by itself
@@ -40,7 +39,7 @@ func Buckets(steps []Step, kinds []int, together func(members []int) float64, gi
 			c := b.combine(of, windows)
 			s, err := Timeline(c.steps)
 			if err != nil {
-				return nil, given, err
+				return Bucketed{Schedule: given}, err
 			}
 			if len(c.sets) > 0 && (s.Total < total*(1-Worth) || w == 0 && s.Total <= total) {
 				total, best = s.Total, c
@@ -51,17 +50,33 @@ func Buckets(steps []Step, kinds []int, together func(members []int) float64, gi
 		}
 	}
 	if best == nil {
-		return nil, given, nil
+		return Bucketed{Schedule: given}, nil
 	}
 	s, err := Hidden(best.steps, best.schedule, counts)
 	if err != nil {
-		return nil, given, err
+		return Bucketed{Schedule: given}, err
 	}
-	return best.sets, best.spread(s, steps), nil
+	order := make([]int, len(steps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(best.of[i], best.of[j]) })
+	return Bucketed{best.sets, order, best.spread(s, steps)}, nil
+}
+
+// Bucketed is steps of which some are one.
+type Bucketed struct {
+	Sets  [][]int // none: all stay by themselves
+	Order []int   // of the steps, those of a set behind each other; nil without sets
+	// Schedule is that of the steps in the best of Orders; of a set each step has a part of the span.
+	Schedule
 }
 
 // mostKinds bounds the kinds that are tried, those first of which there are most steps.
 const mostKinds = 4
+
+// mostMembers bounds the steps that are one: a device begins them with a call for each.
+const mostMembers = 128
 
 // frequent are the kinds of which there are two steps at least.
 func frequent(steps []Step, kinds []int) []int {
@@ -164,7 +179,7 @@ func (b *buckets) combine(of []int, windows []float64) *combined {
 			continue
 		}
 		x := open[k]
-		if x == nil || !x.open || b.ready[i] > x.until || slices.ContainsFunc(waits, func(w *set) bool { return w.open && w.reaches(x) }) {
+		if x == nil || !x.open || len(x.members) == mostMembers || b.ready[i] > x.until || slices.ContainsFunc(waits, func(w *set) bool { return w.open && w.reaches(x) }) {
 			x.close()
 			x = &set{open: true, until: b.begins[i] + windows[k]}
 			open[k], sets = x, append(sets, x)

@@ -36,17 +36,23 @@ func kindsOf(steps []Step) []int {
 
 func bucketed(t *testing.T, steps []Step, kinds []int, counts *work.Counts) (sets [][]int, s, given Schedule) {
 	t.Helper()
+	var b Bucketed
 	given, err := Timeline(steps)
 	if err == nil {
 		given, err = Hidden(steps, given, nil)
 	}
 	if err == nil {
-		sets, s, err = Buckets(steps, kinds, asOne(steps), given, counts)
+		b, err = Buckets(steps, kinds, asOne(steps), given, counts)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sets, s, given
+	if b.Order != nil {
+		if _, err := Timeline(InOrder(steps, b.Order)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Sets, b.Schedule, given
 }
 
 func TestBuckets(t *testing.T) {

@@ -75,7 +75,7 @@ func (b *builder) block() error {
 			add = b.control
 		case fillsNothing(st.Op):
 			add = b.empty
-		case op.Of(st.Op).Is(op.Collective):
+		case op.Of(st.Op).Is(op.Collective) || op.IsBucket(st.Op):
 			add = b.collective
 		}
 		if err := add(i, st); err != nil {

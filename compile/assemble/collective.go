@@ -15,22 +15,19 @@ import (
 
 // collective adds step i of the schedule, a collective as the pass collectives writes it.
 func (b *builder) collective(_ int, st schedule.Step) error {
-	o := st.Op
+	o, members := st.Op, op.Bucket(st.Op)
+	if members != nil {
+		o = members[0]
+	}
 	name := b.unique(strings.TrimPrefix(o.Name, op.Prefix))
 	moved := slices.Concat(o.Operands, o.Results) // both, but of a send and a receive
 	x, y := moved[0], moved[len(moved)-1]
-	from, ok := b.buffer[x]
-	to, made := b.buffer[y]
-	if !ok || !made {
-		return failure(o, "%s has no buffer", o.Name)
+	if members != nil {
+		y = st.Op.Results[0]
 	}
-	for _, attr := range []string{"dim", "split", "concat"} {
-		if n := op.Int(o, attr); n != 0 {
-			return failure(o, "%s along dimension %d, not the first: run the pass collectives again", o.Name, n)
-		}
-	}
-	if x.Tensor().At.Order != nil || y.Tensor().At.Order != nil {
-		return failure(o, "%s of data that is not row-major: run the pass collectives again", o.Name)
+	from, to, err := b.exchanged(o, x, y)
+	if err != nil {
+		return err
 	}
 	axes, err := b.spans(o, op.Strings(o, "axes"))
 	if err != nil {
@@ -40,6 +37,13 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 		Name: name, Kind: artifact.StepCollective, Stream: st.Stream,
 		Collective: artifact.Collective{Op: kinds[o.Name], Reduction: op.Str(o, "reduction"), From: from, To: to, Axes: axes},
 	}
+	for i := 1; i < len(members); i++ {
+		x, y, err := b.exchanged(members[i], members[i].Operands[0], st.Op.Results[i])
+		if err != nil {
+			return err
+		}
+		step.Collective.More = append(step.Collective.More, artifact.Move{From: x, To: y})
+	}
 	for _, p := range op.Pairs(o, "pairs") {
 		step.Collective.Pairs = append(step.Collective.Pairs, [2]int{int(p[0]), int(p[1])})
 	}
@@ -47,24 +51,44 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 		step.Collective.Pairs = [][2]int{{int(op.Int(o, "from")), int(op.Int(o, "to"))}}
 		step.Collective.Tag = int(op.Int(o, "channel"))
 	}
-	step.Lines = slices.Sorted(slices.Values(b.lines(o)))
+	step.Lines = slices.Sorted(slices.Values(b.lines(st.Op)))
 	for _, w := range st.Waits {
 		if last := b.steps[w][1]; last >= b.floor {
 			step.Waits = append(step.Waits, last)
 		}
 	}
-	if step.Collective.Op != artifact.Recv {
-		step.ReadBytes = b.out.Buffers[from].Size()
+	for _, v := range step.Collective.Values() {
+		if step.Collective.Op != artifact.Recv {
+			step.ReadBytes += b.out.Buffers[v.From].Size()
+		}
+		if step.Collective.Op != artifact.Send {
+			step.WrittenBytes += b.out.Buffers[v.To].Size()
+		}
 	}
-	if step.Collective.Op != artifact.Send {
-		step.WrittenBytes = b.out.Buffers[to].Size()
-	}
-	if e, m := b.costs[o], b.backend.Machine(); e != nil && m != nil {
+	if e, m := b.costs[st.Op], b.backend.Machine(); e != nil && m != nil {
 		step.TimeNs = e.Time(m).Ns
 	}
 	b.steps = append(b.steps, [2]int{len(b.out.Steps), len(b.out.Steps)})
 	b.out.Steps = append(b.out.Steps, step)
 	return nil
+}
+
+// exchanged are the buffers of what the collective o exchanges, x for y.
+func (b *builder) exchanged(o *ir.Op, x, y *ir.Value) (from, to int, err error) {
+	from, ok := b.buffer[x]
+	to, made := b.buffer[y]
+	if !ok || !made {
+		return 0, 0, failure(o, "%s has no buffer", o.Name)
+	}
+	for _, attr := range []string{"dim", "split", "concat"} {
+		if n := op.Int(o, attr); n != 0 {
+			return 0, 0, failure(o, "%s along dimension %d, not the first: run the pass collectives again", o.Name, n)
+		}
+	}
+	if x.Tensor().At.Order != nil || y.Tensor().At.Order != nil {
+		return 0, 0, failure(o, "%s of data that is not row-major: run the pass collectives again", o.Name)
+	}
+	return from, to, nil
 }
 
 // kinds are the collectives of artifacts.

@@ -19,7 +19,7 @@ func PlanPass(u *pass.Unit, b Backend) error {
 	var inPlace op.InPlace
 	var steps []*ir.Op
 	for _, o := range slices.Clone(body.Ops) {
-		if !runs(o) || pass.Controls(o) || fillsNothing(o) || op.Of(o).Is(op.Collective) {
+		if !runs(o) || pass.Controls(o) || fillsNothing(o) || op.Of(o).Is(op.Collective) || op.IsBucket(o) {
 			continue
 		}
 		placeConstants(o)

@@ -54,6 +54,7 @@ func For(g target.Generator) []pass.Pass {
 		pass.InRegions(unfuse.Pass()),
 		regions.Pass(),
 		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().PartialBytes(u) })),
+		schedule.Buckets(),
 		schedule.Order(),
 		pass.InRegions(pass.Pass{
 			Name:    "kernels",

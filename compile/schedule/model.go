@@ -239,6 +239,10 @@ func (g *model) over(s *step, i int) []*root {
 	}
 	var from []*ir.Value
 	switch {
+	case g.inPlace && op.IsBucket(o):
+		if member := o.Body(0).Ops[i]; member.Name == op.AllReduce {
+			from = member.Operands
+		}
 	case g.inPlace && o.Name == op.Kernel:
 		from = op.PointwiseOperands(o, o.Results[i])
 	case g.inPlace && o.Name == op.AllReduce:

@@ -173,4 +173,4 @@ func serially(steps []streams.Step) [][]int {
 }
 
 // sends reports whether a step exchanges something with other devices.
-func sends(s *step) bool { return op.Of(s.op).Is(op.Collective) }
+func sends(s *step) bool { return op.Of(s.op).Is(op.Collective) || op.IsBucket(s.op) }

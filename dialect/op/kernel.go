@@ -13,7 +13,8 @@ var kernelDef = &Def{
 	Summary: "ops that run as one device kernel",
 	Doc: "The ops inside run as one kernel: they use values from outside by name, and `dm.yield` gives the results. To fuse by hand is to wrap lines in `dm.kernel`; what is computed stays the same.\n\n" +
 		"Only what crosses its edge moves: each value from outside is read once in full or, if only slice-like ops use it, as far as these touch it; what is yielded is written. Constants and everything else inside move nothing. " +
-		"Counts the FLOP of the ops inside; its class is that of its strongest op: contraction, normalization, element-wise, movement.",
+		"Counts the FLOP of the ops inside; its class is that of its strongest op: contraction, normalization, element-wise, movement.\n\n" +
+		"In a function that one device of a mesh runs, a kernel that holds nothing but all-reduces, reduce-scatters or all-gathers, of one reduction, element type and set of axes, none of which reads what another gives, is a bucket: devices run them as one, and the latency of their links is taken once.",
 	Example: `func.func @example(%x: tensor<2x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   %y = dm.kernel -> tensor<2x4xf32> {
     %0 = dm.add %x, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>

@@ -194,8 +194,8 @@ func (v *verifier) collective(o *ir.Op) {
 		return // reported at the function
 	}
 	for up := o.Parent; up != nil && up.Region != nil; up = up.Region.Op.Parent {
-		if up.Region.Op.Name == op.Kernel {
-			v.report("DM195", o.Head, "%s stands inside dm.kernel, and one kernel runs on one device", o.Name).Help = "move it out of the kernel"
+		if k := up.Region.Op; k.Name == op.Kernel && (k != o.Parent.Region.Op || !v.isBucket(k)) {
+			v.report("DM195", o.Head, "%s stands inside dm.kernel, and one kernel runs on one device", o.Name).Help = "move it out of the kernel; one that holds nothing but collectives of the same kind, reduction, element type and axes runs them together"
 			return
 		}
 	}
@@ -207,6 +207,14 @@ func (v *verifier) collective(o *ir.Op) {
 	if p := collectiveProblem(o, m.Count(axes)); p != nil {
 		v.problem(o, p)
 	}
+}
+
+// isBucket reports whether a kernel is an op.Bucket; of the kernel asked for last it is known.
+func (v *verifier) isBucket(k *ir.Op) bool {
+	if v.lastKernel != k {
+		v.lastKernel, v.lastBucket = k, op.Bucket(k) != nil
+	}
+	return v.lastBucket
 }
 
 // collectiveProblem is what is wrong with a collective of n devices.

@@ -150,6 +150,9 @@ type verifier struct {
 
 	meshes    map[string]*mesh.Mesh // by name, nil for one with an error; see find
 	lastShard *types.Sharding       // that was right
+
+	lastKernel *ir.Op // asked about by isBucket
+	lastBucket bool
 }
 
 func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {

@@ -176,8 +176,10 @@ func (p *Program) Written() map[int]bool {
 		case StepFill, StepCopy:
 			written[s.Move.To] = true
 		case StepCollective:
-			if s.Collective.Op != Send {
-				written[s.Collective.To] = true
+			for _, v := range s.Collective.Values() {
+				if s.Collective.Op != Send {
+					written[v.To] = true
+				}
 			}
 		case StepLaunch:
 			for k, a := range s.Launch.Args {

@@ -31,8 +31,9 @@ const (
 	// Magic is what a .dmx file begins with.
 	Magic = "\x89DMX\r\n\x1a\n"
 	// FormatVersion is that of the newest files. Of older ones: see old.go.
-	FormatVersion = 5
+	FormatVersion = 6
 	// Earlier dmirs read what needs no more: programs of one function for all devices, and for one device.
+	stagesVersion  = 5
 	dividedVersion = 4
 	aloneVersion   = 3
 	maxHeader      = 256 << 20
@@ -119,8 +120,10 @@ func (p *Program) Write(w io.Writer) error {
 	head := append([]byte(Magic), make([]byte, 12)...)
 	version := uint32(aloneVersion)
 	switch {
-	case p.Stages != nil:
+	case p.exchangesSeveral():
 		version = FormatVersion
+	case p.Stages != nil:
+		version = stagesVersion
 	case p.Divided != nil:
 		version = dividedVersion
 	}

@@ -75,7 +75,10 @@ type Collective struct {
 	Op        CollectiveOp
 	Reduction string `json:",omitempty"` // "add", "mul", "max", "min", "and", "or"
 	From, To  int    // buffers; of an all-reduce they may be one, of a send or a receive they are
-	Axes      []Span // the outermost first
+	// More are further values, each the buffers From and To, that are exchanged as one with the first: of an all-reduce, a
+	// reduce-scatter or an all-gather.
+	More []Move `json:",omitempty"`
+	Axes []Span // the outermost first
 	// Pairs are, of a permute, the places in the group that give and get; a device that gets
 	// nothing gets zeros. Of a send and of a receive there is one pair.
 	Pairs [][2]int `json:",omitempty"`
@@ -99,8 +102,21 @@ const (
 // Point reports whether one device gives to another, each by a step of its own.
 func (op CollectiveOp) Point() bool { return op == Send || op == Recv }
 
+// Values are the buffers of all that is exchanged.
+func (c *Collective) Values() []Move {
+	return append([]Move{{From: c.From, To: c.To}}, c.More...)
+}
+
+// exchangesSeveral reports whether a collective of p, or of its stages and variants, has more than one value.
+func (p *Program) exchangesSeveral() bool {
+	has := func(q *Program) bool {
+		return slices.ContainsFunc(q.Steps, func(s Step) bool { return s.Collective.More != nil })
+	}
+	return has(p) || slices.ContainsFunc(p.Parts(), has)
+}
+
 func (c *Collective) empty() bool {
-	return c.Op == "" && c.Reduction == "" && c.From == 0 && c.To == 0 && len(c.Axes) == 0 && len(c.Pairs) == 0 && c.Tag == 0
+	return c.Op == "" && c.Reduction == "" && c.From == 0 && c.To == 0 && c.More == nil && len(c.Axes) == 0 && len(c.Pairs) == 0 && c.Tag == 0
 }
 
 // Len is the number of devices of a group.
@@ -150,7 +166,10 @@ func (c *Collective) Peers(rank int) (to, from int) {
 // Sent is the bytes that leave a device, of the devices that send most, where a ring or
 // direct exchange moves as little as can be.
 func (p *Program) Sent(c *Collective) int64 {
-	n, bytes := int64(c.Len()), p.Buffers[c.From].Size()
+	n, bytes := int64(c.Len()), int64(0)
+	for _, v := range c.Values() {
+		bytes += p.Buffers[v.From].Size()
+	}
 	switch c.Op {
 	case AllReduce:
 		return 2 * (bytes / n * (n - 1))
@@ -278,11 +297,50 @@ func (c *checker) spans(axes []Span, devices int, sorted bool) bool {
 
 // collective checks the fields of a collective.
 func (c *checker) collective(bad func(string, ...any), s *Step) {
-	p, k := c.p, &s.Collective
-	if p.Divided == nil {
+	k := &s.Collective
+	if c.p.Divided == nil {
 		bad("a collective of a program for one device")
 		return
 	}
+	if k.More != nil && k.Op != AllReduce && k.Op != ReduceScatter && k.Op != AllGather {
+		bad("%s of %d values", k.Op, len(k.More)+1)
+		return
+	}
+	values := k.Values()
+	for _, v := range values {
+		one := *k
+		one.From, one.To = v.From, v.To
+		c.exchanged(bad, &one)
+	}
+	if k.More != nil {
+		c.apart(bad, values)
+	}
+}
+
+// apart checks that what a collective writes is none of its other buffers, and that all are of one type.
+func (c *checker) apart(bad func(string, ...any), values []Move) {
+	uses := map[int]int{}
+	for _, v := range values {
+		if !c.has(bad, v.From) || !c.has(bad, v.To) {
+			return
+		}
+		if uses[v.To]++; v.From != v.To {
+			uses[v.From]++
+		}
+	}
+	elem := c.p.Buffers[values[0].From].Elem
+	for _, v := range values {
+		if from, to := &c.p.Buffers[v.From], &c.p.Buffers[v.To]; uses[v.To] > 1 {
+			bad("writes %s, and exchanges it with another value", to.Name)
+		} else if from.Elem != elem {
+			bad("exchanges %s and %s as one", elem, from.Elem)
+		}
+	}
+}
+
+// exchanged checks one value of a collective.
+func (c *checker) exchanged(bad func(string, ...any), k *Collective) {
+	p := c.p
 	if !c.has(bad, k.From) || !c.has(bad, k.To) {
 		return
 	}

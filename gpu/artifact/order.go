@@ -36,11 +36,13 @@ func (p *Program) accesses() [][]access {
 			add(s.Move.To, i, false, true)
 			continue
 		case StepCollective:
-			if s.Collective.Op != Recv {
-				add(s.Collective.From, i, true, false)
-			}
-			if s.Collective.Op != Send {
-				add(s.Collective.To, i, false, true)
+			for _, v := range s.Collective.Values() {
+				if s.Collective.Op != Recv {
+					add(v.From, i, true, false)
+				}
+				if s.Collective.Op != Send {
+					add(v.To, i, false, true)
+				}
 			}
 			continue
 		case StepLoop, StepBranch:

@@ -7,9 +7,53 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Step runs the collective of a step of p on host memory: from and to are the elements of its
-// buffers, one memory where these are one. A send leaves it as it is.
-func Step(ctx context.Context, c Comm, p *artifact.Program, k *artifact.Collective, from, to []byte) error {
+// A Value is the elements of the buffers of a value that is exchanged, one memory where these are one.
+type Value struct{ From, To []byte }
+
+// Step runs the collective of a step of p on host memory, with all its values. A send leaves its value as it is.
+//
+// Several values are one call, of a buffer that they are copied into and out of: of each part of the call, which is one rank's,
+// those of all values behind each other.
+func Step(ctx context.Context, c Comm, p *artifact.Program, k *artifact.Collective, values ...Value) error {
+	if len(values) == 1 {
+		return one(ctx, c, p, k, values[0].From, values[0].To)
+	}
+	ins, outs := 1, 1 // parts on each side
+	switch k.Op {
+	case artifact.ReduceScatter:
+		ins = k.Len()
+	case artifact.AllGather:
+		outs = k.Len()
+	}
+	in, out := 0, 0
+	for _, v := range values {
+		in, out = in+len(v.From), out+len(v.To)
+	}
+	from := make([]byte, 0, in)
+	for i := range ins {
+		for _, v := range values {
+			n := len(v.From) / ins
+			from = append(from, v.From[i*n:(i+1)*n]...)
+		}
+	}
+	to := from // of an all-reduce
+	if k.Op != artifact.AllReduce {
+		to = make([]byte, out)
+	}
+	if err := one(ctx, c, p, k, from, to); err != nil {
+		return err
+	}
+	for i := range outs {
+		for _, v := range values {
+			n := len(v.To) / outs
+			to = to[copy(v.To[i*n:(i+1)*n], to):]
+		}
+	}
+	return nil
+}
+
+// one is Step of one value.
+func one(ctx context.Context, c Comm, p *artifact.Program, k *artifact.Collective, from, to []byte) error {
 	group, elem, how := k.Group(c.Rank()), p.Buffers[k.From].Elem, Reduction(k.Reduction)
 	switch k.Op {
 	case artifact.AllReduce:

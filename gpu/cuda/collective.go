@@ -19,6 +19,7 @@ type deviceComm interface {
 	AllGather(elem string, in, out uintptr, count int64, stream uintptr) error
 	AllToAll(elem string, in, out uintptr, count int64, stream uintptr) error
 	Permute(to, from int, elem string, in, out uintptr, count int64, stream uintptr) error
+	Grouped(calls func() error) error // that begin together
 	Err() error
 	Abort() error
 	Close() error
@@ -126,28 +127,36 @@ func (s *Session) parts(from, to int) (out [][2]int) {
 func (s *Session) exchange(i int) error {
 	t := s.team
 	k := &s.p.Steps[i].Collective
-	from, to := &s.p.Buffers[k.From], &s.p.Buffers[k.To]
 	if err := s.wait(t.ctx); err != nil {
 		return err
 	}
-	var in []byte
-	if k.Op != artifact.Recv {
-		var err error
-		if in, err = s.copyOut(from); err == nil {
-			err = s.wait(t.ctx)
+	var values []collective.Value
+	for _, v := range k.Values() {
+		var in []byte
+		if k.Op != artifact.Recv {
+			var err error
+			if in, err = s.copyOut(&s.p.Buffers[v.From]); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		out := in
+		if v.From != v.To || k.Op == artifact.Recv {
+			out = make([]byte, s.p.Buffers[v.To].Size())
+		}
+		values = append(values, collective.Value{From: in, To: out})
+	}
+	if err := s.wait(t.ctx); err != nil {
+		return err
+	}
+	if err := collective.At(t.comm, s.p, i, collective.Step(t.ctx, t.comm, s.p, k, values...)); err != nil || k.Op == artifact.Send {
+		return err
+	}
+	for n, v := range k.Values() {
+		if err := s.copyIn(&s.p.Buffers[v.To], values[n].To); err != nil {
 			return err
 		}
 	}
-	out := in
-	if k.From != k.To || k.Op == artifact.Recv {
-		out = make([]byte, to.Size())
-	}
-	if err := collective.At(t.comm, s.p, i, collective.Step(t.ctx, t.comm, s.p, k, in, out)); err != nil || k.Op == artifact.Send {
-		return err
-	}
-	return s.copyIn(to, out)
+	return nil
 }
 
 // enqueueCollective adds the collective of step i to a stream, or runs it.
@@ -156,9 +165,24 @@ func (s *Session) enqueueCollective(i int, on handle) error {
 		return s.exchange(i)
 	}
 	k := &s.p.Steps[i].Collective
+	c := s.team.rings[fmt.Sprint(k.Group(s.team.comm.Rank()))]
+	if k.More == nil {
+		return s.enqueueValue(c, k, k.From, k.To, on)
+	}
+	return c.Grouped(func() error {
+		for _, v := range k.Values() {
+			if err := s.enqueueValue(c, k, v.From, v.To, on); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// enqueueValue adds what a collective does with one of its values to a stream.
+func (s *Session) enqueueValue(c deviceComm, k *artifact.Collective, source, target int, on handle) error {
 	rank := s.team.comm.Rank()
-	c := s.team.rings[fmt.Sprint(k.Group(rank))]
-	from, to := &s.p.Buffers[k.From], &s.p.Buffers[k.To]
+	from, to := &s.p.Buffers[source], &s.p.Buffers[target]
 	n, _ := from.Len()
 	m, _ := to.Len()
 	in, out, stream, elem := uintptr(s.address(from)), uintptr(s.address(to)), uintptr(on), from.Elem

@@ -20,6 +20,7 @@ type ring struct {
 	group  []int
 	err    error
 	closed bool
+	groups int
 }
 
 func (r *ring) AllReduce(how collective.Reduction, elem string, in, out uintptr, count int64, stream uintptr) error {
@@ -45,6 +46,11 @@ func (r *ring) AllToAll(string, uintptr, uintptr, int64, uintptr) error { return
 
 func (r *ring) Permute(int, int, string, uintptr, uintptr, int64, uintptr) error {
 	return errors.ErrUnsupported
+}
+
+func (r *ring) Grouped(calls func() error) error {
+	r.groups++
+	return calls()
 }
 func (r *ring) Err() error   { return r.err }
 func (r *ring) Abort() error { r.closed = true; return nil }

@@ -24,16 +24,30 @@ func exchanges(p *artifact.Program, comm collective.Comm) func(ctx context.Conte
 			return nil, fmt.Errorf("the emulator asks for a collective in step %d, which is none", step)
 		}
 		k := &p.Steps[step].Collective
-		in, out := p.Buffers[k.From].Size(), p.Buffers[k.To].Size()
-		switch k.Op {
-		case artifact.Send:
-			out = 0
-		case artifact.Recv:
-			in = 0
+		sizes := func(v artifact.Move) (in, out int64) {
+			if k.Op != artifact.Recv {
+				in = p.Buffers[v.From].Size()
+			}
+			if k.Op != artifact.Send {
+				out = p.Buffers[v.To].Size()
+			}
+			return in, out
 		}
-		return &exchange{int(in), func(from []byte) ([]byte, error) {
-			to := make([]byte, out)
-			return to, collective.At(comm, p, step, collective.Step(ctx, comm, p, k, from, to))
+		all, given, got := k.Values(), int64(0), int64(0)
+		for _, v := range all {
+			in, out := sizes(v)
+			given, got = given+in, got+out
+		}
+		return &exchange{int(given), func(from []byte) ([]byte, error) {
+			to := make([]byte, got)
+			values := make([]collective.Value, len(all))
+			rest := to
+			for i, v := range all {
+				in, out := sizes(v)
+				values[i] = collective.Value{From: from[:in:in], To: rest[:out:out]}
+				from, rest = from[in:], rest[out:]
+			}
+			return to, collective.At(comm, p, step, collective.Step(ctx, comm, p, k, values...))
 		}}, nil
 	}
 }

@@ -51,7 +51,9 @@ func planText(p *artifact.Program) ([]byte, error) {
 		case artifact.StepCopy:
 			args = []artifact.Arg{{Buffer: s.Move.To}, {Buffer: s.Move.From}}
 		case artifact.StepCollective:
-			args = []artifact.Arg{{Buffer: s.Collective.To}, {Buffer: s.Collective.From}}
+			for _, v := range s.Collective.Values() {
+				args = append(args, artifact.Arg{Buffer: v.To}, artifact.Arg{Buffer: v.From})
+			}
 			switch s.Collective.Op {
 			case artifact.Send:
 				args, kernel = args[1:], sendStep

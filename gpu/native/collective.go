@@ -27,10 +27,10 @@ type exchange struct {
 	err     error         // of the first that failed
 }
 
-// exchanged is a collective and its buffers.
+// exchanged is a collective and its values.
 type exchanged struct {
-	step     int32
-	from, to []byte
+	step   int32
+	values []collective.Value
 }
 
 // exchanges are those of the runs in progress, by the number that C code has.
@@ -44,7 +44,7 @@ var callbacks = sync.OnceValue(func() (c struct{ exchange, begin, finish uintptr
 	buffers := func(f func(*exchange, exchanged) bool) uintptr {
 		return dylib.Callback(func(user uintptr, step int32, from unsafe.Pointer, fromBytes int64, to unsafe.Pointer, toBytes int64) int32 {
 			return status(user, func(x *exchange) bool {
-				return f(x, exchanged{step, unsafe.Slice((*byte)(from), fromBytes), unsafe.Slice((*byte)(to), toBytes)})
+				return f(x, x.all(step, collective.Value{From: unsafe.Slice((*byte)(from), fromBytes), To: unsafe.Slice((*byte)(to), toBytes)}))
 			})
 		})
 	}
@@ -56,6 +56,20 @@ var callbacks = sync.OnceValue(func() (c struct{ exchange, begin, finish uintptr
 	return c
 })
 
+// all are the values of a step, whose first one C code has given.
+func (x *exchange) all(step int32, first collective.Value) exchanged {
+	e := exchanged{step, []collective.Value{first}}
+	for i := range x.n.p.Steps[step].Collective.More {
+		var from, to unsafe.Pointer
+		var fromBytes, toBytes int64
+		if x.n.lib.Exchanged(x.n.at, step, int32(i+1), &from, &fromBytes, &to, &toBytes) != statusOK {
+			panic("a step of the program is none of its machine code")
+		}
+		e.values = append(e.values, collective.Value{From: unsafe.Slice((*byte)(from), fromBytes), To: unsafe.Slice((*byte)(to), toBytes)})
+	}
+	return e
+}
+
 // status is what C code gets of a call: 0, unless a collective has failed.
 func status(user uintptr, f func(*exchange) bool) int32 {
 	if x, ok := exchanges.Load(user); ok && f(x.(*exchange)) {
@@ -66,7 +80,7 @@ func status(user uintptr, f func(*exchange) bool) int32 {
 
 // run runs a collective and reports whether it has succeeded. It is called with nothing in the background.
 func (x *exchange) run(e exchanged) bool {
-	err := collective.Step(x.ctx, x.comm, x.n.p, &x.n.p.Steps[e.step].Collective, e.from, e.to)
+	err := collective.Step(x.ctx, x.comm, x.n.p, &x.n.p.Steps[e.step].Collective, e.values...)
 	if err == nil {
 		return true
 	}

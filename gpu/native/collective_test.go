@@ -87,7 +87,7 @@ func run(ctx context.Context, orders [2][]int32, ended func()) (values [2][3]int
 			buffers := map[int32][]byte{0: a, 2: b}
 			good := true
 			for _, step := range orders[rank] {
-				good = x.begin(exchanged{step, buffers[step], buffers[step]}) && good
+				good = x.begin(exchanged{step, []collective.Value{{From: buffers[step], To: buffers[step]}}}) && good
 			}
 			for _, step := range append(orders[rank][:len(orders[rank]):len(orders[rank])], -1) {
 				good = x.finish(step) && good

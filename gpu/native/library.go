@@ -44,6 +44,8 @@ type library struct {
 	// OnCollective is missing in machine code of programs for one device that earlier dmirs made.
 	OnCollective func(p, f, user uintptr)             `c:"dmir_on_collective,optional"`
 	OnBackground func(p, begin, finish, user uintptr) `c:"dmir_on_background,optional"`
+	// Exchanged is missing in machine code that earlier dmirs made, whose collectives have one value.
+	Exchanged func(p uintptr, step, value int32, from *unsafe.Pointer, fromBytes *int64, to *unsafe.Pointer, toBytes *int64) int32 `c:"dmir_exchanged,optional"`
 }
 
 // What the functions of a shared object return.

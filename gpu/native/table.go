@@ -222,7 +222,10 @@ func (t *tables) steps() {
 		case artifact.StepCopy:
 			args, work = append(args, fmt.Sprint(s.Move.To), fmt.Sprint(s.Move.From)), t.p.Buffers[s.Move.To].Size()
 		case artifact.StepCollective:
-			args, work = append(args, fmt.Sprint(s.Collective.To), fmt.Sprint(s.Collective.From)), t.p.Buffers[s.Collective.To].Size()
+			for _, v := range s.Collective.Values() {
+				args = append(args, fmt.Sprint(v.To), fmt.Sprint(v.From))
+				tasks, work = tasks+1, work+t.p.Buffers[v.To].Size()
+			}
 		case artifact.StepRepeat:
 			tasks = s.Decision.Trips
 		default:

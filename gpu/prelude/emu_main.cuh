@@ -284,11 +284,11 @@ inline void copy_bytes(const Plan& plan, Param& to, Param& from) {
   from.read = from.requested = to.written = to.requested = to.bytes;
 }
 
-// Gives the elements of a buffer to the process that started this one, which runs the
-// collective, and takes those of the result: "!STEP" and the bytes on standard output, and
-// the bytes on standard input. Either may be null.
-inline void exchange(const Plan& plan, Param* to, Param* from) {
-  if (from) require(plan, from->owner - 1);
+// Gives the elements of buffers to the process that started this one, which runs the
+// collective, and takes those of the results: "!STEP" and the bytes on standard output, and
+// the bytes on standard input. Either may be null; of several values one is two behind the other.
+inline void exchange(const Plan& plan, Param* to, Param* from, int values = 1) {
+  for (int k = 0; from && k < values; k++) require(plan, from[2 * k].owner - 1);
   fflush(stdout);
   char head[32];
   int n = snprintf(head, sizeof head, "!%d\n", m.step);
@@ -301,13 +301,17 @@ inline void exchange(const Plan& plan, Param* to, Param* from) {
     }
   };
   all(write, 1, reinterpret_cast<u8*>(head), n);
-  if (from) all(write, 1, from->data, from->bytes);
-  if (to) all(read, 0, to->data, to->bytes);
-  for (i64 b = 0; to && b < to->bytes; b++) to->owners[b] = to->owner;
-  if (from) from->read = from->requested = from->bytes;
-  if (!to) return;
-  to->written += to->bytes;
-  to->requested += to->bytes;
+  for (int k = 0; from && k < values; k++) all(write, 1, from[2 * k].data, from[2 * k].bytes);
+  for (int k = 0; to && k < values; k++) all(read, 0, to[2 * k].data, to[2 * k].bytes);
+  for (int k = 0; k < values; k++) {
+    if (to) {
+      Param& t = to[2 * k];
+      for (i64 b = 0; b < t.bytes; b++) t.owners[b] = t.owner;
+      t.written += t.bytes;
+      t.requested += t.bytes;
+    }
+    if (from) from[2 * k].read = from[2 * k].requested = from[2 * k].bytes;
+  }
 }
 
 inline void fill_zero(Param& p) {
@@ -351,7 +355,7 @@ inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
   for (int k = 0; k < m.param_count; k++) m.params[k].mixed = mixed(s, k, kernels);
   m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
   if (s.kernel == FillStep) fill_zero(m.params[0]);
-  else if (s.kernel == ExchangeStep) exchange(plan, &m.params[0], &m.params[1]);
+  else if (s.kernel == ExchangeStep) exchange(plan, &m.params[0], &m.params[1], m.param_count / 2);
   else if (s.kernel == SendStep) exchange(plan, nullptr, &m.params[0]);
   else if (s.kernel == ReceiveStep) exchange(plan, &m.params[0], nullptr);
   else if (s.kernel == CopyStep) copy_bytes(plan, m.params[0], m.params[1]);

@@ -219,7 +219,7 @@ func (c *Comm) AllToAll(elem string, in, out uintptr, count int64, stream uintpt
 	if err != nil {
 		return c.refuse("ncclSend", err)
 	}
-	return c.grouped(func() error {
+	return c.Grouped(func() error {
 		for i := range c.group {
 			at := uintptr(i) * uintptr(n)
 			if err := c.send(i, in+at, n, stream); err != nil {
@@ -250,7 +250,7 @@ func (c *Comm) Permute(to, from int, elem string, in, out uintptr, count int64, 
 	if err != nil {
 		return c.refuse("ncclSend", err)
 	}
-	return c.grouped(func() error {
+	return c.Grouped(func() error {
 		if to != -1 {
 			if err := c.send(toAt, in, n, stream); err != nil {
 				return err
@@ -271,8 +271,8 @@ func (c *Comm) receive(peer int, out uintptr, n uint64, stream uintptr) error {
 	return c.call("ncclRecv", func() result { return c.lib.Receive(out, n, uint8s, int32(peer), c.handle, stream) })
 }
 
-// grouped makes calls that NCCL starts together. It keeps them apart by thread.
-func (c *Comm) grouped(calls func() error) error {
+// Grouped makes calls that NCCL starts together: their latency is taken once. It keeps them apart by thread.
+func (c *Comm) Grouped(calls func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := c.call("ncclGroupStart", c.lib.GroupStart); err != nil {

@@ -100,6 +100,10 @@ DMIR_API const char *dmir_error(const dmir *p);
 typedef int32_t dmir_exchange(void *user, int32_t step, const void *from, int64_t from_bytes, void *to, int64_t to_bytes);
 DMIR_API void dmir_on_collective(dmir *p, dmir_exchange *f, void *user);
 
+/* The elements of the buffers of a value, from 0, that a step exchanges: a step that exchanges several as one calls with the
+ * first. Valid while the exchange runs. */
+DMIR_API int dmir_exchanged(const dmir *p, int32_t step, int32_t value, const void **from, int64_t *from_bytes, void **to, int64_t *to_bytes);
+
 /* The same for collectives beside which kernels run, of a caller that has a thread for them: begin may return at once, and
  * finish returns when the collective of that step, and those begun before it, have ended; -1: all. Collectives are
  * done in the order in which they are begun. Those beside which nothing runs are given to the function of

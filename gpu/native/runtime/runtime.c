@@ -66,6 +66,16 @@ static void exchange(dmir *p, int32_t i) {
   if (beside) p->begun = 1;
 }
 
+int dmir_exchanged(const dmir *p, int32_t step, int32_t value, const void **from, int64_t *from_bytes, void **to, int64_t *to_bytes) {
+  if (step < 0 || step >= STEPS || table_steps[step].kind != COLLECTIVE || value < 0 || value >= table_steps[step].tasks) return DMIR_INVALID;
+  int32_t at = table_steps[step].args + 2 * value;
+  *to = p->args[at];
+  *to_bytes = table_buffers[table_args[at]].bytes;
+  *from = p->args[at + 1];
+  *from_bytes = table_buffers[table_args[at + 1]].bytes;
+  return DMIR_OK;
+}
+
 static void run_step(dmir *p, int32_t i) {
   const struct step *s = &table_steps[i];
   if (s->behind >= 0) {

@@ -30,7 +30,7 @@ struct step {
   int32_t kernel;   /* of a launch */
   int32_t args;     /* where its buffers begin in table_args: a launch's arguments; of moves and collectives to and from; a predicate */
   int32_t parts[2]; /* steps of the parts that follow a decision */
-  int64_t tasks;    /* of a launch; how often a repetition runs */
+  int64_t tasks;    /* of a launch; how often a repetition runs; the values of a collective */
   int64_t work;     /* of a launch: FLOP and bytes, by which threads are used; of a move: bytes */
   int32_t beside;   /* of a collective: steps that do not wait for it run next */
   int32_t behind;   /* the last collective that must have ended, of those that others run beside; -1: none */
