@@ -18,6 +18,7 @@ type Overlap struct {
 	Compute   float64 // ns of kernels
 	Comm      float64 // ns of collectives
 	ExposedNs float64 // ns of collectives in which no kernel runs
+	SavedNs   float64 // ns that collectives take less as one than by themselves
 	Spans     []Span  // of the steps, in the order of the text
 	Known     bool    // false where a time is not
 }
@@ -159,8 +160,8 @@ func (t timer) program(entries []*Entry, scheduled []*ir.Op, opaque func(*Entry)
 			if !w.Known {
 				return program{}, false
 			}
-			within = Overlap{Comm: w.Comm * times, ExposedNs: w.ExposedNs * times}
-			step.Duration = max(0, x.Ns-(w.Comm-w.ExposedNs)*times) // less what is hidden
+			within = Overlap{Comm: w.Comm * times, ExposedNs: w.ExposedNs * times, SavedNs: w.SavedNs * times}
+			step.Duration = max(0, x.Ns-(w.SavedNs+w.Comm-w.ExposedNs)*times) // less what is hidden
 		}
 		p.steps, p.within = append(p.steps, step), append(p.within, within)
 	}
@@ -212,8 +213,10 @@ func (t timer) overlap(entries []*Entry, counts *visited.Counts) Overlap {
 			comm, exposed = p.steps[k].Communication, p.within[k].ExposedNs
 			if comm {
 				out.Comm += span.End - span.Start
+				out.SavedNs += p.steps[k].Duration - (span.End - span.Start)
 			}
 			out.Comm += p.within[k].Comm
+			out.SavedNs += p.within[k].SavedNs
 			out.ExposedNs += exposed
 			out.Compute -= exposed
 		}

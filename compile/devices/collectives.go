@@ -28,13 +28,19 @@ func runCollectives(u *pass.Unit) error {
 		return nil
 	}
 	c := &collectives{fn: u.Func, mesh: m, stage: op.OnlyOf(u.Func.Op) != nil, positions: map[string]*ir.Value{}}
-	var found []*ir.Op
+	var found, together []*ir.Op
 	ir.Walk(u.Func.Body.Ops, func(o *ir.Op) bool {
+		if op.IsBucket(o) {
+			together = append(together, o)
+		}
 		if o.Name == op.PartitionID || op.Of(o).Is(op.Collective) {
 			found = append(found, o)
 		}
 		return true
 	})
+	for _, o := range together { // the pass buckets finds them, in the new form
+		pass.Dissolve(o)
+	}
 	for _, o := range found {
 		if err := c.rewrite(o); err != nil {
 			return err

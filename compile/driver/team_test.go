@@ -102,21 +102,80 @@ func varied(j Job) map[string]PieceReader {
 	return out
 }
 
+// bucketed has collectives that take less time as one: reductions of odd sizes, in f16 too, some that another needs, parts and
+// wholes of several dimensions, in a loop, and some that the text has as one.
+const bucketed = `dm.mesh @pod {x = 2, y = 2}
+func.func @f(%a: tensor<7x3xf32>, %b: tensor<5xf32>, %c: tensor<8x4xf32>, %h: tensor<9xf16>, %k: tensor<1x3xf16>, %i: tensor<6xi32>) -> (tensor<7x3xf32>, tensor<5xf32>, tensor<2x4xf32>, tensor<8x1xf32>, tensor<9xf16>, tensor<1x3xf16>, tensor<6xi32>, tensor<28x3xf32>, tensor<20xf32>, tensor<5xf32>, tensor<7x3xf32>, tensor<8x4xf32>, tensor<7x3xf32>) attributes {dm.mesh = @pod} {
+  %0 = dm.all_reduce add %a, axes = ["x", "y"] : tensor<7x3xf32>
+  %1 = dm.all_reduce add %b, axes = ["x", "y"] : tensor<5xf32>
+  %2 = dm.reduce_scatter add %c, dim = 0, axes = ["y", "x"] : (tensor<8x4xf32>) -> tensor<2x4xf32>
+  %3 = dm.reduce_scatter add %c, dim = 1, axes = ["y", "x"] : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  %4 = dm.all_reduce max %h, axes = ["x"] : tensor<9xf16>
+  %5 = dm.all_reduce max %k, axes = ["x"] : tensor<1x3xf16>
+  %6 = dm.all_reduce max %i, axes = ["x"] : tensor<6xi32>
+  %7 = dm.all_gather %a, dim = 0, axes = ["x", "y"] : (tensor<7x3xf32>) -> tensor<28x3xf32>
+  %8 = dm.all_gather %b, dim = 0, axes = ["x", "y"] : (tensor<5xf32>) -> tensor<20xf32>
+  %9 = dm.tanh %1 : tensor<5xf32>
+  %10 = dm.all_reduce add %9, axes = ["x", "y"] : tensor<5xf32>
+  %n = dm.constant dense<0> : tensor<i64>
+  %one = dm.constant dense<1> : tensor<i64>
+  %three = dm.constant dense<3> : tensor<i64>
+  %11, %12, %13 = dm.while %n, %a, %c : (tensor<i64>, tensor<7x3xf32>, tensor<8x4xf32>) -> (tensor<i64>, tensor<7x3xf32>, tensor<8x4xf32>) {
+  ^bb0(%p: tensor<i64>, %s: tensor<7x3xf32>, %t: tensor<8x4xf32>):
+    %more = dm.compare lt %p, %three : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    dm.yield %more : tensor<i1>
+  } do {
+  ^bb0(%p: tensor<i64>, %s: tensor<7x3xf32>, %t: tensor<8x4xf32>):
+    %q = dm.add %p, %one : tensor<i64>
+    %u = dm.all_reduce max %s, axes = ["y"] : tensor<7x3xf32>
+    %v = dm.all_reduce max %t, axes = ["y"] : tensor<8x4xf32>
+    dm.yield %q, %u, %v : tensor<i64>, tensor<7x3xf32>, tensor<8x4xf32>
+  }
+  %14, %15 = dm.kernel -> (tensor<7x3xf32>, tensor<8x4xf32>) {
+    %l = dm.all_reduce min %a, axes = ["y"] : tensor<7x3xf32>
+    %m = dm.all_reduce min %c, axes = ["y"] : tensor<8x4xf32>
+    dm.yield %l, %m : tensor<7x3xf32>, tensor<8x4xf32>
+  }
+  %16 = dm.add %12, %14 : tensor<7x3xf32>
+  %17 = dm.add %13, %15 : tensor<8x4xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %10, %14, %17, %16 : tensor<7x3xf32>, tensor<5xf32>, tensor<2x4xf32>, tensor<8x1xf32>, tensor<9xf16>, tensor<1x3xf16>, tensor<6xi32>, tensor<28x3xf32>, tensor<20xf32>, tensor<5xf32>, tensor<7x3xf32>, tensor<8x4xf32>, tensor<7x3xf32>
+}`
+
 // TestCollectives: compiled programs exchange what the reference executor exchanges, on every
-// device.
+// device, several values as one where that takes less time.
 func TestCollectives(t *testing.T) {
-	j := teamJob(t, collectives, "f")
-	j.On = Distribution{Devices: 4, Pieces: true}
-	j.Pieces = varied(j)
-	j.Device = "reference"
-	want := runOnce(t, j)
-	for _, d := range []string{"cpu", "emulator"} {
-		t.Run(d, func(t *testing.T) {
-			hasDevice(t, d)
-			j := j
-			j.Device = d
-			sameResults(t, want, runOnce(t, j))
-		})
+	for _, c := range []struct {
+		name, text string
+		exchanges  int // of values
+		steps      int
+	}{{"each", collectives, 13, 13}, {"as one", bucketed, 14, 8}} {
+		j := teamJob(t, c.text, "f")
+		j.On = Distribution{Devices: 4, Pieces: true}
+		j.Pieces = varied(j)
+		j.Device = "reference"
+		want := runOnce(t, j)
+		for _, d := range []string{"cpu", "emulator"} {
+			t.Run(c.name+"/"+d, func(t *testing.T) {
+				hasDevice(t, d)
+				j := j
+				j.Device = d
+				sameResults(t, want, runOnce(t, j))
+			})
+		}
+		built, err := Build(t.Context(), j.Module, j.Fn, BuildOptions{Machine: machineFor(""), Devices: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, steps := 0, 0
+		for _, s := range built.Steps {
+			if s.Kind == artifact.StepCollective {
+				steps++
+				values += len(s.Collective.Values())
+			}
+		}
+		if values != c.exchanges || steps != c.steps {
+			t.Errorf("%s: %d values in %d steps, want %d in %d", c.name, values, steps, c.exchanges, c.steps)
+		}
 	}
 }
 

@@ -31,6 +31,17 @@ func Replace(o *ir.Op, vs ...*ir.Value) {
 	ir.EraseAll(o)
 }
 
+// Dissolve puts the ops of a kernel in its place.
+func Dissolve(k *ir.Op) {
+	for i, v := range ir.InlineBlock(k.Body(0), k, nil) {
+		if v.Name == "" {
+			v.Name = k.Results[i].Name
+		}
+		ir.ReplaceUses(k.Results[i], v)
+	}
+	ir.Erase(k)
+}
+
 // Reached is f and the functions of m that it names, directly or through
 // others: those whose text must stand beside f's.
 func Reached(m *ir.Module, f *ir.Func) []*ir.Func {

@@ -56,7 +56,7 @@ func buckets(u *pass.Unit) error {
 		}
 		if g.lowestPeak(u) <= budget && with.lowestPeak(u) > budget {
 			for _, o := range made {
-				dissolve(o)
+				pass.Dissolve(o)
 			}
 			body.Ops = before
 		}
@@ -137,13 +137,4 @@ func together(set []*ir.Op) *ir.Op {
 	}
 	body.Ops = append(slices.Clone(set), yield)
 	return k
-}
-
-// dissolve puts the ops of a bucket in its place.
-func dissolve(k *ir.Op) {
-	for i, v := range ir.InlineBlock(k.Body(0), k, nil) {
-		v.Name = k.Results[i].Name
-		ir.ReplaceUses(k.Results[i], v)
-	}
-	ir.Erase(k)
 }

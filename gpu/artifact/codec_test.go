@@ -94,7 +94,7 @@ func TestDamage(t *testing.T) {
 		"another file": {"func.func @f() { return }", "is not a .dmx file"},
 		"nothing":      {"", "is not a .dmx file"},
 		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is not a .dmx file"},
-		"the future":   {string(data[:8]) + "\x06" + string(data[9:]), "version 6 of the .dmx format; this dmir reads versions 1 to 5"},
+		"the future":   {string(data[:8]) + "\x07" + string(data[9:]), "version 7 of the .dmx format; this dmir reads versions 1 to 6"},
 		"huge":         {string(data[:12]) + "\xff\xff\xff\xff\xff\xff\xff\x7f" + string(data[20:]), "is damaged"},
 		"half":         {string(data[:len(data)/2]), "is truncated"},
 	} {
@@ -299,8 +299,8 @@ func TestVersions(t *testing.T) {
 		t.Errorf("written again: %v", err)
 	}
 	newer := bytes.Clone(encoded(t, p))
-	newer[8] = 6
-	if _, err := artifact.Read(bytes.NewReader(newer)); err == nil || err.Error() != "has version 6 of the .dmx format; this dmir reads versions 1 to 5: update dmir, or compile it again" {
+	newer[8] = 7
+	if _, err := artifact.Read(bytes.NewReader(newer)); err == nil || err.Error() != "has version 7 of the .dmx format; this dmir reads versions 1 to 6: update dmir, or compile it again" {
 		t.Errorf("a newer version: %v", err)
 	}
 }
