@@ -73,7 +73,7 @@ type Bucketed struct {
 }
 
 // mostKinds bounds the kinds that are tried, those first of which there are most steps.
-const mostKinds = 4
+const mostKinds = 8
 
 // mostMembers bounds the steps that are one: a device begins them with a call for each.
 const mostMembers = 128

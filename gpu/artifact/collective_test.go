@@ -30,6 +30,16 @@ func TestDivided(t *testing.T) {
 	if file[8] != 4 || encoded(t, artifacttest.Program())[8] != 3 {
 		t.Error("a program for one device is a file that earlier dmirs read, one for several is none")
 	}
+	both := artifacttest.Bucketed()
+	if err := both.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if file = encoded(t, both); file[8] != 6 {
+		t.Errorf("values that are exchanged as one are in a file of version %d", file[8])
+	}
+	if got, err = artifact.Read(bytes.NewReader(file)); err != nil || cmp.Diff(both, got, fromFile) != "" {
+		t.Errorf("as one: %v, %s", err, cmp.Diff(both, got, fromFile))
+	}
 	const sum = 2 // the collective's step
 	type program = artifact.Program
 	for _, c := range []struct {
@@ -64,6 +74,17 @@ func TestDivided(t *testing.T) {
 		{"a pair twice", func(_ *program, k *artifact.Collective) {
 			k.Op, k.Reduction, k.To, k.Pairs = artifact.Permute, "", 5, [][2]int{{0, 1}, {1, 1}}
 		}, "the pair [1 1] of 2 devices"},
+		{"several of a kind that has one", func(_ *program, k *artifact.Collective) {
+			k.Op, k.Reduction, k.To, k.More = artifact.Permute, "", 5, []artifact.Move{{From: 4, To: 4}}
+		}, "collective_permute of 2 values"},
+		{"a value twice", func(_ *program, k *artifact.Collective) { k.More = []artifact.Move{{From: 3, To: 3}} }, "writes y, and exchanges it with another value"},
+		{"a value that another is written over", func(_ *program, k *artifact.Collective) { k.More = []artifact.Move{{From: 3, To: 4}} }, "writes y, and exchanges it with another value"},
+		{"a value of another size", func(_ *program, k *artifact.Collective) { k.More = []artifact.Move{{From: 4, To: 2}} }, "does not fill"},
+		{"a value that is not there", func(_ *program, k *artifact.Collective) { k.More = []artifact.Move{{From: 4, To: 17}} }, "buffer 17 of 6"},
+		{"a value of another type", func(p *program, k *artifact.Collective) {
+			p.Buffers[4].Elem, k.More = "i32", []artifact.Move{{From: 4, To: 4}}
+		}, "exchanges f32 and i32 as one"},
+		{"a value before its operand", func(_ *program, k *artifact.Collective) { k.More = []artifact.Move{{From: 4, To: 4}} }, "reads it before anything is written"},
 		{"of a copy", func(p *program, _ *artifact.Collective) { p.Steps[sum].Kind = artifact.StepFill }, "a collective, though it is a fill"},
 		{"before its operand", func(p *program, _ *artifact.Collective) { p.Steps[1], p.Steps[2] = p.Steps[2], p.Steps[1] }, "reads it before anything is written"},
 	} {
@@ -107,7 +128,7 @@ func TestHostileGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	accepted := 0
 	for range 2000 {
-		p, err := artifact.Read(bytes.NewReader(artifacttest.Mutated(artifacttest.Divided(), r)))
+		p, err := artifact.Read(bytes.NewReader(artifacttest.Mutated(artifacttest.Bucketed(), r)))
 		if err != nil {
 			continue
 		}

@@ -57,14 +57,19 @@ func (r *ring) Abort() error { r.closed = true; return nil }
 func (r *ring) Close() error { r.closed = true; return nil }
 
 // TestCollectives: two devices add their values between graphs, by the host, or within one, by
-// NCCL, in runs, steps and measured runs.
+// NCCL, one or two as one, in runs, steps and measured runs.
 func TestCollectives(t *testing.T) {
-	for _, onDevice := range []bool{false, true} {
+	for k := range 4 {
+		onDevice, together := k%2 == 1, k >= 2
+		p, z := artifacttest.Divided(), -1.0 // of %z
+		if together {
+			p, z = artifacttest.Bucketed(), -2
+		}
 		comms := collective.Local(2)
 		var both sync.WaitGroup
 		for rank, comm := range comms {
 			f := newFake(t)
-			s := load(t, f, artifacttest.Divided())
+			s := load(t, f, p)
 			if _, err := s.Run(t.Context(), power(0, 0)[:1]); err == nil || !strings.Contains(err.Error(), "2 devices together") {
 				t.Errorf("alone: %v", err)
 			}
@@ -89,7 +94,7 @@ func TestCollectives(t *testing.T) {
 					}
 					total := 6.0 * artifacttest.N * (artifacttest.N - 1) / 2
 					for i, v := range floats(outputs[0]) {
-						if want := float32(6*float64(i) - float64(i) + total); math.Abs(float64(v-want)) > 1e-6*total {
+						if want := float32(6*float64(i) + z*float64(i) + total); math.Abs(float64(v-want)) > 1e-6*total {
 							t.Errorf("%s, rank %d: element %d is %v, want %v", what, rank, i, v, want)
 							return
 						}
@@ -105,6 +110,9 @@ func TestCollectives(t *testing.T) {
 				}
 				if want := map[bool]int{false: 2, true: 1}[onDevice]; len(s.graphs) != want {
 					t.Errorf("%d graphs, want %d", len(s.graphs), want)
+				}
+				if onDevice && (r.groups > 0) != together {
+					t.Errorf("%d times values were exchanged as one", r.groups)
 				}
 				if err := s.Close(); err != nil || onDevice && !r.closed || f.left() != "" {
 					t.Errorf("closed: %v; left %s", err, f.left())

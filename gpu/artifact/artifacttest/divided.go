@@ -26,3 +26,15 @@ func Divided() *artifact.Program {
 	}
 	return p
 }
+
+// Bucketed is Divided, whose devices reduce %z as well, as one with %y.
+func Bucketed() *artifact.Program {
+	p := Divided()
+	p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
+	sum := &p.Steps[3]
+	sum.Waits, sum.Collective.More = []int{2}, []artifact.Move{{From: 4, To: 4}}
+	sum.ReadBytes, sum.WrittenBytes = 2*sum.ReadBytes, 2*sum.WrittenBytes
+	p.Steps[5].Waits = []int{2}
+	p.Buffers[4].First = 2
+	return p
+}

@@ -231,6 +231,16 @@ func moveCase(c *Comm, n int, elem string, count int64) error {
 		{"all-to-all", func(in, out uintptr) error { return c.AllToAll(elem, in, out, count, stream) }, turned},
 		{"ring", func(in, out uintptr) error { return c.Permute(next, last, elem, in, out, count, stream) }, received},
 		{"chain", func(in, out uintptr) error { return c.Permute(up, down, elem, in, out, count, stream) }, kept},
+		{"two as one", func(in, out uintptr) error {
+			second := make([]byte, len(gathered))
+			err := c.Grouped(func() error {
+				return errors.Join(c.AllGather(elem, in, out, count, stream), c.AllGather(elem, in, p.at(second), count, stream))
+			})
+			if err == nil && !bytes.Equal(second, gathered) {
+				err = fmt.Errorf("the second is %v, want %v", second, gathered)
+			}
+			return err
+		}, gathered},
 		{"broadcast", func(in, out uintptr) error { return c.Broadcast(n-1, elem, in, out, count, stream) }, part(n-1, 0)},
 	} {
 		out := make([]byte, len(move.want))
