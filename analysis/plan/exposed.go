@@ -3,10 +3,13 @@ package plan
 import (
 	"cmp"
 	"slices"
+
+	"dmir/analysis/network"
+	"dmir/dialect/types"
 )
 
 // exposed is how long devices wait in a step for communication that runs beside computation, as it is played: reductions of gradients
-// begin when these are made, one after the other, parameters are gathered in the order in which they are used, what is done once in a
+// begin when these are made, one after the other, those as one that wait for the network together, parameters are gathered in the order in which they are used, what is done once in a
 // step begins when what it needs is there, and the step ends when all is there. Without a pipeline.
 func (m *model) exposed(choice []int, l load) float64 {
 	if !m.near {
@@ -23,9 +26,9 @@ func (m *model) exposed(choice []int, l load) float64 {
 		switch {
 		case t == 0:
 		case k.deferred:
-			behind[maker] = append(behind[maker], sending{time: t, to: k.node})
+			behind[maker] = append(behind[maker], m.sending(k, choice, k.node))
 		case k.phase == once && k.node < 0 && m.nodes[maker].phase == once: // the next value of an argument, or a result
-			behind[maker] = append(behind[maker], sending{time: t, to: -1})
+			behind[maker] = append(behind[maker], m.sending(k, choice, -1))
 		case k.node >= 0:
 			again := 1.0
 			if k.phase != once {
@@ -55,13 +58,26 @@ func (m *model) exposed(choice []int, l load) float64 {
 	}
 	clock, net, work := 0.0, 0.0, 0.0
 	ready := make([]float64, len(m.nodes))
+	var bucket []*sending // what the network begins next, or began last, as one
+	begins := 0.0         // that
 	send := func(i int, began float64) {
-		for _, x := range behind[i] {
+		for n := range behind[i] {
+			x := &behind[i][n]
 			// Of several layers the first ones' is under way while the others compute.
 			k := m.between(m.nodes[i].layer, m.nodes[i].layer)
-			net = max(net, clock-(clock-began)*(k-1)/k) + x.time
-			if x.to >= 0 {
-				ready[x.to] = max(ready[x.to], net)
+			there := clock - (clock-began)*(k-1)/k
+			if len(bucket) > 0 && there <= begins && x.joins(bucket[0]) {
+				net += x.time - m.saved(bucket[len(bucket)-1], x)
+				bucket = append(bucket, x)
+			} else {
+				begins = max(net, there)
+				net = begins + x.time
+				bucket = append(bucket[:0], x)
+			}
+			for _, y := range bucket {
+				if y.to >= 0 {
+					ready[y.to] = max(ready[y.to], net)
+				}
 			}
 		}
 	}
@@ -108,6 +124,26 @@ func (m *model) exposed(choice []int, l load) float64 {
 
 // A sending is what a node makes devices exchange behind it, for another node or, negative, for the end of the step.
 type sending struct {
-	time float64
-	to   int
+	conversion
+	time  float64 // of all layers that it stands for
+	times float64 // how many
+	elem  types.Elem
+	to    int
+}
+
+func (m *model) sending(k *link, choice []int, to int) sending {
+	v := m.values[k.value]
+	c := m.grid.convert(v, m.made(k, choice[k.from]), m.wanted(k, choice[k.to]))
+	return sending{conversion: c, time: c.time * k.times, times: k.times, elem: v.v.Elem(), to: to}
+}
+
+// joins reports whether devices can exchange both as one, as the compiler's buckets.
+func (x *sending) joins(y *sending) bool {
+	return x.steps == 1 && y.steps == 1 && x.kind == y.kind && x.axes == y.axes && x.elem == y.elem && x.kind != network.AllToAll
+}
+
+// saved is how much less x and y take as one, in each layer.
+func (m *model) saved(x, y *sending) float64 {
+	one := m.grid.collective(x.kind, x.axes, x.bytes+y.bytes)
+	return max(0, x.conversion.time+y.conversion.time-one) * min(x.times, y.times)
 }

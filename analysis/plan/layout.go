@@ -71,6 +71,11 @@ func (m *moves) number(l layout, axes int) int {
 type conversion struct {
 	time float64          // s
 	sent [maxAxes]float64 // bytes that a device sends along each axis
+
+	steps int // collectives; of the first one:
+	kind  network.Kind
+	axes  uint8
+	bytes float64
 }
 
 // collective is how long one takes along axes.
@@ -159,6 +164,9 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 	}
 	add := func(kind network.Kind, axes uint8, bytes float64) {
 		c.time += g.collective(kind, axes, bytes)
+		if c.steps++; c.steps == 1 {
+			c.kind, c.axes, c.bytes = kind, axes, bytes
+		}
 		p := g.along(axes)
 		sent := bytes * (p - 1) / p
 		if kind == network.AllReduce {
