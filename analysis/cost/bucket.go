@@ -45,7 +45,7 @@ func (b *Bucketing) Together(members []int) float64 {
 		w, _ := e.Written.Int()
 		all, read, written = append(all, e.Comm), read+r, written+w
 	}
-	return Together(all).time(b.t.m, read, written).Ns
+	return joined(all).time(b.t.m, read, written).Ns
 }
 
 // bucketed is the schedule of entries with collectives as one where that takes less time; s is the one without.

@@ -148,11 +148,11 @@ func (s *scope) bucket(members []*ir.Op) *Collective {
 		}
 		all = append(all, c)
 	}
-	return Together(all)
+	return joined(all)
 }
 
-// Together is collectives, of one kind and the same axes, as one. It is nil of none.
-func Together(all []*Collective) *Collective {
+// joined is collectives, of one kind and the same axes, as one. It is nil of none.
+func joined(all []*Collective) *Collective {
 	if len(all) == 0 {
 		return nil
 	}
