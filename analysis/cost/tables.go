@@ -71,6 +71,9 @@ func within(e *Entry, ts []table) []table {
 	if !e.Fused || len(ts) == 0 {
 		return ts
 	}
+	if e.Op == nil { // of a plan
+		return slices.DeleteFunc(slices.Clone(ts), func(t table) bool { return computedBy(e.Inner, t.of) })
+	}
 	made := map[*ir.Value]bool{}
 	for _, r := range e.Op.Regions {
 		walkBlocks(r.Blocks, func(*ir.Block) {}, func(p *ir.Op) {

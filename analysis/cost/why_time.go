@@ -186,11 +186,7 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 
 // Computes is how long e computes on m, in ns: what it moves and what a kernel adds left out. It is 0 where that is a formula.
 func (e *Entry) Computes(m *machine.Machine) float64 {
-	var w work
-	if !w.add(m, e, e.Op.Str(TileAttr), false) {
-		return 0
-	}
-	return max(w.tensor, w.vector)
+	return e.ComputesWith(m, e.Op.Str(TileAttr))
 }
 
 // assume notes the constant of m with this key if it is assumed.
@@ -203,6 +199,11 @@ func (t *TimeTerms) assume(m *machine.Machine, key string) {
 // terms are those of a kernel on m; ok is false where they are not known or it takes no time. Its parts are noted in w
 // where that is given.
 func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
+	return e.running(m, runningOf(e.Op), w)
+}
+
+// running are the terms of a kernel that runs as r says.
+func (e *Entry) running(m *machine.Machine, r Running, w *work) (t TimeTerms, ok bool) {
 	parts := w != nil
 	if !parts {
 		w = new(work)
@@ -215,7 +216,7 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	}
 	t.Threads = e.threads(m, read+written)
 	w.threads = t.Threads
-	if !w.add(m, e, e.Op.Str(TileAttr), parts) {
+	if !w.add(m, e, r.Tile, parts) {
 		return t, false
 	}
 	moved := read + written
@@ -228,7 +229,7 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if w.rows {
 		w.tensor, w.vector = w.tensor+w.vector, 0
 	}
-	if ns := float64(e.Op.Int(EpilogueAttr, 0)); ns > 0 && w.tensor > 0 && !m.CPU {
+	if ns := float64(r.Epilogue); ns > 0 && w.tensor > 0 && !m.CPU {
 		w.tensor, w.tail = w.tensor+ns, w.tail+ns
 	}
 	t.products, t.vector = w.tensor*times, w.vector*times
@@ -242,14 +243,14 @@ func (e *Entry) terms(m *machine.Machine, w *work) (t TimeTerms, ok bool) {
 	if t.Memory > 0 {
 		t.Bandwidth = bandwidth(m, moved+again, move)
 	}
-	if b := float64(e.Op.Int(BandwidthAttr, 0)); b > 0 && moved > 0 && !m.CPU && float64(moved+again)/b*1e9 > t.Memory {
+	if b := float64(r.Bandwidth); b > 0 && moved > 0 && !m.CPU && float64(moved+again)/b*1e9 > t.Memory {
 		t.Memory, t.Bandwidth = float64(moved+again)/b*1e9, b
 	}
 	if link > 0 && m.HostLink > 0 {
 		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
 	}
 	t.Latency, t.Launch, t.Kernels = m.Fill()*1e9, m.Latency(t.Threads)*1e9, 1
-	if n := e.Op.Int(LaunchesAttr, 1); n > 1 && !m.CPU {
+	if n := r.Launches; n > 1 && !m.CPU {
 		t.Latency, t.Launch, t.Kernels = t.Latency*float64(n), t.Launch*float64(n), n
 	}
 	return t, true

@@ -28,9 +28,7 @@ func (plain) Plan(u *pass.Unit) error               { return assemble.PlanPass(u
 
 func (plain) Program(u *pass.Unit) (*artifact.Program, error) { return assemble.Generate(u, back{}) }
 
-func (plain) PartialBytes(*pass.Unit) (func(*kernel.Form) int64, error) {
-	return func(f *kernel.Form) int64 { return assemble.PartialBytes(back{}, f) }, nil
-}
+func (plain) Times(*pass.Unit) (kernel.Times, error) { return assemble.Times(back{}), nil }
 
 type back struct{ plain }
 

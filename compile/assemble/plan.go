@@ -23,11 +23,7 @@ func PlanPass(u *pass.Unit, b Backend) error {
 			continue
 		}
 		placeConstants(o)
-		o.RemoveAttr(cost.ScratchReadAttr)
-		o.RemoveAttr(cost.ScratchWrittenAttr)
-		o.RemoveAttr(cost.LaunchesAttr)
-		o.RemoveAttr(cost.BandwidthAttr)
-		o.RemoveAttr(cost.EpilogueAttr)
+		cost.Running{}.Note(o)
 		steps = append(steps, o)
 	}
 	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
@@ -48,25 +44,18 @@ func PlanPass(u *pass.Unit, b Backend) error {
 		if err != nil {
 			return wrap(o, err)
 		}
-		if tile, _ := p.Tile(); tile != "" {
-			o.SetAttr(cost.TileAttr, types.Str(tile))
-		}
 		if n := Scratch(p); n > 0 {
 			o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
 		}
+		how := running(p)
 		if e := costs[o]; e != nil {
-			setScratchBytes(o, e, LaunchBytes(o, f, p, ls, flow))
+			read, ok1 := e.Read.Int()
+			written, ok2 := e.Written.Int()
+			if ok1 && ok2 {
+				beside(&how, LaunchBytes(f, p, ls, bytesRead(o, flow)), read, written)
+			}
 		}
-		pace := p.Pace()
-		if pace.Launches > 1 {
-			o.SetAttr(cost.LaunchesAttr, types.Int{V: int64(pace.Launches)})
-		}
-		if pace.Bandwidth > 0 {
-			o.SetAttr(cost.BandwidthAttr, types.Int{V: int64(pace.Bandwidth)})
-		}
-		if ns := int64(pace.Epilogue * 1e9); ns > 0 {
-			o.SetAttr(cost.EpilogueAttr, types.Int{V: ns})
-		}
+		how.Note(o)
 	}
 	return nil
 }
@@ -134,26 +123,33 @@ func Scratch(p Plan) int64 {
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
 
-// PartialBytes is the number of bytes of partial results that the kernel f
-// writes for its next launch and reads back because its ops are fused. The
-// fusion planner asks it for every candidate.
-func PartialBytes(b Backend, f *kernel.Form) int64 {
-	if f.Class == kernel.ClassContraction && !f.Reduces() {
-		return 0 // the partial sums of a split are needed unfused as well
-	}
+// running is how p runs, but for the bytes that its launches move.
+func running(p Plan) cost.Running {
+	tile, _ := p.Tile()
+	pace := p.Pace()
+	return cost.Running{Tile: tile, Launches: int64(pace.Launches), Bandwidth: int64(pace.Bandwidth), Epilogue: int64(pace.Epilogue * 1e9)}
+}
+
+// Running is how f runs, of which a kernel reads and writes so many bytes, those of each value that its launches read by `of`. The
+// fusion planner asks it for every candidate; ok is false where there is no plan.
+func Running(b Backend, f *kernel.Form, moved kernel.Moved) (how cost.Running, ok bool) {
 	p, err := b.Plan(f, Options{})
 	if err != nil {
-		return 0
+		return how, false
 	}
-	var bytes int64
-	for _, t := range p.Temps() {
-		switch {
-		case t.Own:
-		case t.Updated:
-			bytes += 3 * t.Bytes()
-		default:
-			bytes += 2 * t.Bytes()
-		}
+	how = running(p)
+	if len(p.Temps()) == 0 {
+		return how, true
 	}
-	return bytes
+	ls, err := p.Launches()
+	if err != nil {
+		return how, false
+	}
+	beside(&how, LaunchBytes(f, p, ls, moved.Of), moved.Read, moved.Written)
+	return how, true
+}
+
+// Times is what the fusion planner asks of b.
+func Times(b Backend) kernel.Times {
+	return kernel.Times{Running: func(f *kernel.Form, moved kernel.Moved) (cost.Running, bool) { return Running(b, f, moved) }}
 }

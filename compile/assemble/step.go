@@ -53,7 +53,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		})
 		at += aligned(n)
 	}
-	each := LaunchBytes(st.Op, f, plan, ls, b.flow)
+	each := LaunchBytes(f, plan, ls, bytesRead(st.Op, b.flow))
 	for k, l := range ls {
 		// The cost model has one kernel: if it differs from the first launch, so do
 		// the others.

@@ -7,7 +7,6 @@ import (
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
 
@@ -17,15 +16,14 @@ type Moved struct {
 	instead       int64 // of Read, what another launch does not read then
 }
 
-// LaunchBytes is the traffic of each launch of step o, of the form f, where the launches share
-// memory: partial results, and the operands and results of the launch. It is
+// LaunchBytes is the traffic of each launch of p, the plan of f, where the launches share
+// memory: partial results, and the operands and results of the launch. reads is what the kernel reads of a value. It is
 // nil where they share none; then the step moves the bytes that cross its
 // boundary, once.
-func LaunchBytes(o *ir.Op, f *kernel.Form, p Plan, ls []*Launch, flow *cost.Flow) []Moved {
+func LaunchBytes(f *kernel.Form, p Plan, ls []*Launch, reads func(*ir.Value) int64) []Moved {
 	if len(p.Temps()) == 0 {
 		return nil
 	}
-	reads := bytesRead(o, flow)
 	out := make([]Moved, len(ls))
 	for i, l := range ls {
 		for _, q := range l.Params {
@@ -75,7 +73,7 @@ func bytesStored(f *kernel.Form, l *Launch, v *ir.Value) (bytes int64) {
 }
 
 // bytesRead is the number of bytes that a kernel of step o reads of v, if it
-// reads v.
+// reads v; 0 of no value.
 func bytesRead(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
 	return func(v *ir.Value) int64 {
 		if v == nil {
@@ -104,20 +102,11 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 	return in
 }
 
-// setScratchBytes records the bytes that the launches of step o move beyond
-// those of its cost e.
-func setScratchBytes(o *ir.Op, e *cost.Entry, launches []Moved) {
+// beside sets the bytes that launches move beyond those that the kernel reads and writes.
+func beside(how *cost.Running, launches []Moved, read, written int64) {
 	var all Moved
 	for _, m := range launches {
 		all.Read, all.Written = all.Read+m.Read-m.instead, all.Written+m.Written
 	}
-	for _, x := range []struct {
-		name  string
-		moved int64
-		known func() (int64, bool)
-	}{{cost.ScratchReadAttr, all.Read, e.Read.Int}, {cost.ScratchWrittenAttr, all.Written, e.Written.Int}} {
-		if n, ok := x.known(); ok && x.moved > n {
-			o.SetAttr(x.name, types.Int{V: x.moved - n})
-		}
-	}
+	how.Read, how.Written = max(0, all.Read-read), max(0, all.Written-written)
 }

@@ -115,5 +115,5 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 		return false
 	}
 	unsplit := c.Splits <= 1
-	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (unsplit || !p.half && !p.reduces)
+	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= mostSplits && (unsplit || !p.half && !p.reduces)
 }

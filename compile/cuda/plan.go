@@ -127,13 +127,10 @@ func (p *Plan) Tile() (tile, product string) {
 // Pace is how fast the launches run.
 func (p *Plan) Pace() assemble.Pace { return p.pace }
 
-// PartialBytes returns, for the machine of u, the function that gives the bytes
-// of partial results that a kernel writes for its next launch and reads back
-// because its ops are fused. The fusion planner calls it for every candidate.
-func (c codegen) PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error) {
+// Times is what the fusion planner asks of kernels for the machine of u.
+func (c codegen) Times(u *pass.Unit) (kernel.Times, error) {
 	t, err := c.target(u)
-	if err != nil {
-		return nil, err
-	}
-	return func(f *kernel.Form) int64 { return assemble.PartialBytes(assembler{t}, f) }, nil
+	times := assemble.Times(assembler{t})
+	times.Least = leastTimes(t, u.Model())
+	return times, err
 }

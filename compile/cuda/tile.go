@@ -300,7 +300,7 @@ func (p productShape) candidates(target Target) []Config {
 		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) || !p.pairs(c, target.Machine) {
 			continue
 		}
-		for _, splits := range []int{1, 2, 4, 8, 16, 32, 64} {
+		for splits := 1; splits <= mostSplits; splits *= 2 {
 			if c.Splits, c.Cluster = splits, false; splits > 1 && (p.half || p.reduces || p.groups > 0 || int64(splits*4*c.BK) > p.depth) {
 				break
 			}

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	text "dmir/syntax/source"
@@ -22,9 +24,11 @@ type limits struct {
 	twice bool
 }
 
-func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool) (partialBytes int64, ok bool) {
-	return int64(len(outs)-1) * 100_000, len(ops) <= r.most && len(outs) <= 3
+func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool, _ kernel.Moved) (how cost.Running, known, ok bool) {
+	return cost.Running{Written: int64(len(outs)-1) * 100_000}, true, len(ops) <= r.most && len(outs) <= 3
 }
+
+func (limits) Least(machine.Product) (all, computed float64, known bool) { return 0, 0, false }
 
 func (limits) Conflict(a, b *ir.Op, _ func(o, on *ir.Op) bool) bool {
 	return a.Name == "dm.cumsum" || b.Name == "dm.cumsum" || a.Name == "dm.matmul" && b.Name == "dm.matmul"

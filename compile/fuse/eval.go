@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
+	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -33,12 +34,14 @@ func (p price) less(q price) bool { return p.fs < q.fs || p.fs == q.fs && p.byte
 // candidate is a kernel that a plan may have: its nodes, ascending, and the
 // values that it stores.
 type candidate struct {
-	nodes     []int
-	outs      []int
-	price     price
-	ins       []int   // values that it reads
-	bytes     int64   // that it moves
-	computeNs float64 // ns that it computes
+	nodes []int
+	outs  []int
+	price price
+	ins   []int // values that it reads
+	// read and written are the bytes that it moves, computeNs a lower bound on the time that it computes, and delay the part of it that
+	// is its contractions' for their operands.
+	read, written    int64
+	computeNs, delay float64
 
 	checked, legal bool
 }
@@ -71,8 +74,8 @@ func (g *graph) kernel(nodes, outs []int) *candidate {
 	return s
 }
 
-// valid reports whether s can be a kernel, and adds its bytes of partial
-// results. Until then the price of s is a lower bound.
+// valid reports whether s can be a kernel, and gives it the time that it has on
+// the target. Until then the price of s is a lower bound.
 func (g *graph) valid(s *candidate) bool {
 	if !s.checked {
 		s.checked = true
@@ -83,8 +86,7 @@ func (g *graph) valid(s *candidate) bool {
 			if !g.splitsDropout(s) && !g.readsOverwritten(s) {
 				l := g.legality(s)
 				if s.legal = l.ok; s.legal {
-					s.bytes += l.partialBytes
-					s.reprice(g)
+					s.reprice(g, l)
 				}
 			}
 			if !s.legal && len(s.nodes) == 1 {
@@ -97,8 +99,8 @@ func (g *graph) valid(s *candidate) bool {
 
 // legality is what the rules find about a kernel.
 type legality struct {
-	partialBytes int64
-	ok           bool
+	how       cost.Running // on the target
+	known, ok bool
 }
 
 // legality asks the rules about s, once for equal kernels of equal layers.
@@ -112,7 +114,8 @@ func (g *graph) legality(s *candidate) legality {
 			outs[i] = g.values[v].v
 		}
 		g.counts.Add("legal", len(s.nodes))
-		l.partialBytes, l.ok = g.rules.Legal(g.surrounded(s), outs, g.over(s))
+		ops := g.surrounded(s)
+		l.how, l.known, l.ok = g.rules.Legal(ops, outs, g.over(s), kernel.Moved{Read: s.read, Written: s.written, Of: g.readsOf(ops)})
 		g.legal[k] = l
 	}
 	return l
@@ -135,7 +138,6 @@ func (g *graph) splitsDropout(s *candidate) bool {
 
 // evaluate computes the inputs and the price of s.
 func (g *graph) evaluate(s *candidate) {
-	var bytes int64
 	var tensor, vector float64
 	touched := map[int]int64{}
 	var last *ir.Op
@@ -166,30 +168,63 @@ func (g *graph) evaluate(s *candidate) {
 		}
 	}
 	for _, n := range touched {
-		bytes += n
+		s.read += n
 	}
 	for _, v := range s.outs {
-		bytes += g.stored(s, v)
+		s.written += g.stored(s, v)
 	}
 	slices.Sort(s.ins)
-	computeNs := max(tensor+g.prologue(s), vector)
 	if n := g.nodes[s.nodes[0]]; n.unfusible && n.entry != nil { // at the cost of the text
 		t := n.entry.Time(g.m)
 		moved, _ := n.entry.Moved().Int()
 		s.price = price{int64(math.Round(min(t.Ns, longest) * 1e6)), min(moved, largest)}
 		return
 	}
-	s.computeNs, s.bytes = computeNs, bytes
-	s.reprice(g)
+	operands, threads := g.prologue(s)
+	s.delay = operands
+	s.computeNs = max(tensor+operands+threads, vector)
+	s.reprice(g, legality{})
 }
 
-// reprice computes the price from the time and the bytes of s.
-func (s *candidate) reprice(g *graph) {
-	if s.bytes == 0 && s.computeNs == 0 {
+// reprice computes the price of s: the time that package cost gives its kernel
+// where it is known how that runs, and no less than its roofline. What is
+// bounded from below is the roofline.
+func (s *candidate) reprice(g *graph, l legality) {
+	read, written := s.read+l.how.Read, s.written+l.how.Written
+	bytes := read + written
+	if bytes == 0 && s.computeNs == 0 {
 		return
 	}
-	ns := max(s.computeNs, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Start()*1e9
-	s.price = price{int64(math.Round(ns * 1e6)), s.bytes}
+	ns := max(s.computeNs, float64(bytes)/g.m.Reach()*1e9) + g.m.Start()*1e9
+	if l.known && !g.m.CPU {
+		k := cost.Planned{Ops: make([]*cost.Entry, 0, len(s.nodes)), Read: s.read, Written: s.written, Running: l.how, Prologue: s.delay}
+		for _, i := range s.nodes {
+			if e := g.nodes[i].entry; len(k.Ops) == 0 || e != k.Ops[len(k.Ops)-1] { // a dropout's two nodes are adjacent
+				k.Ops = append(k.Ops, e)
+			}
+		}
+		if t, ok := k.Ns(g.m); ok {
+			ns = max(ns, t)
+		}
+	}
+	s.price = price{int64(math.Round(min(ns, longest) * 1e6)), bytes}
+}
+
+// readsOf is what a kernel of ops reads of a value, in bytes.
+func (g *graph) readsOf(ops []*ir.Op) func(v *ir.Value) int64 {
+	return func(v *ir.Value) int64 {
+		if v == nil {
+			return 0
+		}
+		var uses []ir.Use
+		for _, u := range v.Uses {
+			if slices.ContainsFunc(ops, func(o *ir.Op) bool { return u.Op == o || u.Op.Inside(o) }) {
+				uses = append(uses, u)
+			}
+		}
+		n, _ := g.flow.Captured(v, uses).Int()
+		return n
+	}
 }
 
 // Upper bounds on the time in ns and the bytes of a loop, about a minute and a
@@ -201,12 +236,11 @@ const (
 
 // prologue is the time that recomputing their operands adds to the contractions
 // of s: a tile of an operand is computed for each tile of the result that reads
-// it, and of a convolution's for each place of the window. On Hopper the tensor cores are slower for it, as no tensor map brings what is
-// computed. Package cost, in whose model every op of a kernel runs once, leaves that
+// it, and of a convolution's for each place of the window. Package cost, in whose model every op of a kernel runs once, leaves that
 // out; without it, plans would fuse the backward pass of a normalization into
-// each contraction that reads its result.
-func (g *graph) prologue(s *candidate) float64 {
-	var ns float64
+// each contraction that reads its result. threads is the time for which the tensor cores are slower at least, as no tensor map brings
+// what is computed; the tile of the kernel has it.
+func (g *graph) prologue(s *candidate) (ns, threads float64) {
 	for _, c := range s.nodes {
 		n := g.nodes[c]
 		if n.again == nil || len(s.nodes) == 1 {
@@ -235,10 +269,10 @@ func (g *graph) prologue(s *candidate) float64 {
 			}
 		}
 		if computed {
-			ns += n.threads
+			threads += n.threads
 		}
 	}
-	return ns
+	return ns, threads
 }
 
 // turns reports whether o permutes dimensions such that other elements are neighbours.

@@ -34,7 +34,7 @@ import (
 
 // Options are the choices of a run.
 type Options struct {
-	Rules  Rules // nil: Kernels(nil)
+	Rules  Rules // nil: Kernels of no target
 	Refuse bool  // inline kernels of the text and partition their ops again
 	Effort int   // bound on the kernels tried in each part before the best plan so far is taken; 0: DefaultEffort
 }
@@ -43,17 +43,16 @@ type Options struct {
 // seconds on one core.
 const DefaultEffort = 20000
 
-// Pass groups every op of the body into a dm.kernel. partialBytes returns
-// the function that gives a kernel's bytes of partial results on the unit's
-// target; see Kernels.
-func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
+// Pass groups every op of the body into a dm.kernel. times is what the unit's target
+// knows of kernels.
+func Pass(times func(*pass.Unit) (kernel.Times, error)) pass.Pass {
 	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
-		h, err := partialBytes(u)
+		t, err := times(u)
 		if err != nil || !u.Body().OneBlock() {
 			return err
 		}
 		f := &Figures{}
-		if err := f.fuse(u, Options{Rules: Kernels(h)}); err != nil {
+		if err := f.fuse(u, Options{Rules: Kernels(t)}); err != nil {
 			return err
 		}
 		u.Gaps = append(u.Gaps, f.gap)
@@ -74,7 +73,8 @@ type Figures struct {
 	Gap                                       float64 // bound on the time that another plan might save, as a fraction of TimeAfter; 0 where Exact
 	Elapsed                                   time.Duration
 
-	planned price // of the kernels, in the model of the search
+	planned price        // of the kernels, in the model of the search
+	kernels []*candidate // in the order of the body
 	gap     pass.Gap
 }
 
@@ -103,7 +103,7 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 	rules, effort, body := o.Rules, o.Effort, u.Body()
 	if rules == nil {
-		rules = Kernels(nil)
+		rules = Kernels(kernel.Times{})
 	}
 	if effort == 0 {
 		effort = DefaultEffort
@@ -139,7 +139,7 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 	if !s.exact && s.price.fs > 0 {
 		f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
 	}
-	f.Recomputed, f.planned = copies(s.kernels), s.price
+	f.Recomputed, f.planned, f.kernels = copies(s.kernels), s.price, s.kernels
 	f.gap = pass.Gap{Func: u.Func.Name, Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
 	if body.IsRegion() {
 		f.gap.In = body.Region.Op

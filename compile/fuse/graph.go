@@ -24,6 +24,7 @@ type graph struct {
 	body         pass.Body
 	rules        Rules
 	m            *machine.Machine
+	flow         *cost.Flow
 	nodes        []*node
 	values       []*value
 	number       map[*ir.Value]int
@@ -56,21 +57,21 @@ func (g *graph) checkContext() {
 // node is an op, or one result of a dropout, whose mask needs no operand.
 type node struct {
 	op        *ir.Op
-	results   []int       // values
-	ins       []int       // distinct values that it reads, without numbers
-	read      []int64     // bytes of each, or whole
-	tensor    float64     // ns at the tensor cores' peak
-	vector    float64     // ns at the vector units' peak
-	again     []float64   // of a contraction: how often each element of ins is computed where it is not read
-	gather    []float64   // of a contraction: ns by which it is slower where it reads single elements of ins
-	threads   float64     // of a contraction: ns by which it is slower where threads bring an operand to the tensor cores
-	effort    float64     // ns on the vector units, by the instructions of each element
-	cheap     bool        // may be recomputed in several kernels
-	plain     bool        // is in conflict with no other node that is plain
-	unfusible bool        // remains as it is: a kernel of the text, control flow
-	effects   bool        // keeps its order relative to other ops with effects
-	update    *update     // of an op that writes a part of its first operand in place; nil of others
-	entry     *cost.Entry // of an unfusible node
+	results   []int     // values
+	ins       []int     // distinct values that it reads, without numbers
+	read      []int64   // bytes of each, or whole
+	tensor    float64   // ns of a contraction, with the best tile: no kernel computes it in less
+	vector    float64   // ns of other ops
+	again     []float64 // of a contraction: how often each element of ins is computed where it is not read
+	gather    []float64 // of a contraction: ns by which it is slower where it reads single elements of ins
+	threads   float64   // of a contraction: ns by which it is slower where threads bring an operand to the tensor cores
+	effort    float64   // ns on the vector units, by the instructions of each element
+	cheap     bool      // may be recomputed in several kernels
+	plain     bool      // is in conflict with no other node that is plain
+	unfusible bool      // remains as it is: a kernel of the text, control flow
+	effects   bool      // keeps its order relative to other ops with effects
+	update    *update   // of an op that writes a part of its first operand in place; nil of others
+	entry     *cost.Entry
 	part      *part
 	before    bitset // nodes that it depends on, and itself
 }
@@ -121,6 +122,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
+	g.flow = flow
 	var inPlace op.InPlace
 	last := -1 // the last op with effects; such ops keep their order
 	for i, o := range body.Ops {
@@ -181,9 +183,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 			if structural(o) {
 				n.unfusible, n.cheap = true, false
 			}
-			if n.unfusible {
-				n.entry = e
-			}
+			n.entry = e
 			n.plain = !n.unfusible && rules.Plain(o)
 		}
 	}
@@ -301,7 +301,13 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	if e.Class == op.ClassContraction {
 		n.tensor = e.Computes(g.m)
 		g.recomputes(n, float64(flop)/2)
-		if x := n.op.In(0); x != nil && !cost.Gathers(g.m, n.op) {
+		x, gathers := n.op.In(0), cost.Gathers(g.m, n.op)
+		product, tiled := e.Product()
+		if all, computed, known := g.rules.Least(product); tiled && known {
+			if n.tensor = min(n.tensor, all*1e9); !gathers {
+				n.threads = computed*1e9 - n.tensor
+			}
+		} else if x != nil && !gathers {
 			n.threads = n.tensor * (g.m.Rate(true, x.Elem, "")/g.m.Rate(true, x.Elem, "mma") - 1)
 		}
 	} else {

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -190,7 +191,7 @@ func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) 
 		return plain, members
 	}
 	slices.SortFunc(with, func(a, b *ir.Op) int { return r.g.position[a] - r.g.position[b] })
-	if _, ok := r.g.rules.Legal(with, shaped, nil); !ok {
+	if _, _, ok := r.g.rules.Legal(with, shaped, nil, kernel.Moved{Of: r.g.readsOf(with)}); !ok {
 		return plain, members
 	}
 	return shaped, with

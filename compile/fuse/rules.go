@@ -3,6 +3,8 @@ package fuse
 import (
 	"slices"
 
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -13,12 +15,16 @@ import (
 // Rules decide which groups of ops can run as one kernel.
 type Rules interface {
 	// Legal reports whether ops, in the order of the text, can run as one kernel
-	// that stores outs, in place of what they update where over is true.
-	// partialBytes are the bytes of partial results that the kernel writes and
-	// reads back, such as partial sums. A legal group stays legal when it loses
+	// that stores outs, in place of what they update where over is true, and
+	// moves so much. how is how the target runs it, and known is false where that
+	// is not known. A legal group stays legal when it loses
 	// an op whose results no other op of it uses, and when it is reduced to two
 	// of its ops and those between them.
-	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (partialBytes int64, ok bool)
+	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved kernel.Moved) (how cost.Running, known, ok bool)
+	// Least is the time in seconds below which no kernel computes p, and below
+	// which none does that computes an operand of it; known is false where that of
+	// package cost is.
+	Least(p machine.Product) (all, computed float64, known bool)
 	// Conflict reports whether a and b are never in one kernel, whatever its
 	// other ops are. depends reports whether an op may depend on another.
 	Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool
@@ -29,21 +35,28 @@ type Rules interface {
 }
 
 // Kernels are the rules of the kernels that the compiler generates; see
-// kernel.OfOver. partialBytes gives a kernel's bytes of partial results on the
-// target; nil: none.
-func Kernels(partialBytes func(*kernel.Form) int64) Rules { return kernels{partialBytes} }
+// kernel.OfOver. t is what the target knows of them; of the zero value nothing is known.
+func Kernels(t kernel.Times) Rules { return kernels{t} }
 
-type kernels struct{ partialBytes func(*kernel.Form) int64 }
+type kernels struct{ times kernel.Times }
 
-func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (partialBytes int64, ok bool) {
+func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved kernel.Moved) (how cost.Running, known, ok bool) {
 	f, err := kernel.OfOver(ops, outs, over)
 	if err != nil {
-		return 0, false
+		return how, false, false
 	}
-	if k.partialBytes != nil {
-		partialBytes = k.partialBytes(f)
+	if k.times.Running != nil {
+		how, known = k.times.Running(f, moved)
 	}
-	return partialBytes, true
+	return how, known, true
+}
+
+func (k kernels) Least(p machine.Product) (all, computed float64, known bool) {
+	if k.times.Least == nil {
+		return 0, 0, false
+	}
+	all, computed = k.times.Least(p)
+	return all, computed, true
 }
 
 // Conflict excludes pairs by op and shape alone. Whether two reductions are

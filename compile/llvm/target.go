@@ -145,10 +145,9 @@ func (c codegen) on(u *pass.Unit) generator {
 // Attends reports that attention is written out.
 func (codegen) Attends(o *ir.Op, _ *machine.Machine) bool { return attends(o) }
 
-// PartialBytes is the bytes of partial results that a kernel writes and reads back.
-func (c codegen) PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error) {
-	g := c.on(u)
-	return func(f *kernel.Form) int64 { return assemble.PartialBytes(g, f) }, nil
+// Times is what kernels take.
+func (c codegen) Times(u *pass.Unit) (kernel.Times, error) {
+	return assemble.Times(c.on(u)), nil
 }
 
 // Plan plans each kernel of u's function.

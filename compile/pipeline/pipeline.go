@@ -53,7 +53,7 @@ func For(g target.Generator) []pass.Pass {
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(unfuse.Pass()),
 		regions.Pass(),
-		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().PartialBytes(u) })),
+		pass.InRegions(fuse.Pass(func(u *pass.Unit) (kernel.Times, error) { return of().Times(u) })),
 		schedule.Buckets(),
 		schedule.Order(),
 		pass.InRegions(pass.Pass{

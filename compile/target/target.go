@@ -115,9 +115,8 @@ type Generator interface {
 	// Attends reports whether there are kernels on m for o, a dm.attention, and for
 	// its gradient.
 	Attends(o *ir.Op, m *machine.Machine) bool
-	// PartialBytes returns the function that gives the bytes of partial results
-	// that a kernel writes and reads back, on the machine of u.
-	PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error)
+	// Times is what the kernels that it would generate take on the machine of u.
+	Times(u *pass.Unit) (kernel.Times, error)
 	// Plan plans each kernel of u's function: it records its tile, the size of
 	// its scratch memory, and the bytes that its launches move through that.
 	Plan(u *pass.Unit) error
