@@ -20,7 +20,10 @@ func (s *scope) kernel(e *Entry, o *ir.Op, fused bool) {
 	e.FLOP = sum(e.Inner).flop
 	e.known()
 	if !fused {
-		e.Read, e.Written = s.edge(o)
+		var link dim.Dim
+		if e.Read, e.Written, link = s.edge(o); !link.IsZero() {
+			e.own().link = link
+		}
 	}
 	if members := op.Bucket(o); members != nil {
 		e.own().Comm = s.bucket(members)

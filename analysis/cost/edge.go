@@ -12,15 +12,21 @@ import (
 
 // edge is what crosses the boundary of a kernel: each value in memory that it reads once,
 // in full or as far as the slices inside touch it, and what is yielded.
-func (s *scope) edge(o *ir.Op) (read, written dim.Dim) {
+func (s *scope) edge(o *ir.Op) (read, written, link dim.Dim) {
 	c := crossing(o)
 	for _, v := range c.read.order {
-		read = read.Add(s.touched(v, c.read.of[v]))
+		n := s.touched(v, c.read.of[v])
+		if read = read.Add(n); onHost(v) {
+			link = link.Add(n)
+		}
 	}
 	for _, v := range c.yields {
-		written = written.Add(s.stored(v, c.outside))
+		n := s.stored(v, c.outside)
+		if written = written.Add(n); onHost(v) {
+			link = link.Add(n)
+		}
 	}
-	return read, written
+	return read, written, link
 }
 
 // crosses are the values at the boundary of a kernel: those in memory, from outside and

@@ -127,13 +127,42 @@ func (p *contraction) boxes(x *kernel.Expr, flat kernel.Flat, which int, elem ty
 
 // feeds reports whether both operands of t get to the products of tile c, on Hopper, as its path says:
 // by tensor maps, or one of them at least by copies of 16 bytes.
-func (c Config) feeds(t *kernel.Tiled) bool {
-	p := &contraction{t: t, c: c}
-	a, b := p.mapped(0), p.mapped(1)
-	if c.Path.bulk() {
-		return a && b
+func (c Config) feeds(t *kernel.Tiled) bool { return feeding(t)(c) }
+
+// feeding is feeds of t for any tile. Tiles whose boxes have the same lines share an answer.
+func feeding(t *kernel.Tiled) func(Config) bool {
+	type boxes struct {
+		which int
+		bytes bool
+		lines int64
 	}
-	return (!a || !b) && (a || p.gathered(0)) && (b || p.gathered(1))
+	maps := map[boxes]bool{}
+	mapped := func(p *contraction, which int) bool {
+		k := boxes{which, p.c.bytes(), p.c.linesOf(which, t.Products)}
+		ok, known := maps[k]
+		if !known {
+			ok = p.mapped(which)
+			maps[k] = ok
+		}
+		return ok
+	}
+	copied := map[int]bool{}
+	gathered := func(p *contraction, which int) bool {
+		ok, known := copied[which]
+		if !known {
+			ok = p.gathered(which)
+			copied[which] = ok
+		}
+		return ok
+	}
+	return func(c Config) bool {
+		p := &contraction{t: t, c: c}
+		a, b := mapped(p, 0), mapped(p, 1)
+		if c.Path.bulk() {
+			return a && b
+		}
+		return (!a || !b) && (a || gathered(p, 0)) && (b || gathered(p, 1))
+	}
 }
 
 // gathered reports whether copies of 16 bytes bring operand `which` to shared memory unchanged.

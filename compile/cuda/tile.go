@@ -270,7 +270,7 @@ func (c Config) bytes() bool { return c.Path.bulk() && c.BK == 128 }
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" && p.groups == 0 {
-		p.fits = func(c Config) bool { return c.feeds(t) }
+		p.fits = feeding(t)
 		p.epilogue = epilogueOf(t)
 	}
 	return p.candidates(target)

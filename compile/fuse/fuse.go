@@ -73,7 +73,8 @@ type Figures struct {
 	Gap                                       float64 // bound on the time that another plan might save, as a fraction of TimeAfter; 0 where Exact
 	Elapsed                                   time.Duration
 
-	planned price        // of the kernels, in the model of the search
+	planned price // of the kernels, in the model of the search
+	graph   *graph
 	kernels []*candidate // in the order of the body
 	gap     pass.Gap
 }
@@ -139,7 +140,7 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 	if !s.exact && s.price.fs > 0 {
 		f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
 	}
-	f.Recomputed, f.planned, f.kernels = copies(s.kernels), s.price, s.kernels
+	f.Recomputed, f.planned, f.graph, f.kernels = copies(s.kernels), s.price, g, s.kernels
 	f.gap = pass.Gap{Func: u.Func.Name, Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
 	if body.IsRegion() {
 		f.gap.In = body.Region.Op
