@@ -241,7 +241,12 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for _, x := range plan.Temps() {
 		scratch[x] = c.alloc(p.name+".sums", x.Elem, []int64{x.N}, artifact.Temp, x.Bytes())
 	}
-	each := assemble.LaunchBytes(&ir.Op{}, f, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
+	each := assemble.LaunchBytes(f, plan, ls, func(v *ir.Value) (n int64) { // operands are read in full
+		if v != nil {
+			n, _ = v.Tensor().Bytes().Int()
+		}
+		return n
+	})
 	for i, l := range ls {
 		if each != nil {
 			read, written = each[i].Read, each[i].Written

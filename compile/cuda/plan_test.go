@@ -4,8 +4,10 @@ import (
 	"regexp"
 	"testing"
 
+	"dmir/analysis/cost"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 )
 
@@ -47,9 +49,9 @@ func formed(t *testing.T, c productCase) *kernel.Form {
 	return f
 }
 
-// The partial bytes that the fusion planner gets for a kernel are those that the
-// launches of its plan write and read again.
-func TestPartialBytes(t *testing.T) {
+// What the fusion planner is told that a kernel moves beside its operands and results is what the launches of its plan write for each
+// other and read again.
+func TestRunning(t *testing.T) {
 	for _, c := range planned {
 		for _, arch := range []string{"sm_80", "sm_90a"} {
 			f := formed(t, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
@@ -62,21 +64,27 @@ func TestPartialBytes(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			var want int64
+			var want cost.Running
 			for _, l := range ls {
-				for _, p := range l.Params {
-					if p.Temp == nil || p.Temp.Own {
+				for _, q := range l.Params {
+					if q.Temp == nil {
 						continue
 					}
-					times := int64(1)
-					if p.Mode == artifact.InOut {
-						times = 2
+					if q.Mode != artifact.Out && !q.Fresh && !q.Instead {
+						want.Read += q.Temp.Bytes()
 					}
-					want += times * p.Temp.Bytes()
+					if q.Mode != artifact.In {
+						want.Written += q.Temp.Bytes()
+					}
 				}
 			}
-			if got := assemble.PartialBytes(assembler{target}, f); got != want {
-				t.Errorf("%s, %s: %d bytes, its %d launches take %d", c.name, arch, got, len(ls), want)
+			stored := int64(0)
+			for _, v := range f.Outputs {
+				stored += f.Elements(v) * v.Elem().Bytes()
+			}
+			got, ok := assemble.Running(assembler{target}, f, kernel.Moved{Written: stored, Of: func(*ir.Value) int64 { return 0 }})
+			if tile, _ := p.Tile(); !ok || got.Read != want.Read || got.Written != want.Written || got.Tile != tile || got.Launches != int64(p.Pace().Launches) {
+				t.Errorf("%s, %s: %+v, its %d launches take %+v", c.name, arch, got, len(ls), want)
 			}
 		}
 	}

@@ -18,14 +18,22 @@ import (
 
 // limits are rules of a made-up machine: at most so many ops in a kernel, some
 // single ops, pairs of ops that conflict, and, by choice, nothing computed
-// twice. They keep what Rules promise.
+// twice. They keep what Rules promise. On a slow machine kernels of several ops have
+// small tiles, of several results another launch, and of conversions little bandwidth.
 type limits struct {
-	most  int
-	twice bool
+	most        int
+	twice, slow bool
 }
 
 func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool, _ kernel.Moved) (how cost.Running, known, ok bool) {
-	return cost.Running{Written: int64(len(outs)-1) * 100_000}, true, len(ops) <= r.most && len(outs) <= 3
+	how.Written = int64(len(outs)-1) * 100_000
+	if r.slow && len(ops) > 1 {
+		how.Launches, how.Tile = int64(len(outs)), "mma 64x64x32"
+		if slices.ContainsFunc(ops, func(o *ir.Op) bool { return o.Name == "dm.convert" }) {
+			how.Bandwidth = 2e12
+		}
+	}
+	return how, true, len(ops) <= r.most && len(outs) <= 3
 }
 
 func (limits) Least(machine.Product) (all, computed float64, known bool) { return 0, 0, false }
@@ -263,7 +271,7 @@ func TestBruteForce(t *testing.T) {
 		compared, cut := 0, 0
 		for seed := range c.graphs {
 			src := dag(uint64(100*c.ops+seed), c.ops)
-			rules := limits{most: 2 + seed%4, twice: c.twice}
+			rules := limits{most: 2 + seed%4, twice: c.twice, slow: seed%3 == 1}
 			g := graphOf(t, src, rules)
 			cheap := 0
 			for _, n := range g.nodes {

@@ -300,6 +300,12 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	}
 	if e.Class == op.ClassContraction {
 		n.tensor = e.Computes(g.m)
+		if e.Attention() != nil { // views are all that its kernel adds to it
+			one := []*ir.Op{n.op}
+			if how, known, ok := g.rules.Legal(one, n.op.Results, nil, kernel.Moved{Of: g.readsOf(one)}); ok && known {
+				n.tensor = min(n.tensor, e.ComputesWith(g.m, how.Tile))
+			}
+		}
 		g.recomputes(n, float64(flop)/2)
 		x, gathers := n.op.In(0), cost.Gathers(g.m, n.op)
 		product, tiled := e.Product()

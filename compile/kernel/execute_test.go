@@ -12,9 +12,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// machine computes forms one element at a time, in double precision, from the values that their ops have by the reference
+// executor computes forms one element at a time, in double precision, from the values that their ops have by the reference
 // executor. It panics with an unknown where an expression has no function here.
-type machine struct {
+type executor struct {
 	values map[*ir.Value][]float64 // as they lie in memory
 	vars   map[*Atom]int64
 	parts  map[*Expr]float64
@@ -27,7 +27,7 @@ type machine struct {
 type unknown string
 
 // loop calls visit for all values of the variables.
-func (m *machine) loop(vars []*Atom, visit func()) {
+func (m *executor) loop(vars []*Atom, visit func()) {
 	if len(vars) == 0 {
 		visit()
 		return
@@ -46,7 +46,7 @@ func (m *machine) loop(vars []*Atom, visit func()) {
 	}
 }
 
-func (m *machine) index(x Index) int64 {
+func (m *executor) index(x Index) int64 {
 	sum := x.C
 	for _, t := range x.Terms {
 		sum += t.Coef * m.atom(t.Atom)
@@ -54,7 +54,7 @@ func (m *machine) index(x Index) int64 {
 	return sum
 }
 
-func (m *machine) atom(a *Atom) int64 {
+func (m *executor) atom(a *Atom) int64 {
 	var v int64
 	switch a.Kind {
 	case Var:
@@ -79,7 +79,7 @@ func (m *machine) atom(a *Atom) int64 {
 	return v
 }
 
-func (m *machine) holds(conditions []Condition) bool {
+func (m *executor) holds(conditions []Condition) bool {
 	for _, c := range conditions {
 		if x := m.index(c.X); x < c.Lo || x >= c.Hi {
 			return false
@@ -88,7 +88,7 @@ func (m *machine) holds(conditions []Condition) bool {
 	return true
 }
 
-func (m *machine) eval(x *Expr) float64 {
+func (m *executor) eval(x *Expr) float64 {
 	if m.left--; m.left < 0 {
 		panic(unknown("the rest"))
 	}
@@ -159,7 +159,7 @@ func (m *machine) eval(x *Expr) float64 {
 }
 
 // reduce is the value of a reduction: over all values of its variables, over a segment, or over the updates of a row.
-func (m *machine) reduce(x *Expr) float64 {
+func (m *executor) reduce(x *Expr) float64 {
 	empty := true
 	var acc float64
 	step := func() {
@@ -217,7 +217,7 @@ func (m *machine) reduce(x *Expr) float64 {
 }
 
 // with calls visit where a variable, which may be none, has a value.
-func (m *machine) with(a *Atom, v int64, visit func()) {
+func (m *executor) with(a *Atom, v int64, visit func()) {
 	if a == nil {
 		visit()
 		return
@@ -310,7 +310,7 @@ func apply(x *Expr, v []float64, at int64) (result float64, ok bool) {
 }
 
 // results are what a form stores: of each output the elements by their place in memory, NaN where nothing is stored.
-func (m *machine) results(f *Form) map[*ir.Value][]float64 {
+func (m *executor) results(f *Form) map[*ir.Value][]float64 {
 	stored := map[*ir.Value][]float64{}
 	for _, v := range f.Outputs {
 		stored[v] = make([]float64, Product(shapeOf(v)))
@@ -337,14 +337,14 @@ func (m *machine) results(f *Form) map[*ir.Value][]float64 {
 	return stored
 }
 
-func (m *machine) store(o Out, stored map[*ir.Value][]float64) {
+func (m *executor) store(o Out, stored map[*ir.Value][]float64) {
 	if m.holds(o.If) {
 		stored[o.Value][m.index(o.At)] = m.eval(o.X)
 	}
 }
 
 // product computes a contraction as its tiled form says, with neighbours along the variable that the form has them along.
-func (m *machine) product(f *Form, stored map[*ir.Value][]float64) {
+func (m *executor) product(f *Form, stored map[*ir.Value][]float64) {
 	t, err := f.Tiled()
 	if err != nil {
 		panic(err)

@@ -175,7 +175,7 @@ var lacking = map[string]int{}
 
 // compare computes f and says where it differs from values; ok is false where it has functions that the machine lacks.
 func compare(f *Form, values map[*ir.Value][]float64) (what string, ok bool) {
-	m := &machine{values: values, vars: map[*Atom]int64{}, parts: map[*Expr]float64{}, memo: map[*Expr]float64{}, left: 1 << 15}
+	m := &executor{values: values, vars: map[*Atom]int64{}, parts: map[*Expr]float64{}, memo: map[*Expr]float64{}, left: 1 << 15}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:

@@ -129,7 +129,7 @@ func TestAlongHolds(t *testing.T) {
 		}
 		step, run := x.Along(a)
 		v := x.Vector(a, 8)
-		m := &machine{values: map[*ir.Value][]float64{table: data}, vars: map[*Atom]int64{}, free: true, left: 1 << 30}
+		m := &executor{values: map[*ir.Value][]float64{table: data}, vars: map[*Atom]int64{}, free: true, left: 1 << 30}
 		for m.vars[b] = 0; m.vars[b] <= b.Max; m.vars[b]++ {
 			for i := int64(0); i <= a.Max; i++ {
 				m.vars[a] = i - i%run
