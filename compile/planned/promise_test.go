@@ -113,7 +113,10 @@ func compare(t *testing.T, found *planner.Result, n int, row *planner.Plan, on *
 		if *x.Sent != 0 {
 			t.Errorf("row %d: nothing is divided, and its text sends %d bytes\n%s", n+1, *x.Sent, text)
 		}
-		const within = 0.25 // the model has the times of the kernels of this step; of layers and micro-batches that of one for all
+		within := 0.05 // the model has the times of the kernels of this step
+		if strings.Contains(strings.Join(row.Names, " "), "micro-batches") {
+			within = 0.25 // of layers and micro-batches that of one for all
+		}
 		if math.Abs(row.Modelled-row.Time) > within*row.Time {
 			t.Errorf("row %d: nothing is divided, and the model has %g s, the text %g s", n+1, row.Modelled, row.Time)
 		}
