@@ -71,7 +71,7 @@ func (e *editor) pythonLenses(document string) string {
 func TestPython(t *testing.T) {
 	e, dir, doc := pythonEditor(t, nil, "")
 	e.settled()
-	if got, want := e.pythonHints(doc), "6 1.41µs 33kB\n7 5.03µs 228kB\n14 10.2µs 634kB\n15 7.60µs 442kB\n21 3.43µs 159kB\n27 4.29µs 309kB"; got != want {
+	if got, want := e.pythonHints(doc), "6 1.41µs 33kB\n7 5.03µs 228kB\n14 10.2µs 634kB\n15 9.65µs 501kB\n21 1.38µs 100kB\n27 4.29µs 309kB"; got != want {
 		t.Errorf("hints are\n%s\nnot\n%s", got, want)
 	}
 	var column []columnHint
@@ -80,7 +80,7 @@ func TestPython(t *testing.T) {
 		t.Errorf("the column is %+v", column)
 	}
 	lenses := e.pythonLenses(doc)
-	for _, want := range []string{"1 step: 31.9 µs · 1.81 MB moved, as compiled", "1 Trace again", "10 17.8 µs · 55.7 % of the program", "13 17.8 µs"} {
+	for _, want := range []string{"1 step: 31.9 µs · 1.81 MB moved, as compiled", "1 Trace again", "10 19.8 µs · 62.1 % of the program", "13 19.8 µs"} {
 		if !strings.Contains(lenses, want) {
 			t.Errorf("no lens %q in\n%s", want, lenses)
 		}
@@ -106,7 +106,7 @@ func TestPython(t *testing.T) {
 		t.Errorf("the traced program is at %+v", places)
 	}
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[%s,%s]}`, doc, edit(0, 0, 0, 0, "# new\n"), edit(7, 0, 7, 0, " ")))
-	if got, want := e.pythonHints(doc), "7 1.41µs 33kB\n15 10.2µs 634kB\n16 7.60µs 442kB\n22 3.43µs 159kB\n28 4.29µs 309kB"; got != want {
+	if got, want := e.pythonHints(doc), "7 1.41µs 33kB\n15 10.2µs 634kB\n16 9.65µs 501kB\n22 1.38µs 100kB\n28 4.29µs 309kB"; got != want {
 		t.Errorf("after an edit hints are\n%s\nnot\n%s", got, want)
 	}
 	if lenses := e.pythonLenses(doc); strings.Count(lenses, "the file has changed since") != 1 {
