@@ -11,6 +11,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -28,7 +29,7 @@ func (plain) Plan(u *pass.Unit) error               { return assemble.PlanPass(u
 
 func (plain) Program(u *pass.Unit) (*artifact.Program, error) { return assemble.Generate(u, back{}) }
 
-func (plain) Times(*pass.Unit) (kernel.Times, error) { return assemble.Times(back{}), nil }
+func (plain) Times(*pass.Unit) (target.Times, error) { return assemble.Times(back{}), nil }
 
 type back struct{ plain }
 

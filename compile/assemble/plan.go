@@ -7,6 +7,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -132,7 +133,7 @@ func running(p Plan) cost.Running {
 
 // Running is how f runs, of which a kernel reads and writes so many bytes, those of each value that its launches read by `of`. The
 // fusion planner asks it for every candidate; ok is false where there is no plan.
-func Running(b Backend, f *kernel.Form, moved kernel.Moved) (how cost.Running, ok bool) {
+func Running(b Backend, f *kernel.Form, moved target.Moved) (how cost.Running, ok bool) {
 	p, err := b.Plan(f, Options{})
 	if err != nil {
 		return how, false
@@ -150,6 +151,6 @@ func Running(b Backend, f *kernel.Form, moved kernel.Moved) (how cost.Running, o
 }
 
 // Times is what the fusion planner asks of b.
-func Times(b Backend) kernel.Times {
-	return kernel.Times{Running: func(f *kernel.Form, moved kernel.Moved) (cost.Running, bool) { return Running(b, f, moved) }}
+func Times(b Backend) target.Times {
+	return target.Times{Running: func(f *kernel.Form, moved target.Moved) (cost.Running, bool) { return Running(b, f, moved) }}
 }

@@ -6,6 +6,7 @@ import (
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 )
 
 // Plan is how a kernel runs on a target, as package assemble takes it. It is a
@@ -128,7 +129,7 @@ func (p *Plan) Tile() (tile, product string) {
 func (p *Plan) Pace() assemble.Pace { return p.pace }
 
 // Times is what the fusion planner asks of kernels for the machine of u.
-func (c codegen) Times(u *pass.Unit) (kernel.Times, error) {
+func (c codegen) Times(u *pass.Unit) (target.Times, error) {
 	t, err := c.target(u)
 	times := assemble.Times(assembler{t})
 	times.Least = leastTimes(t, u.Model())

@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 )
@@ -55,8 +56,8 @@ func TestRunning(t *testing.T) {
 	for _, c := range planned {
 		for _, arch := range []string{"sm_80", "sm_90a"} {
 			f := formed(t, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
-			target := targetOf(t, arch)
-			p, err := target.plan(f, assemble.Options{})
+			of := targetOf(t, arch)
+			p, err := of.plan(f, assemble.Options{})
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -82,7 +83,7 @@ func TestRunning(t *testing.T) {
 			for _, v := range f.Outputs {
 				stored += f.Elements(v) * v.Elem().Bytes()
 			}
-			got, ok := assemble.Running(assembler{target}, f, kernel.Moved{Written: stored, Of: func(*ir.Value) int64 { return 0 }})
+			got, ok := assemble.Running(assembler{of}, f, target.Moved{Written: stored, Of: func(*ir.Value) int64 { return 0 }})
 			if tile, _ := p.Tile(); !ok || got.Read != want.Read || got.Written != want.Written || got.Tile != tile || got.Launches != int64(p.Pace().Launches) {
 				t.Errorf("%s, %s: %+v, its %d launches take %+v", c.name, arch, got, len(ls), want)
 			}

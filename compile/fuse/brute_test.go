@@ -10,8 +10,8 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	text "dmir/syntax/source"
 )
@@ -25,7 +25,7 @@ type limits struct {
 	twice, slow bool
 }
 
-func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool, _ kernel.Moved) (how cost.Running, known, ok bool) {
+func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool, _ target.Moved) (how cost.Running, known, ok bool) {
 	how.Written = int64(len(outs)-1) * 100_000
 	if r.slow && len(ops) > 1 {
 		how.Launches, how.Tile = int64(len(outs)), "mma 64x64x32"

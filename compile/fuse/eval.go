@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
-	"dmir/compile/kernel"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -115,7 +115,7 @@ func (g *graph) legality(s *candidate) legality {
 		}
 		g.counts.Add("legal", len(s.nodes))
 		ops := g.surrounded(s)
-		l.how, l.known, l.ok = g.rules.Legal(ops, outs, g.over(s), kernel.Moved{Read: s.read, Written: s.written, Of: g.readsOf(ops)})
+		l.how, l.known, l.ok = g.rules.Legal(ops, outs, g.over(s), target.Moved{Read: s.read, Written: s.written, Of: g.readsOf(ops)})
 		g.legal[k] = l
 	}
 	return l

@@ -1,8 +1,8 @@
 package fuse
 
 import (
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/dialect/op"
 )
 
@@ -16,7 +16,7 @@ type Priced struct {
 }
 
 // Prices runs the pass on u and gives the kernels that the body then has, in its order.
-func Prices(u *pass.Unit, t kernel.Times) (out []Priced, err error) {
+func Prices(u *pass.Unit, t target.Times) (out []Priced, err error) {
 	f := &Figures{}
 	if err := f.fuse(u, Options{Rules: Kernels(t)}); err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -45,7 +45,7 @@ const DefaultEffort = 20000
 
 // Pass groups every op of the body into a dm.kernel. times is what the unit's target
 // knows of kernels.
-func Pass(times func(*pass.Unit) (kernel.Times, error)) pass.Pass {
+func Pass(times func(*pass.Unit) (target.Times, error)) pass.Pass {
 	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
 		t, err := times(u)
 		if err != nil || !u.Body().OneBlock() {
@@ -104,7 +104,7 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 	rules, effort, body := o.Rules, o.Effort, u.Body()
 	if rules == nil {
-		rules = Kernels(kernel.Times{})
+		rules = Kernels(target.Times{})
 	}
 	if effort == 0 {
 		effort = DefaultEffort

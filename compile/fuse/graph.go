@@ -10,6 +10,7 @@ import (
 	"dmir/base/work"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -302,7 +303,7 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 		n.tensor = e.Computes(g.m)
 		if e.Attention() != nil { // views are all that its kernel adds to it
 			one := []*ir.Op{n.op}
-			if how, known, ok := g.rules.Legal(one, n.op.Results, nil, kernel.Moved{Of: g.readsOf(one)}); ok && known {
+			if how, known, ok := g.rules.Legal(one, n.op.Results, nil, target.Moved{Of: g.readsOf(one)}); ok && known {
 				n.tensor = min(n.tensor, e.ComputesWith(g.m, how.Tile))
 			}
 		}

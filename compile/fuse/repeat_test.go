@@ -13,9 +13,9 @@ import (
 	"dmir/compile/gradient"
 	inlining "dmir/compile/inline"
 	"dmir/compile/interp"
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/simplify"
+	"dmir/compile/target"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/syntax/source"
@@ -97,7 +97,7 @@ func TestRepeated(t *testing.T) {
 	for seed := range uint64(6) {
 		for layers := 8; layers <= 9; layers++ {
 			u := deepUnit(t, seed, layers)
-			g, err := build(u, Kernels(kernel.Times{}))
+			g, err := build(u, Kernels(target.Times{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestRepeated(t *testing.T) {
 				for i, v := range s.outs {
 					outs[i] = g.values[v].v
 				}
-				if _, _, ok := g.rules.Legal(g.members(s), outs, g.over(s), kernel.Moved{Of: g.readsOf(g.members(s))}); ok != g.legality(s).ok {
+				if _, _, ok := g.rules.Legal(g.members(s), outs, g.over(s), target.Moved{Of: g.readsOf(g.members(s))}); ok != g.legality(s).ok {
 					t.Errorf("seed %d: legal is %v of nodes %v that store %v", seed, ok, s.nodes, s.outs)
 				}
 			}
@@ -192,7 +192,7 @@ func TestUnequalLayer(t *testing.T) {
 	odd := gelus[4]
 	odd.Name = "dm.silu"
 	odd.Attrs = nil
-	g, err := build(u, Kernels(kernel.Times{}))
+	g, err := build(u, Kernels(target.Times{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package fuse
 import (
 	"slices"
 
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -191,7 +191,7 @@ func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) 
 		return plain, members
 	}
 	slices.SortFunc(with, func(a, b *ir.Op) int { return r.g.position[a] - r.g.position[b] })
-	if _, _, ok := r.g.rules.Legal(with, shaped, nil, kernel.Moved{Of: r.g.readsOf(with)}); !ok {
+	if _, _, ok := r.g.rules.Legal(with, shaped, nil, target.Moved{Of: r.g.readsOf(with)}); !ok {
 		return plain, members
 	}
 	return shaped, with

@@ -6,6 +6,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/kernel"
+	"dmir/compile/target"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -20,7 +21,7 @@ type Rules interface {
 	// is not known. A legal group stays legal when it loses
 	// an op whose results no other op of it uses, and when it is reduced to two
 	// of its ops and those between them.
-	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved kernel.Moved) (how cost.Running, known, ok bool)
+	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved target.Moved) (how cost.Running, known, ok bool)
 	// Least is the time in seconds below which no kernel computes p, and below
 	// which none does that computes an operand of it; known is false where that of
 	// package cost is.
@@ -36,11 +37,11 @@ type Rules interface {
 
 // Kernels are the rules of the kernels that the compiler generates; see
 // kernel.OfOver. t is what the target knows of them; of the zero value nothing is known.
-func Kernels(t kernel.Times) Rules { return kernels{t} }
+func Kernels(t target.Times) Rules { return kernels{t} }
 
-type kernels struct{ times kernel.Times }
+type kernels struct{ times target.Times }
 
-func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved kernel.Moved) (how cost.Running, known, ok bool) {
+func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool, moved target.Moved) (how cost.Running, known, ok bool) {
 	f, err := kernel.OfOver(ops, outs, over)
 	if err != nil {
 		return how, false, false

@@ -7,7 +7,6 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/compile/assemble"
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
@@ -146,7 +145,7 @@ func (c codegen) on(u *pass.Unit) generator {
 func (codegen) Attends(o *ir.Op, _ *machine.Machine) bool { return attends(o) }
 
 // Times is what kernels take.
-func (c codegen) Times(u *pass.Unit) (kernel.Times, error) {
+func (c codegen) Times(u *pass.Unit) (target.Times, error) {
 	return assemble.Times(c.on(u)), nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
 	"dmir/compile/inline"
-	"dmir/compile/kernel"
 	"dmir/compile/layout"
 	"dmir/compile/loops"
 	"dmir/compile/microbatch"
@@ -53,7 +52,7 @@ func For(g target.Generator) []pass.Pass {
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(unfuse.Pass()),
 		regions.Pass(),
-		pass.InRegions(fuse.Pass(func(u *pass.Unit) (kernel.Times, error) { return of().Times(u) })),
+		pass.InRegions(fuse.Pass(func(u *pass.Unit) (target.Times, error) { return of().Times(u) })),
 		schedule.Buckets(),
 		schedule.Order(),
 		pass.InRegions(pass.Pass{

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
-	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
@@ -116,7 +115,7 @@ type Generator interface {
 	// its gradient.
 	Attends(o *ir.Op, m *machine.Machine) bool
 	// Times is what the kernels that it would generate take on the machine of u.
-	Times(u *pass.Unit) (kernel.Times, error)
+	Times(u *pass.Unit) (Times, error)
 	// Plan plans each kernel of u's function: it records its tile, the size of
 	// its scratch memory, and the bytes that its launches move through that.
 	Plan(u *pass.Unit) error

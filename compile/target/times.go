@@ -1,8 +1,9 @@
-package kernel
+package target
 
 import (
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
+	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 )
 
@@ -15,7 +16,7 @@ type Moved struct {
 // Times is what a target knows of the kernels that it would generate.
 type Times struct {
 	// Running is how the kernel of f runs; ok is false where there is none.
-	Running func(f *Form, moved Moved) (how cost.Running, ok bool)
+	Running func(f *kernel.Form, moved Moved) (how cost.Running, ok bool)
 	// Least is the time in seconds below which no kernel computes p, and below which none does that computes an operand of it. nil: that of
 	// the best tile of libraries.
 	Least func(p machine.Product) (all, computed float64)
