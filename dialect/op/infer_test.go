@@ -148,7 +148,7 @@ var goodOps = []struct {
 	{"reduce", "=tensor<8x6xf32,#dm.csr<nnz=9>>", `kind = "add", dims = [1]`, "8xf32", "9", "72", "32"},
 	{"softmax", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "dim = 1", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "36", "72", "36"},
 	{"relu", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "0", "36", "36"},
-	{"mul", "=tensor<8x6xf32,#dm.coo<nnz=e>> 6xf32", "", "=tensor<8x6xf32,#dm.coo<nnz=e>>", "e", "8*e 4*e", "4*e"},
+	{"mul", "=tensor<8x6xf32,#dm.coo<nnz=e>> 6xf32", "", "=tensor<8x6xf32,#dm.coo<nnz=e>>", "e", "8*e + 4 4*e", "4*e"},
 	{"transpose", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "dims = [1, 0]", "=tensor<6x8xf32,#dm.csc<nnz=e>>", "0", "0", "0"},
 	{"sample", "=tensor<8x6xf32,#dm.csr<nnz=e>> 8x4xf32 6x4xf32", `equation = "ik,jk->ij"`, "=tensor<8x6xf32,#dm.csr<nnz=e>>", "7*e", "4*e + 36 16*e 16*e", "4*e"},
 	{"convert_format", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "", "8x6xf32", "e", "8*e + 36", "192"},

@@ -192,19 +192,12 @@ func (c *contractedSparse) at(o term, level int) term {
 	return term{c.counted(c.take(v, at), level), append([]int{entry}, rest...)}
 }
 
-// counted is x, of the entries of a level of a piece, with 0 for padding. Pieces have some where the whole has none, and what is
-// computed of it may be NaN, which a cotangent of 0 does not take away.
+// counted is x, of the entries of a level of a piece, with 0 for padding, which pieces have where the whole has none.
 func (c *contractedSparse) counted(x *ir.Value, level int) *ir.Value {
 	if c.of == c.o {
 		return x
 	}
-	is := c.stored(level)
-	if is == nil {
-		return x
-	}
-	t := asTensor(x.Type)
-	shape := append([]dim.Dim{t.Shape[0]}, slices.Repeat([]dim.Dim{dim.Const(1)}, t.Rank()-1)...)
-	return c.Value("select", []*ir.Value{c.Reshape(is, shape...), x, c.Splat(&types.Tensor{Elem: t.Elem}, 0)}, nil)
+	return c.unpadded(x, level, 0)
 }
 
 // linear numbers, for each entry of a level, its place in a row-major tensor of the levels along.

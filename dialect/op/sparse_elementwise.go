@@ -1,6 +1,7 @@
 package op
 
 import (
+	"math"
 	"slices"
 
 	"dmir/dialect/dim"
@@ -60,8 +61,8 @@ func otherPattern(o *ir.Op, i, j int) *Problem {
 		help("use values computed from one of them, or dm.sample, which takes the elements that another tensor stores")
 }
 
-// atStored are the elements of dense operand j that operand i stores, as its values lie.
-func (l *lowering) atStored(i, j int) *ir.Value {
+// atStored are the elements of dense operand j that operand i stores, as its values lie, and another number for padding.
+func (l *lowering) atStored(i, j int, padding float64) *ir.Value {
 	c := l.elementsOf(i)
 	t := asTensor(l.o.Operands[j].Type)
 	x := term{v: l.in[j][0]}
@@ -76,7 +77,7 @@ func (l *lowering) atStored(i, j int) *ir.Value {
 	if len(shape) == 0 {
 		return x.v
 	}
-	return c.flat(c.whole(c.atEntries(x)))
+	return c.flat(c.unpadded(c.whole(c.atEntries(x)), c.core, padding))
 }
 
 // elementsOf is operand i with letters of its own for its dimensions, all of them in the output.
@@ -195,8 +196,8 @@ var normalized = &Sparse{
 		each := func(kind string, x term) *ir.Value { // of the row that an element is in
 			return c.whole(c.atEntries(term{c.unblocked(c.contract(kind, x, nil)), c.output}))
 		}
-		x.v = c.Unary("exp", c.Binary("sub", x.v, each("max", x)))
-		y := c.Binary("div", x.v, each("add", x))
+		x.v = c.Unary("exp", c.unpadded(c.Binary("sub", x.v, each("max", x)), c.core, math.Inf(-1)))
+		y := c.Binary("div", x.v, c.unpadded(each("add", x), c.core, 1))
 		l.give([]*ir.Value{c.Convert(c.flat(y), l.out[0].Elem)}, 0)
 	},
 }

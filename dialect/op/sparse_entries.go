@@ -268,6 +268,18 @@ func (e *entries) stored(level int) *ir.Value {
 	return e.compared("lt", e.Convert(e.numbers(e.count(level)), n.Elem()), n)
 }
 
+// unpadded is x, of the entries of a level as its first dimension, with another number for padding, such that what is computed of
+// it is 0 there: of NaN not even a cotangent of 0 is.
+func (e *entries) unpadded(x *ir.Value, level int, padding float64) *ir.Value {
+	is := e.stored(level)
+	if is == nil {
+		return x
+	}
+	t := asTensor(x.Type)
+	shape := append([]dim.Dim{t.Shape[0]}, slices.Repeat([]dim.Dim{dim.Const(1)}, t.Rank()-1)...)
+	return e.Value("select", []*ir.Value{e.Reshape(is, shape...), x, e.Splat(&types.Tensor{Elem: t.Elem}, padding)}, nil)
+}
+
 // end is the last position of a level: how many entries it has, [1].
 func (e *entries) end(level int) *ir.Value {
 	end := e.Splat(&types.Tensor{Elem: types.I32}, math.MaxInt32) // moved to the last one

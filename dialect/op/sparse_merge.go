@@ -48,9 +48,9 @@ func merging(both bool) *Sparse {
 			case a && b:
 				l.assemble(l.out[0], l.union(l.out[0]))
 			case both && a:
-				l.give(l.apply(last(l.in[0]), l.atStored(0, 1)), 0)
+				l.give(l.apply(last(l.in[0]), l.atStored(0, 1, 0)), 0)
 			case both:
-				l.give(l.apply(l.atStored(1, 0), last(l.in[1])), 1)
+				l.give(l.apply(l.atStored(1, 0, 0), last(l.in[1])), 1)
 			default:
 				l.refuse(problem("DM134", 0, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
 			}
@@ -76,11 +76,12 @@ var quotients = &Sparse{
 	lower: func(l *lowering) {
 		switch a, b := l.sparse(0), l.sparse(1); {
 		case a && b && l.samePattern(0, 1):
-			l.give(l.apply(last(l.in[0]), last(l.in[1])), 0)
+			e := l.entries(1)
+			l.give(l.apply(last(l.in[0]), e.flat(e.unpadded(e.values(), e.core, 1))), 0)
 		case b:
 			l.refuse(problem("DM134", 1, "%s divides by 0 wherever %s stores nothing", l.o.Name, valueName(l.o.Operands[1])).help("make it dense: dm.convert_format"))
 		default:
-			l.give(l.apply(last(l.in[0]), l.atStored(0, 1)), 0)
+			l.give(l.apply(last(l.in[0]), l.atStored(0, 1, 1)), 0)
 		}
 	},
 }
