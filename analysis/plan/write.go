@@ -170,7 +170,6 @@ func (w *writer) arguments() {
 	}
 	flat := 0
 	for i, a := range w.s.text.Args {
-		first := flat
 		any := false
 		var text func(t types.Type) string
 		text = func(t types.Type) string {
@@ -185,14 +184,18 @@ func (w *writer) arguments() {
 				}
 				return all
 			}
+			ten, isTensor := t.(*types.Tensor)
+			if isTensor && ten.Format != nil {
+				flat += len(ten.Components())
+				return "unit"
+			}
 			v := m.fn.Args[flat]
 			flat++
 			if w := m.like[v]; w != nil {
 				v = w
 			}
 			l, ok := stored[v]
-			ten, isTensor := t.(*types.Tensor)
-			if !ok || !isTensor || ten.Rank() == 0 || ten.At.Shard != nil || ten.Format != nil {
+			if !ok || !isTensor || ten.Rank() == 0 || ten.At.Shard != nil {
 				return "unit"
 			}
 			any = true
@@ -204,7 +207,6 @@ func (w *writer) arguments() {
 		}
 		w.argText[i] = value
 		w.values = append(w.values, Value{Name: a.Name, Line: lineOf(w.src, a.Span), Sharding: w.plain(value), Span: a.Span})
-		_ = first
 	}
 }
 
