@@ -246,7 +246,7 @@ var convolutionDef = &Def{
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
 		"`(d + low + high - (window - 1)·rhs_dilation - 1) / stride + 1`, rounded down.\n\n" +
 		"With `lhs_dilation = l` there are `l - 1` zeros between the elements of x first, so that its size is `(d - 1)·l + 1`. This is a transposed convolution: that of stride s, padding p and a window k is " +
-		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are neither stored nor multiplied.\n\n" + accumulateDoc + precisionDoc +
+		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are not stored and count no FLOP, and kernels of GPUs do not multiply them.\n\n" + accumulateDoc + precisionDoc +
 		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included, but not the products with the zeros between elements. Reads the elements of x that some window touches, and all of w.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
