@@ -2,6 +2,12 @@ module dmir
 
 go 1.26.0
 
+// Packages of npm have Go files too, which come and go while tests install them.
+ignore (
+	./build
+	node_modules
+)
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/alecthomas/participle/v2 v2.1.4
