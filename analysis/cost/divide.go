@@ -305,10 +305,7 @@ func known(o *ir.Op) bool {
 
 // size gives the values of f numbers for symbols.
 func size(f *ir.Func, bind map[string]int64) {
-	sizes := map[string]dim.Dim{}
-	for name, n := range bind {
-		sizes[name] = dim.Const(n)
-	}
+	sizes := dim.Consts(bind)
 	for _, v := range f.Args {
 		v.Type = types.Sized(v.Type, sizes)
 	}

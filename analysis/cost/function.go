@@ -104,11 +104,7 @@ func unknown(entries []*Entry) int {
 
 // sizes is what fn's symbols stand for.
 func sizes(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
-	env := map[string]dim.Dim{}
-	for name, n := range op.Bindings(fn, bind) {
-		env[name] = dim.Const(n)
-	}
-	return env
+	return dim.Consts(op.Bindings(fn, bind))
 }
 
 // body is the cost of fn with the sizes of env, nil if fn calls itself.

@@ -125,11 +125,7 @@ func size(f *ir.Func, bind map[string]int64) {
 	if len(bind) == 0 {
 		return
 	}
-	sizes := map[string]dim.Dim{}
-	for name, n := range bind {
-		sizes[name] = dim.Const(n)
-	}
-	op.Resize(f, sizes)
+	op.Resize(f, dim.Consts(bind))
 	f.Retype()
 }
 

@@ -33,10 +33,7 @@ func (b *builder) mesh() *Mesh {
 			out.Place = b.placeOf(o)
 		}
 	}
-	s := &spread{b: b, mesh: on, out: out, sizes: map[string]dim.Dim{}, known: map[string]int{}}
-	for name, n := range op.Bindings(b.f.Func, b.p.Bind) {
-		s.sizes[name] = dim.Const(n)
-	}
+	s := &spread{b: b, mesh: on, out: out, sizes: dim.Consts(op.Bindings(b.f.Func, b.p.Bind)), known: map[string]int{}}
 	var problem *shard.Problem
 	s.values, problem = b.f.Shardings()
 	out.Local = s.values == nil && problem == nil

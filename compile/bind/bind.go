@@ -22,14 +22,11 @@ func Pass() pass.Pass {
 }
 
 func run(u *pass.Unit) error {
-	sizes := map[string]dim.Dim{}
 	given := op.Bindings(u.Func, u.Options.Bind)
 	if outside := op.BeyondLimits(u.Func.Op, given); outside != "" {
 		return pass.Errorf(u.Func.Op, "DM805", "%s", outside)
 	}
-	for name, n := range given {
-		sizes[name] = dim.Const(n)
-	}
+	sizes := dim.Consts(given)
 	op.Resize(u.Func, sizes)
 	verify.Complete(u.Func.Body.Ops, verify.Infer)
 	if err := leftOver(u); err != nil {

@@ -18,8 +18,8 @@ import (
 type Layout struct {
 	Mesh          *mesh.Mesh
 	Args, Results []*types.Tensor
-	// SparseArgs and SparseResults are the sparse tensors that they store, of which the program may have pieces; whoever makes whole
-	// ones fills them in.
+	// SparseArgs and SparseResults are the sparse tensors that they store, of which the program may have pieces. The driver
+	// sets them where arguments and results are whole.
 	SparseArgs, SparseResults []Stored
 
 	along []types.Axis // the axis of a pipeline, whose positions have results of their own; nil: all have all

@@ -117,10 +117,7 @@ func maxPeak(b pass.Body, bind map[string]int64) (bytes int64, limited bool, err
 			return 0, false, pass.Errorf(fn.Op, "DM842", "%s", e)
 		}
 	}
-	env := map[string]dim.Dim{}
-	for s, n := range op.Bindings(fn, bind) {
-		env[s] = dim.Const(n)
-	}
+	env := dim.Consts(op.Bindings(fn, bind))
 	for _, l := range limits {
 		if l.Attr != cost.MaxPeak || l.Written {
 			continue

@@ -48,6 +48,15 @@ type term struct {
 // Const is the constant n.
 func Const(n int64) Dim { return Dim{c: n} }
 
+// Consts are the constants of numbers by their symbols, as Subst takes them.
+func Consts(numbers map[string]int64) map[string]Dim {
+	out := make(map[string]Dim, len(numbers))
+	for name, n := range numbers {
+		out[name] = Const(n)
+	}
+	return out
+}
+
 // Sym is the symbol name.
 func Sym(name string) Dim { return build(0, []term{{1, []string{name}}}, false) }
 

@@ -52,11 +52,7 @@ func divides(v *ir.Value) bool {
 
 // size gives the values of f numbers for symbols.
 func size(f *ir.Func, bind map[string]int64) {
-	sizes := map[string]dim.Dim{}
-	for name, n := range bind {
-		sizes[name] = dim.Const(n)
-	}
-	op.Resize(f, sizes)
+	op.Resize(f, dim.Consts(bind))
 	sized(f)
 }
 
