@@ -1,7 +1,9 @@
-// Package flatten writes functions without tuples: every tuple becomes its tensors,
-// an op on the members of tuples as many ops, and dm.pack and dm.unpack vanish. What
-// executes, differentiates and compiles a program sees none; what shows a program
-// to people works on the text's own ops, which From gives for those made of them.
+// Package flatten writes functions without tuples and sparse tensors: every tuple
+// becomes its tensors, an op on the members of tuples as many ops, and dm.pack and
+// dm.unpack vanish; ops on sparse tensors become dense ops on their components
+// (op.LowerSparse). What executes, differentiates and compiles a program sees none
+// of them; what shows a program to people works on the text's own ops, which From
+// gives for those made of them.
 package flatten
 
 import (
