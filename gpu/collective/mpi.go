@@ -11,26 +11,29 @@ import (
 	"time"
 )
 
-// mpiComm is the membership in a run over MPI. All calls of the library are made by one
-// goroutine, which keeps its thread: the work function. Collectives are started without waiting
-// and polled, so that a time-out or the end of a context ends them. Calls that differ between
-// ranks are found when they do not end; Open makes sure that all ranks run one program.
+// mpiComm is the membership in a run over MPI. Who makes a call makes the library's calls of it, one
+// goroutine at a time; the thread that has initialised the library is kept, and ends it. Collectives
+// are started without waiting and polled, so that a time-out or the end of a context ends them. Calls
+// that differ between ranks are found when they do not end; Open makes sure that all ranks run one
+// program.
 type mpiComm struct {
 	member
 	lib     *mpiLibrary
-	jobs    chan func()
+	jobs    chan func() // what the thread that has initialised the library calls
 	timeout time.Duration
 	limit   int // elements of one call of the library
 
-	// Of the work goroutine.
+	turn sync.Mutex // held by who calls the library, for what follows
+	// What is held by the turn.
 	control mpiControl
 	posted  []*posting // sends that may not have ended
+	pushing bool       // a goroutine sees to them
 	groups  map[string]*mpiGroup
 	busy    *mpiCall // for answers to other ranks
 
 	failed  atomic.Pointer[failure]
 	aborted atomic.Pointer[failure] // why this rank has called Abort
-	closed  bool
+	closed  atomic.Bool
 }
 
 // failure is why the run ended, for this rank.
@@ -45,7 +48,16 @@ type mpiGroup struct {
 // mpiCall is a call that waits for other ranks.
 type mpiCall struct {
 	*request
-	number int // among those of its group; not of a permute
+	number int       // among those of its group; not of a permute
+	until  time.Time // not later; zero: no end
+}
+
+// over is why the call must end now: its context has ended, or its time.
+func (c *mpiCall) over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || c.until.IsZero() || time.Now().Before(c.until) {
+		return err
+	}
+	return context.DeadlineExceeded
 }
 
 // String is the same on all ranks of a collective.
@@ -53,29 +65,18 @@ func (c *mpiCall) String() string {
 	return fmt.Sprintf("%s (number %d of its group)", c.request, c.number)
 }
 
-// work starts the goroutine that calls the library. It ends with the process: a thread that
+// work makes calls of the library on a thread of its own. It ends with the process: a thread that
 // has initialised MPI must not exit before.
 func (c *mpiComm) work() {
 	runtime.LockOSThread()
-	for open := true; open; {
-		var tick <-chan time.Time
-		if len(c.posted) > 0 { // the library moves data in calls only
-			tick = time.After(pollPause)
-		}
-		var job func()
-		select {
-		case job, open = <-c.jobs:
-			if open {
-				job()
-			}
-		case <-tick:
-			c.progress()
-		}
+	for job := range c.jobs {
+		c.turn.Lock()
+		job()
+		c.turn.Unlock()
 	}
-	select {}
 }
 
-// on runs f on the work goroutine and returns its error. If the library hangs the end of ctx
+// on runs f on the thread that initialises the library, and returns its error. If the library hangs the end of ctx
 // does not stop it; then on returns and leaves f behind.
 func (c *mpiComm) on(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
@@ -110,10 +111,13 @@ func openMPIComm(ctx context.Context, l Launch, timeout time.Duration) (*mpiComm
 
 func (c *mpiComm) init(l Launch) error {
 	m := c.lib
-	const funneled = 1 // one thread makes all calls
+	const serialized = 2 // any thread makes calls, one at a time
 	var provided, rank, size int32
-	if err := m.check("MPI_Init_thread", m.InitThread(0, 0, funneled, &provided)); err != nil {
+	if err := m.check("MPI_Init_thread", m.InitThread(0, 0, serialized, &provided)); err != nil {
 		return err
+	}
+	if provided < serialized {
+		return fmt.Errorf("the library of %s was built for one thread: install one that provides MPI_THREAD_SERIALIZED", l.By)
 	}
 	m.CommRank(m.world, &rank)
 	m.CommSize(m.world, &size)
@@ -125,32 +129,25 @@ func (c *mpiComm) init(l Launch) error {
 	return c.control.start(c)
 }
 
-// run makes a call within the time given.
+// run makes a call within the time given. After a failure every call fails.
 func (c *mpiComm) run(ctx context.Context, r *request) error {
-	if c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
+	call := &mpiCall{request: r}
+	if c.timeout > 0 { // no context, whose timer takes as long as a small call
+		call.until = time.Now().Add(c.timeout)
 	}
-	if c.closed {
+	if c.closed.Load() {
 		return fmt.Errorf("rank %d: %s after Close", c.rank, r)
 	}
-	// Not by on: the work goroutine itself ends with ctx, and uses the buffers until then.
-	done := make(chan error, 1)
-	c.jobs <- func() { done <- c.execute(ctx, r) }
-	return <-done
-}
-
-// execute is run on the work goroutine. After a failure every call fails.
-func (c *mpiComm) execute(ctx context.Context, r *request) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	if f := c.failed.Load(); f != nil {
 		return f.error
 	}
 	var err error
 	if errors.Is(ctx.Err(), context.Canceled) {
-		err = c.broken(&mpiCall{request: r}, ctx.Err())
+		err = c.broken(call, ctx.Err())
 	} else { // a rank that was stopped until its time was over asks the others, as one does that has waited
-		err = c.start(ctx, r)
+		err = c.start(ctx, call)
 	}
 	if err != nil {
 		c.failed.Store(&failure{err})
@@ -329,13 +326,13 @@ func (c *mpiComm) Close() error {
 	if f := c.failed.Load(); f != nil {
 		return f.error
 	}
-	if c.closed {
+	if c.closed.Load() {
 		return nil
 	}
 	if err := c.Barrier(context.Background()); err != nil {
 		return err
 	}
-	c.closed = true
+	c.closed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), finalizeMost)
 	defer cancel()
 	err := c.on(ctx, func() error {

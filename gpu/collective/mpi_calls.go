@@ -44,21 +44,20 @@ func (c *mpiComm) finish(ctx context.Context, call *mpiCall, steps ...started) e
 }
 
 func (c *mpiComm) await(ctx context.Context, call *mpiCall, mem *mpiMemory, steps []started) error {
-	open := make([]*mpiHandle, len(steps))
+	open := make([]mpiHandle, len(steps))
 	for i, s := range steps {
-		open[i] = new(mpiHandle)
-		if err := c.lib.check(s.name, s.do(mem, open[i])); err != nil {
+		if err := c.lib.check(s.name, s.do(mem, &open[i])); err != nil {
 			return c.broken(call, err)
 		}
 	}
 	name := steps[len(steps)-1].name
 	ended := func() (bool, error) {
 		for len(open) > 0 {
-			var done int32
-			if err := c.lib.check(name, c.lib.Test(open[0], &done, c.lib.noStatus)); err != nil {
+			done, code := c.lib.Test(&open[0])
+			if err := c.lib.check(name, code); err != nil {
 				return true, c.broken(call, err)
 			}
-			if done == 0 {
+			if !done {
 				return false, nil
 			}
 			open = open[1:]
@@ -80,8 +79,8 @@ func (c *mpiComm) await(ctx context.Context, call *mpiCall, mem *mpiMemory, step
 			c.control.fail(c.others(), c.rank, f.Error())
 			return f.error
 		}
-		if ctx.Err() != nil {
-			return c.gaveUp(ctx, call, ended)
+		if why := call.over(ctx); why != nil {
+			return c.gaveUp(why, call, ended)
 		}
 		if waited < pollYield {
 			yield()
@@ -92,9 +91,8 @@ func (c *mpiComm) await(ctx context.Context, call *mpiCall, mem *mpiMemory, step
 }
 
 // start makes the calls of the library for a request.
-func (c *mpiComm) start(ctx context.Context, r *request) error {
-	call := &mpiCall{request: r}
-	m := c.lib
+func (c *mpiComm) start(ctx context.Context, call *mpiCall) error {
+	m, r := c.lib, call.request
 	c.progress()
 	switch r.op {
 	case opPermute:
@@ -127,7 +125,7 @@ func (c *mpiComm) start(ctx context.Context, r *request) error {
 			part := r.out[lo*width(r.elem) : hi*width(r.elem)]
 			buf := w.encode(part)
 			err := c.finish(ctx, call, started{"MPI_Iallreduce", func(mem *mpiMemory, q *mpiHandle) int32 {
-				return m.IAllReduce(m.inPlace, mem.at(buf), int32(w.count(buf)), m.types[w.elem], m.ops[w.how], g.comm, q)
+				return m.IAllReduce(m.inPlace, mem.at(buf), w.count(buf), m.types[w.elem], m.ops[w.how], g.comm, q)
 			}})
 			if err == nil {
 				w.decode(buf, part)
@@ -264,6 +262,10 @@ func (c *mpiComm) post(call *mpiCall) error {
 	m, p := c.lib, &posting{}
 	buf := append([]byte(nil), call.in...)
 	c.posted = append(c.posted, p)
+	if !c.pushing {
+		c.pushing = true
+		go c.push()
+	}
 	return chunks(len(buf), c.limit, func(lo, hi int) error {
 		q := new(mpiHandle)
 		code := m.ISend(p.mem.at(buf[lo:hi]), int32(hi-lo), m.bytes, int32(call.to), int32(tagPoint+call.tag%points), m.world, q)
@@ -275,13 +277,26 @@ func (c *mpiComm) post(call *mpiCall) error {
 	})
 }
 
+// push calls the library, which moves data in calls only, until all sends have ended.
+func (c *mpiComm) push() {
+	for again := true; again; {
+		time.Sleep(pollPause)
+		c.turn.Lock()
+		if !c.closed.Load() {
+			c.progress()
+		}
+		again = len(c.posted) > 0 && !c.closed.Load()
+		c.pushing = again
+		c.turn.Unlock()
+	}
+}
+
 // progress lets go of the sends that have ended. One whose receiver has failed never does.
 func (c *mpiComm) progress() {
 	kept := c.posted[:0]
 	for _, p := range c.posted {
 		for len(p.open) > 0 {
-			var done int32
-			if c.lib.Test(p.open[0], &done, c.lib.noStatus) != 0 || done == 0 {
+			if done, code := c.lib.Test(p.open[0]); code != 0 || !done {
 				break
 			}
 			p.open = p.open[1:]

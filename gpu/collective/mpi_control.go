@@ -60,12 +60,11 @@ func (k *mpiControl) post() {
 func (k *mpiControl) poll() {
 	m := k.c.lib
 	for k.receive != nil {
-		var done int32
-		if m.Test(k.receive, &done, m.noStatus) != 0 {
+		done, code := m.Test(k.receive)
+		if code != 0 {
 			k.receive = nil
-			return
 		}
-		if done == 0 {
+		if code != 0 || !done {
 			return
 		}
 		k.handle()
@@ -127,8 +126,7 @@ func (k *mpiControl) fail(to []int, reporter int, reason string) {
 func (k *mpiControl) flush(most time.Duration) {
 	m := k.c.lib
 	for end := time.Now().Add(most); len(k.sent) > 0 && time.Now().Before(end); {
-		var done int32
-		if m.Test(k.sent[0], &done, m.noStatus) != 0 || done != 0 {
+		if done, code := m.Test(k.sent[0]); done || code != 0 {
 			k.sent = k.sent[1:]
 			continue
 		}
@@ -147,11 +145,11 @@ func (k *mpiControl) stop(c *mpiComm) {
 // grace is how long a rank that waits in a call may take to answer.
 const grace = 3 * time.Second
 
-// gaveUp is the error of a call that the end of its context has ended. After a time-out it
-// asks all ranks where they are, and is nil if the call ends meanwhile.
-func (c *mpiComm) gaveUp(ctx context.Context, call *mpiCall, ended func() (bool, error)) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return c.broken(call, ctx.Err())
+// gaveUp is the error of a call that why has ended, the end of its context or of its time. After a
+// time-out it asks all ranks where they are, and is nil if the call ends meanwhile.
+func (c *mpiComm) gaveUp(why error, call *mpiCall, ended func() (bool, error)) error {
+	if !errors.Is(why, context.DeadlineExceeded) {
+		return c.broken(call, why)
 	}
 	k := &c.control
 	clear(k.answers)

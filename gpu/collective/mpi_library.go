@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unsafe"
 
 	"dmir/gpu/dylib"
 )
@@ -30,7 +31,6 @@ type mpiAPI struct {
 	GroupOf       func(group mpiHandle, n int32, ranks *int32, to *mpiHandle) int32                                            `c:"MPI_Group_incl"`
 	GroupFree     func(group *mpiHandle) int32                                                                                 `c:"MPI_Group_free"`
 	AllReduce     func(from, to uintptr, n int32, elem, op, comm mpiHandle) int32                                              `c:"MPI_Allreduce"`
-	IAllReduce    func(from, to uintptr, n int32, elem, op, comm mpiHandle, r *mpiHandle) int32                                `c:"MPI_Iallreduce"`
 	IReduceBlocks func(from, to uintptr, n int32, elem, op, comm mpiHandle, r *mpiHandle) int32                                `c:"MPI_Ireduce_scatter_block"`
 	IAllGather    func(from uintptr, n int32, elem mpiHandle, to uintptr, m int32, elemTo, comm mpiHandle, r *mpiHandle) int32 `c:"MPI_Iallgather"`
 	IAllToAll     func(from uintptr, n int32, elem mpiHandle, to uintptr, m int32, elemTo, comm mpiHandle, r *mpiHandle) int32 `c:"MPI_Ialltoall"`
@@ -38,9 +38,12 @@ type mpiAPI struct {
 	IBroadcast    func(buf uintptr, n int32, elem mpiHandle, root int32, comm mpiHandle, r *mpiHandle) int32                   `c:"MPI_Ibcast"`
 	ISend         func(buf uintptr, n int32, elem mpiHandle, to, tag int32, comm mpiHandle, r *mpiHandle) int32                `c:"MPI_Isend"`
 	IReceive      func(buf uintptr, n int32, elem mpiHandle, from, tag int32, comm mpiHandle, r *mpiHandle) int32              `c:"MPI_Irecv"`
-	Test          func(r *mpiHandle, done *int32, status uintptr) int32                                                        `c:"MPI_Test"`
 	Cancel        func(r *mpiHandle) int32                                                                                     `c:"MPI_Cancel"`
 	Wait          func(r *mpiHandle, status uintptr) int32                                                                     `c:"MPI_Wait"`
+
+	// Of which a small collective consists: of the methods Test and IAllReduce.
+	TestFunc       dylib.Func `c:"MPI_Test"`
+	IAllReduceFunc dylib.Func `c:"MPI_Iallreduce"`
 }
 
 // mpiLibrary is an open library with its constants.
@@ -52,6 +55,18 @@ type mpiLibrary struct {
 	ops                 map[Reduction]mpiHandle
 	inPlace, noStatus   uintptr
 	anySource           int32
+	done                int32 // an argument of MPI_Test
+}
+
+// Test reports whether the call r has ended, and MPI's error code.
+func (m *mpiLibrary) Test(r *mpiHandle) (done bool, code int32) {
+	code = int32(m.TestFunc.Call(uintptr(unsafe.Pointer(r)), uintptr(unsafe.Pointer(&m.done)), m.noStatus))
+	return m.done != 0, code
+}
+
+// IAllReduce starts MPI_Iallreduce on n elements.
+func (m *mpiLibrary) IAllReduce(from, to uintptr, n int, elem, op, comm mpiHandle, r *mpiHandle) int32 {
+	return int32(m.IAllReduceFunc.Call(from, to, uintptr(n), uintptr(elem), uintptr(op), uintptr(comm), uintptr(unsafe.Pointer(r))))
 }
 
 // The variables of Open MPI whose addresses are its constants.

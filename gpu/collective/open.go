@@ -87,22 +87,19 @@ func (c *mpiComm) report(reason error) error {
 	if c.failed.Load() != nil { // the call that failed has told the others
 		return reason
 	}
-	done := make(chan error, 1)
-	c.jobs <- func() {
-		c.failed.Store(&failure{reason})
-		k := &c.control
-		k.fail(c.others(), c.rank, reason.Error())
-		for end := time.Now().Add(grace); c.rank > 0 && time.Now().Before(end); time.Sleep(pollPause) {
-			k.poll()
-			var ended *Ended
-			if errors.As(k.over, &ended) && ended.Rank < c.rank {
-				done <- k.over
-				return
-			}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.failed.Store(&failure{reason})
+	k := &c.control
+	k.fail(c.others(), c.rank, reason.Error())
+	for end := time.Now().Add(grace); c.rank > 0 && time.Now().Before(end); time.Sleep(pollPause) {
+		k.poll()
+		var ended *Ended
+		if errors.As(k.over, &ended) && ended.Rank < c.rank {
+			return k.over
 		}
-		done <- reason
 	}
-	return <-done
+	return reason
 }
 
 // agree checks that all ranks have the same identity. If not, the error names those that
