@@ -111,7 +111,7 @@ func graphOf(t *testing.T, src string, rules Rules) *graph {
 		t.Fatalf("%s\n%s", d.Message, src)
 	}
 	m, _ := machine.Lookup("h200")
-	g, err := build(&pass.Unit{Ctx: t.Context(), Module: p.Modules[0], Func: p.Modules[0].Funcs[0], Machine: m}, rules)
+	g, err := build(&pass.Unit{Ctx: t.Context(), Module: p.Modules[0], Func: p.Modules[0].Funcs[0], Machine: m}, rules, newLegalities())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
-	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -95,30 +94,6 @@ func (g *graph) valid(s *candidate) bool {
 		}
 	}
 	return s.legal
-}
-
-// legality is what the rules find about a kernel.
-type legality struct {
-	how       cost.Running // on the target
-	known, ok bool
-}
-
-// legality asks the rules about s, once for equal kernels of equal layers.
-func (g *graph) legality(s *candidate) legality {
-	nodes, stored := g.earliest(s.nodes, s.outs)
-	k := key(nodes, stored)
-	l, known := g.legal[k]
-	if !known {
-		outs := make([]*ir.Value, len(s.outs))
-		for i, v := range s.outs {
-			outs[i] = g.values[v].v
-		}
-		g.counts.Add("legal", len(s.nodes))
-		ops := g.surrounded(s)
-		l.how, l.known, l.ok = g.rules.Legal(ops, outs, g.over(s), target.Moved{Read: s.read, Written: s.written, Of: g.readsOf(ops)})
-		g.legal[k] = l
-	}
-	return l
 }
 
 // splitsDropout reports whether s computes a dropout's mask and its operand,

@@ -120,13 +120,14 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 			panic(r)
 		}
 	}()
-	g, s, err := best(u, rules, effort)
+	legal := newLegalities()
+	g, s, err := best(u, rules, legal, effort)
 	if err != nil {
 		return err
 	}
 	if ops := g.assembled(s.kernels); len(ops) > 0 {
 		a := g.inParts(ops)
-		h, t, err := best(u, rules, effort)
+		h, t, err := best(u, rules, legal, effort)
 		switch {
 		case err != nil:
 			return err
@@ -151,8 +152,8 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 
 // best is the graph of u's body and its best plan, whose kernels are in an order in
 // which they can run.
-func best(u *pass.Unit, rules Rules, effort int) (*graph, solution, error) {
-	g, err := build(u, rules)
+func best(u *pass.Unit, rules Rules, legal *legalities, effort int) (*graph, solution, error) {
+	g, err := build(u, rules, legal)
 	if err != nil {
 		return nil, solution{}, err
 	}

@@ -32,8 +32,8 @@ type graph struct {
 	position     map[*ir.Op]int // index in the body
 	nodeOf       map[*ir.Op]int // the last node of an op
 	memo         map[string]*candidate
-	legal        map[string]legality // by kernel, moved to the first layer that has an equal one
-	repeats      *repeats            // nil: no equal layers
+	legal        *legalities
+	repeats      *repeats // nil: no equal layers
 	conflictMemo map[[2]int]bool
 	most         int    // operands of a part or a piece of it: maxOperands
 	cut          bool   // a part was split because of its length
@@ -118,9 +118,9 @@ func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.
 func (g *graph) isNumber(v *ir.Value) bool { return g.isConstant(v) && !op.IsData(v.Op) }
 
 // build returns the graph of u's body, whose sizes are numbers.
-func build(u *pass.Unit, rules Rules) (*graph, error) {
+func build(u *pass.Unit, rules Rules, legal *legalities) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: legal, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	g.flow = flow

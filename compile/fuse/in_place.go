@@ -162,6 +162,6 @@ func (g *graph) copyInstead(ks []*candidate) {
 		}
 	}
 	g.overwriting = slices.DeleteFunc(g.overwriting, func(i int) bool { return g.nodes[i].update == nil })
-	g.memo, g.legal = map[string]*candidate{}, map[string]legality{}
+	g.memo = map[string]*candidate{}
 	g.repeats = g.repeated()
 }

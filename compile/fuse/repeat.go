@@ -96,21 +96,26 @@ const maxAnchors = 4
 
 // kinds numbers the nodes by op, attributes and types.
 func (g *graph) kinds() []int {
-	kinds, number := make([]int, len(g.nodes)), map[string]int{}
+	kinds := make([]int, len(g.nodes))
 	for i, n := range g.nodes {
-		var b strings.Builder
-		b.WriteString(n.op.Name)
-		for _, a := range n.op.Attrs {
-			b.WriteByte(' ')
-			b.WriteString(a.String())
-		}
-		for _, v := range slices.Concat(n.op.Operands, n.op.Results) {
-			b.WriteByte(' ')
-			b.WriteString(v.Type.String())
-		}
-		kinds[i] = intern(number, b.String())
+		kinds[i] = g.legal.kindOf(n.op)
 	}
 	return kinds
+}
+
+// kindOf is equal for ops of the same name, attributes and types.
+func kindOf(o *ir.Op) string {
+	var b strings.Builder
+	b.WriteString(o.Name)
+	for _, a := range o.Attrs {
+		b.WriteByte(' ')
+		b.WriteString(a.String())
+	}
+	for _, v := range slices.Concat(o.Operands, o.Results) {
+		b.WriteByte(' ')
+		b.WriteString(v.Type.String())
+	}
+	return b.String()
 }
 
 func intern(number map[string]int, s string) int {
@@ -401,41 +406,6 @@ func (r *repeats) first(nodes []int) int {
 		}
 	}
 	return least
-}
-
-// earliest is the kernel of nodes that stores outs, both ascending, moved as many
-// layers back as it can be.
-func (g *graph) earliest(nodes, outs []int) (ns, vs []int) {
-	r := g.repeats
-	if r == nil {
-		return nodes, outs
-	}
-	by := -1
-	for _, n := range nodes {
-		if !r.fixed[n] && (by < 0 || r.at[n] < by) {
-			by = r.at[n]
-		}
-	}
-	if by <= 0 {
-		return nodes, outs
-	}
-	return g.moved(nodes, outs, -by)
-}
-
-// moved is the kernel of nodes that stores outs, both ascending, moved by that many
-// layers; nodes are nil where there is none such.
-func (g *graph) moved(nodes, outs []int, by int) (ns, vs []int) {
-	r := g.repeats
-	if ns = r.shift(nodes, by); ns == nil {
-		return nil, nil
-	}
-	for _, v := range outs {
-		d := g.values[v].def
-		to := r.shift([]int{d}, by)[0]
-		vs = append(vs, g.nodes[to].results[slices.Index(g.nodes[d].results, v)])
-	}
-	slices.Sort(vs)
-	return ns, vs
 }
 
 // searched is how many of the equal layers are searched, and pattern the one among

@@ -97,7 +97,7 @@ func TestRepeated(t *testing.T) {
 	for seed := range uint64(6) {
 		for layers := 8; layers <= 9; layers++ {
 			u := deepUnit(t, seed, layers)
-			g, err := build(u, Kernels(target.Times{}))
+			g, err := build(u, Kernels(target.Times{}), newLegalities())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestRepeated(t *testing.T) {
 					t.Errorf("seed %d: legal is %v of nodes %v that store %v", seed, ok, s.nodes, s.outs)
 				}
 			}
-			g.repeats, g.memo, g.legal = nil, map[string]*candidate{}, map[string]legality{}
+			g.repeats, g.memo = nil, map[string]*candidate{}
 			want, _ := g.localSearch(tries)
 			t.Logf("seed %d: %d nodes, %v repeated, %v searched", seed, len(g.nodes), got, want)
 			if start := u.Machine.Start() * 1e15; float64(got.fs) > 1.01*float64(want.fs)+start { // a kernel more
@@ -146,6 +146,41 @@ func TestRepeated(t *testing.T) {
 			}
 		}
 	}
+}
+
+// earliest is the kernel of nodes that stores outs, both ascending, moved as many
+// layers back as it can be.
+func (g *graph) earliest(nodes, outs []int) (ns, vs []int) {
+	r := g.repeats
+	if r == nil {
+		return nodes, outs
+	}
+	by := -1
+	for _, n := range nodes {
+		if !r.fixed[n] && (by < 0 || r.at[n] < by) {
+			by = r.at[n]
+		}
+	}
+	if by <= 0 {
+		return nodes, outs
+	}
+	return g.moved(nodes, outs, -by)
+}
+
+// moved is the kernel of nodes that stores outs, both ascending, moved by that many
+// layers; nodes are nil where there is none such.
+func (g *graph) moved(nodes, outs []int, by int) (ns, vs []int) {
+	r := g.repeats
+	if ns = r.shift(nodes, by); ns == nil {
+		return nil, nil
+	}
+	for _, v := range outs {
+		d := g.values[v].def
+		to := r.shift([]int{d}, by)[0]
+		vs = append(vs, g.nodes[to].results[slices.Index(g.nodes[d].results, v)])
+	}
+	slices.Sort(vs)
+	return ns, vs
 }
 
 // A plan that repeats kernels computes the same, to the bit.
@@ -192,7 +227,7 @@ func TestUnequalLayer(t *testing.T) {
 	odd := gelus[4]
 	odd.Name = "dm.silu"
 	odd.Attrs = nil
-	g, err := build(u, Kernels(target.Times{}))
+	g, err := build(u, Kernels(target.Times{}), newLegalities())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func (x Index) Apart() (base Index, number int64) {
 }
 
 // Key identifies x among the indices of its space.
-func (x Index) Key() string { return x.key() }
+func (x Index) Key() string { return string(x.appendTo(nil)) }
 
 // tapsOf are the taps of a window of that size, in their order.
 func tapsOf(size []int64) (all [][]int64) {

@@ -14,7 +14,7 @@ import (
 type evaluator struct {
 	*Space
 	inside     map[*ir.Op]bool
-	memo       map[string]*Expr
+	memo       map[elementKey]*Expr
 	block      map[*ir.Value]*Expr // the arguments of a scalar region
 	acc        func(o *ir.Op, idx []Index) *Expr
 	rows       *Rows // the space in which reductions are over rows or columns; nil: every reduction is a loop
@@ -35,6 +35,12 @@ type evaluator struct {
 	why      error
 }
 
+// elementKey identifies an element of a value.
+type elementKey struct {
+	v  *ir.Value
+	at int // its index, and the conditions under which it is read; see Space.intern
+}
+
 // An element of a kernel is computed from at most leastPlaces others and mostPlaces for each op. Ops that cut and
 // join tensors, one behind the other, read what is before them at more and more places.
 const (
@@ -51,7 +57,7 @@ type reducedSpace struct {
 
 func newEvaluator(s *Space, ops []*ir.Op) *evaluator {
 	e := &evaluator{
-		Space: s, inside: map[*ir.Op]bool{}, memo: map[string]*Expr{}, block: map[*ir.Value]*Expr{},
+		Space: s, inside: map[*ir.Op]bool{}, memo: map[elementKey]*Expr{}, block: map[*ir.Value]*Expr{},
 		expanded: map[*ir.Op][]*ir.Value{}, stands: map[*ir.Value]*ir.Value{},
 	}
 	for _, o := range ops {
@@ -121,13 +127,11 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	if w := e.stands[v]; w != nil {
 		return e.at(w, idx)
 	}
-	key := fmt.Sprintf("%p", v)
+	b := e.key[:0]
 	for _, x := range idx {
-		key += " " + x.key()
+		b = x.appendTo(b)
 	}
-	for _, c := range e.edge {
-		key += fmt.Sprintf(" %d<=%s<%d", c.Lo, c.X.key(), c.Hi)
-	}
+	key := elementKey{v, e.intern(appendConditions(b, e.edge))}
 	if old := e.memo[key]; old != nil {
 		return old
 	}

@@ -145,7 +145,7 @@ func (m *executor) eval(x *Expr) float64 {
 	for i, a := range x.Args {
 		args[i] = m.eval(a)
 	}
-	if f := binary[x.Op]; f != nil && (x.Args[0].Elem != x.Elem || x.Args[1].Elem != x.Elem) {
+	if f := binaryOps[x.Op]; f != nil && (x.Args[0].Elem != x.Elem || x.Args[1].Elem != x.Elem) {
 		panic(fmt.Sprintf("%s of %s and %s is of %s", x.Op, x.Args[0].Elem, x.Args[1].Elem, x.Elem))
 	}
 	v, ok := apply(x, args, m.index(x.At))
@@ -237,7 +237,7 @@ var unary = map[string]func(float64) float64{
 	"silu": func(x float64) float64 { return x / (1 + math.Exp(-x)) }, "relu": func(x float64) float64 { return max(x, 0) },
 }
 
-var binary = map[string]func(x, y float64) float64{
+var binaryOps = map[string]func(x, y float64) float64{
 	"add": func(x, y float64) float64 { return x + y }, "sub": func(x, y float64) float64 { return x - y }, "mul": func(x, y float64) float64 { return x * y },
 	"div": func(x, y float64) float64 { return x / y }, "max": func(x, y float64) float64 { return max(x, y) }, "min": func(x, y float64) float64 { return min(x, y) },
 	"rem": math.Mod, "pow": math.Pow, "atan2": math.Atan2,
@@ -270,7 +270,7 @@ func apply(x *Expr, v []float64, at int64) (result float64, ok bool) {
 		}
 		return math.Trunc(v[0] / v[1]), true
 	}
-	if f := binary[x.Op]; f != nil {
+	if f := binaryOps[x.Op]; f != nil {
 		return f(v[0], v[1]), true
 	}
 	switch x.Op {

@@ -1,10 +1,9 @@
 package kernel
 
 import (
-	"fmt"
+	"encoding/binary"
 	"math"
 	"slices"
-	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -47,10 +46,28 @@ type Expr struct {
 	// Expressions that differ only in From are equal.
 	From *ir.Op
 
-	id   int
-	free []*Atom
-	over []*Expr
-	sums bool
+	space *Space // nil: none
+	id    int    // in its space, from 1 on
+	free  []*Atom
+	over  []*Expr
+	data  []*Expr // what its indices depend on
+	sums  bool
+}
+
+// exprKey identifies an expression of a space.
+type exprKey struct {
+	op, kind string
+	elem     types.Elem
+	num      uint64
+	int      int64
+	buf      *ir.Value
+	seed     uint64
+	par      [2]uint64
+	over     Over
+	span     *Span
+	groups   *Groups
+	pieces   *Pieces
+	parts    int // At, Cell, Args, Vars and If; see Space.intern
 }
 
 // Free are the free variables of x: those that occur in it, except the loop
@@ -153,51 +170,80 @@ func (c Condition) reduced() Condition {
 }
 
 func (s *Space) expr(e Expr) *Expr {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s %p %p %p %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over, e.Span, e.Groups, e.Pieces, e.Cell.key())
+	b := e.Cell.appendTo(e.At.appendTo(s.key[:0]))
+	b = binary.AppendUvarint(b, uint64(len(e.Args)))
 	for _, a := range e.Args {
-		fmt.Fprintf(&b, " %d", a.id)
+		b = binary.AppendUvarint(b, uint64(a.id))
 	}
+	b = binary.AppendUvarint(b, uint64(len(e.Vars)))
 	for _, v := range e.Vars {
-		fmt.Fprintf(&b, " v%d", v.id)
+		b = binary.AppendUvarint(b, uint64(v.id))
 	}
-	for _, c := range e.If {
-		fmt.Fprintf(&b, " %d<=%s<%d", c.Lo, c.X.key(), c.Hi)
+	b = appendConditions(b, e.If)
+	key := exprKey{
+		op: e.Op, kind: e.Kind, elem: e.Elem, num: math.Float64bits(e.Num), int: e.Int, buf: e.Buf, seed: e.Seed,
+		par: [2]uint64{math.Float64bits(e.Par[0]), math.Float64bits(e.Par[1])}, over: e.Over, span: e.Span, groups: e.Groups, pieces: e.Pieces,
+		parts: s.intern(b),
 	}
-	key := b.String()
 	if old := s.exprs[key]; old != nil {
 		return old
 	}
-	e.id, e.From = len(s.exprs)+1, s.from
+	e.space, e.id, e.From = s, len(s.exprs)+1, s.from
 	e.depend()
 	s.exprs[key] = &e
 	return &e
 }
 
+// appendConditions appends what identifies conditions in their space.
+func appendConditions(b []byte, conds []Condition) []byte {
+	for _, c := range conds {
+		b = binary.AppendVarint(binary.AppendVarint(c.X.appendTo(b), c.Lo), c.Hi)
+	}
+	return b
+}
+
+// indices visits the indices of e that are not numbers.
+func (e *Expr) indices(visit func(Index)) {
+	index := func(x Index) {
+		if len(x.Terms) > 0 {
+			visit(x)
+		}
+	}
+	index(e.At)
+	index(e.Cell)
+	if e.Span != nil {
+		index(e.Span.From)
+		index(e.Span.To)
+	}
+	for _, c := range e.If {
+		index(c.X)
+	}
+}
+
+// dataOf are the expressions that the indices of e depend on, in their order.
+func (e *Expr) dataOf() (data []*Expr) {
+	e.indices(func(x Index) {
+		x.Atoms(func(a *Atom) {
+			if a.Kind == Datum {
+				data = append(data, a.E)
+			}
+		})
+	})
+	return data
+}
+
 // depend computes the dependences of e from those of its operands.
 func (e *Expr) depend() {
 	e.sums = e.Op == Acc
-	data := func(x Index) {
-		e.free = union(e.free, x.free())
-		x.Atoms(func(a *Atom) {
-			if a.Kind == Datum {
-				e.over = union(e.over, a.E.RowReductions())
-				e.sums = e.sums || a.E.sums
-			}
-		})
-	}
+	e.data = e.dataOf()
 	for _, a := range e.Args {
 		e.free, e.over = union(e.free, a.free), union(e.over, a.RowReductions())
 		e.sums = e.sums || a.sums
 	}
-	data(e.At)
-	data(e.Cell)
-	if e.Span != nil {
-		data(e.Span.From)
-		data(e.Span.To)
-	}
-	for _, c := range e.If {
-		data(c.X)
+	e.indices(func(x Index) { e.free = union(e.free, x.free()) })
+	for _, d := range e.data {
+		e.over = union(e.over, d.RowReductions())
+		e.sums = e.sums || d.sums
 	}
 	bound := e.Vars
 	switch {
@@ -251,37 +297,60 @@ func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 }
 
 // Walk visits e and its subexpressions, each once, operands first.
-func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, nil, visit) }
+func Walk(e *Expr, visit func(*Expr)) { walk(e, &visited{}, nil, visit) }
 
 // WalkOutside is Walk without the operands of reductions over rows, which are
 // complete where e is computed.
-func WalkOutside(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, (*Expr).overRows, visit) }
+func WalkOutside(e *Expr, visit func(*Expr)) { walk(e, &visited{}, (*Expr).overRows, visit) }
 
-func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)) {
-	if seen[e] {
+func walk(e *Expr, seen *visited, stop func(*Expr) bool, visit func(*Expr)) {
+	if !seen.add(e) {
 		return
 	}
-	seen[e] = true
 	if stop == nil || !stop(e) {
 		for _, a := range e.Args {
 			walk(a, seen, stop, visit)
 		}
-		index := func(x Index) {
-			x.Atoms(func(a *Atom) {
-				if a.Kind == Datum {
-					walk(a.E, seen, stop, visit)
-				}
-			})
+		data := e.data
+		if e.space == nil {
+			data = e.dataOf()
 		}
-		index(e.At)
-		index(e.Cell)
-		if e.Span != nil {
-			index(e.Span.From)
-			index(e.Span.To)
-		}
-		for _, c := range e.If {
-			index(c.X)
+		for _, x := range data {
+			walk(x, seen, stop, visit)
 		}
 	}
 	visit(e)
+}
+
+// visited is a set of expressions: of one space by their numbers, and any others.
+type visited struct {
+	space  *Space
+	bits   []uint64
+	others map[*Expr]bool
+}
+
+// add adds e and reports whether it was not in the set.
+func (v *visited) add(e *Expr) bool {
+	if v.space == nil {
+		v.space = e.space
+	}
+	if e.space == nil || e.space != v.space {
+		if v.others[e] {
+			return false
+		}
+		if v.others == nil {
+			v.others = map[*Expr]bool{}
+		}
+		v.others[e] = true
+		return true
+	}
+	if v.bits == nil {
+		v.bits = make([]uint64, len(e.space.exprs)/64+1)
+	}
+	w, bit := &v.bits[e.id/64], uint64(1)<<(e.id%64)
+	if *w&bit != 0 {
+		return false
+	}
+	*w |= bit
+	return true
 }

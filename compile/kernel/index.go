@@ -2,9 +2,8 @@ package kernel
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/binary"
 	"slices"
-	"strings"
 
 	"dmir/dialect/ir"
 )
@@ -152,15 +151,38 @@ func (x Index) DependsOn(a *Atom) bool { return slices.Contains(x.free(), a) }
 // Space owns the atoms and expressions of one kernel; equal ones are the same
 // pointer.
 type Space struct {
-	atoms map[string]*Atom
-	exprs map[string]*Expr
-	spans map[string]*Span
+	atoms map[atomKey]*Atom
+	exprs map[exprKey]*Expr
+	spans map[spanKey]*Span
 	vars  int
 	from  *ir.Op // the op that is being lowered
+
+	numbers map[string]int // see intern
+	key     []byte         // memory for what is interned
 }
 
 func newSpace() *Space {
-	return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}, spans: map[string]*Span{}}
+	return &Space{atoms: map[atomKey]*Atom{}, exprs: map[exprKey]*Expr{}, spans: map[spanKey]*Span{}, numbers: map[string]int{}}
+}
+
+// intern is the number of a sequence of bytes, which is in the memory of s.key: equal ones have equal numbers.
+func (s *Space) intern(b []byte) int {
+	s.key = b
+	n, ok := s.numbers[string(b)]
+	if !ok {
+		n = len(s.numbers)
+		s.numbers[string(b)] = n
+	}
+	return n
+}
+
+// atomKey identifies an atom of a space.
+type atomKey struct {
+	kind     AtomKind
+	parts    int // X and Values, see Space.intern; of a variable its number
+	n        int64
+	e        *Expr
+	min, max int64
 }
 
 // Loop returns a new variable that runs from 0 to n - 1.
@@ -168,16 +190,16 @@ func (s *Space) Loop(name string, n int64) *Atom {
 	s.vars++
 	a := &Atom{Kind: Var, Name: name, Min: 0, Max: n - 1, id: len(s.atoms)}
 	a.free = []*Atom{a}
-	s.atoms[fmt.Sprintf("v%d", s.vars)] = a
+	s.atoms[atomKey{kind: Var, parts: s.vars}] = a
 	return a
 }
 
 func (s *Space) atom(a Atom) Index {
-	var e int
-	if a.E != nil {
-		e = a.E.id
+	b := a.X.appendTo(s.key[:0])
+	for _, v := range a.Values {
+		b = binary.AppendVarint(b, v)
 	}
-	key := fmt.Sprintf("%d %s %d %d %d %d %v", a.Kind, a.X.key(), a.N, e, a.Min, a.Max, a.Values)
+	key := atomKey{a.Kind, s.intern(b), a.N, a.E, a.Min, a.Max}
 	if old := s.atoms[key]; old != nil {
 		return old.index()
 	}
@@ -189,13 +211,14 @@ func (s *Space) atom(a Atom) Index {
 	return (&a).index()
 }
 
-func (x Index) key() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d", x.C)
+// appendTo appends what identifies x in its space, from which x can be read again.
+func (x Index) appendTo(b []byte) []byte {
+	b = binary.AppendVarint(b, x.C)
+	b = binary.AppendUvarint(b, uint64(len(x.Terms)))
 	for _, t := range x.Terms {
-		fmt.Fprintf(&b, "+%d*%d", t.Coef, t.Atom.id)
+		b = binary.AppendUvarint(binary.AppendVarint(b, t.Coef), uint64(t.Atom.id))
 	}
-	return b.String()
+	return b
 }
 
 // split decomposes x into n·whole + rest, where no term of rest is a multiple

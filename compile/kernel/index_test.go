@@ -67,7 +67,7 @@ func TestIndexRejoins(t *testing.T) {
 	i := s.Loop("i", 24*64)
 	there := s.Unlinear(IndexOf(i), []int64{4, 6, 64})
 	if got := Linear(s.Unlinear(Linear(there, []int64{4, 6, 64}), []int64{8, 3, 64}), []int64{8, 3, 64}); !got.Equal(IndexOf(i)) {
-		t.Errorf("%s is not the number of the element", got.key())
+		t.Errorf("%+v is not the number of the element", got)
 	}
 }
 

@@ -188,7 +188,7 @@ func (f *Form) Streams(xs []*Expr, v int64) (loads []*Expr) {
 // row; random numbers count as many.
 func (f *Form) Operations(xs []*Expr) (n int64) {
 	const random = 16 // neighbours share a draw
-	seen := map[*Expr]bool{}
+	seen := &visited{}
 	for _, x := range xs {
 		walk(x, seen, (*Expr).overRows, func(y *Expr) {
 			switch {

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"slices"
 
 	"dmir/dialect/ir"
@@ -15,17 +14,20 @@ import (
 type Span struct {
 	From, To Index
 	Mean     int64 // about how long a segment is: the dimension by the number of segments, rounded up
+}
 
-	id int
+// spanKey identifies a span of a space.
+type spanKey struct {
+	parts int // From and To; see Space.intern
+	mean  int64
 }
 
 // span is the one with these bounds.
 func (s *Space) span(p Span) *Span {
-	key := fmt.Sprintf("%s %s %d", p.From.key(), p.To.key(), p.Mean)
+	key := spanKey{s.intern(p.To.appendTo(p.From.appendTo(s.key[:0]))), p.Mean}
 	if old := s.spans[key]; old != nil {
 		return old
 	}
-	p.id = len(s.spans) + 1
 	s.spans[key] = &p
 	return &p
 }
