@@ -1,8 +1,12 @@
 package fuse
 
 import (
+	"fmt"
+
+	"dmir/base/work"
 	"dmir/compile/pass"
 	"dmir/compile/target"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
@@ -57,4 +61,52 @@ func (g *graph) split(s *candidate) float64 {
 		return 0
 	}
 	return float64(sum.fs) / 1e6
+}
+
+// Shared plans u's body and gives the number of kernels that the rules were asked about, and of those that had their answer from an
+// equal one; each answer is compared with that of the rules.
+func Shared(u *pass.Unit, t target.Times) (asked, shared int, err error) {
+	var counts work.Counts
+	u.Ctx = work.With(u.Context(), &counts)
+	legal, rules := newLegalities(), Kernels(t)
+	g, s, err := best(u, rules, legal, DefaultEffort)
+	if err != nil {
+		return 0, 0, err
+	}
+	all, err := g.answers()
+	if ops := g.assembled(s.kernels); err == nil && len(ops) > 0 {
+		g.inParts(ops)
+		if g, _, err = best(u, rules, legal, DefaultEffort); err != nil {
+			return 0, 0, err
+		}
+		var more int
+		more, err = g.answers()
+		all += more
+	}
+	asked = counts.Take()["legal kernels"]
+	return asked, all - asked, err
+}
+
+// answers is the number of kernels whose legality is known; the error is one that differs from what the rules find.
+func (g *graph) answers() (n int, err error) {
+	counts := g.counts
+	g.counts = nil
+	defer func() { g.counts = counts }()
+	for _, s := range g.memo {
+		if !s.checked || g.nodes[s.nodes[0]].unfusible || g.splitsDropout(s) || g.readsOverwritten(s) {
+			continue
+		}
+		n++
+		ops := g.surrounded(s)
+		outs := make([]*ir.Value, len(s.outs))
+		for i, v := range s.outs {
+			outs[i] = g.values[v].v
+		}
+		var own legality
+		own.how, own.known, own.ok = g.rules.Legal(ops, outs, g.over(s), target.Moved{Read: s.read, Written: s.written, Of: g.readsOf(ops)})
+		if l := g.legality(s); l != own {
+			return n, fmt.Errorf("nodes %v that store %v: the rules find %+v, an equal kernel had %+v", s.nodes, s.outs, own, l)
+		}
+	}
+	return n, nil
 }

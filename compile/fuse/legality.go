@@ -56,6 +56,7 @@ func (g *graph) legality(s *candidate) legality {
 		outs[i] = g.values[v].v
 	}
 	g.counts.Add("legal", len(s.nodes))
+	g.counts.Add("legal kernels", 1)
 	var f found
 	f.how, f.known, f.ok = g.rules.Legal(ops, outs, over, target.Moved{Read: s.read, Written: s.written, Of: func(v *ir.Value) int64 {
 		n := reads(v)
