@@ -108,8 +108,8 @@ func TestCollectives(t *testing.T) {
 				if _, err := s.Time(t.Context(), in, 2, false); err != nil {
 					t.Error(err)
 				}
-				if want := map[bool]int{false: 2, true: 1}[onDevice]; len(s.graphs) != want {
-					t.Errorf("%d graphs, want %d", len(s.graphs), want)
+				if want := map[bool]int{false: 2, true: 1}[onDevice]; len(graphs(s.course)) != want {
+					t.Errorf("%d graphs, want %d", len(graphs(s.course)), want)
 				}
 				if onDevice && (r.groups > 0) != together {
 					t.Errorf("%d times values were exchanged as one", r.groups)

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -10,46 +9,43 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// prepare captures each stretch of the program without decisions as one graph,
-// once: its streams become branches and its waits edges.
+// prepare captures what the host launches as graphs, once: streams become branches and waits edges.
 func (s *Session) prepare() error {
-	if s.graphs == nil {
-		s.graphs = map[int]handle{}
-		for _, r := range s.p.Stretches() {
-			for _, part := range s.parts(r[0], r[1]) {
-				if !s.onHost(part[0]) {
-					s.stretches = append(s.stretches, part)
-				}
-			}
-		}
+	if s.course == nil {
+		s.course = s.planned()
 	}
-	if len(s.graphs) == len(s.stretches) {
-		return nil
-	}
-	for _, r := range s.stretches {
-		if s.graphs[r[0]] != 0 {
+	for _, g := range graphs(s.course) {
+		if g.exec != 0 {
 			continue
 		}
-		exec, err := s.capture(func() error { return s.stretch(r[0], r[1]) })
+		exec, err := s.capture(func() (err error) {
+			last := -1
+			for _, r := range g.graph {
+				if last, err = s.stretch(r[0], r[1], last); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		s.graphs[r[0]] = exec
+		g.exec = exec
 	}
 	return nil
 }
 
 // stretch enqueues the steps [from, to), which take no decisions, from the first
-// stream on and back to it.
-func (s *Session) stretch(from, to int) (err error) {
-	ended := make([]handle, to) // an event after each step that another waits for
+// stream on and back to it. directly is the step that the first stream's next work follows directly, before and afterwards; -1: none.
+func (s *Session) stretch(from, to, directly int) (_ int, err error) {
+	ended := make([]handle, to-from) // an event after each step that another waits for
 	used := make([]bool, len(s.streams))
 	for _, step := range s.p.Steps[from:to] {
 		used[step.Stream] = true
 		for _, w := range step.Waits {
-			if w >= from && ended[w] == 0 {
-				if ended[w], err = s.event(eventNoTiming); err != nil {
-					return err
+			if w >= from && ended[w-from] == 0 {
+				if ended[w-from], err = s.event(eventNoTiming); err != nil {
+					return -1, err
 				}
 			}
 		}
@@ -58,11 +54,12 @@ func (s *Session) stretch(from, to int) (err error) {
 	for k := range last {
 		last[k] = -1
 	}
+	last[0] = directly
 	main := s.streams[0]
 	for k, other := range s.streams {
 		if k > 0 && used[k] { // they start after the first stream's event
 			if err := s.join(other, main); err != nil {
-				return err
+				return -1, err
 			}
 		}
 	}
@@ -73,52 +70,30 @@ func (s *Session) stretch(from, to int) (err error) {
 			if w < from || s.p.Steps[w].Stream == step.Stream {
 				continue // on the same stream steps follow one another, and behind an earlier stretch
 			}
-			if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
-				return err
+			if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w-from], 0)); err != nil {
+				return -1, err
 			}
 			last[step.Stream] = -1
 		}
 		if err := s.enqueueAfter(i, last[step.Stream], on); err != nil {
-			return err
+			return -1, err
 		}
 		last[step.Stream] = i
-		if ended[i] != 0 {
-			if err := s.a.check("cuEventRecord", s.a.EventRecord(ended[i], on)); err != nil {
-				return err
+		if e := ended[i-from]; e != 0 {
+			if err := s.a.check("cuEventRecord", s.a.EventRecord(e, on)); err != nil {
+				return -1, err
 			}
 		}
 	}
 	for k, other := range s.streams {
 		if k > 0 && used[k] { // and the first stream waits for their end
 			if err := s.join(main, other); err != nil {
-				return err
+				return -1, err
 			}
+			last[0] = -1
 		}
 	}
-	return nil
-}
-
-// play runs the program once; its last stretch may still run when play returns.
-// Between stretches the host waits for a predicate.
-func (s *Session) play(ctx context.Context) (err error) {
-	s.runs, err = s.p.Walk(func(from, to int) error {
-		if ctx.Err() != nil { // a repetition does not wait between its iterations
-			return cmp.Or(s.wait(ctx), ctx.Err())
-		}
-		for _, part := range s.parts(from, to) {
-			var err error
-			if s.onHost(part[0]) {
-				err = s.exchange(part[0])
-			} else {
-				err = s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.graphs[part[0]], s.streams[0]))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func(step int) (bool, error) { return s.holds(ctx, step) })
-	return err
+	return last[0], nil
 }
 
 // holds waits for all enqueued work and reads the predicate of a decision. Between

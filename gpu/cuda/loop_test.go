@@ -20,18 +20,36 @@ func power(k int32, negate byte) [][]byte {
 	return [][]byte{x, binary.LittleEndian.AppendUint32(nil, uint32(k)), {negate}}
 }
 
-// Each stretch between decisions is one graph, captured once and launched as
-// often as the predicates hold.
+// launched is how many graphs a run launches.
+func (f *fake) launched(run func()) (n int) {
+	f.calls = nil
+	run()
+	for _, c := range f.calls {
+		if c == "graph launch" {
+			n++
+		}
+	}
+	return n
+}
+
+// What runs between two predicates that the host reads is one graph, captured once: a loop's
+// body with the condition behind it.
 func TestDecisions(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Loop())
 	for _, k := range []int32{-1, 0, 1, 5} {
 		for negate := range byte(2) {
-			outputs, err := s.Run(t.Context(), power(k, negate))
-			if err != nil {
-				t.Fatal(err)
-			}
+			var outputs [][]byte
 			rounds := int64(max(k, 0))
+			graphs := f.launched(func() {
+				var err error
+				if outputs, err = s.Run(t.Context(), power(k, negate)); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if want := 1 + int(rounds) + int(negate); graphs != want {
+				t.Errorf("k = %d: %d graphs were launched, want %d", k, graphs, want)
+			}
 			factor := float32(math.Exp2(float64(rounds))) * (1 - 2*float32(negate))
 			for i, v := range floats(outputs[0]) {
 				if v != float32(i)*factor {
@@ -43,8 +61,8 @@ func TestDecisions(t *testing.T) {
 			}
 		}
 	}
-	if n := len(f.launches); n != 4 {
-		t.Errorf("%d launches were enqueued; the graphs have 4", n)
+	if n := len(f.launches); n != 5 {
+		t.Errorf("%d launches were enqueued; the graphs have 5: the condition is in two", n)
 	}
 	got, err := s.Time(t.Context(), power(3, 1), 2, true)
 	if err != nil {
@@ -59,29 +77,64 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A repetition launches the graph of its body as often as it says, and the host
-// reads nothing back between the iterations.
+// A repetition is written out in the graph with what surrounds it, in which a kernel that waits by itself may start while the
+// iteration before still runs. A long one is several graphs; the host reads nothing back between them, and can end the run there.
 func TestRepeat(t *testing.T) {
-	f := newFake(t)
-	s := load(t, f, artifacttest.Repeat(5))
-	outputs, err := s.Run(t.Context(), power(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, v := range floats(outputs[0]) {
-		if v != float32(i)*32 {
-			t.Fatalf("element %d is %v, want %v", i, v, float32(i)*32)
+	for _, c := range []struct{ rounds, graphs, captured int }{
+		{0, 1, 0},
+		{1, 1, 1},
+		{5, 1, 5},
+		{64, 2, 64},     // the two steps before do not fit into the graph of 256
+		{1000, 17, 104}, // one of 64 iterations 15 times, one of 40
+	} {
+		f := newFake(t)
+		p := artifacttest.Repeat(int64(c.rounds))
+		for i := range p.Kernels {
+			p.Kernels[i].Block.Waits = true
 		}
-	}
-	if want := []int64{1, 1, 5, 5, 5, 5, 5, 1, 0, 0}; !slices.Equal(s.Runs(), want) {
-		t.Errorf("the steps ran %v times, want %v", s.Runs(), want)
-	}
-	ctx := &rounds{Context: t.Context(), left: 4}
-	if _, err := s.Run(ctx, power(0, 0)); !errors.Is(err, context.Canceled) {
-		t.Fatalf("error %v", err)
-	}
-	if err := s.Close(); err != nil || f.left() != "" {
-		t.Errorf("closed: %v; left %s", err, f.left())
+		s := load(t, f, p)
+		var outputs [][]byte
+		graphs := f.launched(func() {
+			var err error
+			if outputs, err = s.Run(t.Context(), power(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for i, v := range floats(outputs[0]) {
+			if want := float32(math.Ldexp(float64(i), c.rounds)); v != want {
+				t.Fatalf("%d rounds: element %d is %v, want %v", c.rounds, i, v, want)
+			}
+		}
+		dependent := 0
+		for i, l := range f.launches[:3*c.captured] {
+			if l.dependent {
+				dependent++
+			}
+			if first := l.name == "below" && i%(3*64) == 0; l.dependent != (l.name == "twice" || l.name == "below" && !first) {
+				t.Errorf("%d rounds: launch %d, of %s, may start early: %t", c.rounds, i, l.name, l.dependent)
+			}
+		}
+		// The first kernel behind a fill, or of a graph, waits for what is before, and so does the one behind a copy.
+		starts := (c.captured + 63) / 64
+		if want := 2*c.captured - starts; c.captured > 0 && dependent != want {
+			t.Errorf("%d rounds: %d launches may start early, want %d", c.rounds, dependent, want)
+		}
+		if graphs != c.graphs {
+			t.Errorf("%d rounds: %d graphs were launched, want %d", c.rounds, graphs, c.graphs)
+		}
+		n := int64(c.rounds)
+		if want := []int64{1, 1, n, n, n, n, n, 1, 0, 0}; !slices.Equal(s.Runs(), want) {
+			t.Errorf("the steps ran %v times, want %v", s.Runs(), want)
+		}
+		if c.graphs > 4 {
+			ctx := &rounds{Context: t.Context(), left: 4}
+			if _, err := s.Run(ctx, power(0, 0)); !errors.Is(err, context.Canceled) {
+				t.Fatalf("error %v", err)
+			}
+		}
+		if err := s.Close(); err != nil || f.left() != "" {
+			t.Errorf("closed: %v; left %s", err, f.left())
+		}
 	}
 }
 

@@ -27,14 +27,13 @@ type Session struct {
 	events    []handle
 	maps      mapTable
 	image     artifact.Image
-	graphs    map[int]handle // of each stretch without decisions, by its first step; nil before the first run
-	stretches [][2]int       // those, first and end
-	runs      []int64        // how often each step ran in the last run
-	flag      []byte         // host memory that predicates are copied to
-	steps     *stepping      // nil before the first step; see Step
-	team      *team          // the devices that run the program with this one; nil: none
-	staged    deviceVA       // where state is that carry moves in two parts; 0: nowhere
-	lost      bool           // a kernel broke the context or still runs, so no memory can be freed
+	course    []*act    // what the host does in a run; nil before the first
+	runs      []int64   // how often each step ran in the last run
+	flag      []byte    // host memory that predicates are copied to
+	steps     *stepping // nil before the first step; see Step
+	team      *team     // the devices that run the program with this one; nil: none
+	staged    deviceVA  // where state is that carry moves in two parts; 0: nowhere
+	lost      bool      // a kernel broke the context or still runs, so no memory can be freed
 }
 
 // Load loads a program onto the device: its machine code (an image of the program,
@@ -312,8 +311,10 @@ func (s *Session) Close() error {
 		if err := s.disconnect(); err != nil {
 			errs = append(errs, err)
 		}
-		for _, exec := range s.graphs {
-			free("cuGraphExecDestroy", s.a.ExecFree(exec))
+		for _, g := range graphs(s.course) {
+			if g.exec != 0 {
+				free("cuGraphExecDestroy", s.a.ExecFree(g.exec))
+			}
 		}
 		for _, e := range s.events {
 			free("cuEventDestroy", s.a.EventFree(e))
