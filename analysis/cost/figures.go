@@ -35,7 +35,7 @@ type Share struct {
 func (f *Func) Figures(m *machine.Machine) Figures {
 	f = f.PerDevice()
 	x := Figures{Compiled: f.planned(), Moved: f.Moved(), Peaks: f.Peaks(), Time: f.Time(m)}
-	x.Kernels, _ = f.kernels()
+	x.Kernels = launchesOf(f.Entries).n
 	if sent, known := f.Sent(); known {
 		n := TotalSent(sent)
 		x.Sent, x.Along = &n, sent

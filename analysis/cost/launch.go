@@ -6,79 +6,89 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
 // Launches describes the kernels of a run of f on m, "19 kernels in one graph,
-// 1.00 ns each", or the launches, "19, 2.00 µs each", where m is a CPU. A function
-// with loops or branches is not one graph: each stretch of kernels between two
-// decisions is launched each time it runs. It is "" where nothing runs or m has
-// no latency.
+// 1.00 ns each", or the launches, "19, 2.00 µs each", where m is a CPU. Loops whose number of turns is known are written out
+// in graphs with what surrounds them; those that the host decides about, and branches, are not: what runs between two
+// predicates is launched each time. It is "" where nothing runs or m has no latency.
 func (f *Func) Launches(m *machine.Machine) string {
 	if m == nil || m.Launch == 0 {
 		return ""
 	}
-	n, decides := f.kernels()
+	l := launchesOf(f.Entries)
 	what := "kernels"
-	if k, ok := n.Int(); ok && k == 1 {
+	if k, ok := l.n.Int(); ok && k == 1 {
 		what = "kernel"
 	}
 	each := units.Time(m.Gap()*1e9) + " each"
 	switch {
-	case n.IsZero():
+	case l.n.IsZero():
 		return ""
 	case m.CPU:
-		return fmt.Sprintf("%s, %s", n, each)
-	case decides:
-		own := "graphs of their own"
+		return fmt.Sprintf("%s, %s", l.n, each)
+	case l.decides:
+		own := ""
 		if m.Stream > m.Gap() {
-			own += ", each " + units.Time((m.Stream-m.Gap())*1e9) + " more, which the times leave out"
+			own = ", at least " + units.Time((m.Stream-m.Gap())*1e9)
 		}
-		return fmt.Sprintf("%s %s, %s in a graph; loops and branches launch %s", n, what, each, own)
+		return fmt.Sprintf("%s %s in graphs, %s; where the host reads a predicate it waits and begins another graph%s, which the times leave out", l.n, what, each, own)
+	case l.repeats:
+		return fmt.Sprintf("%s %s in graphs, %s", l.n, what, each)
 	}
-	return fmt.Sprintf("%s %s in one graph, %s", n, what, each)
+	return fmt.Sprintf("%s %s in one graph, %s", l.n, what, each)
 }
 
-// kernels is how many kernels a run of f launches, and whether that depends on decisions of loops and branches.
-func (f *Func) kernels() (n dim.Dim, decides bool) { return launchesOf(f.Entries) }
-
-// launches are the kernels of a body, and whether loops or branches decide about them.
+// launches are the kernels of a body, whether loops repeat them, and whether the host decides about them.
 type launches struct {
-	n       dim.Dim
-	decides bool
+	n                dim.Dim
+	repeats, decides bool
+}
+
+// and are l with those of more.
+func (l launches) and(more launches) launches {
+	return launches{l.n.Add(more.n), l.repeats || more.repeats, l.decides || more.decides}
 }
 
 // launches are those of b, counted once for all that call it.
-func (b *body) launches() (n dim.Dim, decides bool) {
-	b.starts.Do(func() { b.started.n, b.started.decides = launchesOf(b.entries) })
-	return b.started.n, b.started.decides
+func (b *body) launches() launches {
+	b.starts.Do(func() { b.started = launchesOf(b.entries) })
+	return b.started
 }
 
-func launchesOf(entries []*Entry) (n dim.Dim, decides bool) {
+func launchesOf(entries []*Entry) (all launches) {
 	for _, e := range entries {
-		k, d := e.launches()
-		n, decides = n.Add(k), decides || d
+		all = all.and(e.launches())
 	}
-	return n, decides
+	return all
 }
 
-func (e *Entry) launches() (n dim.Dim, decides bool) {
+// decided reports whether the host reads a predicate to run o: a branch, or a loop whose number of turns its text does not tell.
+func decided(o *ir.Op) bool {
+	_, counted := op.TripCount(o)
+	return o.Name == op.If || o.Name == op.While && !counted
+}
+
+func (e *Entry) launches() launches {
 	switch {
 	case !e.Known || e.inside:
-		return dim.Dim{}, false
+		return launches{}
 	case e.callee != nil:
 		return e.callee.launches()
 	case e.parts != nil:
 		return launchesOf(e.parts)
 	case len(e.Inner) > 0 && !e.Fused:
-		n, _ = launchesOf(e.Inner)
-		round, _ := launchesOf(e.round)
-		begin, _ := launchesOf(e.begin)
-		return n.Add(round).Mul(e.Trips).Add(begin), op.LoopBody(e.Op) != nil || e.Op.Name == op.If
+		all := launchesOf(e.Inner).and(launchesOf(e.round))
+		all.n = all.n.Mul(e.Trips)
+		all = all.and(launchesOf(e.begin))
+		all.repeats, all.decides = all.repeats || op.LoopBody(e.Op) != nil, all.decides || decided(e.Op)
+		return all
 	case e.Moved().IsZero() && !e.computes():
-		return dim.Dim{}, false
+		return launches{}
 	}
-	return dim.Const(max(1, e.Op.Int(LaunchesAttr, 1))), false
+	return launches{n: dim.Const(max(1, e.Op.Int(LaunchesAttr, 1)))}
 }
 
 // computes reports whether e, or what is fused in it, has FLOP.

@@ -247,8 +247,8 @@ func (g *gpu) latency() error {
 // leastLaunch is the shortest launch that is believed, in seconds.
 const leastLaunch = 100e-9
 
-// launches measures empty kernels that wait for each other, in a graph, behind the end of the one before and from their own start on, and in rounds of a
-// loop, which have no graph.
+// launches measures empty kernels that wait for each other, in a graph, behind the end of the one before and from their own start on,
+// and the one that decides about a round of a loop, behind which the host launches another graph.
 func (g *gpu) launches() error {
 	const tiny = "tensor<32xf32>"
 	empty := func(n int) string { return chained("launches", "dm.exp", tiny, n) }
@@ -268,33 +268,39 @@ func (g *gpu) launches() error {
 		g.m.Dependent = min(max(ns*1e-9-g.m.Fill(), leastLaunch), g.m.Launch)
 	}
 	g.known(machine.KeyDependent)
-	const rounds = 32
-	ns, err = g.each(4, 20, false, func(n int) string {
-		body, last := chain("dm.exp", "%u", tiny, n)
-		return fmt.Sprintf(`func.func @rounds(%%x: %[1]s) -> %[1]s {
-  %%zero = dm.constant dense<0> : tensor<i64>
-  %%turns, %%y = dm.while %%zero, %%x, trip_count = %[2]d : (tensor<i64>, %[1]s) -> (tensor<i64>, %[1]s) {
-  ^bb0(%%i: tensor<i64>, %%u: %[1]s):
-    %%limit = dm.constant dense<%[2]d> : tensor<i64>
-    %%more = dm.compare lt %%i, %%limit : (tensor<i64>, tensor<i64>) -> tensor<i1>
-    dm.yield %%more : tensor<i1>
-  } do {
-  ^bb0(%%i: tensor<i64>, %%u: %[1]s):
-    %%one = dm.constant dense<1> : tensor<i64>
-    %%next = dm.add %%i, %%one : tensor<i64>
-    %[3]s
-    dm.yield %%next, %[4]s : tensor<i64>, %[1]s
-  }
-  return %%y : %[1]s
-}
-`, tiny, rounds, strings.Join(body, "\n    "), last)
-	})
+	counted, err := g.each(4, 20, false, func(n int) string { return looped("turns", tiny, 0, n, "%one", n) })
 	if err != nil {
 		return err
 	}
-	g.m.Stream = max(ns*1e-9/rounds-g.m.Fill(), g.m.Launch)
+	// The text does not tell the number of turns of a loop that doubles.
+	decided, err := g.each(4, 20, false, func(n int) string { return looped("rounds", tiny, 1, 1<<n, "%i", n) })
+	if err != nil {
+		return err
+	}
+	g.m.Stream = max((decided-counted)*1e-9-g.m.Fill(), g.m.Launch)
 	g.known(machine.KeyStream)
 	return nil
+}
+
+// looped is a program of a loop with n turns, in each of which a kernel runs and more is added to a number: it ends at a limit.
+func looped(name, typ string, start, limit int, more string, n int) string {
+	return fmt.Sprintf(`func.func @%[1]s(%%x: %[2]s) -> %[2]s {
+  %%start = dm.constant dense<%[3]d> : tensor<i64>
+  %%turns, %%y = dm.while %%start, %%x, trip_count = %[6]d : (tensor<i64>, %[2]s) -> (tensor<i64>, %[2]s) {
+  ^bb0(%%i: tensor<i64>, %%u: %[2]s):
+    %%limit = dm.constant dense<%[4]d> : tensor<i64>
+    %%less = dm.compare lt %%i, %%limit : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    dm.yield %%less : tensor<i1>
+  } do {
+  ^bb0(%%i: tensor<i64>, %%u: %[2]s):
+    %%one = dm.constant dense<1> : tensor<i64>
+    %%next = dm.add %%i, %[5]s : tensor<i64>
+    %%v = dm.exp %%u : %[2]s
+    dm.yield %%next, %%v : tensor<i64>, %[2]s
+  }
+  return %%y : %[2]s
+}
+`, name, typ, start, limit, more, n)
 }
 
 // memory measures copies of 4 kB to 4 GB, as far as a sixteenth of the memory goes: the ceiling is what the fastest of those that no

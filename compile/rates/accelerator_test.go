@@ -59,7 +59,8 @@ func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device
 	}
 	c.ran[p.Name]++
 	ns := 9e3 // of a graph's launch
-	for _, s := range p.Steps {
+	times := p.Times()
+	for i, s := range p.Steps {
 		k := p.KernelOf(&s)
 		if k == nil {
 			continue
@@ -75,7 +76,9 @@ func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device
 			}
 			work = c.load * float64(strings.Count(p.Source, "dm::min(dm::max("))
 		case "rounds":
-			start = 32 * (c.stream + 2*c.load) // all rounds, but for the ways of one
+			if i > 0 && p.Steps[i-1].Kind == artifact.StepLoop { // the host reads what this kernel decides
+				start = c.stream
+			}
 		case "copies":
 			work = float64(s.ReadBytes+s.WrittenBytes) / c.bandwidth
 		case "reads":
@@ -93,7 +96,7 @@ func (c *card) Run(_ context.Context, p *artifact.Program, in [][]byte, o device
 		case "attention_grad":
 			work = float64(s.FLOP) / (0.5 * c.product)
 		}
-		ns += 1e9 * (start + 2*c.load + work)
+		ns += float64(times[i]) * 1e9 * (start + 2*c.load + work)
 	}
 	return &device.Result{Elapsed: time.Duration(ns), Untimed: c.untimed}, nil
 }
