@@ -91,6 +91,11 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 		place := 0
 		for _, v := range packed(next[i]) {
 			from, at := member(s.over.Storage(v))
+			if made := v.Op; made != nil && made.Parent == body {
+				if w := s.over.StateOver(made, v.Index); w != nil {
+					from, at = member(w)
+				}
+			}
 			if from != body.Args[i] || at != place {
 				w.round = append(w.round, s.handed(o, v))
 				if from.Block == body {

@@ -12,7 +12,7 @@ import (
 // kernels reach. The zero value leaves times as those rates make them.
 type Accelerator struct {
 	Clock         float64 // of the multiprocessors in long kernels, Hz
-	Stream        float64 // what a kernel adds that is launched by itself, s; Launch is that of one in a graph
+	Stream        float64 // what a kernel adds behind which the host begins another graph, s; Launch is that of one in a graph
 	Dependent     float64 // what one in a graph adds that may start while the one before it runs, s; 0: as Launch
 	MemoryLatency float64 // of one load from memory, s
 	L2Bandwidth   float64 // of all multiprocessors together, reading what lies in the level-2 cache, B/s

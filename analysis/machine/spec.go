@@ -32,7 +32,7 @@ type Spec struct {
 	Launch       *Seconds            `toml:"launch_latency" doc:"Time that one kernel adds to a run: in a captured CUDA graph, or as a launch of its own on a CPU"`
 	Clock        *Hertz              `toml:"clock" doc:"Clock of the multiprocessors while long kernels run"`
 	Dependent    *Seconds            `toml:"dependent_latency" doc:"Time that a kernel adds in a captured CUDA graph where it may start while the one before it runs (programmatic dependent launch), with compute capability 9.0 and up"`
-	Stream       *Seconds            `toml:"stream_latency" doc:"Time that a kernel adds that is launched by itself, outside of a graph"`
+	Stream       *Seconds            `toml:"stream_latency" doc:"Time that a kernel adds behind which the host begins another graph"`
 	MemLatency   *Seconds            `toml:"memory_latency" doc:"Time of one load from the memory of an accelerator; a kernel waits for two, its first bytes and its last"`
 	L2Bandwidth  *BytesPerSecond     `toml:"l2_bandwidth" doc:"Bandwidth at which all multiprocessors together read what lies in the last cache"`
 	HostLink     *BytesPerSecond     `toml:"host_link" doc:"Bandwidth between host and device, each way"`

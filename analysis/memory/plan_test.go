@@ -137,11 +137,22 @@ func TestPlan(t *testing.T) {
     dm.yield %p : tensor<i1>
   } do {
   ^bb0(%u: T):
-    %a = dm.exp %u : T
+    %a = dm.reverse %u, dims = [0] : T
     dm.yield %a : T
   }
   %z = dm.exp %y : T
   return %z : T`, "%x 0-5 @0, %p 0-5 @1000, %y 0-4 @1001, %a 2-3 @2001, %z 4-5 @2001"},
+		{"what a loop carries is computed in its place", "%x: T, %p: tensor<i1>", "T", `
+  %y = dm.while %x : (T) -> T {
+  ^bb0(%u: T):
+    dm.yield %p : tensor<i1>
+  } do {
+  ^bb0(%u: T):
+    %a = dm.exp %u : T
+    dm.yield %a : T
+  }
+  %z = dm.exp %y : T
+  return %z : T`, "%x 0-5 @0, %p 0-5 @1000, %y 0-4 @1001, %z 4-5 @2001"},
 		{"a call needs room of its own", "%x: T", "T", `
   %y = func.call @deep(%x) : (T) -> T
   return %y : T`, "%x 0-1 @0, %y 0-1 @1000, call 0-0 @2000"},

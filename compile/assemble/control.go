@@ -17,11 +17,10 @@ import (
 //
 // The results are buffers of the enclosing level. A while copies its initial
 // values into them, where the regions read them, unless an initial value dies
-// there and shares the result's buffer. The body computes the next values in
+// there and shares the result's buffer. What the body computes in place of a carried value
+// (op.InPlace.Over) is its next value where it lies. The others are computed in
 // the memory of the region, and at its end they are copied over the current
-// ones. So kernels of the body may ignore which operands are still live; only
-// updates in place of a carried value write to its buffer directly. The copies
-// are all that an iteration adds.
+// ones. The copies are all that an iteration adds.
 func (b *builder) control(i int, st schedule.Step) error {
 	o := st.Op
 	first := len(b.out.Steps)

@@ -177,6 +177,64 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// rounds is a program with a loop of five turns that carries a and b, matrices that begin as arguments.
+func rounds(body, a, b string) string {
+	return `!x = tensor<8x8xf32>
+func.func @f(%x: !x, %y: !x, %w: !x) -> (!x, !x) {
+  %zero = dm.constant dense<0> : tensor<i64>
+  %n, %p, %q = dm.while %zero, %x, %y : (tensor<i64>, !x, !x) -> (tensor<i64>, !x, !x) {
+  ^bb0(%i: tensor<i64>, %a: !x, %b: !x):
+    %five = dm.constant dense<5> : tensor<i64>
+    %more = dm.compare lt %i, %five : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    dm.yield %more : tensor<i1>
+  } do {
+  ^bb0(%i: tensor<i64>, %a: !x, %b: !x):
+    %one = dm.constant dense<1> : tensor<i64>
+    %next = dm.add %i, %one : tensor<i64>
+` + body + `
+    dm.yield %next, ` + a + ", " + b + ` : tensor<i64>, !x, !x
+  }
+  return %p, %q : !x, !x
+}
+`
+}
+
+// What a loop carries is computed in the place of what it was where nothing reads that any more, and the kernel reads each
+// element where it writes it, or none; else it is copied there at the end of a round.
+func TestCarriedInPlace(t *testing.T) {
+	t.Parallel()
+	needEmulator(t)
+	for _, c := range []struct {
+		name, body, a, b string
+		copies           int // of a round
+	}{
+		{"both", "%c = dm.add %a, %b : !x\n%d = dm.sub %a, %b : !x", "%c", "%d", 0},
+		{"places", "%c = dm.add %a, %b : !x", "%b", "%c", 3}, // b is put aside
+		{"one for two", "%c = dm.add %a, %b : !x", "%c", "%c", 1},
+		{"product", "%c = dm.matmul %a, %w : !x", "%c", "%b", 1},
+		{"behind a product", "%m = dm.matmul %a, %w : !x\n%c = dm.softmax %m, dim = 1 : !x", "%c", "%b", 0},
+		{"read before", "%s = dm.softmax %a, dim = 1 : !x\n%d = dm.matmul %s, %b : !x\n%e = dm.softmax %d, dim = 1 : !x\n%c = dm.tanh %a : !x", "%c", "%e", 0},
+		{"transposed", "%c = dm.transpose %a, permutation = [1, 0] : !x", "%c", "%b", 1},
+		{"row", "%c = dm.softmax %a, dim = 1 : !x", "%c", "%b", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			built, _ := agree(t, loaded(t, c.name+".dmir", rounds(c.body, c.a, c.b)), "")
+			if err := built.Check(); err != nil {
+				t.Error(err)
+			}
+			copies := 0
+			for i, n := range built.Times() {
+				if built.Steps[i].Kind == artifact.StepCopy && n == 5 {
+					copies++
+				}
+			}
+			if copies != c.copies {
+				t.Errorf("%d copies in a round, want %d", copies, c.copies)
+			}
+		})
+	}
+}
+
 // The steps of a loop count once for each iteration of its trip count.
 func TestControlPrediction(t *testing.T) {
 	p := loaded(t, "iteration.dmir", iteration(t))

@@ -379,6 +379,8 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 		return &Copy{Outside, v, nil}
 	case by == nil: // a loop in a loop, which may give other values back
 		return &Copy{Carried, v, f}
+	case slices.ContainsFunc(by.Results, func(r *ir.Value) bool { return p.carried(v.Block).next[r] == v }):
+		return nil
 	}
 	// What the body hands on in v's place must be what was made of it there: then
 	// nothing else is written to its bytes before the next round.

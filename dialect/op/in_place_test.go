@@ -112,3 +112,40 @@ func TestKept(t *testing.T) {
 		})
 	}
 }
+
+// What a loop carries is written over by its next value, where every other reader runs before and the op reads each element where it
+// writes it, or none.
+func TestCarriedOver(t *testing.T) {
+	for _, c := range []struct{ name, update, next, op, want string }{
+		{"element-wise", "%v = dm.add %k, %l : !x", "%v, %l", "dm.add", "%k"},
+		{"both", "%v = dm.add %k, %l : !x\n%w = dm.sub %k, %l : !x", "%v, %w", "dm.sub", "%l"},
+		{"read later", "%v = dm.add %k, %l : !x\n%w = dm.sub %k, %l : !x", "%v, %w", "dm.add", ""},
+		{"handed on too", "%v = dm.add %k, %l : !x", "%l, %v", "dm.add", ""},
+		{"row by row", "%v = dm.softmax %k, dim = 1 : !x", "%v, %l", "dm.softmax", ""},
+		{"row by row of another", "%v = dm.softmax %l, dim = 1 : !x", "%v, %l", "dm.softmax", "%k"},
+		{"read by the op that hands on", "%v = dm.softmax %l, dim = 1 : !x", "%v, %k", "dm.softmax", ""},
+		{"no next value", "%v = dm.softmax %l, dim = 1 : !x", "%k, %l", "dm.softmax", ""},
+		{"one for two", "%v = dm.exp %k : !x", "%v, %v", "dm.exp", "%k"},
+		{"in the kernel", "%v = dm.kernel -> !x {\n%s = dm.exp %k : !x\n%t = dm.mul %s, %l : !x\ndm.yield %t : !x\n}", "%v, %l", "dm.kernel", "%k"},
+		{"transposed in the kernel", "%v = dm.kernel -> !x {\n%s = dm.reverse %k, dims = [0] : !x\ndm.yield %s : !x\n}", "%v, %l", "dm.kernel", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := "!x = tensor<4x8xf32>\nfunc.func @f(%x: !x) {\n" + loop(c.update, c.next) + "\nreturn\n}\n"
+			_, w := first(t, text, "dm.while")
+			for _, o := range w.Body(1).Ops {
+				if o.Name != c.op {
+					continue
+				}
+				got := ""
+				if v := new(op.InPlace).Over(o, 0); v != nil {
+					got = v.Name
+				}
+				if got != c.want {
+					t.Errorf("written over %q, want %q\n%s", got, c.want, text)
+				}
+				return
+			}
+			t.Errorf("no %s\n%s", c.op, text)
+		})
+	}
+}

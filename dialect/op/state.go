@@ -99,13 +99,13 @@ func WithState(d types.Dict, v types.Attr) types.Dict {
 	return d
 }
 
-// StateOver is the argument of the function that result i of o, an op or a kernel
+// StateOver is the argument of the function or of the loop's body that result i of o, an op or a kernel
 // that computes, is written over, because it is its next value: every other
 // reader of the argument runs before, and o does not read it or is element-wise and
 // reads each element where it writes it. nil where there is none.
 func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	b := o.Parent
-	if b == nil || b.Region == nil || b.Region.Op == nil || b.Region.Op.Name != Func || i >= len(o.Results) {
+	if b == nil || b.Region == nil || b.Region.Op == nil || i >= len(o.Results) || b.Region.Op.Name != Func && LoopBody(b.Region.Op) != b {
 		return nil
 	}
 	arg := p.carried(b).next[o.Results[i]]
@@ -128,13 +128,13 @@ func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	return arg
 }
 
-// carried is the state of a function.
+// carried is the state of a function, or what a loop carries.
 type carried struct {
 	next map[*ir.Value]*ir.Value // the arguments, by the values that are their next ones
 	args map[*ir.Value]bool
 }
 
-// carried is the state of the function with the body b.
+// carried is the state of the function, or what the loop carries, with the body b.
 func (p *InPlace) carried(b *ir.Block) *carried {
 	c := p.state[b]
 	if c != nil {
@@ -146,6 +146,12 @@ func (p *InPlace) carried(b *ir.Block) *carried {
 	}
 	p.state[b] = c
 	state, last := State(b.Region.Op), b.Terminator()
+	if LoopBody(b.Region.Op) == b {
+		state = make([]int, min(Carries(b.Region.Op), len(b.Args)))
+		for i := range state {
+			state[i] = i
+		}
+	}
 	if state == nil || last == nil {
 		return c
 	}
@@ -154,11 +160,30 @@ func (p *InPlace) carried(b *ir.Block) *carried {
 			continue
 		}
 		arg := b.Args[state[i]]
-		if c.args[arg] = true; c.next[v] == nil {
-			c.next[v] = arg
+		c.args[arg] = true
+		values, args := membersOf(v, arg)
+		for k, v := range values {
+			if c.next[v] == nil {
+				c.next[v] = args[k]
+			}
 		}
 	}
 	return c
+}
+
+// membersOf are v, and arg whose next value it is; of tuples that are made and taken apart in one place only their members.
+func membersOf(v, arg *ir.Value) (values, args []*ir.Value) {
+	if !types.IsTuple(arg.Type) {
+		return []*ir.Value{v}, []*ir.Value{arg}
+	}
+	if len(arg.Uses) != 1 || arg.Uses[0].Op.Name != Unpack || v.Op == nil || v.Op.Name != Pack || len(v.Uses) != 1 || len(v.Op.Operands) != len(arg.Uses[0].Op.Results) {
+		return nil, nil
+	}
+	for k, v := range v.Op.Operands {
+		more, over := membersOf(v, arg.Uses[0].Op.Results[k])
+		values, args = append(values, more...), append(args, over...)
+	}
+	return values, args
 }
 
 // PointwiseOperands lists the values that o, an element-wise op or a kernel, reads
