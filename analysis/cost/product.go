@@ -144,8 +144,9 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 	return t, true
 }
 
-// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1", "gather 128x64x64 phases".
+// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1 stream-k", "gather 128x64x64 phases".
 func tileOf(text string) (t machine.Tile, ok bool) {
+	text, streamK := strings.CutSuffix(text, machine.StreamKMark)
 	text, cluster := strings.CutSuffix(text, machine.ClusterMark)
 	path, rest, ok := strings.Cut(text, " ")
 	if !ok {
@@ -158,10 +159,10 @@ func tileOf(text string) (t machine.Tile, ok bool) {
 	if len(sizes) != 3 {
 		return t, false
 	}
-	if cluster && !split {
+	if cluster && !split || streamK && split {
 		return t, false
 	}
-	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair), Phases: phases}
+	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair), Phases: phases, StreamK: streamK}
 	if t.Pair != "" && t.Pair != machine.PairRows && t.Pair != machine.PairCols {
 		return t, false
 	}

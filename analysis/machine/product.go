@@ -46,6 +46,8 @@ type Tile struct {
 	Pair    Pair
 	// Phases: it is of a phase of a convolution.
 	Phases bool
+	// StreamK: blocks share the steps of the last waves evenly, where these are not full.
+	StreamK bool
 }
 
 // PhasesMark follows the sizes of a tile with Phases.
@@ -280,6 +282,11 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 			behind = max(behind, m.epilogue(e, area, 2*warpgroup))
 		}
 		total = waves*(max(compute, loads)+behind) + store/2
+		if s, ok := m.StreamK(p, t); ok && t.StreamK {
+			n := float64(s.Steps)
+			alone := max(compute, reads*sharing/(m.L2Bandwidth/sms)) // neighbours are at other steps, and read other lines
+			total = m.streamTime(s, max(compute, reads/(m.L2Bandwidth/sms))/n, alone/n, behind, store/2, area)
+		}
 	}
 	if t.Pair != "" {
 		total += m.MemoryLatency

@@ -101,7 +101,7 @@ type Param struct {
 	Fresh bool // read and written, and nowhere read before the launch has written it
 	// Instead: what the launch reads of it, later launches of the plan do not.
 	Instead bool
-	Most    int64 // bytes that the launch reads of Value at most; 0: all that the step reads
+	Most    int64 // bytes that the launch reads of Value at most, or reads and writes of Temp; 0: all that the step reads, all
 }
 
 // Text is the code of one launch's kernel, without its name.

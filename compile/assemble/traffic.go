@@ -31,18 +31,21 @@ func LaunchBytes(f *kernel.Form, p Plan, ls []*Launch, reads func(*ir.Value) int
 				continue
 			}
 			read, written := reads(q.Value), int64(0)
+			if q.Temp != nil {
+				read = q.Temp.Bytes()
+			}
 			if q.Most > 0 {
 				read = min(read, q.Most)
 			}
 			if q.Temp != nil {
-				read = q.Temp.Bytes()
 				written = read
 			} else if slices.Contains(f.Outputs, q.Value) {
 				written = bytesStored(f, l, q.Value)
 			} else if q.Over != nil {
 				written = bytesStored(f, l, q.Over)
 			}
-			if q.Mode != artifact.Out && !q.Fresh {
+			stores := q.Mode == artifact.Out || q.Mode == artifact.Map && slices.Contains(f.Outputs, q.Value)
+			if !stores && !q.Fresh {
 				out[i].Read += read
 				if q.Instead {
 					out[i].instead += read

@@ -67,6 +67,7 @@ func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 // Put stores a tile for a product, both named as in artifact.Step; it reports
 // whether the tile exists.
 func (c *Choices) Put(product, tile string) bool {
+	tile, streamK := strings.CutSuffix(tile, machine.StreamKMark)
 	tile, cluster := strings.CutSuffix(tile, machine.ClusterMark)
 	name, splits, split := strings.Cut(tile, " / ")
 	n, err := strconv.Atoi(splits)
@@ -76,7 +77,7 @@ func (c *Choices) Put(product, tile string) bool {
 	name, phases := strings.CutSuffix(name, machine.PhasesMark)
 	for _, t := range allTiles {
 		if t.String() == name {
-			t.Splits, t.Cluster, t.Phases = n, cluster, phases
+			t.Splits, t.Cluster, t.Phases, t.StreamK = n, cluster, phases, streamK
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tiles[product] = t
@@ -102,7 +103,7 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 // can reports whether tile c, which may come from a file, can compute p.
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	known := slices.ContainsFunc(allTiles, func(k Config) bool {
-		k.Splits, k.Cluster, k.Phases = c.Splits, c.Cluster, c.Phases
+		k.Splits, k.Cluster, k.Phases, k.StreamK = c.Splits, c.Cluster, c.Phases, c.StreamK
 		return k == c
 	})
 	if _, tensor := p.tensorElem(); !known || !tensor && c.Path != Fma {
@@ -112,6 +113,9 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 		return false
 	}
 	if c.Cluster && !p.clusters(c, target) {
+		return false
+	}
+	if c.StreamK && !p.streams(c, target.Machine) {
 		return false
 	}
 	unsplit := c.Splits <= 1

@@ -23,6 +23,7 @@ type contraction struct {
 	c      Config
 	sums   *assemble.Temp   // partial sums, where splits > 1 and their blocks are no cluster
 	parts  []*assemble.Temp // partial results of the reduced results
+	left   []*assemble.Temp // the sums and the flags of blocks that share steps
 	over   map[*ir.Value]*ir.Value
 }
 
@@ -38,6 +39,7 @@ func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, e
 		p.sums = &assemble.Temp{Elem: p.sumElem(), N: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), Own: true}
 		return p, nil
 	}
+	p.left = p.leftBehind()
 	if !tiled.Reduces {
 		return p, nil
 	}
@@ -84,7 +86,7 @@ func (p *contraction) temps() []*assemble.Temp {
 	if p.sums != nil {
 		return []*assemble.Temp{p.sums}
 	}
-	return p.parts
+	return slices.Concat(p.left, p.parts)
 }
 
 func (p *contraction) launches() ([]*launch, error) {
@@ -135,15 +137,20 @@ func (p *contraction) launches() ([]*launch, error) {
 	if p.sums != nil {
 		return p.split(l, ns, a, b, r), nil
 	}
-	l.Params = ns.fields(a.fields, b.fields, r.fields)
+	ls, left := p.shareSteps(l, ns)
+	l.Params = ns.fields(a.fields, b.fields, r.fields, left)
 	l.write = func(t *text) error {
 		a.write(t)
 		b.write(t)
 		r.write(t)
-		p.call(t.body, a, b, r.literal())
+		result := r.literal()
+		if len(left) > 0 {
+			result = cpp("%s,\n    %s", result, cpp("dm::Shares{%s}", idents(left)))
+		}
+		p.call(t.body, a, b, result)
 		return nil
 	}
-	return append([]*launch{l}, p.combineLaunches(l, ns, r)...), nil
+	return append(ls, p.combineLaunches(l, ns, r)...), nil
 }
 
 // split makes two launches of l: one stores partial sums, the other adds them
@@ -198,6 +205,9 @@ func (p *contraction) include() string {
 	if p.c.Cluster {
 		parts = append([]string{"cluster.cuh"}, append(parts, "gemm_cluster.cuh")...)
 	}
+	if p.c.StreamK {
+		parts = append(parts, "gemm_stream_k.cuh")
+	}
 	return strings.Join(parts, " ")
 }
 
@@ -247,6 +257,9 @@ func (p *contraction) shape() string {
 	if p.t.Phases() > 0 {
 		cluster = fmt.Sprintf(", %t, dm::Groups::taps", p.c.Cluster)
 	}
+	if s, ok := p.streamK(); ok {
+		cluster = fmt.Sprintf(", false, dm::Groups::none, %d", s.Workers)
+	}
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d%s>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products, cluster)
 }
 
@@ -292,11 +305,15 @@ func (p *contraction) group() int {
 
 // literal is the initializer of a functor: its type and its parameters.
 func literal(name string, fields []assemble.Param) code {
-	var held []code
+	return cpp("%s{%s}", local(name), idents(fields))
+}
+
+// idents are the names of parameters.
+func idents(fields []assemble.Param) (names []code) {
 	for _, f := range fields {
-		held = append(held, cpp("%s", ident(f.Name)))
+		names = append(names, cpp("%s", ident(f.Name)))
 	}
-	return cpp("%s{%s}", local(name), held)
+	return names
 }
 
 // read are the parameters for the values that xs read and outs write.

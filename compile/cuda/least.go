@@ -66,6 +66,11 @@ func (t Target) eachTile(p machine.Product, m *machine.Machine, visit func(Confi
 					visit(c)
 				}
 			}
+			if c.Splits, c.Cluster, c.StreamK = 1, false, true; c.alone(types.F32, m) {
+				if _, ok := m.StreamK(p, c.tile()); ok {
+					visit(c)
+				}
+			}
 		}
 	}
 }

@@ -43,6 +43,7 @@ type Config struct {
 	TF32    bool // of f32 rounded to TF32, on tensor cores
 	Pair    machine.Pair
 	Phases  bool // of the phases of a convolution
+	StreamK bool // the last waves of tiles are shared by their steps
 }
 
 func (c Config) String() string {
@@ -58,6 +59,9 @@ func (c Config) String() string {
 	}
 	if c.Cluster {
 		s += machine.ClusterMark
+	}
+	if c.StreamK {
+		s += machine.StreamKMark
 	}
 	return s
 }
@@ -309,6 +313,9 @@ func (p productShape) candidates(target Target) []Config {
 				all = append(all, timed{c, p.time(c, target.Machine)})
 			}
 		}
+		if c.Splits, c.Cluster, c.StreamK = 1, false, true; p.streams(c, target.Machine) {
+			all = append(all, timed{c, p.time(c, target.Machine)})
+		}
 	}
 	// There are few entries: insertion keeps the order of the tables among
 	// equals.
@@ -350,6 +357,15 @@ func (p productShape) clusters(c Config, target Target) bool {
 		int64(c.shared(p.sum)) <= target.Machine.SharedMemory
 }
 
+// streams reports whether blocks can share the steps of p's last tiles with tile c.
+func (p productShape) streams(c Config, m *machine.Machine) bool {
+	_, ok := m.StreamK(p.product(), c.tile())
+	return ok && !p.half && p.groups == 0 && c.alone(p.sum, m)
+}
+
+// alone reports whether a multiprocessor has one block with tile c at a time.
+func (c Config) alone(elem types.Elem, m *machine.Machine) bool { return c.resident(elem, m, 0) == 1 }
+
 // shares reports whether the pairs of c share operand `which`.
 func (c Config) shares(which int) bool {
 	return c.Pair == machine.PairCols && which == 0 || c.Pair == machine.PairRows && which == 1
@@ -384,6 +400,9 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	if c.Splits > 1 && !c.Cluster {
 		t *= 1.05
 	}
+	if c.StreamK {
+		t *= 1.02
+	}
 	if c.Path == Pingpong { // the first tile of a block has one consumer's warps alone
 		t *= 1.01
 	}
@@ -411,7 +430,7 @@ func (p productShape) product() machine.Product {
 
 // tile is c as the model of costs has it.
 func (c Config) tile() machine.Tile {
-	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Cluster: c.Cluster, Pair: c.Pair, Phases: c.Phases}
+	return machine.Tile{Path: string(c.Path), Rows: c.BM, Cols: c.BN, Step: c.BK, Splits: c.Splits, Cluster: c.Cluster, Pair: c.Pair, Phases: c.Phases, StreamK: c.StreamK}
 }
 
 func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -12,8 +12,8 @@
 //     non-coherent cache.
 //   - All threads of a block reach the same sync() on the same line, and all lanes
 //     of a warp the same shuffle, reduction, ldmatrix or mma; none has returned.
-//   - Blocks do not wait for each other, but by last_block and, in a cluster, by
-//     its barrier and those in shared memory.
+//   - Blocks do not wait for each other, but by last_block, for those with lower numbers by
+//     await and, in a cluster, by its barrier and those in shared memory.
 #pragma once
 
 #ifdef DM_HOST

@@ -152,6 +152,7 @@ inline void run_blocks(u32 first) {
     m.latest = 0;
   }
   m.began = ++m.latest;
+  posts.waits = 0;
   smem.start = m.began << m.who_bits;
   if (smem.sets_used) {  // entries with a set have no time that identifies their block
     forget_shared(smem.readers, m.cluster, smem.fixed, shared_bytes - smem.dynamic);
@@ -236,6 +237,7 @@ inline void launch(const Kernel& k, const Step& s) {
   if (smem.sets_used) forget_shared(smem.readers, smem.used_blocks, smem.used_fixed, smem.used_dynamic);
   smem.sets_used = 0;
   smem.sets_free = ~0u;
+  posts.count = 0;
   smem.fixed = 0;
   smem.array_count = 0;
   smem.dynamic = (shared_bytes - m.dynamic_shared) & ~1023u;

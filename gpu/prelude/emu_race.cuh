@@ -2,7 +2,7 @@
 //
 // Global memory: blocks of a launch have no order, so only one block may
 // access an element that it writes, unless all accesses are atomic or a block has
-// waited for the others (last_block). Within a block the rules of shared memory hold.
+// waited for the others (last_block), or a warp for a flag (await). Within a block the rules of shared memory hold.
 //
 // Shared memory: every warp has a clock that ticks whenever its lanes wait for
 // each other, and stores the time of every other warp up to which it has waited
@@ -275,6 +275,56 @@ struct Gather {
 };
 inline Gather gather;
 
+// Flags that warps of blocks have posted: the place, the number of the block (of a cluster's first one), and what those see who await it.
+struct Post {
+  i64 at;
+  u32 block;
+  Clock known;
+};
+struct Posts {
+  Post* list;
+  i32 count, capacity;
+  struct { i32 warp, post; } awaited[4096];  // by the warps that run
+  i32 waits;
+};
+inline Posts posts;
+
+inline void post(i64 at) {
+  if (posts.count == posts.capacity) {
+    posts.capacity = posts.capacity ? 2 * posts.capacity : 64;
+    posts.list = static_cast<Post*>(realloc(posts.list, sizeof(Post) * size_t(posts.capacity)));
+    if (!posts.list) fault("memory", m.line, -1, -1, "no memory for flags");
+  }
+  Post& p = posts.list[posts.count++];
+  p.at = at;
+  p.block = m.blocks[0].id;
+  memset(&p.known, 0, sizeof p.known);
+  release(p.known);
+}
+inline bool await(i64 at) {
+  for (i32 k = 0; k < posts.count; k++) {
+    if (posts.list[k].at != at) continue;
+    if (posts.waits == 4096) fault("memory", m.line, -1, -1, "a block waits for too many flags");
+    posts.awaited[posts.waits++] = {m.warp, k};
+    return true;
+  }
+  return false;
+}
+
+// Whether the running warp has awaited a flag of a block; `seen` is then whether it sees this access of that block.
+inline bool awaited(u32 block, u32 stamp, bool& seen) {
+  bool found = false;
+  seen = false;
+  for (i32 k = posts.waits - 1; k >= 0 && !seen; k--) {
+    const Post& p = posts.list[posts.awaited[k].post];
+    if (posts.awaited[k].warp != m.warp || block - p.block >= u32(m.cluster)) continue;
+    found = true;
+    const u32 who = stamp & m.who_mask;
+    seen = who < atomics() && stamp >> m.who_bits <= p.known.seen[agent_of(who)];
+  }
+  return found;
+}
+
 // ---- global memory
 
 [[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, Spot line) {
@@ -331,11 +381,12 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
 }
 
-// Whether the current access of global memory is ordered behind one of the launch by block `other`: of the same block, or of
-// another one of the cluster, whose writes the running warp sees.
+// Whether the current access of global memory is ordered behind one of the launch by block `other`: of the same block, of
+// another one of the cluster, or of one whose flag the running warp has awaited, whose writes it sees.
 inline bool behind(const Param& p, i64 at, i64 elem, u32 other, u32 stamp, const char* what, Spot line) {
   if (other == m.me) return ordered(stamp);
   if (m.cluster > 1 && other - m.blocks[0].id < u32(m.cluster)) return stamp >> m.who_bits <= m.warps[m.warp].shown[agent_of(stamp & m.who_mask)];
+  if (bool seen; awaited(other, stamp, seen)) return seen;
   conflict(p, at, elem, other, what, line);
   return true;
 }
@@ -438,6 +489,14 @@ template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {
     m.writers[k] = m.atomic;
   }
   p.requested += 2 * BYTES;
+}
+
+// A flag at `at` that is about to be set: it is 0, since a launch before has cleared it.
+inline void cleared(const Param& p, i64 at, Spot line) {
+  if (i64 bad = not_owned<4>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, 4, line);
+  u32 set;
+  memcpy(&set, p.data + at, 4);
+  if (set) fault("race", line, p.index, at / 4, "the flag is set before a block sets it");
 }
 
 }  // namespace dm::emu

@@ -82,6 +82,19 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks DM_LINE) {
   if (emu::own().last) emu::own().acquired = true;
   return emu::own().last;
 }
+DM_FN void post(InOut<u32> flags, i64 i DM_LINE) {
+  sync_warp(at);
+  if (lane() != 0) return;
+  emu::cleared(*flags.param, emu::checked<u32, 1>(*flags.param, At(i, at)), at);
+  flags.store(At(i, at), 1);
+  emu::post(flags.param->offset + 4 * i);
+}
+DM_FN void await(InOut<u32> flags, i64 i DM_LINE) {
+  if (lane() == 0 && !emu::await(flags.param->offset + emu::checked<u32, 1>(*flags.param, At(i, at)))) {
+    emu::fault("deadlock", at, flags.param->index, i, "no block with a lower number sets the flag");
+  }
+  sync_warp(at);
+}
 DM_FN u32 ballot(bool p DM_LINE) {
   u32 mine = p;
   emu::collective(emu::Vote, at, &mine, [](emu::Warp& w) {

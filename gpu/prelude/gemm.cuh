@@ -67,7 +67,7 @@ enum class Groups { none, rows, depth, taps };
 template <class S> constexpr bool groups_read = S::groups == Groups::rows || S::groups == Groups::depth;
 
 // Shape is the size of a contraction and its partition into blocks.
-template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false, Groups By = Groups::none>
+template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1, bool Cluster = false, Groups By = Groups::none, i32 Workers = 0>
 struct Shape {
   static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
   static constexpr Groups groups = By;
@@ -76,7 +76,12 @@ struct Shape {
   // these up on the chip instead (gemm_cluster.cuh).
   static constexpr i32 splits = Splits;
   static constexpr bool cluster = Cluster;
+  // workers share the steps of the last tiles (gemm_stream_k.cuh); 0: no block shares a tile's.
+  static constexpr i32 workers = Workers;
 };
+
+template <class S, i32 BM, i32 BN, i32 BK, i32 Across, i32 Blocks, i32 Warps> struct StreamK;
+struct Unshared {};
 
 // Place is what one block computes: a tile of one matrix of the batch, over
 // the steps [first, last) of the loop along k.

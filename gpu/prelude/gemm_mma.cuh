@@ -86,19 +86,13 @@ DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
   }
 }
 
-// gemm_mma computes one tile. Launch with Tile::threads threads and
-// Tile::shared bytes, one block for each tile, matrix and split; those of a split may be a cluster, which takes room for TileSums.
-template <class Tile, class S, class A, class B, class Epilogue>
-DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
+// mma_tile computes the tile at p, or a part of its steps.
+template <class Tile, class S, class Walk, class A, class B, class Epilogue, class Left>
+DM_FN void mma_tile(Arena arena, const A& a, const B& b, const Epilogue& epilogue, const Place& p, const GroupPart& own, const Left& shares) {
   using T = typename A::Elem;
   constexpr int FM = Tile::WM / 16, FN = Tile::WN / 8;
   using StageA = Stage<A, Tile::BM, Tile::BK, Tile::threads>;
   using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
-  Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
-  if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
-  const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
-  if (S::groups == Groups::rows && own.rows == 0) return;
-
   Arena after = arena; // the slabs reuse the memory of the stages
   const Shared<T> as = arena.take<T>(Tile::stages * StageA::size), bs = arena.take<T>(Tile::stages * StageB::size);
   StageA load_a(a, p.z, p.m, own.depth);
@@ -113,7 +107,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
 
   const i32 steps = p.last - p.first;
-  grid_dependency_wait(); // what stands before is computed from the block's number
+  if constexpr (S::workers == 0) grid_dependency_wait(); // what stands before is computed from the block's number
   DM_UNROLL
   for (int s = 0; s < Tile::stages - 1; s++) {
     if (s < steps) {
@@ -154,6 +148,14 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   cp_async_wait<0>();
   sync();
 
+  if constexpr (S::workers > 0) {
+    const auto sum = [&](int i) -> float& { return acc[i / 4 / FN][i / 4 % FN][i % 4]; };
+    if (p.first > 0) {
+      Walk::leave(shares, warp(), sum);
+      return;
+    }
+    Walk::finish(shares, p, warp(), sum);
+  }
   const i32 r = lane() / 4, c = lane() % 4 * 2;
   // The sums in two neighbouring columns of row h of fragment (x, j).
   const auto pair = [&](int x, int j, int h) {
@@ -189,6 +191,27 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n, own.rows);
     }
     rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
+  }
+}
+
+// gemm_mma computes the block's tile, or, as a worker that shares steps, all of its tiles and parts. Launch with Tile::threads threads and
+// Tile::shared bytes, one block for each tile, matrix and split; those of a split may be a cluster, which takes room for TileSums. Workers are as many blocks.
+template <class Tile, class S, class A, class B, class Epilogue, class Left = Unshared>
+DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogue, const Left& shares = {}) {
+  if constexpr (S::workers > 0) {
+    using Walk = StreamK<S, Tile::BM, Tile::BN, Tile::BK, 1, 1, Tile::warps>;
+    Walk walk;
+    grid_dependency_wait();
+    for (Place p; walk.next(p);) {
+      mma_tile<Tile, S, Walk>(arena, a, b, epilogue, p, GroupPart{S::m, 0, S::k}, shares);
+      sync(); // the slabs are memory of the stages
+    }
+  } else {
+    Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+    if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
+    const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
+    if (S::groups == Groups::rows && own.rows == 0) return;
+    mma_tile<Tile, S, Unshared>(arena, a, b, epilogue, p, own, shares);
   }
 }
 

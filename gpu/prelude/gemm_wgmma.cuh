@@ -275,13 +275,15 @@ DM_FN void keep_part(const SumsOf<Tile, S>& part, const float (&acc)[FM][Tile::B
 
 // gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …; consumers that take turns compute every
 // other one of them. Launch with Tile::threads threads and Tile::shared bytes; pairs in clusters of two, of which all tiles and all
-// blocks are a multiple; a cluster that shares sums with a block for each tile, matrix and split.
-template <class Tile, class S, class A, class B, class Epilogue>
-DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
+// blocks are a multiple; a cluster that shares sums with a block for each tile, matrix and split; workers that share steps with all of their blocks.
+template <class Tile, class S, class A, class B, class Epilogue, class Left = Unshared>
+DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue, const Left& shares = {}) {
   using T = typename A::Elem;
   using U = typename B::Elem;
   constexpr int FM = Tile::rows / 64;
   constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
+  constexpr bool streams = S::workers > 0;
+  using Walk = StreamK<S, Tile::BM, Tile::BN, Tile::BK, Tile::across, Tile::pair == Pair::none ? 1 : 2, Tile::warps>;
   constexpr i32 slab_size = Epilogue::bulk ? 2 * 16 * Tile::width : 16 * Tile::pitch;
   static_assert(!S::cluster || Tile::pair == Pair::none && !Epilogue::bulk, "a block of a cluster that shares sums has one tile");
   const auto part = [&] { // a cluster's, in the memory of the stages
@@ -316,7 +318,12 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
     if constexpr (Feed<A, B>::gathers) {
       gather_tiles<Tile, S>(a, b, as, bs, full, empty);
     } else if (thread() == 0) {
-      for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
+      if constexpr (streams) {
+        Walk walk;
+        for (Place p; walk.next(p);) ring.load(a, b, p);
+      } else {
+        for (i32 tile = block(); tile < tiles; tile += blocks()) ring.load(a, b, place_of(tile));
+      }
       if constexpr (Tile::pair != Pair::none) ring.drain();
     }
     if constexpr (S::cluster) { // the barriers of add_parts are of all threads
@@ -335,8 +342,17 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
     };
     if (Tile::turns && group > 0) skip(block());
     u32 round = 0;
-    for (i32 tile = Tile::turns ? block() + group * blocks() : block(); tile < tiles; tile += Tile::turns ? 2 * blocks() : blocks()) {
-      const Place p = place_of(tile);
+    auto walk = [] {
+      if constexpr (streams) return Walk{};
+      else return Unshared{};
+    }();
+    for (i32 tile = Tile::turns ? block() + group * blocks() : block(); streams || tile < tiles; tile += Tile::turns ? 2 * blocks() : blocks()) {
+      Place p;
+      if constexpr (streams) {
+        if (!walk.next(p)) break;
+      } else {
+        p = place_of(tile);
+      }
       float acc[FM][Tile::BN / 2];
       DM_UNROLL
       for (int i = 0; i < FM; i++)
@@ -361,6 +377,14 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       for (int i = 0; i < FM; i++) products_settle(acc[i]);
       ring.release(last);
 
+      if constexpr (streams) {
+        const auto sum = [&](int i) -> float& { return acc[i / (Tile::BN / 2)][i % (Tile::BN / 2)]; };
+        if (p.first > 0) {
+          Walk::leave(shares, warp() - 4, sum);
+          continue;
+        }
+        Walk::finish(shares, p, warp() - 4, sum);
+      }
       if constexpr (S::cluster)
         keep_part<Tile, S>(part, acc, row);
       else if constexpr (Epilogue::bulk)

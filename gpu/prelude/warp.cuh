@@ -72,6 +72,21 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
   return last;
 }
 
+// Flags by which the warps of a block wait for those of blocks with lower numbers, which start before: flag i is 0 until a warp posts it, and
+// then, through InOut parameters, a warp that awaits it sees what the other one has written or seen. All lanes call them together.
+DM_FN void post(InOut<u32> flags, i64 i) {
+  __syncwarp();
+  if (lane() == 0) asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flags.p + i), "r"(1) : "memory");
+}
+DM_FN void await(InOut<u32> flags, i64 i) {
+  if (lane() == 0) {
+    u32 posted;
+    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(posted) : "l"(flags.p + i) : "memory");
+    while (posted == 0);
+  }
+  __syncwarp();
+}
+
 #endif
 
 namespace detail {
