@@ -51,6 +51,25 @@ func TestProductTime(t *testing.T) {
 			1.2 * block,
 			2*(block+store/8+128*256*3/0.5e12) + store/8 + 2*ten.MemoryLatency - 1.2*block,
 		},
+		{
+			"ten blocks that share the steps of 13 tiles: each has 21 of them at most, finishes two tiles, and leaves and reads sums of one",
+			Product{Batch: 1, Rows: 13 * 128, Cols: 256, Depth: 1024, Elem: types.F16},
+			Tile{Path: "mma", Rows: 128, Cols: 256, Step: 64, Splits: 1, StreamK: true},
+			1.3 * block,
+			21.0/16*block + 2*store/2 + store/2 + 2*128*256*4/1e12 + 3*ten.MemoryLatency + ten.Start() - 1.3*block,
+		},
+		{
+			"with two whole tiles of each before",
+			Product{Batch: 1, Rows: 33 * 128, Cols: 256, Depth: 1024, Elem: types.F16},
+			Tile{Path: "mma", Rows: 128, Cols: 256, Step: 64, Splits: 1, StreamK: true},
+			3.3 * block,
+			2*(block+store/2) + 21.0/16*block + 2*store/2 + store/2 + 2*128*256*4/1e12 + 3*ten.MemoryLatency + ten.Start() - 3.3*block,
+		},
+		{
+			"whole waves have nothing to share",
+			Product{Batch: 10, Rows: 128, Cols: 256, Depth: 1024, Elem: types.F16},
+			Tile{Path: "mma", Rows: 128, Cols: 256, Step: 64, Splits: 1, StreamK: true}, block, store,
+		},
 	} {
 		got := ten.ProductTime(c.p, c.tile)
 		if math.Abs(got.Compute/c.compute-1) > 1e-9 || math.Abs(got.Tail/c.tail-1) > 1e-9 {

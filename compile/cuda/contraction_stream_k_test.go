@@ -2,11 +2,13 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"dmir/analysis/machine"
 	"dmir/gpu/artifact"
+	"dmir/gpu/prelude"
 	"dmir/testkit/need"
 )
 
@@ -109,6 +111,73 @@ func TestContractionStreamK(t *testing.T) {
 			if k := c.out.KernelOf(s); !strings.Contains(s.Name, "_clear") && s.Kind == artifact.StepLaunch && k.Block.Threads > 128 && k.Arch != "" && s.Launch.Grid[0] != x.sms {
 				t.Errorf("%s: %d blocks on %d multiprocessors", s.Name, s.Launch.Grid[0], x.sms)
 			}
+		}
+	}
+}
+
+// sharedSteps are products whose workers share steps on so few multiprocessors: one tile for all, and whole tiles before the rest, of blocks and of pairs.
+func sharedSteps(t *testing.T) *collection {
+	t.Helper()
+	pair := streamWide
+	pair.Pair = machine.PairRows
+	c := newCollection(withSMs(targetOf(t, "sm_90a"), 4))
+	c.add(t, stepsOf(streamWgmma, "mk,nk->mn", 1, 1, 32).of("f16", streamed(streamWgmma)), true)
+	c.add(t, stepsOf(streamWgmma, "mk,nk->mn", 3, 3, 8).of("bf16", streamed(streamWgmma)), true)
+	c.add(t, stepsOf(pair, "mk,nk->mn", 2, 3, 6).of("f16", streamed(pair)), true)
+	return c
+}
+
+// Steps that are launched again give the same results: the flags are cleared before they are awaited. Else the first block that sets one finds it set.
+func TestStreamKAgain(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	for _, clears := range []bool{true, false} {
+		c := sharedSteps(t)
+		for _, s := range slices.Clone(c.out.Steps) {
+			if clears || !strings.HasSuffix(s.Name, "_clear") {
+				c.out.Steps = append(c.out.Steps, s)
+			}
+		}
+		if err := c.run(t); (err == nil) != clears || !clears && !strings.Contains(err.Error(), "the flag is set before a block sets it") {
+			t.Errorf("with flags cleared again %t: %v", clears, err)
+		}
+	}
+}
+
+// Mistakes in the order of what blocks leave for each other, and in how steps are shared, are found by the emulator or by other numbers.
+func TestStreamKMistakes(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	for i, x := range []struct{ old, new, want string }{
+		{"if (i < n) flags", "if (i < n - 1) flags", "uninitialised"},
+		{"post(shares.flags, block() * Warps + warp);", "", "deadlock"},
+		{"post(shares.flags, block() * Warps + warp);", "post(shares.flags, block() * Warps + (warp ^ 1));", "race"},
+		{"await(shares.flags, other * Warps + warp);", "", "race"},
+		{"await(shares.flags, other * Warps + warp);", "if (n == part() + 1) await(shares.flags, other * Warps + warp);", "race"},
+		{"await(shares.flags, other * Warps + warp);", "await(shares.flags, other * Warps + (warp ^ 1));", "race"},
+		{"await(shares.flags, other * Warps + warp);", "await(shares.flags, block() * Warps + warp);", "bounds"},
+		{"return workers - 1 - worker();", "return worker();", "deadlock"},
+		{"place_of(other, warp, i)", "place_of(other ^ 1, warp, i)", ""},
+		{"from(n) < after", "from(n + 1) < after", "differs"},
+		{"sum(i + j) += v[j];", "sum(i + j) = v[j];", "differs"},
+		{"last = first + left;", "last = first + left - 1;", "the flag is set before"},
+		{"turn += last - first;", "turn += last - first + 1;", "the flag is set before"},
+		{"(i / 4 * Warps + warp) * 128", "(i / 4 * Warps + warp / 2) * 128", "race"},
+		{"i32 turn = -whole;", "i32 turn = 0;", ""},
+	} {
+		if !need.Turn(t, i, 4) {
+			continue
+		}
+		c := sharedSteps(t)
+		c.out.Headers = prelude.Files()
+		at := slices.IndexFunc(c.out.Headers, func(f prelude.File) bool { return f.Name == "gemm_stream_k.cuh" })
+		text := c.out.Headers[at].Text
+		c.out.Headers = slices.Clone(c.out.Headers)
+		if c.out.Headers[at].Text = strings.Replace(text, x.old, x.new, 1); c.out.Headers[at].Text == text {
+			t.Errorf("the prelude has no %s", x.old)
+		}
+		if err := c.run(t); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s for %s: %v", x.new, x.old, err)
 		}
 	}
 }

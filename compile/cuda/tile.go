@@ -397,11 +397,8 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	x := m.ProductTime(p.product(), c.tile())
 	// Among memory-bound tiles the one that computes less is better, and a smaller gain is not worth the memory of shared sums.
 	t := math.Max(x.Total(), p.bytes()/m.Reach()) + x.Total()/1000
-	if c.Splits > 1 && !c.Cluster {
+	if c.Splits > 1 && !c.Cluster || c.StreamK {
 		t *= 1.05
-	}
-	if c.StreamK {
-		t *= 1.02
 	}
 	if c.Path == Pingpong { // the first tile of a block has one consumer's warps alone
 		t *= 1.01

@@ -40,10 +40,16 @@ func TestTileChoice(t *testing.T) {
 		{"sm_90a", 1, 64, 64, 65536, types.F16, "wgmma 128x64x64 / 64", none},
 		{"sm_90a", 1, 197, 768, 768, types.F32, "fma 64x64x16 / 8 cluster", none},
 		{"sm_100", 1, 256, 256, 1024, types.F16, "mma 64x64x32 / 8 cluster", none},
+		// A last wave that few tiles fill is shared by its steps, where sums are long.
+		{"sm_90a", 1, 768, 6144, 4096, types.BF16, "wgmma 128x256x64 2x1 stream-k", none},
+		{"sm_90a", 1, 512, 10240, 8192, types.BF16, "wgmma 128x256x64 2x1 stream-k", none},
+		{"sm_90a", 1, 4096, 14336, 4096, types.BF16, "wgmma 128x256x64 2x1", none},
+		{"sm_80", 1, 4096, 1024, 4096, types.F16, "mma 128x256x32 stream-k", none},
+		{"sm_80", 1, 8192, 3072, 1024, types.F16, "mma 128x256x32 stream-k", none},
 		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32", none},
 		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32", none},
-		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 / 16", none},
+		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 stream-k", none},
 		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64", none},
 		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64", none},
 		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 64", none},
@@ -124,7 +130,8 @@ func TestChoices(t *testing.T) {
 		{clustered(mmaTiles[5], 4), true},
 		{clustered(mmaTiles[5], 16), false},
 		{clustered(pairedTiles[0], 2), false},
-		{pairedTiles[0], false}, // one tile of rows
+		{pairedTiles[0], false},        // one tile of rows
+		{streamed(mmaTiles[0]), false}, // few steps
 		{byteTiles[0], false},
 	} {
 		none.Set(tiled, "sm_90a", c.tile)

@@ -144,6 +144,16 @@ var wrongBases = map[string]struct{ arch, text string }{
   return %y : tensor<248x256xf16>
 }
 `},
+	"stream-k": {"sm_90a", `func.func @f(%x: tensor<3072x3072xf16>, %w: tensor<768x3072xf16>) -> tensor<3072x768xf16> {
+  %y = dm.einsum "mk,nk->mn" %x, %w : (tensor<3072x3072xf16>, tensor<768x3072xf16>) -> tensor<3072x768xf16>
+  return %y : tensor<3072x768xf16>
+}
+`},
+	"stream-k of warps": {"sm_80", `func.func @f(%x: tensor<6144x3072xf16>, %w: tensor<768x3072xf16>) -> tensor<6144x768xf16> {
+  %y = dm.einsum "mk,nk->mn" %x, %w : (tensor<6144x3072xf16>, tensor<768x3072xf16>) -> tensor<6144x768xf16>
+  return %y : tensor<6144x768xf16>
+}
+`},
 	"rows": {"sm_90a", `func.func @f(%x: tensor<256x16384xf32>) -> tensor<256x16384xf32> {
   %y = dm.softmax %x, dim = 1 : tensor<256x16384xf32>
   return %y : tensor<256x16384xf32>
@@ -317,6 +327,16 @@ var wrongKernels = []wrongKernel{
 	{"sums of warps", "gemm_cluster.cuh", "cluster_sync(); // the parts are whole", "cluster_begin(), cluster_wait();", ptx.SharedRace},
 	{"sums of warps", "gemm_cluster.cuh", "cluster_sync(); // no block ends", "sync(); // no block ends", ptx.ClusterLife},
 	{"sums of warps", "gemm_mma.cuh", "cp_async_wait<0>();\n  sync();", "cp_async_wait<0>();", ptx.SharedRace},
+	{"stream-k", "warp.cuh", "st.release.gpu.global", "st.relaxed.gpu.global", ptx.Flag},
+	{"stream-k", "warp.cuh", "st.release.gpu.global", "st.release.cta.global", ptx.Flag},
+	{"stream-k", "warp.cuh", "ld.acquire.gpu.global", "ld.relaxed.gpu.global", ptx.Flag},
+	{"stream-k", "warp.cuh", "while (posted == 0);", "while (false);", ptx.Flag},
+	{"stream-k", "warp.cuh", "  __syncwarp();\n  if (lane() == 0) asm volatile(\"st.release", "  if (lane() == 0) asm volatile(\"st.release", ptx.Flag},
+	{"stream-k", "warp.cuh", "while (posted == 0);\n  }\n  __syncwarp();", "while (posted == 0);\n  }", ptx.Flag},
+	{"stream-k", "gemm_stream_k.cuh", "post(shares.flags, block() * Warps + warp);", "", ptx.Flag},
+	{"stream-k", "gemm_stream_k.cuh", "await(shares.flags, other * Warps + warp);", "", ptx.Flag},
+	{"stream-k of warps", "gemm_stream_k.cuh", "await(shares.flags, other * Warps + warp);", "if (n > part() + 1) await(shares.flags, other * Warps + warp);", ptx.Flag},
+	{"stream-k of warps", "gemm_mma.cuh", "sync(); // the slabs are memory of the stages", "", ptx.Reused},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;", ptx.SharedRace},
 	{"rows", "warp.cuh", "sync(DM_HERE_ONLY);  // the scratch may be used again", "", ptx.SharedRace},
 	{"rows", "warp.cuh", "scratch[DM_IDX(warp())] = v;\n  sync(DM_HERE_ONLY);", "scratch[DM_IDX(warp())] = v;\n  if (thread() != 5) sync(DM_HERE_ONLY);", ptx.Aligned},

@@ -482,6 +482,18 @@ var twins = []twin{
     v[i] = dm::bits_as<float>(dm::u32(x[dm::lane() * 8 + 4 + i]));
   }
   dm::add_in_turn(sums, dm::lane() * 4, v);`},
+	{name: "flags", threads: 64, x: 64, y: 68, fill: anyWord, body: `
+#ifdef DM_HOST
+  const dm::InOut<dm::u32> flags(y.param);
+#else
+  const dm::InOut<dm::u32> flags{y.p};
+#endif
+  if (dm::thread() < 4) y.store(64 + dm::thread(), 0);
+  y.store(dm::thread(), x[dm::thread()]);
+  dm::sync();
+  if (dm::warp() == 0) dm::post(flags, 65);
+  dm::sync();
+  dm::await(flags, 65);`},
 	{name: "keep_packed", threads: 32, x: 224, y: 224, fill: anyWord, body: `
   dm::Vec<dm::u32, 4> v;
   for (int i = 0; i < 4; i++) v[i] = x[dm::lane() * 7 + i];

@@ -57,6 +57,8 @@ var wrongStrings = []wrongString{
 	{"loads of vectors", "memory.cuh", `ld.global.v4.u32 {%0, %1, %2, %3}`, `ld.global.v4.u32 {%1, %0, %2, %3}`, false},
 	{"loads of vectors", "memory.cuh", `ld.global.v2.u32 {%0, %1}, [%2]`, `ld.global.v2.u32 {%1, %0}, [%2]`, false},
 	{"loads of vectors", "memory.cuh", `ld.global.u32 %0, [%1]`, `ld.global.u32 %0, [%1+4]`, false},
+	{"flags", "warp.cuh", `st.release.gpu.global.u32 [%0], %1;`, `st.release.gpu.global.u32 [%0+4], %1;`, false},
+	{"flags", "warp.cuh", `"r"(1) : "memory"`, `"r"(2) : "memory"`, false},
 	{"store of 16 bytes", "memory.cuh", `[%0], {%1, %2, %3, %4}`, `[%0], {%1, %3, %2, %4}`, false},
 	{"store of 8 bytes", "memory.cuh", `[%0], {%1, %2}`, `[%0], {%2, %1}`, false},
 	{"load_once", "memory.cuh", `v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));

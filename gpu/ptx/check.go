@@ -32,6 +32,7 @@ func check(m *Module, launches map[string][]Launch, budget int) (*Report, error)
 		}
 		early := func(l Launch) bool { return l.Dependent }
 		c.dependency(m.dependents() && slices.ContainsFunc(launches[f.Name], early), r)
+		c.flags(r)
 		for _, l := range launches[f.Name] {
 			for _, index := range corners(l.Grid, max(1, l.Cluster)) {
 				newCluster(c, l, index, r, budget).run()

@@ -12,7 +12,7 @@ func (c *code) dependency(dependent bool, r *Report) {
 	if !dependent {
 		return
 	}
-	behind, reached := c.behindWait()
+	behind, reached := c.behind(func(i int) bool { return c.list[i].waits() })
 	find := func(i int, format string, args ...any) {
 		f := Finding{Rule: Dependency, Kernel: c.fn.Name, Pos: c.list[i].in.Pos, Message: fmt.Sprintf(format, args...)}
 		f.File, f.Source = c.place(c.list[i].loc)
@@ -58,8 +58,8 @@ func (o *op) touches() string {
 	return ""
 }
 
-// behindWait is, for each instruction, whether all paths to it pass a wait, and whether any path leads to it.
-func (c *code) behindWait() (behind, reached []bool) {
+// behind is, for each instruction, whether all paths to it pass one of these, and whether any path leads to it.
+func (c *code) behind(one func(int) bool) (behind, reached []bool) {
 	n := len(c.list)
 	behind, reached = make([]bool, n+1), make([]bool, n+1)
 	todo := []int{0}
@@ -70,7 +70,7 @@ func (c *code) behindWait() (behind, reached []bool) {
 		if i == n {
 			continue
 		}
-		passed := behind[i] || c.list[i].waits()
+		passed := behind[i] || one(i)
 		a, b := next(c.list, i)
 		for _, s := range []int{a, b} {
 			if !reached[s] || behind[s] && !passed {

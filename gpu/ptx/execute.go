@@ -135,6 +135,10 @@ func (w *warp) load(o *op, at int, mask uint32) {
 		}
 	case "global":
 		w.b.traffic.Loads.sectors(w.b.read, w.accesses(at, w.get(o.src[0]), o.src[0].off, mask, nil), o.bytes)
+		if o.acquires() { // a flag, which is set at last
+			w.results(o, mask, register{kind: uniform, u: 1})
+			return
+		}
 	case "shared", "":
 		w.local(o, at, mask, false)
 	}

@@ -30,6 +30,7 @@ const (
 	NamedBarrier Rule = "named-barrier"
 	Aligned      Rule = "aligned"
 	Dependency   Rule = "griddepcontrol"
+	Flag         Rule = "flag"
 
 	ClusterBarrier Rule = "cluster-barrier"
 	ClusterLife    Rule = "cluster-life"
@@ -59,6 +60,7 @@ var Rules = map[Rule]string{
 	NamedBarrier: "bar.sync names barrier 0 to 15 and a number of threads that is that of the warps that come, a multiple of 32",
 	Aligned:      "all threads of a warp (of wgmma and setmaxnreg: of a warpgroup) execute an .aligned instruction together",
 	Dependency:   "a kernel that may start before those before it have ended, or has griddepcontrol.wait, reads and writes global memory behind griddepcontrol.wait alone, reads none by ld.global.nc, and ends behind it in every thread, so that all kernels before it have ended then",
+	Flag:         "what a kernel leaves in global memory for other blocks of the launch is stored before bar.warp.sync and a flag set behind it by st.release.gpu, and read behind a bar.warp.sync behind a loop that reads a flag by ld.acquire.gpu until it is set; flags are accessed in no other way",
 
 	ClusterBarrier: "the warps of a cluster arrive at its barrier and wait there in turns, and all of them come",
 	ClusterLife:    "the shared memory of another block of the cluster is accessed when that block has begun, by a barrier of the cluster, and before it ends: it waits for what comes behind the access",
