@@ -181,3 +181,39 @@ func TestStreamKMistakes(t *testing.T) {
 		}
 	}
 }
+
+// Kernels of the tiles that the model chooses have registers for all sums and for those that others have left, on every architecture.
+func TestStreamKRegisters(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	bulk := byteTiles[:1]
+	for _, c := range paired(wgmmaTiles[:2]) {
+		if c.Pair != "" {
+			bulk = append(bulk, c)
+		}
+	}
+	for i, x := range []struct {
+		arch  string
+		tiles []Config
+	}{{"sm_90a", bulk[1:3]}, {"sm_80", mmaTiles[:2]}, {"sm_90a", append(bulk[:1:1], bulk[3:]...)}, {"sm_90a", tf32Tiles(wgmmaTiles[:1])}, {"sm_100", mmaTiles[1:2]}, {"sm_80", mmaTF32Tiles[:1]}} {
+		if !need.Turn(t, i, 6) {
+			continue
+		}
+		c := newCollection(targetOf(t, x.arch))
+		for _, tile := range x.tiles {
+			elem, eq := "bf16", []string{"mk,nk->mn", "mk,kn->mn"}[len(c.cases)%2]
+			switch {
+			case tile.TF32:
+				elem, eq = "tf32", "mk,nk->mn"
+			case tile.bytes():
+				elem, eq = "f8E4M3FN", "mk,nk->mn"
+			}
+			p := stepsOf(tile, eq, 6, 24, 64).of(elem, streamed(tile))
+			if tile.bytes() {
+				p.out, p.body = strings.Replace(p.out, elem, "bf16", 1), p.body[:strings.LastIndex(p.body, elem)]+"bf16>"
+			}
+			c.add(t, p, false)
+		}
+		c.compile(t, x.arch)
+	}
+}
