@@ -91,7 +91,7 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 			continue
 		}
 		o := w.textOp(n.o)
-		if o == nil || len(o.Results) != len(n.o.Results) || slices.ContainsFunc(o.Results, unstatable) {
+		if o == nil || len(o.Results) != len(n.o.Results) || slices.ContainsFunc(o.Results, unstatable) || m.inside(v) {
 			continue
 		}
 		l, ok := w.planned(x)
@@ -107,6 +107,12 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 		}
 	}
 	return -1
+}
+
+// inside reports whether v is between ops that one op of the text is written out as.
+func (g *graph) inside(v *value) bool {
+	o := g.nodes[v.node].o
+	return slices.ContainsFunc(v.uses, func(u use) bool { n := g.nodes[u.node]; return n.phase == forward && n.o.Span == o.Span })
 }
 
 // unstatable reports whether the text cannot state how v is divided, or does already.
@@ -219,7 +225,7 @@ func (w *writer) inUse() []*types.Sharding {
 // layers.
 func (w *writer) alike(o *ir.Op) []*ir.Op {
 	spans := []source.Span{o.Span}
-	if l := w.s.layers; l != nil {
+	if l := w.c.m.layers; l != nil {
 		if k, ok := l.place[o.Span]; ok {
 			spans = l.spans[k]
 		}

@@ -16,11 +16,11 @@ const mostCompiled = 1000
 
 // fuse gives nodes the times that they have in the kernels of the step as it is compiled for one device, with the layers that the
 // graph has. Nodes keep the times of the model where the step cannot be compiled.
-func (s *search) fuse(ctx context.Context) {
-	if !s.near || len(s.fn.Body.Ops) > mostCompiled {
+func (s *search) fuse(ctx context.Context, f *form) {
+	if !s.near || len(f.fn.Body.Ops) > mostCompiled {
 		return
 	}
-	text, err := s.undividedText()
+	text, err := s.undividedText(f.graph)
 	if err != nil {
 		return
 	}
@@ -28,8 +28,8 @@ func (s *search) fuse(ctx context.Context) {
 	if err != nil || len(x.Shares) == 0 {
 		return
 	}
-	s.graph.work.Add("compiled", len(s.fn.Body.Ops))
-	s.attribute(x.Shares)
+	f.work.Add("compiled", len(f.fn.Body.Ops))
+	f.attribute(x.Shares)
 }
 
 // attribute shares the times of kernels among the nodes whose ops they hold. A contraction has its own time in a kernel that takes as
@@ -98,9 +98,9 @@ func (g *graph) attribute(shares []cost.Share) {
 	}
 }
 
-// undividedText is the step of the graph as the text of a file, without shardings, micro-batches and stages.
-func (s *search) undividedText() (string, error) {
-	f := s.fn.Clone()
+// undividedText is the step of g as the text of a file, without shardings, micro-batches and stages.
+func (s *search) undividedText(g *graph) (string, error) {
+	f := g.fn.Clone()
 	op.ShardingsInTypes(f)
 	plain := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.At.Shard != nil {
@@ -124,6 +124,6 @@ func (s *search) undividedText() (string, error) {
 	})
 	f.Op.SetAttr("sym_name", types.Str(s.text.Name))
 	f.Retype()
-	m := &ir.Module{Src: s.m.Src, Aliases: s.m.Aliases, Resources: s.m.Resources, Ops: []*ir.Op{f.Op}}
+	m := &ir.Module{Src: g.m.Src, Aliases: g.m.Aliases, Resources: g.m.Resources, Ops: []*ir.Op{f.Op}}
 	return print.Source(m)
 }

@@ -9,6 +9,7 @@ import (
 	"dmir/base/work"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // A phase is the part of a step that an op belongs to.
@@ -57,6 +58,8 @@ type value struct {
 	elem  float64 // bytes of an element
 	class int     // equal for values of one type whose micro-batches are divided alike
 	fixed *layout // that the text states
+	// pieces is how many pieces an argument has that is a component of a sparse tensor in pieces, which are its first dimension; else 0.
+	pieces int64
 	// divisible are the dimensions of an argument that may be divided; nil: all.
 	divisible []int8
 	saved     bool // a forward op makes it, and a backward op needs it
@@ -103,6 +106,9 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 			continue
 		}
 		g.add(&node{arg: a, batch: -1, phase: once, moved: -1, fused: 1}, a)
+		if of, ok := op.ArgAttr(s.fn, a.Index, op.ComponentAttr).(types.TypeAttr); ok {
+			g.values[g.of[a]].pieces = of.T.(*types.Tensor).Format.Pieces
+		}
 	}
 	costs := cost.Function(s.fn, s.m, nil).ByOp()
 	for _, o := range s.fn.Body.Ops {

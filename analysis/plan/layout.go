@@ -124,6 +124,16 @@ func (g *grid) parts(l layout, d int) int64 {
 	return parts
 }
 
+// eachHas reports whether each device has one of the pieces of v in layout l.
+func (g *grid) eachHas(v *value, l layout) bool {
+	for d := range v.shape {
+		if n := g.parts(l, d); d == 0 && n != v.pieces || d > 0 && n > 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // piece is the bytes that a device has of v in layout l, of one micro-batch.
 func (g *grid) piece(v *value, l layout) float64 {
 	if len(v.shape) == 0 {

@@ -22,9 +22,10 @@ const (
 	sequenceRole
 	tensorRole
 	expertRole
+	rowsRole // of sparse tensors
 )
 
-var roleNames = [...]string{"unused", "data", "sequence", "tensor", "expert"}
+var roleNames = [...]string{"unused", "data", "sequence", "tensor", "expert", "rows"}
 
 // finish gives a plan what only the plans that are shown need: names, the values' shardings.
 func (s *search) finish(c *candidate) {
@@ -62,6 +63,7 @@ func (s *search) finish(c *candidate) {
 		w.arguments()
 		c.Values = w.values
 		c.Used = w.inUse()
+		c.Names = append(c.Names, w.divided()...)
 	}
 	c.Names = append(c.Names, c.storage(roles)...)
 	between := c.sequence(roles)
@@ -107,6 +109,8 @@ func (c *candidate) roles() []role {
 			}
 		}
 		switch {
+		case c.dividesRows(a):
+			out[a] = rowsRole
 		case best != 0 || share[0] > 0:
 			out[a] = role(best)
 		case samples:
@@ -116,6 +120,17 @@ func (c *candidate) roles() []role {
 		}
 	}
 	return out
+}
+
+// dividesRows reports whether a sparse argument is divided over an axis.
+func (c *candidate) dividesRows(a int) bool {
+	for i, n := range c.m.nodes {
+		v := c.m.ofNode[i]
+		if n.o == nil && c.m.result(n, 0).pieces > 0 && c.m.vars[v].strategies[c.choice[v]].stored[a] >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // divides reports whether an op, or an argument as it is stored, is divided over an axis.

@@ -4,7 +4,8 @@
 //
 // Read search.go first: Search goes from the program to a Result. A graph (graph.go) is the
 // step as nodes and values, with one of equal layers in a row for all of them (repeat.go,
-// straight.go). On the grid of a setting, a mesh and what the pipeline does on it (settings.go), a
+// straight.go); of one with sparse tensors there are several, which divide others of them by rows
+// (form.go). On the grid of a setting, a mesh and what the pipeline does on it (settings.go), a
 // model (model.go) has a variable for each node, whose choices are the strategies of its op (strategy.go), and
 // links between them, priced by layouts (layout.go, between.go); package solve finds the
 // cheapest choices and a bound. What they make of a step, its stages, time and memory by the

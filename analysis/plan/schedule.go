@@ -56,7 +56,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 				continue
 			}
 			shape := pipelining.Shape{Devices: set.pipe, Chunks: v, Micro: int(set.micro)}
-			if pipelining.Check(k.schedule, shape) != nil || s.layers.count%shape.Stages() != 0 && v > 2 {
+			if pipelining.Check(k.schedule, shape) != nil || m.layers.count%shape.Stages() != 0 && v > 2 {
 				continue
 			}
 			limit, live := math.Inf(1), func(int) float64 { return 0 }
@@ -234,8 +234,8 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 			Layers: st.layers[k], Forward: x.forward, Backward: x.backward, Weight: x.weight, Transfer: m.transfer(x),
 			Once: x.once + x.exposed(m.hidden()), Memory: x.bytes(1).Total,
 		}
-		if s.layers != nil {
-			stage.Line = s.line(s.siteOf(s.layers.begin[st.first[k]]))
+		if m.layers != nil {
+			stage.Line = s.line(m.siteOf(m.layers.begin[st.first[k]]))
 		}
 		p.Stages = append(p.Stages, stage)
 	}

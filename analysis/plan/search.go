@@ -31,7 +31,9 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if len(settings) == 0 {
 		return nil, s.noSetting()
 	}
-	s.fuse(ctx)
+	for _, f := range s.forms {
+		s.fuse(ctx, f)
+	}
 	done := 0
 	step := func() {
 		if done++; o.Progress != nil {
@@ -98,13 +100,14 @@ func Problems(m *ir.Module, fn *ir.Func, o Options) ([]*solve.Problem, error) {
 			return nil, err
 		}
 		l := load{pipe: set.pipe, recompute: None, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: s.hidden()}
-		out = append(out, newModel(s.graph, gr, s.bandwidth).problem(l))
+		out = append(out, newModel(set.form.graph, gr, s.bandwidth).problem(l))
 	}
 	return out, nil
 }
 
 type search struct {
-	*graph
+	*graph            // the step as the text has it
+	forms     []*form // the ways to divide its sparse tensors, the first one that of graph
 	o         Options
 	module    *ir.Module // of the text
 	text      *ir.Func
@@ -131,6 +134,7 @@ type shortage struct {
 
 // A setting is a mesh and what the pipeline does on it.
 type setting struct {
+	form      *form
 	axes      []Axis // that divide values
 	pipe      int
 	micro     int64
@@ -172,18 +176,12 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if n := len(links); o.Devices > 1 && n > 0 && links[n-1].Devices > 0 && links[n-1].Devices < o.Devices {
 		return nil, &Error{Code: CodeDevices, Msg: fmt.Sprintf("%s joins %d devices, fewer than %d", o.Machine.Name, links[n-1].Devices, o.Devices), Help: "plan for fewer devices, or for another cluster"}
 	}
-	flat, err := newStraight(m, fn, o.Bind)
+	first, err := newForm(m, fn, o, nil)
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGraph(flat, o.Machine, o.Batch)
-	if err != nil {
-		return nil, err
-	}
-	g.work = o.Work
-	g.near = o.Price != nil
-	g.work.Add("nodes", len(g.nodes))
-	s := &search{graph: g, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
+	g := first.graph
+	s := &search{graph: g, forms: []*form{first}, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
 			ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
@@ -201,6 +199,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if err := s.keepStated(); err != nil {
 		return nil, err
 	}
+	s.divideRows()
 	s.bandwidth = g.rate()
 	s.peak = o.Machine.Peak(true, g.elem())
 	s.tokens = g.tokens()
@@ -253,7 +252,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 		recompute = s.o.Fix.Recompute
 	}
 	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
-	sol, err := solve.Solve(ctx, newModel(s.graph, gr, s.bandwidth).problem(l), quick)
+	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(l), quick)
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
 	}
@@ -294,9 +293,9 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 	if err != nil {
 		return nil, bound, need
 	}
-	m := newModel(s.graph, gr, s.bandwidth)
+	m := newModel(set.form.graph, gr, s.bandwidth)
 	for _, recompute := range []string{None, Selective, Full} {
-		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && s.layers == nil {
+		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && m.layers == nil {
 			continue
 		}
 		set.recompute = recompute
@@ -530,7 +529,7 @@ func (c *candidate) name() string {
 	if c.whole {
 		return "nothing is divided"
 	}
-	return fmt.Sprint(c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
+	return fmt.Sprint(c.set.form.of, c.set.axes, c.set.pipe, c.Chunks, c.Schedule, c.Recompute)
 }
 
 // key is what plans differ in that are kept until they are ranked.

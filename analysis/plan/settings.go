@@ -14,25 +14,37 @@ const (
 	tensorAxis = "tensor"
 )
 
-// settings are all meshes, numbers of micro-batches and ways to recompute.
+// settings are all meshes, numbers of micro-batches and ways to recompute, for each form of the step.
 func (s *search) settings() []setting {
+	var out []setting
+	for _, f := range s.forms {
+		for _, set := range s.settingsOf(f) {
+			if set.form = f; f.possible(set) {
+				out = append(out, set)
+			}
+		}
+	}
+	return out
+}
+
+func (s *search) settingsOf(of *form) []setting {
 	var out []setting
 	f := s.o.Fix
 	layers := 1
-	if s.layers != nil {
-		layers = s.layers.count
+	if of.layers != nil {
+		layers = of.layers.count
 	}
 	if s.given.mesh != nil {
 		if s.given.pipe > layers {
 			return nil
 		}
-		for _, micro := range s.micros(1, int64(s.given.pipe)) {
+		for _, micro := range s.micros(of, 1, int64(s.given.pipe)) {
 			out = append(out, setting{axes: s.given.axes, pipe: s.given.pipe, micro: micro})
 		}
 		return out
 	}
 	for _, pipe := range divisors(int64(s.o.Devices)) {
-		if f.Pipe > 0 && int(pipe) != f.Pipe || int(pipe) > layers || pipe > 1 && s.batch < 2 {
+		if f.Pipe > 0 && int(pipe) != f.Pipe || int(pipe) > layers || pipe > 1 && of.batch < 2 {
 			continue
 		}
 		n := int64(s.o.Devices) / pipe
@@ -45,7 +57,7 @@ func (s *search) settings() []setting {
 				continue
 			}
 			axes := []Axis{{dataAxis, int(data)}, {tensorAxis, int(tensor)}}
-			for _, micro := range s.micros(data, pipe) {
+			for _, micro := range s.micros(of, data, pipe) {
 				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
 			}
 		}
@@ -55,19 +67,19 @@ func (s *search) settings() []setting {
 
 // micros are the numbers of micro-batches to look at: samples divide into them, each is divided over the data
 // axis where that is possible, and their size on a device is a power of two.
-func (s *search) micros(data, pipe int64) []int64 {
+func (s *search) micros(of *form, data, pipe int64) []int64 {
 	if f := int64(s.o.Fix.Microbatches); f > 0 {
-		if s.batch%f != 0 {
+		if of.batch%f != 0 {
 			return nil
 		}
 		return []int64{f}
 	}
-	if s.batch == 0 {
+	if of.batch == 0 {
 		return []int64{1}
 	}
-	each := s.batch
-	if s.batch%data == 0 {
-		each = s.batch / data
+	each := of.batch
+	if of.batch%data == 0 {
+		each = of.batch / data
 	}
 	var out []int64
 	for size := int64(1); size <= each; size *= 2 {

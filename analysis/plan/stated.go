@@ -72,14 +72,19 @@ func (s *search) keepStated() error {
 			return contradicts("leave the size out, or change the mesh", "mesh @%s has no axis of %s (%s)", on.Name, diag.Count(n, "device"), on)
 		}
 	}
-	for _, v := range s.values {
+	return s.fix(s.graph)
+}
+
+// fix keeps what the text states of the values of g.
+func (s *search) fix(g *graph) error {
+	for _, v := range g.values {
 		sh := op.StatedSharding(v.v)
 		if sh == nil || len(sh.Partial) > 0 {
 			continue
 		}
 		l, ok := s.given.layout(sh)
 		if !ok {
-			return contradicts("name whole axes of the mesh", "%s is divided over a part of an axis, or over the axis of the pipeline: %s", v.v.Name, sh.Text())
+			return &Error{Code: CodeStated, Msg: fmt.Sprintf("%s is divided over a part of an axis, or over the axis of the pipeline: %s", v.v.Name, sh.Text()), Help: "name whole axes of the mesh"}
 		}
 		v.fixed = &l
 	}

@@ -36,7 +36,13 @@ type straight struct {
 	updated []bool // by argument; see update
 }
 
-func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, error) {
+// newStraight is fn with sparse arguments in pieces, as the text and of state it; see flatten.Cut.
+func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64, of map[int]int64) (*straight, error) {
+	sizes := op.Bindings(fn, bind)
+	m, fn, problem := flatten.Cut(m, fn, bind, of)
+	if problem != nil {
+		return nil, &Error{Code: CodeStep, At: problem.At, Msg: problem.Msg, Help: problem.Help}
+	}
 	flat, g, from := flatten.In(m, fn)
 	s := &straight{
 		fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, wrt: map[*ir.Value]bool{},
@@ -51,7 +57,6 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64) (*straight, e
 	if budget.SizesOf(s.m).Exceeds(fn) {
 		return nil, &Error{Code: budget.Code, At: fn.Op, Msg: budget.Message(s.m, fn.Name), Help: diag.Find(budget.Code).Help}
 	}
-	sizes := op.Bindings(fn, bind)
 	size(s.fn, sizes)
 	if err := s.gradients(sizes); err != nil {
 		return nil, err

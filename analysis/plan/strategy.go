@@ -347,7 +347,7 @@ func (g *graph) argument(n *node, gr *grid) []strategy {
 	v := g.result(n, 0)
 	var out []strategy
 	for _, stored := range gr.layouts(v, v.divisible) {
-		if v.fixed != nil && stored != *v.fixed || !g.storedAsAsked(v, stored, gr) {
+		if v.fixed != nil && stored != *v.fixed || !g.storedAsAsked(v, stored, gr) || v.pieces > 0 && !gr.eachHas(v, stored) {
 			continue
 		}
 		split := 0
@@ -357,7 +357,7 @@ func (g *graph) argument(n *node, gr *grid) []strategy {
 			}
 		}
 		for gathered := 0; gathered <= split; gathered++ {
-			if gathered&split != gathered || gathered != 0 && v.micro {
+			if gathered&split != gathered || gathered != 0 && (v.micro || v.pieces > 0) {
 				continue
 			}
 			used := stored

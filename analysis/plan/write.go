@@ -58,6 +58,7 @@ type writer struct {
 	made    []string               // attributes in the order in which they were made
 	opAttrs map[*ir.Op][]attribute // of the text's ops
 	argText map[int]string         // by argument of the text's function: the value of dm.sharding
+	byRows  map[int]bool           // sparse arguments that the plan divides
 	values  []Value
 }
 
@@ -66,7 +67,7 @@ type attribute struct{ name, value string }
 func newWriter(s *search, c *candidate) *writer {
 	w := &writer{
 		s: s, c: c, order: c.nesting(), src: s.module.Src, on: &mesh.Mesh{Name: freshMesh(s.module)},
-		shards: map[string]string{}, used: map[string]int{}, names: map[string]bool{}, opAttrs: map[*ir.Op][]attribute{}, argText: map[int]string{},
+		shards: map[string]string{}, used: map[string]int{}, names: map[string]bool{}, opAttrs: map[*ir.Op][]attribute{}, argText: map[int]string{}, byRows: map[int]bool{},
 	}
 	for _, a := range c.Axes {
 		w.on.Axes = append(w.on.Axes, mesh.Axis{Name: a.Name, Size: a.Size})
@@ -127,8 +128,10 @@ func (w *writer) write() []diag.Edit {
 }
 
 // sharding is layout l of v as the text states it.
-func (w *writer) sharding(v *value, l layout) string {
-	s, r := w.typed(v, l), len(v.shape)
+func (w *writer) sharding(v *value, l layout) string { return w.stated(w.typed(v, l)) }
+
+// stated is how the text states s.
+func (w *writer) stated(s *types.Sharding) string {
 	name := ""
 	for d, split := range s.Dims {
 		for _, a := range split.Axes {
@@ -139,7 +142,7 @@ func (w *writer) sharding(v *value, l layout) string {
 		name = "_whole"
 	}
 	place := types.Place{Placement: types.Placement{Space: types.HBM, Shard: s}}
-	return w.alias(place.String(), fmt.Sprintf("%s%s_of_%d", w.on.Name, name, r))
+	return w.alias(place.String(), fmt.Sprintf("%s%s_of_%d", w.on.Name, name, len(s.Dims)))
 }
 
 // alias is how an attribute is written that may be written often: its alias, "#name", or itself.
@@ -186,8 +189,14 @@ func (w *writer) arguments() {
 			}
 			ten, isTensor := t.(*types.Tensor)
 			if isTensor && ten.Format != nil {
+				first := flat
 				flat += len(ten.Components())
-				return "unit"
+				s := w.rows(ten, m.fn.Args[first:flat], stored)
+				if s == nil || w.c.set.form.of[i] == 0 {
+					return "unit"
+				}
+				any, w.byRows[i] = true, true
+				return w.stated(s)
 			}
 			v := m.fn.Args[flat]
 			flat++
@@ -210,6 +219,19 @@ func (w *writer) arguments() {
 	}
 }
 
+// rows is how t lies, a sparse tensor of which parts are the components: as its pieces do. It is nil of one that is whole.
+func (w *writer) rows(t *types.Tensor, parts []*ir.Value, stored map[*ir.Value]layout) *types.Sharding {
+	for _, v := range parts {
+		x, ok := w.c.m.of[v]
+		if l := stored[v]; ok && w.c.m.values[x].pieces > 0 {
+			s := &types.Sharding{Mesh: types.SymbolOf(w.on.Name), Dims: make([]types.Split, t.Rank())}
+			s.Dims[t.Format.Outermost()] = w.typed(w.c.m.values[x], l).Dims[0]
+			return s
+		}
+	}
+	return nil
+}
+
 // plain is an attribute with its aliases written out.
 func (w *writer) plain(value string) string {
 	for _, text := range slices.Backward(w.made) {
@@ -225,7 +247,7 @@ func (w *writer) stages() {
 	}
 	var before *ir.Op
 	for k := range w.c.Stages {
-		o := w.textOp(w.s.siteOf(w.s.layers.begin[w.c.st.first[k]]))
+		o := w.textOp(w.c.m.siteOf(w.c.m.layers.begin[w.c.st.first[k]]))
 		if o == nil || k == 0 {
 			continue
 		}
@@ -249,8 +271,8 @@ func (w *writer) recompute() {
 	}
 	switch w.c.Recompute {
 	case Full:
-		for _, o := range w.s.layers.begin {
-			mark(w.textOp(w.s.siteOf(o)))
+		for _, o := range w.c.m.layers.begin {
+			mark(w.textOp(w.c.m.siteOf(o)))
 		}
 	case Selective:
 		m := w.c.m

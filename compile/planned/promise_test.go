@@ -76,28 +76,42 @@ func TestRowsCostWhatTheirTextsDo(t *testing.T) {
 	}
 }
 
-// The same of a step on sparse tensors, whose components are arguments of the search and not of the text.
+// The same of a step on sparse tensors, whose components are arguments of the search and not of the text: whole on each device, and
+// divided by rows.
 func TestSparseRowsCostWhatTheirTextsDo(t *testing.T) {
 	text, err := os.ReadFile("../../examples/gcn_train.dmir")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster, _ := machine.Lookup("dgx-h100")
-	p := program.Load(source.New("gcn_train.dmir", string(text)), program.Options{Target: cluster, Compiled: Figures})
-	q, err := request.New(p, request.Asked{Devices: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Options.Top = 2
-	found, err := q.Search(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found.Modelled != "" {
-		t.Fatalf("the figures are those of the model: %s", found.Modelled)
-	}
-	for n, row := range found.Plans {
-		compare(t, found, n, row, cluster, 0.25) // the search looks at the components, of which kernels fuse fewer
+	for i, devices := range []int{2, 4, 8} {
+		if !need.Turn(t, i, 3) {
+			continue
+		}
+		t.Run(fmt.Sprint(devices), func(t *testing.T) {
+			p := program.Load(source.New("gcn_train.dmir", string(text)), program.Options{Target: cluster, Compiled: Figures})
+			q, err := request.New(p, request.Asked{Devices: devices})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := q.Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.Modelled != "" {
+				t.Fatalf("the figures are those of the model: %s", found.Modelled)
+			}
+			byRows := 0
+			for n, row := range found.Plans {
+				compare(t, found, n, row, cluster, 0.25) // the search looks at the components, of which kernels fuse fewer
+				if strings.Contains(strings.Join(row.Names, "; "), "%adj divided by rows") {
+					byRows++
+				}
+			}
+			if byRows == 0 {
+				t.Error("no plan divides the graph by rows")
+			}
+		})
 	}
 }
 

@@ -16,17 +16,23 @@ import (
 // pieces as there are devices, and so is what has their patterns: in f, and in copies of the functions that it calls with
 // them. Where the text divides none these are m and f themselves. Sizes of symbols are those of bind, and of f's own.
 func Divided(m *ir.Module, f *ir.Func, bind map[string]int64) (*ir.Module, *ir.Func, *shard.Problem) {
-	if m == nil || m.Func(f.Name) != f || f.Body == nil || !slices.ContainsFunc(f.Args, divides) {
+	return Cut(m, f, bind, nil)
+}
+
+// Cut is Divided of f with further sparse arguments in pieces, of which the text states no sharding: of is how many, by the place of
+// the argument.
+func Cut(m *ir.Module, f *ir.Func, bind map[string]int64, of map[int]int64) (*ir.Module, *ir.Func, *shard.Problem) {
+	if m == nil || m.Func(f.Name) != f || f.Body == nil || len(of) == 0 && !slices.ContainsFunc(f.Args, divides) {
 		return m, f, nil
 	}
 	c := &cutter{m: m.Clone(), bind: bind, whole: map[*ir.Value]*types.Tensor{}}
 	g := c.m.Func(f.Name)
 	size(g, op.Bindings(g, bind))
 	for i, a := range g.Args {
-		if !divides(a) {
+		if !divides(a) && of[i] == 0 {
 			continue
 		}
-		t, problem := c.argument(g, i)
+		t, problem := c.argument(g, i, of[i])
 		if problem != nil {
 			return m, f, problem
 		}
@@ -77,25 +83,32 @@ func (c *cutter) fail(at *ir.Op, help, format string, args ...any) {
 	}
 }
 
-// argument is the type of argument i of f in pieces.
-func (c *cutter) argument(f *ir.Func, i int) (*types.Tensor, *shard.Problem) {
+// argument is the type of argument i of f in pieces: in n, or where that is 0 in as many as the text divides it into.
+func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Problem) {
 	v := f.Args[i]
 	t, s := v.Tensor(), op.StatedSharding(v)
 	if t == nil {
 		c.fail(f.Op, "make it an argument of its own", "%s is a tuple, of which devices divide no sparse member", v.Name)
 		return nil, c.problem
 	}
-	name, _ := s.Mesh.Name()
-	on := mesh.Find(c.m, name)
-	if on == nil || on.Problem(s) != "" {
-		c.fail(f.Op, "", "%s is divided over no mesh of the file", v.Name)
-		return nil, c.problem
+	count := func(axes []types.Axis) int { return int(n) }
+	if n == 0 {
+		name, _ := s.Mesh.Name()
+		on := mesh.Find(c.m, name)
+		if on == nil || on.Problem(s) != "" {
+			c.fail(f.Op, "", "%s is divided over no mesh of the file", v.Name)
+			return nil, c.problem
+		}
+		count = on.Count
+	} else {
+		s = &types.Sharding{Dims: make([]types.Split, t.Rank())}
+		s.Dims[t.Format.Outermost()].Axes = []types.Axis{{}}
 	}
-	if msg, help := op.DivisionProblem(t, s, on.Count); msg != "" {
+	if msg, help := op.DivisionProblem(t, s, count); msg != "" {
 		c.fail(f.Op, help, "%s", msg)
 		return nil, c.problem
 	}
-	n := int64(on.Count(s.Dims[t.Format.Outermost()].Axes))
+	n = int64(count(s.Dims[t.Format.Outermost()].Axes))
 	room := op.RoomOf(op.ArgAttr(f, i, op.PieceRoomAttr), len(t.Format.Stored))
 	r, g := *t, *t.Format
 	g.Pieces, g.Stored = n, slices.Clone(t.Format.Stored)
