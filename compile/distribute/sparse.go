@@ -8,8 +8,9 @@ import (
 
 // Stored is a sparse tensor that arguments or results in a row store, from number First on; its sizes are numbers.
 type Stored struct {
-	First int
-	Type  *types.Tensor
+	First     int
+	Type      *types.Tensor
+	ByEntries bool // in pieces of equally many entries, where it is in pieces
 }
 
 // pieces is the type of s in the pieces in which ts, whole arguments or results, store it; nil where they store it whole.
@@ -29,7 +30,7 @@ func (s Stored) pieces(ts []*types.Tensor) *types.Tensor {
 	if !ok {
 		return nil
 	}
-	return sparse.InPieces(s.Type, n, stored)
+	return sparse.InPieces(s.Type, n, s.ByEntries, stored)
 }
 
 // Cut is args, whole ones of which some may be nil, with those that store sparse tensors in pieces as the program has them.
@@ -48,7 +49,7 @@ func (l *Layout) Cut(args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 		if x.Type = x.Held(); x.Type == nil {
 			continue
 		}
-		parts, err := x.Cut(sparse.InPieces(x.Type, to.Format.Pieces, numbers(to)))
+		parts, err := x.Cut(sparse.InPieces(x.Type, to.Format.Pieces, s.ByEntries, numbers(to)))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"dmir/compile/devices"
 	"dmir/compile/distribute"
@@ -20,11 +21,20 @@ import (
 func (j Job) sparsely(l *distribute.Layout) {
 	sizes := j.sizes()
 	flat, _ := flatten.Func(j.Fn)
-	for _, g := range interp.SparseArgs(flat) {
-		l.SparseArgs = append(l.SparseArgs, distribute.Stored{First: g.First, Type: g.Type.Bound(sizes)})
+	_, divided, _ := flatten.Divided(j.Module, j.Fn, j.Program.Bind)
+	var byEntries []bool // the sparse arguments, then the results
+	for _, t := range slices.Concat(ir.Types(divided.Args), divided.Results) {
+		for _, m := range types.Members(t) {
+			if f := m.Tensor.Format; f != nil {
+				byEntries = append(byEntries, f.ByEntries)
+			}
+		}
 	}
-	for _, r := range sparseResults(j.Fn, sizes) {
-		l.SparseResults = append(l.SparseResults, distribute.Stored{First: r.first, Type: r.t})
+	for i, g := range interp.SparseArgs(flat) {
+		l.SparseArgs = append(l.SparseArgs, distribute.Stored{First: g.First, Type: g.Type.Bound(sizes), ByEntries: byEntries[i]})
+	}
+	for i, r := range sparseResults(j.Fn, sizes) {
+		l.SparseResults = append(l.SparseResults, distribute.Stored{First: r.first, Type: r.t, ByEntries: byEntries[len(l.SparseArgs)+i]})
 	}
 }
 
@@ -98,7 +108,7 @@ func PieceRoom(m *ir.Module, fn *ir.Func, i int, x *sparse.Tensor) (types.Attr, 
 	if msg, _ := op.DivisionProblem(x.Type, s, on.Count); msg != "" {
 		return nil, nil
 	}
-	most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)))
+	most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)), op.DividedByEntries(fn, i))
 	if err != nil || len(most) == 0 {
 		return nil, err
 	}

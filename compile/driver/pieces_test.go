@@ -35,13 +35,13 @@ var piecesFormats = []struct {
 	{"#dm.sparse<map = (d0, d1) -> (d0 : dense, d1 : compressed), nnz = e, crdWidth = 16>", 0, 1},
 }
 
-// dividedProgram is a random program of a sparse tensor, with its rows divided if divided is set: ops of elements, then
+// dividedProgram is a random program of a sparse tensor, with its rows or its entries divided if divided is set: ops of elements, then
 // products, sums and what is sampled, and the gradient of their sum.
 func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	f := piecesFormats[r.IntN(len(piecesFormats))]
 	m, n, k := (devices+r.IntN(9))*f.block, (devices+r.IntN(9))*f.block, 1+r.IntN(5)
 	e := 1 + r.IntN(m*n/f.block)
-	sharding := ""
+	sharding, by := "", op.Divisions[r.IntN(2)]
 	if divided {
 		dims := []string{"{}", "{}"}
 		dims[f.outer] = "{data}"
@@ -58,7 +58,7 @@ func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	bind := " attributes {dm.bind = {" + binds + "}} "
 	var b strings.Builder
 	fmt.Fprintf(&b, "dm.mesh @pod {data = %d}\n!a = tensor<%dx%dxf32, %s>\n!row = tensor<%dx1xf32>\n!col = tensor<%dxf32>\n!b = tensor<%dx%dxf32>\n!q = tensor<%dx%dxf32>\n", devices, m, n, f.name, m, n, n, k, m, k)
-	fmt.Fprintf(&b, "func.func @f(%%a: !a {%sdm.pattern = %q}, %%b: !b, %%q: !q, %%row: !row, %%col: !col) -> (tensor<f32>, !a, !b, !q, !row, !a, !q)%s{\n", sharding, pattern, bind)
+	fmt.Fprintf(&b, "func.func @f(%%a: !a {%sdm.divide_by = %q, dm.pattern = %q}, %%b: !b, %%q: !q, %%row: !row, %%col: !col) -> (tensor<f32>, !a, !b, !q, !row, !a, !q)%s{\n", sharding, by, pattern, bind)
 	b.WriteString("  %l, %da, %db, %dq, %drow = dm.grad @loss %a, %b, %q, %row, %col, wrt = [0, 1, 2, 3] : (!a, !b, !q, !row, !col) -> (tensor<f32>, !a, !b, !q, !row)\n")
 	b.WriteString("  %t = dm.tanh %a : !a\n  %u = dm.add %t, %a : (!a, !a) -> !a\n  %y = dm.matmul %u, %b : (!a, !b) -> !q\n")
 	b.WriteString("  return %l, %da, %db, %dq, %drow, %u, %y : tensor<f32>, !a, !b, !q, !row, !a, !q\n}\n")
@@ -75,7 +75,7 @@ func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 			fmt.Fprintf(&b, "  %s = dm.mul %s, %%col : (!a, !col) -> !a\n", y, x)
 		case c == 3:
 			fmt.Fprintf(&b, "  %s = dm.sub %s, %%a : (!a, !a) -> !a\n", y, x)
-		case c == 4:
+		case c == 4 && by != op.ByEntries:
 			fmt.Fprintf(&b, "  %s = dm.softmax %s, dim = %d : !a\n", y, x, 1-f.outer)
 		default:
 			fmt.Fprintf(&b, "  %s = dm.sample \"ik,jk->ij\" %s, %%q, %%b : (!a, !q, !b) -> !a\n", y, x)
@@ -180,10 +180,13 @@ func dividedGCN(t *testing.T) (one, divided string) {
 // those of the weights; and it is the step of one device.
 func TestPiecesOfGCN(t *testing.T) {
 	one, divided := dividedGCN(t)
-	for i, w := range ran(t, strings.ReplaceAll(one, "@train", "@f"), 0, "reference") {
-		got := ran(t, strings.ReplaceAll(divided, "@train", "@f"), pass.AllDevices, "auto")
-		if diff := tensor.MaxDiff(got[i].Tensor, w.Tensor); !(diff <= 1e-4) {
-			t.Errorf("%s differs by %g", w.Name, diff)
+	want := ran(t, strings.ReplaceAll(one, "@train", "@f"), 0, "reference")
+	for _, by := range op.Divisions {
+		text := strings.Replace(divided, `dm.pattern = "power_law"`, `dm.divide_by = "`+by+`", dm.pattern = "power_law"`, 1)
+		for i, got := range ran(t, strings.ReplaceAll(text, "@train", "@f"), pass.AllDevices, "auto") {
+			if diff := tensor.MaxDiff(got.Tensor, want[i].Tensor); !(diff <= 1e-4) {
+				t.Errorf("by %s %s differs by %g", by, got.Name, diff)
+			}
 		}
 	}
 	p := program.Load(source.New("gcn.dmir", divided), program.Options{})
@@ -215,6 +218,8 @@ func TestPiecesRefused(t *testing.T) {
 		{"softmax", "%a: !a {" + rows + "}", "%s = dm.softmax %a, dim = 0 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "needs all of its pieces"},
 		{"maximum", "%a: !a {" + rows + "}", "%m = dm.reduce max %a, dims = [0] : (!a) -> tensor<8xf32>\n %y = dm.broadcast %m : (tensor<8xf32>) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "only a sum is taken"},
 		{"slice", "%a: !a {" + rows + "}", "%s = dm.slice %a, start_indices = [0, 0], limit_indices = [8, 8] : (!a) -> !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "no form for sparse tensors that devices divide"},
+		{"softmax of entries", "%a: !a {dm.divide_by = \"entries\", " + rows + "}", "%s = dm.softmax %a, dim = 1 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "two may have some of one row"},
+		{"other division", "%a: !a {dm.divide_by = \"entries\", " + rows + "}, %b: !a {" + rows + "}", "%s = dm.add %a, %b : (!a, !a) -> !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "is not divided as"},
 		{"room", "%a: !a {dm.piece_room = 1, " + rows + "}", "%y = dm.convert_format %a : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM712", "has room for 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,22 +10,31 @@ import (
 	"dmir/dialect/types"
 )
 
-// pieces are t cut along its outermost level into n parts of equally many coordinates, each with room for what it stores.
-func (t *Tensor) pieces(n int64) ([]*Tensor, error) {
+// pieces are t cut into n parts, of equally many coordinates along its outermost level or of equally many entries, each with room for
+// what it stores.
+func (t *Tensor) pieces(n int64, byEntries bool) ([]*Tensor, error) {
 	c, err := t.Unpack()
 	if err != nil {
 		return nil, err
 	}
-	whole := InPieces(t.Type, n, nil)
-	own := whole.Piece()
+	own := InPieces(t.Type, n, byEntries, nil).Piece()
 	outer := t.Type.Format.Outermost()
 	each, _ := own.Shape[outer].Int()
 	at := make([][]int, n) // the elements of each piece, in order
-	for k, x := range c.At[outer] {
-		at[x/each] = append(at[x/each], k)
+	if byEntries {
+		block := inEntry(t.Type)
+		each = (int64(len(c.At[outer]))/block + n - 1) / n * block
+		for k := range c.At[outer] {
+			at[int64(k)/each] = append(at[int64(k)/each], k)
+		}
+		each = 0 // coordinates stay
+	} else {
+		for k, x := range c.At[outer] {
+			at[x/each] = append(at[x/each], k)
+		}
 	}
 	shape := slices.Clone(c.Shape)
-	shape[outer] = int(each)
+	shape[outer], _ = size(own, outer)
 	out := make([]*Tensor, n)
 	for p, list := range at {
 		part := &COO{Shape: shape, At: make([][]int64, len(c.At)), Values: Take(c.Values, list)}
@@ -45,10 +54,33 @@ func (t *Tensor) pieces(n int64) ([]*Tensor, error) {
 	return out, nil
 }
 
+// size is that of dimension d of t.
+func size(t *types.Tensor, d int) (int, bool) {
+	n, ok := t.Shape[d].Int()
+	return int(n), ok
+}
+
+// inEntry is how many elements each entry of the last compressed level of t has: those of a block.
+func inEntry(t *types.Tensor) int64 {
+	levels, n := t.Format.Levels, int64(1)
+	for _, l := range slices.Backward(levels) {
+		k, _ := l.Size(t.Shape).Int()
+		switch {
+		case l.Kind == types.StructuredLevel:
+			n *= k / l.M * l.N
+		case l.HasCoordinates():
+			return n
+		default:
+			n *= k
+		}
+	}
+	return n
+}
+
 // InPieces is t in n pieces, each with room for as many entries as stored says; nil: as t.
-func InPieces(t *types.Tensor, n int64, stored []int64) *types.Tensor {
+func InPieces(t *types.Tensor, n int64, byEntries bool, stored []int64) *types.Tensor {
 	r, f := *t, *t.Format
-	f.Pieces = n
+	f.Pieces, f.ByEntries = n, byEntries
 	if stored != nil {
 		f.Stored = make([]dim.Dim, len(stored))
 		for i, s := range stored {
@@ -60,8 +92,8 @@ func InPieces(t *types.Tensor, n int64, stored []int64) *types.Tensor {
 }
 
 // Largest is how many entries each compressed level of the largest of n pieces of t has.
-func (t *Tensor) Largest(n int64) ([]int64, error) {
-	all, err := t.pieces(n)
+func (t *Tensor) Largest(n int64, byEntries bool) ([]int64, error) {
+	all, err := t.pieces(n, byEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +109,7 @@ func (t *Tensor) Largest(n int64) ([]int64, error) {
 
 // Cut is what stores t in pieces, as the type to: its components, which have the pieces as their first dimension.
 func (t *Tensor) Cut(to *types.Tensor) ([]*tensor.Tensor, error) {
-	all, err := t.pieces(to.Format.Pieces)
+	all, err := t.pieces(to.Format.Pieces, to.Format.ByEntries)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +166,7 @@ func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor
 		}
 		for d := range c.At {
 			for _, k := range piece.At[d] {
-				if d == outer {
+				if d == outer && !of.Format.ByEntries {
 					k += p * each
 				}
 				c.At[d] = append(c.At[d], k)

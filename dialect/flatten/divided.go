@@ -111,7 +111,11 @@ func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Pro
 	n = int64(count(s.Dims[t.Format.Outermost()].Axes))
 	room := op.RoomOf(op.ArgAttr(f, i, op.PieceRoomAttr), len(t.Format.Stored))
 	r, g := *t, *t.Format
-	g.Pieces, g.Stored = n, slices.Clone(t.Format.Stored)
+	g.Pieces, g.Stored, g.ByEntries = n, slices.Clone(t.Format.Stored), op.DividedByEntries(f, i)
+	if g.ByEntries && len(g.Stored) == 0 {
+		c.fail(f.Op, "divide its rows, without "+op.DivideByAttr, "%s stores as many entries in each row: devices divide its rows", t)
+		return nil, c.problem
+	}
 	for k, d := range g.Stored {
 		if k < len(room) {
 			g.Stored[k] = dim.Const(room[k])
@@ -121,6 +125,9 @@ func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Pro
 		if !ok {
 			c.fail(f.Op, "bind it, or state dm.piece_room of the argument", "%s has room for %s elements, and a device's piece for a number", v.Name, d)
 			return nil, c.problem
+		}
+		if last, ok := t.Format.Stored[len(g.Stored)-1].Int(); ok && g.ByEntries { // a row has an entry or more
+			e = min(e*n, last)
 		}
 		g.Stored[k] = dim.Const(mesh.Piece(e, int(n)))
 	}

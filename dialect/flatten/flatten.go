@@ -186,9 +186,9 @@ func parts(d types.Dict, t *types.Tensor, name string) []types.Dict {
 		return slices.DeleteFunc(slices.Clone(d), func(a types.Named) bool { return slices.Contains(names, a.Name) })
 	}
 	if t.Format == nil {
-		return []types.Dict{without(d, op.PatternAttr, op.CountedAttr, op.PieceRoomAttr)}
+		return []types.Dict{without(d, op.PatternAttr, op.CountedAttr, op.PieceRoomAttr, op.DivideByAttr)}
 	}
-	d = without(d, op.PieceRoomAttr)
+	d = without(d, op.PieceRoomAttr, op.DivideByAttr)
 	var out []types.Dict
 	for i, c := range t.Components() {
 		own := slices.Clone(d)

@@ -25,6 +25,8 @@ func TestDiscardable(t *testing.T) {
 		{op.RelaxedAttr, types.Bool(true), false},
 		{op.RecomputeAttr, types.Int{V: 1}, true},
 		{op.RecomputeAttr, types.Int{V: 0}, false},
+		{op.DivideByAttr, types.Str("entries"), true},
+		{op.DivideByAttr, types.Str("columns"), false},
 		{op.PatternAttr, types.Str("band"), true},
 		{op.PatternAttr, types.Str("bands"), false},
 		{op.PatternAttr, types.Unit{}, false},

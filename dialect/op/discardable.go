@@ -157,6 +157,11 @@ var Discardables = []*Discardable{
 		Doc: "how many entries each device's piece has room for, of a sparse argument that devices divide; where it is not stated, as many as the largest piece has that a run counts, else its share of `nnz`",
 	},
 	{
+		Name: DivideByAttr, On: OnArgument, Enum: Divisions, Want: "rows or entries", Example: `"entries"`, Snippet: `"${1:entries}"`,
+		Doc: "what the devices that divide a sparse argument have equally many of: of its `rows`, the coordinates along its outermost level, as where nothing is stated; or of its `entries`, however they lie in rows. " +
+			"What a device computes of entries is a part of a sum, since two may have entries of one row",
+	},
+	{
 		Name: DonatedAttr, On: OnArgument, Is: isFlag, Want: "an attribute without a value",
 		Doc: "the function may overwrite the argument",
 	},
@@ -288,7 +293,7 @@ func (d *Discardable) Markdown() string {
 func Unfit(a types.Named, t types.Type) string {
 	sparse := slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Format != nil })
 	switch {
-	case a.Name == PatternAttr && !sparse:
+	case (a.Name == PatternAttr || a.Name == DivideByAttr) && !sparse:
 		return "is dense"
 	case a.Name == InitAttr && !isNumber(a.Value) && sparse:
 		return "is sparse, and no array in a file"

@@ -11,6 +11,21 @@ import (
 // compressed level.
 const PieceRoomAttr = "dm.piece_room"
 
+// DivideByAttr is what the devices that divide a sparse argument have equally many of: one of Divisions.
+const DivideByAttr = "dm.divide_by"
+
+// ByEntries is the value of DivideByAttr for entries.
+const ByEntries = "entries"
+
+// Divisions are the values of DivideByAttr, that of an argument that states none first.
+var Divisions = []string{"rows", ByEntries}
+
+// DividedByEntries reports whether devices that divide argument i of f, a sparse tensor, have equally many of its entries.
+func DividedByEntries(f *ir.Func, i int) bool {
+	by, _ := ArgAttr(f, i, DivideByAttr).(types.Str)
+	return string(by) == ByEntries
+}
+
 // RoomOf is the value of PieceRoomAttr for a format with that many compressed levels, nil where it states none.
 func RoomOf(a types.Attr, levels int) []int64 {
 	list, ok := a.(types.Array)
@@ -113,7 +128,7 @@ func InPieces(o *ir.Op) *Problem {
 			return p
 		}
 		s, g := *t, *t.Format
-		g.Pieces, g.Stored = f.Pieces, f.Stored
+		g.Pieces, g.ByEntries, g.Stored = f.Pieces, f.ByEntries, f.Stored
 		s.Format = &g
 		r.Type = &s
 	}

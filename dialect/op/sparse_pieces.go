@@ -35,11 +35,14 @@ func cuts(o *ir.Op) (*cutOf, *Problem) {
 	rows := t.Format.Outermost()
 	for i, v := range o.Operands {
 		s := asTensor(v.Type)
-		if s != nil && s.Format != nil && (s.Format.Pieces != t.Format.Pieces || s.Format.Outermost() != rows || !s.Shape[rows].Equal(t.Shape[rows])) {
+		if s != nil && s.Format != nil && (s.Format.Pieces != t.Format.Pieces || s.Format.ByEntries != t.Format.ByEntries || s.Format.Outermost() != rows || !s.Shape[rows].Equal(t.Shape[rows])) {
 			return nil, problem("DM134", i, "%s is not divided as %s is", valueName(v), valueName(first)).help("state the same sharding of both")
 		}
 	}
 	c := &cutOf{slices.Repeat([]int{-1}, len(o.Operands)), slices.Repeat([]int{-1}, len(o.Results))}
+	if t.Format.ByEntries {
+		return c, needsRows(o, first)
+	}
 	letters := func(ops []string, from int, output string, letter byte) *Problem {
 		for i, s := range ops {
 			if strings.Count(s, string(letter)) > 1 {
@@ -112,6 +115,28 @@ func cuts(o *ir.Op) (*cutOf, *Problem) {
 	}
 	return nil, problem("DM134", slices.Index(o.Operands, first), "%s has no form for sparse tensors that devices divide", o.Name).
 		help("divide products with dense operands, dm.sample, dm.softmax in rows, sums and ops of elements; or take the sharding away")
+}
+
+// needsRows is why o has no form for pieces with equally many entries of first, of which two may have entries of one row: what it gives
+// is neither a sum of what it gives for pieces, nor an element for each entry.
+func needsRows(o *ir.Op, first *ir.Value) *Problem {
+	sparse := 0
+	for _, v := range o.Operands {
+		if asTensor(v.Type).Format != nil {
+			sparse++
+		}
+	}
+	d, dense := Of(o), asTensor(o.Results[0].Type).Format == nil
+	switch name := strings.TrimPrefix(o.Name, Prefix); {
+	case (name == "einsum" || name == "matmul") && sparse == 1 && dense,
+		name == "sample" && sparse == 1,
+		name == "reduce" && Str(o, "kind") == "add", name == "mean",
+		name == "convert_format" && dense,
+		d.Is(Pointwise) && (sparse == 1 || d.Sparse.Keeps != nil && d.Sparse.Keeps(o, SamePattern)):
+		return nil
+	}
+	return problem("DM134", slices.Index(o.Operands, first), "%s has no form for entries that devices divide: two may have some of one row", o.Name).
+		help("divide rows, without " + DivideByAttr)
 }
 
 // lowerPieces is LowerSparse of o, of which an operand is in pieces.

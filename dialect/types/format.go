@@ -22,6 +22,9 @@ type Format struct {
 	// of which are padded; 0: it is whole. Each is stored as a tensor of its own, with coordinates along that level from
 	// 0 and the room that Stored says, and components have the pieces as their first dimension.
 	Pieces int64
+	// ByEntries: pieces have equally many entries, one after the other as they are stored, in place of equally many coordinates.
+	// Each has the coordinates of the whole, so that entries of one row may be in two of them.
+	ByEntries bool
 }
 
 // LevelKind is what a level stores of the coordinates along it.
@@ -103,9 +106,11 @@ func (t *Tensor) Piece() *Tensor {
 		return t
 	}
 	r, f := *t, *t.Format
-	r.Shape = slices.Clone(t.Shape)
-	r.Shape[f.Outermost()] = n
-	f.Pieces = 0
+	if !f.ByEntries {
+		r.Shape = slices.Clone(t.Shape)
+		r.Shape[f.Outermost()] = n
+	}
+	f.Pieces, f.ByEntries = 0, false
 	r.Format = &f
 	return &r
 }
@@ -221,7 +226,7 @@ func (f *Format) match(g *Format, same func(d, e dim.Dim) bool) bool {
 	if f == nil || g == nil {
 		return f == g
 	}
-	return f == g || f.Pieces == g.Pieces && bits(f.PosWidth) == bits(g.PosWidth) && bits(f.CrdWidth) == bits(g.CrdWidth) && slices.Equal(f.Levels, g.Levels) && slices.EqualFunc(f.Stored, g.Stored, same)
+	return f == g || f.Pieces == g.Pieces && f.ByEntries == g.ByEntries && bits(f.PosWidth) == bits(g.PosWidth) && bits(f.CrdWidth) == bits(g.CrdWidth) && slices.Equal(f.Levels, g.Levels) && slices.EqualFunc(f.Stored, g.Stored, same)
 }
 
 func bits(width int) int {
@@ -448,6 +453,9 @@ func (f *Format) Text(rank int, names []string) string {
 	}
 	if f.Pieces > 0 {
 		parts = append(parts, "pieces = "+strconv.FormatInt(f.Pieces, 10))
+		if f.ByEntries {
+			parts = append(parts, "by = entries")
+		}
 	}
 	parts = append(parts, f.widths(32)...)
 	if names != nil {

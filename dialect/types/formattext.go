@@ -186,6 +186,10 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 			if p.format.Pieces, err = strconv.ParseInt(value, 10, 32); err != nil || p.format.Pieces <= 0 {
 				return "", nil, badFormat("pieces is a positive number, not %s", value)
 			}
+		case key == "by" && !foreign:
+			if p.format.ByEntries = value == "entries"; !p.format.ByEntries && value != "rows" {
+				return "", nil, badFormat("pieces are by rows or by entries, not by %s", value)
+			}
 		case key == "dims" && !foreign:
 			inner, ok := strings.CutPrefix(value, "[")
 			inner, closed := strings.CutSuffix(inner, "]")

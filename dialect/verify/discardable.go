@@ -158,7 +158,8 @@ func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 	part := slices.ContainsFunc(own, func(a types.Named) bool { return a.Name == op.ComponentAttr }) // of a sparse tensor
 	for k := range own {
 		a := &own[k]
-		if a.Name != op.InitAttr && a.Name != op.StddevAttr && (a.Name != op.PatternAttr || part) {
+		ofStored := a.Name == op.PatternAttr || a.Name == op.DivideByAttr
+		if a.Name != op.InitAttr && a.Name != op.StddevAttr && (!ofStored || part) {
 			continue
 		}
 		key, value := origin.SignatureEntry(f, v.m.Src, "arg_attrs", i, a.Name)
@@ -171,12 +172,12 @@ func (v *verifier) initial(f *ir.Op, i int, own types.Dict, t types.Type) {
 				if _, number := types.NumberOf(a.Value); !number {
 					r.Help = "write a number, or give the matrix to the run: --input a=FILE.npz"
 				}
-			case op.PatternAttr:
+			case op.PatternAttr, op.DivideByAttr:
 				r.Help = "remove it, or give the argument a format: #dm.csr<nnz = e>"
 			}
 			return
 		}
-		if a.Name == op.PatternAttr {
+		if ofStored {
 			continue
 		}
 		if first != nil {
