@@ -30,7 +30,7 @@ func Of(fn *ir.Func, bind map[string]int64, given map[string]Given) (out []repor
 			if t.Format == nil {
 				continue
 			}
-			p := report.Pattern{Name: op.MemberName(v.Name, m), Kind: report.PatternArgument, Type: t.Bound(sizes).String()}
+			p := argument(v, m, sizes)
 			if g, ok := given[strings.TrimPrefix(v.Name, "%")]; ok && t == v.Type {
 				p.From = "counted from " + g.File
 				fill(&p, g.Elements.Spy(), g.Elements)
@@ -41,16 +41,50 @@ func Of(fn *ir.Func, bind map[string]int64, given map[string]Given) (out []repor
 		}
 	}
 	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
-		if x, v := constant(o, sizes); x != nil {
-			p := report.Pattern{Name: v.Name, Kind: report.PatternConstant, Type: x.Type.String(), From: "constants of the program"}
-			if c, err := x.Unpack(); err == nil {
-				fill(&p, c.Spy(), c)
-				out = append(out, report.PatternAt{Pattern: p, Span: o.Span})
-			}
+		if p := packed(o, sizes); p != nil {
+			out = append(out, report.PatternAt{Pattern: *p, Span: o.Span})
 		}
 		return true
 	})
 	return out
+}
+
+// OfValue is the picture of v, a sparse argument of fn whose pattern the text states or a constant, nil where the text says nothing of
+// what it stores.
+func OfValue(fn *ir.Func, v *ir.Value, bind map[string]int64) *report.Pattern {
+	sizes := op.Bindings(fn, bind)
+	t := v.Tensor()
+	switch {
+	case t == nil || t.Format == nil:
+		return nil
+	case v.Op != nil:
+		return packed(v.Op, sizes)
+	case v.Block != fn.Body || op.ArgAttr(fn, v.Index, op.PatternAttr) == nil:
+		return nil
+	}
+	p := argument(v, types.Members(v.Type)[0], sizes)
+	draw(&p, fn, v.Index, t.Bound(sizes))
+	return &p
+}
+
+// argument is the picture of the member m of an argument, without its cells.
+func argument(v *ir.Value, m types.Member, sizes map[string]int64) report.Pattern {
+	return report.Pattern{Name: op.MemberName(v.Name, m), Kind: report.PatternArgument, Type: m.Tensor.Bound(sizes).String()}
+}
+
+// packed is the picture of the sparse tensor that o packs from constants, nil where it does not.
+func packed(o *ir.Op, sizes map[string]int64) *report.Pattern {
+	x, v := constant(o, sizes)
+	if x == nil {
+		return nil
+	}
+	c, err := x.Unpack()
+	if err != nil {
+		return nil
+	}
+	p := report.Pattern{Name: v.Name, Kind: report.PatternConstant, Type: x.Type.String(), From: "constants of the program"}
+	fill(&p, c.Spy(), c)
+	return &p
 }
 
 // draw fills in the pattern that argument i of fn, of type t, begins with.

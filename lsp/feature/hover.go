@@ -138,7 +138,7 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value, pictures bool) st
 		b.WriteString(" · argument")
 	}
 	if t := v.Tensor(); t != nil && t.Format != nil {
-		b.WriteString("\n\n" + componentsText(t, bindings(p, v)))
+		b.WriteString("\n\n" + componentsText(t, bindings(p, v)) + pictureText(p, v))
 	}
 	return b.String()
 }
@@ -239,15 +239,20 @@ func plural(n int, what string) string {
 
 // bindings are the sizes of the symbols that v's type may depend on.
 func bindings(p *program.Program, v *ir.Value) map[string]int64 {
-	o := v.Op
-	if o == nil && v.Block != nil && v.Block.Region != nil {
-		o = v.Block.Region.Op
-	}
-	f := funcOf(p, o)
+	f := holds(p, v)
 	if f == nil {
 		return p.Bind
 	}
 	return op.Bindings(f.Func, p.Bind)
+}
+
+// holds is the function that v is a value of, nil where there is none.
+func holds(p *program.Program, v *ir.Value) *cost.Func {
+	o := v.Op
+	if o == nil && v.Block != nil && v.Block.Region != nil {
+		o = v.Block.Region.Op
+	}
+	return funcOf(p, o)
 }
 
 // funcOf is the function that holds o, or that o is.
