@@ -10,8 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/cli"
+	"dmir/syntax/source"
 	"dmir/testkit/need"
 )
 
@@ -148,7 +152,7 @@ func headOf(text string) string {
 	return head
 }
 
-// planFigures is what `dmir cost` prints of a function as JSON.
+// planFigures are the costs of a function, as `dmir cost` prints them as JSON.
 type planFigures struct {
 	Name    string  `json:"name"`
 	FLOP    int64   `json:"flop"`
@@ -173,21 +177,29 @@ func (f planFigures) runs() int {
 }
 
 // galleryFigures are those of an example's main function, or its first one, after
-// passes of the compiler.
-func galleryFigures(t *testing.T, program []byte, target string, flags []string) planFigures {
+// passes of the compiler. They are not those of the command cost, which would plan the function again.
+func galleryFigures(t *testing.T, text []byte, target string, flags []string) planFigures {
 	t.Helper()
-	run := func(in []byte, args ...string) []byte {
-		var out, errs bytes.Buffer
-		if status := cli.Main(append(args, "-"), bytes.NewReader(in), &out, &errs); status != 0 {
-			t.Fatal(errs.String())
-		}
-		return out.Bytes()
+	var after, errs bytes.Buffer
+	if status := cli.Main(append(append([]string{"opt", "--target", target}, flags...), "-"), bytes.NewReader(text), &after, &errs); status != 0 {
+		t.Fatal(errs.String())
 	}
-	after := run(program, append([]string{"opt", "--target", target}, flags...)...)
+	m, ok := machine.Lookup(target)
+	if !ok {
+		t.Fatal("no machine", target)
+	}
+	p := program.Load(source.New("example.dmir", after.String()), program.Options{Target: m})
+	if p.HasErrors() {
+		t.Fatal(p.Diags)
+	}
+	report, err := json.Marshal(cost.JSON(m, p.Funcs))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var of struct {
 		Functions []planFigures `json:"functions"`
 	}
-	if err := json.Unmarshal(run(after, "cost", "--target", target, "--output-format", "json"), &of); err != nil || len(of.Functions) == 0 {
+	if err := json.Unmarshal(report, &of); err != nil || len(of.Functions) == 0 {
 		t.Fatal(err, len(of.Functions))
 	}
 	if i := slices.IndexFunc(of.Functions, func(f planFigures) bool { return f.Name == "main" }); i >= 0 {

@@ -122,7 +122,7 @@ func (e *emitter) cell(outs []kernel.Out, stages [][]*kernel.Expr) {
 	l.end()
 }
 
-// runs groups places in memory: those of a group, which are of one buffer, are contiguous and
+// runs groups places in memory: those of a group, of which `of` is equal, are contiguous and
 // aligned, and as many as most allows.
 func runs(places []kernel.Index, of func(i int) any, most func(i int) int64) (all [][]int) {
 	type place struct {
@@ -130,11 +130,15 @@ func runs(places []kernel.Index, of func(i int) any, most func(i int) int64) (al
 		at   int64
 	}
 	split := make([]place, len(places))
-	where := map[string]int{}
-	key := func(i int, at int64) string { return fmt.Sprintf("%v %s %d", of(i), split[i].base.Key(), at) }
+	type key struct {
+		of   any
+		base string
+		at   int64
+	}
+	where := map[key]int{}
 	for i, x := range places {
 		split[i].base, split[i].at = x.Apart()
-		where[key(i, split[i].at)] = i
+		where[key{of(i), split[i].base.Key(), split[i].at}] = i
 	}
 	done := make([]bool, len(places))
 	for i := range places {
@@ -146,7 +150,7 @@ func runs(places []kernel.Index, of func(i int) any, most func(i int) int64) (al
 			aligned := !slices.ContainsFunc(split[i].base.Terms, func(t kernel.Term) bool { return t.Coef%w != 0 })
 			var found []int
 			for k := range w {
-				j, ok := where[key(i, split[i].at-(split[i].at%w+w)%w+k)]
+				j, ok := where[key{of(i), split[i].base.Key(), split[i].at - (split[i].at%w+w)%w + k}]
 				if !ok || done[j] {
 					break
 				}
