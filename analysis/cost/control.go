@@ -146,9 +146,19 @@ func (t total) costlier(than total) bool {
 	return a.AtLeast(b)
 }
 
-// loop: the regions, and what they hand on, as often as the body runs.
+// loop: the regions, and what they hand on, as often as the body runs. Nothing asks for the condition of a loop whose number of turns
+// its text tells.
 func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	s.inner(e, o, fused)
+	if _, counted := op.TripCount(o); counted {
+		asks := func(x *Entry) bool { return x.Op.Parent == o.Body(0) }
+		for _, x := range e.Inner {
+			if asks(x) {
+				s.extra = append(s.extra, x)
+			}
+		}
+		e.own().Inner = slices.DeleteFunc(e.Inner, asks)
+	}
 	e.strongest()
 	e.known()
 	w := e.own()

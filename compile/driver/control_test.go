@@ -3,11 +3,13 @@ package driver
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"dmir/compile/planned"
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/ptx/ptxtest"
@@ -254,6 +256,33 @@ func TestControlPrediction(t *testing.T) {
 	}
 	if most != 100 || built.Predicted() < 40*once {
 		t.Errorf("the body of 100 rounds counts %d times; %g ns for a run, %g ns for each step once", most, built.Predicted(), once)
+	}
+}
+
+// What a program with loops costs as it is compiled is the time of its steps: nothing asks for the condition of a counted loop.
+func TestLoopsCostTheirSteps(t *testing.T) {
+	lstm, err := os.ReadFile("../../examples/lstm_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"iteration": iteration(t), "lstm": string(lstm), "both": rounds("%c = dm.add %a, %b : !x\n%d = dm.sub %a, %b : !x", "%c", "%d"), "places": rounds("%c = dm.add %a, %b : !x", "%b", "%c")} {
+		p := loaded(t, name+".dmir", text)
+		m, fn, err := Pick(p, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := machineFor("sm_90a")
+		built, err := Build(t.Context(), m, fn, BuildOptions{Machine: on, Arch: "sm_90a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := planned.For(t.Context(), p, fn, on, "sm_90a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.Time(on).Ns, built.Predicted(); math.Abs(got-want) > 1e-3*want {
+			t.Errorf("%s costs %g ns, its steps take %g", name, got, want)
+		}
 	}
 }
 
