@@ -357,10 +357,11 @@ func (p productShape) clusters(c Config, target Target) bool {
 		int64(c.shared(p.sum)) <= target.Machine.SharedMemory
 }
 
-// streams reports whether blocks can share the steps of p's last tiles with tile c.
+// streams reports whether blocks can share the steps of p's last tiles with tile c. Registers that hold two sets of sums of f8 numbers for 256 rows have
+// no room for where the block is.
 func (p productShape) streams(c Config, m *machine.Machine) bool {
 	_, ok := m.StreamK(p.product(), c.tile())
-	return ok && !p.half && p.groups == 0 && c.alone(p.sum, m)
+	return ok && !p.half && p.groups == 0 && c.alone(p.sum, m) && !(c.bytes() && c.BM > 128)
 }
 
 // alone reports whether a multiprocessor has one block with tile c at a time.
