@@ -351,6 +351,22 @@ func.func @f(%x: tensor<8x6xf64>) -> (tensor<8x6xf64>, tensor<8x6xf64>) {
   %z = dm.add %x, %x : tensor<8x6xf64>
   return %y, %z : tensor<8x6xf64>, tensor<8x6xf64>
 }`,
+		"the gradient by what is pruned is that of what is kept": `!n = tensor<4x8xf64, #dm.nm<2:4>>
+func.func @f(%x: tensor<4x8xf64>, %w: tensor<8x3xf64>) -> (tensor<4x8xf64>, tensor<4x8xf64>) {
+  %l, %d = dm.grad @loss %x, %w, wrt = [0] : (tensor<4x8xf64>, tensor<8x3xf64>) -> (tensor<f64>, tensor<4x8xf64>)
+  %n = dm.prune %x : (tensor<4x8xf64>) -> !n
+  %kept = dm.convert_format %n : (!n) -> tensor<4x8xf64>
+  %ones = dm.div %kept, %x : tensor<4x8xf64>
+  %sums = dm.reduce add %w, dims = [1] : (tensor<8x3xf64>) -> tensor<8xf64>
+  %y = dm.mul %ones, %sums : (tensor<4x8xf64>, tensor<8xf64>) -> tensor<4x8xf64>
+  return %d, %y : tensor<4x8xf64>, tensor<4x8xf64>
+}
+func.func private @loss(%x: tensor<4x8xf64>, %w: tensor<8x3xf64>) -> tensor<f64> {
+  %n = dm.prune %x : (tensor<4x8xf64>) -> !n
+  %y = dm.matmul %n, %w : (!n, tensor<8x3xf64>) -> tensor<4x3xf64>
+  %l = dm.reduce add %y : (tensor<4x3xf64>) -> tensor<f64>
+  return %l : tensor<f64>
+}`,
 		"blocks of which some elements are stored": `!s = tensor<8xf64, #dm.sparse<map = (i) -> (i floordiv 2 : compressed, i mod 2 : compressed), nnz = 8>>
 func.func @f(%x: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
   %r = dm.relu %x : tensor<8xf64>
@@ -362,7 +378,7 @@ func.func @f(%x: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
 }`,
 	} {
 		out := run(t, text)
-		if !sameValues(out[0], out[1], 0) {
+		if !sameValues(out[0], out[1], 1e-14) {
 			t.Errorf("%s: %v, want %v", name, out[0], out[1])
 		}
 	}
