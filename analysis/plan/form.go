@@ -35,8 +35,8 @@ func newForm(m *ir.Module, fn *ir.Func, o Options, of map[int]int64) (*form, err
 // mostAlone bounds the sparse arguments that are also divided one by one, where all can be.
 const mostAlone = 4
 
-// divideRows adds the forms of the step in which sparse arguments whose sharding the text leaves open are divided by rows: all that
-// can be together, and each of them alone, in as many pieces as devices along axes may be.
+// divideRows adds the forms of the step in which sparse arguments whose sharding the text leaves open are divided by rows, or by entries as
+// the text says: all that can be together, and each of them alone, in as many pieces as devices along axes may be.
 func (s *search) divideRows() {
 	var open []int
 	for i, a := range s.text.Args {
@@ -129,6 +129,9 @@ func (w *writer) divided() []string {
 			continue
 		}
 		by := lineName(a.Tensor().Format.Outermost(), a.Tensor().Rank())
+		if op.DividedByEntries(w.s.text, i) {
+			by = op.ByEntries
+		}
 		if args[by] == nil {
 			order = append(order, by)
 		}

@@ -32,6 +32,7 @@ func TestDivideRows(t *testing.T) {
 		names, text     string
 	}{
 		{"both", "", "%s = dm.tanh %b : !a", 4, "%a, %b divided by rows", "%b: !a {dm.sharding = #pod_nodes_0_of_2}"},
+		{"by entries", `{dm.divide_by = "entries"}`, "%s = dm.tanh %b : !a", 4, "%a divided by entries", `%a: !a {dm.sharding = #pod_nodes_0_of_2, dm.divide_by = "entries"}`},
 		{"the text divides one", "{dm.sharding = #dm.at<split = @pod[{nodes}, {}]>}", "%s = dm.tanh %b : !a", 2, "%b divided by rows", "%b: !a {dm.sharding = #pod_nodes_0_of_2}"},
 		{"the text keeps one whole", whole, "%s = dm.tanh %b : !a", 2, "%b divided by rows", "%b: !a {dm.sharding = #pod_nodes_0_of_2}"},
 		{"an op that needs all rows", "", "%s = dm.softmax %b, dim = 0 : !a", 2, "%a divided by rows", "%a: !a {dm.sharding = #pod_nodes_0_of_2}"},
