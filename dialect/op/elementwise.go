@@ -26,6 +26,7 @@ type unary struct {
 	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
 	zero                   bool // of 0 it is 0
+	steep                  bool // its derivative at 0 is infinite
 }
 
 // binary describes two broadcast operands and one result of their element type.
@@ -86,7 +87,7 @@ var unaries = []unary{
 		derivative: ofY("`dx = dy · (y + 1)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
 	},
 	{
-		name: "sqrt", zero: true, summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
+		name: "sqrt", zero: true, steep: true, summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
 		scalar:     Scalar{Tame: positive, Range: monotone(math.Sqrt)},
 		derivative: ofY("`dx = dy / (2 y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
 	},
@@ -98,7 +99,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "cbrt", zero: true, summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
+		name: "cbrt", zero: true, steep: true, summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Cbrt)},
 		derivative: ofY("`dx = dy / (3 y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.div(dy, w.scale(w.mul(y, y), 3))
@@ -420,7 +421,10 @@ func (u unary) def() *Def {
 		Steps:      u.steps,
 		Derivative: u.derivative,
 	}
-	if u.zero {
+	switch {
+	case u.zero && u.steep:
+		d.Sparse = steepStored
+	case u.zero:
 		d.Sparse = eachStored
 	}
 	perElement := func(*ir.Op) int64 { return u.flop }

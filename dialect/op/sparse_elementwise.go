@@ -10,25 +10,37 @@ import (
 )
 
 // eachStored is how ops that keep zeros take a sparse operand: they compute what is stored.
-var eachStored = &Sparse{
-	Doc:   "A sparse operand: computed for the elements that it stores; the result stores the same.",
-	Infer: keptFormat, Keeps: keptAlways,
-	lower: func(l *lowering) {
-		values := make([]*ir.Value, len(l.in))
-		one := -1
-		for i, vs := range l.in {
-			values[i] = last(vs)
-			switch {
-			case !l.sparse(i):
-				l.refuse(problem("DM134", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
-			case one < 0:
-				one = i
-			case !l.samePattern(one, i):
-				l.refuse(otherPattern(l.o, one, i))
+var eachStored = storedElements(func(l *lowering, values []*ir.Value, _ int) []*ir.Value { return l.apply(values...) })
+
+// steepStored is eachStored of an op of one operand whose derivative at 0 is infinite: the op of padding is that of 1.
+var steepStored = storedElements(func(l *lowering, _ []*ir.Value, i int) []*ir.Value {
+	e := l.entries(i)
+	y := l.apply(e.unpadded(e.values(), e.core, 1))[0]
+	return []*ir.Value{e.flat(e.unpadded(y, e.core, 0))}
+})
+
+// storedElements is how an op of elements takes sparse operands of one pattern, that of operand i: compute gives the values of its results.
+func storedElements(compute func(l *lowering, values []*ir.Value, i int) []*ir.Value) *Sparse {
+	return &Sparse{
+		Doc:   "A sparse operand: computed for the elements that it stores; the result stores the same.",
+		Infer: keptFormat, Keeps: keptAlways,
+		lower: func(l *lowering) {
+			values := make([]*ir.Value, len(l.in))
+			one := -1
+			for i, vs := range l.in {
+				values[i] = last(vs)
+				switch {
+				case !l.sparse(i):
+					l.refuse(problem("DM134", i, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
+				case one < 0:
+					one = i
+				case !l.samePattern(one, i):
+					l.refuse(otherPattern(l.o, one, i))
+				}
 			}
-		}
-		l.give(l.apply(values...), one)
-	},
+			l.give(compute(l, values, one), one)
+		},
+	}
 }
 
 // apply is o, element by element, of other operands: the values of its results.
@@ -307,6 +319,6 @@ var sampledProduct = &Sparse{
 			}
 		}
 		x = c.reduced("add", x, keep)
-		l.give([]*ir.Value{l.Convert(c.flat(c.whole(x)), l.out[0].Elem)}, 0)
+		l.give([]*ir.Value{l.Convert(c.flat(c.unpadded(c.whole(x), c.core, 0)), l.out[0].Elem)}, 0)
 	},
 }
