@@ -53,6 +53,11 @@ var windowSums = []productCase{
 		body: "%y = dm.convolution %x, %w, feature_group_count = 2, padding = [[3, 3], [3, 3]] : (tensor<1x2x13x16xELEM>, tensor<2x1x7x7xELEM>) -> tensor<1x2x13x16xELEM>",
 		out:  "%y : tensor<1x2x13x16xELEM>",
 	},
+	{
+		name: "as many channels as lines, which are last", args: "%x: tensor<1x4x3x3xELEM>, %w: tensor<6x4x3x3xELEM>",
+		body: `%0 = dm.convolution %x, %w, lhs_dilation = [2, 2], padding = [[2, 1], [2, 1]] : (tensor<1x4x3x3xELEM>, tensor<6x4x3x3xELEM>) -> tensor<1x6x6x6xELEM>
+%y = dm.transpose %0, dims = [0, 2, 3, 1] : (tensor<1x6x6x6xELEM>) -> tensor<1x6x6x6xELEM>`, out: "%y : tensor<1x6x6x6xELEM>",
+	},
 }
 
 // Cells of sums over windows are computed as the reference does.

@@ -38,3 +38,35 @@ func TestFit(t *testing.T) {
 		})
 	}
 }
+
+// Cells of sums over windows are whole along the dimensions that windows do not move along, where memory has them: bounds of windows
+// say nothing there of what is read.
+func TestSumCells(t *testing.T) {
+	cube := "%x: tensor<1x4x3x3xf32>, %w: tensor<6x4x3x3xf32>"
+	spread := "%c = dm.convolution %x, %w, lhs_dilation = [2, 2], padding = [[2, 1], [2, 1]] : (tensor<1x4x3x3xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x6x6xf32>\n"
+	for _, c := range []struct{ name, in, body, result, moves string }{
+		{"as it is", cube, spread + "%y = dm.relu %c : tensor<1x6x6x6xf32>", "tensor<1x6x6x6xf32>", "0011"},
+		{"channels last, of as many lines and columns", cube, spread + "%y = dm.transpose %c, dims = [0, 2, 3, 1] : (tensor<1x6x6x6xf32>) -> tensor<1x6x6x6xf32>", "tensor<1x6x6x6xf32>", "0000"},
+		{"ops behind a transpose", cube, spread + "%d = dm.transpose %c, dims = [0, 3, 2, 1] : (tensor<1x6x6x6xf32>) -> tensor<1x6x6x6xf32>\n%y = dm.abs %d : tensor<1x6x6x6xf32>", "tensor<1x6x6x6xf32>", "0000"},
+		{"channels last in memory", cube, spread + "%y = dm.relu %c : (tensor<1x6x6x6xf32>) -> tensor<1x6x6x6xf32, #dm.at<order = [0, 2, 3, 1]>>", "tensor<1x6x6x6xf32, #dm.at<order = [0, 2, 3, 1]>>", "0110"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := load(t, "func.func @f("+c.in+") -> "+c.result+" {\n"+c.body+"\nreturn %y : "+c.result+"\n}\n")
+			f, err := Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := f.Sums().SumCells(4)
+			if len(all) < 2 {
+				t.Fatalf("%d sizes of cells", len(all))
+			}
+			for _, cells := range all {
+				for d, a := range cells.Axes {
+					if c.moves[d] == '0' && cells.shape[d]%(a.N*a.Stride) != 0 {
+						t.Errorf("%v of %v are not whole along dimension %d", cells.Axes, cells.shape, d)
+					}
+				}
+			}
+		})
+	}
+}

@@ -75,10 +75,10 @@ func (f *Form) SumCells(most int64) (all []*Cells) {
 func (f *Form) spatial() []bool {
 	s := f.spaces[0]
 	along := make([]bool, len(s.shape))
-	y := shapeOf(f.Main.Results[0])
+	moved := f.moved()
 	for _, v := range f.Outputs {
 		t := v.Tensor()
-		if t == nil || !slices.Equal(shapeOf(v), y) {
+		if t == nil || moved[v] || !slices.Equal(shapeOf(v), shapeOf(f.Main.Results[0])) {
 			return along
 		}
 		for i, d := range op.OrderOf(t) {
@@ -86,6 +86,25 @@ func (f *Form) spatial() []bool {
 		}
 	}
 	return along
+}
+
+// moved are the values of f computed of elements of its product that have another place, also where shapes are the same: those of a
+// transpose of a cube.
+func (f *Form) moved() map[*ir.Value]bool {
+	of := map[*ir.Value]bool{f.Main.Results[0]: true} // what is computed of the product
+	moved := map[*ir.Value]bool{}
+	for _, o := range f.Ops {
+		for _, x := range o.Operands {
+			if !of[x] {
+				continue
+			}
+			for _, v := range o.Results {
+				of[v] = true
+				moved[v] = moved[v] || moved[x] || !op.Of(o).Is(op.Pointwise) || !slices.Equal(shapeOf(x), shapeOf(v))
+			}
+		}
+	}
+	return moved
 }
 
 // convolutionWritten is the element at idx of a convolution of few products, without a loop: of the taps
@@ -96,9 +115,16 @@ func (e *evaluator) convolutionWritten(o *ir.Op, idx []Index) *Expr {
 	x, w := o.Operands[0], o.Operands[1]
 	xs, ws := shapeOf(x), shapeOf(w)
 	group := e.Div(idx[1], ws[0]/op.Int(o, "feature_group_count"))
-	// Windows have bounds of their own; along other dimensions cells are whole.
+	// Windows have bounds of their own; what is read does not depend on other bounds of the dimensions that they move along.
+	edge := e.edge
 	moved, done := e.unbound(idx[2:])
 	defer done()
+	for _, c := range edge {
+		base, _ := c.X.Apart()
+		if !slices.ContainsFunc(moved, func(x Index) bool { at, _ := x.Apart(); return at.Equal(base) }) {
+			e.edge = append(e.edge, c)
+		}
+	}
 	widened := func(v *ir.Value, at []Index) *Expr {
 		f := e.at(v, at)
 		if f.Elem != wide {
