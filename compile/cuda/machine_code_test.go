@@ -65,7 +65,7 @@ func TestTransposedMachineCode(t *testing.T) {
 }
 
 // Threads that compute several windows, or both halves of a row, have no more issue slots for each byte than stated; an
-// H200 issues 7.75 while it moves one.
+// H200 issues 7.75 while it moves one, an A100 10.6.
 func TestCellMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
@@ -76,8 +76,8 @@ func TestCellMachineCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	most := map[string]float64{"largest": 1.3, "chosen": 5.5, "spread": 1.2, "odd": 5, "halves": 5.9, "odd_halves": 7.1, "turned": 2.2}
-	// Before Hopper an addition and a maximum, and three maxima, are instructions of their own.
-	before := map[string]float64{"halves": 7.7, "odd_halves": 9.1}
+	// Before Hopper an addition and a maximum, and three maxima, are instructions of their own; an A100 has half as many lanes for f32.
+	before := map[string]float64{"halves": 7.7, "odd_halves": 9.1, "spread": 1.5}
 	for _, of := range []string{"a100-80", "h200"} {
 		m, ok := machine.Lookup(of)
 		if !ok {
@@ -97,8 +97,8 @@ func TestCellMachineCode(t *testing.T) {
 			if of != "h200" {
 				limit = max(limit, before[a.Name])
 			}
-			if a.PerByte > limit || a.All.Local > 0 {
-				t.Errorf("%s: %.2f slots for each byte, %d bytes of local memory", a.Name, a.PerByte, a.All.Local)
+			if a.PerByte > limit || a.Share > 1 || a.All.Local > 0 {
+				t.Errorf("%s: %.2f slots for each byte, %.0f %%, %d bytes of local memory", a.Name, a.PerByte, 100*a.Share, a.All.Local)
 			}
 		}
 	}

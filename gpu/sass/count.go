@@ -6,7 +6,7 @@ import "strings"
 type Counts struct {
 	Instrs  int
 	Slots   float64 // of the busiest pipe, in issue slots: 1 of them holds one instruction of any kind
-	Pipe    string  // which one that is: "issue", "alu", "imad", "xu", "f64", "lsu"
+	Pipe    string  // which one that is: "issue", "alu", "fma", "imad", "xu", "f64", "lsu"
 	Bytes   int     // that loads and stores of global memory move
 	Vector  int     // of them by accesses of 16 bytes
 	Wide    int     // additions, multiplications, shifts and comparisons of 64-bit integers
@@ -17,10 +17,28 @@ type Counts struct {
 }
 
 // rates are how many instructions of a thread the pipes of a multiprocessor
-// take in a clock, where they take less than the 128 that are issued: CUDA C++
+// take in a clock, beside the 128 that its four schedulers issue: CUDA C++
 // Programming Guide, "Throughput of Native Arithmetic Instructions", compute
 // capability 9.0. 32-bit multiplication with a sum of 64 bits passes twice.
-var rates = map[string]float64{"alu": 64, "imad": 64, "xu": 16, "f64": 64, "lsu": 32}
+var rates = map[string]float64{"alu": 64, "fma": 128, "imad": 64, "xu": 16, "f64": 64, "lsu": 32}
+
+// Lanes is how many multiply-adds of f32 a multiprocessor of an architecture computes in a clock.
+func Lanes(arch string) float64 { return rate(arch, "fma") }
+
+// rate is that of a pipe on an architecture. Before compute capability 8.6 a multiprocessor has 64 lanes for
+// multiply-adds of f32 and of integers; only those for data centers have lanes for double precision.
+func rate(arch, pipe string) float64 {
+	early := arch == "sm_70" || arch == "sm_80"
+	switch {
+	case pipe == "fma" && early:
+		return 64
+	case pipe == "f64" && early:
+		return 32
+	case pipe == "f64" && (arch == "sm_86" || arch == "sm_89" || arch == "sm_120"):
+		return 2
+	}
+	return rates[pipe]
+}
 
 // pipe is the pipe that limits an instruction and how many passes it takes; "" if
 // only the issue rate limits it.
@@ -36,6 +54,8 @@ func pipe(i Instr) (name string, passes float64) {
 		return "imad", 1
 	case "MUFU", "F2F", "F2I", "I2F", "FRND", "POPC", "BREV":
 		return "xu", 1
+	case "FADD", "FMUL", "FFMA":
+		return "fma", 1
 	case "DADD", "DMUL", "DFMA", "DSETP", "DMNMX":
 		return "f64", 1
 	case "LDG", "STG", "LDS", "STS", "LDL", "STL", "SHFL", "ATOMG", "ATOMS", "RED", "LDSM", "STSM", "LDGSTS", "MATCH":
@@ -102,7 +122,10 @@ func (k *Kernel) Count(r Region, skip ...Region) Counts {
 		c.Instrs++
 		p, n := pipe(i)
 		if p != "" {
-			busy[p] += n * 128 / rates[p]
+			busy[p] += n * 128 / rate(k.Arch, p)
+		}
+		if p == "imad" && rate(k.Arch, "fma") < 128 {
+			busy["fma"] += n * 128 / rate(k.Arch, "fma") // the same lanes
 		}
 		if p == "f64" {
 			c.Float64++
@@ -126,7 +149,7 @@ func (k *Kernel) Count(r Region, skip ...Region) Counts {
 		}
 	}
 	c.Slots, c.Pipe = float64(c.Instrs), "issue"
-	for _, p := range []string{"alu", "imad", "xu", "f64", "lsu"} {
+	for _, p := range []string{"alu", "imad", "fma", "xu", "f64", "lsu"} {
 		if busy[p] > c.Slots {
 			c.Slots, c.Pipe = busy[p], p
 		}

@@ -33,12 +33,14 @@ func (i Instr) Has(modifier string) bool {
 // Kernel is the code of one kernel.
 type Kernel struct {
 	Name string
+	Arch string // "sm_90a"
 	Code []Instr
 }
 
 var (
 	section     = regexp.MustCompile(`^\.text\.(\S+):$`)
 	label       = regexp.MustCompile(`^(\.L_\S+):$`)
+	arch        = regexp.MustCompile(`^\.target\s+(\w+)$`)
 	instruction = regexp.MustCompile(`^/\*([0-9a-f]{4,})\*/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*);`)
 	target      = regexp.MustCompile("`\\((\\.L_\\S+?)\\)")
 )
@@ -49,6 +51,7 @@ func Parse(text string) []Kernel {
 	var out []Kernel
 	labels := map[string]int{} // of the last kernel: files that are joined repeat each other's
 	var jumps []string         // its instructions' targets
+	of := ""                   // the last architecture that was named
 	resolve := func() {
 		for i, name := range jumps {
 			if at, ok := labels[name]; ok && at < len(jumps) {
@@ -59,9 +62,13 @@ func Parse(text string) []Kernel {
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
+		if m := arch.FindStringSubmatch(line); m != nil {
+			of = m[1]
+			continue
+		}
 		if m := section.FindStringSubmatch(line); m != nil {
 			resolve()
-			out = append(out, Kernel{Name: m[1]})
+			out = append(out, Kernel{Name: m[1], Arch: of})
 			continue
 		}
 		if len(out) == 0 {
@@ -93,8 +100,14 @@ func Parse(text string) []Kernel {
 
 // live marks the instructions that are reached without a call: slow paths of
 // divisions and similar operations for rare operands are called functions.
-func (k *Kernel) live() []bool {
+func (k *Kernel) live() []bool { return k.reached(-1) }
+
+// reached marks the instructions that are reached without a call, and not through the one at `without`.
+func (k *Kernel) reached(without int) []bool {
 	seen := make([]bool, len(k.Code))
+	if without >= 0 {
+		seen[without] = true
+	}
 	todo := []int{0}
 	for len(todo) > 0 {
 		at := todo[len(todo)-1]
@@ -109,6 +122,9 @@ func (k *Kernel) live() []bool {
 				break
 			}
 		}
+	}
+	if without >= 0 {
+		seen[without] = false
 	}
 	return seen
 }
@@ -134,12 +150,20 @@ type Region struct {
 }
 
 // Regions are the kernel and its loops. A loop is what lies between the target
-// of a branch backwards and the last such branch.
+// of a branch backwards and the last such branch, which is only reached through its target: what
+// is tried again behind the kernel's end and then goes on there, as waits for a barrier do, is no loop.
 func (k *Kernel) Regions() []Region {
 	live := k.live()
 	last := map[int]int{}
+	entered := map[int][]bool{} // by a target, what is reached without it
 	for at, i := range k.Code {
-		if live[at] && i.Base() == "BRA" && i.Target >= 0 && i.Target < at {
+		if !live[at] || i.Base() != "BRA" || i.Target < 0 || i.Target >= at {
+			continue
+		}
+		if entered[i.Target] == nil {
+			entered[i.Target] = k.reached(i.Target)
+		}
+		if !entered[i.Target][at] {
 			last[i.Target] = max(last[i.Target], at+1)
 		}
 	}

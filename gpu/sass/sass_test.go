@@ -1,13 +1,14 @@
 package sass
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// listing is nvdisasm's output for two kernels: one with a loop and a slow path in a
-// called function, one without.
+// listing is nvdisasm's output for kernels: with a loop and a slow path in a called function, without any, with
+// a switch, and with a wait that is repeated behind the end.
 const listing = `	.target	sm_90a
 //--------------------- .text.scale               --------------------------
 	.section	.text.scale,"ax",@progbits
@@ -58,11 +59,22 @@ $scale$slow:
         /*00a0*/                   ISETP.NE.AND P0, PT, R10, 0x2, PT ;
         /*00b0*/               @P0 BRA ` + "`(.L_x_1)" + ` ;
         /*00c0*/                   EXIT ;
+.text.waits:
+        /*0000*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x8], R11 ;
+        /*0010*/              @!P0 BRA ` + "`(.L_x_4)" + ` ;
+.L_x_3:
+        /*0020*/                   HGMMA.64x256x16.F32 R24, gdesc[UR8], R24 ;
+        /*0030*/                   STG.E desc[UR4][R2.64], R24 ;
+        /*0040*/                   EXIT ;
+.L_x_4:
+        /*0050*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x8], R11 ;
+        /*0060*/              @!P0 BRA ` + "`(.L_x_4)" + ` ;
+        /*0070*/                   BRA ` + "`(.L_x_3)" + ` ;
 `
 
 func TestHot(t *testing.T) {
 	kernels := Parse("no code\n" + listing)
-	if len(kernels) != 3 || kernels[0].Name != "scale" || kernels[1].Name != "product" {
+	if len(kernels) != 4 || kernels[0].Name != "scale" || kernels[1].Name != "product" {
 		t.Fatalf("kernels %+v", kernels)
 	}
 	region, c := kernels[0].Hot()
@@ -84,6 +96,18 @@ func TestHot(t *testing.T) {
 	region, c = kernels[2].Hot()
 	if d := cmp.Diff(Counts{Instrs: 10, Slots: 12, Pipe: "lsu", Bytes: 16, Vector: 16}, c); d != "" || region != (Region{From: 1, To: 12, Depth: 1}) {
 		t.Errorf("%+v: %s", region, d)
+	}
+	// What waits again behind the end of the kernel is a loop, and the way back from there is none.
+	if d := cmp.Diff([]Region{{0, 8, 0}, {5, 7, 1}}, kernels[3].Regions()); d != "" {
+		t.Error(d)
+	}
+	if region, c = kernels[3].Hot(); region.Depth != 0 || c.Instrs != 8 {
+		t.Errorf("the hot part is %+v with %d instructions, want the whole kernel", region, c.Instrs)
+	}
+	// On an A100 what takes four of 128 slots on the lanes of multiply-adds is two of f32 and two of integers.
+	early := Parse("\t.target\tsm_80\n.text.sum:\n" + strings.Repeat("/*0000*/ FFMA R1, R1, R1, R1 ;\n/*0010*/ IMAD R1, R1, R1, R1 ;\n", 2) + "/*0020*/ EXIT ;\n")[0]
+	if d := cmp.Diff(Counts{Instrs: 5, Slots: 8, Pipe: "fma"}, early.Count(early.Regions()[0])); d != "" || early.Arch != "sm_80" {
+		t.Error(early.Arch, d)
 	}
 	if k := (&Kernel{}); len(k.Regions()) != 1 {
 		t.Error("a kernel without code has no part")

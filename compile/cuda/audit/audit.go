@@ -4,6 +4,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/analysis/machine"
 	"dmir/dialect/types"
@@ -15,7 +16,7 @@ import (
 type Step struct {
 	Name, Kernel, Class string
 	Bytes               int64 // that the cost model has the step move
-	Memory              bool  // by the cost model the step is bound by memory
+	Memory              bool  // by the cost model the step is bound by memory; of several launches of an op, see bound
 	Loop                bool  // Hot is a loop, else the whole kernel
 	Hot                 sass.Counts
 	All                 sass.Counts
@@ -27,15 +28,15 @@ type Step struct {
 const Target = 0.9
 
 // SlotsPerByte is how many instructions of a thread m issues while it moves a
-// byte at Target of its bandwidth. A multiprocessor issues an instruction for
-// each lane of 32-bit arithmetic in a clock, and a multiply-add is two FLOP, so
-// that half the f32 peak of the machine's data is what it issues:
+// byte at Target of its bandwidth. A multiprocessor issues an instruction for 128 lanes in a
+// clock, and a multiply-add is two FLOP, so that half the f32 peak of the machine's data is what
+// it issues where it has as many lanes of f32 arithmetic, and all of it where it has 64 (A100, V100):
 //
 //	slots/B = (f32 peak / 2) / (Target · bandwidth)
 //
 // which for the H200 is 67 TFLOP/s / 2 / (0.9 · 4.8 TB/s) = 7.75.
 func SlotsPerByte(m *machine.Machine) float64 {
-	return m.Peak(false, types.F32) / 2 / (Target * m.Bandwidth)
+	return m.Peak(false, types.F32) / 2 * (128 / sass.Lanes(m.Arch)) / (Target * m.Bandwidth)
 }
 
 // Steps reads the machine code of p, as nvdisasm prints it, for machine m:
@@ -51,6 +52,7 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 		code[kernels[i].Name] = &kernels[i]
 	}
 	var out []Step
+	var times []float64
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		k := p.KernelOf(s)
@@ -62,7 +64,6 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 			return nil, fmt.Errorf("no machine code of %s", k.Name)
 		}
 		a := Step{Name: s.Name, Kernel: k.Name, Class: k.Class, Bytes: s.ReadBytes + s.WrittenBytes}
-		a.Memory = float64(a.Bytes)/m.Reach()*1e9 > 0.9*(s.TimeNs-m.Start()*1e9)
 		region, hot := c.Hot()
 		a.Hot, a.Loop, a.All = hot, region.Depth > 0, c.Count(c.Regions()[0])
 		switch {
@@ -73,7 +74,32 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 			a.PerByte = hot.Slots * threads / float64(a.Bytes)
 		}
 		a.Share = a.PerByte / SlotsPerByte(m)
-		out = append(out, a)
+		out, times = append(out, a), append(times, s.TimeNs)
 	}
+	bound(out, times, m)
 	return out, nil
+}
+
+// bound sets Memory of each step. The launches of an op follow each other, and the first has the time of all. If
+// some of them have tensor cores, it is the time of those, and of their bytes; the others take what their bytes take.
+func bound(steps []Step, times []float64, m *machine.Machine) {
+	for first := 0; first < len(steps); {
+		end := first + 1
+		for end < len(steps) && times[end] == 0 {
+			end++
+		}
+		op := steps[first:end]
+		products := slices.ContainsFunc(op, func(a Step) bool { return a.All.Tensor > 0 })
+		var bytes int64
+		for i, a := range op {
+			if a.All.Tensor > 0 || !products && i == 0 {
+				bytes += a.Bytes
+			}
+		}
+		memory := float64(bytes)/m.Reach()*1e9 > 0.9*(times[first]-m.Start()*1e9)
+		for i := range op {
+			op[i].Memory = memory || (i > 0 || products) && op[i].All.Tensor == 0
+		}
+		first = end
+	}
 }
