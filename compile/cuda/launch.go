@@ -97,6 +97,9 @@ func (t *text) kernel() *stmt {
 	}
 	body := t.body.statements()
 	var first []*stmt
+	if maps := t.prefetched(); len(maps) > 0 {
+		first = append(first, &stmt{head: cpp("if (dm::thread() == 0)"), style: block, body: maps})
+	}
 	if t.Block.Waits {
 		// All blocks of a kernel have their places when the last of them is here: the next kernel takes none that this one needs, and
 		// waits for this one's end, which is behind its own wait.
@@ -107,6 +110,16 @@ func (t *text) kernel() *stmt {
 	}
 	body = append(first, body...)
 	return &stmt{head: head, style: block, body: body}
+}
+
+// prefetched reads the tensor maps of the parameters, which no kernel writes, before the kernel waits for others.
+func (t *text) prefetched() (all []*stmt) {
+	for _, p := range t.Params {
+		if p.Mode == artifact.Map {
+			all = append(all, &stmt{head: cpp("dm::map_prefetch(%s)", ident(p.Name))})
+		}
+	}
+	return all
 }
 
 // Key is the text with other names for the kernel and its parameters, and

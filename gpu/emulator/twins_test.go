@@ -274,6 +274,7 @@ func boxTwin(rank int) twin {
     dm::barrier_make(full, 0, 1);
     dm::barriers_ready();
     dm::barrier_expect(full, 0, 512);
+    dm::map_prefetch(a);
     dm::tile_load(s, 0, a, full, 0, %s);
   }
   dm::sync();

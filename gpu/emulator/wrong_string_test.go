@@ -32,6 +32,7 @@ var wrongStrings = []wrongString{
 	{"mma f16", "mma.cuh", `f32.f16.f16.f32`, `f32.bf16.bf16.f32`, false},
 	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%9, %8}`, false},
 	{"mma tf32", "mma.cuh", `tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5`, `tf32.tf32.f32 {%0, %1, %2, %3}, {%5, %4`, false},
+	{"box of 3 dimensions", "hopper.cuh", `prefetch.tensormap [%0];`, `prefetch.tensormap [%0+64];`, false},
 	{"round_tf32", "mma.cuh", `cvt.rna.tf32.f32 %0, %1;`, `and.b32 %0, %1, 0xffffe000;`, false},
 	{"round_tf32", "mma.cuh", `cvt.rna.tf32.f32 %0, %1;`, `mov.b32 %0, %1;`, false},
 	{"ldmatrix_x4 of floats", "mma.cuh", `x4.shared.b16 {%0, %1, %2, %3}`, `x4.shared.b16 {%0, %2, %1, %3}`, false},

@@ -349,6 +349,9 @@ DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v DM_LINE) {
 }
 DM_FN void barrier_leave(Shared<u64> b, i64 i, i32 rank DM_LINE) { barrier_arrive(b, i, rank, at); }
 
+DM_FN void map_prefetch(const Map& map DM_LINE) {
+  if (!map.param->map.rank) emu::fault("async", at, map.param->index, -1, "no tensor map was given");
+}
 template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
   i32 c[] = {c0, c1};
   emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 2, c, at);

@@ -73,6 +73,9 @@ DM_FN void add_in_turn(const InOut<float>& to, i64 i, Vec<float, 4> v) {
   asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to.p + i), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
 }
 
+// Reads a kernel's tensor map ahead of the first copy by it. One thread calls it, before grid_dependency_wait: no kernel writes maps.
+DM_FN void map_prefetch(const Map& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
 // Copies the box of a tensor map at the given coordinates, innermost first, to to[at]
 // on, in the map's swizzled order, zeros where it lies outside
 // the tensor; its bytes count at barrier b[i]. One thread calls it.

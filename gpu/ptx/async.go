@@ -251,6 +251,19 @@ func (w *warp) waitGroups(o *op, agent int, groups *[2]uint32) {
 	}
 }
 
+// prefetch is prefetch.tensormap.
+func (w *warp) prefetch(o *op, at int, mask uint32) {
+	v, ok := w.lane(o.src[0], mask)
+	if !ok {
+		w.b.undecided(reasonAddress)
+		return
+	}
+	w.b.report.Checked[Prefetch]++
+	if param, ok := paramOf(v + uint64(o.src[0].off)); !ok || w.b.launch.Maps[param] == nil {
+		w.b.find(o, at, Prefetch, "no tensor map is there")
+	}
+}
+
 // paramOf is the parameter that a generic address is of.
 func paramOf(v uint64) (int, bool) {
 	if v < paramBase || v >= paramBase+1<<32 || v&(1<<paramShift-1) != 0 {

@@ -118,6 +118,8 @@ var mistakes = []planted{
 	{"more bytes are expected than come", "ring", 1, "9216", "9232", Transactions},
 	{"fewer", "ring", 1, "9216", "9200", Transactions},
 	{"a copy is missing", "ring", 1, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r26], [%rd4, {%r27, %r20}], [%r17];", "", Transactions},
+	{"a prefetch of a buffer", "ring", 1, "prefetch.tensormap [%rd3];", "ld.param.u64 %rd15, [ring_0];\n\tprefetch.tensormap [%rd15];", Prefetch},
+	{"of what lies behind a map's beginning", "ring", 1, "prefetch.tensormap [%rd4];", "prefetch.tensormap [%rd4+64];", Prefetch},
 	{"the maps are exchanged", "ring", 1, "[%rd3, {%r27, %r20}]", "[%rd4, {%r27, %r20}]", Transactions},
 	{"a copy signals the other mbarrier", "ring", 1, "[%rd4, {%r27, %r20}], [%r17]", "[%rd4, {%r27, %r20}], [%r16]", Transactions},
 	{"coordinates are exchanged", "ring", 1, "[%rd4, {%r27, %r20}]", "[%rd4, {%r20, %r27}]", Descriptor},

@@ -46,6 +46,7 @@ var prefixes = []struct {
 	{"wgmma.wait_group", opProductWait},
 	{"setmaxnreg", opRegisters},
 	{"griddepcontrol", opDependency},
+	{"prefetch.tensormap", opPrefetch},
 	{"ldmatrix", opMatrix},
 	{"stmatrix", opWarp},
 	{"mma", opWarp},

@@ -78,6 +78,7 @@ const (
 	opArrive
 	opWait
 	opBulk
+	opPrefetch // of a tensor map
 	opBulkCommit
 	opBulkWait
 	opFence
@@ -315,7 +316,7 @@ func (d *decoder) flat(o Operand, s *scope, at int, out []arg) []arg {
 // dsts are how many of the first operands an instruction writes.
 func dsts(o *op) int {
 	switch o.kind {
-	case opStore, opReduce, opBarrier, opCopy, opCopyCommit, opCopyWait, opInit, opBulk, opBulkCommit, opBulkWait, opFence, opProductFence,
+	case opStore, opReduce, opBarrier, opCopy, opCopyCommit, opCopyWait, opInit, opBulk, opPrefetch, opBulkCommit, opBulkWait, opFence, opProductFence,
 		opProductCommit, opProductWait, opRegisters, opDependency, opBranch, opExit, opCluster, opForeign, opNone:
 		return 0
 	case opWarp:

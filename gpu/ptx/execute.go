@@ -77,6 +77,8 @@ func (w *warp) simple(o *op, at int, mask uint32) {
 		w.results(o, mask, register{kind: varying})
 	case opBulk:
 		w.bulk(o, at, mask)
+	case opPrefetch:
+		w.prefetch(o, at, mask)
 	case opFence:
 		w.fence(o)
 	case opProduct:

@@ -29,6 +29,7 @@ const (
 	Registers    Rule = "register-budget"
 	NamedBarrier Rule = "named-barrier"
 	Aligned      Rule = "aligned"
+	Prefetch     Rule = "tensormap-prefetch"
 	Dependency   Rule = "griddepcontrol"
 	Flag         Rule = "flag"
 
@@ -59,6 +60,7 @@ var Rules = map[Rule]string{
 	Registers:    "setmaxnreg has multiples of 8 from 24 to 256, the same in a warpgroup, and all warps of the block together have the registers of a multiprocessor",
 	NamedBarrier: "bar.sync names barrier 0 to 15 and a number of threads that is that of the warps that come, a multiple of 32",
 	Aligned:      "all threads of a warp (of wgmma and setmaxnreg: of a warpgroup) execute an .aligned instruction together",
+	Prefetch:     "prefetch.tensormap names a parameter of the launch that is a tensor map",
 	Dependency:   "a kernel that may start before those before it have ended, or has griddepcontrol.wait, reads and writes global memory behind griddepcontrol.wait alone, reads none by ld.global.nc, and ends behind it in every thread, so that all kernels before it have ended then",
 	Flag:         "what a kernel leaves in global memory for other blocks of the launch is stored before bar.warp.sync and a flag set behind it by st.release.gpu, and read behind a bar.warp.sync behind a loop that reads a flag by ld.acquire.gpu until it is set; flags are accessed in no other way",
 

@@ -212,6 +212,12 @@ func (m *machine) execute(o *op, on []int) error {
 		return m.barrier(o, on)
 	case opBulk:
 		return m.bulk(o, on)
+	case opPrefetch:
+		for _, t := range on {
+			if p, ok := paramOf(m.get(o.src[0], t) + uint64(o.src[0].off)); !ok || p >= len(m.args) || m.args[p].Map == nil {
+				return fmt.Errorf("no tensor map")
+			}
+		}
 	case opMatrix:
 		return m.matrices(o, on)
 	case opProduct:
