@@ -227,11 +227,11 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	if p.splits == 1 {
 		return []*launch{p.forward(ns, y, lse)}, nil
 	}
-	join := attentionStage("_join", a.Heads*a.Queries)
+	join, lanes := a.stage("_join", a.sum)
 	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
 	l := p.forward(ns, means, weights)
 	ns.written()
-	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s>(%s)", geometry, p.splits, storage(a.elem), []code{means, weights, y, lse}))
+	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s, %s>(%s)", geometry, p.splits, lanes, storage(a.elem), []code{means, weights, y, lse}))
 	return []*launch{l, join}, nil
 }
 
@@ -254,12 +254,19 @@ func (p *attentionPlan) forward(ns *names, y, lse code) *launch {
 	return l
 }
 
-// attentionStage is a launch with a warp for each row, before or after the tiles.
-func attentionStage(suffix string, rows int64) *launch {
-	return &launch{
-		Launch:  assemble.Launch{Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: 256}, Grid: [3]int{int(ceil(rows, 8)), 1, 1}},
-		include: "attention.cuh",
+// stage is a launch before or after the tiles, in which a part of a warp has a row of values
+// of type e: by how many lanes, of how many elements each.
+func (a *attention) stage(suffix string, e types.Elem) (l *launch, lanes code) {
+	each := kernel.GCD(a.Value, max(1, 16/e.Bytes()))
+	n := int64(1)
+	for n < 32 && n < a.Value/each {
+		n *= 2
 	}
+	rows := 8 * 32 / n // of a block
+	return &launch{
+		Launch:  assemble.Launch{Suffix: suffix, Class: "attention", Block: artifact.Block{Threads: 256}, Grid: [3]int{int(ceil(a.Heads*a.Queries, rows)), 1, 1}},
+		include: "attention.cuh",
+	}, cpp("%d, %d", n, each)
 }
 
 // arena is the dynamic shared memory of a kernel.

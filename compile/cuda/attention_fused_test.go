@@ -10,6 +10,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/cuda/audit"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
@@ -110,6 +111,38 @@ func TestFusedMachineCode(t *testing.T) {
 	}
 }
 
+// The kernels of a gradient for each side store their rows and read the sums of queries 16 bytes at a time, but for the two
+// sums of a lane's own queries, and are bound by their products. The sums of dy · y before them are bound by memory, within its budget.
+func TestGradientMachineCode(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	nvrtctest.Compiler(t)
+	_, err := nvrtc.Disassembler()
+	need.OK(t, err)
+	m, _ := machine.Lookup("h200")
+	p := compiled(t, gradientText("bf16", "1x32x2048x64", "1x8x2048x64", "", ", causal = true"), m.Arch)
+	steps, err := audit.Steps(p, listed(t, p, m.Arch), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type part struct {
+		name   string
+		memory bool
+		other  int // bytes by smaller accesses
+	}
+	var got []part
+	for _, a := range steps {
+		t.Logf("%s: %d instructions, %.0f %%", a.Name, a.Hot.Instrs, 100*a.Share)
+		got = append(got, part{a.Name, a.Memory, a.All.Bytes - a.All.Vector})
+		if a.Memory && a.Share > 1 || a.All.Local > 0 {
+			t.Errorf("%s: %.2f slots for each byte, %d accesses of local memory", a.Name, a.PerByte, a.All.Local)
+		}
+	}
+	if want := []part{{"dq_dk_dv", true, 4}, {"dq_dk_dv_keys", false, 0}, {"dq_dk_dv_queries", false, 16}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // gradientText is a function that computes the gradient of an attention.
 func gradientText(elem, q, k, mask, attributes string) string {
 	type_ := func(shape, elem string) string { return fmt.Sprintf("tensor<%sx%s>", shape, elem) }
@@ -131,7 +164,7 @@ func TestFusedIsChecked(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
 	need.OK(t, emulator.Check())
-	p := program.Load(source.New("gradient.dmir", gradientText("f16", "1x1x300x16", "1x1x560x16", "", ", causal = true")), program.Options{})
+	p := program.Load(source.New("gradient.dmir", gradientText("f16", "1x1x300x32", "1x1x560x32", "", ", causal = true")), program.Options{})
 	mod := p.Modules[0]
 	fn := mod.Funcs[0]
 	of, err := driver.Build(t.Context(), mod, fn, driver.BuildOptions{Machine: fast(2), Arch: "sm_90a"})
@@ -160,6 +193,9 @@ func TestFusedIsChecked(t *testing.T) {
 		{"the last addition is taken for another", "last >= behind ? behind : 0", "0"},
 		{"queries that see keys are left out", "from = first / BN;", "from = first / BN + 1;"},
 		{"gradients of scores without a swizzle", "(corner ^ i / 2 % 8 * 8)", "(corner + i / 2 % 8 * 8)"},
+		{"lanes of a row exchange the words that they store", "sent = upper ? low : high;", "sent = upper ? high : low;"},
+		{"a row's lanes store other columns", "from + j * 2 + c * 8;", "from + j * 2 + (3 - c) * 8;"},
+		{"four sums are read of the queries before", "lse.template load<vector>(base + query),", "lse.template load<vector>(base + max(0, query - 4)),"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wrong := *of
@@ -167,9 +203,9 @@ func TestFusedIsChecked(t *testing.T) {
 			changed := false
 			for _, file := range prelude.Files() {
 				h := artifact.Header(file)
-				if h.Name == "attention_grad_fused.cuh" {
+				if strings.HasPrefix(h.Name, "attention") {
 					text := strings.Replace(h.Text, c.old, c.now, 1)
-					changed, h.Text = text != h.Text, text
+					changed, h.Text = changed || text != h.Text, text
 				}
 				wrong.Headers = append(wrong.Headers, h)
 			}
@@ -183,6 +219,39 @@ func TestFusedIsChecked(t *testing.T) {
 			case slices.EqualFunc(got.Outputs, right.Outputs, bytes.Equal):
 				t.Error("nothing was seen")
 			}
+		})
+	}
+}
+
+// Operands are parts of the rows of wider tensors, whose results have rows of their own: of a multiple of 2, 4 or 8 elements.
+func TestAttentionOfPartsOfRows(t *testing.T) {
+	t.Parallel()
+	need.Long(t)
+	notRecorded(t)
+	const text = `func.func @all(%%w: tensor<1x2x70x48xf16>, %%u: tensor<1x2x70x48xf16>, %%v: %[3]s, %%dy: %[3]s) -> (%[2]s, %[2]s, %[2]s, %[3]s) {
+  %%q = dm.slice %%w, start_indices = [0, 0, 0, 0], limit_indices = [1, 2, 70, %[1]d] : (tensor<1x2x70x48xf16>) -> %[2]s
+  %%k = dm.slice %%u, start_indices = [0, 0, 0, 0], limit_indices = [1, 2, 70, %[1]d] : (tensor<1x2x70x48xf16>) -> %[2]s
+  %%y, %%lse_y = dm.attention %%q, %%k, %%k, causal = true : (%[2]s, %[2]s, %[2]s) -> (%[2]s, tensor<1x2x70xf32>)
+  %%z, %%lse = dm.attention %%q, %%k, %%v, causal = true : (%[2]s, %[2]s, %[3]s) -> (%[3]s, tensor<1x2x70xf32>)
+  %%dq, %%dk, %%dv = dm.attention_grad %%q, %%k, %%v, %%z, %%lse, %%dy, causal = true : (%[2]s, %[2]s, %[3]s, %[3]s, tensor<1x2x70xf32>, %[3]s) -> (%[2]s, %[2]s, %[3]s)
+  return %%y, %%dq, %%dk, %%dv : %[2]s, %[2]s, %[2]s, %[3]s
+}
+`
+	for _, depth := range []int{34, 36, 40} {
+		t.Run(fmt.Sprint(depth), func(t *testing.T) {
+			t.Parallel()
+			p := program.Load(source.New("parts.dmir", fmt.Sprintf(text, depth, fmt.Sprintf("tensor<1x2x70x%dxf16>", depth), "tensor<1x2x70x40xf16>")), program.Options{})
+			for _, d := range p.Diags {
+				t.Fatalf("%s %s", d.Code, d.Message)
+			}
+			built := buildAttention(t, p, "sm_90a", 0)
+			for _, call := range []string{"attention_wgmma<", "attention_grad_wgmma<"} {
+				if !strings.Contains(built.Source, call) {
+					t.Errorf("no %s", call)
+				}
+			}
+			c := attentionCase{name: fmt.Sprint(depth), elem: "f16"}
+			runAttention(t, p, []attentionCase{c, c, c, c}, built)
 		})
 	}
 }

@@ -48,8 +48,8 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	in := func(i int) code { return a.operand(ns, i) }
 	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
-	first := attentionStage("", a.Heads*a.Queries)
-	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))
+	first, lanes := a.stage("", a.elem)
+	ns.calls(first, a, cpp("dm::attention_delta<%s, %s>(%s)", geometry, lanes, []code{in(3), in(5), delta}))
 	all := []*launch{first}
 	ns.written()
 

@@ -116,6 +116,8 @@ template <class F> DM_FN float quad_reduce(float v) {
   return F::of(v, shuffle_xor(v, 2));
 }
 DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
+// The elements that an access of a row moves at most, of so many bytes each, 16 together: rows of a multiple of so many begin at one.
+DM_FN constexpr i32 aligned_elements(i32 depth, i32 bytes) { return bytes == 2 && depth % 8 == 0 ? 8 : depth % 4 == 0 ? 4 : 2; }
 }  // namespace detail
 
 // Scores are the scores of one head, the input of the softmax. Without a mask they
@@ -218,12 +220,12 @@ struct Part {
 };
 
 // attention_join combines the results of blocks that share a tile's keys: for each
-// a mean of values, and the logarithm of its weight. One warp for each query; launch
-// with 256 threads.
-template <class S, int Splits, class T, class Acc, class Y, class Lse>
+// a mean of values, and the logarithm of its weight. So many lanes have a query, and access
+// so many elements at a time; launch with 256 threads.
+template <class S, int Splits, int Lanes, int Each, class T, class Acc, class Y, class Lse>
 DM_FN void attention_join(In<Acc> means, In<Acc> weights, const Y& y, const Lse& lse) {
   constexpr i64 rows = i64(S::heads) * S::queries;
-  const i64 row = i64(block()) * 8 + warp();
+  const i64 row = (i64(block()) * 8 + warp()) * (32 / Lanes) + lane() / Lanes;
   if (row >= rows) return;
   Acc most = weights[row], sum = 0, weight[Splits];
 DM_UNROLL
@@ -238,28 +240,40 @@ DM_UNROLL
     sum += weight[i];
   }
   if constexpr (given<Lse>) {
-    if (lane() == 0) lse.store(row, most + log(sum));
+    if (lane() % Lanes == 0) lse.store(row, most + log(sum));
   }
   if constexpr (given<Y>) {
-    for (i32 col = lane(); col < S::value; col += 32) {
-      Acc v = 0;
+    for (i32 col = lane() % Lanes * Each; col < S::value; col += Lanes * Each) {
+      Vec<Acc, Each> v{};
 DM_UNROLL
-      for (int i = 0; i < Splits; i++) v = fma(weight[i], Acc(means[(i * rows + row) * S::value + col]), v);
-      y.store(row * S::value + col, narrow<T>(v * Acc(S::keep) / sum));
+      for (int i = 0; i < Splits; i++) {
+        const Vec<Acc, Each> mean = means.template load<Each>((i * rows + row) * S::value + col);
+DM_UNROLL
+        for (int e = 0; e < Each; e++) v[e] = fma(weight[i], mean[e], v[e]);
+      }
+      Vec<T, Each> out;
+DM_UNROLL
+      for (int e = 0; e < Each; e++) out[e] = narrow<T>(v[e] * Acc(S::keep) / sum);
+      y.template store<Each>(row * S::value + col, out);
     }
   }
 }
 
-// attention_delta stores the sum over dy · y of each query, one warp for each.
-// Launch with 256 threads.
-template <class S, class T, class Acc>
+// attention_delta stores the sum over dy · y of each query, which so many lanes have; they
+// load so many elements at a time. Launch with 256 threads.
+template <class S, int Lanes, int Each, class T, class Acc>
 DM_FN void attention_delta(In<T> y, In<T> dy, Out<Acc> delta) {
-  const i64 row = i64(block()) * 8 + warp();
-  if (row >= i64(S::heads) * S::queries) return;
+  const i64 row = (i64(block()) * 8 + warp()) * (32 / Lanes) + lane() / Lanes;
+  const bool is = row < i64(S::heads) * S::queries;
   Acc sum = 0;
-  for (i32 i = lane(); i < S::value; i += 32) sum += Acc(wide(y[row * S::value + i])) * Acc(wide(dy[row * S::value + i]));
-  sum = warp_sum(sum);
-  if (lane() == 0) delta.store(row, sum);
+  for (i32 col = lane() % Lanes * Each; is && col < S::value; col += Lanes * Each) {
+    const Vec<T, Each> a = y.template load<Each>(row * S::value + col), b = dy.template load<Each>(row * S::value + col);
+DM_UNROLL
+    for (int e = 0; e < Each; e++) sum += Acc(wide(a[e])) * Acc(wide(b[e]));
+  }
+DM_UNROLL
+  for (int m = Lanes / 2; m > 0; m /= 2) sum += shuffle_xor(sum, m);
+  if (is && lane() % Lanes == 0) delta.store(row, sum);
 }
 
 }  // namespace dm

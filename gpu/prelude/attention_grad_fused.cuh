@@ -150,13 +150,8 @@ DM_NO_UNROLL
             Grads::boxes(dy, dys + at.slot * Grads::size, full, at.slot, first, head);
           }
           if (warp() == 1) {
-            const i64 base = i64(head) * S::queries;
             barrier_wait(empty, at.slot, at.phase ^ 1);
-            for (i32 i = lane(); i < BN; i += 32) {
-              const i32 query = first + i;
-              rows[at.slot * 2 * BN + i] = query < S::queries ? Score::below_lse(lse[base + query]) : 0.0f;
-              rows[at.slot * 2 * BN + BN + i] = query < S::queries ? delta[base + query] : 0.0f;
-            }
+            detail::load_sums<S, Score, BN>(rows, at.slot * 2 * BN, lse, delta, head, first);
             sync_warp();
             if (lane() == 0) barrier_arrive(full, at.slot);
           }

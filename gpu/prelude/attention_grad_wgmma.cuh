@@ -67,13 +67,8 @@ DM_NO_UNROLL
 DM_NO_UNROLL
       for (i32 step = 0; step < span.n; step++) {
         const Stage at{u32(step)};
-        const i64 base = i64(span.head(step)) * S::queries;
         barrier_wait(empty, at.slot, at.phase ^ 1);
-        for (i32 i = lane(); i < BN; i += 32) {
-          const i32 query = span.other(step) + i;
-          rows[at.slot * 2 * BN + i] = query < S::queries ? Score::below_lse(lse[base + query]) : 0.0f;
-          rows[at.slot * 2 * BN + BN + i] = query < S::queries ? delta[base + query] : 0.0f;
-        }
+        detail::load_sums<S, Score, BN>(rows, at.slot * 2 * BN, lse, delta, span.head(step), span.other(step));
         sync_warp();
         if (lane() == 0) barrier_arrive(full, at.slot);
       }

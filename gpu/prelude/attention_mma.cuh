@@ -18,7 +18,7 @@ template <int Depth> struct DepthLines {
   static constexpr int padded = (Depth + 15) / 16 * 16, fragments = padded / 8;
   static constexpr bool swizzled = fragments % 8 == 0;
   static constexpr int pitch = swizzled ? padded : padded + 8;
-  static constexpr int vector = Depth % 8 == 0 ? 8 : Depth % 4 == 0 ? 4 : 2;
+  static constexpr int vector = detail::aligned_elements(Depth, 2);
 
   DM_FN static i32 at(i32 row, i32 chunk) { return row * pitch + (swizzled ? chunk ^ (row & 7) : chunk) * 8; }
 
@@ -274,9 +274,10 @@ DM_FN void attention_grad_mma(Arena arena, const X& x, const XV& xv, const Y& y,
     D::template load<BN, Tile::threads>(ys + slot * BN * D::pitch, y, matrix, other, Where::others);
     V::template load<BN, Tile::threads>(yvs + slot * BN * V::pitch, yv, matrix, other, Where::others);
     if constexpr (ByKeys) {
-      for (i32 i = thread(); i < BN; i += Tile::threads) {
-        cp_async<4>(rows, slot * 2 * BN + i, lse, matrix * S::queries + other + i, other + i < S::queries);
-        cp_async<4>(rows, slot * 2 * BN + BN + i, delta, matrix * S::queries + other + i, other + i < S::queries);
+      constexpr int vector = S::queries % 4 == 0 ? 4 : 1;
+      for (i32 i = thread() * vector; i < BN; i += Tile::threads * vector) {
+        cp_async<4 * vector>(rows, slot * 2 * BN + i, lse, matrix * S::queries + other + i, other + i < S::queries);
+        cp_async<4 * vector>(rows, slot * 2 * BN + BN + i, delta, matrix * S::queries + other + i, other + i < S::queries);
       }
     }
     cp_async_commit();

@@ -68,27 +68,65 @@ DM_FN void release(Shared<u64> empty, i32 slot) {
   if (lane() == 0) barrier_arrive(empty, slot);
 }
 
-// Stores a warp's rows from column `from` on, its sums times a factor of each of their rows. Neighbouring
-// lanes exchange halves of two fragments, so that four lanes store 32 bytes of a row.
+// Stores a warp's rows from column `from` on, its sums times a factor of each of their rows. The four lanes of a row
+// exchange words of four fragments, so that each stores 16 bytes of the row's 64; of two fragments they store 8 each.
 template <int Depth, int N, class Y>
 DM_FN void store_rows(const float (&x)[N], const float (&factor)[2], const Y& to, i64 matrix, i32 first, i32 rows, i32 from = 0) {
   using M = Matrices<Y, Depth>;
   using T = typename M::elem;
+  constexpr int vector = aligned_elements(Depth, sizeof(T));
   const i64 base = M::at(matrix, rows);
   const i32 c = lane() % 4;
-  const bool odd = c % 2 != 0;
+  const bool odd = c % 2 != 0, upper = c >= 2;
 DM_UNROLL
   for (int h = 0; h < 2; h++) {
     const i32 row = first + h * 8 + lane() / 4;
+    const i64 at = base + i64(row) * M::row;
+    const auto word = [&](int j) { return pack2<T>(x[j + 2 * h] * factor[h], x[j + 2 * h + 1] * factor[h]); };
+    // Of the fragments at j and j + 4 an even lane has four columns of the first, an odd one of the second.
+    const auto pair = [&](int j) {
+      const u32 left = word(j), right = word(j + 4), other = shuffle_xor(odd ? left : right, 1);
+      return odd ? u64(other) | u64(right) << 32 : u64(left) | u64(other) << 32;
+    };
+    constexpr int eights = vector == 8 ? N / 16 * 16 : 0, fours = vector >= 4 ? N : 0;
 DM_UNROLL
-    for (int j = 0; j < N; j += 8) {
-      const u32 left = pack2<T>(x[j + 2 * h] * factor[h], x[j + 2 * h + 1] * factor[h]);
-      const u32 right = pack2<T>(x[j + 4 + 2 * h] * factor[h], x[j + 5 + 2 * h] * factor[h]);
-      const u32 other = shuffle_xor(odd ? left : right, 1);
-      const u64 four = odd ? u64(other) | u64(right) << 32 : u64(left) | u64(other) << 32;
-      const i32 col = from + j * 2 + (odd ? 8 + (c - 1) * 2 : c * 2);
-      if (row < rows && col < Depth) M::data(to).template store<4>(base + i64(row) * M::row + col, bits_as<Vec<T, 4>>(four));
+    for (int j = 0; j < eights; j += 16) {
+      const u64 low = pair(j), high = pair(j + 8), sent = upper ? low : high;
+      const u64 other = u64(shuffle_xor(u32(sent), 2)) | u64(shuffle_xor(u32(sent >> 32), 2)) << 32;
+      const Vec<u64, 2> eight{{upper ? other : low, upper ? high : other}};
+      const i32 col = from + j * 2 + c * 8;
+      if (row < rows && col < Depth) M::data(to).template store<8>(at + col, bits_as<Vec<T, 8>>(eight));
     }
+DM_UNROLL
+    for (int j = eights; j < fours; j += 8) {
+      const u64 four = pair(j);
+      const i32 col = from + j * 2 + (odd ? 8 + (c - 1) * 2 : c * 2);
+      if (row < rows && col < Depth) M::data(to).template store<4>(at + col, bits_as<Vec<T, 4>>(four));
+    }
+DM_UNROLL
+    for (int j = fours; j < N; j += 4) {
+      const i32 col = from + j * 2 + c * 2;
+      if (row < rows && col < Depth) M::data(to).template store<2>(at + col, bits_as<Vec<T, 2>>(word(j)));
+    }
+  }
+}
+
+// Loads the logarithms of the sums and the deltas of N queries from `first` on, by the lanes of a warp: below_lse of
+// the former to rows[at] on, and behind them the latter.
+template <class S, class Score, int N>
+DM_FN void load_sums(Shared<float> rows, i32 at, In<float> lse, In<float> delta, i32 head, i32 first) {
+  constexpr int vector = S::queries % 4 == 0 ? 4 : 1; // all are queries, or none
+  const i64 base = i64(head) * S::queries;
+  for (i32 i = lane() * vector; i < N; i += 32 * vector) {
+    const i32 query = first + i;
+    Vec<float, vector> sums{}, deltas{};
+    if (query < S::queries) {
+      sums = lse.template load<vector>(base + query), deltas = delta.template load<vector>(base + query);
+DM_UNROLL
+      for (int e = 0; e < vector; e++) sums[e] = Score::below_lse(sums[e]);
+    }
+    rows.template store<vector>(at + i, sums);
+    rows.template store<vector>(at + N + i, deltas);
   }
 }
 
