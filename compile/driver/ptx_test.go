@@ -177,7 +177,7 @@ var wrongKernels = []wrongKernel{
 	{"warps on Hopper", "gemm_mma.cuh", "grid_dependency_wait(); // what stands", "// what stands", ptx.Dependency},
 	{"warps on Hopper", "gemm_mma.cuh", "grid_dependency_wait(); // what stands", "if (warp() < 2) grid_dependency_wait(); // what stands", ptx.Dependency},
 	{"warps on Hopper", "gemm_mma.cuh", "grid_dependency_wait(); // what stands before is computed from the block's number\n  DM_UNROLL\n  for (int s = 0; s < Tile::stages - 1; s++) {", "DM_UNROLL\n  for (int s = 0; s < Tile::stages - 1; s++) {\n    if (s == 1) grid_dependency_wait();", ptx.Dependency},
-	{"product", "hopper.cuh", "DM_FN void map_prefetch(const Map& map)", "DM_FN void map_prefetch(Map map)", ptx.Prefetch},
+	{"product", "hopper.cuh", `"prefetch.tensormap [%0];" ::"l"(&map)`, `"prefetch.tensormap [%0];" ::"l"(&map.words[8])`, ptx.Prefetch},
 	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() < 4) grid_dependency_wait(); // of all", ptx.Dependency},
 	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (warp() >= 4) grid_dependency_wait(); // of all", ptx.Dependency},
 	{"product", "gemm_wgmma.cuh", "grid_dependency_wait(); // of all", "if (thread() == 0) grid_dependency_wait(); // of all", ptx.Dependency},
