@@ -17,6 +17,7 @@ func TestPrecisionOfProgram(t *testing.T) {
   %1 = dm.matmul %0, %x, precision = f32 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %2 = dm.matmul %h, %h : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf16>
   %3 = dm.einsum "ab->a" %x : (tensor<8x8xf32>) -> tensor<8xf32>
+  %4 = dm.attention %0, %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf16>
 }
 `
@@ -33,13 +34,13 @@ func TestPrecisionOfProgram(t *testing.T) {
 		}
 	}
 	src := source.New("t.dmir", text)
-	check(Load(src, Options{}), types.F32, types.F32, types.F16, types.F32)
+	check(Load(src, Options{}), types.F32, types.F32, types.F16, types.F32, types.F32)
 	p := Load(src, Options{F32Products: "tf32"})
-	check(p, types.TF32, types.F32, types.F16, types.F32)
+	check(p, types.TF32, types.F32, types.F16, types.F32, types.TF32)
 	at := strings.Index(text, ", precision")
 	edit := parse.Change{Start: at, End: at + len(", precision = f32")}
 	if !p.Splice(src.Edit(edit.Start, edit.End, ""), edit) {
 		t.Fatal("the edit is not followed")
 	}
-	check(p, types.TF32, types.TF32, types.F16, types.F32)
+	check(p, types.TF32, types.TF32, types.F16, types.F32, types.TF32)
 }

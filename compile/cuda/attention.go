@@ -17,6 +17,7 @@ import (
 type attention struct {
 	kernel.Attention
 	elem, sum types.Elem // element types of the operands, and of the computation
+	tf32      bool       // operands of f32 may be rounded for the tensor cores
 	views     []*kernel.View
 }
 
@@ -30,7 +31,7 @@ func attentionOf(f *kernel.Form) (*attention, error) {
 }
 
 func newAttention(g kernel.Attention, views []*kernel.View) *attention {
-	a := &attention{Attention: g, views: views, elem: g.Op.Operands[0].Elem(), sum: types.F32}
+	a := &attention{Attention: g, views: views, elem: g.Op.Operands[0].Elem(), sum: types.F32, tf32: op.TF32(g.Op)}
 	if a.elem == types.F64 {
 		a.sum = types.F64
 	}

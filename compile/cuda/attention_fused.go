@@ -17,7 +17,7 @@ var fusedClusters = []int{8, 4, 2, 1}
 // operand, and where blocks of the cluster would add to the same queries in a step.
 func (a *attention) fusedGradient(cluster int, m *machine.Machine) (attentionTile, bool) {
 	t := attentionTile{path: Fused, own: 128, other: 128, stages: 2, cluster: cluster}
-	if !a.tensorCores() || !a.copied(0, 1, 2, 5) || max(a.Depth, a.Value) > 128 {
+	if !a.tensorCores() || a.tf32 || !a.copied(0, 1, 2, 5) || max(a.Depth, a.Value) > 128 {
 		return t, false
 	}
 	// With tiles of 128 queries a thread has two sums of 64 scores beside those of its keys.

@@ -195,7 +195,7 @@ func TestFusedIsChecked(t *testing.T) {
 		{"gradients of scores without a swizzle", "(corner ^ i / 2 % 8 * 8)", "(corner + i / 2 % 8 * 8)"},
 		{"lanes of a row exchange the words that they store", "sent = upper ? low : high;", "sent = upper ? high : low;"},
 		{"a row's lanes store other columns", "from + j * 2 + c * 8;", "from + j * 2 + (3 - c) * 8;"},
-		{"four sums are read of the queries before", "lse.template load<vector>(base + query),", "lse.template load<vector>(base + max(0, query - 4)),"},
+		{"four sums are read of the queries before", "i64(head) * S::queries + first + i);", "i64(head) * S::queries + max(0, first + i - 4));"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wrong := *of

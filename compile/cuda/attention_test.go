@@ -179,6 +179,14 @@ func apart(e types.Elem) (most, length float64) {
 	return 0x1p-5, 0x1p-6
 }
 
+// apart is the tolerance of a result of c: numbers that TF32 rounds have as many bits as those of f16.
+func (c attentionCase) apart(e types.Elem) (most, length float64) {
+	if strings.Contains(c.attributes, "tf32") {
+		e = types.F16
+	}
+	return apart(e)
+}
+
 // relative is the Euclidean length of a - b over that of b, without elements
 // that are NaN in both.
 func relative(a, b *tensor.Tensor) float64 {
@@ -209,7 +217,7 @@ func carryAttention(t *testing.T, c attentionCase, sms int) {
 		Name: c.name + " " + c.elem, Class: "attention", Args: args, Want: want, Again: values,
 		Build: func(arch string) (*artifact.Program, error) { return buildAttention(t, p, arch, sms), nil },
 		Within: func(i int) suite.Within {
-			most, length := apart(want[i].Elem)
+			most, length := c.apart(want[i].Elem)
 			return suite.Within{Most: most, Length: length}
 		},
 	})
@@ -271,7 +279,7 @@ func runAttention(t *testing.T, p *program.Program, owners []attentionCase, buil
 			t.Fatal(err)
 		}
 		c := owners[i]
-		most, length := apart(w.Elem)
+		most, length := c.apart(w.Elem)
 		d, l := tensor.MaxDiff(got, w), relative(got, w)
 		if !(d <= most) || !(l <= length) {
 			t.Errorf("%s, %s: result %d, %s, differs by %g, in length by %g", c.name, c.elem, i, w.Type(), d, l)

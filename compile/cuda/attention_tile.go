@@ -69,19 +69,19 @@ func (t attentionTile) include() string {
 	return parts
 }
 
-// pitch is the length of a row of n elements in shared memory (Lines, Wide and Panels
+// pitch is the length of a row of n elements in shared memory (Lines, DepthLines and Panels
 // of the prelude).
-func (t attentionTile) pitch(n int64, sum types.Elem) int64 {
+func (a *attention) pitch(t attentionTile, n int64) int64 {
 	padded := (n + 15) / 16 * 16
 	switch {
 	case t.bulk():
 		return (n + 63) / 64 * 64
 	case t.path == Fma:
-		return padded + 16/sum.Bytes()
-	case padded%64 == 0:
+		return padded + 16/a.sum.Bytes()
+	case padded%64 == 0 && !a.tf32:
 		return padded
 	}
-	return padded + 8
+	return padded + 16/a.elem.Bytes()
 }
 
 // attentionKind is one of the kernels.
@@ -96,7 +96,7 @@ const (
 
 // shared is the bytes of dynamic shared memory of a kernel.
 func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
-	d, v := t.pitch(a.Depth, a.sum), t.pitch(a.Value, a.sum)
+	d, v := a.pitch(t, a.Depth), a.pitch(t, a.Value)
 	own, other := int64(t.own), int64(t.other)
 	switch stages := int64(t.stages); t.path {
 	case Wgmma:
@@ -108,9 +108,9 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 		return 2*(own+stages*other)*(d+v) + 4*own*other + 8*stages*other + 8*(3+2*stages)
 	case Mma:
 		if kind == forwardAttention {
-			return 2 * max(own*d+2*other*(d+v), own*v)
+			return a.elem.Bytes() * max(own*d+2*other*(d+v), own*v)
 		}
-		return 2*(own+2*other)*(d+v) + 16*other
+		return a.elem.Bytes()*(own+2*other)*(d+v) + 16*other
 	}
 	scores := own * (other + 16/a.sum.Bytes())
 	switch kind {
@@ -169,15 +169,23 @@ func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Mac
 
 // tensorCores reports whether tensor cores support the element type.
 func (a *attention) tensorCores() bool {
-	return (a.elem == types.F16 || a.elem == types.BF16) && a.Depth%2 == 0 && a.Value%2 == 0 && max(a.Depth, a.Value) <= 256
+	return (a.elem == types.F16 || a.elem == types.BF16 || a.tf32) && a.Depth%2 == 0 && a.Value%2 == 0 && max(a.Depth, a.Value) <= 256
 }
 
-// attentionTiles are the candidate tiles, largest first: the registers of a
-// thread grow with the depth.
-func (a *attention) tiles(kind attentionKind) []attentionTile {
-	if !a.tensorCores() || kind == gradOfMask {
-		return []attentionTile{{path: Fma, own: 64, other: 64, n: 4}, {path: Fma, own: 32, other: 32, n: 2}, {path: Fma, own: 16, other: 16, n: 1}}
+// tiles are the candidate tiles that fit into m, largest first. Where none for the tensor cores does, numbers of f32
+// are not rounded.
+func (a *attention) tiles(kind attentionKind, m *machine.Machine) []attentionTile {
+	large := func(t attentionTile) bool { return a.shared(kind, t) > m.SharedMemory }
+	if a.tensorCores() && kind != gradOfMask {
+		if tiles := slices.DeleteFunc(a.mmaTiles(kind), large); len(tiles) > 0 || !a.tf32 {
+			return tiles
+		}
 	}
+	return slices.DeleteFunc([]attentionTile{{path: Fma, own: 64, other: 64, n: 4}, {path: Fma, own: 32, other: 32, n: 2}, {path: Fma, own: 16, other: 16, n: 1}}, large)
+}
+
+// mmaTiles are the candidates on tensor cores: the registers of a thread grow with the depth.
+func (a *attention) mmaTiles(kind attentionKind) []attentionTile {
 	// Where the sums take most registers, a step has fewer scores.
 	room := 256 - a.registers(kind, attentionTile{path: Mma, fragments: 1})
 	each := 2
@@ -217,7 +225,7 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 		kinds = append(kinds, gradOfMask)
 	}
 	for _, kind := range kinds {
-		if !slices.ContainsFunc(a.tiles(kind), func(t attentionTile) bool { return a.shared(kind, t) <= m.SharedMemory }) {
+		if len(a.tiles(kind, m)) == 0 {
 			return false
 		}
 	}
@@ -232,7 +240,7 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
 	t := attentionTile{path: Wgmma, own: 192, other: int(min(128, ceil(a.Keys, 16)*16)), stages: 2}
 	value := int((a.Value + 15) / 16 * 16)
-	if !a.tensorCores() || !a.copied(0, 1, 2) {
+	if !a.tensorCores() || a.tf32 || !a.copied(0, 1, 2) {
 		return t, false
 	}
 	others := 40 + a.extras()*42 // addresses, descriptors, the state of the softmax
@@ -251,7 +259,7 @@ func (a *attention) wgmmaTile(m *machine.Machine) (attentionTile, bool) {
 // other side.
 func (a *attention) wgmmaGradient(kind attentionKind, m *machine.Machine) (attentionTile, bool) {
 	t := attentionTile{path: Wgmma, own: 128, other: 128, stages: 2, gradient: true}
-	if kind == gradOfMask || !a.tensorCores() || !a.copied(0, 1, 2, 5) {
+	if kind == gradOfMask || !a.tensorCores() || a.tf32 || !a.copied(0, 1, 2, 5) {
 		return t, false
 	}
 	padded := func(n int64) int { return int(n+15) / 16 * 16 }
@@ -274,7 +282,7 @@ func (a *attention) wgmmaGradient(kind attentionKind, m *machine.Machine) (atten
 func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, error) {
 	var best attentionTile
 	var most int64
-	tiles := a.tiles(kind)
+	tiles := a.tiles(kind, t.Machine)
 	if t.Arch == "sm_90a" {
 		of := a.wgmmaTile
 		if kind != forwardAttention {
@@ -285,9 +293,6 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 		}
 	}
 	for _, c := range tiles {
-		if a.shared(kind, c) > t.Machine.SharedMemory {
-			continue
-		}
 		n := a.blocks(kind, c)
 		if n > most {
 			best, most = c, n

@@ -26,6 +26,9 @@ func TestAttentionTile(t *testing.T) {
 		{"one query", "sm_90a", "f16", "8x1x64", "8x4096x64", "", "wgmma 128x128x64 / 16"},
 		{"rows of 40 bytes", "sm_90a", "f16", "64x1024x20", "64x1024x20", "", "mma 128x64x20"},
 		{"another architecture", "sm_80", "f16", "64x1024x64", "64x1024x64", "", "mma 128x64x64"},
+		{"TF32", "sm_90a", "f32", "64x1024x64", "64x1024x64", ", precision = tf32", "mma 128x64x64"},
+		{"TF32, deep, with little shared memory", "sm_89", "f32", "64x1024x256", "64x1024x256", ", precision = tf32", ""},
+		{"TF32, of an odd depth", "sm_80", "f32", "64x1024x7", "64x1024x7", ", precision = tf32", ""},
 		{"f32", "sm_90a", "f32", "64x1024x64", "64x1024x64", "", ""},
 	} {
 		rows := c.q[:strings.LastIndexByte(c.q, 'x')]

@@ -46,7 +46,7 @@ type productCase struct {
 	cell     int  // the number of the cells of a sum over windows, from 1; 0: the model chooses
 }
 
-var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
+var targets = map[string]string{"sm_80": "a100-80", "sm_89": "l40s", "sm_90a": "h200", "sm_100": "b200"}
 
 func targetOf(t *testing.T, arch string) Target {
 	t.Helper()

@@ -62,6 +62,23 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+// An attention rounds its operands to TF32 where both products do, and not where one does.
+func TestAttentionPrecision(t *testing.T) {
+	const tf32 = ", precision = tf32"
+	for _, c := range []struct{ first, second, want string }{
+		{tf32, tf32, "scale = 1.0" + tf32 + " :"},
+		{tf32, "", "scale = 1.0 :"},
+		{"", tf32, "scale = 1.0 :"},
+		{", precision = f32", "", "scale = 1.0, precision = f32 :"},
+	} {
+		s := spelling{lines: strings.Replace(product, "%k :", "%k"+c.first+" :", 1) + soft + strings.Replace(values, "%v :", "%v"+c.second+" :", 1)}
+		after, err := passtest.Apply(t, s.program("f32"), "f", nil, attentionPasses("")...)
+		if line := lineWith(after, "dm.attention"); err != nil || !strings.Contains(line, c.want) {
+			t.Errorf("%q and %q: %q, want %q; %v", c.first, c.second, line, c.want, err)
+		}
+	}
+}
+
 // Values that are used twice at each of many steps do not make the search twice as
 // long at each.
 func TestDoubledValuesEnd(t *testing.T) {

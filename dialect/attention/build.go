@@ -56,6 +56,9 @@ func (b *builder) build(q, k, v operand) bool {
 	if b.causal != nil {
 		attrs = append(attrs, types.Named{Name: "causal", Value: types.Bool(true)})
 	}
+	if first := b.product.Attr(op.PrecisionAttr); first != nil && op.TF32(b.product) == op.TF32(b.second) {
+		attrs = append(attrs, types.Named{Name: op.PrecisionAttr, Value: first}) // else in f32
+	}
 	if b.dropout != nil {
 		for _, a := range []struct{ to, from string }{{"dropout", "rate"}, {"seed", "seed"}} {
 			attrs = append(attrs, types.Named{Name: a.to, Value: op.Attr(b.dropout, a.from)})

@@ -20,7 +20,7 @@ var attentionDef = &Def{
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
 		"so that the last query sees all; the compiler takes a mask for that which hides the same keys, as a constant or computed of indices. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`; " +
 		"of an attention that is a part of a whole, with all keys, the numbers are those that the whole would draw: `first` is the number of its first row of scores there, in row-major order of `whole`. " +
-		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
+		"Half precision is computed in f32 throughout and rounded once; `precision = tf32` is that of `dm.einsum`, of both products and of those of the gradient. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
 		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each score 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout. " +
 		"There are heads·queries·keys scores; under `causal` only those that are seen count, heads·n·(n + 1)/2 for as many queries as keys and heads·(queries·keys - queries·(queries - 1)/2) for fewer. " +
 		"Moves q, k, v, the mask and the results only; of the mask what the scores that count take. Sources: Vaswani et al., arXiv 1706.03762; Ainslie et al., arXiv 2305.13245; Dao et al., arXiv 2205.14135.",
@@ -74,6 +74,7 @@ var attentionAttrs = []AttrDef{
 	{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
 	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
 	wholeParam("of a part of a whole, with the operand `first`: the sizes `[…, heads, queries]` of the whole"),
+	precisionAttr,
 }
 
 // Scores is the number of scores of an attention that count: those of keys that
@@ -154,6 +155,9 @@ func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
 		}
 	}
 	q, k, v := in(o, 0), in(o, 1), in(o, 2)
+	if p := roundedProblem(o, q.Elem, q.Elem); p != nil {
+		return nil, p
+	}
 	if p := rankAtLeast(o, 0, 2, "attention"); p != nil {
 		return nil, p.help("queries are […, heads, queries, depth]")
 	}
@@ -250,7 +254,7 @@ func (h *heads) split(v *ir.Value, last dim.Dim) *ir.Value {
 // key heads ("kd").
 func (h *heads) contract(x, y, to string, a, b *ir.Value) *ir.Value {
 	letters := func(s string) string { return h.batch + strings.Replace(s, "g", h.group, 1) }
-	return h.einsum(letters(x)+","+letters(y)+"->"+letters(to), a, b)
+	return h.Value("einsum", []*ir.Value{a, b}, append(named("equation", types.Str(letters(x)+","+letters(y)+"->"+letters(to))), inherited(h.o)...))
 }
 
 // scores are the scaled and masked products.

@@ -34,7 +34,7 @@ var precisionAttr = AttrDef{
 	Doc: "`tf32`: operands of f32 may be rounded to TF32 for the tensor cores; `f32`, not",
 }
 
-// TF32 reports whether o is a contraction of two operands or more that may be rounded to TF32.
+// TF32 reports whether o is a contraction of two operands or more, or an attention, whose products may round operands to TF32.
 func TF32(o *ir.Op) bool {
 	return len(o.Operands) > 1 && in(o, 0).Elem == types.F32 && Of(o).Attr(PrecisionAttr) != nil && Str(o, PrecisionAttr) == "tf32"
 }
@@ -138,6 +138,14 @@ func contractionElems(o *ir.Op, from, to int) *Problem {
 	return nil
 }
 
+// roundedProblem is what is wrong where o rounds operands to TF32 that are not of f32.
+func roundedProblem(o *ir.Op, from, to types.Elem) *Problem {
+	if Str(o, PrecisionAttr) == "tf32" && (from != types.F32 || to.Bytes() > from.Bytes()) {
+		return attrProblem("DM115", PrecisionAttr, "precision = tf32 is of operands and results of f32, and these are of %s and %s", from, to).help("leave precision out")
+	}
+	return nil
+}
+
 // accumulated is the result's element type: the operands', or a wider one of
 // the same kind as written.
 func accumulated(o *ir.Op) (types.Elem, *Problem) {
@@ -146,8 +154,8 @@ func accumulated(o *ir.Op) (types.Elem, *Problem) {
 		return from, attrProblem("DM115", "accumulate", "accumulate = f16 is not supported for operands of %s", from).
 			help("leave accumulate out: %s is accumulated in %s", from, wide(from))
 	}
-	if Str(o, PrecisionAttr) == "tf32" && (from != types.F32 || to.Bytes() > from.Bytes()) {
-		return from, attrProblem("DM115", PrecisionAttr, "precision = tf32 is of operands and results of f32, and these are of %s and %s", from, to).help("leave precision out")
+	if p := roundedProblem(o, from, to); p != nil {
+		return from, p
 	}
 	if to == types.InvalidElem || to == from {
 		return from, nil

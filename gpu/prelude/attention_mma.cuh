@@ -1,4 +1,4 @@
-// Attention on tensor cores by mma.sync (sm_80 up): f16 or bf16, sums and the
+// Attention on tensor cores by mma.sync (sm_80 up): f16 or bf16, or f32 rounded to TF32; sums and the
 // softmax in f32. Depths are even and at most 256.
 #pragma once
 
@@ -12,30 +12,31 @@ template <int FM_, int Warps_, int BN_> struct AttentionMma {
   static_assert(BN % 16 == 0, "whole fragments");
 };
 
-// DepthLines are rows of Depth elements in shared memory, padded with zeros to
-// whole fragments. The 16-byte chunks of eight rows lie in different banks.
-template <int Depth> struct DepthLines {
-  static constexpr int padded = (Depth + 15) / 16 * 16, fragments = padded / 8;
-  static constexpr bool swizzled = fragments % 8 == 0;
-  static constexpr int pitch = swizzled ? padded : padded + 8;
-  static constexpr int vector = detail::aligned_elements(Depth, 2);
+// DepthLines are rows of Depth elements of type T in shared memory, padded with zeros to
+// whole fragments, whose chunks have 16 bytes. Those of eight rows lie in different banks, and so do the
+// numbers of TF32 that lanes read down the rows.
+template <int Depth, class T> struct DepthLines {
+  static constexpr int padded = (Depth + 15) / 16 * 16, fragments = padded / 8, piece = 16 / sizeof(T), chunks = padded / piece;
+  static constexpr bool swizzled = sizeof(T) == 2 && fragments % 8 == 0;
+  static constexpr int pitch = swizzled ? padded : padded + piece;
+  static constexpr int vector = detail::aligned_elements(Depth, sizeof(T));
 
-  DM_FN static i32 at(i32 row, i32 chunk) { return row * pitch + (swizzled ? chunk ^ (row & 7) : chunk) * 8; }
+  DM_FN static i32 at(i32 row, i32 chunk) { return row * pitch + (swizzled ? chunk ^ (row & 7) : chunk) * piece; }
 
   // Starts copying N rows, from row `first` of one of the operand's matrices.
-  template <int N, int Threads, class X, class T>
+  template <int N, int Threads, class X>
   DM_FN static void load(Shared<T> to, const X& from, i64 matrix, i32 first, i32 rows) {
     using M = detail::Matrices<X, Depth>;
     const i64 base = M::at(matrix, rows);
     constexpr int pieces = padded / vector, all = N * pieces;
     for (i32 i = thread(); i < all; i += Threads) {
       const i32 row = i / pieces, col = i % pieces * vector;
-      cp_async<vector * 2>(to, at(row, col / 8) + col % 8, M::data(from), base + i64(first + row) * M::row + col, first + row < rows && col < Depth);
+      cp_async<vector * sizeof(T)>(to, at(row, col / piece) + col % piece, M::data(from), base + i64(first + row) * M::row + col, first + row < rows && col < Depth);
     }
   }
   // Stores a warp's rows, its fragments times a factor of each of their rows,
   // through shared memory that no other warp uses.
-  template <int FM, class T, class Y>
+  template <int FM, class Y>
   DM_FN static void store(Shared<T> s, const float (&x)[FM][fragments][4], const float (&factor)[FM][2], i32 row, const Y& to, i64 matrix, i32 first, i32 rows) {
     using M = detail::Matrices<Y, Depth>;
     const i64 base = M::at(matrix, rows);
@@ -45,13 +46,17 @@ DM_UNROLL
 DM_UNROLL
       for (int j = 0; j < fragments; j++)
 DM_UNROLL
-        for (int h = 0; h < 2; h++)
-          s.template store<2>(at(row + i * 16 + h * 8 + l / 4, j) + l % 4 * 2, bits_as<Vec<T, 2>>(pack2<T>(x[i][j][2 * h] * factor[i][h], x[i][j][2 * h + 1] * factor[i][h])));
+        for (int h = 0; h < 2; h++) {
+          const float a = x[i][j][2 * h] * factor[i][h], b = x[i][j][2 * h + 1] * factor[i][h];
+          const i32 place = at(row + i * 16 + h * 8 + l / 4, j * 8 / piece) + l % 4 * 2;
+          if constexpr (sizeof(T) == 4) s.template store<2>(place, Vec<T, 2>{{a, b}});
+          else s.template store<2>(place, bits_as<Vec<T, 2>>(pack2<T>(a, b)));
+        }
     sync_warp();
     constexpr int pieces = Depth / vector;
     for (i32 i = l; i < FM * 16 * pieces; i += 32) {
       const i32 r = row + i / pieces, col = i % pieces * vector;
-      if (first + r < rows) M::data(to).template store<vector>(base + i64(first + r) * M::row + col, s.template load<vector>(at(r, col / 8) + col % 8));
+      if (first + r < rows) M::data(to).template store<vector>(base + i64(first + r) * M::row + col, s.template load<vector>(at(r, col / piece) + col % piece));
     }
   }
 };
@@ -67,48 +72,80 @@ DM_UNROLL
       for (int e = 0; e < 4; e++) x[i][j][e] = 0;
 }
 
+// The products of fragments of 16 rows and two times eight columns, of which a and b have a step of k.
 template <class T> DM_FN void multiply_two(float (&left)[4], float (&right)[4], const u32 (&a)[4], const u32 (&b)[4]) {
   const u32 l[2] = {b[0], b[1]}, r[2] = {b[2], b[3]};
-  mma_m16n8k16<T>(left, a, l);
-  mma_m16n8k16<T>(right, a, r);
+  if constexpr (sizeof(T) == 4) {
+    mma_m16n8k8_tf32(left, a, l);
+    mma_m16n8k8_tf32(right, a, r);
+  } else {
+    mma_m16n8k16<T>(left, a, l);
+    mma_m16n8k16<T>(right, a, r);
+  }
 }
 
-// s = X · Yᵀ: rows of x from `row` on, and all rows of y.
+// Rounds a fragment's numbers to TF32.
+template <class T> DM_FN void round_fragment(u32 (&x)[4]) {
+  if constexpr (sizeof(T) == 4) {
+DM_UNROLL
+    for (int i = 0; i < 4; i++) x[i] = round_tf32(x[i]);
+  }
+}
+
+// s = X · Yᵀ: rows of x from `row` on, and all rows of y. A step of k is two chunks; a fragment of TF32 is
+// one of 16 bits whose elements are halves of numbers.
 template <class L, int FM, int FN, class T>
 DM_FN void rows_by_rows(float (&s)[FM][FN][4], Shared<T> x, i32 row, Shared<T> y) {
   const i32 l = lane();
-  constexpr int turns = L::fragments > 16 ? 4 : 8; // fewer for large depths, whose addresses exceed the registers
+  constexpr int turns = L::chunks > 16 ? 4 : 8; // fewer for large depths, whose addresses exceed the registers
   clear(s);
 DM_UNROLL_BY(turns)
-  for (int k = 0; k < L::fragments; k += 2) {
+  for (int k = 0; k < L::chunks; k += 2) {
     u32 a[FM][4];
 DM_UNROLL
-    for (int i = 0; i < FM; i++) ldmatrix_x4(a[i], x, L::at(row + i * 16 + (l & 15), k + (l >> 4)));
+    for (int i = 0; i < FM; i++) {
+      ldmatrix_x4(a[i], x, L::at(row + i * 16 + (l & 15), k + (l >> 4)));
+      round_fragment<T>(a[i]);
+    }
 DM_UNROLL
     for (int j = 0; j < FN; j += 2) {
       u32 b[4];
       ldmatrix_x4(b, y, L::at(j * 8 + (l & 7) + (l >> 4) * 8, k + ((l >> 3) & 1)));
+      round_fragment<T>(b);
 DM_UNROLL
       for (int i = 0; i < FM; i++) multiply_two<T>(s[i][j], s[i][j + 1], a[i], b);
     }
   }
 }
 
-// sums += P · Y: P's columns, rounded to T, are the rows of y.
+// sums += P · Y: P's columns, rounded to T, are the rows of y. A lane holds neighbouring columns of P; the k of a
+// fragment of TF32 are t and t + 4 for lane t of a row, which may be any two, and so are columns 2t and 2t + 1 of P and the same rows of y.
 template <class L, int FM, int FN, class T>
 DM_FN void add_columns(float (&sums)[FM][L::fragments][4], const float (&p)[FM][FN][4], Shared<T> y) {
   const i32 l = lane();
+  constexpr int step = sizeof(T) == 4 ? 1 : 2;
 DM_UNROLL
-  for (int k = 0; k < FN; k += 2) {
+  for (int k = 0; k < FN; k += step) {
     u32 a[FM][4];
 DM_UNROLL
-    for (int i = 0; i < FM; i++)
+    for (int i = 0; i < FM; i++) {
 DM_UNROLL
-      for (int h = 0; h < 4; h++) a[i][h] = pack2<T>(p[i][k + h / 2][h % 2 * 2], p[i][k + h / 2][h % 2 * 2 + 1]);
+      for (int h = 0; h < 4; h++) {
+        if constexpr (sizeof(T) == 4) a[i][h] = bits_as<u32>(p[i][k][h % 2 * 2 + h / 2]);
+        else a[i][h] = pack2<T>(p[i][k + h / 2][h % 2 * 2], p[i][k + h / 2][h % 2 * 2 + 1]);
+      }
+      round_fragment<T>(a[i]);
+    }
 DM_UNROLL
     for (int j = 0; j < L::fragments; j += 2) {
       u32 b[4];
-      ldmatrix_x4_trans(b, y, L::at(k * 8 + (l & 15), j + (l >> 4)));
+      if constexpr (sizeof(T) == 4) {
+DM_UNROLL
+        for (int h = 0; h < 4; h++) b[h] = bits_as<u32>(float(y[L::at(k * 8 + l % 4 * 2 + h % 2, 0) + (j + h / 2) * 8 + l / 4]));
+        round_fragment<T>(b);
+      } else {
+        ldmatrix_x4_trans(b, y, L::at(k * 8 + (l & 15), j + (l >> 4)));
+      }
 DM_UNROLL
       for (int i = 0; i < FM; i++) multiply_two<T>(sums[i][j], sums[i][j + 1], a[i], b);
     }
@@ -123,8 +160,8 @@ DM_UNROLL
 template <class Tile, class S, int Splits, class Queries, class Keys, class Values, class Mask, class Y, class Lse, class Step = Nothing>
 DM_FN void attention_mma(Arena arena, const Queries& q, const Keys& k, const Values& v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
   using T = detail::Elem<Queries>;
-  using D = DepthLines<S::depth>;
-  using V = DepthLines<S::value>;
+  using D = DepthLines<S::depth, T>;
+  using V = DepthLines<S::value, T>;
   using Score = Scores<S, float, Mask, Step>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, false, Tile::BM, BN, Score::skips>;
@@ -255,8 +292,8 @@ DM_UNROLL
 template <class Tile, class S, bool ByKeys, class X, class XV, class Y, class YV, class Mask, class DX, class DV, class Step = Nothing>
 DM_FN void attention_grad_mma(Arena arena, const X& x, const XV& xv, const Y& y, const YV& yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
   using T = detail::Elem<X>;
-  using D = DepthLines<S::depth>;
-  using V = DepthLines<S::value>;
+  using D = DepthLines<S::depth, T>;
+  using V = DepthLines<S::value, T>;
   using Score = Scores<S, float, Mask, Step>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, ByKeys, Tile::BM, BN, Score::skips>;

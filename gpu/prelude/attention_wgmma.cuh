@@ -112,22 +112,24 @@ DM_UNROLL
 }
 
 // Loads the logarithms of the sums and the deltas of N queries from `first` on, by the lanes of a warp: below_lse of
-// the former to rows[at] on, and behind them the latter.
+// the former to rows[at] on, and behind them the latter, one after the other, since the warp has few registers.
 template <class S, class Score, int N>
 DM_FN void load_sums(Shared<float> rows, i32 at, In<float> lse, In<float> delta, i32 head, i32 first) {
   constexpr int vector = S::queries % 4 == 0 ? 4 : 1; // all are queries, or none
-  const i64 base = i64(head) * S::queries;
-  for (i32 i = lane() * vector; i < N; i += 32 * vector) {
-    const i32 query = first + i;
-    Vec<float, vector> sums{}, deltas{};
-    if (query < S::queries) {
-      sums = lse.template load<vector>(base + query), deltas = delta.template load<vector>(base + query);
+  const auto load = [&](const In<float>& from, i32 to, auto ready) {
+DM_UNROLL_BY(2)
+    for (i32 i = lane() * vector; i < N; i += 32 * vector) {
+      Vec<float, vector> v{};
+      if (first + i < S::queries) {
+        v = from.template load<vector>(i64(head) * S::queries + first + i);
 DM_UNROLL
-      for (int e = 0; e < vector; e++) sums[e] = Score::below_lse(sums[e]);
+        for (int e = 0; e < vector; e++) v[e] = ready(v[e]);
+      }
+      rows.template store<vector>(to + i, v);
     }
-    rows.template store<vector>(at + i, sums);
-    rows.template store<vector>(at + N + i, deltas);
-  }
+  };
+  load(lse, at, [](float v) { return Score::below_lse(v); });
+  load(delta, at + N, [](float v) { return v; });
 }
 
 }  // namespace detail
