@@ -50,7 +50,7 @@ type settingFlags struct {
 	Microbatches int    `help:"Fix the number of micro-batches." placeholder:"N"`
 	Schedule     string `help:"Fix the schedule of the pipeline: gpipe, 1f1b, interleaved, zb-h1 or zb-v." enum:",gpipe,1f1b,interleaved,zb-h1,zb-v" default:"" placeholder:"NAME"`
 	Recompute    string `help:"Fix what the backward pass computes again: none, selective or full." enum:",none,selective,full" default:"" placeholder:"WHAT"`
-	States       string `help:"Fix where optimizer states lie: whole, beside their parameters, or split over the data axis." enum:",whole,split" default:"" placeholder:"HOW"`
+	States       string `help:"Fix where optimizer states lie: whole, beside their parameters, or split over the data axis; parameters: these too, gathered for each pass (ZeRO-3)." enum:",whole,split,parameters" default:"" placeholder:"HOW"`
 }
 
 func (f settingFlags) setting() (plan.Setting, error) {

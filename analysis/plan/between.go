@@ -203,10 +203,11 @@ func (c *candidate) nesting() nesting {
 	return nesting{order[0], order[1]}
 }
 
-// inUse are the layouts in which ops see the tensors of the arguments, nil of one that no op sees.
-func (w *writer) inUse() []*types.Sharding {
+// inUse are the layouts in which ops see the tensors of the arguments, nil of one that no op sees, and which of them are gathered
+// again for the backward pass.
+func (w *writer) inUse() (out []*types.Sharding, again []bool) {
 	m := w.c.m
-	out := make([]*types.Sharding, len(m.fn.Args))
+	out, again = make([]*types.Sharding, len(m.fn.Args)), make([]bool, len(m.fn.Args))
 	for i, a := range m.fn.Args {
 		if like := m.like[a]; like != nil {
 			a = like
@@ -216,9 +217,10 @@ func (w *writer) inUse() []*types.Sharding {
 			continue
 		}
 		v := m.ofNode[m.values[x].node]
-		out[i] = w.typed(m.values[x], m.vars[v].strategies[w.c.choice[v]].out[0])
+		s := &m.vars[v].strategies[w.c.choice[v]]
+		out[i], again[i] = w.typed(m.values[x], s.out[0]), s.again
 	}
-	return out
+	return out, again
 }
 
 // alike are the ops of the text that are written as o is planned: o's own, and those at its place in other

@@ -15,6 +15,7 @@ type part struct {
 	once                      float64 // s
 	onceCompute               float64
 	deferred                  float64          // s of communication that only the end of the step, or its beginning, waits for
+	again                     float64          // s in which a micro-batch gathers parameters for its passes, beside its computation
 	sent                      [maxAxes]float64 // bytes for each micro-batch
 	sentOnce                  [maxAxes]float64
 
@@ -32,6 +33,7 @@ func (p *part) add(q *part, times float64) {
 	p.once += q.once * times
 	p.onceCompute += q.onceCompute * times
 	p.deferred += q.deferred * times
+	p.again += q.again * times
 	for a := range p.sent {
 		p.sent[a] += q.sent[a] * times
 		p.sentOnce[a] += q.sentOnce[a] * times
@@ -48,12 +50,16 @@ func (p *part) add(q *part, times float64) {
 // parts are those of each number of a layer under the choices of the model's variables.
 func (m *model) parts(choice []int, l load) []part {
 	out := make([]part, m.layerCount())
+	freed := make([]freed, len(out))
 	for i, n := range m.nodes {
 		x := &m.vars[m.ofNode[i]]
 		s := &x.strategies[choice[m.ofNode[i]]]
 		p := &out[n.layer]
 		if n.o == nil {
 			m.argumentPart(p, n, s)
+			if s.again {
+				freed[n.layer].add(m.grid.piece(m.result(n, 0), s.out[0]))
+			}
 			continue
 		}
 		again := m.again(n, l.recompute)
@@ -119,6 +125,9 @@ func (m *model) parts(choice []int, l load) []part {
 			m.tally(&p.sent, c.sent, again)
 		}
 	}
+	for i := range out {
+		out[i].working += freed[i].held(l.recompute)
+	}
 	if l.recompute == Full {
 		// The values of one layer are there while its backward pass runs.
 		for ℓ := range out {
@@ -128,6 +137,23 @@ func (m *model) parts(choice []int, l load) []part {
 		}
 	}
 	return out
+}
+
+// freed are gathered parameters of a layer that are freed behind each pass.
+type freed struct{ all, most float64 } // bytes
+
+func (f *freed) add(bytes float64) {
+	f.all += bytes
+	f.most = max(f.most, bytes)
+}
+
+// held is what is there of them at a time, with one that is gathered ahead: one, or, where the layer is computed again in front of
+// its backward pass, all.
+func (f *freed) held(recompute string) float64 {
+	if recompute == Full {
+		return f.all + f.most
+	}
+	return min(f.all, 2*f.most)
 }
 
 func (m *model) tally(into *[maxAxes]float64, sent [maxAxes]float64, times float64) {
@@ -162,8 +188,17 @@ func (m *model) argumentPart(p *part, n *node, s *strategy) {
 		p.gathered += stored
 	}
 	p.gathered += s.held - stored
-	p.deferred += s.comm
-	m.tally(&p.sentOnce, s.sent, 1)
+	switch {
+	case !s.again:
+		p.deferred += s.comm
+		m.tally(&p.sentOnce, s.sent, 1)
+	case m.grid.micro == 1 && m.grid.pipe == 1:
+		p.deferred += float64(m.passes(v)) * s.comm
+		m.tally(&p.sent, s.sent, float64(m.passes(v)))
+	default:
+		p.again += float64(m.passes(v)) * s.comm
+		m.tally(&p.sent, s.sent, float64(m.passes(v)))
+	}
 }
 
 // usedBySamples reports whether a micro-batch is computed with the argument.
@@ -333,6 +368,11 @@ func (m *model) transfer(p *part) float64 {
 // exposed is the communication of a stage that the computation of one micro-batch does not hide, of which it may hide a part.
 func (p *part) exposed(hidden float64) float64 {
 	return (1-hidden)*p.deferred + max(0, hidden*p.deferred-p.compute)
+}
+
+// gathering is what of the gathering of parameters for a micro-batch its computation does not hide.
+func (p *part) gathering(hidden float64) float64 {
+	return (1-hidden)*p.again + max(0, hidden*p.again-p.compute)
 }
 
 // peak is the rate, in FLOP/s, of the units that do most of the step's contractions.

@@ -43,8 +43,17 @@ func (m *model) exposed(choice []int, l load) float64 {
 	for i, n := range m.nodes {
 		s, times := strategy(i), m.between(n.layer, n.layer)
 		if n.o == nil {
-			if uses := m.result(n, 0).uses; s.comm > 0 && len(uses) > 0 {
+			uses := m.result(n, 0).uses
+			switch {
+			case s.comm == 0 || len(uses) == 0:
+			case !s.again:
 				gathered[uses[0].node] += s.comm * times
+			case m.grid.micro == 1: // else part.gathering has it
+				for _, phase := range []phase{forward, backward} {
+					if first := m.reads(m.result(n, 0), phase); first >= 0 {
+						gathered[first] += s.comm * times
+					}
+				}
 			}
 			continue
 		}

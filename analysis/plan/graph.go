@@ -80,7 +80,8 @@ type graph struct {
 	// samples are the arguments with samples, whole those that may have been meant to: that neither have samples nor are
 	// stated or known to be no data.
 	samples, whole []string
-	flop           float64 // of a step, all layers
+	again          map[*ir.Value]bool // arguments that the text has gathered again for the backward pass
+	flop           float64            // of a step, all layers
 	target         *machine.Machine
 	timed          sync.Map // machine.Product and machine.Attention to seconds
 	work           *work.Counts
@@ -90,7 +91,7 @@ type graph struct {
 }
 
 func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
-	g := &graph{straight: s, target: m, of: map[*ir.Value]int{}}
+	g := &graph{straight: s, target: m, of: map[*ir.Value]int{}, again: map[*ir.Value]bool{}}
 	isNext := map[*ir.Value]*ir.Value{}
 	for a, v := range s.next {
 		isNext[v] = a

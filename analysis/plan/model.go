@@ -50,7 +50,13 @@ func newModel(g *graph, gr *grid, bandwidth float64) *model {
 	}
 	for i := range m.vars {
 		x := &m.vars[i]
-		x.strategies = g.strategies(g.nodes[x.nodes[0]], gr, bandwidth)
+		of := x.nodes[0]
+		for _, k := range x.nodes { // the first layer's parameter may be read by the forward pass alone
+			if n := g.nodes[k]; n.o == nil && g.passes(g.result(n, 0)) == 2 {
+				of = k
+			}
+		}
+		x.strategies = g.strategies(g.nodes[of], gr, bandwidth)
 		g.work.Add("strategies", len(x.strategies))
 	}
 	m.share()
@@ -377,7 +383,8 @@ func (m *model) problem(l load) *solve.Problem {
 	micro, single := m.weights(l)
 	n := len(m.vars)
 	p := &solve.Problem{Unary: make([][]float64, n)}
-	excess := solve.Excess{Unary: make([][]float64, n)}
+	excess, gathering := solve.Excess{Unary: make([][]float64, n)}, solve.Excess{Unary: make([][]float64, n)}
+	apart := m.grid.micro > 1 || m.grid.pipe > 1 // what micro-batches gather each of them has to hide
 	limits := []solve.Limit{{Use: make([][]float64, n), Max: l.memory}}
 	if l.pipe > 1 {
 		limits = append(limits, solve.Limit{Use: make([][]float64, n), Max: l.memory})
@@ -386,6 +393,7 @@ func (m *model) problem(l load) *solve.Problem {
 		x := &m.vars[i]
 		p.Unary[i] = make([]float64, x.size())
 		excess.Unary[i] = make([]float64, x.size())
+		gathering.Unary[i] = make([]float64, x.size())
 		for k := range limits {
 			limits[k].Use[i] = make([]float64, x.size())
 		}
@@ -398,14 +406,22 @@ func (m *model) problem(l load) *solve.Problem {
 			}
 			for c, s := range x.strategies {
 				if n.o == nil {
-					excess.Unary[i][c] += l.hidden * s.comm * times * single
-					p.Unary[i][c] += (1 - l.hidden) * s.comm * times * single
+					beside, comm := &excess, s.comm*times*single
+					if s.again {
+						comm = float64(m.passes(m.result(n, 0))) * s.comm * times * micro
+						if apart {
+							beside = &gathering
+						}
+					}
+					beside.Unary[i][c] += l.hidden * comm
+					p.Unary[i][c] += (1 - l.hidden) * comm
 					p.Unary[i][c] += preferPieces * s.held / m.bandwidth * times * single
 				} else {
 					p.Unary[i][c] += (s.time + s.comm) * w
 				}
 				if n.micro && n.o != nil {
 					excess.Unary[i][c] -= s.time * times * single
+					gathering.Unary[i][c] -= s.time * times * micro
 				}
 				for k := range limits {
 					limits[k].Use[i][c] += m.holds(n, &s, l, k)
@@ -424,6 +440,10 @@ func (m *model) problem(l load) *solve.Problem {
 	m.tables(p, &excess, l)
 	p.Limits = limits
 	p.Excess = []solve.Excess{excess}
+	if apart {
+		gathering.Edges = make([][]float64, len(p.Edges))
+		p.Excess = append(p.Excess, gathering)
+	}
 	return p
 }
 

@@ -62,7 +62,7 @@ func (s *search) finish(c *candidate) {
 		w := newWriter(s, c)
 		w.arguments()
 		c.Values = w.values
-		c.Used = w.inUse()
+		c.Used, c.Regathered = w.inUse()
 		c.Names = append(c.Names, w.divided()...)
 	}
 	c.Names = append(c.Names, c.storage(roles)...)
@@ -228,7 +228,7 @@ func (c *candidate) named(roles []role) []Axis {
 // storage names how parameters and the optimizer's states lie along the axes that divide samples.
 func (c *candidate) storage(roles []role) []string {
 	m := c.m
-	var states, split, params, sharded float64
+	var states, split, params, sharded, again float64
 	for _, x := range m.state {
 		v := m.values[x]
 		at := m.ofNode[v.node]
@@ -243,8 +243,11 @@ func (c *candidate) storage(roles []role) []string {
 				*part += v.bytes
 			}
 		}
-		if m.wrt[v.v] || m.usedBySamples(v) {
+		if m.isParameter(v) {
 			add(&params, &sharded)
+			if divided && s.again {
+				again += v.bytes
+			}
 		} else {
 			add(&states, &split)
 		}
@@ -258,6 +261,8 @@ func (c *candidate) storage(roles []role) []string {
 	switch {
 	case over == "":
 		return nil
+	case params > 0 && again > params/2:
+		return []string{"parameters and optimizer states split over " + over + ", parameters gathered again for the backward pass (ZeRO-3)"}
 	case params > 0 && sharded > params/2:
 		return []string{"parameters and optimizer states split over " + over + ", parameters gathered once for each step (FSDP)"}
 	case states > 0 && split > states/2:

@@ -50,13 +50,15 @@ type Setting struct {
 	Microbatches       int
 	Schedule           string
 	Recompute          string // "none", "selective" or "full"
-	States             string // "whole": optimizer states lie as their parameters; "split": they are divided over data
+	States             string // "whole": optimizer states lie as their parameters; "split": they are divided over data; "parameters": parameters too, which each pass of a micro-batch gathers
 }
 
 // The values of Setting.States.
 const (
 	StatesWhole = "whole"
 	StatesSplit = "split"
+	// StatesParameters is ZeRO-3.
+	StatesParameters = "parameters"
 )
 
 // A Result is the plans found for a function, the best one first.
@@ -121,6 +123,7 @@ type Plan struct {
 	Values           []Value              `json:"values"`
 	Timeline         *pipelining.Timeline `json:"timeline,omitempty"` // of a pipeline
 	Used             []*types.Sharding    `json:"-"`                  // how ops see each tensor of the arguments: as it lies, or gathered once for each step
+	Regathered       []bool               `json:"-"`                  // of each of them: it is gathered again for the backward pass
 	edits            func() []diag.Edit
 	Why              string `json:"why,omitempty"` // against the best plan: what it loses, and where
 }

@@ -38,7 +38,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		}
 		micro := float64(set.micro)
 		p.Compute = micro*all.compute + all.onceCompute
-		p.Time = micro*(all.forward+all.backward) + all.once + max(all.exposed(m.hidden()), m.exposed(sol.Choice, l))
+		p.Time = micro*(all.forward+all.backward+all.gathering(m.hidden())) + all.once + max(all.exposed(m.hidden()), m.exposed(sol.Choice, l))
 		p.Exposed = p.Time - p.Compute
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
@@ -94,7 +94,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Time, p.Bubble = c.Timeline.Total, c.Timeline.Bubble
 		d := m.busiest(st, c.Option.Schedule, c.Option.Shape)
 		p.Compute = float64(set.micro)*d.compute + d.onceCompute
-		p.Exposed = float64(set.micro)*(d.forward+d.backward-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
+		p.Exposed = float64(set.micro)*(d.forward+d.backward+d.gathering(m.hidden())-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
 		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false, false})
@@ -166,8 +166,9 @@ func (m *model) load(st *staging, s pipelining.Schedule, sh pipelining.Shape) (p
 	mem := pipelining.Memory{Activations: make([]int64, n), Base: make([]int64, sh.Devices)}
 	for k := range st.parts {
 		p := &st.parts[k]
-		t.Forward[k], t.Weight[k] = p.forward, p.weight
-		t.Backward[k] = p.backward - p.weight
+		gathering := p.gathering(m.hidden()) / 2 // of each pass
+		t.Forward[k], t.Weight[k] = p.forward+gathering, p.weight
+		t.Backward[k] = p.backward - p.weight + gathering
 		t.Transfer[k], t.Bytes[k] = m.transfer(p), int64(p.boundary)
 		mem.Activations[k] = int64(p.kept)
 	}

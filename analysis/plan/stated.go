@@ -87,6 +87,7 @@ func (s *search) fix(g *graph) error {
 			return &Error{Code: CodeStated, Msg: fmt.Sprintf("%s is divided over a part of an axis, or over the axis of the pipeline: %s", v.v.Name, sh.Text()), Help: "name whole axes of the mesh"}
 		}
 		v.fixed = &l
+		s.again[v.v] = op.Regathered(v.v)
 	}
 	return nil
 }

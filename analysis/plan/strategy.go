@@ -20,7 +20,8 @@ type strategy struct {
 	time    float64       // s: computation, memory and launch
 	comm    float64       // s: of what devices exchange inside the op, or to gather an argument
 	sent    [maxAxes]float64
-	held    float64 // bytes of an argument as it is stored and as it is used
+	held    float64 // bytes of an argument that stay for the step: as it is stored, and as it is used unless that is freed
+	again   bool    // an argument is gathered for the forward and for the backward pass of each micro-batch, and freed in between
 }
 
 // undivided reports whether s, a strategy of n, divides nothing over any axis.
@@ -328,23 +329,53 @@ func (g *graph) storedAsAsked(v *value, stored layout, gr *grid) bool {
 	if gr.fix.States == "" || v.next < 0 {
 		return true
 	}
-	parameter := g.wrt[v.v] || g.usedBySamples(v)
+	parameter := g.isParameter(v)
 	for a, axis := range gr.axes {
 		if axis.Name != dataAxis || axis.Size == 1 {
 			continue
 		}
 		possible := slices.ContainsFunc(v.shape, func(n int64) bool { return n%int64(axis.Size) == 0 })
-		if split := stored[a] >= 0; split && (gr.fix.States == StatesWhole || parameter) || !split && gr.fix.States == StatesSplit && !parameter && possible {
+		kept := gr.fix.States == StatesWhole || parameter && gr.fix.States == StatesSplit
+		if split := stored[a] >= 0; split && kept || !split && !kept && possible {
 			return false
 		}
 	}
 	return true
 }
 
+// isParameter reports whether v, an argument, is a parameter, and no state of the optimizer.
+func (g *graph) isParameter(v *value) bool { return g.wrt[v.v] || g.usedBySamples(v) }
+
+// passes is how many passes of a micro-batch, forward and backward, read v, an argument that is the same for all of them. One that both
+// read may be freed behind the forward pass and be gathered again.
+func (g *graph) passes(v *value) (n int) {
+	if v.micro || len(v.shape) == 0 {
+		return 0
+	}
+	for _, p := range []phase{forward, backward} {
+		if g.reads(v, p) >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// reads is the first node of a micro-batch in a pass that reads v, negative if there is none.
+func (g *graph) reads(v *value, p phase) int {
+	for _, u := range v.uses {
+		if n := g.nodes[u.node]; n.micro && n.phase == p {
+			return u.node
+		}
+	}
+	return -1
+}
+
 // argument are the layouts in which an argument is stored and used: used as it is stored, or gathered along
-// some axes, once for each step.
+// some axes, once for each step or once for each pass of a micro-batch.
 func (g *graph) argument(n *node, gr *grid) []strategy {
 	v := g.result(n, 0)
+	may := g.passes(v) == 2 && (v.fixed == nil || g.again[v.v])
+	asked := may && v.fixed == nil && gr.fix.States == StatesParameters && g.isParameter(v)
 	var out []strategy
 	for _, stored := range gr.layouts(v, v.divisible) {
 		if v.fixed != nil && stored != *v.fixed || !g.storedAsAsked(v, stored, gr) || v.pieces > 0 && !gr.eachHas(v, stored) {
@@ -366,15 +397,27 @@ func (g *graph) argument(n *node, gr *grid) []strategy {
 					used[a] = whole
 				}
 			}
+			if asked && slices.ContainsFunc(gr.axes, func(x Axis) bool { return x.Name == dataAxis && used[slices.Index(gr.axes, x)] >= 0 }) {
+				continue
+			}
 			c := gr.convert(v, stored, used)
 			s := strategy{stored: stored, out: []layout{used}, parts: 1, comm: c.time, sent: c.sent, held: gr.piece(v, stored)}
 			if v.micro {
 				s.held *= float64(gr.micro)
 			}
-			if used != stored {
-				s.held += gr.piece(v, used)
+			if used == stored {
+				out = append(out, s)
+				continue
 			}
-			out = append(out, s)
+			again := s
+			again.again = true
+			s.held += gr.piece(v, used)
+			if !asked && !(may && g.again[v.v]) {
+				out = append(out, s)
+			}
+			if may {
+				out = append(out, again)
+			}
 		}
 	}
 	return out

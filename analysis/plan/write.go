@@ -59,6 +59,7 @@ type writer struct {
 	opAttrs map[*ir.Op][]attribute // of the text's ops
 	argText map[int]string         // by argument of the text's function: the value of dm.sharding
 	byRows  map[int]bool           // sparse arguments that the plan divides
+	again   map[int]string         // by argument: the value of dm.regather, "" for one without a value
 	values  []Value
 }
 
@@ -67,7 +68,7 @@ type attribute struct{ name, value string }
 func newWriter(s *search, c *candidate) *writer {
 	w := &writer{
 		s: s, c: c, order: c.nesting(), src: s.module.Src, on: &mesh.Mesh{Name: freshMesh(s.module)},
-		shards: map[string]string{}, used: map[string]int{}, names: map[string]bool{}, opAttrs: map[*ir.Op][]attribute{}, argText: map[int]string{}, byRows: map[int]bool{},
+		shards: map[string]string{}, used: map[string]int{}, names: map[string]bool{}, opAttrs: map[*ir.Op][]attribute{}, argText: map[int]string{}, byRows: map[int]bool{}, again: map[int]string{},
 	}
 	for _, a := range c.Axes {
 		w.on.Axes = append(w.on.Axes, mesh.Axis{Name: a.Name, Size: a.Size})
@@ -165,15 +166,17 @@ func (w *writer) alias(text, name string) string {
 // arguments states how each argument lies.
 func (w *writer) arguments() {
 	m := w.c.m
-	stored := map[*ir.Value]layout{}
+	stored, again := map[*ir.Value]layout{}, map[*ir.Value]bool{}
 	for i, n := range m.nodes {
 		if n.o == nil {
-			stored[n.arg] = m.vars[m.ofNode[i]].strategies[w.c.choice[m.ofNode[i]]].stored
+			s := &m.vars[m.ofNode[i]].strategies[w.c.choice[m.ofNode[i]]]
+			stored[n.arg], again[n.arg] = s.stored, s.again
 		}
 	}
 	flat := 0
 	for i, a := range w.s.text.Args {
 		any := false
+		var regathered []string // of its tensors
 		var text func(t types.Type) string
 		text = func(t types.Type) string {
 			if of, ok := t.(*types.Tuple); ok {
@@ -189,6 +192,7 @@ func (w *writer) arguments() {
 			}
 			ten, isTensor := t.(*types.Tensor)
 			if isTensor && ten.Format != nil {
+				regathered = append(regathered, "false")
 				first := flat
 				flat += len(ten.Components())
 				s := w.rows(ten, m.fn.Args[first:flat], stored)
@@ -203,6 +207,7 @@ func (w *writer) arguments() {
 			if w := m.like[v]; w != nil {
 				v = w
 			}
+			regathered = append(regathered, fmt.Sprint(again[v]))
 			l, ok := stored[v]
 			if !ok || !isTensor || ten.Rank() == 0 || ten.At.Shard != nil {
 				return "unit"
@@ -215,6 +220,13 @@ func (w *writer) arguments() {
 			continue
 		}
 		w.argText[i] = value
+		switch {
+		case !slices.Contains(regathered, "true"):
+		case slices.Contains(regathered, "false"):
+			w.again[i] = "[" + strings.Join(regathered, ", ") + "]"
+		default:
+			w.again[i] = ""
+		}
 		w.values = append(w.values, Value{Name: a.Name, Line: lineOf(w.src, a.Span), Sharding: w.plain(value), Span: a.Span})
 	}
 }
@@ -340,7 +352,11 @@ func (w *writer) signature() []diag.Edit {
 			continue
 		}
 		a := t.Func.Args[i]
-		entry := op.ShardingAttr + " = " + value
+		list := []attribute{{op.ShardingAttr, value}}
+		if again, ok := w.again[i]; ok {
+			list = append(list, attribute{op.RegatherAttr, again})
+		}
+		entry := entries(list)
 		if !a.Attrs.Empty() {
 			at := t.Abs(a.Attrs).Start + 1
 			edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: entry + ", "})

@@ -193,7 +193,7 @@ func (s *Set) checkPlan(r Run) error {
 	if err := errors.Join(
 		known("schedule", p.Schedule, schedules...),
 		known("recompute", p.Recompute, plan.None, plan.Selective, plan.Full),
-		known("states", p.States, "whole", "split"),
+		known("states", p.States, plan.StatesWhole, plan.StatesSplit, plan.StatesParameters),
 	); err != nil {
 		return err
 	}

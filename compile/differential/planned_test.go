@@ -242,6 +242,9 @@ var settings = []struct {
 	{"data 2, tensor 2", plan.Setting{Data: 2, Tensor: 2, Pipe: 1}, ""},
 	{"micro-batches", plan.Setting{Data: 2, Tensor: 2, Pipe: 1, Microbatches: 2}, ""},
 	{"split states", plan.Setting{Data: 4, Tensor: 1, Pipe: 1, States: plan.StatesSplit}, ""},
+	{"ZeRO-3", plan.Setting{Data: 4, Tensor: 1, Pipe: 1, Microbatches: 1, States: plan.StatesParameters}, ""},
+	{"ZeRO-3, micro-batches, recompute", plan.Setting{Data: 4, Tensor: 1, Pipe: 1, Microbatches: 2, Recompute: plan.Full, States: plan.StatesParameters}, deep},
+	{"ZeRO-3 in stages", plan.Setting{Data: 2, Pipe: 2, Microbatches: 2, Schedule: op.Schedule1F1B, States: plan.StatesParameters}, "chain 4, chain 8"},
 	{"recompute without stages", plan.Setting{Data: 1, Tensor: 4, Pipe: 1, Microbatches: 1, Recompute: plan.Full}, deep},
 	{"the best", plan.Setting{}, ""},
 	{"1f1b", plan.Setting{Pipe: 2, Data: 2, Microbatches: 2, Schedule: op.Schedule1F1B}, deep},
@@ -308,7 +311,7 @@ func compiledOn(program, setting string) []string {
 		return []string{"cpu", "emulator"}
 	}
 	switch program + ", " + setting {
-	case "chain 4, zb-h1", "chain 4, zb-v":
+	case "chain 4, zb-h1", "chain 4, zb-v", "chain 4, ZeRO-3", "chain 4, ZeRO-3 in stages":
 		return []string{"cpu"}
 	case "chain 4, 1f1b", "chain 8, interleaved", "gpt, gpipe": // the last has kernels of hundreds of arguments
 		return []string{"cpu", "emulator"}

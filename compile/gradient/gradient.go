@@ -43,7 +43,11 @@ func run(u *pass.Unit) error {
 		return true
 	})
 	left := budget.New(u.Module, 0)
+	marked := op.Regathers(u.Func.Op)
 	for _, o := range ops {
+		if marked {
+			o.SetAttr(op.BackwardAttr, types.Unit{})
+		}
 		vs, err := autodiff.Inline(u.Module, &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}, o, left)
 		if err != nil {
 			return placed(err)

@@ -43,6 +43,7 @@ func For(g target.Generator) []pass.Pass {
 		gradient.Pass(),
 		checks.Pass(),
 		microbatch.Pass(),
+		devices.Regather(),
 		stages.Pass(),
 		devices.Shard(),
 		devices.Partition(),
@@ -67,7 +68,7 @@ func For(g target.Generator) []pass.Pass {
 // Divide are the passes after which a program is what each device of its mesh runs, for
 // executors that compile nothing.
 func Divide() []pass.Pass {
-	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), microbatch.Pass(), stages.Pass(), devices.Shard(), devices.Partition()}
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), checks.Pass(), microbatch.Pass(), devices.Regather(), stages.Pass(), devices.Shard(), devices.Partition()}
 }
 
 // Export are the passes after which a program is written in other dialects: they leave

@@ -32,8 +32,9 @@ type played struct {
 // one with the least memory; streams.Orders finds them, from the order of r and from that of the text.
 //
 // Where values would live too long, since a collective may begin early and end late, it waits for the kernels behind which it
-// is expected to begin, and kernels that are expected to begin after it wait for it (paced); at last each waits for what
-// stands before it, which is the memory of one stream.
+// is expected to begin, and kernels that are expected to begin after it wait for it (paced). Arguments that are gathered again
+// (op.RegatherAttr) are so one ahead of the one at work (aheads). At last each waits for what stands before it, which is the
+// memory of one stream.
 //
 // Where devices send to each other one by one, in the stages of a pipeline, the order is that of their schedule.
 func overlapped(g *model, r *rematerialized, ds []duration, allowed int64, counts *work.Counts) (*played, error) {
@@ -54,6 +55,15 @@ func overlapped(g *model, r *rematerialized, ds []duration, allowed int64, count
 			return err
 		}
 		all = append(all, &free.played, &paced.played)
+		ahead, some := r.aheads(g)
+		if !some {
+			return nil
+		}
+		next, err := r.played(ds, steps, ahead)
+		if err != nil {
+			return err
+		}
+		all = append(all, &next.played)
 		return nil
 	}
 	for _, from := range given {
@@ -159,6 +169,28 @@ func (t *timed) paces() [][]int {
 		begun[s] = append(begun[s], k)
 	}
 	return out
+}
+
+// aheads are waits of the gatherings of arguments that are gathered again, which need nothing that a step makes: each waits for the
+// kernels in front of the one before it, so that what is gathered is there for the next kernels and not for all. some is false
+// where there are no such ones.
+func (r *rematerialized) aheads(g *model) (waits [][]int, some bool) {
+	waits = make([][]int, len(r.order))
+	kernel, before := -1, -1 // the last kernel, and that in front of the last gathering
+	for k, i := range r.order {
+		s := g.steps[r.origin[i]]
+		switch {
+		case !sends(s):
+			kernel = k
+		case s.op.Attr(op.RegatheredAttr) != nil:
+			some = true
+			if before >= 0 {
+				waits[k] = []int{before}
+			}
+			before = kernel
+		}
+	}
+	return waits, some
 }
 
 // serially are waits by which each step begins once the one before it has ended.

@@ -133,7 +133,7 @@ func (w *writer) compute(n *node) {
 // clean takes the attributes away from which the order was made.
 func clean(o *ir.Op) {
 	for _, a := range ir.Marks {
-		if a != op.TaskAttr {
+		if a != op.TaskAttr && a != op.RegatheredAttr {
 			o.RemoveAttr(a)
 		}
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Budget *budget.Left
 	// Resolved: the ops of the function have the stages that they belong to (op.ResolveStages) already.
 	Resolved bool
+	// Marked: ops that are added have op.BackwardAttr, as they have in any case where the function has stages.
+	Marked bool
 }
 
 // Function is the gradient of f as a new function, not added to m, of which it
@@ -101,13 +103,13 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	for _, i := range wrt {
 		results = append(results, r.gradient(build, b.Args[i]))
 	}
-	if op.Staged(b.Ops) {
+	ir.Relocate(b.Ops[n:], loc.Under(loc.Gradient))
+	recompute(b, n, outs, marked)
+	if opts.Marked || op.Staged(b.Ops) {
 		for _, o := range b.Ops[n:] {
 			o.SetAttr(op.BackwardAttr, types.Unit{})
 		}
 	}
-	ir.Relocate(b.Ops[n:], loc.Under(loc.Gradient))
-	recompute(b, n, outs, marked)
 	op.DropRecompute(b.Ops)
 	build.Index = len(b.Ops)
 	build.Op(op.Return, results, nil)

@@ -19,7 +19,7 @@ func Of(m *ir.Module, o *ir.Op, operands []types.Type, left *budget.Left) (*ir.F
 }
 
 func optionsOf(o *ir.Op) Options {
-	opts := Options{Joint: true, Seeded: op.Int(o, "cotangents") > 0}
+	opts := Options{Joint: true, Seeded: op.Int(o, "cotangents") > 0, Marked: o.Attr(op.BackwardAttr) != nil}
 	if op.Attr(o, "wrt") != nil || op.Grouped(o) {
 		opts.Wrt, _ = op.Gradients(o)
 	}

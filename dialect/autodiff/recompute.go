@@ -25,7 +25,6 @@ type recomputation struct {
 	of     map[*ir.Op]*segment
 	kept   map[*ir.Value]bool
 	copies map[*ir.Value]*ir.Value
-	staged bool
 	made   []*ir.Op // the ops behind the forward part, in their new order
 }
 
@@ -35,7 +34,7 @@ func recompute(b *ir.Block, n int, outs []*ir.Value, results map[*ir.Op]int) {
 	if len(results) == 0 {
 		return
 	}
-	x := &recomputation{block: b, of: map[*ir.Op]*segment{}, kept: map[*ir.Value]bool{}, copies: map[*ir.Value]*ir.Value{}, staged: op.Staged(b.Ops)}
+	x := &recomputation{block: b, of: map[*ir.Op]*segment{}, kept: map[*ir.Value]bool{}, copies: map[*ir.Value]*ir.Value{}}
 	forward, behind := b.Ops[:n:n], b.Ops[n:]
 	x.segments(forward)
 	for _, v := range outs {
@@ -144,9 +143,6 @@ func (x *recomputation) copy(s *segment) {
 			c.RemoveAttr(op.RecomputeAttr)
 			c.SetAttr(op.RecomputedAttr, types.Unit{})
 			ir.Relocate([]*ir.Op{c}, again)
-			if x.staged {
-				c.SetAttr(op.BackwardAttr, types.Unit{})
-			}
 		}
 		for _, v := range o.Results {
 			if x.kept[v] {

@@ -156,8 +156,15 @@ func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
 		if a != nil {
 			shardings = op.MemberShardings(a, t)
 		}
-		for _, m := range types.Members(t) {
+		again := op.SignatureAttr(f, name, i, op.RegatherAttr)
+		for n, m := range types.Members(t) {
 			for _, own := range parts(list[i].(types.Dict), m.Tensor, name) {
+				if again != nil {
+					own = slices.DeleteFunc(slices.Clone(own), func(a types.Named) bool { return a.Name == op.RegatherAttr })
+					if op.MemberRegather(again, n) {
+						own = append(own, types.Named{Name: op.RegatherAttr, Value: types.Unit{}})
+					}
+				}
 				if a != nil {
 					own = op.WithSharding(own, shardings[k])
 				}

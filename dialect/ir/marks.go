@@ -2,7 +2,7 @@ package ir
 
 // Marks are the attributes that tell what part of a training step an op belongs to. A new op takes them over from
 // the op that it stands for (Builder.At).
-var Marks = []string{StageAttr, MicroAttr, BackwardAttr, RecomputeAttr, RecomputedAttr, TaskAttr}
+var Marks = []string{StageAttr, MicroAttr, BackwardAttr, RecomputeAttr, RecomputedAttr, RegatheredAttr, TaskAttr}
 
 // The marks. Package op says what they mean.
 const (
@@ -11,6 +11,7 @@ const (
 	BackwardAttr   = "dm.backward"
 	RecomputeAttr  = "dm.recompute"
 	RecomputedAttr = "dm.recomputed"
+	RegatheredAttr = "dm.regathered"
 	TaskAttr       = "dm.task"
 )
 

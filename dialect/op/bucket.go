@@ -33,7 +33,7 @@ func IsBucket(o *ir.Op) bool {
 
 // BucketKey is the same for collectives that may be of one Bucket, and empty for those that may be of none.
 func BucketKey(o *ir.Op) string {
-	if !slices.Contains(bucketed, o.Name) || !Valid(o) || len(o.Operands) != 1 || o.In(0) == nil {
+	if !slices.Contains(bucketed, o.Name) || !Valid(o) || len(o.Operands) != 1 || o.In(0) == nil || o.Attr(RegatheredAttr) != nil {
 		return ""
 	}
 	key := o.Name + " " + Str(o, "reduction") + " " + o.In(0).Elem.String()

@@ -183,6 +183,11 @@ var Discardables = []*Discardable{
 	},
 
 	{
+		Name: RegatherAttr, On: OnArgument, Is: isRegather, Want: "an attribute without a value, or a list of booleans",
+		Doc: "what devices gather of the argument, a parameter that is stored in pieces, is freed behind the forward pass and gathered again for the backward pass (ZeRO-3)",
+	},
+
+	{
 		Name: StageAttr, On: OnOp, Is: wholeFrom(0), Want: "the number of a stage", Example: "0", Snippet: "$1", Code: "DM198",
 		Doc: "the stage of a pipeline that the op and those after it belong to, from 0",
 	},
@@ -212,6 +217,7 @@ var Discardables = []*Discardable{
 	},
 	{Name: RecomputedAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "the op computes again what one with `dm.recompute` has computed"},
 	{Name: BackwardAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "differentiation has added the op"},
+	{Name: RegatheredAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "a number", Example: "0 : i64", Doc: "which gathering of an argument with `dm.regather` the op is a part of"},
 	{Name: MicroAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "the number of a micro-batch", Example: "0 : i64", Doc: "the micro-batch that the op works on"},
 	{Name: TaskAttr, On: OnOp, Made: true, Is: isString, Want: "a task", Example: `"2F0"`, Doc: "the task of the pipeline's schedule in which the op runs: the stage, `F`, `B` or `W`, the micro-batch"},
 	{Name: TileAttr, On: OnOp, Made: true, Is: isString, Want: "a tile", Example: `"mma 128x128x32 / 4"`, Doc: "how a contraction or an attention is cut into tiles: its path, the block, how two blocks share an operand (`2x1`), and the blocks that share a sum (`/ 4`), in memory or as a `cluster`, or that all share the steps of the last tiles (`stream-k`); of a convolution whose threads add up windows (`window 4x2x186`) the lines and outputs of a thread, and the slots in which its instructions are issued"},

@@ -322,7 +322,9 @@ func (p *partitioner) get(v *ir.Value, l shard.Layout) *ir.Value {
 	p.b = p.levels[have.level]
 	defer func() { p.b = inner }()
 	for _, m := range plan.Moves {
+		before := piece
 		piece = p.move(v.Tensor(), piece, at, m)
+		regathered(v, before, piece)
 		if piece.Name == "" && piece.Op != nil {
 			piece.Name = v.Name
 		}
@@ -330,4 +332,16 @@ func (p *partitioner) get(v *ir.Value, l shard.Layout) *ir.Value {
 		p.add(v, at, piece)
 	}
 	return piece
+}
+
+// regathered marks what a move made of before if v is a form of an argument that is gathered several times.
+func regathered(v, before, piece *ir.Value) {
+	if v.Op == nil || v.Op.Name != op.Reshard {
+		return
+	}
+	mark := v.Op.Attr(op.RegatheredAttr)
+	for o := piece.Op; mark != nil && piece != before && o != nil; o = piece.Op {
+		o.SetAttr(op.RegatheredAttr, mark)
+		piece = o.Operands[0]
+	}
 }

@@ -107,6 +107,12 @@ func (v *verifier) statedSignature(o *ir.Op) {
 	}
 	check := func(list string, ts []types.Type) {
 		for i, t := range ts {
+			if again := op.SignatureAttr(o, list, i, op.RegatherAttr); again != nil {
+				if problem := op.RegatherProblem(again, t); problem != "" {
+					v.report("DM133", origin.SignatureAttrSpan(o, v.m.Src, list, i, op.RegatherAttr), "%s states nothing: %s", op.RegatherAttr, problem).Help = "write {" + op.RegatherAttr + "} for all tensors, or one boolean for each"
+					return
+				}
+			}
 			a := op.SignatureAttr(o, list, i, op.ShardingAttr)
 			if a == nil {
 				continue

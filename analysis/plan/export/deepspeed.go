@@ -87,7 +87,7 @@ func writeDeepSpeed(w io.Writer, p *Portable) error {
 		r.lack("recomputation of all but contractions and attention: here nothing is computed again")
 		r.recompute = plan.None
 	}
-	if r.parameters {
+	if r.parameters && !r.again {
 		r.note("Parameters that lie in pieces are gathered once for each step by the plan; ZeRO of stage 3 gathers them for each layer, again for the backward pass.")
 	}
 	c.Micro, c.Accumulation = r.each(), r.micro

@@ -85,17 +85,19 @@ type Axis struct {
 
 // An Array is an argument or a result of a step.
 type Array struct {
-	Name   string    `json:"name"` // in the program, without "%"; "" of a result without one
-	Path   string    `json:"path"` // what the person calls it: a path in a tree, params['w'], or a name of PyTorch, h.0.weight; Name where that is not known
-	Kind   plan.Kind `json:"kind"`
-	Batch  int       `json:"batch"` // the dimension with samples; negative: none
-	Next   int       `json:"next"`  // of a result: the argument whose next value it is; else negative
-	Of     int       `json:"of"`    // of a state: the parameter that it belongs to; else negative
-	Elem   string    `json:"elem"`  // "f32"
-	Shape  []int64   `json:"shape"`
-	Spec   Spec      `json:"spec"`
-	Used   Spec      `json:"used,omitempty"`   // of an argument: how ops see it, where that is gathered once for each step
-	Stages []int     `json:"stages,omitempty"` // of a pipeline, those that use it, in order
+	Name  string    `json:"name"` // in the program, without "%"; "" of a result without one
+	Path  string    `json:"path"` // what the person calls it: a path in a tree, params['w'], or a name of PyTorch, h.0.weight; Name where that is not known
+	Kind  plan.Kind `json:"kind"`
+	Batch int       `json:"batch"` // the dimension with samples; negative: none
+	Next  int       `json:"next"`  // of a result: the argument whose next value it is; else negative
+	Of    int       `json:"of"`    // of a state: the parameter that it belongs to; else negative
+	Elem  string    `json:"elem"`  // "f32"
+	Shape []int64   `json:"shape"`
+	Spec  Spec      `json:"spec"`
+	Used  Spec      `json:"used,omitempty"` // of an argument: how ops see it, where that is gathered once for each step
+	// Regathered: what devices gather of an argument is freed behind the forward pass and gathered again for the backward pass.
+	Regathered bool  `json:"regathered,omitempty"`
+	Stages     []int `json:"stages,omitempty"` // of a pipeline, those that use it, in order
 }
 
 // Bytes are those that a device holds of a, whose axes have the sizes of p.
@@ -161,9 +163,22 @@ func (p *Portable) Parts(axes []string) int {
 func (p *Portable) StatesSplit() bool     { return p.split(plan.State) }
 func (p *Portable) ParametersSplit() bool { return p.split(plan.Parameter) }
 
+// ParametersRegathered reports whether most bytes of the parameters are gathered again for the backward pass (ZeRO-3).
+func (p *Portable) ParametersRegathered() bool {
+	return p.most(plan.Parameter, func(a *Array) bool { return a.Regathered })
+}
+
 func (p *Portable) split(k plan.Kind) bool {
-	var all, split int64
-	for _, a := range p.Arguments {
+	return p.most(k, func(a *Array) bool {
+		return slices.ContainsFunc(p.Axes, func(x Axis) bool { return x.Role == Data && x.Size > 1 && a.Spec.Along(x.Name) >= 0 })
+	})
+}
+
+// most reports whether most elements of the arguments of a kind are in those of which is holds.
+func (p *Portable) most(k plan.Kind, is func(a *Array) bool) bool {
+	var all, some int64
+	for i := range p.Arguments {
+		a := &p.Arguments[i]
 		if a.Kind != k {
 			continue
 		}
@@ -172,11 +187,11 @@ func (p *Portable) split(k plan.Kind) bool {
 			n *= size
 		}
 		all += n
-		if slices.ContainsFunc(p.Axes, func(x Axis) bool { return x.Role == Data && x.Size > 1 && a.Spec.Along(x.Name) >= 0 }) {
-			split += n
+		if is(a) {
+			some += n
 		}
 	}
-	return split*2 > all
+	return some*2 > all
 }
 
 // An Activation is a value between arguments and results whose sharding the text states.

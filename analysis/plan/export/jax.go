@@ -174,6 +174,11 @@ func jaxNotes(p *Portable) []string {
 	case plan.Full:
 		notes = append(notes, "It computes layers again in the backward pass: put each layer through plan.checkpoint(layer).")
 	}
+	if p.ParametersRegathered() {
+		notes = append(notes, "The plan frees gathered parameters behind the forward pass and gathers them again. When XLA gathers, it decides by itself: where its memory",
+			"shows that they stay, give checkpoint a policy that keeps all but them, save_anything_except_these_names, and name them in your",
+			"layers by checkpoint_name.")
+	}
 	if n := len(p.Stages); n > 1 {
 		notes = append(notes, fmt.Sprintf("Not expressed: the pipeline of %d stages, schedule %s. jax.jit has no stages; here the devices along %q divide the samples,", n, p.Schedule, comment(p.Pipeline)),
 			"and each holds all layers.", nearest(p, "JAX", plan.Setting{Data: p.Size(Data) * p.Size(Pipe), Tensor: p.Size(Tensor), Pipe: 1}))

@@ -16,7 +16,7 @@ func megatronOf(p *Portable, tool string) *recipe {
 	if r.recompute == plan.Selective {
 		r.note("The plan computes all but contractions and attention again; %s does so with normalizations, and keeps activation functions' inputs.", tool)
 	}
-	if r.parameters {
+	if r.parameters && !r.again {
 		r.note("Parameters that lie in pieces are gathered once for each step by the plan; %s's FSDP gathers them again for the backward pass.", tool)
 	}
 	return r

@@ -163,6 +163,7 @@ func (r *reader) arguments() error {
 				a.Used = used
 			}
 		}
+		a.Regathered = r.Plan != nil && i < len(r.Plan.Regathered) && r.Plan.Regathered[i] || op.Regathered(v)
 		if a.Kind == plan.Samples && a.Batch < len(a.Shape) {
 			r.p.Samples = a.Shape[a.Batch]
 		}

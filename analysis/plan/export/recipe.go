@@ -20,6 +20,7 @@ type recipe struct {
 	chunks, micro                       int
 	schedule, recompute                 string
 	states, parameters, sequence        bool // split over data; between contractions split along the sequence
+	again                               bool // parameters are gathered again for the backward pass
 	notes                               []string
 	changed                             bool // the tool runs another plan
 }
@@ -29,7 +30,7 @@ func recipeOf(p *Portable, tool string) *recipe {
 	r := &recipe{
 		p: p, tool: tool, data: p.Size(Data), tensor: p.Size(Tensor), context: p.Size(Sequence), expert: p.Size(Expert), pipe: p.Size(Pipe),
 		copies: 1, chunks: p.Chunks, micro: p.Microbatches, schedule: p.Schedule, recompute: p.Recompute,
-		states: p.StatesSplit(), parameters: p.ParametersSplit(), sequence: p.SequenceParallel && p.Size(Tensor) > 1,
+		states: p.StatesSplit(), parameters: p.ParametersSplit(), again: p.ParametersRegathered(), sequence: p.SequenceParallel && p.Size(Tensor) > 1,
 	}
 	if n := p.Size(Replica); n > 1 {
 		r.lack("%d devices that compute the same: these divide samples instead", n)
@@ -170,7 +171,10 @@ func (r *recipe) setting() plan.Setting {
 	if r.states {
 		s.States = plan.StatesSplit
 	}
-	if r.parameters {
+	switch {
+	case r.parameters && r.again:
+		s.States = plan.StatesParameters
+	case r.parameters:
 		s.States = ""
 	}
 	return s

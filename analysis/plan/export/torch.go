@@ -28,6 +28,7 @@ func writeTorch(w io.Writer, p *Portable) error {
 		{"PARAMETERS", "{}", pyRows(t.parameters)},
 		{"SPLIT", "{}", pyRows(t.split)},
 		{"SPLIT_OVER", "()", pyNames(t.over)},
+		{"REGATHER", "False", pyBool(p.ParametersRegathered())},
 		{"INPUTS", "()", pyInputs(t.inputs)},
 		{"TARGET", "0", fmt.Sprint(t.target)},
 		{"STAGES", "()", pyNames(t.begins)},

@@ -23,6 +23,8 @@ PARAMETERS = {}
 # Parameters whose optimizer states lie in pieces over the axes SPLIT_OVER, along this dimension.
 SPLIT = {}
 SPLIT_OVER = ()
+# Parameters are freed behind the forward pass of each micro-batch and gathered again for its backward pass.
+REGATHER = False
 # The model's inputs: the dimension with the samples, and dimensions that axes of MODEL divide. TARGET is that of the loss's second argument.
 INPUTS = ()
 TARGET = 0
@@ -129,7 +131,7 @@ class Step:
 
     def shard(self, module, known):
         """Optimizer states, and parameters with them, lie in pieces over axes that divide samples; parameters are gathered once
-        for each step."""
+        for each step, or for each pass of a micro-batch (REGATHER)."""
 
         def split(m=module):
             every = m.named_parameters(remove_duplicate=False)
@@ -141,7 +143,7 @@ class Step:
         over, rest = flat(self.mesh, SPLIT_OVER), flat(self.mesh, tuple(a for a in DATA if a not in SPLIT_OVER))
         options = {
             "mesh": over if rest is None else self.mesh[rest.mesh_dim_names + over.mesh_dim_names],
-            "reshard_after_forward": False,
+            "reshard_after_forward": REGATHER,
             "shard_placement_fn": lambda p: Shard(whole[p]),
         }
         for m in [*layers(module), module]:
@@ -205,7 +207,7 @@ class Step:
             if isinstance(model, FSDPModule):
                 last = k == MICROBATCHES - 1
                 model.set_requires_gradient_sync(last)
-                model.set_reshard_after_backward(last)
+                model.set_reshard_after_backward(last or REGATHER)
             if self.dense is not None:
                 part = [self.spread(x, divided) for x, (_, divided) in zip(part, INPUTS)]
             loss = self.loss(model(*part), wanted)

@@ -34,7 +34,11 @@ func writeTorchTitan(w io.Writer, p *Portable) error {
 	set := func(key string, value any) { fmt.Fprintf(&b, "    config.%s = %v\n", key, value) }
 	set("parallelism.data_parallel_replicate_degree", replicate)
 	set("parallelism.data_parallel_shard_degree", shard)
-	set("parallelism.fsdp_reshard_after_forward", `"never"`)
+	reshard := `"never"`
+	if r.again {
+		reshard = `"always"`
+	}
+	set("parallelism.fsdp_reshard_after_forward", reshard)
 	set("parallelism.tensor_parallel_degree", r.tensor)
 	set("parallelism.enable_sequence_parallel", pyBool(r.sequence))
 	set("parallelism.context_parallel_degree", r.context)
