@@ -76,21 +76,18 @@ func (m *model) parts(choice []int, l load) []part {
 		case once:
 			p.once += t
 			p.onceCompute += s.time
+			p.gradients += m.reduced(n, s)
 			m.tally(&p.sentOnce, s.sent, 1)
 			continue
 		}
 		p.compute += s.time * again
 		m.tally(&p.sent, s.sent, again)
-		held := s.traffic
 		for k := range n.o.Results {
-			if v := m.result(n, k); v != nil {
-				held = max(held, m.grid.piece(v, s.out[k]))
-				if m.ofValue[m.of[v.v]] < 0 {
-					m.keep(p, v, s.out[k], l)
-				}
+			if v := m.result(n, k); v != nil && m.ofValue[m.of[v.v]] < 0 {
+				m.keep(p, v, s.out[k], l)
 			}
 		}
-		p.working = max(p.working, held)
+		p.working = max(p.working, m.working(n, s))
 	}
 	for x, at := range m.ofValue {
 		if at >= 0 {
@@ -218,7 +215,7 @@ func (m *model) keep(p *part, v *value, lay layout, l load) {
 	switch {
 	case m.keeps(v, l.recompute):
 		p.kept += bytes
-	case n.micro && !v.micro && len(v.shape) > 0:
+	case n.micro && !v.micro && len(v.shape) > 0 && !m.reducedAtOnce(v):
 		p.gradients += bytes
 	}
 	if m.crosses(v) {

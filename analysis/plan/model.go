@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"dmir/analysis/plan/solve"
@@ -420,14 +421,16 @@ func (m *model) problem(l load) *solve.Problem {
 					p.Unary[i][c] += (s.time + s.comm) * w
 				}
 				if n.micro && n.o != nil {
-					excess.Unary[i][c] -= s.time * times * single
-					gathering.Unary[i][c] -= s.time * times * micro
+					computes := s.time * times * m.again(n, l.recompute)
+					excess.Unary[i][c] -= computes * single
+					gathering.Unary[i][c] -= computes * micro
 				}
 				for k := range limits {
 					limits[k].Use[i][c] += m.holds(n, &s, l, k)
 				}
 			}
 		}
+		m.roomless(x, l.memory, p.Unary[i])
 		for _, at := range x.values {
 			v := m.values[at]
 			for c, lay := range x.layouts {
@@ -445,6 +448,37 @@ func (m *model) problem(l load) *solve.Problem {
 		p.Excess = append(p.Excess, gathering)
 	}
 	return p
+}
+
+// roomless makes the strategies of x infinite by which an op alone needs more than the memory, if others need less.
+func (m *model) roomless(x *variable, memory float64, unary []float64) {
+	needs := make([]float64, len(x.strategies))
+	for _, at := range x.nodes {
+		if n := m.nodes[at]; n.o != nil {
+			for c := range x.strategies {
+				needs[c] = max(needs[c], m.working(n, &x.strategies[c]))
+			}
+		}
+	}
+	if len(needs) == 0 || slices.Min(needs) > memory {
+		return
+	}
+	for c, bytes := range needs {
+		if bytes > memory {
+			unary[c] = math.Inf(1)
+		}
+	}
+}
+
+// working is what there is while n runs, at least: what it reads and writes, or its largest result.
+func (m *model) working(n *node, s *strategy) float64 {
+	bytes := s.traffic
+	for k := range n.o.Results {
+		if v := m.result(n, k); v != nil {
+			bytes = max(bytes, m.grid.piece(v, s.out[k]))
+		}
+	}
+	return bytes
 }
 
 // share of a limit's stage: what one device of it has of layer n.
@@ -485,7 +519,7 @@ func (m *model) holds(n *node, s *strategy, l load, limit int) float64 {
 	if n.o == nil {
 		return s.held * part
 	}
-	total := 0.0
+	total := m.reduced(n, s) * part
 	for k := range n.o.Results {
 		v := m.result(n, k)
 		if v == nil || m.ofValue[m.of[v.v]] >= 0 {
@@ -496,6 +530,26 @@ func (m *model) holds(n *node, s *strategy, l load, limit int) float64 {
 	return total
 }
 
+// reducedAtOnce reports whether v is the gradient of a parameter that no other micro-batch adds to and one op needs: it is reduced as soon
+// as it is there, and held as that op reads it.
+func (m *model) reducedAtOnce(v *value) bool {
+	return m.grid.micro == 1 && m.grid.pipe == 1 && m.nodes[v.node].micro && !v.micro && len(v.shape) > 0 && m.ofValue[m.of[v.v]] < 0 &&
+		len(v.uses) == 1 && m.nodes[v.uses[0].node].phase == once
+}
+
+// reduced is the bytes of the gradients that n reads and that are reducedAtOnce.
+func (m *model) reduced(n *node, s *strategy) (bytes float64) {
+	if n.phase != once {
+		return 0
+	}
+	for k := range n.o.Operands {
+		if v := m.operand(n, k); v != nil && m.reducedAtOnce(v) {
+			bytes += m.grid.piece(v, s.in[k])
+		}
+	}
+	return bytes
+}
+
 func (m *model) holdsValue(v *value, lay layout, l load, limit int) float64 {
 	n := m.nodes[v.node]
 	part := m.portion(n, l, limit)
@@ -504,7 +558,7 @@ func (m *model) holdsValue(v *value, lay layout, l load, limit int) float64 {
 		return 0
 	case m.keeps(v, l.recompute):
 		return m.grid.piece(v, lay) * part * l.live(limit)
-	case n.micro && !v.micro && len(v.shape) > 0: // the gradient of a parameter
+	case n.micro && !v.micro && len(v.shape) > 0 && !m.reducedAtOnce(v): // the gradient of a parameter
 		return m.grid.piece(v, lay) * part
 	}
 	return 0

@@ -315,8 +315,8 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 func (s *search) solve(ctx context.Context, m *model, set setting) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	l := load{pipe: set.pipe, recompute: set.recompute, inflight: float64(min(int64(set.pipe), set.micro)), memory: s.memory, hidden: s.hidden()}
-	p := m.problem(l)
 	for range tries {
+		p := m.problem(l)
 		var least float64
 		var lacks shortage
 		found, least, lacks = s.within(ctx, m, p, set, l)
@@ -339,9 +339,6 @@ const tries = 4
 // within is solve with a limit of the model's sums.
 func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set setting, l load) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
-	for k := range p.Limits {
-		p.Limits[k].Max = l.memory
-	}
 	sol, err := solve.Solve(ctx, p, quick)
 	if err != nil {
 		return nil, bound, need
