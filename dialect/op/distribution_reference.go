@@ -56,11 +56,12 @@ the value in another sharding.
 |---|---|---|
 | ` + "`dm.stage = 2`" + ` | an op, a call | the op and those after it in the text of its function, until the next one with ` + "`dm.stage`" + `, belong to stage 2. Stages are numbered from 0 along the model and do not go back. The ops of an inlined call have its stage unless they have their own; a derivative op has that of the op that it is the derivative of, the sum of what flows back to a value that of the value's op. Ops with none are of the latest stage among those of their operands |
 | ` + "`dm.recompute`" + ` | an op, a call | what the op computes, and what a call computes but for its results, is not kept for the derivative but computed again there from what it reads (Chen et al., *Training Deep Nets with Sublinear Memory Cost*, arXiv 1604.06174). Ops with a seed draw the same numbers. Each iteration of a loop is computed again in any case (see ` + "`dm.scan`" + `), so that it changes nothing inside of one |
+| ` + "`dm.regather`" + ` | an argument that is stored in pieces | what devices gather of it for the forward pass of a micro-batch is freed behind that, and gathered again for the backward pass (ZeRO-3: Rajbhandari et al., arXiv 1910.02054). Of a tuple it may be a list of booleans, one for each tensor. One device does nothing for it |
 | ` + "`dm.microbatches = 8 : i64`" + ` | a function | the batch is cut into 8 parts, whose gradients are summed |
 | ` + "`dm.pipeline = \"pipe\"`" + ` | a function | the axis along which the stages lie, of the mesh that divides its values or of the only one: stage s on device s mod p of p; for zb-v stage s ≥ p on device 2·p - 1 - s |
 | ` + "`dm.schedule = \"1f1b\"`" + ` | a function | the order of work in the pipeline: gpipe, 1f1b, interleaved, zb-h1, zb-v |
 
-The compiler writes further ones: ` + "`dm.backward`" + ` on the ops that differentiation adds to a function with stages, ` + "`dm.recomputed`" + ` on those that compute something again, which are equal to no op without it, and ` + "`dm.recompute = 1`" + ` with the number of the call on the ops of an inlined one.
+The compiler writes further ones: ` + "`dm.backward`" + ` on the ops that differentiation adds to a function with stages or with ` + "`dm.regather`" + `, ` + "`dm.regathered = 0`" + ` with a number of its own on each gathering of an argument that has this, ` + "`dm.recomputed`" + ` on those that compute something again, which are equal to no op without it, and ` + "`dm.recompute = 1`" + ` with the number of the call on the ops of an inlined one.
 
 Sources: Shardy, the MLIR dialect ` + "`sdy`" + ` of OpenXLA; Yuan et al., *OneFlow: Redesign the Distributed Deep Learning Framework from Scratch*, arXiv 2110.15032.
 `
