@@ -76,8 +76,8 @@ func TestRegather(t *testing.T) {
 func TestRegatherOfOthers(t *testing.T) {
 	for attr, want := range map[string]string{
 		", dm.regather = [true]":       "it has 1 entries, and tuple<tensor<4x4xf32>, tensor<4x4xf32>> has 2 tensors",
-		", dm.regather = [true, 2]":    "not an attribute without a value, or a list of booleans",
-		", dm.regather = \"backward\"": "not an attribute without a value, or a list of booleans",
+		", dm.regather = [true, 2]":    "dm.regather takes no value",
+		", dm.regather = \"backward\"": "dm.regather takes no value",
 	} {
 		p := program.Load(source.New("step.dmir", fmt.Sprintf(twoLayers, attr, 1)), program.Options{})
 		if len(p.Diags) != 1 || p.Diags[0].Code != "DM133" || !strings.Contains(p.Diags[0].Message, want) || p.Diags[0].Help == "" {
