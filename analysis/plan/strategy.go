@@ -347,9 +347,9 @@ func (g *graph) storedAsAsked(v *value, stored layout, gr *grid) bool {
 func (g *graph) isParameter(v *value) bool { return g.wrt[v.v] || g.usedBySamples(v) }
 
 // passes is how many passes of a micro-batch, forward and backward, read v, an argument that is the same for all of them. One that both
-// read may be freed behind the forward pass and be gathered again.
+// read may be freed behind the forward pass and be gathered again. It is 0 of components of sparse tensors, of which the text states no such thing.
 func (g *graph) passes(v *value) (n int) {
-	if v.micro || len(v.shape) == 0 {
+	if v.micro || len(v.shape) == 0 || op.ArgAttr(g.fn, v.v.Index, op.ComponentAttr) != nil {
 		return 0
 	}
 	for _, p := range []phase{forward, backward} {
