@@ -61,6 +61,9 @@ func (s *selection) trips(b *ir.Block) (n dim.Dim, ok bool) {
 			} else if t, bound := op.Bindings(s.fn, s.p.Bind)[cost.Trips]; bound {
 				turns = dim.Const(t)
 			}
+			if _, counted := op.TripCount(o); counted && b == o.Body(0) {
+				turns = dim.Const(0) // nothing asks for its condition
+			}
 			n = n.Mul(turns)
 		default:
 			return n, false
