@@ -40,7 +40,9 @@ func (c *code) flags(r *Report) {
 		f.File, f.Source = c.place(c.list[i].loc)
 		r.Findings = append(r.Findings, f)
 	}
-	warps := func(i int) bool { return c.list[i].kind == opWarp && c.list[i].starts("bar.warp.sync") && c.list[i].guard < 0 }
+	warps := func(i int) bool {
+		return c.list[i].kind == opWarp && c.list[i].starts("bar.warp.sync") && c.list[i].guard < 0
+	}
 	// Flags are awaited behind the first bar.warp.sync behind the wait of one lane.
 	awaited := make([]bool, len(c.list))
 	for i := range c.list {
