@@ -259,7 +259,7 @@ func TestInfer(t *testing.T) {
 
 // badOps are ops with a mistake: the code and a part of the message.
 var badOps = []struct{ name, in, attrs, out, code, message string }{
-	{"attention", "3x4xf16 5x4xf16 5x4xf16", "precision = tf32", "3x4xf16", "DM115", "are of f16"},
+	{"attention", "3x4xf16 5x4xf16 5x4xf16", `precision = "tf32"`, "3x4xf16", "DM115", "are of f16"},
 	{"grad", "3xf32 2xi64", "callee = @f, wrt = [1]", "f32 2xi64", "DM115", "has no gradient"},
 	{"grad", "3xf32 2xi64", "callee = @f, wrt = [2]", "f32 2xi64", "DM115", "lists argument 2"},
 	{"grad", "3xf32", "callee = @f, cotangents = 2", "f32 3xf32", "DM115", "cotangents = 2"},
