@@ -231,8 +231,9 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 	}
 	for k := range st.parts {
 		x := &st.parts[k]
+		gathering := x.gathering(m.hidden()) / 2 // of each pass
 		stage := Stage{
-			Layers: st.layers[k], Forward: x.forward, Backward: x.backward, Weight: x.weight, Transfer: m.transfer(x),
+			Layers: st.layers[k], Forward: x.forward + gathering, Backward: x.backward + gathering, Weight: x.weight, Transfer: m.transfer(x),
 			Once: x.once + x.exposed(m.hidden()), Memory: x.bytes(1).Total,
 		}
 		if m.layers != nil {
