@@ -97,7 +97,7 @@ DM_UNROLL
 template <class L, int FM, int FN, class T>
 DM_FN void rows_by_rows(float (&s)[FM][FN][4], Shared<T> x, i32 row, Shared<T> y) {
   const i32 l = lane();
-  constexpr int turns = L::chunks > 16 ? 4 : 8; // fewer for large depths, whose addresses exceed the registers
+  constexpr int turns = L::chunks >= 16 ? 4 : 8; // fewer for large depths, whose addresses take registers that there are none of
   clear(s);
 DM_UNROLL_BY(turns)
   for (int k = 0; k < L::chunks; k += 2) {
