@@ -16,7 +16,6 @@ import (
 	"dmir/compile/tensor"
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
-	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/gpu/prelude"
 	"dmir/syntax/source"
@@ -80,8 +79,7 @@ func TestFusedMachineCode(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	for _, c := range []struct {
 		name, q, k, mask, attributes string
 		products                     int // instructions of a step
@@ -117,8 +115,7 @@ func TestGradientMachineCode(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	m, _ := machine.Lookup("h200")
 	p := compiled(t, gradientText("bf16", "1x32x2048x64", "1x8x2048x64", "", ", causal = true"), m.Arch)
 	steps, err := audit.Steps(p, listed(t, p, m.Arch), m)

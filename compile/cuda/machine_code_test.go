@@ -43,8 +43,7 @@ func moving(t *testing.T) map[string]string {
 // memory, and issues fewer instructions than the machine does while it moves their bytes.
 func TestTransposedMachineCode(t *testing.T) {
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	m, _ := machine.Lookup("h200")
 	for name, text := range moving(t) {
 		p := compiled(t, text, m.Arch)
@@ -69,8 +68,7 @@ func TestTransposedMachineCode(t *testing.T) {
 func TestCellMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	text, err := os.ReadFile("testdata/pools.dmir")
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +134,7 @@ func listed(t *testing.T, p *artifact.Program, arch string) string {
 func TestScatterMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	text, err := os.ReadFile("testdata/embedding-gradient.dmir")
 	if err != nil {
 		t.Fatal(err)
@@ -164,8 +161,7 @@ func TestScatterMachineCode(t *testing.T) {
 func TestConvolutionMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
-	_, err := nvrtc.Disassembler()
-	need.OK(t, err)
+	nvrtctest.Disassembler(t)
 	for _, c := range []struct {
 		file  string
 		archs []string
