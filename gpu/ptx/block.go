@@ -1,8 +1,6 @@
 package ptx
 
 import (
-	"fmt"
-
 	"dmir/gpu/artifact"
 )
 
@@ -98,9 +96,7 @@ func (b *block) find(o *op, at int, rule Rule, format string, args ...any) {
 		return
 	}
 	b.seen[seenKey{at, rule}] = true
-	f := Finding{Rule: rule, Kernel: b.c.fn.Name, Pos: o.in.Pos, Message: fmt.Sprintf(format, args...)}
-	f.File, f.Source = b.c.place(o.loc)
-	b.report.Findings = append(b.report.Findings, f)
+	b.c.find(b.report, o, rule, format, args...)
 }
 
 func (b *block) undecided(reason string) { b.report.Undecided[reason]++ }

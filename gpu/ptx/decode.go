@@ -144,6 +144,13 @@ func decode(f *Func) (*code, error) {
 	return d.c, nil
 }
 
+// find reports that instruction o breaks a rule.
+func (c *code) find(r *Report, o *op, rule Rule, format string, args ...any) {
+	f := Finding{Rule: rule, Kernel: c.fn.Name, Pos: o.in.Pos, Message: fmt.Sprintf(format, args...)}
+	f.File, f.Source = c.place(o.loc)
+	r.Findings = append(r.Findings, f)
+}
+
 // place is the nearest place outside of the prelude's headers that an instruction came from.
 func (c *code) place(l *Loc) (file string, line int) {
 	if l == nil {

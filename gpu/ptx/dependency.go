@@ -1,7 +1,5 @@
 package ptx
 
-import "fmt"
-
 // dependency proves the rule of that name over all paths through a kernel, those of each warp role among them, whatever a launch's
 // blocks and data are: griddepcontrol.wait is execution of one thread, so that each thread passes it by itself. A wait under a
 // predicate is none. dependent says that a launch of the kernel may start early.
@@ -13,11 +11,6 @@ func (c *code) dependency(dependent bool, r *Report) {
 		return
 	}
 	behind, reached := c.behind(func(i int) bool { return c.list[i].waits() })
-	find := func(i int, format string, args ...any) {
-		f := Finding{Rule: Dependency, Kernel: c.fn.Name, Pos: c.list[i].in.Pos, Message: fmt.Sprintf(format, args...)}
-		f.File, f.Source = c.place(c.list[i].loc)
-		r.Findings = append(r.Findings, f)
-	}
 	for i := range c.list {
 		o := &c.list[i]
 		what := o.touches()
@@ -30,9 +23,9 @@ func (c *code) dependency(dependent bool, r *Report) {
 		r.Checked[Dependency]++
 		switch {
 		case !behind[i]:
-			find(i, "%s before griddepcontrol.wait", what)
+			c.find(r, o, Dependency, "%s before griddepcontrol.wait", what)
 		case o.kind == opLoad && o.has("nc"):
-			find(i, "ld.global.nc reads memory that a kernel before may write while this one runs")
+			c.find(r, o, Dependency, "ld.global.nc reads memory that a kernel before may write while this one runs")
 		}
 	}
 }

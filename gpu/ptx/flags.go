@@ -1,9 +1,6 @@
 package ptx
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // flags proves the rule of that name over all paths through a kernel: blocks leave values in global memory for warps of others, which wait
 // for a flag. A warp's lane sets it (st.release.gpu), or reads it until it is set (ld.acquire.gpu), for all lanes: bar.warp.sync puts these in
@@ -35,11 +32,7 @@ func (c *code) flags(r *Report) {
 		}
 	}
 	left := read & written &^ flags
-	find := func(i int, format string, args ...any) {
-		f := Finding{Rule: Flag, Kernel: c.fn.Name, Pos: c.list[i].in.Pos, Message: fmt.Sprintf(format, args...)}
-		f.File, f.Source = c.place(c.list[i].loc)
-		r.Findings = append(r.Findings, f)
-	}
+	find := func(i int, format string, args ...any) { c.find(r, &c.list[i], Flag, format, args...) }
 	warps := func(i int) bool {
 		return c.list[i].kind == opWarp && c.list[i].starts("bar.warp.sync") && c.list[i].guard < 0
 	}
