@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"cmp"
 	"slices"
 
 	"dmir/compile/pass"
@@ -18,7 +19,7 @@ func Regather() pass.Pass {
 
 // A use is the part of a step that reads an argument: the forward or the backward pass of a micro-batch, or no micro-batch.
 type use struct {
-	arg      int
+	arg      *ir.Value
 	micro    int64
 	backward bool
 }
@@ -40,41 +41,50 @@ func runRegather(u *pass.Unit) error {
 }
 
 func regather(f *ir.Func) {
+	lie := map[*ir.Value]*types.Tensor{} // the arguments that are gathered again, as they lie
+	for _, a := range f.Args {
+		if s, t := op.StatedSharding(a), a.Tensor(); s != nil && t != nil && op.Regathered(a) {
+			r := *t
+			r.At.Shard = s
+			lie[a] = &r
+		}
+	}
 	behind := map[*ir.Value]bool{} // the backward pass and what is computed of it
 	forms := map[use]*ir.Value{}
 	for _, o := range slices.Clone(f.Body.Ops) {
+		read := ir.UsedValues(o)
 		back := o.Attr(op.BackwardAttr) != nil
-		late := back || slices.ContainsFunc(ir.UsedValues(o), func(v *ir.Value) bool { return behind[v] })
+		late := back || slices.ContainsFunc(read, func(v *ir.Value) bool { return behind[v] })
 		for _, r := range o.Results {
 			behind[r] = late
 		}
 		if late && !back || op.Ends(o) {
 			continue // an update reads the argument as it lies
 		}
-		for i, a := range f.Args {
-			s, t := op.StatedSharding(a), a.Tensor()
-			if s == nil || t == nil || !op.Regathered(a) {
-				continue
+		read = slices.DeleteFunc(read, func(v *ir.Value) bool { return lie[v] == nil })
+		slices.SortFunc(read, func(a, b *ir.Value) int { return cmp.Compare(a.Index, b.Index) })
+		again := map[*ir.Value]*ir.Value{}
+		for _, a := range read {
+			k := use{a, o.Int(op.MicroAttr, -1), back}
+			if forms[k] == nil {
+				b, t := &ir.Builder{Block: f.Body, Index: o.Position(), At: o}, *lie[a]
+				made := b.Op(op.Reshard, []*ir.Value{a}, []types.Named{{Name: op.RegatheredAttr, Value: types.Int{V: int64(len(forms)), Elem: types.I64}}}, &t)
+				made.RemoveAttr(op.RecomputedAttr)
+				made.Results[0].Name = a.Name
+				forms[k] = made.Results[0]
 			}
-			k := use{i, o.Int(op.MicroAttr, -1), back}
-			ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
-				for n, v := range p.Operands {
-					if v != a {
-						continue
-					}
-					if forms[k] == nil {
-						r := *t
-						r.At.Shard = s
-						b := &ir.Builder{Block: f.Body, Index: o.Position(), At: o}
-						made := b.Op(op.Reshard, []*ir.Value{a}, []types.Named{{Name: op.RegatheredAttr, Value: types.Int{V: int64(len(forms)), Elem: types.I64}}}, &r)
-						made.RemoveAttr(op.RecomputedAttr)
-						made.Results[0].Name = a.Name
-						forms[k] = made.Results[0]
-					}
-					p.SetOperand(n, forms[k])
-				}
-				return true
-			})
+			again[a] = forms[k]
 		}
+		if len(again) == 0 {
+			continue
+		}
+		ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+			for n, v := range p.Operands {
+				if w := again[v]; w != nil {
+					p.SetOperand(n, w)
+				}
+			}
+			return true
+		})
 	}
 }
