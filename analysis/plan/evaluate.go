@@ -185,17 +185,17 @@ func (m *model) argumentPart(p *part, n *node, s *strategy) {
 		p.gathered += stored
 	}
 	p.gathered += s.held - stored
-	switch {
-	case !s.again:
+	if !s.again {
 		p.deferred += s.comm
 		m.tally(&p.sentOnce, s.sent, 1)
-	case m.grid.micro == 1 && m.grid.pipe == 1:
-		p.deferred += float64(m.passes(v)) * s.comm
-		m.tally(&p.sent, s.sent, float64(m.passes(v)))
-	default:
-		p.again += float64(m.passes(v)) * s.comm
-		m.tally(&p.sent, s.sent, float64(m.passes(v)))
+		return
 	}
+	passes, into := float64(m.passes(v)), &p.again
+	if m.grid.single() {
+		into = &p.deferred
+	}
+	*into += passes * s.comm
+	m.tally(&p.sent, s.sent, passes)
 }
 
 // usedBySamples reports whether a micro-batch is computed with the argument.
@@ -367,9 +367,11 @@ func (p *part) exposed(hidden float64) float64 {
 	return (1-hidden)*p.deferred + max(0, hidden*p.deferred-p.compute)
 }
 
-// gathering is what of the gathering of parameters for a micro-batch its computation does not hide.
-func (p *part) gathering(hidden float64) float64 {
-	return (1-hidden)*p.again + max(0, hidden*p.again-p.compute)
+// passes are the times of a micro-batch's passes, each with half of what computation does not hide of the gathering of parameters for
+// them.
+func (p *part) passes(hidden float64) (forward, backward float64) {
+	gathering := ((1-hidden)*p.again + max(0, hidden*p.again-p.compute)) / 2
+	return p.forward + gathering, p.backward + gathering
 }
 
 // peak is the rate, in FLOP/s, of the units that do most of the step's contractions.

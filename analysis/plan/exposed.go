@@ -48,7 +48,7 @@ func (m *model) exposed(choice []int, l load) float64 {
 			case s.comm == 0 || len(uses) == 0:
 			case !s.again:
 				gathered[uses[0].node] += s.comm * times
-			case m.grid.micro == 1: // else part.gathering has it
+			case m.grid.single(): // else part.passes have it
 				for _, phase := range []phase{forward, backward} {
 					if first := m.reads(m.result(n, 0), phase); first >= 0 {
 						gathered[first] += s.comm * times

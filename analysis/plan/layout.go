@@ -34,6 +34,9 @@ type grid struct {
 	moves map[int]*moves // by the class of a value
 }
 
+// single reports whether a step is one pass over the batch: neither in micro-batches nor in stages.
+func (g *grid) single() bool { return g.micro == 1 && g.pipe == 1 }
+
 // A transfer is a collective among the devices along axes, a set of bits.
 type transfer struct {
 	kind  network.Kind

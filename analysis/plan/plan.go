@@ -7,7 +7,7 @@
 // straight.go); of one with sparse tensors there are several, which divide others of them by rows
 // (form.go). On the grid of a setting, a mesh and what the pipeline does on it (settings.go), a
 // model (model.go) has a variable for each node, whose choices are the strategies of its op (strategy.go), and
-// links between them, priced by layouts (layout.go, between.go); package solve finds the
+// links between them, priced by layouts (layout.go, between.go), and bounded by what devices hold (held.go); package solve finds the
 // cheapest choices and a bound. What they make of a step, its stages, time and memory by the
 // model, is in evaluate.go and schedule.go; look (search.go) tries more and more recomputation. What
 // comes of a setting is a candidate; price.go ranks the first candidates by their texts as compiled, and

@@ -38,7 +38,8 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		}
 		micro := float64(set.micro)
 		p.Compute = micro*all.compute + all.onceCompute
-		p.Time = micro*(all.forward+all.backward+all.gathering(m.hidden())) + all.once + max(all.exposed(m.hidden()), m.exposed(sol.Choice, l))
+		forward, backward := all.passes(m.hidden())
+		p.Time = micro*(forward+backward) + all.once + max(all.exposed(m.hidden()), m.exposed(sol.Choice, l))
 		p.Exposed = p.Time - p.Compute
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
@@ -94,7 +95,8 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Time, p.Bubble = c.Timeline.Total, c.Timeline.Bubble
 		d := m.busiest(st, c.Option.Schedule, c.Option.Shape)
 		p.Compute = float64(set.micro)*d.compute + d.onceCompute
-		p.Exposed = float64(set.micro)*(d.forward+d.backward+d.gathering(m.hidden())-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
+		forward, backward := d.passes(m.hidden())
+		p.Exposed = float64(set.micro)*(forward+backward-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
 		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false, false})
@@ -166,9 +168,8 @@ func (m *model) load(st *staging, s pipelining.Schedule, sh pipelining.Shape) (p
 	mem := pipelining.Memory{Activations: make([]int64, n), Base: make([]int64, sh.Devices)}
 	for k := range st.parts {
 		p := &st.parts[k]
-		gathering := p.gathering(m.hidden()) / 2 // of each pass
-		t.Forward[k], t.Weight[k] = p.forward+gathering, p.weight
-		t.Backward[k] = p.backward - p.weight + gathering
+		forward, backward := p.passes(m.hidden())
+		t.Forward[k], t.Backward[k], t.Weight[k] = forward, backward-p.weight, p.weight
 		t.Transfer[k], t.Bytes[k] = m.transfer(p), int64(p.boundary)
 		mem.Activations[k] = int64(p.kept)
 	}
@@ -231,9 +232,9 @@ func (s *search) describe(p *Plan, m *model, st *staging, tl *pipelining.Timelin
 	}
 	for k := range st.parts {
 		x := &st.parts[k]
-		gathering := x.gathering(m.hidden()) / 2 // of each pass
+		forward, backward := x.passes(m.hidden())
 		stage := Stage{
-			Layers: st.layers[k], Forward: x.forward + gathering, Backward: x.backward + gathering, Weight: x.weight, Transfer: m.transfer(x),
+			Layers: st.layers[k], Forward: forward, Backward: backward, Weight: x.weight, Transfer: m.transfer(x),
 			Once: x.once + x.exposed(m.hidden()), Memory: x.bytes(1).Total,
 		}
 		if m.layers != nil {
