@@ -112,11 +112,10 @@ DM_UNROLL
 }
 
 // Loads the logarithms of the sums and the deltas of N queries from `first` on, by the lanes of a warp: below_lse of
-// the former to rows[at] on, and behind them the latter. The warp has few registers: of vectors the latter are loaded behind the
-// former, and of many queries, or where a vector may end behind the last one, there are none.
+// the former to rows[at] on, and behind them the latter. The warp has few registers: of vectors the latter are loaded behind the former.
 template <class S, class Score, int N>
 DM_FN void load_sums(Shared<float> rows, i32 at, In<float> lse, In<float> delta, i32 head, i32 first) {
-  if constexpr (S::queries % 4 != 0 || N > 64) {
+  if constexpr (S::queries % 4 != 0) { // the last vector may end behind the last query
     const i64 base = i64(head) * S::queries;
     for (i32 i = lane(); i < N; i += 32) {
       const i32 query = first + i;
@@ -124,16 +123,17 @@ DM_FN void load_sums(Shared<float> rows, i32 at, In<float> lse, In<float> delta,
       rows[at + N + i] = query < S::queries ? delta[base + query] : 0.0f;
     }
   } else {
+    constexpr int vector = 4;
     const auto load = [&](const In<float>& from, i32 to, auto ready) {
 DM_UNROLL_BY(2)
-      for (i32 i = lane() * 4; i < N; i += 128) {
-        Vec<float, 4> v{};
+      for (i32 i = lane() * vector; i < N; i += 32 * vector) {
+        Vec<float, vector> v{};
         if (first + i < S::queries) {
-          v = from.template load<4>(i64(head) * S::queries + first + i);
+          v = from.template load<vector>(i64(head) * S::queries + first + i);
 DM_UNROLL
-          for (int e = 0; e < 4; e++) v[e] = ready(v[e]);
+          for (int e = 0; e < vector; e++) v[e] = ready(v[e]);
         }
-        rows.template store<4>(to + i, v);
+        rows.template store<vector>(to + i, v);
       }
     };
     load(lse, at, [](float v) { return Score::below_lse(v); });
