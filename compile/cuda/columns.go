@@ -77,7 +77,7 @@ func (p *columns) launches() ([]*launch, error) {
 	}
 	if p.cluster {
 		first.Block.Cluster, first.Grid = int(p.splits), [3]int{int(p.tiles * p.splits), 1, 1}
-		first.blocks, first.include, first.Arch = clusterColumnBlocks, "cluster.cuh", p.arch
+		first.blocks, first.include, first.Arch = p.perMultiprocessor(), "cluster.cuh", p.arch
 	}
 	if len(p.temps()) == 0 {
 		reads = slices.Concat(reads, ns.stores(levelOuts(f, kernel.PerColumn)), ns.stores(levelOuts(f, kernel.PerKernel)))

@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	// clusterColumnBlocks is how many blocks of a cluster that sums columns share a multiprocessor: as many as leave a thread 64 registers.
-	clusterColumnBlocks = 4
 	// flightRows is how many rows a thread has in flight: the compiler unrolls the loop over them so often.
 	flightRows = 4
 	// leastRun is the fewest bytes of a row that a block reads, two sectors: a burst of memory.
@@ -44,6 +42,15 @@ func (t Target) clusterColumns(p *columns) (best *columns) {
 	return best
 }
 
+// perMultiprocessor is how many blocks of a cluster share a multiprocessor: as many as leave a thread 64 registers, or 80 where more
+// than 16 are sums.
+func (p *columns) perMultiprocessor() int {
+	if int64(len(p.f.Nest.Columns))*p.v > 16 {
+		return 3
+	}
+	return 4
+}
+
 // streaming is what p's kernels move, besides partial sums, and how long they take for it on m. Each thread waits for the
 // rows that it has in flight before it loads others, so many times.
 func (p *columns) streaming(m *machine.Machine) (bytes int64, seconds, rounds float64) {
@@ -71,7 +78,7 @@ func (p *columns) streaming(m *machine.Machine) (bytes int64, seconds, rounds fl
 	}
 	rounds = 1
 	if read > 0 {
-		running := min(blocks, clusterColumnBlocks*at)
+		running := min(blocks, int64(p.perMultiprocessor())*at)
 		rounds = max(1, float64(read)/float64(running*blockThreads*flightRows*p.v*wide))
 	}
 	seconds = m.Streamed(bytes, bytes, min(blocks, at), rounds)
