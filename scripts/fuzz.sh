@@ -46,6 +46,9 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
     # Go reports a worker that is busy at the end of its time as a failure without an input.
     [ -n "$time" ] && grep -q '^    context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log" && continue
     cat "$log"
+    # The machine that found it may not be kept.
+    input=$(sed -n 's/^ *Failing input written to \(.*\)$/\1/p' "$log")
+    [ -z "$input" ] || (cd "$folder" && head -c 10000 "$input")
     exit 1
   done
   rm -rf "${binary:?}"*

@@ -32,7 +32,7 @@ func TestTrust(t *testing.T) {
 		}
 		name, _ := filepath.Rel(root, path)
 		name = filepath.ToSlash(name)
-		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "build" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != ".") {
 			return filepath.SkipDir
 		}
 		ext := filepath.Ext(name)
