@@ -93,7 +93,7 @@ func (s *scanner) next() (token, *Error) {
 			if letter(c) && c != '%' || digit(c) || c == '.' {
 				continue
 			}
-			if c == ':' && s.at+2 < len(s.text) && s.text[s.at+1] == ':' && letter(s.text[s.at+2]) {
+			if c == ':' && s.at+2 < len(s.text) && s.text[s.at+1] == ':' && letter(s.text[s.at+2]) && s.text[s.at+2] != '%' {
 				s.at++
 				continue
 			}
