@@ -390,7 +390,7 @@ func (o *op) complete() bool {
 		return len(o.dst) > 0 && len(o.src) > 0
 	case opInit:
 		return len(o.src) > 1
-	case opArrive, opWait, opMatrix, opLoad, opStore:
+	case opArrive, opWait, opMatrix, opLoad, opStore, opReduce, opPrefetch:
 		return len(o.src) > 0
 	case opCopy, opBulk:
 		return len(o.src) > 2
