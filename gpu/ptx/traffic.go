@@ -81,6 +81,9 @@ func (m *Moved) sectors(f footprint, at []uint64, n int) {
 // passes counts accesses of n bytes of shared memory: those of 16 bytes go by eight threads, those of eight by sixteen, and in a pass each
 // bank gives one word.
 func (m *Moved) passes(at []uint64, n int) {
+	if n == 0 {
+		return
+	}
 	threads := 32 / max(1, n/4)
 	for part := range slices.Chunk(at, max(1, threads)) {
 		var words [banks][]uint64
