@@ -70,7 +70,7 @@ const (
 const half = 64
 
 // Pairs reports whether the blocks of p with tile t, whose operands tensor maps copy, form such pairs: from Hopper on, where the tiles
-// and the multiprocessors are whole pairs, and each block has a part of what they share.
+// and the multiprocessors are whole pairs, and each block has a part of what they share. Two tiles of groups share none.
 func (m *Machine) Pairs(p Product, t Tile) bool {
 	tiles, of, all := ceil(p.Rows, int64(t.Rows)), t.Cols, p.Cols
 	switch t.Pair {
@@ -82,7 +82,7 @@ func (m *Machine) Pairs(p Product, t Tile) bool {
 	default:
 		return false
 	}
-	return m.generation() >= hopper && m.SMs%2 == 0 && tiles%2 == 0 && of >= 2*half && all > int64(of/2)
+	return m.generation() >= hopper && p.Groups == 0 && m.SMs%2 == 0 && tiles%2 == 0 && of >= 2*half && all > int64(of/2)
 }
 
 // ProductTime is how long a product takes with a tile, in seconds, besides what a kernel adds: the slower

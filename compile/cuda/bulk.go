@@ -93,8 +93,12 @@ func (c Config) linesOf(which, products int) int64 {
 	return int64([]int{c.BM, c.BN}[which] / products)
 }
 
-// mapped reports whether a tensor map can copy operand `which` in the boxes of the tile.
+// mapped reports whether a tensor map can copy operand `which` in the boxes of the tile. Groups that divide the sum end within boxes, whose rest
+// is another group's.
 func (p *contraction) mapped(which int) bool {
+	if g := p.t.Grouping(); g != nil && !g.Rows {
+		return false
+	}
 	elem, ok := shapeOf(p.t).elem(p.c, which)
 	if !ok {
 		return false
@@ -173,7 +177,7 @@ func (p *contraction) gathered(which int) bool {
 	}
 	s := &operand{contraction: p, which: which, elem: elem}
 	s.xs, s.flat = p.at(which, true, 1)
-	s.alongK, s.v = orderOf(which, s.xs, s.flat, 8)
+	s.arrange(8)
 	return elem.Bytes() == 2 && s.addresses() != nil
 }
 
@@ -208,6 +212,7 @@ func (s *operand) maps(ns *names) error {
 		ns.params, s.fields = append(ns.params, field), append(s.fields, field)
 	}
 	s.v = box
+	s.fields = append(s.fields, s.bounds(ns)...)
 	return nil
 }
 

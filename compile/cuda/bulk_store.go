@@ -20,6 +20,9 @@ const (
 // bulkBoxes are the dimensions of the tensor map by which the copy engine can store t's result: one of 16-bit numbers, whose strides are
 // multiples of 16 bytes, and whose epilogue reads nothing by element, as threads compute pairs of neighbours. It is nil where it cannot.
 func bulkBoxes(t *kernel.Tiled, outs []kernel.Out, flat kernel.Flat) []boxDim {
+	if g := t.Grouping(); g != nil && g.Rows { // a box has rows of the next group
+		return nil
+	}
 	if slotsOf(outs, flat) > boxSlots || t.Reduces || len(outs) != 1 || len(outs[0].If) > 0 || flat.N == nil || flat.M == nil {
 		return nil
 	}

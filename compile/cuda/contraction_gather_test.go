@@ -131,6 +131,20 @@ func TestBulkIsChecked(t *testing.T) {
 		})
 	}
 	for _, c := range []struct{ name, header, old, now string }{
+		{"tiles of no group", "gemm.cuh", "group_part<S, BM, BK>(p, a);\n  }\n  return p;", "}\n  return p;"},
+		{"rows behind a group are stored", "gemm_wgmma.cuh", ", n, p.below)", ", n)"},
+		{"another tile's rows are copied", "gemm_wgmma.cuh", "const Place p = place_of(tile);\n        if (lane() == 0)", "const Place p = place_of(tile / 2);\n        if (lane() == 0)"},
+		{"all lanes copy", "gemm_wgmma.cuh", "if (lane() == 0) ring.load", "if (lane() < 2) ring.load"},
+		{"a step that ends in the next group takes its products", "gemm_gather.cuh", " && S::groups != Groups::depth", ""},
+		{"a group's sum begins with the first one's", "gemm_gather.cuh", "return from + k_of", "return k_of"},
+		{"a group's sum has a step too few", "gemm.cuh", "end > begin ? (end - begin + BK - 1) / BK", "end > begin ? (end - begin) / BK"},
+	} {
+		check("groups: "+c.name, c.header, c.old, c.now, withSMs(targetOf(t, "sm_90a"), 3), func(p *collection) {
+			p.add(t, inGroups[0].of("f16", wgmmaTiles[3]), true)
+			p.add(t, inGroups[3].of("bf16", gatherTiles[4]), true)
+		})
+	}
+	for _, c := range []struct{ name, header, old, now string }{
 		{"rows that are not rounded", "gemm_mma.cuh", "rounded<T>(to[i]);", ""},
 		{"columns that are not rounded", "gemm_mma.cuh", "rounded<T>(r);", ""},
 		{"numbers of another k", "gemm_mma.cuh", "k + t + i / rows * 4", "k + t + i / rows * 2"},

@@ -43,7 +43,9 @@ type productCase struct {
 	// elements is an element-wise kernel
 	elements bool
 	tf32     bool // operands of f32 are rounded to TF32
-	cell     int  // the number of the cells of a sum over windows, from 1; 0: the model chooses
+	// positions are the values of an argument of integers
+	positions []int
+	cell      int // the number of the cells of a sum over windows, from 1; 0: the model chooses
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_89": "l40s", "sm_90a": "h200", "sm_100": "b200"}
@@ -213,6 +215,11 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		}
 		if reference { // else it is not run
 			x := tensor.Random(elem, ints, c.seed, uint64(len(c.in)))
+			if elem == types.I32 {
+				for i, n := range p.positions {
+					x.SetInt(i, int64(n))
+				}
+			}
 			args = append(args, x)
 			c.in = append(c.in, placed(x, v.Tensor().At.Order, false))
 		}

@@ -90,27 +90,33 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	if p.c.Path.bulk() || p.c.Path == Gather && p.mapped(which) {
 		return s, s.maps(ns)
 	}
-	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
-	g := p.t.Grouping()
-	if g != nil {
-		s.alongGroups(g, limit)
-	}
+	s.arrange(limit)
 	if s.direct = s.addresses(); s.direct == nil {
 		s.extraRegisters = s.registers()
 	}
 	if s.elem == types.TF32 && !s.alongK && which == 0 { // the addresses of numbers that lanes read one by one
 		s.extraRegisters += 16
 	}
-	s.fields = ns.read(s.xs, nil)
-	if g != nil && which == 0 {
-		s.fields = ns.read(append(slices.Clone(s.xs), g.Reads()...), nil)
-	}
+	s.fields = append(ns.read(s.xs, nil), s.bounds(ns)...)
 	return s, nil
 }
 
-// alongGroups is the order of an operand of a grouped product, in which groups may begin anywhere: no vector lies across
-// what they divide.
-func (s *operand) alongGroups(g *kernel.Grouping, limit int64) {
+// bounds are the parameters from which A reads where groups begin.
+func (s *operand) bounds(ns *names) []assemble.Param {
+	if g := s.t.Grouping(); g != nil && s.which == 0 {
+		return ns.read(g.Reads(), nil)
+	}
+	return nil
+}
+
+// arrange sets whether the operand is contiguous along k, and the width of a load. In a grouped product, in which groups may begin anywhere, no vector
+// lies across what they divide.
+func (s *operand) arrange(limit int64) {
+	s.alongK, s.v = orderOf(s.which, s.xs, s.flat, limit)
+	g := s.t.Grouping()
+	if g == nil {
+		return
+	}
 	along := func(a *kernel.Atom) int64 {
 		v := limit
 		for _, x := range s.xs {
@@ -152,14 +158,14 @@ func (s *operand) write(t *text) {
 		u.line("static constexpr int vector = %d", s.v)
 		u.declare(s.fields)
 		s.writeRows(u)
-		if g := s.t.Grouping(); g != nil && s.which == 0 {
-			writePart(t, g.Z, g.First, g.End)
-		}
 		if s.direct != nil {
 			s.writeAddresses(t)
 		} else {
 			s.writeLoad(t)
 		}
+	}
+	if g := s.t.Grouping(); g != nil && s.which == 0 {
+		writePart(t, g.Z, g.First, g.End)
 	}
 	u.leave()
 }

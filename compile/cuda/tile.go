@@ -273,7 +273,7 @@ func (c Config) bytes() bool { return c.Path.bulk() && c.BK == 128 }
 // predicted time first, for measurements to choose from.
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
-	if target.Arch == "sm_90a" && p.groups == 0 {
+	if target.Arch == "sm_90a" {
 		p.fits = feeding(t)
 		p.epilogue = epilogueOf(t)
 	}

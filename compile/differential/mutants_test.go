@@ -111,7 +111,7 @@ var mutants = []mutant{
 	{name: "rows of a stored box are exchanged otherwise than by the map", program: "matmul_wgmma", arch: "sm_90a", header: "gemm_wgmma.cuh", at: `r / 2 & 3`, with: "r & 3"},
 	{name: "a group's tiles are counted from its second", program: "grouped", header: "gemm.cuh", at: `shuffle\(sum - tiles, at\)`, with: "shuffle(sum, at)"},
 	{name: "rows of the next group are stored", program: "grouped", header: "gemm.cuh", at: `m \+ r < below`, with: "m + r < S::m"},
-	{name: "a group's sum goes on behind it", program: "grouped", header: "gemm.cuh", at: `return \{S::m, begin, end\}`, with: "return {S::m, begin, end + 1}"},
+	{name: "a group's sum goes on behind it", program: "grouped", header: "gemm.cuh", at: `return \{begin, end\}`, with: "return {begin, end + 1}"},
 	{name: "groups behind the 32nd are not found", program: "grouped", header: "gemm.cuh", at: `tile -= shuffle\(sum, 31\);`, with: ""},
 	{name: "rows in front of the first group have no block", program: "grouped", header: "gemm.cuh", at: `own == 0 \? 0 : `, with: ""},
 	{name: "the blocks of a cluster have the same part of k", program: "matmul_cluster", arch: "sm_90a", header: "gemm.cuh", at: `number % parts :`, with: "number % 2 :"},

@@ -83,10 +83,10 @@ struct Shape {
 template <class S, i32 BM, i32 BN, i32 BK, i32 Across, i32 Blocks, i32 Warps> struct StreamK;
 struct Unshared {};
 
-// Place is what one block computes: a tile of one matrix of the batch, over
+// Place is what one block computes: a tile of one matrix of the batch, whose rows end below `below`, over
 // the steps [first, last) of the loop along k.
 struct Place {
-  i32 z, split, m, n, first, last;
+  i32 z, split, m, n, first, last, below;
 };
 
 // down_of is how many tiles lie one below the other, and matrices_of how many have tiles of their own. Groups of rows have whole tiles.
@@ -117,16 +117,17 @@ DM_FN Place place(i32 number) {
   p.n = (in / height * Across + number / parts % Across) * BN;
   p.first = i32(i64(steps) * p.split / S::splits);
   p.last = i32(i64(steps) * (p.split + 1) / S::splits);
+  p.below = S::m;
   return p;
 }
 
-// GroupPart is what of a tile and of k belongs to its group: rows below `rows`, and k from `from` on, below `depth`. A block without rows
-// has nothing to do.
+// GroupPart is what of k belongs to a tile's group: k from `from` on, below `depth`.
 struct GroupPart {
-  i32 rows, from, depth;
+  i32 from, depth;
 };
 
-// group_part is that of a block at p, which it moves to its group. A lane looks at a group, a warp at 32 of them; rows in front of the first group are
+// group_part is that of a block at p, which it moves to its group, or, where there is none, gives no rows and no steps.
+// A lane looks at a group, a warp at 32 of them; rows in front of the first group are
 // that one's, rows behind the last one that one's, and all of them C has.
 template <class S, i32 BM, i32 BK, class A>
 DM_FN GroupPart group_part(Place& p, const A& a) {
@@ -152,27 +153,31 @@ DM_FN GroupPart group_part(Place& p, const A& a) {
         const i32 at = popcount((found & (0u - found)) - 1);
         p.z = z + at;
         p.m = shuffle(begin, at) + (tile - shuffle(sum - tiles, at)) * BM;
-        return {shuffle(end, at), 0, S::k};
+        p.below = shuffle(end, at);
+        return {0, S::k};
       }
       tile -= shuffle(sum, 31);
     }
-    return {0, 0, S::k};
+    p.below = 0;
+    p.last = p.first;
+    return {0, S::k};
   } else if constexpr (S::groups == Groups::depth) {
     const i32 begin = a.begin(p.z), end = a.end(p.z);
     p.first = 0;
     p.last = end > begin ? (end - begin + BK - 1) / BK : 0;
-    return {S::m, begin, end};
+    return {begin, end};
   } else if constexpr (S::groups == Groups::taps) {
     const i32 begin = a.begin(p.z), end = a.end(p.z), steps = (end - begin + BK - 1) / BK;
     p.first = i32(i64(steps) * p.split / S::splits);
     p.last = i32(i64(steps) * (p.split + 1) / S::splits);
-    return {S::m, begin, end};
+    return {begin, end};
   } else {
-    return {S::m, 0, S::k};
+    return {0, S::k};
   }
 }
 
-// place_in is place where tensor maps copy operands: the steps of a phase are those of k, which has whole steps for each tap.
+// place_in is place of the main loops on Hopper, of which every warp asks that needs it. The steps of a phase are those of k, which has whole steps
+// for each tap where tensor maps copy operands; those of a group's part of k are counted from its begin.
 template <class S, i32 BM, i32 BN, i32 BK, i32 Across, class A>
 DM_FN Place place_in(i32 number, const A& a) {
   Place p = place<S, BM, BN, BK, Across>(number);
@@ -180,6 +185,8 @@ DM_FN Place place_in(i32 number, const A& a) {
     const GroupPart own = group_part<S, BM, BK>(p, a);
     p.first += own.from / BK;
     p.last += own.from / BK;
+  } else if constexpr (groups_read<S>) {
+    group_part<S, BM, BK>(p, a);
   }
   return p;
 }
@@ -434,7 +441,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
         if (i % slots < slots - 1) continue;
         DM_UNROLL
         for (int d = (runs < 32 ? runs : 32) / 2; d > 0; d /= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
-        if (lane() % runs == 0 && m + r < S::m && n < S::n)
+        if (lane() % runs == 0 && m + r < below && n < S::n)
           epilogue.part(f, i64(n / (W / P)) * S::batch * S::m + i64(z) * S::m + m + r, x);
       }
     }

@@ -109,7 +109,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
   if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
   const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
-  if (S::groups == Groups::rows && own.rows == 0) return;
+  if (S::groups == Groups::rows && p.below == 0) return;
   Arena after = arena; // the parts of a cluster reuse the memory of the stages
   const Shared<Acc> as = arena.take<Acc>(2 * size_a), bs = arena.take<Acc>(2 * size_b);
   Lines<Tile, A, Tile::BM, Tile::pitch_a> load_a;
@@ -203,7 +203,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
       DM_UNROLL
       for (int j = 0; j < width; j += V) {
         const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
-        if (m < own.rows && n < S::n) {
+        if (m < p.below && n < S::n) {
           decltype(result(Acc(0))) run[P][V];
           DM_UNROLL
           for (int q = 0; q < P; q++)

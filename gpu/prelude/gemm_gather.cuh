@@ -115,8 +115,9 @@ DM_FN i32 k_of(i32 step) {
 template <class S, i32 Run, u64 Order, class A>
 struct Walk {
   i32 step;
-  DM_FN Walk(const A&, const GroupPart&, i32 first) : step(first) {}
-  DM_FN i32 next() { return k_of<S::k, Run, Order>(step++); }
+  const i32 from; // 0, or where the group's part begins
+  DM_FN Walk(const A&, const GroupPart& own, i32 first) : step(first), from(own.from) {}
+  DM_FN i32 next() { return from + k_of<S::k, Run, Order>(step++); }
 };
 template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits, i32 Products, bool Cluster, i32 Run, u64 Order, class A>
 struct Walk<Shape<Batch, M, N, K, Splits, Products, Cluster, Groups::taps>, Run, Order, A> {
@@ -138,7 +139,7 @@ struct Walk<Shape<Batch, M, N, K, Splits, Products, Cluster, Groups::taps>, Run,
 template <class S, class A>
 DM_FN constexpr bool whole_steps() {
   if constexpr (S::groups == Groups::taps) return A::channels % 64 == 0;
-  return S::k % 64 == 0;
+  return S::k % 64 == 0 && S::groups != Groups::depth;
 }
 
 // gather_tiles is the producing warpgroup. Copies of `behind` steps are in flight; when those of an earlier one have ended, a warp

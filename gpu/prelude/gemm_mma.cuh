@@ -188,7 +188,7 @@ DM_FN void mma_tile(Arena arena, const A& a, const B& b, const Epilogue& epilogu
           for (int h = 0; h < 2; h++) slab.template store<2>(slab_at<Tile::pitch>(r + h * 8, c + j * 8), pair(x, j, h));
         }
       }
-      flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n, own.rows);
+      flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n, p.below);
     }
     rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
   }
@@ -203,14 +203,14 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
     Walk walk;
     grid_dependency_wait();
     for (Place p; walk.next(p);) {
-      mma_tile<Tile, S, Walk>(arena, a, b, epilogue, p, GroupPart{S::m, 0, S::k}, shares);
+      mma_tile<Tile, S, Walk>(arena, a, b, epilogue, p, GroupPart{0, S::k}, shares);
       sync(); // the slabs are memory of the stages
     }
   } else {
     Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
     if constexpr (groups_read<S>) grid_dependency_wait(); // for what says where groups begin
     const GroupPart own = group_part<S, Tile::BM, Tile::BK>(p, a);
-    if (S::groups == Groups::rows && own.rows == 0) return;
+    if (S::groups == Groups::rows && p.below == 0) return;
     mma_tile<Tile, S, Unshared>(arena, a, b, epilogue, p, own, shares);
   }
 }

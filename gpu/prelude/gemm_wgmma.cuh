@@ -203,7 +203,7 @@ DM_FN void store_slabs(Shared<float> slab, const Epilogue& epilogue, const float
         }
       }
       flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
-                                                                    p.m + row + i * 64 + warp() % 4 * 16, n);
+                                                                    p.m + row + i * 64 + warp() % 4 * 16, n, p.below);
     }
     rows.template finish<S>(epilogue, z, p.m / Tile::BM * Tile::warps + warp() % Tile::warps,
                              (S::m + Tile::BM - 1) / Tile::BM * Tile::warps, n);
@@ -317,6 +317,11 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
     registers_drop<Feed<A, B>::producer>();
     if constexpr (Feed<A, B>::gathers) {
       gather_tiles<Tile, S>(a, b, as, bs, full, empty);
+    } else if constexpr (S::groups == Groups::rows) { // a warp finds a tile's group
+      for (i32 tile = block(); warp() == 0 && tile < tiles; tile += blocks()) {
+        const Place p = place_of(tile);
+        if (lane() == 0) ring.load(a, b, p);
+      }
     } else if (thread() == 0) {
       if constexpr (streams) {
         Walk walk;
