@@ -42,14 +42,15 @@ func TestLinks(t *testing.T) {
 }
 
 // TestMap checks that the files and folders that docs/ARCHITECTURE.md names exist, also
-// those behind one in the same cell, which are in its folder.
+// those behind one in the same cell, which are in its folder, and that they have the names that follow in brackets.
 func TestMap(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, named := regexp.MustCompile("`([a-z0-9_/]+(?:\\.go)?)`"), 0
+	file := regexp.MustCompile("`([a-z0-9_/-]+(?:NAME)?(?:\\.(?:go|cuh|ts|py))?)`(?: \\(((?:(?:, )?`[A-Za-z.]+`)+)\\))?")
+	files, names := 0, 0
 	_, table, _ := strings.Cut(string(text), "| question | first | then |\n|---|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for row := range strings.Lines(table) {
@@ -61,19 +62,45 @@ func TestMap(t *testing.T) {
 				if filepath.Ext(path) == "" {
 					folder = path
 				}
-			} else if filepath.Ext(path) == ".go" {
+			} else if filepath.Ext(path) != "" {
 				path = filepath.Join(folder, path)
 			} else {
 				continue
 			}
-			named++
-			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path))); err != nil {
+			if strings.Contains(path, "NAME") {
+				continue
+			}
+			files++
+			path = filepath.Join(root, filepath.FromSlash(path))
+			in := []string{path}
+			if filepath.Ext(path) == "" {
+				in, _ = filepath.Glob(filepath.Join(path, "*"))
+			}
+			var held strings.Builder
+			for _, path := range in {
+				text, err := os.ReadFile(path)
+				if err != nil && filepath.Ext(path) != "" {
+					t.Errorf("%s is not there: %s", path, row)
+				}
+				held.Write(text)
+			}
+			if len(in) == 0 {
 				t.Errorf("%s is not there: %s", path, row)
+			}
+			for name := range strings.SplitSeq(strings.ReplaceAll(m[2], "`", ""), ", ") {
+				if name == "" {
+					continue
+				}
+				names++
+				name = name[strings.LastIndex(name, ".")+1:]
+				if !regexp.MustCompile(`\b` + name + `\b`).MatchString(held.String()) {
+					t.Errorf("%s has no %s: %s", path, name, row)
+				}
 			}
 		}
 	}
-	if named < 20 {
-		t.Errorf("the page names %d files", named)
+	if files < 100 || names < 20 {
+		t.Errorf("the page names %d files, and %d names in them", files, names)
 	}
 }
 
