@@ -46,7 +46,7 @@ func (w *warp) barrierAt(o *op, at int, mask uint32, a arg) *mbarrier {
 		w.b.fuzzy = true
 		return nil
 	}
-	owner, address := w.reached(access{o: o, at: at}, (r.each(bits.TrailingZeros32(mask))+uint64(a.off))&0xffffffff)
+	owner, address := w.reached(&access{o: o, at: at}, (r.each(bits.TrailingZeros32(mask))+uint64(a.off))&0xffffffff)
 	if owner == nil {
 		w.b.fuzzy = true
 		return nil
@@ -81,7 +81,7 @@ func (w *warp) initBarrier(o *op, at int, mask uint32) {
 		n.u = 1
 	}
 	w.tick()
-	w.writes(access{o: o, at: at, by: w.now(), whole: true}, address, 8, 0)
+	w.writes(&access{o: o, at: at, by: w.now(), whole: true}, address, 8, 0)
 	m := w.b.byAddr[address]
 	if m == nil {
 		m = &mbarrier{at: address, agent: len(w.b.group.blocks)*len(w.b.warps)*agentsPerWarp + w.b.group.barriers}
@@ -221,7 +221,7 @@ func (w *warp) copyAsync(o *op, at int, mask uint32) {
 	}
 	from := w.accesses(at, w.get(o.src[1]), o.src[1].off, mask, func(lane int) bool { return left.known() && left.each(lane) == 0 })
 	w.b.traffic.Loads.sectors(w.b.read, from, int(n))
-	a := access{o: o, at: at, by: stamp{int32(w.agent(agentCopy)), w.copies[0] + 1}, whole: true}
+	a := &access{o: o, at: at, by: stamp{int32(w.agent(agentCopy)), w.copies[0] + 1}, whole: true}
 	w.b.report.Checked[CopyGroup]++
 	for lane := range 32 {
 		if mask>>lane&1 == 1 {
@@ -385,7 +385,7 @@ func (w *warp) lands(c box, b *block, m *mbarrier, known bool) {
 		return
 	}
 	w.b.report.Checked[Transactions]++
-	by := access{o: c.o, at: c.at, by: stamp{int32(m.agent), uint32(m.phase) + 1}, async: true, whole: true}
+	by := &access{o: c.o, at: c.at, by: stamp{int32(m.agent), uint32(m.phase) + 1}, async: true, whole: true}
 	bytes, _ := boxOf(c.m)
 	if c.placed {
 		b.shared.copies = append(b.shared.copies, copied{to: c.to, at: c.coordinates, m: c.m, param: c.param, elem: elemBytes(c.m)})
@@ -434,7 +434,7 @@ func (w *warp) bulkOther(o *op, at int, toShared bool) {
 	w.b.report.Checked[BulkGroup]++
 	w.storing, w.stored = at+1, at
 	by := stamp{int32(w.agent(agentStore)), w.stores[0] + 1}
-	w.reads(access{o: o, at: at, by: by, async: true, whole: true}, address, size)
+	w.reads(&access{o: o, at: at, by: by, async: true, whole: true}, address, size)
 }
 
 // lane is an operand in the first thread of mask.

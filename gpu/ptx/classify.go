@@ -98,15 +98,18 @@ func (o *op) classify() {
 }
 
 // extend is a value of a type in 64 bits.
-func extend(typ string, v uint64) uint64 {
+func extend(typ string, v uint64) uint64 { return extender(typ)(v) }
+
+// extender is extend for one type.
+func extender(typ string) func(v uint64) uint64 {
 	n := typeBytes(typ) * 8
-	if n == 0 || n == 64 {
-		return v
+	switch {
+	case n == 0 || n == 64:
+		return func(v uint64) uint64 { return v }
+	case typ[0] == 's':
+		return func(v uint64) uint64 { return uint64(int64(v<<(64-n)) >> (64 - n)) }
 	}
-	if typ[0] == 's' {
-		return uint64(int64(v<<(64-n)) >> (64 - n))
-	}
-	return v & (1<<n - 1)
+	return func(v uint64) uint64 { return v & (1<<n - 1) }
 }
 
 // arithmetic gives integer instructions their function; operands and results are
@@ -121,7 +124,7 @@ func (o *op) arithmetic(typ string) {
 		}
 		return
 	}
-	ext := func(v uint64) uint64 { return extend(typ, v) }
+	ext := extender(typ)
 	signed := typ[0] == 's'
 	less := func(a, b uint64) bool {
 		if signed {
@@ -299,8 +302,8 @@ func (o *op) arithmetic(typ string) {
 		f = func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
 	case "cvt":
 		if from := o.words[len(o.words)-2]; !strings.Contains(typ, "f") && typeBytes(from) > 0 && !strings.Contains(from, "f") && !o.has("sat") {
-			from, to := typ, from // the type of the result is the last but one
-			o.f = func(a, _, _ uint64) uint64 { return extend(to, extend(from, a)) }
+			to := extender(from) // the type of the result is the last but one
+			o.f = func(a, _, _ uint64) uint64 { return to(ext(a)) }
 			o.kind = opALU
 			return
 		}
@@ -320,11 +323,12 @@ func (o *op) arithmetic(typ string) {
 		o.f = func(a, b, c uint64) uint64 { return ext(f(ext(a), b, c)) }
 		return
 	}
+	wide := extender(result)
 	if o.words[0] == "mad" && o.has("wide") {
-		o.f = func(a, b, c uint64) uint64 { return extend(result, f(ext(a), ext(b), c)) }
+		o.f = func(a, b, c uint64) uint64 { return wide(f(ext(a), ext(b), c)) }
 		return
 	}
-	o.f = func(a, b, c uint64) uint64 { return extend(result, f(ext(a), ext(b), ext(c))) }
+	o.f = func(a, b, c uint64) uint64 { return wide(f(ext(a), ext(b), ext(c))) }
 }
 
 func (o *op) compare(typ string, ext func(uint64) uint64, less func(a, b uint64) bool, truth func(bool) uint64) {

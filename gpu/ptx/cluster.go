@@ -128,13 +128,16 @@ func (w *warp) place(at uint64) (*block, uint64) {
 }
 
 // reached is place for an access, which the block must have begun for.
-func (w *warp) reached(a access, at uint64) (*block, uint64) {
+func (w *warp) reached(a *access, at uint64) (*block, uint64) {
+	if at>>peerShift == 0 {
+		return w.b, at
+	}
 	b, place := w.place(at)
 	switch {
 	case b == nil:
 		w.b.find(a.o, a.at, Bounds, "shared memory of block %d of a cluster of %d", at>>peerShift-1, len(w.b.group.blocks))
 		return nil, 0
-	case at>>peerShift > 0 && !a.o.has("shared::cluster"):
+	case !a.o.has("shared::cluster"):
 		w.b.find(a.o, a.at, Bounds, "%s takes an address of the own shared memory, not of a block of the cluster", a.o.in.Op)
 		return nil, 0
 	case b == w.b:
@@ -153,7 +156,7 @@ func (w *warp) reached(a access, at uint64) (*block, uint64) {
 }
 
 // alive checks that another block, whose shared memory is accessed, has begun and has not ended.
-func (w *warp) alive(a access, b *block) {
+func (w *warp) alive(a *access, b *block) {
 	w.b.report.Checked[ClusterLife]++
 	begun := w.met
 	for _, other := range b.warps {

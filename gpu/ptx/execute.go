@@ -239,7 +239,7 @@ func (w *warp) matrices(o *op, at int, mask uint32) {
 		return
 	}
 	w.b.traffic.Shared.passes(w.accesses(at, base, o.src[0].off, mask, func(lane int) bool { return lane >= n }), 16)
-	a := access{o: o, at: at, by: w.now(), whole: true}
+	a := &access{o: o, at: at, by: w.now(), whole: true}
 	for lane := range n {
 		address := (base.each(lane) + uint64(o.src[0].off)) & 0xffffffff
 		if address%16 != 0 {

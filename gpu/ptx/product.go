@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"strconv"
+	"strings"
+)
 
 func (w *warp) pendingProducts() bool { return w.open || w.groups[0] != w.groups[1] }
 
@@ -86,8 +89,9 @@ func (w *warp) product(o *op, at int, mask uint32) {
 	}
 	elem := o.words[len(o.words)-1]
 	n := typeBytes(elem)
-	cols := 0
-	fmt.Sscanf(o.words[4], "m64n%d", &cols)
+	_, wide, _ := strings.Cut(o.words[4], "n") // m64n128k16
+	wide, _, _ = strings.Cut(wide, "k")
+	cols, _ := strconv.Atoi(wide)
 	if n == 0 {
 		n = 1 // e4m3, s8
 	}
@@ -164,7 +168,7 @@ func (w *warp) operand(o *op, at int, a arg, row, rows, elem int, across bool) *
 		w.b.undecided(reasonLayout)
 		return nil
 	}
-	var lines []line
+	lines := w.lines[:0]
 	if across {
 		for r := row / 64; r < (row+rows+63)/64; r++ {
 			from, to := max(row, r*64)-r*64, min(row+rows, r*64+64)-r*64
@@ -177,10 +181,13 @@ func (w *warp) operand(o *op, at int, a arg, row, rows, elem int, across bool) *
 			lines = append(lines, line{d.at + uint64(r/8)*d.stride + uint64(r%8)*128, 32, r, 0})
 		}
 	}
-	by := access{o: o, at: at, by: stamp{int32(w.agent(agentProduct)), w.groups[0] + 1}, async: true, whole: true}
+	by := &access{o: o, at: at, by: stamp{int32(w.agent(agentProduct)), w.groups[0] + 1}, async: true, whole: true}
+	w.lines = lines // for the next operand
 	for _, l := range lines {
-		for b := uint64(0); b < l.bytes; b += 16 {
-			w.reads(by, swizzle(l.at+b), 16)
+		for at, n := l.at, uint64(0); at < l.at+l.bytes; at += n {
+			for n = max(16, min(128, at&-at)); n > l.at+l.bytes-at; n /= 2 {
+			}
+			w.reads(by, swizzle(at)&^(n-1), int(n)) // a swizzle moves no 16 bytes out of what is aligned
 		}
 	}
 	return w.layout(o, at, lines, across)
@@ -199,7 +206,7 @@ func (w *warp) swizzled(at uint64) bool {
 // tensor. Where they lie in several boxes, each is checked by itself, and that all begin in one column.
 func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 	out := &panel{ok: true, param: -1}
-	var before []int64
+	var before coordinates
 	var last int32
 	for i, l := range lines {
 		cells, ok := w.b.shared.span(swizzle(l.at), 4)
@@ -212,7 +219,7 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 			w.b.find(o, at, Descriptor, "the descriptor's swizzle of 128 bytes is not the %d of the tensor map", c.m.Swizzle)
 			return nil
 		}
-		if uint64(c.m.Box[0])*c.elem != 128 || c.at == nil {
+		if uint64(c.m.Box[0])*c.elem != 128 || c.at == nil || len(c.m.Box) > len(coordinates{}) {
 			w.b.undecided(reasonLayout)
 			return nil
 		}
@@ -227,7 +234,7 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 			return nil
 		}
 		if follows && id == last {
-			for k := range place {
+			for k := range c.at {
 				want := before[k]
 				if k == dim {
 					want++
@@ -256,23 +263,26 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 	return out
 }
 
+// coordinates are those of an element of a tensor map, which has five dimensions at most.
+type coordinates [5]int64
+
 // place are the coordinates of the elements at an address of a box, and the one
 // dimension but the first that the box has several of; -1: there are several.
-func (c *copied) place(at uint64) (out []int64, dim int) {
+func (c *copied) place(at uint64) (out coordinates, dim int) {
 	row := int64(at-c.to) / 128
 	dim = -1
 	for i, n := range c.m.Box[1:] {
 		if n > 1 {
 			if dim >= 0 {
-				return nil, -1
+				return out, -1
 			}
 			dim = i + 1
 		}
 	}
 	if dim < 0 {
-		return nil, -1
+		return out, -1
 	}
-	out = append(out, c.at...)
+	copy(out[:], c.at)
 	out[0] += int64((at - c.to) % 128 / c.elem)
 	out[dim] += row
 	return out, dim

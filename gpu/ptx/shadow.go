@@ -1,6 +1,10 @@
 package ptx
 
-import "dmir/gpu/artifact"
+import (
+	"slices"
+
+	"dmir/gpu/artifact"
+)
 
 // stamp is an event: of an agent, its number; 0: none.
 type stamp struct {
@@ -12,7 +16,38 @@ type stamp struct {
 type cell struct {
 	write   stamp
 	copy    int32 // 1 + the number of the bulk copy that wrote it, 0: none
-	readers []stamp
+	readers *readers
+}
+
+// readers are the reads since a write, of each agent the last; nil: none. What is accessed together has the same, which therefore never
+// change: with one more they are others.
+type readers struct{ list []stamp }
+
+func (r *readers) all() []stamp {
+	if r == nil {
+		return nil
+	}
+	return r.list
+}
+
+// with is the readers and one more.
+func (r *readers) with(s stamp) *readers {
+	list := slices.Clone(r.all())
+	i := slices.IndexFunc(list, func(o stamp) bool { return o.agent == s.agent })
+	switch {
+	case i < 0:
+		return &readers{append(list, s)}
+	case list[i].event >= s.event:
+		return r
+	}
+	list[i] = s
+	return &readers{list}
+}
+
+// grown is what readers have become with one more.
+type grown struct {
+	from, to *readers
+	by       stamp
 }
 
 const cellShift = 2
@@ -22,6 +57,21 @@ const cellShift = 2
 type shadow struct {
 	cells  []cell
 	copies []copied
+	grown  [4]grown // the last ones
+	turn   int      // the oldest of them
+}
+
+// with is readers.with, the same where it was so lately.
+func (s *shadow) with(r *readers, by stamp) grown {
+	for _, g := range s.grown {
+		if g.from == r && g.by == by && g.to != nil {
+			return g
+		}
+	}
+	g := &s.grown[s.turn]
+	s.turn = (s.turn + 1) % len(s.grown)
+	*g = grown{r, r.with(by), by}
+	return *g
 }
 
 // copied is a bulk copy by a tensor map.
@@ -58,16 +108,6 @@ func (b *block) kindOf(agent int32) int {
 // before reports whether an event comes before what a warp does now.
 func (w *warp) before(s stamp) bool { return s.event == 0 || w.clock.at(int(s.agent)) >= s.event }
 
-func (c *cell) read(s stamp) {
-	for i := range c.readers {
-		if c.readers[i].agent == s.agent {
-			c.readers[i].event = max(c.readers[i].event, s.event)
-			return
-		}
-	}
-	c.readers = append(c.readers, s)
-}
-
 // access is one kind of access of shared memory.
 type access struct {
 	o     *op
@@ -75,10 +115,12 @@ type access struct {
 	by    stamp
 	async bool // by the asynchronous proxy
 	whole bool // it covers all of its cells
+	last  cell // the last cell that it was checked with: one in the same state needs no check
+	grown grown
 }
 
 // reads checks a read of n bytes.
-func (w *warp) reads(a access, at uint64, n int) {
+func (w *warp) reads(a *access, at uint64, n int) {
 	owner, at := w.reached(a, at)
 	if owner == nil {
 		return
@@ -90,7 +132,6 @@ func (w *warp) reads(a access, at uint64, n int) {
 		}
 		return
 	}
-	own := int32(w.agent(agentThread))
 	for i := range cells {
 		c := &cells[i]
 		if c.write.event == 0 {
@@ -98,15 +139,19 @@ func (w *warp) reads(a access, at uint64, n int) {
 				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", int(at)-sharedBase+i<<cellShift)
 				return
 			}
-		} else if c.write.agent != own || a.async {
+		} else if c.write != a.last.write && (c.write.agent != w.thread || a.async) {
 			w.ordered(a, c, at+uint64(i)<<cellShift)
+			a.last.write = c.write
 		}
-		c.read(a.by)
+		if a.grown.to == nil || a.grown.from != c.readers {
+			a.grown = owner.shared.with(c.readers, a.by)
+		}
+		c.readers = a.grown.to
 	}
 }
 
 // ordered checks that a read comes behind the write that it sees.
-func (w *warp) ordered(a access, c *cell, at uint64) {
+func (w *warp) ordered(a *access, c *cell, at uint64) {
 	place := int(at) - sharedBase
 	kind := w.b.kindOf(c.write.agent)
 	if !w.before(c.write) {
@@ -129,7 +174,7 @@ func (w *warp) ordered(a access, c *cell, at uint64) {
 }
 
 // writes checks a write of n bytes and marks them.
-func (w *warp) writes(a access, at uint64, n, copy int) {
+func (w *warp) writes(a *access, at uint64, n, copy int) {
 	owner, at := w.reached(a, at)
 	if owner == nil {
 		return
@@ -141,42 +186,48 @@ func (w *warp) writes(a access, at uint64, n, copy int) {
 		}
 		return
 	}
-	own := int32(w.agent(agentThread))
 	for i := range cells {
 		c := &cells[i]
-		place := int(at) - sharedBase + i<<cellShift
-		for _, r := range c.readers {
-			if r.agent == own && !a.async || w.before(r) {
-				continue
-			}
-			kind := w.b.kindOf(r.agent)
-			if kind == agentThread && !a.async && a.o.kind != opCopy {
-				if a.whole {
-					w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's read", place, int(r.agent)/agentsPerWarp)
-				}
-				continue
-			}
-			w.b.find(a.o, a.at, Reused, "shared memory %d is written while warp %d may still read it", place, int(r.agent)/agentsPerWarp)
+		if *c == a.last {
+			c.write, c.copy, c.readers = a.by, int32(copy), nil
+			continue
 		}
-		if s := c.write; s.event > 0 && !w.before(s) && (s != a.by || c.copy != int32(copy)) {
-			switch kind := w.b.kindOf(s.agent); {
-			case kind != agentThread || a.async:
-				w.b.find(a.o, a.at, Reused, "shared memory %d is written while %s may still write it", place, []string{"a warp", "cp.async", "wgmma", "a bulk store", "a bulk copy"}[kind])
-			case a.whole && s.agent != own:
-				w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's write", place, int(s.agent)/agentsPerWarp)
-			}
-		} else if a.async && s.event > 0 && w.b.kindOf(s.agent) != agentsPerWarp && w.fenced.at(int(s.agent)) < s.event {
-			w.b.find(a.o, a.at, ProxyFence, "shared memory %d is replaced by %s without fence.proxy.async behind an ordinary write", place, a.o.words[0])
+		a.last = *c
+		w.replaces(a, c, int(at)-sharedBase+i<<cellShift, copy)
+		c.write, c.copy, c.readers = a.by, int32(copy), nil
+	}
+}
+
+// replaces checks that a write comes behind what was written to a place before, and behind those who read that.
+func (w *warp) replaces(a *access, c *cell, place, copy int) {
+	for _, r := range c.readers.all() {
+		if r.agent == w.thread && !a.async || w.before(r) {
+			continue
 		}
-		c.write, c.copy = a.by, int32(copy)
-		c.readers = c.readers[:0]
+		kind := w.b.kindOf(r.agent)
+		if kind == agentThread && !a.async && a.o.kind != opCopy {
+			if a.whole {
+				w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's read", place, int(r.agent)/agentsPerWarp)
+			}
+			continue
+		}
+		w.b.find(a.o, a.at, Reused, "shared memory %d is written while warp %d may still read it", place, int(r.agent)/agentsPerWarp)
+	}
+	if s := c.write; s.event > 0 && !w.before(s) && (s != a.by || c.copy != int32(copy)) {
+		switch kind := w.b.kindOf(s.agent); {
+		case kind != agentThread || a.async:
+			w.b.find(a.o, a.at, Reused, "shared memory %d is written while %s may still write it", place, []string{"a warp", "cp.async", "wgmma", "a bulk store", "a bulk copy"}[kind])
+		case a.whole && s.agent != w.thread:
+			w.b.find(a.o, a.at, SharedRace, "shared memory %d is written without a barrier behind warp %d's write", place, int(s.agent)/agentsPerWarp)
+		}
+	} else if a.async && s.event > 0 && w.b.kindOf(s.agent) != agentsPerWarp && w.fenced.at(int(s.agent)) < s.event {
+		w.b.find(a.o, a.at, ProxyFence, "shared memory %d is replaced by %s without fence.proxy.async behind an ordinary write", place, a.o.words[0])
 	}
 }
 
 // now is the event of what a warp does now.
 func (w *warp) now() stamp {
-	a := w.agent(agentThread)
-	return stamp{int32(a), w.clock.at(a)}
+	return stamp{w.thread, w.clock.at(int(w.thread))}
 }
 
 // local checks a load or a store of ordinary instructions.
@@ -194,7 +245,7 @@ func (w *warp) local(o *op, at int, mask uint32, store bool) {
 	if o.space == "shared" {
 		w.b.traffic.Shared.passes(w.accesses(at, base, o.src[0].off, mask, nil), o.bytes)
 	}
-	a := access{o: o, at: at, by: w.now(), whole: o.bytes >= 4}
+	a := &access{o: o, at: at, by: w.now(), whole: o.bytes >= 4}
 	for lane := range 32 {
 		if mask>>lane&1 == 0 {
 			continue

@@ -31,6 +31,7 @@ type path struct {
 type warp struct {
 	b         *block
 	index     int
+	thread    int32 // its first agent
 	regs      []register
 	paths     []path
 	clock     clock // what has happened before
@@ -56,6 +57,7 @@ type warp struct {
 	regsAt    int
 	tmp, mix  [32]uint64 // results of one instruction
 	addresses [32]uint64
+	lines     []line // of an operand of a product
 }
 
 func newWarp(b *block, index, threads int) *warp {
@@ -64,13 +66,12 @@ func newWarp(b *block, index, threads int) *warp {
 	if len(b.c.list) == 0 {
 		w.done = true
 	}
+	w.thread = int32((b.rank*((b.launch.Threads+31)/32) + index) * agentsPerWarp)
 	w.tick()
 	return w
 }
 
-func (w *warp) agent(kind int) int {
-	return (w.b.rank*((w.b.launch.Threads+31)/32)+w.index)*agentsPerWarp + kind
-}
+func (w *warp) agent(kind int) int { return int(w.thread) + kind }
 
 // tick starts a new event of the warp.
 func (w *warp) tick() { w.clock.set(w.agent(agentThread), w.clock.at(w.agent(agentThread))+1) }
