@@ -348,14 +348,14 @@ var wrongKernels = []wrongKernel{
 func TestWrongKernels(t *testing.T) {
 	need.Long(t)
 	needNVRTC(t)
-	built := map[string]*artifact.Program{}
+	built, right := map[string]*artifact.Program{}, map[string]*nvrtc.Result{}
 	for name, b := range wrongBases {
 		p := builtFor(t, name+".dmir", b.text, b.arch)
-		built[name] = p
 		compiled, err := nvrtc.CompileProgram(t.Context(), p, b.arch, nvrtc.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		built[name], right[name] = p, compiled
 		if r := ptxtest.Check(t, p, compiled); len(r.Undecided) > 0 {
 			t.Errorf("%s: not decided: %v", name, r.Undecided)
 		}
@@ -378,11 +378,11 @@ func TestWrongKernels(t *testing.T) {
 			if !changed {
 				t.Fatalf("%s has no %q", w.header, w.old)
 			}
-			compiled, err := nvrtc.CompileProgram(t.Context(), &p, wrongBases[w.base].arch, nvrtc.Options{})
+			compiled, err := nvrtc.CompileProgram(t.Context(), &p, wrongBases[w.base].arch, nvrtc.Options{PTX: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := ptx.Program(&p, compiled.PTX, compiled.Kernels)
+			r, err := ptx.Program(&p, compiled.PTX, right[w.base].Kernels)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -215,6 +215,9 @@ func (l *library) compile(ctx context.Context, version, source string, headers [
 		return nil, err
 	}
 	r.PTX = string(ptx)
+	if opts.PTX {
+		return r, nil
+	}
 	var size uintptr
 	if err := l.check("nvrtcGetCUBINSize", l.CubinSize(p, &size)); err != nil {
 		return nil, err

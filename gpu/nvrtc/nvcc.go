@@ -58,31 +58,33 @@ func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, ar
 			return nil, err
 		}
 	}
-	virtual := strings.Replace(arch, "sm_", "compute_", 1)
-	args := append(nvccFlags(virtual, arch, opts), "-I.", "--cubin", "--output-file", "out.cubin", name)
-	log, err := c.call(ctx, dir, args)
-	if err != nil {
-		messages := parseMessages(log)
-		if len(messages) == 0 {
-			return nil, &ArchError{arch, c.Version, firstLine(log)}
+	r := &Result{Arch: arch, Compiler: c.Version}
+	for _, part := range []struct{ code, flag, file string }{{arch, "--cubin", "out.cubin"}, {virtual(arch), "--ptx", "out.ptx"}} {
+		if part.flag == "--cubin" && opts.PTX {
+			continue
 		}
-		return nil, &CompileError{Arch: arch, Compiler: c.Version, Log: log, Messages: messages}
+		log, err := c.call(ctx, dir, append(nvccFlags(virtual(arch), part.code, opts), "-I.", part.flag, "--output-file", part.file, name))
+		if err != nil {
+			messages := parseMessages(log)
+			if len(messages) == 0 {
+				return nil, &ArchError{arch, c.Version, firstLine(log)}
+			}
+			return nil, &CompileError{Arch: arch, Compiler: c.Version, Log: log, Messages: messages}
+		}
+		made, err := os.ReadFile(filepath.Join(dir, part.file))
+		switch {
+		case err != nil:
+			return nil, err
+		case part.flag == "--ptx":
+			r.PTX = string(made)
+			continue
+		}
+		r.Cubin, r.Log = made, log
+		if r.Kernels, err = usage(made, log); err != nil {
+			return nil, err
+		}
 	}
-	r := &Result{Arch: arch, Compiler: c.Version, Log: log}
-	if r.Cubin, err = os.ReadFile(filepath.Join(dir, "out.cubin")); err != nil {
-		return nil, err
-	}
-	args = append(nvccFlags(virtual, virtual, opts), "-I.", "--ptx", "--output-file", "out.ptx", name)
-	if log, err := c.call(ctx, dir, args); err != nil {
-		return nil, fmt.Errorf("%s --ptx: %s", c.Version, firstLine(log))
-	}
-	ptx, err := os.ReadFile(filepath.Join(dir, "out.ptx"))
-	if err != nil {
-		return nil, err
-	}
-	r.PTX = string(ptx)
-	r.Kernels, err = usage(r.Cubin, r.Log)
-	return r, err
+	return r, nil
 }
 
 // nvccFlags name the architecture in two parts: by the short name alone nvcc

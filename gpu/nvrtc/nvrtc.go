@@ -32,6 +32,8 @@ type Options struct {
 	MaxRegisters int
 	// Flags are further options of the compiler, such as "--use_fast_math".
 	Flags []string
+	// PTX ends at PTX, which is half of the work: there is no machine code.
+	PTX bool
 	// Jobs is how many threads may compile the kernels of one source, where the
 	// compiler can; 0: one.
 	Jobs int
@@ -45,10 +47,10 @@ type Options struct {
 type Result struct {
 	Arch     string  // "sm_90a"
 	Compiler string  // "NVRTC 13.5"
-	Cubin    []byte  // an ELF file, what the driver loads; of a program artifact.Join of its kernels'
+	Cubin    []byte  // an ELF file, what the driver loads; of a program artifact.Join of its kernels'; none by Options.PTX
 	PTX      string  // the intermediate assembly that the machine code came from
 	Log      string  // the compiler's messages, most of them warnings
-	Kernels  []Usage // in the order of their names
+	Kernels  []Usage // in the order of their names; none by Options.PTX
 	Cached   bool    // read from disk
 }
 
@@ -157,8 +159,14 @@ func ValidArch(arch string) bool {
 	return ok && len(digits) >= 2 && len(digits) <= 3 && strings.Trim(digits, "0123456789") == ""
 }
 
+// virtual is the architecture whose PTX becomes machine code of arch.
+func virtual(arch string) string { return strings.Replace(arch, "sm_", "compute_", 1) }
+
 // flags are the options that both compilers understand.
 func flags(arch string, opts Options) []string {
+	if opts.PTX {
+		arch = virtual(arch)
+	}
 	out := []string{"--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v"}
 	for _, d := range opts.Defines {
 		out = append(out, "--define-macro="+d)

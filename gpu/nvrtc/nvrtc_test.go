@@ -59,6 +59,13 @@ func TestArchitectures(t *testing.T) {
 			if spilled := r.Spilled(); len(spilled) != 0 {
 				t.Errorf("spilled: %+v", spilled)
 			}
+			half, err := c.Compile(t.Context(), twice, headers, arch, nvrtc.Options{NoCache: true, LineInfo: true, PTX: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if half.PTX != r.PTX || half.Cubin != nil || half.Kernels != nil {
+				t.Errorf("of PTX alone: the same PTX %t, %d bytes of machine code, usage %v", half.PTX == r.PTX, len(half.Cubin), half.Kernels)
+			}
 		})
 	}
 }

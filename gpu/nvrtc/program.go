@@ -87,7 +87,9 @@ func joined(results []*Result) *Result {
 		all.Cached = all.Cached && r.Cached
 	}
 	slices.SortFunc(all.Kernels, func(a, b Usage) int { return strings.Compare(a.Name, b.Name) })
-	all.Cubin = artifact.Join(code)
+	if all.Cubin != nil {
+		all.Cubin = artifact.Join(code)
+	}
 	return &all
 }
 
