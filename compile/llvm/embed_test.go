@@ -73,7 +73,7 @@ func linked(t testing.TB, p *artifact.Program, flags ...string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-O1", "-g", "-std=gnu11", "-w", "-march=" + arch, "-I", dir, "-o", "main", "kernels.ll", "program.c", main, "-lm", "-lpthread"}, flags...)
+	args := append([]string{"-O1", "-g", "-std=gnu11", "-w", "-march=" + arch, "-I", dir, "-o", "main", "kernels.ll", "program.c", "runtime.c", main, "-lm", "-lpthread"}, flags...)
 	cmd := exec.Command(clang.Path, args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()

@@ -11,13 +11,13 @@ import (
 	"dmir/base/tally"
 )
 
-// cacheLimit is how many bytes of shared objects are kept.
+// cacheLimit is how many bytes of products are kept.
 const cacheLimit = 1 << 30
 
 // suffix ends the names of shared objects.
 const suffix = ".so"
 
-// product is a shared object in the cache, or in a temporary folder where there is
+// product is what clang has made, most often a shared object, in the cache, or in a temporary folder where there is
 // none.
 type product struct {
 	path string
@@ -43,16 +43,16 @@ func cacheDir() string {
 	return dir
 }
 
-// produce returns the shared object of a key from the cache, or has fill make it: at
+// produce returns the file of a name from the cache, or has fill make it: at
 // path, with dir to work in. Without a cache, or one that takes it, it stays in the
 // temporary folder.
-func produce(ctx context.Context, key string, fill func(dir, path string) error) (made *product, cached bool, err error) {
-	defer local.LockFor(key)()
+func produce(ctx context.Context, name string, fill func(dir, path string) error) (made *product, cached bool, err error) {
+	defer local.LockFor(name)()
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
 	dir := cacheDir()
-	kept := filepath.Join(dir, key+suffix)
+	kept := filepath.Join(dir, name)
 	if dir != "" && local.Kept(kept) {
 		tally.Kept(tally.Native)
 		return &product{path: kept}, true, nil
@@ -70,7 +70,7 @@ func produce(ctx context.Context, key string, fill func(dir, path string) error)
 	return made, false, nil
 }
 
-// fresh makes a shared object in a temporary folder.
+// fresh makes a product in a temporary folder.
 func fresh(fill func(dir, path string) error) (*product, error) {
 	work, err := local.NewWork()
 	if err != nil {

@@ -68,7 +68,7 @@ func OptimisedIR(ctx context.Context, p *artifact.Program, arch string) (string,
 // Object is p as an object for arch to link into other programs, with all it needs
 // but -lm and -lpthread.
 func Object(ctx context.Context, p *artifact.Program, arch string) ([]byte, error) {
-	return output(ctx, p, arch, "-r", "-nostdlib", kernelsFile, tableFile)
+	return output(ctx, p, arch, "-r", "-nostdlib", kernelsFile, tableFile, runtimeFile)
 }
 
 // output runs clang on p with further arguments, and returns the file that it makes.
@@ -98,7 +98,7 @@ type unit struct {
 
 // shared are the arguments for a shared object. It is never unloaded, since its
 // handlers of signals stay.
-func shared() []string { return sharing([]string{kernelsFile, tableFile}) }
+func shared() []string { return sharing([]string{kernelsFile, tableFile, runtimeFile}) }
 
 // sharing are the arguments for a shared object of files.
 func sharing(files []string) []string {
@@ -112,6 +112,9 @@ func newUnit(ctx context.Context, p *artifact.Program, arch string, inside bool)
 	flags, err := flags(arch)
 	if err != nil {
 		return nil, err
+	}
+	if !inside {
+		flags = append(flags, "-DCONSTANTS_OUTSIDE")
 	}
 	files, err := sources(p, inside)
 	if err != nil {
@@ -157,12 +160,15 @@ func (c *Clang) CompileC(ctx context.Context, dir string, args ...string) error 
 }
 
 // key is a hash of everything that the shared object depends on.
-func (u *unit) key() string {
+func (u *unit) key() string { return u.hash(shared(), slices.Sorted(maps.Keys(u.files))) }
+
+// hash is that of what clang makes of files with args.
+func (u *unit) hash(args, files []string) string {
 	h := sha256.New()
 	part := func(b []byte) { fmt.Fprintf(h, "%d:%s", len(b), b) }
 	part([]byte(u.clang.banner))
-	part([]byte(strings.Join(slices.Concat(u.flags, shared()), "\x00")))
-	for _, name := range slices.Sorted(maps.Keys(u.files)) {
+	part([]byte(strings.Join(slices.Concat(u.flags, args), "\x00")))
+	for _, name := range files {
 		part([]byte(name))
 		part(u.files[name])
 	}
@@ -171,7 +177,7 @@ func (u *unit) key() string {
 
 // build returns the shared object, compiled or from the cache.
 func (u *unit) build(ctx context.Context) (made *product, cached bool, err error) {
-	return produce(ctx, u.key(), u.fill(ctx))
+	return produce(ctx, u.key()+suffix, u.fill(ctx))
 }
 
 // fill makes the shared object at path, with dir to work in.

@@ -87,7 +87,7 @@ func load(ctx context.Context, p *artifact.Program) (lib *library, key string, t
 		return lib, key, 0, nil
 	}
 	start := time.Now()
-	made, cached, err := produce(ctx, key, fill)
+	made, cached, err := produce(ctx, key+suffix, fill)
 	if err != nil {
 		return nil, "", 0, err
 	}

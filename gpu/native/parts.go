@@ -164,18 +164,15 @@ func distribute(functions []*function, n int) {
 	}
 }
 
-// compileParts makes the shared object at path as compile does, with the runtime and parts of the kernels
-// in processes of their own, as many at once as there are cores; more parts than these even out how long they take.
+// compileParts makes the shared object at path as compile does, with parts of the kernels in processes of their own, as many
+// at once as there are cores; more parts than these even out how long they take. The runtime comes from the cache.
 func (u *unit) compileParts(ctx context.Context, dir, path string) error {
 	cores := runtime.GOMAXPROCS(0)
-	if cores == 1 {
-		return u.compile(ctx, dir, path, shared()...)
-	}
-	parts := split(string(u.files[kernelsFile]), 2*cores)
+	parts := split(string(u.files[kernelsFile]), cores*min(cores, 2))
 	if err := u.write(dir); err != nil {
 		return err
 	}
-	inputs, objects := []string{tableFile}, []string(nil)
+	inputs := []string{tableFile}
 	for i, text := range parts {
 		name := fmt.Sprintf("kernels.%d.ll", i)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -183,18 +180,48 @@ func (u *unit) compileParts(ctx context.Context, dir, path string) error {
 		}
 		inputs = append(inputs, name)
 	}
-	failed := make([]error, len(inputs))
-	for i := range inputs {
-		objects = append(objects, fmt.Sprintf("part.%d.o", i))
-	}
-	parallel.Each(cores, len(inputs), func(i int) {
-		_, failed[i] = command(ctx, dir, u.clang.Path, slices.Concat(u.flags, []string{"-c", inputs[i], "-o", objects[i]})...)
-	})
-	if slices.ContainsFunc(failed, func(err error) bool { return err != nil }) {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	objects, failed := make([]string, len(inputs)), make([]error, len(inputs)+1)
+	var common *product
+	parallel.Each(cores, len(failed), func(i int) {
+		if i == len(inputs) {
+			common, failed[i] = u.runtimeObject(ctx)
+			return
 		}
-		return u.compile(ctx, dir, path, shared()...) // whose messages have the lines of the whole text
+		objects[i] = fmt.Sprintf("part.%d.o", i)
+		failed[i] = u.object(ctx, dir, inputs[i], objects[i])
+	})
+	if common != nil {
+		defer common.remove()
 	}
-	return u.run(ctx, dir, path, sharing(objects)...)
+	if !slices.ContainsFunc(failed, func(err error) bool { return err != nil }) && u.run(ctx, dir, path, sharing(append(objects, common.path))...) == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return u.compile(ctx, dir, path, shared()...) // whose messages have the lines of the whole text
+}
+
+// object compiles one file in dir.
+func (u *unit) object(ctx context.Context, dir, file, object string) error {
+	_, err := command(ctx, dir, u.clang.Path, slices.Concat(u.flags, []string{"-c", file, "-o", object})...)
+	return err
+}
+
+// runtimeObject is the runtime, compiled or from the cache.
+func (u *unit) runtimeObject(ctx context.Context) (*product, error) {
+	var files []string
+	for name := range u.files {
+		if name == runtimeFile || filepath.Ext(name) == ".h" {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	made, _, err := produce(ctx, "runtime-"+u.hash([]string{"-c"}, files)+".o", func(dir, path string) error {
+		if err := u.write(dir); err != nil {
+			return err
+		}
+		return u.object(ctx, dir, runtimeFile, path)
+	})
+	return made, err
 }

@@ -16,10 +16,11 @@ var runtimeFiles embed.FS
 const (
 	kernelsFile = "kernels.ll"
 	tableFile   = "program.c"
+	runtimeFile = "runtime.c" // the same for all programs
 )
 
 // Sources are the files that clang compiles a program from, by name: "kernels.ll",
-// "program.c" and what they include.
+// "program.c", "runtime.c" and what they include.
 func Sources(p *artifact.Program) (map[string][]byte, error) { return sources(p, true) }
 
 // sources are Sources of an object that has the constants inside, or is given them.

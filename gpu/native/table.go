@@ -18,6 +18,9 @@ type tables struct {
 	p      *artifact.Program
 	inside bool // the object has the constants, and no caller gives them
 	b      strings.Builder
+	counts []string // of elements of the arrays, as struct table has them
+	// Bytes of the memory of a thread, and of the states that carries copy away first.
+	scratch, staged int64
 }
 
 // constantsFile is the name of the file with the bytes of constants.
@@ -33,9 +36,6 @@ func kernelSymbol(name string) string { return "dmir.kernel." + name }
 func table(p *artifact.Program, inside bool) string {
 	t := &tables{p: p, inside: inside}
 	t.f("#include \"table.h\"\n#define TEXT(x) #x\n#define PREFIX(x) TEXT(x)\n#define SYMBOL(name) __asm__(PREFIX(__USER_LABEL_PREFIX__) name) __attribute__((visibility(\"hidden\")))\n")
-	if !inside {
-		t.f("#define CONSTANTS_OUTSIDE\n")
-	}
 	t.f("static const char table_name[] = %s;\n", escape.String(p.Name))
 	t.constants()
 	t.kernels()
@@ -44,11 +44,17 @@ func table(p *artifact.Program, inside bool) string {
 	t.ports("output", p.Outputs)
 	t.steps()
 	t.carries()
-	t.f("#include \"runtime.c\"\n")
+	t.f("const struct table dmir_table = {table_name, table_kernels, table_kernel_names, table_buffers, table_inputs, table_outputs, table_steps, table_args, table_carries,\n  %s, INT64_C(%d), INT64_C(%d), INT64_C(%d)};\n", strings.Join(t.counts, ", "), t.scratch, p.Workspace, t.staged)
 	return t.b.String()
 }
 
 func (t *tables) f(format string, args ...any) { fmt.Fprintf(&t.b, format, args...) }
+
+func (t *tables) count(n ...int) {
+	for _, n := range n {
+		t.counts = append(t.counts, fmt.Sprint(n))
+	}
+}
 
 // list writes an array; C has none without elements.
 func (t *tables) list(head string, elements []string) {
@@ -104,7 +110,7 @@ func (t *tables) kernels() {
 	}
 	t.list("static kernel_function *const table_kernels", functions)
 	t.list("static const char *const table_kernel_names", names)
-	t.f("#define SCRATCH INT64_C(%d)\n#define WORKSPACE INT64_C(%d)\n", aligned(scratch, 128), t.p.Workspace) // threads share no line of a cache
+	t.scratch = aligned(scratch, 128) // threads share no line of a cache
 }
 
 func (t *tables) buffers() {
@@ -120,7 +126,7 @@ func (t *tables) buffers() {
 		list = append(list, fmt.Sprintf("{%d, %d, %s}", b.Offset, b.Size(), data))
 	}
 	t.list("static const struct buffer table_buffers", list)
-	t.f("enum { BUFFERS = %d };\n", len(list))
+	t.count(len(list))
 }
 
 // ports describes the inputs or the outputs.
@@ -144,7 +150,7 @@ func (t *tables) ports(kind string, buffers []int) {
 			escape.String(name), escape.String(b.Elem), len(view.Shape), kind, i, kind, i, b.Size(), state, double(begin.Init), double(begin.Stddev), n, elem, direct[i]))
 	}
 	t.list("static const struct port table_"+kind+"s", list)
-	t.f("enum { %sS = %d };\n", strings.ToUpper(kind), len(list))
+	t.count(len(list))
 }
 
 // double is a number in C; NaN for nil.
@@ -235,7 +241,7 @@ func (t *tables) steps() {
 	}
 	t.list("static const struct step table_steps", list)
 	t.list("static const int32_t table_args", args)
-	t.f("enum { STEPS = %d, ARGS = %d };\n", len(list), len(args))
+	t.count(len(list), len(args))
 }
 
 // background are, by step, whether other steps run beside a collective, 1, since the next one that is none does not wait for
@@ -302,5 +308,6 @@ func (t *tables) carries() {
 		staged += aligned(m.from.Size(), constantAlign)
 	}
 	t.list("static const struct carry table_carries", list)
-	t.f("enum { CARRIES = %d };\n#define STAGED INT64_C(%d)\n", len(list), staged)
+	t.count(len(list))
+	t.staged = staged
 }

@@ -1,6 +1,6 @@
-/* Runs of a program: the order of its steps, and what is copied before and after them.
- * The file that dmir generates for a program includes table.h, defines the tables, and
- * includes this. */
+/* Runs of a program: the order of its steps, and what is copied before and after them. This
+ * file and those that it includes do not depend on the program, whose file defines its table. */
+#include "table.h"
 #include "instance.h"
 #include <time.h>
 
@@ -56,8 +56,8 @@ static void settle(dmir *p, int32_t i) {
 
 /* Gives a collective to the caller: between two kernels, or beside the next ones. */
 static void exchange(dmir *p, int32_t i) {
-  const struct step *s = &table_steps[i];
-  const struct buffer *to = &table_buffers[table_args[s->args]], *from = &table_buffers[table_args[s->args + 1]];
+  const struct step *s = &dmir_table.steps[i];
+  const struct buffer *to = &dmir_table.buffers[dmir_table.args[s->args]], *from = &dmir_table.buffers[dmir_table.args[s->args + 1]];
   int beside = s->beside && p->begin && p->finish;
   if (!beside) settle(p, -1);
   dmir_exchange *f = beside ? p->begin : p->exchange;
@@ -67,24 +67,24 @@ static void exchange(dmir *p, int32_t i) {
 }
 
 int dmir_exchanged(const dmir *p, int32_t step, int32_t value, const void **from, int64_t *from_bytes, void **to, int64_t *to_bytes) {
-  if (step < 0 || step >= STEPS || table_steps[step].kind != COLLECTIVE || value < 0 || value >= table_steps[step].tasks) return DMIR_INVALID;
-  int32_t at = table_steps[step].args + 2 * value;
+  if (step < 0 || step >= dmir_table.step_count || dmir_table.steps[step].kind != COLLECTIVE || value < 0 || value >= dmir_table.steps[step].tasks) return DMIR_INVALID;
+  int32_t at = dmir_table.steps[step].args + 2 * value;
   *to = p->args[at];
-  *to_bytes = table_buffers[table_args[at]].bytes;
+  *to_bytes = dmir_table.buffers[dmir_table.args[at]].bytes;
   *from = p->args[at + 1];
-  *from_bytes = table_buffers[table_args[at + 1]].bytes;
+  *from_bytes = dmir_table.buffers[dmir_table.args[at + 1]].bytes;
   return DMIR_OK;
 }
 
 static void run_step(dmir *p, int32_t i) {
-  const struct step *s = &table_steps[i];
+  const struct step *s = &dmir_table.steps[i];
   if (s->behind >= 0) {
     settle(p, s->behind);
     if (stopped(p)) return;
   }
   p->runs[i]++;
   if (s->kind == LAUNCH) {
-    run_job(p, table_kernels[s->kernel], p->args + s->args, s->tasks, s->work);
+    run_job(p, dmir_table.kernels[s->kernel], p->args + s->args, s->tasks, s->work);
   } else if (s->kind == COLLECTIVE) {
     exchange(p, i);
   } else if (s->kind == COPY) {
@@ -98,7 +98,7 @@ static void run_step(dmir *p, int32_t i) {
 /* Runs the steps of a part, in the order that decisions in it determine. */
 static void run_steps(dmir *p, int32_t from, int32_t to) {
   for (int32_t i = from; i < to && !stopped(p);) {
-    const struct step *s = &table_steps[i];
+    const struct step *s = &dmir_table.steps[i];
     int32_t first = i + 1, second = first + s->parts[0], end = second + s->parts[1];
     p->at = i;
     if (s->kind == REPEAT || s->kind == LOOP || s->kind == BRANCH) { /* they come behind all steps before them */
@@ -141,29 +141,29 @@ static void run_steps(dmir *p, int32_t from, int32_t to) {
 
 /* Gives inputs that kernels do not read in the caller's memory their values. */
 static void copy_in(dmir *p) {
-  for (int32_t i = 0; i < INPUTS; i++) {
-    const struct port *port = &table_inputs[i];
+  for (int32_t i = 0; i < dmir_table.input_count; i++) {
+    const struct port *port = &dmir_table.inputs[i];
     if (port->tensor.state < 0 || p->fresh[i]) move(p, copy_kernel, p->address[port->buffer], p->input[i], port->tensor.bytes);
     p->fresh[i] = 0;
   }
 }
 
 static void copy_out(dmir *p) {
-  for (int32_t o = 0; o < OUTPUTS; o++) {
-    const struct port *port = &table_outputs[o];
+  for (int32_t o = 0; o < dmir_table.output_count; o++) {
+    const struct port *port = &dmir_table.outputs[o];
     if (p->output[o] && !in_place(p, port->tensor.state, o)) move(p, copy_kernel, p->output[o], p->address[port->buffer], port->tensor.bytes);
   }
 }
 
 /* Makes the outputs that are state the inputs of the next run. */
 static void carry(dmir *p) {
-  for (int32_t c = 0; c < CARRIES; c++) {
-    const struct carry *m = &table_carries[c];
-    if (m->staged >= 0) move(p, copy_kernel, p->staged + m->staged, p->address[m->from], table_buffers[m->from].bytes);
+  for (int32_t c = 0; c < dmir_table.carry_count; c++) {
+    const struct carry *m = &dmir_table.carries[c];
+    if (m->staged >= 0) move(p, copy_kernel, p->staged + m->staged, p->address[m->from], dmir_table.buffers[m->from].bytes);
   }
-  for (int32_t c = 0; c < CARRIES; c++) {
-    const struct carry *m = &table_carries[c];
-    move(p, copy_kernel, p->address[m->to], m->staged >= 0 ? p->staged + m->staged : p->address[m->from], table_buffers[m->from].bytes);
+  for (int32_t c = 0; c < dmir_table.carry_count; c++) {
+    const struct carry *m = &dmir_table.carries[c];
+    move(p, copy_kernel, p->address[m->to], m->staged >= 0 ? p->staged + m->staged : p->address[m->from], dmir_table.buffers[m->from].bytes);
   }
 }
 
@@ -175,23 +175,23 @@ static int early(dmir *p) {
   }
   char what[256];
   describe_fault(&p->fault, what, sizeof what);
-  const struct step *s = p->at >= 0 ? &table_steps[p->at] : NULL;
+  const struct step *s = p->at >= 0 ? &dmir_table.steps[p->at] : NULL;
   if (!s) return failed(p, DMIR_FAULTED, "the copy of an input or an output failed: %s", what);
-  if (s->kind == LAUNCH) return failed(p, DMIR_FAULTED, "the kernel %s failed: %s", table_kernel_names[s->kernel], what);
+  if (s->kind == LAUNCH) return failed(p, DMIR_FAULTED, "the kernel %s failed: %s", dmir_table.kernel_names[s->kernel], what);
   return failed(p, DMIR_FAULTED, "the step %s failed: %s", s->name, what);
 }
 
 int dmir_run(dmir *p) {
   if (p->fault.signal) return failed(p, DMIR_FAULTED, "an earlier run failed, and the memory of this instance may be damaged");
-  for (int32_t i = 0; i < INPUTS; i++)
-    if (!p->input[i] && table_inputs[i].tensor.bytes > 0) return failed(p, DMIR_UNBOUND, "the input %s is not bound", table_inputs[i].tensor.name);
+  for (int32_t i = 0; i < dmir_table.input_count; i++)
+    if (!p->input[i] && dmir_table.inputs[i].tensor.bytes > 0) return failed(p, DMIR_UNBOUND, "the input %s is not bound", dmir_table.inputs[i].tensor.name);
   if (!p->bound) bind(p);
-  memset(p->ns, 0, STEPS * sizeof *p->ns);
-  memset(p->runs, 0, STEPS * sizeof *p->runs);
+  memset(p->ns, 0, dmir_table.step_count * sizeof *p->ns);
+  memset(p->runs, 0, dmir_table.step_count * sizeof *p->runs);
   p->at = -1;
   copy_in(p);
   double start = p->mark = now();
-  run_steps(p, 0, STEPS);
+  run_steps(p, 0, dmir_table.step_count);
   settle(p, -1); /* of a run that was stopped */
   p->total = now() - start;
   if (stopped(p)) return early(p);
@@ -205,11 +205,11 @@ int dmir_run(dmir *p) {
 }
 
 int dmir_read_output(dmir *p, int32_t o, void *to) {
-  if (o < 0 || o >= OUTPUTS) return failed(p, DMIR_INVALID, "there is no output %d; there are %d", o, OUTPUTS);
-  const struct port *port = &table_outputs[o];
+  if (o < 0 || o >= dmir_table.output_count) return failed(p, DMIR_INVALID, "there is no output %d; there are %d", o, dmir_table.output_count);
+  const struct port *port = &dmir_table.outputs[o];
   int32_t i = port->tensor.state;
   if (!p->address[port->buffer]) return failed(p, DMIR_INVALID, "there was no run yet");
-  memcpy(to, p->address[i >= 0 ? table_inputs[i].buffer : port->buffer], (size_t)port->tensor.bytes);
+  memcpy(to, p->address[i >= 0 ? dmir_table.inputs[i].buffer : port->buffer], (size_t)port->tensor.bytes);
   return DMIR_OK;
 }
 
@@ -224,6 +224,6 @@ static void flush(const char *at, int64_t bytes) {
 }
 
 void dmir_flush(dmir *p) {
-  for (int32_t b = 0; b < BUFFERS; b++)
-    if (p->address[b]) flush(p->address[b], table_buffers[b].bytes);
+  for (int32_t b = 0; b < dmir_table.buffer_count; b++)
+    if (p->address[b]) flush(p->address[b], dmir_table.buffers[b].bytes);
 }
