@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -30,16 +28,9 @@ type Outcome struct {
 
 // RunBatch runs each job as Run does, but compiles all of them in one call of
 // the compiler and without optimising, in which a small program costs some
-// hundredths of a second instead of one. It is for tests. Where the options and $CXX name no compiler it takes clang++, if
-// that is there, which needs three fifths of the time that GCC does. An error of a job is in
-// its outcome; err is an error that affects all.
+// hundredths of a second instead of one. It is for tests. An error of a job is in its outcome; err is an error that affects all.
 func RunBatch(ctx context.Context, jobs []Job, opt Options) (outcomes []Outcome, err error) {
-	if opt.Compiler == "" && os.Getenv("CXX") == "" {
-		if _, err := exec.LookPath("clang++"); err == nil {
-			opt.Compiler = "clang++"
-		}
-	}
-	tools, err := newToolchain(ctx, opt)
+	tools, err := newToolchain(ctx, opt, true)
 	if err != nil {
 		return nil, err
 	}

@@ -30,24 +30,30 @@ import (
 var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-DDM_HOST"}
 
 // The FLOP and bytes of a kernel, as predicted, below which it runs faster than a compiler optimises it: at all, or
-// as far as -O1 does.
+// as far as -O1 does. Below the first clang is preferred: without optimising it takes half of GCC's time, and its code runs slower.
 const (
-	tinyWork  = 2_000_000
-	smallWork = 20_000_000
+	minuteWork = 250_000
+	tinyWork   = 2_000_000
+	smallWork  = 20_000_000
 )
 
-// level is how much the compiler optimises a program.
-func level(p *artifact.Program) string {
+// ofKernel is the predicted FLOP and bytes of a program, by kernel; 0: unknown.
+func ofKernel(p *artifact.Program) int64 {
 	var work int64
 	for _, s := range p.Steps {
 		work += s.FLOP + s.ReadBytes + s.WrittenBytes
 	}
-	switch kernels := int64(max(1, len(p.Kernels))); {
-	case work == 0: // unknown
+	return work / int64(max(1, len(p.Kernels)))
+}
+
+// level is how much the compiler optimises a program.
+func level(p *artifact.Program) string {
+	switch work := ofKernel(p); {
+	case work == 0:
 		return "-O1"
-	case work < tinyWork*kernels:
+	case work < tinyWork:
 		return "-O0"
-	case work < smallWork*kernels:
+	case work < smallWork:
 		return "-Og"
 	}
 	return "-O1"
@@ -74,18 +80,21 @@ func (e *CompileError) Failure() artifact.Failure {
 // Check returns nil if programs can be emulated here, else an error that states
 // what to install. The compiler named in $CXX comes first.
 func Check() error {
-	_, err := compiler("")
+	_, err := compiler("", false)
 	return err
 }
 
-// compiler is the path of the compiler to use.
-func compiler(want string) (string, error) {
+// compiler is the path of the compiler to use; clang, if it may choose and is asked to.
+func compiler(want string, clang bool) (string, error) {
 	if runtime.GOOS == "windows" {
 		return "", fmt.Errorf("%w: the emulator needs Linux or macOS; under Windows use WSL", ErrNoCompiler)
 	}
 	names := []string{want}
 	if want == "" {
 		names = []string{os.Getenv("CXX"), "c++", "clang++", "g++"}
+		if clang {
+			names[1], names[2] = names[2], names[1]
+		}
 	}
 	for _, name := range names {
 		if name == "" {
@@ -127,8 +136,8 @@ type toolchain struct {
 	compiler, version, dir string
 }
 
-func newToolchain(ctx context.Context, opt Options) (*toolchain, error) {
-	cxx, err := compiler(opt.Compiler)
+func newToolchain(ctx context.Context, opt Options, clang bool) (*toolchain, error) {
+	cxx, err := compiler(opt.Compiler, clang)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +160,8 @@ func newToolchain(ctx context.Context, opt Options) (*toolchain, error) {
 // build returns the program as an executable, compiled or from the cache, and the
 // time of compiling.
 func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
-	tools, err := newToolchain(ctx, opt)
+	work := ofKernel(p)
+	tools, err := newToolchain(ctx, opt, work > 0 && work < minuteWork)
 	if err != nil {
 		return "", 0, err
 	}
@@ -177,15 +187,21 @@ func (c *toolchain) executable(ctx context.Context, level string, files map[stri
 	}
 	start := time.Now()
 	local.Trim(c.dir, "", cacheLimit) // before compiling, so that this program's files stay
-	common, first, err := c.runtimeObject(ctx)
+	object, first, err := c.runtimeObject(ctx)
 	if err != nil {
 		return "", 0, err
 	}
-	header := ""
+	var common precompiled
 	if !first { // the first program is not kept waiting for what speeds up the next ones
-		header = c.precompiled(ctx, level)
+		common = c.precompiled(ctx, level)
 	}
-	if err := compile(ctx, c.compiler, files, header, c.dir, exe, level, "main.cc", common); err != nil {
+	err = compile(ctx, c.compiler, files, common, c.dir, exe, level, "main.cc", object)
+	var text *CompileError
+	if common.folder != "" && errors.As(err, &text) && strings.Contains(text.Output, "precompiled header") { // of headers of the system that are others by now
+		os.Remove(common.file)
+		err = compile(ctx, c.compiler, files, precompiled{}, c.dir, exe, level, "main.cc", object)
+	}
+	if err != nil {
 		return "", 0, err
 	}
 	return exe, time.Since(start), nil
@@ -217,7 +233,7 @@ func (c *toolchain) kept(ctx context.Context, end string, files map[string]strin
 	if err := local.MakeDir(c.dir); err != nil {
 		return "", false, err
 	}
-	return path, true, compile(ctx, c.compiler, files, "", c.dir, path, args...)
+	return path, true, compile(ctx, c.compiler, files, precompiled{}, c.dir, path, args...)
 }
 
 // runtimeObject is the half of the emulation that does not depend on the program.
@@ -229,22 +245,63 @@ func (c *toolchain) runtimeObject(ctx context.Context) (object string, made bool
 // kernelHeader is what every program includes before anything else.
 const kernelHeader = "emu_kernel.cuh"
 
-// precompiled is kernelHeader with all that it includes, precompiled for programs of this level: three quarters of the
-// work on a small program. It is "" if the compiler is not GCC, which alone finds it by its name.
-func (c *toolchain) precompiled(ctx context.Context, level string) string {
-	if !strings.Contains(c.version, "Free Software Foundation") {
-		return ""
-	}
-	header, _, err := c.kept(ctx, ".gch", nil, level, "-x", "c++-header", kernelHeader)
-	if err != nil {
-		return "" // compiling the program reports why
-	}
-	return header
+// precompiled is kernelHeader with all that it includes, precompiled for programs of a level: three quarters of the
+// work on a small program.
+type precompiled struct {
+	file   string // "": there is none
+	folder string // of the texts that it is of, by which clang knows them; "": GCC, which finds it by its name
 }
 
-// compile runs the compiler with args in a folder with the prelude, of which kernelHeader may be precompiled, and the
+// precompiled makes the header, or finds it in the cache.
+func (c *toolchain) precompiled(ctx context.Context, level string) (out precompiled) {
+	end, text := ".gch", kernelHeader
+	var err error
+	switch {
+	case strings.Contains(c.version, "clang"):
+		if out.folder, err = c.texts(); err != nil {
+			return precompiled{}
+		}
+		end, text = ".pch", filepath.Join(out.folder, kernelHeader)
+	case !strings.Contains(c.version, "Free Software Foundation"):
+		return precompiled{}
+	}
+	if out.file, _, err = c.kept(ctx, end, nil, level, "-x", "c++-header", text); err != nil {
+		return precompiled{} // compiling the program reports why
+	}
+	return out
+}
+
+// texts is a folder with the parts of the prelude that all programs share. Their times are always the same: clang checks them.
+func (c *toolchain) texts() (string, error) {
+	folder := filepath.Join(c.dir, "prelude-"+prelude.Hash())
+	defer local.LockFor(folder)()
+	if err := local.MakeDir(folder); err != nil {
+		return "", err
+	}
+	made := time.Unix(1, 0)
+	for _, f := range prelude.Files() {
+		path := filepath.Join(folder, f.Name)
+		if !runtimeNames()[f.Name] {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if info, wrong := os.Stat(path); err == nil && wrong == nil && string(text) == f.Text && info.ModTime().Equal(made) {
+			continue
+		}
+		own := filepath.Join(folder, fmt.Sprintf("%s-%d", f.Name, os.Getpid()))
+		if err := os.WriteFile(own, []byte(f.Text), 0o600); err != nil {
+			return "", err
+		}
+		if err := errors.Join(os.Chtimes(own, made, made), os.Rename(own, path)); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
+}
+
+// compile runs the compiler with args in a folder with the prelude, of which a part may be precompiled, and the
 // files, and moves its output to target, atomically.
-func compile(ctx context.Context, cxx string, files map[string]string, header, dir, target string, args ...string) error {
+func compile(ctx context.Context, cxx string, files map[string]string, common precompiled, dir, target string, args ...string) error {
 	folder, err := local.NewWork()
 	if err != nil {
 		return err
@@ -252,6 +309,9 @@ func compile(ctx context.Context, cxx string, files map[string]string, header, d
 	defer folder.Remove()
 	work := folder.Dir
 	for _, f := range prelude.Files() {
+		if common.folder != "" && runtimeNames()[f.Name] {
+			continue
+		}
 		if err := os.WriteFile(filepath.Join(work, f.Name), []byte(f.Text), 0o600); err != nil {
 			return err
 		}
@@ -261,8 +321,11 @@ func compile(ctx context.Context, cxx string, files map[string]string, header, d
 			return err
 		}
 	}
-	if header != "" {
-		if err := os.Symlink(header, filepath.Join(work, kernelHeader+".gch")); err != nil { // one that another process trims is not there for GCC
+	switch {
+	case common.folder != "":
+		args = append([]string{"-include-pch", common.file, "-I", common.folder}, args...)
+	case common.file != "":
+		if err := os.Symlink(common.file, filepath.Join(work, kernelHeader+".gch")); err != nil { // one that another process trims is not there for GCC
 			return err
 		}
 	}

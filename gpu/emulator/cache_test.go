@@ -1,10 +1,12 @@
 package emulator
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dmir/base/local"
 	"dmir/gpu/artifact/artifacttest"
@@ -97,4 +99,66 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Programs of clang share a precompiled header. Texts that it is not of are written again; where those of the system are others, it is
+// made again.
+func TestPrecompiled(t *testing.T) {
+	need.Long(t)
+	need.Tool(t, "clang++", "apt-get install clang")
+	dir := t.TempDir()
+	number := 0
+	run := func() {
+		t.Helper()
+		number++
+		job := copier(fmt.Sprintf("  y.store(dm::thread(), x[dm::thread()] * %d.0f);", number))
+		r, err := Run(t.Context(), job.Program, job.Inputs, Options{Cache: dir, Compiler: "clang++"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if y := toFloats(r.Outputs[0]); y[3] != float32(4*number) || r.Compile == 0 {
+			t.Errorf("program %d gives %v, compiled in %v", number, y, r.Compile)
+		}
+	}
+	made := func() []string {
+		files, err := filepath.Glob(filepath.Join(dir, "*.pch"))
+		must(t, err)
+		return files
+	}
+	if run(); len(made()) != 0 {
+		t.Error("the first program waits for a header")
+	}
+	if run(); len(made()) != 1 {
+		t.Fatalf("precompiled: %v", made())
+	}
+	folders, err := filepath.Glob(filepath.Join(dir, "prelude-*"))
+	if must(t, err); len(folders) != 1 {
+		t.Fatalf("folders of texts: %v", folders)
+	}
+	text := filepath.Join(folders[0], kernelHeader)
+	for name, damage := range map[string]func() error{
+		"another text": func() error { return os.WriteFile(text, []byte("nonsense"), 0o600) },
+		"another time": func() error { return os.Chtimes(text, time.Now(), time.Now()) },
+		"none":         func() error { return os.RemoveAll(folders[0]) },
+		"no header":    func() error { return os.Truncate(made()[0], 100) },
+	} {
+		must(t, damage())
+		if run(); len(made()) != 1 {
+			t.Errorf("%s: %v", name, made())
+		}
+	}
+	// A header of the system that is another by now.
+	system := filepath.Join(t.TempDir(), "system")
+	must(t, os.MkdirAll(system, 0o755))
+	if err := os.WriteFile(filepath.Join(system, "cmath"), []byte("#include_next <cmath>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CPLUS_INCLUDE_PATH", system)
+	must(t, os.Remove(made()[0]))
+	run()
+	must(t, os.WriteFile(filepath.Join(system, "cmath"), []byte("// changed\n#include_next <cmath>\n"), 0o600))
+	if run(); len(made()) != 0 {
+		t.Error("a header of other texts is kept")
+	}
+	run()
 }

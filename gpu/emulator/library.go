@@ -30,7 +30,7 @@ func Library(ctx context.Context, p *artifact.Program, opt Options) ([]byte, err
 	if p.Foreign {
 		return nil, ErrForeign
 	}
-	tools, err := newToolchain(ctx, opt)
+	tools, err := newToolchain(ctx, opt, false)
 	if err != nil {
 		return nil, err
 	}
