@@ -7,4 +7,10 @@ cd "$root"
 lavish
 command -v go >/dev/null || cannot "install Go and run this again"
 want gcc gcc # the race detector links with the C linker
-CGO_ENABLED=1 go test -race -short -skip 'RoundF|RoundBF|EveryPair|EveryEncoding|Float8|Linear|LongLists|WorkOf|Allocations|OneMistake|MessagesName|SpliceEquals|EveryOffset|^TestBounds$|SparseOps|SparseProducts|SparseElements|HostileArtifacts|Transpositions|ConformanceFiles|PlainAttrEquals|^TestCorpus$|NPYRoundTrip|NothingReadBack|^TestTraining$|SpliceKeeps|LinesOfKernels' -timeout 0 -vet off -ldflags=-w ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./compile/driver ./gpu/cuda ./gpu/device/...
+race() { CGO_ENABLED=1 go test -race -short -timeout 0 -vet off -ldflags=-w "$@" || failed=1; }
+failed=0
+race -skip 'RoundF|RoundBF|EveryPair|EveryEncoding|Float8|Linear|LongLists|WorkOf|Allocations|OneMistake|MessagesName|SpliceEquals|EveryOffset|^TestBounds$|SparseOps|SparseProducts|SparseElements|ConformanceFiles|PlainAttrEquals|^TestCorpus$|NPYRoundTrip|SpliceKeeps' ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./gpu/cuda ./gpu/device/...
+# Most tests here compile programs one after the other: those remain that run teams, keep programs, tune, or compile for several
+# devices and architectures.
+race -run '^Test(Run|Processor|Devices|Architectures|Kept|Collectives|Team|Tune|StateInPlace|StepsCheckState|TrainingOnEmulator|EndlessLoop|ConstantIsShared|Forecast)' ./compile/driver
+exit $failed
