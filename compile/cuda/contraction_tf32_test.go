@@ -48,8 +48,10 @@ func TestContractionTF32(t *testing.T) {
 		p.name += "_split"
 		c.add(t, p.of("tf32", split(tile, 3)), true)
 	}
-	for _, p := range slices.Concat(groups, around, reducing) {
-		c.add(t, p.of("tf32", Config{}), true)
+	for i, p := range slices.Concat(groups, around, reducing) {
+		if need.Turn(t, i, 3) { // most are computed by warps, as those of sm_80 above
+			c.add(t, p.of("tf32", Config{}), true)
+		}
 	}
 	c.emulate(t)
 }
