@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"dmir/testkit/need"
@@ -25,8 +26,46 @@ func TestSparsePrograms(t *testing.T) {
 	for i, text := range sparseProducts {
 		cases = append(cases, Case{Name: fmt.Sprint("product ", i), Text: text, Seed: 1}, Case{Name: fmt.Sprint("product ", i, " on the processor"), Text: text, Seed: 1, Device: "cpu"})
 	}
+	for _, format := range []string{"csr", "csc", "coo", "bsr<2x2>"} {
+		text := strings.ReplaceAll(paddedProduct, "#f", "#dm."+strings.Replace(format+"<nnz = 100>", "><", ", ", 1))
+		cases = append(cases, Case{Name: "padding of " + format, Text: text, Seed: 1}, Case{Name: "padding of " + format + " on the processor", Text: text, Seed: 1, Device: "cpu"})
+	}
 	agree(t, cases)
 }
+
+// paddedProduct multiplies a matrix with room for more elements than it stores with dense ones that are infinite where it stores nothing,
+// as at the coordinates of padding, and differentiates that by all three.
+const paddedProduct = `!d = tensor<10x8xf32>
+!s = tensor<10x8xf32, #f>
+!b = tensor<8x20xf32>
+!c = tensor<10x20xf32>
+func.func @f(%x: tensor<8x6xf32>, %y: tensor<6x20xf32>, %z: tensor<8x20xf32>) -> (!c, tensor<f32>, !d, !b, !c) {
+  %zero = dm.constant dense<0.0> : tensor<f32>
+  %one = dm.constant dense<1.0> : tensor<f32>
+  %infinite = dm.div %one, %zero : tensor<f32>
+  %r = dm.relu %x : tensor<8x6xf32>
+  %a = dm.pad %r, %zero, low = [2, 2], high = [0, 0] : (tensor<8x6xf32>, tensor<f32>) -> !d
+  %b = dm.pad %y, %infinite, low = [2, 0], high = [0, 0] : (tensor<6x20xf32>, tensor<f32>) -> !b
+  %c = dm.pad %z, %infinite, low = [2, 0], high = [0, 0] : (tensor<8x20xf32>, tensor<f32>) -> !c
+  %s = dm.convert_format %a : (!d) -> !s
+  %p = func.call @product(%s, %b, %c) : (!s, !b, !c) -> !c
+  %l, %ds, %db, %dc = dm.grad @loss %s, %b, %c, wrt = [0, 1, 2] : (!s, !b, !c) -> (tensor<f32>, !s, !b, !c)
+  %da = dm.convert_format %ds : (!s) -> !d
+  return %p, %l, %da, %db, %dc : !c, tensor<f32>, !d, !b, !c
+}
+
+func.func private @product(%s: !s, %b: !b, %c: !c) -> !c {
+  %p = dm.einsum "ij,jr,ir->ir" %s, %b, %c : (!s, !b, !c) -> !c
+  return %p : !c
+}
+
+func.func private @loss(%s: !s, %b: !b, %c: !c) -> tensor<f32> {
+  %p = func.call @product(%s, %b, %c) : (!s, !b, !c) -> !c
+  %q = dm.mul %p, %p : !c
+  %l = dm.reduce add %q : (!c) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
 
 // sparseProducts are products of sparse matrices: in rows, masked, of blocks, and of vectors.
 var sparseProducts = []string{`!a = tensor<40x30xf32, #dm.csr<nnz = 700>>

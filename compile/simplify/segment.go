@@ -1,16 +1,31 @@
 package simplify
 
 import (
+	"slices"
+	"strings"
+
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
+	"dmir/dialect/types"
 )
 
 func segmentRules() []Rule {
-	return []Rule{{
-		Name: "segments-in-one-vector", Doc: "An op on segments whose positions have leading dimensions is that of one vector of positions, in which each batch follows the one before: kernels walk one vector.",
-		Ops: []string{"segment_reduce", "segment_ids"}, apply: segmentsInOneVector,
-	}}
+	return []Rule{
+		{
+			Name: "segments-in-one-vector", Doc: "An op on segments whose positions have leading dimensions is that of one vector of positions, in which each batch follows the one before: kernels walk one vector.",
+			Ops: []string{"segment_reduce", "segment_ids"}, apply: segmentsInOneVector,
+		},
+		{
+			Name: "padding-in-no-segment", Doc: "What is reduced by segments alone need not have another number behind the last position: no segment has an element there, as positions do not fall.",
+			Ops: []string{"segment_reduce"}, apply: paddingInNoSegment,
+		},
+		{
+			Name: "padding-replaced", Doc: "What has another number behind the last position need not be computed of such numbers.",
+			Ops: []string{"select"}, apply: paddingReplaced,
+		},
+	}
 }
 
 func segmentsInOneVector(_ *rewriter, o *ir.Op) bool {
@@ -20,4 +35,98 @@ func segmentsInOneVector(_ *rewriter, o *ir.Op) bool {
 	b := pass.Before(o)
 	vs := op.Unbatched(b.Builder, o)
 	return vs != nil && built(b, o, vs[0])
+}
+
+func paddingInNoSegment(_ *rewriter, o *ir.Op) bool {
+	return !op.HasBatches(o) && op.Int(o, "dim") == 0 && unmask(o, 0, unconverted(o.Operands[1]))
+}
+
+func paddingReplaced(_ *rewriter, o *ir.Op) bool {
+	positions := bounded(o)
+	return positions != nil && unmask(o, 1, positions)
+}
+
+// unmask has operand i of o, along whose first dimension positions have segments, without the numbers behind the last
+// position: wherever it is computed, element by element along that dimension, for o alone.
+func unmask(o *ir.Op, i int, positions *ir.Value) bool {
+	x := o.Operands[i]
+	p := x.Op
+	if p == nil || !plain(p) || len(p.Results) != 1 {
+		return false
+	}
+	if bounded(p) == positions && types.Equal(p.Operands[1].Type, x.Type) {
+		o.SetOperand(i, p.Operands[1])
+		return true
+	}
+	if len(x.Uses) > 1 {
+		return false
+	}
+	changed := false
+	for j, v := range p.Operands {
+		if rowwise(p, j, v) {
+			changed = unmask(p, j, positions) || changed
+		}
+	}
+	return changed
+}
+
+// bounded is the positions in front of the last of which o, a select, chooses its second operand, along its first dimension; nil where
+// o does not do that.
+func bounded(o *ir.Op) *ir.Value {
+	if o.Name != op.Prefix+"select" || o.In(0).Rank() == 0 || o.In(0).Rank() != o.In(1).Rank() {
+		return nil
+	}
+	is := o.Operands[0]
+	if r := from(is, "reshape"); r != nil && r.In(0).Rank() == 1 && r.In(0).Shape[0].Equal(is.Tensor().Shape[0]) {
+		is = r.Operands[0]
+	}
+	c := from(is, "compare")
+	if c == nil || op.Str(c, "direction") != "lt" || c.Results[0].Tensor().Rank() != 1 {
+		return nil
+	}
+	n, end := from(unconverted(c.Operands[0]), "iota"), from(unconverted(c.Operands[1]), "slice")
+	if n == nil || end == nil || n.Results[0].Tensor().Rank() != 1 || end.In(0).Rank() != 1 {
+		return nil
+	}
+	m, ok := end.In(0).Shape[0].Int()
+	if cut, k := cutOf(end); !ok || !k || cut.start[0] != m-1 {
+		return nil
+	}
+	return unconverted(end.Operands[0])
+}
+
+// unconverted is v before its conversions to integers that have all of its values.
+func unconverted(v *ir.Value) *ir.Value {
+	for {
+		c := from(v, "convert")
+		if c == nil || !c.In(0).Elem.IsInt() || !v.Elem().IsInt() || c.In(0).Elem.Bits() >= v.Elem().Bits() || v.Elem().IsUnsigned() {
+			return v
+		}
+		v = c.Operands[0]
+	}
+}
+
+// rowwise reports whether row i of o, along the first dimension of its result, depends on row i of v, operand j, alone.
+func rowwise(o *ir.Op, j int, v *ir.Value) bool {
+	t, r := v.Tensor(), o.Results[0].Tensor()
+	if t == nil || t.Rank() == 0 || r.Rank() == 0 || !t.Shape[0].Equal(r.Shape[0]) || pattern.IsOne(t, 0) {
+		return false
+	}
+	switch o.Name {
+	case op.Prefix + "reshape":
+		return true
+	case op.Prefix + "reduce":
+		return !slices.Contains(dimsOf(o, t.Rank()), 0)
+	case op.Prefix + "transpose":
+		dims := dimsOf(o, t.Rank())
+		return len(dims) > 0 && dims[0] == 0
+	case op.Prefix + "einsum":
+		eq := pattern.Equation(o)
+		if eq == nil || eq.Output == "" || eq.Inputs[j] == "" {
+			return false
+		}
+		first := eq.Output[:1]
+		return eq.Inputs[j][:1] == first && strings.Count(eq.Inputs[j], first) == 1
+	}
+	return pattern.Elementwise(o) && t.Rank() == r.Rank()
 }

@@ -69,6 +69,10 @@ func Parts(v *ir.Value) []*ir.Value {
 // LowerSparse writes o, an op of which IsSparse, as dense ops at b, from the parts of its
 // operands, and returns those of its results.
 func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Problem) {
+	return lowerSparse(b, o, in, false)
+}
+
+func lowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value, costs bool) ([][]*ir.Value, *Problem) {
 	d := Of(o)
 	if d == nil || d.Sparse == nil || !Valid(o) {
 		return nil, refused(o)
@@ -76,13 +80,13 @@ func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 	if pieced(o) != nil && o.Name != Prefix+"transpose" {
 		return lowerPieces(b, o, in)
 	}
-	return lowerWhole(b, o, in, o)
+	return lowerWhole(b, o, in, o, costs)
 }
 
 // lowerWhole is LowerSparse of o, which stands for of.
-func lowerWhole(b *ir.Builder, o *ir.Op, in [][]*ir.Value, of *ir.Op) ([][]*ir.Value, *Problem) {
+func lowerWhole(b *ir.Builder, o *ir.Op, in [][]*ir.Value, of *ir.Op, costs bool) ([][]*ir.Value, *Problem) {
 	d := Of(o)
-	l := &lowering{Builder: NewBuilder(b, nil), o: o, of: of, in: in}
+	l := &lowering{Builder: NewBuilder(b, nil), o: o, of: of, in: in, costs: costs}
 	for _, v := range o.Results {
 		l.out = append(l.out, asTensor(v.Type))
 	}
@@ -160,7 +164,7 @@ func scratch(o *ir.Op) (ops []*ir.Op, in [][]*ir.Value, out [][]*ir.Value, p *Pr
 		}
 		in = append(in, parts[v])
 	}
-	out, p = LowerSparse(b, o, in)
+	out, p = lowerSparse(b, o, in, true)
 	return b.Block.Ops, in, out, p
 }
 

@@ -105,7 +105,15 @@ func (j *joining) taken(c *matched, x term) term {
 	n := len(first)
 	all := dim.Prod(shape[:n]...)
 	v := j.Reshape(x.v, append([]dim.Dim{all}, shape[n:]...)...)
-	return term{j.take(v, j.numbered(c, first, j.keyElem(all))), append([]int{entry}, rest...)}
+	return term{j.met(c, j.take(v, j.numbered(c, first, j.keyElem(all)))), append([]int{entry}, rest...)}
+}
+
+// met is x, of combinations, with 0 for those that are none: what x is there, as an infinity, is in no product, and in no gradient.
+func (j *joining) met(c *matched, x *ir.Value) *ir.Value {
+	if j.costs {
+		return x
+	}
+	return j.where(c.is, x, 0)
 }
 
 // numbered is, for each combination, the number of its place in a row-major tensor of letters.
@@ -157,7 +165,7 @@ func (j *joining) with(c *matched, s *side, n int) *matched {
 	if !slices.ContainsFunc(s.outer, func(letter int) bool { return !c.has(letter) }) {
 		r := *c
 		r.is = j.both(c.is, j.compared("lt", from, to))
-		r.x = j.times(c, term{j.take(s.values.v, entry(from)), s.values.letters}, j.dense, n)
+		r.x = j.times(c, term{j.met(&r, j.take(s.values.v, entry(from))), s.values.letters}, j.dense, n)
 		return &r
 	}
 	counts := j.Convert(j.Binary("sub", to, from), types.I32)
@@ -206,7 +214,7 @@ func (j *joining) with(c *matched, s *side, n int) *matched {
 		}
 	}
 	j.locate(r, s.outer, n, func(letter int) *ir.Value { return j.take(s.coordinate(letter), at) })
-	r.x = j.times(r, term{j.take(s.values.v, at), s.values.letters}, j.dense, n)
+	r.x = j.times(r, term{j.met(r, j.take(s.values.v, at)), s.values.letters}, j.dense, n)
 	return r
 }
 

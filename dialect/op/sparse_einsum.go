@@ -149,6 +149,7 @@ func (c *contractedSparse) multiply(x term, others []term, from, level int, kept
 		}
 		if c.deepest(o) >= 0 {
 			o = c.at(o, level)
+			o.v = c.counted(o.v, level)
 		}
 		x = c.product(x, o, keep)
 	}
@@ -189,15 +190,35 @@ func (c *contractedSparse) at(o term, level int) term {
 	at := c.linear(levels, level)
 	n := len(levels)
 	v := c.Reshape(o.v, append([]dim.Dim{dim.Prod(shape[:n]...)}, shape[n:]...)...)
-	return term{c.counted(c.take(v, at), level), append([]int{entry}, rest...)}
+	return term{c.take(v, at), append([]int{entry}, rest...)}
 }
 
-// counted is x, of the entries of a level of a piece, with 0 for padding, which pieces have where the whole has none.
+// counted is x, of the entries of a level, with 0 for those that no stored element is under: what x is there, as an infinity, is in no
+// product, and in no gradient. Of cost it is no part: where segments are summed, none of these is seen (the pass simplify).
 func (c *contractedSparse) counted(x *ir.Value, level int) *ir.Value {
-	if c.of == c.o {
+	if c.costs && c.of == c.o {
 		return x
 	}
-	return c.unpadded(x, level, 0)
+	return c.where(c.occupied(level), x, 0)
+}
+
+// occupied is, for each entry of a level up to core, whether a stored element is under it; nil where one is under each.
+func (c *contractedSparse) occupied(level int) *ir.Value {
+	if level == c.core || c.levels()[level].Kind != types.DenseLevel {
+		return c.stored(level)
+	}
+	below := level + 1
+	switch c.levels()[below].Kind {
+	case types.CompressedLevel:
+		i := c.numbers(c.count(level))
+		return c.compared("lt", c.take(c.positions(below), i), c.take(c.positions(below), c.Binary("add", i, c.Splat(&types.Tensor{Elem: types.I32}, 1))))
+	case types.DenseLevel:
+		if is := c.occupied(below); is != nil {
+			return c.reduce("or", c.Reshape(is, c.count(level), c.size(below)), 1)
+		}
+		return nil
+	}
+	return c.stored(level)
 }
 
 // linear numbers, for each entry of a level, its place in a row-major tensor of the levels along.

@@ -309,6 +309,9 @@ var sampledProduct = &Sparse{
 		keep := append([]int{entry}, c.wanted()...)
 		for i := range eq.Inputs {
 			y := c.atEntries(term{l.Convert(l.denseOf(i+1), elem), lettersOf(eq.Inputs[i])})
+			if slices.Contains(y.letters, entry) {
+				y.v = c.counted(y.v, c.core)
+			}
 			switch {
 			case i == 0:
 				x = y

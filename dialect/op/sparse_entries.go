@@ -18,6 +18,7 @@ type lowering struct {
 	out     []*types.Tensor // the types of its results
 	results [][]*ir.Value
 	problem *Problem
+	costs   bool // it is asked what o costs
 }
 
 // stopped ends a lowering that cannot go on; LowerSparse recovers it.
@@ -271,13 +272,17 @@ func (e *entries) stored(level int) *ir.Value {
 // unpadded is x, of the entries of a level as its first dimension, with another number for padding, such that what is computed of
 // it is 0 there: of NaN not even a cotangent of 0 is.
 func (e *entries) unpadded(x *ir.Value, level int, padding float64) *ir.Value {
-	is := e.stored(level)
+	return e.where(e.stored(level), x, padding)
+}
+
+// where is x, and another number at those along its first dimension of which is does not hold; nil: it holds of all.
+func (l *lowering) where(is, x *ir.Value, other float64) *ir.Value {
 	if is == nil {
 		return x
 	}
 	t := asTensor(x.Type)
 	shape := append([]dim.Dim{t.Shape[0]}, slices.Repeat([]dim.Dim{dim.Const(1)}, t.Rank()-1)...)
-	return e.Value("select", []*ir.Value{e.Reshape(is, shape...), x, e.Splat(&types.Tensor{Elem: t.Elem}, padding)}, nil)
+	return l.Value("select", []*ir.Value{l.Reshape(is, shape...), x, l.Splat(&types.Tensor{Elem: t.Elem}, other)}, nil)
 }
 
 // end is the last position of a level: how many entries it has, [1].

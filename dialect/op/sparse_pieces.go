@@ -186,7 +186,7 @@ func lowerPieces(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 		one.Results = append(one.Results, r)
 	}
 	block := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
-	outs, p := lowerWhole(block, &one, pieces, o)
+	outs, p := lowerWhole(block, &one, pieces, o, false)
 	if p == nil {
 		p = w.all(block.Block.Ops)
 	}

@@ -122,12 +122,7 @@ func (j *joining) masked(c *matched) *ir.Value {
 	if c.is == c.padding {
 		return c.x.v
 	}
-	shape := make([]dim.Dim, asTensor(c.x.v.Type).Rank())
-	for i := range shape {
-		shape[i] = dim.Const(1)
-	}
-	shape[0] = c.n
-	return j.Value("select", []*ir.Value{j.Reshape(c.is, shape...), c.x.v, j.Splat(&types.Tensor{Elem: c.x.v.Elem()}, 0)}, nil)
+	return j.where(c.is, c.x.v, 0)
 }
 
 // folded sums products of c of what they repeat, as long as that has all coordinates that the
