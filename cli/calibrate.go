@@ -69,7 +69,11 @@ func (c calibrateCmd) Run(a *app) error {
 	if path == "" && !c.Print {
 		var err error
 		if path, err = machine.LocalFile(name); err != nil {
-			return &failure{"DM603", name + ".toml", reason(err), "name a file with -o, or set HOME"}
+			help := "name a file with -o, or set HOME"
+			if os.Getenv("XDG_CONFIG_HOME") != "" {
+				help = "name a file with -o, or give XDG_CONFIG_HOME an absolute path"
+			}
+			return &failure{"DM603", name + ".toml", reason(err), help}
 		}
 	}
 	if c.Output != "" {

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/base/atomicfile"
 	"dmir/base/escape"
 	"dmir/base/regular"
 	"dmir/syntax/diag"
@@ -114,7 +117,31 @@ func tooLarge(path string, limit int64) *failure {
 }
 
 func cannotWrite(path string, err error) *failure {
-	return &failure{"DM603", path, reason(err), "check the folder and its permissions; nothing was changed"}
+	return &failure{"DM603", path, reason(err), writable(err) + "; nothing was changed"}
+}
+
+// writable is what lets err, of a file that could not be written, not happen again.
+func writable(err error) string {
+	if r := (*atomicfile.Refused)(nil); errors.As(err, &r) {
+		return r.Help
+	}
+	for _, r := range []struct {
+		help string
+		errs []error
+	}{
+		{"give it a shorter name", []error{syscall.ENAMETOOLONG}},
+		{"make its folder, or name another one", []error{fs.ErrNotExist}},
+		{"a part of the path is no folder: name another one", []error{syscall.ENOTDIR, fs.ErrExist}},
+		{"it is a folder: name a file in it", []error{syscall.EISDIR}},
+		{"remove the link, or name another file", []error{syscall.ELOOP}},
+		{"free some space there, or name a file elsewhere", []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}},
+		{"what it is on can only be read: name a file elsewhere", []error{syscall.EROFS}},
+	} {
+		if slices.ContainsFunc(r.errs, func(one error) bool { return errors.Is(err, one) }) {
+			return r.help
+		}
+	}
+	return "check the folder and its permissions"
 }
 
 // reason is the operating system's part of an error, without the path that

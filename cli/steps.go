@@ -379,7 +379,7 @@ func (t *repetition) save(step int) error {
 		c.State = append(c.State, o.Tensor)
 	}
 	if t.path, err = checkpoint.Write(t.Checkpoint, c); err != nil {
-		return &failure{"DM603", t.Checkpoint, reason(err), "check the folder and its permissions; earlier checkpoints are as they were"}
+		return &failure{"DM603", t.Checkpoint, reason(err), writable(err) + "; earlier checkpoints are as they were"}
 	}
 	t.saved = step
 	return nil

@@ -88,11 +88,16 @@ type target struct {
 
 const maxLinks = 40
 
+// Refused is why what is at a path is not written to, and what to do.
+type Refused struct{ Reason, Help string }
+
+func (r *Refused) Error() string { return r.Reason }
+
 // resolve follows the links from path on. Those of open files (/dev/stdout) have
 // no path and are streams, even if they refer to a file.
 func resolve(path string) (target, error) {
-	refuse := func(format string, args ...any) (target, error) {
-		return target{}, &fs.PathError{Op: "write", Path: path, Err: fmt.Errorf(format, args...)}
+	refuse := func(reason, help string) (target, error) {
+		return target{}, &fs.PathError{Op: "write", Path: path, Err: &Refused{reason, help}}
 	}
 	at := path
 	for range maxLinks {
@@ -103,7 +108,7 @@ func resolve(path string) (target, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if _, err := os.Stat(filepath.Dir(at)); err != nil && at != path {
-				return refuse("it is a link to %s, whose folder is not there", at)
+				return refuse(fmt.Sprintf("it is a link to %s, whose folder is not there", at), "make that folder, or remove the link")
 			}
 			return target{path: at}, nil
 		case err != nil:
@@ -124,9 +129,9 @@ func resolve(path string) (target, error) {
 			}
 			at = next
 		case mode.IsDir():
-			return refuse("is a directory")
+			return refuse("is a directory", "name a file in it")
 		case mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0:
-			return refuse("is a block device")
+			return refuse("is a block device", "name a file")
 		case !mode.IsRegular():
 			return target{path: at, stream: true}, nil
 		case mode.Perm()&0o200 == 0:
@@ -135,7 +140,7 @@ func resolve(path string) (target, error) {
 			return target{path: at, old: info}, nil
 		}
 	}
-	return refuse("links without end")
+	return refuse("links without end", "remove the link, or name another file")
 }
 
 func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error) {
