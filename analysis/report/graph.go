@@ -19,7 +19,7 @@ func (b *builder) graph() *Graph {
 	b.sections(g, out.Nodes)
 	for i, e := range g.Edges {
 		x := Edge{
-			From: e.From, To: e.To, Value: e.Value.Name, Type: shortType(e.Value), Back: e.Back,
+			From: e.From, To: e.To, Value: valueName(e.Value), Type: shortType(e.Value), Back: e.Back,
 			Size: number(e.Size), SizeLabel: bytesLabel(e.Size),
 			Moved: number(e.Moved), MovedLabel: bytesLabel(e.Moved),
 			Place: place(b.p.Src, e.Value.Span),
@@ -27,7 +27,7 @@ func (b *builder) graph() *Graph {
 		// It is not known what of an operand a call reads whose inside is not shown, nor does anyone know
 		// of an op that is not known.
 		if e.Outer != nil {
-			x.Outer = e.Outer.Name
+			x.Outer = valueName(e.Outer)
 		}
 		if k := g.Nodes[e.To].Kind; (k == graph.Call && !g.IsGroup(e.To) || k == graph.Opaque) && g.Nodes[e.From].Parent != e.To {
 			x.Moved, x.MovedLabel = nil, unknownLabel
@@ -166,18 +166,18 @@ func (b *builder) node(g *graph.Graph, id int) Node {
 	if n.Kind.Section() {
 		out.Op = n.Name
 		if n.Value != nil {
-			out.Result = n.Value.Name
+			out.Result = valueName(n.Value)
 		}
 		return out
 	}
 	if n.Entry == nil {
-		out.Result, out.Type = n.Value.Name, shortType(n.Value)
+		out.Result, out.Type = valueName(n.Value), shortType(n.Value)
 		out.Place = place(b.p.Src, n.Value.Span)
 		out.Cost = costOf(dim.Dim{}, dim.Dim{}, dim.Dim{}, cost.Time{Known: true})
 		return out
 	}
 	e := n.Entry
-	out.Op, out.Result, out.Class, out.Detail = e.Op.Name, e.Results(), className(e), detail(e.Op)
+	out.Op, out.Result, out.Class, out.Detail = e.Op.Name, resultNames(e), className(e), detail(e.Op)
 	if len(e.Op.Results) > 0 {
 		out.Type = shortType(e.Op.Results[0])
 	}

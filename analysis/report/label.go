@@ -294,3 +294,28 @@ func cut(s string, n int) string {
 	}
 	return s
 }
+
+// valueName is what to call v: its name, and of a component of a sparse tensor whose it is and what it stores, "%adj's positions".
+func valueName(v *ir.Value) string {
+	at := strings.LastIndexByte(v.Name, '.')
+	if at <= 0 {
+		return v.Name
+	}
+	part := strings.TrimRight(v.Name[at+1:], "0123456789")
+	if !slices.Contains([]types.ComponentKind{types.Positions, types.Coordinates, types.Values}, types.ComponentKind(part)) {
+		return v.Name
+	}
+	name := v.Name[:at] + "'s " + part
+	if level := v.Name[at+1+len(part):]; level != "" {
+		name += " of level " + level
+	}
+	return name
+}
+
+// resultNames are those of the results of e's op.
+func resultNames(e *cost.Entry) string {
+	if len(e.Op.Results) == 1 {
+		return valueName(e.Op.Results[0])
+	}
+	return e.Results()
+}

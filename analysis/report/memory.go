@@ -54,7 +54,7 @@ func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost
 	for i, s := range plan.Steps {
 		x := Step{Op: s.Op.Name, Place: b.placeOf(s.Op), Live: s.Live, LiveLabel: units.Bytes(s.Live)}
 		if e := entries[s.Op]; e != nil {
-			x.Result, x.Class = e.Results(), className(e)
+			x.Result, x.Class = resultNames(e), className(e)
 			x.TimeLabel = timeLabel(e.Time(b.p.Target))
 		}
 		x.StartNs = int64(math.Round(at))
@@ -104,14 +104,14 @@ func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int6
 	}
 	for i, v := range x.Values {
 		if i == 0 {
-			out.Name, out.Type = v.Name, shortType(v)
+			out.Name, out.Type = valueName(v), shortType(v)
 			if v.Span.Len() > 0 {
 				from := out.Place
 				out.Place = place(b.p.Src, v.Span)
 				out.Origin, out.InLines, out.InModules = from.Origin, from.InLines, from.InModules
 			}
 		}
-		out.Values = append(out.Values, v.Name)
+		out.Values = append(out.Values, valueName(v))
 		if returned(v) {
 			out.Kind = BufferResult
 		}

@@ -64,7 +64,7 @@ func dependsOn(symbols []string) string { return "depends on " + strings.Join(sy
 func (r *roofs) dot(e *cost.Entry, runs int64, reason string) {
 	b := r.b
 	d := Dot{
-		Op: e.Op.Name, Result: e.Results(), Detail: detail(e.Op), Class: className(e),
+		Op: e.Op.Name, Result: resultNames(e), Detail: detail(e.Op), Class: className(e),
 		Place: b.placeOf(e.Op), Cost: b.entryCost(e), Roof: -1, Runs: runs,
 	}
 	t := e.Time(b.p.Target)

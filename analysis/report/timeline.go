@@ -82,7 +82,7 @@ func (b *builder) oneAfterTheOther(f *cost.Func) []cost.Span {
 func (b *builder) bar(s cost.Span, total float64) Bar {
 	e := s.Entry
 	out := Bar{
-		Op: e.Op.Name, Result: e.Results(), Detail: detail(e.Op), Class: className(e), Stream: StreamCompute,
+		Op: e.Op.Name, Result: resultNames(e), Detail: detail(e.Op), Class: className(e), Stream: StreamCompute,
 		Place: b.placeOf(e.Op), Cost: b.entryCost(e),
 		Interval:  Interval{round(s.Start), round(s.End)},
 		ExposedNs: round(s.Exposed), Sent: []SentOn{},
