@@ -16,4 +16,4 @@ while read -r package; do
   "$at/bin/python" -m pip install --quiet --disable-pip-version-check "$package" || echo "skipped: $package cannot be installed"
 done <bench/sparse/requirements.txt
 go build -o "$at/bench" ./bench/sparse
-exec "$at/bench" -json bench/results/sparse-DATE.json -md bench/results/sparse-DATE.md "$@"
+exec "$at/bench" -json bench/results/sparse-MODEL-DATE.json -md bench/results/sparse-MODEL-DATE.md "$@"

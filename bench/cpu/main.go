@@ -86,7 +86,7 @@ func main() {
 	}
 	text := r.table()
 	fmt.Print(text)
-	if err := errors.Join(record.JSON(r.named(*asJSON), r), record.Table(r.named(*asText), text)); err != nil {
+	if err := errors.Join(record.JSON(record.Named(*asJSON, r.CPU, r.Date), r), record.Table(record.Named(*asText, r.CPU, r.Date), text)); err != nil {
 		log.Fatal(err)
 	}
 	if r.failed() {

@@ -100,7 +100,7 @@ func (o *options) predicted(path, page string) error {
 			return err
 		}
 	}
-	if err := record.Table(r.named(path), fmt.Sprintf(predictedHead, r.Date, title)+text+"\n"+detailsOf(all)); err != nil {
+	if err := record.Table(record.Named(path, r.CPU, r.Date), fmt.Sprintf(predictedHead, r.Date, title)+text+"\n"+detailsOf(all)); err != nil {
 		return err
 	}
 	if len(failed) > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -45,14 +44,6 @@ var columns = []string{"OpenBLAS", "torch", "torch sdpa", "onnxruntime"}
 
 func (r *report) failed() bool {
 	return slices.ContainsFunc(r.Rows, func(w *row) bool { return w.Error != "" })
-}
-
-var noName = regexp.MustCompile(`[^A-Za-z0-9]+`)
-
-// named puts the processor and the day into the name of a file.
-func (r *report) named(path string) string {
-	model := strings.Trim(noName.ReplaceAllString(strings.ReplaceAll(r.CPU, "(R)", ""), "-"), "-")
-	return strings.NewReplacer("MODEL", strings.ToLower(model), "DATE", r.Date).Replace(path)
 }
 
 // line is the row in the table.

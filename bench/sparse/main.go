@@ -5,10 +5,11 @@
 //
 // Results are compared before a row is timed; where dmir calibrate has measured the processor, the times that it predicts for all threads stand beside
 // those measured. Then the contestants take turns, and the best median of each counts, since
-// others use the machine too. SciPy has one thread.
+// others use the machine too. SciPy has one thread. Interrupted, it writes the rows that it has measured.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -94,6 +96,7 @@ type report struct {
 	Date  string            `json:"date"`
 	CPU   string            `json:"cpu"`
 	Peers map[string]string `json:"peers"`
+	Load  [2]string         `json:"load"` // of the machine, at the begin and the end
 	Rows  []figures         `json:"rows"`
 }
 
@@ -105,7 +108,7 @@ func main() {
 	file := flag.String("python", "build/bench-sparse/bin/python", "Python with the packages of requirements.txt")
 	here := flag.String("here", "bench/sparse", "this command's folder")
 	rounds := flag.Int("rounds", 7, "samples of a row")
-	asJSON := flag.String("json", "", "write the results to this file; DATE in its name is replaced")
+	asJSON := flag.String("json", "", "write the results to this file; DATE and MODEL in its name are replaced")
 	asText := flag.String("md", "", "write the table to this file, likewise")
 	flag.Parse()
 	d, _, err := device.Find("cpu")
@@ -113,7 +116,7 @@ func main() {
 		log.Fatal(err)
 	}
 	cpu, _, _ := strings.Cut(d.Title(), " (")
-	r := &report{Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu, Peers: map[string]string{}}
+	r := &report{Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu, Peers: map[string]string{}, Load: [2]string{record.Load()}}
 	var peers []*python
 	for _, name := range []string{"scipy", "torch"} {
 		p, err := start(*file, *here, name)
@@ -125,10 +128,12 @@ func main() {
 		defer p.Close()
 		peers = append(peers, p)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	match := regexp.MustCompile(*only)
 	for _, m := range matrices(*size) {
 		for _, w := range rows(&m) {
-			if !match.MatchString(m.name + " " + w.name) {
+			if ctx.Err() != nil || !match.MatchString(m.name+" "+w.name) {
 				continue
 			}
 			for _, s := range strings.Split(*threads, ",") {
@@ -137,6 +142,9 @@ func main() {
 					log.Fatal(err)
 				}
 				f, err := measure(d, &m, &w, peers, n, *rounds)
+				if ctx.Err() != nil { // the peers are interrupted as well
+					continue
+				}
 				if err != nil {
 					log.Fatalf("%s %s: %v", m.name, w.name, err)
 				}
@@ -145,7 +153,8 @@ func main() {
 			}
 		}
 	}
-	dated := func(s string) string { return strings.ReplaceAll(s, "DATE", r.Date) }
+	r.Load[1] = record.Load()
+	dated := func(path string) string { return record.Named(path, cpu, r.Date) }
 	text := r.table()
 	fmt.Print(text)
 	if err := errors.Join(record.JSON(dated(*asJSON), r), record.Table(dated(*asText), text)); err != nil {
@@ -322,6 +331,7 @@ func (r *report) table() string {
 	for _, name := range []string{"scipy", "torch"} {
 		fmt.Fprintf(&b, " %s: %s.", name, r.Peers[name])
 	}
+	fmt.Fprintf(&b, " %s to %s processes ran on %d cores, those of the benchmark included.", cmp.Or(r.Load[0], "?"), cmp.Or(r.Load[1], "?"), runtime.NumCPU())
 	b.WriteString(" A ratio is the peer's time by dmir's.\n\n| matrix | stored | row | threads | dmir, ms | predicted, ms | SciPy | PyTorch |\n|---|---:|---|---:|---:|---:|---:|---:|\n")
 	cell := func(f *figures, name string) string {
 		if v, ok := f.Ratio[name]; ok {
