@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
@@ -37,7 +38,7 @@ func (w *writer) between() {
 		}
 	}
 	fn.Retype()
-	stated := map[int]bool{}
+	stated, of := map[int]bool{}, m.gradients()
 	for range mostStated {
 		values, problem := shard.Propagate(mod, fn)
 		if problem != nil || values == nil {
@@ -45,7 +46,11 @@ func (w *writer) between() {
 		}
 		at := w.differs(values, twin, stated)
 		if at < 0 {
-			return
+			if at = w.gathers(values, twin, stated, of); at < 0 || w.leave {
+				return
+			}
+			w.stateGradient(at, of, stated, state)
+			continue
 		}
 		n := m.nodes[m.values[at].node]
 		o := w.textOp(n.o)
@@ -107,6 +112,98 @@ func (w *writer) differs(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 		}
 	}
 	return -1
+}
+
+// gradients are the values of the backward pass that are gradients by a value of the forward pass, and these.
+func (g *graph) gradients() map[int]int {
+	by := map[string]int{}
+	for x, v := range g.values {
+		if n := g.nodes[v.node]; n.o != nil && n.o.Attr(forwardAttr) != nil && v.v.Name != "" {
+			by[autodiff.CotangentName(v.v)] = x
+		}
+	}
+	of := map[int]int{}
+	for x, v := range g.values {
+		if n := g.nodes[v.node]; n.o != nil && n.o.Attr(forwardAttr) == nil {
+			if y, ok := by[v.v.Name]; ok {
+				of[x] = y
+			}
+		}
+	}
+	return of
+}
+
+// gathers is the first gradient by a value of the forward pass that propagation divides otherwise than planned, so that devices would
+// exchange more; negative if there is none.
+func (w *writer) gathers(values *shard.Values, twin map[*ir.Value]*ir.Value, stated map[int]bool, of map[int]int) int {
+	m := w.c.m
+	for x, v := range m.values {
+		y, is := of[x]
+		if !is || len(v.shape) == 0 || stated[x] || m.inside(m.values[y]) {
+			continue
+		}
+		o := w.textOp(m.nodes[m.values[y].node].o)
+		if o == nil || len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Results[0].Tensor().Format != nil {
+			continue
+		}
+		l, ok := w.planned(x)
+		have, _ := values.Sharding(twin[v.v])
+		if ok && w.moving(x, w.laid(have)) > w.moving(x, l)+leastMoving {
+			return x
+		}
+	}
+	return -1
+}
+
+// leastMoving is the time, in s, from which on it is worth a word in the text that devices exchange less.
+const leastMoving = 1e-7
+
+// stateGradient states how the gradient x is divided, at the op whose result it is by, and at those of other layers.
+func (w *writer) stateGradient(x int, of map[int]int, stated map[int]bool, state func(*value, layout)) {
+	m := w.c.m
+	l, _ := w.planned(x)
+	o := m.nodes[m.values[of[x]].node].o
+	text := w.sharding(m.values[x], l)
+	like := w.alike(o)
+	w.gradients++
+	for _, o := range like {
+		w.opAttrs[o] = append(w.opAttrs[o], attribute{op.GradientShardingAttr, text})
+	}
+	for k, y := range of {
+		if slices.Contains(like, w.textOp(m.nodes[m.values[y].node].o)) {
+			stated[k] = true
+			state(m.values[k], l)
+		}
+	}
+}
+
+// moving is how long it takes to bring value x from the layout in which it is made to l, and from there to its users.
+func (w *writer) moving(x int, l layout) float64 {
+	m, v := w.c.m, w.c.m.values[x]
+	at := m.ofNode[v.node]
+	t := m.grid.convert(v, m.vars[at].strategies[w.c.choice[at]].out[v.index], l).time
+	for i := range m.links {
+		if k := &m.links[i]; k.value == x && k.node >= 0 {
+			t += m.grid.convert(v, l, m.wanted(k, w.c.choice[k.to])).time
+		}
+	}
+	return t
+}
+
+// laid is the layout that s states on the axes that divide values, nil that of a value that is whole.
+func (w *writer) laid(s *types.Sharding) layout {
+	l := allWhole
+	if s == nil {
+		return l
+	}
+	for d, split := range s.Dims {
+		for _, a := range split.Axes {
+			if i := slices.Index(w.axes, a.Name); i >= 0 {
+				l[i] = int8(d)
+			}
+		}
+	}
+	return l
 }
 
 // inside reports whether v is between ops that one op of the text is written out as.

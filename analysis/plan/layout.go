@@ -168,6 +168,12 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 	if known.known[key] {
 		return known.made[key]
 	}
+	if mid := g.uneven(v, from, to); mid != from && mid != to {
+		c := g.convert(v, from, mid)
+		c.then(g.convert(v, mid, to))
+		known.known[key], known.made[key] = true, c
+		return c
+	}
 	var c conversion
 	at := from
 	for a := range g.axes {
@@ -226,6 +232,36 @@ func (g *grid) convert(v *value, from, to layout) conversion {
 	}
 	known.known[key], known.made[key] = true, c
 	return c
+}
+
+// uneven is from without what has to be gathered, or added up, before v is cut into the pieces of to: along a dimension whose
+// elements are not the same number in each piece, those of one layout lie across the ends of those of another.
+func (g *grid) uneven(v *value, from, to layout) layout {
+	mid := from
+	for d, size := range v.shape {
+		have, want := g.parts(from, d), g.parts(to, d)
+		if d == v.batch || want == 1 || have == want || size%max(have, want) == 0 {
+			continue
+		}
+		for a := range g.axes {
+			if from[a] == int8(d) || from[a] == partial && to[a] == int8(d) {
+				mid[a] = whole
+			}
+		}
+	}
+	return mid
+}
+
+// then adds what another conversion takes.
+func (c *conversion) then(d conversion) {
+	c.time += d.time
+	for a := range c.sent {
+		c.sent[a] += d.sent[a]
+	}
+	if c.steps == 0 {
+		c.kind, c.axes, c.bytes = d.kind, d.axes, d.bytes
+	}
+	c.steps += d.steps
 }
 
 // fits reports whether n elements can be divided over the axes that l gives dimension d, in pieces of equal

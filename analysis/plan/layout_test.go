@@ -53,4 +53,28 @@ func TestGrid(t *testing.T) {
 			t.Errorf("in layout %v a device has %g bytes, want %g", c.at, got, c.bytes)
 		}
 	}
+	// Along a dimension that is cut into pieces of different size, pieces of one layout are no parts of those of another: sums are
+	// complete, and pieces gathered, before the next ones are cut.
+	odd := &value{shape: []int64{1000}, elem: 4, bytes: 4000, batch: -1, class: 1}
+	for _, c := range []struct {
+		from, to layout
+		like     [][2]layout
+	}{
+		{layout{0, whole, whole}, layout{0, 0, whole}, nil},
+		{layout{whole, partial, whole}, layout{whole, 0, whole}, [][2]layout{{{whole, partial, whole}, {whole, 0, whole}}}},
+		{layout{1, whole, whole}, layout{1, 1, whole}, [][2]layout{{{1, whole, whole}, allWhole}}},
+		{layout{whole, partial, whole}, layout{1, 1, whole}, [][2]layout{{{whole, partial, whole}, allWhole}}},
+	} {
+		v := odd
+		if c.from[0] == 1 || c.to[0] == 1 { // 998 is no multiple of 8
+			v = &value{shape: []int64{1000, 998}, elem: 4, bytes: 4 * 998000, batch: -1, class: 2}
+		}
+		want := 0.0
+		for _, k := range c.like {
+			want += g.convert(v, k[0], k[1]).time
+		}
+		if got := g.convert(v, c.from, c.to).time; got != want {
+			t.Errorf("%v: from %v to %v takes %g s, want %g", v.shape, c.from, c.to, got, want)
+		}
+	}
 }

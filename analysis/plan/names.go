@@ -57,7 +57,7 @@ func (s *search) finish(c *candidate) {
 		sent[name] += n
 	}
 	c.Sent = sent
-	c.edits = sync.OnceValue(func() []diag.Edit { return newWriter(s, c).write() })
+	c.writes(newWriter(s, c))
 	if s.o.Devices > 1 {
 		w := newWriter(s, c)
 		w.arguments()
@@ -81,6 +81,15 @@ func (s *search) finish(c *candidate) {
 	case Selective:
 		c.Names = append(c.Names, "all but contractions and attention is recomputed in the backward pass")
 	}
+}
+
+// writes makes w the writer of the plan's text.
+func (c *candidate) writes(w *writer) {
+	c.edits = sync.OnceValue(func() []diag.Edit {
+		edits := w.write()
+		c.gradients = w.gradients > 0
+		return edits
+	})
 }
 
 // roles are what the axes divide in contractions, by the time that these take. Where there are none, an axis

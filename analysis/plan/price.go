@@ -55,12 +55,8 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		all = slices.Insert(slices.Delete(all, i, i+1), first, c)
 		first++
 	}
-	ratio, left, done := math.Inf(1), mostMore, 0
-	for done < len(all) {
-		next := all[done:min(len(all), max(first, done+group))]
-		if left -= s.work(next); done > 0 && (left < 0 || len(best) > 0 && next[0].Modelled*ratio >= best[0].Time) {
-			break
-		}
+	ratio, done := math.Inf(1), 0
+	try := func(next []*candidate) {
 		failed := make([]error, len(next))
 		for _, c := range next {
 			s.finish(c)
@@ -84,6 +80,16 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		slices.SortStableFunc(best, before)
 		progress(done, len(all))
 	}
+	try(all[:first])
+	left := mostMore - s.work(all[:first])
+	for more := all[first:]; len(more) > 0; {
+		next := more[:min(len(more), group)]
+		if left -= s.work(next); left < 0 || len(best) > 0 && next[0].Modelled*ratio >= best[0].Time {
+			break
+		}
+		try(next)
+		more = more[len(next):]
+	}
 	if len(best) == 0 && why != "" {
 		return all[:n], why // they are among those that were finished
 	}
@@ -94,7 +100,26 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		seen[name] = true
 		return again
 	})
+	if best = onePerPlan(best); len(best) > 0 {
+		best[0] = s.leaner(ctx, best[0])
+	}
 	return best[:min(n, len(best))], ""
+}
+
+// leaner is c, or, where that takes less, c with a text that leaves it to propagation how gradients are divided.
+func (s *search) leaner(ctx context.Context, c *candidate) *candidate {
+	if !c.gradients {
+		return c
+	}
+	p, d := *c.Plan, *c
+	d.Plan = &p
+	w := newWriter(s, &d)
+	w.leave = true
+	d.writes(w)
+	if s.price(ctx, d.Plan) != nil || d.Time >= c.Time || float64(d.Memory.Total) > s.memory {
+		return c
+	}
+	return &d
 }
 
 var errUnknown = errors.New("its figures are not known")
@@ -108,7 +133,7 @@ func (s *search) work(list []*candidate) int {
 	return all
 }
 
-// distinct are the plans that differ in more than the number of micro-batches, in the order of their time.
+// distinct are the plans that differ in more than the number of micro-batches and the names of axes, in the order of their time.
 func (s *search) distinct() []*candidate {
 	slices.SortStableFunc(s.found, before)
 	var out []*candidate
@@ -119,7 +144,7 @@ func (s *search) distinct() []*candidate {
 			out = append(out, c)
 		}
 	}
-	return out
+	return onePerPlan(out)
 }
 
 // before is the order of plans: of those that take as long the simpler one is the first.

@@ -31,9 +31,7 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if len(settings) == 0 {
 		return nil, s.noSetting()
 	}
-	for _, f := range s.forms {
-		s.fuse(ctx, f)
-	}
+	parallel.Each(runtime.GOMAXPROCS(0), len(s.forms), func(i int) { s.fuse(ctx, s.forms[i]) })
 	done := 0
 	step := func() {
 		if done++; o.Progress != nil {
@@ -120,7 +118,7 @@ type search struct {
 
 	lock  sync.Mutex // of what follows
 	found []*candidate
-	best  map[string]float64 // the times of the plans that would be shown, by their keys
+	best  map[string]*candidate // the plans that would be shown, by their keys, each one once
 	bound float64
 	least shortage
 }
@@ -163,6 +161,8 @@ type candidate struct {
 	load   load
 	whole  bool // nothing is divided
 	other  bool // see search.otherwise
+	// gradients is that the text states how gradients are divided.
+	gradients bool
 }
 
 func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
@@ -181,7 +181,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 		return nil, err
 	}
 	g := first.graph
-	s := &search{graph: g, forms: []*form{first}, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]float64{}}
+	s := &search{graph: g, forms: []*form{first}, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]*candidate{}}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
 			ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
@@ -395,8 +395,8 @@ func (s *search) cutoff() float64 {
 		return math.Inf(1)
 	}
 	worst := 0.0
-	for _, t := range s.best {
-		worst = max(worst, t)
+	for _, c := range s.best {
+		worst = max(worst, c.Time)
 	}
 	return worst
 }
@@ -434,13 +434,18 @@ func (s *search) grid(set setting) (*grid, error) {
 func (s *search) keep(found []*candidate, bound float64, need shortage) {
 	for _, c := range found {
 		s.found = append(s.found, c)
-		if t, ok := s.best[c.key()]; !ok || c.Time < t {
-			s.best[c.key()] = c.Time
+		key, again := c.key(), false
+		for k, d := range s.best {
+			again = again || k == key && d.Time <= c.Time || k != key && d.same(c)
 		}
+		if again {
+			continue
+		}
+		s.best[key] = c
 		for len(s.best) > s.kept() {
 			worst := ""
-			for k, t := range s.best {
-				if worst == "" || t > s.best[worst] || t == s.best[worst] && k > worst {
+			for k, d := range s.best {
+				if worst == "" || d.Time > s.best[worst].Time || d.Time == s.best[worst].Time && k > worst {
 					worst = k
 				}
 			}

@@ -34,6 +34,7 @@ type straight struct {
 	none   []*ir.Value             // gradients with respect to what layers that were left out use
 
 	updated []bool // by argument; see update
+	named   int    // values that gradients are taken through
 }
 
 // newStraight is fn with sparse arguments in pieces, as the text and of state it; see flatten.Cut.
@@ -117,6 +118,9 @@ func (s *straight) writeOut() {
 						s.next[a] = vs[i]
 					}
 				}
+				if vs[i].Op != nil && vs[i].Name == "" {
+					vs[i].Name = r.Name
+				}
 				ir.ReplaceUses(r, vs[i])
 			}
 			ir.EraseAll(o)
@@ -168,6 +172,10 @@ func (s *straight) gradients(sizes map[string]int64) error {
 		for _, p := range f.Body.Ops {
 			if p.Name != op.Return {
 				p.SetAttr(forwardAttr, types.Unit{})
+			}
+			for _, r := range p.Results { // by which its gradient is found
+				s.named++
+				r.Name = fmt.Sprintf("%%v%d", s.named)
 			}
 		}
 		s.m.RemoveFunc(name)

@@ -61,6 +61,9 @@ type writer struct {
 	byRows  map[int]bool           // sparse arguments that the plan divides
 	again   map[int]string         // by argument: the value of dm.regather, "" for one without a value
 	values  []Value
+	// gradients is how many the text states the shardings of, and leave is that it states none.
+	gradients int
+	leave     bool
 }
 
 type attribute struct{ name, value string }

@@ -168,3 +168,64 @@ func peak(x cost.Figures) int64 {
 	n, _ := x.Peaks[0].Int()
 	return n
 }
+
+// One plan has one row: no two give devices as much to do, to hold and to send, as those that differ in the order of their axes would,
+// and as few texts are compiled.
+func TestOnePlanHasOneRow(t *testing.T) {
+	cluster, _ := machine.Lookup("dgx-h100")
+	for i, x := range []struct {
+		step           string
+		devices        int
+		rows, compiled int64
+		most           float64 // µs that the first row takes
+	}{
+		{"gcn_train", 4, 5, 13, 35.5}, {"gcn_train", 8, 7, 14, 35.5}, {"gcn_train", 16, 7, 15, 35.5},
+		{"mlp_train", 4, 3, 6, 465}, {"mlp_train", 8, 3, 6, 285}, {"mlp_train", 16, 5, 10, 240},
+	} {
+		if !need.Turn(t, i, 6) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s on %d", x.step, x.devices), func(t *testing.T) {
+			text, err := os.ReadFile("../../examples/" + x.step + ".dmir")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := program.Load(source.New(x.step+".dmir", string(text)), program.Options{Target: cluster, Compiled: Figures})
+			q, err := request.New(p, request.Asked{Devices: x.devices})
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept.mu.Lock()
+			kept.list = nil
+			kept.mu.Unlock()
+			before := searches.Load()
+			found, err := q.Search(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := searches.Load() - before; n != x.compiled {
+				t.Errorf("%d texts are compiled, not %d", n, x.compiled)
+			}
+			if n := int64(len(found.Plans)); n != x.rows {
+				t.Errorf("%d rows, not %d", n, x.rows)
+			}
+			first := found.Plans[0]
+			if us := first.Time * 1e6; us > x.most {
+				t.Errorf("the first row takes %.4g µs, more than %g", us, x.most)
+			}
+			seen := map[string]int{}
+			for n, row := range found.Plans {
+				sent := int64(0)
+				for _, bytes := range row.Sent {
+					sent += bytes
+				}
+				all := fmt.Sprintf("%.4g s, %d bytes, %d sent, %s, %d chunks", row.Time, row.Memory.Total, sent, row.Schedule, row.Chunks)
+				if other := seen[all]; other > 0 {
+					t.Errorf("rows %d and %d are one plan: %v, %s", other, n+1, row.Names, all)
+				}
+				seen[all] = n + 1
+				t.Logf("%v %s, %.2f of the model's", row.Names, all, row.Time/row.Modelled)
+			}
+		})
+	}
+}

@@ -111,6 +111,10 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 		}
 	}
 	op.DropRecompute(b.Ops)
+	ir.Walk(b.Ops, func(o *ir.Op) bool {
+		o.RemoveAttr(op.GradientShardingAttr)
+		return true
+	})
 	build.Index = len(b.Ops)
 	build.Op(op.Return, results, nil)
 	op.RemoveDead(b)
@@ -170,7 +174,7 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 		if !isFloat(v) {
 			continue
 		}
-		a := &ir.Value{Name: cotangentName(v), Type: plain(v.Type), Block: b, Index: len(b.Args), Span: v.Span}
+		a := &ir.Value{Name: CotangentName(v), Type: plain(v.Type), Block: b, Index: len(b.Args), Span: v.Span}
 		b.Args = append(b.Args, a)
 		if r.active[v] {
 			r.add(v, a)
@@ -199,7 +203,7 @@ func (r *reverse) gradient(b *ir.Builder, arg *ir.Value) *ir.Value {
 		op.StateSharding(v, s)
 	}
 	if v.Op != nil && v.Name == "" {
-		v.Name = cotangentName(arg)
+		v.Name = CotangentName(arg)
 	}
 	return v
 }
@@ -212,7 +216,8 @@ func plain(t types.Type) types.Type {
 	return t
 }
 
-func cotangentName(v *ir.Value) string {
+// CotangentName is what the gradient by v is called where it has no other name; "" of a value without one.
+func CotangentName(v *ir.Value) string {
 	if len(v.Name) < 2 {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			continue
 		}
 		operands = append(operands, dy[i])
-		inner.add(v, argument(v.Type, cotangentName(v)))
+		inner.add(v, argument(v.Type, CotangentName(v)))
 	}
 	if err := inner.backward(block, len(block.Ops)); err != nil {
 		return err

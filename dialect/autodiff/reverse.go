@@ -52,6 +52,9 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 				if vs[k].Op != nil && vs[k].Name == "" {
 					vs[k].Name = v.Name
 				}
+				if a := o.Attr(op.GradientShardingAttr); a != nil && vs[k].Op != nil && len(vs[k].Op.Results) == 1 {
+					vs[k].Op.SetAttr(op.GradientShardingAttr, a)
+				}
 				for j := range outs {
 					if outs[j] == v {
 						outs[j] = vs[k]
@@ -164,8 +167,12 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 		some := false
 		for i, v := range o.Results {
 			dy[i] = r.sum(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, v)
+			if s := op.StatedGradient(v); s != nil && dy[i] != nil {
+				dy[i] = stated(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, dy[i], s)
+				r.cot[v] = []*ir.Value{dy[i]}
+			}
 			if some = some || dy[i] != nil; dy[i] != nil && dy[i].Name == "" && dy[i].Op != nil {
-				dy[i].Name = cotangentName(v)
+				dy[i].Name = CotangentName(v)
 			}
 		}
 		if recv := r.channel[o]; recv != nil {
@@ -183,6 +190,21 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 		}
 	}
 	return nil
+}
+
+// stated is the cotangent v divided as the text states it: one that is divided otherwise where it is made, or passes through, is
+// brought into that layout.
+func stated(b *ir.Builder, v *ir.Value, s *types.Sharding) *ir.Value {
+	switch have := op.StatedSharding(v); {
+	case have.Equal(s):
+		return v
+	case have != nil || v.Op == nil:
+		t := *v.Tensor()
+		t.At.Shard = nil
+		v = b.Op(op.Reshard, []*ir.Value{v}, nil, &t).Results[0]
+	}
+	op.StateSharding(v, s)
+	return v
 }
 
 // through carries the cotangents of o's results to its operands.

@@ -77,7 +77,7 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	var begin, yields []*ir.Value // of back: what it carries first, and then
 	carry := func(v, first *ir.Value) *ir.Value {
 		begin = append(begin, first)
-		return block.AddArg(cotangentName(v), first.Type)
+		return block.AddArg(CotangentName(v), first.Type)
 	}
 	var cots, sums []*ir.Value // by carried value, by captured one
 	for i, a := range body.Args[:carries] {
@@ -136,7 +136,7 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		case i < carries && cots[i] != nil:
 			inner.add(v, cots[i])
 		case i >= carries && dy[i] != nil:
-			inner.add(v, slice(cotangentName(v), plain(v.Type), func() *ir.Value { return dy[i] }))
+			inner.add(v, slice(CotangentName(v), plain(v.Type), func() *ir.Value { return dy[i] }))
 		}
 	}
 	if err := inner.backward(block, len(block.Ops)); err != nil {

@@ -181,6 +181,10 @@ var Discardables = []*Discardable{
 		Name: ShardingAttr, On: OnArgument | OnResult | OnOp, Want: "a sharding", Example: "#dm.at<split = @pod[{data}, {}]>", Snippet: "#dm.at<split = $1>",
 		Doc: "how the value, or the op's result, is divided over the devices of a mesh, where its type does not state it",
 	},
+	{
+		Name: GradientShardingAttr, On: OnOp, Want: "a sharding", Example: "#dm.at<split = @pod[{data}, {}]>", Snippet: "#dm.at<split = $1>",
+		Doc: "how the gradient by the op's only result, a tensor, is divided over the devices of a mesh, where the op is differentiated",
+	},
 
 	{
 		Name: RegatherAttr, On: OnArgument, Is: isRegather, Want: "an attribute without a value, or a list of booleans",

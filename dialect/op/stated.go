@@ -14,6 +14,37 @@ import (
 // entry for each result or member; unit and [] stand for one of which nothing is stated.
 const ShardingAttr = "dm.sharding"
 
+// GradientShardingAttr states the sharding of the gradient by the result of an op, as ShardingAttr states that of the result.
+const GradientShardingAttr = "dm.gradient_sharding"
+
+// StatedGradient is the sharding that the text states of the gradient by v, the result of an op that has one tensor as its only result;
+// nil where it states none or it has an error.
+func StatedGradient(v *ir.Value) *types.Sharding {
+	if v.Op == nil || v.Op.Verbatim || len(v.Op.Results) != 1 {
+		return nil
+	}
+	a := v.Op.Attr(GradientShardingAttr)
+	if a == nil {
+		return nil
+	}
+	list, problem := GradientShardings(v.Op, a)
+	if problem != "" {
+		return nil
+	}
+	return list[0]
+}
+
+// GradientShardings is ShardingsIn for a, the value of GradientShardingAttr of o: what the type of the result states is of the result
+// alone.
+func GradientShardings(o *ir.Op, a types.Attr) (list []*types.Sharding, problem string) {
+	if len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Results[0].Tensor().Format != nil {
+		return nil, "the gradient is that of an op whose only result is a dense tensor"
+	}
+	plain := *o.Results[0].Tensor()
+	plain.At.Shard = nil
+	return shardingsIn(a, &plain)
+}
+
 // StatedSharding is the sharding that the text states of v, in its type or in ShardingAttr; nil
 // where it states none.
 func StatedSharding(v *ir.Value) *types.Sharding {
@@ -409,6 +440,7 @@ func DropShardings(f *ir.Func) {
 	dropSignature(f.Op, "res_attrs")
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
 		o.RemoveAttr(ShardingAttr)
+		o.RemoveAttr(GradientShardingAttr)
 		return true
 	})
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
@@ -16,6 +18,7 @@ func (v *verifier) stated(o *ir.Op) {
 		v.statedSignature(o)
 		return
 	}
+	v.statedGradient(o)
 	if a == nil || o.Verbatim {
 		return
 	}
@@ -51,6 +54,25 @@ func (v *verifier) stated(o *ir.Op) {
 	}
 }
 
+// statedGradient checks the attribute dm.gradient_sharding of o.
+func (v *verifier) statedGradient(o *ir.Op) {
+	a := o.Attr(op.GradientShardingAttr)
+	if a == nil || o.Verbatim || slices.ContainsFunc(o.Results, isUnknown) {
+		return
+	}
+	where := func() source.Span { return origin.AttrSpan(o, v.m.Src, op.GradientShardingAttr) }
+	list, problem := op.GradientShardings(o, a)
+	if problem != "" {
+		d := v.report("DM196", where(), "%s: %s", op.GradientShardingAttr, problem)
+		d.Help = "take it away, or write it at the op whose result it is of"
+		if len(o.Results) == 1 && o.Results[0].Tensor() != nil {
+			d.Help = "write " + example(op.GradientShardingAttr, o.Results[0].Tensor().Rank())
+		}
+		return
+	}
+	v.onMesh(list, where)
+}
+
 // storedPieces checks the shardings of the sparse tensors among those that a value of type t holds.
 func (v *verifier) storedPieces(list []*types.Sharding, t types.Type, where func() source.Span) {
 	for k, m := range types.Members(t) {
@@ -83,19 +105,19 @@ func (v *verifier) badStated(at source.Span, problem string, ts ...types.Type) {
 	case types.IsTuple(ts[0]):
 		d.Help = "write an array with an entry for each member of the tuple, unit for one that states nothing"
 	case ok && t.At.Shard == nil:
-		d.Help = "write " + example(t.Rank())
+		d.Help = "write " + example(op.ShardingAttr, t.Rank())
 	case ok:
 		d.Help = "write the sharding once, in the type or as dm.sharding"
 	}
 }
 
-// example is a dm.sharding of a tensor with that many dimensions.
-func example(rank int) string {
+// example is an attribute that states the sharding of a tensor with that many dimensions.
+func example(name string, rank int) string {
 	s := types.Sharding{Mesh: "pod", Dims: make([]types.Split, rank)}
 	if rank > 0 {
 		s.Dims[0].Axes = []types.Axis{{Name: "data"}}
 	}
-	return "dm.sharding = #dm.at<" + s.Text() + ">"
+	return name + " = #dm.at<" + s.Text() + ">"
 }
 
 // statedSignature checks the attributes dm.sharding in the signature of the function o.

@@ -201,7 +201,7 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 				return s.stateNames(), false
 			case op.MeshAttr:
 				return s.meshItems(), false
-			case op.ShardingAttr:
+			case op.ShardingAttr, op.GradientShardingAttr:
 				return stated(), false
 			case op.PipelineAttr:
 				return s.pipelineAxes(), false
