@@ -80,6 +80,9 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 		slices.SortStableFunc(best, before)
 		progress(done, len(all))
 	}
+	if len(all) == 0 {
+		return nil, ""
+	}
 	try(all[:first])
 	left := mostMore - s.work(all[:first])
 	for more := all[first:]; len(more) > 0; {
