@@ -261,12 +261,15 @@ type Finding struct {
 
 // Report records f under the current rule.
 func (c *Context) Report(f Finding) {
-	if c.distributed() && !f.Tried {
-		if f.Saving != nil {
+	if f.Saving != nil && c.shown() != c.Cost {
+		if !f.Tried {
 			f.Saving = nil
 			if f.Fix != nil {
 				f.Saving = c.trial(f.Fix.Edits)
 			}
+		}
+		if f.Saving.loses() {
+			return
 		}
 	}
 	d := diag.Diagnostic{

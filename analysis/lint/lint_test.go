@@ -180,46 +180,15 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 	if fix.Safe != (rule.Fix == lint.Safe) {
 		t.Errorf("%s: the fix has safe = %v, the rule %q", d.Code, fix.Safe, rule.Fix)
 	}
-	text, end := "", 0
-	for _, e := range fix.Edits {
-		if e.Span.Start < end {
-			t.Fatalf("%s: edits overlap or are out of order: %+v", d.Message, fix.Edits)
-		}
-		text += p.Src.Text()[end:e.Span.Start] + e.Text
-		end = e.Span.End
-	}
-	text += p.Src.Text()[end:]
-	q := loadFor(t, source.New(p.Src.Path, text), p.Target)
-	mustBeCorrect(t, q)
+	q := applied(t, p, fix)
+	text := q.Src.Text()
 	for _, comment := range []string{"// keep", "// inside"} {
 		if before, after := strings.Count(p.Src.Text(), comment), strings.Count(text, comment); before != after {
 			t.Errorf("%s: %d comments before the fix, %d after it:\n%s", fix.Title, before, after, text)
 		}
 	}
-	for i := range p.Funcs {
-		before, after := p.Funcs[i], q.Funcs[i]
-		if before.Func.Op.Span.End < d.Span.Start || before.Func.Op.Span.Start > d.Span.Start {
-			continue
-		}
-		whole := before
-		before, after = before.PerDevice(), after.PerDevice()
-		saved, ok := before.Moved().Sub(after.Moved()).Int()
-		more := saved > fix.SavesBytes && before.Follows() // others that copy less, too
-		if ok && saved != fix.SavesBytes && !more {
-			t.Errorf("%s: promises %d bytes, saves %d:\n%s", fix.Title, fix.SavesBytes, saved, text)
-		}
-		if ok {
-			ns := before.Time(p.Target).Ns - after.Time(p.Target).Ns
-			if math.Abs(ns-fix.SavesNs) > 1e-6*(1+math.Abs(ns)) && !(more && ns > fix.SavesNs) {
-				t.Errorf("%s: promises %g ns, saves %g ns:\n%s", fix.Title, fix.SavesNs, ns, text)
-			}
-			sent, _ := before.Sent()
-			less, _ := after.Sent()
-			if n := cost.TotalSent(sent) - cost.TotalSent(less); n != fix.SavesSent {
-				t.Errorf("%s: promises %d bytes sent less, sends %d less:\n%s", fix.Title, fix.SavesSent, n, text)
-			}
-			sameResults(t, p, q, whole, fix)
-		}
+	if whole := keepsPromise(t, p, q, d); whole != nil {
+		sameResults(t, p, q, whole, fix)
 	}
 	for _, again := range lint.Run(t.Context(), q, lint.Options{Select: []string{d.Code}}) {
 		if again.Message == d.Message && again.Label == d.Label && again.Span == d.Span && lineOf(p.Src, d) == lineOf(q.Src, again) {
@@ -227,6 +196,55 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 		}
 	}
 	return true
+}
+
+// applied is p with a fix applied, which must be correct.
+func applied(t *testing.T, p *program.Program, fix diag.Fix) *program.Program {
+	t.Helper()
+	text, end := "", 0
+	for _, e := range fix.Edits {
+		if e.Span.Start < end {
+			t.Fatalf("%s: edits overlap or are out of order: %+v", fix.Title, fix.Edits)
+		}
+		text += p.Src.Text()[end:e.Span.Start] + e.Text
+		end = e.Span.End
+	}
+	q := loadFor(t, source.New(p.Src.Path, text+p.Src.Text()[end:]), p.Target)
+	mustBeCorrect(t, q)
+	return q
+}
+
+// keepsPromise compares what the fix of d promises with what q, in which it is applied, saves in the function that d is in. It returns
+// that function, nil where sizes are open.
+func keepsPromise(t *testing.T, p, q *program.Program, d diag.Diagnostic) *cost.Func {
+	t.Helper()
+	fix, text := d.Fixes[0], q.Src.Text()
+	for i, whole := range p.Funcs {
+		if whole.Func.Op.Span.End < d.Span.Start || whole.Func.Op.Span.Start > d.Span.Start {
+			continue
+		}
+		before, after := whole.PerDevice(), q.Funcs[i].PerDevice()
+		saved, ok := before.Moved().Sub(after.Moved()).Int()
+		if !ok {
+			return nil
+		}
+		more := saved > fix.SavesBytes && before.Follows() // others that copy less, too
+		if saved != fix.SavesBytes && !more {
+			t.Errorf("%s: promises %d bytes, saves %d:\n%s", fix.Title, fix.SavesBytes, saved, text)
+		}
+		ns := before.Time(p.Target).Ns - after.Time(p.Target).Ns
+		if math.Abs(ns-fix.SavesNs) > 1e-6*(1+math.Abs(ns)) && !(more && ns > fix.SavesNs) {
+			t.Errorf("%s: promises %g ns, saves %g ns:\n%s", fix.Title, fix.SavesNs, ns, text)
+		}
+		sent, _ := before.Sent()
+		less, _ := after.Sent()
+		if n := cost.TotalSent(sent) - cost.TotalSent(less); n != fix.SavesSent {
+			t.Errorf("%s: promises %d bytes sent less, sends %d less:\n%s", fix.Title, fix.SavesSent, n, text)
+		}
+		return whole
+	}
+	t.Errorf("%s is in no function", d.Message)
+	return nil
 }
 
 func lineOf(src *source.File, d diag.Diagnostic) string { return src.Line(src.Pos(d.Span.Start).Line) }

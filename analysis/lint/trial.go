@@ -13,7 +13,8 @@ import (
 )
 
 // A change of a function that several devices run together saves what a schedule of two streams
-// and a partitioner make of it; no sum over ops gives that. Its promise is the cost of the changed text.
+// and a partitioner make of it, one of a step in micro-batches what each of them repeats; no sum over ops gives that. Its promise is
+// the cost of the changed text.
 
 // maxTrials bounds how many changes of one function are tried: each is analysed as a whole.
 const maxTrials = 16
@@ -21,11 +22,11 @@ const maxTrials = 16
 // distributed reports whether several devices run the function together.
 func (c *Context) distributed() bool { return c.mesh() != nil }
 
-// shown is the cost of the function that promises are about: that of each device.
+// shown is the cost of the function that promises are about: that of each device, with all micro-batches.
 func (c *Context) shown() *cost.Func { return c.Cost.PerDevice() }
 
-// trial is what the edits save; nil where the changed text has errors, where they make another function
-// slower, or after many trials.
+// trial is what the edits save, or what another function loses by them that they make slower; nil where the changed text has errors, or
+// after many trials.
 func (c *Context) trial(edits []diag.Edit) *Saving {
 	if c.trials++; c.trials > maxTrials || c.ctx.Err() != nil {
 		return nil
@@ -41,11 +42,11 @@ func (c *Context) trial(edits []diag.Edit) *Saving {
 			s = difference(c, before, after)
 			continue
 		}
-		if f.Mesh() == nil {
+		if before == f {
 			continue
 		}
-		if other := difference(c, before, after); other.timed && other.Ns < 0 {
-			return nil
+		if other := difference(c, before, after); other.loses() {
+			return other
 		}
 	}
 	return s
@@ -84,6 +85,9 @@ func difference(c *Context, before, after *cost.Func) *Saving {
 	}
 	return s
 }
+
+// loses reports whether a change makes a function slower.
+func (s *Saving) loses() bool { return s != nil && s.timed && s.Ns < 0 }
 
 // better reports whether a change sends less, or takes less time and sends no more.
 func (s *Saving) better() bool {
