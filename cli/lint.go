@@ -29,7 +29,8 @@ type lintCmd struct {
 // Help is what --help adds.
 func (lintCmd) Help() string {
 	return "Hints are about waste that the compiler removes by itself. They are counted, and shown with --hints, with --select\n" +
-		"and where dmir.toml has 'hints = true'; they leave the exit status 0. --fix applies the fixes of what is shown.\n" +
+		"and where dmir.toml has 'hints = true'; they leave the exit status 0. --fix applies the fixes of what is shown; kernels\n" +
+		"that it writes bind the compiler, which may find better ones of ops.\n" +
 		"Silence a line with '// dmir: ignore[DM201] reason', a rule with select and ignore in dmir.toml.\n" +
 		"Ops of other dialects are reported as information, which leaves the exit status 0; --strict makes them an error.\n" +
 		"Exit status: 0 clean, 1 findings, 2 could not run."
@@ -156,6 +157,9 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 				return nil, false, 0, err
 			}
 			escape.Fprintf(a.stderr, "%s: %s\n", path, fixed.Summary())
+			if n := fixed.Bound(); n > 0 && hints {
+				escape.Fprintf(a.stderr, "%s: %s kept by the compiler, which may do better by itself: see 'compiled' of dmir cost\n", path, diag.CountAre(n, "new kernel"))
+			}
 		}
 		p = fixed.Program
 	}

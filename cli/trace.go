@@ -292,19 +292,13 @@ func (c lintCmd) traced(a *app, path string, p *program.Program, opts program.Op
 		}
 	}
 	at, err := await(a.ctx, func() ([]attribution.Finding, error) {
-		ds := lint.Run(a.ctx, p, rules)
-		shown := ds[:0]
-		for _, d := range ds {
-			switch {
-			case d.Severity == diag.Hint && !hints:
-				hidden++
-			default:
-				shown = append(shown, d)
-			}
-		}
-		return sources.Findings(p, shown), a.ctx.Err()
+		return sources.Findings(p, lint.Run(a.ctx, p, rules)), a.ctx.Err()
 	})
 	for _, f := range at {
+		if f.Severity == diag.Hint && !hints {
+			hidden++
+			continue
+		}
 		found = append(found, finding{f.Src, f.Diagnostic})
 	}
 	return found, hidden, err

@@ -14,8 +14,9 @@ type phasing struct {
 	trains  bool               // there are gradients
 }
 
-// scopes are what the names around a location say.
-type scopes struct{ backward, forward bool }
+// scopes are what the names around a location say: that differentiation has made some of what has a part of the cost, all of it, or
+// kept some.
+type scopes struct{ backward, made, forward bool }
 
 func phasesOf(f *cost.Func) *phasing {
 	p := &phasing{known: map[loc.Loc]scopes{}, derived: map[*ir.Value]bool{}}
@@ -28,6 +29,7 @@ func phasesOf(f *cost.Func) *phasing {
 func (p *phasing) scopes(l loc.Loc) scopes {
 	x, known := p.known[l]
 	if !known {
+		x.made = Backwards(l)
 		for _, part := range loc.Parts(l) {
 			if part.Costs {
 				t := loc.TraceOf(part.Loc)
@@ -52,8 +54,9 @@ func Backwards(l loc.Loc) bool {
 // block notes what of b follows from gradients.
 func (p *phasing) block(b *ir.Block) {
 	for _, o := range b.Ops {
-		from := p.scopes(o.Loc).backward || o.Name == op.Grad
-		p.trains = p.trains || from
+		x := p.scopes(o.Loc)
+		p.trains = p.trains || x.backward || o.Name == op.Grad
+		from := x.made || o.Name == op.Grad // one op for a value of the forward pass and the same in the backward pass follows from no gradient
 		for _, v := range o.Operands {
 			from = from || p.derived[v]
 		}

@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -136,6 +137,22 @@ func (f *Fixed) Summary() string {
 		ns += d.Fixes[0].SavesNs
 	}
 	return fmt.Sprintf("%d %s, %s and %s saved", len(f.Applied), fixes, units.Bytes(bytes), units.Time(ns))
+}
+
+// Bound is how many kernels the text has that it had not before: each binds the compiler, which had a choice there.
+func (f *Fixed) Bound() int { return max(kernels(f.Program)-kernels(f.before), 0) }
+
+func kernels(p *program.Program) int {
+	n := 0
+	for _, f := range p.Funcs {
+		ir.Walk(f.Func.Body.Ops, func(o *ir.Op) bool {
+			if o.Name == op.Kernel {
+				n++
+			}
+			return true
+		})
+	}
+	return n
 }
 
 // moved is what p's functions move themselves, not by calls.

@@ -51,16 +51,16 @@ def own_line(e: BaseException | None = None, traceback_text: str = "") -> str:
     frames: list[tuple[str, int, str]] = [(f, int(n), name or "") for f, n, name in _FRAME.findall(traceback_text)]
     while e is not None:
         found = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(e.__traceback__)]
-        frames = [*found, *frames] if any(_own(f[0]) for f in frames) else found or frames
+        frames = [*found, *frames] if any(own_file(f[0]) for f in frames) else found or frames
         e = e.__cause__ or (None if e.__suppress_context__ else e.__context__)
     for file, line, name in reversed(frames):
-        if _own(file):
+        if own_file(file):
             text = linecache.getline(file, line).strip()
             shown = os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file
             return f" ({shown}:{line}" + (f", in {name}" if name else "") + (f": {text}" if text else "") + ")"
     return ""
 
 
-def _own(file: str) -> bool:
+def own_file(file: str) -> bool:
     """Whether a file is neither this package's nor a library's."""
     return not file.startswith(str(Path(__file__).parent)) and not _LIBRARY.search(file)

@@ -9,12 +9,13 @@ import io
 import logging
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any, Callable
 
 from . import _autocast
-from ._errors import TraceError
+from ._errors import TraceError, own_file
 from ._shapes import Shape
 
 _FILE = re.compile(r'File "([^"\n]+)", line \d+')
@@ -87,7 +88,7 @@ def exported(module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> 
     """The torch.export.ExportedProgram of a module, of whose results it has the tensors."""
     import torch
 
-    with _quiet(), torch.no_grad(), _without_cache(module), _only_tensors(module):
+    with _quiet(), torch.no_grad(), _without_cache(module), _only_tensors(module), _called_functions():
         return torch.export.export(module, args, kwargs or {}, strict=False)
 
 
@@ -189,6 +190,29 @@ def _only_tensors(module: Any) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+@contextlib.contextmanager
+def _called_functions() -> Iterator[None]:
+    """Stack traces of nodes have the person's own functions that a forward calls, too: PyTorch keeps what is named forward alone."""
+    from torch.fx.proxy import TracerBase
+
+    filtered = getattr(TracerBase, "_filter_traceback_frames", None)
+    if filtered is None:  # an older PyTorch, which keeps all frames
+        yield
+        return
+
+    def with_functions(tracer: Any, stack: traceback.StackSummary) -> traceback.StackSummary:
+        kept = {id(frame) for frame in filtered(tracer, stack)}
+        first = next((i for i, frame in enumerate(stack) if frame.name == "forward"), len(stack))
+        frames = [frame for i, frame in enumerate(stack) if id(frame) in kept or i > first and own_file(frame.filename)]
+        return traceback.StackSummary.from_list(frames)
+
+    TracerBase._filter_traceback_frames = with_functions  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TracerBase._filter_traceback_frames = filtered  # type: ignore[method-assign]
 
 
 def files(data: bytes) -> list[str]:

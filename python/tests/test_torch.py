@@ -129,6 +129,34 @@ class Traces(Case):
             lines = {row["line"] for row in dmir.cost(made.path).rows if row["file"] == "net.py"}
             self.assertLessEqual({13, 14, 29}, lines)
 
+    def test_lines_of_functions(self):
+        """What a forward calls, and a function that is no module, cost at their own lines."""
+        text = """
+            import torch
+            from torch import nn
+
+
+            def turned(x, by):
+                y = torch.cos(x * by)
+                return y.tanh()
+
+
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.up = nn.Linear(8, 16)
+
+                def forward(self, x):
+                    return turned(self.up(x), 2)
+            """
+        with self.module("net", text) as net:
+            made = dmir.cost(dmir.trace(net.Model, dmir.shape("f32[4,8]")).path)
+            self.assertEqual({(row["file"], row["line"]) for row in made.rows}, {("net.py", line) for line in (7, 8, 17)})
+            made = dmir.cost(net.turned, "f32[4,8]", "f32[8]")
+            self.assertEqual({(row["file"], row["line"]) for row in made.rows}, {("net.py", 7), ("net.py", 8)})
+            made = dmir.cost(net.turned, "f32[4,8]", "f32[8]", by="function")
+            self.assertEqual({row["function"] for row in made.rows}, {"turned"})
+
     def test_training_step(self):
         """A module is traced, trained by dmir, and gets its weights back: those that PyTorch's own optimizer finds."""
         import numpy as np
