@@ -19,19 +19,27 @@ _TOO_OLD = ("unknown flag", "unexpected argument")
 
 
 def find() -> str:
-    """The path of the binary: $DMIR, else the one that the wheel installed with this package, else the one on PATH."""
+    """The path of the binary: $DMIR, else the one that the wheel installed with this package, else the one on PATH, else the one that
+    `go install` made, since Go's folder of programs is not on every PATH."""
     named = os.environ.get("DMIR")
     if named:
         path = shutil.which(named)
         if path is None:
             raise BinaryError(f"the environment variable DMIR names no program: {named}")
         return path
-    path = _beside() or shutil.which("dmir")
+    path = _beside() or shutil.which("dmir") or shutil.which(_of_go())
     if path is None:
         raise BinaryError(
-            "there is no dmir binary beside this package or on PATH; install the package's wheel, or set the environment variable DMIR to its path"
+            f"there is no dmir binary beside this package, on PATH or at {_of_go()}; install the package's wheel, run go install . in a clone, "
+            "or set the environment variable DMIR to its path"
         )
     return path
+
+
+def _of_go() -> str:
+    """Where `go install` puts the binary, unless `go env -w` says otherwise."""
+    workspace = os.environ.get("GOPATH", "").split(os.pathsep)[0] or os.path.join(os.path.expanduser("~"), "go")
+    return os.path.join(os.environ.get("GOBIN") or os.path.join(workspace, "bin"), _NAME)
 
 
 @functools.cache

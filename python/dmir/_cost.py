@@ -103,7 +103,8 @@ def cost(
     elif isinstance(f, Trace):
         trace, program = f, f.path
     else:
-        if target:  # before the trace, which takes longer
+        _binary.find()  # before the trace, which takes longer
+        if target:
             _binary.run("cost", f"--target={target}", "-", input="func.func @f() {\n  return\n}\n")
         trace = temporary(f, *args, **options)
         program = trace.path

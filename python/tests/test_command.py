@@ -6,6 +6,7 @@ import sys
 import unittest
 
 import dmir
+from dmir import _binary
 from support import JAX_MODEL, Case, needs
 
 FAILING = """
@@ -100,10 +101,11 @@ class Binary(Case):
     def test_missing_and_old(self):
         self.write("old", "#!/bin/sh\necho 'dmir: error: unknown flag --by' >&2\nexit 2\n").chmod(0o755)
         self.write("x.mlir", "")
+        os.environ.update(GOBIN=str(self.root / "none"))
         for binary, path, want in [
             (str(self.root / "gone"), "", "the environment variable DMIR names no program: .*gone"),
             (str(self.root / "x.mlir"), "", "the environment variable DMIR names no program"),
-            ("", str(self.root), "there is no dmir binary beside this package or on PATH"),
+            ("", str(self.root), r"there is no dmir binary beside this package, on PATH or at .*none.dmir(\.exe)?;"),
             (str(self.root / "old"), os.environ["PATH"], r"old \(.*\) is too old for this package: unknown flag --by"),
         ]:
             with self.subTest(binary=binary, path=path):
@@ -111,6 +113,26 @@ class Binary(Case):
                 with self.assertRaisesRegex(dmir.BinaryError, want) as raised:
                     dmir.cost("x.mlir")
                 self.assertNotIn("\n", str(raised.exception))
+
+    def test_missing_is_said_before_a_trace(self):
+        def traced(x):
+            raise AssertionError("it is traced")
+
+        os.environ.update(DMIR=str(self.root / "gone"))
+        with self.assertRaises(dmir.BinaryError):
+            dmir.cost(traced, dmir.shape("f32[4]"))
+
+    @unittest.skipIf(sys.platform == "win32", "a script is no program there")
+    def test_binary_of_go_install(self):
+        for variables, folder in [({}, "go/bin"), ({"GOPATH": "one:two"}, "one/bin"), ({"GOPATH": "one", "GOBIN": "three"}, "three")]:
+            with self.subTest(folder=folder):
+                for name in ("DMIR", "GOBIN", "GOPATH"):
+                    os.environ.pop(name, None)
+                os.environ.update({name: os.pathsep.join(str(self.root / part) for part in value.split(":")) for name, value in variables.items()})
+                os.environ.update(PATH=str(self.root), HOME=str(self.root))
+                made = self.write(f"{folder}/dmir", "#!/bin/sh\n")
+                made.chmod(0o755)
+                self.assertEqual(_binary.find(), str(made))
 
 
 if __name__ == "__main__":
