@@ -118,6 +118,44 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// One byte that differs, as of a copy that went wrong, is found or changes nothing that is read.
+func TestOtherByte(t *testing.T) {
+	c, want := state(1)
+	path, err := checkpoint.Write(t.TempDir(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, tried := 0, 0
+	for i := 0; i < len(whole); i += 11 {
+		tried++
+		whole[i] ^= 0x10
+		if err := os.WriteFile(path, whole, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		whole[i] ^= 0x10
+		got, err := checkpoint.Read(path, want)
+		if err != nil {
+			found++
+			continue
+		}
+		for j := range c.State {
+			if !bytes.Equal(tensor.Pack(got.State[j]), tensor.Pack(c.State[j])) {
+				t.Errorf("byte %d of %d changes %%%s", i, len(whole), want[j].Name)
+			}
+		}
+		if got.Step != c.Step || got.Seed != c.Seed {
+			t.Errorf("byte %d of %d changes the step or the seed", i, len(whole))
+		}
+	}
+	if found < tried/2 {
+		t.Errorf("%d of %d bytes that differ are found", found, tried)
+	}
+}
+
 // FuzzRead: any bytes give a checkpoint or an error of one line.
 func FuzzRead(f *testing.F) {
 	c, want := state(1)

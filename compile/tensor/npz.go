@@ -80,11 +80,14 @@ func (a *Archive) Read(name string, elem types.Elem, shape []int) (*Tensor, erro
 			size = int64(f.UncompressedSize64)
 		}
 	}
-	t, err := readNPY(bufio.NewReaderSize(r, 1<<18), elem, shape, size)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", a.path, name, err)
+	in := bufio.NewReaderSize(r, 1<<18)
+	t, err := readNPY(in, elem, shape, size)
+	if err == nil {
+		if _, err = in.ReadByte(); err == nil || err == io.EOF { // the end is where the sum of the bytes is checked
+			return t, nil
+		}
 	}
-	return t, nil
+	return nil, fmt.Errorf("%s: %s: %w", a.path, name, err)
 }
 
 // Bytes is the content of the file called name in the archive, which is no array,
