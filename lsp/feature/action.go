@@ -102,15 +102,28 @@ func anySafe(found []diag.Diagnostic) bool {
 	return false
 }
 
+// mostOffered bounds the diagnostics of a selection that are answered one by one. A longer list is not read, and all fixes of a code
+// are offered anyway.
+const mostOffered = 100
+
 // quickFixes are the fixes of the diagnostics at span, the silencing of each
 // finding, and for a code that is found more than once all its fixes.
 func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) []Action {
 	var fixes, all, rest []Action
-	seen := map[string]bool{}
-	for _, f := range FixesAt(found, span) {
+	var at []diag.Diagnostic
+	seen, fixable := map[string]bool{}, map[string]int{}
+	for _, d := range found {
+		if len(d.Fixes) > 0 {
+			fixable[d.Code]++
+		}
+		if d.Span.Start <= span.End && d.Span.End >= span.Start && len(at) < mostOffered {
+			at = append(at, d)
+		}
+	}
+	for _, f := range FixesAt(at, span) {
 		d := f.Diagnostic
 		fixes = append(fixes, Action{Kind: quickfix, Title: f.Title, Short: f.Short, Preferred: f.Fix.Safe, Diagnostic: &d, Edits: f.Fix.Edits})
-		if n := fixable(found, d.Code); n > 1 && !seen[d.Code] {
+		if fixable[d.Code] > 1 && !seen[d.Code] {
 			seen[d.Code] = true
 			title := "Fix all " + d.Code + " in the file"
 			if !f.Fix.Safe {
@@ -119,8 +132,8 @@ func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) [
 			all = append(all, Action{Kind: quickfix, Title: title, Source: FixAllOf, ID: d.Code})
 		}
 	}
-	for _, d := range found {
-		if d.Span.Start > span.End || d.Span.End < span.Start || lint.Lookup(d.Code) == nil {
+	for _, d := range at {
+		if lint.Lookup(d.Code) == nil {
 			continue
 		}
 		if d.Code == budgetExceeded {
@@ -129,16 +142,6 @@ func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) [
 		rest = append(rest, Action{Kind: quickfix, Title: fmt.Sprintf("Silence %s on line %d", d.Code, p.Src.Pos(d.Span.Start).Line+1), Diagnostic: &d, Edits: silence(p.Src, d)})
 	}
 	return append(append(fixes, all...), rest...)
-}
-
-func fixable(found []diag.Diagnostic, code string) int {
-	n := 0
-	for _, d := range found {
-		if d.Code == code && len(d.Fixes) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // budgetExceeded is the rule whose remedy may be another budget.

@@ -1,6 +1,7 @@
 package feature_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -44,5 +45,36 @@ func TestShortTitles(t *testing.T) {
 	}
 	if seen["quickfix"] == 0 || seen["refactor.rewrite"] == 0 {
 		t.Errorf("actions with savings: %v", seen)
+	}
+}
+
+// A selection with more diagnostics than a list shows has a list of bounded length, which offers all of their fixes at once.
+func TestActionsOfLongSelections(t *testing.T) {
+	offered := map[int]int{}
+	for _, n := range []int{20, 300, 900} {
+		var b strings.Builder
+		b.WriteString("func.func @f(%a0: tensor<4xf32>) -> tensor<4xf32> { ") // all on one line
+		for i := range n {
+			fmt.Fprintf(&b, "%%a%d = dm.exp %%a%d : tensor<4xf32> ", i+1, i)
+		}
+		fmt.Fprintf(&b, "return %%a%d : tensor<4xf32> }\n", n)
+		p := program.Load(source.New("long.dmir", b.String()), program.Options{})
+		found := lint.Run(t.Context(), p, lint.Options{})
+		if len(found) < n-1 {
+			t.Fatalf("%d findings of %d ops", len(found), n)
+		}
+		all := 0
+		for _, a := range feature.Actions(p, found, source.Span{End: b.Len()}, func(kind string) bool { return kind == "quickfix" }) {
+			offered[n]++
+			if a.Source == feature.FixAllOf {
+				all++
+			}
+		}
+		if all != 1 {
+			t.Errorf("%d actions fix all of a code in %d ops", all, n)
+		}
+	}
+	if offered[20] < 19 || offered[300] <= offered[20] || offered[900] != offered[300] {
+		t.Errorf("the actions offered, by the number of ops: %v", offered)
 	}
 }
