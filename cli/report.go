@@ -9,6 +9,7 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
+	"dmir/analysis/lint"
 	"dmir/base/escape"
 	"dmir/syntax/diag"
 )
@@ -45,7 +46,7 @@ func report(w io.Writer, format string, found []finding, files, hidden int) erro
 }
 
 func summary(w io.Writer, found []finding, files, hidden int) {
-	findings, hints, notes := 0, 0, 0
+	findings, notes, hints, unchecked := 0, 0, 0, 0
 	fixable, fixableHints := 0, 0
 	for _, f := range found {
 		switch {
@@ -53,6 +54,8 @@ func summary(w io.Writer, found []finding, files, hidden int) {
 			findings++
 		case f.Severity == diag.Hint:
 			hints++
+		case f.Code == lint.NotCounted:
+			unchecked++ // one of each file
 		default:
 			notes++
 		}
@@ -70,10 +73,14 @@ func summary(w io.Writer, found []finding, files, hidden int) {
 	if findings+files == 0 {
 		return
 	}
-	fmt.Fprint(w, diag.Count(findings, "finding"))
-	if hints > 0 {
-		fmt.Fprintf(w, " and %s", count(hints, "hint"))
+	shown := []string{diag.Count(findings, "finding")}
+	if notes > 0 {
+		shown = append(shown, count(notes, "note"))
 	}
+	if hints > 0 {
+		shown = append(shown, count(hints, "hint"))
+	}
+	fmt.Fprint(w, diag.List(shown))
 	fmt.Fprintf(w, " in %s", count(files, "file"))
 	if fixable > 0 {
 		fmt.Fprintf(w, ", %d fixable with --fix", fixable)
@@ -84,8 +91,8 @@ func summary(w io.Writer, found []finding, files, hidden int) {
 	if hidden > 0 {
 		fmt.Fprintf(w, "; %s about what the compiler does by itself: --hints", count(hidden, "hint"))
 	}
-	if notes > 0 {
-		fmt.Fprintf(w, "; ops of other dialects in %s were not checked", count(notes, "file"))
+	if unchecked > 0 {
+		fmt.Fprintf(w, "; ops of other dialects in %s were not checked", count(unchecked, "file"))
 	}
 	fmt.Fprintln(w)
 }

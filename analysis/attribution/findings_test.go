@@ -21,6 +21,7 @@ func TestFindings(t *testing.T) {
   %w = dm.add %z, %y : tensor<4x4xf32> loc("jit(f)/add"("f"("model.py":4:51 to :56)))
   %v = dm.exp %w : tensor<4x4xf32> loc("net/scaled_dot_product_attention: aten"("f"("model.py":5:0)))
   %u = dm.tanh %v : tensor<4x4xf32>
+  %s = dm.transpose %u, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32> loc("net/up: torch.nn.modules.linear.Linear/linear: aten.linear.default"("f"("model.py":3:0)))
   %t = dm.neg %u : tensor<4x4xf32> loc("jit(f)/neg"("f"("model.py":5:4 to 2147483647:9)))
   return %u : tensor<4x4xf32>
 }
@@ -38,6 +39,8 @@ func TestFindings(t *testing.T) {
 		{"DM210", "%w", "y + 1"},
 		{"DM210", "%v", ""},
 		{"DM207", "%u", ""},
+		{"DM204", "%s", ""},
+		{"DM210", "%s", "y = x * C"},
 		{"DM210", "%t", "return z"},
 	} {
 		at := strings.Index(text, c.op+" = ") + len(c.op+" = ")

@@ -20,6 +20,7 @@ var _ = register(&Rule{
 	Summary:  "a transpose beside a contraction can be expressed in the contraction",
 	Compiler: "folds such transposes into contractions",
 	Python:   "name the dimensions in the order that the values have, jnp.einsum or torch.einsum(\"bqhd,bkhd->bhqk\", q, k), in place of a transpose and @",
+	Remedy:   "aten.linear", // whose transpose is the exporter's
 	Doc: `## What it does
 Finds a ` + "`dm.transpose`" + ` whose result only one ` + "`dm.einsum`" + ` uses, one of the last two dimensions whose result only one
 ` + "`dm.matmul`" + ` uses, and a transpose that is the only use of an einsum's result.
