@@ -39,6 +39,7 @@ type Share struct {
 	Phase  Phase
 	Op     *ir.Op
 	Step   *cost.Entry // the function's own, in which the op is
+	Launch int         // cost.Leaf.Launch
 	Shared bool        // with other ops of a kernel, or other lines of an op
 	Also   []loc.Loc   // of ops that became part of this one without adding to what it costs
 }
@@ -73,7 +74,7 @@ func Of(f *cost.Func, m *machine.Machine, measured map[*ir.Op]int64) (*Function,
 		costs, also := parts(place(l.Op, l.Loc))
 		for i, a := range l.Split(make([]Amount, len(costs))) {
 			out.Shares = append(out.Shares, Share{
-				Amount: a, Loc: costs[i], Phase: in.of(l.Op, costs[i]), Op: l.Op, Step: l.Step,
+				Amount: a, Loc: costs[i], Phase: in.of(l.Op, costs[i]), Op: l.Op, Step: l.Step, Launch: l.Launch,
 				Shared: l.Shared || len(costs) > 1, Also: also,
 			})
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"dmir/analysis/cost"
 	"dmir/dialect/loc"
 )
 
@@ -34,7 +33,7 @@ type Row struct {
 	Amount
 	Phases [phases]Amount
 	Ops    int
-	Steps  int   // of the function, kernels or ops that run by themselves
+	Steps  int   // kernels, and ops that run by themselves
 	Shared bool  // ops or kernels are shared with other rows
 	Held   int64 // bytes at the peak of memory
 	Shares []Share
@@ -58,17 +57,17 @@ func (f *Function) Rows(by By, s *Sources) []*Row {
 		}
 		return rows[k]
 	}
-	users := map[*cost.Entry]map[*Row]bool{}
+	users := map[int]map[*Row]bool{} // of launches
 	for _, x := range f.Shares {
 		r := row(x.Loc)
 		r.Amount = r.Plus(x.Amount)
 		r.Phases[x.Phase] = r.Phases[x.Phase].Plus(x.Amount)
 		r.Ops++
 		r.Shares = append(r.Shares, x)
-		if users[x.Step] == nil {
-			users[x.Step] = map[*Row]bool{}
+		if users[x.Launch] == nil {
+			users[x.Launch] = map[*Row]bool{}
 		}
-		users[x.Step][r] = true
+		users[x.Launch][r] = true
 	}
 	for _, rs := range users {
 		for r := range rs {

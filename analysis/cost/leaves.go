@@ -91,6 +91,7 @@ type Leaf struct {
 	Op     *ir.Op
 	Loc    loc.Loc // with the calls on the way
 	Step   *Entry  // of the function's own, in which it is
+	Launch int     // leaves of one kernel have the same, of calls, gradients and loops each op its own
 	Shared bool    // with other ops of a kernel
 	Amount
 }
@@ -125,7 +126,7 @@ func (f *Func) Leaves(m *machine.Machine, measured map[*ir.Op]int64) ([]Leaf, Am
 		w.expose(&total)
 	}
 	for i, e := range w.steps {
-		w.step = e
+		w.step, w.launch = e, w.launch+1
 		w.spread(e, w.amounts[i], nil, false)
 	}
 	return w.out, total, w.err
@@ -142,6 +143,7 @@ type leaves struct {
 	steps    []*Entry
 	amounts  []Amount
 	step     *Entry
+	launch   int
 	out      []Leaf
 	err      error
 }
@@ -202,12 +204,12 @@ func (w *leaves) spread(e *Entry, a Amount, call loc.Loc, shared bool) {
 	case e.callee != nil && len(w.out) < mostLeaves:
 		in := w.in
 		w.in = e.callee.in
-		w.children(e, a, e.callee.entries, w.own, nil, w.located(e.Op.Loc, call), shared)
+		w.children(e, a, e.callee.entries, w.own, nil, w.located(e.Op.Loc, call), shared, true)
 		w.in = in
 	case e.parts != nil:
-		w.children(e, a, e.parts, w.own, nil, call, shared)
+		w.children(e, a, e.parts, w.own, nil, call, shared, false)
 	case e.Fused && len(e.Inner) > 0:
-		w.children(e, a, w.alone(e), w.weight, nil, call, shared || len(e.Inner) > 1)
+		w.children(e, a, w.alone(e), w.weight, nil, call, shared || len(e.Inner) > 1, false)
 	case len(e.Inner) > 0 || len(e.begin)+len(e.round) > 0:
 		all := append(append(append([]*Entry{}, e.Inner...), e.round...), e.begin...)
 		times := make([]int64, len(all))
@@ -216,14 +218,15 @@ func (w *leaves) spread(e *Entry, a Amount, call loc.Loc, shared bool) {
 				times[i] = max(w.number(e.Trips), 0)
 			}
 		}
-		w.children(e, a, all, w.own, times, call, shared)
+		w.children(e, a, all, w.own, times, call, shared, true)
 	default:
-		w.out = append(w.out, Leaf{e.Op, w.located(e.Op.Loc, call), w.step, shared, a})
+		w.out = append(w.out, Leaf{e.Op, w.located(e.Op.Loc, call), w.step, w.launch, shared, a})
 	}
 }
 
 // children spreads a over parts of e by what weight says of each, as often as times says, nil for once.
-func (w *leaves) children(e *Entry, a Amount, parts []*Entry, weight func(*Entry) Amount, times []int64, call loc.Loc, shared bool) {
+// apart says that each part is launched by itself.
+func (w *leaves) children(e *Entry, a Amount, parts []*Entry, weight func(*Entry) Amount, times []int64, call loc.Loc, shared, apart bool) {
 	weights := make([]Amount, len(parts))
 	var sum Amount
 	for i, p := range parts {
@@ -249,9 +252,12 @@ func (w *leaves) children(e *Entry, a Amount, parts []*Entry, weight func(*Entry
 		}
 	}
 	if rest != (Amount{}) || len(parts) == 0 {
-		w.out = append(w.out, Leaf{e.Op, w.located(e.Op.Loc, call), w.step, shared, rest})
+		w.out = append(w.out, Leaf{e.Op, w.located(e.Op.Loc, call), w.step, w.launch, shared, rest})
 	}
 	for i, part := range a.Split(weights) {
+		if apart {
+			w.launch++
+		}
 		w.spread(parts[i], part, call, shared)
 	}
 }
