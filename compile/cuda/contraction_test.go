@@ -517,6 +517,7 @@ func TestContractionCompiles(t *testing.T) {
 		t.Run(arch, func(t *testing.T) {
 			t.Parallel()
 			c := newCollection(targetOf(t, arch))
+			c.scattered = []string{"conv_transposed_f32"} // outputs of a phase lie apart where channels are first
 			n := 0
 			add := func(p productCase) {
 				if n++; need.Turn(t, n, 6) {
