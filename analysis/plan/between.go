@@ -143,7 +143,10 @@ func (w *writer) gathers(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 			continue
 		}
 		o := w.textOp(m.nodes[m.values[y].node].o)
-		if o == nil || len(o.Results) != 1 || o.Results[0].Tensor() == nil || o.Results[0].Tensor().Format != nil {
+		if o == nil || len(o.Results) != 1 {
+			continue
+		}
+		if t := o.Results[0].Tensor(); t == nil || t.Format != nil || t.Rank() != len(v.shape) { // pieces of sparse tensors have one more dimension
 			continue
 		}
 		l, ok := w.planned(x)
