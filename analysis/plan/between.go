@@ -38,7 +38,11 @@ func (w *writer) between() {
 		}
 	}
 	fn.Retype()
-	stated, of := map[int]bool{}, m.gradients()
+	stated, of := map[int]bool{}, map[int]int(nil)
+	var users map[int][]*link
+	if !w.leave {
+		of, users = m.gradients(), m.users()
+	}
 	for range mostStated {
 		values, problem := shard.Propagate(mod, fn)
 		if problem != nil || values == nil {
@@ -46,7 +50,7 @@ func (w *writer) between() {
 		}
 		at := w.differs(values, twin, stated)
 		if at < 0 {
-			if at = w.gathers(values, twin, stated, of); at < 0 || w.leave {
+			if at = w.gathers(values, twin, stated, of, users); at < 0 {
 				return
 			}
 			w.stateGradient(at, of, stated, state)
@@ -135,7 +139,7 @@ func (g *graph) gradients() map[int]int {
 
 // gathers is the first gradient by a value of the forward pass that propagation divides otherwise than planned, so that devices would
 // exchange more; negative if there is none.
-func (w *writer) gathers(values *shard.Values, twin map[*ir.Value]*ir.Value, stated map[int]bool, of map[int]int) int {
+func (w *writer) gathers(values *shard.Values, twin map[*ir.Value]*ir.Value, stated map[int]bool, of map[int]int, users map[int][]*link) int {
 	m := w.c.m
 	for x, v := range m.values {
 		y, is := of[x]
@@ -151,7 +155,7 @@ func (w *writer) gathers(values *shard.Values, twin map[*ir.Value]*ir.Value, sta
 		}
 		l, ok := w.planned(x)
 		have, _ := values.Sharding(twin[v.v])
-		if ok && w.moving(x, w.laid(have)) > w.moving(x, l)+leastMoving {
+		if ok && w.moving(x, users[x], w.laid(have)) > w.moving(x, users[x], l)+leastMoving {
 			return x
 		}
 	}
@@ -180,15 +184,24 @@ func (w *writer) stateGradient(x int, of map[int]int, stated map[int]bool, state
 	}
 }
 
+// users are, by value, the links to the ops that use it.
+func (m *model) users() map[int][]*link {
+	out := map[int][]*link{}
+	for i := range m.links {
+		if k := &m.links[i]; k.node >= 0 {
+			out[k.value] = append(out[k.value], k)
+		}
+	}
+	return out
+}
+
 // moving is how long it takes to bring value x from the layout in which it is made to l, and from there to its users.
-func (w *writer) moving(x int, l layout) float64 {
+func (w *writer) moving(x int, users []*link, l layout) float64 {
 	m, v := w.c.m, w.c.m.values[x]
 	at := m.ofNode[v.node]
 	t := m.grid.convert(v, m.vars[at].strategies[w.c.choice[at]].out[v.index], l).time
-	for i := range m.links {
-		if k := &m.links[i]; k.value == x && k.node >= 0 {
-			t += m.grid.convert(v, l, m.wanted(k, w.c.choice[k.to])).time
-		}
+	for _, k := range users {
+		t += m.grid.convert(v, l, m.wanted(k, w.c.choice[k.to])).time
 	}
 	return t
 }

@@ -44,7 +44,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Chunks = 1
 		p.Memory = all.bytes(1)
 		s.describe(&p, m, &st, nil)
-		return []*candidate{{&p, m, sol.Choice, set, st, l, set.micro == 1 && m.dividesNothing(sol.Choice), false, false}}, lacks
+		return []*candidate{{Plan: &p, m: m, choice: sol.Choice, set: set, st: st, load: l, whole: set.micro == 1 && m.dividesNothing(sol.Choice)}}, lacks
 	}
 	var options []pipelining.Option
 	var stagings []staging
@@ -99,7 +99,7 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 		p.Exposed = float64(set.micro)*(forward+backward-d.compute) + d.once - d.onceCompute + d.exposed(m.hidden())
 		p.Memory = m.peak(st, c.Option.Schedule, c.Option.Shape, c.Timeline)
 		s.describe(&p, m, st, c.Timeline)
-		found = append(found, &candidate{&p, m, sol.Choice, set, *st, l, false, false, false})
+		found = append(found, &candidate{Plan: &p, m: m, choice: sol.Choice, set: set, st: *st, load: l})
 	}
 	return found, lacks
 }
