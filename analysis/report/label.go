@@ -301,12 +301,12 @@ func valueName(v *ir.Value) string {
 	if at <= 0 {
 		return v.Name
 	}
-	part := strings.TrimRight(v.Name[at+1:], "0123456789")
-	if !slices.Contains([]types.ComponentKind{types.Positions, types.Coordinates, types.Values}, types.ComponentKind(part)) {
+	kind, level, ok := types.ParseComponent(v.Name[at+1:])
+	if !ok {
 		return v.Name
 	}
-	name := v.Name[:at] + "'s " + part
-	if level := v.Name[at+1+len(part):]; level != "" {
+	name := v.Name[:at] + "'s " + string(kind)
+	if level != "" {
 		name += " of level " + level
 	}
 	return name

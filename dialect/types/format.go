@@ -194,6 +194,13 @@ func (t *Tensor) Components() []Component {
 	return out
 }
 
+// ParseComponent splits the name of a component into what it stores and the number of its level, "" where the format has one such
+// component alone; ok is false of other names.
+func ParseComponent(name string) (kind ComponentKind, level string, ok bool) {
+	kind = ComponentKind(strings.TrimRight(name, "0123456789"))
+	return kind, name[len(kind):], kind == Positions || kind == Coordinates || kind == Values
+}
+
 // Component is the number among t.Components of what a level stores of that kind, -1 where it
 // stores none.
 func (t *Tensor) Component(level int, kind ComponentKind) int {
