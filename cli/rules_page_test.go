@@ -1,9 +1,7 @@
 package cli_test
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +9,7 @@ import (
 	"dmir/cli"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
+	"dmir/testkit/sources"
 )
 
 // docs/RULES.md has the texts of dmir explain.
@@ -39,26 +38,24 @@ func TestRulesPage(t *testing.T) {
 
 // TestCodesAreRegistered verifies that every code in the source is registered.
 func TestCodesAreRegistered(t *testing.T) {
-	root := ".."
 	code := regexp.MustCompile(`"(DM[0-9]{3})"`)
 	seen := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && (d.Name() == "node_modules" || d.Name() == "build") { // what other legs write while this one reads
-			return filepath.SkipDir
-		}
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
+	sources.Each(t, "..", func(path string) {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return
 		}
 		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, m := range code.FindAllSubmatch(text, -1) {
 			seen[string(m[1])] = true
 			if diag.Find(string(m[1])).Code == "" {
 				t.Errorf("%s names %s, which is not registered", path, m[1])
 			}
 		}
-		return err
 	})
-	if err != nil || len(seen) != len(diag.Codes()) {
-		t.Errorf("the source names %d codes of %d: %v", len(seen), len(diag.Codes()), err)
+	if len(seen) != len(diag.Codes()) {
+		t.Errorf("the source names %d codes of %d", len(seen), len(diag.Codes()))
 	}
 }

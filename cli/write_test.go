@@ -1,19 +1,17 @@
+//go:build unix
+
 package cli
 
 import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 // The remedy for a file that cannot be written fits the reason.
 func TestCannotWrite(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("paths and reasons of Unix")
-	}
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	program := at("f.dmir")

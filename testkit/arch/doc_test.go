@@ -3,11 +3,12 @@ package arch
 import (
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"dmir/testkit/sources"
 )
 
 // Each package has one package comment, where readers look for it: in doc.go,
@@ -19,22 +20,13 @@ func TestPackageComments(t *testing.T) {
 		comments []string // files with a package comment
 	}
 	code, tests := map[string]*folder{}, map[string]*folder{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if slices.Contains([]string{".git", "build", "node_modules", "testdata"}, d.Name()) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
+	sources.Each(t, root, func(path string) {
 		if filepath.Ext(path) != ".go" {
-			return nil
+			return
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.PackageClauseOnly)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		name := strings.TrimSuffix(f.Name.Name, "_test")
 		all, names := code, []string{"doc.go", name + ".go"}
@@ -46,13 +38,9 @@ func TestPackageComments(t *testing.T) {
 			all[dir] = &folder{names: names}
 		}
 		if f.Doc != nil {
-			all[dir].comments = append(all[dir].comments, d.Name())
+			all[dir].comments = append(all[dir].comments, filepath.Base(path))
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for dir, f := range tests {
 		if code[dir] == nil {
 			code[dir] = f

@@ -4,13 +4,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"dmir/dialect/op"
+	"dmir/testkit/sources"
 )
 
 // mayName are the packages and files that may name an op, or an attribute of the dialect's prefix, by a literal, and why.
@@ -74,19 +74,13 @@ func isName(s string) bool {
 func TestOpsAreNamedInTheRegistry(t *testing.T) {
 	root := filepath.Join("..", "..")
 	used := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "build" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
-			return filepath.SkipDir
-		}
+	sources.Each(t, root, func(path string) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
+			return
 		}
 		name, err := filepath.Rel(root, path)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		name = filepath.ToSlash(name)
 		places, names := named(t, path)
@@ -100,11 +94,7 @@ func TestOpsAreNamedInTheRegistry(t *testing.T) {
 			}
 			t.Errorf("%s:%d names %s: ask its entry in dialect/op", name, places[i].Line, s)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for where := range mayName {
 		if !used[where] {
 			t.Errorf("%s names no op any more: take it off the list", where)
