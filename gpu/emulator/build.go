@@ -32,9 +32,9 @@ var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-alias
 // The FLOP and bytes of a kernel, as predicted, below which it runs faster than a compiler optimises it: at all, or
 // as far as -O1 does. Below the first clang is preferred: without optimising it takes half of GCC's time, and its code runs slower.
 const (
-	minuteWork = 250_000
-	tinyWork   = 2_000_000
-	smallWork  = 20_000_000
+	clangWork = 250_000
+	tinyWork  = 2_000_000
+	smallWork = 20_000_000
 )
 
 // ofKernel is the predicted FLOP and bytes of a program, by kernel; 0: unknown.
@@ -161,7 +161,7 @@ func newToolchain(ctx context.Context, opt Options, clang bool) (*toolchain, err
 // time of compiling.
 func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
 	work := ofKernel(p)
-	tools, err := newToolchain(ctx, opt, work > 0 && work < minuteWork)
+	tools, err := newToolchain(ctx, opt, work > 0 && work < clangWork)
 	if err != nil {
 		return "", 0, err
 	}
