@@ -108,7 +108,7 @@ func newGraph(s *straight, m *machine.Machine, batch []string) (*graph, error) {
 		}
 		g.add(&node{arg: a, batch: -1, phase: once, moved: -1, fused: 1}, a)
 		if of, ok := op.ArgAttr(s.fn, a.Index, op.ComponentAttr).(types.TypeAttr); ok {
-			g.values[g.of[a]].pieces = of.T.(*types.Tensor).Format.Pieces
+			g.values[g.of[a]].pieces = of.T.(*types.Tensor).Format.Pieces.Count()
 		}
 	}
 	costs := cost.Function(s.fn, s.m, nil).ByOp()

@@ -10,7 +10,8 @@ import (
 type Stored struct {
 	First     int
 	Type      *types.Tensor
-	ByEntries bool // in pieces of equally many entries, where it is in pieces
+	Pieces    types.Pieces // those that it is in where devices divide it
+	ByEntries bool         // of equally many entries
 }
 
 // pieces is the type of s in the pieces in which ts, whole arguments or results, store it; nil where they store it whole.
@@ -20,6 +21,7 @@ func (s Stored) pieces(ts []*types.Tensor) *types.Tensor {
 		return nil
 	}
 	n, ok := ts[s.First].Shape[0].Int()
+	ok = ok && n == s.Pieces.Count()
 	var stored []int64
 	for i, c := range cs {
 		if c.Kind == types.Coordinates && s.Type.Format.Levels[c.Level].HasPositions() {
@@ -30,7 +32,7 @@ func (s Stored) pieces(ts []*types.Tensor) *types.Tensor {
 	if !ok {
 		return nil
 	}
-	return sparse.InPieces(s.Type, n, s.ByEntries, stored)
+	return sparse.InPieces(s.Type, s.Pieces, s.ByEntries, stored)
 }
 
 // Cut is args, whole ones of which some may be nil, with those that store sparse tensors in pieces as the program has them.

@@ -22,19 +22,20 @@ func (j Job) sparsely(l *distribute.Layout) {
 	sizes := j.sizes()
 	flat, _ := flatten.Func(j.Fn)
 	_, divided, _ := flatten.Divided(j.Module, j.Fn, j.Program.Bind)
-	var byEntries []bool // the sparse arguments, then the results
+	var formats []*types.Format // of the sparse arguments, then the results
 	for _, t := range slices.Concat(ir.Types(divided.Args), divided.Results) {
 		for _, m := range types.Members(t) {
 			if f := m.Tensor.Format; f != nil {
-				byEntries = append(byEntries, f.ByEntries)
+				formats = append(formats, f)
 			}
 		}
 	}
 	for i, g := range interp.SparseArgs(flat) {
-		l.SparseArgs = append(l.SparseArgs, distribute.Stored{First: g.First, Type: g.Type.Bound(sizes), ByEntries: byEntries[i]})
+		l.SparseArgs = append(l.SparseArgs, distribute.Stored{First: g.First, Type: g.Type.Bound(sizes), Pieces: formats[i].Pieces, ByEntries: formats[i].ByEntries})
 	}
 	for i, r := range sparseResults(j.Fn, sizes) {
-		l.SparseResults = append(l.SparseResults, distribute.Stored{First: r.first, Type: r.t, ByEntries: byEntries[len(l.SparseArgs)+i]})
+		f := formats[len(l.SparseArgs)+i]
+		l.SparseResults = append(l.SparseResults, distribute.Stored{First: r.first, Type: r.t, Pieces: f.Pieces, ByEntries: f.ByEntries})
 	}
 }
 
@@ -108,7 +109,11 @@ func PieceRoom(m *ir.Module, fn *ir.Func, i int, x *sparse.Tensor) (types.Attr, 
 	if msg, _ := op.DivisionProblem(x.Type, s, on.Count); msg != "" {
 		return nil, nil
 	}
-	most, err := x.Largest(int64(on.Count(s.Dims[x.Type.Format.Outermost()].Axes)), op.DividedByEntries(fn, i))
+	pieces, byEntries := op.PiecesOf(x.Type, s, on.Count), op.DividedByEntries(fn, i)
+	if byEntries && pieces.Inner > 0 {
+		return nil, nil
+	}
+	most, err := x.Largest(pieces, byEntries)
 	if err != nil || len(most) == 0 {
 		return nil, err
 	}

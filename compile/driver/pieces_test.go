@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,16 +36,22 @@ var piecesFormats = []struct {
 	{"#dm.sparse<map = (d0, d1) -> (d0 : dense, d1 : compressed), nnz = e, crdWidth = 16>", 0, 1},
 }
 
-// dividedProgram is a random program of a sparse tensor, with its rows or its entries divided if divided is set: ops of elements, then
-// products, sums and what is sampled, and the gradient of their sum.
+// blocks: devices of a mesh with two axes divide rows along one, and columns along the other.
+const blocks = "blocks"
+
+// dividedProgram is a random program of a sparse tensor, with its rows, its entries, or blocks of both dimensions divided if divided is
+// set: ops of elements, then products, sums and what is sampled, and the gradient of their sum.
 func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	f := piecesFormats[r.IntN(len(piecesFormats))]
-	m, n, k := (devices+r.IntN(9))*f.block, (devices+r.IntN(9))*f.block, 1+r.IntN(5)
+	m, n, k := (max(devices, 2)+r.IntN(9))*f.block, (max(devices, 2)+r.IntN(9))*f.block, 1+r.IntN(5)
 	e := 1 + r.IntN(m*n/f.block)
-	sharding, by := "", op.Divisions[r.IntN(2)]
+	sharding, by := "", append(slices.Clone(op.Divisions), blocks)[r.IntN(3)]
 	if divided {
 		dims := []string{"{}", "{}"}
 		dims[f.outer] = "{data}"
+		if by == blocks {
+			dims[1-f.outer] = "{model}"
+		}
 		sharding = "dm.sharding = #dm.at<split = @pod[" + strings.Join(dims, ", ") + "]>, "
 	}
 	pattern := []string{"uniform", "power_law", "band"}[r.IntN(3)]
@@ -57,8 +64,12 @@ func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 	}
 	bind := " attributes {dm.bind = {" + binds + "}} "
 	var b strings.Builder
-	fmt.Fprintf(&b, "dm.mesh @pod {data = %d}\n!a = tensor<%dx%dxf32, %s>\n!row = tensor<%dx1xf32>\n!col = tensor<%dxf32>\n!b = tensor<%dx%dxf32>\n!q = tensor<%dx%dxf32>\n", devices, m, n, f.name, m, n, n, k, m, k)
-	fmt.Fprintf(&b, "func.func @f(%%a: !a {%sdm.divide_by = %q, dm.pattern = %q}, %%b: !b, %%q: !q, %%row: !row, %%col: !col) -> (tensor<f32>, !a, !b, !q, !row, !a, !q)%s{\n", sharding, by, pattern, bind)
+	fmt.Fprintf(&b, "dm.mesh @pod {data = %d, model = 2}\n!a = tensor<%dx%dxf32, %s>\n!row = tensor<%dx1xf32>\n!col = tensor<%dxf32>\n!b = tensor<%dx%dxf32>\n!q = tensor<%dx%dxf32>\n", devices, m, n, f.name, m, n, n, k, m, k)
+	divide := by
+	if by == blocks {
+		divide = op.Divisions[0]
+	}
+	fmt.Fprintf(&b, "func.func @f(%%a: !a {%sdm.divide_by = %q, dm.pattern = %q}, %%b: !b, %%q: !q, %%row: !row, %%col: !col) -> (tensor<f32>, !a, !b, !q, !row, !a, !q)%s{\n", sharding, divide, pattern, bind)
 	b.WriteString("  %l, %da, %db, %dq, %drow = dm.grad @loss %a, %b, %q, %row, %col, wrt = [0, 1, 2, 3] : (!a, !b, !q, !row, !col) -> (tensor<f32>, !a, !b, !q, !row)\n")
 	b.WriteString("  %t = dm.tanh %a : !a\n  %u = dm.add %t, %a : (!a, !a) -> !a\n  %y = dm.matmul %u, %b : (!a, !b) -> !q\n")
 	b.WriteString("  return %l, %da, %db, %dq, %drow, %u, %y : tensor<f32>, !a, !b, !q, !row, !a, !q\n}\n")
@@ -75,7 +86,7 @@ func dividedProgram(r *rand.Rand, divided bool, devices int) string {
 			fmt.Fprintf(&b, "  %s = dm.mul %s, %%col : (!a, !col) -> !a\n", y, x)
 		case c == 3:
 			fmt.Fprintf(&b, "  %s = dm.sub %s, %%a : (!a, !a) -> !a\n", y, x)
-		case c == 4 && by != op.ByEntries:
+		case c == 4 && by == op.Divisions[0]:
 			fmt.Fprintf(&b, "  %s = dm.softmax %s, dim = %d : !a\n", y, x, 1-f.outer)
 		default:
 			fmt.Fprintf(&b, "  %s = dm.sample \"ik,jk->ij\" %s, %%q, %%b : (!a, !q, !b) -> !a\n", y, x)
@@ -181,8 +192,12 @@ func dividedGCN(t *testing.T) (one, divided string) {
 func TestPiecesOfGCN(t *testing.T) {
 	one, divided := dividedGCN(t)
 	want := ran(t, strings.ReplaceAll(one, "@train", "@f"), 0, "reference")
-	for _, by := range op.Divisions {
+	for _, by := range append(slices.Clone(op.Divisions), blocks) {
 		text := strings.Replace(divided, `dm.pattern = "power_law"`, `dm.divide_by = "`+by+`", dm.pattern = "power_law"`, 1)
+		if by == blocks {
+			text = strings.Replace(divided, `"power_law", dm.sharding = #dm.at<split = @pod[{data}, {}]>`, `"power_law", dm.sharding = #dm.at<split = @pod[{data}, {model}]>`, 1)
+			text = strings.Replace(text, "{data = 4}", "{data = 2, model = 2}", 1)
+		}
 		for i, got := range ran(t, strings.ReplaceAll(text, "@train", "@f"), pass.AllDevices, "auto") {
 			if diff := tensor.MaxDiff(got.Tensor, want[i].Tensor); !(diff <= 1e-4) {
 				t.Errorf("by %s %s differs by %g", by, got.Name, diff)
@@ -213,9 +228,13 @@ func TestPiecesOfGCN(t *testing.T) {
 // TestPiecesRefused: what cannot be divided is one error.
 func TestPiecesRefused(t *testing.T) {
 	const rows = "dm.sharding = #dm.at<split = @pod[{data}, {}]>"
+	const blocked = "dm.sharding = #dm.at<split = @pod[{data}, {model}]>"
 	for _, c := range []struct{ name, args, body, code, says string }{
 		{"other pattern", "%a: !a {" + rows + "}, %b: !a", "%y = dm.einsum \"ij,jk->ik\" %a, %b : (!a, !a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "%b is not divided as %a is"},
 		{"softmax", "%a: !a {" + rows + "}", "%s = dm.softmax %a, dim = 0 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "needs all of its pieces"},
+		{"softmax of blocks", "%a: !a {" + blocked + "}", "%s = dm.softmax %a, dim = 1 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "needs all of its pieces"},
+		{"entries of blocks", "%a: !a {dm.divide_by = \"entries\", " + blocked + "}", "%y = dm.convert_format %a : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "both dimensions"},
+		{"blocks and rows", "%a: !a {" + blocked + "}, %b: !a {" + rows + "}", "%s = dm.add %a, %b : (!a, !a) -> !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "is not divided as"},
 		{"maximum", "%a: !a {" + rows + "}", "%m = dm.reduce max %a, dims = [0] : (!a) -> tensor<8xf32>\n %y = dm.broadcast %m : (tensor<8xf32>) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "only a sum is taken"},
 		{"slice", "%a: !a {" + rows + "}", "%s = dm.slice %a, start_indices = [0, 0], limit_indices = [8, 8] : (!a) -> !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "no form for sparse tensors that devices divide"},
 		{"softmax of entries", "%a: !a {dm.divide_by = \"entries\", " + rows + "}", "%s = dm.softmax %a, dim = 1 : !a\n %y = dm.convert_format %s : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM831", "two may have some of one row"},
@@ -223,7 +242,7 @@ func TestPiecesRefused(t *testing.T) {
 		{"room", "%a: !a {dm.piece_room = 1, " + rows + "}", "%y = dm.convert_format %a : (!a) -> tensor<8x8xf32>\n return %y : tensor<8x8xf32>", "DM712", "has room for 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := "dm.mesh @pod {data = 4}\n!a = tensor<8x8xf32, #dm.csr<nnz = 40>>\nfunc.func @f(" + c.args + ") -> tensor<8x8xf32> {\n " + c.body + "\n}\n"
+			text := "dm.mesh @pod {data = 4, model = 2}\n!a = tensor<8x8xf32, #dm.csr<nnz = 40>>\nfunc.func @f(" + c.args + ") -> tensor<8x8xf32> {\n " + c.body + "\n}\n"
 			p := program.Load(source.New("bad.dmir", text), program.Options{})
 			m, fn, err := driver.Pick(p, "f")
 			if err != nil {

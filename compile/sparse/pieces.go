@@ -10,41 +10,43 @@ import (
 	"dmir/dialect/types"
 )
 
-// pieces are t cut into n parts, of equally many coordinates along its outermost level or of equally many entries, each with room for
-// what it stores.
-func (t *Tensor) pieces(n int64, byEntries bool) ([]*Tensor, error) {
+// pieces are t cut into n parts, of equally many coordinates along what is cut or of equally many entries, each with room for what it
+// stores.
+func (t *Tensor) pieces(n types.Pieces, byEntries bool) ([]*Tensor, error) {
 	c, err := t.Unpack()
 	if err != nil {
 		return nil, err
 	}
 	own := InPieces(t.Type, n, byEntries, nil).Piece()
-	outer := t.Type.Format.Outermost()
-	each, _ := own.Shape[outer].Int()
-	at := make([][]int, n) // the elements of each piece, in order
+	count := n.Count()
+	at := make([][]int, count) // the elements of each piece, in order
+	first := firsts(InPieces(t.Type, n, byEntries, nil))
+	shape := slices.Clone(c.Shape)
+	for d := range shape {
+		shape[d], _ = size(own, d)
+	}
+	outer, inner := t.Type.Format.Outermost(), t.Type.Format.Innermost(len(shape))
+	each := (int64(len(c.At[outer])) + count - 1) / count
 	if byEntries {
 		block := inEntry(t.Type)
-		each = (int64(len(c.At[outer]))/block + n - 1) / n * block
-		for k := range c.At[outer] {
-			at[int64(k)/each] = append(at[int64(k)/each], k)
-		}
-		each = 0 // coordinates stay
-	} else {
-		for k, x := range c.At[outer] {
-			at[x/each] = append(at[x/each], k)
-		}
+		each = (int64(len(c.At[outer]))/block + count - 1) / count * block
 	}
-	shape := slices.Clone(c.Shape)
-	shape[outer], _ = size(own, outer)
-	out := make([]*Tensor, n)
+	for k, x := range c.At[outer] {
+		p := int64(k) / max(each, 1)
+		if !byEntries {
+			p = x / int64(shape[outer])
+		}
+		if n.Inner > 0 {
+			p = p*n.Inner + c.At[inner][k]/int64(shape[inner])
+		}
+		at[p] = append(at[p], k)
+	}
+	out := make([]*Tensor, count)
 	for p, list := range at {
 		part := &COO{Shape: shape, At: make([][]int64, len(c.At)), Values: Take(c.Values, list)}
 		for d := range c.At {
 			for _, k := range list {
-				x := c.At[d][k]
-				if d == outer {
-					x -= int64(p) * each
-				}
-				part.At[d] = append(part.At[d], x)
+				part.At[d] = append(part.At[d], c.At[d][k]-first(p, d))
 			}
 		}
 		if out[p], err = Pack(Open(own), part); err != nil {
@@ -52,6 +54,26 @@ func (t *Tensor) pieces(n int64, byEntries bool) ([]*Tensor, error) {
 		}
 	}
 	return out, nil
+}
+
+// firsts tells the first coordinate along dimension d of piece p of t.
+func firsts(t *types.Tensor) func(p, d int) int64 {
+	f, own := t.Format, t.Piece()
+	return func(p, d int) int64 {
+		at, columns := int64(p), max(f.Pieces.Inner, 1)
+		switch {
+		case f.ByEntries:
+			return 0
+		case d == f.Outermost():
+			at /= columns
+		case d == f.Innermost(t.Rank()):
+			at %= columns
+		default:
+			return 0
+		}
+		each, _ := own.Shape[d].Int()
+		return at * each
+	}
 }
 
 // size is that of dimension d of t.
@@ -78,7 +100,7 @@ func inEntry(t *types.Tensor) int64 {
 }
 
 // InPieces is t in n pieces, each with room for as many entries as stored says; nil: as t.
-func InPieces(t *types.Tensor, n int64, byEntries bool, stored []int64) *types.Tensor {
+func InPieces(t *types.Tensor, n types.Pieces, byEntries bool, stored []int64) *types.Tensor {
 	r, f := *t, *t.Format
 	f.Pieces, f.ByEntries = n, byEntries
 	if stored != nil {
@@ -92,7 +114,7 @@ func InPieces(t *types.Tensor, n int64, byEntries bool, stored []int64) *types.T
 }
 
 // Largest is how many entries each compressed level of the largest of n pieces of t has.
-func (t *Tensor) Largest(n int64, byEntries bool) ([]int64, error) {
+func (t *Tensor) Largest(n types.Pieces, byEntries bool) ([]int64, error) {
 	all, err := t.pieces(n, byEntries)
 	if err != nil {
 		return nil, err
@@ -139,8 +161,7 @@ func (t *Tensor) Cut(to *types.Tensor) ([]*tensor.Tensor, error) {
 // Joined is the tensor that parts store in pieces, as the type of, stored as to.
 func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor, error) {
 	own := of.Piece()
-	outer := of.Format.Outermost()
-	each, _ := own.Shape[outer].Int()
+	first := firsts(of)
 	shape, ok := Numbers(to.Shape)
 	if !ok {
 		return nil, problem("", "%s has sizes that are no numbers", to)
@@ -150,11 +171,11 @@ func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor
 		c.Shape = append(c.Shape, int(n))
 	}
 	var values []*tensor.Tensor
-	for p := range of.Format.Pieces {
+	for p := range int(of.Format.Pieces.Count()) {
 		x := &Tensor{Type: own}
 		for _, part := range parts {
 			n := part.Shape[1]
-			x.Parts = append(x.Parts, Take(part.Reshape(part.Len()), span(int(p)*n, n)))
+			x.Parts = append(x.Parts, Take(part.Reshape(part.Len()), span(p*n, n)))
 		}
 		err := x.CheckPattern()
 		if err == nil { // what was computed of padding is any number
@@ -162,14 +183,11 @@ func Joined(of *types.Tensor, parts []*tensor.Tensor, to *types.Tensor) (*Tensor
 		}
 		piece, unpacked := x.Unpack()
 		if err = cmp.Or(err, unpacked); err != nil {
-			return nil, fmt.Errorf("piece %d of %d: %w", p, of.Format.Pieces, err)
+			return nil, fmt.Errorf("piece %d of %d: %w", p, of.Format.Pieces.Count(), err)
 		}
 		for d := range c.At {
 			for _, k := range piece.At[d] {
-				if d == outer && !of.Format.ByEntries {
-					k += p * each
-				}
-				c.At[d] = append(c.At[d], k)
+				c.At[d] = append(c.At[d], k+first(p, d))
 			}
 		}
 		values = append(values, piece.Values)

@@ -91,7 +91,7 @@ func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Pro
 		c.fail(f.Op, "make it an argument of its own", "%s is a tuple, of which devices divide no sparse member", v.Name)
 		return nil, c.problem
 	}
-	count := func(axes []types.Axis) int { return int(n) }
+	count := func(axes []types.Axis) int { return len(axes) * int(n) } // of axes that are one, or none
 	if n == 0 {
 		name, _ := s.Mesh.Name()
 		on := mesh.Find(c.m, name)
@@ -108,10 +108,15 @@ func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Pro
 		c.fail(f.Op, help, "%s", msg)
 		return nil, c.problem
 	}
-	n = int64(count(s.Dims[t.Format.Outermost()].Axes))
+	pieces := op.PiecesOf(t, s, count)
+	n = pieces.Count()
 	room := op.RoomOf(op.ArgAttr(f, i, op.PieceRoomAttr), len(t.Format.Stored))
 	r, g := *t, *t.Format
-	g.Pieces, g.Stored, g.ByEntries = n, slices.Clone(t.Format.Stored), op.DividedByEntries(f, i)
+	g.Pieces, g.Stored, g.ByEntries = pieces, slices.Clone(t.Format.Stored), op.DividedByEntries(f, i)
+	if g.ByEntries && pieces.Inner > 0 {
+		c.fail(f.Op, "divide one dimension, or state no "+op.DivideByAttr, "devices divide both dimensions of %s, and not its entries", t)
+		return nil, c.problem
+	}
 	if g.ByEntries && len(g.Stored) == 0 {
 		c.fail(f.Op, "divide its rows, without "+op.DivideByAttr, "%s stores as many entries in each row: devices divide its rows", t)
 		return nil, c.problem
@@ -163,7 +168,7 @@ func (c *cutter) op(o *ir.Op) {
 		}
 	}
 	for i, r := range o.Results {
-		if t := r.Tensor(); t != nil && t.Format != nil && t.Format.Pieces > 0 {
+		if t := r.Tensor(); t != nil && t.Format != nil && t.Format.Pieces.Count() > 0 {
 			c.whole[r], _ = before[i].(*types.Tensor)
 		}
 	}
@@ -227,7 +232,7 @@ func (c *cutter) call(o *ir.Op) {
 				r.Type = v.Type
 			}
 		default:
-			if t, ok := g.Results[i].(*types.Tensor); ok && t.Format != nil && t.Format.Pieces > 0 {
+			if t, ok := g.Results[i].(*types.Tensor); ok && t.Format != nil && t.Format.Pieces.Count() > 0 {
 				r.Type = t
 			}
 		}

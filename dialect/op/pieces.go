@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -60,9 +61,20 @@ func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types
 			example.Dims[outer].Axes = d.Axes
 		}
 	}
+	inner := f.Innermost(t.Rank())
 	for d := range s.Dims {
-		if d != outer && len(s.Dims[d].Axes) > 0 {
-			return fmt.Sprintf("%s is stored by dimension %d, along which devices can divide it, and not along dimension %d", t, outer, d), "write #dm.at<" + example.Text() + ">, or store it by the other dimension, as #dm.csc is"
+		if d != outer && len(s.Dims[d].Axes) > 0 && (d != inner || len(s.Dims[outer].Axes) == 0) {
+			return fmt.Sprintf("%s is stored by dimension %d, along which devices can divide it, and not along dimension %d alone", t, outer, d), "write #dm.at<" + example.Text() + ">, or store it by the other dimension, as #dm.csc is"
+		}
+	}
+	if inner >= 0 && len(s.Dims[inner].Axes) > 0 {
+		i := slices.IndexFunc(f.Levels, func(l types.Level) bool { return l.Dim == inner })
+		columns, known := f.Levels[i].Size(t.Shape).Int()
+		switch devices := int64(count(s.Dims[inner].Axes)); {
+		case f.Levels[i].Kind == types.StructuredLevel:
+			return fmt.Sprintf("dimension %d of %s has %s levels, which devices do not divide", inner, t, types.StructuredLevel), "divide the other dimension alone"
+		case known && columns < devices:
+			return fmt.Sprintf("%d columns of %s are too few for %d devices", columns, t, devices), "divide them over fewer devices"
 		}
 	}
 	n, known := f.Levels[0].Size(t.Shape).Int()
@@ -77,13 +89,26 @@ func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types
 	return "", ""
 }
 
+// PiecesOf is the pieces of t, a sparse tensor that can be divided as s says over so many devices along a dimension.
+func PiecesOf(t *types.Tensor, s *types.Sharding, count func(axes []types.Axis) int) types.Pieces {
+	p := types.Pieces{Outer: int64(count(s.Dims[t.Format.Outermost()].Axes))}
+	if d := t.Format.Innermost(t.Rank()); d >= 0 && len(s.Dims[d].Axes) > 0 {
+		p.Inner = int64(count(s.Dims[d].Axes))
+	}
+	return p
+}
+
 // PieceSharding is s, a sharding of the sparse tensor t, as one of what stores t: pieces are the first dimension. It is nil where
 // t is whole.
 func PieceSharding(t *types.Tensor, s *types.Sharding) *types.Sharding {
-	if s == nil || t.Format.Pieces == 0 || t.Format.Outermost() >= len(s.Dims) {
+	if s == nil || t.Format.Pieces.Count() == 0 || t.Format.Outermost() >= len(s.Dims) {
 		return nil
 	}
-	return &types.Sharding{Mesh: s.Mesh, Dims: []types.Split{s.Dims[t.Format.Outermost()], {}}}
+	split := s.Dims[t.Format.Outermost()]
+	if d := t.Format.Innermost(t.Rank()); t.Format.Pieces.Inner > 0 && d >= 0 {
+		split.Axes = slices.Concat(split.Axes, s.Dims[d].Axes)
+	}
+	return &types.Sharding{Mesh: s.Mesh, Dims: []types.Split{split, {}}}
 }
 
 // MemberShardings is PieceSharding for each of what stores a value of type t, of which a, the value of ShardingAttr, states

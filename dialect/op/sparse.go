@@ -336,7 +336,7 @@ func formatReference() string {
 	}
 	return s + "\n`nnz` is how many entries a compressed level has room for, a number or a symbol that inputs bind; with several such levels a list, or one size for all. The last position says how many it has: " +
 		"what lies beyond takes part in nothing. `dims` names sizes written as `?`. Positions and coordinates take 32 bits in short names and 64 in MLIR's attribute, or `posWidth` and `crdWidth`. " +
-		"Coordinates are sorted and no element is stored twice. `pieces = 4`, which compilers write, is of a tensor that devices divide: as many parts of equally many coordinates along the outermost level, each stored as a tensor of its own.\n\n" +
+		"Coordinates are sorted and no element is stored twice. `pieces = 4`, which compilers write, is of a tensor that devices divide: as many parts of equally many coordinates along the outermost level, each stored as a tensor of its own; `pieces = [2, 2]` of a matrix that they divide along both dimensions.\n\n" +
 		"An op on sparse tensors is written out as dense ops on their components before it runs: a product with compressed rows is a gather of rows, a multiplication and a [`segment_reduce`](#dmsegment_reduce), one kernel. " +
 		"Its FLOP and bytes are theirs: of a dense operand it reads what the stored elements meet.\n"
 }

@@ -14,14 +14,22 @@ import (
 // ops then get the pieces as their first dimension, which is what a mesh divides. What a piece gives that has no rows is
 // a part of a sum.
 
-// cutOf is along which dimension each operand and each result of an op is in pieces, -1 where it is whole. A result that
-// is whole is the sum of those of the pieces.
-type cutOf struct{ operands, results []int }
+// cutOf is along which dimensions each operand and each result of an op is in pieces. A result that is whole along one is the
+// sum of those of the pieces.
+type cutOf struct{ operands, results []cutDims }
+
+// cutDims are the dimensions of a dense tensor along which pieces of a sparse one cut it, -1 where it is whole: that of the sparse
+// one's outermost level, and the other one of a matrix.
+type cutDims struct{ outer, inner int }
+
+var notCut = cutDims{-1, -1}
+
+func (c cutDims) isCut() bool { return c != notCut }
 
 // pieced is the first operand of o that is in pieces, nil where none is.
 func pieced(o *ir.Op) *ir.Value {
 	for _, v := range o.Operands {
-		if t := asTensor(v.Type); t != nil && t.Format != nil && t.Format.Pieces > 0 {
+		if t := asTensor(v.Type); t != nil && t.Format != nil && t.Format.Pieces.Count() > 0 {
 			return v
 		}
 	}
@@ -32,25 +40,37 @@ func pieced(o *ir.Op) *ir.Value {
 func cuts(o *ir.Op) (*cutOf, *Problem) {
 	first := pieced(o)
 	t := asTensor(first.Type)
-	rows := t.Format.Outermost()
+	dims := cutDims{t.Format.Outermost(), -1}
+	if t.Format.Pieces.Inner > 0 {
+		dims.inner = t.Format.Innermost(t.Rank())
+	}
 	for i, v := range o.Operands {
 		s := asTensor(v.Type)
-		if s != nil && s.Format != nil && (s.Format.Pieces != t.Format.Pieces || s.Format.ByEntries != t.Format.ByEntries || s.Format.Outermost() != rows || !s.Shape[rows].Equal(t.Shape[rows])) {
+		if s != nil && s.Format != nil && (s.Format.Pieces != t.Format.Pieces || s.Format.ByEntries != t.Format.ByEntries || s.Format.Outermost() != dims.outer || !s.Shape[dims.outer].Equal(t.Shape[dims.outer])) {
 			return nil, problem("DM134", i, "%s is not divided as %s is", valueName(v), valueName(first)).help("state the same sharding of both")
 		}
 	}
-	c := &cutOf{slices.Repeat([]int{-1}, len(o.Operands)), slices.Repeat([]int{-1}, len(o.Results))}
+	c := &cutOf{slices.Repeat([]cutDims{notCut}, len(o.Operands)), slices.Repeat([]cutDims{notCut}, len(o.Results))}
 	if t.Format.ByEntries {
 		return c, needsRows(o, first)
 	}
-	letters := func(ops []string, from int, output string, letter byte) *Problem {
-		for i, s := range ops {
-			if strings.Count(s, string(letter)) > 1 {
-				return problem("DM134", from+i, "%s takes the diagonal of what is divided", o.Name).help("take it before, or do not divide it")
+	letters := func(ops []string, from int, output, of string) *Problem {
+		at := func(s string) cutDims {
+			d := cutDims{strings.IndexByte(s, of[dims.outer]), -1}
+			if dims.inner >= 0 {
+				d.inner = strings.IndexByte(s, of[dims.inner])
 			}
-			c.operands[from+i] = strings.IndexByte(s, letter)
+			return d
 		}
-		c.results[0] = strings.IndexByte(output, letter)
+		for i, s := range ops {
+			for _, d := range []int{dims.outer, dims.inner} {
+				if d >= 0 && strings.Count(s, of[d:d+1]) > 1 {
+					return problem("DM134", from+i, "%s takes the diagonal of what is divided", o.Name).help("take it before, or do not divide it")
+				}
+			}
+			c.operands[from+i] = at(s)
+		}
+		c.results[0] = at(output)
 		return nil
 	}
 	d := Of(o)
@@ -66,50 +86,60 @@ func cuts(o *ir.Op) (*cutOf, *Problem) {
 		if err != nil {
 			return nil, problem("DM120", -1, "%s", err)
 		}
-		return c, letters(eq.Inputs, 0, eq.Output, eq.Inputs[slices.Index(o.Operands, first)][rows])
+		return c, letters(eq.Inputs, 0, eq.Output, eq.Inputs[slices.Index(o.Operands, first)])
 	case name == "sample" && sparse == 1:
 		eq, p := SampleEquation(o)
 		if p != nil {
 			return nil, p
 		}
-		c.operands[0] = rows
-		return c, letters(eq.Inputs, 1, eq.Output, eq.Output[rows])
+		c.operands[0] = dims
+		return c, letters(eq.Inputs, 1, eq.Output, eq.Output)
 	case name == "softmax":
-		if along, _ := Dim(o, "dim", t.Rank()); along == rows {
+		if along, _ := Dim(o, "dim", t.Rank()); along == dims.outer || along == dims.inner {
 			return nil, problem("DM134", 0, "a softmax along the dimension that devices divide needs all of its pieces").help("divide the other dimension, or none")
 		}
-		c.operands[0], c.results[0] = rows, rows
+		c.operands[0], c.results[0] = dims, dims
 		return c, nil
 	case name == "reduce" || name == "mean":
-		dims, _ := reducedDims(o)
-		if slices.Contains(dims, rows) {
-			if name != "reduce" || Str(o, "kind") != "add" {
-				return nil, problem("DM134", 0, "of the dimension that devices divide only a sum is taken, not %s", o.Name).help("divide the other dimension, or none")
+		reduced, _ := reducedDims(o)
+		whole := dims
+		for _, d := range []*int{&whole.outer, &whole.inner} {
+			if *d >= 0 && slices.Contains(reduced, *d) {
+				if name != "reduce" || Str(o, "kind") != "add" {
+					return nil, problem("DM134", 0, "of the dimension that devices divide only a sum is taken, not %s", o.Name).help("divide the other dimension, or none")
+				}
+				*d = -1
 			}
-			c.operands[0] = rows
-			return c, nil
 		}
-		c.operands[0], c.results[0] = rows, rows
+		c.operands[0], c.results[0] = dims, whole
 		if !Bool(o, "keep_dims") {
-			for _, k := range dims {
-				if k < rows {
-					c.results[0]--
+			for _, d := range []*int{&c.results[0].outer, &c.results[0].inner} {
+				from := *d
+				for _, k := range reduced {
+					if k < from {
+						*d--
+					}
 				}
 			}
 		}
 		return c, nil
 	case name == "convert_format" && asTensor(o.Results[0].Type).Format == nil:
-		c.operands[0], c.results[0] = rows, rows
+		c.operands[0], c.results[0] = dims, dims
 		return c, nil
 	case d.Is(Pointwise) && (sparse == 1 || d.Sparse.Keeps != nil && d.Sparse.Keeps(o, SamePattern)):
 		for i, v := range o.Operands {
 			s := asTensor(v.Type)
-			if k := rows - (t.Rank() - s.Rank()); k >= 0 && (s.Format != nil || !isOne(s.Shape[k])) {
-				c.operands[i] = k
+			for _, d := range []struct {
+				of int
+				to *int
+			}{{dims.outer, &c.operands[i].outer}, {dims.inner, &c.operands[i].inner}} {
+				if k := d.of - (t.Rank() - s.Rank()); d.of >= 0 && k >= 0 && (s.Format != nil || !isOne(s.Shape[k])) {
+					*d.to = k
+				}
 			}
 		}
 		for i := range c.results {
-			c.results[i] = rows
+			c.results[i] = dims
 		}
 		return c, nil
 	}
@@ -148,36 +178,41 @@ func lowerPieces(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 	t := asTensor(pieced(o).Type)
 	each, ok := t.Format.Cut(t.Shape)
 	if !ok {
-		return nil, problem("DM134", -1, "the size %s that devices divide is no number", t.Shape[t.Format.Outermost()]).help("bind the symbol")
+		return nil, problem("DM134", -1, "a size of %s that devices divide is no number", t).help("bind the symbol")
 	}
 	// The op of one piece.
 	one := *o
 	one.Operands, one.Results = nil, nil
-	own := func(v *ir.Value, d int) *ir.Value {
+	size := cutDims{t.Format.Outermost(), t.Format.Innermost(t.Rank())}
+	own := func(v *ir.Value, d cutDims) *ir.Value {
 		s := *asTensor(v.Type)
-		switch {
-		case s.Format != nil:
+		if s.Format != nil {
 			s = *s.Piece()
-		case d >= 0:
+		} else if d.isCut() {
 			s.Shape = slices.Clone(s.Shape)
-			s.Shape[d] = each
+			if d.outer >= 0 {
+				s.Shape[d.outer] = each[size.outer]
+			}
+			if d.inner >= 0 {
+				s.Shape[d.inner] = each[size.inner]
+			}
 		}
 		s.At.Shard = nil
 		return &ir.Value{Name: v.Name, Type: &s, Span: v.Span}
 	}
 	pieces := make([][]*ir.Value, len(o.Operands))
-	w := &inPieces{NewBuilder(b, nil), dim.Const(t.Format.Pieces), map[*ir.Value]*ir.Value{}, map[*ir.Value]bool{}}
+	w := &inPieces{NewBuilder(b, nil), t.Format.Pieces, dim.Const(t.Format.Pieces.Count()), map[*ir.Value]*ir.Value{}, map[*ir.Value]bool{}}
 	for i, v := range o.Operands {
 		x := own(v, c.operands[i])
 		one.Operands = append(one.Operands, x)
 		pieces[i] = Parts(x)
 		for k, part := range pieces[i] {
 			from := in[i][k]
-			if s := asTensor(v.Type); s.Format == nil && c.operands[i] >= 0 {
-				from = w.inFront(from, c.operands[i], each)
+			if s := asTensor(v.Type); s.Format == nil && c.operands[i].isCut() {
+				from = w.inFront(from, c.operands[i], asTensor(part.Type).Shape)
 			}
 			w.of[part] = from
-			w.batched[from] = asTensor(v.Type).Format != nil || c.operands[i] >= 0
+			w.batched[from] = asTensor(v.Type).Format != nil || c.operands[i].isCut()
 		}
 	}
 	for i, v := range o.Results {
@@ -202,10 +237,8 @@ func lowerPieces(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 			switch {
 			case s.Format != nil:
 				x = w.repeated(x)
-			case c.results[i] >= 0:
+			case c.results[i].isCut() || w.batched[x]:
 				x = w.joined(w.repeated(x), c.results[i], s.Shape)
-			case w.batched[x]:
-				x = w.Value("reduce", []*ir.Value{x}, append(named("kind", types.Keyword("add")), named("dims", IntList(0))...))
 			}
 			results[i] = append(results[i], x)
 		}
@@ -220,52 +253,106 @@ func lowerPieces(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Pro
 // inPieces writes ops of one piece as those of all of them.
 type inPieces struct {
 	*Builder
-	pieces  dim.Dim
+	grid    types.Pieces
+	pieces  dim.Dim                 // how many
 	of      map[*ir.Value]*ir.Value // of a value of one piece that of all, or one that all share
 	batched map[*ir.Value]bool      // which of the latter have the pieces as their first dimension
 }
 
-// inFront is x with dimension d in pieces, which are the first dimension.
-func (w *inPieces) inFront(x *ir.Value, d int, each dim.Dim) *ir.Value {
-	t := asTensor(x.Type)
-	have, ok := t.Shape[d].Int()
-	n, _ := w.pieces.Int()
-	size, _ := each.Int()
-	if !ok {
-		w.failed, w.reason = true, "the size "+t.Shape[d].String()+" is no number"
-		return x
+// along is the dimensions of d that are cut, those of the outermost level first, and in how many parts.
+func (w *inPieces) along(d cutDims) (dims []int, parts []dim.Dim) {
+	if d.outer >= 0 {
+		dims, parts = append(dims, d.outer), append(parts, dim.Const(w.grid.Outer))
 	}
-	if more := n*size - have; more > 0 {
-		high := make([]int, t.Rank())
-		high[d] = int(more)
-		x = w.Value("pad", []*ir.Value{x, w.Splat(&types.Tensor{Elem: t.Elem}, 0)}, []types.Named{{Name: "low", Value: IntList(make([]int, t.Rank())...)}, {Name: "high", Value: IntList(high...)}})
+	if d.inner >= 0 {
+		dims, parts = append(dims, d.inner), append(parts, dim.Const(w.grid.Inner))
 	}
-	x = w.Reshape(x, slices.Concat(t.Shape[:d], []dim.Dim{w.pieces, each}, t.Shape[d+1:])...)
-	order := []int{d}
-	for i := range t.Rank() + 1 {
-		if i != d {
-			order = append(order, i)
-		}
-	}
-	return w.Transpose(x, order...)
+	return dims, parts
 }
 
-// joined is the inverse of inFront, without padding.
-func (w *inPieces) joined(x *ir.Value, d int, shape []dim.Dim) *ir.Value {
+// inFront is x, which d cuts into pieces of shape each, with the pieces as the first dimension.
+func (w *inPieces) inFront(x *ir.Value, d cutDims, each []dim.Dim) *ir.Value {
 	t := asTensor(x.Type)
-	var order []int
-	for i := 1; i < t.Rank(); i++ {
-		if i == d+1 {
-			order = append(order, 0)
+	dims, parts := w.along(d)
+	high, padded := make([]int, t.Rank()), false
+	for i, k := range dims {
+		have, ok := t.Shape[k].Int()
+		n, _ := parts[i].Int()
+		size, _ := each[k].Int()
+		if !ok {
+			w.failed, w.reason = true, "the size "+t.Shape[k].String()+" is no number"
+			return x
 		}
-		order = append(order, i)
+		high[k] = int(n*size - have)
+		padded = padded || high[k] > 0
 	}
-	x = w.Transpose(x, order...)
-	whole := slices.Clone(shape)
-	whole[d] = w.pieces.Mul(t.Shape[d+1])
-	x = w.Reshape(x, whole...)
-	if n, ok := shape[d].Int(); ok && !whole[d].Equal(shape[d]) {
-		x = w.part(x, []int{d}, []int{0}, []int{int(n)}, []int{1})
+	if padded {
+		x = w.Value("pad", []*ir.Value{x, w.Splat(&types.Tensor{Elem: t.Elem}, 0)}, []types.Named{{Name: "low", Value: IntList(make([]int, t.Rank())...)}, {Name: "high", Value: IntList(high...)}})
+	}
+	var split []dim.Dim
+	first := make([]int, len(dims)) // where the parts stand in split
+	var rest []int
+	for k := range t.Rank() {
+		if i := slices.Index(dims, k); i >= 0 {
+			first[i] = len(split)
+			split = append(split, parts[i])
+		}
+		rest = append(rest, len(split))
+		split = append(split, each[k])
+	}
+	x = w.Transpose(w.Reshape(x, split...), append(first, rest...)...)
+	if w.grid.Inner == 0 {
+		return x
+	}
+	if len(dims) == 1 { // pieces beside each other along the other dimension have the same
+		one, both := []dim.Dim{parts[0], dim.Const(1)}, []dim.Dim{dim.Const(w.grid.Outer), dim.Const(w.grid.Inner)}
+		if d.outer < 0 {
+			slices.Reverse(one)
+		}
+		x = w.Reshape(x, append(one, each...)...)
+		x = w.Value("broadcast", []*ir.Value{x}, nil, t.With(append(both, each...)...))
+	}
+	return w.Reshape(x, append([]dim.Dim{w.pieces}, each...)...)
+}
+
+// joined is the inverse of inFront, without padding, and with the sum along what d does not cut.
+func (w *inPieces) joined(x *ir.Value, d cutDims, shape []dim.Dim) *ir.Value {
+	each := asTensor(x.Type).Shape[1:]
+	dims, parts := w.along(d)
+	var sums []int
+	if w.grid.Inner > 0 {
+		x = w.Reshape(x, append([]dim.Dim{dim.Const(w.grid.Outer), dim.Const(w.grid.Inner)}, each...)...)
+		if d.inner < 0 {
+			sums = append(sums, 1)
+		}
+	}
+	if d.outer < 0 {
+		sums = append([]int{0}, sums...)
+	}
+	if len(sums) > 0 {
+		x = w.Value("reduce", []*ir.Value{x}, append(named("kind", types.Keyword("add")), named("dims", IntList(sums...))...))
+	}
+	if len(dims) == 0 {
+		return x
+	}
+	var order []int
+	whole, padded := slices.Clone(shape), false
+	for k := range each {
+		if i := slices.Index(dims, k); i >= 0 {
+			order = append(order, i)
+			whole[k] = parts[i].Mul(each[k])
+			padded = padded || !whole[k].Equal(shape[k])
+		}
+		order = append(order, len(dims)+k)
+	}
+	x = w.Reshape(w.Transpose(x, order...), whole...)
+	if padded {
+		var high, low, strides []int
+		for _, k := range dims {
+			n, _ := shape[k].Int()
+			high, low, strides = append(high, int(n)), append(low, 0), append(strides, 1)
+		}
+		x = w.part(x, dims, low, high, strides)
 	}
 	return x
 }

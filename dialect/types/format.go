@@ -18,13 +18,31 @@ type Format struct {
 	// first. How many it has is its last position; what lies beyond takes part in nothing.
 	Stored             []dim.Dim
 	PosWidth, CrdWidth int // bits of a position and of a coordinate; 0 is 64
-	// Pieces is into how many parts of equally many coordinates along the outermost level the tensor is cut, the last
-	// of which are padded; 0: it is whole. Each is stored as a tensor of its own, with coordinates along that level from
-	// 0 and the room that Stored says, and components have the pieces as their first dimension.
-	Pieces int64
+	// Pieces is into what parts of equally many coordinates the tensor is cut, the last of which are padded. Each is stored as
+	// a tensor of its own, with coordinates from 0 along what is cut and the room that Stored says, and components have the
+	// pieces as their first dimension, row by row of blocks.
+	Pieces Pieces
 	// ByEntries: pieces have equally many entries, one after the other as they are stored, in place of equally many coordinates.
 	// Each has the coordinates of the whole, so that entries of one row may be in two of them.
 	ByEntries bool
+}
+
+// Pieces is how many pieces a sparse tensor is cut into along the dimension of its outermost level, and of a matrix along the
+// other one. Zero is a whole tensor.
+type Pieces struct {
+	Outer int64
+	Inner int64 // 0: not cut along the other dimension
+}
+
+// Count is how many pieces there are, 0 of a whole tensor.
+func (p Pieces) Count() int64 { return p.Outer * max(p.Inner, 1) }
+
+// text is p as a format states it.
+func (p Pieces) text() string {
+	if p.Inner == 0 {
+		return strconv.FormatInt(p.Outer, 10)
+	}
+	return fmt.Sprintf("[%d, %d]", p.Outer, p.Inner)
 }
 
 // LevelKind is what a level stores of the coordinates along it.
@@ -98,19 +116,16 @@ func (l Level) Size(shape []dim.Dim) dim.Dim {
 
 // Piece is the type of one of the pieces of t, t itself where it is whole.
 func (t *Tensor) Piece() *Tensor {
-	n, ok := dim.Dim{}, false
-	if t.Format != nil && t.Format.Pieces > 0 {
-		n, ok = t.Format.Cut(t.Shape)
+	if t.Format == nil || t.Format.Pieces.Count() == 0 {
+		return t
 	}
+	shape, ok := t.Format.Cut(t.Shape)
 	if !ok {
 		return t
 	}
 	r, f := *t, *t.Format
-	if !f.ByEntries {
-		r.Shape = slices.Clone(t.Shape)
-		r.Shape[f.Outermost()] = n
-	}
-	f.Pieces, f.ByEntries = 0, false
+	r.Shape = shape
+	f.Pieces, f.ByEntries = Pieces{}, false
 	r.Format = &f
 	return &r
 }
@@ -118,15 +133,33 @@ func (t *Tensor) Piece() *Tensor {
 // Outermost is the dimension that the outermost level walks.
 func (f *Format) Outermost() int { return f.Levels[0].Dim }
 
-// Cut is how many coordinates along the outermost level's dimension each piece of a tensor of that shape has; ok is false
-// where the size is no number.
-func (f *Format) Cut(shape []dim.Dim) (each dim.Dim, ok bool) {
-	n, ok := f.Levels[0].Size(shape).Int()
-	each = dim.Const((n + f.Pieces - 1) / max(f.Pieces, 1))
-	if b := f.Levels[0].Div; b > 0 {
-		each = each.Scale(b)
+// Innermost is the dimension of a matrix that the outermost level does not walk, -1 of other tensors.
+func (f *Format) Innermost(rank int) int {
+	if rank != 2 {
+		return -1
+	}
+	return 1 - f.Outermost()
+}
+
+// Cut is the shape of each piece of a tensor of that shape; ok is false where a size that is cut is no number.
+func (f *Format) Cut(shape []dim.Dim) (each []dim.Dim, ok bool) {
+	each = slices.Clone(shape)
+	if f.ByEntries {
+		return each, true
+	}
+	ok = f.cut(each, f.Outermost(), f.Pieces.Outer)
+	if d := f.Innermost(len(shape)); f.Pieces.Inner > 0 && d >= 0 {
+		ok = f.cut(each, d, f.Pieces.Inner) && ok
 	}
 	return each, ok
+}
+
+// cut makes shape that of each of n pieces along dimension d, which are of whole blocks.
+func (f *Format) cut(shape []dim.Dim, d int, n int64) bool {
+	l := f.Levels[slices.IndexFunc(f.Levels, func(l Level) bool { return l.Dim == d })] // the outermost one that walks d
+	k, ok := l.Size(shape).Int()
+	shape[d] = dim.Const((k + n - 1) / max(n, 1)).Scale(max(l.Div, 1))
+	return ok
 }
 
 // Entries is how many entries each level of t has room for, t.Format's levels; the last
@@ -155,7 +188,7 @@ func (t *Tensor) Entries() []dim.Dim {
 // positions and coordinates, then the values.
 func (t *Tensor) Components() []Component {
 	f := t.Format
-	pieces, t := f.Pieces, t.Piece()
+	pieces, t := f.Pieces.Count(), t.Piece()
 	var out []Component
 	several := map[ComponentKind]int{}
 	for _, l := range f.Levels {
@@ -260,6 +293,9 @@ func (f *Format) Transposed(to []int) *Format {
 func (f *Format) check(shape []dim.Dim) string {
 	if len(f.Levels) == 0 {
 		return "a format has at least one level"
+	}
+	if f.Pieces.Inner > 0 && (len(shape) != 2 || f.ByEntries) {
+		return "pieces along two dimensions are those of a matrix by rows and columns"
 	}
 	type walk struct{ plain, div, mod int64 }
 	walks := make([]walk, len(shape))
@@ -448,7 +484,7 @@ func (f *Format) widths(otherwise int) (parts []string) {
 func (f *Format) Text(rank int, names []string) string {
 	named := slices.ContainsFunc(f.Stored, func(d dim.Dim) bool { return !d.IsUnnamed() })
 	head, args := f.short(rank)
-	if !named && names == nil && f.Pieces == 0 && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
+	if !named && names == nil && f.Pieces.Count() == 0 && (head == "" || bits(f.PosWidth) == 64 && bits(f.CrdWidth) == 64) {
 		return f.Encoding(rank)
 	}
 	parts := args
@@ -458,8 +494,8 @@ func (f *Format) Text(rank int, names []string) string {
 	if named {
 		parts = append(parts, "nnz = "+storedText(f.Stored))
 	}
-	if f.Pieces > 0 {
-		parts = append(parts, "pieces = "+strconv.FormatInt(f.Pieces, 10))
+	if f.Pieces.Count() > 0 {
+		parts = append(parts, "pieces = "+f.Pieces.text())
 		if f.ByEntries {
 			parts = append(parts, "by = entries")
 		}

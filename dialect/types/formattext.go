@@ -183,8 +183,8 @@ func (p *formatText) parts(name, body string, foreign bool) (levels string, nnz 
 				return "", nil, err
 			}
 		case key == "pieces" && !foreign:
-			if p.format.Pieces, err = strconv.ParseInt(value, 10, 32); err != nil || p.format.Pieces <= 0 {
-				return "", nil, badFormat("pieces is a positive number, not %s", value)
+			if p.format.Pieces, err = parsePieces(value); err != nil {
+				return "", nil, err
 			}
 		case key == "by" && !foreign:
 			if p.format.ByEntries = value == "entries"; !p.format.ByEntries && value != "rows" {
@@ -262,6 +262,24 @@ func (p *formatText) named(name string, body *string) (string, error) {
 }
 
 // sizes reads one size, or a list of them.
+// parsePieces reads 4, or [2, 2].
+func parsePieces(text string) (p Pieces, err error) {
+	list := []string{text}
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		inner, _ = strings.CutSuffix(inner, "]")
+		list = splitTop(inner)
+	}
+	for i, into := range []*int64{&p.Outer, &p.Inner} {
+		if i < len(list) {
+			*into, err = strconv.ParseInt(strings.TrimSpace(list[i]), 10, 32)
+		}
+		if err != nil || len(list) > 2 || i < len(list) && *into <= 0 {
+			return Pieces{}, badFormat("pieces is a positive number, or two in brackets of a matrix cut along both dimensions, not %s", text)
+		}
+	}
+	return p, nil
+}
+
 func (p *formatText) sizes(text string) ([]dim.Dim, error) {
 	list := []string{text}
 	if inner, ok := strings.CutPrefix(text, "["); ok {

@@ -207,7 +207,7 @@ func (t *Tensor) Values() dim.Dim {
 		return t.Elements()
 	}
 	entries := t.Entries()
-	return entries[len(entries)-1].Scale(max(t.Format.Pieces, 1))
+	return entries[len(entries)-1].Scale(max(t.Format.Pieces.Count(), 1))
 }
 
 // With returns a tensor of the same element type and placement-free layout with another shape.

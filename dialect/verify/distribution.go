@@ -82,7 +82,7 @@ func (v *verifier) sharded(t types.Type, where func() source.Span) {
 }
 
 // inPieces reports whether t is a sparse tensor in pieces.
-func inPieces(t *types.Tensor) bool { return t.Format != nil && t.Format.Pieces > 0 }
+func inPieces(t *types.Tensor) bool { return t.Format != nil && t.Format.Pieces.Count() > 0 }
 
 // meshed checks that s is a sharding on a mesh of the file; false where it is none, which is
 // reported at the place that where gives.
