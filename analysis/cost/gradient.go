@@ -21,7 +21,7 @@ func (s *scope) gradient(o *ir.Op) *ir.Func {
 			spent += n
 		}
 	}
-	fn, err := autodiff.Of(s.m, o, nil, budget.New(s.m, spent))
+	fn, err := autodiff.Costed(s.m, o, budget.New(s.m, spent))
 	delete(s.refused, o)
 	var e *autodiff.Error
 	if errors.As(err, &e) && !e.Open && o.Origin != nil {

@@ -77,3 +77,36 @@ func TestRowsRead(t *testing.T) {
 		t.Errorf("the report has %d, and its op %d", r.Rows, r.Ops[0].Rows)
 	}
 }
+
+// TestGradientWithoutMasks: the gradient of a product counts what that of its gather, multiplication and sum does: what keeps padding out of
+// both runs in no kernel.
+func TestGradientWithoutMasks(t *testing.T) {
+	moved := func(text string) int64 {
+		f := load(t, "gradient.dmir", text, program.Options{}).Funcs[0]
+		n, ok := f.Moved().Int()
+		if !ok {
+			t.Fatalf("moved is %s", f.Moved())
+		}
+		return n
+	}
+	const gradient = `func.func @train(%[1]s, %%x: tensor<256x16xf32>) -> (tensor<f32>, tensor<256x16xf32>) {
+  %%l, %%d = dm.grad @loss %[2]s, %%x, wrt = [%[3]d] : (%[4]s, tensor<256x16xf32>) -> (tensor<f32>, tensor<256x16xf32>)
+  return %%l, %%d : tensor<f32>, tensor<256x16xf32>
+}
+func.func private @loss(%[1]s, %%x: tensor<256x16xf32>) -> tensor<f32> {
+  %[5]s
+  %%s = dm.tanh %%y : tensor<256x16xf32>
+  %%l = dm.reduce add %%s : (tensor<256x16xf32>) -> tensor<f32>
+  return %%l : tensor<f32>
+}`
+	const a = "tensor<256x256xf32, #dm.csr<nnz = 4096>>"
+	sparse := moved(fmt.Sprintf(gradient, "%a: "+a, "%a", 1, a, "%y = dm.matmul %a, %x : ("+a+", tensor<256x16xf32>) -> tensor<256x16xf32>"))
+	dense := moved(fmt.Sprintf(gradient, "%p: tensor<257xi32>, %c: tensor<4096xi32>, %v: tensor<4096xf32>", "%p, %c, %v", 3, "tensor<257xi32>, tensor<4096xi32>, tensor<4096xf32>",
+		`%g = dm.gather %x, %c, dim = 0 : (tensor<256x16xf32>, tensor<4096xi32>) -> tensor<4096x16xf32>
+  %w = dm.reshape %v : (tensor<4096xf32>) -> tensor<4096x1xf32>
+  %m = dm.mul %w, %g : (tensor<4096x1xf32>, tensor<4096x16xf32>) -> tensor<4096x16xf32>
+  %y = dm.segment_reduce add %m, %p : (tensor<4096x16xf32>, tensor<257xi32>) -> tensor<256x16xf32>`))
+	if sparse != dense {
+		t.Errorf("the gradient of a sparse product moves %d bytes, that of what it is written out as %d", sparse, dense)
+	}
+}

@@ -44,13 +44,13 @@ type Options struct {
 // the arguments. Kernels that the gradient goes through are unfused, calls
 // inlined. An error is a *Error.
 func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
-	if opts.Budget == nil {
-		opts.Budget = budget.New(m, 0)
-	}
-	return function(m, f, opts, []string{f.Name})
+	x := expand(m, opts.Budget)
+	x.callers = []string{f.Name}
+	return x.function(f, opts)
 }
 
-func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Func, error) {
+func (x expansion) function(f *ir.Func, opts Options) (*ir.Func, error) {
+	m := x.m
 	if f.Body == nil {
 		return nil, fail(m, f.Op, "DM812", "@%s is only declared", f.Name)
 	}
@@ -75,7 +75,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	outs := slices.Clone(ret.Operands)
 	ir.Erase(ret)
 
-	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers, budget: opts.Budget, segments: new(int64)}
+	r := &reverse{expansion: x, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, segments: new(int64)}
 	*r.segments = op.Segments(b.Ops)
 	for _, i := range wrt {
 		r.active[b.Args[i]] = true

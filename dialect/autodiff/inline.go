@@ -17,19 +17,33 @@ import (
 // the values that stand for its results; o stays. b must stand before o. left is what
 // may be written out, nil for the budget of m. An error is a *Error.
 func Inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left) ([]*ir.Value, error) {
+	return expand(m, left).inline(b, o, 0)
+}
+
+// expansion is where calls and gradients are written out.
+type expansion struct {
+	m       *ir.Module
+	budget  *budget.Left // what may still be written out
+	callers []string     // functions whose bodies are being inlined
+	costs   bool         // what is written out is asked what it costs
+}
+
+// expand is an expansion in m; left is nil for the budget of m.
+func expand(m *ir.Module, left *budget.Left) expansion {
 	if left == nil {
 		left = budget.New(m, 0)
 	}
-	return inline(m, b, o, left, nil, 0)
+	return expansion{m: m, budget: left}
 }
 
 // inline is Inline; a call whose values are computed again for the derivative is number segment of those.
-func inline(m *ir.Module, b *ir.Builder, o *ir.Op, left *budget.Left, callers []string, segment int64) ([]*ir.Value, error) {
-	f, err := target(m, o, ir.Types(o.Operands), left, callers)
+func (x expansion) inline(b *ir.Builder, o *ir.Op, segment int64) ([]*ir.Value, error) {
+	m := x.m
+	f, err := x.target(o, ir.Types(o.Operands))
 	if err != nil {
 		return nil, err
 	}
-	if !left.Spend(len(f.Body.Ops)) {
+	if !x.budget.Spend(len(f.Body.Ops)) {
 		return nil, tooLarge(m, o)
 	}
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
@@ -67,26 +81,30 @@ func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 
 // target is the function that o stands for: the callee, or its gradient, in the
 // sizes that operands of the types given have.
-func target(m *ir.Module, o *ir.Op, operands []types.Type, left *budget.Left, callers []string) (*ir.Func, error) {
-	name := o.Str("callee")
+func (x expansion) target(o *ir.Op, operands []types.Type) (*ir.Func, error) {
+	m, name := x.m, o.Str("callee")
 	f := m.Func(name)
 	switch {
 	case f == nil:
 		return nil, fail(m, o, "DM812", "there is no function @%s", name)
 	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return:
 		return nil, fail(m, o, "DM812", "the body of @%s is not a single block that ends in return", name)
-	case slices.Contains(callers, name) || recursive(m, f):
+	case slices.Contains(x.callers, name) || recursive(m, f):
 		return nil, fail(m, o, "DM812", "@%s calls itself", name)
 	}
-	f, _ = flatten.Func(f)
+	if x.costs {
+		f = flatten.Costed(f)
+	} else {
+		f, _ = flatten.Func(f)
+	}
 	bound, _ := op.Bound(f, operands, nil)
 	f = resized(f, bound.Sizes)
 	if o.Name != op.Grad {
 		return f, nil
 	}
 	opts := optionsOf(o)
-	opts.Budget = left
-	g, err := function(m, f, opts, append(slices.Clone(callers), name))
+	x.callers = append(slices.Clone(x.callers), name)
+	g, err := x.function(f, opts)
 	var e *Error
 	if errors.As(err, &e) && e.Code == budget.Code {
 		err = tooLarge(m, o) // the gradient that cannot be written out, and not where its budget ended

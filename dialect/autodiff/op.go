@@ -12,10 +12,15 @@ import (
 // it states. left is what may be written out, nil for the budget of m. An error is a
 // *Error.
 func Of(m *ir.Module, o *ir.Op, operands []types.Type, left *budget.Left) (*ir.Func, error) {
-	if left == nil {
-		left = budget.New(m, 0)
-	}
-	return target(m, o, operands, left, nil)
+	return expand(m, left).target(o, operands)
+}
+
+// Costed is Of for who asks what o costs, in the sizes of its operands: without what keeps the padding of sparse tensors out of
+// products (op.LowerSparse).
+func Costed(m *ir.Module, o *ir.Op, left *budget.Left) (*ir.Func, error) {
+	x := expand(m, left)
+	x.costs = true
+	return x.target(o, nil)
 }
 
 func optionsOf(o *ir.Op) Options {

@@ -12,19 +12,17 @@ import (
 
 // reverse is one walk over a block and back.
 type reverse struct {
-	m       *ir.Module
+	expansion
 	active  map[*ir.Value]bool        // depends on what is differentiated by
 	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
 	channel map[*ir.Op]*ir.Op         // from a dm.send of an active value to the dm.recv of what it sends
-	callers []string                  // functions whose bodies are being inlined
-	budget  *budget.Left              // what may still be written out
 	// segments is how many calls whose values are computed again have been inlined.
 	segments *int64
 }
 
 // inside is the walk over a block in a region.
 func (r *reverse) inside() *reverse {
-	return &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers, budget: r.budget, segments: r.segments}
+	return &reverse{expansion: r.expansion, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, segments: r.segments}
 }
 
 // forward marks what depends on the active values of b and puts in place of
@@ -138,7 +136,7 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		if o.Attr(op.RecomputeAttr) != nil {
 			*r.segments++
 		}
-		vs, err = inline(r.m, b, o, r.budget, r.callers, *r.segments)
+		vs, err = r.inline(b, o, *r.segments)
 		return vs, err == nil, err
 	case op.Kernel:
 		inside := slices.Clone(o.Body(0).Ops)

@@ -31,14 +31,17 @@ func (f From) Of(o *ir.Op) *ir.Op {
 // flattened as well.
 func Func(f *ir.Func) (*ir.Func, From) {
 	from := From{}
-	return flat(f, from, false), from
+	return flat(f, &flattener{from: from}), from
 }
 
-func flat(f *ir.Func, from From, fused bool) *ir.Func {
+// Costed is Func for who asks what f costs; see op.LowerSparse.
+func Costed(f *ir.Func) *ir.Func { return flat(f, &flattener{from: From{}, costs: true}) }
+
+func flat(f *ir.Func, x *flattener) *ir.Func {
 	if !grouped(f) {
 		return f
 	}
-	x := &flattener{values: map[*ir.Value][]*ir.Value{}, blocks: map[*ir.Block]*ir.Block{}, from: from, fused: fused}
+	x.values, x.blocks = map[*ir.Value][]*ir.Value{}, map[*ir.Block]*ir.Block{}
 	g := *f
 	g.Op = x.op(f.Op, nil)[0]
 	g.Body = g.Op.Body(0)
@@ -84,12 +87,12 @@ func Fused(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) { return withi
 func within(m *ir.Module, f *ir.Func, fused bool) (*ir.Module, *ir.Func, From) {
 	from := From{}
 	if m == nil || !slices.ContainsFunc(m.Funcs, grouped) {
-		return m, flat(f, from, fused), from
+		return m, flat(f, &flattener{from: from, fused: fused}), from
 	}
 	c := &ir.Module{Src: m.Src, Aliases: m.Aliases, Diags: m.Diags, Resources: m.Resources, Outer: m.Outer, Origin: m.Origin}
 	ops := map[*ir.Op]*ir.Op{}
 	for _, f := range m.Funcs {
-		g := flat(f, from, fused)
+		g := flat(f, &flattener{from: from, fused: fused})
 		ops[f.Op] = g.Op
 		c.AddFunc(g)
 	}
@@ -102,7 +105,7 @@ func within(m *ir.Module, f *ir.Func, fused bool) (*ir.Module, *ir.Func, From) {
 	if m.Func(f.Name) == f {
 		return c, c.Func(f.Name), from
 	}
-	return c, flat(f, from, fused), from
+	return c, flat(f, &flattener{from: from, fused: fused}), from
 }
 
 func grouped(f *ir.Func) bool {
@@ -218,7 +221,8 @@ type flattener struct {
 	values map[*ir.Value][]*ir.Value // what a value has become: its tensors, or one value
 	blocks map[*ir.Block]*ir.Block
 	from   From
-	fused  bool
+	fused  bool // see Fused
+	costs  bool // see Costed
 	joined bool // an op does what several did
 	made   []*ir.Op
 }
@@ -363,7 +367,7 @@ func (x *flattener) lowered(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.
 			return results, nil
 		}
 	}
-	return op.LowerSparse(b, o, in)
+	return op.LowerSparse(b, o, in, x.costs)
 }
 
 // check is o, which compares tuples, as a check of each member.

@@ -67,12 +67,9 @@ func Parts(v *ir.Value) []*ir.Value {
 }
 
 // LowerSparse writes o, an op of which IsSparse, as dense ops at b, from the parts of its
-// operands, and returns those of its results.
-func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value) ([][]*ir.Value, *Problem) {
-	return lowerSparse(b, o, in, false)
-}
-
-func lowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value, costs bool) ([][]*ir.Value, *Problem) {
+// operands, and returns those of its results. Where costs is set it is asked what o costs: what keeps padding out of products is
+// left out, which kernels do not compute either.
+func LowerSparse(b *ir.Builder, o *ir.Op, in [][]*ir.Value, costs bool) ([][]*ir.Value, *Problem) {
 	d := Of(o)
 	if d == nil || d.Sparse == nil || !Valid(o) {
 		return nil, refused(o)
@@ -164,7 +161,7 @@ func scratch(o *ir.Op) (ops []*ir.Op, in [][]*ir.Value, out [][]*ir.Value, p *Pr
 		}
 		in = append(in, parts[v])
 	}
-	out, p = lowerSparse(b, o, in, true)
+	out, p = LowerSparse(b, o, in, true)
 	return b.Block.Ops, in, out, p
 }
 
