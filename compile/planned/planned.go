@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
@@ -121,7 +122,8 @@ type known struct {
 // mostKept bounds them.
 const mostKept = 64
 
-// Figures are those of Cost, and of a step in stages those of all together. They are found once for the same text of fn and of what it calls.
+// Figures are those of Cost, and of a step in stages those of all together. They are found once for the same text of fn and of what it calls,
+// and what takes long once for this user.
 func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.Machine) (cost.Figures, error) {
 	key, err := keyOf(p, fn, on)
 	if err != nil {
@@ -133,8 +135,14 @@ func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.M
 		return kept.list[i].of, kept.list[i].err
 	}
 	kept.mu.Unlock()
+	k, file := known{key: key}, fileOf(key)
+	if f, ok := read(file); ok {
+		k.of = f
+		remember(k)
+		return f, nil
+	}
 	searches.Add(1)
-	k := known{key: key}
+	begin := time.Now()
 	fs, err := each(ctx, p, fn, on, arch(on))
 	if ctx.Err() != nil {
 		return cost.Figures{}, context.Cause(ctx)
@@ -149,12 +157,20 @@ func Figures(ctx context.Context, p *program.Program, fn *ir.Func, on *machine.M
 			k.of.Shares = fs[0].Shares(on, fn)
 		}
 	}
+	remember(k)
+	if k.err == nil && time.Since(begin) >= keptFrom {
+		keep(file, k.of)
+	}
+	return k.of, k.err
+}
+
+// remember keeps figures for this process.
+func remember(k known) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	if kept.list = append(kept.list, k); len(kept.list) > mostKept {
 		kept.list = slices.Delete(kept.list, 0, 1)
 	}
-	return k.of, k.err
 }
 
 func keyOf(p *program.Program, fn *ir.Func, on *machine.Machine) (key [sha256.Size]byte, err error) {
