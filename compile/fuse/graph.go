@@ -34,7 +34,7 @@ type graph struct {
 	memo         map[string]*candidate
 	legal        *legalities
 	repeats      *repeats // nil: no equal layers
-	conflictMemo map[[2]int]bool
+	conflictMemo map[uint64]bool
 	most         int    // operands of a part or a piece of it: maxOperands
 	cut          bool   // a part was split because of its length
 	needed       bitset // the nodes on which results and effects depend
@@ -120,7 +120,7 @@ func (g *graph) isNumber(v *ir.Value) bool { return g.isConstant(v) && !op.IsDat
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules, legal *legalities) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: legal, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: legal, conflictMemo: map[uint64]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	g.flow = flow

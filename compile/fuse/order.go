@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -34,25 +33,39 @@ func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
 // each waits for, repetitions included: at every place the least index that can be
 // there. Those on a cycle, or behind one, are left out.
 func topological(waits [][]int) []int {
-	left := make([]int, len(waits)) // how many each still waits for
-	next := make([][]int, len(waits))
-	var ready queue
+	n, edges := len(waits), 0
+	for _, w := range waits {
+		edges += len(w)
+	}
+	// Those that wait for j are followers[first[j]:first[j+1]].
+	first, followers := make([]int, n+2), make([]int, edges)
+	left := make([]int, n) // how many each still waits for
+	for _, w := range waits {
+		for _, j := range w {
+			first[j+2]++
+		}
+	}
+	for j := 2; j <= n; j++ {
+		first[j] += first[j-1]
+	}
+	ready := make(queue, 0, n)
 	for i, w := range waits {
 		left[i] = len(w)
 		for _, j := range w {
-			next[j] = append(next[j], i)
+			followers[first[j+1]] = i
+			first[j+1]++
 		}
 		if len(w) == 0 {
 			ready = append(ready, i) // ascending, which is a heap
 		}
 	}
-	order := make([]int, 0, len(waits))
+	order := make([]int, 0, n)
 	for len(ready) > 0 {
-		i := heap.Pop(&ready).(int)
+		i := ready.pop()
 		order = append(order, i)
-		for _, j := range next[i] {
+		for _, j := range followers[first[i]:first[i+1]] {
 			if left[j]--; left[j] == 0 {
-				heap.Push(&ready, j)
+				ready.push(j)
 			}
 		}
 	}
@@ -62,17 +75,37 @@ func topological(waits [][]int) []int {
 // acyclic reports whether there is no cycle in what each kernel waits for.
 func acyclic(waits [][]int) bool { return len(topological(waits)) == len(waits) }
 
-// queue is a heap of indices.
+// queue is a heap of indices, the least first.
 type queue []int
 
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i] < q[j] }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(int)) }
-func (q *queue) Pop() any {
-	i := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return i
+func (q *queue) push(x int) {
+	h := append(*q, x)
+	at := len(h) - 1
+	for at > 0 && x < h[(at-1)/2] {
+		h[at] = h[(at-1)/2]
+		at = (at - 1) / 2
+	}
+	h[at], *q = x, h
+}
+
+func (q *queue) pop() int {
+	h := *q
+	least, last := h[0], len(h)-1
+	x, at := h[last], 0
+	for {
+		next := 2*at + 1
+		if next+1 < last && h[next+1] < h[next] {
+			next++
+		}
+		if next >= last || x <= h[next] {
+			break
+		}
+		h[at] = h[next]
+		at = next
+	}
+	h[at] = x
+	*q = h[:last]
+	return least
 }
 
 // place is where k stands in the order of the text: at its last node.

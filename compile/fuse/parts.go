@@ -70,7 +70,7 @@ func (g *graph) conflict(a, b int) bool {
 	if n.op == m.op {
 		return false
 	}
-	k := [2]int{min(a, b), max(a, b)}
+	k := uint64(min(a, b))<<32 | uint64(max(a, b))
 	v, known := g.conflictMemo[k]
 	if !known {
 		v = n.unfusible || m.unfusible || g.rules.Conflict(n.op, m.op, g.depends)
