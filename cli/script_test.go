@@ -65,7 +65,7 @@ func tools(env *testscript.Env) error {
 	if err := os.Mkdir(cache, 0o700); err != nil || runtime.GOOS == "windows" { // which allows links to administrators only
 		return err
 	}
-	for _, name := range []string{"emulator", "nvrtc"} {
+	for _, name := range []string{"emulator", "nvrtc", "figures"} {
 		shared, err := local.CacheDir(name)
 		if err != nil {
 			return err

@@ -347,7 +347,7 @@ func TestMutants(t *testing.T) {
 	headers := 0
 	for _, m := range mutants {
 		if m.header != "" { // each is compiled alone, since programs of a batch share headers
-			if headers++; !need.Turn(t, headers, 3) {
+			if headers++; !need.Turn(t, headers, 9) {
 				continue
 			}
 		}
