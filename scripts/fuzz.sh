@@ -34,7 +34,7 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
   binary=$root/$scratch/${package//\//_}
   # As with -fuzz, but for the module's own packages alone: the others are compiled as for the other tests. A second is too short for
   # coverage to guide it anywhere, and compiling for it takes longer than all the inputs do.
-  go test -c -vet off ${time:+-gcflags="$module/...=-d=libfuzzer"} -ldflags=-w -o "$binary" "$folder"
+  go test -c -vet off ${time:+-gcflags="$module/...=-d=libfuzzer"} -ldflags='-s -w' -o "$binary" "$folder"
   for target in $(cat "$folder"/*_test.go | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' | sort); do
     amount=${time:-$(inputs "$package.$target")x}
     cache=$root/$scratch/${package//\//_}.$target

@@ -50,4 +50,4 @@ if [ "${1:-}" != -short ]; then
   mkdir -p "$(dirname "$DMIR_TALLY")"
   : >"$DMIR_TALLY"
 fi
-go test -json -timeout 0 -vet off -ldflags=-w "$@" ./... | build/progress
+go test -json -timeout 0 -vet off -ldflags='-s -w' "$@" ./... | build/progress
