@@ -7,8 +7,8 @@ test:
 	@scripts/test.sh
 quick:
 	@scripts/test.sh check unit
-full: ## the Go tests with every row of the tables whose rows take turns
-	@DMIR_TURN=all scripts/test.sh go
+full: ## the Go tests with every row of the tables whose rows take turns, and every scene of VS Code
+	@DMIR_TURN=all scripts/test.sh go vscode
 $(legs):
 	@scripts/test.sh $@
 

@@ -28,7 +28,8 @@ export interface Scene {
  */
 export async function playAll(browser: Browser, scenes: Scene[], trustEverything: boolean): Promise<string[]> {
   const only = new RegExp(process.env["DMIR_SCENE"] ?? "");
-  const chosen = scenes.filter((scene) => only.test(scene.name) && !(scene.onDemand && only.test("")));
+  const all = only.test("") ? scenes.filter((scene) => !scene.onDemand) : scenes.filter((scene) => only.test(scene.name));
+  const chosen = only.test("") ? inTurn(all) : all;
   const failed: string[] = [];
   if (chosen.length === 0) return failed;
   const code = await VSCode.start({ vsix: need("DMIR_VSIX"), trustEverything });
@@ -40,6 +41,17 @@ export async function playAll(browser: Browser, scenes: Scene[], trustEverything
     await code.stop();
   }
   return failed;
+}
+
+/**
+ * The scenes that this run plays: the first one and, since each takes a window of its own, every other one of the rest in turn.
+ * DMIR_TURN selects, as in the Go tests: a number, or "all".
+ */
+function inTurn(scenes: Scene[]): Scene[] {
+  const turn = process.env["DMIR_TURN"] ?? String(Math.floor(Math.random() * 65536));
+  if (turn === "all") return scenes;
+  if (scenes.length > 1) console.log(`  one scene of 2 in turn: DMIR_TURN=${turn} plays the same again, DMIR_TURN=all all of them`);
+  return scenes.filter((_, i) => i === 0 || (i + Number(turn)) % 2 === 0);
 }
 
 async function played(browser: Browser, code: VSCode, scene: Scene): Promise<boolean> {
