@@ -170,8 +170,13 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		e.Class, e.Elem = d.Class, computed(o)
 		e.FLOP = op.FLOP(o).Subst(s.env)
 		switch {
-		case op.IsSparse(o) && e.Class == op.ClassContraction: // sums of what is stored, row by row
-			e.Class = op.ClassNormalization
+		case op.IsSparse(o) && (e.Class == op.ClassContraction || o.Name == op.Prefix+"sample"):
+			if _, ok := op.ProductOf(o); ok && e.Elem.IsFloat() { // of blocks
+				e.Class = op.ClassContraction
+				s.products(e)
+			} else { // sums of what is stored, row by row
+				e.Class = op.ClassNormalization
+			}
 		case (e.Class == op.ClassContraction || op.TakesSegments(o)) && e.Elem.IsFloat():
 			s.products(e)
 		default:

@@ -29,7 +29,7 @@ func boxesOf(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem
 	if x.Op != kernel.Load || x.Elem != elem.Stored() || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
-	parts, ok := partition(x.At, flat.Z, row, flat.K)
+	parts, ok := partition(x.At, false, flat.Z, row, flat.K)
 	if !ok {
 		return nil, false, false
 	}

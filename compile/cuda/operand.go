@@ -109,8 +109,8 @@ func (s *operand) bounds(ns *names) []assemble.Param {
 	return nil
 }
 
-// arrange sets whether the operand is contiguous along k, and the width of a load. In a grouped product, in which groups may begin anywhere, no vector
-// lies across what they divide.
+// arrange sets whether the operand is contiguous along k, and the width of a load. In a grouped product, in which groups begin anywhere, or at blocks, no
+// vector lies across where one does.
 func (s *operand) arrange(limit int64) {
 	s.alongK, s.v = orderOf(s.which, s.xs, s.flat, limit)
 	g := s.t.Grouping()
@@ -129,6 +129,8 @@ func (s *operand) arrange(limit int64) {
 		return v
 	}
 	switch {
+	case !g.Rows && s.alongK && kernel.GCD(g.Block, s.v) > 1:
+		s.v = kernel.GCD(g.Block, s.v)
 	case !g.Rows:
 		s.alongK, s.v = false, along(rowOf(s.which, s.flat))
 	case s.which == 0:
@@ -249,7 +251,7 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 		if x.Op != kernel.Load || x.Elem != s.elem.Stored() {
 			return nil
 		}
-		part, ok := s.partition(x.At)
+		part, ok := s.parts(x.At, s.c.Path == Mma && !s.two())
 		if !ok {
 			return nil
 		}
@@ -269,12 +271,17 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 
 // partition splits x into the parts that depend on z, the row and k.
 func (s *operand) partition(x kernel.Index) (parts [3]kernel.Index, ok bool) {
-	return partition(x, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
+	return s.parts(x, false)
+}
+
+// parts is partition; read: a part may also depend on an integer in memory that is read at one of the three, as the number of a row is.
+func (s *operand) parts(x kernel.Index, read bool) (parts [3]kernel.Index, ok bool) {
+	return partition(x, read, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
 }
 
 // partition splits x into parts each of which depends on at most one of three
-// variables; constants are in the first.
-func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
+// variables, with integers in memory or without; constants are in the first.
+func partition(x kernel.Index, read bool, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
 	parts[0].C = x.C
 	for _, t := range x.Terms {
 		unsplit := kernel.Index{Terms: []kernel.Term{t}}
@@ -282,7 +289,10 @@ func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok 
 		count := 0
 		for i, v := range vars {
 			found := false
-			unsplit.Atoms(func(a *kernel.Atom) { found, data = found || v != nil && a == v, data || a.Kind == kernel.Datum })
+			unsplit.Atoms(func(a *kernel.Atom) {
+				found = found || v != nil && (a == v || a.Kind == kernel.Datum && a.E.DependsOn(v))
+				data = data || a.Kind == kernel.Datum && !read
+			})
 			if found {
 				at = i
 				count++
@@ -294,6 +304,12 @@ func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok 
 		parts[at].Terms = append(parts[at].Terms, t)
 	}
 	return parts, true
+}
+
+// indirect reports whether x depends on an integer in memory.
+func indirect(x kernel.Index) (found bool) {
+	x.Atoms(func(a *kernel.Atom) { found = found || a.Kind == kernel.Datum })
+	return found
 }
 
 // run is how many neighbours along k lie side by side, in one tap of a window, from each multiple of it on.
@@ -357,11 +373,11 @@ func (s *operand) writeAddresses(t *text) {
 	u, parts := t.before, s.direct
 	index := func(part kernel.Index, at code) code {
 		e := t.emitter(u)
-		part.Atoms(func(a *kernel.Atom) {
-			if a.Kind == kernel.Var {
-				e.bind(a, at)
+		for _, a := range []*kernel.Atom{s.flat.Z, rowOf(s.which, s.flat), s.flat.K} {
+			if a != nil {
+				e.bind(a, at) // the one that the part depends on
 			}
-		})
+		}
 		return e.index(part)
 	}
 	wide := "dm::i64"
@@ -369,7 +385,12 @@ func (s *operand) writeAddresses(t *text) {
 		wide = "dm::i32"
 	}
 	address := func(part kernel.Index, at code) code { return cpp("%s(%s)", wide, index(part, at)) }
-	source, row := cpp("%s", t.named[kernel.LargestLoad(s.xs[0]).Buf]), address(parts[0][1], cpp("%s", r))
+	main := s.xs[0]
+	for main.Op == kernel.Guard {
+		main = main.Args[0]
+	}
+	source := cpp("%s", t.named[main.Buf])
+	var row code
 	if s.two() {
 		source = cpp("second(%s) ? %s : %s", r, t.named[s.xs[1].Buf], source)
 		row = address(parts[0][1], cpp("column(%s)", r))
@@ -385,9 +406,22 @@ func (s *operand) writeAddresses(t *text) {
 		u.line("static constexpr dm::u64 order = 0x%xull", s.order())
 	}
 	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
-	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN %s outer(dm::i32 %s) const", wide, def(batch))
-	u.function(row, "DM_FN %s row(dm::i32 %s) const", wide, def(r))
-	u.function(address(parts[0][2], cpp("%s", k)), "DM_FN %s col(dm::i32 %s) const", wide, def(k))
+	for i, f := range []struct {
+		name string
+		of   ident
+	}{{"outer", batch}, {"row", r}, {"col", k}} {
+		head := cpp("DM_FN %s "+f.name+"(dm::i32 %s) const", wide, def(f.of))
+		switch {
+		case i == 1 && s.two():
+			u.function(row, "%s", head)
+		case indirect(parts[0][i]):
+			u.enter(block, "%s", head)
+			u.line("return %s", address(parts[0][i], cpp("%s", f.of)))
+			u.leave()
+		default:
+			u.function(address(parts[0][i], cpp("%s", f.of)), "%s", head)
+		}
+	}
 	if s.window != nil {
 		s.window.write(u, wide, index)
 	}

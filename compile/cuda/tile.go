@@ -176,6 +176,12 @@ var (
 		{Path: Mma, BM: 128, BN: 16, BK: 64, WM: 32, WN: 16, Stages: 4},
 		{Path: Mma, BM: 16, BN: 128, BK: 64, WM: 16, WN: 32, Stages: 4},
 	}
+	// Tiles of grouped products with few rows or columns, as rows of blocks have.
+	blockTiles = []Config{
+		{Path: Mma, BM: 32, BN: 128, BK: 64, WM: 32, WN: 32, Stages: 4},
+		{Path: Mma, BM: 64, BN: 32, BK: 64, WM: 32, WN: 16, Stages: 4},
+		{Path: Mma, BM: 32, BN: 32, BK: 64, WM: 16, WN: 16, Stages: 4},
+	}
 	fmaTiles = []Config{
 		{Path: Fma, BM: 128, BN: 128, BK: 8, WM: 8, WN: 8},
 		{Path: Fma, BM: 64, BN: 64, BK: 16, WM: 4, WN: 4},
@@ -188,7 +194,7 @@ var (
 var (
 	bulkTiles    = slices.Concat(byteTiles, wgmmaTiles, tf32Tiles(wgmmaTiles))
 	mmaTF32Tiles = tf32Tiles(mmaTiles)
-	allTiles     = slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, mmaTF32Tiles, fmaTiles)
+	allTiles     = slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, mmaTF32Tiles, blockTiles, tf32Tiles(blockTiles), fmaTiles)
 )
 
 func tf32Tiles(tiles []Config) []Config {
@@ -290,8 +296,14 @@ func (p productShape) candidates(target Target) []Config {
 			tiles = bulk
 		} else if p.tf32() {
 			tiles = mmaTF32Tiles
+			if p.groups > 0 {
+				tiles = slices.Concat(tiles, tf32Tiles(blockTiles))
+			}
 		} else {
 			tiles = slices.Concat(fed(gatherTiles), mmaTiles)
+			if p.groups > 0 {
+				tiles = slices.Concat(tiles, blockTiles)
+			}
 		}
 	}
 	type timed struct {

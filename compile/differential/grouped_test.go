@@ -18,6 +18,7 @@ type groupedCase struct {
 	position  string // "": i32
 	turned    bool   // matrices are [e, n, k]
 	tf32      bool
+	block     int // rows that a position counts; 0: one
 }
 
 // Groups of all lengths, sizes that tiles divide and do not, and element types of each main loop.
@@ -37,6 +38,8 @@ var groupedCases = []groupedCase{
 	{name: "one column", t: 50, k: 30, n: 1, groups: 4},
 	{name: "a long sum", t: 40, k: 1200, n: 20, groups: 3},
 	{name: "long groups", t: 1500, k: 10, n: 12, groups: 2},
+	{name: "blocks", t: 96, k: 16, n: 24, groups: 4, elem: "f16", block: 16},
+	{name: "blocks in no group", t: 60, k: 16, n: 24, groups: 3, block: 4, positions: "constant dense<[1, 5, 5, 12]>"},
 	{name: "f64", t: 70, k: 20, n: 22, groups: 4, elem: "f64"},
 	{name: "i32", t: 70, k: 20, n: 22, groups: 4, elem: "i32"},
 }
@@ -54,6 +57,10 @@ func (c groupedCase) text(uses string) string {
 	if c.tf32 {
 		attrs = ", precision = tf32"
 	}
+	most := c.t
+	if c.block > 0 {
+		attrs, most = fmt.Sprintf(", block = %d", c.block), c.t/c.block
+	}
 	x, y, p := of(fmt.Sprintf("%dx%d", c.t, c.k), elem), of(fmt.Sprintf("%dx%d", c.t, c.n), elem), of(fmt.Sprint(c.groups+1), position)
 	w, turned := of(fmt.Sprintf("%dx%dx%d", c.groups, c.k, c.n), elem), ""
 	dw := w
@@ -66,7 +73,7 @@ func (c groupedCase) text(uses string) string {
 	}
 	positions := func() {
 		if c.positions == "" {
-			fmt.Fprintf(&b, "  %%u = dm.rng uniform, seed = %d, low = 0, high = %d : %s\n  %%p = dm.sort %%u : %s\n", c.t, c.t+1, p, p)
+			fmt.Fprintf(&b, "  %%u = dm.rng uniform, seed = %d, low = 0, high = %d : %s\n  %%p = dm.sort %%u : %s\n", c.t, most+1, p, p)
 		} else {
 			fmt.Fprintf(&b, "  %%p = dm.%s : %s\n", c.positions, p)
 		}

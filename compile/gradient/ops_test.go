@@ -210,6 +210,8 @@ var variants = []variant{
 	{"grouped_matmul", "7x3 3x3x2 4:i64", "", "7x2", given{"a2": integers(0, 2, 2, 7)}},
 	{"grouped_matmul", "7x3 3x2x3 4:i64", "transpose_b = true", "7x2", given{"a2": integers(1, 2, 5, 6)}},
 	{"grouped_matmul", "7x3 7x2 4:i64", "", "3x3x2", given{"a2": integers(0, 0, 4, 6)}},
+	{"grouped_matmul", "8x3 3x2x3 4:i64", "transpose_b = true, block = 2", "8x2", given{"a2": integers(0, 1, 1, 3)}},
+	{"grouped_matmul", "8x3 8x2 4:i64", "block = 2", "3x3x2", given{"a2": integers(0, 2, 2, 3)}},
 	{"segment_reduce mul", "7x2 4:i64", "", "3x2", given{"a1": integers(0, 3, 5, 6)}},
 	{"segment_reduce mul", "7 3:i64", "", "2", given{"a0": tensor.FromFloats(f64, []int{7}, []float64{2, 0, 3, 0, -1, 0, 5}), "a1": integers(0, 3, 6)}},
 	{"embedding", "5x3 2x4:i64", "", "2x4x3", given{"a1": whole(7, 2, 4)}},

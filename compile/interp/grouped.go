@@ -12,9 +12,16 @@ func runGroupedMatmul(c *call) ([]*tensor.Tensor, error) {
 	if x.Rank() != 2 || w.Rank() != 2 && w.Rank() != 3 {
 		return nil, c.errorf("DM704", "grouped_matmul of %s and %s", x.Type(), w.Type())
 	}
-	at, err := c.positions(c.in[2], x.Shape[0])
+	block := int(op.GroupBlock(c.op))
+	if block < 1 || x.Shape[0]%block != 0 {
+		return nil, c.errorf("DM704", "grouped_matmul of %s in blocks of %d rows", x.Type(), block)
+	}
+	at, err := c.positions(c.in[2], x.Shape[0]/block)
 	if err != nil {
 		return nil, err
+	}
+	for i := range at {
+		at[i] *= block
 	}
 	groups, rows, depth, cols := len(at)-1, x.Shape[0], x.Shape[1], w.Shape[w.Rank()-1]
 	line := func(n, stride int) []int { return offsets([]int{n}, []int{stride}) }

@@ -1,12 +1,15 @@
 package kernel
 
+import "dmir/dialect/op"
+
 // Grouping is what divides a grouped product: group Z, of Count, has the rows, or the part of the sum, from First on,
 // below End. Both are between 0 and their number.
 type Grouping struct {
 	Z          *Atom // nil where there is one group
 	First, End Index
 	Count      int64
-	Rows       bool // rows are divided; else the sum
+	Block      int64 // of which both are multiples
+	Rows       bool  // rows are divided; else the sum
 }
 
 // Grouping is that of t; nil where it is no grouped product.
@@ -15,7 +18,7 @@ func (t *Tiled) Grouping() *Grouping {
 	if c.Groups == 0 {
 		return nil
 	}
-	g := &Grouping{Count: c.Sizes[c.Groups], Rows: c.Within == 'M'}
+	g := &Grouping{Count: c.Sizes[c.Groups], Block: op.GroupBlock(c.Op), Rows: c.Within == 'M'}
 	e := newEvaluator(newSpace(), t.form.Ops)
 	var z Index
 	if g.Count > 1 {
@@ -29,8 +32,9 @@ func (t *Tiled) Grouping() *Grouping {
 // bound is position i of the groups.
 func (t *Tiled) bound(e *evaluator, i Index) Index {
 	positions := t.c.Op.Operands[2]
+	block := op.GroupBlock(t.c.Op)
 	_, most := highest(positions.Elem())
-	return e.datum(e.at(positions, []Index{i}), min(t.c.Sizes[t.c.Within], most-1)+1)
+	return e.datum(e.at(positions, []Index{i}), min(t.c.Sizes[t.c.Within]/block, most-1)+1).Times(block)
 }
 
 // inGroups is a sum at the indices of, or zero: of a row that no group has.

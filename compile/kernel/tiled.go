@@ -218,8 +218,11 @@ func (f *Form) letters(c *Contraction) []letterUse {
 	return out
 }
 
-// LargestLoad is the load in x of the largest tensor, nil where there is none.
+// LargestLoad is the load that x is, or else that in x of the largest tensor, nil where there is none.
 func LargestLoad(x *Expr) *Expr {
+	if x.Op == Load { // and not of an index of it
+		return x
+	}
 	var most *Expr
 	Walk(x, func(y *Expr) {
 		if y.Op == Load && (most == nil || Product(shapeOf(y.Buf)) > Product(shapeOf(most.Buf))) {

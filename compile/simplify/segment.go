@@ -22,6 +22,10 @@ func segmentRules() []Rule {
 			Ops: []string{"segment_reduce"}, apply: paddingInNoSegment,
 		},
 		{
+			Name: "blocks-by-column", Doc: "Blocks of products that are added up at their places are products of the blocks of each place, in the order of places: none of them is in memory.",
+			Ops: []string{"scatter"}, apply: blocksByColumn,
+		},
+		{
 			Name: "padding-replaced", Doc: "What has another number behind the last position need not be computed of such numbers.",
 			Ops: []string{"select"}, apply: paddingReplaced,
 		},
@@ -34,6 +38,12 @@ func segmentsInOneVector(_ *rewriter, o *ir.Op) bool {
 	}
 	b := pass.Before(o)
 	vs := op.Unbatched(b.Builder, o)
+	return vs != nil && built(b, o, vs[0])
+}
+
+func blocksByColumn(_ *rewriter, o *ir.Op) bool {
+	b := pass.Before(o)
+	vs := op.BlocksByColumn(b.Builder, o)
 	return vs != nil && built(b, o, vs[0])
 }
 

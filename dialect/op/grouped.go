@@ -18,6 +18,7 @@ var groupedMatmulDef = &Def{
 	Doc: "Positions divide the rows of x as `dm.segment_reduce` divides a dimension: group e is rows `positions[e] ≤ t < positions[e + 1]`.\n\n" +
 		"- With a matrix for each group, `w[e, k, n]`, each row meets that of its group: `y[t,n] = Σₖ x[t,k] · w[e,k,n]`; rows in no group give zeros. `transpose_b` reads `w[e, n, k]`. Tokens sorted by expert meet their experts.\n" +
 		"- With rows, `w[t, n]`, each group has a product of its own, over its rows: `y[e,k,n] = Σₜ x[t,k] · w[t,n]`, zeros for an empty group: the gradient by the matrices.\n\n" +
+		"With `block = c` a position counts c rows, as where a row of blocks of a sparse matrix begins: group e is rows `c · positions[e]` to `c · positions[e + 1] - 1`. " +
 		"Positions are clamped to 0 and the number of rows. Where they fall, the elements are some numbers.\n\n" + accumulateDoc + precisionDoc +
 		"\n\nCounts 2·t·k·n FLOP, as if each row were in a group; integers count none.",
 	Example: `func.func @example(%x: tensor<5x3xf32>, %w: tensor<2x3x4xf32>) -> tensor<5x4xf32> {
@@ -33,6 +34,7 @@ var groupedMatmulDef = &Def{
 	Results: []Param{{Name: "y", Elems: multiply, Doc: "`[t, n]`, or `[e, k, n]`"}},
 	Attrs: []AttrDef{
 		{Name: "transpose_b", Kind: KindBool, Default: types.Bool(false), Doc: "w is `[e, n, k]`"},
+		{Name: "block", Kind: KindInt, Default: types.Int{V: 1}, Doc: "rows that a position counts; they divide the rows of x"},
 		accumulateAttr, precisionAttr,
 	},
 	Traits: Pure,
@@ -71,7 +73,7 @@ var groupedMatmulDef = &Def{
 		rule: func(g *backward) {
 			dy, xs := g.alike(g.dy[0], g.o.Operands[:2]...)
 			product := func(a, b *ir.Value, transposed bool) *ir.Value {
-				attrs := g.precision()
+				attrs := append(g.precision(), blockAttr(GroupBlock(g.o))...)
 				if transposed {
 					attrs = append(attrs, types.Named{Name: "transpose_b", Value: types.Bool(true)})
 				}
@@ -104,6 +106,17 @@ var groupedMatmulDef = &Def{
 // multiplied, and not a product for each group.
 func GroupedRows(o *ir.Op) bool { return in(o, 1).Rank() == 3 }
 
+// GroupBlock is how many rows a position of o, a grouped product, counts.
+func GroupBlock(o *ir.Op) int64 { return Int(o, "block") }
+
+// blockAttr is the attribute of so many rows.
+func blockAttr(n int64) []types.Named {
+	if n == 1 {
+		return nil
+	}
+	return named("block", types.Int{V: n})
+}
+
 // groupedCols is n of a grouped product.
 func groupedCols(o *ir.Op) dim.Dim {
 	w := in(o, 1).Shape
@@ -129,6 +142,13 @@ func inferGroupedMatmul(o *ir.Op) ([]types.Type, *Problem) {
 		return nil, p
 	}
 	x, w := in(o, 0), in(o, 1)
+	block := GroupBlock(o)
+	if block < 1 {
+		return nil, attrProblem("DM115", "block", "block = %d is no number of rows", block).help("a position counts one row, or more")
+	}
+	if rows, ok := x.Shape[0].Int(); ok && rows%block != 0 {
+		return nil, problem("DM123", 0, "%d rows are not a multiple of the %d of a block", rows, block).help("a block has rows of x alone")
+	}
 	differ := func(what string, a, b dim.Dim) *Problem {
 		return problem("DM122", 1, "grouped_matmul of %s and %s has %s of %s and %s", shapeText(x.Shape), shapeText(w.Shape), what, dimText(a), dimText(b))
 	}
@@ -170,6 +190,11 @@ func expandGroupedMatmul(b *ir.Builder, o *ir.Op) []*ir.Value {
 	at := w.count(tensor(p, p.Elem, dim.Const(1), x.Shape[0]), 1)
 	edge := func(from int) *ir.Value {
 		e := w.part(o.Operands[2], []int{0}, []int{from}, []int{from + int(m)}, []int{1})
+		if block := GroupBlock(o); block > 1 { // clamped first, so that no product is too large
+			rows, _ := x.Shape[0].Int()
+			e = w.Binary("min", w.Binary("max", e, w.number(e, 0)), w.number(e, float64(rows/block)))
+			e = w.Binary("mul", e, w.number(e, float64(block)))
+		}
 		return w.Reshape(e, groups, dim.Const(1))
 	}
 	inside := w.Binary("and", w.compare("ge", at, edge(0)), w.compare("lt", at, edge(1)))

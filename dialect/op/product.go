@@ -23,9 +23,18 @@ type Product struct {
 	Divided *Product
 }
 
-// ProductOf is o as products of matrices; ok is false of what is no contraction of two operands.
+// ProductOf is o as products of matrices; ok is false of what is no contraction of two operands, or one of sparse tensors without blocks that are matrices.
 func ProductOf(o *ir.Op) (p Product, ok bool) {
 	d := Of(o)
+	if d != nil && d.Sparse != nil && IsSparse(o) {
+		ops, _, _, _ := scratch(o)
+		for _, g := range ops { // the product of its blocks, if it is one of matrices
+			if Of(g) == groupedMatmulDef {
+				return groupedProduct(g), true
+			}
+		}
+		return p, false
+	}
 	if d == groupedMatmulDef && Valid(o) {
 		return groupedProduct(o), true
 	}

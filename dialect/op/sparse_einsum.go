@@ -106,8 +106,12 @@ func (c *contractedSparse) unblocked(y term) *ir.Value {
 
 // contract reduces x, the values, times others over the letters that the output lacks.
 func (c *contractedSparse) contract(kind string, x term, others []term) term {
+	return c.contractFrom(kind, x, others, c.core)
+}
+
+// contractFrom is contract of what has the entries of a level.
+func (c *contractedSparse) contractFrom(kind string, x term, others []term, level int) term {
 	kept := append([]int{entry}, c.wanted()...)
-	level := c.core
 	for ; level >= 0; level-- {
 		x, others = c.multiply(x, others, level, level, kept)
 		if slices.Contains(kept, c.letter(level)) {

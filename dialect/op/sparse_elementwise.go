@@ -307,6 +307,16 @@ var sampledProduct = &Sparse{
 		elem := wide(in(l.o, 1).Elem)
 		var x term
 		keep := append([]int{entry}, c.wanted()...)
+		if len(eq.Inputs) == 2 {
+			var sides [2]term
+			for i := range sides {
+				sides[i] = c.blocked(term{l.denseOf(i + 1), lettersOf(eq.Inputs[i])})
+			}
+			if y, ok := c.blockSamples(sides[0], sides[1], elem); ok {
+				l.give([]*ir.Value{c.flat(c.whole(term{l.Convert(y.v, l.out[0].Elem), y.letters}))}, 0)
+				return
+			}
+		}
 		for i := range eq.Inputs {
 			y := c.atEntries(term{l.Convert(l.denseOf(i+1), elem), lettersOf(eq.Inputs[i])})
 			if slices.Contains(y.letters, entry) {

@@ -110,11 +110,20 @@ func (l *lowering) walk(eq *Equation, walked int) *ir.Value {
 	var others []term
 	for i := range l.in {
 		if i != walked {
-			others = append(others, c.blocked(l.plain(term{l.Convert(l.denseOf(i), elem), terms[i]})))
+			others = append(others, c.blocked(l.plain(term{l.denseOf(i), terms[i]})))
 		}
 	}
-	y := c.contract("add", term{l.Convert(c.values(), elem), c.ofValues()}, others)
-	return l.Convert(c.unblocked(y), l.out[0].Elem)
+	x, others, level, done := c.blockProducts(term{c.values(), c.ofValues()}, others, elem)
+	for i := range others {
+		others[i].v = l.Convert(others[i].v, elem)
+	}
+	x.v = l.Convert(x.v, elem)
+	if !done {
+		x = c.contractFrom("add", x, others, level)
+	} else {
+		x = c.place("add", x, level)
+	}
+	return l.Convert(c.unblocked(x), l.out[0].Elem)
 }
 
 // masked is the product of each combination, 0 of those that are none.
