@@ -39,11 +39,11 @@ func (s *scope) products(e *Entry) {
 		if q == nil || v == nil || at == nil || q.Rank() != 3 || v.Rank() != 3 {
 			return
 		}
-		rows, _ := op.SegmentBlock(e.Op)
+		rows, columns := op.SegmentBlock(e.Op)
 		queries := size(q.Shape[0].Mul(q.Shape[1]))
 		scores := size(op.SegmentScores(e.Op))
 		if known {
-			e.own().segments = &machine.Segments{Queries: queries, Keys: (scores + queries - 1) / queries, Rows: rows, Depth: size(q.Shape[2]), Value: size(v.Shape[2]), Elem: q.Elem}
+			e.own().segments = &machine.Segments{Queries: queries, Keys: (scores + queries - 1) / queries, Rows: rows, Columns: columns, Depth: size(q.Shape[2]), Value: size(v.Shape[2]), Elem: q.Elem}
 		}
 	default:
 		p, ok := op.ProductOf(e.Op)

@@ -37,3 +37,24 @@ func TestSegmentTime(t *testing.T) {
 		}
 	}
 }
+
+// Queries and keys in whole fragments are multiplied by tensor cores, and queries of a segment read keys together.
+func TestSegmentTiles(t *testing.T) {
+	m, _ := Lookup("h200")
+	s := Segments{Queries: 65536, Keys: 512, Rows: 128, Columns: 32, Depth: 64, Value: 64, Elem: types.F16}
+	alone := s
+	alone.Columns = 8
+	if a, b := m.SegmentTime(s), m.SegmentTime(alone); !s.Tiled() || alone.Tiled() || 4*a > b {
+		t.Errorf("%.3g s on tensor cores, %.3g s without", a, b)
+	}
+	for rows, want := range map[int64]int64{16: 16, 32: 32, 48: 16, 64: 64, 128: 64} {
+		if s.Rows = rows; s.TileRows() != want || s.Times(m) != float64(rows)/float64(want) {
+			t.Errorf("%d rows: %d of a block, keys read %g times", rows, s.TileRows(), s.Times(m))
+		}
+	}
+	for _, none := range []Segments{{Rows: 16, Columns: 16, Depth: 16, Value: 16, Elem: types.F32}, {Rows: 16, Columns: 16, Depth: 17, Value: 16, Elem: types.F16}, {Rows: 24, Columns: 16, Depth: 16, Value: 16, Elem: types.F16}, {Rows: 16, Columns: 16, Depth: 16, Value: 264, Elem: types.BF16}} {
+		if none.Tiled() {
+			t.Errorf("%+v has no tiles", none)
+		}
+	}
+}

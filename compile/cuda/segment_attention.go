@@ -44,7 +44,36 @@ func (s segmentShape) shared(sum types.Elem) int64 {
 	return (16 + machine.SegmentBlock*ceil(s.chunk, s.lanes*s.wide)*s.lanes*s.wide) * sum.Bytes()
 }
 
-// segmentAttention has a warp, or several, for each query of each head.
+// segmentTile is how a block of threads computes queries of a segment on tensor cores.
+type segmentTile struct {
+	queries, keys int64 // of a block, and of a step
+	shared        int64 // bytes
+}
+
+func (s segmentTile) warps() int64 { return s.queries / 16 }
+
+// segmentTileOf is that of a; ok is false where its segments are no whole fragments, or tensor cores do not have its type.
+func (t Target) segmentTileOf(a *kernel.SegmentAttention) (s segmentTile, ok bool) {
+	elem := a.Op.Operands[0].Elem()
+	of := machine.Segments{Rows: a.Rows, Columns: a.Columns, Depth: a.Depth, Value: a.Value, Elem: elem}
+	if !of.Tiled() {
+		return s, false
+	}
+	s.queries, s.keys = of.TileRows(), kernel.GCD(a.Columns, 64)
+	lines := attention{elem: elem, sum: types.F32}
+	tile := attentionTile{path: Mma}
+	d, v := lines.pitch(tile, a.Depth), lines.pitch(tile, a.Value)
+	fits := func() bool {
+		s.shared = elem.Bytes() * max(s.queries*d+2*s.keys*(d+v), s.queries*v)
+		return s.shared <= t.Machine.SharedMemory && (s.keys == 16 || s.keys*max(a.Depth, a.Value) <= 64*128) // and scores and sums the registers
+	}
+	for !fits() && s.keys%32 == 0 {
+		s.keys /= 2
+	}
+	return s, s.shared <= t.Machine.SharedMemory
+}
+
+// segmentAttention has a block for queries of a segment on tensor cores, or a warp, or several, for each query of each head.
 func (t Target) segmentAttention(f *kernel.Form) (scheme, error) {
 	a, err := kernel.SegmentAttentionOf(f)
 	if err != nil {
@@ -66,21 +95,29 @@ func (t Target) segmentAttention(f *kernel.Form) (scheme, error) {
 	if a.HasTotal {
 		lse = cpp("%s", ns.of[a.Op.Results[1]])
 	}
-	call := cpp("dm::segment_attention<%s, %s>(%s, %s, %s, %s, %s, %s, %s, %s, %s)", geometry, register(sum), arena,
+	operands := cpp("%s, %s, %s, %s, %s, %s, %s, %s, %s", arena,
 		ns.of[a.Q.Buf], ns.of[a.K.Buf], ns.of[a.V.Buf], ns.of[a.Op.Operands[3]], ns.of[a.Op.Operands[4]], bias, y, lse)
-	return singleLaunch{&launch{
+	l := &launch{
 		Launch: assemble.Launch{
 			Class: "segment_attention", Block: artifact.Block{Threads: 32 * machine.SegmentBlock, Shared: int(s.shared(sum))},
 			Grid: [3]int{int(ceil(a.Heads*a.Queries, machine.SegmentBlock/s.warps)), int(ceil(a.Value, s.chunk)), 1}, Params: ns.params,
 		},
 		named: ns.of, include: "attention.cuh segment_attention.cuh",
-		write: func(t *text) error {
-			s.describe(t.before, a)
-			t.body.line("DM_ARENA(%s)", def(arena))
-			t.body.line("%s", call)
-			return nil
-		},
-	}}, nil
+	}
+	call := cpp("dm::segment_attention<%s, %s>(%s)", geometry, register(sum), operands)
+	if tile, ok := t.segmentTileOf(a); ok {
+		l.Block = artifact.Block{Threads: int(tile.warps() * 32), Shared: int(tile.shared)}
+		l.Grid = [3]int{int(a.Heads * a.Queries / tile.queries), 1, 1}
+		l.include = "attention.cuh segment_attention.cuh attention_mma.cuh segment_attention_mma.cuh"
+		call = cpp("dm::segment_attention_mma<%d, %d, %s>(%s)", tile.warps(), tile.keys, geometry, operands)
+	}
+	l.write = func(t *text) error {
+		s.describe(t.before, a)
+		t.body.line("DM_ARENA(%s)", def(arena))
+		t.body.line("%s", call)
+		return nil
+	}
+	return singleLaunch{l}, nil
 }
 
 // describe writes the prelude's struct of the geometry.

@@ -30,6 +30,8 @@ func TestSegmentAttentionCompiles(t *testing.T) {
 	}{
 		{"f32", "f32", 1, 4000, 64, 64, 1, 1, 60000, false},
 		{"f16", "f32", 8, 16, 128, 128, 32, 32, 64, true},
+		{"bf16", "f32", 2, 6, 256, 256, 64, 64, 20, true}, // the most registers and shared memory of a tile
+		{"f16", "f32", 4, 10, 64, 64, 16, 32, 40, false},
 		{"f32", "f32", 2, 30, 300, 1000, 1, 1, 3000, false}, // many warps of a query
 		{"f64", "f64", 1, 900, 512, 512, 2, 2, 9000, true},
 		{"bf16", "f32", 1, 900, 7, 5, 1, 1, 9000, false},

@@ -78,6 +78,12 @@ var mutants = []mutant{
 	{name: "the last keys of a segment are left out", program: "segment_attention", header: "segment_attention.cuh", at: `from < keys; from`, with: "from < keys - all; from"},
 	{name: "a sum stays relative to an earlier maximum", program: "segment_attention", header: "segment_attention.cuh", at: `o\.sum \*= by;`, with: ""},
 	{name: "positions behind the last entry are followed", program: "segment_attention", header: "segment_attention.cuh", at: `at > S::entries \? S::entries : at`, with: "at"},
+	{name: "blocks of keys are used before they have arrived", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `cp_async_wait<0>\(\);\n    sync\(\);`, with: "sync();"},
+	{name: "keys are replaced while warps read them", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
+	{name: "the last keys of a row of blocks are left out", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `step < steps; step`, with: "step < steps - 1; step"},
+	{name: "a part of a block of keys is that of the next one", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `step % parts \* BN\);|step % parts \* BN;`, with: "0;"},
+	{name: "the bias of a block is that of the first queries", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `first % S::rows \+ row`, with: "row"},
+	{name: "sums of earlier blocks stay relative to another maximum", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `total\[h\] \* factor`, with: "total[h]"},
 	{name: "coordinates of no key are followed", program: "segment_attention", header: "segment_attention.cuh", at: `i64\(coordinate\) < S::blocks \?`, with: "true ?"},
 	{name: "a query has the next segment", program: "segment_attention", at: `rows = 2, columns = 2`, with: "rows = 1, columns = 2"},
 

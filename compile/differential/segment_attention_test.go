@@ -40,8 +40,11 @@ var segmentAttentionCases = []segmentAttentionCase{
 	{heads: 4, keyHeads: 1, m: 6, keys: 40, depth: 16, value: 16, rows: 4, columns: 8, entries: 18, bias: "rng normal, seed = 3", biasHeads: true, lse: true},
 	{m: 6, keys: 40, depth: 16, value: 16, rows: 2, columns: 4, entries: 18, bias: "rng normal, seed = 4", elem: "bf16", lse: true},
 	{m: 3, keys: 8, depth: 4, value: 4, entries: 6, lse: true, positions: "constant dense<[0, 3, 5, 6]>", bias: "constant dense<[[[[0xFF800000]], [[0.0]], [[0xFF800000]], [[0xFF800000]], [[0xFF800000]], [[1.0]]]]>"}, // all of a row, and the first
-	{m: 4, keys: 20, depth: 300, value: 520, entries: 40, lse: true},                                                                                                                                                    // columns of two blocks
-	{m: 2, keys: 9, depth: 1100, value: 6, entries: 10, lse: true, scale: "0.03"},                                                                                                                                       // queries that registers do not hold
+	{heads: 4, keyHeads: 2, m: 5, keys: 96, depth: 40, value: 24, rows: 16, columns: 16, entries: 14, elem: "f16", lse: true, moved: true},                                                                              // on tensor cores
+	{m: 3, keys: 128, depth: 64, value: 64, rows: 32, columns: 32, entries: 7, elem: "bf16", lse: true, bias: "rng normal, seed = 5", positions: "constant dense<[1, 4, 4, 6]>"},
+	{heads: 2, m: 2, keys: 192, depth: 18, value: 6, rows: 48, columns: 96, entries: 4, elem: "f16", scale: "-1.5", bias: "rng normal, seed = 6", biasHeads: true, coordinate: "i64"},
+	{m: 4, keys: 20, depth: 300, value: 520, entries: 40, lse: true},              // columns of two blocks
+	{m: 2, keys: 9, depth: 1100, value: 6, entries: 10, lse: true, scale: "0.03"}, // queries that registers do not hold
 	{m: 20, keys: 20, depth: 10, value: 10, entries: 100, elem: "f64", lse: true, scale: "-2.0"},
 }
 

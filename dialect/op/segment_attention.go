@@ -19,7 +19,7 @@ var segmentAttentionDef = &Def{
 	Doc: "`y = softmax(scale · q kᵀ + bias) v` for every head, where the queries of segment i see the keys that `coordinates[positions[i]]` to `coordinates[positions[i + 1] - 1]` name, and no others. " +
 		"With `block = [r, c]` a segment is of r neighbouring queries, and a coordinate names c neighbouring keys. q is `[heads, queries, depth]`, k `[key heads, keys, depth]`, v `[key heads, keys, value depth]`; the key heads divide the heads, and each serves as many neighbouring ones.\n\n" +
 		"A query whose segment is empty gives 0. Positions are clamped to 0 and the number of coordinates, as `dm.segment_reduce` does; what lies in no segment takes part in nothing. A coordinate outside is clamped to the nearest inside. " +
-		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query, -∞ where there is no key.\n\n" +
+		"Half precision is computed in f32 and rounded once, but for probabilities that tensor cores multiply. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query, -∞ where there is no key.\n\n" +
 		"It is what `dm.attention` with a sparse mask becomes, and what a compiler makes of `dm.sample`, `dm.softmax` and a product: no score is in memory (Dao et al., arXiv 2205.14135; Rahman et al., FusedMM, arXiv 2011.06391).\n\n" +
 		"Counts, for each score that there is room for, 2·depth + 2·value depth, 1 for the scale, 4 for the softmax and 1 for a bias. " +
 		"Moves q, positions, coordinates, the bias and the results, and of k and v the rows that coordinates name, at most all of them.",
