@@ -22,10 +22,10 @@ import (
 // and its ops, and with scratch memory for each kernel.
 type plain struct{}
 
-func (plain) Name() string                          { return "plain" }
-func (plain) Machine() *machine.Machine             { return nil }
-func (plain) Attends(*ir.Op, *machine.Machine) bool { return false }
-func (plain) Plan(u *pass.Unit) error               { return assemble.PlanPass(u, back{}) }
+func (plain) Name() string                      { return "plain" }
+func (plain) Machine() *machine.Machine         { return nil }
+func (plain) Has(*ir.Op, *machine.Machine) bool { return false }
+func (plain) Plan(u *pass.Unit) error           { return assemble.PlanPass(u, back{}) }
 
 func (plain) Program(u *pass.Unit) (*artifact.Program, error) { return assemble.Generate(u, back{}) }
 

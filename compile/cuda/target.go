@@ -195,8 +195,10 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 	return t, nil
 }
 
-// Attends reports whether there are kernels for an attention and its gradient.
-func (c codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, on(m, c.options.Arch)) }
+// Has reports whether there are kernels for o, of attentions for the gradient as well.
+func (c codegen) Has(o *ir.Op, m *machine.Machine) bool {
+	return o.Name == "dm.attention" && Attends(o, on(m, c.options.Arch))
+}
 
 // Plan chooses how each kernel of u's body runs.
 func (c codegen) Plan(u *pass.Unit) error {

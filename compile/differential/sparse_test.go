@@ -83,6 +83,26 @@ func.func @f(%x: tensor<40x30xf32>, %y: tensor<30x50xf32>) -> (tensor<40x50xf32>
   %w = dm.matmul %a, %b, products = 20000 : (!a, !b) -> tensor<40x50xf32>
   return %u, %v, %w : tensor<40x50xf32>, tensor<40x50xf32>, tensor<40x50xf32>
 }
+`, `!a = tensor<70x30xi32, #dm.csc<nnz = 2100>>
+!b = tensor<30x9000xi32, #dm.csc<nnz = 3000>>
+!c = tensor<70x9000xi32, #dm.csc<nnz = 90000>>
+!r = tensor<70x30xi32, #dm.csr<nnz = 2100>>
+!s = tensor<30x9000xi32, #dm.csr<nnz = 3000>>
+!t = tensor<70x9000xi32, #dm.csr<nnz = 90000>>
+func.func @f(%x: tensor<70x30xi32>, %y: tensor<30x60xi32>) -> (tensor<70x9000xi32>, tensor<70x9000xi32>) {
+  %zero = dm.constant dense<0> : tensor<i32>
+  %z = dm.pad %y, %zero, low = [0, 70], high = [0, 61], interior = [0, 150] : (tensor<30x60xi32>, tensor<i32>) -> tensor<30x9041xi32>
+  %w = dm.slice %z, dims = [1], start_indices = [20], limit_indices = [9020] : (tensor<30x9041xi32>) -> tensor<30x9000xi32>
+  %a = dm.convert_format %x : (tensor<70x30xi32>) -> !a
+  %b = dm.convert_format %w : (tensor<30x9000xi32>) -> !b
+  %c = dm.matmul %a, %b, products = 126000 : (!a, !b) -> !c
+  %r = dm.convert_format %x : (tensor<70x30xi32>) -> !r
+  %s = dm.convert_format %w : (tensor<30x9000xi32>) -> !s
+  %t = dm.matmul %r, %s, products = 126000 : (!r, !s) -> !t
+  %u = dm.convert_format %c : (!c) -> tensor<70x9000xi32>
+  %v = dm.convert_format %t : (!t) -> tensor<70x9000xi32>
+  return %u, %v : tensor<70x9000xi32>, tensor<70x9000xi32>
+}
 `, `!a = tensor<16x24xf32, #dm.bsr<4x4, nnz = 24>>
 !b = tensor<24x12xf32, #dm.bsr<4x4, nnz = 18>>
 !c = tensor<16x12xf32, #dm.bsr<4x4, nnz = 12>>

@@ -207,6 +207,7 @@ var variants = []variant{
 	{"segment_reduce min", "7x3 4:i64", "", "3x3", given{"a1": integers(2, 4, 6, 9)}},
 	{"segment_attention", "2x4x3 1x5x3 1x5x2 5:i64 7:i64", "scale = 0.5", "2x4x2", given{"a3": integers(0, 2, 2, 5, 6), "a4": integers(0, 3, 1, 2, 4, 2, 0)}},
 	{"segment_attention", "2x4x3 2x6x3 2x6x3 3:i64 4:i64 1x4x2x2", "block = [2, 2]", "2x4x3", given{"a3": integers(0, 2, 3), "a4": integers(0, 2, 1, 2)}},
+	{"segment_product", "4:i64 5:i64 5 4:i64 6:i64 6", "columns = 4, products = 12", "4:i64 10:i64 10", given{"a0": integers(0, 2, 2, 5), "a1": integers(0, 2, 0, 1, 2), "a3": integers(0, 2, 3, 6), "a4": integers(1, 3, 0, 0, 1, 2)}},
 	{"grouped_matmul", "7x3 3x3x2 4:i64", "", "7x2", given{"a2": integers(0, 2, 2, 7)}},
 	{"grouped_matmul", "7x3 3x2x3 4:i64", "transpose_b = true", "7x2", given{"a2": integers(1, 2, 5, 6)}},
 	{"grouped_matmul", "7x3 7x2 4:i64", "", "3x3x2", given{"a2": integers(0, 0, 4, 6)}},

@@ -12,9 +12,10 @@ import (
 
 func segmentExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.segment_reduce": runSegmentReduce,
-		"dm.segment_ids":    runSegmentIDs,
-		"dm.searchsorted":   runSearchSorted,
+		"dm.segment_reduce":  runSegmentReduce,
+		"dm.segment_ids":     runSegmentIDs,
+		"dm.searchsorted":    runSearchSorted,
+		"dm.segment_product": runSegmentProduct,
 	}
 }
 

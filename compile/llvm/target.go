@@ -141,8 +141,10 @@ func (c codegen) on(u *pass.Unit) generator {
 	return g
 }
 
-// Attends reports that attention is written out.
-func (codegen) Attends(o *ir.Op, _ *machine.Machine) bool { return attends(o) }
+// Has reports whether there are kernels for o: attentions, and their gradients, and products of sparse matrices.
+func (codegen) Has(o *ir.Op, _ *machine.Machine) bool {
+	return o.Name == "dm.segment_product" || attends(o)
+}
 
 // Times is what kernels take.
 func (c codegen) Times(u *pass.Unit) (target.Times, error) {

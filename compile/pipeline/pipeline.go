@@ -39,7 +39,7 @@ func For(g target.Generator) []pass.Pass {
 	return []pass.Pass{
 		inline.Pass(),
 		bind.Pass(),
-		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
+		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Has(o, u.Machine) }),
 		gradient.Pass(),
 		checks.Pass(),
 		microbatch.Pass(),

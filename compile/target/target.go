@@ -111,9 +111,9 @@ type Options struct {
 
 // Generator generates the code of functions.
 type Generator interface {
-	// Attends reports whether there are kernels on m for o, a dm.attention, and for
-	// its gradient.
-	Attends(o *ir.Op, m *machine.Machine) bool
+	// Has reports whether there are kernels on m for o: a dm.attention, and its
+	// gradient, or a dm.segment_product. Without them the ops are written out.
+	Has(o *ir.Op, m *machine.Machine) bool
 	// Times is what the kernels that it would generate take on the machine of u.
 	Times(u *pass.Unit) (Times, error)
 	// Plan plans each kernel of u's function: it records its tile, the size of

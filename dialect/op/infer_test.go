@@ -126,6 +126,7 @@ var goodOps = []struct {
 	// 60 scores, each 6·8 + 4·6 and 6, with a mask and dropout 9, and 2 for each of 72 elements of y.
 	{"segment_attention", "2x3x8xf32 1x4x8xf32 1x4x5xf32 4xi32 5xi32", "", "2x3x5xf32", "310", "192 128 80 16 20", "120"},
 	{"segment_attention", "1x4x8xf16 1x64x8xf16 1x64x8xf16 3xi64 3xi32 1x3x2x4xf16", "block = [2, 4]", "1x4x8xf16", "912", "64 192 192 24 12 48", "64"},
+	{"segment_product", "4xi32 6xi32 6xf32 6xi64 9xi64 9xf32", "columns = 7, products = 8", "4xi32 25xi32 25xf32", "16", "16 24 24 48 64 32", "216"},
 	{"attention_grad", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 1x4x3x6xf32 1x4x3xf32 1x4x3x6xf32", "", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "4824", "384 320 240 288 48 288", "944"},
 	{"attention_grad", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 1x4x3x6xf16 1x4x3xf32 1x4x3x6xf16 3x5xf16", "dropout = 0.5", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 3x5xf16", "5004", "192 160 120 144 48 144 30", "502"},
 
@@ -324,6 +325,9 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"sample", "=tensor<8x6xf32,#dm.csr<nnz=e>>", `equation = "ik,jk->ij"`, "=tensor<8x6xf32,#dm.csr<nnz=e>>", "DM124", "at least one operand"},
 	{"matmul", "3xf32 3x4xf32", "", "4xf32", "DM117", "at least 2 dimensions"},
 	{"matmul", "2x2x3xf32 3x3x4xf32", "", "2x2x4xf32", "DM110", "batch dimensions"},
+	{"segment_product", "4xi32 6xi32 5xf32 6xi32 9xi32 9xf32", "columns = 7, products = 8", "4xi32 25xi32 25xf32", "DM122", "6 coordinates"},
+	{"segment_product", "4xi32 6xi32 6xf32 6xi32 9xi32 9xf16", "columns = 7, products = 8", "4xi32 25xi32 25xf32", "DM111", "differ"},
+	{"segment_product", "4xi32 6xi32 6xf32 6xi32 9xi32 9xf32", "columns = 7, products = 8", "4xi32 25xi32 24xf32", "DM117", "elements"},
 	{"grouped_matmul", "5x3xf32 2x4x3xf32 3xi32", "", "5x4xf32", "DM122", "contracted dimensions of 3 and 4"},
 	{"grouped_matmul", "5x3xf32 2x3x4xf32 2xi32", "", "5x4xf32", "DM122", "positions of 1 groups, and matrices of 2"},
 	{"grouped_matmul", "5x3xf32 5x4xf32 3xi32", "block = 2", "2x3x4xf32", "DM123", "5 rows are not a multiple of the 2"},

@@ -62,8 +62,10 @@ func Resize(f *ir.Func, sizes map[string]dim.Dim) {
 	}
 	ir.WalkValues(f.Body.Ops, change)
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		if n, ok := Size(o, ProductsAttr); ok && !n.IsConst() {
-			o.SetAttr(ProductsAttr, sizeAttr(n.Subst(sizes)))
+		for _, name := range []string{ProductsAttr, ColumnsAttr} {
+			if n, ok := Size(o, name); ok && !n.IsConst() {
+				o.SetAttr(name, sizeAttr(n.Subst(sizes)))
+			}
 		}
 		return true
 	})

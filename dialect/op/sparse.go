@@ -22,7 +22,7 @@ func sparseTensors() []*Def {
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
 	pruneDef.Sparse = pruned
-	return []*Def{sampleDef, convertFormatDef, pruneDef}
+	return []*Def{sampleDef, convertFormatDef, pruneDef, segmentProductDef}
 }
 
 // Sparse is how an op takes and gives sparse tensors.
