@@ -16,6 +16,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
@@ -197,7 +198,7 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 
 // Has reports whether there are kernels for o, of attentions for the gradient as well.
 func (c codegen) Has(o *ir.Op, m *machine.Machine) bool {
-	return o.Name == "dm.attention" && Attends(o, on(m, c.options.Arch))
+	return op.Of(o).Family == op.Attention && Attends(o, on(m, c.options.Arch))
 }
 
 // Plan chooses how each kernel of u's body runs.

@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/native"
@@ -143,7 +144,7 @@ func (c codegen) on(u *pass.Unit) generator {
 
 // Has reports whether there are kernels for o: attentions, and their gradients, and products of sparse matrices.
 func (codegen) Has(o *ir.Op, _ *machine.Machine) bool {
-	return o.Name == "dm.segment_product" || attends(o)
+	return op.Of(o).Family == op.SparseTensors || attends(o)
 }
 
 // Times is what kernels take.
