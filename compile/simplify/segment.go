@@ -48,7 +48,7 @@ func blocksByColumn(_ *rewriter, o *ir.Op) bool {
 }
 
 func paddingInNoSegment(_ *rewriter, o *ir.Op) bool {
-	return !op.HasBatches(o) && op.Int(o, "dim") == 0 && unmask(o, 0, unconverted(o.Operands[1]))
+	return !op.HasBatches(o) && op.Int(o, "dim") == 0 && unmask(o, 0, vector(o.Operands[1]))
 }
 
 func paddingReplaced(_ *rewriter, o *ir.Op) bool {
@@ -56,8 +56,9 @@ func paddingReplaced(_ *rewriter, o *ir.Op) bool {
 	return positions != nil && unmask(o, 1, positions)
 }
 
-// unmask has operand i of o, along whose first dimension positions have segments, without the numbers behind the last
-// position: wherever it is computed, element by element along that dimension, for o alone.
+// unmask has operand i of o, along whose rows positions have segments, without the numbers behind the last position: wherever it is
+// computed, row by row, for o alone. Rows are those of the first dimension that is not 1: what a device has of a tensor in pieces is
+// one piece.
 func unmask(o *ir.Op, i int, positions *ir.Value) bool {
 	x := o.Operands[i]
 	p := x.Op
@@ -83,26 +84,52 @@ func unmask(o *ir.Op, i int, positions *ir.Value) bool {
 // bounded is the positions in front of the last of which o, a select, chooses its second operand, along its first dimension; nil where
 // o does not do that.
 func bounded(o *ir.Op) *ir.Value {
-	if o.Name != op.Prefix+"select" || o.In(0).Rank() == 0 || o.In(0).Rank() != o.In(1).Rank() {
+	if o.Name != op.Prefix+"select" || o.In(0).Rank() != o.In(1).Rank() || rows(o.In(0)) < 0 || rows(o.In(0)) != rows(o.In(1)) {
 		return nil
 	}
 	is := o.Operands[0]
-	if r := from(is, "reshape"); r != nil && r.In(0).Rank() == 1 && r.In(0).Shape[0].Equal(is.Tensor().Shape[0]) {
+	if r := from(is, "reshape"); r != nil && isVector(r.In(0)) && r.In(0).Shape[rows(r.In(0))].Equal(is.Tensor().Shape[rows(is.Tensor())]) {
 		is = r.Operands[0]
 	}
 	c := from(is, "compare")
-	if c == nil || op.Str(c, "direction") != "lt" || c.Results[0].Tensor().Rank() != 1 {
+	if c == nil || op.Str(c, "direction") != "lt" || !isVector(c.Results[0].Tensor()) {
 		return nil
 	}
 	n, end := from(unconverted(c.Operands[0]), "iota"), from(unconverted(c.Operands[1]), "slice")
-	if n == nil || end == nil || n.Results[0].Tensor().Rank() != 1 || end.In(0).Rank() != 1 {
+	if n == nil || end == nil || n.Results[0].Tensor().Rank() != 1 || !isVector(end.In(0)) {
 		return nil
 	}
-	m, ok := end.In(0).Shape[0].Int()
-	if cut, k := cutOf(end); !ok || !k || cut.start[0] != m-1 {
+	along := rows(end.In(0))
+	m, ok := end.In(0).Shape[along].Int()
+	if cut, k := cutOf(end); !ok || !k || cut.start[along] != m-1 {
 		return nil
 	}
-	return unconverted(end.Operands[0])
+	return vector(end.Operands[0])
+}
+
+// rows is the first dimension of t that is not 1, -1 where there is none.
+func rows(t *types.Tensor) int {
+	for d := range t.Rank() {
+		if !pattern.IsOne(t, d) {
+			return d
+		}
+	}
+	return -1
+}
+
+// isVector reports whether t has one dimension that is not 1, and that last.
+func isVector(t *types.Tensor) bool { return t.Rank() > 0 && rows(t) == t.Rank()-1 }
+
+// vector is v, positions, before its conversions, and with the dimensions of 1 that it had.
+func vector(v *ir.Value) *ir.Value {
+	for {
+		v = unconverted(v)
+		r := from(v, "reshape")
+		if r == nil || !isVector(v.Tensor()) || !isVector(r.In(0)) {
+			return v
+		}
+		v = r.Operands[0]
+	}
 }
 
 // unconverted is v before its conversions to integers that have all of its values.
@@ -116,27 +143,28 @@ func unconverted(v *ir.Value) *ir.Value {
 	}
 }
 
-// rowwise reports whether row i of o, along the first dimension of its result, depends on row i of v, operand j, alone.
+// rowwise reports whether row i of the result of o depends on row i of v, operand j, alone.
 func rowwise(o *ir.Op, j int, v *ir.Value) bool {
 	t, r := v.Tensor(), o.Results[0].Tensor()
-	if t == nil || t.Rank() == 0 || r.Rank() == 0 || !t.Shape[0].Equal(r.Shape[0]) || pattern.IsOne(t, 0) {
+	if t == nil || rows(t) < 0 || rows(r) < 0 || !t.Shape[rows(t)].Equal(r.Shape[rows(r)]) {
 		return false
 	}
+	from, to := rows(t), rows(r)
 	switch o.Name {
 	case op.Prefix + "reshape":
 		return true
 	case op.Prefix + "reduce":
-		return !slices.Contains(dimsOf(o, t.Rank()), 0)
+		return !slices.Contains(dimsOf(o, t.Rank()), from)
 	case op.Prefix + "transpose":
 		dims := dimsOf(o, t.Rank())
-		return len(dims) > 0 && dims[0] == 0
+		return len(dims) > to && dims[to] == from
 	case op.Prefix + "einsum":
 		eq := pattern.Equation(o)
-		if eq == nil || eq.Output == "" || eq.Inputs[j] == "" {
+		if eq == nil {
 			return false
 		}
-		first := eq.Output[:1]
-		return eq.Inputs[j][:1] == first && strings.Count(eq.Inputs[j], first) == 1
+		row := eq.Output[to : to+1]
+		return eq.Inputs[j][from:from+1] == row && strings.Count(eq.Inputs[j], row) == 1
 	}
-	return pattern.Elementwise(o) && t.Rank() == r.Rank()
+	return pattern.Elementwise(o) && t.Rank() == r.Rank() && from == to
 }
