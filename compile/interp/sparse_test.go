@@ -30,11 +30,13 @@ func formatsOf(rank int) []string {
 			"#dm.sparse<map = (i, j) -> (i : compressed, j : dense), nnz = E>",
 			"#dm.sparse<map = (i, j) -> (j floordiv 2 : dense, i floordiv 2 : compressed, j mod 2 : dense, i mod 2 : dense), nnz = E>",
 			"#dm.sparse<map = (i, j) -> (j : dense, i : dense)>",
+			"#dm.sparse<map = (i, j) -> (i : dense, j : loose_compressed), nnz = E>",
 		}
 	}
 	return []string{
 		"#dm.csf<nnz = E>", "#dm.coo<nnz = E>", "#dm.sparse<map = (i, j, k) -> (j : dense, k : compressed, i : compressed), nnz = E>",
 		"#dm.sparse<map = (i, j, k) -> (i : dense, j : dense, k : compressed), nnz = E>", "#dm.sparse<map = (i, j, k) -> (k : compressed, i floordiv 2 : compressed, i mod 2 : dense, j : dense), nnz = E>",
+		"#dm.sparse<map = (i, j, k) -> (i : dense, j : loose_compressed(nonunique), k : singleton), nnz = E>",
 	}
 }
 

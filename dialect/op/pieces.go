@@ -83,6 +83,8 @@ func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types
 		return fmt.Sprintf("%s stores elements, and no parts of a sum", t), "divide its rows"
 	case f.Levels[0].Kind != types.DenseLevel && f.Levels[0].Kind != types.CompressedLevel || f.Levels[0].NonOrdered:
 		return fmt.Sprintf("the outermost level of %s is %s, which devices do not divide", t, f.Levels[0].Kind), "store it as #dm.csr"
+	case slices.ContainsFunc(f.Levels, func(l types.Level) bool { return l.Kind == types.LooseCompressedLevel }):
+		return fmt.Sprintf("%s has entries with gaps between them, which devices do not divide", t), "store it as #dm.csr: dm.convert_format"
 	case known && n < devices:
 		return fmt.Sprintf("%d rows of %s are too few for %d devices", n, t, devices), "divide it over fewer devices"
 	}

@@ -240,8 +240,8 @@ func (j *joining) matches(c *matched, s *side) (from, to, number *ir.Value) {
 		ordered = shared[k] == s.outer[k] && (!s.whole || level.Div == 0 && level.Mod == 0)
 	}
 	dense := ordered && k <= s.level
-	for i := range k {
-		dense = dense && s.levels()[i].Kind == types.DenseLevel
+	for i, level := range s.levels() {
+		dense = dense && (i >= k || level.Kind == types.DenseLevel) && (i <= k || level.Kind != types.LooseCompressedLevel)
 	}
 	if dense {
 		from, to = s.children(j.numbered(c, shared, j.keyElem(s.count(k-1))), k)
@@ -263,7 +263,7 @@ func (j *joining) matches(c *matched, s *side) (from, to, number *ir.Value) {
 	if is := j.both(s.stored(s.level), s.repeated()); is != nil {
 		own = j.Value("select", []*ir.Value{is, own, j.constant(elem, end)}, nil)
 	}
-	if !ordered {
+	if !ordered || s.loose() {
 		n := s.count(s.level)
 		sorted := j.Value("sort", []*ir.Value{own}, named("dim", intAttr(0)), j.vector(elem, n), j.vector(types.I32, n)).Op
 		own, number = sorted.Results[0], sorted.Results[1]
@@ -282,9 +282,8 @@ func (s *side) children(parents *ir.Value, first int) (from, to *ir.Value) {
 	from, to = parents, s.Binary("add", parents, one)
 	for i := first; i <= s.level; i++ {
 		switch s.levels()[i].Kind {
-		case types.CompressedLevel:
-			p := s.positions(i)
-			from, to = s.take(p, from), s.take(p, to)
+		case types.CompressedLevel, types.LooseCompressedLevel:
+			from, to = s.bounds(i, from, to)
 		case types.DenseLevel, types.StructuredLevel:
 			size := s.wholeSize(i)
 			if s.levels()[i].Kind == types.StructuredLevel {

@@ -212,7 +212,7 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 		}
 		unique := i < e.core && e.levels()[i+1].Kind != types.SingletonLevel
 		own := k.key // of each entry of this level a key
-		if level.Kind == types.CompressedLevel {
+		if level.HasPositions() {
 			n := dim.Prod(sizes[:i]...)
 			starts := l.Value("iota", nil, append(named("dim", intAttr(0)), types.Named{Name: "step", Value: stepOf(below(i - 1))}), l.vector(elem, n.Add(dim.Const(1))))
 			if cells != nil { // those of the level before, and the end
@@ -224,6 +224,10 @@ func (l *lowering) assemble(to *types.Tensor, k keys) {
 				own = l.distinct(k, below(i), e.count(i))
 			}
 			p := l.Value("searchsorted", []*ir.Value{own, starts}, nil, l.vector(types.I32, n.Add(dim.Const(1))))
+			if level.Kind == types.LooseCompressedLevel { // where one ends, the next begins
+				i := l.Binary("add", l.numbers(n.Scale(2)), l.Splat(&types.Tensor{Elem: types.I32}, 1))
+				p = l.take(p, e.halved(i))
+			}
 			parts = append(parts, l.Convert(p, to.Components()[len(parts)].Tensor.Elem))
 		}
 		at := own

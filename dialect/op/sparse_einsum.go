@@ -118,8 +118,11 @@ func (c *contractedSparse) contractFrom(kind string, x term, others []term, leve
 			break
 		}
 		switch c.levels()[level].Kind {
-		case types.CompressedLevel:
+		case types.CompressedLevel, types.LooseCompressedLevel:
 			x.v = c.Value("segment_reduce", []*ir.Value{x.v, c.positions(level)}, named("kind", types.Keyword(kind)))
+			if c.levels()[level].Kind == types.LooseCompressedLevel {
+				x.v = c.others(x.v, c.count(level-1))
+			}
 		case types.DenseLevel:
 			shape := asTensor(x.v.Type).Shape
 			x.v = c.Reshape(x.v, append([]dim.Dim{c.count(level - 1), c.size(level)}, shape[1:]...)...)
@@ -133,6 +136,16 @@ func (c *contractedSparse) contractFrom(kind string, x term, others []term, leve
 	}
 	x, _ = c.multiply(x, others, -1, level, kept)
 	return c.place(kind, c.reduced(kind, x, kept), level)
+}
+
+// others are n elements of x, every other one along its first dimension: of the segments of a loose level those that are no gaps.
+func (l *lowering) others(x *ir.Value, n dim.Dim) *ir.Value {
+	if v, ok := n.Int(); ok {
+		return l.Value("slice", []*ir.Value{x}, []types.Named{
+			{Name: "dims", Value: IntList(0)}, {Name: "start_indices", Value: IntList(0)}, {Name: "limit_indices", Value: IntList(int(2*v - 1))}, {Name: "strides", Value: IntList(2)},
+		})
+	}
+	return l.take(x, l.Binary("mul", l.numbers(n), l.Splat(&types.Tensor{Elem: types.I32}, 2)))
 }
 
 // multiply multiplies x, of the entries of a level, by those of others whose deepest letter
@@ -213,9 +226,10 @@ func (c *contractedSparse) occupied(level int) *ir.Value {
 	}
 	below := level + 1
 	switch c.levels()[below].Kind {
-	case types.CompressedLevel:
+	case types.CompressedLevel, types.LooseCompressedLevel:
 		i := c.numbers(c.count(level))
-		return c.compared("lt", c.take(c.positions(below), i), c.take(c.positions(below), c.Binary("add", i, c.Splat(&types.Tensor{Elem: types.I32}, 1))))
+		begin, end := c.bounds(below, i, c.Binary("add", i, c.Splat(&types.Tensor{Elem: types.I32}, 1)))
+		return c.compared("lt", begin, end)
 	case types.DenseLevel:
 		if is := c.occupied(below); is != nil {
 			return c.reduce("or", c.Reshape(is, c.count(level), c.size(below)), 1)

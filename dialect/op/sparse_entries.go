@@ -132,9 +132,13 @@ func (e *entries) component(level int, kind types.ComponentKind) *ir.Value {
 
 func (e *entries) positions(level int) *ir.Value { return e.component(level, types.Positions) }
 
-// values has the entries of core as its first dimension, then inner.
+// values has the entries of core as its first dimension, then inner. What lies in gaps is any number, and 0 here: padding is 0 as it is.
 func (e *entries) values() *ir.Value {
-	return e.Reshape(last(e.parts), append([]dim.Dim{e.count(e.core)}, e.inner()...)...)
+	v := e.Reshape(last(e.parts), append([]dim.Dim{e.count(e.core)}, e.inner()...)...)
+	if e.loose() {
+		return e.unpadded(v, e.core, 0)
+	}
+	return v
 }
 
 // flat is values as they lie in memory.
@@ -167,14 +171,51 @@ func (e *entries) parents(level int, of *ir.Value) *ir.Value {
 			of = e.numbers(e.count(level))
 		}
 		return e.below(level, of, e.each(level))
-	case types.CompressedLevel:
-		ids := e.Value("segment_ids", []*ir.Value{e.positions(level)}, nil, e.vector(types.I32, e.count(level)))
+	case types.CompressedLevel, types.LooseCompressedLevel:
+		ids := e.ranges(level)
 		if of == nil {
 			return ids
 		}
 		return e.take(ids, of)
 	}
 	return e.along(level, of, "div")
+}
+
+// ranges is, for each entry of a level with positions, the entry of the level before that it is under.
+//
+// The positions of a loose level are those of twice as many segments less one, of which every other one is a gap between the entries
+// of two parents.
+func (e *entries) ranges(level int) *ir.Value {
+	ids := e.Value("segment_ids", []*ir.Value{e.positions(level)}, nil, e.vector(types.I32, e.count(level)))
+	if e.levels()[level].Kind != types.LooseCompressedLevel {
+		return ids
+	}
+	return e.Value("select", []*ir.Value{e.inRange(ids), e.halved(ids), e.constant(ids.Elem(), e.count(level-1))}, nil)
+}
+
+// inRange is which of the segments of a loose level are those of a parent, and no gap or padding.
+func (e *entries) inRange(ids *ir.Value) *ir.Value {
+	two, zero := e.Splat(&types.Tensor{Elem: ids.Elem()}, 2), e.Splat(&types.Tensor{Elem: ids.Elem()}, 0)
+	return e.compared("eq", e.Binary("rem", ids, two), zero)
+}
+
+func (e *entries) halved(ids *ir.Value) *ir.Value {
+	return e.Binary("div", ids, e.Splat(&types.Tensor{Elem: ids.Elem()}, 2))
+}
+
+// loose reports whether there are gaps between entries: a level is loose.
+func (e *entries) loose() bool {
+	return slices.ContainsFunc(e.levels(), func(l types.Level) bool { return l.Kind == types.LooseCompressedLevel })
+}
+
+// bounds are the positions at which the entries of a level begin and end that are below those of the level before from
+// number from on, up to number to.
+func (e *entries) bounds(level int, from, to *ir.Value) (begin, end *ir.Value) {
+	if e.levels()[level].Kind == types.LooseCompressedLevel {
+		one, two := e.Splat(&types.Tensor{Elem: from.Elem()}, 1), e.Splat(&types.Tensor{Elem: from.Elem()}, 2)
+		from, to = e.Binary("mul", from, two), e.Binary("sub", e.Binary("mul", to, two), one)
+	}
+	return e.take(e.positions(level), from), e.take(e.positions(level), to)
 }
 
 // each is how many entries a structured level has below each entry of the level before.
@@ -250,11 +291,31 @@ func (l *lowering) numbers(n dim.Dim) *ir.Value {
 // stored is, for each entry of a level, whether it is one, and no padding; nil where there is
 // no padding.
 func (e *entries) stored(level int) *ir.Value {
+	is := e.before(level)
+	var at *ir.Value // the entry of level i that is above
+	for i := level; i >= 0 && e.loose(); i-- {
+		if e.levels()[i].Kind == types.LooseCompressedLevel {
+			own := e.inRange(e.Value("segment_ids", []*ir.Value{e.positions(i)}, nil, e.vector(types.I32, e.count(i))))
+			if at != nil {
+				own = e.take(own, at)
+			}
+			is = e.both(is, own)
+		}
+		if at == nil && e.levels()[i].Kind == types.DenseLevel {
+			at = e.numbers(e.count(level))
+		}
+		at = e.parents(i, at)
+	}
+	return is
+}
+
+// before is, for each entry of a level, whether it lies before the last position; nil where there is none.
+func (e *entries) before(level int) *ir.Value {
 	at := level
-	for at >= 0 && e.levels()[at].Kind != types.CompressedLevel {
+	for at >= 0 && !e.levels()[at].HasPositions() {
 		at--
 	}
-	if at < 0 {
+	if at < 0 || e.levels()[at].Kind == types.LooseCompressedLevel {
 		return nil
 	}
 	n := e.end(at)

@@ -92,7 +92,7 @@ func (l *lowering) keysOf(i int, to *types.Tensor) keys {
 	same := from.core == e.core && slices.EqualFunc(from.levels(), e.levels(), func(a, b types.Level) bool {
 		return a.Dim == b.Dim && a.Div == b.Div && a.Mod == b.Mod
 	})
-	if !same || len(from.inner()) != len(e.inner()) {
+	if !same || from.loose() || len(from.inner()) != len(e.inner()) {
 		return l.storedAs(i, roomy(to, from.t.Values()))
 	}
 	end := dim.Prod(e.order()...)

@@ -305,7 +305,7 @@ func (j *joining) stored(c *matched, to *types.Tensor) keys {
 		return k
 	}
 	var number *ir.Value // in the order of keys
-	if !sorted || c.is != c.padding {
+	if !sorted || c.is != c.padding || c.side != nil && c.side.loose() {
 		s := j.Value("sort", []*ir.Value{key}, named("dim", intAttr(0)), j.vector(elem, c.n), j.vector(types.I32, c.n)).Op
 		key, number = s.Results[0], s.Results[1]
 		x = j.take(x, number)

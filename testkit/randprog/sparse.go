@@ -105,7 +105,7 @@ func (g *sparse) format() string {
 		case coordinates && i > first:
 			levels[i] = dims[d] + " : singleton"
 		default:
-			levels[i] = dims[d] + " : compressed"
+			levels[i] = dims[d] + []string{" : compressed", " : compressed", " : compressed", " : loose_compressed"}[g.rng.IntN(4)]
 			compressed++
 		}
 	}
