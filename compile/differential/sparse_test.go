@@ -134,4 +134,25 @@ func.func @f(%x: tensor<20x16xf32>, %w: tensor<16x5xf32>) -> (tensor<12x32xf32>,
   %v = dm.mean %a, dims = [0] : (!a) -> tensor<16xf32>
   return %u, %y, %m, %v : tensor<12x32xf32>, tensor<20x5xf32>, tensor<20xf32>, tensor<16xf32>
 }
+`, `!a = tensor<20x16xf32, #dm.sparse<map = (i, j) -> (i : dense, j : loose_compressed), nnz = 320>>
+!b = tensor<20x16xf32, #dm.csr<nnz = 320>>
+!u = tensor<20x16xf32, #dm.csr<nnz = 320>>
+!c = tensor<20x16xi8, #dm.csr<nnz = 320>>
+func.func @f(%x: tensor<20x16xf32>, %y: tensor<20x16xf32>, %w: tensor<16x5xf32>) -> (tensor<20x5xf32>, tensor<20x16xf32>, tensor<20x16xf32>, tensor<20xf32>) {
+  %r = dm.relu %x : tensor<20x16xf32>
+  %q = dm.relu %y : tensor<20x16xf32>
+  %a = dm.convert_format %r : (tensor<20x16xf32>) -> !a
+  %b = dm.convert_format %q : (tensor<20x16xf32>) -> !b
+  %0 = dm.matmul %a, %w : (!a, tensor<16x5xf32>) -> tensor<20x5xf32>
+  %s, %t, %of = dm.merge symmetric_difference %a, %b : (!a, !b) -> (!u, !u, !c)
+  %1 = dm.sub %s, %t : !u
+  %p, %k, %v = dm.unpack %1 : (!u) -> (tensor<21xi32>, tensor<320xi32>, tensor<320xf32>)
+  %least = dm.constant dense<-0.5> : tensor<f32>
+  %m = dm.compare gt %v, %least : (tensor<320xf32>, tensor<f32>) -> tensor<320xi1>
+  %g = dm.filter %1, %m : (!u, tensor<320xi1>) -> !u
+  %2 = dm.convert_format %1 : (!u) -> tensor<20x16xf32>
+  %3 = dm.convert_format %g : (!u) -> tensor<20x16xf32>
+  %4 = dm.reduce max %g, dims = [1], over = stored : (!u) -> tensor<20xf32>
+  return %0, %2, %3, %4 : tensor<20x5xf32>, tensor<20x16xf32>, tensor<20x16xf32>, tensor<20xf32>
+}
 `}

@@ -71,6 +71,12 @@ func sparseForm(o *ir.Op) func(c *call) (values, error) {
 	switch {
 	case d == nil || d.Sparse == nil, into && slices.Contains([]string{"einsum", "matmul", "reduce"}, d.Name), d.Name == "softmax" && blocked(o.Operands[0].Tensor().Format):
 		return nil
+	case d.Name == "reduce" && op.Str(o, "kind") != "add":
+		// The loops visit what is stored alone, where other reductions see the zeros as well.
+		if op.Str(o, "over") != "stored" || blocked(o.Operands[0].Tensor().Format) {
+			return nil
+		}
+		return reducedStored
 	case sparseForms[d.Name] != nil:
 		return sparseForms[d.Name]
 	case elements[d.Name] != nil && len(o.Operands) == 1:
@@ -98,7 +104,7 @@ var sparseForms map[string]func(c *call) (values, error)
 func init() {
 	sparseForms = map[string]func(c *call) (values, error){
 		"einsum": contraction, "matmul": contraction, "reduce": reduction, "stop_gradient": whole,
-		"convert_format": reformatted, "transpose": transposed, "sample": sampled, "softmax": normalized,
+		"convert_format": reformatted, "transpose": transposed, "sample": sampled, "softmax": normalized, "merge": aligned,
 	}
 }
 
@@ -257,12 +263,11 @@ func normalized(c *call) (values, error) {
 	shape := slices.Delete(sizes(c.o.Results[0]), d, d+1)
 	over := func(kind string, x *ir.Value, first float64) *ir.Value {
 		out := c.filled(tensorOf(acc, shape...), c.number(acc, first))
-		identity := c.number(acc, first)
+		if kind != "add" {
+			return c.overStored(kind, x, out, c.number(acc, first), [][]string{names, rest}, reduces)
+		}
 		return c.generic(values{x}, values{out}, [][]string{names, rest}, reduces, func(b builder, v values) values {
-			if kind == "add" {
-				return values{b.combine(kind, acc, v[1], v[0])}
-			}
-			return values{b.semiring("reduce", acc, values{v[0], v[1], identity}, func(in builder, v values) *ir.Value { return in.combine(kind, acc, v[0], v[1]) })}
+			return values{b.combine(kind, acc, v[1], v[0])}
 		})[0]
 	}
 	with := func(x, y *ir.Value, t *types.Tensor, f func(in builder, x values) *ir.Value) *ir.Value {

@@ -22,6 +22,9 @@ type scalar struct {
 	elem    types.Elem
 	into    string
 	former  bool // the result's former value itself
+	// ofStored: what is not stored takes no part in the reduction into.
+	ofStored bool
+	index    bool // it is the number of an iteration
 }
 
 // term is a tensor with the loop that each of its dimensions follows.
@@ -36,13 +39,14 @@ var functions = map[string]string{
 	"arith.maximumf": "max", "arith.maxsi": "max", "arith.minimumf": "min", "arith.minsi": "min", "arith.negf": "neg",
 	"math.absf": "abs", "math.exp": "exp", "math.expm1": "expm1", "math.log": "log", "math.log1p": "log1p", "math.sqrt": "sqrt", "math.rsqrt": "rsqrt",
 	"math.tanh": "tanh", "math.sin": "sin", "math.cos": "cos", "math.erf": "erf", "math.floor": "floor", "math.ceil": "ceil", "math.absi": "abs",
+	"arith.andi": "and", "arith.ori": "or", "arith.xori": "xor", "arith.remsi": "rem",
 }
 
 // binary are those of functions that take two operands.
-var binary = []string{"add", "sub", "mul", "div", "max", "min"}
+var binary = []string{"add", "sub", "mul", "div", "max", "min", "and", "or", "xor", "rem"}
 
 // conversions are those that keep a number as far as it fits.
-var conversions = []string{"arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi"}
+var conversions = []string{"arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.index_cast", "arith.trunci", "arith.fptosi"}
 
 // reductions are the ops by which loops may reduce.
 var reductions = []string{"add", "mul", "max", "min"}
@@ -71,6 +75,14 @@ func (x *function) generic(o *ast.Op) error {
 		}
 	}
 	y := &scalar{elem: former.t.Elem, into: "add"}
+	l.sizes = make([]dim.Dim, len(l.reduces))
+	for i, u := range o.Operands {
+		for k, n := range x.shape(u.Name) {
+			if k < len(l.maps[i]) {
+				l.sizes[l.maps[i][k]] = n
+			}
+		}
+	}
 	ins := make([]*scalar, len(o.Operands))
 	for i := range o.Operands {
 		v, err := x.of(o, i)
@@ -93,16 +105,16 @@ func (x *function) generic(o *ast.Op) error {
 		if len(o.Regions) != 1 || len(o.Regions[0].Blocks) != 1 {
 			return unsupported(o, "linalg.generic without a region of one block is not imported")
 		}
-		if y, err = x.region(o.Regions[0].Blocks[0], ins, l, former); err != nil {
+		if y, err = x.region(o.Regions[0].Blocks[0], ins, l, former, nil); err != nil {
 			return err
 		}
 	}
 	return x.result(o, y, l, former)
 }
 
-// region is what a block of scalar ops yields.
-func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value) (*scalar, error) {
-	env := map[string]*scalar{}
+// region is what a block of scalar ops yields, in which those of the regions around it are known.
+func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value, outer map[string]*scalar) (*scalar, error) {
+	env := within(outer)
 	for i, a := range b.Args {
 		if i < len(args) {
 			env[a.Name] = args[i]
@@ -123,6 +135,12 @@ func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value)
 			if v.former && !sums {
 				v = &scalar{factors: []term{{x.built(former), l.maps[len(l.maps)-1]}}, elem: v.elem}
 			}
+			if x.pattern != nil {
+				var err error
+				if v, err = x.atPattern(o, *x.pattern, v); err != nil {
+					return nil, err
+				}
+			}
 			in = append(in, v)
 		}
 		if o.Name == "linalg.yield" || o.Name == "sparse_tensor.yield" {
@@ -133,9 +151,18 @@ func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value)
 		}
 		var y *scalar
 		var err error
-		if strings.HasPrefix(o.Name, "sparse_tensor.") {
-			y, err = x.semiring(o, in, l, former)
-		} else {
+		switch {
+		case len(o.Results) != 1:
+			err = unsupported(o, "%s in a region is not imported", diag.Name(o.Name))
+		case strings.HasPrefix(o.Name, "sparse_tensor."):
+			y, err = x.semiring(o, in, l, former, env)
+		case o.Name == "linalg.index":
+			y, err = x.place(o, l)
+		case o.Name == "arith.cmpi" || o.Name == "arith.cmpf":
+			y, err = x.compared(o, in)
+		case o.Name == "arith.select":
+			y, err = x.selected(o, in)
+		default:
 			y, err = x.scalarOp(o, in)
 		}
 		if err != nil {
@@ -144,56 +171,6 @@ func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value)
 		env[o.Results[0].Name] = y
 	}
 	return nil, errors.New("a region without linalg.yield is not imported")
-}
-
-// semiring is a sparse_tensor.unary or binary that says what the result is where its operands
-// store elements, and nothing of other places: the first of two, and the function of both.
-func (x *function) semiring(o *ast.Op, in []*scalar, l *loops, former *value) (*scalar, error) {
-	n := map[string]int{"sparse_tensor.unary": 1, "sparse_tensor.binary": 2}[o.Name]
-	var own []*ast.Block
-	text, names := x.text(o), ""
-	for i, r := range o.Regions {
-		if len(r.Blocks) == 0 || len(r.Blocks[0].Ops) == 0 {
-			continue
-		}
-		own = append(own, r.Blocks[0])
-		if o.Form == ast.Custom {
-			before := strings.TrimSuffix(strings.TrimSpace(text[:r.Open]), "=")
-			names += before[strings.LastIndexAny(before, " \t\n}")+1:]
-		} else if i == 0 {
-			names += map[int]string{1: "present", 2: "overlap"}[n]
-		}
-	}
-	for _, v := range in {
-		if v.former || v.into != "" || len(v.factors) == 0 {
-			return nil, unsupported(o, "%s of a partial sum or a number is not imported", o.Name)
-		}
-	}
-	if n == 0 || len(in) != n || len(o.Results) != 1 || x.b.Err() != nil || len(own) != 1 || strings.TrimSpace(names) != map[int]string{1: "present", 2: "overlap"}[n] || strings.Contains(text, "identity") {
-		return nil, unsupported(o, "%s with regions for what is not stored is not imported", o.Name)
-	}
-	y, err := x.region(own[0], in, l, former)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range in { // the places of both decide
-		for _, t := range v.factors {
-			seen := map[*ir.Value]bool{}
-			if !slices.ContainsFunc(y.factors, func(u term) bool { return from(u.v, t.v, seen) }) {
-				return nil, unsupported(o, "%s whose result does not depend on all operands is not imported", o.Name)
-			}
-		}
-	}
-	return y, nil
-}
-
-// from reports whether v is u or computed from it; seen are values that are not.
-func from(v, u *ir.Value, seen map[*ir.Value]bool) bool {
-	if v == u || seen[v] {
-		return v == u
-	}
-	seen[v] = true
-	return v.Op != nil && slices.ContainsFunc(v.Op.Operands, func(w *ir.Value) bool { return from(w, u, seen) })
 }
 
 // scalarOp is one op of a region.
@@ -208,13 +185,17 @@ func (x *function) scalarOp(o *ast.Op, in []*scalar) (*scalar, error) {
 		}
 		return &scalar{number: x.values[o.Results[0].Name].number}, nil
 	}
-	if slices.Contains(conversions, o.Name) && len(in) == 1 && !in[0].former && in[0].into == "" {
+	ofBool := (o.Name == "arith.extui" || o.Name == "arith.uitofp") && len(in) == 1 && in[0].elem == types.I1
+	if (slices.Contains(conversions, o.Name) || ofBool) && len(in) == 1 && !in[0].former && in[0].into == "" {
 		to := types.InvalidElem
 		text := o.Text(x.src, o.Sig)
 		for _, sep := range []string{" to ", "->"} {
 			if _, after, ok := strings.Cut(text, sep); ok {
 				if t, err := x.typed(after); err == nil {
 					to = types.ElemOf(t)
+				}
+				if strings.TrimSpace(after) == "index" {
+					to = types.I64
 				}
 			}
 		}
@@ -346,6 +327,9 @@ func (x *function) result(o *ast.Op, y *scalar, l *loops, former *value) error {
 	if err != nil {
 		return err
 	}
+	if y.ofStored && former.t.Format != nil {
+		return unsupported(o, "a reduction of what is stored with a sparse result is not imported")
+	}
 	if y.into != "" && (former.v != nil || former.number != 0 || y.into != "add") {
 		v = x.b.Binary(y.into, x.built(former), x.stored(v, former.t.Format))
 	}
@@ -401,7 +385,11 @@ func (x *function) reduced(o *ast.Op, y *scalar, l *loops) (*ir.Value, error) {
 				rest = append(rest, c)
 			}
 		}
-		v := x.b.Value("reduce", []*ir.Value{t.v}, []types.Named{{Name: "kind", Value: types.Keyword(y.into)}, {Name: "dims", Value: op.IntList(dims...)}})
+		attrs := []types.Named{{Name: "kind", Value: types.Keyword(y.into)}, {Name: "dims", Value: op.IntList(dims...)}}
+		if y.ofStored {
+			attrs = append(attrs, types.Named{Name: "over", Value: types.Keyword("stored")})
+		}
+		v := x.b.Value("reduce", []*ir.Value{t.v}, attrs)
 		return x.along(term{v, rest}, out), nil
 	}
 	letters := func(m []int) string {

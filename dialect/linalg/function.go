@@ -31,6 +31,9 @@ type function struct {
 	b      *op.Builder
 	sizes  *sizes
 	values map[string]*value
+	// pattern is the tensor at whose stored elements a region computes; nil: at all.
+	pattern *term
+	parts   map[*ir.Value][]*ir.Value // the components of sparse tensors that were asked for
 }
 
 func (c *importer) function(o *ast.Op) error {
@@ -41,7 +44,7 @@ func (c *importer) function(o *ast.Op) error {
 	if len(blocks) != 1 {
 		return unsupported(o, "a body of %d blocks is not imported", len(blocks))
 	}
-	x := &function{importer: c, sizes: &sizes{of: map[string][]dim.Dim{}, same: map[string]dim.Dim{}}, values: map[string]*value{}}
+	x := &function{importer: c, sizes: &sizes{of: map[string][]dim.Dim{}, same: map[string]dim.Dim{}}, values: map[string]*value{}, parts: map[*ir.Value][]*ir.Value{}}
 	var args []*types.Tensor
 	for _, a := range o.Func.Args {
 		t, err := c.typed(o.Text(c.src, a.Type))

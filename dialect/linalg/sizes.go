@@ -14,6 +14,7 @@ import (
 type loops struct {
 	maps    [][]int
 	reduces []bool
+	sizes   []dim.Dim // of the loops
 }
 
 // named are the ops of linalg that are sums of products, as equations.

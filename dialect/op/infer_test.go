@@ -163,6 +163,10 @@ var goodOps = []struct {
 	{"concatenate", "=tensor<8x6xf32,#dm.csr<nnz=e>> =tensor<4x6xf32,#dm.csr<nnz=f>>", "dim = 0", "=tensor<12x6xf32,#dm.csr<nnz=e+f>>", "0", "8*e + 36 8*f + 20", "8*e + 8*f + 52"},
 	{"mean", "=tensor<8x6xf32,#dm.csr<nnz=9>>", "dims = [1]", "8xf32", "17", "72", "32"},
 	{"prune", "8x16xf32", "", "=tensor<8x16xf32,#dm.nm<2:4>>", "0", "512", "512"},
+	{"merge", "=tensor<8x6xf32,#dm.csr<nnz=e>> =tensor<8x6xf32,#dm.csr<nnz=f>>", "kind = intersection", "=tensor<8x6xf32,#dm.csr<nnz=g>> =tensor<8x6xf32,#dm.csr<nnz=g>> =tensor<8x6xi8,#dm.csr<nnz=g>>", "0", "8*e + 36 4*e + 4*f + 36", "13*g + 36"},
+	{"filter", "=tensor<8x6xf32,#dm.csr<nnz=e>> exi1", "", "=tensor<8x6xf32,#dm.coo<nnz=g>>", "0", "8*e + 36 e", "12*g + 8"},
+	{"einsum", "=tensor<8x6xf32,#dm.sparse<map=(i,j)->(i:dense,j:loose_compressed),nnz=9>> 6x4xf32", `equation = "ij,jk->ik"`, "8x4xf32", "72", "136 144", "128"},
+	{"reduce", "=tensor<8x6xf32,#dm.csr<nnz=e>>", "kind = max, dims = [1], over = stored", "8xf32", "0", "4*e + 36", "32"},
 
 	// Movement.
 	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},

@@ -41,6 +41,7 @@ var reduceDef = &Def{
 		{Name: "kind", Kind: KindKeyword, Lead: true, Optional: true, Enum: reductionKinds, Doc: "the named reduction; absent with a region"},
 		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions to reduce; all where absent"},
 		{Name: "keep_dims", Kind: KindBool, Default: types.Bool(false), Doc: "reduced dimensions stay with size 1"},
+		{Name: "over", Kind: KindKeyword, Enum: []string{"all", "stored"}, Default: types.Keyword("all"), Doc: "of a sparse operand: all elements, of which those that are not stored are 0, or those that are stored"},
 		accumulateAttr,
 	},
 	Regions: []RegionDef{{Name: "body", Optional: true, Doc: "two scalars of x's element type in, one out"}},

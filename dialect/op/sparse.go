@@ -21,8 +21,8 @@ func sparseTensors() []*Def {
 	sliceDef.Sparse, concatenateDef.Sparse = slicedElements, concatenatedElements
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
-	pruneDef.Sparse = pruned
-	return []*Def{sampleDef, convertFormatDef, pruneDef, segmentProductDef}
+	pruneDef.Sparse, mergeDef.Sparse, filterDef.Sparse = pruned, merged, filtered
+	return []*Def{sampleDef, convertFormatDef, pruneDef, mergeDef, filterDef, segmentProductDef}
 }
 
 // Sparse is how an op takes and gives sparse tensors.
@@ -34,6 +34,8 @@ type Sparse struct {
 	Infer func(o *ir.Op, dense []types.Type) ([]types.Type, *Problem)
 	// Assembles is set where the text states how many elements the result has room for.
 	Assembles bool
+	// Shares: all results store the same elements.
+	Shares bool
 	// Keeps reports whether the results store the elements that the first sparse operand does,
 	// where alike says so of operands; nil: they do not.
 	Keeps func(o *ir.Op, alike func(a, b *ir.Value) bool) bool
@@ -138,9 +140,6 @@ func supported(o *ir.Op) *Problem {
 				at = i
 			}
 			for j, l := range t.Format.Levels {
-				if l.Kind == types.LooseCompressedLevel {
-					return problem("DM134", at, "%s has a level that is %s, for which there is no code", valueName(v), l.Kind).help("store it with dense, compressed and singleton levels")
-				}
 				if l.NonOrdered {
 					return problem("DM134", at, "the coordinates of level %d of %s are in no order, for which there is no code", j, valueName(v)).help("store it in order")
 				}
@@ -176,8 +175,18 @@ func (p *patterns) root(v *ir.Value) *ir.Value {
 	}
 	p.roots[v] = v
 	d := Of(v.Op)
-	if d == nil || d.Sparse == nil || d.Sparse.Keeps == nil {
+	if d == nil || d.Sparse == nil {
 		return v
+	}
+	if from := repacked(v.Op); from != nil {
+		p.roots[v] = p.root(from)
+		return p.roots[v]
+	}
+	if d.Sparse.Shares {
+		p.roots[v] = v.Op.Results[0]
+	}
+	if d.Sparse.Keeps == nil {
+		return p.roots[v]
 	}
 	if from := pattern(v.Op); from != nil && d.Sparse.Keeps(v.Op, p.alike) {
 		p.roots[v] = p.root(from)
@@ -305,9 +314,11 @@ func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 			}
 		}
 	}
+	stored := map[*ir.Value]bool{} // once, where results share it
 	for _, vs := range out {
 		for _, v := range vs {
-			if from := Source(v); from.Op != nil && slices.Contains(ops, from.Op) {
+			if from := Source(v); from.Op != nil && slices.Contains(ops, from.Op) && !stored[v] {
+				stored[v] = true
 				written = written.Add(asTensor(v.Type).Bytes())
 			}
 		}
@@ -325,8 +336,8 @@ func HasTraffic(o *ir.Op) bool {
 // formatReference says, on the reference page, how formats are written.
 func formatReference() string {
 	s := "A format is a list of levels, the outermost first, each of which walks a dimension, the blocks of one (`d0 floordiv 4`) or the places in a block (`d0 mod 4`). A level is `dense` (every coordinate has an entry), " +
-		"`compressed` (the coordinates of the entries below each entry of the level before, with positions where these begin and end) or `singleton` (one coordinate for each entry) or `structured[n, m]` (n coordinates of each m neighbours); `loose_compressed` is read, " +
-		"but there is no code for it. The values are those of the last level, in its order. (Chou, Kjolstad and Amarasinghe, *Format Abstraction for Sparse Tensor Algebra Compilers*, OOPSLA 2018; MLIR's `sparse_tensor`.)\n\n" +
+		"`compressed` (the coordinates of the entries below each entry of the level before, with positions where these begin and end) or `singleton` (one coordinate for each entry) or `structured[n, m]` (n coordinates of each m neighbours) or `loose_compressed` (two positions for each entry of the level before, " +
+		"which do not fall; what lies between two such ranges is in none). The values are those of the last level, in its order. (Chou, Kjolstad and Amarasinghe, *Format Abstraction for Sparse Tensor Algebra Compilers*, OOPSLA 2018; MLIR's `sparse_tensor`.)\n\n" +
 		"MLIR's attribute, `#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32, crdWidth = 32 }>`, states a format; so do short names:\n\n| format | stores |\n|---|---|\n"
 	for _, f := range types.Formats {
 		s += "| `#dm." + f.Name + "<" + f.Args + ">` | " + f.Doc + " |\n"

@@ -142,7 +142,7 @@ var transposed = &Sparse{
 
 // summed is how dm.reduce takes a sparse operand.
 var summed = &Sparse{
-	Doc: "`add`, `mul`, `max` or `min` of a sparse operand, which gives a dense tensor. What is not stored is 0, and counts: the maximum of a row with room for another element is at least 0, its product is 0.",
+	Doc: "`add`, `mul`, `max` or `min` of a sparse operand, which gives a dense tensor. What is not stored is 0, and counts: the maximum of a row with room for another element is at least 0, its product is 0; with `over = stored` it takes no part.",
 	lower: func(l *lowering) {
 		kind := Str(l.o, "kind")
 		if !slices.Contains([]string{"add", "mul", "max", "min"}, kind) || len(l.in) > 1 {
@@ -150,7 +150,7 @@ var summed = &Sparse{
 		}
 		c, total := l.overRows()
 		y := c.rows(kind, c.Convert(c.values(), wide(c.t.Elem)))
-		if kind != "add" {
+		if kind != "add" && Str(l.o, "over") != "stored" {
 			ones := &types.Tensor{Shape: append([]dim.Dim{c.count(c.core)}, c.inner()...), Elem: types.I32}
 			missing := c.compared("lt", c.rows("add", c.Splat(ones, 1)), c.constant(types.I32, total))
 			zero := c.Splat(&types.Tensor{Elem: y.Elem()}, 0)

@@ -44,6 +44,29 @@ func made(o *ir.Op) *types.Tensor {
 	return nil
 }
 
+// repacked is the sparse tensor whose pattern o, dm.pack, gives other values: all operands but the last are components of it,
+// as one dm.unpack has them; nil: there is none.
+func repacked(o *ir.Op) *ir.Value {
+	t := made(o)
+	if o.Name != Prefix+"pack" || t == nil {
+		return nil
+	}
+	u := o.Operands[0].Op
+	if u == nil || u.Name != Prefix+"unpack" || len(u.Results) != len(o.Operands) {
+		return nil
+	}
+	for i, v := range o.Operands[:len(o.Operands)-1] {
+		if v != u.Results[i] {
+			return nil
+		}
+	}
+	from := asTensor(u.Operands[0].Type)
+	if from == nil || from.Format == nil || !from.Format.Equal(t.Format) || !sameShape(from.Shape, t.Shape) {
+		return nil
+	}
+	return u.Operands[0]
+}
+
 func componentList(cs []types.Component) string {
 	s := "its components are"
 	for i, c := range cs {
