@@ -161,7 +161,7 @@ func (x *function) region(b *ast.Block, args []*scalar, l *loops, former *value,
 		case o.Name == "arith.cmpi" || o.Name == "arith.cmpf":
 			y, err = x.compared(o, in)
 		case o.Name == "arith.select":
-			y, err = x.selected(o, in)
+			y, err = x.selected(o, in, l)
 		default:
 			y, err = x.scalarOp(o, in)
 		}

@@ -110,6 +110,7 @@ func TestSemirings(t *testing.T) {
 	type at struct {
 		x, y           float64
 		inX, inY, main bool // main: on the diagonal or above it
+		is             bool // of the third argument
 		place          int
 	}
 	where := func(v float64, is bool) (float64, bool) { return v, is }
@@ -143,6 +144,12 @@ func TestSemirings(t *testing.T) {
 		"scaled":   func(e at) (float64, bool) { return where(e.x+e.y, e.inX) },
 		"upper":    func(e at) (float64, bool) { return where(e.x, e.inX && e.place%6 > e.place/6) },
 		"products": nil,
+		"chosen": func(e at) (float64, bool) {
+			if e.is {
+				return e.x, e.inX || e.inY
+			}
+			return e.y, e.inX || e.inY
+		},
 	}
 	if len(m.Funcs) != len(want) {
 		t.Fatalf("%d functions", len(m.Funcs))
@@ -201,6 +208,7 @@ func TestSemirings(t *testing.T) {
 			if len(dense) > 1 {
 				e.y, e.inY = dense[1].Float(i), dense[1].Float(i) != 0
 			}
+			e.is = len(dense) > 2 && dense[2].Float(i) != 0
 			if want[f.Name] == nil {
 				continue
 			}

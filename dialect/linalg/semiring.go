@@ -549,12 +549,15 @@ func (x *function) paired(a, b *scalar) (term, term) {
 }
 
 // selected is arith.select in a region.
-func (x *function) selected(o *ast.Op, in []*scalar) (*scalar, error) {
+func (x *function) selected(o *ast.Op, in []*scalar, l *loops) (*scalar, error) {
 	if len(in) != 3 || slices.ContainsFunc(in, func(v *scalar) bool { return v.former || v.into != "" }) || len(in[0].factors) == 0 {
 		return nil, unsupported(o, "arith.select of a partial sum or a number is not imported")
 	}
 	a, b := x.paired(in[1], in[2])
 	c := x.one(in[0])
+	if sparse(a) && sparse(b) && !sparse(c) && slices.Equal(a.letters, b.letters) {
+		return x.chosen(o, l, c, a, b)
+	}
 	if slices.ContainsFunc([]term{a, b, c}, sparse) {
 		return nil, unsupported(o, "arith.select of sparse tensors outside of sparse_tensor.unary and binary is not imported")
 	}
@@ -562,6 +565,22 @@ func (x *function) selected(o *ast.Op, in []*scalar) (*scalar, error) {
 		return in[1], nil
 	}
 	return &scalar{factors: []term{x.three(c, a, b)}, elem: a.v.Elem()}, nil
+}
+
+// chosen is a where c, a dense mask, holds, and b elsewhere: what one of them stores.
+func (x *function) chosen(o *ast.Op, l *loops, c, a, b term) (*scalar, error) {
+	s := &semiring{function: x, o: o, l: l}
+	first, second, _ := s.merge("union", a, b)
+	if x.b.Err() != nil {
+		return of(a), nil
+	}
+	p := term{first, a.letters}
+	mask, err := x.atPattern(o, p, of(term{x.b.Convert(c.v, types.I8), c.letters}))
+	if err != nil {
+		return nil, err
+	}
+	is := x.b.Value("compare", []*ir.Value{x.one(mask).v, x.b.Splat(&types.Tensor{Elem: types.I8}, 0)}, []types.Named{{Name: "direction", Value: types.Keyword("ne")}})
+	return of(s.packed(p, x.b.Value("select", []*ir.Value{is, last(x.components(first)), last(x.components(second))}, nil))), nil
 }
 
 // place is linalg.index: the number of a loop's iteration.

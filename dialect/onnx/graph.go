@@ -33,9 +33,6 @@ func checkModel(p *modelProto) {
 		}
 		p.opsets[""] = 1
 	}
-	if p.graph.sparse > 0 {
-		unsupported("a sparse initializer")
-	}
 }
 
 // scope is the values of a graph, those of the graphs around it behind them.
@@ -67,6 +64,13 @@ func (s *scope) constants(g *graphProto) {
 			continue
 		}
 		s.define(t.name, s.literal(d))
+	}
+	for _, p := range g.sparse {
+		v := s.sparse(p)
+		if p.values.name == "" {
+			fail("an initializer has no name")
+		}
+		s.define(p.values.name, v)
 	}
 }
 

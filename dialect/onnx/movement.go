@@ -49,7 +49,10 @@ func convertConstant(n *node) []*ir.Value {
 		case "value_string", "value_strings":
 			unsupported("elements of type string")
 		case "sparse_value":
-			unsupported("a sparse tensor")
+			if a.sparse == nil {
+				fail("no value")
+			}
+			return one(n.sparse(a.sparse))
 		}
 	}
 	fail("no value")

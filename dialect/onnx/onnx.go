@@ -155,6 +155,7 @@ func build(name string, p *modelProto, opts Options, tracing bool) (x *importer,
 // finish raises and verifies the program.
 func (x *importer) finish() (err error) {
 	defer caught(&err)
+	products(x.module)
 	raise.Module(x.module)
 	for _, d := range verify.Module(x.module) {
 		if d.Severity == diag.Error {

@@ -85,6 +85,18 @@ func invalid() map[string]struct {
 			"DM144", "the graph has a cycle",
 		},
 		"constant's size": {on([]Message{Floats("w", two, 1, 2, 3)}, Node("Add", []string{"x", "w"}, []string{"y"})), "DM144", `tensor "w" has 12 bytes, its type tensor<2xf32> takes 8`},
+		"sparse, unsorted": {
+			sparse(Sparse(Floats("w", two, 1, 2), Ints("", two, 5, 1), 3, 2)), "DM144", `sparse tensor "w": entry 1 is element 1, behind element 5: entries are sorted`,
+		},
+		"sparse, twice":   {sparse(Sparse(Floats("w", two, 1, 2), Ints("", two, 5, 5), 3, 2)), "DM144", "entry 1 is element 5, behind element 5"},
+		"sparse, outside": {sparse(Sparse(Floats("w", two, 1, 2), Ints("", []int{2, 2}, 0, 1, 3, 0), 3, 2)), "DM144", "index 0 of entry 1 is 3, outside of 3"},
+		"sparse, number":  {sparse(Sparse(Floats("w", two, 1, 2), Ints("", two, 1, 6), 3, 2)), "DM144", "entry 1 is number 6 of 6 elements"},
+		"sparse, indices": {sparse(Sparse(Floats("w", two, 1, 2), Ints("", []int{3}, 1, 2, 3), 3, 2)), "DM144", "its indices are tensor<3xi64>, and neither tensor<2xi64> nor tensor<2x2xi64>"},
+		"sparse, none":    {sparse(Sparse(Floats("w", two, 1, 2), nil, 3, 2)), "DM144", "has 2 values and no indices"},
+		"sparse, nothing": {sparse(Sparse(nil, nil, 3, 2)), "DM144", "a sparse tensor has no values"},
+		"sparse, scalar":  {sparse(Sparse(Floats("w", two, 1, 2), Ints("", two, 0, 1))), "DM144", "has no dimensions"},
+		"sparse, values":  {sparse(Sparse(Floats("w", []int{1, 2}, 1, 2), Ints("", two, 0, 1), 3, 2)), "DM144", "its values have 2 dimensions"},
+		"sparse, large":   {sparse(Sparse(Floats("w", two, 1, 2), Ints("", two, 0, 1), 1<<40, 1<<40)), "DM144", "more than"},
 		"missing file":    {on([]Message{External("w", two, "weights.bin")}), "DM144", `tensor "w": open`},
 		"outside":         {on([]Message{External("w", two, "../weights.bin")}), "DM144", "outside the model's folder"},
 		"absolute":        {on([]Message{External("w", two, "/etc/passwd")}), "DM144", "outside the model's folder"},
@@ -231,6 +243,8 @@ func TestExternalWeights(t *testing.T) {
 // FuzzImport imports any bytes: what it cannot import is one error, and what it imports
 // has a text.
 func FuzzImport(f *testing.F) {
+	f.Add(sparse(Sparse(Floats("w", []int{2}, 1, 2), Ints("", []int{2}, 1, 5), 3, 2)))
+	f.Add(sparse(Sparse(Floats("w", []int{2}, 1, 2), Ints("", []int{2, 2}, 0, 1, 2, 0), 3, 2)))
 	for _, c := range invalid() {
 		f.Add(c.model)
 	}
@@ -253,4 +267,41 @@ func FuzzImport(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// sparse is a product with a sparse initializer, w.
+func sparse(w Message) []byte {
+	return Model(13, SparseGraph([]Message{Value("x", F32, 2, 3)}, []Message{Value("y", F32, 2, 2)}, nil, []Message{w}, Node("MatMul", []string{"x", "w"}, []string{"y"})))
+}
+
+// Sparse constants are read in both forms of their indices and in any rank; a product reads what they store.
+func TestSparse(t *testing.T) {
+	values, numbers := Floats("w", []int{3}, 1, 2, 3), Ints("", []int{3}, 0, 3, 5)
+	for _, c := range []struct {
+		model []byte
+		want  []string
+	}{
+		{sparse(Sparse(values, numbers, 3, 2)), []string{"dm.pack", "dense<[0, 1, 2, 3]>", "dense<[0, 1, 1]>", "dm.matmul %x, %3 : (tensor<2x3xf32>, tensor<3x2xf32, #dm.csr<nnz = 3>>)"}},
+		{sparse(Sparse(values, Ints("", []int{3, 2}, 0, 0, 1, 1, 2, 1), 3, 2)), []string{"dense<[0, 1, 2, 3]>", "dense<[0, 1, 1]>", "#dm.csr<nnz = 3>"}},
+		{sparse(Sparse(Floats("w", []int{0}), Ints("", []int{0}), 3, 2)), []string{"dense<0.0> : tensor<3x2xf32>"}},
+		{
+			Model(13, SparseGraph([]Message{Value("x", F32, 1, 3, 2)}, []Message{Value("y", F32, 1, 3, 2)}, nil, []Message{Sparse(values, numbers, 1, 3, 2)}, Node("Add", []string{"x", "w"}, []string{"y"}))),
+			[]string{"dm.convert_format", "tensor<1x3x2xf32, #dm.coo<nnz = 3>>", "dense<[0, 1, 2]>"},
+		},
+		{
+			Model(13, SparseGraph([]Message{Value("x", F32, 6)}, []Message{Value("y", F32, 6)}, nil, []Message{Sparse(values, numbers, 6)}, Node("Mul", []string{"x", "w"}, []string{"y"}))),
+			[]string{"dm.convert_format", "tensor<6xf32, #dm.sparse_vector<nnz = 3>>", "dense<[0, 3, 5]>"},
+		},
+	} {
+		text, _, err := onnx.Text("m.onnx", c.model, onnx.Options{}, "")
+		if err != nil {
+			t.Errorf("%v: %v", c.want, err)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(text, w) {
+				t.Errorf("no %q in\n%s", w, text)
+			}
+		}
+	}
 }

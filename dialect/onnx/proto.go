@@ -19,7 +19,7 @@ type (
 		name            string
 		nodes           []*nodeProto
 		constants       []*tensorProto
-		sparse          int // sparse constants
+		sparse          []*sparseProto
 		inputs, outputs []*valueProto
 		inner           []*valueProto // types of other values
 	}
@@ -43,6 +43,7 @@ type (
 		f         float32
 		s         []byte
 		t         *tensorProto
+		sparse    *sparseProto
 		g         *graphProto
 		floats    []float32
 		ints      []int64
@@ -210,7 +211,7 @@ func readGraph(b []byte, depth int) *graphProto {
 		case 13:
 			g.inner = append(g.inner, readValue(x.data))
 		case 15:
-			g.sparse++
+			g.sparse = append(g.sparse, readSparse(x.data))
 		}
 	})
 	return g
@@ -295,6 +296,8 @@ func readAttribute(b []byte, depth int) *attributeProto {
 			a.kind = int64(x.n)
 		case 21:
 			a.ref = string(x.data)
+		case 22:
+			a.sparse = readSparse(x.data)
 		}
 	})
 	for i := 0; i+4 <= len(floats); i += 4 {

@@ -153,6 +153,29 @@ func Ints(name string, shape []int, vs ...int64) Message {
 	return Raw(name, I64, shape, data)
 }
 
+// SparseGraph is Graph with sparse initializers.
+func SparseGraph(inputs, outputs, constants, sparse []Message, nodes ...Message) Message {
+	m := Graph(inputs, outputs, constants, nodes...)
+	for _, s := range sparse {
+		m = m.bytes(15, s)
+	}
+	return m
+}
+
+// Sparse is a sparse constant of that shape; values has its name.
+func Sparse(values, indices Message, shape ...int64) Message {
+	m := Message(nil)
+	for n, part := range []Message{values, indices} {
+		if part != nil {
+			m = m.bytes(protowire.Number(n+1), part)
+		}
+	}
+	for _, d := range shape {
+		m = m.number(3, d)
+	}
+	return m
+}
+
 // Raw is a tensor with the bytes of its elements.
 func Raw(name string, elem int64, shape []int, data []byte) Message {
 	return header(name, elem, shape).bytes(9, data)

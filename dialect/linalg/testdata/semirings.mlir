@@ -5,6 +5,7 @@
 #v2 = { indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"] }
 #m1 = { indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"] }
 #m2 = { indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"] }
+#m3 = { indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"] }
 #rows = { indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"] }
 module {
   func.func @least(%a: tensor<12xi32, #SV>, %b: tensor<12xi32, #SV>) -> tensor<12xi32, #SV> {
@@ -156,5 +157,14 @@ module {
         linalg.yield %1 : f64
     } -> tensor<4xf64>
     return %0 : tensor<4xf64>
+  }
+  func.func @chosen(%a: tensor<4x6xf64, #CSR>, %b: tensor<4x6xf64, #CSR>, %c: tensor<4x6xi1>) -> tensor<4x6xf64, #CSR> {
+    %e = tensor.empty() : tensor<4x6xf64, #CSR>
+    %0 = linalg.generic #m3 ins(%a, %b, %c : tensor<4x6xf64, #CSR>, tensor<4x6xf64, #CSR>, tensor<4x6xi1>) outs(%e : tensor<4x6xf64, #CSR>) {
+      ^bb(%x: f64, %y: f64, %is: i1, %o: f64):
+        %1 = arith.select %is, %x, %y : f64
+        linalg.yield %1 : f64
+    } -> tensor<4x6xf64, #CSR>
+    return %0 : tensor<4x6xf64, #CSR>
   }
 }
