@@ -26,6 +26,10 @@ func segmentRules() []Rule {
 			Ops: []string{"scatter"}, apply: blocksByColumn,
 		},
 		{
+			Name: "gaps-in-no-segment", Doc: "What is reduced by every other segment alone need not have another number in the segments between: these are the gaps of a loose level.",
+			Ops: []string{"slice"}, apply: gapsInNoSegment,
+		},
+		{
 			Name: "padding-replaced", Doc: "What has another number behind the last position need not be computed of such numbers.",
 			Ops: []string{"select"}, apply: paddingReplaced,
 		},
@@ -48,24 +52,70 @@ func blocksByColumn(_ *rewriter, o *ir.Op) bool {
 }
 
 func paddingInNoSegment(_ *rewriter, o *ir.Op) bool {
-	return !op.HasBatches(o) && op.Int(o, "dim") == 0 && unmask(o, 0, vector(o.Operands[1]))
+	return !op.HasBatches(o) && op.Int(o, "dim") == 0 && rows(o.In(0)) == 0 && unmask(o, 0, vector(o.Operands[1]), bounded)
+}
+
+// gapsInNoSegment is of o, a slice of every other segment from the first on.
+func gapsInNoSegment(_ *rewriter, o *ir.Op) bool {
+	s := from(o.Operands[0], "segment_reduce")
+	if s == nil || len(s.Results[0].Uses) > 1 || op.HasBatches(s) || op.Int(s, "dim") != 0 || rows(s.In(0)) != 0 {
+		return false
+	}
+	cut, ok := cutOf(o)
+	return ok && cut.start[0] == 0 && cut.stride[0] == 2 && unmask(s, 0, vector(s.Operands[1]), ranged)
+}
+
+// ranged is the positions of whose segments o, a select, chooses its second operand in the even ones, along its first dimension; nil where
+// o does not do that.
+func ranged(o *ir.Op) *ir.Value {
+	c := mask(o)
+	if c == nil || op.Str(c, "direction") != "eq" {
+		return nil
+	}
+	r := from(c.Operands[0], "rem")
+	if r == nil {
+		return nil
+	}
+	ids := from(r.Operands[0], "segment_ids")
+	two, is := numberOf(r.Operands[1])
+	zero, also := numberOf(c.Operands[1])
+	if ids == nil || op.HasBatches(ids) || !is || !also || !two.is(2) || !zero.isZero() {
+		return nil
+	}
+	return vector(ids.Operands[0])
+}
+
+// mask is the comparison of rows by which o, a select, chooses; nil where it does not.
+func mask(o *ir.Op) *ir.Op {
+	if o.Name != op.Prefix+"select" || o.In(0).Rank() != o.In(1).Rank() || rows(o.In(0)) < 0 || rows(o.In(0)) != rows(o.In(1)) {
+		return nil
+	}
+	is := o.Operands[0]
+	if r := from(is, "reshape"); r != nil && isVector(r.In(0)) && r.In(0).Shape[rows(r.In(0))].Equal(is.Tensor().Shape[rows(is.Tensor())]) {
+		is = r.Operands[0]
+	}
+	c := from(is, "compare")
+	if c == nil || !isVector(c.Results[0].Tensor()) {
+		return nil
+	}
+	return c
 }
 
 func paddingReplaced(_ *rewriter, o *ir.Op) bool {
 	positions := bounded(o)
-	return positions != nil && unmask(o, 1, positions)
+	return positions != nil && unmask(o, 1, positions, bounded)
 }
 
-// unmask has operand i of o, along whose rows positions have segments, without the numbers behind the last position: wherever it is
-// computed, row by row, for o alone. Rows are those of the first dimension that is not 1: what a device has of a tensor in pieces is
+// unmask has operand i of o, along whose rows positions have segments, without the numbers where of says that it is masked: wherever it
+// is computed, row by row, for o alone. Rows are those of the first dimension that is not 1: what a device has of a tensor in pieces is
 // one piece.
-func unmask(o *ir.Op, i int, positions *ir.Value) bool {
+func unmask(o *ir.Op, i int, positions *ir.Value, of func(o *ir.Op) *ir.Value) bool {
 	x := o.Operands[i]
 	p := x.Op
 	if p == nil || !plain(p) || len(p.Results) != 1 {
 		return false
 	}
-	if bounded(p) == positions && types.Equal(p.Operands[1].Type, x.Type) {
+	if of(p) == positions && types.Equal(p.Operands[1].Type, x.Type) {
 		o.SetOperand(i, p.Operands[1])
 		return true
 	}
@@ -75,7 +125,7 @@ func unmask(o *ir.Op, i int, positions *ir.Value) bool {
 	changed := false
 	for j, v := range p.Operands {
 		if rowwise(p, j, v) {
-			changed = unmask(p, j, positions) || changed
+			changed = unmask(p, j, positions, of) || changed
 		}
 	}
 	return changed
@@ -84,15 +134,8 @@ func unmask(o *ir.Op, i int, positions *ir.Value) bool {
 // bounded is the positions in front of the last of which o, a select, chooses its second operand, along its first dimension; nil where
 // o does not do that.
 func bounded(o *ir.Op) *ir.Value {
-	if o.Name != op.Prefix+"select" || o.In(0).Rank() != o.In(1).Rank() || rows(o.In(0)) < 0 || rows(o.In(0)) != rows(o.In(1)) {
-		return nil
-	}
-	is := o.Operands[0]
-	if r := from(is, "reshape"); r != nil && isVector(r.In(0)) && r.In(0).Shape[rows(r.In(0))].Equal(is.Tensor().Shape[rows(is.Tensor())]) {
-		is = r.Operands[0]
-	}
-	c := from(is, "compare")
-	if c == nil || op.Str(c, "direction") != "lt" || !isVector(c.Results[0].Tensor()) {
+	c := mask(o)
+	if c == nil || op.Str(c, "direction") != "lt" {
 		return nil
 	}
 	n, end := from(unconverted(c.Operands[0]), "iota"), from(unconverted(c.Operands[1]), "slice")
