@@ -179,6 +179,15 @@ func (g *sparse) step(v pair) pair {
 		g.line("%s = dm.mul %s, %s : %s", w.sparse, own, v.sparse, t)
 		g.line("%s = dm.mul %s, %s : %s", w.dense, v.dense, x, dense)
 		return w
+	case k == 7 && !strings.Contains(v.format, "structured") && strings.Contains(v.format, "nnz"): // brought to one pattern
+		other, x, y := g.name(), g.name(), g.name()
+		g.line("%s = dm.convert_format %s : (%s) -> %s", other, g.other(v, false), dense, t)
+		g.line("%s, %s, %s_of = dm.merge union %s, %s : (%s, %[6]s) -> (%[6]s, %[6]s, %[7]s)", x, y, x, v.sparse, other, t, strings.Replace(t, "f64", "i8", 1))
+		g.line("%s = dm.sub %s, %s : %s", w.sparse, x, y, t)
+		g.line("%s = dm.sub %s, %s : %s", w.dense, v.dense, g.other(v, false), dense)
+		return w
+	case k == 8 && len(v.shape) > 0:
+		return g.filtered(v)
 	case k == 6:
 		own := g.name() // of the same pattern
 		g.line("%s = dm.tanh %s : %s", own, v.sparse, t)
@@ -241,6 +250,36 @@ func (g *sparse) moved(v pair, cut bool) pair {
 	own := g.name()
 	g.line("%s = dm.convert_format %s : (%s) -> %s", own, w.sparse, sized[:strings.LastIndex(sized, "f64")]+number, sized)
 	w.sparse = own
+	return w
+}
+
+// filtered is the elements of v above a number, in coordinates.
+func (g *sparse) filtered(v pair) pair {
+	dims, levels := make([]string, len(v.shape)), make([]string, len(v.shape))
+	vector := fmt.Sprintf("tensor<%dx", elements(v.shape)+3)
+	x := g.name()
+	names, ts := []string{x + "_p"}, []string{"tensor<2xi32>"}
+	for d := range dims {
+		dims[d], levels[d] = fmt.Sprintf("d%d", d), fmt.Sprintf("d%d : singleton", d)
+		if d == 0 {
+			levels[d] = "d0 : compressed"
+		}
+		if d < len(dims)-1 {
+			levels[d] += "(nonunique)"
+		}
+		names, ts = append(names, fmt.Sprintf("%s_c%d", x, d)), append(ts, vector+"i32>")
+	}
+	w := pair{g.name(), g.name(), v.shape, "#dm.sparse<map = (" + strings.Join(dims, ", ") + ") -> (" + strings.Join(levels, ", ") + "), nnz = E>"}
+	t, dense := g.of(v.shape, w.format), g.of(v.shape, "")
+	mask := strings.Replace(dense, "f64", "i1", 1)
+	g.line("%s = dm.convert_format %s : (%s) -> %s", x, v.sparse, g.of(v.shape, v.format), t)
+	g.line("%s, %s_v = dm.unpack %[2]s : (%[3]s) -> (%[4]s, %[5]sf64>)", strings.Join(names, ", "), x, t, strings.Join(ts, ", "), vector)
+	g.line("%s_l = dm.constant dense<0.25> : tensor<f64>", x)
+	g.line("%s_m = dm.compare gt %[1]s_v, %[1]s_l : (%[2]sf64>, tensor<f64>) -> %[2]si1>", x, vector)
+	g.line("%s = dm.filter %s, %[2]s_m : (%[3]s, %[4]si1>) -> %[3]s", w.sparse, x, t, vector)
+	g.line("%s_d = dm.compare gt %s, %[1]s_l : (%[3]s, tensor<f64>) -> %[4]s", x, v.dense, dense, mask)
+	g.line("%s_f = dm.convert %[1]s_d : (%[2]s) -> %[3]s", x, mask, dense)
+	g.line("%s = dm.mul %s_f, %s : %s", w.dense, x, v.dense, dense)
 	return w
 }
 
