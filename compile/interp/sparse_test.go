@@ -380,6 +380,16 @@ func.func private @loss(%x: tensor<4x8xf64>, %w: tensor<8x3xf64>) -> tensor<f64>
   %l = dm.reduce add %y : (tensor<4x3xf64>) -> tensor<f64>
   return %l : tensor<f64>
 }`,
+		"a loose operand that shares no letter": `!s = tensor<4x6xf64, #dm.sparse<map = (i, j) -> (i : dense, j : loose_compressed), nnz = 24>>
+!v = tensor<3xf64, #dm.sparse_vector<nnz = 3>>
+func.func @f(%x: tensor<4x6xf64>, %w: tensor<3xf64>) -> (tensor<3x4x6xf64>, tensor<3x4x6xf64>) {
+  %r = dm.relu %x : tensor<4x6xf64>
+  %s = dm.convert_format %r : (tensor<4x6xf64>) -> !s
+  %v = dm.convert_format %w : (tensor<3xf64>) -> !v
+  %y = dm.einsum "k,ij->kij" %v, %s, products = 100 : (!v, !s) -> tensor<3x4x6xf64>
+  %z = dm.einsum "k,ij->kij" %w, %r : (tensor<3xf64>, tensor<4x6xf64>) -> tensor<3x4x6xf64>
+  return %y, %z : tensor<3x4x6xf64>, tensor<3x4x6xf64>
+}`,
 		"blocks of which some elements are stored": `!s = tensor<8xf64, #dm.sparse<map = (i) -> (i floordiv 2 : compressed, i mod 2 : compressed), nnz = 8>>
 func.func @f(%x: tensor<8xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
   %r = dm.relu %x : tensor<8xf64>

@@ -265,14 +265,18 @@ func TestNotRead(t *testing.T) {
 
 // No text makes the import fail otherwise than by diagnostics.
 func FuzzImport(f *testing.F) {
-	data, err := os.ReadFile("testdata/kernels.mlir")
-	if err != nil {
-		f.Fatal(err)
+	head := ""
+	for _, name := range []string{"testdata/kernels.mlir", "testdata/semirings.mlir"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for kernel := range strings.SplitSeq(string(data), "  func.func") {
+			f.Add("func.func" + kernel)
+		}
+		own, _, _ := strings.Cut(string(data), "module")
+		head += own
 	}
-	for kernel := range strings.SplitSeq(string(data), "  func.func") {
-		f.Add("func.func" + kernel)
-	}
-	head, _, _ := strings.Cut(string(data), "module")
 	f.Fuzz(func(_ *testing.T, text string) {
 		for _, m := range linalg.Import(parse.File(source.New("a.mlir", head+text)), nil) {
 			verify.Module(m)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -587,7 +588,11 @@ func (x *function) chosen(o *ast.Op, l *loops, c, a, b term) (*scalar, error) {
 func (x *function) place(o *ast.Op, l *loops) (*scalar, error) {
 	number := integers(x.attrs(o)["dim"])
 	if at := regexp.MustCompile(`linalg\.index\s+(\d+)`).FindStringSubmatch(x.text(o)); at != nil {
-		number = []int{int(at[1][0] - '0')}
+		n, err := strconv.Atoi(at[1])
+		if err != nil {
+			return nil, unsupported(o, "this linalg.index is not imported")
+		}
+		number = []int{n}
 	}
 	if len(number) != 1 || number[0] >= len(l.sizes) || l.sizes[number[0]].IsZero() {
 		return nil, unsupported(o, "this linalg.index is not imported")

@@ -260,6 +260,9 @@ func (j *joining) matches(c *matched, s *side) (from, to, number *ir.Value) {
 		}
 		own = x
 	}
+	if own == nil { // all that are some agree
+		own = j.Splat(j.vector(elem, s.count(s.level)), 0)
+	}
 	if is := j.both(s.stored(s.level), s.repeated()); is != nil {
 		own = j.Value("select", []*ir.Value{is, own, j.constant(elem, end)}, nil)
 	}
