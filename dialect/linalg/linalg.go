@@ -4,7 +4,8 @@
 //
 // Of a function sizes.go first finds which sizes are the same, so that those left open
 // have names; function.go builds its ops, body.go those of the region of a linalg.generic:
-// scalars in it stand for tensors with a letter for each loop that they vary along. A
+// scalars in it stand for tensors with a letter for each loop that they vary along; semiring.go
+// those of sparse_tensor. A
 // function with an op that is not read is left out, with one diagnostic that names the
 // first; the others are imported if there are some.
 package linalg
