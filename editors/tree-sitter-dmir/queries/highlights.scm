@@ -43,7 +43,7 @@
     "\"dm.reduce_scatter\"" "\"dm.reduce_window\"" "\"dm.relu\"" "\"dm.rem\"" "\"dm.reshape\"" "\"dm.reshard\""
     "\"dm.reverse\"" "\"dm.rms_norm\"" "\"dm.rng\"" "\"dm.roll\"" "\"dm.rope\"" "\"dm.round\""
     "\"dm.round_half_away\"" "\"dm.rsqrt\"" "\"dm.sample\"" "\"dm.scatter\"" "\"dm.searchsorted\""
-    "\"dm.segment_attention\"" "\"dm.segment_ids\"" "\"dm.segment_reduce\"" "\"dm.select\""
+    "\"dm.segment_attention\"" "\"dm.segment_ids\"" "\"dm.segment_product\"" "\"dm.segment_reduce\"" "\"dm.select\""
     "\"dm.select_and_scatter\"" "\"dm.send\"" "\"dm.sgd\"" "\"dm.shift_left\"" "\"dm.shift_right_arithmetic\""
     "\"dm.shift_right_logical\"" "\"dm.sign\"" "\"dm.silu\"" "\"dm.sin\"" "\"dm.sinh\"" "\"dm.slice\""
     "\"dm.softmax\"" "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.stop_gradient\"" "\"dm.sub\"" "\"dm.tan\"" "\"dm.tanh\""
@@ -59,10 +59,10 @@
     "dm.neg" "dm.not" "dm.one_hot" "dm.or" "dm.pack" "dm.pad" "dm.partition_id" "dm.popcnt" "dm.pow" "dm.prune"
     "dm.recv" "dm.reduce" "dm.reduce_scatter" "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape" "dm.reshard"
     "dm.reverse" "dm.rms_norm" "dm.rng" "dm.roll" "dm.rope" "dm.round" "dm.round_half_away" "dm.rsqrt" "dm.sample"
-    "dm.scatter" "dm.searchsorted" "dm.segment_attention" "dm.segment_ids" "dm.segment_reduce" "dm.select"
-    "dm.select_and_scatter" "dm.send" "dm.sgd" "dm.shift_left" "dm.shift_right_arithmetic" "dm.shift_right_logical"
-    "dm.sign" "dm.silu" "dm.sin" "dm.sinh" "dm.slice" "dm.softmax" "dm.sort" "dm.sqrt" "dm.stop_gradient" "dm.sub"
-    "dm.tan" "dm.tanh" "dm.top_k" "dm.transpose" "dm.unpack" "dm.variance" "dm.xor"))
+    "dm.scatter" "dm.searchsorted" "dm.segment_attention" "dm.segment_ids" "dm.segment_product" "dm.segment_reduce"
+    "dm.select" "dm.select_and_scatter" "dm.send" "dm.sgd" "dm.shift_left" "dm.shift_right_arithmetic"
+    "dm.shift_right_logical" "dm.sign" "dm.silu" "dm.sin" "dm.sinh" "dm.slice" "dm.softmax" "dm.sort" "dm.sqrt"
+    "dm.stop_gradient" "dm.sub" "dm.tan" "dm.tanh" "dm.top_k" "dm.transpose" "dm.unpack" "dm.variance" "dm.xor"))
 ((op_name) @keyword
   (#any-of? @keyword
     "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.scan\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map"
