@@ -128,7 +128,11 @@ func (s *scope) writtenTerms(o *ir.Op, d *op.Def, all dim.Dim) []Term {
 		add(0, all)
 	default:
 		for i, v := range o.Results {
-			add(i, s.size(v))
+			n := s.size(v)
+			if t := v.Tensor(); i > 0 && d.Sparse != nil && d.Sparse.Shares { // positions and coordinates are those of the first
+				n = t.Elem.Size(t.Values()).Subst(s.env)
+			}
+			add(i, n)
 		}
 	}
 	return out
