@@ -25,14 +25,14 @@ var segmentProductDef = &Def{
 		"The last position is how many elements the result has, also where that is more than it has room for; elements behind it are 0, as their coordinates.\n\n" +
 		"It is what `dm.matmul` and `dm.einsum` of sparse matrices become, with a check that neither products nor elements are more than there is room for. Counts 2 FLOP for each of `products`. " +
 		"Moves the operands, of b at most what so many products read, and the results.",
-	Example: `func.func @example(%a: tensor<3xf32>, %b: tensor<4xf32>) -> (tensor<3xi32>, tensor<4xi32>, tensor<4xf32>) {
-  %positions = dm.constant dense<[0, 2, 3]> : tensor<3xi32>
-  %coordinates = dm.constant dense<[0, 2, 1]> : tensor<3xi32>
-  %b_positions = dm.constant dense<[0, 2, 2, 4]> : tensor<4xi32>
-  %b_coordinates = dm.constant dense<[0, 3, 1, 3]> : tensor<4xi32>
-  %p, %c, %v = dm.segment_product %positions, %coordinates, %a, %b_positions, %b_coordinates, %b, columns = 5, products = 4
-      : (tensor<3xi32>, tensor<3xi32>, tensor<3xf32>, tensor<4xi32>, tensor<4xi32>, tensor<4xf32>) -> (tensor<3xi32>, tensor<4xi32>, tensor<4xf32>)
-  return %p, %c, %v : tensor<3xi32>, tensor<4xi32>, tensor<4xf32>
+	Example: `func.func @example(%a: tensor<2xf32>, %b: tensor<5xf32>) -> (tensor<3xi32>, tensor<5xi32>, tensor<5xf32>) {
+  %positions = dm.constant dense<[0, 1, 2]> : tensor<3xi32>
+  %coordinates = dm.constant dense<[0, 2]> : tensor<2xi32>
+  %b_positions = dm.constant dense<[0, 2, 2, 5]> : tensor<4xi32>
+  %b_coordinates = dm.constant dense<[0, 3, 1, 3, 4]> : tensor<5xi32>
+  %p, %c, %v = dm.segment_product %positions, %coordinates, %a, %b_positions, %b_coordinates, %b, columns = 6, products = 7
+      : (tensor<3xi32>, tensor<2xi32>, tensor<2xf32>, tensor<4xi32>, tensor<5xi32>, tensor<5xf32>) -> (tensor<3xi32>, tensor<5xi32>, tensor<5xf32>)
+  return %p, %c, %v : tensor<3xi32>, tensor<5xi32>, tensor<5xf32>
 }`,
 	Operands: []Param{
 		{Name: "positions", Elems: positionElems, Doc: positionsDoc},

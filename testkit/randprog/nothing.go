@@ -13,6 +13,7 @@ var (
 	shapes = regexp.MustCompile(`tensor<(\d+x)+`)
 	digits = regexp.MustCompile(`\b\d+\b`)
 	lists  = regexp.MustCompile(`(\[[\d, ]*\]|= \d+)`)
+	stored = regexp.MustCompile(`([<x]0x[^#>]*#dm\.\w+<nnz = )\d+`) // in a sparse tensor without elements
 )
 
 // emptied are the forms of an example with one size, and all equal ones, replaced by 0: in
@@ -33,6 +34,7 @@ func emptied(text string) (out []string) {
 		types := shapes.ReplaceAllStringFunc(text, in)
 		attrs := lists.ReplaceAllStringFunc(types, func(s string) string { return regexp.MustCompile(`\b`+n+`\b`).ReplaceAllString(s, "0") })
 		for _, t := range []string{types, attrs} {
+			t = stored.ReplaceAllString(t, "${1}0")
 			t = regexp.MustCompile(`dense<\[.*\]>( : tensor<[^>]*\b0x)`).ReplaceAllString(t, "dense<[]>$1")
 			if t != text && !slices.Contains(out, t) {
 				out = append(out, t)
@@ -49,10 +51,10 @@ var cutAt = map[string][]string{
 	"pad":     {"low = [2, 0], high = [1, 1], interior = [3, 1]", "0x3", "3x6"},
 }
 
-// lookedUp are the arguments that a form cannot have, since an element of them is looked up or stored, or the scale is 1/√0.
+// lookedUp are the arguments that a form cannot have, since an element of them is looked up, or the scale is 1/√0.
 var lookedUp = map[string]string{
 	"cross_entropy": "%logits: tensor<3x0x", "argmax": "%x: tensor<2x0x", "gather": "%x: tensor<0x", "embedding": "%table: tensor<0x",
-	"attention_grad": "x3x0x", "sample": "%mask: tensor<0x",
+	"attention_grad": "x3x0x",
 }
 
 // WithoutElements are forms of the example of d with a dimension of size 0; some are not
