@@ -145,12 +145,12 @@ var filterDef = &Def{
 	Foreign: []Foreign{{Names: "eliminate_zeros coalesce", Rest: "with a mask of the values"}},
 	Doc: "The mask has an element for each value that the operand stores, in the order of its values, as `dm.unpack` gives them: `dm.compare` of these makes one. What it does not hold for is not stored any more; " +
 		"of a block that has an element to keep the others become 0.\n\nCounts no FLOP.",
-	Example: `!s = tensor<4x6xf32, #dm.csr<nnz = 8>>
-func.func @example(%a: !s, %least: tensor<f32>) -> !s {
-  %p, %c, %v = dm.unpack %a : (!s) -> (tensor<5xi32>, tensor<8xi32>, tensor<8xf32>)
+	Example: `!stored = tensor<4x6xf32, #dm.csr<nnz = 8>>
+func.func @example(%a: !stored, %least: tensor<f32>) -> !stored {
+  %p, %c, %v = dm.unpack %a : (!stored) -> (tensor<5xi32>, tensor<8xi32>, tensor<8xf32>)
   %large = dm.compare ge %v, %least : (tensor<8xf32>, tensor<f32>) -> tensor<8xi1>
-  %y = dm.filter %a, %large : (!s, tensor<8xi1>) -> !s
-  return %y : !s
+  %y = dm.filter %a, %large : (!stored, tensor<8xi1>) -> !stored
+  return %y : !stored
 }`,
 	Operands: []Param{
 		{Name: "x", Elems: numeric, Doc: "a sparse tensor"},
