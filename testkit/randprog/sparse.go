@@ -336,12 +336,31 @@ func transposed(format string, to []int) string {
 	return head + "->" + strings.ReplaceAll(levels, "@", "d")
 }
 
+// rows is the product of v, a matrix, with another one, all three in compressed rows.
+func (g *sparse) rows(v pair) pair {
+	const format = "#dm.csr<nnz = E>"
+	by, shape := []int{v.shape[1], 5}, []int{v.shape[0], 5}
+	w := pair{g.name(), g.name(), shape, ""}
+	a, b, half, c, y := g.name(), g.name(), g.name(), g.name(), g.name()
+	g.line("%s = dm.convert_format %s : (%s) -> %s", a, v.sparse, g.of(v.shape, v.format), g.of(v.shape, format))
+	g.line("%s = dm.rng normal, seed = %d : %s", b, g.n, g.of(by, ""))
+	g.line("%s = dm.relu %s : %s", half, b, g.of(by, ""))
+	g.line("%s = dm.convert_format %s : (%s) -> %s", c, half, g.of(by, ""), g.of(by, format))
+	g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", y, a, c, g.of(v.shape, format), g.of(by, format), g.of(shape, format))
+	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, y, g.of(shape, format), g.of(shape, ""))
+	g.line("%s = dm.matmul %s, %s : (%s, %s) -> %s", w.dense, v.dense, half, g.of(v.shape, ""), g.of(by, ""), g.of(shape, ""))
+	return w
+}
+
 // end is a dense value of v: an Einstein summation with dense operands, a sum, or all elements.
 func (g *sparse) end(v pair) pair {
 	t, dense := g.of(v.shape, v.format), g.of(v.shape, "")
 	w := pair{g.name(), g.name(), nil, ""}
 	rank := len(v.shape)
 	letters := "ijk"[:rank]
+	if rank == 2 && g.n%6 == 0 {
+		return g.rows(v)
+	}
 	if g.rng.IntN(5) == 0 { // reduced
 		d := g.rng.IntN(rank)
 		op := []string{"reduce max", "reduce min", "reduce mul", "mean"}[g.rng.IntN(4)]
