@@ -170,7 +170,7 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		e.Class, e.Elem = d.Class, computed(o)
 		e.FLOP = op.FLOP(o).Subst(s.env)
 		switch {
-		case op.IsSparse(o) && (e.Class == op.ClassContraction || o.Name == op.Prefix+"sample"):
+		case op.IsSparse(o) && e.Class == op.ClassContraction:
 			if _, ok := op.ProductOf(o); ok && e.Elem.IsFloat() { // of blocks
 				e.Class = op.ClassContraction
 				s.products(e)

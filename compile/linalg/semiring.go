@@ -45,11 +45,7 @@ func reducedStored(c *call) (values, error) {
 // aligned is dm.merge: each of its results is a sparse_tensor.binary of its own, whose regions say what it is of both operands, of
 // the first and of the second.
 func aligned(c *call) (values, error) {
-	kind := op.Str(c.o, "kind")
-	has := map[string][3]bool{
-		"union": {true, true, true}, "intersection": {true, false, false}, "difference": {false, true, false},
-		"symmetric_difference": {false, true, true}, "first": {true, true, false},
-	}[kind]
+	keeps := op.Merges(op.Str(c.o, "kind"))
 	var out values
 	for k, r := range c.o.Results {
 		t := r.Tensor()
@@ -62,10 +58,10 @@ func aligned(c *call) (values, error) {
 			return func(_ builder, x values) *ir.Value { return x[i] }
 		}
 		of := [3][3]func(in builder, x values) *ir.Value{
-			{argument(0), argument(0), number(0)}, {argument(1), number(0), argument(0)}, {number(3), number(1), number(2)},
+			{argument(0), argument(0), number(0)}, {argument(1), number(0), argument(0)}, {number(op.MergeCodes[0]), number(op.MergeCodes[1]), number(op.MergeCodes[2])},
 		}[k]
 		for i := range of {
-			if !has[i] {
+			if !keeps[i] {
 				of[i] = nil
 			}
 		}

@@ -70,13 +70,7 @@ func (e *emitter) atom(a *kernel.Atom) value.Value {
 			break
 		}
 		v = e.value(a.E)
-		if t := v.Type().(*lltypes.IntType); t.BitSize < 64 {
-			if a.E.Elem.IsUnsigned() || t.BitSize == 1 {
-				v = e.NewZExt(v, code.Index)
-			} else {
-				v = e.NewSExt(v, code.Index)
-			}
-		}
+		v = e.extended(v, a.E.Elem.IsUnsigned() || v.Type().Equal(lltypes.I1))
 	default:
 		return e.fail(code.Index, "the variable %s is read where it has no value", a.Name)
 	}

@@ -85,9 +85,7 @@ func (a *segmentAttention) clamped(elem types.Elem, buf, at value.Value, most in
 	v := a.load(elem, buf, at)
 	n := code.Int(most)
 	if elem.IsUnsigned() {
-		if !v.Type().Equal(code.Index) {
-			v = a.NewZExt(v, code.Index)
-		}
+		v = a.extended(v, true)
 		return a.NewSelect(a.NewICmp(enum.IPredULT, v, n), v, n)
 	}
 	return a.most(a.least(a.wholeNumber(v), n), code.Int(0))

@@ -2,6 +2,7 @@ package llvm
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
@@ -88,15 +89,7 @@ func (p *segmentProduct) launches() ([]*launch, error) {
 	step := func(suffix string, tasks int64, reads, writes []*dm.Value, in, out, over []*assemble.Temp, write func(b *productBody)) *launch {
 		ps := newParams()
 		ps.reads(reads)
-		var stored []*dm.Value
-		for _, v := range writes {
-			for _, of := range p.f.Outputs {
-				if of == v {
-					stored = append(stored, v)
-				}
-			}
-		}
-		ps.writes(stored, nil)
+		ps.writes(slices.DeleteFunc(slices.Clone(writes), func(v *dm.Value) bool { return !slices.Contains(p.f.Outputs, v) }), nil)
 		names := map[*assemble.Temp]string{p.offsets: "offsets", p.starts: "starts", p.counts: "counts", p.places: "places", p.sums: "sums"}
 		for i, ts := range [3][]*assemble.Temp{in, out, over} {
 			for _, t := range ts {
@@ -144,14 +137,7 @@ func (b *productBody) position(of *dm.Value, i value.Value, most int64) value.Va
 // eachOther calls f with where the row of the second matrix begins and ends that element x of the first one meets, if there is one.
 func (b *productBody) eachOther(x value.Value, acc []value.Value, f func(from, to value.Value) []value.Value) []value.Value {
 	of, positions := b.o.Operands[1], b.o.Operands[3]
-	k := b.lib.Load(b.Func, of.Elem(), b.buffer(of), x)
-	if !k.Type().Equal(code.Index) {
-		if of.Elem().IsUnsigned() {
-			k = b.NewZExt(k, code.Index)
-		} else {
-			k = b.NewSExt(k, code.Index)
-		}
-	}
+	k := b.extended(b.lib.Load(b.Func, of.Elem(), b.buffer(of), x), of.Elem().IsUnsigned())
 	return b.Choose(b.NewICmp(enum.IPredULT, k, code.Int(b.others)), func() []value.Value {
 		return f(b.position(positions, k, b.inSecond), b.position(positions, b.NewAdd(k, code.Int(1)), b.inSecond))
 	}, func() []value.Value { return acc })
@@ -206,10 +192,7 @@ func (b *productBody) multiply() {
 func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value) {
 	positions, values, columns, others := b.o.Operands[0], b.o.Operands[2], b.o.Operands[4], b.o.Operands[5]
 	column := func(z value.Value) value.Value {
-		c := b.lib.Load(b.Func, columns.Elem(), b.buffer(columns), z)
-		if !c.Type().Equal(code.Index) {
-			c = b.NewZExt(c, code.Index)
-		}
+		c := b.extended(b.lib.Load(b.Func, columns.Elem(), b.buffer(columns), z), true)
 		return b.NewSelect(b.NewICmp(enum.IPredULT, c, code.Int(b.columns)), c, code.Int(b.columns-1))
 	}
 	flag := constant.NewInt(lltypes.I8, 1)

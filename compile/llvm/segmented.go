@@ -116,8 +116,16 @@ func (e *emitter) bySegments(s *kernel.Expr, a *kernel.Atom, from, to value.Valu
 
 // wholeNumber is a signed integer as an index.
 func (e *emitter) wholeNumber(v value.Value) value.Value {
-	if v.Type().Equal(code.Index) {
+	return e.extended(v, false)
+}
+
+// extended is v, an integer with a sign or without, as an index.
+func (e *emitter) extended(v value.Value, unsigned bool) value.Value {
+	switch {
+	case v.Type().Equal(code.Index):
 		return v
+	case unsigned:
+		return e.NewZExt(v, code.Index)
 	}
 	return e.NewSExt(v, code.Index)
 }

@@ -15,8 +15,8 @@ import (
 // function and in those that it takes gradients of, whose calls are inlined for
 // that, and replaces them by dm.attention: neither they nor their gradients, for which it runs before
 // reverse mode, then have the matrix of scores in memory. fits reports whether
-// code can be generated for a dm.attention and its gradient, or for a dm.segment_product, which is
-// written out where it cannot.
+// code can be generated for a dm.attention and its gradient, or for an op of the family of sparse
+// tensors, which is written out where it cannot.
 //
 // Unlike the rules of simplify this may change how half precision is rounded:
 // dm.attention rounds once, where the ops written out round every step.
@@ -47,23 +47,22 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
 	op.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
 	var seconds []*ir.Op
-	var stated, products []*ir.Op
+	var stated, written []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
 		switch o.Name {
 		case "dm.einsum", "dm.matmul":
 			seconds = append(seconds, o)
 		case "dm.attention":
 			stated = append(stated, o)
-		case "dm.segment_product":
-			products = append(products, o)
+		default:
+			if d := op.Of(o); d != nil && d.Family == op.SparseTensors && d.Expand != nil && op.Valid(o) && !fits(u, o) {
+				written = append(written, o)
+			}
 		}
 		return true
 	})
 	found := false
-	for _, o := range products {
-		if !op.Valid(o) || fits(u, o) {
-			continue
-		}
+	for _, o := range written {
 		b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 		if vs := op.Of(o).Expand(b, o); vs != nil {
 			pass.Replace(o, vs...)

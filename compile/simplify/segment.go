@@ -65,8 +65,8 @@ func gapsInNoSegment(_ *rewriter, o *ir.Op) bool {
 	return ok && cut.start[0] == 0 && cut.stride[0] == 2 && unmask(s, 0, vector(s.Operands[1]), ranged)
 }
 
-// ranged is the positions of whose segments o, a select, chooses its second operand in the even ones, along its first dimension; nil where
-// o does not do that.
+// ranged is the positions of whose segments o, a select, chooses its second operand in the even ones, row by row; nil where o
+// does not do that.
 func ranged(o *ir.Op) *ir.Value {
 	c := mask(o)
 	if c == nil || op.Str(c, "direction") != "eq" {
@@ -131,8 +131,8 @@ func unmask(o *ir.Op, i int, positions *ir.Value, of func(o *ir.Op) *ir.Value) b
 	return changed
 }
 
-// bounded is the positions in front of the last of which o, a select, chooses its second operand, along its first dimension; nil where
-// o does not do that.
+// bounded is the positions in front of the last of which o, a select, chooses its second operand, row by row; nil where o does
+// not do that.
 func bounded(o *ir.Op) *ir.Value {
 	c := mask(o)
 	if c == nil || op.Str(c, "direction") != "lt" {

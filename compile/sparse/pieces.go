@@ -17,29 +17,31 @@ func (t *Tensor) pieces(n types.Pieces, byEntries bool) ([]*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := InPieces(t.Type, n, byEntries, nil).Piece()
-	count := n.Count()
-	at := make([][]int, count) // the elements of each piece, in order
-	first := firsts(InPieces(t.Type, n, byEntries, nil))
+	of, count := InPieces(t.Type, n, byEntries, nil), n.Count()
+	own, first := of.Piece(), firsts(of)
 	shape := slices.Clone(c.Shape)
 	for d := range shape {
 		shape[d], _ = size(own, d)
 	}
-	outer, inner := t.Type.Format.Outermost(), t.Type.Format.Innermost(len(shape))
-	each := (int64(len(c.At[outer])) + count - 1) / count
+	outer, inner := of.Format.Outermost(), of.Format.Innermost(len(shape))
+	var each int64 // elements of a piece by entries
 	if byEntries {
 		block := inEntry(t.Type)
 		each = (int64(len(c.At[outer]))/block + count - 1) / count * block
 	}
-	for k, x := range c.At[outer] {
-		p := int64(k) / max(each, 1)
-		if !byEntries {
-			p = x / int64(shape[outer])
+	piece := func(k int) int64 { // of element k
+		if byEntries {
+			return int64(k) / each
 		}
+		p := c.At[outer][k] / int64(shape[outer])
 		if n.Inner > 0 {
 			p = p*n.Inner + c.At[inner][k]/int64(shape[inner])
 		}
-		at[p] = append(at[p], k)
+		return p
+	}
+	at := make([][]int, count) // the elements of each piece, in order
+	for k := range c.At[outer] {
+		at[piece(k)] = append(at[piece(k)], k)
 	}
 	out := make([]*Tensor, count)
 	for p, list := range at {

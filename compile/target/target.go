@@ -112,7 +112,7 @@ type Options struct {
 // Generator generates the code of functions.
 type Generator interface {
 	// Has reports whether there are kernels on m for o: a dm.attention, and its
-	// gradient, or a dm.segment_product. Without them the ops are written out.
+	// gradient, or an op of the family of sparse tensors. Without them the ops are written out.
 	Has(o *ir.Op, m *machine.Machine) bool
 	// Times is what the kernels that it would generate take on the machine of u.
 	Times(u *pass.Unit) (Times, error)

@@ -7,6 +7,7 @@ import (
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 )
@@ -210,8 +211,7 @@ func (x *function) atPattern(o *ast.Op, p term, y *scalar) (*scalar, error) {
 	if x.b.Err() != nil {
 		return y, nil
 	}
-	parts := x.components(v)
-	r := vector(parts[len(parts)-1])
+	r := vector(last(x.components(v)))
 	r.index = y.index
 	return r, nil
 }
@@ -285,8 +285,7 @@ func (s *semiring) unary(a term) (*scalar, error) {
 	}
 	var own *term
 	if present != nil {
-		parts := s.components(a.v)
-		v, err := s.at(a, present, e, parts[len(parts)-1])
+		v, err := s.at(a, present, e, last(s.components(a.v)))
 		if err != nil {
 			return nil, err
 		}
@@ -345,8 +344,7 @@ func (s *semiring) binary(a, b term) (*scalar, error) {
 			if err != nil {
 				return nil, err
 			}
-			parts := s.components(a.v)
-			v, err := function(a, both, parts[len(parts)-1], s.one(y).v)
+			v, err := function(a, both, last(s.components(a.v)), s.one(y).v)
 			if err != nil {
 				return nil, err
 			}
@@ -370,9 +368,7 @@ func (s *semiring) binary(a, b term) (*scalar, error) {
 	if !r.has(left) && r.has(right) { // what the second one stores
 		a, b, left, right, swapped = b, a, right, left, !swapped
 	}
-	kind := map[[3]bool]string{
-		{true, true, true}: "union", {true, false, false}: "intersection", {false, true, false}: "difference", {false, true, true}: "symmetric_difference", {true, true, false}: "first",
-	}[[3]bool{r.has(both), r.has(left), r.has(right)}]
+	kind := op.MergeKind([3]bool{r.has(both), r.has(left), r.has(right)})
 	if kind == "" || s.b.Err() != nil {
 		return nil, unsupported(s.o, "%s without a region is not imported", s.o.Name)
 	}
@@ -386,7 +382,7 @@ func (s *semiring) binary(a, b term) (*scalar, error) {
 	for _, c := range []struct {
 		name string
 		code float64
-	}{{right, 2}, {left, 1}, {both, 3}} {
+	}{{right, op.MergeCodes[2]}, {left, op.MergeCodes[1]}, {both, op.MergeCodes[0]}} {
 		if !r.has(c.name) {
 			continue
 		}
@@ -413,11 +409,11 @@ func (s *semiring) merge(kind string, a, b term) (x, y, codes *ir.Value) {
 	f.Stored = slices.Clone(f.Stored)
 	if kind == "union" || kind == "symmetric_difference" {
 		for i := range f.Stored {
-			if more := u.Values(); t.Format.Alike(u.Format) {
-				f.Stored[i] = f.Stored[i].Add(u.Format.Stored[i])
-			} else {
-				f.Stored[i] = f.Stored[i].Add(more)
+			more := u.Values()
+			if t.Format.Alike(u.Format) {
+				more = u.Format.Stored[i]
 			}
+			f.Stored[i] = f.Stored[i].Add(more)
 		}
 	}
 	r := &types.Tensor{Elem: t.Elem, Shape: t.Shape, Format: &f}
@@ -459,9 +455,9 @@ func (s *semiring) reduce(in []*scalar) (*scalar, error) {
 	if y.into != "" || len(y.factors) == 0 {
 		return nil, unsupported(s.o, "%s of a partial sum or a number is not imported", s.o.Name)
 	}
-	r2 := *y
-	r2.into, r2.ofStored = kind, slices.ContainsFunc(y.factors, sparse)
-	return &r2, nil
+	reduced := *y
+	reduced.into, reduced.ofStored = kind, slices.ContainsFunc(y.factors, sparse)
+	return &reduced, nil
 }
 
 var comparison = regexp.MustCompile(`arith\.cmp[if]\s+"?(\w+)"?`)

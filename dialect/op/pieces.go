@@ -68,10 +68,10 @@ func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types
 		}
 	}
 	if inner >= 0 && len(s.Dims[inner].Axes) > 0 {
-		i := slices.IndexFunc(f.Levels, func(l types.Level) bool { return l.Dim == inner })
-		columns, known := f.Levels[i].Size(t.Shape).Int()
+		level := f.Walks(inner)
+		columns, known := level.Size(t.Shape).Int()
 		switch devices := int64(count(s.Dims[inner].Axes)); {
-		case f.Levels[i].Kind == types.StructuredLevel:
+		case level.Kind == types.StructuredLevel:
 			return fmt.Sprintf("dimension %d of %s has %s levels, which devices do not divide", inner, t, types.StructuredLevel), "divide the other dimension alone"
 		case known && columns < devices:
 			return fmt.Sprintf("%d columns of %s are too few for %d devices", columns, t, devices), "divide them over fewer devices"

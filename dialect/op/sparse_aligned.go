@@ -8,8 +8,26 @@ import (
 	"dmir/dialect/types"
 )
 
-// mergeKinds are the sets of elements that dm.merge keeps of two tensors.
-var mergeKinds = []string{"union", "intersection", "difference", "symmetric_difference", "first"}
+// mergeKinds are the sets of elements that dm.merge keeps of two tensors, and merges what each has: what both store, what the first one
+// alone stores, and what the second one alone stores.
+var (
+	mergeKinds = []string{"union", "intersection", "difference", "symmetric_difference", "first"}
+	merges     = [][3]bool{{true, true, true}, {true, false, false}, {false, true, false}, {false, true, true}, {true, true, false}}
+)
+
+// MergeCodes are what the third result of dm.merge has where both operands store an element, the first one alone, and the second one alone.
+var MergeCodes = [3]float64{3, 1, 2}
+
+// Merges reports whether dm.merge of a kind keeps the elements that both operands store, the first one alone, and the second one alone.
+func Merges(kind string) [3]bool { return merges[slices.Index(mergeKinds, kind)] }
+
+// MergeKind is the kind of which Merges is keeps, "" where there is none.
+func MergeKind(keeps [3]bool) string {
+	if i := slices.Index(merges, keeps); i >= 0 {
+		return mergeKinds[i]
+	}
+	return ""
+}
 
 // mergeDef brings two sparse tensors to one pattern.
 var mergeDef = &Def{
@@ -109,7 +127,7 @@ func (l *lowering) merge(to *types.Tensor, kind string) {
 	code := func(x float64) *ir.Value { return l.Splat(&types.Tensor{Elem: types.I8}, x) }
 	k := keys{end: a.end, key: l.moved(a.key, at, n, end), values: l.moved(a.values, at, n, zero)}
 	y := l.moved(l.where(both, l.take(b.values, before), 0), at, n, zero)
-	which := l.moved(l.Value("select", []*ir.Value{both, code(3), code(1)}, nil, l.vector(types.I8, nA)), at, n, code(0))
+	which := l.moved(l.Value("select", []*ir.Value{both, code(MergeCodes[0]), code(MergeCodes[1])}, nil, l.vector(types.I8, nA)), at, n, code(0))
 	places, most := at, nA
 	if more {
 		beforeB, bothB := l.find(b, a)
@@ -123,7 +141,7 @@ func (l *lowering) merge(to *types.Tensor, kind string) {
 			return l.Value("scatter", []*ir.Value{base, atB, x}, append(named("kind", types.Keyword("set")), named("dim", intAttr(0))...))
 		}
 		k.key, y = set(k.key, b.key), set(y, b.values)
-		which = set(which, l.Value("broadcast", []*ir.Value{code(2)}, nil, l.vector(types.I8, nB)))
+		which = set(which, l.Value("broadcast", []*ir.Value{code(MergeCodes[2])}, nil, l.vector(types.I8, nB)))
 		places, most = l.Value("concatenate", []*ir.Value{at, atB}, named("dim", intAttr(0))), nA.Add(nB)
 	}
 	l.fit(places, most, n)

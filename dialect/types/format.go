@@ -133,6 +133,11 @@ func (t *Tensor) Piece() *Tensor {
 // Outermost is the dimension that the outermost level walks.
 func (f *Format) Outermost() int { return f.Levels[0].Dim }
 
+// Walks is the outermost level that walks dimension d.
+func (f *Format) Walks(d int) Level {
+	return f.Levels[slices.IndexFunc(f.Levels, func(l Level) bool { return l.Dim == d })]
+}
+
 // Innermost is the dimension of a matrix that the outermost level does not walk, -1 of other tensors.
 func (f *Format) Innermost(rank int) int {
 	if rank != 2 {
@@ -156,7 +161,7 @@ func (f *Format) Cut(shape []dim.Dim) (each []dim.Dim, ok bool) {
 
 // cut makes shape that of each of n pieces along dimension d, which are of whole blocks.
 func (f *Format) cut(shape []dim.Dim, d int, n int64) bool {
-	l := f.Levels[slices.IndexFunc(f.Levels, func(l Level) bool { return l.Dim == d })] // the outermost one that walks d
+	l := f.Walks(d)
 	k, ok := l.Size(shape).Int()
 	shape[d] = dim.Const((k + n - 1) / max(n, 1)).Scale(max(l.Div, 1))
 	return ok

@@ -261,33 +261,35 @@ func (p *formatText) named(name string, body *string) (string, error) {
 	return "", nil
 }
 
-// sizes reads one size, or a list of them.
+// listed is the parts of a list in brackets, or text alone; closed is false of a list without an end.
+func listed(text string) (list []string, closed bool) {
+	inner, ok := strings.CutPrefix(text, "[")
+	if !ok {
+		return []string{text}, true
+	}
+	inner, closed = strings.CutSuffix(inner, "]")
+	return splitTop(inner), closed
+}
+
 // parsePieces reads 4, or [2, 2].
 func parsePieces(text string) (p Pieces, err error) {
-	list := []string{text}
-	if inner, ok := strings.CutPrefix(text, "["); ok {
-		inner, _ = strings.CutSuffix(inner, "]")
-		list = splitTop(inner)
-	}
+	list, closed := listed(text)
 	for i, into := range []*int64{&p.Outer, &p.Inner} {
 		if i < len(list) {
 			*into, err = strconv.ParseInt(strings.TrimSpace(list[i]), 10, 32)
 		}
-		if err != nil || len(list) > 2 || i < len(list) && *into <= 0 {
+		if err != nil || !closed || len(list) > 2 || i < len(list) && *into <= 0 {
 			return Pieces{}, badFormat("pieces is a positive number, or two in brackets of a matrix cut along both dimensions, not %s", text)
 		}
 	}
 	return p, nil
 }
 
+// sizes reads one size, or a list of them.
 func (p *formatText) sizes(text string) ([]dim.Dim, error) {
-	list := []string{text}
-	if inner, ok := strings.CutPrefix(text, "["); ok {
-		inner, closed := strings.CutSuffix(inner, "]")
-		if !closed {
-			return nil, badFormat("nnz needs a size or a list of sizes, not %q", text)
-		}
-		list = splitTop(inner)
+	list, closed := listed(text)
+	if !closed {
+		return nil, badFormat("nnz needs a size or a list of sizes, not %q", text)
 	}
 	out := make([]dim.Dim, len(list))
 	for i, s := range list {
