@@ -189,6 +189,9 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 		}
 		whole = step
 	}
+	if op.Regathers(whole.Op) {
+		partition.Regather(whole)
+	}
 	device, made, problem := partition.Divide(ctx, m, whole)
 	if problem != nil {
 		return nil, problem
@@ -323,6 +326,7 @@ func inlined(ctx context.Context, m *ir.Module, f *ir.Func) *shard.Problem {
 		return &shard.Problem{At: f.Op, Msg: budget.Message(m, f.Name), Help: diag.Find(budget.Code).Help}
 	}
 	op.ResolveStages(f.Body.Ops)
+	again := op.Regathers(f.Op)
 	for {
 		var calls, checks []*ir.Op
 		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
@@ -343,6 +347,9 @@ func inlined(ctx context.Context, m *ir.Module, f *ir.Func) *shard.Problem {
 		for _, o := range calls {
 			if err := ctx.Err(); err != nil {
 				return refusal(o, err)
+			}
+			if o.Name == op.Grad && again {
+				o.SetAttr(op.BackwardAttr, types.Unit{})
 			}
 			b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 			start := b.Index

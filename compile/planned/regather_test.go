@@ -53,6 +53,13 @@ func TestRegathered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		d, problem := p.Func("train").Divide()
+		if problem != nil {
+			t.Fatal(problem.Msg)
+		}
+		if lines, known := d.Device.Sent(); !known || cost.TotalSent(lines) != *x.Sent {
+			t.Errorf("%q: the lines of the text send %v, what is compiled %d bytes", attr, lines, *x.Sent)
+		}
 		return x
 	}
 	once, again := figures(""), figures(", dm.regather")
