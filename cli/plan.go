@@ -44,6 +44,8 @@ type planCmd struct {
 // settingFlags fix parts of a plan, which are then not searched.
 type settingFlags struct {
 	Data         int    `help:"Fix the number of devices that the batch is divided over." placeholder:"N"`
+	Context      int    `help:"Fix the number of devices that the sequence is divided over." placeholder:"N"`
+	Expert       int    `help:"Fix the number of devices that experts are divided over." placeholder:"N"`
 	Tensor       int    `help:"Fix the number of devices that layers are divided over." placeholder:"N"`
 	Pipe         int    `help:"Fix the number of places of the pipeline." placeholder:"N"`
 	Chunks       int    `help:"Fix the number of stages at each place of the pipeline." placeholder:"N"`
@@ -57,7 +59,7 @@ func (f settingFlags) setting() (plan.Setting, error) {
 	for _, n := range []struct {
 		flag string
 		n    int
-	}{{"data", f.Data}, {"tensor", f.Tensor}, {"pipe", f.Pipe}, {"chunks", f.Chunks}, {"microbatches", f.Microbatches}} {
+	}{{"data", f.Data}, {"context", f.Context}, {"expert", f.Expert}, {"tensor", f.Tensor}, {"pipe", f.Pipe}, {"chunks", f.Chunks}, {"microbatches", f.Microbatches}} {
 		if n.n < 0 {
 			return plan.Setting{}, &failure{"DM612", fmt.Sprintf("--%s %d", n.flag, n.n), "is no number", "write a number from 1, or leave it out to search for the best"}
 		}

@@ -164,6 +164,8 @@ func (c planCmd) writing(r *request.Request) (file string, commands []string) {
 		text("bind", b)
 	}
 	number("data", c.Data)
+	number("context", c.Context)
+	number("expert", c.Expert)
 	number("tensor", c.Tensor)
 	number("pipe", c.Pipe)
 	number("chunks", c.Chunks)

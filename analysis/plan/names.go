@@ -120,6 +120,8 @@ func (c *candidate) roles() []role {
 		switch {
 		case c.dividesRows(a):
 			out[a] = rowsRole
+		case m.grid.fix.Expert > 1 && m.grid.axes[a].Name == expertAxis: // whatever takes longer than the experts
+			out[a] = expertRole
 		case best != 0 || share[0] > 0:
 			out[a] = role(best)
 		case samples:

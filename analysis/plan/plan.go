@@ -45,12 +45,13 @@ type Options struct {
 
 // A Setting is the part of a plan that decides its mesh and schedule. What is 0 or empty is searched.
 type Setting struct {
-	Data, Tensor, Pipe int // devices along each axis
-	Chunks             int // stages on each device of the pipeline
-	Microbatches       int
-	Schedule           string
-	Recompute          string // "none", "selective" or "full"
-	States             string // "whole": optimizer states lie as their parameters; "split": they are divided over data; "parameters": parameters too, which each pass of a micro-batch gathers
+	// Devices along each axis. Context and Expert are the same third one; the name says what it divides, see graph.allowed.
+	Data, Context, Expert, Tensor, Pipe int
+	Chunks                              int // stages on each device of the pipeline
+	Microbatches                        int
+	Schedule                            string
+	Recompute                           string // "none", "selective" or "full"
+	States                              string // "whole": optimizer states lie as their parameters; "split": they are divided over data; "parameters": parameters too, which each pass of a micro-batch gathers
 }
 
 // The values of Setting.States.

@@ -200,6 +200,37 @@ func.func private @loss(%x: tensor<64x256xf32>, %w: tensor<256x256xf32>, %v: ten
 }
 `
 
+// A third axis that is asked for divides the sequence, or the experts of a mixture and elsewhere its samples, wherever contractions can be divided so.
+func TestThirdAxis(t *testing.T) {
+	mixture, err := models.Mixture(models.Config{Layers: 1, Hidden: 64, Heads: 4, Vocabulary: 128, Sequence: 32, Batch: 8}, models.Experts{Count: 4, Chosen: 2, FF: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text string
+		fix  Setting
+		axis string
+		has  string // the sharding of an argument
+	}{
+		{gpt(t, 1), Setting{Data: 2, Context: 2, Tensor: 2}, "sequence", "{data}, {sequence}"},
+		{mixture, Setting{Data: 2, Expert: 4, Tensor: 1}, "expert", "{expert}, {}, {}"},
+	} {
+		m := loadText(t, c.text)
+		c.fix.Pipe, c.fix.Microbatches, c.fix.Recompute = 1, 1, None
+		r, err := Search(t.Context(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-h100"), Devices: 8, Fix: c.fix, Top: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.Plans[0]
+		if !slices.ContainsFunc(p.Axes, func(a Axis) bool { return a.Name == c.axis && a.Size == max(c.fix.Context, c.fix.Expert) }) {
+			t.Errorf("axes %v; want %s", p.Axes, c.axis)
+		}
+		if !slices.ContainsFunc(p.Values, func(v Value) bool { return strings.Contains(v.Sharding, c.has) }) {
+			t.Errorf("%s: no argument has %s: %+v", c.axis, c.has, p.Values)
+		}
+	}
+}
+
 // What cannot be planned has one error, which says what to do.
 func TestErrors(t *testing.T) {
 	stated := strings.Replace(twoProducts, "%x: tensor<64x256xf32>,", "%x: tensor<64x256xf32> {dm.sharding = #dm.at<split = @pod[{data}, {}]>},", 1)
@@ -211,6 +242,7 @@ func TestErrors(t *testing.T) {
 		{"no devices", twoProducts, "dgx-h100", Options{}, CodeDevices, "one device or more", "--devices"},
 		{"no links", twoProducts, "h200", Options{Devices: 4}, CodeLinks, "no cluster", "dgx-h100"},
 		{"axes and devices", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Data: 3}}, CodeDevices, "8 devices do not divide", "--devices"},
+		{"two third axes", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Context: 2, Expert: 2}}, CodeStated, "two axes", "one of them"},
 		{"micro-batches", twoProducts, "dgx-h100", Options{Devices: 4, Fix: Setting{Microbatches: 5}}, CodeDevices, "64 samples do not divide into 5", "possible are"},
 		{"pipeline of no layers", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Pipe: 8}}, CodeDevices, "pipeline of 8 stages", "fewer stages"},
 		{"memory", twoProducts, "dgx-h100", Options{Devices: 4, Memory: 100_000}, CodeMemory, "lacks", "--memory"},

@@ -169,6 +169,9 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if o.Devices < 1 {
 		return nil, &Error{Code: CodeDevices, Msg: fmt.Sprintf("a plan is for one device or more, not for %d", o.Devices), Help: "dmir plan --devices 64"}
 	}
+	if o.Fix.Context > 1 && o.Fix.Expert > 1 {
+		return nil, &Error{Code: CodeStated, Msg: fmt.Sprintf("context %d and expert %d are two axes, and a plan has one of them beside data and tensor", o.Fix.Context, o.Fix.Expert), Help: "leave one of them out"}
+	}
 	links := o.Machine.Joined()
 	if o.Devices > 1 && len(o.Machine.Links) == 0 {
 		return nil, &Error{Code: CodeLinks, Msg: fmt.Sprintf("%s is no cluster: how long its devices take to exchange data is not known", o.Machine.Name), Help: "name a cluster, such as --target dgx-h100, or describe links under [machines." + o.Machine.Name + ".links] in dmir.toml"}

@@ -10,8 +10,10 @@ import (
 
 // The axes of a grid, as they are called until a plan tells what they divide.
 const (
-	dataAxis   = "data"
-	tensorAxis = "tensor"
+	dataAxis    = "data"
+	contextAxis = "context"
+	expertAxis  = "expert"
+	tensorAxis  = "tensor"
 )
 
 // settings are all meshes, numbers of micro-batches and ways to recompute, for each form of the step.
@@ -48,6 +50,11 @@ func (s *search) settingsOf(of *form) []setting {
 			continue
 		}
 		n := int64(s.o.Devices) / pipe
+		third := f.third()
+		if n%int64(third.Size) != 0 {
+			continue
+		}
+		n /= int64(third.Size)
 		for _, data := range divisors(n) {
 			tensor := n / data
 			if data == 1 && n > 1 && f.Data == 0 && f.Tensor == 0 {
@@ -57,12 +64,23 @@ func (s *search) settingsOf(of *form) []setting {
 				continue
 			}
 			axes := []Axis{{dataAxis, int(data)}, {tensorAxis, int(tensor)}}
+			if third.Size > 1 {
+				axes = slices.Insert(axes, 1, third)
+			}
 			for _, micro := range s.micros(of, data, pipe) {
 				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
 			}
 		}
 	}
 	return out
+}
+
+// third is the axis between data and tensor that f asks for; its size is 1 where it asks for none.
+func (f Setting) third() Axis {
+	if f.Expert > 1 {
+		return Axis{expertAxis, f.Expert}
+	}
+	return Axis{contextAxis, max(f.Context, 1)}
 }
 
 // micros are the numbers of micro-batches to look at: samples divide into them, each is divided over the data
@@ -118,12 +136,15 @@ func (s *search) noSetting() error {
 	if f.Microbatches > 0 && s.batch%int64(f.Microbatches) != 0 {
 		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d samples do not divide into %d micro-batches", s.batch, f.Microbatches), Help: fmt.Sprintf("possible are %v", divisors(s.batch))}
 	}
-	asked := 1
-	for _, n := range []int{f.Data, f.Tensor, f.Pipe} {
-		asked *= max(n, 1)
+	asked, sizes := 1, ""
+	for _, a := range f.sizes() {
+		if a.Size > 0 {
+			asked *= a.Size
+			sizes += fmt.Sprintf(", %s %d", a.Name, a.Size)
+		}
 	}
 	if s.o.Devices%asked != 0 {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices do not divide into axes of the sizes asked for, data %d, tensor %d, pipe %d", s.o.Devices, f.Data, f.Tensor, f.Pipe), Help: "leave one of them out, or change --devices"}
+		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices do not divide into axes of the sizes asked for%s", s.o.Devices, sizes), Help: "leave one of them out, or change --devices"}
 	}
 	layers := 1
 	if s.layers != nil {
@@ -133,6 +154,16 @@ func (s *search) noSetting() error {
 		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("a pipeline of %d stages needs as many equal layers in a row, and @%s has %d", f.Pipe, s.text.Name, layers), Help: "ask for fewer stages"}
 	}
 	return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices cannot be arranged so that the step divides over them", s.o.Devices), Help: "ask for another number of devices"}
+}
+
+// sizes are the sizes of axes that f asks for; 0 is any.
+func (f Setting) sizes() []Axis {
+	return []Axis{{dataAxis, f.Data}, {contextAxis, f.Context}, {expertAxis, f.Expert}, {tensorAxis, f.Tensor}, {"pipe", f.Pipe}}
+}
+
+// asks reports whether f asks for the size of an axis.
+func (f Setting) asks() bool {
+	return slices.ContainsFunc(f.sizes(), func(a Axis) bool { return a.Size > 0 })
 }
 
 // tooLarge is the error where no plan fits.
@@ -153,7 +184,7 @@ func (s *search) tooLarge() error {
 	switch {
 	case set.recompute != Full && s.o.Fix.Recompute != "":
 		lever = "allow recomputation (--recompute full)"
-	case s.o.Fix.Data > 0 || s.o.Fix.Tensor > 0 || s.o.Fix.Pipe > 0:
+	case s.o.Fix.asks():
 		lever = "leave the sizes of axes out, so that other meshes are searched"
 	case s.o.Memory > 0 && s.o.Memory < s.o.Machine.Memory:
 		lever = fmt.Sprintf("the machine has %s, and --memory allows %s", units.Bytes(s.o.Machine.Memory), units.Bytes(s.o.Memory))

@@ -93,7 +93,7 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 		if len(n.f.Linear) > 0 && n.f.Combine == types.Add {
 			out[a] = append(out[a], partial)
 		}
-		if asked := axis.Name == dataAxis && gr.fix.Data > 0 || axis.Name == tensorAxis && gr.fix.Tensor > 0; asked && isContraction(n) && n.micro {
+		if isContraction(n) && n.micro && gr.asked(axis) {
 			// An axis that is asked for divides contractions where it can.
 			if k := slices.DeleteFunc(slices.Clone(out[a]), func(f int8) bool { return f < 0 }); len(k) > 0 {
 				out[a] = k
@@ -103,19 +103,47 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 	return out
 }
 
+// asked reports whether the size of a is asked for.
+func (gr *grid) asked(a Axis) bool {
+	return slices.ContainsFunc(gr.fix.sizes(), func(b Axis) bool { return b.Name == a.Name && b.Size > 0 })
+}
+
 // allowed reports whether axis a may divide factor f of n where the sizes of axes are given: a data axis divides
-// samples in contractions, and a tensor axis what parameters have, or heads.
+// samples in contractions, a context axis positions of the sequence, an expert axis experts and elsewhere samples, and a
+// tensor axis what parameters have, or heads.
 func (g *graph) allowed(n *node, f, a int, gr *grid) bool {
-	if !isContraction(n) || !n.micro || gr.fix.Data == 0 && gr.fix.Tensor == 0 {
+	if !isContraction(n) || !n.micro || !gr.asked(gr.axes[a]) {
 		return true
 	}
 	switch role := g.role(n, int8(f)); gr.axes[a].Name {
+	case expertAxis:
+		experts := g.experts(n)
+		return slices.Contains(experts, f) || len(experts) == 0 && role == samplesRole
 	case dataAxis:
-		return gr.fix.Data == 0 || role == samplesRole || role == expertRole
+		return role == samplesRole || role == expertRole
+	case contextAxis:
+		return role == sequenceRole || role == expertRole
 	case tensorAxis:
-		return gr.fix.Tensor == 0 || role == tensorRole || role == expertRole || n.phase == backward && role != samplesRole && role != sequenceRole
+		return role == tensorRole || role == expertRole || n.phase == backward && role != samplesRole && role != sequenceRole
 	}
 	return true
+}
+
+// experts are the factors of n, a contraction with a parameter or of a parameter's gradient, that all its tensors have: of each
+// expert its own samples are multiplied by its own parameters.
+func (g *graph) experts(n *node) (out []int) {
+	parameter := g.result(n, 0) != nil && !g.result(n, 0).micro
+	for k := range n.o.Operands {
+		v := g.operand(n, k)
+		parameter = parameter || v != nil && !v.micro
+	}
+	tensors := slices.Concat(n.f.Operands, n.f.Results)
+	for f := range n.f.Sizes {
+		if parameter && f != n.batch && !slices.ContainsFunc(tensors, func(dims [][]int) bool { return !op.Divided(dims, f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // outermost reports whether factor f is the first one of each dimension that has it: else pieces would

@@ -48,6 +48,8 @@ type Run struct {
 // A Plan is what is published of how a step was divided.
 type Plan struct {
 	Data         int    `toml:"data"`
+	Context      int    `toml:"context"`
+	Expert       int    `toml:"expert"`
 	Tensor       int    `toml:"tensor"`
 	Pipe         int    `toml:"pipe"`
 	Chunks       int    `toml:"chunks"`
@@ -60,7 +62,7 @@ type Plan struct {
 
 func (p Plan) setting() plan.Setting {
 	return plan.Setting{
-		Data: p.Data, Tensor: p.Tensor, Pipe: p.Pipe, Chunks: p.Chunks, Microbatches: p.Microbatches,
+		Data: p.Data, Context: p.Context, Expert: p.Expert, Tensor: p.Tensor, Pipe: p.Pipe, Chunks: p.Chunks, Microbatches: p.Microbatches,
 		Schedule: p.Schedule, Recompute: p.Recompute, States: p.States,
 	}
 }
@@ -173,7 +175,7 @@ func (s *Set) check(r Run) error {
 
 func (s *Set) checkPlan(r Run) error {
 	p := r.Plan
-	for _, n := range []int{p.Data, p.Tensor, p.Pipe, p.Chunks, p.Microbatches} {
+	for _, n := range []int{p.Data, p.Context, p.Expert, p.Tensor, p.Pipe, p.Chunks, p.Microbatches} {
 		if n < 0 {
 			return errors.New("sizes of a plan must not be negative")
 		}
@@ -198,9 +200,10 @@ func (s *Set) checkPlan(r Run) error {
 		return err
 	}
 	layers := s.Models[r.Model].Layers
+	devices := p.Data * max(p.Context, 1) * max(p.Expert, 1) * p.Tensor * p.Pipe
 	switch {
-	case p.Data*p.Tensor*p.Pipe > 0 && p.Data*p.Tensor*p.Pipe != r.Devices && p.Beyond == "":
-		return fmt.Errorf("data %d × tensor %d × pipe %d is not %d devices", p.Data, p.Tensor, p.Pipe, r.Devices)
+	case devices > 0 && devices != r.Devices && p.Beyond == "":
+		return fmt.Errorf("data %d × context %d × expert %d × tensor %d × pipe %d is not %d devices", p.Data, max(p.Context, 1), max(p.Expert, 1), p.Tensor, p.Pipe, r.Devices)
 	case p.Pipe == 1 && (p.Schedule != "" || p.Chunks > 1):
 		return errors.New("a plan without a pipeline has no schedule and no chunks")
 	case p.Pipe*max(p.Chunks, 1) > layers:

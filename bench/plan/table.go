@@ -83,7 +83,7 @@ func (p Plan) describe() string {
 	for _, a := range []struct {
 		name string
 		n    int
-	}{{"data", p.Data}, {"tensor", p.Tensor}, {"pipe", p.Pipe}} {
+	}{{"data", p.Data}, {"context", p.Context}, {"expert", p.Expert}, {"tensor", p.Tensor}, {"pipe", p.Pipe}} {
 		if a.n > 1 {
 			parts = append(parts, fmt.Sprintf("%s %d", a.name, a.n))
 		}

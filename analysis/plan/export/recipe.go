@@ -159,11 +159,13 @@ func (r *recipe) unequal() (unequal, known bool) {
 // setting is what the planner is asked for to cost what the tool runs.
 func (r *recipe) setting() plan.Setting {
 	s := plan.Setting{Data: r.data, Pipe: r.pipe, Microbatches: r.micro, Recompute: r.recompute, States: plan.StatesWhole}
-	if r.context == 1 && r.expert == 1 {
+	switch {
+	case r.context == 1 && r.expert == 1:
 		s.Tensor = r.tensor
-	}
-	if r.expert > 1 {
-		s.Data /= r.expert
+	case r.expert == 1:
+		s.Context, s.Tensor = r.context, r.tensor
+	default:
+		s.Data, s.Expert = s.Data/r.expert, r.expert
 	}
 	if r.pipe > 1 {
 		s.Chunks, s.Schedule = r.chunks, r.schedule
