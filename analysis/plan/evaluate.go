@@ -126,11 +126,13 @@ func (m *model) parts(choice []int, l load) []part {
 		out[i].working += freed[i].held(l.recompute)
 	}
 	if l.recompute == Full {
-		// The values of one layer are there while its backward pass runs.
+		// The values of one unit are there while its backward pass runs.
+		most := make([]float64, len(out))
+		for unit, bytes := range m.everything(choice) {
+			most[unit.layer] = max(most[unit.layer], bytes)
+		}
 		for ℓ := range out {
-			if m.layers != nil && ℓ >= 1 && ℓ <= m.layers.left {
-				out[ℓ].working += m.everything(ℓ, choice)
-			}
+			out[ℓ].working += most[ℓ]
 		}
 	}
 	return out
@@ -223,12 +225,15 @@ func (m *model) keep(p *part, v *value, lay layout, l load) {
 	}
 }
 
-// everything is what a micro-batch would keep of layer ℓ without recomputation.
-func (m *model) everything(ℓ int, choice []int) float64 {
-	total := 0.0
+// A unit is what full recomputation computes again together, and the layer that it counts to.
+type unit struct{ number, layer int }
+
+// everything is what a micro-batch would keep of each unit without recomputation.
+func (m *model) everything(choice []int) map[unit]float64 {
+	out := map[unit]float64{}
 	for x, v := range m.values {
 		n := m.nodes[v.node]
-		if n.o == nil || n.layer != ℓ || !v.saved {
+		if n.unit < 0 || !v.saved {
 			continue
 		}
 		var lay layout
@@ -237,9 +242,9 @@ func (m *model) everything(ℓ int, choice []int) float64 {
 		} else {
 			lay = m.vars[m.ofNode[v.node]].strategies[choice[m.ofNode[v.node]]].out[v.index]
 		}
-		total += m.grid.piece(v, lay)
+		out[unit{n.unit, n.layer}] += m.grid.piece(v, lay)
 	}
-	return total
+	return out
 }
 
 // A staging is a pipeline's stages: how many layers each has; the first has also what stands before the layers,

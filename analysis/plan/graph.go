@@ -30,6 +30,7 @@ type node struct {
 	f     *op.Factors
 	phase phase
 	layer int // 0 before the layers, 1 to layers.left, then what stands behind them
+	unit  int // of a forward op: equal for those that full recomputation computes again together, and negative for one that it does not
 	micro bool
 	batch int // the factor along which micro-batches divide the op; negative: none
 
@@ -329,6 +330,14 @@ func (g *graph) numberLayers() {
 			}
 		}
 		n.layer = max(n.layer, 0)
+		n.unit = -1
+		switch {
+		case n.o == nil || n.phase != forward:
+		case g.layers.has(n.layer):
+			n.unit = n.layer
+		case g.layers != nil && n.o.Attr(callAttr) != nil:
+			n.unit = g.layers.left + 1 + int(n.o.Int(callAttr, 0))
+		}
 	}
 }
 

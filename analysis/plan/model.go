@@ -320,7 +320,7 @@ func (m *model) weights(l load) (micro, single float64) {
 
 // again is how often node n runs for a micro-batch.
 func (m *model) again(n *node, recompute string) float64 {
-	if n.phase != forward || n.o == nil || m.outside(n) {
+	if n.unit < 0 {
 		return 1
 	}
 	if recompute == Full || recompute == Selective && n.cheap {
@@ -330,20 +330,27 @@ func (m *model) again(n *node, recompute string) float64 {
 }
 
 // outside reports whether n stands before or behind the layers.
-func (g *graph) outside(n *node) bool {
-	return g.layers == nil || n.layer < 1 || n.layer > g.layers.left
-}
+func (g *graph) outside(n *node) bool { return !g.layers.has(n.layer) }
 
 // keeps reports whether the value stays from the forward pass to the backward pass.
 func (m *model) keeps(v *value, recompute string) bool {
 	n := m.nodes[v.node]
-	if !v.saved || m.outside(n) || recompute == None {
-		return v.saved || recompute == Full && !m.outside(n) && m.crosses(v)
+	if !v.saved || n.unit < 0 || recompute == None {
+		return v.saved || recompute == Full && n.unit >= 0 && m.leaves(v)
 	}
 	if recompute == Full {
-		return m.crosses(v)
+		return m.leaves(v)
 	}
-	return !n.cheap || m.crosses(v)
+	return !n.cheap || m.leaves(v)
+}
+
+// leaves reports whether another unit of the forward pass than that of the value uses it.
+func (m *model) leaves(v *value) bool {
+	n := m.nodes[v.node]
+	return slices.ContainsFunc(v.uses, func(u use) bool {
+		k := m.nodes[u.node]
+		return k.phase == forward && k.unit != n.unit
+	})
 }
 
 // crosses reports whether the next layer uses the value.

@@ -17,6 +17,7 @@ import (
 const (
 	forwardAttr = "plan.forward"
 	layerAttr   = op.StageAttr // autodiff hands it on to derivatives
+	callAttr    = "plan.call"  // see straight.numberCalls
 )
 
 // kept is how many of the equal layers in a row stay: the first, one that stands for all between, and
@@ -39,6 +40,9 @@ type layers struct {
 
 // saved is how many ops are left out.
 func (l *layers) saved() int { return (l.count - l.left) * l.ops }
+
+// has reports whether number i is that of a layer.
+func (l *layers) has(i int) bool { return l != nil && i >= 1 && i <= l.left }
 
 // times is how many layers of the text the layer with number i stands for.
 func (l *layers) times(i int) int {

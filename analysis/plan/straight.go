@@ -35,6 +35,8 @@ type straight struct {
 
 	updated []bool // by argument; see update
 	named   int    // values that gradients are taken through
+
+	calls []*ir.Op // see numberCalls
 }
 
 // newStraight is fn with sparse arguments in pieces, as the text and of state it; see flatten.Cut.
@@ -108,8 +110,10 @@ func (s *straight) writeOut() {
 				if o.Attr(forwardAttr) != nil {
 					p.SetAttr(forwardAttr, types.Unit{})
 				}
-				if a := o.Attr(layerAttr); a != nil {
-					p.SetAttr(layerAttr, a)
+				for _, name := range []string{layerAttr, callAttr} {
+					if a := o.Attr(name); a != nil {
+						p.SetAttr(name, a)
+					}
 				}
 			}
 			for i, r := range o.Results {
@@ -168,6 +172,7 @@ func (s *straight) gradients(sizes map[string]int64) error {
 			for i, k := range l.like {
 				s.like[o.Operands[i]] = o.Operands[k]
 			}
+			s.numberCalls(f)
 		}
 		for _, p := range f.Body.Ops {
 			if p.Name != op.Return {
@@ -182,6 +187,34 @@ func (s *straight) gradients(sizes map[string]int64) error {
 		s.m.AddFunc(f)
 	}
 	return nil
+}
+
+// numberCalls marks what those calls of f compute that are no equal layers in a row and whose function f calls several times, as the
+// layers of an encoder beside those of a decoder: full recomputation keeps what each begins with.
+func (s *straight) numberCalls(f *ir.Func) {
+	s.calls = nil
+	number := map[*ir.Op]int{}
+	times := map[string]int{}
+	each := func(do func(o, call *ir.Op)) {
+		for _, o := range f.Body.Ops {
+			if call := s.siteOf(o); call.Name == op.Call && !s.layers.has(int(o.Int(layerAttr, 0))) {
+				do(o, call)
+			}
+		}
+	}
+	each(func(_, call *ir.Op) {
+		if _, ok := number[call]; !ok {
+			number[call] = len(s.calls)
+			s.calls = append(s.calls, call)
+			times[call.Str("callee")]++
+		}
+	})
+	each(func(o, call *ir.Op) {
+		if times[call.Str("callee")] > 1 {
+			o.SetAttr(callAttr, types.Int{V: int64(number[call]), Elem: types.I64})
+		}
+	})
+	s.calls = slices.DeleteFunc(s.calls, func(call *ir.Op) bool { return times[call.Str("callee")] == 1 })
 }
 
 // inline puts what calls and gradients compute in their place.

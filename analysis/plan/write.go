@@ -289,10 +289,13 @@ func (w *writer) recompute() {
 		for _, o := range w.c.m.layers.begin {
 			mark(w.textOp(w.c.m.siteOf(o)))
 		}
+		for _, o := range w.c.m.calls {
+			mark(w.textOp(o))
+		}
 	case Selective:
 		m := w.c.m
 		for _, n := range m.nodes {
-			if n.o != nil && n.phase == forward && !m.outside(n) && n.cheap {
+			if n.unit >= 0 && n.cheap {
 				for _, o := range w.alike(n.o) {
 					mark(o)
 				}
