@@ -66,23 +66,20 @@ func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Dura
 	o := plan.Options{Machine: set.machine(r), Devices: r.Devices, Top: 1}
 	row.Published = set.seconds(r, r.Figure, o.Machine, float64(row.Parameters))
 	fn := m.Func("train")
-	if r.Plan.Beyond == "" {
-		fixed := o
-		fixed.Fix = r.Plan.setting()
-		result, why, err := within(ctx, limit, m, fn, fixed, find)
-		if err != nil {
-			return row, err
-		}
-		row.FixedWhy = why
-		if result != nil {
-			row.Fixed = result.Plans[0]
-		}
+	fixed := o
+	fixed.Fix = r.Plan.setting()
+	result, why, err := within(ctx, limit, m, fn, fixed, find)
+	if err != nil {
+		return row, err
+	}
+	row.FixedWhy = why
+	if result != nil {
+		row.Fixed = result.Plans[0]
 	}
 	if fixedOnly {
 		return row, row.possible(set, o.Machine)
 	}
-	result, why, err := within(ctx, limit, m, fn, o, find)
-	if err != nil {
+	if result, why, err = within(ctx, limit, m, fn, o, find); err != nil {
 		return row, err
 	}
 	row.BestWhy = why

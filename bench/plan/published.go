@@ -57,7 +57,6 @@ type Plan struct {
 	Schedule     string `toml:"schedule"`
 	Recompute    string `toml:"recompute"`
 	States       string `toml:"states"`
-	Beyond       string `toml:"beyond"` // what the planner's settings do not express
 }
 
 func (p Plan) setting() plan.Setting {
@@ -202,7 +201,7 @@ func (s *Set) checkPlan(r Run) error {
 	layers := s.Models[r.Model].Layers
 	devices := p.Data * max(p.Context, 1) * max(p.Expert, 1) * p.Tensor * p.Pipe
 	switch {
-	case devices > 0 && devices != r.Devices && p.Beyond == "":
+	case devices > 0 && devices != r.Devices:
 		return fmt.Errorf("data %d × context %d × expert %d × tensor %d × pipe %d is not %d devices", p.Data, max(p.Context, 1), max(p.Expert, 1), p.Tensor, p.Pipe, r.Devices)
 	case p.Pipe == 1 && (p.Schedule != "" || p.Chunks > 1):
 		return errors.New("a plan without a pipeline has no schedule and no chunks")

@@ -61,9 +61,6 @@ func (r Row) notes() (notes []string) {
 	if r.Run.Note != "" {
 		notes = append(notes, r.Run.Note)
 	}
-	if r.Run.Plan.Beyond != "" {
-		notes = append(notes, "The published plan has what the settings do not express: "+r.Run.Plan.Beyond)
-	}
 	if r.FixedWhy != "" {
 		notes = append(notes, "No prediction: "+cell(r.FixedWhy))
 	}
