@@ -1,9 +1,6 @@
 package cost
 
 import (
-	"strconv"
-	"strings"
-
 	"dmir/analysis/machine"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -122,10 +119,10 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 		}
 	case e.attention != nil:
 		a := *e.attention
-		a.Tile, _ = tileOf(tile)
+		a.Tile, _ = machine.ParseTile(tile)
 		t = m.AttentionTime(a)
 	case e.product.Batch > 0:
-		at, ok := tileOf(tile)
+		at, ok := machine.ParseTile(tile)
 		p := e.product
 		if e.phases.Batch > 0 && (!ok || at.Phases || at.Path == machine.WindowPath) {
 			p = e.phases
@@ -141,45 +138,6 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 	t.Compute *= 1e9
 	t.L2 *= 1e9
 	t.Tail *= 1e9
-	return t, true
-}
-
-// tileOf reads the attribute of a tile, "mma 128x128x32 / 4", "fma 64x64x16 / 8 cluster" or "wgmma 128x256x64 2x1 stream-k", "gather 128x64x64 phases".
-func tileOf(text string) (t machine.Tile, ok bool) {
-	text, streamK := strings.CutSuffix(text, machine.StreamKMark)
-	text, cluster := strings.CutSuffix(text, machine.ClusterMark)
-	path, rest, ok := strings.Cut(text, " ")
-	if !ok {
-		return t, false
-	}
-	block, splits, split := strings.Cut(rest, " / ")
-	block, phases := strings.CutSuffix(block, machine.PhasesMark)
-	block, pair, _ := strings.Cut(block, " ")
-	sizes := strings.Split(block, "x")
-	if len(sizes) != 3 {
-		return t, false
-	}
-	if cluster && !split || streamK && split {
-		return t, false
-	}
-	t = machine.Tile{Path: path, Splits: 1, Cluster: cluster, Pair: machine.Pair(pair), Phases: phases, StreamK: streamK}
-	if t.Pair != "" && t.Pair != machine.PairRows && t.Pair != machine.PairCols {
-		return t, false
-	}
-	for i, to := range []*int{&t.Rows, &t.Cols, &t.Step} {
-		n, err := strconv.Atoi(sizes[i])
-		if err != nil || n < 1 {
-			return t, false
-		}
-		*to = n
-	}
-	if split {
-		n, err := strconv.Atoi(splits)
-		if err != nil || n < 1 {
-			return t, false
-		}
-		t.Splits = n
-	}
 	return t, true
 }
 

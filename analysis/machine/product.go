@@ -35,37 +35,6 @@ func (p Product) depth(splits, step int64) float64 {
 	return all / float64(p.Phases*splits)
 }
 
-// Tile is the part of a result that a block computes, and how.
-type Tile struct {
-	Path       string // of the tensor cores; "" for the best one
-	Rows, Cols int
-	Step       int // of the sum, which it reads at a time
-	Splits     int // blocks that share a sum, 1 or more
-	// Cluster: these are a cluster, and add their partial sums up on the chip.
-	Cluster bool
-	Pair    Pair
-	// Phases: it is of a phase of a convolution.
-	Phases bool
-	// StreamK: blocks share the steps of the last waves evenly, where these are not full.
-	StreamK bool
-}
-
-// PhasesMark follows the sizes of a tile with Phases.
-const PhasesMark = " phases"
-
-// ClusterMark is the end of the text of a tile with Cluster.
-const ClusterMark = " cluster"
-
-// Pair is how the two blocks of a cluster lie, as the shape of the cluster in tiles; "": there are no clusters. They share the
-// operand of which both need the same part: each reads half of it, and multicasts that to both.
-type Pair string
-
-// The pairs.
-const (
-	PairRows Pair = "2x1" // one below the other: they share the columns' operand
-	PairCols Pair = "1x2" // side by side: they share the rows' operand
-)
-
 // half is the least extent of a shared operand: a tensor map's boxes have 64 lines or more.
 const half = 64
 

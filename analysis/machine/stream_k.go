@@ -1,8 +1,5 @@
 package machine
 
-// StreamKMark is the end of the text of a tile with StreamK.
-const StreamKMark = " stream-k"
-
 // StreamK is how the blocks of a kernel, or its pairs of blocks, share a product whose tiles are no whole waves of them (Osama et al.,
 // Stream-K, PPoPP 2023): each computes Whole tiles, and then an equal part of the steps of the Rest, which are numbered through. A tile that a part
 // ends in is finished by the worker whose part has its first step, from the sums that those behind leave in memory.

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"dmir/analysis/machine"
@@ -67,17 +65,14 @@ func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 // Put stores a tile for a product, both named as in artifact.Step; it reports
 // whether the tile exists.
 func (c *Choices) Put(product, tile string) bool {
-	tile, streamK := strings.CutSuffix(tile, machine.StreamKMark)
-	tile, cluster := strings.CutSuffix(tile, machine.ClusterMark)
-	name, splits, split := strings.Cut(tile, " / ")
-	n, err := strconv.Atoi(splits)
-	if split && err != nil {
+	of, ok := machine.ParseTile(tile)
+	if !ok {
 		return false
 	}
-	name, phases := strings.CutSuffix(name, machine.PhasesMark)
+	name := machine.Tile{Path: of.Path, Rows: of.Rows, Cols: of.Cols, Step: of.Step, Pair: of.Pair}.String()
 	for _, t := range allTiles {
 		if t.String() == name {
-			t.Splits, t.Cluster, t.Phases, t.StreamK = n, cluster, phases, streamK
+			t.Splits, t.Cluster, t.Phases, t.StreamK = of.Splits, of.Cluster, of.Phases, of.StreamK
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.tiles[product] = t

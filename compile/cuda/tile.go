@@ -46,25 +46,7 @@ type Config struct {
 	StreamK bool // the last waves of tiles are shared by their steps
 }
 
-func (c Config) String() string {
-	s := fmt.Sprintf("%s %dx%dx%d", c.Path, c.BM, c.BN, c.BK)
-	if c.Pair != "" {
-		s += " " + string(c.Pair)
-	}
-	if c.Phases {
-		s += machine.PhasesMark
-	}
-	if c.Splits > 1 {
-		s += fmt.Sprintf(" / %d", c.Splits)
-	}
-	if c.Cluster {
-		s += machine.ClusterMark
-	}
-	if c.StreamK {
-		s += machine.StreamKMark
-	}
-	return s
-}
+func (c Config) String() string { return c.tile().String() }
 
 // threads of a block.
 func (c Config) threads() int {
