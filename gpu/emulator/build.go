@@ -30,10 +30,9 @@ import (
 var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables", "-DDM_HOST"}
 
 // The FLOP and bytes of a kernel, as predicted, below which it runs faster than a compiler optimises it: at all, or
-// as far as -O1 does. Below the first clang is preferred: without optimising it takes half of GCC's time, and its code runs slower.
+// as far as -O1 does. What checks accesses is optimised in any case: runtimeObject has it.
 const (
-	clangWork = 250_000
-	tinyWork  = 2_000_000
+	tinyWork  = 5_000_000
 	smallWork = 20_000_000
 )
 
@@ -160,8 +159,8 @@ func newToolchain(ctx context.Context, opt Options, clang bool) (*toolchain, err
 // build returns the program as an executable, compiled or from the cache, and the
 // time of compiling.
 func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
-	work := ofKernel(p)
-	tools, err := newToolchain(ctx, opt, work > 0 && work < clangWork)
+	level := level(p)
+	tools, err := newToolchain(ctx, opt, level == "-O0") // without optimising clang takes half of GCC's time
 	if err != nil {
 		return "", 0, err
 	}
@@ -170,7 +169,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 		return "", 0, err
 	}
 	files[programName], files["main.cc"] = withoutLines(p.Source), mainText(p)
-	return tools.executable(ctx, level(p), files)
+	return tools.executable(ctx, level, files)
 }
 
 // executable returns main.cc, which includes the other files, as an executable,
@@ -236,7 +235,7 @@ func (c *toolchain) kept(ctx context.Context, end string, files map[string]strin
 	return path, true, compile(ctx, c.compiler, files, precompiled{}, c.dir, path, args...)
 }
 
-// runtimeObject is the half of the emulation that does not depend on the program.
+// runtimeObject is the part of the emulation that does not depend on the program: all that the prelude marks DM_ONCE.
 func (c *toolchain) runtimeObject(ctx context.Context) (object string, made bool, err error) {
 	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
 	return c.kept(ctx, ".o", files, "-O1", "-c", "runtime.cc")

@@ -33,6 +33,18 @@
 #define DM_NO_UNROLL
 #define DM_UNROLL_BY(n)
 #define DM_COLD __attribute__((noinline, cold))
+#define DM_HOT inline __attribute__((always_inline))
+// What depends on no program is compiled once, with the emulation's main part, and optimised; programs have its text for a
+// compiler that inlines it. DM_ONCE_OF is the same for a template with these arguments.
+#ifdef DM_EMU_MAIN
+#define DM_ONCE
+#define DM_COLD_ONCE DM_COLD
+#define DM_ONCE_OF(...) template __VA_ARGS__;
+#else
+#define DM_ONCE extern inline __attribute__((gnu_inline))
+#define DM_COLD_ONCE extern inline __attribute__((gnu_inline, cold))  // GCC emits what is not to be inlined
+#define DM_ONCE_OF(...) extern template __VA_ARGS__;
+#endif
 
 namespace dm {
 // The place of a call.
@@ -177,7 +189,7 @@ inline i32 engine(i32 rank) { return m.cluster * m.warp_count + rank; }  // the 
 
 // Ends the process with a report. kind is one of the words that the reader of the
 // report handles; param is an index or -1; what is the message.
-[[noreturn]] DM_COLD inline void fault(const char* kind, Spot line, int param, i64 index, const char* format, ...) {
+[[noreturn]] DM_COLD_ONCE void fault(const char* kind, Spot line, int param, i64 index, const char* format, ...) {
   char text[600], out[1400];
   va_list args;
   va_start(args, format);
@@ -271,7 +283,7 @@ inline void enter_block(i32 rank) {
 }
 
 // Switches to thread t.
-inline void enter(i32 t) {
+DM_ONCE void enter(i32 t) {
   m.thread = t;
   m.lane = t & 31;
   m.warp = t >> 5;
@@ -279,7 +291,7 @@ inline void enter(i32 t) {
   m.stamp = stamp_of(m.warps[m.warp].clock, u32(t));
 }
 
-void stuck();
+DM_ONCE void stuck();
 
 // The thread that runs next: a lane of the same warp if one can, else of the next warp
 // of the block, else of the next block.
@@ -315,7 +327,7 @@ inline void run_again(i32 warp, u32 lanes) {
 }
 
 // Switches from the running thread, which has stopped, to another.
-inline void leave() {
+DM_ONCE void leave() {
   Thread& self = m.threads[m.thread];
   i32 me = m.thread, next = next_thread();
   if (next == me) {
@@ -333,7 +345,7 @@ inline void leave() {
 
 // The block of the running thread, which was its last one, has ended: warps of other blocks
 // may have accessed its shared memory only before, in the order of what waits for what.
-inline void end_block() {
+DM_ONCE void end_block() {
   for (i32 k = 0; k < m.cluster * m.warp_count; k++) {
     if (!own().touched[k]) continue;
     bool before = false;
@@ -342,7 +354,7 @@ inline void end_block() {
   }
 }
 
-inline void fiber_main() {
+DM_ONCE void fiber_main() {
   while (true) {
     m.body(m.params);
     Warp& w = m.warps[m.warp];
@@ -357,7 +369,7 @@ inline void fiber_main() {
 }
 
 // Nothing can run, and not all are done.
-inline void stuck() {
+DM_ONCE void stuck() {
   int waiting[6] = {}, who[6];
   Spot line[6] = {};
   for (int w = 0; w < m.cluster * m.warp_count; w++) {
@@ -381,14 +393,13 @@ inline void stuck() {
 // ---- waiting
 
 enum Kind { SyncWarp = 1, Shuffle, Vote, Match, Reduce, LoadMatrix, Multiply, WarpGroup, ClusterArrive, ClusterWait };
-inline const char* kind_name(int k) {
+DM_ONCE const char* kind_name(int k) {
   static const char* const names[] = {"", "sync_warp", "shuffle", "ballot", "match", "warp reduction", "ldmatrix", "mma", "warp-group operation", "arrival at the cluster's barrier", "wait at the cluster's barrier"};
   return names[k];
 }
 
-// All lanes of the warp call this with an argument each; the last one runs
-// finish(warp), then all continue.
-template <class F> inline void collective(Kind kind, Spot line, void* arg, F finish) {
+// All lanes of the warp call this with an argument each: true for the last one, the others wait until it calls continue_warp.
+DM_ONCE bool arrives_last(Kind kind, Spot line, void* arg) {
   Warp& w = m.warps[m.warp];
   u32 bit = 1u << m.lane;
   m.line = line;
@@ -403,17 +414,28 @@ template <class F> inline void collective(Kind kind, Spot line, void* arg, F fin
   w.arrived |= bit;
   if (w.arrived == w.full) {
     w.arrived = 0;
-    finish(w);
-    run_again(m.warp, w.full);
-    m.stamp = stamp_of(w.clock, u32(m.thread));
-    return;
+    return true;
   }
   stop_running(InWarp, line);
   leave();
+  return false;
+}
+DM_ONCE void continue_warp() {
+  Warp& w = m.warps[m.warp];
+  run_again(m.warp, w.full);
+  m.stamp = stamp_of(w.clock, u32(m.thread));
+}
+
+// All lanes of the warp call this with an argument each; the last one runs
+// finish(warp), then all continue.
+template <class F> inline void collective(Kind kind, Spot line, void* arg, F finish) {
+  if (!arrives_last(kind, line, arg)) return;
+  finish(m.warps[m.warp]);
+  continue_warp();
 }
 
 // `count` threads arrive at barrier id.
-inline void barrier(int id, i32 count, Spot line) {
+DM_ONCE void barrier(int id, i32 count, Spot line) {
   Barrier& b = own().barriers[id];
   const i32 mine = m.warp - m.first_warp;
   m.line = line;
@@ -458,12 +480,12 @@ inline void barrier(int id, i32 count, Spot line) {
 }
 
 // The thread waits until another thread calls wake; then it checks its condition.
-inline void pause(Spot line, Status why = Polling) {
+DM_ONCE void pause(Spot line, Status why = Polling) {
   m.line = line;
   stop_running(why, line);
   leave();
 }
-inline void wake(Status from = Polling) {
+DM_ONCE void wake(Status from = Polling) {
   for (int t = 0; t < m.cluster * m.warp_count * 32; t++) {
     if (m.threads[t].status == from) {
       m.threads[t].status = Ready;

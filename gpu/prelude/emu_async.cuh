@@ -19,7 +19,7 @@ struct Copies {
 };
 inline Copies copies[all_threads];
 
-inline Copy& add_copy(u32 at, int bytes) {
+DM_ONCE Copy& add_copy(u32 at, int bytes) {
   Copies& c = copies[m.thread];
   if (c.count == c.capacity) {
     c.capacity = c.capacity ? 2 * c.capacity : 16;
@@ -33,7 +33,7 @@ inline Copy& add_copy(u32 at, int bytes) {
   return copy;
 }
 
-inline void finish_copies(int under_way) {
+DM_ONCE void finish_copies(int under_way) {
   Copies& c = copies[m.thread];
   int n = 0;
   while (n < c.count && c.list[n].group < c.group - under_way) {
@@ -45,7 +45,7 @@ inline void finish_copies(int under_way) {
   c.count -= n;
 }
 
-inline void forget_copies() {
+DM_ONCE void forget_copies() {
   for (int t = 0; t < m.cluster * m.warp_count * 32; t++) copies[t].count = copies[t].group = 0;
 }
 

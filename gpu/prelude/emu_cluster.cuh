@@ -7,7 +7,7 @@ namespace dm {
 namespace emu {
 
 // A block whose shared memory the running warp accesses, or has copied to: it has begun before, and has not ended.
-inline void reach(i32 rank, Spot line) {
+DM_ONCE void reach(i32 rank, Spot line) {
   if (rank < 0 || rank >= m.cluster) fault("bounds", line, -1, rank, "block %d of a cluster of %d", rank, m.cluster);
   if (rank == m.rank) return;
   const Block& b = m.blocks[rank];
@@ -19,7 +19,7 @@ inline void reach(i32 rank, Spot line) {
 }
 
 // The running warp accesses shared memory of a block; whether that may end before is checked where it does.
-inline void touch(i32 rank, Spot line) {
+DM_ONCE void touch(i32 rank, Spot line) {
   reach(rank, line);
   if (rank == m.rank) return;
   Block& b = m.blocks[rank];
@@ -39,7 +39,7 @@ DM_FN i32 cluster_rank() { return emu::m.rank; }
 
 namespace emu {
 
-inline void arrive_at_cluster(bool releases, Spot line) {
+DM_ONCE void arrive_at_cluster(bool releases, Spot line) {
   collective(ClusterArrive, line, nullptr, [=](Warp& w) {
     if (w.between) fault("divergence", line, -1, -1, "warp %d arrives at the barrier of the cluster twice without a wait", warp());
     w.between = true;

@@ -54,7 +54,7 @@ struct Hopper {
 inline Hopper hopper[max_cluster];
 
 // The state of a block of the cluster; that of an earlier one is reset.
-inline Hopper& block_of(i32 rank) {
+DM_ONCE Hopper& block_of(i32 rank) {
   Hopper& h = hopper[rank];
   if (h.block != m.blocks[rank].id) {
     for (int i = 0; i < h.bulks; i++) free(h.bulk[i].data);
@@ -66,7 +66,7 @@ inline Hopper& block_of(i32 rank) {
   return h;
 }
 inline Hopper& this_block() { return block_of(m.rank); }
-inline Phases& phases_at(u32 at, Spot line) {
+DM_ONCE Phases& phases_at(u32 at, Spot line) {
   Hopper& h = block_of(i32(at / shared_bytes));
   m.line = line;
   for (int i = 0; i < h.phases; i++) {
@@ -79,7 +79,7 @@ inline Phases& phases_at(u32 at, Spot line) {
   fault("uninitialised", line, -1, -1, "no barrier was made at byte %u of shared memory", at % shared_bytes);
 }
 
-inline void make_phases(u32 at, u32 count, Spot line) {
+DM_ONCE void make_phases(u32 at, u32 count, Spot line) {
   Hopper& h = this_block();
   if (h.phases == max_phases) fault("memory", line, -1, -1, "more than %d barriers", max_phases);
   if (count < 1 || count > 1u << 20) fault("async", line, -1, -1, "a barrier for %u threads", count);
@@ -92,7 +92,7 @@ inline void make_phases(u32 at, u32 count, Spot line) {
 }
 
 // The next phase begins if this one is complete.
-inline void turn(Phases& p) {
+DM_ONCE void turn(Phases& p) {
   if (p.left || p.bytes) return;
   p.phase++;
   p.left = p.count;
@@ -100,7 +100,7 @@ inline void turn(Phases& p) {
   wake();
 }
 
-inline void arrive(Phases& p, i64 bytes, Spot line) {
+DM_ONCE void arrive(Phases& p, i64 bytes, Spot line) {
   if (!p.left) fault("async", line, -1, -1, "more than %d threads arrive at a barrier in one phase", p.count);
   release(p.coming);
   p.bytes += bytes;
@@ -109,7 +109,7 @@ inline void arrive(Phases& p, i64 bytes, Spot line) {
 }
 
 // Completes the copies that signal p.
-inline void end_copies(Phases& p) {
+DM_ONCE void end_copies(Phases& p) {
   Hopper& h = this_block();
   int kept = 0;
   for (int i = 0; i < h.bulks; i++) {
@@ -131,7 +131,7 @@ inline void end_copies(Phases& p) {
   turn(p);
 }
 
-inline void wait_phase(u32 at, u32 parity, bool peers, Spot line) {
+DM_ONCE void wait_phase(u32 at, u32 parity, bool peers, Spot line) {
   while (true) {
     Phases& p = phases_at(at, line);
     if ((p.phase & 1) == (parity & 1)) {
@@ -152,7 +152,7 @@ inline void wait_phase(u32 at, u32 parity, bool peers, Spot line) {
 inline u32 swizzled(u32 at, int pattern = 128) { return at ^ (at >> 7 & u32(pattern / 16 - 1)) << 4; }
 
 // The bytes of a box of p's tensor map, which `rank` coordinates place.
-inline i64 box_bytes(Param& p, int rank, Spot line) {
+DM_ONCE i64 box_bytes(Param& p, int rank, Spot line) {
   const TensorMap& t = p.map;
   if (!t.rank) fault("async", line, p.index, -1, "no tensor map was given");
   if (t.rank != rank) fault("async", line, p.index, -1, "%d coordinates for a tensor map of %d dimensions", rank, t.rank);
@@ -189,7 +189,7 @@ inline void each_inside(Param& p, const i32* from, Spot line, F f) {
 }
 
 // At the end of a block, or of a cluster, no store may be under way, and no copy to its memory.
-inline void check_transfers() {
+DM_ONCE void check_transfers() {
   for (int rank = 0; rank < m.cluster; rank++) {
     const Hopper& h = hopper[rank];
     if (h.block != m.blocks[rank].id) continue;
@@ -201,7 +201,7 @@ inline void check_transfers() {
 }
 
 // Starts a copy to the block's memory, or to that of each block that mask has.
-inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line, u32 mask = 0) {
+DM_ONCE void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line, u32 mask = 0) {
   const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
   const TensorMap& t = p.map;
   if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
@@ -237,7 +237,7 @@ inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from,
   wake();  // a thread that already waits at the barrier completes the copy
 }
 
-inline void start_multicast(u32 to, Param& p, u32 barrier, int rank, const i32* from, u32 mask, Spot line) {
+DM_ONCE void start_multicast(u32 to, Param& p, u32 barrier, int rank, const i32* from, u32 mask, Spot line) {
   if (!mask) fault("async", line, p.index, -1, "a multicast to no block");
   start_bulk(to, p, barrier, rank, from, line, mask);
 }
@@ -251,7 +251,7 @@ struct Fences {
 };
 inline Fences fences_of[all_threads];
 
-inline void publish() {
+DM_ONCE void publish() {
   Fences& f = fences_of[m.thread];
   if (f.block != m.me) f.block = m.me, f.count = 0;
   Warp& w = m.warps[m.warp];
@@ -260,7 +260,7 @@ inline void publish() {
 }
 
 // Whether a thread's write was followed by its fence, and that by a wait of the running warp.
-inline bool published(u32 write) {
+DM_ONCE bool published(u32 write) {
   const u32 who = write & m.who_mask, time = write >> m.who_bits;
   const Fences& f = fences_of[who];
   if (f.block != m.blocks[who / u32(32 * m.warp_count)].id) return false;
@@ -273,7 +273,7 @@ inline bool published(u32 write) {
 }
 
 // Starts a store. Its bytes were written, and their writers called writes_publish since.
-inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
+DM_ONCE void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) {
   Hopper& h = this_block();
   const i64 bytes = box_bytes(p, rank, line), row = p.map.box[0] * p.map.elem_bytes;
   const TensorMap& t = p.map;
@@ -292,7 +292,7 @@ inline void start_store(u32 from, Param& p, int rank, const i32* at, Spot line) 
   for (int d = 0; d < rank; d++) s.at[d] = at[d];
 }
 
-inline void end_store(const BulkStore& s) {
+DM_ONCE void end_store(const BulkStore& s) {
   Param& p = *s.param;
   const TensorMap& t = p.map;
   shared_read(s.from, int(box_bytes(p, s.rank, s.line)), s.line);
@@ -308,7 +308,7 @@ inline void end_store(const BulkStore& s) {
 
 // Ends the calling thread's stores but for the last groups: as late as possible, so that what is written to their boxes
 // before is stored, or is a race.
-inline void end_stores(int under_way) {
+DM_ONCE void end_stores(int under_way) {
   Hopper& h = this_block();
   int kept = 0;
   for (int i = 0; i < h.stores; i++) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "emu_kernel.cuh"
+#include "emu_hopper.cuh"
 #include <cerrno>
 #include <ctime>
 #include <string>

@@ -224,7 +224,7 @@ template <class T, class U> DM_FN T convert(Ref<U>&& r) { return convert<T>(U(st
 namespace emu {
 
 // The static array called name, which all threads declare.
-inline u32 static_array(const char* name, Spot line, u32 bytes) {
+DM_ONCE u32 static_array(const char* name, Spot line, u32 bytes) {
   for (int k = 0; k < smem.array_count; k++) {
     if (smem.arrays[k].line == line && !strcmp(smem.arrays[k].name, name)) return shared_base() + smem.arrays[k].at;
   }

@@ -10,6 +10,23 @@ struct Rows {
   u32* r;
 };
 
+template <int N, bool TRANS> void deal_matrices(Warp& w) {
+  if (w.full != ~0u) fault("divergence", m.line, -1, -1, "ldmatrix in a warp of fewer than 32 threads");
+  for (int k = 0; k < N; k++) {
+    u16 x[8][8];
+    for (int j = 0; j < 8; j++) memcpy(x[j], static_cast<Rows*>(w.args[8 * k + j])->row, 16);
+    for (int lane = 0; lane < 32; lane++) {
+      int a = lane / 4, b = lane % 4 * 2;
+      u32 lo = TRANS ? x[b][a] : x[a][b], hi = TRANS ? x[b + 1][a] : x[a][b + 1];
+      static_cast<Rows*>(w.args[lane])->r[k] = lo | hi << 16;
+    }
+  }
+}
+DM_ONCE_OF(void deal_matrices<2, false>(Warp&))
+DM_ONCE_OF(void deal_matrices<2, true>(Warp&))
+DM_ONCE_OF(void deal_matrices<4, false>(Warp&))
+DM_ONCE_OF(void deal_matrices<4, true>(Warp&))
+
 template <int N, bool TRANS, class T> inline void load_matrices(u32 (&r)[N], const Shared<T>& s, At i) {
   static_assert(sizeof(T) == 2 || (sizeof(T) == 4 && !TRANS), "16-bit elements, or 32-bit ones, of which a register has one");
   Rows mine;
@@ -19,18 +36,7 @@ template <int N, bool TRANS, class T> inline void load_matrices(u32 (&r)[N], con
     shared_read(at, 16, i.line);
     memcpy(mine.row, smem.data + at, 16);
   }
-  collective(LoadMatrix, i.line, &mine, [](Warp& w) {
-    if (w.full != ~0u) fault("divergence", m.line, -1, -1, "ldmatrix in a warp of fewer than 32 threads");
-    for (int k = 0; k < N; k++) {
-      u16 x[8][8];
-      for (int j = 0; j < 8; j++) memcpy(x[j], static_cast<Rows*>(w.args[8 * k + j])->row, 16);
-      for (int lane = 0; lane < 32; lane++) {
-        int a = lane / 4, b = lane % 4 * 2;
-        u32 lo = TRANS ? x[b][a] : x[a][b], hi = TRANS ? x[b + 1][a] : x[a][b + 1];
-        static_cast<Rows*>(w.args[lane])->r[k] = lo | hi << 16;
-      }
-    }
-  });
+  collective(LoadMatrix, i.line, &mine, deal_matrices<N, TRANS>);
 }
 
 struct Fragments {
@@ -96,6 +102,50 @@ template <int K> struct Matrices {
   }
 };
 
+// Products of 16-bit floats by a whole warp.
+template <class T> void multiply_warp(Warp& w) {
+  if (w.full != ~0u) fault("divergence", m.line, -1, -1, "mma in a warp of fewer than 32 threads");
+  Matrices<16> x;
+  x.take_sums(w);
+  for (int lane = 0; lane < 32; lane++) {
+    auto* f = static_cast<Fragments*>(w.args[lane]);
+    int g = lane / 4, t = lane % 4 * 2;
+    U4 pairs;
+    memcpy(&pairs, f->a, sizeof pairs);
+    F4 lo = wide4<T>(pairs & 0xffff), hi = wide4<T>(pairs >> 16);
+    for (int k = 0; k < 4; k++) {
+      float* to = &x.a[g + 8 * (k & 1)][t + 4 * (k & 2)];
+      to[0] = lo[k];
+      to[1] = hi[k];
+    }
+    F4 column = wide4<T>(U4{f->b[0] & 0xffff, f->b[0] >> 16, f->b[1] & 0xffff, f->b[1] >> 16});
+    x.b[t][g] = column[0];
+    x.b[t + 1][g] = column[1];
+    x.b[t + 8][g] = column[2];
+    x.b[t + 9][g] = column[3];
+  }
+  x.multiply();
+  x.give_sums(w);
+}
+DM_ONCE_OF(void multiply_warp<f16>(Warp&))
+DM_ONCE_OF(void multiply_warp<bf16>(Warp&))
+
+DM_ONCE void multiply_warp_tf32(Warp& w) {
+  if (w.full != ~0u) fault("divergence", m.line, -1, -1, "mma in a warp of fewer than 32 threads");
+  Matrices<8> x;
+  x.take_sums(w);
+  auto tf32 = [](u32 bits) { return bits_as<float>(bits & ~0x1fffu); };
+  for (int lane = 0; lane < 32; lane++) {
+    auto* f = static_cast<Fragments*>(w.args[lane]);
+    int g = lane / 4, t = lane % 4;
+    for (int k = 0; k < 4; k++) x.a[g + 8 * (k & 1)][t + 2 * (k & 2)] = tf32(f->a[k]);
+    x.b[t][g] = tf32(f->b[0]);
+    x.b[t + 4][g] = tf32(f->b[1]);
+  }
+  x.multiply();
+  x.give_sums(w);
+}
+
 }  // namespace emu
 
 template <class T> DM_FN void ldmatrix_x4(u32 (&r)[4], Shared<T> s, i64 i DM_LINE) { emu::load_matrices<4, false>(r, s, At(i, at)); }
@@ -105,51 +155,14 @@ template <class T> DM_FN void ldmatrix_x2_trans(u32 (&r)[2], Shared<T> s, i64 i 
 
 template <class T> DM_FN void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2] DM_LINE) {
   emu::Fragments mine{d, a, b};
-  emu::collective(emu::Multiply, at, &mine, [](emu::Warp& w) {
-    if (w.full != ~0u) emu::fault("divergence", emu::m.line, -1, -1, "mma in a warp of fewer than 32 threads");
-    emu::Matrices<16> x;
-    x.take_sums(w);
-    for (int lane = 0; lane < 32; lane++) {
-      auto* f = static_cast<emu::Fragments*>(w.args[lane]);
-      int g = lane / 4, t = lane % 4 * 2;
-      emu::U4 pairs;
-      memcpy(&pairs, f->a, sizeof pairs);
-      emu::F4 lo = emu::wide4<T>(pairs & 0xffff), hi = emu::wide4<T>(pairs >> 16);
-      for (int k = 0; k < 4; k++) {
-        float* to = &x.a[g + 8 * (k & 1)][t + 4 * (k & 2)];
-        to[0] = lo[k];
-        to[1] = hi[k];
-      }
-      emu::F4 column = emu::wide4<T>(emu::U4{f->b[0] & 0xffff, f->b[0] >> 16, f->b[1] & 0xffff, f->b[1] >> 16});
-      x.b[t][g] = column[0];
-      x.b[t + 1][g] = column[1];
-      x.b[t + 8][g] = column[2];
-      x.b[t + 9][g] = column[3];
-    }
-    x.multiply();
-    x.give_sums(w);
-  });
+  emu::collective(emu::Multiply, at, &mine, emu::multiply_warp<T>);
 }
 
 DM_FN u32 round_tf32(u32 bits) { return emu::tf32_of(bits); }
 
 DM_FN void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2] DM_LINE) {
   emu::Fragments mine{d, a, b};
-  emu::collective(emu::Multiply, at, &mine, [](emu::Warp& w) {
-    if (w.full != ~0u) emu::fault("divergence", emu::m.line, -1, -1, "mma in a warp of fewer than 32 threads");
-    emu::Matrices<8> x;
-    x.take_sums(w);
-    auto tf32 = [](u32 bits) { return bits_as<float>(bits & ~0x1fffu); };
-    for (int lane = 0; lane < 32; lane++) {
-      auto* f = static_cast<emu::Fragments*>(w.args[lane]);
-      int g = lane / 4, t = lane % 4;
-      for (int k = 0; k < 4; k++) x.a[g + 8 * (k & 1)][t + 2 * (k & 2)] = tf32(f->a[k]);
-      x.b[t][g] = tf32(f->b[0]);
-      x.b[t + 4][g] = tf32(f->b[1]);
-    }
-    x.multiply();
-    x.give_sums(w);
-  });
+  emu::collective(emu::Multiply, at, &mine, emu::multiply_warp_tf32);
 }
 
 template <class T> DM_FN u32 pack2(float lo, float hi) {

@@ -49,7 +49,7 @@ inline Products& this_warp() {
 }
 
 // Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote, or that were published.
-inline void operand_read(u32 at, u8* to, Spot line) {
+DM_ONCE void operand_read(u32 at, u8* to, Spot line) {
   if (at + 16 > shared_base() + shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at - shared_base());
   for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
     u32 who = smem.writers[k] & m.who_mask;
@@ -61,14 +61,14 @@ inline void operand_read(u32 at, u8* to, Spot line) {
 
 // Element (r, k) for 16 bytes of neighbours along k, or along r if the operand is
 // contiguous along its rows (t): the address by the descriptor.
-inline u32 operand_address(u64 descriptor, int r, int k, bool t, int bytes = 2) {
+DM_ONCE u32 operand_address(u64 descriptor, int r, int k, bool t, int bytes = 2) {
   u32 start = u32(descriptor & 0x3fff) << 4, lead = u32(descriptor >> 16 & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4;
   if (!t) return shared_base() + swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k * bytes));
   return shared_base() + swizzled(start + u32(r / 64) * lead + u32(k / 8) * stride + u32(k % 8) * 128 + u32(r % 64) * 2);
 }
 
 // Reads the rows of an operand, 32 bytes of k each.
-inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t, Format f, Spot line) {
+DM_ONCE void read_operand(float* to, u64 descriptor, int first, int rows, bool t, Format f, Spot line) {
   if (descriptor >> 62 != 1 || descriptor >> 49 & 7) fault("async", line, -1, -1, "an operand's descriptor without 128-byte swizzle or with a base offset is not emulated");
   const int bytes = bytes_of(f), depth = 32 / bytes, run = 16 / bytes;
   u8 part[16];
@@ -91,7 +91,7 @@ inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t,
 }
 
 // The 16 rows of A that a warp's lanes hold.
-inline void read_held(float* to, const Started& s) {
+DM_ONCE void read_held(float* to, const Started& s) {
   for (int lane = 0; lane < 32; lane++) {
     for (int i = 0; i < 8; i++) {
       const u16 bits = u16(s.held[lane][i / 2] >> i % 2 * 16);
@@ -101,7 +101,7 @@ inline void read_held(float* to, const Started& s) {
 }
 
 // A warp's 16 rows of a product.
-inline void multiply_rows(const Started& s) {
+DM_ONCE void multiply_rows(const Started& s) {
   static float a[16 * 32], b[256 * 32];
   const int depth = 32 / bytes_of(s.left);
   if (s.held[0]) read_held(a, s);
@@ -127,7 +127,7 @@ struct Product {
   const u32* held;
 };
 
-inline void start_product(float* d, const Product& of, Spot line) {
+DM_ONCE void start_product(float* d, const Product& of, Spot line) {
   struct Lane { float* d; const Product* of; } mine{d, &of};
   collective(WarpGroup, line, &mine, [&](Warp& w) {
     Products& p = this_warp();
@@ -159,7 +159,7 @@ inline void start_product(float* d, const Product& of, Spot line) {
   });
 }
 
-inline void end_products(int under_way, Spot line) {
+DM_ONCE void end_products(int under_way, Spot line) {
   collective(WarpGroup, line, nullptr, [&](Warp& w) {
     Products& p = this_warp();
     int n = 0;

@@ -49,7 +49,7 @@ inline bool of_own_warps(u32 agent) { return agent - u32(m.first_warp) < u32(m.w
 
 // Forgets the accesses to the shared memory of `blocks` blocks: bytes [0, fixed) and the last `dynamic`
 // ones, since no others have been used. The rest is never touched, which costs a page fault for each 2 KiB.
-inline void forget_shared(u32 (&entries)[all_shared], i32 blocks, u32 fixed, u32 dynamic) {
+DM_ONCE void forget_shared(u32 (&entries)[all_shared], i32 blocks, u32 fixed, u32 dynamic) {
   auto forget = [&](u32 from, u32 to) {
     u32* even = entries + from / 2;
     memset(even, 0, (to - from + 1) / 2 * sizeof(u32));
@@ -73,7 +73,7 @@ inline bool atomics_ordered(u32 time) {
 }
 
 // Whether the access e is ordered before the current access of the running thread.
-inline bool ordered(u32 e) {
+DM_HOT bool ordered(u32 e) {
   u32 time = e >> m.who_bits, who = e & m.who_mask;
   const Warp& w = m.warps[m.warp];
   if (who == u32(m.thread)) return true;
@@ -85,7 +85,7 @@ inline bool ordered(u32 e) {
 
 inline u32* reader_set(u32 k) { return smem.reader_sets + size_t(k) * size_t(m.agents); }
 
-inline u32 new_set() {
+DM_ONCE u32 new_set() {
   if (smem.sets_free != ~0u) {
     u32 k = smem.sets_free;
     smem.sets_free = *reader_set(k);
@@ -107,7 +107,7 @@ inline void free_set(u32 k) {
 }
 
 // The name of the array that byte `at` of shared memory lies in.
-inline const char* shared_name(u32 at, i64* index) {
+DM_ONCE const char* shared_name(u32 at, i64* index) {
   at %= shared_bytes;
   for (int k = 0; k < smem.array_count; k++) {
     auto& a = smem.arrays[k];
@@ -121,7 +121,7 @@ inline const char* shared_name(u32 at, i64* index) {
 }
 
 // The thread of access e as text, for reports.
-DM_COLD inline void name_of(u32 e, char (&to)[96]) {
+DM_COLD_ONCE void name_of(u32 e, char (&to)[96]) {
   u32 who = e & m.who_mask, warps = u32(m.warp_count);
   char block[32] = "";
   if (u32 k = agent_of(who); k < warps * u32(m.cluster) && !of_own_warps(k)) snprintf(block, sizeof block, " of block %u of the cluster", k / warps);
@@ -132,7 +132,7 @@ DM_COLD inline void name_of(u32 e, char (&to)[96]) {
   else snprintf(to, sizeof to, "a bulk copy");
 }
 
-[[noreturn]] DM_COLD inline void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
+[[noreturn]] DM_COLD_ONCE void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
   i64 byte;
   const char* name = shared_name(at, &byte);
   char who[96];
@@ -140,13 +140,13 @@ DM_COLD inline void name_of(u32 e, char (&to)[96]) {
   fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s%s", local_thread(), byte, name, what, e ? " by " : "", e ? who : "");
 }
 
-DM_COLD inline void bad_shared_read(u32 at, u32 w, Spot line) {
+DM_COLD_ONCE void bad_shared_read(u32 at, u32 w, Spot line) {
   if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there; if another thread does that, no barrier comes between");
   if ((w & m.who_mask) == pending()) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
   shared_fault(at, line, "race", w, "read without a barrier after it was written");
 }
 
-inline void shared_read_entry(u32 k, u32 at, Spot line) {
+DM_HOT void shared_read_entry(u32 k, u32 at, Spot line) {
   u32 w = smem.writers[k];
   if (w < smem.start || (w & m.who_mask) == pending() || !ordered(w)) bad_shared_read(at, w, line);
   u32 r = smem.readers[k];
@@ -178,7 +178,7 @@ inline bool readers_done(u32 set) {
   return true;
 }
 
-inline void shared_write_entry(u32 k, u32 at, Spot line, u32 stamp) {
+DM_HOT void shared_write_entry(u32 k, u32 at, Spot line, u32 stamp) {
   u32 w = smem.writers[k], r = smem.readers[k];
   if (w >= smem.start) {
     if ((w & m.who_mask) == pending()) shared_fault(at, line, "async", 0, "written while an asynchronous copy to it is under way; no wait came between");
@@ -197,29 +197,29 @@ inline void shared_write_entry(u32 k, u32 at, Spot line, u32 stamp) {
 }
 
 // The running thread reads or writes bytes [at, at+BYTES) of shared memory.
-inline void shared_read(u32 at, int bytes, Spot line) {
+DM_ONCE void shared_read(u32 at, int bytes, Spot line) {
   m.line = line;
   if (bytes == 1) return shared_read_entry(entry_of(at), at, line);
   for (int b = 0; b < bytes; b += 2) shared_read_entry((at + u32(b)) >> 1, at + u32(b), line);
 }
-inline void shared_write(u32 at, int bytes, Spot line) {
+DM_ONCE void shared_write(u32 at, int bytes, Spot line) {
   m.line = line;
   if (bytes == 1) return shared_write_entry(entry_of(at), at, line, m.stamp);
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, m.stamp);
 }
 
 // The same for n elements of SIZE bytes each, which may also be accessed one by one.
-template <int SIZE> inline void shared_read_all(u32 at, int n, Spot line) {
+template <int SIZE> void shared_read_all(u32 at, int n, Spot line) {
   if constexpr (SIZE > 1) return shared_read(at, SIZE * n, line);
   for (int k = 0; k < n; k++) shared_read(at + u32(k), 1, line);
 }
-template <int SIZE> inline void shared_write_all(u32 at, int n, Spot line) {
+template <int SIZE> void shared_write_all(u32 at, int n, Spot line) {
   if constexpr (SIZE > 1) return shared_write(at, SIZE * n, line);
   for (int k = 0; k < n; k++) shared_write(at + u32(k), 1, line);
 }
 
 // Atomic additions do not conflict with each other.
-inline void shared_atomic(u32 at, int bytes, Spot line) {
+DM_ONCE void shared_atomic(u32 at, int bytes, Spot line) {
   m.line = line;
   for (int b = 0; b < bytes; b += 2) {
     u32 k = (at + u32(b)) >> 1, w = smem.writers[k];
@@ -232,12 +232,12 @@ inline void shared_atomic(u32 at, int bytes, Spot line) {
 // An asynchronous copy: its target is poisoned from its start, and written at its
 // end by `who` at time `time` (for a copy of a thread: itself,
 // now; for a bulk copy: the block's engine, at a time that a wait for it acquires).
-inline void shared_begin_async(u32 at, int bytes, Spot line) {
+DM_ONCE void shared_begin_async(u32 at, int bytes, Spot line) {
   m.line = line;
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> m.who_bits, pending()));
   memset(smem.data + at, 0xff, size_t(bytes));
 }
-inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
+DM_ONCE void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
   memcpy(smem.data + at, from, size_t(bytes));
   for (int b = 0; b < bytes; b += 2) smem.writers[(at + u32(b)) >> 1] = stamp;
 }
@@ -248,14 +248,14 @@ inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
 struct Clock {
   u32 seen[max_clocks];
 };
-inline void release(Clock& c) {
+DM_ONCE void release(Clock& c) {
   Warp& w = m.warps[m.warp];
   for (int k = 0; k < m.agents; k++) c.seen[k] = w.seen[k] > c.seen[k] ? w.seen[k] : c.seen[k];
   if (c.seen[m.warp] < w.clock) c.seen[m.warp] = w.clock;
   w.clock++;
   m.stamp = stamp_of(w.clock, u32(m.thread));
 }
-inline void acquire(const Clock& c, bool peers) {
+DM_ONCE void acquire(const Clock& c, bool peers) {
   Warp& w = m.warps[m.warp];
   u32 floor = ~0u;
   for (int k = 0; k < m.agents; k++) {
@@ -289,7 +289,7 @@ struct Posts {
 };
 inline Posts posts;
 
-inline void post(i64 at) {
+DM_ONCE void post(i64 at) {
   if (posts.count == posts.capacity) {
     posts.capacity = posts.capacity ? 2 * posts.capacity : 64;
     posts.list = static_cast<Post*>(realloc(posts.list, sizeof(Post) * size_t(posts.capacity)));
@@ -301,7 +301,7 @@ inline void post(i64 at) {
   memset(&p.known, 0, sizeof p.known);
   release(p.known);
 }
-inline bool await(i64 at) {
+DM_ONCE bool await(i64 at) {
   for (i32 k = 0; k < posts.count; k++) {
     if (posts.list[k].at != at) continue;
     if (posts.waits == 4096) fault("memory", m.line, -1, -1, "a block waits for too many flags");
@@ -312,7 +312,7 @@ inline bool await(i64 at) {
 }
 
 // Whether the running warp has awaited a flag of a block; `seen` is then whether it sees this access of that block.
-inline bool awaited(u32 block, u32 stamp, bool& seen) {
+DM_ONCE bool awaited(u32 block, u32 stamp, bool& seen) {
   bool found = false;
   seen = false;
   for (i32 k = posts.waits - 1; k >= 0 && !seen; k--) {
@@ -327,16 +327,16 @@ inline bool awaited(u32 block, u32 stamp, bool& seen) {
 
 // ---- global memory
 
-[[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, Spot line) {
+[[noreturn]] DM_COLD_ONCE void bad_index(const Param& p, i64 i, i64 n, i64 elem, Spot line) {
   if (n > 1) fault("bounds", line, p.index, i, "elements %lld to %lld of %lld", i, i + n - 1, p.bytes / elem);
   fault("bounds", line, p.index, i, "element %lld of %lld", i, p.bytes / elem);
 }
 
-[[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, Spot line) {
+[[noreturn]] DM_COLD_ONCE void bad_alignment(const Param& p, i64 i, i64 n, Spot line) {
   fault("misaligned", line, p.index, i, "%lld elements at once from index %lld, which is not a multiple of %lld", n, i, n);
 }
 
-[[noreturn]] DM_COLD inline void bad_owner(const Param& p, i64 at, i64 elem, Spot line) {
+[[noreturn]] DM_COLD_ONCE void bad_owner(const Param& p, i64 at, i64 elem, Spot line) {
   i64 i = at / elem * elem;
   for (i64 b = i; b < i + elem; b++) {
     if (p.owners[b] != p.owner && p.owners[b]) fault("overlap", line, p.index, i / elem, "its bytes now belong to buffer %d", p.owners[b] - 1);
@@ -344,7 +344,7 @@ inline bool awaited(u32 block, u32 stamp, bool& seen) {
   fault("uninitialised", line, p.index, i / elem, "read before anything was written there");
 }
 
-template <int BYTES> inline i64 not_owned(const u16* owners, u16 owner) {
+template <int BYTES> i64 not_owned(const u16* owners, u16 owner) {
   if constexpr (BYTES == 1) {
     return owners[0] == owner ? -1 : 0;
   } else if constexpr (BYTES == 2) {
@@ -365,7 +365,7 @@ template <int BYTES> inline i64 not_owned(const u16* owners, u16 owner) {
 }
 
 // A conflict of this block with another one over an element.
-DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, Spot line) {
+DM_COLD_ONCE void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, Spot line) {
   if (own().acquired) return;
   char who[48];
   if (other == m.atomic) snprintf(who, sizeof who, "atomically added to");
@@ -375,7 +375,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 }
 
 // A conflict of this thread with another one of its block.
-[[noreturn]] DM_COLD inline void thread_conflict(const Param& p, i64 at, i64 elem, u32 stamp, const char* what, Spot line) {
+[[noreturn]] DM_COLD_ONCE void thread_conflict(const Param& p, i64 at, i64 elem, u32 stamp, const char* what, Spot line) {
   char who[96];
   name_of(stamp, who);
   fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
@@ -383,7 +383,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 
 // Whether the current access of global memory is ordered behind one of the launch by block `other`: of the same block, of
 // another one of the cluster, or of one whose flag the running warp has awaited, whose writes it sees.
-inline bool behind(const Param& p, i64 at, i64 elem, u32 other, u32 stamp, const char* what, Spot line) {
+DM_ONCE bool behind(const Param& p, i64 at, i64 elem, u32 other, u32 stamp, const char* what, Spot line) {
   if (other == m.me) return ordered(stamp);
   if (m.cluster > 1 && other - m.blocks[0].id < u32(m.cluster)) return stamp >> m.who_bits <= m.warps[m.warp].shown[agent_of(stamp & m.who_mask)];
   if (bool seen; awaited(other, stamp, seen)) return seen;
@@ -393,7 +393,7 @@ inline bool behind(const Param& p, i64 at, i64 elem, u32 other, u32 stamp, const
 
 // Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts. A HALF
 // of a byte does not conflict with atomic stores, which may be of the other one.
-template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param& p, i64 at, Spot line) {
+template <int BYTES, int ELEM, bool HALF = false> void global_read(Param& p, i64 at, Spot line) {
   m.line = line;
   m.accesses[m.thread]++;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
@@ -428,7 +428,7 @@ template <int BYTES, int ELEM, bool HALF = false> inline void global_read(Param&
   }
 }
 
-template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot line) {
+template <int BYTES, int ELEM> void global_write(Param& p, i64 at, Spot line) {
   m.line = line;
   m.accesses[m.thread]++;
   for (int b = 0; b < BYTES; b++) p.owners[at + b] = p.owner;
@@ -456,14 +456,14 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot l
 }
 
 // An addition whose place among others is given by waits, as that of a write.
-template <int BYTES, int ELEM> inline void global_add(Param& p, i64 at, Spot line) {
+template <int BYTES, int ELEM> void global_add(Param& p, i64 at, Spot line) {
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
   global_write<BYTES, ELEM>(p, at, line);
   p.requested += BYTES;
 }
 
 // An atomic store of one half of the byte at `at`, whose other half may be anyone's.
-inline void global_half(Param& p, i64 at, Spot line) {
+DM_ONCE void global_half(Param& p, i64 at, Spot line) {
   m.line = line;
   p.owners[at] = p.owner;
   u64 k = u64(p.offset + at) >> m.granule;
@@ -474,7 +474,7 @@ inline void global_half(Param& p, i64 at, Spot line) {
   p.requested++;
 }
 
-template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {
+template <int BYTES> void global_atomic(Param& p, i64 at, Spot line) {
   m.line = line;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, BYTES, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
@@ -491,8 +491,28 @@ template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {
   p.requested += 2 * BYTES;
 }
 
+// The accesses of elements of these bytes, one or several at once.
+#define DM_ACCESS(BYTES, ELEM) \
+  DM_ONCE_OF(void global_read<BYTES, ELEM, false>(Param&, i64, Spot)) \
+  DM_ONCE_OF(void global_write<BYTES, ELEM>(Param&, i64, Spot))
+DM_ACCESS(2, 1) DM_ACCESS(4, 1) DM_ACCESS(8, 1) DM_ACCESS(16, 1)
+DM_ACCESS(4, 2) DM_ACCESS(8, 2) DM_ACCESS(16, 2) DM_ACCESS(8, 4) DM_ACCESS(16, 4) DM_ACCESS(16, 8)
+#define DM_ACCESS_ALONE(BYTES) \
+  DM_ACCESS(BYTES, BYTES) \
+  DM_ONCE_OF(void global_read<BYTES, BYTES, true>(Param&, i64, Spot)) \
+  DM_ONCE_OF(void shared_read_all<BYTES>(u32, int, Spot)) \
+  DM_ONCE_OF(void shared_write_all<BYTES>(u32, int, Spot))
+DM_ACCESS_ALONE(1) DM_ACCESS_ALONE(2) DM_ACCESS_ALONE(4) DM_ACCESS_ALONE(8)
+DM_ONCE_OF(void global_add<4, 4>(Param&, i64, Spot))
+DM_ONCE_OF(void global_add<16, 4>(Param&, i64, Spot))
+DM_ONCE_OF(void global_atomic<2>(Param&, i64, Spot))
+DM_ONCE_OF(void global_atomic<4>(Param&, i64, Spot))
+DM_ONCE_OF(void global_atomic<8>(Param&, i64, Spot))
+#undef DM_ACCESS
+#undef DM_ACCESS_ALONE
+
 // A flag at `at` that is about to be set: it is 0, since a launch before has cleared it.
-inline void cleared(const Param& p, i64 at, Spot line) {
+DM_ONCE void cleared(const Param& p, i64 at, Spot line) {
   if (i64 bad = not_owned<4>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, 4, line);
   u32 set;
   memcpy(&set, p.data + at, 4);

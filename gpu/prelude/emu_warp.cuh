@@ -32,7 +32,7 @@ template <class T> struct Exchange {
   i32 from;
 };
 
-template <class T> inline T exchange(T v, i32 from, Spot line) {
+template <class T> T exchange(T v, i32 from, Spot line) {
   Exchange<T> mine{v, from};
   collective(Shuffle, line, &mine, [](Warp& w) {
     T all[32];
@@ -47,6 +47,12 @@ template <class T> inline T exchange(T v, i32 from, Spot line) {
   });
   return mine.value;
 }
+
+DM_ONCE_OF(float exchange(float, i32, Spot))
+DM_ONCE_OF(double exchange(double, i32, Spot))
+DM_ONCE_OF(i32 exchange(i32, i32, Spot))
+DM_ONCE_OF(u32 exchange(u32, i32, Spot))
+DM_ONCE_OF(i64 exchange(i64, i32, Spot))
 
 template <class F, class T> inline T warp_reduce(T v, Spot line) {
   collective(Reduce, line, &v, [](Warp& w) {
