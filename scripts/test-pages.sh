@@ -31,5 +31,5 @@ DMIR_SCREENSHOTS=$root/build/screenshots
 export DMIR_PAGES DMIR_CHROMIUM DMIR_SCREENSHOTS
 mkdir -p "$DMIR_SCREENSHOTS"
 rm -f "$DMIR_SCREENSHOTS"/page-*
-(cd "$root" && go test -count=1 ./analysis/report/page)
+(cd "$root" && go test -count=1 -vet off -ldflags="-s -w" ./analysis/report/page)
 node --test --test-concurrency=1 --test-reporter=spec test/*.test.mjs

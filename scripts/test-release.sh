@@ -42,7 +42,7 @@ npm_install "$root/vscode-extension"
 ln -s "$root/vscode-extension/node_modules" "$sources/vscode-extension/node_modules"
 mkdir -p "$root/build/image-base" "$sources/build"
 ln -s "$root/build/image-base" "$sources/build/image-base"
-(cd "$root/release" && go vet ./... && go test ./...)
+(cd "$root/release" && go vet ./... && go test -vet off ./...)
 "$sources/scripts/release.sh" "linux/$arch"
 out=$sources/build/release
 (cd "$out" && sha256sum --check --quiet SHA256SUMS)

@@ -7,8 +7,8 @@ import (
 	"dmir/base/local"
 )
 
-// cacheLimit is how many bytes of compiled programs are kept.
-const cacheLimit = 256 << 20
+// cacheLimit is how many bytes of compiled programs are kept: those of the tests, a thousand of 330 kB, among them.
+const cacheLimit = 512 << 20
 
 // usableCache is the folder of compiled programs if only this user can write to it,
 // since its files are executed; else a temporary folder of this process, so that
