@@ -30,8 +30,32 @@ func TestSparsePrograms(t *testing.T) {
 		text := strings.ReplaceAll(paddedProduct, "#f", "#dm."+strings.Replace(format+"<nnz = 100>", "><", ", ", 1))
 		cases = append(cases, Case{Name: "padding of " + format, Text: text, Seed: 1}, Case{Name: "padding of " + format + " on the processor", Text: text, Seed: 1, Device: "cpu"})
 	}
+	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"})
 	agree(t, cases)
 }
+
+// sampledRows is a masked product, and the gradient of it and of a product, of so many rows that several tasks compute them.
+const sampledRows = `!d = tensor<600x600xf32>
+!s = tensor<600x600xf32, #dm.csr<nnz = 12000>>
+func.func @f(%x: tensor<f32>) -> (tensor<f32>, tensor<12000xf32>, tensor<12000xf32>) {
+  %two = dm.constant dense<2.0> : tensor<f32>
+  %n = dm.rng normal, seed = 5 : !d
+  %m = dm.sub %n, %two : (!d, tensor<f32>) -> !d
+  %r = dm.relu %m : !d
+  %a = dm.convert_format %r : (!d) -> !s
+  %l, %da, %db = dm.grad @loss %a, %a, wrt = [0, 1] : (!s, !s) -> (tensor<f32>, !s, !s)
+  %p, %c, %v = dm.unpack %da : (!s) -> (tensor<601xi32>, tensor<12000xi32>, tensor<12000xf32>)
+  %q, %e, %w = dm.unpack %db : (!s) -> (tensor<601xi32>, tensor<12000xi32>, tensor<12000xf32>)
+  return %l, %v, %w : tensor<f32>, tensor<12000xf32>, tensor<12000xf32>
+}
+
+func.func private @loss(%a: !s, %b: !s) -> tensor<f32> {
+  %s = dm.sample "ik,kj->ij" %a, %a, %b, products = 400000 : (!s, !s, !s) -> !s
+  %t = dm.mul %s, %s : !s
+  %l = dm.reduce add %t : (!s) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
 
 // paddedProduct multiplies a matrix with room for more elements than it stores with dense ones that are infinite where it stores nothing,
 // as at the coordinates of padding, and differentiates that by all three.
@@ -102,6 +126,31 @@ func.func @f(%x: tensor<70x30xi32>, %y: tensor<30x60xi32>) -> (tensor<70x9000xi3
   %u = dm.convert_format %c : (!c) -> tensor<70x9000xi32>
   %v = dm.convert_format %t : (!t) -> tensor<70x9000xi32>
   return %u, %v : tensor<70x9000xi32>, tensor<70x9000xi32>
+}
+`, `!a = tensor<40x30xf32, #dm.coo<nnz = 700>>
+!b = tensor<30x50xf32, #dm.csc<nnz = 800>>
+!m = tensor<40x50xf32, #dm.dcsr<nnz = 1500>>
+!c = tensor<40x50xf32, #dm.coo<nnz = 2000>>
+func.func @f(%x: tensor<40x30xf32>, %y: tensor<30x50xf32>, %z: tensor<40x50xf32>) -> (tensor<40x50xf32>, tensor<f32>, tensor<40x30xf32>, tensor<30x50xf32>) {
+  %p = dm.relu %x : tensor<40x30xf32>
+  %q = dm.relu %y : tensor<30x50xf32>
+  %r = dm.relu %z : tensor<40x50xf32>
+  %a = dm.convert_format %p : (tensor<40x30xf32>) -> !a
+  %b = dm.convert_format %q : (tensor<30x50xf32>) -> !b
+  %m = dm.convert_format %r : (tensor<40x50xf32>) -> !m
+  %c = dm.matmul %a, %b, products = 20000 : (!a, !b) -> !c
+  %u = dm.convert_format %c : (!c) -> tensor<40x50xf32>
+  %l, %da, %db = dm.grad @loss %a, %b, %m, wrt = [0, 1] : (!a, !b, !m) -> (tensor<f32>, !a, !b)
+  %v = dm.convert_format %da : (!a) -> tensor<40x30xf32>
+  %w = dm.convert_format %db : (!b) -> tensor<30x50xf32>
+  return %u, %l, %v, %w : tensor<40x50xf32>, tensor<f32>, tensor<40x30xf32>, tensor<30x50xf32>
+}
+
+func.func private @loss(%a: !a, %b: !b, %m: !m) -> tensor<f32> {
+  %s = dm.sample "ik,kj->ij" %m, %a, %b, products = 20000 : (!m, !a, !b) -> !m
+  %t = dm.mul %s, %s : !m
+  %l = dm.reduce add %t : (!m) -> tensor<f32>
+  return %l : tensor<f32>
 }
 `, `!a = tensor<16x24xf32, #dm.bsr<4x4, nnz = 24>>
 !b = tensor<24x12xf32, #dm.bsr<4x4, nnz = 18>>

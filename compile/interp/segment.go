@@ -16,6 +16,7 @@ func segmentExecutors() map[string]executor {
 		"dm.segment_ids":     runSegmentIDs,
 		"dm.searchsorted":    runSearchSorted,
 		"dm.segment_product": runSegmentProduct,
+		"dm.segment_sample":  runSegmentSample,
 	}
 }
 

@@ -380,6 +380,26 @@ func.func private @loss(%x: tensor<4x8xf64>, %w: tensor<8x3xf64>) -> tensor<f64>
   %l = dm.reduce add %y : (tensor<4x3xf64>) -> tensor<f64>
   return %l : tensor<f64>
 }`,
+		"a step of shortest paths, a product in the semiring of minima and sums": `!s = tensor<8x6xf64, #dm.csr<nnz = 48>>
+func.func @f(%x: tensor<8x6xf64>, %d: tensor<6xf64>) -> (tensor<8xf64>, tensor<8xf64>) {
+  %r = dm.relu %x : tensor<8x6xf64>
+  %a = dm.convert_format %r : (tensor<8x6xf64>) -> !s
+  %p, %c, %v = dm.unpack %a : (!s) -> (tensor<9xi32>, tensor<48xi32>, tensor<48xf64>)
+  %from = dm.gather %d, %c, dim = 0 : (tensor<6xf64>, tensor<48xi32>) -> tensor<48xf64>
+  %way = dm.add %v, %from : tensor<48xf64>
+  %y = dm.segment_reduce min %way, %p : (tensor<48xf64>, tensor<9xi32>) -> tensor<8xf64>
+  %zero = dm.constant dense<0.0> : tensor<f64>
+  %one = dm.constant dense<1.0> : tensor<f64>
+  %far = dm.div %one, %zero : tensor<f64>
+  %is = dm.compare gt %r, %zero : (tensor<8x6xf64>, tensor<f64>) -> tensor<8x6xi1>
+  %all = dm.add %r, %d : (tensor<8x6xf64>, tensor<6xf64>) -> tensor<8x6xf64>
+  %edges = dm.select %is, %all, %far : (tensor<8x6xi1>, tensor<8x6xf64>, tensor<f64>) -> tensor<8x6xf64>
+  %z = dm.reduce min %edges, dims = [1] : (tensor<8x6xf64>) -> tensor<8xf64>
+  %hundred = dm.constant dense<100.0> : tensor<f64>
+  %u = dm.min %y, %hundred : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
+  %w = dm.min %z, %hundred : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
+  return %u, %w : tensor<8xf64>, tensor<8xf64>
+}`,
 		"a loose operand that shares no letter": `!s = tensor<4x6xf64, #dm.sparse<map = (i, j) -> (i : dense, j : loose_compressed), nnz = 24>>
 !v = tensor<3xf64, #dm.sparse_vector<nnz = 3>>
 func.func @f(%x: tensor<4x6xf64>, %w: tensor<3xf64>) -> (tensor<3x4x6xf64>, tensor<3x4x6xf64>) {

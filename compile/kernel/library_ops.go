@@ -9,8 +9,9 @@ import (
 // A Library is what a target makes of library ops: a function for each family of them.
 type Library[S any] struct {
 	Attention, AttentionGradient, SegmentAttention func(f *Form) (S, error)
-	// SegmentProduct is nil where products are written out.
+	// SegmentProduct and SegmentSample are nil where products are written out.
 	SegmentProduct func(f *Form) (S, error)
+	SegmentSample  func(f *Form) (S, error)
 	// Running joins the elements of each line in order, by a reduction of the kind.
 	Running func(f *Form, kind string) S
 	// Argmax finds the first of the largest elements of each line.
@@ -44,6 +45,10 @@ func (l Library[S]) Of(f *Form) (s S, err error) {
 	case "dm.segment_product":
 		if l.SegmentProduct != nil {
 			return l.SegmentProduct(f)
+		}
+	case "dm.segment_sample":
+		if l.SegmentSample != nil {
+			return l.SegmentSample(f)
 		}
 	case "dm.cumsum":
 		return l.Running(f, "add"), nil

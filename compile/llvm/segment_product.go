@@ -129,18 +129,41 @@ func (b *productBody) number(t *assemble.Temp, i value.Value) value.Value {
 }
 
 // position is element i of positions, moved into [0, most].
-func (b *productBody) position(of *dm.Value, i value.Value, most int64) value.Value {
+func (b *body) position(of *dm.Value, i value.Value, most int64) value.Value {
 	v := b.wholeNumber(b.lib.Load(b.Func, of.Elem(), b.buffer(of), i))
 	return b.most(b.least(v, code.Int(most)), code.Int(0))
 }
 
+// rowOf calls f with where row k of a matrix begins and ends, one of rows with so many elements, if there is one.
+func (b *body) rowOf(positions *dm.Value, k value.Value, rows, elements int64, acc []value.Value, f func(from, to value.Value) []value.Value) []value.Value {
+	return b.Choose(b.NewICmp(enum.IPredULT, k, code.Int(rows)), func() []value.Value {
+		return f(b.position(positions, k, elements), b.position(positions, b.NewAdd(k, code.Int(1)), elements))
+	}, func() []value.Value { return acc })
+}
+
+// coordinate is element i of coordinates.
+func (b *body) coordinate(of *dm.Value, i value.Value) value.Value {
+	return b.extended(b.lib.Load(b.Func, of.Elem(), b.buffer(of), i), of.Elem().IsUnsigned())
+}
+
+// columnOf is element i of coordinates, the last column where there are fewer.
+func (b *body) columnOf(of *dm.Value, i value.Value, columns int64) value.Value {
+	c := b.extended(b.lib.Load(b.Func, of.Elem(), b.buffer(of), i), true)
+	return b.NewSelect(b.NewICmp(enum.IPredULT, c, code.Int(columns)), c, code.Int(columns-1))
+}
+
+// applied is a function of numbers of elem.
+func (b *body) applied(elem types.Elem, name string, xs ...value.Value) value.Value {
+	args := make([]*kernel.Expr, len(xs))
+	for i := range args {
+		args[i] = &kernel.Expr{Elem: elem}
+	}
+	return b.lib.Apply(b.Func, &kernel.Expr{Op: name, Elem: elem, Args: args}, xs)
+}
+
 // eachOther calls f with where the row of the second matrix begins and ends that element x of the first one meets, if there is one.
 func (b *productBody) eachOther(x value.Value, acc []value.Value, f func(from, to value.Value) []value.Value) []value.Value {
-	of, positions := b.o.Operands[1], b.o.Operands[3]
-	k := b.extended(b.lib.Load(b.Func, of.Elem(), b.buffer(of), x), of.Elem().IsUnsigned())
-	return b.Choose(b.NewICmp(enum.IPredULT, k, code.Int(b.others)), func() []value.Value {
-		return f(b.position(positions, k, b.inSecond), b.position(positions, b.NewAdd(k, code.Int(1)), b.inSecond))
-	}, func() []value.Value { return acc })
+	return b.rowOf(b.o.Operands[3], b.coordinate(b.o.Operands[1], x), b.others, b.inSecond, acc, f)
 }
 
 // count notes how many products each row has, one place behind its own.
@@ -191,10 +214,7 @@ func (b *productBody) multiply() {
 // row adds up the products of a row, which lie between two columns.
 func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value) {
 	positions, values, columns, others := b.o.Operands[0], b.o.Operands[2], b.o.Operands[4], b.o.Operands[5]
-	column := func(z value.Value) value.Value {
-		c := b.extended(b.lib.Load(b.Func, columns.Elem(), b.buffer(columns), z), true)
-		return b.NewSelect(b.NewICmp(enum.IPredULT, c, code.Int(b.columns)), c, code.Int(b.columns-1))
-	}
+	column := func(z value.Value) value.Value { return b.columnOf(columns, z, b.columns) }
 	flag := constant.NewInt(lltypes.I8, 1)
 	ends := b.Fold(b.position(positions, row, b.inFirst), b.position(positions, b.NewAdd(row, code.Int(1)), b.inFirst), code.Loop{},
 		[]value.Value{code.Int(b.columns), code.Int(-1)}, func(x value.Value, acc []value.Value) []value.Value {
@@ -204,8 +224,8 @@ func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value)
 					b.For(from, to, code.Loop{}, func(z value.Value) {
 						c := column(z)
 						sum := b.Element(b.reg, w.sums, c)
-						y := b.apply("mul", v, b.lib.Load(b.Func, others.Elem(), b.buffer(others), z))
-						b.NewStore(b.apply("add", b.NewLoad(b.reg, sum), y), sum)
+						y := b.applied(b.sum, "mul", v, b.lib.Load(b.Func, others.Elem(), b.buffer(others), z))
+						b.NewStore(b.applied(b.sum, "add", b.NewLoad(b.reg, sum), y), sum)
 						b.NewStore(flag, b.Element(lltypes.I8, w.flags, c))
 						b.NewStore(flag, b.Element(lltypes.I8, w.groups, b.NewLShr(c, code.Int(groupBits))))
 					})
@@ -214,14 +234,6 @@ func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value)
 			})
 		})
 	return ends[0], ends[1]
-}
-
-func (b *productBody) apply(name string, xs ...value.Value) value.Value {
-	args := make([]*kernel.Expr, len(xs))
-	for i := range args {
-		args[i] = &kernel.Expr{Elem: b.sum}
-	}
-	return b.lib.Apply(b.Func, &kernel.Expr{Op: name, Elem: b.sum, Args: args}, xs)
 }
 
 // bits calls f for each bit of x that is 1, from the lowest on, with its number.

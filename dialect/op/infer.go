@@ -24,6 +24,7 @@ var (
 	logical   = join(integers, bools)
 	ordered   = join(floats, integers, bools)
 	multiply  = join(floats, float8s, integers)
+	full      = join(floats[:2], integers)
 	storable  = join(floats, float8s, integers, int4s, bools)
 )
 

@@ -63,16 +63,13 @@ var segmentProductDef = &Def{
 	},
 	Traffic: func(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 		read, written = wholeTraffic(o)
-		n, ok := Size(o, ProductsAttr)
-		for i := 4; ok && i < len(read); i++ {
-			if most := in(o, i).Elem.Size(n); !most.AtLeast(read[i]) {
-				read[i] = most
-			}
+		for i := 4; i < len(read); i++ {
+			read[i] = productsRead(o, i, read[i])
 		}
 		return read, written
 	},
 	Kernel: Library,
-	Expand: expandSegmentProduct,
+	Expand: expandSegmentProduct, Derivative: segmentProductDerivative,
 }
 
 func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
@@ -93,10 +90,8 @@ func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
 	if a, b := in(o, 2), in(o, 5); a.Elem != b.Elem {
 		return nil, problem("DM111", 5, "element types %s and %s differ", a.Elem, b.Elem).help("convert one of them with dm.convert")
 	}
-	for _, name := range []string{ColumnsAttr, ProductsAttr} {
-		if _, ok := Size(o, name); !ok {
-			return nil, attrProblem("DM115", name, "%s is no number and no formula of symbols", name).help(`write a number, or a formula in quotes: "4 * e"`)
-		}
+	if p := sizesStated(o); p != nil {
+		return nil, p
 	}
 	if len(o.Results) != 3 {
 		return nil, noResult("segment_product")
@@ -114,6 +109,25 @@ func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
 	return []types.Type{tensor(in(o, 0), count(p), in(o, 0).Shape...), tensor(in(o, 0), count(c), c.Shape...), tensor(in(o, 0), in(o, 2).Elem, y.Shape...)}, nil
 }
 
+// productsRead is what the products of o read of operand i, of which there are all bytes.
+func productsRead(o *ir.Op, i int, all dim.Dim) dim.Dim {
+	n, ok := Size(o, ProductsAttr)
+	if most := in(o, i).Elem.Size(n); ok && !most.AtLeast(all) {
+		return most
+	}
+	return all
+}
+
+// sizesStated is what is wrong with the sizes that o states.
+func sizesStated(o *ir.Op) *Problem {
+	for _, name := range []string{ColumnsAttr, ProductsAttr} {
+		if _, ok := Size(o, name); !ok {
+			return attrProblem("DM115", name, "%s is no number and no formula of symbols", name).help(`write a number, or a formula in quotes: "4 * e"`)
+		}
+	}
+	return nil
+}
+
 // productCounts are, of the elements of a matrix in rows, how many products each has with elements of another one, whose
 // positions are given: from which of these on; none where is does not hold.
 func (l *lowering) productCounts(coordinates, positions, is *ir.Value, elem types.Elem) (from, counts *ir.Value) {
@@ -128,16 +142,11 @@ func (l *lowering) productCounts(coordinates, positions, is *ir.Value, elem type
 
 // expandSegmentProduct expands the products, sorts them by their places, and sums those of one place.
 func expandSegmentProduct(b *ir.Builder, o *ir.Op) (vs []*ir.Value) {
-	n, _ := Size(o, ColumnsAttr)
-	products, _ := Size(o, ProductsAttr)
-	rows, room := in(o, 0).Shape[0].Sub(dim.Const(1)), out(o, 1).Shape[0]
-	for _, d := range []dim.Dim{n, products, rows, room, in(o, 1).Shape[0], in(o, 4).Shape[0]} {
-		if !d.IsConst() {
-			return nil
-		}
+	if !sizesKnown(o, 0, 1, 4) {
+		return nil
 	}
 	l := &lowering{Builder: NewBuilder(b, nil), o: o}
-	l.run(func(l *lowering) { vs = l.segmentProduct(n, products, rows, room) })
+	l.run(func(l *lowering) { vs = l.segmentProduct() })
 	if l.problem != nil {
 		l.Undo()
 		return nil
@@ -148,113 +157,109 @@ func expandSegmentProduct(b *ir.Builder, o *ir.Op) (vs []*ir.Value) {
 	return l.done(vs...)
 }
 
-func (l *lowering) segmentProduct(n, products, rows, room dim.Dim) []*ir.Value {
+// sizesKnown reports whether the sizes of some operands of o, of its last result and of what its attributes say are numbers.
+func sizesKnown(o *ir.Op, operands ...int) bool {
+	n, _ := Size(o, ColumnsAttr)
+	products, _ := Size(o, ProductsAttr)
+	known := n.IsConst() && products.IsConst() && out(o, len(o.Results)-1).Shape[0].IsConst()
+	for _, i := range operands {
+		known = known && in(o, i).Shape[0].IsConst()
+	}
+	return known
+}
+
+// rowProducts are the products of elements of a matrix in rows with the rows of another one that their coordinates number, one after the other.
+type rowProducts struct {
+	entry, at *ir.Value // of each which elements of the matrices it is of
+	is        *ir.Value // which of those that there is room for are some
+	offsets   *ir.Value // where the products of each element of the first one begin
+	// own is the place of each in a row-major matrix, below end; numbers of places are of elem.
+	own  *ir.Value
+	end  dim.Dim
+	elem types.Elem
+}
+
+// rowProducts are those of the matrices of which positions and coordinates are operands from first and from second on; nil where there are none.
+func (l *lowering) rowProducts(first, second int) *rowProducts {
 	o := l.o
-	positions, coordinates, a, b := o.Operands[0], o.Operands[1], o.Operands[2], o.Operands[5]
-	elements, others := in(o, 1).Shape[0], in(o, 4).Shape[0]
-	if products.IsZero() || elements.IsZero() || others.IsZero() || n.IsZero() || room.IsZero() {
-		return []*ir.Value{l.Splat(out(o, 0), 0), l.Splat(out(o, 1), 0), l.Splat(out(o, 2), 0)}
+	n, _ := Size(o, ColumnsAttr)
+	products, _ := Size(o, ProductsAttr)
+	rows, elements, others := in(o, first).Shape[0].Sub(dim.Const(1)), in(o, first+1).Shape[0], in(o, second+1).Shape[0]
+	if products.IsZero() || elements.IsZero() || others.IsZero() || n.IsZero() {
+		return nil
 	}
 	zero := func(elem types.Elem) *ir.Value { return l.Splat(&types.Tensor{Elem: elem}, 0) }
-	ids, inside := l.segmentsOf(positions, elements)
-	row := l.Value("clamp", []*ir.Value{zero(o.Operands[3].Elem()), o.Operands[3], l.constant(o.Operands[3].Elem(), others)}, nil)
+	ids, inside := l.segmentsOf(o.Operands[first], elements)
+	row := l.Value("clamp", []*ir.Value{zero(o.Operands[second].Elem()), o.Operands[second], l.constant(o.Operands[second].Elem(), others)}, nil)
 	elem := types.I64
 	if most, ok := elements.Mul(others).Int(); ok && most < math.MaxInt32 {
 		elem = types.I32
 	}
-	from, counts := l.productCounts(coordinates, row, inside, elem)
+	from, counts := l.productCounts(o.Operands[first+1], row, inside, elem)
 	counts = l.Binary("max", counts, zero(elem))
 	sums := l.Value("cumsum", []*ir.Value{counts}, named("dim", intAttr(0)))
-	offsets := l.Value("concatenate", []*ir.Value{l.Splat(l.vector(elem, dim.Const(1)), 0), sums}, named("dim", intAttr(0)))
+	p := &rowProducts{end: rows.Mul(n)}
+	p.offsets = l.Value("concatenate", []*ir.Value{l.Splat(l.vector(elem, dim.Const(1)), 0), sums}, named("dim", intAttr(0)))
 	place := l.numbers(products)
-	is := l.compared("lt", l.Convert(place, elem), l.lastOf(offsets))
-	entry := l.Value("segment_ids", []*ir.Value{offsets}, nil, l.vector(types.I32, products))
-	at := l.Binary("add", l.take(from, entry), l.Binary("sub", place, l.Convert(l.take(offsets, entry), types.I32)))
-	x := l.Binary("mul", l.take(a, entry), l.where(is, l.take(b, at), 0))
-	key := l.keyElem(rows.Mul(n))
-	column := l.nearest(l.Convert(l.take(o.Operands[4], at), key), n)
-	end := l.constant(key, rows.Mul(n))
-	own := l.Binary("add", l.Binary("mul", l.Convert(l.take(ids, entry), key), l.constant(key, n)), column)
-	s := l.Value("sort", []*ir.Value{l.Value("select", []*ir.Value{is, own, end}, nil)}, named("dim", intAttr(0)), l.vector(key, products), l.vector(types.I32, products)).Op
-	own, x = s.Results[0], l.take(x, s.Results[1])
-	is = l.compared("lt", own, end)
+	p.is = l.compared("lt", l.Convert(place, elem), l.lastOf(p.offsets))
+	p.entry = l.Value("segment_ids", []*ir.Value{p.offsets}, nil, l.vector(types.I32, products))
+	p.at = l.Binary("add", l.take(from, p.entry), l.Binary("sub", place, l.Convert(l.take(p.offsets, p.entry), types.I32)))
+	p.elem = l.keyElem(p.end)
+	column := l.nearest(l.Convert(l.take(o.Operands[second+1], p.at), p.elem), n)
+	p.own = l.placeOf(l.take(ids, p.entry), column, p.elem, n)
+	return p
+}
+
+// placeOf is the number of an element in a row-major matrix of n columns.
+func (l *lowering) placeOf(row, column *ir.Value, elem types.Elem, n dim.Dim) *ir.Value {
+	return l.Binary("add", l.Binary("mul", l.Convert(row, elem), l.constant(elem, n)), l.Convert(column, elem))
+}
+
+func (l *lowering) segmentProduct() []*ir.Value {
+	o := l.o
+	n, _ := Size(o, ColumnsAttr)
+	products, _ := Size(o, ProductsAttr)
+	rows, room := in(o, 0).Shape[0].Sub(dim.Const(1)), out(o, 1).Shape[0]
+	var p *rowProducts
+	if !room.IsZero() {
+		p = l.rowProducts(0, 3)
+	}
+	if p == nil {
+		return []*ir.Value{l.Splat(out(o, 0), 0), l.Splat(out(o, 1), 0), l.Splat(out(o, 2), 0)}
+	}
+	key, end := p.elem, l.constant(p.elem, p.end)
+	x := l.Binary("mul", l.take(o.Operands[2], p.entry), l.where(p.is, l.take(o.Operands[5], p.at), 0))
+	s := l.Value("sort", []*ir.Value{l.Value("select", []*ir.Value{p.is, p.own, end}, nil)}, named("dim", intAttr(0)), l.vector(key, products), l.vector(types.I32, products)).Op
+	own, x := s.Results[0], l.take(x, s.Results[1])
+	is := l.compared("lt", own, end)
 	number, first := l.groups(own, is)
 	to := l.placed(first, number)
 	starts := l.Value("iota", nil, append(named("dim", intAttr(0)), types.Named{Name: "step", Value: stepOf(n)}), l.vector(key, rows.Add(dim.Const(1))))
 	begins := l.Value("searchsorted", []*ir.Value{own, starts}, nil, l.vector(types.I32, rows.Add(dim.Const(1))))
 	before := l.Value("concatenate", []*ir.Value{l.Splat(l.vector(types.I32, dim.Const(1)), 0), l.Binary("add", number, l.constant(types.I32, dim.Const(1)))}, named("dim", intAttr(0)))
 	kept := l.moved(own, to, room, end)
-	kept = l.Value("select", []*ir.Value{l.compared("lt", kept, end), l.Binary("rem", kept, l.constant(key, n)), zero(key)}, nil)
+	kept = l.Value("select", []*ir.Value{l.compared("lt", kept, end), l.Binary("rem", kept, l.constant(key, n)), l.Splat(&types.Tensor{Elem: key}, 0)}, nil)
 	ends := l.moved(l.numbers(products), to, room.Add(dim.Const(1)), l.reduce("add", l.Convert(is, types.I32), 0))
 	y := l.Value("segment_reduce", []*ir.Value{x, ends}, named("kind", types.Keyword("add")))
 	return []*ir.Value{l.Convert(l.take(before, begins), out(o, 0).Elem), l.Convert(kept, out(o, 1).Elem), y}
 }
 
-// rowwise is the join of two matrices in compressed rows with a result in compressed rows, or all in columns: the parts of the
-// result; nil where the operands or the result are others.
-func (j *joining) rowwise(to *types.Tensor) []*ir.Value {
-	if len(j.sides) != 2 || len(j.in) != 2 || len(j.blocks) > 0 || !inRows(to) || !j.bound {
-		return nil
-	}
-	outer, inner := j.output[to.Format.Levels[0].Dim], j.output[to.Format.Levels[1].Dim]
-	a, b := j.sides[0], j.sides[1]
-	for _, s := range j.sides {
-		if !inRows(s.t) || s.whole || twice(s.letters) {
-			return nil
-		}
-	}
-	if a.outer[0] != outer {
-		a, b = b, a
-	}
-	if a.outer[0] != outer || b.outer[1] != inner || a.outer[1] != b.outer[0] || outer == inner || a.outer[1] == outer || a.outer[1] == inner {
-		return nil
-	}
-	elem := wide(a.t.Elem)
-	if e := j.out[0].Elem; e.Bytes() > elem.Bytes() {
-		elem = e
-	}
-	rows, columns := j.sizes[outer], j.sizes[inner]
-	elements, others := a.count(1), b.count(1)
-	each := columns
-	if each.AtLeast(others) {
-		each = others
-	}
-	most := elements.Mul(each)
-	sums := types.I64
-	if v, ok := most.Int(); ok && v < math.MaxInt32 {
-		sums = types.I32
-	}
-	products := j.room
-	if products.AtLeast(most) {
-		products = most
-	} else {
-		_, counts := j.productCounts(a.component(1, types.Coordinates), b.positions(1), a.stored(1), sums)
-		j.within(j.reduce("add", counts, 0), products, RoomForProducts+valueName(j.o.Results[0]))
-	}
-	var operands []*ir.Value
-	for _, s := range []*side{a, b} {
-		operands = append(operands, s.positions(1), s.component(1, types.Coordinates), j.Convert(s.entries.values(), elem))
-	}
-	e := j.entriesOf(to, nil)
-	room := e.count(1)
-	y := j.Value("segment_product", operands, []types.Named{{Name: ColumnsAttr, Value: sizeAttr(columns)}, {Name: ProductsAttr, Value: sizeAttr(products)}},
-		j.vector(types.I32, rows.Add(dim.Const(1))), j.vector(types.I32, room), j.vector(elem, room)).Op.Results
-	if !room.AtLeast(products) && !room.AtLeast(rows.Mul(columns)) {
-		j.within(j.Reshape(j.lastOf(y[0])), room, valueName(j.o.Results[0]))
-	}
-	parts := []*ir.Value{y[0], y[1], y[2]}
-	for i, c := range to.Components() {
-		parts[i] = j.Convert(parts[i], c.Tensor.Elem)
-	}
-	return parts
+var segmentProductDerivative = &Derivative{
+	Doc:  "Of each matrix a `dm.segment_sample`: the cotangent of an element is the sum, over its products, of the other element times dy where the product is. None for positions and coordinates.",
+	rule: segmentProductRule,
 }
 
-// inRows reports whether t is a matrix of which a dimension is walked, and below it what is stored of the other one.
-func inRows(t *types.Tensor) bool {
-	if t == nil || t.Format == nil || len(t.Shape) != 2 || len(t.Format.Levels) != 2 {
-		return false
+func segmentProductRule(g *backward) {
+	if g.dy[2] == nil {
+		return
 	}
-	rows, stored := t.Format.Levels[0], t.Format.Levels[1]
-	plain := func(l types.Level) bool { return l.Div == 0 && l.Mod == 0 && !l.NonUnique && !l.NonOrdered }
-	return rows.Kind == types.DenseLevel && stored.Kind == types.CompressedLevel && plain(rows) && plain(stored) && rows.Dim != stored.Dim
+	o := g.o
+	pattern := []*ir.Value{g.x(0), g.x(1), g.x(3), g.x(4), g.y(0), g.y(1)}
+	dy := g.wide(g.dy[2])
+	if g.want[2] {
+		g.give(2, g.sampled(o, "a", pattern, g.wide(g.x(5)), dy))
+	}
+	if g.want[5] {
+		g.give(5, g.sampled(o, "b", pattern, g.wide(g.x(2)), dy))
+	}
 }

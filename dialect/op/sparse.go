@@ -22,7 +22,7 @@ func sparseTensors() []*Def {
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
 	pruneDef.Sparse, mergeDef.Sparse, filterDef.Sparse = pruned, merged, filtered
-	return []*Def{sampleDef, convertFormatDef, pruneDef, mergeDef, filterDef, segmentProductDef}
+	return []*Def{sampleDef, convertFormatDef, pruneDef, mergeDef, filterDef, segmentProductDef, segmentSampleDef}
 }
 
 // Sparse is how an op takes and gives sparse tensors.

@@ -289,7 +289,8 @@ func SampleEquation(o *ir.Op) (*Equation, *Problem) {
 
 var sampledProduct = &Sparse{
 	Doc: "The first operand is sparse; the result stores what it does. Of the others any may be, and are joined by the coordinates that they share, beginning with the first operand's: " +
-		"a masked product of sparse matrices. Where one is walked for each combination of elements so far, `products` states how many there are at most; without it they are made dense.",
+		"a masked product of sparse matrices. Where one is walked for each combination of elements so far, `products` states how many there are at most; without it they are made dense. " +
+		"Two matrices of which no format has blocks are multiplied by rows ([`dm.segment_sample`](#dmsegment_sample)), and `products` is how many they have with each other.",
 	Infer: keptFormat, Keeps: keptAlways,
 	lower: func(l *lowering) {
 		eq, p := SampleEquation(l.o)
@@ -298,6 +299,10 @@ var sampledProduct = &Sparse{
 		}
 		if l.compressed(0) && slices.ContainsFunc(l.o.Operands[1:], compressed) {
 			if j := l.joined(eq); j != nil {
+				if p := j.matrices(in(l.o, 0), 1); p != nil && !l.entries(0).loose() {
+					l.give([]*ir.Value{j.sampled(p)}, 0)
+					return
+				}
 				c := j.folded(j.combine(true))
 				l.give([]*ir.Value{l.Convert(j.ofPattern(c), l.out[0].Elem)}, 0)
 				return

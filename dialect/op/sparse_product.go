@@ -43,8 +43,8 @@ var products = &Sparse{
 			l.refuse(problem("DM134", -1, "the products of stored elements that %s sums are as many as the operands' elements make them, and the sparse result needs a bound", l.o.Name).
 				help(`write how many there is room for, as %s = 1000000, or %[1]s = "4 * e"; a dense result needs none`, ProductsAttr))
 		}
-		if parts := j.rowwise(l.out[0]); parts != nil {
-			l.results[0] = parts
+		if p := j.matrices(l.out[0], 0); p != nil {
+			j.rowwise(p, l.out[0])
 			return
 		}
 		c := j.folded(j.combine(false))

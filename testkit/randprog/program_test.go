@@ -1,13 +1,11 @@
 package randprog_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"dmir/analysis/program"
 	"dmir/dialect/flatten"
-	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/syntax/source"
 	"dmir/testkit/randprog"
@@ -29,22 +27,27 @@ func TestProgram(t *testing.T) {
 		}
 		all.WriteString(text)
 	}
-	become := false // a dm.segment_product, which sparse matrices become
+	become := map[string]bool{"dm.segment_product": false, "dm.segment_sample": false} // what products of sparse matrices become, and whether one did
+	allBecome := func() bool { return become["dm.segment_product"] && become["dm.segment_sample"] }
 	for seed := range uint64(50) {
 		all.WriteString(randprog.Sparse(seed))
 	}
-	for seed := uint64(0); seed < 1000 && !become; seed++ {
+	for seed := uint64(0); seed < 1000 && !allBecome(); seed++ {
 		text := randprog.Sparse(seed)
 		for _, fn := range program.Load(source.New("s.dmir", text), program.Options{}).Modules[0].Funcs {
 			flat, _ := flatten.Func(fn)
-			become = become || slices.ContainsFunc(flat.Body.Ops, func(o *ir.Op) bool { return o.Name == "dm.segment_product" })
+			for _, o := range flat.Body.Ops {
+				if _, ok := become[o.Name]; ok {
+					become[o.Name] = true
+				}
+			}
 		}
 	}
 	for _, d := range op.All() {
 		if d.Family == op.Distribution { // programs run on one device
 			continue
 		}
-		if !strings.Contains(all.String(), d.FullName()+" ") && !(d.Name == "segment_product" && become) {
+		if !strings.Contains(all.String(), d.FullName()+" ") && !become[d.FullName()] {
 			t.Errorf("no %s was written", d.FullName())
 		}
 	}

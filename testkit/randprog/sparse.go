@@ -336,19 +336,37 @@ func transposed(format string, to []int) string {
 	return head + "->" + strings.ReplaceAll(levels, "@", "d")
 }
 
-// rows is the product of v, a matrix, with another one, all three in compressed rows.
+// rows is the product of v, a matrix, with another one, all three in formats that are rows or become them: the whole product, or where a third
+// matrix stores, times what it stores.
 func (g *sparse) rows(v pair) pair {
-	const format = "#dm.csr<nnz = E>"
+	var formats [3]string
+	for i := range formats {
+		formats[i] = []string{"#dm.csr<nnz = E>", "#dm.csr<nnz = E>", "#dm.csc<nnz = E>", "#dm.coo<nnz = E>", "#dm.dcsr<nnz = E>"}[g.rng.IntN(5)]
+	}
+	first, second, format := formats[0], formats[1], formats[2]
 	by, shape := []int{v.shape[1], 5}, []int{v.shape[0], 5}
 	w := pair{g.name(), g.name(), shape, ""}
 	a, b, half, c, y := g.name(), g.name(), g.name(), g.name(), g.name()
-	g.line("%s = dm.convert_format %s : (%s) -> %s", a, v.sparse, g.of(v.shape, v.format), g.of(v.shape, format))
+	g.line("%s = dm.convert_format %s : (%s) -> %s", a, v.sparse, g.of(v.shape, v.format), g.of(v.shape, first))
 	g.line("%s = dm.rng normal, seed = %d : %s", b, g.n, g.of(by, ""))
 	g.line("%s = dm.relu %s : %s", half, b, g.of(by, ""))
-	g.line("%s = dm.convert_format %s : (%s) -> %s", c, half, g.of(by, ""), g.of(by, format))
-	g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", y, a, c, g.of(v.shape, format), g.of(by, format), g.of(shape, format))
-	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, y, g.of(shape, format), g.of(shape, ""))
-	g.line("%s = dm.matmul %s, %s : (%s, %s) -> %s", w.dense, v.dense, half, g.of(v.shape, ""), g.of(by, ""), g.of(shape, ""))
+	g.line("%s = dm.convert_format %s : (%s) -> %s", c, half, g.of(by, ""), g.of(by, second))
+	whole, t := g.of(shape, ""), g.of(shape, format)
+	if g.rng.IntN(2) == 0 {
+		g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", y, a, c, g.of(v.shape, first), g.of(by, second), t)
+		g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, y, t, whole)
+		g.line("%s = dm.matmul %s, %s : (%s, %s) -> %s", w.dense, v.dense, half, g.of(v.shape, ""), g.of(by, ""), whole)
+		return w
+	}
+	x, r, m, times, all := g.name(), g.name(), g.name(), g.name(), g.name()
+	g.line("%s = dm.rng normal, seed = %d : %s", x, g.n, whole)
+	g.line("%s = dm.relu %s : %s", r, x, whole)
+	g.line("%s = dm.convert_format %s : (%s) -> %s", m, r, whole, t)
+	g.line("%s = dm.sample \"ik,kj->ij\" %s, %s, %s, products = 20000 : (%s, %s, %s) -> %s", y, m, a, c, t, g.of(v.shape, first), g.of(by, second), t)
+	g.line("%s = dm.mul %s, %s : %s", times, y, m, t)
+	g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, times, t, whole)
+	g.line("%s = dm.matmul %s, %s : (%s, %s) -> %s", all, v.dense, half, g.of(v.shape, ""), g.of(by, ""), whole)
+	g.line("%s = dm.mul %s, %s : %s", w.dense, all, r, whole)
 	return w
 }
 

@@ -43,26 +43,27 @@
     "\"dm.reduce_scatter\"" "\"dm.reduce_window\"" "\"dm.relu\"" "\"dm.rem\"" "\"dm.reshape\"" "\"dm.reshard\""
     "\"dm.reverse\"" "\"dm.rms_norm\"" "\"dm.rng\"" "\"dm.roll\"" "\"dm.rope\"" "\"dm.round\""
     "\"dm.round_half_away\"" "\"dm.rsqrt\"" "\"dm.sample\"" "\"dm.scatter\"" "\"dm.searchsorted\""
-    "\"dm.segment_attention\"" "\"dm.segment_ids\"" "\"dm.segment_product\"" "\"dm.segment_reduce\"" "\"dm.select\""
-    "\"dm.select_and_scatter\"" "\"dm.send\"" "\"dm.sgd\"" "\"dm.shift_left\"" "\"dm.shift_right_arithmetic\""
-    "\"dm.shift_right_logical\"" "\"dm.sign\"" "\"dm.silu\"" "\"dm.sin\"" "\"dm.sinh\"" "\"dm.slice\""
-    "\"dm.softmax\"" "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.stop_gradient\"" "\"dm.sub\"" "\"dm.tan\"" "\"dm.tanh\""
-    "\"dm.top_k\"" "\"dm.transpose\"" "\"dm.unpack\"" "\"dm.variance\"" "\"dm.xor\"" "dm.abs" "dm.acosh" "dm.adam"
-    "dm.add" "dm.all_gather" "dm.all_reduce" "dm.all_to_all" "dm.and" "dm.argmax" "dm.asinh" "dm.atan2" "dm.atanh"
-    "dm.attention" "dm.attention_grad" "dm.batch_norm" "dm.bitcast" "dm.broadcast" "dm.cbrt" "dm.ceil" "dm.clamp"
-    "dm.collective_permute" "dm.compare" "dm.concatenate" "dm.constant" "dm.convert" "dm.convert_format"
-    "dm.convolution" "dm.copy" "dm.cos" "dm.cosh" "dm.count_leading_zeros" "dm.cross_entropy" "dm.cummax" "dm.cumprod"
-    "dm.cumsum" "dm.div" "dm.dropout" "dm.dynamic_slice" "dm.dynamic_update_slice" "dm.einsum" "dm.embedding"
-    "dm.empty" "dm.erf" "dm.erfc" "dm.erfinv" "dm.exp" "dm.expm1" "dm.filter" "dm.floor" "dm.gather" "dm.gelu"
-    "dm.grad" "dm.group_norm" "dm.grouped_matmul" "dm.iota" "dm.layer_norm" "dm.log" "dm.log1p" "dm.log_softmax"
-    "dm.logistic" "dm.logsumexp" "dm.matmul" "dm.max" "dm.mean" "dm.merge" "dm.mesh" "dm.min" "dm.momentum" "dm.mul"
-    "dm.neg" "dm.not" "dm.one_hot" "dm.or" "dm.pack" "dm.pad" "dm.partition_id" "dm.popcnt" "dm.pow" "dm.prune"
-    "dm.recv" "dm.reduce" "dm.reduce_scatter" "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape" "dm.reshard"
-    "dm.reverse" "dm.rms_norm" "dm.rng" "dm.roll" "dm.rope" "dm.round" "dm.round_half_away" "dm.rsqrt" "dm.sample"
-    "dm.scatter" "dm.searchsorted" "dm.segment_attention" "dm.segment_ids" "dm.segment_product" "dm.segment_reduce"
-    "dm.select" "dm.select_and_scatter" "dm.send" "dm.sgd" "dm.shift_left" "dm.shift_right_arithmetic"
-    "dm.shift_right_logical" "dm.sign" "dm.silu" "dm.sin" "dm.sinh" "dm.slice" "dm.softmax" "dm.sort" "dm.sqrt"
-    "dm.stop_gradient" "dm.sub" "dm.tan" "dm.tanh" "dm.top_k" "dm.transpose" "dm.unpack" "dm.variance" "dm.xor"))
+    "\"dm.segment_attention\"" "\"dm.segment_ids\"" "\"dm.segment_product\"" "\"dm.segment_reduce\""
+    "\"dm.segment_sample\"" "\"dm.select\"" "\"dm.select_and_scatter\"" "\"dm.send\"" "\"dm.sgd\"" "\"dm.shift_left\""
+    "\"dm.shift_right_arithmetic\"" "\"dm.shift_right_logical\"" "\"dm.sign\"" "\"dm.silu\"" "\"dm.sin\""
+    "\"dm.sinh\"" "\"dm.slice\"" "\"dm.softmax\"" "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.stop_gradient\"" "\"dm.sub\""
+    "\"dm.tan\"" "\"dm.tanh\"" "\"dm.top_k\"" "\"dm.transpose\"" "\"dm.unpack\"" "\"dm.variance\"" "\"dm.xor\""
+    "dm.abs" "dm.acosh" "dm.adam" "dm.add" "dm.all_gather" "dm.all_reduce" "dm.all_to_all" "dm.and" "dm.argmax"
+    "dm.asinh" "dm.atan2" "dm.atanh" "dm.attention" "dm.attention_grad" "dm.batch_norm" "dm.bitcast" "dm.broadcast"
+    "dm.cbrt" "dm.ceil" "dm.clamp" "dm.collective_permute" "dm.compare" "dm.concatenate" "dm.constant" "dm.convert"
+    "dm.convert_format" "dm.convolution" "dm.copy" "dm.cos" "dm.cosh" "dm.count_leading_zeros" "dm.cross_entropy"
+    "dm.cummax" "dm.cumprod" "dm.cumsum" "dm.div" "dm.dropout" "dm.dynamic_slice" "dm.dynamic_update_slice"
+    "dm.einsum" "dm.embedding" "dm.empty" "dm.erf" "dm.erfc" "dm.erfinv" "dm.exp" "dm.expm1" "dm.filter" "dm.floor"
+    "dm.gather" "dm.gelu" "dm.grad" "dm.group_norm" "dm.grouped_matmul" "dm.iota" "dm.layer_norm" "dm.log" "dm.log1p"
+    "dm.log_softmax" "dm.logistic" "dm.logsumexp" "dm.matmul" "dm.max" "dm.mean" "dm.merge" "dm.mesh" "dm.min"
+    "dm.momentum" "dm.mul" "dm.neg" "dm.not" "dm.one_hot" "dm.or" "dm.pack" "dm.pad" "dm.partition_id" "dm.popcnt"
+    "dm.pow" "dm.prune" "dm.recv" "dm.reduce" "dm.reduce_scatter" "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape"
+    "dm.reshard" "dm.reverse" "dm.rms_norm" "dm.rng" "dm.roll" "dm.rope" "dm.round" "dm.round_half_away" "dm.rsqrt"
+    "dm.sample" "dm.scatter" "dm.searchsorted" "dm.segment_attention" "dm.segment_ids" "dm.segment_product"
+    "dm.segment_reduce" "dm.segment_sample" "dm.select" "dm.select_and_scatter" "dm.send" "dm.sgd" "dm.shift_left"
+    "dm.shift_right_arithmetic" "dm.shift_right_logical" "dm.sign" "dm.silu" "dm.sin" "dm.sinh" "dm.slice"
+    "dm.softmax" "dm.sort" "dm.sqrt" "dm.stop_gradient" "dm.sub" "dm.tan" "dm.tanh" "dm.top_k" "dm.transpose"
+    "dm.unpack" "dm.variance" "dm.xor"))
 ((op_name) @keyword
   (#any-of? @keyword
     "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.scan\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map"
@@ -81,9 +82,9 @@
     "nested" "private" "public"))
 ((identifier) @constant.builtin
   (#any-of? @constant.builtin
-    "add" "all" "and" "carries" "contractions" "difference" "eq" "f16" "f32" "first" "ge" "gt" "halves" "hbm" "host"
-    "interleaved" "intersection" "le" "left" "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "or" "reg" "remote"
-    "right" "set" "smem" "stored" "sum" "symmetric_difference" "tanh" "tf32" "uniform" "union"))
+    "a" "add" "all" "and" "b" "c" "carries" "contractions" "difference" "eq" "f16" "f32" "first" "ge" "gt" "halves"
+    "hbm" "host" "interleaved" "intersection" "le" "left" "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "or"
+    "reg" "remote" "right" "set" "smem" "stored" "sum" "symmetric_difference" "tanh" "tf32" "uniform" "union"))
 
 ((operation
   name: (op_name) @keyword
