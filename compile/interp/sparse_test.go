@@ -400,6 +400,19 @@ func.func @f(%x: tensor<8x6xf64>, %d: tensor<6xf64>) -> (tensor<8xf64>, tensor<8
   %w = dm.min %z, %hundred : (tensor<8xf64>, tensor<f64>) -> tensor<8xf64>
   return %u, %w : tensor<8xf64>, tensor<8xf64>
 }`,
+		"a product of rows whose result stores whole rows": `!a = tensor<8x6xf64, #dm.csr<nnz = 48>>
+!b = tensor<6x4xf64, #dm.coo<nnz = 24>>
+!c = tensor<8x4xf64, #dm.sparse<map = (i, j) -> (i : compressed, j : dense), nnz = 8>>
+func.func @f(%x: tensor<8x6xf64>, %w: tensor<6x4xf64>) -> (tensor<8x4xf64>, tensor<8x4xf64>) {
+  %r = dm.relu %x : tensor<8x6xf64>
+  %a = dm.convert_format %r : (tensor<8x6xf64>) -> !a
+  %b = dm.convert_format %w : (tensor<6x4xf64>) -> !b
+  %c = dm.matmul %a, %b, products = 192 : (!a, !b) -> !c
+  %m = dm.sample "ik,kj->ij" %c, %a, %b, products = 192 : (!c, !a, !b) -> !c
+  %y = dm.convert_format %m : (!c) -> tensor<8x4xf64>
+  %z = dm.matmul %r, %w : (tensor<8x6xf64>, tensor<6x4xf64>) -> tensor<8x4xf64>
+  return %y, %z : tensor<8x4xf64>, tensor<8x4xf64>
+}`,
 		"a loose operand that shares no letter": `!s = tensor<4x6xf64, #dm.sparse<map = (i, j) -> (i : dense, j : loose_compressed), nnz = 24>>
 !v = tensor<3xf64, #dm.sparse_vector<nnz = 3>>
 func.func @f(%x: tensor<4x6xf64>, %w: tensor<3xf64>) -> (tensor<3x4x6xf64>, tensor<3x4x6xf64>) {

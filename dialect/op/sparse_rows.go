@@ -42,7 +42,7 @@ type product struct {
 // matrices is the join of the operands from number first on as a product of matrices in rows, whose result is stored as to; nil where it is
 // another one.
 func (j *joining) matrices(to *types.Tensor, first int) *product {
-	if len(j.sides) != 2+first || len(j.in) != 2+first || len(j.blocks) > 0 || !j.bound || len(j.output) != 2 || !isMatrix(to) {
+	if len(j.sides) != 2+first || len(j.in) != 2+first || len(j.blocks) > 0 || !j.bound || len(j.output) != 2 || !isMatrix(to) || to.Format.Levels[1].Kind == types.DenseLevel {
 		return nil
 	}
 	p := &product{outer: j.output[to.Format.Levels[0].Dim], inner: j.output[to.Format.Levels[1].Dim]}
