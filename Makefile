@@ -19,7 +19,7 @@ bench-lsp: ## the language server compared with mlir-lsp-server; fmt and lint ov
 bench-cpu: ## programs on this machine's processor compared with OpenBLAS, PyTorch and ONNX Runtime
 	scripts/bench-cpu.sh
 
-bench-sparse: ## products with sparse matrices compared with SciPy and PyTorch
+bench-sparse: ## products with sparse matrices compared with SciPy, PyTorch and MLIR's sparsifier
 	scripts/bench-sparse.sh
 bench-dist: ## bytes that devices send in divided programs compared with XLA's partitioner
 	scripts/bench-dist.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Compares products with sparse matrices on this machine's processor with SciPy and PyTorch, and writes results to bench/results. The peers
-# are installed into build/bench-sparse (6 GB: PyTorch's package asks for CUDA's libraries; delete the folder to get rid of it). A peer that
-# cannot be had is left out, with the reason.
+# Compares products with sparse matrices on this machine's processor with SciPy, PyTorch and MLIR's sparsifier, and writes results to
+# bench/results, in less than ten minutes. Python's peers are installed into build/bench-sparse (6 GB: PyTorch's package asks for CUDA's
+# libraries; delete the folder to get rid of it); mlir-opt and mlir-runner are those of the package mlir-22-tools. A peer that cannot be had
+# is left out, with the reason.
 # usage: bench-sparse.sh [OPTIONS OF bench/sparse]
 set -euo pipefail
 . "$(dirname "$0")/common.sh"

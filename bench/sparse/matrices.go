@@ -5,8 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"dmir/analysis/program"
 	"dmir/compile/sparse"
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -20,6 +23,7 @@ type matrix struct {
 
 // matrices have the shapes of those of the SuiteSparse collection that papers measure: uniform rows, graphs of the web, of citations and of a
 // social network, by power laws, bands and stencils as of discretized equations, dense blocks as of finite elements, and a network of roads.
+// The last one is a graph of a social network with as many neighbours as papers train on.
 func matrices(n int) (all []matrix) {
 	draw := func(name string, row func(r *rand.Rand, i int) []int64) {
 		r := rand.New(rand.NewPCG(7, uint64(n)))
@@ -150,4 +154,35 @@ func (m *matrix) elements(three bool) *sparse.COO {
 		c.Shape, c.At = []int{m.n, middle, m.n}, [][]int64{rows, between, m.columns}
 	}
 	return c
+}
+
+// given are the components of m by the names of w's arguments; where these are a sparse tensor, what was counted of it is stated in p.
+func (m *matrix) given(w *row, p *program.Program) (map[string]*tensor.Tensor, error) {
+	if w.format == "" {
+		all := m.files()
+		return map[string]*tensor.Tensor{"p": all["p"], "c": all["c"]}, nil
+	}
+	x, err := m.packed(w.format)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]*tensor.Tensor{}
+	for k, c := range x.Type.Components() {
+		given["a."+c.Name] = x.Parts[k]
+	}
+	counted := x.Count(m.name)
+	m.elements(w.format == "csf").CountRows(counted)
+	return given, p.Change(func(module *ir.Module) error {
+		op.SetArgAttr(module.Funcs[0], 0, op.CountedAttr, counted.Attr())
+		return nil
+	})
+}
+
+// files are m's rows, columns and values for peers.
+func (m *matrix) files() map[string]*tensor.Tensor {
+	return map[string]*tensor.Tensor{
+		"p": tensor.FromInts(types.I32, []int{m.n + 1}, m.positions),
+		"c": tensor.FromInts(types.I32, []int{m.stored()}, m.columns),
+		"a": m.values(),
+	}
 }

@@ -1,6 +1,6 @@
-"""Runs the rows of bench/sparse with SciPy or PyTorch; bench/sparse starts it and talks to it in lines of JSON.
+"""Runs the rows of bench/sparse with SciPy, PyTorch or MLIR; bench/sparse starts it and talks to it in lines of JSON.
 
-usage: peers.py scipy|torch
+usage: peers.py scipy|torch|mlir
 
 The first line of the output describes the peer. {"do": "prepare", "kind", "folder", "threads"} loads p, c, a, x and z from NAME.npy in
 the folder, computes the row once and writes its result (run.result, where what is timed gives it in another form) as PEER.npy there; {"do": "sample", "runs": n} runs it n times and answers with
@@ -11,6 +11,7 @@ import sys
 import time
 
 import numpy
+from sparsifier import MLIR
 
 
 class SciPy:
@@ -22,6 +23,8 @@ class SciPy:
 
     def prepare(self, kind, get, threads):
         p, c, x = get("p"), get("c"), None if kind == "spgemm" else get("x")
+        if kind.startswith("gcn"):
+            raise NotImplementedError("SciPy has no gradients")
         if kind.startswith("attention"):
             raise NotImplementedError("SciPy has no softmax over what is stored")
         if kind.startswith("sddmm"):  # SciPy has none; this is how it is written with NumPy
@@ -69,6 +72,8 @@ class Torch:
             square.result = ordered
             return square
         x = torch.from_numpy(get("x"))
+        if kind.startswith("gcn"):
+            return self.network(p, c, torch.from_numpy(get("a")), x, *(torch.from_numpy(get(name)) for name in ("w", "v", "labels")))
         if kind.startswith("mttkrp"):
             z, a, j, k, lengths = torch.from_numpy(get("z")), torch.from_numpy(get("a"))[:, None], c.long() % len(x), c.long(), torch.diff(p).long()
             return lambda: torch.segment_reduce(a * x[j] * z[k], "sum", lengths=lengths, axis=0, initial=0).numpy()
@@ -94,6 +99,49 @@ class Torch:
 
         return run
 
+    def network(self, p, c, a, x, w, v, labels):
+        """A training step with the products of PyTorch Geometric, which are one of two: of sparse matrices, of which the transposed one is
+        kept, and rows that are gathered, multiplied and added to others by their edges. The faster one of them here counts."""
+        torch = self.torch
+        n = len(p) - 1
+        row, column = torch.repeat_interleave(torch.arange(n), torch.diff(p).long()), c.long()
+        order = torch.argsort(column, stable=True)
+        ends = torch.zeros(n + 1, dtype=torch.int32)
+        ends[1:] = torch.cumsum(torch.bincount(column, minlength=n), 0)
+        m = torch.sparse_csr_tensor(p, c, a, size=(n, n), check_invariants=False)
+        t = torch.sparse_csr_tensor(ends, row[order].int(), a[order], size=(n, n), check_invariants=False)
+
+        class Product(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, y):
+                return m @ y
+
+            @staticmethod
+            def backward(ctx, g):
+                return t @ g
+
+        def edges(y):
+            return torch.zeros_like(y).index_add_(0, row, y.index_select(0, column) * a[:, None])
+
+        def step(product):
+            ws = [w.clone().requires_grad_(), v.clone().requires_grad_()]
+            hidden = torch.relu(product(x @ ws[0]))
+            loss = torch.nn.functional.cross_entropy(product(hidden @ ws[1]), labels)
+            grads = torch.autograd.grad(loss, ws)
+            with torch.no_grad():
+                for weight, grad in zip(ws, grads):
+                    weight -= 0.1 * grad
+            return grads[0].numpy()
+
+        def seconds(product):
+            step(product)
+            start = time.perf_counter()
+            step(product)
+            return time.perf_counter() - start
+
+        faster = min((Product.apply, edges), key=seconds)
+        return lambda: step(faster)
+
 
 def main():
     import warnings
@@ -101,7 +149,7 @@ def main():
     warnings.filterwarnings("ignore")
     name = sys.argv[1]
     try:
-        peer = {"scipy": SciPy, "torch": Torch}[name]()
+        peer = {"scipy": SciPy, "torch": Torch, "mlir": MLIR}[name]()
     except ImportError as e:
         print(json.dumps({"error": str(e)}), flush=True)
         return

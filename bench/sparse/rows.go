@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"dmir/compile/sparse"
 )
@@ -18,6 +19,9 @@ const mostProducts = 1 << 23
 
 // rows are the functions that are measured of m.
 func rows(m *matrix) (all []row) {
+	if m.name == "reddit" {
+		return []row{network(m)}
+	}
 	n, e := m.n, m.stored()
 	csr := fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", n, e)
 	add := func(name, format, arguments, result, body string) {
@@ -39,6 +43,9 @@ func rows(m *matrix) (all []row) {
 	if csf, err := m.packed("csf"); err == nil {
 		a, b, c := csf.Type.String(), dense(middle, r), dense(n, r)
 		add("mttkrp 16", "csf", fmt.Sprintf("%%a: %s, %%x: %s, %%z: %s", a, b, c), c, fmt.Sprintf(`dm.einsum "ijk,jr,kr->ir" %%a, %%x, %%z : (%s, %s, %s) -> %s`, a, b, c, c))
+	}
+	if m.name == "citation" {
+		all = append(all, network(m))
 	}
 	if products, stored := m.products(); products <= mostProducts {
 		out := fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", n, stored)
@@ -62,4 +69,36 @@ func (m *matrix) packed(format string) (*sparse.Tensor, error) {
 		return nil, err
 	}
 	return x, nil
+}
+
+// Of a network: features of a node, of a hidden layer, and classes.
+const features, hidden, classes = 128, 64, 40
+
+// network is a training step of a graph convolutional network of two layers (Kipf and Welling 2017) on the graph m, with its gradients, and weights
+// that follow them. Features come first to as few as a product has, as all implementations have it.
+func network(m *matrix) row {
+	replace := strings.NewReplacer("!adj", fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", m.n, m.stored()),
+		"!x", fmt.Sprintf("tensor<%dx%dxf32>", m.n, features), "!hidden", fmt.Sprintf("tensor<%dx%dxf32>", m.n, hidden),
+		"!logits", fmt.Sprintf("tensor<%dx%dxf32>", m.n, classes), "!labels", fmt.Sprintf("tensor<%dxi64>", m.n),
+		"!w1", fmt.Sprintf("tensor<%dx%dxf32>", features, hidden), "!w2", fmt.Sprintf("tensor<%dx%dxf32>", hidden, classes))
+	return row{name: "gcn step", format: "csr", text: replace.Replace(`func.func @main(%a: !adj, %x: !x, %labels: !labels, %w: !w1 {dm.stddev = 0.1}, %v: !w2 {dm.stddev = 0.1}) -> (tensor<f32>, !w2, !w1, !w2, !w1) {
+  %loss, %dw, %dv = dm.grad @loss %a, %x, %labels, %w, %v, wrt = [3, 4] : (!adj, !x, !labels, !w1, !w2) -> (tensor<f32>, !w1, !w2)
+  %rate = dm.constant dense<0.1> : tensor<f32>
+  %step = dm.mul %dw, %rate : (!w1, tensor<f32>) -> !w1
+  %next = dm.sub %w, %step : !w1
+  %step2 = dm.mul %dv, %rate : (!w2, tensor<f32>) -> !w2
+  %next2 = dm.sub %v, %step2 : !w2
+  return %loss, %next2, %next, %dv, %dw : tensor<f32>, !w2, !w1, !w2, !w1
+}
+
+func.func private @loss(%a: !adj, %x: !x, %labels: !labels, %w: !w1, %v: !w2) -> tensor<f32> {
+  %xw = dm.matmul %x, %w : (!x, !w1) -> !hidden
+  %sums = dm.matmul %a, %xw : (!adj, !hidden) -> !hidden
+  %h = dm.relu %sums : !hidden
+  %hw = dm.matmul %h, %v : (!hidden, !w2) -> !logits
+  %logits = dm.matmul %a, %hw : (!adj, !logits) -> !logits
+  %loss = dm.cross_entropy %logits, %labels : (!logits, !labels) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+`)}
 }
