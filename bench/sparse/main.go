@@ -1,7 +1,7 @@
 // Command sparse compares products with sparse matrices that dmir runs on the processor with SciPy, with PyTorch's sparse CSR and with
 // MLIR's sparsifier: the same matrices, the same number of threads, in one run.
 //
-//	go run ./bench/sparse [-threads 1,2] [-size 65536] [-run REGEXP] [-python FILE] [-json FILE] [-md FILE]
+//	go run ./bench/sparse [-threads 1,2] [-size 65536] [-run REGEXP] [-steps] [-python FILE] [-json FILE] [-md FILE]
 //
 // Results are compared before a row is timed; where dmir calibrate has measured the processor, the times that it predicts for all threads stand beside
 // those measured. Then the contestants take turns, and the best median of each counts, since
@@ -101,6 +101,7 @@ func main() {
 	budget := flag.Duration("budget", 1200*time.Millisecond, "time after which a row has no more samples than three")
 	asJSON := flag.String("json", "", "write the results to this file; DATE and MODEL in its name are replaced")
 	asText := flag.String("md", "", "write the table to this file, likewise")
+	steps := flag.Bool("steps", false, "log the time of each kernel beside that predicted")
 	flag.Parse()
 	d, _, err := device.Find("cpu")
 	if err != nil {
@@ -135,7 +136,7 @@ func main() {
 			if ctx.Err() != nil || !match.MatchString(m.name+" "+w.name) {
 				continue
 			}
-			err := contestOf(ctx, d, &m, &w, peers, numbers, limits{*rounds, *budget}, r)
+			err := contestOf(ctx, d, &m, &w, peers, numbers, limits{*rounds, *budget, *steps}, r)
 			if err != nil && ctx.Err() == nil { // the peers are interrupted as well
 				log.Fatalf("%s %s: %v", m.name, w.name, err)
 			}

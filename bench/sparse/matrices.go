@@ -19,11 +19,12 @@ type matrix struct {
 	n         int
 	positions []int64
 	columns   []int64
+	mean      bool // the elements of a row are as one, and add up to 1
 }
 
 // matrices have the shapes of those of the SuiteSparse collection that papers measure: uniform rows, graphs of the web, of citations and of a
-// social network, by power laws, bands and stencils as of discretized equations, dense blocks as of finite elements, and a network of roads.
-// The last one is a graph of a social network with as many neighbours as papers train on.
+// social network, by power laws, bands and stencils as of discretized equations, dense blocks as of finite elements, and a network of roads. The
+// last one is a graph of a social network on which nodes have as many neighbours as in those that networks are trained on.
 func matrices(n int) (all []matrix) {
 	draw := func(name string, row func(r *rand.Rand, i int) []int64) {
 		r := rand.New(rand.NewPCG(7, uint64(n)))
@@ -103,6 +104,8 @@ func matrices(n int) (all []matrix) {
 		}
 		return c
 	})
+	n /= 8
+	graph("reddit", 80, 2.4, 1.5)
 	return all
 }
 
@@ -131,8 +134,12 @@ const middle = 64
 // values are those of the elements.
 func (m *matrix) values() *tensor.Tensor {
 	values := tensor.New(types.F32, m.stored())
-	for k := range values.F32 {
-		values.F32[k] = float32(tensor.Normal(3, 2, uint64(k)))
+	for i := range m.n {
+		for k := m.positions[i]; k < m.positions[i+1]; k++ {
+			if values.F32[k] = float32(tensor.Normal(3, 2, uint64(k))); m.mean {
+				values.F32[k] = 1 / float32(m.positions[i+1]-m.positions[i])
+			}
+		}
 	}
 	return values
 }

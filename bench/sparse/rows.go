@@ -12,6 +12,7 @@ type row struct {
 	name   string
 	text   string
 	format string // of the matrix, "csr"; "csf" for the tensor of three dimensions; "": the text has its components
+	mean   bool   // the elements of a row of the matrix add up to 1
 }
 
 // mostProducts bounds the products of a sparse product that is measured.
@@ -26,7 +27,7 @@ func rows(m *matrix) (all []row) {
 	csr := fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", n, e)
 	add := func(name, format, arguments, result, body string) {
 		text := fmt.Sprintf("func.func @main(%s) -> %s {\n  %%y = %s\n  return %%y : %s\n}\n", arguments, result, body, result)
-		all = append(all, row{name, text, format})
+		all = append(all, row{name: name, text: text, format: format})
 	}
 	dense := func(rows, w int) string { return fmt.Sprintf("tensor<%dx%dxf32>", rows, w) }
 	vector := fmt.Sprintf("tensor<%dxf32>", n)
@@ -75,13 +76,13 @@ func (m *matrix) packed(format string) (*sparse.Tensor, error) {
 const features, hidden, classes = 128, 64, 40
 
 // network is a training step of a graph convolutional network of two layers (Kipf and Welling 2017) on the graph m, with its gradients, and weights
-// that follow them. Features come first to as few as a product has, as all implementations have it.
+// that follow them. The graph's rows are means over neighbours.
 func network(m *matrix) row {
 	replace := strings.NewReplacer("!adj", fmt.Sprintf("tensor<%[1]dx%[1]dxf32, #dm.csr<nnz = %[2]d>>", m.n, m.stored()),
 		"!x", fmt.Sprintf("tensor<%dx%dxf32>", m.n, features), "!hidden", fmt.Sprintf("tensor<%dx%dxf32>", m.n, hidden),
 		"!logits", fmt.Sprintf("tensor<%dx%dxf32>", m.n, classes), "!labels", fmt.Sprintf("tensor<%dxi64>", m.n),
 		"!w1", fmt.Sprintf("tensor<%dx%dxf32>", features, hidden), "!w2", fmt.Sprintf("tensor<%dx%dxf32>", hidden, classes))
-	return row{name: "gcn step", format: "csr", text: replace.Replace(`func.func @main(%a: !adj, %x: !x, %labels: !labels, %w: !w1 {dm.stddev = 0.1}, %v: !w2 {dm.stddev = 0.1}) -> (tensor<f32>, !w2, !w1, !w2, !w1) {
+	return row{name: "gcn step", format: "csr", mean: true, text: replace.Replace(`func.func @main(%a: !adj, %x: !x, %labels: !labels, %w: !w1 {dm.stddev = 0.1}, %v: !w2 {dm.stddev = 0.1}) -> (tensor<f32>, !w2, !w1, !w2, !w1) {
   %loss, %dw, %dv = dm.grad @loss %a, %x, %labels, %w, %v, wrt = [3, 4] : (!adj, !x, !labels, !w1, !w2) -> (tensor<f32>, !w1, !w2)
   %rate = dm.constant dense<0.1> : tensor<f32>
   %step = dm.mul %dw, %rate : (!w1, tensor<f32>) -> !w1

@@ -111,23 +111,30 @@ func (g *grouping) write(b *body) {
 	})
 }
 
-// eachUpdate is the reduction x over the updates of its group: all of them, or only
-// the first or the last where x selects it.
-func (e *emitter) eachUpdate(x *kernel.Expr) value.Value {
-	t := e.begin(x)
+// updates are where those of the group of x, a reduction over one, begin and end in the order of all, and the number of the update
+// at a place there.
+func (e *emitter) updates(x *kernel.Expr) (from, to value.Value, number func(j value.Value) value.Value) {
 	held, ok := e.lists[x.Groups]
 	if !ok {
-		return e.fail(t.Type(), "a reduction over grouped updates is in a kernel without groups")
+		none := e.fail(code.Index, "a reduction over grouped updates is in a kernel without groups")
+		return none, none, func(value.Value) value.Value { return none }
 	}
 	i32 := lltypes.I32
 	read := func(p, at value.Value) value.Value {
 		return e.NewSExt(e.NewLoad(i32, e.Element(i32, p, at)), code.Index)
 	}
 	at := e.index(x.At)
-	from, to := read(held.starts, at), read(held.starts, e.NewAdd(at, code.Int(1)))
+	return read(held.starts, at), read(held.starts, e.NewAdd(at, code.Int(1))), func(j value.Value) value.Value { return read(held.order, j) }
+}
+
+// eachUpdate is the reduction x over the updates of its group: all of them, or only
+// the first or the last where x selects it.
+func (e *emitter) eachUpdate(x *kernel.Expr) value.Value {
+	t := e.begin(x)
+	from, to, number := e.updates(x)
 	one := func(j, acc value.Value) (out value.Value) {
 		e.within(func() {
-			e.bind(x.Vars[0], read(held.order, j))
+			e.bind(x.Vars[0], number(j))
 			out = e.accumulate(x, acc, x.Args[0])
 		})
 		return out

@@ -10,7 +10,7 @@ import (
 	"github.com/llir/llvm/ir/value"
 )
 
-// Kernels over the segments of positions: rows of a sparse matrix, or what it stores in their order.
+// Kernels over the segments of positions: rows of a sparse matrix, or what it stores in their order; and over the updates of rows.
 
 // segmentTask is the number of elements of the segments of a task.
 const segmentTask = 16 << 10
@@ -86,12 +86,29 @@ func searched(xs []*kernel.Expr, a *kernel.Atom) (found *kernel.Expr) {
 // bySegments is fold over elements a in their order, of which s finds the segment: a search for
 // the first one, then a loop over each segment, in which its number is known.
 func (e *emitter) bySegments(s *kernel.Expr, a *kernel.Atom, from, to value.Value, how code.Loop, acc []value.Value, body func(i value.Value, acc []value.Value) []value.Value) []value.Value {
-	m := s.Vars[0].Max + 1
 	var first value.Value
 	e.within(func() {
 		e.bind(a, from)
 		first = e.wholeNumber(e.value(s))
 	})
+	return e.fromSegment(first, s, a, from, to, how, acc, body)
+}
+
+// begun is the number of the segment that s finds of the first element of span, where that is the begin of one which span reads; nil
+// elsewhere.
+func (e *emitter) begun(s *kernel.Expr, span *kernel.Span) value.Value {
+	if len(span.From.Terms) != 1 || span.From.Terms[0].Coef != 1 || span.From.C != 0 || span.From.Terms[0].Atom.Kind != kernel.Datum {
+		return nil
+	}
+	if x := span.From.Terms[0].Atom.E; x.Op == "clamp" && x.Args[1].Op == kernel.Load && x.Args[1].Buf == s.Buf {
+		return e.index(x.Args[1].At)
+	}
+	return nil
+}
+
+// fromSegment is bySegments from segment first on, which has element from or is in front of the one that has it.
+func (e *emitter) fromSegment(first value.Value, s *kernel.Expr, a *kernel.Atom, from, to value.Value, how code.Loop, acc []value.Value, body func(i value.Value, acc []value.Value) []value.Value) []value.Value {
+	m := s.Vars[0].Max + 1
 	end := func(i value.Value) (out value.Value) {
 		e.within(func() {
 			e.bind(s.Vars[0], i)
@@ -130,21 +147,24 @@ func (e *emitter) extended(v value.Value, unsigned bool) value.Value {
 	return e.NewSExt(v, code.Index)
 }
 
-// acrossNeighbours are the reductions over segments in xs that have a value for each neighbour, by
-// their segments; nil where neighbours have other segments.
+// acrossNeighbours are the reductions in xs over segments, and over the updates of a row, that have a value for each neighbour: those
+// with one loop together; nil where neighbours have loops of their own.
 func acrossNeighbours(xs []*kernel.Expr, lane *kernel.Atom) (groups [][]*kernel.Expr) {
 	ok := lane != nil
 	seen := map[*kernel.Expr]bool{}
 	for _, x := range xs {
 		kernel.Walk(x, func(x *kernel.Expr) {
-			if x.Span == nil || !ok || seen[x] || !x.DependsOn(lane) {
+			if x.Span == nil && x.Groups == nil || !ok || seen[x] || !x.DependsOn(lane) {
 				return
 			}
 			seen[x] = true
-			if ok = !x.Span.From.DependsOn(lane) && !x.Span.To.DependsOn(lane) && combines(x) && !reducesAgain(x); !ok {
+			own := x.Groups != nil && x.At.DependsOn(lane) || x.Span != nil && (x.Span.From.DependsOn(lane) || x.Span.To.DependsOn(lane))
+			if ok = !own && combines(x) && !reducesAgain(x); !ok {
 				return
 			}
-			i := slices.IndexFunc(groups, func(g []*kernel.Expr) bool { return g[0].Span == x.Span && g[0].Vars[0] == x.Vars[0] })
+			i := slices.IndexFunc(groups, func(g []*kernel.Expr) bool {
+				return g[0].Span == x.Span && g[0].Groups == x.Groups && g[0].Vars[0] == x.Vars[0] && g[0].At.Equal(x.At)
+			})
 			if i < 0 {
 				i, groups = len(groups), append(groups, nil)
 			}
@@ -174,9 +194,15 @@ func (b *body) stripBytes() int64 {
 	return 8 * 32
 }
 
-// writeStrips computes the neighbours of a step: a loop over each segment for a strip of them, whose
-// sums stay in registers. Strips have powers of two of neighbours, so that they are whole vectors; the
-// last one may compute neighbours again that the one before has, unless these have been overwritten.
+// piece is n neighbours from number first on: whole vectors, as powers of two are.
+type piece struct {
+	first value.Value
+	n     int64
+}
+
+// writeStrips computes the neighbours of a step: a loop over each segment, or over the updates of a row, for a strip of them, whose
+// sums stay in registers. The last strip has the rest in pieces, the last of which may compute neighbours again that the one before
+// has, unless these have been overwritten.
 func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
 	size := int64(1)
 	for _, g := range groups {
@@ -187,72 +213,110 @@ func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
 	at, w := int64(0), b.stripBytes()/size
 	if whole := l.v / w; whole > 0 {
 		b.For(code.Int(0), code.Int(whole), code.Loop{Unroll: 1}, func(i value.Value) {
-			l.strip(b, b.NewMul(i, code.Int(w)), w, size, groups)
+			l.strip(b, []piece{{b.NewMul(i, code.Int(w)), w}}, size, groups)
 		})
 		at = whole * w
 	}
+	var rest []piece
 	for at < l.v {
-		rest := l.v - at
-		for w > rest {
+		left := l.v - at
+		for w > left {
 			w /= 2
 		}
-		if w < rest && 2*w <= l.v && l.again { // one strip instead of several small ones
+		if w < left && 2*w <= l.v && l.again { // one piece instead of several small ones
 			w *= 2
 			at = l.v - w
 		}
-		l.strip(b, code.Int(at), w, size, groups)
+		rest = append(rest, piece{code.Int(at), w})
 		at += w
+	}
+	if rest != nil {
+		l.strip(b, rest, size, groups)
 	}
 }
 
-// strip computes n neighbours from number first on, of which the widest sums have size bytes.
-func (l *elementLoop) strip(b *body, first value.Value, n, size int64, groups [][]*kernel.Expr) {
+// strip computes pieces of the neighbours, of which the widest sums have size bytes.
+func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*kernel.Expr) {
 	lane := l.form.Lane
-	how := code.Loop{Vectorize: true, Wide: int(min(n, vectorBytes/size)), Interleave: int(max(1, n*size/vectorBytes)), Unroll: 1}
-	if n == 1 {
-		how = code.Loop{}
+	each := func(k int, f func(j value.Value)) {
+		n := pieces[k].n
+		how := code.Loop{Vectorize: true, Wide: int(min(n, vectorBytes/size)), Interleave: int(max(1, n*size/vectorBytes)), Unroll: 1}
+		if n == 1 {
+			how = code.Loop{}
+		}
+		b.For(code.Int(0), code.Int(n), how, f)
 	}
-	each := func(f func(j value.Value)) {
-		b.For(code.Int(0), code.Int(n), how, func(j value.Value) {
+	at := func(k int, f func(j value.Value)) {
+		each(k, func(j value.Value) {
 			b.within(func() {
-				b.bind(lane, b.NewAdd(first, j))
+				b.bind(lane, b.NewAdd(pieces[k].first, j))
 				f(j)
 			})
 		})
 	}
 	b.within(func() {
 		var all []*kernel.Expr
-		sums := map[*kernel.Expr]value.Value{}
+		sums := map[*kernel.Expr][]value.Value{} // of each piece
 		begins := map[*kernel.Expr]value.Value{}
-		sum := func(x *kernel.Expr, j value.Value) value.Value { return b.Element(begins[x].Type(), sums[x], j) }
+		sum := func(x *kernel.Expr, k int, j value.Value) value.Value {
+			return b.Element(begins[x].Type(), sums[x][k], j)
+		}
 		for _, g := range groups {
 			all = append(all, g...)
 			for _, x := range g {
 				begins[x] = b.begin(x)
-				sums[x] = b.Alloca(begins[x].Type(), n, vectorBytes)
-				b.For(code.Int(0), code.Int(n), how, func(j value.Value) { b.NewStore(begins[x], sum(x, j)) })
+				for k, p := range pieces {
+					sums[x] = append(sums[x], b.Alloca(begins[x].Type(), p.n, vectorBytes))
+					each(k, func(j value.Value) { b.NewStore(begins[x], sum(x, k, j)) })
+				}
 			}
-			span := g[0].Span
-			b.loop(g[0].Vars[0], b.index(span.From), b.index(span.To), code.Loop{Unroll: 1}, func(value.Value) {
+			b.over(g[0], func() {
 				for _, x := range g {
 					b.hoist(x.Args[0])
 				}
-				each(func(j value.Value) {
-					for _, x := range g {
-						to := sum(x, j)
-						b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
-					}
-				})
+				for k := range pieces {
+					at(k, func(j value.Value) {
+						for _, x := range g {
+							to := sum(x, k, j)
+							b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
+						}
+					})
+				}
 			})
 		}
-		each(func(j value.Value) {
-			for _, x := range all {
-				b.given[x] = b.end(x, b.NewLoad(begins[x].Type(), sum(x, j)))
+		for k := range pieces {
+			at(k, func(j value.Value) {
+				for _, x := range all {
+					b.given[x] = b.end(x, b.NewLoad(begins[x].Type(), sum(x, k, j)))
+				}
+				b.storeAll(l.outs)
+				for _, x := range all {
+					delete(b.given, x)
+				}
+			})
+		}
+	})
+}
+
+// over runs body for each value of the variable of x, a reduction over a segment or over the updates of a row.
+func (e *emitter) over(x *kernel.Expr, body func()) {
+	if x.Span != nil {
+		from, to, how := e.index(x.Span.From), e.index(x.Span.To), code.Loop{Unroll: 1}
+		if s := searched(x.Args, x.Vars[0]); s != nil {
+			if first := e.begun(s, x.Span); first != nil {
+				e.fromSegment(first, s, x.Vars[0], from, to, how, nil, func(value.Value, []value.Value) []value.Value {
+					body()
+					return nil
+				})
+				return
 			}
-			b.storeAll(l.outs)
-			for _, x := range all {
-				delete(b.given, x)
-			}
-		})
+		}
+		e.loop(x.Vars[0], from, to, how, func(value.Value) { body() })
+		return
+	}
+	from, to, number := e.updates(x)
+	e.loop(nil, from, to, code.Loop{Unroll: 1}, func(j value.Value) {
+		e.bind(x.Vars[0], number(j))
+		body()
 	})
 }

@@ -113,13 +113,19 @@ func (c *contractedSparse) contract(kind string, x term, others []term) term {
 func (c *contractedSparse) contractFrom(kind string, x term, others []term, level int) term {
 	kept := append([]int{entry}, c.wanted()...)
 	for ; level >= 0; level-- {
-		x, others = c.multiply(x, others, level, level, kept)
+		outer := c.summedWith(level, kept)
+		x, others = c.multiply(x, others, outer, level, kept)
 		if slices.Contains(kept, c.letter(level)) {
 			break
 		}
 		switch c.levels()[level].Kind {
 		case types.CompressedLevel, types.LooseCompressedLevel:
-			x.v = c.Value("segment_reduce", []*ir.Value{x.v, c.positions(level)}, named("kind", types.Keyword(kind)))
+			positions := c.positions(level)
+			for level > outer {
+				level--
+				positions = c.take(positions, c.positions(level))
+			}
+			x.v = c.Value("segment_reduce", []*ir.Value{x.v, positions}, named("kind", types.Keyword(kind)))
 			if c.levels()[level].Kind == types.LooseCompressedLevel {
 				x.v = c.others(x.v, c.count(level-1))
 			}
@@ -136,6 +142,25 @@ func (c *contractedSparse) contractFrom(kind string, x term, others []term, leve
 	}
 	x, _ = c.multiply(x, others, -1, level, kept)
 	return c.place(kind, c.reduced(kind, x, kept), level)
+}
+
+// fewEntries is how many entries of a level are under one of the level above it, on average, below which they are summed with those of its
+// neighbours: their own sums would be about as many as they are, and go to memory.
+const fewEntries = 2
+
+// summedWith is the outermost level whose segments are summed at once with those of level.
+func (c *contractedSparse) summedWith(level int, kept []int) int {
+	compressed := func(i int) bool {
+		return c.levels()[i].Kind == types.CompressedLevel && !slices.Contains(kept, c.letter(i))
+	}
+	for ; level > 0 && compressed(level) && compressed(level-1); level-- {
+		n, known := c.count(level).Int()
+		of, also := c.count(level - 1).Int()
+		if !c.count(level).Equal(c.count(level-1)) && (!known || !also || n >= fewEntries*of) {
+			break
+		}
+	}
+	return level
 }
 
 // others are n elements of x, every other one along its first dimension: of the segments of a loose level those that are no gaps.

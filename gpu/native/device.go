@@ -143,6 +143,11 @@ func (d processor) Run(ctx context.Context, p *artifact.Program, inputs [][]byte
 		r.Outputs = append(r.Outputs, make([]byte, p.Buffers[b].Size()))
 		n.output(i, r.Outputs[i])
 	}
+	if opts.Runs > 0 {
+		for _, data := range slices.Concat(inputs, r.Outputs) {
+			hugePages(data)
+		}
+	}
 	if err := n.run(ctx, opts.Progress); err != nil {
 		return nil, err
 	}

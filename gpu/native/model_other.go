@@ -5,3 +5,6 @@ package native
 const supported = false
 
 func model() string { return "CPU" }
+
+// hugePages does nothing: the system chooses the pages.
+func hugePages([]byte) {}
