@@ -31,6 +31,10 @@ func TestSparsePrograms(t *testing.T) {
 		cases = append(cases, Case{Name: "padding of " + format, Text: text, Seed: 1}, Case{Name: "padding of " + format + " on the processor", Text: text, Seed: 1, Device: "cpu"})
 	}
 	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"})
+	for _, rooms := range []string{"[12, 480, 600]", "[12, 300, 1200]"} {
+		text := strings.ReplaceAll(shortFibers, "ROOMS", rooms)
+		cases = append(cases, Case{Name: "fibers of " + rooms, Text: text, Seed: 1}, Case{Name: "fibers of " + rooms + " on the processor", Text: text, Seed: 1, Device: "cpu"})
+	}
 	agree(t, cases)
 }
 
@@ -53,6 +57,38 @@ func.func private @loss(%a: !s, %b: !s) -> tensor<f32> {
   %s = dm.sample "ik,kj->ij" %a, %a, %b, products = 400000 : (!s, !s, !s) -> !s
   %t = dm.mul %s, %s : !s
   %l = dm.reduce add %t : (!s) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+
+// shortFibers multiplies a tensor whose fibers have few elements, or may have several by the rooms that are stated, with rows that are no
+// whole vectors, and differentiates that.
+const shortFibers = `!d = tensor<12x40x6xf32>
+!s = tensor<12x40x6xf32, #dm.csf<nnz = ROOMS>>
+!b = tensor<40x41xf32>
+!c = tensor<6x41xf32>
+!y = tensor<12x41xf32>
+func.func @f(%x: !d, %b: !b, %c: !c) -> (!y, !b, !c, !y) {
+  %least = dm.constant dense<1.2> : tensor<f32>
+  %is = dm.compare ge %x, %least : (!d, tensor<f32>) -> tensor<12x40x6xi1>
+  %one = dm.convert %is : (tensor<12x40x6xi1>) -> !d
+  %a = dm.mul %x, %one : !d
+  %s = dm.convert_format %a : (!d) -> !s
+  %p = dm.einsum "ijk,jr,kr->ir" %s, %b, %c : (!s, !b, !c) -> !y
+  %l, %db, %dc = dm.grad @loss %s, %b, %c, wrt = [1, 2] : (!s, !b, !c) -> (tensor<f32>, !b, !c)
+  %q = dm.einsum "ijk,jr,kr->ir" %a, %b, %c : (!d, !b, !c) -> !y
+  %off = dm.sub %p, %q : !y
+  %tiny = dm.constant dense<1.0e-3> : tensor<f32>
+  %size = dm.abs %off : !y
+  %differs = dm.compare gt %size, %tiny : (!y, tensor<f32>) -> tensor<12x41xi1>
+  %never = dm.convert %differs : (tensor<12x41xi1>) -> !y
+  return %p, %db, %dc, %never : !y, !b, !c, !y
+}
+
+func.func private @loss(%s: !s, %b: !b, %c: !c) -> tensor<f32> {
+  %p = dm.einsum "ijk,jr,kr->ir" %s, %b, %c : (!s, !b, !c) -> !y
+  %q = dm.mul %p, %p : !y
+  %l = dm.reduce add %q : (!y) -> tensor<f32>
   return %l : tensor<f32>
 }
 `

@@ -204,10 +204,24 @@ func (b *productBody) multiply() {
 	from, to := b.divided(b.rows, b.tasks, before(code.Int(b.rows)), b.first, b.last, before)
 	b.Fold(from, to, code.Loop{}, []value.Value{b.number(b.offsets, from)}, func(row value.Value, acc []value.Value) []value.Value {
 		b.NewStore(acc[0], b.entry(b.starts, row))
+		b.ask(b.least(b.NewAdd(row, code.Int(1)), code.Int(b.rows-1)))
 		low, high := b.row(&w, row)
 		end := b.collect(&w, low, high, acc[0])
 		b.NewStore(b.NewSub(end, acc[0]), b.entry(b.counts, row))
 		return []value.Value{end}
+	})
+}
+
+// ask asks for where the rows of the second matrix begin that a row meets: in no order that the hardware foresees.
+func (b *productBody) ask(row value.Value) {
+	positions, columns, values := b.o.Operands[0], b.o.Operands[4], b.o.Operands[5]
+	b.For(b.position(positions, row, b.inFirst), b.position(positions, b.NewAdd(row, code.Int(1)), b.inFirst), code.Loop{}, func(x value.Value) {
+		b.eachOther(x, nil, func(from, _ value.Value) []value.Value {
+			for _, v := range []*dm.Value{columns, values} {
+				b.Prefetch(b.buffer(v), b.NewMul(from, code.Int(v.Elem().Bytes())), 1, code.L1)
+			}
+			return nil
+		})
 	})
 }
 
