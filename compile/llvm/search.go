@@ -4,6 +4,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/scalar"
+	"dmir/dialect/types"
 
 	"github.com/llir/llvm/ir/constant"
 	"github.com/llir/llvm/ir/enum"
@@ -43,9 +44,19 @@ const sumsOfSegment = 4
 // longSegment is the mean length of segments from which a loop over one has several sums.
 const longSegment = 20
 
-// overSegment is the reduction x over the elements of its segment. What segments are of is mostly
-// gathered, for which processors have no vectors that pay.
+// vectorSegment is the mean length of segments from which vectors whose rest is masked sum them in less time than a loop of
+// additions, each of which waits for the one before.
+const vectorSegment = 4
+
+// overSegment is the reduction x over the elements of its segment. These are mostly gathered, for which vectors pay only where
+// they have masks.
 func (e *emitter) overSegment(x *kernel.Expr, begin value.Value) value.Value {
+	if e.M.Masks && combines(x) && x.Span.Mean >= vectorSegment && x.Elem == types.F32 && !e.inside && !reducesAgain(x) {
+		how := code.Loop{Vectorize: true, Short: true, Wide: vectorBytes / 4, Interleave: 1, Unroll: 1}
+		return e.fold(x.Vars[0], e.index(x.Span.From), e.index(x.Span.To), how, []value.Value{begin}, func(_ value.Value, acc []value.Value) []value.Value {
+			return []value.Value{e.step(x, x.Args[0], acc[0])}
+		})[0]
+	}
 	outer := e.inside
 	e.inside = true
 	defer func() { e.inside = outer }()
