@@ -48,7 +48,7 @@ func (s *scope) products(e *Entry) {
 			return
 		}
 		of := func(p op.Product) machine.Product {
-			x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned}
+			x := machine.Product{Batch: size(p.Batch), Rows: size(p.Rows), Cols: size(p.Cols), Depth: size(p.Depth), Elem: e.Elem, Turned: p.Turned, Structured: p.Structured}
 			if p.Phases > 0 {
 				x.Phases, x.Channels = p.Phases, size(p.Channels)
 			}
@@ -114,7 +114,9 @@ func (e *Entry) productTime(m *machine.Machine, tile string, threads int) (t mac
 		if e.product.Batch == 0 {
 			return t, false
 		}
-		if t, ok = m.ProcessorProduct(e.product, threads); !ok {
+		p := e.product
+		p.Structured = false // which is made dense
+		if t, ok = m.ProcessorProduct(p, threads); !ok {
 			return t, false
 		}
 	case e.attention != nil:

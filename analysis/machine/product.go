@@ -16,12 +16,24 @@ type Product struct {
 	Epilogue                 Epilogue   // of a kernel whose epilogue is known
 	Phases                   int64      // of a convolution's outputs: of the batch so many share the depth, each with a part of it; 0: all have all of it
 	Channels                 int64      // of which the parts are multiples
+	Structured               bool       // the first operand, of the rows or, Turned, the columns, has two of each four elements along the depth
 }
 
-// FLOP is that of all multiplications and additions.
+// FLOP is that of all multiplications and additions, of elements that are there.
 func (p Product) FLOP() float64 {
-	return 2 * float64(p.Batch) * float64(p.Rows) * float64(p.Cols) * float64(p.Depth) / float64(max(p.Phases, 1))
+	return 2 * p.present() * float64(p.Batch) * float64(p.Rows) * float64(p.Cols) * float64(p.Depth) / float64(max(p.Phases, 1))
 }
+
+// present is the part of the depth that both operands have.
+func (p Product) present() float64 {
+	if p.Structured {
+		return 0.5
+	}
+	return 1
+}
+
+// StructuredBytes is what an operand with two of each four elements takes of the bytes that all would, with two bits for each of them.
+const StructuredBytes = 0.5 + 1./16
 
 // depth is how long a block's sum is, on average over phases, in whole steps.
 func (p Product) depth(splits, step int64) float64 {
@@ -93,6 +105,17 @@ func (m *Machine) BestProduct(p Product) ProductTime {
 	}
 	best := ProductTime{}
 	least := math.Inf(1)
+	if p.Structured {
+		for _, t := range tiles {
+			t.Path = StructuredPath
+			for _, t.Splits = range []int{1, 4} {
+				if x := m.ProductTime(p, t); x.Total() < least {
+					best, least = x, x.Total()
+				}
+			}
+		}
+		p.Structured = false // as one of dense matrices
+	}
 	rate, sharing := m.Rate(true, p.Elem, ""), m.sharing()
 	for i, t := range tiles {
 		t.Step = 64
@@ -175,6 +198,13 @@ func (t Tile) reads(p Product) (far, near float64) {
 	case PairCols:
 		rows /= 2
 	}
+	if p.Structured {
+		structured := &rows
+		if p.Turned {
+			structured = &cols
+		}
+		*structured *= StructuredBytes
+	}
 	if t.Path != gatherPath {
 		return rows + cols, 0
 	}
@@ -220,7 +250,7 @@ func (m *Machine) productTime(p Product, t Tile, rate, sharing float64) ProductT
 	sms := float64(m.SMs)
 	area := float64(t.Rows) * float64(t.Cols)
 
-	compute := 2 * area * depth / (rate / sms)
+	compute := 2 * area * depth * p.present() / (rate / sms)
 	far, near := t.reads(p)
 	reads := far * depth * size / sharing
 	active := min(float64(blocks), sms)
@@ -309,6 +339,10 @@ const (
 	wgmmaPath    = "wgmma"
 	pingpongPath = "pingpong"
 	gatherPath   = "gather"
+
+	// StructuredPath is that of warps whose first operand has two of each four elements (mma.sp). The rate of a machine is that of dense
+	// matrices, and of the multiplications that are left it is the same: with this sparsity data sheets state twice as many FLOP/s.
+	StructuredPath = "mma_sp"
 )
 
 // warpgroup is its threads.

@@ -201,6 +201,8 @@ func (p *contraction) include() string {
 		parts = []string{"hopper.cuh", "gemm.cuh", "gemm_wgmma.cuh"}
 	case Gather:
 		parts = []string{"hopper.cuh", "gemm.cuh", "gemm_wgmma.cuh", "gemm_gather.cuh"}
+	case MmaSp:
+		parts = []string{"gemm.cuh", "gemm_mma.cuh", "gemm_mma_sp.cuh"}
 	}
 	if p.c.Cluster {
 		parts = append([]string{"cluster.cuh"}, append(parts, "gemm_cluster.cuh")...)
@@ -234,6 +236,8 @@ func (p *contraction) tile() string {
 		return fmt.Sprintf("dm::WgmmaTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
 	case Pingpong:
 		return fmt.Sprintf("dm::PingpongTile<%d, %d, %d%s>", c.BM, c.BN, c.Stages, pair)
+	case MmaSp:
+		return fmt.Sprintf("dm::MmaSpTile<%d, %d, %d, %d, %d>", c.BM, c.BN, c.WM, c.WN, c.Stages)
 	case Mma:
 		if c.TF32 {
 			return fmt.Sprintf("dm::MmaTile<%d, %d, %d, %d, %d, %d, 4>", c.BM, c.BN, c.BK, c.WM, c.WN, c.Stages)

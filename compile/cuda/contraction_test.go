@@ -215,7 +215,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		}
 		if reference { // else it is not run
 			x := tensor.Random(elem, ints, c.seed, uint64(len(c.in)))
-			if elem == types.I32 {
+			if elem == types.I32 || elem == types.UI32 {
 				for i, n := range p.positions {
 					x.SetInt(i, int64(n))
 				}

@@ -42,15 +42,18 @@ func leastTimes(t Target, m *machine.Machine) func(machine.Product) (all, comput
 func (t Target) eachTile(p machine.Product, m *machine.Machine, visit func(Config)) {
 	var tables [][]Config
 	tf32, half := p.Elem == types.TF32, p.Elem.IsFloat() && p.Elem.Bytes() <= 2
-	if tf32 {
+	switch {
+	case p.Structured:
+		tables = append(tables, structuredTiles)
+	case tf32:
 		tables = append(tables, mmaTF32Tiles)
-	} else {
+	default:
 		tables = append(tables, fmaTiles)
 	}
-	if half {
+	if half && !p.Structured {
 		tables = append(tables, mmaTiles)
 	}
-	if (tf32 || half) && t.Arch == "sm_90a" {
+	if (tf32 || half) && !p.Structured && t.Arch == "sm_90a" {
 		tables = append(tables, paired(bulkTiles), gatherTiles)
 	}
 	for _, table := range tables {

@@ -23,6 +23,8 @@ type operand struct {
 	direct         [][3]kernel.Index // the parts of addresses, where elements are copied to shared memory
 	window         *window           // the conditions under which they are; nil: none
 	boxes          [][]boxDim        // of tensor maps, where those copy it
+	metadata       *kernel.Expr      // of a structured operand: where the word at z, the row and number k is
+	words          kernel.Flat       // the variables of it
 	extraRegisters int               // for data on its way to shared memory
 }
 
@@ -97,8 +99,32 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	if s.elem == types.TF32 && !s.alongK && which == 0 { // the addresses of numbers that lanes read one by one
 		s.extraRegisters += 16
 	}
-	s.fields = append(ns.read(s.xs, nil), s.bounds(ns)...)
+	reads := s.xs
+	if s.c.Path == MmaSp && s.structured() {
+		s.metadata, s.words = s.t.Metadata()
+		reads = append(slices.Clone(reads), s.metadata)
+	}
+	s.fields = append(ns.read(reads, nil), s.bounds(ns)...)
 	return s, nil
+}
+
+// structured reports whether the operand has two of each four elements along k.
+func (s *operand) structured() bool { return s.t.Structured() && s.t.Turned() == (s.which == 1) }
+
+// writeMetadata writes where the metadata of a structured operand are.
+func (s *operand) writeMetadata(t *text) {
+	const r, w = operandRow, ident("w")
+	u := t.before
+	u.line("static constexpr bool structured = %t", s.metadata != nil)
+	if s.metadata == nil {
+		return
+	}
+	u.function(cpp("%s", t.named[s.metadata.Buf]), "DM_FN auto metadata() const")
+	e := t.emitter(u)
+	e.bind(s.words.Z, cpp("%s", batch))
+	e.bind(rowOf(s.which, s.words), cpp("%s", r))
+	e.bind(s.words.K, cpp("%s", w))
+	u.function(cpp("dm::i64(%s)", e.index(s.metadata.At)), "DM_FN dm::i64 word(dm::i32 %s, dm::i32 %s, dm::i32 %s) const", def(batch), def(r), def(w))
 }
 
 // bounds are the parameters from which A reads where groups begin.
@@ -160,6 +186,9 @@ func (s *operand) write(t *text) {
 		u.line("static constexpr int vector = %d", s.v)
 		u.declare(s.fields)
 		s.writeRows(u)
+		if s.c.Path == MmaSp {
+			s.writeMetadata(t)
+		}
 		if s.direct != nil {
 			s.writeAddresses(t)
 		} else {
@@ -176,7 +205,7 @@ func (s *operand) write(t *text) {
 // tensor cores' chunks, and addresses that are not affine.
 func (s *operand) registers() int {
 	n := 0
-	if s.c.Path == Mma {
+	if s.c.Path == Mma || s.c.Path == MmaSp {
 		n = 40
 	}
 	for _, x := range s.xs {
@@ -251,7 +280,7 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 		if x.Op != kernel.Load || x.Elem != s.elem.Stored() {
 			return nil
 		}
-		part, ok := s.parts(x.At, s.c.Path == Mma && !s.two())
+		part, ok := s.parts(x.At, (s.c.Path == Mma || s.c.Path == MmaSp) && !s.two())
 		if !ok {
 			return nil
 		}

@@ -196,8 +196,12 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 	return t, nil
 }
 
-// Has reports whether there are kernels for o, of attentions for the gradient as well.
+// Has reports whether there are kernels for o, of attentions for the gradient as well, and of products with 2:4 operands faster ones than
+// for what they are written out as.
 func (c codegen) Has(o *ir.Op, m *machine.Machine) bool {
+	if op.IsStructured(o) {
+		return Target{Arch: c.options.Arch, Machine: on(m, c.options.Arch)}.structured(o)
+	}
 	return op.Of(o).Family == op.Attention && Attends(o, on(m, c.options.Arch))
 }
 

@@ -17,12 +17,13 @@ type Path string
 
 // The paths.
 const (
-	Wgmma    Path = "wgmma"           // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
-	Pingpong Path = "pingpong"        // the same; consumers have tiles of their own, and take turns
-	Gather   Path = "gather"          // consumers share a tile, with an operand that a warpgroup gathers by cp.async
-	Fused    Path = machine.FusedPath // all products of attention's gradient in one kernel of warpgroup products
-	Mma      Path = "mma"             // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
-	Fma      Path = "fma"             // vector units, for every element type
+	Wgmma    Path = "wgmma"                // Hopper's warpgroup products, fed by tensor maps; two consumers share a tile
+	Pingpong Path = "pingpong"             // the same; consumers have tiles of their own, and take turns
+	Gather   Path = "gather"               // consumers share a tile, with an operand that a warpgroup gathers by cp.async
+	Fused    Path = machine.FusedPath      // all products of attention's gradient in one kernel of warpgroup products
+	Mma      Path = "mma"                  // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	MmaSp    Path = machine.StructuredPath // tensor cores warp by warp, with an operand that has two of each four elements
+	Fma      Path = "fma"                  // vector units, for every element type
 )
 
 // warpgroups reports whether the main loop is that of Hopper's warpgroup products.
@@ -53,7 +54,7 @@ func (c Config) threads() int {
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
 		return 384
-	case Mma:
+	case Mma, MmaSp:
 		return c.BM / c.WM * (c.BN / c.WN) * 32
 	}
 	return c.BM / c.WM * (c.BN / c.WN)
@@ -70,6 +71,9 @@ func (c Config) shared(elem types.Elem) int {
 	switch c.Path {
 	case Wgmma, Pingpong, Gather:
 		return c.Stages*(c.BM+c.BN)*128 + 8*16*(32+8)*4 + (2*c.Stages+2)*8
+	case MmaSp: // the rows of either operand may have half of the elements, and metadata
+		const whole, half = 64 * 2, 32*2 + 8
+		return max(c.Stages*max(c.BM*half+c.BN*whole, c.BM*whole+c.BN*half), c.threads()/32*16*(c.WN+8)*4)
 	case Mma:
 		warps, padding := c.threads()/32, 0
 		if c.TF32 {
@@ -107,6 +111,8 @@ func (c Config) registers(elem types.Elem) int {
 		return 168
 	case Mma:
 		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
+	case MmaSp:
+		return min(255, c.WM*c.WN/32+c.WM/2+c.WN/2+40)
 	}
 	return min(255, (c.WM*c.WN+c.WM+c.WN)*accBytes(elem)/4+96)
 }
@@ -164,6 +170,17 @@ var (
 		{Path: Mma, BM: 64, BN: 32, BK: 64, WM: 32, WN: 16, Stages: 4},
 		{Path: Mma, BM: 32, BN: 32, BK: 64, WM: 16, WN: 16, Stages: 4},
 	}
+	// Tiles of products with a 2:4 matrix, which has two fragments or more of a warp's rows or columns.
+	structuredTiles = []Config{
+		{Path: MmaSp, BM: 128, BN: 256, BK: 64, WM: 64, WN: 64, Stages: 3},
+		{Path: MmaSp, BM: 256, BN: 128, BK: 64, WM: 64, WN: 64, Stages: 3},
+		{Path: MmaSp, BM: 128, BN: 128, BK: 64, WM: 64, WN: 32, Stages: 3},
+		{Path: MmaSp, BM: 64, BN: 128, BK: 64, WM: 32, WN: 64, Stages: 4},
+		{Path: MmaSp, BM: 128, BN: 64, BK: 64, WM: 64, WN: 32, Stages: 4},
+		{Path: MmaSp, BM: 64, BN: 64, BK: 64, WM: 32, WN: 32, Stages: 4},
+		{Path: MmaSp, BM: 128, BN: 16, BK: 64, WM: 32, WN: 16, Stages: 4},
+		{Path: MmaSp, BM: 16, BN: 128, BK: 64, WM: 16, WN: 32, Stages: 4},
+	}
 	fmaTiles = []Config{
 		{Path: Fma, BM: 128, BN: 128, BK: 8, WM: 8, WN: 8},
 		{Path: Fma, BM: 64, BN: 64, BK: 16, WM: 4, WN: 4},
@@ -176,7 +193,7 @@ var (
 var (
 	bulkTiles    = slices.Concat(byteTiles, wgmmaTiles, tf32Tiles(wgmmaTiles))
 	mmaTF32Tiles = tf32Tiles(mmaTiles)
-	allTiles     = slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, mmaTF32Tiles, blockTiles, tf32Tiles(blockTiles), fmaTiles)
+	allTiles     = slices.Concat(paired(bulkTiles), gatherTiles, mmaTiles, mmaTF32Tiles, blockTiles, tf32Tiles(blockTiles), structuredTiles, fmaTiles)
 )
 
 func tf32Tiles(tiles []Config) []Config {
@@ -194,6 +211,7 @@ type productShape struct {
 	elems                    [2]types.Elem
 	sum                      types.Elem
 	half, reduces            bool
+	structured               bool           // an operand has two of each four elements along the depth: A, or B where turned
 	window                   machine.Window // of a convolution
 	turned                   bool           // whose image is B
 	operands                 int64          // elements of both; 0: those of the matrices
@@ -209,6 +227,7 @@ func shapeOf(t *kernel.Tiled) productShape {
 		batch: t.Batch, rows: t.Rows, cols: t.Cols, depth: t.Depth, products: t.Products, elems: t.Elems, sum: t.Elem, half: t.Half, reduces: t.Reduces,
 		window: cost.WindowOf(t.Main(), t.Phases() > 0), turned: t.Turned(), operands: a + b,
 	}
+	p.structured = t.Structured()
 	if p.phases = t.Phases(); p.phases > 0 {
 		p.channels = t.Channels()
 	}
@@ -270,7 +289,9 @@ func Candidates(t *kernel.Tiled, target Target) []Config {
 
 func (p productShape) candidates(target Target) []Config {
 	tiles := fmaTiles
-	if _, ok := p.tensorElem(); ok {
+	if p.structured {
+		tiles = structuredTiles
+	} else if _, ok := p.tensorElem(); ok {
 		fed := func(tiles []Config) []Config {
 			return slices.DeleteFunc(slices.Clone(tiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
 		}
@@ -347,7 +368,7 @@ func (p productShape) pairs(c Config, m *machine.Machine) bool {
 // clusters reports whether the blocks that share a sum of p with tile c can be a cluster: of a portable size, each with a single tile whose
 // sums its shared memory holds.
 func (p productShape) clusters(c Config, target Target) bool {
-	return dependent(target.Arch) && slices.Contains(clusterSizes, int64(c.Splits)) && c.Pair == "" &&
+	return dependent(target.Arch) && !p.structured && slices.Contains(clusterSizes, int64(c.Splits)) && c.Pair == "" &&
 		int64(c.shared(p.sum)) <= target.Machine.SharedMemory
 }
 
@@ -355,7 +376,7 @@ func (p productShape) clusters(c Config, target Target) bool {
 // no room for where the block is.
 func (p productShape) streams(c Config, m *machine.Machine) bool {
 	_, ok := m.StreamK(p.product(), c.tile())
-	return ok && !p.half && p.groups == 0 && c.alone(p.sum, m) && !(c.bytes() && c.BM > 128)
+	return ok && !p.half && !p.structured && p.groups == 0 && c.alone(p.sum, m) && !(c.bytes() && c.BM > 128)
 }
 
 // alone reports whether a multiprocessor has one block with tile c at a time.
@@ -368,6 +389,14 @@ func (c Config) shares(which int) bool {
 
 // takes reports whether c can compute p.
 func (p productShape) takes(c Config) bool {
+	if p.structured || c.Path == MmaSp {
+		_, ok := p.tensorElem()
+		lines := c.WM // of a warp, of the structured operand
+		if p.turned {
+			lines = c.WN
+		}
+		return ok && p.structured && c.Path == MmaSp && !p.tf32() && p.elems[0].Bytes() == 2 && p.products == 1 && p.depth%int64(c.BK) == 0 && lines%32 == 0
+	}
 	for which := range 2 {
 		if _, ok := p.elem(c, which); c.bytes() && !ok || c.Path != Fma && c.TF32 != p.tf32() {
 			return false
@@ -413,7 +442,7 @@ func (p productShape) bytes() float64 {
 
 // product is p as the model of costs has it.
 func (p productShape) product() machine.Product {
-	x := machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Epilogue: p.epilogue, Phases: p.phases, Channels: p.channels}
+	x := machine.Product{Batch: p.batch, Rows: p.rows, Cols: p.cols * int64(p.products), Depth: p.depth, Elem: p.elems[0], Window: p.window, Turned: p.turned, Structured: p.structured, Epilogue: p.epilogue, Phases: p.phases, Channels: p.channels}
 	if p.batch == 1 {
 		x.Groups = p.groups
 	}
@@ -433,7 +462,7 @@ func (p productShape) key(arch string) string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{p.groups > 0, fmt.Sprintf("%d groups", p.groups)}, {p.phases > 0, fmt.Sprintf("%d phases", p.phases)}, {p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
+	}{{p.groups > 0, fmt.Sprintf("%d groups", p.groups)}, {p.phases > 0, fmt.Sprintf("%d phases", p.phases)}, {p.products == 2, "two"}, {p.structured, "2:4"}, {p.half, "half"}, {p.reduces, "folds"}} {
 		if part.is {
 			parts = append(parts, part.name)
 		}

@@ -203,6 +203,15 @@ func.func @f(%x: tensor<16x24xf32>, %y: tensor<24x12xf32>, %s: tensor<24xf32>) -
   %e = dm.einsum "ij,j->i" %a, %v : (!a, !v) -> tensor<16xf32>
   return %u, %d, %e : tensor<16x12xf32>, tensor<f32>, tensor<16xf32>
 }
+`, `!n = tensor<40x64xf16, #dm.nm<2:4>>
+func.func @f(%x: tensor<40x64xf16>, %w: tensor<136x64xf16>, %b: tensor<40xf16>) -> (tensor<136x40xf16>, tensor<40x136xf16>) {
+  %n = dm.prune %x : (tensor<40x64xf16>) -> !n
+  %y = dm.einsum "bi,oi->bo" %w, %n : (tensor<136x64xf16>, !n) -> tensor<136x40xf16>
+  %0 = dm.add %y, %b : (tensor<136x40xf16>, tensor<40xf16>) -> tensor<136x40xf16>
+  %1 = dm.relu %0 : tensor<136x40xf16>
+  %z = dm.einsum "oi,bi->ob" %n, %w : (!n, tensor<136x64xf16>) -> tensor<40x136xf16>
+  return %1, %z : tensor<136x40xf16>, tensor<40x136xf16>
+}
 `, `!a = tensor<20x16xf32, #dm.csr<nnz = 200>>
 !b = tensor<20x32xf32, #dm.csr<nnz = 400>>
 !c = tensor<12x32xf32, #dm.bsr<2x4, nnz = 48>>

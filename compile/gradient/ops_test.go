@@ -215,6 +215,7 @@ var variants = []variant{
 	{"grouped_matmul", "7x3 3x2x3 4:i64", "transpose_b = true", "7x2", given{"a2": integers(1, 2, 5, 6)}},
 	{"grouped_matmul", "7x3 7x2 4:i64", "", "3x3x2", given{"a2": integers(0, 0, 4, 6)}},
 	{"grouped_matmul", "8x3 3x2x3 4:i64", "transpose_b = true, block = 2", "8x2", given{"a2": integers(0, 1, 1, 3)}},
+	{"structured_einsum", "3x16 4x32 3x1:ui32", `equation = "mk,nk->nm"`, "4x3", given{"a2": words(0x4e9d8cd4, 0xeeeeeeee, 0x44444444)}},
 	{"grouped_matmul", "8x3 8x2 4:i64", "block = 2", "3x3x2", given{"a2": integers(0, 2, 2, 3)}},
 	{"segment_reduce mul", "7x2 4:i64", "", "3x2", given{"a1": integers(0, 3, 5, 6)}},
 	{"segment_reduce mul", "7 3:i64", "", "2", given{"a0": tensor.FromFloats(f64, []int{7}, []float64{2, 0, 3, 0, -1, 0, 5}), "a1": integers(0, 3, 6)}},
@@ -244,6 +245,15 @@ var variants = []variant{
 }
 
 // Every rule agrees with central differences, whatever the op's attributes.
+// words are metadata of lines of 32 elements.
+func words(ws ...int64) *tensor.Tensor {
+	x := tensor.New(types.UI32, len(ws), 1)
+	for i, w := range ws {
+		x.SetInt(i, w)
+	}
+	return x
+}
+
 func TestOps(t *testing.T) {
 	tried := map[string]bool{}
 	for _, v := range append(functions(), variants...) {

@@ -10,10 +10,11 @@ import (
 
 func contractionExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.einsum":         runEinsum,
-		"dm.matmul":         runMatmul,
-		"dm.grouped_matmul": runGroupedMatmul,
-		"dm.convolution":    runConvolution,
+		"dm.einsum":            runEinsum,
+		"dm.matmul":            runMatmul,
+		"dm.grouped_matmul":    runGroupedMatmul,
+		"dm.structured_einsum": runStructuredEinsum,
+		"dm.convolution":       runConvolution,
 	}
 }
 

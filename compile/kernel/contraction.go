@@ -19,6 +19,8 @@ type Contraction struct {
 	Sizes map[byte]int64
 	// Groups is the letter of groups of a grouped product, 0 of others, and Within that of which each has a part.
 	Groups, Within byte
+	// packed: the loop over the sum, of a structured product, counts the elements that its first operand stores.
+	packed bool
 	// Half reports whether every product and partial sum is rounded to f16.
 	Half bool
 	// phases divide a convolution's outputs, and with them the taps of the window; nil: they are whole.
@@ -31,7 +33,7 @@ type Contraction struct {
 // the reason why o is no contraction.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
 	grouped := op.TakesSegments(o) // the family is asked below
-	if len(o.Operands) != 2 && !grouped || len(o.Results) != 1 {
+	if len(o.Operands) != 2 && !grouped && !op.IsStructured(o) || len(o.Results) != 1 {
 		return nil, fmt.Errorf("%s of %d operands is not a product of two tensors", o.Name, len(o.Operands))
 	}
 	c := &Contraction{Op: o, Sizes: map[byte]int64{}, Half: op.Str(o, "accumulate") == "f16"}
@@ -41,6 +43,12 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 		return nil, fmt.Errorf("%s is not a contraction", o.Name)
 	case d.Is(op.Windowed):
 		return c, c.convolution()
+	case op.IsStructured(o):
+		e := op.StructuredEquation(o)
+		if e == nil {
+			return nil, fmt.Errorf("%s without an equation", o.Name)
+		}
+		c.In, c.Out = [2]string{e.Inputs[0], e.Inputs[1]}, e.Output
 	case d.Attr("equation") != nil:
 		e, err := op.EquationOf(o)
 		if err != nil {
@@ -57,7 +65,7 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 		if !ok || len(shape) != len(letters) {
 			return nil, fmt.Errorf("the shape of operand %d is not known in numbers", i)
 		}
-		for d, n := range shape {
+		for d, n := range shape { // a structured operand stores half of the sum
 			c.Sizes[letters[d]] = max(c.Sizes[letters[d]], n)
 			if strings.IndexByte(c.Out+c.Sum, letters[d]) < 0 && letters[d] != c.Groups {
 				c.Sum += string(letters[d])
@@ -156,6 +164,9 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 				idx[d] = of[c.In[i][d]]
 			}
 		}
+		if c.structured(i) && !c.packed { // its zeros as well
+			return e.at(e.composite(c.Op.Results[0], c.Op).Op.Operands[0], idx)
+		}
 		return e.at(v, idx)
 	}
 	if c.phases != nil {
@@ -179,6 +190,9 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	x := e.at(v, idx)
 	return e.guard(inside, x, e.number(x.Elem, 0))
 }
+
+// structured reports whether operand i has two of each four elements along the sum.
+func (c *Contraction) structured(i int) bool { return i == 0 && op.IsStructured(c.Op) }
 
 // indexes reports whether a dimension of operand i is indexed by a letter, also where the
 // operand is a number that its elements do not depend on: the shape of the product is the

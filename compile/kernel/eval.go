@@ -222,6 +222,7 @@ func init() {
 		"dm.einsum":             one((*evaluator).contracted),
 		"dm.matmul":             one((*evaluator).contracted),
 		"dm.grouped_matmul":     one((*evaluator).contracted),
+		"dm.structured_einsum":  one((*evaluator).contracted),
 		"dm.convolution":        one((*evaluator).contracted),
 		"dm.reduce":             one((*evaluator).reduce),
 		"dm.reduce_window":      one((*evaluator).window),

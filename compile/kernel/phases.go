@@ -116,7 +116,7 @@ func (t *Tiled) PhasePart() *PhasePart {
 	for n, p := range f.All {
 		begin[n], end[n] = p.Begin*t.c.Sizes[convIn], p.End*t.c.Sizes[convIn]
 	}
-	e, of, flat := t.flatten("", 1)
+	e, of, flat := t.flatten("", 1, false)
 	return &PhasePart{flat.Z, e.Table(of[convPhase], begin), e.Table(of[convPhase], end)}
 }
 

@@ -114,6 +114,11 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Structured() {
+		if x, _ := t.Metadata(); len(mains) > 1 || x.Op != Load {
+			return nil, reason(mains[0], "metadata that are computed, or of two structured products")
+		}
+	}
 	_, reductions, _, err := t.Results(1)
 	if err != nil {
 		return nil, err

@@ -261,9 +261,38 @@ func (t *Tiled) sizes(group string) []int64 {
 	return sizes
 }
 
+// stored is the contraction for the elements that operand i has in memory.
+func (t *Tiled) stored(i int) Contraction {
+	c := *t.c
+	c.packed = c.structured(i)
+	return c
+}
+
+// Structured reports whether an operand has two of each four elements along k: A, or B where turned.
+func (t *Tiled) Structured() bool { return t.c.structured(0) }
+
+// Metadata is the word at z, the row of the structured operand and k, which counts words.
+func (t *Tiled) Metadata() (*Expr, Flat) {
+	e, of, flat := t.flatten("", 1, true)
+	v := t.c.Op.Operands[2]
+	shape := shapeOf(v)
+	idx := make([]Index, len(shape))
+	last := len(shape) - 1
+	for d, n := range shape[:last] {
+		if n > 1 {
+			idx[d] = of[t.c.In[0][d]]
+		}
+	}
+	if flat.K = nil; shape[last] > 1 {
+		flat.K = e.Loop("w", shape[last])
+		idx[last] = IndexOf(flat.K)
+	}
+	return e.at(v, idx), flat
+}
+
 // flatten linearizes the letters of every group to one index, with vectors of v
-// in the group along.
-func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index, flat Flat) {
+// in the group along. packed: k counts the elements of an operand that has half of them.
+func (t *Tiled) flatten(along string, v int64, packed bool) (e *evaluator, of map[byte]Index, flat Flat) {
 	e = newEvaluator(newSpace(), t.form.Ops)
 	of = map[byte]Index{}
 	flat.V = v
@@ -272,6 +301,9 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 		atom **Atom
 	}{{"z", &flat.Z}, {"m", &flat.M}, {"n", &flat.N}, {"k", &flat.K}} {
 		sizes := t.sizes(g.name)
+		if packed && g.name == "k" {
+			sizes[0] /= 2 // the only one
+		}
 		n := Product(sizes)
 		if n == 1 {
 			continue
@@ -293,18 +325,19 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 
 // A is the shared operand at z, m and k; vectors of v are along "m" or "k".
 func (t *Tiled) A(along string, v int64) (*Expr, Flat) {
-	e, of, flat := t.flatten(along, v)
-	return t.c.operand(e, t.left, of), flat
+	c := t.stored(t.left)
+	e, of, flat := t.flatten(along, v, c.packed)
+	return c.operand(e, t.left, of), flat
 }
 
 // B is the other operand of each product at z, n and k; vectors of v are along
 // "n" or "k".
 func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
-	e, of, flat := t.flatten(along, v)
+	c := t.stored(1 - t.left)
+	e, of, flat := t.flatten(along, v, c.packed)
 	var out []*Expr
 	for _, o := range t.form.Mains {
-		c := *t.c // of the same form except for this operand
-		c.Op = o
+		c.Op = o // of the same form except for this operand
 		out = append(out, c.operand(e, 1-t.left, of))
 	}
 	return out, flat
@@ -313,7 +346,7 @@ func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
 // results is an evaluator at z, m and n in which Acc is the accumulated sum,
 // and the index of the product's elements in the values computed from them.
 func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, map[byte]Index, Flat) {
-	e, of, flat := t.flatten("n", v)
+	e, of, flat := t.flatten("n", v, false)
 	f, idx := t.form, t.c.out(e, of)
 	e.acc = func(o *ir.Op, at []Index) *Expr {
 		which := slices.Index(f.Mains, o)

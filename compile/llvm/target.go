@@ -144,7 +144,7 @@ func (c codegen) on(u *pass.Unit) generator {
 
 // Has reports whether there are kernels for o: attentions, and their gradients, and products of sparse matrices.
 func (codegen) Has(o *ir.Op, _ *machine.Machine) bool {
-	return op.Of(o).Family == op.SparseTensors || attends(o)
+	return op.Of(o).Family == op.SparseTensors || op.Of(o).Family == op.Attention && attends(o)
 }
 
 // Times is what kernels take.

@@ -16,7 +16,7 @@ import (
 // that, and replaces them by dm.attention: neither they nor their gradients, for which it runs before
 // reverse mode, then have the matrix of scores in memory. fits reports whether
 // code can be generated for a dm.attention and its gradient, or for an op of the family of sparse
-// tensors, which is written out where it cannot.
+// tensors or a product with a 2:4 operand, which are written out where it cannot.
 //
 // Unlike the rules of simplify this may change how half precision is rounded:
 // dm.attention rounds once, where the ops written out round every step.
@@ -55,7 +55,7 @@ func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) er
 		case "dm.attention":
 			stated = append(stated, o)
 		default:
-			if d := op.Of(o); d != nil && d.Family == op.SparseTensors && d.Expand != nil && op.Valid(o) && !fits(u, o) {
+			if d := op.Of(o); d != nil && (d.Family == op.SparseTensors || op.IsStructured(o)) && d.Expand != nil && op.Valid(o) && !fits(u, o) {
 				written = append(written, o)
 			}
 		}

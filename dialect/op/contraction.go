@@ -9,7 +9,9 @@ import (
 	"dmir/syntax/diag"
 )
 
-func contractions() []*Def { return []*Def{einsumDef, matmulDef, groupedMatmulDef, convolutionDef} }
+func contractions() []*Def {
+	return []*Def{einsumDef, matmulDef, groupedMatmulDef, structuredEinsumDef, convolutionDef}
+}
 
 const accumulateDoc = "Half precision is accumulated in f32 and rounded once, unless `accumulate = f16`. " +
 	"The result has the operands' element type or, as written, a wider one, which keeps the accumulator's bits."

@@ -169,7 +169,7 @@ func TestDefaults(t *testing.T) {
 // The level-1 table of the design, the gradients that have ops of their own, the two
 // ops of level 2, and those of training and of distribution.
 const table = `
-einsum matmul grouped_matmul convolution
+einsum matmul grouped_matmul structured_einsum convolution
 abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf erfc erfinv logistic relu gelu silu sign floor ceil round round_half_away cos sin tan sinh cosh asinh acosh atanh popcnt count_leading_zeros not
 add sub mul div max min pow rem atan2 and or xor shift_left shift_right_logical shift_right_arithmetic
 compare select clamp convert bitcast dropout rope

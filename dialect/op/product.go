@@ -19,6 +19,8 @@ type Product struct {
 	// and the depth is that of all of them together, Channels for each tap of the window.
 	Phases   int64
 	Channels dim.Dim
+	// Structured: the first operand has two of each four elements along the depth.
+	Structured bool
 	// Divided is the same of a convolution whose image has zeros between its elements, in phases; nil of others.
 	Divided *Product
 }
@@ -28,15 +30,21 @@ func ProductOf(o *ir.Op) (p Product, ok bool) {
 	d := Of(o)
 	if d != nil && d.Sparse != nil && IsSparse(o) {
 		ops, _, _, _ := scratch(o)
-		for _, g := range ops { // the product of its blocks, if it is one of matrices
+		for _, g := range ops { // the product of its blocks or of what is 2:4, if it is one of matrices
 			if Of(g) == groupedMatmulDef {
 				return groupedProduct(g), true
+			}
+			if IsStructured(g) {
+				return structuredProduct(g)
 			}
 		}
 		return p, false
 	}
 	if d == groupedMatmulDef && Valid(o) {
 		return groupedProduct(o), true
+	}
+	if IsStructured(o) && Valid(o) {
+		return structuredProduct(o)
 	}
 	if d == nil || d.Class != ClassContraction || len(o.Operands) != 2 || len(o.Results) != 1 || !Valid(o) {
 		return p, false

@@ -117,6 +117,9 @@ func (l *lowering) walk(eq *Equation, walked int) *ir.Value {
 			others = append(others, c.blocked(l.plain(term{l.denseOf(i), terms[i]})))
 		}
 	}
+	if y := c.structured(term{c.values(), c.ofValues()}, others); y != nil {
+		return y
+	}
 	x, others, level, done := c.blockProducts(term{c.values(), c.ofValues()}, others, elem)
 	for i := range others {
 		others[i].v = l.Convert(others[i].v, elem)

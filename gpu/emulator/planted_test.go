@@ -51,6 +51,12 @@ var plantedBugs = []planted{
   dm::sync();
   float v = s[dm::thread() BUG]; // here
   y.store(dm::block() * 64 + dm::thread(), v);`, "+ 1", ""},
+	{"metadata of mma.sp that do not rise", Plan, "", `
+  int i = dm::block() * 64 + dm::thread();
+  dm::u32 a[4] = {}, b[4] = {};
+  float d[4] = {};
+  dm::mma_sp_m16n8k32<dm::f16, 0>(d, a, b, BUG); // here
+  y.store(i, x[i] + d[0]);`, "0x44444144", "0x44444444"},
 	{"index outside of a shared array", Bounds, "", `
   DM_SHARED(float, s, 64);
   DM_SHARED(float, other, 64);

@@ -87,6 +87,32 @@ func mmaTwin(name, call string, operand func(*rand.Rand, int) uint32) twin {
 		}}
 }
 
+// sparseTwin is a warp's product of a matrix with two numbers of each four: two of its rows' fragments, whose metadata the lanes of a group
+// share. 8 words of operands, one of metadata and 4 sums a lane.
+func sparseTwin(elem string, half func(float64) uint16) twin {
+	pairs := []uint32{0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110} // columns of a group that rise
+	return twin{name: "mma.sp " + elem, threads: 32, x: 416, y: 256, body: fmt.Sprintf(`
+  dm::u32 a[4], b[4];
+  float d[4], f[4];
+  for (int i = 0; i < 4; i++) a[i] = x[dm::lane() * 13 + i], b[i] = x[dm::lane() * 13 + 4 + i];
+  for (int i = 0; i < 4; i++) d[i] = dm::bits_as<float>(dm::u32(x[dm::lane() * 13 + 8 + i])), f[i] = d[i];
+  dm::mma_sp_m16n8k32<dm::%[1]s, 0>(d, a, b, x[dm::lane() * 13 + 12]);
+  dm::mma_sp_m16n8k32<dm::%[1]s, 1>(f, a, b, x[dm::lane() * 13 + 12]);
+  for (int i = 0; i < 4; i++) y.store(dm::lane() * 8 + i, dm::bits_as<dm::u32>(d[i])), y.store(dm::lane() * 8 + 4 + i, dm::bits_as<dm::u32>(f[i]));`, elem),
+		fill: func(r *rand.Rand, i int) (w uint32) {
+			switch {
+			case i%13 == 12:
+				for k := range 8 {
+					w |= pairs[r.IntN(len(pairs))] << (4 * k)
+				}
+				return w
+			case i%13 >= 8:
+				return math.Float32bits(float32(r.IntN(99) - 50))
+			}
+			return smallInts(half)(r, i)
+		}}
+}
+
 // matrixTwin is one form of ldmatrix of n matrices.
 func matrixTwin(name string, n int) twin {
 	return twin{name: name, threads: 32, x: 128, y: 32 * n, fill: anyWord, body: fmt.Sprintf(`
@@ -399,6 +425,7 @@ var twins = []twin{
 	mmaTwin("mma tf32", "dm::mma_m16n8k8_tf32(d, a, b)", func(r *rand.Rand, _ int) uint32 {
 		return math.Float32bits(float32(r.IntN(17)-8)) | r.Uint32()&0x1fff
 	}),
+	sparseTwin("f16", toF16), sparseTwin("bf16", toBF16),
 	matrixTwin("ldmatrix_x4", 4), matrixTwin("ldmatrix_x4_trans", 4), matrixTwin("ldmatrix_x2", 2), matrixTwin("ldmatrix_x2_trans", 2),
 	matrixOfFloatsTwin(),
 	unary("round_tf32", "dm::round_tf32(dm::bits_as<dm::u32>(p))", withNaN, 0),

@@ -42,6 +42,7 @@ template <int N, bool TRANS, class T> inline void load_matrices(u32 (&r)[N], con
 struct Fragments {
   float* d;
   const u32 *a, *b;
+  u32 e; // metadata of mma.sp
 };
 
 // A number rounded to TF32, as cvt.rna.tf32.f32 does.
@@ -156,6 +157,32 @@ template <class T> DM_FN void ldmatrix_x2_trans(u32 (&r)[2], Shared<T> s, i64 i 
 template <class T> DM_FN void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2] DM_LINE) {
   emu::Fragments mine{d, a, b};
   emu::collective(emu::Multiply, at, &mine, emu::multiply_warp<T>);
+}
+
+template <class T, int Half> DM_FN void mma_sp_m16n8k32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[4], u32 e DM_LINE) {
+  emu::Fragments mine{d, a, b, e};
+  emu::collective(emu::Multiply, at, &mine, [](emu::Warp& w) {
+    if (w.full != ~0u) emu::fault("divergence", emu::m.line, -1, -1, "mma.sp in a warp of fewer than 32 threads");
+    emu::Matrices<32> x;
+    x.take_sums(w);
+    memset(x.a, 0, sizeof x.a);
+    const auto number = [](u32 pair, int i) { return emu::wide4<T>(emu::U4{i ? pair >> 16 : pair & 0xffff, 0, 0, 0})[0]; };
+    for (int lane = 0; lane < 32; lane++) {
+      auto* f = static_cast<emu::Fragments*>(w.args[lane]);
+      int g = lane / 4, t = lane % 4;
+      for (int k = 0; k < 4; k++) {
+        int row = g + 8 * (k & 1), group = t + 4 * (k >> 1); // a register has the two numbers of a group
+        u32 e = static_cast<emu::Fragments*>(w.args[g * 4 + 2 * Half + group / 4])->e >> (16 * (k & 1) + 4 * (group % 4));
+        int first = e & 3, second = e >> 2 & 3;
+        if (first >= second) emu::fault("plan", emu::m.line, -1, -1, "mma.sp with metadata that does not rise: columns %d and %d of a group of four", first, second);
+        x.a[row][4 * group + first] = number(f->a[k], 0);
+        x.a[row][4 * group + second] = number(f->a[k], 1);
+        for (int i = 0; i < 2; i++) x.b[2 * t + 8 * k + i][g] = number(f->b[k], i);
+      }
+    }
+    x.multiply();
+    x.give_sums(w);
+  });
 }
 
 DM_FN u32 round_tf32(u32 bits) { return emu::tf32_of(bits); }

@@ -48,6 +48,31 @@ template <> DM_FN void mma_m16n8k16<bf16>(float (&d)[4], const u32 (&a)[4], cons
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// D += A·B, where A is 16×32 with two numbers in each group of four columns (2:4) and B 32×8: a is the 16×16 of the numbers that A
+// has, as of mma_m16n8k16, b rows 2t, 2t+8, 2t+16, 2t+24 of column g. The metadata e has two bits for each number, the lowest those of
+// the first one: its column in its group, the first number's below the second one's. Of the four lanes with one g, numbers
+// 2·Half and 2·Half + 1 pass it, of columns 0 to 15 and of 16 to 31: row g in the low half, row g+8 in the high one. (PTX ISA, "Matrix
+// fragments for sparse mma.m16n8k32 with .f16 and .bf16 types"; the same order as reorder_meta of CUTLASS gives.)
+template <class T, int Half> DM_FN void mma_sp_m16n8k32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[4], u32 e);
+
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1205
+#define DM_MMA_SP "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32." // the form that newer cards are fast with
+#else
+#define DM_MMA_SP "mma.sp.sync.aligned.m16n8k32.row.col.f32."
+#endif
+#define DM_SPARSE_PRODUCT(T, TYPE, HALF) \
+  template <> DM_FN void mma_sp_m16n8k32<T, HALF>(float (&d)[4], const u32 (&a)[4], const u32 (&b)[4], u32 e) { \
+    asm volatile(DM_MMA_SP TYPE "." TYPE ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, " #HALF ";" \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(e)); \
+  }
+DM_SPARSE_PRODUCT(f16, "f16", 0)
+DM_SPARSE_PRODUCT(f16, "f16", 1)
+DM_SPARSE_PRODUCT(bf16, "bf16", 0)
+DM_SPARSE_PRODUCT(bf16, "bf16", 1)
+#undef DM_SPARSE_PRODUCT
+#undef DM_MMA_SP
+
 // The number, an f32, rounded to TF32: to nearest, ties away from zero, the low 13 bits zero.
 DM_FN u32 round_tf32(u32 bits) {
   u32 r;

@@ -245,6 +245,9 @@ func (m *machine) mma(o *op, on []int) error {
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(o.words[1], "sp") {
+		return m.sparse(o, warps)
+	}
 	// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 	if len(o.words) != 10 || o.words[4] != "row" || o.words[5] != "col" || o.words[6] != "f32" || o.words[9] != "f32" || o.words[7] != o.words[8] || len(o.dst) != 4 || len(o.src) != 10 {
 		return fmt.Errorf("it is not known")
@@ -282,6 +285,60 @@ func (m *machine) mma(o *op, on []int) error {
 				row, col := fragmentC(lane, e)
 				for k := range depth {
 					sum += a[row][k] * b[k][col]
+				}
+				m.set(o, e, w+lane, bits32(float32(sum)))
+			}
+		}
+	}
+	return nil
+}
+
+// sparse is mma.sp of m16n8k32 of two-byte floats: the first operand has two numbers of each four along k, and the metadata says which
+// (PTX ISA, "Matrix fragments for sparse mma.m16n8k32 with .f16 and .bf16 types" and "Sparsity selector").
+func (m *machine) sparse(o *op, warps []int) error {
+	// mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 d, a, b, c, e, selector;
+	if form := strings.Join(o.words[2:], " "); form != "sync aligned m16n8k32 row col f32 f16 f16 f32" && form != "sync aligned m16n8k32 row col f32 bf16 bf16 f32" ||
+		len(o.dst) != 4 || len(o.src) != 14 {
+		return fmt.Errorf("it is not known")
+	}
+	typ := o.words[8]
+	const groups = 8 // of four along k
+	for _, w := range warps {
+		selector := int(m.get(o.src[13], w))
+		if selector > 1 {
+			return fmt.Errorf("the sparsity selector is %d", selector)
+		}
+		var a, b [16][32]float64 // both with k along lines
+		for lane := range 32 {
+			for e := range 8 {
+				k, col := fragmentB(lane, e, 2)
+				b[col][k] = float64(small(typ, m.get(o.src[4+e/2], w+lane)>>(16*(e%2))))
+			}
+		}
+		for row := range 16 {
+			for group := range groups {
+				// The number of a thread that has bits of the row: a pair of each four, of which each has the groups of half of k.
+				from := row%8*4 + selector*2 + group/(groups/2)
+				bits := m.get(o.src[12], w+from) >> (row/8*16 + group%(groups/2)*4)
+				if bits&3 >= bits>>2&3 {
+					return fmt.Errorf("the metadata of row %d has columns %d and %d of a group, which do not rise", row, bits&3, bits>>2&3)
+				}
+				for lane := row % 8 * 4; lane < row%8*4+4; lane++ {
+					for e := range 8 {
+						r, k := fragmentA(lane, e, 2) // k among the numbers that there are
+						if r == row && k/2 == group {
+							a[row][4*group+int(bits>>(k%2*2)&3)] = float64(small(typ, m.get(o.src[e/2], w+lane)>>(16*(e%2))))
+						}
+					}
+				}
+			}
+		}
+		for lane := range 32 {
+			for e := range 4 {
+				sum := float64(f32(m.get(o.src[8+e], w+lane)))
+				row, col := fragmentC(lane, e)
+				for k := range 4 * groups {
+					sum += a[row][k] * b[col][k]
 				}
 				m.set(o, e, w+lane, bits32(float32(sum)))
 			}

@@ -141,6 +141,36 @@ func (w *writer) segmentAttention() bool {
 	return true
 }
 
+// structuredEinsum writes a product with a tensor that has two of each four elements.
+func (w *writer) structuredEinsum() bool {
+	x, ok := w.find(func(v value) bool { return len(v.shape) == 2 && v.shape[1]%32 == 0 && w.factor(v) && !isF8(v.elem) && isFloat(v.elem) })
+	if !ok {
+		x = w.argument(w.pick("f16", "bf16", "f32"), []int{w.size(), 32 * (1 + w.r.IntN(2))})
+	}
+	n, k, rows := x.shape[0], x.shape[1], w.size()
+	if n*rows*k > points {
+		return false
+	}
+	y := w.argument(x.elem, []int{rows, k / 2})
+	x, y = w.within(x, math.Sqrt(limit(x.elem)/float64(k))), w.within(y, math.Sqrt(limit(x.elem)/float64(k)))
+	z, ok := w.product(x.elem, []int{n, rows}, k, y, x)
+	if !ok {
+		return false
+	}
+	words := make([]int, rows*k/32)
+	for i := range words {
+		for g := range 8 {
+			words[i] |= []int{4, 8, 12, 9, 13, 14}[w.r.IntN(6)] << (4 * g)
+		}
+	}
+	m := w.fresh("ui32", []int{len(words)}, 0, 1<<32, true)
+	fmt.Fprintf(&w.out, "%s%s = dm.constant dense<%s> : %s\n", w.indent, m.name, list(words), m.typ())
+	at := w.fresh("ui32", []int{rows, k / 32}, 0, 1<<32, true)
+	fmt.Fprintf(&w.out, "%s%s = dm.reshape %s : (%s) -> %s\n", w.indent, at.name, m.name, m.typ(), at.typ())
+	w.one(`structured_einsum "mk,nk->nm"`, "", z, y, x, at)
+	return true
+}
+
 // groupedMatmul writes a product of groups of rows with a matrix each, or the product of each group.
 func (w *writer) groupedMatmul() bool {
 	x, ok := w.find(func(v value) bool { return len(v.shape) == 2 && w.factor(v) && !isF8(v.elem) })

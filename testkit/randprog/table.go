@@ -65,6 +65,7 @@ func statements() []weighted {
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},
 		{"grouped_matmul", 1, (*writer).groupedMatmul, true},
+		{"structured_einsum", 1, (*writer).structuredEinsum, true},
 		{"convolution", 2, (*writer).convolution, true},
 		{"layer", 2, (*writer).layer, true},
 		{"parts", 2, (*writer).parts, true},

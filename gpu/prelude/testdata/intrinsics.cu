@@ -57,6 +57,8 @@ DM_KERNEL(tensor, 128)(dm::In<dm::f16> a, dm::In<dm::bf16> b, dm::Out<float> c) 
   dm::mma_m16n8k16<dm::f16>(d, fa, f2);
   dm::mma_m16n8k16<dm::bf16>(d, fb, ft);
   dm::mma_m16n8k8_tf32(d, fa, f2);
+  dm::mma_sp_m16n8k32<dm::f16, 0>(d, fa, fb, 0xeeeeeeee);
+  dm::mma_sp_m16n8k32<dm::bf16, 1>(d, fa, fb, 0x44444444);
   for (int k = 0; k < 4; k++) c.store(t * 4 + k, d[k]);
   dm::sync_warp();
   auto words = tb.as<dm::u32>();
