@@ -38,8 +38,26 @@ var structuredEinsumDef = &Def{
 	},
 	Traits: Pure,
 	Linear: func(*ir.Op) [][]int { return [][]int{{0}, {1}} },
-	Whole:  "Pieces of sparse tensors have no `structured` levels.",
-	Infer:  inferStructuredEinsum,
+	Factors: func(o *ir.Op) *Factors {
+		f := newFactors(o)
+		e, sizes, p := structuredEquation(o)
+		if p != nil {
+			return f
+		}
+		for d := range len(e.Output) {
+			c := e.Output[d]
+			n := f.factor(sizes[c], Parallel)
+			f.Results[0][d] = []int{n}
+			for i, letters := range []string{e.Inputs[0], e.Inputs[1], e.Inputs[0]} { // metadata lie as w does
+				if k := strings.IndexByte(letters, c); k >= 0 {
+					f.Operands[i][k] = []int{n}
+				}
+			}
+		}
+		return f
+	},
+	Divides: "The dimension of every letter of the output.",
+	Infer:   inferStructuredEinsum,
 	FLOP: func(o *ir.Op) dim.Dim {
 		w := in(o, 0)
 		if !w.Elem.IsFloat() || w.Rank() == 0 {

@@ -143,7 +143,9 @@ func (w *writer) segmentAttention() bool {
 
 // structuredEinsum writes a product with a tensor that has two of each four elements.
 func (w *writer) structuredEinsum() bool {
-	x, ok := w.find(func(v value) bool { return len(v.shape) == 2 && v.shape[1]%32 == 0 && w.factor(v) && !isF8(v.elem) && isFloat(v.elem) })
+	x, ok := w.find(func(v value) bool {
+		return len(v.shape) == 2 && v.shape[1]%32 == 0 && w.factor(v) && !isF8(v.elem) && isFloat(v.elem)
+	})
 	if !ok {
 		x = w.argument(w.pick("f16", "bf16", "f32"), []int{w.size(), 32 * (1 + w.r.IntN(2))})
 	}
