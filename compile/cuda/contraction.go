@@ -35,6 +35,9 @@ func (t Target) contraction(f *kernel.Form, o assemble.Options) (*contraction, e
 		return nil, err
 	}
 	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.Tile), over: o.Over}
+	if p.c.Path == MmaSp {
+		p.t = tiled.Packed()
+	}
 	if p.c.Splits > 1 && !p.c.Cluster {
 		p.sums = &assemble.Temp{Elem: p.sumElem(), N: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), Own: true}
 		return p, nil

@@ -35,6 +35,7 @@ type Tiled struct {
 	c      *Contraction
 	groups map[string][]letterUse
 	left   int // which operand of the op is A
+	packed bool
 }
 
 // Flat are the variables of an expression of a Tiled; nil where there is one
@@ -261,10 +262,17 @@ func (t *Tiled) sizes(group string) []int64 {
 	return sizes
 }
 
-// stored is the contraction for the elements that operand i has in memory.
+// Packed is t for a loop that multiplies the elements which a structured operand stores: that operand's k counts these.
+func (t *Tiled) Packed() *Tiled {
+	p := *t
+	p.packed = true
+	return &p
+}
+
+// stored is the contraction for the elements of operand i that the loop multiplies.
 func (t *Tiled) stored(i int) Contraction {
 	c := *t.c
-	c.packed = c.structured(i)
+	c.packed = t.packed && c.structured(i)
 	return c
 }
 
