@@ -41,6 +41,7 @@ type binary struct {
 	linear                 func(o *ir.Op) [][]int
 	derivative             *Derivative
 	sparse                 *Sparse
+	scalar                 Scalar
 }
 
 func elementwise() []*Def {
@@ -350,7 +351,7 @@ var binaries = []binary{
 	},
 	{
 		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", foreign: []Foreign{{Names: "fmod remf"}, {Names: "remainder", Rest: "where its sign is that of the dividend"}}, elems: numeric, flop: 1,
-		note: "As C's `fmod` and `%`.",
+		note: "As C's `fmod` and `%`.", scalar: Scalar{Jumps: true},
 		derivative: ofBoth("`dx = dz`, `dy = -dz · trunc(x / y)`.", func(g *backward, x, y, dz *ir.Value) {
 			g.give(0, dz)
 			if g.want[1] {
@@ -457,7 +458,7 @@ func (b binary) def() *Def {
 		FLOP:       func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
 		Maps:       pointwiseMaps,
 		Linear:     b.linear,
-		Scalar:     &Scalar{},
+		Scalar:     &b.scalar,
 		Steps:      b.steps,
 		Derivative: b.derivative,
 		Sparse:     b.sparse,
