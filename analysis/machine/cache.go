@@ -11,6 +11,7 @@ import (
 type Processor struct {
 	Caches []Cache // the smallest first
 	Read   float64 // bandwidth of the memory for what only reads, B/s; 0: that for reads and writes
+	Random float64 // and for lines that are read at random; 0: the same
 	Grain  int64   // bytes moved and FLOP for each thread of a kernel; 0: kernels have all threads
 	Call   float64 // what a kernel on one thread adds to a step, s; Launch is that of several
 
@@ -30,6 +31,7 @@ type Cache struct {
 	PerCore   bool
 	Bandwidth float64 // of all cores for as many reads as writes, B/s
 	Read      float64 // for what only reads, B/s; 0: the same
+	Random    float64 // for lines that are read at random, B/s; 0: that for reads
 }
 
 // Move is how data is moved to and from where it lies.

@@ -45,6 +45,7 @@ type Spec struct {
 
 	// Of processors.
 	Read   *BytesPerSecond                `toml:"read_bandwidth" doc:"Bandwidth of a CPU's memory for kernels that only read; absent, that for as many reads as writes"`
+	Random *BytesPerSecond                `toml:"random_bandwidth" doc:"Bandwidth of a CPU's memory for lines that are read at random; absent, read_bandwidth"`
 	Grain  *Bytes                         `toml:"grain" doc:"Bytes moved and FLOP that a thread of a CPU has at least: smaller kernels run on fewer threads"`
 	Call   *Seconds                       `toml:"call_latency" doc:"Time that a kernel on one thread of a CPU adds to a run"`
 	Caches map[string]CacheSpec           `toml:"caches" doc:"Caches of a CPU by name, such as l2: what fits one is moved at its bandwidth"`

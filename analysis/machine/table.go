@@ -117,16 +117,12 @@ func (m *Machine) fromCaches(t *Table, beside float64, threads int) (again, seco
 		}
 		left := min(again, m.Again(t, int64(size), beside))
 		if i > 0 { // what the first one has is part of computing
-			seconds += (again - left) / (c.reads() * part)
+			seconds += (again - left) / (cmp.Or(c.Random, c.Read, c.Bandwidth) * part)
 		}
 		again = left
 	}
-	return again, seconds
-}
-
-func (c Cache) reads() float64 {
-	if c.Read > 0 {
-		return c.Read
+	if m.Random > 0 {
+		seconds += again / m.Random
 	}
-	return c.Bandwidth
+	return again, seconds
 }

@@ -23,6 +23,7 @@ func (m *Machine) TOML() string {
 	w.line("")
 	w.bandwidth("bandwidth", m.Bandwidth)
 	w.bandwidth("read_bandwidth", m.Read)
+	w.bandwidth("random_bandwidth", m.Random)
 	w.bytes("memory", m.Memory)
 	w.bytes("l2", m.L2)
 	w.bytes("shared_memory", m.SharedMemory)
@@ -53,6 +54,7 @@ func (m *Machine) TOML() string {
 		}
 		w.bandwidth("bandwidth", c.Bandwidth)
 		w.bandwidth("read_bandwidth", c.Read)
+		w.bandwidth("random_bandwidth", c.Random)
 	}
 	w.links(m.Links)
 	w.rates("tensor_core", byName(m.TensorCore))

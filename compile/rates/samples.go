@@ -20,6 +20,8 @@ type sample struct {
 	whole   bool             // it reduces whole rows, whose elements count
 	taps    int64            // of a window, which count for each element of the result
 	rows    int64            // what a row takes is measured, of so many; 0: what an element takes
+	made    []string         // lines of ops whose results operands are, as positions have to rise
+	given   []string         // by operand: the result of these lines that it is; "" and absent: an argument
 	product *machine.Product // the rates of products are measured
 }
 
@@ -74,7 +76,51 @@ func opSamples(m *machine.Machine, e types.Elem) (all []sample) {
 	image := ofType(f, 1, n/784, 28, 28)
 	add(sample{name: "reduce_window", kind: "max", taps: 9, args: []string{image}, attrs: "window_dimensions = [1, 1, 3, 3], padding = [[0, 0], [0, 0], [1, 1], [1, 1]]", results: []string{image}})
 
-	return all
+	return append(all, sparseSamples(m, e)...)
+}
+
+// sparseSamples are what sparse tensors are computed by: sums of short rows whose lengths no processor foresees, and a product of two matrices.
+func sparseSamples(m *machine.Machine, e types.Elem) []sample {
+	const (
+		mean  = 3
+		wide  = 4 // elements of a row of a matrix
+		least = 1 << 15
+	)
+	f, rows := e.String(), least*m.SMs
+	lengths, ends := ofType("i32", rows), ofType("i32", rows+1)
+	size := rows / 4
+	grid, starts, columns := ofType("i32", size, wide), ofType("i32", size+1), ofType("i32", size*wide)
+	one, products := ofType("i32"), size*wide*wide
+	return []sample{
+		{
+			name: "segment_reduce", kind: "add", rows: int64(rows),
+			args: []string{ofType(f, mean*rows), ends}, results: []string{ofType(f, rows)},
+			made: []string{
+				fmt.Sprintf("%%lengths = dm.rng uniform, seed = 1, high = %d.0 : %s", 2*mean, lengths),
+				"%no_length = dm.constant dense<0> : " + ofType("i32", 1),
+				fmt.Sprintf("%%all_lengths = dm.concatenate %%no_length, %%lengths, dim = 0 : (%s, %s) -> %s", ofType("i32", 1), lengths, ends),
+				"%ends = dm.cumsum %all_lengths, dim = 0 : " + ends,
+			},
+			given: []string{"", "%ends"},
+		},
+		{ // four elements in each row of both, one in each quarter
+			name: "segment_product", attrs: fmt.Sprintf("columns = %d, products = %d", size, products),
+			args:    []string{starts, columns, ofType(f, size*wide), starts, columns, ofType(f, size*wide)},
+			results: []string{starts, ofType("i32", products), ofType(f, products)},
+			made: []string{
+				"%numbers = dm.iota dim = 0 : " + starts,
+				fmt.Sprintf("%%wide = dm.constant dense<%d> : %s", wide, one),
+				fmt.Sprintf("%%starts = dm.mul %%numbers, %%wide : (%s, %s) -> %[1]s", starts, one),
+				fmt.Sprintf("%%within = dm.rng uniform, seed = 2, high = %d.0 : %s", size/wide, grid),
+				"%quarters = dm.iota dim = 1 : " + grid,
+				fmt.Sprintf("%%quarter = dm.constant dense<%d> : %s", size/wide, one),
+				fmt.Sprintf("%%begins = dm.mul %%quarters, %%quarter : (%s, %s) -> %[1]s", grid, one),
+				"%placed = dm.add %begins, %within : " + grid,
+				fmt.Sprintf("%%columns = dm.reshape %%placed : (%s) -> %s", grid, columns),
+			},
+			given: []string{"%starts", "%columns", "", "%starts", "%columns", ""},
+		},
+	}
 }
 
 // productSamples are products of numbers of type e: dense ones, and convolutions.
@@ -149,7 +195,12 @@ func textOf(all []sample, e types.Elem) (text string, at []int) {
 	body := []string{"%used0 = dm.constant dense<0.0> : " + one, "%no = dm.constant dense<false> : tensor<i1>"}
 	for i, s := range all {
 		var operands []string
-		for _, a := range s.args {
+		body = append(body, s.made...)
+		for k, a := range s.args {
+			if k < len(s.given) && s.given[k] != "" {
+				operands = append(operands, s.given[k])
+				continue
+			}
 			at := slices.Index(types, a)
 			if at < 0 {
 				at = len(types)

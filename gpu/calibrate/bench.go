@@ -21,6 +21,7 @@ const (
 	fill
 	copied
 	read
+	gathered
 	fma32
 	fma64
 	add32

@@ -25,8 +25,8 @@ type Figures struct {
 	Grain    int64   // bytes and FLOP that each thread of a kernel has at least
 }
 
-// Bandwidths are those for as many reads as writes, and for reads alone, which is no less.
-type Bandwidths struct{ Both, Read float64 }
+// Bandwidths are those for as many reads as writes, for reads alone, which is no less, and for reads of lines at random, which is no more.
+type Bandwidths struct{ Both, Read, Random float64 }
 
 // Cache is a level of caches.
 type Cache struct {
@@ -163,7 +163,7 @@ func (x *measurement) caches(f *Figures, found processor) error {
 	slower := f.Move
 	for i := len(f.Caches) - 1; i >= 0; i-- { // a smaller cache is no slower, whatever disturbed the measurement
 		c := &f.Caches[i].Move
-		c.Both, c.Read = max(c.Both, slower.Both), max(c.Both, c.Read, slower.Read)
+		c.Both, c.Read, c.Random = max(c.Both, slower.Both), max(c.Both, c.Read, slower.Read), max(c.Random, slower.Random)
 		slower = *c
 	}
 	return nil
@@ -205,7 +205,8 @@ func (x *measurement) last(f *Figures, found processor, first int64) (Cache, boo
 // bandwidths are those of a working set: for as many reads as writes, and for reads.
 func (x *measurement) bandwidths(size int64) Bandwidths {
 	both, reads := float64(size)/x.best(copied, size), float64(size)/x.best(read, size)
-	return Bandwidths{both, max(both, reads)}
+	reads = max(both, reads)
+	return Bandwidths{both, reads, min(reads, float64(size)/x.best(gathered, size))}
 }
 
 // rate is the operations of a job of arithmetic in a second, on elements of so many bytes.

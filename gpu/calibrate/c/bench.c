@@ -18,7 +18,7 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 
-enum { EMPTY, FILL, COPY, READ, FMA32, FMA64, ADD32, ADD64 }; /* as in ../bench.go */
+enum { EMPTY, FILL, COPY, READ, GATHER, FMA32, FMA64, ADD32, ADD64 }; /* as in ../bench.go */
 
 enum {
   SPINS = 2000, /* looks before a thread sleeps, as in a program's runtime */
@@ -86,6 +86,25 @@ static float sum(const float *from, int64_t n) {
   return all;
 }
 
+/* As many lines as there are, each at random: what rows of a table take that are read by their numbers. */
+static float gather(const float *from, int64_t n) {
+  typedef float vector __attribute__((vector_size(VECTOR), aligned(4)));
+  enum { W = VECTOR / 4, LINE = 16, UNROLL = 4 };
+  vector s[UNROLL] = {0};
+  uint32_t x[UNROLL] = {1, 2, 3, 4};
+  uint64_t lines = (uint64_t)n / LINE;
+  for (uint64_t i = 0; i < lines / UNROLL; i++)
+    for (int k = 0; k < UNROLL; k++) {
+      x[k] = x[k] * 1664525u + 1013904223u;
+      const float *line = from + LINE * (x[k] * lines >> 32);
+      for (int j = 0; j < LINE; j += W) s[k] += *(const vector *)(line + j);
+    }
+  for (int k = 1; k < UNROLL; k++) s[0] += s[k];
+  float all = 0;
+  for (int j = 0; j < W; j++) all += s[0][j];
+  return all;
+}
+
 /* Chains of operations that do not wait for each other, n of each. */
 #define ARITHMETIC(name, type, step)                                                  \
   static double name(int64_t n, double seed) {                                        \
@@ -123,6 +142,12 @@ static void work(struct thread *t) {
   case READ:
     for (int64_t i = 0; i < b->repeats; i++) {
       t->kept += sum(stream[0], n);
+      BARRIER;
+    }
+    break;
+  case GATHER:
+    for (int64_t i = 0; i < b->repeats; i++) {
+      t->kept += gather(stream[0], n);
       BARRIER;
     }
     break;
@@ -258,7 +283,7 @@ static double launch(struct bench *b, int64_t repeats) {
 }
 
 static double timed(struct bench *b, int32_t job, int64_t bytes, int64_t repeats) {
-  int64_t streams = job == READ ? 1 : STREAMS;
+  int64_t streams = job == READ || job == GATHER ? 1 : STREAMS;
   b->job = job;
   b->floats = bytes / streams / 4;
   b->repeats = repeats;
