@@ -37,8 +37,8 @@ func (t Target) structured(o *ir.Op) bool {
 	rest := float64(x.Batch*((x.Rows+x.Cols-lines)*x.Depth+x.Rows*x.Cols)) * float64(elem.Bytes())
 	stored := written * machine.StructuredBytes
 	reach := t.Machine.Reach()
-	with := math.Max(t.least(x), (stored+rest)/reach)
-	without := math.Max(t.least(dense), (written+rest)/reach) + (stored+written)/reach + t.Machine.Start()
+	with := max(t.least(x), (stored+rest)/reach)
+	without := max(t.least(dense), (written+rest)/reach) + (stored+written)/reach + t.Machine.Start()
 	return with < without
 }
 

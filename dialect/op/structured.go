@@ -184,12 +184,12 @@ func inferStructuredEinsum(o *ir.Op) ([]types.Type, *Problem) {
 func (w *Builder) places(metadata *ir.Value) *ir.Value {
 	t := asTensor(metadata.Type)
 	words := w.Reshape(metadata, t.Elements(), dim.Const(1))
-	bits := w.Binary("shift_right_logical", words, w.places2(t.Elem))
+	bits := w.Binary("shift_right_logical", words, w.wordShifts(t.Elem))
 	return w.Reshape(w.Binary("and", bits, w.number(bits, groupOf-1)), t.Elements().Scale(wordElements/groupStored), dim.Const(groupStored))
 }
 
-// places2 is where the bits of a word's elements begin.
-func (w *Builder) places2(elem types.Elem) *ir.Value {
+// wordShifts is where the bits of a word's elements begin.
+func (w *Builder) wordShifts(elem types.Elem) *ir.Value {
 	return w.Value("iota", nil, append(named("dim", intAttr(0)), types.Named{Name: "step", Value: stepOf(dim.Const(2))}), &types.Tensor{Shape: []dim.Dim{dim.Const(wordElements)}, Elem: elem})
 }
 
@@ -198,7 +198,7 @@ func (w *Builder) metadataOf(places *ir.Value, shape []dim.Dim) *ir.Value {
 	n := len(shape) - 1
 	words := append(slices.Clone(shape[:n]), dim.Quotient(shape[n], wordElements))
 	x := w.Reshape(w.Convert(places, types.UI32), dim.Prod(words...), dim.Const(wordElements))
-	x = w.Binary("shift_left", w.Binary("and", x, w.number(x, groupOf-1)), w.places2(types.UI32))
+	x = w.Binary("shift_left", w.Binary("and", x, w.number(x, groupOf-1)), w.wordShifts(types.UI32))
 	return w.Reshape(w.reduce("add", x, 1), words...)
 }
 
