@@ -10,14 +10,14 @@ import (
 
 // The sums of products of three matrices in compressed rows at the elements of one of them, as one kernel: masked products, and the gradients of products.
 
-const sampledBy = "of"
+const sampledBy = "sampled"
 
 var segmentSampleDef = &Def{
 	Name: "segment_sample", Family: SparseTensors, Class: ClassNormalization,
 	Summary: "products of two matrices that segments list, where a third one has elements",
 	Foreign: []Foreign{{Names: "masked_spgemm"}},
 	Doc: "Three matrices in rows meet where `a[i, k]`, `b[k, j]` and `c[i, j]` are elements of them; rows of a and c are the same, rows of b are numbered by coordinates of a, and columns of b and c are below `columns`. " +
-		"With `of = c` element `c[i, j]` of the result is `Σₖ a[i, k] · b[k, j]`, a masked product; with `of = a` element `a[i, k]` is `Σⱼ b[k, j] · c[i, j]`, and with `of = b` element `b[k, j]` is `Σᵢ a[i, k] · c[i, j]`, " +
+		"With `sampled = c` element `c[i, j]` of the result is `Σₖ a[i, k] · b[k, j]`, a masked product; with `sampled = a` element `a[i, k]` is `Σⱼ b[k, j] · c[i, j]`, and with `sampled = b` element `b[k, j]` is `Σᵢ a[i, k] · c[i, j]`, " +
 		"the gradients of a product. The values given are those of the other two matrices, in the order a, b, c. Where one of the three has no element there is no product. " +
 		"On a processor a row of c is a workspace as wide as it (Kjolstad et al., *Tensor Algebra Compilation with Workspaces*, CGO 2019), so that nothing is searched or sorted.\n\n" +
 		"Positions are clamped to 0 and the number of elements; a coordinate of a outside names no row. Positions of a and c do not fall, and coordinates rise within a row and are, of b and c, below `columns`: otherwise the elements are some numbers. " +
@@ -41,10 +41,10 @@ var segmentSampleDef = &Def{
 		{Name: "b_coordinates", Elems: indexes, Doc: "the columns of b's elements"},
 		{Name: "c_positions", Elems: positionElems, Doc: "as many as those of a"},
 		{Name: "c_coordinates", Elems: indexes, Doc: "the columns of c's elements"},
-		{Name: "x", Elems: full, Doc: "the elements of the first matrix but the one that `of` names"},
+		{Name: "x", Elems: full, Doc: "the elements of the first matrix but the one that `sampled` names"},
 		{Name: "y", Elems: full, Doc: "those of the second such matrix, of x's element type"},
 	},
-	Results: []Param{{Name: "z", Elems: full, Doc: "the elements of the matrix that `of` names, of x's element type"}},
+	Results: []Param{{Name: "z", Elems: full, Doc: "the elements of the matrix that `sampled` names, of x's element type"}},
 	Attrs: []AttrDef{
 		{Name: sampledBy, Kind: KindKeyword, Lead: true, Enum: sampledMatrices, Doc: "the matrix whose elements are computed"},
 		{Name: ColumnsAttr, Kind: KindSize, Doc: "how many columns b and c have"},
