@@ -117,12 +117,19 @@ func (m *Machine) fromCaches(t *Table, beside float64, threads int) (again, seco
 		}
 		left := min(again, m.Again(t, int64(size), beside))
 		if i > 0 { // what the first one has is part of computing
-			seconds += (again - left) / (cmp.Or(c.Random, c.Read, c.Bandwidth) * part)
+			seconds += (again - left) / (m.byNumber(t.Row, cmp.Or(c.Read, c.Bandwidth), c.Random) * part)
 		}
 		again = left
 	}
 	if m.Random > 0 {
-		seconds += again / m.Random
+		seconds += again / m.byNumber(t.Row, cmp.Or(m.Read, m.Reach()), m.Random)
 	}
 	return again, seconds
+}
+
+// byNumber is the bandwidth of rows of so many bytes that are read by their numbers: their first lines at that of lines at random, the others at that of reads.
+func (m *Machine) byNumber(row int64, read, random float64) float64 {
+	bytes, _ := m.line(row)
+	lines := max(1, float64(row)/float64(bytes))
+	return lines / (1/cmp.Or(random, read) + (lines-1)/read)
 }

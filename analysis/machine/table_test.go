@@ -54,3 +54,17 @@ func TestTablesOfProcessors(t *testing.T) {
 		t.Errorf("tables of 16 KB, 512 KB, 4 MB and 64 MB: %+v, %+v, %+v, %+v", first, second, third, none)
 	}
 }
+
+// Rows that are read by their numbers begin with a line at random; the others follow it.
+func TestByNumber(t *testing.T) {
+	m := &Machine{Processor: Processor{Random: 5e9}}
+	m.CPU = true
+	for row, want := range map[int64]float64{4: 5e9, 64: 5e9, 128: 8e9, 1 << 20: 20e9} {
+		if got := m.byNumber(row, 20e9, m.Random); got < 0.99*want || got > 1.01*want {
+			t.Errorf("rows of %d bytes: %.3g B/s, want %.3g", row, got, want)
+		}
+	}
+	if got := m.byNumber(64, 20e9, 0); got != 20e9 {
+		t.Errorf("%.3g B/s where lines at random were not measured", got)
+	}
+}
