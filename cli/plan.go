@@ -56,15 +56,13 @@ type settingFlags struct {
 }
 
 func (f settingFlags) setting() (plan.Setting, error) {
-	for _, n := range []struct {
-		flag string
-		n    int
-	}{{"data", f.Data}, {"context", f.Context}, {"expert", f.Expert}, {"tensor", f.Tensor}, {"pipe", f.Pipe}, {"chunks", f.Chunks}, {"microbatches", f.Microbatches}} {
-		if n.n < 0 {
-			return plan.Setting{}, &failure{"DM612", fmt.Sprintf("--%s %d", n.flag, n.n), "is no number", "write a number from 1, or leave it out to search for the best"}
+	set := plan.Setting(f)
+	for _, n := range append(set.Axes(), plan.Axis{Name: "chunks", Size: f.Chunks}, plan.Axis{Name: "microbatches", Size: f.Microbatches}) {
+		if n.Size < 0 {
+			return plan.Setting{}, &failure{"DM612", fmt.Sprintf("--%s %d", n.Name, n.Size), "is no number", "write a number from 1, or leave it out to search for the best"}
 		}
 	}
-	return plan.Setting(f), nil
+	return set, nil
 }
 
 // Help is what --help adds.

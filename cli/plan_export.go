@@ -163,11 +163,9 @@ func (c planCmd) writing(r *request.Request) (file string, commands []string) {
 	for _, b := range c.Bind {
 		text("bind", b)
 	}
-	number("data", c.Data)
-	number("context", c.Context)
-	number("expert", c.Expert)
-	number("tensor", c.Tensor)
-	number("pipe", c.Pipe)
+	for _, a := range plan.Setting(c.settingFlags).Axes() {
+		number(a.Name, a.Size)
+	}
 	number("chunks", c.Chunks)
 	number("microbatches", c.Microbatches)
 	text("schedule", c.Schedule)

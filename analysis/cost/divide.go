@@ -189,9 +189,7 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 		}
 		whole = step
 	}
-	if op.Regathers(whole.Op) {
-		partition.Regather(whole)
-	}
+	partition.Regather(whole)
 	device, made, problem := partition.Divide(ctx, m, whole)
 	if problem != nil {
 		return nil, problem

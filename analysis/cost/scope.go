@@ -78,7 +78,7 @@ func (s *scope) elements(o *ir.Op) (n, rows int64) {
 			rows = n / l
 		}
 	}
-	if o.Name == op.Prefix+"segment_reduce" {
+	if op.ReducesSegments(o) {
 		rows = max(0, count(o.Operands[1])-1)
 	}
 	return n, rows

@@ -137,7 +137,7 @@ func (s *search) noSetting() error {
 		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d samples do not divide into %d micro-batches", s.batch, f.Microbatches), Help: fmt.Sprintf("possible are %v", divisors(s.batch))}
 	}
 	asked, sizes := 1, ""
-	for _, a := range f.sizes() {
+	for _, a := range f.Axes() {
 		if a.Size > 0 {
 			asked *= a.Size
 			sizes += fmt.Sprintf(", %s %d", a.Name, a.Size)
@@ -156,14 +156,14 @@ func (s *search) noSetting() error {
 	return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d devices cannot be arranged so that the step divides over them", s.o.Devices), Help: "ask for another number of devices"}
 }
 
-// sizes are the sizes of axes that f asks for; 0 is any.
-func (f Setting) sizes() []Axis {
+// Axes are the axes that f may ask for, and their sizes; 0 is any.
+func (f Setting) Axes() []Axis {
 	return []Axis{{dataAxis, f.Data}, {contextAxis, f.Context}, {expertAxis, f.Expert}, {tensorAxis, f.Tensor}, {"pipe", f.Pipe}}
 }
 
 // asks reports whether f asks for the size of an axis.
 func (f Setting) asks() bool {
-	return slices.ContainsFunc(f.sizes(), func(a Axis) bool { return a.Size > 0 })
+	return slices.ContainsFunc(f.Axes(), func(a Axis) bool { return a.Size > 0 })
 }
 
 // tooLarge is the error where no plan fits.

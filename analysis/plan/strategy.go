@@ -105,7 +105,7 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 
 // asked reports whether the size of a is asked for.
 func (gr *grid) asked(a Axis) bool {
-	return slices.ContainsFunc(gr.fix.sizes(), func(b Axis) bool { return b.Name == a.Name && b.Size > 0 })
+	return slices.ContainsFunc(gr.fix.Axes(), func(b Axis) bool { return b.Name == a.Name && b.Size > 0 })
 }
 
 // allowed reports whether axis a may divide factor f of n where the sizes of axes are given: a data axis divides

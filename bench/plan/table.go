@@ -76,26 +76,21 @@ func cell(s string) string {
 }
 
 func (p Plan) describe() string {
-	var parts []string
-	for _, a := range []struct {
-		name string
-		n    int
-	}{{"data", p.Data}, {"context", p.Context}, {"expert", p.Expert}, {"tensor", p.Tensor}, {"pipe", p.Pipe}} {
-		if a.n > 1 {
-			parts = append(parts, fmt.Sprintf("%s %d", a.name, a.n))
-		}
-	}
-	return detailed(parts, p.Schedule, p.Chunks, p.Microbatches, p.Recompute, p.States == "split")
+	return detailed(several(p.setting().Axes()), p.Schedule, p.Chunks, p.Microbatches, p.Recompute, p.States == "split")
 }
 
 func describe(p *plan.Plan) string {
-	var parts []string
-	for _, a := range p.Axes {
+	return detailed(several(p.Axes), p.Schedule, p.Chunks, p.Microbatches, p.Recompute, false)
+}
+
+// several are the axes with several devices.
+func several(axes []plan.Axis) (out []string) {
+	for _, a := range axes {
 		if a.Size > 1 {
-			parts = append(parts, fmt.Sprintf("%s %d", a.Name, a.Size))
+			out = append(out, fmt.Sprintf("%s %d", a.Name, a.Size))
 		}
 	}
-	return detailed(parts, p.Schedule, p.Chunks, p.Microbatches, p.Recompute, false)
+	return out
 }
 
 // detailed is the axes of a plan and what else is known of it.

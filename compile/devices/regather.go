@@ -16,7 +16,7 @@ func runRegather(u *pass.Unit) error {
 	if f.Body == nil {
 		return nil
 	}
-	if !alone(u) && op.Regathers(f.Op) {
+	if !alone(u) {
 		partition.Regather(f)
 	}
 	if !op.Staged(f.Body.Ops) {

@@ -134,10 +134,16 @@ func (b *body) position(of *dm.Value, i value.Value, most int64) value.Value {
 	return b.most(b.least(v, code.Int(most)), code.Int(0))
 }
 
+// segment is where segment i of positions of so many elements begins and ends.
+func (b *body) segment(positions *dm.Value, i value.Value, elements int64) (from, to value.Value) {
+	from = b.position(positions, i, elements)
+	return from, b.position(positions, b.NewAdd(i, code.Int(1)), elements)
+}
+
 // rowOf calls f with where row k of a matrix begins and ends, one of rows with so many elements, if there is one.
 func (b *body) rowOf(positions *dm.Value, k value.Value, rows, elements int64, acc []value.Value, f func(from, to value.Value) []value.Value) []value.Value {
 	return b.Choose(b.NewICmp(enum.IPredULT, k, code.Int(rows)), func() []value.Value {
-		return f(b.position(positions, k, elements), b.position(positions, b.NewAdd(k, code.Int(1)), elements))
+		return f(b.segment(positions, k, elements))
 	}, func() []value.Value { return acc })
 }
 
@@ -171,7 +177,8 @@ func (b *productBody) count() {
 	from, to := b.span(b.first, b.last, b.inTask, b.rows)
 	positions := b.o.Operands[0]
 	b.For(from, to, code.Loop{}, func(row value.Value) {
-		n := b.Fold(b.position(positions, row, b.inFirst), b.position(positions, b.NewAdd(row, code.Int(1)), b.inFirst), code.Loop{}, []value.Value{code.Int(0)},
+		from, to := b.segment(positions, row, b.inFirst)
+		n := b.Fold(from, to, code.Loop{}, []value.Value{code.Int(0)},
 			func(x value.Value, acc []value.Value) []value.Value {
 				return b.eachOther(x, acc, func(from, to value.Value) []value.Value {
 					return []value.Value{b.NewAdd(acc[0], b.most(b.NewSub(to, from), code.Int(0)))}
@@ -215,7 +222,8 @@ func (b *productBody) multiply() {
 // ask asks for where the rows of the second matrix begin that a row meets: in no order that the hardware foresees.
 func (b *productBody) ask(row value.Value) {
 	positions, columns, values := b.o.Operands[0], b.o.Operands[4], b.o.Operands[5]
-	b.For(b.position(positions, row, b.inFirst), b.position(positions, b.NewAdd(row, code.Int(1)), b.inFirst), code.Loop{}, func(x value.Value) {
+	from, to := b.segment(positions, row, b.inFirst)
+	b.For(from, to, code.Loop{}, func(x value.Value) {
 		b.eachOther(x, nil, func(from, _ value.Value) []value.Value {
 			for _, v := range []*dm.Value{columns, values} {
 				b.Prefetch(b.buffer(v), b.NewMul(from, code.Int(v.Elem().Bytes())), 1, code.L1)
@@ -230,7 +238,8 @@ func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value)
 	positions, values, columns, others := b.o.Operands[0], b.o.Operands[2], b.o.Operands[4], b.o.Operands[5]
 	column := func(z value.Value) value.Value { return b.columnOf(columns, z, b.columns) }
 	flag := constant.NewInt(lltypes.I8, 1)
-	ends := b.Fold(b.position(positions, row, b.inFirst), b.position(positions, b.NewAdd(row, code.Int(1)), b.inFirst), code.Loop{},
+	from, to := b.segment(positions, row, b.inFirst)
+	ends := b.Fold(from, to, code.Loop{},
 		[]value.Value{code.Int(b.columns), code.Int(-1)}, func(x value.Value, acc []value.Value) []value.Value {
 			return b.eachOther(x, acc, func(from, to value.Value) []value.Value {
 				return b.Choose(b.NewICmp(less, from, to), func() []value.Value {

@@ -91,8 +91,7 @@ func (b *sampleBody) coordinates(of int) *dm.Value { return b.o.Operands[2*of+1]
 
 // bounds are where row i of a matrix begins and ends.
 func (b *sampleBody) bounds(of int, i value.Value) (from, to value.Value) {
-	at := func(i value.Value) value.Value { return b.position(b.positions(of), i, b.elements[of]) }
-	return at(i), at(b.NewAdd(i, code.Int(1)))
+	return b.segment(b.positions(of), i, b.elements[of])
 }
 
 // given is element i of a matrix whose values are an operand.

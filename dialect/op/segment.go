@@ -20,6 +20,9 @@ var positionElems = []types.Elem{types.I64, types.I32}
 
 const positionsDoc = "m + 1 positions that do not fall: segment i begins at the i-th and ends before the next"
 
+// ReducesSegments reports whether o is a dm.segment_reduce, whose last operand says where its segments begin.
+func ReducesSegments(o *ir.Op) bool { return o.Name == Prefix+"segment_reduce" }
+
 var segmentReduceDef = &Def{
 	Name: "segment_reduce", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction of the segments of a dimension, of any lengths",

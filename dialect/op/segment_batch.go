@@ -10,14 +10,14 @@ import (
 
 // HasBatches reports whether o is an op on segments whose positions have leading dimensions.
 func HasBatches(o *ir.Op) bool {
-	return (o.Name == Prefix+"segment_reduce" || o.Name == Prefix+"segment_ids") && batched(o) > 0
+	return (ReducesSegments(o) || o.Name == Prefix+"segment_ids") && batched(o) > 0
 }
 
 // Unbatched is the results of o, an op on segments whose positions have leading dimensions, by the same op on one vector
 // of positions: each batch follows the one before, and what lies between the last position of one and the first of the
 // next is a segment that is left out. A device has one batch, of which the dimensions go away. It returns nil of other ops.
 func Unbatched(b *ir.Builder, o *ir.Op) []*ir.Value {
-	reduces := o.Name == Prefix+"segment_reduce"
+	reduces := ReducesSegments(o)
 	if !HasBatches(o) || !Valid(o) {
 		return nil
 	}

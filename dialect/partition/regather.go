@@ -27,6 +27,9 @@ func Regather(f *ir.Func) {
 			lie[a] = &r
 		}
 	}
+	if len(lie) == 0 {
+		return
+	}
 	behind := map[*ir.Value]bool{} // the backward pass and what is computed of it
 	forms := map[use]*ir.Value{}
 	for _, o := range slices.Clone(f.Body.Ops) {
