@@ -34,7 +34,10 @@ func (n *node) body(g *graphProto, b *op.Builder, args []*ir.Value) []*ir.Value 
 		s.define(in.name, args[i])
 	}
 	s.constants(g)
+	around := b.At
+	b.At = nil // the graph's nodes have their own places
 	s.nodes(g.nodes)
+	b.At = around
 	var outs []*ir.Value
 	for _, out := range g.outputs {
 		outs = append(outs, s.read(out.name))
@@ -45,13 +48,13 @@ func (n *node) body(g *graphProto, b *op.Builder, args []*ir.Value) []*ir.Value 
 	return outs
 }
 
-// region is a new region of o with arguments of types ts.
+// region is a new region of o with arguments of types ts. Ops that are built in it have the place of o.
 func (n *node) region(o *ir.Op, ts ...types.Type) (*ir.Block, *op.Builder) {
 	block := o.AddRegion()
 	for _, t := range ts {
 		block.AddArg(n.fresh("arg"), t)
 	}
-	return block, op.NewBuilder(&ir.Builder{Block: block}, verify.Op)
+	return block, op.NewBuilder(&ir.Builder{Block: block, At: o}, verify.Op)
 }
 
 // results gives o, which was built without, results.

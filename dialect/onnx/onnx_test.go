@@ -2,12 +2,16 @@ package onnx_test
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
+	"dmir/dialect/op"
 	. "dmir/testkit/onnxmodel"
 )
 
@@ -187,6 +191,41 @@ func TestText(t *testing.T) {
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Every op has the place of the node that it was made for, ops in regions too: a cost by line has nothing left over. Nodes of a
+// graph inside have their own.
+func TestPlaces(t *testing.T) {
+	named := func(name string, m Message) Message { return Noted(m, OfNode, "namespace", name) }
+	body := Graph([]Message{Value("i", I64), Value("go", Bool), Value("v", F32, 2)}, []Message{Value("again", Bool), Value("w", F32, 2)},
+		nil, named("inner", Node("Add", []string{"v", "v"}, []string{"w"})), named("inner", Node("Identity", []string{"go"}, []string{"again"})))
+	weights := []Message{Floats("W", []int{1, 4, 1}, 1, 1, 1, 1), Floats("R", []int{1, 4, 1}, 1, 1, 1, 1)}
+	for name, c := range map[string]struct {
+		model []byte
+		want  []string // the places
+	}{
+		"loop": {on([]Message{Ints("n", nil, 3)}, named("outer", Node("Loop", []string{"n", "", "x"}, []string{"y"}, Attr("body", body)))), []string{"inner", "outer"}},
+		"LSTM": {Model(14, Graph([]Message{Value("x", F32, 2, 1, 1)}, []Message{Value("y", F32, 2, 1, 1, 1)}, weights,
+			named("outer", Node("LSTM", []string{"x", "W", "R"}, []string{"y"}, Attr("hidden_size", 1))))), []string{"outer"}},
+	} {
+		m, err := onnx.Import("model.onnx", c.model, onnx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		ir.Walk(m.Func("main").Body.Ops, func(o *ir.Op) bool {
+			switch {
+			case o.Loc != nil:
+				got[o.Loc.Text] = true
+			case o.Name != op.Return:
+				t.Errorf("%s: %s has no place", name, o.Name)
+			}
+			return true
+		})
+		if places := slices.Sorted(maps.Keys(got)); !slices.Equal(places, c.want) {
+			t.Errorf("%s: places %q, not %q", name, places, c.want)
+		}
 	}
 }
 
