@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Callable
 
-from . import _autocast
+from . import _autocast, _translations
 from ._errors import TraceError, own_file
 from ._shapes import Shape
 
@@ -103,7 +103,7 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
     try:
         with _quiet(), torch.no_grad():
             program = torch.onnx.export(
-                exported, dynamo=True, optimize=False, verbose=False, external_data=False, custom_translation_table=_translations()
+                exported, dynamo=True, optimize=False, verbose=False, external_data=False, custom_translation_table=_translations.table()
             )
             graph = program.model.graph
             _weights_to_inputs(graph, keep=training and weights)
@@ -125,48 +125,12 @@ def to_onnx(exported: Any, training: bool = False, weights: bool = True) -> Any:
     return program
 
 
-def _translations() -> dict[Any, Callable[..., Any]]:
-    """What layers of experts compute with, for which ONNX has no operators: products of groups of rows, an operator of dmir's own, and
-    how many tokens each expert has."""
-    import onnx
-    import torch
-    from onnxscript import opset18 as op
-    from onnxscript.values import Op, Opset
-
-    of = onnx.defs.OpSchema.FormalParameter
-    types = [("T", [f"tensor({t})" for t in ("float16", "bfloat16", "float", "double")], ""), ("I", ["tensor(int32)", "tensor(int64)"], "")]
-    schema = onnx.defs.OpSchema(
-        "GroupedMatmul", "dmir", 1, inputs=[of("x", "T"), of("w", "T"), of("ends", "I")], outputs=[of("y", "T")], type_constraints=types
-    )
-    product = Op(Opset("dmir", 1), "GroupedMatmul", schema)
-
-    def grouped(x: Any, w: Any, offs: Any, bias: Any = None, out_dtype: Any = None) -> Any:
-        if bias is not None or out_dtype is not None:
-            raise TraceError("grouped_mm with a bias or another type of results is not supported")
-        return product(x, w, offs)
-
-    def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-        if max <= min:
-            max = min + 1  # one value, as of one expert
-        number = op.CastLike(bins, x)
-        at = op.Floor(op.Div(op.Mul(op.Sub(op.Reshape(x, [-1]), op.CastLike(min, x)), number), op.CastLike(max - min, x)))
-        inside = op.And(op.GreaterOrEqual(at, op.CastLike(0, x)), op.LessOrEqual(at, number))
-        at = op.Where(inside, op.Min(at, op.CastLike(bins - 1, x)), op.CastLike(bins, x))
-        counts = op.ReduceSum(op.OneHot(op.Cast(at, to=7), op.Constant(value_int=bins + 1), op.CastLike([0, 1], x)), [0], keepdims=0)
-        return op.Slice(counts, [0], [bins])
-
-    table = {torch.ops.aten.histc.default: histc}
-    for space, name in ("aten", "_grouped_mm"), ("transformers", "grouped_mm_fallback"):
-        found = getattr(getattr(torch.ops, space), name, None)
-        if found is not None:
-            table[found.default] = grouped
-    return table
-
-
 @contextlib.contextmanager
 def _without_cache(module: Any) -> Iterator[None]:
     """Models of transformers fill no cache of keys and values, unless a caller passes use_cache=True: none is given to them."""
-    configs = {id(c): c for m in module.modules() if getattr(c := getattr(m, "config", None), "use_cache", None) is True}.values()
+    configs = {
+        id(c): c for m in module.modules() if (c := getattr(m, "config", None)) is not None and getattr(c, "use_cache", None) is True
+    }.values()
     for c in configs:
         c.use_cache = False
     try:
@@ -208,11 +172,11 @@ def _called_functions() -> Iterator[None]:
         frames = [frame for i, frame in enumerate(stack) if id(frame) in kept or i > first and own_file(frame.filename)]
         return traceback.StackSummary.from_list(frames)
 
-    TracerBase._filter_traceback_frames = with_functions  # type: ignore[method-assign]
+    TracerBase._filter_traceback_frames = with_functions
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = filtered  # type: ignore[method-assign]
+        TracerBase._filter_traceback_frames = filtered
 
 
 def files(data: bytes) -> list[str]:

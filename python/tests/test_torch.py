@@ -231,12 +231,24 @@ class Traces(Case):
             ("a module that fails", lambda: dmir.trace(Wrong, dmir.shape("f32[2]")), "AttributeError"),
             ("control flow by data", lambda: dmir.trace(Dynamic, dmir.shape("f32[2]")), "failed while it was traced"),
             ("a line of the person's", lambda: dmir.trace(Wrong, "f32[2]"), r"test_torch.py:\d+, in forward: return x.nope\)$"),
-            ("a remedy for control flow", lambda: dmir.trace(Dynamic, "f32[2]"), r"torch.where or torch.cond .*test_torch.py:\d+, in forward"),
+            (
+                "a remedy for control flow",
+                lambda: dmir.trace(Dynamic, "f32[2]"),
+                r"torch.where or torch.cond .*test_torch.py:\d+, in forward",
+            ),
             ("a text that is no shape", lambda: dmir.trace(Dynamic, "2x3"), "'2x3' is not a shape"),
             ("no arguments", lambda: dmir.trace(Dynamic), "give each argument or its shape"),
-            ("a loss that is a function", lambda: dmir.trace(Dynamic, "f32[2]", loss=f, optimizer="sgd"), "loss= is a name, one of cross_entropy, "),
+            (
+                "a loss that is a function",
+                lambda: dmir.trace(Dynamic, "f32[2]", loss=f, optimizer="sgd"),
+                "loss= is a name, one of cross_entropy, ",
+            ),
             ("a loss alone", lambda: dmir.trace(Dynamic, "f32[2]", loss="mse"), "both loss= and optimizer="),
-            ("a misspelt loss", lambda: dmir.trace(Dynamic, "f32[2]", loss="crossentropy", optimizer="sgd"), "did you mean 'cross_entropy'"),
+            (
+                "a misspelt loss",
+                lambda: dmir.trace(Dynamic, "f32[2]", loss="crossentropy", optimizer="sgd"),
+                "did you mean 'cross_entropy'",
+            ),
             ("a misspelt optimizer", lambda: dmir.trace(Dynamic, "f32[2]", loss="mse", optimizer="adamW2"), "did you mean 'adamw'"),
             (
                 "a loss with weights",
@@ -265,13 +277,18 @@ class Traces(Case):
             (torch.nn.CrossEntropyLoss(), ("cross_entropy", {})),
             (torch.nn.CrossEntropyLoss, ("cross_entropy", {})),
             (torch.nn.functional.mse_loss, ("mse", {})),
-            (torch.nn.CrossEntropyLoss(label_smoothing=0.1, reduction="sum"), ("cross_entropy", {"label_smoothing": 0.1, "reduction": "sum"})),
+            (
+                torch.nn.CrossEntropyLoss(label_smoothing=0.1, reduction="sum"),
+                ("cross_entropy", {"label_smoothing": 0.1, "reduction": "sum"}),
+            ),
             (torch.nn.BCEWithLogitsLoss(), ("bce_with_logits", {})),
         ]:
             self.assertEqual(_torch.loss(given), want)
 
     def test_size_that_depends_on_data(self):
-        self.write("masked.py", "from torch import nn\n\nclass Masked(nn.Module):\n    def forward(self, x):\n        return x[x > 0].sum()\n")
+        self.write(
+            "masked.py", "from torch import nn\n\nclass Masked(nn.Module):\n    def forward(self, x):\n        return x[x > 0].sum()\n"
+        )
         with self.module("masked", (self.root / "masked.py").read_text()) as masked:
             with self.assertRaisesRegex(dmir.Error, r"(?s)^masked.Masked.onnx: .*\(masked.py:5 in forward\).*torch.where") as raised:
                 dmir.cost(masked.Masked(), "f32[4,8]")
@@ -324,6 +341,51 @@ class Backend(Case):
         ]:
             with self.subTest(what):
                 self.check(f, *args)
+
+    def test_what_torch_onnx_lacks(self):
+        """Operators without a translation in torch.onnx, and those of which it loses an argument: each alone in a result."""
+        import torch
+        from torch.nn import functional
+
+        torch.manual_seed(0)
+        x, square, table, part = torch.randn(6, 9), torch.randn(2, 3, 8, 8), torch.randn(20, 5), torch.rand(9)
+        labels = torch.tensor([0, 8, 3, 2, 3, 5])
+        bags, starts = torch.randint(0, 4, (12,)), torch.tensor([0, 3, 3, 10])
+        missing = torch.tensor([[1.0, float("nan"), 2.0], [3.0, 1.0, 2.0]])
+
+        def losses(x, labels, p):
+            kinds = ("mean", part), ("mean", None), ("sum", None), ("none", part)
+            return [
+                functional.cross_entropy(x, t, w, reduction=how, label_smoothing=0.1, ignore_index=ignored)
+                for how, w in kinds
+                for t, ignored in ((labels, 3), (p, -100))
+            ] + [functional.cross_entropy(x[0], labels[1], label_smoothing=0.1), functional.cross_entropy(x, p)]
+
+        def sums(bags, starts, table):
+            kinds = ("sum", 1), ("mean", None), ("mean", 1), ("max", None), ("max", 1)
+            return [functional.embedding_bag(bags, table, starts, mode=mode, padding_idx=pad) for mode, pad in kinds] + [
+                functional.embedding_bag(bags.reshape(4, 3), table, mode="mean"),
+                functional.embedding_bag(bags, table, starts, mode="sum", include_last_offset=True, per_sample_weights=table[:12, 0]),
+            ]
+
+        def others(x, square, missing):
+            return [
+                functional.avg_pool2d(square, 3, 2, 1, divisor_override=5),
+                functional.avg_pool2d(square[0], (3, 2), ceil_mode=True, count_include_pad=False),
+                *(torch.cdist(x, x[:4], p) for p in (0.0, 1.0, 3.0, float("inf"))),
+                torch.cdist(x, x[:4] + 1),
+                torch.median(x),
+                *torch.median(x, 0, keepdim=True),
+                torch.median(missing, 1)[0],
+            ]
+
+        for f, args in (losses, (x, labels, x.softmax(1))), (sums, (bags, starts, table)), (others, (x, square, missing)):
+            with self.subTest(f.__name__):
+                torch._dynamo.reset()
+                got, want = dmir.compile(f), f(*args)
+                with torch.no_grad(), warnings.catch_warnings():
+                    warnings.simplefilter("error", RuntimeWarning)
+                    torch.testing.assert_close(got(*args), want, equal_nan=True)
 
     def test_other_shapes_and_numbers(self):
         import torch
