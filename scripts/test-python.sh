@@ -8,11 +8,11 @@ set -euo pipefail
 
 # want_python puts a python3 with the packages of the tests first on PATH.
 want_python() {
-  python3 -c 'import IPython, equinox, flax, jax, numpy, optax, pandas' 2>/dev/null && return
+  python3 -c 'import IPython, equinox, flax, jax, numpy, optax, pandas, ruff' 2>/dev/null && return
   local at=$root/build/python
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv python3-venv
   [ -x "$at/bin/python" ] || alone python3 -m venv "$at" || cannot "python3 -m venv failed"
-  "$at/bin/python" -c 'import IPython, equinox, flax, jax, numpy, optax, pandas' 2>/dev/null ||
+  "$at/bin/python" -c 'import IPython, equinox, flax, jax, numpy, optax, pandas, ruff' 2>/dev/null ||
     alone "$at/bin/python" -m pip install --quiet --disable-pip-version-check -r "$root/python/tests/requirements.txt" ||
     cannot "pip could not install what python/tests/requirements.txt lists"
   export PATH="$at/bin:$PATH"
@@ -28,4 +28,5 @@ export DMIR=$root/build/dmir PYTHONPATH=$root/python PYTHONDONTWRITEBYTECODE=1 J
 export IPYTHONDIR=$scratch/ipython TMPDIR=$scratch
 cd "$root/python/tests"
 if [ $# = 0 ]; then set -- discover; fi # the word comes first
+python3 -m ruff check --no-cache .. && python3 -m ruff format --no-cache --check ..
 python3 -W error::ResourceWarning -m unittest "$@" -v

@@ -23,7 +23,9 @@ _LOWER = frozenset(
     conv_transpose2d conv_transpose3d convolution cudnn_convolution cudnn_convolution_transpose einsum gru_cell linalg_multi_dot linalg_vecdot
     linear lstm_cell matmul mkldnn_rnn_layer mm mv prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention""".split()
 )
-_WIDEST = frozenset("addcdiv addcmul atan2 bilinear cat cross dot grid_sampler index_copy index_put scatter_add stack tensordot vdot".split())
+_WIDEST = frozenset(
+    "addcdiv addcmul atan2 bilinear cat cross dot grid_sampler index_copy index_put scatter_add stack tensordot vdot".split()
+)
 _BY_DTYPE = frozenset("cumprod cumsum log_softmax prod softmax sum".split())
 # Ops that consist of those above, which torch.export leaves whole: their parts decide.
 _COMPOSED = {
@@ -53,7 +55,11 @@ def as_asked(module: Any) -> Iterator[None]:
             caller = sys._getframe(1)
             f = caller.f_locals.get("func") if caller.f_code.co_name == "decorate_autocast" else None  # a decorator, made before
             code = getattr(f, "__code__", None)
-            if code and _turned_off(f.__globals__, range(code.co_firstlineno, max(n or 0 for _, _, n in code.co_lines()) + 1)):
+            if (
+                f is not None
+                and code
+                and _turned_off(f.__globals__, range(code.co_firstlineno, max(n or 0 for _, _, n in code.co_lines()) + 1))
+            ):
                 self._enabled = True
         self._before = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
         made = enter(self)
@@ -335,7 +341,12 @@ def _map(x: Any, f: Any) -> Any:
 
 def _nodes(x: Any) -> list[Any]:
     found: list[Any] = []
-    _map(x, lambda n: found.append(n) or n)
+
+    def visit(n: Any) -> Any:
+        found.append(n)
+        return n
+
+    _map(x, visit)
     return found
 
 

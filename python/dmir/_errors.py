@@ -40,7 +40,7 @@ def tracebacks() -> bool:
 
 
 def meant(word: str, names: Iterable[str]) -> str:
-    """" (did you mean NAME?)" for a misspelt name, else nothing."""
+    """What follows a misspelt name, (did you mean NAME?), or nothing."""
     near = difflib.get_close_matches(word.lower(), list(names), 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Callable
 
-from ._errors import TraceError
 from ._shapes import Shape
 
 # Locations of StableHLO: "/path/model.py":6:12 to :17.
@@ -117,7 +116,6 @@ def _set(x: Any) -> set:
 
 def closed(f: Callable[..., Any], constants: Any, held: dict[str, Any]) -> Callable[..., Any]:
     """f on arrays only: the constants come from here, and what it returns beside arrays goes to held["statics"]."""
-    import jax
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -210,7 +210,9 @@ def _loss(loss: Any) -> Callable[[Any, Any], Any]:
         return loss
     if loss in named:
         return named[loss]
-    raise TraceError(f"there is no loss {loss!r}{meant(str(loss), named)}; give a function of the output and the target, or one of {', '.join(named)}")
+    raise TraceError(
+        f"there is no loss {loss!r}{meant(str(loss), named)}; give a function of the output and the target, or one of {', '.join(named)}"
+    )
 
 
 def _optimizer(optimizer: Any, lr: float | None) -> tuple[Callable[..., Any], Callable[..., Any]]:

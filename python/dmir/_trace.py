@@ -131,7 +131,9 @@ def trace(
             raise TraceError("loss= and optimizer= make a step of a model, state= is of a function that is a step")
         framework, suffix = f"jax {jax.__version__}", ".mlir"
         if loss is not None or state:
-            text, weights = _attempt(_jax_step, f, args, kwargs, loss, optimizer, lr, state, name, save_weights, static_argnums, static_argnames)
+            text, weights = _attempt(
+                _jax_step, f, args, kwargs, loss, optimizer, lr, state, name, save_weights, static_argnums, static_argnames
+            )
         else:
             text = _attempt(_jax.lower, f, args, kwargs, static_argnums, static_argnames)
         files, program = _jax.files(text), text.encode()
@@ -217,7 +219,7 @@ def _attempt(make: Callable[..., Any], f: Any, *args: Any) -> Any:
         if type(e).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in first:
             first = f"what Python does here depends on data, and a trace has none: write it with torch.where or torch.cond ({first})"
         elif isinstance(e, TypeError) and first.startswith("missing a required argument"):
-            first += "; give each argument or its shape, such as \"f32[8,64]\""
+            first += '; give each argument or its shape, such as "f32[8,64]"'
         what = f"{getattr(f, '__qualname__', type(f).__name__)} failed while it was traced"
         raise TraceError(f"{what}: {type(e).__name__}: {first}{own_line(e)}") from (e if tracebacks() else None)
 
@@ -244,7 +246,16 @@ def _framework(f: Any, args: tuple, kwargs: dict[str, Any]) -> str:
 
 
 def _jax_step(
-    f: Any, args: tuple, kwargs: dict[str, Any], loss: Any, optimizer: Any, lr: float | None, state: int, name: str, values: bool, *static: Any
+    f: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    loss: Any,
+    optimizer: Any,
+    lr: float | None,
+    state: int,
+    name: str,
+    values: bool,
+    *static: Any,
 ) -> tuple[str, dict[str, Any]]:
     """The text of a step of JAX, made of a model where there is a loss, and what its file of weights has."""
     step = _step.Step(f, args, state) if loss is None else _step.of_model(f, args, loss, optimizer, lr, values)
@@ -296,9 +307,7 @@ def _folder(workspace: Path) -> Path:
     return folder / "traces"
 
 
-def _write(
-    folder: Path, workspace: Path, made: Trace, program: bytes, weights: dict[str, Any], command: Sequence[str] | None
-) -> Trace:
+def _write(folder: Path, workspace: Path, made: Trace, program: bytes, weights: dict[str, Any], command: Sequence[str] | None) -> Trace:
     """Writes a trace: the program and its weights first, since the .json says that they are there."""
     made.program, made.path = folder / made.program, folder / f"{made.name}.json"
     here = os.path.relpath(Path.cwd(), workspace)

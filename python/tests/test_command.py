@@ -128,7 +128,9 @@ class Binary(Case):
             with self.subTest(folder=folder):
                 for name in ("DMIR", "GOBIN", "GOPATH"):
                     os.environ.pop(name, None)
-                os.environ.update({name: os.pathsep.join(str(self.root / part) for part in value.split(":")) for name, value in variables.items()})
+                os.environ.update(
+                    {name: os.pathsep.join(str(self.root / part) for part in value.split(":")) for name, value in variables.items()}
+                )
                 os.environ.update(PATH=str(self.root), HOME=str(self.root))
                 made = self.write(f"{folder}/dmir", "#!/bin/sh\n")
                 made.chmod(0o755)

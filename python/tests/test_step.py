@@ -151,7 +151,12 @@ class Steps(Case):
 
         w, x = {"w": jnp.ones((2, 2))}, dmir.shape("f32[2,2]")
         for what, f, options, want in [
-            ("another shape", lambda p, x: {"w": x[:1]}, {"state": 1}, r"argument 0: \['w'\] is float32\[1, 2\], in the argument float32\[2, 2\]"),
+            (
+                "another shape",
+                lambda p, x: {"w": x[:1]},
+                {"state": 1},
+                r"argument 0: \['w'\] is float32\[1, 2\], in the argument float32\[2, 2\]",
+            ),
             ("another tree", lambda p, x: ({"v": x}, x), {"state": 1}, r"\['w'\] is missing, in the argument float32"),
             ("too few results", lambda p, x: w, {"state": 2}, "result 1 is not the next value of argument 1: it is missing"),
             ("too many", lambda p, x: w, {"state": 3}, "state=3 is not a number of the 2 arguments"),
