@@ -170,8 +170,8 @@ func planAll(a *app, p *program.Program, funcs []*cost.Func, named bool) ([]*cos
 			return nil, err
 		case err != nil:
 			help := "leave out --planned, which gives the figures as written"
-			if open := f.Unbound(); len(open) > 0 {
-				help = "give sizes with --bind " + open[0] + "=…"
+			if len(f.Unbound()) > 0 {
+				help = bindOpen(f)
 			}
 			return nil, &failure{"DM503", "--planned", fmt.Sprintf("@%s cannot be planned: %v", f.Func.Name, err), help}
 		}

@@ -114,7 +114,7 @@ func (a *app) listing(path string, by string, unfold []string, p *program.Progra
 		for _, f := range funcs {
 			x, err := attribution.Of(f, p.Target, nil)
 			if err != nil {
-				return nil, &failure{"DM605", "--by " + by, "@" + f.Func.Name + ": " + err.Error(), "give sizes with --bind"}
+				return nil, &failure{"DM605", "--by " + by, "@" + f.Func.Name + ": " + err.Error(), bindOpen(f)}
 			}
 			l.Functions = append(l.Functions, x)
 		}
@@ -216,7 +216,7 @@ func (c runCmd) attribute(a *app, p *program.Program, f *cost.Func, res *driver.
 	}
 	x, err := attribution.Of(f, p.Target, times)
 	if err != nil {
-		return &failure{"DM605", "--by " + c.By, "@" + f.Func.Name + ": " + err.Error(), "give sizes with --bind"}
+		return &failure{"DM605", "--by " + c.By, "@" + f.Func.Name + ": " + err.Error(), bindOpen(f)}
 	}
 	sources.Look(x)
 	l := &attribution.Listing{By: attribution.By(c.By), Target: res.Device, Level: "measured", Functions: []*attribution.Function{x}, Sources: sources, Color: styleOf(a.stdout).Color}
@@ -302,4 +302,9 @@ func (c lintCmd) traced(a *app, path string, p *program.Program, opts program.Op
 		found = append(found, finding{f.Src, f.Diagnostic})
 	}
 	return found, hidden, err
+}
+
+// bindOpen says how to give the sizes that a function leaves open.
+func bindOpen(f *cost.Func) string {
+	return "give sizes with --bind " + strings.Join(f.Unbound(), "=…,") + "=…"
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from . import _binary
 from ._errors import Error
 from ._trace import Trace, temporary
 
+_OPEN = re.compile(r"--bind (\S+)=…")
 _VIEWS = ("line", "module", "function", "scope")
 
 
@@ -70,10 +73,10 @@ class Cost:
 
     def _repr_html_(self) -> str:
         program = self._trace.program if self._trace else self._program
-        target = [a for a in self._arguments if a.startswith("--target=")]
+        given = [a for a in self._arguments if a.startswith(("--target=", "--bind="))]
         parts = [_frame(self.to_html(), 540)]
         for kind, title in ("roofline", "Roofline"), ("memory", "Memory"):
-            page = _binary.run("report", "--kind", kind, *target, "-o", "-", program)
+            page = _binary.run("report", "--kind", kind, *given, "-o", "-", program)
             parts.append(f"<details><summary>{title}</summary>{_frame(page, 480)}</details>")
         return "\n".join(parts)
 
@@ -84,7 +87,14 @@ def _frame(page: str, height: int) -> str:
 
 
 def cost(
-    f: Any, *args: Any, target: str | None = None, by: str = "line", planned: bool = False, top: int | None = None, **options: Any
+    f: Any,
+    *args: Any,
+    target: str | None = None,
+    by: str = "line",
+    planned: bool = False,
+    top: int | None = None,
+    bind: Mapping[str, int] | None = None,
+    **options: Any,
 ) -> Cost:
     """What each line, module, function or name scope of f costs on a machine, without running it.
 
@@ -94,6 +104,7 @@ def cost(
         by: "line", "module", "function" or "scope" (of JAX the name stack).
         planned: whether the figures are those of the program as it is compiled, not as it is written.
         top: the number of rows, the heaviest; by default all.
+        bind: the sizes that a program leaves open, such as {"trips": 20} of a while loop whose number of iterations is not known.
     """
     if by not in _VIEWS:
         raise Error(f"by={by!r} is not one of {', '.join(_VIEWS)}")
@@ -115,9 +126,11 @@ def cost(
         arguments.append("--planned")
     if top is not None:
         arguments.append(f"--top={top}")
+    arguments += [f"--bind={name}={size}" for name, size in (bind or {}).items()]
     try:
         return Cost(trace, program, arguments)
     except Error as e:
-        if isinstance(f, (str, os.PathLike, Trace)):
-            raise
-        raise type(e)(str(e).replace(f"{program.parent}{os.sep}", "")) from None  # a folder that the person does not know
+        text = _OPEN.sub(lambda m: "bind={" + ", ".join(f'"{name}": …' for name in m[1].split("=…,")) + "}", str(e))
+        if not isinstance(f, (str, os.PathLike, Trace)):
+            text = text.replace(f"{program.parent}{os.sep}", "")  # a folder that the person does not know
+        raise type(e)(text) from None

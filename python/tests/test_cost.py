@@ -32,6 +32,18 @@ class Cost(Case):
         self.assertEqual(len(made.cost(top=2).rows), 2)
         self.assertEqual(made.cost(target="a100-80").target, "a100-80")
 
+    def test_sizes_that_are_open(self):
+        """The iterations of a loop are a size that a program leaves open: the error says how to give it."""
+        import jax
+
+        def halved(x):
+            return jax.lax.while_loop(lambda x: abs(x).sum() > 1, lambda x: x / 2, x)
+
+        with self.assertRaisesRegex(dmir.Error, r'bind=\{"trips": …\}'):
+            dmir.cost(halved, "f32[8]")
+        few, many = (dmir.cost(halved, "f32[8]", bind={"trips": n}).total["flop"] for n in (2, 20))
+        self.assertEqual(few * 10, many)
+
     def test_of_a_function_writes_no_trace(self):
         with self.module("model", JAX_MODEL) as model:
             cost = dmir.cost(model.step, target="h100")
