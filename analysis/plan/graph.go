@@ -84,7 +84,10 @@ type graph struct {
 	again          map[*ir.Value]bool // arguments that the text has gathered again for the backward pass
 	flop           float64            // of a step, all layers
 	target         *machine.Machine
-	timed          sync.Map // machine.Product and machine.Attention to seconds
+	timed          sync.Map  // machine.Product and machine.Attention to seconds
+	ties           sync.Once // of what follows
+	variables      []variable
+	ofNode         []int
 	work           *work.Counts
 	// near is that the model follows what texts take as they are compiled, which are compared with it: see search.fuse,
 	// model.exposed, model.aside and hidden.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	"dmir/analysis/plan/solve"
@@ -43,8 +44,8 @@ type link struct {
 }
 
 func newModel(g *graph, gr *grid, bandwidth float64) *model {
-	m := &model{graph: g, grid: gr, bandwidth: bandwidth, ofNode: make([]int, len(g.nodes)), ofValue: make([]int, len(g.values))}
-	m.tie()
+	m := &model{graph: g, grid: gr, bandwidth: bandwidth, ofValue: make([]int, len(g.values))}
+	m.ofNode, m.vars = g.tied()
 	for i := range m.ofValue {
 		m.ofValue[i] = -1
 	}
@@ -62,6 +63,16 @@ func newModel(g *graph, gr *grid, bandwidth float64) *model {
 	m.share()
 	m.connect()
 	return m
+}
+
+// tied are the variables of nodes, which are the same on all grids.
+func (g *graph) tied() (ofNode []int, vars []variable) {
+	g.ties.Do(func() {
+		m := &model{graph: g, ofNode: make([]int, len(g.nodes))}
+		m.tie()
+		g.variables, g.ofNode = m.vars, m.ofNode
+	})
+	return g.ofNode, slices.Clone(g.variables)
 }
 
 // tie gives nodes their variables: those of equal layers at the same place have one.
@@ -385,6 +396,40 @@ func (g *graph) hidden() float64 {
 	return 1
 }
 
+// apart is what the choices of m take at least, each by itself: no choice of all together takes less.
+func (m *model) apart(l load) float64 {
+	t := 0.0
+	for i := range m.vars {
+		x := &m.vars[i]
+		if len(x.strategies) == 0 {
+			continue
+		}
+		least := math.Inf(1)
+		for c := range x.strategies {
+			takes := 0.0
+			for _, at := range x.nodes {
+				takes += m.takes(m.nodes[at], &x.strategies[c], l)
+			}
+			least = min(least, takes)
+		}
+		t += least
+	}
+	return t
+}
+
+// takes is how long a device takes in a step for n, divided by s, without what is beside the computation.
+func (m *model) takes(n *node, s *strategy, l load) float64 {
+	micro, single := m.weights(l)
+	times := m.between(n.layer, n.layer)
+	switch {
+	case n.o == nil:
+		return preferPieces * s.held / m.bandwidth * times * single
+	case n.micro:
+		return (s.time + s.comm) * micro * times * m.again(n, l.recompute)
+	}
+	return (s.time + s.comm) * single * times
+}
+
 // problem is the choice of strategies and layouts as an optimization.
 func (m *model) problem(l load) *solve.Problem {
 	micro, single := m.weights(l)
@@ -407,11 +452,8 @@ func (m *model) problem(l load) *solve.Problem {
 		for _, at := range x.nodes {
 			n := m.nodes[at]
 			times := m.between(n.layer, n.layer)
-			w := single * times
-			if n.micro {
-				w = micro * times * m.again(n, l.recompute)
-			}
 			for c, s := range x.strategies {
+				p.Unary[i][c] += m.takes(n, &s, l)
 				if n.o == nil {
 					beside, comm := &excess, s.comm*times*single
 					if s.again {
@@ -422,9 +464,6 @@ func (m *model) problem(l load) *solve.Problem {
 					}
 					beside.Unary[i][c] += l.hidden * comm
 					p.Unary[i][c] += (1 - l.hidden) * comm
-					p.Unary[i][c] += preferPieces * s.held / m.bandwidth * times * single
-				} else {
-					p.Unary[i][c] += (s.time + s.comm) * w
 				}
 				if n.micro && n.o != nil {
 					computes := s.time * times * m.again(n, l.recompute)
@@ -470,27 +509,15 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 				w *= m.again(m.nodes[k.node], l.recompute)
 			}
 		}
-		v := m.values[k.value]
-		from, to := &m.vars[k.from], &m.vars[k.to]
-		rows, cols := from.size(), to.size()
-		table := make([]float64, rows*cols)
-		zero := true
-		for a := range rows {
-			la := m.made(k, a)
-			for b := range cols {
-				if t := m.grid.convert(v, la, m.wanted(k, b)).time * w; t != 0 {
-					table[a*cols+b] = t
-					zero = false
-				}
-			}
-		}
-		if zero {
+		from, to := m.vars[k.from].size(), m.vars[k.to].size()
+		table := m.conversions(k, w)
+		if table == nil {
 			continue
 		}
 		u, w2 := k.from, k.to
 		if u == w2 { // a variable with itself, as of layers in a row
-			for a := range rows {
-				t := table[a*cols+a]
+			for a := range from {
+				t := table[a*to+a]
 				if k.deferred {
 					excess.Unary[u][a] += l.hidden * t
 					t *= 1 - l.hidden
@@ -503,17 +530,17 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 		if !ok {
 			if f, back := at[pair{w2, u}]; back {
 				e, ok = f, true
-				table = transposed(table, rows, cols)
+				table = transposed(table, from, to)
 			}
 		}
 		if !ok {
 			e = len(p.Edges)
 			at[pair{u, w2}] = e
-			p.Edges = append(p.Edges, solve.Edge{U: u, V: w2, Cost: make([]float64, rows*cols)})
+			p.Edges = append(p.Edges, solve.Edge{U: u, V: w2, Cost: make([]float64, from*to)})
 			excess.Edges = append(excess.Edges, nil)
 		}
 		if k.deferred && excess.Edges[e] == nil {
-			excess.Edges[e] = make([]float64, rows*cols)
+			excess.Edges[e] = make([]float64, from*to)
 		}
 		for i, t := range table {
 			if k.deferred {
@@ -523,6 +550,50 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 			p.Edges[e].Cost[i] += t
 		}
 	}
+}
+
+// conversions is what link k takes w times, by the choices at its ends; nil where all take nothing. Many choices give the value one
+// layout, and each pair of layouts is priced once.
+func (m *model) conversions(k *link, w float64) []float64 {
+	have, of := layouts(m.vars[k.from].size(), func(i int) layout { return m.made(k, i) })
+	want, to := layouts(m.vars[k.to].size(), func(i int) layout { return m.wanted(k, i) })
+	each, zero := make([]float64, len(have)*len(want)), true
+	for a, la := range have {
+		for b, lb := range want {
+			t := m.grid.convert(m.values[k.value], la, lb).time * w
+			each[a*len(want)+b] = t
+			zero = zero && t == 0
+		}
+	}
+	m.work.Add("conversions", len(each))
+	if zero {
+		return nil
+	}
+	table := make([]float64, 0, len(of)*len(to))
+	for _, a := range of {
+		row := each[a*len(want):][:len(want)]
+		for _, b := range to {
+			table = append(table, row[b])
+		}
+	}
+	return table
+}
+
+// layouts are the different ones of n choices, and which of them each choice has.
+func layouts(n int, at func(i int) layout) (all []layout, of []int) {
+	of = make([]int, n)
+	seen := map[layout]int{}
+	for i := range of {
+		l := at(i)
+		k, ok := seen[l]
+		if !ok {
+			k = len(all)
+			seen[l] = k
+			all = append(all, l)
+		}
+		of[i] = k
+	}
+	return all, of
 }
 
 func transposed(t []float64, rows, cols int) []float64 {

@@ -183,6 +183,19 @@ func TestWorkOfLayers(t *testing.T) {
 	}
 }
 
+// Of most settings the least time of each op alone says that they are not among the best ones.
+func TestWorkOfSettings(t *testing.T) {
+	m := loadText(t, gpt(t, 12))
+	counts := &work.Counts{}
+	r, err := Search(t.Context(), m, m.Func("train"), Options{Machine: cluster(t, "dgx-a100"), Devices: 4, Fix: Setting{Recompute: None}, Top: 2, Work: counts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if did := counts.Take(); did["bounded settings"] == 0 || 2*did["bounded settings"] > r.Searched || did["settings"] > did["bounded settings"] {
+		t.Errorf("of %d settings %d are bounded with all ops together, and %d are looked at", r.Searched, did["bounded settings"], did["settings"])
+	}
+}
+
 const twoProducts = `func.func @train(%x: tensor<64x256xf32>, %w: tensor<256x256xf32> {dm.stddev = 0.1}, %v: tensor<256x256xf32> {dm.stddev = 0.1})
     -> (tensor<f32>, tensor<256x256xf32> {dm.state = "w"}, tensor<256x256xf32> {dm.state = "v"}) {
   %loss, %dw, %dv = dm.grad @loss %x, %w, %v, wrt = [1, 2]

@@ -38,32 +38,7 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 			o.Progress(done, 3*len(settings))
 		}
 	}
-	// What a setting takes at least, with unlimited memory, tells in which order to look, and when to stop.
-	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
-		if ctx.Err() != nil {
-			return
-		}
-		least := s.optimistic(ctx, settings[i])
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		settings[i].least = least
-		step()
-	})
-	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.least, b.least) })
-	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
-		if ctx.Err() != nil {
-			return
-		}
-		var found []*candidate
-		bound, need := settings[i].least, shortage{bytes: math.Inf(1)}
-		if bound < s.cutoff() || s.o.Price != nil && settings[i].plain() {
-			found, bound, need = s.look(ctx, settings[i])
-		}
-		s.lock.Lock()
-		defer s.lock.Unlock()
-		s.keep(found, bound, need)
-		step()
-	})
+	s.explore(ctx, settings, step)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -138,17 +113,21 @@ type setting struct {
 	micro     int64
 	recompute string
 	least     float64 // s: no plan of it takes less
+	bounded   bool    // least is that of its choices together, and not of each by itself
+	at        int     // among all settings
 }
 
 // plain reports whether the setting is one axis, without a pipeline or micro-batches.
-func (set *setting) plain() bool {
-	divide := 0
+func (set *setting) plain() bool { return set.several() == 1 && set.pipe == 1 && set.micro == 1 }
+
+// several is how many axes beside the pipeline have several devices.
+func (set *setting) several() (n int) {
 	for _, a := range set.axes {
 		if a.Size > 1 {
-			divide++
+			n++
 		}
 	}
-	return divide == 1 && set.pipe == 1 && set.micro == 1
+	return n
 }
 
 // A candidate is a plan with the model that it comes from.
@@ -244,18 +223,32 @@ func (g *graph) tokens() int64 {
 	return n
 }
 
-// optimistic is what a setting takes at least.
+// free is how a setting is weighed with unlimited memory.
+func (s *search) free(set setting) load {
+	recompute := None
+	if s.o.Fix.Recompute != "" {
+		recompute = s.o.Fix.Recompute
+	}
+	return load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
+}
+
+// apart is what a setting takes at least if each op is divided by itself.
+func (s *search) apart(set setting) float64 {
+	gr, err := s.grid(set)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return newModel(set.form.graph, gr, s.bandwidth).apart(s.free(set))
+}
+
+// optimistic is what a setting takes at least with unlimited memory, as far as it may be better than those that are kept.
 func (s *search) optimistic(ctx context.Context, set setting) float64 {
 	gr, err := s.grid(set)
 	if err != nil {
 		return math.Inf(1)
 	}
-	recompute := None
-	if s.o.Fix.Recompute != "" {
-		recompute = s.o.Fix.Recompute
-	}
-	l := load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
-	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(l), quick)
+	s.graph.work.Add("bounded settings", 1)
+	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(s.free(set)), s.better())
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
 	}
@@ -296,6 +289,7 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 	if err != nil {
 		return nil, bound, need
 	}
+	s.graph.work.Add("settings", 1)
 	m := newModel(set.form.graph, gr, s.bandwidth)
 	for _, recompute := range []string{None, Selective, Full} {
 		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && m.layers == nil {
@@ -342,7 +336,11 @@ const tries = 4
 // within is solve with a limit of the model's sums.
 func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set setting, l load) (found []*candidate, bound float64, need shortage) {
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
-	sol, err := solve.Solve(ctx, p, quick)
+	o := quick
+	if s.o.Price == nil && !set.plain() {
+		o = s.better()
+	}
+	sol, err := solve.Solve(ctx, p, o)
 	if err != nil {
 		return nil, bound, need
 	}
@@ -389,6 +387,15 @@ const gap = 1e-3
 
 // quick is the effort for each setting.
 var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
+
+// better is the effort for each setting where only choices count that take less than the last plan that is kept.
+func (s *search) better() solve.Options {
+	o := quick
+	if below := s.cutoff(); !math.IsInf(below, 1) {
+		o.Below = below
+	}
+	return o
+}
 
 // cutoff is the time of the last plan that is kept: settings that cannot be faster are not searched.
 func (s *search) cutoff() float64 {
@@ -515,11 +522,7 @@ func (c *candidate) complexity() int {
 	if c.whole {
 		return n
 	}
-	for _, a := range c.set.axes {
-		if a.Size > 1 {
-			n++
-		}
-	}
+	n += c.set.several()
 	if c.set.pipe > 1 {
 		n++
 	}

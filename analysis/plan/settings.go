@@ -21,7 +21,7 @@ func (s *search) settings() []setting {
 	var out []setting
 	for _, f := range s.forms {
 		for _, set := range s.settingsOf(f) {
-			if set.form = f; f.possible(set) {
+			if set.form, set.at = f, len(out); f.possible(set) {
 				out = append(out, set)
 			}
 		}

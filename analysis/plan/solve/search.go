@@ -71,9 +71,9 @@ func (s *search) offer(choice []int) {
 // cutoff is the bound from which a node cannot hold a choice that is better by more than the gap.
 func (s *search) cutoff() float64 {
 	if math.IsInf(s.out.Value, 1) {
-		return s.out.Value
+		return s.o.Below
 	}
-	return s.out.Value - s.o.Gap*math.Abs(s.out.Value)
+	return min(s.o.Below, s.out.Value-s.o.Gap*math.Abs(s.out.Value))
 }
 
 func (s *search) ended() bool {
@@ -158,7 +158,7 @@ func (s *search) meet() bool {
 			continue
 		}
 		o := s.o
-		o.Gap = 1e-9
+		o.Gap, o.Below = 1e-9, 0
 		sub := newSearch(s.ctx, s.p.leastUse(l), o)
 		sub.run()
 		least := sub.solution()

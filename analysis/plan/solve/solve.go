@@ -48,6 +48,7 @@ type Options struct {
 	Sweeps  int     // of message passing where elimination needs more than Entries; 0: 200
 	Gap     float64 // relative distance of Value and Bound at which the search ends; 0: 1e-9
 	Start   []int   // a choice to start from, as that of a similar problem; nil: none
+	Below   float64 // choices that cost as much or more are not asked for: the search ends where none costs less; 0: all are
 
 	// MILP solves what is left of a problem that elimination takes more than Entries for, before branch and
 	// bound; nil: none. What it proves holds within its tolerances.
@@ -69,6 +70,9 @@ func (o Options) filled() Options {
 	if o.Gap <= 0 {
 		o.Gap = 1e-9
 	}
+	if o.Below <= 0 {
+		o.Below = math.Inf(1)
+	}
 	if o.MILPLimit <= 0 {
 		o.MILPLimit = time.Minute
 	}
@@ -85,7 +89,7 @@ const (
 // A Solution is the best choice found. Bound ≤ the value of every choice that meets the limits, and
 // Bound = Value if Choice was proved to be within Options.Gap of the best.
 type Solution struct {
-	Choice     []int // by variable; nil if none was found
+	Choice     []int // by variable; nil if none was found, as where none costs less than Options.Below
 	Value      float64
 	Bound      float64
 	Method     string

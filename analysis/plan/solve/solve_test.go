@@ -194,6 +194,13 @@ func TestAgainstAllChoices(t *testing.T) {
 					// Elimination fits only after a search by message passing.
 					check(t, p, Options{Entries: 20}, true)
 					check(t, p, Options{Entries: 20, Nodes: -1, Sweeps: 3}, false)
+					if value, _ := brute(p); value > 0 && !math.IsInf(value, 1) {
+						check(t, p, Options{Entries: 20, Below: 1.01 * value}, true)
+						below := 0.9 * value
+						if best := check(t, p, Options{Entries: 20, Below: below}, false); best.Bound < below {
+							t.Fatalf("bound %v, and no choice costs less than %v", best.Bound, below)
+						}
+					}
 				})
 				if !ok {
 					return
