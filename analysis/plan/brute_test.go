@@ -107,6 +107,9 @@ func TestSmallProgramsExhaustively(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := exhaustive(problem)
+				if least := s.graph.apart(gr, s.free(set), s.bandwidth); least > want || least == 0 {
+					t.Errorf("%v: ops take %.9g by themselves, together %.9g\n%s", axes, least, want, text)
+				}
 				if math.Abs(sol.Value-want) > 1e-9*want && !(math.IsInf(want, 1) && sol.Choice == nil) {
 					t.Errorf("%v, memory %v: %.9g, the best is %.9g (%s)\n%s", axes, memory, sol.Value, want, sol.Method, text)
 				}

@@ -62,7 +62,7 @@ func (m *model) parts(choice []int, l load) []part {
 			}
 			continue
 		}
-		again := m.again(n, l.recompute)
+		again := n.again(l.recompute)
 		t := s.time + s.comm
 		switch n.phase {
 		case forward:
@@ -103,7 +103,7 @@ func (m *model) parts(choice []int, l load) []part {
 		p := &out[k.layer]
 		again := 1.0
 		if k.node >= 0 {
-			again = m.again(m.nodes[k.node], l.recompute)
+			again = m.nodes[k.node].again(l.recompute)
 		}
 		switch {
 		case k.deferred:

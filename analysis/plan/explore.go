@@ -19,6 +19,7 @@ type exploration struct {
 	wait  *sync.Cond
 	open  settingHeap
 	under int // settings that workers have
+	third int // settings with a third axis that nobody asked for
 	step  func()
 }
 
@@ -66,7 +67,7 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 		x.wait.Broadcast()
 	}()
 	switch {
-	case set.least >= x.cutoff() && !(x.o.Price != nil && set.plain()):
+	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || !set.bounded && x.enough(set):
 		x.done(nil, set.least, shortage{bytes: math.Inf(1)})
 		if !set.bounded {
 			x.tell()
@@ -80,6 +81,21 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 	default:
 		x.done(x.look(ctx, *set))
 	}
+}
+
+// mostThird is how many settings with a third axis that nobody asked for are bounded with all ops together: each takes as long as
+// several of two axes. What the others take at least counts for the bound of the search.
+const mostThird = 24
+
+// enough reports whether as many settings with a third axis were bounded as may be.
+func (x *exploration) enough(set *setting) bool {
+	if !set.roles {
+		return false
+	}
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	x.third++
+	return x.third > mostThird
 }
 
 // done is the end of a setting.

@@ -32,7 +32,7 @@ func (m *model) exposed(choice []int, l load) float64 {
 		case k.node >= 0:
 			again := 1.0
 			if k.phase != once {
-				again = m.again(m.nodes[k.node], l.recompute)
+				again = m.nodes[k.node].again(l.recompute)
 			}
 			takes[k.node] += t * again
 		default:
@@ -62,7 +62,7 @@ func (m *model) exposed(choice []int, l load) float64 {
 			last = append(last, i)
 			continue
 		}
-		takes[i] += (s.time + s.comm) * times * (m.again(n, l.recompute) - 1)
+		takes[i] += (s.time + s.comm) * times * (n.again(l.recompute) - 1)
 		order = append(order, i)
 	}
 	clock, net, work := 0.0, 0.0, 0.0

@@ -27,6 +27,7 @@ type grid struct {
 	pipe  int
 	micro int64 // micro-batches of a step
 	fix   Setting
+	roles bool // see setting
 	named bool // axes are those of the text
 	net   *network.Mesh
 	all   []string // names of axes

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"slices"
 
 	"dmir/analysis/plan/solve"
@@ -324,13 +323,13 @@ type load struct {
 
 // weights are how often a device does what is done for each micro-batch, and what is done once, if a pipeline's
 // stages were equal and never waited: no schedule takes less.
-func (m *model) weights(l load) (micro, single float64) {
+func (g *grid) weights(l load) (micro, single float64) {
 	p := float64(l.pipe)
-	return float64(m.grid.micro) / p, 1 / p
+	return float64(g.micro) / p, 1 / p
 }
 
-// again is how often node n runs for a micro-batch.
-func (m *model) again(n *node, recompute string) float64 {
+// again is how often n runs for a micro-batch.
+func (n *node) again(recompute string) float64 {
 	if n.unit < 0 {
 		return 1
 	}
@@ -396,43 +395,28 @@ func (g *graph) hidden() float64 {
 	return 1
 }
 
-// apart is what the choices of m take at least, each by itself: no choice of all together takes less.
-func (m *model) apart(l load) float64 {
-	t := 0.0
-	for i := range m.vars {
-		x := &m.vars[i]
-		if len(x.strategies) == 0 {
-			continue
-		}
-		least := math.Inf(1)
-		for c := range x.strategies {
-			takes := 0.0
-			for _, at := range x.nodes {
-				takes += m.takes(m.nodes[at], &x.strategies[c], l)
-			}
-			least = min(least, takes)
-		}
-		t += least
-	}
-	return t
-}
-
 // takes is how long a device takes in a step for n, divided by s, without what is beside the computation.
 func (m *model) takes(n *node, s *strategy, l load) float64 {
-	micro, single := m.weights(l)
-	times := m.between(n.layer, n.layer)
-	switch {
-	case n.o == nil:
-		return preferPieces * s.held / m.bandwidth * times * single
-	case n.micro:
-		return (s.time + s.comm) * micro * times * m.again(n, l.recompute)
+	if n.o == nil {
+		_, single := m.grid.weights(l)
+		return preferPieces * s.held / m.bandwidth * m.between(n.layer, n.layer) * single
 	}
-	return (s.time + s.comm) * single * times
+	return (s.time + s.comm) * m.runs(n, m.grid, l)
+}
+
+// runs is how often a device runs n, an op, in a step.
+func (g *graph) runs(n *node, gr *grid, l load) float64 {
+	micro, single := gr.weights(l)
+	times := g.between(n.layer, n.layer)
+	if n.micro {
+		return micro * times * n.again(l.recompute)
+	}
+	return single * times
 }
 
 // problem is the choice of strategies and layouts as an optimization.
 func (m *model) problem(l load) *solve.Problem {
-	micro, single := m.weights(l)
+	micro, single := m.grid.weights(l)
 	n := len(m.vars)
 	p := &solve.Problem{Unary: make([][]float64, n)}
 	excess, gathering := solve.Excess{Unary: make([][]float64, n)}, solve.Excess{Unary: make([][]float64, n)}
@@ -466,7 +450,7 @@ func (m *model) problem(l load) *solve.Problem {
 					p.Unary[i][c] += (1 - l.hidden) * comm
 				}
 				if n.micro && n.o != nil {
-					computes := s.time * times * m.again(n, l.recompute)
+					computes := s.time * times * n.again(l.recompute)
 					excess.Unary[i][c] -= computes * single
 					gathering.Unary[i][c] -= computes * micro
 				}
@@ -497,7 +481,7 @@ func (m *model) problem(l load) *solve.Problem {
 
 // tables adds the conversions on links: edges between variables.
 func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
-	micro, single := m.weights(l)
+	micro, single := m.grid.weights(l)
 	type pair struct{ u, v int }
 	at := map[pair]int{}
 	for i := range m.links {
@@ -506,7 +490,7 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 		if k.phase != once {
 			w = micro * k.times
 			if k.node >= 0 {
-				w *= m.again(m.nodes[k.node], l.recompute)
+				w *= m.nodes[k.node].again(l.recompute)
 			}
 		}
 		from, to := m.vars[k.from].size(), m.vars[k.to].size()

@@ -9,7 +9,8 @@
 // model (model.go) has a variable for each node, whose choices are the strategies of its op (strategy.go), and
 // links between them, priced by layouts (layout.go, between.go), and bounded by what devices hold (held.go); package solve finds the
 // cheapest choices and a bound. What they make of a step, its stages, time and memory by the
-// model, is in evaluate.go and schedule.go; look (search.go) tries more and more recomputation. What
+// model, is in evaluate.go and schedule.go; look (search.go) tries more and more recomputation. Which settings are looked at, and
+// which are given up by what they take at least (apart.go), explore.go decides. What
 // comes of a setting is a candidate; price.go ranks the first candidates by their texts as compiled, and
 // write.go states a plan in the program's text.
 package plan
@@ -45,7 +46,8 @@ type Options struct {
 
 // A Setting is the part of a plan that decides its mesh and schedule. What is 0 or empty is searched.
 type Setting struct {
-	// Devices along each axis. Context and Expert are the same third one; the name says what it divides, see graph.allowed.
+	// Devices along each axis. Context and Expert are the same third one; the name says what it divides, see graph.allowed. Where
+	// one of them is 1, none is searched.
 	Data, Context, Expert, Tensor, Pipe int
 	Chunks                              int // stages on each device of the pipeline
 	Microbatches                        int

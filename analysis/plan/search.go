@@ -112,6 +112,7 @@ type setting struct {
 	pipe      int
 	micro     int64
 	recompute string
+	roles     bool    // each axis divides what it is called after, see graph.allowed
 	least     float64 // s: no plan of it takes less
 	bounded   bool    // least is that of its choices together, and not of each by itself
 	at        int     // among all settings
@@ -232,13 +233,13 @@ func (s *search) free(set setting) load {
 	return load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
 }
 
-// apart is what a setting takes at least if each op is divided by itself.
+// apart is what a setting takes at least if each op is divided as is best for it.
 func (s *search) apart(set setting) float64 {
 	gr, err := s.grid(set)
 	if err != nil {
 		return math.Inf(1)
 	}
-	return newModel(set.form.graph, gr, s.bandwidth).apart(s.free(set))
+	return set.form.apart(gr, s.free(set), s.bandwidth)
 }
 
 // optimistic is what a setting takes at least with unlimited memory, as far as it may be better than those that are kept.
@@ -248,7 +249,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 		return math.Inf(1)
 	}
 	s.graph.work.Add("bounded settings", 1)
-	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(s.free(set)), s.better())
+	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(s.free(set)), s.better(set))
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
 	}
@@ -338,7 +339,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	bound, need = math.Inf(1), shortage{bytes: math.Inf(1), setting: set}
 	o := quick
 	if s.o.Price == nil && !set.plain() {
-		o = s.better()
+		o = s.better(set)
 	}
 	sol, err := solve.Solve(ctx, p, o)
 	if err != nil {
@@ -354,7 +355,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 		return nil, sol.Bound, need
 	}
 	bound = sol.Bound
-	if bound < s.cutoff() {
+	if bound < s.cutoff(set.roles) {
 		found, need.bytes = s.schedule(m, l, sol, set)
 		found = append(found, s.otherwise(ctx, m, l, p, sol, set)...)
 	}
@@ -388,25 +389,32 @@ const gap = 1e-3
 // quick is the effort for each setting.
 var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
 
-// better is the effort for each setting where only choices count that take less than the last plan that is kept.
-func (s *search) better() solve.Options {
+// better is the effort for a setting where only choices count that are to be kept.
+func (s *search) better(set setting) solve.Options {
 	o := quick
-	if below := s.cutoff(); !math.IsInf(below, 1) {
+	if below := s.cutoff(set.roles); !math.IsInf(below, 1) {
 		o.Below = below
 	}
 	return o
 }
 
-// cutoff is the time of the last plan that is kept: settings that cannot be faster are not searched.
-func (s *search) cutoff() float64 {
+// worthAnAxis is how much less, as a part, a plan with a third axis that nobody asked for has to take than the best one.
+const worthAnAxis = 0.01
+
+// cutoff is the time that a setting has to beat, or else is not searched: that of the last plan that is kept, and where it has a third
+// axis that nobody asked for, somewhat less than that of the best one.
+func (s *search) cutoff(third bool) float64 {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if len(s.best) < s.kept() {
-		return math.Inf(1)
-	}
-	worst := 0.0
+	best, worst := math.Inf(1), 0.0
 	for _, c := range s.best {
-		worst = max(worst, c.Time)
+		best, worst = min(best, c.Time), max(worst, c.Time)
+	}
+	switch {
+	case third:
+		return best * (1 - worthAnAxis)
+	case len(s.best) < s.kept():
+		return math.Inf(1)
 	}
 	return worst
 }
@@ -429,7 +437,7 @@ func (s *search) shown() int {
 
 // grid is the mesh of a setting, the pipeline's axis outermost.
 func (s *search) grid(set setting) (*grid, error) {
-	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, named: s.given.mesh != nil, times: map[transfer]float64{}, moves: map[int]*moves{}}
+	g := &grid{axes: set.axes, pipe: set.pipe, micro: set.micro, fix: s.o.Fix, roles: set.roles, named: s.given.mesh != nil, times: map[transfer]float64{}, moves: map[int]*moves{}}
 	axes := []network.Axis{{Name: "pipe", Size: set.pipe}}
 	for _, a := range set.axes {
 		axes = append(axes, network.Axis{Name: a.Name, Size: a.Size})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dmir/analysis/units"
+	"dmir/dialect/dim"
 )
 
 // The axes of a grid, as they are called until a plan tells what they divide.
@@ -71,8 +72,80 @@ func (s *search) settingsOf(of *form) []setting {
 				out = append(out, setting{axes: axes, pipe: int(pipe), micro: micro})
 			}
 		}
+		if f.Context == 0 && f.Expert == 0 {
+			out = append(out, s.ofThree(of, pipe)...)
+		}
 	}
 	return out
+}
+
+// ofThree are the settings with a third axis that nobody asked for. One along the sequence is looked at where a device has one sample
+// of a micro-batch: where it has several, more devices along the data axis can have them.
+func (s *search) ofThree(of *form, pipe int64) (out []setting) {
+	f := s.o.Fix
+	n := int64(s.o.Devices) / pipe
+	add := func(name string, third int64) {
+		for _, tensor := range divisors(n / third) {
+			data := n / third / tensor
+			if data == 1 || tensor == 1 || f.Data > 0 && int(data) != f.Data || f.Tensor > 0 && int(tensor) != f.Tensor {
+				continue
+			}
+			samples := data
+			if name == expertAxis {
+				samples *= third
+			}
+			if of.batch%samples != 0 {
+				continue
+			}
+			for _, micro := range s.micros(of, samples, pipe) {
+				if name == contextAxis && micro*samples != of.batch {
+					continue
+				}
+				out = append(out, setting{axes: []Axis{{dataAxis, int(data)}, {name, int(third)}, {tensorAxis, int(tensor)}}, pipe: int(pipe), micro: micro, roles: true})
+			}
+		}
+	}
+	positions, experts := of.divisibleByRole()
+	for _, third := range divisors(n)[1:] {
+		if positions%third == 0 {
+			add(contextAxis, third)
+		}
+		if experts%third == 0 {
+			add(expertAxis, third)
+		}
+	}
+	return out
+}
+
+// divisibleByRole are the largest numbers that divide the positions of each attention, and the experts of each contraction that has
+// some; 1 where there are none.
+func (g *graph) divisibleByRole() (positions, experts int64) {
+	with := func(all *int64, size dim.Dim) {
+		if k, ok := size.Int(); ok {
+			*all = gcd(*all, k)
+		}
+	}
+	for _, n := range g.nodes {
+		if n.o == nil || !n.micro {
+			continue
+		}
+		if isAttention(n) {
+			with(&positions, n.f.Sizes[n.f.Together[0]])
+		}
+		if isContraction(n) {
+			for _, f := range g.experts(n) {
+				with(&experts, n.f.Sizes[f])
+			}
+		}
+	}
+	return max(positions, 1), max(experts, 1)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // third is the axis between data and tensor that f asks for; its size is 1 where it asks for none.

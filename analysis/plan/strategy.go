@@ -103,15 +103,18 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 	return out
 }
 
-// asked reports whether the size of a is asked for.
+// asked reports whether a divides what it is called after, as an axis whose size is asked for.
 func (gr *grid) asked(a Axis) bool {
-	return slices.ContainsFunc(gr.fix.Axes(), func(b Axis) bool { return b.Name == a.Name && b.Size > 0 })
+	return gr.roles || slices.ContainsFunc(gr.fix.Axes(), func(b Axis) bool { return b.Name == a.Name && b.Size > 0 })
 }
 
 // allowed reports whether axis a may divide factor f of n where the sizes of axes are given: a data axis divides
 // samples in contractions, a context axis positions of the sequence, an expert axis experts and elsewhere samples, and a
-// tensor axis what parameters have, or heads.
+// tensor axis what parameters have, or heads. Where all axes have roles, a data axis divides samples of other ops too.
 func (g *graph) allowed(n *node, f, a int, gr *grid) bool {
+	if gr.roles && n.micro && gr.axes[a].Name == dataAxis && !isContraction(n) {
+		return f == n.batch
+	}
 	if !isContraction(n) || !n.micro || !gr.asked(gr.axes[a]) {
 		return true
 	}
