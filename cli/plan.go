@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"dmir/analysis/attribution"
 	"dmir/analysis/machine"
@@ -24,12 +25,13 @@ import (
 
 type planCmd struct {
 	targeting
-	Devices string `help:"Number of devices; a range of powers of two, 8..4096, or a list, 8,16,24, to compare (default: those of the program's mesh, else dmir.toml's)." placeholder:"N"`
-	Func    string `help:"The training step (default: the only one)." placeholder:"NAME"`
-	Batch   string `help:"The arguments with the samples of a step, %x,%labels (default: found)." placeholder:"NAMES"`
-	Memory  string `help:"Memory of a device that a plan may use (default: dmir.toml's, else all)." placeholder:"SIZE"`
-	Top     int    `help:"How many plans to show." default:"10" placeholder:"N"`
-	Explain bool   `help:"Show the stages of the best plan, and why the next one takes longer, term by term."`
+	Devices string        `help:"Number of devices; a range of powers of two, 8..4096, or a list, 8,16,24, to compare (default: those of the program's mesh, else dmir.toml's)." placeholder:"N"`
+	Func    string        `help:"The training step (default: the only one)." placeholder:"NAME"`
+	Batch   string        `help:"The arguments with the samples of a step, %x,%labels (default: found)." placeholder:"NAMES"`
+	Memory  string        `help:"Memory of a device that a plan may use (default: dmir.toml's, else all)." placeholder:"SIZE"`
+	Top     int           `help:"How many plans to show." default:"10" placeholder:"N"`
+	Limit   time.Duration `help:"Give the best plan that is found in this time, with the bound of all that were not looked at." placeholder:"TIME"`
+	Explain bool          `help:"Show the stages of the best plan, and why the next one takes longer, term by term."`
 	settingFlags
 	Write        bool   `help:"Write the best plan into the program: its mesh, shardings, stages and schedule." xor:"write"`
 	Apply        int    `help:"Write plan N into the program." placeholder:"N" xor:"write"`
@@ -225,6 +227,9 @@ func (c planCmd) request(a *app, p *program.Program, asked request.Asked) (*requ
 	if err != nil {
 		return nil, err
 	}
+	if c.Limit < 0 {
+		return nil, &failure{"DM612", "--limit " + c.Limit.String(), "is no time", "write --limit 30s, or leave it out"}
+	}
 	r, err := request.New(p, asked)
 	switch {
 	case errors.Is(err, request.ErrDevices):
@@ -232,7 +237,7 @@ func (c planCmd) request(a *app, p *program.Program, asked request.Asked) (*requ
 	case err != nil:
 		return nil, c.failed(a, p, r, err)
 	}
-	r.Options.Top, r.Options.Fix = max(c.Top, c.Apply), fix
+	r.Options.Top, r.Options.Fix, r.Options.Limit = max(c.Top, c.Apply), fix, c.Limit
 	if lib, err := highs.Find(); err == nil {
 		r.Options.MILP = lib
 	}

@@ -67,7 +67,7 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 		x.wait.Broadcast()
 	}()
 	switch {
-	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || !set.bounded && x.enough(set):
+	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || !set.bounded && x.enough(set):
 		x.done(nil, set.least, shortage{bytes: math.Inf(1)})
 		if !set.bounded {
 			x.tell()
@@ -96,6 +96,16 @@ func (x *exploration) enough(set *setting) bool {
 	defer x.lock.Unlock()
 	x.third++
 	return x.third > mostThird
+}
+
+// spent reports whether there is a plan and no time to look for a better one.
+func (x *exploration) spent() bool {
+	if !x.late() {
+		return false
+	}
+	x.search.lock.Lock()
+	defer x.search.lock.Unlock()
+	return len(x.found) > 0
 }
 
 // done is the end of a setting.

@@ -16,6 +16,8 @@
 package plan
 
 import (
+	"time"
+
 	"dmir/analysis/machine"
 	"dmir/analysis/pipelining"
 	"dmir/base/milp"
@@ -35,6 +37,7 @@ type Options struct {
 	Batch   []string         // the arguments with the samples of a step; empty: they are found
 	Top     int              // how many plans to give; 0: ten
 	Fix     Setting          // what is given and not searched
+	Limit   time.Duration    // of the search: then the best plan until then is the answer, with a bound of all; 0: none
 	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
 	// Price gives the figures of a plan's text; nil: plans have those of the model by which they are searched.
 	Price Price

@@ -274,6 +274,30 @@ func TestThirdAxisIsFound(t *testing.T) {
 	}
 }
 
+// Without time the answer is the first plan that is found, and the bound is that of all settings.
+func TestLimit(t *testing.T) {
+	m := loadText(t, gpt(t, 12))
+	counts := &work.Counts{}
+	o := Options{Machine: cluster(t, "dgx-a100"), Devices: 4, Fix: Setting{Recompute: None}, Top: 2, Work: counts}
+	all, err := Search(t.Context(), m, m.Func("train"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := counts.Take()
+	o.Limit = 1
+	first, err := Search(t.Context(), m, m.Func("train"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := counts.Take(); now["settings"] >= did["settings"] {
+		t.Errorf("%d settings are looked at without time, %d with all", now["settings"], did["settings"])
+	}
+	if first.Bound > all.Bound || first.Plans[0].Time < all.Plans[0].Time || first.Searched != all.Searched {
+		t.Errorf("without time %g of at least %g, of %d settings; with all %g of at least %g, of %d",
+			first.Plans[0].Time, first.Bound, first.Searched, all.Plans[0].Time, all.Bound, all.Searched)
+	}
+}
+
 // A third axis is looked at where what it divides is there: experts in equal parts, and positions where there is a device for each
 // sample of a micro-batch.
 func TestSettingsOfThree(t *testing.T) {

@@ -40,6 +40,8 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 	switch {
 	case s.o.Price == nil:
 		why = "there is no compiler"
+	case s.late():
+		why = "the time of the search was spent"
 	case s.work(all[:first]) > mostPriced:
 		why = "the step is too long to be compiled for each plan"
 	}

@@ -27,6 +27,9 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if err != nil {
 		return nil, err
 	}
+	if o.Limit > 0 {
+		s.ends = start.Add(o.Limit)
+	}
 	settings := s.settings()
 	if len(settings) == 0 {
 		return nil, s.noSetting()
@@ -90,6 +93,7 @@ type search struct {
 	memory    float64
 	peak      float64 // FLOP/s of a device
 	tokens    int64
+	ends      time.Time // when the search has to have an answer; zero: it has all the time
 
 	lock  sync.Mutex // of what follows
 	found []*candidate
@@ -97,6 +101,9 @@ type search struct {
 	bound float64
 	least shortage
 }
+
+// late reports whether the time of the search is spent.
+func (s *search) late() bool { return !s.ends.IsZero() && time.Now().After(s.ends) }
 
 // A shortage is the plan that exceeds the memory by least.
 type shortage struct {
@@ -259,7 +266,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 // prove looks again at the setting of the best plan, with more time, if the choice there may be far from the
 // best one.
 func (s *search) prove(ctx context.Context) {
-	if len(s.found) == 0 {
+	if len(s.found) == 0 || s.late() {
 		return
 	}
 	best := slices.MinFunc(s.found, func(a, b *candidate) int { // whichever was found first
