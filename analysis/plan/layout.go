@@ -154,17 +154,43 @@ func (g *grid) piece(v *value, l layout) float64 {
 	return n
 }
 
+func (g *grid) movesOf(v *value) *moves {
+	known := g.moves[v.class]
+	if known == nil {
+		known = newMoves(len(v.shape), len(g.axes))
+		g.moves[v.class] = known
+	}
+	return known
+}
+
+// converting is how long it takes to bring v from each of some layouts to each of others.
+func (g *grid) converting(v *value, from, to []layout) []float64 {
+	known, axes := g.movesOf(v), len(g.axes)
+	numbers := make([]int, len(to))
+	for i, l := range to {
+		numbers[i] = known.number(l, axes)
+	}
+	out := make([]float64, 0, len(from)*len(to))
+	for _, f := range from {
+		row := known.number(f, axes) * known.count
+		for i, l := range to {
+			if key := row + numbers[i]; f == l || known.known[key] {
+				out = append(out, known.made[key].time)
+			} else {
+				out = append(out, g.convert(v, f, l).time)
+			}
+		}
+	}
+	return out
+}
+
 // convert is what it takes to bring v from one layout to another: slices first, which make the value
 // smaller, then reduce-scatter and all-to-all, then all-reduce, and all-gather last, which makes it larger.
 func (g *grid) convert(v *value, from, to layout) conversion {
 	if from == to {
 		return conversion{}
 	}
-	known := g.moves[v.class]
-	if known == nil {
-		known = newMoves(len(v.shape), len(g.axes))
-		g.moves[v.class] = known
-	}
+	known := g.movesOf(v)
 	key := known.number(from, len(g.axes))*known.count + known.number(to, len(g.axes))
 	if known.known[key] {
 		return known.made[key]

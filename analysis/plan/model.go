@@ -541,15 +541,13 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 func (m *model) conversions(k *link, w float64) []float64 {
 	have, of := layouts(m.vars[k.from].size(), func(i int) layout { return m.made(k, i) })
 	want, to := layouts(m.vars[k.to].size(), func(i int) layout { return m.wanted(k, i) })
-	each, zero := make([]float64, len(have)*len(want)), true
-	for a, la := range have {
-		for b, lb := range want {
-			t := m.grid.convert(m.values[k.value], la, lb).time * w
-			each[a*len(want)+b] = t
-			zero = zero && t == 0
-		}
-	}
+	each := m.grid.converting(m.values[k.value], have, want)
 	m.work.Add("conversions", len(each))
+	zero := true
+	for i := range each {
+		each[i] *= w
+		zero = zero && each[i] == 0
+	}
 	if zero {
 		return nil
 	}
