@@ -30,7 +30,7 @@ func TestSparsePrograms(t *testing.T) {
 		text := strings.ReplaceAll(paddedProduct, "#f", "#dm."+strings.Replace(format+"<nnz = 100>", "><", ", ", 1))
 		cases = append(cases, Case{Name: "padding of " + format, Text: text, Seed: 1}, Case{Name: "padding of " + format + " on the processor", Text: text, Seed: 1, Device: "cpu"})
 	}
-	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"})
+	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"}, Case{Name: "long rows", Text: longRows, Seed: 1, Device: "cpu"})
 	for _, rooms := range []string{"[12, 480, 600]", "[12, 300, 1200]"} {
 		text := strings.ReplaceAll(shortFibers, "ROOMS", rooms)
 		cases = append(cases, Case{Name: "fibers of " + rooms, Text: text, Seed: 1}, Case{Name: "fibers of " + rooms + " on the processor", Text: text, Seed: 1, Device: "cpu"})
@@ -58,6 +58,19 @@ func.func private @loss(%a: !s, %b: !s) -> tensor<f32> {
   %t = dm.mul %s, %s : !s
   %l = dm.reduce add %t : (!s) -> tensor<f32>
   return %l : tensor<f32>
+}
+`
+
+// longRows multiplies a matrix with long rows, a few empty ones and any number of elements in others, by few columns.
+const longRows = `!d = tensor<40x90xf32>
+!s = tensor<40x90xf32, #dm.csr<nnz = 2600>>
+func.func @f(%x: !d, %limit: tensor<40x1xf32>, %y: tensor<90x5xf32>, %z: tensor<90x16xf32>) -> (tensor<40x5xf32>, tensor<40x16xf32>) {
+  %m = dm.sub %x, %limit : (!d, tensor<40x1xf32>) -> !d
+  %r = dm.relu %m : !d
+  %a = dm.convert_format %r : (!d) -> !s
+  %p = dm.matmul %a, %y : (!s, tensor<90x5xf32>) -> tensor<40x5xf32>
+  %q = dm.matmul %a, %z : (!s, tensor<90x16xf32>) -> tensor<40x16xf32>
+  return %p, %q : tensor<40x5xf32>, tensor<40x16xf32>
 }
 `
 

@@ -1,6 +1,8 @@
 package llvm
 
 import (
+	"slices"
+
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	dm "dmir/dialect/ir"
@@ -88,6 +90,53 @@ func (l *elementLoop) asks(b *body) {
 				l.ask(b, x.Buf, b.index(x.At), min(l.tiles.steps, tileSteps))
 			}
 		})
+	})
+}
+
+// aheadInSegment is how many elements before its own what an element of a segment gathers is asked for.
+const aheadInSegment = 16
+
+// located finds, once for all neighbours, where what x reduces is in memory for its current element.
+func (e *emitter) located(x *kernel.Expr) {
+	outer := e.inside
+	e.inside = true
+	defer func() { e.inside = outer }()
+	eachLoad(x.Args[:1], func(load *kernel.Expr) {
+		load.At.Atoms(func(a *kernel.Atom) {
+			if a.Kind == kernel.Datum && e.ready(a.E) {
+				e.atom(a)
+			}
+		})
+	})
+}
+
+// gathers calls for what the reduction x gathers, row by row of the neighbours that lane numbers, by coordinates that lie in the order
+// of its elements.
+func gathers(x *kernel.Expr, lane *kernel.Atom, visit func(load, coordinate *kernel.Expr, row int64)) {
+	eachLoad(x.Args[:1], func(load *kernel.Expr) {
+		step, _ := load.At.Along(lane)
+		i := slices.IndexFunc(load.At.Terms, func(t kernel.Term) bool { return t.Atom.Kind == kernel.Datum })
+		if i < 0 || step != 1 {
+			return
+		}
+		if d := load.At.Terms[i].Atom.E; d.Op == "clamp" && d.Args[1].Op == kernel.Load && d.Args[1].At.Equal(kernel.IndexOf(x.Vars[0])) {
+			visit(load, d.Args[1], load.At.Terms[i].Coef)
+		}
+	})
+}
+
+// further is how far ahead the elements of x, a reduction over a segment that ends at to, ask for what others gather: at the end of all
+// there are none.
+func (e *emitter) further(x *kernel.Expr, to value.Value) value.Value {
+	return e.NewSub(e.least(e.NewAdd(to, code.Int(aheadInSegment)), code.Int(x.Vars[0].Max+1)), to)
+}
+
+// askFor asks for what an element of x gathers that lies further on than the current one.
+func (e *emitter) askFor(x *kernel.Expr, lane *kernel.Atom, further value.Value) {
+	at := e.NewAdd(e.atoms[x.Vars[0]], further)
+	gathers(x, lane, func(load, coordinate *kernel.Expr, row int64) {
+		number := e.extended(e.lib.Load(e.Func, coordinate.Elem, e.buffer(coordinate.Buf), at), coordinate.Elem.IsUnsigned())
+		e.Prefetch(e.buffer(load.Buf), e.NewMul(number, code.Int(row*load.Elem.Bytes())), 1, code.L1)
 	})
 }
 

@@ -256,38 +256,62 @@ func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*ker
 	}
 	b.within(func() {
 		var all []*kernel.Expr
-		sums := map[*kernel.Expr][]value.Value{} // of each piece
+		sums := map[*kernel.Expr][][]value.Value{} // of each piece, for each set of sums
 		begins := map[*kernel.Expr]value.Value{}
-		sum := func(x *kernel.Expr, k int, j value.Value) value.Value {
-			return b.Element(begins[x].Type(), sums[x][k], j)
+		sum := func(x *kernel.Expr, set, k int, j value.Value) value.Value {
+			return b.Element(begins[x].Type(), sums[x][set][k], j)
 		}
 		for _, g := range groups {
 			all = append(all, g...)
+			sets := setsOf(g, pieces, size)
 			for _, x := range g {
 				begins[x] = b.begin(x)
-				for k, p := range pieces {
-					sums[x] = append(sums[x], b.Alloca(begins[x].Type(), p.n, vectorBytes))
-					each(k, func(j value.Value) { b.NewStore(begins[x], sum(x, k, j)) })
+				for set := range sets {
+					sums[x] = append(sums[x], nil)
+					for k, p := range pieces {
+						sums[x][set] = append(sums[x][set], b.Alloca(begins[x].Type(), p.n, vectorBytes))
+						each(k, func(j value.Value) { b.NewStore(begins[x], sum(x, set, k, j)) })
+					}
 				}
 			}
-			b.over(g[0], func() {
+			var further value.Value // of segments in segments, which end too often for the processor to run ahead itself
+			if g[0].Span != nil && searched(g[0].Args, g[0].Vars[0]) != nil {
+				further = b.further(g[0], b.index(g[0].Span.To))
+			}
+			b.over(g[0], sets, func(set int) {
 				for _, x := range g {
 					b.hoist(x.Args[0])
+					b.located(x)
+					if further != nil {
+						b.askFor(x, lane, further)
+					}
 				}
 				for k := range pieces {
 					at(k, func(j value.Value) {
 						for _, x := range g {
-							to := sum(x, k, j)
+							to := sum(x, set, k, j)
 							b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
 						}
 					})
 				}
 			})
+			for _, x := range g {
+				held := b.accumulator(x)
+				for set := 1; set < sets; set++ {
+					for k := range pieces {
+						each(k, func(j value.Value) {
+							to := sum(x, 0, k, j)
+							other := b.NewLoad(begins[x].Type(), sum(x, set, k, j))
+							b.NewStore(held.Merge(b.Func, b.NewLoad(begins[x].Type(), to), other), to)
+						})
+					}
+				}
+			}
 		}
 		for k := range pieces {
 			at(k, func(j value.Value) {
 				for _, x := range all {
-					b.given[x] = b.end(x, b.NewLoad(begins[x].Type(), sum(x, k, j)))
+					b.given[x] = b.end(x, b.NewLoad(begins[x].Type(), sum(x, 0, k, j)))
 				}
 				b.storeAll(l.outs)
 				for _, x := range all {
@@ -298,25 +322,52 @@ func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*ker
 	})
 }
 
-// over runs body for each value of the variable of x, a reduction over a segment or over the updates of a row.
-func (e *emitter) over(x *kernel.Expr, body func()) {
+// setsOf is how many sums a strip has for each neighbour of the reductions g: where these are few vectors and segments are long, additions
+// would wait for the one before.
+func setsOf(g []*kernel.Expr, pieces []piece, size int64) int {
+	var vectors int64
+	for _, p := range pieces {
+		vectors += ceil(p.n*size, vectorBytes)
+	}
+	if x := g[0]; x.Span == nil || x.Span.Mean < longSegment || searched(x.Args, x.Vars[0]) != nil {
+		return 1
+	}
+	return int(max(1, sumsOfSegment/(vectors*int64(len(g)))))
+}
+
+// over runs body for each value of the variable of x, a reduction over a segment or over the updates of a row: by turns with the numbers
+// of so many sets, and with 0 at the end.
+func (e *emitter) over(x *kernel.Expr, sets int, body func(set int)) {
 	if x.Span != nil {
-		from, to, how := e.index(x.Span.From), e.index(x.Span.To), code.Loop{Unroll: 1}
-		if s := searched(x.Args, x.Vars[0]); s != nil {
+		a, from, to, how := x.Vars[0], e.index(x.Span.From), e.index(x.Span.To), code.Loop{Unroll: 1}
+		if s := searched(x.Args, a); s != nil {
 			if first := e.begun(s, x.Span); first != nil {
-				e.fromSegment(first, s, x.Vars[0], from, to, how, nil, func(value.Value, []value.Value) []value.Value {
-					body()
+				e.fromSegment(first, s, a, from, to, how, nil, func(value.Value, []value.Value) []value.Value {
+					body(0)
 					return nil
 				})
 				return
 			}
 		}
-		e.loop(x.Vars[0], from, to, how, func(value.Value) { body() })
+		if sets > 1 {
+			n := code.Int(int64(sets))
+			rest := e.NewAdd(from, e.NewMul(e.NewUDiv(e.most(e.NewSub(to, from), code.Int(0)), n), n))
+			e.For(from, rest, code.Loop{Step: int64(sets), Unroll: 1}, func(k value.Value) {
+				for set := range sets {
+					e.within(func() {
+						e.bind(a, e.NewAdd(k, code.Int(int64(set))))
+						body(set)
+					})
+				}
+			})
+			from = rest
+		}
+		e.loop(a, from, to, how, func(value.Value) { body(0) })
 		return
 	}
 	from, to, number := e.updates(x)
 	e.loop(nil, from, to, code.Loop{Unroll: 1}, func(j value.Value) {
 		e.bind(x.Vars[0], number(j))
-		body()
+		body(0)
 	})
 }
