@@ -125,7 +125,8 @@ func (s segmentShape) describe(u *unit, a *kernel.SegmentAttention) {
 	u.enter(closed, "struct %s", geometry)
 	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, depth = %d, value = %d, rows = %d, columns = %d", a.Heads, a.Group, a.Queries, a.Depth, a.Value, a.Rows, a.Columns)
 	u.line("static constexpr dm::i64 entries = %d, blocks = %d, bias_head = %d", a.Entries, a.Keys/a.Columns, a.BiasHead)
-	u.line("static constexpr double scale = %s", hexFloat(a.Scale))
+	u.line("static constexpr double scale = %s, slope = %s", hexFloat(a.Scale), hexFloat(a.Slope))
+	u.line("static constexpr bool adds = %t", a.Adds)
 	u.line("static constexpr dm::i32 lanes = %d, warps = %d, deep = %d, wide = %d, chunk = %d, ahead = %d", s.lanes, s.warps, s.deep, s.wide, s.chunk, s.ahead)
 	for _, m := range []struct {
 		name string

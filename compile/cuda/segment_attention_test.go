@@ -27,15 +27,17 @@ func TestSegmentAttentionCompiles(t *testing.T) {
 		rows, columns       int
 		entries             int
 		bias                bool
+		attrs               string
 	}{
-		{"f32", "f32", 1, 4000, 64, 64, 1, 1, 60000, false},
-		{"f16", "f32", 8, 16, 128, 128, 32, 32, 64, true},
-		{"bf16", "f32", 2, 6, 256, 256, 64, 64, 20, true}, // the most registers and shared memory of a tile
-		{"f16", "f32", 4, 10, 64, 64, 16, 32, 40, false},
-		{"f32", "f32", 2, 30, 300, 1000, 1, 1, 3000, false}, // many warps of a query
-		{"f64", "f64", 1, 900, 512, 512, 2, 2, 9000, true},
-		{"bf16", "f32", 1, 900, 7, 5, 1, 1, 9000, false},
-		{"f32", "f32", 1, 900, 2500, 40, 1, 1, 900, false}, // queries that registers do not hold
+		{"f32", "f32", 1, 4000, 64, 64, 1, 1, 60000, false, ""},
+		{"f32", "f32", 1, 4000, 1, 64, 1, 1, 60000, true, ", scores = sum, slope = 0.2"},
+		{"f16", "f32", 8, 16, 128, 128, 32, 32, 64, true, ", slope = 0.5"},
+		{"bf16", "f32", 2, 6, 256, 256, 64, 64, 20, true, ""}, // the most registers and shared memory of a tile
+		{"f16", "f32", 4, 10, 64, 64, 16, 32, 40, false, ""},
+		{"f32", "f32", 2, 30, 300, 1000, 1, 1, 3000, false, ""}, // many warps of a query
+		{"f64", "f64", 1, 900, 512, 512, 2, 2, 9000, true, ""},
+		{"bf16", "f32", 1, 900, 7, 5, 1, 1, 9000, false, ""},
+		{"f32", "f32", 1, 900, 2500, 40, 1, 1, 900, false, ""}, // queries that registers do not hold
 	} {
 		q, k, v := fmt.Sprintf("tensor<%dx%dx%dx%s>", c.heads, c.m*c.rows, c.depth, c.elem), fmt.Sprintf("tensor<1x640x%dx%s>", c.depth, c.elem), fmt.Sprintf("tensor<1x640x%dx%s>", c.of, c.elem)
 		y, lse := fmt.Sprintf("tensor<%dx%dx%dx%s>", c.heads, c.m*c.rows, c.of, c.elem), fmt.Sprintf("tensor<%dx%dx%s>", c.heads, c.m*c.rows, c.wide)
@@ -49,7 +51,7 @@ func TestSegmentAttentionCompiles(t *testing.T) {
 			params = append(params, operands[j]+": "+of)
 		}
 		values, kinds = append(values, fmt.Sprintf("%%y%d, %%l%d", i, i)), append(kinds, y, lse)
-		ops = append(ops, fmt.Sprintf("  %s = dm.segment_attention %s, block = [%d, %d], scale = 0.125 : (%s) -> (%s, %s)\n", values[i], strings.Join(operands, ", "), c.rows, c.columns, strings.Join(types, ", "), y, lse))
+		ops = append(ops, fmt.Sprintf("  %s = dm.segment_attention %s, block = [%d, %d], scale = 0.125%s : (%s) -> (%s, %s)\n", values[i], strings.Join(operands, ", "), c.rows, c.columns, c.attrs, strings.Join(types, ", "), y, lse))
 	}
 	text := fmt.Sprintf("func.func @all(%s) -> (%s) {\n%s  return %s : %s\n}\n", strings.Join(params, ", "), strings.Join(kinds, ", "), strings.Join(ops, ""), strings.Join(values, ", "), strings.Join(kinds, ", "))
 	p := program.Load(source.New("segments.dmir", text), program.Options{})

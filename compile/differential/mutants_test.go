@@ -85,6 +85,7 @@ var mutants = []mutant{
 	{name: "the bias of a block is that of the first queries", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `first % S::rows \+ row`, with: "row"},
 	{name: "sums of earlier blocks stay relative to another maximum", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `total\[h\] \* factor`, with: "total[h]"},
 	{name: "coordinates of no key are followed", program: "segment_attention", header: "segment_attention.cuh", at: `i64\(coordinate\) < S::blocks \?`, with: "true ?"},
+	{name: "scores below 0 have no slope", program: "segment_attention", header: "segment_attention.cuh", at: `s < Acc\(0\)`, with: "false"},
 	{name: "a query has the next segment", program: "segment_attention", at: `rows = 2, columns = 2`, with: "rows = 1, columns = 2"},
 
 	// Indices.

@@ -23,6 +23,7 @@ type segmentAttentionCase struct {
 	elem            string // "": f32
 	lse             bool
 	scale           string // "": none is stated
+	attrs           string // others
 	moved           bool   // heads lie within rows, as views
 }
 
@@ -46,6 +47,9 @@ var segmentAttentionCases = []segmentAttentionCase{
 	{m: 4, keys: 20, depth: 300, value: 520, entries: 40, lse: true},              // columns of two blocks
 	{m: 2, keys: 9, depth: 1100, value: 6, entries: 10, lse: true, scale: "0.03"}, // queries that registers do not hold
 	{m: 20, keys: 20, depth: 10, value: 10, entries: 100, elem: "f64", lse: true, scale: "-2.0"},
+	{m: 70, keys: 50, depth: 1, value: 20, entries: 600, lse: true, scale: "-2.0", attrs: ", scores = sum, slope = 0.2"},
+	{heads: 4, keyHeads: 2, m: 6, keys: 64, depth: 1, value: 64, rows: 16, columns: 16, entries: 9, elem: "f16", lse: true, bias: "rng normal, seed = 7", attrs: ", scores = sum, slope = 0.5", moved: true},
+	{m: 3, keys: 64, depth: 16, value: 16, rows: 16, columns: 16, entries: 7, elem: "bf16", lse: true, bias: "rng normal, seed = 8", attrs: ", slope = -0.5"}, // on tensor cores
 }
 
 // text is a function of all cases.
@@ -105,7 +109,7 @@ func segmentAttentions(cases []segmentAttentionCase) string {
 			result, kind = result+fmt.Sprintf(", %%l%d", i), "("+y+", "+lse+")"
 			values, kinds = append(values, fmt.Sprintf("%%l%d", i)), append(kinds, lse)
 		}
-		fmt.Fprintf(&b, "  %s = dm.segment_attention %s, block = [%d, %d], scale = %s : (%s) -> %s\n", result, strings.Join(operands, ", "), c.rows, c.columns, or(c.scale, "1.0"), strings.Join(types, ", "), kind)
+		fmt.Fprintf(&b, "  %s = dm.segment_attention %s, block = [%d, %d], scale = %s%s : (%s) -> %s\n", result, strings.Join(operands, ", "), c.rows, c.columns, or(c.scale, "1.0"), c.attrs, strings.Join(types, ", "), kind)
 	}
 	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n", strings.Join(params, ", "), strings.Join(kinds, ", "), b.String(), strings.Join(values, ", "), strings.Join(kinds, ", "))
 }

@@ -16,8 +16,10 @@ const storedAttention = `
 
 func.func @f(%csr: !csr, %bsr: !bsr, %within: !within {dm.pattern = "power_law"}, %apart: !apart,
     %q: tensor<48x20xf32>, %k: tensor<40x20xf32>, %v: tensor<40x12xf32>, %bq: tensor<48x16xf16>, %bk: tensor<40x16xf16>, %bv: tensor<40x24xf16>,
-    %hq: tensor<48x3x8xf32>, %hk: tensor<40x3x8xf32>, %hv: tensor<40x3x6xf32>, %vk: tensor<40x8xf32>)
-    -> (tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr) {
+    %hq: tensor<48x3x8xf32>, %hk: tensor<40x3x8xf32>, %hv: tensor<40x3x6xf32>, %vk: tensor<40x8xf32>,
+    %qn: tensor<48xf32>, %kn: tensor<40xf32>, %hqn: tensor<48x3xf32>, %hkn: tensor<40x3xf32>)
+    -> (tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr,
+        tensor<48x12xf32>, tensor<3x48x6xf32>, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>, !csr) {
   %scale = dm.constant dense<0.25> : tensor<f32>
   %half = dm.constant dense<0.5> : tensor<f16>
 
@@ -46,8 +48,40 @@ func.func @f(%csr: !csr, %bsr: !bsr, %within: !within {dm.pattern = "power_law"}
   %six = dm.slice %v, dims = [1], start_indices = [0], limit_indices = [6] : (tensor<40x12xf32>) -> tensor<40x6xf32>
   %oy = dm.einsum "hij,jd->dih" %op, %six : (!within, tensor<40x6xf32>) -> tensor<6x48x3xf32>
 
+  // Graph attention: with a number for each edge, and of several heads.
+  %gy = func.call @graph(%csr, %qn, %kn, %v) : (!csr, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>) -> tensor<48x12xf32>
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %gi = dm.sample "ih->hij" %within, %hqn : (!within, tensor<48x3xf32>) -> !within
+  %gj = dm.sample "jh->hij" %within, %hkn : (!within, tensor<40x3xf32>) -> !within
+  %gs = dm.add %gj, %gi : !within
+  %gl = dm.mul %gs, %slope : (!within, tensor<f32>) -> !within
+  %gm = dm.max %gl, %gs : !within
+  %gp = dm.softmax %gm, dim = 2 : !within
+  %ghy = dm.einsum "hij,jhd->hid" %gp, %hv : (!within, tensor<40x3x6xf32>) -> tensor<3x48x6xf32>
+  %gloss, %dqn, %dkn, %dgv, %dedges = dm.grad @graph_loss %csr, %qn, %kn, %v, %y, wrt = [1, 2, 3, 0] : (!csr, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>, tensor<48x12xf32>) -> (tensor<f32>, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>, !csr)
+
   %loss, %dq, %dk, %dv, %dcsr = dm.grad @weighted %q, %k, %v, %csr, %y, wrt = [0, 1, 2, 3] : (tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr, tensor<48x12xf32>) -> (tensor<f32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr)
-  return %y, %by, %wy, %ay, %oy, %y, %dq, %dk, %dv, %dcsr : tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr
+  return %y, %by, %wy, %ay, %oy, %y, %dq, %dk, %dv, %dcsr, %gy, %ghy, %dqn, %dkn, %dgv, %dedges : tensor<48x12xf32>, tensor<48x24xf16>, tensor<48x3x6xf32>, tensor<3x48x6xf32>, tensor<6x48x3xf32>, tensor<48x12xf32>, tensor<48x20xf32>, tensor<40x20xf32>, tensor<40x12xf32>, !csr, tensor<48x12xf32>, tensor<3x48x6xf32>, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>, !csr
+}
+
+func.func private @graph(%csr: !csr, %q: tensor<48xf32>, %k: tensor<40xf32>, %v: tensor<40x12xf32>) -> tensor<48x12xf32> {
+  %i = dm.sample "i->ij" %csr, %q : (!csr, tensor<48xf32>) -> !csr
+  %j = dm.sample "j->ij" %csr, %k : (!csr, tensor<40xf32>) -> !csr
+  %n = dm.add %i, %j : !csr
+  %s = dm.add %n, %csr : !csr
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %low = dm.mul %s, %slope : (!csr, tensor<f32>) -> !csr
+  %l = dm.max %s, %low : !csr
+  %p = dm.softmax %l, dim = 1 : !csr
+  %y = dm.matmul %p, %v : (!csr, tensor<40x12xf32>) -> tensor<48x12xf32>
+  return %y : tensor<48x12xf32>
+}
+
+func.func private @graph_loss(%csr: !csr, %q: tensor<48xf32>, %k: tensor<40xf32>, %v: tensor<40x12xf32>, %w: tensor<48x12xf32>) -> tensor<f32> {
+  %y = func.call @graph(%csr, %q, %k, %v) : (!csr, tensor<48xf32>, tensor<40xf32>, tensor<40x12xf32>) -> tensor<48x12xf32>
+  %z = dm.mul %y, %w : tensor<48x12xf32>
+  %loss = dm.reduce add %z, dims = [0, 1] : (tensor<48x12xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
 }
 
 func.func private @weighted(%q: tensor<48x20xf32>, %k: tensor<40x20xf32>, %v: tensor<40x12xf32>, %csr: !csr, %w: tensor<48x12xf32>) -> tensor<f32> {
@@ -73,8 +107,8 @@ func TestStoredAttention(t *testing.T) {
 			kernels++
 		}
 	}
-	if kernels != 6 {
-		t.Errorf("%d of 6 attentions are one kernel", kernels)
+	if kernels != 9 {
+		t.Errorf("%d of 9 attentions are one kernel", kernels)
 	}
 	agree(t, []Case{c, {Name: "processor", Text: storedAttention, Seed: 3, Device: "cpu"}})
 }

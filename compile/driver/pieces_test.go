@@ -172,6 +172,29 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestPiecesOfAttention: what one device computes as one op, of rows that devices divide is computed op by op.
+func TestPiecesOfAttention(t *testing.T) {
+	for name, scores := range map[string]string{
+		"product": `  %e = dm.sample "ik,jk->ij" %a, %h, %h : (!a, !h, !h) -> !a`,
+		"sum": `  %si = dm.sample "i->ij" %a, %s : (!a, !s) -> !a
+  %tj = dm.sample "j->ij" %a, %t : (!a, !s) -> !a
+  %e = dm.add %si, %tj : !a`,
+	} {
+		text := "dm.mesh @pod {data = 4}\n!a = tensor<32x32xf32, #dm.csr<nnz = 90>>\n!h = tensor<32x4xf32>\n!s = tensor<32xf32>\n" +
+			"func.func @f(%a: !a {dm.sharding = #dm.at<split = @pod[{data}, {}]>}, %h: !h, %s: !s, %t: !s) -> !h {\n" + scores + `
+  %p = dm.softmax %e, dim = 1 : !a
+  %y = dm.matmul %p, %h : (!a, !h) -> !h
+  return %y : !h
+}
+`
+		want := ran(t, strings.Replace(text, "dm.sharding = #dm.at<split = @pod[{data}, {}]>", "", 1), 0, "reference")
+		got := ran(t, text, pass.AllDevices, "reference")
+		if diff := tensor.MaxDiff(got[0].Tensor, want[0].Tensor); !(diff <= 1e-5) {
+			t.Errorf("%s: differs by %g", name, diff)
+		}
+	}
+}
+
 // dividedGCN is the training step of a graph network with its nodes divided.
 func dividedGCN(t *testing.T) (one, divided string) {
 	t.Helper()

@@ -15,7 +15,8 @@ type segmentAttention struct {
 	r, c                int // queries of a segment, keys of a coordinate
 	entries             int
 	at, coordinates     []int
-	scale               float64
+	scale, slope        float64
+	adds                bool
 	bias                *tensor.Tensor // nil: none
 	biasHead, biasEntry int            // steps
 }
@@ -32,7 +33,7 @@ func (c *call) segmentAttention() (*segmentAttention, *Error) {
 	}
 	a := &segmentAttention{
 		heads: q.Shape[0], group: 1, queries: q.Shape[1], keys: k.Shape[1], depth: q.Shape[2], value: v.Shape[2],
-		r: int(r), c: int(b), entries: e.Len(), at: at, coordinates: make([]int, e.Len()), scale: op.Float(c.op, "scale"),
+		r: int(r), c: int(b), entries: e.Len(), at: at, coordinates: make([]int, e.Len()), scale: op.Float(c.op, "scale"), slope: op.Float(c.op, "slope"), adds: op.AddsScores(c.op),
 	}
 	if k.Shape[0] > 0 {
 		a.group = a.heads / k.Shape[0]
@@ -94,11 +95,18 @@ func attendSegments[T float](p *pool, a *segmentAttention, q, k, v []T, set, lse
 				for j := range a.c {
 					row, s := (kv+a.coordinates[e]*a.c+j)*a.depth, 0.0
 					for d := range a.depth {
-						s += float64(q[i*a.depth+d]) * float64(k[row+d])
+						if a.adds {
+							s = float64(q[i*a.depth+d]) + float64(k[row+d])
+						} else {
+							s += float64(q[i*a.depth+d]) * float64(k[row+d])
+						}
 					}
 					s *= a.scale
 					if a.bias != nil {
 						s += a.bias.Float(head*a.biasHead + e*a.biasEntry + query%a.r*a.c + j)
+					}
+					if s < 0 {
+						s *= a.slope
 					}
 					scores = append(scores, s)
 					most = math.Max(most, s)

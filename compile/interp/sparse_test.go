@@ -223,7 +223,7 @@ func TestSparseRows(t *testing.T) {
 				}
 			}
 			sparse := typeOf([]int{4, 6}, format)
-			out := run(t, strings.ReplaceAll(`func.func @f(%x: tensor<4x6xf64>, %q: tensor<4x3xf64>, %k: tensor<6x3xf64>) -> (tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>) {
+			out := run(t, strings.ReplaceAll(`func.func @f(%x: tensor<4x6xf64>, %q: tensor<4x3xf64>, %k: tensor<6x3xf64>) -> (tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>) {
   %s = dm.convert_format %x : (tensor<4x6xf64>) -> SPARSE
   %one = dm.div %s, %s : SPARSE
   %stored = dm.convert_format %one : (SPARSE) -> tensor<4x6xf64>
@@ -235,7 +235,11 @@ func TestSparseRows(t *testing.T) {
   %e = dm.sample %s, %x : (SPARSE, tensor<4x6xf64>) -> SPARSE
   %d = dm.convert_format %e : (SPARSE) -> tensor<4x6xf64>
   %m = dm.einsum "ik,jk->ij" %q, %k : (tensor<4x3xf64>, tensor<6x3xf64>) -> tensor<4x6xf64>
-  return %stored, %m, %y, %z, %d : tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>
+  %ri = dm.sample "ik->ij" %s, %q : (SPARSE, tensor<4x3xf64>) -> SPARSE
+  %rj = dm.sample "jk->ij" %s, %k : (SPARSE, tensor<6x3xf64>) -> SPARSE
+  %i = dm.convert_format %ri : (SPARSE) -> tensor<4x6xf64>
+  %j = dm.convert_format %rj : (SPARSE) -> tensor<4x6xf64>
+  return %stored, %m, %y, %z, %d, %i, %j : tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>, tensor<4x6xf64>
 }`, "SPARSE", sparse), args...)
 			stored, scores := out[0], out[1]
 			if strings.Contains(format, "bsr") || strings.Contains(format, "dense") { // what is in a block is stored, 0 or not: 0/0
@@ -257,7 +261,13 @@ func TestSparseRows(t *testing.T) {
 				}
 				return math.Exp(x.Float(i)) / sum
 			}
+			sum := func(x *tensor.Tensor, row int) float64 { return x.Float(3*row) + x.Float(3*row+1) + x.Float(3*row+2) }
 			for i := range 24 {
+				for a, want := range []float64{sum(args[1], i/6), sum(args[2], i%6)} {
+					if got := out[5+a].Float(i); math.Abs(got-want*stored.Float(i)) > 1e-12 {
+						t.Fatalf("%s: element %d is repeated as %g, want %g\n%v", format, i, got, want, stored)
+					}
+				}
 				row := soft(scores, i, func(k int) int { return i/6*6 + k }, 6)
 				column := soft(args[0], i, func(k int) int { return k*6 + i%6 }, 4)
 				if math.Abs(out[2].Float(i)-row) > 1e-12 || math.Abs(out[3].Float(i)-column) > 1e-12 || out[4].Float(i) != args[0].Float(i) {

@@ -17,7 +17,8 @@ type SegmentAttention struct {
 	Entries        int64 // coordinates that there is room for
 	Queries, Keys  int64
 	Depth, Value   int64
-	Scale          float64
+	Scale, Slope   float64 // Slope: of scores below 0
+	Adds           bool    // a score is a sum, of depth 1
 	Bias           bool
 	BiasHead       int64 // from the bias of a head to the next, 0: all have one
 	Q, K, V        Matrices
@@ -37,7 +38,7 @@ func SegmentAttentionOf(f *Form) (*SegmentAttention, error) {
 	q, k, v := shapeOf(o.Operands[0]), shapeOf(o.Operands[1]), shapeOf(o.Operands[2])
 	a := &SegmentAttention{
 		Op: o, Heads: q[0], Group: q[0] / max(k[0], 1), Segments: shapeOf(o.Operands[3])[0] - 1, Entries: shapeOf(o.Operands[4])[0],
-		Queries: q[1], Keys: k[1], Depth: q[2], Value: v[2], Scale: op.Float(o, "scale"),
+		Queries: q[1], Keys: k[1], Depth: q[2], Value: v[2], Scale: op.Float(o, "scale"), Slope: op.Float(o, "slope"), Adds: op.AddsScores(o),
 	}
 	a.Rows, a.Columns = op.SegmentBlock(o)
 	for _, n := range []int64{a.Heads * a.Queries, a.Keys, a.Depth, a.Value, a.Entries * a.Columns} {
@@ -45,8 +46,10 @@ func SegmentAttentionOf(f *Form) (*SegmentAttention, error) {
 			return nil, fmt.Errorf("segment_attention with a dimension of %d", n)
 		}
 	}
-	if math.IsInf(a.Scale, 0) || math.IsNaN(a.Scale) {
-		return nil, fmt.Errorf("segment_attention with the scale %g", a.Scale)
+	for _, factor := range []float64{a.Scale, a.Slope} {
+		if math.IsInf(factor, 0) || math.IsNaN(factor) {
+			return nil, fmt.Errorf("segment_attention with the factor %g of scores", factor)
+		}
 	}
 	if len(o.Operands) > 5 {
 		a.Bias = true

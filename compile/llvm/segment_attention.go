@@ -175,17 +175,29 @@ func (a *segmentAttention) score(head, kv, r, begin, first, n value.Value) {
 		number := a.NewAdd(a.NewMul(a.clamped(coordinates.Elem(), a.buffer(coordinates), entry, a.Keys/a.Columns-1), code.Int(a.Columns)), column)
 		a.NewStore(number, places(i))
 		row := a.place(a.K, kv, number)
-		s := a.Fold(code.Int(0), code.Int(a.Depth), code.Loop{Vectorize: true}, []value.Value{a.number(0)}, func(d value.Value, acc []value.Value) []value.Value {
-			x := a.NewFMul(a.NewLoad(a.reg, a.at(a.q, d)), a.load(a.elem, k, a.NewAdd(row, d)))
-			return []value.Value{a.plus(acc[0], x)}
-		})[0]
+		s := a.product(k, row)
 		if a.Bias {
 			v := a.Op.Operands[5]
 			at := a.NewAdd(a.NewMul(head, code.Int(a.BiasHead)), a.NewAdd(a.NewMul(a.NewAdd(a.NewMul(entry, code.Int(a.Rows)), r), code.Int(a.Columns)), column))
 			s = a.NewFAdd(s, a.load(v.Elem(), a.buffer(v), at))
 		}
+		if a.Slope != 1 {
+			s = a.NewSelect(a.NewFCmp(enum.FPredOLT, s, a.number(0)), a.NewFMul(s, a.number(a.Slope)), s)
+		}
 		a.NewStore(s, a.at(a.scores, i))
 	})
+}
+
+// product is that of the query, which is scaled, with the row of k that begins at element row; or their sum.
+func (a *segmentAttention) product(k, row value.Value) value.Value {
+	if a.Adds {
+		key := a.NewFMul(a.load(a.elem, k, row), a.number(a.Scale))
+		return a.NewFAdd(a.NewLoad(a.reg, a.at(a.q, code.Int(0))), key)
+	}
+	return a.Fold(code.Int(0), code.Int(a.Depth), code.Loop{Vectorize: true}, []value.Value{a.number(0)}, func(d value.Value, acc []value.Value) []value.Value {
+		x := a.NewFMul(a.NewLoad(a.reg, a.at(a.q, d)), a.load(a.elem, k, a.NewAdd(row, d)))
+		return []value.Value{a.plus(acc[0], x)}
+	})[0]
 }
 
 // exponentials puts e^(score - most) in place of n scores, where most is the greatest of these and of those before, old: their sum,

@@ -127,6 +127,19 @@ func operandShapes(o *ir.Op) [][]dim.Dim {
 // ParseEquation parses "bln,nu->blu" for n operands; n < 0 takes any number.
 // Spaces are ignored. Errors state what is wrong and what to write.
 func ParseEquation(s string, n int) (*Equation, error) {
+	e, err := parseEquation(s, n)
+	if err == nil {
+		for _, r := range e.Output {
+			if !strings.ContainsRune(strings.Join(e.Inputs, ""), r) {
+				return nil, fmt.Errorf("the output's %q is in no input", r)
+			}
+		}
+	}
+	return e, err
+}
+
+// parseEquation is ParseEquation of an equation whose output may have letters that no input has.
+func parseEquation(s string, n int) (*Equation, error) {
 	text := strings.ReplaceAll(s, " ", "")
 	left, output, ok := strings.Cut(text, "->")
 	if !ok {
@@ -147,9 +160,6 @@ func ParseEquation(s string, n int) (*Equation, error) {
 	for i, r := range output {
 		if strings.IndexRune(output, r) != i {
 			return nil, fmt.Errorf("the output names %q twice; a diagonal can be read but not written", r)
-		}
-		if !strings.ContainsRune(left, r) {
-			return nil, fmt.Errorf("the output's %q is in no input", r)
 		}
 	}
 	e.Letters = output

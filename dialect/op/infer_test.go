@@ -128,6 +128,7 @@ var goodOps = []struct {
 	// 60 scores, each 6·8 + 4·6 and 6, with a mask and dropout 9, and 2 for each of 72 elements of y.
 	{"segment_attention", "2x3x8xf32 1x4x8xf32 1x4x5xf32 4xi32 5xi32", "", "2x3x5xf32", "310", "192 128 80 16 20", "120"},
 	{"segment_attention", "1x4x8xf16 1x64x8xf16 1x64x8xf16 3xi64 3xi32 1x3x2x4xf16", "block = [2, 4]", "1x4x8xf16", "912", "64 192 192 24 12 48", "64"},
+	{"segment_attention", "2x3x1xf32 1x4x1xf32 1x4x5xf32 4xi32 5xi32", "scores = sum, slope = 0.2", "2x3x5xf32", "170", "24 16 80 16 20", "120"},
 	{"segment_product", "4xi32 6xi32 6xf32 6xi64 9xi64 9xf32", "columns = 7, products = 8", "4xi32 25xi32 25xf32", "16", "16 24 24 48 64 32", "216"},
 	{"segment_sample", "4xi32 6xi32 6xi64 9xi64 4xi32 7xi32 6xf32 9xf32", "sampled = c, columns = 7, products = 8", "7xf32", "16", "16 24 48 64 16 28 24 32", "28"},
 	{"segment_sample", "4xi32 6xi32 6xi64 9xi64 4xi32 7xi32 6xf32 7xf32", "sampled = b, columns = 7, products = 8", "9xf32", "16", "16 24 48 64 16 28 24 28", "36"},
@@ -289,6 +290,7 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"segment_attention", "3x4x8xf32 2x5x8xf32 2x5x5xf32 5xi32 5xi32", "", "3x4x5xf32", "DM123", "heads"},
 	{"segment_attention", "2x4x8xf32 1x5x8xf32 1x5x5xf32 5xi32 5xi32 2x5x1xf32", "", "2x4x5xf32", "DM122", "bias"},
 	{"segment_attention", "4x8xf32 5x8xf32 5x5xf32 5xi32 5xi32", "", "4x5xf32", "DM117", "3 dimensions"},
+	{"segment_attention", "2x4x8xf32 1x5x8xf32 1x5x5xf32 5xi32 5xi32", "scores = sum", "2x4x5xf32", "DM122", "have depth 1"},
 	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x7xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32", "DM122", "3x7xf32"},
 	{"attention_grad", "3x8xf16 5x8xf16 5x8xf16 3x8xf16 3xf64 3x8xf16", "", "3x8xf16 5x8xf16 5x8xf16", "DM122", "second result"},
 	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x8xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32 3x5xf32", "DM125", "mask"},

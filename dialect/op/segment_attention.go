@@ -18,10 +18,11 @@ var segmentAttentionDef = &Def{
 	Foreign: []Foreign{{Names: "block_sparse_attention sparse_attention graph_attention"}},
 	Doc: "`y = softmax(scale · q kᵀ + bias) v` for every head, where the queries of segment i see the keys that `coordinates[positions[i]]` to `coordinates[positions[i + 1] - 1]` name, and no others. " +
 		"With `block = [r, c]` a segment is of r neighbouring queries, and a coordinate names c neighbouring keys. q is `[heads, queries, depth]`, k `[key heads, keys, depth]`, v `[key heads, keys, value depth]`; the key heads divide the heads, and each serves as many neighbouring ones.\n\n" +
+		"With `scores = sum` the depth is 1, and a score is `scale · (q + k) + bias`. A score below 0 is multiplied by `slope`: both is what graph attention networks have (Veličković et al., arXiv 1710.10903).\n\n" +
 		"A query whose segment is empty gives 0. Positions are clamped to 0 and the number of coordinates, as `dm.segment_reduce` does; what lies in no segment takes part in nothing. A coordinate outside is clamped to the nearest inside. " +
 		"Half precision is computed in f32 and rounded once, but for probabilities that tensor cores multiply. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query, -∞ where there is no key.\n\n" +
 		"It is what `dm.attention` with a sparse mask becomes, and what a compiler makes of `dm.sample`, `dm.softmax` and a product: no score is in memory (Dao et al., arXiv 2205.14135; Rahman et al., FusedMM, arXiv 2011.06391).\n\n" +
-		"Counts, for each score that there is room for, 2·depth + 2·value depth, 1 for the scale, 4 for the softmax and 1 for a bias. " +
+		"Counts, for each score that there is room for, 2·depth, or 1 for a sum, 2·value depth, 1 for the scale, 4 for the softmax, and 1 each for a bias and a slope. " +
 		"Moves q, positions, coordinates, the bias and the results, and of k and v the rows that coordinates name, at most all of them.",
 	Example: `func.func @example(%q: tensor<2x3x8xf32>, %k: tensor<1x4x8xf32>, %v: tensor<1x4x5xf32>) -> tensor<2x3x5xf32> {
   %positions = dm.constant dense<[0, 2, 2, 5]> : tensor<4xi32>
@@ -44,14 +45,24 @@ var segmentAttentionDef = &Def{
 	Attrs: []AttrDef{
 		{Name: "block", Kind: KindInts, Default: IntList(1, 1), Doc: "queries of a segment, and keys of a coordinate"},
 		{Name: "scale", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "factor of the scores"},
+		{Name: "scores", Kind: KindKeyword, Enum: []string{"product", "sum"}, Default: types.Keyword("product"), Doc: "what queries and keys make scores by"},
+		{Name: "slope", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "factor of scores below 0, with their bias"},
 	},
 	Traits:  Pure,
 	Factors: segmentAttentionFactors,
 	Divides: "The key heads, and the heads of each.",
 	Infer:   inferSegmentAttention,
 	FLOP: func(o *ir.Op) dim.Dim {
-		each := dim.Sum(last3(o, 0).Scale(2), last3(o, 2).Scale(2), dim.Const(5))
+		each := dim.Sum(last3(o, 2).Scale(2), dim.Const(5))
+		if AddsScores(o) {
+			each = each.Add(dim.Const(1))
+		} else {
+			each = each.Add(last3(o, 0).Scale(2))
+		}
 		if len(o.Operands) > 5 {
+			each = each.Add(dim.Const(1))
+		}
+		if Float(o, "slope") != 1 {
 			each = each.Add(dim.Const(1))
 		}
 		return SegmentScores(o).Mul(each)
@@ -67,6 +78,9 @@ func TakesSegments(o *ir.Op) bool {
 	d := Of(o)
 	return d != nil && (d == segmentAttentionDef || d == groupedMatmulDef)
 }
+
+// AddsScores reports whether a score of o, a dm.segment_attention, is a sum and no product.
+func AddsScores(o *ir.Op) bool { return Str(o, "scores") == "sum" }
 
 // last3 is the last dimension of operand i, a tensor of three.
 func last3(o *ir.Op, i int) dim.Dim {
@@ -169,6 +183,9 @@ func inferSegmentAttention(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	if !sameDim(q.Shape[2], k.Shape[2]) {
 		return nil, problem("DM122", 1, "q %s has depth %s, k %s has %s", shapeText(q.Shape), dimText(q.Shape[2]), shapeText(k.Shape), dimText(k.Shape[2]))
+	}
+	if AddsScores(o) && !isOne(q.Shape[2]) {
+		return nil, problem("DM122", 0, "q %s has depth %s, and scores that are sums have depth 1", shapeText(q.Shape), dimText(q.Shape[2])).help("reduce queries and keys to a number each, or take the product: scores = product")
 	}
 	for d, what := range []string{"heads", "keys"} {
 		if !sameDim(k.Shape[d], v.Shape[d]) {
@@ -274,9 +291,35 @@ func (s *segmentScores) contract(x, y, to string, a, b *ir.Value) *ir.Value {
 	return s.Reshape(v, shape...)
 }
 
-// scores are the scaled products with the bias, [key heads, group, entries, r, c].
-func (s *segmentScores) scores(q, k *ir.Value) *ir.Value {
-	x := s.contract("agerd", "aecd", "agerc", q, k)
+// scores are those of queries and keys, [key heads, group, entries, r, c], before slope and with it.
+func (s *segmentScores) scores(q, k *ir.Value) (before, with *ir.Value) {
+	x := s.unsloped(q, k)
+	f := Float(s.o, "slope")
+	if f == 1 {
+		return x, x
+	}
+	return x, s.choose(s.compare("lt", x, s.number(x, 0)), s.Builder.scale(x, f), x)
+}
+
+// sloped is the gradient of scores x before slope, of which dy is that with it. At 0 it is the mean of both sides.
+func (s *segmentScores) sloped(x, dy *ir.Value) *ir.Value {
+	f, zero := Float(s.o, "slope"), s.number(x, 0)
+	if f == 1 {
+		return dy
+	}
+	below := s.choose(s.compare("lt", x, zero), s.Builder.scale(dy, f), s.Builder.scale(dy, (1+f)/2))
+	return s.choose(s.compare("gt", x, zero), dy, below)
+}
+
+// unsloped are the scaled products or sums with the bias.
+func (s *segmentScores) unsloped(q, k *ir.Value) *ir.Value {
+	var x *ir.Value
+	if AddsScores(s.o) {
+		r, c := dim.Const(s.r), dim.Const(s.c)
+		x = s.add(s.Reshape(q, s.heads, s.group, s.entries, r, dim.Const(1)), s.Reshape(k, s.heads, dim.Const(1), s.entries, dim.Const(1), c))
+	} else {
+		x = s.contract("agerd", "aecd", "agerc", q, k)
+	}
 	if f := Float(s.o, "scale"); f != 1 {
 		x = s.Builder.scale(x, f)
 	}
@@ -308,7 +351,7 @@ func (s *segmentScores) each(x *ir.Value) *ir.Value {
 
 func expandSegmentAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 	s := newSegmentScores(b, o)
-	x := s.scores(s.ofQueries(o.Operands[0]), s.ofKeys(o.Operands[1]))
+	_, x := s.scores(s.ofQueries(o.Operands[0]), s.ofKeys(o.Operands[1]))
 	most := s.overKeys("max", x)
 	x = s.Unary("exp", s.sub(x, s.each(most)))
 	sum := s.overKeys("add", x)
@@ -338,7 +381,8 @@ func segmentAttentionRule(g *backward) {
 	inside = s.Reshape(inside, dim.Const(1), dim.Const(1), s.entries, dim.Const(1), dim.Const(1))
 	q, k := s.ofQueries(o.Operands[0]), s.ofKeys(o.Operands[1])
 	// What is in no segment has no probability, however great its score.
-	p := s.Unary("exp", s.choose(inside, s.sub(s.scores(q, k), s.each(g.y(1))), s.number(g.y(1), math.Inf(-1))))
+	x, scores := s.scores(q, k)
+	p := s.Unary("exp", s.choose(inside, s.sub(scores, s.each(g.y(1))), s.number(g.y(1), math.Inf(-1))))
 	var ds *ir.Value
 	if dy := g.dy[0]; dy != nil {
 		each := s.ofQueries(dy)
@@ -359,7 +403,7 @@ func segmentAttentionRule(g *backward) {
 	if ds == nil {
 		return
 	}
-	ds = s.when(inside, ds) // there rows that are not the segment's were read
+	ds = s.when(inside, s.sloped(x, ds)) // there rows that are not the segment's were read
 	if len(o.Operands) > 5 && g.want[5] {
 		t := in(o, 5)
 		v := ds
@@ -370,6 +414,9 @@ func segmentAttentionRule(g *backward) {
 	}
 	if f := Float(o, "scale"); f != 1 {
 		ds = s.Builder.scale(ds, f)
+	}
+	if AddsScores(o) { // as products with ones
+		q, k = s.filled(asTensor(q.Type), 1), s.filled(asTensor(k.Type), 1)
 	}
 	if g.want[0] {
 		dq := s.ofSegments("add", s.contract("agerc", "aecd", "agerd", ds, k))

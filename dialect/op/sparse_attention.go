@@ -3,6 +3,7 @@ package op
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -18,7 +19,8 @@ type storedAttention struct {
 	q, k, v          *ir.Value
 	ofQ, ofK, ofV    []int
 	output           []int
-	scale            float64
+	scale, slope     float64
+	adds             bool  // scores are sums of a number of the query and one of the key, not products
 	heads            []int // letters of heads that pattern lacks
 	grouped          bool  // the last of heads is a multiple of that of k and v
 	depth, value     []int // letters of a row of q and k, and of v
@@ -38,10 +40,10 @@ type storedAttention struct {
 // values that of gives. ok is false where it is none, or where scores or probabilities have
 // other uses.
 func LowerStoredAttention(b *ir.Builder, o *ir.Op, of func(v *ir.Value) []*ir.Value) (results [][]*ir.Value, ok bool) {
-	if !IsSparse(o) || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !Valid(o) {
+	if !IsSparse(o) || pieced(o) != nil || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !Valid(o) {
 		return nil, false
 	}
-	a := &storedAttention{scale: 1, of: of, result: out(o, 0)}
+	a := &storedAttention{scale: 1, slope: 1, of: of, result: out(o, 0)}
 	if !a.second(o) {
 		return nil, false
 	}
@@ -104,36 +106,117 @@ func (a *storedAttention) second(o *ir.Op) bool {
 }
 
 // alone is the op called name that gives v, if v has one use; nil for any other.
-func alone(v *ir.Value, name string) *ir.Op {
-	if v.Op == nil || v.Op.Name != name || len(v.Uses) != 1 || v.Op.Bad || !Valid(v.Op) {
+func alone(v *ir.Value, name string) *ir.Op { return withUses(v, name, 1) }
+
+// withUses is alone of a value with so many uses.
+func withUses(v *ir.Value, name string, uses int) *ir.Op {
+	if v.Op == nil || v.Op.Name != name || len(v.Uses) != uses || v.Op.Bad || !Valid(v.Op) {
 		return nil
 	}
 	return v.Op
 }
 
-// scores goes back from the scores, of which dimension d is normalized, to the sampled product.
+// scores goes back from the scores, of which dimension d is normalized, to the sampled product or sum.
 func (a *storedAttention) scores(v *ir.Value, d int) bool {
-	for {
-		if o := alone(v, "dm.sample"); o != nil {
+	uses := 1
+	if x, slope, parts := leaky(v); x != nil {
+		a.parts, a.slope = append(a.parts, parts...), slope
+		v, uses = x, 2
+	}
+	for ; ; uses = 1 {
+		if o := withUses(v, "dm.sample", uses); o != nil {
 			a.parts = append(a.parts, o)
 			return a.sampled(o, d)
 		}
-		if x, by, ok := scaled(v); ok && len(v.Uses) == 1 {
+		if x, by, ok := scaled(v); ok && len(v.Uses) == uses {
 			a.parts = append(a.parts, v.Op)
 			v, a.scale = x, a.scale*by
 			continue
 		}
-		o := alone(v, "dm.add")
-		if o == nil || a.bias != nil || a.scale != 1 || in(o, 0).Format == nil || in(o, 1).Format == nil {
-			return false
-		}
-		i := slices.IndexFunc(o.Operands, func(v *ir.Value) bool { return reaches(v, "dm.sample") })
-		if i < 0 || !SamePattern(o.Operands[0], o.Operands[1]) {
+		o := withUses(v, "dm.add", uses)
+		if o == nil || !mergesNothing(o) {
 			return false
 		}
 		a.parts = append(a.parts, o)
+		if a.summed(o, d) {
+			return true
+		}
+		if a.bias != nil || a.scale != 1 {
+			return false
+		}
+		for i, w := range o.Operands {
+			a.bias = o.Operands[1-i]
+			if sum := alone(w, "dm.add"); sum != nil && mergesNothing(sum) && a.summed(sum, d) {
+				a.parts = append(a.parts, sum)
+				return true
+			}
+		}
+		i := slices.IndexFunc(o.Operands, func(v *ir.Value) bool { return reaches(v, "dm.sample") })
+		if i < 0 {
+			return false
+		}
 		v, a.bias = o.Operands[i], o.Operands[1-i]
 	}
+}
+
+// mergesNothing reports whether both operands of o store the same elements.
+func mergesNothing(o *ir.Op) bool {
+	return in(o, 0).Format != nil && in(o, 1).Format != nil && SamePattern(o.Operands[0], o.Operands[1])
+}
+
+// leaky is the x of which v is the larger one of x and x times slope, a number up to 1, and the ops that compute it; nil where v is
+// none, or v and x have other uses.
+func leaky(v *ir.Value) (x *ir.Value, slope float64, parts []*ir.Op) {
+	o := alone(v, "dm.max")
+	if o == nil {
+		return nil, 0, nil
+	}
+	for i, y := range o.Operands {
+		x, by, ok := scaled(y)
+		if ok && by <= 1 && x == o.Operands[1-i] && len(x.Uses) == 2 && len(y.Uses) == 1 {
+			return x, by, []*ir.Op{o, y.Op}
+		}
+	}
+	return nil, 0, nil
+}
+
+// summed takes the queries and keys of o, the sum of a number for each query and one for each key at stored elements.
+func (a *storedAttention) summed(o *ir.Op, d int) bool {
+	var of [2]*ir.Op // the samples of queries and keys
+	var letters [2][]int
+	for _, v := range o.Operands {
+		s := alone(v, "dm.sample")
+		if s == nil || len(s.Operands) != 2 || in(s, 1).Format != nil {
+			return false
+		}
+		eq, p := SampleEquation(s)
+		if p != nil || len(eq.Inputs[0]) != len(eq.Output)-1 {
+			return false
+		}
+		var dims []int // of the pattern, counted from 1
+		for i := range eq.Inputs[0] {
+			dims = append(dims, strings.IndexByte(eq.Output, eq.Inputs[0][i])+1)
+		}
+		if slices.Contains(dims, 0) { // a letter that is summed over
+			return false
+		}
+		k := 0
+		if slices.Contains(dims, d+1) {
+			k = 1
+		}
+		of[k], letters[k] = s, dims
+	}
+	if of[0] == nil || of[1] == nil {
+		return false
+	}
+	a.parts = append(a.parts, of[:]...)
+	a.pattern, a.q, a.k = of[0].Operands[0], of[0].Operands[1], of[1].Operands[1]
+	a.ofQ, a.ofK = letters[0], letters[1]
+	for i := range asTensor(a.pattern.Type).Rank() {
+		a.dims = append(a.dims, i+1)
+	}
+	a.key, a.adds = d+1, true
+	return true
 }
 
 // reaches reports whether v is the result of the op called name, scaled or not, and of nothing else's use.
@@ -322,6 +405,12 @@ func (a *storedAttention) lower(l *lowering) {
 	if a.scale != 1 {
 		attrs = append(attrs, types.Named{Name: "scale", Value: types.Float{V: a.scale}})
 	}
+	if a.adds {
+		attrs = append(attrs, types.Named{Name: "scores", Value: types.Keyword("sum")})
+	}
+	if a.slope != 1 {
+		attrs = append(attrs, types.Named{Name: "slope", Value: types.Float{V: a.slope}})
+	}
 	q := asTensor(operands[0].Type)
 	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{q.Shape[0], q.Shape[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}
 	if a.sums != nil {
@@ -378,7 +467,7 @@ var attended = &Sparse{
 	lower: func(l *lowering) {
 		o := l.o
 		a := &storedAttention{
-			q: o.Operands[0], k: o.Operands[1], v: o.Operands[2], scale: Float(o, "scale"), result: l.out[0],
+			q: o.Operands[0], k: o.Operands[1], v: o.Operands[2], scale: Float(o, "scale"), slope: 1, result: l.out[0],
 			of: func(v *ir.Value) []*ir.Value { return l.in[slices.Index(o.Operands, v)] },
 		}
 		if len(l.out) > 1 {

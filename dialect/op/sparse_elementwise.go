@@ -220,7 +220,7 @@ var sampleDef = &Def{
 	Summary: "elements of a product where another tensor stores some",
 	Foreign: []Foreign{{Names: "sddmm sampled_addmm"}},
 	Doc: "The result stores what the first operand, a sparse tensor, does; its elements are those of the product of the other operands, an Einstein summation whose equation has a term for each of them: " +
-		"`\"ik,jk->ij\"` are the scores of queries and keys. Nothing is computed for elements that are not stored, and the first operand's own values are not read. " +
+		"`\"ik,jk->ij\"` are the scores of queries and keys. A dimension of the pattern that no operand has repeats them: `\"i->ij\"` is the number of the row for each element of it. Nothing is computed for elements that are not stored, and the first operand's own values are not read. " +
 		"Without an equation there is one other operand, of the first one's shape.\n\nCounts 2 FLOP for each stored element and each index that is summed over, less the first addition.",
 	Example: `func.func @example(%mask: tensor<4x4xf32, #dm.csr<nnz = 6>>, %q: tensor<4x8xf32>, %k: tensor<4x8xf32>) -> tensor<4x4xf32, #dm.csr<nnz = 6>> {
   %s = dm.sample "ik,jk->ij" %mask, %q, %k : (tensor<4x4xf32, #dm.csr<nnz = 6>>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32, #dm.csr<nnz = 6>>
@@ -259,7 +259,11 @@ func inferSample(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	shape := make([]dim.Dim, len(eq.Output))
 	for i := range shape {
-		shape[i] = sizes[eq.Output[i]]
+		size, ok := sizes[eq.Output[i]]
+		if !ok && i < p.Rank() {
+			size = p.Shape[i]
+		}
+		shape[i] = size
 	}
 	if !sameShape(shape, p.Shape) {
 		return nil, problem("DM121", -1, "the product has the shape %s, but the pattern %s", shapeText(shape), shapeText(p.Shape)).help("the output's letters are the pattern's dimensions")
@@ -277,7 +281,7 @@ func SampleEquation(o *ir.Op) (*Equation, *Problem) {
 			return nil, attrProblem("DM120", "equation", "the product of %d operands needs an equation", len(o.Operands)-1).help(`write one before the operands: "ik,jk->ij"`)
 		}
 	}
-	eq, err := ParseEquation(text, len(o.Operands)-1)
+	eq, err := parseEquation(text, len(o.Operands)-1)
 	if err == nil && eq.Diagonal() {
 		return nil, attrProblem("DM120", "equation", "a letter stands twice in an operand of %q", text).help("take the diagonal with dm.einsum first")
 	}

@@ -10,7 +10,8 @@
 //   static constexpr dm::i64 entries;            // coordinates that there is room for
 //   static constexpr dm::i32 rows, columns;      // queries of a segment, keys of a coordinate
 //   static constexpr dm::i64 blocks;             // of keys
-//   static constexpr double scale;
+//   static constexpr double scale, slope;        // slope: of scores below 0
+//   static constexpr bool adds;                  // a score is a sum, of depth 1
 //   static constexpr dm::i64 bias_head;          // from the bias of a head to the next
 //   static constexpr dm::i32 lanes, warps;       // of a team; of a query
 //   static constexpr dm::i32 deep, wide;         // elements of a vector of q and k, and of v and y
@@ -67,6 +68,13 @@ DM_UNROLL
     for (int i = 0; i < vectors * Width; i++) sum = fma(x[i], y.x[i], sum);
     return sum;
   }
+  // The lane's part of the sum of both.
+  DM_FN Acc plus(const Row& y) const {
+    Acc sum = 0;
+DM_UNROLL
+    for (int i = 0; i < vectors * Width; i++) sum += x[i] + y.x[i];
+    return sum;
+  }
   DM_FN void zero() {
 DM_UNROLL
     for (int i = 0; i < vectors * Width; i++) x[i] = 0;
@@ -101,6 +109,9 @@ template <class Acc, class Values> struct Online {
     y.add(mine, theirs, values);
   }
 };
+
+// A score, which is multiplied by the slope where it is below 0.
+template <class S, class Acc> DM_FN Acc sloped(Acc s) { return S::slope != 1 && s < Acc(0) ? s * Acc(S::slope) : s; }
 
 // The entry of a segment that a position is, moved into the range of entries.
 template <class S, class P> DM_FN i64 entry_of(const In<P>& positions, i64 i) {
@@ -155,7 +166,7 @@ DM_UNROLL
 DM_UNROLL
       for (int u = 0; u < S::ahead; u++) theirs[u].load(k, their_rows + at[u] * S::k_row, ln, S::depth);
 DM_UNROLL
-      for (int u = 0; u < S::ahead; u++) s[u] = mine.dot(theirs[u]);
+      for (int u = 0; u < S::ahead; u++) s[u] = S::adds ? mine.plus(theirs[u]) : mine.dot(theirs[u]);
     } else {
 DM_UNROLL
       for (int u = 0; u < S::ahead; u++) s[u] = Keys::streamed(q, own_row, k, their_rows + at[u] * S::k_row, ln);
@@ -172,6 +183,7 @@ DM_UNROLL
       if constexpr (given<Bias>) {
         if (key < keys) s[u] += Acc(wide(bias[head * S::bias_head + ((begin + key / S::columns) * S::rows + query % S::rows) * S::columns + key % S::columns]));
       }
+      s[u] = detail::sloped<S>(s[u]);
       if (key < keys) now = max(now, s[u]);
     }
     const Acc to = Online::base(now);

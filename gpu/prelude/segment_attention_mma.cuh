@@ -73,6 +73,7 @@ DM_UNROLL
           const i32 query = first % S::rows + row + e / 2 * 8 + l / 4, key = step % parts * BN + j * 8 + l % 4 * 2 + e % 2;
           s[0][j][e] += float(wide(bias[head * S::bias_head + ((begin + step / parts) * S::rows + query) * S::columns + key]));
         }
+        s[0][j][e] = detail::sloped<S>(s[0][j][e]);
       }
 DM_UNROLL
     for (int h = 0; h < 2; h++) {
