@@ -77,7 +77,8 @@ func (s *scope) minimum(fn *ir.Func, marked []*ir.Op) dim.Dim {
 	return total
 }
 
-// minimumTerms are the used arguments, the constants that are data, and then the results; marked
+// minimumTerms are the used arguments, the constants that are data, and then the results, of sparse ones that store the elements of
+// another value the values alone; marked
 // are the ops of fn's body that are or hold such constants or are dm.pack, and maybe others.
 func (s *scope) minimumTerms(fn *ir.Func, marked []*ir.Op) []Term {
 	var out []Term
@@ -107,13 +108,20 @@ func (s *scope) minimumTerms(fn *ir.Func, marked []*ir.Op) []Term {
 		}
 	}
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }
-	seen := map[*ir.Value]bool{}
-	for _, v := range returned(fn) {
+	seen, patterns := map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	results := returned(fn)
+	for i, p := range op.PatternsOf(results) {
+		v := results[i]
 		from := op.Source(v)
 		if constant := from.Op != nil && from.Op.Name == op.Constant; !seen[v] && !arg(from) && !constant {
-			add(v, s.stored(v, arg))
+			n := s.stored(v, arg)
+			if p != nil && (arg(p) || patterns[p]) {
+				parts := op.Parts(v)
+				n = s.size(parts[len(parts)-1])
+			}
+			add(v, n)
 		}
-		seen[v] = true
+		seen[v], patterns[p] = true, true
 	}
 	return out
 }

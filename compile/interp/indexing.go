@@ -79,11 +79,14 @@ func (c *call) gather(d, batch int) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	to := tensor.New(x.Elem, g.shape...)
+	if g.n == 0 {
+		return one(to), nil
+	}
 	at, err := c.clamped(idx, g.n)
 	if err != nil {
 		return nil, err
 	}
-	to := tensor.New(x.Elem, g.shape...)
 	switch x.Kind() {
 	case tensor.KindF32:
 		pick(c.pool, to.F32, x.F32, at, g)

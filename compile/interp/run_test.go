@@ -297,7 +297,7 @@ func TestErrors(t *testing.T) {
 		{"too large", "func.func @f() -> tensor<f32> {\n  %y = dm.rng uniform : tensor<1000000x1000000xf32>\n  %z = dm.reduce add %y : (tensor<1000000x1000000xf32>) -> tensor<f32>\n  return %z : tensor<f32>\n}", nil, "DM705", "does not fit"},
 		{"argument too large", "func.func @f(%x: tensor<1000000x1000000xf32>) -> tensor<1000000x1000000xf32> {\n  return %x : tensor<1000000x1000000xf32>\n}", nil, "DM705", "does not fit into memory"},
 		{"endless recursion", "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %y = func.call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %y : tensor<2xf32>\n}", nil, "DM706", "more than 1000 deep"},
-		{"nothing to pick", "func.func @f(%x: tensor<0x2xf32>, %i: tensor<1xi64>) -> tensor<1x2xf32> {\n  %y = dm.gather %x, %i : (tensor<0x2xf32>, tensor<1xi64>) -> tensor<1x2xf32>\n  return %y : tensor<1x2xf32>\n}", nil, "DM707", "cannot be indexed"},
+		{"nothing to pick", "func.func @f(%x: tensor<2x0xf32>, %i: tensor<2xi64>) -> tensor<f32> {\n  %y = dm.cross_entropy %x, %i : (tensor<2x0xf32>, tensor<2xi64>) -> tensor<f32>\n  return %y : tensor<f32>\n}", nil, "DM707", "cannot be indexed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := read(t, c.text)

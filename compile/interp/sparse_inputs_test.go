@@ -13,6 +13,39 @@ import (
 	"dmir/syntax/source"
 )
 
+// A symbol that is 0 only when a program runs leaves nothing of an operand: of what it is merged with, the other one.
+func TestNothingStored(t *testing.T) {
+	const text = `
+!a = tensor<4x5xf32, #dm.csr<nnz = a>>
+!b = tensor<4x5xf32, #dm.csr<nnz = b>>
+!g = tensor<4x5xf32, #dm.csr<nnz = 9>>
+!o = tensor<4x5xi8, #dm.csr<nnz = 9>>
+!d = tensor<4x5xf32>
+func.func @f(%a: !a, %b: !b) -> (!d, !d) {
+  %x, %y, %of = dm.merge union %a, %b : (!a, !b) -> (!g, !g, !o)
+  %z = dm.add %x, %y : !g
+  %got = dm.convert_format %z : (!g) -> !d
+  %c = dm.convert_format %a : (!a) -> !d
+  %e = dm.convert_format %b : (!b) -> !d
+  %want = dm.add %c, %e : !d
+  return %got, %want : !d, !d
+}`
+	m := lower.File(parse.File(source.New("f.dmir", text)))[0]
+	for _, bind := range []map[string]int64{{"a": 7, "b": 0}, {"a": 0, "b": 7}, {"a": 0, "b": 0}} {
+		args, err := interp.Inputs(t.Context(), m.Funcs[0], bind, 7, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := interp.Run(t.Context(), m, m.Funcs[0], args, interp.Options{Bind: bind})
+		if err != nil {
+			t.Fatalf("%v: %v", bind, err)
+		}
+		if out := res.Outputs; tensor.MaxDiff(out[0], out[1]) > 0 {
+			t.Errorf("%v: got %v, want %v", bind, out[0], out[1])
+		}
+	}
+}
+
 // Sparse arguments are drawn, given in part or in whole, and checked; nothing else changes the values.
 func TestSparseInputs(t *testing.T) {
 	const head = "func.func @f(%x: tensor<2xf32>, %a: tensor<3x?xf32, #dm.csr<nnz = e, dims = [n]>> ATTRS, %p: tuple<tensor<2xf32>, tensor<4x4xf32, #dm.coo<nnz = 3>>>) {\n  return\n}"

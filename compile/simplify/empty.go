@@ -18,7 +18,7 @@ func emptyRules() []Rule {
 			apply: nothing,
 		},
 		{
-			Name: "of-nothing", Doc: "A contraction over no elements is 0, a reduction of them its neutral element, an update with them what it was, a scan over them what it began with, and another op its expansion; an argument without elements is a constant without elements where it is read, so that its largest element and the like are computed now.",
+			Name: "of-nothing", Doc: "A contraction over no elements is 0, a reduction of them its neutral element, an update with them what it was, what is taken of them 0, a scan over them what it began with, and another op its expansion; an argument without elements is a constant without elements where it is read, so that its largest element and the like are computed now.",
 			apply: ofNothing,
 		},
 	}
@@ -118,7 +118,7 @@ func leftOf(b *op.Builder, o *ir.Op) *ir.Value {
 		if kind, ok := types.ReductionOf(op.Str(o, "kind")); ok {
 			return b.Value("constant", nil, []types.Named{{Name: "value", Value: op.Neutral(kind, t)}}, t)
 		}
-	case "dm.searchsorted":
+	case "dm.searchsorted", "dm.gather", "dm.embedding":
 		return b.Splat(t, 0)
 	case "dm.pad":
 		return b.Value("broadcast", []*ir.Value{last}, []types.Named{{Name: "dims", Value: op.IntList()}}, t)

@@ -248,7 +248,7 @@ var dynamicUpdateSliceDef = &Def{
 	Derivative: dynamicUpdateSliceDerivative,
 }
 
-const outsideDoc = "An index outside the dimension is clamped to the nearest one inside, as in StableHLO."
+const outsideDoc = "An index outside the dimension is clamped to the nearest one inside, as in StableHLO; of a dimension of size 0 there are zeros."
 
 var gatherDef = &Def{
 	Name: "gather", Family: Movement, Class: ClassMovement,

@@ -206,6 +206,19 @@ func SamePattern(a, b *ir.Value) bool {
 	return p.alike(a, b)
 }
 
+// PatternsOf are, for each of vs, the value that says which elements it stores: of two that have the same one, what says where their
+// elements are is in memory once. nil: it is not sparse.
+func PatternsOf(vs []*ir.Value) []*ir.Value {
+	p := &patterns{map[*ir.Value]*ir.Value{}}
+	out := make([]*ir.Value, len(vs))
+	for i, v := range vs {
+		if t := asTensor(v.Type); t != nil && t.Format != nil {
+			out[i] = p.root(v)
+		}
+	}
+	return out
+}
+
 // keptAlways is the Keeps of ops whose other sparse operands, if they have any, store the same.
 func keptAlways(*ir.Op, func(a, b *ir.Value) bool) bool { return true }
 
