@@ -70,11 +70,22 @@ var binaries = map[string]binary{
 	"max":   {maxLoop[float32], maxLoop[float64], maxLoop[int64], each(maxUint), orLoop[uint8]},
 	"min":   {minLoop[float32], minLoop[float64], minLoop[int64], each(minUint), andLoop[uint8]},
 	"rem":   {viaFloat(math.Mod), each(math.Mod), each(remInt), each(remUint), nil},
-	"pow":   {viaFloat(math.Pow), each(math.Pow), each(powInt), each(powUint), nil},
+	"pow":   {viaFloat(pow), each(math.Pow), each(powInt), each(powUint), nil},
 	"atan2": {viaFloat(math.Atan2), each(math.Atan2), nil, nil, nil},
 	"and":   {nil, nil, andLoop[int64], nil, andLoop[uint8]},
 	"or":    {nil, nil, orLoop[int64], nil, orLoop[uint8]},
 	"xor":   {nil, nil, xorLoop[int64], nil, xorLoop[uint8]},
+}
+
+// pow is math.Pow of float32 numbers, whose squares, and cubes but for one rounding, are exact: models are full of both.
+func pow(x, y float64) float64 {
+	switch y {
+	case 2:
+		return x * x
+	case 3:
+		return x * x * x
+	}
+	return math.Pow(x, y)
 }
 
 // shifts move the bits of integers of so many bits; by at least as many, or by a
