@@ -13,11 +13,20 @@ import (
 	"dmir/testkit/need"
 )
 
+// quickRuntime has caches of t filled with a runtime that compiles in a third of the time.
+func quickRuntime(t *testing.T) {
+	t.Helper()
+	of := runtimeLevel
+	runtimeLevel = "-O0"
+	t.Cleanup(func() { runtimeLevel = of })
+}
+
 // TestCacheEntries verifies that only undamaged files of the cache run: every other
 // entry is compiled again, with the same results.
 func TestCacheEntries(t *testing.T) {
 	need.Long(t)
 	needCompiler(t)
+	quickRuntime(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
 	p := artifacttest.Program()
@@ -106,6 +115,7 @@ func must(t *testing.T, err error) {
 func TestPrecompiled(t *testing.T) {
 	need.Long(t)
 	need.Tool(t, "clang++", "apt-get install clang")
+	quickRuntime(t)
 	dir := t.TempDir()
 	number := 0
 	run := func() {

@@ -52,7 +52,8 @@ func Library(ctx context.Context, p *artifact.Program, opt Options) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	path, _, err := tools.kept(ctx, ".so", files, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic", level(p), "program.cc", common)
+	args := append(fastLinker(), "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic", level(p), "program.cc", common)
+	path, _, err := tools.kept(ctx, ".so", files, args...)
 	if err != nil {
 		return nil, err
 	}

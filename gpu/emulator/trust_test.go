@@ -50,6 +50,7 @@ func TestNoHostAssembly(t *testing.T) {
 // TestNoCache runs without a writable cache, and leaves no files.
 func TestNoCache(t *testing.T) {
 	needCompiler(t)
+	quickRuntime(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "file")
