@@ -104,7 +104,7 @@ var annotation = regexp.MustCompile(`^::(error|warning|notice) file=[^,:]*,line=
 // TestHostileNames writes each hostile name in every kind of output.
 func TestHostileNames(t *testing.T) {
 	need.Long(t)
-	t.Setenv("DMIR_CACHE", t.TempDir())
+	ownCache(t)
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain.dmir")
 	if err := os.WriteFile(plain, []byte(strings.Replace(hostileText("f"), "dm.relu", "dm.abs", 1)), 0o644); err != nil {
@@ -236,7 +236,7 @@ func TestHostileNames(t *testing.T) {
 func TestHostileArtifacts(t *testing.T) {
 	need.Long(t)
 	need.OK(t, emulator.Check())
-	t.Setenv("DMIR_CACHE", t.TempDir())
+	ownCache(t)
 	dir := t.TempDir()
 	for _, name := range escapetest.Names {
 		p := artifacttest.Program()
@@ -295,7 +295,7 @@ func TestHostileArtifacts(t *testing.T) {
 func TestHostileOnEmulator(t *testing.T) {
 	need.Long(t)
 	need.OK(t, emulator.Check())
-	t.Setenv("DMIR_CACHE", t.TempDir())
+	ownCache(t)
 	var args, sums strings.Builder
 	last := "%first"
 	for i, name := range []string{"NULL", "errno", "DM_UNROLL", "DM_HOST", "EOF", "__asm__", "___asm___", "_Pragma", "_Float16", "asm", "nullptr", "char32_t", "stdin", "assert", "INFINITY", "SIGINT", "std", "unix"} {

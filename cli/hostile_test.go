@@ -32,7 +32,7 @@ func TestHostilePrograms(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	t.Setenv("DMIR_CACHE", t.TempDir())
+	ownCache(t)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".dmir"), func(t *testing.T) {
 			for _, command := range hostileCommands {

@@ -62,6 +62,21 @@ func tools(env *testscript.Env) error {
 	}
 	cache := filepath.Join(env.WorkDir, ".cache")
 	env.Setenv("DMIR_CACHE", cache)
+	return fillCache(cache)
+}
+
+// ownCache sets a new cache that has a separate key, but in which compiled programs are those of all tests.
+func ownCache(t *testing.T) {
+	t.Helper()
+	cache := filepath.Join(t.TempDir(), "cache")
+	if err := fillCache(cache); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DMIR_CACHE", cache)
+}
+
+// fillCache makes a cache, of links to parts of the one that is set.
+func fillCache(cache string) error {
 	if err := os.Mkdir(cache, 0o700); err != nil || runtime.GOOS == "windows" { // which allows links to administrators only
 		return err
 	}
