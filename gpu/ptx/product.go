@@ -198,8 +198,8 @@ func swizzle(p uint64) uint64 { return p ^ p>>7&7<<4 }
 
 // swizzled reports whether a bulk copy with a swizzle wrote there.
 func (w *warp) swizzled(at uint64) bool {
-	c, ok := w.b.shared.span(at, 4)
-	return ok && c[0].copy > 0 && w.b.shared.copies[c[0].copy-1].m.Swizzle > 0
+	id := w.b.shared.copyAt(at)
+	return id > 0 && w.b.shared.copies[id-1].m.Swizzle > 0
 }
 
 // layout checks that lines which follow each other in the operand do so in the
@@ -208,13 +208,18 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 	out := &panel{ok: true, param: -1}
 	var before coordinates
 	var last int32
+	var along int // the dimension in which the lines of the box follow
 	for i, l := range lines {
-		cells, ok := w.b.shared.span(swizzle(l.at), 4)
-		if !ok || cells[0].copy == 0 {
+		id := w.b.shared.copyAt(swizzle(l.at))
+		if id == 0 {
 			return nil
 		}
-		id := cells[0].copy
 		c := &w.b.shared.copies[id-1]
+		follows := i > 0 && l.first == lines[i-1].first+1 && l.block == lines[i-1].block
+		if follows && id == last && l.at == lines[i-1].at+128 { // the next line of the box
+			before[along]++
+			continue
+		}
 		if c.m.Swizzle != 128 {
 			w.b.find(o, at, Descriptor, "the descriptor's swizzle of 128 bytes is not the %d of the tensor map", c.m.Swizzle)
 			return nil
@@ -228,7 +233,6 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 			w.b.undecided(reasonLayout)
 			return nil
 		}
-		follows := i > 0 && l.first == lines[i-1].first+1 && l.block == lines[i-1].block
 		if follows && id != last && c.param == w.b.shared.copies[last-1].param && place[0] != before[0] {
 			w.b.find(o, at, Descriptor, "row %d of the operand begins in column %d of the tensor, row %d in %d", l.first, place[0], lines[i-1].first, before[0])
 			return nil
@@ -258,7 +262,7 @@ func (w *warp) layout(o *op, at int, lines []line, across bool) *panel {
 			w.b.find(o, at, Descriptor, "rows of one operand are of k = %d and %d", out.k, k)
 			return nil
 		}
-		before, last = place, id
+		before, last, along = place, id, dim
 	}
 	return out
 }

@@ -52,13 +52,22 @@ type grown struct {
 
 const cellShift = 2
 
+// granule is what is known of 16 bytes, as many as what is asynchronous accesses at once: of all of them the same, or of each four.
+type granule struct {
+	cell
+	parts *[granuleCells]cell // nil: the same
+}
+
+const granuleCells = 4
+
 // shadow is the block's shared memory. Its content is not kept, but who last wrote
 // and read it.
 type shadow struct {
-	cells  []cell
-	copies []copied
-	grown  [4]grown // the last ones
-	turn   int      // the oldest of them
+	granules []granule
+	size     int // cells
+	copies   []copied
+	grown    [4]grown // the last ones
+	turn     int      // the oldest of them
 }
 
 // with is readers.with, the same where it was so lately.
@@ -83,18 +92,55 @@ type copied struct {
 	elem  uint64 // bytes
 }
 
-func newShadow(bytes int) *shadow { return &shadow{cells: make([]cell, (bytes+3)>>cellShift)} }
+func newShadow(bytes int) *shadow {
+	size := (bytes + 3) >> cellShift
+	return &shadow{granules: make([]granule, (size+granuleCells-1)/granuleCells), size: size}
+}
 
-// span are the cells of n bytes from an address on; ok is false outside of the block's memory.
-func (s *shadow) span(at uint64, n int) (out []cell, ok bool) {
+// span are the numbers of the cells of n bytes from an address on; ok is false outside of the block's memory.
+func (s *shadow) span(at uint64, n int) (from, to int, ok bool) {
 	if at < sharedBase {
-		return nil, false
+		return 0, 0, false
 	}
-	from, to := (at-sharedBase)>>cellShift, (at-sharedBase+uint64(n)+3)>>cellShift
-	if to > uint64(len(s.cells)) || from > to {
-		return nil, false
+	first, end := (at-sharedBase)>>cellShift, (at-sharedBase+uint64(n)+3)>>cellShift
+	if end > uint64(s.size) || first > end {
+		return 0, 0, false
 	}
-	return s.cells[from:to], true
+	return int(first), int(end), true
+}
+
+// next is the first of the cells of a span, or what the first granule of it has in common, and the cell behind it.
+func (s *shadow) next(from, to int) (c *cell, behind int) {
+	g := &s.granules[from/granuleCells]
+	switch {
+	case g.parts != nil:
+	case from%granuleCells == 0 && to-from >= granuleCells:
+		return &g.cell, from + granuleCells
+	default:
+		g.parts = &[granuleCells]cell{g.cell, g.cell, g.cell, g.cell}
+	}
+	return &g.parts[from%granuleCells], from + 1
+}
+
+// join makes one of the cells of each granule of a span: what wrote there left them alike.
+func (s *shadow) join(from, to int) {
+	for i := (from + granuleCells - 1) / granuleCells; (i+1)*granuleCells <= to; i++ {
+		if g := &s.granules[i]; g.parts != nil {
+			*g = granule{cell: g.parts[0]}
+		}
+	}
+}
+
+// copyAt is the bulk copy that wrote what is at an address, by its number; 0: none.
+func (s *shadow) copyAt(at uint64) int32 {
+	from, _, ok := s.span(at, 1<<cellShift)
+	if !ok {
+		return 0
+	}
+	if g := &s.granules[from/granuleCells]; g.parts != nil {
+		return g.parts[from%granuleCells].copy
+	}
+	return s.granules[from/granuleCells].copy
 }
 
 // kindOf is what kind of agent an agent is; of mbarriers agentsPerWarp.
@@ -125,34 +171,34 @@ func (w *warp) reads(a *access, at uint64, n int) {
 	if owner == nil {
 		return
 	}
-	cells, ok := owner.shared.span(at, n)
+	from, to, ok := owner.shared.span(at, n)
 	if !ok {
 		if a.async || a.o.kind == opMatrix || owner != w.b {
 			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
 		}
 		return
 	}
-	for i := range cells {
-		c := &cells[i]
+	for place := from; place < to; {
+		c, behind := owner.shared.next(place, to)
 		if c.write.event == 0 {
 			if (a.async || a.o.kind == opMatrix || owner != w.b) && !owner.blind {
-				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", int(at)-sharedBase+i<<cellShift)
+				w.b.find(a.o, a.at, Unwritten, "nothing has written shared memory %d", place<<cellShift)
 				return
 			}
 		} else if c.write != a.last.write && (c.write.agent != w.thread || a.async) {
-			w.ordered(a, c, at+uint64(i)<<cellShift)
+			w.ordered(a, c, place<<cellShift)
 			a.last.write = c.write
 		}
 		if a.grown.to == nil || a.grown.from != c.readers {
 			a.grown = owner.shared.with(c.readers, a.by)
 		}
 		c.readers = a.grown.to
+		place = behind
 	}
 }
 
 // ordered checks that a read comes behind the write that it sees.
-func (w *warp) ordered(a *access, c *cell, at uint64) {
-	place := int(at) - sharedBase
+func (w *warp) ordered(a *access, c *cell, place int) {
 	kind := w.b.kindOf(c.write.agent)
 	if !w.before(c.write) {
 		switch kind {
@@ -179,23 +225,23 @@ func (w *warp) writes(a *access, at uint64, n, copy int) {
 	if owner == nil {
 		return
 	}
-	cells, ok := owner.shared.span(at, n)
+	from, to, ok := owner.shared.span(at, n)
 	if !ok {
 		if a.async || a.o.kind == opCopy || owner != w.b {
 			w.b.find(a.o, a.at, Bounds, "%d bytes at shared memory %d are outside of the block's", n, int64(at)-sharedBase)
 		}
 		return
 	}
-	for i := range cells {
-		c := &cells[i]
-		if *c == a.last {
-			c.write, c.copy, c.readers = a.by, int32(copy), nil
-			continue
+	for place := from; place < to; {
+		c, behind := owner.shared.next(place, to)
+		if *c != a.last {
+			a.last = *c
+			w.replaces(a, c, place<<cellShift, copy)
 		}
-		a.last = *c
-		w.replaces(a, c, int(at)-sharedBase+i<<cellShift, copy)
-		c.write, c.copy, c.readers = a.by, int32(copy), nil
+		*c = cell{write: a.by, copy: int32(copy)}
+		place = behind
 	}
+	owner.shared.join(from, to)
 }
 
 // replaces checks that a write comes behind what was written to a place before, and behind those who read that.
