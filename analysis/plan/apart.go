@@ -1,6 +1,9 @@
 package plan
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // apart is what a step takes at least on a grid if each op is divided as is best for it: no choice of all together takes less.
 func (g *graph) apart(gr *grid, l load, bandwidth float64) float64 {
@@ -16,6 +19,21 @@ func (g *graph) apart(gr *grid, l load, bandwidth float64) float64 {
 		}
 	}
 	return t
+}
+
+// filling is how long devices of a pipeline wait at least, on average, before they can begin: at place d of the pipeline each of the d
+// places before has brought a micro-batch forward through one layer or more, in every schedule.
+func (g *graph) filling(gr *grid, bandwidth float64) float64 {
+	if gr.pipe < 2 || g.layers == nil {
+		return 0
+	}
+	forwards := make([]float64, g.layers.left)
+	for _, n := range g.nodes {
+		if n.o != nil && n.micro && n.phase == forward && g.layers.has(n.layer) {
+			forwards[n.layer-1] += g.least(n, gr, bandwidth)
+		}
+	}
+	return float64(gr.pipe-1) / 2 * slices.Min(forwards)
 }
 
 // least is a time, in s, that no strategy of n takes less than: what it moves and, of what is no product, what it computes is divided

@@ -29,7 +29,7 @@ func (s *search) explore(ctx context.Context, settings []setting, step func()) {
 	x.wait = sync.NewCond(&x.lock)
 	parallel.Each(runtime.GOMAXPROCS(0), len(settings), func(i int) {
 		if ctx.Err() == nil {
-			settings[i].least = s.apart(settings[i])
+			s.apart(&settings[i])
 		}
 	})
 	for i := range settings {

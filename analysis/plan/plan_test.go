@@ -298,6 +298,31 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// No plan of a setting takes less than the setting's bounds, whatever its schedule.
+func TestBoundsOfSettings(t *testing.T) {
+	m := loadText(t, gpt(t, 4))
+	s, err := newSearch(m, m.Func("train"), Options{Machine: cluster(t, "dgx-a100"), Devices: 8, Fix: Setting{Recompute: None, Tensor: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled := 0
+	for _, set := range s.settings() {
+		s.apart(&set)
+		found, bound, _ := s.look(t.Context(), set)
+		for _, c := range found {
+			if c.Time < bound || bound < set.least {
+				t.Errorf("%v × pipe %d, %d micro-batches, %s of %d chunks takes %g; bounds %g and, by op, %g", set.axes, set.pipe, set.micro, c.Schedule, c.Chunks, c.Time, bound, set.least)
+			}
+			if set.pipe > 1 && set.filling > 0.01*c.Time {
+				filled++
+			}
+		}
+	}
+	if filled == 0 {
+		t.Error("no pipeline takes time to fill")
+	}
+}
+
 // A third axis is looked at where what it divides is there: experts in equal parts, and positions where there is a device for each
 // sample of a micro-batch.
 func TestSettingsOfThree(t *testing.T) {

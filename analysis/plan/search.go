@@ -121,6 +121,7 @@ type setting struct {
 	recompute string
 	roles     bool    // each axis divides what it is called after, see graph.allowed
 	least     float64 // s: no plan of it takes less
+	filling   float64 // s: see graph.filling
 	bounded   bool    // least is that of its choices together, and not of each by itself
 	at        int     // among all settings
 }
@@ -240,13 +241,15 @@ func (s *search) free(set setting) load {
 	return load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
 }
 
-// apart is what a setting takes at least if each op is divided as is best for it.
-func (s *search) apart(set setting) float64 {
-	gr, err := s.grid(set)
+// apart bounds a setting by what it takes at least if each op is divided as is best for it.
+func (s *search) apart(set *setting) {
+	gr, err := s.grid(*set)
 	if err != nil {
-		return math.Inf(1)
+		set.least = math.Inf(1)
+		return
 	}
-	return set.form.apart(gr, s.free(set), s.bandwidth)
+	set.filling = set.form.filling(gr, s.bandwidth)
+	set.least = set.form.apart(gr, s.free(*set), s.bandwidth) + set.filling
 }
 
 // optimistic is what a setting takes at least with unlimited memory, as far as it may be better than those that are kept.
@@ -260,7 +263,7 @@ func (s *search) optimistic(ctx context.Context, set setting) float64 {
 	if err != nil || sol.Infeasible != nil {
 		return math.Inf(1)
 	}
-	return sol.Bound
+	return sol.Bound + set.filling
 }
 
 // prove looks again at the setting of the best plan, with more time, if the choice there may be far from the
@@ -283,7 +286,7 @@ func (s *search) prove(ctx context.Context) {
 	}
 	best.Bound = max(best.Bound, sol.Bound)
 	found, _ := s.schedule(best.m, l, sol, best.set)
-	s.keep(found, sol.Bound, shortage{bytes: math.Inf(1)})
+	s.keep(found, sol.Bound+best.set.filling, shortage{bytes: math.Inf(1)})
 }
 
 // tight is the part of the memory from which on recomputation may pay although plans without it fit.
@@ -358,10 +361,10 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 		}
 		return nil, bound, need
 	}
+	bound = sol.Bound + set.filling
 	if sol.Choice == nil {
-		return nil, sol.Bound, need
+		return nil, bound, need
 	}
-	bound = sol.Bound
 	if bound < s.cutoff(set.roles) {
 		found, need.bytes = s.schedule(m, l, sol, set)
 		found = append(found, s.otherwise(ctx, m, l, p, sol, set)...)
@@ -400,7 +403,7 @@ var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
 func (s *search) better(set setting) solve.Options {
 	o := quick
 	if below := s.cutoff(set.roles); !math.IsInf(below, 1) {
-		o.Below = below
+		o.Below = max(below-set.filling, math.SmallestNonzeroFloat64)
 	}
 	return o
 }

@@ -79,7 +79,8 @@ func evaluate(ctx context.Context, set *Set, r Run, find search, limit time.Dura
 	if fixedOnly {
 		return row, row.possible(set, o.Machine)
 	}
-	if result, why, err = within(ctx, limit, m, fn, o, find); err != nil {
+	o.Limit = limit // what is found until then is an answer
+	if result, why, err = within(ctx, 2*limit, m, fn, o, find); err != nil {
 		return row, err
 	}
 	row.BestWhy = why

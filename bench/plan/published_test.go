@@ -240,7 +240,7 @@ func TestEvaluate(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	if row, err = evaluate(t.Context(), s, r, slow, time.Millisecond, false); err != nil || row.BestWhy != "not found in 1ms" {
+	if row, err = evaluate(t.Context(), s, r, slow, time.Millisecond, false); err != nil || row.FixedWhy != "not found in 1ms" || row.BestWhy != "not found in 2ms" {
 		t.Errorf("too slow: %+v, %v", row, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
