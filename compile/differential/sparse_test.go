@@ -30,7 +30,8 @@ func TestSparsePrograms(t *testing.T) {
 		text := strings.ReplaceAll(paddedProduct, "#f", "#dm."+strings.Replace(format+"<nnz = 100>", "><", ", ", 1))
 		cases = append(cases, Case{Name: "padding of " + format, Text: text, Seed: 1}, Case{Name: "padding of " + format + " on the processor", Text: text, Seed: 1, Device: "cpu"})
 	}
-	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"}, Case{Name: "long rows", Text: longRows, Seed: 1, Device: "cpu"})
+	cases = append(cases, Case{Name: "rows of several tasks", Text: sampledRows, Seed: 1, Device: "cpu"}, Case{Name: "long rows", Text: longRows, Seed: 1, Device: "cpu"},
+		Case{Name: "rising searches", Text: risingSearches, Seed: 1, Device: "cpu"})
 	for _, rooms := range []string{"[12, 480, 600]", "[12, 300, 1200]"} {
 		text := strings.ReplaceAll(shortFibers, "ROOMS", rooms)
 		cases = append(cases, Case{Name: "fibers of " + rooms, Text: text, Seed: 1}, Case{Name: "fibers of " + rooms + " on the processor", Text: text, Seed: 1, Device: "cpu"})
@@ -71,6 +72,25 @@ func.func @f(%x: !d, %limit: tensor<40x1xf32>, %y: tensor<90x5xf32>, %z: tensor<
   %p = dm.matmul %a, %y : (!s, tensor<90x5xf32>) -> tensor<40x5xf32>
   %q = dm.matmul %a, %z : (!s, tensor<90x16xf32>) -> tensor<40x16xf32>
   return %p, %q : tensor<40x5xf32>, tensor<40x16xf32>
+}
+`
+
+// risingSearches looks up numbers that rise in as many numbers as several tasks walk over.
+const risingSearches = `func.func @f(%scale: tensor<f32>) -> (tensor<601xi32>, tensor<601xi32>, tensor<300x2xi32>) {
+  %r = dm.rng normal, seed = 5 : tensor<900xf32>
+  %far = dm.constant dense<300.0> : tensor<f32>
+  %s = dm.mul %r, %far : (tensor<900xf32>, tensor<f32>) -> tensor<900xf32>
+  %i = dm.convert %s : (tensor<900xf32>) -> tensor<900xi32>
+  %o = dm.sort %i, dim = 0 : tensor<900xi32>
+  %q = dm.iota dim = 0 : tensor<601xi32>
+  %a = dm.searchsorted %o, %q : (tensor<900xi32>, tensor<601xi32>) -> tensor<601xi32>
+  %b = dm.searchsorted %o, %q, side = right : (tensor<900xi32>, tensor<601xi32>) -> tensor<601xi32>
+  %p = dm.iota dim = 0, step = 2 : tensor<300xi32>
+  %c = dm.searchsorted %o, %p : (tensor<900xi32>, tensor<300xi32>) -> tensor<300xi32>
+  %d = dm.reshape %c : (tensor<300xi32>) -> tensor<300x1xi32>
+  %e = dm.iota dim = 1 : tensor<300x2xi32>
+  %f = dm.add %d, %e : (tensor<300x1xi32>, tensor<300x2xi32>) -> tensor<300x2xi32>
+  return %a, %b, %f : tensor<601xi32>, tensor<601xi32>, tensor<300x2xi32>
 }
 `
 

@@ -148,6 +148,10 @@ func (l *elementLoop) segments(again bool) {
 		l.strips = acrossNeighbours(xs, l.form.Lane)
 	}
 	if l.balance = rowsOf(xs, l.rows()); l.balance == nil {
+		if a := l.rows(); rising(xs, a) != nil {
+			l.each = max(l.each, risingRows)
+			l.tasks = ceil(a.Max+1, l.each)
+		}
 		return
 	}
 	rows, each := l.steps, l.v
@@ -288,6 +292,10 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 			})
 			return
 		}
+		if ss := rising(xs, l.form.Lane); l.steps == 1 && ss != nil {
+			b.risen(ss, l.form.Lane, from, to, code.Loop{}, func(value.Value) { b.storeAll(l.outs) })
+			return
+		}
 		b.along(l.form.Lane, segs, from, to, code.Loop{Vectorize: true, Short: l.v < short && near(xs, l.form.Lane)}, nil, func(value.Value, []value.Value) []value.Value {
 			b.storeAll(l.outs)
 			return nil
@@ -324,6 +332,10 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 	}
 	if s := searched(xs, step); s != nil {
 		b.bySegments(s, step, from, to, how, nil, each)
+		return
+	}
+	if ss := rising(xs, step); ss != nil {
+		b.risen(ss, step, from, to, how, func(i value.Value) { each(i, nil) })
 		return
 	}
 	b.along(step, segments(xs, step, l.steps), from, to, how, nil, each)

@@ -1,6 +1,8 @@
 package llvm
 
 import (
+	"slices"
+
 	"dmir/compile/kernel"
 	"dmir/compile/llvm/code"
 	"dmir/compile/llvm/scalar"
@@ -27,6 +29,70 @@ func (e *emitter) search(x *kernel.Expr) value.Value {
 		return out
 	})
 	return e.number(x, ends[0])
+}
+
+// mostWalked is how many times as many elements as there are searches these may walk over: each search among them halves a range some ten
+// times, and the processor foresees none of it.
+const mostWalked = 8
+
+// risingRows is how many neighbours or steps a task has at least whose searches rise: each task begins with a search.
+const risingRows = 256
+
+// rising are the searches in xs for numbers that rise with a, among what does not depend on it: the next one begins where the one
+// before ended.
+func rising(xs []*kernel.Expr, a *kernel.Atom) (all []*kernel.Expr) {
+	if a == nil {
+		return nil
+	}
+	for _, x := range xs {
+		kernel.Walk(x, func(x *kernel.Expr) {
+			if x.Op != kernel.Search || x.Args[0].Op != "compare" || x.Vars[0].Max >= mostWalked*(a.Max+1) || slices.Contains(all, x) {
+				return
+			}
+			is := x.Args[0]
+			of, number := is.Args[0], is.Args[1]
+			if number.Op != kernel.Count || len(number.At.Terms) != 1 || number.At.Terms[0].Atom != a || number.At.Terms[0].Coef < 0 || of.DependsOn(a) {
+				return
+			}
+			if is.Kind == "lt" || is.Kind == "le" {
+				all = append(all, x)
+			}
+		})
+	}
+	return all
+}
+
+// risen is fold over a, of which the searches ss rise, and which are found in one pass over what they search.
+func (e *emitter) risen(ss []*kernel.Expr, a *kernel.Atom, from, to value.Value, how code.Loop, body func(i value.Value)) {
+	begins := make([]value.Value, len(ss))
+	e.within(func() {
+		e.bind(a, from)
+		for k, s := range ss {
+			begins[k] = e.wholeNumber(e.value(s))
+		}
+	})
+	how.Vectorize = false
+	e.fold(a, from, to, how, begins, func(i value.Value, acc []value.Value) []value.Value {
+		out := make([]value.Value, len(ss))
+		for k, s := range ss {
+			n := s.Vars[0].Max + 1
+			out[k] = e.While(acc[k:k+1], func(acc []value.Value) (more value.Value) {
+				e.within(func() {
+					e.bind(s.Vars[0], e.least(acc[0], code.Int(n-1)))
+					more = e.NewAnd(e.NewICmp(less, acc[0], code.Int(n)), e.value(s.Args[0]))
+				})
+				return more
+			}, func(acc []value.Value) []value.Value {
+				return []value.Value{e.NewAdd(acc[0], code.Int(1))}
+			})[0]
+			e.given[s] = e.number(s, out[k])
+		}
+		body(i)
+		for _, s := range ss {
+			delete(e.given, s)
+		}
+		return out
+	})
 }
 
 // number is n, an index that is not negative, as an integer of the type of x.

@@ -280,8 +280,8 @@ func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*ker
 			}
 			b.over(g[0], sets, func(set int) {
 				for _, x := range g {
-					b.hoist(x.Args[0])
 					b.located(x)
+					b.hoist(x.Args[0])
 					if further != nil {
 						b.askFor(x, lane, further)
 					}

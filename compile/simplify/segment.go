@@ -55,13 +55,16 @@ func paddingInNoSegment(_ *rewriter, o *ir.Op) bool {
 	if op.HasBatches(o) || op.Int(o, "dim") != 0 || rows(o.In(0)) != 0 {
 		return false
 	}
-	positions := vector(o.Operands[1])
-	if unmask(o, 0, positions, bounded) {
-		return true
+	for positions := vector(o.Operands[1]); ; { // where several segments at a time are one, positions are some of those of all
+		if unmask(o, 0, positions, bounded) {
+			return true
+		}
+		some := from(positions, "gather")
+		if some == nil || !isVector(some.In(0)) || !isVector(some.In(1)) {
+			return false
+		}
+		positions = vector(some.Operands[0])
 	}
-	// Where several segments at a time are one, positions are some of those of all.
-	some := from(positions, "gather")
-	return some != nil && isVector(some.In(0)) && isVector(some.In(1)) && unmask(o, 0, vector(some.Operands[0]), bounded)
 }
 
 // gapsInNoSegment is of o, a slice of every other segment from the first on.

@@ -125,7 +125,14 @@ func (c *contractedSparse) contractFrom(kind string, x term, others []term, leve
 				level--
 				positions = c.take(positions, c.positions(level))
 			}
+			rows := level == 1 && len(others) == 0 && slices.Contains(kept, c.letter(0)) && c.ascending(0)
+			if rows {
+				positions = c.take(positions, c.begins(0))
+			}
 			x.v = c.Value("segment_reduce", []*ir.Value{x.v, positions}, named("kind", types.Keyword(kind)))
+			if rows {
+				return c.reduced(kind, term{x.v, append([]int{c.letter(0)}, x.letters[1:]...)}, kept)
+			}
 			if c.levels()[level].Kind == types.LooseCompressedLevel {
 				x.v = c.others(x.v, c.count(level-1))
 			}
@@ -161,6 +168,23 @@ func (c *contractedSparse) summedWith(level int, kept []int) int {
 		}
 	}
 	return level
+}
+
+// ascending reports whether the coordinates of a level are each greater than the one before.
+func (e *entries) ascending(level int) bool {
+	l := e.levels()[level]
+	return level == 0 && l.Kind == types.CompressedLevel && !l.NonUnique && !l.NonOrdered
+}
+
+// begins is, for each coordinate along the first level, which ascends, and for the end of all, how many entries have a lesser one: what
+// is stored under entries is so under all coordinates, and nothing need be moved to its place.
+func (e *entries) begins(level int) *ir.Value {
+	n := e.size(level).Add(dim.Const(1))
+	own := e.Convert(e.component(level, types.Coordinates), types.I32)
+	if is := e.stored(level); is != nil {
+		own = e.Value("select", []*ir.Value{is, own, e.constant(types.I32, e.size(level))}, nil)
+	}
+	return e.Value("searchsorted", []*ir.Value{own, e.numbers(n)}, nil, e.vector(types.I32, n))
 }
 
 // others are n elements of x, every other one along its first dimension: of the segments of a loose level those that are no gaps.
