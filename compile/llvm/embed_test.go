@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,15 +53,25 @@ func programs(t testing.TB, patterns ...string) map[string]string {
 	return out
 }
 
-// linked is p with a C program that gives each input memory of its own size.
-func linked(t testing.TB, p *artifact.Program, flags ...string) (path string) {
+// sanitized is the flags of clang for programs that sanitizers watch.
+var sanitized = []string{"-O1", "-g", "-std=gnu11", "-w", "-march=" + arch, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}
+
+// watchedRuntime is the runtime as an object, which does not depend on the program p and takes longer than most kernels.
+func watchedRuntime(t testing.TB, p *artifact.Program) (path string) {
 	t.Helper()
-	clang := needClang(t)
+	dir := sources(t, p)
+	watched(t, dir, "-c", "runtime.c", "-o", "runtime.o")
+	return filepath.Join(dir, "runtime.o")
+}
+
+// sources is a folder with the files of p, whose kernels the sanitizer of addresses watches.
+func sources(t testing.TB, p *artifact.Program) (dir string) {
+	t.Helper()
 	files, err := native.Sources(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
 	for name, text := range files {
 		if name == "kernels.ll" {
 			text = []byte(defined.ReplaceAllString(string(text), "$1 sanitize_address"))
@@ -69,12 +80,25 @@ func linked(t testing.TB, p *artifact.Program, flags ...string) (path string) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// linked is p with a C program that gives each input memory of its own size.
+func linked(t testing.TB, p *artifact.Program, runtime string) (path string) {
+	t.Helper()
 	main, err := filepath.Abs("../../examples/embed/embed.c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-O1", "-g", "-std=gnu11", "-w", "-march=" + arch, "-I", dir, "-o", "main", "kernels.ll", "program.c", "runtime.c", main, "-lm", "-lpthread"}, flags...)
-	cmd := exec.Command(clang.Path, args...)
+	dir := sources(t, p)
+	watched(t, dir, "-I", dir, "-o", "main", "kernels.ll", "program.c", runtime, main, "-lm", "-lpthread")
+	return filepath.Join(dir, "main")
+}
+
+// watched runs clang in dir for sanitizers.
+func watched(t testing.TB, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(needClang(t).Path, append(slices.Clone(sanitized), args...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if bytes.Contains(out, []byte("libclang_rt")) {
@@ -83,7 +107,6 @@ func linked(t testing.TB, p *artifact.Program, flags ...string) (path string) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return filepath.Join(dir, "main")
 }
 
 // defined matches a definition up to its attributes.
@@ -97,8 +120,9 @@ func TestSanitized(t *testing.T) {
 		need.OK(t, fmt.Errorf("this processor is of the level %s, below %s", host, arch))
 	}
 	texts := programs(t, "testdata/*.txtar", "../../testdata/programs/*.dmir")
+	runtime := watchedRuntime(t, built(t, "elements.dmir", texts["elements"], arch))
 	run := func(t *testing.T, p *artifact.Program) (string, error) {
-		cmd := exec.Command(linked(t, p, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+		cmd := exec.Command(linked(t, p, runtime))
 		cmd.Env = append(os.Environ(), "DMIR_THREADS=2", "ASAN_OPTIONS=detect_leaks=0")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
