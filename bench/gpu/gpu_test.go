@@ -157,7 +157,7 @@ func kindOf(path string) string {
 }
 
 // The kernels of the workloads, at the sizes that are measured, hold the rules of
-// package ptx: in turn, of one of every second kind.
+// package ptx: in turn, of one of every sixth kind. Package cuda checks each form of kernel.
 func TestWorkloadKernels(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
@@ -178,7 +178,7 @@ func TestWorkloadKernels(t *testing.T) {
 	}
 	for _, path := range paths {
 		kind := kindOf(path)
-		if seen[kind]++; !need.Turn(t, 2*seen[kind]+rank[kind]%2, 2*kinds[kind]) {
+		if seen[kind]++; !need.Turn(t, 6*seen[kind]+rank[kind]%6, 6*kinds[kind]) {
 			continue
 		}
 		programs++

@@ -1,13 +1,15 @@
-package prelude
+package prelude_test
 
 import (
 	"strings"
 	"testing"
+
+	"dmir/gpu/prelude"
 )
 
 // The flat text is the device's half alone.
 func TestTextStandsAlone(t *testing.T) {
-	text := Text()
+	text := prelude.Text()
 	for _, bad := range []string{"#include", "DM_HOST", "emu::", "#pragma once"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("the flat prelude contains %q", bad)
@@ -25,13 +27,13 @@ func TestTextStandsAlone(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range Files() {
+	for _, f := range prelude.Files() {
 		if f.Name == "" || f.Text == "" || strings.Contains(f.Name, "/") || names[f.Name] {
 			t.Errorf("part %q of %d bytes", f.Name, len(f.Text))
 		}
 		names[f.Name] = true
 	}
-	if !names[Main] || len(Hash()) != 64 {
-		t.Errorf("%d parts, hash %q", len(names), Hash())
+	if !names[prelude.Main] || len(prelude.Hash()) != 64 {
+		t.Errorf("%d parts, hash %q", len(names), prelude.Hash())
 	}
 }
