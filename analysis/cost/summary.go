@@ -2,11 +2,13 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"dmir/analysis/units"
 	"dmir/base/escape"
+	"dmir/dialect/dim"
 	"dmir/syntax/diag"
 )
 
@@ -54,8 +56,13 @@ func (p *printer) summary() {
 		}
 	}
 	if names := f.Unbound(); len(names) > 0 {
-		shown := names[:min(len(names), 8)]
-		escape.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
+		named := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return dim.Sym(s).IsUnnamed() })
+		if len(named) < len(names) {
+			escape.Fprintf(p.w, "  depends on sizes without a name; name them: ?xf32, #dm.at<dims = [n]>, or nnz = e of a format\n")
+		}
+		if shown := named[:min(len(named), 8)]; len(shown) > 0 {
+			escape.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
+		}
 	}
 	if f.Unknown > 0 {
 		escape.Fprintf(p.w, "  not counted: %s that dmir does not know\n", ops(f.Unknown))

@@ -3,6 +3,7 @@ package interp
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"dmir/compile/tensor"
@@ -79,6 +80,8 @@ func Unify(sizes []dim.Dim, shape []int, bind map[string]int64) bool {
 
 func sizeError(o *ir.Op, t *types.Tensor, bad dim.Dim) *Error {
 	switch {
+	case bad.IsUnnamed() && t.Format != nil && !slices.ContainsFunc(t.Shape, dim.Dim.IsUnnamed):
+		return errorAt(o, "DM701", "state it in the format, as in #dm.csr<nnz = e>, and bind the name", "how many elements %s stores has neither a value nor a name", t)
 	case bad.IsUnnamed():
 		return errorAt(o, "DM701", "name the size in the type, as in #dm.at<dims = [n]>, and bind the name", "a size of %s has neither a value nor a name", t)
 	case len(bad.Symbols()) > 0:

@@ -46,6 +46,17 @@ func.func @f(%a: !a, %b: !b) -> (!d, !d) {
 	}
 }
 
+// A format without a number of elements is told apart from a shape without sizes.
+func TestNoNumberOfElements(t *testing.T) {
+	for typ, want := range map[string]string{"3x5xf32, #dm.csr": "how many elements tensor<3x5xf32, #dm.csr> stores", "?x5xf32": "a size of tensor<?x5xf32>"} {
+		fn := lower.File(parse.File(source.New("f.dmir", "func.func @f(%a: tensor<"+typ+">) {\n  return\n}")))[0].Funcs[0]
+		_, err := interp.Inputs(t.Context(), fn, nil, 7, nil)
+		if e, ok := err.(*interp.Error); !ok || e.Code != "DM701" || !strings.HasPrefix(e.Msg, want) || e.Help == "" {
+			t.Errorf("%s: got %v, want DM701: %s", typ, err, want)
+		}
+	}
+}
+
 // Sparse arguments are drawn, given in part or in whole, and checked; nothing else changes the values.
 func TestSparseInputs(t *testing.T) {
 	const head = "func.func @f(%x: tensor<2xf32>, %a: tensor<3x?xf32, #dm.csr<nnz = e, dims = [n]>> ATTRS, %p: tuple<tensor<2xf32>, tensor<4x4xf32, #dm.coo<nnz = 3>>>) {\n  return\n}"

@@ -189,7 +189,7 @@ func inferMatmul(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	for i := range 2 {
 		if p := rankAtLeast(o, i, 2, "matmul"); p != nil {
-			return nil, p.help("write a product with a vector as dm.einsum")
+			return nil, p.help(`write a product with a vector as dm.einsum "ij,j->i"`)
 		}
 	}
 	a, b := in(o, 0).Shape, in(o, 1).Shape

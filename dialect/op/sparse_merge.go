@@ -52,7 +52,16 @@ func merging(both bool) *Sparse {
 			case both:
 				l.give(l.apply(l.atStored(1, 0, 0), last(l.in[1])), 1)
 			default:
-				l.refuse(problem("DM134", 0, "%s takes either sparse or dense operands, not both", l.o.Name).help("convert one of them: dm.convert_format"))
+				sparse, dense := 0, 1
+				if b {
+					sparse, dense = 1, 0
+				}
+				equation := ""
+				if !sameShape(in(l.o, sparse).Shape, in(l.o, dense).Shape) {
+					equation = ` with an equation such as "j->ij"`
+				}
+				l.refuse(problem("DM134", 0, "%s takes either sparse or dense operands, not both", l.o.Name).
+					help("take what is where %[1]s stores: dm.sample %[1]s, %[2]s%[3]s; or make %[1]s dense: dm.convert_format", valueName(l.o.Operands[sparse]), valueName(l.o.Operands[dense]), equation))
 			}
 		},
 	}

@@ -299,7 +299,9 @@ func (p *formatText) sizes(text string) ([]dim.Dim, error) {
 		}
 		d, err := dim.Parse(s)
 		if n, ok := d.Int(); err != nil || ok && n < 0 {
-			return nil, badFormat("nnz = %s is no size", text)
+			bad := badFormat("nnz = %s is no number from 0 on, and no symbol", text)
+			bad.Help = "write nnz = 4096, or a symbol that --bind, dm.bind or an input gives: nnz = e; in place of a formula a symbol of its own"
+			return nil, bad
 		}
 		out[i] = d
 	}
