@@ -10,7 +10,9 @@ import (
 
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/shard"
+	"dmir/dialect/stacks"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
 )
@@ -41,6 +43,12 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 			}
 		}
 		u.Module, u.Func, _ = flatten.Fused(u.Module, u.Func)
+		if u.Options.Devices != 0 && u.Func.Op.Attr(op.PipelineAttr) != nil {
+			var problem *shard.Problem
+			if u.Module, u.Func, problem = stacks.Stages(u.Module, u.Func); problem != nil {
+				return u.Refused("DM835", problem)
+			}
+		}
 	}
 	for _, p := range ps {
 		if err := context.Cause(u.Context()); err != nil {

@@ -70,8 +70,8 @@ func (s *splitter) inside(n *node) error {
 
 // forward gives n what follows from the ops before it.
 func (s *splitter) forward(n *node) {
-	stage := -1
-	constant := true // it needs no arguments
+	stage, of := -1, -1 // of what it uses; of numbers alone
+	constant := true    // it needs no arguments
 	n.free = cheap(n.op)
 	for _, v := range ir.UsedValues(n.op) {
 		d := s.of[v.Op]
@@ -83,7 +83,11 @@ func (s *splitter) forward(n *node) {
 		n.back = n.back || d.back
 		if !d.free {
 			n.free, constant = false, false
-			stage = max(stage, d.stage)
+			if n.micro < 0 && single([]*ir.Value{v}) { // as the norm of all gradients, which every update needs
+				of = max(of, d.stage)
+			} else {
+				stage = max(stage, d.stage)
+			}
 		}
 		constant = constant && d.constant
 	}
@@ -92,7 +96,9 @@ func (s *splitter) forward(n *node) {
 		n.free = true
 	}
 	if n.stage < 0 && !n.free {
-		n.stage = stage
+		if n.stage = stage; stage < 0 {
+			n.stage = of
+		}
 	}
 }
 

@@ -128,10 +128,19 @@ func (s *splitter) signature() (changed bool) {
 			}
 		}
 	}
+	for i, p := range s.stacked.args { // a device has its piece, whether it needs it or not
+		if device, ok := p.owner(); ok {
+			users[i][device] = true
+		}
+	}
 	state := op.State(s.fn.Op)
 	outs := s.body.Terminator().Operands
 	returns := make([][]int, len(outs))
 	for i, v := range outs {
+		if device, ok := s.stacked.results[i].owner(); ok {
+			returns[i] = []int{device}
+			continue
+		}
 		if i < len(state) && state[i] >= 0 && len(users[state[i]]) > 0 {
 			returns[i] = slices.Sorted(maps.Keys(users[state[i]]))
 			continue

@@ -41,12 +41,15 @@ func run(u *pass.Unit) error {
 		return nil
 	}
 	s := &splitter{unit: u, fn: u.Func, body: u.Func.Body}
-	for _, step := range []func() error{s.mesh, s.label, s.shape, s.kinds} {
+	for _, step := range []func() error{s.mesh, s.label, s.shape, s.pieces, s.kinds} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	s.place()
+	if err := s.owned(); err != nil {
+		return err
+	}
 	s.crossings()
 	if err := s.acyclic(); err != nil {
 		return err
@@ -56,6 +59,7 @@ func run(u *pass.Unit) error {
 		return err
 	}
 	u.Module.RemoveFunc(u.Func.Name)
+	u.Func = s.stacked.join(u.Func, parts)
 	for _, p := range parts {
 		for n := 2; !u.Module.AddFunc(p.Func); n++ {
 			p.Func.Name += "_"
@@ -76,6 +80,7 @@ type splitter struct {
 	axis   types.Axis
 	values *shard.Values // nil: the text divides nothing
 
+	stacked        stacked
 	devices        int
 	micro          int
 	stages         int

@@ -22,6 +22,11 @@ const MeshAttr = "dm.mesh"
 // result of a function with MeshAttr is a piece of: {dm.global = tensor<8x4xf32, #dm.at<…>>}.
 const GlobalAttr = "dm.global"
 
+// StackedAttr, of an argument or a result of a function in stages, is how many pieces along the first dimension the whole
+// has, which belong to the stages in their order: the value is one of them, and the next ones are beside it, or, of a function
+// of the devices of one position along the axis of a pipeline, on the devices of the other positions. See package stacks.
+const StackedAttr = "dm.stacked"
+
 // PositionAttr marks an argument of a function with MeshAttr that callers leave out: it is the
 // position of the device along these axes, as dm.partition_id is.
 const PositionAttr = "dm.position"

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"fmt"
 	"slices"
 
 	"dmir/dialect/ir"
@@ -13,6 +14,9 @@ const (
 	// the op and those after it, until the next one that has it (ResolveStages); stages are numbered along the model
 	// from 0. A derivative op is of the stage of the op that it is the derivative of.
 	StageAttr = ir.StageAttr
+	// StagesAttr, of a dm.scan, is how many stages its iterations are cut into, equally many for each, from stage 0 on:
+	// dm.stages = 4. What stands before the loop is of stage 0, what stands behind it of the last one. See package stacks.
+	StagesAttr = "dm.stages"
 	// MicroAttr is the number of the micro-batch that an op works on.
 	MicroAttr = ir.MicroAttr
 	// BackwardAttr marks, in a function with stages, the ops that differentiation has added.
@@ -90,6 +94,26 @@ func StageBack(ops []*ir.Op) (o, before *ir.Op) {
 		}
 	}
 	return found, later
+}
+
+// CutProblem is why o cannot be cut into n loops, one after the other, with what to do about it; "" where it can.
+func CutProblem(o *ir.Op, n int) (msg, help string) {
+	if o.Name != Scan {
+		return o.Name + " is no dm.scan, whose iterations could be cut into stages", "state " + StageAttr + " on ops, or write equal layers as a dm.scan over their stacked weights"
+	}
+	trips, p := scanLength(o)
+	size, known := trips.Int()
+	switch {
+	case p != nil:
+		return "the number of iterations is not known", "make the loop valid first"
+	case Bool(o, "reverse"):
+		return "a loop from the last element to the first is not cut into stages", "write the layers in the order in which they run; of a loop that is differentiated the reverse one follows by itself"
+	case !known:
+		return "the number of iterations is " + trips.String() + ", which is no number yet", "bind its symbols"
+	case int(size)%n != 0:
+		return fmt.Sprintf("the loop runs %d times, which %d stages do not divide evenly", size, n), "use a number of stages that divides the number of layers"
+	}
+	return "", ""
 }
 
 // Inlined gives ops, which stand for a call, its marks: its stage to those that have none of their own, which are

@@ -197,6 +197,17 @@ func (p *partitioner) global(f *ir.Op, list string, i int, t *types.Tensor, l sh
 	}
 	whole := *t
 	whole.At.Shard = p.grid.Sharding(l)
+	if only := op.OnlyOf(f); only != nil && slices.ContainsFunc(d, func(a types.Named) bool { return a.Name == op.StackedAttr }) {
+		// Its devices have the pieces of one stage, and those of the other stages are beside these.
+		axis := types.Axis{Name: only.Axis}
+		whole.Shape = slices.Clone(t.Shape)
+		whole.Shape[0] = t.Shape[0].Mul(dim.Const(int64(p.grid.Mesh.Size(axis))))
+		s := *whole.At.Shard
+		s.Dims = slices.Clone(s.Dims)
+		s.Dims[0].Axes = append([]types.Axis{axis}, s.Dims[0].Axes...)
+		whole.At.Shard = &s
+		d = slices.DeleteFunc(d, func(a types.Named) bool { return a.Name == op.StackedAttr })
+	}
 	return append(d, types.Named{Name: op.GlobalAttr, Value: types.TypeAttr{T: &whole}})
 }
 
@@ -211,7 +222,7 @@ func (p *partitioner) results() handed {
 			layouts[i] = p.grid.Layout(r.At.Shard, r.Rank())
 		}
 	}
-	return p.inside(p.fn.Body, layouts)
+	return p.inside(p.fn.Body, layouts, nil)
 }
 
 // local is the type of a piece of t.

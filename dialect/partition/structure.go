@@ -19,7 +19,7 @@ func (p *partitioner) structure(o *ir.Op) bool {
 		p.branch(o)
 	case op.Kernel:
 		// Collectives stand between kernels, so its ops stand alone; the compiler groups them again.
-		out := p.inside(o.Body(0), nil)
+		out := p.inside(o.Body(0), nil, nil)
 		for i, r := range o.Results {
 			p.add(r, out.layouts[i], out.pieces[i])
 		}
@@ -42,8 +42,9 @@ type handed struct {
 	layouts []shard.Layout
 }
 
-// inside divides the ops of a block where the builder stands.
-func (p *partitioner) inside(b *ir.Block, layouts []shard.Layout) handed {
+// inside divides the ops of a block where the builder stands. What it hands on for which sum holds may be a sum of which the
+// devices have parts.
+func (p *partitioner) inside(b *ir.Block, layouts []shard.Layout, sum func(i int) bool) handed {
 	out := handed{}
 	for i := 0; i < len(b.Ops)-1 && p.problem == nil; i++ {
 		if err := p.ctx.Err(); err != nil {
@@ -63,15 +64,29 @@ func (p *partitioner) inside(b *ir.Block, layouts []shard.Layout) handed {
 		if i < len(layouts) {
 			l = layouts[i]
 		}
+		if sum != nil && sum(i) {
+			l = p.unreduced(v, l)
+		}
 		out.layouts = append(out.layouts, l)
 		out.pieces = append(out.pieces, p.get(v, l))
 	}
 	return out
 }
 
+// unreduced is the layout in which the devices have v as parts of a sum along axes that l has not, where nothing else reads it;
+// else l.
+func (p *partitioner) unreduced(v *ir.Value, l shard.Layout) shard.Layout {
+	for _, have := range p.have[v] {
+		if at := have.layout; len(v.Uses) == 1 && len(at.Partial) > 0 && at.Reduce == types.Add && !slices.ContainsFunc(at.Partial, l.Uses) {
+			return at.Clone()
+		}
+	}
+	return l
+}
+
 // region is a region with the ops of b divided. Its arguments have the layouts given, and it
-// yields values in those of out.
-func (p *partitioner) region(b *ir.Block, args, out []shard.Layout) *ir.Region {
+// yields values in those of out, which it changes where sum lets it; see inside.
+func (p *partitioner) region(b *ir.Block, args, out []shard.Layout, sum func(i int) bool) *ir.Region {
 	block := &ir.Block{Label: b.Label}
 	block.Region = &ir.Region{Blocks: []*ir.Block{block}}
 	p.scope(block, func() {
@@ -80,7 +95,8 @@ func (p *partitioner) region(b *ir.Block, args, out []shard.Layout) *ir.Region {
 			arg.Span = a.Span
 			p.add(a, args[i], arg)
 		}
-		handed := p.inside(b, out)
+		handed := p.inside(b, out, sum)
+		copy(out, handed.layouts)
 		p.b.At = b.Terminator()
 		p.b.Builder.Op(op.Yield, handed.pieces, nil)
 	})
@@ -129,7 +145,12 @@ func (p *partitioner) loop(o *ir.Op) {
 		if o.Name == op.While && i == 0 {
 			out = []shard.Layout{shard.Whole(0)}
 		}
-		regions = append(regions, p.region(r.Blocks[0], args, out))
+		// What is stacked is reduced once, behind the loop.
+		regions = append(regions, p.region(r.Blocks[0], args, out, func(i int) bool { return o.Name == op.Scan && i >= carried }))
+	}
+	for i := carried; i < len(layouts); i++ {
+		layouts[i] = yields[i].Clone()
+		layouts[i].Dims = append([][]int{nil}, layouts[i].Dims...)
 	}
 	p.close(o, operands, regions, layouts)
 }
@@ -143,7 +164,7 @@ func (p *partitioner) branch(o *ir.Op) {
 	operands := []*ir.Value{p.get(o.Operands[0], shard.Whole(0))}
 	var regions []*ir.Region
 	for _, r := range o.Regions {
-		regions = append(regions, p.region(r.Blocks[0], nil, layouts))
+		regions = append(regions, p.region(r.Blocks[0], nil, layouts, nil))
 	}
 	p.close(o, operands, regions, layouts)
 }

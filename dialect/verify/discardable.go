@@ -23,6 +23,8 @@ func (v *verifier) discardables(o *ir.Op) {
 	for _, a := range o.Attrs {
 		if site := op.SiteOf(o); !stands(a, site) {
 			v.wrong(a, site, origin.AttrNameSpan(o, v.m.Src, a.Name), origin.AttrSpan(o, v.m.Src, a.Name))
+		} else if a.Name == op.StagesAttr && !o.Bad {
+			v.cut(o, int(o.Int(a.Name, 1)))
 		}
 	}
 	if o.Name != op.Func {

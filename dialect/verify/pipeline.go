@@ -27,6 +27,16 @@ func (v *verifier) stages(o *ir.Op, marked []*ir.Op) {
 	}
 }
 
+// cut checks that o is a loop that can be cut into n stages. Where its number of iterations has no number yet, that is seen when it has.
+func (v *verifier) cut(o *ir.Op, n int) {
+	if trips, ok := op.Trips(o); o.Name == op.Scan && ok && !trips.IsConst() {
+		return
+	}
+	if msg, help := op.CutProblem(o, n); msg != "" {
+		v.report("DM198", origin.AttrNameSpan(o, v.m.Src, op.StagesAttr), "%s", msg).Help = help
+	}
+}
+
 // pipeline checks the attributes of the function o that make it a pipeline.
 func (v *verifier) pipeline(o *ir.Op, on func() (*mesh.Mesh, *shard.Problem)) {
 	at := func(name string) source.Span { return origin.AttrSpan(o, v.m.Src, name) }
