@@ -333,7 +333,12 @@ func (w *writer) inUse() (out []*types.Sharding, again []bool) {
 		s := &m.vars[v].strategies[w.c.choice[v]]
 		out[i], again[i] = w.typed(m.values[x], s.out[0]), s.again
 	}
-	return out, again
+	first := 0 // of the arguments of the text, those of layers in one
+	for i := 0; i < len(out); i += m.pieces(i) {
+		out[first], again[first] = out[i], again[i]
+		first++
+	}
+	return out[:first], again[:first]
 }
 
 // alike are the ops of the text that are written as o is planned: o's own, and those at its place in other

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"dmir/analysis/network"
 	"dmir/dialect/types"
@@ -169,7 +170,7 @@ func (m *model) ofWeights(n *node) bool {
 			return false
 		}
 	}
-	return isContraction(n)
+	return isContraction(n) && !m.looped()
 }
 
 func (m *model) argumentPart(p *part, n *node, s *strategy) {
@@ -285,6 +286,9 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 		}
 		return &parts[2]
 	}
+	if m.looped() {
+		return m.evenly(of, parts, n, live, limit)
+	}
 	try := func(bound float64) (staging, bool) {
 		s := staging{parts: make([]part, n), layers: make([]int, n), first: make([]int, n)}
 		next := count - 1 // the last layer that has no stage yet
@@ -340,6 +344,30 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 		}
 	}
 	return st, true
+}
+
+// evenly is stage of a loop, whose stages have equally many layers.
+func (m *model) evenly(of func(i int) *part, parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
+	each := m.layers.count / n
+	if each*n != m.layers.count {
+		return st, false
+	}
+	st, ok = staging{parts: make([]part, n), layers: slices.Repeat([]int{each}, n), first: make([]int, n)}, true
+	for k := range n {
+		p := &st.parts[k]
+		if k == n-1 {
+			p.add(&parts[len(parts)-1], 1)
+		}
+		for i := (k+1)*each - 1; i >= k*each; i-- {
+			p.add(of(i), 1)
+		}
+		if k == 0 {
+			p.add(&parts[0], 1)
+		}
+		st.first[k] = k * each
+		ok = ok && p.bytes(live(k)).total() <= limit
+	}
+	return st, ok
 }
 
 // bytes are what a device of the stage holds with the activations of so many micro-batches.

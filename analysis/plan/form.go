@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/pipelining"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/source"
 )
 
 // A form is the step with its sparse tensors whole, or some of them in pieces: ops on pieces are others than those on whole tensors,
-// so that each form is a graph of its own.
+// so that each form is a graph of its own. So is the step with its loop over layers written out, which stages cut.
 type form struct {
 	*graph
 	of map[int]int64 // in how many pieces the search puts arguments of the text's function, by their place
 }
 
-func newForm(m *ir.Module, fn *ir.Func, o Options, of map[int]int64) (*form, error) {
-	flat, err := newStraight(m, fn, o.Bind, of)
-	if err != nil {
+func newForm(m *ir.Module, fn *ir.Func, o Options, of map[int]int64, unrolled bool) (*form, error) {
+	flat, err := newStraight(m, fn, o.Bind, of, unrolled)
+	if flat == nil {
 		return nil, err
 	}
 	g, err := newGraph(flat, o.Machine, o.Batch)
@@ -53,7 +56,7 @@ func (s *search) divideRows() {
 			for _, i := range args {
 				of[i] = n
 			}
-			f, err := newForm(s.module, s.text, s.o, of)
+			f, err := newForm(s.module, s.text, s.o, of, false)
 			if err != nil || s.fix(f.graph) != nil {
 				return nil // an op has no form in pieces
 			}
@@ -110,14 +113,55 @@ func along(axes []Axis) []int64 {
 	return out
 }
 
-// possible reports whether axes of the setting have as many devices as there are pieces. Stages have no arguments in pieces.
+// possible reports whether axes of the setting have as many devices as there are pieces. Stages have no arguments in pieces, and equally
+// many layers of a loop.
 func (f *form) possible(set setting) bool {
+	if f.looped() && (set.pipe == 1 || f.layers.count%set.pipe != 0) {
+		return false
+	}
 	for _, n := range f.of {
 		if set.pipe > 1 || !slices.Contains(along(set.axes), n) {
 			return false
 		}
 	}
 	return true
+}
+
+// looped reports whether the layers are the iterations of a loop.
+func (s *straight) looped() bool { return s.loop != source.Span{} }
+
+// unroll adds the form of the step in which its loop over layers is written out, where there is one and stages are asked for or
+// searched.
+func (s *search) unroll() error {
+	fix := &s.o.Fix
+	if s.layers != nil || s.o.Devices < 2 || fix.Pipe == 1 || s.given.mesh != nil && s.given.pipe == 1 {
+		return nil
+	}
+	f, err := newForm(s.module, s.text, s.o, nil, true)
+	if f == nil || f.layers == nil {
+		if fix.Pipe > 1 || s.given.pipe > 1 {
+			return err
+		}
+		return nil
+	}
+	refuse := func(help, format string, args ...any) error {
+		return &Error{Code: CodeStated, At: s.textOps[f.loop], Msg: fmt.Sprintf(format, args...), Help: help}
+	}
+	pipe := max(fix.Pipe, s.given.pipe)
+	switch {
+	case pipe < 2: // other plans have none of what follows
+	case f.layers.count%pipe != 0:
+		return refuse(fmt.Sprintf("ask for a number of stages that divides %d", f.layers.count), "a loop of %d layers does not divide into %d stages", f.layers.count, pipe)
+	case fix.Chunks > 1 || fix.Schedule == string(pipelining.Interleaved) || fix.Schedule == string(pipelining.ZBV):
+		return refuse("leave the schedule out, or write the layers as equal calls", "the layers of @%s are a loop, of which each device has one stage", s.text.Name)
+	case fix.Recompute == None:
+		return refuse("ask for selective or full", "the layers of @%s are a loop, whose derivative computes again what takes no contraction", s.text.Name)
+	}
+	if err := s.fix(f.graph); err != nil {
+		return err
+	}
+	s.forms = append(s.forms, f)
+	return nil
 }
 
 // divided says which sparse arguments are in pieces.
@@ -152,4 +196,10 @@ func lineName(d, rank int) string {
 		return "columns"
 	}
 	return fmt.Sprintf("dimension %d", d)
+}
+
+// pieces is how many arguments from number i on are one of the text, which has an element for each layer of a loop.
+func (s *straight) pieces(i int) int {
+	n, _ := op.ArgAttr(s.fn, i, op.StackedAttr).(types.Int)
+	return int(max(1, n.V))
 }

@@ -26,7 +26,7 @@ type Argument struct {
 
 // Arguments are those of fn, a function of m, as Search reads them.
 func Arguments(m *ir.Module, fn *ir.Func, o Options) ([]Argument, error) {
-	s, err := newStraight(m, fn, o.Bind, nil)
+	s, err := newStraight(m, fn, o.Bind, nil, false)
 	if err != nil {
 		return nil, err
 	}

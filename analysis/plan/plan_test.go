@@ -344,7 +344,7 @@ func.func private @loss(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<f32>
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := loadText(t, c.text)
-			s, err := newStraight(m, m.Funcs[0], nil, nil)
+			s, err := newStraight(m, m.Funcs[0], nil, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -49,15 +49,15 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 	var options []pipelining.Option
 	var stagings []staging
 	for _, k := range schedules {
-		if f := s.o.Fix.Schedule; f != "" && f != string(k.schedule) {
-			continue
+		if f := s.o.Fix.Schedule; f != "" && f != string(k.schedule) || f == "" && m.looped() && k.schedule.Split() {
+			continue // what a loop computes backward has the gradients of weights in it
 		}
 		for _, v := range k.chunks {
 			if f := s.o.Fix.Chunks; f > 0 && f != v {
 				continue
 			}
 			shape := pipelining.Shape{Devices: set.pipe, Chunks: v, Micro: int(set.micro)}
-			if pipelining.Check(k.schedule, shape) != nil || m.layers.count%shape.Stages() != 0 && v > 2 {
+			if m.looped() && v > 1 || pipelining.Check(k.schedule, shape) != nil || m.layers.count%shape.Stages() != 0 && v > 2 {
 				continue
 			}
 			limit, live := math.Inf(1), func(int) float64 { return 0 }

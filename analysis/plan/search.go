@@ -167,7 +167,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 	if n := len(links); o.Devices > 1 && n > 0 && links[n-1].Devices > 0 && links[n-1].Devices < o.Devices {
 		return nil, &Error{Code: CodeDevices, Msg: fmt.Sprintf("%s joins %d devices, fewer than %d", o.Machine.Name, links[n-1].Devices, o.Devices), Help: "plan for fewer devices, or for another cluster"}
 	}
-	first, err := newForm(m, fn, o, nil)
+	first, err := newForm(m, fn, o, nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +191,9 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 		return nil, err
 	}
 	s.divideRows()
+	if err := s.unroll(); err != nil {
+		return nil, err
+	}
 	s.bandwidth = g.rate()
 	s.peak = o.Machine.Peak(true, g.elem())
 	s.tokens = g.tokens()
@@ -303,7 +306,7 @@ func (s *search) look(ctx context.Context, set setting) (found []*candidate, bou
 	s.graph.work.Add("settings", 1)
 	m := newModel(set.form.graph, gr, s.bandwidth)
 	for _, recompute := range []string{None, Selective, Full} {
-		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && m.layers == nil {
+		if f := s.o.Fix.Recompute; f != "" && f != recompute || recompute != None && m.layers == nil || recompute == None && m.looped() {
 			continue
 		}
 		set.recompute = recompute

@@ -11,6 +11,7 @@ import (
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/stacks"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -33,22 +34,38 @@ type straight struct {
 	params int64                   // elements of these, of all layers
 	none   []*ir.Value             // gradients with respect to what layers that were left out use
 
+	// loop is where the loop stands whose iterations are the layers; empty: layers are equal ops in a row. Where they are, arguments
+	// that have an element for each layer are as many; see package stacks.
+	loop source.Span
+
 	updated []bool // by argument; see update
 	named   int    // values that gradients are taken through
 
 	calls []*ir.Op // see numberCalls
 }
 
-// newStraight is fn with sparse arguments in pieces, as the text and of state it; see flatten.Cut.
-func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64, of map[int]int64) (*straight, error) {
+// newStraight is fn with sparse arguments in pieces, as the text and of state it; see flatten.Cut. If unrolled is true its loop over layers
+// is written out; it is nil where it has none.
+func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64, of map[int]int64, unrolled bool) (*straight, error) {
 	sizes := op.Bindings(fn, bind)
 	m, fn, problem := flatten.Cut(m, fn, bind, of)
 	if problem != nil {
 		return nil, &Error{Code: CodeStep, At: problem.At, Msg: problem.Msg, Help: problem.Help}
 	}
 	flat, g, from := flatten.In(m, fn)
+	var loop source.Span
+	if unrolled {
+		l := stacks.Over(flat, g, updates(g))
+		if l == nil {
+			return nil, nil
+		}
+		loop = l.Op.Span
+		if flat, g, problem = stacks.Layers(flat, g, l); problem != nil {
+			return nil, &Error{Code: CodeStep, At: problem.At, Msg: problem.Msg, Help: problem.Help}
+		}
+	}
 	s := &straight{
-		fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, wrt: map[*ir.Value]bool{},
+		loop: loop, fn: g.Clone(), from: from, site: map[*ir.Op]*ir.Op{}, wrt: map[*ir.Value]bool{},
 		like: map[*ir.Value]*ir.Value{}, grads: map[*ir.Value]*ir.Value{}, next: map[*ir.Value]*ir.Value{},
 	}
 	// A module of its own, in which the function that is differentiated has fewer layers.
@@ -80,6 +97,26 @@ func newStraight(m *ir.Module, fn *ir.Func, bind map[string]int64, of map[int]in
 		}
 	}
 	return s, nil
+}
+
+// updates reports which arguments of f are parameters or states: those whose next value a result is, and those of which
+// gradients are taken.
+func updates(f *ir.Func) func(arg int) bool {
+	is := map[int]bool{}
+	for _, a := range op.State(f.Op) {
+		is[a] = true
+	}
+	for _, o := range f.Body.Ops {
+		if o.Name == op.Grad {
+			wrt, _ := op.Gradients(o)
+			for _, i := range wrt {
+				if v := o.Operands[i]; v.Op == nil {
+					is[v.Index] = true
+				}
+			}
+		}
+	}
+	return func(arg int) bool { return is[arg] }
 }
 
 // mostFactors bounds the operands of a product, all of whose placements are compared with each way to divide it.

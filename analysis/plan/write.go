@@ -122,6 +122,7 @@ func (w *writer) write() []diag.Edit {
 		edits = append(edits, w.head())
 	}
 	edits = append(edits, w.signature()...)
+	edits = append(edits, w.saves()...)
 	for o, list := range w.opAttrs {
 		if e, ok := w.attach(o, list); ok {
 			edits = append(edits, e)
@@ -206,7 +207,7 @@ func (w *writer) arguments() {
 				return w.stated(s)
 			}
 			v := m.fn.Args[flat]
-			flat++
+			flat += m.pieces(flat)
 			if w := m.like[v]; w != nil {
 				v = w
 			}
@@ -260,6 +261,12 @@ func (w *writer) stages() {
 	if w.c.m.grid.pipe == 1 {
 		return
 	}
+	if w.c.m.looped() {
+		if o := w.s.textOps[w.c.m.loop]; o != nil {
+			w.opAttrs[o] = append(w.opAttrs[o], attribute{op.StagesAttr, fmt.Sprint(w.c.m.grid.pipe)})
+		}
+		return
+	}
 	var before *ir.Op
 	for k := range w.c.Stages {
 		o := w.textOp(w.c.m.siteOf(w.c.m.layers.begin[w.c.st.first[k]]))
@@ -284,15 +291,16 @@ func (w *writer) recompute() {
 			w.opAttrs[o] = append(w.opAttrs[o], attribute{op.RecomputeAttr, ""})
 		}
 	}
-	switch w.c.Recompute {
-	case Full:
+	switch {
+	case w.c.m.looped(): // see saves
+	case w.c.Recompute == Full:
 		for _, o := range w.c.m.layers.begin {
 			mark(w.textOp(w.c.m.siteOf(o)))
 		}
 		for _, o := range w.c.m.calls {
 			mark(w.textOp(o))
 		}
-	case Selective:
+	case w.c.Recompute == Selective:
 		m := w.c.m
 		for _, n := range m.nodes {
 			if n.unit >= 0 && n.cheap {
@@ -302,6 +310,29 @@ func (w *writer) recompute() {
 			}
 		}
 	}
+}
+
+// saves states what the loop over layers keeps for the backward pass.
+func (w *writer) saves() []diag.Edit {
+	o := w.s.textOps[w.c.m.loop]
+	if !w.c.m.looped() || o == nil {
+		return nil
+	}
+	want := "contractions"
+	if w.c.Recompute == Full {
+		want = "carries"
+	}
+	if op.Str(o, "save") == want {
+		return nil
+	}
+	if strings.Contains(w.src.Slice(o.Head), `"`) { // in generic form keywords are strings
+		want = `"` + want + `"`
+	}
+	if o.Attr("save") != nil {
+		return []diag.Edit{{Span: origin.AttrSpan(o, w.src, "save"), Text: want}}
+	}
+	at := origin.AttrSpan(o, w.src, "carries").End
+	return []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: ", save = " + want}}
 }
 
 // textOp is the op of the text that o was made of.

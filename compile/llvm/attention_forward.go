@@ -60,6 +60,9 @@ func (s *attentionForward) results(b *body) attend.Results {
 	r := attend.Results{Y: s.result(b, 0), Log: func(f *code.Func, x value.Value) value.Value {
 		return b.lib.Apply(f, &kernel.Expr{Op: "log", Elem: s.sum, Args: []*kernel.Expr{{Elem: s.sum}}}, []value.Value{x})
 	}}
+	if r.Y == nil { // a step needs the logarithms alone
+		r.Y = func(*code.Func, value.Value, value.Value, value.Value, value.Value) {}
+	}
 	if len(s.o.Results) > 1 {
 		if v := s.o.Results[1]; b.params[v] != nil {
 			r.LSE = func(f *code.Func, head, query, x value.Value) {

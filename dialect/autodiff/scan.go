@@ -165,12 +165,13 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	for i := carries; i < len(o.Operands); i++ {
 		if r.active[o.Operands[i]] {
 			sliced = append(sliced, i)
-			yields = append(yields, gradient(values[body.Args[i]]))
+			yields = append(yields, unrounded(gradient(values[body.Args[i]])))
 		}
 	}
 	at.Op(op.Yield, yields, nil)
 	op.RemoveDead(block)
 	if op.Str(o, "save") == "contractions" {
+		moreResults(body.Ops, values)
 		for _, v := range expensive(body.Ops, values) {
 			c := values[v]
 			ir.ReplaceUses(c, slice(c.Name, plain(v.Type), func() *ir.Value { return op.StackResult(o, v) }))
@@ -221,9 +222,20 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		results = results[1:]
 	}
 	for k, i := range sliced {
-		r.add(o.Operands[i], results[k])
+		r.add(o.Operands[i], op.Convert(b, results[k], o.Operands[i].Elem()))
 	}
 	return nil
+}
+
+// unrounded is the sum that v is rounded from, as the gradient of a scale in half precision; else v. Sums are rounded behind the loop,
+// so that micro-batches and devices that each have a part of one add up what is not rounded.
+func unrounded(v *ir.Value) *ir.Value {
+	if o := v.Op; o != nil && o.Name == op.Prefix+"convert" && len(v.Uses) == 0 {
+		if x := o.Operands[0]; x.Op != nil && x.Op.Name == op.Prefix+"reduce" && x.Elem().IsFloat() && x.Elem().Bytes() > v.Elem().Bytes() {
+			return x
+		}
+	}
+	return v
 }
 
 // stack is a stack that a scan may slice: the argument of its body, and the operand,
@@ -276,6 +288,22 @@ func expensive(ops []*ir.Op, values map[*ir.Value]*ir.Value) (out []*ir.Value) {
 		}
 	}
 	return out
+}
+
+// moreResults gives those ops that are kept the optional results that their copies were given for the derivative, as the logarithms
+// of an attention.
+func moreResults(ops []*ir.Op, values map[*ir.Value]*ir.Value) {
+	for _, p := range ops {
+		if d := op.Of(p); d == nil || d.Class != op.ClassContraction || len(p.Regions) > 0 || len(p.Results) == 0 || !worthKeeping(p) {
+			continue
+		}
+		c := values[p.Results[0]].Op
+		for _, more := range c.Results[min(len(p.Results), len(c.Results)):] {
+			v := &ir.Value{Name: more.Name, Type: more.Type, Span: more.Span}
+			op.AddResult(p, v)
+			values[v] = more
+		}
+	}
 }
 
 // balance is the FLOP per byte moved below which every machine waits for its memory.

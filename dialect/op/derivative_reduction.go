@@ -174,7 +174,7 @@ func (g *backward) second(elem types.Elem) *ir.Value {
 // addResult gives o one more of its optional results.
 func (g *backward) addResult(t types.Type) *ir.Value {
 	v := &ir.Value{Type: t, Span: g.o.Head}
-	addResult(g.o, v)
+	AddResult(g.o, v)
 	return v
 }
 

@@ -19,7 +19,7 @@ func StackResult(o *ir.Op, v *ir.Value) *ir.Value {
 	if len(v.Name) > 1 {
 		made.Name = v.Name + "_all"
 	}
-	addResult(o, made)
+	AddResult(o, made)
 	yield.SetOperands(append(yield.Operands[:len(yield.Operands):len(yield.Operands)], v)...)
 	return made
 }

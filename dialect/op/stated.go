@@ -309,8 +309,8 @@ func StateSharding(v *ir.Value, s *types.Sharding) {
 	v.Op.SetAttr(ShardingAttr, shardingAttr(list))
 }
 
-// addResult gives o one more result, v, of which ShardingAttr states nothing.
-func addResult(o *ir.Op, v *ir.Value) {
+// AddResult gives o one more result, v, of which ShardingAttr states nothing.
+func AddResult(o *ir.Op, v *ir.Value) {
 	n := len(o.Results)
 	v.Op, v.Index = o, n
 	o.Results = append(o.Results[:n:n], v)

@@ -13,7 +13,8 @@ import (
 )
 
 // Stages is fn with the loop that its text has cut into stages as as many loops, in a module of its own, without tuples; m
-// and fn themselves where there is none. Arguments and results of fn that have become pieces have op.StackedAttr.
+// and fn themselves where there is none. Arguments and results of fn that have become pieces have op.StackedAttr, here and
+// in Layers.
 func Stages(m *ir.Module, fn *ir.Func) (*ir.Module, *ir.Func, *shard.Problem) {
 	l, n, problem := Stated(m, fn)
 	if l == nil || problem != nil {
@@ -276,7 +277,7 @@ func (w *writer) signature(f *ir.Func) {
 			if a := op.SignatureAttr(f.Op, l.name, i, op.ShardingAttr); a != nil {
 				d = op.WithSharding(d, slices.Repeat(types.Array{a}, w.n))
 			}
-			if w.staged && f == w.fn {
+			if f == w.fn {
 				d = append(slices.Clone(d), types.Named{Name: op.StackedAttr, Value: types.Int{V: int64(w.n), Elem: types.I64}})
 			}
 			own[i] = d
