@@ -106,11 +106,8 @@ func PieceRoom(m *ir.Module, fn *ir.Func, i int, x *sparse.Tensor) (types.Attr, 
 	if on == nil || on.Problem(s) != "" {
 		return nil, nil
 	}
-	if msg, _ := op.DivisionProblem(x.Type, s, on.Count); msg != "" {
-		return nil, nil
-	}
-	pieces, byEntries := op.PiecesOf(x.Type, s, on.Count), op.DividedByEntries(fn, i)
-	if byEntries && pieces.Inner > 0 {
+	pieces, byEntries, problem, _ := op.ArgumentPieces(fn, i, x.Type, s, on.Count)
+	if problem != "" {
 		return nil, nil
 	}
 	most, err := x.Largest(pieces, byEntries)

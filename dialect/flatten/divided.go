@@ -104,23 +104,15 @@ func (c *cutter) argument(f *ir.Func, i int, n int64) (*types.Tensor, *shard.Pro
 		s = &types.Sharding{Dims: make([]types.Split, t.Rank())}
 		s.Dims[t.Format.Outermost()].Axes = []types.Axis{{}}
 	}
-	if msg, help := op.DivisionProblem(t, s, count); msg != "" {
+	pieces, byEntries, msg, help := op.ArgumentPieces(f, i, t, s, count)
+	if msg != "" {
 		c.fail(f.Op, help, "%s", msg)
 		return nil, c.problem
 	}
-	pieces := op.PiecesOf(t, s, count)
 	n = pieces.Count()
 	room := op.RoomOf(op.ArgAttr(f, i, op.PieceRoomAttr), len(t.Format.Stored))
 	r, g := *t, *t.Format
-	g.Pieces, g.Stored, g.ByEntries = pieces, slices.Clone(t.Format.Stored), op.DividedByEntries(f, i)
-	if g.ByEntries && pieces.Inner > 0 {
-		c.fail(f.Op, "divide one dimension, or state no "+op.DivideByAttr, "devices divide both dimensions of %s, and not its entries", t)
-		return nil, c.problem
-	}
-	if g.ByEntries && len(g.Stored) == 0 {
-		c.fail(f.Op, "divide its rows, without "+op.DivideByAttr, "%s stores as many entries in each row: devices divide its rows", t)
-		return nil, c.problem
-	}
+	g.Pieces, g.Stored, g.ByEntries = pieces, slices.Clone(t.Format.Stored), byEntries
 	for k, d := range g.Stored {
 		if k < len(room) {
 			g.Stored[k] = dim.Const(room[k])

@@ -91,13 +91,29 @@ func DivisionProblem(t *types.Tensor, s *types.Sharding, count func(axes []types
 	return "", ""
 }
 
-// PiecesOf is the pieces of t, a sparse tensor that can be divided as s says over so many devices along a dimension.
-func PiecesOf(t *types.Tensor, s *types.Sharding, count func(axes []types.Axis) int) types.Pieces {
+// piecesOf is the pieces of t, a sparse tensor that can be divided as s says over so many devices along a dimension.
+func piecesOf(t *types.Tensor, s *types.Sharding, count func(axes []types.Axis) int) types.Pieces {
 	p := types.Pieces{Outer: int64(count(s.Dims[t.Format.Outermost()].Axes))}
 	if d := t.Format.Innermost(t.Rank()); d >= 0 && len(s.Dims[d].Axes) > 0 {
 		p.Inner = int64(count(s.Dims[d].Axes))
 	}
 	return p
+}
+
+// ArgumentPieces are those of argument i of f, of the sparse type t, that s divides, and whether they are of its entries; msg is why
+// devices do not divide it so, "" where they do.
+func ArgumentPieces(f *ir.Func, i int, t *types.Tensor, s *types.Sharding, count func(axes []types.Axis) int) (p types.Pieces, byEntries bool, msg, help string) {
+	if msg, help = DivisionProblem(t, s, count); msg != "" {
+		return p, false, msg, help
+	}
+	p, byEntries = piecesOf(t, s, count), DividedByEntries(f, i)
+	switch {
+	case byEntries && p.Inner > 0:
+		msg, help = fmt.Sprintf("devices divide both dimensions of %s, and not its entries", t), "divide one dimension, or state no "+DivideByAttr
+	case byEntries && len(t.Format.Stored) == 0:
+		msg, help = fmt.Sprintf("%s stores as many entries in each row: devices divide its rows", t), "divide its rows, without "+DivideByAttr
+	}
+	return p, byEntries, msg, help
 }
 
 // PieceSharding is s, a sharding of the sparse tensor t, as one of what stores t: pieces are the first dimension. It is nil where
