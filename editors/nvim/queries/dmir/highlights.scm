@@ -85,7 +85,8 @@
   (#any-of? @constant.builtin
     "a" "add" "all" "and" "b" "c" "carries" "contractions" "difference" "eq" "f16" "f32" "first" "ge" "gt" "halves"
     "hbm" "host" "interleaved" "intersection" "le" "left" "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "or"
-    "reg" "remote" "right" "set" "smem" "stored" "sum" "symmetric_difference" "tanh" "tf32" "uniform" "union"))
+    "product" "reg" "remote" "right" "set" "smem" "stored" "sum" "symmetric_difference" "tanh" "tf32" "uniform"
+    "union"))
 
 ((operation
   name: (op_name) @keyword
