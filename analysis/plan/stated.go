@@ -26,7 +26,7 @@ func (s *search) keepStated() error {
 	}
 	for _, f := range s.module.Funcs {
 		if f.Body != nil && op.Staged(f.Body.Ops) {
-			return &Error{Code: CodeStated, At: f.Op, Msg: fmt.Sprintf("@%s states stages of its own, and a plan cuts a step into stages", f.Name), Help: "remove " + op.StageAttr + " from its ops"}
+			return &Error{Code: CodeStated, At: f.Op, Msg: fmt.Sprintf("@%s states stages of its own, and a plan cuts a step into stages", f.Name), Help: "remove " + op.StageAttr + " and " + op.StagesAttr + " from its ops"}
 		}
 	}
 	f := &s.o.Fix

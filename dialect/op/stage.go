@@ -70,9 +70,9 @@ func ResolveStages(ops []*ir.Op) {
 	}
 }
 
-// Staged reports whether one of ops has a stage.
+// Staged reports whether one of ops has a stage, or is cut into stages.
 func Staged(ops []*ir.Op) bool {
-	return slices.ContainsFunc(ops, func(o *ir.Op) bool { return o.Attr(StageAttr) != nil })
+	return slices.ContainsFunc(ops, func(o *ir.Op) bool { return o.Attr(StageAttr) != nil || o.Attr(StagesAttr) != nil })
 }
 
 // StageBack is the first of ops, those of the body of a function, with a stage before that of an op in front of
