@@ -54,6 +54,27 @@ func TestProductsOfProcessor(t *testing.T) {
 	}
 }
 
+// Rows that are read by their numbers take a time of their own each, and are waited for.
+func TestRowsByNumber(t *testing.T) {
+	m := *toyCPU
+	m.Rows = map[types.Elem]map[string]float64{types.F32: {"gather": 50e-9}}
+	for _, c := range []struct {
+		width int
+		own   float64 // ns of the rows
+	}{{16, 1 << 16 * 50 / 4}, {1, 0}} { // an element is no row
+		text := fmt.Sprintf("func.func @f(%%t: tensor<65536x%[1]dxf32>, %%n: tensor<65536xi32>) -> tensor<65536x%[1]dxf32> {\n  %%0 = dm.gather %%t, %%n, dim = 0 : (tensor<65536x%[1]dxf32>, tensor<65536xi32>) -> tensor<65536x%[1]dxf32>\n  return %%0 : tensor<65536x%[1]dxf32>\n}\n", c.width)
+		e := only(t, load(t, "in.dmir", text, program.Options{Target: &m})).Entries[0]
+		terms, ok := e.TimeTerms(&m)
+		of := 0.0
+		for _, w := range terms.Work {
+			of += w.Ns()
+		}
+		if want := max(c.own, terms.Memory) + terms.Tables + terms.Launch; !ok || math.Abs(terms.Ns()/want-1) > 1e-9 || math.Abs(of-c.own) > 1 || c.width > 1 && terms.Tables == 0 {
+			t.Errorf("rows of %d: %g ns, want %g: %+v", c.width, terms.Ns(), want, terms)
+		}
+	}
+}
+
 func TestProcessorTime(t *testing.T) {
 	unary := func(op string, n int) string {
 		return fmt.Sprintf("func.func @f(%%x: tensor<%dxf32>) -> tensor<%dxf32> {\n  %%0 = dm.%s %%x : tensor<%dxf32>\n  return %%0 : tensor<%dxf32>\n}\n", n, n, op, n, n)

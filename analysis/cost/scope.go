@@ -79,7 +79,9 @@ func (s *scope) elements(o *ir.Op) (n, rows int64) {
 		}
 	}
 	if op.ReducesSegments(o) {
-		rows = max(0, count(o.Operands[1])-1)
+		if last, known := o.In(1).Shape[o.In(1).Rank()-1].Subst(s.env).Int(); known && last > 0 {
+			rows = count(o.Operands[1]) / last * (last - 1)
+		}
 	}
 	return n, rows
 }

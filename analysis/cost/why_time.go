@@ -61,7 +61,7 @@ func (t TimeTerms) Ns() float64 { return t.ns() }
 
 func (t *TimeTerms) ns() float64 {
 	if t.OneUnit {
-		return t.products + max(t.vector, t.Memory+t.Tables, t.Longest, t.Link) + t.Latency + t.Launch
+		return t.products + max(max(t.vector, t.Memory)+t.Tables, t.Longest, t.Link) + t.Latency + t.Launch // rows that are read by number are waited for
 	}
 	return max(t.products, t.vector, t.Tables, t.Longest, t.Memory, t.Link) + t.Latency + t.Launch
 }

@@ -90,12 +90,21 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if n == 0 && (u.op != "" || sorts) {
 		n, u.elements = e.elements, true
 	}
+	var numbered float64
+	if n == 0 {
+		if numbered = float64(e.numbered()) * m.RowTime(opName(e), e.Elem) / float64(max(m.SMs, 1)) * 1e9; numbered > 0 {
+			n, u.op, u.elements = e.elements, opName(e), true
+		}
+	}
 	if n == 0 {
 		return true
 	}
 	var ns float64
 	if e.segments != nil && !m.CPU && m.L2Bandwidth > 0 {
 		ns = m.SegmentTime(*e.segments) * 1e9
+		w.vector += ns
+	} else if numbered > 0 {
+		ns = numbered
 		w.vector += ns
 	} else if sorts {
 		ns = m.SortTime(*e.sort) * 1e9
@@ -136,6 +145,16 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	}
 	w.parts = append(w.parts, part{u, n, ns})
 	return true
+}
+
+// numbered is how many rows of several elements e reads by their numbers.
+func (e *Entry) numbered() (n int64) {
+	for _, t := range e.tables {
+		if t.Row > e.Elem.Bytes() {
+			n += t.Tables * t.Profile.Reads
+		}
+	}
+	return n
 }
 
 func (w *work) none() bool { return w.tensor == 0 && w.vector == 0 }

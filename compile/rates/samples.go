@@ -79,19 +79,42 @@ func opSamples(m *machine.Machine, e types.Elem) (all []sample) {
 	return append(all, sparseSamples(m, e)...)
 }
 
-// sparseSamples are what sparse tensors are computed by: sums of short rows whose lengths no processor foresees, and a product of two matrices.
+// sparseSamples are what sparse tensors are computed by: rows that are read by their numbers, sums of short rows whose lengths no processor
+// foresees, attention to some keys, and a product of two matrices.
 func sparseSamples(m *machine.Machine, e types.Elem) []sample {
 	const (
 		mean  = 3
 		wide  = 4 // elements of a row of a matrix
 		least = 1 << 15
+		table = 512 // rows that are read by their numbers, which stay in the caches
+		head  = 64  // elements of a key
+		seen  = 16  // keys of a query
 	)
 	f, rows := e.String(), least*m.SMs
 	lengths, ends := ofType("i32", rows), ofType("i32", rows+1)
 	size := rows / 4
 	grid, starts, columns := ofType("i32", size, wide), ofType("i32", size+1), ofType("i32", size*wide)
 	one, products := ofType("i32"), size*wide*wide
+	queries, read := rows/(2*seen), rows/4
+	query, key, bounds, keys := ofType(f, 1, queries, head), ofType(f, 1, table, head), ofType("i32", queries+1), ofType("i32", queries*seen)
 	return []sample{
+		{
+			name: "gather", rows: int64(read), attrs: "dim = 0",
+			args: []string{ofType(f, table, short), ofType("i32", read)}, results: []string{ofType(f, read, short)},
+			made:  []string{fmt.Sprintf("%%row_numbers = dm.rng uniform, seed = 3, high = %d.0 : %s", table, ofType("i32", read))},
+			given: []string{"", "%row_numbers"},
+		},
+		{
+			name: "segment_attention", attrs: "scale = 0.125",
+			args: []string{query, key, key, bounds, keys}, results: []string{query},
+			made: []string{
+				"%query_numbers = dm.iota dim = 0 : " + bounds,
+				fmt.Sprintf("%%seen = dm.constant dense<%d> : %s", seen, one),
+				fmt.Sprintf("%%bounds = dm.mul %%query_numbers, %%seen : (%s, %s) -> %[1]s", bounds, one),
+				fmt.Sprintf("%%keys = dm.rng uniform, seed = 4, high = %d.0 : %s", table, keys),
+			},
+			given: []string{"", "", "", "%bounds", "%keys"},
+		},
 		{
 			name: "segment_reduce", kind: "add", rows: int64(rows),
 			args: []string{ofType(f, mean*rows), ends}, results: []string{ofType(f, rows)},
