@@ -76,6 +76,9 @@ func TestTime(t *testing.T) {
 		if got := Time(c.ns); got != c.want {
 			t.Errorf("Time(%v) = %q, want %q", c.ns, got, c.want)
 		}
+		if got, err := Parse(c.want, "s"); c.ns >= 0.5 && (err != nil || math.Abs(got*1e9/c.ns-1) > 0.005) && !math.IsInf(c.ns, 0) {
+			t.Errorf("Parse(%q) = %v, %v; want %v ns", c.want, got, err, c.ns)
+		}
 	}
 }
 
