@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"dmir/base/parallel"
@@ -18,8 +19,8 @@ type exploration struct {
 	lock  sync.Mutex // of what follows
 	wait  *sync.Cond
 	open  settingHeap
-	under int // settings that workers have
-	third int // settings with a third axis that nobody asked for
+	under int  // settings that workers have
+	third bool // those with a third axis that nobody asked for are looked at, all others were
 	step  func()
 }
 
@@ -47,12 +48,16 @@ func (s *search) explore(ctx context.Context, settings []setting, step func()) {
 func (x *exploration) next(ctx context.Context) *setting {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	for len(x.open) == 0 && x.under > 0 {
+	for x.under > 0 && (len(x.open) == 0 || x.open[0].roles && !x.third) {
 		x.wait.Wait()
 	}
 	if len(x.open) == 0 || ctx.Err() != nil {
 		x.wait.Broadcast()
 		return nil
+	}
+	if x.open[0].roles && !x.third {
+		x.third = true
+		x.leave()
 	}
 	x.under++
 	return heap.Pop(&x.open).(*setting)
@@ -67,7 +72,7 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 		x.wait.Broadcast()
 	}()
 	switch {
-	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || !set.bounded && x.enough(set):
+	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || set.left:
 		x.done(nil, set.least, shortage{bytes: math.Inf(1)})
 		if !set.bounded {
 			x.tell()
@@ -87,15 +92,17 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 // several of two axes. What the others take at least counts for the bound of the search.
 const mostThird = 24
 
-// enough reports whether as many settings with a third axis were bounded as may be.
-func (x *exploration) enough(set *setting) bool {
-	if !set.roles {
-		return false
+// leave chooses among such settings when all others were looked at, so that the choice is the same in each run: those that may be better
+// than the best plan, of least time first.
+func (x *exploration) leave() {
+	below := x.cutoff(true)
+	at := 0
+	for _, set := range slices.SortedFunc(slices.Values(x.open), sooner) {
+		if set.least < below {
+			at++
+			set.left = at > mostThird
+		}
 	}
-	x.lock.Lock()
-	defer x.lock.Unlock()
-	x.third++
-	return x.third > mostThird
 }
 
 // spent reports whether there is a plan and no time to look for a better one.
@@ -122,17 +129,26 @@ func (x *exploration) tell() {
 	x.step()
 }
 
-// A settingHeap has settings: those of fewer axes first, which are looked at in a fraction of the time and tell which of the others
-// cannot be better; among these that of the least time.
+// A settingHeap has settings, in the order of sooner.
 type settingHeap []*setting
 
-func (h settingHeap) Len() int { return len(h) }
-func (h settingHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(cmp.Compare(a.several(), b.several()), cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at)) < 0
+// sooner orders settings: those of fewer axes first, which are looked at in a fraction of the time and tell which of the others cannot be
+// better, and those with a third axis that nobody asked for last; among these that of the least time.
+func sooner(a, b *setting) int {
+	return cmp.Or(last(a.roles)-last(b.roles), cmp.Compare(a.several(), b.several()), cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at))
 }
-func (h settingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *settingHeap) Push(v any)   { *h = append(*h, v.(*setting)) }
+
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (h settingHeap) Len() int           { return len(h) }
+func (h settingHeap) Less(i, j int) bool { return sooner(h[i], h[j]) < 0 }
+func (h settingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *settingHeap) Push(v any)        { *h = append(*h, v.(*setting)) }
 func (h *settingHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

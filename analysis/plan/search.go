@@ -120,6 +120,7 @@ type setting struct {
 	micro     int64
 	recompute string
 	roles     bool    // each axis divides what it is called after, see graph.allowed
+	left      bool    // others with a third axis take less at least, see exploration.leave
 	least     float64 // s: no plan of it takes less
 	filling   float64 // s: see graph.filling
 	bounded   bool    // least is that of its choices together, and not of each by itself
