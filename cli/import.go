@@ -26,7 +26,7 @@ type importCmd struct {
 	Locations bool     `help:"Print the locations of ops, as #loc aliases at the end of the file."`
 	Bind      []string `help:"Give a size that a model in ONNX leaves open." placeholder:"n=512" sep:","`
 	spec      *train.Spec
-	Train     string `help:"Make a training step of a model in ONNX: its loss, optimizer and their options." placeholder:"loss=cross_entropy,optimizer=adamw,lr=0.001"`
+	Train     string `help:"Make a training step of a model in ONNX or StableHLO: its loss, optimizer and their options." placeholder:"loss=cross_entropy,optimizer=adamw,lr=0.001"`
 	File      string `arg:"" complete:"file:mlir,onnx,json" help:"A program in StableHLO (or mhlo, chlo) or in MLIR's linalg and sparse_tensor, in pretty or generic form, or a model in ONNX, or the .json of a trace; '-' is stdin."`
 }
 
@@ -35,7 +35,7 @@ func (importCmd) Help() string {
 	return "From JAX: print(jax.jit(f).lower(*args).as_text()) > f.mlir. Sections cut at '// -----' stay sections. Names of\n" +
 		"functions, arguments and values are kept, and with --locations those of ops. With -o, large constants are\n" +
 		"arrays in OUT.weights.npz. --train makes @step of a model that torch.onnx.export(model, args, dynamo=True,\n" +
-		"optimize=False) wrote; the keys are in docs/TRAINING.md. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
+		"optimize=False) wrote, or of a model or its loss in StableHLO; the keys are in docs/TRAINING.md. cost, run, opt, compile and report read such files, and models in ONNX, directly.\n" +
 		"Exit status: 0 written, 2 the program has errors, or something without an equivalent in the dialect."
 }
 

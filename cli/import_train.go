@@ -6,9 +6,13 @@ import (
 	"strings"
 
 	"dmir/analysis/attribution"
+	"dmir/analysis/program"
+	"dmir/compile/tensor"
 	"dmir/dialect/onnx"
+	"dmir/dialect/print"
 	"dmir/dialect/train"
 	"dmir/dialect/weights"
+	"dmir/syntax/source"
 )
 
 // begin reads what is trained and how: --train, or what a trace says.
@@ -54,18 +58,46 @@ func specOf(t *attribution.Trace) (*train.Spec, error) {
 
 // trained is the training step of a model as text; see imported.
 func (c importCmd) trained(a *app, name string, data []byte, path string) (string, *weights.Set, error) {
-	if !isModel(name, data) {
-		return "", nil, &failure{"DM619", name, "is no model in ONNX, and --train makes a step of one", "write the step of a program in StableHLO in its framework, as jax.value_and_grad and optax do"}
-	}
 	bind, err := binding(c.Bind)
 	if err != nil {
 		return "", nil, err
+	}
+	if !isModel(name, data) {
+		src, err := text(name, data)
+		if err != nil {
+			return "", nil, err
+		}
+		opts := program.Options{Bind: bind, Arrays: tensor.In(filepath.Dir(name)), Upstream: true}
+		return a.trainedProgram(src, opts, path, c.spec, locations(c.Locations)...)
 	}
 	text, open, arrays, err := a.trained(name, data, bind, path, c.Locations, c.spec)
 	if err != nil {
 		return "", nil, err
 	}
 	return text, arrays, unknownSize(c.Bind, open)
+}
+
+// trainedProgram is the text of the step that trains a program in StableHLO.
+func (a *app) trainedProgram(src *source.File, opts program.Options, path string, spec *train.Spec, how ...print.Option) (string, *weights.Set, error) {
+	type result struct {
+		text   string
+		arrays *weights.Set
+		p      *program.Program
+	}
+	r, err := await(a.ctx, func() (r result, err error) {
+		r.text, r.arrays, r.p, err = program.Trained(src, opts, spec, path, how...)
+		return r, err
+	})
+	switch {
+	case err != nil:
+		return "", nil, trainingFailure(src.Path, err)
+	case !r.p.Imported:
+		return "", nil, &failure{"DM619", src.Path, "is no model in ONNX or StableHLO, and --train makes a step of one", "a program in the dialect states its step itself, with dm.grad"}
+	case r.p.HasErrors():
+		printErrors(a.stderr, src, r.p.Diags)
+		return "", nil, exitStatus(exitFailed)
+	}
+	return r.text, r.arrays, nil
 }
 
 // trained is model of the step that trains it.
@@ -75,12 +107,17 @@ func (a *app) trained(name string, data []byte, bind map[string]int64, path stri
 		text, w, err = onnx.TrainText(name, data, opts, spec, path)
 		return w, err
 	})
+	return text, open, arrays, trainingFailure(name, err)
+}
+
+// trainingFailure is err as a command tells it, where it is of package train.
+func trainingFailure(name string, err error) error {
 	var e *train.Error
 	switch {
 	case errors.As(err, &e) && e.Key != "":
-		err = &failure{"DM612", "--train " + e.Key, e.Msg, e.Help}
+		return &failure{"DM612", "--train " + e.Key, e.Msg, e.Help}
 	case errors.As(err, &e):
-		err = &failure{train.Code, name, e.Msg, e.Help}
+		return &failure{train.Code, name, e.Msg, e.Help}
 	}
-	return text, open, arrays, err
+	return err
 }

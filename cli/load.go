@@ -140,11 +140,6 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 	if err != nil {
 		return nil, opts, err
 	}
-	if !isModel(name, data) {
-		src, err := text(name, data)
-		return src, opts, err
-	}
-	program := strings.TrimSuffix(name, ".onnx") + ".dmir"
 	description, err := a.trace(path)
 	if err != nil {
 		return nil, opts, err
@@ -152,6 +147,18 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 	spec, err := specOf(description)
 	if err != nil {
 		return nil, opts, &failure{"DM625", path, err.Error(), "trace the program again"}
+	}
+	program := strings.TrimSuffix(name, filepath.Ext(name)) + ".dmir"
+	if !isModel(name, data) {
+		src, err := text(name, data)
+		if err != nil || spec == nil {
+			return src, opts, err
+		}
+		text, _, err := a.trainedProgram(src, opts, "", spec, locations(true)...)
+		if err != nil {
+			return nil, opts, err
+		}
+		return source.New(program, text), opts, nil
 	}
 	beside := filepath.Base(weights.Path(program))
 	var text string

@@ -227,7 +227,7 @@ func (s *search) noSetting() error {
 		e := &Error{Code: CodeDevices, Msg: fmt.Sprintf("a pipeline of %d stages needs as many equal layers in a row, and @%s has %d", f.Pipe, s.text.Name, layers), Help: "ask for fewer stages"}
 		if len(s.wrt) == 0 {
 			e.Msg = fmt.Sprintf("@%s states its backward pass itself, as a step of JAX does, and stages need one that dm.grad makes", s.text.Name)
-			e.Help = "leave --pipe out, or import the loss and write the step with dm.grad"
+			e.Help = "leave --pipe out, or trace the model of JAX with gradient=\"dmir\""
 		}
 		return e
 	}

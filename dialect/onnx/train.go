@@ -30,6 +30,9 @@ func TrainText(name string, data []byte, opts Options, spec *train.Spec, weights
 	if opts.data, opts.sizes = data, map[string]int64{}; opts.File != "" {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	}
+	if len(spec.Parameters) > 0 {
+		return "", nil, &train.Error{Key: "parameters=" + spec.Parameters[0], Msg: "a model in ONNX tells itself which its parameters are", Help: "leave it out; freeze= names those that stay"}
+	}
 	p := readModel(data)
 	checkModel(p)
 	opts = opts.computed(p)

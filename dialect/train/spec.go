@@ -26,8 +26,9 @@ type Spec struct {
 	Beta1, Beta2, Eps                 float64
 	Nesterov, ScheduledLR, OnlyMatrix bool
 
-	Freeze    []string // patterns of the names of parameters that stay
-	BatchNorm string
+	Parameters []string // patterns of the names of arguments, of a program that does not tell which are parameters
+	Freeze     []string // patterns of the names of parameters that stay
+	BatchNorm  string
 }
 
 // Auto is a dimension of the classes that follows from the rank.
@@ -74,6 +75,11 @@ var keys = map[string]values{
 		s.Freeze = append(s.Freeze, v)
 		return err == nil && v != ""
 	}},
+	"parameters": {want: "a pattern of names, as params.*", read: func(s *Spec, v string) bool {
+		_, err := path.Match(v, "")
+		s.Parameters = append(s.Parameters, v)
+		return err == nil && v != ""
+	}},
 	"batch_norm": {words: []string{"train", "eval"}, read: func(s *Spec, v string) bool { s.BatchNorm = v; return true }},
 }
 
@@ -109,7 +115,10 @@ func Read(text string) (*Spec, error) {
 	return read(list)
 }
 
-// ReadJSON reads an object with the keys of Read. "betas" may stand for beta1 and beta2, and "freeze" may be a list. An
+// repeats reports whether a key may be given several times.
+func repeats(key string) bool { return key == "freeze" || key == "parameters" }
+
+// ReadJSON reads an object with the keys of Read. "betas" may stand for beta1 and beta2, and keys that repeat may have lists. An
 // error is an *Error.
 func ReadJSON(text []byte) (*Spec, error) {
 	var all map[string]any
@@ -125,7 +134,7 @@ func ReadJSON(text []byte) (*Spec, error) {
 			members = []any{all[key]}
 		case key == "betas" && len(members) == 2:
 			names = []string{"beta1", "beta2"}
-		case key == "freeze":
+		case repeats(key):
 			names = slices.Repeat(names, len(members))
 		default:
 			members = []any{fmt.Sprint(all[key])}
@@ -157,7 +166,7 @@ func read(list []entry) (*Spec, error) {
 			}
 			return nil, bad(e.String(), help, "%s is no key", e.key)
 		}
-		if seen[e.key] && e.key != "freeze" {
+		if seen[e.key] && !repeats(e.key) {
 			return nil, bad(e.String(), "give each key once", "gives %s a second time", e.key)
 		}
 		seen[e.key] = true

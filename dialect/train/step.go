@@ -160,10 +160,11 @@ func (w *writer) output(results []*ir.Value) (int, error) {
 	return 0, nil
 }
 
-// constant makes a parameter a constant of the model, or an input where the model does not tell its value.
+// constant makes a parameter a constant of the model, or an input where the model does not tell its value or has it in a file.
 func (w *writer) constant(v *ir.Value) {
-	if w.m.Args[v].Value == nil {
-		delete(w.m.Args, v)
+	if a := w.m.Args[v]; a.Value == nil {
+		a.Role = Input
+		w.m.Args[v] = a
 		return
 	}
 	if len(v.Uses) == 0 {

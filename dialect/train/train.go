@@ -7,9 +7,12 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -64,15 +67,56 @@ type Arg struct {
 	Role  Role
 	Name  string       // as the framework calls it
 	Value *types.Dense // before the first step; nil where the model does not tell
+	Begin types.Attr   // what stands for Value, as an array in a file; nil: nothing
 	Next  int          // of a buffer: the result that is its next value
 }
 
 // begin is the value of the argument before the first step, nil where the model does not tell.
 func (a Arg) begin() types.Attr {
 	if a.Value == nil {
-		return nil
+		return a.Begin
 	}
 	return a.Value
+}
+
+// Of is f, a function of an imported program, as a model whose parameters are the arguments that the specification names. An
+// error is an *Error.
+func Of(m *ir.Module, f *ir.Func, spec *Spec) (*Model, error) {
+	model := &Model{Module: m, Func: f, Args: map[*ir.Value]Arg{}}
+	var names []string
+	matched := map[string]bool{}
+	for i, v := range f.Args {
+		a := Arg{Name: bare(v), Begin: op.SignatureAttr(f.Op, "arg_attrs", i, op.InitAttr)}
+		names = append(names, a.Name)
+		for _, pattern := range spec.Parameters {
+			if matches(pattern, a.Name) {
+				matched[pattern] = true
+				if v.Tensor() != nil && v.Elem().IsFloat() {
+					a.Role = Parameter
+				}
+			}
+		}
+		model.Args[v] = a
+	}
+	if len(names) > 8 {
+		names = append(names[:8], fmt.Sprintf("and %d more", len(names)-8))
+	}
+	help := "the arguments are " + strings.Join(names, ", ")
+	if len(spec.Parameters) == 0 {
+		return nil, bad("parameters=", help, "is missing: the program does not tell which of its arguments are parameters")
+	}
+	for _, pattern := range spec.Parameters {
+		if !matched[pattern] {
+			return nil, bad("parameters="+pattern, help, "names no argument")
+		}
+	}
+	for i := range f.Results {
+		name, _ := op.SignatureAttr(f.Op, "res_attrs", i, op.NameAttr).(types.Str)
+		model.Outputs = append(model.Outputs, cmp.Or(string(name), fmt.Sprintf("result%d", i)))
+	}
+	f.Op.RemoveAttr("arg_attrs") // they are of the step
+	f.Op.RemoveAttr("res_attrs")
+	return model, nil
 }
 
 // StepName is the function of the step, lossName that of the loss.

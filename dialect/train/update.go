@@ -114,7 +114,7 @@ func (w *writer) step() error {
 		var own *ir.Value
 		switch a.Role {
 		case Input:
-			own = s.arg(v.Name, v.Type, nil)
+			own = s.arg(v.Name, v.Type, a.begin())
 		case Parameter:
 			own = s.arg(v.Name, v.Type, a.begin())
 			s.params = append(s.params, own)

@@ -274,7 +274,7 @@ func pythonImplementation(s *server, v *traced.View, raw jsonrpc2.RawMessage) (a
 		return nil, err
 	}
 	l := v.Line(int(p.Position.Line) + 1)
-	if l == nil || l.Written == nil || filepath.Ext(v.Trace.Program.Src.Path) == ".onnx" {
+	if l == nil || l.Written == nil || v.Trace.Made() {
 		return nil, nil
 	}
 	src := v.Trace.Program.Src

@@ -150,6 +150,18 @@ func TestPythonWithoutTrace(t *testing.T) {
 			_ = os.RemoveAll(filepath.Join(dir, ".dmir"))
 			write(filepath.Join(dir, "pyproject.toml"), "[tool.dmir]\ntraces = [\"perf\"]\n")
 		}, "step: "},
+		"a loss that is trained": {func(dir string) {
+			write(trace(dir, "step.json"), strings.Replace(read(trace(dir, "step.json")), "{", `{"train": {"loss": "output", "optimizer": "adamw", "parameters": "w"},`, 1))
+			write(trace(dir, "step.mlir"), `func.func public @main(%w: tensor<3x2xf32>, %x: tensor<4x3xf32>) -> tensor<f32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32> loc("`+filepath.Join(dir, "model.py")+`":7:0)
+  %cst = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %cst) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x2xf32>, tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}`)
+		}, "1 step: 7.30 µs · 356 B moved"},
+		"trained wrongly": {func(dir string) {
+			write(trace(dir, "step.json"), strings.Replace(read(trace(dir, "step.json")), "{", `{"train": {"loss": "output", "optimizer": "adamw"},`, 1))
+		}, "1 dmir: step.json: is missing: the program does not tell which of its arguments are parameters"},
 		"named outside": {func(dir string) {
 			write(filepath.Join(dir, "dmir.toml"), "traces = [\"../step.json\"]\n")
 		}, `dmir: dmir.toml names the trace "../step.json", which is not in the workspace`},

@@ -21,6 +21,7 @@ import (
 	"dmir/base/regular"
 	"dmir/compile/interp"
 	"dmir/compile/planned"
+	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/onnx"
 	"dmir/dialect/print"
@@ -290,9 +291,8 @@ func (d *Docs) read(path, dir string) (*Loaded, error) {
 	if l.Program, err = d.program(t); err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(l.Program.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
-		line, _ := l.Program.Src.Human(l.Program.Diags[i].Span.Start)
-		return nil, fmt.Errorf("%s:%d: %s", t.Program, line, l.Program.Diags[i].Message)
+	if err := firstError(t, l.Program); err != nil {
+		return nil, err
 	}
 	var funcs []*cost.Func
 	for _, f := range l.Program.Funcs {
@@ -318,8 +318,8 @@ func (d *Docs) program(t *attribution.Trace) (*program.Program, error) {
 		}
 		return nil, err
 	}
-	if filepath.Ext(path) == ".onnx" {
-		text, err := d.model(t, []byte(snap.Src.Text()))
+	if isMade(t) {
+		text, err := d.model(t, snap.Src)
 		if err != nil {
 			return nil, err
 		}
@@ -333,23 +333,53 @@ func (d *Docs) program(t *attribution.Trace) (*program.Program, error) {
 	return p, nil
 }
 
-// model is the program of a trace of a model in ONNX as text: the model's, or that of the step that trains it.
-func (d *Docs) model(t *attribution.Trace, data []byte) (text string, err error) {
+// Made reports whether the program that is analysed is a text that is in no file, made of that of the trace.
+func (l *Loaded) Made() bool { return isMade(l.Trace) }
+
+func isMade(t *attribution.Trace) bool {
+	return filepath.Ext(t.ProgramPath()) == ".onnx" || isTrained(t)
+}
+
+// isTrained reports whether a trace is of a model and says how it is trained.
+func isTrained(t *attribution.Trace) bool { return len(t.Train) > 0 && string(t.Train) != "null" }
+
+// model is the program of a trace as text: of a model in ONNX, or of the step that trains a model.
+func (d *Docs) model(t *attribution.Trace, src *source.File) (text string, err error) {
 	path := t.ProgramPath()
+	var spec *train.Spec
+	if isTrained(t) {
+		if spec, err = train.ReadJSON(t.Train); err != nil {
+			return "", err
+		}
+	}
+	if filepath.Ext(path) != ".onnx" {
+		var p *program.Program
+		if text, _, p, err = program.Trained(src, program.Options{Arrays: tensor.In(filepath.Dir(path))}, spec, "", print.Locations); err == nil && text == "" {
+			err = firstError(t, p)
+		}
+		return text, err
+	}
 	opts := onnx.Options{
 		Dir: filepath.Dir(path), File: path, Locations: true,
 		Evaluate: func(f *ir.Func) ([]*types.Dense, error) { return interp.Literals(d.ctx, f) },
 	}
 	const beside = "weights.npz"
-	if len(t.Train) == 0 || string(t.Train) == "null" {
+	data := []byte(src.Text())
+	if spec == nil {
 		text, _, err = onnx.Text(path, data, opts, beside)
-		return text, err
-	}
-	spec, err := train.ReadJSON(t.Train)
-	if err == nil {
+	} else {
 		text, _, err = onnx.TrainText(path, data, opts, spec, beside)
 	}
 	return text, err
+}
+
+// firstError is the first error in the program of a trace; nil where there is none.
+func firstError(t *attribution.Trace, p *program.Program) error {
+	if i := slices.IndexFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+		line, _ := p.Src.Human(p.Diags[i].Span.Start)
+		return fmt.Errorf("%s:%d: %s", t.Program, line, p.Diags[i].Message)
+	}
+	return nil
 }
 
 func (l *Loaded) side(funcs []*cost.Func) (*Side, error) {

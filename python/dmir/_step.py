@@ -35,17 +35,9 @@ def of_model(f: Any, args: tuple, loss: Any, optimizer: Any, lr: float | None, v
     """
     import jax
 
-    args = jax.tree.map(_jax.struct, args, is_leaf=lambda x: isinstance(x, Shape))
-    if len(args) < 3:
-        raise TraceError("a training step needs the parameters, the model's inputs and the target of the loss as arguments")
-    params = jax.tree.map(lambda x: x if _is_parameter(x) else None, args[0])
-    others = jax.tree.map(lambda x: None if _is_parameter(x) else x, args[0])
-    step, init = train_step(lambda p, *inputs: f(_jax.join(p, others), *inputs), loss, optimizer, lr)
-    names = ["params", "state"]
-    for name in (*_names(f, len(args) - 2), "target"):
-        names.append(name if name not in names else f"{name}_{len(names)}")
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
-    step.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # names of the arguments in the program
+    model, args, params = _divided(f, args)
+    step, init = train_step(model, loss, optimizer, lr)
+    _name(step, ["params", "state"], f, len(args) - 2)
     state = jax.eval_shape(init, params)
     leaves = jax.tree.leaves(params)
     if values and not any(isinstance(x, jax.ShapeDtypeStruct) for x in leaves):
@@ -53,6 +45,47 @@ def of_model(f: Any, args: tuple, loss: Any, optimizer: Any, lr: float | None, v
     else:
         begin = [None] * len(leaves) + _numbers(init, params)
     return Step(step, (params, state, *args[1:]), 2, begin, "loss")
+
+
+def loss_of_model(f: Any, args: tuple, loss: Any, values: bool) -> Step:
+    """The loss of a model f(params, *inputs) for a target, whose gradient by the parameters is left to dmir.
+
+    The names of the parameters begin with "params", those of other arguments do not.
+    """
+    import jax
+
+    model, args, params = _divided(f, args)
+    measure = _loss(loss)
+
+    def lost(params: Any, *batch: Any) -> Any:
+        *inputs, target = batch
+        return measure(model(params, *inputs), target)
+
+    _name(lost, ["params"], f, len(args) - 2)
+    leaves = jax.tree.leaves(params)
+    known = values and not any(isinstance(x, jax.ShapeDtypeStruct) for x in leaves)
+    return Step(lost, (params, *args[1:]), 0, leaves if known else [None] * len(leaves), "loss")
+
+
+def _divided(f: Any, args: tuple) -> tuple[Callable[..., Any], tuple, Any]:
+    """The model f as a function of its parameters alone, its arguments, and its parameters among them."""
+    import jax
+
+    args = jax.tree.map(_jax.struct, args, is_leaf=lambda x: isinstance(x, Shape))
+    if len(args) < 3:
+        raise TraceError("a training step needs the parameters, the model's inputs and the target of the loss as arguments")
+    params = jax.tree.map(lambda x: x if _is_parameter(x) else None, args[0])
+    others = jax.tree.map(lambda x: None if _is_parameter(x) else x, args[0])
+    return lambda p, *inputs: f(_jax.join(p, others), *inputs), args, params
+
+
+def _name(step: Any, names: list[str], f: Any, inputs: int) -> None:
+    """Gives the arguments of a step their names in the program: those given, then those of the inputs of f, then the target."""
+    for name in (*_names(f, inputs), "target"):
+        name = f"input_{name}" if name.startswith("params") else name
+        names.append(name if name not in names else f"{name}_{len(names)}")
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    step.__signature__ = inspect.Signature(parameters)
 
 
 def _names(f: Any, count: int) -> list[str]:
@@ -94,14 +127,15 @@ def lower(
     import jax
 
     args, kwargs = jax.tree.map(_jax.struct, (step.args, kwargs), is_leaf=lambda x: isinstance(x, Shape))
-    if not 0 < step.state <= len(args):
+    if not 0 <= step.state <= len(args):
         raise TraceError(f"state={step.state} is not a number of the {len(args)} arguments")
     (arrays, named), constants = _jax.partition(step.f, args, kwargs, static_argnums, static_argnames)
     jitted = jax.jit(_jax.closed(step.f, constants, {}), donate_argnums=range(step.state), keep_unused=True)
     with _jax.full_locations():
         traced = jitted.trace(*arrays, **named)
         count = _check(jax.eval_shape(lambda *x: x, *arrays), traced.out_info, step.state)
-        return _marked(_jax.lowered(traced), count, step.begin or jax.tree.leaves(arrays[: step.state]), file, step.result)
+        begin = step.begin or jax.tree.leaves(arrays[: step.state])
+        return _marked(_jax.lowered(traced), count, begin, file, step.result)
 
 
 def _check(args: tuple, results: Any, state: int) -> int:
@@ -134,10 +168,11 @@ def _marked(lowered: Any, count: int, begin: list, file: str, result: str) -> tu
         main = next(op for op in module.body.operations if ir.StringAttr(op.attributes["sym_name"]).value == "main")
         parsed = ir.Attribute.parse
         ins, outs = _dictionaries(main, "arg_attrs"), _dictionaries(main, "res_attrs")
-        for k, argument in enumerate(list(main.regions[0].blocks[0].arguments)[:count]):
+        for k, argument in enumerate(list(main.regions[0].blocks[0].arguments)[: len(begin)]):
             found = _LOCATION.match(str(argument.location))
             path = found[1] if found else f"state[{k}]"
-            outs[k].update({"dm.state": parsed(f"{k} : i64"), "jax.result_info": ir.StringAttr.get(path)})
+            if k < count:
+                outs[k].update({"dm.state": parsed(f"{k} : i64"), "jax.result_info": ir.StringAttr.get(path)})
             if isinstance(begin[k], (int, float)):
                 ins[k]["dm.init"] = parsed(repr(float(begin[k])))
             elif file and hasattr(begin[k], "__array__"):
@@ -195,6 +230,17 @@ def train_step(f: Callable[..., Any], loss: Any, optimizer: Any, lr: float | Non
         return jax.tree.map(lambda p, c: (p + c).astype(p.dtype), params, changes), state, value
 
     return step, init
+
+
+def spec(optimizer: Any, lr: float | None, training: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What `dmir import --train` completes a loss with: an optimizer with the defaults of Optax."""
+    defaults: dict[str, dict[str, Any]] = {"sgd": {"lr": 0.01}, "adam": {"lr": 0.001}, "adamw": {"lr": 0.001, "weight_decay": 0.0001}}
+    if optimizer not in defaults:
+        raise TraceError(
+            f'there is no optimizer {optimizer!r}{meant(str(optimizer), defaults)} with gradient="dmir"; give sgd, adam or adamw'
+        )
+    made = {"loss": "output", "optimizer": optimizer, **defaults[optimizer], **({} if lr is None else {"lr": lr}), **(training or {})}
+    return {**made, "parameters": "params*"}
 
 
 def _loss(loss: Any) -> Callable[[Any, Any], Any]:

@@ -41,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--optimizer", help="of a training step: sgd, adam, adamw, …")
     parser.add_argument("--lr", type=float, help="the learning rate of the optimizer")
     parser.add_argument("--train", type=_pairs, metavar="KEY=VALUE,...", help="of PyTorch, other keys of dmir import --train")
+    parser.add_argument("--gradient", choices=["jax", "dmir"], help="of JAX: who differentiates the loss of a training step (default: jax)")
     parser.add_argument("--state", type=int, default=0, metavar="N", help="of a step of JAX: how many of its first arguments are state")
     options = parser.parse_args(argv)
     try:
@@ -84,6 +85,7 @@ def _trace(options: argparse.Namespace, command: list[str]) -> Trace:
         optimizer=options.optimizer,
         lr=options.lr,
         training=options.train,
+        gradient=options.gradient,
         state=options.state,
         command=command,
     )

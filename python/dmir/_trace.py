@@ -69,6 +69,7 @@ def trace(
     optimizer: Any = None,
     lr: float | None = None,
     training: Mapping[str, Any] | None = None,
+    gradient: str | None = None,
     state: int = 0,
     save_weights: bool = True,
     static_argnums: int | Sequence[int] | None = None,
@@ -89,7 +90,10 @@ def trace(
             target; loss a function of output and target, "mse" or "cross_entropy"; optimizer one of Optax's or a name. Of
             PyTorch, names that `dmir import --train` knows, the loss also a module, such as torch.nn.CrossEntropyLoss();
             parameters that need no gradient stay as they are.
-        training: of PyTorch, other keys of `dmir import --train`, such as {"weight_decay": 0.1}.
+        training: of PyTorch, and with gradient="dmir", other keys of `dmir import --train`, such as {"weight_decay": 0.1}.
+        gradient: of JAX, who differentiates the loss of a training step: "jax", which writes the backward pass into the program, or
+            "dmir", of which `dmir plan` then chooses what is computed again and cuts the layers of a jax.lax.scan into the
+            stages of a pipeline. The optimizer of the latter is "sgd", "adam" or "adamw".
         state: of JAX, how many of the first arguments are state of a step that f is: the first results, each of its argument's
             form, are their next values. `dmir run --steps` goes on with them.
         save_weights: whether the trace of a step has the values that its state begins with, where they are arrays, and of
@@ -106,7 +110,7 @@ def trace(
         if not args and not kwargs:
             args, kwargs = stated.arguments()
         name, loss, optimizer, lr = name or stated.name, loss or stated.loss, optimizer or stated.optimizer, lr or stated.lr
-        training, state = training or stated.training, state or stated.state
+        training, gradient, state = training or stated.training, gradient or stated.gradient, state or stated.state
     args, kwargs = read(args), read(kwargs)
     name = _check_name(name) if name else _default_name(f)
     workspace = _workspace.root()
@@ -116,6 +120,8 @@ def trace(
 
         if state:
             raise TraceError("state= is for JAX; of PyTorch, loss= and optimizer= make a step")
+        if gradient not in (None, "dmir"):
+            raise TraceError(f"gradient={gradient!r}: of PyTorch dmir differentiates")
         train = _train(f, loss, optimizer, lr, training)
         framework, suffix = f"torch {torch.__version__}", ".onnx"
         program = _attempt(_torch.export, f, args, kwargs, train is not None, save_weights)
@@ -125,14 +131,31 @@ def trace(
 
         if (loss is None) != (optimizer is None):
             raise TraceError("a training step needs both loss= and optimizer=")
-        if training:
-            raise TraceError("training= is for PyTorch; of JAX the optimizer is one of Optax's, with its options")
+        if gradient not in (None, "jax", "dmir"):
+            raise TraceError(f'gradient={gradient!r} is neither "jax" nor "dmir"')
+        if gradient == "dmir" and loss is None:
+            raise TraceError('gradient="dmir" is of a training step, which loss= and optimizer= make')
+        if training and gradient != "dmir":
+            raise TraceError('training= is for PyTorch and gradient="dmir"; of JAX the optimizer is one of Optax\'s, with its options')
         if loss is not None and state:
             raise TraceError("loss= and optimizer= make a step of a model, state= is of a function that is a step")
         framework, suffix = f"jax {jax.__version__}", ".mlir"
+        if gradient == "dmir":
+            train = _step.spec(optimizer, lr, training)
         if loss is not None or state:
             text, weights = _attempt(
-                _jax_step, f, args, kwargs, loss, optimizer, lr, state, name, save_weights, static_argnums, static_argnames
+                _jax_step,
+                f,
+                args,
+                kwargs,
+                loss,
+                None if train else optimizer,
+                lr,
+                state,
+                name,
+                save_weights,
+                static_argnums,
+                static_argnames,
             )
         else:
             text = _attempt(_jax.lower, f, args, kwargs, static_argnums, static_argnames)
@@ -170,6 +193,7 @@ class Example:
     optimizer: Any
     lr: float | None
     training: Mapping[str, Any] | None
+    gradient: str | None
     state: int
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
@@ -188,6 +212,7 @@ def trace_with(
     optimizer: Any = None,
     lr: float | None = None,
     training: Mapping[str, Any] | None = None,
+    gradient: str | None = None,
     state: int = 0,
     **kwargs: Any,
 ) -> Callable[[F], F]:
@@ -199,7 +224,7 @@ def trace_with(
     """
 
     def mark(f: F) -> F:
-        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr, training, state)  # type: ignore[attr-defined]
+        f.dmir_example = Example(args, kwargs, name, loss, optimizer, lr, training, gradient, state)  # type: ignore[attr-defined]
         return f
 
     return mark
@@ -257,8 +282,14 @@ def _jax_step(
     values: bool,
     *static: Any,
 ) -> tuple[str, dict[str, Any]]:
-    """The text of a step of JAX, made of a model where there is a loss, and what its file of weights has."""
-    step = _step.Step(f, args, state) if loss is None else _step.of_model(f, args, loss, optimizer, lr, values)
+    """The text of a step of JAX, made of a model where there is a loss, or of the loss alone where there is no optimizer, and what
+    its file of weights has."""
+    if loss is None:
+        step = _step.Step(f, args, state)
+    elif optimizer is None:
+        step = _step.loss_of_model(f, args, loss, values)
+    else:
+        step = _step.of_model(f, args, loss, optimizer, lr, values)
     return _step.lower(step, kwargs, f"{name}{_WEIGHTS}" if values else "", *static)
 
 

@@ -89,6 +89,63 @@ class Steps(Case):
                 for have, each in zip(jax.tree.leaves(eqx.filter(got, eqx.is_inexact_array)), jax.tree.leaves(arrays), strict=True):
                     np.testing.assert_allclose(have, each, 0, 1e-4 * float(abs(each).max()))
 
+    def test_gradient_of_dmir(self):
+        """dmir differentiates the loss: losses and parameters are those of JAX's steps, also where the layers of a loop are the stages of
+        a pipeline."""
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        def model(params, x, scale):
+            def layer(h, w):
+                return h + jnp.tanh(h @ w["a"]) @ w["b"], None
+
+            return jax.lax.scan(layer, x @ params["in"], params["layers"])[0] @ params["out"] * scale
+
+        random = np.random.default_rng(0)
+        x, y = random.normal(size=(STEPS, 8, 6)).astype(np.float32), random.integers(0, 5, (STEPS, 8)).astype(np.int32)
+        sizes = {"in": (6, 8), "layers": {"a": (4, 8, 8), "b": (4, 8, 8)}, "out": (8, 5)}
+        params = jax.tree.map(lambda s: jnp.asarray(random.normal(size=s) * 0.3, "float32"), sizes, is_leaf=lambda s: type(s) is tuple)
+        scale = np.ones(STEPS, np.float32)
+        np.save("x.npy", x)
+        np.save("y.npy", y)
+        np.save("scale.npy", scale)
+        inputs = "x=x.npy", "target=y.npy", "scale=scale.npy"
+        for optimizer in "sgd", "adam", "adamw":
+            with self.subTest(optimizer):
+                made = dmir.trace(
+                    model, params, x[0], scale[0], y[0], loss="cross_entropy", optimizer=optimizer, lr=1e-2, gradient="dmir", name=optimizer
+                )
+                step, init = _step.train_step(model, "cross_entropy", optimizer, 1e-2)
+                step, now, state, want = jax.jit(step), params, init(params), []
+                for each in zip(x, scale, y):
+                    now, state, value = step(now, state, *each)
+                    want.append(float(value))
+                np.testing.assert_allclose(self.run_steps(made.path, *inputs), want, 1e-4)
+                got = dmir.load_state(params, "ck", prefix="params")
+                for have, each in zip(jax.tree.leaves(got), jax.tree.leaves(now), strict=True):
+                    np.testing.assert_allclose(have, each, 0, 1e-3 * float(abs(each).max()))
+        _binary.run("import", "-o", "step.dmir", made.path)
+        plan = "plan", "--devices", "2", "--target", "dgx-h100", "--pipe", "2", "--microbatches", "2"
+        _binary.run(*plan, "-o", "piped.dmir", "step.dmir")
+        with open("piped.dmir") as f:
+            self.assertIn("dm.stages = 2", f.read())
+        np.testing.assert_allclose(self.run_steps("piped.dmir", *inputs), want, 1e-4)
+
+    def test_what_gradient_of_dmir_refuses(self):
+        import jax.numpy as jnp
+
+        params, x = {"w": jnp.ones((4, 2))}, dmir.shape("f32[3,4]")
+        for want, options in [
+            ("give sgd, adam or adamw", {"optimizer": "lamb", "gradient": "dmir"}),
+            ("did you mean 'adamw'", {"optimizer": "adamW", "gradient": "dmir"}),
+            ('neither "jax" nor "dmir"', {"optimizer": "sgd", "gradient": "torch"}),
+            ('gradient="dmir" is of a training step', {"loss": None, "gradient": "dmir"}),
+            ("training= is for PyTorch and gradient=", {"optimizer": "sgd", "training": {"momentum": 0.9}}),
+        ]:
+            with self.subTest(want), self.assertRaisesRegex(dmir.TraceError, want):
+                dmir.trace(lambda p, x: x @ p["w"], params, x, dmir.shape("f32[3,2]"), **{"loss": "mse"} | options)
+
     def test_a_persons_own_step(self):
         """Arguments that are state begin with the arrays that they are, and need not be used."""
         import jax
