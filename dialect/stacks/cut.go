@@ -79,11 +79,10 @@ type found struct {
 // write changes all functions. What each value is and how it is used is found before any of them changes.
 func (w *writer) write() {
 	type body struct {
-		f         *ir.Func
-		values    []found
-		reduces   []*ir.Op
-		computes  map[*ir.Op]bool
-		signature []types.Type
+		f        *ir.Func
+		values   []found
+		reduces  []*ir.Op
+		computes map[*ir.Op]bool
 	}
 	bodies := make([]body, len(w.funcs))
 	for i, f := range w.funcs {
