@@ -125,7 +125,8 @@ func (c *contractedSparse) contractFrom(kind string, x term, others []term, leve
 				level--
 				positions = c.take(positions, c.positions(level))
 			}
-			rows := level == 1 && c.levels()[1].Kind == types.CompressedLevel && len(others) == 0 && slices.Contains(kept, c.letter(0)) && c.ascending(0)
+			// A search has no form for several pieces at once: o is then one piece of the op in the text.
+			rows := c.of == c.o && level == 1 && c.levels()[1].Kind == types.CompressedLevel && len(others) == 0 && slices.Contains(kept, c.letter(0)) && c.ascending(0)
 			if rows {
 				positions = c.take(positions, c.begins(0))
 			}
