@@ -50,7 +50,7 @@ func (c *importCmd) trace(a *app) error {
 
 // specOf is what a trace says of how its program is trained, nil where it says nothing.
 func specOf(t *attribution.Trace) (*train.Spec, error) {
-	if t == nil || len(t.Train) == 0 || string(t.Train) == "null" {
+	if t == nil || !t.Trained() {
 		return nil, nil
 	}
 	return train.ReadJSON(t.Train)
@@ -68,7 +68,11 @@ func (c importCmd) trained(a *app, name string, data []byte, path string) (strin
 			return "", nil, err
 		}
 		opts := program.Options{Bind: bind, Arrays: tensor.In(filepath.Dir(name)), Upstream: true}
-		return a.trainedProgram(src, opts, path, c.spec, locations(c.Locations)...)
+		text, open, arrays, err := a.trainedProgram(src, opts, path, c.spec, locations(c.Locations)...)
+		if err != nil {
+			return "", nil, err
+		}
+		return text, arrays, unknownSize(c.Bind, open)
 	}
 	text, open, arrays, err := a.trained(name, data, bind, path, c.Locations, c.spec)
 	if err != nil {
@@ -77,8 +81,8 @@ func (c importCmd) trained(a *app, name string, data []byte, path string) (strin
 	return text, arrays, unknownSize(c.Bind, open)
 }
 
-// trainedProgram is the text of the step that trains a program in StableHLO.
-func (a *app) trainedProgram(src *source.File, opts program.Options, path string, spec *train.Spec, how ...print.Option) (string, *weights.Set, error) {
+// trainedProgram is the text of the step that trains a program in StableHLO, and the sizes that the program leaves open.
+func (a *app) trainedProgram(src *source.File, opts program.Options, path string, spec *train.Spec, how ...print.Option) (text string, open []string, arrays *weights.Set, err error) {
 	type result struct {
 		text   string
 		arrays *weights.Set
@@ -90,14 +94,14 @@ func (a *app) trainedProgram(src *source.File, opts program.Options, path string
 	})
 	switch {
 	case err != nil:
-		return "", nil, trainingFailure(src.Path, err)
+		return "", nil, nil, trainingFailure(src.Path, err)
 	case !r.p.Imported:
-		return "", nil, &failure{"DM619", src.Path, "is no model in ONNX or StableHLO, and --train makes a step of one", "a program in the dialect states its step itself, with dm.grad"}
+		return "", nil, nil, &failure{"DM619", src.Path, "is no model in ONNX or StableHLO, and --train makes a step of one", "a program in the dialect states its step itself, with dm.grad"}
 	case r.p.HasErrors():
 		printErrors(a.stderr, src, r.p.Diags)
-		return "", nil, exitStatus(exitFailed)
+		return "", nil, nil, exitStatus(exitFailed)
 	}
-	return r.text, r.arrays, nil
+	return r.text, r.p.Symbols(), r.arrays, nil
 }
 
 // trained is model of the step that trains it.

@@ -154,10 +154,11 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 		if err != nil || spec == nil {
 			return src, opts, err
 		}
-		text, _, err := a.trainedProgram(src, opts, "", spec, locations(true)...)
+		text, open, _, err := a.trainedProgram(src, opts, "", spec, locations(true)...)
 		if err != nil {
 			return nil, opts, err
 		}
+		t.unbind(&opts, open)
 		return source.New(program, text), opts, nil
 	}
 	beside := filepath.Base(weights.Path(program))
@@ -172,6 +173,13 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 	if err != nil {
 		return nil, opts, err
 	}
+	t.unbind(&opts, open)
+	opts.Arrays = arrays
+	return source.New(program, text), opts, nil
+}
+
+// unbind takes back the sizes that a program left open, which the text that was made of it has no longer.
+func (t *targeting) unbind(opts *program.Options, open []string) {
 	t.Bind = slices.DeleteFunc(slices.Clone(t.Bind), func(b string) bool {
 		size, _, _ := strings.Cut(b, "=")
 		return slices.Contains(open, strings.TrimSpace(size))
@@ -179,6 +187,4 @@ func (t *targeting) program(a *app, path string) (*source.File, program.Options,
 	for _, size := range open {
 		delete(opts.Bind, size)
 	}
-	opts.Arrays = arrays
-	return source.New(program, text), opts, nil
 }

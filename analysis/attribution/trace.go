@@ -32,6 +32,9 @@ type Trace struct {
 	At string `json:"-"` // the path of the description
 }
 
+// Trained reports whether t is of a model and says how it is trained.
+func (t *Trace) Trained() bool { return len(t.Train) > 0 && string(t.Train) != "null" }
+
 // TracedFile is a file of the person's own as it was traced.
 type TracedFile struct {
 	Path   string `json:"path"` // relative to the workspace

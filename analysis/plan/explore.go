@@ -20,7 +20,7 @@ type exploration struct {
 	wait  *sync.Cond
 	open  settingHeap
 	under int  // settings that workers have
-	third bool // those with a third axis that nobody asked for are looked at, all others were
+	third bool // those with an unrequested third axis are looked at, all others were
 	step  func()
 }
 
@@ -88,7 +88,7 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 	}
 }
 
-// mostThird is how many settings with a third axis that nobody asked for are bounded with all ops together: each takes as long as
+// mostThird is how many settings with an unrequested third axis are bounded with all ops together: each takes as long as
 // several of two axes. What the others take at least counts for the bound of the search.
 const mostThird = 24
 
@@ -133,16 +133,15 @@ func (x *exploration) tell() {
 type settingHeap []*setting
 
 // sooner orders settings: those of fewer axes first, which are looked at in a fraction of the time and tell which of the others cannot be
-// better, and those with a third axis that nobody asked for last; among these that of the least time.
+// better, and those with an unrequested third axis last; among these that of the least time.
 func sooner(a, b *setting) int {
-	return cmp.Or(last(a.roles)-last(b.roles), cmp.Compare(a.several(), b.several()), cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at))
-}
-
-func last(is bool) int {
-	if is {
+	switch {
+	case a.roles && !b.roles:
 		return 1
+	case b.roles && !a.roles:
+		return -1
 	}
-	return 0
+	return cmp.Or(cmp.Compare(a.several(), b.several()), cmp.Compare(a.least, b.least), cmp.Compare(a.at, b.at))
 }
 
 func (h settingHeap) Len() int           { return len(h) }

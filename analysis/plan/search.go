@@ -412,11 +412,11 @@ func (s *search) better(set setting) solve.Options {
 	return o
 }
 
-// worthAnAxis is how much less, as a part, a plan with a third axis that nobody asked for has to take than the best one.
+// worthAnAxis is how much less, as a part, a plan with an unrequested third axis has to take than the best one.
 const worthAnAxis = 0.01
 
 // cutoff is the time that a setting has to beat, or else is not searched: that of the last plan that is kept, and where it has a third
-// axis that nobody asked for, somewhat less than that of the best one.
+// axis, somewhat less than that of the best one.
 func (s *search) cutoff(third bool) float64 {
 	s.lock.Lock()
 	defer s.lock.Unlock()

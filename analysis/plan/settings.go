@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/op"
 )
 
 // The axes of a grid, as they are called until a plan tells what they divide.
@@ -79,7 +80,7 @@ func (s *search) settingsOf(of *form) []setting {
 	return out
 }
 
-// ofThree are the settings with a third axis that nobody asked for. One along the sequence is looked at where a device has one sample
+// ofThree are the settings with an unrequested third axis. One along the sequence is looked at where a device has one sample
 // of a micro-batch: where it has several, more devices along the data axis can have them.
 func (s *search) ofThree(of *form, pipe int64) (out []setting) {
 	f := s.o.Fix
@@ -122,7 +123,7 @@ func (s *search) ofThree(of *form, pipe int64) (out []setting) {
 func (g *graph) divisibleByRole() (positions, experts int64) {
 	with := func(all *int64, size dim.Dim) {
 		if k, ok := size.Int(); ok {
-			*all = gcd(*all, k)
+			*all = op.GCD(*all, k)
 		}
 	}
 	for _, n := range g.nodes {
@@ -139,13 +140,6 @@ func (g *graph) divisibleByRole() (positions, experts int64) {
 		}
 	}
 	return max(positions, 1), max(experts, 1)
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // third is the axis between data and tensor that f asks for; its size is 1 where it asks for none.

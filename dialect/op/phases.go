@@ -54,8 +54,8 @@ func (w *window) phases() *Phases {
 	for i := range w.Size {
 		spread := w.spread(i)
 		zeros = zeros || spread > 1
-		f.Period = append(f.Period, spread/gcd(w.Stride[i], spread))
-		f.Step = append(f.Step, w.Stride[i]/gcd(w.Stride[i], spread))
+		f.Period = append(f.Period, spread/GCD(w.Stride[i], spread))
+		f.Step = append(f.Step, w.Stride[i]/GCD(w.Stride[i], spread))
 		first := f.Period[i]
 		if out, ok := w.Out[i].Int(); ok {
 			first = min(first, out)
@@ -130,7 +130,7 @@ func (p Product) phased(f *Phases, w *window, m Moving, spatial []dim.Dim, image
 	places := images
 	for d := range spatial {
 		n := f.Outputs(d, spatial[d])
-		common := gcd(w.Dilation[d], w.spread(d))
+		common := GCD(w.Dilation[d], w.spread(d))
 		taps := (w.Size[d]-1)*common/w.spread(d) + 1                // of a phase, at most
 		behind := (taps - 1) * (w.Dilation[d] / common) / f.Step[d] // outputs between the first and the last that they meet
 		m.Span = m.Span.Mul(n).Add(dim.Const(behind))

@@ -19,7 +19,7 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	in, ok := n.Int()
 	out, known := w.Out[i].Int()
 	spread := w.spread(i)
-	every := gcd(w.Stride[i], spread)
+	every := GCD(w.Stride[i], spread)
 	period := spread / every
 	if !ok || !known || size > maxTaps || period > maxTaps/size || out == 0 {
 		return n
@@ -49,7 +49,7 @@ type stretch struct{ rest, from, to int64 }
 // at one, and the elements are step apart.
 func (w *window) stretches(i int, j, in, out int64) (all []stretch) {
 	stride, spread := w.Stride[i], w.spread(i)
-	every := gcd(stride, spread)
+	every := GCD(stride, spread)
 	step, period := stride/every, spread/every
 	for p := range min(period, out) {
 		at := p*stride + j*w.Dilation[i] - w.Padding[i][0]
@@ -88,7 +88,8 @@ func TapsMeet(o *ir.Op) bool {
 	return true
 }
 
-func gcd(a, b int64) int64 {
+// GCD is the greatest common divisor of a and b.
+func GCD(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
 	}

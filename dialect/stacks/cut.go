@@ -47,7 +47,7 @@ func cut(m *ir.Module, fn *ir.Func, l *Loop, n int, staged bool) (*ir.Module, *i
 	return own, flat, nil
 }
 
-// writer writes the functions of a cutter anew.
+// writer rewrites the functions that a cutter cuts.
 type writer struct {
 	*cutter
 	staged  bool

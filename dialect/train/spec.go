@@ -70,16 +70,8 @@ var keys = map[string]values{
 	"beta2":        {of: adams, want: "a number of at least 0 and below 1", read: func(s *Spec, v string) bool { return number(&s.Beta2, v, 0, 1) && s.Beta2 < 1 }},
 	"eps":          {of: adams, want: "a number of 0 or more", read: func(s *Spec, v string) bool { return number(&s.Eps, v, 0, math.MaxFloat32) }},
 
-	"freeze": {want: "a pattern of names, as h.0.*", read: func(s *Spec, v string) bool {
-		_, err := path.Match(v, "")
-		s.Freeze = append(s.Freeze, v)
-		return err == nil && v != ""
-	}},
-	"parameters": {want: "a pattern of names, as params.*", read: func(s *Spec, v string) bool {
-		_, err := path.Match(v, "")
-		s.Parameters = append(s.Parameters, v)
-		return err == nil && v != ""
-	}},
+	"freeze":     {want: "a pattern of names, as h.0.*", read: func(s *Spec, v string) bool { return pattern(&s.Freeze, v) }},
+	"parameters": {want: "a pattern of names, as params.*", read: func(s *Spec, v string) bool { return pattern(&s.Parameters, v) }},
 	"batch_norm": {words: []string{"train", "eval"}, read: func(s *Spec, v string) bool { s.BatchNorm = v; return true }},
 }
 
@@ -95,6 +87,13 @@ func number(to *float64, text string, low, high float64) bool {
 	v, err := strconv.ParseFloat(text, 64)
 	*to = v
 	return err == nil && v >= low && v <= high
+}
+
+// pattern adds a pattern of names to those of a key.
+func pattern(to *[]string, text string) bool {
+	_, err := path.Match(text, "")
+	*to = append(*to, text)
+	return err == nil && text != ""
 }
 
 // entry is a key with its value.

@@ -134,10 +134,15 @@ func (w *writer) parameters() string {
 			names = append(names, a.Name)
 		}
 	}
+	return "the parameters are " + listed(names)
+}
+
+// listed is a list of names, of many the first ones and how many more there are.
+func listed(names []string) string {
 	if len(names) > 8 {
-		names = append(names[:8], fmt.Sprintf("and %d more", len(names)-8))
+		names = append(slices.Clone(names[:8]), fmt.Sprintf("and %d more", len(names)-8))
 	}
-	return "the parameters are " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // output is the number of the output that the loss is of.

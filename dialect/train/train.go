@@ -9,7 +9,6 @@ package train
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -98,10 +97,7 @@ func Of(m *ir.Module, f *ir.Func, spec *Spec) (*Model, error) {
 		}
 		model.Args[v] = a
 	}
-	if len(names) > 8 {
-		names = append(names[:8], fmt.Sprintf("and %d more", len(names)-8))
-	}
-	help := "the arguments are " + strings.Join(names, ", ")
+	help := "the arguments are " + listed(names)
 	if len(spec.Parameters) == 0 {
 		return nil, bad("parameters=", help, "is missing: the program does not tell which of its arguments are parameters")
 	}

@@ -337,17 +337,14 @@ func (d *Docs) program(t *attribution.Trace) (*program.Program, error) {
 func (l *Loaded) Made() bool { return isMade(l.Trace) }
 
 func isMade(t *attribution.Trace) bool {
-	return filepath.Ext(t.ProgramPath()) == ".onnx" || isTrained(t)
+	return filepath.Ext(t.ProgramPath()) == ".onnx" || t.Trained()
 }
-
-// isTrained reports whether a trace is of a model and says how it is trained.
-func isTrained(t *attribution.Trace) bool { return len(t.Train) > 0 && string(t.Train) != "null" }
 
 // model is the program of a trace as text: of a model in ONNX, or of the step that trains a model.
 func (d *Docs) model(t *attribution.Trace, src *source.File) (text string, err error) {
 	path := t.ProgramPath()
 	var spec *train.Spec
-	if isTrained(t) {
+	if t.Trained() {
 		if spec, err = train.ReadJSON(t.Train); err != nil {
 			return "", err
 		}
@@ -355,7 +352,9 @@ func (d *Docs) model(t *attribution.Trace, src *source.File) (text string, err e
 	if filepath.Ext(path) != ".onnx" {
 		var p *program.Program
 		if text, _, p, err = program.Trained(src, program.Options{Arrays: tensor.In(filepath.Dir(path))}, spec, "", print.Locations); err == nil && text == "" {
-			err = firstError(t, p)
+			if err = firstError(t, p); err == nil {
+				err = fmt.Errorf("its program %s is no model in StableHLO", t.Program)
+			}
 		}
 		return text, err
 	}
