@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? the keys here are select, ignore, hints`}},
 		{
 			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",
-			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, like, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, clock, dependent_latency, stream_latency, memory_latency, l2_bandwidth, host_link, peer_link, tensor_core, vector, links, assumed, ceilings, read_bandwidth, random_bandwidth, grain, call_latency, caches, ops, rows, products`},
+			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? the keys here are base, like, title, source, cpu, arch, bandwidth, memory, l2, shared_memory, sms, launch_latency, clock, dependent_latency, stream_latency, memory_latency, l2_bandwidth, host_link, peer_link, tensor_core, vector, links, assumed, ceilings, read_bandwidth, random_bandwidth, random_rows_bandwidth, grain, call_latency, mispredict, caches, ops, rows, products`},
 		},
 		{"no TOML", "target = = 3\n", []string{`1:10 DM902 unexpected character U+003D '=' at start of value | correct the line`}},
 		{"twice", "target = \"h200\"\ntarget = \"h100\"\n", []string{`2:1 DM902 key target is already defined | correct the line`}},

@@ -88,6 +88,7 @@ type Within struct {
 	sort      *machine.Sort // of lines whose sizes are known
 
 	tables []table // that the op reads row by row
+	uneven int64   // segments that it walks with another length than the one before
 
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host

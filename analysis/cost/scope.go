@@ -78,9 +78,9 @@ func (s *scope) elements(o *ir.Op) (n, rows int64) {
 			rows = n / l
 		}
 	}
-	if op.ReducesSegments(o) {
-		if last, known := o.In(1).Shape[o.In(1).Rank()-1].Subst(s.env).Int(); known && last > 0 {
-			rows = count(o.Operands[1]) / last * (last - 1)
+	if i := op.Positions(o); i >= 0 && o.In(i) != nil {
+		if last, known := o.In(i).Shape[o.In(i).Rank()-1].Subst(s.env).Int(); known && last > 0 {
+			rows = count(o.Operands[i]) / last * (last - 1)
 		}
 	}
 	return n, rows
@@ -188,6 +188,11 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 			s.ordering(e)
 		}
 		e.elements, e.rows = s.elements(o)
+		if i := op.Positions(o); i >= 0 && e.rows > 0 {
+			if n := op.UnevenSegments(o.Operands[i], e.rows); n > 0 {
+				e.own().uneven = n
+			}
+		}
 		if ts := s.tables(o); ts != nil {
 			for i := range ts {
 				ts[i].segments = e.segments

@@ -91,24 +91,26 @@ func within(e *Entry, ts []table) []table {
 	return out
 }
 
-// tableTerms are what e's tables add to the terms of its time: again are bytes that come from the memory more than once.
-func (e *Entry) tableTerms(m *machine.Machine, t *TimeTerms, moved int64) (again int64) {
+// tableTerms are what e's tables add to the terms of its time: again are bytes that come from the memory more than once, and first is how long those take in
+// ns that a processor has in its first cache. Long reports whether a table has rows of a line or more.
+func (e *Entry) tableTerms(m *machine.Machine, t *TimeTerms, moved int64) (again int64, first float64, long bool) {
 	all := within(e, e.reads(nil))
 	if len(all) == 0 || m.L2 == 0 && len(m.Caches) == 0 {
-		return 0
+		return 0, 0, false
 	}
 	ts := make([]machine.Table, len(all))
-	first := 0.0 // bytes of the tables among moved
+	among := 0.0 // bytes of the tables that are in moved
 	for i, x := range all {
 		if ts[i] = x.Table; x.segments != nil {
 			ts[i].Times = x.segments.Times(m)
 		}
-		first += float64(x.Tables) * float64(x.Profile.By[0].Touched) * float64(x.Row)
+		long = long || x.Long()
+		among += float64(x.Tables) * float64(x.Profile.By[0].Touched) * float64(x.Row)
 	}
-	x := m.ReadTables(ts, max(0, moved-int64(first)), t.Threads)
+	x := m.ReadTables(ts, max(0, moved-int64(among)), t.Threads)
 	t.Near, t.Again = int64(math.Round(x.Near)), int64(math.Round(x.Again))
 	t.Tables, t.Longest = x.Seconds*1e9, x.Longest*1e9
-	return t.Again
+	return t.Again, x.First * 1e9, long
 }
 
 // Rows is what f reads of tables row by row on m: bytes from the caches, of a GPU the level-2 cache, and from the memory beyond the bytes moved. What is

@@ -226,6 +226,9 @@ func (e *Entry) running(m *machine.Machine, r Running, w *work) (t TimeTerms, ok
 	}
 	times := slower(m, t.Threads)
 	t.OneUnit = m.OneUnit()
+	again, first, long := e.tableTerms(m, &t, moved)
+	w.vector += first / times
+	w.rows = w.rows || t.OneUnit && long
 	if w.rows {
 		w.tensor, w.vector = w.tensor+w.vector, 0
 	}
@@ -237,7 +240,6 @@ func (e *Entry) running(m *machine.Machine, r Running, w *work) (t TimeTerms, ok
 	if t.OneUnit {
 		t.Compute = t.products + t.vector - t.Tail
 	}
-	again := e.tableTerms(m, &t, moved)
 	move := m.Move(read+again, written, t.Threads)
 	t.Moved, t.Linked, t.Bandwidth, t.Level, t.Memory = moved, link, m.Reach(), move.Level, move.Seconds*1e9
 	if t.Memory > 0 {

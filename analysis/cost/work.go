@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/analysis/machine"
@@ -14,7 +15,8 @@ type work struct {
 	tensor, vector    float64 // ns of contractions, with those that read their tiles or wait for the last ones, and of the rest
 	compute, l2, tail float64 // ns: the terms of tensor
 	threads           int     // of a processor that run the kernel, where not all do
-	rows              bool    // a processor reduces long rows
+	rows              bool    // a processor reduces long rows, or walks segments, and computes no time beside what comes from memory
+	uneven            int64   // segments of another length than the one before, of which each costs a processor a branch that it did not foresee
 	streams           bool    // a processor multiplies while an operand comes from memory
 }
 
@@ -75,7 +77,7 @@ func slower(m *machine.Machine, threads int) float64 {
 func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if e.Fused && len(e.Inner) > 0 {
 		for _, i := range e.Inner {
-			if !w.add(m, i, tile, parts) {
+			if !(m.OneUnit() && summed(i, e.Inner)) && !w.add(m, i, tile, parts) {
 				return false
 			}
 		}
@@ -90,9 +92,9 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if n == 0 && (u.op != "" || sorts) {
 		n, u.elements = e.elements, true
 	}
-	var numbered float64
+	var byRow float64 // of what has no FLOP
 	if n == 0 {
-		if numbered = float64(e.numbered()) * m.RowTime(opName(e), e.Elem) / float64(max(m.SMs, 1)) * 1e9; numbered > 0 {
+		if byRow = e.walked(m) + float64(e.numbered())*m.RowTime(opName(e), e.Elem)/float64(max(m.SMs, 1))*1e9; byRow > 0 {
 			n, u.op, u.elements = e.elements, opName(e), true
 		}
 	}
@@ -103,8 +105,8 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	if e.segments != nil && !m.CPU && m.L2Bandwidth > 0 {
 		ns = m.SegmentTime(*e.segments) * 1e9
 		w.vector += ns
-	} else if numbered > 0 {
-		ns = numbered
+	} else if byRow > 0 {
+		ns = byRow + w.ends(m, e)
 		w.vector += ns
 	} else if sorts {
 		ns = m.SortTime(*e.sort) * 1e9
@@ -124,7 +126,7 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 		ns = float64(n) / u.rate(m, pathOf(tile)) * 1e9
 		if e.rows > 0 && m.OneUnit() {
 			w.rows = w.rows || e.elements/e.rows*e.Elem.Bytes() >= machine.LongRow
-			ns += float64(e.rows) * m.RowTime(opName(e), e.Elem) / float64(max(m.SMs, 1)) * 1e9
+			ns += e.walked(m) + w.ends(m, e)
 		}
 		if u.contraction {
 			w.tensor += ns
@@ -147,8 +149,30 @@ func (w *work) add(m *machine.Machine, e *Entry, tile string, parts bool) bool {
 	return true
 }
 
-// numbered is how many rows of several elements e reads by their numbers.
+// walked is how long m takes for the rows that e walks, beside their elements, in ns.
+func (e *Entry) walked(m *machine.Machine) float64 {
+	return float64(e.rows) * m.RowTime(opName(e), e.Elem) / float64(max(m.SMs, 1)) * 1e9
+}
+
+// ends is how long m takes for ends of e's segments that it did not foresee, in ns. Ops of a kernel walk segments together.
+func (w *work) ends(m *machine.Machine, e *Entry) float64 {
+	more := max(0, e.uneven-w.uneven)
+	w.uneven += more
+	return float64(more) * m.Mispredict / float64(max(m.SMs, 1)) * 1e9
+}
+
+// summed reports whether e, one of the ops of a kernel, is a product that another one sums: one instruction multiplies and adds.
+func summed(e *Entry, ops []*Entry) bool {
+	return e.Op != nil && e.Op.Name == op.Prefix+"mul" && slices.ContainsFunc(ops, func(x *Entry) bool {
+		return x.Op != nil && (op.ReducesSegments(x.Op) || x.Op.Name == op.Prefix+"reduce") && op.Str(x.Op, "kind") == "add" && x.Op.Operands[0].Op == e.Op
+	})
+}
+
+// numbered is how many rows of several elements e reads by their numbers, where that is all that a kernel does.
 func (e *Entry) numbered() (n int64) {
+	if e.inside {
+		return 0
+	}
 	for _, t := range e.tables {
 		if t.Row > e.Elem.Bytes() {
 			n += t.Tables * t.Profile.Reads

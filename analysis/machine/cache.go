@@ -12,8 +12,11 @@ type Processor struct {
 	Caches []Cache // the smallest first
 	Read   float64 // bandwidth of the memory for what only reads, B/s; 0: that for reads and writes
 	Random float64 // and for lines that are read at random; 0: the same
-	Grain  int64   // bytes moved and FLOP for each thread of a kernel; 0: kernels have all threads
-	Call   float64 // what a kernel on one thread adds to a step, s; Launch is that of several
+	// RandomRows is that for rows of four lines that are read at random; 0: such a row begins with a line at random
+	RandomRows float64
+	Grain      int64   // bytes moved and FLOP for each thread of a kernel; 0: kernels have all threads
+	Call       float64 // what a kernel on one thread adds to a step, s; Launch is that of several
+	Mispredict float64 // what a core loses where a row is shorter or longer than the one before, s
 
 	// Ops are the FLOP/s of ops whose FLOP take longer than additions do, by element
 	// type and by name without the dialect's: "exp". An op without FLOP counts one for each element of its result.
@@ -32,6 +35,8 @@ type Cache struct {
 	Bandwidth float64 // of all cores for as many reads as writes, B/s
 	Read      float64 // for what only reads, B/s; 0: the same
 	Random    float64 // for lines that are read at random, B/s; 0: that for reads
+	// RandomRows is that for rows of four lines that are read at random; 0: such a row begins with a line at random
+	RandomRows float64
 }
 
 // Move is how data is moved to and from where it lies.

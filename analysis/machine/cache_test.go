@@ -23,10 +23,15 @@ sms = 4
 grain = "64 KiB"
 launch_latency = "1.5 µs"
 call_latency = "50 ns"
+mispredict = "8 ns"
+random_bandwidth = "5 GB/s"
+random_rows_bandwidth = "8 GB/s"
 
 [caches.l3]
 size = "40 MiB"
 bandwidth = "50 GB/s"
+random_bandwidth = "20 GB/s"
+random_rows_bandwidth = "25 GB/s"
 
 [caches.l1]
 size = "48 KiB"

@@ -16,14 +16,17 @@ type CacheSpec struct {
 	Bandwidth *BytesPerSecond `toml:"bandwidth" doc:"Bandwidth of all cores together for as many reads as writes"`
 	Read      *BytesPerSecond `toml:"read_bandwidth" doc:"Bandwidth of all cores together for kernels that only read; absent, bandwidth"`
 	Random    *BytesPerSecond `toml:"random_bandwidth" doc:"Bandwidth of all cores together for lines that are read at random; absent, read_bandwidth"`
+	Rows      *BytesPerSecond `toml:"random_rows_bandwidth" doc:"Bandwidth of all cores together for rows of four lines that are read at random; absent, of which each begins with a line at random"`
 }
 
 // processor lays what s says about a processor over what m, a machine called name, has.
 func (s *Spec) processor(m *Machine, name string) error {
 	copyTo(&m.Read, s.Read)
 	copyTo(&m.Random, s.Random)
+	copyTo(&m.RandomRows, s.RandomRows)
 	copyTo(&m.Grain, s.Grain)
 	copyTo(&m.Call, s.Call)
+	copyTo(&m.Mispredict, s.Mispredict)
 	if err := s.cachesOf(m, name); err != nil {
 		return err
 	}
@@ -40,10 +43,10 @@ func (s *Spec) processor(m *Machine, name string) error {
 		return err
 	}
 	switch {
-	case m.Read < 0 || m.Random < 0 || m.Grain < 0 || m.Call < 0:
+	case m.Read < 0 || m.Random < 0 || m.RandomRows < 0 || m.Grain < 0 || m.Call < 0 || m.Mispredict < 0:
 		return wrong(name, "", "a negative quantity")
 	case !m.CPU && s.ofProcessors() != "":
-		return wrong(name, s.ofProcessors(), "read_bandwidth, random_bandwidth, grain, call_latency, caches, ops, rows and products are those of a CPU; write cpu = true")
+		return wrong(name, s.ofProcessors(), "read_bandwidth, random_bandwidth, random_rows_bandwidth, grain, call_latency, mispredict, caches, ops, rows and products are those of a CPU; write cpu = true")
 	case m.Read > 0 && 2*m.Read <= m.Reach():
 		return wrong(name, "read_bandwidth", "read_bandwidth is no more than half of the bandwidth, so that writes would take no time")
 	}
@@ -58,8 +61,10 @@ func (s *Spec) ofProcessors() string {
 	}{
 		{"read_bandwidth", s.Read != nil},
 		{"random_bandwidth", s.Random != nil},
+		{"random_rows_bandwidth", s.RandomRows != nil},
 		{"grain", s.Grain != nil},
 		{"call_latency", s.Call != nil},
+		{"mispredict", s.Mispredict != nil},
 		{"caches", len(s.Caches) > 0},
 		{"ops", len(s.Ops) > 0},
 		{"rows", len(s.Rows) > 0},
@@ -86,6 +91,7 @@ func (s *Spec) cachesOf(m *Machine, name string) error {
 		copyTo(&c.Bandwidth, spec.Bandwidth)
 		copyTo(&c.Read, spec.Read)
 		copyTo(&c.Random, spec.Random)
+		copyTo(&c.RandomRows, spec.Rows)
 		if spec.PerCore != nil {
 			c.PerCore = *spec.PerCore
 		}
@@ -96,8 +102,8 @@ func (s *Spec) cachesOf(m *Machine, name string) error {
 			return wrong(name, "caches."+key, `caches.%s.bandwidth is missing; write for example bandwidth = "400 GB/s"`, key)
 		case c.Read > 0 && 2*c.Read <= c.Bandwidth:
 			return wrong(name, "caches."+key+".read_bandwidth", "caches.%s.read_bandwidth is no more than half of the bandwidth, so that writes would take no time", key)
-		case c.Random < 0:
-			return wrong(name, "caches."+key+".random_bandwidth", "a negative quantity")
+		case c.Random < 0 || c.RandomRows < 0:
+			return wrong(name, "caches."+key, "a negative quantity")
 		case c.PerCore && m.SMs == 0:
 			return wrong(name, "caches."+key+".per_core", "caches.%s is one of each core, and sms, the number of cores, is missing", key)
 		}

@@ -44,13 +44,15 @@ type Spec struct {
 	Ceilings     *CeilingsSpec       `toml:"ceilings" doc:"What measured kernels reach of the peaks"`
 
 	// Of processors.
-	Read   *BytesPerSecond                `toml:"read_bandwidth" doc:"Bandwidth of a CPU's memory for kernels that only read; absent, that for as many reads as writes"`
-	Random *BytesPerSecond                `toml:"random_bandwidth" doc:"Bandwidth of a CPU's memory for lines that are read at random; absent, read_bandwidth"`
-	Grain  *Bytes                         `toml:"grain" doc:"Bytes moved and FLOP that a thread of a CPU has at least: smaller kernels run on fewer threads"`
-	Call   *Seconds                       `toml:"call_latency" doc:"Time that a kernel on one thread of a CPU adds to a run"`
-	Caches map[string]CacheSpec           `toml:"caches" doc:"Caches of a CPU by name, such as l2: what fits one is moved at its bandwidth"`
-	Ops    map[string]map[string]FLOPRate `toml:"ops" names:"element" doc:"Rates of ops of a CPU that take longer than additions, by element type and by name such as exp; an op without FLOP counts one for each element of its result"`
-	Rows   map[string]map[string]Seconds  `toml:"rows" names:"element" doc:"Time that an op of a CPU adds for each row that it reduces, on one core, by element type and by name such as softmax"`
+	Read       *BytesPerSecond                `toml:"read_bandwidth" doc:"Bandwidth of a CPU's memory for kernels that only read; absent, that for as many reads as writes"`
+	Random     *BytesPerSecond                `toml:"random_bandwidth" doc:"Bandwidth of a CPU's memory for lines that are read at random; absent, read_bandwidth"`
+	RandomRows *BytesPerSecond                `toml:"random_rows_bandwidth" doc:"Bandwidth of a CPU's memory for rows of four lines that are read at random; absent, of which each begins with a line at random"`
+	Grain      *Bytes                         `toml:"grain" doc:"Bytes moved and FLOP that a thread of a CPU has at least: smaller kernels run on fewer threads"`
+	Call       *Seconds                       `toml:"call_latency" doc:"Time that a kernel on one thread of a CPU adds to a run"`
+	Mispredict *Seconds                       `toml:"mispredict" doc:"Time that a core of a CPU loses where a loop over a row ends sooner or later than that of the row before"`
+	Caches     map[string]CacheSpec           `toml:"caches" doc:"Caches of a CPU by name, such as l2: what fits one is moved at its bandwidth"`
+	Ops        map[string]map[string]FLOPRate `toml:"ops" names:"element" doc:"Rates of ops of a CPU that take longer than additions, by element type and by name such as exp; an op without FLOP counts one for each element of its result"`
+	Rows       map[string]map[string]Seconds  `toml:"rows" names:"element" doc:"Time that an op of a CPU adds for each row that it reduces, on one core, by element type and by name such as softmax"`
 
 	Products map[string]ProductSpec `toml:"products" names:"element" doc:"Rates of the parts of products on a CPU, by the type of their sums"`
 }

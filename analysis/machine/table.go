@@ -2,7 +2,6 @@ package machine
 
 import (
 	"cmp"
-	"math"
 
 	"dmir/dialect/reuse"
 )
@@ -21,6 +20,9 @@ const (
 	sector        = 32
 	processorLine = 64
 )
+
+// Long reports whether a row of t is a line of a processor or more.
+func (t *Table) Long() bool { return t.Row >= processorLine }
 
 // line is the bytes of a line, and the rows that are in one, at least 1.
 func (m *Machine) line(row int64) (bytes, rows int64) {
@@ -63,7 +65,8 @@ func (m *Machine) Again(t *Table, cache int64, beside float64) float64 {
 type Tables struct {
 	Near    float64 // bytes from the caches: of a GPU the level-2 cache
 	Again   float64 // bytes from the memory besides the first read of each line
-	Seconds float64 // of Near, or on a processor of what its caches give
+	Seconds float64 // of Near, or on a processor of what its caches give behind the first one
+	First   float64 // seconds of what comes from the first one of a processor, which are part of computing
 	Longest float64 // seconds of the longest row alone
 }
 
@@ -76,8 +79,9 @@ func (m *Machine) ReadTables(ts []Table, beside int64, threads int) (out Tables)
 		out.Near += near
 		switch {
 		case len(m.Caches) > 0:
-			again, seconds := m.fromCaches(t, each, threads)
+			first, again, seconds := m.fromCaches(t, each, threads)
 			out.Again += again
+			out.First += first
 			out.Seconds += seconds
 			out.Longest += seconds * m.share(threads) * float64(t.Longest) / max(1, float64(t.Profile.Reads))
 		case m.L2 > 0:
@@ -102,34 +106,82 @@ func (m *Machine) share(threads int) float64 {
 	return float64(max(threads, 1))
 }
 
-// fromCaches is the bytes of t that come from the memory again, and how long the caches of a processor take for those that come from them: of each
-// what misses the smaller ones. The first reads of lines are among what the kernel moves.
-func (m *Machine) fromCaches(t *Table, beside float64, threads int) (again, seconds float64) {
+// source is where lines of tables come from: a cache, or the memory.
+type source struct{ read, random, rows float64 }
+
+func (m *Machine) sources() (all []source) {
+	for _, c := range m.Caches {
+		all = append(all, source{cmp.Or(c.Read, c.Bandwidth), c.Random, c.RandomRows})
+	}
+	return append(all, source{cmp.Or(m.Read, m.Reach()), m.Random, m.RandomRows})
+}
+
+// fromCaches is how long a processor takes to read a line of each row of t from its first cache, the bytes that come from the memory again, and how long
+// it waits for rows, each of which comes from the smallest cache that has it. The bytes of first reads are among those that the kernel moves; where they are
+// at random, they take longer.
+func (m *Machine) fromCaches(t *Table, beside float64, threads int) (issue, again, seconds float64) {
 	part := 1.0
 	if m.SMs > 0 && threads > 0 {
 		part = min(1, float64(threads)/float64(m.SMs))
 	}
-	again = max(0, m.Near(t)-float64(t.Tables)*float64(t.Profile.By[0].Touched)*float64(t.Row))
+	each, grain := m.each(t)
+	tables, touched := float64(t.Tables), float64(t.Profile.By[grain].Touched)
+	random, all := t.random(grain), m.sources()
+	took := func(s source, rows float64) float64 {
+		return rows * each * (random/m.byNumber(t.Row, s) + (1-random)/s.read)
+	}
+	left := m.Near(t) / each // rows, of all tables; those that are read again at once are in registers
+	if r := all[0].random; r > 0 {
+		issue = tables * t.Profile.Apart(0, 0) * processorLine / r / part
+	}
 	for i, c := range m.Caches {
-		size := float64(c.Size)
-		if !c.PerCore {
-			size /= max(1, math.Round(part*float64(max(m.SMs, 1))))
-		}
-		left := min(again, m.Again(t, int64(size), beside))
+		missed := min(left, tables*t.Profile.Misses(grain, float64(c.Size)/each, beside/each))
 		if i > 0 { // what the first one has is part of computing
-			seconds += (again - left) / (m.byNumber(t.Row, cmp.Or(c.Read, c.Bandwidth), c.Random) * part)
+			seconds += took(all[i], left-missed) / part
 		}
-		again = left
+		left = missed
 	}
-	if m.Random > 0 {
-		seconds += again / m.byNumber(t.Row, cmp.Or(m.Read, m.Reach()), m.Random)
-	}
-	return again, seconds
+	again = max(0, left-tables*touched)
+	seconds += took(all[len(m.Caches)], again)
+	first := all[m.level(tables*touched*each)]
+	seconds += max(0, took(first, min(left, tables*touched))-min(left, tables*touched)*each/first.read)
+	return issue, again * each, seconds
 }
 
-// byNumber is the bandwidth of rows of so many bytes that are read by their numbers: their first lines at that of lines at random, the others at that of reads.
-func (m *Machine) byNumber(row int64, read, random float64) float64 {
+// level is the number of the smallest cache that holds so many bytes, of all cores together; that of the memory is one more.
+func (m *Machine) level(bytes float64) int {
+	i := 0
+	for i < len(m.Caches) && bytes > float64(m.Caches[i].holds(m)) {
+		i++
+	}
+	return i
+}
+
+// random is which part of the reads of rows, in lines of so many, is of a row whose neighbours are not read at about the same time: processors
+// foresee the others.
+func (t *Table) random(grain int) float64 {
+	last := len(reuse.Grains) - 1
+	if grain > 0 || t.Profile.Reads == 0 {
+		return 1
+	}
+	n := float64(reuse.Grains[last])
+	rows, lines := t.Profile.Apart(0, warp), t.Profile.Apart(last, warp)
+	if rows == 0 {
+		return 0
+	}
+	return min(1, max(0, (lines/rows-1/n)/(1-1/n)))
+}
+
+// byNumber is the bandwidth of rows of so many bytes that are read by their numbers: their first lines at that of lines at random, the others as those
+// of rows of four lines.
+func (m *Machine) byNumber(row int64, s source) float64 {
+	const four = 4
 	bytes, _ := m.line(row)
+	first := 1 / cmp.Or(s.random, s.read)
+	other := 1 / s.read
+	if s.rows > 0 {
+		other = max(0, four/s.rows-first) / (four - 1)
+	}
 	lines := max(1, float64(row)/float64(bytes))
-	return lines / (1/cmp.Or(random, read) + (lines-1)/read)
+	return lines / (first + (lines-1)*other)
 }

@@ -55,16 +55,46 @@ func TestTablesOfProcessors(t *testing.T) {
 	}
 }
 
-// Rows that are read by their numbers begin with a line at random; the others follow it.
+// Rows that are read by their numbers begin with a line at random; the others follow it as in rows of four lines.
 func TestByNumber(t *testing.T) {
-	m := &Machine{Processor: Processor{Random: 5e9}}
-	m.CPU = true
-	for row, want := range map[int64]float64{4: 5e9, 64: 5e9, 128: 8e9, 1 << 20: 20e9} {
-		if got := m.byNumber(row, 20e9, m.Random); got < 0.99*want || got > 1.01*want {
-			t.Errorf("rows of %d bytes: %.3g B/s, want %.3g", row, got, want)
+	m := &Machine{CPU: true}
+	for _, c := range []struct {
+		row          int64
+		random, rows float64
+		want         float64
+	}{
+		{4, 5e9, 0, 5e9}, {64, 5e9, 0, 5e9}, {128, 5e9, 0, 8e9}, {1 << 20, 5e9, 0, 20e9}, {64, 0, 0, 20e9}, // lines at random were not measured
+		{64, 5e9, 8e9, 5e9}, {256, 5e9, 8e9, 8e9}, {1 << 20, 5e9, 8e9, 10e9},
+	} {
+		if got := m.byNumber(c.row, source{20e9, c.random, c.rows}); got < 0.99*c.want || got > 1.01*c.want {
+			t.Errorf("rows of %d bytes, %g and %g at random: %.3g B/s, want %.3g", c.row, c.random, c.rows, got, c.want)
 		}
 	}
-	if got := m.byNumber(64, 20e9, 0); got != 20e9 {
-		t.Errorf("%.3g B/s where lines at random were not measured", got)
+}
+
+// Rows that are at random are waited for longer than those whose neighbours are read at about the same time, and all take a line of the first cache each.
+func TestRandomRows(t *testing.T) {
+	m := &Machine{CPU: true, SMs: 2, Bandwidth: 1e10, Processor: Processor{Caches: []Cache{
+		{Name: "L1", Size: 32 << 10, PerCore: true, Bandwidth: 4e11, Random: 4e11}, {Name: "L2", Size: 1 << 20, PerCore: true, Bandwidth: 2e11, Random: 1e11}, {Name: "L3", Size: 64 << 20, Bandwidth: 1e11, Random: 2e10},
+	}}}
+	const rows, reads = 1 << 16, 1 << 20
+	read := func(p reuse.Profile, threads int) Tables {
+		return m.ReadTables([]Table{{Tables: 1, Row: 256, Profile: p}}, 0, threads)
+	}
+	uniform, blocks := read(reuse.Uniform(rows, reads), 0), read(reuse.Blocks(rows, rows, reads, 32), 0)
+	if want := float64(reads) * 64 / 4e11; uniform.First < 0.99*want || uniform.First > want {
+		t.Errorf("%d reads take %g s in the first cache, want %g", reads, uniform.First, want)
+	}
+	if uniform.Seconds < 4*blocks.Seconds || blocks.Seconds <= 0 {
+		t.Errorf("rows at random take %g s, those of blocks %g s", uniform.Seconds, blocks.Seconds)
+	}
+	if r := (&Table{Row: 256, Profile: reuse.Uniform(rows, reads)}).random(0); r < 0.99 {
+		t.Errorf("%g of uniform reads are at random", r)
+	}
+	if r := (&Table{Row: 256, Profile: reuse.InOrder(rows, reads)}).random(0); r > 0.01 {
+		t.Errorf("%g of reads in order are at random", r)
+	}
+	if one := read(reuse.Uniform(rows, reads), 1); one.Again != 0 || one.Seconds < 1.9*uniform.Seconds || one.Seconds > 2.1*uniform.Seconds {
+		t.Errorf("on one thread %+v, on two %+v: both read the table of 16 MiB from the cache that they share", one, uniform)
 	}
 }

@@ -24,6 +24,7 @@ func (m *Machine) TOML() string {
 	w.bandwidth("bandwidth", m.Bandwidth)
 	w.bandwidth("read_bandwidth", m.Read)
 	w.bandwidth("random_bandwidth", m.Random)
+	w.bandwidth("random_rows_bandwidth", m.RandomRows)
 	w.bytes("memory", m.Memory)
 	w.bytes("l2", m.L2)
 	w.bytes("shared_memory", m.SharedMemory)
@@ -40,6 +41,7 @@ func (m *Machine) TOML() string {
 	w.seconds("memory_latency", m.MemoryLatency)
 	w.bandwidth("l2_bandwidth", m.L2Bandwidth)
 	w.seconds("call_latency", m.Call)
+	w.seconds("mispredict", m.Mispredict)
 	if len(m.Assumed) > 0 {
 		w.line("\n[assumed]")
 		for _, k := range slices.Sorted(maps.Keys(m.Assumed)) {
@@ -55,6 +57,7 @@ func (m *Machine) TOML() string {
 		w.bandwidth("bandwidth", c.Bandwidth)
 		w.bandwidth("read_bandwidth", c.Read)
 		w.bandwidth("random_bandwidth", c.Random)
+		w.bandwidth("random_rows_bandwidth", c.RandomRows)
 	}
 	w.links(m.Links)
 	w.rates("tensor_core", byName(m.TensorCore))

@@ -2,6 +2,7 @@
 // MLIR's sparsifier: the same matrices, the same number of threads, in one run.
 //
 //	go run ./bench/sparse [-threads 1,2] [-size 65536] [-run REGEXP] [-steps] [-python FILE] [-json FILE] [-md FILE]
+//	go run ./bench/sparse -against FILE.json [-run REGEXP]
 //
 // Results are compared before a row is timed; where dmir calibrate has measured the processor, the times that it predicts for all threads stand beside
 // those measured. Then the contestants take turns, and the best median of each counts, since
@@ -101,6 +102,7 @@ func main() {
 	budget := flag.Duration("budget", 1200*time.Millisecond, "time after which a row has no more samples than three")
 	asJSON := flag.String("json", "", "write the results to this file; DATE and MODEL in its name are replaced")
 	asText := flag.String("md", "", "write the table to this file, likewise")
+	from := flag.String("against", "", "measure nothing: compare what is predicted now with this file of results")
 	steps := flag.Bool("steps", false, "log the time of each kernel beside that predicted")
 	flag.Parse()
 	d, _, err := device.Find("cpu")
@@ -108,6 +110,14 @@ func main() {
 		log.Fatal(err)
 	}
 	cpu, _, _ := strings.Cut(d.Title(), " (")
+	match := regexp.MustCompile(*only)
+	wanted := func(m *matrix, w *row) bool { return match.MatchString(m.name + " " + w.name) }
+	if *from != "" {
+		if err := against(context.Background(), os.Stdout, d, *from, *size, wanted); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	r := &report{Date: time.Now().UTC().Format(time.DateOnly), CPU: cpu, Peers: map[string]string{}, Load: [2]string{record.Load()}}
 	var peers []*python
 	for _, name := range contestants {
@@ -130,10 +140,9 @@ func main() {
 		}
 		numbers = append(numbers, n)
 	}
-	match := regexp.MustCompile(*only)
 	for _, m := range matrices(*size) {
 		for _, w := range rows(&m) {
-			if ctx.Err() != nil || !match.MatchString(m.name+" "+w.name) {
+			if ctx.Err() != nil || !wanted(&m, &w) {
 				continue
 			}
 			err := contestOf(ctx, d, &m, &w, peers, numbers, limits{*rounds, *budget, *steps}, r)

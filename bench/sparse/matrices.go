@@ -163,12 +163,8 @@ func (m *matrix) elements(three bool) *sparse.COO {
 	return c
 }
 
-// given are the components of m by the names of w's arguments; where these are a sparse tensor, what was counted of it is stated in p.
+// given are the components of m by the names of w's argument; what was counted of it is stated in p.
 func (m *matrix) given(w *row, p *program.Program) (map[string]*tensor.Tensor, error) {
-	if w.format == "" {
-		all := m.files()
-		return map[string]*tensor.Tensor{"p": all["p"], "c": all["c"]}, nil
-	}
 	x, err := m.packed(w.format)
 	if err != nil {
 		return nil, err

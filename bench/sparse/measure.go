@@ -19,6 +19,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -37,38 +38,47 @@ type contest struct {
 	threads int     // that it is for
 }
 
-func prepare(ctx context.Context, d device.Device, m *matrix, w *row) (*contest, error) {
+// compiled is a row of m as it was compiled, and the arguments of its function. Nothing has run.
+func compiled(ctx context.Context, d device.Device, m *matrix, w *row) (c *contest, fn *ir.Func, args []*tensor.Tensor, err error) {
 	own := *m
 	own.mean = w.mean
 	m = &own
 	local := machine.Host()
 	p := program.Load(source.New("row.dmir", w.text), program.Options{Target: local})
 	if p.HasErrors() {
-		return nil, errors.New(p.Diags[0].Message)
+		return nil, nil, nil, errors.New(p.Diags[0].Message)
 	}
 	module, fn, err := driver.Pick(p, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	given, err := m.given(w, p)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	args, err := interp.Inputs(ctx, fn, p.Bind, 7, given)
-	if err != nil {
-		return nil, err
+	if args, err = interp.Inputs(ctx, fn, p.Bind, 7, given); err != nil {
+		return nil, nil, nil, err
 	}
-	c := &contest{m: m, w: w, threads: local.SMs}
+	c = &contest{m: m, w: w, threads: local.SMs}
 	if c.out, err = driver.Build(ctx, module, fn, driver.BuildOptions{Machine: p.Target, Arch: d.Arch(), Bind: p.Bind}); err != nil {
-		return nil, err
-	}
-	if c.in, err = driver.Pack(c.out, args); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if local.Grain > 0 {
 		for _, s := range c.out.Steps {
 			c.predict += s.TimeNs / 1e6
 		}
+	}
+	return c, fn, args, nil
+}
+
+func prepare(ctx context.Context, d device.Device, m *matrix, w *row) (*contest, error) {
+	c, fn, args, err := compiled(ctx, d, m, w)
+	if err != nil {
+		return nil, err
+	}
+	m = c.m
+	if c.in, err = driver.Pack(c.out, args); err != nil {
+		return nil, err
 	}
 	if c.want, err = results(ctx, d, c.out, c.in); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 type row struct {
 	name   string
 	text   string
-	format string // of the matrix, "csr"; "csf" for the tensor of three dimensions; "": the text has its components
+	format string // of the matrix, "csr"; "csf" for the tensor of three dimensions
 	mean   bool   // the elements of a row of the matrix add up to 1
 }
 

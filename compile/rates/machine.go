@@ -24,10 +24,10 @@ func Machine(f *calibrate.Figures, at time.Time) *machine.Machine {
 			TensorCore: map[types.Elem]float64{},
 			Vector:     map[types.Elem]float64{types.F32: f.F32.Add, types.F64: f.F64.Add},
 		},
-		Processor: machine.Processor{Read: f.Move.Read, Random: f.Move.Random, Grain: f.Grain, Call: f.Call, Ops: map[types.Elem]map[string]float64{}, Rows: map[types.Elem]map[string]float64{}, Products: map[types.Elem]machine.ProductRates{}},
+		Processor: machine.Processor{Read: f.Move.Read, Random: f.Move.Random, RandomRows: f.Move.Rows, Grain: f.Grain, Call: f.Call, Ops: map[types.Elem]map[string]float64{}, Rows: map[types.Elem]map[string]float64{}, Products: map[types.Elem]machine.ProductRates{}},
 	}
 	for _, c := range f.Caches {
-		m.Caches = append(m.Caches, machine.Cache{Name: fmt.Sprintf("L%d", c.Level), Size: c.Size, PerCore: c.PerCore, Bandwidth: c.Move.Both, Read: c.Move.Read, Random: c.Move.Random})
+		m.Caches = append(m.Caches, machine.Cache{Name: fmt.Sprintf("L%d", c.Level), Size: c.Size, PerCore: c.PerCore, Bandwidth: c.Move.Both, Read: c.Move.Read, Random: c.Move.Random, RandomRows: c.Move.Rows})
 		m.L2 = c.Size // of the last
 		if c.PerCore {
 			m.SharedMemory = c.Size

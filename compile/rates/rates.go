@@ -129,9 +129,12 @@ func keepSamples(m *machine.Machine, e types.Elem, all []sample, lines []int, ke
 	if own == nil {
 		own = map[string]float64{}
 	}
+	type run struct{ took, units float64 }
+	var before run // of the last sample
 	for i, s := range all {
 		k, ok := kernels[lines[i]]
 		if !ok {
+			before = run{}
 			continue
 		}
 		took := seconds(m, k)
@@ -144,7 +147,19 @@ func keepSamples(m *machine.Machine, e types.Elem, all []sample, lines []int, ke
 			}
 			units *= float64(max(s.taps, 1))
 		}
+		last := before
+		before = run{took, units}
+		each := float64(m.SMs) / float64(max(s.rows, 1)) // rows of a core
 		switch {
+		case s.longer:
+			if more := took - last.took; last.took > 0 && more > 0 {
+				own[s.name] = (units - last.units) / more
+				rows[s.name] = max(0, last.took-last.units/own[s.name]) * each
+			}
+		case s.uneven > 0:
+			if lost := (took - last.took) * float64(m.SMs) / s.uneven; last.took > 0 && lost > 0 && (m.Mispredict == 0 || lost < m.Mispredict) {
+				m.Mispredict = lost
+			}
 		case s.product != nil:
 			products = append(products, machine.ProductRun{Product: *s.product, Moved: k.ReadBytes + k.WrittenBytes, Seconds: took})
 		case s.rows > 0:
@@ -153,7 +168,7 @@ func keepSamples(m *machine.Machine, e types.Elem, all []sample, lines []int, ke
 				rate = r
 			}
 			if left := took - units/rate; left > 0 && took > slow*moves {
-				rows[s.name] = left * float64(m.SMs) / float64(s.rows)
+				rows[s.name] = left * each
 			}
 		default:
 			if s.whole {

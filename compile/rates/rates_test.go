@@ -133,6 +133,20 @@ func TestKeepSamples(t *testing.T) {
 	if row := m.RowTime("softmax", types.F32); !near(row, (50e-6-1e4/m.Rate(false, types.F32, ""))*float64(m.SMs)/1000) {
 		t.Errorf("a row takes %g s", row)
 	}
+	// Of rows of two lengths follow the times of a row and of an element; of even and of uneven ones what a core loses where a length is new.
+	keepSamples(m, types.F32, []sample{
+		{name: "segment_attention", rows: 1000, results: []string{"tensor<1000xf32>"}},
+		{name: "segment_attention", rows: 1000, longer: true, results: []string{"tensor<1000xf32>"}},
+		{name: "segment_reduce", rows: 1000, results: []string{"tensor<1000xf32>"}},
+		{name: "segment_reduce", rows: 1000, uneven: 800, results: []string{"tensor<1000xf32>"}},
+	}, []int{2, 4, 6, 8}, map[int]driver.Kernel{2: kernel(1e6, 0, 60), 4: kernel(5e6, 0, 100), 6: kernel(3000, 0, 10), 8: kernel(3000, 0, 18)})
+	cores := float64(m.SMs)
+	if rate, row := m.Ops[types.F32]["segment_attention"], m.RowTime("segment_attention", types.F32); !near(rate, 1e11) || !near(row, 50e-9*cores) {
+		t.Errorf("attention of short and longer rows: %g FLOP/s and %g s for each row", rate, row)
+	}
+	if even := m.RowTime("segment_reduce", types.F32); !near(even, (10e-6-3000/m.Rate(false, types.F32, ""))*cores/1000) || !near(m.Mispredict, 8e-6*cores/800) {
+		t.Errorf("an even row takes %g s, an uneven one %g s more", even, m.Mispredict)
+	}
 }
 
 // Kernels of this machine run and have rates.

@@ -20,6 +20,8 @@ type sample struct {
 	whole   bool             // it reduces whole rows, whose elements count
 	taps    int64            // of a window, which count for each element of the result
 	rows    int64            // what a row takes is measured, of so many; 0: what an element takes
+	longer  bool             // the rows are longer than those of the sample before, so that an element has a rate of its own
+	uneven  float64          // how many of the rows are of another length than the one before, where those of the sample before are even
 	made    []string         // lines of ops whose results operands are, as positions have to rise
 	given   []string         // by operand: the result of these lines that it is; "" and absent: an argument
 	product *machine.Product // the rates of products are measured
@@ -79,8 +81,8 @@ func opSamples(m *machine.Machine, e types.Elem) (all []sample) {
 	return append(all, sparseSamples(m, e)...)
 }
 
-// sparseSamples are what sparse tensors are computed by: rows that are read by their numbers, sums of short rows whose lengths no processor
-// foresees, attention to some keys, and a product of two matrices.
+// sparseSamples are what sparse tensors are computed by: rows that are read by their numbers, sums of short rows, of one length and of lengths that no
+// processor foresees, the walk over them, attention to few and to more keys, and a product of two matrices.
 func sparseSamples(m *machine.Machine, e types.Elem) []sample {
 	const (
 		mean  = 3
@@ -88,38 +90,53 @@ func sparseSamples(m *machine.Machine, e types.Elem) []sample {
 		least = 1 << 15
 		table = 512 // rows that are read by their numbers, which stay in the caches
 		head  = 64  // elements of a key
-		seen  = 16  // keys of a query
+		keys  = 32  // that stay in the first cache
+		few   = 4   // keys of a query
+		more  = 32
 	)
 	f, rows := e.String(), least*m.SMs
 	lengths, ends := ofType("i32", rows), ofType("i32", rows+1)
 	size := rows / 4
 	grid, starts, columns := ofType("i32", size, wide), ofType("i32", size+1), ofType("i32", size*wide)
 	one, products := ofType("i32"), size*wide*wide
-	queries, read := rows/(2*seen), rows/4
-	query, key, bounds, keys := ofType(f, 1, queries, head), ofType(f, 1, table, head), ofType("i32", queries+1), ofType("i32", queries*seen)
-	return []sample{
+	queries, read := rows/32, rows/4
+	query, key, bounds := ofType(f, 1, queries, head), ofType(f, 1, keys, head), ofType("i32", queries+1)
+	steps := func(name string, each int, of string) []string { // positions of segments of one length
+		return []string{
+			fmt.Sprintf("%%%s_numbers = dm.iota dim = 0 : %s", name, of),
+			fmt.Sprintf("%%%s_length = dm.constant dense<%d> : %s", name, each, one),
+			fmt.Sprintf("%%%s = dm.mul %%%[1]s_numbers, %%%[1]s_length : (%s, %s) -> %[2]s", name, of, one),
+		}
+	}
+	attention := func(name string, seen int) sample {
+		seenKeys := ofType("i32", queries*seen)
+		return sample{
+			name: "segment_attention", rows: int64(queries), attrs: "scale = 0.125",
+			args: []string{query, key, key, bounds, seenKeys}, results: []string{query},
+			made:  append(steps(name+"_bounds", seen, bounds), fmt.Sprintf("%%%s_keys = dm.rng uniform, seed = 4, high = %d.0 : %s", name, keys, seenKeys)),
+			given: []string{"", "", "", "%" + name + "_bounds", "%" + name + "_keys"},
+		}
+	}
+	long := attention("more", more)
+	long.longer = true
+	all := []sample{
 		{
 			name: "gather", rows: int64(read), attrs: "dim = 0",
 			args: []string{ofType(f, table, short), ofType("i32", read)}, results: []string{ofType(f, read, short)},
 			made:  []string{fmt.Sprintf("%%row_numbers = dm.rng uniform, seed = 3, high = %d.0 : %s", table, ofType("i32", read))},
 			given: []string{"", "%row_numbers"},
 		},
-		{
-			name: "segment_attention", attrs: "scale = 0.125",
-			args: []string{query, key, key, bounds, keys}, results: []string{query},
-			made: []string{
-				"%query_numbers = dm.iota dim = 0 : " + bounds,
-				fmt.Sprintf("%%seen = dm.constant dense<%d> : %s", seen, one),
-				fmt.Sprintf("%%bounds = dm.mul %%query_numbers, %%seen : (%s, %s) -> %[1]s", bounds, one),
-				fmt.Sprintf("%%keys = dm.rng uniform, seed = 4, high = %d.0 : %s", table, keys),
-			},
-			given: []string{"", "", "", "%bounds", "%keys"},
-		},
+		attention("few", few), long,
 		{
 			name: "segment_reduce", kind: "add", rows: int64(rows),
 			args: []string{ofType(f, mean*rows), ends}, results: []string{ofType(f, rows)},
+			made: steps("even", mean, ends), given: []string{"", "%even"},
+		},
+		{
+			name: "segment_reduce", kind: "add", rows: int64(rows), uneven: float64(rows) * (1 - 1.0/(2*mean+1)),
+			args: []string{ofType(f, (mean+1)*rows), ends}, results: []string{ofType(f, rows)},
 			made: []string{
-				fmt.Sprintf("%%lengths = dm.rng uniform, seed = 1, high = %d.0 : %s", 2*mean, lengths),
+				fmt.Sprintf("%%lengths = dm.rng uniform, seed = 1, high = %d.0 : %s", 2*mean+1, lengths),
 				"%no_length = dm.constant dense<0> : " + ofType("i32", 1),
 				fmt.Sprintf("%%all_lengths = dm.concatenate %%no_length, %%lengths, dim = 0 : (%s, %s) -> %s", ofType("i32", 1), lengths, ends),
 				"%ends = dm.cumsum %all_lengths, dim = 0 : " + ends,
@@ -144,6 +161,13 @@ func sparseSamples(m *machine.Machine, e types.Elem) []sample {
 			given: []string{"%starts", "%columns", "", "%starts", "%columns", ""},
 		},
 	}
+	if e == types.F32 { // integers are counted with these
+		all = append(all, sample{
+			name: "segment_ids", rows: int64(rows), args: []string{ends}, results: []string{ofType("i32", mean*rows)},
+			made: steps("ids", mean, ends), given: []string{"%ids"},
+		})
+	}
+	return all
 }
 
 // productSamples are products of numbers of type e: dense ones, and convolutions.

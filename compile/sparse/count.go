@@ -33,7 +33,7 @@ func (t *Tensor) Count(file string) *op.Counted {
 	return c
 }
 
-// CountRows adds to c what there is to count of the elements themselves: how many are in a row, and in how many blocks they lie.
+// CountRows adds to c what there is to count of the elements themselves: how many are in a row, how often that changes, and in how many blocks they lie.
 func (x *COO) CountRows(c *op.Counted) {
 	if len(x.Shape) == 0 || x.Shape[0] == 0 {
 		return
@@ -46,6 +46,11 @@ func (x *COO) CountRows(c *op.Counted) {
 	lengths := make([]int64, rows)
 	for _, i := range x.At[0] {
 		lengths[i]++
+	}
+	for i := range lengths[1:] {
+		if lengths[i+1] != lengths[i] {
+			c.Uneven++
+		}
 	}
 	slices.Sort(lengths)
 	c.Median, c.Longest = lengths[rows/2], lengths[rows-1]

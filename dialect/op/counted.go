@@ -18,6 +18,7 @@ type Counted struct {
 	Stored               int64
 	Rows, Empty, Longest int64 // coordinates along the first dimension, those without elements, and the most elements of one
 	Median               int64 // elements of a row
+	Uneven               int64 // rows with another number of elements than the row before
 	Blocks               int64 // of CountedBlock × CountedBlock that hold elements; 0 of what is no matrix
 	Levels               []CountedLevel
 }
@@ -45,7 +46,7 @@ func (c *Counted) Attr() types.Attr {
 		levels = append(levels, types.Dict{n("level", int64(l.Level)), n("reads", l.Profile.Reads), {Name: "touched", Value: ints(touched)}, {Name: "later", Value: later}})
 	}
 	return types.Dict{
-		{Name: "file", Value: types.Str(c.File)}, n("stored", c.Stored), n("rows", c.Rows), n("empty", c.Empty), n("longest", c.Longest), n("median", c.Median), n("blocks", c.Blocks),
+		{Name: "file", Value: types.Str(c.File)}, n("stored", c.Stored), n("rows", c.Rows), n("empty", c.Empty), n("longest", c.Longest), n("median", c.Median), n("uneven", c.Uneven), n("blocks", c.Blocks),
 		{Name: "levels", Value: levels},
 	}
 }
@@ -69,7 +70,7 @@ func CountedOf(a types.Attr) *Counted {
 		}
 		return out
 	}
-	c := &Counted{Stored: number(d, "stored"), Rows: number(d, "rows"), Empty: number(d, "empty"), Longest: number(d, "longest"), Median: number(d, "median"), Blocks: number(d, "blocks")}
+	c := &Counted{Stored: number(d, "stored"), Rows: number(d, "rows"), Empty: number(d, "empty"), Longest: number(d, "longest"), Median: number(d, "median"), Uneven: number(d, "uneven"), Blocks: number(d, "blocks")}
 	file, _ := entryOf(d, "file").(types.Str)
 	c.File = string(file)
 	levels, is := entryOf(d, "levels").(types.Array)
@@ -170,21 +171,45 @@ func numbersOf(v *ir.Value) (n Numbers) {
 		n.Ordered = v.Op.Name == Prefix+"segment_ids"
 		return n
 	}
-	if v.Block == nil || v.Block.Region == nil || v.Block.Region.Op == nil || v.Block.Region.Op.Name != Func {
-		return n
+	if f, first, t, level := componentOf(v, types.Coordinates); f != nil {
+		return argNumbers(f, first, t, level)
 	}
-	f := v.Block.Region.Op
+	return n
+}
+
+// componentOf is the sparse argument of which v is a component of a kind: its function, its first component, its type, and the level; nil where v is none.
+func componentOf(v *ir.Value, kind types.ComponentKind) (f *ir.Op, first int, t *types.Tensor, level int) {
+	if v.Block == nil || v.Block.Region == nil || v.Block.Region.Op == nil || v.Block.Region.Op.Name != Func {
+		return nil, 0, nil, 0
+	}
+	f = v.Block.Region.Op
 	a, _ := argAttr(f, v.Index, ComponentAttr).(types.TypeAttr)
-	t, _ := a.T.(*types.Tensor)
+	t, _ = a.T.(*types.Tensor)
 	if t == nil || t.Format == nil {
-		return n
+		return nil, 0, nil, 0
 	}
 	for k, c := range t.Components() {
 		first := v.Index - k
-		if c.Kind != types.Coordinates || first < 0 || !componentName(v.Name, c.Name) || !componentName(v.Block.Args[first].Name, t.Components()[0].Name) {
-			continue
+		if c.Kind == kind && first >= 0 && componentName(v.Name, c.Name) && componentName(v.Block.Args[first].Name, t.Components()[0].Name) {
+			return f, first, t, c.Level
 		}
-		return argNumbers(f, first, t, c.Level)
+	}
+	return nil, 0, nil, 0
+}
+
+// UnevenSegments is how many of n segments, which positions divide, have another length than the one before: as counted of a matrix in rows; none of what has
+// a pattern of a fixed number of elements in a row; all where nothing says it.
+func UnevenSegments(positions *ir.Value, n int64) int64 {
+	f, first, t, level := componentOf(Source(positions), types.Positions)
+	if f == nil {
+		return n
+	}
+	x := argNumbers(f, first, t, level)
+	switch {
+	case x.Counted != nil && t.Rank() == 2 && t.Format.Levels[0].Dim == 0:
+		return min(x.Counted.Uneven, n)
+	case x.Counted != nil || x.Pattern != nil && (x.Pattern.Kind == "band" || x.Pattern.Kind == "blocks"):
+		return 0
 	}
 	return n
 }

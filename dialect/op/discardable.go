@@ -220,7 +220,7 @@ var Discardables = []*Discardable{
 	{Name: ComponentAttr, On: OnArgument, Made: true, Is: isTensorType, Want: "the type of a sparse tensor", Example: "tensor<8x8xf32, #dm.csr<nnz = 12>>", Doc: "the sparse tensor that the argument, with those beside it, stores"},
 	{
 		Name: CountedAttr, On: OnArgument, Made: true, Is: func(a types.Attr) bool { return CountedOf(a) != nil }, Want: "what was counted of a pattern",
-		Example: `{file = "a.mtx", stored = 2, rows = 2, empty = 0, longest = 1, median = 1, blocks = 1, levels = [{level = 1, reads = 2, touched = [2, 1, 1], later = [[], [], []]}]}`,
+		Example: `{file = "a.mtx", stored = 2, rows = 2, empty = 0, longest = 1, median = 1, uneven = 1, blocks = 1, levels = [{level = 1, reads = 2, touched = [2, 1, 1], later = [[], [], []]}]}`,
 		Doc: "what was counted of the elements that a sparse argument stores, where a file gives them: rows, those without elements, the longest and the median one, blocks of 16 × 16 that hold elements, and of each level with coordinates how a table is read by these: " +
 			"`reads`, the lines of 1, 8 and 16 rows that are `touched`, and, for k from 0, the reads of lines that were not among the last 2^k (`later`)",
 	},

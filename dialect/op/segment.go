@@ -23,6 +23,19 @@ const positionsDoc = "m + 1 positions that do not fall: segment i begins at the 
 // ReducesSegments reports whether o is a dm.segment_reduce, whose last operand says where its segments begin.
 func ReducesSegments(o *ir.Op) bool { return o.Name == Prefix+"segment_reduce" }
 
+// Positions is the operand of o that says where the segments begin which it walks one after the other; -1 of other ops.
+func Positions(o *ir.Op) int {
+	switch o.Name {
+	case Prefix + "segment_reduce":
+		return 1
+	case Prefix + "segment_ids":
+		return 0
+	case Prefix + "segment_attention":
+		return 3
+	}
+	return -1
+}
+
 var segmentReduceDef = &Def{
 	Name: "segment_reduce", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction of the segments of a dimension, of any lengths",

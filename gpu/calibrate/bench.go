@@ -22,6 +22,7 @@ const (
 	copied
 	read
 	gathered
+	gatheredRows
 	fma32
 	fma64
 	add32

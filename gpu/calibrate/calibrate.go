@@ -25,8 +25,9 @@ type Figures struct {
 	Grain    int64   // bytes and FLOP that each thread of a kernel has at least
 }
 
-// Bandwidths are those for as many reads as writes, for reads alone, which is no less, and for reads of lines at random, which is no more.
-type Bandwidths struct{ Both, Read, Random float64 }
+// Bandwidths are those for as many reads as writes, for reads alone, which is no less, and for reads of lines and of rows of four lines at
+// random.
+type Bandwidths struct{ Both, Read, Random, Rows float64 }
 
 // Cache is a level of caches.
 type Cache struct {
@@ -163,7 +164,7 @@ func (x *measurement) caches(f *Figures, found processor) error {
 	slower := f.Move
 	for i := len(f.Caches) - 1; i >= 0; i-- { // a smaller cache is no slower, whatever disturbed the measurement
 		c := &f.Caches[i].Move
-		c.Both, c.Read, c.Random = max(c.Both, slower.Both), max(c.Both, c.Read, slower.Read), max(c.Random, slower.Random)
+		c.Both, c.Read, c.Random, c.Rows = max(c.Both, slower.Both), max(c.Both, c.Read, slower.Read), max(c.Random, slower.Random), max(c.Random, c.Rows, slower.Rows)
 		slower = *c
 	}
 	return nil
@@ -199,14 +200,21 @@ func (x *measurement) last(f *Figures, found processor, first int64) (Cache, boo
 	if c.Size > mib {
 		c.Size &^= mib - 1
 	}
+	c.Move.Random, c.Move.Rows = x.atRandom(int64(math.Sqrt(float64(first) * float64(c.Size)))) // of which the other caches hold little
 	return c, true
 }
 
-// bandwidths are those of a working set: for as many reads as writes, and for reads.
+// bandwidths are those of a working set: for as many reads as writes, for reads, and for reads at random.
 func (x *measurement) bandwidths(size int64) Bandwidths {
 	both, reads := float64(size)/x.best(copied, size), float64(size)/x.best(read, size)
-	reads = max(both, reads)
-	return Bandwidths{both, reads, min(reads, float64(size)/x.best(gathered, size))}
+	random, rows := x.atRandom(size)
+	return Bandwidths{both, max(both, reads), random, rows}
+}
+
+// atRandom are the bandwidths of lines and of rows of a working set that are read at random.
+func (x *measurement) atRandom(size int64) (random, rows float64) {
+	random = float64(size) / x.best(gathered, size)
+	return random, max(random, float64(size)/x.best(gatheredRows, size))
 }
 
 // rate is the operations of a job of arithmetic in a second, on elements of so many bytes.

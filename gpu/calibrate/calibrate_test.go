@@ -26,7 +26,7 @@ func (f *fake) time(job int, bytes, repeats int64) float64 {
 	switch size := float64(bytes); job {
 	case empty:
 		each = 2e-6
-	case copied, read, gathered:
+	case copied, read, gathered, gatheredRows:
 		each = size / 10e9
 		switch {
 		case size <= 4*32*kib:
@@ -41,6 +41,8 @@ func (f *fake) time(job int, bytes, repeats int64) float64 {
 			each /= 1.5
 		case gathered:
 			each *= 3
+		case gatheredRows:
+			each *= 2
 		}
 	case fma32, fma64, add32, add64:
 		lanes := map[int]float64{fma32: 8, add32: 8, fma64: 4, add64: 4}[job]
@@ -71,17 +73,19 @@ func TestMeasure(t *testing.T) {
 	near("memory", m.Move.Both, 10e9)
 	near("reads", m.Move.Read, 15e9)
 	near("lines at random", m.Move.Random, 10e9/3)
+	near("rows at random", m.Move.Rows, 10e9/2)
 	near("products", m.F32.FMA, 200e9)
 	near("additions", m.F64.Add, 100e9)
 	near("launch", m.Launch, 2e-6)
 	if m.Threads != 4 || m.Grain != grain || m.Memory != 64<<30 || m.Call >= m.Launch || len(m.Caches) != 3 {
 		t.Fatalf("got %+v", m)
 	}
-	for i, want := range []Cache{{1, 32 * kib, true, Bandwidths{800e9, 1200e9, 800e9 / 3.0}}, {2, mib, true, Bandwidths{200e9, 300e9, 200e9 / 3.0}}, {3, 48 * mib, false, Bandwidths{50e9, 75e9, 50e9 / 3.0}}} {
+	for i, want := range []Cache{{1, 32 * kib, true, Bandwidths{800e9, 1200e9, 800e9 / 3.0, 400e9}}, {2, mib, true, Bandwidths{200e9, 300e9, 200e9 / 3.0, 100e9}}, {3, 48 * mib, false, Bandwidths{50e9, 75e9, 50e9 / 3.0, 25e9}}} {
 		c := m.Caches[i]
 		near("cache", c.Move.Both, want.Move.Both)
 		near("cache, reads", c.Move.Read, want.Move.Read)
 		near("cache, lines at random", c.Move.Random, want.Move.Random)
+		near("cache, rows at random", c.Move.Rows, want.Move.Rows)
 		if c.Level != want.Level || c.PerCore != want.PerCore || math.Abs(float64(c.Size)/float64(want.Size)-1) > 0.15 {
 			t.Errorf("%+v, want %+v", c, want)
 		}

@@ -18,7 +18,7 @@ enum { VECTOR = 32 };
 enum { VECTOR = 16 };
 #endif
 
-enum { EMPTY, FILL, COPY, READ, GATHER, FMA32, FMA64, ADD32, ADD64 }; /* as in ../bench.go */
+enum { EMPTY, FILL, COPY, READ, GATHER, GATHER_ROWS, FMA32, FMA64, ADD32, ADD64, DRAW }; /* but for DRAW as in ../bench.go */
 
 enum {
   SPINS = 2000, /* looks before a thread sleeps, as in a program's runtime */
@@ -37,6 +37,7 @@ struct bench {
   int32_t count;
   char *memory;
   int64_t part; /* bytes of memory for each stream */
+  uint32_t *numbers; /* of the rows that are gathered, one for each line of all memory at most */
   int32_t job;
   int64_t floats, repeats; /* of each stream of the job; passes over them */
   _Alignas(64) _Atomic uint64_t word;
@@ -86,24 +87,35 @@ static float sum(const float *from, int64_t n) {
   return all;
 }
 
-/* As many lines as there are, each at random: what rows of a table take that are read by their numbers. */
-static float gather(const float *from, int64_t n) {
-  typedef float vector __attribute__((vector_size(VECTOR), aligned(4)));
-  enum { W = VECTOR / 4, LINE = 16, UNROLL = 4 };
-  vector s[UNROLL] = {0};
-  uint32_t x[UNROLL] = {1, 2, 3, 4};
-  uint64_t lines = (uint64_t)n / LINE;
-  for (uint64_t i = 0; i < lines / UNROLL; i++)
-    for (int k = 0; k < UNROLL; k++) {
-      x[k] = x[k] * 1664525u + 1013904223u;
-      const float *line = from + LINE * (x[k] * lines >> 32);
-      for (int j = 0; j < LINE; j += W) s[k] += *(const vector *)(line + j);
-    }
-  for (int k = 1; k < UNROLL; k++) s[0] += s[k];
-  float all = 0;
-  for (int j = 0; j < W; j++) all += s[0][j];
-  return all;
+enum { LINE = 16, ROW_LINES = 4 }; /* floats of a line, and lines of a row that GATHER_ROWS reads */
+
+/* Numbers below n, as many. */
+static void draw(uint32_t *to, int64_t n, uint32_t seed) {
+  for (int64_t i = 0; i < n; i++) {
+    seed ^= seed << 13, seed ^= seed >> 17, seed ^= seed << 5;
+    to[i] = (uint32_t)((uint64_t)seed * (uint64_t)n >> 32);
+  }
 }
+
+/* As many rows of so many lines as there are, each by its number: as kernels read rows of a table. */
+#define GATHERED(name, lines)                                                                 \
+  static float name(const float *from, const uint32_t *numbers, int64_t n) {                 \
+    typedef float vector __attribute__((vector_size(VECTOR), aligned(4)));                    \
+    enum { W = VECTOR / 4, EACH = (lines) * LINE / W, TOGETHER = ROW_LINES / (lines), SUMS = TOGETHER * EACH }; \
+    vector s[SUMS] = {0};                                                                     \
+    for (int64_t i = 0; i + TOGETHER <= n; i += TOGETHER)                                     \
+      for (int r = 0; r < TOGETHER; r++) {                                                    \
+        const float *row = from + (int64_t)numbers[i + r] * (lines) * LINE;                   \
+        for (int k = 0; k < EACH; k++) s[r * EACH + k] += *(const vector *)(row + k * W);     \
+      }                                                                                       \
+    for (int k = 1; k < SUMS; k++) s[0] += s[k];                                              \
+    float all = 0;                                                                            \
+    for (int j = 0; j < W; j++) all += s[0][j];                                               \
+    return all;                                                                               \
+  }
+
+GATHERED(gather, 1)
+GATHERED(gather_rows, ROW_LINES)
 
 /* Chains of operations that do not wait for each other, n of each. */
 #define ARITHMETIC(name, type, step)                                                  \
@@ -128,6 +140,7 @@ static void work(struct thread *t) {
   struct bench *b = t->bench;
   int64_t first = b->floats * t->number / b->count, n = b->floats * (t->number + 1) / b->count - first;
   float *stream[STREAMS];
+  uint32_t *numbers = b->numbers + first / LINE;
   for (int i = 0; i < STREAMS; i++) stream[i] = (float *)(b->memory + i * b->part) + first;
   switch (b->job) {
   case FILL: /* each thread its own parts, which are then near to it */
@@ -147,9 +160,18 @@ static void work(struct thread *t) {
     break;
   case GATHER:
     for (int64_t i = 0; i < b->repeats; i++) {
-      t->kept += gather(stream[0], n);
+      t->kept += gather(stream[0], numbers, n / LINE);
       BARRIER;
     }
+    break;
+  case GATHER_ROWS:
+    for (int64_t i = 0; i < b->repeats; i++) {
+      t->kept += gather_rows(stream[0], numbers, n / (LINE * ROW_LINES));
+      BARRIER;
+    }
+    break;
+  case DRAW: /* repeats is how many floats a row has */
+    draw(numbers, n / b->repeats, 1 + (uint32_t)t->number);
     break;
   case FMA32:
     t->kept += fma32(b->repeats, 1e-3 + t->kept * 1e-30);
@@ -228,6 +250,7 @@ void calibrate_stop(struct bench *b) {
   pthread_mutex_destroy(&b->mutex);
   free(b->threads);
   free(b->memory);
+  free(b->numbers);
   free(b);
 }
 
@@ -240,8 +263,10 @@ struct bench *calibrate_start(int32_t threads, int64_t bytes) {
   b->part = (bytes / 2 + 4095) / 4096 * 4096 + 4096 + 192; /* streams do not meet in one set of a cache */
   b->threads = calloc((size_t)threads, sizeof *b->threads);
   void *memory = NULL;
-  if (!b->threads || posix_memalign(&memory, 2 << 20, (size_t)(STREAMS * b->part)) != 0) {
+  b->numbers = calloc((size_t)(STREAMS * b->part) / (LINE * sizeof(float)) + 1, sizeof *b->numbers);
+  if (!b->threads || !b->numbers || posix_memalign(&memory, 2 << 20, (size_t)(STREAMS * b->part)) != 0) {
     free(b->threads);
+    free(b->numbers);
     free(b);
     return NULL;
   }
@@ -283,9 +308,15 @@ static double launch(struct bench *b, int64_t repeats) {
 }
 
 static double timed(struct bench *b, int32_t job, int64_t bytes, int64_t repeats) {
-  int64_t streams = job == READ || job == GATHER ? 1 : STREAMS;
-  b->job = job;
+  int gathers = job == GATHER || job == GATHER_ROWS;
+  int64_t streams = job == READ || gathers ? 1 : STREAMS;
   b->floats = bytes / streams / 4;
+  if (gathers) {
+    b->job = DRAW;
+    b->repeats = job == GATHER ? LINE : LINE * ROW_LINES;
+    run(b);
+  }
+  b->job = job;
   b->repeats = repeats;
   if (job == EMPTY) return launch(b, repeats);
   double start = now();
