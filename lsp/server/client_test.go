@@ -263,7 +263,8 @@ func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawM
 			}
 		}
 		if time.Since(start) >= patient {
-			e.t.Fatalf("no %s came", method)
+			last := e.notes[max(0, len(e.notes)-5):]
+			e.t.Fatalf("no %s came that matches; %d notifications did, the last: %.2000s", method, len(e.notes), last)
 		}
 		e.cond.Wait()
 	}
