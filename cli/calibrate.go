@@ -122,7 +122,7 @@ func (c calibrateCmd) measuredCard(a *app) (*machine.Machine, error) {
 	if c.Base != "" {
 		m, ok := machine.Lookup(c.Base)
 		if !ok {
-			return nil, &failure{"DM604", "--base " + c.Base, fmt.Sprintf("%q is not a known machine", c.Base), "use one of " + strings.Join(machine.Names(), ", ")}
+			return nil, &failure{"DM604", "--base " + c.Base, fmt.Sprintf("%q is not a known machine", c.Base), machine.Meant(c.Base, machine.Names())}
 		}
 		base = m
 	}

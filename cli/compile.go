@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/base/atomicfile"
 	"dmir/base/escape"
@@ -217,7 +218,11 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 		}
 		return nil, nil
 	case len(list) == 0:
-		return []string{driver.DefaultArch(opts.Target)}, nil
+		arch := driver.DefaultArch(opts.Target)
+		if oldest := target.For(arch).DefaultArch(); machine.Capability(arch) < machine.Capability(oldest) {
+			return nil, &failure{"DM617", "--target " + opts.Target.Name, fmt.Sprintf("%s is %s; kernels need %s or newer", opts.Target.Title, arch, oldest), "dmir cost, lint and plan take it; compile for a newer one, such as --target a100-80"}
+		}
+		return []string{arch}, nil
 	case len(list) > 1 && c.Emit != "" && c.Emit != "dmx":
 		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "names several architectures, but --emit " + c.Emit + " takes one", "name one architecture"}
 	}
@@ -227,6 +232,9 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 		}
 		if !target.For(arch).Makes(arch) {
 			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is not an architecture", arch), "write sm_80, sm_90a or sm_100, or for a processor x86-64-v3, x86-64-v4 or armv8-a"}
+		}
+		if oldest := target.For(arch).DefaultArch(); machine.Capability(arch) < machine.Capability(oldest) {
+			return nil, &failure{"DM617", "--arch " + arch, "kernels need " + oldest + " or newer", "name a newer one; dmir cost, lint and plan take older machines"}
 		}
 	}
 	return list, nil

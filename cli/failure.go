@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/base/atomicfile"
@@ -62,7 +64,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
 	{Code: "DM602", Name: "too-large", Doc: "The file is larger than 256 MB, the limit for a program; for one in StableHLO, which has its constants in the text, and for a model in ONNX it is 2 GB.", Help: "put large constants into a `.npz` file beside the program, `#dm.file<\"weights.npz\", \"name\">`, or pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is complete, so no file is partly written.", Help: "check the folder and its permissions"},
-	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
+	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`. It knows `" + strings.Join(machine.Names(), "`, `") + "`, and their GPUs by the names that drivers give them.", Help: "use a known machine, or describe yours"},
 	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`: a dimension symbol that the program has, and a non-negative integer.", Help: "write `--bind n=512`"},
 	{Code: "DM606", Name: "unknown-function", Doc: "The file has no function of that name; or no name is given, and the file has no public function or several.", Help: "name one with `--func`"},
 	{Code: "DM607", Name: "bad-input", Doc: "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", Help: "give an array of the argument's type; leave it out for a seeded random one"},
@@ -74,7 +76,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM614", Name: "no-compiler", Doc: "Machine code was asked for and a tool for it is not installed: NVRTC, NVIDIA's run-time compiler, which needs no GPU and no toolkit; nvdisasm for `--emit sass`; or for a processor clang 14 or newer.", Help: "`dmir doctor --install-nvrtc` fetches the first two, and the system's packages have clang; `dmir doctor` lists what is available"},
 	{Code: "DM615", Name: "kernel-rejected", Doc: "The CUDA compiler, or clang, does not accept the code that was generated for a program. This is a bug in dmir, not in the program.", Help: "report it with the file; `dmir compile --emit cuda`, or `--emit llvm`, prints the code"},
 	{Code: "DM616", Name: "bad-artifact", Doc: "A `.dmx` file is damaged, truncated, of another version or not a `.dmx` file; or a compiled program is invalid, for example because of two buffers on the same bytes.", Help: "compile it again with `dmir compile -o FILE.dmx`"},
-	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`.", Help: "write `--arch sm_90a`"},
+	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`; kernels need `sm_80` or newer.", Help: "write `--arch sm_90a`"},
 	{Code: "DM618", Name: "kernel-failed", Doc: "A kernel of a compiled program failed: it accessed memory outside its buffers, or the emulator detected a data race. This is a bug in dmir, not in the program.", Help: "report it with the file; `dmir run --device emulator` reports the line and the cause"},
 	{Code: "DM619", Name: "other-kind", Doc: "The command does not take this kind of file: it is a compiled `.dmx` file, an array, machine code, C++ or assembly instead of a program.", Help: "name the `.dmir` file; `dmir run` takes `.dmx` files too"},
 	{Code: "DM620", Name: "compiled-elsewhere", Doc: "Without a GPU, the emulator compiles the C++ in a `.dmx` file and runs it on the host with the user's permissions; a file that was compiled for a processor holds its machine code. By default these run only if they are unchanged and the same user compiled them on the same machine; they are signed with a key that only this user can read. Any other file could contain arbitrary code.", Help: "compile its program here, or, if you trust who made the file, `dmir run --trust`"},

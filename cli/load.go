@@ -69,9 +69,7 @@ func unknownTarget(name string, cfg *config.Config) error {
 	if machine.IsLocal(name) {
 		return unknownLocal(name)
 	}
-	names := cfg.MachineNames()
-	help := suggested(name, names, "use one of "+strings.Join(names, ", ")+", or describe it in dmir.toml")
-	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name), help}
+	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name), cfg.Meant(name)}
 }
 
 // load reads and checks the program at path. A program with errors is

@@ -100,11 +100,17 @@ func (c *Config) noMachine(name string, at source.Span) diag.Diagnostic {
 	if err := machine.NoLocal(name); err != nil {
 		d.Message += ": " + err.Error()
 	}
-	d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
-	if near := diag.Suggest(name, c.MachineNames()); near != "" {
-		d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
-	}
+	d.Help = c.Meant(name)
 	return d
+}
+
+// Meant is the advice where there is no machine called name.
+func (c *Config) Meant(name string) string {
+	meant := machine.Meant(name, c.MachineNames())
+	if !strings.HasSuffix(meant, "?") {
+		meant += ";"
+	}
+	return meant + " describe others in dmir.toml, under [machines.NAME]"
 }
 
 // maxSize bounds the files that are read. Machines and sizes take a few lines

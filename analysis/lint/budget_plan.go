@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"dmir/analysis/cost"
@@ -27,12 +26,7 @@ func (c *Context) overOn(l cost.Limit) {
 		c.Report(Finding{Op: c.Fn.Op, Message: l.Attr + ": " + fmt.Sprintf(format, args...), Label: "invalid budget", Help: help})
 	}
 	if !ok {
-		names := c.program.Config.MachineNames()
-		help := "known: " + strings.Join(names, ", ")
-		if near := diag.Suggest(l.On.Machine, names); near != "" {
-			help = fmt.Sprintf("did you mean %q? %s", near, help)
-		}
-		invalid(help, "there is no machine %q", l.On.Machine)
+		invalid(c.program.Config.Meant(l.On.Machine), "there is no machine %q", l.On.Machine)
 		return
 	}
 	mesh := c.Cost.Mesh()

@@ -49,9 +49,12 @@ const special = 16
 // SpecialRate is how many exponentials all multiprocessors compute in a second; 0 where the clock is not known.
 func (m *Machine) SpecialRate() float64 { return special * float64(m.SMs) * m.Clock }
 
-// generation is the compute capability that m's architecture has, 90 for sm_90a; 0 where it has none.
-func (m *Machine) generation() int {
-	digits, ok := strings.CutPrefix(m.Arch, "sm_")
+// generation is the compute capability that m's architecture has; 0 where it has none.
+func (m *Machine) generation() int { return Capability(m.Arch) }
+
+// Capability is the compute capability that an architecture names, 90 for sm_90a; 0 where it is none of NVIDIA's.
+func Capability(arch string) int {
+	digits, ok := strings.CutPrefix(arch, "sm_")
 	n := 0
 	for _, c := range digits {
 		if !ok || c < '0' || c > '9' {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,18 +161,4 @@ func Host() *Machine {
 		return m
 	}
 	return builtin()["cpu"]
-}
-
-// OfCard is the built-in machine that has the data sheet of a GPU, by the name that the driver gives it: the longest one whose
-// parts are all in it, as a100-80 is in "NVIDIA A100-SXM4-80GB". It is nil where there is none.
-func OfCard(title string) *Machine {
-	title = strings.ToLower(strings.ReplaceAll(title, " ", ""))
-	var best *Machine
-	for _, m := range All() {
-		missing := slices.ContainsFunc(strings.Split(m.Name, "-"), func(part string) bool { return !strings.Contains(title, part) })
-		if !m.CPU && !missing && (best == nil || len(m.Name) > len(best.Name)) {
-			best = m
-		}
-	}
-	return best
 }

@@ -87,8 +87,13 @@ func TestDamagedLocal(t *testing.T) {
 // The name that the driver gives a card leads to its data sheet.
 func TestOfCard(t *testing.T) {
 	for title, want := range map[string]string{
-		"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200", "NVIDIA A100-SXM4-80GB": "a100-80", "NVIDIA A100-PCIE-40GB": "a100-40",
-		"NVIDIA GeForce RTX 4090": "rtx4090", "Tesla V100-SXM2-16GB": "v100", "NVIDIA L40S": "l40s", "NVIDIA B200": "b200", "Quadro P400": "", "": "",
+		"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "h100-nvl", "NVIDIA H200": "h200", "NVIDIA H20": "h20",
+		"NVIDIA A100-SXM4-80GB": "a100-80", "NVIDIA A100-SXM4-40GB": "a100-40", "NVIDIA A100 80GB PCIe": "a100-80-pcie", "NVIDIA A100-PCIE-40GB": "a100-40-pcie",
+		"NVIDIA GeForce RTX 4090": "rtx4090", "NVIDIA GeForce RTX 4090 Laptop GPU": "", "NVIDIA GeForce RTX 3090": "rtx3090", "NVIDIA GeForce RTX 3090 Ti": "",
+		"NVIDIA RTX A6000": "a6000", "NVIDIA RTX 6000 Ada Generation": "rtx6000-ada", "NVIDIA A10": "a10", "NVIDIA A10G": "a10g", "NVIDIA A100X": "",
+		"NVIDIA L4": "l4", "NVIDIA L40": "l40", "NVIDIA L40S": "l40s", "Tesla T4": "t4", "NVIDIA T400": "", "Tesla V100-SXM2-16GB": "v100", "Tesla V100-PCIE-32GB": "v100-pcie",
+		"NVIDIA B200": "b200", "NVIDIA GB200": "b200", "NVIDIA GH200 480GB": "gh200", "NVIDIA A100-SXM4-80GB MIG 1g.10gb": "", "Quadro P400": "", "": "",
+		"RTX 4090": "rtx4090", "rtx-4090": "rtx4090", "h100 pcie": "h100-pcie", "a100": "", "h1000": "", "dgx-h200": "", "dgx a100": "", "cpu": "",
 	} {
 		got := ""
 		if m := OfCard(title); m != nil {

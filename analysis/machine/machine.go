@@ -169,16 +169,19 @@ var builtin = sync.OnceValue(func() map[string]*Machine {
 	return out
 })
 
-// Lookup is the machine called name; upper and lower case are the same. "local" and "local-cuda" are
-// those that dmir calibrate measured.
+// Lookup is the machine called name, or that of a card whose name this is (OfCard); upper and lower case are the same. "local" and
+// "local-cuda" are those that dmir calibrate measured.
 func Lookup(name string) (*Machine, bool) {
 	name = strings.ToLower(name)
 	if IsLocal(name) {
 		m, err := Local(name)
 		return m, err == nil
 	}
-	m, ok := builtin()[name]
-	return m, ok
+	m := builtin()[name]
+	if m == nil {
+		m = OfCard(name)
+	}
+	return m, m != nil
 }
 
 // All is every built-in machine in order of name.

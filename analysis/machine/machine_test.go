@@ -10,7 +10,7 @@ import (
 )
 
 func TestBuiltinMachines(t *testing.T) {
-	want := []string{"a100-40", "a100-80", "b200", "cpu", "cpu-100gbe", "cpu-25gbe", "dgx-a100", "dgx-b200", "dgx-h100", "gb200-nvl72", "h100", "h200", "hgx-h200", "l40s", "pcie-l40s", "rtx4090", "v100"}
+	want := []string{"a10", "a100-40", "a100-40-pcie", "a100-80", "a100-80-pcie", "a10g", "a30", "a40", "a6000", "b200", "cpu", "cpu-100gbe", "cpu-25gbe", "dgx-a100", "dgx-b200", "dgx-h100", "gb200-nvl72", "gh200", "h100", "h100-nvl", "h100-pcie", "h20", "h200", "hgx-h200", "l20", "l4", "l40", "l40s", "pcie-l40s", "rtx3080", "rtx3090", "rtx4080", "rtx4090", "rtx5080", "rtx5090", "rtx6000-ada", "t4", "v100", "v100-pcie"}
 	files, err := fs.Glob(data, "data/*.toml")
 	clusters, more := fs.Glob(data, "data/clusters/*.toml")
 	if n := len(files) + len(clusters); err != nil || more != nil || n != len(want) {

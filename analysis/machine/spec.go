@@ -196,7 +196,7 @@ func (s *Spec) named(key, other, name string) (*Machine, error) {
 	case IsLocal(other):
 		return nil, wrong(name, key, "it builds on %s: %v", strings.ToLower(other), NoLocal(other))
 	}
-	return nil, wrong(name, key, "there is no machine %q to build on; known: %s", other, strings.Join(Names(), ", "))
+	return nil, wrong(name, key, "there is no machine %q to build on; %s", other, Meant(other, Names()))
 }
 
 func (s *Spec) build(name string, base, like *Machine) (*Machine, error) {

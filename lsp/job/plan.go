@@ -132,7 +132,7 @@ func (j *Jobs) Plan(ctx context.Context, p session.Place, args PlanArgs, token p
 		return res, nil
 	}
 	if _, ok := prog.Config.Machine(choice.Target); choice.Target != "" && !ok {
-		res.Message = fmt.Sprintf("there is no machine %q; there are %s", choice.Target, strings.Join(prog.Config.MachineNames(), ", "))
+		res.Message = fmt.Sprintf("there is no machine %q; %s", choice.Target, prog.Config.Meant(choice.Target))
 		return res, nil
 	}
 	asked, err := feature.PlanRequest(prog, args.Func, args.Devices, choice)

@@ -206,9 +206,7 @@ func unknownTarget(name string, conf *config.Config, used string) diag.Diagnosti
 	d := diag.Diagnostic{
 		Code: "DM904", Name: "config-value", Severity: diag.Warning,
 		Message: fmt.Sprintf("the setting dmir.target is not a known machine: %q; times are for %s", name, used),
-	}
-	if near := diag.Suggest(name, conf.MachineNames()); near != "" {
-		d.Help = fmt.Sprintf("did you mean %q?", near)
+		Help:    conf.Meant(name),
 	}
 	return d
 }

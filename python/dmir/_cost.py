@@ -100,7 +100,7 @@ def cost(
 
     Args:
         f: what dmir.trace takes, with its arguments and options; or a Trace; or the path of a trace's .json or of a program.
-        target: the machine, such as "h100" or "local"; by default that of dmir.toml, else h200.
+        target: the machine, such as "h100", "local" or torch.cuda.get_device_name(); by default that of dmir.toml, else h200.
         by: "line", "module", "function" or "scope" (of JAX the name stack).
         planned: whether the figures are those of the program as it is compiled, not as it is written.
         top: the number of rows, the heaviest; by default all.
