@@ -65,6 +65,7 @@ func TestTrain(t *testing.T) {
 		"guessed":             {Model(20, classifier()), "loss=cross_entropy,optimizer=sgd,lr=0.1"},
 		"attention's dropout": {Model(20, Graph([]Message{Value("x", F32, 4, 3)}, []Message{Value("y", F32, 4, 3)}, []Message{Floats("w", []int{3}, 1, 2, 3), Floats("share", nil, 0.25)}, Node("Mul", []string{"x", "w"}, []string{"h"}), Node("Dropout", []string{"h", "share"}, []string{"y"}))), "loss=mse,optimizer=sgd"},
 		"frozen":              {signed(classifier()), "loss=cross_entropy,optimizer=momentum,lr=0.1,nesterov=true,freeze=norm.*,batch_norm=eval"},
+		"own of two outputs":  {Model(20, Graph([]Message{Value("x", F32, 4, 3)}, []Message{Value("y", F32, 4, 2), Value("l", F32)}, []Message{Floats("w", []int{3, 2}, 1, 2, 3, 4, 5, 6)}, Node("MatMul", []string{"x", "w"}, []string{"y"}), Node("ReduceMean", []string{"y"}, []string{"l"}, Attr("keepdims", 0)))), "loss=output,optimizer=sgd"},
 		"mse":                 {vector(F32, 4, 2), "loss=mse,optimizer=adam,lr=0.1,weight_decay=0.5"},
 		"bce":                 {vector(F32, 4, 2), "loss=bce_with_logits,reduction=sum,optimizer=sgd,lr=input,weight_decay=0.5"},
 		"nll":                 {vector(F32, 4, 2), "loss=nll,optimizer=sgd,lr=0.1,dim=0"},

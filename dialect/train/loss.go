@@ -17,7 +17,7 @@ func (s *Spec) target(x *ir.Value) (name string, t *types.Tensor, err error) {
 		return "", nil, unfit("name another output with output=NAME", "the output is %s, and a loss is of floating-point numbers", x.Type)
 	}
 	switch s.Loss {
-	case "output":
+	case ownLoss:
 		if out.Rank() != 0 {
 			return "", nil, unfit("take a loss of the output, as loss=mse, or let the model return its loss", "loss=output takes an output that is a scalar, and this one is %s", out)
 		}

@@ -42,8 +42,11 @@ type values struct {
 	read  func(s *Spec, text string) bool
 }
 
+// ownLoss is the loss that the model itself returns.
+const ownLoss = "output"
+
 var (
-	losses     = []string{"cross_entropy", "nll", "mse", "bce_with_logits", "output"}
+	losses     = []string{"cross_entropy", "nll", "mse", "bce_with_logits", ownLoss}
 	optimizers = []string{"sgd", "momentum", "adam", "adamw"}
 	adams      = []string{"adam", "adamw"}
 	descents   = []string{"sgd", "momentum"}

@@ -145,7 +145,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// output is the number of the output that the loss is of.
+// output is the number of the output that the loss is of: the one named, the only one, or of several, where the model's own loss
+// is asked for, the only scalar.
 func (w *writer) output(results []*ir.Value) (int, error) {
 	all := w.m.Outputs
 	named := "the outputs are " + strings.Join(all, ", ")
@@ -160,9 +161,22 @@ func (w *writer) output(results []*ir.Value) (int, error) {
 	case len(all) == 0:
 		return 0, unfit("", "the model has no output")
 	case len(all) > 1:
+		if at := scalars(results[:len(all)]); w.spec.Loss == ownLoss && len(at) == 1 {
+			return at[0], nil
+		}
 		return 0, unfit("name the one that the loss is of: output="+all[0]+"; "+named, "the model has %d outputs", len(all))
 	}
 	return 0, nil
+}
+
+// scalars are the numbers of those values that are floating-point scalars.
+func scalars(values []*ir.Value) (at []int) {
+	for i, v := range values {
+		if t := v.Tensor(); t != nil && t.Rank() == 0 && t.Elem.IsFloat() {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // constant makes a parameter a constant of the model, or an input where the model does not tell its value or has it in a file.
