@@ -45,9 +45,8 @@ type candidate struct {
 	checked, legal bool
 }
 
-// key identifies a kernel in the memo.
-func key(nodes, outs []int) string {
-	b := make([]byte, 0, 2*(len(nodes)+len(outs))+1)
+// key identifies a kernel in the memo. It is appended to b.
+func key(b []byte, nodes, outs []int) []byte {
 	for _, n := range nodes {
 		b = binary.AppendUvarint(b, uint64(n)+1)
 	}
@@ -55,20 +54,20 @@ func key(nodes, outs []int) string {
 	for _, v := range outs {
 		b = binary.AppendUvarint(b, uint64(v)+1)
 	}
-	return string(b)
+	return b
 }
 
 // kernel is the kernel of nodes that stores outs; both are ascending. It need
 // not be legal; see valid.
 func (g *graph) kernel(nodes, outs []int) *candidate {
 	g.checkContext()
-	k := key(nodes, outs)
-	s := g.memo[k]
+	g.key = key(g.key[:0], nodes, outs)
+	s := g.memo[string(g.key)]
 	if s == nil {
 		s = &candidate{nodes: slices.Clone(nodes), outs: slices.Clone(outs)}
 		g.counts.Add("fuse", len(nodes))
 		g.evaluate(s)
-		g.memo[k] = s
+		g.memo[string(g.key)] = s
 	}
 	return s
 }

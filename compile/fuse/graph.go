@@ -20,27 +20,27 @@ import (
 // keep the order of elements are no nodes: they run as no kernel. Views are replaced by their
 // operands; constants that are data are values, as arguments are.
 type graph struct {
-	ctx          context.Context
-	progress     func(done float64)
-	body         pass.Body
-	rules        Rules
-	m            *machine.Machine
-	flow         *cost.Flow
-	nodes        []*node
-	values       []*value
-	number       map[*ir.Value]int
-	position     map[*ir.Op]int // index in the body
-	nodeOf       map[*ir.Op]int // the last node of an op
-	memo         map[string]*candidate
-	legal        *legalities
-	repeats      *repeats // nil: no equal layers
-	conflictMemo map[uint64]bool
-	most         int    // operands of a part or a piece of it: maxOperands
-	cut          bool   // a part was split because of its length
-	needed       bitset // the nodes on which results and effects depend
-	overwriting  []int  // the nodes with an update
-	polls        int
-	counts       *work.Counts // nodes of the kernels that are priced, and of those that the rules are asked about
+	ctx         context.Context
+	progress    func(done float64)
+	body        pass.Body
+	rules       Rules
+	m           *machine.Machine
+	flow        *cost.Flow
+	nodes       []*node
+	values      []*value
+	number      map[*ir.Value]int
+	position    map[*ir.Op]int // index in the body
+	nodeOf      map[*ir.Op]int // the last node of an op
+	memo        map[string]*candidate
+	key         []byte // of the kernel that is looked for
+	legal       *legalities
+	repeats     *repeats // nil: no equal layers
+	most        int      // operands of a part or a piece of it: maxOperands
+	cut         bool     // a part was split because of its length
+	needed      bitset   // the nodes on which results and effects depend
+	overwriting []int    // the nodes with an update
+	polls       int
+	counts      *work.Counts // nodes of the kernels that are priced, and of those that the rules are asked about
 }
 
 // canceled is the panic value of checkContext; Run returns the cause of the
@@ -75,6 +75,8 @@ type node struct {
 	entry     *cost.Entry
 	part      *part
 	before    bitset // nodes that it depends on, and itself
+	asked     bitset // later nodes with which it was asked whether they are in conflict; nil: none
+	apart     bitset // those that are
 }
 
 // allBytes is the read of an op that reads all of its operand.
@@ -120,7 +122,7 @@ func (g *graph) isNumber(v *ir.Value) bool { return g.isConstant(v) && !op.IsDat
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules, legal *legalities) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: legal, conflictMemo: map[uint64]bool{}}
+	g := &graph{ctx: u.Context(), counts: work.From(u.Context()), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: legal}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	g.flow = flow

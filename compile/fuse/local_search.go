@@ -460,19 +460,10 @@ func (g *graph) conflicts(n int, nodes []int) bool {
 // apart reports whether some node of a is never in one kernel with some node of b. Only
 // nodes that are not plain are compared with all others.
 func (g *graph) apart(a, b []int) bool {
-	return slices.ContainsFunc(g.special(a), func(n int) bool { return g.conflicts(n, b) }) ||
-		slices.ContainsFunc(g.special(b), func(n int) bool { return g.conflicts(n, a) })
-}
-
-// special are the nodes that are not plain.
-func (g *graph) special(nodes []int) []int {
-	var out []int
-	for _, n := range nodes {
-		if !g.nodes[n].plain {
-			out = append(out, n)
-		}
+	against := func(a, b []int) bool {
+		return slices.ContainsFunc(a, func(n int) bool { return !g.nodes[n].plain && g.conflicts(n, b) })
 	}
-	return out
+	return against(a, b) || against(b, a)
 }
 
 func union(a, b []int) []int {

@@ -249,22 +249,18 @@ func (l *partition) shift(k, at int) {
 
 // reorder brings the order up to date for the kernels whose shapes have changed;
 // it returns false if there is a cycle. A kernel that changed is placed behind what
-// it waits for and before what waits for it, if that is possible; else the kernels
-// between are sorted: compare Pearce and Kelly, A Dynamic Topological Sort Algorithm
-// for Directed Acyclic Graphs, 2006.
+// it waits for and before what waits for it, if that is possible; else what it waits
+// for is put before it one by one.
 func (l *partition) reorder(changed []int) bool {
-	around := func(k int) (last, first int) { // what it waits for, and what waits for it
-		last, first = -1, len(l.order)
-		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
-		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
-		return last, first
-	}
 	var between []int // kernels for which one place does not do
 	for _, k := range changed {
 		if l.shape[k] == nil {
 			continue
 		}
-		switch last, first := around(k); {
+		last, first := -1, len(l.order) // what it waits for, and what waits for it
+		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
+		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
+		switch {
 		case last >= first:
 			between = append(between, k)
 		case l.rank[k] < last:
@@ -273,36 +269,63 @@ func (l *partition) reorder(changed []int) bool {
 			l.place(k, first)
 		}
 	}
-	lo, hi := len(l.order), -1
+	ok := true
 	for _, k := range between {
-		last, first := around(k)
-		lo, hi = min(lo, l.rank[k], first), max(hi, l.rank[k], last)
+		l.waits(k, func(w int) { ok = ok && l.precede(w, k) })
+		l.followers(k, func(f int) { ok = ok && l.precede(k, f) })
 	}
-	if lo >= hi {
+	return ok
+}
+
+// precede puts kernel a before b, and with them those between that wait for b or that
+// a waits for; it returns false if a waits for b. Only kernels that are reached from
+// the two are looked at: Pearce and Kelly, A Dynamic Topological Sort Algorithm for
+// Directed Acyclic Graphs, 2006. Pairs that are not in order yet count as not waiting.
+func (l *partition) precede(a, b int) bool {
+	lo, hi := l.rank[b], l.rank[a]
+	if hi < lo {
 		return true
 	}
-	window := slices.Clone(l.order[lo : hi+1])
-	waits := make([][]int, len(window))
-	for i, k := range window {
-		l.g.checkContext()
-		if l.shape[k] != nil {
-			l.waits(k, func(w int) {
-				if at := l.rank[w] - lo; at >= 0 && at < len(window) {
-					waits[i] = append(waits[i], at)
-				}
-			})
-		}
-	}
-	sorted := topological(waits)
-	if len(sorted) < len(window) {
+	behind := l.reached(b, func(k, f int) bool { return l.rank[f] > l.rank[k] && l.rank[f] <= hi }, l.followers)
+	if slices.Contains(behind, a) {
 		return false
 	}
-	l.changes = append(l.changes, change{kind: kernelOrder, at: lo, was: window})
-	for i, at := range sorted {
-		l.order[lo+i] = window[at]
+	before := l.reached(a, func(k, w int) bool { return l.rank[w] < l.rank[k] && l.rank[w] >= lo }, l.waits)
+	byRank := func(x, y int) int { return l.rank[x] - l.rank[y] }
+	slices.SortFunc(before, byRank)
+	slices.SortFunc(behind, byRank)
+	kernels := slices.Concat(before, behind)
+	places := make([]int, len(kernels))
+	for i, k := range kernels {
+		places[i] = l.rank[k]
 	}
-	l.rerank(lo, hi+1)
+	slices.Sort(places)
+	l.changes = append(l.changes, change{kind: kernelOrder, at: lo, was: slices.Clone(l.order[lo : hi+1])})
+	for i, k := range kernels {
+		l.order[places[i]], l.rank[k] = k, places[i]
+	}
 	return true
+}
+
+// reached are kernel k and those that edges lead to from it, of those that may be followed.
+func (l *partition) reached(k int, may func(from, to int) bool, edges func(k int, visit func(int))) []int {
+	l.walk++
+	for len(l.walked) < len(l.in) {
+		l.walked = append(l.walked, 0)
+	}
+	l.walked[k] = l.walk
+	ks := []int{k}
+	for i := 0; i < len(ks); i++ {
+		l.g.checkContext()
+		edges(ks[i], func(to int) {
+			if l.walked[to] != l.walk && may(ks[i], to) {
+				l.walked[to] = l.walk
+				ks = append(ks, to)
+			}
+		})
+	}
+	l.g.counts.Add("order", len(ks))
+	return ks
 }
 
 // rerank sets the ranks of the kernels in order[from:to].

@@ -16,6 +16,9 @@ type partition struct {
 	order []int // the kernels such that each follows those it waits for, removed ones included
 	rank  []int // by kernel: its index in order
 
+	walked []int // by kernel: the last walk that reached it
+	walk   int   // the number of walks
+
 	effects [][2]int      // by node with effects: the node with effects before it and after it, or -1
 	updates map[int][]int // by value that a node updates: the nodes that do
 
@@ -23,6 +26,9 @@ type partition struct {
 
 	invalid []int // kernels that are not legal after a split
 	changes []change
+
+	// Memory that each use begins anew.
+	nodes, kernelsOf, outs []int // of touched, settle and stores
 }
 
 // change is what undo needs of one change. Slices are replaced, never written to.
@@ -219,13 +225,14 @@ func with(s []int, x int) []int {
 
 // without is s without x, nil where that is empty.
 func without(s []int, x int) []int {
-	var rest []int
-	for _, y := range s {
-		if y != x {
-			rest = append(rest, y)
-		}
+	i, found := slices.BinarySearch(s, x)
+	switch {
+	case !found:
+		return s
+	case len(s) == 1:
+		return nil
 	}
-	return rest
+	return append(append(make([]int, 0, len(s)-1), s[:i]...), s[i+1:]...)
 }
 
 // split makes a kernel of each op of k that only k computes and k stores.
@@ -296,7 +303,7 @@ var none = [2]int{-1, -1}
 
 // stores are the results that kernel k stores.
 func (l *partition) stores(k int) []int {
-	var outs []int
+	outs := l.outs[:0]
 	for _, n := range l.in[k] {
 		if l.owner[n] != k {
 			continue
@@ -308,12 +315,13 @@ func (l *partition) stores(k int) []int {
 		}
 	}
 	slices.Sort(outs)
+	l.outs = outs
 	return outs
 }
 
 // joined is the kernel of nodes, those of two kernels, in their place.
 func (l *partition) joined(nodes []int, two [2]int) *candidate {
-	var outs []int
+	outs := l.outs[:0]
 	for _, n := range nodes {
 		if k := l.owner[n]; k != two[0] && k != two[1] {
 			continue
@@ -325,6 +333,7 @@ func (l *partition) joined(nodes []int, two [2]int) *candidate {
 		}
 	}
 	slices.Sort(outs)
+	l.outs = outs
 	return l.g.kernel(nodes, outs)
 }
 
@@ -344,9 +353,9 @@ func (l *partition) useful(n, k int) bool {
 }
 
 // touched are the nodes that concern changes since so many of them: their own,
-// and those whose results these read; descending.
+// and those whose results these read; descending. They hold until it is called again.
 func (l *partition) touched(changes int) []int {
-	var nodes []int
+	nodes := l.nodes[:0]
 	for _, c := range l.changes[changes:] {
 		if c.kind != nodeUsers && c.kind != nodeOwner {
 			continue
@@ -358,8 +367,11 @@ func (l *partition) touched(changes int) []int {
 			}
 		}
 	}
-	slices.SortFunc(nodes, func(a, b int) int { return b - a })
-	return slices.Compact(nodes)
+	l.nodes = nodes
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	slices.Reverse(nodes)
+	return nodes
 }
 
 // prune gives the nodes, which are descending, a kernel that stores their results
@@ -435,10 +447,11 @@ func (l *partition) outside(k int) *candidate {
 }
 
 // settle completes the changes since there were so many: it prunes, and brings
-// shapes and price up to date. It returns the kernels whose shapes have changed.
+// shapes and price up to date. It returns the kernels whose shapes have changed,
+// which hold until it is called again.
 func (l *partition) settle(changes int) []int {
 	l.prune(l.touched(changes))
-	var kernels []int
+	kernels := l.kernelsOf[:0]
 	for _, c := range l.changes[changes:] {
 		switch c.kind {
 		case kernelNodes:
@@ -454,6 +467,7 @@ func (l *partition) settle(changes int) []int {
 			}
 		}
 	}
+	l.kernelsOf = kernels
 	slices.Sort(kernels)
 	kernels = slices.Compact(kernels)
 	return slices.DeleteFunc(kernels, func(k int) bool {

@@ -70,13 +70,21 @@ func (g *graph) conflict(a, b int) bool {
 	if n.op == m.op {
 		return false
 	}
-	k := uint64(min(a, b))<<32 | uint64(max(a, b))
-	v, known := g.conflictMemo[k]
-	if !known {
-		v = n.unfusible || m.unfusible || g.rules.Conflict(n.op, m.op, g.depends)
-		g.conflictMemo[k] = v
+	if n.unfusible || m.unfusible {
+		return true
 	}
-	return v
+	first, i := g.nodes[min(a, b)], max(a, b)
+	if first.asked == nil {
+		words := (len(g.nodes) + 63) / 64
+		both := make(bitset, 2*words)
+		first.asked, first.apart = both[:words], both[words:]
+	}
+	if !first.asked.has(i) {
+		if first.asked.add(i); g.rules.Conflict(n.op, m.op, g.depends) {
+			first.apart.add(i)
+		}
+	}
+	return first.apart.has(i)
 }
 
 // depends reports whether o may depend on another op of the graph.

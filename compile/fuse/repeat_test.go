@@ -110,14 +110,14 @@ func TestRepeated(t *testing.T) {
 			}
 			in := map[string]bool{}
 			for _, k := range ks {
-				in[key(k.nodes, k.outs)] = true
+				in[string(key(nil, k.nodes, k.outs))] = true
 			}
 			for _, k := range ks { // away from the last layers, which differ
 				nodes, outs := g.earliest(k.nodes, k.outs)
 				l := g.repeats.first(k.nodes)
 				if same := g.repeats.first(nodes); l > pattern && l < g.repeats.layers-5 && same < l {
 					for by := pattern + 1 - same; by <= l-same; by++ {
-						if at, stored := g.moved(nodes, outs, by); !in[key(at, stored)] {
+						if at, stored := g.moved(nodes, outs, by); !in[string(key(nil, at, stored))] {
 							t.Errorf("seed %d: layer %d of %d has a kernel that layer %d does not have", seed, l, layers, same+by)
 						}
 					}
