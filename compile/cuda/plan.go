@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"dmir/analysis/machine"
 	"fmt"
 
 	"dmir/compile/assemble"
@@ -128,10 +129,20 @@ func (p *Plan) Tile() (tile, product string) {
 // Pace is how fast the launches run.
 func (p *Plan) Pace() assemble.Pace { return p.pace }
 
+// timesOf is what times depend on, without measured choices.
+type timesOf struct {
+	arch    string
+	machine *machine.Machine
+	rank    int
+}
+
 // Times is what the fusion planner asks of kernels for the machine of u.
 func (c codegen) Times(u *pass.Unit) (target.Times, error) {
 	t, err := c.target(u)
 	times := assemble.Times(assembler{t})
 	times.Least = leastTimes(t, u.Model())
+	if c.options.TilesFile == "" {
+		times.Of = timesOf{c.options.Arch, u.Machine, c.options.TileRank}
+	}
 	return times, err
 }

@@ -64,11 +64,12 @@ func (g *graph) split(s *candidate) float64 {
 }
 
 // Shared plans u's body and gives the number of kernels that the rules were asked about, and of those that had their answer from an
-// equal one; each answer is compared with that of the rules.
+// equal one, of this body or of one before; each answer is compared with that of the rules.
 func Shared(u *pass.Unit, t target.Times) (asked, shared int, err error) {
 	var counts work.Counts
 	u.Ctx = work.With(u.Context(), &counts)
-	legal, rules := newLegalities(), Kernels(t)
+	rules := Kernels(t)
+	legal := legalitiesOf(rules)
 	g, s, err := best(u, rules, legal, DefaultEffort)
 	if err != nil {
 		return 0, 0, err

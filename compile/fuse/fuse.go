@@ -120,7 +120,7 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 			panic(r)
 		}
 	}()
-	legal := newLegalities()
+	legal := legalitiesOf(rules)
 	g, s, err := best(u, rules, legal, effort)
 	if err != nil {
 		return err

@@ -2,8 +2,8 @@ package fuse
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
+	"sync"
 
 	"dmir/analysis/cost"
 	"dmir/compile/target"
@@ -20,9 +20,18 @@ type legality struct {
 // legalities are what the rules found about kernels by their forms: of kernels that are equal up to the values
 // that they read, as those of equal layers or the updates of parameters of one shape, the rules are asked about one.
 type legalities struct {
-	kinds map[string]int // see kindOf
-	kind  map[*ir.Op]int
-	found map[string][]found // by form
+	*findings
+	kind    map[*ir.Op]int
+	regions map[*ir.Op]int // see inRegions
+}
+
+// findings are legalities without the ops of a function: those of one are of use for the next one, which may be an edit of it.
+type findings struct {
+	mu      sync.Mutex
+	numbers int
+	kinds   map[string]int     // see kindOf
+	found   map[string][]found // by form
+	bytes   int                // of the forms
 }
 
 // found is what the rules found about kernels of a form that read so many bytes of some of their values.
@@ -38,7 +47,77 @@ type asked struct {
 }
 
 func newLegalities() *legalities {
-	return &legalities{kinds: map[string]int{}, kind: map[*ir.Op]int{}, found: map[string][]found{}}
+	return &legalities{&findings{kinds: map[string]int{}, found: map[string][]found{}}, map[*ir.Op]int{}, map[*ir.Op]int{}}
+}
+
+// lasting are the findings of this process, by what rules they are of.
+var lasting = struct {
+	sync.Mutex
+	of map[any]*findings
+}{of: map[any]*findings{}}
+
+const (
+	lastingRules = 8       // how many rules have findings that last
+	lastingBytes = 8 << 20 // of the forms of one of them, before it begins anew
+)
+
+// legalitiesOf are what is known of the rules.
+func legalitiesOf(rules Rules) *legalities {
+	l := newLegalities()
+	k, ours := rules.(kernels)
+	if !ours || k.times.Of == nil {
+		return l
+	}
+	lasting.Lock()
+	defer lasting.Unlock()
+	f := lasting.of[k.times.Of]
+	if f != nil && f.size() <= lastingBytes {
+		l.findings = f
+		return l
+	}
+	if len(lasting.of) >= lastingRules {
+		clear(lasting.of)
+	}
+	lasting.of[k.times.Of] = l.findings
+	return l
+}
+
+func (f *findings) size() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.bytes
+}
+
+// lookUp is what was found about a kernel of this form that reads so much.
+func (f *findings) lookUp(form string, reads func(value int) int64) (legality, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.found[form] {
+		if !slices.ContainsFunc(x.asked, func(a asked) bool { return reads(a.value) != a.bytes }) {
+			return x.legality, true
+		}
+	}
+	return legality{}, false
+}
+
+func (f *findings) add(form string, x found) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.found[form] = append(f.found[form], x)
+	f.bytes += len(form)
+}
+
+// number is that of a kind, a new one where the kind is of one op alone.
+func (f *findings) number(kind string, alone bool) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n, known := f.kinds[kind]; known && !alone {
+		return n
+	}
+	if f.numbers++; !alone {
+		f.kinds[kind] = f.numbers
+	}
+	return f.numbers
 }
 
 // legality asks the rules about s, once for equal kernels.
@@ -46,10 +125,8 @@ func (g *graph) legality(s *candidate) legality {
 	ops, over := g.surrounded(s), g.over(s)
 	form, values := g.form(s, ops, over)
 	reads := g.readsOf(ops)
-	for _, f := range g.legal.found[form] {
-		if !slices.ContainsFunc(f.asked, func(a asked) bool { return reads(values[a.value]) != a.bytes }) {
-			return f.legality
-		}
+	if known, ok := g.legal.lookUp(form, func(value int) int64 { return reads(values[value]) }); ok {
+		return known
 	}
 	outs := make([]*ir.Value, len(s.outs))
 	for i, v := range s.outs {
@@ -65,7 +142,7 @@ func (g *graph) legality(s *candidate) legality {
 		}
 		return n
 	}})
-	g.legal.found[form] = append(g.legal.found[form], f)
+	g.legal.add(form, f)
 	return f.legality
 }
 
@@ -102,7 +179,7 @@ func (g *graph) form(s *candidate, ops []*ir.Op, over map[*ir.Value]bool) (form 
 			refer(v)
 		}
 		if len(o.Regions) > 0 {
-			b = binary.AppendUvarint(b, uint64(g.position[o]))
+			b = binary.AppendUvarint(b, uint64(g.legal.inRegions(o)))
 			for _, v := range ir.CapturedValues(o.Regions...) {
 				refer(v)
 			}
@@ -125,12 +202,22 @@ func (g *graph) form(s *candidate, ops []*ir.Op, over map[*ir.Value]bool) (form 
 func (l *legalities) kindOf(o *ir.Op) int {
 	n, known := l.kind[o]
 	if !known {
-		key := fmt.Sprint(len(l.kind))
-		if !op.IsData(o) {
-			key = kindOf(o)
+		if op.IsData(o) {
+			n = l.number("", true)
+		} else {
+			n = l.number(kindOf(o), false)
 		}
-		n = intern(l.kinds, key)
 		l.kind[o] = n
+	}
+	return n
+}
+
+// inRegions numbers ops with regions one by one.
+func (l *legalities) inRegions(o *ir.Op) int {
+	n, known := l.regions[o]
+	if !known {
+		n = l.number("", true)
+		l.regions[o] = n
 	}
 	return n
 }

@@ -149,7 +149,9 @@ func (codegen) Has(o *ir.Op, _ *machine.Machine) bool {
 
 // Times is what kernels take.
 func (c codegen) Times(u *pass.Unit) (target.Times, error) {
-	return assemble.Times(c.on(u)), nil
+	times := assemble.Times(c.on(u))
+	times.Of = c.on(u)
+	return times, nil
 }
 
 // Plan plans each kernel of u's function.
