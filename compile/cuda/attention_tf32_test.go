@@ -29,8 +29,8 @@ func TestAttentionTF32(t *testing.T) {
 		cases      []attentionCase
 		sms        int
 	}{
-		{"depths", "sm_80", depths("f32"), 1},
-		{"small tiles", "sm_90a", append(depths("f32")[3:8], fewQueries...), 1 << 20},
+		{"depths", "sm_80", depths(t, "f32"), 1},
+		{"small tiles", "sm_90a", append(depths(t, "f32")[1:4], fewQueries...), 1 << 20},
 		{"variants", "sm_80", slices.DeleteFunc(slices.Clone(variants), func(c attentionCase) bool { return c.name == "odd depth" }), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
