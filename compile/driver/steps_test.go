@@ -84,16 +84,16 @@ func TestTrainingOnEmulator(t *testing.T) {
 	t.Parallel()
 	needEmulator(t)
 	j, args := training(t, "reference")
-	want, _ := steps(t, j, args, 4)
+	want, _ := steps(t, j, args, 2)
 	j.Device = "emulator"
-	got, whole := steps(t, j, args, 4)
+	got, whole := steps(t, j, args, 2)
 	for i := range want {
 		if math.Abs(got[i]-want[i]) > 1e-3 {
 			t.Errorf("step %d: the loss is %g on the emulator, %g in the reference executor", i+1, got[i], want[i])
 		}
 	}
-	_, half := steps(t, j, args, 2)
-	_, rest := steps(t, j, next(j, half, args), 2)
+	_, half := steps(t, j, args, 1)
+	_, rest := steps(t, j, next(j, half, args), 1)
 	same(t, whole, rest)
 }
 

@@ -39,3 +39,56 @@ func TestTopological(t *testing.T) {
 		}
 	}
 }
+
+// After random merges, splits and copies the order of a partition is one exactly where its kernels do not wait for each other, and
+// what is undone is as it was.
+func TestReorder(t *testing.T) {
+	ordered, cyclic := 0, 0
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		g := graphOf(t, dag(seed, 30), limits{most: 30, twice: true})
+		l := newPartition(g, g.singles(nil), nil)
+		for range 60 {
+			start, before := len(l.changes), slices.Clone(l.order)
+			a, b := r.IntN(len(l.in)), r.IntN(len(l.in))
+			if a == b || l.shape[a] == nil || l.shape[b] == nil {
+				continue
+			}
+			switch r.IntN(4) {
+			case 0:
+				l.split(a)
+			case 1:
+				l.add(l.in[b][r.IntN(len(l.in[b]))], a)
+			default:
+				l.merge(a, b)
+			}
+			ok := l.reorder(l.settle(start))
+			waits := make([][]int, len(l.in))
+			for k, s := range l.shape {
+				if s != nil {
+					l.waits(k, func(w int) { waits[k] = append(waits[k], w) })
+				}
+			}
+			if want := acyclic(waits); ok != want {
+				t.Fatalf("seed %d: there is an order: %t, want %t, of %v", seed, ok, want, waits)
+			}
+			if !ok {
+				cyclic++
+				l.undo(start)
+				if !slices.Equal(l.order, before) {
+					t.Fatalf("seed %d: undone, the order is %v, not %v", seed, l.order, before)
+				}
+				continue
+			}
+			ordered++
+			for k, w := range waits {
+				if l.order[l.rank[k]] != k || slices.ContainsFunc(w, func(w int) bool { return l.rank[w] >= l.rank[k] }) {
+					t.Fatalf("seed %d: kernel %d at %d waits for %v in the order %v", seed, k, l.rank[k], w, l.order)
+				}
+			}
+		}
+	}
+	if ordered < 100 || cyclic < 100 {
+		t.Errorf("%d with an order, %d without one", ordered, cyclic)
+	}
+}
