@@ -60,7 +60,7 @@ func TestLinearChain(t *testing.T) {
 
 func TestLinearRecurrence(t *testing.T) {
 	need.Long(t)
-	linear(t, unrolled, []int{32, 64, 96}, map[string]int{"fuse": 110_000, "legal": 4000, "conflict": 40_000, "order": 2500})
+	linear(t, unrolled, []int{24, 72}, map[string]int{"fuse": 110_000, "legal": 4000, "conflict": 40_000, "order": 2500})
 }
 
 // linear fuses programs of so many steps each and holds what is looked at to most for each step.
