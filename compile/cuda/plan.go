@@ -1,9 +1,9 @@
 package cuda
 
 import (
-	"dmir/analysis/machine"
 	"fmt"
 
+	"dmir/analysis/machine"
 	"dmir/compile/assemble"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
