@@ -178,41 +178,88 @@ func tied(t *testing.T) (dmir, text string) {
 }
 
 // TestPipelineRanks: the stages of a pipeline run in a process for each device, and make the state that they make in
-// one process; a checkpoint and whole results are written by the first process.
+// one process; a checkpoint and whole results are written by the first process. Of a loop over layers each process has a part of
+// the stacked weights.
 func TestPipelineRanks(t *testing.T) {
 	need.Long(t)
 	dmir, text := tied(t)
+	loop, err := os.ReadFile("../compile/stages/testdata/layers.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
 	over := strings.NewReplacer("pipe = 4", "pipe = 2, data = 2", "1f1b", "zb-v", "!x = tensor<8x6xf64>", "!x = tensor<8x6xf64, #dm.at<split = @plan[{data}, {}]>>")
-	for _, mpirun := range launchers(t) {
-		t.Run(filepath.Base(mpirun), func(t *testing.T) {
-			dir := t.TempDir()
-			put(t, dir, "step.dmir", text)
-			put(t, dir, "data.dmir", over.Replace(text))
-			for _, c := range []struct{ name, device string }{{"step", "reference"}, {"data", "reference"}, {"step", "cpu"}} {
-				name, device := c.name, c.device
-				one, ranked := name+"-"+device+"-one", name+"-"+device+"-ranks"
-				cmd := exec.Command(dmir, "run", "--device", device, "--devices", "4", "--steps", "3", "--output", one, name+".dmir")
-				cmd.Dir = dir
-				if out, err := cmd.CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
+	cut := strings.NewReplacer("pipe = 4", "pipe = 2, data = 2", "dm.stages = 4", "dm.stages = 2", "(%x: !x, %y", "(%x: !x {dm.sharding = #dm.at<split = @plan[{data}, {}]>}, %y")
+	states := []string{"loss", "next.0", "next.3", "m2.1", "n2"}
+	stacks := []string{"loss", "in1", "w1", "db", "v1"}
+	made := t.TempDir()
+	put(t, made, "step.dmir", text)
+	put(t, made, "data.dmir", over.Replace(text))
+	put(t, made, "loop.dmir", string(loop))
+	put(t, made, "cut.dmir", cut.Replace(string(loop)))
+	alone := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(dmir, args...)
+		cmd.Dir = made
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	alone("compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "cut.dmx", "cut.dmir")
+	alone("run", "--device", "reference", "--steps", "3", "--output", "whole", "loop.dmir")
+	for _, c := range []struct {
+		file, device string
+		results      []string
+		whole        bool // compared with what one device makes of the loop, too
+	}{
+		{"step.dmir", "reference", states, false}, {"data.dmir", "reference", states, false}, {"step.dmir", "cpu", states, false},
+		{"loop.dmir", "reference", stacks, true}, {"cut.dmx", "cpu", stacks, true},
+	} {
+		one, ranked := c.file+"-"+c.device+"-one", c.file+"-"+c.device+"-ranks"
+		args := []string{"run", "--device", c.device, "--steps", "3", "--output", one, c.file}
+		if !strings.HasSuffix(c.file, ".dmx") {
+			args = append(args, "--devices", "4")
+		}
+		alone(args...)
+		for _, mpirun := range launchers(t) {
+			t.Run(filepath.Base(mpirun)+"/"+c.file+" on "+c.device, func(t *testing.T) {
+				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+					t.Fatal(err)
 				}
-				for _, script := range []string{
-					"$dmir run --device " + device + " --steps 2 --checkpoint kept-" + ranked + " " + name + ".dmir",
-					"$dmir run --device " + device + " --steps 3 --checkpoint kept-" + ranked + " --resume --output " + ranked + " " + name + ".dmir",
-				} {
-					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on "+device+" (4 devices, ") != 1 {
+				run := "$dmir run --checkpoint kept --device " + c.device
+				for _, script := range []string{run + " --steps 2 " + c.file, run + " --steps 3 --resume --output " + ranked + " " + c.file} {
+					if j := onRanks(t, mpirun, 4, dir, script); j.err != nil || strings.Count(string(j.out), "on "+c.device+" (4 devices, ") != 1 {
 						t.Fatalf("%s: %v\n%s", script, j.err, j.out)
 					}
 				}
-				for _, file := range []string{"loss", "next.0", "next.3", "m2.1", "n2"} {
+				for _, file := range c.results {
+					got := filepath.Join(dir, ranked, file+".npy")
 					want, err1 := os.ReadFile(filepath.Join(dir, one, file+".npy"))
-					got, err2 := os.ReadFile(filepath.Join(dir, ranked, file+".npy"))
-					if err1 != nil || err2 != nil || string(want) != string(got) {
-						t.Errorf("%s of %s on %s differs: %v %v", file, name, device, err1, err2)
+					text, err2 := os.ReadFile(got)
+					if err1 != nil || err2 != nil || string(want) != string(text) {
+						t.Errorf("%s differs: %v %v", file, err1, err2)
+					}
+					if c.whole {
+						near(t, filepath.Join(dir, "whole", file+".npy"), got, 1e-12)
 					}
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// near compares the numbers, of f64, in two files.
+func near(t *testing.T, want, got string, within float64) {
+	t.Helper()
+	a, b := npy(t, want), npy(t, got)
+	if len(a) == 0 || len(a) != len(b) {
+		t.Fatalf("%s has %d bytes, %s %d", want, 4*len(a), got, 4*len(b))
+	}
+	for i := 0; i < len(a); i += 2 {
+		x, y := math.Float64frombits(uint64(a[i+1])<<32|uint64(a[i])), math.Float64frombits(uint64(b[i+1])<<32|uint64(b[i]))
+		if !(math.Abs(x-y) <= within) {
+			t.Fatalf("%s: element %d is %v, want %v", got, i/2, y, x)
+		}
 	}
 }
 

@@ -121,3 +121,31 @@ func TestProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A dm.empty adds no step: what waits for it waits for what stands before it on its stream, and what stands behind it there for what it
+// waits for.
+func TestWaitsForNoStep(t *testing.T) {
+	const text = `dm.mesh @m {d = 2}
+!v = tensor<4xf32>
+func.func @f(%x: !v, %y: !v) -> (!v, !v, !v, !v)
+    attributes {dm.arg_offsets = [0, 256], dm.mesh = @m, dm.workspace = 2304} {
+  %a = dm.neg %x {dm.offsets = [512], dm.stream = 0, dm.scratch = 512, dm.scratch_offset = 1792} : !v
+  %e = dm.empty {dm.offsets = [768], dm.stream = 0} : !v
+  %s = dm.all_reduce %y, reduction = "add", axes = ["d"] {dm.offsets = [1024], dm.stream = 1, dm.waits = [1]} : !v
+  %n = dm.empty {dm.offsets = [1280], dm.stream = 0, dm.waits = [2]} : !v
+  %b = dm.neg %a {dm.offsets = [1536], dm.stream = 0, dm.scratch = 512, dm.scratch_offset = 1792} : !v
+  return %b, %s, %e, %n : !v, !v, !v, !v
+}
+`
+	p := program.Load(source.New("f.dmir", text), program.Options{})
+	for _, d := range p.Diags {
+		t.Fatalf("%s %s", d.Code, d.Message)
+	}
+	out, err := plain{}.Program(&pass.Unit{Module: p.Modules[0], Func: p.Modules[0].Funcs[0], Machine: p.Target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(out.Steps[0].Waits, out.Steps[1].Waits, out.Steps[2].Waits); len(out.Steps) != 3 || got != "[] [0] [1]" {
+		t.Errorf("%d steps, which wait for %s", len(out.Steps), got)
+	}
+}

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/compile/kernel"
@@ -102,6 +103,44 @@ func (b *builder) empty(_ int, st schedule.Step) error {
 	}
 	b.steps = append(b.steps, [2]int{len(b.out.Steps), len(b.out.Steps)})
 	return nil
+}
+
+// awaited are the steps of the artifact on other streams that end before step i of the schedule begins. What adds no step has
+// ended once all has that it waits for, and the step before it on its stream. A decision orders what stands before it.
+func (b *builder) awaited(i int) (out []int) {
+	steps := b.schedule.Steps
+	seen := make([]bool, i)
+	before := func(i int) int {
+		for k := i - 1; k >= 0; k-- {
+			if steps[k].Stream == steps[i].Stream {
+				return k
+			}
+		}
+		return -1
+	}
+	var end func(w int)
+	end = func(w int) {
+		switch {
+		case w < 0 || seen[w]:
+		case fillsNothing(steps[w].Op):
+			seen[w] = true
+			for _, v := range append(slices.Clone(steps[w].Waits), before(w)) {
+				end(v)
+			}
+		default:
+			seen[w] = true
+			if last := b.steps[w][1]; last >= b.floor && steps[w].Stream != steps[i].Stream {
+				out = append(out, last)
+			}
+		}
+	}
+	for _, w := range steps[i].Waits {
+		end(w)
+	}
+	if k := before(i); k >= 0 && fillsNothing(steps[k].Op) {
+		end(k)
+	}
+	return out
 }
 
 // setLifetimes converts the live ranges of the level's buffers from steps of

@@ -14,7 +14,7 @@ import (
 )
 
 // collective adds step i of the schedule, a collective as the pass collectives writes it.
-func (b *builder) collective(_ int, st schedule.Step) error {
+func (b *builder) collective(i int, st schedule.Step) error {
 	o, members := st.Op, op.Bucket(st.Op)
 	if members != nil {
 		o = members[0]
@@ -37,8 +37,8 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 		Name: name, Kind: artifact.StepCollective, Stream: st.Stream,
 		Collective: artifact.Collective{Op: kinds[o.Name], Reduction: op.Str(o, "reduction"), From: from, To: to, Axes: axes},
 	}
-	for i := 1; i < len(members); i++ {
-		x, y, err := b.exchanged(members[i], members[i].Operands[0], st.Op.Results[i])
+	for k := 1; k < len(members); k++ {
+		x, y, err := b.exchanged(members[k], members[k].Operands[0], st.Op.Results[k])
 		if err != nil {
 			return err
 		}
@@ -52,11 +52,7 @@ func (b *builder) collective(_ int, st schedule.Step) error {
 		step.Collective.Tag = int(op.Int(o, "channel"))
 	}
 	step.Lines = slices.Sorted(slices.Values(b.lines(st.Op)))
-	for _, w := range st.Waits {
-		if last := b.steps[w][1]; last >= b.floor {
-			step.Waits = append(step.Waits, last)
-		}
-	}
+	step.Waits = b.awaited(i)
 	for _, v := range step.Collective.Values() {
 		if step.Collective.Op != artifact.Recv {
 			step.ReadBytes += b.out.Buffers[v.From].Size()

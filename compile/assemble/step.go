@@ -82,11 +82,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		step.Launch = artifact.Launch{Kernel: n, Grid: l.Grid, Args: args}
 		if k == 0 {
 			step.Tile, step.Product = plan.Tile()
-			for _, w := range st.Waits {
-				if last := b.steps[w][1]; last >= b.floor { // else a decision orders them
-					step.Waits = append(step.Waits, last)
-				}
-			}
+			step.Waits = b.awaited(i)
 		}
 		if e := b.costs[st.Op]; e != nil && l.Suffix == "" {
 			step.FLOP, _ = e.FLOP.Int()
