@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/partition"
 	"dmir/dialect/shard"
+	"dmir/dialect/stacks"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -178,7 +179,7 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 		return nil, problem
 	}
 	f.visit("shard", len(fn.Body.Ops))
-	m, whole, problem := c.whole(ctx, fn)
+	m, whole, problem := c.whole(ctx, fn, false)
 	if problem != nil {
 		return nil, problem
 	}
@@ -221,16 +222,26 @@ func (c *coster) divide(ctx context.Context, f *Func) (*Divided, *shard.Problem)
 // they are bound. Each op has the stage that its text gives it (op.StageAttr), and the place of the op of f that led to it. Each
 // call makes a new one.
 func (f *Func) Whole(ctx context.Context) (*ir.Module, *ir.Func, *shard.Problem) {
+	return f.asOne(ctx, false)
+}
+
+// Cut is Whole with a loop that the text cuts into stages as as many loops; the module is one in which they are so, too. Places of
+// arguments and results are those of package stacks.
+func (f *Func) Cut(ctx context.Context) (*ir.Module, *ir.Func, *shard.Problem) {
+	return f.asOne(ctx, true)
+}
+
+func (f *Func) asOne(ctx context.Context, cut bool) (*ir.Module, *ir.Func, *shard.Problem) {
 	if f.body == nil || f.body.in.m == nil {
 		return nil, nil, &shard.Problem{Msg: "it has no body"}
 	}
 	c := f.body.in.coster
 	c.late.Lock()
 	defer c.late.Unlock()
-	return c.whole(ctx, f.Func)
+	return c.whole(ctx, f.Func, cut)
 }
 
-func (c *coster) whole(ctx context.Context, fn *ir.Func) (*ir.Module, *ir.Func, *shard.Problem) {
+func (c *coster) whole(ctx context.Context, fn *ir.Func, cut bool) (*ir.Module, *ir.Func, *shard.Problem) {
 	if o := unsound(c.m, fn, map[*ir.Func]bool{}); o != nil {
 		return nil, nil, &shard.Problem{At: o, Msg: "it has errors", Help: "fix these first"}
 	}
@@ -239,6 +250,11 @@ func (c *coster) whole(ctx context.Context, fn *ir.Func) (*ir.Module, *ir.Func, 
 		return nil, nil, problem
 	}
 	m, flat, _ := flatten.In(m, fn)
+	if cut {
+		if m, flat, problem = stacks.Stages(m, flat); problem != nil {
+			return nil, nil, problem
+		}
+	}
 	whole := flat.Clone()
 	size(whole, op.Bindings(fn, c.bind))
 	if problem := inlined(ctx, m, whole); problem != nil {

@@ -9,6 +9,7 @@ const (
 	CodeStated  = "DM872" // the file's annotations contradict what is asked for
 	CodeLinks   = "DM873" // the machine is no cluster
 	CodeStep    = "DM874" // the function is no training step that can be planned
+	CodeExport  = "DM875" // a tool cannot be told of the plan
 )
 
 // Codes documents them.
@@ -18,4 +19,5 @@ var Codes = diag.Register([]diag.Code{
 	{Code: CodeStated, Name: "plan-contradicts", Doc: "The file has a mesh, shardings, stages or a schedule that contradict each other or the number of devices that a plan is made for.", Help: "remove the annotation, or plan for the devices of the file's mesh"},
 	{Code: CodeLinks, Name: "plan-links", Doc: "A plan is for a cluster, of which the bandwidth and latency between devices are known. The machine has no links, or they join fewer devices than the plan needs.", Help: "name a cluster, such as `--target dgx-h100`, or describe the links of yours in `dmir.toml`"},
 	{Code: CodeStep, Name: "plan-step", Doc: "The function is no training step that can be planned: it differentiates nothing, has ops that are not counted or sizes that are not known, or nothing in it can be divided.", Help: "name the function that takes the gradient and returns the next state with `--func`, and give sizes to its symbols with `--bind`"},
+	{Code: CodeExport, Name: "plan-export", Doc: "The tool that a plan is exported for has no form for it, not even one that is near: PyTorch cuts a model into stages between modules, and a loop over stacked weights is none.", Help: "export for another tool, or a plan without what the message names"},
 })

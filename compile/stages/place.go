@@ -129,7 +129,7 @@ func (s *splitter) signature() (changed bool) {
 		}
 	}
 	for i, p := range s.stacked.args { // a device has its piece, whether it needs it or not
-		if device, ok := p.owner(); ok {
+		if device, ok := owner(p); ok {
 			users[i][device] = true
 		}
 	}
@@ -137,7 +137,7 @@ func (s *splitter) signature() (changed bool) {
 	outs := s.body.Terminator().Operands
 	returns := make([][]int, len(outs))
 	for i, v := range outs {
-		if device, ok := s.stacked.results[i].owner(); ok {
+		if device, ok := owner(s.stacked.results[i]); ok {
 			returns[i] = []int{device}
 			continue
 		}

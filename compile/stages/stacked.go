@@ -8,39 +8,21 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/stacks"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
 
-// stacked are the arguments and results of a step that are pieces of a loop over layers (op.StackedAttr): for each the
-// number of the argument or result of the text that it is, or is a piece of, and which piece, or -1.
+// stacked are the places of the arguments and results of a step, some of which are pieces of a loop over layers.
 type stacked struct {
-	args, results []place
+	args, results []stacks.Place
 }
-
-type place struct{ whole, piece int }
 
 // pieces finds what is stacked, and checks that piece i is that of the devices at position i.
 func (s *splitter) pieces() error {
-	of := func(list string, n int) (out []place, most int) {
-		whole := 0
-		for i := 0; i < n; whole++ {
-			k := stackedOf(s.fn.Op, list, i)
-			if k < 1 {
-				out = append(out, place{whole, -1})
-				i++
-				continue
-			}
-			for piece := range k {
-				out = append(out, place{whole, piece})
-			}
-			i, most = i+k, max(most, k)
-		}
-		return out, most
-	}
 	var a, b int
-	s.stacked.args, a = of("arg_attrs", len(s.fn.Args))
-	s.stacked.results, b = of("res_attrs", len(s.body.Terminator().Operands))
+	s.stacked.args, a = stacks.Places(s.fn.Op, "arg_attrs", len(s.fn.Args))
+	s.stacked.results, b = stacks.Places(s.fn.Op, "res_attrs", len(s.body.Terminator().Operands))
 	n := max(a, b)
 	switch {
 	case n == 0:
@@ -60,7 +42,7 @@ func (s *splitter) pieces() error {
 func (s *splitter) evenly() error {
 	for i, a := range s.fn.Args {
 		t := a.Tensor()
-		if s.values == nil || s.stacked.args[i].piece < 0 {
+		if s.values == nil || s.stacked.args[i].Piece < 0 {
 			continue
 		}
 		sh, _ := s.values.Sharding(a)
@@ -79,7 +61,7 @@ func (s *splitter) evenly() error {
 func (s *splitter) owned() error {
 	for i, p := range s.stacked.args {
 		for device := range s.users[i] {
-			if at, ok := p.owner(); ok && at != device {
+			if at, ok := owner(p); ok && at != device {
 				return pass.Errorf(s.fn.Op, "DM836", "the layers of stage %d are needed by the devices with %s = %d: %s", at, s.axis.Name, device, s.fn.Args[i].Name)
 			}
 		}
@@ -87,29 +69,24 @@ func (s *splitter) owned() error {
 	return nil
 }
 
-func stackedOf(f *ir.Op, list string, i int) int {
-	n, _ := op.SignatureAttr(f, list, i, op.StackedAttr).(types.Int)
-	return int(n.V)
-}
-
-// owner is the device whose stages a piece belongs to; ok is false of what is no piece.
-func (p place) owner() (device int, ok bool) { return p.piece, p.piece >= 0 }
+// owner is the device whose stage a piece belongs to; ok is false of what is no piece.
+func owner(p stacks.Place) (device int, ok bool) { return p.Piece, p.Piece >= 0 }
 
 // join is f with the arguments and results of the text in place of their pieces, by which parts are told of theirs. It has
 // no body: what runs are the parts.
 func (k *stacked) join(f *ir.Func, parts []pass.Part) *ir.Func {
-	if !slices.ContainsFunc(slices.Concat(k.args, k.results), func(p place) bool { return p.piece >= 0 }) {
+	if !slices.ContainsFunc(slices.Concat(k.args, k.results), func(p stacks.Place) bool { return p.Piece >= 0 }) {
 		return f
 	}
 	for i := range parts {
 		for n, a := range parts[i].Args {
-			if p := k.args[a]; p.piece >= 0 {
+			if p := k.args[a]; p.Piece >= 0 {
 				parts[i].Func.Args[n].Name = wholeName(parts[i].Func.Args[n].Name)
 			}
-			parts[i].Args[n] = k.args[a].whole
+			parts[i].Args[n] = k.args[a].Whole
 		}
 		for n, r := range parts[i].Results {
-			parts[i].Results[n] = k.results[r].whole
+			parts[i].Results[n] = k.results[r].Whole
 		}
 	}
 	g := *f
@@ -120,27 +97,27 @@ func (k *stacked) join(f *ir.Func, parts []pass.Part) *ir.Func {
 	state := op.State(f.Op)
 	for i, a := range f.Args {
 		p := k.args[i]
-		if p.piece > 0 {
+		if p.Piece > 0 {
 			continue
 		}
 		v := *a
 		v.Index = len(g.Args)
-		if p.piece == 0 {
-			v.Name, v.Type = wholeName(a.Name), wholeOf(a.Tensor(), stackedOf(f.Op, "arg_attrs", i))
+		if p.Piece == 0 {
+			v.Name, v.Type = wholeName(a.Name), wholeOf(a.Tensor(), stacks.Pieces(f.Op, "arg_attrs", i))
 		}
 		g.Args, args = append(g.Args, &v), append(args, unstacked(own(f.Op, "arg_attrs", i)))
 	}
 	for i, t := range f.Results {
 		p := k.results[i]
-		if p.piece > 0 {
+		if p.Piece > 0 {
 			continue
 		}
 		d := unstacked(own(f.Op, "res_attrs", i))
-		if p.piece == 0 {
-			t = wholeOf(t.(*types.Tensor), stackedOf(f.Op, "res_attrs", i))
+		if p.Piece == 0 {
+			t = wholeOf(t.(*types.Tensor), stacks.Pieces(f.Op, "res_attrs", i))
 		}
 		if i < len(state) && state[i] >= 0 {
-			d = op.WithState(d, types.Int{V: int64(k.args[state[i]].whole), Elem: types.I64})
+			d = op.WithState(d, types.Int{V: int64(k.args[state[i]].Whole), Elem: types.I64})
 		}
 		g.Results, results = append(g.Results, t), append(results, d)
 	}

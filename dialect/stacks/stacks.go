@@ -48,6 +48,33 @@ func Stated(m *ir.Module, fn *ir.Func) (l *Loop, n int, problem *shard.Problem) 
 	return l, n, problem
 }
 
+// A Place is that of an argument or a result of a step with pieces: the number of the one of the text that it is, or is a
+// piece of, and which piece, or -1.
+type Place struct{ Whole, Piece int }
+
+// Places are those of the n arguments, or results, that list of f ("arg_attrs", "res_attrs") describes, and how many pieces
+// those have that have most.
+func Places(f *ir.Op, list string, n int) (out []Place, most int) {
+	for whole := 0; len(out) < n; whole++ {
+		k := Pieces(f, list, len(out))
+		if k < 1 {
+			out = append(out, Place{whole, -1})
+			continue
+		}
+		for piece := range k {
+			out = append(out, Place{whole, piece})
+		}
+		most = max(most, k)
+	}
+	return out, most
+}
+
+// Pieces is how many pieces there are of what argument or result i is a piece of, 0 where it is none (op.StackedAttr).
+func Pieces(f *ir.Op, list string, i int) int {
+	n, _ := op.SignatureAttr(f, list, i, op.StackedAttr).(types.Int)
+	return int(n.V)
+}
+
 // Problem is why l cannot be cut into n parts, nil where it can.
 func (l *Loop) Problem(n int) *shard.Problem {
 	msg, help := op.CutProblem(l.Op, n)

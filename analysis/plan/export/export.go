@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"dmir/analysis/plan"
+	"dmir/dialect/ir"
 )
 
 // A Portable is a plan without the program that it was made for: names, sizes and numbers.
@@ -39,6 +40,7 @@ type Portable struct {
 	Predicted Predicted `json:"predicted"`
 
 	search func(plan.Setting) (*plan.Plan, error) // nil where the plan was not searched
+	loop   *ir.Op                                 // over layers, that the text cuts into stages; nil: none
 }
 
 // near is the best plan under a setting, nil where none is searched.
@@ -98,6 +100,8 @@ type Array struct {
 	// Regathered: what devices gather of an argument is freed behind the forward pass and gathered again for the backward pass.
 	Regathered bool  `json:"regathered,omitempty"`
 	Stages     []int `json:"stages,omitempty"` // of a pipeline, those that use it, in order
+	// Stacked: it has an element for each layer, or for several, along its first dimension, of which each stage has its part.
+	Stacked bool `json:"stacked,omitempty"`
 }
 
 // Bytes are those that a device holds of a, whose axes have the sizes of p.

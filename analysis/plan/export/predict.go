@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -10,11 +11,14 @@ import (
 	"dmir/dialect/types"
 )
 
-// predict is what a step takes: by the plan, else by the text.
-func (r *reader) predict() {
+// predict is what a step takes: by the plan, else by the text, which has stages only as it is compiled. The error is that of ctx.
+func (r *reader) predict(ctx context.Context) error {
 	x := &r.p.Predicted
 	x.Sent = -1
-	figures := r.cost.Figures(r.Options.Machine)
+	figures, _ := r.Program.Figures(ctx, r.cost, r.Options.Machine, r.p.Pipeline == "" || r.Plan != nil)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if figures.Time.Known {
 		x.Seconds = figures.Time.Ns / 1e9
 	}
@@ -30,12 +34,13 @@ func (r *reader) predict() {
 		x.Collectives = r.collectives(d.Fn)
 	}
 	if r.Plan == nil {
-		return
+		return nil
 	}
 	x.Seconds, x.Memory, x.Sent = r.Plan.Time, r.Plan.Memory.Total, 0
 	for _, n := range r.Plan.Sent {
 		x.Sent += n
 	}
+	return nil
 }
 
 // collectives are those that a device runs in a step, of one kind and along the same axes together; those that send most first.

@@ -17,6 +17,7 @@ import (
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
 	"dmir/dialect/shard"
+	"dmir/dialect/stacks"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -72,8 +73,12 @@ func Read(ctx context.Context, s Source) (*Portable, error) {
 	r.marks()
 	r.axes()
 	r.states()
-	r.stages()
-	r.predict()
+	if err := r.stages(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.predict(ctx); err != nil {
+		return nil, err
+	}
 	r.p.search, r.p.SequenceParallel = s.Search, r.sequenceParallel()
 	if r.p.Summary == "" {
 		r.p.Summary = r.summary()
@@ -245,12 +250,8 @@ func (r *reader) marks() {
 		}
 		seen[f] = true
 		ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-			if o.Attr(op.RecomputeAttr) != nil {
-				if o.Name == op.Call {
-					r.p.Recompute = plan.Full
-				} else if r.p.Recompute == plan.None {
-					r.p.Recompute = plan.Selective
-				}
+			if again := recomputed(o); again == plan.Full || again != plan.None && r.p.Recompute == plan.None {
+				r.p.Recompute = again
 			}
 			for _, v := range o.Results {
 				s := op.StatedSharding(v)
@@ -275,6 +276,18 @@ func (r *reader) marks() {
 	if r.Plan != nil {
 		r.p.Recompute = r.Plan.Recompute
 	}
+}
+
+// recomputed is what the text says is computed again of o: of a call all, of a loop over layers all, or all but contractions.
+func recomputed(o *ir.Op) string {
+	marked := o.Attr(op.RecomputeAttr) != nil
+	switch {
+	case marked && o.Name == op.Call, o.Attr(op.StagesAttr) != nil && op.Str(o, "save") == "carries":
+		return plan.Full
+	case marked, o.Attr(op.StagesAttr) != nil:
+		return plan.Selective
+	}
+	return plan.None
 }
 
 // points finds the marked values among the operations of the program that was traced.
@@ -386,10 +399,11 @@ func (r *reader) role(name string) Role {
 	return Replica
 }
 
-// stages are the parts of the pipeline, and which of them use an argument.
-func (r *reader) stages() {
+// stages are the parts of the pipeline, and which of them use an argument. Of a loop over layers that is cut into stages, the
+// arguments with an element for each layer are used in pieces.
+func (r *reader) stages(ctx context.Context) error {
 	if r.p.Pipeline == "" || r.on == nil {
-		return
+		return nil
 	}
 	pipe := 1
 	if a := r.p.Axis(r.p.Pipeline); a != nil {
@@ -399,8 +413,22 @@ func (r *reader) stages() {
 	if r.p.Schedule == "" {
 		r.p.Schedule = op.Schedule1F1B
 	}
+	m, whole, layers := r.Module, r.whole, 0
+	loop, n, problem := stacks.Stated(m, r.Func)
+	if loop != nil && problem == nil {
+		trips, _ := op.Trips(loop.Op)
+		all, _ := trips.Int()
+		r.p.loop, layers = loop.Op, int(all)/n
+		m, whole, problem = r.cost.Cut(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case problem != nil:
+		return &plan.Error{Code: plan.CodeStated, At: problem.At, Msg: problem.Msg, Help: problem.Help}
+	}
 	begins := map[int64]*ir.Op{}
-	for _, f := range r.Module.Funcs {
+	for _, f := range m.Funcs {
 		if f.Body == nil {
 			continue
 		}
@@ -416,8 +444,12 @@ func (r *reader) stages() {
 	}
 	r.p.Chunks = max(count/pipe, 1)
 	for k := range count {
-		st := Stage{Place: place(k, pipe, r.p.Schedule)}
-		if o := begins[int64(k)]; o != nil {
+		st := Stage{Place: place(k, pipe, r.p.Schedule), Layers: layers}
+		o := begins[int64(k)]
+		if loop != nil && k > 0 {
+			o = loop.Op
+		}
+		if o != nil {
 			st.Line, st.Begins = r.line(o), whereOf(o)
 		}
 		if r.Plan != nil && k < len(r.Plan.Stages) {
@@ -425,8 +457,11 @@ func (r *reader) stages() {
 		}
 		r.p.Stages = append(r.p.Stages, st)
 	}
-	for i, a := range r.whole.Args {
-		r.p.Arguments[i].Stages = stagesOf(a)
+	places, _ := stacks.Places(whole.Op, "arg_attrs", len(whole.Args))
+	for i, v := range whole.Args {
+		a := &r.p.Arguments[places[i].Whole]
+		a.Stages = slices.Compact(slices.Sorted(slices.Values(append(a.Stages, stagesOf(v)...))))
+		a.Stacked = places[i].Piece >= 0
 	}
 	for i, a := range r.p.Arguments { // an optimizer is where its parameter is
 		if len(a.Stages) == 0 && a.Of >= 0 {
@@ -435,9 +470,10 @@ func (r *reader) stages() {
 	}
 	for i := range r.p.Results {
 		if from := r.p.Results[i].Next; from >= 0 {
-			r.p.Results[i].Stages = r.p.Arguments[from].Stages
+			r.p.Results[i].Stages, r.p.Results[i].Stacked = r.p.Arguments[from].Stages, r.p.Arguments[from].Stacked
 		}
 	}
+	return nil
 }
 
 // place is where stage k of a schedule lies along an axis of p devices.

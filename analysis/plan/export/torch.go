@@ -18,6 +18,13 @@ var torchCode string
 
 // writeTorch writes a module of Python that needs PyTorch alone.
 func writeTorch(w io.Writer, p *Portable) error {
+	if p.loop != nil && len(p.Stages) > 1 {
+		return &plan.Error{
+			Code: plan.CodeExport, At: p.loop,
+			Msg:  fmt.Sprintf("PyTorch's stages are modules, each with parameters of its own, and the layers of @%s are one loop over stacked weights", p.Function),
+			Help: "trace a model whose layers are modules, as those of an nn.ModuleList, or export a plan without stages: --pipe 1",
+		}
+	}
 	t := torchOf(p)
 	text := commented(t.notes()) + torchCode
 	for _, table := range []struct{ name, empty, value string }{
