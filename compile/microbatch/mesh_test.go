@@ -139,6 +139,7 @@ func TestMeshPositions(t *testing.T) {
 	extra := `%i = dm.iota dim = 0 : tensor<16x1xf64>
   %k = dm.mul %h, %i : (tensor<16x8xf64>, tensor<16x1xf64>) -> tensor<16x8xf64>`
 	together(t, fmt.Sprintf(meshed, 2, 1, extra), 2, 1e-12)
+	together(t, fmt.Sprintf(meshed, 2, 2, extra), 3, 1e-12) // 6, 6 and 4 of them
 	extra = `%q = dm.reshape %h : (tensor<16x8xf64>) -> tensor<16x2x1x4xf64>
   %y0 = dm.attention %q, %q, %q, %s, dropout = 0.5, seed = 5 : (tensor<16x2x1x4xf64>, tensor<16x2x1x4xf64>, tensor<16x2x1x4xf64>, tensor<i32>) -> tensor<16x2x1x4xf64>
   %k = dm.reshape %y0 : (tensor<16x2x1x4xf64>) -> tensor<16x8xf64>`

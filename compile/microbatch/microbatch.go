@@ -10,7 +10,7 @@ import (
 
 // Codes are the reasons why a step is not cut.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM834", Name: "not-cut", Doc: "A step with `dm.microbatches` is run one micro-batch after the other, and computes what it computes of the whole batch: sums over it are accumulated. This step cannot be cut so: no argument is a batch, its size is no multiple of the number of micro-batches, or an op needs all rows at once.", Help: "do without `dm.microbatches`"},
+	{Code: "DM834", Name: "not-cut", Doc: "A step with `dm.microbatches` is run one micro-batch after the other, and computes what it computes of the whole batch: sums over it are accumulated. This step cannot be cut so: no argument is a batch, it has too few rows for so many micro-batches, or an op needs all rows at once.", Help: "do without `dm.microbatches`"},
 })
 
 // Pass cuts the batch of a function with dm.microbatches.

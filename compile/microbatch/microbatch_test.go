@@ -258,10 +258,20 @@ func.func private @l(%x: tensor<3x8x4xf64>, %w: tensor<4x4xf64>) -> tensor<f64> 
 func TestGradientOfTheWholeBatch(t *testing.T) {
 	for name, text := range programs {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{2, 4, 8} {
+			for _, n := range []int{2, 3, 4, 8} {
 				same(t, text, n, 3, 1e-12)
 			}
 		})
+	}
+}
+
+// Where the last micro-batch has fewer rows than the others, it alone is masked.
+func TestUneven(t *testing.T) {
+	u := same(t, programs["mean"], 3, 1, 1e-12)
+	for _, o := range u.Func.Body.Ops {
+		if o.Name == "dm.select" && o.Int(op.MicroAttr, -1) != 2 {
+			t.Errorf("micro-batch %d is masked", o.Int(op.MicroAttr, -1))
+		}
 	}
 }
 
@@ -281,13 +291,13 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		"rows that are sorted": {step("  %y = dm.sort %p, dim = 0 : (tensor<6x3xf64>) -> tensor<6x3xf64>"), 2, "for dm.sort, the whole batch of %p is needed at once (dimension 0 of %x"},
-		"no divisor":           {step("  %y = dm.exp %p : tensor<6x3xf64>"), 4, "dimension 0 of %x has 6 elements, which 4 micro-batches do not divide evenly"},
+		"no divisor":           {step("  %y = dm.exp %p : tensor<6x3xf64>"), 4, "dimension 0 of %x has 6 elements: of 4 micro-batches, with 2 each but for the last, some would have none"},
 		"no divisor, and weights that state nothing": {`func.func @f(%x: tensor<6x8xf64>, %n: tensor<f64> {dm.init = 1.0}, %w: tensor<8x8xf64>) -> (tensor<f64>, tensor<8x8xf64>) {
   %p = dm.matmul %x, %w : (tensor<6x8xf64>, tensor<8x8xf64>) -> tensor<6x8xf64>
   %loss = dm.reduce add %p : (tensor<6x8xf64>) -> tensor<f64>
   %next = dm.mul %w, %n : (tensor<8x8xf64>, tensor<f64>) -> tensor<8x8xf64>
   return %loss, %next : tensor<f64>, tensor<8x8xf64>
-}`, 4, "dimension 0 of %x has 6 elements, which 4 micro-batches do not divide evenly"},
+}`, 4, "dimension 0 of %x has 6 elements: of 4 micro-batches, with 2 each but for the last, some would have none"},
 		"no batch": {`func.func @f(%w: tensor<3x3xf64> {dm.stddev = 0.5}) -> (tensor<3x3xf64> {dm.state = "w"}) {
   %y = dm.exp %w : tensor<3x3xf64>
   return %y : tensor<3x3xf64>

@@ -102,6 +102,38 @@ func.func private @loss`,
 	}
 }
 
+// Of samples that the micro-batches do not divide the last one has fewer: steps are those of the whole batch.
+func TestUnevenMicrobatches(t *testing.T) {
+	rows := strings.NewReplacer("8x6xf64", "10x6xf64", "8xi64", "10xi64", "8x5xf64", "10x5xf64", "4x8x6", "4x10x6")
+	for _, c := range []struct {
+		name string
+		with []string
+	}{
+		{"3, 3, 3 and 1", nil},
+		{"4, 4 and 2", []string{"dm.microbatches = 4", "dm.microbatches = 3"}},
+		{"loops in the stages", []string{"pipe = 4", "pipe = 2", "dm.stages = 4", "dm.stages = 2"}},
+		{"over data", []string{"pipe = 4", "pipe = 2, data = 2", "dm.stages = 4", "dm.stages = 2", "(%x: !x, %y", "(%x: !x {dm.sharding = #dm.at<split = @plan[{data}, {}]>}, %y"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.NewReplacer(c.with...).Replace(rows.Replace(layered(t)))
+			want, state := one(t, text, 2)
+			got, gotState := together(t, text, 2)
+			for i := range want {
+				if far(want[i], got[i], 1e-12) {
+					t.Fatalf("losses %v, want %v", got, want)
+				}
+			}
+			for i := range state {
+				for k := range state[i].Len() {
+					if state[i].Elem.IsFloat() && far(state[i].Float(k), gotState[i].Float(k), 1e-9) {
+						t.Fatalf("result %d: %s, want %s", i, gotState[i], state[i])
+					}
+				}
+			}
+		})
+	}
+}
+
 // Loops that cannot be cut into stages have an error at the loop, or at the step.
 func TestLayersErrors(t *testing.T) {
 	for _, c := range []struct {

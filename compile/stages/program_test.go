@@ -36,6 +36,7 @@ func TestTrainingStep(t *testing.T) {
 		{"interleaved on 2 devices", []string{"1f1b", "interleaved", "pipe = 4", "pipe = 2"}, true},
 		{"zb-v on 2 devices", []string{"1f1b", "zb-v", "pipe = 4", "pipe = 2"}, true},
 		{"8 micro-batches", []string{"dm.microbatches = 4", "dm.microbatches = 8"}, false},
+		{"3 micro-batches, of 3, 3 and 2 samples", []string{"dm.microbatches = 4", "dm.microbatches = 3"}, false},
 		{"1 micro-batch", []string{"dm.microbatches = 4", "dm.microbatches = 1"}, false},
 		{"over data", []string{"pipe = 4", "pipe = 4, data = 2", "!x = tensor<8x6xf64>", "!x = tensor<8x6xf64, #dm.at<split = @plan[{data}, {}]>>"}, false},
 		{"over tensor", []string{"pipe = 4", "pipe = 4, tensor = 2", "!w = tensor<6x6xf64>", "!w = tensor<6x6xf64, #dm.at<split = @plan[{}, {tensor}]>>"}, false},

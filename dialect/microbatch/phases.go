@@ -29,6 +29,7 @@ type writer struct {
 	// rowsOf are the results that rows of all micro-batches were put together to.
 	rowsOf map[*ir.Value]*ir.Value
 	apart  bool // a position in the batch was needed, or a number of rows that the groups do not divide
+	uneven bool // the last micro-batch has fewer rows than the others, and is padded
 }
 
 func newWriter(f *ir.Func, b *batch, n int) *writer {

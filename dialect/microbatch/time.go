@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/raise"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 )
@@ -34,7 +35,7 @@ func (w *writer) function() (g *ir.Func, whole bool) {
 	}
 	w.rowsOf = map[*ir.Value]*ir.Value{}
 	w.parts, w.wide, w.acc = map[part]*ir.Value{}, map[part]*ir.Value{}, map[*ir.Op]*ir.Value{}
-	w.apart = false
+	w.apart, w.uneven = false, false
 	for i, a := range f.Args {
 		v := block.AddArg(a.Name, a.Type)
 		v.Span = a.Span
@@ -79,6 +80,9 @@ func (w *writer) function() (g *ir.Func, whole bool) {
 	ret := w.b.Builder.Op(op.Return, outs, nil)
 	ret.Origin = w.b.At.Origin
 	g = &ir.Func{Op: o, Name: f.Name, Private: f.Private, Args: block.Args, Results: slices.Clone(f.Results), Body: block}
+	if w.uneven {
+		raise.Indices(block) // of rows that all are there
+	}
 	op.RemoveDead(block)
 	return g, !w.apart && !slices.ContainsFunc(positions, func(v *ir.Value) bool { return len(v.Uses) > 0 })
 }
@@ -179,7 +183,9 @@ func (w *writer) rows(x *ir.Value, d, i int, from *ir.Op) *ir.Value {
 	}
 	var v *ir.Value
 	if w.groups == 1 || w.apart {
-		w.made(from, i, func() { v = w.cut(x, d, int64(i)*(size/n), int64(i+1)*(size/n)) })
+		k := each(size, n)
+		w.uneven = w.uneven || k*n > size
+		w.made(from, i, func() { v = w.padded(w.cut(x, d, int64(i)*k, min(int64(i+1)*k, size)), d, k) })
 	} else {
 		all := part{x, d, -1, stage}
 		if w.wide[all] == nil {
@@ -203,6 +209,18 @@ func (w *writer) cut(x *ir.Value, d int, start, limit int64) *ir.Value {
 		{Name: "limit_indices", Value: op.IntList(int(limit))},
 		{Name: "dims", Value: op.IntList(d)},
 	})
+}
+
+// padded is x with size elements along dimension d, those behind its own zeros.
+func (w *writer) padded(x *ir.Value, d int, size int64) *ir.Value {
+	n, _ := x.Tensor().Shape[d].Int()
+	if n == size {
+		return x
+	}
+	low, high := make([]int, x.Tensor().Rank()), make([]int, x.Tensor().Rank())
+	high[d] = int(size - n)
+	zero := w.b.Splat(&types.Tensor{Elem: x.Elem(), At: index.At}, 0)
+	return w.b.Value("pad", []*ir.Value{x, zero}, []types.Named{{Name: "low", Value: op.IntList(low...)}, {Name: "high", Value: op.IntList(high...)}})
 }
 
 // replaced is shape with other sizes in place of dimension d.
@@ -396,6 +414,9 @@ func (w *writer) returned(v *ir.Value) *ir.Value {
 			}
 		}
 		r = w.b.Value("concatenate", pieces, []types.Named{{Name: "dim", Value: types.Int{V: int64(along)}}})
+		if !apart && each(size, n)*n > size {
+			r = w.cut(r, d, 0, size)
+		}
 		r = w.b.Reshape(r, shape...)
 	})
 	r.Name = whole.Name

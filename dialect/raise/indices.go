@@ -9,20 +9,20 @@ import (
 	"dmir/dialect/types"
 )
 
-// Printers write checks of indices that always hold: JAX counts a negative index from
-// the end and tests each for being inside, those that it numbers itself as well. indices
+// Indices removes what the range of an integer decides. Printers write checks of indices that always hold: JAX counts a negative index from
+// the end and tests each for being inside, those that it numbers itself as well. It
 // removes from b what the range of an integer decides, and reports whether it did: the
 // checks, the selects that they decide, clamps within their limits, slices of one operand
 // of a concatenation and gathers along a dimension of size 1. A gather of element
 // i·n + j of a matrix as one row, with i counting its rows, becomes one of column j in
 // each row.
-func indices(b *ir.Block) bool {
+func Indices(b *ir.Block) bool {
 	changed := false
 	for i := 0; i < len(b.Ops); i++ {
 		o := b.Ops[i]
 		for _, r := range o.Regions {
 			for _, inner := range r.Blocks {
-				changed = indices(inner) || changed
+				changed = Indices(inner) || changed
 			}
 		}
 		if len(o.Results) != 1 || len(o.Results[0].Uses) == 0 || !plain(o.Results[0]) || !op.Valid(o) || o.Verbatim {

@@ -42,7 +42,7 @@ func Module(m *ir.Module) map[string]int {
 		return found
 	}
 	in := func(f *ir.Func) {
-		if indices(f.Body) {
+		if Indices(f.Body) {
 			op.RemoveDead(f.Body)
 		}
 		block(f.Body, found)
