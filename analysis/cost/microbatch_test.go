@@ -58,7 +58,7 @@ func TestUncutMicrobatches(t *testing.T) {
 }
 `, program.Options{Target: lookup(t, "h200")})
 	d, problem := p.Funcs[0].Divide()
-	if d != nil || problem == nil || !strings.Contains(problem.Msg, "which 4 micro-batches do not divide evenly") || !strings.Contains(problem.Help, "1, 2, 3 or 6") {
+	if d != nil || problem == nil || !strings.Contains(problem.Msg, "of 4 micro-batches, with 2 each but for the last, some would have none") || !strings.Contains(problem.Help, "1, 2, 3 or 6") {
 		t.Errorf("divided %v, problem %+v", d != nil, problem)
 	}
 }

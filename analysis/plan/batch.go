@@ -33,6 +33,7 @@ func (g *graph) divideBatch(named []string) error {
 		}
 		known.Data[i] = true
 	}
+	g.known = known
 	dims, problem := microbatch.Batch(g.fn, known)
 	if problem != nil && len(named) > 0 {
 		return &Error{
@@ -70,6 +71,17 @@ func (g *graph) divideBatch(named []string) error {
 		if n.o != nil {
 			g.follow(n)
 		}
+	}
+	return nil
+}
+
+// cuttable is why the batch cannot be cut into n micro-batches that do not divide it, nil where it can.
+func (g *graph) cuttable(n int) error {
+	if n < 2 || g.batch%int64(n) == 0 {
+		return nil
+	}
+	if problem := microbatch.Cut(g.fn, n, g.known); problem != nil {
+		return &Error{Code: CodeDevices, At: g.siteOf(problem.At), Msg: problem.Msg, Help: fmt.Sprintf("give --microbatches a number that divides %s, or one that leaves each some", diag.Count(int(g.batch), "sample"))}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/base/work"
 	"dmir/dialect/ir"
+	"dmir/dialect/microbatch"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -78,6 +79,7 @@ type graph struct {
 	state  []int             // values of arguments that are state
 	data   []int             // values of arguments with samples
 	batch  int64             // samples of a step
+	known  microbatch.Known  // by which that was found
 	// samples are the arguments with samples, whole those that may have been meant to: that neither have samples nor are
 	// stated or known to be no data.
 	samples, whole []string

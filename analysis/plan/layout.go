@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/analysis/network"
+	"dmir/dialect/microbatch"
 )
 
 // maxAxes is how many axes divide values; the pipeline has one of its own.
@@ -138,6 +139,17 @@ func (g *grid) eachHas(v *value, l layout) bool {
 	return true
 }
 
+// rows are those of a micro-batch, of so many samples.
+func (g *grid) rows(samples int64) int64 { return microbatch.Each(samples, g.micro) }
+
+// even is rows where all micro-batches have as many, else 1, which devices cannot have equal pieces of.
+func (g *grid) even(samples int64) int64 {
+	if samples%g.micro != 0 {
+		return 1
+	}
+	return samples / g.micro
+}
+
 // piece is the bytes that a device has of v in layout l, of one micro-batch.
 func (g *grid) piece(v *value, l layout) float64 {
 	if len(v.shape) == 0 {
@@ -147,7 +159,7 @@ func (g *grid) piece(v *value, l layout) float64 {
 	for d, size := range v.shape {
 		parts := g.parts(l, d)
 		if d == v.batch {
-			parts *= g.micro
+			size = g.rows(size)
 		}
 		n *= float64((size + parts - 1) / parts)
 	}
@@ -297,8 +309,7 @@ func (g *grid) fits(v *value, l layout) bool {
 	for d, size := range v.shape {
 		parts := g.parts(l, d)
 		if d == v.batch {
-			parts *= g.micro
-			if size%parts != 0 {
+			if g.rows(size)%parts != 0 || !microbatch.Fits(size, g.micro) {
 				return false
 			}
 			continue

@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 		{"no links", twoProducts, "h200", Options{Devices: 4}, CodeLinks, "no cluster", "dgx-h100"},
 		{"axes and devices", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Data: 3}}, CodeDevices, "8 devices do not divide", "--devices"},
 		{"two third axes", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Context: 2, Expert: 2}}, CodeStated, "two axes", "one of them"},
-		{"micro-batches", twoProducts, "dgx-h100", Options{Devices: 4, Fix: Setting{Microbatches: 5}}, CodeDevices, "64 samples do not divide into 5", "possible are"},
+		{"micro-batches", twoProducts, "dgx-h100", Options{Devices: 4, Fix: Setting{Microbatches: 33}}, CodeDevices, "has 64 elements: of 33 micro-batches, with 2 each but for the last, some would have none", "that divides 64 samples"},
 		{"pipeline of no layers", twoProducts, "dgx-h100", Options{Devices: 8, Fix: Setting{Pipe: 8}}, CodeDevices, "pipeline of 8 stages", "fewer stages"},
 		{"memory", twoProducts, "dgx-h100", Options{Devices: 4, Memory: 100_000}, CodeMemory, "lacks", "--memory"},
 		{"mesh of another size", "dm.mesh @pod {data = 2}\n" + stated, "dgx-h100", Options{Devices: 4}, CodeStated, "2 devices (data = 2)", "devices of the mesh"},

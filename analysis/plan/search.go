@@ -30,6 +30,9 @@ func Search(ctx context.Context, m *ir.Module, fn *ir.Func, o Options) (*Result,
 	if o.Limit > 0 {
 		s.ends = start.Add(o.Limit)
 	}
+	if err := s.cuttable(s.o.Fix.Microbatches); err != nil {
+		return nil, err
+	}
 	settings := s.settings()
 	if len(settings) == 0 {
 		return nil, s.noSetting()

@@ -150,13 +150,10 @@ func (f Setting) third() Axis {
 	return Axis{contextAxis, max(f.Context, 1)}
 }
 
-// micros are the numbers of micro-batches to look at: samples divide into them, each is divided over the data
+// micros are the numbers of micro-batches to look at: the one that is asked for, else samples divide into them, each is divided over the data
 // axis where that is possible, and their size on a device is a power of two.
 func (s *search) micros(of *form, data, pipe int64) []int64 {
 	if f := int64(s.o.Fix.Microbatches); f > 0 {
-		if of.batch%f != 0 {
-			return nil
-		}
 		return []int64{f}
 	}
 	if of.batch == 0 {
@@ -200,9 +197,6 @@ func divisors(n int64) (out []int64) {
 // noSetting is why no mesh can be looked at.
 func (s *search) noSetting() error {
 	f := s.o.Fix
-	if f.Microbatches > 0 && s.batch%int64(f.Microbatches) != 0 {
-		return &Error{Code: CodeDevices, Msg: fmt.Sprintf("%d samples do not divide into %d micro-batches", s.batch, f.Microbatches), Help: fmt.Sprintf("possible are %v", divisors(s.batch))}
-	}
 	asked, sizes := 1, ""
 	for _, a := range f.Axes() {
 		if a.Size > 0 {

@@ -81,11 +81,11 @@ func (g *graph) options(n *node, gr *grid) [maxAxes][]int8 {
 			if !ok || pieces[f] == op.OnePiece || !g.outermost(n, f) {
 				continue
 			}
-			parts := int64(axis.Size)
+			parts, all := int64(axis.Size), k
 			if f == n.batch {
-				parts *= gr.micro
+				k, all = gr.rows(k), gr.even(k)
 			}
-			if pieces[f] == op.EqualPieces && k%parts != 0 || !divides(k, parts) || !g.allowed(n, f, a, gr) {
+			if pieces[f] == op.EqualPieces && all%parts != 0 || !divides(k, parts) || !g.allowed(n, f, a, gr) {
 				continue
 			}
 			out[a] = append(out[a], int8(f))
@@ -190,11 +190,11 @@ func (g *graph) divided(n *node, gr *grid, s strategy, bandwidth float64) (strat
 			continue
 		}
 		k, _ := size.Int()
-		p := parts[f]
+		p, all := parts[f], k
 		if f == n.batch {
-			p *= gr.micro
+			k, all = gr.rows(k), gr.even(k)
 		}
-		if pieces[f] == op.EqualPieces && k%p != 0 || !divides(k, p) {
+		if pieces[f] == op.EqualPieces && all%p != 0 || !divides(k, p) {
 			return s, false
 		}
 	}

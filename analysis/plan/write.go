@@ -393,14 +393,12 @@ func (w *writer) signature() []diag.Edit {
 		if again, ok := w.again[i]; ok {
 			list = append(list, attribute{op.RegatherAttr, again})
 		}
-		entry := entries(list)
 		if !a.Attrs.Empty() {
-			at := t.Abs(a.Attrs).Start + 1
-			edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: entry + ", "})
+			edits = append(edits, w.within(t, a.Attrs, list))
 			continue
 		}
 		at := t.Abs(a.Type).End
-		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: " {" + entry + "}"})
+		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: " {" + entries(list) + "}"})
 	}
 	var own []attribute
 	state := func(name, value string) {
@@ -416,14 +414,12 @@ func (w *writer) signature() []diag.Edit {
 		state(op.ScheduleAttr, fmt.Sprintf("%q", w.c.Schedule))
 	}
 	if len(own) > 0 {
-		list := entries(own)
 		switch {
 		case !t.Attrs.Empty():
-			at := t.Abs(t.Attrs).Start + 1
-			edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: list + ", "})
+			edits = append(edits, w.within(t, t.Attrs, own))
 		case len(t.Regions) > 0:
 			at := t.Off + int(t.Regions[0].Open)
-			edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: "attributes {" + list + "} "})
+			edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: "attributes {" + entries(own) + "} "})
 		}
 	}
 	return edits
@@ -441,6 +437,16 @@ func entries(list []attribute) string {
 	return strings.Join(out, ", ")
 }
 
+// within puts attributes into a dictionary of t, in front of what it has.
+func (w *writer) within(t *ast.Op, dictionary ast.Rel, list []attribute) diag.Edit {
+	at := t.Abs(dictionary).Start + 1
+	comma := ", "
+	if strings.TrimSpace(strings.Trim(t.Text(w.src, dictionary), "{}")) == "" {
+		comma = ""
+	}
+	return diag.Edit{Span: source.Span{Start: at, End: at}, Text: entries(list) + comma}
+}
+
 // attach gives an op attributes: in its dictionary, or in a new one in front of its types.
 func (w *writer) attach(o *ir.Op, list []attribute) (diag.Edit, bool) {
 	t := origin.Tree(o)
@@ -448,12 +454,7 @@ func (w *writer) attach(o *ir.Op, list []attribute) (diag.Edit, bool) {
 		return diag.Edit{}, false
 	}
 	if !t.Attrs.Empty() {
-		at := t.Abs(t.Attrs).Start + 1
-		comma := ", "
-		if strings.TrimSpace(strings.Trim(t.Text(w.src, t.Attrs), "{}")) == "" {
-			comma = ""
-		}
-		return diag.Edit{Span: source.Span{Start: at, End: at}, Text: entries(list) + comma}, true
+		return w.within(t, t.Attrs, list), true
 	}
 	text := w.src.Text()
 	at := t.Abs(t.Sig).Start

@@ -71,7 +71,7 @@ func divide(f *ir.Func, n int, k Known) (*batch, *shard.Problem) {
 			if n == 1 {
 				return attempt(f, *c, smallestFactor(c.size), kept)
 			}
-			if !fits(c.size, int64(n)) {
+			if !Fits(c.size, int64(n)) {
 				return nil, indivisible(f, *c, n)
 			}
 			return attempt(f, *c, int64(n), kept)
@@ -126,7 +126,7 @@ func divideBut(f *ir.Func, n int, kept, only []bool, most int64) (*batch, *shard
 		if n == 1 {
 			parts = smallestFactor(c.size)
 		}
-		if parts < 2 || !fits(c.size, parts) {
+		if parts < 2 || !Fits(c.size, parts) {
 			note(indivisible(f, c, n))
 			continue
 		}
@@ -172,16 +172,16 @@ func divideBut(f *ir.Func, n int, kept, only []bool, most int64) (*batch, *shard
 func indivisible(f *ir.Func, c candidate, n int) *shard.Problem {
 	return &shard.Problem{
 		At:   f.Op,
-		Msg:  fmt.Sprintf("dimension %d of %s has %d elements: of %d micro-batches, with %d each but for the last, some would have none", c.dim, f.Args[c.arg].Name, c.size, n, each(c.size, int64(n))),
+		Msg:  fmt.Sprintf("dimension %d of %s has %d elements: of %d micro-batches, with %d each but for the last, some would have none", c.dim, f.Args[c.arg].Name, c.size, n, Each(c.size, int64(n))),
 		Help: "state " + op.MicrobatchesAttr + " as " + choices(c.size),
 	}
 }
 
-// fits reports whether each of n micro-batches has some of size rows, where all but the last ones have equally many.
-func fits(size, n int64) bool { return (n-1)*each(size, n) < size }
+// Fits reports whether each of n micro-batches has some of size rows, where all but the last one have equally many (Each).
+func Fits(size, n int64) bool { return (n-1)*Each(size, n) < size }
 
-// each is how many of size rows a micro-batch has, of n; the last one may have fewer, and is padded.
-func each(size, n int64) int64 { return (size + n - 1) / n }
+// Each is how many of size rows a micro-batch has, of n; the last one may have fewer, and is padded.
+func Each(size, n int64) int64 { return (size + n - 1) / n }
 
 func smallestFactor(n int64) int64 {
 	for k := int64(2); k*k <= n; k++ {
@@ -196,7 +196,7 @@ func smallestFactor(n int64) int64 {
 func choices(n int64) string {
 	var list []string
 	for k := int64(1); k <= min(n, mostMicrobatches); k++ {
-		if fits(n, k) {
+		if Fits(n, k) {
 			list = append(list, fmt.Sprint(k))
 		}
 	}
@@ -371,7 +371,7 @@ func attempt(f *ir.Func, c candidate, n int64, kept []bool) (*batch, *shard.Prob
 						c.dim, f.Args[c.arg].Name, f.Args[i].Name),
 					Help: "micro-batches are cut along a dimension that only data has",
 				}
-			case !fits(size, n):
+			case !Fits(size, n):
 				return nil, indivisible(f, candidate{i, d, size}, int(n))
 			}
 			b.divide[a] = d

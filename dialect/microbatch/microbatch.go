@@ -97,6 +97,12 @@ func Batch(f *ir.Func, k Known) (map[int]int, *shard.Problem) {
 	return dims, nil
 }
 
+// Cut is why f, which is as for Split, cannot be cut into n micro-batches; nil where it can.
+func Cut(f *ir.Func, n int, k Known) *shard.Problem {
+	_, problem := divide(f, n, k)
+	return problem
+}
+
 // marked is f as its only micro-batch: the ops that would be computed for each of several are of micro-batch 0.
 func marked(f *ir.Func) (*ir.Func, *shard.Problem) {
 	b, problem := divide(f, 1, Known{})

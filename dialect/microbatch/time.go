@@ -183,7 +183,7 @@ func (w *writer) rows(x *ir.Value, d, i int, from *ir.Op) *ir.Value {
 	}
 	var v *ir.Value
 	if w.groups == 1 || w.apart {
-		k := each(size, n)
+		k := Each(size, n)
 		w.uneven = w.uneven || k*n > size
 		w.made(from, i, func() { v = w.padded(w.cut(x, d, int64(i)*k, min(int64(i+1)*k, size)), d, k) })
 	} else {
@@ -414,7 +414,7 @@ func (w *writer) returned(v *ir.Value) *ir.Value {
 			}
 		}
 		r = w.b.Value("concatenate", pieces, []types.Named{{Name: "dim", Value: types.Int{V: int64(along)}}})
-		if !apart && each(size, n)*n > size {
+		if !apart && Each(size, n)*n > size {
 			r = w.cut(r, d, 0, size)
 		}
 		r = w.b.Reshape(r, shape...)

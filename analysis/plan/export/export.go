@@ -4,10 +4,12 @@
 package export
 
 import (
+	"fmt"
 	"slices"
 
 	"dmir/analysis/plan"
 	"dmir/dialect/ir"
+	"dmir/syntax/diag"
 )
 
 // A Portable is a plan without the program that it was made for: names, sizes and numbers.
@@ -49,6 +51,18 @@ func (p *Portable) near(s plan.Setting) (*plan.Plan, error) {
 		return nil, nil
 	}
 	return p.search(s)
+}
+
+// unequal is the error of a tool whose micro-batches have equally many samples of each of so many devices, where those of p have not;
+// else nil.
+func (p *Portable) unequal(tool string, devices int) error {
+	if all := int64(devices * p.Microbatches); p.Microbatches < 2 || p.Samples == 0 || p.Samples%all == 0 {
+		return nil
+	}
+	return &plan.Error{
+		Code: plan.CodeExport, Msg: fmt.Sprintf("the micro-batches of %s have equally many samples, and %d are not divided by %d micro-batches on %s", tool, p.Samples, p.Microbatches, diag.Count(devices, "device")),
+		Help: "plan with --microbatches N of a number that divides them",
+	}
 }
 
 // HasState reports whether the step returns next values of its arguments, so that it can be repeated.

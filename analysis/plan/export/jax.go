@@ -24,6 +24,15 @@ var jaxCode string
 // writeJAX writes a module of Python that needs JAX alone.
 func writeJAX(w io.Writer, p *Portable) error {
 	p = withoutPipeline(p)
+	groups := 1
+	for _, a := range p.Arguments {
+		if a.Kind == plan.Samples && a.Batch >= 0 && a.Batch < len(a.Spec) {
+			groups = max(groups, p.Parts(a.Spec[a.Batch]))
+		}
+	}
+	if err := p.unequal("JAX's loop", groups); err != nil {
+		return err
+	}
 	var axes strings.Builder
 	for _, a := range p.Axes {
 		fmt.Fprintf(&axes, "    %s: %d,  # %s\n", pyString(a.Name), a.Size, a.Role)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,6 +171,22 @@ func TestLoop(t *testing.T) {
 		"[0] false; [0 1] true; [1] false; [0 1] true"
 	if text := strings.Join(got, "; "); text != want || d.Chunks != 1 || d.Recompute != plan.Full {
 		t.Errorf("%d stages on a device, recomputation %s; %s\nwant %s", d.Chunks, d.Recompute, text, want)
+	}
+}
+
+// Tools whose micro-batches have equally many samples refuse others.
+func TestUnequalMicrobatches(t *testing.T) {
+	d := programs[0].described(t)
+	for _, c := range []struct {
+		tool    string
+		micro   int
+		refused bool
+	}{{"jax", 4, false}, {"jax", 3, true}, {"torch", 4, false}, {"torch", 3, true}, {"megatron", 3, false}} {
+		d.Microbatches = c.micro
+		err := export.Lookup(c.tool).Write(io.Discard, d)
+		if no := (*plan.Error)(nil); c.refused != errors.As(err, &no) || c.refused && (no.Code != plan.CodeExport || !strings.Contains(no.Msg, "16 are not divided by 3 micro-batches")) {
+			t.Errorf("%s with %d micro-batches: %v", c.tool, c.micro, err)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ func writeTorch(w io.Writer, p *Portable) error {
 		}
 	}
 	t := torchOf(p)
+	if err := p.unequal("PyTorch's pipeline", p.Size(Data)); t.pipe != "" && err != nil {
+		return err
+	}
 	text := commented(t.notes()) + torchCode
 	for _, table := range []struct{ name, empty, value string }{
 		{"AXES", "{}", pyDict(t.axes)},

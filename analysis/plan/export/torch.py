@@ -211,8 +211,8 @@ class Step:
             if self.dense is not None:
                 part = [self.spread(x, divided) for x, (_, divided) in zip(part, INPUTS)]
             loss = self.loss(model(*part), wanted)
-            if self.mean:
-                loss = loss / MICROBATCHES
+            if self.mean:  # the last part may have fewer samples
+                loss = loss * (wanted.shape[TARGET] / target.shape[TARGET])
             loss.backward()
             total += loss.detach()
         return total.full_tensor() if isinstance(total, DTensor) else total
