@@ -213,8 +213,18 @@ func TestLoopsArePlannedAsCalls(t *testing.T) {
 	if math.Abs(loop.Modelled-calls.Modelled) > 0.05*calls.Modelled || math.Abs(float64(loop.Memory.Total-calls.Memory.Total)) > 0.25*float64(calls.Memory.Total) {
 		t.Errorf("as a loop %.4g s and %d bytes, as calls %.4g s and %d bytes", loop.Modelled, loop.Memory.Total, calls.Modelled, calls.Memory.Total)
 	}
-	if len(loop.Stages) != 4 || loop.Stages[1].Layers != 2 {
-		t.Errorf("stages %+v", loop.Stages)
+	if len(loop.Stages) != 4 || loop.Stages[1].Layers != 2 || calls.Stages[1].Layers != 3 {
+		t.Errorf("stages of the loop %+v, of calls %+v", loop.Stages, calls.Stages)
+	}
+	// With as many layers in each stage and states divided alike, devices hold the same.
+	d.layers, fix.States = 4, plan.StatesSplit
+	loop = found(t, d.text(), 8, fix, false).Plans[0]
+	d.loop = false
+	calls = found(t, d.text(), 8, fix, false).Plans[0]
+	for k, s := range loop.Stages {
+		if c := calls.Stages[k]; s.Memory != c.Memory || s.Layers != c.Layers {
+			t.Errorf("in stage %d the loop holds %d bytes, calls %d", k, s.Memory, c.Memory)
+		}
 	}
 }
 
