@@ -96,6 +96,8 @@ type Model struct {
 	// some: nothing says that they are no data.
 	Batch []string `json:"batch,omitempty"`
 	Whole []string `json:"whole,omitempty"`
+	// Backward is how many layers a loop has through which the step goes back itself, as one of JAX does: it has no stages. 0: none.
+	Backward int `json:"backward,omitempty"`
 }
 
 // An Axis is an axis of the mesh of a plan.

@@ -14,6 +14,8 @@ import (
 	"dmir/analysis/plan/solve"
 	"dmir/base/parallel"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/stacks"
 	"dmir/syntax/source"
 )
 
@@ -493,6 +495,20 @@ func (s *search) keep(found []*candidate, bound float64, need shortage) {
 	}
 }
 
+// backward is the number of layers of a loop through which the text goes back itself.
+func (s *search) backward() int {
+	if len(s.wrt) > 0 { // what dm.grad differentiates
+		return 0
+	}
+	o := stacks.Backward(s.fn)
+	if o == nil {
+		return 0
+	}
+	n, _ := op.Trips(o)
+	trips, _ := n.Int()
+	return int(trips)
+}
+
 // result are the best plans; modelled says why their figures are those of the model.
 func (s *search) result(searched int, best []*candidate, modelled string) *Result {
 	layers := 0
@@ -501,7 +517,7 @@ func (s *search) result(searched int, best []*candidate, modelled string) *Resul
 	}
 	r := &Result{
 		src: s.module.Src, Function: s.text.Name, Target: s.o.Machine.Name, Devices: s.o.Devices, Searched: searched, Bound: s.bound, Modelled: modelled,
-		Model: Model{Parameters: s.parameters(), FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole},
+		Model: Model{Parameters: s.parameters(), FLOP: s.flop, Samples: s.batch, Tokens: s.tokens, Layers: layers, Batch: s.samples, Whole: s.whole, Backward: s.backward()},
 	}
 	if s.o.Devices > 0 {
 		r.Limit = int64(min(s.memory, math.MaxInt64/2))

@@ -118,6 +118,26 @@ func Over(m *ir.Module, fn *ir.Func, want func(arg int) bool) *Loop {
 	return best
 }
 
+// Backward is the loop of f that goes back through another one, as a step that states its backward pass itself has it: from the last
+// layer to the first, over what the first loop has kept of each. It is nil where there is none.
+func Backward(f *ir.Func) *ir.Op {
+	for _, o := range f.Body.Ops {
+		if o.Name != op.Scan || !op.Valid(o) || !op.Bool(o, "reverse") {
+			continue
+		}
+		n, _ := op.Trips(o)
+		for _, v := range o.Operands[op.Carries(o):] {
+			if v.Op == nil || v.Op.Name != op.Scan || op.Bool(v.Op, "reverse") || v.Index < op.Carries(v.Op) {
+				continue
+			}
+			if k, _ := op.Trips(v.Op); k.Equal(n) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
 // reached are fn and the functions that it calls or differentiates, those with bodies.
 func reached(m *ir.Module, fn *ir.Func) []*ir.Func {
 	var out []*ir.Func

@@ -124,6 +124,14 @@ func Batch(r *plan.Result) string {
 	return fmt.Sprintf("the samples are those of %s, and all share %s; --batch NAMES names others", list(r.Model.Batch), list(r.Model.Whole))
 }
 
+// Stages says why a step whose layers are a loop has no stages, where it goes back through that itself; else "".
+func Stages(r *plan.Result) string {
+	if r.Model.Backward == 0 {
+		return ""
+	}
+	return fmt.Sprintf("none, since the step goes back through its loop of %s itself, as one of JAX does; dmir.trace(..., gradient=\"dmir\") has dmir differentiate the model, and cut the loop", diag.Count(r.Model.Backward, "layer"))
+}
+
 // Optimality is a sentence on how far the best plan of r may be from the best of its space: by the model of the search, which
 // the figures are not by where the texts of the plans are compiled.
 func Optimality(r *plan.Result) string {

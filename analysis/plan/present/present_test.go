@@ -115,6 +115,15 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// Why a loop has no stages is said where the step goes back through it itself.
+func TestStages(t *testing.T) {
+	for layers, want := range map[int]string{0: "", 8: "none, since the step goes back through its loop of 8 layers itself"} {
+		if got := Stages(&plan.Result{Model: plan.Model{Backward: layers}}); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%d layers: %q", layers, got)
+		}
+	}
+}
+
 // The shares of the time add up to it, whatever a planner states.
 func TestShares(t *testing.T) {
 	for _, p := range result(64).Plans {

@@ -92,6 +92,10 @@ func heading(w io.Writer, m *machine.Machine, r *plan.Result, o Options) {
 	fmt.Fprint(w, o.paint(bold, escape.Terminal("@"+strings.TrimPrefix(r.Function, "@"))))
 	escape.Fprintf(w, " on %d × %s of %s · %s\n\n", r.Devices, m.Title, units.Bytes(r.Limit), Headline(r))
 	batch(w, r, o)
+	if text := Stages(r); text != "" {
+		lines(w, o, "stages: ", text)
+		fmt.Fprintln(w)
+	}
 }
 
 // batch says which arguments have samples, where others may be meant to.
