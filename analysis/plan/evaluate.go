@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/analysis/network"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -346,19 +347,20 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 	return st, true
 }
 
-// evenly is stage of a loop, whose stages have equally many layers.
+// evenly is stage of a loop, whose stages have equally many layers, but for the last one.
 func (m *model) evenly(of func(i int) *part, parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
-	each := m.layers.count / n
-	if each*n != m.layers.count {
+	if !op.Stageable(m.layers.count, n) {
 		return st, false
 	}
+	each := op.StageLayers(m.layers.count, n)
 	st, ok = staging{parts: make([]part, n), layers: slices.Repeat([]int{each}, n), first: make([]int, n)}, true
+	st.layers[n-1] = m.layers.count - (n-1)*each
 	for k := range n {
 		p := &st.parts[k]
 		if k == n-1 {
 			p.add(&parts[len(parts)-1], 1)
 		}
-		for i := (k+1)*each - 1; i >= k*each; i-- {
+		for i := k*each + st.layers[k] - 1; i >= k*each; i-- {
 			p.add(of(i), 1)
 		}
 		if k == 0 {

@@ -9,7 +9,7 @@ import (
 	"dmir/analysis/pipelining"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
+	"dmir/dialect/stacks"
 	"dmir/syntax/source"
 )
 
@@ -114,9 +114,9 @@ func along(axes []Axis) []int64 {
 }
 
 // possible reports whether axes of the setting have as many devices as there are pieces. Stages have no arguments in pieces, and equally
-// many layers of a loop.
+// many layers of a loop, but for the last one.
 func (f *form) possible(set setting) bool {
-	if f.looped() && (set.pipe == 1 || f.layers.count%set.pipe != 0) {
+	if f.looped() && (set.pipe == 1 || !op.Stageable(f.layers.count, set.pipe)) {
 		return false
 	}
 	for _, n := range f.of {
@@ -150,8 +150,8 @@ func (s *search) unroll() error {
 	pipe := max(fix.Pipe, s.given.pipe)
 	switch {
 	case pipe < 2: // other plans have none of what follows
-	case f.layers.count%pipe != 0:
-		return refuse(fmt.Sprintf("ask for a number of stages that divides %d", f.layers.count), "a loop of %d layers does not divide into %d stages", f.layers.count, pipe)
+	case !op.Stageable(f.layers.count, pipe):
+		return refuse(fmt.Sprintf("ask for fewer stages, or a number that divides %d: the last one alone may have fewer layers", f.layers.count), "a loop of %d layers does not divide into %d stages", f.layers.count, pipe)
 	case fix.Chunks > 1 || fix.Schedule == string(pipelining.Interleaved) || fix.Schedule == string(pipelining.ZBV):
 		return refuse("leave the schedule out, or write the layers as equal calls", "the layers of @%s are a loop, of which each device has one stage", s.text.Name)
 	case fix.Recompute == None:
@@ -200,6 +200,5 @@ func lineName(d, rank int) string {
 
 // pieces is how many arguments from number i on are one of the text, which has an element for each layer of a loop.
 func (s *straight) pieces(i int) int {
-	n, _ := op.ArgAttr(s.fn, i, op.StackedAttr).(types.Int)
-	return int(max(1, n.V))
+	return max(1, stacks.Pieces(s.fn.Op, "arg_attrs", i, s.fn.Args[i].Type))
 }

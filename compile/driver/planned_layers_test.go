@@ -149,7 +149,7 @@ func TestPlannedLayers(t *testing.T) {
 		{"attention, contractions computed again", true, "f32", 2, plan.Setting{Pipe: 2, Microbatches: 4, Schedule: "1f1b", Recompute: plan.Full}, []string{"cpu"}, "carries = 1, save = carries {dm.stages = 2}", 1e-4},
 		{"half precision", true, "bf16", 2, plan.Setting{Pipe: 2, Microbatches: 2}, []string{"reference"}, "dm.stages = 2", 0.06},
 		{"on the emulator", false, "f32", 2, plan.Setting{Pipe: 2, Microbatches: 1}, []string{"emulator"}, "dm.stages = 2", 1e-4},
-		{"2, 2 and 1 samples", false, "f64", 2, plan.Setting{Pipe: 2, Microbatches: 3}, []string{"reference", "cpu"}, "dm.stages = 2", 1e-9},
+		{"3 layers in 2 stages, 2, 2 and 1 samples", false, "f64", 2, plan.Setting{Pipe: 2, Microbatches: 3}, []string{"reference", "cpu"}, "dm.stages = 2", 1e-9},
 		{"2, 2 and 1 samples, as calls", false, "f64", 2, plan.Setting{Pipe: 2, Microbatches: 3}, []string{"reference"}, "dm.stage = 1", 1e-9},
 	} {
 		if i > 0 && !need.Turn(t, i, 4) {
@@ -159,7 +159,7 @@ func TestPlannedLayers(t *testing.T) {
 			d := small
 			d.attention, d.elem, d.loop = c.attention, c.elem, !strings.HasSuffix(c.name, "calls")
 			if c.fix.Microbatches == 3 {
-				d.batch = 5
+				d.batch, d.layers = 5, 3
 			}
 			text := d.text()
 			r := found(t, text, c.devices, c.fix, true)

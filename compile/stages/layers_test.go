@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -124,6 +125,44 @@ func TestUnevenMicrobatches(t *testing.T) {
 				}
 			}
 			for i := range state {
+				for k := range state[i].Len() {
+					if state[i].Elem.IsFloat() && far(state[i].Float(k), gotState[i].Float(k), 1e-9) {
+						t.Fatalf("result %d: %s, want %s", i, gotState[i], state[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// Of layers that the stages do not divide the last stage has fewer. Its devices have pieces of the size of the others', of which they use the
+// first layers.
+func TestUnevenStages(t *testing.T) {
+	for _, c := range []struct{ layers, stages, piece int }{{5, 3, 2}, {3, 2, 2}, {7, 4, 2}, {5, 2, 3}} {
+		t.Run(fmt.Sprintf("%d layers in %d stages", c.layers, c.stages), func(t *testing.T) {
+			text := layered(t, "tensor<4x6", fmt.Sprintf("tensor<%dx6", c.layers), "4x8x6", fmt.Sprintf("%dx8x6", c.layers),
+				"pipe = 4", fmt.Sprintf("pipe = %d", c.stages), "dm.stages = 4", fmt.Sprintf("dm.stages = %d", c.stages))
+			p, u := split(t, text)
+			for _, f := range p.Functions() {
+				at := slices.IndexFunc(f.Args, func(a *ir.Value) bool { return a.Name == "%w" })
+				if got, want := f.Args[max(0, at)].Type.String(), fmt.Sprintf("tensor<%dx6x6xf64>", c.piece); got != want {
+					t.Errorf("@%s has %s of the weights, not %s", f.Name, got, want)
+				}
+			}
+			if got := u.Func.Args[3].Type.String(); !strings.HasPrefix(got, fmt.Sprintf("tensor<%dx6x6xf64", c.layers)) {
+				t.Errorf("the program has %s for the weights", got)
+			}
+			want, state := one(t, text, 3)
+			got, gotState := together(t, text, 3)
+			for i := range want {
+				if far(want[i], got[i], 1e-12) {
+					t.Fatalf("losses %v, want %v", got, want)
+				}
+			}
+			for i := range state {
+				if state[i].Type() != gotState[i].Type() {
+					t.Fatalf("result %d is %s, want %s", i, gotState[i].Type(), state[i].Type())
+				}
 				for k := range state[i].Len() {
 					if state[i].Elem.IsFloat() && far(state[i].Float(k), gotState[i].Float(k), 1e-9) {
 						t.Fatalf("result %d: %s, want %s", i, gotState[i], state[i])

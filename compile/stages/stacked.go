@@ -21,8 +21,8 @@ type stacked struct {
 // pieces finds what is stacked, and checks that piece i is that of the devices at position i.
 func (s *splitter) pieces() error {
 	var a, b int
-	s.stacked.args, a = stacks.Places(s.fn.Op, "arg_attrs", len(s.fn.Args))
-	s.stacked.results, b = stacks.Places(s.fn.Op, "res_attrs", len(s.body.Terminator().Operands))
+	s.stacked.args, a = stacks.Places(s.fn.Op, "arg_attrs", ir.Types(s.fn.Args))
+	s.stacked.results, b = stacks.Places(s.fn.Op, "res_attrs", ir.Types(s.body.Terminator().Operands))
 	n := max(a, b)
 	switch {
 	case n == 0:
@@ -50,7 +50,7 @@ func (s *splitter) evenly() error {
 		if sh == nil || !ok || len(sh.Dims[0].Axes) == 0 {
 			continue
 		}
-		if n := s.on.Count(sh.Dims[0].Axes); size%int64(n) != 0 {
+		if n := s.on.Count(sh.Dims[0].Axes); size%int64(n) != 0 || stacks.Size(s.fn.Op, "arg_attrs", i)%size != 0 {
 			return pass.Errorf(s.fn.Op, "DM835", "%s has %d layers in each stage, which its sharding over %s does not divide evenly", a.Name, size, diag.Count(n, "device"))
 		}
 	}
@@ -103,7 +103,7 @@ func (k *stacked) join(f *ir.Func, parts []pass.Part) *ir.Func {
 		v := *a
 		v.Index = len(g.Args)
 		if p.Piece == 0 {
-			v.Name, v.Type = wholeName(a.Name), wholeOf(a.Tensor(), stacks.Pieces(f.Op, "arg_attrs", i))
+			v.Name, v.Type = wholeName(a.Name), wholeOf(a.Tensor(), stacks.Size(f.Op, "arg_attrs", i))
 		}
 		g.Args, args = append(g.Args, &v), append(args, unstacked(own(f.Op, "arg_attrs", i)))
 	}
@@ -114,7 +114,7 @@ func (k *stacked) join(f *ir.Func, parts []pass.Part) *ir.Func {
 		}
 		d := unstacked(own(f.Op, "res_attrs", i))
 		if p.Piece == 0 {
-			t = wholeOf(t.(*types.Tensor), stacks.Pieces(f.Op, "res_attrs", i))
+			t = wholeOf(t.(*types.Tensor), stacks.Size(f.Op, "res_attrs", i))
 		}
 		if i < len(state) && state[i] >= 0 {
 			d = op.WithState(d, types.Int{V: int64(k.args[state[i]].Whole), Elem: types.I64})
@@ -135,8 +135,8 @@ func wholeName(name string) string {
 	return name
 }
 
-func wholeOf(piece *types.Tensor, n int) *types.Tensor {
-	return piece.With(append([]dim.Dim{piece.Shape[0].Mul(dim.Const(int64(n)))}, piece.Shape[1:]...)...)
+func wholeOf(piece *types.Tensor, size int64) *types.Tensor {
+	return piece.With(append([]dim.Dim{dim.Const(size)}, piece.Shape[1:]...)...)
 }
 
 func unstacked(d types.Dict) types.Dict {

@@ -197,7 +197,7 @@ var Discardables = []*Discardable{
 	},
 	{
 		Name: StagesAttr, On: OnOp, Is: wholeFrom(1), Want: "a number of stages", Example: "4", Snippet: "$1", Code: "DM198",
-		Doc: "of a `dm.scan` over layers: how many stages of a pipeline its iterations are cut into, equally many for each, from stage 0 on. Ops before the loop are of stage 0, those behind it of the last one. " +
+		Doc: "of a `dm.scan` over layers: how many stages of a pipeline its iterations are cut into, equally many for each, from stage 0 on; the last one may have fewer. Ops before the loop are of stage 0, those behind it of the last one. " +
 			"The devices of a stage hold the part of the stacks, of their gradients and of the states of their optimizers that belongs to its layers",
 	},
 	{
@@ -224,7 +224,7 @@ var Discardables = []*Discardable{
 		Doc: "what was counted of the elements that a sparse argument stores, where a file gives them: rows, those without elements, the longest and the median one, blocks of 16 × 16 that hold elements, and of each level with coordinates how a table is read by these: " +
 			"`reads`, the lines of 1, 8 and 16 rows that are `touched`, and, for k from 0, the reads of lines that were not among the last 2^k (`later`)",
 	},
-	{Name: StackedAttr, On: OnArgument | OnResult, Made: true, Is: wholeFrom(1), Want: "a number of pieces", Example: "4 : i64", Doc: "the value is a piece along the first dimension of one that the stages of a pipeline have in so many pieces"},
+	{Name: StackedAttr, On: OnArgument | OnResult, Made: true, Is: wholeFrom(1), Want: "a size", Example: "4 : i64", Doc: "the value is a piece along the first dimension of one of this size there, which the stages of a pipeline have in pieces"},
 	{Name: RecomputedAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "the op computes again what one with `dm.recompute` has computed"},
 	{Name: BackwardAttr, On: OnOp, Made: true, Is: isUnit, Want: "an attribute without a value", Doc: "differentiation has added the op"},
 	{Name: RegatheredAttr, On: OnOp, Made: true, Is: wholeFrom(0), Want: "a number", Example: "0 : i64", Doc: "which gathering of an argument with `dm.regather` the op is a part of"},

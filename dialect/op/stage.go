@@ -14,7 +14,7 @@ const (
 	// the op and those after it, until the next one that has it (ResolveStages); stages are numbered along the model
 	// from 0. A derivative op is of the stage of the op that it is the derivative of.
 	StageAttr = ir.StageAttr
-	// StagesAttr, of a dm.scan, is how many stages its iterations are cut into, equally many for each, from stage 0 on:
+	// StagesAttr, of a dm.scan, is how many stages its iterations are cut into, equally many for each but the last, from stage 0 on:
 	// dm.stages = 4. What stands before the loop is of stage 0, what stands behind it of the last one. See package stacks.
 	StagesAttr = "dm.stages"
 	// MicroAttr is the number of the micro-batch that an op works on.
@@ -110,11 +110,17 @@ func CutProblem(o *ir.Op, n int) (msg, help string) {
 		return "a loop from the last element to the first is not cut into stages", "write the layers in the order in which they run; of a loop that is differentiated the reverse one follows by itself"
 	case !known:
 		return "the number of iterations is " + trips.String() + ", which is no number yet", "bind its symbols"
-	case int(size)%n != 0:
-		return fmt.Sprintf("the loop runs %d times, which %d stages do not divide evenly", size, n), "use a number of stages that divides the number of layers"
+	case !Stageable(int(size), n):
+		return fmt.Sprintf("the loop runs %d times: of %d stages, with %d layers each but for the last, some would have none", size, n, StageLayers(int(size), n)), "use fewer stages, or a number that divides the number of layers"
 	}
 	return "", ""
 }
+
+// StageLayers is how many of so many layers of a loop a stage has, of n; the last one may have fewer.
+func StageLayers(layers, n int) int { return (layers + n - 1) / n }
+
+// Stageable reports whether each of n stages then has a layer.
+func Stageable(layers, n int) bool { return (n-1)*StageLayers(layers, n) < layers }
 
 // Inlined gives ops, which stand for a call, its marks: its stage to those that have none of their own, which are
 // resolved already, and where its values are to be computed again, that with the number segment.

@@ -197,11 +197,11 @@ func (p *partitioner) global(f *ir.Op, list string, i int, t *types.Tensor, l sh
 	}
 	whole := *t
 	whole.At.Shard = p.grid.Sharding(l)
-	if only := op.OnlyOf(f); only != nil && slices.ContainsFunc(d, func(a types.Named) bool { return a.Name == op.StackedAttr }) {
+	if only, all := op.OnlyOf(f), op.SignatureAttr(f, list, i, op.StackedAttr); only != nil && all != nil {
 		// Its devices have the pieces of one stage, and those of the other stages are beside these.
 		axis := types.Axis{Name: only.Axis}
 		whole.Shape = slices.Clone(t.Shape)
-		whole.Shape[0] = t.Shape[0].Mul(dim.Const(int64(p.grid.Mesh.Size(axis))))
+		whole.Shape[0] = dim.Const(all.(types.Int).V)
 		s := *whole.At.Shard
 		s.Dims = slices.Clone(s.Dims)
 		s.Dims[0].Axes = append([]types.Axis{axis}, s.Dims[0].Axes...)

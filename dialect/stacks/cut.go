@@ -64,7 +64,7 @@ func (w *writer) pieces(t *types.Tensor) *types.Tuple {
 }
 
 func (w *writer) piece(t *types.Tensor) *types.Tensor {
-	r := t.With(slices.Concat([]dim.Dim{dim.Const(w.size / int64(w.n))}, t.Shape[1:])...)
+	r := t.With(slices.Concat([]dim.Dim{dim.Const(w.each)}, t.Shape[1:])...)
 	r.At = t.At
 	return r
 }
@@ -177,16 +177,39 @@ func (w *writer) behind(f *ir.Func, v *ir.Value) *op.Builder {
 // slices are the pieces of x, a tensor.
 func (w *writer) slices(b *op.Builder, x *ir.Value) []*ir.Value {
 	out := make([]*ir.Value, w.n)
-	k := int(w.size) / w.n
 	for i := range out {
-		out[i] = b.Value("slice", []*ir.Value{x}, []types.Named{
-			{Name: "start_indices", Value: op.IntList(i * k)},
-			{Name: "limit_indices", Value: op.IntList((i + 1) * k)},
-			{Name: "dims", Value: op.IntList(0)},
-		})
+		start := int64(i) * w.each
+		out[i] = w.padded(b, w.layers(b, x, start, start+w.count(i)))
 		out[i].Name = numbered(x.Name, i)
 	}
 	return out
+}
+
+// count is how many layers piece i has.
+func (w *writer) count(i int) int64 { return min(w.each, w.size-int64(i)*w.each) }
+
+// layers are those of x from start to limit.
+func (w *writer) layers(b *op.Builder, x *ir.Value, start, limit int64) *ir.Value {
+	if n, _ := x.Tensor().Shape[0].Int(); start == 0 && limit == n {
+		return x
+	}
+	return b.Value("slice", []*ir.Value{x}, []types.Named{
+		{Name: "start_indices", Value: op.IntList(int(start))},
+		{Name: "limit_indices", Value: op.IntList(int(limit))},
+		{Name: "dims", Value: op.IntList(0)},
+	})
+}
+
+// padded is x, layers of a piece, with as many as pieces have, those behind its own zeros.
+func (w *writer) padded(b *op.Builder, x *ir.Value) *ir.Value {
+	n, _ := x.Tensor().Shape[0].Int()
+	if n == w.each {
+		return x
+	}
+	low, high := make([]int, x.Tensor().Rank()), make([]int, x.Tensor().Rank())
+	high[0] = int(w.each - n)
+	zero := b.Splat(&types.Tensor{Elem: x.Elem()}, 0)
+	return b.Value("pad", []*ir.Value{x, zero}, []types.Named{{Name: "low", Value: op.IntList(low...)}, {Name: "high", Value: op.IntList(high...)}})
 }
 
 // numbered is the name of piece i of the value called name.
@@ -208,6 +231,8 @@ func (w *writer) unpacked(b *op.Builder, v *ir.Value, t *types.Tensor) []*ir.Val
 
 // joined is a tensor of pieces.
 func (w *writer) joined(b *op.Builder, pieces []*ir.Value) *ir.Value {
+	pieces = slices.Clone(pieces)
+	pieces[w.n-1] = w.layers(b, pieces[w.n-1], 0, w.count(w.n-1))
 	return b.Value("concatenate", pieces, []types.Named{{Name: "dim", Value: types.Int{V: 0}}})
 }
 
@@ -241,7 +266,8 @@ func (w *writer) reduce(o *ir.Op) {
 	}
 	parts := b.Builder.Op(op.Unpack, []*ir.Value{v}, nil, t.Of...).Results
 	var all *ir.Value
-	for _, p := range parts {
+	for i, p := range parts {
+		p = w.layers(b, p, 0, w.count(i))
 		r := ir.CloneOps(b.Builder, []*ir.Op{o}, map[*ir.Value]*ir.Value{v: p})[0].Results[0]
 		r.Name = ""
 		if all == nil {
@@ -277,7 +303,7 @@ func (w *writer) signature(f *ir.Func) {
 				d = op.WithSharding(d, slices.Repeat(types.Array{a}, w.n))
 			}
 			if f == w.fn {
-				d = append(slices.Clone(d), types.Named{Name: op.StackedAttr, Value: types.Int{V: int64(w.n), Elem: types.I64}})
+				d = append(slices.Clone(d), types.Named{Name: op.StackedAttr, Value: types.Int{V: w.size, Elem: types.I64}})
 			}
 			own[i] = d
 		}
@@ -382,33 +408,41 @@ func (w *writer) loopFunction(f *ir.Func, values []found, computes map[*ir.Op]bo
 // written out.
 func (w *writer) iterate(b *op.Builder, i int, carried, stacks []*ir.Value) (next, stacked []*ir.Value) {
 	loop := w.loop.Op
-	c := op.Carries(loop)
-	if w.size == int64(w.n) {
-		args := slices.Clone(carried)
-		for _, x := range stacks {
-			args = append(args, b.Reshape(x, x.Tensor().Shape[1:]...))
+	c, n := op.Carries(loop), w.count(i)
+	args := slices.Clone(carried)
+	for _, x := range stacks {
+		args = append(args, w.layers(b, x, 0, n))
+	}
+	if n == 1 {
+		for k, x := range args[c:] {
+			args[c+k] = b.Reshape(x, x.Tensor().Shape[1:]...)
 		}
 		next = ir.CloneBlock(b.Builder, loop.Body(0), args)
-		for k, y := range next[c:] {
-			y = b.Reshape(y, slices.Concat([]dim.Dim{dim.Const(1)}, y.Tensor().Shape)...)
-			y.Name = numbered(loop.Results[c+k].Name, i)
-			stacked = append(stacked, y)
+		for _, y := range next[c:] {
+			stacked = append(stacked, b.Reshape(y, slices.Concat([]dim.Dim{dim.Const(1)}, y.Tensor().Shape)...))
 		}
-		return next[:c:c], stacked
-	}
-	o := ir.CloneOps(b.Builder, []*ir.Op{loop}, map[*ir.Value]*ir.Value{})[0]
-	o.SetOperands(slices.Concat(carried, stacks)...)
-	o.RemoveAttr(op.StagesAttr)
-	if op.Attr(o, "length") != nil {
-		o.SetAttr("length", types.Int{V: w.size / int64(w.n)})
-	}
-	for k, r := range o.Results {
-		r.Name = numbered(r.Name, i)
-		if k >= c {
-			r.Type = w.piece(r.Tensor())
+		next = next[:c:c]
+	} else {
+		o := ir.CloneOps(b.Builder, []*ir.Op{loop}, map[*ir.Value]*ir.Value{})[0]
+		o.SetOperands(args...)
+		o.RemoveAttr(op.StagesAttr)
+		if op.Attr(o, "length") != nil {
+			o.SetAttr("length", types.Int{V: n})
 		}
+		for k, r := range o.Results {
+			r.Name = numbered(r.Name, i)
+			if k >= c {
+				t := r.Tensor()
+				r.Type = t.With(slices.Concat([]dim.Dim{dim.Const(n)}, t.Shape[1:])...)
+			}
+		}
+		next, stacked = o.Results[:c:c], slices.Clone(o.Results[c:])
 	}
-	return o.Results[:c:c], o.Results[c:]
+	for k, y := range stacked {
+		stacked[k] = w.padded(b, y)
+		stacked[k].Name = numbered(loop.Results[c+k].Name, i)
+	}
+	return next, stacked
 }
 
 // resolve gives each op of f its stage: before the loop the first one, unless the text says otherwise, and behind it the last one.

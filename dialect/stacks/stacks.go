@@ -52,11 +52,11 @@ func Stated(m *ir.Module, fn *ir.Func) (l *Loop, n int, problem *shard.Problem) 
 // piece of, and which piece, or -1.
 type Place struct{ Whole, Piece int }
 
-// Places are those of the n arguments, or results, that list of f ("arg_attrs", "res_attrs") describes, and how many pieces
+// Places are those of the arguments, or results, of types ts that list of f ("arg_attrs", "res_attrs") describes, and how many pieces
 // those have that have most.
-func Places(f *ir.Op, list string, n int) (out []Place, most int) {
-	for whole := 0; len(out) < n; whole++ {
-		k := Pieces(f, list, len(out))
+func Places(f *ir.Op, list string, ts []types.Type) (out []Place, most int) {
+	for whole := 0; len(out) < len(ts); whole++ {
+		k := Pieces(f, list, len(out), ts[len(out)])
 		if k < 1 {
 			out = append(out, Place{whole, -1})
 			continue
@@ -69,10 +69,21 @@ func Places(f *ir.Op, list string, n int) (out []Place, most int) {
 	return out, most
 }
 
-// Pieces is how many pieces there are of what argument or result i is a piece of, 0 where it is none (op.StackedAttr).
-func Pieces(f *ir.Op, list string, i int) int {
+// Pieces is how many pieces there are of what argument or result i, of type t, is a piece of; 0 where it is none.
+func Pieces(f *ir.Op, list string, i int, t types.Type) int {
+	all := Size(f, list, i)
+	x, ok := t.(*types.Tensor)
+	if all == 0 || !ok || x.Rank() == 0 {
+		return 0
+	}
+	k, _ := x.Shape[0].Int()
+	return int((all + k - 1) / max(k, 1))
+}
+
+// Size is that of the whole that argument or result i is a piece of, along its first dimension; 0 where it is none (op.StackedAttr).
+func Size(f *ir.Op, list string, i int) int64 {
 	n, _ := op.SignatureAttr(f, list, i, op.StackedAttr).(types.Int)
-	return int(n.V)
+	return n.V
 }
 
 // Problem is why l cannot be cut into n parts, nil where it can.
@@ -166,6 +177,7 @@ type cutter struct {
 	ahead map[*ir.Op]bool // the ops before the loop in its function
 	n     int
 	size  int64 // of what is cut, along its first dimension
+	each  int64 // of a piece; the last one is padded to it
 	funcs []*ir.Func
 	cut   map[*ir.Value]bool
 	// whole are the functions whose results stay whole, since they are differentiated with cotangents.
@@ -176,7 +188,7 @@ type cutter struct {
 func newCutter(m *ir.Module, fn *ir.Func, l *Loop, n int) *cutter {
 	trips, _ := op.Trips(l.Op)
 	size, _ := trips.Int()
-	c := &cutter{m: m, fn: fn, loop: l, ahead: map[*ir.Op]bool{}, n: n, size: size, funcs: reached(m, fn), cut: map[*ir.Value]bool{}, whole: map[*ir.Func]bool{}, kept: map[*ir.Value]bool{}}
+	c := &cutter{m: m, fn: fn, loop: l, ahead: map[*ir.Op]bool{}, n: n, size: size, each: int64(op.StageLayers(int(size), n)), funcs: reached(m, fn), cut: map[*ir.Value]bool{}, whole: map[*ir.Func]bool{}, kept: map[*ir.Value]bool{}}
 	for _, o := range l.Func.Body.Ops[:l.Op.Position()] {
 		c.ahead[o] = true
 	}

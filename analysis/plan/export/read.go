@@ -418,7 +418,7 @@ func (r *reader) stages(ctx context.Context) error {
 	if loop != nil && problem == nil {
 		trips, _ := op.Trips(loop.Op)
 		all, _ := trips.Int()
-		r.p.loop, layers = loop.Op, int(all)/n
+		r.p.loop, layers = loop.Op, int(all)
 		m, whole, problem = r.cost.Cut(ctx)
 	}
 	switch {
@@ -444,7 +444,10 @@ func (r *reader) stages(ctx context.Context) error {
 	}
 	r.p.Chunks = max(count/pipe, 1)
 	for k := range count {
-		st := Stage{Place: place(k, pipe, r.p.Schedule), Layers: layers}
+		st := Stage{Place: place(k, pipe, r.p.Schedule)}
+		if each := op.StageLayers(layers, max(n, 1)); layers > 0 {
+			st.Layers = max(0, min(each, layers-k*each))
+		}
 		o := begins[int64(k)]
 		if loop != nil && k > 0 {
 			o = loop.Op
@@ -457,7 +460,7 @@ func (r *reader) stages(ctx context.Context) error {
 		}
 		r.p.Stages = append(r.p.Stages, st)
 	}
-	places, _ := stacks.Places(whole.Op, "arg_attrs", len(whole.Args))
+	places, _ := stacks.Places(whole.Op, "arg_attrs", ir.Types(whole.Args))
 	for i, v := range whole.Args {
 		a := &r.p.Arguments[places[i].Whole]
 		a.Stages = slices.Compact(slices.Sorted(slices.Values(append(a.Stages, stagesOf(v)...))))
