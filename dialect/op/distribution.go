@@ -22,9 +22,10 @@ const MeshAttr = "dm.mesh"
 // result of a function with MeshAttr is a piece of: {dm.global = tensor<8x4xf32, #dm.at<…>>}.
 const GlobalAttr = "dm.global"
 
-// StackedAttr, of an argument or a result of a function in stages, is the size of the whole along the first dimension. It is in
-// pieces of one size, the last of which is padded where they are too many, and which belong to the stages in their order: the value is one of them, and the next ones are beside it, or, of a function
-// of the devices of one position along the axis of a pipeline, on the devices of the other positions. See package stacks.
+// StackedAttr, of an argument or a result of a function in stages, is the size of the whole along the first dimension, which
+// is in pieces of one size, the last one padded, that belong to the stages in their order: the value is one of them, and the
+// next ones are beside it, or, of a function of the devices of one position along the axis of a pipeline, on the devices of
+// the other positions. See package stacks.
 const StackedAttr = "dm.stacked"
 
 // PositionAttr marks an argument of a function with MeshAttr that callers leave out: it is the
