@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -13,6 +14,8 @@ type rivalry struct {
 	sides []side
 	fit   [][]int   // by edge of v, by choice: the choice of the neighbour that costs least with it, −1: none
 	least []float64 // by edge of v: how much layer 0 grows if the neighbour fits the choice given up
+	marks [][]float64
+	stats *Stats
 }
 
 // A side is an edge seen from one of its variables: the entry of choices i of v and j of its neighbour is at
@@ -26,7 +29,7 @@ type side struct {
 // dominated removes choices that another one is no worse than, whatever the neighbours choose, from the
 // variables that are dirty, and from the neighbours of those that lose one. It reports whether there
 // were any.
-func (m *model) dominated(alive [][]bool, dirty []bool) bool {
+func (m *model) dominated(alive [][]bool, dirty []bool, stats *Stats) bool {
 	changed := false
 	var queue []int
 	for v, on := range dirty {
@@ -34,7 +37,7 @@ func (m *model) dominated(alive [][]bool, dirty []bool) bool {
 			queue = append(queue, v)
 		}
 	}
-	r := &rivalry{m: m, alive: alive}
+	r := &rivalry{m: m, alive: alive, stats: stats}
 	for len(queue) > 0 {
 		v := queue[0]
 		queue = queue[1:]
@@ -42,10 +45,17 @@ func (m *model) dominated(alive [][]bool, dirty []bool) bool {
 		r.of(v)
 		lost := false
 		for a := range alive[v] {
+			if !alive[v][a] {
+				continue
+			}
 			for b := range alive[v] {
-				if a != b && alive[v][a] && alive[v][b] && r.noWorse(b, a) {
+				if a == b || !alive[v][b] || r.told(b, a) {
+					continue
+				}
+				if stats.Compared++; r.noWorse(b, a) {
 					alive[v][a] = false
 					lost = true
+					break
 				}
 			}
 		}
@@ -89,6 +99,55 @@ func (r *rivalry) of(v int) {
 			r.fit[k][i] = best
 		}
 	}
+	r.mark()
+}
+
+// mark gives each choice a few numbers. One choice is no worse than another only where none of its numbers is above that of
+// the other: what it costs with the neighbours' choices that go best with it, and with those that go best with the cheapest choice, the
+// dearest one and one between.
+func (r *rivalry) mark() {
+	d := r.m.size(r.v)
+	r.marks = r.marks[:0]
+	add := func(of func(k, i int) float64) {
+		mark := slices.Clone(r.m.vars[r.v].cost[0])
+		for k := range r.sides {
+			for i := range mark {
+				mark[i] += of(k, i)
+			}
+		}
+		r.marks = append(r.marks, mark)
+	}
+	with := func(k, i, j int) float64 {
+		if j < 0 {
+			return math.Inf(1)
+		}
+		s := &r.sides[k]
+		return s.e.cost[0][i*s.stepV+j*s.stepW]
+	}
+	add(func(k, i int) float64 { return with(k, i, r.fit[k][i]) })
+	var order []int
+	for i := range d {
+		if r.alive[r.v][i] && !math.IsInf(r.marks[0][i], 1) {
+			order = append(order, i)
+		}
+	}
+	if len(order) < 3 {
+		return
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.marks[0][a], r.marks[0][b]) })
+	for _, like := range []int{order[0], order[len(order)-1], order[len(order)/2]} {
+		add(func(k, i int) float64 { return with(k, i, r.fit[k][like]) })
+	}
+}
+
+// told reports whether the marks tell that choice b costs more than a with some choices of the neighbours that go with a.
+func (r *rivalry) told(b, a int) bool {
+	for _, mark := range r.marks {
+		if x, y := mark[b], mark[a]; x > y && x-y > 1e-9*math.Abs(y) {
+			return true
+		}
+	}
+	return false
 }
 
 // noWorse reports whether choice b instead of a never costs more: the cost grows by at most the growth of

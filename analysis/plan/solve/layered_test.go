@@ -236,3 +236,19 @@ func TestEndAtAnyTime(t *testing.T) {
 		}
 	}
 }
+
+// Few pairs of choices are compared with all that neighbours choose: numbers of each choice alone rule most of them out.
+func TestComparedChoices(t *testing.T) {
+	p := solvetest.Layered(solvetest.Shape{Layers: 3, Axes: 2})
+	s, err := solve.Solve(t.Context(), p, solve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := 0
+	for _, choices := range p.Unary {
+		pairs += len(choices) * (len(choices) - 1)
+	}
+	if got := s.Stats.Compared; got == 0 || 2*got > pairs {
+		t.Errorf("%d of %d pairs of choices are compared", got, pairs)
+	}
+}

@@ -60,7 +60,7 @@ func (s *search) relax(alive [][]bool) (*relaxation, bool) {
 		r.exact = s.exact
 		return r, true
 	}
-	m, ok := reduce(s.m.restrict(alive), true)
+	m, ok := reduce(s.m.restrict(alive), true, &s.out.Stats)
 	if !ok {
 		return nil, false
 	}

@@ -10,7 +10,7 @@ import (
 // that another choice of the same variable is no worse than, whatever the neighbours choose (Goldstein,
 // "Efficient rotamer elimination applied to protein side-chains", 1994). It reports false if a variable
 // has no choice left. Without limits it keeps the choices that exceed one.
-func reduce(m *model, limits bool) (*model, bool) {
+func reduce(m *model, limits bool, stats *Stats) (*model, bool) {
 	for round := 0; ; round++ {
 		alive := m.all()
 		changed := round == 0 // variables with one choice are still to be folded
@@ -23,7 +23,7 @@ func reduce(m *model, limits bool) (*model, bool) {
 			if !ok {
 				return m, false
 			}
-			again = m.dominated(alive, dirty)
+			again = m.dominated(alive, dirty, stats)
 			changed = changed || narrowed || again
 		}
 		next := m

@@ -112,7 +112,7 @@ func (s *search) run() {
 	if o := s.o.Start; len(o) == len(s.p.Unary) && s.inRange(o) {
 		s.offer(o)
 	}
-	m, ok := reduce(compile(s.p), false)
+	m, ok := reduce(compile(s.p), false, &s.out.Stats)
 	if !ok {
 		s.out.Choice = nil
 		s.infeasible(-1, 0)
@@ -177,7 +177,7 @@ func (s *search) meet() bool {
 			s.polish(least.Choice)
 		}
 	}
-	m, ok := reduce(s.m, true)
+	m, ok := reduce(s.m, true, &s.out.Stats)
 	if !ok {
 		s.out.Choice = nil
 		s.infeasible(-1, 0)
@@ -234,6 +234,7 @@ func (s *Stats) add(t Stats) {
 	s.Reused += t.Reused
 	s.Sweeps += t.Sweeps
 	s.Nodes += t.Nodes
+	s.Compared += t.Compared
 }
 
 // polish offers what climbing makes of a choice of the problem, or of a similar one that the model has.

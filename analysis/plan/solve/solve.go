@@ -128,6 +128,7 @@ type Stats struct {
 	Reused      int // eliminations of a variable that equal an earlier one
 	Sweeps      int // of message passing
 	Nodes       int // of branch and bound
+	Compared    int // pairs of choices of a variable, with all choices of its neighbours
 }
 
 // Solve minimises p. It returns an error for a malformed problem, and ctx's error together with the

@@ -28,7 +28,7 @@ func (s *search) stages() {
 		s.out.Bound = min(t.bound, s.pruned)
 		return
 	}
-	m, ok := reduce(t.m.restrict(s.fix(t.m, t.margins, t.at)), true)
+	m, ok := reduce(t.m.restrict(s.fix(t.m, t.margins, t.at)), true, &s.out.Stats)
 	if !ok {
 		s.out.Bound = s.pruned
 		return
@@ -143,7 +143,7 @@ func (s *search) narrow(t *stage) bool {
 		}
 		switch {
 		case 10*left < 9*t.m.count():
-			m, ok := reduce(t.m.restrict(alive), true)
+			m, ok := reduce(t.m.restrict(alive), true, &s.out.Stats)
 			if !ok {
 				t.bound = math.Inf(1) // but for what was given up
 				return true
