@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"dmir/analysis/network"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -164,14 +163,14 @@ func (m *model) tally(into *[maxAxes]float64, sent [maxAxes]float64, times float
 }
 
 // ofWeights reports whether a backward op serves gradients of parameters alone.
-func (m *model) ofWeights(n *node) bool {
+func (g *graph) ofWeights(n *node) bool {
 	for k := range n.o.Results {
-		v := m.result(n, k)
+		v := g.result(n, k)
 		if v == nil || v.micro {
 			return false
 		}
 	}
-	return isContraction(n) && !m.looped()
+	return isContraction(n) && !g.looped()
 }
 
 func (m *model) argumentPart(p *part, n *node, s *strategy) {
@@ -257,8 +256,8 @@ type staging struct {
 	first  []int // number in the text of each stage's first layer
 }
 
-// stage cuts the layers into stages so that the slowest one is as fast as possible, each within limit bytes, in
-// the way of Alpa's dynamic program (Zheng et al., OSDI 2022, section 5): under a bound of the slowest
+// stage cuts the layers into n stages, each within limit bytes: into equal ones where that is possible, and what stands before and behind
+// the layers takes less than one of them; else so that the slowest one is as fast as possible, in the way of Alpa's dynamic program (Zheng et al., OSDI 2022, section 5): under a bound of the slowest
 // stage, which is searched, stages take as many layers as they can, from the last stage on, since the first ones
 // hold the activations of more micro-batches. ok is false if they do not fit.
 func (m *model) stage(parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
@@ -276,19 +275,8 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 	if n > count {
 		return st, false
 	}
-	of := func(i int) *part { // layer i of the text, from 0
-		switch {
-		case i == 0:
-			return &parts[1]
-		case i == count-1:
-			return &parts[m.layers.left]
-		case count == m.layers.left:
-			return &parts[1+i]
-		}
-		return &parts[2]
-	}
-	if m.looped() {
-		return m.evenly(of, parts, n, live, limit)
+	if m.looped() || !m.topHeavy(m.grid, m.bandwidth) {
+		return m.evenly(parts, n, live, limit)
 	}
 	try := func(bound float64) (staging, bool) {
 		s := staging{parts: make([]part, n), layers: make([]int, n), first: make([]int, n)}
@@ -303,7 +291,7 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 					break
 				}
 				q := p
-				q.add(of(next), 1)
+				q.add(&parts[m.numberOf(next)], 1)
 				if k == 0 && next == 0 {
 					q.add(&parts[0], 1)
 				}
@@ -324,7 +312,7 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 	}
 	var total part
 	for i := range count {
-		total.add(of(i), 1)
+		total.add(&parts[m.numberOf(i)], 1)
 	}
 	total.add(&parts[0], 1)
 	total.add(&parts[len(parts)-1], 1)
@@ -347,26 +335,60 @@ func (m *model) stage(parts []part, n int, live func(stage int) float64, limit f
 	return st, true
 }
 
-// evenly is stage of a loop, whose stages have equally many layers, but for the last one.
-func (m *model) evenly(of func(i int) *part, parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
-	if !op.Stageable(m.layers.count, n) {
+// numberOf is the number of layer i of the text, from 0 on.
+func (g *graph) numberOf(i int) int {
+	switch count := g.layers.count; {
+	case i == 0:
+		return 1
+	case i == count-1:
+		return g.layers.left
+	case count == g.layers.left:
+		return 1 + i
+	}
+	return 2
+}
+
+// evenLayers is how many layers each of n stages has where they are as equal as they can be: of a loop all have equally many, but for the last
+// one, which may have fewer; of other layers, where they do not divide into n, the last stage and the first ones have one less than those between.
+// It is nil where a loop has no such stages.
+func (g *graph) evenLayers(n int) []int {
+	count := g.layers.count
+	if g.looped() {
+		if !op.Stageable(count, n) {
+			return nil
+		}
+		each := slices.Repeat([]int{op.StageLayers(count, n)}, n)
+		each[n-1] = count - (n-1)*each[0]
+		return each
+	}
+	each := slices.Repeat([]int{count / n}, n)
+	for k := range count % n {
+		each[n-2-k]++
+	}
+	return each
+}
+
+// evenly is the stages of evenLayers; ok is false where there are none, or one does not fit.
+func (g *graph) evenly(parts []part, n int, live func(stage int) float64, limit float64) (st staging, ok bool) {
+	layers := g.evenLayers(n)
+	if layers == nil {
 		return st, false
 	}
-	each := op.StageLayers(m.layers.count, n)
-	st, ok = staging{parts: make([]part, n), layers: slices.Repeat([]int{each}, n), first: make([]int, n)}, true
-	st.layers[n-1] = m.layers.count - (n-1)*each
-	for k := range n {
+	st, ok = staging{parts: make([]part, n), layers: layers, first: make([]int, n)}, true
+	next := g.layers.count
+	for k := n - 1; k >= 0; k-- {
 		p := &st.parts[k]
 		if k == n-1 {
 			p.add(&parts[len(parts)-1], 1)
 		}
-		for i := k*each + st.layers[k] - 1; i >= k*each; i-- {
-			p.add(of(i), 1)
+		for range layers[k] {
+			next--
+			p.add(&parts[g.numberOf(next)], 1)
 		}
 		if k == 0 {
 			p.add(&parts[0], 1)
 		}
-		st.first[k] = k * each
+		st.first[k] = next
 		ok = ok && p.bytes(live(k)).total() <= limit
 	}
 	return st, ok
@@ -394,7 +416,7 @@ func (m *model) transfer(p *part) float64 {
 	if m.grid.pipe <= 1 {
 		return 0
 	}
-	return m.grid.collective(network.Permute, 1<<len(m.grid.axes), p.boundary)
+	return m.grid.sending(p.boundary)
 }
 
 // exposed is the communication of a stage that the computation of one micro-batch does not hide, of which it may hide a part.

@@ -72,25 +72,37 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 		x.wait.Broadcast()
 	}()
 	switch {
-	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || set.left:
+	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || set.left && (set.bounded || set.least >= x.known()):
 		x.done(nil, set.least, shortage{bytes: math.Inf(1)})
 		if !set.bounded {
 			x.tell()
 		}
 	case !set.bounded:
-		set.least, set.bounded = max(set.least, x.optimistic(ctx, *set)), true
+		enough := x.cutoff(set.roles)
+		if set.left {
+			enough = min(enough, x.known())
+		}
+		set.least, set.bounded = max(set.least, x.optimistic(ctx, *set, enough)), true
 		x.tell()
 		x.lock.Lock()
 		defer x.lock.Unlock()
 		heap.Push(&x.open, set)
 	default:
-		x.done(x.look(ctx, *set))
+		found, bound, need := x.look(ctx, *set)
+		x.done(found, max(bound, set.least), need)
 	}
 }
 
-// mostThird is how many settings with an unrequested third axis are bounded with all ops together: each takes as long as
-// several of two axes. What the others take at least counts for the bound of the search.
+// mostThird is how many settings with an unrequested third axis may be looked at: each takes as long as several of two axes. Of the
+// others it is asked alone what they take at least, as far as the bound of the search is not less anyway.
 const mostThird = 24
+
+// known is what the bound of the search is at most, by what is known so far.
+func (x *exploration) known() float64 {
+	x.search.lock.Lock()
+	defer x.search.lock.Unlock()
+	return x.bound
+}
 
 // leave chooses among such settings when all others were looked at, so that the choice is the same in each run: those that may be better
 // than the best plan, of least time first.

@@ -34,6 +34,8 @@ type grid struct {
 	all   []string // names of axes
 	times map[transfer]float64
 	moves map[int]*moves // by the class of a value
+
+	topHeavy *bool // see graph.topHeavy; nil: not known yet
 }
 
 // single reports whether a step is one pass over the batch: neither in micro-batches nor in stages.

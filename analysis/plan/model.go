@@ -319,6 +319,7 @@ type load struct {
 	inflight  float64 // micro-batches whose activations the first stage holds
 	memory    float64 // bytes of a device
 	hidden    float64 // see graph.hidden
+	course    *course // of a pipeline: what of the step follows one another; nil: all devices have the same part of the step
 }
 
 // weights are how often a device does what is done for each micro-batch, and what is done once, if a pipeline's
@@ -364,10 +365,10 @@ func (m *model) leaves(v *value) bool {
 }
 
 // crosses reports whether the next layer uses the value.
-func (m *model) crosses(v *value) bool {
-	n := m.nodes[v.node]
+func (g *graph) crosses(v *value) bool {
+	n := g.nodes[v.node]
 	return slices.ContainsFunc(v.uses, func(u use) bool {
-		k := m.nodes[u.node]
+		k := g.nodes[u.node]
 		return k.phase == forward && k.layer > n.layer
 	})
 }
@@ -406,6 +407,9 @@ func (m *model) takes(n *node, s *strategy, l load) float64 {
 
 // runs is how often a device runs n, an op, in a step.
 func (g *graph) runs(n *node, gr *grid, l load) float64 {
+	if l.course != nil {
+		return l.course.least.runs(n.phase, n.layer, n.phase == backward && g.ofWeights(n), n.again(l.recompute))
+	}
 	micro, single := gr.weights(l)
 	times := g.between(n.layer, n.layer)
 	if n.micro {
@@ -436,12 +440,17 @@ func (m *model) problem(l load) *solve.Problem {
 		for _, at := range x.nodes {
 			n := m.nodes[at]
 			times := m.between(n.layer, n.layer)
+			late, gathers := times*single, times*micro // how often it is on a device that is waited for, and how often gathered for
+			hides, meets := late, gathers              // the same of what computation hides
+			if k := l.course; k != nil {
+				late, gathers, hides, meets = k.least.once[n.layer], k.least.gathers(n.layer), k.most.once[n.layer], k.most.gathers(n.layer)
+			}
 			for c, s := range x.strategies {
 				p.Unary[i][c] += m.takes(n, &s, l)
 				if n.o == nil {
-					beside, comm := &excess, s.comm*times*single
+					beside, comm := &excess, s.comm*late
 					if s.again {
-						comm = float64(m.passes(m.result(n, 0))) * s.comm * times * micro
+						comm = float64(m.passes(m.result(n, 0))) * s.comm * gathers
 						if apart {
 							beside = &gathering
 						}
@@ -449,10 +458,10 @@ func (m *model) problem(l load) *solve.Problem {
 					beside.Unary[i][c] += l.hidden * comm
 					p.Unary[i][c] += (1 - l.hidden) * comm
 				}
-				if n.micro && n.o != nil {
-					computes := s.time * times * n.again(l.recompute)
-					excess.Unary[i][c] -= computes * single
-					gathering.Unary[i][c] -= computes * micro
+				if n.o != nil && n.phase != once {
+					computes := s.time * n.again(l.recompute)
+					excess.Unary[i][c] -= computes * hides
+					gathering.Unary[i][c] -= computes * meets
 				}
 				for k := range limits {
 					limits[k].Use[i][c] += m.holds(n, &s, l, k)
@@ -481,20 +490,12 @@ func (m *model) problem(l load) *solve.Problem {
 
 // tables adds the conversions on links: edges between variables.
 func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
-	micro, single := m.grid.weights(l)
 	type pair struct{ u, v int }
 	at := map[pair]int{}
 	for i := range m.links {
 		k := &m.links[i]
-		w := single * k.times
-		if k.phase != once {
-			w = micro * k.times
-			if k.node >= 0 {
-				w *= m.nodes[k.node].again(l.recompute)
-			}
-		}
 		from, to := m.vars[k.from].size(), m.vars[k.to].size()
-		table := m.conversions(k, w)
+		table := m.conversions(k, m.passed(k, l))
 		if table == nil {
 			continue
 		}
@@ -534,6 +535,22 @@ func (m *model) tables(p *solve.Problem, excess *solve.Excess, l load) {
 			p.Edges[e].Cost[i] += t
 		}
 	}
+}
+
+// passed is how often a value is converted on link k in a step.
+func (m *model) passed(k *link, l load) float64 {
+	again := 1.0
+	if k.node >= 0 && k.phase != once {
+		again = m.nodes[k.node].again(l.recompute)
+	}
+	if l.course != nil {
+		return l.course.least.runs(k.phase, k.layer, false, again)
+	}
+	micro, single := m.grid.weights(l)
+	if k.phase == once {
+		return single * k.times
+	}
+	return micro * k.times * again
 }
 
 // conversions is what link k takes w times, by the choices at its ends; nil where all take nothing. Many choices give the value one

@@ -10,7 +10,7 @@
 // links between them, priced by layouts (layout.go, between.go), and bounded by what devices hold (held.go); package solve finds the
 // cheapest choices and a bound. What they make of a step, its stages, time and memory by the
 // model, is in evaluate.go and schedule.go; look (search.go) tries more and more recomputation. Which settings are looked at, and
-// which are given up by what they take at least (apart.go), explore.go decides. What
+// which are given up by what they take at least (apart.go; of pipelines pace.go and paths.go), explore.go decides. What
 // comes of a setting is a candidate; price.go ranks the first candidates by their texts as compiled, and
 // write.go states a plan in the program's text.
 package plan

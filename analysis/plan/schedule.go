@@ -48,34 +48,22 @@ func (s *search) schedule(m *model, l load, sol *solve.Solution, set setting) (f
 	}
 	var options []pipelining.Option
 	var stagings []staging
-	for _, k := range schedules {
-		if f := s.o.Fix.Schedule; f != "" && f != string(k.schedule) || f == "" && m.looped() && k.schedule.Split() {
-			continue // what a loop computes backward has the gradients of weights in it
+	for _, w := range s.ways(m.graph, set.pipe, set.micro) {
+		limit, live := math.Inf(1), func(int) float64 { return 0 }
+		if w.shape.Chunks == 1 {
+			limit = s.memory
+			live = func(stage int) float64 { return float64(pipelining.InFlight(w.schedule, w.shape, stage)) }
 		}
-		for _, v := range k.chunks {
-			if f := s.o.Fix.Chunks; f > 0 && f != v {
-				continue
-			}
-			shape := pipelining.Shape{Devices: set.pipe, Chunks: v, Micro: int(set.micro)}
-			if m.looped() && v > 1 || pipelining.Check(k.schedule, shape) != nil || m.layers.count%shape.Stages() != 0 && v > 2 {
-				continue
-			}
-			limit, live := math.Inf(1), func(int) float64 { return 0 }
-			if v == 1 {
-				limit = s.memory
-				live = func(stage int) float64 { return float64(pipelining.InFlight(k.schedule, shape, stage)) }
-			}
-			st, ok := m.stage(parts, shape.Stages(), live, limit)
-			if !ok { // how much it lacks is worth knowing
-				st, ok = m.stage(parts, shape.Stages(), live, math.Inf(1))
-			}
-			if !ok {
-				continue
-			}
-			times, memory := m.load(&st, k.schedule, shape)
-			options = append(options, pipelining.Option{Schedule: k.schedule, Shape: shape, Times: times, Memory: memory})
-			stagings = append(stagings, st)
+		st, ok := m.stage(parts, w.shape.Stages(), live, limit)
+		if !ok { // how much it lacks is worth knowing
+			st, ok = m.stage(parts, w.shape.Stages(), live, math.Inf(1))
 		}
+		if !ok {
+			continue
+		}
+		times, memory := m.load(&st, w.schedule, w.shape)
+		options = append(options, pipelining.Option{Schedule: w.schedule, Shape: w.shape, Times: times, Memory: memory})
+		stagings = append(stagings, st)
 	}
 	limit := int64(0)
 	if !math.IsInf(s.memory, 1) {

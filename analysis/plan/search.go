@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dmir/analysis/network"
+	"dmir/analysis/pipelining"
 	"dmir/analysis/plan/solve"
 	"dmir/base/parallel"
 	"dmir/dialect/ir"
@@ -100,6 +101,9 @@ type search struct {
 	tokens    int64
 	ends      time.Time // when the search has to have an answer; zero: it has all the time
 
+	orderLock sync.Mutex // of orders
+	orders    map[way][][]pipelining.Task
+
 	lock  sync.Mutex // of what follows
 	found []*candidate
 	best  map[string]*candidate // the plans that would be shown, by their keys, each one once
@@ -178,7 +182,7 @@ func newSearch(m *ir.Module, fn *ir.Func, o Options) (*search, error) {
 		return nil, err
 	}
 	g := first.graph
-	s := &search{graph: g, forms: []*form{first}, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]*candidate{}}
+	s := &search{graph: g, forms: []*form{first}, o: o, module: m, text: fn, textOps: map[source.Span]*ir.Op{}, bound: math.Inf(1), memory: float64(o.Memory), least: shortage{bytes: math.Inf(1)}, best: map[string]*candidate{}, orders: map[way][][]pipelining.Task{}}
 	for _, f := range m.Funcs {
 		if f.Body != nil {
 			ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
@@ -259,20 +263,52 @@ func (s *search) apart(set *setting) {
 	}
 	set.filling = set.form.filling(gr, s.bandwidth)
 	set.least = set.form.apart(gr, s.free(*set), s.bandwidth) + set.filling
+	if set.pipe > 1 {
+		set.least = max(set.least, s.pipelined(set.form.graph, gr, set.form.pace(gr, s.free(*set), s.bandwidth)))
+	}
 }
 
-// optimistic is what a setting takes at least with unlimited memory, as far as it may be better than those that are kept.
-func (s *search) optimistic(ctx context.Context, set setting) float64 {
+// optimistic is what a setting takes at least with unlimited memory, as far as that is below enough.
+func (s *search) optimistic(ctx context.Context, set setting, enough float64) float64 {
 	gr, err := s.grid(set)
 	if err != nil {
 		return math.Inf(1)
 	}
 	s.graph.work.Add("bounded settings", 1)
-	sol, err := solve.Solve(ctx, newModel(set.form.graph, gr, s.bandwidth).problem(s.free(set)), s.better(set))
-	if err != nil || sol.Infeasible != nil {
-		return math.Inf(1)
+	g := set.form.graph
+	m := newModel(g, gr, s.bandwidth)
+	of := func(l load, more float64) float64 {
+		sol, err := solve.Solve(ctx, m.problem(l), below(enough-more))
+		if err != nil || sol.Infeasible != nil {
+			return math.Inf(1)
+		}
+		return sol.Bound + more
 	}
-	return sol.Bound + set.filling
+	l := s.free(set)
+	pace := g.pace(gr, l, s.bandwidth)
+	bound := 0.0
+	for n := 1; n <= mostCourses && bound < enough; n++ { // most settings are ruled out by what all schedules have in common
+		courses := s.courses(g, gr, pace, n)
+		if len(courses) == 0 {
+			return of(l, set.filling)
+		}
+		least := math.Inf(1)
+		for _, c := range courses {
+			l.course = c
+			least = min(least, of(l, c.least.sends*gr.sending(leastSent(pace))))
+		}
+		bound = max(bound, least)
+	}
+	return bound
+}
+
+// leastSent is what the layers send on at least.
+func leastSent(pace []part) float64 {
+	bytes := math.Inf(1)
+	for i := range pace[1 : len(pace)-1] {
+		bytes = min(bytes, pace[1+i].boundary)
+	}
+	return bytes
 }
 
 // prove looks again at the setting of the best plan, with more time, if the choice there may be far from the
@@ -295,7 +331,7 @@ func (s *search) prove(ctx context.Context) {
 	}
 	best.Bound = max(best.Bound, sol.Bound)
 	found, _ := s.schedule(best.m, l, sol, best.set)
-	s.keep(found, sol.Bound+best.set.filling, shortage{bytes: math.Inf(1)})
+	s.keep(found, max(sol.Bound+best.set.filling, best.set.least), shortage{bytes: math.Inf(1)})
 }
 
 // tight is the part of the memory from which on recomputation may pay although plans without it fit.
@@ -410,9 +446,14 @@ var quick = solve.Options{Nodes: 4, Gap: gap, Entries: 1 << 18, Sweeps: 40}
 
 // better is the effort for a setting where only choices count that are to be kept.
 func (s *search) better(set setting) solve.Options {
+	return below(s.cutoff(set.roles) - set.filling)
+}
+
+// below is the effort for a setting where only choices count that take less.
+func below(time float64) solve.Options {
 	o := quick
-	if below := s.cutoff(set.roles); !math.IsInf(below, 1) {
-		o.Below = max(below-set.filling, math.SmallestNonzeroFloat64)
+	if !math.IsInf(time, 1) {
+		o.Below = max(time, math.SmallestNonzeroFloat64)
 	}
 	return o
 }
