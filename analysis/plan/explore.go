@@ -105,11 +105,12 @@ func (x *exploration) known() float64 {
 }
 
 // leave chooses among such settings when all others were looked at, so that the choice is the same in each run: those that may be better
-// than the best plan, of least time first.
+// than the best plan, of least work first: how much of a pipeline's time is waiting they share with those of two axes.
 func (x *exploration) leave() {
 	below := x.cutoff(true)
 	at := 0
-	for _, set := range slices.SortedFunc(slices.Values(x.open), sooner) {
+	lighter := func(a, b *setting) int { return cmp.Or(cmp.Compare(a.work, b.work), cmp.Compare(a.at, b.at)) }
+	for _, set := range slices.SortedFunc(slices.Values(x.open), lighter) {
 		if set.least < below {
 			at++
 			set.left = at > mostThird

@@ -131,6 +131,7 @@ type setting struct {
 	roles     bool    // each axis divides what it is called after, see graph.allowed
 	left      bool    // others with a third axis take less at least, see exploration.leave
 	least     float64 // s: no plan of it takes less
+	work      float64 // s: what a device of it does at least, on average
 	filling   float64 // s: see graph.filling
 	bounded   bool    // least is that of its choices together, and not of each by itself
 	at        int     // among all settings
@@ -262,7 +263,8 @@ func (s *search) apart(set *setting) {
 		return
 	}
 	set.filling = set.form.filling(gr, s.bandwidth)
-	set.least = set.form.apart(gr, s.free(*set), s.bandwidth) + set.filling
+	set.work = set.form.apart(gr, s.free(*set), s.bandwidth) + set.filling
+	set.least = set.work
 	if set.pipe > 1 {
 		set.least = max(set.least, s.pipelined(set.form.graph, gr, set.form.pace(gr, s.free(*set), s.bandwidth)))
 	}
