@@ -304,6 +304,9 @@ func (s *scope) copied(o *ir.Op) bool {
 
 // traffic is what o, which has traffic of its own, reads of each operand and writes.
 func (s *scope) traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	if op.IsSparse(o) {
+		return s.written(o).Traffic()
+	}
 	return op.TrafficOf(o, op.Updates(o) && s.copied(o))
 }
 

@@ -43,7 +43,7 @@ func (s *scope) products(e *Entry) {
 			e.own().segments = &machine.Segments{Queries: queries, Keys: (scores + queries - 1) / queries, Rows: rows, Columns: columns, Depth: size(q.Shape[2]), Value: size(v.Shape[2]), Elem: q.Elem}
 		}
 	default:
-		p, ok := op.ProductOf(e.Op)
+		p, ok := s.product(e.Op)
 		if !ok {
 			return
 		}

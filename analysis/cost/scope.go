@@ -16,9 +16,27 @@ type scope struct {
 	extra []*Entry                  // of branches not taken
 	calls map[*ir.Op]*body
 	over  op.InPlace
-	asked bool       // over was, for the entry that is being made
-	mesh  *mesh.Mesh // whose devices run the function; nil: one device does
-	some  bool       // only those of one position along an axis do
+	asked bool        // over was, for the entry that is being made
+	mesh  *mesh.Mesh  // whose devices run the function; nil: one device does
+	some  bool        // only those of one position along an axis do
+	own   *op.Written // the op on sparse tensors whose entry is being made
+}
+
+// written is o, an op on sparse tensors, written out: once for all that its entry asks of it.
+func (s *scope) written(o *ir.Op) *op.Written {
+	if s.own == nil || s.own.Of() != o {
+		s.own = op.WriteOut(o)
+		s.m.Work.Add("written out", 1)
+	}
+	return s.own
+}
+
+// product is op.ProductOf.
+func (s *scope) product(o *ir.Op) (op.Product, bool) {
+	if op.IsSparse(o) {
+		return s.written(o).Product()
+	}
+	return op.ProductOf(o)
 }
 
 func (c *coster) scope(env map[string]dim.Dim) *scope {
@@ -130,11 +148,14 @@ func (s *scope) block(ops []*ir.Op, ready []*Entry) []*Entry {
 	return out
 }
 
-// counts reports whether o has a cost of its own: terminators and definitions
+// counts reports whether o has a cost of its own: terminators, definitions and checks
 // have none.
 func counts(o *ir.Op, last bool) bool {
 	switch o.Name {
 	case op.Return, op.Func, op.Module:
+		return false
+	}
+	if op.IsCheck(o) {
 		return false
 	}
 	if d := op.Of(o); d != nil {
@@ -154,7 +175,7 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	*e = Entry{Op: o, in: s.m, Known: true, Fused: fused, inside: fused, Class: op.ClassMovement, Within: nothing}
 	before := s.asked
-	s.asked = false
+	s.asked, s.own = false, nil
 	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
 	d := op.Of(o)
 	switch {
@@ -173,10 +194,14 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		s.loop(e, o, fused)
 	default:
 		e.Class, e.Elem = d.Class, computed(o)
-		e.FLOP = op.FLOP(o).Subst(s.env)
+		if op.IsSparse(o) {
+			e.FLOP = s.written(o).FLOP().Subst(s.env)
+		} else {
+			e.FLOP = op.FLOP(o).Subst(s.env)
+		}
 		switch {
 		case op.IsSparse(o) && e.Class == op.ClassContraction:
-			if _, ok := op.ProductOf(o); ok && e.Elem.IsFloat() { // of blocks
+			if _, ok := s.product(o); ok && e.Elem.IsFloat() { // of blocks
 				e.Class = op.ClassContraction
 				s.products(e)
 			} else { // sums of what is stored, row by row

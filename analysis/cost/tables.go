@@ -19,7 +19,12 @@ type table struct {
 
 // tables are those that o reads whose sizes are known. Where nothing says which rows are read more often than others, each is as likely.
 func (s *scope) tables(o *ir.Op) (out []table) {
-	reads := op.TableReads(o)
+	var reads []op.TableRead
+	if op.IsSparse(o) {
+		reads = s.written(o).Tables()
+	} else {
+		reads = op.TableReads(o)
+	}
 	// Where numbers and tables are from is followed through ops: views, conversions, what has the pattern of its operand.
 	s.asked = s.asked || len(reads) > 0 && slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return v.Op != nil && v.Op.Name != op.Constant })
 	for _, l := range reads {

@@ -14,12 +14,13 @@ import (
 // library is the scheme of an op that a library kernel computes.
 func (t Target) library(f *kernel.Form) (scheme, error) {
 	return kernel.Library[scheme]{
-		Attention:         func(f *kernel.Form) (scheme, error) { return t.attention(f) },
-		AttentionGradient: func(f *kernel.Form) (scheme, error) { return t.attentionGradient(f) },
-		SegmentAttention:  func(f *kernel.Form) (scheme, error) { return t.segmentAttention(f) },
-		Running:           func(f *kernel.Form, kind string) scheme { return running(f, kind) },
-		Argmax:            func(f *kernel.Form) scheme { return argmax(f) },
-		Ordered:           func(f *kernel.Form, most int64, by kernel.Order) (scheme, error) { return t.ordered(f, most, by) },
+		Attention:           func(f *kernel.Form) (scheme, error) { return t.attention(f) },
+		AttentionGradient:   func(f *kernel.Form) (scheme, error) { return t.attentionGradient(f) },
+		SegmentAttention:    func(f *kernel.Form) (scheme, error) { return t.segmentAttention(f) },
+		SegmentDenseProduct: segmentDenseProduct,
+		Running:             func(f *kernel.Form, kind string) scheme { return running(f, kind) },
+		Argmax:              func(f *kernel.Form) scheme { return argmax(f) },
+		Ordered:             func(f *kernel.Form, most int64, by kernel.Order) (scheme, error) { return t.ordered(f, most, by) },
 	}.Of(f)
 }
 

@@ -202,6 +202,10 @@ func (c codegen) Has(o *ir.Op, m *machine.Machine) bool {
 	if op.IsStructured(o) {
 		return Target{Arch: c.options.Arch, Machine: on(m, c.options.Arch)}.structured(o)
 	}
+	if o.Name == op.Prefix+"segment_dense_product" {
+		_, ok := denseProductOf(o)
+		return ok
+	}
 	return op.Of(o).Family == op.Attention && Attends(o, on(m, c.options.Arch))
 }
 

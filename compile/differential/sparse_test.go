@@ -282,4 +282,51 @@ func.func @f(%x: tensor<20x16xf32>, %y: tensor<20x16xf32>, %w: tensor<16x5xf32>)
   %4 = dm.reduce max %g, dims = [1], over = stored : (!u) -> tensor<20xf32>
   return %0, %2, %3, %4 : tensor<20x5xf32>, tensor<20x16xf32>, tensor<20x16xf32>, tensor<20xf32>
 }
-`}
+`, `!a = tensor<20x30xf32, #dm.csr<nnz = 400>>
+!b = tensor<30x13000xf32, #dm.csr<nnz = 600>>
+!t = tensor<30x20xf32, #dm.coo<nnz = 400>>
+!y = tensor<20x13000xf32>
+func.func @f(%x: tensor<20x30xf32>, %v: tensor<600xf32>) -> (!y, !y, !y, tensor<20x30xf32>) {
+  %p = dm.relu %x : tensor<20x30xf32>
+  %a = dm.convert_format %p : (tensor<20x30xf32>) -> !a
+  %o = dm.convert_format %a : (!a) -> tensor<20x30xf32, #dm.sparse<map = (i, j) -> (j : compressed(nonunique), i : singleton), nnz = 400>>
+  %t = dm.transpose %o, dims = [1, 0] : (tensor<20x30xf32, #dm.sparse<map = (i, j) -> (j : compressed(nonunique), i : singleton), nnz = 400>>) -> !t
+  %ap, %ac, %av = dm.unpack %a : (!a) -> (tensor<21xi32>, tensor<400xi32>, tensor<400xf32>)
+  %bp = dm.iota dim = 0, step = 20 : tensor<31xi32>
+  %i = dm.iota dim = 1, step = 661 : tensor<30x20xi32>
+  %n = dm.iota dim = 0 : tensor<30x20xi32>
+  %j = dm.add %i, %n : tensor<30x20xi32>
+  %bc = dm.reshape %j : (tensor<30x20xi32>) -> tensor<600xi32>
+  %b = dm.pack %bp, %bc, %v : (tensor<31xi32>, tensor<600xi32>, tensor<600xf32>) -> !b
+  %0 = dm.matmul %a, %b : (!a, !b) -> !y
+  %1 = dm.einsum "ki,kj->ij" %t, %b, products = 9000 : (!t, !b) -> !y
+  %2 = dm.segment_dense_product %ap, %ac, %av, %bp, %bc, %v, kind = min, combine = add, columns = 13000
+      : (tensor<21xi32>, tensor<400xi32>, tensor<400xf32>, tensor<31xi32>, tensor<600xi32>, tensor<600xf32>) -> !y
+  %s, %k, %w = dm.segment_product %ap, %ac, %av, %ap, %ac, %av, kind = max, combine = min, columns = 30, products = 9000
+      : (tensor<21xi32>, tensor<400xi32>, tensor<400xf32>, tensor<21xi32>, tensor<400xi32>, tensor<400xf32>) -> (tensor<21xi32>, tensor<600xi32>, tensor<600xf32>)
+  %c = dm.pack %s, %k, %w : (tensor<21xi32>, tensor<600xi32>, tensor<600xf32>) -> tensor<20x30xf32, #dm.csr<nnz = 600>>
+  %3 = dm.convert_format %c : (tensor<20x30xf32, #dm.csr<nnz = 600>>) -> tensor<20x30xf32>
+  return %0, %1, %2, %3 : !y, !y, !y, tensor<20x30xf32>
+}
+`, strings.Replace(denseProduct, "PRODUCTS", "", 1), strings.Replace(denseProduct, "PRODUCTS", ", products = 6000", 1)}
+
+// denseProduct is the gradient of a dense product of two sparse matrices.
+const denseProduct = `!a = tensor<20x30xf32, #dm.csr<nnz = 400>>
+!y = tensor<20x20xf32>
+func.func @f(%x: tensor<20x30xf32>) -> (tensor<f32>, tensor<400xf32>, tensor<400xf32>) {
+  %p = dm.relu %x : tensor<20x30xf32>
+  %a = dm.convert_format %p : (tensor<20x30xf32>) -> !a
+  %b = dm.transpose %a, dims = [1, 0] : (!a) -> tensor<30x20xf32, #dm.csc<nnz = 400>>
+  %l, %da, %db = dm.grad @loss %a, %b, wrt = [0, 1] : (!a, tensor<30x20xf32, #dm.csc<nnz = 400>>) -> (tensor<f32>, !a, tensor<30x20xf32, #dm.csc<nnz = 400>>)
+  %dp, %dc, %0 = dm.unpack %da : (!a) -> (tensor<21xi32>, tensor<400xi32>, tensor<400xf32>)
+  %ep, %ec, %1 = dm.unpack %db : (tensor<30x20xf32, #dm.csc<nnz = 400>>) -> (tensor<21xi32>, tensor<400xi32>, tensor<400xf32>)
+  return %l, %0, %1 : tensor<f32>, tensor<400xf32>, tensor<400xf32>
+}
+
+func.func private @loss(%a: !a, %b: tensor<30x20xf32, #dm.csc<nnz = 400>>) -> tensor<f32> {
+  %y = dm.matmul %a, %bPRODUCTS : (!a, tensor<30x20xf32, #dm.csc<nnz = 400>>) -> !y
+  %z = dm.mul %y, %y : !y
+  %l = dm.reduce add %z : (!y) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`

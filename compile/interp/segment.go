@@ -12,11 +12,12 @@ import (
 
 func segmentExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.segment_reduce":  runSegmentReduce,
-		"dm.segment_ids":     runSegmentIDs,
-		"dm.searchsorted":    runSearchSorted,
-		"dm.segment_product": runSegmentProduct,
-		"dm.segment_sample":  runSegmentSample,
+		"dm.segment_reduce":        runSegmentReduce,
+		"dm.segment_ids":           runSegmentIDs,
+		"dm.searchsorted":          runSearchSorted,
+		"dm.segment_product":       runSegmentProduct,
+		"dm.segment_dense_product": runSegmentDenseProduct,
+		"dm.segment_sample":        runSegmentSample,
 	}
 }
 

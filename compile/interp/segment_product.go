@@ -1,11 +1,86 @@
 package interp
 
 import (
+	"maps"
+	"math"
 	"slices"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
+
+// segmentProduct is two matrices in rows whose products are joined.
+type segmentProduct struct {
+	*call
+	a, b    []int // where rows begin
+	columns int64
+	number  func(a, b float64) float64 // of two elements, and of their products
+	sum     func(a, b float64) float64
+	integer func(a, b int64) int64
+	whole   func(a, b int64) int64
+}
+
+func (c *call) segmentProduct() (*segmentProduct, *Error) {
+	width, _ := op.Size(c.op, op.ColumnsAttr)
+	columns, known := width.Eval(c.frame.bind).Int()
+	if !known {
+		return nil, c.errorf("DM701", "%s = %s is not known", op.ColumnsAttr, width)
+	}
+	p := &segmentProduct{call: c, columns: columns}
+	var err *Error
+	if p.a, err = c.positions(c.in[0], c.in[1].Len()); err != nil {
+		return nil, err
+	}
+	if p.b, err = c.positions(c.in[3], c.in[4].Len()); err != nil {
+		return nil, err
+	}
+	if c.in[2].Len() != c.in[1].Len() || c.in[5].Len() != c.in[4].Len() || columns < 1 && c.in[4].Len() > 0 {
+		return nil, c.errorf("DM704", "%s of %s elements at %s, and %s at %s", c.op.Name, c.in[2].Type(), c.in[1].Type(), c.in[5].Type(), c.in[4].Type())
+	}
+	p.number, p.integer = joinedBy(op.Str(c.op, op.CombineAttr), c.in[2].Elem)
+	p.sum, p.whole = joinedBy(op.Str(c.op, op.ReductionAttr), c.in[2].Elem)
+	return p, nil
+}
+
+// joinedBy is the function of two numbers, or integers, of elem that a kind of reduction joins them by.
+func joinedBy(kind string, elem types.Elem) (func(a, b float64) float64, func(a, b int64) int64) {
+	whole := newReducer[int64, int64](kind, elem).merge
+	if elem == types.UI64 && (kind == "min" || kind == "max") { // in the order of signed numbers
+		signed := whole
+		whole = func(a, b int64) int64 { return signed(a^math.MinInt64, b^math.MinInt64) ^ math.MinInt64 }
+	}
+	return newReducer[float64, float64](kind, elem).merge, whole
+}
+
+// row joins the products of row i by their columns.
+func (p *segmentProduct) row(i int) (sums map[int]float64, whole map[int]int64) {
+	sums, whole = map[int]float64{}, map[int]int64{}
+	values, others := p.in[2], p.in[5]
+	for x := p.a[i]; x < p.a[i+1]; x++ {
+		k := p.in[1].Int[x]
+		if k < 0 || k >= int64(len(p.b)-1) {
+			continue
+		}
+		for z := p.b[k]; z < p.b[k+1]; z++ {
+			j := int(min(max(p.in[4].Int[z], 0), p.columns-1))
+			if values.Kind() == tensor.KindInt {
+				v := p.integer(values.Int[x], others.Int[z])
+				if old, ok := whole[j]; ok {
+					v = p.whole(old, v)
+				}
+				whole[j] = v
+				continue
+			}
+			v := p.number(values.Float(x), others.Float(z))
+			if old, ok := sums[j]; ok {
+				v = p.sum(old, v)
+			}
+			sums[j] = v
+		}
+	}
+	return sums, whole
+}
 
 // runSegmentProduct multiplies two matrices row by row. What a row stores is found first, in the order of columns; then each of its
 // elements is summed, in the order of the products.
@@ -14,65 +89,67 @@ func runSegmentProduct(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	width, _ := op.Size(c.op, op.ColumnsAttr)
-	columns, known := width.Eval(c.frame.bind).Int()
-	if !known {
-		return nil, c.errorf("DM701", "%s = %s is not known", op.ColumnsAttr, width)
+	s, err := c.segmentProduct()
+	if err != nil {
+		return nil, err
 	}
 	room := shape[0]
-	a, err := c.positions(c.in[0], c.in[1].Len())
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.positions(c.in[3], c.in[4].Len())
-	if err != nil {
-		return nil, err
-	}
-	values := c.in[2]
-	if values.Len() != c.in[1].Len() || c.in[5].Len() != c.in[4].Len() || columns < 1 && c.in[4].Len() > 0 {
-		return nil, c.errorf("DM704", "segment_product of %s elements at %s, and %s at %s", values.Type(), c.in[1].Type(), c.in[5].Type(), c.in[4].Type())
-	}
-	p, at, y := tensor.New(c.outElem(0), len(a)), tensor.New(c.outElem(1), room), tensor.New(values.Elem, room)
-	integer := values.Kind() == tensor.KindInt
+	p, at, y := tensor.New(c.outElem(0), len(s.a)), tensor.New(c.outElem(1), room), tensor.New(c.in[2].Elem, room)
 	n := 0
-	for i := range len(a) - 1 {
-		sums, whole := map[int]float64{}, map[int]int64{}
-		for x := a[i]; x < a[i+1]; x++ {
-			k := c.in[1].Int[x]
-			if k < 0 || k >= int64(len(b)-1) {
-				continue
-			}
-			for z := b[k]; z < b[k+1]; z++ {
-				j := int(min(max(c.in[4].Int[z], 0), columns-1))
-				if integer {
-					whole[j] += values.Int[x] * c.in[5].Int[z]
-				} else {
-					sums[j] += values.Float(x) * c.in[5].Float(z)
-				}
-			}
-		}
-		var stored []int
-		for j := range sums {
-			stored = append(stored, j)
-		}
-		for j := range whole {
-			stored = append(stored, j)
-		}
-		slices.Sort(stored)
-		for _, j := range stored {
+	for i := range len(s.a) - 1 {
+		sums, whole := s.row(i)
+		for _, j := range slices.Sorted(maps.Keys(sums)) {
 			if n < room {
 				at.SetInt(n, int64(j))
-				if integer {
-					y.SetInt(n, whole[j])
-				} else {
-					y.SetFloat(n, sums[j])
-				}
+				y.SetFloat(n, sums[j])
+			}
+			n++
+		}
+		for _, j := range slices.Sorted(maps.Keys(whole)) {
+			if n < room {
+				at.SetInt(n, int64(j))
+				y.SetInt(n, whole[j])
 			}
 			n++
 		}
 		p.SetInt(i+1, int64(n))
 	}
 	return []*tensor.Tensor{p, at, y}, nil
+}
+
+// runSegmentDenseProduct is runSegmentProduct with each row stored in full.
+func runSegmentDenseProduct(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.outShape(0)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.segmentProduct()
+	if err != nil {
+		return nil, err
+	}
+	kind, elem := op.Str(c.op, op.ReductionAttr), c.in[2].Elem
+	y := tensor.New(elem, shape...)
+	none, noneWhole := newReducer[float64, float64](kind, elem).init, newReducer[int64, int64](kind, elem).init
+	if elem == types.UI64 && kind == "min" {
+		noneWhole = -1
+	}
+	for i := range y.Len() {
+		if y.Kind() == tensor.KindInt {
+			y.SetInt(i, noneWhole)
+		} else {
+			y.SetFloat(i, none)
+		}
+	}
+	for i := range shape[0] {
+		sums, whole := s.row(i)
+		for j, v := range sums {
+			y.SetFloat(i*shape[1]+j, v)
+		}
+		for j, v := range whole {
+			y.SetInt(i*shape[1]+j, v)
+		}
+	}
+	return one(y), nil
 }
 
 // runSegmentSample adds up the products of three matrices where all have elements, in the order of those of the first one.

@@ -8,7 +8,7 @@ import (
 
 // A Library is what a target makes of library ops: a function for each family of them.
 type Library[S any] struct {
-	Attention, AttentionGradient, SegmentAttention func(f *Form) (S, error)
+	Attention, AttentionGradient, SegmentAttention, SegmentDenseProduct func(f *Form) (S, error)
 	// SegmentProduct and SegmentSample are nil where products are written out.
 	SegmentProduct func(f *Form) (S, error)
 	SegmentSample  func(f *Form) (S, error)
@@ -46,6 +46,8 @@ func (l Library[S]) Of(f *Form) (s S, err error) {
 		if l.SegmentProduct != nil {
 			return l.SegmentProduct(f)
 		}
+	case "dm.segment_dense_product":
+		return l.SegmentDenseProduct(f)
 	case "dm.segment_sample":
 		if l.SegmentSample != nil {
 			return l.SegmentSample(f)

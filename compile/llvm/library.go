@@ -16,7 +16,7 @@ import (
 // library is the scheme of an op that a library kernel computes.
 func (g generator) library(f *kernel.Form) (scheme, error) {
 	return kernel.Library[scheme]{
-		Attention: g.attention, AttentionGradient: g.attentionGradient, SegmentAttention: newSegmentAttention, SegmentProduct: newSegmentProduct, SegmentSample: newSegmentSample,
+		Attention: g.attention, AttentionGradient: g.attentionGradient, SegmentAttention: newSegmentAttention, SegmentProduct: newSegmentProduct, SegmentDenseProduct: newSegmentProduct, SegmentSample: newSegmentSample,
 		Running: func(f *kernel.Form, kind string) scheme { return running(f, kind) },
 		Argmax:  func(f *kernel.Form) scheme { return argmax(f) },
 		Ordered: func(f *kernel.Form, most int64, by kernel.Order) (scheme, error) { return ordered(f, most, by), nil },

@@ -39,6 +39,8 @@ type segmentProduct struct {
 	inFirst, inSecond       int64 // elements of the matrices
 	products, room          int64
 	sum                     types.Elem     // of the computation
+	kind, combine           string         // what joins products, and two elements
+	dense                   bool           // the result is, and stored as rows are summed
 	offsets                 *assemble.Temp // where the products of a row begin; later, where its elements do in the result
 	starts, counts          *assemble.Temp // of a row: where its elements are, and how many these are
 	places, sums            *assemble.Temp // of elements: columns and values
@@ -47,7 +49,7 @@ type segmentProduct struct {
 
 func newSegmentProduct(f *kernel.Form) (scheme, error) {
 	o := f.Main
-	p := &segmentProduct{f: f, o: o, sum: kept(o.Operands[2].Elem())}
+	p := &segmentProduct{f: f, o: o, sum: kept(o.Operands[2].Elem()), kind: op.Str(o, op.ReductionAttr), combine: op.Str(o, op.CombineAttr)}
 	size := func(name string) int64 {
 		d, _ := op.Size(o, name)
 		n, _ := d.Int()
@@ -59,7 +61,10 @@ func newSegmentProduct(f *kernel.Form) (scheme, error) {
 	}
 	p.rows, p.others = length(o.Operands[0])-1, length(o.Operands[3])-1
 	p.inFirst, p.inSecond = length(o.Operands[1]), length(o.Operands[4])
-	p.columns, p.products, p.room = size(op.ColumnsAttr), max(size(op.ProductsAttr), 1), length(o.Results[1])
+	p.columns, p.products = size(op.ColumnsAttr), max(size(op.ProductsAttr), 1)
+	if p.dense = len(o.Results) == 1; !p.dense {
+		p.room = length(o.Results[1])
+	}
 	for _, n := range []int64{p.rows, p.columns, p.inFirst, p.inSecond} {
 		if n < 1 || n > 1<<31 {
 			return nil, fmt.Errorf("segment_product with a dimension of %d", n)
@@ -67,14 +72,22 @@ func newSegmentProduct(f *kernel.Form) (scheme, error) {
 	}
 	temp := func(elem types.Elem, n int64) *assemble.Temp { return &assemble.Temp{Elem: elem, N: n, Own: true} }
 	p.offsets, p.starts, p.counts = temp(types.I64, p.rows+1), temp(types.I64, p.rows), temp(types.I64, p.rows)
-	p.places, p.sums = temp(types.I32, p.products), temp(p.sum, p.products)
-	p.tasks = max(1, min(p.rows, ceil(p.products, max(productWork, 4*p.columns))))
+	work := p.products
+	if p.dense {
+		work = max(p.rows*p.columns, p.products)
+	} else {
+		p.places, p.sums = temp(types.I32, p.products), temp(p.sum, p.products)
+	}
+	p.tasks = max(1, min(p.rows, ceil(work, max(productWork, 4*p.columns))))
 	p.inTask = max(1, task*p.rows/max(p.inFirst+p.rows, 1))
 	p.rowTasks = ceil(p.rows, p.inTask)
 	return p, nil
 }
 
 func (p *segmentProduct) temps() []*assemble.Temp {
+	if p.dense {
+		return []*assemble.Temp{p.offsets}
+	}
 	return []*assemble.Temp{p.offsets, p.starts, p.counts, p.places, p.sums}
 }
 
@@ -103,6 +116,15 @@ func (p *segmentProduct) launches() ([]*launch, error) {
 	}
 	all, y := p.o.Operands, p.o.Results
 	offsets, rows := []*assemble.Temp{p.offsets}, []*assemble.Temp{p.starts, p.counts, p.places, p.sums}
+	if p.dense {
+		main := step("", p.tasks, all, y, offsets, nil, nil, (*productBody).fill)
+		main.Scratch = scratchBytes(p.sum, p.columns)
+		return []*launch{
+			step("_products", p.rowTasks, []*dm.Value{all[0], all[1], all[3]}, nil, nil, offsets, nil, (*productBody).count),
+			step("_offsets", 1, nil, nil, nil, nil, offsets, (*productBody).add),
+			main,
+		}, nil
+	}
 	main := step("", p.tasks, all, nil, offsets, rows, nil, (*productBody).multiply)
 	main.Scratch = scratchBytes(p.sum, p.width()) + scratchBytes(types.I8, p.width()) + scratchBytes(types.I8, p.width()>>groupBits)
 	return []*launch{
@@ -207,6 +229,9 @@ func (b *productBody) multiply() {
 	b.For(code.Int(0), code.Int(b.used/8), code.Loop{Vectorize: true}, func(i value.Value) {
 		b.NewStore(code.Int(0), b.Element(code.Index, b.scratch, i))
 	})
+	if b.kind != "add" {
+		b.clear(w.sums, b.width())
+	}
 	before := func(row value.Value) value.Value { return b.NewAdd(b.number(b.offsets, row), row) }
 	from, to := b.divided(b.rows, b.tasks, before(code.Int(b.rows)), b.first, b.last, before)
 	b.Fold(from, to, code.Loop{}, []value.Value{b.number(b.offsets, from)}, func(row value.Value, acc []value.Value) []value.Value {
@@ -216,6 +241,35 @@ func (b *productBody) multiply() {
 		end := b.collect(&w, low, high, acc[0])
 		b.NewStore(b.NewSub(end, acc[0]), b.entry(b.counts, row))
 		return []value.Value{end}
+	})
+}
+
+// clear makes the first n sums of a workspace those of no product.
+func (b *productBody) clear(sums value.Value, n int64) {
+	none := b.lib.Identity(b.kind, b.sum)
+	b.For(code.Int(0), code.Int(n), code.Loop{Vectorize: true}, func(i value.Value) {
+		b.NewStore(none, b.Element(b.reg, sums, i))
+	})
+}
+
+// fill computes the rows of tasks in full: what they have no product for as well.
+func (b *productBody) fill() {
+	w := workspace{sums: b.take(b.sum, b.columns)}
+	y, none := b.o.Results[0], b.lib.Identity(b.kind, b.sum)
+	b.clear(w.sums, b.columns)
+	before := func(row value.Value) value.Value {
+		return b.NewAdd(b.number(b.offsets, row), b.NewMul(row, code.Int(b.columns)))
+	}
+	from, to := b.divided(b.rows, b.tasks, before(code.Int(b.rows)), b.first, b.last, before)
+	b.For(from, to, code.Loop{}, func(row value.Value) {
+		b.ask(b.least(b.NewAdd(row, code.Int(1)), code.Int(b.rows-1)))
+		b.row(&w, row)
+		start := b.NewMul(row, code.Int(b.columns))
+		b.For(code.Int(0), code.Int(b.columns), code.Loop{Vectorize: true}, func(i value.Value) {
+			sum := b.Element(b.reg, w.sums, i)
+			b.lib.Store(b.Func, y.Elem(), b.params[y], b.NewAdd(start, i), b.NewLoad(b.reg, sum))
+			b.NewStore(none, sum)
+		})
 	})
 }
 
@@ -233,7 +287,7 @@ func (b *productBody) ask(row value.Value) {
 	})
 }
 
-// row adds up the products of a row, which lie between two columns.
+// row joins the products of a row, which lie between two columns.
 func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value) {
 	positions, values, columns, others := b.o.Operands[0], b.o.Operands[2], b.o.Operands[4], b.o.Operands[5]
 	column := func(z value.Value) value.Value { return b.columnOf(columns, z, b.columns) }
@@ -247,8 +301,11 @@ func (b *productBody) row(w *workspace, row value.Value) (low, high value.Value)
 					b.For(from, to, code.Loop{}, func(z value.Value) {
 						c := column(z)
 						sum := b.Element(b.reg, w.sums, c)
-						y := b.applied(b.sum, "mul", v, b.lib.Load(b.Func, others.Elem(), b.buffer(others), z))
-						b.NewStore(b.applied(b.sum, "add", b.NewLoad(b.reg, sum), y), sum)
+						y := b.applied(b.sum, b.combine, v, b.lib.Load(b.Func, others.Elem(), b.buffer(others), z))
+						b.NewStore(b.applied(b.sum, b.kind, b.NewLoad(b.reg, sum), y), sum)
+						if b.dense {
+							return
+						}
 						b.NewStore(flag, b.Element(lltypes.I8, w.flags, c))
 						b.NewStore(flag, b.Element(lltypes.I8, w.groups, b.NewLShr(c, code.Int(groupBits))))
 					})
@@ -275,17 +332,17 @@ func (b *productBody) bits(x value.Value, acc []value.Value, f func(i value.Valu
 // The workspace is zeros then.
 func (b *productBody) collect(w *workspace, low, high, at value.Value) value.Value {
 	vector := lltypes.NewVector(groupSize, lltypes.I8)
-	none := constant.NewZeroInitializer(vector)
+	empty := constant.NewZeroInitializer(vector)
 	// taken are which of a vector of flags are set, as bits; the flags are not set then.
 	taken := func(all, number value.Value) value.Value {
 		of := b.NewBitCast(b.Element(lltypes.I8, all, b.NewShl(number, code.Int(groupBits))), lltypes.NewPointer(vector))
 		load := b.NewLoad(vector, of)
 		load.Align = groupSize
-		is := b.NewBitCast(b.NewICmp(enum.IPredNE, load, none), lltypes.I64)
-		b.NewStore(none, of).Align = groupSize
+		is := b.NewBitCast(b.NewICmp(enum.IPredNE, load, empty), lltypes.I64)
+		b.NewStore(empty, of).Align = groupSize
 		return is
 	}
-	last, zero := code.Int(b.products-1), constant.NewZeroInitializer(b.reg)
+	last, none := code.Int(b.products-1), b.lib.Identity(b.kind, b.sum)
 	first, end := b.NewLShr(low, code.Int(2*groupBits)), b.NewAdd(b.NewAShr(high, code.Int(2*groupBits)), code.Int(1))
 	return b.Fold(first, end, code.Loop{Unroll: 1}, []value.Value{at}, func(word value.Value, acc []value.Value) []value.Value {
 		return b.bits(taken(w.groups, word), acc, func(bit value.Value, acc []value.Value) []value.Value {
@@ -296,7 +353,7 @@ func (b *productBody) collect(w *workspace, low, high, at value.Value) value.Val
 				sum := b.Element(b.reg, w.sums, c)
 				b.NewStore(b.NewTrunc(c, lltypes.I32), b.Element(lltypes.I32, b.memory[b.places], to))
 				b.NewStore(b.NewLoad(b.reg, sum), b.Element(b.reg, b.memory[b.sums], to))
-				b.NewStore(zero, sum)
+				b.NewStore(none, sum)
 				return []value.Value{b.NewAdd(acc[0], code.Int(1))}
 			})
 		})

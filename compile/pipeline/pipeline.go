@@ -36,11 +36,19 @@ func For(g target.Generator) []pass.Pass {
 		}
 		return target.For("").Generator(target.Options{})
 	})
+	has := func(u *pass.Unit, o *ir.Op) bool { return of().Has(o, u.Machine) }
+	differentiate := gradient.Pass()
 	return []pass.Pass{
 		inline.Pass(),
 		bind.Pass(),
-		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Has(o, u.Machine) }),
-		gradient.Pass(),
+		simplify.Attention(has),
+		{Name: differentiate.Name, Summary: differentiate.Summary, Run: func(u *pass.Unit) error {
+			if err := differentiate.Run(u); err != nil {
+				return err
+			}
+			simplify.WriteOut(u, u.Func, has) // gradients of ops on sparse tensors are such ops
+			return nil
+		}},
 		checks.Pass(),
 		microbatch.Pass(),
 		devices.Regather(),

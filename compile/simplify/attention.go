@@ -44,30 +44,37 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 	}
 }
 
-func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
-	op.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
-	var seconds []*ir.Op
-	var stated, written []*ir.Op
+// WriteOut writes out the ops of f of the family of sparse tensors, and products with a 2:4 operand, that do not fit.
+func WriteOut(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) {
+	var written []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		switch o.Name {
-		case "dm.einsum", "dm.matmul":
-			seconds = append(seconds, o)
-		case "dm.attention":
-			stated = append(stated, o)
-		default:
-			if d := op.Of(o); d != nil && (d.Family == op.SparseTensors || op.IsStructured(o)) && d.Expand != nil && op.Valid(o) && !fits(u, o) {
-				written = append(written, o)
-			}
+		if d := op.Of(o); d != nil && (d.Family == op.SparseTensors || op.IsStructured(o)) && d.Expand != nil && op.Valid(o) && !fits(u, o) {
+			written = append(written, o)
 		}
 		return true
 	})
-	found := false
 	for _, o := range written {
 		b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}
 		if vs := op.Of(o).Expand(b, o); vs != nil {
 			pass.Replace(o, vs...)
 		}
 	}
+}
+
+func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
+	op.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
+	var seconds, stated []*ir.Op
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		switch o.Name {
+		case "dm.einsum", "dm.matmul":
+			seconds = append(seconds, o)
+		case "dm.attention":
+			stated = append(stated, o)
+		}
+		return true
+	})
+	found := false
+	WriteOut(u, f, fits)
 	for _, o := range stated {
 		if operands, attrs, ok := attention.Causal(o); ok && plain(o) {
 			b := &ir.Builder{Block: o.Parent, Index: o.Position(), At: o}

@@ -150,7 +150,7 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		return vs, vs != nil, nil
 	}
 	d := op.Of(o)
-	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Valid(o) {
+	if d == nil || !d.WrittenOut(o) || !op.Valid(o) {
 		return nil, false, nil
 	}
 	vs = d.Expand(b, o)

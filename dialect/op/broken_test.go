@@ -165,7 +165,7 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 
 // unlikely are ops whose operands must fit too well for chance to find any, that
 // name what is not there, or that are never Valid; TestInfer and the expansions have cases of them.
-var unlikely = map[string]bool{"constant": true, "iota": true, "grad": true, "momentum": true, "adam": true, "attention_grad": true, "pack": true, "unpack": true, "sample": true, "merge": true, "filter": true, "segment_attention": true, "grouped_matmul": true, "structured_einsum": true, "segment_product": true, "segment_sample": true}
+var unlikely = map[string]bool{"constant": true, "iota": true, "grad": true, "momentum": true, "adam": true, "attention_grad": true, "pack": true, "unpack": true, "sample": true, "merge": true, "filter": true, "segment_attention": true, "grouped_matmul": true, "structured_einsum": true, "segment_product": true, "segment_dense_product": true, "segment_sample": true}
 
 // The verifier takes anything, and what passes it expands. Cost and iteration
 // spaces are asked of ops that did not pass it, too: an editor shows numbers

@@ -255,7 +255,7 @@ type TableRead struct {
 func TableReads(o *ir.Op) []TableRead {
 	switch {
 	case IsSparse(o):
-		return sparseTables(o)
+		return WriteOut(o).Tables()
 	case o.Name == Prefix+"gather" && Int(o, "batch_dims") == 0:
 		if l, ok := gatherTable(o, numbersOf(o.Operands[1])); ok {
 			return []TableRead{l}
@@ -294,11 +294,11 @@ func attentionTables(o *ir.Op) (out []TableRead) {
 	return out
 }
 
-// sparseTables are those of the dense ops that o is written out as.
-func sparseTables(o *ir.Op) (out []TableRead) {
-	ops, in, _, _ := scratch(o)
-	of := partNumbers(o, in)
-	for _, p := range ops {
+// Tables are as TableReads has them.
+func (w *Written) Tables() (out []TableRead) {
+	in := w.in
+	of := partNumbers(w.of, in)
+	for _, p := range w.ops {
 		var all []TableRead
 		switch p.Name {
 		case Prefix + "gather":

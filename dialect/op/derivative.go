@@ -17,6 +17,13 @@ type Derivative struct {
 	// rule gives cotangents of the operands. nil: none flows; the op is constant
 	// almost everywhere, or its results are no floating-point numbers.
 	rule func(g *backward)
+	// writtenOut reports whether o is differentiated as the ops that its Expand writes.
+	writtenOut func(o *ir.Op) bool
+}
+
+// WrittenOut reports whether o, which has an Expand, is differentiated as the ops that it is written out as.
+func (d *Def) WrittenOut(o *ir.Op) bool {
+	return d.Expand != nil && (d.Derivative == nil || d.Derivative.writtenOut != nil && d.Derivative.writtenOut(o))
 }
 
 // Flat reports whether no gradient flows through the op: its results are
@@ -62,7 +69,11 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	if !Valid(o) {
 		return nil, true, problem("DM128", -1, "%s is not valid", o.Name)
 	}
-	d.Derivative.rule(g)
+	if d.WrittenOut(o) { // which it has no numbers for
+		g.failed = true
+	} else {
+		d.Derivative.rule(g)
+	}
 	for i, v := range g.dx {
 		switch {
 		case v == nil:

@@ -84,6 +84,9 @@ func TestDeriveTypes(t *testing.T) {
 			}
 			want := make([]bool, len(o.Operands))
 			want[wanted] = true
+			if d.WrittenOut(o) { // as its expansion is
+				continue
+			}
 			dx, _, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, dy, want)
 			if p != nil {
 				if !strings.Contains(p.Msg, "sizes in numbers") || !strings.ContainsAny(c.in, "bnm") {

@@ -508,7 +508,7 @@ func sameOrder(a, b *types.Tensor) bool {
 func TrafficOf(o *ir.Op, copied bool) (read []dim.Dim, written dim.Dim) {
 	switch d := Of(o); {
 	case IsSparse(o):
-		return trafficSparse(o)
+		return WriteOut(o).Traffic()
 	case d.Traffic == nil:
 		return wholeTraffic(o)
 	default:

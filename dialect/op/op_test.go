@@ -181,7 +181,7 @@ while scan if map
 kernel yield
 grad sgd momentum adam
 pack unpack
-sample convert_format prune merge filter segment_product segment_sample
+sample convert_format prune merge filter segment_product segment_dense_product segment_sample
 mesh reshard all_reduce reduce_scatter all_gather all_to_all collective_permute send recv partition_id`
 
 func TestTable(t *testing.T) {

@@ -25,20 +25,24 @@ type Product struct {
 	Divided *Product
 }
 
+// Product is the product of w's blocks, or of what is 2:4, as ProductOf has it.
+func (w *Written) Product() (p Product, ok bool) {
+	for _, g := range w.ops {
+		if Of(g) == groupedMatmulDef {
+			return groupedProduct(g), true
+		}
+		if IsStructured(g) {
+			return structuredProduct(g)
+		}
+	}
+	return p, false
+}
+
 // ProductOf is o as products of matrices; ok is false of what is no contraction of two operands, or one of sparse tensors without blocks that are matrices.
 func ProductOf(o *ir.Op) (p Product, ok bool) {
 	d := Of(o)
 	if d != nil && d.Sparse != nil && IsSparse(o) {
-		ops, _, _, _ := scratch(o)
-		for _, g := range ops { // the product of its blocks or of what is 2:4, if it is one of matrices
-			if Of(g) == groupedMatmulDef {
-				return groupedProduct(g), true
-			}
-			if IsStructured(g) {
-				return structuredProduct(g)
-			}
-		}
-		return p, false
+		return WriteOut(o).Product()
 	}
 	if d == groupedMatmulDef && Valid(o) {
 		return groupedProduct(o), true

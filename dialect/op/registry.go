@@ -261,7 +261,7 @@ func FLOP(o *ir.Op) dim.Dim {
 	case d == nil:
 		return dim.Dim{}
 	case d.Sparse != nil && IsSparse(o) && Valid(o):
-		return flopSparse(o)
+		return WriteOut(o).FLOP()
 	case d.FLOP == nil:
 		return dim.Dim{}
 	case Grouped(o):

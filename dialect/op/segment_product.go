@@ -8,8 +8,32 @@ import (
 	"dmir/dialect/types"
 )
 
-// ColumnsAttr is how many columns the second matrix of a dm.segment_product has.
-const ColumnsAttr = "columns"
+// ColumnsAttr is how many columns the second matrix of a dm.segment_product has, ReductionAttr how its products of one place are joined, and
+// CombineAttr what two elements make.
+const (
+	ColumnsAttr   = "columns"
+	ReductionAttr = "kind"
+	CombineAttr   = "combine"
+)
+
+// semiringAttrs are those of products in any semiring.
+var semiringAttrs = []AttrDef{
+	{Name: ReductionAttr, Kind: KindKeyword, Enum: reductionKinds, Default: types.Keyword("add"), Doc: "how products of one place are joined"},
+	{Name: CombineAttr, Kind: KindKeyword, Enum: reductionKinds, Default: types.Keyword("mul"), Doc: "the function of two elements that a product is"},
+}
+
+// inRing reports whether products of o are added up.
+func inRing(o *ir.Op) bool { return Str(o, ReductionAttr) == "add" && Str(o, CombineAttr) == "mul" }
+
+// productOperands are those of a product of two matrices in rows.
+var productOperands = []Param{
+	{Name: "positions", Elems: positionElems, Doc: positionsDoc},
+	{Name: "coordinates", Elems: indexes, Doc: "the columns of the first matrix's elements, which are rows of b"},
+	{Name: "a", Elems: multiply, Doc: "its elements"},
+	{Name: "b_positions", Elems: positionElems, Doc: "where the rows of b begin and end"},
+	{Name: "b_coordinates", Elems: indexes, Doc: "the columns of b's elements"},
+	{Name: "b", Elems: multiply, Doc: "its elements, of a's element type"},
+}
 
 // The product of two matrices in compressed rows as one kernel: what a product of sparse tensors with
 // a sparse result becomes on components where their levels are rows.
@@ -23,7 +47,8 @@ var segmentProductDef = &Def{
 		"(Kjolstad et al., *Tensor Algebra Compilation with Workspaces*, CGO 2019).\n\n" +
 		"Positions are clamped to 0 and the number of elements; a coordinate of the first matrix outside names no row. Positions of the first matrix do not fall, and coordinates of b rise within a row and are below `columns`: otherwise the elements are some numbers. " +
 		"The last position is how many elements the result has, also where that is more than it has room for; elements behind it are 0, as their coordinates.\n\n" +
-		"It is what `dm.matmul` and `dm.einsum` of sparse matrices become, with a check that neither products nor elements are more than there is room for. Counts 2 FLOP for each of `products`. " +
+		"With `kind` and `combine` it is a product in another semiring, of which `kind = min, combine = add` are shortest paths.\n\n" +
+		"It is what `dm.matmul` and `dm.einsum` of sparse matrices become, with a check that neither products nor elements are more than there is room for. Counts, for each of `products`, 1 FLOP for a product or sum of elements, and 1 where it is added or multiplied. " +
 		"Moves the operands, of b at most what so many products read, and the results.",
 	Example: `func.func @example(%a: tensor<2xf32>, %b: tensor<5xf32>) -> (tensor<3xi32>, tensor<5xi32>, tensor<5xf32>) {
   %positions = dm.constant dense<[0, 1, 2]> : tensor<3xi32>
@@ -34,63 +59,69 @@ var segmentProductDef = &Def{
       : (tensor<3xi32>, tensor<2xi32>, tensor<2xf32>, tensor<4xi32>, tensor<5xi32>, tensor<5xf32>) -> (tensor<3xi32>, tensor<5xi32>, tensor<5xf32>)
   return %p, %c, %v : tensor<3xi32>, tensor<5xi32>, tensor<5xf32>
 }`,
-	Operands: []Param{
-		{Name: "positions", Elems: positionElems, Doc: positionsDoc},
-		{Name: "coordinates", Elems: indexes, Doc: "the columns of the first matrix's elements, which are rows of b"},
-		{Name: "a", Elems: multiply, Doc: "its elements"},
-		{Name: "b_positions", Elems: positionElems, Doc: "where the rows of b begin and end"},
-		{Name: "b_coordinates", Elems: indexes, Doc: "the columns of b's elements"},
-		{Name: "b", Elems: multiply, Doc: "its elements, of a's element type"},
-	},
+	Operands: productOperands,
 	Results: []Param{
 		{Name: "y_positions", Elems: positionElems, Doc: "as many as the first operand"},
 		{Name: "y_coordinates", Elems: positionElems, Doc: "as many as there is room for, as written"},
 		{Name: "y", Elems: multiply, Doc: "of a's element type"},
 	},
-	Attrs: []AttrDef{
+	Attrs: append([]AttrDef{
 		{Name: ColumnsAttr, Kind: KindSize, Doc: "how many columns b has"},
 		{Name: ProductsAttr, Kind: KindSize, Doc: "how many products there is room for: of more, the elements are some numbers"},
-	},
-	Traits: Pure | Cast,
-	Whole:  "The elements of the result are numbered throughout.",
-	Infer:  inferSegmentProduct,
-	FLOP: func(o *ir.Op) dim.Dim {
-		n, ok := Size(o, ProductsAttr)
-		if !ok || !in(o, 2).Elem.IsFloat() {
-			return dim.Dim{}
+	}, semiringAttrs...),
+	Traits:  Pure | Cast,
+	Whole:   "The elements of the result are numbered throughout.",
+	Infer:   inferSegmentProduct,
+	FLOP:    productFLOP,
+	Traffic: productTraffic,
+	Kernel:  Library,
+	Expand:  expandSegmentProduct, Derivative: segmentProductDerivative,
+}
+
+// productFLOP is one for each product, where it is one of numbers or their sum, and one where it is added or multiplied.
+func productFLOP(o *ir.Op) dim.Dim {
+	if len(o.Operands) != 6 || in(o, 0).Rank() != 1 || !in(o, 2).Elem.IsFloat() {
+		return dim.Dim{}
+	}
+	n, ok := Size(o, ProductsAttr)
+	if !ok {
+		n = mostProducts(o)
+	}
+	var each int64
+	for _, name := range []string{ReductionAttr, CombineAttr} {
+		if k := Str(o, name); k == "add" || k == "mul" {
+			each++
 		}
-		return n.Scale(2)
-	},
-	Traffic: func(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-		read, written = wholeTraffic(o)
-		for i := 4; i < len(read); i++ {
-			read[i] = productsRead(o, i, read[i])
+	}
+	return n.Scale(each)
+}
+
+// mostProducts is how many products two matrices in rows have at most: in a row of the second one no column is twice.
+func mostProducts(o *ir.Op) dim.Dim {
+	columns, _ := Size(o, ColumnsAttr)
+	least := func(a, b dim.Dim) dim.Dim {
+		if a.AtLeast(b) {
+			return b
 		}
-		return read, written
-	},
-	Kernel: Library,
-	Expand: expandSegmentProduct, Derivative: segmentProductDerivative,
+		return a
+	}
+	a, b, rows := in(o, 2).Elements(), in(o, 5).Elements(), in(o, 0).Shape[0].Sub(dim.Const(1))
+	return least(a.Mul(least(columns, b)), b.Mul(least(rows, a)))
+}
+
+func productTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	read, written = wholeTraffic(o)
+	for i := 4; i < len(read); i++ {
+		read[i] = productsRead(o, i, read[i])
+	}
+	return read, written
 }
 
 func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
-	rows := [2]string{"the first matrix", "b"}
-	for i, what := range rows {
-		if _, p := segments(o, 3*i); p != nil {
-			return nil, p
-		}
-		for k := 3*i + 1; k < 3*i+3; k++ {
-			if p := rankIs(o, k, 1, "the elements of "+what); p != nil {
-				return nil, p
-			}
-		}
-		if a, b := in(o, 3*i+1).Shape[0], in(o, 3*i+2).Shape[0]; !sameDim(a, b) {
-			return nil, problem("DM122", 3*i+2, "%s has %s elements and %s coordinates", what, dimText(b), dimText(a)).help("each element has a coordinate")
-		}
+	if p := productOf(o); p != nil {
+		return nil, p
 	}
-	if a, b := in(o, 2), in(o, 5); a.Elem != b.Elem {
-		return nil, problem("DM111", 5, "element types %s and %s differ", a.Elem, b.Elem).help("convert one of them with dm.convert")
-	}
-	if p := sizesStated(o); p != nil {
+	if p := sizesStated(o, ColumnsAttr, ProductsAttr); p != nil {
 		return nil, p
 	}
 	if len(o.Results) != 3 {
@@ -109,6 +140,28 @@ func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
 	return []types.Type{tensor(in(o, 0), count(p), in(o, 0).Shape...), tensor(in(o, 0), count(c), c.Shape...), tensor(in(o, 0), in(o, 2).Elem, y.Shape...)}, nil
 }
 
+// productOf is what is wrong with the matrices of o.
+func productOf(o *ir.Op) *Problem {
+	rows := [2]string{"the first matrix", "b"}
+	for i, what := range rows {
+		if _, p := segments(o, 3*i); p != nil {
+			return p
+		}
+		for k := 3*i + 1; k < 3*i+3; k++ {
+			if p := rankIs(o, k, 1, "the elements of "+what); p != nil {
+				return p
+			}
+		}
+		if a, b := in(o, 3*i+1).Shape[0], in(o, 3*i+2).Shape[0]; !sameDim(a, b) {
+			return problem("DM122", 3*i+2, "%s has %s elements and %s coordinates", what, dimText(b), dimText(a)).help("each element has a coordinate")
+		}
+	}
+	if a, b := in(o, 2), in(o, 5); a.Elem != b.Elem {
+		return problem("DM111", 5, "element types %s and %s differ", a.Elem, b.Elem).help("convert one of them with dm.convert")
+	}
+	return nil
+}
+
 // productsRead is what the products of o read of operand i, of which there are all bytes.
 func productsRead(o *ir.Op, i int, all dim.Dim) dim.Dim {
 	n, ok := Size(o, ProductsAttr)
@@ -119,8 +172,8 @@ func productsRead(o *ir.Op, i int, all dim.Dim) dim.Dim {
 }
 
 // sizesStated is what is wrong with the sizes that o states.
-func sizesStated(o *ir.Op) *Problem {
-	for _, name := range []string{ColumnsAttr, ProductsAttr} {
+func sizesStated(o *ir.Op, names ...string) *Problem {
+	for _, name := range names {
 		if _, ok := Size(o, name); !ok {
 			return attrProblem("DM115", name, "%s is no number and no formula of symbols", name).help(`write a number, or a formula in quotes: "4 * e"`)
 		}
@@ -228,7 +281,7 @@ func (l *lowering) segmentProduct() []*ir.Value {
 		return []*ir.Value{l.Splat(out(o, 0), 0), l.Splat(out(o, 1), 0), l.Splat(out(o, 2), 0)}
 	}
 	key, end := p.elem, l.constant(p.elem, p.end)
-	x := l.Binary("mul", l.take(o.Operands[2], p.entry), l.where(p.is, l.take(o.Operands[5], p.at), 0))
+	x := l.Binary(Str(o, CombineAttr), l.take(o.Operands[2], p.entry), l.where(p.is, l.take(o.Operands[5], p.at), 0))
 	s := l.Value("sort", []*ir.Value{l.Value("select", []*ir.Value{p.is, p.own, end}, nil)}, named("dim", intAttr(0)), l.vector(key, products), l.vector(types.I32, products)).Op
 	own, x := s.Results[0], l.take(x, s.Results[1])
 	is := l.compared("lt", own, end)
@@ -240,13 +293,17 @@ func (l *lowering) segmentProduct() []*ir.Value {
 	kept := l.moved(own, to, room, end)
 	kept = l.Value("select", []*ir.Value{l.compared("lt", kept, end), l.Binary("rem", kept, l.constant(key, n)), l.Splat(&types.Tensor{Elem: key}, 0)}, nil)
 	ends := l.moved(l.numbers(products), to, room.Add(dim.Const(1)), l.reduce("add", l.Convert(is, types.I32), 0))
-	y := l.Value("segment_reduce", []*ir.Value{x, ends}, named("kind", types.Keyword("add")))
+	y := l.Value("segment_reduce", []*ir.Value{x, ends}, named("kind", types.Keyword(Str(o, ReductionAttr))))
+	if Str(o, ReductionAttr) != "add" { // of what lies behind all elements
+		y = l.where(l.compared("lt", l.numbers(room), l.lastOf(before)), y, 0)
+	}
 	return []*ir.Value{l.Convert(l.take(before, begins), out(o, 0).Elem), l.Convert(kept, out(o, 1).Elem), y}
 }
 
 var segmentProductDerivative = &Derivative{
-	Doc:  "Of each matrix a `dm.segment_sample`: the cotangent of an element is the sum, over its products, of the other element times dy where the product is. None for positions and coordinates.",
-	rule: segmentProductRule,
+	Doc: "Of each matrix a `dm.segment_sample`: the cotangent of an element is the sum, over its products, of the other element times dy where the product is. None for positions and coordinates. " +
+		"In another semiring that of what it is written out as.",
+	rule: segmentProductRule, writtenOut: func(o *ir.Op) bool { return !inRing(o) },
 }
 
 func segmentProductRule(g *backward) {

@@ -119,7 +119,7 @@ func inferSegmentSample(o *ir.Op) ([]types.Type, *Problem) {
 	if a, b := in(o, 6), in(o, 7); a.Elem != b.Elem {
 		return nil, problem("DM111", 7, "element types %s and %s differ", a.Elem, b.Elem).help("convert one of them with dm.convert")
 	}
-	if p := sizesStated(o); p != nil {
+	if p := sizesStated(o, ColumnsAttr, ProductsAttr); p != nil {
 		return nil, p
 	}
 	return one(tensor(in(o, 6), in(o, 6).Elem, in(o, 2*SampledMatrix(o)+1).Shape[0])), nil

@@ -22,7 +22,7 @@ func sparseTensors() []*Def {
 	convertDef.Sparse, stopGradientDef.Sparse = eachStored, eachStored
 	packDef.Sparse, unpackDef.Sparse = packed, unpacked
 	pruneDef.Sparse, mergeDef.Sparse, filterDef.Sparse = pruned, merged, filtered
-	return []*Def{sampleDef, convertFormatDef, pruneDef, mergeDef, filterDef, segmentProductDef, segmentSampleDef}
+	return []*Def{sampleDef, convertFormatDef, pruneDef, mergeDef, filterDef, segmentProductDef, segmentDenseProductDef, segmentSampleDef}
 }
 
 // Sparse is how an op takes and gives sparse tensors.
@@ -149,20 +149,33 @@ func supported(o *ir.Op) *Problem {
 	return nil
 }
 
-// scratch is o written out for tools that ask what it does: the dense ops, in a block of
-// their own, and the parts of its operands.
-func scratch(o *ir.Op) (ops []*ir.Op, in [][]*ir.Value, out [][]*ir.Value, p *Problem) {
+// Written is an op on sparse tensors as the dense ops that it is written out as, for tools that ask what it does. Who asks several things
+// keeps it, as long as the op does not change.
+type Written struct {
+	of      *ir.Op
+	ops     []*ir.Op // in a block of their own
+	in, out [][]*ir.Value
+	problem *Problem
+}
+
+// WriteOut is o, an op of which IsSparse, written out.
+func WriteOut(o *ir.Op) *Written {
+	w := &Written{of: o}
 	b := &ir.Builder{Block: &ir.Block{}, At: o, Loose: true}
 	parts := map[*ir.Value][]*ir.Value{}
 	for _, v := range o.Operands {
 		if parts[v] == nil {
 			parts[v] = Parts(v)
 		}
-		in = append(in, parts[v])
+		w.in = append(w.in, parts[v])
 	}
-	out, p = LowerSparse(b, o, in, true)
-	return b.Block.Ops, in, out, p
+	w.out, w.problem = LowerSparse(b, o, w.in, true)
+	w.ops = b.Block.Ops
+	return w
 }
+
+// Of is the op that w is.
+func (w *Written) Of() *ir.Op { return w.of }
 
 // patterns finds which values hand on what another stores, and visits each value once.
 type patterns struct{ roots map[*ir.Value]*ir.Value }
@@ -274,25 +287,21 @@ func inferSparse(o *ir.Op) ([]types.Type, *Problem) {
 }
 
 // VerifySparse checks what the types of o, which has sparse tensors, do not show.
-func VerifySparse(o *ir.Op) *Problem {
-	_, _, _, p := scratch(o)
-	return p
-}
+func VerifySparse(o *ir.Op) *Problem { return WriteOut(o).problem }
 
-// flopSparse and trafficSparse are the FLOP and the bytes of o, an op on sparse tensors:
-// those of the dense ops that it is written out as, of which only what comes in and
+// FLOP and Traffic are the FLOP and the bytes of w: those of its dense ops, of which only what comes in and
 // what goes out is in memory.
-func flopSparse(o *ir.Op) dim.Dim {
-	ops, _, _, _ := scratch(o)
+func (w *Written) FLOP() dim.Dim {
 	var sum dim.Dim
-	for _, p := range ops {
+	for _, p := range w.ops {
 		sum = sum.Add(FLOP(p))
 	}
 	return sum
 }
 
-func trafficSparse(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	ops, in, out, _ := scratch(o)
+// Traffic is as TrafficOf has it.
+func (w *Written) Traffic() (read []dim.Dim, written dim.Dim) {
+	o, ops, in, out := w.of, w.ops, w.in, w.out
 	read = make([]dim.Dim, len(o.Operands))
 	most := map[*ir.Value]dim.Dim{}
 	// What is repeated for each product is read once: one element after the other.

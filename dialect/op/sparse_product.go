@@ -80,7 +80,11 @@ func (l *lowering) contraction(eq *Equation) *ir.Value {
 	case walked < 0:
 		return l.allDense(eq)
 	case several || twice(lettersOf(eq.Inputs[walked])):
-		if j := l.joined(eq); j != nil {
+		j := l.joinOf(eq)
+		if p := j.matrices(l.out[0], 0); p != nil {
+			return j.filled(p)
+		}
+		if j = l.joined(eq); j != nil {
 			return l.Convert(j.summed(j.folded(j.combine(false))), l.out[0].Elem)
 		}
 	}

@@ -39,13 +39,19 @@ type product struct {
 	outer, meet, inner int   // the letters of the rows, of what is summed over, and of the columns
 }
 
-// matrices is the join of the operands from number first on as a product of matrices in rows, whose result is stored as to; nil where it is
-// another one.
+// matrices is the join of the operands from number first on as a product of matrices in rows, whose result is stored as to, or is dense; nil
+// where it is another one.
 func (j *joining) matrices(to *types.Tensor, first int) *product {
-	if len(j.sides) != 2+first || len(j.in) != 2+first || len(j.blocks) > 0 || !j.bound || len(j.output) != 2 || !isMatrix(to) || to.Format.Levels[1].Kind == types.DenseLevel {
+	if len(j.sides) != 2+first || len(j.in) != 2+first || len(j.blocks) > 0 || len(j.output) != 2 {
 		return nil
 	}
-	p := &product{outer: j.output[to.Format.Levels[0].Dim], inner: j.output[to.Format.Levels[1].Dim]}
+	p := &product{outer: j.output[0], inner: j.output[1]}
+	if to.Format != nil && !to.Format.Full() {
+		if !j.bound || !isMatrix(to) || to.Format.Levels[1].Kind == types.DenseLevel {
+			return nil
+		}
+		p.outer, p.inner = j.output[to.Format.Levels[0].Dim], j.output[to.Format.Levels[1].Dim]
+	}
 	for i, letters := range j.terms[first:] {
 		s := j.sideOf(first+i, letters, true)
 		if len(letters) != 2 || twice(letters) {
@@ -101,7 +107,8 @@ func (j *joining) rowsOf(s *side, row, column int) listed {
 	return listed{begins(sorted[0], columns), at, j.take(v, sorted[1])}
 }
 
-// rows are the matrices of p in rows, their element type as computed, and how many products there is room for, which is checked.
+// rows are the matrices of p in rows, their element type as computed, and how many products there is room for, which is checked where it is
+// stated.
 func (j *joining) rows(p *product) (a, b listed, elem types.Elem, products dim.Dim) {
 	elem = wide(p.a.t.Elem)
 	if e := j.out[0].Elem; e.Bytes() > elem.Bytes() {
@@ -110,6 +117,9 @@ func (j *joining) rows(p *product) (a, b listed, elem types.Elem, products dim.D
 	elements, others := p.a.count(p.a.level), p.b.count(p.b.level)
 	a, b = j.rowsOf(p.a, p.outer, p.meet), j.rowsOf(p.b, p.meet, p.inner)
 	a.values, b.values = j.Convert(a.values, elem), j.Convert(b.values, elem)
+	if !j.bound {
+		return a, b, elem, products
+	}
 	each := j.sizes[p.inner]
 	if each.AtLeast(others) {
 		each = others
@@ -150,6 +160,17 @@ func (j *joining) rowwise(p *product, to *types.Tensor) {
 	ids := j.Value("segment_ids", []*ir.Value{y[0]}, nil, j.vector(types.I32, room))
 	k.key = j.placeOf(ids, y[1], j.keyElem(k.end), columns)
 	j.assemble(to, k)
+}
+
+// filled is the dense result of p.
+func (j *joining) filled(p *product) *ir.Value {
+	a, b, _, products := j.rows(p)
+	attrs := sizesOfProduct(j.sizes[p.inner], products)
+	if !j.bound {
+		attrs = attrs[:1]
+	}
+	y := j.Value("segment_dense_product", []*ir.Value{a.positions, a.columns, a.values, b.positions, b.columns, b.values}, attrs)
+	return j.Convert(y, j.out[0].Elem)
 }
 
 // sampled is the product p where the first operand, a matrix, stores elements, as the values of what it stores.
