@@ -95,20 +95,74 @@ func.func private @weighted(%q: tensor<48x20xf32>, %k: tensor<40x20xf32>, %v: te
 }
 `
 
+// outerSums is graph attention whose scores are written as a dense sum of a number of each row and one of each column, with the slope in front of
+// the sample and behind it, and of several heads.
+const outerSums = `
+!csr = tensor<48x40xf32, #dm.csr<nnz = 300>>
+!within = tensor<3x48x40xf32, #dm.sparse<map = (h, i, j) -> (i : dense, j : compressed, h : dense), nnz = 250>>
+!d = tensor<48x40xf32>
+!e = tensor<3x48x40xf32>
+!v = tensor<40x12xf32>
+!y = tensor<48x12xf32>
+
+func.func @f(%csr: !csr, %within: !within, %q: tensor<48xf32>, %k: tensor<40xf32>, %hq: tensor<3x48x1xf32>, %hk: tensor<3x40xf32>, %v: !v, %hv: tensor<3x40x6xf32>) -> (!y, tensor<3x48x6xf32>, tensor<48xf32>, tensor<40xf32>) {
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %column = dm.reshape %q : (tensor<48xf32>) -> tensor<48x1xf32>
+  %sum = dm.add %column, %k : (tensor<48x1xf32>, tensor<40xf32>) -> !d
+  %s = dm.sample %csr, %sum : (!csr, !d) -> !csr
+  %low = dm.mul %s, %slope : (!csr, tensor<f32>) -> !csr
+  %m = dm.max %s, %low : !csr
+  %p = dm.softmax %m, dim = 1 : !csr
+  %y = dm.matmul %p, %v : (!csr, !v) -> !y
+
+  %hr = dm.reshape %hk : (tensor<3x40xf32>) -> tensor<3x1x40xf32>
+  %wide = dm.broadcast %hr : (tensor<3x1x40xf32>) -> !e
+  %hsum = dm.add %wide, %hq : (!e, tensor<3x48x1xf32>) -> !e
+  %hs = dm.sample %within, %hsum : (!within, !e) -> !within
+  %hp = dm.softmax %hs, dim = 2 : !within
+  %hy = dm.einsum "hij,hjd->hid" %hp, %hv : (!within, tensor<3x40x6xf32>) -> tensor<3x48x6xf32>
+
+  %loss, %dq, %dk = dm.grad @loss %csr, %q, %k, %v, wrt = [1, 2] : (!csr, tensor<48xf32>, tensor<40xf32>, !v) -> (tensor<f32>, tensor<48xf32>, tensor<40xf32>)
+  return %y, %hy, %dq, %dk : !y, tensor<3x48x6xf32>, tensor<48xf32>, tensor<40xf32>
+}
+
+func.func private @loss(%csr: !csr, %q: tensor<48xf32>, %k: tensor<40xf32>, %v: !v) -> tensor<f32> {
+  %column = dm.reshape %q : (tensor<48xf32>) -> tensor<48x1xf32>
+  %row = dm.reshape %k : (tensor<40xf32>) -> tensor<1x40xf32>
+  %sum = dm.add %column, %row : (tensor<48x1xf32>, tensor<1x40xf32>) -> !d
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %low = dm.mul %sum, %slope : (!d, tensor<f32>) -> !d
+  %m = dm.max %sum, %low : !d
+  %s = dm.sample %csr, %m : (!csr, !d) -> !csr
+  %p = dm.softmax %s, dim = 1 : !csr
+  %y = dm.matmul %p, %v : (!csr, !v) -> !y
+  %z = dm.mul %y, %y : !y
+  %l = dm.reduce add %z : (!y) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+
 // Attention to what sparse tensors store is one kernel that computes what the reference does, op by op.
 func TestStoredAttention(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
 	needCPU(t)
-	c := Case{Name: "emulator", Text: storedAttention, Seed: 3}
-	kernels := 0
-	for _, k := range built(t, c).built.Kernels {
-		if strings.HasPrefix(k.Class, "segment_attention") {
-			kernels++
+	var cases []Case
+	for _, p := range []struct {
+		name, text string
+		kernels    int
+	}{{"products and sums", storedAttention, 9}, {"outer sums", outerSums, 3}} {
+		c := Case{Name: p.name, Text: p.text, Seed: 3}
+		kernels := 0
+		for _, k := range built(t, c).built.Kernels {
+			if strings.HasPrefix(k.Class, "segment_attention") {
+				kernels++
+			}
 		}
+		if kernels != p.kernels {
+			t.Errorf("%s: %d of %d attentions are one kernel", p.name, kernels, p.kernels)
+		}
+		cases = append(cases, c, Case{Name: p.name + " on the processor", Text: p.text, Seed: 3, Device: "cpu"})
 	}
-	if kernels != 9 {
-		t.Errorf("%d of 9 attentions are one kernel", kernels)
-	}
-	agree(t, []Case{c, {Name: "processor", Text: storedAttention, Seed: 3, Device: "cpu"}})
+	agree(t, cases)
 }

@@ -18,6 +18,7 @@ type storedAttention struct {
 	key              int       // the letter that the softmax is over
 	q, k, v          *ir.Value
 	ofQ, ofK, ofV    []int
+	spread           [2][]int // of q and k, where they have dimensions of size 1 that broadcast: the letters of all dimensions
 	output           []int
 	scale, slope     float64
 	adds             bool  // scores are sums of a number of the query and one of the key, not products
@@ -126,7 +127,7 @@ func (a *storedAttention) scores(v *ir.Value, d int) bool {
 	for ; ; uses = 1 {
 		if o := withUses(v, "dm.sample", uses); o != nil {
 			a.parts = append(a.parts, o)
-			return a.sampled(o, d)
+			return a.sampled(o, d) || a.outer(o, d)
 		}
 		if x, by, ok := scaled(v); ok && len(v.Uses) == uses {
 			a.parts = append(a.parts, v.Op)
@@ -218,6 +219,61 @@ func (a *storedAttention) summed(o *ir.Op, d int) bool {
 	a.key, a.adds = d+1, true
 	return true
 }
+
+// outer takes the queries and keys of o, a dm.sample of a dense sum of a number for each query and one for each key, with a slope or not.
+func (a *storedAttention) outer(o *ir.Op, d int) bool {
+	eq, p := SampleEquation(o)
+	if p != nil || len(o.Operands) != 2 || in(o, 1).Format != nil || eq.Inputs[0] != eq.Output {
+		return false
+	}
+	v, uses := o.Operands[1], 1
+	var parts []*ir.Op
+	if x, slope, ops := leaky(v); x != nil && a.slope == 1 && a.scale == 1 && a.bias == nil {
+		a.slope, parts = slope, ops
+		v, uses = x, 2
+	}
+	sum := withUses(v, "dm.add", uses)
+	if sum == nil {
+		return false
+	}
+	whole := in(o, 0).Shape
+	var of [2]*ir.Value
+	for _, w := range sum.Operands {
+		if wide := alone(w, "dm.broadcast"); wide != nil && sameElem(wide) {
+			parts, w = append(parts, wide), wide.Operands[0]
+		}
+		shape := asTensor(w.Type).Shape
+		var letters []int
+		k := 0
+		for i, n := range shape {
+			at := len(whole) - len(shape) + i
+			switch {
+			case isOne(n) && !isOne(whole[at]):
+				letters = append(letters, ownLetter+at)
+				continue
+			case at == d:
+				k = 1
+			}
+			letters = append(letters, at+1)
+		}
+		of[k], a.spread[k] = w, letters
+	}
+	if of[0] == nil || of[1] == nil {
+		return false
+	}
+	a.parts = append(append(a.parts, parts...), sum)
+	a.pattern, a.q, a.k = o.Operands[0], of[0], of[1]
+	own := func(letter int) bool { return letter >= ownLetter }
+	a.ofQ, a.ofK = slices.DeleteFunc(slices.Clone(a.spread[0]), own), slices.DeleteFunc(slices.Clone(a.spread[1]), own)
+	for i := range whole {
+		a.dims = append(a.dims, i+1)
+	}
+	a.key, a.adds = d+1, true
+	return true
+}
+
+// sameElem reports whether the operand of o has the element type of its result.
+func sameElem(o *ir.Op) bool { return in(o, 0).Elem == out(o, 0).Elem }
 
 // reaches reports whether v is the result of the op called name, scaled or not, and of nothing else's use.
 func reaches(v *ir.Value, name string) bool {
@@ -375,8 +431,12 @@ func (a *storedAttention) lower(l *lowering) {
 			levels = append(levels, i)
 		}
 	}
+	q, k := a.of(a.q)[0], a.of(a.k)[0]
+	if a.spread[0] != nil {
+		q, k = l.plain(term{q, a.spread[0]}).v, l.plain(term{k, a.spread[1]}).v
+	}
 	operands := []*ir.Value{
-		a.matrices(a.q, a.ofQ, a.heads, queries, a.depth), a.matrices(a.k, a.ofK, kept, keys, a.depth), a.matrices(a.v, a.ofV, kept, keys, a.value),
+		a.matrices(q, a.ofQ, a.heads, queries, a.depth), a.matrices(k, a.ofK, kept, keys, a.depth), a.matrices(a.of(a.v)[0], a.ofV, kept, keys, a.value),
 		c.positions(c.core), c.linear(append(levels, c.core), c.core),
 	}
 	block := func(letters []int) (n int) {
@@ -411,10 +471,10 @@ func (a *storedAttention) lower(l *lowering) {
 	if a.slope != 1 {
 		attrs = append(attrs, types.Named{Name: "slope", Value: types.Float{V: a.slope}})
 	}
-	q := asTensor(operands[0].Type)
-	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{q.Shape[0], q.Shape[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}
+	of := asTensor(operands[0].Type).Shape
+	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{of[0], of[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}
 	if a.sums != nil {
-		ts = append(ts, &types.Tensor{Shape: q.Shape[:2], Elem: a.sums.Elem})
+		ts = append(ts, &types.Tensor{Shape: of[:2], Elem: a.sums.Elem})
 	}
 	o := l.Value("segment_attention", operands, attrs, ts...).Op
 	o.Loc = FusedLoc(l.o.Loc, a.parts)
@@ -433,7 +493,7 @@ func those(xs, ys []int, has bool) []int {
 // matrices is v with the letters as matrices: heads, rows and elements of a row.
 func (a *storedAttention) matrices(v *ir.Value, letters, heads, rows, last []int) *ir.Value {
 	c := a.contractedSparse
-	x := c.arranged(c.blocked(term{a.of(v)[0], letters}), slices.Concat(heads, rows, last))
+	x := c.arranged(c.blocked(term{v, letters}), slices.Concat(heads, rows, last))
 	shape, n := asTensor(x.v.Type).Shape, len(heads)
 	return c.Reshape(x.v, dim.Prod(shape[:n]...), dim.Prod(shape[n:n+len(rows)]...), dim.Prod(shape[n+len(rows):]...))
 }
@@ -445,8 +505,12 @@ func (a *storedAttention) back(y *ir.Value, last, output []int) *ir.Value {
 		return asTensor(v.Type).Shape[slices.Index(letters, x)]
 	}
 	var shape []dim.Dim
+	of := a.ofQ
+	if a.spread[0] != nil {
+		of = a.spread[0]
+	}
 	for _, x := range a.heads {
-		shape = append(shape, size(a.q, a.ofQ, x))
+		shape = append(shape, size(a.q, of, x))
 	}
 	for i := range c.core {
 		shape = append(shape, c.size(i))
