@@ -152,7 +152,7 @@ func (e *evaluator) search(x Expr, n int64, first func(j Index) *Expr) *Expr {
 
 // Segmented reports whether f reads the segments of positions, or searches.
 func (f *Form) Segmented() bool {
-	found := f.Main != nil && op.TakesSegments(f.Main)
+	found := f.Main != nil && (op.TakesSegments(f.Main) || op.MultipliesSegments(f.Main))
 	f.each(func(x *Expr) { found = found || x.Span != nil || x.Op == Search })
 	return found
 }

@@ -117,6 +117,12 @@ func productTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	return read, written
 }
 
+// MultipliesSegments reports whether o is a product of two matrices that segments list.
+func MultipliesSegments(o *ir.Op) bool {
+	d := Of(o)
+	return d != nil && (d == segmentProductDef || d == segmentDenseProductDef)
+}
+
 func inferSegmentProduct(o *ir.Op) ([]types.Type, *Problem) {
 	if p := productOf(o); p != nil {
 		return nil, p
