@@ -23,6 +23,10 @@ func load(t testing.TB, text string) *ir.Func {
 
 // Groups of ops and the class of kernel that they run as; "" where they run as none.
 func TestClass(t *testing.T) {
+	const (
+		sums = "%0 = dm.segment_reduce add %x, %p : (tensor<8x64xf16>, tensor<5xi32>) -> tensor<4x64xf16>\n"
+		ids  = "%i = dm.segment_ids %p : (tensor<5xi32>) -> tensor<8xi32>\n"
+	)
 	for _, c := range []struct{ name, body, results, want string }{
 		{"element-wise", "%0 = dm.exp %x : tensor<8x64xf16>\n%1 = dm.add %0, %b : (tensor<8x64xf16>, tensor<64xf16>) -> tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "pointwise"},
 		{"softmax", "%1 = dm.softmax %x : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
@@ -42,10 +46,14 @@ func TestClass(t *testing.T) {
 				"%2 = dm.broadcast %1, dims = [0] : (tensor<8xf16>) -> tensor<8x8xf16>\n%3 = dm.reshape %2 : (tensor<8x8xf16>) -> tensor<64xf16>\n" +
 				"%4 = dm.sub %x, %3 : (tensor<8x64xf16>, tensor<64xf16>) -> tensor<8x64xf16>", "%4 : tensor<8x64xf16>", "",
 		},
+		{"sums of segments of rows", sums + "%1 = dm.exp %0 : tensor<4x64xf16>", "%1 : tensor<4x64xf16>", "loop"},
+		{"elements by their segment", ids + "%1 = dm.gather %w, %i : (tensor<32x64xf16>, tensor<8xi32>) -> tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "pointwise"},
+		{"sums of segments, which each of their elements would compute", sums + ids + "%1 = dm.gather %0, %i : (tensor<4x64xf16>, tensor<8xi32>) -> tensor<8x64xf16>", "%1 : tensor<8x64xf16>", ""},
+		{"sums of segments by stored numbers of them", sums + "%1 = dm.gather %0, %n : (tensor<4x64xf16>, tensor<8xi32>) -> tensor<8x64xf16>", "%1 : tensor<8x64xf16>", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, results, _ := strings.Cut(c.results, " : ")
-			fn := load(t, "func.func @f(%x: tensor<8x64xf16>, %b: tensor<64xf16>, %w: tensor<32x64xf16>) -> ("+results+") {\n"+c.body+"\nreturn "+c.results+"\n}\n")
+			fn := load(t, "func.func @f(%x: tensor<8x64xf16>, %b: tensor<64xf16>, %w: tensor<32x64xf16>, %p: tensor<5xi32>, %n: tensor<8xi32>) -> ("+results+") {\n"+c.body+"\nreturn "+c.results+"\n}\n")
 			ops := fn.Body.Ops[:len(fn.Body.Ops)-1]
 			form, err := Of(ops, fn.Body.Terminator().Operands)
 			got := ""

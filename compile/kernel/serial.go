@@ -29,32 +29,70 @@ func (f *Form) once() bool {
 const mostRepeated = 8
 
 // wasteful reports whether a loop in which the reduction x is computed for each step does far more work than there is: x has few
-// values, by the indices that it depends on, and each is a long sum.
+// values, by the indices that it depends on, and each is a long sum. Of a segment whose number is data each step of the segment would compute the
+// sum again: that is too much however short segments are on average, since one may have most elements.
 func wasteful(x *Expr, loops []*Atom) bool {
 	steps, length, values := 1.0, float64(x.Steps()), 1.0
 	loops = present(slices.Clone(loops)...)
 	for _, a := range loops {
 		steps *= float64(a.Max - a.Min + 1)
 	}
+	number := x.number(loops)
 	seen := map[*Atom]bool{}
 	index := func(i Index) {
 		for _, t := range i.Terms {
 			a := t.Atom
-			if seen[a] || !slices.ContainsFunc(a.vars(), func(v *Atom) bool { return slices.Contains(loops, v) }) {
+			if seen[a] || len(number) > 0 && a.Kind == Datum || !slices.ContainsFunc(a.vars(), func(v *Atom) bool { return slices.Contains(loops, v) }) {
 				continue
 			}
 			seen[a] = true
 			values *= float64(a.Max - a.Min + 1)
 		}
 	}
-	Walk(x, func(y *Expr) {
+	isNumber := func(y *Expr) bool { return slices.Contains(number, y) }
+	walk(x, &visited{}, isNumber, func(y *Expr) {
+		if isNumber(y) {
+			return
+		}
 		index(y.At)
 		for _, c := range y.If {
 			index(c.X)
 		}
 	})
+	if len(number) > 0 {
+		return values < steps
+	}
 	values = min(values, steps)
 	return steps*length > mostRepeated*max(values*length, steps)
+}
+
+// number are the searches and the loads by which a step of loops finds the segment that x, a reduction, runs over; none of others.
+func (x *Expr) number(loops []*Atom) (data []*Expr) {
+	if x.Span == nil {
+		return nil
+	}
+	x.Span.From.data(func(bound *Expr) {
+		bound.At.data(func(y *Expr) {
+			if slices.ContainsFunc(loops, y.DependsOn) {
+				data = append(data, y)
+			}
+		})
+	})
+	return data
+}
+
+// data visits the loads and the searches that x depends on, but not those that these depend on.
+func (x Index) data(visit func(*Expr)) {
+	ends := func(y *Expr) bool { return y.Op == Load || y.Op == Search }
+	x.Atoms(func(a *Atom) {
+		if a.Kind == Datum {
+			walk(a.E, &visited{}, ends, func(y *Expr) {
+				if ends(y) {
+					visit(y)
+				}
+			})
+		}
+	})
 }
 
 // vars are the variables that a depends on, itself if it is one.
