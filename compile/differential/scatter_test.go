@@ -142,6 +142,26 @@ func TestScatters(t *testing.T) {
 	}
 }
 
+// Many updates are grouped on a processor by several tasks, in the order in which one groups them: of a set the last one stays.
+func TestScatterChunks(t *testing.T) {
+	need.Long(t)
+	needCPU(t)
+	var cases []Case
+	for _, kind := range []string{"add", "set"} {
+		c := scatterCase{kind: kind, table: "700x3", ids: "70001", updates: "70001x3"}
+		cases = append(cases, Case{Name: kind, Text: c.text("new"), Seed: 7, Device: "cpu"})
+	}
+	agree(t, cases)
+	p := built(t, cases[0]).built
+	var tasks []string
+	for _, s := range p.Steps {
+		tasks = append(tasks, fmt.Sprint(s.Name, " ", s.Launch.Grid[0]))
+	}
+	if got := strings.Join(tasks, ", "); !strings.Contains(got, "y_groups_counts 16, y_groups_starts 1, y_groups 16, y ") {
+		t.Errorf("tasks: %s", got)
+	}
+}
+
 func built(t *testing.T, c Case) *prepared {
 	t.Helper()
 	p := &prepared{c: c}

@@ -208,7 +208,7 @@ func placesOf(o kernel.Out) []kernel.Index {
 
 func (p *elements) temps() (all []*assemble.Temp) {
 	for _, g := range p.groups {
-		all = append(all, g.starts, g.order)
+		all = append(all, g.temps()...)
 	}
 	return all
 }
@@ -216,7 +216,7 @@ func (p *elements) temps() (all []*assemble.Temp) {
 func (p *elements) launches() ([]*launch, error) {
 	var all []*launch
 	for i, g := range p.groups {
-		all = append(all, g.launch(i))
+		all = append(all, g.launches(i)...)
 	}
 	ps := newParams()
 	ps.reads(p.f.Inputs)
