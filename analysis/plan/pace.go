@@ -2,11 +2,13 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
 	"dmir/analysis/network"
 	"dmir/analysis/pipelining"
+	"dmir/analysis/plan/solve"
 )
 
 // pace are parts, by the number of the layer, of which no choice takes less for a micro-batch or once in a step: each op is divided as is
@@ -79,6 +81,64 @@ func (s *search) ways(g *graph, pipe int, micro int64) (out []way) {
 		}
 	}
 	return out
+}
+
+// apart bounds a setting by what it takes at least if each op is divided as is best for it.
+func (s *search) apart(set *setting) {
+	gr, err := s.grid(*set)
+	if err != nil {
+		set.least = math.Inf(1)
+		return
+	}
+	set.filling = set.form.filling(gr, s.bandwidth)
+	set.work = set.form.apart(gr, s.free(*set), s.bandwidth) + set.filling
+	set.least = set.work
+	if set.pipe > 1 {
+		set.least = max(set.least, s.pipelined(set.form.graph, gr, set.form.pace(gr, s.free(*set), s.bandwidth)))
+	}
+}
+
+// optimistic is what a setting takes at least with unlimited memory, as far as that is below enough.
+func (s *search) optimistic(ctx context.Context, set setting, enough float64) float64 {
+	gr, err := s.grid(set)
+	if err != nil {
+		return math.Inf(1)
+	}
+	s.graph.work.Add("bounded settings", 1)
+	g := set.form.graph
+	m := newModel(g, gr, s.bandwidth)
+	of := func(l load, more float64) float64 {
+		sol, err := solve.Solve(ctx, m.problem(l), below(enough-more))
+		if err != nil || sol.Infeasible != nil {
+			return math.Inf(1)
+		}
+		return sol.Bound + more
+	}
+	l := s.free(set)
+	pace := g.pace(gr, l, s.bandwidth)
+	bound := 0.0
+	for n := 1; n <= mostCourses && bound < enough; n++ { // most settings are ruled out by what all schedules have in common
+		courses := s.courses(g, gr, pace, n)
+		if len(courses) == 0 {
+			return of(l, set.filling)
+		}
+		least := math.Inf(1)
+		for _, c := range courses {
+			l.course = c
+			least = min(least, of(l, c.least.sends*gr.sending(leastSent(pace))))
+		}
+		bound = max(bound, least)
+	}
+	return bound
+}
+
+// leastSent is what the layers send on at least.
+func leastSent(pace []part) float64 {
+	bytes := math.Inf(1)
+	for i := range pace[1 : len(pace)-1] {
+		bytes = min(bytes, pace[1+i].boundary)
+	}
+	return bytes
 }
 
 // mostPlayed bounds the tasks of a schedule that is played to bound a setting.

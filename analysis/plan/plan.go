@@ -7,7 +7,7 @@
 // straight.go); of one with sparse tensors there are several, which divide others of them by rows
 // (form.go). On the grid of a setting, a mesh and what the pipeline does on it (settings.go), a
 // model (model.go) has a variable for each node, whose choices are the strategies of its op (strategy.go), and
-// links between them, priced by layouts (layout.go, between.go), and bounded by what devices hold (held.go); package solve finds the
+// links between them, priced by layouts (layout.go, between.go, convert.go), and bounded by what devices hold (held.go); package solve finds the
 // cheapest choices and a bound. What they make of a step, its stages, time and memory by the
 // model, is in evaluate.go and schedule.go; look (search.go) tries more and more recomputation. Which settings are looked at, and
 // which are given up by what they take at least (apart.go; of pipelines pace.go and paths.go), explore.go decides. What
