@@ -78,7 +78,7 @@ class Cost(Case):
         for what, call, want in [
             ("a program with an error", lambda: dmir.cost("bad.mlir"), r"bad.mlir:2:3: error\[DM027\]"),
             ("an unknown machine", lambda: dmir.cost("bad.mlir", target="abacus"), "is not a known machine"),
-            ("a misspelt machine", lambda: dmir.cost(len, target="h-100"), "did you mean h100"),
+            ("a misspelt machine", lambda: dmir.cost(len, target="h1000"), "did you mean h100"),
             ("an unknown view", lambda: dmir.cost("bad.mlir", by="day"), "by='day' is not one of line, module, function"),
             ("a missing trace", lambda: dmir.cost("gone.json"), "gone.json: No such file"),
         ]:
