@@ -128,7 +128,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		there[session.AddressOf(uri.File(f.Path)).Key] = true
 	}
 	for key, spelt := range w.spelt {
-		if !there[key] { // it is gone, and so are its diagnostics
+		if !there[key] && w.rep.s.Docs.Snapshot(key) == nil { // it is gone, and so are its diagnostics; one opened meanwhile has its own soon
 			id, err := resultID(nil)
 			if err != nil {
 				return err

@@ -228,7 +228,7 @@ func TestSettings(t *testing.T) {
 	e.wait("window/logMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "dmir.run is not an object") })
 	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"target":"h2000"}}}`)
 	e.diagnostics(1, func(ds []protocol.Diagnostic) bool {
-		return len(ds) > 0 && strings.Contains(string(ds[0].Message.(protocol.String)), `did you mean "h200"?`)
+		return len(ds) > 0 && strings.Contains(string(ds[0].Message.(protocol.String)), `did you mean h200?`)
 	})
 }
 
