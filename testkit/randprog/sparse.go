@@ -353,8 +353,12 @@ func (g *sparse) rows(v pair) pair {
 	g.line("%s = dm.convert_format %s : (%s) -> %s", c, half, g.of(by, ""), g.of(by, second))
 	whole, t := g.of(shape, ""), g.of(shape, format)
 	if g.rng.IntN(2) == 0 {
-		g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", y, a, c, g.of(v.shape, first), g.of(by, second), t)
-		g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, y, t, whole)
+		if g.n/6%2 == 0 { // every other one is dense at once
+			g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", w.sparse, a, c, g.of(v.shape, first), g.of(by, second), whole)
+		} else {
+			g.line("%s = dm.matmul %s, %s, products = 20000 : (%s, %s) -> %s", y, a, c, g.of(v.shape, first), g.of(by, second), t)
+			g.line("%s = dm.convert_format %s : (%s) -> %s", w.sparse, y, t, whole)
+		}
 		g.line("%s = dm.matmul %s, %s : (%s, %s) -> %s", w.dense, v.dense, half, g.of(v.shape, ""), g.of(by, ""), whole)
 		return w
 	}
