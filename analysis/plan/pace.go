@@ -15,11 +15,8 @@ import (
 // best for it, and nothing is exchanged but what stages send on.
 func (g *graph) pace(gr *grid, l load, bandwidth float64) []part {
 	out := make([]part, g.layerCount())
-	least := make([]float64, 0, len(g.nodes))
+	least := make([]float64, len(g.nodes))
 	_, vars := g.tied()
-	for range g.nodes {
-		least = append(least, 0)
-	}
 	for _, x := range vars { // nodes that choose alike take as long
 		if g.nodes[x.nodes[0]].o == nil {
 			continue
@@ -29,10 +26,7 @@ func (g *graph) pace(gr *grid, l load, bandwidth float64) []part {
 			least[at] = t
 		}
 	}
-	devices := 1.0
-	for _, a := range gr.axes {
-		devices *= float64(a.Size)
-	}
+	devices := gr.along(1<<len(gr.axes) - 1)
 	for i, n := range g.nodes {
 		p := &out[n.layer]
 		switch {

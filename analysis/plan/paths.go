@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"dmir/analysis/pipelining"
@@ -113,7 +112,6 @@ type shares struct {
 func (g *graph) shares(x *path, w way) *shares {
 	n, stages := g.layerCount(), w.shape.Stages()
 	out := &shares{forward: make([]float64, n), inputs: make([]float64, n), weights: make([]float64, n), once: make([]float64, n), sends: x.sends}
-	st, _ := g.evenly(make([]part, n), stages, func(int) float64 { return 0 }, math.Inf(1))
 	add := func(stage, number int) {
 		out.forward[number] += x.forward[stage]
 		out.inputs[number] += x.inputs[stage]
@@ -124,9 +122,11 @@ func (g *graph) shares(x *path, w way) *shares {
 	}
 	add(0, 0)
 	add(stages-1, n-1)
-	for stage, first := range st.first {
-		for i := range st.layers[stage] {
-			add(stage, g.numberOf(first+i))
+	layer := 0
+	for stage, count := range g.evenLayers(stages) {
+		for range count {
+			add(stage, g.numberOf(layer))
+			layer++
 		}
 	}
 	return out

@@ -58,7 +58,7 @@ var lasting = struct {
 
 const (
 	lastingRules = 8       // how many rules have findings that last
-	lastingBytes = 8 << 20 // of the forms of one of them, before it begins anew
+	lastingBytes = 8 << 20 // of the forms of one of them, beyond which they are found again
 )
 
 // legalitiesOf are what is known of the rules.

@@ -27,7 +27,7 @@ type partition struct {
 	invalid []int // kernels that are not legal after a split
 	changes []change
 
-	// Memory that each use begins anew.
+	// Memory that each use overwrites.
 	nodes, kernelsOf, outs []int // of touched, settle and stores
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/mesh"
 	"dmir/dialect/op"
@@ -178,10 +179,10 @@ func indivisible(f *ir.Func, c candidate, n int) *shard.Problem {
 }
 
 // Fits reports whether each of n micro-batches has some of size rows, where all but the last one have equally many (Each).
-func Fits(size, n int64) bool { return (n-1)*Each(size, n) < size }
+func Fits(size, n int64) bool { return dim.Shared(size, n) }
 
 // Each is how many of size rows a micro-batch has, of n; the last one may have fewer, and is padded.
-func Each(size, n int64) int64 { return (size + n - 1) / n }
+func Each(size, n int64) int64 { return dim.Share(size, n) }
 
 func smallestFactor(n int64) int64 {
 	for k := int64(2); k*k <= n; k++ {

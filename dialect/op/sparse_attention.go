@@ -471,10 +471,10 @@ func (a *storedAttention) lower(l *lowering) {
 	if a.slope != 1 {
 		attrs = append(attrs, types.Named{Name: "slope", Value: types.Float{V: a.slope}})
 	}
-	of := asTensor(operands[0].Type).Shape
-	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{of[0], of[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}
+	tokens := asTensor(operands[0].Type).Shape
+	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{tokens[0], tokens[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}
 	if a.sums != nil {
-		ts = append(ts, &types.Tensor{Shape: of[:2], Elem: a.sums.Elem})
+		ts = append(ts, &types.Tensor{Shape: tokens[:2], Elem: a.sums.Elem})
 	}
 	o := l.Value("segment_attention", operands, attrs, ts...).Op
 	o.Loc = FusedLoc(l.o.Loc, a.parts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -117,10 +118,10 @@ func CutProblem(o *ir.Op, n int) (msg, help string) {
 }
 
 // StageLayers is how many of so many layers of a loop a stage has, of n; the last one may have fewer.
-func StageLayers(layers, n int) int { return (layers + n - 1) / n }
+func StageLayers(layers, n int) int { return dim.Share(layers, n) }
 
 // Stageable reports whether each of n stages then has a layer.
-func Stageable(layers, n int) bool { return (n-1)*StageLayers(layers, n) < layers }
+func Stageable(layers, n int) bool { return dim.Shared(layers, n) }
 
 // Inlined gives ops, which stand for a call, its marks: its stage to those that have none of their own, which are
 // resolved already, and where its values are to be computed again, that with the number segment.
