@@ -141,6 +141,9 @@ type Condition struct {
 	Lo, Hi int64
 }
 
+// Equal reports whether c and d are the same condition.
+func (c Condition) Equal(d Condition) bool { return c.Lo == d.Lo && c.Hi == d.Hi && c.X.Equal(d.X) }
+
 // always and never report whether c is known to hold, and not to hold,
 // statically.
 func (c Condition) always() bool {
@@ -220,7 +223,7 @@ func (e *Expr) indices(visit func(Index)) {
 	}
 }
 
-// dataOf are the expressions that the indices of e depend on, in their order.
+// dataOf computes Data.
 func (e *Expr) dataOf() (data []*Expr) {
 	e.indices(func(x Index) {
 		x.Atoms(func(a *Atom) {
@@ -230,6 +233,14 @@ func (e *Expr) dataOf() (data []*Expr) {
 		})
 	})
 	return data
+}
+
+// Data are the expressions that the indices of e depend on, in their order.
+func (e *Expr) Data() []*Expr {
+	if e.space == nil {
+		return e.dataOf()
+	}
+	return e.data
 }
 
 // depend computes the dependences of e from those of its operands.
@@ -311,11 +322,7 @@ func walk(e *Expr, seen *visited, stop func(*Expr) bool, visit func(*Expr)) {
 		for _, a := range e.Args {
 			walk(a, seen, stop, visit)
 		}
-		data := e.data
-		if e.space == nil {
-			data = e.dataOf()
-		}
-		for _, x := range data {
+		for _, x := range e.Data() {
 			walk(x, seen, stop, visit)
 		}
 	}

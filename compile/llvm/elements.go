@@ -36,7 +36,7 @@ type elementLoop struct {
 	// Of reductions of segments: the rows that tasks share by what they have, nil where they have
 	// equally many; those across neighbours; and whether elements may be computed again.
 	balance *kernel.Span
-	strips  [][]*kernel.Expr
+	strips  []*sweep
 	again   bool
 }
 
@@ -145,7 +145,7 @@ func (l *elementLoop) segments(again bool) {
 	xs := exprsOf(l.outs)
 	l.again = again
 	if l.steps > 1 {
-		l.strips = acrossNeighbours(xs, l.form.Lane)
+		l.strips = acrossNeighbours(l.outs, l.form.Lane)
 	}
 	if l.balance = rowsOf(xs, l.rows()); l.balance == nil {
 		if a := l.rows(); rising(xs, a) != nil {
@@ -324,7 +324,7 @@ func (l *elementLoop) write(b *body, first, last value.Value) {
 			b.hoist(x)
 		}
 		if l.strips != nil {
-			l.writeStrips(b, l.strips)
+			l.writeStrips(b)
 		} else {
 			inner(code.Int(0), code.Int(l.v))
 		}

@@ -204,6 +204,21 @@ func (e *emitter) choose(cond value.Value, then, otherwise func() []value.Value)
 	return e.Choose(cond, then, otherwise)
 }
 
+// under runs f where cs hold, in a scope of its own if there are any.
+func (e *emitter) under(cs []kernel.Condition, f func()) {
+	if len(cs) == 0 {
+		f()
+		return
+	}
+	switch cond := e.conditions(cs); cond {
+	case value.Value(constant.True):
+		e.within(f)
+	case value.Value(constant.False):
+	default:
+		e.If(cond, func() { e.within(f) })
+	}
+}
+
 // conditions is whether all of cs hold. Those behind the first are evaluated only
 // where it holds if they read data, which may lie out of bounds otherwise.
 func (e *emitter) conditions(cs []kernel.Condition) value.Value {
@@ -426,9 +441,7 @@ func (e *emitter) storeAll(outs []kernel.Out) {
 	var plain []kernel.Out
 	for _, o := range outs {
 		if len(o.If) > 0 {
-			e.If(e.conditions(o.If), func() {
-				e.within(func() { e.store(o, e.rounded(o)) })
-			})
+			e.under(o.If, func() { e.store(o, e.rounded(o)) })
 			continue
 		}
 		plain = append(plain, o)

@@ -147,34 +147,80 @@ func (e *emitter) extended(v value.Value, unsigned bool) value.Value {
 	return e.NewSExt(v, code.Index)
 }
 
-// acrossNeighbours are the reductions in xs over segments, and over the updates of a row, that have a value for each neighbour: those
+// sweep is reductions that one loop over a segment, or over the updates of a row, computes for all neighbours.
+type sweep struct {
+	xs []*kernel.Expr
+	// inside are the conditions that guard them: where one does not hold, there may be no such segment to read.
+	inside []kernel.Condition
+}
+
+// acrossNeighbours are the reductions in outs over segments, and over the updates of a row, that have a value for each neighbour: those
 // with one loop together; nil where neighbours have loops of their own.
-func acrossNeighbours(xs []*kernel.Expr, lane *kernel.Atom) (groups [][]*kernel.Expr) {
-	ok := lane != nil
-	seen := map[*kernel.Expr]bool{}
-	for _, x := range xs {
-		kernel.Walk(x, func(x *kernel.Expr) {
-			if x.Span == nil && x.Groups == nil || !ok || seen[x] || !x.DependsOn(lane) {
-				return
-			}
-			seen[x] = true
-			own := x.Groups != nil && x.At.DependsOn(lane) || x.Span != nil && (x.Span.From.DependsOn(lane) || x.Span.To.DependsOn(lane))
-			if ok = !own && combines(x) && !reducesAgain(x); !ok {
-				return
-			}
-			i := slices.IndexFunc(groups, func(g []*kernel.Expr) bool {
-				return g[0].Span == x.Span && g[0].Groups == x.Groups && g[0].Vars[0] == x.Vars[0] && g[0].At.Equal(x.At)
-			})
-			if i < 0 {
-				i, groups = len(groups), append(groups, nil)
-			}
-			groups[i] = append(groups[i], x)
-		})
+func acrossNeighbours(outs []kernel.Out, lane *kernel.Atom) (sweeps []*sweep) {
+	if lane == nil {
+		return nil
 	}
+	xs, inside, ok := guarded(outs, func(x *kernel.Expr) bool { return (x.Span != nil || x.Groups != nil) && x.DependsOn(lane) })
 	if !ok {
 		return nil
 	}
-	return groups
+	for _, x := range xs {
+		own := x.Groups != nil && x.At.DependsOn(lane) || x.Span != nil && (x.Span.From.DependsOn(lane) || x.Span.To.DependsOn(lane))
+		own = own || slices.ContainsFunc(inside[x], func(c kernel.Condition) bool { return c.X.DependsOn(lane) })
+		if own || !combines(x) || reducesAgain(x) {
+			return nil
+		}
+		i := slices.IndexFunc(sweeps, func(g *sweep) bool {
+			y := g.xs[0]
+			return y.Span == x.Span && y.Groups == x.Groups && y.Vars[0] == x.Vars[0] && y.At.Equal(x.At) && slices.EqualFunc(g.inside, inside[x], kernel.Condition.Equal)
+		})
+		if i < 0 {
+			i, sweeps = len(sweeps), append(sweeps, &sweep{inside: inside[x]})
+		}
+		sweeps[i].xs = append(sweeps[i].xs, x)
+	}
+	return sweeps
+}
+
+// guarded are the expressions in outs that f selects, operands first, and the conditions under which each is computed; it is not ok where
+// two places that compute one have different conditions, unless those of one include the other's.
+func guarded(outs []kernel.Out, f func(*kernel.Expr) bool) (xs []*kernel.Expr, inside map[*kernel.Expr][]kernel.Condition, ok bool) {
+	ok, inside = true, map[*kernel.Expr][]kernel.Condition{}
+	begins := func(conds, with []kernel.Condition) bool {
+		return len(with) <= len(conds) && slices.EqualFunc(with, conds[:len(with)], kernel.Condition.Equal)
+	}
+	var visit func(x *kernel.Expr, conds []kernel.Condition)
+	visit = func(x *kernel.Expr, conds []kernel.Condition) {
+		before, seen := inside[x]
+		if seen && begins(conds, before) {
+			return
+		}
+		if seen && !begins(before, conds) {
+			kernel.Walk(x, func(y *kernel.Expr) { ok = ok && !f(y) })
+			conds = nil
+		}
+		inside[x] = conds
+		for i, y := range x.Args {
+			if x.Op == kernel.Guard && i == 0 {
+				visit(y, slices.Concat(conds, x.If))
+			} else {
+				visit(y, conds)
+			}
+		}
+		for _, y := range x.Data() {
+			visit(y, conds)
+		}
+		if !seen && f(x) {
+			xs = append(xs, x)
+		}
+	}
+	for _, o := range outs {
+		visit(o.X, o.If)
+		for _, x := range o.Exprs()[1:] {
+			visit(x, nil)
+		}
+	}
+	return xs, inside, ok
 }
 
 // reducesAgain reports whether what x reduces is itself reduced.
@@ -203,17 +249,17 @@ type piece struct {
 // writeStrips computes the neighbours of a step: a loop over each segment, or over the updates of a row, for a strip of them, whose
 // sums stay in registers. The last strip has the rest in pieces, the last of which may compute neighbours again that the one before
 // has, unless these have been overwritten.
-func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
+func (l *elementLoop) writeStrips(b *body) {
 	size := int64(1)
-	for _, g := range groups {
-		for _, x := range g {
+	for _, g := range l.strips {
+		for _, x := range g.xs {
 			size = max(size, kept(x.Elem).Bytes())
 		}
 	}
 	at, w := int64(0), b.stripBytes()/size
 	if whole := l.v / w; whole > 0 {
 		b.For(code.Int(0), code.Int(whole), code.Loop{Unroll: 1}, func(i value.Value) {
-			l.strip(b, []piece{{b.NewMul(i, code.Int(w)), w}}, size, groups)
+			l.strip(b, []piece{{b.NewMul(i, code.Int(w)), w}}, size)
 		})
 		at = whole * w
 	}
@@ -231,12 +277,12 @@ func (l *elementLoop) writeStrips(b *body, groups [][]*kernel.Expr) {
 		at += w
 	}
 	if rest != nil {
-		l.strip(b, rest, size, groups)
+		l.strip(b, rest, size)
 	}
 }
 
 // strip computes pieces of the neighbours, of which the widest sums have size bytes.
-func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*kernel.Expr) {
+func (l *elementLoop) strip(b *body, pieces []piece, size int64) {
 	lane := l.form.Lane
 	each := func(k int, f func(j value.Value)) {
 		n := pieces[k].n
@@ -261,7 +307,8 @@ func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*ker
 		sum := func(x *kernel.Expr, set, k int, j value.Value) value.Value {
 			return b.Element(begins[x].Type(), sums[x][set][k], j)
 		}
-		for _, g := range groups {
+		for _, g := range l.strips {
+			g, inside := g.xs, g.inside
 			all = append(all, g...)
 			sets := setsOf(g, pieces, size)
 			for _, x := range g {
@@ -274,26 +321,28 @@ func (l *elementLoop) strip(b *body, pieces []piece, size int64, groups [][]*ker
 					}
 				}
 			}
-			var further value.Value // of segments in segments, which end too often for the processor to run ahead itself
-			if g[0].Span != nil && searched(g[0].Args, g[0].Vars[0]) != nil {
-				further = b.further(g[0], b.index(g[0].Span.To))
-			}
-			b.over(g[0], sets, func(set int) {
-				for _, x := range g {
-					b.located(x)
-					b.hoist(x.Args[0])
-					if further != nil {
-						b.askFor(x, lane, further)
-					}
+			b.under(inside, func() {
+				var further value.Value // of segments in segments, which end too often for the processor to run ahead itself
+				if g[0].Span != nil && searched(g[0].Args, g[0].Vars[0]) != nil {
+					further = b.further(g[0], b.index(g[0].Span.To))
 				}
-				for k := range pieces {
-					at(k, func(j value.Value) {
-						for _, x := range g {
-							to := sum(x, set, k, j)
-							b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
+				b.over(g[0], sets, func(set int) {
+					for _, x := range g {
+						b.located(x)
+						b.hoist(x.Args[0])
+						if further != nil {
+							b.askFor(x, lane, further)
 						}
-					})
-				}
+					}
+					for k := range pieces {
+						at(k, func(j value.Value) {
+							for _, x := range g {
+								to := sum(x, set, k, j)
+								b.NewStore(b.step(x, x.Args[0], b.NewLoad(begins[x].Type(), to)), to)
+							}
+						})
+					}
+				})
 			})
 			for _, x := range g {
 				held := b.accumulator(x)
