@@ -96,11 +96,14 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 				p.v /= 2
 			}
 		}
+		if p.f.Segmented() {
+			p.v = vectorOfRows(p.f, p.v)
+		}
 		return p, nil
 	}
 	if f.Visits() == 0 {
 		if f.Segmented() && p.f.Cells == nil {
-			p.v = vectorOfRows(f)
+			p.v = vectorOfRows(f, vectorOf(f, kernel.Out.Elements))
 			if len(p.loops()) == 1 {
 				p.team = teamOf(f, p.v)
 			}
@@ -112,24 +115,21 @@ func (t Target) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) (*elem
 		return nil, err
 	}
 	if gs := t.groupings(grouped.Groups); groupingPays(gs, f.Visits(), p.threads(), t.multiprocessors()) {
-		p.f, p.groups, p.v, p.pieces = grouped, gs, vectorOfRows(grouped), piecesOf(grouped, gs)
+		p.f, p.groups, p.v, p.pieces = grouped, gs, vectorOfRows(grouped, vectorOf(grouped, kernel.Out.Elements)), piecesOf(grouped, gs)
 	}
 	return p, nil
 }
 
-// vectorOfRows is the vector width for results of f, which is grouped, such that the
-// elements of a vector have the same groups.
-func vectorOfRows(f *kernel.Form) int64 {
-	v := vectorOf(f, kernel.Out.Elements)
+// vectorOfRows is the vector width for results of f, which is grouped or segmented: at most v, and such that the
+// elements of a vector have the same groups and segments, and share their searches.
+func vectorOfRows(f *kernel.Form, v int64) int64 {
 	for ; v > 1; v /= 2 {
 		w, err := f.Widen(v, 0)
 		same := err == nil && !slices.ContainsFunc(w.Pieces, func(p *kernel.Pieces) bool { return p.Cells%v != 0 })
 		if same {
 			for _, o := range w.Outs {
 				for _, x := range o.Exprs() {
-					kernel.Walk(x, func(x *kernel.Expr) {
-						same = same && (x.Op != kernel.Reduce || x.Groups != nil && !x.At.DependsOn(w.Lane) || x.Span != nil && !x.Span.From.DependsOn(w.Lane) && !x.Span.To.DependsOn(w.Lane))
-					})
+					kernel.Walk(x, func(x *kernel.Expr) { same = same && shared(x, w.Lane) })
 				}
 			}
 		}
@@ -138,6 +138,17 @@ func vectorOfRows(f *kernel.Form) int64 {
 		}
 	}
 	return v
+}
+
+// shared reports whether neighbours, which lane numbers, take x over the same elements if it is a reduction or a search.
+func shared(x *kernel.Expr, lane *kernel.Atom) bool {
+	switch {
+	case x.Op == kernel.Search:
+		return !x.DependsOn(lane)
+	case x.Op != kernel.Reduce:
+		return true
+	}
+	return x.Groups != nil && !x.At.DependsOn(lane) || x.Span != nil && !x.Span.From.DependsOn(lane) && !x.Span.To.DependsOn(lane)
 }
 
 func (p *elementwise) temps() (all []*assemble.Temp) {

@@ -13,7 +13,7 @@ import (
 
 // Repeated calls again for every op of b, and of the regions in it, that computes
 // the values of an earlier op visible from it: one without side effects with the
-// same operands, attributes, types and regions. Operands of commutative ops may
+// same operands, attributes, types and regions. An attribute with its default is one that is absent. Operands of commutative ops may
 // be swapped and the letters of equations named otherwise; ops with a seed draw the same
 // numbers for the same seed. A kernel reads nothing from outside that it computes
 // by itself. Only ops that may holds are compared; again may replace o.
@@ -109,7 +109,11 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 		slices.Sort(operands)
 	}
 	fmt.Fprintf(out, "%s(%s)", o.Name, strings.Join(operands, ","))
-	for _, a := range o.Attrs {
+	attrs := slices.SortedFunc(slices.Values(o.Attrs), func(a, b types.Named) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range attrs {
+		if d := op.Of(o).Attr(a.Name); d != nil && d.Default != nil && types.EqualAttr(a.Value, d.Default) {
+			continue
+		}
 		text := attrText(a.Value)
 		if a.Name == "equation" {
 			if e := Equation(o); e != nil {
