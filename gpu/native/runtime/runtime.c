@@ -4,6 +4,12 @@
 #include "instance.h"
 #include <time.h>
 
+#if defined(__has_feature)
+#define CLANG_SANITIZES_ADDRESS __has_feature(address_sanitizer)
+#else
+#define CLANG_SANITIZES_ADDRESS 0
+#endif
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -76,6 +82,28 @@ int dmir_exchanged(const dmir *p, int32_t step, int32_t value, const void **from
   return DMIR_OK;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || CLANG_SANITIZES_ADDRESS
+void __asan_poison_memory_region(const volatile void *at, size_t bytes);
+void __asan_unpoison_memory_region(const volatile void *at, size_t bytes);
+
+/* Lets the sanitizer report what the launch s accesses of the workspace that is none of its arguments. */
+static void fence(dmir *p, const struct step *s) {
+  int32_t end = dmir_table.arg_count;
+  for (int32_t i = 0; i < dmir_table.step_count; i++)
+    if (dmir_table.steps[i].args > s->args && dmir_table.steps[i].args < end) end = dmir_table.steps[i].args;
+  __asan_poison_memory_region(p->workspace, (size_t)dmir_table.workspace);
+  for (int32_t a = s->args; a < end; a++) __asan_unpoison_memory_region(p->args[a], (size_t)dmir_table.buffers[dmir_table.args[a]].bytes);
+}
+
+static void unfence(dmir *p) { __asan_unpoison_memory_region(p->workspace, (size_t)dmir_table.workspace); }
+#else
+static void fence(dmir *p, const struct step *s) {
+  (void)p;
+  (void)s;
+}
+static void unfence(dmir *p) { (void)p; }
+#endif
+
 static void run_step(dmir *p, int32_t i) {
   const struct step *s = &dmir_table.steps[i];
   if (s->behind >= 0) {
@@ -84,7 +112,9 @@ static void run_step(dmir *p, int32_t i) {
   }
   p->runs[i]++;
   if (s->kind == LAUNCH) {
+    fence(p, s);
     run_job(p, dmir_table.kernels[s->kernel], p->args + s->args, s->tasks, s->work);
+    unfence(p);
   } else if (s->kind == COLLECTIVE) {
     exchange(p, i);
   } else if (s->kind == COPY) {
