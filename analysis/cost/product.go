@@ -40,7 +40,7 @@ func (s *scope) products(e *Entry) {
 		queries := size(q.Shape[0].Mul(q.Shape[1]))
 		scores := size(op.SegmentScores(e.Op))
 		if known {
-			e.own().segments = &machine.Segments{Queries: queries, Keys: (scores + queries - 1) / queries, Rows: rows, Columns: columns, Depth: size(q.Shape[2]), Value: size(v.Shape[2]), Elem: q.Elem}
+			e.own().segments = &machine.Segments{Queries: queries, Keys: (scores + queries - 1) / queries, Rows: rows, Columns: columns, Depth: size(q.Shape[2]), Value: size(v.Shape[2]), Elem: q.Elem, Weighted: op.SegmentWeights(e.Op) != nil}
 		}
 	default:
 		p, ok := s.product(e.Op)

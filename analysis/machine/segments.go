@@ -9,6 +9,7 @@ type Segments struct {
 	Rows         int64 // queries of a segment
 	Columns      int64 // keys that lie side by side
 	Depth, Value int64 // of a key, and of a value
+	Weighted     bool  // a score is a weighted sum of the elements of a leaky sum
 	Elem         types.Elem
 }
 
@@ -17,7 +18,7 @@ const SegmentBlock = 8
 
 // Tiled reports whether tensor cores compute s: queries of a segment, and keys side by side, are whole fragments of 16.
 func (s Segments) Tiled() bool {
-	return (s.Elem == types.F16 || s.Elem == types.BF16) && s.Rows > 0 && s.Rows%16 == 0 && s.Columns > 0 && s.Columns%16 == 0 &&
+	return !s.Weighted && (s.Elem == types.F16 || s.Elem == types.BF16) && s.Rows > 0 && s.Rows%16 == 0 && s.Columns > 0 && s.Columns%16 == 0 &&
 		s.Depth%2 == 0 && s.Value%2 == 0 && max(s.Depth, s.Value) <= 256
 }
 
@@ -81,9 +82,12 @@ func (m *Machine) SegmentTime(s Segments) float64 {
 	}
 	scores, lanes, size := float64(s.Queries)*float64(s.Keys), s.Lanes(), s.Elem.Bytes()
 	elements := s.Depth + s.Value
+	if s.Weighted {
+		elements += 3 * s.Depth // the sum, what it is compared with, and the factor below 0
+	}
 	work := elements + ceil(s.Depth, s.vector(s.Depth)) + ceil(s.Value, s.vector(s.Value)) + softmax*lanes
 	if size < 4 {
-		work += elements // conversions
+		work += s.Depth + s.Value // conversions
 	}
 	for n := int64(1); n < lanes; n *= 2 {
 		work += exchange * lanes

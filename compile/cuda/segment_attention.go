@@ -28,9 +28,14 @@ func (t Target) segmentShapeOf(a *kernel.SegmentAttention) segmentShape {
 	vector := func(n int64) int64 { return kernel.GCD(n, 16/elem.Bytes()) }
 	of := machine.Segments{Queries: a.Heads * a.Queries, Keys: a.Mean(), Rows: a.Rows, Depth: a.Depth, Value: min(a.Value, maxSegmentChunk/size), Elem: elem}
 	s := segmentShape{lanes: of.Lanes(), warps: t.Machine.SegmentWarps(of), deep: vector(a.Depth), wide: vector(a.Value), chunk: min(a.Value, maxSegmentChunk/size)}
-	held := (ceil(a.Depth, s.lanes*s.deep)*s.deep + ceil(s.chunk, s.lanes*s.wide)*s.wide) * size / 4 // registers of a key and its value
+	row := ceil(a.Depth, s.lanes*s.deep) * s.deep
+	held := (row + ceil(s.chunk, s.lanes*s.wide)*s.wide) * size / 4 // registers of a key and its value
 	s.ahead = 4
-	for s.ahead > 1 && (s.ahead*held > 32 || s.ahead*s.warps*(32/s.lanes) >= 2*a.Mean()) {
+	room := int64(32)
+	if a.Weights != nil { // which are held beside the query
+		room -= min(row*size/4, room/2)
+	}
+	for s.ahead > 1 && (s.ahead*held > room || s.ahead*s.warps*(32/s.lanes) >= 2*a.Mean()) {
 		s.ahead /= 2
 	}
 	return s
@@ -56,7 +61,7 @@ func (s segmentTile) warps() int64 { return s.queries / 16 }
 func (t Target) segmentTileOf(a *kernel.SegmentAttention) (s segmentTile, ok bool) {
 	elem := a.Op.Operands[0].Elem()
 	of := machine.Segments{Rows: a.Rows, Columns: a.Columns, Depth: a.Depth, Value: a.Value, Elem: elem}
-	if !of.Tiled() {
+	if a.Weights != nil || !of.Tiled() {
 		return s, false
 	}
 	s.queries, s.keys = of.TileRows(), kernel.GCD(a.Columns, 64)
@@ -85,9 +90,12 @@ func (t Target) segmentAttention(f *kernel.Form) (scheme, error) {
 	if a.Op.Operands[0].Elem() == types.F64 {
 		sum = types.F64
 	}
-	bias, y, lse := cpp(nothing), cpp(nothing), cpp(nothing)
-	if a.Bias {
-		bias = cpp("%s", ns.of[a.Op.Operands[5]])
+	bias, weights, y, lse := cpp(nothing), cpp(nothing), cpp(nothing), cpp(nothing)
+	if a.Bias != nil {
+		bias = cpp("%s", ns.of[a.Bias])
+	}
+	if a.Weights != nil {
+		weights = cpp("%s", ns.of[a.Weights])
 	}
 	if a.HasY {
 		y = cpp("%s", ns.of[a.Y.Buf])
@@ -104,7 +112,7 @@ func (t Target) segmentAttention(f *kernel.Form) (scheme, error) {
 		},
 		named: ns.of, include: "attention.cuh segment_attention.cuh",
 	}
-	call := cpp("dm::segment_attention<%s, %s>(%s)", geometry, register(sum), operands)
+	call := cpp("dm::segment_attention<%s, %s>(%s, %s)", geometry, register(sum), operands, weights)
 	if tile, ok := t.segmentTileOf(a); ok {
 		l.Block = artifact.Block{Threads: int(tile.warps() * 32), Shared: int(tile.shared)}
 		l.Grid = [3]int{int(a.Heads * a.Queries / tile.queries), 1, 1}
@@ -127,6 +135,10 @@ func (s segmentShape) describe(u *unit, a *kernel.SegmentAttention) {
 	u.line("static constexpr dm::i64 entries = %d, blocks = %d, bias_head = %d", a.Entries, a.Keys/a.Columns, a.BiasHead)
 	u.line("static constexpr double scale = %s, slope = %s", hexFloat(a.Scale), hexFloat(a.Slope))
 	u.line("static constexpr bool adds = %t", a.Adds)
+	if a.Weights != nil {
+		u.line("static constexpr double leak = %s", hexFloat(a.Leak))
+		u.line("static constexpr dm::i64 weights_head = %d, weights_queries = %d", a.WeightsHead, a.WeightsQueries)
+	}
 	u.line("static constexpr dm::i32 lanes = %d, warps = %d, deep = %d, wide = %d, chunk = %d, ahead = %d", s.lanes, s.warps, s.deep, s.wide, s.chunk, s.ahead)
 	for _, m := range []struct {
 		name string

@@ -20,6 +20,7 @@ import (
 func TestSegmentAttentionCompiles(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
+	const weighted = ", scores = sum, leak = 0.2"
 	var ops, params, values, kinds []string
 	for i, c := range []struct {
 		elem, wide          string
@@ -32,6 +33,9 @@ func TestSegmentAttentionCompiles(t *testing.T) {
 		{"f32", "f32", 1, 4000, 64, 64, 1, 1, 60000, false, ""},
 		{"f32", "f32", 1, 4000, 1, 64, 1, 1, 60000, true, ", scores = sum, slope = 0.2"},
 		{"f16", "f32", 8, 16, 128, 128, 32, 32, 64, true, ", slope = 0.5"},
+		{"f32", "f32", 4, 900, 64, 64, 1, 1, 9000, false, weighted},
+		{"f16", "f32", 4, 9, 512, 512, 16, 16, 90, true, weighted},
+		{"f32", "f32", 1, 900, 2500, 40, 1, 1, 900, false, weighted},
 		{"bf16", "f32", 2, 6, 256, 256, 64, 64, 20, true, ""}, // the most registers and shared memory of a tile
 		{"f16", "f32", 4, 10, 64, 64, 16, 32, 40, false, ""},
 		{"f32", "f32", 2, 30, 300, 1000, 1, 1, 3000, false, ""}, // many warps of a query
@@ -44,6 +48,9 @@ func TestSegmentAttentionCompiles(t *testing.T) {
 		types := []string{q, k, v, fmt.Sprintf("tensor<%dxi32>", c.m+1), fmt.Sprintf("tensor<%dxi64>", c.entries)}
 		if c.bias {
 			types = append(types, fmt.Sprintf("tensor<1x%dx%dx%dx%s>", c.entries, c.rows, c.columns, c.elem))
+		}
+		if c.attrs == weighted {
+			types = append(types, fmt.Sprintf("tensor<%dx3x%dx%s>", c.heads, c.depth, c.elem))
 		}
 		var operands []string
 		for j, of := range types {

@@ -86,6 +86,8 @@ var mutants = []mutant{
 	{name: "sums of earlier blocks stay relative to another maximum", program: "segment_attention_blocks", header: "segment_attention_mma.cuh", at: `total\[h\] \* factor`, with: "total[h]"},
 	{name: "coordinates of no key are followed", program: "segment_attention", header: "segment_attention.cuh", at: `i64\(coordinate\) < S::blocks \?`, with: "true ?"},
 	{name: "scores below 0 have no slope", program: "segment_attention", header: "segment_attention.cuh", at: `s < Acc\(0\)`, with: "false"},
+	{name: "elements of weighted sums below 0 have no slope", program: "segment_attention", header: "segment_attention.cuh", at: `u < Acc\(0\)`, with: "false"},
+	{name: "all queries have the weights of the first", program: "segment_attention", header: "segment_attention.cuh", at: `query / S::weights_queries`, with: "0"},
 	{name: "a query has the next segment", program: "segment_attention", at: `rows = 2, columns = 2`, with: "rows = 1, columns = 2"},
 
 	// Indices.

@@ -24,6 +24,7 @@ type segmentAttentionCase struct {
 	lse             bool
 	scale           string // "": none is stated
 	attrs           string // others
+	weights         string // the shape of weights in front of the depth; "": none
 	moved           bool   // heads lie within rows, as views
 }
 
@@ -50,6 +51,10 @@ var segmentAttentionCases = []segmentAttentionCase{
 	{m: 70, keys: 50, depth: 1, value: 20, entries: 600, lse: true, scale: "-2.0", attrs: ", scores = sum, slope = 0.2"},
 	{heads: 4, keyHeads: 2, m: 6, keys: 64, depth: 1, value: 64, rows: 16, columns: 16, entries: 9, elem: "f16", lse: true, bias: "rng normal, seed = 7", attrs: ", scores = sum, slope = 0.5", moved: true},
 	{m: 3, keys: 64, depth: 16, value: 16, rows: 16, columns: 16, entries: 7, elem: "bf16", lse: true, bias: "rng normal, seed = 8", attrs: ", slope = -0.5"}, // on tensor cores
+	{m: 70, keys: 50, depth: 24, value: 20, entries: 600, lse: true, attrs: ", scores = sum, leak = 0.2", weights: "1x1"},
+	{heads: 4, keyHeads: 2, m: 6, keys: 64, depth: 16, value: 16, rows: 16, columns: 16, entries: 9, elem: "f16", lse: true, scale: "0.25", bias: "rng normal, seed = 9", attrs: ", scores = sum, leak = -0.5, slope = 0.5", weights: "4x3", moved: true},
+	{m: 2, keys: 9, depth: 1100, value: 6, entries: 10, lse: true, scale: "0.03", attrs: ", scores = sum, leak = 0.2", weights: "1x2"}, // queries that registers do not hold
+	{m: 3, keys: 300, depth: 7, value: 24, entries: 900, positions: "constant dense<[0, 1, 890, 900]>", elem: "f64", attrs: ", scores = sum, leak = 1.5", weights: "1x3"},
 }
 
 // text is a function of all cases.
@@ -100,6 +105,11 @@ func segmentAttentions(cases []segmentAttentionCase) string {
 			bias := fmt.Sprintf("tensor<%dx%dx%dx%dx%s>", n, c.entries, c.rows, c.columns, elem)
 			fmt.Fprintf(&b, "  %%b%d = dm.%s : %s\n", i, c.bias, bias)
 			operands, types = append(operands, fmt.Sprintf("%%b%d", i)), append(types, bias)
+		}
+		if c.weights != "" {
+			weights := fmt.Sprintf("tensor<%sx%dx%s>", c.weights, c.depth, elem)
+			params = append(params, fmt.Sprintf("%%w%d: %s", i, weights))
+			operands, types = append(operands, fmt.Sprintf("%%w%d", i)), append(types, weights)
 		}
 		y := shape(c.heads, c.m*c.rows, c.value)
 		result, kind := fmt.Sprintf("%%y%d", i), y

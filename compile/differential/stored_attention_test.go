@@ -142,6 +142,94 @@ func.func private @loss(%csr: !csr, %q: tensor<48xf32>, %k: tensor<40xf32>, %v: 
 }
 `
 
+// weightedSums is graph attention whose scores are weighted sums over features of leaky sums of a row of queries and one of keys (GATv2), as a
+// sample that sums, as a contraction that is sampled and as a product and a sum, of several heads inside and outside, and its gradient.
+const weightedSums = `
+!csr = tensor<48x40xf32, #dm.csr<nnz = 300>>
+!within = tensor<3x48x40xf32, #dm.sparse<map = (h, i, j) -> (i : dense, j : compressed, h : dense), nnz = 250>>
+!apart = tensor<3x48x40xf32, #dm.sparse<map = (h, i, j) -> (h : dense, i : dense, j : compressed), nnz = 500>>
+!q = tensor<48x20xf32>
+!k = tensor<40x20xf32>
+!a = tensor<20xf32>
+!d = tensor<48x40x20xf32>
+!hq = tensor<3x48x6xf32>
+!hk = tensor<3x40x6xf32>
+!ha = tensor<3x6xf32>
+!hd = tensor<3x48x40x6xf32>
+
+func.func @f(%csr: !csr, %within: !within, %apart: !apart, %q: !q, %k: !k, %a: !a, %hq: !hq, %hk: !hk, %ha: !ha) -> (!q, !hq, !hq, !q, !q, !k, !a, !hq, !hk, !ha) {
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %y = func.call @layer(%csr, %q, %k, %a) : (!csr, !q, !k, !a) -> !q
+
+  %column = dm.reshape %hq : (!hq) -> tensor<3x48x1x6xf32>
+  %row = dm.reshape %hk : (!hk) -> tensor<3x1x40x6xf32>
+  %sum = dm.add %column, %row : (tensor<3x48x1x6xf32>, tensor<3x1x40x6xf32>) -> !hd
+  %low = dm.mul %sum, %slope : (!hd, tensor<f32>) -> !hd
+  %leaky = dm.max %low, %sum : !hd
+  %e = dm.einsum "hc,hijc->hij" %ha, %leaky : (!ha, !hd) -> tensor<3x48x40xf32>
+  %s = dm.sample %within, %e : (!within, tensor<3x48x40xf32>) -> !within
+  %biased = dm.add %s, %within : !within
+  %p = dm.softmax %biased, dim = 2 : !within
+  %hy = dm.einsum "hij,hjd->hid" %p, %hk : (!within, !hk) -> !hq
+
+  %outside = func.call @outside(%apart, %hq, %hk, %ha) : (!apart, !hq, !hk, !ha) -> !hq
+
+  %last = dm.broadcast %k : (!k) -> !d
+  %first = dm.broadcast %q, dims = [0, 2] : (!q) -> !d
+  %both = dm.add %last, %first : !d
+  %under = dm.mul %slope, %both : (tensor<f32>, !d) -> !d
+  %most = dm.max %both, %under : !d
+  %each = dm.mul %most, %a : (!d, !a) -> !d
+  %dense = dm.reduce add %each, dims = [2] : (!d) -> tensor<48x40xf32>
+  %rs = dm.sample %csr, %dense : (!csr, tensor<48x40xf32>) -> !csr
+  %rp = dm.softmax %rs, dim = 1 : !csr
+  %ry = dm.matmul %rp, %k : (!csr, !k) -> !q
+
+  %loss, %dq, %dk, %da = dm.grad @loss %csr, %q, %k, %a, wrt = [1, 2, 3] : (!csr, !q, !k, !a) -> (tensor<f32>, !q, !k, !a)
+  %hloss, %dhq, %dhk, %dha = dm.grad @outside_loss %apart, %hq, %hk, %ha, wrt = [1, 2, 3] : (!apart, !hq, !hk, !ha) -> (tensor<f32>, !hq, !hk, !ha)
+  return %y, %hy, %outside, %ry, %dq, %dk, %da, %dhq, %dhk, %dha : !q, !hq, !hq, !q, !q, !k, !a, !hq, !hk, !ha
+}
+
+func.func private @layer(%csr: !csr, %q: !q, %k: !k, %a: !a) -> !q {
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %column = dm.reshape %q : (!q) -> tensor<48x1x20xf32>
+  %sum = dm.add %column, %k : (tensor<48x1x20xf32>, !k) -> !d
+  %low = dm.mul %sum, %slope : (!d, tensor<f32>) -> !d
+  %leaky = dm.max %sum, %low : !d
+  %s = dm.sample "ijc,c->ij" %csr, %leaky, %a : (!csr, !d, !a) -> !csr
+  %p = dm.softmax %s, dim = 1 : !csr
+  %y = dm.matmul %p, %k : (!csr, !k) -> !q
+  return %y : !q
+}
+
+func.func private @outside(%apart: !apart, %q: !hq, %k: !hk, %a: !ha) -> !hq {
+  %slope = dm.constant dense<0.2> : tensor<f32>
+  %column = dm.reshape %q : (!hq) -> tensor<3x48x1x6xf32>
+  %row = dm.reshape %k : (!hk) -> tensor<3x1x40x6xf32>
+  %sum = dm.add %column, %row : (tensor<3x48x1x6xf32>, tensor<3x1x40x6xf32>) -> !hd
+  %low = dm.mul %sum, %slope : (!hd, tensor<f32>) -> !hd
+  %leaky = dm.max %sum, %low : !hd
+  %s = dm.sample "hijc,hc->hij" %apart, %leaky, %a : (!apart, !hd, !ha) -> !apart
+  %p = dm.softmax %s, dim = 2 : !apart
+  %y = dm.einsum "hij,hjd->hid" %p, %k : (!apart, !hk) -> !hq
+  return %y : !hq
+}
+
+func.func private @loss(%csr: !csr, %q: !q, %k: !k, %a: !a) -> tensor<f32> {
+  %y = func.call @layer(%csr, %q, %k, %a) : (!csr, !q, !k, !a) -> !q
+  %z = dm.mul %y, %y : !q
+  %l = dm.reduce add %z : (!q) -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+func.func private @outside_loss(%apart: !apart, %q: !hq, %k: !hk, %a: !ha) -> tensor<f32> {
+  %y = func.call @outside(%apart, %q, %k, %a) : (!apart, !hq, !hk, !ha) -> !hq
+  %z = dm.mul %y, %y : !hq
+  %l = dm.reduce add %z : (!hq) -> tensor<f32>
+  return %l : tensor<f32>
+}
+`
+
 // Attention to what sparse tensors store is one kernel that computes what the reference does, op by op.
 func TestStoredAttention(t *testing.T) {
 	need.Long(t)
@@ -151,7 +239,7 @@ func TestStoredAttention(t *testing.T) {
 	for _, p := range []struct {
 		name, text string
 		kernels    int
-	}{{"products and sums", storedAttention, 9}, {"outer sums", outerSums, 3}} {
+	}{{"products and sums", storedAttention, 9}, {"outer sums", outerSums, 3}, {"weighted sums", weightedSums, 5 /* of six, two of which are the same */}} {
 		c := Case{Name: p.name, Text: p.text, Seed: 3}
 		kernels := 0
 		for _, k := range built(t, c).built.Kernels {

@@ -208,6 +208,8 @@ var variants = []variant{
 	{"segment_attention", "2x4x3 1x5x3 1x5x2 5:i64 7:i64", "scale = 0.5", "2x4x2", given{"a3": integers(0, 2, 2, 5, 6), "a4": integers(0, 3, 1, 2, 4, 2, 0)}},
 	{"segment_attention", "2x4x3 2x6x3 2x6x3 3:i64 4:i64 1x4x2x2", "block = [2, 2]", "2x4x3", given{"a3": integers(0, 2, 3), "a4": integers(0, 2, 1, 2)}},
 	{"segment_attention", "4x6x1 2x6x1 2x6x3 3:i64 4:i64 4x4x3x2", "block = [3, 2], scores = sum, scale = 0.5, slope = 0.2", "4x6x3", given{"a3": integers(0, 2, 3), "a4": integers(0, 2, 1, 2)}},
+	{"segment_attention", "2x4x3 1x5x3 1x5x2 5:i64 7:i64 1x1x3", "scores = sum, leak = 0.2, scale = 0.5", "2x4x2", given{"a3": integers(0, 2, 2, 5, 6), "a4": integers(0, 3, 1, 2, 4, 2, 0)}},
+	{"segment_attention", "4x6x3 2x6x3 2x6x2 3:i64 4:i64 4x4x3x2 4x2x3", "block = [3, 2], scores = sum, leak = 0.2, slope = 0.5", "4x6x2", given{"a3": integers(0, 2, 3), "a4": integers(0, 2, 1, 2)}},
 	{"segment_product", "4:i64 5:i64 5 4:i64 6:i64 6", "columns = 4, products = 12", "4:i64 10:i64 10", given{"a0": integers(0, 2, 2, 5), "a1": integers(0, 2, 0, 1, 2), "a3": integers(0, 2, 3, 6), "a4": integers(1, 3, 0, 0, 1, 2)}},
 	{"segment_product", "4:i64 5:i64 5 4:i64 6:i64 6", "kind = max, combine = add, columns = 4, products = 12", "4:i64 10:i64 10", given{"a0": integers(0, 2, 2, 5), "a1": integers(0, 2, 0, 1, 2), "a3": integers(0, 2, 3, 6), "a4": integers(1, 3, 0, 0, 1, 2)}},
 	{"segment_dense_product", "4:i64 5:i64 5 4:i64 6:i64 6", "columns = 4, products = 12", "3x4", given{"a0": integers(0, 2, 2, 5), "a1": integers(0, 2, 0, 1, 2), "a3": integers(0, 2, 3, 6), "a4": integers(1, 3, 0, 0, 1, 2)}},

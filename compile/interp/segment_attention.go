@@ -19,6 +19,10 @@ type segmentAttention struct {
 	adds                bool
 	bias                *tensor.Tensor // nil: none
 	biasHead, biasEntry int            // steps
+	weights             *tensor.Tensor // of the elements of a sum; nil: none
+	weightsHead         int            // steps, and queries that have the same
+	weightsQueries      int
+	leak                float64
 }
 
 func (c *call) segmentAttention() (*segmentAttention, *Error) {
@@ -47,13 +51,23 @@ func (c *call) segmentAttention() (*segmentAttention, *Error) {
 			a.coordinates[i] = a.keys/a.c - 1
 		}
 	}
-	if len(c.in) > 5 {
-		a.bias, a.biasEntry = c.in[5], a.r*a.c
+	if i := op.OperandNumber(c.op, "bias"); i >= 0 {
+		a.bias, a.biasEntry = c.in[i], a.r*a.c
 		if a.bias.Rank() != 4 || a.bias.Len() != a.bias.Shape[0]*a.entries*a.biasEntry || a.bias.Shape[0] != 1 && a.bias.Shape[0] != a.heads {
 			return nil, c.errorf("DM704", "the bias %s of segment_attention", a.bias.Type())
 		}
 		if a.bias.Shape[0] > 1 {
 			a.biasHead = a.entries * a.biasEntry
+		}
+	}
+	if i := op.OperandNumber(c.op, "weights"); i >= 0 {
+		w := c.in[i]
+		if w.Rank() != 3 || w.Shape[0] != 1 && w.Shape[0] != a.heads || w.Shape[2] != a.depth || w.Shape[1] > 0 && a.queries%w.Shape[1] != 0 || w.Shape[1] == 0 && a.queries > 0 {
+			return nil, c.errorf("DM704", "the weights %s of segment_attention", w.Type())
+		}
+		a.weights, a.leak, a.weightsQueries = w, op.Float(c.op, "leak"), a.queries/max(w.Shape[1], 1)
+		if w.Shape[0] > 1 {
+			a.weightsHead = w.Shape[1] * a.depth
 		}
 	}
 	return a, nil
@@ -95,10 +109,17 @@ func attendSegments[T float](p *pool, a *segmentAttention, q, k, v []T, set, lse
 				for j := range a.c {
 					row, s := (kv+a.coordinates[e]*a.c+j)*a.depth, 0.0
 					for d := range a.depth {
-						if a.adds {
-							s = float64(q[i*a.depth+d]) + float64(k[row+d])
-						} else {
-							s += float64(q[i*a.depth+d]) * float64(k[row+d])
+						switch x, y := float64(q[i*a.depth+d]), float64(k[row+d]); {
+						case a.weights != nil:
+							u := x + y
+							if u < 0 {
+								u *= a.leak
+							}
+							s += u * a.weights.Float(head*a.weightsHead+query/a.weightsQueries*a.depth+d)
+						case a.adds:
+							s = x + y
+						default:
+							s += x * y
 						}
 					}
 					s *= a.scale

@@ -17,10 +17,14 @@ type SegmentAttention struct {
 	Entries        int64 // coordinates that there is room for
 	Queries, Keys  int64
 	Depth, Value   int64
-	Scale, Slope   float64 // Slope: of scores below 0
-	Adds           bool    // a score is a sum, of depth 1
-	Bias           bool
-	BiasHead       int64 // from the bias of a head to the next, 0: all have one
+	Scale, Slope   float64   // Slope: of scores below 0
+	Adds           bool      // a score is a sum, of depth 1
+	Bias           *ir.Value // nil: none
+	BiasHead       int64     // from the bias of a head to the next, 0: all have one
+	Weights        *ir.Value // of the elements of a sum of any depth, nil: none
+	WeightsHead    int64     // as BiasHead
+	WeightsQueries int64     // neighbours that have the same
+	Leak           float64   // of such elements below 0
 	Q, K, V        Matrices
 	Y              Matrices
 	HasY, HasTotal bool // whether y and lse are stored
@@ -46,15 +50,20 @@ func SegmentAttentionOf(f *Form) (*SegmentAttention, error) {
 			return nil, fmt.Errorf("segment_attention with a dimension of %d", n)
 		}
 	}
-	for _, factor := range []float64{a.Scale, a.Slope} {
+	a.Bias, a.Weights, a.Leak = op.SegmentBias(o), op.SegmentWeights(o), op.Float(o, "leak")
+	for _, factor := range []float64{a.Scale, a.Slope, a.Leak} {
 		if math.IsInf(factor, 0) || math.IsNaN(factor) {
 			return nil, fmt.Errorf("segment_attention with the factor %g of scores", factor)
 		}
 	}
-	if len(o.Operands) > 5 {
-		a.Bias = true
-		if shapeOf(o.Operands[5])[0] > 1 {
-			a.BiasHead = a.Entries * a.Rows * a.Columns
+	if a.Bias != nil && shapeOf(a.Bias)[0] > 1 {
+		a.BiasHead = a.Entries * a.Rows * a.Columns
+	}
+	if a.Weights != nil {
+		w := shapeOf(a.Weights)
+		a.WeightsQueries = a.Queries / max(w[1], 1)
+		if w[0] > 1 {
+			a.WeightsHead = w[1] * a.Depth
 		}
 	}
 	a.Q, a.K, a.V = f.matrices(0, o.Operands[0]), f.matrices(1, o.Operands[1]), f.matrices(2, o.Operands[2])

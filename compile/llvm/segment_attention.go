@@ -28,6 +28,7 @@ type segmentAttention struct {
 	elem, sum types.Elem // of operands, of the computation
 	reg       lltypes.Type
 	q, y      value.Value // rows in scratch memory
+	w         value.Value // weights of the query's elements, times the scale
 	scores    value.Value
 	places    value.Value // of keys: their numbers
 }
@@ -45,10 +46,16 @@ func newSegmentAttention(f *kernel.Form) (scheme, error) {
 	l := newLaunch("", f.Class, tasks, ps.list, func(b *body) error {
 		a := &segmentAttention{body: b, SegmentAttention: g, elem: g.Op.Operands[0].Elem(), sum: sum, reg: scalar.Register(sum)}
 		a.q, a.y, a.scores, a.places = b.take(sum, g.Depth), b.take(sum, g.Value), b.take(sum, segmentKeys), b.take(types.I64, segmentKeys)
+		if g.Weights != nil {
+			a.w = b.take(sum, g.Depth)
+		}
 		a.write(tasks)
 		return nil
 	})
 	l.Scratch = scratchBytes(sum, g.Depth) + scratchBytes(sum, g.Value) + scratchBytes(sum, segmentKeys) + scratchBytes(types.I64, segmentKeys)
+	if g.Weights != nil {
+		l.Scratch += scratchBytes(sum, g.Depth)
+	}
 	return single{l}, nil
 }
 
@@ -130,8 +137,18 @@ func (a *segmentAttention) query(head, query, r, begin, end value.Value) {
 	row := a.place(a.Q, head, query)
 	a.For(code.Int(0), code.Int(a.Depth), vector, func(d value.Value) {
 		x := a.load(a.elem, q, a.NewAdd(row, d))
-		a.NewStore(a.NewFMul(x, a.number(a.Scale)), a.at(a.q, d))
+		if a.Weights == nil {
+			x = a.NewFMul(x, a.number(a.Scale))
+		}
+		a.NewStore(x, a.at(a.q, d))
 	})
+	if a.Weights != nil {
+		own := a.NewAdd(a.NewMul(head, code.Int(a.WeightsHead)), a.NewMul(a.NewUDiv(query, code.Int(a.WeightsQueries)), code.Int(a.Depth)))
+		a.For(code.Int(0), code.Int(a.Depth), vector, func(d value.Value) {
+			x := a.load(a.elem, a.buffer(a.Weights), a.NewAdd(own, d))
+			a.NewStore(a.NewFMul(x, a.number(a.Scale)), a.at(a.w, d))
+		})
+	}
 	a.For(code.Int(0), code.Int(a.Value), vector, func(d value.Value) { a.NewStore(a.number(0), a.at(a.y, d)) })
 	keys := a.NewMul(a.NewSub(end, begin), code.Int(a.Columns))
 	done := a.Fold(code.Int(0), keys, code.Loop{Step: segmentKeys, Unroll: 1}, []value.Value{a.number(math.Inf(-1)), a.number(0)}, func(first value.Value, acc []value.Value) []value.Value {
@@ -176,27 +193,34 @@ func (a *segmentAttention) score(head, kv, r, begin, first, n value.Value) {
 		a.NewStore(number, places(i))
 		row := a.place(a.K, kv, number)
 		s := a.product(k, row)
-		if a.Bias {
-			v := a.Op.Operands[5]
+		if a.Bias != nil {
 			at := a.NewAdd(a.NewMul(head, code.Int(a.BiasHead)), a.NewAdd(a.NewMul(a.NewAdd(a.NewMul(entry, code.Int(a.Rows)), r), code.Int(a.Columns)), column))
-			s = a.NewFAdd(s, a.load(v.Elem(), a.buffer(v), at))
+			s = a.NewFAdd(s, a.load(a.Bias.Elem(), a.buffer(a.Bias), at))
 		}
-		if a.Slope != 1 {
-			s = a.NewSelect(a.NewFCmp(enum.FPredOLT, s, a.number(0)), a.NewFMul(s, a.number(a.Slope)), s)
-		}
-		a.NewStore(s, a.at(a.scores, i))
+		a.NewStore(a.leaky(s, a.Slope), a.at(a.scores, i))
 	})
 }
 
-// product is that of the query, which is scaled, with the row of k that begins at element row; or their sum.
+// leaky is x, times f where it is below 0.
+func (a *segmentAttention) leaky(x value.Value, f float64) value.Value {
+	if f == 1 {
+		return x
+	}
+	return a.NewSelect(a.NewFCmp(enum.FPredOLT, x, a.number(0)), a.NewFMul(x, a.number(f)), x)
+}
+
+// product is that of the query, which is scaled, with the row of k that begins at element row; or their sum, weighted or not.
 func (a *segmentAttention) product(k, row value.Value) value.Value {
-	if a.Adds {
+	if a.Adds && a.Weights == nil {
 		key := a.NewFMul(a.load(a.elem, k, row), a.number(a.Scale))
 		return a.NewFAdd(a.NewLoad(a.reg, a.at(a.q, code.Int(0))), key)
 	}
 	return a.Fold(code.Int(0), code.Int(a.Depth), code.Loop{Vectorize: true}, []value.Value{a.number(0)}, func(d value.Value, acc []value.Value) []value.Value {
-		x := a.NewFMul(a.NewLoad(a.reg, a.at(a.q, d)), a.load(a.elem, k, a.NewAdd(row, d)))
-		return []value.Value{a.plus(acc[0], x)}
+		x, y := a.NewLoad(a.reg, a.at(a.q, d)), a.load(a.elem, k, a.NewAdd(row, d))
+		if a.Weights != nil {
+			return []value.Value{a.plus(acc[0], a.NewFMul(a.leaky(a.NewFAdd(x, y), a.Leak), a.NewLoad(a.reg, a.at(a.w, d))))}
+		}
+		return []value.Value{a.plus(acc[0], a.NewFMul(x, y))}
 	})[0]
 }
 

@@ -70,6 +70,7 @@ var composites = []struct{ name, in, clauses, out string }{
 	{"attention_grad", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x2x3x6xf32 2x2x3xf32 2x2x3x6xf32 2x1x5xf32 i32", "dropout = 0.25, seed = 3", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x1x5xf32"},
 	{"segment_attention", "4x3x8xf32 2x4x8xf32 2x4x5xf32 4xi32 5xi32 4x5x1x1xf32", "scale = 0.5", "4x3x5xf32 4x3xf32"},
 	{"segment_attention", "4x3x1xf32 2x4x1xf32 2x4x5xf32 4xi32 5xi32", "scores = sum, scale = 0.5, slope = -0.5", "4x3x5xf32 4x3xf32"},
+	{"segment_attention", "4x6x3xf32 2x4x3xf32 2x4x5xf32 3xi32 5xi32 1x5x3x2xf32 4x2x3xf32", "block = [3, 2], scores = sum, leak = 0.25, scale = 0.5, slope = -0.5", "4x6x5xf32 4x6xf32"},
 	{"segment_attention", "2x6x8xf16 1x8x8xf16 1x8x4xf16 4xi64 5xi64 1x5x2x4xf16", "block = [2, 4]", "2x6x4xf16 2x6xf32"},
 	{"segment_product", "2xi32 6xi32 6xf32 6xi64 9xi64 9xf32", "columns = 7, products = 40", "2xi32 25xi32 25xf32"},
 	{"segment_product", "3xi64 5xui32 5xi8 4xi32 6xi32 6xi8", "columns = 3, products = 30", "3xi64 6xi64 6xi8"},

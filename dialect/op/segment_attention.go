@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"slices"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -18,12 +19,13 @@ var segmentAttentionDef = &Def{
 	Foreign: []Foreign{{Names: "block_sparse_attention sparse_attention graph_attention"}},
 	Doc: "`y = softmax(scale · q kᵀ + bias) v` for every head, where the queries of segment i see the keys that `coordinates[positions[i]]` to `coordinates[positions[i + 1] - 1]` name, and no others. " +
 		"With `block = [r, c]` a segment is of r neighbouring queries, and a coordinate names c neighbouring keys. q is `[heads, queries, depth]`, k `[key heads, keys, depth]`, v `[key heads, keys, value depth]`; the key heads divide the heads, and each serves as many neighbouring ones.\n\n" +
-		"With `scores = sum` the depth is 1, and a score is `scale · (q + k) + bias`. A score below 0 is multiplied by `slope`: both is what graph attention networks have (Veličković et al., arXiv 1710.10903).\n\n" +
+		"With `scores = sum` the depth is 1, and a score is `scale · (q + k) + bias`. A score below 0 is multiplied by `slope`: both is what graph attention networks have (Veličković et al., arXiv 1710.10903). With `leak` and weights, rows of q and k of any depth are added up, " +
+		"elements of the sum below 0 are multiplied by `leak`, and the weights multiply all of them: a score is `scale · Σ weights · leaky(q + k) + bias`, which is what GATv2 has (Brody et al., arXiv 2105.14491).\n\n" +
 		"A query whose segment is empty gives 0. Positions are clamped to 0 and the number of coordinates, as `dm.segment_reduce` does; what lies in no segment takes part in nothing. A coordinate outside is clamped to the nearest inside. " +
 		"Half precision is computed in f32 and rounded once, but for probabilities that tensor cores multiply. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query, -∞ where there is no key.\n\n" +
 		"It is what `dm.attention` with a sparse mask becomes, and what a compiler makes of `dm.sample`, `dm.softmax` and a product: no score is in memory (Dao et al., arXiv 2205.14135; Rahman et al., FusedMM, arXiv 2011.06391).\n\n" +
-		"Counts, for each score that there is room for, 2·depth, or 1 for a sum, 2·value depth, 1 for the scale, 4 for the softmax, and 1 each for a bias and a slope. " +
-		"Moves q, positions, coordinates, the bias and the results, and of k and v the rows that coordinates name, at most all of them.",
+		"Counts, for each score that there is room for, 2·depth, or 1 for a sum, 4·depth for a weighted one, 2·value depth, 1 for the scale, 4 for the softmax, and 1 each for a bias and a slope. " +
+		"Moves q, positions, coordinates, the bias, weights and the results, and of k and v the rows that coordinates name, at most all of them.",
 	Example: `func.func @example(%q: tensor<2x3x8xf32>, %k: tensor<1x4x8xf32>, %v: tensor<1x4x5xf32>) -> tensor<2x3x5xf32> {
   %positions = dm.constant dense<[0, 2, 2, 5]> : tensor<4xi32>
   %keys = dm.constant dense<[0, 3, 1, 2, 3]> : tensor<5xi32>
@@ -37,6 +39,7 @@ var segmentAttentionDef = &Def{
 		{Name: "positions", Elems: positionElems, Doc: positionsDoc},
 		{Name: "coordinates", Elems: indexes, Doc: "the keys, or blocks of keys, of the segments one after the other"},
 		{Name: "bias", Elems: floats, Optional: true, Doc: "added to the scores; `[heads or 1, coordinates, r, c]`"},
+		{Name: "weights", Elems: floats, Optional: true, With: leakAttr, Doc: "of the elements of a sum of rows of q and k, `[heads or 1, n, depth]`; n divides the queries, of which as many neighbours have the same"},
 	},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "`[heads, queries, value depth]`", Strided: true},
@@ -47,6 +50,7 @@ var segmentAttentionDef = &Def{
 		{Name: "scale", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "factor of the scores"},
 		{Name: "scores", Kind: KindKeyword, Enum: []string{"product", "sum"}, Default: types.Keyword("product"), Doc: "what queries and keys make scores by"},
 		{Name: "slope", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "factor of scores below 0, with their bias"},
+		{Name: leakAttr, Kind: KindFloat, Optional: true, Doc: "with weights: factor of elements below 0 of the sum of a row of q and one of k"},
 	},
 	Traits:  Pure,
 	Factors: segmentAttentionFactors,
@@ -54,12 +58,15 @@ var segmentAttentionDef = &Def{
 	Infer:   inferSegmentAttention,
 	FLOP: func(o *ir.Op) dim.Dim {
 		each := dim.Sum(last3(o, 2).Scale(2), dim.Const(5))
-		if AddsScores(o) {
+		switch {
+		case SegmentWeights(o) != nil:
+			each = each.Add(last3(o, 0).Scale(4))
+		case AddsScores(o):
 			each = each.Add(dim.Const(1))
-		} else {
+		default:
 			each = each.Add(last3(o, 0).Scale(2))
 		}
-		if len(o.Operands) > 5 {
+		if SegmentBias(o) != nil {
 			each = each.Add(dim.Const(1))
 		}
 		if Float(o, "slope") != 1 {
@@ -81,6 +88,22 @@ func TakesSegments(o *ir.Op) bool {
 
 // AddsScores reports whether a score of o, a dm.segment_attention, is a sum and no product.
 func AddsScores(o *ir.Op) bool { return Str(o, "scores") == "sum" }
+
+// leakAttr is the attribute of a dm.segment_attention whose scores are weighted.
+const leakAttr = "leak"
+
+// SegmentBias is what o, a dm.segment_attention, adds to its scores; nil: nothing.
+func SegmentBias(o *ir.Op) *ir.Value { return operandNamed(o, "bias") }
+
+// SegmentWeights are those of the elements of which a score of o, a dm.segment_attention, is the sum; nil: it has none.
+func SegmentWeights(o *ir.Op) *ir.Value { return operandNamed(o, "weights") }
+
+func operandNamed(o *ir.Op, name string) *ir.Value {
+	if i := OperandNumber(o, name); i >= 0 {
+		return o.Operands[i]
+	}
+	return nil
+}
 
 // last3 is the last dimension of operand i, a tensor of three.
 func last3(o *ir.Op, i int) dim.Dim {
@@ -142,8 +165,10 @@ func segmentAttentionFactors(o *ir.Op) *Factors {
 		all = append(all[:1:1], f.factor(group, Reduced))
 	}
 	f.Operands[0][0], f.Operands[1][0], f.Operands[2][0] = all, heads, heads
-	if len(o.Operands) > 5 && !isOne(in(o, 5).Shape[0]) {
-		f.Operands[5][0] = all
+	for i := 5; i < len(o.Operands); i++ { // the bias and weights
+		if !isOne(in(o, i).Shape[0]) {
+			f.Operands[i][0] = all
+		}
 	}
 	for i := range f.Results {
 		f.Results[i][0] = all
@@ -184,8 +209,12 @@ func inferSegmentAttention(o *ir.Op) ([]types.Type, *Problem) {
 	if !sameDim(q.Shape[2], k.Shape[2]) {
 		return nil, problem("DM122", 1, "q %s has depth %s, k %s has %s", shapeText(q.Shape), dimText(q.Shape[2]), shapeText(k.Shape), dimText(k.Shape[2]))
 	}
-	if AddsScores(o) && !isOne(q.Shape[2]) {
-		return nil, problem("DM122", 0, "q %s has depth %s, and scores that are sums have depth 1", shapeText(q.Shape), dimText(q.Shape[2])).help("reduce queries and keys to a number each, or take the product: scores = product")
+	weights := OperandNumber(o, "weights")
+	if leaks := o.Attr(leakAttr) != nil; leaks && !AddsScores(o) || leaks != (weights >= 0) {
+		return nil, attrProblem("DM122", leakAttr, "leak is that of weighted sums of queries and keys").help("state scores = sum and leak, and give weights as the last operand; or leave out all of them")
+	}
+	if AddsScores(o) && weights < 0 && !isOne(q.Shape[2]) {
+		return nil, problem("DM122", 0, "q %s has depth %s, and scores that are sums have depth 1", shapeText(q.Shape), dimText(q.Shape[2])).help("reduce queries and keys to a number each, give weights for the elements of their sum, with leak, or take the product: scores = product")
 	}
 	for d, what := range []string{"heads", "keys"} {
 		if !sameDim(k.Shape[d], v.Shape[d]) {
@@ -196,14 +225,23 @@ func inferSegmentAttention(o *ir.Op) ([]types.Type, *Problem) {
 		return nil, problem("DM123", 1, "the %s heads of q %s are not a multiple of the %s of k %s", dimText(q.Shape[0]), shapeText(q.Shape), dimText(k.Shape[0]), shapeText(k.Shape)).
 			help("the number of key heads divides the number of heads")
 	}
-	if len(o.Operands) > 5 {
+	if i := OperandNumber(o, "bias"); i >= 0 {
 		want := []dim.Dim{q.Shape[0], in(o, 4).Shape[0], dim.Const(b[0]), dim.Const(b[1])}
-		got := in(o, 5).Shape
+		got := in(o, i).Shape
 		if len(got) == 4 && isOne(got[0]) {
 			want[0] = got[0]
 		}
 		if !sameShape(got, want) {
-			return nil, problem("DM122", 5, "the bias is %s, and the scores are %s", shapeText(got), shapeText(want)).help("a bias is [heads or 1, coordinates, queries of a block, keys of a block]")
+			return nil, problem("DM122", i, "the bias is %s, and the scores are %s", shapeText(got), shapeText(want)).help("a bias is [heads or 1, coordinates, queries of a block, keys of a block]")
+		}
+	}
+	if weights >= 0 {
+		w := in(o, weights)
+		if w.Rank() != 3 || !isOne(w.Shape[0]) && !sameDim(w.Shape[0], q.Shape[0]) || !sameDim(w.Shape[2], q.Shape[2]) {
+			return nil, problem("DM122", weights, "the weights are %s, and q is %s", shapeText(w.Shape), shapeText(q.Shape)).help("weights are [heads or 1, a divisor of the queries, depth]")
+		}
+		if _, ok := q.Shape[1].Div(w.Shape[1]); !ok && !sameDim(q.Shape[1], w.Shape[1]) {
+			return nil, problem("DM123", weights, "the %s queries are not a multiple of the %s rows of weights", dimText(q.Shape[1]), dimText(w.Shape[1])).help("give a row of weights for all queries, or for equally many neighbouring ones")
 		}
 	}
 	ts := one(tensor(q, q.Elem, q.Shape[0], q.Shape[1], v.Shape[2]))
@@ -224,6 +262,7 @@ type segmentScores struct {
 	segments     dim.Dim
 	r, c         int64
 	ids          *ir.Value // the segment of each entry
+	weights      *ir.Value // as weighing has them; nil: none
 }
 
 func newSegmentScores(b *ir.Builder, o *ir.Op) *segmentScores {
@@ -234,6 +273,9 @@ func newSegmentScores(b *ir.Builder, o *ir.Op) *segmentScores {
 		s.group, _ = in(o, 0).Shape[0].Div(s.heads)
 	}
 	s.ids = s.Value("segment_ids", []*ir.Value{o.Operands[3]}, nil, tensor(in(o, 3), types.I32, s.entries))
+	if w := SegmentWeights(o); w != nil {
+		s.weights = s.weighing(w)
+	}
 	return s
 }
 
@@ -294,19 +336,23 @@ func (s *segmentScores) contract(x, y, to string, a, b *ir.Value) *ir.Value {
 // scores are those of queries and keys, [key heads, group, entries, r, c], before slope and with it.
 func (s *segmentScores) scores(q, k *ir.Value) (before, with *ir.Value) {
 	x := s.unsloped(q, k)
-	f := Float(s.o, "slope")
-	if f == 1 {
-		return x, x
-	}
-	return x, s.choose(s.compare("lt", x, s.number(x, 0)), s.Builder.scale(x, f), x)
+	return x, s.leaky(x, Float(s.o, "slope"))
 }
 
-// sloped is the gradient of scores x before slope, of which dy is that with it. At 0 it is the mean of both sides.
-func (s *segmentScores) sloped(x, dy *ir.Value) *ir.Value {
-	f, zero := Float(s.o, "slope"), s.number(x, 0)
+// leaky is x, times f where it is below 0.
+func (s *segmentScores) leaky(x *ir.Value, f float64) *ir.Value {
+	if f == 1 {
+		return x
+	}
+	return s.choose(s.compare("lt", x, s.number(x, 0)), s.Builder.scale(x, f), x)
+}
+
+// unleaky is the gradient of x, of which dy is that of leaky(x, f). At 0 it is the mean of both sides.
+func (s *segmentScores) unleaky(x, dy *ir.Value, f float64) *ir.Value {
 	if f == 1 {
 		return dy
 	}
+	zero := s.number(x, 0)
 	below := s.choose(s.compare("lt", x, zero), s.Builder.scale(dy, f), s.Builder.scale(dy, (1+f)/2))
 	return s.choose(s.compare("gt", x, zero), dy, below)
 }
@@ -314,24 +360,69 @@ func (s *segmentScores) sloped(x, dy *ir.Value) *ir.Value {
 // unsloped are the scaled products or sums with the bias.
 func (s *segmentScores) unsloped(q, k *ir.Value) *ir.Value {
 	var x *ir.Value
-	if AddsScores(s.o) {
-		r, c := dim.Const(s.r), dim.Const(s.c)
+	switch r, c := dim.Const(s.r), dim.Const(s.c); {
+	case s.weights != nil:
+		x = s.reduce("add", s.mul(s.leaky(s.sums(q, k), Float(s.o, leakAttr)), s.weights), 5)
+		x = s.Reshape(x, s.heads, s.group, s.entries, r, c)
+	case AddsScores(s.o):
 		x = s.add(s.Reshape(q, s.heads, s.group, s.entries, r, dim.Const(1)), s.Reshape(k, s.heads, dim.Const(1), s.entries, dim.Const(1), c))
-	} else {
+	default:
 		x = s.contract("agerd", "aecd", "agerc", q, k)
 	}
 	if f := Float(s.o, "scale"); f != 1 {
 		x = s.Builder.scale(x, f)
 	}
-	if len(s.o.Operands) > 5 {
-		t := in(s.o, 5)
+	if bias := SegmentBias(s.o); bias != nil {
+		t := asTensor(bias.Type)
 		shape := []dim.Dim{s.heads, s.group, s.entries, dim.Const(s.r), dim.Const(s.c)}
 		if isOne(t.Shape[0]) {
 			shape[0], shape[1] = t.Shape[0], t.Shape[0]
 		}
-		x = s.add(x, s.Reshape(s.wide(s.o.Operands[5]), shape...))
+		x = s.add(x, s.Reshape(s.wide(bias), shape...))
 	}
 	return x
+}
+
+// sums are those of rows of queries and keys, [key heads, group, entries, r, c, depth].
+func (s *segmentScores) sums(q, k *ir.Value) *ir.Value {
+	r, c, one, depth := dim.Const(s.r), dim.Const(s.c), dim.Const(1), last3(s.o, 0)
+	return s.add(s.Reshape(q, s.heads, s.group, s.entries, r, one, depth), s.Reshape(k, s.heads, one, s.entries, one, c, depth))
+}
+
+// weighing is x, weights of all or of some neighbouring queries, for each entry, [key heads or 1, group or 1, entries or 1, r or 1, 1, depth].
+func (s *segmentScores) weighing(x *ir.Value) *ir.Value {
+	t, one := asTensor(x.Type), dim.Const(1)
+	heads := []dim.Dim{one, one}
+	if !isOne(t.Shape[0]) {
+		heads = []dim.Dim{s.heads, s.group}
+	}
+	if isOne(t.Shape[1]) {
+		return s.Reshape(s.wide(x), append(heads, one, one, one, t.Shape[2])...)
+	}
+	queries := in(s.o, 0).Shape[1]
+	each, _ := queries.Div(t.Shape[1])
+	x = s.Reshape(s.wide(x), t.Shape[0], t.Shape[1], one, t.Shape[2])
+	x = s.Value("broadcast", []*ir.Value{x}, nil, tensor(asTensor(x.Type), asTensor(x.Type).Elem, t.Shape[0], t.Shape[1], each, t.Shape[2]))
+	x = s.gather(s.Reshape(x, append(heads, s.segments, dim.Const(s.r), t.Shape[2])...), s.ids, 2, 0)
+	return s.Reshape(x, append(heads, s.entries, dim.Const(s.r), one, t.Shape[2])...)
+}
+
+// ofWeights is the gradient of the weights, of which x, [key heads, group, entries, r, c, depth], is that for each entry.
+func (s *segmentScores) ofWeights(x *ir.Value) *ir.Value {
+	w := SegmentWeights(s.o)
+	t := asTensor(w.Type)
+	var dims []int
+	if isOne(t.Shape[0]) {
+		dims = []int{0, 1}
+	}
+	if isOne(t.Shape[1]) {
+		x = s.reduce("add", x, append(dims, 2, 3, 4)...)
+	} else {
+		x = s.reduce("add", s.ofSegments("add", x), append(dims, 4)...)
+		each, _ := in(s.o, 0).Shape[1].Div(t.Shape[1])
+		x = s.reduce("add", s.Reshape(x, t.Shape[0], t.Shape[1], each, t.Shape[2]), 2)
+	}
+	return s.Convert(s.Reshape(x, t.Shape...), t.Elem)
 }
 
 // ofSegments reduces x, a value for each entry and query of its segment, to one for each query.
@@ -403,17 +494,21 @@ func segmentAttentionRule(g *backward) {
 	if ds == nil {
 		return
 	}
-	ds = s.when(inside, s.sloped(x, ds)) // there rows that are not the segment's were read
-	if len(o.Operands) > 5 && g.want[5] {
-		t := in(o, 5)
+	ds = s.when(inside, s.unleaky(x, ds, Float(o, "slope"))) // there rows that are not the segment's were read
+	if i := OperandNumber(o, "bias"); i >= 0 && g.want[i] {
+		t := in(o, i)
 		v := ds
 		if isOne(t.Shape[0]) {
 			v = s.reduce("add", v, 0, 1)
 		}
-		g.give(5, s.Convert(s.Reshape(v, t.Shape...), t.Elem))
+		g.give(i, s.Convert(s.Reshape(v, t.Shape...), t.Elem))
 	}
 	if f := Float(o, "scale"); f != 1 {
 		ds = s.Builder.scale(ds, f)
+	}
+	if s.weights != nil {
+		s.weighed(g, s.sums(q, k), s.Reshape(ds, append(slices.Clone(asTensor(ds.Type).Shape), dim.Const(1))...))
+		return
 	}
 	if AddsScores(o) { // as products with ones
 		q, k = s.filled(asTensor(q.Type), 1), s.filled(asTensor(k.Type), 1)
@@ -424,6 +519,24 @@ func segmentAttentionRule(g *backward) {
 	}
 	if g.want[1] {
 		g.give(1, s.byKeys(1, s.contract("agerc", "agerd", "aecd", ds, q)))
+	}
+	g.failed = g.failed || s.failed
+}
+
+// weighed gives the gradients of queries, keys and weights, where u is the sum of rows of queries and keys, and ds the gradient of
+// scores, with a last dimension of size 1.
+func (s *segmentScores) weighed(g *backward, u, ds *ir.Value) {
+	f := Float(s.o, leakAttr)
+	if i := OperandNumber(s.o, "weights"); g.want[i] {
+		g.give(i, s.ofWeights(s.mul(ds, s.leaky(u, f))))
+	}
+	du := s.unleaky(u, s.mul(ds, s.weights), f)
+	if g.want[0] {
+		t := in(s.o, 0)
+		g.give(0, s.Convert(s.Reshape(s.reduce("add", s.ofSegments("add", du), 4), t.Shape...), t.Elem))
+	}
+	if g.want[1] {
+		g.give(1, s.byKeys(1, s.Reshape(s.reduce("add", du, 1, 3), s.heads, s.entries, dim.Const(s.c), last3(s.o, 1))))
 	}
 	g.failed = g.failed || s.failed
 }

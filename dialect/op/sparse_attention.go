@@ -21,12 +21,15 @@ type storedAttention struct {
 	spread           [2][]int // of q and k, where they have dimensions of size 1 that broadcast: the letters of all dimensions
 	output           []int
 	scale, slope     float64
-	adds             bool  // scores are sums of a number of the query and one of the key, not products
-	heads            []int // letters of heads that pattern lacks
-	grouped          bool  // the last of heads is a multiple of that of k and v
-	depth, value     []int // letters of a row of q and k, and of v
-	rows, ownBlock   []int // letters of the levels above the keys, and of the places in their blocks
-	keyRows          []int // those of rows that k and v have
+	adds             bool      // scores are sums of a number of the query and one of the key, not products
+	w                *ir.Value // weights of the elements of a sum of rows of q and k; nil: none
+	ofW, wRows       []int     // letters of w, and those that rows has
+	leak             float64   // factor of the elements of that sum that are below 0
+	heads            []int     // letters of heads that pattern lacks
+	grouped          bool      // the last of heads is a multiple of that of k and v
+	depth, value     []int     // letters of a row of q and k, and of v
+	rows, ownBlock   []int     // letters of the levels above the keys, and of the places in their blocks
+	keyRows          []int     // those of rows that k and v have
 	withinKey        []int
 	shared           bool // k and v have no heads
 	of               func(v *ir.Value) []*ir.Value
@@ -127,7 +130,7 @@ func (a *storedAttention) scores(v *ir.Value, d int) bool {
 	for ; ; uses = 1 {
 		if o := withUses(v, "dm.sample", uses); o != nil {
 			a.parts = append(a.parts, o)
-			return a.sampled(o, d) || a.outer(o, d)
+			return a.weighted(o, d) || a.sampled(o, d) || a.outer(o, d)
 		}
 		if x, by, ok := scaled(v); ok && len(v.Uses) == uses {
 			a.parts = append(a.parts, v.Op)
@@ -220,58 +223,6 @@ func (a *storedAttention) summed(o *ir.Op, d int) bool {
 	return true
 }
 
-// outer takes the queries and keys of o, a dm.sample of a dense sum of a number for each query and one for each key, with a slope or not.
-func (a *storedAttention) outer(o *ir.Op, d int) bool {
-	eq, p := SampleEquation(o)
-	if p != nil || len(o.Operands) != 2 || in(o, 1).Format != nil || eq.Inputs[0] != eq.Output {
-		return false
-	}
-	v, uses := o.Operands[1], 1
-	var parts []*ir.Op
-	if x, slope, ops := leaky(v); x != nil && a.slope == 1 && a.scale == 1 && a.bias == nil {
-		a.slope, parts = slope, ops
-		v, uses = x, 2
-	}
-	sum := withUses(v, "dm.add", uses)
-	if sum == nil {
-		return false
-	}
-	whole := in(o, 0).Shape
-	var of [2]*ir.Value
-	for _, w := range sum.Operands {
-		if wide := alone(w, "dm.broadcast"); wide != nil && sameElem(wide) {
-			parts, w = append(parts, wide), wide.Operands[0]
-		}
-		shape := asTensor(w.Type).Shape
-		var letters []int
-		k := 0
-		for i, n := range shape {
-			at := len(whole) - len(shape) + i
-			switch {
-			case isOne(n) && !isOne(whole[at]):
-				letters = append(letters, ownLetter+at)
-				continue
-			case at == d:
-				k = 1
-			}
-			letters = append(letters, at+1)
-		}
-		of[k], a.spread[k] = w, letters
-	}
-	if of[0] == nil || of[1] == nil {
-		return false
-	}
-	a.parts = append(append(a.parts, parts...), sum)
-	a.pattern, a.q, a.k = o.Operands[0], of[0], of[1]
-	own := func(letter int) bool { return letter >= ownLetter }
-	a.ofQ, a.ofK = slices.DeleteFunc(slices.Clone(a.spread[0]), own), slices.DeleteFunc(slices.Clone(a.spread[1]), own)
-	for i := range whole {
-		a.dims = append(a.dims, i+1)
-	}
-	a.key, a.adds = d+1, true
-	return true
-}
-
 // sameElem reports whether the operand of o has the element type of its result.
 func sameElem(o *ir.Op) bool { return in(o, 0).Elem == out(o, 0).Elem }
 
@@ -348,7 +299,7 @@ func (a *storedAttention) sampled(o *ir.Op, d int) bool {
 func (a *storedAttention) arrange(l *lowering) bool {
 	t := asTensor(a.pattern.Type)
 	a.elem = asTensor(a.q.Type).Elem
-	for _, v := range []*ir.Value{a.k, a.v, a.bias} {
+	for _, v := range []*ir.Value{a.k, a.v, a.bias, a.w} {
 		if v != nil && asTensor(v.Type).Elem != a.elem {
 			return false
 		}
@@ -405,6 +356,9 @@ func (a *storedAttention) arrange(l *lowering) bool {
 	if !a.shared {
 		kv = append(kv, a.heads...)
 	}
+	if a.w != nil && !a.arrangeWeights() {
+		return false
+	}
 	same := func(have []int, want ...[]int) bool {
 		all := slices.Concat(want...)
 		have = slices.Clone(have)
@@ -458,6 +412,9 @@ func (a *storedAttention) lower(l *lowering) {
 		}
 		operands = append(operands, l.Reshape(x.v, shape...))
 	}
+	if a.w != nil {
+		operands = append(operands, a.weights(l))
+	}
 	var attrs []types.Named
 	if r*b > 1 {
 		attrs = append(attrs, types.Named{Name: "block", Value: IntList(r, b)})
@@ -470,6 +427,9 @@ func (a *storedAttention) lower(l *lowering) {
 	}
 	if a.slope != 1 {
 		attrs = append(attrs, types.Named{Name: "slope", Value: types.Float{V: a.slope}})
+	}
+	if a.w != nil {
+		attrs = append(attrs, types.Named{Name: leakAttr, Value: types.Float{V: a.leak}})
 	}
 	tokens := asTensor(operands[0].Type).Shape
 	ts := []types.Type{&types.Tensor{Shape: []dim.Dim{tokens[0], tokens[1], asTensor(operands[2].Type).Shape[2]}, Elem: a.elem}}

@@ -13,6 +13,8 @@
 //   static constexpr double scale, slope;        // slope: of scores below 0
 //   static constexpr bool adds;                  // a score is a sum, of depth 1
 //   static constexpr dm::i64 bias_head;          // from the bias of a head to the next
+//   static constexpr double leak;                // with weights: of elements below 0 of a sum
+//   static constexpr dm::i64 weights_head, weights_queries; // and as bias_head; neighbouring queries that have the same
 //   static constexpr dm::i32 lanes, warps;       // of a team; of a query
 //   static constexpr dm::i32 deep, wide;         // elements of a vector of q and k, and of v and y
 //   static constexpr dm::i32 chunk;              // elements of v that a block has
@@ -49,6 +51,32 @@ DM_UNROLL
   DM_FN static bool has(int i, i32 lane, i32 count) { return whole && Count == count || at(i, lane) < count; }
   // Where a vector is, or the first one where it is behind the end.
   DM_FN static i32 inside(int i, i32 lane, i32 count) { return has(i, lane, count) ? at(i, lane) : 0; }
+  // An element of a weighted sum of x and y.
+  template <class Leak> DM_FN static Acc leaky(Acc x, Acc y) {
+    const Acc u = x + y;
+    return u < Acc(0) ? u * Acc(Leak::leak) : u;
+  }
+  // The lane's part of the weighted sum of the row and y.
+  template <class Leak> DM_FN Acc weighted(const Row& y, const Row& w) const {
+    Acc sum = 0;
+DM_UNROLL
+    for (int i = 0; i < vectors * Width; i++) sum = fma(leaky<Leak>(x[i], y.x[i]), w.x[i], sum);
+    return sum;
+  }
+  // weighted, of rows that are too long to be held.
+  template <class Leak, class T> DM_FN static Acc streamed(const In<T>& x, i64 of_x, const In<T>& y, i64 of_y, const In<T>& w, i64 of_w, i32 lane) {
+    Acc sum = 0;
+DM_UNROLL_BY(2)
+    for (int i = 0; i < vectors; i++) {
+      const i32 at = inside(i, lane, Count);
+      const Vec<T, Width> a = x.template load<Width>(of_x + at), b = y.template load<Width>(of_y + at), c = w.template load<Width>(of_w + at);
+      Acc part = 0;
+DM_UNROLL
+      for (int e = 0; e < Width; e++) part = fma(leaky<Leak>(Acc(wide(a[e])), Acc(wide(b[e]))), Acc(wide(c[e])), part);
+      sum += has(i, lane, Count) ? part : Acc(0);
+    }
+    return sum;
+  }
   // The lane's part of the product of two rows that are too long to be held.
   template <class T> DM_FN static Acc streamed(const In<T>& x, i64 of_x, const In<T>& y, i64 of_y, i32 lane) {
     Acc sum = 0;
@@ -128,8 +156,8 @@ template <class S, class C> DM_FN i64 block_of(C coordinate) {
 
 // segment_attention computes the queries of a block of 256 threads, 8 / S::warps of them, for the elements of v from
 // block_y() · S::chunk on.
-template <class S, class Acc, class T, class P, class C, class Bias, class Y, class Lse>
-DM_FN void segment_attention(Arena arena, const In<T>& q, const In<T>& k, const In<T>& v, const In<P>& positions, const In<C>& coordinates, const Bias& bias, const Y& y, const Lse& lse) {
+template <class S, class Acc, class T, class P, class C, class Bias, class Y, class Lse, class Weights>
+DM_FN void segment_attention(Arena arena, const In<T>& q, const In<T>& k, const In<T>& v, const In<P>& positions, const In<C>& coordinates, const Bias& bias, const Y& y, const Lse& lse, const Weights& weights) {
   using Keys = detail::Row<Acc, S::depth, S::deep, S::lanes>;
   using Values = detail::Row<Acc, S::chunk, S::wide, S::lanes>;
   using Online = detail::Online<Acc, Values>;
@@ -149,6 +177,12 @@ DM_FN void segment_attention(Arena arena, const In<T>& q, const In<T>& k, const 
   const i64 own_row = S::q_start + head * S::q_head + query * S::q_row, their_rows = S::k_start + kv * S::k_head;
   Keys mine;
   if constexpr (Keys::held) mine.load(q, own_row, ln, S::depth);
+  [[maybe_unused]] Keys weighing;
+  [[maybe_unused]] i64 own_weights = 0;
+  if constexpr (given<Weights>) {
+    own_weights = head * S::weights_head + query / S::weights_queries * S::depth;
+    if constexpr (Keys::held) weighing.load(weights, own_weights, ln, S::depth);
+  }
   Online o;
   o.begin();
 DM_NO_UNROLL
@@ -166,10 +200,16 @@ DM_UNROLL
 DM_UNROLL
       for (int u = 0; u < S::ahead; u++) theirs[u].load(k, their_rows + at[u] * S::k_row, ln, S::depth);
 DM_UNROLL
-      for (int u = 0; u < S::ahead; u++) s[u] = S::adds ? mine.plus(theirs[u]) : mine.dot(theirs[u]);
+      for (int u = 0; u < S::ahead; u++) {
+        if constexpr (given<Weights>) s[u] = mine.template weighted<S>(theirs[u], weighing);
+        else s[u] = S::adds ? mine.plus(theirs[u]) : mine.dot(theirs[u]);
+      }
     } else {
 DM_UNROLL
-      for (int u = 0; u < S::ahead; u++) s[u] = Keys::streamed(q, own_row, k, their_rows + at[u] * S::k_row, ln);
+      for (int u = 0; u < S::ahead; u++) {
+        if constexpr (given<Weights>) s[u] = Keys::template streamed<S>(q, own_row, k, their_rows + at[u] * S::k_row, weights, own_weights, ln);
+        else s[u] = Keys::streamed(q, own_row, k, their_rows + at[u] * S::k_row, ln);
+      }
     }
 DM_UNROLL
     for (int m = S::lanes / 2; m > 0; m /= 2)

@@ -134,10 +134,21 @@ func (w *writer) segmentAttention() bool {
 		}
 		ins = append(ins, w.features(elem, []int{of, entries, rows, columns}))
 	}
+	scores := ""
+	if w.chance(4) {
+		of, each := 1, 1
+		if w.chance(2) {
+			of = heads * group
+		}
+		if w.chance(2) {
+			each = m * rows
+		}
+		ins, scores = append(ins, w.features(elem, []int{of, each, depth})), ", scores = sum, leak = "+w.pick("0.25", "0.0", "-0.5")
+	}
 	y := w.fresh(elem, []int{heads * group, m * rows, width}, -2*v.top(), 2*v.top(), false, ins...)
 	y.depth++
 	// With large scores one key has all the weight, and rounding decides which.
-	w.one("segment_attention", fmt.Sprintf("block = [%d, %d], scale = %s", rows, columns, number(elem, 0.25/float64(depth))), y, ins...)
+	w.one("segment_attention", fmt.Sprintf("block = [%d, %d], scale = %s", rows, columns, number(elem, 0.25/float64(depth)))+scores, y, ins...)
 	return true
 }
 
