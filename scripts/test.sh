@@ -8,11 +8,18 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# The legs, the longest first, and the command of each.
-legs=(vscode go pages race fuzz check nvim python cross tree-sitter pre-commit emacs helix actions release site)
-# Those that only compute. They leave the processor to the others, which wait for editors and browsers, and whose users would not wait
-# for them either: what these do takes a third of the time then, and all of them together the same.
-computing=" go unit race fuzz check cross release pre-commit "
+# The legs, in the order in which they start, and the command of each: go, which takes the longest, and then those that wait for
+# editors and browsers, with those that compute between and after them.
+legs=(go vscode race pages python release nvim site pre-commit check fuzz tree-sitter emacs actions cross helix)
+# Those that wait for editors and browsers, whose users would not wait for compilers either, have the processor first, and those that
+# only compute what is left. Of these, go comes before the others: it takes half of all processor time, and its last packages run
+# one by one, so that a processor idles at the end unless other legs are left to run beside them.
+gentle_of() {
+  case $1 in
+  go | unit) echo nice -n 5 ;;
+  race | fuzz | check | cross | release | pre-commit) echo nice -n 15 ;;
+  esac
+}
 command_of() {
   case $1 in
   check) echo scripts/check.sh ;;                # format, vet, staticcheck
@@ -86,13 +93,12 @@ stop() {
 trap stop INT TERM HUP
 
 start() { # start I
-  local log=$logs/${legs[$1]}.log gently=
-  [[ $computing != *" ${legs[$1]} "* ]] || gently="nice -n 10"
+  local log=$logs/${legs[$1]}.log
   : >"$log"
   # shellcheck disable=SC2046 # the command is words
   (
     TIMEFORMAT='%U %S'
-    { time $gently $(command_of "${legs[$1]}") >"$log" 2>&1 </dev/null; } 2>"$log.times"
+    { time $(gentle_of "${legs[$1]}") $(command_of "${legs[$1]}") >"$log" 2>&1 </dev/null; } 2>"$log.times"
   ) &
   pids[$1]=$! starts[$1]=$SECONDS
 }
