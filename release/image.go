@@ -30,7 +30,7 @@ func (r *release) imageFor(base string, p platform, program file) (mutate.IndexA
 			return none, err
 		}
 		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
-			tarball.WithMediaType(types.OCILayer))
+			tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching) // its digest, size and data from one compression
 		if err != nil {
 			return none, err
 		}

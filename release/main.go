@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,8 @@ type release struct {
 	root, out string
 	version   string // semantic, without v
 	time      time.Time
-	shared    []file // documents, completions and the manual page
+	shared    []file          // documents, completions and the manual page
+	built     map[string]file // the program by platform
 
 	// The Python module of the wheels: its files, its entry points, the versions of Python that it runs on, and its extras.
 	module         []file
@@ -96,7 +98,7 @@ func run() error {
 	wheels := flag.Bool("wheels", false, "build the Python wheels alone")
 	flag.Parse()
 
-	r := release{root: *root, out: *out, version: *version}
+	r := release{root: *root, out: *out, version: *version, built: map[string]file{}}
 	text, err := os.ReadFile(filepath.Join(r.root, "project.json"))
 	if err != nil {
 		return err
@@ -123,6 +125,12 @@ func run() error {
 	if err := r.documents(); err != nil {
 		return err
 	}
+	if !*wheels {
+		if err := r.printed(); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(r.shared, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	if err := r.python(); err != nil {
 		return err
 	}
@@ -210,8 +218,7 @@ func (r *release) command(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// documents reads the files that every package has, and has the program print
-// its completions and its manual page.
+// documents reads the files that every package has.
 func (r *release) documents() error {
 	for name, path := range map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md",
@@ -223,9 +230,23 @@ func (r *release) documents() error {
 		}
 		r.shared = append(r.shared, file{name: name, mode: 0o644, data: text})
 	}
-	program := filepath.Join(os.TempDir(), fmt.Sprintf("dmir-release-%d", os.Getpid()))
-	defer os.Remove(program)
-	if _, err := r.command("go", "build", "-o", program, "."); err != nil {
+	return nil
+}
+
+// printed adds what the program prints of itself, its completions and its manual page, to the files that every package but a wheel
+// has. The program is this machine's, which is one of the packages' as a rule and is linked once.
+func (r *release) printed() error {
+	built, err := r.build(platform{os: runtime.GOOS, arch: runtime.GOARCH})
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "dmir-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	program := filepath.Join(folder, built.name)
+	if err := os.WriteFile(program, built.data, built.mode); err != nil {
 		return err
 	}
 	for name, args := range map[string][]string{
@@ -240,12 +261,14 @@ func (r *release) documents() error {
 		}
 		r.shared = append(r.shared, file{name: name, mode: 0o644, data: []byte(text + "\n")})
 	}
-	slices.SortFunc(r.shared, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return nil
 }
 
-// build compiles the program for p.
+// build compiles the program for p, once.
 func (r *release) build(p platform) (file, error) {
+	if made, ok := r.built[p.String()]; ok {
+		return made, nil
+	}
 	out, err := filepath.Abs(filepath.Join(r.out, p.binary()))
 	if err != nil {
 		return file{}, err
@@ -259,7 +282,12 @@ func (r *release) build(p platform) (file, error) {
 		return file{}, fmt.Errorf("go build for %s: %w\n%s", p, err, text)
 	}
 	data, err := os.ReadFile(out)
-	return file{name: p.binary(), mode: 0o755, data: data}, err
+	if err != nil {
+		return file{}, err
+	}
+	made := file{name: p.binary(), mode: 0o755, data: data}
+	r.built[p.String()] = made
+	return made, nil
 }
 
 // write stores a package.

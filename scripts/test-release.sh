@@ -84,6 +84,7 @@ dpkg --install "$out/dmir_1.2.3~rc.4_$arch.deb" >"$scratch/dpkg.log" || { cat "$
 trap 'dpkg --purge dmir >/dev/null 2>&1; chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 works "Debian package" /usr/bin/dmir
 [ -s /usr/share/bash-completion/completions/dmir ] && gzip -t /usr/share/man/man1/dmir.1.gz || { echo "  FAIL Debian package: completion and manual page" && failed=1; }
+gzip -dc /usr/share/man/man1/dmir.1.gz | grep '"dmir 1.2.3-rc.4"' >/dev/null || { echo "  FAIL Debian package: the version in the manual page" && failed=1; }
 dpkg --purge dmir >/dev/null
 [ ! -e /usr/bin/dmir ] || { echo "  FAIL Debian package: left behind after it was removed" && failed=1; }
 
