@@ -9,8 +9,11 @@ command -v go >/dev/null || cannot "install Go and run this again"
 want gcc gcc # the race detector links with the C linker
 race() { CGO_ENABLED=1 go test -race -short -timeout 0 -vet off -ldflags='-s -w' "$@" || failed=1; }
 failed=0
-race -skip 'RoundF|RoundBF|EveryPair|EveryEncoding|Float8|Linear|LongLists|WorkOf|Allocations|OneMistake|MessagesName|SpliceEquals|EveryOffset|^TestBounds$|SparseOps|SparseProducts|SparseElements|ConformanceFiles|PlainAttrEquals|^TestCorpus$|NPYRoundTrip|SpliceKeeps|EveryRequestEverywhere|ProfileCommand|^TestDecisions$|^TestTime$|SparseProductPadding|SparsePadding|^TestFactors$|^TestNumPy$' ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./gpu/cuda ./gpu/device/...
-# Most tests here compile programs one after the other: those remain that run teams, keep programs, tune, or compile for several
-# devices and architectures.
-race -run '^Test(Run|Processor|Devices|Architectures|Kept|Collectives|Team|Tune|StateInPlace|StepsCheckState|TrainingOnEmulator|EndlessLoop|ConstantIsShared|Forecast)' ./compile/driver
+# The language server: its tests but those of texts and numbers. The edits of a document are drawn for one encoding, and lsp/feature
+# answers in the goroutine that asks: what it shares between documents is read where they are looked at side by side.
+race -skip '^Test(WorkOf|Allocations|Bounds$|EveryRequestEverywhere|ProfileCommand)|^TestEditsEqualFreshOpen$/UTF-8' $(go list ./lsp/... | grep -v '/lsp/feature$')
+# Elsewhere the tests that start goroutines: long texts and loops over many elements, programs that several read, devices, teams,
+# programs that are kept, tuning, and compiling for several devices and architectures.
+race -run '^Test(Titles|DeepNesting|ManyErrors|PoolPanics|ConcurrentUse|SpliceCases|SpliceShardings|Random$|Threads|Cancel|Examples$|Expansions|AttentionDropout|Gemm|SortLong|SparseMask|SparsePrograms|Run|Processor|Devices|Architectures|Kept|Collectives|Team|Tune|StateInPlace|StepsCheckState|TrainingOnEmulator|EndlessLoop|ConstantIsShared|Forecast)|^FuzzSplice' -skip '^TestKeptBounds$' \
+  ./lsp/feature ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./gpu/cuda ./compile/driver
 exit $failed
