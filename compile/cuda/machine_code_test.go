@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,16 +106,24 @@ func TestCellMachineCode(t *testing.T) {
 // advice matches what ptxas says of code that it could not make as fast as it might be.
 var advice = regexp.MustCompile(`(?i)warning|advisory|potential`)
 
-// built is the machine code of p; see listed.
+// built is the machine code of p, by the names of kernels; see listed.
 func built(t *testing.T, p *artifact.Program, arch string) []sass.Kernel {
 	t.Helper()
-	return sass.Parse(listed(t, p, arch))
+	kernels := sass.Parse(listed(t, p, arch))
+	slices.SortFunc(kernels, func(a, b sass.Kernel) int { return strings.Compare(a.Name, b.Name) })
+	return kernels
 }
 
-// listed is the machine code of p as text; its kernels hold the rules of package ptx and spill nothing.
+// listed is the machine code of p as text; its kernels hold the rules of package ptx and spill nothing. They are compiled as
+// one source, whose lines of kernels are not known: the disassembler takes half a second for each file, however small.
 func listed(t *testing.T, p *artifact.Program, arch string) string {
 	t.Helper()
-	code, err := nvrtc.CompileProgram(t.Context(), p, arch, nvrtc.Options{})
+	whole := *p
+	whole.Kernels = slices.Clone(p.Kernels)
+	for i := range whole.Kernels {
+		whole.Kernels[i].First, whole.Kernels[i].Last = 0, 0
+	}
+	code, err := nvrtc.CompileProgram(t.Context(), &whole, arch, nvrtc.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
