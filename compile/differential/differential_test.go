@@ -42,14 +42,21 @@ func needCPU(t *testing.T) {
 	need.OK(t, err)
 }
 
-// Random programs compute on every device what they compute in the reference
+// Random programs, a third of them in turn, compute on every device what they compute in the reference
 // executor. scripts/differential.sh runs more of them.
 func TestRandomPrograms(t *testing.T) {
 	need.Long(t)
 	needEmulator(t)
+	var seeds []uint64
+	for i := range *programs {
+		if *folder != "" || need.Turn(t, int(i/32), 3) { // 32 seeds have all that Random makes
+			seeds = append(seeds, *first+i)
+		}
+	}
+	batches := slices.Collect(slices.Chunk(seeds, Batch))
 	var mu sync.Mutex
-	done, found := uint64(0), 0
-	parallel.Each(runtime.GOMAXPROCS(0), int((*programs+Batch-1)/Batch), func(k int) {
+	done, found := 0, 0
+	parallel.Each(runtime.GOMAXPROCS(0), len(batches), func(k int) {
 		mu.Lock()
 		enough := found >= 50
 		mu.Unlock()
@@ -57,8 +64,8 @@ func TestRandomPrograms(t *testing.T) {
 			return
 		}
 		var cases []Case
-		for i := uint64(k) * Batch; i < min(*programs, uint64(k+1)*Batch); i++ {
-			cases = append(cases, Random(*first+i))
+		for _, seed := range batches[k] {
+			cases = append(cases, Random(seed))
 		}
 		finds, err := Check(t.Context(), cases)
 		if err != nil {
@@ -74,19 +81,22 @@ func TestRandomPrograms(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if done += uint64(len(cases)); *folder != "" {
-			fmt.Fprintf(os.Stderr, "\r%d of %d programs, %d finds ", done, *programs, found)
+		if done += len(cases); *folder != "" {
+			fmt.Fprintf(os.Stderr, "\r%d of %d programs, %d finds ", done, len(seeds), found)
 		}
 	})
 }
 
-// Random programs compute on the processor what they compute in the reference
+// Random programs, half of them in turn, compute on the processor what they compute in the reference
 // executor.
 func TestRandomProgramsCPU(t *testing.T) {
 	need.Long(t)
 	needCPU(t)
 	var cases []Case
 	for i := range *onCPU {
+		if !need.Turn(t, int(i/8), 2) {
+			continue
+		}
 		c := Random(*first + i)
 		c.Device, c.Arch = "cpu", ""
 		cases = append(cases, c)
@@ -151,8 +161,8 @@ func TestRecurrences(t *testing.T) {
 	agree(t, cases)
 }
 
-// kinds are c as portable code, for an architecture or, every second n, unfused, and in turn, of three, on the
-// processor, for which each program is compiled alone; with -every 1 all.
+// kinds are c in turn as portable code, or for an architecture or, every second n, unfused, and in turn, of five, on the
+// processor, for which each program is compiled alone; with -every 1 all. Callers may take every second n in turn.
 func kinds(t *testing.T, c Case, n int) []Case {
 	t.Helper()
 	arch, unfused, cpu := c, c, c
@@ -160,11 +170,14 @@ func kinds(t *testing.T, c Case, n int) []Case {
 	if *every == 1 {
 		return []Case{c, arch, unfused, cpu}
 	}
-	of := []Case{c, arch}
-	if n%2 > 0 {
-		of[1] = unfused
+	var of []Case
+	if need.Turn(t, n, 4) || need.Turn(t, n+1, 4) {
+		of = append(of, c)
 	}
-	if need.Turn(t, n, 3) {
+	if need.Turn(t, n+2, 4) || need.Turn(t, n+3, 4) {
+		of = append(of, []Case{arch, unfused}[n%2])
+	}
+	if need.Turn(t, n, 5) {
 		of = append(of, cpu)
 	}
 	return of

@@ -261,7 +261,7 @@ var settings = []struct {
 const deep = "transformer, chain 4, chain 8, gpt, mixture"
 
 // A plan is the text it was made of with what it adds, and the step runs as that of one device: of each program under
-// half of the settings in turn, the others of which the next program has.
+// a quarter of the settings in turn, the others of which the next programs have.
 func TestPlannedProgramsTrainAlike(t *testing.T) {
 	need.Long(t)
 	texts := plannedPrograms(t)
@@ -276,7 +276,7 @@ func TestPlannedProgramsTrainAlike(t *testing.T) {
 				tolerance = 1e-9
 			}
 			for i, s := range settings {
-				if s.of != "" && !strings.Contains(s.of, name) || !need.Turn(t, i+k, 2) {
+				if s.of != "" && !strings.Contains(s.of, name) || !need.Turn(t, i+k, 4) {
 					continue
 				}
 				t.Run(s.name, func(t *testing.T) {
