@@ -101,7 +101,7 @@ func mlir(t *testing.T, what, text, name string) {
 // annotation is a line that GitHub reads as a command.
 var annotation = regexp.MustCompile(`^::(error|warning|notice) file=[^,:]*,line=\d+,col=\d+,endLine=\d+,endColumn=\d+,title=[^,:]*::.*$`)
 
-// TestHostileNames writes each hostile name in every kind of output.
+// TestHostileNames writes each hostile name, half of them in turn, in every kind of output.
 func TestHostileNames(t *testing.T) {
 	need.Long(t)
 	ownCache(t)
@@ -112,7 +112,10 @@ func TestHostileNames(t *testing.T) {
 	}
 	page, _, _ := dmir(t, "", "report", "-o", "-", plain)
 	elements := regexp.MustCompile(`(?i)<[a-z/!][^ >]*`)
-	for _, name := range escapetest.Names {
+	for i, name := range escapetest.Names {
+		if !need.Turn(t, i, 2) {
+			continue
+		}
 		text := hostileText(name)
 		file := filepath.Join(dir, "program.dmir")
 		if legal := strings.NewReplacer("/", "_", "\x00", "_").Replace(name); len(legal) < 200 && utf8.ValidString(name) {

@@ -111,7 +111,7 @@ func TestRanks(t *testing.T) {
 	need.Long(t)
 	need.Tool(t, "clang", "apt-get install clang")
 	dmir := need.Command(t)
-	for _, mpirun := range launchers(t) {
+	for _, mpirun := range launcherOf(t, 0) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, "step.dmir", divided)
@@ -206,7 +206,7 @@ func TestPipelineRanks(t *testing.T) {
 	}
 	alone("compile", "--devices", "4", "--arch", "x86-64-v2", "-o", "cut.dmx", "cut.dmir")
 	alone("run", "--device", "reference", "--steps", "3", "--output", "whole", "loop.dmir")
-	for _, c := range []struct {
+	for i, c := range []struct {
 		file, device string
 		results      []string
 		whole        bool // compared with what one device makes of the loop, too
@@ -220,7 +220,7 @@ func TestPipelineRanks(t *testing.T) {
 			args = append(args, "--devices", "4")
 		}
 		alone(args...)
-		for _, mpirun := range launchers(t) {
+		for _, mpirun := range launcherOf(t, i) {
 			t.Run(filepath.Base(mpirun)+"/"+c.file+" on "+c.device, func(t *testing.T) {
 				dir := t.TempDir()
 				if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
@@ -417,7 +417,7 @@ func TestRankFailures(t *testing.T) {
 func TestRanksEndTogether(t *testing.T) {
 	need.Long(t)
 	dmir, text := tied(t)
-	for _, mpirun := range launchers(t) {
+	for _, mpirun := range launcherOf(t, 1) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, "step.dmir", text)
@@ -461,7 +461,7 @@ func TestSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mpirun := range launchers(t) {
+	for _, mpirun := range launcherOf(t, 0) {
 		t.Run(filepath.Base(mpirun), func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "mpirun"), []byte("#!/bin/sh\nexec "+mpirun+" \"$@\"\n"), 0o755); err != nil {
