@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/compile/suite"
 	"dmir/testkit/need"
 )
 
@@ -24,7 +25,8 @@ func inTF32(cases []attentionCase) []attentionCase {
 func TestAttentionTF32(t *testing.T) {
 	t.Parallel()
 	need.Long(t)
-	for _, c := range []struct {
+	_, _, recorded := suite.Recording()
+	for i, c := range []struct {
 		name, arch string
 		cases      []attentionCase
 		sms        int
@@ -33,6 +35,9 @@ func TestAttentionTF32(t *testing.T) {
 		{"small tiles", "sm_90a", append(depths(t, "f32")[1:4], fewQueries...), 1 << 20},
 		{"variants", "sm_80", slices.DeleteFunc(slices.Clone(variants), func(c attentionCase) bool { return c.name == "odd depth" }), 1},
 	} {
+		if !recorded && !need.Turn(t, i, 3) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			cases := inTF32(slices.DeleteFunc(c.cases, func(c attentionCase) bool { return strings.HasSuffix(c.q, "x7") }))
 			p, _ := calls(t, cases)

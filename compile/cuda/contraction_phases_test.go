@@ -104,7 +104,7 @@ func TestContractionPhases(t *testing.T) {
 			s := spread{name: "pair", images: 1, channels: 64, features: 256, in: []int{8, 10}, window: []int{1, 1}, between: []int{2, 2}, lower: []int{0, 0}, upper: []int{1, 1}}
 			tile := wgmmaTiles[2]
 			tile.Pair = machine.PairRows
-			c.add(t, s.of().of("f16", tile), true)
+			c.turn(t, s.of().of("f16", tile), 3)
 		}
 		for i, s := range spreads {
 			for _, s.last = range []bool{false, true} {
@@ -113,23 +113,23 @@ func TestContractionPhases(t *testing.T) {
 					p.name += " last"
 				}
 				if arch == "sm_80" {
-					c.add(t, p.of("f16", mmaTiles[3+i%5]), true)
-					c.add(t, p.of("f32", fmaTiles[i%len(fmaTiles)]), true)
+					c.turn(t, p.of("f16", mmaTiles[3+i%5]), 3)
+					c.turn(t, p.of("f32", fmaTiles[i%len(fmaTiles)]), 3)
 					if !s.sums && s.stride == nil { // shared sums price operands in full, of which strides leave out a part
 						p := p
 						p.name += " split"
-						c.add(t, p.of("bf16", split(mmaTiles[5], 3)), true)
+						c.turn(t, p.of("bf16", split(mmaTiles[5], 3)), 3)
 					}
-					c.add(t, p.of("tf32", mmaTF32Tiles[3+i%5]), true)
+					c.turn(t, p.of("tf32", mmaTF32Tiles[3+i%5]), 3)
 					continue
 				}
-				c.add(t, p.of("bf16", Config{}), true)
+				c.turn(t, p.of("bf16", Config{}), 3)
 				for _, tile := range []Config{gatherTiles[i%len(gatherTiles)], wgmmaTiles[i%len(wgmmaTiles)], wgmmaTiles[4+i%4]} {
 					if q := p.of("f16", tile); s.last && c.takes(t, q) {
-						c.add(t, q, true)
+						c.turn(t, q, 3)
 						if q := q; !s.sums {
 							q.name, q.tile.Splits, q.tile.Cluster = q.name+" cluster", 2, true
-							c.add(t, q, true)
+							c.turn(t, q, 3)
 						}
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/kernel"
 	"dmir/compile/schedule"
+	"dmir/compile/suite"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -77,6 +78,7 @@ type collection struct {
 	cases    []productCase
 	// scattered are parts of names of kernels that may read far apart.
 	scattered []string
+	turns     int // calls of turn
 }
 
 func newCollection(target Target) *collection {
@@ -280,6 +282,15 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	}
 }
 
+// turn adds the case if it is the one of n, of those that it is called with, that this run computes, or records them all.
+func (c *collection) turn(t *testing.T, p productCase, n int) {
+	t.Helper()
+	_, _, all := suite.Recording()
+	if c.turns++; all || need.Turn(t, c.turns, n) {
+		c.add(t, p, true)
+	}
+}
+
 // choose sets the tile of a case for its contraction, and returns the length of its sums.
 func (c *collection) choose(t *testing.T, f *kernel.Form, p productCase) int64 {
 	t.Helper()
@@ -400,12 +411,12 @@ func TestContractionOrders(t *testing.T) {
 	need.Long(t)
 	c := newCollection(targetOf(t, "sm_80"))
 	for i, p := range orders {
-		c.add(t, p.of("f16", mmaTiles[i%len(mmaTiles)]), true)
-		c.add(t, p.of("bf16", mmaTiles[5]), true)
-		c.add(t, p.of("f32", fmaTiles[i%len(fmaTiles)]), true)
-		c.add(t, p.of("f64", fmaTiles[1]), true)
-		c.add(t, p.of("i32", fmaTiles[1]), true)
-		c.add(t, p.of("i8", fmaTiles[2]), true)
+		c.turn(t, p.of("f16", mmaTiles[i%len(mmaTiles)]), 4)
+		c.turn(t, p.of("bf16", mmaTiles[5]), 4)
+		c.turn(t, p.of("f32", fmaTiles[i%len(fmaTiles)]), 4)
+		c.turn(t, p.of("f64", fmaTiles[1]), 4)
+		c.turn(t, p.of("i32", fmaTiles[1]), 4)
+		c.turn(t, p.of("i8", fmaTiles[2]), 4)
 	}
 	c.emulate(t)
 }
@@ -435,17 +446,17 @@ func TestContractionLong(t *testing.T) {
 	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range long {
-		c.add(t, p.of("f16", wgmmaTiles[i]), true)
-		c.add(t, p.of("bf16", wgmmaTiles[3-i]), true)
-		c.add(t, p.of("f16", mmaTiles[i]), true)
-		c.add(t, p.of("f16", mmaTiles[6+i]), true)
-		c.add(t, p.of("f32", fmaTiles[i]), true)
+		c.turn(t, p.of("f16", wgmmaTiles[i]), 3)
+		c.turn(t, p.of("bf16", wgmmaTiles[3-i]), 3)
+		c.turn(t, p.of("f16", mmaTiles[i]), 3)
+		c.turn(t, p.of("f16", mmaTiles[6+i]), 3)
+		c.turn(t, p.of("f32", fmaTiles[i]), 3)
 		p.name += "_split"
-		c.add(t, p.of("f16", split(wgmmaTiles[3-i], 3)), true)
-		c.add(t, p.of("bf16", split(mmaTiles[5], 4)), true)
-		c.add(t, p.of("f32", split(fmaTiles[1], 2)), true)
-		c.add(t, p.of("f64", split(fmaTiles[2], 2)), true)
-		c.add(t, p.of("i64", split(fmaTiles[1], 2)), true)
+		c.turn(t, p.of("f16", split(wgmmaTiles[3-i], 3)), 3)
+		c.turn(t, p.of("bf16", split(mmaTiles[5], 4)), 3)
+		c.turn(t, p.of("f32", split(fmaTiles[1], 2)), 3)
+		c.turn(t, p.of("f64", split(fmaTiles[2], 2)), 3)
+		c.turn(t, p.of("i64", split(fmaTiles[1], 2)), 3)
 	}
 	c.emulate(t)
 }
