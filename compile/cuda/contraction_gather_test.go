@@ -18,13 +18,13 @@ func TestContractionGathers(t *testing.T) {
 		for j := range 2 {
 			tile := gatherTiles[(i+3*j)%len(gatherTiles)]
 			if q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile); c.takes(t, q) {
-				c.add(t, q, true)
+				c.turn(t, q, 2)
 			} else {
 				t.Errorf("%s does not take %s", p.name, tile)
 			}
 		}
 		if p.name += "_split"; i < 6 && i != 2 { // shared sums price operands in full, of which strides leave out a part
-			c.add(t, p.of("f16", split(gatherTiles[(i+1)%len(gatherTiles)], 3)), true)
+			c.turn(t, p.of("f16", split(gatherTiles[(i+1)%len(gatherTiles)], 3)), 2)
 		}
 	}
 	c.emulate(t)

@@ -42,16 +42,16 @@ func TestContractionPairs(t *testing.T) {
 		for i, tile := range pairedTiles {
 			if all || tile.BM*tile.BN <= 128*128 && (sms == 2) == (i%2 == 0) {
 				eq := []string{"mk,nk->mn", "mk,kn->mn", "km,nk->mn", "km,kn->mn"}[i%4]
-				c.add(t, pairOf(tile, eq, []int{56, 200, 616}[i%3]).of([]string{"f16", "bf16"}[i%2], tile), true)
+				c.turn(t, pairOf(tile, eq, []int{56, 200, 616}[i%3]).of([]string{"f16", "bf16"}[i%2], tile), 2)
 			}
 		}
 		rows, cols := Config{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6, Pair: machine.PairRows}, wgmmaTiles[3]
 		cols.Pair = machine.PairCols
 		if sms == 2 {
-			c.add(t, pairOf(rows, "km,kn->mn", 712).of("f16", split(rows, 3)), true)
-			c.add(t, batched.of("bf16", cols), true)
-			c.add(t, pairedGates.of("f16", rows), true)
-			c.add(t, pairedSums.of("bf16", cols), true)
+			c.turn(t, pairOf(rows, "km,kn->mn", 712).of("f16", split(rows, 3)), 2)
+			c.turn(t, batched.of("bf16", cols), 2)
+			c.turn(t, pairedGates.of("f16", rows), 2)
+			c.turn(t, pairedSums.of("bf16", cols), 2)
 		}
 		c.emulate(t)
 		if sms == 2 {

@@ -20,14 +20,14 @@ func TestContractionTF32(t *testing.T) {
 	need.Long(t)
 	c := newCollection(targetOf(t, "sm_80"))
 	for i, p := range orders {
-		c.add(t, p.of("tf32", mmaTF32Tiles[i%len(mmaTF32Tiles)]), true)
-		c.add(t, p.of("tf32", mmaTF32Tiles[(i+5)%len(mmaTF32Tiles)]), true)
+		c.turn(t, p.of("tf32", mmaTF32Tiles[i%len(mmaTF32Tiles)]), 2)
+		c.turn(t, p.of("tf32", mmaTF32Tiles[(i+5)%len(mmaTF32Tiles)]), 2)
 	}
 	for i, p := range long {
-		c.add(t, p.of("tf32", mmaTF32Tiles[i]), true)
-		c.add(t, p.of("tf32", mmaTF32Tiles[6+i]), true)
+		c.turn(t, p.of("tf32", mmaTF32Tiles[i]), 2)
+		c.turn(t, p.of("tf32", mmaTF32Tiles[6+i]), 2)
 		p.name += "_split"
-		c.add(t, p.of("tf32", split(mmaTF32Tiles[5], 4)), true)
+		c.turn(t, p.of("tf32", split(mmaTF32Tiles[5], 4)), 2)
 	}
 	for i, p := range slices.Concat(convolutions, gathered, groups, around, reducing) {
 		if need.Turn(t, i, 2) { // of f16 and f32, whose loads and stores are the same, every test computes all
@@ -40,15 +40,15 @@ func TestContractionTF32(t *testing.T) {
 	for _, p := range orders {
 		for _, tile := range tf32Tiles(wgmmaTiles) {
 			if linesOfK(p) {
-				c.add(t, p.of("tf32", tile), true)
+				c.turn(t, p.of("tf32", tile), 2)
 			}
 		}
 	}
 	for _, tile := range tf32Tiles(wgmmaTiles) {
 		p := long[0]
-		c.add(t, p.of("tf32", tile), true)
+		c.turn(t, p.of("tf32", tile), 2)
 		p.name += "_split"
-		c.add(t, p.of("tf32", split(tile, 3)), true)
+		c.turn(t, p.of("tf32", split(tile, 3)), 2)
 	}
 	for i, p := range slices.Concat(groups, around, reducing) {
 		if need.Turn(t, i, 3) { // most are computed by warps, as those of sm_80 above

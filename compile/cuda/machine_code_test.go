@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -40,14 +41,18 @@ func moving(t *testing.T) map[string]string {
 	}
 }
 
-// The machine code of transpositions accesses memory by 16 bytes alone, uses no local
+// The machine code of transpositions, a third of them in turn, accesses memory by 16 bytes alone, uses no local
 // memory, and issues fewer instructions than the machine does while it moves their bytes.
 func TestTransposedMachineCode(t *testing.T) {
 	nvrtctest.Compiler(t)
 	nvrtctest.Disassembler(t)
 	m, _ := machine.Lookup("h200")
-	for name, text := range moving(t) {
-		p := compiled(t, text, m.Arch)
+	texts := moving(t)
+	for i, name := range slices.Sorted(maps.Keys(texts)) {
+		if !need.Turn(t, i, 3) {
+			continue
+		}
+		p := compiled(t, texts[name], m.Arch)
 		steps, err := audit.Steps(p, listed(t, p, m.Arch), m)
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +153,10 @@ func TestScatterMachineCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+	for i, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		if !need.Turn(t, i, 3) {
+			continue
+		}
 		p := compiled(t, string(text), arch)
 		var loops []string
 		for _, k := range built(t, p, arch) {
@@ -171,6 +179,7 @@ func TestConvolutionMachineCode(t *testing.T) {
 	need.Long(t)
 	nvrtctest.Compiler(t)
 	nvrtctest.Disassembler(t)
+	n := 0
 	for _, c := range []struct {
 		file  string
 		archs []string
@@ -187,6 +196,9 @@ func TestConvolutionMachineCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, arch := range c.archs {
+			if n++; !need.Turn(t, n, 2) {
+				continue
+			}
 			p := compiled(t, string(text), arch)
 			for _, k := range built(t, p, arch) {
 				_, name, _ := strings.Cut(k.Name, "_")
