@@ -55,7 +55,10 @@ func TestAttentionFused(t *testing.T) {
 	notRecorded(t)
 	var cases []attentionCase
 	var want []string
-	for _, c := range fusedCases {
+	for i, c := range fusedCases {
+		if !need.Turn(t, i, 2) {
+			continue
+		}
 		c.back, c.free, c.noMaskGrad = true, true, true
 		cases, want = append(cases, c.attentionCase), append(want, c.tile)
 	}
