@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,22 +24,8 @@ func random(r *rand.Rand) trial {
 		if Check(c.s, c.sh) != nil {
 			continue
 		}
+		c.t = randomTimes(r, c.sh)
 		n := c.sh.Stages()
-		list := func(size int, scale float64) []float64 {
-			if r.IntN(8) == 0 {
-				return nil
-			}
-			out := make([]float64, size)
-			spread := r.Float64()
-			for i := range out {
-				out[i] = scale * (1 - spread*r.Float64())
-			}
-			return out
-		}
-		c.t = Times{
-			Forward: list(n, 1), Backward: list(n, 1.5*r.Float64()), Weight: list(n, 1.5*r.Float64()),
-			Transfer: list(n-1, r.Float64()), Once: list(c.sh.Devices, 3),
-		}
 		for range n {
 			a := r.Int64N(100)
 			c.mem.Activations, c.mem.Kept = append(c.mem.Activations, a), append(c.mem.Kept, r.Int64N(a+1))
@@ -47,8 +34,28 @@ func random(r *rand.Rand) trial {
 	}
 }
 
+func randomTimes(r *rand.Rand, sh Shape) Times {
+	list := func(size int, scale float64) []float64 {
+		if r.IntN(8) == 0 {
+			return nil
+		}
+		out := make([]float64, size)
+		spread := r.Float64()
+		for i := range out {
+			out[i] = scale * (1 - spread*r.Float64())
+		}
+		return out
+	}
+	n := sh.Stages()
+	return Times{
+		Forward: list(n, 1), Backward: list(n, 1.5*r.Float64()), Weight: list(n, 1.5*r.Float64()),
+		Transfer: list(n-1, r.Float64()), Once: list(sh.Devices, 3),
+	}
+}
+
 // Whatever the times are, an order has each task once, on its device, and within the memory of its
-// schedule; its timeline keeps what tasks need; and no bound is above it.
+// schedule; its timeline keeps what tasks need; no bound is above it, and with other times the order takes no less than
+// the chain that it waited for.
 func TestRandomPipelines(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1500 {
@@ -66,12 +73,38 @@ func TestRandomPipelines(t *testing.T) {
 		if err != nil || bound > tl.Total*(1+1e-9) {
 			t.Fatalf("%+v: bound %v (%v), but it takes %v", c, bound, err, tl.Total)
 		}
+		chain := tl.Chain()
+		if takes := chain.of(c); math.Abs(takes-tl.Total) > 1e-9*tl.Total {
+			t.Fatalf("%+v: the chain %+v takes %v, the step %v", c, chain, takes, tl.Total)
+		}
+		other := randomTimes(r, c.sh)
+		slow, err := Simulate(order, c.s, c.sh, other, c.mem)
+		if err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		if takes := chain.of(trial{c.s, c.sh, other, c.mem}); takes > slow.Total*(1+1e-9) {
+			t.Fatalf("%+v: with the times %+v the chain %+v takes %v, the step %v", c, other, chain, takes, slow.Total)
+		}
 		for d, lane := range tl.Devices {
 			if lane.InFlight > InFlight(c.s, c.sh, d) {
 				t.Fatalf("%+v: device %d holds %d micro-batches, not %d", c, d, lane.InFlight, InFlight(c.s, c.sh, d))
 			}
 		}
 	}
+}
+
+// of is what a chain takes with the times of a trial.
+func (x Chain) of(c trial) float64 {
+	takes := at(c.t.Once, x.Device)
+	for stage := range c.sh.Stages() {
+		takes += float64(x.Tasks[Forward][stage])*at(c.t.Forward, stage) + float64(x.Tasks[Backward][stage])*at(c.t.Backward, stage)
+		weights := x.Tasks[Weight][stage]
+		if !c.s.Split() {
+			weights = x.Tasks[Backward][stage]
+		}
+		takes += float64(weights)*at(c.t.Weight, stage) + float64(x.Sends[stage])*at(c.t.Transfer, stage)
+	}
+	return takes
 }
 
 func at(list []float64, i int) float64 {

@@ -56,6 +56,69 @@ func (tl *Timeline) Peak() int64 {
 	return peak
 }
 
+// A Chain is tasks and messages that follow one another without a pause from the start of a step to its end. Since an order is fixed, a step
+// with the same order takes no less than its chain, whatever its tasks and messages take.
+type Chain struct {
+	Tasks  [3][]int // by kind and stage: how many are in it
+	Sends  []int    // by the lower one of the two stages
+	Device int      // on which it ends, with what that does once in a step
+}
+
+// Chain is the one that the step waits for.
+func (tl *Timeline) Chain() Chain {
+	p := pipe{s: tl.Schedule, sh: tl.Shape, stages: tl.Shape.Stages(), split: tl.Schedule.Split()}
+	c := Chain{Sends: make([]int, p.stages)}
+	for k := range c.Tasks {
+		c.Tasks[k] = make([]int, p.stages)
+	}
+	type place struct {
+		device, at int
+		end        float64
+	}
+	spans, sends := map[Task]place{}, map[Task]int{}
+	for d := range tl.Devices {
+		for i, x := range tl.Devices[d].Spans {
+			spans[x.Task] = place{d, i, x.End}
+		}
+		if tl.Devices[d].Once.End > tl.Devices[c.Device].Once.End {
+			c.Device = d
+		}
+	}
+	before := make([]int, len(tl.Sends)) // the message in front on its link, -1: none
+	last := map[[2]int]int{}
+	for i, x := range tl.Sends {
+		before[i] = -1
+		if k, ok := last[[2]int{x.From, x.To}]; ok {
+			before[i] = k
+		}
+		sends[x.Task], last[[2]int{x.From, x.To}] = i, i
+	}
+	for at := (place{device: c.Device, at: len(tl.Devices[c.Device].Spans) - 1}); at.at >= 0; {
+		x := tl.Devices[at.device].Spans[at.at]
+		c.Tasks[x.Task.Kind][x.Task.Stage]++
+		if at.at > 0 && tl.Devices[at.device].Spans[at.at-1].End == x.Start {
+			at.at--
+			continue
+		}
+		need, ok := p.needs(x.Task)
+		if !ok { // the first task of the step
+			break
+		}
+		if i, sent := sends[need]; sent {
+			for ; ; i = before[i] {
+				need = tl.Sends[i].Task
+				_, link, _ := p.sendsTo(need)
+				c.Sends[link]++
+				if spans[need].end == tl.Sends[i].Start {
+					break // else the link was busy
+				}
+			}
+		}
+		at = spans[need]
+	}
+	return c
+}
+
 func (l *Lane) finish(total, once float64) {
 	end := 0.0
 	for _, s := range l.Spans {
