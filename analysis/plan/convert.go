@@ -7,6 +7,9 @@ func (m *model) passed(k *link, l load) float64 {
 		again = m.nodes[k.node].again(l.recompute)
 	}
 	if l.course != nil {
+		if k.deferred {
+			return l.course.least.once[k.layer]
+		}
 		return l.course.least.runs(k.phase, k.layer, false, again)
 	}
 	micro, single := m.grid.weights(l)

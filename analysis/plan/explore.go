@@ -12,15 +12,16 @@ import (
 	"dmir/base/parallel"
 )
 
-// An exploration bounds settings by what each of their ops takes at least, then, of least time first, by what all take together, and
-// then looks at them, until none that is left can be among the plans that are kept.
+// An exploration bounds settings by what each of their ops takes at least, then, of least time first, by what all take together, then, those that
+// may be better than the best plan, by schedule, and then looks at them, until none that is left can be among the plans that are kept.
 type exploration struct {
 	*search
 	lock  sync.Mutex // of what follows
 	wait  *sync.Cond
 	open  settingHeap
-	under int  // settings that workers have
-	third bool // those with an unrequested third axis are looked at, all others were
+	under int        // settings that workers have
+	third bool       // those with an unrequested third axis are looked at, all others were
+	loose []*setting // that were looked at when no plan was known, and are yet to be bounded by schedule
 	step  func()
 }
 
@@ -42,6 +43,34 @@ func (s *search) explore(ctx context.Context, settings []setting, step func()) {
 			x.treat(ctx, set)
 		}
 	})
+	for _, set := range slices.SortedFunc(slices.Values(x.loose), func(a, b *setting) int { return cmp.Compare(a.least, b.least) }) {
+		if enough := min(x.fastest(), x.known()); set.least < enough && !x.late() {
+			set.least = max(set.least, x.optimistic(ctx, *set, enough, true))
+		}
+		x.bound = min(x.bound, set.least)
+	}
+}
+
+// chained reports whether the setting can be bounded by the chains of its schedules.
+func (x *exploration) chained(set *setting) bool {
+	if set.pipe < 2 || set.form.layers == nil {
+		return false
+	}
+	gr, err := x.grid(*set)
+	return err == nil && (set.form.looped() || !set.form.topHeavy(gr, x.bandwidth))
+}
+
+// fastest is the time of the best plan so far; 0 where there is none.
+func (x *exploration) fastest() float64 {
+	x.search.lock.Lock()
+	defer x.search.lock.Unlock()
+	best := 0.0
+	for _, c := range x.best {
+		if best == 0 || c.Time < best {
+			best = c.Time
+		}
+	}
+	return best
 }
 
 // next is the first setting; nil where none is left. It waits for what other workers make of theirs.
@@ -72,24 +101,39 @@ func (x *exploration) treat(ctx context.Context, set *setting) {
 		x.wait.Broadcast()
 	}()
 	switch {
-	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || set.left && (set.bounded || set.least >= x.known()):
+	case set.least >= x.cutoff(set.roles) && !(x.o.Price != nil && set.plain()) || x.spent() || set.left && (set.closely || set.least >= x.known()):
 		x.done(nil, set.least, shortage{bytes: math.Inf(1)})
 		if !set.bounded {
 			x.tell()
 		}
-	case !set.bounded:
+	case !set.bounded || !set.closely && (set.left || set.least < x.fastest()):
 		enough := x.cutoff(set.roles)
+		if set.bounded {
+			enough = min(enough, x.fastest())
+		}
 		if set.left {
 			enough = min(enough, x.known())
 		}
-		set.least, set.bounded = max(set.least, x.optimistic(ctx, *set, enough)), true
-		x.tell()
+		closely := set.bounded
+		set.least = max(set.least, x.optimistic(ctx, *set, enough, closely))
+		set.closely = closely || !x.chained(set)
+		if !set.bounded {
+			set.bounded = true
+			x.tell()
+		}
 		x.lock.Lock()
 		defer x.lock.Unlock()
 		heap.Push(&x.open, set)
 	default:
 		found, bound, need := x.look(ctx, *set)
-		x.done(found, max(bound, set.least), need)
+		if set.least = max(bound, set.least); set.closely {
+			x.done(found, set.least, need)
+			return
+		}
+		x.done(found, math.Inf(1), need)
+		x.lock.Lock()
+		defer x.lock.Unlock()
+		x.loose = append(x.loose, set)
 	}
 }
 

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"context"
 	"slices"
 
 	"dmir/analysis/plan/solve"
@@ -319,6 +321,7 @@ type load struct {
 	inflight  float64 // micro-batches whose activations the first stage holds
 	memory    float64 // bytes of a device
 	hidden    float64 // see graph.hidden
+	free      bool    // whatever the setting computes again, it takes no less
 	course    *course // of a pipeline: what of the step follows one another; nil: all devices have the same part of the step
 }
 
@@ -384,6 +387,37 @@ const (
 // choices that take equally long, that which holds less is taken.
 const preferPieces = 1e-3
 
+// preference is what a choice of the arguments costs at most for what they hold. No time is taken for that, so that
+// bounds leave it out.
+func (m *model) preference(l load) (t float64) {
+	_, single := m.grid.weights(l)
+	for i := range m.vars {
+		x := &m.vars[i]
+		if x.strategies == nil || m.nodes[x.nodes[0]].o != nil {
+			continue
+		}
+		most := slices.MaxFunc(x.strategies, func(a, b strategy) int { return cmp.Compare(a.held, b.held) }).held
+		for _, at := range x.nodes {
+			t += m.prefers(m.nodes[at], most, single)
+		}
+	}
+	return t
+}
+
+// prefers is what it costs that argument n holds so many bytes.
+func (m *model) prefers(n *node, bytes, single float64) float64 {
+	return preferPieces * bytes / m.bandwidth * m.between(n.layer, n.layer) * single
+}
+
+// solve chooses, and bounds the time of all choices.
+func (m *model) solve(ctx context.Context, p *solve.Problem, l load, o solve.Options) (*solve.Solution, error) {
+	sol, err := solve.Solve(ctx, p, o)
+	if err == nil {
+		sol.Bound -= m.preference(l)
+	}
+	return sol, err
+}
+
 // unhidden is the part of the communication that runs beside computation which is waited for all the same: by the first op that
 // needs it, and because nothing is left to compute behind the last gradient.
 const unhidden = 0.1
@@ -400,7 +434,7 @@ func (g *graph) hidden() float64 {
 func (m *model) takes(n *node, s *strategy, l load) float64 {
 	if n.o == nil {
 		_, single := m.grid.weights(l)
-		return preferPieces * s.held / m.bandwidth * m.between(n.layer, n.layer) * single
+		return m.prefers(n, s.held, single)
 	}
 	return (s.time + s.comm) * m.runs(n, m.grid, l)
 }
@@ -444,6 +478,10 @@ func (m *model) problem(l load) *solve.Problem {
 			hides, meets := late, gathers              // the same of what computation hides
 			if k := l.course; k != nil {
 				late, gathers, hides, meets = k.least.once[n.layer], k.least.gathers(n.layer), k.most.once[n.layer], k.most.gathers(n.layer)
+				if n.unit >= 0 && l.free { // what is computed again hides more, and is in the course as often as its passes back
+					back := k.least.inputs[n.layer]
+					hides, meets = max(hides, 2*hides-back), max(meets, 2*meets-back)
+				}
 			}
 			for c, s := range x.strategies {
 				p.Unary[i][c] += m.takes(n, &s, l)

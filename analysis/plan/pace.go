@@ -8,7 +8,6 @@ import (
 
 	"dmir/analysis/network"
 	"dmir/analysis/pipelining"
-	"dmir/analysis/plan/solve"
 )
 
 // pace are parts, by the number of the layer, of which no choice takes less for a micro-batch or once in a step: each op is divided as is
@@ -92,38 +91,31 @@ func (s *search) apart(set *setting) {
 	}
 }
 
-// optimistic is what a setting takes at least with unlimited memory, as far as that is below enough.
-func (s *search) optimistic(ctx context.Context, set setting, enough float64) float64 {
+// optimistic is what a setting takes at least with unlimited memory, as far as that is below enough: by what all schedules have in common,
+// or, closely, by each of them.
+func (s *search) optimistic(ctx context.Context, set setting, enough float64, closely bool) float64 {
 	gr, err := s.grid(set)
 	if err != nil {
 		return math.Inf(1)
 	}
-	s.graph.work.Add("bounded settings", 1)
 	g := set.form.graph
 	m := newModel(g, gr, s.bandwidth)
-	of := func(l load, more float64) float64 {
-		sol, err := solve.Solve(ctx, m.problem(l), below(enough-more))
-		if err != nil || sol.Infeasible != nil {
-			return math.Inf(1)
-		}
-		return sol.Bound + more
-	}
 	l := s.free(set)
-	pace := g.pace(gr, l, s.bandwidth)
-	bound := 0.0
-	for n := 1; n <= mostCourses && bound < enough; n++ { // most settings are ruled out by what all schedules have in common
-		courses := s.courses(g, gr, pace, n)
-		if len(courses) == 0 {
-			return of(l, set.filling)
-		}
-		least := math.Inf(1)
-		for _, c := range courses {
-			l.course = c
-			least = min(least, of(l, c.least.sends*gr.sending(leastSent(pace))))
-		}
-		bound = max(bound, least)
+	if closely {
+		return s.bySchedule(ctx, m, l, enough)
 	}
-	return bound
+	s.graph.work.Add("bounded settings", 1)
+	pace := g.pace(gr, l, s.bandwidth)
+	more := set.filling
+	l.course = s.course(g, gr, pace)
+	if l.course != nil {
+		more = l.course.least.sends * gr.sending(leastSent(pace))
+	}
+	sol, err := m.solve(ctx, m.problem(l), l, below(enough-more))
+	if err != nil || sol.Infeasible != nil {
+		return math.Inf(1)
+	}
+	return sol.Bound + more
 }
 
 // leastSent is what the layers send on at least.

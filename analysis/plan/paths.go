@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"dmir/analysis/pipelining"
@@ -108,8 +109,8 @@ type shares struct {
 	sends                          float64
 }
 
-// shares are those of x where stages have equally many layers.
-func (g *graph) shares(x *path, w way) *shares {
+// shares are those of x where stages have so many layers.
+func (g *graph) shares(x *path, w way, layers []int) *shares {
 	n, stages := g.layerCount(), w.shape.Stages()
 	out := &shares{forward: make([]float64, n), inputs: make([]float64, n), weights: make([]float64, n), once: make([]float64, n), sends: x.sends}
 	add := func(stage, number int) {
@@ -123,7 +124,7 @@ func (g *graph) shares(x *path, w way) *shares {
 	add(0, 0)
 	add(stages-1, n-1)
 	layer := 0
-	for stage, count := range g.evenLayers(stages) {
+	for stage, count := range layers {
 		for range count {
 			add(stage, g.numberOf(layer))
 			layer++
@@ -151,51 +152,37 @@ func (x *shares) common(y *shares, parts []part) float64 {
 // A course is how often a step does at least, and at most, what a layer with a number does, on a path of whichever of some schedules.
 type course struct{ least, most *shares }
 
-// mostCourses is how many courses a setting has at most, each of which takes an optimization to bound.
-const mostCourses = 2
-
-// courses are n of a setting: one for each of the schedules that are best by pace, and one of all others. Each of these has in it the path
-// that has most in common with the longest path of the best one of them. There are none where stages have different numbers of
-// layers.
-func (s *search) courses(g *graph, gr *grid, pace []part, n int) (out []*course) {
+// course is that of all schedules of a setting: of each the path that has most in common with the longest path of the one that is best by
+// pace. It is nil where stages have different numbers of layers.
+func (s *search) course(g *graph, gr *grid, pace []part) *course {
 	if gr.pipe < 2 || g.layers == nil || !g.looped() && g.topHeavy(gr, s.bandwidth) {
 		return nil
 	}
-	type schedule struct {
-		paths   []*shares
-		longest *shares
-		takes   float64
-	}
-	var all []schedule
+	var all [][]*shares
+	var longest *shares // of the best schedule
+	best := math.Inf(1)
 	for _, w := range s.ways(g, gr.pipe, gr.micro) {
-		var k schedule
+		var paths []*shares
 		for _, x := range w.paths() {
-			y := g.shares(x, w)
-			if k.paths = append(k.paths, y); y.of(pace) > k.takes {
-				k.longest, k.takes = y, y.of(pace)
-			}
+			paths = append(paths, g.shares(x, w, g.evenLayers(w.shape.Stages())))
 		}
-		all = append(all, k)
+		x := slices.MaxFunc(paths, func(x, y *shares) int { return cmp.Compare(x.of(pace), y.of(pace)) })
+		if takes := x.of(pace); takes < best {
+			longest, best = x, takes
+		}
+		all = append(all, paths)
 	}
-	slices.SortStableFunc(all, func(a, b schedule) int { return cmp.Compare(a.takes, b.takes) })
-	for len(all) > 0 {
-		group := all[:1]
-		if len(out) == n-1 {
-			group = all
-		}
-		all = all[len(group):]
-		c := &course{group[0].longest.clone(), group[0].longest.clone()}
-		for _, k := range group[1:] {
-			like := slices.MaxFunc(k.paths, func(x, y *shares) int {
-				return cmp.Compare(x.common(group[0].longest, pace), y.common(group[0].longest, pace))
-			})
-			c.least.with(like, func(a, b float64) float64 { return min(a, b) })
-			c.most.with(like, func(a, b float64) float64 { return max(a, b) })
-		}
-		c.most.once[0], c.most.once[len(c.most.once)-1] = 1, 1
-		out = append(out, c)
+	if longest == nil {
+		return nil
 	}
-	return out
+	c := &course{longest.clone(), longest.clone()}
+	for _, paths := range all {
+		like := slices.MaxFunc(paths, func(x, y *shares) int { return cmp.Compare(x.common(longest, pace), y.common(longest, pace)) })
+		c.least.with(like, func(a, b float64) float64 { return min(a, b) })
+		c.most.with(like, func(a, b float64) float64 { return max(a, b) })
+	}
+	c.most.once[0], c.most.once[len(c.most.once)-1] = 1, 1
+	return c
 }
 
 func (x *shares) clone() *shares {

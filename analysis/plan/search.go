@@ -134,6 +134,7 @@ type setting struct {
 	work      float64 // s: what a device of it does at least, on average
 	filling   float64 // s: see graph.filling
 	bounded   bool    // least is that of its choices together, and not of each by itself
+	closely   bool    // least is that of each schedule by itself
 	at        int     // among all settings
 }
 
@@ -248,11 +249,11 @@ func (g *graph) tokens() int64 {
 
 // free is how a setting is weighed with unlimited memory.
 func (s *search) free(set setting) load {
-	recompute := None
-	if s.o.Fix.Recompute != "" {
-		recompute = s.o.Fix.Recompute
+	l := load{pipe: set.pipe, recompute: s.o.Fix.Recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
+	if l.recompute == "" {
+		l.recompute, l.free = None, true
 	}
-	return load{pipe: set.pipe, recompute: recompute, inflight: 1, memory: math.Inf(1), hidden: s.hidden()}
+	return l
 }
 
 // prove looks again at the setting of the best plan, with more time, if the choice there may be far from the
@@ -269,7 +270,7 @@ func (s *search) prove(ctx context.Context) {
 	}
 	l := best.load
 	o := solve.Options{Nodes: 40, Gap: gap, Start: best.choice, MILP: s.o.MILP, MILPLimit: 20 * time.Second}
-	sol, err := solve.Solve(ctx, best.m.problem(l), o)
+	sol, err := best.m.solve(ctx, best.m.problem(l), l, o)
 	if err != nil || sol.Infeasible != nil || sol.Choice == nil {
 		return
 	}
@@ -340,7 +341,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	if s.o.Price == nil && !set.plain() {
 		o = s.better(set)
 	}
-	sol, err := solve.Solve(ctx, p, o)
+	sol, err := m.solve(ctx, p, l, o)
 	if err != nil {
 		return nil, bound, need
 	}
@@ -356,6 +357,7 @@ func (s *search) within(ctx context.Context, m *model, p *solve.Problem, set set
 	}
 	if bound < s.cutoff(set.roles) {
 		found, need.bytes = s.schedule(m, l, sol, set)
+		found = append(found, s.quicken(ctx, m, p, l, sol.Bound, found, set)...)
 		found = append(found, s.otherwise(ctx, m, l, p, sol, set)...)
 	}
 	found = append(found, s.undivided(m, l, p, sol.Bound, set)...)
@@ -370,7 +372,7 @@ func (s *search) otherwise(ctx context.Context, m *model, l load, p *solve.Probl
 	}
 	all := l
 	all.hidden = 1
-	other, err := solve.Solve(ctx, m.problem(all), quick)
+	other, err := m.solve(ctx, m.problem(all), all, quick)
 	if err != nil || other.Infeasible != nil || other.Choice == nil || slices.Equal(other.Choice, sol.Choice) {
 		return nil
 	}
