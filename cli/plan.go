@@ -350,7 +350,11 @@ func (c planCmd) show(a *app, p *program.Program, m *machine.Machine, points []p
 		if c.Explain {
 			present.Explain(&b, points[0].Result, o)
 		}
-		if !c.writes() {
+		switch {
+		case c.writes():
+		case p.Imported:
+			escape.Fprintf(&b, "\n--export FORMAT writes it for another tool, and dmir import makes a text of the program that it can be written into\n")
+		default:
 			escape.Fprintf(&b, "\n--diff shows it in the program, --write writes it there, --apply N writes plan N, -o FILE a copy\n")
 		}
 	}

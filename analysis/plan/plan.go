@@ -39,8 +39,9 @@ type Options struct {
 	Fix     Setting          // what is given and not searched
 	Limit   time.Duration    // of the search: then the best plan until then is the answer, with a bound of all; 0: none
 	MILP    milp.Solver      // asked where the planner's own search takes long; nil: none
-	// Price gives the figures of a plan's text; nil: plans have those of the model by which they are searched.
-	Price Price
+	// Price gives the figures of a plan's text; nil: plans have those of the model by which they are searched, and Unpriced says why.
+	Price    Price
+	Unpriced string
 	// Progress is called while the search runs, from one goroutine at a time.
 	Progress func(done, total int)
 	// Work counts the ops that are read and the strategies that are priced; nil unless a test counts.

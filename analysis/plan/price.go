@@ -39,7 +39,7 @@ func (s *search) rank(ctx context.Context, progress func(done, total int)) (best
 	}
 	switch {
 	case s.o.Price == nil:
-		why = "there is no compiler"
+		why = cmp.Or(s.o.Unpriced, "texts are not compiled here")
 	case s.late():
 		why = "the time of the search was spent"
 	case s.work(all[:first]) > mostPriced:

@@ -103,7 +103,7 @@ func (p *Program) Figures(ctx context.Context, f *cost.Func, on *machine.Machine
 	if written {
 		return f.Figures(on), nil
 	}
-	why = errors.New("there is no compiler")
+	why = errors.New("programs are not compiled here")
 	if p.Compiled != nil {
 		if x, why = p.Compiled(ctx, p, f.Func, on); why == nil {
 			return x, nil

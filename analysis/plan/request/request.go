@@ -74,7 +74,10 @@ func New(p *program.Program, a Asked) (*Request, error) {
 // Search finds the plans of a request.
 func (r *Request) Search(ctx context.Context) (*plan.Result, error) {
 	o := r.Options
-	if r.Program.Compiled != nil && !r.Program.Imported {
+	switch {
+	case r.Program.Imported:
+		o.Unpriced = "a plan is written into a text of the dialect, and dmir import -o step.dmir makes one of this program"
+	case r.Program.Compiled != nil:
 		o.Price = r.price
 	}
 	return plan.Search(ctx, r.Module, r.Func, o)

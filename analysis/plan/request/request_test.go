@@ -1,15 +1,18 @@
 package request_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"dmir/analysis/config"
+	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/plan"
 	"dmir/analysis/plan/request"
 	"dmir/analysis/program"
+	"dmir/dialect/ir"
 	"dmir/syntax/source"
 )
 
@@ -124,5 +127,30 @@ func TestParseMemory(t *testing.T) {
 		if n, err := request.ParseMemory(bad); err == nil {
 			t.Errorf("%q is %d", bad, n)
 		}
+	}
+}
+
+// Figures of an imported program, as one traced from JAX, are those of the model, and the reason names what makes a text that is compiled.
+func TestImportedIsNotPriced(t *testing.T) {
+	const text = `func.func public @main(%arg0: tensor<64x64xf32>, %arg1: tensor<512x64xf32>) -> tensor<512x64xf32> {
+  %0 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x64xf32>) -> tensor<512x64xf32>
+  return %0 : tensor<512x64xf32>
+}
+`
+	p := load(t, text, "", "dgx-h100")
+	p.Compiled = func(context.Context, *program.Program, *ir.Func, *machine.Machine) (cost.Figures, error) {
+		t.Error("a text in another format was priced")
+		return cost.Figures{}, nil
+	}
+	r, err := request.New(p, request.Asked{Devices: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := r.Search(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "dmir import"; !strings.Contains(found.Modelled, want) {
+		t.Errorf("figures are the model's since %q, want %q", found.Modelled, want)
 	}
 }
