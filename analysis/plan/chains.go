@@ -68,8 +68,12 @@ func (s *search) bySchedule(ctx context.Context, m *model, l load, enough float6
 	return least().least
 }
 
-// mostQuickened is how many plans of a setting are made quicker.
-const mostQuickened = 3
+// mostQuickened is how many plans of a setting are made quicker, and idle the part of a step for which devices are idle in them at least: in
+// others the choice that is best on average is nearly so along any chain.
+const (
+	mostQuickened = 3
+	idle          = 0.15
+)
 
 // quicken are plans for the best of found, which have one schedule each: by choices with which that takes least of which the
 // step waits. Another schedule may be the best one with such a choice.
@@ -81,6 +85,9 @@ func (s *search) quicken(ctx context.Context, m *model, p *solve.Problem, l load
 	for _, c := range found[:min(len(found), mostQuickened)] {
 		if s.late() {
 			break
+		}
+		if c.Bubble < idle {
+			continue
 		}
 		w := way{pipelining.Schedule(c.Schedule), pipelining.Shape{Devices: set.pipe, Chunks: c.Chunks, Micro: int(set.micro)}}
 		along := l
