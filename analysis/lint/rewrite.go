@@ -255,6 +255,19 @@ func (c *Context) typeText(v *ir.Value) string {
 	return v.Type.String()
 }
 
+// operandText is the type of operand i of o as o's own signature spells it.
+func (c *Context) operandText(o *ir.Op, i int) string {
+	if sig, err := parse.Signature(origin.Tree(o).Text(c.Module.Src, origin.Tree(o).Sig)); err == nil {
+		switch {
+		case sig.Single && len(sig.Out) > 0:
+			return sig.Out[0].Text
+		case len(sig.In) == len(o.Operands):
+			return sig.In[i].Text
+		}
+	}
+	return c.typeText(o.Operands[i])
+}
+
 // signature is the text after ":" for o in its shortest form, with the types of
 // operands that replace names replaced.
 func (c *Context) signature(o *ir.Op, operand func(i int, v *ir.Value) string, result func(v *ir.Value) string) string {
@@ -282,11 +295,11 @@ func (c *Context) readInstead(o *ir.Op, old, v *ir.Value) []diag.Edit {
 			edits = append(edits, diag.Edit{Span: origin.Tree(o).Abs(origin.Tree(o).Operands[i].Span), Text: spelling(v)})
 		}
 	}
-	sig := c.signature(o, func(_ int, w *ir.Value) string {
+	sig := c.signature(o, func(i int, w *ir.Value) string {
 		if w == old {
-			w = v
+			return c.typeText(v)
 		}
-		return c.typeText(w)
+		return c.operandText(o, i)
 	}, c.typeText)
 	return append(edits, diag.Edit{Span: origin.Tree(o).Abs(origin.Tree(o).Sig), Text: sig})
 }

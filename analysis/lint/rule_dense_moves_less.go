@@ -38,8 +38,8 @@ becomes
 ` + "```" + `
 
 ## Fix
-Unsafe: the sums have other terms, zeros, and another order. The ops read the dense tensor that the sparse one was made of, or one that
-` + "`dm.convert_format`" + ` makes once where that pays. Where it does not, the tensor that comes in has to be a dense one: no fix.
+Unsafe: the sums have other terms, zeros, and another order. The ops read the dense tensor that the sparse one was made of, the dense
+result of the product that made it, or one that ` + "`dm.convert_format`" + ` makes once where that pays. Where it does not, the tensor that comes in has to be a dense one: no fix.
 `,
 	Check: func(c *Context) {
 		seen := map[*ir.Value]bool{}
@@ -110,12 +110,24 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 	for _, o := range users[1:] {
 		f.Related = append(f.Related, diag.Related{Span: place(o), Message: "read here as well"})
 	}
+	product := denseProduct(v, dense)
+	if len(v.Uses) != uses || product == nil || c.entry(v.Op) == nil || origin.Tree(v.Op) == nil {
+		product = nil
+	} else {
+		dense.Name = v.Name
+	}
 	var edits []diag.Edit
 	for _, o := range users {
 		edits = append(edits, c.readInstead(o, v, dense)...)
 	}
+	title := "Read " + short(dense) + " in place of " + short(v)
 	switch {
+	case product != nil:
+		title = "Make " + short(v) + " dense"
+		before, after = append(before, c.entry(v.Op)), append(after, cost.Replaced(c.Fn, c.Module, c.Bind, product, nil))
+		edits = append(edits, c.returnsDense(v, dense)...)
 	case conversion != nil:
+		title = "Make " + short(v) + " dense"
 		after = append(after, cost.Replaced(c.Fn, c.Module, c.Bind, conversion, nil))
 		at := origin.Tree(users[0]).Off
 		edits = append(edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: c.written(conversion, c.spell) + "\n" + c.Module.Src.Indent(at)})
@@ -124,13 +136,31 @@ func (c *Context) crowded(v *ir.Value, t *types.Tensor) {
 		edits = append(edits, c.remove(v.Op)...)
 	}
 	if s := c.saving(before, after); s.positive() && s.timed && s.Ns >= 0 {
-		title := "Read " + short(dense) + " in place of " + short(v)
-		if conversion != nil {
-			title = "Make " + short(v) + " dense"
-		}
 		f.Saving, f.Help, f.Fix = s, "", &diag.Fix{Title: title, Edits: edits}
 	}
 	c.Report(f)
+}
+
+// denseProduct is the op that makes v, a product of sparse tensors, with a dense result in its place; nil where v is none or its op
+// can have no such result.
+func denseProduct(v, dense *ir.Value) *ir.Op {
+	o := v.Op
+	if o == nil || !op.Valid(o) || len(o.Results) != 1 || o.Attr(op.ProductsAttr) == nil {
+		return nil
+	}
+	p := *o
+	p.Results = []*ir.Value{dense}
+	if ts, problem := op.Infer(&p); problem != nil || len(ts) != 1 || !types.Equal(ts[0], dense.Type) {
+		return nil
+	}
+	return &p
+}
+
+// returnsDense are the edits that state the type of dense as the result's of the op that makes v.
+func (c *Context) returnsDense(v, dense *ir.Value) []diag.Edit {
+	tree := origin.Tree(v.Op)
+	sig := c.signature(v.Op, func(i int, _ *ir.Value) string { return c.operandText(v.Op, i) }, func(*ir.Value) string { return c.typeText(dense) })
+	return []diag.Edit{{Span: tree.Abs(tree.Sig), Text: sig}}
 }
 
 // takesDense reports whether o, which reads v, can read a dense tensor in its place and gives what it gave.
