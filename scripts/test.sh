@@ -17,7 +17,7 @@ legs=(go vscode race pages python release nvim site pre-commit check fuzz tree-s
 gentle_of() {
   case $1 in
   go | unit) echo nice -n 5 ;;
-  race | fuzz | check | cross | release | pre-commit) echo nice -n 15 ;;
+  race | fuzz | check | cross | release | pre-commit) echo nice -n 9 ;;
   esac
 }
 command_of() {

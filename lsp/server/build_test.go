@@ -352,7 +352,7 @@ func TestBadBuilds(t *testing.T) {
 	for how, want := range map[string]string{"crash": "// @f was not compiled: the worker process died", "hang": "// @f was stopped after", "noise": "invalid message"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			e := connect(t, Options{Worker: workerCommand(how), RunTimeout: failingRun{worker: how}.timeout()}, nil)
+			e := connect(t, Options{Worker: workerCommand(how), RunTimeout: failingRun{worker: how}.timeouts()[0]}, nil)
 			e.initialize(`{"workspace":{"textDocumentContent":{}}}`, `{"lint":{"enabled":false}}`)
 			e.open(program)
 			if got := e.content(session.ViewAddress("cuda", testURI, "f")); !strings.Contains(got, want) {
