@@ -190,18 +190,7 @@ func (e *emitter) guard(x *kernel.Expr) value.Value {
 			return out
 		}
 	}
-	return e.choose(e.conditions(x.If), part(x.Args[0]), part(x.Args[1]))[0]
-}
-
-// choose is Choose, without a choice where cond is known.
-func (e *emitter) choose(cond value.Value, then, otherwise func() []value.Value) []value.Value {
-	switch cond {
-	case value.Value(constant.True):
-		return then()
-	case value.Value(constant.False):
-		return otherwise()
-	}
-	return e.Choose(cond, then, otherwise)
+	return e.Choose(e.conditions(x.If), part(x.Args[0]), part(x.Args[1]))[0]
 }
 
 // under runs f where cs hold, in a scope of its own if there are any.
@@ -210,13 +199,7 @@ func (e *emitter) under(cs []kernel.Condition, f func()) {
 		f()
 		return
 	}
-	switch cond := e.conditions(cs); cond {
-	case value.Value(constant.True):
-		e.within(f)
-	case value.Value(constant.False):
-	default:
-		e.If(cond, func() { e.within(f) })
-	}
+	e.If(e.conditions(cs), func() { e.within(f) })
 }
 
 // conditions is whether all of cs hold. Those behind the first are evaluated only
@@ -225,7 +208,7 @@ func (e *emitter) conditions(cs []kernel.Condition) value.Value {
 	all := value.Value(constant.True)
 	for i, c := range cs {
 		if i > 0 && reads(cs[i:]) {
-			return e.choose(all, func() (out []value.Value) {
+			return e.Choose(all, func() (out []value.Value) {
 				e.within(func() { out = []value.Value{e.conditions(cs[i:])} })
 				return out
 			}, func() []value.Value { return []value.Value{constant.False} })[0]
@@ -355,7 +338,7 @@ func (e *emitter) step(x, body *kernel.Expr, acc value.Value) value.Value {
 	if body.Op != kernel.Guard || x.Kind == kernel.Region || body.Args[1].Op != kernel.Number || !isIdentity(body.Args[1], x.Kind) {
 		return e.accumulate(x, acc, body)
 	}
-	return e.choose(e.conditions(body.If), func() (out []value.Value) {
+	return e.Choose(e.conditions(body.If), func() (out []value.Value) {
 		e.within(func() { out = []value.Value{e.accumulate(x, acc, body.Args[0])} })
 		return out
 	}, func() []value.Value { return []value.Value{acc} })[0]

@@ -248,8 +248,15 @@ func (f *Func) While(begin []value.Value, cond func(acc []value.Value) value.Val
 	return acc
 }
 
-// If runs then where cond holds.
+// If runs then where cond holds: without a branch where cond is a constant.
 func (f *Func) If(cond value.Value, then func()) {
+	switch cond {
+	case value.Value(constant.True):
+		then()
+		return
+	case value.Value(constant.False):
+		return
+	}
 	inside, after := f.block("then"), f.block("end")
 	f.NewCondBr(cond, inside, after)
 	f.Block = inside
@@ -265,8 +272,14 @@ func (f *Func) Likely(cond value.Value, then, otherwise func() []value.Value) []
 }
 
 // Choose is the values of then where cond holds, else those of otherwise; only the
-// chosen ones are computed.
+// chosen ones are computed: without a branch where cond is a constant.
 func (f *Func) Choose(cond value.Value, then, otherwise func() []value.Value) []value.Value {
+	switch cond {
+	case value.Value(constant.True):
+		return then()
+	case value.Value(constant.False):
+		return otherwise()
+	}
 	return f.choose(cond, nil, then, otherwise)
 }
 
